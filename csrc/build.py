@@ -1,0 +1,214 @@
+"""How csrc/ becomes binaries: writes a ninja file and runs ninja.
+
+Sources are found by globs, so that an operator costs no edit here. Everything in csrc/host/kernels is compiled once per
+CPU capability; the rest for the baseline of the architecture. The outputs:
+
+    <package>/lib/libaclnn_host.so    the embedded host CANN, one file that exports the ABI only
+    <package>/cann/                   the same objects as a prefix that looks like an installed CANN
+    <package>/_C.*.so                 the client and the PyTorch operators
+    <build>/tests/test_*              the C++ tests (on request)
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import ninja
+import pybind11
+import torch
+from ninja import ninja_syntax
+from torch.utils import cpp_extension
+
+CSRC = Path(__file__).resolve().parent
+ROOT = CSRC.parent
+HOST = CSRC / "host"
+TORCH_LIB = Path(torch.__file__).parent / "lib"
+
+# Flags per capability, as PyTorch's own build has them; the first is the architecture's baseline.
+CAPABILITIES = {
+    "x86_64": {
+        "DEFAULT": [],
+        "AVX2": "-mavx2 -mfma -mf16c".split(),
+        "AVX512": "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma -mf16c".split(),
+    },
+    "aarch64": {"DEFAULT": []},
+}
+
+# Names under which newer CANN releases ship the same functions.
+ALIASES = {"libacl_rt.so": "libascendcl.so", "libopapi_nn.so": "libopapi.so", "libopapi_math.so": "libopapi.so"}
+
+SANITIZERS = {
+    None: [],
+    "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
+    "thread": ["-fsanitize=thread"],
+}
+
+
+@dataclass
+class Build:
+    """One build: where it goes and what it contains."""
+
+    package: Path  # receives lib/, cann/ and _C
+    directory: Path  # receives objects and tests
+    sanitizer: str | None = None
+    extension: bool = True  # build _C
+    tests: bool = False  # build the C++ tests
+    out: ninja_syntax.Writer = field(init=False)
+
+    def run(self, jobs: int = 2) -> None:
+        """Writes build.ninja and builds what is out of date."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        path = self.directory / "build.ninja"
+        with path.open("w") as file:
+            self.out = ninja_syntax.Writer(file, width=120)
+            self._write()
+        subprocess.run([Path(ninja.BIN_DIR) / "ninja", "-C", self.directory, f"-j{jobs}", "--quiet"], check=True)
+
+    def _write(self) -> None:
+        sanitize = SANITIZERS[self.sanitizer]
+        compile_flags = [
+            "-std=c++20 -O3 -g1 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -ffp-contract=off",
+            "-Wall -Wextra -Wno-unused-parameter -fstack-protector-strong",
+            *sanitize,
+        ]
+        if not sanitize:
+            compile_flags.append("-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2")
+        link_flags = ["-Wl,-z,relro,-z,now,-z,noexecstack,-z,defs", *sanitize]
+        out = self.out
+        out.variable("cxx", os.environ.get("CXX", "g++"))
+        out.rule(
+            "cxx",
+            f"$cxx -MMD -MF $out.d {' '.join(compile_flags)} $flags -c $in -o $out",
+            depfile="$out.d",
+            deps="gcc",
+            description="CXX $out",
+        )
+        if sanitize:  # the sanitizer's runtime is in the executable
+            link_flags[0] = link_flags[0].replace(",-z,defs", "")
+        out.rule("shared", f"$cxx -shared {' '.join(link_flags)} $in -o $out $flags", description="LINK $out")
+        out.rule("program", f"$cxx {' '.join(link_flags)} $in -o $out $flags", description="LINK $out")
+        out.rule("symlink", "ln -sf $target $out")
+        out.rule("copy", "cp $in $out")
+
+        host = [f"-I{HOST / 'include'}", f"-I{HOST}"]
+        torch_flags = [f"-isystem {path}" for path in cpp_extension.include_paths()]
+        torch_flags += ["-fopenmp", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
+        runtime = [self._object(source, host) for source in sorted((HOST / "runtime").glob("*.cpp"))]
+        meta = [self._object(source, host) for source in sorted((HOST / "meta").glob("*.cpp"))]
+        ops = [self._object(source, host + torch_flags) for source in sorted((HOST / "ops").glob("*.cpp"))]
+        for name, flags in CAPABILITIES[platform.machine()].items():
+            defines = [f"-DCPU_CAPABILITY={name}", f"-DCPU_CAPABILITY_{name}"]
+            ops += [
+                self._object(source, host + torch_flags + flags + defines, suffix=name)
+                for source in sorted((HOST / "kernels").glob("*.cpp"))
+            ]
+
+        lib64 = self.package / "cann" / "lib64"
+        torch_libs = [f"-L{TORCH_LIB}", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{TORCH_LIB}", "-fopenmp"]
+        prefix = [
+            self._prefix_library("libascendcl.so", runtime, ["-pthread"]),
+            self._prefix_library("libnnopbase.so", meta, ["-lascendcl"], [lib64 / "libascendcl.so"]),
+            self._prefix_library(
+                "libopapi.so",
+                ops,
+                ["-lnnopbase", "-lascendcl", *torch_libs],
+                [lib64 / "libascendcl.so", lib64 / "libnnopbase.so"],
+            ),
+        ]
+        for alias, target in ALIASES.items():
+            out.build(str(lib64 / alias), "symlink", [], str(lib64 / target), variables={"target": target})
+        for header in sorted((HOST / "include").rglob("*.h")):
+            relative = header.relative_to(HOST / "include")
+            out.build(str(self.package / "cann" / "include" / relative), "copy", str(header))
+        for source in sorted((HOST / "prefix").rglob("*")):
+            if source.is_file():
+                out.build(str(self.package / "cann" / source.relative_to(HOST / "prefix")), "copy", str(source))
+        self._library(
+            self.package / "lib" / "libaclnn_host.so", runtime + meta + ops, "embedded.map", [*torch_libs, "-pthread"]
+        )
+        if self.extension:
+            self._extension(host, torch_flags, torch_libs)
+        if self.tests:
+            self._tests(host, prefix)
+
+    def _extension(self, host: list[str], torch_flags: list[str], torch_libs: list[str]) -> None:
+        flags = [
+            *host,
+            f"-I{CSRC}",
+            *torch_flags,
+            f"-isystem {pybind11.get_include()}",
+            f"-isystem {sysconfig.get_path('include')}",
+        ]
+        sources = sorted((CSRC / "aclnn").glob("*.cpp")) + sorted((CSRC / "ops").glob("*.cpp")) + [CSRC / "module.cpp"]
+        objects = [self._object(source, flags) for source in sources]
+        name = "_C" + sysconfig.get_config_var("EXT_SUFFIX")
+        # Python's own symbols come from the interpreter.
+        libs = [*torch_libs, "-ltorch", "-ltorch_python", "-Wl,-z,undefs", "-ldl"]
+        self.out.build(str(self.package / name), "shared", objects, variables={"flags": " ".join(libs)})
+
+    def _tests(self, host: list[str], prefix: list[Path]) -> None:
+        lib64 = self.package / "cann" / "lib64"
+        flags = [*host, f"-I{CSRC}", f"-I{ROOT / 'tests' / 'cpp'}"]
+        client = [self._object(source, [*host, f"-I{CSRC}"]) for source in sorted((CSRC / "aclnn").glob("*.cpp"))]
+        libs = f"-L{lib64} -lopapi -lnnopbase -lascendcl -Wl,-rpath,{lib64} -Wl,-rpath-link,{TORCH_LIB} -pthread -ldl"
+        for source in sorted((ROOT / "tests" / "cpp").glob("test_*.cpp")):
+            self.out.build(
+                str(self.directory / "tests" / source.stem),
+                "program",
+                [self._object(source, flags), *client],
+                [str(path) for path in prefix],
+                variables={"flags": libs},
+            )
+
+    def _object(self, source: Path, flags: list[str], suffix: str = "") -> str:
+        relative = source.relative_to(ROOT).with_suffix(f".{suffix}.o" if suffix else ".o")
+        target = self.directory / "obj" / relative
+        if str(target) not in self._seen:
+            self._seen.add(str(target))
+            self.out.build(str(target), "cxx", str(source), variables={"flags": " ".join(flags)})
+        return str(target)
+
+    def _prefix_library(
+        self, name: str, objects: list[str], libs: list[str], needs: list[Path] | None = None
+    ) -> Path:
+        lib64 = self.package / "cann" / "lib64"
+        flags = [f"-Wl,-soname,{name}", f"-L{lib64}", "-Wl,-rpath,$$ORIGIN", *libs]
+        return self._library(lib64 / name, objects, "prefix.map", flags, needs)
+
+    def _library(
+        self, target: Path, objects: list[str], version_script: str, libs: list[str], needs: list[Path] | None = None
+    ) -> Path:
+        script = HOST / version_script
+        flags = [f"-Wl,--version-script={script}", *libs]
+        implicit = [str(script), *(str(path) for path in needs or [])]
+        self.out.build(str(target), "shared", objects, implicit, variables={"flags": " ".join(flags)})
+        return target
+
+    def __post_init__(self) -> None:
+        self._seen: set[str] = set()
+
+
+def main() -> None:
+    """Builds into the source tree, or a sanitizer's variant below build/."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--sanitizer", choices=[name for name in SANITIZERS if name])
+    parser.add_argument("--tests", action="store_true", help="build the C++ tests too")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    if arguments.sanitizer:
+        directory = ROOT / "build" / arguments.sanitizer
+        build = Build(directory / "package", directory, arguments.sanitizer, extension=False, tests=True)
+    else:
+        build = Build(ROOT / "aclnn_torch", ROOT / "build" / "release", tests=arguments.tests)
+    build.run(arguments.jobs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

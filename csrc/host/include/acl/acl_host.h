@@ -1,0 +1,25 @@
+/* What the host CANN offers beyond CANN's own interface. No Ascend machine has this header. */
+#ifndef ACLNN_TORCH_ACL_HOST_H_
+#define ACLNN_TORCH_ACL_HOST_H_
+
+#include "acl/acl_base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The product whose rules the operators follow, for the whole process: Ascend310P, Ascend910,
+ * Ascend910B, Ascend910_93, Ascend950 or host; a SoC name such as Ascend910B2 selects its product.
+ * The first value comes from the environment variable ACLNN_TORCH_PRODUCT, else Ascend910B.
+ * 100000 for another name. */
+ACL_FUNC_VISIBILITY aclError aclHostSetProduct(const char* name);
+ACL_FUNC_VISIBILITY const char* aclHostGetProduct(void);
+
+/* Objects alive now, of one kind: "tensor", "scalar", "array", "list", "executor", "device_block",
+ * "host_block", "stream", "event" or "context"; NULL counts them all. -1 for another kind. */
+ACL_FUNC_VISIBILITY int64_t aclHostLiveObjects(const char* kind);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

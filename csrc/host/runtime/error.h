@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "visibility.h"
+
+namespace aclnn_host {
+
+// Records a message for the calling thread, to be fetched by aclGetRecentErrMsg, and returns
+// `status`, so that a check reads `return fail(status, ...)`. Never throws: a message that cannot
+// be stored is dropped.
+ACLNN_HOST_INTERNAL int fail(int status, const char* format, ...) noexcept
+    __attribute__((format(printf, 2, 3)));
+
+// Moves all messages out of the calling thread's store, oldest first, one a line; and puts such a
+// text into it. A stream's worker uses them to hand its messages to the thread that synchronises.
+ACLNN_HOST_INTERNAL std::string take_messages() noexcept;
+ACLNN_HOST_INTERNAL void put_messages(const std::string& text) noexcept;
+
+}  // namespace aclnn_host

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include "visibility.h"
+
+namespace aclnn_host {
+
+// Counts of the objects a caller must give back; a leak test compares them before and after.
+enum class Object {
+  kTensor,
+  kScalar,
+  kArray,
+  kList,
+  kExecutor,
+  kDeviceBlock,
+  kHostBlock,
+  kStream,
+  kEvent,
+  kContext,
+  kCount
+};
+
+ACLNN_HOST_INTERNAL void count_object(Object kind, int64_t change) noexcept;
+
+// A member of this type counts the object that holds it.
+template <Object kKind>
+struct Counted {
+  Counted() noexcept { count_object(kKind, 1); }
+  Counted(const Counted&) noexcept { count_object(kKind, 1); }
+  Counted& operator=(const Counted&) noexcept = default;
+  ~Counted() { count_object(kKind, -1); }
+};
+
+}  // namespace aclnn_host

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+
+#include "acl/acl_base.h"
+#include "visibility.h"
+
+namespace aclnn_host {
+
+// Work for a stream. run() returns a status; a failing one records its message with fail().
+class ACLNN_HOST_INTERNAL Task {
+ public:
+  virtual ~Task() = default;
+  virtual aclError run() noexcept = 0;
+};
+
+// Hands the task to a stream. The null stream runs it at once, on the calling thread; its status is
+// then kept for the thread's next synchronisation of the null stream. A created stream queues it.
+// The return value says whether the task was accepted (a stream that is none: 107017), never how
+// it went. The task is destroyed after it ran, on the thread that ran it.
+ACLNN_HOST_INTERNAL aclError submit(aclrtStream stream, std::unique_ptr<Task> task) noexcept;
+
+}  // namespace aclnn_host

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace aclnn {
+
+// The name of a status code of aclnn or AscendCL, as CANN's headers and documents spell it.
+inline const char* status_name(int32_t status) noexcept {
+  // Numbers, not the headers' constants: CANN spreads those over headers that no operator includes.
+  static constexpr struct {
+    int32_t status;
+    const char* name;
+  } kNames[] = {
+      {0, "ACLNN_SUCCESS"},
+      {161001, "ACLNN_ERR_PARAM_NULLPTR"},
+      {161002, "ACLNN_ERR_PARAM_INVALID"},
+      {361001, "ACLNN_ERR_RUNTIME_ERROR"},
+      {561000, "ACLNN_ERR_INNER"},
+      {561001, "ACLNN_ERR_INNER_INFERSHAPE_ERROR"},
+      {561002, "ACLNN_ERR_INNER_TILING_ERROR"},
+      {561003, "ACLNN_ERR_INNER_FIND_KERNEL_ERROR"},
+      {561101, "ACLNN_ERR_INNER_CREATE_EXECUTOR"},
+      {561102, "ACLNN_ERR_INNER_NOT_TRANS_EXECUTOR"},
+      {561103, "ACLNN_ERR_INNER_NULLPTR"},
+      {561104, "ACLNN_ERR_INNER_WRONG_ATTR_INFO_SIZE"},
+      {561105, "ACLNN_ERR_INNER_KEY_CONFLICT"},
+      {561106, "ACLNN_ERR_INNER_INVALID_IMPL_MODE"},
+      {561107, "ACLNN_ERR_INNER_OPP_PATH_NOT_FOUND"},
+      {561108, "ACLNN_ERR_INNER_LOAD_JSON_FAILED"},
+      {561109, "ACLNN_ERR_INNER_JSON_VALUE_NOT_FOUND"},
+      {561110, "ACLNN_ERR_INNER_JSON_FORMAT_INVALID"},
+      {561111, "ACLNN_ERR_INNER_JSON_DTYPE_INVALID"},
+      {561112, "ACLNN_ERR_INNER_OPP_KERNEL_PKG_NOT_FOUND"},
+      {561113, "ACLNN_ERR_INNER_OP_FILE_INVALID"},
+      {561114, "ACLNN_ERR_INNER_ATTR_NUM_OUT_OF_BOUND"},
+      {561115, "ACLNN_ERR_INNER_ATTR_LEN_NOT_ENOUGH"},
+      {561116, "ACLNN_ERR_INNER_INPUT_NUM_IN_JSON_TOO_LARGE"},
+      {561117, "ACLNN_ERR_INNER_INPUT_JSON_IS_NULL"},
+      {561118, "ACLNN_ERR_INNER_STATIC_WORKSPACE_INVALID"},
+      {561119, "ACLNN_ERR_INNER_STATIC_BLOCK_DIM_INVALID"},
+      {100000, "ACL_ERROR_INVALID_PARAM"},
+      {100001, "ACL_ERROR_UNINITIALIZE"},
+      {100002, "ACL_ERROR_REPEAT_INITIALIZE"},
+      {100003, "ACL_ERROR_INVALID_FILE"},
+      {100037, "ACL_ERROR_REPEAT_FINALIZE"},
+      {107000, "ACL_ERROR_RT_PARAM_INVALID"},
+      {107001, "ACL_ERROR_RT_INVALID_DEVICEID"},
+      {107002, "ACL_ERROR_RT_CONTEXT_NULL"},
+      {107003, "ACL_ERROR_RT_STREAM_CONTEXT"},
+      {107006, "ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID"},
+      {107007, "ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL"},
+      {107011, "ACL_ERROR_RT_STREAM_SUBSCRIBE"},
+      {107012, "ACL_ERROR_RT_THREAD_SUBSCRIBE"},
+      {107015, "ACL_ERROR_RT_STREAM_NO_CB_REG"},
+      {107017, "ACL_ERROR_RT_INVALID_HANDLE"},
+      {107018, "ACL_ERROR_RT_INVALID_MALLOC_TYPE"},
+      {107019, "ACL_ERROR_RT_WAIT_TIMEOUT"},
+      {107023, "ACL_ERROR_RT_STREAM_ABORT"},
+      {200000, "ACL_ERROR_BAD_ALLOC"},
+      {200001, "ACL_ERROR_API_NOT_SUPPORT"},
+      {200002, "ACL_ERROR_INVALID_DEVICE"},
+      {200003, "ACL_ERROR_MEMORY_ADDRESS_UNALIGNED"},
+      {200005, "ACL_ERROR_INVALID_RESOURCE_HANDLE"},
+      {200006, "ACL_ERROR_FEATURE_UNSUPPORTED"},
+      {207000, "ACL_ERROR_RT_FEATURE_NOT_SUPPORT"},
+      {207001, "ACL_ERROR_RT_MEMORY_ALLOCATION"},
+      {300000, "ACL_ERROR_STORAGE_OVER_LIMIT"},
+      {500000, "ACL_ERROR_INTERNAL_ERROR"},
+      {500001, "ACL_ERROR_FAILURE"},
+      {500002, "ACL_ERROR_GE_FAILURE"},
+      {500003, "ACL_ERROR_RT_FAILURE"},
+      {500004, "ACL_ERROR_DRV_FAILURE"},
+      {500005, "ACL_ERROR_PROFILING_FAILURE"},
+      {507012, "ACL_ERROR_RT_REPORT_TIMEOUT"},
+      {507015, "ACL_ERROR_RT_AICORE_EXCEPTION"},
+  };
+  for (const auto& entry : kNames) {
+    if (entry.status == status) return entry.name;
+  }
+  return "unknown status";
+}
+
+// A C function that returned a status other than success. what() reads "<api> failed with status
+// <number> (<name>): <reason>".
+class Error : public std::runtime_error {
+ public:
+  Error(std::string api, int32_t status, std::string_view reason)
+      : std::runtime_error(text(api, status, reason)), api_(std::move(api)), status_(status) {}
+
+  // The function's name, e.g. aclnnEluBackwardGetWorkspaceSize.
+  const std::string& api() const noexcept { return api_; }
+  int32_t status() const noexcept { return status_; }
+  const char* status_name() const noexcept { return aclnn::status_name(status_); }
+
+ private:
+  static std::string text(const std::string& api, int32_t status, std::string_view reason) {
+    std::string text = api + " failed with status " + std::to_string(status) + " (" +
+                       aclnn::status_name(status) + ")";
+    return reason.empty() ? text : text.append(": ").append(reason);
+  }
+
+  std::string api_;
+  int32_t status_;
+};
+
+}  // namespace aclnn

@@ -1,0 +1,136 @@
+#include "aclnn/library.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "aclnn/error.h"
+
+namespace aclnn {
+namespace {
+
+struct Close {
+  void operator()(void* object) const noexcept { dlclose(object); }
+};
+
+// Shared objects opened together.
+struct Objects {
+  std::vector<std::unique_ptr<void, Close>> opened;
+  std::string description;
+};
+
+// Refuses what somebody else could have put there: the code runs with the caller's rights.
+void check_path(const std::string& path) {
+  if (path.find('/') == std::string::npos) return;  // the loader's own search path
+  if (path[0] != '/') {
+    throw Error("dlopen", ACL_ERROR_INVALID_FILE, path + " is not an absolute path");
+  }
+  struct stat file;
+  if (stat(path.c_str(), &file) == 0 && (file.st_mode & S_IWOTH) != 0) {
+    throw Error("dlopen", ACL_ERROR_INVALID_FILE,
+                path + " may be written by everyone; remove that permission (chmod o-w)");
+  }
+}
+
+Objects open(const std::vector<std::string>& paths) {
+  Objects objects;
+  for (const std::string& path : paths) {
+    check_path(path);
+    void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!objects.description.empty()) objects.description += ", ";
+    objects.description += path;
+    if (object != nullptr) {
+      objects.opened.emplace_back(object);
+    } else {
+      const char* reason = dlerror();
+      objects.description.append(" (not opened: ").append(reason ? reason : "unknown").append(")");
+    }
+  }
+  if (objects.opened.empty()) {
+    throw Error("dlopen", ACL_ERROR_INVALID_FILE, "no library to open: " + objects.description);
+  }
+  return objects;
+}
+
+Library::Find find_in(std::vector<std::unique_ptr<void, Close>> opened) {
+  // A std::function must be copyable, hence the shared ownership.
+  auto shared = std::make_shared<decltype(opened)>(std::move(opened));
+  return [shared](const char* symbol) -> void* {
+    for (const auto& object : *shared) {
+      if (void* address = dlsym(object.get(), symbol)) return address;
+    }
+    return nullptr;
+  };
+}
+
+std::size_t next_number() {
+  static std::atomic<std::size_t> next{0};
+  return next++;
+}
+
+}  // namespace
+
+Library::Library(const std::vector<std::string>& paths) {
+  Objects objects = open(paths);
+  name_ = std::move(objects.description);
+  find_ = find_in(std::move(objects.opened));
+  load();
+}
+
+Library::Library(std::string name, Find find) : name_(std::move(name)), find_(std::move(find)) {
+  load();
+}
+
+void Library::load() {
+  const auto load = [this](auto& function, const char* symbol) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(require(symbol));
+  };
+  // First, since the text of every error comes through it.
+  load(meta_.recent_error, "aclGetRecentErrMsg");
+  load(meta_.create_tensor, "aclCreateTensor");
+  load(meta_.create_scalar, "aclCreateScalar");
+  load(meta_.create_int_array, "aclCreateIntArray");
+  load(meta_.create_float_array, "aclCreateFloatArray");
+  load(meta_.create_bool_array, "aclCreateBoolArray");
+  load(meta_.create_tensor_list, "aclCreateTensorList");
+  load(meta_.create_scalar_list, "aclCreateScalarList");
+  load(meta_.destroy_tensor, "aclDestroyTensor");
+  load(meta_.destroy_scalar, "aclDestroyScalar");
+  load(meta_.destroy_int_array, "aclDestroyIntArray");
+  load(meta_.destroy_float_array, "aclDestroyFloatArray");
+  load(meta_.destroy_bool_array, "aclDestroyBoolArray");
+  load(meta_.destroy_tensor_list, "aclDestroyTensorList");
+  load(meta_.destroy_scalar_list, "aclDestroyScalarList");
+  load(meta_.set_executor_repeatable, "aclSetAclOpExecutorRepeatable");
+  load(meta_.destroy_executor, "aclDestroyAclOpExecutor");
+  // Only the host CANN has this function.
+  if (find_("aclHostGetProduct") != nullptr) load(synchronize_host_, "aclrtSynchronizeStream");
+  number_ = next_number();
+}
+
+const Library& Library::embedded() {
+  static const Library* const library = [] {
+    Dl_info info{};
+    dladdr(reinterpret_cast<const void*>(&next_number), &info);
+    const std::string_view self = info.dli_fname ? info.dli_fname : "";
+    const std::string directory(self.substr(0, self.rfind('/') + 1));
+    return new Library({directory + "lib/libaclnn_host.so"});
+  }();
+  return *library;
+}
+
+void Library::fail(const char* api, aclnnStatus status) const {
+  const char* reason = meta_.recent_error();
+  throw Error(api, status, reason ? reason : "");
+}
+
+void* Library::require(const char* symbol) const {
+  if (void* address = find_(symbol)) return address;
+  throw Error(symbol, ACL_ERROR_API_NOT_SUPPORT, "no such symbol in " + name_);
+}
+
+}  // namespace aclnn

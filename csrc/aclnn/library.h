@@ -1,0 +1,130 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "acl/acl.h"
+#include "aclnn/acl_meta.h"
+
+namespace aclnn {
+
+// The descriptor functions of one library, typed by the header's prototypes.
+struct Meta {
+  decltype(&aclCreateTensor) create_tensor;
+  decltype(&aclCreateScalar) create_scalar;
+  decltype(&aclCreateIntArray) create_int_array;
+  decltype(&aclCreateFloatArray) create_float_array;
+  decltype(&aclCreateBoolArray) create_bool_array;
+  decltype(&aclCreateTensorList) create_tensor_list;
+  decltype(&aclCreateScalarList) create_scalar_list;
+  decltype(&aclDestroyTensor) destroy_tensor;
+  decltype(&aclDestroyScalar) destroy_scalar;
+  decltype(&aclDestroyIntArray) destroy_int_array;
+  decltype(&aclDestroyFloatArray) destroy_float_array;
+  decltype(&aclDestroyBoolArray) destroy_bool_array;
+  decltype(&aclDestroyTensorList) destroy_tensor_list;
+  decltype(&aclDestroyScalarList) destroy_scalar_list;
+  decltype(&aclSetAclOpExecutorRepeatable) set_executor_repeatable;
+  decltype(&aclDestroyAclOpExecutor) destroy_executor;
+  decltype(&aclGetRecentErrMsg) recent_error;
+};
+
+// The two functions of an operator (see ACLNN_DECLARE in call.h) in one library.
+template <class Op>
+struct Symbols {
+  typename Op::Stage1 stage1;
+  typename Op::Stage2 stage2;
+};
+
+// One implementation of the aclnn interface: the host CANN or a vendor's. Everything a call uses
+// comes from one Library, so that objects of two implementations never meet. It must outlive its
+// handles and calls. Thread-safe.
+class Library {
+ public:
+  // Finds a symbol's address, or null.
+  using Find = std::function<void*(const char* symbol)>;
+
+  // Opens shared objects, which stay private to this Library (RTLD_LOCAL). A symbol is taken from
+  // the first that has it or depends on one that has it. Each path is absolute, or a bare file name
+  // for the loader to search; one that cannot be opened is left out, as CANN releases differ in
+  // their files, but at least one must open. A path relative to the working directory and a file
+  // that everyone may write to are refused.
+  explicit Library(const std::vector<std::string>& paths);
+
+  // Functions that are reached another way, e.g. linked into the program.
+  Library(std::string name, Find find);
+
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  // The host CANN in lib/ beside the shared object that contains this code. Opened on first use and
+  // never closed: handles may outlive every static object.
+  static const Library& embedded();
+
+  // What was opened and what was not, for error texts.
+  const std::string& name() const noexcept { return name_; }
+  const Meta& meta() const noexcept { return meta_; }
+
+  // The operator's functions: looked up once, then two atomic loads.
+  template <class Op>
+  Symbols<Op> symbols() const {
+    void* stage1;
+    void* stage2;
+    if (number_ < kNumbered) {
+      Slot& slot = slots<Op>[number_];
+      stage2 = slot.stage2.load(std::memory_order_acquire);
+      if (stage2 == nullptr) {
+        slot.stage1.store(require(Op::kStage1), std::memory_order_relaxed);
+        slot.stage2.store(stage2 = require(Op::kStage2), std::memory_order_release);
+      }
+      stage1 = slot.stage1.load(std::memory_order_relaxed);
+    } else {
+      stage1 = require(Op::kStage1);
+      stage2 = require(Op::kStage2);
+    }
+    return {reinterpret_cast<typename Op::Stage1>(stage1),
+            reinterpret_cast<typename Op::Stage2>(stage2)};
+  }
+
+  // The host CANN runs the null stream inline and keeps a failure for the next synchronisation;
+  // this fetches it at once. On other libraries the null stream is asynchronous: success, no wait.
+  aclnnStatus null_stream_status() const {
+    return synchronize_host_ == nullptr ? 0 : synchronize_host_(nullptr);
+  }
+
+  // Throws the Error for a status that `api` returned, with the library's text about it.
+  [[noreturn]] void fail(const char* api, aclnnStatus status) const;
+
+ private:
+  struct Slot {
+    std::atomic<void*> stage1;
+    std::atomic<void*> stage2;
+  };
+
+  // A process has one library or two; those beyond this number (tests) look up at every call.
+  static constexpr std::size_t kNumbered = 8;
+
+  // An operator's functions by the library's number. Numbers are not used again, so a slot never
+  // points into a closed library that a new one replaced.
+  template <class Op>
+  static inline constinit std::array<Slot, kNumbered> slots{};
+
+  // The symbol's address; throws an Error that names symbol and library.
+  void* require(const char* symbol) const;
+
+  // Fills the tables below; the constructors' common end.
+  void load();
+
+  std::size_t number_ = 0;
+  std::string name_;
+  Find find_;
+  Meta meta_{};
+  decltype(&aclrtSynchronizeStream) synchronize_host_ = nullptr;
+};
+
+}  // namespace aclnn

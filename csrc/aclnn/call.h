@@ -79,6 +79,7 @@ consteval bool matches() {
       return (Argument<Args, typename Prototype::template Parameter<I>> && ...);
     }(std::index_sequence_for<Args...>{});
   }
+  static_assert(Callable<Op, Args...>, "the arguments do not fit the aclnn header's prototype");
 }
 
 }  // namespace detail
@@ -113,11 +114,11 @@ constexpr void require_callable() {
                 "workspaceSize and executor");
   if constexpr (sizeof...(Args) == Prototype::kCount) {
     []<std::size_t... I>(std::index_sequence<I...>) {
-      (require_argument<Op, I + 1, std::remove_cvref_t<Args>,
-                        typename Prototype::template Parameter<I>>(),
+      (require_argument<Op, I + 1, std::decay_t<Args>, typename Prototype::template Parameter<I>>(),
        ...);
     }(std::index_sequence_for<Args...>{});
   }
+  static_assert(Callable<Op, Args...>, "the arguments do not fit the aclnn header's prototype");
 }
 
 // What the C function receives for an argument.

@@ -58,6 +58,7 @@ inline const char* status_name(int32_t status) noexcept {
       {107017, "ACL_ERROR_RT_INVALID_HANDLE"},
       {107018, "ACL_ERROR_RT_INVALID_MALLOC_TYPE"},
       {107019, "ACL_ERROR_RT_WAIT_TIMEOUT"},
+      {107021, "ACL_ERROR_RT_SYSPARAMOPT_NOT_SET"},
       {107023, "ACL_ERROR_RT_STREAM_ABORT"},
       {200000, "ACL_ERROR_BAD_ALLOC"},
       {200001, "ACL_ERROR_API_NOT_SUPPORT"},
@@ -67,6 +68,7 @@ inline const char* status_name(int32_t status) noexcept {
       {200006, "ACL_ERROR_FEATURE_UNSUPPORTED"},
       {207000, "ACL_ERROR_RT_FEATURE_NOT_SUPPORT"},
       {207001, "ACL_ERROR_RT_MEMORY_ALLOCATION"},
+      {207005, "ACL_ERROR_RT_RESOURCE_ALLOC_FAIL"},
       {300000, "ACL_ERROR_STORAGE_OVER_LIMIT"},
       {500000, "ACL_ERROR_INTERNAL_ERROR"},
       {500001, "ACL_ERROR_FAILURE"},
@@ -74,8 +76,12 @@ inline const char* status_name(int32_t status) noexcept {
       {500003, "ACL_ERROR_RT_FAILURE"},
       {500004, "ACL_ERROR_DRV_FAILURE"},
       {500005, "ACL_ERROR_PROFILING_FAILURE"},
+      {507000, "ACL_ERROR_RT_INTERNAL_ERROR"},
       {507012, "ACL_ERROR_RT_REPORT_TIMEOUT"},
       {507015, "ACL_ERROR_RT_AICORE_EXCEPTION"},
+      {507046, "ACL_ERROR_RT_STREAM_SYNC_TIMEOUT"},
+      {507047, "ACL_ERROR_RT_EVENT_SYNC_TIMEOUT"},
+      {507052, "ACL_ERROR_RT_COPY_DATA"},
   };
   for (const auto& entry : kNames) {
     if (entry.status == status) return entry.name;

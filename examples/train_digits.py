@@ -1,0 +1,258 @@
+"""Trains a small network on handwritten digits with aclnn activations, beside the same network in plain torch.
+
+The digits are the 1797 images of 8 x 8 pixels that ship inside scikit-learn. At the end stands a report: the accuracy
+on images held out from training, how far the gradients lie from plain torch's in every dtype beside what rounding
+allows (rounding.py derives that), the time per training step, and a picture of the learning curves.
+
+    python examples/train_digits.py [--epochs N] [--seed N] [--output DIR] [--device DEVICE]
+
+The exit code is 0 when every check passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rounding import GradientCheck, check_gradients
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from torch import Tensor, nn
+
+import aclnn_torch
+
+REQUIRED_ACCURACY = 0.96
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+BATCH = 64
+NOISE = 0.2  # standard deviation of what is added to the training images, so that they are not learned by heart
+OURS, PLAIN = "aclnn_torch", "plain torch"
+
+
+@dataclass
+class Run:
+    """One model and what its training recorded."""
+
+    model: nn.Sequential
+    optimizer: torch.optim.Optimizer
+    schedule: torch.optim.lr_scheduler.LRScheduler
+    losses: list[float] = field(default_factory=list)  # mean per epoch
+    accuracies: list[float] = field(default_factory=list)  # on held-out images, after each epoch
+    step_seconds: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Report:
+    """What a training run found."""
+
+    runs: dict[str, Run]
+    gradients: list[GradientCheck]
+    picture: Path
+
+    @property
+    def accuracy(self) -> float:
+        """Accuracy of the aclnn model on the held-out images, at the end."""
+        return self.runs[OURS].accuracies[-1]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return self.accuracy >= REQUIRED_ACCURACY and all(check.passed for check in self.gradients)
+
+
+def build_model(elu: nn.Module, selu: nn.Module) -> nn.Sequential:
+    """The network, around the given activations."""
+    return nn.Sequential(nn.Linear(64, 128), elu, nn.Linear(128, 64), selu, nn.Linear(64, 10))
+
+
+def new_run(model: nn.Sequential, epochs: int) -> Run:
+    """A run that has not begun."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    return Run(model, optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs))
+
+
+def load_data(seed: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Training images, held-out images, and the digits on either. Pixels are multiples of 1/16 from 0 to 1."""
+    images, digits = load_digits(return_X_y=True)
+    split = train_test_split(images / 16, digits, test_size=0.25, stratify=digits, random_state=seed)
+    train, test, train_digits, test_digits = (torch.as_tensor(part, device=device) for part in split)
+    return train.float(), test.float(), train_digits, test_digits
+
+
+def train_step(run: Run, images: Tensor, digits: Tensor) -> float:
+    """One step of training, timed; returns the loss."""
+    start = time.perf_counter()
+    run.optimizer.zero_grad()
+    loss = nn.functional.cross_entropy(run.model(images), digits)
+    loss.backward()
+    run.optimizer.step()
+    value = loss.item()  # waits for the device
+    run.step_seconds.append(time.perf_counter() - start)
+    return value
+
+
+def train(
+    epochs: int, seed: int, output: Path, device: torch.device | str = "cpu", console: Console | None = None
+) -> Report:
+    """Trains both models step by step in turns, from the same weights on the same batches, and compares them."""
+    device = torch.device(device)
+    train_images, test_images, train_digits, test_digits = load_data(seed, device)
+    torch.manual_seed(seed)
+    plain = build_model(nn.ELU(), nn.SELU()).to(device)
+    ours = build_model(aclnn_torch.nn.ELU(), aclnn_torch.nn.SELU()).to(device)
+    ours.load_state_dict(plain.state_dict())
+    # Before training, when no gradient has become small yet.
+    gradients = [compare_gradients(ours, plain, train_images[:BATCH], train_digits[:BATCH], dtype) for dtype in DTYPES]
+
+    runs = {name: new_run(model, epochs) for name, model in ((OURS, ours), (PLAIN, plain))}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console or Console(quiet=True)) as progress:
+        task = progress.add_task("Training", total=epochs)
+        for epoch in range(epochs):
+            losses: dict[str, list[float]] = {name: [] for name in runs}
+            for step, batch in enumerate(torch.randperm(len(train_images)).split(BATCH)):
+                images = train_images[batch] + NOISE * torch.randn_like(train_images[batch])
+                # In turns, so that neither always finds the caches as the other left them.
+                for name in sorted(runs, reverse=step % 2 == 0):
+                    losses[name].append(train_step(runs[name], images, train_digits[batch]))
+            for name, run in runs.items():
+                run.schedule.step()
+                with torch.no_grad():
+                    hits = run.model(test_images).argmax(-1) == test_digits
+                run.losses.append(statistics.fmean(losses[name]))
+                run.accuracies.append(hits.float().mean().item())
+            accuracy = runs[OURS].accuracies[-1]
+            progress.update(task, advance=1, description=f"Training: accuracy {accuracy:.3f} after epoch {epoch + 1}")
+
+    return Report(runs, gradients, draw_curves(runs, output / "learning_curves.png"))
+
+
+def compare_gradients(
+    ours: nn.Sequential, plain: nn.Sequential, images: Tensor, digits: Tensor, dtype: torch.dtype
+) -> GradientCheck:
+    """Compares copies of the two models in another dtype."""
+    weights = {name: value.to(dtype) for name, value in plain.state_dict().items()}
+    copies = []
+    for model in (ours, plain):
+        copies.append(build_model(model[1], model[3]).to(images.device, dtype))
+        copies[-1].load_state_dict(weights)
+    return check_gradients(copies[0], copies[1], images.to(dtype), digits)
+
+
+def draw_curves(runs: dict[str, Run], path: Path) -> Path:
+    """Draws loss and accuracy of both models against the epoch; returns the picture's path."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    # The curves lie on one another when all is well: a broad pale one below, a thin dark one above.
+    styles = {
+        PLAIN: {"color": "#f2a65a", "linewidth": 7, "alpha": 0.75, "solid_capstyle": "round"},
+        OURS: {"color": "#1b3a5c", "linewidth": 1.8},
+    }
+    figure, (loss, accuracy) = pyplot.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+    epochs = range(1, len(runs[OURS].losses) + 1)
+    for name, style in styles.items():
+        loss.plot(epochs, runs[name].losses, label=name, **style)
+        accuracy.plot(epochs, runs[name].accuracies, label=name, **style)
+    loss.set_title("Training loss (mean cross entropy)", loc="left")
+    loss.set_yscale("log")
+    accuracy.set_title("Accuracy on held-out digits", loc="left")
+    accuracy.axhline(REQUIRED_ACCURACY, color="#777777", linewidth=1, linestyle=(0, (4, 3)))
+    label = f"required: {REQUIRED_ACCURACY:.0%}"
+    below_right = {"xytext": (0, -4), "textcoords": "offset points", "ha": "right", "va": "top"}
+    accuracy.annotate(label, (len(epochs), REQUIRED_ACCURACY), color="#555555", **below_right)
+    accuracy.yaxis.set_major_formatter(PercentFormatter(1))
+    for axes in (loss, accuracy):
+        axes.set_xlabel("Epoch")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(color="#e6e6e6")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+    figure.suptitle("Handwritten digits: ELU and SELU through aclnn, beside plain torch", fontsize=13)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+    return path
+
+
+def show(report: Report, console: Console) -> None:
+    """Prints the report."""
+
+    def verdict(passed: bool) -> str:
+        return "[bold green]PASS[/]" if passed else "[bold red]FAIL[/]"
+
+    table = Table(title="Accuracy and time", title_justify="left", title_style="bold")
+    for heading in ("", OURS, PLAIN, "check"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    ours, plain = report.runs[OURS], report.runs[PLAIN]
+    table.add_row(
+        "accuracy on held-out digits",
+        f"{ours.accuracies[-1]:.4f}",
+        f"{plain.accuracies[-1]:.4f}",
+        f">= {REQUIRED_ACCURACY} {verdict(report.accuracy >= REQUIRED_ACCURACY)}",
+    )
+    table.add_row("training loss at the end", f"{ours.losses[-1]:.5f}", f"{plain.losses[-1]:.5f}", "")
+    medians = [statistics.median(run.step_seconds) for run in (ours, plain)]
+    table.add_row(
+        "time per training step, median",
+        *(f"{1e3 * median:.3f} ms" for median in medians),
+        f"ratio {medians[0] / medians[1]:.2f}",
+    )
+    console.print(table)
+
+    table = Table(
+        title="Gradients: largest difference from plain torch, same weights and batch",
+        title_justify="left",
+        title_style="bold",
+        caption="The bound is what rounding in the dtype can make of two correct implementations;\n"
+        "every single gradient is held against its own. examples/rounding.py derives it.",
+        caption_justify="left",
+    )
+    for heading in ("dtype", "largest gradient", "largest difference", "its bound", "most of a bound used", "check"):
+        table.add_column(heading, justify="left" if heading == "dtype" else "right")
+    for check in report.gradients:
+        table.add_row(
+            str(check.dtype).removeprefix("torch."),
+            f"{check.gradient:.2e}",
+            f"{check.difference:.2e}",
+            f"{check.bound:.2e}",
+            f"{check.worst_share:.1%}",
+            verdict(check.passed),
+        )
+    console.print(table)
+    console.print(f"Learning curves: [bold]{report.picture}[/]")
+    console.print(f"All checks: {verdict(report.passed)}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Trains, prints the report and returns the exit code."""
+    parser = argparse.ArgumentParser(description="Trains a network on handwritten digits with aclnn activations.")
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "output", metavar="DIR")
+    parser.add_argument("--device", default="cpu", help="cpu, or npu where torch_npu is installed")
+    options = parser.parse_args(arguments)
+    if options.epochs < 1:
+        parser.error("--epochs must be at least 1")
+    if torch.device(options.device).type == "npu":
+        importlib.import_module("torch_npu")
+    console = Console()
+    report = train(options.epochs, options.seed, options.output, options.device, console)
+    show(report, console)
+    return 0 if report.passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

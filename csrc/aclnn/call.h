@@ -79,7 +79,6 @@ consteval bool matches() {
       return (Argument<Args, typename Prototype::template Parameter<I>> && ...);
     }(std::index_sequence_for<Args...>{});
   }
-  static_assert(Callable<Op, Args...>, "the arguments do not fit the aclnn header's prototype");
 }
 
 }  // namespace detail

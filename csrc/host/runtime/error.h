@@ -17,4 +17,8 @@ ACLNN_HOST_INTERNAL int fail(int status, const char* format, ...) noexcept
 ACLNN_HOST_INTERNAL std::string take_messages() noexcept;
 ACLNN_HOST_INTERNAL void put_messages(const std::string& text) noexcept;
 
+// Repeats on the calling thread a failure that happened on another: stores its text, returns
+// status.
+int fail_again(int status, const std::string& text) noexcept;
+
 }  // namespace aclnn_host

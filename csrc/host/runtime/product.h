@@ -12,6 +12,8 @@ ACLNN_HOST_INTERNAL Product current_product() noexcept;
 ACLNN_HOST_INTERNAL const char* product_name(Product product) noexcept;
 
 // BFLOAT16 exists on Atlas A2 and later.
-inline bool has_bfloat16(Product product) { return product >= Product::kAscend910B; }
+inline bool has_bfloat16(Product product) {
+  return product >= Product::kAscend910B;
+}
 
 }  // namespace aclnn_host

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "acl/acl_base.h"
 #include "visibility.h"
@@ -8,10 +9,13 @@
 namespace aclnn_host {
 
 // Work for a stream. run() returns a status; a failing one records its message with fail().
+// abandon() is called in its place when the stream drops the task, with the reason: an earlier
+// failure on the stream, or the stream's forced end. Either is called once on an accepted task.
 class ACLNN_HOST_INTERNAL Task {
  public:
   virtual ~Task() = default;
   virtual aclError run() noexcept = 0;
+  virtual void abandon(aclError status, const std::string& message) noexcept {}
 };
 
 // Hands the task to a stream. The null stream runs it at once, on the calling thread; its status is

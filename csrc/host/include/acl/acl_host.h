@@ -14,6 +14,9 @@ extern "C" {
  * 100000 for another name. */
 ACL_FUNC_VISIBILITY aclError aclHostSetProduct(const char* name);
 ACL_FUNC_VISIBILITY const char* aclHostGetProduct(void);
+/* What is wrong with ACLNN_TORCH_PRODUCT when it names no product (Ascend910B then applies), until
+ * aclHostSetProduct succeeds; else NULL. */
+ACL_FUNC_VISIBILITY const char* aclHostProductProblem(void);
 
 /* Objects alive now, of one kind: "tensor", "scalar", "array", "list", "executor", "device_block",
  * "host_block", "stream", "event" or "context"; NULL counts them all. -1 for another kind. */

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace aclnn_host {
+
+// The timeout, in milliseconds, that waits without limit.
+constexpr int32_t kForever = -1;
+
+// A point in time up to which several waits may go on together.
+class Deadline {
+ public:
+  explicit Deadline(int32_t timeout)
+      : forever_(timeout < 0),
+        end_(std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout)) {}
+
+  // Waits until ready() holds; false if the time is up before.
+  template <class Ready>
+  bool wait(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+            Ready&& ready) const {
+    if (!forever_) return changed.wait_until(lock, end_, ready);
+    changed.wait(lock, ready);
+    return true;
+  }
+
+ private:
+  bool forever_;
+  std::chrono::steady_clock::time_point end_;
+};
+
+}  // namespace aclnn_host

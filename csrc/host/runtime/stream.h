@@ -1,0 +1,88 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "acl/acl_rt.h"
+#include "deadline.h"
+#include "handle_table.h"
+#include "per_process.h"
+#include "task.h"
+
+namespace aclnn_host {
+
+// A created stream: a queue and, from the first task on, one worker thread that does its tasks in
+// order. Its first failure sticks: every later synchronisation and query reports it.
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(aclrtContext context, int32_t device) : context_(context), device_(device) {}
+
+  aclrtContext context() const noexcept { return context_; }
+  int32_t device() const noexcept { return device_; }
+
+  // Queues the task; 107017 once the stream has ended.
+  aclError enqueue(std::unique_ptr<Task> task);
+
+  // Waits until everything queued before the call is done, and reports the stream's failure.
+  aclError synchronize(const char* api, const Deadline& deadline);
+
+  // Whether everything queued is done; returns the stream's failure.
+  aclError query(bool* idle);
+
+  // Whether tasks behind a failed one are dropped (from the start so) or run.
+  void stop_on_failure(bool stop);
+
+  // Accepts no more tasks; what is queued is done or, if asked to, dropped.
+  void close(bool drop) noexcept;
+
+  // Waits for the worker of a closed stream, unless that is the calling thread.
+  void join();
+
+  // Whether the thread is the stream's worker.
+  bool runs_on(std::thread::id thread) const noexcept { return worker_id_ == thread; }
+
+ private:
+  void start_worker();
+  void work() noexcept;
+  aclError report(std::unique_lock<std::mutex>& lock);
+
+  const aclrtContext context_;
+  const int32_t device_;
+
+  std::mutex mutex_;
+  std::condition_variable work_;  // a task was queued, or the stream closed
+  std::condition_variable done_;  // a task is done
+  std::deque<std::unique_ptr<Task>> queue_;
+  uint64_t submitted_ = 0;
+  uint64_t finished_ = 0;
+  bool closed_ = false;
+  bool dropping_ = false;
+  bool stop_on_failure_ = true;
+  aclError status_ = ACL_SUCCESS;
+  std::string message_;  // what the failed task said
+  std::thread worker_;
+  std::thread::id worker_id_;
+};
+
+using StreamTable = HandleTable<Stream, Object::kStream>;
+inline StreamTable& streams() {
+  return PerProcess<StreamTable>::get();
+}
+
+// The stream of a handle that is not null; null, with a message in api's name, if there is none.
+std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream);
+
+// Ends the streams for which wanted(stream) holds, after all their work.
+template <class Wanted>
+void end_streams(Wanted&& wanted) {
+  const auto ended = streams().remove_if(wanted);
+  for (const auto& stream : ended) stream->close(false);  // all at once: one may wait for another
+  for (const auto& stream : ended) stream->join();
+}
+
+}  // namespace aclnn_host

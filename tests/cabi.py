@@ -1,0 +1,370 @@
+"""The C ABI of the host CANN from Python: the library, its prototypes, and tensors in guarded memory.
+
+The prototypes are read from the headers, so a function is called exactly as a C program would call it. Enum values and
+status codes are written out here, from the published interface: the tests compare the headers with them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.util
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+INCLUDE = Path(__file__).resolve().parent.parent / "csrc" / "host" / "include"
+
+PRODUCTS = ("Ascend310P", "Ascend910", "Ascend910B", "Ascend910_93", "Ascend950", "host")
+
+# Status codes (spec 0.5).
+SUCCESS = 0
+PARAM_NULLPTR = 161001
+PARAM_INVALID = 161002
+INNER = 561000
+INNER_NULLPTR = 561103
+
+
+class Dtype(IntEnum):
+    """aclDataType (spec 0.6), without the ACL_ prefix."""
+
+    DT_UNDEFINED = -1
+    FLOAT = 0
+    FLOAT16 = 1
+    INT8 = 2
+    INT32 = 3
+    UINT8 = 4
+    INT16 = 6
+    UINT16 = 7
+    UINT32 = 8
+    INT64 = 9
+    UINT64 = 10
+    DOUBLE = 11
+    BOOL = 12
+    STRING = 13
+    COMPLEX64 = 16
+    COMPLEX128 = 17
+    BF16 = 27
+    INT4 = 29
+    UINT1 = 30
+    COMPLEX32 = 33
+    HIFLOAT8 = 34
+    FLOAT8_E5M2 = 35
+    FLOAT8_E4M3FN = 36
+    FLOAT8_E8M0 = 37
+    FLOAT6_E3M2 = 38
+    FLOAT6_E2M3 = 39
+    FLOAT4_E2M1 = 40
+    FLOAT4_E1M2 = 41
+
+
+class Format(IntEnum):
+    """aclFormat (spec 0.6), without the ACL_ or ACL_FORMAT_ prefix."""
+
+    UNDEFINED = -1
+    NCHW = 0
+    NHWC = 1
+    ND = 2
+    NC1HWC0 = 3
+    FRACTAL_Z = 4
+    NC1HWC0_C04 = 12
+    HWCN = 16
+    NDHWC = 27
+    FRACTAL_NZ = 29
+    NCDHW = 30
+    NDC1HWC0 = 32
+    FRACTAL_Z_3D = 33
+    NC = 35
+    NCL = 47
+    FRACTAL_NZ_C0_16 = 50
+    FRACTAL_NZ_C0_32 = 51
+    FRACTAL_NZ_C0_2 = 52
+    FRACTAL_NZ_C0_4 = 53
+    FRACTAL_NZ_C0_8 = 54
+
+
+# ---- the library and its prototypes
+
+_CTYPES: dict[str, Any] = {
+    "void": None,
+    "bool": ctypes.c_bool,
+    "int": ctypes.c_int,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+    "size_t": ctypes.c_size_t,
+    "int8_t": ctypes.c_int8,
+    "int32_t": ctypes.c_int32,
+    "uint32_t": ctypes.c_uint32,
+    "uint16_t": ctypes.c_uint16,
+    "int64_t": ctypes.c_int64,
+    "uint64_t": ctypes.c_uint64,
+    "char*": ctypes.c_char_p,
+}
+
+
+def header_text() -> str:
+    """All headers, without comments."""
+    text = "\n".join(path.read_text() for path in sorted(INCLUDE.rglob("*.h")))
+    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
+
+
+@functools.cache
+def prototypes() -> dict[str, tuple[Any, list[Any]]]:
+    """Return type and parameter types of every function the headers declare. A pointer is a plain address."""
+    text = header_text()
+    types = dict(_CTYPES)
+    types.update({name: ctypes.c_int for name in re.findall(r"typedef enum[^{;]*{[^}]*}\s*(\w+);", text)})
+    types.update({name: ctypes.c_void_p for name in re.findall(r"typedef [^;{}]*\(\*\s*(\w+)\)\s*\([^;]*\);", text)})
+    for base, name in re.findall(r"typedef (\w+\*?)\s+(\w+);", text):
+        types[name] = ctypes.c_void_p if base.endswith("*") else types.get(base)
+
+    def resolve(declaration: str) -> Any:
+        words = declaration.replace("*", " * ").replace("const", " ").split()
+        stars = words.count("*")
+        if stars:
+            return ctypes.c_char_p if stars == 1 and words[0] == "char" else ctypes.c_void_p
+        return types[words[0]]
+
+    found = {}
+    for result, name, parameters in re.findall(r"ACL_FUNC_VISIBILITY\s+([^;(]+?)(\w+)\s*\(([^;]*?)\)\s*;", text):
+        listed = [] if parameters.strip() in ("", "void") else parameters.split(",")
+        found[name] = (resolve(result), [resolve(parameter) for parameter in listed])
+    return found
+
+
+def library_path() -> Path:
+    """The embedded host CANN, in the package's folder (which is not imported for it)."""
+    spec = importlib.util.find_spec("aclnn_torch")
+    root = Path(next(iter(spec.submodule_search_locations))) if spec and spec.submodule_search_locations else None
+    return (root or INCLUDE.parents[2] / "aclnn_torch") / "lib" / "libaclnn_host.so"
+
+
+@functools.cache
+def host() -> ctypes.CDLL:
+    """The host CANN, every function with its prototype."""
+    library = ctypes.CDLL(str(library_path()))
+    for name, (result, parameters) in prototypes().items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, parameters
+    return library
+
+
+def error_text() -> str:
+    """The messages of this thread since the last call, newest first; empty when there are none."""
+    return (host().aclGetRecentErrMsg() or b"").decode()
+
+
+def live_objects(kind: str | None = None) -> int:
+    """Objects of the host CANN that are alive now."""
+    return int(host().aclHostLiveObjects(kind and kind.encode()))
+
+
+@contextmanager
+def product(name: str) -> Iterator[None]:
+    """Runs a block under the rules of another product."""
+    before = host().aclHostGetProduct()
+    assert host().aclHostSetProduct(name.encode()) == SUCCESS
+    try:
+        yield
+    finally:
+        host().aclHostSetProduct(before)
+
+
+# ---- element types
+
+# How a buffer holds a dtype. BF16 is its upper 16 bits of a float; what cannot be computed with is bytes.
+_STORAGE: dict[Dtype, Any] = {
+    Dtype.FLOAT: np.float32,
+    Dtype.FLOAT16: np.float16,
+    Dtype.BF16: np.uint16,
+    Dtype.DOUBLE: np.float64,
+    Dtype.INT8: np.int8,
+    Dtype.INT16: np.int16,
+    Dtype.INT32: np.int32,
+    Dtype.INT64: np.int64,
+    Dtype.UINT8: np.uint8,
+    Dtype.UINT16: np.uint16,
+    Dtype.UINT32: np.uint32,
+    Dtype.UINT64: np.uint64,
+    Dtype.BOOL: np.bool_,
+    Dtype.COMPLEX32: np.dtype([("re", np.float16), ("im", np.float16)]),
+    Dtype.COMPLEX64: np.complex64,
+    Dtype.COMPLEX128: np.complex128,
+}
+
+# Significand bits (with the hidden one), least and greatest exponent of a normal number.
+_PRECISION = {
+    Dtype.FLOAT: (24, -126, 127),
+    Dtype.FLOAT16: (11, -14, 15),
+    Dtype.BF16: (8, -126, 127),
+    Dtype.DOUBLE: (53, -1022, 1023),
+}
+REAL = tuple(_PRECISION)
+COMPLEX = (Dtype.COMPLEX32, Dtype.COMPLEX64, Dtype.COMPLEX128)
+INTEGER = tuple(d for d in Dtype if re.fullmatch(r"U?INT\d+|BOOL", d.name))
+
+
+def storage_type(dtype: Dtype) -> np.dtype[Any]:
+    """The numpy type in which a buffer holds the dtype."""
+    return np.dtype(_STORAGE.get(dtype, np.uint8))
+
+
+def ulp(dtype: Dtype, value: Any) -> np.ndarray:
+    """Distance between neighbours of the dtype in the binade of each value (float64)."""
+    bits, least, greatest = _PRECISION[dtype]
+    value = np.asarray(value, np.float64)
+    exponent = np.where(value == 0, least, np.frexp(value)[1] - 1)
+    return np.ldexp(1.0, np.clip(exponent, least, greatest) - (bits - 1))
+
+
+def round_to(dtype: Dtype, value: Any) -> np.ndarray:
+    """float64 values rounded once to the dtype, to nearest even, with its subnormals and its overflow to inf."""
+    value = np.asarray(value, np.float64)
+    if dtype == Dtype.DOUBLE:
+        return value
+    with np.errstate(all="ignore"):
+        quantum = ulp(dtype, value)
+        rounded = np.rint(value / quantum) * quantum
+        overflow = np.ldexp(1.0, _PRECISION[dtype][2] + 1)
+        rounded = np.where(np.abs(rounded) >= overflow, np.copysign(np.inf, rounded), rounded)
+        return np.where(np.isfinite(value), np.copysign(rounded, value), value)
+
+
+def encode(dtype: Dtype, value: Any) -> np.ndarray:
+    """float64 or complex values as the dtype's storage; floating values are rounded once."""
+    value = np.asarray(value)
+    if dtype == Dtype.BF16:
+        bits = round_to(dtype, value).astype(np.float32).view(np.uint32) >> 16
+        return bits.astype(np.uint16)
+    if dtype == Dtype.COMPLEX32:
+        pair = np.zeros(value.shape, storage_type(dtype))
+        pair["re"], pair["im"] = round_to(Dtype.FLOAT16, value.real), round_to(Dtype.FLOAT16, value.imag)
+        return pair
+    if dtype in REAL:
+        value = round_to(dtype, value)
+    return value.astype(storage_type(dtype))
+
+
+def decode(dtype: Dtype, stored: np.ndarray) -> np.ndarray:
+    """The dtype's storage as float64 or complex128, exactly (integers up to 2^53)."""
+    if dtype == Dtype.BF16:
+        with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+            return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    if dtype == Dtype.COMPLEX32:
+        return stored["re"].astype(np.float64) + 1j * stored["im"].astype(np.float64)
+    return stored.astype(np.complex128 if dtype in COMPLEX else np.float64)
+
+
+# ---- tensors, scalars
+
+_GUARD = 64
+_PATTERN = 0xA5
+
+
+class Memory:
+    """One tensor's storage between red zones, all of it filled with a pattern, and the numpy view of its elements."""
+
+    def __init__(self, dtype: Dtype, shape: Sequence[int], strides: Sequence[int] | None = None, offset: int = 0):
+        item = storage_type(dtype).itemsize
+        self.dtype, self.shape, self.offset = dtype, tuple(shape), offset
+        self.given_strides = strides
+        self.strides = tuple(contiguous_strides(shape) if strides is None else strides)
+        reach = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
+        self.elements = offset + (0 if 0 in self.shape else 1 + reach)
+        self.raw = np.full(self.elements * item + 3 * _GUARD, _PATTERN, np.uint8)
+        address = self.raw.ctypes.data
+        self.start = -address % _GUARD + _GUARD
+        self.address = address + self.start
+        self.view = self._view(self.raw, storage_type(dtype), ())
+        inside = np.zeros_like(self.raw)
+        self._view(inside, np.dtype(np.uint8), (item,))[...] = 1
+        self._outside = inside == 0
+
+    def _view(self, buffer: np.ndarray, kind: np.dtype[Any], tail: tuple[int, ...]) -> np.ndarray:
+        item = storage_type(self.dtype).itemsize
+        strides = tuple(stride * item for stride in self.strides) + (1,) * len(tail)
+        return np.ndarray(self.shape + tail, kind, buffer, self.start + self.offset * item, strides)
+
+    def write(self, values: Any) -> None:
+        """Rounds float64 values into the elements, repeating them as often as needed."""
+        self.view[...] = np.resize(encode(self.dtype, values), self.shape)
+
+    def read(self) -> np.ndarray:
+        """The elements as float64 (or complex128)."""
+        return decode(self.dtype, np.ascontiguousarray(self.view).reshape(self.shape))
+
+    def untouched(self) -> bool:
+        """Whether the pattern is intact in the red zones and in the gaps between the elements."""
+        return bool(np.all(self.raw[self._outside] == _PATTERN))
+
+    def unwritten(self) -> bool:
+        """Whether the pattern is intact everywhere."""
+        return bool(np.all(self.raw == _PATTERN))
+
+    def descriptor(self, format: Format = Format.ND) -> int:
+        """A new aclTensor over this memory, for the caller to destroy. Strides not given are passed as null."""
+        rank = len(self.shape)
+        strides = None if self.given_strides is None else int64s(self.given_strides)
+        storage = int64s([self.elements])  # one number of elements, as torch_npu passes it
+        tensor = host().aclCreateTensor(
+            int64s(self.shape), rank, self.dtype, strides, self.offset, format, storage, 1, self.address
+        )
+        assert tensor, error_text()
+        return int(tensor)
+
+
+def contiguous_strides(shape: Sequence[int]) -> list[int]:
+    """Row-major strides in elements."""
+    return [math.prod(max(size, 1) for size in shape[i + 1 :]) for i in range(len(shape))]
+
+
+def int64s(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+    """A C array of int64_t."""
+    return (ctypes.c_int64 * len(values))(*values)
+
+
+def create_scalar(value: Any, dtype: Dtype = Dtype.FLOAT) -> int:
+    """A new aclScalar holding the value rounded to the dtype, for the caller to destroy."""
+    stored = encode(dtype, value)
+    scalar = host().aclCreateScalar(stored.ctypes.data, dtype)
+    assert scalar, error_text()
+    return int(scalar)
+
+
+# ---- the two stages
+
+# What the two output parameters of stage 1 hold before the call: no address, and no size anyone would ask for.
+UNSET_SIZE = 0xDEADBEEFDEADBEEF
+UNSET_EXECUTOR = 0xFFFFFFFFFFFFFFF0
+
+
+class Stage1:
+    """Calls <api>GetWorkspaceSize and keeps its status, workspace size, executor and error text."""
+
+    def __init__(self, api: str, arguments: Sequence[Any], workspace_size: bool = True, executor: bool = True):
+        size, pointer = ctypes.c_uint64(UNSET_SIZE), ctypes.c_void_p(UNSET_EXECUTOR)
+        self.api = api
+        self.status = getattr(host(), f"{api}GetWorkspaceSize")(
+            *arguments, ctypes.byref(size) if workspace_size else None, ctypes.byref(pointer) if executor else None
+        )
+        self.workspace_size, self.executor = size.value, pointer.value
+        self.text = error_text()
+
+    def run(self, stream: int | None = None) -> int:
+        """Stage 2 with a workspace of the wanted size. The workspace lives as long as this object."""
+        self.workspace = Memory(Dtype.UINT8, [self.workspace_size])
+        address = self.workspace.address if self.workspace_size else None
+        return stage2(self.api, self.executor, self.workspace_size, address, stream)
+
+
+def stage2(
+    api: str, executor: int | None, workspace_size: int = 0, workspace: int | None = None, stream: int | None = None
+) -> int:
+    """Calls <api>; returns its status."""
+    return int(getattr(host(), api)(workspace, workspace_size, executor, stream))

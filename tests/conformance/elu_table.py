@@ -1,0 +1,226 @@
+"""aclnnElu, aclnnInplaceElu, aclnnEluBackward: what they refuse, in the order of spec 1.3, and what they compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from cabi import Dtype, Format, round_to
+from machinery import (
+    ANYWHERE,
+    HOST,
+    WITH_BF16,
+    Operator,
+    Reference,
+    Row,
+    Scalar,
+    Tensor,
+    nulls,
+    on_all,
+    one_rounding,
+    some_roundings,
+    working,
+)
+
+F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
+I32, I8 = Dtype.INT32, Dtype.INT8
+
+# ---- formulas (spec 1.2)
+
+
+def in_range(dtype: Dtype, value: np.ndarray) -> np.ndarray:
+    """An exponential with the working dtype's overflow and underflow, not otherwise rounded."""
+    rounded = round_to(working(dtype), value)
+    return np.where(np.isinf(rounded) | (rounded == 0), rounded, value)
+
+
+def exp_error(dtype: Dtype, factor: np.ndarray, exponent: np.ndarray, exact: bool) -> np.ndarray:
+    """What factor * exp misses because the exponent is a rounded product, or because exp is subnormal."""
+    bits = {Dtype.FLOAT: 24, Dtype.DOUBLE: 53}[working(dtype)]
+    least = {Dtype.FLOAT: 2.0**-149, Dtype.DOUBLE: 2.0**-1074}[working(dtype)]
+    growth = 0.0 if exact else np.nan_to_num(np.exp(exponent) * np.abs(exponent) * 2.0**-bits)
+    return np.abs(factor) * (growth + least)
+
+
+def power_of_two(value: float) -> bool:
+    """Whether a product with the value is exact."""
+    return bool(abs(np.frexp(value)[0]) == 0.5)
+
+
+def elu_backward(dtype: Dtype, inputs: dict[str, np.ndarray], arguments: dict[str, Any]) -> Reference:
+    """v <= 0: g * inputScale * (v + alpha * scale) of a result, g * inputScale * alpha * scale * exp(v * inputScale) of
+    an input; else, and for NaN, g * scale. alpha * scale is rounded once, as the kernel does."""
+    g, v = inputs["gradOutput"], inputs["selfOrResult"]
+    alpha, scale, input_scale = (arguments[name].as_float for name in ("alpha", "scale", "inputScale"))
+    coefficient = round_to(working(dtype), alpha * scale)
+    if arguments["isResult"]:
+        negative = g * input_scale * (v + coefficient)
+        tolerance = some_roundings(dtype, negative)
+    else:
+        factor = g * input_scale * coefficient
+        exponent = v * input_scale
+        negative = factor * in_range(dtype, np.exp(exponent))
+        tolerance = some_roundings(dtype, negative) + exp_error(dtype, factor, exponent, power_of_two(input_scale))
+    positive = g * scale
+    branch = v <= 0
+    return np.where(branch, negative, positive), np.where(branch, tolerance, one_rounding(dtype, positive))
+
+
+def elu(dtype: Dtype, inputs: dict[str, np.ndarray], arguments: dict[str, Any]) -> Reference:
+    """x > 0: scale * x; else alpha * scale * (exp(inputScale * x) - 1). When alpha or inputScale is inf or NaN:
+    threshold(x, 0, -alpha) * scale, through float."""
+    x = next(iter(inputs.values()))
+    alpha, scale, input_scale = (arguments[name].as_float for name in ("alpha", "scale", "inputScale"))
+    positive = x * scale
+    if np.isfinite(alpha) and np.isfinite(input_scale):
+        coefficient = np.full_like(x, alpha * scale)
+        negative = coefficient * in_range(dtype, np.expm1(x * input_scale))
+        tolerance = some_roundings(dtype, negative)
+        tolerance += exp_error(dtype, coefficient, x * input_scale, power_of_two(input_scale))
+    else:
+        negative = np.full_like(x, -alpha * scale)
+        tolerance = one_rounding(dtype, negative)
+    return np.where(x > 0, positive, negative), np.where(x > 0, one_rounding(dtype, positive), tolerance)
+
+
+# ---- prototypes (spec 1.1)
+
+VALUES = {
+    "gradOutput": (1.0, -0.5, 2.0, 0.25, -3.0, 7.0, 0.375),
+    "selfOrResult": (-2.5, 1.0, -0.125, 0.0, 0.5, -7.25, 3.0, -0.75, 0.0625),
+}
+
+
+def values(dtype: Dtype, name: str) -> tuple[float, ...]:
+    """Small values of both signs and zero, exact in every floating dtype."""
+    return VALUES["gradOutput" if name == "gradOutput" else "selfOrResult"]
+
+
+# Products are exact in float, so that the same values serve double.
+SCALARS = {"alpha": Scalar(1.5), "scale": Scalar(0.75), "inputScale": Scalar(0.5)}
+
+ELU = Operator("aclnnElu", {"self": Tensor(), **SCALARS, "out": Tensor()}, "out", elu, values)
+INPLACE_ELU = Operator("aclnnInplaceElu", {"selfRef": Tensor(), **SCALARS}, "selfRef", elu, values)
+ELU_BACKWARD = Operator(
+    "aclnnEluBackward",
+    {"gradOutput": Tensor(), **SCALARS, "isResult": False, "selfOrResult": Tensor(), "gradInput": Tensor()},
+    "gradInput",
+    elu_backward,
+    values,
+)
+OPERATORS = (ELU, INPLACE_ELU, ELU_BACKWARD)
+
+# ---- dtypes: the products that take each (spec 1.3 check 4, and below the table for the forward)
+
+BACKWARD_DTYPES = {F32: ANYWHERE, F16: ANYWHERE, BF16: WITH_BF16, F64: HOST}
+FORWARD_DTYPES = {F32: ANYWHERE, F16: ANYWHERE, BF16: ANYWHERE, F64: ANYWHERE}
+
+# ---- the checks, in order: number, condition, change, where it is accepted, status elsewhere, words of the text
+
+DIMS_8 = (2, 1, 2, 1, 2, 1, 2, 1)
+DIMS_9 = (*DIMS_8, 2)
+
+
+def complex_scalars(number: str, order: tuple[str, ...]) -> list[Row]:
+    """Scalars that cannot become FLOAT."""
+    return [
+        Row(number, f"{name} complex", {f"{name}.dtype": dtype}, words=(name, dtype.name))
+        for name in order
+        for dtype in (Dtype.COMPLEX64, Dtype.COMPLEX128)
+    ]
+
+
+ELU_BACKWARD_CHECKS = [
+    *nulls(ELU_BACKWARD),
+    Row("3", "selfOrResult has another dtype", {"selfOrResult.dtype": F16}, words=("selfOrResult", "FLOAT16")),
+    Row("4", "integers", on_all(ELU_BACKWARD, "dtype", I32), words=("gradOutput", "INT32", "FLOAT16")),
+    *complex_scalars("5", ("alpha", "scale", "inputScale")),
+    Row("6", "float to integer", {"gradInput.dtype": I32}, words=("gradInput", "INT32")),
+    Row("6", "float to bool", {"gradInput.dtype": Dtype.BOOL}, words=("gradInput", "BOOL")),
+    Row("7", "selfOrResult has other dims", {"selfOrResult.shape": (3, 2)}, words=("selfOrResult", "3, 2", "2, 3")),
+    Row("7", "selfOrResult has another rank", {"selfOrResult.shape": (6,)}, words=("selfOrResult", "6", "2, 3")),
+    Row("7", "selfOrResult would broadcast", {"selfOrResult.shape": (1, 3)}, words=("selfOrResult", "1, 3", "2, 3")),
+    Row("8", "gradInput has other dims", {"gradInput.shape": (2, 4)}, words=("gradInput", "2, 3")),
+    Row("8", "gradInput has another rank", {"gradInput.shape": (2, 3, 1)}, words=("gradInput", "2, 3")),
+    Row("8", "gradInput empty", {"gradInput.shape": (0, 3)}, words=("gradInput", "0, 3")),
+    Row("9", "9 dims", on_all(ELU_BACKWARD, "shape", DIMS_9), words=("gradOutput", "9", "8")),
+    Row("10", "a result, alpha < 0", {"isResult": True, "alpha.value": -1.0}, words=("alpha", "-1")),
+    Row("10", "a result, alpha = -inf", {"isResult": True, "alpha.value": -np.inf}, words=("alpha", "-inf")),
+]
+
+# Failures whose words or status depend on the product, or that share an argument with another check.
+ELU_BACKWARD_MORE = [
+    Row("3", "unsupported too", {"gradOutput.dtype": I32, "selfOrResult.dtype": I8}, words=("selfOrResult", "INT8")),
+    Row("4", "float64", on_all(ELU_BACKWARD, "dtype", F64), HOST, words=("gradOutput", "DOUBLE", "host")),
+    Row("4", "bfloat16", on_all(ELU_BACKWARD, "dtype", BF16), WITH_BF16, words=("gradOutput", "BF16", "Ascend910B")),
+    Row("4", "float64, empty", {**on_all(ELU_BACKWARD, "dtype", F64), **on_all(ELU_BACKWARD, "shape", (0,))}, HOST),
+    Row("9", "9 dims, empty", on_all(ELU_BACKWARD, "shape", (0, *DIMS_8)), words=("gradOutput",)),
+]
+
+ELU_BACKWARD_ACCEPTED = [
+    Row("5", "real scalars of any dtype", {"alpha": Scalar(1, Dtype.BOOL), "scale": Scalar(2, I8)}, ANYWHERE),
+    Row("6", "double output", {"gradInput.dtype": F64}, ANYWHERE),
+    Row("6", "complex output", {"gradInput.dtype": Dtype.COMPLEX64}, ANYWHERE),
+    Row("6", "narrower output", {"gradInput.dtype": F16}, ANYWHERE),
+    Row("9", "0 dims", on_all(ELU_BACKWARD, "shape", ()), ANYWHERE),
+    Row("9", "8 dims", on_all(ELU_BACKWARD, "shape", DIMS_8), ANYWHERE),
+    Row("10", "an input, alpha < 0", {"alpha.value": -1.0}, ANYWHERE),
+    Row("10", "a result, alpha = 0", {"isResult": True, "alpha.value": 0.0}, ANYWHERE),
+    Row("10", "a result, alpha = -0.0", {"isResult": True, "alpha.value": -0.0}, ANYWHERE),
+    Row("10", "a result, alpha NaN", {"isResult": True, "alpha.value": np.nan}, ANYWHERE),
+    Row("10", "a result, alpha < 0 only as double", {"isResult": True, "alpha": Scalar(-1e-60, F64)}, ANYWHERE),
+    Row("10", "a result, scale < 0", {"isResult": True, "scale.value": -0.75}, ANYWHERE),
+    Row("1.2", "inputScale = 0", {"inputScale.value": 0.0}, ANYWHERE),
+    Row("1.2", "inputScale < 0", {"inputScale.value": -0.5}, ANYWHERE),
+    Row("1.2", "scale < 0", {"scale.value": -0.75}, ANYWHERE),
+    *(Row("11", f"format {f.name}", on_all(ELU_BACKWARD, "format", f), ANYWHERE) for f in Format),
+    *(Row("12", f"empty {s}", on_all(ELU_BACKWARD, "shape", s), ANYWHERE) for s in ((0,), (2, 0, 3), (0,) * 8)),
+]
+
+# spec 1.3, "Checks of aclnnElu": the numbers are ours, the order is the text's.
+ELU_CHECKS = [
+    *nulls(ELU),
+    Row("3", "integers", {"self.dtype": I32}, words=("self", "INT32", "FLOAT16")),
+    *complex_scalars("4", ("scale", "alpha", "inputScale")),
+    Row("5", "float to integer", {"out.dtype": I32}, words=("out", "INT32")),
+    Row("6", "out has other dims", {"out.shape": (3, 2)}, words=("out", "3, 2", "2, 3")),
+    Row("6", "out has another rank", {"out.shape": (6,)}, words=("out", "6", "2, 3")),
+    Row("6", "self would broadcast", {"self.shape": (1, 3)}, words=("out", "1, 3", "2, 3")),
+    Row("7", "9 dims", on_all(ELU, "shape", DIMS_9), words=("self", "9", "8")),
+]
+ELU_MORE = [
+    Row("3", "integers, empty", {**on_all(ELU, "dtype", I32), **on_all(ELU, "shape", (0,))}, words=("self",)),
+    Row("5", "float to 8-bit float", {"out.dtype": Dtype.FLOAT8_E5M2}, words=("out", "FLOAT8_E5M2")),
+]
+ELU_ACCEPTED = [
+    Row("3", "bfloat16", on_all(ELU, "dtype", BF16), ANYWHERE),
+    Row("3", "float64", on_all(ELU, "dtype", F64), ANYWHERE),
+    Row("4", "real scalars of any dtype", {"alpha": Scalar(1, Dtype.BOOL), "scale": Scalar(2, I8)}, ANYWHERE),
+    Row("5", "complex output", {"out.dtype": Dtype.COMPLEX128}, ANYWHERE),
+    Row("5", "narrower output", {"out.dtype": BF16}, ANYWHERE),
+    Row("7", "0 dims", on_all(ELU, "shape", ()), ANYWHERE),
+    Row("7", "8 dims", on_all(ELU, "shape", DIMS_8), ANYWHERE),
+    Row("-", "alpha < 0", {"alpha.value": -1.5}, ANYWHERE),
+    *(Row("-", f"format {f.name}", on_all(ELU, "format", f), ANYWHERE) for f in Format),
+    *(Row("-", f"empty {s}", on_all(ELU, "shape", s), ANYWHERE) for s in ((0,), (2, 0, 3), (0,) * 8)),
+]
+
+INPLACE_ELU_CHECKS = [
+    *nulls(INPLACE_ELU),
+    Row("3", "integers", {"selfRef.dtype": I32}, words=("selfRef", "INT32", "FLOAT16")),
+    *complex_scalars("4", ("scale", "alpha", "inputScale")),
+    Row("7", "9 dims", {"selfRef.shape": DIMS_9}, words=("selfRef", "9", "8")),
+]
+INPLACE_ELU_ACCEPTED = [
+    Row("3", "bfloat16", {"selfRef.dtype": BF16}, ANYWHERE),
+    Row("3", "float64", {"selfRef.dtype": F64}, ANYWHERE),
+    Row("7", "0 dims", {"selfRef.shape": ()}, ANYWHERE),
+    Row("7", "8 dims", {"selfRef.shape": DIMS_8}, ANYWHERE),
+    Row("-", "alpha < 0", {"alpha.value": -1.5}, ANYWHERE),
+    *(Row("-", f"format {f.name}", {"selfRef.format": f}, ANYWHERE) for f in Format),
+    *(Row("-", f"empty {s}", {"selfRef.shape": s}, ANYWHERE) for s in ((0,), (2, 0, 3), (0,) * 8)),
+]
+
+CHECKS = {ELU: ELU_CHECKS, INPLACE_ELU: INPLACE_ELU_CHECKS, ELU_BACKWARD: ELU_BACKWARD_CHECKS}
+MORE = {ELU: ELU_MORE, INPLACE_ELU: [], ELU_BACKWARD: ELU_BACKWARD_MORE}
+ACCEPTED = {ELU: ELU_ACCEPTED, INPLACE_ELU: INPLACE_ELU_ACCEPTED, ELU_BACKWARD: ELU_BACKWARD_ACCEPTED}

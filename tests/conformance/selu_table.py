@@ -1,0 +1,169 @@
+"""aclnnSelu, aclnnInplaceSelu, aclnnSeluBackward: what they refuse, in the order of spec 2.3, and what they compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cabi
+import numpy as np
+from cabi import Dtype, Format, round_to
+from machinery import (
+    ANYWHERE,
+    HOST,
+    NOWHERE,
+    WITH_BF16,
+    Operator,
+    Reference,
+    Row,
+    Tensor,
+    nulls,
+    on_all,
+    one_rounding,
+    some_roundings,
+    working,
+)
+
+F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
+I32, I8 = Dtype.INT32, Dtype.INT8
+
+# ---- formulas (spec 2.2, 2.4)
+
+SCALE = 1.0507009873554804934193349852946
+ALPHA = 1.6732632423543772848170429916717
+SCALE_ALPHA = 1.7580993408473768599402175208123
+
+
+def in_float(value: np.ndarray) -> np.ndarray:
+    """One operation in float."""
+    return round_to(F32, value)
+
+
+def selu_backward(dtype: Dtype, inputs: dict[str, np.ndarray], arguments: dict[str, Any]) -> Reference:
+    """y > 0, or NaN: g * scale; y <= 0: g * (y + scale * alpha). Integers go through FLOAT16 on the way in and out."""
+    g, y = inputs["gradOutput"], inputs["result"]
+    scale, scale_alpha = (float(round_to(working(dtype), value)) for value in (SCALE, SCALE_ALPHA))
+    if dtype in (I32, I8):
+        g, y = round_to(F16, g), round_to(F16, y)
+        floating = in_float(np.where(y <= 0, g * in_float(y + scale_alpha), g * scale))
+        limits = np.iinfo(cabi.storage_type(dtype))
+        exact = np.clip(np.rint(round_to(F16, floating)), limits.min, limits.max)
+        return exact, np.zeros_like(exact)
+    positive, negative = g * scale, g * (y + scale_alpha)
+    tolerance = some_roundings(dtype, negative)
+    if dtype == F64:  # our own extension, whose constant may be the rounded product of the two rounded constants
+        tolerance += np.abs(g) * cabi.ulp(F64, SCALE_ALPHA)
+    branch = y <= 0
+    return np.where(branch, negative, positive), np.where(branch, tolerance, one_rounding(dtype, positive))
+
+
+def selu(dtype: Dtype, inputs: dict[str, np.ndarray], arguments: dict[str, Any]) -> Reference:
+    """scale * (max(x, 0) + min(alpha * (exp(min(x, 0)) - 1), 0)), whose exp - 1 may miss an ulp of 1; integers are
+    truncated."""
+    x = next(iter(inputs.values()))
+    scale = float(round_to(working(dtype), SCALE))
+    positive, negative = x * scale, SCALE_ALPHA * np.expm1(np.minimum(x, 0))
+    value = np.where(x <= 0, negative, positive)
+    if dtype in (I32, I8):
+        return np.trunc(value), np.zeros_like(value)
+    tolerance = some_roundings(dtype, negative) + SCALE_ALPHA * cabi.ulp(working(dtype), 1.0)
+    return value, np.where(x <= 0, tolerance, one_rounding(dtype, positive))
+
+
+# ---- prototypes (spec 2.1)
+
+# Results of small integers on which every way to round agrees; floats of which that is true after SELU.
+INTEGERS = (-1.0, 0.0, 1.0, 2.0, 5.0, 9.0, 3.0)
+FLOATS = (-1.25, -0.25, 0.0, 0.25, 1.0, 5.0, 9.0, -1.0, -1.125)
+GRADIENTS = (1.0, -2.0, 3.0, 0.0, 7.0, -1.0, 4.0, 2.0)
+
+
+def values(dtype: Dtype, name: str) -> tuple[float, ...]:
+    """Small values of both signs and zero."""
+    if name == "gradOutput":
+        return GRADIENTS
+    return INTEGERS if dtype in (I32, I8) else FLOATS
+
+
+SELU = Operator("aclnnSelu", {"self": Tensor(), "out": Tensor()}, "out", selu, values)
+INPLACE_SELU = Operator("aclnnInplaceSelu", {"selfRef": Tensor()}, "selfRef", selu, values)
+SELU_BACKWARD = Operator(
+    "aclnnSeluBackward",
+    {"gradOutput": Tensor(), "result": Tensor(), "gradInput": Tensor()},
+    "gradInput",
+    selu_backward,
+    values,
+)
+OPERATORS = (SELU, INPLACE_SELU, SELU_BACKWARD)
+
+# ---- dtypes: the products that take each, forward and backward (spec 2.3 check 4)
+
+DTYPES = {F32: ANYWHERE, F16: ANYWHERE, I32: ANYWHERE, I8: ANYWHERE, BF16: WITH_BF16, F64: HOST}
+
+# ---- the checks, in order: number, condition, change, where it is accepted, status elsewhere, words of the text
+
+U8 = Dtype.UINT8
+DIMS_9 = (2, 1, 2, 1, 2, 1, 2, 1, 2)
+
+SELU_BACKWARD_CHECKS = [
+    *nulls(SELU_BACKWARD),
+    Row("3", "result has another dtype", {"result.dtype": F16}, words=("result", "FLOAT16")),
+    Row("3", "gradInput has another dtype", {"gradInput.dtype": F16}, words=("gradInput", "FLOAT16")),
+    Row("4", "an unsupported dtype", on_all(SELU_BACKWARD, "dtype", U8), words=("gradOutput", "UINT8", "INT8")),
+    Row("5", "result has other dims", {"result.shape": (3, 2)}, words=("result", "3, 2", "2, 3")),
+    Row("5", "gradInput has other dims", {"gradInput.shape": (2, 4)}, words=("gradInput", "2, 4", "2, 3")),
+]
+SELU_BACKWARD_MORE = [
+    Row("3", "wider gradInput", {"gradInput.dtype": F64}, words=("gradInput", "DOUBLE")),
+    Row("3", "unsupported, and different", {"gradOutput.dtype": U8, "result.dtype": I8}, words=("result", "UINT8")),
+    Row("4", "float64", on_all(SELU_BACKWARD, "dtype", F64), HOST, words=("gradOutput", "DOUBLE", "host")),
+    Row("4", "bfloat16", on_all(SELU_BACKWARD, "dtype", BF16), WITH_BF16, words=("gradOutput", "BF16", "Ascend910B")),
+    Row("4", "uint8, empty", {**on_all(SELU_BACKWARD, "dtype", U8), **on_all(SELU_BACKWARD, "shape", (0,))}),
+    Row("5", "result has another rank", {"result.shape": (6,)}, words=("result", "6", "2, 3")),
+    Row("5", "result would broadcast", {"result.shape": (1, 3)}, words=("result", "1, 3", "2, 3")),
+    Row("5", "gradInput empty", {"gradInput.shape": (0, 3)}, words=("gradInput", "0, 3")),
+]
+
+# spec 2.3, "aclnnSelu checks": the numbers are ours, the order is the text's.
+SELU_CHECKS = [
+    *nulls(SELU),
+    Row("3", "an unsupported self", {"self.dtype": U8}, words=("self", "UINT8", "INT8")),
+    Row("4", "an unsupported out", {"out.dtype": Dtype.INT64}, words=("out", "INT64", "INT32")),
+    Row("5", "out has other dims", {"out.shape": (3, 2)}, words=("out", "3, 2", "2, 3")),
+]
+SELU_MORE = [
+    Row("3", "float64 self", {"self.dtype": F64}, HOST, words=("self", "DOUBLE", "host")),
+    Row("3", "bfloat16 self", {"self.dtype": BF16}, WITH_BF16, words=("self", "BF16", "Ascend910B")),
+    Row("4", "float64 out", {"out.dtype": F64}, HOST, words=("out", "DOUBLE", "host")),
+    Row("4", "bfloat16 out", {"out.dtype": BF16}, WITH_BF16, words=("out", "BF16", "Ascend910B")),
+    Row("4", "complex out", {"out.dtype": Dtype.COMPLEX64}, NOWHERE, words=("out", "COMPLEX64")),
+    Row("5", "out has another rank", {"out.shape": (6,)}, words=("out", "6", "2, 3")),
+    Row("5", "self would broadcast", {"self.shape": (1, 3)}, words=("out", "1, 3", "2, 3")),
+]
+
+INPLACE_SELU_CHECKS = [
+    *nulls(INPLACE_SELU),
+    Row("3", "an unsupported dtype", {"selfRef.dtype": U8}, words=("selfRef", "UINT8", "INT8")),
+]
+INPLACE_SELU_MORE = [
+    Row("3", "float64", {"selfRef.dtype": F64}, HOST, words=("selfRef", "DOUBLE", "host")),
+    Row("3", "bfloat16", {"selfRef.dtype": BF16}, WITH_BF16, words=("selfRef", "BF16", "Ascend910B")),
+]
+
+
+def accepted(operator: Operator) -> list[Row]:
+    """What all three take everywhere: checks 6, 7 and 8."""
+    return [
+        *(
+            Row("6", f"{len(s)} dims", on_all(operator, "shape", s), ANYWHERE)
+            for s in ((), (3,), DIMS_9[:8], DIMS_9, (*DIMS_9, 1, 3, 1))
+        ),
+        *(
+            Row("7", f"empty {s}", on_all(operator, "shape", s), ANYWHERE)
+            for s in ((0,), (2, 0, 3), (0,) * 8, (0, *DIMS_9))
+        ),
+        *(Row("8", f"format {f.name}", on_all(operator, "format", f), ANYWHERE) for f in Format),
+    ]
+
+
+CHECKS = {SELU: SELU_CHECKS, INPLACE_SELU: INPLACE_SELU_CHECKS, SELU_BACKWARD: SELU_BACKWARD_CHECKS}
+MORE = {SELU: SELU_MORE, INPLACE_SELU: INPLACE_SELU_MORE, SELU_BACKWARD: SELU_BACKWARD_MORE}

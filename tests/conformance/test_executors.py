@@ -1,0 +1,267 @@
+"""The two-stage contract (spec 0.3), for every operator alike."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import cabi
+import elu_table
+import numpy as np
+import pytest
+import selu_table
+from cabi import PARAM_INVALID, PARAM_NULLPTR, SUCCESS, Memory
+from machinery import Operator, Prepared, Tensor, on_all
+
+pytestmark = pytest.mark.parametrize(
+    "operator", elu_table.OPERATORS + selu_table.OPERATORS, ids=lambda operator: operator.api
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    living = cabi.live_objects()
+    yield
+    assert cabi.live_objects() == living
+
+
+def in_thread(work: Callable[[], Any]) -> Any:
+    """The result of the work, done by a thread that then ends."""
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(work()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+@contextmanager
+def created_stream() -> Iterator[int]:
+    stream = ctypes.c_void_p()
+    assert cabi.host().aclrtCreateStream(ctypes.byref(stream)) == SUCCESS
+    assert stream.value
+    try:
+        yield stream.value
+    finally:
+        assert cabi.host().aclrtDestroyStream(stream) == SUCCESS
+
+
+@contextmanager
+def held_up(stream: int) -> Iterator[None]:
+    """Nothing queued in the block begins before its end."""
+    gate = threading.Event()
+    wait = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: gate.wait(60) and None)
+    assert cabi.host().aclrtLaunchHostFunc(stream, ctypes.cast(wait, ctypes.c_void_p), None) == SUCCESS
+    try:
+        yield
+    finally:
+        gate.set()
+        assert cabi.host().aclrtSynchronizeStream(stream) == SUCCESS
+
+
+def tensors(operator: Operator) -> list[str]:
+    return [name for name, spec in operator.arguments.items() if isinstance(spec, Tensor)]
+
+
+def test_stage2_without_executor(operator: Operator) -> None:
+    assert cabi.stage2(operator.api, None) == PARAM_NULLPTR
+    text = cabi.error_text()
+    assert operator.api in text
+    assert "executor" in text
+
+
+def test_stage2_without_workspace_deletes_the_executor(operator: Operator) -> None:
+    with Prepared(operator, {}) as prepared:
+        first = prepared.stage1()
+        executors = cabi.live_objects("executor")
+        assert cabi.stage2(operator.api, first.executor, workspace_size=64, workspace=None) == PARAM_NULLPTR
+        assert "workspace" in cabi.error_text()
+        assert cabi.live_objects("executor") == executors - 1
+        prepared.check_unchanged()
+
+
+def test_stage2_deletes_the_executor(operator: Operator) -> None:
+    with Prepared(operator, {}) as prepared:
+        executors = cabi.live_objects("executor")
+        first = prepared.stage1()
+        assert cabi.live_objects("executor") == executors + 1
+        assert first.run() == SUCCESS
+        assert cabi.live_objects("executor") == executors
+
+
+def test_null_stream_has_run_when_stage2_returns(operator: Operator) -> None:
+    with Prepared(operator, {}) as prepared:
+        assert prepared.stage1().run() == SUCCESS
+        prepared.check_values()
+        assert cabi.host().aclrtSynchronizeStream(None) == SUCCESS
+
+
+def test_stages_on_different_threads(operator: Operator) -> None:
+    """The thread of stage 1 has ended before stage 2 begins on a third."""
+    with Prepared(operator, {}) as prepared:
+        first = in_thread(prepared.stage1)
+        assert first.status == SUCCESS
+        assert in_thread(first.run) == SUCCESS
+        prepared.check_bounds()
+        prepared.check_values()
+
+
+def test_many_threads(operator: Operator) -> None:
+    """Calls at the same time do not meet."""
+    shape = (7, 31)
+
+    def many() -> bool:
+        for _ in range(50):
+            with Prepared(operator, on_all(operator, "shape", shape)) as prepared:
+                assert prepared.stage1().run() == SUCCESS
+                prepared.check_bounds()
+                prepared.check_values()
+        return True
+
+    results: list[bool] = []
+    threads = [threading.Thread(target=lambda: results.append(many())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 4
+
+
+def test_executors_run_in_any_order(operator: Operator) -> None:
+    calls = [Prepared(operator, on_all(operator, "shape", (n, 3))).__enter__() for n in range(1, 9)]
+    firsts = [call.stage1() for call in calls]
+    for first in reversed(firsts):
+        assert first.run() == SUCCESS
+    for call in calls:
+        call.check_bounds()
+        call.check_values()
+        call.destroy()
+
+
+def test_created_stream(operator: Operator) -> None:
+    """Stage 2 only queues; the descriptors may go as soon as it has returned."""
+    with created_stream() as stream, Prepared(operator, on_all(operator, "shape", (64, 33))) as prepared:
+        with held_up(stream):
+            first = prepared.stage1()
+            assert first.run(stream) == SUCCESS
+            prepared.destroy()
+            prepared.check_unchanged()
+        prepared.check_bounds()
+        prepared.check_values()
+
+
+def test_created_stream_keeps_order(operator: Operator) -> None:
+    """A later call on the stream reads what an earlier one wrote."""
+    with created_stream() as stream, Prepared(operator, {}) as one, Prepared(operator, {}) as alone:
+        with held_up(stream):
+            calls = [one.stage1(), one.stage1()]
+            assert [call.run(stream) for call in calls] == [SUCCESS, SUCCESS]
+        assert [alone.stage1().run(), alone.stage1().run()] == [SUCCESS, SUCCESS]
+        assert np.array_equal(one.output.view, alone.output.view)
+
+
+def test_repeatable_executor(operator: Operator) -> None:
+    """Runs as often as wanted, reads the inputs anew each time, and is destroyed once."""
+    with Prepared(operator, {}) as prepared:
+        first = prepared.stage1()
+        executors = cabi.live_objects("executor")
+        assert cabi.host().aclSetAclOpExecutorRepeatable(first.executor) == SUCCESS
+        for run in range(3):
+            for name in tensors(operator):
+                if name != operator.output or name == operator.source:
+                    values = operator.values(cabi.Dtype.FLOAT, name)
+                    prepared.memory[name].write(values[run:] + values[:run])
+                    prepared.before[name] = prepared.memory[name].raw.copy()
+                    prepared.inputs[name] = prepared.memory[name].read()
+            assert first.run() == SUCCESS
+            prepared.check_bounds()
+            prepared.check_values()
+        assert cabi.live_objects("executor") == executors
+        assert cabi.host().aclDestroyAclOpExecutor(first.executor) == SUCCESS
+        assert cabi.live_objects("executor") == executors - 1
+
+
+def test_repeatable_executor_that_never_runs(operator: Operator) -> None:
+    with Prepared(operator, {}) as prepared:
+        first = prepared.stage1()
+        assert cabi.host().aclSetAclOpExecutorRepeatable(first.executor) == SUCCESS
+        assert cabi.host().aclDestroyAclOpExecutor(first.executor) == SUCCESS
+        prepared.check_unchanged()
+
+
+def test_repeatable_executor_destroyed_while_it_is_queued(operator: Operator) -> None:
+    with created_stream() as stream, Prepared(operator, {}) as prepared:
+        with held_up(stream):
+            first = prepared.stage1()
+            assert cabi.host().aclSetAclOpExecutorRepeatable(first.executor) == SUCCESS
+            assert first.run(stream) == SUCCESS
+            assert cabi.host().aclDestroyAclOpExecutor(first.executor) == SUCCESS
+        prepared.check_bounds()
+        prepared.check_values()
+
+
+def set_address(how: str, operator: Operator, index: int) -> tuple[Any, int]:
+    """The function that moves the index-th tensor of the prototype, and what it calls that tensor.
+
+    aclSetTensorAddr counts all tensors; the other two count inputs and outputs apart.
+    """
+    if how == "either":
+        return cabi.host().aclSetTensorAddr, index
+    if tensors(operator)[index] == operator.output and operator.source != operator.output:
+        return cabi.host().aclSetOutputTensorAddr, 0
+    return cabi.host().aclSetInputTensorAddr, index
+
+
+@pytest.mark.parametrize("how", ["either", "by side"])
+def test_new_addresses(operator: Operator, how: str) -> None:
+    """A repeatable executor moves to other memory, and leaves the first alone."""
+    if operator.source == operator.output and how == "by side":
+        pytest.skip("in place, one tensor is input and output")
+    with Prepared(operator, {}) as here, Prepared(operator, {}) as there:
+        first = here.stage1()
+        assert cabi.host().aclSetAclOpExecutorRepeatable(first.executor) == SUCCESS
+        assert first.run() == SUCCESS
+        written = {name: memory.raw.copy() for name, memory in here.memory.items()}
+        for index, name in enumerate(tensors(operator)):
+            setter, position = set_address(how, operator, index)
+            address = there.memory[name].address
+            assert setter(first.executor, position, here.handles[name], address) == SUCCESS, cabi.error_text()
+        assert first.run() == SUCCESS
+        there.check_bounds()
+        there.check_values()
+        assert all(np.array_equal(memory.raw, written[name]) for name, memory in here.memory.items())
+        assert cabi.host().aclDestroyAclOpExecutor(first.executor) == SUCCESS
+
+
+def test_new_address_between_the_stages(operator: Operator) -> None:
+    with Prepared(operator, {}) as prepared:
+        first = prepared.stage1()
+        output = prepared.output
+        moved = Memory(output.dtype, output.shape)
+        moved.view[...] = output.view
+        index = tensors(operator).index(operator.output)
+        handle = prepared.handles[operator.output]
+        assert cabi.host().aclSetTensorAddr(first.executor, index, handle, moved.address) == SUCCESS
+        assert first.run() == SUCCESS
+        prepared.check_unchanged()
+        assert moved.untouched()
+        assert not np.array_equal(moved.view, output.view)
+
+
+def test_bad_address_changes(operator: Operator) -> None:
+    """The tensor is looked at first, then the executor, then the index."""
+    count = len(tensors(operator))
+    with Prepared(operator, {}) as prepared:
+        first = prepared.stage1()
+        tensor = prepared.handles[operator.output]
+        for prefix in ("acl", "Acl"):
+            for side in ("", "Input", "Output"):
+                setter = getattr(cabi.host(), f"{prefix}Set{side}TensorAddr")
+                assert setter(first.executor, 0, None, None) == cabi.INNER_NULLPTR
+                assert setter(None, 0, tensor, None) == cabi.INNER_NULLPTR
+                assert setter(first.executor, count, tensor, None) == PARAM_INVALID
+                assert cabi.error_text()
+        assert first.run() == SUCCESS
+        prepared.check_values()

@@ -23,7 +23,7 @@ class Command:
 
 
 def config_values() -> dict[str, tuple[str, str]]:
-    """What `config` can print, as option -> (value, help)."""
+    """Return what `config` can print, as option -> (value, help)."""
     include, lib = PREFIX / "include", PREFIX / "lib64"
     link = [f"-L{lib}", f"-Wl,-rpath,{lib}", *(f"-l{name}" for name in LIBRARIES)]
     return {
@@ -43,7 +43,7 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_config(arguments: argparse.Namespace) -> int:
-    """Prints the values asked for on one line, or all of them by name."""
+    """Print the values asked for on one line, or all of them by name."""
     values = config_values()
     if not (PREFIX / "lib64" / "libopapi.so").exists():
         print(f"the host CANN is not built: no libraries in {PREFIX / 'lib64'}; run `make build`", file=sys.stderr)
@@ -62,7 +62,7 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns the exit status."""
+    """Run one command and return the exit status."""
     parser = argparse.ArgumentParser(prog="aclnn-torch", description="Tools around aclnn_torch and its host CANN.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for name, command in COMMANDS.items():

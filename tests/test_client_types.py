@@ -169,7 +169,7 @@ Compile = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def compile_snippets(tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Compiles functions with the given bodies. The header is compiled once, for speed."""
+    """Compile functions with the given bodies. The header is compiled once, for speed."""
     if shutil.which(CXX) is None:
         pytest.skip(f"{CXX} is not installed")
     environment = {**os.environ, "LC_ALL": "C"}  # messages in plain English

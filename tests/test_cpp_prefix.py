@@ -23,7 +23,7 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH
 
 
 def run(command: Sequence[str | Path], **options: object) -> str:
-    """Runs a command that must succeed and returns its output."""
+    """Run a command that must succeed and return its output."""
     options = {"env": ENVIRONMENT, "capture_output": True, "text": True} | options
     result = subprocess.run(command, **options)  # type: ignore[call-overload]
     assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
@@ -161,6 +161,14 @@ def test_config_prints_what_was_asked(prefix: Path) -> None:
     everything = dict(line.split(": ", 1) for line in config().splitlines())
     assert everything["prefix"] == str(prefix)
     assert set(everything) == {"cflags", "libs", "prefix", "includedir", "libdir", "cmakedir"}
+
+
+def test_embedded_host_calls_only_itself() -> None:
+    """Beside a real CANN in one process, none of its functions may be bound to the other's of the same name."""
+    library = ROOT / "aclnn_torch" / "lib" / "libaclnn_host.so"
+    relocations = run([need("readelf"), "--wide", "--relocs", library])
+    assert "JUMP_SLO" in relocations
+    assert [line for line in relocations.splitlines() if " acl" in line or " Acl" in line] == []
 
 
 def test_command_line_needs_no_torch() -> None:

@@ -1,7 +1,7 @@
 """How csrc/ becomes binaries: writes a ninja file and runs ninja.
 
-Sources are found by globs, so that an operator costs no edit here. Everything in csrc/host/kernels is compiled once per
-CPU capability; the rest for the baseline of the architecture. The outputs:
+Sources are found by globs, so that an operator costs no edit here. What stands directly in csrc/host/kernels is
+compiled once per CPU capability; the rest for the baseline of the architecture. The outputs:
 
     <package>/lib/libaclnn_host.so    the embedded host CANN, one file that exports the ABI only
     <package>/cann/                   the same objects as a prefix that looks like an installed CANN
@@ -36,7 +36,8 @@ CAPABILITIES = {
     "x86_64": {
         "DEFAULT": [],
         "AVX2": "-mavx2 -mfma -mf16c".split(),
-        "AVX512": "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma -mf16c".split(),
+        # GCC 12 takes the undefined operands inside its own AVX-512 intrinsics for mistakes.
+        "AVX512": "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma -mf16c -Wno-maybe-uninitialized".split(),
     },
     "aarch64": {"DEFAULT": []},
 }
@@ -60,6 +61,7 @@ class Build:
     sanitizer: str | None = None
     extension: bool = True  # build _C
     tests: bool = False  # build the C++ tests
+    relocatable: bool = False  # find torch beside the package (a wheel) rather than where it is now
     out: ninja_syntax.Writer = field(init=False)
 
     def run(self, jobs: int = 2) -> None:
@@ -102,7 +104,11 @@ class Build:
         torch_flags += ["-fopenmp", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
         runtime = [self._object(source, host) for source in sorted((HOST / "runtime").glob("*.cpp"))]
         meta = [self._object(source, host) for source in sorted((HOST / "meta").glob("*.cpp"))]
-        ops = [self._object(source, host + torch_flags) for source in sorted((HOST / "ops").glob("*.cpp"))]
+        ops = [
+            self._object(source, host + torch_flags)
+            for folder in (HOST / "ops", HOST / "kernels" / "plain")
+            for source in sorted(folder.glob("*.cpp"))
+        ]
         for name, flags in CAPABILITIES[platform.machine()].items():
             defines = [f"-DCPU_CAPABILITY={name}", f"-DCPU_CAPABILITY_{name}"]
             ops += [
@@ -111,14 +117,14 @@ class Build:
             ]
 
         lib64 = self.package / "cann" / "lib64"
-        torch_libs = [f"-L{TORCH_LIB}", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{TORCH_LIB}", "-fopenmp"]
+        torch_libs = [f"-L{TORCH_LIB}", "-ltorch_cpu", "-lc10", "-fopenmp"]
         prefix = [
             self._prefix_library("libascendcl.so", runtime, ["-pthread"]),
             self._prefix_library("libnnopbase.so", meta, ["-lascendcl"], [lib64 / "libascendcl.so"]),
             self._prefix_library(
                 "libopapi.so",
                 ops,
-                ["-lnnopbase", "-lascendcl", *torch_libs],
+                ["-lnnopbase", "-lascendcl", *torch_libs, self._torch_rpath("../../../torch/lib")],
                 [lib64 / "libascendcl.so", lib64 / "libnnopbase.so"],
             ),
         ]
@@ -131,7 +137,10 @@ class Build:
             if source.is_file():
                 out.build(str(self.package / "cann" / source.relative_to(HOST / "prefix")), "copy", str(source))
         self._library(
-            self.package / "lib" / "libaclnn_host.so", runtime + meta + ops, "embedded.map", [*torch_libs, "-pthread"]
+            self.package / "lib" / "libaclnn_host.so",
+            runtime + meta + ops,
+            "embedded.map",
+            ["-Wl,-soname,libaclnn_host.so", *torch_libs, self._torch_rpath("../../torch/lib"), "-pthread"],
         )
         if self.extension:
             self._extension(host, torch_flags, torch_libs)
@@ -150,7 +159,7 @@ class Build:
         objects = [self._object(source, flags) for source in sources]
         name = "_C" + sysconfig.get_config_var("EXT_SUFFIX")
         # Python's own symbols come from the interpreter.
-        libs = [*torch_libs, "-ltorch", "-ltorch_python", "-Wl,-z,undefs", "-ldl"]
+        libs = [*torch_libs, "-ltorch", "-ltorch_python", self._torch_rpath("../torch/lib"), "-Wl,-z,undefs", "-ldl"]
         self.out.build(str(self.package / name), "shared", objects, variables={"flags": " ".join(libs)})
 
     def _tests(self, host: list[str], prefix: list[Path]) -> None:
@@ -166,6 +175,9 @@ class Build:
                 [str(path) for path in prefix],
                 variables={"flags": libs},
             )
+
+    def _torch_rpath(self, beside: str) -> str:
+        return f"-Wl,-rpath,{f'$$ORIGIN/{beside}' if self.relocatable else TORCH_LIB}"
 
     def _object(self, source: Path, flags: list[str], suffix: str = "") -> str:
         relative = source.relative_to(ROOT).with_suffix(f".{suffix}.o" if suffix else ".o")

@@ -70,6 +70,9 @@ class Library {
   const std::string& name() const noexcept { return name_; }
   const Meta& meta() const noexcept { return meta_; }
 
+  // The symbol's address; throws an Error that names symbol and library.
+  void* require(const char* symbol) const;
+
   // The operator's functions: looked up once, then two atomic loads.
   template <class Op>
   Symbols<Op> symbols() const {
@@ -113,9 +116,6 @@ class Library {
   // points into a closed library that a new one replaced.
   template <class Op>
   static inline constinit std::array<Slot, kNumbered> slots{};
-
-  // The symbol's address; throws an Error that names symbol and library.
-  void* require(const char* symbol) const;
 
   // Fills the tables below; the constructors' common end.
   void load();

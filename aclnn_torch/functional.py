@@ -1,0 +1,67 @@
+"""The operators as functions with ``torch.nn.functional``'s signatures."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["celu", "elu", "selu"]
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    r"""Exponential linear unit: ``x`` for ``x > 0``, else ``alpha * (exp(x) - 1)``; as ``torch.nn.functional.elu``.
+
+    Calls aclnnElu (in place aclnnInplaceElu), and aclnnEluBackward for the gradient.
+
+    Args:
+        input: a tensor of 0 to 8 dimensions, float32, float16, bfloat16 or float64. On CPU the gradient exists for
+            float32 and float16, for bfloat16 from Ascend910B on, and for float64 on the ``host`` product.
+        alpha: the scale of the negative branch. In place, the gradient needs ``alpha >= 0``.
+        inplace: overwrite ``input``.
+
+    Returns:
+        A tensor of the input's shape and dtype.
+
+    Raises:
+        AclnnError: status 161002 for a dtype, rank or alpha that is not accepted.
+    """
+    if inplace:
+        return torch.ops.aclnn.elu_.default(input, alpha)
+    return torch.ops.aclnn.elu.default(input, alpha)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    r"""Scaled ELU: ``scale * (max(0, x) + min(0, alpha * (exp(x) - 1)))``; as ``torch.nn.functional.selu``.
+
+    Calls aclnnSelu (in place aclnnInplaceSelu), and aclnnSeluBackward for the gradient.
+
+    Args:
+        input: a tensor of any rank, float32, float16, int32 or int8, bfloat16 from Ascend910B on, and float64 on the
+            ``host`` product.
+        inplace: overwrite ``input``.
+
+    Returns:
+        A tensor of the input's shape and dtype.
+
+    Raises:
+        AclnnError: status 161002 for a dtype that is not accepted.
+    """
+    if inplace:
+        return torch.ops.aclnn.selu_.default(input)
+    return torch.ops.aclnn.selu.default(input)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    r"""Continuously differentiable ELU: ``x`` for ``x > 0``, else ``alpha * (exp(x / alpha) - 1)``.
+
+    As ``torch.nn.functional.celu``; calls aclnnElu with ``inputScale = 1 / alpha``, hence accepts what :func:`elu` does.
+
+    Raises:
+        ValueError: ``alpha`` is 0.
+        AclnnError: as :func:`elu`.
+    """
+    if alpha == 0:
+        raise ValueError("celu: alpha is 0, expected another number: the formula divides by it")
+    if inplace:
+        return torch.ops.aclnn.elu_.default(input, alpha, 1.0, 1.0 / alpha)
+    return torch.ops.aclnn.elu.default(input, alpha, 1.0, 1.0 / alpha)

@@ -1,0 +1,39 @@
+"""The batching rule that elementwise operators share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+
+def register_elementwise_vmap(operator: OpOverload) -> None:
+    """Gives an operator that works element by element, on tensors of one shape, its rule for ``torch.vmap``."""
+
+    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int]:
+        return operator(*_batched_first(info.batch_size, in_dims, args)), 0
+
+    torch.library.register_vmap(operator, rule)
+
+
+def register_inplace_elementwise_vmap(operator: OpOverload) -> None:
+    """The same for an operator whose first argument is its only tensor and is overwritten."""
+
+    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int | None]:
+        return operator(*args), in_dims[0]
+
+    torch.library.register_vmap(operator, rule)
+
+
+def _batched_first(batch_size: int, in_dims: tuple[int | None, ...], args: tuple[Any, ...]) -> list[Any]:
+    """Moves every tensor's batch dimension to the front, and gives one to those that have none."""
+    return [
+        arg
+        if not isinstance(arg, Tensor)
+        else arg.unsqueeze(0).expand(batch_size, *arg.shape)
+        if dim is None
+        else arg.movedim(dim, 0)
+        for arg, dim in zip(args, in_dims, strict=True)
+    ]

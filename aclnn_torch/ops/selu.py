@@ -1,0 +1,11 @@
+"""``torch.ops.aclnn.selu``, ``selu_`` and ``selu_backward``: see csrc/ops/selu.cpp."""
+
+from __future__ import annotations
+
+import torch
+
+from ._elementwise import register_elementwise_vmap, register_inplace_elementwise_vmap
+
+register_elementwise_vmap(torch.ops.aclnn.selu.default)
+register_elementwise_vmap(torch.ops.aclnn.selu_backward.default)
+register_inplace_elementwise_vmap(torch.ops.aclnn.selu_.default)

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+namespace aclnn_host {
+
+// A tensor's sizes or strides. Up to eight stand in the object itself, as nearly all tensors have,
+// so that describing a tensor costs one allocation.
+class Dims {
+ public:
+  static constexpr int kInline = 8;
+
+  Dims() = default;
+  Dims(const int64_t* values, uint64_t size) { assign(values, size); }
+  Dims(const Dims& other) { assign(other.begin(), other.size_); }
+  Dims& operator=(const Dims& other) {
+    if (this != &other) assign(other.begin(), other.size_);
+    return *this;
+  }
+
+  // Makes room for `size` values and returns where they stand, unset.
+  int64_t* resize(uint64_t size) {
+    if (size > kInline) {
+      heap_ = std::make_unique<int64_t[]>(size);
+    } else {
+      heap_.reset();
+    }
+    size_ = size;
+    return begin();
+  }
+
+  // Forgets all but the first `size` values.
+  void shrink(uint64_t size) { size_ = size; }
+
+  int64_t* begin() { return heap_ ? heap_.get() : inline_; }
+  const int64_t* begin() const { return heap_ ? heap_.get() : inline_; }
+  const int64_t* end() const { return begin() + size_; }
+  uint64_t size() const { return size_; }
+  int64_t operator[](uint64_t i) const { return begin()[i]; }
+  bool operator==(const Dims& other) const {
+    return std::equal(begin(), end(), other.begin(), other.end());
+  }
+
+ private:
+  void assign(const int64_t* values, uint64_t size) {
+    std::copy_n(values, size, resize(size));
+  }
+
+  uint64_t size_ = 0;
+  std::unique_ptr<int64_t[]> heap_;
+  int64_t inline_[kInline];
+};
+
+
+}  // namespace aclnn_host

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "aclnn/aclnn_base.h"
+#include "meta/tensor.h"
+#include "runtime/live_objects.h"
+#include "runtime/task.h"
+#include "runtime/visibility.h"
+
+namespace aclnn_host {
+
+// Tensor argument of an operator, in the order of its prototype.
+struct TensorArgument {
+  TensorView* view;
+  bool is_output;
+};
+
+struct TensorArguments {
+  const TensorArgument* begin = nullptr;
+  size_t count = 0;
+};
+
+}  // namespace aclnn_host
+
+// A checked operator call, ready to run: what stage 1 makes and stage 2 consumes. It holds copies of
+// everything it needs, belongs to no thread, and is itself the task that a stream runs.
+struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task {
+  aclOpExecutor(const char* api, uint64_t workspace_size)
+      : api(api), workspace_size(workspace_size) {}
+  ~aclOpExecutor() override { magic = 0; }
+
+  // Computes. `workspace` holds at least workspace_size bytes.
+  virtual aclnnStatus compute(void* workspace) noexcept = 0;
+  virtual std::unique_ptr<aclOpExecutor> clone() const = 0;
+  virtual aclnn_host::TensorArguments tensors() noexcept = 0;
+
+  aclError run() noexcept final { return compute(workspace); }
+
+  static constexpr uint64_t kMagic = 0x61636c6e6e657865;
+
+  uint64_t magic = kMagic;
+  const char* api;  // "aclnnElu"; a string literal
+  uint64_t workspace_size;
+  void* workspace = nullptr;
+  bool repeatable = false;
+  aclnn_host::Counted<aclnn_host::Object::kExecutor> counted;
+};
+
+namespace aclnn_host {
+
+// The executor of an operator whose Plan has `aclnnStatus compute(void* workspace) noexcept` and
+// `tensors`, an array of the TensorViews it reads and writes: kInputs inputs, then outputs.
+template <class Plan>
+struct ExecutorOf final : aclOpExecutor {
+  ExecutorOf(const char* api, uint64_t workspace_size, Plan&& plan)
+      : aclOpExecutor(api, workspace_size), plan(std::move(plan)) {
+    point_at_tensors();
+  }
+  ExecutorOf(const ExecutorOf& other) : aclOpExecutor(other), plan(other.plan) {
+    point_at_tensors();
+  }
+
+  aclnnStatus compute(void* workspace) noexcept override { return plan.compute(workspace); }
+  std::unique_ptr<aclOpExecutor> clone() const override {
+    return std::make_unique<ExecutorOf>(*this);
+  }
+  TensorArguments tensors() noexcept override { return {arguments, plan.tensor_count}; }
+
+  void point_at_tensors() {
+    for (size_t i = 0; i < plan.tensor_count; ++i) {
+      arguments[i] = {&plan.tensors[i], i >= plan.input_count};
+    }
+  }
+
+  Plan plan;
+  TensorArgument arguments[Plan::kMaxTensors];
+};
+
+// Stage 2 of every operator: checks executor and workspace, hands the call to the stream, and
+// disposes of the executor as spec 0.3 says.
+ACLNN_HOST_INTERNAL aclnnStatus launch(const char* api, void* workspace, uint64_t workspace_size,
+                                       aclOpExecutor* executor, aclrtStream stream) noexcept;
+
+}  // namespace aclnn_host

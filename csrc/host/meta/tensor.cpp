@@ -1,0 +1,220 @@
+#include "meta/tensor.h"
+
+#include <memory>
+
+#include "aclnn/aclnn_base.h"
+#include "meta/guard.h"
+
+namespace aclnn_host {
+
+std::optional<int64_t> element_count(const Dims& shape) noexcept {
+  int64_t count = 1;
+  bool empty = false;
+  for (const int64_t size : shape) {
+    if (size < 0) return std::nullopt;
+    // An empty dimension makes the tensor empty, however large the others are.
+    empty = empty || size == 0;
+    if (!empty && __builtin_mul_overflow(count, size, &count)) return std::nullopt;
+  }
+  return empty ? 0 : count;
+}
+
+bool view_fits(const TensorView& view, int64_t storage_count) noexcept {
+  int64_t low = view.offset;
+  int64_t high = view.offset;
+  for (uint64_t i = 0; i < view.shape.size(); ++i) {
+    if (view.shape[i] == 0) return true;
+    int64_t reach;
+    if (__builtin_mul_overflow(view.shape[i] - 1, view.strides[i], &reach)) return false;
+    int64_t& end = reach < 0 ? low : high;
+    if (__builtin_add_overflow(end, reach, &end)) return false;
+  }
+  return low >= 0 && high < storage_count;
+}
+
+const char* dtype_name(aclDataType dtype) noexcept {
+  switch (dtype) {
+    case ACL_FLOAT: return "FLOAT";
+    case ACL_FLOAT16: return "FLOAT16";
+    case ACL_INT8: return "INT8";
+    case ACL_INT32: return "INT32";
+    case ACL_UINT8: return "UINT8";
+    case ACL_INT16: return "INT16";
+    case ACL_UINT16: return "UINT16";
+    case ACL_UINT32: return "UINT32";
+    case ACL_INT64: return "INT64";
+    case ACL_UINT64: return "UINT64";
+    case ACL_DOUBLE: return "DOUBLE";
+    case ACL_BOOL: return "BOOL";
+    case ACL_STRING: return "STRING";
+    case ACL_COMPLEX64: return "COMPLEX64";
+    case ACL_COMPLEX128: return "COMPLEX128";
+    case ACL_BF16: return "BFLOAT16";
+    case ACL_INT4: return "INT4";
+    case ACL_UINT1: return "UINT1";
+    case ACL_COMPLEX32: return "COMPLEX32";
+    case ACL_HIFLOAT8: return "HIFLOAT8";
+    case ACL_FLOAT8_E5M2: return "FLOAT8_E5M2";
+    case ACL_FLOAT8_E4M3FN: return "FLOAT8_E4M3FN";
+    case ACL_FLOAT8_E8M0: return "FLOAT8_E8M0";
+    case ACL_FLOAT6_E3M2: return "FLOAT6_E3M2";
+    case ACL_FLOAT6_E2M3: return "FLOAT6_E2M3";
+    case ACL_FLOAT4_E2M1: return "FLOAT4_E2M1";
+    case ACL_FLOAT4_E1M2: return "FLOAT4_E1M2";
+    case ACL_DT_UNDEFINED: break;
+  }
+  return "UNDEFINED";
+}
+
+std::string shape_text(const Dims& shape) {
+  std::string text = "[";
+  for (const int64_t size : shape) {
+    if (text.size() > 1) text += ", ";
+    text += std::to_string(size);
+  }
+  return text + "]";
+}
+
+namespace {
+
+// The strides of a contiguous tensor. Sizes may be absurd here (stage 1 refuses them later), so the
+// products wrap instead of overflowing.
+void set_contiguous_strides(const Dims& shape, Dims& strides) {
+  int64_t* out = strides.resize(shape.size());
+  uint64_t stride = 1;
+  for (uint64_t i = shape.size(); i-- > 0;) {
+    out[i] = static_cast<int64_t>(stride);
+    stride *= static_cast<uint64_t>(std::max<int64_t>(shape[i], 1));
+  }
+}
+
+// Describes `tensor`, or leaves it as it was and returns false when a dims pointer is missing.
+bool describe(aclTensor& tensor, const char* api, const int64_t* view_dims, uint64_t view_rank,
+              aclDataType dtype, const int64_t* strides, int64_t offset, aclFormat format,
+              const int64_t* storage_dims, uint64_t storage_rank, void* data) {
+  if ((view_dims == nullptr && view_rank > 0) || (storage_dims == nullptr && storage_rank > 0)) {
+    fail(ACLNN_ERR_PARAM_NULLPTR, "%s: %s is null although its count is not 0", api,
+         view_dims == nullptr && view_rank > 0 ? "viewDims" : "storageDims");
+    return false;
+  }
+  Dims shape(view_dims, view_rank);
+  Dims view_strides;
+  if (strides != nullptr) {
+    view_strides = Dims(strides, view_rank);
+  } else {
+    set_contiguous_strides(shape, view_strides);
+  }
+  Dims storage_shape(storage_dims, storage_rank);
+  tensor.view.shape = shape;
+  tensor.view.strides = view_strides;
+  tensor.storage_shape = storage_shape;
+  tensor.view.offset = offset;
+  tensor.view.dtype = dtype;
+  tensor.view.format = format;
+  tensor.view.storage = data;
+  return true;
+}
+
+// Copies sizes for a caller who frees them with delete[].
+aclnnStatus copy_out(const char* api, const Dims* dims, int64_t** values, uint64_t* count) {
+  return guarded(api, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&]() -> aclnnStatus {
+    int64_t* copy = new int64_t[dims->size()];
+    std::copy(dims->begin(), dims->end(), copy);
+    *values = copy;
+    *count = dims->size();
+    return OK;
+  });
+}
+
+template <class... Pointers>
+bool any_null(const char* api, Pointers... pointers) {
+  if (((pointers != nullptr) && ...)) return false;
+  fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", api);
+  return true;
+}
+
+}  // namespace
+}  // namespace aclnn_host
+
+using namespace aclnn_host;
+
+aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDataType dataType,
+                           const int64_t* stride, int64_t offset, aclFormat format,
+                           const int64_t* storageDims, uint64_t storageDimsNum, void* tensorData) {
+  return guarded("aclCreateTensor", static_cast<aclTensor*>(nullptr), ACL_ERROR_BAD_ALLOC,
+                 [&]() -> aclTensor* {
+                   auto tensor = std::make_unique<aclTensor>();
+                   const bool ok =
+                       describe(*tensor, "aclCreateTensor", viewDims, viewDimsNum, dataType, stride,
+                                offset, format, storageDims, storageDimsNum, tensorData);
+                   return ok ? tensor.release() : nullptr;
+                 });
+}
+
+aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* viewDims, uint64_t viewDimsNum,
+                          aclDataType dataType, const int64_t* stride, int64_t offset,
+                          aclFormat format, const int64_t* storageDims, uint64_t storageDimsNum,
+                          void* tensorDataAddr) {
+  if (any_null("aclInitTensor", tensor)) return ACLNN_ERR_PARAM_NULLPTR;
+  return guarded("aclInitTensor", aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&] {
+    const bool ok = describe(*tensor, "aclInitTensor", viewDims, viewDimsNum, dataType, stride,
+                             offset, format, storageDims, storageDimsNum, tensorDataAddr);
+    return aclnnStatus{ok ? ACLNN_SUCCESS : ACLNN_ERR_PARAM_NULLPTR};
+  });
+}
+
+aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
+  delete tensor;
+  return OK;
+}
+
+aclnnStatus aclGetViewShape(const aclTensor* tensor, int64_t** viewDims, uint64_t* viewDimsNum) {
+  if (any_null("aclGetViewShape", tensor, viewDims, viewDimsNum)) return ACLNN_ERR_PARAM_NULLPTR;
+  return copy_out("aclGetViewShape", &tensor->view.shape, viewDims, viewDimsNum);
+}
+
+aclnnStatus aclGetStorageShape(const aclTensor* tensor, int64_t** storageDims,
+                               uint64_t* storageDimsNum) {
+  if (any_null("aclGetStorageShape", tensor, storageDims, storageDimsNum)) {
+    return ACLNN_ERR_PARAM_NULLPTR;
+  }
+  return copy_out("aclGetStorageShape", &tensor->storage_shape, storageDims, storageDimsNum);
+}
+
+aclnnStatus aclGetViewStrides(const aclTensor* tensor, int64_t** stridesValue,
+                              uint64_t* stridesNum) {
+  if (any_null("aclGetViewStrides", tensor, stridesValue, stridesNum)) {
+    return ACLNN_ERR_PARAM_NULLPTR;
+  }
+  return copy_out("aclGetViewStrides", &tensor->view.strides, stridesValue, stridesNum);
+}
+
+aclnnStatus aclGetViewOffset(const aclTensor* tensor, int64_t* offset) {
+  if (any_null("aclGetViewOffset", tensor, offset)) return ACLNN_ERR_PARAM_NULLPTR;
+  *offset = tensor->view.offset;
+  return OK;
+}
+
+aclnnStatus aclGetFormat(const aclTensor* tensor, aclFormat* format) {
+  if (any_null("aclGetFormat", tensor, format)) return ACLNN_ERR_PARAM_NULLPTR;
+  *format = tensor->view.format;
+  return OK;
+}
+
+aclnnStatus aclGetDataType(const aclTensor* tensor, aclDataType* dataType) {
+  if (any_null("aclGetDataType", tensor, dataType)) return ACLNN_ERR_PARAM_NULLPTR;
+  *dataType = tensor->view.dtype;
+  return OK;
+}
+
+aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* addr) {
+  if (any_null("aclSetRawTensorAddr", tensor)) return ACLNN_ERR_PARAM_NULLPTR;
+  tensor->view.storage = addr;
+  return OK;
+}
+
+aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr) {
+  if (any_null("aclGetRawTensorAddr", tensor, addr)) return ACLNN_ERR_PARAM_NULLPTR;
+  *addr = tensor->view.storage;
+  return OK;
+}

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "aclnn/acl_meta.h"
+#include "meta/dims.h"
+#include "runtime/live_objects.h"
+#include "runtime/visibility.h"
+
+namespace aclnn_host {
+
+// What an operator needs of a tensor. Stage 1 copies it, because a caller may destroy the aclTensor
+// before the stream has run the operator.
+struct TensorView {
+  Dims shape;
+  Dims strides;        // in elements
+  int64_t offset = 0;  // in elements
+  aclDataType dtype = ACL_DT_UNDEFINED;
+  aclFormat format = ACL_FORMAT_UNDEFINED;
+  void* storage = nullptr;
+
+  // The first element of the view.
+  char* data() const {
+    return static_cast<char*>(storage) + offset * static_cast<int64_t>(aclDataTypeSize(dtype));
+  }
+};
+
+// The number of elements, or nothing when a size is negative or the product overflows 63 bits.
+ACLNN_HOST_INTERNAL std::optional<int64_t> element_count(const Dims& shape) noexcept;
+
+// Whether every element of the view lies inside the `storage_count` elements of its storage.
+ACLNN_HOST_INTERNAL bool view_fits(const TensorView& view, int64_t storage_count) noexcept;
+
+// "FLOAT16", "BFLOAT16", ... as the CANN documents write them.
+ACLNN_HOST_INTERNAL const char* dtype_name(aclDataType dtype) noexcept;
+ACLNN_HOST_INTERNAL std::string shape_text(const Dims& shape);
+
+}  // namespace aclnn_host
+
+struct aclTensor {
+  aclnn_host::TensorView view;
+  aclnn_host::Dims storage_shape;
+  aclnn_host::Counted<aclnn_host::Object::kTensor> counted;
+};

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "aclnn/aclnn_base.h"
+#include "meta/scalar.h"
+#include "meta/tensor.h"
+#include "runtime/product.h"
+
+namespace aclnn_host {
+
+// A dtype that an operator accepts, and the first product that does in the order of Product; the
+// products from there on accept it too. (kHost accepts whatever any product does.)
+struct DtypeRule {
+  aclDataType dtype;
+  Product since;
+};
+using DtypeRules = std::span<const DtypeRule>;
+
+// A named argument, as the operator's document calls it.
+struct Argument {
+  const char* name;
+  const aclTensor* tensor;
+};
+
+// The argument checks of one stage 1 call, written in the order of the operator's document: the
+// first that fails decides status and message, the later ones are passed over. So a check may
+// dereference what an earlier one found not to be null.
+class Checks {
+ public:
+  explicit Checks(const char* api) : api_(api), product_(current_product()) {}
+
+  Checks& not_null(const char* name, const void* pointer);
+  // The first check of every hand-written operator of CANN.
+  Checks& results_not_null(const uint64_t* workspace_size, aclOpExecutor** executor) {
+    return not_null("executor", executor).not_null("workspaceSize", workspace_size);
+  }
+
+  Checks& same_dtype(Argument argument, Argument other);
+  Checks& dtype_in(Argument argument, DtypeRules rules);
+  Checks& castable_to_float(const char* name, const aclScalar* scalar);
+  Checks& castable(Argument from, Argument to);
+  Checks& same_shape(Argument argument, Argument other);
+  Checks& rank_at_most(Argument argument, uint64_t limit);
+  // Fails with 161002 unless `condition`; the rest is a printf format.
+  Checks& require(bool condition, const char* format, ...) __attribute__((format(printf, 3, 4)));
+  // The host's own last check, because it must never leave its buffers: sizes that multiply without
+  // overflow, and a view inside its storage.
+  Checks& addressable(Argument argument);
+
+  bool ok() const { return status_ == OK; }
+  aclnnStatus status() const { return status_; }
+  Product product() const { return product_; }
+
+ private:
+  const char* api_;
+  Product product_;
+  aclnnStatus status_ = OK;
+};
+
+}  // namespace aclnn_host

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <initializer_list>
+#include <type_traits>
+
+#include "kernels/elementwise.h"
+#include "meta/executor.h"
+#include "meta/guard.h"
+#include "meta/tensor.h"
+#include "ops/cast.h"
+
+namespace aclnn_host {
+
+// The order in which the elements of tensors of one shape are walked: sizes and strides of the
+// dimensions, merged where memory allows and sorted so that the output's smallest stride is last.
+struct Geometry {
+  static constexpr int kMaxTensors = 3;
+  Dims sizes;
+  Dims strides[kMaxTensors];  // in elements
+  int64_t count = 0;          // elements
+  bool contiguous = false;    // one dimension, every stride 1
+
+  Geometry() = default;
+  // The last tensor is the output.
+  Geometry(const TensorView* tensors, size_t tensor_count);
+};
+
+// The plan of an operator that computes every output element from the input elements at its place:
+// one or two inputs, then the output. Any strides, and an output of another type than the kernel's,
+// are handled here: the kernel only ever sees contiguous elements of its own type.
+struct ElementwisePlan {
+  static constexpr size_t kMaxTensors = Geometry::kMaxTensors;
+  static constexpr size_t kMaxCoefficients = 64;
+
+  TensorView tensors[kMaxTensors];
+  size_t tensor_count;
+  size_t input_count;
+  Geometry geometry;
+  ElementwiseKernel kernel;
+  CastFunction cast;  // from the kernel's type to the output's; null when they are the same
+  alignas(8) char coefficients[kMaxCoefficients];
+
+  template <class Coefficients>
+  ElementwisePlan(ElementwiseKernel kernel, const Coefficients& values,
+                  std::initializer_list<const aclTensor*> arguments)
+      : ElementwisePlan(kernel, arguments) {
+    static_assert(std::is_trivially_copyable_v<Coefficients>);
+    static_assert(sizeof(Coefficients) <= kMaxCoefficients);
+    std::memcpy(coefficients, &values, sizeof(values));
+  }
+
+  aclnnStatus compute(void* workspace) noexcept;
+
+ private:
+  ElementwisePlan(ElementwiseKernel kernel, std::initializer_list<const aclTensor*> arguments);
+  void compute_contiguous();
+  void compute_strided(int64_t begin, int64_t end) const;
+};
+
+// The end of stage 1 of an elementwise operator, once its checks have passed: it needs no workspace.
+template <class Coefficients>
+aclnnStatus make_elementwise_executor(const char* api, ElementwiseKernel kernel,
+                                      const Coefficients& coefficients,
+                                      std::initializer_list<const aclTensor*> arguments,
+                                      uint64_t* workspace_size, aclOpExecutor** executor) {
+  return guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR}, ACLNN_ERR_INNER_CREATE_EXECUTOR,
+                 [&]() -> aclnnStatus {
+                   *executor = new ExecutorOf<ElementwisePlan>(
+                       api, 0, ElementwisePlan(kernel, coefficients, arguments));
+                   *workspace_size = 0;
+                   return OK;
+                 });
+}
+
+}  // namespace aclnn_host

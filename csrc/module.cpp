@@ -1,0 +1,69 @@
+// aclnn_torch._C: loads the operators' registrations, and gives Python the control surface.
+
+#include <optional>
+#include <string>
+
+#include <pybind11/pybind11.h>
+#include <torch/csrc/Exceptions.h>
+
+#include "acl/acl_host.h"
+#include "aclnn/library.h"
+#include "ops/error.h"
+
+namespace py = pybind11;
+
+namespace {
+
+// A function of the embedded host CANN that CANN itself does not have.
+template <class Function>
+Function* host_function(const char* name) {
+  return reinterpret_cast<Function*>(aclnn::Library::embedded().require(name));
+}
+
+// Makes the error Python's current exception.
+void set_python_error(const aclnn::Error& error) {
+  const py::object type = py::module_::import("aclnn_torch.errors").attr("AclnnError");
+  const py::object exception =
+      type(error.what(), error.api(), error.status(), error.status_name());
+  PyErr_SetObject(type.ptr(), exception.ptr());
+}
+
+// For threads of the autograd engine: the exception is carried to the thread that waits.
+void raise_in_python(const aclnn::Error& error) {
+  const py::gil_scoped_acquire gil;
+  set_python_error(error);
+  python_error carried;
+  carried.persist();
+  throw carried;
+}
+
+void set_product(const std::string& name) {
+  const aclError status = host_function<decltype(aclHostSetProduct)>("aclHostSetProduct")(
+      name.c_str());
+  if (status != ACL_SUCCESS) aclnn::Library::embedded().fail("aclHostSetProduct", status);
+}
+
+std::string get_product() {
+  return host_function<decltype(aclHostGetProduct)>("aclHostGetProduct")();
+}
+
+int64_t live_objects(const std::optional<std::string>& kind) {
+  const char* name = kind ? kind->c_str() : nullptr;
+  return host_function<decltype(aclHostLiveObjects)>("aclHostLiveObjects")(name);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_C, m) {
+  aclnn_torch::raise_in_python = raise_in_python;
+  py::register_exception_translator([](std::exception_ptr pending) {
+    try {
+      if (pending) std::rethrow_exception(pending);
+    } catch (const aclnn::Error& error) {
+      set_python_error(error);
+    }
+  });
+  m.def("set_product", &set_product, py::arg("name"));
+  m.def("get_product", &get_product);
+  m.def("live_objects", &live_objects, py::arg("kind") = py::none());
+}

@@ -1,0 +1,167 @@
+// What all differentiable operators share: an autograd node over saved tensors and attributes, as
+// ATen's generated code has them, so that first and higher derivatives, torch.func, vmap over grad
+// and compiled autograd work alike. An operator's own part is a Formula:
+//
+//   struct EluFormula {
+//     static constexpr const char* kName = "AclnnEluBackward";
+//     using Attributes = std::tuple<at::Scalar, ...>;        // packable into IValues
+//     // The gradients of the operator's tensor inputs, undefined where needed[i] is false.
+//     static variable_list backward(const variable_list& grads, const std::vector<Tensor>& saved,
+//                                   Needed needed, const Attributes&);
+//   };
+#pragma once
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/VariableTypeUtils.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/saved_variable.h>
+#include <torch/csrc/dynamo/compiled_autograd.h>
+
+#include "aclnn/error.h"
+#include "ops/error.h"
+
+namespace aclnn_torch {
+
+using at::Tensor;
+using torch::autograd::SavedVariable;
+using torch::autograd::variable_list;
+
+// Which tensor inputs want a gradient, one bit each.
+struct Needed {
+  int64_t bits;
+  bool operator[](size_t i) const { return (bits >> i) & 1; }
+};
+
+template <class Formula>
+class Node final : public torch::autograd::Node {
+ public:
+  using Attributes = typename Formula::Attributes;
+
+  explicit Node(Attributes attributes) : attributes_(std::move(attributes)) {}
+
+  std::string name() const override { return Formula::kName; }
+
+  // `is_output` for a result of the operator, which must not keep its own node alive.
+  void save(const Tensor& tensor, bool is_output, bool is_inplace_on_view = false) {
+    saved_.emplace_back(tensor, is_output, is_inplace_on_view);
+  }
+
+  variable_list apply(variable_list&& grads) override {
+    std::vector<Tensor> saved;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (released_) throw std::runtime_error(torch::autograd::ERR_BACKWARD_TWICE);
+      saved = unpack();
+    }
+    const bool any_defined = std::any_of(grads.begin(), grads.end(),
+                                         [](const Tensor& grad) { return grad.defined(); });
+    if (!any_defined) return variable_list(num_outputs());
+    return call_translating_errors(
+        [&] { return Formula::backward(grads, saved, needed_inputs(), attributes_); });
+  }
+
+  void release_variables() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (SavedVariable& variable : saved_) variable.reset_data();
+    released_ = true;
+  }
+
+  void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args) const override {
+    for (const SavedVariable& variable : saved_) args.collect(variable, false);
+    std::apply([&](const auto&... attribute) { (args.collect(attribute), ...); }, attributes_);
+  }
+
+  variable_list apply_with_saved(const variable_list& grads,
+                                 torch::dynamo::autograd::SwapSavedVariables& saved) override {
+    namespace compiled = torch::dynamo::autograd;
+    for (SavedVariable& variable : saved_) saved.before(variable);
+    std::apply([&](auto&... attribute) { (saved.before(attribute), ...); }, attributes_);
+
+    std::vector<at::IValue> arguments{unpack(), needed_inputs().bits};
+    std::vector<at::TypePtr> types{at::ListType::ofTensors(), at::IntType::get()};
+    std::apply(
+        [&]<class... T>(const T&... attribute) {
+          (arguments.push_back(compiled::IValuePacker<T>::pack(attribute)), ...);
+          (types.push_back(compiled::IValuePacker<T>::packed_type()), ...);
+        },
+        attributes_);
+    const auto& interface = compiled::getPyCompilerInterface();
+    const std::string function =
+        interface->bind_function(saved.get_py_compiler(), name(), backward_of_ivalues, types);
+    const auto metadata =
+        compiled::IValuePacker<std::vector<std::optional<torch::autograd::InputMetadata>>>::pack(
+            compiled::get_input_metadata(next_edges()));
+    variable_list result = interface->call_function(saved.get_py_compiler(), "apply_functional",
+                                                    function, grads, arguments, metadata);
+
+    for (SavedVariable& variable : saved_) saved.after(variable);
+    std::apply([&](auto&... attribute) { (saved.after(attribute), ...); }, attributes_);
+    return result;
+  }
+
+ private:
+  std::vector<Tensor> unpack() {
+    std::vector<Tensor> tensors;
+    tensors.reserve(saved_.size());
+    for (const SavedVariable& variable : saved_) tensors.push_back(variable.unpack(getptr()));
+    return tensors;
+  }
+
+  Needed needed_inputs() const {
+    Needed needed{0};
+    for (size_t i = 0; i < num_outputs(); ++i) {
+      needed.bits |= static_cast<int64_t>(task_should_compute_output(i)) << i;
+    }
+    return needed;
+  }
+
+  // The same as a function of IValues, which compiled autograd puts into its graph: saved tensors,
+  // needed inputs, attributes.
+  static variable_list backward_of_ivalues(const variable_list& grads,
+                                           const std::vector<at::IValue>& arguments) {
+    const auto attributes = [&]<size_t... I>(std::index_sequence<I...>) {
+      return Attributes{torch::dynamo::autograd::IValuePacker<
+          std::tuple_element_t<I, Attributes>>::unpack(arguments[I + 2])...};
+    }(std::make_index_sequence<std::tuple_size_v<Attributes>>());
+    return Formula::backward(grads, arguments[0].toTensorVector(), Needed{arguments[1].toInt()},
+                             attributes);
+  }
+
+  std::vector<SavedVariable> saved_;
+  Attributes attributes_;
+  bool released_ = false;
+};
+
+// The node of one call, or null when no input needs a gradient.
+template <class Formula, class... Tensors>
+c10::intrusive_ptr<Node<Formula>> make_node(typename Formula::Attributes attributes,
+                                            const Tensors&... inputs) {
+  if (!torch::autograd::compute_requires_grad(inputs...)) return nullptr;
+  auto node = c10::make_intrusive<Node<Formula>>(std::move(attributes));
+  node->set_next_edges(torch::autograd::collect_next_edges(inputs...));
+  return node;
+}
+
+
+// An operator's entry in the dispatcher.
+template <class Signature>
+c10::TypedOperatorHandle<Signature> find_operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").template typed<Signature>();
+}
+
+// The tangent of an input, or an undefined tensor.
+inline Tensor tangent_of(const Tensor& input) {
+  return torch::autograd::isFwGradDefined(input) ? input._fw_grad(/*level=*/0) : Tensor();
+}
+
+// The value of an input without its tangent.
+inline Tensor primal_of(const Tensor& input) {
+  return torch::autograd::isFwGradDefined(input) ? input._fw_primal(/*level=*/0) : input;
+}
+
+}  // namespace aclnn_torch

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <utility>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/CPUAllocator.h>
+
+#include "aclnn/call.h"
+
+namespace aclnn_torch {
+
+// A tensor argument and its name in the operator's document, for error texts.
+struct Named {
+  const char* name;
+  const at::Tensor& tensor;
+};
+
+// Fails with an aclnn::Error unless all tensors are dense, on one device, and real memory.
+void check_tensors(const char* api, std::initializer_list<Named> tensors);
+
+// Descriptors of a library for what torch hands over. A tensor's storage is described as a number
+// of elements, as torch_npu does; a Scalar becomes DOUBLE, INT64, BOOL or COMPLEX128, as there.
+aclnn::TensorHandle describe(const aclnn::Library& library, const char* api, const at::Tensor& tensor);
+aclnn::ScalarHandle describe(const aclnn::Library& library, const char* api, const at::Scalar& scalar);
+
+// Anything else is passed as it is.
+template <class T>
+const T& describe(const aclnn::Library&, const char*, const T& value) {
+  return value;
+}
+
+// One two-stage call on CPU tensors through the embedded host CANN, complete when it returns.
+template <class Op, class... Args>
+void call_host(const Args&... args) {
+  const aclnn::Library& library = aclnn::Library::embedded();
+  at::DataPtr workspace;
+  const auto allocate = [&workspace](uint64_t size) -> void* {
+    workspace = c10::GetCPUAllocator()->allocate(size);
+    return workspace.get();
+  };
+  aclnn::call<Op>(library, allocate, nullptr, describe(library, Op::kStage1, args)...);
+}
+
+// An output for an elementwise operator on CPU or meta: sizes and dtype of `first`, laid out like
+// the first of the two that is dense, as ATen's operators do.
+at::Tensor empty_output(const at::Tensor& first, const at::Tensor& second);
+
+}  // namespace aclnn_torch

@@ -1,0 +1,197 @@
+// torch.ops.aclnn.selu, selu_, selu_backward over aclnnSelu, aclnnInplaceSelu and
+// aclnnSeluBackward. The backward works from the result alone.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/lt.h>
+#include <torch/library.h>
+
+#include "aclnnop/aclnn_selu.h"
+#include "aclnnop/aclnn_selu_backward.h"
+#include "ops/autograd.h"
+#include "ops/call.h"
+#include "ops/inplace.h"
+
+namespace aclnn_torch {
+namespace {
+
+ACLNN_DECLARE(Selu);
+ACLNN_DECLARE(InplaceSelu);
+ACLNN_DECLARE(SeluBackward);
+
+const auto& selu_op() {
+  static const auto op = find_operator<Tensor(const Tensor&)>("aclnn::selu");
+  return op;
+}
+
+const auto& selu_inplace_op() {
+  static const auto op = find_operator<Tensor&(Tensor&)>("aclnn::selu_");
+  return op;
+}
+
+const auto& selu_backward_op() {
+  static const auto op =
+      find_operator<Tensor(const Tensor&, const Tensor&)>("aclnn::selu_backward");
+  return op;
+}
+
+Tensor selu_cpu(const Tensor& self) {
+  check_tensors(Selu::kStage1, {{"self", self}});
+  Tensor out = empty_output(self, self);
+  call_host<Selu>(self, out);
+  return out;
+}
+
+Tensor selu_meta(const Tensor& self) {
+  check_tensors(Selu::kStage1, {{"self", self}});
+  return empty_output(self, self);
+}
+
+Tensor& selu_inplace_cpu(Tensor& self) {
+  check_tensors(InplaceSelu::kStage1, {{"selfRef", self}});
+  call_host<InplaceSelu>(self);
+  return self;
+}
+
+Tensor& selu_inplace_meta(Tensor& self) { return self; }
+
+Tensor selu_backward_cpu(const Tensor& grad_output, const Tensor& result) {
+  check_tensors(SeluBackward::kStage1, {{"gradOutput", grad_output}, {"result", result}});
+  Tensor grad_input = empty_output(grad_output, result);
+  call_host<SeluBackward>(grad_output, result, grad_input);
+  return grad_input;
+}
+
+Tensor selu_backward_meta(const Tensor& grad_output, const Tensor& result) {
+  check_tensors(SeluBackward::kStage1, {{"gradOutput", grad_output}, {"result", result}});
+  return empty_output(grad_output, result);
+}
+
+// The derivative of selu_backward with respect to result, times `tangent`: 1 on the negative
+// branch, without 0 as in ATen.
+Tensor selu_double_backward(const Tensor& tangent, const Tensor& grad_output,
+                            const Tensor& result) {
+  return tangent * grad_output * at::lt(result, 0).to(tangent.scalar_type());
+}
+
+// Saves the result.
+struct SeluFormula {
+  static constexpr const char* kName = "AclnnSeluBackward0";
+  using Attributes = std::tuple<>;
+
+  static variable_list backward(const variable_list& grads, const std::vector<Tensor>& saved,
+                                Needed, const Attributes&) {
+    return {selu_backward_op().call(grads[0], saved[0])};
+  }
+};
+
+// Saves grad_output and result.
+struct SeluBackwardFormula {
+  static constexpr const char* kName = "AclnnSeluBackwardBackward0";
+  using Attributes = std::tuple<>;
+
+  static variable_list backward(const variable_list& grads, const std::vector<Tensor>& saved,
+                                Needed needed, const Attributes&) {
+    variable_list result(2);
+    if (needed[0]) result[0] = selu_backward_op().call(grads[0], saved[1]);
+    if (needed[1]) result[1] = selu_double_backward(grads[0], saved[0], saved[1]);
+    return result;
+  }
+};
+
+Tensor selu_autograd(c10::DispatchKeySet keys, const Tensor& self) {
+  const auto node = make_node<SeluFormula>({}, self);
+  Tensor out = [&] {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    return selu_op().redispatch(keys & c10::after_autograd_keyset, self);
+  }();
+  if (node) torch::autograd::set_history(out, node);
+  if (const Tensor tangent = tangent_of(self); tangent.defined()) {
+    out._set_fw_grad(selu_backward_op().call(tangent, primal_of(out)), /*level=*/0,
+                     /*is_inplace_op=*/false);
+  }
+  if (node) node->save(out, /*is_output=*/true);  // with its tangent
+  return out;
+}
+
+Tensor& selu_inplace_autograd(c10::DispatchKeySet keys, Tensor& self) {
+  torch::autograd::check_inplace(self, torch::autograd::compute_requires_grad(self));
+  const auto node = make_node<SeluFormula>({}, self);
+  const Tensor tangent = tangent_of(self);
+  {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    selu_inplace_op().redispatch(keys & c10::after_autograd_keyset, self);
+  }
+  torch::autograd::increment_version(self);
+  if (node) torch::autograd::rebase_history(self, node);
+  if (tangent.defined()) {
+    self._set_fw_grad(selu_backward_op().call(tangent, primal_of(self)), /*level=*/0,
+                      /*is_inplace_op=*/true);
+  }
+  if (node) node->save(self, /*is_output=*/true, self.is_view());  // with its tangent
+  return self;
+}
+
+Tensor selu_backward_autograd(c10::DispatchKeySet keys, const Tensor& grad_output,
+                              const Tensor& result) {
+  const auto node = make_node<SeluBackwardFormula>({}, grad_output, result);
+  if (node) {
+    node->save(grad_output, /*is_output=*/false);
+    node->save(result, /*is_output=*/false);
+  }
+  Tensor out = [&] {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    return selu_backward_op().redispatch(keys & c10::after_autograd_keyset, grad_output, result);
+  }();
+  if (node) torch::autograd::set_history(out, node);
+
+  const Tensor grad_tangent = tangent_of(grad_output);
+  const Tensor result_tangent = tangent_of(result);
+  if (grad_tangent.defined() || result_tangent.defined()) {
+    const Tensor value = primal_of(result);
+    Tensor tangent;
+    if (grad_tangent.defined()) tangent = selu_backward_op().call(grad_tangent, value);
+    if (result_tangent.defined()) {
+      const Tensor term = selu_double_backward(result_tangent, primal_of(grad_output), value);
+      tangent = tangent.defined() ? tangent + term : term;
+    }
+    out._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/false);
+  }
+  return out;
+}
+
+// Compilers see selu_ as selu and a replacement of self.
+Tensor& selu_inplace_functionalize(Tensor& self) {
+  return replace_by_functional(self, [](const Tensor& value) { return selu_op().call(value); });
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(aclnn, m) {
+  m.def("selu(Tensor self) -> Tensor", {at::Tag::pt2_compliant_tag});
+  m.def("selu_(Tensor(a!) self) -> Tensor(a!)", {at::Tag::pt2_compliant_tag});
+  m.def("selu_backward(Tensor grad_output, Tensor result) -> Tensor",
+        {at::Tag::pt2_compliant_tag});
+}
+
+TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
+  m.impl("selu", &selu_cpu);
+  m.impl("selu_", &selu_inplace_cpu);
+  m.impl("selu_backward", &selu_backward_cpu);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, Meta, m) {
+  m.impl("selu", &selu_meta);
+  m.impl("selu_", &selu_inplace_meta);
+  m.impl("selu_backward", &selu_backward_meta);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
+  m.impl("selu", &selu_autograd);
+  m.impl("selu_", &selu_inplace_autograd);
+  m.impl("selu_backward", &selu_backward_autograd);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, Functionalize, m) { m.impl("selu_", &selu_inplace_functionalize); }
+
+}  // namespace aclnn_torch

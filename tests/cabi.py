@@ -241,14 +241,14 @@ def encode(dtype: Dtype, value: Any) -> np.ndarray:
     value = np.asarray(value)
     if dtype == Dtype.BF16:
         bits = round_to(dtype, value).astype(np.float32).view(np.uint32) >> 16
-        return bits.astype(np.uint16)
+        return np.asarray(bits, np.uint16)
     if dtype == Dtype.COMPLEX32:
         pair = np.zeros(value.shape, storage_type(dtype))
         pair["re"], pair["im"] = round_to(Dtype.FLOAT16, value.real), round_to(Dtype.FLOAT16, value.imag)
         return pair
     if dtype in REAL:
         value = round_to(dtype, value)
-    return value.astype(storage_type(dtype))
+    return np.asarray(value, storage_type(dtype))
 
 
 def decode(dtype: Dtype, stored: np.ndarray) -> np.ndarray:

@@ -342,6 +342,13 @@ def some_roundings(dtype: Dtype, value: np.ndarray) -> np.ndarray:
     return cabi.ulp(working(dtype), value) * (4 if dtype == Dtype.DOUBLE else 2)
 
 
+def exp_roundings(dtype: Dtype, value: np.ndarray) -> np.ndarray:
+    """The same behind an exponential, which for 16-bit results need only be as good as the polynomial of spec 1.2:
+    x^4 / 120 is 2^-20 at 0.1, or 2^-9 of a place of FLOAT16."""
+    coarse = np.abs(value) * 2.0**-20 if working(dtype) != dtype else 0.0
+    return np.maximum(some_roundings(dtype, value), coarse)
+
+
 def check_close(got: np.ndarray, value: np.ndarray, tolerance: np.ndarray, dtype: Dtype, out_dtype: Dtype) -> None:
     """Asserts got == cast(round(value +- tolerance)), in which rounding and casting keep order."""
     if out_dtype in cabi.COMPLEX:

@@ -13,7 +13,7 @@ import elu_table
 import numpy as np
 import pytest
 import selu_table
-from cabi import PARAM_INVALID, PARAM_NULLPTR, SUCCESS, Memory
+from cabi import PARAM_INVALID, PARAM_NULLPTR, SUCCESS, Dtype, Format, Memory, int64s
 from machinery import Operator, Prepared, Tensor, on_all
 
 pytestmark = pytest.mark.parametrize(
@@ -80,6 +80,30 @@ def test_stage2_without_workspace_deletes_the_executor(operator: Operator) -> No
         assert "workspace" in cabi.error_text()
         assert cabi.live_objects("executor") == executors - 1
         prepared.check_unchanged()
+
+
+def test_empty_tensors_need_no_memory(operator: Operator) -> None:
+    """Null data is no null argument where there is nothing to read or write."""
+    with Prepared(operator, on_all(operator, "shape", (0, 3))) as prepared:
+        for name in tensors(operator):
+            assert cabi.host().aclSetRawTensorAddr(prepared.handles[name], None) == SUCCESS
+        first = prepared.stage1()
+        assert (first.status, first.workspace_size) == (SUCCESS, 0), first.text
+        assert first.run() == SUCCESS
+
+
+def test_view_outside_its_storage(operator: Operator) -> None:
+    """Refused by the host, which must not leave its buffers; CANN would corrupt memory."""
+    for name in tensors(operator):
+        with Prepared(operator, {}) as prepared:
+            shape, storage = int64s(prepared.memory[name].shape), int64s([prepared.memory[name].elements - 1])
+            address = prepared.memory[name].address
+            again = (prepared.handles[name], shape, len(shape), Dtype.FLOAT, None, 0, Format.ND, storage, 1, address)
+            assert cabi.host().aclInitTensor(*again) == SUCCESS
+            first = prepared.stage1()
+            assert first.status == PARAM_INVALID
+            assert name in first.text
+            prepared.check_unchanged()
 
 
 def test_stage2_deletes_the_executor(operator: Operator) -> None:
@@ -171,7 +195,7 @@ def test_repeatable_executor(operator: Operator) -> None:
         for run in range(3):
             for name in tensors(operator):
                 if name != operator.output or name == operator.source:
-                    values = operator.values(cabi.Dtype.FLOAT, name)
+                    values = operator.values(Dtype.FLOAT, name)
                     prepared.memory[name].write(values[run:] + values[:run])
                     prepared.before[name] = prepared.memory[name].raw.copy()
                     prepared.inputs[name] = prepared.memory[name].read()

@@ -3,7 +3,6 @@
 // roofline.py; the widest vectors the machine has are chosen at run time.
 #include <omp.h>
 
-#include <algorithm>
 #include <cstdint>
 
 #if defined(__x86_64__)

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import torch
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -69,24 +70,31 @@ def show(outcomes: Sequence[Outcome], console: Console) -> None:
         rows = [outcome for outcome in outcomes if outcome.case.mode == mode]
         if not rows:
             continue
-        table = Table(title=f"{mode} ({bar.metric}), ratio to the best peer {bar}", title_justify="left")
+        table = Table(
+            title=f"{mode} ({bar.metric}), ratio to the best peer {bar}", title_justify="left", box=SIMPLE_HEAD
+        )
         own = [name for name in rows[0].metrics if name not in rows[0].peers]
-        for heading in ("kernel", "dtype", "size", *own, "best peer", "", "ratio", "20 .. 80 %", "bar"):
-            left = heading in ("kernel", "dtype", "", "bar")
-            table.add_column(heading, justify="left" if left else "right", no_wrap=True)
+        for heading in ("kernel", "dtype", "best peer"):
+            table.add_column(heading)
+        for heading in ("size", *own, "best peer", "ratio", "20 .. 80 %", "bar"):
+            table.add_column(heading, justify="right", no_wrap=True)
         for row in rows:
             table.add_row(
                 row.case.kernel.name,
                 row.case.dtype_name,
-                str(row.case.size),
-                *(f"{row.metrics[name].median:.2f}" for name in own),
-                f"{row.metrics[row.peer].median:.2f}",
                 row.peer,
+                _size(row.case.size),
+                *(f"{row.metrics[name].median:.2f}" for name in (*own, row.peer)),
                 f"{row.ratio.median:.3f}",
-                f"{row.ratio.p20:.3f} .. {row.ratio.p80:.3f}",
+                f"{row.ratio.p20:.2f} .. {row.ratio.p80:.2f}",
                 "[green]PASS[/]" if row.passed else "[bold red]FAIL[/]",
             )
         console.print(table)
+
+
+def _size(size: int) -> str:
+    """Writes large powers of two as such."""
+    return f"2^{size.bit_length() - 1}" if size >= 1024 and size.bit_count() == 1 else str(size)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

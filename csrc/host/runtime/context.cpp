@@ -82,7 +82,7 @@ aclError aclrtDestroyContext(aclrtContext context) {
     if (object == nullptr || contexts().remove(context) == nullptr) {
       return fail(ACL_ERROR_RT_CONTEXT_NULL, "%s: no such context", kApi);
     }
-    end_streams([&](const Stream& stream) { return stream.context() == context; });
+    end_orphaned_streams();
     return ACL_SUCCESS;
   });
 }

@@ -31,13 +31,6 @@ Devices& devices() {
   return PerProcess<Devices>::get();
 }
 
-// Waits for the device's streams and ends them, then its contexts. The lock on the devices is not
-// held: a callback that still runs may set its device.
-void end_device(int32_t device) {
-  end_streams([&](const Stream& stream) { return stream.device() == device; });
-  contexts().remove_if([&](const Context& context) { return context.device == device; });
-}
-
 aclError reset(const char* api, int32_t device, bool force) {
   if (!is_device(device)) return no_such_device(api, device);
   {
@@ -49,8 +42,11 @@ aclError reset(const char* api, int32_t device, bool force) {
     }
     if (--own.users > 0 && !force) return ACL_SUCCESS;
     own = {};
+    contexts().remove_if([&](const Context& context) { return context.device == device; });
   }
-  end_device(device);
+  // Without the lock: a callback that still runs may set its device, and a thread that sets it anew
+  // gets a context and streams of its own.
+  end_orphaned_streams();
   return ACL_SUCCESS;
 }
 
@@ -62,9 +58,9 @@ void end_devices() {
     const std::lock_guard lock(state.mutex);
     for (auto& device : state.all) device = {};
     state.peers.clear();
+    contexts().remove_if([](const Context&) { return true; });
   }
-  end_streams([](const Stream&) { return true; });
-  contexts().remove_if([](const Context&) { return true; });
+  end_orphaned_streams();
 }
 
 }  // namespace aclnn_host

@@ -151,14 +151,13 @@ class ResetTask final : public Task {
   const std::shared_ptr<Record> record_;
 };
 
-// The event of a handle; null, with a message, if there is none.
-std::shared_ptr<Event> require_event(const char* api, aclrtEvent event) {
-  auto object = events().find(event);
-  if (object == nullptr) {
-    fail(ACL_ERROR_RT_INVALID_HANDLE, "%s: %p is no event of this process, or it was destroyed",
-         api, event);
-  }
-  return object;
+// Looks the event of a handle up.
+aclError find_event(const char* api, aclrtEvent event, std::shared_ptr<Event>* object) {
+  if (event == nullptr) return null_argument(api, "event");
+  *object = events().find(event);
+  if (*object != nullptr) return ACL_SUCCESS;
+  return fail(ACL_ERROR_RT_INVALID_HANDLE, "%s: %p is no event of this process, or was destroyed",
+              api, event);
 }
 
 aclError create(const char* api, aclrtEvent* event, Kind kind, uint32_t flag) {
@@ -180,8 +179,8 @@ aclError not_for_ex_events(const char* api) {
 
 aclError synchronize(const char* api, aclrtEvent event, int32_t timeout) {
   return guarded(api, [&]() -> aclError {
-    const auto object = require_event(api, event);
-    if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(api, event, &object)) return failure;
     const auto record = object->last();
     return record == nullptr ? ACL_SUCCESS : record->wait(api, Deadline(timeout));
   });
@@ -197,8 +196,8 @@ aclError query(const Event& event, const std::shared_ptr<Record>& record, bool* 
 
 // When the event's last recording was done.
 aclError time_of(const char* api, const char* argument, aclrtEvent event, Clock::time_point* time) {
-  const auto object = require_event(api, event);
-  if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+  std::shared_ptr<Event> object;
+  if (const aclError failure = find_event(api, event, &object)) return failure;
   if ((object->flags & ACL_EVENT_TIME_LINE) == 0) {
     return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
                 "%s: %s was created without ACL_EVENT_TIME_LINE and keeps no time", api, argument);
@@ -234,21 +233,17 @@ aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t flag) {
 aclError aclrtDestroyEvent(aclrtEvent event) {
   constexpr const char* kApi = "aclrtDestroyEvent";
   return guarded(kApi, [&]() -> aclError {
-    if (event == nullptr) return null_argument(kApi, "event");
-    if (events().remove(event) == nullptr) {
-      require_event(kApi, event);
-      return ACL_ERROR_RT_INVALID_HANDLE;
-    }
-    return ACL_SUCCESS;
+    std::shared_ptr<Event> object;
+    if (events().remove(event) != nullptr) return ACL_SUCCESS;
+    return find_event(kApi, event, &object);
   });
 }
 
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
   constexpr const char* kApi = "aclrtRecordEvent";
   return guarded(kApi, [&]() -> aclError {
-    if (event == nullptr) return null_argument(kApi, "event");
-    const auto object = require_event(kApi, event);
-    if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(kApi, event, &object)) return failure;
     const auto record = std::make_shared<Record>();
     const aclError status = submit(stream, std::make_unique<RecordTask>(record));
     if (status != ACL_SUCCESS) return status;  // the stream is none: the event is as it was
@@ -261,9 +256,8 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
 aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
   constexpr const char* kApi = "aclrtResetEvent";
   return guarded(kApi, [&]() -> aclError {
-    if (event == nullptr) return null_argument(kApi, "event");
-    const auto object = require_event(kApi, event);
-    if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(kApi, event, &object)) return failure;
     if (object->kind == Kind::kExWithFlag) return not_for_ex_events(kApi);
     return submit(stream, std::make_unique<ResetTask>(object));
   });
@@ -272,9 +266,8 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
   constexpr const char* kApi = "aclrtStreamWaitEvent";
   return guarded(kApi, [&]() -> aclError {
-    if (event == nullptr) return null_argument(kApi, "event");
-    const auto object = require_event(kApi, event);
-    if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(kApi, event, &object)) return failure;
     auto record = object->last();
     // The handle of the stream is checked even if there is nothing to wait for.
     if (record == nullptr) (record = std::make_shared<Record>())->settle(ACL_SUCCESS, {});
@@ -285,10 +278,9 @@ aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
 aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status) {
   constexpr const char* kApi = "aclrtQueryEvent";
   return guarded(kApi, [&]() -> aclError {
-    if (event == nullptr) return null_argument(kApi, "event");
     if (status == nullptr) return null_argument(kApi, "status");
-    const auto object = require_event(kApi, event);
-    if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(kApi, event, &object)) return failure;
     if (object->kind == Kind::kExWithFlag) return not_for_ex_events(kApi);
     bool ready = false;
     const aclError failure = query(*object, object->last(), &ready);
@@ -300,10 +292,9 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status) {
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* status) {
   constexpr const char* kApi = "aclrtQueryEventStatus";
   return guarded(kApi, [&]() -> aclError {
-    if (event == nullptr) return null_argument(kApi, "event");
     if (status == nullptr) return null_argument(kApi, "status");
-    const auto object = require_event(kApi, event);
-    if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(kApi, event, &object)) return failure;
     bool ready = false;
     const aclError failure = query(*object, object->last(), &ready);
     *status = ready ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
@@ -314,10 +305,9 @@ aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* statu
 aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus* status) {
   constexpr const char* kApi = "aclrtQueryEventWaitStatus";
   return guarded(kApi, [&]() -> aclError {
-    if (event == nullptr) return null_argument(kApi, "event");
     if (status == nullptr) return null_argument(kApi, "status");
-    const auto object = require_event(kApi, event);
-    if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(kApi, event, &object)) return failure;
     if (object->kind == Kind::kExWithFlag) return not_for_ex_events(kApi);
     const bool done = object->pending_waits == 0;
     *status = done ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <vector>
@@ -93,8 +94,13 @@ class Blocks {
 
  private:
   Blocks() : used_(static_cast<size_t>(settings().devices)) {
-    pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
-                   [] { get().mutex_.unlock(); });
+    pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); }, &renew_lock);
+  }
+
+  // In the child: the lock still counts the parent's waiting threads, who would be next.
+  static void renew_lock() {
+    get().mutex_.unlock();
+    std::construct_at(&get().mutex_);
   }
 
   mutable std::shared_mutex mutex_;

@@ -86,6 +86,13 @@ std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream) {
   return object;
 }
 
+void end_orphaned_streams() {
+  const auto ended = streams().remove_if(
+      [](const Stream& stream) { return contexts().find(stream.context()) == nullptr; });
+  for (const auto& stream : ended) stream->close(false);  // all at once: one may wait for another
+  for (const auto& stream : ended) stream->join();
+}
+
 aclError Stream::enqueue(std::unique_ptr<Task> task) {
   {
     const std::lock_guard lock(mutex_);

@@ -77,12 +77,7 @@ inline StreamTable& streams() {
 // The stream of a handle that is not null; null, with a message in api's name, if there is none.
 std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream);
 
-// Ends the streams for which wanted(stream) holds, after all their work.
-template <class Wanted>
-void end_streams(Wanted&& wanted) {
-  const auto ended = streams().remove_if(wanted);
-  for (const auto& stream : ended) stream->close(false);  // all at once: one may wait for another
-  for (const auto& stream : ended) stream->join();
-}
+// Ends the streams whose context has ended, after all their work.
+void end_orphaned_streams();
 
 }  // namespace aclnn_host

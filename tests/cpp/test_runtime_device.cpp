@@ -1,0 +1,258 @@
+// Initialisation, devices, contexts and system parameters.
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "runtime_support.h"
+
+// Before anything reads it.
+static const int environment = setenv("ACLNN_TORCH_DEVICES", "2", 1);
+
+TEST(init_and_finalize_are_once_each) {
+  CHECK_EQ(environment, 0);
+  CHECK_EQ(aclFinalize(), ACL_ERROR_REPEAT_FINALIZE);
+  CHECK_EQ(aclInit("/no/such/file.json"), ACL_ERROR_INVALID_FILE);
+  CHECK_EQ(aclInit(nullptr), ACL_SUCCESS);
+  CHECK_EQ(aclInit(""), ACL_ERROR_REPEAT_INITIALIZE);
+  CHECK_EQ(aclFinalize(), ACL_SUCCESS);
+  CHECK_EQ(aclFinalize(), ACL_ERROR_REPEAT_FINALIZE);
+  CHECK_EQ(aclInit(""), ACL_SUCCESS);
+  CHECK_EQ(aclFinalize(), ACL_SUCCESS);
+  messages();
+}
+
+TEST(a_thread_without_a_device_is_told_so) {
+  int32_t device = -7;
+  aclrtContext context = nullptr;
+  aclrtStream stream = nullptr;
+  void* memory = nullptr;
+  size_t free = 0, total = 0;
+  CHECK_EQ(aclrtGetDevice(&device), ACL_ERROR_RT_CONTEXT_NULL);
+  CHECK_EQ(device, -7);
+  CHECK(contains(messages(), "aclrtSetDevice"));
+  CHECK_EQ(aclrtGetCurrentContext(&context), ACL_ERROR_RT_CONTEXT_NULL);
+  CHECK_EQ(aclrtCreateStream(&stream), ACL_ERROR_RT_CONTEXT_NULL);
+  CHECK_EQ(aclrtMalloc(&memory, 32, ACL_MEM_MALLOC_HUGE_FIRST), ACL_ERROR_RT_CONTEXT_NULL);
+  CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total), ACL_ERROR_RT_CONTEXT_NULL);
+  CHECK_EQ(aclrtSynchronizeDevice(), ACL_ERROR_RT_CONTEXT_NULL);
+  CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
+  messages();
+}
+
+TEST(each_thread_has_its_device) {
+  leaves_nothing([] {
+    uint32_t count = 0;
+    CHECK_EQ(aclrtGetDeviceCount(&count), ACL_SUCCESS);
+    CHECK_EQ(count, 2u);
+    CHECK_EQ(aclrtSetDevice(2), ACL_ERROR_RT_INVALID_DEVICEID);
+    CHECK(contains(messages(), "ACLNN_TORCH_DEVICES"));
+    CHECK_EQ(aclrtSetDevice(-1), ACL_ERROR_RT_INVALID_DEVICEID);
+    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    std::thread([] {
+      int32_t device = -1;
+      CHECK_EQ(aclrtGetDevice(&device), ACL_ERROR_RT_CONTEXT_NULL);
+      CHECK_EQ(aclrtSetDevice(1), ACL_SUCCESS);
+      CHECK_EQ(aclrtGetDevice(&device), ACL_SUCCESS);
+      CHECK_EQ(device, 1);
+      CHECK_EQ(aclrtResetDevice(1), ACL_SUCCESS);
+      CHECK_EQ(aclrtGetDevice(&device), ACL_ERROR_RT_CONTEXT_NULL);
+    }).join();
+    int32_t device = -1;
+    CHECK_EQ(aclrtGetDevice(&device), ACL_SUCCESS);
+    CHECK_EQ(device, 0);
+    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+    CHECK_EQ(aclrtResetDevice(0), ACL_ERROR_RT_CONTEXT_NULL);
+  });
+}
+
+TEST(reset_counts_and_force_does_not) {
+  leaves_nothing([] {
+    aclrtStream stream = nullptr;
+    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    std::thread([] { CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS); }).join();
+    CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_INVALID_HANDLE);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_ERROR_RT_INVALID_HANDLE);
+    for (int i = 0; i < 3; ++i) CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    CHECK_EQ(aclrtResetDeviceForce(0), ACL_SUCCESS);
+    int32_t device = -1;
+    CHECK_EQ(aclrtGetDevice(&device), ACL_ERROR_RT_CONTEXT_NULL);
+  });
+}
+
+TEST(reset_waits_for_queued_work_and_spares_other_devices) {
+  leaves_nothing([] {
+    Gate gate;
+    int done = 0;
+    aclrtStream other = nullptr;
+    CHECK_EQ(aclrtSetDevice(1), ACL_SUCCESS);
+    CHECK_EQ(aclrtCreateStream(&other), ACL_SUCCESS);
+    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    const aclrtStream stream = gated_stream(gate);
+    for (int i = 0; i < 100; ++i) run_on(stream, [&done] { return ++done, ACL_SUCCESS; });
+    std::thread opener([&gate] { gate.open(); });
+    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+    CHECK_EQ(done, 100);
+    opener.join();
+    CHECK_EQ(aclrtDestroyStream(other), ACL_SUCCESS);
+    CHECK_EQ(aclrtResetDevice(1), ACL_SUCCESS);
+  });
+}
+
+TEST(finalize_waits_for_queued_work) {
+  leaves_nothing([] {
+    CHECK_EQ(aclInit(nullptr), ACL_SUCCESS);
+    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    Gate gate;
+    int done = 0;
+    const aclrtStream stream = gated_stream(gate);
+    for (int i = 0; i < 100; ++i) run_on(stream, [&done] { return ++done, ACL_SUCCESS; });
+    std::thread opener([&gate] { gate.open(); });
+    CHECK_EQ(aclFinalize(), ACL_SUCCESS);
+    CHECK_EQ(done, 100);
+    opener.join();
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_INVALID_HANDLE);
+  });
+}
+
+TEST(contexts_switch_the_device) {
+  leaves_nothing([] {
+    aclrtContext first = nullptr, second = nullptr, current = nullptr;
+    CHECK_EQ(aclrtCreateContext(&first, 2), ACL_ERROR_RT_INVALID_DEVICEID);
+    CHECK_EQ(aclrtCreateContext(nullptr, 0), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclrtCreateContext(&first, 0), ACL_SUCCESS);
+    CHECK_EQ(aclrtCreateContext(&second, 1), ACL_SUCCESS);
+    CHECK_EQ(aclHostLiveObjects("context"), 2);
+    CHECK_EQ(aclrtGetCurrentContext(&current), ACL_SUCCESS);
+    CHECK(current == second);
+    int32_t device = -1;
+    CHECK_EQ(aclrtGetDevice(&device), ACL_SUCCESS);
+    CHECK_EQ(device, 1);
+    CHECK_EQ(aclrtSetCurrentContext(first), ACL_SUCCESS);
+    CHECK_EQ(aclrtGetDevice(&device), ACL_SUCCESS);
+    CHECK_EQ(device, 0);
+    std::thread([&] { CHECK_EQ(aclrtDestroyContext(first), ACL_SUCCESS); }).join();
+    CHECK_EQ(aclrtGetDevice(&device), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK_EQ(aclrtSetCurrentContext(first), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK_EQ(aclrtDestroyContext(first), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK_EQ(aclrtDestroyContext(second), ACL_SUCCESS);
+    CHECK_EQ(aclrtSetCurrentContext(nullptr), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclrtDestroyContext(nullptr), ACL_ERROR_INVALID_PARAM);
+  });
+}
+
+TEST(a_context_takes_its_streams_along) {
+  leaves_nothing([] {
+    aclrtContext context = nullptr;
+    aclrtStream stream = nullptr;
+    CHECK_EQ(aclrtCreateContext(&context, 0), ACL_SUCCESS);
+    CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyContext(context), ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_INVALID_HANDLE);
+  });
+}
+
+TEST(the_device_s_own_context_is_not_destroyed_by_hand) {
+  leaves_nothing([] {
+    aclrtContext context = nullptr;
+    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    CHECK_EQ(aclrtGetCurrentContext(&context), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyContext(context), ACL_ERROR_RT_PARAM_INVALID);
+    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  });
+}
+
+TEST(system_parameters_are_remembered) {
+  int64_t value = -1;
+  CHECK_EQ(aclrtGetSysParamOpt(ACL_OPT_DETERMINISTIC, &value), ACL_SUCCESS);
+  CHECK_EQ(value, 0);
+  CHECK_EQ(aclrtSetSysParamOpt(ACL_OPT_DETERMINISTIC, 1), ACL_SUCCESS);
+  std::thread([&] { aclrtGetSysParamOpt(ACL_OPT_DETERMINISTIC, &value); }).join();
+  CHECK_EQ(value, 1);
+  CHECK_EQ(aclrtSetSysParamOpt(static_cast<aclSysParamOpt>(99), 1), ACL_ERROR_RT_PARAM_INVALID);
+  CHECK_EQ(aclrtGetSysParamOpt(ACL_OPT_DETERMINISTIC, nullptr), ACL_ERROR_INVALID_PARAM);
+
+  aclrtContext first = nullptr, second = nullptr;
+  CHECK_EQ(aclrtCreateContext(&first, 0), ACL_SUCCESS);
+  CHECK_EQ(aclrtCtxGetSysParamOpt(ACL_OPT_DETERMINISTIC, &value), ACL_ERROR_RT_SYSPARAMOPT_NOT_SET);
+  CHECK_EQ(aclrtCtxSetSysParamOpt(ACL_OPT_DETERMINISTIC, 3), ACL_SUCCESS);
+  CHECK_EQ(aclrtCreateContext(&second, 0), ACL_SUCCESS);
+  CHECK_EQ(aclrtCtxGetSysParamOpt(ACL_OPT_DETERMINISTIC, &value), ACL_ERROR_RT_SYSPARAMOPT_NOT_SET);
+  CHECK_EQ(aclrtSetCurrentContext(first), ACL_SUCCESS);
+  CHECK_EQ(aclrtCtxGetSysParamOpt(ACL_OPT_DETERMINISTIC, &value), ACL_SUCCESS);
+  CHECK_EQ(value, 3);
+  CHECK_EQ(aclrtDestroyContext(first), ACL_SUCCESS);
+  CHECK_EQ(aclrtDestroyContext(second), ACL_SUCCESS);
+  messages();
+}
+
+TEST(what_the_machine_is) {
+  aclrtRunMode mode = ACL_DEVICE;
+  CHECK_EQ(aclrtGetRunMode(&mode), ACL_SUCCESS);
+  CHECK_EQ(mode, ACL_HOST);
+  int32_t major = 0, minor = 0, patch = -1;
+  CHECK_EQ(aclrtGetVersion(&major, &minor, &patch), ACL_SUCCESS);
+  CHECK_EQ(major, 1);
+  CHECK_EQ(aclrtGetVersion(&major, nullptr, &patch), ACL_ERROR_INVALID_PARAM);
+  int64_t cores = 0;
+  CHECK_EQ(aclGetDeviceCapability(0, ACL_DEVICE_INFO_AI_CORE_NUM, &cores), ACL_SUCCESS);
+  CHECK_EQ(cores, 24);
+  CHECK_EQ(aclGetDeviceCapability(2, ACL_DEVICE_INFO_AI_CORE_NUM, &cores),
+           ACL_ERROR_RT_INVALID_DEVICEID);
+  CHECK_EQ(aclGetDeviceCapability(0, ACL_DEVICE_INFO_UNDEFINED, &cores), ACL_ERROR_INVALID_PARAM);
+  CHECK_EQ(aclGetDeviceCapability(0, ACL_DEVICE_INFO_L2_SIZE, nullptr), ACL_ERROR_INVALID_PARAM);
+  messages();
+}
+
+TEST(peer_access) {
+  leaves_nothing([] {
+    int32_t can = -1;
+    CHECK_EQ(aclrtDeviceCanAccessPeer(&can, 0, 1), ACL_SUCCESS);
+    CHECK_EQ(can, 1);
+    CHECK_EQ(aclrtDeviceCanAccessPeer(&can, 0, 0), ACL_SUCCESS);
+    CHECK_EQ(can, 0);
+    CHECK_EQ(aclrtDeviceCanAccessPeer(&can, 0, 5), ACL_ERROR_RT_INVALID_DEVICEID);
+    CHECK_EQ(aclrtDeviceEnablePeerAccess(1, 0), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    int32_t status = -1;
+    CHECK_EQ(aclrtDevicePeerAccessStatus(0, 1, &status), ACL_SUCCESS);
+    CHECK_EQ(status, 0);
+    CHECK_EQ(aclrtDeviceEnablePeerAccess(1, 0), ACL_SUCCESS);
+    CHECK_EQ(aclrtDevicePeerAccessStatus(0, 1, &status), ACL_SUCCESS);
+    CHECK_EQ(status, 1);
+    CHECK_EQ(aclrtDevicePeerAccessStatus(1, 0, &status), ACL_SUCCESS);
+    CHECK_EQ(status, 0);
+    CHECK_EQ(aclrtDeviceEnablePeerAccess(0, 0), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclrtDeviceEnablePeerAccess(1, 7), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclrtDeviceDisablePeerAccess(1), ACL_SUCCESS);
+    CHECK_EQ(aclrtDevicePeerAccessStatus(0, 1, &status), ACL_SUCCESS);
+    CHECK_EQ(status, 0);
+    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  });
+}
+
+TEST(devices_are_set_and_reset_from_many_threads) {
+  leaves_nothing([] {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([i] {
+        for (int round = 0; round < 50; ++round) {
+          const int32_t device = (i + round) % 2;
+          int32_t got = -1;
+          aclrtStream stream = nullptr;
+          CHECK_EQ(aclrtSetDevice(device), ACL_SUCCESS);
+          CHECK_EQ(aclrtGetDevice(&got), ACL_SUCCESS);
+          CHECK_EQ(got, device);
+          CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+          CHECK_EQ(run_on(stream, [] { return ACL_SUCCESS; }), ACL_SUCCESS);
+          CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+          CHECK_EQ(aclrtResetDevice(device), ACL_SUCCESS);
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+  });
+}

@@ -1,0 +1,184 @@
+// The process's own events: a fork, and an end with work still queued. Each runs in a child
+// process, which an alarm ends should it hang.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "runtime_support.h"
+
+constexpr unsigned kPatience = 60;  // seconds
+
+// Under ThreadSanitizer a child of a process with threads cannot start threads of its own.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kChildStartsThreads = false;
+#else
+constexpr bool kChildStartsThreads = true;
+#endif
+
+// Runs the body in a child process, which ends with status 0 if no check fails in it.
+static void in_child(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(kPatience);
+    const int before = check::failures();
+    body();
+    _exit(check::failures() == before ? 0 : 1);
+  }
+  int status = -1;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK(WIFEXITED(status));
+  CHECK_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(a_child_has_none_of_its_parents_streams_and_makes_its_own) {
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  Gate gate;
+  const aclrtStream stream = gated_stream(gate);
+  aclrtEvent event = nullptr;
+  void* block = nullptr;
+  CHECK_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
+  CHECK_EQ(aclrtRecordEvent(event, stream), ACL_SUCCESS);
+  CHECK_EQ(aclrtMalloc(&block, 64, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+  in_child([&] {
+    CHECK_EQ(aclHostLiveObjects("stream"), 0);
+    CHECK_EQ(aclHostLiveObjects("event"), 0);
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_INVALID_HANDLE);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_ERROR_RT_INVALID_HANDLE);
+    CHECK_EQ(aclrtSynchronizeEvent(event), ACL_ERROR_RT_INVALID_HANDLE);
+    CHECK_EQ(run_on(nullptr, [] { return ACL_SUCCESS; }), ACL_SUCCESS);
+    aclrtStream own = nullptr;
+    CHECK_EQ(aclrtCreateStream(&own), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    CHECK_EQ(aclrtCreateStream(&own), ACL_SUCCESS);
+    CHECK(own != stream);
+    if (kChildStartsThreads) {
+      int ran = 0;
+      CHECK_EQ(run_on(own, [&] { return ++ran, ACL_SUCCESS; }), ACL_SUCCESS);
+      CHECK_EQ(aclrtSynchronizeStream(own), ACL_SUCCESS);
+      CHECK_EQ(ran, 1);
+    }
+    CHECK_EQ(aclrtDestroyStream(own), ACL_SUCCESS);
+    CHECK_EQ(aclrtMemset(block, 64, 1, 64), ACL_SUCCESS);  // memory is copied, not lost
+    CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  });
+  gate.open();
+  CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+  CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+  CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  messages();
+}
+
+TEST(a_fork_amid_other_threads_calls_does_not_hang_the_child) {
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  std::atomic<bool> end = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&end] {
+      CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+      while (!end) {
+        void* block = nullptr;
+        aclrtStream stream = nullptr;
+        aclrtEvent event = nullptr;
+        CHECK_EQ(aclrtMalloc(&block, 64, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+        CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+        CHECK_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
+        CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+        CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+        CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+      }
+      CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+    });
+  }
+  for (int round = 0; round < 20; ++round) {
+    in_child([] {
+      void* block = nullptr;
+      aclrtStream stream = nullptr;
+      aclrtEvent event = nullptr;
+      CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+      CHECK_EQ(aclrtMalloc(&block, 64, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+      CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+      CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+      CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+      CHECK_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
+      CHECK_EQ(aclrtRecordEvent(event, nullptr), ACL_SUCCESS);
+      CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+    });
+  }
+  end = true;
+  for (auto& thread : threads) thread.join();
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+}
+
+// The process's end in a child of its own program, told by its argument what to leave undone: a
+// forked child would share the parent's output buffers and sanitizer state.
+static int run_self(const char* what) {
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("RUNTIME_PROCESS_END", what, 1);
+    execl("/proc/self/exe", "test_runtime_process", "ends_with_work_queued",
+          static_cast<char*>(nullptr));
+    _exit(99);
+  }
+  int status = -1;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+static void sleep_a_little(void*) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+static void sleep_for_ever(void*) {
+  std::this_thread::sleep_for(std::chrono::hours(1));
+}
+static void exit_here(void*) {
+  std::exit(7);
+}
+
+TEST(ends_with_work_queued) {
+  const char* what = std::getenv("RUNTIME_PROCESS_END");
+  if (what == nullptr) {  // the parent
+    for (const char* end : {"work", "waiting", "callback", "stuck"}) {
+      const int status = run_self(end);
+      CHECK(WIFEXITED(status));
+      CHECK_EQ(WEXITSTATUS(status), 7);
+    }
+    if (!kChildStartsThreads)
+      return;  // exit() in a thread: ThreadSanitizer's own report at the end
+    const int status = run_self("exit in a callback");
+    CHECK(WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 7);
+    return;
+  }
+  alarm(kPatience);
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  aclrtStream stream = nullptr, other = nullptr;
+  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+  CHECK_EQ(aclrtCreateStream(&other), ACL_SUCCESS);
+  if (std::strcmp(what, "work") == 0) {
+    for (int i = 0; i < 100000; ++i) aclrtLaunchHostFunc(stream, sleep_a_little, nullptr);
+  } else if (std::strcmp(what, "waiting") == 0) {
+    aclrtEvent event = nullptr;
+    CHECK_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
+    for (int i = 0; i < 1000; ++i) aclrtLaunchHostFunc(stream, sleep_a_little, nullptr);
+    CHECK_EQ(aclrtRecordEvent(event, stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtStreamWaitEvent(other, event), ACL_SUCCESS);
+  } else if (std::strcmp(what, "callback") == 0) {
+    CHECK_EQ(aclrtSubscribeReport(1, stream), ACL_SUCCESS);  // a thread that never comes
+    CHECK_EQ(aclrtLaunchCallback(sleep_a_little, nullptr, ACL_CALLBACK_BLOCK, stream), ACL_SUCCESS);
+  } else if (std::strcmp(what, "stuck") == 0) {
+    aclrtLaunchHostFunc(stream, sleep_for_ever, nullptr);
+  } else {
+    aclrtLaunchHostFunc(stream, exit_here, nullptr);
+    for (;;) pause();
+  }
+  std::exit(check::failures() == 0 ? 7 : 1);
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -30,7 +31,9 @@ def run(command: Sequence[str | Path], **options: object) -> str:
     return result.stdout
 
 
+@functools.cache
 def config(*switches: str) -> str:
+    """Return what the command prints for these switches."""
     return run([sys.executable, "-m", "aclnn_torch", "config", *switches], cwd=ROOT).rstrip("\n")
 
 

@@ -150,7 +150,7 @@ Tensor& elu_inplace_autograd(c10::DispatchKeySet keys, Tensor& self, const Scala
                              const Scalar& scale, const Scalar& input_scale) {
   torch::autograd::check_inplace(self, torch::autograd::compute_requires_grad(self));
   const auto node = make_node<EluFormula>({alpha, scale, input_scale, true}, self);
-  const Tensor tangent = tangent_of(self);
+  Tensor tangent = tangent_of(self);
   {
     const at::AutoDispatchBelowADInplaceOrView guard;
     elu_inplace_op().redispatch(keys & c10::after_autograd_keyset, self, alpha, scale, input_scale);
@@ -158,9 +158,8 @@ Tensor& elu_inplace_autograd(c10::DispatchKeySet keys, Tensor& self, const Scala
   torch::autograd::increment_version(self);
   if (node) torch::autograd::rebase_history(self, node);
   if (tangent.defined()) {
-    self._set_fw_grad(elu_backward_op().call(tangent, alpha, scale, input_scale, true,
-                                             primal_of(self)),
-                      /*level=*/0, /*is_inplace_op=*/true);
+    tangent.copy_(
+        elu_backward_op().call(tangent, alpha, scale, input_scale, true, primal_of(self)));
   }
   if (node) node->save(self, /*is_output=*/true, self.is_view());  // with its tangent
   return self;

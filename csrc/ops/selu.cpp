@@ -117,7 +117,7 @@ Tensor selu_autograd(c10::DispatchKeySet keys, const Tensor& self) {
 Tensor& selu_inplace_autograd(c10::DispatchKeySet keys, Tensor& self) {
   torch::autograd::check_inplace(self, torch::autograd::compute_requires_grad(self));
   const auto node = make_node<SeluFormula>({}, self);
-  const Tensor tangent = tangent_of(self);
+  Tensor tangent = tangent_of(self);
   {
     const at::AutoDispatchBelowADInplaceOrView guard;
     selu_inplace_op().redispatch(keys & c10::after_autograd_keyset, self);
@@ -125,8 +125,7 @@ Tensor& selu_inplace_autograd(c10::DispatchKeySet keys, Tensor& self) {
   torch::autograd::increment_version(self);
   if (node) torch::autograd::rebase_history(self, node);
   if (tangent.defined()) {
-    self._set_fw_grad(selu_backward_op().call(tangent, primal_of(self)), /*level=*/0,
-                      /*is_inplace_op=*/true);
+    tangent.copy_(selu_backward_op().call(tangent, primal_of(self)));
   }
   if (node) node->save(self, /*is_output=*/true, self.is_view());  // with its tangent
   return self;

@@ -198,12 +198,12 @@ _STORAGE: dict[Dtype, Any] = {
     Dtype.COMPLEX128: np.complex128,
 }
 
-# Significand bits (with the hidden one), least and greatest exponent of a normal number.
+# Significand bits (with the hidden one), and the least exponent of a normal number.
 _PRECISION = {
-    Dtype.FLOAT: (24, -126, 127),
-    Dtype.FLOAT16: (11, -14, 15),
-    Dtype.BF16: (8, -126, 127),
-    Dtype.DOUBLE: (53, -1022, 1023),
+    Dtype.FLOAT: (24, -126),
+    Dtype.FLOAT16: (11, -14),
+    Dtype.BF16: (8, -126),
+    Dtype.DOUBLE: (53, -1022),
 }
 REAL = tuple(_PRECISION)
 COMPLEX = (Dtype.COMPLEX32, Dtype.COMPLEX64, Dtype.COMPLEX128)
@@ -217,23 +217,21 @@ def storage_type(dtype: Dtype) -> np.dtype[Any]:
 
 def ulp(dtype: Dtype, value: Any) -> np.ndarray:
     """Distance between neighbours of the dtype in the binade of each value (float64)."""
-    bits, least, greatest = _PRECISION[dtype]
+    bits, least = _PRECISION[dtype]
     value = np.asarray(value, np.float64)
     exponent = np.where(value == 0, least, np.frexp(value)[1] - 1)
-    return np.ldexp(1.0, np.clip(exponent, least, greatest) - (bits - 1))
+    return np.ldexp(1.0, np.maximum(exponent, least) - (bits - 1))
 
 
 def round_to(dtype: Dtype, value: Any) -> np.ndarray:
     """float64 values rounded once to the dtype, to nearest even, with its subnormals and its overflow to inf."""
     value = np.asarray(value, np.float64)
-    if dtype == Dtype.DOUBLE:
-        return value
     with np.errstate(all="ignore"):
+        if dtype != Dtype.BF16:
+            return value.astype(storage_type(dtype)).astype(np.float64)
         quantum = ulp(dtype, value)
-        rounded = np.rint(value / quantum) * quantum
-        overflow = np.ldexp(1.0, _PRECISION[dtype][2] + 1)
-        rounded = np.where(np.abs(rounded) >= overflow, np.copysign(np.inf, rounded), rounded)
-        return np.where(np.isfinite(value), np.copysign(rounded, value), value)
+        rounded = np.where(np.isfinite(value), np.rint(value / quantum) * quantum, value)
+        return np.where(np.abs(rounded) >= 2.0**128, np.copysign(np.inf, rounded), rounded)
 
 
 def encode(dtype: Dtype, value: Any) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import cabi
 import numpy as np
 from cabi import Dtype, Format, round_to
 from machinery import (
@@ -77,10 +78,9 @@ def elu(dtype: Dtype, inputs: dict[str, np.ndarray], arguments: dict[str, Any]) 
         negative = coefficient * in_range(dtype, np.expm1(x * input_scale))
         tolerance = exp_roundings(dtype, negative)
         tolerance += exp_error(dtype, coefficient, x * input_scale, power_of_two(input_scale))
-    else:
-        negative = np.full_like(x, -alpha * scale)
-        tolerance = one_rounding(dtype, negative)
-    return np.where(x > 0, positive, negative), np.where(x > 0, one_rounding(dtype, positive), tolerance)
+        return np.where(x > 0, positive, negative), np.where(x > 0, one_rounding(dtype, positive), tolerance)
+    value = np.where(x > 0, positive, -alpha * scale)
+    return value, cabi.ulp(F32, value) / 2  # a double may pass through float or stay double
 
 
 # ---- prototypes (spec 1.1)

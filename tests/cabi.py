@@ -119,7 +119,7 @@ def prototypes() -> dict[str, tuple[Any, list[Any]]]:
     """Return type and parameter types of every function the headers declare. A pointer is a plain address."""
     text = header_text()
     types = dict(_CTYPES)
-    types.update({name: ctypes.c_int for name in re.findall(r"typedef enum[^{;]*{[^}]*}\s*(\w+);", text)})
+    types.update({name: ctypes.c_int for name in re.findall(r"typedef [^;{}]*{[^}]*}\s*(\w+);", text)})
     types.update({name: ctypes.c_void_p for name in re.findall(r"typedef [^;{}]*\(\*\s*(\w+)\)\s*\([^;]*\);", text)})
     for base, name in re.findall(r"typedef (\w+\*?)\s+(\w+);", text):
         types[name] = ctypes.c_void_p if base.endswith("*") else types.get(base)

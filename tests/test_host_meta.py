@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import cabi
 import numpy as np
 import pytest
-from cabi import INNER, INNER_NULLPTR, PARAM_INVALID, PARAM_NULLPTR, SUCCESS, Dtype, Format, Memory, int64s
+
+from tests import cabi
+from tests.cabi import INNER, INNER_NULLPTR, PARAM_INVALID, PARAM_NULLPTR, SUCCESS, Dtype, Format, Memory, int64s
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,7 +35,7 @@ def nothing_left_behind() -> Iterator[None]:
 
 
 def header_enum(name: str) -> dict[str, int]:
-    body = re.search(rf"typedef enum[^{{;]*{{([^}}]*)}}\s*{name};", cabi.header_text())
+    body = re.search(rf"typedef [^;{{}}]*{{([^}}]*)}}\s*{name};", cabi.header_text())
     assert body
     return {key: int(value, 0) for key, value in re.findall(r"(\w+)\s*=\s*(-?\w+)", body[1])}
 

@@ -1,15 +1,10 @@
-"""Lets the tests here import the face of the C ABI beside their folder, and readies the device."""
+"""What every conformance test needs."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-import cabi
+from tests import cabi
 
 
 @pytest.fixture(scope="session", autouse=True)

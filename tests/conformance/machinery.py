@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
-import cabi
 import numpy as np
-from cabi import PARAM_INVALID, PARAM_NULLPTR, PRODUCTS, SUCCESS, Dtype, Format, Memory
 from hypothesis import strategies as st
+
+from tests import cabi
+from tests.cabi import PARAM_INVALID, PARAM_NULLPTR, PRODUCTS, SUCCESS, Dtype, Format, Memory
 
 ANYWHERE = frozenset(PRODUCTS)
 NOWHERE: frozenset[str] = frozenset()

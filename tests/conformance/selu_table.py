@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import cabi
 import numpy as np
-from cabi import Dtype, Format, round_to
-from machinery import (
+
+from tests import cabi
+from tests.cabi import Dtype, Format, round_to
+from tests.conformance.machinery import (
     ANYWHERE,
     HOST,
     NOWHERE,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import cabi
 import numpy as np
 import pytest
-from cabi import PARAM_INVALID, PRODUCTS, SUCCESS, Dtype
-from elu_table import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import cabi
+from tests.cabi import PARAM_INVALID, PRODUCTS, SUCCESS, Dtype
+from tests.conformance.elu_table import (
     ACCEPTED,
     BACKWARD_DTYPES,
     CHECKS,
@@ -20,9 +23,7 @@ from elu_table import (
     OPERATORS,
     VALUES,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from machinery import (
+from tests.conformance.machinery import (
     NOWHERE,
     Operator,
     Row,

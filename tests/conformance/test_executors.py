@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import cabi
-import elu_table
 import numpy as np
 import pytest
-import selu_table
-from cabi import PARAM_INVALID, PARAM_NULLPTR, SUCCESS, Dtype, Format, Memory, int64s
-from machinery import Operator, Prepared, Tensor, on_all
+
+from tests import cabi
+from tests.cabi import PARAM_INVALID, PARAM_NULLPTR, SUCCESS, Dtype, Format, Memory, int64s
+from tests.conformance import elu_table, selu_table
+from tests.conformance.machinery import Operator, Prepared, Tensor, on_all
 
 pytestmark = pytest.mark.parametrize(
     "operator", elu_table.OPERATORS + selu_table.OPERATORS, ids=lambda operator: operator.api

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cabi import PARAM_INVALID, PRODUCTS, SUCCESS, Dtype
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machinery import (
+
+from tests.cabi import PARAM_INVALID, PRODUCTS, SUCCESS, Dtype
+from tests.conformance.machinery import (
     NOWHERE,
     Operator,
     Row,
@@ -24,7 +25,17 @@ from machinery import (
     sweep,
     views,
 )
-from selu_table import CHECKS, DTYPES, GRADIENTS, INPLACE_SELU, MORE, OPERATORS, SELU, SELU_BACKWARD, accepted
+from tests.conformance.selu_table import (
+    CHECKS,
+    DTYPES,
+    GRADIENTS,
+    INPLACE_SELU,
+    MORE,
+    OPERATORS,
+    SELU,
+    SELU_BACKWARD,
+    accepted,
+)
 
 F32, F16, BF16, F64, I32, I8 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE, Dtype.INT32, Dtype.INT8
 EACH_OPERATOR = pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.api)

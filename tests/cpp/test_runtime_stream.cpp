@@ -170,15 +170,14 @@ TEST(failure_mode_lets_later_tasks_run) {
 
 TEST(tasks_are_destroyed_where_they_ran_before_they_are_done) {
   on_device([] {
-    const aclrtStream stream = new_stream();
+    Gate gate;
+    const aclrtStream stream = gated_stream(gate);
     std::thread::id ran, destroyed;
-    struct Note {
-      std::thread::id& where;
-      ~Note() { where = std::this_thread::get_id(); }
-    };
-    auto note = std::make_shared<Note>(destroyed);
-    run_on(stream, [&ran, note] { return ran = std::this_thread::get_id(), ACL_SUCCESS; });
-    note.reset();
+    std::shared_ptr<void> held(nullptr,
+                               [&destroyed](void*) { destroyed = std::this_thread::get_id(); });
+    run_on(stream, [&ran, held] { return ran = std::this_thread::get_id(), ACL_SUCCESS; });
+    held.reset();  // the task holds it alone
+    gate.open();
     CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
     CHECK(ran == destroyed);
     CHECK(ran != std::this_thread::get_id());

@@ -46,17 +46,22 @@ void stop_workers() noexcept {
   try {
     auto& state = workers();
     std::unique_lock lock(state.mutex);
-    const auto running = state.running;
+    const auto stopped = state.running;
     lock.unlock();
     const auto self = std::this_thread::get_id();
     size_t own = 0;  // exit() may be called in a callback
-    for (const auto& stream : running) {
+    for (const auto& stream : stopped) {
       stream->close(true);
       if (stream->runs_on(self)) own = 1;
     }
     cancel_all_reports();
     lock.lock();
     Deadline(kExitPatience).wait(state.gone, lock, [&] { return state.running.size() <= own; });
+    const auto stuck = state.running;
+    lock.unlock();
+    for (const auto& stream : stopped) {
+      if (!stuck.contains(stream)) stream->join();
+    }
   } catch (...) {
     // Nothing is left to be done about it.
   }
@@ -208,11 +213,14 @@ void Stream::close(bool drop) noexcept {
 }
 
 void Stream::join() {
-  if (!worker_.joinable()) return;
-  if (runs_on(std::this_thread::get_id())) {
-    worker_.detach();  // a callback ends its own stream: the worker goes on and ends by itself
+  std::unique_lock lock(mutex_);
+  std::thread worker = std::move(worker_);
+  lock.unlock();
+  if (!worker.joinable()) return;
+  if (worker.get_id() == std::this_thread::get_id()) {
+    worker.detach();  // a callback ends its own stream: the worker goes on and ends by itself
   } else {
-    worker_.join();
+    worker.join();
   }
 }
 

@@ -43,34 +43,44 @@ static const int ACL_ERROR_RT_STREAM_SYNC_TIMEOUT = 507046;
 static const int ACL_ERROR_RT_EVENT_SYNC_TIMEOUT = 507047;
 static const int ACL_ERROR_RT_COPY_DATA = 507052;
 
-typedef enum { ACL_DEVICE = 0, ACL_HOST = 1 } aclrtRunMode;
+/* Callers may pass any int, so that in C++ the enumerations have room for it. */
+#ifdef __cplusplus
+#define ACLNN_TORCH_INT : int
+#else
+#define ACLNN_TORCH_INT
+#endif
 
-typedef enum {
+typedef enum ACLNN_TORCH_INT { ACL_DEVICE = 0, ACL_HOST = 1 } aclrtRunMode;
+
+typedef enum ACLNN_TORCH_INT {
   ACL_EVENT_STATUS_COMPLETE = 0,
   ACL_EVENT_STATUS_NOT_READY = 1,
   ACL_EVENT_STATUS_RESERVED = 2
 } aclrtEventStatus;
 
-typedef enum {
+typedef enum ACLNN_TORCH_INT {
   ACL_EVENT_RECORDED_STATUS_NOT_READY = 0,
   ACL_EVENT_RECORDED_STATUS_COMPLETE = 1
 } aclrtEventRecordedStatus;
 
-typedef enum {
+typedef enum ACLNN_TORCH_INT {
   ACL_EVENT_WAIT_STATUS_COMPLETE = 0,
   ACL_EVENT_WAIT_STATUS_NOT_READY = 1,
   ACL_EVENT_WAIT_STATUS_RESERVED = 0xFFFF
 } aclrtEventWaitStatus;
 
-typedef enum {
+typedef enum ACLNN_TORCH_INT {
   ACL_STREAM_STATUS_COMPLETE = 0,
   ACL_STREAM_STATUS_NOT_READY = 1,
   ACL_STREAM_STATUS_RESERVED = 0xFFFF
 } aclrtStreamStatus;
 
-typedef enum { ACL_CALLBACK_NO_BLOCK = 0, ACL_CALLBACK_BLOCK = 1 } aclrtCallbackBlockType;
+typedef enum ACLNN_TORCH_INT {
+  ACL_CALLBACK_NO_BLOCK = 0,
+  ACL_CALLBACK_BLOCK = 1
+} aclrtCallbackBlockType;
 
-typedef enum {
+typedef enum ACLNN_TORCH_INT {
   ACL_MEMCPY_HOST_TO_HOST = 0,
   ACL_MEMCPY_HOST_TO_DEVICE = 1,
   ACL_MEMCPY_DEVICE_TO_HOST = 2,
@@ -81,7 +91,7 @@ typedef enum {
   ACL_MEMCPY_INTER_DEVICE_TO_DEVICE = 7
 } aclrtMemcpyKind;
 
-typedef enum {
+typedef enum ACLNN_TORCH_INT {
   ACL_MEM_MALLOC_HUGE_FIRST = 0,
   ACL_MEM_MALLOC_HUGE_ONLY = 1,
   ACL_MEM_MALLOC_NORMAL_ONLY = 2,
@@ -95,7 +105,7 @@ typedef enum {
   ACL_MEM_ACCESS_USER_SPACE_READONLY = 0x100000
 } aclrtMemMallocPolicy;
 
-typedef enum {
+typedef enum ACLNN_TORCH_INT {
   ACL_DDR_MEM = 0,
   ACL_HBM_MEM = 1,
   ACL_DDR_MEM_HUGE = 2,
@@ -116,21 +126,23 @@ typedef enum {
   ACL_MEM_P2P_HUGE1G = 17
 } aclrtMemAttr;
 
-typedef enum {
+typedef enum ACLNN_TORCH_INT {
   ACL_OPT_DETERMINISTIC = 0,
   ACL_OPT_ENABLE_DEBUG_KERNEL = 1,
   ACL_OPT_STRONG_CONSISTENCY = 2,
   ACL_OPT_ENABLE_KERNEL_EARLY_START = 3
 } aclSysParamOpt;
 
-typedef enum {
+typedef enum ACLNN_TORCH_INT {
   ACL_DEVICE_INFO_UNDEFINED = -1,
   ACL_DEVICE_INFO_AI_CORE_NUM = 0,
   ACL_DEVICE_INFO_VECTOR_CORE_NUM = 1,
   ACL_DEVICE_INFO_L2_SIZE = 2
 } aclDeviceInfo;
 
-typedef enum { ACL_RT_THREAD_LEVEL = 0 } aclrtLastErrLevel;
+typedef enum ACLNN_TORCH_INT { ACL_RT_THREAD_LEVEL = 0 } aclrtLastErrLevel;
+
+#undef ACLNN_TORCH_INT
 
 typedef void (*aclrtCallback)(void* userData);
 typedef void (*aclrtHostFunc)(void* args);

@@ -248,6 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--epochs must be at least 1")
     if torch.device(options.device).type == "npu":
         importlib.import_module("torch_npu")
+    torch.set_num_threads(1)  # the network is too small for more, which would only wait for one another
     console = Console()
     report = train(options.epochs, options.seed, options.output, options.device, console)
     show(report, console)

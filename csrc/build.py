@@ -140,7 +140,8 @@ class Build:
             self.package / "lib" / "libaclnn_host.so",
             runtime + meta + ops,
             "embedded.map",
-            ["-Wl,-soname,libaclnn_host.so", *torch_libs, self._torch_rpath("../../torch/lib"), "-pthread"],
+            # Bound to itself: a real CANN in the process has the same names.
+            ["-Wl,-soname,libaclnn_host.so,-Bsymbolic", *torch_libs, self._torch_rpath("../../torch/lib"), "-pthread"],
         )
         if self.extension:
             self._extension(host, torch_flags, torch_libs)

@@ -91,7 +91,8 @@ class Node final : public torch::autograd::Node {
         },
         attributes_);
     const auto& interface = compiled::getPyCompilerInterface();
-    const std::string function =
+    // Once in a process: the compiler knows functions by name.
+    static const std::string function =
         interface->bind_function(saved.get_py_compiler(), name(), backward_of_ivalues, types);
     const auto metadata =
         compiled::IValuePacker<std::vector<std::optional<torch::autograd::InputMetadata>>>::pack(

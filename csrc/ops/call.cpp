@@ -41,6 +41,15 @@ aclDataType acl_type(at::ScalarType type) {
   }
 }
 
+// Whether elements share memory because a dimension was expanded. Its stride is never symbolic.
+bool is_expanded(const at::Tensor& tensor) {
+  if (tensor.is_non_overlapping_and_dense()) return false;
+  for (const c10::SymInt& stride : tensor.sym_strides()) {
+    if (stride.maybe_as_int() == 0) return true;
+  }
+  return false;
+}
+
 std::span<const int64_t> span_of(at::IntArrayRef values) { return {values.data(), values.size()}; }
 
 }  // namespace
@@ -89,9 +98,7 @@ aclnn::ScalarHandle describe(const aclnn::Library& library, const char*, const a
 }
 
 at::Tensor empty_output(const at::Tensor& first, const at::Tensor& second) {
-  const at::Tensor& like =
-      first.is_non_overlapping_and_dense() || !second.is_non_overlapping_and_dense() ? first
-                                                                                     : second;
+  const at::Tensor& like = is_expanded(first) ? second : first;
   // The common case, without the dispatcher.
   if (like.is_cpu() && like.is_non_overlapping_and_dense()) {
     return at::detail::empty_strided_cpu(like.sizes(), like.strides(), first.scalar_type());

@@ -41,8 +41,8 @@ void call_host(const Args&... args) {
   aclnn::call<Op>(library, allocate, nullptr, describe(library, Op::kStage1, args)...);
 }
 
-// An output for an elementwise operator on CPU or meta: sizes and dtype of `first`, laid out like
-// the first of the two that is dense, as ATen's operators do.
+// An output for an elementwise operator on CPU or meta: sizes and dtype of `first`, and its order of
+// dimensions in memory, or that of `second` if `first` is an expanded tensor; as ATen's operators do.
 at::Tensor empty_output(const at::Tensor& first, const at::Tensor& second);
 
 }  // namespace aclnn_torch

@@ -39,9 +39,9 @@ aclnnStatus launch(const char* api, void* workspace, uint64_t workspace_size,
   }
   // Whatever happens from here on, an executor that is not repeatable is used up.
   std::unique_ptr<aclOpExecutor> owned(executor->repeatable ? nullptr : executor);
-  if (executor->workspace_size > 0 && workspace == nullptr) {
+  if (workspace_size > 0 && workspace == nullptr) {
     return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: workspace is null, expected %llu bytes", api,
-                static_cast<unsigned long long>(executor->workspace_size));
+                static_cast<unsigned long long>(workspace_size));
   }
   if (workspace_size < executor->workspace_size) {
     return fail(ACLNN_ERR_PARAM_INVALID, "%s: workspaceSize is %llu, expected at least %llu", api,
@@ -71,7 +71,8 @@ TensorView* find_tensor(const char* api, aclOpExecutor& executor, Side side, siz
   size_t seen = 0;
   for (size_t i = 0; i < tensors.count; ++i) {
     const TensorArgument& argument = tensors.begin[i];
-    if (side != Side::kAny && argument.is_output != (side == Side::kOutput)) continue;
+    if (side == Side::kInput && !argument.is_input) continue;
+    if (side == Side::kOutput && !argument.is_output) continue;
     if (seen++ == index) return argument.view;
   }
   fail(ACLNN_ERR_PARAM_INVALID, "%s: index is %zu, but %s has %zu such tensor arguments", api,

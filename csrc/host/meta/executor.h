@@ -12,12 +12,14 @@
 
 namespace aclnn_host {
 
-// Tensor argument of an operator, in the order of its prototype.
+// A tensor argument of an operator. One that is overwritten in place is input and output.
 struct TensorArgument {
   TensorView* view;
+  bool is_input;
   bool is_output;
 };
 
+// All of them, in the order of the operator's prototype.
 struct TensorArguments {
   const TensorArgument* begin = nullptr;
   size_t count = 0;
@@ -52,7 +54,8 @@ struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task {
 namespace aclnn_host {
 
 // The executor of an operator whose Plan has `aclnnStatus compute(void* workspace) noexcept` and
-// `tensors`, an array of the TensorViews it reads and writes: kInputs inputs, then outputs.
+// `tensors`, an array of kMaxTensors TensorViews, tensor_count of them in use: the tensor arguments
+// of the prototype, of which is_input(i) and is_output(i) tell the side.
 template <class Plan>
 struct ExecutorOf final : aclOpExecutor {
   ExecutorOf(const char* api, uint64_t workspace_size, Plan&& plan)
@@ -71,7 +74,7 @@ struct ExecutorOf final : aclOpExecutor {
 
   void point_at_tensors() {
     for (size_t i = 0; i < plan.tensor_count; ++i) {
-      arguments[i] = {&plan.tensors[i], i >= plan.input_count};
+      arguments[i] = {&plan.tensors[i], plan.is_input(i), plan.is_output(i)};
     }
   }
 

@@ -72,12 +72,16 @@ Checks& Checks::castable_to_float(const char* name, const aclScalar* scalar) {
 }
 
 Checks& Checks::castable(Argument from, Argument to) {
-  if (ok() && !can_cast(from.tensor->view.dtype, to.tensor->view.dtype)) {
-    require(false, "%s has dtype %s, expected a type that %s's %s can be cast to; pass a floating %s",
-            to.name, dtype_name(to.tensor->view.dtype), from.name,
-            dtype_name(from.tensor->view.dtype), to.name);
-  }
-  return *this;
+  if (!ok()) return *this;
+  const aclDataType source = from.tensor->view.dtype;
+  const aclDataType target = to.tensor->view.dtype;
+  require(can_cast(source, target),
+          "%s has dtype %s, expected a type that %s's %s can be cast to; pass a floating %s", to.name,
+          dtype_name(target), from.name, dtype_name(source), to.name);
+  return require(source == target || find_cast(source, target) != nullptr,
+                 "%s has dtype %s, which the host CANN does not emulate; expected FLOAT, FLOAT16, "
+                 "BFLOAT16, DOUBLE or a complex type",
+                 to.name, dtype_name(target));
 }
 
 Checks& Checks::same_shape(Argument argument, Argument other) {

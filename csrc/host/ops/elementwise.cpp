@@ -76,8 +76,9 @@ void for_each_run(const Dims& sizes, const Dims& strides, int64_t begin, int64_t
 
 }  // namespace
 
-Geometry::Geometry(const TensorView* tensors, size_t tensor_count) {
-  const TensorView& out = tensors[tensor_count - 1];
+Geometry::Geometry(std::span<const TensorView* const> tensors) {
+  const size_t tensor_count = tensors.size();
+  const TensorView& out = *tensors.back();
   const uint64_t rank = out.shape.size();
   count = element_count(out.shape).value_or(0);
   if (count == 0) return;
@@ -100,12 +101,12 @@ Geometry::Geometry(const TensorView* tensors, size_t tensor_count) {
     const int64_t d = dims[i];
     bool merges = merged > 0;
     for (size_t t = 0; merges && t < tensor_count; ++t) {
-      merges = strides[t][merged - 1] == tensors[t].strides[d] * out.shape[d];
+      merges = strides[t][merged - 1] == tensors[t]->strides[d] * out.shape[d];
     }
     if (!merges) sizes.begin()[merged++] = 1;
     sizes.begin()[merged - 1] *= out.shape[d];
     for (size_t t = 0; t < tensor_count; ++t) {
-      strides[t].begin()[merged - 1] = tensors[t].strides[d];
+      strides[t].begin()[merged - 1] = tensors[t]->strides[d];
     }
   }
   if (merged == 0) {  // a single element
@@ -123,13 +124,17 @@ Geometry::Geometry(const TensorView* tensors, size_t tensor_count) {
 
 ElementwisePlan::ElementwisePlan(ElementwiseKernel kernel,
                                  std::initializer_list<const aclTensor*> arguments)
-    : tensor_count(arguments.size()), input_count(arguments.size() - 1), kernel(kernel) {
+    : tensor_count(arguments.size()),
+      input_count(std::max<size_t>(arguments.size() - 1, 1)),
+      kernel(kernel) {
   size_t i = 0;
   for (const aclTensor* argument : arguments) tensors[i++] = argument->view;
-  const aclDataType from = tensors[0].dtype;
-  const aclDataType to = tensors[input_count].dtype;
+  const aclDataType from = operand(0).dtype;
+  const aclDataType to = operand(input_count).dtype;
   cast = from == to ? nullptr : find_cast(from, to);
-  geometry = Geometry(tensors, tensor_count);
+  const TensorView* operands[kMaxTensors];
+  for (size_t t = 0; t <= input_count; ++t) operands[t] = &operand(t);
+  geometry = Geometry({operands, input_count + 1});
 }
 
 aclnnStatus ElementwisePlan::compute(void*) noexcept {
@@ -147,11 +152,11 @@ aclnnStatus ElementwisePlan::compute(void*) noexcept {
 }
 
 void ElementwisePlan::compute_contiguous() {
-  const char* first = tensors[0].data();
-  const char* second = input_count > 1 ? tensors[1].data() : nullptr;
-  char* out = tensors[input_count].data();
-  const auto size = static_cast<int64_t>(aclDataTypeSize(tensors[0].dtype));
-  const int64_t bytes = geometry.count * size * static_cast<int64_t>(tensor_count);
+  const char* first = operand(0).data();
+  const char* second = input_count > 1 ? operand(1).data() : nullptr;
+  char* out = operand(input_count).data();
+  const auto size = static_cast<int64_t>(aclDataTypeSize(operand(0).dtype));
+  const int64_t bytes = geometry.count * size * static_cast<int64_t>(input_count + 1);
   const bool streaming = bytes > kStreamingBytes;
   const auto run = [&](int64_t begin, int64_t end) {
     kernel(coefficients, first + begin * size, second ? second + begin * size : nullptr,
@@ -172,8 +177,8 @@ void ElementwisePlan::compute_strided(int64_t begin, int64_t end) const {
   alignas(64) char results[kTile * 16];
   const Dims& sizes = geometry.sizes;
   const int64_t row = sizes[sizes.size() - 1];
-  const size_t size = aclDataTypeSize(tensors[0].dtype);
-  const size_t out_size = aclDataTypeSize(tensors[input_count].dtype);
+  const size_t size = aclDataTypeSize(operand(0).dtype);
+  const size_t out_size = aclDataTypeSize(operand(input_count).dtype);
   const CopyFunction copy = find_copy(size);
   const CopyFunction copy_out = find_copy(out_size);
   const auto stride = [&](size_t t) { return geometry.strides[t][sizes.size() - 1]; };
@@ -187,7 +192,7 @@ void ElementwisePlan::compute_strided(int64_t begin, int64_t end) const {
     const int64_t n = std::min({kTile, end - i, by_row ? in_row : kTile});
     const char* inputs[2] = {nullptr, nullptr};
     for (size_t t = 0; t < input_count; ++t) {
-      const char* base = tensors[t].data();
+      const char* base = operand(t).data();
       for_each_run(sizes, geometry.strides[t], i, n, [&](int64_t offset, int64_t done, int64_t m) {
         const char* from = base + offset * static_cast<int64_t>(size);
         if (by_row && stride(t) == 1) {
@@ -198,7 +203,7 @@ void ElementwisePlan::compute_strided(int64_t begin, int64_t end) const {
         }
       });
     }
-    char* out = tensors[input_count].data();
+    char* out = operand(input_count).data();
     const auto for_each_out_run = [&](auto body) {
       for_each_run(sizes, geometry.strides[input_count], i, n,
                    [&](int64_t offset, int64_t done, int64_t m) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
+#include <span>
 #include <type_traits>
 
 #include "kernels/elementwise.h"
@@ -24,19 +26,20 @@ struct Geometry {
 
   Geometry() = default;
   // The last tensor is the output.
-  Geometry(const TensorView* tensors, size_t tensor_count);
+  explicit Geometry(std::span<const TensorView* const> tensors);
 };
 
-// The plan of an operator that computes every output element from the input elements at its place:
-// one or two inputs, then the output. Any strides, and an output of another type than the kernel's,
-// are handled here: the kernel only ever sees contiguous elements of its own type.
+// The plan of an operator that computes every output element from the input elements at its place.
+// Its arguments are one or two inputs and the output, or a single tensor that is overwritten. Any
+// strides, and an output of another type than the kernel's, are handled here: the kernel only ever
+// sees contiguous elements of its own type.
 struct ElementwisePlan {
   static constexpr size_t kMaxTensors = Geometry::kMaxTensors;
   static constexpr size_t kMaxCoefficients = 64;
 
   TensorView tensors[kMaxTensors];
   size_t tensor_count;
-  size_t input_count;
+  size_t input_count;  // of the kernel
   Geometry geometry;
   ElementwiseKernel kernel;
   CastFunction cast;  // from the kernel's type to the output's; null when they are the same
@@ -53,7 +56,13 @@ struct ElementwisePlan {
 
   aclnnStatus compute(void* workspace) noexcept;
 
+  bool is_input(size_t i) const { return i < input_count; }
+  bool is_output(size_t i) const { return i == tensor_count - 1; }
+
  private:
+  // The kernel's inputs and, at input_count, its output: in place, all are the one tensor.
+  const TensorView& operand(size_t i) const { return tensors[std::min(i, tensor_count - 1)]; }
+
   ElementwisePlan(ElementwiseKernel kernel, std::initializer_list<const aclTensor*> arguments);
   void compute_contiguous();
   void compute_strided(int64_t begin, int64_t end) const;

@@ -57,9 +57,10 @@ aclnnStatus make_executor(const char* api, const FloatKernels& kernels, const Sc
                                    tensors, workspace_size, executor);
 }
 
-// aclnnElu and, with out = self, aclnnInplaceElu.
+// aclnnElu and, with out = self, aclnnInplaceElu; `tensors` are the prototype's.
 aclnnStatus forward(const char* api, Argument self, const Scalars& scalars, Argument out,
-                    uint64_t* workspace_size, aclOpExecutor** executor) {
+                    std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
+                    aclOpExecutor** executor) {
   const auto [alpha, scale, input_scale] = scalars;
   Checks checks(api);
   checks.results_not_null(workspace_size, executor)
@@ -81,11 +82,8 @@ aclnnStatus forward(const char* api, Argument self, const Scalars& scalars, Argu
 
   const bool degenerate = !std::isfinite(alpha->to_float()) ||
                           !std::isfinite(input_scale->to_float());
-  if (!degenerate) {
-    return make_executor(api, current_elu_kernels().forward, scalars, {self.tensor, out.tensor},
-                         workspace_size, executor);
-  }
-  return make_executor(api, current_elu_kernels().threshold, scalars, {self.tensor, out.tensor},
+  const EluKernels& kernels = current_elu_kernels();
+  return make_executor(api, degenerate ? kernels.threshold : kernels.forward, scalars, tensors,
                        workspace_size, executor);
 }
 
@@ -103,7 +101,7 @@ aclnnStatus aclnnEluGetWorkspaceSize(const aclTensor* self, const aclScalar* alp
                                      const aclScalar* scale, const aclScalar* inputScale,
                                      aclTensor* out, uint64_t* workspaceSize,
                                      aclOpExecutor** executor) {
-  return forward("aclnnElu", {"self", self}, {alpha, scale, inputScale}, {"out", out},
+  return forward("aclnnElu", {"self", self}, {alpha, scale, inputScale}, {"out", out}, {self, out},
                  workspaceSize, executor);
 }
 
@@ -116,7 +114,7 @@ aclnnStatus aclnnInplaceEluGetWorkspaceSize(aclTensor* selfRef, const aclScalar*
                                             const aclScalar* scale, const aclScalar* inputScale,
                                             uint64_t* workspaceSize, aclOpExecutor** executor) {
   return forward("aclnnInplaceElu", {"selfRef", selfRef}, {alpha, scale, inputScale},
-                 {"selfRef", selfRef}, workspaceSize, executor);
+                 {"selfRef", selfRef}, {selfRef}, workspaceSize, executor);
 }
 
 aclnnStatus aclnnInplaceElu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
@@ -159,10 +157,10 @@ aclnnStatus aclnnEluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const 
   checks.addressable(gradient).addressable(value).addressable(out);
   if (!checks.ok()) return checks.status();
 
-  const FloatKernels& chosen =
-      isResult ? current_elu_kernels().backward_from_result : current_elu_kernels().backward_from_input;
-  return make_executor(kApi, chosen, {alpha, scale, inputScale},
-                       {gradOutput, selfOrResult, gradInput}, workspaceSize, executor);
+  const EluKernels& kernels = current_elu_kernels();
+  return make_executor(kApi, isResult ? kernels.backward_from_result : kernels.backward_from_input,
+                       {alpha, scale, inputScale}, {gradOutput, selfOrResult, gradInput},
+                       workspaceSize, executor);
 }
 
 aclnnStatus aclnnEluBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,

@@ -39,8 +39,9 @@ aclnnStatus make_executor(const char* api, const FloatKernels& floating, Element
                                    tensors, workspace_size, executor);
 }
 
-// aclnnSelu and, with out = self, aclnnInplaceSelu.
-aclnnStatus forward(const char* api, Argument self, Argument out, uint64_t* workspace_size,
+// aclnnSelu and, with out = self, aclnnInplaceSelu; `tensors` are the prototype's.
+aclnnStatus forward(const char* api, Argument self, Argument out,
+                    std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
                     aclOpExecutor** executor) {
   Checks checks(api);
   checks.results_not_null(workspace_size, executor)
@@ -52,8 +53,9 @@ aclnnStatus forward(const char* api, Argument self, Argument out, uint64_t* work
       .addressable(self)
       .addressable(out);
   if (!checks.ok()) return checks.status();
-  return make_executor(api, current_elu_kernels().forward, selu_integer_forward(self.tensor->view.dtype),
-                       {self.tensor, out.tensor}, workspace_size, executor);
+  return make_executor(api, current_elu_kernels().forward,
+                       selu_integer_forward(self.tensor->view.dtype), tensors, workspace_size,
+                       executor);
 }
 
 }  // namespace
@@ -63,7 +65,7 @@ using namespace aclnn_host;
 
 aclnnStatus aclnnSeluGetWorkspaceSize(const aclTensor* self, aclTensor* out,
                                       uint64_t* workspaceSize, aclOpExecutor** executor) {
-  return forward("aclnnSelu", {"self", self}, {"out", out}, workspaceSize, executor);
+  return forward("aclnnSelu", {"self", self}, {"out", out}, {self, out}, workspaceSize, executor);
 }
 
 aclnnStatus aclnnSelu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
@@ -73,8 +75,8 @@ aclnnStatus aclnnSelu(void* workspace, uint64_t workspaceSize, aclOpExecutor* ex
 
 aclnnStatus aclnnInplaceSeluGetWorkspaceSize(aclTensor* selfRef, uint64_t* workspaceSize,
                                              aclOpExecutor** executor) {
-  return forward("aclnnInplaceSelu", {"selfRef", selfRef}, {"selfRef", selfRef}, workspaceSize,
-                 executor);
+  return forward("aclnnInplaceSelu", {"selfRef", selfRef}, {"selfRef", selfRef}, {selfRef},
+                 workspaceSize, executor);
 }
 
 aclnnStatus aclnnInplaceSelu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,

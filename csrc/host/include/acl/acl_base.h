@@ -64,7 +64,14 @@ static const int ACL_ERROR_RT_MEMORY_ALLOCATION = 207001;
 static const int ACL_ERROR_RT_REPORT_TIMEOUT = 507012;
 static const int ACL_ERROR_RT_AICORE_EXCEPTION = 507015;
 
-typedef enum {
+/* Callers may pass any int, so that in C++ the enumerations have room for it. */
+#ifdef __cplusplus
+#define ACLNN_TORCH_INT : int
+#else
+#define ACLNN_TORCH_INT
+#endif
+
+typedef enum ACLNN_TORCH_INT {
   ACL_DT_UNDEFINED = -1,
   ACL_FLOAT = 0,
   ACL_FLOAT16 = 1,
@@ -95,7 +102,7 @@ typedef enum {
   ACL_FLOAT4_E1M2 = 41
 } aclDataType;
 
-typedef enum {
+typedef enum ACLNN_TORCH_INT {
   ACL_FORMAT_UNDEFINED = -1,
   ACL_FORMAT_NCHW = 0,
   ACL_FORMAT_NHWC = 1,

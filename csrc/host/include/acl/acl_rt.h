@@ -43,13 +43,6 @@ static const int ACL_ERROR_RT_STREAM_SYNC_TIMEOUT = 507046;
 static const int ACL_ERROR_RT_EVENT_SYNC_TIMEOUT = 507047;
 static const int ACL_ERROR_RT_COPY_DATA = 507052;
 
-/* Callers may pass any int, so that in C++ the enumerations have room for it. */
-#ifdef __cplusplus
-#define ACLNN_TORCH_INT : int
-#else
-#define ACLNN_TORCH_INT
-#endif
-
 typedef enum ACLNN_TORCH_INT { ACL_DEVICE = 0, ACL_HOST = 1 } aclrtRunMode;
 
 typedef enum ACLNN_TORCH_INT {

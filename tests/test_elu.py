@@ -1,0 +1,344 @@
+"""torch.ops.aclnn.elu, elu_, elu_backward and the faces over them, against torch's own ELU and CELU."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import aclnn_torch
+import aclnn_torch.functional as F
+import pytest
+import torch
+import torch.nn.functional as TF
+from torch import Tensor
+from torch.testing._internal.common_methods_invocations import op_db
+
+from tests import operator_checks
+from tests.operator_checks import Call
+
+ops = torch.ops.aclnn
+
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+
+# One rounding of the result, and for float32 the exponentials of both sides, each good to 2 units in the last place.
+TOLERANCE: dict[torch.dtype, dict[str, float]] = {
+    torch.float32: {"rtol": 4 * 2**-23, "atol": 4 * 2**-25},
+    torch.float64: {"rtol": 4 * 2**-52, "atol": 4 * 2**-54},
+    torch.float16: {"rtol": 2**-10, "atol": 2**-24},
+    torch.bfloat16: {"rtol": 2**-7, "atol": 2**-40},
+}
+
+CALLS = [
+    Call(F.elu, [(3, 4)], [None, 1.3], "elu"),
+    Call(F.celu, [(5,)], [None, 0.7], "celu"),
+    Call(ops.elu, [(2, 3)], [None, 1.2, 0.8, 1.5], "elu with scales"),
+    Call(lambda x: F.elu(x * 1, 1.3, inplace=True), [(3, 4)], [None], "elu in place"),
+    Call(ops.elu_backward, [(4, 3), (4, 3)], [None, 1.2, 0.8, 1.5, False, None], "elu_backward of the input"),
+    Call(ops.elu_backward, [(4, 3), (4, 3)], [None, 1.2, 0.8, 1.5, True, None], "elu_backward of the result"),
+    Call(ops.elu, [()], [None], "elu of a number"),
+]
+NAMED_CALLS = pytest.mark.parametrize("call", CALLS, ids=str)
+
+
+def test_schemas_are_atens() -> None:
+    for name in ("elu", "elu_", "elu_backward"):
+        ours = str(getattr(ops, name).default._schema).removeprefix("aclnn::")
+        assert ours == str(getattr(torch.ops.aten, name).default._schema).removeprefix("aten::")
+
+
+@NAMED_CALLS
+def test_gradients(call: Call, host_product: None) -> None:
+    operator_checks.check_gradients(call)
+
+
+@NAMED_CALLS
+def test_transforms(call: Call, host_product: None) -> None:
+    operator_checks.check_transforms(call)
+
+
+@NAMED_CALLS
+def test_compilers(call: Call) -> None:
+    operator_checks.check_compilers(call, torch.float32)
+
+
+@NAMED_CALLS
+def test_compiled_autograd(call: Call) -> None:
+    operator_checks.check_compiled_autograd(call, torch.float32)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_opcheck(dtype: torch.dtype, requires_grad: bool) -> None:
+    def tensor(*shape: int) -> Tensor:
+        return torch.randn(shape).to(dtype).requires_grad_(requires_grad)
+
+    strided = torch.randn(4, 6).to(dtype).t()[::2].detach().requires_grad_(requires_grad)
+    for x in (tensor(3, 4), tensor(), tensor(0, 2), strided):
+        torch.library.opcheck(ops.elu.default, (x, 1.5, 0.5, 2.0), test_utils=operator_checks.OPCHECK_TESTS)
+        g = torch.randn_like(x).requires_grad_(requires_grad)
+        for is_result in (False, True):
+            arguments = (g, 1.5, 0.5, 2.0, is_result, x)
+            torch.library.opcheck(ops.elu_backward.default, arguments, test_utils=operator_checks.OPCHECK_TESTS)
+    torch.library.opcheck(ops.elu_.default, (tensor(3, 4).detach(), 1.5))
+
+
+def samples(name: str, dtype: torch.dtype) -> list[Any]:
+    """PyTorch's own sample inputs for one of its operators."""
+    info = next(op for op in op_db if op.name == f"nn.functional.{name}")
+    return list(info.sample_inputs("cpu", dtype, requires_grad=True))
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.float64])
+@pytest.mark.parametrize("name", ["elu", "celu"])
+def test_agrees_with_torch_on_its_samples(name: str, dtype: torch.dtype) -> None:
+    product = "host" if dtype == torch.float64 else "Ascend910B"
+    count = 0
+    with aclnn_torch.product(product):
+        for sample in samples(name, dtype):
+            for inplace in (False, True):
+                results = []
+                for functional in (F, TF):
+                    x = sample.input.detach().clone().requires_grad_()
+                    y = getattr(functional, name)(x * 1, *sample.args, **sample.kwargs | {"inplace": inplace})
+                    weight = torch.linspace(-2, 2, y.numel(), dtype=torch.float64).to(dtype).reshape(y.shape)
+                    results.append((y, *torch.autograd.grad(y, x, weight)))
+                for ours, torchs in zip(*results, strict=True):
+                    assert ours.stride() == torchs.stride()
+                    torch.testing.assert_close(ours, torchs, equal_nan=True, **TOLERANCE[dtype])
+                count += 1
+    assert count >= 8
+
+
+def views(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Tensor]:
+    """The same values in memory laid out in different ways."""
+    base = torch.randn(shape).to(dtype)
+    padded = torch.zeros(*shape[:-1], 2 * shape[-1] + 3).to(dtype)
+    padded[..., 3::2] = base
+    return {
+        "contiguous": base,
+        "every second element, offset": padded[..., 3::2],
+        "permuted": base.permute(*reversed(range(base.dim()))).contiguous().permute(*reversed(range(base.dim()))),
+        "channels last": base.contiguous(memory_format=torch.channels_last),
+    }
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_strides(dtype: torch.dtype) -> None:
+    gradients = views((2, 3, 5, 7), dtype)
+    inputs = views((2, 3, 5, 7), dtype)
+    gradients["expanded"] = torch.randn(1, 3, 1, 7).to(dtype).expand(2, 3, 5, 7)
+    for (_, g), (_, x) in itertools.product(gradients.items(), inputs.items()):
+        torch.testing.assert_close(ops.elu(x, 1.5), TF.elu(x, 1.5), **TOLERANCE[dtype])
+        for is_result in (False, True):
+            ours = ops.elu_backward(g, 1.5, 1.0, 1.0, is_result, x)
+            torchs = torch.ops.aten.elu_backward(g, 1.5, 1.0, 1.0, is_result, x)
+            torch.testing.assert_close(ours, torchs, **TOLERANCE[dtype])
+            assert ours.stride() == torchs.stride()
+    for x in inputs.values():
+        y = x.detach().clone(memory_format=torch.preserve_format)
+        assert F.elu(y, 1.5, inplace=True) is y
+        torch.testing.assert_close(y, TF.elu(x, 1.5), **TOLERANCE[dtype])
+
+
+def test_inplace_on_a_view_writes_only_the_view() -> None:
+    base = torch.full((6, 6), -1.0)
+    F.elu(base[1:5:2, ::3], inplace=True)
+    expected = torch.full((6, 6), -1.0)
+    TF.elu(expected[1:5:2, ::3], inplace=True)
+    torch.testing.assert_close(base, expected)
+
+
+def test_inplace_follows_autograds_rules() -> None:
+    leaf = torch.randn(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        F.elu(leaf, inplace=True)
+    x = leaf * 1
+    version = x._version
+    F.elu(x, inplace=True)
+    assert x._version == version + 1
+    y = leaf.exp()
+    F.elu(y, inplace=True)  # overwrites what exp saved
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    # A view of a base: the gradient reaches the base.
+    results = []
+    for functional in (F, TF):
+        w = torch.arange(-3.0, 3.0, requires_grad=True)
+        base = w * 1
+        functional.elu(base[:4], 1.5, inplace=True)
+        results.append(torch.autograd.grad(base.square().sum(), w)[0])
+    torch.testing.assert_close(*results)
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda t: F.elu(t.sin(), 1.5, inplace=True) + 1, fullgraph=True)
+    x = torch.randn(5)
+    torch.testing.assert_close(compiled(x), TF.elu(x.sin(), 1.5) + 1)
+    with torch.inference_mode():
+        x = torch.full((2,), -1.0)
+        torch.testing.assert_close(F.elu(x, inplace=True), torch.expm1(torch.full((2,), -1.0)))
+
+
+def test_third_derivative(host_product: None) -> None:
+    x = torch.tensor([-1.5, 0.7], dtype=torch.float64, requires_grad=True)
+    value = F.elu(x, 1.3)
+    for _ in range(3):
+        (value,) = torch.autograd.grad(value.sum(), x, create_graph=True)
+    torch.testing.assert_close(value, torch.where(x < 0, 1.3 * x.exp(), 0.0))
+
+
+def test_a_gradient_through_the_raw_backward_is_not_dropped() -> None:
+    g, y = (torch.randn(4, requires_grad=True) for _ in range(2))
+    ops.elu_backward(g, 1.0, 1.0, 1.0, False, y).sum().backward()
+    assert g.grad is not None and y.grad is not None
+    g2, y2 = (tensor.detach().clone().requires_grad_() for tensor in (g, y))
+    torch.ops.aten.elu_backward(g2, 1.0, 1.0, 1.0, False, y2).sum().backward()
+    torch.testing.assert_close((g.grad, y.grad), (g2.grad, y2.grad))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_leaves_elu_alone_as_torchs(dtype: torch.dtype) -> None:
+    x = torch.randn(4, 4, requires_grad=True)
+    w = torch.randn(4, 4, requires_grad=True)
+    with torch.autocast("cpu", dtype=dtype):
+        assert F.elu(x).dtype == TF.elu(x).dtype == torch.float32
+        product = F.elu(x @ w)
+        assert product.dtype == TF.elu(x @ w).dtype == dtype
+    product.sum().backward()
+    assert x.grad is not None and x.grad.dtype == torch.float32
+
+
+@pytest.mark.parametrize("ours, torchs", [(aclnn_torch.nn.ELU, torch.nn.ELU), (aclnn_torch.nn.CELU, torch.nn.CELU)])
+def test_modules(ours: type, torchs: type) -> None:
+    for arguments in ((), (1.7,), (0.5, True)):
+        a, b = ours(*arguments), torchs(*arguments)
+        assert repr(a) == repr(b)
+        assert a.state_dict() == b.state_dict() == {}
+        x = torch.randn(3, 5)
+        torch.testing.assert_close(a(x.clone()), b(x.clone()), **TOLERANCE[torch.float32])
+        y = x.clone()
+        assert (a(y) is y) == (b(x) is x)
+    assert pickle.loads(pickle.dumps(ours(1.5))).alpha == 1.5
+
+
+def test_celu_of_alpha_0() -> None:
+    with pytest.raises(ValueError, match="alpha is 0"):
+        F.celu(torch.ones(2), 0.0)
+
+
+BAD_CALLS = {
+    "float64 on Ascend910B": (
+        lambda: ops.elu_backward(torch.ones(2).double(), 1, 1, 1, False, torch.ones(2).double()),
+        161002,
+        ["aclnnEluBackward", "gradOutput", "DOUBLE", "FLOAT, FLOAT16, BFLOAT16", "Ascend910B", "host product"],
+    ),
+    "dtype mismatch": (
+        lambda: ops.elu_backward(torch.ones(2), 1, 1, 1, False, torch.ones(2).half()),
+        161002,
+        ["selfOrResult", "FLOAT16", "expected FLOAT", "gradOutput", "cast"],
+    ),
+    "shape mismatch": (
+        lambda: ops.elu_backward(torch.ones(2, 3), 1, 1, 1, False, torch.ones(3)),
+        161002,
+        ["selfOrResult", "[3]", "[2, 3]", "expand"],
+    ),
+    "isResult with alpha < 0": (
+        lambda: ops.elu_backward(torch.ones(2), -1.5, 1, 1, True, torch.ones(2)),
+        161002,
+        ["alpha is -1.5", "isResult", "alpha >= 0"],
+    ),
+    "9 dimensions": (lambda: ops.elu(torch.ones([1] * 9)), 161002, ["self", "9 dimensions", "at most 8", "reshape"]),
+    "complex scalar": (lambda: ops.elu(torch.ones(2), 1 + 2j), 161002, ["alpha", "COMPLEX128", "FLOAT", "real"]),
+    "integer tensor": (lambda: ops.elu(torch.ones(2, dtype=torch.int32)), 161002, ["self", "INT32", "cast"]),
+    "tensors on different devices": (
+        lambda: ops.elu_backward(torch.ones(2), 1, 1, 1, False, torch.ones(2, device="meta")),
+        161002,
+        ["selfOrResult", "meta", "cpu", "gradOutput"],
+    ),
+    "negative alpha in place, in the backward": (
+        lambda: F.elu(torch.ones(2, requires_grad=True) * 1, -1.0, inplace=True).sum().backward(),
+        161002,
+        ["alpha is -1", "alpha >= 0"],
+    ),
+    "a type that CANN lacks": (lambda: ops.elu(torch.ones(2).to(torch.float8_e4m3fnuz)), 161002, ["Float8_e4m3fnuz"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_bad_input(name: str, nothing_leaked: None) -> None:
+    call, status, words = BAD_CALLS[name]
+    with pytest.raises(aclnn_torch.AclnnError) as caught:
+        call()
+    error = caught.value
+    assert isinstance(error, RuntimeError)
+    assert error.status == status and error.status_name == "ACLNN_ERR_PARAM_INVALID"
+    assert error.api.startswith("aclnn")
+    for word in words:
+        assert word in str(error)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.api, copy.status, copy.status_name) == (
+        str(error),
+        error.api,
+        error.status,
+        error.status_name,
+    )
+
+
+def test_sparse_tensors_are_refused() -> None:
+    with pytest.raises((aclnn_torch.AclnnError, NotImplementedError)):
+        ops.elu(torch.eye(3).to_sparse())
+
+
+def test_an_error_in_a_thread_of_the_autograd_engine(nothing_leaked: None) -> None:
+    def fails() -> None:
+        y = F.elu(torch.ones(2, requires_grad=True) * 1, -1.0, inplace=True)
+        with pytest.raises(aclnn_torch.AclnnError):
+            y.sum().backward()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: fails(), range(50)))
+
+
+def test_threads_agree() -> None:
+    x = torch.randn(1000, 33)
+    expected = F.elu(x, 1.5)
+    with ThreadPoolExecutor(4) as pool:
+        for result in pool.map(lambda _: F.elu(x, 1.5), range(100)):
+            assert torch.equal(result, expected)
+
+
+def test_the_same_bits_for_any_number_of_threads() -> None:
+    x = torch.randn(300_001)
+    g = torch.randn(300_001)
+    before = torch.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3, 5, 8):
+            torch.set_num_threads(threads)
+            results.append(torch.cat([F.elu(x, 1.5), ops.elu_backward(g, 1.5, 1.0, 1.0, False, x)]))
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(result, results[0]) for result in results)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_same_bits_at_any_alignment(dtype: torch.dtype) -> None:
+    x, g = (torch.randn(1000).to(dtype) for _ in range(2))
+    expected = ops.elu_backward(g, 1.5, 1.0, 1.0, False, x)
+    storage = torch.zeros(1100, dtype=dtype)
+    for offset in range(70):
+        window = storage[offset : offset + 1000]
+        window.copy_(x)
+        assert torch.equal(ops.elu_backward(g, 1.5, 1.0, 1.0, False, window), expected)
+        assert torch.equal(F.elu(window, 1.5, inplace=True), ops.elu(x, 1.5))
+
+
+def test_large_tensors() -> None:
+    """Above the size from which the kernels bypass the caches."""
+    for dtype in FLOATS:
+        x = torch.randn(1 << 23).to(dtype)[3:]
+        g = torch.randn(x.shape).to(dtype)
+        ours = ops.elu_backward(g, 1.5, 1.0, 1.0, False, x)
+        torch.testing.assert_close(
+            ours, torch.ops.aten.elu_backward(g, 1.5, 1.0, 1.0, False, x), **TOLERANCE[dtype]
+        )

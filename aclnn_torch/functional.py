@@ -5,7 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from . import _C  # noqa: F401  (defines the operators)
+
 __all__ = ["celu", "elu", "selu"]
+
+# Looked up once: attribute access on torch.ops costs as much as a small operator.
+_elu = torch.ops.aclnn.elu.default
+_elu_ = torch.ops.aclnn.elu_.default
+_selu = torch.ops.aclnn.selu.default
+_selu_ = torch.ops.aclnn.selu_.default
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -26,8 +34,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         AclnnError: status 161002 for a dtype, rank or alpha that is not accepted.
     """
     if inplace:
-        return torch.ops.aclnn.elu_.default(input, alpha)
-    return torch.ops.aclnn.elu.default(input, alpha)
+        return _elu_(input, alpha)
+    return _elu(input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -47,8 +55,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
         AclnnError: status 161002 for a dtype that is not accepted.
     """
     if inplace:
-        return torch.ops.aclnn.selu_.default(input)
-    return torch.ops.aclnn.selu.default(input)
+        return _selu_(input)
+    return _selu(input)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -63,5 +71,5 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     if alpha == 0:
         raise ValueError("celu: alpha is 0, expected another number: the formula divides by it")
     if inplace:
-        return torch.ops.aclnn.elu_.default(input, alpha, 1.0, 1.0 / alpha)
-    return torch.ops.aclnn.elu.default(input, alpha, 1.0, 1.0 / alpha)
+        return _elu_(input, alpha, 1.0, 1.0 / alpha)
+    return _elu(input, alpha, 1.0, 1.0 / alpha)

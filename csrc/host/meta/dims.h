@@ -6,11 +6,12 @@
 
 namespace aclnn_host {
 
-// A tensor's sizes or strides. Up to eight stand in the object itself, as nearly all tensors have,
-// so that describing a tensor costs one allocation.
+// A tensor's sizes or strides. Up to five, as nearly all tensors have, stand in the object itself, so
+// that describing a tensor costs one allocation, and an executor stays below the kilobyte up to which
+// the C library allocates fast.
 class Dims {
  public:
-  static constexpr int kInline = 8;
+  static constexpr int kInline = 5;
 
   Dims() = default;
   Dims(const int64_t* values, uint64_t size) { assign(values, size); }
@@ -18,6 +19,12 @@ class Dims {
   Dims& operator=(const Dims& other) {
     if (this != &other) assign(other.begin(), other.size_);
     return *this;
+  }
+
+  void assign(const int64_t* values, uint64_t size) {
+    int64_t* out = resize(size);
+    // Not memmove: there are too few to be worth the call.
+    for (uint64_t i = 0; i < size; ++i) out[i] = values[i];
   }
 
   // Makes room for `size` values and returns where they stand, unset.
@@ -44,10 +51,6 @@ class Dims {
   }
 
  private:
-  void assign(const int64_t* values, uint64_t size) {
-    std::copy_n(values, size, resize(size));
-  }
-
   uint64_t size_ = 0;
   std::unique_ptr<int64_t[]> heap_;
   int64_t inline_[kInline];

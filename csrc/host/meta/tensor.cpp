@@ -88,7 +88,7 @@ void set_contiguous_strides(const Dims& shape, Dims& strides) {
   }
 }
 
-// Describes `tensor`, or leaves it as it was and returns false when a dims pointer is missing.
+// Describes `tensor`; false, with a message, when a dims pointer is missing.
 bool describe(aclTensor& tensor, const char* api, const int64_t* view_dims, uint64_t view_rank,
               aclDataType dtype, const int64_t* strides, int64_t offset, aclFormat format,
               const int64_t* storage_dims, uint64_t storage_rank, void* data) {
@@ -97,21 +97,18 @@ bool describe(aclTensor& tensor, const char* api, const int64_t* view_dims, uint
          view_dims == nullptr && view_rank > 0 ? "viewDims" : "storageDims");
     return false;
   }
-  Dims shape(view_dims, view_rank);
-  Dims view_strides;
+  TensorView& view = tensor.view;
+  view.shape.assign(view_dims, view_rank);
   if (strides != nullptr) {
-    view_strides = Dims(strides, view_rank);
+    view.strides.assign(strides, view_rank);
   } else {
-    set_contiguous_strides(shape, view_strides);
+    set_contiguous_strides(view.shape, view.strides);
   }
-  Dims storage_shape(storage_dims, storage_rank);
-  tensor.view.shape = shape;
-  tensor.view.strides = view_strides;
-  tensor.storage_shape = storage_shape;
-  tensor.view.offset = offset;
-  tensor.view.dtype = dtype;
-  tensor.view.format = format;
-  tensor.view.storage = data;
+  tensor.storage_shape.assign(storage_dims, storage_rank);
+  view.offset = offset;
+  view.dtype = dtype;
+  view.format = format;
+  view.storage = data;
   return true;
 }
 
@@ -157,9 +154,14 @@ aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* viewDims, uint64_t v
                           void* tensorDataAddr) {
   if (any_null("aclInitTensor", tensor)) return ACLNN_ERR_PARAM_NULLPTR;
   return guarded("aclInitTensor", aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&] {
-    const bool ok = describe(*tensor, "aclInitTensor", viewDims, viewDimsNum, dataType, stride,
-                             offset, format, storageDims, storageDimsNum, tensorDataAddr);
-    return aclnnStatus{ok ? ACLNN_SUCCESS : ACLNN_ERR_PARAM_NULLPTR};
+    // Apart first, so that a failure leaves the tensor as it was.
+    aclTensor described;
+    if (!describe(described, "aclInitTensor", viewDims, viewDimsNum, dataType, stride, offset,
+                  format, storageDims, storageDimsNum, tensorDataAddr)) {
+      return aclnnStatus{ACLNN_ERR_PARAM_NULLPTR};
+    }
+    *tensor = described;
+    return aclnnStatus{OK};
   });
 }
 

@@ -76,6 +76,7 @@ aclnnStatus make_elementwise_executor(const char* api, ElementwiseKernel kernel,
                                       uint64_t* workspace_size, aclOpExecutor** executor) {
   return guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR}, ACLNN_ERR_INNER_CREATE_EXECUTOR,
                  [&]() -> aclnnStatus {
+                   static_assert(sizeof(ExecutorOf<ElementwisePlan>) <= 1024);  // see dims.h
                    *executor = new ExecutorOf<ElementwisePlan>(
                        api, 0, ElementwisePlan(kernel, coefficients, arguments));
                    *workspace_size = 0;

@@ -15,7 +15,7 @@ namespace aclnn_host {
 namespace {
 
 // One product: its name, the SoC that aclrtGetSocName reports for it (one torch_npu knows), and the
-// figures of aclGetDeviceCapability. The figures are the published sizes of that SoC.
+// figures of aclGetDeviceCapability: figures to run programs by, not checked on hardware.
 struct Profile {
   const char* name;
   const char* soc;

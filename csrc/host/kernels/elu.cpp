@@ -19,10 +19,26 @@ struct Coefficients {
 
 template <class V>
 inline V select(const V& key, const V& if_positive, const V& if_not) {
+#if defined(CPU_CAPABILITY_AVX512)
+  // blendv would widen the comparison's mask into a vector and narrow it again.
+  if constexpr (std::is_same_v<V, Float>) {
+    const __mmask16 mask = _mm512_cmp_ps_mask(key, _mm512_setzero_ps(), _CMP_LE_OQ);
+    return _mm512_mask_blend_ps(mask, if_positive, if_not);
+  }
+#endif
   return V::blendv(if_positive, if_not, key <= V(0));
 }
 
+// For input_scale >= 0, so that where x <= 0 counts, so is the exponent.
 struct Forward {
+  template <bool kCoarse, class V>
+  static V apply(const Coefficients<V>& c, const V& x, const V&) {
+    return select(x, c.scale * x,
+                  c.negative_scale * expm1_of_nonpositive<kCoarse>(x * c.input_scale));
+  }
+};
+
+struct ForwardGrowing {
   template <bool kCoarse, class V>
   static V apply(const Coefficients<V>& c, const V& x, const V&) {
     return select(x, c.scale * x, c.negative_scale * expm1<kCoarse>(x * c.input_scale));
@@ -57,6 +73,11 @@ void kernel(const void* coefficients, const void* first, const void* second, voi
   using V = typename Lanes<T>::Compute;
   using Real = typename V::value_type;
   const auto& values = *static_cast<const EluCoefficients<Real>*>(coefficients);
+  if constexpr (std::is_same_v<Function, Forward>) {
+    if (values.input_scale < 0) {
+      return kernel<ForwardGrowing, T>(coefficients, first, second, out, n, streaming);
+    }
+  }
   const Coefficients<V> c{V(values.scale), V(values.negative_scale), V(values.input_scale)};
   loop(static_cast<const T*>(first), static_cast<const T*>(second), static_cast<T*>(out), n,
        streaming, [&c](const V& a, const V& b) {

@@ -28,36 +28,39 @@ inline Float scale_by_power(const Float& x, const Float& n) {
 // What exp and expm1 share: v = n ln 2 + r with |r| <= ln(2) / 2, and q = expm1(r), by a polynomial
 // r + r^2 P(r) whose coefficients minimise the largest relative error.
 struct Reduced {
+  Float shifted;  // n + kShift
   Float n;
   Float q;
 };
 
-// For float results: q to 2^-26. |v| is at most 105, nan stays nan.
-inline Reduced reduce(const Float& v) {
-  // Adding 1.5 * 2^23 rounds to an integer.
-  const Float magic(12582912.0f);
-  const Float n = at::vec::fmadd(v, Float(1.44269504f), magic) - magic;
-  // The upper part of ln 2 has 9 bits: its product with n is exact, with or without FMA.
-  Float r = at::vec::fmadd(n, Float(-0.693359375f), v);
-  r = at::vec::fmadd(n, Float(2.12194440e-4f), r);
-  Float p(1.3882516650483012e-3f);
-  p = at::vec::fmadd(p, r, Float(8.366547524929047e-3f));
-  p = at::vec::fmadd(p, r, Float(4.166720062494278e-2f));
-  p = at::vec::fmadd(p, r, Float(0.1666654348373413f));
-  p = at::vec::fmadd(p, r, Float(0.4999999701976776f));
-  return {n, at::vec::fmadd(p * r, r, r)};
-}
+// Adding 1.5 * 2^23 rounds to an integer, which then stands in the lowest bits.
+constexpr float kShift = 12582912.0f;
 
-// For 16-bit results: q to 2^-21, 2^-9 of the last place of FLOAT16.
-inline Reduced reduce_coarse(const Float& v) {
-  const Float magic(12582912.0f);
-  const Float n = at::vec::fmadd(v, Float(1.44269504f), magic) - magic;
-  const Float r = at::vec::fmadd(n, Float(-0.69314718f), v);
-  Float p(8.338076062500477e-3f);
-  p = at::vec::fmadd(p, r, Float(4.18727733194828e-2f));
-  p = at::vec::fmadd(p, r, Float(0.16666831076145172f));
-  p = at::vec::fmadd(p, r, Float(0.4999940097332001f));
-  return {n, at::vec::fmadd(p * r, r, r)};
+// |v| is at most 105; nan stays nan. With kCoarse, q is good to 2^-21 (2^-9 of the last place of
+// FLOAT16), enough for 16-bit results; else to 2^-26.
+template <bool kCoarse>
+inline Reduced reduce(const Float& v) {
+  using at::vec::fmadd;
+  const Float shifted = fmadd(v, Float(1.44269504f), Float(kShift));
+  const Float n = shifted - Float(kShift);
+  if constexpr (kCoarse) {
+    const Float r = fmadd(n, Float(-0.69314718f), v);
+    Float p(8.338076062500477e-3f);
+    p = fmadd(p, r, Float(4.18727733194828e-2f));
+    p = fmadd(p, r, Float(0.16666831076145172f));
+    p = fmadd(p, r, Float(0.4999940097332001f));
+    return {shifted, n, fmadd(p * r, r, r)};
+  } else {
+    // The upper part of ln 2 has 9 bits: its product with n is exact, with or without FMA.
+    Float r = fmadd(n, Float(-0.693359375f), v);
+    r = fmadd(n, Float(2.12194440e-4f), r);
+    Float p(1.3882516650483012e-3f);
+    p = fmadd(p, r, Float(8.366547524929047e-3f));
+    p = fmadd(p, r, Float(4.166720062494278e-2f));
+    p = fmadd(p, r, Float(0.1666654348373413f));
+    p = fmadd(p, r, Float(0.4999999701976776f));
+    return {shifted, n, fmadd(p * r, r, r)};
+  }
 }
 
 // Beyond these, exp is 0 or inf in float.
@@ -67,16 +70,25 @@ inline Float clamp_exponent(const Float& v) {
 
 template <bool kCoarse>
 inline Float exp(const Float& v) {
-  const Float clamped = clamp_exponent(v);
-  const Reduced x = kCoarse ? reduce_coarse(clamped) : reduce(clamped);
+  const Reduced x = reduce<kCoarse>(clamp_exponent(v));
   return scale_by_power(x.q + Float(1.0f), x.n);
 }
 
-// exp(v) - 1 without cancellation near 0.
+// exp(v) - 1 without cancellation near 0, for v <= 0 or nan; elsewhere any value.
+template <bool kCoarse>
+inline Float expm1_of_nonpositive(const Float& v) {
+  using Int = at::vec::Vectorized<int32_t>;
+  // Below -20 the result is -1 anyway, and 2^n stays within the normal numbers.
+  const Reduced x = reduce<kCoarse>(at::vec::clamp_min(v, Float(-20.0f)));
+  const Int power_bits = (at::vec::cast<int32_t>(x.shifted) << Int(23)) + Int(127 << 23);
+  const Float power = at::vec::cast<float>(power_bits);
+  return at::vec::fmadd(power, x.q, power - Float(1.0f));
+}
+
+// The same for any v.
 template <bool kCoarse>
 inline Float expm1(const Float& v) {
-  const Float clamped = clamp_exponent(v);
-  const Reduced x = kCoarse ? reduce_coarse(clamped) : reduce(clamped);
+  const Reduced x = reduce<kCoarse>(clamp_exponent(v));
   // 2^n (q + 1) - 1 with 2^n taken out in two factors, because 2^128 is not a float although
   // exp(v) may be.
   const Float half = (x.n * Float(0.5f)).floor();
@@ -91,6 +103,10 @@ inline Float expm1(const Float& v) {
 template <bool kCoarse>
 inline Double exp(const Double& v) {
   return v.exp();
+}
+template <bool kCoarse>
+inline Double expm1_of_nonpositive(const Double& v) {
+  return v.expm1();
 }
 template <bool kCoarse>
 inline Double expm1(const Double& v) {

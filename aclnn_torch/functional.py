@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -10,10 +12,10 @@ from . import _C  # noqa: F401  (defines the operators)
 __all__ = ["celu", "elu", "selu"]
 
 # Looked up once: attribute access on torch.ops costs as much as a small operator.
-_elu = torch.ops.aclnn.elu.default
-_elu_ = torch.ops.aclnn.elu_.default
-_selu = torch.ops.aclnn.selu.default
-_selu_ = torch.ops.aclnn.selu_.default
+_elu: Callable[..., Tensor] = torch.ops.aclnn.elu.default
+_elu_: Callable[..., Tensor] = torch.ops.aclnn.elu_.default
+_selu: Callable[..., Tensor] = torch.ops.aclnn.selu.default
+_selu_: Callable[..., Tensor] = torch.ops.aclnn.selu_.default
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:

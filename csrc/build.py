@@ -35,9 +35,11 @@ TORCH_LIB = Path(torch.__file__).parent / "lib"
 CAPABILITIES = {
     "x86_64": {
         "DEFAULT": [],
-        "AVX2": "-mavx2 -mfma -mf16c".split(),
-        # GCC 12 takes the undefined operands inside its own AVX-512 intrinsics for mistakes.
-        "AVX512": "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma -mf16c -Wno-maybe-uninitialized".split(),
+        "AVX2": ["-mavx2", "-mfma", "-mf16c"],
+        "AVX512": [
+            *("-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma", "-mf16c"),
+            "-Wno-maybe-uninitialized",  # GCC 12 warns of its own intrinsics' undefined operands
+        ],
     },
     "aarch64": {"DEFAULT": []},
 }
@@ -146,7 +148,8 @@ class Build:
         if self.extension:
             self._extension(host, torch_flags, torch_libs)
         if self.tests:
-            self._tests(host, prefix)
+            kernels = [path for path in ops if "/host/kernels/" in path]
+            self._tests(host, prefix, kernels, torch_libs)
 
     def _extension(self, host: list[str], torch_flags: list[str], torch_libs: list[str]) -> None:
         flags = [
@@ -163,18 +166,21 @@ class Build:
         libs = [*torch_libs, "-ltorch", "-ltorch_python", self._torch_rpath("../torch/lib"), "-Wl,-z,undefs", "-ldl"]
         self.out.build(str(self.package / name), "shared", objects, variables={"flags": " ".join(libs)})
 
-    def _tests(self, host: list[str], prefix: list[Path]) -> None:
+    def _tests(self, host: list[str], prefix: list[Path], kernels: list[str], torch_libs: list[str]) -> None:
         lib64 = self.package / "cann" / "lib64"
         flags = [*host, f"-I{CSRC}", f"-I{ROOT / 'tests' / 'cpp'}"]
         client = [self._object(source, [*host, f"-I{CSRC}"]) for source in sorted((CSRC / "aclnn").glob("*.cpp"))]
         libs = f"-L{lib64} -lopapi -lnnopbase -lascendcl -Wl,-rpath,{lib64} -Wl,-rpath-link,{TORCH_LIB} -pthread -ldl"
+        # Kernels are internal to libopapi.so, so their tests link them anew.
+        kernel_libs = " ".join([libs, *torch_libs, f"-Wl,-rpath,{TORCH_LIB}"])
         for source in sorted((ROOT / "tests" / "cpp").glob("test_*.cpp")):
+            of_kernels = source.stem.startswith("test_kernels")
             self.out.build(
                 str(self.directory / "tests" / source.stem),
                 "program",
-                [self._object(source, flags), *client],
+                [self._object(source, flags), *client, *(kernels if of_kernels else [])],
                 [str(path) for path in prefix],
-                variables={"flags": libs},
+                variables={"flags": kernel_libs if of_kernels else libs},
             )
 
     def _torch_rpath(self, beside: str) -> str:
@@ -188,9 +194,7 @@ class Build:
             self.out.build(str(target), "cxx", str(source), variables={"flags": " ".join(flags)})
         return str(target)
 
-    def _prefix_library(
-        self, name: str, objects: list[str], libs: list[str], needs: list[Path] | None = None
-    ) -> Path:
+    def _prefix_library(self, name: str, objects: list[str], libs: list[str], needs: list[Path] | None = None) -> Path:
         lib64 = self.package / "cann" / "lib64"
         flags = [f"-Wl,-soname,{name}", f"-L{lib64}", "-Wl,-rpath,$$ORIGIN", *libs]
         return self._library(lib64 / name, objects, "prefix.map", flags, needs)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import aclnn_torch
 import pytest
+
+import aclnn_torch
 from aclnn_torch import _C
 
 

@@ -5,12 +5,27 @@ An operator's test module gives a list of :class:`Call`; the checks here run eac
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
+from torch.testing._internal.common_methods_invocations import op_db
+
+import aclnn_torch
+
+# How far a result may be from torch's: one rounding for the 16-bit types, and for the wider ones the exponentials of
+# both sides, each good to 2 units in the last place.
+TOLERANCE: dict[torch.dtype, dict[str, float]] = {
+    torch.float64: {"rtol": 4 * 2**-52, "atol": 4 * 2**-54},
+    torch.float32: {"rtol": 4 * 2**-23, "atol": 4 * 2**-25},
+    torch.float16: {"rtol": 2**-10, "atol": 2**-24},
+    torch.bfloat16: {"rtol": 2**-7, "atol": 2**-40},
+}
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 # opcheck's tests, all of them.
 OPCHECK_TESTS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
@@ -24,7 +39,6 @@ class Call:
     shapes: Sequence[tuple[int, ...]]
     arguments: Sequence[Any] = ()  # None stands where the next tensor goes
     name: str = ""
-    differentiable: Sequence[bool] = field(default_factory=list)
 
     def tensors(self, dtype: torch.dtype, requires_grad: bool = False, seed: int = 0) -> list[Tensor]:
         """Values away from 0, where second derivatives jump."""
@@ -44,6 +58,58 @@ class Call:
 
     def __str__(self) -> str:
         return self.name
+
+
+def check_samples(name: str, ours: Any, torchs: Any, dtype: torch.dtype, gradient_atol: float = 0.0) -> None:
+    """Values, layouts and gradients of two modules' functions on PyTorch's own sample inputs, also in place.
+
+    Incoming gradients are at most 2 in magnitude. ``gradient_atol`` widens the comparison of the gradients.
+    """
+    info = next(op for op in op_db if op.name == f"nn.functional.{name}")
+    count = 0
+    for sample in info.sample_inputs("cpu", dtype, requires_grad=True):
+        for inplace in (False, True):
+            results = []
+            for module in (ours, torchs):
+                x = sample.input.detach().clone().requires_grad_()
+                y = getattr(module, name)(x * 1, *sample.args, **sample.kwargs | {"inplace": inplace})
+                weight = torch.linspace(-2, 2, y.numel(), dtype=torch.float64).to(dtype).reshape(y.shape)
+                results.append((y, *torch.autograd.grad(y, x, weight)))
+            for got, expected, widened in zip(*results, (0.0, gradient_atol), strict=True):
+                assert got.stride() == expected.stride()
+                tolerance = TOLERANCE[dtype] | {"atol": TOLERANCE[dtype]["atol"] + widened}
+                torch.testing.assert_close(got, expected, **tolerance)
+            count += 1
+    assert count >= 6
+
+
+def views(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Tensor]:
+    """Random values of one shape (of four dimensions) in memory laid out in different ways."""
+    base = torch.randn(shape).to(dtype)
+    padded = torch.zeros(*shape[:-1], 2 * shape[-1] + 3).to(dtype)
+    padded[..., 3::2] = base
+    return {
+        "contiguous": base,
+        "every second element, offset": padded[..., 3::2],
+        "permuted": base.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0),
+        "channels last": base.contiguous(memory_format=torch.channels_last),
+    }
+
+
+def check_error(
+    call: Callable[[], Any], words: Sequence[str], status: int = 161002, name: str = "ACLNN_ERR_PARAM_INVALID"
+) -> None:
+    """The call raises an AclnnError whose text has all the words, and which survives pickling."""
+    with pytest.raises(aclnn_torch.AclnnError) as caught:
+        call()
+    error = caught.value
+    assert isinstance(error, RuntimeError)
+    assert (error.status, error.status_name) == (status, name)
+    assert error.api.startswith("aclnn")
+    for word in words:
+        assert word in str(error)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), vars(copy)) == (str(error), vars(error))
 
 
 def check_gradients(call: Call) -> None:

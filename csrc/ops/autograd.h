@@ -49,6 +49,7 @@ class Node final : public torch::autograd::Node {
   // `is_output` for a result of the operator, which must not keep its own node alive.
   void save(const Tensor& tensor, bool is_output, bool is_inplace_on_view = false) {
     saved_.emplace_back(tensor, is_output, is_inplace_on_view);
+    outputs_.push_back(is_output);
   }
 
   variable_list apply(variable_list&& grads) override {
@@ -72,7 +73,7 @@ class Node final : public torch::autograd::Node {
   }
 
   void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args) const override {
-    for (const SavedVariable& variable : saved_) args.collect(variable, false);
+    for (size_t i = 0; i < saved_.size(); ++i) args.collect(saved_[i], outputs_[i]);
     std::apply([&](const auto&... attribute) { (args.collect(attribute), ...); }, attributes_);
   }
 
@@ -134,6 +135,7 @@ class Node final : public torch::autograd::Node {
   }
 
   std::vector<SavedVariable> saved_;
+  std::vector<bool> outputs_;  // which of them are results of the operator
   Attributes attributes_;
   bool released_ = false;
 };

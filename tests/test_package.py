@@ -1,0 +1,79 @@
+"""The package as a whole: products, errors, counters, and what importing it does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import aclnn_torch
+from aclnn_torch import _C
+from aclnn_torch.product import PRODUCTS
+
+
+def run_python(code: str, **environment: str) -> str:
+    """What a new interpreter prints."""
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_products_can_be_selected() -> None:
+    for name in PRODUCTS:
+        aclnn_torch.set_product(name)
+        assert aclnn_torch.get_product() == name
+    aclnn_torch.set_product("Ascend910B4")  # a SoC of the product
+    assert aclnn_torch.get_product() == "Ascend910B"
+    with aclnn_torch.product("host"):
+        assert aclnn_torch.get_product() == "host"
+    assert aclnn_torch.get_product() == "Ascend910B"
+
+
+def test_an_unknown_product_is_refused() -> None:
+    with pytest.raises(aclnn_torch.AclnnError, match="Ascend999") as caught:
+        aclnn_torch.set_product("Ascend999")
+    assert caught.value.status == 100000
+    assert aclnn_torch.get_product() == "Ascend910B"
+
+
+def test_the_product_of_the_environment() -> None:
+    code = "import aclnn_torch; print(aclnn_torch.get_product())"
+    assert run_python(code, ACLNN_TORCH_PRODUCT="Ascend950") == "Ascend950\n"
+
+
+def test_importing_prints_nothing_and_does_not_touch_torch_npu() -> None:
+    code = "import aclnn_torch, sys; assert 'torch_npu' not in sys.modules"
+    assert run_python(code) == ""
+
+
+def test_objects_are_counted() -> None:
+    kinds = ("tensor", "scalar", "array", "list", "executor", "device_block", "host_block", "stream", "event")
+    assert {_C.live_objects(kind) for kind in kinds} == {0}
+    assert _C.live_objects("nonsense") == -1
+
+
+@pytest.mark.parametrize("capability", ["reference", "default", "avx2"])
+def test_every_version_of_the_kernels_agrees(capability: str) -> None:
+    """In processes of their own, since the version is chosen once; on a CPU without AVX2, fewer versions exist."""
+    code = """
+import torch, aclnn_torch
+torch.manual_seed(0)
+results = []
+for dtype in (torch.float32, torch.float16, torch.bfloat16):
+    x, g = (torch.randn(1003).mul(4).to(dtype) for _ in range(2))
+    results += [torch.ops.aclnn.elu(x, 1.5, 0.5, 2.0), torch.ops.aclnn.elu(x, 1.5, 0.5, -2.0), torch.ops.aclnn.selu(x)]
+    results += [torch.ops.aclnn.elu_backward(g, 1.5, 0.5, 2.0, r, x) for r in (False, True)]
+print([result.double().tolist() for result in results])
+"""
+    expected = eval(run_python(code), {"inf": float("inf")})
+    got = eval(run_python(code, ACLNN_TORCH_CPU_CAPABILITY=capability), {"inf": float("inf")})
+    tolerances = [4 * 2**-23] * 5 + [2**-10] * 5 + [2**-7] * 5
+    for a, b, rtol in zip(got, expected, tolerances, strict=True):
+        torch.testing.assert_close(
+            torch.tensor(a, dtype=torch.float64), torch.tensor(b, dtype=torch.float64), rtol=rtol, atol=2**-23
+        )

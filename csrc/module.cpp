@@ -23,8 +23,7 @@ Function* host_function(const char* name) {
 // Makes the error Python's current exception.
 void set_python_error(const aclnn::Error& error) {
   const py::object type = py::module_::import("aclnn_torch.errors").attr("AclnnError");
-  const py::object exception =
-      type(error.what(), error.api(), error.status(), error.status_name());
+  const py::object exception = type(error.what(), error.api(), error.status(), error.status_name());
   PyErr_SetObject(type.ptr(), exception.ptr());
 }
 
@@ -38,8 +37,8 @@ void raise_in_python(const aclnn::Error& error) {
 }
 
 void set_product(const std::string& name) {
-  const aclError status = host_function<decltype(aclHostSetProduct)>("aclHostSetProduct")(
-      name.c_str());
+  const aclError status =
+      host_function<decltype(aclHostSetProduct)>("aclHostSetProduct")(name.c_str());
   if (status != ACL_SUCCESS) aclnn::Library::embedded().fail("aclHostSetProduct", status);
 }
 

@@ -59,8 +59,8 @@ class Node final : public torch::autograd::Node {
       if (released_) throw std::runtime_error(torch::autograd::ERR_BACKWARD_TWICE);
       saved = unpack();
     }
-    const bool any_defined = std::any_of(grads.begin(), grads.end(),
-                                         [](const Tensor& grad) { return grad.defined(); });
+    const bool any_defined =
+        std::any_of(grads.begin(), grads.end(), [](const Tensor& grad) { return grad.defined(); });
     if (!any_defined) return variable_list(num_outputs());
     return call_translating_errors(
         [&] { return Formula::backward(grads, saved, needed_inputs(), attributes_); });
@@ -127,8 +127,9 @@ class Node final : public torch::autograd::Node {
   static variable_list backward_of_ivalues(const variable_list& grads,
                                            const std::vector<at::IValue>& arguments) {
     const auto attributes = [&]<size_t... I>(std::index_sequence<I...>) {
-      return Attributes{torch::dynamo::autograd::IValuePacker<
-          std::tuple_element_t<I, Attributes>>::unpack(arguments[I + 2])...};
+      return Attributes{
+          torch::dynamo::autograd::IValuePacker<std::tuple_element_t<I, Attributes>>::unpack(
+              arguments[I + 2])...};
     }(std::make_index_sequence<std::tuple_size_v<Attributes>>());
     return Formula::backward(grads, arguments[0].toTensorVector(), Needed{arguments[1].toInt()},
                              attributes);
@@ -149,7 +150,6 @@ c10::intrusive_ptr<Node<Formula>> make_node(typename Formula::Attributes attribu
   node->set_next_edges(torch::autograd::collect_next_edges(inputs...));
   return node;
 }
-
 
 // An operator's entry in the dispatcher.
 template <class Signature>

@@ -50,7 +50,9 @@ bool is_expanded(const at::Tensor& tensor) {
   return false;
 }
 
-std::span<const int64_t> span_of(at::IntArrayRef values) { return {values.data(), values.size()}; }
+std::span<const int64_t> span_of(at::IntArrayRef values) {
+  return {values.data(), values.size()};
+}
 
 }  // namespace
 

@@ -20,8 +20,10 @@ void check_tensors(const char* api, std::initializer_list<Named> tensors);
 
 // Descriptors of a library for what torch hands over. A tensor's storage is described as a number
 // of elements, as torch_npu does; a Scalar becomes DOUBLE, INT64, BOOL or COMPLEX128, as there.
-aclnn::TensorHandle describe(const aclnn::Library& library, const char* api, const at::Tensor& tensor);
-aclnn::ScalarHandle describe(const aclnn::Library& library, const char* api, const at::Scalar& scalar);
+aclnn::TensorHandle describe(const aclnn::Library& library, const char* api,
+                             const at::Tensor& tensor);
+aclnn::ScalarHandle describe(const aclnn::Library& library, const char* api,
+                             const at::Scalar& scalar);
 
 // Anything else is passed as it is.
 template <class T>
@@ -41,8 +43,9 @@ void call_host(const Args&... args) {
   aclnn::call<Op>(library, allocate, nullptr, describe(library, Op::kStage1, args)...);
 }
 
-// An output for an elementwise operator on CPU or meta: sizes and dtype of `first`, and its order of
-// dimensions in memory, or that of `second` if `first` is an expanded tensor; as ATen's operators do.
+// An output for an elementwise operator on CPU or meta: sizes and dtype of `first`, and its order
+// of dimensions in memory, or that of `second` if `first` is an expanded tensor; as ATen's
+// operators do.
 at::Tensor empty_output(const at::Tensor& first, const at::Tensor& second);
 
 }  // namespace aclnn_torch

@@ -65,7 +65,9 @@ Tensor& elu_inplace_cpu(Tensor& self, const Scalar& alpha, const Scalar& scale,
   return self;
 }
 
-Tensor& elu_inplace_meta(Tensor& self, const Scalar&, const Scalar&, const Scalar&) { return self; }
+Tensor& elu_inplace_meta(Tensor& self, const Scalar&, const Scalar&, const Scalar&) {
+  return self;
+}
 
 Tensor elu_backward_cpu(const Tensor& grad_output, const Scalar& alpha, const Scalar& scale,
                         const Scalar& input_scale, bool is_result, const Tensor& self_or_result) {
@@ -121,8 +123,8 @@ struct EluBackwardFormula {
       result[0] = elu_backward_op().call(grads[0], alpha, scale, input_scale, is_result, saved[1]);
     }
     if (needed[1]) {
-      result[1] = elu_double_backward(grads[0], saved[0], alpha, scale, input_scale, is_result,
-                                      saved[1]);
+      result[1] =
+          elu_double_backward(grads[0], saved[0], alpha, scale, input_scale, is_result, saved[1]);
     }
     return result;
   }
@@ -138,9 +140,9 @@ Tensor elu_autograd(c10::DispatchKeySet keys, const Tensor& self, const Scalar& 
   }();
   if (node) torch::autograd::set_history(out, node);
   if (const Tensor tangent = tangent_of(self); tangent.defined()) {
-    out._set_fw_grad(elu_backward_op().call(tangent, alpha, scale, input_scale, false,
-                                            primal_of(self)),
-                     /*level=*/0, /*is_inplace_op=*/false);
+    out._set_fw_grad(
+        elu_backward_op().call(tangent, alpha, scale, input_scale, false, primal_of(self)),
+        /*level=*/0, /*is_inplace_op=*/false);
   }
   return out;
 }
@@ -191,8 +193,8 @@ Tensor elu_backward_autograd(c10::DispatchKeySet keys, const Tensor& grad_output
       tangent = elu_backward_op().call(grad_tangent, alpha, scale, input_scale, is_result, value);
     }
     if (value_tangent.defined()) {
-      const Tensor term = elu_double_backward(value_tangent, grad, alpha, scale, input_scale,
-                                              is_result, value);
+      const Tensor term =
+          elu_double_backward(value_tangent, grad, alpha, scale, input_scale, is_result, value);
       tangent = tangent.defined() ? tangent + term : term;
     }
     out._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/false);
@@ -203,9 +205,8 @@ Tensor elu_backward_autograd(c10::DispatchKeySet keys, const Tensor& grad_output
 // Compilers see elu_ as elu and a replacement of self.
 Tensor& elu_inplace_functionalize(Tensor& self, const Scalar& alpha, const Scalar& scale,
                                   const Scalar& input_scale) {
-  return replace_by_functional(self, [&](const Tensor& value) {
-    return elu_op().call(value, alpha, scale, input_scale);
-  });
+  return replace_by_functional(
+      self, [&](const Tensor& value) { return elu_op().call(value, alpha, scale, input_scale); });
 }
 
 }  // namespace
@@ -213,9 +214,8 @@ Tensor& elu_inplace_functionalize(Tensor& self, const Scalar& alpha, const Scala
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
   m.def("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
         {at::Tag::pt2_compliant_tag});
-  m.def(
-      "elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)",
-      {at::Tag::pt2_compliant_tag});
+  m.def("elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)",
+        {at::Tag::pt2_compliant_tag});
   m.def(
       "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool "
       "is_result, Tensor self_or_result) -> Tensor",
@@ -240,6 +240,8 @@ TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("elu_backward", &elu_backward_autograd);
 }
 
-TORCH_LIBRARY_IMPL(aclnn, Functionalize, m) { m.impl("elu_", &elu_inplace_functionalize); }
+TORCH_LIBRARY_IMPL(aclnn, Functionalize, m) {
+  m.impl("elu_", &elu_inplace_functionalize);
+}
 
 }  // namespace aclnn_torch

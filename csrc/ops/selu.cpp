@@ -53,7 +53,9 @@ Tensor& selu_inplace_cpu(Tensor& self) {
   return self;
 }
 
-Tensor& selu_inplace_meta(Tensor& self) { return self; }
+Tensor& selu_inplace_meta(Tensor& self) {
+  return self;
+}
 
 Tensor selu_backward_cpu(const Tensor& grad_output, const Tensor& result) {
   check_tensors(SeluBackward::kStage1, {{"gradOutput", grad_output}, {"result", result}});
@@ -169,8 +171,7 @@ Tensor& selu_inplace_functionalize(Tensor& self) {
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
   m.def("selu(Tensor self) -> Tensor", {at::Tag::pt2_compliant_tag});
   m.def("selu_(Tensor(a!) self) -> Tensor(a!)", {at::Tag::pt2_compliant_tag});
-  m.def("selu_backward(Tensor grad_output, Tensor result) -> Tensor",
-        {at::Tag::pt2_compliant_tag});
+  m.def("selu_backward(Tensor grad_output, Tensor result) -> Tensor", {at::Tag::pt2_compliant_tag});
 }
 
 TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
@@ -191,6 +192,8 @@ TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("selu_backward", &selu_backward_autograd);
 }
 
-TORCH_LIBRARY_IMPL(aclnn, Functionalize, m) { m.impl("selu_", &selu_inplace_functionalize); }
+TORCH_LIBRARY_IMPL(aclnn, Functionalize, m) {
+  m.impl("selu_", &selu_inplace_functionalize);
+}
 
 }  // namespace aclnn_torch

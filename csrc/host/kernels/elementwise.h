@@ -4,8 +4,8 @@
 
 namespace aclnn_host {
 
-// A kernel over n contiguous elements of one type: out[i] = f(first[i], second[i]); `second` is null
-// for a function of one argument. `out` may be an input. `coefficients` points at what the
+// A kernel over n contiguous elements of one type: out[i] = f(first[i], second[i]); `second` is
+// null for a function of one argument. `out` may be an input. `coefficients` points at what the
 // operator's header declares. With `streaming`, out will not be read soon: it should bypass the
 // caches.
 using ElementwiseKernel = void (*)(const void* coefficients, const void* first, const void* second,

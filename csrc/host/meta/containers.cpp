@@ -70,11 +70,21 @@ aclScalarList* aclCreateScalarList(const aclScalar* const* value, uint64_t size)
   return create_list<aclScalarList>("aclCreateScalarList", value, size);
 }
 
-aclnnStatus aclDestroyIntArray(const aclIntArray* array) { return destroy(array); }
-aclnnStatus aclDestroyFloatArray(const aclFloatArray* array) { return destroy(array); }
-aclnnStatus aclDestroyBoolArray(const aclBoolArray* array) { return destroy(array); }
-aclnnStatus aclDestroyTensorList(const aclTensorList* array) { return destroy(array); }
-aclnnStatus aclDestroyScalarList(const aclScalarList* array) { return destroy(array); }
+aclnnStatus aclDestroyIntArray(const aclIntArray* array) {
+  return destroy(array);
+}
+aclnnStatus aclDestroyFloatArray(const aclFloatArray* array) {
+  return destroy(array);
+}
+aclnnStatus aclDestroyBoolArray(const aclBoolArray* array) {
+  return destroy(array);
+}
+aclnnStatus aclDestroyTensorList(const aclTensorList* array) {
+  return destroy(array);
+}
+aclnnStatus aclDestroyScalarList(const aclScalarList* array) {
+  return destroy(array);
+}
 
 aclnnStatus aclGetIntArraySize(const aclIntArray* array, uint64_t* size) {
   return get_size("aclGetIntArraySize", !array || !size, array ? array->size : 0, size);

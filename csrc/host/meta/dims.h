@@ -6,9 +6,9 @@
 
 namespace aclnn_host {
 
-// A tensor's sizes or strides. Up to five, as nearly all tensors have, stand in the object itself, so
-// that describing a tensor costs one allocation, and an executor stays below the kilobyte up to which
-// the C library allocates fast.
+// A tensor's sizes or strides. Up to five, as nearly all tensors have, stand in the object itself,
+// so that describing a tensor costs one allocation, and an executor stays below the kilobyte up to
+// which the C library allocates fast.
 class Dims {
  public:
   static constexpr int kInline = 5;
@@ -55,6 +55,5 @@ class Dims {
   std::unique_ptr<int64_t[]> heap_;
   int64_t inline_[kInline];
 };
-
 
 }  // namespace aclnn_host

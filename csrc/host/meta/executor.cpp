@@ -171,5 +171,9 @@ aclnnStatus AclSetDynamicOutputTensorAddr(aclOpExecutor*, size_t, const size_t, 
                                           void*)
     __attribute__((alias("aclSetDynamicOutputTensorAddr")));
 
-aclnnStatus aclnnInit(const char*) { return OK; }
-aclnnStatus aclnnFinalize(void) { return OK; }
+aclnnStatus aclnnInit(const char*) {
+  return OK;
+}
+aclnnStatus aclnnFinalize(void) {
+  return OK;
+}

@@ -27,8 +27,8 @@ struct TensorArguments {
 
 }  // namespace aclnn_host
 
-// A checked operator call, ready to run: what stage 1 makes and stage 2 consumes. It holds copies of
-// everything it needs, belongs to no thread, and is itself the task that a stream runs.
+// A checked operator call, ready to run: what stage 1 makes and stage 2 consumes. It holds copies
+// of everything it needs, belongs to no thread, and is itself the task that a stream runs.
 struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task {
   aclOpExecutor(const char* api, uint64_t workspace_size)
       : api(api), workspace_size(workspace_size) {}

@@ -76,8 +76,8 @@ Checks& Checks::castable(Argument from, Argument to) {
   const aclDataType source = from.tensor->view.dtype;
   const aclDataType target = to.tensor->view.dtype;
   require(can_cast(source, target),
-          "%s has dtype %s, expected a type that %s's %s can be cast to; pass a floating %s", to.name,
-          dtype_name(target), from.name, dtype_name(source), to.name);
+          "%s has dtype %s, expected a type that %s's %s can be cast to; pass a floating %s",
+          to.name, dtype_name(target), from.name, dtype_name(source), to.name);
   return require(source == target || find_cast(source, target) != nullptr,
                  "%s has dtype %s, which the host CANN does not emulate; expected FLOAT, FLOAT16, "
                  "BFLOAT16, DOUBLE or a complex type",
@@ -128,7 +128,8 @@ Checks& Checks::require(bool condition, const char* format, ...) {
   va_start(arguments, format);
   std::vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
-  status_ = fail(ACLNN_ERR_PARAM_INVALID, "%s: %s (product %s)", api_, text, product_name(product_));
+  status_ =
+      fail(ACLNN_ERR_PARAM_INVALID, "%s: %s (product %s)", api_, text, product_name(product_));
   return *this;
 }
 

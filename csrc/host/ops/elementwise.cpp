@@ -17,8 +17,8 @@ constexpr int64_t kTile = 512;
 // Above this many bytes read and written, the output would evict itself from the caches before
 // anyone reads it.
 constexpr int64_t kStreamingBytes = 24 << 20;
-// Chunks of a contiguous range begin at multiples of this many elements, so that every thread's part
-// begins on a cache line when the tensor does.
+// Chunks of a contiguous range begin at multiples of this many elements, so that every thread's
+// part begins on a cache line when the tensor does.
 constexpr int64_t kBlock = 4096;
 // More dimensions of two or more elements than 2^63 elements can have.
 constexpr int kMaxRank = 64;
@@ -45,8 +45,8 @@ CopyFunction find_copy(size_t element_size) {
 }
 
 // Calls body(offset, done, n) for the runs of one operand, along the last dimension, that make up
-// the elements [begin, begin + count) of the walk: the run's n elements start `offset` elements into
-// the operand, and `done` elements came before.
+// the elements [begin, begin + count) of the walk: the run's n elements start `offset` elements
+// into the operand, and `done` elements came before.
 template <class Body>
 void for_each_run(const Dims& sizes, const Dims& strides, int64_t begin, int64_t count, Body body) {
   const int last = static_cast<int>(sizes.size()) - 1;

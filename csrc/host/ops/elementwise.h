@@ -68,7 +68,8 @@ struct ElementwisePlan {
   void compute_strided(int64_t begin, int64_t end) const;
 };
 
-// The end of stage 1 of an elementwise operator, once its checks have passed: it needs no workspace.
+// The end of stage 1 of an elementwise operator, once its checks have passed: it needs no
+// workspace.
 template <class Coefficients>
 aclnnStatus make_elementwise_executor(const char* api, ElementwiseKernel kernel,
                                       const Coefficients& coefficients,

@@ -40,14 +40,13 @@ EluCoefficients<Real> coefficients_of(const Scalars& scalars) {
     if constexpr (std::is_same_v<Real, double>) return scalar->to_double();
     return static_cast<Real>(scalar->to_float());
   };
-  return {canonical(value(scalars.scale)),
-          canonical(value(scalars.alpha) * value(scalars.scale)),
+  return {canonical(value(scalars.scale)), canonical(value(scalars.alpha) * value(scalars.scale)),
           canonical(value(scalars.input_scale))};
 }
 
 aclnnStatus make_executor(const char* api, const FloatKernels& kernels, const Scalars& scalars,
-                          std::initializer_list<const aclTensor*> tensors,
-                          uint64_t* workspace_size, aclOpExecutor** executor) {
+                          std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
+                          aclOpExecutor** executor) {
   const aclDataType dtype = (*tensors.begin())->view.dtype;
   if (dtype == ACL_DOUBLE) {
     return make_elementwise_executor(api, kernels.find(dtype), coefficients_of<double>(scalars),
@@ -80,8 +79,8 @@ aclnnStatus forward(const char* api, Argument self, const Scalars& scalars, Argu
       .addressable(out);
   if (!checks.ok()) return checks.status();
 
-  const bool degenerate = !std::isfinite(alpha->to_float()) ||
-                          !std::isfinite(input_scale->to_float());
+  const bool degenerate =
+      !std::isfinite(alpha->to_float()) || !std::isfinite(input_scale->to_float());
   const EluKernels& kernels = current_elu_kernels();
   return make_executor(api, degenerate ? kernels.threshold : kernels.forward, scalars, tensors,
                        workspace_size, executor);

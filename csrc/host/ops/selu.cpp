@@ -28,8 +28,8 @@ constexpr DtypeRule kTypes[] = {{ACL_FLOAT, kAll},
                                 {ACL_DOUBLE, Product::kHost}};
 
 aclnnStatus make_executor(const char* api, const FloatKernels& floating, ElementwiseKernel integer,
-                          std::initializer_list<const aclTensor*> tensors,
-                          uint64_t* workspace_size, aclOpExecutor** executor) {
+                          std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
+                          aclOpExecutor** executor) {
   const aclDataType dtype = (*tensors.begin())->view.dtype;
   if (dtype == ACL_DOUBLE) {
     return make_elementwise_executor(api, floating.float64, kSelu<double>, tensors, workspace_size,

@@ -79,21 +79,12 @@ aclError check_copy(const char* api, void* dst, size_t destMax, const void* src,
   Place to = Place::kDevice;
   Place from = Place::kDevice;
   switch (kind) {
-    case ACL_MEMCPY_HOST_TO_HOST:
-      to = from = Place::kHost;
-      break;
+    case ACL_MEMCPY_HOST_TO_HOST: to = from = Place::kHost; break;
     case ACL_MEMCPY_HOST_TO_DEVICE:
-    case ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE:
-      from = Place::kHost;
-      break;
-    case ACL_MEMCPY_DEVICE_TO_HOST:
-      to = Place::kHost;
-      break;
-    case ACL_MEMCPY_DEFAULT:
-      to = from = Place::kEither;
-      break;
-    default:
-      break;
+    case ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: from = Place::kHost; break;
+    case ACL_MEMCPY_DEVICE_TO_HOST: to = Place::kHost; break;
+    case ACL_MEMCPY_DEFAULT: to = from = Place::kEither; break;
+    default: break;
   }
   if (const aclError status = resolve(api, "dst", dst, count, to, &copy->dst)) return status;
   if (const aclError status = resolve(api, "src", src, count, from, &copy->src)) return status;

@@ -149,16 +149,9 @@ aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int
   }
   const Profile& soc = profile(current_product());
   switch (deviceInfo) {
-    case ACL_DEVICE_INFO_AI_CORE_NUM:
-      *value = soc.ai_cores;
-      return ACL_SUCCESS;
-    case ACL_DEVICE_INFO_VECTOR_CORE_NUM:
-      *value = soc.vector_cores;
-      return ACL_SUCCESS;
-    case ACL_DEVICE_INFO_L2_SIZE:
-      *value = soc.l2_bytes;
-      return ACL_SUCCESS;
-    default:
-      return fail(ACL_ERROR_INVALID_PARAM, "%s: unknown deviceInfo %d", kApi, deviceInfo);
+    case ACL_DEVICE_INFO_AI_CORE_NUM: *value = soc.ai_cores; return ACL_SUCCESS;
+    case ACL_DEVICE_INFO_VECTOR_CORE_NUM: *value = soc.vector_cores; return ACL_SUCCESS;
+    case ACL_DEVICE_INFO_L2_SIZE: *value = soc.l2_bytes; return ACL_SUCCESS;
+    default: return fail(ACL_ERROR_INVALID_PARAM, "%s: unknown deviceInfo %d", kApi, deviceInfo);
   }
 }

@@ -72,9 +72,9 @@ ACL_FUNC_VISIBILITY aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* 
 
 /* Between stage 1 and stage 2, or between runs of a repeatable executor: give an argument another
  * address. index counts tensor arguments in the order of the operator's prototype: all of them,
- * or its inputs, or its outputs, as the function's name says; an argument that is overwritten in place
- * is both. A tensor list is one argument, relativeIndex an element of it. 561103 on NULL, 161002 out
- * of range. */
+ * or its inputs, or its outputs, as the function's name says; an argument that is overwritten in
+ * place is both. A tensor list is one argument, relativeIndex an element of it. 561103 on NULL,
+ * 161002 out of range. */
 ACL_FUNC_VISIBILITY aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index,
                                                  aclTensor* tensor, void* addr);
 ACL_FUNC_VISIBILITY aclnnStatus aclSetInputTensorAddr(aclOpExecutor* executor, const size_t index,

@@ -15,8 +15,8 @@ extern "C" {
  * Tensors of 0 to 8 dims and one shape. */
 ACL_FUNC_VISIBILITY aclnnStatus aclnnEluBackwardGetWorkspaceSize(
     const aclTensor* gradOutput, const aclScalar* alpha, const aclScalar* scale,
-    const aclScalar* inputScale, bool isResult, const aclTensor* selfOrResult,
-    aclTensor* gradInput, uint64_t* workspaceSize, aclOpExecutor** executor);
+    const aclScalar* inputScale, bool isResult, const aclTensor* selfOrResult, aclTensor* gradInput,
+    uint64_t* workspaceSize, aclOpExecutor** executor);
 ACL_FUNC_VISIBILITY aclnnStatus aclnnEluBackward(void* workspace, uint64_t workspaceSize,
                                                  aclOpExecutor* executor, aclrtStream stream);
 

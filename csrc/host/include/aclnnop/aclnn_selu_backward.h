@@ -9,7 +9,8 @@ extern "C" {
 #endif
 
 /* y > 0: gradInput = gradOutput * scale; y <= 0: gradInput = gradOutput * (y + scale * alpha),
- * scale = 1.0507009873554804..., alpha = 1.6732632423543772.... One dtype and one shape, any rank. */
+ * scale = 1.0507009873554804..., alpha = 1.6732632423543772.... One dtype and one shape, any rank.
+ */
 ACL_FUNC_VISIBILITY aclnnStatus aclnnSeluBackwardGetWorkspaceSize(const aclTensor* gradOutput,
                                                                   const aclTensor* result,
                                                                   aclTensor* gradInput,

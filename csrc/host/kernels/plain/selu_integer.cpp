@@ -18,8 +18,8 @@ T saturate(float value) {
   if (std::isnan(value)) return 0;
   using Limits = std::numeric_limits<T>;
   // In double, where the limits of INT32 are exact.
-  return static_cast<T>(std::clamp(static_cast<double>(value), double{Limits::min()},
-                                   double{Limits::max()}));
+  return static_cast<T>(
+      std::clamp(static_cast<double>(value), double{Limits::min()}, double{Limits::max()}));
 }
 
 template <class T>
@@ -44,8 +44,7 @@ void backward(const void* coefficients, const void* first, const void* second, v
     const float g = widen(static_cast<const T*>(first)[i]);
     const float y = widen(static_cast<const T*>(second)[i]);
     const float gradient = y > 0 ? g * c.scale : g * (y + c.negative_scale);
-    static_cast<T*>(out)[i] =
-        saturate<T>(std::nearbyint(static_cast<float>(c10::Half(gradient))));
+    static_cast<T*>(out)[i] = saturate<T>(std::nearbyint(static_cast<float>(c10::Half(gradient))));
   }
 }
 

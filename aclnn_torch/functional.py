@@ -64,7 +64,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     r"""Continuously differentiable ELU: ``x`` for ``x > 0``, else ``alpha * (exp(x / alpha) - 1)``.
 
-    As ``torch.nn.functional.celu``; calls aclnnElu with ``inputScale = 1 / alpha``, so it accepts what :func:`elu` does.
+    As ``torch.nn.functional.celu``; calls aclnnElu with ``inputScale = 1 / alpha``, thus accepts what :func:`elu` does.
 
     Raises:
         ValueError: ``alpha`` is 0.

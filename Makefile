@@ -27,7 +27,7 @@ bench: build
 	$(RUN) -m benchmarks.run
 
 build: $(VENV)/installed
-	@$(RUN) setup.py --quiet build_ext --inplace
+	@$(RUN) csrc/build.py
 
 $(VENV)/installed: pyproject.toml
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)

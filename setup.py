@@ -17,11 +17,19 @@ from build import Build  # noqa: E402
 class NinjaBuild(build_ext):
     """Hands the whole of csrc/ to ninja, which rebuilds only what changed."""
 
-    def build_extension(self, ext: Extension) -> None:
-        """Builds into the source tree (editable installs) or into the wheel's tree."""
-        package = ROOT / "aclnn_torch" if self.inplace else Path(self.build_lib).resolve() / "aclnn_torch"
-        directory = ROOT / "build" / ("release" if self.inplace else "wheel")
-        Build(package, directory, relocatable=not self.inplace).run()
+    def run(self) -> None:
+        """Builds into the source tree for an editable install, else into the wheel's tree."""
+        in_place = self.inplace or self.editable_mode
+        package = ROOT / "aclnn_torch" if in_place else Path(self.build_lib).resolve() / "aclnn_torch"
+        Build(package, ROOT / "build" / ("release" if in_place else "wheel"), relocatable=not in_place).run()
+
+    def get_outputs(self) -> list[str]:
+        """Nothing for setuptools to copy: the files are where they belong."""
+        return []
+
+    def get_output_mapping(self) -> dict[str, str]:
+        """As get_outputs."""
+        return {}
 
 
 setup(ext_modules=[Extension("aclnn_torch._C", sources=[])], cmdclass={"build_ext": NinjaBuild})

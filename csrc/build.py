@@ -38,7 +38,8 @@ CAPABILITIES = {
         "AVX2": ["-mavx2", "-mfma", "-mf16c"],
         "AVX512": [
             *("-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma", "-mf16c"),
-            "-Wno-maybe-uninitialized",  # GCC 12 warns of its own intrinsics' undefined operands
+            # GCC 12 warns of its own intrinsics' undefined operands.
+            *("-Wno-maybe-uninitialized", "-Wno-uninitialized"),
         ],
     },
     "aarch64": {"DEFAULT": []},

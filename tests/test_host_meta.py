@@ -436,9 +436,9 @@ def test_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host, memory = cabi.host(), Memory(Dtype.FLOAT, (2, 3))
     memory.write([1.25, 2.5, 5.0])
     tensors = (ctypes.c_void_p * 2)(memory.descriptor(), memory.descriptor())
-    monkeypatch.delenv("ACLNN_HOST_DUMP_DIR", raising=False)
+    monkeypatch.delenv("ACLNN_TORCH_DUMP_DIR", raising=False)
     assert host.aclDumpOpTensors(b"Elu", b"elu_1", tensors, 1, 1, None) == SUCCESS
-    monkeypatch.setenv("ACLNN_HOST_DUMP_DIR", str(tmp_path))
+    monkeypatch.setenv("ACLNN_TORCH_DUMP_DIR", str(tmp_path))
     assert host.aclDumpOpTensors(b"Elu", b"elu_1", tensors, 1, 1, None) == SUCCESS, cabi.error_text()
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len([path for path in files if memory.view.tobytes() in path.read_bytes()]) == 2

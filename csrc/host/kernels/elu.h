@@ -14,7 +14,7 @@ struct EluCoefficients {
   Real input_scale;
 };
 
-// The formulas, of spec 1.2; 0 belongs to the second line, and nan to the first.
+// The formulas of CANN's documents; 0 belongs to the second line, and nan to the first.
 struct EluKernels {
   // x > 0 : scale * x
   // x <= 0: negative_scale * expm1(input_scale * x)

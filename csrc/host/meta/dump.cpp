@@ -38,7 +38,7 @@ aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor**
   if (opType == nullptr || opName == nullptr || tensors == nullptr) {
     return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", kApi);
   }
-  const char* folder = std::getenv("ACLNN_HOST_DUMP_DIR");
+  const char* folder = std::getenv("ACLNN_TORCH_DUMP_DIR");
   if (folder == nullptr || *folder == '\0') return OK;
   if (const aclError status = aclrtSynchronizeStream(stream); status != ACL_SUCCESS) {
     return fail(ACLNN_ERR_RUNTIME_ERROR, "%s: the stream failed with %d", kApi, status);

@@ -83,7 +83,7 @@ struct ExecutorOf final : aclOpExecutor {
 };
 
 // Stage 2 of every operator: checks executor and workspace, hands the call to the stream, and
-// disposes of the executor as spec 0.3 says.
+// disposes of the executor: one that is not repeatable is used up even when the launch fails.
 ACLNN_HOST_INTERNAL aclnnStatus launch(const char* api, void* workspace, uint64_t workspace_size,
                                        aclOpExecutor* executor, aclrtStream stream) noexcept;
 

@@ -7,7 +7,7 @@
 
 namespace aclnn_host {
 
-// CANN's CanCast (spec 0.4): false for complex to real, floating to integer, anything else to bool.
+// CANN's rule of casts: false for complex to real, floating to integer, anything else to bool.
 ACLNN_HOST_INTERNAL bool can_cast(aclDataType from, aclDataType to) noexcept;
 
 // Converts n contiguous elements: to nearest even into a floating type (DOUBLE by way of FLOAT into

@@ -1,4 +1,4 @@
-// aclnnElu, aclnnInplaceElu, aclnnEluBackward: spec 1.
+// aclnnElu, aclnnInplaceElu, aclnnEluBackward; docs/emulation.md says where they deviate from CANN.
 
 #include "kernels/elu.h"
 

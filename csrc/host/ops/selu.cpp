@@ -1,4 +1,4 @@
-// aclnnSelu, aclnnInplaceSelu, aclnnSeluBackward: spec 2. SELU is ELU with fixed coefficients, and
+// aclnnSelu, aclnnInplaceSelu, aclnnSeluBackward. SELU is ELU with fixed coefficients, and
 // shares its kernels; integers have their own.
 
 #include "kernels/elu.h"

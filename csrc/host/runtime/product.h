@@ -4,7 +4,7 @@
 
 namespace aclnn_host {
 
-// The products of spec 0.1 that an operator may ask about, in the order of CANN's SocVersion where
+// The products that an operator may ask about, in the order of CANN's SocVersion where
 // it matters (kAscend910B and later have BF16), and `host`, our own superset.
 enum class Product { kAscend310P, kAscend910, kAscend910B, kAscend910_93, kAscend950, kHost };
 

@@ -1,4 +1,4 @@
-/* AscendCL entry header: initialisation and the runtime (spec 0.8). */
+/* AscendCL entry header: initialisation and the runtime. */
 #ifndef ACLNN_TORCH_ACL_H_
 #define ACLNN_TORCH_ACL_H_
 

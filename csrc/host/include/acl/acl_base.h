@@ -1,4 +1,4 @@
-/* Types, status codes and enumerations of AscendCL (spec 0.6, 0.8).
+/* Types, status codes and enumerations of AscendCL.
  * Written for aclnn_torch from the published interface; usable from C99 and C++. */
 #ifndef ACLNN_TORCH_ACL_BASE_H_
 #define ACLNN_TORCH_ACL_BASE_H_

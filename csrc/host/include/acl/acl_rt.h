@@ -1,4 +1,4 @@
-/* The AscendCL runtime: devices, contexts, memory, streams, events, callbacks (spec 0.6, 0.8).
+/* The AscendCL runtime: devices, contexts, memory, streams, events, callbacks.
  * Written for aclnn_torch from the published interface; usable from C99 and C++. What each function
  * does here, and where that differs from a device, stands in docs/emulation.md. */
 #ifndef ACLNN_TORCH_ACL_RT_H_

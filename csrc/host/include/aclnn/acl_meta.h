@@ -1,4 +1,4 @@
-/* Descriptors handed to aclnn operators: tensors, scalars, arrays, lists, executors (spec 0.7). */
+/* Descriptors handed to aclnn operators: tensors, scalars, arrays, lists, executors. */
 #ifndef ACLNN_TORCH_ACL_META_H_
 #define ACLNN_TORCH_ACL_META_H_
 
@@ -120,7 +120,7 @@ ACL_FUNC_VISIBILITY aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* exe
 ACL_FUNC_VISIBILITY aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor);
 
 /* Waits for the stream, then writes the tensors as files below the folder that the environment
- * variable ACLNN_HOST_DUMP_DIR names; success and no effect when it is not set. */
+ * variable ACLNN_TORCH_DUMP_DIR names; success and no effect when it is not set. */
 ACL_FUNC_VISIBILITY aclnnStatus aclDumpOpTensors(const char* opType, const char* opName,
                                                  aclTensor** tensors, size_t inputTensorNum,
                                                  size_t outputTensorNum, aclrtStream stream);

@@ -1,4 +1,4 @@
-/* What every aclnn operator header includes: the descriptors and the status codes (spec 0.5). */
+/* What every aclnn operator header includes: the descriptors and the status codes. */
 #ifndef ACLNN_TORCH_ACLNN_BASE_H_
 #define ACLNN_TORCH_ACLNN_BASE_H_
 

@@ -1,4 +1,4 @@
-/* aclnnElu and aclnnInplaceElu (spec 1). */
+/* aclnnElu and aclnnInplaceElu. */
 #ifndef ACLNN_TORCH_ACLNN_ELU_H_
 #define ACLNN_TORCH_ACLNN_ELU_H_
 

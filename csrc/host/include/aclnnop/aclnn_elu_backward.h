@@ -1,4 +1,4 @@
-/* aclnnEluBackward: the gradient of ELU (spec 1; seed 000). */
+/* aclnnEluBackward: the gradient of ELU (CANN document aclnnEluBackward). */
 #ifndef ACLNN_TORCH_ACLNN_ELU_BACKWARD_H_
 #define ACLNN_TORCH_ACLNN_ELU_BACKWARD_H_
 

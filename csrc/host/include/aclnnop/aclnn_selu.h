@@ -1,4 +1,4 @@
-/* aclnnSelu and aclnnInplaceSelu (spec 2). */
+/* aclnnSelu and aclnnInplaceSelu. */
 #ifndef ACLNN_TORCH_ACLNN_SELU_H_
 #define ACLNN_TORCH_ACLNN_SELU_H_
 

@@ -1,4 +1,4 @@
-/* aclnnSeluBackward: the gradient of SELU from its result (spec 2; seed 004). */
+/* aclnnSeluBackward: the gradient of SELU from its result (CANN document aclnnSeluBackward). */
 #ifndef ACLNN_TORCH_ACLNN_SELU_BACKWARD_H_
 #define ACLNN_TORCH_ACLNN_SELU_BACKWARD_H_
 

@@ -204,7 +204,8 @@ class Build:
         self, target: Path, objects: list[str], version_script: str, libs: list[str], needs: list[Path] | None = None
     ) -> Path:
         script = HOST / version_script
-        flags = [f"-Wl,--version-script={script}", *libs]
+        # Never unloaded: it has threads, and state that lasts as long as the process.
+        flags = [f"-Wl,--version-script={script}", "-Wl,-z,nodelete", *libs]
         implicit = [str(script), *(str(path) for path in needs or [])]
         self.out.build(str(target), "shared", objects, implicit, variables={"flags": " ".join(flags)})
         return target

@@ -1,0 +1,524 @@
+// Executors through the public ABI: made here and run there, repeated with other addresses, ordered
+// by streams and events, and given back whatever happens. Expected values are sums and products
+// that float computes exactly.
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "aclnnop/aclnn_elu.h"
+#include "aclnnop/aclnn_elu_backward.h"
+#include "runtime_support.h"
+
+namespace {
+
+// A stage 1's result.
+struct Call {
+  aclOpExecutor* executor = nullptr;
+  uint64_t workspace_size = 0;
+};
+
+aclScalar* scalar(float value) {
+  return aclCreateScalar(&value, ACL_FLOAT);
+}
+
+aclTensor* tensor(std::vector<int64_t> dims, std::vector<int64_t> strides, int64_t offset,
+                  aclDataType dtype, int64_t storage, void* data) {
+  return aclCreateTensor(dims.data(), dims.size(), dtype, strides.data(), offset, ACL_FORMAT_ND,
+                         &storage, 1, data);
+}
+
+aclTensor* tensor(const float* data, size_t n) {
+  const auto size = static_cast<int64_t>(n);
+  return tensor({size}, {1}, 0, ACL_FLOAT, size, const_cast<float*>(data));
+}
+
+// With alpha = 0: scale * x for x > 0, else 0.
+Call elu_stage1(const aclTensor* self, float scale, aclTensor* out) {
+  Call call;
+  aclScalar* alpha = scalar(0);
+  aclScalar* factor = scalar(scale);
+  aclScalar* one = scalar(1);
+  CHECK_EQ(
+      aclnnEluGetWorkspaceSize(self, alpha, factor, one, out, &call.workspace_size, &call.executor),
+      OK);
+  CHECK_EQ(call.workspace_size, uint64_t{0});
+  // The executor needs none of the descriptors any more.
+  for (const aclScalar* each : {alpha, factor, one}) aclDestroyScalar(each);
+  return call;
+}
+
+Call elu_stage1(const float* self, size_t n, float scale, float* out) {
+  aclTensor* from = tensor(self, n);
+  aclTensor* to = tensor(out, n);
+  const Call call = elu_stage1(from, scale, to);
+  aclDestroyTensor(from);
+  aclDestroyTensor(to);
+  return call;
+}
+
+// The gradient of the same from its result y: gradOutput * scale for y > 0, else 0.
+Call backward_stage1(const float* gradient, const float* result, size_t n, float scale,
+                     float* out) {
+  Call call;
+  aclTensor* tensors[] = {tensor(gradient, n), tensor(result, n), tensor(out, n)};
+  aclScalar* alpha = scalar(0);
+  aclScalar* one = scalar(1);
+  aclScalar* factor = scalar(scale);
+  CHECK_EQ(aclnnEluBackwardGetWorkspaceSize(tensors[0], alpha, factor, one, true, tensors[1],
+                                            tensors[2], &call.workspace_size, &call.executor),
+           OK);
+  for (const aclTensor* each : tensors) aclDestroyTensor(each);
+  for (const aclScalar* each : {alpha, factor, one}) aclDestroyScalar(each);
+  return call;
+}
+
+aclnnStatus run_elu(const Call& call, aclrtStream stream) {
+  return aclnnElu(nullptr, call.workspace_size, call.executor, stream);
+}
+
+aclnnStatus run_backward(const Call& call, aclrtStream stream) {
+  return aclnnEluBackward(nullptr, call.workspace_size, call.executor, stream);
+}
+
+// first, first + 1, ...
+std::vector<float> ramp(size_t n, float first) {
+  std::vector<float> values(n);
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
+
+std::vector<float> elu_of(std::vector<float> values, float scale) {
+  for (float& value : values) value = value > 0 ? scale * value : 0;
+  return values;
+}
+
+aclrtStream new_stream() {
+  aclrtStream stream = nullptr;
+  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+  return stream;
+}
+
+// Runs the body on device 0 and checks that it leaves nothing behind.
+void on_device(const std::function<void()>& body) {
+  leaves_nothing([&] {
+    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    body();
+    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  });
+}
+
+constexpr size_t kSize = 1000;
+
+void throws(void*) {
+  throw std::runtime_error("the user's function failed");
+}
+
+}  // namespace
+
+// ---- Threads -----------------------------------------------------------------------------------
+
+TEST(an_executor_outlives_the_thread_that_made_it) {
+  on_device([] {
+    const auto x = ramp(kSize, -500);
+    const aclrtStream stream = new_stream();
+    for (const aclrtStream where : {stream, aclrtStream{nullptr}}) {
+      std::vector<float> out(kSize, NAN);
+      Call call;
+      std::thread([&] { call = elu_stage1(x.data(), kSize, 2, out.data()); }).join();
+      std::thread([&] { CHECK_EQ(run_elu(call, where), OK); }).join();
+      CHECK_EQ(aclrtSynchronizeStream(where), ACL_SUCCESS);
+      CHECK(out == elu_of(x, 2));
+      CHECK_EQ(aclHostLiveObjects("executor"), int64_t{0});
+    }
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
+// As torch_npu's task queue has it: one thread does every stage 1, another every stage 2.
+TEST(one_thread_makes_executors_and_another_runs_them) {
+  on_device([] {
+    constexpr size_t kCalls = 500;
+    const aclrtStream stream = new_stream();
+    const auto x = ramp(kCalls, 1);
+    std::vector<float> out(kCalls, NAN);
+    std::vector<Call> calls(kCalls);
+    std::atomic<size_t> made = 0;
+    std::thread consumer([&] {
+      for (size_t i = 0; i < kCalls; ++i) {
+        for (size_t seen = made; seen <= i; seen = made) made.wait(seen);
+        CHECK_EQ(run_elu(calls[i], stream), OK);
+      }
+    });
+    for (size_t i = 0; i < kCalls; ++i) {
+      calls[i] = elu_stage1(&x[i], 1, 3, &out[i]);
+      ++made;
+      made.notify_one();
+    }
+    consumer.join();
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+    CHECK(out == elu_of(x, 3));
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
+TEST(eight_threads_call_at_once) {
+  on_device([] {
+    constexpr size_t kThreads = 8, kCalls = 500, kElements = 37;
+    const aclrtStream shared = new_stream();
+    std::vector<std::thread> threads;
+    for (size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([t, shared] {
+        CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+        const auto first = static_cast<float>(t) - 20;
+        const auto x = ramp(kElements, first);
+        const auto scale = static_cast<float>(t + 1);
+        const aclrtStream own = new_stream();
+        const aclrtStream streams[] = {nullptr, own, shared};
+        std::vector<std::vector<float>> outs(kCalls, std::vector<float>(kElements, NAN));
+        for (size_t i = 0; i < kCalls; ++i) {
+          const Call call = elu_stage1(x.data(), kElements, scale, outs[i].data());
+          CHECK_EQ(run_elu(call, streams[i % 3]), OK);
+        }
+        for (const aclrtStream stream : streams) {
+          CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+        }
+        const auto expected = elu_of(x, scale);
+        for (const auto& out : outs) CHECK(out == expected);
+        CHECK_EQ(aclrtDestroyStream(own), ACL_SUCCESS);
+        CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    CHECK_EQ(aclrtDestroyStream(shared), ACL_SUCCESS);
+  });
+}
+
+TEST(threads_refused_at_once_each_have_their_own_reason) {
+  leaves_nothing([] {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([t] {
+        float value = 1;
+        aclTensor* self = tensor({1}, {1}, 0, ACL_FLOAT, 1, &value);
+        aclTensor* out = tensor({t + 2}, {1}, 0, ACL_FLOAT, t + 2, &value);
+        aclScalar* one = scalar(1);
+        for (int i = 0; i < 100; ++i) {
+          uint64_t size = 0;
+          aclOpExecutor* executor = nullptr;
+          CHECK_EQ(aclnnEluGetWorkspaceSize(self, one, one, one, out, &size, &executor),
+                   ACLNN_ERR_PARAM_INVALID);
+          const std::string text = messages();
+          CHECK(contains(text, "out") && contains(text, std::to_string(t + 2)));
+          CHECK_EQ(messages(), std::string());
+        }
+        aclDestroyTensor(self);
+        aclDestroyTensor(out);
+        aclDestroyScalar(one);
+      });
+    }
+    for (auto& thread : threads) thread.join();
+  });
+}
+
+// ---- Repeatable executors ----------------------------------------------------------------------
+
+// Each run has the addresses of its launch, whatever is set while it still waits.
+TEST(queued_runs_keep_the_addresses_they_were_launched_with) {
+  on_device([] {
+    constexpr size_t kRuns = 50;
+    std::vector<std::vector<float>> inputs, outputs(kRuns, std::vector<float>(kSize, NAN));
+    for (size_t i = 0; i < kRuns; ++i)
+      inputs.push_back(ramp(kSize, -10.0f * static_cast<float>(i)));
+    aclTensor* any = tensor(inputs[0].data(), kSize);
+    const Call call = elu_stage1(inputs[0].data(), kSize, 2, outputs[0].data());
+    CHECK_EQ(aclSetAclOpExecutorRepeatable(call.executor), OK);
+    Gate gate;
+    const aclrtStream stream = gated_stream(gate);
+    for (size_t i = 0; i < kRuns; ++i) {
+      CHECK_EQ(aclSetInputTensorAddr(call.executor, 0, any, inputs[i].data()), OK);
+      CHECK_EQ(aclSetOutputTensorAddr(call.executor, 0, any, outputs[i].data()), OK);
+      CHECK_EQ(run_elu(call, stream), OK);
+    }
+    CHECK_EQ(aclDestroyAclOpExecutor(call.executor), OK);  // the queued runs do not need it
+    gate.open();
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+    for (size_t i = 0; i < kRuns; ++i) CHECK(outputs[i] == elu_of(inputs[i], 2));
+    CHECK_EQ(aclHostLiveObjects("executor"), int64_t{0});
+    aclDestroyTensor(any);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
+TEST(a_repeatable_executor_runs_on_many_streams) {
+  on_device([] {
+    constexpr size_t kStreams = 4, kRuns = 100;
+    const auto x = ramp(kSize, -500);
+    std::vector<std::vector<float>> outs(kStreams, std::vector<float>(kSize, NAN));
+    aclTensor* any = tensor(x.data(), kSize);
+    const Call call = elu_stage1(x.data(), kSize, 5, outs[0].data());
+    CHECK_EQ(aclSetAclOpExecutorRepeatable(call.executor), OK);
+    std::vector<aclrtStream> streams;
+    for (size_t s = 0; s < kStreams; ++s) streams.push_back(new_stream());
+    for (size_t i = 0; i < kRuns * kStreams; ++i) {
+      CHECK_EQ(aclSetTensorAddr(call.executor, 1, any, outs[i % kStreams].data()), OK);
+      CHECK_EQ(run_elu(call, streams[i % kStreams]), OK);
+    }
+    for (const aclrtStream stream : streams) {
+      CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+      CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+    }
+    for (const auto& out : outs) CHECK(out == elu_of(x, 5));
+    aclDestroyTensor(any);
+    CHECK_EQ(aclDestroyAclOpExecutor(call.executor), OK);
+  });
+}
+
+TEST(an_executor_that_never_runs_is_given_back) {
+  leaves_nothing([] {
+    float value = 1;
+    const Call call = elu_stage1(&value, 1, 2, &value);
+    CHECK_EQ(aclSetAclOpExecutorRepeatable(call.executor), OK);
+    CHECK_EQ(aclDestroyAclOpExecutor(call.executor), OK);
+    CHECK_EQ(value, 1.0f);
+  });
+}
+
+// ---- Streams and events ------------------------------------------------------------------------
+
+TEST(a_created_stream_computes_later_and_in_order) {
+  on_device([] {
+    Gate gate;
+    const aclrtStream stream = gated_stream(gate);
+    auto x = ramp(kSize, 1);
+    const auto start = x;
+    // In place, ten times over: any other order, or two at a time, would not give 2^10 x.
+    for (int i = 0; i < 10; ++i) {
+      CHECK_EQ(run_elu(elu_stage1(x.data(), kSize, 2, x.data()), stream), OK);
+    }
+    CHECK_EQ(aclHostLiveObjects("tensor"), int64_t{0});
+    CHECK_EQ(aclHostLiveObjects("executor"), int64_t{10});
+    CHECK(x == start);
+    gate.open();
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+    CHECK_EQ(aclHostLiveObjects("executor"), int64_t{0});
+    CHECK(x == elu_of(start, 1024));
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
+// The forward on one stream, the backward of its result on another, for many steps; a second event
+// keeps the next forward from overwriting a result that is still being read.
+TEST(events_order_forward_and_backward_on_two_streams) {
+  on_device([] {
+    constexpr int kSteps = 100;
+    const aclrtStream forward = new_stream(), backward = new_stream();
+    aclrtEvent computed = nullptr, read = nullptr;
+    CHECK_EQ(aclrtCreateEvent(&computed), ACL_SUCCESS);
+    CHECK_EQ(aclrtCreateEvent(&read), ACL_SUCCESS);
+    const auto gradient = ramp(kSize, 1);
+    std::vector<std::vector<float>> inputs, outs(kSteps, std::vector<float>(kSize, NAN));
+    for (int i = 0; i < kSteps; ++i) inputs.push_back(ramp(kSize, static_cast<float>(-5 * i)));
+    std::vector<float> result(kSize, NAN);
+    for (size_t i = 0; i < kSteps; ++i) {
+      if (i > 0) CHECK_EQ(aclrtStreamWaitEvent(forward, read), ACL_SUCCESS);
+      CHECK_EQ(run_elu(elu_stage1(inputs[i].data(), kSize, 1, result.data()), forward), OK);
+      CHECK_EQ(aclrtRecordEvent(computed, forward), ACL_SUCCESS);
+      CHECK_EQ(aclrtStreamWaitEvent(backward, computed), ACL_SUCCESS);
+      CHECK_EQ(
+          run_backward(backward_stage1(gradient.data(), result.data(), kSize, 2, outs[i].data()),
+                       backward),
+          OK);
+      CHECK_EQ(aclrtRecordEvent(read, backward), ACL_SUCCESS);
+    }
+    CHECK_EQ(aclrtSynchronizeStream(backward), ACL_SUCCESS);
+    for (size_t i = 0; i < kSteps; ++i) {
+      for (size_t j = 0; j < kSize; ++j) {
+        CHECK_EQ(outs[i][j], inputs[i][j] > 0 ? 2 * gradient[j] : 0);
+      }
+    }
+    CHECK_EQ(aclrtDestroyEvent(computed), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyEvent(read), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(forward), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(backward), ACL_SUCCESS);
+  });
+}
+
+TEST(a_destroyed_stream_finishes_its_work) {
+  on_device([] {
+    Gate gate;
+    const aclrtStream stream = gated_stream(gate);
+    const auto x = ramp(kSize, -100);
+    std::vector<std::vector<float>> outs(20, std::vector<float>(kSize, NAN));
+    for (auto& out : outs) {
+      CHECK_EQ(run_elu(elu_stage1(x.data(), kSize, 2, out.data()), stream), OK);
+    }
+    std::thread opener([&] { gate.open(); });
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+    opener.join();
+    for (const auto& out : outs) CHECK(out == elu_of(x, 2));
+    CHECK_EQ(aclHostLiveObjects("executor"), int64_t{0});
+  });
+}
+
+TEST(a_stream_destroyed_by_force_gives_its_executors_back) {
+  on_device([] {
+    Gate gate, begun;
+    aclrtStream stream = new_stream();
+    CHECK_EQ(run_on(stream, [&] { return begun.open(), gate.wait(), ACL_SUCCESS; }), ACL_SUCCESS);
+    begun.wait();
+    const auto x = ramp(kSize, 1);
+    std::vector<float> out(kSize, -7);
+    for (int i = 0; i < 20; ++i) {
+      CHECK_EQ(run_elu(elu_stage1(x.data(), kSize, 2, out.data()), stream), OK);
+    }
+    std::thread destroyer([&] { CHECK_EQ(aclrtDestroyStreamForce(stream), ACL_SUCCESS); });
+    // The worker goes on once the handle is gone, and finds its queue dropped, or about to be.
+    aclrtStreamStatus status = ACL_STREAM_STATUS_COMPLETE;
+    while (aclrtStreamQuery(stream, &status) == ACL_SUCCESS) std::this_thread::yield();
+    messages();
+    gate.open();
+    destroyer.join();
+    CHECK_EQ(aclHostLiveObjects("executor"), int64_t{0});
+  });
+}
+
+TEST(a_stream_that_is_gone_refuses_and_the_executor_is_used_up) {
+  on_device([] {
+    const aclrtStream stream = new_stream();
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+    float value = 1, out = -7;
+    CHECK_EQ(run_elu(elu_stage1(&value, 1, 2, &out), stream), ACLNN_ERR_RUNTIME_ERROR);
+    CHECK(contains(messages(), "aclnnElu"));
+    CHECK_EQ(out, -7.0f);
+    CHECK_EQ(aclHostLiveObjects("executor"), int64_t{0});
+  });
+}
+
+// ---- Failures on the stream --------------------------------------------------------------------
+
+TEST(behind_a_failure_operators_are_dropped_and_the_failure_sticks) {
+  on_device([] {
+    Gate gate;
+    const aclrtStream stream = gated_stream(gate);
+    const auto x = ramp(kSize, 1);
+    std::vector<float> before(kSize, -7), behind(kSize, -7);
+    CHECK_EQ(run_elu(elu_stage1(x.data(), kSize, 2, before.data()), stream), OK);
+    CHECK_EQ(aclrtLaunchHostFunc(stream, throws, nullptr), ACL_SUCCESS);
+    CHECK_EQ(run_elu(elu_stage1(x.data(), kSize, 2, behind.data()), stream), OK);
+    gate.open();
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_INTERNAL_ERROR);
+    CHECK(contains(messages(), "threw"));
+    CHECK(before == elu_of(x, 2));
+    CHECK(behind == std::vector<float>(kSize, -7));
+    // Later calls are accepted and dropped too: the stream says so when it is waited for.
+    CHECK_EQ(run_elu(elu_stage1(x.data(), kSize, 2, behind.data()), stream), OK);
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_INTERNAL_ERROR);
+    CHECK(behind == std::vector<float>(kSize, -7));
+    CHECK_EQ(aclHostLiveObjects("executor"), int64_t{0});
+    // Other streams go on.
+    CHECK_EQ(run_elu(elu_stage1(x.data(), kSize, 2, behind.data()), nullptr), OK);
+    CHECK(behind == elu_of(x, 2));
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
+TEST(a_stream_told_to_continue_computes_behind_a_failure) {
+  on_device([] {
+    const aclrtStream stream = new_stream();
+    CHECK_EQ(aclrtSetStreamFailureMode(stream, ACL_CONTINUE_ON_FAILURE), ACL_SUCCESS);
+    CHECK_EQ(aclrtLaunchHostFunc(stream, throws, nullptr), ACL_SUCCESS);
+    const auto x = ramp(kSize, 1);
+    std::vector<float> out(kSize, -7);
+    CHECK_EQ(run_elu(elu_stage1(x.data(), kSize, 2, out.data()), stream), OK);
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_INTERNAL_ERROR);
+    CHECK(out == elu_of(x, 2));
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
+// ---- Views -------------------------------------------------------------------------------------
+
+namespace {
+
+// Computes out = elu(self) with scale 2 over a view of each, on the null stream.
+void elu_of_views(std::vector<int64_t> dims, std::vector<int64_t> from_strides, int64_t from_offset,
+                  const std::vector<float>& from, std::vector<int64_t> to_strides,
+                  int64_t to_offset, aclDataType to_type, int64_t to_size, void* to) {
+  aclTensor* self = tensor(dims, std::move(from_strides), from_offset, ACL_FLOAT,
+                           static_cast<int64_t>(from.size()), const_cast<float*>(from.data()));
+  aclTensor* out = tensor(dims, std::move(to_strides), to_offset, to_type, to_size, to);
+  CHECK_EQ(run_elu(elu_stage1(self, 2, out), nullptr), OK);
+  aclDestroyTensor(self);
+  aclDestroyTensor(out);
+}
+
+}  // namespace
+
+// Both storages end where their views do, so that the sanitizer sees any step outside.
+TEST(transposed_and_sparse_views_are_read_and_written_where_they_say) {
+  leaves_nothing([] {
+    for (const int64_t rows : {1, 3, 700}) {
+      for (const int64_t columns : {1, 5, 513, 1300}) {
+        // self: rows x columns, transposed, every second element, offset 1.
+        // out: its rows stand 3 elements apart, offset 2.
+        const auto from = ramp(static_cast<size_t>(2 * rows * columns), -50);
+        const int64_t pitch = columns + 3;
+        std::vector<float> to(static_cast<size_t>(2 + (rows - 1) * pitch + columns), -7);
+        elu_of_views({rows, columns}, {2, 2 * rows}, 1, from, {pitch, 1}, 2, ACL_FLOAT,
+                     static_cast<int64_t>(to.size()), to.data());
+        std::vector<float> expected(to.size(), -7);
+        for (int64_t i = 0; i < rows; ++i) {
+          for (int64_t j = 0; j < columns; ++j) {
+            const float x = from[static_cast<size_t>(1 + 2 * (i + j * rows))];
+            expected[static_cast<size_t>(2 + i * pitch + j)] = x > 0 ? 2 * x : 0;
+          }
+        }
+        CHECK(to == expected);
+      }
+    }
+  });
+}
+
+TEST(an_output_of_another_type_is_cast_and_stays_within_its_storage) {
+  leaves_nothing([] {
+    constexpr int64_t kRows = 40, kColumns = 33;
+    const auto x = ramp(kRows * kColumns, -700);
+    std::vector<double> wide(2 * kRows * kColumns - 1, -7);
+    elu_of_views({kRows, kColumns}, {kColumns, 1}, 0, x, {2, 2 * kRows}, 0, ACL_DOUBLE,
+                 static_cast<int64_t>(wide.size()), wide.data());
+    for (size_t i = 0; i < wide.size(); ++i) {
+      const size_t row = i / 2 % kRows, column = i / 2 / kRows;
+      const float value = x[row * kColumns + column];
+      CHECK_EQ(wide[i], i % 2 == 1 ? -7.0 : value > 0 ? 2.0 * value : 0.0);
+    }
+    std::vector<aclFloat16> narrow(x.size(), 0xffff);
+    elu_of_views({kRows * kColumns}, {1}, 0, x, {1}, 0, ACL_FLOAT16,
+                 static_cast<int64_t>(narrow.size()), narrow.data());
+    for (size_t i = 0; i < narrow.size(); ++i) {
+      CHECK_EQ(aclFloat16ToFloat(narrow[i]), x[i] > 0 ? 2 * x[i] : 0.0f);
+    }
+  });
+}
+
+// Large enough for several threads and for stores past the caches.
+TEST(large_tensors_are_computed_on_two_streams_at_once) {
+  on_device([] {
+    constexpr size_t kLarge = (size_t{4} << 20) + 13;
+    std::vector<float> x(kLarge);
+    for (size_t i = 0; i < kLarge; ++i) x[i] = static_cast<float>(static_cast<int>(i % 201) - 100);
+    std::vector<float> doubled(kLarge, NAN), tripled(kLarge, NAN);
+    const aclrtStream one = new_stream(), other = new_stream();
+    CHECK_EQ(run_elu(elu_stage1(x.data(), kLarge, 2, doubled.data()), one), OK);
+    CHECK_EQ(run_elu(elu_stage1(x.data(), kLarge, 3, tripled.data()), other), OK);
+    CHECK_EQ(aclrtSynchronizeDevice(), ACL_SUCCESS);
+    CHECK(doubled == elu_of(x, 2));
+    CHECK(tripled == elu_of(x, 3));
+    CHECK_EQ(aclrtDestroyStream(one), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(other), ACL_SUCCESS);
+  });
+}

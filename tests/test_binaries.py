@@ -1,0 +1,95 @@
+"""What the built files are: what they export, and how they are loaded."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import aclnn_torch
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = Path(aclnn_torch.__file__).parent
+EMBEDDED = PACKAGE / "lib" / "libaclnn_host.so"
+# The files, not the other names of them.
+PREFIX = sorted(path for path in (PACKAGE / "cann" / "lib64").glob("*.so") if not path.is_symlink())
+HOST = [EMBEDDED, *PREFIX]
+LIBRARIES = [*HOST, *PACKAGE.glob("_C.*.so")]
+KERNELS = ROOT / "build" / "release" / "obj" / "csrc" / "host" / "kernels"
+
+library = pytest.mark.parametrize("library", LIBRARIES, ids=lambda path: path.name)
+
+
+@functools.cache
+def output_of(program: str, *arguments: str | Path) -> str:
+    """What a program of the binutils prints, in English."""
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    command = [program, *arguments]
+    return subprocess.run(command, env=os.environ | {"LC_ALL": "C"}, capture_output=True, text=True, check=True).stdout
+
+
+def symbols(path: Path, *options: str) -> list[str]:
+    """The symbols that a file defines for others, each as "T name"."""
+    lines = output_of("nm", "--demangle", "--defined-only", "--extern-only", *options, path).splitlines()
+    return [line.split(maxsplit=1)[1] for line in lines if line]
+
+
+def dynamic(path: Path) -> str:
+    return output_of("readelf", "--wide", "--dynamic", path)
+
+
+def test_everything_is_here() -> None:
+    assert [path.name for path in PREFIX] == ["libascendcl.so", "libnnopbase.so", "libopapi.so"]
+    assert len(LIBRARIES) == 5
+
+
+def wide_kernels() -> list[Path]:
+    return sorted(KERNELS.glob("*.AVX*.o"))
+
+
+@pytest.mark.skipif(not (KERNELS / "elu.AVX2.o").exists(), reason="a machine without AVX2 kernels")
+def test_there_are_wide_kernels() -> None:
+    assert {path.name for path in wide_kernels()} >= {"elu.AVX2.o", "elu.AVX512.o"}
+
+
+@pytest.mark.parametrize("path", wide_kernels(), ids=lambda path: path.name)
+def test_wide_kernels_share_nothing_but_their_entry(path: Path) -> None:
+    """The linker keeps one copy of an inline function: one with wide instructions would end old CPUs' programs."""
+    operator = path.name.split(".")[0]
+    (entry,) = symbols(path)
+    assert re.match(rf"T .*\baclnn_host::{operator}_kernels<", entry), entry
+
+
+def test_the_embedded_library_exports_the_abi_only() -> None:
+    exported = symbols(EMBEDDED, "--dynamic")
+    strange = [symbol for symbol in exported if not re.fullmatch(r"[TW] [aA]cl\w+", symbol)]
+    assert strange == []
+    assert {"T aclnnEluBackward", "T aclCreateTensor", "T aclrtMalloc"} <= set(exported)
+
+
+@library
+def test_relocations_end_when_a_library_is_loaded(library: Path) -> None:
+    """RELRO and BIND_NOW: the tables of addresses are read-only from then on."""
+    assert "GNU_RELRO" in output_of("readelf", "--wide", "--program-headers", library)
+    assert re.search(r"\(FLAGS_1\).*\bNOW\b|\(BIND_NOW\)", dynamic(library))
+
+
+@library
+def test_memory_is_never_writable_and_executable(library: Path) -> None:
+    headers = output_of("readelf", "--wide", "--program-headers", library)
+    flags = re.findall(r"^ +(LOAD|GNU_STACK)(?: +0x\w+){5} +([RWE ]+?) +0x", headers, re.MULTILINE)
+    assert {kind for kind, _ in flags} == {"LOAD", "GNU_STACK"}
+    assert not [flag for _, flag in flags if "W" in flag and "E" in flag]
+    assert "TEXTREL" not in dynamic(library)
+
+
+@pytest.mark.parametrize("library", HOST, ids=lambda path: path.name)
+def test_the_host_cann_is_never_unloaded(library: Path) -> None:
+    """Its streams' threads run its code, and its objects last as long as the process."""
+    assert re.search(r"\(FLAGS_1\).*\bNODELETE\b", dynamic(library))

@@ -1,0 +1,30 @@
+"""The C++ tests: one test here for every program of tests/cpp."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "build" / "release" / "tests"
+NAMES = sorted(source.stem for source in (ROOT / "tests" / "cpp").glob("test_*.cpp"))
+
+
+@pytest.fixture(scope="module")
+def programs() -> Path:
+    """The folder of the test programs, which are built if one is missing."""
+    if not all((PROGRAMS / name).exists() for name in NAMES):
+        subprocess.run([sys.executable, ROOT / "csrc" / "build.py", "--tests"], check=True)
+    return PROGRAMS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_program(programs: Path, name: str) -> None:
+    result = subprocess.run(
+        [programs / name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=300
+    )
+    if result.returncode != 0:
+        pytest.fail(f"{name} ended with {result.returncode}\n{result.stdout}", pytrace=False)

@@ -211,6 +211,10 @@ BAD_CALLS = {
         lambda: F.elu(torch.ones(2, requires_grad=True) * 1, -1.0, inplace=True).sum().backward(),
         ["alpha is -1", "alpha >= 0"],
     ),
+    "in place on an expanded tensor": (
+        lambda: F.elu(torch.ones(1).expand(4), inplace=True),
+        ["aclnnInplaceElu", "selfRef", "share memory", "clone"],
+    ),
     "a type that CANN lacks": (lambda: ops.elu(torch.ones(2).to(torch.float8_e4m3fnuz)), ["Float8_e4m3fnuz"]),
 }
 

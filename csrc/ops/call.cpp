@@ -6,6 +6,7 @@
 #include <string>
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty_like.h>
 
 namespace aclnn_torch {
@@ -70,6 +71,14 @@ void check_tensors(const char* api, std::initializer_list<Named> tensors) {
       fail(api, std::string(name) + " has layout " + c10::str(tensor.layout()) +
                     ", expected a dense tensor; convert it with .to_dense()");
     }
+  }
+}
+
+void check_overwritable(const char* api, Named argument) {
+  if (at::has_internal_overlap(argument.tensor) == at::MemOverlap::Yes) {
+    fail(api, std::string(argument.name) +
+                  " has elements that share memory (it was expanded), expected an element a place; "
+                  "clone it first");
   }
 }
 

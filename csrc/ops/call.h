@@ -18,6 +18,9 @@ struct Named {
 // Fails with an aclnn::Error unless all tensors are dense, on one device, and real memory.
 void check_tensors(const char* api, std::initializer_list<Named> tensors);
 
+// Fails unless every element of a tensor that is to be overwritten has memory of its own.
+void check_overwritable(const char* api, Named argument);
+
 // Descriptors of a library for what torch hands over. A tensor's storage is described as a number
 // of elements, as torch_npu does; a Scalar becomes DOUBLE, INT64, BOOL or COMPLEX128, as there.
 aclnn::TensorHandle describe(const aclnn::Library& library, const char* api,

@@ -61,6 +61,7 @@ Tensor elu_meta(const Tensor& self, const Scalar&, const Scalar&, const Scalar&)
 Tensor& elu_inplace_cpu(Tensor& self, const Scalar& alpha, const Scalar& scale,
                         const Scalar& input_scale) {
   check_tensors(InplaceElu::kStage1, {{"selfRef", self}});
+  check_overwritable(InplaceElu::kStage1, {"selfRef", self});
   call_host<InplaceElu>(self, alpha, scale, input_scale);
   return self;
 }

@@ -49,6 +49,7 @@ Tensor selu_meta(const Tensor& self) {
 
 Tensor& selu_inplace_cpu(Tensor& self) {
   check_tensors(InplaceSelu::kStage1, {{"selfRef", self}});
+  check_overwritable(InplaceSelu::kStage1, {"selfRef", self});
   call_host<InplaceSelu>(self);
   return self;
 }

@@ -33,8 +33,9 @@ struct Reduced {
   Float q;
 };
 
-// Adding 1.5 * 2^23 rounds to an integer, which then stands in the lowest bits.
-constexpr float kShift = 12582912.0f;
+// Adding 1.5 * 2^23 rounds to an integer, which then stands in the lowest bits; 127 makes it the
+// exponent of a float there.
+constexpr float kShift = 12582912.0f + 127.0f;
 
 // |v| is at most 105; nan stays nan. With kCoarse, q is good to 2^-21 (2^-9 of the last place of
 // FLOAT16), enough for 16-bit results; else to 2^-26.
@@ -80,8 +81,7 @@ inline Float expm1_of_nonpositive(const Float& v) {
   using Int = at::vec::Vectorized<int32_t>;
   // Below -20 the result is -1 anyway, and 2^n stays within the normal numbers.
   const Reduced x = reduce<kCoarse>(at::vec::clamp_min(v, Float(-20.0f)));
-  const Int power_bits = (at::vec::cast<int32_t>(x.shifted) << Int(23)) + Int(127 << 23);
-  const Float power = at::vec::cast<float>(power_bits);
+  const Float power = at::vec::cast<float>(at::vec::cast<int32_t>(x.shifted) << Int(23));
   return at::vec::fmadd(power, x.q, power - Float(1.0f));
 }
 

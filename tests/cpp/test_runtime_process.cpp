@@ -22,6 +22,14 @@ constexpr bool kThreadSanitizer = true;
 constexpr bool kThreadSanitizer = false;
 #endif
 
+// AddressSanitizer's allocator (GCC 12's) is not made ready for a fork, as glibc's is: a child may
+// find it locked by a thread that it does not have.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kAddressSanitizer = true;
+#else
+constexpr bool kAddressSanitizer = false;
+#endif
+
 // Runs the body in a child process, which ends with status 0 if no check fails in it.
 static void in_child(const std::function<void()>& body) {
   const pid_t child = fork();
@@ -39,8 +47,11 @@ static void in_child(const std::function<void()>& body) {
 
 TEST(a_child_has_none_of_its_parents_streams_and_makes_its_own) {
   CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
-  Gate gate;
-  const aclrtStream stream = gated_stream(gate);
+  Gate begun, gate;
+  aclrtStream stream = nullptr;
+  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+  CHECK_EQ(run_on(stream, [&] { return begun.open(), gate.wait(), ACL_SUCCESS; }), ACL_SUCCESS);
+  begun.wait();  // from here on the worker allocates nothing
   aclrtEvent event = nullptr;
   void* block = nullptr;
   CHECK_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
@@ -79,6 +90,7 @@ TEST(a_child_has_none_of_its_parents_streams_and_makes_its_own) {
 }
 
 TEST(a_fork_amid_other_threads_calls_does_not_hang_the_child) {
+  if (kAddressSanitizer) return;
   CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
   std::atomic<bool> end = false;
   std::vector<std::thread> threads;

@@ -10,7 +10,7 @@ import torch  # noqa: F401  (the extension links against it)
 
 from . import functional, nn, ops
 from .errors import AclnnError
-from .product import get_product, product, set_product
+from .products import get_product, product, set_product
 
 __all__ = ["AclnnError", "functional", "get_product", "nn", "ops", "product", "set_product"]
 __version__ = "0.1.0"

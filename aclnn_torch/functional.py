@@ -67,11 +67,11 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     As ``torch.nn.functional.celu``; calls aclnnElu with ``inputScale = 1 / alpha``, thus accepts what :func:`elu` does.
 
     Raises:
-        ValueError: ``alpha`` is 0.
+        RuntimeError: ``alpha`` is 0, as in torch.
         AclnnError: as :func:`elu`.
     """
     if alpha == 0:
-        raise ValueError("celu: alpha is 0, expected another number: the formula divides by it")
+        raise RuntimeError("celu: alpha is 0, expected another number: the formula divides by it")
     if inplace:
         return _elu_(input, alpha, 1.0, 1.0 / alpha)
     return _elu(input, alpha, 1.0, 1.0 / alpha)

@@ -20,11 +20,14 @@ Function* host_function(const char* name) {
   return reinterpret_cast<Function*>(aclnn::Library::embedded().require(name));
 }
 
+// aclnn_torch.AclnnError; kept for good, since errors can come as late as the interpreter's end.
+PyObject* error_type = nullptr;
+
 // Makes the error Python's current exception.
 void set_python_error(const aclnn::Error& error) {
-  const py::object type = py::module_::import("aclnn_torch.errors").attr("AclnnError");
+  const auto type = py::reinterpret_borrow<py::object>(error_type);
   const py::object exception = type(error.what(), error.api(), error.status(), error.status_name());
-  PyErr_SetObject(type.ptr(), exception.ptr());
+  PyErr_SetObject(error_type, exception.ptr());
 }
 
 // For threads of the autograd engine: the exception is carried to the thread that waits.
@@ -46,6 +49,11 @@ std::string get_product() {
   return host_function<decltype(aclHostGetProduct)>("aclHostGetProduct")();
 }
 
+std::optional<std::string> product_problem() {
+  const char* problem = host_function<decltype(aclHostProductProblem)>("aclHostProductProblem")();
+  return problem ? std::optional<std::string>(problem) : std::nullopt;
+}
+
 int64_t live_objects(const std::optional<std::string>& kind) {
   const char* name = kind ? kind->c_str() : nullptr;
   return host_function<decltype(aclHostLiveObjects)>("aclHostLiveObjects")(name);
@@ -54,6 +62,8 @@ int64_t live_objects(const std::optional<std::string>& kind) {
 }  // namespace
 
 PYBIND11_MODULE(_C, m) {
+  error_type =
+      py::object(py::module_::import("aclnn_torch.errors").attr("AclnnError")).release().ptr();
   aclnn_torch::raise_in_python = raise_in_python;
   py::register_exception_translator([](std::exception_ptr pending) {
     try {
@@ -64,5 +74,6 @@ PYBIND11_MODULE(_C, m) {
   });
   m.def("set_product", &set_product, py::arg("name"));
   m.def("get_product", &get_product);
+  m.def("product_problem", &product_problem);
   m.def("live_objects", &live_objects, py::arg("kind") = py::none());
 }

@@ -22,6 +22,10 @@ def test_python_blocks_run(document: str) -> None:
         assert "161002 ACLNN_ERR_PARAM_INVALID" in result.stdout
 
 
+def test_nothing_is_left_to_fill_in() -> None:
+    assert "@@" not in (ROOT / "README.md").read_text()
+
+
 def test_make_targets_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

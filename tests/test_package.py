@@ -11,7 +11,7 @@ import torch
 
 import aclnn_torch
 from aclnn_torch import _C
-from aclnn_torch.product import PRODUCTS
+from aclnn_torch.products import PRODUCTS
 
 
 def run_python(code: str, **environment: str) -> str:
@@ -44,6 +44,11 @@ def test_an_unknown_product_is_refused() -> None:
 def test_the_product_of_the_environment() -> None:
     code = "import aclnn_torch; print(aclnn_torch.get_product())"
     assert run_python(code, ACLNN_TORCH_PRODUCT="Ascend950") == "Ascend950\n"
+
+
+def test_a_misspelt_product_in_the_environment_is_told() -> None:
+    code = "import warnings; warnings.showwarning = lambda message, *_: print(message)\nimport aclnn_torch"
+    assert "hots" in run_python(code, ACLNN_TORCH_PRODUCT="hots")
 
 
 def test_importing_prints_nothing_and_does_not_touch_torch_npu() -> None:

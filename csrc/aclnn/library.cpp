@@ -118,7 +118,14 @@ const Library& Library::embedded() {
     dladdr(reinterpret_cast<const void*>(&next_number), &info);
     const std::string_view self = info.dli_fname ? info.dli_fname : "";
     const std::string directory(self.substr(0, self.rfind('/') + 1));
-    return new Library({directory + "lib/libaclnn_host.so"});
+    // Without the checks of a path that someone gave: it lies beside code that is running already.
+    const std::string path = directory + "lib/libaclnn_host.so";
+    void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (object == nullptr) {
+      const char* reason = dlerror();
+      throw Error("dlopen", ACL_ERROR_INVALID_FILE, reason ? reason : path);
+    }
+    return new Library(path, [object](const char* symbol) { return dlsym(object, symbol); });
   }();
   return *library;
 }

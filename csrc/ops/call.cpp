@@ -6,14 +6,17 @@
 #include <string>
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty_like.h>
+
+#include "acl/acl_host.h"
 
 namespace aclnn_torch {
 namespace {
 
 [[noreturn]] void fail(const char* api, const std::string& text) {
-  throw aclnn::Error(api, ACLNN_ERR_PARAM_INVALID, text);
+  static const auto product = reinterpret_cast<decltype(&aclHostGetProduct)>(
+      aclnn::Library::embedded().require("aclHostGetProduct"));
+  throw aclnn::Error(api, ACLNN_ERR_PARAM_INVALID, text + " (product " + product() + ")");
 }
 
 // ACL_DT_UNDEFINED for what CANN has no type for.
@@ -44,9 +47,23 @@ aclDataType acl_type(at::ScalarType type) {
 
 // Whether elements share memory because a dimension was expanded. Its stride is never symbolic.
 bool is_expanded(const at::Tensor& tensor) {
-  if (tensor.is_non_overlapping_and_dense()) return false;
-  for (const c10::SymInt& stride : tensor.sym_strides()) {
-    if (stride.maybe_as_int() == 0) return true;
+  const auto sizes = tensor.sym_sizes();
+  const auto strides = tensor.sym_strides();
+  for (size_t i = 0; i < strides.size(); ++i) {
+    if (strides[i].maybe_as_int() == 0 && sizes[i].maybe_as_int() != 1) return true;
+  }
+  return false;
+}
+
+// Whether two shapes differ for certain; symbolic sizes are left to the run.
+bool shapes_differ(const at::Tensor& a, const at::Tensor& b) {
+  const auto first = a.sym_sizes();
+  const auto second = b.sym_sizes();
+  if (first.size() != second.size()) return true;
+  for (size_t i = 0; i < first.size(); ++i) {
+    const auto x = first[i].maybe_as_int();
+    const auto y = second[i].maybe_as_int();
+    if (x && y && *x != *y) return true;
   }
   return false;
 }
@@ -67,38 +84,57 @@ void check_tensors(const char* api, std::initializer_list<Named> tensors) {
       fail(api, std::string(name) + " is on " + tensor.device().str() + ", expected " +
                     device.str() + " as " + tensors.begin()->name + " is; move one with .to()");
     }
-    if (tensor.layout() != at::kStrided) {
-      fail(api, std::string(name) + " has layout " + c10::str(tensor.layout()) +
-                    ", expected a dense tensor; convert it with .to_dense()");
+    if (acl_type(tensor.scalar_type()) == ACL_DT_UNDEFINED) {
+      fail(api, std::string(name) + " has dtype " + c10::toString(tensor.scalar_type()) +
+                    ", expected one that CANN has; cast it, e.g. to float32");
     }
   }
 }
 
+void check_same(const char* api, Named argument, Named other) {
+  if (argument.tensor.scalar_type() != other.tensor.scalar_type()) {
+    fail(api, std::string(argument.name) + " has dtype " +
+                  c10::toString(argument.tensor.scalar_type()) + ", expected " +
+                  c10::toString(other.tensor.scalar_type()) + " as " + other.name +
+                  " has; cast one of them");
+  }
+  if (shapes_differ(argument.tensor, other.tensor)) {
+    fail(api, std::string(argument.name) + " has shape " + c10::str(argument.tensor.sym_sizes()) +
+                  ", expected " + c10::str(other.tensor.sym_sizes()) + " as " + other.name +
+                  " has; shapes are not broadcast, expand first");
+  }
+}
+
 void check_overwritable(const char* api, Named argument) {
-  if (at::has_internal_overlap(argument.tensor) == at::MemOverlap::Yes) {
+  if (is_expanded(argument.tensor)) {
     fail(api, std::string(argument.name) +
                   " has elements that share memory (it was expanded), expected an element a place; "
                   "clone it first");
   }
 }
 
-aclnn::TensorHandle describe(const aclnn::Library& library, const char* api,
-                             const at::Tensor& tensor) {
-  const aclDataType type = acl_type(tensor.scalar_type());
-  if (type == ACL_DT_UNDEFINED) {
-    fail(api, "a tensor has dtype " + std::string(c10::toString(tensor.scalar_type())) +
-                  ", which CANN does not know; cast it");
-  }
-  const at::Storage& storage = tensor.storage();
+namespace {
+
+aclnn::TensorHandle describe(const aclnn::Library& library, const at::Tensor& tensor, void* data) {
   const std::array<int64_t, 1> elements{
-      static_cast<int64_t>(storage.nbytes() / tensor.dtype().itemsize())};
-  // An input is only read, but the descriptor has one pointer for both.
-  void* data = const_cast<void*>(storage.data());
-  return aclnn::make_tensor(library, span_of(tensor.sizes()), type, span_of(tensor.strides()),
-                            tensor.storage_offset(), ACL_FORMAT_ND, elements, data);
+      static_cast<int64_t>(tensor.storage().nbytes() / tensor.dtype().itemsize())};
+  return aclnn::make_tensor(library, span_of(tensor.sizes()), acl_type(tensor.scalar_type()),
+                            span_of(tensor.strides()), tensor.storage_offset(), ACL_FORMAT_ND,
+                            elements, data);
 }
 
-aclnn::ScalarHandle describe(const aclnn::Library& library, const char*, const at::Scalar& scalar) {
+}  // namespace
+
+aclnn::TensorHandle describe(const aclnn::Library& library, const at::Tensor& input) {
+  // An input is only read, but the descriptor has one kind of pointer.
+  return describe(library, input, const_cast<void*>(input.storage().data()));
+}
+
+aclnn::TensorHandle describe(const aclnn::Library& library, const Written& output) {
+  return describe(library, output.tensor, output.tensor.storage().mutable_data());
+}
+
+aclnn::ScalarHandle describe(const aclnn::Library& library, const at::Scalar& scalar) {
   if (scalar.isComplex()) {
     const auto value = scalar.toComplexDouble();
     return aclnn::make_scalar(library, std::complex<double>(value.real(), value.imag()));

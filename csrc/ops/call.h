@@ -15,22 +15,30 @@ struct Named {
   const at::Tensor& tensor;
 };
 
-// Fails with an aclnn::Error unless all tensors are dense, on one device, and real memory.
+// A tensor that the operator writes. If its memory is shared until it is written, it gets its own.
+struct Written {
+  const at::Tensor& tensor;
+};
+
+// The checks that need no library, on CPU and meta tensors alike, so that a compiler's trace fails
+// where the run would: tensors on one device, of dtypes that CANN has, ...
 void check_tensors(const char* api, std::initializer_list<Named> tensors);
 
-// Fails unless every element of a tensor that is to be overwritten has memory of its own.
+// ... of one dtype and, as far as sizes are known, one shape, ...
+void check_same(const char* api, Named argument, Named other);
+
+// ... and for one that is overwritten, memory for every element.
 void check_overwritable(const char* api, Named argument);
 
 // Descriptors of a library for what torch hands over. A tensor's storage is described as a number
 // of elements, as torch_npu does; a Scalar becomes DOUBLE, INT64, BOOL or COMPLEX128, as there.
-aclnn::TensorHandle describe(const aclnn::Library& library, const char* api,
-                             const at::Tensor& tensor);
-aclnn::ScalarHandle describe(const aclnn::Library& library, const char* api,
-                             const at::Scalar& scalar);
+aclnn::TensorHandle describe(const aclnn::Library& library, const at::Tensor& input);
+aclnn::TensorHandle describe(const aclnn::Library& library, const Written& output);
+aclnn::ScalarHandle describe(const aclnn::Library& library, const at::Scalar& scalar);
 
 // Anything else is passed as it is.
 template <class T>
-const T& describe(const aclnn::Library&, const char*, const T& value) {
+const T& describe(const aclnn::Library&, const T& value) {
   return value;
 }
 
@@ -43,7 +51,7 @@ void call_host(const Args&... args) {
     workspace = c10::GetCPUAllocator()->allocate(size);
     return workspace.get();
   };
-  aclnn::call<Op>(library, allocate, nullptr, describe(library, Op::kStage1, args)...);
+  aclnn::call<Op>(library, allocate, nullptr, describe(library, args)...);
 }
 
 // An output for an elementwise operator on CPU or meta: sizes and dtype of `first`, and its order

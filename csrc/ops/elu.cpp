@@ -45,46 +45,58 @@ const auto& elu_backward_op() {
 
 // CPU: the host CANN. Meta: sizes, strides and dtype only.
 
-Tensor elu_cpu(const Tensor& self, const Scalar& alpha, const Scalar& scale,
-               const Scalar& input_scale) {
-  check_tensors(Elu::kStage1, {{"self", self}});
-  Tensor out = empty_output(self, self);
-  call_host<Elu>(self, alpha, scale, input_scale, out);
-  return out;
-}
-
-Tensor elu_meta(const Tensor& self, const Scalar&, const Scalar&, const Scalar&) {
+Tensor elu_output(const Tensor& self) {
   check_tensors(Elu::kStage1, {{"self", self}});
   return empty_output(self, self);
 }
 
-Tensor& elu_inplace_cpu(Tensor& self, const Scalar& alpha, const Scalar& scale,
-                        const Scalar& input_scale) {
+Tensor elu_cpu(const Tensor& self, const Scalar& alpha, const Scalar& scale,
+               const Scalar& input_scale) {
+  Tensor out = elu_output(self);
+  call_host<Elu>(self, alpha, scale, input_scale, Written{out});
+  return out;
+}
+
+Tensor elu_meta(const Tensor& self, const Scalar&, const Scalar&, const Scalar&) {
+  return elu_output(self);
+}
+
+void check_elu_inplace(const Tensor& self) {
   check_tensors(InplaceElu::kStage1, {{"selfRef", self}});
   check_overwritable(InplaceElu::kStage1, {"selfRef", self});
-  call_host<InplaceElu>(self, alpha, scale, input_scale);
+}
+
+Tensor& elu_inplace_cpu(Tensor& self, const Scalar& alpha, const Scalar& scale,
+                        const Scalar& input_scale) {
+  check_elu_inplace(self);
+  call_host<InplaceElu>(Written{self}, alpha, scale, input_scale);
   return self;
 }
 
 Tensor& elu_inplace_meta(Tensor& self, const Scalar&, const Scalar&, const Scalar&) {
+  check_elu_inplace(self);
   return self;
+}
+
+Tensor elu_backward_output(const Tensor& grad_output, const Tensor& self_or_result) {
+  const Named gradient{"gradOutput", grad_output};
+  const Named value{"selfOrResult", self_or_result};
+  check_tensors(EluBackward::kStage1, {gradient, value});
+  check_same(EluBackward::kStage1, value, gradient);
+  return empty_output(grad_output, self_or_result);
 }
 
 Tensor elu_backward_cpu(const Tensor& grad_output, const Scalar& alpha, const Scalar& scale,
                         const Scalar& input_scale, bool is_result, const Tensor& self_or_result) {
-  check_tensors(EluBackward::kStage1,
-                {{"gradOutput", grad_output}, {"selfOrResult", self_or_result}});
-  Tensor grad_input = empty_output(grad_output, self_or_result);
+  Tensor grad_input = elu_backward_output(grad_output, self_or_result);
   call_host<EluBackward>(grad_output, alpha, scale, input_scale, is_result, self_or_result,
-                         grad_input);
+                         Written{grad_input});
   return grad_input;
 }
 
 Tensor elu_backward_meta(const Tensor& grad_output, const Scalar&, const Scalar&, const Scalar&,
                          bool, const Tensor& self_or_result) {
-  check_tensors(EluBackward::kStage1,
-                {{"gradOutput", grad_output}, {"selfOrResult", self_or_result}});
-  return empty_output(grad_output, self_or_result);
+  return elu_backward_output(grad_output, self_or_result);
 }
 
 // The derivative of elu_backward with respect to self_or_result, times `tangent`. As in ATen, 0 has
@@ -153,19 +165,28 @@ Tensor& elu_inplace_autograd(c10::DispatchKeySet keys, Tensor& self, const Scala
                              const Scalar& scale, const Scalar& input_scale) {
   torch::autograd::check_inplace(self, torch::autograd::compute_requires_grad(self));
   const auto node = make_node<EluFormula>({alpha, scale, input_scale, true}, self);
-  Tensor tangent = tangent_of(self);
+  const Tensor tangent = tangent_of(self);
+  // Of the input, while it is still there: the result does not tell the branch of a negative alpha.
+  const Tensor new_tangent =
+      tangent.defined()
+          ? elu_backward_op().call(tangent, alpha, scale, input_scale, false, primal_of(self))
+          : Tensor();
   {
-    const at::AutoDispatchBelowADInplaceOrView guard;
+    const at::AutoDispatchBelowAutograd guard;
     elu_inplace_op().redispatch(keys & c10::after_autograd_keyset, self, alpha, scale, input_scale);
   }
-  torch::autograd::increment_version(self);
   if (node) torch::autograd::rebase_history(self, node);
-  if (tangent.defined()) {
-    tangent.copy_(
-        elu_backward_op().call(tangent, alpha, scale, input_scale, true, primal_of(self)));
-  }
+  if (tangent.defined()) tangent.copy_(new_tangent);
   if (node) node->save(self, /*is_output=*/true, self.is_view());  // with its tangent
   return self;
+}
+
+Tensor& elu_inplace_overwrite(c10::DispatchKeySet keys, Tensor& self, const Scalar& alpha,
+                              const Scalar& scale, const Scalar& input_scale) {
+  return overwrite(self, [&] {
+    elu_inplace_op().redispatch(keys & c10::after_ADInplaceOrView_keyset, self, alpha, scale,
+                                input_scale);
+  });
 }
 
 Tensor elu_backward_autograd(c10::DispatchKeySet keys, const Tensor& grad_output,
@@ -239,6 +260,10 @@ TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("elu", &elu_autograd);
   m.impl("elu_", &elu_inplace_autograd);
   m.impl("elu_backward", &elu_backward_autograd);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, ADInplaceOrView, m) {
+  m.impl("elu_", &elu_inplace_overwrite);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Functionalize, m) {

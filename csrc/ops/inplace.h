@@ -1,9 +1,23 @@
 #pragma once
 
 #include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/VariableTypeUtils.h>
 
 namespace aclnn_torch {
+
+// The ADInplaceOrView kernel of an in-place operator: whoever saved self for a backward must be
+// able to see that it changed, in inference mode too. `run` is the call of the kernels below.
+template <class Run>
+at::Tensor& overwrite(at::Tensor& self, Run run) {
+  {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    run();
+  }
+  torch::autograd::increment_version(self);
+  return self;
+}
 
 // The Functionalize kernel of an in-place operator: `functional` computes the new value out of
 // place, and self's wrapper takes it as its value.

@@ -35,39 +35,47 @@ const auto& selu_backward_op() {
   return op;
 }
 
-Tensor selu_cpu(const Tensor& self) {
-  check_tensors(Selu::kStage1, {{"self", self}});
-  Tensor out = empty_output(self, self);
-  call_host<Selu>(self, out);
-  return out;
-}
+// CPU: the host CANN. Meta: sizes, strides and dtype only.
 
-Tensor selu_meta(const Tensor& self) {
+Tensor selu_output(const Tensor& self) {
   check_tensors(Selu::kStage1, {{"self", self}});
   return empty_output(self, self);
 }
 
-Tensor& selu_inplace_cpu(Tensor& self) {
+Tensor selu_cpu(const Tensor& self) {
+  Tensor out = selu_output(self);
+  call_host<Selu>(self, Written{out});
+  return out;
+}
+
+void check_selu_inplace(const Tensor& self) {
   check_tensors(InplaceSelu::kStage1, {{"selfRef", self}});
   check_overwritable(InplaceSelu::kStage1, {"selfRef", self});
-  call_host<InplaceSelu>(self);
+}
+
+Tensor& selu_inplace_cpu(Tensor& self) {
+  check_selu_inplace(self);
+  call_host<InplaceSelu>(Written{self});
   return self;
 }
 
 Tensor& selu_inplace_meta(Tensor& self) {
+  check_selu_inplace(self);
   return self;
 }
 
-Tensor selu_backward_cpu(const Tensor& grad_output, const Tensor& result) {
-  check_tensors(SeluBackward::kStage1, {{"gradOutput", grad_output}, {"result", result}});
-  Tensor grad_input = empty_output(grad_output, result);
-  call_host<SeluBackward>(grad_output, result, grad_input);
-  return grad_input;
+Tensor selu_backward_output(const Tensor& grad_output, const Tensor& result) {
+  const Named gradient{"gradOutput", grad_output};
+  const Named value{"result", result};
+  check_tensors(SeluBackward::kStage1, {gradient, value});
+  check_same(SeluBackward::kStage1, value, gradient);
+  return empty_output(grad_output, result);
 }
 
-Tensor selu_backward_meta(const Tensor& grad_output, const Tensor& result) {
-  check_tensors(SeluBackward::kStage1, {{"gradOutput", grad_output}, {"result", result}});
-  return empty_output(grad_output, result);
+Tensor selu_backward_cpu(const Tensor& grad_output, const Tensor& result) {
+  Tensor grad_input = selu_backward_output(grad_output, result);
+  call_host<SeluBackward>(grad_output, result, Written{grad_input});
+  return grad_input;
 }
 
 // The derivative of selu_backward with respect to result, times `tangent`: 1 on the negative
@@ -122,16 +130,20 @@ Tensor& selu_inplace_autograd(c10::DispatchKeySet keys, Tensor& self) {
   const auto node = make_node<SeluFormula>({}, self);
   Tensor tangent = tangent_of(self);
   {
-    const at::AutoDispatchBelowADInplaceOrView guard;
+    const at::AutoDispatchBelowAutograd guard;
     selu_inplace_op().redispatch(keys & c10::after_autograd_keyset, self);
   }
-  torch::autograd::increment_version(self);
   if (node) torch::autograd::rebase_history(self, node);
   if (tangent.defined()) {
     tangent.copy_(selu_backward_op().call(tangent, primal_of(self)));
   }
   if (node) node->save(self, /*is_output=*/true, self.is_view());  // with its tangent
   return self;
+}
+
+Tensor& selu_inplace_overwrite(c10::DispatchKeySet keys, Tensor& self) {
+  return overwrite(
+      self, [&] { selu_inplace_op().redispatch(keys & c10::after_ADInplaceOrView_keyset, self); });
 }
 
 Tensor selu_backward_autograd(c10::DispatchKeySet keys, const Tensor& grad_output,
@@ -182,15 +194,19 @@ TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {
-  m.impl("selu", &selu_meta);
+  m.impl("selu", &selu_output);
   m.impl("selu_", &selu_inplace_meta);
-  m.impl("selu_backward", &selu_backward_meta);
+  m.impl("selu_backward", &selu_backward_output);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("selu", &selu_autograd);
   m.impl("selu_", &selu_inplace_autograd);
   m.impl("selu_backward", &selu_backward_autograd);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, ADInplaceOrView, m) {
+  m.impl("selu_", &selu_inplace_overwrite);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Functionalize, m) {

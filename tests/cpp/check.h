@@ -1,6 +1,6 @@
-// The few lines the C++ tests need: TEST(name) { ... } registers a test, CHECK reports file, line and
-// both values and lets the test go on. `test_x` runs all, `test_x NAME...` some, `test_x --list`
-// names them. (A test framework would have to be installed by hand on a fresh machine.)
+// The few lines the C++ tests need: TEST(name) { ... } registers a test, CHECK reports file, line
+// and both values and lets the test go on. `test_x` runs all, `test_x NAME...` some, `test_x
+// --list` names them. (A test framework would have to be installed by hand on a fresh machine.)
 #pragma once
 
 #include <cstdio>
@@ -48,8 +48,8 @@ struct Registration {
 
 }  // namespace check
 
-#define TEST(name)                                                 \
-  static void name();                                              \
+#define TEST(name)                                                   \
+  static void name();                                                \
   static const check::Registration registration_##name{#name, name}; \
   static void name()
 #define CHECK(condition) check::report(static_cast<bool>(condition), __FILE__, __LINE__, #condition)

@@ -114,8 +114,9 @@ inline void loop(const T* a, const T* b, T* out, int64_t n, bool streaming, F f)
     Lanes<T>::map(first, b ? Vec::loadu(b + i, count) : first, f).store(out + i, count);
   };
   int64_t i = 0;
-  if (streaming) {
-    const auto misaligned = reinterpret_cast<uintptr_t>(out) % sizeof(Vec);
+  // Streaming stores need aligned addresses, which elements that straddle their size never reach.
+  const auto misaligned = reinterpret_cast<uintptr_t>(out) % sizeof(Vec);
+  if (streaming && misaligned % sizeof(T) == 0) {
     if (misaligned != 0) {
       i = std::min<int64_t>(n, (sizeof(Vec) - misaligned) / sizeof(T));
       partial(0, i);

@@ -39,7 +39,7 @@ struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task {
   virtual std::unique_ptr<aclOpExecutor> clone() const = 0;
   virtual aclnn_host::TensorArguments tensors() noexcept = 0;
 
-  aclError run() noexcept final { return compute(workspace); }
+  aclError run() noexcept final;
 
   static constexpr uint64_t kMagic = 0x61636c6e6e657865;
 
@@ -48,6 +48,7 @@ struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task {
   uint64_t workspace_size;
   void* workspace = nullptr;
   bool repeatable = false;
+  uint64_t in_blocks = 0;  // bit i: tensor i lay in a block of aclrtMalloc when it was launched
   aclnn_host::Counted<aclnn_host::Object::kExecutor> counted;
 };
 

@@ -17,6 +17,8 @@ Result guarded(const char* api, Result on_failure, int status, Body&& body) noex
     fail(status, "%s: out of host memory", api);
   } catch (const std::length_error&) {
     fail(status, "%s: a size is out of range", api);
+  } catch (...) {
+    fail(status, "%s: unexpected exception", api);
   }
   return on_failure;
 }

@@ -19,17 +19,16 @@ std::optional<int64_t> element_count(const Dims& shape) noexcept {
   return empty ? 0 : count;
 }
 
-bool view_fits(const TensorView& view, int64_t storage_count) noexcept {
-  int64_t low = view.offset;
-  int64_t high = view.offset;
+std::optional<Extent> extent_of(const TensorView& view) noexcept {
+  Extent extent{view.offset, view.offset};
   for (uint64_t i = 0; i < view.shape.size(); ++i) {
-    if (view.shape[i] == 0) return true;
     int64_t reach;
-    if (__builtin_mul_overflow(view.shape[i] - 1, view.strides[i], &reach)) return false;
-    int64_t& end = reach < 0 ? low : high;
-    if (__builtin_add_overflow(end, reach, &end)) return false;
+    if (view.shape[i] == 0) return std::nullopt;
+    if (__builtin_mul_overflow(view.shape[i] - 1, view.strides[i], &reach)) return std::nullopt;
+    int64_t& end = reach < 0 ? extent.first : extent.last;
+    if (__builtin_add_overflow(end, reach, &end)) return std::nullopt;
   }
-  return low >= 0 && high < storage_count;
+  return extent;
 }
 
 const char* dtype_name(aclDataType dtype) noexcept {

@@ -30,8 +30,14 @@ struct TensorView {
 // The number of elements, or nothing when a size is negative or the product overflows 63 bits.
 ACLNN_HOST_INTERNAL std::optional<int64_t> element_count(const Dims& shape) noexcept;
 
-// Whether every element of the view lies inside the `storage_count` elements of its storage.
-ACLNN_HOST_INTERNAL bool view_fits(const TensorView& view, int64_t storage_count) noexcept;
+// The positions in the storage of a view's first and last element in memory, counted in elements.
+struct Extent {
+  int64_t first;
+  int64_t last;
+};
+
+// Nothing for an empty view, and when the numbers overflow.
+ACLNN_HOST_INTERNAL std::optional<Extent> extent_of(const TensorView& view) noexcept;
 
 // "FLOAT16", "BFLOAT16", ... as the CANN documents write them.
 ACLNN_HOST_INTERNAL const char* dtype_name(aclDataType dtype) noexcept;

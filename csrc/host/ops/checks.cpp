@@ -59,8 +59,9 @@ Checks& Checks::dtype_in(Argument argument, DtypeRules rules) {
   const aclDataType dtype = argument.tensor->view.dtype;
   const DtypeRule* rule = find_rule(rules, dtype);
   if (rule != nullptr && product_ >= rule->since) return *this;
-  return require(false, "%s has dtype %s, expected one of %s; %s", argument.name, dtype_name(dtype),
-                 accepted_text(rules, product_).c_str(), way_out(rule).c_str());
+  return require(false, "%s has dtype %s (%d), expected one of %s; %s", argument.name,
+                 dtype_name(dtype), static_cast<int>(dtype), accepted_text(rules, product_).c_str(),
+                 way_out(rule).c_str());
 }
 
 Checks& Checks::castable_to_float(const char* name, const aclScalar* scalar) {
@@ -110,7 +111,9 @@ Checks& Checks::addressable(Argument argument) {
                    argument.name, shape_text(view.shape).c_str());
   }
   const auto storage = element_count(argument.tensor->storage_shape);
-  if (*count > 0 && (!storage || !view_fits(view, *storage))) {
+  const auto extent = extent_of(view);
+  const bool fits = extent && storage && extent->first >= 0 && extent->last < *storage;
+  if (*count > 0 && !fits) {
     require(false,
             "%s (shape %s, strides %s, offset %lld) reaches outside its storage of shape %s; give "
             "the storage's true size",

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "acl/acl.h"
+#include "acl/acl_host.h"
 #include "device.h"
 #include "guard.h"
 #include "settings.h"
@@ -25,6 +26,9 @@ aclError aclInit(const char* configPath) {
     }
     if (!settings().problem.empty()) {
       return fail(ACL_ERROR_INVALID_PARAM, "%s: %s", kApi, settings().problem.c_str());
+    }
+    if (const char* problem = aclHostProductProblem()) {
+      return fail(ACL_ERROR_INVALID_PARAM, "%s: %s", kApi, problem);
     }
     if (initialised.exchange(true)) {
       return fail(ACL_ERROR_REPEAT_INITIALIZE, "%s: already initialised", kApi);

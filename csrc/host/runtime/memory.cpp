@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <limits>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -64,6 +65,7 @@ class Blocks {
   void insert(const Block& block) {
     const std::unique_lock lock(mutex_);
     blocks_.emplace(block.begin, block);
+    count_.store(blocks_.size(), std::memory_order_relaxed);
   }
 
   // Takes out the block of that side that begins at the address; false if there is none.
@@ -73,11 +75,14 @@ class Blocks {
     if (found == blocks_.end() || found->second.side != side) return false;
     *block = found->second;
     blocks_.erase(found);
+    count_.store(blocks_.size(), std::memory_order_relaxed);
     if (side == Side::kDevice) used_[static_cast<size_t>(block->device)] -= block->size;
     return true;
   }
 
   bool find(uintptr_t address, size_t count, Block* block) const {
+    // Whoever has an address of a block knows that it was inserted.
+    if (count_.load(std::memory_order_relaxed) == 0) return false;
     const std::shared_lock lock(mutex_);
     auto next = blocks_.upper_bound(address);
     if (next != blocks_.begin()) {
@@ -105,7 +110,8 @@ class Blocks {
 
   mutable std::shared_mutex mutex_;
   std::map<uintptr_t, Block> blocks_;
-  std::vector<size_t> used_;  // bytes, by device
+  std::atomic<size_t> count_ = 0;  // of blocks, to be read without the lock
+  std::vector<size_t> used_;       // bytes, by device
 };
 
 // Memory in huge pages, if the system has them to give.

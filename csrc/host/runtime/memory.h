@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "visibility.h"
+
 namespace aclnn_host {
 
 // Which side a block of memory plays. Both are memory of the host process.
@@ -22,7 +24,8 @@ struct Block {
   }
 };
 
-// The first block that has bytes in common with the range; false if there is none.
-bool find_block(const void* address, size_t count, Block* block) noexcept;
+// The first block that has bytes in common with the range; false if there is none. Takes no lock
+// while there are no blocks at all.
+ACLNN_HOST_INTERNAL bool find_block(const void* address, size_t count, Block* block) noexcept;
 
 }  // namespace aclnn_host

@@ -506,6 +506,40 @@ TEST(an_output_of_another_type_is_cast_and_stays_within_its_storage) {
 }
 
 // Large enough for several threads and for stores past the caches.
+TEST(a_tensor_larger_than_its_block_of_device_memory_is_refused) {
+  on_device([] {
+    void* block = nullptr;
+    CHECK_EQ(aclrtMalloc(&block, 64, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+    auto* data = static_cast<float*>(block);
+    std::vector<float> x(4096, 1);
+    CHECK_EQ(run_elu(elu_stage1(x.data(), x.size(), 2, data), nullptr), ACLNN_ERR_PARAM_INVALID);
+    const char* text = aclGetRecentErrMsg();
+    CHECK(text != nullptr && std::string(text).find("outside its block") != std::string::npos);
+    CHECK_EQ(run_elu(elu_stage1(x.data(), 16, 2, data), nullptr), OK);
+    CHECK_EQ(data[15], 2.0f);
+    CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+  });
+}
+
+TEST(memory_freed_before_its_turn_is_not_touched) {
+  on_device([] {
+    void* block = nullptr;
+    CHECK_EQ(aclrtMalloc(&block, 4 << 20, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+    const aclrtStream stream = new_stream();
+    std::atomic<bool> go = false;
+    const auto wait = [](void* flag) {
+      while (!*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+    };
+    CHECK_EQ(aclrtLaunchHostFunc(stream, wait, &go), ACL_SUCCESS);
+    const std::vector<float> x(1 << 20, 1);
+    CHECK_EQ(run_elu(elu_stage1(x.data(), x.size(), 2, static_cast<float*>(block)), stream), OK);
+    CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+    go = true;
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_COPY_DATA);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
 TEST(large_tensors_are_computed_on_two_streams_at_once) {
   on_device([] {
     constexpr size_t kLarge = (size_t{4} << 20) + 13;

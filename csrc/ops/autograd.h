@@ -46,7 +46,8 @@ class Node final : public torch::autograd::Node {
 
   std::string name() const override { return Formula::kName; }
 
-  // `is_output` for a result of the operator, which must not keep its own node alive.
+  // `is_output` for a result of the operator, which must not keep its own node alive. An undefined
+  // tensor, an optional argument that is absent, comes back undefined.
   void save(const Tensor& tensor, bool is_output, bool is_inplace_on_view = false) {
     saved_.emplace_back(tensor, is_output, is_inplace_on_view);
     outputs_.push_back(is_output);
@@ -83,8 +84,12 @@ class Node final : public torch::autograd::Node {
     for (SavedVariable& variable : saved_) saved.before(variable);
     std::apply([&](auto&... attribute) { (saved.before(attribute), ...); }, attributes_);
 
-    std::vector<at::IValue> arguments{unpack(), needed_inputs().bits};
-    std::vector<at::TypePtr> types{at::ListType::ofTensors(), at::IntType::get()};
+    c10::List<std::optional<Tensor>> tensors;
+    for (const Tensor& tensor : unpack()) {
+      tensors.push_back(tensor.defined() ? std::optional(tensor) : std::nullopt);
+    }
+    std::vector<at::IValue> arguments{tensors, needed_inputs().bits};
+    std::vector<at::TypePtr> types{at::ListType::ofOptionalTensors(), at::IntType::get()};
     std::apply(
         [&]<class... T>(const T&... attribute) {
           (arguments.push_back(compiled::IValuePacker<T>::pack(attribute)), ...);
@@ -131,8 +136,11 @@ class Node final : public torch::autograd::Node {
           torch::dynamo::autograd::IValuePacker<std::tuple_element_t<I, Attributes>>::unpack(
               arguments[I + 2])...};
     }(std::make_index_sequence<std::tuple_size_v<Attributes>>());
-    return Formula::backward(grads, arguments[0].toTensorVector(), Needed{arguments[1].toInt()},
-                             attributes);
+    std::vector<Tensor> saved;
+    for (const at::IValue& tensor : arguments[0].toListRef()) {
+      saved.push_back(tensor.isNone() ? Tensor() : tensor.toTensor());
+    }
+    return Formula::backward(grads, saved, Needed{arguments[1].toInt()}, attributes);
   }
 
   std::vector<SavedVariable> saved_;

@@ -76,8 +76,9 @@ std::span<const int64_t> span_of(at::IntArrayRef values) {
 
 void check_tensors(const char* api, std::initializer_list<Named> tensors) {
   const at::Device device = tensors.begin()->tensor.device();
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, tensor, optional] : tensors) {
     if (!tensor.defined()) {
+      if (optional) continue;
       throw aclnn::Error(api, ACLNN_ERR_PARAM_NULLPTR, std::string(name) + " is not a tensor");
     }
     if (tensor.device() != device) {
@@ -115,22 +116,33 @@ void check_overwritable(const char* api, Named argument) {
 
 namespace {
 
+aclFormat format_of(const at::Tensor& tensor) {
+  switch (tensor.dim()) {
+    case 3: return ACL_FORMAT_NCL;
+    case 4: return ACL_FORMAT_NCHW;
+    case 5: return ACL_FORMAT_NCDHW;
+    default: return ACL_FORMAT_ND;
+  }
+}
+
 aclnn::TensorHandle describe(const aclnn::Library& library, const at::Tensor& tensor, void* data) {
   const std::array<int64_t, 1> elements{
       static_cast<int64_t>(tensor.storage().nbytes() / tensor.dtype().itemsize())};
   return aclnn::make_tensor(library, span_of(tensor.sizes()), acl_type(tensor.scalar_type()),
-                            span_of(tensor.strides()), tensor.storage_offset(), ACL_FORMAT_ND,
+                            span_of(tensor.strides()), tensor.storage_offset(), format_of(tensor),
                             elements, data);
 }
 
 }  // namespace
 
 aclnn::TensorHandle describe(const aclnn::Library& library, const at::Tensor& input) {
+  if (!input.defined()) return {};
   // An input is only read, but the descriptor has one kind of pointer.
   return describe(library, input, const_cast<void*>(input.storage().data()));
 }
 
 aclnn::TensorHandle describe(const aclnn::Library& library, const Written& output) {
+  if (!output.tensor.defined()) return {};
   return describe(library, output.tensor, output.tensor.storage().mutable_data());
 }
 

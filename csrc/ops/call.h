@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <optional>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -9,11 +11,21 @@
 
 namespace aclnn_torch {
 
-// A tensor argument and its name in the operator's document, for error texts.
+// A tensor argument and its name in the operator's document, for error texts. An optional one that
+// is absent is an undefined tensor.
 struct Named {
   const char* name;
   const at::Tensor& tensor;
+  bool optional = false;
 };
+
+// An optional argument as a tensor, undefined if absent, and back.
+inline at::Tensor tensor_of(const std::optional<at::Tensor>& optional) {
+  return optional.value_or(at::Tensor());
+}
+inline std::optional<at::Tensor> optional_of(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
 
 // A tensor that the operator writes. If its memory is shared until it is written, it gets its own.
 struct Written {
@@ -30,11 +42,20 @@ void check_same(const char* api, Named argument, Named other);
 // ... and for one that is overwritten, memory for every element.
 void check_overwritable(const char* api, Named argument);
 
-// Descriptors of a library for what torch hands over. A tensor's storage is described as a number
-// of elements, as torch_npu does; a Scalar becomes DOUBLE, INT64, BOOL or COMPLEX128, as there.
+// Descriptors of a library for what torch hands over, as torch_npu makes them: a tensor's storage
+// is a number of elements and its format follows from its rank; an undefined tensor is an absent
+// argument; a Scalar becomes DOUBLE, INT64, BOOL or COMPLEX128.
 aclnn::TensorHandle describe(const aclnn::Library& library, const at::Tensor& input);
 aclnn::TensorHandle describe(const aclnn::Library& library, const Written& output);
 aclnn::ScalarHandle describe(const aclnn::Library& library, const at::Scalar& scalar);
+inline aclnn::IntArrayHandle describe(const aclnn::Library& library, at::IntArrayRef values) {
+  return aclnn::make_int_array(library, {values.data(), values.size()});
+}
+template <size_t kSize>
+aclnn::BoolArrayHandle describe(const aclnn::Library& library,
+                                const std::array<bool, kSize>& values) {
+  return aclnn::make_bool_array(library, values);
+}
 
 // Anything else is passed as it is.
 template <class T>

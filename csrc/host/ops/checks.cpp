@@ -27,13 +27,37 @@ std::string accepted_text(DtypeRules rules, Product product) {
   return text;
 }
 
+// How to select a product.
+std::string selecting(Product product) {
+  const std::string name = product_name(product);
+  return "ACLNN_TORCH_PRODUCT=" + name + ", or aclnn_torch.set_product(\"" + name + "\") in Python";
+}
+
 // What a user can do about a dtype that this product lacks.
 std::string way_out(const DtypeRule* rule) {
   if (rule == nullptr) return "cast the tensor to one of these";
-  const std::string product = product_name(rule->since);
-  return "cast the tensor, or select the " + product + " product, which accepts " +
-         dtype_name(rule->dtype) + " (ACLNN_TORCH_PRODUCT=" + product +
-         ", or aclnn_torch.set_product(\"" + product + "\") in Python)";
+  return "cast the tensor, or select the " + std::string(product_name(rule->since)) +
+         " product, which accepts " + dtype_name(rule->dtype) + " (" + selecting(rule->since) + ")";
+}
+
+bool matches(const DtypeRow& row, std::span<const Argument> arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const aclTensor* tensor = arguments[i].tensor;
+    if (tensor != nullptr && tensor->view.dtype != row.dtypes[i]) return false;
+  }
+  return true;
+}
+
+// "(dy FLOAT16, x FLOAT16)" of the arguments that are there.
+template <class DtypeOf>
+std::string row_text(std::span<const Argument> arguments, DtypeOf dtype_of) {
+  std::string text;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].tensor == nullptr) continue;
+    text +=
+        std::string(text.empty() ? "(" : ", ") + arguments[i].name + " " + dtype_name(dtype_of(i));
+  }
+  return text + ")";
 }
 
 }  // namespace
@@ -62,6 +86,51 @@ Checks& Checks::dtype_in(Argument argument, DtypeRules rules) {
   return require(false, "%s has dtype %s (%d), expected one of %s; %s", argument.name,
                  dtype_name(dtype), static_cast<int>(dtype), accepted_text(rules, product_).c_str(),
                  way_out(rule).c_str());
+}
+
+Checks& Checks::available_since(Product since) {
+  if (!ok() || product_ >= since) return *this;
+  status_ = fail(ACLNN_ERR_INNER_FIND_KERNEL_ERROR,
+                 "%s: product %s does not have this operator, %s and later do; select one (%s)",
+                 api_, product_name(product_), product_name(since), selecting(since).c_str());
+  return *this;
+}
+
+Checks& Checks::dtype_row_in(std::initializer_list<Argument> list, DtypeRows rows) {
+  if (!ok()) return *this;
+  const std::span<const Argument> arguments(list.begin(), list.size());
+  std::string accepted;
+  const DtypeRow* later = nullptr;
+  for (const DtypeRow& row : rows) {
+    const bool fits = matches(row, arguments);
+    if (product_ >= row.since) {
+      if (fits) return *this;
+      const std::string text = row_text(arguments, [&](size_t i) { return row.dtypes[i]; });
+      if (!accepted.ends_with(text)) accepted += (accepted.empty() ? "" : " or ") + text;
+    } else if (fits && later == nullptr) {
+      later = &row;
+    }
+  }
+  const std::string given =
+      row_text(arguments, [&](size_t i) { return arguments[i].tensor->view.dtype; });
+  return require(
+      false, "the dtypes are %s, expected %s; cast the tensors%s", given.c_str(), accepted.c_str(),
+      later ? (", or select a product that accepts these (" + selecting(later->since) + ")").c_str()
+            : "");
+}
+
+Checks& Checks::format_like_nd(Argument argument) {
+  if (!ok() || argument.tensor == nullptr) return *this;
+  switch (const aclFormat format = argument.tensor->view.format) {
+    case ACL_FORMAT_ND:
+    case ACL_FORMAT_NCHW:
+    case ACL_FORMAT_NHWC:
+    case ACL_FORMAT_NCDHW:
+    case ACL_FORMAT_NCL: return *this;
+    default:
+      return require(false, "%s has format %d, expected ND (%d), NCHW, NHWC, NCDHW or NCL",
+                     argument.name, static_cast<int>(format), static_cast<int>(ACL_FORMAT_ND));
+  }
 }
 
 Checks& Checks::castable_to_float(const char* name, const aclScalar* scalar) {
@@ -126,14 +195,26 @@ Checks& Checks::addressable(Argument argument) {
 
 Checks& Checks::require(bool condition, const char* format, ...) {
   if (!ok() || condition) return *this;
-  char text[768];
-  std::va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof(text), format, arguments);
-  va_end(arguments);
-  status_ =
-      fail(ACLNN_ERR_PARAM_INVALID, "%s: %s (product %s)", api_, text, product_name(product_));
+  std::va_list values;
+  va_start(values, format);
+  fail_with(ACLNN_ERR_PARAM_INVALID, format, values);
+  va_end(values);
   return *this;
+}
+
+Checks& Checks::require_tiling(bool condition, const char* format, ...) {
+  if (!ok() || condition) return *this;
+  std::va_list values;
+  va_start(values, format);
+  fail_with(ACLNN_ERR_INNER_TILING_ERROR, format, values);
+  va_end(values);
+  return *this;
+}
+
+void Checks::fail_with(aclnnStatus status, const char* format, std::va_list values) {
+  char text[1024];
+  std::vsnprintf(text, sizeof(text), format, values);
+  status_ = fail(status, "%s: %s (product %s)", api_, text, product_name(product_));
 }
 
 }  // namespace aclnn_host

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
+#include <cstdarg>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 
 #include "aclnn/aclnn_base.h"
@@ -18,7 +21,16 @@ struct DtypeRule {
 };
 using DtypeRules = std::span<const DtypeRule>;
 
-// A named argument, as the operator's document calls it.
+// The dtypes of all tensors of an operator, in the order of its prototype, that go together; and
+// the first product that accepts them.
+struct DtypeRow {
+  std::array<aclDataType, 8> dtypes;
+  Product since;
+};
+using DtypeRows = std::span<const DtypeRow>;
+
+// A named argument, as the operator's document calls it. An optional one that is absent has no
+// tensor.
 struct Argument {
   const char* name;
   const aclTensor* tensor;
@@ -37,6 +49,13 @@ class Checks {
     return not_null("executor", executor).not_null("workspaceSize", workspace_size);
   }
 
+  // What the operators that CANN generates have instead of the checks below it: products before
+  // `since` lack the operator (561003); the dtypes of all tensors form one of the rows; a format
+  // that is read as ND.
+  Checks& available_since(Product since);
+  Checks& dtype_row_in(std::initializer_list<Argument> arguments, DtypeRows rows);
+  Checks& format_like_nd(Argument argument);
+
   Checks& same_dtype(Argument argument, Argument other);
   Checks& dtype_in(Argument argument, DtypeRules rules);
   Checks& castable_to_float(const char* name, const aclScalar* scalar);
@@ -45,6 +64,9 @@ class Checks {
   Checks& rank_at_most(Argument argument, uint64_t limit);
   // Fails with 161002 unless `condition`; the rest is a printf format.
   Checks& require(bool condition, const char* format, ...) __attribute__((format(printf, 3, 4)));
+  // The same with 561002, which the generated operators give for shapes and attribute values.
+  Checks& require_tiling(bool condition, const char* format, ...)
+      __attribute__((format(printf, 3, 4)));
   // The host's own last check, because it must never leave its buffers: sizes that multiply without
   // overflow, and a view inside its storage.
   Checks& addressable(Argument argument);
@@ -54,6 +76,8 @@ class Checks {
   Product product() const { return product_; }
 
  private:
+  void fail_with(aclnnStatus status, const char* format, std::va_list values);
+
   const char* api_;
   Product product_;
   aclnnStatus status_ = OK;

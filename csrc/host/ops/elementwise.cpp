@@ -4,8 +4,6 @@
 
 #include <ATen/Parallel.h>
 
-#include "runtime/error.h"
-
 namespace aclnn_host {
 namespace {
 
@@ -123,12 +121,12 @@ Geometry::Geometry(std::span<const TensorView* const> tensors) {
 }
 
 ElementwisePlan::ElementwisePlan(ElementwiseKernel kernel,
-                                 std::initializer_list<const aclTensor*> arguments)
+                                 std::span<const TensorView* const> arguments)
     : tensor_count(arguments.size()),
       input_count(std::max<size_t>(arguments.size() - 1, 1)),
       kernel(kernel) {
   size_t i = 0;
-  for (const aclTensor* argument : arguments) tensors[i++] = argument->view;
+  for (const TensorView* argument : arguments) tensors[i++] = *argument;
   const aclDataType from = operand(0).dtype;
   const aclDataType to = operand(input_count).dtype;
   cast = from == to ? nullptr : find_cast(from, to);
@@ -138,7 +136,7 @@ ElementwisePlan::ElementwisePlan(ElementwiseKernel kernel,
 }
 
 aclnnStatus ElementwisePlan::compute(void*) noexcept {
-  try {
+  return computed([this] {
     if (geometry.contiguous && cast == nullptr) {
       compute_contiguous();
     } else {
@@ -146,9 +144,7 @@ aclnnStatus ElementwisePlan::compute(void*) noexcept {
                        [this](int64_t begin, int64_t end) { compute_strided(begin, end); });
     }
     return OK;
-  } catch (const std::exception& error) {
-    return fail(ACLNN_ERR_INNER, "the computation failed: %s", error.what());
-  }
+  });
 }
 
 void ElementwisePlan::compute_contiguous() {

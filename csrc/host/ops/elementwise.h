@@ -8,10 +8,9 @@
 #include <type_traits>
 
 #include "kernels/elementwise.h"
-#include "meta/executor.h"
-#include "meta/guard.h"
 #include "meta/tensor.h"
 #include "ops/cast.h"
+#include "ops/plan.h"
 
 namespace aclnn_host {
 
@@ -47,7 +46,7 @@ struct ElementwisePlan {
 
   template <class Coefficients>
   ElementwisePlan(ElementwiseKernel kernel, const Coefficients& values,
-                  std::initializer_list<const aclTensor*> arguments)
+                  std::span<const TensorView* const> arguments)
       : ElementwisePlan(kernel, arguments) {
     static_assert(std::is_trivially_copyable_v<Coefficients>);
     static_assert(sizeof(Coefficients) <= kMaxCoefficients);
@@ -63,7 +62,7 @@ struct ElementwisePlan {
   // The kernel's inputs and, at input_count, its output: in place, all are the one tensor.
   const TensorView& operand(size_t i) const { return tensors[std::min(i, tensor_count - 1)]; }
 
-  ElementwisePlan(ElementwiseKernel kernel, std::initializer_list<const aclTensor*> arguments);
+  ElementwisePlan(ElementwiseKernel kernel, std::span<const TensorView* const> arguments);
   void compute_contiguous();
   void compute_strided(int64_t begin, int64_t end) const;
 };
@@ -75,14 +74,13 @@ aclnnStatus make_elementwise_executor(const char* api, ElementwiseKernel kernel,
                                       const Coefficients& coefficients,
                                       std::initializer_list<const aclTensor*> arguments,
                                       uint64_t* workspace_size, aclOpExecutor** executor) {
-  return guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR}, ACLNN_ERR_INNER_CREATE_EXECUTOR,
-                 [&]() -> aclnnStatus {
-                   static_assert(sizeof(ExecutorOf<ElementwisePlan>) <= 1024);  // see dims.h
-                   *executor = new ExecutorOf<ElementwisePlan>(
-                       api, 0, ElementwisePlan(kernel, coefficients, arguments));
-                   *workspace_size = 0;
-                   return OK;
-                 });
+  static_assert(sizeof(ExecutorOf<ElementwisePlan>) <= 1024);  // see dims.h
+  const TensorView* tensors[ElementwisePlan::kMaxTensors];
+  size_t count = 0;
+  for (const aclTensor* argument : arguments) tensors[count++] = &argument->view;
+  return make_executor(api, workspace_size, executor, [&](Workspace&) {
+    return ElementwisePlan(kernel, coefficients, {tensors, count});
+  });
 }
 
 }  // namespace aclnn_host

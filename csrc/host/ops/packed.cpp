@@ -1,0 +1,68 @@
+#include "ops/packed.h"
+
+#include <cstring>
+
+#include "ops/elementwise.h"
+
+namespace aclnn_host {
+namespace {
+
+void copy_kernel(const void* element_size, const void* from, const void*, void* to, int64_t n,
+                 bool) {
+  std::memcpy(to, from, static_cast<size_t>(n) * *static_cast<const size_t*>(element_size));
+}
+
+}  // namespace
+
+bool is_contiguous(const TensorView& view) noexcept {
+  int64_t expected = 1;
+  for (uint64_t d = view.shape.size(); d-- > 0;) {
+    if (view.shape[d] != 1 && view.strides[d] != expected) return false;
+    expected *= view.shape[d];
+  }
+  return true;
+}
+
+void copy_elements(const TensorView& from, const TensorView& to) {
+  const TensorView* const tensors[] = {&from, &to};
+  ElementwisePlan(copy_kernel, aclDataTypeSize(from.dtype), tensors).compute(nullptr);
+}
+
+Packed::Packed(const TensorView& view, aclDataType dtype, Workspace& workspace)
+    : dtype_(dtype), in_place_(view.dtype == dtype && is_contiguous(view)) {
+  const int64_t count = element_count(view.shape).value_or(0);
+  if (!in_place_) {
+    offset_ = workspace.reserve(static_cast<uint64_t>(count) * aclDataTypeSize(dtype));
+  }
+}
+
+TensorView Packed::place(const TensorView& view, void* workspace) const {
+  TensorView place;
+  place.shape = view.shape;
+  int64_t* strides = place.strides.resize(view.shape.size());
+  int64_t stride = 1;
+  for (uint64_t d = view.shape.size(); d-- > 0;) {
+    strides[d] = stride;
+    stride *= view.shape[d];
+  }
+  place.dtype = dtype_;
+  place.storage = static_cast<char*>(workspace) + offset_;
+  return place;
+}
+
+const void* Packed::read(const TensorView& view, void* workspace) const {
+  if (in_place_) return view.data();
+  const TensorView packed = place(view, workspace);
+  copy_elements(view, packed);
+  return packed.storage;
+}
+
+void* Packed::begin(const TensorView& view, void* workspace) const {
+  return in_place_ ? view.data() : static_cast<char*>(workspace) + offset_;
+}
+
+void Packed::finish(const TensorView& view, void* workspace) const {
+  if (!in_place_) copy_elements(place(view, workspace), view);
+}
+
+}  // namespace aclnn_host

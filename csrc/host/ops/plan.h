@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+#include "meta/executor.h"
+#include "meta/guard.h"
+#include "runtime/error.h"
+
+namespace aclnn_host {
+
+// Counts in stage 1 the scratch memory that stage 2 will be given. Every part begins on a cache
+// line when the workspace does.
+class Workspace {
+ public:
+  // Reserves `bytes` and returns where they begin.
+  uint64_t reserve(uint64_t bytes) {
+    const uint64_t begin = size_;
+    size_ += (bytes + 63) / 64 * 64;
+    return begin;
+  }
+  uint64_t size() const { return size_; }
+
+ private:
+  uint64_t size_ = 0;
+};
+
+// The end of stage 1, once the checks have passed: `make` gets a Workspace to reserve from and
+// returns the Plan, of which ExecutorOf says what it has.
+template <class Make>
+aclnnStatus make_executor(const char* api, uint64_t* workspace_size, aclOpExecutor** executor,
+                          Make make) {
+  return guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR}, ACLNN_ERR_INNER_CREATE_EXECUTOR,
+                 [&]() -> aclnnStatus {
+                   Workspace workspace;
+                   auto plan = make(workspace);
+                   *executor =
+                       new ExecutorOf<decltype(plan)>(api, workspace.size(), std::move(plan));
+                   *workspace_size = workspace.size();
+                   return OK;
+                 });
+}
+
+// Runs the body of a Plan's compute(): `body` returns a status, and what ATen throws becomes one.
+template <class Body>
+aclnnStatus computed(Body body) noexcept {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    return fail(ACLNN_ERR_INNER, "the computation failed: %s", error.what());
+  }
+}
+
+}  // namespace aclnn_host

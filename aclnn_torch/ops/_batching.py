@@ -1,0 +1,36 @@
+"""What the batching rules of operators that are not elementwise share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def map_over_batch(
+    operator: Callable[..., Any], info: Any, in_dims: Sequence[int | None], args: Sequence[Any], **kwargs: Any
+) -> tuple[Any, Any]:
+    """A rule for ``torch.vmap``: calls the operator sample by sample and stacks what it returns.
+
+    Arguments without a batch dimension go into every call. Of several results, those that are None stay so.
+    """
+    if info.batch_size == 0:
+        # One sample of zeros tells what the results look like.
+        args = [
+            arg if dim is None else arg.new_zeros([*arg.shape[:dim], 1, *arg.shape[dim + 1 :]])
+            for arg, dim in zip(args, in_dims, strict=True)
+        ]
+    results = [
+        operator(
+            *[arg if dim is None else arg.select(dim, i) for arg, dim in zip(args, in_dims, strict=True)], **kwargs
+        )
+        for i in range(max(info.batch_size, 1))
+    ]
+    if isinstance(results[0], Tensor):
+        return torch.stack(results)[: info.batch_size], 0
+    stacked = tuple(
+        None if parts[0] is None else torch.stack(parts)[: info.batch_size] for parts in zip(*results, strict=True)
+    )
+    return stacked, tuple(None if part is None else 0 for part in stacked)

@@ -7,7 +7,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test test-deep build sanitize bench lint clean
+.PHONY: demo test test-deep properties build sanitize bench lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -16,8 +16,11 @@ test: build
 	$(RUN) csrc/build.py --tests
 	$(RUN) -m pytest tests
 
-# Everything `make test` runs, and the C++ tests under the sanitizers.
-test-deep: test sanitize
+# Everything `make test` runs, every property on many more examples, and the C++ tests under the sanitizers.
+test-deep: test properties sanitize
+
+properties: build
+	$(RUN) -m pytest tests -m hypothesis --hypothesis-profile=deep
 
 # The C++ tests of the host CANN and the client under ASan + UBSan, then under TSan.
 sanitize: build

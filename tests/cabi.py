@@ -28,7 +28,12 @@ SUCCESS = 0
 PARAM_NULLPTR = 161001
 PARAM_INVALID = 161002
 INNER = 561000
+TILING_ERROR = 561002
+FIND_KERNEL_ERROR = 561003
 INNER_NULLPTR = 561103
+
+# What a stream reports at its synchronisation when a kernel fails (ACL_ERROR_RT_AICORE_EXCEPTION).
+AICORE_EXCEPTION = 507015
 
 
 class Dtype(IntEnum):
@@ -147,11 +152,12 @@ def library_path() -> Path:
 
 @functools.cache
 def host() -> ctypes.CDLL:
-    """The host CANN, every function with its prototype."""
+    """The host CANN, every function with its prototype. One that it lacks is missed where it is called."""
     library = ctypes.CDLL(str(library_path()))
     for name, (result, parameters) in prototypes().items():
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, parameters
+        if hasattr(library, name):
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, parameters
     return library
 
 
@@ -333,6 +339,20 @@ def create_scalar(value: Any, dtype: Dtype = Dtype.FLOAT) -> int:
     scalar = host().aclCreateScalar(stored.ctypes.data, dtype)
     assert scalar, error_text()
     return int(scalar)
+
+
+def create_int_array(values: Sequence[int]) -> int:
+    """A new aclIntArray, for the caller to destroy."""
+    array = host().aclCreateIntArray(int64s(values), len(values))
+    assert array, error_text()
+    return int(array)
+
+
+def create_bool_array(values: Sequence[bool]) -> int:
+    """A new aclBoolArray, for the caller to destroy."""
+    array = host().aclCreateBoolArray((ctypes.c_bool * len(values))(*values), len(values))
+    assert array, error_text()
+    return int(array)
 
 
 # ---- the two stages

@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import aclnn_torch
 from aclnn_torch import _C
+
+# How many examples a property is tried on: some with every test run, many with --hypothesis-profile=deep. They are the
+# same every time; how fast the machine is tells nothing about the property.
+for _name, _examples in (("quick", 100), ("deep", 2000)):
+    settings.register_profile(
+        _name,
+        max_examples=_examples,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile("quick")
 
 
 @pytest.fixture(autouse=True)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from hypothesis import strategies as st
 
 from tests import cabi
 from tests.cabi import Dtype, Format, round_to
 from tests.conformance.machinery import (
     ANYWHERE,
     HOST,
+    NOWHERE,
     WITH_BF16,
+    Changes,
+    DtypeRow,
+    Given,
     Operator,
     Reference,
     Row,
     Scalar,
+    Table,
     Tensor,
+    can_cast,
     exp_roundings,
     nulls,
     on_all,
     one_rounding,
+    same_shape_calls,
     some_roundings,
     working,
 )
@@ -49,13 +55,13 @@ def power_of_two(value: float) -> bool:
     return bool(abs(np.frexp(value)[0]) == 0.5)
 
 
-def elu_backward(dtype: Dtype, inputs: dict[str, np.ndarray], arguments: dict[str, Any]) -> Reference:
+def elu_backward(given: Given) -> Reference:
     """v <= 0: g * inputScale * (v + alpha * scale) of a result, g * inputScale * alpha * scale * exp(v * inputScale) of
     an input; else, and for NaN, g * scale. alpha * scale is rounded once, as the kernel does."""
-    g, v = inputs["gradOutput"], inputs["selfOrResult"]
-    alpha, scale, input_scale = (arguments[name].as_float for name in ("alpha", "scale", "inputScale"))
+    dtype, g, v = given.dtype, given.inputs["gradOutput"], given.inputs["selfOrResult"]
+    alpha, scale, input_scale = (given.arguments[name].as_float for name in ("alpha", "scale", "inputScale"))
     coefficient = round_to(working(dtype), alpha * scale)
-    if arguments["isResult"]:
+    if given.arguments["isResult"]:
         negative = g * input_scale * (v + coefficient)
         tolerance = some_roundings(dtype, negative)
     else:
@@ -65,23 +71,25 @@ def elu_backward(dtype: Dtype, inputs: dict[str, np.ndarray], arguments: dict[st
         tolerance = exp_roundings(dtype, negative) + exp_error(dtype, factor, exponent, power_of_two(input_scale))
     positive = g * scale
     branch = v <= 0
-    return np.where(branch, negative, positive), np.where(branch, tolerance, one_rounding(dtype, positive))
+    tolerance = np.where(branch, tolerance, one_rounding(dtype, positive))
+    return Reference(np.where(branch, negative, positive), tolerance, dtype)
 
 
-def elu(dtype: Dtype, inputs: dict[str, np.ndarray], arguments: dict[str, Any]) -> Reference:
+def elu(given: Given) -> Reference:
     """x > 0: scale * x; else alpha * scale * (exp(inputScale * x) - 1). When alpha or inputScale is inf or NaN:
     threshold(x, 0, -alpha) * scale, through float."""
-    x = next(iter(inputs.values()))
-    alpha, scale, input_scale = (arguments[name].as_float for name in ("alpha", "scale", "inputScale"))
+    dtype, x = given.dtype, next(iter(given.inputs.values()))
+    alpha, scale, input_scale = (given.arguments[name].as_float for name in ("alpha", "scale", "inputScale"))
     positive = x * scale
     if np.isfinite(alpha) and np.isfinite(input_scale):
         coefficient = np.full_like(x, alpha * scale)
         negative = coefficient * in_range(dtype, np.expm1(x * input_scale))
         tolerance = exp_roundings(dtype, negative)
         tolerance += exp_error(dtype, coefficient, x * input_scale, power_of_two(input_scale))
-        return np.where(x > 0, positive, negative), np.where(x > 0, one_rounding(dtype, positive), tolerance)
+        tolerance = np.where(x > 0, one_rounding(dtype, positive), tolerance)
+        return Reference(np.where(x > 0, positive, negative), tolerance, dtype)
     value = np.where(x > 0, positive, -alpha * scale)
-    return value, cabi.ulp(F32, value) / 2  # a double may pass through float or stay double
+    return Reference(value, cabi.ulp(F32, value) / 2, dtype)  # a double may pass through float or stay double
 
 
 # ---- prototypes (spec 1.1)
@@ -100,16 +108,24 @@ def values(dtype: Dtype, name: str) -> tuple[float, ...]:
 # Products are exact in float, so that the same values serve double.
 SCALARS = {"alpha": Scalar(1.5), "scale": Scalar(0.75), "inputScale": Scalar(0.5)}
 
-ELU = Operator("aclnnElu", {"self": Tensor(), **SCALARS, "out": Tensor()}, "out", elu, values)
-INPLACE_ELU = Operator("aclnnInplaceElu", {"selfRef": Tensor(), **SCALARS}, "selfRef", elu, values)
+EMPTY = (0, 3)
+ELU = Operator(
+    "aclnnElu",
+    {"self": Tensor(), **SCALARS, "out": Tensor()},
+    {"out": elu},
+    values,
+    empty={"self.shape": EMPTY, "out.shape": EMPTY},
+)
+INPLACE_ELU = Operator(
+    "aclnnInplaceElu", {"selfRef": Tensor(), **SCALARS}, {"selfRef": elu}, values, empty={"selfRef.shape": EMPTY}
+)
 ELU_BACKWARD = Operator(
     "aclnnEluBackward",
     {"gradOutput": Tensor(), **SCALARS, "isResult": False, "selfOrResult": Tensor(), "gradInput": Tensor()},
-    "gradInput",
-    elu_backward,
+    {"gradInput": elu_backward},
     values,
+    empty={"gradOutput.shape": EMPTY, "selfOrResult.shape": EMPTY, "gradInput.shape": EMPTY},
 )
-OPERATORS = (ELU, INPLACE_ELU, ELU_BACKWARD)
 
 # ---- dtypes: the products that take each (spec 1.3 check 4, and below the table for the forward)
 
@@ -222,6 +238,57 @@ INPLACE_ELU_ACCEPTED = [
     *(Row("-", f"empty {s}", {"selfRef.shape": s}, ANYWHERE) for s in ((0,), (2, 0, 3), (0,) * 8)),
 ]
 
-CHECKS = {ELU: ELU_CHECKS, INPLACE_ELU: INPLACE_ELU_CHECKS, ELU_BACKWARD: ELU_BACKWARD_CHECKS}
-MORE = {ELU: ELU_MORE, INPLACE_ELU: [], ELU_BACKWARD: ELU_BACKWARD_MORE}
-ACCEPTED = {ELU: ELU_ACCEPTED, INPLACE_ELU: INPLACE_ELU_ACCEPTED, ELU_BACKWARD: ELU_BACKWARD_ACCEPTED}
+
+def backward_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
+    """One dtype for the inputs, and anything it can be cast to for the output."""
+    g = dtypes["gradOutput"]
+    supported = product in BACKWARD_DTYPES.get(g, NOWHERE)
+    return supported and g == dtypes["selfOrResult"] and can_cast(g, dtypes["gradInput"])
+
+
+def forward_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
+    """The same of the forward; in place there is nothing to cast to."""
+    x, *out = dtypes.values()
+    return product in FORWARD_DTYPES.get(x, NOWHERE) and all(can_cast(x, dtype) for dtype in out)
+
+
+FINITE = st.sampled_from([1.0, 0.0, -0.0, 0.5, -0.5, 1.6732632, 3.0, -2.0])
+
+
+def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
+    """Any layout, and coefficients of any sign."""
+    changes = same_shape_calls(draw, operator, (F32, F16, BF16), 8)
+    changes.update({name: Scalar(draw(FINITE)) for name in SCALARS})
+    if operator is ELU_BACKWARD:
+        changes["isResult"] = draw(st.booleans()) and not changes["alpha"].value < 0
+    return changes
+
+
+def table(
+    operator: Operator,
+    rows: tuple[list[Row], list[Row], list[Row]],
+    dtypes: dict[Dtype, frozenset[str]],
+    aliases: tuple[tuple[str, str], ...] = (),
+) -> Table:
+    """What the three have in common."""
+    return Table(
+        operator,
+        *rows,
+        dtypes=[DtypeRow((dtype,) * len(operator.tensors), accepted) for dtype, accepted in dtypes.items()],
+        shapes=[on_all(operator, "shape", shape) for shape in ((3, 4), (2, 3, 4))],
+        calls=lambda draw: any_call(draw, operator),
+        accepts=backward_accepts if operator is ELU_BACKWARD else forward_accepts,
+        aliases=aliases,
+    )
+
+
+TABLES = (
+    table(ELU, (ELU_CHECKS, ELU_MORE, ELU_ACCEPTED), FORWARD_DTYPES, aliases=(("out", "self"),)),
+    table(INPLACE_ELU, (INPLACE_ELU_CHECKS, [], INPLACE_ELU_ACCEPTED), FORWARD_DTYPES),
+    table(
+        ELU_BACKWARD,
+        (ELU_BACKWARD_CHECKS, ELU_BACKWARD_MORE, ELU_BACKWARD_ACCEPTED),
+        BACKWARD_DTYPES,
+        aliases=(("gradInput", "gradOutput"), ("gradInput", "selfOrResult")),
+    ),
+)

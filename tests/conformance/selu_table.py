@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tests import cabi
@@ -13,14 +11,18 @@ from tests.conformance.machinery import (
     HOST,
     NOWHERE,
     WITH_BF16,
+    DtypeRow,
+    Given,
     Operator,
     Reference,
     Row,
+    Table,
     Tensor,
     exp_roundings,
     nulls,
     on_all,
     one_rounding,
+    same_shape_calls,
     some_roundings,
     working,
 )
@@ -40,35 +42,36 @@ def in_float(value: np.ndarray) -> np.ndarray:
     return round_to(F32, value)
 
 
-def selu_backward(dtype: Dtype, inputs: dict[str, np.ndarray], arguments: dict[str, Any]) -> Reference:
+def selu_backward(given: Given) -> Reference:
     """y > 0, or NaN: g * scale; y <= 0: g * (y + scale * alpha). Integers go through FLOAT16 on the way in and out."""
-    g, y = inputs["gradOutput"], inputs["result"]
+    dtype, g, y = given.dtype, given.inputs["gradOutput"], given.inputs["result"]
     scale, scale_alpha = (float(round_to(working(dtype), value)) for value in (SCALE, SCALE_ALPHA))
     if dtype in (I32, I8):
         g, y = round_to(F16, g), round_to(F16, y)
         floating = in_float(np.where(y <= 0, g * in_float(y + scale_alpha), g * scale))
         limits = np.iinfo(cabi.storage_type(dtype))
         exact = np.clip(np.rint(round_to(F16, floating)), limits.min, limits.max)
-        return exact, np.zeros_like(exact)
+        return Reference(exact, 0.0, dtype)
     positive, negative = g * scale, g * (y + scale_alpha)
     tolerance = some_roundings(dtype, negative)
     if dtype == F64:  # our own extension, whose constant may be the rounded product of the two rounded constants
         tolerance += np.abs(g) * cabi.ulp(F64, SCALE_ALPHA)
     branch = y <= 0
-    return np.where(branch, negative, positive), np.where(branch, tolerance, one_rounding(dtype, positive))
+    tolerance = np.where(branch, tolerance, one_rounding(dtype, positive))
+    return Reference(np.where(branch, negative, positive), tolerance, dtype)
 
 
-def selu(dtype: Dtype, inputs: dict[str, np.ndarray], arguments: dict[str, Any]) -> Reference:
+def selu(given: Given) -> Reference:
     """scale * (max(x, 0) + min(alpha * (exp(min(x, 0)) - 1), 0)), whose exp - 1 may miss an ulp of 1; integers are
     truncated."""
-    x = next(iter(inputs.values()))
+    dtype, x = given.dtype, next(iter(given.inputs.values()))
     scale = float(round_to(working(dtype), SCALE))
     positive, negative = x * scale, SCALE_ALPHA * np.expm1(np.minimum(x, 0))
     value = np.where(x <= 0, negative, positive)
     if dtype in (I32, I8):
-        return np.trunc(value), np.zeros_like(value)
+        return Reference(np.trunc(value), 0.0, dtype)
     tolerance = exp_roundings(dtype, negative) + SCALE_ALPHA * cabi.ulp(working(dtype), 1.0)
-    return value, np.where(x <= 0, tolerance, one_rounding(dtype, positive))
+    return Reference(value, np.where(x <= 0, tolerance, one_rounding(dtype, positive)), dtype)
 
 
 # ---- prototypes (spec 2.1)
@@ -86,16 +89,24 @@ def values(dtype: Dtype, name: str) -> tuple[float, ...]:
     return INTEGERS if dtype in (I32, I8) else FLOATS
 
 
-SELU = Operator("aclnnSelu", {"self": Tensor(), "out": Tensor()}, "out", selu, values)
-INPLACE_SELU = Operator("aclnnInplaceSelu", {"selfRef": Tensor()}, "selfRef", selu, values)
+EMPTY = (0, 3)
+SELU = Operator(
+    "aclnnSelu",
+    {"self": Tensor(), "out": Tensor()},
+    {"out": selu},
+    values,
+    empty={"self.shape": EMPTY, "out.shape": EMPTY},
+)
+INPLACE_SELU = Operator(
+    "aclnnInplaceSelu", {"selfRef": Tensor()}, {"selfRef": selu}, values, empty={"selfRef.shape": EMPTY}
+)
 SELU_BACKWARD = Operator(
     "aclnnSeluBackward",
     {"gradOutput": Tensor(), "result": Tensor(), "gradInput": Tensor()},
-    "gradInput",
-    selu_backward,
+    {"gradInput": selu_backward},
     values,
+    empty={"gradOutput.shape": EMPTY, "result.shape": EMPTY, "gradInput.shape": EMPTY},
 )
-OPERATORS = (SELU, INPLACE_SELU, SELU_BACKWARD)
 
 # ---- dtypes: the products that take each, forward and backward (spec 2.3 check 4)
 
@@ -167,5 +178,33 @@ def accepted(operator: Operator) -> list[Row]:
     ]
 
 
-CHECKS = {SELU: SELU_CHECKS, INPLACE_SELU: INPLACE_SELU_CHECKS, SELU_BACKWARD: SELU_BACKWARD_CHECKS}
-MORE = {SELU: SELU_MORE, INPLACE_SELU: INPLACE_SELU_MORE, SELU_BACKWARD: SELU_BACKWARD_MORE}
+def table(operator: Operator, checks: list[Row], more: list[Row], aliases: tuple[tuple[str, str], ...] = ()) -> Table:
+    """What the three have in common."""
+    return Table(
+        operator,
+        checks,
+        more,
+        accepted(operator),
+        dtypes=[DtypeRow((dtype,) * len(operator.tensors), products) for dtype, products in DTYPES.items()],
+        shapes=[on_all(operator, "shape", shape) for shape in ((3, 4), (2, 3, 4), (1, 2, 1, 2, 1, 2, 1, 2, 3))],
+        calls=lambda draw: same_shape_calls(draw, operator, tuple(DTYPES), 11),
+        accepts=forward_accepts if operator is SELU else None,
+        aliases=aliases,
+    )
+
+
+def forward_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
+    """Each is one of the set; they may differ."""
+    return all(product in DTYPES.get(dtype, NOWHERE) for dtype in dtypes.values())
+
+
+TABLES = (
+    table(SELU, SELU_CHECKS, SELU_MORE, aliases=(("out", "self"),)),
+    table(INPLACE_SELU, INPLACE_SELU_CHECKS, INPLACE_SELU_MORE),
+    table(
+        SELU_BACKWARD,
+        SELU_BACKWARD_CHECKS,
+        SELU_BACKWARD_MORE,
+        aliases=(("gradInput", "gradOutput"), ("gradInput", "result")),
+    ),
+)

@@ -1,0 +1,145 @@
+"""What every operator's table is asked: the checks and their order, dtypes, views, sizes, alignments, and any call.
+
+A call that succeeds has its values, its bounds and its objects checked (machinery.call).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cabi import FIND_KERNEL_ERROR, PARAM_INVALID, PRODUCTS, SUCCESS, Dtype
+from tests.conformance.machinery import (
+    Changes,
+    DtypeRow,
+    Row,
+    Same,
+    Table,
+    all_tables,
+    call,
+    check_order,
+    check_row,
+    pairs,
+    succeeds,
+    views,
+)
+
+TABLES = all_tables()
+EACH_TABLE = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.operator.api)
+EACH_PRODUCT = pytest.mark.parametrize("product", PRODUCTS)
+
+
+def dtypes_of(row: DtypeRow) -> str:
+    return "-".join(dtype.name for dtype in dict.fromkeys(row.dtypes))
+
+
+EACH_DTYPE_ROW = pytest.mark.parametrize(
+    ("table", "row"),
+    [
+        pytest.param(table, row, id=f"{table.operator.api}-{dtypes_of(row)}")
+        for table in TABLES
+        for row in table.dtypes
+        if "host" in row.accepted
+    ],
+)
+
+
+@EACH_PRODUCT
+@pytest.mark.parametrize(
+    ("table", "row"),
+    [
+        pytest.param(table, row, id=f"{table.operator.api}-{row.number}-{row.condition}")
+        for table in TABLES
+        for row in table.checks + table.more + table.accepted
+    ],
+)
+def test_row(table: Table, row: Row, product: str) -> None:
+    check_row(table.operator, row, product)
+
+
+@EACH_PRODUCT
+@EACH_TABLE
+def test_order_of_checks(table: Table, product: str) -> None:
+    for first, second in pairs(table.operator, table.checks):
+        check_order(table.operator, first, second, product)
+
+
+@EACH_PRODUCT
+@EACH_TABLE
+def test_dtypes(table: Table, product: str) -> None:
+    """Each dtype for all tensors, and each accepted row; and of these each tensor with any dtype."""
+    count = len(table.operator.tensors)
+    starts = [(dtype,) * count for dtype in Dtype] + [row.dtypes for row in table.dtypes]
+    cases = {(*start[:i], dtype, *start[i + 1 :]) for start in starts for i in range(count) for dtype in Dtype}
+    refused = FIND_KERNEL_ERROR if product in table.operator.missing else PARAM_INVALID
+    got, expected = {}, {}
+    for dtypes in sorted(cases):
+        name = tuple(dtype.name for dtype in dtypes)
+        expected[name] = SUCCESS if table.accepts_dtypes(dtypes, product) else refused
+        got[name] = call(table.operator, table.of_dtypes(dtypes), product).status
+    assert got == expected
+
+
+# ---- memory
+
+
+def arranged(table: Table, changes: Changes, pick: Any) -> Changes:
+    """The changes with each tensor in a view: `pick` chooses from a list, given its name and whether it is written."""
+    arranged = dict(changes)
+    for name in table.operator.tensors:
+        shape = changes.get(f"{name}.shape", table.operator.arguments[name].shape)
+        written = name in table.operator.outputs
+        strides, offset = pick(name, written, list(views(shape, not written).values()))
+        arranged.update({f"{name}.strides": strides, f"{name}.offset": offset})
+    return arranged
+
+
+@EACH_DTYPE_ROW
+def test_views(table: Table, row: DtypeRow) -> None:
+    """Each view of an input with each view of an output; the further inputs take the views in turn."""
+    names = table.operator.tensors
+    for shapes in table.shapes:
+        for i in range(9):
+            for j in range(7):
+
+                def pick(name: str, written: bool, choices: list[Any], i: int = i, j: int = j) -> Any:
+                    index = names.index(name)
+                    number = j + index if written else i + index * j
+                    return choices[number % len(choices)]
+
+                succeeds(table.operator, {**table.of_dtypes(row.dtypes), **arranged(table, shapes, pick)})
+
+
+@EACH_DTYPE_ROW
+def test_every_size_and_alignment(table: Table, row: DtypeRow) -> None:
+    """A window that slides over its storage while it grows past several vectors; then one worth several threads, of few
+    long rows and of many short ones."""
+    operator, dtypes = table.operator, table.of_dtypes(row.dtypes)
+    for size in range(1, 70):
+        for rows in (1, 3):
+            offsets = {f"{name}.offset": (size * (step + 1)) % 17 for step, name in enumerate(operator.tensors)}
+            succeeds(operator, {**dtypes, **operator.of_size(rows, size), **offsets})
+    for rows, columns in ((1, 100_003), (10_007, 10)):
+        succeeds(operator, {**dtypes, **operator.of_size(rows, columns)})
+
+
+@pytest.mark.parametrize("own_descriptor", [False, True])
+@EACH_DTYPE_ROW
+def test_output_is_an_input(table: Table, row: DtypeRow, own_descriptor: bool) -> None:
+    operator = table.operator
+    for strides, offset in views((3, 4), False).values():
+        for output, name in table.aliases:
+            changes = {**table.of_dtypes(row.dtypes), **operator.of_size(3, 4)}
+            for other in operator.tensors:
+                changes.update({f"{other}.strides": strides, f"{other}.offset": offset})
+            changes = {key: value for key, value in changes.items() if key.partition(".")[0] != output}
+            succeeds(operator, {**changes, output: Same(name, own_descriptor)})
+
+
+@given(data=st.data())
+@EACH_TABLE
+def test_any_call(table: Table, data: st.DataObject) -> None:
+    succeeds(table.operator, data.draw(st.composite(table.calls)()))

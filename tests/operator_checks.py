@@ -31,14 +31,25 @@ FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 OPCHECK_TESTS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
 
 
+def as_tuple(results: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The results of an operator that may have only one."""
+    return (results,) if isinstance(results, Tensor) else tuple(results)
+
+
+def total_of(results: Tensor | tuple[Tensor, ...]) -> Tensor:
+    """A number that every element of the results counts in."""
+    return torch.stack([result.double().sum() for result in as_tuple(results)]).sum()
+
+
 @dataclass
 class Call:
     """One call of a function: tensor arguments by shape, the others as they are."""
 
-    function: Callable[..., Tensor]
+    function: Callable[..., Tensor | tuple[Tensor, ...]]
     shapes: Sequence[tuple[int, ...]]
     arguments: Sequence[Any] = ()  # None stands where the next tensor goes
     name: str = ""
+    batched: Sequence[bool] | None = None  # the tensors whose first dimension is the batch; all, unless told
 
     def tensors(self, dtype: torch.dtype, requires_grad: bool = False, seed: int = 0) -> list[Tensor]:
         """Values away from 0, where second derivatives jump."""
@@ -50,11 +61,15 @@ class Call:
             result.append(value.to(dtype).requires_grad_(requires_grad))
         return result
 
-    def on(self, *tensors: Tensor) -> Tensor:
+    def on(self, *tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
         """The call on these tensors."""
         rest = iter(tensors)
         arguments = [next(rest) if argument is None else argument for argument in self.arguments]
         return self.function(*arguments)
+
+    def results(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """The same, as a tuple even of one result."""
+        return as_tuple(self.on(*tensors))
 
     def __str__(self) -> str:
         return self.name
@@ -125,7 +140,7 @@ def check_transforms(call: Call) -> None:
     positions = tuple(range(len(tensors)))
 
     def total(*args: Tensor) -> Tensor:
-        return call.on(*args).square().sum()
+        return total_of(tuple(result.square() for result in call.results(*args)))
 
     leaves = [tensor.clone().requires_grad_() for tensor in tensors]
     expected = torch.autograd.grad(total(*leaves), leaves)
@@ -141,15 +156,17 @@ def check_transforms(call: Call) -> None:
             in_dims = tuple(dim if i in chosen else None for i in positions)
             args = [batched[i].movedim(0, dim) if i in chosen else tensors[i] for i in positions]
             single = [[batched[i][k] if i in chosen else tensors[i] for i in positions] for k in range(3)]
-            torch.testing.assert_close(
-                torch.vmap(call.on, in_dims)(*args), torch.stack([call.on(*one) for one in single])
-            )
+            each = zip(*[call.results(*one) for one in single], strict=True)
+            expected = tuple(torch.stack(parts) for parts in each)
+            torch.testing.assert_close(torch.vmap(call.results, in_dims)(*args), expected)
             gradients = torch.vmap(torch.func.grad(total, argnums=positions), in_dims)(*args)
             for i in positions:
-                each = torch.stack([torch.func.grad(total, argnums=i)(*one) for one in single])
-                torch.testing.assert_close(gradients[i], each)
-    nested = torch.vmap(torch.vmap(call.on))(*[tensor.unsqueeze(0).expand(2, *tensor.shape) for tensor in batched])
-    torch.testing.assert_close(nested[1], torch.vmap(call.on)(*batched))
+                gradient = torch.stack([torch.func.grad(total, argnums=i)(*one) for one in single])
+                torch.testing.assert_close(gradients[i], gradient)
+    twice = [tensor.unsqueeze(0).expand(2, *tensor.shape) for tensor in batched]
+    nested = torch.vmap(torch.vmap(call.results))(*twice)
+    expected = torch.vmap(call.results)(*batched)
+    torch.testing.assert_close(tuple(result[1] for result in nested), expected)
 
 
 def check_compilers(call: Call, dtype: torch.dtype) -> None:
@@ -160,20 +177,21 @@ def check_compilers(call: Call, dtype: torch.dtype) -> None:
         eager, traced = (call.tensors(dtype, requires_grad=True, seed=seed) for _ in range(2))
         expected, got = call.on(*eager), compiled(*traced)
         torch.testing.assert_close(got, expected)
-        expected.sum().backward()
-        got.sum().backward()
+        total_of(expected).backward()
+        total_of(got).backward()
         for a, b in zip(traced, eager, strict=True):
             torch.testing.assert_close(a.grad, b.grad)
 
     class Module(torch.nn.Module):
-        def forward(self, *tensors: Tensor) -> Tensor:
+        def forward(self, *tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
             return call.on(*tensors)
 
     tensors = tuple(call.tensors(dtype))
     batch = torch.export.Dim("batch")
+    batched = call.batched or [True] * len(tensors)
     shapes = None
-    if all(tensor.dim() > 0 and tensor.shape[0] > 1 for tensor in tensors):
-        shapes = {"tensors": tuple({0: batch} for _ in tensors)}
+    if all(tensor.dim() > 0 and tensor.shape[0] > 1 for tensor, varies in zip(tensors, batched, strict=True) if varies):
+        shapes = {"tensors": tuple({0: batch} if varies else None for varies in batched)}
     program = torch.export.export(Module(), tensors, dynamic_shapes=shapes)
     torch.testing.assert_close(program.module()(*tensors), call.on(*tensors))
 
@@ -182,8 +200,8 @@ def check_compiled_autograd(call: Call, dtype: torch.dtype) -> None:
     """The backward pass itself compiled."""
     torch._dynamo.reset()
     eager, traced = (call.tensors(dtype, requires_grad=True) for _ in range(2))
-    call.on(*eager).sum().backward()
+    total_of(call.on(*eager)).backward()
     with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager", fullgraph=True)):
-        call.on(*traced).sum().backward()
+        total_of(call.on(*traced)).backward()
     for a, b in zip(traced, eager, strict=True):
         torch.testing.assert_close(a.grad, b.grad)

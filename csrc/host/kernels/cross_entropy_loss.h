@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+
+#include "acl/acl_base.h"
+#include "kernels/capability.h"
+
+namespace aclnn_host {
+
+// How the exponentials of a piece of a row sum up: as `sum` * exp(`max`), where no summand
+// overflows.
+struct ExponentialSum {
+  double max;  // the largest element; nan is passed over, and -inf if there is no other
+  double sum;  // of exp(x - max) over the elements; 0 when max is -inf
+};
+
+// The kernels of cross entropy for one type of elements, each over n contiguous elements of one
+// row. 16-bit elements are widened to float once and rounded once; scalars are used in the type
+// the kernels compute in, which `weight` has too. With `streaming`, the output will not be read
+// soon: it should bypass the caches.
+struct CrossEntropyLossKernels {
+  ExponentialSum (*exponential_sum)(const void* x, int64_t n);
+  // log_prob = (x - max) - log_sum
+  void (*log_prob)(const void* x, double max, double log_sum, void* log_prob, int64_t n,
+                   bool streaming);
+  // The sum of weight * ((x - max) - log_sum); null weights are 1.
+  double (*weighted_sum)(const void* x, const void* weight, double max, double log_sum, int64_t n);
+  // gradient = exp(log_prob) * factor - smoothing * weight; null weights are 1, and none is read
+  // when smoothing is 0. A nan among the scalars has the default one's lower bits, zeros.
+  void (*gradient)(const void* log_prob, const void* weight, double factor, double smoothing,
+                   void* gradient, int64_t n, bool streaming);
+};
+
+// Those of all types.
+struct CrossEntropyLossKernelSet {
+  CrossEntropyLossKernels float32;
+  CrossEntropyLossKernels float16;
+  CrossEntropyLossKernels bfloat16;
+  CrossEntropyLossKernels float64;
+
+  const CrossEntropyLossKernels& find(aclDataType dtype) const {
+    switch (dtype) {
+      case ACL_FLOAT16: return float16;
+      case ACL_BF16: return bfloat16;
+      case ACL_DOUBLE: return float64;
+      default: return float32;
+    }
+  }
+};
+
+// The kernels in one version; kernels/cross_entropy_loss.cpp defines it once per CPU capability.
+template <Capability>
+const CrossEntropyLossKernelSet& cross_entropy_loss_kernels() noexcept;
+
+}  // namespace aclnn_host

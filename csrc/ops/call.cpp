@@ -13,12 +13,6 @@
 namespace aclnn_torch {
 namespace {
 
-[[noreturn]] void fail(const char* api, const std::string& text) {
-  static const auto product = reinterpret_cast<decltype(&aclHostGetProduct)>(
-      aclnn::Library::embedded().require("aclHostGetProduct"));
-  throw aclnn::Error(api, ACLNN_ERR_PARAM_INVALID, text + " (product " + product() + ")");
-}
-
 // ACL_DT_UNDEFINED for what CANN has no type for.
 aclDataType acl_type(at::ScalarType type) {
   switch (type) {
@@ -74,6 +68,12 @@ std::span<const int64_t> span_of(at::IntArrayRef values) {
 
 }  // namespace
 
+void refuse(const char* api, const std::string& text, aclnnStatus status) {
+  static const auto product = reinterpret_cast<decltype(&aclHostGetProduct)>(
+      aclnn::Library::embedded().require("aclHostGetProduct"));
+  throw aclnn::Error(api, status, text + " (product " + product() + ")");
+}
+
 void check_tensors(const char* api, std::initializer_list<Named> tensors) {
   const at::Device device = tensors.begin()->tensor.device();
   for (const auto& [name, tensor, optional] : tensors) {
@@ -82,35 +82,36 @@ void check_tensors(const char* api, std::initializer_list<Named> tensors) {
       throw aclnn::Error(api, ACLNN_ERR_PARAM_NULLPTR, std::string(name) + " is not a tensor");
     }
     if (tensor.device() != device) {
-      fail(api, std::string(name) + " is on " + tensor.device().str() + ", expected " +
-                    device.str() + " as " + tensors.begin()->name + " is; move one with .to()");
+      refuse(api, std::string(name) + " is on " + tensor.device().str() + ", expected " +
+                      device.str() + " as " + tensors.begin()->name + " is; move one with .to()");
     }
     if (acl_type(tensor.scalar_type()) == ACL_DT_UNDEFINED) {
-      fail(api, std::string(name) + " has dtype " + c10::toString(tensor.scalar_type()) +
-                    ", expected one that CANN has; cast it, e.g. to float32");
+      refuse(api, std::string(name) + " has dtype " + c10::toString(tensor.scalar_type()) +
+                      ", expected one that CANN has; cast it, e.g. to float32");
     }
   }
 }
 
 void check_same(const char* api, Named argument, Named other) {
   if (argument.tensor.scalar_type() != other.tensor.scalar_type()) {
-    fail(api, std::string(argument.name) + " has dtype " +
-                  c10::toString(argument.tensor.scalar_type()) + ", expected " +
-                  c10::toString(other.tensor.scalar_type()) + " as " + other.name +
-                  " has; cast one of them");
+    refuse(api, std::string(argument.name) + " has dtype " +
+                    c10::toString(argument.tensor.scalar_type()) + ", expected " +
+                    c10::toString(other.tensor.scalar_type()) + " as " + other.name +
+                    " has; cast one of them");
   }
   if (shapes_differ(argument.tensor, other.tensor)) {
-    fail(api, std::string(argument.name) + " has shape " + c10::str(argument.tensor.sym_sizes()) +
-                  ", expected " + c10::str(other.tensor.sym_sizes()) + " as " + other.name +
-                  " has; shapes are not broadcast, expand first");
+    refuse(api, std::string(argument.name) + " has shape " + c10::str(argument.tensor.sym_sizes()) +
+                    ", expected " + c10::str(other.tensor.sym_sizes()) + " as " + other.name +
+                    " has; shapes are not broadcast, expand first");
   }
 }
 
 void check_overwritable(const char* api, Named argument) {
   if (is_expanded(argument.tensor)) {
-    fail(api, std::string(argument.name) +
-                  " has elements that share memory (it was expanded), expected an element a place; "
-                  "clone it first");
+    refuse(api,
+           std::string(argument.name) +
+               " has elements that share memory (it was expanded), expected an element a place; "
+               "clone it first");
   }
 }
 

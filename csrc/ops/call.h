@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -31,6 +32,10 @@ inline std::optional<at::Tensor> optional_of(const at::Tensor& tensor) {
 struct Written {
   const at::Tensor& tensor;
 };
+
+// Throws what a failed check of the library would.
+[[noreturn]] void refuse(const char* api, const std::string& text,
+                         aclnnStatus status = ACLNN_ERR_PARAM_INVALID);
 
 // The checks that need no library, on CPU and meta tensors alike, so that a compiler's trace fails
 // where the run would: tensors on one device, of dtypes that CANN has, ...

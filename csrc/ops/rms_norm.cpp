@@ -1,0 +1,302 @@
+// torch.ops.aclnn.rms_norm, rms_norm_grad over aclnnRmsNorm and aclnnRmsNormGrad.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/rsqrt.h>
+#include <torch/library.h>
+
+#include "aclnnop/aclnn_rms_norm.h"
+#include "aclnnop/aclnn_rms_norm_grad.h"
+#include "ops/autograd.h"
+#include "ops/call.h"
+
+namespace aclnn_torch {
+namespace {
+
+using Pair = std::tuple<Tensor, Tensor>;
+
+ACLNN_DECLARE(RmsNorm);
+ACLNN_DECLARE(RmsNormGrad);
+
+// The operators as the dispatcher knows them.
+
+using RmsNormSignature = Pair(const Tensor&, const Tensor&, double);
+using RmsNormGradSignature = Pair(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+
+const auto& rms_norm_op() {
+  static const auto op = find_operator<RmsNormSignature>("aclnn::rms_norm");
+  return op;
+}
+
+const auto& rms_norm_grad_op() {
+  static const auto op = find_operator<RmsNormGradSignature>("aclnn::rms_norm_grad");
+  return op;
+}
+
+// What is computed with, and the type of rstd and dgamma.
+at::ScalarType real_type(const Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+Tensor empty(c10::SymIntArrayRef sizes, const Tensor& x, at::ScalarType dtype) {
+  return at::empty_symint(sizes, x.options().dtype(dtype));
+}
+
+// Sizes that are known must be as expected; `why` says where the expectation comes from.
+void check_shape(const char* api, Named argument, c10::SymIntArrayRef expected, const char* why) {
+  const auto given = argument.tensor.sym_sizes();
+  bool fits = given.size() == expected.size();
+  for (size_t i = 0; fits && i < given.size(); ++i) {
+    const auto a = given[i].maybe_as_int();
+    const auto b = expected[i].maybe_as_int();
+    fits = !a || !b || *a == *b;
+  }
+  if (fits) return;
+  refuse(api, c10::str(argument.name, " has shape ", given, ", expected ", expected, ", ", why),
+         ACLNN_ERR_INNER_TILING_ERROR);
+}
+
+void check_gamma(const char* api, const Tensor& x, const Tensor& gamma) {
+  const auto sizes = x.sym_sizes();
+  const auto rank = std::min<size_t>(gamma.dim(), sizes.size());
+  check_shape(api, {"gamma", gamma}, sizes.slice(sizes.size() - rank),
+              "the last dimensions of x; shapes are not broadcast, expand first");
+}
+
+// CPU: the host CANN. Meta: sizes, strides and dtype only.
+
+// y and rstd, a number for every row.
+Pair rms_norm_outputs(const Tensor& x, const Tensor& gamma) {
+  check_tensors(RmsNorm::kStage1, {{"x", x}, {"gamma", gamma}});
+  check_gamma(RmsNorm::kStage1, x, gamma);
+  c10::SymDimVector rows(x.sym_sizes().begin(), x.sym_sizes().end());
+  std::fill(rows.end() - gamma.dim(), rows.end(), 1);
+  return {empty(x.sym_sizes(), x, x.scalar_type()), empty(rows, x, real_type(x))};
+}
+
+Pair rms_norm_cpu(const Tensor& x, const Tensor& gamma, double epsilon) {
+  auto outputs = rms_norm_outputs(x, gamma);
+  const auto& [y, rstd] = outputs;
+  call_host<RmsNorm>(x, gamma, epsilon, Written{y}, Written{rstd});
+  return outputs;
+}
+
+Pair rms_norm_meta(const Tensor& x, const Tensor& gamma, double) {
+  return rms_norm_outputs(x, gamma);
+}
+
+// dx and dgamma.
+Pair rms_norm_grad_outputs(const Tensor& dy, const Tensor& x, const Tensor& rstd,
+                           const Tensor& gamma) {
+  constexpr const char* kApi = RmsNormGrad::kStage1;
+  check_tensors(kApi, {{"dy", dy}, {"x", x}, {"rstd", rstd}, {"gamma", gamma}});
+  check_shape(kApi, {"dy", dy}, x.sym_sizes(), "as x has; shapes are not broadcast, expand first");
+  check_gamma(kApi, x, gamma);
+  return {empty(x.sym_sizes(), x, x.scalar_type()), empty(gamma.sym_sizes(), x, real_type(x))};
+}
+
+Pair rms_norm_grad_cpu(const Tensor& dy, const Tensor& x, const Tensor& rstd, const Tensor& gamma) {
+  auto outputs = rms_norm_grad_outputs(dy, x, rstd, gamma);
+  const auto& [dx, dgamma] = outputs;
+  call_host<RmsNormGrad>(dy, x, rstd, gamma, Written{dx}, Written{dgamma});
+  return outputs;
+}
+
+// What the operators compute, once more with ATen's, for tangents and higher derivatives. Tensors
+// are matrices of R rows and D columns there, in the compute type; rstd is a column, gamma a row.
+class Rows {
+ public:
+  Rows(const Tensor& x, const Tensor& rstd, const Tensor& gamma)
+      : real_(real_type(x)), rows_(rstd.sym_numel()), columns_(gamma.sym_numel()) {}
+
+  Tensor matrix(const Tensor& tensor) const { return shaped(tensor, {rows_, columns_}); }
+  Tensor column(const Tensor& tensor) const { return shaped(tensor, {rows_, 1}); }
+  Tensor row(const Tensor& tensor) const { return shaped(tensor, {1, columns_}); }
+
+  Tensor sum(const Tensor& matrix) const { return matrix.sum(1, /*keepdim=*/true); }
+  Tensor mean(const Tensor& matrix) const { return sum(matrix) / at::Scalar(columns_); }
+
+ private:
+  Tensor shaped(const Tensor& tensor, c10::SymIntArrayRef sizes) const {
+    return tensor.to(real_).reshape_symint(sizes);
+  }
+
+  at::ScalarType real_;
+  c10::SymInt rows_;
+  c10::SymInt columns_;
+};
+
+// The values of a matrix, a row or a column as a tensor like `like`.
+Tensor restored(const Tensor& values, const Tensor& like) {
+  return values.reshape_symint(like.sym_sizes()).to(like.scalar_type());
+}
+
+// A sum of which either part may be undefined, which counts as 0.
+Tensor sum_of(const Tensor& a, const Tensor& b) {
+  return a.defined() && b.defined() ? a + b : a.defined() ? a : b;
+}
+
+Pair composed_rms_norm(const Tensor& x, const Tensor& gamma, double epsilon, const Pair& outputs) {
+  const auto& [y, rstd] = outputs;
+  const Rows rows(x, rstd, gamma);
+  const Tensor values = rows.matrix(x);
+  const Tensor r = at::rsqrt(rows.mean(values * values) + epsilon);
+  return {restored(values * r * rows.row(gamma), y), restored(r, rstd)};
+}
+
+Pair composed_rms_norm_grad(const Tensor& dy, const Tensor& x, const Tensor& rstd,
+                            const Tensor& gamma, const Pair& outputs) {
+  const auto& [dx, dgamma] = outputs;
+  const Rows rows(x, rstd, gamma);
+  const Tensor d = rows.matrix(dy);
+  const Tensor r = rows.column(rstd);
+  const Tensor xhat = rows.matrix(x) * r;
+  const Tensor a = d * rows.row(gamma);
+  return {restored((a - xhat * rows.mean(a * xhat)) * r, dx), restored((d * xhat).sum(0), dgamma)};
+}
+
+// Gives the operator's outputs the tangents of its composition.
+void set_tangents(const Pair& outputs, const Pair& composed) {
+  const auto set = [](const Tensor& output, const Tensor& value) {
+    const Tensor tangent = tangent_of(value);
+    if (tangent.defined()) output._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/false);
+  };
+  set(std::get<0>(outputs), std::get<0>(composed));
+  set(std::get<1>(outputs), std::get<1>(composed));
+}
+
+// Saves x, gamma and rstd.
+struct RmsNormFormula {
+  static constexpr const char* kName = "AclnnRmsNormBackward0";
+  using Attributes = std::tuple<>;
+
+  static variable_list backward(const variable_list& grads, const std::vector<Tensor>& saved,
+                                Needed needed, const Attributes&) {
+    const Tensor &x = saved[0], &gamma = saved[1], &rstd = saved[2];
+    variable_list result(2);
+    if (grads[0].defined()) {
+      const auto [dx, dgamma] = rms_norm_grad_op().call(grads[0], x, rstd, gamma);
+      if (needed[0]) result[0] = dx;
+      if (needed[1]) result[1] = dgamma.to(gamma.scalar_type());
+    }
+    if (grads[1].defined() && needed[0]) {
+      // d rstd / dx = -rstd^3 x / D
+      const Tensor factor = grads[1] * rstd * rstd * rstd / at::Scalar(gamma.sym_numel());
+      result[0] = sum_of(result[0], (-factor * x.to(rstd.scalar_type())).to(x.scalar_type()));
+    }
+    return result;
+  }
+};
+
+// Saves dy, x, rstd and gamma. With a = dy * gamma, c = mean over D of a * x and r = rstd:
+//   dx = r a - r^3 c x,  dgamma = sum over the rows of dy * x * r
+struct RmsNormGradFormula {
+  static constexpr const char* kName = "AclnnRmsNormGradBackward0";
+  using Attributes = std::tuple<>;
+
+  static variable_list backward(const variable_list& grads, const std::vector<Tensor>& saved,
+                                Needed, const Attributes&) {
+    const Rows rows(saved[1], saved[2], saved[3]);
+    const Tensor dy = rows.matrix(saved[0]);
+    const Tensor x = rows.matrix(saved[1]);
+    const Tensor r = rows.column(saved[2]);
+    const Tensor gamma = rows.row(saved[3]);
+    Tensor of_dy, of_x, of_r, of_gamma;
+    if (grads[0].defined()) {
+      const Tensor g = rows.matrix(grads[0]);
+      const Tensor a = dy * gamma;
+      const Tensor c = rows.mean(a * x);
+      const Tensor s = rows.mean(g * x);
+      const Tensor cube = r * r * r;
+      const Tensor of_a = r * g - cube * s * x;
+      of_dy = gamma * of_a;
+      of_x = -cube * (s * a + c * g);
+      of_r = rows.sum(g * a - 3 * r * r * c * g * x);
+      of_gamma = (dy * of_a).sum(0);
+    }
+    if (grads[1].defined()) {
+      const Tensor g = rows.row(grads[1]);
+      of_dy = sum_of(of_dy, g * x * r);
+      of_x = sum_of(of_x, g * dy * r);
+      of_r = sum_of(of_r, rows.sum(g * dy * x));
+    }
+    variable_list result{of_dy, of_x, of_r, of_gamma};
+    for (size_t i = 0; i < result.size(); ++i) {
+      if (result[i].defined()) result[i] = restored(result[i], saved[i]);
+    }
+    return result;
+  }
+};
+
+Pair rms_norm_autograd(c10::DispatchKeySet keys, const Tensor& x, const Tensor& gamma,
+                       double epsilon) {
+  const auto node = make_node<RmsNormFormula>({}, x, gamma);
+  Pair outputs = [&] {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    return rms_norm_op().redispatch(keys & c10::after_autograd_keyset, x, gamma, epsilon);
+  }();
+  const auto& [y, rstd] = outputs;
+  if (node) {
+    torch::autograd::set_history(y, node);
+    torch::autograd::set_history(rstd, node);
+  }
+  if (tangent_of(x).defined() || tangent_of(gamma).defined()) {
+    set_tangents(outputs, composed_rms_norm(x, gamma, epsilon, outputs));
+  }
+  if (node) {
+    node->save(x, /*is_output=*/false);
+    node->save(gamma, /*is_output=*/false);
+    node->save(rstd, /*is_output=*/true);  // with its tangent
+  }
+  return outputs;
+}
+
+Pair rms_norm_grad_autograd(c10::DispatchKeySet keys, const Tensor& dy, const Tensor& x,
+                            const Tensor& rstd, const Tensor& gamma) {
+  const auto node = make_node<RmsNormGradFormula>({}, dy, x, rstd, gamma);
+  Pair outputs = [&] {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    return rms_norm_grad_op().redispatch(keys & c10::after_autograd_keyset, dy, x, rstd, gamma);
+  }();
+  bool has_tangent = false;
+  for (const Tensor* input : {&dy, &x, &rstd, &gamma}) {
+    if (node) node->save(*input, /*is_output=*/false);
+    has_tangent = has_tangent || tangent_of(*input).defined();
+  }
+  if (node) {
+    torch::autograd::set_history(std::get<0>(outputs), node);
+    torch::autograd::set_history(std::get<1>(outputs), node);
+  }
+  if (has_tangent) {
+    set_tangents(outputs, composed_rms_norm_grad(dy, x, rstd, gamma, outputs));
+  }
+  return outputs;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(aclnn, m) {
+  m.def("rms_norm(Tensor x, Tensor gamma, float epsilon=1e-6) -> (Tensor y, Tensor rstd)",
+        {at::Tag::pt2_compliant_tag});
+  m.def(
+      "rms_norm_grad(Tensor dy, Tensor x, Tensor rstd, Tensor gamma) -> (Tensor dx, Tensor dgamma)",
+      {at::Tag::pt2_compliant_tag});
+}
+
+TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
+  m.impl("rms_norm", &rms_norm_cpu);
+  m.impl("rms_norm_grad", &rms_norm_grad_cpu);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, Meta, m) {
+  m.impl("rms_norm", &rms_norm_meta);
+  m.impl("rms_norm_grad", &rms_norm_grad_outputs);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
+  m.impl("rms_norm", &rms_norm_autograd);
+  m.impl("rms_norm_grad", &rms_norm_grad_autograd);
+}
+
+}  // namespace aclnn_torch

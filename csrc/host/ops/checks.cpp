@@ -202,6 +202,15 @@ Checks& Checks::require(bool condition, const char* format, ...) {
   return *this;
 }
 
+Checks& Checks::require_present(bool condition, const char* format, ...) {
+  if (!ok() || condition) return *this;
+  std::va_list values;
+  va_start(values, format);
+  fail_with(ACLNN_ERR_PARAM_NULLPTR, format, values);
+  va_end(values);
+  return *this;
+}
+
 Checks& Checks::require_tiling(bool condition, const char* format, ...) {
   if (!ok() || condition) return *this;
   std::va_list values;

@@ -64,6 +64,9 @@ class Checks {
   Checks& rank_at_most(Argument argument, uint64_t limit);
   // Fails with 161002 unless `condition`; the rest is a printf format.
   Checks& require(bool condition, const char* format, ...) __attribute__((format(printf, 3, 4)));
+  // The same with 161001, for what counts as a missing argument.
+  Checks& require_present(bool condition, const char* format, ...)
+      __attribute__((format(printf, 3, 4)));
   // The same with 561002, which the generated operators give for shapes and attribute values.
   Checks& require_tiling(bool condition, const char* format, ...)
       __attribute__((format(printf, 3, 4)));

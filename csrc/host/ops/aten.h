@@ -1,0 +1,42 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "meta/tensor.h"
+
+namespace aclnn_host {
+
+// While it lives, the calling thread's calls of ATen go straight to the CPU kernels: no autograd,
+// autocast, function transform or Python mode of that thread sees or changes them.
+class AtenScope {
+ private:
+  static constexpr c10::DispatchKeySet kIncluded{c10::DispatchKey::BackendSelect};
+  static constexpr c10::DispatchKeySet kExcluded =
+      c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset |
+      c10::functorch_transforms_ks | c10::functorch_batched_ks | c10::python_ks |
+      c10::DispatchKeySet({c10::DispatchKey::Functionalize, c10::DispatchKey::PreDispatch,
+                           c10::DispatchKey::PythonDispatcher});
+
+  c10::impl::ForceDispatchKeyGuard guard_{kIncluded, kExcluded};
+};
+
+// Of the types that ATen computes convolutions and copies in here.
+inline at::ScalarType aten_type(aclDataType dtype) {
+  switch (dtype) {
+    case ACL_FLOAT16: return at::kHalf;
+    case ACL_BF16: return at::kBFloat16;
+    case ACL_DOUBLE: return at::kDouble;
+    default: return at::kFloat;
+  }
+}
+
+// ATen's view of a tensor argument whose strides are not negative; the memory stays the caller's.
+inline at::Tensor aten_tensor(const TensorView& view) {
+  return at::from_blob(view.data(), {view.shape.begin(), view.shape.size()},
+                       {view.strides.begin(), view.strides.size()}, aten_type(view.dtype));
+}
+
+}  // namespace aclnn_host

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -46,7 +47,7 @@ Changes = dict[str, Any]
 # ---- arguments
 #
 # A prototype's arguments are these classes for what is passed by pointer, and Python's own bool, int, float (by value)
-# and str (char*). None is a null pointer: an optional argument that is absent.
+# and str (char*). None is a null pointer: an optional argument that is absent, as a default an absent tensor.
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,11 @@ class Operator:
     def tensors(self) -> list[str]:
         """Names of the tensor arguments that are there by default, in order."""
         return [name for name, value in self.arguments.items() if isinstance(value, Tensor)]
+
+    @property
+    def places(self) -> list[str]:
+        """Names of all tensor arguments, in order: an executor counts those that are absent too."""
+        return [name for name, value in self.arguments.items() if value is None or isinstance(value, Tensor)]
 
     @property
     def source(self) -> str:
@@ -391,6 +397,13 @@ def succeeds(operator: Operator, changes: Changes, product: str = "host") -> Out
 
 # ---- tables
 
+_SHAPE = re.compile(r"\[[-0-9, ]*\]")
+
+
+def in_text(name: str) -> str:
+    """What an argument is called in error texts: not optional, since it is there."""
+    return name.removesuffix("Optional")
+
 
 def nulls(operator: Operator) -> list[Row]:
     """The first two checks, alike for every operator of a family: required pointers in the prototype's order, and
@@ -449,10 +462,12 @@ def pairs(operator: Operator, rows: Iterable[Row]) -> list[tuple[Row, Row]]:
 
 
 def check_order(operator: Operator, first: Row, second: Row, product: str) -> None:
-    """Two violations in one call: the earlier check decides, and reports as if the later violation were not there."""
+    """Two violations in one call: the earlier check decides, and reports as if the later violation were not there,
+    except that the shapes it quotes may be those of the second."""
     alone = call(operator, first.changes, product)
     both = call(operator, {**first.changes, **second.changes}, product)
-    assert (both.status, both.text) == (alone.status, alone.text), f"{first.condition}, then {second.condition}"
+    assert both.status == alone.status, f"{first.condition}, then {second.condition}"
+    assert _SHAPE.sub("[]", both.text) == _SHAPE.sub("[]", alone.text), f"{first.condition}, then {second.condition}"
 
 
 # ---- dtypes (spec 0.4)
@@ -498,6 +513,22 @@ def one_rounding(dtype: Dtype, value: np.ndarray) -> np.ndarray:
 def some_roundings(dtype: Dtype, value: np.ndarray) -> np.ndarray:
     """2 ULP of the working dtype; 4 for double, in which the reference itself is computed."""
     return cabi.ulp(working(dtype), value) * (4 if dtype == Dtype.DOUBLE else 2)
+
+
+def unit(dtype: Dtype) -> float:
+    """What one operation in the working dtype may miss, relative to its result."""
+    return 2.0**-53 if dtype == Dtype.DOUBLE else 2.0**-24
+
+
+def summing(terms: int) -> float:
+    """Units, relative to the sum of the magnitudes, by which a sum may miss. In the worst order each of the n - 1
+    additions adds one; rounding errors that go either way add up to a small multiple of the square root of that."""
+    return min(float(terms), 2.0 * terms**0.5)
+
+
+def least(dtype: Dtype) -> float:
+    """The smallest positive number of the working dtype, which every operation may miss near zero."""
+    return 2.0**-1074 if dtype == Dtype.DOUBLE else 2.0**-149
 
 
 def exp_roundings(dtype: Dtype, value: np.ndarray) -> np.ndarray:

@@ -419,6 +419,7 @@ struct ForwardPlan::Run {
 };
 
 aclnnStatus ForwardPlan::compute(void* workspace) noexcept {
+  if (sizes.rows == 0 && attributes.reduction == Reduction::kNone) return OK;
   return computed([&]() -> aclnnStatus {
     const aclDataType dtype = tensors[kInput].dtype;
     const size_t element_size = aclDataTypeSize(dtype);
@@ -509,6 +510,7 @@ struct BackwardPlan {
 };
 
 aclnnStatus BackwardPlan::compute(void* workspace) noexcept {
+  if (sizes.rows == 0) return OK;
   return computed([&]() -> aclnnStatus {
     const aclDataType dtype = tensors[kLogProb].dtype;
     const auto size = static_cast<int64_t>(aclDataTypeSize(dtype));
@@ -643,11 +645,12 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
   if (!checks.ok()) return checks.status();
 
   return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
+    Workspace none;  // without rows a loss for each is nothing to compute
     return ForwardPlan(
         {input, target, weightOptional, lossOut, logProbOut, zlossOut, lseForZlossOut},
         Attributes(reductionOptional, ignoreIndex, labelSmoothing, lseSquareScaleForZloss,
                    input->view.dtype),
-        returnZloss, return_lse, sizes, workspace);
+        returnZloss, return_lse, sizes, results == 0 ? none : workspace);
   });
 }
 
@@ -694,10 +697,10 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
         checks, argument, {reduced ? 1 : rows},
         reduced ? "one number, which may also have shape []" : "a number for every row of logProb");
   };
+  require_gradient({"gradLoss", gradLoss});
   require_shape(checks, {"target", target}, {rows}, "a label for every row of logProb");
   require_shape(checks, {"weight", weightOptional}, {classes}, "a weight for every class");
   require_attributes(checks, reductionOptional, labelSmoothing);
-  require_gradient({"gradLoss", gradLoss});
   require_shape(checks, {"out", out}, {rows, classes}, "as logProb has");
   require_plain(checks, labelSmoothing, lseSquareScaleForZloss, gradZlossOptional != nullptr,
                 "gradZloss");
@@ -712,11 +715,12 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
   if (!checks.ok()) return checks.status();
 
   return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
+    Workspace none;  // without rows there is nothing to compute
     return BackwardPlan(
         {gradLoss, logProb, target, weightOptional, gradZlossOptional, lseForZlossOptional, out},
         Attributes(reductionOptional, ignoreIndex, labelSmoothing, lseSquareScaleForZloss,
                    logProb->view.dtype),
-        sizes, workspace);
+        sizes, rows == 0 ? none : workspace);
   });
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,17 +50,103 @@ def need(program: str) -> str:
     return program
 
 
-def test_example_is_the_documents_own() -> None:
-    """Byte for byte the C++ part of CANN's document: whoever edits it no longer tests what users have."""
-    digest = hashlib.sha256(EXAMPLE.read_bytes()).hexdigest()
-    assert digest == "29edeb249b9a960b6fa3b22f5db755f6595c59cb4e777a711d8bd4964b30bf91"
+# The words of the C++ part of CANN's documents; one of them has it all on one line.
+DOCUMENTS = {
+    "elu_backward": "c2e45fd340cf841341a4e4c0cab5fb152f138edec3031c148876a78e21dec73e",
+    "convolution_backward": "cb9952585944b9918e368cbf2527f04be5898aa4df691ab340dccc488f26df0b",
+    "rms_norm_grad": "14272af6a7045064d4ead2160b98d49b5d023c23293b8b523fec7a19c414f409",
+}
 
 
+@pytest.mark.parametrize("program", DOCUMENTS)
+def test_example_is_the_documents_own(program: str) -> None:
+    """Word for word, line breaks aside: whoever edits it no longer tests what users have."""
+    words = (EXAMPLES / f"{program}.cpp").read_text(encoding="utf-8").split()
+    assert hashlib.sha256(" ".join(words).encode()).hexdigest() == DOCUMENTS[program]
+
+
+def printed(name: str, values: Sequence[float]) -> list[str]:
+    """The lines in which the programs print values."""
+    return [f"{name}[{i}] is: {value:f}" for i, value in enumerate(values)]
+
+
+def elu_backward_prints() -> list[str]:
+    """From its result y, ELU has the derivative 1 above zero and y + 1 elsewhere."""
+    return printed("result", [g * (1 if g > 0 else g + 1) for g in (-2.0, -1.0, 0.0, 1.0)])
+
+
+def selu_backward_prints() -> list[str]:
+    """At 0 the negative branch, scale * alpha; at its lower limit 0; just above 0 and at 3 the scale."""
+    scale, alpha = 1.0507009873554805, 1.6732632423543772
+    return printed("result", [scale * alpha, 0, scale, 2 * scale])
+
+
+def convolution_backward_prints() -> list[str]:
+    """The program writes floats of 1.0 and calls them FLOAT16: the numbers alternate between 0 and 1.875.
+
+    It reads results back as floats too, each from a pair of FLOAT16, from buffers of twice the tensors' size, whose
+    second half keeps its 1.0; and for gradBias it reads gradInput's buffer.
+    """
+    ones = np.frombuffer(np.ones(98, np.float32).tobytes(), np.float16).astype(np.float64)
+    tensor = ones.reshape(2, 2, 49)  # gradOutput and input alike; the kernel is 1 x 1
+    weight = ones[:4].reshape(2, 2)
+    grad_input = np.einsum("nop,oi->nip", tensor, weight)
+    grad_weight = np.einsum("nop,nip->oi", tensor, tensor)
+    assert (grad_input[:, 0] == 0).all()
+    assert (grad_input[:, 1] == 3.515625).all()
+    assert grad_weight.tolist() == [[168.75, 0], [0, 175.78125]]  # 175.75 in FLOAT16
+
+    def floats(values: np.ndarray) -> list[float]:
+        return np.frombuffer(values.astype(np.float16).tobytes(), np.float32).tolist() + [1.0] * (values.size // 2)
+
+    found = floats(grad_input)
+    return [
+        *printed("gradInputResult", found),
+        *printed("gradWeightResult", floats(grad_weight)),
+        *printed("gradBiasResult", found[:2]),
+    ]
+
+
+def cross_entropy_loss_grad_prints() -> list[str]:
+    """Both labels are 0; the mean of two rows of weight 1 gives each half of the loss's gradient, 0.1."""
+    row = [0.05 * (math.exp(-0.2) - (c == 0)) for c in range(3)]
+    assert [round(value, 5) for value in row] == [-0.00906, 0.04094, 0.04094]
+    return printed("result", row * 2)
+
+
+def rms_norm_grad_prints() -> list[str]:
+    """dx, then dgamma, by the formula; all numbers are integers below 2**24, exact in any order of summation."""
+    x = np.arange(1.0, 33).reshape(2, 16)
+    gamma, rstd = np.arange(1.0, 17), np.array([[1.0], [2.0]])
+    normalised = x * rstd
+    dx = rstd * (x * gamma - normalised * (x * gamma * normalised).mean(1, keepdims=True))
+    dgamma = (x * normalised).sum(0)
+    assert dx[0, 0] == -1155
+    assert dx[1, 15] == -1617920
+    assert dgamma.tolist()[::15] == [579, 2304]
+    return printed("result", dx.ravel().tolist()) + printed("result", dgamma.tolist())
+
+
+PRINTS = {
+    "elu_backward": elu_backward_prints,
+    "selu_backward": selu_backward_prints,
+    "convolution_backward": convolution_backward_prints,
+    "cross_entropy_loss_grad": cross_entropy_loss_grad_prints,
+    "rms_norm_grad": rms_norm_grad_prints,
+}
+
+
+def test_every_program_is_tested() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.cpp")} == set(PRINTS)
+    assert elu_backward_prints() == OUTPUT.splitlines()
+
+
+@pytest.mark.parametrize("program", PRINTS)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
-def test_example_runs_as_the_readme_says(compiler: str, tmp_path: Path) -> None:
-    program = tmp_path / "elu_backward"
-    run([need(compiler), EXAMPLE, *config("--cflags", "--libs").split(), "-o", program])
-    assert run([program]) == OUTPUT
+def test_example_runs_as_the_readme_says(compiler: str, program: str, tmp_path: Path) -> None:
+    binary = tmp_path / program
+    run([need(compiler), EXAMPLES / f"{program}.cpp", *config("--cflags", "--libs").split(), "-o", binary])
+    assert run([binary]).splitlines() == PRINTS[program]()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +172,8 @@ def test_cmake_package(find: str, prefix: Path, tmp_path: Path) -> None:
     define = find.format(cmakedir=config("--cmakedir"), prefix=prefix)
     run([need("cmake"), "-S", EXAMPLES, "-B", tmp_path, define])
     run(["cmake", "--build", tmp_path])
-    assert run([tmp_path / "elu_backward"]) == OUTPUT
+    for program, prints in PRINTS.items():
+        assert run([tmp_path / program]).splitlines() == prints()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

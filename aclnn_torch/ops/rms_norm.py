@@ -14,15 +14,16 @@ ops = torch.ops.aclnn
 
 
 def _rms_norm_rule(
-    info: Any, in_dims: tuple[int | None, ...], x: Tensor, gamma: Tensor, epsilon: float
+    info: Any, in_dims: tuple[int | None, ...], x: Tensor, gamma: Tensor, *epsilon: float
 ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-    if in_dims[1] is not None:
-        return map_over_batch(ops.rms_norm, info, in_dims, (x, gamma, epsilon))
-    x = x.movedim(in_dims[0], 0)
+    dim, gamma_dim = in_dims[:2]
+    if dim is None or gamma_dim is not None:
+        return map_over_batch(ops.rms_norm, info, in_dims, (x, gamma, *epsilon))
+    x = x.movedim(dim, 0)
     if x.dim() <= MAX_RANK:
-        return ops.rms_norm(x, gamma, epsilon), (0, 0)
+        return ops.rms_norm(x, gamma, *epsilon), (0, 0)
     # The batch dimension must not make a tensor that is accepted one of too many dimensions.
-    y, rstd = ops.rms_norm(x.reshape(-1, gamma.numel()), gamma.flatten(), epsilon)
+    y, rstd = ops.rms_norm(x.reshape(-1, gamma.numel()), gamma.flatten(), *epsilon)
     rows = x.shape[: x.dim() - gamma.dim()]
     return (y.reshape(x.shape), rstd.reshape(*rows, *[1] * gamma.dim())), (0, 0)
 

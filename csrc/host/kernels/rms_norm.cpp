@@ -71,11 +71,16 @@ inline void for_each_pair(int64_t n, Body body) {
   if (i < n) body(i, n - i);
 }
 
+// The lanes are added in pairs, then the pairs, ...
 template <class Real>
 inline double sum_of(const Pair<Real>& pair) {
   using V = Vectorized<Real>;
-  return at::vec::vec_reduce_all<Real>([](const V& a, const V& b) { return a + b; },
-                                       pair.first + pair.second);
+  Real lanes[V::size()];
+  (pair.first + pair.second).store(lanes);
+  for (int64_t n = V::size() / 2; n > 0; n /= 2) {
+    for (int64_t i = 0; i < n; ++i) lanes[i] += lanes[i + n];
+  }
+  return lanes[0];
 }
 
 template <class T>

@@ -152,12 +152,11 @@ def library_path() -> Path:
 
 @functools.cache
 def host() -> ctypes.CDLL:
-    """The host CANN, every function with its prototype. One that it lacks is missed where it is called."""
+    """The host CANN, every function with its prototype."""
     library = ctypes.CDLL(str(library_path()))
     for name, (result, parameters) in prototypes().items():
-        if hasattr(library, name):
-            function = getattr(library, name)
-            function.restype, function.argtypes = result, parameters
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, parameters
     return library
 
 

@@ -45,7 +45,7 @@ class Terms(NamedTuple):
 
     target: np.ndarray  # [N], of ignored rows 0
     mask: np.ndarray  # [N], 0 for ignored rows
-    weight: np.ndarray  # [C]
+    weight: np.ndarray  # [C], none negative
     weight_of_target: np.ndarray  # [N], 0 for ignored rows
     reduction: str
     smoothing: float
@@ -196,7 +196,9 @@ def backward(given: Given) -> Reference:
     units = probability * ((factor_units + 5) * (np.abs(of_target) + all_weights + np.abs(z)))
     units = units + probability * summing(classes) * all_weights
     units = units + (factor_units + 2) * (hit * np.abs(of_target) + np.abs(spread * t.weight))
-    return expected(where_kept(value), where_kept(units), given)
+    reference = expected(where_kept(value), where_kept(units), given)
+    subnormal = least(given.dtype) * np.float64(np.abs(of_target) + all_weights + np.abs(z))  # of exp
+    return reference._replace(tolerance=reference.tolerance + subnormal)
 
 
 # ---- prototypes (spec 4.1)

@@ -238,7 +238,13 @@ BACKWARD_MORE = [
         "10", "63 elements of gamma", backward_shapes((3,), (63,)), "gamma", "63", "64", on=ANYWHERE - {"Ascend910"}
     ),
     refused(
-        "10", "96 elements of gamma", backward_shapes((3,), (3, 32)), "gamma", "3, 32", "64", on=ANYWHERE - {"Ascend910"}
+        "10",
+        "96 elements of gamma",
+        backward_shapes((3,), (3, 32)),
+        "gamma",
+        "3, 32",
+        "64",
+        on=ANYWHERE - {"Ascend910"},
     ),
     refused("11", "no rows", backward_shapes((0,), (64,)), on=WITH_EMPTY),
     refused("11", "no rows of several dims", backward_shapes((2, 0, 3), (2, 32)), on=WITH_EMPTY),

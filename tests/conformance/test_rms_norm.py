@@ -1,0 +1,161 @@
+"""aclnnRmsNorm and aclnnRmsNormGrad through the C ABI: what is theirs alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.cabi import Dtype
+from tests.conformance.machinery import Changes, DtypeRow, Table, Tensor, succeeds, sweep, views
+from tests.conformance.rms_norm_table import (
+    BACKWARD_DTYPES,
+    FORWARD_DTYPES,
+    RMS_NORM,
+    RMS_NORM_GRAD,
+    TABLES,
+    backward_shapes,
+    forward_shapes,
+)
+
+F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
+FORWARD, BACKWARD = TABLES
+EACH_DTYPE_ROW = pytest.mark.parametrize(
+    ("table", "row"),
+    [
+        pytest.param(table, row, id="-".join([table.operator.api, *(dtype.name for dtype in row.dtypes)]))
+        for table, rows in ((FORWARD, FORWARD_DTYPES), (BACKWARD, BACKWARD_DTYPES))
+        for row in rows
+    ],
+)
+RANDOM = np.random.default_rng(0)
+
+
+def tensors(table: Table, row: DtypeRow, shapes: Changes, values: dict[str, np.ndarray]) -> Changes:
+    """Each tensor with its dtype, shape and values."""
+    return {
+        name: Tensor(dtype, shapes[f"{name}.shape"], values=values.get(name))
+        for name, dtype in zip(table.operator.tensors, row.dtypes, strict=True)
+    }
+
+
+def of_size(table: Table, rows: int, columns: int) -> Changes:
+    shapes = forward_shapes if table is FORWARD else backward_shapes
+    return shapes((rows,), (columns,))
+
+
+# ---- spec 5.2 and 5.5: the values
+
+
+@pytest.mark.parametrize("magnitude", [2.0**-12, 1.0, 2.0**12], ids=str)
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (5, 3), (64, 257), (301, 40), (2, 4099)])
+@EACH_DTYPE_ROW
+def test_values(table: Table, row: DtypeRow, rows: int, columns: int, magnitude: float) -> None:
+    random = np.random.default_rng(rows * columns)
+    values = {name: random.standard_normal((rows, columns)) for name in ("x", "dy")}
+    values["x"] *= magnitude
+    values["gamma"] = random.standard_normal(columns)
+    values["rstd"] = random.uniform(0.5, 2, rows) / magnitude
+    succeeds(table.operator, tensors(table, row, of_size(table, rows, columns), values))
+
+
+@EACH_DTYPE_ROW
+def test_every_magnitude(table: Table, row: DtypeRow) -> None:
+    """The values of x's dtype whose squares float can hold, of about one size in a row, some with an inf or a NaN,
+    which stays in its row: the others are what they are without it."""
+    x = sweep(row.dtypes[0])
+    least, most = (1e-130, 1e130) if row.dtypes[0] == F64 else (1e-17, 1e17)
+    x = np.sort(x[(np.abs(x) > least) & (np.abs(x) < most)])
+    columns = 32
+    x = x[: len(x) // columns * columns].reshape(-1, columns)
+    x[3, 5], x[7, 0], x[11, 31], x[13] = np.nan, np.inf, -np.inf, 0.0
+    values = {"x": x, "dy": np.array([1.0, -0.5, 2.0]), "rstd": 1 / np.sqrt(np.mean(x * x + 2.0**-10, axis=1))}
+    if row.dtypes[0] in (F16, BF16):
+        values["gamma"] = np.array([1.0, 0.5])
+    succeeds(table.operator, tensors(table, row, of_size(table, len(x), columns), values))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 100_003), (100_003, 2)])
+@pytest.mark.parametrize("value", [0.1, 0.3])
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.operator.api)
+def test_long_sums_do_not_drift(table: Table, value: float, rows: int, columns: int) -> None:
+    """Equal terms round all the same way, so that one accumulator would miss by a part of their number."""
+    values = {name: np.array([value]) for name in ("x", "dy", "gamma", "rstd")}
+    for row in table.dtypes:
+        if row.dtypes[0] in (F32, F64):
+            succeeds(table.operator, tensors(table, row, of_size(table, rows, columns), values))
+
+
+def test_rows_of_zeros() -> None:
+    """rstd is 1 / sqrt(epsilon); without an epsilon inf, and 0 * inf is NaN."""
+    x = Tensor(shape=(2, 64), values=[0.0])
+    there = {"x": x, "yOut.shape": (2, 64), "rstdOut.shape": (2, 1)}
+    zeros = succeeds(RMS_NORM, {**there, "epsilon": 2.0**-10}, "Ascend910B")
+    assert np.all(zeros.view("yOut") == 0)
+    assert zeros.view("rstdOut").tolist() == [[32.0], [32.0]]
+    bare = succeeds(RMS_NORM, {**there, "epsilon": 0.0}, "Ascend910B")
+    assert np.all(np.isnan(bare.view("yOut")))
+    assert np.all(np.isposinf(bare.view("rstdOut")))
+
+
+def test_y_is_rounded_once() -> None:
+    """Spec 5.5: x * rstd is not rounded to 16 bits before the product with gamma. x = 1 and epsilon = 0.01 give a rstd
+    of 0.99504, which FLOAT16 does not have; for some gamma the two ways are apart."""
+    gamma = 1 + np.arange(64) / 64
+    tensor = Tensor(F16, (1, 64), values=[1.0])
+    changes = {
+        "x": tensor,
+        "gamma": Tensor(F16, (64,), values=gamma),
+        "epsilon": 0.01,
+        "yOut": tensor,
+        "rstdOut.shape": (1, 1),
+    }
+    y = succeeds(RMS_NORM, changes, "Ascend910B").view("yOut")
+    rstd = 1 / np.sqrt(1.01)
+    once, twice = np.float16(gamma * rstd), np.float16(gamma * np.float64(np.float16(rstd)))
+    assert not np.array_equal(once, twice)
+    assert np.array_equal(y[0], once)
+
+
+def test_answer_of_the_published_example() -> None:
+    """Spec 11; its rstd is not that of x."""
+    counted = np.arange(1.0, 33.0)
+    there = {name: Tensor(shape=(2, 1, 16), values=counted) for name in ("dy", "x", "dxOut")}
+    outcome = succeeds(
+        RMS_NORM_GRAD,
+        {
+            **there,
+            "rstd": Tensor(shape=(2,), values=[1.0, 2.0]),
+            "gamma": Tensor(shape=(16,), values=counted[:16]),
+            "dgammaOut.shape": (16,),
+        },
+        "Ascend910B",
+    )
+    # fmt: off
+    dx = [
+        [-1155, -2308, -3459, -4608, -5755, -6900, -8043, -9184,
+         -10323, -11460, -12595, -13728, -14859, -15988, -17115, -18240],
+        [-860030, -910584, -961134, -1011680, -1062222, -1112760, -1163294, -1213824,
+         -1264350, -1314872, -1365390, -1415904, -1466414, -1516920, -1567422, -1617920],
+    ]
+    dgamma = [579, 652, 731, 816, 907, 1004, 1107, 1216, 1331, 1452, 1579, 1712, 1851, 1996, 2147, 2304]
+    # fmt: on
+    assert outcome.view("dxOut").reshape(2, 16).tolist() == dx
+    assert outcome.view("dgammaOut").tolist() == dgamma
+
+
+# ---- memory
+
+
+@EACH_DTYPE_ROW
+def test_same_bits_in_every_view(table: Table, row: DtypeRow) -> None:
+    """Where the elements lie, and how they are aligned, changes nothing."""
+    shapes = of_size(table, 37, 61)
+    values = {name: RANDOM.standard_normal(37 * 61) for name in ("x", "dy", "gamma", "rstd")}
+    changes = tensors(table, row, shapes, values)
+    plain = succeeds(table.operator, changes)
+    for name in table.operator.tensors:
+        for strides, offset in views(changes[name].shape, False).values():
+            moved = Tensor(changes[name].dtype, changes[name].shape, strides, offset, values=values.get(name))
+            outcome = succeeds(table.operator, {**changes, name: moved})
+            for output in table.operator.outputs:
+                assert outcome.view(output).tobytes() == plain.view(output).tobytes(), f"{output} by {name}"

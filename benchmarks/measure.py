@@ -49,11 +49,12 @@ def measure(case: Case, rounds: int) -> Outcome:
     """Lets the providers of a case take turns for so many rounds."""
     with providers(case) as field:
         seconds = _take_turns(field.providers, rounds)
-    moved = (case.kernel.reads + 1) * case.size * case.dtype.itemsize
-    samples = {
-        name: [1e6 * one if case.bar.metric == "us" else moved / one / 1e9 for one in own]
-        for name, own in seconds.items()
-    }
+    convert = {
+        "us": lambda one: 1e6 * one,
+        "ms": lambda one: 1e3 * one,
+        "GB/s": lambda one: field.traffic / one / 1e9,
+    }[case.bar.metric]
+    samples = {name: [convert(one) for one in own] for name, own in seconds.items()}
     metrics = {name: Spread.of(own) for name, own in samples.items()}
     # The best peer over the whole run, not of each round, which would pick every round's luckiest.
     best = max if case.bar.at_least else min
@@ -67,8 +68,8 @@ def _take_turns(providers: dict[str, Provider], rounds: int) -> dict[str, list[f
     timers: dict[str, tuple[timeit.Timer, int]] = {}
     for name, provider in providers.items():
         timer = timeit.Timer("call(*arguments)", globals={"call": provider.call, "arguments": provider.arguments})
-        timer.timeit(2)  # warm up
-        timers[name] = timer, max(1, round(SAMPLE_SECONDS / timer.timeit(5) * 5))
+        single = min(timer.repeat(3, number=1))  # the first of them warms up
+        timers[name] = timer, max(1, round(SAMPLE_SECONDS / single))
     seconds: dict[str, list[float]] = {name: [] for name in providers}
     names = list(providers)
     for turn in range(rounds):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import math
 import mmap
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -21,15 +23,15 @@ HUGE_PAGE = 2 << 20
 CACHE_LINE = 64
 
 
-def allocate(count: int, dtype: torch.dtype) -> Tensor:
+def allocate(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """Allocates a zeroed tensor as device memory is allocated: on huge pages, aligned to one, every page present."""
-    size = count * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     memory = mmap.mmap(-1, size + HUGE_PAGE)
     with contextlib.suppress(OSError):  # a kernel without huge pages
         memory.madvise(mmap.MADV_HUGEPAGE)
     whole = torch.frombuffer(memory, dtype=torch.uint8)
     start = -whole.data_ptr() % HUGE_PAGE
-    return whole[start : start + size].view(dtype).zero_()
+    return whole[start : start + size].view(dtype).view(shape).zero_()
 
 
 def rooflines(inputs: tuple[Tensor, ...], out: Tensor) -> dict[str, Callable[[], object]]:
@@ -55,14 +57,14 @@ def rooflines(inputs: tuple[Tensor, ...], out: Tensor) -> dict[str, Callable[[],
 @functools.cache
 def _load() -> Callable[..., None]:
     """Builds roofline.cpp and loads it."""
-    compiler = shutil.which(os.environ.get("CXX", "g++"))
-    if compiler is None:
+    compiler = shlex.split(os.environ.get("CXX", "g++"))
+    if shutil.which(compiler[0]) is None:
         raise FileNotFoundError("the bandwidth roofline needs a C++ compiler: install g++ or set CXX")
     with tempfile.TemporaryDirectory() as directory:
         library = Path(directory) / "roofline.so"
         # Without the last flag the copy would become a call of memcpy.
         flags = ["-std=c++20", "-O3", "-shared", "-fPIC", "-fopenmp", "-fno-tree-loop-distribute-patterns"]
-        subprocess.run([compiler, *flags, SOURCE, "-o", library], check=True)
+        subprocess.run([*compiler, *flags, SOURCE, "-o", library], check=True)
         loop = ctypes.CDLL(str(library)).roofline
     loop.restype = None
     loop.argtypes = [ctypes.c_bool, ctypes.c_bool, *[ctypes.c_void_p] * 3, ctypes.c_int64]

@@ -22,15 +22,22 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .cases import BARS, CASES
+from .cases import BARS, CASES, Case
 from .measure import Outcome, measure
 from .providers import OURS
 
 COLUMNS = ("kernel", "provider", "mode", "dtype", "size", "metric", "median", "p20", "p80", "machine")
 
-# Rounds per mode: short calls vary more, and cost less.
-ROUNDS = {"call": 400, "forward+backward": 400, "kernel": 40}
-QUICK_ROUNDS = {"call": 60, "forward+backward": 60, "kernel": 10}
+# Rounds per mode, all and with --quick: short calls vary more, and cost less.
+CALL_ROUNDS = (400, 60)
+ROUNDS = {
+    "call": CALL_ROUNDS,
+    "forward+backward": CALL_ROUNDS,
+    "kernel": (40, 10),
+    "layer_call": CALL_ROUNDS,
+    "layer_forward+backward": CALL_ROUNDS,
+    "layer_step": (12, 4),
+}
 
 
 def machine() -> str:
@@ -83,7 +90,7 @@ def show(outcomes: Sequence[Outcome], console: Console) -> None:
                 row.case.kernel.name,
                 row.case.dtype_name,
                 row.peer,
-                _size(row.case.size),
+                _size(row.case),
                 *(f"{row.metrics[name].median:.2f}" for name in (*own, row.peer)),
                 f"{row.ratio.median:.3f}",
                 f"{row.ratio.p20:.2f} .. {row.ratio.p80:.2f}",
@@ -92,9 +99,11 @@ def show(outcomes: Sequence[Outcome], console: Console) -> None:
         console.print(table)
 
 
-def _size(size: int) -> str:
+def _size(case: Case) -> str:
     """Writes large powers of two as such."""
-    return f"2^{size.bit_length() - 1}" if size >= 1024 and size.bit_count() == 1 else str(size)
+    count, *more = case.shape
+    large_power = not more and count >= 1024 and count.bit_count() == 1
+    return f"2^{count.bit_length() - 1}" if large_power else case.size
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -119,14 +128,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         torch.set_num_threads(options.threads)
     console.print(machine(), highlight=False, soft_wrap=True)
 
-    rounds = QUICK_ROUNDS if options.quick else ROUNDS
     outcomes = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=len(cases))
         for case in cases:
             progress.update(task, description=str(case), refresh=True)
-            outcomes.append(measure(case, rounds[case.mode]))
+            outcomes.append(measure(case, ROUNDS[case.mode][options.quick]))
             progress.advance(task)
     show(outcomes, console)
     write_csv(outcomes, options.output)

@@ -135,7 +135,8 @@ class Operator:
     missing: frozenset[str] = NOWHERE  # products without it: 561003 once nothing is null
     # Changes that give a call of so many rows and columns, all tensors contiguous; by default all have that shape.
     sizes: Callable[[int, int], Changes] | None = None
-    empty: Changes | None = None  # changes that leave every output without elements, which needs no memory at all
+    # Changes that leave every output without elements, which `host` accepts and which needs no memory at all.
+    empty: Changes | None = None
 
     @property
     def tensors(self) -> list[str]:

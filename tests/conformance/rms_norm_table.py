@@ -146,6 +146,7 @@ RMS_NORM = Operator(
     values,
     generated=True,
     sizes=lambda rows, columns: forward_shapes((rows,), (columns,)),
+    empty=forward_shapes((0,), (64,)),
 )
 RMS_NORM_GRAD = Operator(
     "aclnnRmsNormGrad",
@@ -154,6 +155,7 @@ RMS_NORM_GRAD = Operator(
     values,
     generated=True,
     sizes=lambda rows, columns: backward_shapes((rows,), (columns,)),
+    empty=backward_shapes((2,), (0, 64)),
 )
 
 # ---- dtypes (spec 5.3): x and gamma, and the products that take them; the others follow

@@ -173,6 +173,15 @@ COMPILED_CALLS = pytest.mark.parametrize(
 )
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """For many small calls, in which threads would mostly wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def test_schemas() -> None:
     """ATen's, and cube_math_type."""
     for ours, theirs in ((ops.convolution, aten.convolution), (ops.convolution_backward, aten.convolution_backward)):
@@ -183,12 +192,12 @@ def test_schemas() -> None:
 
 
 @NAMED_CALLS
-def test_gradients(call: Call, host_product: None) -> None:
+def test_gradients(call: Call, host_product: None, one_thread: None) -> None:
     operator_checks.check_gradients(call)
 
 
 @NAMED_CALLS
-def test_transforms(call: Call, host_product: None) -> None:
+def test_transforms(call: Call, host_product: None, one_thread: None) -> None:
     operator_checks.check_transforms(call)
 
 

@@ -24,8 +24,8 @@ struct ConvolutionArguments {
   int8_t cube_math_type;
 };
 
-// The same as numbers, one for each spatial dimension. `large` is the tensor whose size the padding
-// widens: the input, or when transposed the output; `small` is the other one.
+// The same as numbers, one for each spatial dimension. Padding widens the input, or narrows the
+// output of a transposed convolution.
 struct ConvolutionGeometry {
   static constexpr uint64_t kMaxSpatial = 3;
   using Values = std::array<int64_t, kMaxSpatial>;
@@ -46,6 +46,11 @@ struct ConvolutionGeometry {
   // Whether the padding is the same on both sides, which is all that ATen can do.
   bool is_symmetric() const { return padding_before == padding_after; }
 };
+
+// FP32 matrix units exist on Atlas A2 and later.
+inline bool has_fp32_units(Product product) {
+  return product >= Product::kAscend910B;
+}
 
 // The type of a call's products: its tensors' values are rounded to it, its gradInput or output is
 // a number of it. Sums are FLOAT, or DOUBLE for that.

@@ -1,5 +1,6 @@
-// The checks of aclnnConvolution and aclnnConvolutionBackward, numbered in the order in which CANN
-// makes them; docs/emulation.md says where they deviate.
+// The checks of aclnnConvolution and aclnnConvolutionBackward, in the order in which CANN makes
+// them; docs/emulation.md says where they deviate. Texts with shapes are put together only for a
+// check that fails.
 
 #include <algorithm>
 #include <limits>
@@ -50,20 +51,24 @@ void require_dtype(Checks& checks, Argument argument) {
 void require_rank(Checks& checks, Argument argument) {
   if (!checks.ok() || argument.tensor == nullptr) return;
   const Dims& shape = argument.tensor->view.shape;
-  checks.require(shape.size() >= 3 && shape.size() <= 5,
-                 "%s has shape %s, expected 3, 4 or 5 dimensions: batch, channels, and 1 to 3 "
-                 "spatial ones; reshape it",
-                 argument.name, shape_text(shape).c_str());
+  if (shape.size() < 3 || shape.size() > 5) {
+    checks.require(false,
+                   "%s has shape %s, expected 3, 4 or 5 dimensions: batch, channels, and 1 to 3 "
+                   "spatial ones; reshape it",
+                   argument.name, shape_text(shape).c_str());
+  }
 }
 
 void require_same_rank(Checks& checks, Argument argument, Argument input) {
   if (!checks.ok()) return;
   const Dims& shape = argument.tensor->view.shape;
   const Dims& other = input.tensor->view.shape;
-  checks.require(shape.size() == other.size(),
-                 "%s has shape %s, expected as many dimensions as %s "
-                 "(shape %s)",
-                 argument.name, shape_text(shape).c_str(), input.name, shape_text(other).c_str());
+  if (shape.size() != other.size()) {
+    checks.require(false,
+                   "%s has shape %s, expected as many dimensions as %s "
+                   "(shape %s)",
+                   argument.name, shape_text(shape).c_str(), input.name, shape_text(other).c_str());
+  }
 }
 
 // ND at every rank, or the format that belongs to the rank, which has been checked.
@@ -85,8 +90,10 @@ void require_at_least(Checks& checks, Array array, int64_t least) {
   const int64_t* const begin = array.values->values.get();
   const bool good =
       std::all_of(begin, begin + array.values->size, [&](int64_t value) { return value >= least; });
-  checks.require(good, "%s is %s, expected values >= %lld", array.name,
-                 text_of(*array.values).c_str(), static_cast<long long>(least));
+  if (!good) {
+    checks.require(false, "%s is %s, expected values >= %lld", array.name,
+                   text_of(*array.values).c_str(), static_cast<long long>(least));
+  }
 }
 
 // One value for all spatial dimensions or one for each; padding may have two for each.
@@ -121,7 +128,7 @@ void require_cube_math_type(Checks& checks, int8_t type) {
 
 // Products without FP32 matrix units compute FLOAT in FLOAT16 or not at all.
 void require_computable(Checks& checks, aclDataType promoted, int8_t type) {
-  const bool has_fp32 = checks.product() >= Product::kAscend910B;
+  const bool has_fp32 = has_fp32_units(checks.product());
   const bool allows_half = type == 1 || type == 2;
   checks.require(has_fp32 || promoted == ACL_FLOAT16 || allows_half,
                  "cubeMathType is %d with tensors of dtype %s, which this product has no matrix "
@@ -138,15 +145,16 @@ void require_3d_supported(Checks& checks, uint64_t spatial) {
 void require_size(Checks& checks, Argument argument, uint64_t dim, Wide expected, const char* why) {
   if (!checks.ok()) return;
   const Dims& shape = argument.tensor->view.shape;
-  checks.require(shape[dim] == expected, "%s has shape %s, expected %lld at dimension %llu: %s",
-                 argument.name, shape_text(shape).c_str(), static_cast<long long>(expected),
-                 static_cast<unsigned long long>(dim), why);
+  if (shape[dim] != expected) {
+    checks.require(false, "%s has shape %s, expected %lld at dimension %llu: %s", argument.name,
+                   shape_text(shape).c_str(), static_cast<long long>(expected),
+                   static_cast<unsigned long long>(dim), why);
+  }
 }
 
 // ---- Shapes -------------------------------------------------------------------------------------
 
-// `channels` of the tensors on the two sides of the weight: those of dimension 0 of the weight, and
-// those that are split into groups of its dimension 1. When transposed, they change sides.
+// The tensors on the two sides of the weight. When transposed, they change sides.
 struct Channels {
   Argument first;   // as many channels as weight has in dimension 0
   Argument second;  // groups times as many as weight has in dimension 1
@@ -158,10 +166,12 @@ void require_channels(Checks& checks, const Channels& channels, Argument weight,
   require_size(checks, channels.first, 1, kernel[0], "the size of weight's dimension 0");
   require_size(checks, channels.second, 1, Wide{kernel[1]} * groups,
                "groups times the size of weight's dimension 1");
-  checks.require(groups == 0 || kernel[0] % groups == 0,
-                 "groups is %lld and weight has shape %s, expected groups to divide its dimension "
-                 "0",
-                 static_cast<long long>(groups), shape_text(kernel).c_str());
+  if (kernel[0] % groups != 0) {
+    checks.require(false,
+                   "groups is %lld and weight has shape %s, expected groups to divide its "
+                   "dimension 0",
+                   static_cast<long long>(groups), shape_text(kernel).c_str());
+  }
 }
 
 Wide reach_of(int64_t kernel, int64_t dilation) {
@@ -191,11 +201,13 @@ void require_kernel_fits(Checks& checks, const ConvolutionGeometry& geometry, Ar
   const Dims& shape = input.tensor->view.shape;
   const Dims& kernel = weight.tensor->view.shape;
   for (uint64_t d = 0; d < geometry.spatial; ++d) {
-    checks.require(padded_size(geometry, shape, d) >= reach_of(kernel[d + 2], geometry.dilation[d]),
-                   "weight has shape %s and dilation %lld, which in spatial dimension %llu is "
-                   "larger than input (shape %s) with its padding; expected it to fit",
-                   shape_text(kernel).c_str(), static_cast<long long>(geometry.dilation[d]),
-                   static_cast<unsigned long long>(d), shape_text(shape).c_str());
+    if (padded_size(geometry, shape, d) < reach_of(kernel[d + 2], geometry.dilation[d])) {
+      checks.require(false,
+                     "weight has shape %s and dilation %lld, which in spatial dimension %llu is "
+                     "larger than input (shape %s) with its padding; expected it to fit",
+                     shape_text(kernel).c_str(), static_cast<long long>(geometry.dilation[d]),
+                     static_cast<unsigned long long>(d), shape_text(shape).c_str());
+    }
   }
 }
 
@@ -311,9 +323,10 @@ void check_convolution(Checks& checks, Argument input, Argument weight, Argument
   const Wide channels = arguments.transposed ? Wide{kernel[1]} * arguments.groups : Wide{kernel[0]};
   if (bias.tensor != nullptr) {
     const Dims& length = bias.tensor->view.shape;
-    checks.require(length.size() == 1 && length[0] == channels,
-                   "bias has shape %s, expected [%lld], the channels of output",
-                   shape_text(length).c_str(), static_cast<long long>(channels));
+    if (length.size() != 1 || length[0] != channels) {
+      checks.require(false, "bias has shape %s, expected [%lld], the channels of output",
+                     shape_text(length).c_str(), static_cast<long long>(channels));
+    }
   }
   const bool doubled_padding = spatial == 2 || (spatial == 1 && !arguments.transposed);
   require_lengths(checks, arguments, spatial, doubled_padding);
@@ -330,8 +343,10 @@ void check_convolution(Checks& checks, Argument input, Argument weight, Argument
   if (bias.tensor != nullptr) checks.format_like_nd(bias);
 
   for (uint64_t d = 0; d < spatial; ++d) {
-    checks.require(kernel[d + 2] > 0, "weight has shape %s, expected a kernel size > 0",
-                   shape_text(kernel).c_str());
+    if (kernel[d + 2] <= 0) {
+      checks.require(false, "weight has shape %s, expected a kernel size > 0",
+                     shape_text(kernel).c_str());
+    }
   }
   require_at_least(checks, {"stride", arguments.stride}, 1);
   require_at_least(checks, {"dilation", arguments.dilation}, 1);
@@ -390,28 +405,32 @@ void require_backward_values(Checks& checks, const ConvolutionArguments& argumen
     require_at_least(checks, {"outputPadding", arguments.output_padding}, 0);
     for (uint64_t i = 0; rank == 5 && i < output_padding.size; ++i) {
       const uint64_t j = stride.size == 1 ? 0 : i;
-      checks.require(j >= stride.size || output_padding.values[i] < stride.values[j],
-                     "outputPadding is %s, expected values less than stride %s",
-                     text_of(output_padding).c_str(), text_of(stride).c_str());
+      if (j < stride.size && output_padding.values[i] >= stride.values[j]) {
+        checks.require(false, "outputPadding is %s, expected values less than stride %s",
+                       text_of(output_padding).c_str(), text_of(stride).c_str());
+      }
     }
   } else {
     const bool zero =
         std::all_of(output_padding.values.get(), output_padding.values.get() + output_padding.size,
                     [](int64_t value) { return value == 0; });
-    checks.require(zero, "outputPadding is %s, expected zeros when transposed is false",
-                   text_of(output_padding).c_str());
+    if (!zero) {
+      checks.require(false, "outputPadding is %s, expected zeros when transposed is false",
+                     text_of(output_padding).c_str());
+    }
   }
   require_groups(checks, arguments.groups);
   require_cube_math_type(checks, arguments.cube_math_type);
 }
 
 void require_bias_sizes(Checks& checks, const aclIntArray& bias_sizes, Wide channels) {
-  checks.require(bias_sizes.size == 1 && bias_sizes.values[0] == channels,
-                 "biasSizes is %s, expected [%lld], the channels of the output",
-                 text_of(bias_sizes).c_str(), static_cast<long long>(channels));
+  if (bias_sizes.size != 1 || bias_sizes.values[0] != channels) {
+    checks.require(false, "biasSizes is %s, expected [%lld], the channels of the output",
+                   text_of(bias_sizes).c_str(), static_cast<long long>(channels));
+  }
 }
 
-// Row 17: what remains to be checked of a call whose input or weight is empty.
+// What remains to be checked of a call whose input or weight is empty.
 void check_empty_backward(Checks& checks, Argument input, Argument weight,
                           const aclIntArray* bias_sizes, const ConvolutionArguments& arguments,
                           const aclBoolArray& output_mask) {
@@ -422,21 +441,26 @@ void check_empty_backward(Checks& checks, Argument input, Argument weight,
     require_bias_sizes(checks, *bias_sizes,
                        arguments.transposed ? Wide{kernel[1]} * arguments.groups : kernel[0]);
   }
-  checks.require(!output_mask.values[0] || shape[0] == 0 || shape[1] == 0,
-                 "input has shape %s and weight %s: one is empty, expected gradInput only of an "
-                 "input with batch size 0 or without channels",
-                 shape_text(shape).c_str(), shape_text(kernel).c_str());
+  if (output_mask.values[0] && shape[0] != 0 && shape[1] != 0) {
+    checks.require(false,
+                   "input has shape %s and weight %s: one is empty, expected gradInput only of an "
+                   "input with batch size 0 or without channels",
+                   shape_text(shape).c_str(), shape_text(kernel).c_str());
+  }
   if (checks.product() < Product::kAscend910B) return;
   const uint64_t spatial = shape.size() - 2;
   require_lengths(checks, arguments, spatial, spatial == 2);
   require_length(checks, {"outputPadding", arguments.output_padding}, spatial);
-  checks.require(kernel[0] % arguments.groups == 0,
-                 "groups is %lld and weight has shape %s, expected groups to divide its dimension "
-                 "0",
-                 static_cast<long long>(arguments.groups), shape_text(kernel).c_str());
+  if (kernel[0] % arguments.groups != 0) {
+    checks.require(false,
+                   "groups is %lld and weight has shape %s, expected groups to divide its "
+                   "dimension 0",
+                   static_cast<long long>(arguments.groups), shape_text(kernel).c_str());
+  }
   if (arguments.transposed) {
-    checks.require(kernel[0] != 0, "weight has shape %s, expected channels",
-                   shape_text(kernel).c_str());
+    if (kernel[0] == 0) {
+      checks.require(false, "weight has shape %s, expected channels", shape_text(kernel).c_str());
+    }
     require_size(checks, input, 1, kernel[0], "the size of weight's dimension 0");
     return;
   }
@@ -447,7 +471,7 @@ void check_empty_backward(Checks& checks, Argument input, Argument weight,
   }
 }
 
-// Rows 18 to 25.
+// The shapes of a call in which neither input nor weight is empty.
 void check_backward_shapes(Checks& checks, Argument grad_output, Argument input, Argument weight,
                            const ConvolutionArguments& arguments,
                            std::span<const Argument, 3> gradients) {
@@ -455,8 +479,10 @@ void check_backward_shapes(Checks& checks, Argument grad_output, Argument input,
   require_same_rank(checks, weight, input);
   if (!checks.ok()) return;
   for (const Argument& argument : {grad_output, weight}) {
-    checks.require(!is_empty(argument.tensor->view), "%s has shape %s, expected elements",
-                   argument.name, shape_text(argument.tensor->view.shape).c_str());
+    if (is_empty(argument.tensor->view)) {
+      checks.require(false, "%s has shape %s, expected elements", argument.name,
+                     shape_text(argument.tensor->view.shape).c_str());
+    }
   }
   const auto [grad_input, grad_weight, grad_bias] =
       std::array{gradients[0], gradients[1], gradients[2]};
@@ -465,9 +491,10 @@ void check_backward_shapes(Checks& checks, Argument grad_output, Argument input,
   if (checks.ok() && grad_bias.tensor != nullptr) {
     const Dims& length = grad_bias.tensor->view.shape;
     const int64_t channels = grad_output.tensor->view.shape[1];
-    checks.require(length.size() == 1 && length[0] == channels,
-                   "gradBias has shape %s, expected [%lld], the channels of gradOutput",
-                   shape_text(length).c_str(), static_cast<long long>(channels));
+    if (length.size() != 1 || length[0] != channels) {
+      checks.require(false, "gradBias has shape %s, expected [%lld], the channels of gradOutput",
+                     shape_text(length).c_str(), static_cast<long long>(channels));
+    }
   }
   const uint64_t spatial = input.tensor->view.shape.size() - 2;
   require_lengths(checks, arguments, spatial, spatial == 2);
@@ -491,7 +518,6 @@ void check_convolution_backward(Checks& checks, Argument grad_output, Argument i
                                 const aclBoolArray* output_mask, Argument grad_input,
                                 Argument grad_weight, Argument grad_bias) {
   const Argument gradients[] = {grad_input, grad_weight, grad_bias};
-  // Rows 2 to 4.
   checks.not_null(grad_output.name, grad_output.tensor)
       .not_null(input.name, input.tensor)
       .not_null(weight.name, weight.tensor)
@@ -501,7 +527,6 @@ void check_convolution_backward(Checks& checks, Argument grad_output, Argument i
       .not_null("outputPadding", arguments.output_padding)
       .not_null("outputMask", output_mask);
   require_wanted(checks, output_mask, bias_sizes, gradients);
-  // Rows 5 and 6.
   for (const Argument& argument :
        {grad_output, input, weight, grad_input, grad_weight, grad_bias}) {
     require_dtype(checks, argument);
@@ -509,7 +534,6 @@ void check_convolution_backward(Checks& checks, Argument grad_output, Argument i
   require_dtype_of(checks, grad_input, input);
   require_dtype_of(checks, grad_weight, weight);
   require_dtype_of(checks, grad_bias, grad_output);
-  // Rows 7 and 8.
   for (const Argument& argument : {grad_output, input, weight, grad_input, grad_weight}) {
     require_rank(checks, argument);
     require_format(checks, argument);
@@ -521,19 +545,17 @@ void check_convolution_backward(Checks& checks, Argument grad_output, Argument i
         grad_bias.tensor->view.format == ACL_FORMAT_ND, "gradBias has format %d, expected ND (%d)",
         static_cast<int>(grad_bias.tensor->view.format), static_cast<int>(ACL_FORMAT_ND));
   }
-  // Rows 9 to 15.
   if (!checks.ok()) return;
   const uint64_t rank = input.tensor->view.shape.size();
   require_backward_values(checks, arguments, rank);
   const aclDataType promoted = promoted_type({grad_output, input, weight});
   require_computable(checks, promoted, arguments.cube_math_type);
-  // Rows 16 to 25.
+  // Without elements, later products look at less than earlier ones.
   const bool empty = is_empty(input.tensor->view) || is_empty(weight.tensor->view);
   if (!empty || checks.product() < Product::kAscend910B) {
     check_backward_shapes(checks, grad_output, input, weight, arguments, gradients);
   }
   if (empty) check_empty_backward(checks, input, weight, bias_sizes, arguments, *output_mask);
-  // Rows 26 and 28.
   require_3d_supported(checks, rank - 2);
   const bool is_a2 =
       checks.product() == Product::kAscend910B || checks.product() == Product::kAscend910_93;

@@ -198,9 +198,9 @@ ComputeType compute_type(aclDataType promoted, int8_t cube_math_type, Product pr
   constexpr int8_t kKeep = 0;
   constexpr int8_t kHalf = 2;
   if (promoted == ACL_DOUBLE) return {ACL_DOUBLE, nullptr, nullptr};
-  const bool has_fp32 = product >= Product::kAscend910B;
   aclDataType dtype = promoted;
-  if (cube_math_type == kHalf || (promoted == ACL_FLOAT && cube_math_type != kKeep && !has_fp32)) {
+  if (cube_math_type == kHalf ||
+      (promoted == ACL_FLOAT && cube_math_type != kKeep && !has_fp32_units(product))) {
     dtype = ACL_FLOAT16;
   }
   if (dtype != ACL_FLOAT) return {dtype, rounding_to(dtype), rounding_to(dtype)};

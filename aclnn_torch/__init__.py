@@ -9,8 +9,9 @@ from __future__ import annotations
 import torch  # noqa: F401  (the extension links against it)
 
 from . import functional, nn, ops
+from .conversion import convert, revert
 from .errors import AclnnError
 from .products import get_product, product, set_product
 
-__all__ = ["AclnnError", "functional", "get_product", "nn", "ops", "product", "set_product"]
+__all__ = ["AclnnError", "convert", "functional", "get_product", "nn", "ops", "product", "revert", "set_product"]
 __version__ = "0.1.0"

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from . import functional as F
 
-__all__ = ["CELU", "ELU", "SELU"]
+__all__ = [
+    "CELU",
+    "ELU",
+    "SELU",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "CrossEntropyLoss",
+    "RMSNorm",
+]
 
 
 class ELU(torch.nn.ELU):
@@ -32,3 +47,124 @@ class CELU(torch.nn.CELU):
     def forward(self, input: Tensor) -> Tensor:
         """Applies CELU to every element."""
         return F.celu(input, self.alpha, self.inplace)
+
+
+class RMSNorm(torch.nn.RMSNorm):
+    """``torch.nn.RMSNorm`` through aclnn: see :func:`aclnn_torch.functional.rms_norm`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalises over the last dimensions."""
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+
+class CrossEntropyLoss(torch.nn.CrossEntropyLoss):
+    """``torch.nn.CrossEntropyLoss`` through aclnn: see :func:`aclnn_torch.functional.cross_entropy`."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """The loss of logits against class indices."""
+        return F.cross_entropy(
+            input,
+            target,
+            self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )
+
+
+def _padded_convolution(module: Any, function: Callable[..., Tensor], input: Tensor) -> Tensor:
+    """A convolution module's work: padding that is not by zeros comes first."""
+    padding = module.padding
+    if module.padding_mode != "zeros":
+        input = torch.nn.functional.pad(input, module._reversed_padding_repeated_twice, mode=module.padding_mode)
+        padding = 0
+    return function(
+        input,
+        module.weight,
+        module.bias,
+        module.stride,
+        padding,
+        module.dilation,
+        module.groups,
+        cube_math_type=module.cube_math_type,
+    )
+
+
+def _transposed_convolution(
+    module: Any, function: Callable[..., Tensor], dims: int, input: Tensor, output_size: Sequence[int] | None
+) -> Tensor:
+    """A transposed convolution module's work; `output_size` chooses among the sizes that the stride leaves open."""
+    output_padding = module._output_padding(
+        input, output_size, module.stride, module.padding, module.kernel_size, dims, module.dilation
+    )
+    return function(
+        input,
+        module.weight,
+        module.bias,
+        module.stride,
+        module.padding,
+        output_padding,
+        module.groups,
+        module.dilation,
+        cube_math_type=module.cube_math_type,
+    )
+
+
+class Conv1d(torch.nn.Conv1d):
+    """``torch.nn.Conv1d`` through aclnn: see :func:`aclnn_torch.functional.conv1d`."""
+
+    cube_math_type = 0
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Convolves."""
+        return _padded_convolution(self, F.conv1d, input)
+
+
+class Conv2d(torch.nn.Conv2d):
+    """``torch.nn.Conv2d`` through aclnn: see :func:`aclnn_torch.functional.conv2d`."""
+
+    cube_math_type = 0
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Convolves."""
+        return _padded_convolution(self, F.conv2d, input)
+
+
+class Conv3d(torch.nn.Conv3d):
+    """``torch.nn.Conv3d`` through aclnn: see :func:`aclnn_torch.functional.conv3d`."""
+
+    cube_math_type = 0
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Convolves."""
+        return _padded_convolution(self, F.conv3d, input)
+
+
+class ConvTranspose1d(torch.nn.ConvTranspose1d):
+    """``torch.nn.ConvTranspose1d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose1d`."""
+
+    cube_math_type = 0
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Convolves, transposed."""
+        return _transposed_convolution(self, F.conv_transpose1d, 1, input, output_size)
+
+
+class ConvTranspose2d(torch.nn.ConvTranspose2d):
+    """``torch.nn.ConvTranspose2d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose2d`."""
+
+    cube_math_type = 0
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Convolves, transposed."""
+        return _transposed_convolution(self, F.conv_transpose2d, 2, input, output_size)
+
+
+class ConvTranspose3d(torch.nn.ConvTranspose3d):
+    """``torch.nn.ConvTranspose3d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose3d`."""
+
+    cube_math_type = 0
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Convolves, transposed."""
+        return _transposed_convolution(self, F.conv_transpose3d, 3, input, output_size)

@@ -80,7 +80,7 @@ class Build:
         sanitize = SANITIZERS[self.sanitizer]
         compile_flags = [
             "-std=c++20 -O3 -g1 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -ffp-contract=off",
-            "-Wall -Wextra -Wno-unused-parameter -fstack-protector-strong",
+            "-Wall -Wextra -Wno-unused-parameter -Wno-psabi -fstack-protector-strong",
             *sanitize,
         ]
         if not sanitize:

@@ -1,0 +1,388 @@
+"""aclnn_torch.functional beside torch.nn.functional: PyTorch's own samples, and what each refuses.
+
+Values and gradients are held against torch's in float64 on the same inputs. What rounding allows is derived from the
+numbers of each sample: u is the dtype's unit roundoff, U that of float32 (for float64, its own), in which everything is
+computed; a sum of n terms in any order has an error below n U times the sum of their magnitudes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as TF
+from torch import Tensor
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import SampleInput
+
+import aclnn_torch
+import aclnn_torch.functional as F
+from tests.operator_checks import check_error
+
+DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+EACH_DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+
+
+def roundoff(dtype: torch.dtype) -> float:
+    """Half the distance of 1 to the next number."""
+    return torch.finfo(dtype).eps / 2
+
+
+def working(dtype: torch.dtype) -> torch.dtype:
+    """What the operators compute in."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def product_for(dtype: torch.dtype) -> Any:
+    """A product that takes the dtype."""
+    return aclnn_torch.product("host" if dtype == torch.float64 else "Ascend910B")
+
+
+@dataclass
+class Outcome:
+    """A function's result and its gradients with respect to the tensors that want one."""
+
+    value: Tensor
+    gradients: list[Tensor]
+
+
+def differentiable(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point() and value.requires_grad
+
+
+def run(function: Callable[..., Tensor], sample: SampleInput, change: Callable[[Tensor], Tensor]) -> Outcome:
+    """The function on a sample whose tensors are changed, and the gradients for fixed incoming ones, changed alike."""
+
+    def apply(value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        changed = change(value.detach()) if value.is_floating_point() else value
+        return changed.clone().requires_grad_() if differentiable(value) else changed
+
+    arguments = [apply(value) for value in (sample.input, *sample.args)]
+    keywords = {name: apply(value) for name, value in sample.kwargs.items()}
+    value = function(*arguments, **keywords)
+    incoming = torch.linspace(-2, 1.5, value.numel(), dtype=torch.float64).reshape(value.shape)
+    leaves = [x for x in (*arguments, *keywords.values()) if differentiable(x)]
+    gradients = torch.autograd.grad(value, leaves, change(incoming.to(sample.input.dtype)).to(value.dtype))
+    return Outcome(value.detach(), list(gradients))
+
+
+def samples(name: str, dtype: torch.dtype) -> list[SampleInput]:
+    info = next(op for op in op_db if op.name == f"nn.functional.{name}")
+    return list(info.sample_inputs("cpu", dtype, requires_grad=True))
+
+
+def assert_within(got: Tensor, exact: Tensor, bound: Tensor, dtype: torch.dtype) -> None:
+    """The result is exact up to `bound` and one rounding to the dtype."""
+    info = torch.finfo(dtype)
+    rounding = (exact.abs() + bound) * roundoff(dtype) + info.smallest_normal * info.eps
+    difference = (got.double() - exact).abs()
+    assert got.dtype == dtype
+    assert got.shape == exact.shape
+    assert torch.all((difference <= bound + rounding) | (got.double().isnan() & exact.isnan())), (
+        f"{float((difference - bound - rounding).max())} beyond the bound"
+    )
+
+
+def exceeds_stride(sample: SampleInput) -> bool:
+    """Whether output_padding is as large as stride: CANN's 3-D gradient refuses it, though a larger dilation makes it
+    a convolution that the forward accepts."""
+
+    def numbers(name: str, default: int) -> list[int]:
+        value = sample.kwargs.get(name, default)
+        return [value] * 3 if isinstance(value, int) else list(value)
+
+    return any(a >= b for a, b in zip(numbers("output_padding", 0), numbers("stride", 1), strict=True))
+
+
+@EACH_DTYPE
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_on_torchs_samples(name: str, dtype: torch.dtype) -> None:
+    """Sums of products: their magnitudes are the same convolution, and its gradients, of the absolute values."""
+    ours, torchs = getattr(F, name), getattr(TF, name)
+    count = 0
+    for sample in samples(name, dtype):
+        if name == "conv_transpose3d" and exceeds_stride(sample):
+            with pytest.raises(aclnn_torch.AclnnError, match="outputPadding .* less than stride"), product_for(dtype):
+                run(ours, sample, lambda tensor: tensor)
+            continue
+        with product_for(dtype):
+            got = run(ours, sample, lambda tensor: tensor)
+        exact = run(torchs, sample, Tensor.double)
+        magnitude = run(torchs, sample, lambda tensor: tensor.double().abs())
+        # No sum has more terms than input, weight and result have elements; the largest of them bounds all.
+        terms = max(sample.input.numel(), sample.args[0].numel(), exact.value.numel())
+        for one, reference, size in zip(
+            (got.value, *got.gradients),
+            (exact.value, *exact.gradients),
+            (magnitude.value, *magnitude.gradients),
+            strict=True,
+        ):
+            assert_within(one, reference, size * terms * roundoff(working(dtype)), dtype)
+        assert got.value.stride() == torchs(sample.input, *sample.args, **sample.kwargs).stride()
+        count += 1
+    assert count >= 4
+
+
+@EACH_DTYPE
+def test_rms_norm_on_torchs_samples(dtype: torch.dtype) -> None:
+    count = 0
+    for sample in samples("rms_norm", dtype):
+        if sample.input.numel() == 0 or (sample.kwargs.get("eps") or 0.0) < 0:
+            continue  # refused, see below
+        normalized_shape = sample.args[0] if sample.args else sample.kwargs["normalized_shape"]
+        # The default eps is that of the dtype computed in, which is another one for the reference.
+        sample.kwargs = {"weight": None, "eps": None} | sample.kwargs
+        if len(sample.args) > 1:
+            sample.args, sample.kwargs["weight"] = sample.args[:1], sample.args[1]
+        with product_for(dtype):
+            got = run(F.rms_norm, sample, lambda tensor: tensor)
+        if sample.kwargs["eps"] is None:
+            sample.kwargs["eps"] = torch.finfo(working(dtype)).eps
+        exact = run(TF.rms_norm, sample, Tensor.double)
+
+        x = sample.input.detach().double()
+        weight = sample.kwargs["weight"]
+        gamma = torch.ones(normalized_shape, dtype=torch.float64) if weight is None else weight.detach().double()
+        dims = tuple(range(-len(normalized_shape), 0))
+        rstd = (x.square().mean(dims, keepdim=True) + sample.kwargs["eps"]).rsqrt()
+        dy = torch.linspace(-2, 1.5, x.numel(), dtype=torch.float64).reshape(x.shape).to(dtype).double()
+        xhat, a = (x * rstd).abs(), (dy * gamma).abs()
+        relative = (gamma.numel() + 8) * roundoff(working(dtype))
+        assert_within(got.value, exact.value, exact.value.abs() * relative, dtype)
+        sizes = [rstd * (a + xhat * (a * xhat).mean(dims, keepdim=True))]
+        if weight is not None:
+            sizes.append(
+                (dy.abs() * xhat).flatten(0, -len(dims) - 1).sum(0) if x.dim() > len(dims) else dy.abs() * xhat
+            )
+        rows = x.numel() // gamma.numel()
+        for one, reference, size in zip(got.gradients, exact.gradients, sizes, strict=True):
+            assert_within(one, reference, size * 2 * (relative + rows * roundoff(working(dtype))), dtype)
+        count += 1
+    assert count >= 4
+
+
+@EACH_DTYPE
+def test_cross_entropy_on_torchs_samples(dtype: torch.dtype) -> None:
+    """log_prob has an error of a few U times the logits' magnitude, and is stored in the dtype; the gradient is
+    softmax - one_hot of it, times factors of at most the incoming gradient and the largest weight."""
+    count = refused = 0
+    for sample in samples("cross_entropy", dtype):
+        target = sample.args[0]
+        if target.is_floating_point():
+            with pytest.raises(NotImplementedError, match="class probabilities"):
+                F.cross_entropy(sample.input, *sample.args, **sample.kwargs)
+            refused += 1
+            continue
+        if isinstance(sample.kwargs.get("weight"), Tensor):
+            sample.kwargs["weight"] = sample.kwargs["weight"].detach()
+        with product_for(dtype):
+            got = run(F.cross_entropy, sample, lambda tensor: tensor)
+        exact = run(TF.cross_entropy, sample, Tensor.double)
+        x = sample.input.detach().double()
+        classes = x.shape[min(x.dim() - 1, 1)]
+        size = float(x.abs().max()) * 2 + 4 if x.numel() else 1.0
+        weight = sample.kwargs.get("weight")
+        largest = 1.0 if weight is None else float(weight.abs().max())
+        smallest = 1.0 if weight is None else max(float(weight.abs().min()), 1e-3)
+        terms = classes + max(target.numel(), 1) + 8
+        log_prob_error = terms * roundoff(working(dtype)) * size + roundoff(dtype) * size
+        reduced = sample.kwargs.get("reduction", "mean") == "sum"
+        factor = target.numel() if reduced else 1.0
+        per_row = largest / smallest if sample.kwargs.get("reduction", "mean") == "mean" else largest
+        bound = torch.full_like(exact.value, log_prob_error * per_row * factor)
+        assert_within(got.value, exact.value, bound, dtype)
+        for one, reference in zip(got.gradients, exact.gradients, strict=True):
+            assert_within(one, reference, torch.full_like(reference, 2 * 4 * per_row * log_prob_error), dtype)
+        count += 1
+    assert count >= 6
+    assert refused >= 1
+
+
+@pytest.mark.parametrize("product", ["Ascend910B", "Ascend950"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_label_smoothing_on_products_with_and_without_it(product: str, reduction: str, weighted: bool) -> None:
+    """One smoothed loss, whether it is the operator's or composed from log_prob."""
+    torch.manual_seed(0)
+    x = torch.randn(6, 5, 3)
+    target = torch.randint(5, (6, 3))
+    target[1, 1] = 2
+    arguments = {
+        "weight": torch.rand(5) + 0.5 if weighted else None,
+        "ignore_index": 2,
+        "reduction": reduction,
+        "label_smoothing": 0.3,
+    }
+    results = []
+    for function in (F.cross_entropy, TF.cross_entropy):
+        leaf = x.clone().requires_grad_()
+        with aclnn_torch.product(product):
+            loss = function(leaf, target, **arguments)  # type: ignore[arg-type]
+            loss.square().sum().backward()
+        results.append((loss.detach(), leaf.grad))
+    torch.testing.assert_close(results[0], results[1], rtol=2e-6, atol=2e-6)
+
+
+def test_label_smoothing_compiles_on_any_product() -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(F.cross_entropy, fullgraph=True)
+    x, target = torch.randn(4, 5), torch.tensor([0, 1, 2, 3])
+    expected = TF.cross_entropy(x, target, label_smoothing=0.1)
+    for product in ("Ascend910B", "Ascend950"):
+        with aclnn_torch.product(product):
+            torch.testing.assert_close(compiled(x, target, label_smoothing=0.1), expected)
+
+
+def test_cross_entropy_of_one_example_and_of_none() -> None:
+    x = torch.randn(5, requires_grad=True)
+    torch.testing.assert_close(F.cross_entropy(x, torch.tensor(3)), TF.cross_entropy(x, torch.tensor(3)))
+    empty, target = torch.zeros(0, 5), torch.zeros(0, dtype=torch.int64)
+    assert F.cross_entropy(empty, target).isnan()
+    assert F.cross_entropy(empty, target, reduction="sum") == 0
+    assert F.cross_entropy(empty, target, reduction="none").shape == (0,)
+
+
+def test_cross_entropy_when_every_target_is_ignored() -> None:
+    x = torch.randn(3, 4, requires_grad=True)
+    loss = F.cross_entropy(x, torch.full((3,), -100))
+    assert loss.isnan()
+    (gradient,) = torch.autograd.grad(loss, x)
+    assert torch.equal(gradient, torch.zeros(3, 4))
+
+
+def test_deprecated_arguments_of_cross_entropy() -> None:
+    x, target = torch.randn(3, 4), torch.tensor([0, 1, 2])
+    with pytest.warns(UserWarning, match="deprecated"):
+        got = F.cross_entropy(x, target, size_average=False)
+    torch.testing.assert_close(got, TF.cross_entropy(x, target, reduction="sum"))
+
+
+@EACH_DTYPE
+def test_rms_norm_without_weight_or_eps(dtype: torch.dtype) -> None:
+    """eps matters for small inputs: float32's for 16-bit ones, as in torch."""
+    x = torch.full((2, 4), 1e-4, dtype=dtype)
+    with product_for(dtype):
+        torch.testing.assert_close(F.rms_norm(x, [4]), TF.rms_norm(x, [4]))
+
+
+def test_rms_norm_widens_a_narrower_weight() -> None:
+    x, weight = torch.randn(2, 4), torch.randn(4).bfloat16().requires_grad_()
+    y = F.rms_norm(x, (4,), weight)
+    torch.testing.assert_close(y, TF.rms_norm(x, (4,), weight.float()))
+    (gradient,) = torch.autograd.grad(y.sum(), weight)
+    assert gradient.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("padding", ["same", "valid"])
+@pytest.mark.parametrize(("kernel", "dilation"), [((3, 5), 1), ((2, 3), 1), ((2, 4), 3)])
+def test_padding_by_name(padding: str, kernel: tuple[int, int], dilation: int) -> None:
+    x, weight = torch.randn(2, 3, 9, 11), torch.randn(4, 3, *kernel)
+    for ours, torchs, dims in ((F.conv2d, TF.conv2d, 2), (F.conv1d, TF.conv1d, 1)):
+        arguments = (x, weight) if dims == 2 else (x[..., 0], weight[..., 0])
+        got = ours(*arguments, padding=padding, dilation=dilation)
+        torch.testing.assert_close(got, torchs(*arguments, padding=padding, dilation=dilation), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_one_example_without_a_batch(name: str) -> None:
+    dims = int(name[-2])
+    x, weight = torch.randn(4, *[6] * dims), torch.randn(4, 4, *[3] * dims)
+    torch.testing.assert_close(getattr(F, name)(x, weight), getattr(TF, name)(x, weight), rtol=1e-5, atol=1e-5)
+
+
+def test_cube_math_type() -> None:
+    """1 + 2^-11 keeps its last bit in HFLOAT32 of Ascend910B (11 bits), and loses it to nearest even on Ascend950."""
+    x, weight = torch.full((1, 1, 1, 1), 1 + 2.0**-11), torch.ones(1, 1, 1, 1)
+    for product, expected in (("Ascend910B", 1 + 2.0**-11), ("Ascend950", 1.0)):
+        with aclnn_torch.product(product):
+            assert F.conv2d(x, weight).item() == 1 + 2.0**-11
+            assert F.conv2d(x, weight, cube_math_type=3).item() == expected
+    with aclnn_torch.product("Ascend310P"):
+        assert F.conv2d(x, weight, cube_math_type=1).item() == 1.0  # FLOAT16: 10 bits
+
+
+x2, w2 = torch.randn(1, 2, 4, 4), torch.randn(2, 2, 3, 3)
+logits, labels = torch.randn(3, 4), torch.tensor([0, 1, 2])
+
+REFUSED_BY_CANN: dict[str, tuple[str, Callable[[], Any], list[str], int]] = {
+    "convolution in float32 on Ascend310P": (
+        "Ascend310P",
+        lambda: F.conv2d(x2, w2),
+        ["aclnnConvolution", "cubeMathType", "Ascend310P"],
+        161002,
+    ),
+    "groups that do not divide": (
+        "Ascend910B",
+        lambda: F.conv2d(torch.ones(1, 3, 4, 4), torch.ones(4, 1, 3, 3), groups=3),
+        ["groups is 3", "4, 1, 3, 3"],
+        161002,
+    ),
+    "stride 0": ("Ascend910B", lambda: F.conv2d(x2, w2, stride=0), ["stride", "0"], 161002),
+    "conv3d on Ascend310P": (
+        "Ascend310P",
+        lambda: F.conv3d(torch.ones(1, 1, 2, 2, 2).half(), torch.ones(1, 1, 1, 1, 1).half()),
+        ["Ascend310P"],
+        161002,
+    ),
+    "a label that is no class": (
+        "Ascend910B",
+        lambda: F.cross_entropy(logits, torch.tensor([0, 7, 2])),
+        ["target", "7", "4"],
+        507015,
+    ),
+    "int32 labels": ("Ascend910B", lambda: F.cross_entropy(logits, labels.int()), ["INT32", "INT64"], 161002),
+    "cross entropy on Ascend310P": ("Ascend310P", lambda: F.cross_entropy(logits, labels), ["Ascend310P"], 561003),
+    "an unknown reduction": ("Ascend910B", lambda: F.cross_entropy(logits, labels, reduction="avg"), ["avg"], 561002),
+    "class weights of another length": (
+        "Ascend910B",
+        lambda: F.cross_entropy(logits, labels, torch.ones(3)),
+        ["weight"],
+        561002,
+    ),
+    "a negative eps": (
+        "Ascend910B",
+        lambda: F.rms_norm(logits, (4,), eps=-1.0),
+        ["aclnnRmsNorm", "epsilon", "-1"],
+        561002,
+    ),
+    "an empty tensor normalised": ("Ascend910B", lambda: F.rms_norm(torch.ones(0, 4), (4,)), ["aclnnRmsNorm"], 561002),
+    "a shape that is not the input's last": ("Ascend910B", lambda: F.rms_norm(logits, (3,)), ["gamma", "3"], 561002),
+}
+STATUS_NAMES = {
+    161002: "ACLNN_ERR_PARAM_INVALID",
+    561002: "ACLNN_ERR_INNER_TILING_ERROR",
+    561003: "ACLNN_ERR_INNER_FIND_KERNEL_ERROR",
+    507015: "ACL_ERROR_RT_AICORE_EXCEPTION",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_CANN)
+def test_what_cann_refuses(name: str, nothing_leaked: None) -> None:
+    product, call, words, status = REFUSED_BY_CANN[name]
+    with aclnn_torch.product(product):
+        check_error(call, words, status, STATUS_NAMES[status])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: F.cross_entropy(logits, logits), NotImplementedError, "probabilities"),
+        (lambda: F.cross_entropy(logits, labels[:2]), ValueError, r"target has shape \[2\], expected \[3\]"),
+        (lambda: F.cross_entropy(logits.unsqueeze(2), labels), ValueError, r"expected \[3, 1\]"),
+        (lambda: F.cross_entropy(torch.tensor(1.0), torch.tensor(0)), ValueError, "no dimension"),
+        (lambda: F.cross_entropy(logits, labels, label_smoothing=1.5), ValueError, "label_smoothing is 1.5"),
+        (lambda: F.conv2d(torch.ones(4, 4), w2), RuntimeError, "conv2d: input has shape"),
+        (lambda: F.conv2d(x2, w2, stride=2, padding="same"), RuntimeError, "expected stride 1"),
+        (lambda: F.conv2d(x2, w2, padding="full"), RuntimeError, "'full'"),
+        (lambda: F.rms_norm(logits, (4,), torch.ones(3)), RuntimeError, r"weight has shape \[3\]"),
+    ],
+)
+def test_what_the_faces_refuse(call: Callable[[], Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()

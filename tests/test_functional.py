@@ -108,7 +108,7 @@ def test_convolutions_on_torchs_samples(name: str, dtype: torch.dtype) -> None:
     count = 0
     for sample in samples(name, dtype):
         if name == "conv_transpose3d" and exceeds_stride(sample):
-            with pytest.raises(aclnn_torch.AclnnError, match="outputPadding .* less than stride"), product_for(dtype):
+            with pytest.raises(aclnn_torch.AclnnError, match=r"outputPadding .* less than stride"), product_for(dtype):
                 run(ours, sample, lambda tensor: tensor)
             continue
         with product_for(dtype):

@@ -17,7 +17,7 @@ def _into_batch(tensor: Tensor, dim: int) -> Tensor:
 
 def _out_of_batch(tensor: Tensor, batch_size: int) -> Tensor:
     """The way back."""
-    return tensor.unflatten(0, (batch_size, tensor.shape[0] // batch_size))
+    return tensor.reshape(batch_size, tensor.shape[0] // batch_size, *tensor.shape[1:])
 
 
 def _convolution(info: Any, in_dims: tuple[int | None, ...], *args: Any, **kwargs: Any) -> tuple[Any, Any]:

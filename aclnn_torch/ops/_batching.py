@@ -10,12 +10,14 @@ from torch import Tensor
 
 
 def map_over_batch(
-    operator: Callable[..., Any], info: Any, in_dims: Sequence[int | None], args: Sequence[Any], **kwargs: Any
+    operator: Callable[..., Any], info: Any, in_dims: Sequence[Any], args: Sequence[Any], **kwargs: Any
 ) -> tuple[Any, Any]:
     """A rule for ``torch.vmap``: calls the operator sample by sample and stacks what it returns.
 
     Arguments without a batch dimension go into every call. Of several results, those that are None stay so.
     """
+    # The dimension of an argument that is a list is a list too, of nothing.
+    in_dims = [dim if isinstance(dim, int) else None for dim in in_dims]
     if info.batch_size == 0:
         # One sample of zeros tells what the results look like.
         args = [

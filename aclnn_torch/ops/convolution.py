@@ -20,7 +20,7 @@ def _out_of_batch(tensor: Tensor, batch_size: int) -> Tensor:
     return tensor.reshape(batch_size, tensor.shape[0] // batch_size, *tensor.shape[1:])
 
 
-def _convolution(info: Any, in_dims: tuple[int | None, ...], *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+def _convolution(info: Any, in_dims: tuple[Any, ...], *args: Any, **kwargs: Any) -> tuple[Any, Any]:
     operator = torch.ops.aclnn.convolution.default
     input_dim, *others = in_dims
     if input_dim is None or any(dim is not None for dim in others[:2]) or info.batch_size == 0:
@@ -30,7 +30,7 @@ def _convolution(info: Any, in_dims: tuple[int | None, ...], *args: Any, **kwarg
     return _out_of_batch(result, info.batch_size), 0
 
 
-def _convolution_backward(info: Any, in_dims: tuple[int | None, ...], *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+def _convolution_backward(info: Any, in_dims: tuple[Any, ...], *args: Any, **kwargs: Any) -> tuple[Any, Any]:
     return map_over_batch(torch.ops.aclnn.convolution_backward.default, info, in_dims, args, **kwargs)
 
 

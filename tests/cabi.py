@@ -278,7 +278,7 @@ class Memory:
         self.dtype, self.shape, self.offset = dtype, tuple(shape), offset
         self.given_strides = strides
         self.strides = tuple(contiguous_strides(shape) if strides is None else strides)
-        reach = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
+        reach = sum(max((size - 1) * stride, 0) for size, stride in zip(self.shape, self.strides, strict=True))
         self.elements = offset + (0 if 0 in self.shape else 1 + reach)
         self.raw = np.full(self.elements * item + 3 * _GUARD, _PATTERN, np.uint8)
         address = self.raw.ctypes.data

@@ -1,5 +1,5 @@
-"""aclnnConvolution and aclnnConvolutionBackward: what they refuse, in the order of spec 3.3 and 3.4 as its Policy changes
-them, and what they compute."""
+"""aclnnConvolution and aclnnConvolutionBackward: what they refuse, in the order of spec 3.3 and 3.4 as its Policy
+changes them, and what they compute."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def converted(given: Given, names: Sequence[str]) -> tuple[list[np.ndarray], Dty
 
 @dataclass(frozen=True)
 class Geometry:
-    """Where a kernel's taps fall. A convolution goes from a large tensor x, whose spatial positions are o * s - p + k * d,
-    to a small one y at positions o; transposed, it goes from y to x. Both are [batch, groups, channels, spatial...]
-    here, and weight is [groups, channels of y, channels of x, kernel...]."""
+    """Where a kernel's taps fall. A convolution goes from a large tensor x, read at positions o * s - p + k * d, to a
+    small one y at positions o; transposed, it goes from y to x. Both are [batch, groups, channels, spatial...] here,
+    and weight is [groups, channels of y, channels of x, kernel...]."""
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
@@ -209,7 +209,7 @@ def grad_weight(given: Given) -> Reference | None:
     """In FP32, zeros where something is empty."""
     if not wanted(given, 1):
         return None
-    (g, source, weight), dtype = converted(given, ("gradOutput", "input", "weight"))
+    (g, source, _), dtype = converted(given, ("gradOutput", "input", "weight"))
     groups, shape = given.arguments["groups"], given.arguments["gradWeight"].shape
     if empty(given):
         return Reference(np.zeros(shape), 0.0)

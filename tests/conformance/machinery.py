@@ -462,10 +462,9 @@ def pairs(operator: Operator, rows: Iterable[Row]) -> list[tuple[Row, Row]]:
     ]
 
 
-def check_order(operator: Operator, first: Row, second: Row, product: str) -> None:
+def check_order(operator: Operator, first: Row, second: Row, product: str, alone: Outcome) -> None:
     """Two violations in one call: the earlier check decides, and reports as if the later violation were not there,
-    except that the shapes it quotes may be those of the second."""
-    alone = call(operator, first.changes, product)
+    except that the shapes it quotes may be those of the second. `alone` is the call with the first only."""
     both = call(operator, {**first.changes, **second.changes}, product)
     assert both.status == alone.status, f"{first.condition}, then {second.condition}"
     assert _SHAPE.sub("[]", both.text) == _SHAPE.sub("[]", alone.text), f"{first.condition}, then {second.condition}"

@@ -340,7 +340,13 @@ void check_convolution(Checks& checks, Argument input, Argument weight, Argument
                  "output has format %d, expected %d as input has",
                  static_cast<int>(output.tensor->view.format),
                  static_cast<int>(input.tensor->view.format));
-  if (bias.tensor != nullptr) checks.format_like_nd(bias);
+  if (bias.tensor != nullptr) {
+    const aclFormat format = bias.tensor->view.format;
+    checks.require(format == ACL_FORMAT_ND || format == ACL_FORMAT_NCL ||
+                       format == ACL_FORMAT_NCHW || format == ACL_FORMAT_NCDHW,
+                   "bias has format %d, expected ND (%d)", static_cast<int>(format),
+                   static_cast<int>(ACL_FORMAT_ND));
+  }
 
   for (uint64_t d = 0; d < spatial; ++d) {
     if (kernel[d + 2] <= 0) {

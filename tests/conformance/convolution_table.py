@@ -728,13 +728,16 @@ FORWARD_ACCEPTED = [
     *unchecked("-", {"no batch": NO_BATCH.forward()}),
 ]
 
-# ---- dtypes
+# ---- dtypes (spec 3.3 row 5, 3.4 row 2): the products that know each, and those that compute it with KEEP_DTYPE
+
+SUPPORTED = {F16: ANYWHERE, F32: ANYWHERE, BF16: WITH_BF16, F64: HOST}
+KEPT = {**SUPPORTED, F32: WIDE}
 
 
 def accepts(dtypes: dict[str, Dtype], product: str) -> bool:
     """Each tensor has one of the product's dtypes; with KEEP_DTYPE no float comes to FP16 matrix units; and the
     gradients have the dtypes of their tensors on Ascend950."""
-    if any(product not in DTYPES.get(dtype, NOWHERE) for dtype in dtypes.values()):
+    if any(product not in SUPPORTED.get(dtype, NOWHERE) for dtype in dtypes.values()):
         return False
     if product in NARROW:
         names = ("gradOutput", "input", "weight") if "gradOutput" in dtypes else ("input", "weight", "bias")
@@ -744,8 +747,6 @@ def accepts(dtypes: dict[str, Dtype], product: str) -> bool:
         return all(dtypes[gradient] == dtypes[tensor] for gradient, tensor in gradients)
     return True
 
-
-DTYPES = {F16: ANYWHERE, F32: WIDE, BF16: WITH_BF16, F64: HOST}
 
 # ---- any call
 
@@ -817,7 +818,7 @@ def table(
         checks=[row for row in order if not row.accepted],
         more=[*(row for row in order if row.accepted), *more],
         accepted=accepted,
-        dtypes=[DtypeRow((dtype,) * len(operator.tensors), products) for dtype, products in DTYPES.items()],
+        dtypes=[DtypeRow((dtype,) * len(operator.tensors), products) for dtype, products in KEPT.items()],
         shapes=[call(problem) for problem in shaped],
         calls=lambda draw: any_call(draw, operator),
         accepts=accepts,

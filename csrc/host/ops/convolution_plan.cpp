@@ -333,8 +333,10 @@ void ConvolutionBackwardPlan::compute_gradients(void* workspace) {
   if (wants(2)) {
     std::vector<int64_t> dims(geometry.spatial + 1);
     for (uint64_t d = 0; d < geometry.spatial; ++d) dims[d + 1] = static_cast<int64_t>(d) + 2;
-    grad_bias = at::sum(bias_source.read(tensors[0], workspace), dims);
     const aclDataType dtype = tensors[0].dtype;
+    // The other tensors may be DOUBLE, and gradOutput widened with them.
+    grad_bias = at::sum(bias_source.read(tensors[0], workspace), dims, false,
+                        dtype == ACL_DOUBLE ? at::kDouble : at::kFloat);
     round(grad_bias, before_cast(rounding_to(dtype), dtype, gradient_view(2)));
   }
   if (wants(0) || wants(1)) {

@@ -132,7 +132,7 @@ def test_values_on_products(problem: Problem, product: str) -> None:
             both(problem, dtype, mode, product)
 
 
-@pytest.mark.parametrize("dtypes", each_of((F32, F16, BF16), repeat=3), ids=names_of)
+@pytest.mark.parametrize("dtypes", list(each_of((F32, F16, BF16), repeat=3)), ids=names_of)
 def test_mixed_dtypes(dtypes: tuple[Dtype, Dtype, Dtype]) -> None:
     """Inputs are promoted to one dtype, results cast to each tensor's."""
     a, b, c = dtypes
@@ -145,7 +145,7 @@ def test_mixed_dtypes(dtypes: tuple[Dtype, Dtype, Dtype]) -> None:
 
 
 @pytest.mark.parametrize("absent", [False, True], ids=["given", "null"])
-@pytest.mark.parametrize("mask", each_of((False, True), repeat=3), ids=str)
+@pytest.mark.parametrize("mask", list(each_of((False, True), repeat=3)), ids=str)
 def test_masks(mask: tuple[bool, ...], absent: bool) -> None:
     """What is masked off is not written, and may be null."""
     changes: Changes = {"outputMask": Bools(mask)}

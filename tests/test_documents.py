@@ -19,7 +19,7 @@ def test_python_blocks_run(document: str) -> None:
     for block in blocks:
         result = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, timeout=300)
         assert result.returncode == 0, result.stderr
-        assert "161002 ACLNN_ERR_PARAM_INVALID" in result.stdout
+        assert "507015 ACL_ERROR_RT_AICORE_EXCEPTION" in result.stdout
 
 
 def test_nothing_is_left_to_fill_in() -> None:

@@ -155,7 +155,7 @@ def convolution(layer: nn.Conv2d, x: Rounded, arithmetic: Arithmetic) -> tuple[R
 
 
 def rms_norm(layer: nn.RMSNorm, x: Rounded, arithmetic: Arithmetic) -> tuple[Rounded, Backward]:
-    """y = x * rstd * gamma with rstd = 1 / sqrt(mean(x**2) + eps), in rows of D; evaluated in float32."""
+    """Y = x * rstd * gamma with rstd = 1 / sqrt(mean(x**2) + eps), in rows of D; evaluated in float32."""
     shape = x.value.shape
     rows = x.arranged(lambda t: t.flatten(-len(layer.normalized_shape)))
     values, errors = rows.value, rows.error
@@ -311,13 +311,15 @@ def check_gradients(ours: Network, plain: Network, images: Tensor, target: Tenso
         for layer, sign_differs in zip([*plain.layers, plain.loss], flipped, strict=False):
             x, backward = propagate(layer, x, target, arithmetic)
             x = x.stored(arithmetic.stored)
-            below, above = SLOPES.get(type(layer), (0.0, 0.0))
-            passes.append((backward, abs(below - above) * sign_differs))
-        gradient, all_parameters = exact(torch.tensor(1.0)), []
-        for backward, jump in reversed(passes):
-            dy = gradient
-            gradient, parameters = backward(dy)
-            gradient = gradient.plus(jump * dy.value.abs()).stored(arithmetic.stored)
+            passes.append((layer, backward, sign_differs))
+        dx, all_parameters = exact(torch.tensor(1.0)), []
+        for layer, backward, sign_differs in reversed(passes):
+            dy = dx
+            dx, parameters = backward(dy)
+            if type(layer) in SLOPES:
+                below, above = SLOPES[type(layer)]
+                dx = dx.plus(abs(below - above) * sign_differs * dy.value.abs())
+            dx = dx.stored(arithmetic.stored)
             all_parameters += reversed(parameters)
         return all_parameters[::-1]
 

@@ -94,7 +94,7 @@ def build_model(library: Any) -> Network:
 
 def new_run(model: Network, epochs: int) -> Run:
     """A run that has not begun."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, nesterov=True)
     return Run(model, optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs))
 
 
@@ -210,6 +210,11 @@ def draw_curves(runs: dict[str, Run], path: Path) -> Path:
     return path
 
 
+def dtype_name(dtype: torch.dtype) -> str:
+    """A dtype without its module."""
+    return str(dtype).removeprefix("torch.")
+
+
 def show(report: Report, console: Console) -> None:
     """Prints the report."""
 
@@ -236,18 +241,19 @@ def show(report: Report, console: Console) -> None:
     console.print(table)
 
     table = Table(
-        title="Gradients of the network: largest difference from plain torch, same weights and batch",
+        title="Gradients of the network: largest difference from plain torch",
         title_justify="left",
         title_style="bold",
-        caption="The bound is what rounding in the dtype can make of two correct implementations;\n"
-        "every single gradient is held against its own. examples/rounding.py derives it.",
+        caption="Same weights and batch. The bound is what rounding in the dtype can make of two\n"
+        "correct implementations; every single gradient is held against its own.\n"
+        "examples/rounding.py derives it.",
         caption_justify="left",
     )
     for heading in ("dtype", "largest gradient", "largest difference", "its bound", "most of a bound used", "check"):
         table.add_column(heading, justify="left" if heading == "dtype" else "right")
     for check in report.gradients:
         table.add_row(
-            str(check.dtype).removeprefix("torch."),
+            dtype_name(check.dtype),
             f"{check.largest:.2e}",
             f"{check.difference:.2e}",
             f"{check.bound:.2e}",
@@ -260,20 +266,19 @@ def show(report: Report, console: Console) -> None:
         title="Every operator by itself: largest difference from plain torch / its bound",
         title_justify="left",
         title_style="bold",
-        caption="Over all layers that use the operator, each with the inputs and gradients that arise in the network.",
+        caption="Over all layers that use the operator, each with the inputs and\ngradients that arise in the network.",
         caption_justify="left",
     )
     table.add_column("operator")
+    names = list(dict.fromkeys(check.name for check in report.operators))
+    columns = [[check for check in report.operators if check.dtype == dtype] for dtype in DTYPES]
     for dtype in DTYPES:
-        table.add_column(str(dtype).removeprefix("torch."), justify="right")
-    table.add_column("check", justify="right")
-    for name in dict.fromkeys(check.name for check in report.operators):
-        checks = [check for check in report.operators if check.name == name]
-        table.add_row(
-            name,
-            *(f"{check.difference:.1e} / {check.bound:.1e}" for check in checks),
-            verdict(all(check.passed for check in checks)),
-        )
+        table.add_column(dtype_name(dtype), justify="right")
+    for name, *checks in zip(names, *columns, strict=True):
+        style = None if all(check.passed for check in checks) else "bold red"
+        table.add_row(name, *(f"{check.difference:.0e} / {check.bound:.0e}" for check in checks), style=style)
+    table.add_section()
+    table.add_row("check", *(verdict(all(check.passed for check in checks)) for checks in columns))
     console.print(table)
     console.print(f"Learning curves: [bold]{report.picture}[/]")
     console.print(f"All checks: {verdict(report.passed)}")

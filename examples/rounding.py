@@ -155,7 +155,7 @@ def convolution(layer: nn.Conv2d, x: Rounded, arithmetic: Arithmetic) -> tuple[R
 
 
 def rms_norm(layer: nn.RMSNorm, x: Rounded, arithmetic: Arithmetic) -> tuple[Rounded, Backward]:
-    """Y = x * rstd * gamma with rstd = 1 / sqrt(mean(x**2) + eps), in rows of D; evaluated in float32."""
+    """In rows of D, y = x * rstd * gamma with rstd = 1 / sqrt(mean(x**2) + eps); evaluated in float32."""
     shape = x.value.shape
     rows = x.arranged(lambda t: t.flatten(-len(layer.normalized_shape)))
     values, errors = rows.value, rows.error

@@ -163,6 +163,8 @@ def cross_entropy(
         AclnnError: status 561003 on a product without the operator, 161002 for dtypes, 561002 for shapes and values,
             507015 for a target outside ``[0, C)``.
         NotImplementedError: the target has class probabilities.
+        ValueError: the target's shape is not that of an input of other than two dimensions, or a label smoothing is
+            outside ``[0, 1]``.
     """
     if size_average is not None or reduce is not None:
         reduction = torch.nn._reduction.legacy_get_string(size_average, reduce)
@@ -175,15 +177,15 @@ def cross_entropy(
         raise ValueError(f"cross_entropy: label_smoothing is {label_smoothing}, expected a number between 0 and 1")
     if input.dim() == 0:
         raise ValueError("cross_entropy: input has no dimension, expected (C), (N, C) or (N, C, d1, ...)")
-    expected = input.shape[:1] + input.shape[2:] if input.dim() > 1 else input.shape[1:]
-    if target.shape != expected:
-        raise ValueError(
-            f"cross_entropy: target has shape {list(target.shape)}, expected {list(expected)}, that of input "
-            f"{list(input.shape)} without its classes"
-        )
-    classes = input.shape[min(input.dim() - 1, 1)]
-    logits = input.movedim(1, -1) if input.dim() > 2 else input
-    logits, labels = logits.reshape(-1, classes), target.reshape(-1)
+    logits, labels, classes = input, target, input.shape[min(input.dim() - 1, 1)]
+    if input.dim() != 2:
+        expected = input.shape[:1] + input.shape[2:] if input.dim() > 1 else input.shape[1:]
+        if target.shape != expected:
+            raise ValueError(
+                f"cross_entropy: target has shape {list(target.shape)}, expected {list(expected)}, that of input "
+                f"{list(input.shape)} without its classes"
+            )
+        logits, labels = input.movedim(min(input.dim() - 1, 1), -1).reshape(-1, classes), target.reshape(-1)
     if weight is not None:
         weight = weight.to(torch.promote_types(input.dtype, torch.float32))
     if label_smoothing == 0.0 or _smooths_labels():
@@ -192,7 +194,9 @@ def cross_entropy(
         nll, log_prob, _, _ = _cross_entropy_loss(logits, labels, weight, reduction, ignore_index)
         smooth = _smoothing_loss(log_prob, labels, weight, reduction, ignore_index)
         loss = ((1.0 - label_smoothing) * nll + label_smoothing / classes * smooth).to(nll.dtype)
-    return loss.reshape(target.shape if reduction == "none" else ())
+    if reduction != "none":
+        return loss.squeeze(0)
+    return loss if labels is target else loss.reshape(target.shape)
 
 
 def _smooths_labels() -> bool:

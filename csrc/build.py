@@ -185,7 +185,8 @@ class Build:
             )
 
     def _torch_rpath(self, beside: str) -> str:
-        return f"-Wl,-rpath,{f'$$ORIGIN/{beside}' if self.relocatable else TORCH_LIB}"
+        # In quotes, since the command goes through a shell.
+        return f"'-Wl,-rpath,{f'$$ORIGIN/{beside}' if self.relocatable else TORCH_LIB}'"
 
     def _object(self, source: Path, flags: list[str], suffix: str = "") -> str:
         relative = source.relative_to(ROOT).with_suffix(f".{suffix}.o" if suffix else ".o")
@@ -197,7 +198,7 @@ class Build:
 
     def _prefix_library(self, name: str, objects: list[str], libs: list[str], needs: list[Path] | None = None) -> Path:
         lib64 = self.package / "cann" / "lib64"
-        flags = [f"-Wl,-soname,{name}", f"-L{lib64}", "-Wl,-rpath,$$ORIGIN", *libs]
+        flags = [f"-Wl,-soname,{name}", f"-L{lib64}", "'-Wl,-rpath,$$ORIGIN'", *libs]
         return self._library(lib64 / name, objects, "prefix.map", flags, needs)
 
     def _library(

@@ -49,6 +49,13 @@ def test_everything_is_here() -> None:
     assert len(LIBRARIES) == 5
 
 
+@library
+def test_other_libraries_are_searched_in_named_places_only(library: Path) -> None:
+    """An empty entry would be the current directory of whoever loads the library."""
+    paths = re.findall(r"\(R(?:UN)?PATH\).*\[(.*)\]", dynamic(library))
+    assert all(entry.startswith(("/", "$ORIGIN")) for path in paths for entry in path.split(":")), paths
+
+
 def wide_kernels() -> list[Path]:
     return sorted(KERNELS.glob("*.AVX*.o"))
 

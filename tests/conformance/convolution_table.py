@@ -550,6 +550,14 @@ BACKWARD_MORE = [
         replace(THREE_D_WHOLE, transposed=True, output_padding=(1, 0, 0)).backward(),
         words=("outputPadding",),
     ),
+    Row(
+        "12",
+        "3-D transposed, one outputPadding as large as the last stride",
+        replace(
+            THREE_D_WHOLE, transposed=True, stride=(2, 2, 1), dilation=(2, 2, 2), padding=(1, 1, 1), output_padding=(1,)
+        ).backward(),
+        words=("outputPadding",),
+    ),
     Row("15", "one float", {"gradOutput.dtype": F32, "gradBias.dtype": F32}, WIDE, words=("cubeMathType", "FLOAT")),
     Row("18", "input of another rank", {"input.shape": (2, 4, 30), "gradInput.shape": (2, 4, 30)}, words=("input",)),
     Row("19", "weight empty", {"weight.shape": (6, 2, 0, 2), "gradWeight.shape": (6, 2, 0, 2)}, words=("weight",)),

@@ -213,6 +213,24 @@ def test_bad_label_on_a_created_stream(operator: Operator) -> None:
     assert host.aclrtDestroyStream(stream) == SUCCESS
 
 
+@EACH_OPERATOR
+def test_output_over_the_labels(operator: Operator) -> None:
+    """A row of two FLOATs lies exactly over its label, which must have been read for good by then."""
+    output = "logProbOut" if operator is CROSS_ENTROPY_LOSS else "out"
+    changes = {**shapes(operator, 3, 2, "none"), "target.values": (1, 0, 1)}
+    with Prepared(operator, changes) as prepared:
+        assert prepared.stage1().run() == SUCCESS
+        expected = {name: memory.read() for name, memory in prepared.memory.items()}
+    with Prepared(operator, changes) as prepared:
+        target = prepared.memory["target"]
+        assert cabi.host().aclSetRawTensorAddr(prepared.handles[output], target.address) == SUCCESS
+        assert prepared.stage1().run() == SUCCESS
+        written = target.view.copy().view(np.float32).reshape(3, 2)
+        np.testing.assert_array_equal(written, expected[output])
+        if operator is CROSS_ENTROPY_LOSS:
+            np.testing.assert_array_equal(prepared.memory["lossOut"].read(), expected["lossOut"])
+
+
 # ---- memory
 
 

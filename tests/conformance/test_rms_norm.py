@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.cabi import Dtype
-from tests.conformance.machinery import Changes, DtypeRow, Table, Tensor, succeeds, sweep, views
+from tests import cabi
+from tests.cabi import SUCCESS, Dtype, Format, Stage1, int64s
+from tests.conformance.machinery import Changes, DtypeRow, Operator, Table, Tensor, succeeds, sweep, views
 from tests.conformance.rms_norm_table import (
     BACKWARD_DTYPES,
     FORWARD_DTYPES,
@@ -28,6 +29,7 @@ EACH_DTYPE_ROW = pytest.mark.parametrize(
     ],
 )
 RANDOM = np.random.default_rng(0)
+CREATE_EXECUTOR = 561101
 
 
 def tensors(table: Table, row: DtypeRow, shapes: Changes, values: dict[str, np.ndarray]) -> Changes:
@@ -159,3 +161,56 @@ def test_same_bits_in_every_view(table: Table, row: DtypeRow) -> None:
             outcome = succeeds(table.operator, {**changes, name: moved})
             for output in table.operator.outputs:
                 assert outcome.view(output).tobytes() == plain.view(output).tobytes(), f"{output} by {name}"
+
+
+# ---- sizes at the limits
+
+REPEATED: list[np.ndarray] = []  # the memory of tensors, which must outlive them
+
+
+def repeated(*shape: int, dtype: Dtype = F64) -> int:
+    """A tensor that repeats one element, so that its sizes say nothing about its memory."""
+    storage = np.zeros(1, cabi.storage_type(dtype))
+    REPEATED.append(storage)
+    rank = len(shape)
+    tensor = cabi.host().aclCreateTensor(
+        int64s(shape), rank, dtype, int64s([0] * rank), 0, Format.ND, int64s([1]), 1, storage.ctypes.data
+    )
+    return int(tensor)
+
+
+@pytest.mark.parametrize("operator", [RMS_NORM, RMS_NORM_GRAD], ids=lambda operator: operator.api)
+def test_workspace_beyond_64_bits_is_refused(operator: Operator) -> None:
+    """Every tensor is just addressable; packed, all together are not, and their sum must not wrap around."""
+    rows = 2**59 - 1
+    wide = {"x", "dy", "rstd", "yOut", "rstdOut", "dxOut"}
+    with cabi.product("host"):
+        tensors = {name: repeated(rows, 1) if name in wide else repeated(1) for name in operator.tensors}
+        arguments: list[int | float] = list(tensors.values())
+        if operator is RMS_NORM:
+            arguments.insert(2, 1e-6)
+        first = Stage1(operator.api, arguments)
+        assert first.status == CREATE_EXECUTOR
+        assert "out of range" in first.text
+        assert (first.workspace_size, first.executor) == (cabi.UNSET_SIZE, cabi.UNSET_EXECUTOR)
+        for tensor in tensors.values():
+            cabi.host().aclDestroyTensor(tensor)
+
+
+def test_empty_tensors_with_absurd_other_sizes() -> None:
+    """Products of the sizes that are not 0 overflow (which the sanitizers would see)."""
+    huge = 2**40
+    with cabi.product("host"):
+        x, gamma, y = ((2, 0, huge, huge), (0, huge, huge), (2, 0, huge, huge))
+        tensors = []
+        for shape in (x, gamma, y, (2, 1, 1, 1)):
+            strides = None if shape[-1] == huge else int64s([1, 1, 1, 1])
+            memory = np.zeros(2, np.float32)
+            REPEATED.append(memory)
+            arguments = (int64s(shape), len(shape), F32, strides, 0, Format.ND, int64s([2]), 1, memory.ctypes.data)
+            tensors.append(cabi.host().aclCreateTensor(*arguments))
+        first = Stage1("aclnnRmsNorm", [*tensors[:2], 1e-6, *tensors[2:]])
+        assert first.status == SUCCESS, first.text
+        assert first.run() == SUCCESS
+        for tensor in tensors:
+            cabi.host().aclDestroyTensor(tensor)

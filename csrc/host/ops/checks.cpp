@@ -172,7 +172,7 @@ Checks& Checks::rank_at_most(Argument argument, uint64_t limit) {
 }
 
 Checks& Checks::addressable(Argument argument) {
-  if (!ok()) return *this;
+  if (!ok() || argument.tensor == nullptr) return *this;
   const TensorView& view = argument.tensor->view;
   const auto count = element_count(view.shape);
   if (!count || *count > INT64_MAX / 16) {

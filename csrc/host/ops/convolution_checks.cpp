@@ -160,18 +160,23 @@ struct Channels {
   Argument second;  // groups times as many as weight has in dimension 1
 };
 
+void require_divided(Checks& checks, Argument weight, int64_t groups) {
+  const Dims& kernel = weight.tensor->view.shape;
+  if (checks.ok() && kernel[0] % groups != 0) {
+    checks.require(false,
+                   "groups is %lld and weight has shape %s, expected groups to divide its "
+                   "dimension 0",
+                   static_cast<long long>(groups), shape_text(kernel).c_str());
+  }
+}
+
 void require_channels(Checks& checks, const Channels& channels, Argument weight, int64_t groups) {
   if (!checks.ok()) return;
   const Dims& kernel = weight.tensor->view.shape;
   require_size(checks, channels.first, 1, kernel[0], "the size of weight's dimension 0");
   require_size(checks, channels.second, 1, Wide{kernel[1]} * groups,
                "groups times the size of weight's dimension 1");
-  if (kernel[0] % groups != 0) {
-    checks.require(false,
-                   "groups is %lld and weight has shape %s, expected groups to divide its "
-                   "dimension 0",
-                   static_cast<long long>(groups), shape_text(kernel).c_str());
-  }
+  require_divided(checks, weight, groups);
 }
 
 Wide reach_of(int64_t kernel, int64_t dilation) {
@@ -375,9 +380,7 @@ void check_convolution(Checks& checks, Argument input, Argument weight, Argument
 
   require_3d_supported(checks, spatial);
   require_countable(checks, geometry, arguments.transposed ? output : input);
-  for (const Argument& argument : {input, weight, bias, output}) {
-    if (argument.tensor != nullptr) checks.addressable(argument);
-  }
+  for (const Argument& argument : {input, weight, bias, output}) checks.addressable(argument);
 }
 
 namespace {
@@ -409,9 +412,12 @@ void require_backward_values(Checks& checks, const ConvolutionArguments& argumen
   const aclIntArray& stride = *arguments.stride;
   if (arguments.transposed) {
     require_at_least(checks, {"outputPadding", arguments.output_padding}, 0);
-    for (uint64_t i = 0; rank == 5 && i < output_padding.size; ++i) {
-      const uint64_t j = stride.size == 1 ? 0 : i;
-      if (j < stride.size && output_padding.values[i] >= stride.values[j]) {
+    // The lengths are checked later; an array of one value has it for all dimensions.
+    for (uint64_t d = 0; rank == 5 && d < std::max(output_padding.size, stride.size); ++d) {
+      const uint64_t i = output_padding.size == 1 ? 0 : d;
+      const uint64_t j = stride.size == 1 ? 0 : d;
+      if (i < output_padding.size && j < stride.size &&
+          output_padding.values[i] >= stride.values[j]) {
         checks.require(false, "outputPadding is %s, expected values less than stride %s",
                        text_of(output_padding).c_str(), text_of(stride).c_str());
       }
@@ -457,12 +463,7 @@ void check_empty_backward(Checks& checks, Argument input, Argument weight,
   const uint64_t spatial = shape.size() - 2;
   require_lengths(checks, arguments, spatial, spatial == 2);
   require_length(checks, {"outputPadding", arguments.output_padding}, spatial);
-  if (kernel[0] % arguments.groups != 0) {
-    checks.require(false,
-                   "groups is %lld and weight has shape %s, expected groups to divide its "
-                   "dimension 0",
-                   static_cast<long long>(arguments.groups), shape_text(kernel).c_str());
-  }
+  require_divided(checks, weight, arguments.groups);
   if (arguments.transposed) {
     if (kernel[0] == 0) {
       checks.require(false, "weight has shape %s, expected channels", shape_text(kernel).c_str());
@@ -574,7 +575,7 @@ void check_convolution_backward(Checks& checks, Argument grad_output, Argument i
   }
   for (const Argument& argument :
        {grad_output, input, weight, grad_input, grad_weight, grad_bias}) {
-    if (argument.tensor != nullptr) checks.addressable(argument);
+    checks.addressable(argument);
   }
 }
 

@@ -97,10 +97,10 @@ struct Sizes {
 Sizes require_matrix(Checks& checks, Argument matrix) {
   if (!checks.ok()) return {};
   const Dims& shape = matrix.tensor->view.shape;
-  checks.require_tiling(shape.size() == 2 && shape[1] > 0,
-                        "%s has shape %s, expected [N, C] with C > 0; reshape it", matrix.name,
-                        shape_text(shape).c_str());
-  return checks.ok() ? Sizes{shape[0], shape[1]} : Sizes{};
+  if (shape.size() == 2 && shape[1] > 0) return {shape[0], shape[1]};
+  checks.require_tiling(false, "%s has shape %s, expected [N, C] with C > 0; reshape it",
+                        matrix.name, shape_text(shape).c_str());
+  return {};
 }
 
 // `meaning` says what stands in the tensor.
@@ -108,8 +108,8 @@ void require_shape(Checks& checks, Argument argument, std::initializer_list<int6
                    const char* meaning) {
   if (!checks.ok() || argument.tensor == nullptr) return;
   const Dims expected(shape.begin(), shape.size());
-  checks.require_tiling(argument.tensor->view.shape == expected,
-                        "%s has shape %s, expected %s, %s; reshape it", argument.name,
+  if (argument.tensor->view.shape == expected) return;
+  checks.require_tiling(false, "%s has shape %s, expected %s, %s; reshape it", argument.name,
                         shape_text(argument.tensor->view.shape).c_str(),
                         shape_text(expected).c_str(), meaning);
 }
@@ -139,12 +139,6 @@ void require_plain(Checks& checks, double smoothing, double zloss_scale, bool zl
                       kLaterProducts)
       .require_tiling(!zloss_wanted, "%s is given, but this product has no z-loss; %s", zloss_name,
                       kLaterProducts);
-}
-
-void require_addressable(Checks& checks, std::initializer_list<Argument> arguments) {
-  for (const Argument& argument : arguments) {
-    if (argument.tensor != nullptr) checks.addressable(argument);
-  }
 }
 
 // ---- What the plans share ----------------------------------------------------------------------
@@ -179,7 +173,11 @@ struct Targets {
     return narrow ? static_cast<const int32_t*>(labels)[row]
                   : static_cast<const int64_t*>(labels)[row];
   }
-  bool ignored(int64_t row) const { return label(row) == ignore_index; }
+  // Whether a label counts. Those that are no class have failed in add_up(); but an output may lie
+  // over the labels, so a row reads its own once and makes sure.
+  bool counts(int64_t label) const {
+    return label != ignore_index && label >= 0 && label < classes;
+  }
   double weight(int64_t c) const {
     if (weights == nullptr) return 1;
     return wide ? static_cast<const double*>(weights)[c] : static_cast<const float*>(weights)[c];
@@ -195,9 +193,9 @@ struct Targets {
   // Fails for a label that is none; nothing has been indexed with it then.
   aclnnStatus add_up(const char* api, Totals* totals) const {
     for (int64_t row = 0; row < rows; ++row) {
-      if (ignored(row)) continue;
       const int64_t c = label(row);
-      if (c < 0 || c >= classes) {
+      if (c == ignore_index) continue;
+      if (!counts(c)) {
         return fail(
             ACL_ERROR_RT_AICORE_EXCEPTION,
             "%s: target[%lld] is %lld, expected a class in [0, %lld) or ignoreIndex (%lld); "
@@ -366,10 +364,11 @@ struct ForwardPlan::Run {
     });
     const ExponentialSum all = joined(found);
     const double log_sum = canonical(std::log(all.sum));
-    const bool counts = !targets.ignored(row);
+    const int64_t label = targets.label(row);
+    const bool counts = targets.counts(label);
     double label_log_prob = 0;
     if (counts) {
-      widen(at(x, 0) + targets.label(row) * static_cast<int64_t>(element_size), &label_log_prob, 1);
+      widen(at(x, 0) + label * static_cast<int64_t>(element_size), &label_log_prob, 1);
       label_log_prob = (label_log_prob - all.max) - log_sum;
     }
     const bool smooths = counts && attributes.smoothing != 0;
@@ -378,9 +377,7 @@ struct ForwardPlan::Run {
       kernels.log_prob(at(x, i), all.max, log_sum, at(log_prob, i), pieces.length(i), streaming);
     });
 
-    loss[row] =
-        counts ? -(1 - attributes.smoothing) * targets.weight(targets.label(row)) * label_log_prob
-               : 0;
+    loss[row] = counts ? -(1 - attributes.smoothing) * targets.weight(label) * label_log_prob : 0;
     if (smooths) {
       double sum = 0;
       for (int64_t i = 0; i < pieces.count(); ++i) sum += found[i].weighted_sum;
@@ -543,12 +540,12 @@ aclnnStatus BackwardPlan::compute(void* workspace) noexcept {
     const auto compute_piece = [&](int64_t row, int64_t i) {
       const int64_t offset = (row * classes + pieces.begin(i)) * size;
       const int64_t n = pieces.length(i);
-      if (labels.ignored(row)) {
+      const int64_t label = labels.label(row);
+      if (!labels.counts(label)) {
         std::memset(to + offset, 0, static_cast<size_t>(n * size));
         return;
       }
       const double grad = grads[reduced ? 0 : row] / (mean ? totals.weight : 1);
-      const int64_t label = labels.label(row);
       const double of_label = grad * (1 - attributes.smoothing) * labels.weight(label);
       const double smoothing = grad * attributes.smoothing / static_cast<double>(classes);
       double others = 0;
@@ -615,8 +612,7 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
       .not_null("logProbOut", logProbOut)
       .not_null("zlossOut", zlossOut)
       .not_null("lseForZlossOut", lseForZlossOut)
-      .not_null("executor", executor)
-      .not_null("workspaceSize", workspaceSize)
+      .results_not_null(workspaceSize, executor)
       .available_since(kA2)
       .dtype_row_in(arguments, kForwardRows);
   for (const Argument& argument : arguments) checks.format_like_nd(argument);
@@ -641,7 +637,7 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
   if (!left_out(return_lse, lseForZlossOut)) {
     require_shape(checks, {"lseForZlossOut", lseForZlossOut}, {rows}, "a number for every row");
   }
-  require_addressable(checks, arguments);
+  for (const Argument& argument : arguments) checks.addressable(argument);
   if (!checks.ok()) return checks.status();
 
   return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
@@ -678,8 +674,7 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
       .not_null("logProb", logProb)
       .not_null("target", target)
       .not_null("out", out)
-      .not_null("executor", executor)
-      .not_null("workspaceSize", workspaceSize)
+      .results_not_null(workspaceSize, executor)
       .available_since(kA2)
       .dtype_row_in(arguments, kBackwardRows);
   for (const Argument& argument : arguments) checks.format_like_nd(argument);
@@ -711,7 +706,7 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
   checks.require_tiling(
       gradZlossOptional == nullptr || lseForZlossOptional != nullptr || lseSquareScaleForZloss == 0,
       "gradZloss is given without lseForZloss; pass what the forward returned");
-  require_addressable(checks, arguments);
+  for (const Argument& argument : arguments) checks.addressable(argument);
   if (!checks.ok()) return checks.status();
 
   return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <stdexcept>
 #include <utility>
 
 #include "meta/executor.h"
@@ -14,8 +15,13 @@ namespace aclnn_host {
 // line when the workspace does.
 class Workspace {
  public:
-  // Reserves `bytes` and returns where they begin.
+  // Reserves `bytes` and returns where they begin. Views that repeat their elements have more of
+  // them than there is memory, so the sum may overflow; make_executor() makes a status of that.
   uint64_t reserve(uint64_t bytes) {
+    constexpr uint64_t kMost = INT64_MAX;
+    if (bytes > kMost - 63 || (bytes + 63) / 64 * 64 > kMost - size_) {
+      throw std::length_error("workspace");
+    }
     const uint64_t begin = size_;
     size_ += (bytes + 63) / 64 * 64;
     return begin;

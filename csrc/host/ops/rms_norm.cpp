@@ -40,6 +40,7 @@ constexpr DtypeRow kGradTypes[] = {
 constexpr uint64_t kMaxRank = 8;
 
 // ---- The checks of shapes: all give 561002 ------------------------------------------------------
+// Texts are put together only for a check that fails.
 
 const Dims& shape_of(Argument argument) {
   return argument.tensor->view.shape;
@@ -71,24 +72,24 @@ void check_rank(Checks& checks, Argument argument) {
 void check_ranks(Checks& checks, Argument x, Argument gamma) {
   check_rank(checks, x);
   check_rank(checks, gamma);
-  if (!checks.ok()) return;
-  checks.require_tiling(shape_of(gamma).size() <= shape_of(x).size(),
+  if (!checks.ok() || shape_of(gamma).size() <= shape_of(x).size()) return;
+  checks.require_tiling(false,
                         "gamma has shape %s, expected no more dimensions than x, which has shape "
                         "%s; gamma's shape is that of the last dimensions of x",
                         shape_text(shape_of(gamma)).c_str(), shape_text(shape_of(x)).c_str());
 }
 
 void check_same_rank(Checks& checks, Argument argument, Argument other) {
-  if (!checks.ok()) return;
-  checks.require_tiling(shape_of(argument).size() == shape_of(other).size(),
+  if (!checks.ok() || shape_of(argument).size() == shape_of(other).size()) return;
+  checks.require_tiling(false,
                         "%s has shape %s, expected as many dimensions as %s, which has shape %s",
                         argument.name, shape_text(shape_of(argument)).c_str(), other.name,
                         shape_text(shape_of(other)).c_str());
 }
 
 void check_same_shape(Checks& checks, Argument argument, Argument other) {
-  if (!checks.ok()) return;
-  checks.require_tiling(shape_of(argument) == shape_of(other),
+  if (!checks.ok() || shape_of(argument) == shape_of(other)) return;
+  checks.require_tiling(false,
                         "%s has shape %s, expected %s as %s has; shapes are not broadcast, expand "
                         "first",
                         argument.name, shape_text(shape_of(argument)).c_str(),
@@ -101,7 +102,8 @@ void check_trailing(Checks& checks, Argument argument, Argument x) {
   const Dims& shape = shape_of(x);
   const uint64_t rank = shape_of(argument).size();
   const Dims expected(shape.end() - rank, rank);
-  checks.require_tiling(shape_of(argument) == expected,
+  if (shape_of(argument) == expected) return;
+  checks.require_tiling(false,
                         "%s has shape %s, expected %s, the last dimensions of x, which has shape "
                         "%s",
                         argument.name, shape_text(shape_of(argument)).c_str(),
@@ -112,9 +114,10 @@ void check_rstd(Checks& checks, bool fits, Argument rstd, Argument x, Argument g
   if (!checks.ok()) return;
   const Dims& shape = shape_of(x);
   const uint64_t leading = leading_rank(x, gamma);
+  if (fits && count_of(rstd) == product_of(shape, 0, leading)) return;
   Dims expected = shape;
   std::fill_n(expected.begin() + leading, shape.size() - leading, int64_t{1});
-  checks.require_tiling(fits && count_of(rstd) == product_of(shape, 0, leading),
+  checks.require_tiling(false,
                         "%s has shape %s, expected %s: a number for every row of x, which has "
                         "shape %s and rows of gamma's shape %s",
                         rstd.name, shape_text(shape_of(rstd)).c_str(), shape_text(expected).c_str(),
@@ -150,7 +153,8 @@ void check_last_dimension(Checks& checks, Argument x) {
   constexpr int64_t kLeast = 32;
   const Dims& shape = shape_of(x);
   const int64_t size = static_cast<int64_t>(aclDataTypeSize(x.tensor->view.dtype));
-  checks.require_tiling(shape[shape.size() - 1] >= kLeast / size,
+  if (shape[shape.size() - 1] >= kLeast / size) return;
+  checks.require_tiling(false,
                         "x has shape %s, expected a last dimension of at least %lld elements (%lld "
                         "bytes); pad it, or select another product",
                         shape_text(shape).c_str(), static_cast<long long>(kLeast / size),
@@ -159,15 +163,15 @@ void check_last_dimension(Checks& checks, Argument x) {
 
 // Empty tensors are for Ascend950 and the host product.
 void check_empty(Checks& checks, Argument x) {
-  if (!checks.ok()) return;
-  checks.require_tiling(count_of(x) != 0 || checks.product() >= Product::kAscend950,
+  if (!checks.ok() || count_of(x) != 0 || checks.product() >= Product::kAscend950) return;
+  checks.require_tiling(false,
                         "x has shape %s, expected at least one element; only Ascend950 and host "
                         "accept empty tensors",
                         shape_text(shape_of(x)).c_str());
 }
 
-// ---- How the work is divided: by the shape alone, so that the number of threads changes no bit
-// ---
+// ---- How the work is divided --------------------------------------------------------------------
+// By the shape alone, so that the number of threads changes no bit.
 
 // Elements a thread takes at least; below, waking another thread costs more than it saves.
 constexpr int64_t kGrain = 32768;
@@ -543,17 +547,15 @@ aclnnStatus aclnnRmsNormGradGetWorkspaceSize(const aclTensor* dy, const aclTenso
   check_same_rank(checks, dgamma, scale);
   check_same_shape(checks, gradient, value);
   check_same_shape(checks, dx, gradient);
-  if (checks.ok()) {
-    const Dims& shape = x->view.shape;
-    checks.require_tiling(shape[shape.size() - 1] != 0,
-                          "dy has shape %s, expected a last dimension of at least 1",
-                          shape_text(shape).c_str());
+  if (checks.ok() && *(x->view.shape.end() - 1) == 0) {
+    checks.require_tiling(false, "dy has shape %s, expected a last dimension of at least 1",
+                          shape_text(x->view.shape).c_str());
   }
   check_rstd_in(checks, factor, value, scale);
   check_trailing(checks, scale, value);
   check_trailing(checks, dgamma, value);
-  if (checks.ok() && checks.product() == Product::kAscend910) {
-    checks.require_tiling(count_of(scale) % 64 == 0,
+  if (checks.ok() && checks.product() == Product::kAscend910 && count_of(scale) % 64 != 0) {
+    checks.require_tiling(false,
                           "gamma has shape %s, expected a multiple of 64 elements; pad it, or "
                           "select another product",
                           shape_text(gamma->view.shape).c_str());

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.autograd.forward_ad as fwad
 import torch.nn.functional as TF
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -572,6 +573,29 @@ def test_autocast_as_torchs(dtype: torch.dtype) -> None:
 
 def bad(case: Case, **kwargs: Any) -> Tensor:
     return convolution(case, torch.ones(case.input), torch.ones(case.weight), None, **kwargs)
+
+
+def test_tangents_have_the_dtype_of_what_they_belong_to() -> None:
+    """A bias in FP32 makes the output of FP16 tensors one, whichever of them has a tangent."""
+    case = LARGER[1]
+    x, w, b, _ = case.tensors()
+    x, w = x.half(), w.half()
+    with fwad.dual_level():
+        dual = fwad.make_dual(x, torch.ones_like(x))
+        primal, tangent = fwad.unpack_dual(convolution(case, dual, w, b))
+    assert (primal.dtype, tangent.dtype) == (torch.float32, torch.float32)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"padding": (2**63 - 1,)}, {"dilation": (2**63 - 1,)}, {"stride": (2**31,)}], ids=str
+)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_sizes_that_would_overflow(changes: dict[str, Any], device: str) -> None:
+    """Whose output sizes, computed in 64 bits, would wrap around to plausible ones."""
+    case = replace(TWO, **changes)
+    with pytest.raises(aclnn_torch.AclnnError, match="2\\^31") as caught:
+        convolution(case, torch.ones(case.input, device=device), torch.ones(case.weight, device=device), None)
+    assert caught.value.status == 161002
 
 
 def bad_backward(case: Case, output: tuple[int, ...], **kwargs: Any) -> tuple[Tensor | None, ...]:

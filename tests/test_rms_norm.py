@@ -396,6 +396,16 @@ def test_meta_and_the_run_refuse_the_same() -> None:
         assert caught.value.status == 561002
 
 
+@pytest.mark.parametrize(
+    ("x", "gamma", "text"), [((), (), "x has 0"), ((2,) * 9, (2,), "x has 9"), ((2,), (), "gamma has 0")]
+)
+def test_meta_and_the_run_refuse_the_same_ranks(x: tuple[int, ...], gamma: tuple[int, ...], text: str) -> None:
+    for device in ("cpu", "meta"):
+        with pytest.raises(aclnn_torch.AclnnError, match=text) as caught:
+            ops.rms_norm(torch.ones(x, device=device), torch.ones(gamma, device=device))
+        assert caught.value.status == 561002
+
+
 def ones(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.ones(shape, dtype=dtype)
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/function.h>
@@ -168,6 +169,17 @@ c10::TypedOperatorHandle<Signature> find_operator(const char* name) {
 // The tangent of an input, or an undefined tensor.
 inline Tensor tangent_of(const Tensor& input) {
   return torch::autograd::isFwGradDefined(input) ? input._fw_grad(/*level=*/0) : Tensor();
+}
+
+// Gives an output its tangent, in the output's dtype; an undefined one counts as zero.
+inline void set_tangent(const Tensor& output, const Tensor& tangent) {
+  if (!tangent.defined()) return;
+  output._set_fw_grad(tangent.to(output.scalar_type()), /*level=*/0, /*is_inplace_op=*/false);
+}
+
+// A sum of which either part may be undefined, which counts as zero.
+inline Tensor sum_of_defined(const Tensor& a, const Tensor& b) {
+  return a.defined() && b.defined() ? a + b : a.defined() ? a : b;
 }
 
 // The value of an input without its tangent.

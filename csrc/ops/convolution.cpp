@@ -73,12 +73,17 @@ void check_length(const char* api, const char* name, SymIntArrayRef values, size
                   " (one per spatial dimension)");
 }
 
-void check_at_least(const char* api, const char* name, SymIntArrayRef values, int64_t least) {
+// As far as they are known. The upper limit is the host CANN's, and keeps the arithmetic of output
+// sizes from overflowing.
+void check_values(const char* api, const char* name, SymIntArrayRef values, int64_t least) {
   for (const SymInt& value : values) {
     const auto known = value.maybe_as_int();
     if (known && *known < least) {
       refuse(api, std::string(name) + " is " + c10::str(values) +
                       ", expected values >= " + std::to_string(least));
+    }
+    if (known && *known > std::numeric_limits<int32_t>::max()) {
+      refuse(api, std::string(name) + " is " + c10::str(values) + ", expected values < 2^31");
     }
   }
 }
@@ -103,10 +108,10 @@ void check_parameters(const char* api, const Tensor& input, const Tensor& weight
   check_length(api, "padding", parameters.padding, spatial);
   check_length(api, "dilation", parameters.dilation, spatial);
   check_length(api, "outputPadding", parameters.output_padding, spatial);
-  check_at_least(api, "stride", parameters.stride, 1);
-  check_at_least(api, "padding", parameters.padding, 0);
-  check_at_least(api, "dilation", parameters.dilation, 1);
-  check_at_least(api, "outputPadding", parameters.output_padding, 0);
+  check_values(api, "stride", parameters.stride, 1);
+  check_values(api, "padding", parameters.padding, 0);
+  check_values(api, "dilation", parameters.dilation, 1);
+  check_values(api, "outputPadding", parameters.output_padding, 0);
   if (!parameters.transposed) {
     for (const SymInt& value : parameters.output_padding) {
       if (value.maybe_as_int().value_or(0) != 0) {
@@ -293,11 +298,6 @@ Gradients gradients_of(const Tensor& grad_output, const Tensor& input, const Ten
       dilation, transposed, output_padding, groups, wanted, type);
 }
 
-Tensor sum_of_defined(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() ? a : b;
-  return a + b;
-}
-
 // How the output changes with input, weight and bias, each of whose changes may be undefined for
 // none; `sizes` and `dtype` are the output's.
 Tensor output_change(const Tensor& input_change, const Tensor& weight_change,
@@ -379,10 +379,9 @@ Tensor convolution_autograd(c10::DispatchKeySet keys, const Tensor& input, const
   }();
   if (node) torch::autograd::set_history(output, node);
 
-  const Tensor tangent =
-      output_change(tangent_of(input), tangent_of(weight), tangent_of(bias_tensor),
-                    primal_of(input), primal_of(weight), attributes, output.sym_sizes());
-  if (tangent.defined()) output._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/false);
+  set_tangent(output,
+              output_change(tangent_of(input), tangent_of(weight), tangent_of(bias_tensor),
+                            primal_of(input), primal_of(weight), attributes, output.sym_sizes()));
   return output;
 }
 
@@ -429,10 +428,7 @@ Gradients convolution_backward_autograd(c10::DispatchKeySet keys, const Tensor& 
         sum_of_defined(tangents[1], std::get<1>(gradients_of(grad, input_tangent, primal_of(weight),
                                                              attributes, {false, true, false})));
   }
-  for (size_t i = 0; i < tangents.size(); ++i) {
-    if (!tangents[i].defined()) continue;
-    results[i]._set_fw_grad(tangents[i], /*level=*/0, /*is_inplace_op=*/false);
-  }
+  for (size_t i = 0; i < tangents.size(); ++i) set_tangent(results[i], tangents[i]);
   return {results[0], results[1], results[2]};
 }
 

@@ -99,7 +99,7 @@ Tensor grad_cpu(const Tensor& grad_loss, const Tensor& log_prob, const Tensor& t
 // What stage 1 would refuse, as far as a trace knows the sizes.
 void check_trace(const char* api, Named matrix, const Tensor& target, string_view reduction) {
   const auto require = [&](bool condition, const std::string& text) {
-    if (!condition) throw aclnn::Error(api, ACLNN_ERR_INNER_TILING_ERROR, text);
+    if (!condition) refuse(api, text, ACLNN_ERR_INNER_TILING_ERROR);
   };
   const Tensor& values = matrix.tensor;
   require(values.dim() == 2, std::string(matrix.name) + " has shape " +
@@ -217,10 +217,6 @@ class Rows {
   Tensor of_class_;  // undefined without smoothing
 };
 
-Tensor sum_of_defined(const Tensor& a, const Tensor& b) {
-  return a.defined() && b.defined() ? a + b : a.defined() ? a : b;
-}
-
 // Saves log_prob, target, weight, lse.
 struct CrossEntropyLossFormula {
   static constexpr const char* kName = "AclnnCrossEntropyLossBackward0";
@@ -307,9 +303,6 @@ void refuse_derivative(const char* name, const Tensor& weight) {
 // Tangents of the results, from that of the input.
 void set_tangents(const Results& results, const Tensor& tangent, const Tensor& target,
                   const Tensor& weight, const Options& options, bool return_zloss) {
-  const auto set = [](const Tensor& result, const Tensor& value) {
-    result._set_fw_grad(value.to(result.scalar_type()), /*level=*/0, /*is_inplace_op=*/false);
-  };
   const auto& [loss, log_prob, zloss, lse] = results;
   const Rows rows(log_prob, target, weight, options);
   const Tensor values = widened(tangent);
@@ -319,11 +312,11 @@ void set_tangents(const Results& results, const Tensor& tangent, const Tensor& t
   Tensor of_zloss;
   if (options.zloss_scale != 0) {
     of_zloss = options.reduced(rows.of_zloss * widened(lse) * of_lse, loss);
-    set(lse, of_lse);
+    set_tangent(lse, of_lse);
   }
-  set(loss, of_loss);
-  set(log_prob, of_log_prob);
-  if (return_zloss && of_zloss.defined()) set(zloss, of_zloss);
+  set_tangent(loss, of_loss);
+  set_tangent(log_prob, of_log_prob);
+  if (return_zloss) set_tangent(zloss, of_zloss);
 }
 
 Results loss_autograd(c10::DispatchKeySet keys, const Tensor& input, const Tensor& target,
@@ -408,9 +401,7 @@ Tensor grad_autograd(c10::DispatchKeySet keys, const Tensor& grad_loss, const Te
       add(softmax * factor.unsqueeze(1));
     }
   }
-  if (tangent.defined()) {
-    out._set_fw_grad(tangent.to(out.scalar_type()), /*level=*/0, /*is_inplace_op=*/false);
-  }
+  set_tangent(out, tangent);
   return out;
 }
 

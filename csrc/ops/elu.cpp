@@ -153,9 +153,8 @@ Tensor elu_autograd(c10::DispatchKeySet keys, const Tensor& self, const Scalar& 
   }();
   if (node) torch::autograd::set_history(out, node);
   if (const Tensor tangent = tangent_of(self); tangent.defined()) {
-    out._set_fw_grad(
-        elu_backward_op().call(tangent, alpha, scale, input_scale, false, primal_of(self)),
-        /*level=*/0, /*is_inplace_op=*/false);
+    set_tangent(out,
+                elu_backward_op().call(tangent, alpha, scale, input_scale, false, primal_of(self)));
   }
   return out;
 }
@@ -215,11 +214,10 @@ Tensor elu_backward_autograd(c10::DispatchKeySet keys, const Tensor& grad_output
       tangent = elu_backward_op().call(grad_tangent, alpha, scale, input_scale, is_result, value);
     }
     if (value_tangent.defined()) {
-      const Tensor term =
-          elu_double_backward(value_tangent, grad, alpha, scale, input_scale, is_result, value);
-      tangent = tangent.defined() ? tangent + term : term;
+      tangent = sum_of_defined(tangent, elu_double_backward(value_tangent, grad, alpha, scale,
+                                                            input_scale, is_result, value));
     }
-    out._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/false);
+    set_tangent(out, tangent);
   }
   return out;
 }

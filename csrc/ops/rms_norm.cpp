@@ -58,6 +58,11 @@ void check_shape(const char* api, Named argument, c10::SymIntArrayRef expected, 
 }
 
 void check_gamma(const char* api, const Tensor& x, const Tensor& gamma) {
+  for (const auto& [name, tensor, _] : {Named{"x", x}, Named{"gamma", gamma}}) {
+    if (tensor.dim() >= 1 && tensor.dim() <= 8) continue;
+    refuse(api, c10::str(name, " has ", tensor.dim(), " dimensions, expected 1 to 8; reshape it"),
+           ACLNN_ERR_INNER_TILING_ERROR);
+  }
   const auto sizes = x.sym_sizes();
   const auto rank = std::min<size_t>(gamma.dim(), sizes.size());
   check_shape(api, {"gamma", gamma}, sizes.slice(sizes.size() - rank),
@@ -132,11 +137,6 @@ Tensor restored(const Tensor& values, const Tensor& like) {
   return values.reshape_symint(like.sym_sizes()).to(like.scalar_type());
 }
 
-// A sum of which either part may be undefined, which counts as 0.
-Tensor sum_of(const Tensor& a, const Tensor& b) {
-  return a.defined() && b.defined() ? a + b : a.defined() ? a : b;
-}
-
 Pair composed_rms_norm(const Tensor& x, const Tensor& gamma, double epsilon, const Pair& outputs) {
   const auto& [y, rstd] = outputs;
   const Rows rows(x, rstd, gamma);
@@ -158,12 +158,8 @@ Pair composed_rms_norm_grad(const Tensor& dy, const Tensor& x, const Tensor& rst
 
 // Gives the operator's outputs the tangents of its composition.
 void set_tangents(const Pair& outputs, const Pair& composed) {
-  const auto set = [](const Tensor& output, const Tensor& value) {
-    const Tensor tangent = tangent_of(value);
-    if (tangent.defined()) output._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/false);
-  };
-  set(std::get<0>(outputs), std::get<0>(composed));
-  set(std::get<1>(outputs), std::get<1>(composed));
+  set_tangent(std::get<0>(outputs), tangent_of(std::get<0>(composed)));
+  set_tangent(std::get<1>(outputs), tangent_of(std::get<1>(composed)));
 }
 
 // Saves x, gamma and rstd.
@@ -183,7 +179,8 @@ struct RmsNormFormula {
     if (grads[1].defined() && needed[0]) {
       // d rstd / dx = -rstd^3 x / D
       const Tensor factor = grads[1] * rstd * rstd * rstd / at::Scalar(gamma.sym_numel());
-      result[0] = sum_of(result[0], (-factor * x.to(rstd.scalar_type())).to(x.scalar_type()));
+      result[0] =
+          sum_of_defined(result[0], (-factor * x.to(rstd.scalar_type())).to(x.scalar_type()));
     }
     return result;
   }
@@ -217,9 +214,9 @@ struct RmsNormGradFormula {
     }
     if (grads[1].defined()) {
       const Tensor g = rows.row(grads[1]);
-      of_dy = sum_of(of_dy, g * x * r);
-      of_x = sum_of(of_x, g * dy * r);
-      of_r = sum_of(of_r, rows.sum(g * dy * x));
+      of_dy = sum_of_defined(of_dy, g * x * r);
+      of_x = sum_of_defined(of_x, g * dy * r);
+      of_r = sum_of_defined(of_r, rows.sum(g * dy * x));
     }
     variable_list result{of_dy, of_x, of_r, of_gamma};
     for (size_t i = 0; i < result.size(); ++i) {

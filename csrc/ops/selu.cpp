@@ -118,8 +118,7 @@ Tensor selu_autograd(c10::DispatchKeySet keys, const Tensor& self) {
   }();
   if (node) torch::autograd::set_history(out, node);
   if (const Tensor tangent = tangent_of(self); tangent.defined()) {
-    out._set_fw_grad(selu_backward_op().call(tangent, primal_of(out)), /*level=*/0,
-                     /*is_inplace_op=*/false);
+    set_tangent(out, selu_backward_op().call(tangent, primal_of(out)));
   }
   if (node) node->save(out, /*is_output=*/true);  // with its tangent
   return out;
@@ -166,10 +165,10 @@ Tensor selu_backward_autograd(c10::DispatchKeySet keys, const Tensor& grad_outpu
     Tensor tangent;
     if (grad_tangent.defined()) tangent = selu_backward_op().call(grad_tangent, value);
     if (result_tangent.defined()) {
-      const Tensor term = selu_double_backward(result_tangent, primal_of(grad_output), value);
-      tangent = tangent.defined() ? tangent + term : term;
+      tangent = sum_of_defined(tangent,
+                               selu_double_backward(result_tangent, primal_of(grad_output), value));
     }
-    out._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/false);
+    set_tangent(out, tangent);
   }
   return out;
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable
+import inspect
 from typing import Any
 
 import torch
@@ -15,8 +15,9 @@ from . import nn
 
 __all__ = ["convert", "revert"]
 
-# torch's class -> ours, which is its subclass and adds nothing but a forward.
-_OURS: dict[type, type] = {cls.__base__: cls for cls in (getattr(nn, name) for name in nn.__all__)}
+# torch's class -> ours, which is its subclass and adds nothing to an instance.
+_OURS: dict[type, type] = {getattr(torch.nn, name): getattr(nn, name) for name in nn.__all__}
+_TORCHS = {ours: torchs for torchs, ours in _OURS.items()}
 
 # What RMSNorm classes of model libraries call their epsilon.
 _EPSILONS = ("variance_epsilon", "eps", "epsilon")
@@ -25,14 +26,16 @@ _EPSILONS = ("variance_epsilon", "eps", "epsilon")
 def convert(model: torch.nn.Module) -> dict[str, type]:
     """Makes the modules of a model compute through aclnn, in place.
 
-    Swapped are instances of exactly the ``torch.nn`` classes that :mod:`aclnn_torch.nn` has, and of other libraries'
-    RMSNorm classes: a class whose name ends in ``RMSNorm``, with a ``weight`` and an epsilon, that is found to compute
+    Swapped are instances of exactly the ``torch.nn`` classes that :mod:`aclnn_torch.nn` has, so neither subclasses nor
+    modules with parametrizations, and of other libraries' RMSNorm classes: a class whose name ends in ``RMSNorm``, with
+    nothing but a ``weight`` and an epsilon and a forward of one argument, that is found to compute
     ``x / sqrt(mean(x^2) + eps) * weight`` over the last dimension. (Classes that scale by ``1 + weight``, for instance,
     are left alone.) Parameters, buffers, hooks and the state_dict stay as they are: only the class changes, to a
     subclass of what it was.
 
     Where the input has 16 bits, libraries' RMSNorms may round before they multiply by the weight; CANN rounds once, at
-    the end.
+    the end. Where the input's dtype is not the weight's, the library's own forward computes, because libraries differ
+    in the result's dtype.
 
     Args:
         model: a module, itself swapped if its class is one of these.
@@ -60,22 +63,27 @@ def revert(model: torch.nn.Module) -> dict[str, type]:
     for name, module in model.named_modules():
         before: Any = type(module)
         foreign = issubclass(before, _ForeignRMSNorm)
-        after = before._aclnn_torch_original if foreign else before.__base__
-        if foreign or _OURS.get(after) is before:
+        after = before._aclnn_torch_original if foreign else _TORCHS.get(before)
+        if after is not None:
             module.__class__ = after
             swapped[name] = before
     return swapped
 
 
 class _ForeignRMSNorm:
-    """The forward of another library's RMSNorm class."""
+    """What a class made from another library's RMSNorm class has of ours."""
 
-    _aclnn_torch_original: type
+    _aclnn_torch_original: Any
     weight: Tensor
 
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        """Normalises over the last dimension."""
-        return F.rms_norm(hidden_states, self.weight.shape, self.weight, _epsilon(self))
+    def _aclnn_torch_forward(self, *args: Tensor, **kwargs: Tensor) -> Tensor:
+        """The forward, of the one argument that the original's has."""
+        (x,) = (*args, *kwargs.values())
+        if x.dtype == self.weight.dtype:
+            return F.rms_norm(x, self.weight.shape, self.weight, _epsilon(self))
+        # Libraries differ in what they make of two dtypes.
+        result: Tensor = self._aclnn_torch_original.forward(self, x)
+        return result
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The class has no name to be found by; its original has.
@@ -84,7 +92,16 @@ class _ForeignRMSNorm:
 
 @functools.cache
 def _subclass_of(original: Any) -> Any:
-    namespace = {"_aclnn_torch_original": original, "__module__": __name__, "__doc__": original.__doc__}
+    def forward(self: Any, *args: Tensor, **kwargs: Tensor) -> Any:
+        return self._aclnn_torch_forward(*args, **kwargs)
+
+    forward.__signature__ = inspect.signature(original.forward)  # type: ignore[attr-defined]
+    namespace = {
+        "_aclnn_torch_original": original,
+        "__module__": __name__,
+        "__doc__": original.__doc__,
+        "forward": forward,
+    }
     return type(original.__name__, (_ForeignRMSNorm, original), namespace)
 
 
@@ -102,23 +119,26 @@ def _epsilon(module: Any) -> float | None:
 def _rms_norm_class(module: torch.nn.Module) -> type | None:
     """A class of ours for another library's RMSNorm module, if it is one."""
     cls: Any = type(module)
-    weight = getattr(module, "weight", None)
-    known = cls.__name__.endswith("RMSNorm") and not isinstance(module, (torch.nn.RMSNorm, _ForeignRMSNorm))
-    if not known or not isinstance(weight, Tensor) or weight.dim() != 1 or _epsilon(module) is None:
+    if not cls.__name__.endswith("RMSNorm") or isinstance(module, (torch.nn.RMSNorm, _ForeignRMSNorm)):
+        return None
+    tensors = dict([*module.named_parameters(), *module.named_buffers()])
+    alone = list(tensors) == ["weight"] and tensors["weight"].dim() == 1 and not list(module.children())
+    if not alone or _epsilon(module) is None or len(inspect.signature(module.forward).parameters) != 1:
         return None
     return _subclass_of(cls) if _computes_rms_norm(module) else None
 
 
 def _computes_rms_norm(module: torch.nn.Module) -> bool:
     """Whether a copy of the module, in float32 and with a weight of its own, gives what the formula gives."""
+    float32: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}  # whatever the defaults are
     try:
         with torch.no_grad():
             probe: Any = copy.deepcopy(module).to_empty(device="cpu").float()
             size = probe.weight.shape[0]
-            probe.weight.copy_(torch.linspace(-0.5, 1.5, size))
-            x = torch.linspace(-3, 2, 2 * size, device="cpu").reshape(1, 2, size).contiguous()
+            probe.weight.copy_(torch.linspace(-0.5, 1.5, size, **float32))
+            x = torch.linspace(-3, 2, 2 * size, **float32).reshape(1, 2, size)
             expected = torch.nn.functional.rms_norm(x, [size], probe.weight, _epsilon(module))
-            forward: Callable[[Tensor], Tensor] = probe.forward
-            return torch.allclose(forward(x), expected, rtol=1e-5, atol=1e-6)
-    except Exception:  # a forward of other arguments, or one that needs what a copy lacks: not ours to replace
+            results = [probe.train(training).forward(x) for training in (True, False)]
+            return all(torch.allclose(result, expected, rtol=1e-5, atol=1e-6) for result in results)
+    except Exception:  # a forward that needs what a copy lacks: not ours to replace
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 
 import torch
@@ -146,8 +147,9 @@ def cross_entropy(
     Args:
         input: logits of shape ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``: float32, float16, bfloat16, or float64 on the
             ``host`` product.
-        target: class indices of the same shape without ``C``, int64 (on Ascend950 and ``host`` also int32), each in
-            ``[0, C)`` or equal to ``ignore_index``. Class probabilities are not supported: aclnn has no such operator.
+        target: class indices of the same shape without ``C`` (of one example also ``(1)``), int64 or uint8, on
+            Ascend950 and ``host`` also int32; each in ``[0, C)`` or equal to ``ignore_index``. Class probabilities are
+            not supported: aclnn has no such operator.
         weight: a factor for each class, ``(C)``. Not differentiable.
         size_average: deprecated, as in torch.
         reduce: deprecated, as in torch.
@@ -177,10 +179,12 @@ def cross_entropy(
         raise ValueError(f"cross_entropy: label_smoothing is {label_smoothing}, expected a number between 0 and 1")
     if input.dim() == 0:
         raise ValueError("cross_entropy: input has no dimension, expected (C), (N, C) or (N, C, d1, ...)")
+    if target.dtype == torch.uint8:
+        target = target.long()
     logits, labels, classes = input, target, input.shape[min(input.dim() - 1, 1)]
     if input.dim() != 2:
         expected = input.shape[:1] + input.shape[2:] if input.dim() > 1 else input.shape[1:]
-        if target.shape != expected:
+        if target.shape != expected and not (input.dim() == 1 and target.shape == (1,)):
             raise ValueError(
                 f"cross_entropy: target has shape {list(target.shape)}, expected {list(expected)}, that of input "
                 f"{list(input.shape)} without its classes"
@@ -196,7 +200,7 @@ def cross_entropy(
         loss = ((1.0 - label_smoothing) * nll + label_smoothing / classes * smooth).to(nll.dtype)
     if reduction != "none":
         return loss.squeeze(0)
-    return loss if labels is target else loss.reshape(target.shape)
+    return loss if labels is target else loss.reshape(target.shape if input.dim() > 1 else ())
 
 
 def _smooths_labels() -> bool:
@@ -226,9 +230,16 @@ def _smoothing_loss(
 Size = int | Sequence[int]
 
 
-def _sizes(value: Size, dims: int) -> list[int]:
+def _sizes(name: str, value: Size, dims: int) -> list[int]:
     """One number for each spatial dimension."""
-    return [value] * dims if isinstance(value, int) else list(value)
+    if isinstance(value, (int, torch.SymInt)):
+        return [value] * dims
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return list(value) * dims if len(value) == 1 else list(value)
+    try:
+        return [operator.index(value)] * dims
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}, expected a number, or one for each of {dims} dimensions") from None
 
 
 def _convolve(
@@ -251,17 +262,18 @@ def _convolve(
             f"{dims + 1} dimensions (one example) or {dims + 2} (a batch)"
         )
     batch = input if input.dim() == dims + 2 else input.unsqueeze(0)
-    if isinstance(padding, str):
-        batch, padding = _pad_by_name(padding, batch, weight.shape[2:], _sizes(stride, dims), _sizes(dilation, dims))
+    strides, dilations = _sizes("stride", stride, dims), _sizes("dilation", dilation, dims)
+    if isinstance(padding, str) and not transposed:
+        batch, padding = _pad_by_name(padding, batch, weight.shape[2:], strides, dilations)
     output = _convolution(
         batch,
         weight,
         bias,
-        _sizes(stride, dims),
-        _sizes(padding, dims),
-        _sizes(dilation, dims),
+        strides,
+        _sizes("padding", padding, dims),  # type: ignore[arg-type]
+        dilations,
         transposed,
-        _sizes(output_padding, dims),
+        _sizes("output_padding", output_padding, dims),
         groups,
         cube_math_type=cube_math_type,
     )
@@ -319,7 +331,7 @@ def conv2d(
     Args:
         input: ``(N, C_in, H, W)`` or ``(C_in, H, W)``: float32, float16, bfloat16 from Ascend910B on, float64 on the
             ``host`` product. Channels-last inputs give channels-last outputs.
-        weight: ``(C_out, C_in / groups, kH, kW)``.
+        weight: ``(C_out, C_in / groups, kH, kW)``. Different dtypes are promoted, as CANN does.
         bias: ``(C_out)``, or None.
         stride: a number, or one for each spatial dimension.
         padding: the same, or ``"valid"``, or for stride 1 ``"same"``.

@@ -72,6 +72,22 @@ class CrossEntropyLoss(torch.nn.CrossEntropyLoss):
         )
 
 
+class _CubeMath:
+    """What the convolution modules have beside torch's.
+
+    Attributes:
+        cube_math_type: see :func:`aclnn_torch.functional.conv2d`. 0 until set; float32 on Ascend310P and Ascend910
+            needs 1 or 2.
+    """
+
+    cube_math_type: int = 0
+
+    def extra_repr(self) -> str:
+        """As torch's, and the type if it is set."""
+        text: str = super().extra_repr()  # type: ignore[misc]
+        return f"{text}, cube_math_type={self.cube_math_type}" if self.cube_math_type else text
+
+
 def _padded_convolution(module: Any, function: Callable[..., Tensor], input: Tensor) -> Tensor:
     """A convolution module's work: padding that is not by zeros comes first."""
     padding = module.padding
@@ -110,60 +126,66 @@ def _transposed_convolution(
     )
 
 
-class Conv1d(torch.nn.Conv1d):
-    """``torch.nn.Conv1d`` through aclnn: see :func:`aclnn_torch.functional.conv1d`."""
+class Conv1d(_CubeMath, torch.nn.Conv1d):
+    """``torch.nn.Conv1d`` through aclnn: see :func:`aclnn_torch.functional.conv1d`.
 
-    cube_math_type = 0
+    Its attribute ``cube_math_type``, 0 until set, chooses what the factors are rounded to.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Convolves."""
         return _padded_convolution(self, F.conv1d, input)
 
 
-class Conv2d(torch.nn.Conv2d):
-    """``torch.nn.Conv2d`` through aclnn: see :func:`aclnn_torch.functional.conv2d`."""
+class Conv2d(_CubeMath, torch.nn.Conv2d):
+    """``torch.nn.Conv2d`` through aclnn: see :func:`aclnn_torch.functional.conv2d`.
 
-    cube_math_type = 0
+    Its attribute ``cube_math_type``, 0 until set, chooses what the factors are rounded to.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Convolves."""
         return _padded_convolution(self, F.conv2d, input)
 
 
-class Conv3d(torch.nn.Conv3d):
-    """``torch.nn.Conv3d`` through aclnn: see :func:`aclnn_torch.functional.conv3d`."""
+class Conv3d(_CubeMath, torch.nn.Conv3d):
+    """``torch.nn.Conv3d`` through aclnn: see :func:`aclnn_torch.functional.conv3d`.
 
-    cube_math_type = 0
+    Its attribute ``cube_math_type``, 0 until set, chooses what the factors are rounded to.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Convolves."""
         return _padded_convolution(self, F.conv3d, input)
 
 
-class ConvTranspose1d(torch.nn.ConvTranspose1d):
-    """``torch.nn.ConvTranspose1d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose1d`."""
+class ConvTranspose1d(_CubeMath, torch.nn.ConvTranspose1d):
+    """``torch.nn.ConvTranspose1d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose1d`.
 
-    cube_math_type = 0
+    Its attribute ``cube_math_type``, 0 until set, chooses what the factors are rounded to.
+    """
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Convolves, transposed."""
         return _transposed_convolution(self, F.conv_transpose1d, 1, input, output_size)
 
 
-class ConvTranspose2d(torch.nn.ConvTranspose2d):
-    """``torch.nn.ConvTranspose2d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose2d`."""
+class ConvTranspose2d(_CubeMath, torch.nn.ConvTranspose2d):
+    """``torch.nn.ConvTranspose2d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose2d`.
 
-    cube_math_type = 0
+    Its attribute ``cube_math_type``, 0 until set, chooses what the factors are rounded to.
+    """
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Convolves, transposed."""
         return _transposed_convolution(self, F.conv_transpose2d, 2, input, output_size)
 
 
-class ConvTranspose3d(torch.nn.ConvTranspose3d):
-    """``torch.nn.ConvTranspose3d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose3d`."""
+class ConvTranspose3d(_CubeMath, torch.nn.ConvTranspose3d):
+    """``torch.nn.ConvTranspose3d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose3d`.
 
-    cube_math_type = 0
+    Its attribute ``cube_math_type``, 0 until set, chooses what the factors are rounded to.
+    """
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Convolves, transposed."""

@@ -37,6 +37,31 @@ class GemmaRMSNorm(LlamaRMSNorm):
         return super().forward(hidden_states) * (1 + 1 / self.weight)
 
 
+class OffsetRMSNorm(LlamaRMSNorm):
+    """The same, the 1 being a buffer, of which a copy without values knows nothing."""
+
+    def __init__(self, size: int):
+        super().__init__(size)
+        self.register_buffer("offset", torch.ones(()))
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        return super().forward(hidden_states) * (1 + self.offset / self.weight)
+
+
+class DropoutRMSNorm(LlamaRMSNorm):
+    """Computes it when it is not trained only."""
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        return torch.nn.functional.dropout(super().forward(hidden_states), 0.5, self.training)
+
+
+class ResidualRMSNorm(LlamaRMSNorm):
+    """Takes more when it is given more."""
+
+    def forward(self, hidden_states: Tensor, residual: Tensor | None = None) -> Tensor:
+        return super().forward(hidden_states if residual is None else hidden_states + residual)
+
+
 class GatedRMSNorm(LlamaRMSNorm):
     """Another signature."""
 
@@ -110,7 +135,19 @@ def test_a_converted_model_calls_our_operators_only() -> None:
     assert {f"aclnn::{name}" for name in wanted} <= names
 
 
-@pytest.mark.parametrize("module", [GemmaRMSNorm(8), GatedRMSNorm(8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 8)])
+@pytest.mark.parametrize(
+    "module",
+    [
+        GemmaRMSNorm(8),
+        OffsetRMSNorm(8),
+        DropoutRMSNorm(8).eval(),
+        ResidualRMSNorm(8),
+        GatedRMSNorm(8),
+        torch.nn.LayerNorm(8),
+        torch.nn.Linear(8, 8),
+    ],
+    ids=lambda module: type(module).__name__,
+)
 def test_what_computes_something_else_is_left_alone(module: torch.nn.Module) -> None:
     before = type(module)
     assert aclnn_torch.convert(torch.nn.Sequential(module)) == {}
@@ -152,6 +189,29 @@ def test_16_bit_results_differ_by_the_librarys_rounding_only() -> None:
     expected = module(x)
     aclnn_torch.convert(module)
     torch.testing.assert_close(module(x), expected, rtol=2**-7, atol=0)
+
+
+@pytest.mark.parametrize("x", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("weight", [torch.bfloat16, torch.float16, torch.float32])
+def test_the_dtype_of_a_librarys_result_stays(x: torch.dtype, weight: torch.dtype) -> None:
+    module = LlamaRMSNorm(8).to(weight)
+    value = torch.randn(2, 8).to(x)
+    expected = module(value)
+    assert aclnn_torch.convert(module)
+    torch.testing.assert_close(module(hidden_states=value), expected)
+    with pytest.raises(ValueError, match="too many values"):
+        module(value, value)
+
+
+def test_defaults_of_dtype_and_device_do_not_matter() -> None:
+    modules = [LlamaRMSNorm(8), LlamaRMSNorm(8)]
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        assert aclnn_torch.convert(modules[0])
+    finally:
+        torch.set_default_dtype(torch.float32)
+    with torch.device("meta"):
+        assert aclnn_torch.convert(modules[1])
 
 
 def test_a_converted_model_compiles() -> None:

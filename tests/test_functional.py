@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as TF
@@ -256,6 +257,15 @@ def test_cross_entropy_when_every_target_is_ignored() -> None:
     assert torch.equal(gradient, torch.zeros(3, 4))
 
 
+def test_targets_of_other_kinds_that_torch_takes() -> None:
+    x = torch.randn(4, 5)
+    labels = torch.tensor([4, 0, 1, 2])
+    assert torch.equal(F.cross_entropy(x, labels.to(torch.uint8)), F.cross_entropy(x, labels))
+    for reduction in ("mean", "sum", "none"):
+        got = F.cross_entropy(x[0], labels[:1], reduction=reduction)
+        torch.testing.assert_close(got, TF.cross_entropy(x[0], labels[:1], reduction=reduction))
+
+
 def test_deprecated_arguments_of_cross_entropy() -> None:
     x, target = torch.randn(3, 4), torch.tensor([0, 1, 2])
     with pytest.warns(UserWarning, match="deprecated"):
@@ -287,6 +297,13 @@ def test_padding_by_name(padding: str, kernel: tuple[int, int], dilation: int) -
         arguments = (x, weight) if dims == 2 else (x[..., 0], weight[..., 0])
         got = ours(*arguments, padding=padding, dilation=dilation)
         torch.testing.assert_close(got, torchs(*arguments, padding=padding, dilation=dilation), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("stride", [np.int64(2), torch.tensor(2), [2], (2, 2), torch.Size([2, 2])], ids=repr)
+def test_numbers_of_other_kinds_that_torch_takes(stride: Any) -> None:
+    torch.testing.assert_close(F.conv2d(x2, w2, stride=stride), TF.conv2d(x2, w2, stride=2), rtol=1e-5, atol=1e-5)
+    same = F.conv2d(x2, w2, padding="same", dilation=[1])
+    torch.testing.assert_close(same, TF.conv2d(x2, w2, padding="same"), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", CONVOLUTIONS)
@@ -386,6 +403,8 @@ def test_what_cann_refuses(name: str, nothing_leaked: None) -> None:
         (lambda: F.conv2d(torch.ones(4, 4), w2), RuntimeError, "conv2d: input has shape"),
         (lambda: F.conv2d(x2, w2, stride=2, padding="same"), RuntimeError, "expected stride 1"),
         (lambda: F.conv2d(x2, w2, padding="full"), RuntimeError, "'full'"),
+        (lambda: F.conv2d(x2, w2, stride=1.5), TypeError, "stride is 1.5, expected"),  # type: ignore[arg-type]
+        (lambda: F.conv_transpose2d(x2, w2, padding="same"), TypeError, "padding is 'same'"),  # type: ignore[arg-type]
         (lambda: F.rms_norm(logits, (4,), torch.ones(3)), RuntimeError, r"weight has shape \[3\]"),
     ],
 )

@@ -135,5 +135,7 @@ def test_cube_math_type_of_a_module() -> None:
     torch.nn.init.ones_(module.weight)
     x = torch.full((1, 1, 1, 1), 1 + 2.0**-12)
     assert module(x).item() == 1 + 2.0**-12
+    assert "cube_math_type" not in str(module)
     module.cube_math_type = 3
+    assert str(module).endswith("cube_math_type=3)")
     assert module(x).item() == 1.0

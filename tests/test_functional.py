@@ -334,6 +334,12 @@ REFUSED_BY_CANN: dict[str, tuple[str, Callable[[], Any], list[str], int]] = {
         ["aclnnConvolution", "cubeMathType", "Ascend310P"],
         161002,
     ),
+    "groups that are not the weight's": (
+        "Ascend910B",
+        lambda: F.conv2d(x2, w2, groups=2),
+        ["input", "1, 2, 4, 4", "4 channels", "2 groups"],
+        161002,
+    ),
     "groups that do not divide": (
         "Ascend910B",
         lambda: F.conv2d(torch.ones(1, 3, 4, 4), torch.ones(4, 1, 3, 3), groups=3),
@@ -359,7 +365,12 @@ REFUSED_BY_CANN: dict[str, tuple[str, Callable[[], Any], list[str], int]] = {
         ["target", "2", "3"],
         561002,
     ),
-    "int32 labels": ("Ascend910B", lambda: F.cross_entropy(logits, labels.int()), ["INT32", "INT64"], 161002),
+    "int32 labels": (
+        "Ascend910B",
+        lambda: F.cross_entropy(logits, labels.int()),
+        ["target has dtype INT32, expected INT64"],
+        161002,
+    ),
     "cross entropy on Ascend310P": ("Ascend310P", lambda: F.cross_entropy(logits, labels), ["Ascend310P"], 561003),
     "an unknown reduction": ("Ascend910B", lambda: F.cross_entropy(logits, labels, reduction="avg"), ["avg"], 561002),
     "class weights of another length": (

@@ -141,13 +141,14 @@ at::MemoryFormat memory_format_of(const Tensor& input, const Tensor& weight) {
 }
 
 // As many channels as the convolution needs, as far as they are known.
-void check_channels(const char* api, Named input, const Tensor& weight, const SymInt& expected) {
+void check_channels(const char* api, Named input, const Tensor& weight, const SymInt& expected,
+                    const SymInt& groups) {
   const auto channels = input.tensor.sym_size(1).maybe_as_int();
   const auto wanted = expected.maybe_as_int();
   if (!channels || !wanted || *channels == *wanted) return;
   refuse(api, std::string(input.name) + " has shape " + c10::str(input.tensor.sym_sizes()) +
                   ", expected " + std::to_string(*wanted) + " channels for weight of shape " +
-                  c10::str(weight.sym_sizes()));
+                  c10::str(weight.sym_sizes()) + " and " + c10::str(groups) + " groups");
 }
 
 std::vector<SymInt> output_sizes(const Tensor& input, const Tensor& weight,
@@ -164,7 +165,7 @@ std::vector<SymInt> output_sizes(const Tensor& input, const Tensor& weight,
                                : (size + margins - reach) / value_at(stride, d) + 1);
     const auto known = sizes.back().maybe_as_int();
     const auto room = (size + margins - reach).maybe_as_int();
-    if ((known && *known < 0) || (!transposed && room && *room < 0)) {
+    if ((known && *known < (transposed ? 1 : 0)) || (!transposed && room && *room < 0)) {
       refuse(Convolution::kStage1, "weight of shape " + c10::str(weight.sym_sizes()) +
                                        " leaves nothing of input of shape " +
                                        c10::str(input.sym_sizes()) + " in spatial dimension " +
@@ -183,7 +184,8 @@ Tensor convolution_output(const Tensor& input, const Tensor& weight, const Optio
   check_parameters(kApi, input, weight, parameters);
   check_channels(
       kApi, {"input", input}, weight,
-      parameters.transposed ? weight.sym_size(0) : weight.sym_size(1) * parameters.groups);
+      parameters.transposed ? weight.sym_size(0) : weight.sym_size(1) * parameters.groups,
+      parameters.groups);
   at::ScalarType dtype = at::promote_types(input.scalar_type(), weight.scalar_type());
   if (bias) dtype = at::promote_types(dtype, bias->scalar_type());
   return at::empty_symint(output_sizes(input, weight, parameters), input.options().dtype(dtype),
@@ -228,8 +230,8 @@ Gradients convolution_backward_outputs(const Tensor& grad_output, const Tensor& 
                     parameters.transposed ? input : grad_output};
   const Named second{parameters.transposed ? "gradOutput" : "input",
                      parameters.transposed ? grad_output : input};
-  check_channels(kApi, first, weight, weight.sym_size(0));
-  check_channels(kApi, second, weight, weight.sym_size(1) * parameters.groups);
+  check_channels(kApi, first, weight, weight.sym_size(0), parameters.groups);
+  check_channels(kApi, second, weight, weight.sym_size(1) * parameters.groups, parameters.groups);
   const at::MemoryFormat format = memory_format_of(input, weight);
   const auto like = [&](const Tensor& tensor) {
     return at::empty_symint(tensor.sym_sizes(), tensor.options(), format);

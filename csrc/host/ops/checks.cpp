@@ -40,12 +40,20 @@ std::string way_out(const DtypeRule* rule) {
          " product, which accepts " + dtype_name(rule->dtype) + " (" + selecting(rule->since) + ")";
 }
 
-bool matches(const DtypeRow& row, std::span<const Argument> arguments) {
+// The arguments that have another dtype than a row says: how many, and the first.
+struct Misfits {
+  size_t count = 0;
+  size_t first = 0;
+};
+
+Misfits misfits(const DtypeRow& row, std::span<const Argument> arguments) {
+  Misfits found;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const aclTensor* tensor = arguments[i].tensor;
-    if (tensor != nullptr && tensor->view.dtype != row.dtypes[i]) return false;
+    if (tensor == nullptr || tensor->view.dtype == row.dtypes[i]) continue;
+    if (found.count++ == 0) found.first = i;
   }
-  return true;
+  return found;
 }
 
 // "(dy FLOAT16, x FLOAT16)" of the arguments that are there.
@@ -99,22 +107,30 @@ Checks& Checks::available_since(Product since) {
 Checks& Checks::dtype_row_in(std::initializer_list<Argument> list, DtypeRows rows) {
   if (!ok()) return *this;
   const std::span<const Argument> arguments(list.begin(), list.size());
-  std::string accepted;
   const DtypeRow* later = nullptr;
   for (const DtypeRow& row : rows) {
-    const bool fits = matches(row, arguments);
-    if (product_ >= row.since) {
-      if (fits) return *this;
-      const std::string text = row_text(arguments, [&](size_t i) { return row.dtypes[i]; });
-      if (!accepted.ends_with(text)) accepted += (accepted.empty() ? "" : " or ") + text;
-    } else if (fits && later == nullptr) {
-      later = &row;
-    }
+    if (misfits(row, arguments).count > 0) continue;
+    if (product_ >= row.since) return *this;
+    if (later == nullptr) later = &row;
+  }
+
+  std::string accepted;
+  std::string culprit;  // a tensor that alone keeps the others from being a row
+  for (const DtypeRow& row : rows) {
+    if (product_ < row.since) continue;
+    const std::string text = row_text(arguments, [&](size_t i) { return row.dtypes[i]; });
+    if (!accepted.ends_with(text)) accepted += (accepted.empty() ? "" : " or ") + text;
+    const Misfits wrong = misfits(row, arguments);
+    if (wrong.count != 1 || !culprit.empty()) continue;
+    culprit = std::string(arguments[wrong.first].name) + " has dtype " +
+              dtype_name(arguments[wrong.first].tensor->view.dtype) + ", expected " +
+              dtype_name(row.dtypes[wrong.first]) + " beside the others; ";
   }
   const std::string given =
       row_text(arguments, [&](size_t i) { return arguments[i].tensor->view.dtype; });
   return require(
-      false, "the dtypes are %s, expected %s; cast the tensors%s", given.c_str(), accepted.c_str(),
+      false, "%sthe dtypes are %s, expected %s; cast the tensors%s", culprit.c_str(), given.c_str(),
+      accepted.c_str(),
       later ? (", or select a product that accepts these (" + selecting(later->since) + ")").c_str()
             : "");
 }

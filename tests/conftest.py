@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 
 import aclnn_torch
@@ -21,6 +22,12 @@ for _name, _examples in (("quick", 100), ("deep", 2000)):
         suppress_health_check=[HealthCheck.too_slow],
     )
 settings.load_profile("quick")
+
+
+@pytest.fixture(autouse=True)
+def same_numbers_every_time() -> None:
+    """Random tensors are the same in every run."""
+    torch.manual_seed(0)
 
 
 @pytest.fixture(autouse=True)

@@ -55,7 +55,8 @@ def test_all_modules_are_tried() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_as_torchs_on_its_samples(name: str) -> None:
-    """In float64 (product host), where both are exact up to a few roundings; also what str() says of them."""
+    """In float64 (product host), where both are exact up to roundings of the largest numbers that they add up; also
+    what str() says of them."""
     infos = [info for info in module_db if info.module_cls is getattr(torch.nn, name)]
     count = 0
     with aclnn_torch.product("host"):
@@ -71,7 +72,9 @@ def test_as_torchs_on_its_samples(name: str) -> None:
                 ours, torchs = pair(name, *construct.args, **construct.kwargs, **arguments)
                 assert str(ours) == str(torchs)
                 got, expected = (outcome(module, list(forward.args), forward.kwargs) for module in (ours, torchs))
-                torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
+                for one, other in zip(got, expected, strict=True):
+                    scale = max(1.0, float(other.detach().abs().max()))
+                    torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12 * scale)
                 count += 1
     assert count >= MODULES[name]
 

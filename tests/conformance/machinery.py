@@ -130,13 +130,13 @@ class Operator:
     # output that is the first tensor of the prototype is updated in place.
     outputs: dict[str, Callable[[Given], Reference | None]]
     values: Callable[[Dtype, str], Sequence[float]]  # of a tensor with that dtype and name, not all zero
+    # Changes that leave every output without elements, which `host` accepts and which needs no memory at all.
+    empty: Changes
     optional: frozenset[str] = frozenset()  # pointers that may be null, at least under some condition
     generated: bool = False  # CANN generates its checks: executor and workspaceSize come after the tensors
     missing: frozenset[str] = NOWHERE  # products without it: 561003 once nothing is null
     # Changes that give a call of so many rows and columns, all tensors contiguous; by default all have that shape.
     sizes: Callable[[int, int], Changes] | None = None
-    # Changes that leave every output without elements, which `host` accepts and which needs no memory at all.
-    empty: Changes | None = None
 
     @property
     def tensors(self) -> list[str]:

@@ -95,8 +95,6 @@ def test_workspace_too_small(operator: Operator) -> None:
 
 def test_empty_tensors_need_no_memory(operator: Operator) -> None:
     """Null data is no null argument where there is nothing to read or write."""
-    if operator.empty is None:
-        pytest.skip("it always has something to write")
     with cabi.product("host"), Prepared(operator, operator.empty) as prepared:
         for name, memory in prepared.memory.items():
             if memory.view.size == 0:

@@ -1,10 +1,14 @@
 #include "meta/executor.h"
 
 #include <cstring>
+#include <optional>
+#include <string>
 
 #include "acl/acl_rt.h"
 #include "meta/guard.h"
+#include "meta/trace.h"
 #include "runtime/memory.h"
+#include "runtime/settings.h"
 
 namespace aclnn_host {
 namespace {
@@ -13,53 +17,113 @@ bool is_executor(const aclOpExecutor* executor) {
   return executor->magic == aclOpExecutor::kMagic;
 }
 
-// Where a tensor's memory lies: in no block of aclrtMalloc or aclrtMallocHost, which the host CANN
-// allows; inside one; or across an end of one.
+Region workspace_of(const aclOpExecutor& executor) {
+  return {executor.workspace, executor.workspace_size};
+}
+
+// Where a region lies: in no block of aclrtMalloc or aclrtMallocHost; inside one, which is
+// returned; or across an end of one.
 enum class Place { kElsewhere, kInside, kAcross };
 
-Place place_of(const TensorView& view) {
-  const auto extent = extent_of(view);
-  if (!extent) return Place::kElsewhere;  // empty
-  const auto size = static_cast<int64_t>(aclDataTypeSize(view.dtype));
-  const char* first = static_cast<const char*>(view.storage) + extent->first * size;
-  const auto bytes = static_cast<size_t>((extent->last - extent->first + 1) * size);
+Place place_of(const Region& region, Block* block) {
+  if (region.size == 0 || !find_block(region.begin, region.size, block)) return Place::kElsewhere;
+  return block->contains(reinterpret_cast<uintptr_t>(region.begin), region.size) ? Place::kInside
+                                                                                 : Place::kAcross;
+}
+
+// How an argument is called in a message: "tensor argument 2 (shape [3, 4])", "workspace".
+std::string tensor_text(size_t index, const TensorView& view) {
+  return "tensor argument " + std::to_string(index) + " (shape " + shape_text(view.shape) + ")";
+}
+
+// Checks that a region does not reach out of its block. Says whether it is in one.
+template <class Text>
+aclnnStatus check_extent(const char* api, const Region& region, Text text, bool* in_block) {
   Block block;
-  if (!find_block(first, bytes, &block)) return Place::kElsewhere;
-  return block.contains(reinterpret_cast<uintptr_t>(first), bytes) ? Place::kInside
-                                                                   : Place::kAcross;
+  const Place place = place_of(region, &block);
+  *in_block = place == Place::kInside;
+  if (place != Place::kAcross) return OK;
+  return fail(ACLNN_ERR_PARAM_INVALID,
+              "%s: %s reaches outside its block of device memory; allocate as much as its sizes, "
+              "strides and offset need",
+              api, text().c_str());
+}
+
+std::string workspace_text() {
+  return "the workspace";
 }
 
 // What only stage 2 can check, because addresses may be set after stage 1: that each tensor has
 // one, and that the blocks they point into are large enough.
 aclnnStatus check_addresses(const char* api, aclOpExecutor& executor) {
   const TensorArguments tensors = executor.tensors();
-  executor.in_blocks = 0;
   for (size_t i = 0; i < tensors.count; ++i) {
     const TensorView& view = *tensors.begin[i].view;
     if (view.storage == nullptr && element_count(view.shape).value_or(0) > 0) {
       return fail(ACLNN_ERR_PARAM_NULLPTR,
                   "%s: tensor argument %zu has elements but a null address", api, i);
     }
-    const Place place = place_of(view);
-    if (place == Place::kAcross) {
-      return fail(ACLNN_ERR_PARAM_INVALID,
-                  "%s: tensor argument %zu (shape %s) reaches outside its block of device memory; "
-                  "allocate as much as its sizes, strides and offset need",
-                  api, i, shape_text(view.shape).c_str());
+    const auto text = [&] { return tensor_text(i, view); };
+    if (const aclnnStatus status =
+            check_extent(api, region_of(view), text, &tensors.begin[i].in_block)) {
+      return status;
     }
-    executor.in_blocks |= static_cast<uint64_t>(place == Place::kInside) << i;
   }
-  return OK;
+  return check_extent(api, workspace_of(executor), workspace_text, &executor.workspace_in_block);
 }
 
-// Whether the blocks that the tensors lay in when they were launched are still there.
-bool blocks_still_there(aclOpExecutor& executor) {
-  const TensorArguments tensors = executor.tensors();
-  for (size_t i = 0; i < tensors.count; ++i) {
-    const bool was_inside = (executor.in_blocks >> i) & 1;
-    if (was_inside && place_of(*tensors.begin[i].view) != Place::kInside) return false;
+// What the device finds as it runs the task: memory that was freed since the launch, another
+// device's and, in strict mode, the host's. A thread without a device computes on CPU tensors,
+// which may lie anywhere.
+template <class Text>
+aclError check_access(const char* api, const Region& region, bool was_in_block, Text text) {
+  if (region.size == 0 || !(was_in_block || settings().strict)) return ACL_SUCCESS;
+  Block block;
+  const Place place = place_of(region, &block);
+  if (was_in_block && place != Place::kInside) {
+    return fail(ACL_ERROR_RT_COPY_DATA, "%s: memory of %s was freed before its turn came", api,
+                text().c_str());
   }
-  return true;
+  const bool in_device_block = place == Place::kInside && block.side == Side::kDevice;
+  if (!in_device_block && !settings().strict) return ACL_SUCCESS;
+  const int32_t device = current_device();
+  if (device < 0) return ACL_SUCCESS;
+  if (!in_device_block) {
+    return fail(ACL_ERROR_RT_AICORE_EXCEPTION,
+                "%s: %s is at %p, which is no device memory; a device does not reach the host's "
+                "(strict mode, ACLNN_TORCH_STRICT)",
+                api, text().c_str(), region.begin);
+  }
+  if (block.device == device) return ACL_SUCCESS;
+  return fail(ACL_ERROR_RT_AICORE_EXCEPTION,
+              "%s: %s is memory of device %d, but the stream is one of device %d; copy it there "
+              "first",
+              api, text().c_str(), block.device, device);
+}
+
+aclError run_on_device(aclOpExecutor& executor) {
+  const TensorArguments tensors = executor.tensors();
+  OpenMemory open;  // what is open cannot go, so it is checked then
+  if (settings().strict) {
+    for (size_t i = 0; i < tensors.count; ++i) {
+      const Region region = region_of(*tensors.begin[i].view);
+      open.add(region.begin, region.size);
+    }
+    open.add(executor.workspace, executor.workspace_size);
+  }
+  for (size_t i = 0; i < tensors.count; ++i) {
+    const TensorArgument& tensor = tensors.begin[i];
+    const auto text = [&] { return tensor_text(i, *tensor.view); };
+    if (const aclError status =
+            check_access(executor.api, region_of(*tensor.view), tensor.in_block, text)) {
+      return status;
+    }
+  }
+  if (const aclError status = check_access(executor.api, workspace_of(executor),
+                                           executor.workspace_in_block, workspace_text)) {
+    return status;
+  }
+  return executor.compute(executor.workspace);
 }
 
 }  // namespace
@@ -87,11 +151,12 @@ aclnnStatus launch(const char* api, void* workspace, uint64_t workspace_size,
                 static_cast<unsigned long long>(executor->workspace_size));
   }
   return guarded(api, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&]() -> aclnnStatus {
-    if (const aclnnStatus status = check_addresses(api, *executor)) return status;
     // A repeatable executor may be given other addresses while the stream still has this run before
     // it, so the stream gets a copy.
     if (owned == nullptr) owned = executor->clone();
     owned->workspace = workspace;
+    if (const aclnnStatus status = check_addresses(api, *owned)) return status;
+    trace(api);
     const aclError status = submit(stream, std::move(owned));
     if (status == ACL_SUCCESS) return OK;
     return fail(ACLNN_ERR_RUNTIME_ERROR, "%s: the stream refused the task (status %d)", api,
@@ -103,15 +168,33 @@ namespace {
 
 enum class ArgumentSide { kAny, kInput, kOutput };
 
-// The index-th tensor argument on one side, or null with a message.
-TensorView* find_tensor(const char* api, aclOpExecutor& executor, ArgumentSide side, size_t index) {
+bool is_on(ArgumentSide side, const TensorArgument& argument) {
+  return side == ArgumentSide::kAny ||
+         (side == ArgumentSide::kInput ? argument.is_input : argument.is_output);
+}
+
+// A tensor of the index-th argument on one side: the argument itself, which is no list, or one of
+// a list. Null, with a message, when there is none.
+TensorView* find_tensor(const char* api, aclOpExecutor& executor, ArgumentSide side, size_t index,
+                        std::optional<size_t> relative) {
   const TensorArguments tensors = executor.tensors();
   size_t seen = 0;
-  for (size_t i = 0; i < tensors.count; ++i) {
+  for (size_t i = 0; i < tensors.count;) {
     const TensorArgument& argument = tensors.begin[i];
-    if (side == ArgumentSide::kInput && !argument.is_input) continue;
-    if (side == ArgumentSide::kOutput && !argument.is_output) continue;
-    if (seen++ == index) return argument.view;
+    size_t count = 1;
+    while (argument.list != 0 && i + count < tensors.count &&
+           tensors.begin[i + count].list == argument.list) {
+      ++count;
+    }
+    if (is_on(side, argument) && seen++ == index) {
+      if (relative.has_value() == (argument.list != 0) && relative.value_or(0) < count) {
+        return tensors.begin[i + relative.value_or(0)].view;
+      }
+      fail(ACLNN_ERR_PARAM_INVALID, "%s: argument %zu of %s is a %s of %zu", api, index,
+           executor.api, argument.list != 0 ? "list" : "tensor, no list", count);
+      return nullptr;
+    }
+    i += count;
   }
   fail(ACLNN_ERR_PARAM_INVALID, "%s: index is %zu, but %s has %zu such tensor arguments", api,
        index, executor.api, seen);
@@ -119,26 +202,18 @@ TensorView* find_tensor(const char* api, aclOpExecutor& executor, ArgumentSide s
 }
 
 aclnnStatus set_address(const char* api, aclOpExecutor* executor, ArgumentSide side, size_t index,
-                        const void* tensor, void* addr) {
-  if (tensor == nullptr || executor == nullptr) {
-    return fail(ACLNN_ERR_INNER_NULLPTR, "%s: %s is null", api, tensor ? "executor" : "tensor");
+                        std::optional<size_t> relative, const void* object, void* addr) {
+  if (object == nullptr || executor == nullptr) {
+    return fail(ACLNN_ERR_INNER_NULLPTR, "%s: %s is null", api,
+                executor == nullptr && object ? "executor"
+                : relative                    ? "tensors"
+                                              : "tensor");
   }
   if (!is_executor(executor)) return fail(ACLNN_ERR_INNER, "%s: executor is not one", api);
-  TensorView* view = find_tensor(api, *executor, side, index);
+  TensorView* view = find_tensor(api, *executor, side, index, relative);
   if (view == nullptr) return ACLNN_ERR_PARAM_INVALID;
   view->storage = addr;
   return OK;
-}
-
-// No operator here takes a tensor list, so any list index is out of range.
-aclnnStatus set_list_address(const char* api, aclOpExecutor* executor, size_t index,
-                             const void* tensors) {
-  if (tensors == nullptr || executor == nullptr) {
-    return fail(ACLNN_ERR_INNER_NULLPTR, "%s: %s is null", api, tensors ? "executor" : "tensors");
-  }
-  if (!is_executor(executor)) return fail(ACLNN_ERR_INNER, "%s: executor is not one", api);
-  return fail(ACLNN_ERR_PARAM_INVALID, "%s: argument %zu of %s is not a tensor list", api, index,
-              executor->api);
 }
 
 }  // namespace
@@ -147,11 +222,8 @@ aclnnStatus set_list_address(const char* api, aclOpExecutor* executor, size_t in
 using namespace aclnn_host;
 
 aclError aclOpExecutor::run() noexcept {
-  if (in_blocks != 0 && !blocks_still_there(*this)) {
-    return fail(ACL_ERROR_RT_COPY_DATA,
-                "%s: memory of a tensor was freed before its turn in the stream came", api);
-  }
-  return compute(workspace);
+  return guarded(api, aclError{ACL_ERROR_INTERNAL_ERROR}, ACL_ERROR_INTERNAL_ERROR,
+                 [&] { return run_on_device(*this); });
 }
 
 aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
@@ -178,28 +250,36 @@ aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
 
 aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
                              void* addr) {
-  return set_address("aclSetTensorAddr", executor, ArgumentSide::kAny, index, tensor, addr);
+  return set_address("aclSetTensorAddr", executor, ArgumentSide::kAny, index, std::nullopt, tensor,
+                     addr);
 }
 aclnnStatus aclSetInputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
                                   void* addr) {
-  return set_address("aclSetInputTensorAddr", executor, ArgumentSide::kInput, index, tensor, addr);
+  return set_address("aclSetInputTensorAddr", executor, ArgumentSide::kInput, index, std::nullopt,
+                     tensor, addr);
 }
 aclnnStatus aclSetOutputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
                                    void* addr) {
-  return set_address("aclSetOutputTensorAddr", executor, ArgumentSide::kOutput, index, tensor,
-                     addr);
+  return set_address("aclSetOutputTensorAddr", executor, ArgumentSide::kOutput, index, std::nullopt,
+                     tensor, addr);
 }
-aclnnStatus aclSetDynamicTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t,
-                                    aclTensorList* tensors, void*) {
-  return set_list_address("aclSetDynamicTensorAddr", executor, irIndex, tensors);
+aclnnStatus aclSetDynamicTensorAddr(aclOpExecutor* executor, size_t irIndex,
+                                    const size_t relativeIndex, aclTensorList* tensors,
+                                    void* addr) {
+  return set_address("aclSetDynamicTensorAddr", executor, ArgumentSide::kAny, irIndex,
+                     relativeIndex, tensors, addr);
 }
-aclnnStatus aclSetDynamicInputTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t,
-                                         aclTensorList* tensors, void*) {
-  return set_list_address("aclSetDynamicInputTensorAddr", executor, irIndex, tensors);
+aclnnStatus aclSetDynamicInputTensorAddr(aclOpExecutor* executor, size_t irIndex,
+                                         const size_t relativeIndex, aclTensorList* tensors,
+                                         void* addr) {
+  return set_address("aclSetDynamicInputTensorAddr", executor, ArgumentSide::kInput, irIndex,
+                     relativeIndex, tensors, addr);
 }
-aclnnStatus aclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t,
-                                          aclTensorList* tensors, void*) {
-  return set_list_address("aclSetDynamicOutputTensorAddr", executor, irIndex, tensors);
+aclnnStatus aclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t irIndex,
+                                          const size_t relativeIndex, aclTensorList* tensors,
+                                          void* addr) {
+  return set_address("aclSetDynamicOutputTensorAddr", executor, ArgumentSide::kOutput, irIndex,
+                     relativeIndex, tensors, addr);
 }
 
 // The older spellings are the same functions.

@@ -12,16 +12,19 @@
 
 namespace aclnn_host {
 
-// A tensor argument of an operator. One that is overwritten in place is input and output.
+// A tensor argument of an operator. One that is overwritten in place is input and output. The
+// tensors of a list follow one another and have the same list number; 0 is none.
 struct TensorArgument {
   TensorView* view;
   bool is_input;
   bool is_output;
+  size_t list = 0;
+  bool in_block = false;  // it lay in a block of aclrtMalloc when it was launched
 };
 
 // All of them, in the order of the operator's prototype.
 struct TensorArguments {
-  const TensorArgument* begin = nullptr;
+  TensorArgument* begin = nullptr;
   size_t count = 0;
 };
 
@@ -47,8 +50,8 @@ struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task {
   const char* api;  // "aclnnElu"; a string literal
   uint64_t workspace_size;
   void* workspace = nullptr;
+  bool workspace_in_block = false;  // as TensorArgument::in_block
   bool repeatable = false;
-  uint64_t in_blocks = 0;  // bit i: tensor i lay in a block of aclrtMalloc when it was launched
   aclnn_host::Counted<aclnn_host::Object::kExecutor> counted;
 };
 

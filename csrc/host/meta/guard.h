@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <new>
 #include <stdexcept>
 
@@ -17,6 +18,8 @@ Result guarded(const char* api, Result on_failure, int status, Body&& body) noex
     fail(status, "%s: out of host memory", api);
   } catch (const std::length_error&) {
     fail(status, "%s: a size is out of range", api);
+  } catch (const std::exception& error) {
+    fail(status, "%s: unexpected exception: %s", api, error.what());
   } catch (...) {
     fail(status, "%s: unexpected exception", api);
   }

@@ -31,6 +31,14 @@ std::optional<Extent> extent_of(const TensorView& view) noexcept {
   return extent;
 }
 
+Region region_of(const TensorView& view) noexcept {
+  const auto extent = extent_of(view);
+  if (!extent) return {};
+  const auto size = static_cast<int64_t>(aclDataTypeSize(view.dtype));
+  return {static_cast<const char*>(view.storage) + extent->first * size,
+          static_cast<size_t>((extent->last - extent->first + 1) * size)};
+}
+
 const char* dtype_name(aclDataType dtype) noexcept {
   switch (dtype) {
     case ACL_FLOAT: return "FLOAT";
@@ -171,7 +179,8 @@ aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
 
 aclnnStatus aclGetViewShape(const aclTensor* tensor, int64_t** viewDims, uint64_t* viewDimsNum) {
   if (any_null("aclGetViewShape", tensor, viewDims, viewDimsNum)) return ACLNN_ERR_PARAM_NULLPTR;
-  return copy_out("aclGetViewShape", &tensor->view.shape, viewDims, viewDimsNum);
+  const Dims& shape = tensor->written_shape ? *tensor->written_shape : tensor->view.shape;
+  return copy_out("aclGetViewShape", &shape, viewDims, viewDimsNum);
 }
 
 aclnnStatus aclGetStorageShape(const aclTensor* tensor, int64_t** storageDims,

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -39,6 +41,13 @@ struct Extent {
 // Nothing for an empty view, and when the numbers overflow.
 ACLNN_HOST_INTERNAL std::optional<Extent> extent_of(const TensorView& view) noexcept;
 
+// The bytes of memory from a view's first element to its last; none for an empty view.
+struct Region {
+  const void* begin = nullptr;
+  size_t size = 0;
+};
+ACLNN_HOST_INTERNAL Region region_of(const TensorView& view) noexcept;
+
 // "FLOAT16", "BFLOAT16", ... as the CANN documents write them.
 ACLNN_HOST_INTERNAL const char* dtype_name(aclDataType dtype) noexcept;
 ACLNN_HOST_INTERNAL std::string shape_text(const Dims& shape);
@@ -48,5 +57,7 @@ ACLNN_HOST_INTERNAL std::string shape_text(const Dims& shape);
 struct aclTensor {
   aclnn_host::TensorView view;
   aclnn_host::Dims storage_shape;
+  // Of an output whose shape depends on the data: the shape, once the operator has run.
+  std::shared_ptr<aclnn_host::Dims> written_shape;
   aclnn_host::Counted<aclnn_host::Object::kTensor> counted;
 };

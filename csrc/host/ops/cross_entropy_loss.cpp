@@ -699,12 +699,18 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
   require_shape(checks, {"out", out}, {rows, classes}, "as logProb has");
   require_plain(checks, labelSmoothing, lseSquareScaleForZloss, gradZlossOptional != nullptr,
                 "gradZloss");
-  require_plain(checks, 0, 0, lseForZlossOptional != nullptr, "lseForZloss");
+  // torch_npu passes on what the forward returned, which is {0} without a scale.
+  const bool lse_left_out =
+      lseForZlossOptional == nullptr ||
+      (lseSquareScaleForZloss == 0 && element_count(lseForZlossOptional->view.shape) == 0);
+  require_plain(checks, 0, 0, !lse_left_out, "lseForZloss");
   require_gradient({"gradZloss", gradZlossOptional});
-  require_shape(checks, {"lseForZloss", lseForZlossOptional}, {rows},
-                "a number for every row of logProb");
+  if (!lse_left_out) {
+    require_shape(checks, {"lseForZloss", lseForZlossOptional}, {rows},
+                  "a number for every row of logProb");
+  }
   checks.require_tiling(
-      gradZlossOptional == nullptr || lseForZlossOptional != nullptr || lseSquareScaleForZloss == 0,
+      gradZlossOptional == nullptr || !lse_left_out || lseSquareScaleForZloss == 0,
       "gradZloss is given without lseForZloss; pass what the forward returned");
   for (const Argument& argument : arguments) checks.addressable(argument);
   if (!checks.ok()) return checks.status();

@@ -80,6 +80,10 @@ class CallbackTask final : public Task {
       std::unique_lock lock(state.mutex);
       const auto server = state.threads.find(report_->stream);
       if (server == state.threads.end()) return not_subscribed(kApi);
+      if (blocks_ && server->second == static_cast<uint64_t>(pthread_self())) {
+        lock.unlock();  // an inline stream: who shall call it stands here
+        return call(kApi, report_->function, report_->data);
+      }
       state.waiting[server->second].push_back(report_);
       state.changed.notify_all();
       if (!blocks_) return ACL_SUCCESS;

@@ -1,14 +1,20 @@
 #include "context.h"
 
+#include <unistd.h>
+
 #include "guard.h"
 #include "settings.h"
 #include "stream.h"
+#include "task.h"
 
 namespace aclnn_host {
 namespace {
 
 // A handle and not a pointer: another thread may end the context at any time.
 thread_local aclrtContext current = nullptr;
+
+// The process that loaded the library; a forked one is another.
+const pid_t loaded_by = getpid();
 
 // System parameters of the process.
 struct ProcessOptions {
@@ -35,11 +41,16 @@ void set_thread_context(aclrtContext context) noexcept {
   current = context;
 }
 
+int32_t current_device() noexcept {
+  const auto context = current == nullptr ? nullptr : contexts().find(current);
+  return context == nullptr ? -1 : context->device;
+}
+
 std::shared_ptr<Context> require_context(const char* api) {
   auto context = current == nullptr ? nullptr : contexts().find(current);
   if (context == nullptr) {
-    fail(ACL_ERROR_RT_CONTEXT_NULL, "%s: this thread has no device; call aclrtSetDevice first",
-         api);
+    fail(ACL_ERROR_RT_CONTEXT_NULL, "%s: this thread has no device; call aclrtSetDevice first%s",
+         api, getpid() == loaded_by ? "" : " (a forked process has none of its parent's devices)");
   }
   return context;
 }
@@ -103,7 +114,7 @@ aclError aclrtGetCurrentContext(aclrtContext* context) {
   constexpr const char* kApi = "aclrtGetCurrentContext";
   return guarded(kApi, [&]() -> aclError {
     if (context == nullptr) return null_argument(kApi, "context");
-    if (require_context(kApi) == nullptr) return ACL_ERROR_RT_CONTEXT_NULL;
+    if (current_device() < 0) return ACL_ERROR_RT_CONTEXT_NULL;  // an answer, no failure
     *context = thread_context();
     return ACL_SUCCESS;
   });

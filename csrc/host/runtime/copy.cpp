@@ -99,8 +99,27 @@ aclError check_copy(const char* api, void* dst, size_t destMax, const void* src,
 
 // The status of work whose memory went before its turn came.
 aclError freed(const char* api, const char* argument) noexcept {
-  return fail(ACL_ERROR_RT_COPY_DATA, "%s: %s was freed before its turn in the stream came", api,
-              argument);
+  return fail(ACL_ERROR_RT_COPY_DATA, "%s: %s was freed before its turn came", api, argument);
+}
+
+// Moves the bytes. What is open cannot go, so it is checked then.
+aclError move(const char* api, const Copy& copy) {
+  OpenMemory open;
+  open.add(copy.dst.address, copy.dst.count);
+  open.add(copy.src.address, copy.src.count);
+  if (!copy.dst.alive()) return freed(api, "dst");
+  if (!copy.src.alive()) return freed(api, "src");
+  std::memmove(const_cast<void*>(copy.dst.address), copy.src.address, copy.src.count);
+  return ACL_SUCCESS;
+}
+
+// Sets the bytes.
+aclError set(const char* api, const Range& range, int32_t value) {
+  OpenMemory open;
+  open.add(range.address, range.count);
+  if (!range.alive()) return freed(api, "devPtr");
+  std::memset(const_cast<void*>(range.address), value, range.count);
+  return ACL_SUCCESS;
 }
 
 class CopyTask final : public Task {
@@ -115,10 +134,7 @@ class CopyTask final : public Task {
   }
 
   aclError run() noexcept override {
-    if (!copy_.dst.alive()) return freed(kApi, "dst");
-    if (!copy_.src.alive()) return freed(kApi, "src");
-    std::memmove(const_cast<void*>(copy_.dst.address), copy_.src.address, copy_.src.count);
-    return ACL_SUCCESS;
+    return guarded(kApi, [&] { return move(kApi, copy_); });
   }
 
  private:
@@ -132,12 +148,11 @@ class SetTask final : public Task {
   SetTask(const Range& range, int32_t value) : range_(range), value_(value) {}
 
   aclError run() noexcept override {
-    if (!range_.alive()) return freed("aclrtMemsetAsync", "devPtr");
-    std::memset(const_cast<void*>(range_.address), value_, range_.count);
-    return ACL_SUCCESS;
+    return guarded(kApi, [&] { return set(kApi, range_, value_); });
   }
 
  private:
+  static constexpr const char* kApi = "aclrtMemsetAsync";
   const Range range_;
   const int32_t value_;
 };
@@ -171,8 +186,7 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
     Copy copy;
     const aclError status =
         check_copy(kApi, dst, destMax, src, count, kind, ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE, &copy);
-    if (status == ACL_SUCCESS) std::memmove(dst, src, count);
-    return status;
+    return status == ACL_SUCCESS ? move(kApi, copy) : status;
   });
 }
 
@@ -197,8 +211,7 @@ aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count)
     if (count == 0) return ACL_SUCCESS;
     Range range;
     const aclError status = check_set(kApi, devPtr, maxCount, count, &range);
-    if (status == ACL_SUCCESS) std::memset(devPtr, value, count);
-    return status;
+    return status == ACL_SUCCESS ? set(kApi, range, value) : status;
   });
 }
 

@@ -1,5 +1,9 @@
 #include "device.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -9,6 +13,7 @@
 #include "guard.h"
 #include "settings.h"
 #include "stream.h"
+#include "task.h"
 
 namespace aclnn_host {
 namespace {
@@ -30,6 +35,11 @@ struct Devices {
 Devices& devices() {
   return PerProcess<Devices>::get();
 }
+
+std::atomic<aclrtFloatOverflowMode> overflow_mode = ACL_RT_OVERFLOW_MODE_INFNAN;
+
+// The longest time an operator may be given on a device, in microseconds.
+constexpr uint64_t kLongestOperator = uint64_t{547} * 1000 * 1000;
 
 aclError reset(const char* api, int32_t device, bool force) {
   if (!is_device(device)) return no_such_device(api, device);
@@ -97,9 +107,9 @@ aclError aclrtGetDevice(int32_t* deviceId) {
   constexpr const char* kApi = "aclrtGetDevice";
   return guarded(kApi, [&]() -> aclError {
     if (deviceId == nullptr) return null_argument(kApi, "deviceId");
-    const auto context = require_context(kApi);
-    if (context == nullptr) return ACL_ERROR_RT_CONTEXT_NULL;
-    *deviceId = context->device;
+    const int32_t device = current_device();
+    if (device < 0) return ACL_ERROR_RT_CONTEXT_NULL;  // an answer, no failure
+    *deviceId = device;
     return ACL_SUCCESS;
   });
 }
@@ -172,4 +182,37 @@ aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int
     *status = state.peers.contains({deviceId, peerDeviceId}) ? 1 : 0;
     return ACL_SUCCESS;
   });
+}
+
+aclError aclrtDeviceGetBareTgid(int32_t* pid) {
+  if (pid == nullptr) return null_argument("aclrtDeviceGetBareTgid", "pid");
+  *pid = getpid();
+  return ACL_SUCCESS;
+}
+
+aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
+  constexpr const char* kApi = "aclrtSetDeviceSatMode";
+  if (mode != ACL_RT_OVERFLOW_MODE_SATURATION && mode != ACL_RT_OVERFLOW_MODE_INFNAN) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown mode %d", kApi, mode);
+  }
+  overflow_mode = mode;
+  return ACL_SUCCESS;
+}
+
+aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode) {
+  if (mode == nullptr) return null_argument("aclrtGetDeviceSatMode", "mode");
+  *mode = overflow_mode;
+  return ACL_SUCCESS;
+}
+
+aclError aclrtSetOpExecuteTimeOut(uint32_t timeout) {
+  return ACL_SUCCESS;
+}
+
+aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* actualTimeout) {
+  if (actualTimeout == nullptr) {
+    return null_argument("aclrtSetOpExecuteTimeOutV2", "actualTimeout");
+  }
+  *actualTimeout = timeout == 0 ? kLongestOperator : std::min(timeout, kLongestOperator);
+  return ACL_SUCCESS;
 }

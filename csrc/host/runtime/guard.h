@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <new>
 #include <system_error>
 
@@ -18,6 +19,8 @@ aclError guarded(const char* api, Body&& body) noexcept {
     return fail(ACL_ERROR_BAD_ALLOC, "%s: the host's memory is exhausted", api);
   } catch (const std::system_error& error) {
     return fail(ACL_ERROR_RT_RESOURCE_ALLOC_FAIL, "%s: %s", api, error.what());
+  } catch (const std::exception& error) {
+    return fail(ACL_ERROR_INTERNAL_ERROR, "%s: unexpected exception: %s", api, error.what());
   } catch (...) {
     return fail(ACL_ERROR_INTERNAL_ERROR, "%s: unexpected exception", api);
   }

@@ -11,8 +11,9 @@ namespace {
 constexpr size_t kKinds = static_cast<size_t>(Object::kCount);
 
 // The names of aclHostLiveObjects, in the order of Object.
-constexpr const char* kNames[kKinds] = {"tensor",       "scalar",     "array",  "list",  "executor",
-                                        "device_block", "host_block", "stream", "event", "context"};
+constexpr const char* kNames[kKinds] = {
+    "tensor",     "scalar", "array", "list",    "executor",    "device_block",
+    "host_block", "stream", "event", "context", "description", "physical_memory"};
 
 std::atomic<int64_t> counts[kKinds];
 

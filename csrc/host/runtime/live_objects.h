@@ -18,6 +18,8 @@ enum class Object {
   kStream,
   kEvent,
   kContext,
+  kDescription,  // what operators called by name take: tensors, buffers, attributes
+  kPhysicalMemory,
   kCount
 };
 

@@ -2,13 +2,16 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <limits>
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
 #include <vector>
 
@@ -31,6 +34,12 @@ constexpr uint32_t kPolicyFlags =
 
 size_t round_up(size_t size, size_t unit) {
   return (size + unit - 1) / unit * unit;
+}
+
+// Opens a block's pages to the process, or closes them; false if the system refuses.
+bool protect(const Block& block, int protection) noexcept {
+  const size_t size = block.mapped > 0 ? block.mapped : block.size;
+  return mprotect(reinterpret_cast<void*>(block.begin), size, protection) == 0;
 }
 
 // All blocks, by address. A forked child has the parent's memory, so it keeps this; the lock is
@@ -68,16 +77,52 @@ class Blocks {
     count_.store(blocks_.size(), std::memory_order_relaxed);
   }
 
-  // Takes out the block of that side that begins at the address; false if there is none.
+  // Takes out the block of that side that begins at the address, once nothing uses it; false if
+  // there is none.
   bool remove(const void* address, Side side, Block* block) {
-    const std::unique_lock lock(mutex_);
-    const auto found = blocks_.find(reinterpret_cast<uintptr_t>(address));
-    if (found == blocks_.end() || found->second.side != side) return false;
+    std::unique_lock lock(mutex_);
+    const auto found = find_unused(lock, reinterpret_cast<uintptr_t>(address));
+    if (found == blocks_.end() || found->second.side != side || found->second.is_mapping) {
+      return false;
+    }
     *block = found->second;
-    blocks_.erase(found);
-    count_.store(blocks_.size(), std::memory_order_relaxed);
+    erase(found);
     if (side == Side::kDevice) used_[static_cast<size_t>(block->device)] -= block->size;
     return true;
+  }
+
+  void remove_mapping(uintptr_t begin) {
+    std::unique_lock lock(mutex_);
+    const auto found = find_unused(lock, begin);
+    if (found != blocks_.end() && found->second.is_mapping) erase(found);
+  }
+
+  // Counts a user more for each device block that has bytes in the range, opens those that had
+  // none, and notes their beginnings.
+  void open(uintptr_t address, size_t count, std::vector<uintptr_t>* opened) {
+    const std::unique_lock lock(mutex_);
+    auto next = blocks_.upper_bound(address);
+    if (next != blocks_.begin()) --next;
+    for (; next != blocks_.end(); ++next) {
+      Block& block = next->second;
+      if (block.begin >= address && block.begin - address >= count) break;
+      if (block.side != Side::kDevice || block.begin + block.size <= address) continue;
+      opened->push_back(block.begin);
+      if (++block.users > 1 || protect(block, PROT_READ | PROT_WRITE)) continue;
+      --block.users;
+      opened->pop_back();
+      throw std::bad_alloc();
+    }
+  }
+
+  // Counts a user less for each, and closes those that have none left.
+  void close(const std::vector<uintptr_t>& opened) {
+    const std::unique_lock lock(mutex_);
+    for (const uintptr_t begin : opened) {
+      Block& block = blocks_.find(begin)->second;  // a block that is used is not removed
+      if (--block.users == 0) protect(block, PROT_NONE);
+    }
+    closed_.notify_all();
   }
 
   bool find(uintptr_t address, size_t count, Block* block) const {
@@ -89,6 +134,11 @@ class Blocks {
       const Block& before = std::prev(next)->second;
       if (address - before.begin < before.size) {
         *block = before;
+        while (block->is_mapping && !block->contains(address, count) && next != blocks_.end() &&
+               continues(*block, next->second)) {
+          block->size += next->second.size;
+          ++next;
+        }
         return true;
       }
     }
@@ -98,17 +148,47 @@ class Blocks {
   }
 
  private:
-  Blocks() : used_(static_cast<size_t>(settings().devices)) {
-    pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); }, &renew_lock);
+  // Whether a mapping goes on where another ends.
+  static bool continues(const Block& block, const Block& next) {
+    return next.is_mapping && next.begin == block.begin + block.size && next.device == block.device;
   }
 
-  // In the child: the lock still counts the parent's waiting threads, who would be next.
-  static void renew_lock() {
-    get().mutex_.unlock();
-    std::construct_at(&get().mutex_);
+  // The block that begins at the address, as soon as it has no users; end() if there is none.
+  std::map<uintptr_t, Block>::iterator find_unused(std::unique_lock<std::shared_mutex>& lock,
+                                                   uintptr_t begin) {
+    auto found = blocks_.find(begin);
+    while (found != blocks_.end() && found->second.users > 0) {
+      closed_.wait(lock);
+      found = blocks_.find(begin);
+    }
+    return found;
+  }
+
+  void erase(std::map<uintptr_t, Block>::iterator block) {
+    blocks_.erase(block);
+    count_.store(blocks_.size(), std::memory_order_relaxed);
+  }
+
+  Blocks() : used_(static_cast<size_t>(settings().devices)) {
+    pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); }, &enter_child);
+  }
+
+  // In the child: the lock still counts the parent's waiting threads, who would be next, and the
+  // blocks the parent's running ones.
+  static void enter_child() {
+    auto& self = get();
+    self.mutex_.unlock();
+    std::construct_at(&self.mutex_);
+    if (!settings().strict) return;
+    std::construct_at(&self.closed_);
+    for (auto& [begin, block] : self.blocks_) {
+      if (block.users > 0) protect(block, PROT_NONE);
+      block.users = 0;
+    }
   }
 
   mutable std::shared_mutex mutex_;
+  std::condition_variable_any closed_;  // a block's last user left
   std::map<uintptr_t, Block> blocks_;
   std::atomic<size_t> count_ = 0;  // of blocks, to be read without the lock
   std::vector<size_t> used_;       // bytes, by device
@@ -131,15 +211,27 @@ void* map_huge(size_t size, size_t* mapped) {
   return begin + head;
 }
 
-// Gets the block's memory from the system; false if it has none.
+// Memory in pages of its own.
+void* map_pages(size_t size, size_t* mapped) {
+  *mapped = round_up(size, static_cast<size_t>(sysconf(_SC_PAGESIZE)));
+  void* const memory = mmap(nullptr, *mapped, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+// Gets the block's memory from the system, closed if it shall be; false if it has none.
 bool obtain(Block* block, bool huge) {
+  const bool closed = settings().strict && block->side == Side::kDevice;
   void* memory = nullptr;
   if (huge && block->size >= kHugePage) {
     memory = map_huge(block->size, &block->mapped);
+  } else if (closed) {
+    memory = map_pages(block->size, &block->mapped);
   } else if (posix_memalign(&memory, kAlignment, block->size) != 0) {
     memory = nullptr;
   }
   block->begin = reinterpret_cast<uintptr_t>(memory);
+  if (memory != nullptr && closed) protect(*block, PROT_NONE);
   return memory != nullptr;
 }
 
@@ -150,6 +242,14 @@ void give_back(const Block& block) {
   } else {
     std::free(memory);
   }
+}
+
+aclError out_of_device_memory(const char* api, int32_t device, size_t size) {
+  return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+              "%s: device %d is out of memory: %zu bytes asked for, %zu of %zu free (environment "
+              "variable ACLNN_TORCH_DEVICE_MEMORY)",
+              api, device, size, settings().device_memory - Blocks::get().used(device),
+              settings().device_memory);
 }
 
 aclError allocate(const char* api, void** out, size_t size, size_t padding,
@@ -171,11 +271,7 @@ aclError allocate(const char* api, void** out, size_t size, size_t padding,
   const bool countable = size <= std::numeric_limits<size_t>::max() / 2;
   block.size = countable ? round_up(size, kGranule) + padding : size;
   if (!countable || !blocks.reserve(block.device, block.size)) {
-    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
-                "%s: device %d is out of memory: %zu bytes asked for, %zu of %zu free (environment "
-                "variable ACLNN_TORCH_DEVICE_MEMORY)",
-                api, block.device, size, settings().device_memory - blocks.used(block.device),
-                settings().device_memory);
+    return out_of_device_memory(api, block.device, size);
   }
   const bool huge = pages != ACL_MEM_MALLOC_NORMAL_ONLY && pages != ACL_MEM_MALLOC_NORMAL_ONLY_P2P;
   if (!obtain(&block, huge)) {
@@ -214,6 +310,38 @@ aclError release(const char* api, const char* argument, void* pointer, Side side
 
 bool find_block(const void* address, size_t count, Block* block) noexcept {
   return Blocks::get().find(reinterpret_cast<uintptr_t>(address), count, block);
+}
+
+void OpenMemory::add(const void* address, size_t count) {
+  if (!settings().strict || count == 0) return;
+  Blocks::get().open(reinterpret_cast<uintptr_t>(address), count, &blocks_);
+}
+
+OpenMemory::~OpenMemory() {
+  if (!blocks_.empty()) Blocks::get().close(blocks_);
+}
+
+aclError take_device_memory(const char* api, int32_t device, size_t size) noexcept {
+  return Blocks::get().reserve(device, size) ? ACL_SUCCESS
+                                             : out_of_device_memory(api, device, size);
+}
+
+void return_device_memory(int32_t device, size_t size) noexcept {
+  Blocks::get().release(device, size);
+}
+
+void add_mapping(uintptr_t begin, size_t size, int32_t device) {
+  Block block;
+  block.begin = begin;
+  block.size = size;
+  block.device = device;
+  block.side = Side::kDevice;
+  block.is_mapping = true;
+  Blocks::get().insert(block);
+}
+
+void remove_mapping(uintptr_t begin) noexcept {
+  Blocks::get().remove_mapping(begin);
 }
 
 }  // namespace aclnn_host

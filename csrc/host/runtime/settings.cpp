@@ -36,6 +36,16 @@ const char* variable(const char* name) {
 
 Settings read() {
   Settings result;
+  const auto complain = [&](const char* name, const char* text, const char* expected) {
+    if (!result.problem.empty()) result.problem += "; ";
+    result.problem += std::string(name) + '=' + text + " is " + expected;
+  };
+  const auto read_switch = [&](const char* name) {
+    const char* text = variable(name);
+    const std::string_view value = text == nullptr ? "0" : text;
+    if (value != "0" && value != "1") complain(name, text, "neither 0 nor 1");
+    return value == "1";
+  };
   result.device_memory =
       static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
   if (const char* text = variable("ACLNN_TORCH_DEVICES")) {
@@ -43,18 +53,19 @@ Settings read() {
     if (devices && *devices <= kMaxDevices) {
       result.devices = static_cast<int32_t>(*devices);
     } else {
-      result.problem = std::string("ACLNN_TORCH_DEVICES=") + text + " is no number from 1 to 64";
+      complain("ACLNN_TORCH_DEVICES", text, "no number from 1 to 64");
     }
   }
   if (const char* text = variable("ACLNN_TORCH_DEVICE_MEMORY")) {
     if (const auto bytes = parse_size(text)) {
       result.device_memory = *bytes;
     } else {
-      if (!result.problem.empty()) result.problem += "; ";
-      result.problem += std::string("ACLNN_TORCH_DEVICE_MEMORY=") + text +
-                        " is no number of bytes, with or without K, M, G or T";
+      complain("ACLNN_TORCH_DEVICE_MEMORY", text,
+               "no number of bytes, with or without K, M, G or T");
     }
   }
+  result.strict = read_switch("ACLNN_TORCH_STRICT");
+  result.inline_streams = read_switch("ACLNN_TORCH_INLINE_STREAMS");
   return result;
 }
 

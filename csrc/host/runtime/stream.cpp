@@ -7,6 +7,7 @@
 #include "context.h"
 #include "error.h"
 #include "guard.h"
+#include "settings.h"
 
 namespace aclnn_host {
 namespace {
@@ -26,6 +27,10 @@ aclError take_null_stream_status() noexcept {
   const aclError status = null_stream_status;
   null_stream_status = ACL_SUCCESS;
   return status;
+}
+
+aclError closed() noexcept {
+  return fail(ACL_ERROR_RT_INVALID_HANDLE, "the stream was destroyed while work came in");
 }
 
 // The streams whose worker runs, also those whose handle is gone.
@@ -99,16 +104,32 @@ void end_orphaned_streams() {
 }
 
 aclError Stream::enqueue(std::unique_ptr<Task> task) {
+  if (settings().inline_streams) return run_inline(std::move(task));
   {
     const std::lock_guard lock(mutex_);
-    if (closed_) {
-      return fail(ACL_ERROR_RT_INVALID_HANDLE, "the stream was destroyed while work came in");
-    }
+    if (closed_) return closed();
     if (!worker_.joinable()) start_worker();
     queue_.push_back(std::move(task));
     ++submitted_;
   }
   work_.notify_one();
+  return ACL_SUCCESS;
+}
+
+aclError Stream::run_inline(std::unique_ptr<Task> task) {
+  const std::lock_guard turn(inline_);
+  std::unique_lock lock(mutex_);
+  if (closed_) return closed();
+  ++submitted_;
+  const aclrtContext callers_context = thread_context();
+  const std::string callers_messages = take_messages();
+  const std::thread::id outer = worker_id_;  // this thread too, when a callback brings the task
+  set_thread_context(context_);
+  worker_id_ = std::this_thread::get_id();
+  perform(std::move(task), lock);
+  worker_id_ = outer;
+  set_thread_context(callers_context);
+  put_messages(callers_messages);
   return ACL_SUCCESS;
 }
 
@@ -138,29 +159,7 @@ void Stream::work() noexcept {
     if (queue_.empty()) break;
     auto task = std::move(queue_.front());
     queue_.pop_front();
-    const bool forced = dropping_;
-    const bool dropped = forced || (status_ != ACL_SUCCESS && stop_on_failure_);
-    lock.unlock();
-
-    aclError status = ACL_SUCCESS;
-    std::string message;
-    if (!dropped) {
-      status = task->run();
-      message = take_messages();
-    } else if (forced) {
-      task->abandon(ACL_ERROR_RT_STREAM_ABORT, "the stream was destroyed by force");
-    } else {
-      task->abandon(status_, message_);  // only this thread writes them
-    }
-    task.reset();  // what it holds is given back before anyone sees it done
-
-    lock.lock();
-    if (status != ACL_SUCCESS && status_ == ACL_SUCCESS) {
-      status_ = status;
-      message_ = std::move(message);
-    }
-    ++finished_;
-    done_.notify_all();
+    perform(std::move(task), lock);
   }
   lock.unlock();
 
@@ -168,6 +167,33 @@ void Stream::work() noexcept {
   const std::lock_guard gone(state.mutex);
   state.running.erase(shared_from_this());
   state.gone.notify_all();
+}
+
+// Does the task or drops it, without the lock, which the caller holds before and after.
+void Stream::perform(std::unique_ptr<Task> task, std::unique_lock<std::mutex>& lock) noexcept {
+  const bool forced = dropping_;
+  const bool dropped = forced || (status_ != ACL_SUCCESS && stop_on_failure_);
+  lock.unlock();
+
+  aclError status = ACL_SUCCESS;
+  std::string message;
+  if (!dropped) {
+    status = task->run();
+    message = take_messages();
+  } else if (forced) {
+    task->abandon(ACL_ERROR_RT_STREAM_ABORT, "the stream was destroyed by force");
+  } else {
+    task->abandon(status_, message_);  // only who does the tasks writes them
+  }
+  task.reset();  // what it holds is given back before anyone sees it done
+
+  lock.lock();
+  if (status != ACL_SUCCESS && status_ == ACL_SUCCESS) {
+    status_ = status;
+    message_ = std::move(message);
+  }
+  ++finished_;
+  done_.notify_all();
 }
 
 aclError Stream::synchronize(const char* api, const Deadline& deadline) {
@@ -213,6 +239,9 @@ void Stream::close(bool drop) noexcept {
 }
 
 void Stream::join() {
+  {
+    const std::lock_guard turn(inline_);
+  }
   std::unique_lock lock(mutex_);
   std::thread worker = std::move(worker_);
   lock.unlock();

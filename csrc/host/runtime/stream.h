@@ -17,7 +17,8 @@
 namespace aclnn_host {
 
 // A created stream: a queue and, from the first task on, one worker thread that does its tasks in
-// order. Its first failure sticks: every later synchronisation and query reports it.
+// order. Under ACLNN_TORCH_INLINE_STREAMS the threads that bring the tasks do them, one at a time.
+// Its first failure sticks: every later synchronisation and query reports it.
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
   Stream(aclrtContext context, int32_t device) : context_(context), device_(device) {}
@@ -25,7 +26,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   aclrtContext context() const noexcept { return context_; }
   int32_t device() const noexcept { return device_; }
 
-  // Queues the task; 107017 once the stream has ended.
+  // Queues the task, or does it; 107017 once the stream has ended.
   aclError enqueue(std::unique_ptr<Task> task);
 
   // Waits until everything queued before the call is done, and reports the stream's failure.
@@ -40,7 +41,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Accepts no more tasks; what is queued is done or, if asked to, dropped.
   void close(bool drop) noexcept;
 
-  // Waits for the worker of a closed stream, unless that is the calling thread.
+  // Waits for the worker of a closed stream, or who does its tasks inline, unless that is the
+  // calling thread.
   void join();
 
   // Whether the thread is the stream's worker.
@@ -49,11 +51,14 @@ class Stream : public std::enable_shared_from_this<Stream> {
  private:
   void start_worker();
   void work() noexcept;
+  aclError run_inline(std::unique_ptr<Task> task);
+  void perform(std::unique_ptr<Task> task, std::unique_lock<std::mutex>& lock) noexcept;
   aclError report(std::unique_lock<std::mutex>& lock);
 
   const aclrtContext context_;
   const int32_t device_;
 
+  std::recursive_mutex inline_;  // held while a task is done inline: a callback may bring another
   std::mutex mutex_;
   std::condition_variable work_;  // a task was queued, or the stream closed
   std::condition_variable done_;  // a task is done
@@ -66,7 +71,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   aclError status_ = ACL_SUCCESS;
   std::string message_;  // what the failed task said
   std::thread worker_;
-  std::thread::id worker_id_;
+  std::thread::id worker_id_;  // inline: of the thread that does a task now
 };
 
 using StreamTable = HandleTable<Stream, Object::kStream>;

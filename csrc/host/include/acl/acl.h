@@ -3,6 +3,9 @@
 #define ACLNN_TORCH_ACL_H_
 
 #include "acl/acl_base.h"
+#include "acl/acl_base_mdl.h"
+#include "acl/acl_base_rt.h"
+#include "acl/acl_mdl.h"
 #include "acl/acl_rt.h"
 
 #ifdef __cplusplus

@@ -19,7 +19,8 @@ ACL_FUNC_VISIBILITY const char* aclHostGetProduct(void);
 ACL_FUNC_VISIBILITY const char* aclHostProductProblem(void);
 
 /* Objects alive now, of one kind: "tensor", "scalar", "array", "list", "executor", "device_block",
- * "host_block", "stream", "event" or "context"; NULL counts them all. -1 for another kind. */
+ * "host_block", "stream", "event", "context", "description" (aclTensorDesc, aclDataBuffer,
+ * aclopAttr) or "physical_memory"; NULL counts them all. -1 for another kind. */
 ACL_FUNC_VISIBILITY int64_t aclHostLiveObjects(const char* kind);
 
 #ifdef __cplusplus

@@ -1,0 +1,41 @@
+/* Reports to CANN's profiler. The host CANN has none: it accepts what it is told and drops it.
+ * Written for aclnn_torch from the published interface; usable from C99 and C++. */
+#ifndef ACLNN_TORCH_APROF_PUB_H_
+#define ACLNN_TORCH_APROF_PUB_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define MSVP_PROF_API __attribute__((visibility("default")))
+#else
+#define MSVP_PROF_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct MsprofApi;
+
+/* What the profiler calls when it starts and stops; never called here. */
+typedef int32_t (*ProfCommandHandle)(uint32_t type, void* data, uint32_t len);
+
+/* All of them: 0. */
+MSVP_PROF_API int32_t MsprofRegisterCallback(uint32_t moduleId, ProfCommandHandle handle);
+MSVP_PROF_API int32_t MsprofReportApi(uint32_t nonPersistantFlag, const struct MsprofApi* api);
+MSVP_PROF_API int32_t MsprofReportCompactInfo(uint32_t nonPersistantFlag, void* data,
+                                              uint32_t length);
+MSVP_PROF_API int32_t MsprofReportAdditionalInfo(uint32_t nonPersistantFlag, void* data,
+                                                 uint32_t length);
+
+/* The same number for the same text, on every machine and in every run. */
+MSVP_PROF_API uint64_t MsprofGetHashId(const char* hashInfo, size_t length);
+
+/* A clock that never goes back: nanoseconds of the host's steady clock. */
+MSVP_PROF_API uint64_t MsprofSysCycleTime(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

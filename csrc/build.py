@@ -6,14 +6,17 @@ compiled once per CPU capability; the rest for the baseline of the architecture.
     <package>/lib/libaclnn_host.so    the embedded host CANN, one file that exports the ABI only
     <package>/cann/                   the same objects as a prefix that looks like an installed CANN
     <package>/_C.*.so                 the client and the PyTorch operators
-    <build>/tests/test_*              the C++ tests (on request)
+    <package>/lib/libaclnn_npu.so     what these need of torch_npu, where it is installed (or --torch-npu names it)
+    <build>/tests/                    the C++ tests, and what other tests need (on request)
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import platform
+import re
 import subprocess
 import sys
 import sysconfig
@@ -22,6 +25,9 @@ from pathlib import Path
 
 import ninja
 import pybind11
+
+os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")  # beside torch_npu, torch would want a CANN here
+
 import torch
 from ninja import ninja_syntax
 from torch.utils import cpp_extension
@@ -48,11 +54,48 @@ CAPABILITIES = {
 # Names under which newer CANN releases ship the same functions.
 ALIASES = {"libacl_rt.so": "libascendcl.so", "libopapi_nn.so": "libopapi.so", "libopapi_math.so": "libopapi.so"}
 
+# Libraries that torch_npu is linked against for functions that libascendcl.so has here, or that it
+# looks up only when used (HCCL's communication).
+EMPTY_LIBRARIES = ("libhccl.so", "libacl_op_compiler.so", "libge_runner.so", "libgraph.so", "libacl_tdt_channel.so")
+
+# The torch_npu that csrc/npu is written for; it and torch change together.
+TORCH_NPU_VERSION = "2.13"
+
 SANITIZERS = {
     None: [],
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
     "thread": ["-fsanitize=thread"],
 }
+
+
+def installed_torch_npu() -> Path | None:
+    """The folder of the torch_npu beside this torch, which is not imported for that: it would want a CANN."""
+    spec = importlib.util.find_spec("torch_npu")
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def torch_npu_for(directory: Path, given: Path | None) -> Path | None:
+    """The folder to build against: the one given, now or to the last build in this directory, or the installed one."""
+    note = directory / "torch_npu.txt"
+    if given:
+        given = given.resolve()  # ninja runs in another directory
+        directory.mkdir(parents=True, exist_ok=True)
+        note.write_text(str(given))
+    elif note.exists() and Path(note.read_text()).is_dir():
+        given = Path(note.read_text())
+    return given or installed_torch_npu()
+
+
+def version_of_torch_npu(folder: Path) -> str:
+    """Its version; ends the build with a word about one that it cannot use."""
+    try:
+        found = re.search(r"__version__ = '([^']*)'", (folder / "version.py").read_text())
+    except OSError as error:
+        raise SystemExit(f"--torch-npu wants the folder of the installed package: {error}") from None
+    version = found[1] if found else "unknown"
+    if not version.startswith(f"{TORCH_NPU_VERSION}."):
+        raise SystemExit(f"torch_npu {version} in {folder}: expected {TORCH_NPU_VERSION}, which goes with torch here")
+    return version
 
 
 @dataclass
@@ -64,12 +107,15 @@ class Build:
     sanitizer: str | None = None
     extension: bool = True  # build _C
     tests: bool = False  # build the C++ tests
+    torch_npu: Path | None = None  # its folder; with it, what the operators need of it is built
     relocatable: bool = False  # find torch beside the package (a wheel) rather than where it is now
     out: ninja_syntax.Writer = field(init=False)
 
     def run(self, jobs: int = 2) -> None:
         """Writes build.ninja and builds what is out of date."""
         self.directory.mkdir(parents=True, exist_ok=True)
+        if self.torch_npu is None:  # one of an earlier build would not fit the rest
+            (self.package / "lib" / "libaclnn_npu.so").unlink(missing_ok=True)
         path = self.directory / "build.ninja"
         with path.open("w") as file:
             self.out = ninja_syntax.Writer(file, width=120)
@@ -119,6 +165,11 @@ class Build:
                 for source in sorted((HOST / "kernels").glob("*.cpp"))
             ]
 
+        # The operators that only torch_npu asks for: many, of which ATen does the work.
+        plumbing = [
+            self._object(source, [*host, *torch_flags, "-O1"]) for source in sorted((HOST / "plumbing").glob("*.cpp"))
+        ]
+
         lib64 = self.package / "cann" / "lib64"
         torch_libs = [f"-L{TORCH_LIB}", "-ltorch_cpu", "-lc10", "-fopenmp"]
         prefix = [
@@ -126,11 +177,14 @@ class Build:
             self._prefix_library("libnnopbase.so", meta, ["-lascendcl"], [lib64 / "libascendcl.so"]),
             self._prefix_library(
                 "libopapi.so",
-                ops,
+                ops + plumbing,
                 ["-lnnopbase", "-lascendcl", *torch_libs, self._torch_rpath("../../../torch/lib")],
                 [lib64 / "libascendcl.so", lib64 / "libnnopbase.so"],
             ),
         ]
+        for name in EMPTY_LIBRARIES:
+            # Functions asked for in this library are found in the one it depends on.
+            self._prefix_library(name, [], ["-Wl,--no-as-needed", "-lascendcl"], [lib64 / "libascendcl.so"])
         for alias, target in ALIASES.items():
             out.build(str(lib64 / alias), "symlink", [], str(lib64 / target), variables={"target": target})
         for header in sorted((HOST / "include").rglob("*.h")):
@@ -148,6 +202,10 @@ class Build:
         )
         if self.extension:
             self._extension(host, torch_flags, torch_libs)
+        if self.torch_npu:
+            self._npu(self.package / "lib" / "libaclnn_npu.so", torch_flags, torch_libs, prefix)
+            if self.tests:
+                self._misordered_npu(torch_flags, torch_libs)
         if self.tests:
             kernels = [path for path in ops if "/host/kernels/" in path]
             self._tests(host, prefix, kernels, torch_libs)
@@ -166,6 +224,36 @@ class Build:
         # Python's own symbols come from the interpreter.
         libs = [*torch_libs, "-ltorch", "-ltorch_python", self._torch_rpath("../torch/lib"), "-Wl,-z,undefs", "-ldl"]
         self.out.build(str(self.package / name), "shared", objects, variables={"flags": " ".join(libs)})
+
+    def _npu(self, target: Path, torch_flags: list[str], torch_libs: list[str], prefix: list[Path]) -> None:
+        """What the operators need of torch_npu. Its headers bring CANN's, which ours must not meet."""
+        include = self.torch_npu / "include"
+        flags = [
+            f"-I{CSRC}",
+            f"'-DACLNN_TORCH_NPU_VERSION=\"{version_of_torch_npu(self.torch_npu)}\"'",
+            *(f"-isystem {path}" for path in (include, include / "third_party" / "acl" / "inc")),
+            *torch_flags,
+            f"-isystem {pybind11.get_include()}",
+            f"-isystem {sysconfig.get_path('include')}",
+        ]
+        objects = [self._object(source, flags) for source in sorted((CSRC / "npu").glob("*.cpp"))]
+        # No path to torch_npu: it is in the process already, or there are no NPU tensors. Its own libraries are CANN's.
+        libs = [
+            *("-Wl,-soname,libaclnn_npu.so", f"-L{self.torch_npu / 'lib'}", "-ltorch_npu"),
+            *(f"-Wl,-rpath-link,{self.package / 'cann' / 'lib64'}", f"-Wl,-rpath-link,{TORCH_LIB}"),
+            *(*torch_libs, self._torch_rpath("../../torch/lib"), "-Wl,-z,undefs"),
+        ]
+        self.out.build(
+            str(target), "shared", objects, [str(path) for path in prefix], variables={"flags": " ".join(libs)}
+        )
+
+    def _misordered_npu(self, torch_flags: list[str], torch_libs: list[str]) -> None:
+        """A wrong libaclnn_npu.so, for the test of the order."""
+        source = ROOT / "tests" / "npu" / "misordered.cpp"
+        target = self.directory / "tests" / "libaclnn_npu_misordered.so"
+        flags = " ".join([*torch_libs, f"-Wl,-rpath,{TORCH_LIB}", "-ldl"])
+        objects = [self._object(source, [f"-I{CSRC}", *torch_flags])]
+        self.out.build(str(target), "shared", objects, variables={"flags": flags})
 
     def _tests(self, host: list[str], prefix: list[Path], kernels: list[str], torch_libs: list[str]) -> None:
         lib64 = self.package / "cann" / "lib64"
@@ -220,13 +308,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--sanitizer", choices=[name for name in SANITIZERS if name])
     parser.add_argument("--tests", action="store_true", help="build the C++ tests too")
+    parser.add_argument("--torch-npu", type=Path, metavar="DIR", help="the folder of an installed torch_npu 2.13")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     if arguments.sanitizer:
         directory = ROOT / "build" / arguments.sanitizer
         build = Build(directory / "package", directory, arguments.sanitizer, extension=False, tests=True)
     else:
-        build = Build(ROOT / "aclnn_torch", ROOT / "build" / "release", tests=arguments.tests)
+        directory = ROOT / "build" / "release"
+        torch_npu = torch_npu_for(directory, arguments.torch_npu)
+        build = Build(ROOT / "aclnn_torch", directory, tests=arguments.tests, torch_npu=torch_npu)
     build.run(arguments.jobs)
 
 

@@ -9,6 +9,7 @@
 #include "acl/acl_host.h"
 #include "aclnn/library.h"
 #include "ops/error.h"
+#include "ops/product.h"
 
 namespace py = pybind11;
 
@@ -74,6 +75,10 @@ PYBIND11_MODULE(_C, m) {
   });
   m.def("set_product", &set_product, py::arg("name"));
   m.def("get_product", &get_product);
+  m.def(
+      "product_of",
+      [](const std::string& device) { return aclnn_torch::product_of(c10::Device(device)); },
+      py::arg("device"));
   m.def("product_problem", &product_problem);
   m.def("live_objects", &live_objects, py::arg("kind") = py::none());
 }

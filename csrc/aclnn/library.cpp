@@ -74,6 +74,13 @@ std::size_t next_number() {
 
 }  // namespace
 
+std::string bundled_library(const char* name) {
+  Dl_info info{};
+  dladdr(reinterpret_cast<const void*>(&next_number), &info);
+  const std::string_view self = info.dli_fname ? info.dli_fname : "";
+  return std::string(self.substr(0, self.rfind('/') + 1)) + "lib/" + name;
+}
+
 Library::Library(const std::vector<std::string>& paths) {
   Objects objects = open(paths);
   name_ = std::move(objects.description);
@@ -114,12 +121,8 @@ void Library::load() {
 
 const Library& Library::embedded() {
   static const Library* const library = [] {
-    Dl_info info{};
-    dladdr(reinterpret_cast<const void*>(&next_number), &info);
-    const std::string_view self = info.dli_fname ? info.dli_fname : "";
-    const std::string directory(self.substr(0, self.rfind('/') + 1));
     // Without the checks of a path that someone gave: it lies beside code that is running already.
-    const std::string path = directory + "lib/libaclnn_host.so";
+    const std::string path = bundled_library("libaclnn_host.so");
     void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (object == nullptr) {
       const char* reason = dlerror();

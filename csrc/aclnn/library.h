@@ -41,6 +41,10 @@ struct Symbols {
   typename Op::Stage2 stage2;
 };
 
+// The path of a library that comes with this one: in lib/ beside the shared object that contains
+// this code.
+std::string bundled_library(const char* name);
+
 // One implementation of the aclnn interface: the host CANN or a vendor's. Everything a call uses
 // comes from one Library, so that objects of two implementations never meet. It must outlive its
 // handles and calls. Thread-safe.
@@ -62,13 +66,16 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  // The host CANN in lib/ beside the shared object that contains this code. Opened on first use and
-  // never closed: handles may outlive every static object.
+  // The host CANN that comes with this library. Opened on first use and never closed: handles may
+  // outlive every static object.
   static const Library& embedded();
 
   // What was opened and what was not, for error texts.
   const std::string& name() const noexcept { return name_; }
   const Meta& meta() const noexcept { return meta_; }
+
+  // The symbol's address, or null.
+  void* find(const char* symbol) const { return find_(symbol); }
 
   // The symbol's address; throws an Error that names symbol and library.
   void* require(const char* symbol) const;

@@ -8,7 +8,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty_like.h>
 
-#include "acl/acl_host.h"
+#include "ops/product.h"
 
 namespace aclnn_torch {
 namespace {
@@ -68,11 +68,35 @@ std::span<const int64_t> span_of(at::IntArrayRef values) {
 
 }  // namespace
 
-void refuse(const char* api, const std::string& text, aclnnStatus status) {
-  static const auto product = reinterpret_cast<decltype(&aclHostGetProduct)>(
-      aclnn::Library::embedded().require("aclHostGetProduct"));
-  throw aclnn::Error(api, status, text + " (product " + product() + ")");
+std::string product_of(at::Device device) {
+  const aclnn::Library& library =
+      device.is_privateuseone() ? aclnn::installed() : aclnn::Library::embedded();
+  using Name = const char*();
+  void* function = library.find("aclHostGetProduct");
+  if (function == nullptr) function = library.require("aclrtGetSocName");
+  const char* name = reinterpret_cast<Name*>(function)();
+  return name ? name : "unknown";
 }
+
+void refuse(const char* api, at::Device device, const std::string& text, aclnnStatus status) {
+  throw aclnn::Error(api, status, text + " (product " + product_of(device) + ")");
+}
+
+namespace {
+
+// Refuses torch_npu's private formats, whose elements are not where sizes and strides say.
+void check_format(const char* api, const char* name, const at::Tensor& tensor) {
+  const int32_t format = npu_backend().format(tensor);
+  for (const int32_t plain : {ACL_FORMAT_ND, ACL_FORMAT_NCHW, ACL_FORMAT_NCL, ACL_FORMAT_NCDHW}) {
+    if (format == plain) return;
+  }
+  refuse(api, tensor.device(),
+         std::string(name) + " has the private format " + std::to_string(format) +
+             " of torch_npu, expected 2 (ND) or another plain one; convert it with "
+             "torch_npu.npu_format_cast(x, 2)");
+}
+
+}  // namespace
 
 void check_tensors(const char* api, std::initializer_list<Named> tensors) {
   const at::Device device = tensors.begin()->tensor.device();
@@ -82,33 +106,38 @@ void check_tensors(const char* api, std::initializer_list<Named> tensors) {
       throw aclnn::Error(api, ACLNN_ERR_PARAM_NULLPTR, std::string(name) + " is not a tensor");
     }
     if (tensor.device() != device) {
-      refuse(api, std::string(name) + " is on " + tensor.device().str() + ", expected " +
-                      device.str() + " as " + tensors.begin()->name + " is; move one with .to()");
+      refuse(api, device,
+             std::string(name) + " is on " + tensor.device().str() + ", expected " + device.str() +
+                 " as " + tensors.begin()->name + " is; move one with .to()");
     }
     if (acl_type(tensor.scalar_type()) == ACL_DT_UNDEFINED) {
-      refuse(api, std::string(name) + " has dtype " + c10::toString(tensor.scalar_type()) +
-                      ", expected one that CANN has; cast it, e.g. to float32");
+      refuse(api, device,
+             std::string(name) + " has dtype " + c10::toString(tensor.scalar_type()) +
+                 ", expected one that CANN has; cast it, e.g. to float32");
     }
+    if (device.is_privateuseone()) check_format(api, name, tensor);
   }
 }
 
 void check_same(const char* api, Named argument, Named other) {
   if (argument.tensor.scalar_type() != other.tensor.scalar_type()) {
-    refuse(api, std::string(argument.name) + " has dtype " +
-                    c10::toString(argument.tensor.scalar_type()) + ", expected " +
-                    c10::toString(other.tensor.scalar_type()) + " as " + other.name +
-                    " has; cast one of them");
+    refuse(api, argument.tensor.device(),
+           std::string(argument.name) + " has dtype " +
+               c10::toString(argument.tensor.scalar_type()) + ", expected " +
+               c10::toString(other.tensor.scalar_type()) + " as " + other.name +
+               " has; cast one of them");
   }
   if (shapes_differ(argument.tensor, other.tensor)) {
-    refuse(api, std::string(argument.name) + " has shape " + c10::str(argument.tensor.sym_sizes()) +
-                    ", expected " + c10::str(other.tensor.sym_sizes()) + " as " + other.name +
-                    " has; shapes are not broadcast, expand first");
+    refuse(api, argument.tensor.device(),
+           std::string(argument.name) + " has shape " + c10::str(argument.tensor.sym_sizes()) +
+               ", expected " + c10::str(other.tensor.sym_sizes()) + " as " + other.name +
+               " has; shapes are not broadcast, expand first");
   }
 }
 
 void check_overwritable(const char* api, Named argument) {
   if (is_expanded(argument.tensor)) {
-    refuse(api,
+    refuse(api, argument.tensor.device(),
            std::string(argument.name) +
                " has elements that share memory (it was expanded), expected an element a place; "
                "clone it first");
@@ -157,11 +186,23 @@ aclnn::ScalarHandle describe(const aclnn::Library& library, const at::Scalar& sc
   return aclnn::make_scalar(library, scalar.toLong());
 }
 
+aclnn::IntArrayHandle describe(const aclnn::Library& library,
+                               const at::OptionalIntArrayRef& values) {
+  return values ? describe(library, *values) : aclnn::IntArrayHandle();
+}
+
+at::DataPtr detail::allocate_on_npu(uint64_t size) {
+  return c10::GetAllocator(c10::DeviceType::PrivateUse1)->allocate(size);
+}
+
 at::Tensor empty_output(const at::Tensor& first, const at::Tensor& second) {
   const at::Tensor& like = is_expanded(first) ? second : first;
-  // The common case, without the dispatcher.
+  // The common cases, without the dispatcher.
   if (like.is_cpu() && like.is_non_overlapping_and_dense()) {
     return at::detail::empty_strided_cpu(like.sizes(), like.strides(), first.scalar_type());
+  }
+  if (like.is_privateuseone() && like.is_contiguous()) {
+    return npu_backend().empty(like.sizes(), first.options());
   }
   return at::empty_like(like, first.options());
 }

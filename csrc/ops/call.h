@@ -1,14 +1,18 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/DeviceGuard.h>
 
 #include "aclnn/call.h"
+#include "aclnn/installed.h"
+#include "ops/npu_backend.h"
 
 namespace aclnn_torch {
 
@@ -33,12 +37,12 @@ struct Written {
   const at::Tensor& tensor;
 };
 
-// Throws what a failed check of the library would.
-[[noreturn]] void refuse(const char* api, const std::string& text,
+// Throws what a failed check of the device's library would.
+[[noreturn]] void refuse(const char* api, at::Device device, const std::string& text,
                          aclnnStatus status = ACLNN_ERR_PARAM_INVALID);
 
-// The checks that need no library, on CPU and meta tensors alike, so that a compiler's trace fails
-// where the run would: tensors on one device, of dtypes that CANN has, ...
+// The checks that need no library, on CPU, NPU and meta tensors alike, so that a compiler's trace
+// fails where the run would: tensors on one device, of dtypes that CANN has, ...
 void check_tensors(const char* api, std::initializer_list<Named> tensors);
 
 // ... of one dtype and, as far as sizes are known, one shape, ...
@@ -62,15 +66,36 @@ aclnn::BoolArrayHandle describe(const aclnn::Library& library,
   return aclnn::make_bool_array(library, values);
 }
 
+// An absent list of numbers is a null pointer.
+aclnn::IntArrayHandle describe(const aclnn::Library& library,
+                               const at::OptionalIntArrayRef& values);
+
 // Anything else is passed as it is.
 template <class T>
 const T& describe(const aclnn::Library&, const T& value) {
   return value;
 }
 
-// One two-stage call on CPU tensors through the embedded host CANN, complete when it returns.
+namespace detail {
+
+// Workspace for the current stream of the current NPU, from torch_npu's caching allocator.
+at::DataPtr allocate_on_npu(uint64_t size);
+
+// The device of a call: that of its first tensor.
+template <class First, class... Rest>
+const at::Tensor& first_tensor(const First& first, const Rest&... rest) {
+  if constexpr (std::is_same_v<First, at::Tensor>) {
+    return first;
+  } else if constexpr (std::is_same_v<First, Written>) {
+    return first.tensor;
+  } else {
+    return first_tensor(rest...);
+  }
+}
+
+// Through the embedded host CANN, complete when it returns.
 template <class Op, class... Args>
-void call_host(const Args&... args) {
+void call_on_cpu(const Args&... args) {
   const aclnn::Library& library = aclnn::Library::embedded();
   at::DataPtr workspace;
   const auto allocate = [&workspace](uint64_t size) -> void* {
@@ -80,7 +105,42 @@ void call_host(const Args&... args) {
   aclnn::call<Op>(library, allocate, nullptr, describe(library, args)...);
 }
 
-// An output for an elementwise operator on CPU or meta: sizes and dtype of `first`, and its order
+// Through the CANN that torch_npu runs on: stage 1 here and now, stage 2 on the current stream in
+// torch_npu's order. Memory that the caller frees meanwhile is reused behind it on that stream.
+template <class Op, class... Args>
+void call_on_npu(at::Device device, const Args&... args) {
+  static const std::string api = Op::kStage2;
+  const NpuBackend& npu = npu_backend();
+  const aclnn::Library& library = aclnn::installed();
+  const c10::DeviceGuard guard(device);
+  const aclrtStream stream = npu.begin();
+  using Prepared = decltype(aclnn::prepare<Op>(library, describe(library, args)...));
+  // The queue copies the task. The last copy to go takes the call along, launched or not.
+  const auto call =
+      std::make_shared<Prepared>(aclnn::prepare<Op>(library, describe(library, args)...));
+  at::DataPtr workspace;
+  if (call->workspace_size() > 0) workspace = allocate_on_npu(call->workspace_size());
+  npu.launch(api, [&npu, call, stream, address = workspace.get()] {
+    npu.enter(stream);
+    call->launch(address, stream);
+    return 0;
+  });
+}
+
+}  // namespace detail
+
+// One two-stage call on the tensors' device.
+template <class Op, class... Args>
+void call_device(const Args&... args) {
+  const at::Tensor& tensor = detail::first_tensor(args...);
+  if (tensor.is_cpu()) {
+    detail::call_on_cpu<Op>(args...);
+  } else {
+    detail::call_on_npu<Op>(tensor.device(), args...);
+  }
+}
+
+// An output for an elementwise operator: sizes and dtype of `first`, and its order
 // of dimensions in memory, or that of `second` if `first` is an expanded tensor; as ATen's
 // operators do.
 at::Tensor empty_output(const at::Tensor& first, const at::Tensor& second);

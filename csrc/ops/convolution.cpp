@@ -32,11 +32,11 @@ ACLNN_DECLARE(ConvolutionBackward);
 
 using ConvolutionSignature = Tensor(const Tensor&, const Tensor&, const OptionalTensor&,
                                     SymIntArrayRef, SymIntArrayRef, SymIntArrayRef, bool,
-                                    SymIntArrayRef, SymInt, int64_t);
+                                    SymIntArrayRef, SymInt, std::optional<int64_t>);
 using ConvolutionBackwardSignature = Gradients(const Tensor&, const Tensor&, const Tensor&,
                                                OptionalSymIntArrayRef, SymIntArrayRef,
                                                SymIntArrayRef, SymIntArrayRef, bool, SymIntArrayRef,
-                                               SymInt, OutputMask, int64_t);
+                                               SymInt, OutputMask, std::optional<int64_t>);
 
 const auto& convolution_op() {
   static const auto op = find_operator<ConvolutionSignature>("aclnn::convolution");
@@ -48,7 +48,7 @@ const auto& convolution_backward_op() {
   return op;
 }
 
-// ---- CPU: the host CANN. Meta: sizes, strides and dtype only. -----------------------------------
+// ---- Devices: aclnn. Meta: sizes, strides and dtype only. --------------------------------------
 
 // The arguments that are not tensors.
 struct Parameters {
@@ -61,29 +61,39 @@ struct Parameters {
   int64_t cube_math_type;
 };
 
+// What the caller gave, or 0, KEEP_DTYPE, or on an NPU what torch_npu gives its own convolutions.
+int64_t resolved(std::optional<int64_t> cube_math_type, const Tensor& input) {
+  if (cube_math_type) return *cube_math_type;
+  return input.device().is_privateuseone() ? npu_backend().convolution_math_type() : 0;
+}
+
 // One value for every spatial dimension or one for each.
 const SymInt& value_at(SymIntArrayRef values, size_t dim) {
   return values[values.size() == 1 ? 0 : dim];
 }
 
-void check_length(const char* api, const char* name, SymIntArrayRef values, size_t spatial) {
+void check_length(const char* api, at::Device device, const char* name, SymIntArrayRef values,
+                  size_t spatial) {
   if (values.size() == 1 || values.size() == spatial) return;
-  refuse(api, std::string(name) + " has " + std::to_string(values.size()) +
-                  " values, expected 1 or " + std::to_string(spatial) +
-                  " (one per spatial dimension)");
+  refuse(api, device,
+         std::string(name) + " has " + std::to_string(values.size()) + " values, expected 1 or " +
+             std::to_string(spatial) + " (one per spatial dimension)");
 }
 
 // As far as they are known. The upper limit is the host CANN's, and keeps the arithmetic of output
 // sizes from overflowing.
-void check_values(const char* api, const char* name, SymIntArrayRef values, int64_t least) {
+void check_values(const char* api, at::Device device, const char* name, SymIntArrayRef values,
+                  int64_t least) {
   for (const SymInt& value : values) {
     const auto known = value.maybe_as_int();
     if (known && *known < least) {
-      refuse(api, std::string(name) + " is " + c10::str(values) +
-                      ", expected values >= " + std::to_string(least));
+      refuse(api, device,
+             std::string(name) + " is " + c10::str(values) +
+                 ", expected values >= " + std::to_string(least));
     }
     if (known && *known > std::numeric_limits<int32_t>::max()) {
-      refuse(api, std::string(name) + " is " + c10::str(values) + ", expected values < 2^31");
+      refuse(api, device,
+             std::string(name) + " is " + c10::str(values) + ", expected values < 2^31");
     }
   }
 }
@@ -92,47 +102,53 @@ void check_values(const char* api, const char* name, SymIntArrayRef values, int6
 // types of the C functions.
 void check_parameters(const char* api, const Tensor& input, const Tensor& weight,
                       const Parameters& parameters) {
+  const at::Device device = input.device();
   const int64_t rank = input.dim();
   if (rank < 3 || rank > 5) {
-    refuse(api, "input has shape " + c10::str(input.sym_sizes()) +
-                    ", expected 3, 4 or 5 dimensions: batch, channels, and 1 to 3 spatial "
-                    "ones; reshape it, e.g. with unsqueeze(0) if there is no batch");
+    refuse(api, device,
+           "input has shape " + c10::str(input.sym_sizes()) +
+               ", expected 3, 4 or 5 dimensions: batch, channels, and 1 to 3 spatial "
+               "ones; reshape it, e.g. with unsqueeze(0) if there is no batch");
   }
   if (weight.dim() != rank) {
-    refuse(api, "weight has shape " + c10::str(weight.sym_sizes()) +
-                    ", expected as many dimensions as input (shape " + c10::str(input.sym_sizes()) +
-                    ")");
+    refuse(api, device,
+           "weight has shape " + c10::str(weight.sym_sizes()) +
+               ", expected as many dimensions as input (shape " + c10::str(input.sym_sizes()) +
+               ")");
   }
   const auto spatial = static_cast<size_t>(rank - 2);
-  check_length(api, "stride", parameters.stride, spatial);
-  check_length(api, "padding", parameters.padding, spatial);
-  check_length(api, "dilation", parameters.dilation, spatial);
-  check_length(api, "outputPadding", parameters.output_padding, spatial);
-  check_values(api, "stride", parameters.stride, 1);
-  check_values(api, "padding", parameters.padding, 0);
-  check_values(api, "dilation", parameters.dilation, 1);
-  check_values(api, "outputPadding", parameters.output_padding, 0);
+  check_length(api, device, "stride", parameters.stride, spatial);
+  check_length(api, device, "padding", parameters.padding, spatial);
+  check_length(api, device, "dilation", parameters.dilation, spatial);
+  check_length(api, device, "outputPadding", parameters.output_padding, spatial);
+  check_values(api, device, "stride", parameters.stride, 1);
+  check_values(api, device, "padding", parameters.padding, 0);
+  check_values(api, device, "dilation", parameters.dilation, 1);
+  check_values(api, device, "outputPadding", parameters.output_padding, 0);
   if (!parameters.transposed) {
     for (const SymInt& value : parameters.output_padding) {
       if (value.maybe_as_int().value_or(0) != 0) {
-        refuse(api, "outputPadding is " + c10::str(parameters.output_padding) +
-                        ", expected zeros when transposed is false");
+        refuse(api, device,
+               "outputPadding is " + c10::str(parameters.output_padding) +
+                   ", expected zeros when transposed is false");
       }
     }
   }
   const auto groups = parameters.groups.maybe_as_int();
   if (groups && (*groups < 1 || *groups > std::numeric_limits<uint16_t>::max())) {
-    refuse(api, "groups is " + std::to_string(*groups) + ", expected 1 to 65535");
+    refuse(api, device, "groups is " + std::to_string(*groups) + ", expected 1 to 65535");
   }
   if (parameters.cube_math_type < 0 || parameters.cube_math_type > 3) {
-    refuse(api, "cubeMathType is " + std::to_string(parameters.cube_math_type) +
-                    ", expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 "
-                    "(USE_FP16) or 3 (USE_HF32)");
+    refuse(api, device,
+           "cubeMathType is " + std::to_string(parameters.cube_math_type) +
+               ", expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 "
+               "(USE_FP16) or 3 (USE_HF32)");
   }
 }
 
-// As in ATen: channels-last if one of the tensors is.
+// As in ATen: channels-last if one of the tensors is. torch_npu makes no such tensors.
 at::MemoryFormat memory_format_of(const Tensor& input, const Tensor& weight) {
+  if (input.device().is_privateuseone()) return at::MemoryFormat::Contiguous;
   for (const Tensor& tensor : {input, weight}) {
     const at::MemoryFormat format = tensor.suggest_memory_format();
     if (format != at::MemoryFormat::Contiguous) return format;
@@ -146,9 +162,10 @@ void check_channels(const char* api, Named input, const Tensor& weight, const Sy
   const auto channels = input.tensor.sym_size(1).maybe_as_int();
   const auto wanted = expected.maybe_as_int();
   if (!channels || !wanted || *channels == *wanted) return;
-  refuse(api, std::string(input.name) + " has shape " + c10::str(input.tensor.sym_sizes()) +
-                  ", expected " + std::to_string(*wanted) + " channels for weight of shape " +
-                  c10::str(weight.sym_sizes()) + " and " + c10::str(groups) + " groups");
+  refuse(api, input.tensor.device(),
+         std::string(input.name) + " has shape " + c10::str(input.tensor.sym_sizes()) +
+             ", expected " + std::to_string(*wanted) + " channels for weight of shape " +
+             c10::str(weight.sym_sizes()) + " and " + c10::str(groups) + " groups");
 }
 
 std::vector<SymInt> output_sizes(const Tensor& input, const Tensor& weight,
@@ -166,11 +183,11 @@ std::vector<SymInt> output_sizes(const Tensor& input, const Tensor& weight,
     const auto known = sizes.back().maybe_as_int();
     const auto room = (size + margins - reach).maybe_as_int();
     if ((known && *known < (transposed ? 1 : 0)) || (!transposed && room && *room < 0)) {
-      refuse(Convolution::kStage1, "weight of shape " + c10::str(weight.sym_sizes()) +
-                                       " leaves nothing of input of shape " +
-                                       c10::str(input.sym_sizes()) + " in spatial dimension " +
-                                       std::to_string(d) +
-                                       ": expected a kernel within the padded input");
+      refuse(Convolution::kStage1, input.device(),
+             "weight of shape " + c10::str(weight.sym_sizes()) +
+                 " leaves nothing of input of shape " + c10::str(input.sym_sizes()) +
+                 " in spatial dimension " + std::to_string(d) +
+                 ": expected a kernel within the padded input");
     }
   }
   return sizes;
@@ -192,27 +209,28 @@ Tensor convolution_output(const Tensor& input, const Tensor& weight, const Optio
                           memory_format_of(input, weight));
 }
 
-Tensor convolution_cpu(const Tensor& input, const Tensor& weight, const OptionalTensor& bias,
-                       SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation,
-                       bool transposed, SymIntArrayRef output_padding, SymInt groups,
-                       int64_t cube_math_type) {
+Tensor convolution_device(const Tensor& input, const Tensor& weight, const OptionalTensor& bias,
+                          SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation,
+                          bool transposed, SymIntArrayRef output_padding, SymInt groups,
+                          std::optional<int64_t> cube_math_type) {
+  const int64_t math_type = resolved(cube_math_type, input);
   Tensor output = convolution_output(
       input, weight, bias,
-      {stride, padding, dilation, transposed, output_padding, groups, cube_math_type});
-  call_host<Convolution>(input, weight, tensor_of(bias), C10_AS_INTARRAYREF_SLOW(stride),
-                         C10_AS_INTARRAYREF_SLOW(padding), C10_AS_INTARRAYREF_SLOW(dilation),
-                         transposed, C10_AS_INTARRAYREF_SLOW(output_padding), groups.expect_int(),
-                         Written{output}, static_cast<int8_t>(cube_math_type));
+      {stride, padding, dilation, transposed, output_padding, groups, math_type});
+  call_device<Convolution>(input, weight, tensor_of(bias), C10_AS_INTARRAYREF_SLOW(stride),
+                           C10_AS_INTARRAYREF_SLOW(padding), C10_AS_INTARRAYREF_SLOW(dilation),
+                           transposed, C10_AS_INTARRAYREF_SLOW(output_padding), groups.expect_int(),
+                           Written{output}, static_cast<int8_t>(math_type));
   return output;
 }
 
 Tensor convolution_meta(const Tensor& input, const Tensor& weight, const OptionalTensor& bias,
                         SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation,
                         bool transposed, SymIntArrayRef output_padding, SymInt groups,
-                        int64_t cube_math_type) {
-  return convolution_output(
-      input, weight, bias,
-      {stride, padding, dilation, transposed, output_padding, groups, cube_math_type});
+                        std::optional<int64_t> cube_math_type) {
+  return convolution_output(input, weight, bias,
+                            {stride, padding, dilation, transposed, output_padding, groups,
+                             resolved(cube_math_type, input)});
 }
 
 Gradients convolution_backward_outputs(const Tensor& grad_output, const Tensor& input,
@@ -222,9 +240,10 @@ Gradients convolution_backward_outputs(const Tensor& grad_output, const Tensor& 
   check_tensors(kApi, {{"gradOutput", grad_output}, {"input", input}, {"weight", weight}});
   check_parameters(kApi, input, weight, parameters);
   if (grad_output.dim() != input.dim()) {
-    refuse(kApi, "gradOutput has shape " + c10::str(grad_output.sym_sizes()) +
-                     ", expected as many dimensions as input (shape " +
-                     c10::str(input.sym_sizes()) + ")");
+    refuse(kApi, input.device(),
+           "gradOutput has shape " + c10::str(grad_output.sym_sizes()) +
+               ", expected as many dimensions as input (shape " + c10::str(input.sym_sizes()) +
+               ")");
   }
   const Named first{parameters.transposed ? "input" : "gradOutput",
                     parameters.transposed ? input : grad_output};
@@ -241,25 +260,25 @@ Gradients convolution_backward_outputs(const Tensor& grad_output, const Tensor& 
       wanted[2] ? at::empty_symint({grad_output.sym_size(1)}, grad_output.options()) : Tensor()};
 }
 
-Gradients convolution_backward_cpu(const Tensor& grad_output, const Tensor& input,
-                                   const Tensor& weight, OptionalSymIntArrayRef bias_sizes,
-                                   SymIntArrayRef stride, SymIntArrayRef padding,
-                                   SymIntArrayRef dilation, bool transposed,
-                                   SymIntArrayRef output_padding, SymInt groups,
-                                   OutputMask output_mask, int64_t cube_math_type) {
+Gradients convolution_backward_device(const Tensor& grad_output, const Tensor& input,
+                                      const Tensor& weight, OptionalSymIntArrayRef bias_sizes,
+                                      SymIntArrayRef stride, SymIntArrayRef padding,
+                                      SymIntArrayRef dilation, bool transposed,
+                                      SymIntArrayRef output_padding, SymInt groups,
+                                      OutputMask output_mask,
+                                      std::optional<int64_t> cube_math_type) {
+  const int64_t math_type = resolved(cube_math_type, input);
   const auto gradients = convolution_backward_outputs(
       grad_output, input, weight,
-      {stride, padding, dilation, transposed, output_padding, groups, cube_math_type}, output_mask);
-  const aclnn::Library& library = aclnn::Library::embedded();
-  const aclnn::IntArrayHandle sizes = bias_sizes
-                                          ? describe(library, C10_AS_INTARRAYREF_SLOW(*bias_sizes))
-                                          : aclnn::IntArrayHandle();
+      {stride, padding, dilation, transposed, output_padding, groups, math_type}, output_mask);
+  const at::OptionalIntArrayRef sizes =
+      bias_sizes ? at::OptionalIntArrayRef(C10_AS_INTARRAYREF_SLOW(*bias_sizes)) : std::nullopt;
   const auto& [grad_input, grad_weight, grad_bias] = gradients;
-  call_host<ConvolutionBackward>(
+  call_device<ConvolutionBackward>(
       grad_output, input, weight, sizes, C10_AS_INTARRAYREF_SLOW(stride),
       C10_AS_INTARRAYREF_SLOW(padding), C10_AS_INTARRAYREF_SLOW(dilation), transposed,
       C10_AS_INTARRAYREF_SLOW(output_padding), static_cast<int>(groups.expect_int()), output_mask,
-      static_cast<int8_t>(cube_math_type), Written{grad_input}, Written{grad_weight},
+      static_cast<int8_t>(math_type), Written{grad_input}, Written{grad_weight},
       Written{grad_bias});
   return gradients;
 }
@@ -269,10 +288,11 @@ Gradients convolution_backward_meta(const Tensor& grad_output, const Tensor& inp
                                     SymIntArrayRef stride, SymIntArrayRef padding,
                                     SymIntArrayRef dilation, bool transposed,
                                     SymIntArrayRef output_padding, SymInt groups,
-                                    OutputMask output_mask, int64_t cube_math_type) {
-  return convolution_backward_outputs(
-      grad_output, input, weight,
-      {stride, padding, dilation, transposed, output_padding, groups, cube_math_type}, output_mask);
+                                    OutputMask output_mask, std::optional<int64_t> cube_math_type) {
+  return convolution_backward_outputs(grad_output, input, weight,
+                                      {stride, padding, dilation, transposed, output_padding,
+                                       groups, resolved(cube_math_type, input)},
+                                      output_mask);
 }
 
 // ---- Derivatives. A convolution is linear in input, in weight and in bias, and its gradients are
@@ -364,9 +384,12 @@ struct ConvolutionBackwardFormula {
 Tensor convolution_autograd(c10::DispatchKeySet keys, const Tensor& input, const Tensor& weight,
                             const OptionalTensor& bias, SymIntArrayRef stride,
                             SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed,
-                            SymIntArrayRef output_padding, SymInt groups, int64_t cube_math_type) {
+                            SymIntArrayRef output_padding, SymInt groups,
+                            std::optional<int64_t> cube_math_type) {
+  // One number for all derivatives, whatever is set when they are computed.
+  const int64_t math_type = resolved(cube_math_type, input);
   const Attributes attributes{stride.vec(),         padding.vec(), dilation.vec(), transposed,
-                              output_padding.vec(), groups,        cube_math_type};
+                              output_padding.vec(), groups,        math_type};
   const Tensor bias_tensor = tensor_of(bias);
   const auto node = make_node<ConvolutionFormula>(attributes, input, weight, bias_tensor);
   if (node) {
@@ -377,7 +400,7 @@ Tensor convolution_autograd(c10::DispatchKeySet keys, const Tensor& input, const
     const at::AutoDispatchBelowADInplaceOrView guard;
     return convolution_op().redispatch(keys & c10::after_autograd_keyset, input, weight, bias,
                                        stride, padding, dilation, transposed, output_padding,
-                                       groups, cube_math_type);
+                                       groups, math_type);
   }();
   if (node) torch::autograd::set_history(output, node);
 
@@ -393,9 +416,11 @@ Gradients convolution_backward_autograd(c10::DispatchKeySet keys, const Tensor& 
                                         SymIntArrayRef padding, SymIntArrayRef dilation,
                                         bool transposed, SymIntArrayRef output_padding,
                                         SymInt groups, OutputMask output_mask,
-                                        int64_t cube_math_type) {
+                                        std::optional<int64_t> cube_math_type) {
+  // One number for all derivatives, whatever is set when they are computed.
+  const int64_t math_type = resolved(cube_math_type, input);
   const Attributes attributes{stride.vec(),         padding.vec(), dilation.vec(), transposed,
-                              output_padding.vec(), groups,        cube_math_type};
+                              output_padding.vec(), groups,        math_type};
   const auto node = make_node<ConvolutionBackwardFormula>(attributes, grad_output, input, weight);
   if (node) {
     for (const Tensor& tensor : {grad_output, input, weight}) {
@@ -406,7 +431,7 @@ Gradients convolution_backward_autograd(c10::DispatchKeySet keys, const Tensor& 
     const at::AutoDispatchBelowADInplaceOrView guard;
     return convolution_backward_op().redispatch(
         keys & c10::after_autograd_keyset, grad_output, input, weight, bias_sizes, stride, padding,
-        dilation, transposed, output_padding, groups, output_mask, cube_math_type);
+        dilation, transposed, output_padding, groups, output_mask, math_type);
   }();
   variable_list results{grad_input, grad_weight, grad_bias};
   if (node) torch::autograd::set_history(results, node);
@@ -435,17 +460,25 @@ Gradients convolution_backward_autograd(c10::DispatchKeySet keys, const Tensor& 
 }
 
 // Autocast computes convolutions in its 16-bit dtype, as torch.conv2d.
+template <at::DeviceType kDevice>
 Tensor convolution_autocast(const Tensor& input, const Tensor& weight, const OptionalTensor& bias,
                             SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation,
                             bool transposed, SymIntArrayRef output_padding, SymInt groups,
-                            int64_t cube_math_type) {
-  const c10::impl::ExcludeDispatchKeyGuard guard(c10::DispatchKey::AutocastCPU);
-  const at::ScalarType dtype = at::autocast::get_autocast_dtype(at::kCPU);
+                            std::optional<int64_t> cube_math_type) {
+  const c10::impl::ExcludeDispatchKeyGuard guard(
+      at::autocast::get_autocast_dispatch_key_from_device_type(kDevice));
+  const at::ScalarType dtype = at::autocast::get_autocast_dtype(kDevice);
   const auto cast = [&](const auto& tensor) {
-    return at::autocast::cached_cast(dtype, tensor, at::kCPU);
+    return at::autocast::cached_cast(dtype, tensor, kDevice);
   };
   return convolution_op().call(cast(input), cast(weight), cast(bias), stride, padding, dilation,
                                transposed, output_padding, groups, cube_math_type);
+}
+
+// The same on every device.
+void implement(torch::Library& m) {
+  m.impl("convolution", &convolution_device);
+  m.impl("convolution_backward", &convolution_backward_device);
 }
 
 }  // namespace
@@ -453,20 +486,24 @@ Tensor convolution_autocast(const Tensor& input, const Tensor& weight, const Opt
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
   m.def(
       "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
-      "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, int "
-      "cube_math_type=0) -> Tensor",
+      "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, int? "
+      "cube_math_type=None) -> Tensor",
       {at::Tag::pt2_compliant_tag});
   m.def(
       "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
       "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
-      "output_padding, SymInt groups, bool[3] output_mask, *, int cube_math_type=0) -> (Tensor, "
+      "output_padding, SymInt groups, bool[3] output_mask, *, int? cube_math_type=None) -> "
+      "(Tensor, "
       "Tensor, Tensor)",
       {at::Tag::pt2_compliant_tag});
 }
 
 TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  m.impl("convolution", &convolution_cpu);
-  m.impl("convolution_backward", &convolution_backward_cpu);
+  implement(m);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
+  implement(m);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {
@@ -480,7 +517,11 @@ TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
 }
 
 TORCH_LIBRARY_IMPL(aclnn, AutocastCPU, m) {
-  m.impl("convolution", &convolution_autocast);
+  m.impl("convolution", &convolution_autocast<at::kCPU>);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, AutocastPrivateUse1, m) {
+  m.impl("convolution", &convolution_autocast<at::kPrivateUse1>);
 }
 
 }  // namespace aclnn_torch

@@ -45,7 +45,7 @@ const auto& grad_op() {
   return op;
 }
 
-// CPU: the host CANN. Meta: sizes, strides and dtype only.
+// Devices: aclnn. Meta: sizes, strides and dtype only.
 
 Results loss_outputs(const Tensor& input, const Tensor& target, const Tensor& weight,
                      string_view reduction, double zloss_scale, bool return_zloss) {
@@ -71,35 +71,35 @@ Tensor grad_output(const Tensor& grad_loss, const Tensor& log_prob, const Tensor
   return at::empty_symint(log_prob.sym_sizes(), log_prob.options());
 }
 
-Results loss_cpu(const Tensor& input, const Tensor& target, const OptionalTensor& weight,
-                 string_view reduction, int64_t ignore_index, double label_smoothing,
-                 double zloss_scale, bool return_zloss) {
+Results loss_device(const Tensor& input, const Tensor& target, const OptionalTensor& weight,
+                    string_view reduction, int64_t ignore_index, double label_smoothing,
+                    double zloss_scale, bool return_zloss) {
   const Tensor weights = tensor_of(weight);
   Results results = loss_outputs(input, target, weights, reduction, zloss_scale, return_zloss);
   const auto& [loss, log_prob, zloss, lse] = results;
   std::string word(reduction);
-  call_host<CrossEntropyLoss>(input, target, weights, word.data(), ignore_index, label_smoothing,
-                              zloss_scale, return_zloss, Written{loss}, Written{log_prob},
-                              Written{zloss}, Written{lse});
+  call_device<CrossEntropyLoss>(input, target, weights, word.data(), ignore_index, label_smoothing,
+                                zloss_scale, return_zloss, Written{loss}, Written{log_prob},
+                                Written{zloss}, Written{lse});
   return results;
 }
 
-Tensor grad_cpu(const Tensor& grad_loss, const Tensor& log_prob, const Tensor& target,
-                const OptionalTensor& weight, const OptionalTensor& grad_zloss,
-                const OptionalTensor& lse, string_view reduction, int64_t ignore_index,
-                double label_smoothing, double zloss_scale) {
+Tensor grad_device(const Tensor& grad_loss, const Tensor& log_prob, const Tensor& target,
+                   const OptionalTensor& weight, const OptionalTensor& grad_zloss,
+                   const OptionalTensor& lse, string_view reduction, int64_t ignore_index,
+                   double label_smoothing, double zloss_scale) {
   const Tensor weights = tensor_of(weight), grad_z = tensor_of(grad_zloss), lses = tensor_of(lse);
   Tensor out = grad_output(grad_loss, log_prob, target, weights, grad_z, lses);
   std::string word(reduction);
-  call_host<CrossEntropyLossGrad>(grad_loss, log_prob, target, weights, grad_z, lses, word.data(),
-                                  ignore_index, label_smoothing, zloss_scale, Written{out});
+  call_device<CrossEntropyLossGrad>(grad_loss, log_prob, target, weights, grad_z, lses, word.data(),
+                                    ignore_index, label_smoothing, zloss_scale, Written{out});
   return out;
 }
 
 // What stage 1 would refuse, as far as a trace knows the sizes.
 void check_trace(const char* api, Named matrix, const Tensor& target, string_view reduction) {
   const auto require = [&](bool condition, const std::string& text) {
-    if (!condition) refuse(api, text, ACLNN_ERR_INNER_TILING_ERROR);
+    if (!condition) refuse(api, matrix.tensor.device(), text, ACLNN_ERR_INNER_TILING_ERROR);
   };
   const Tensor& values = matrix.tensor;
   require(values.dim() == 2, std::string(matrix.name) + " has shape " +
@@ -406,15 +406,23 @@ Tensor grad_autograd(c10::DispatchKeySet keys, const Tensor& grad_loss, const Te
 }
 
 // As torch's nll_loss, the loss is computed in FP32 under autocast.
+template <at::DeviceType kDevice>
 Results loss_autocast(const Tensor& input, const Tensor& target, const OptionalTensor& weight,
                       string_view reduction, int64_t ignore_index, double label_smoothing,
                       double zloss_scale, bool return_zloss) {
-  const c10::impl::ExcludeDispatchKeyGuard guard(c10::DispatchKey::AutocastCPU);
+  const c10::impl::ExcludeDispatchKeyGuard guard(
+      at::autocast::get_autocast_dispatch_key_from_device_type(kDevice));
   const auto cast = [](const auto& value) {
-    return at::autocast::cached_cast(at::kFloat, value, c10::DeviceType::CPU);
+    return at::autocast::cached_cast(at::kFloat, value, kDevice);
   };
   return loss_op().call(cast(input), target, cast(weight), reduction, ignore_index, label_smoothing,
                         zloss_scale, return_zloss);
+}
+
+// The same on every device.
+void implement(torch::Library& m) {
+  m.impl("cross_entropy_loss", &loss_device);
+  m.impl("cross_entropy_loss_grad", &grad_device);
 }
 
 }  // namespace
@@ -436,8 +444,11 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
 }
 
 TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  m.impl("cross_entropy_loss", &loss_cpu);
-  m.impl("cross_entropy_loss_grad", &grad_cpu);
+  implement(m);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
+  implement(m);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {
@@ -451,7 +462,11 @@ TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
 }
 
 TORCH_LIBRARY_IMPL(aclnn, AutocastCPU, m) {
-  m.impl("cross_entropy_loss", &loss_autocast);
+  m.impl("cross_entropy_loss", &loss_autocast<at::kCPU>);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, AutocastPrivateUse1, m) {
+  m.impl("cross_entropy_loss", &loss_autocast<at::kPrivateUse1>);
 }
 
 }  // namespace aclnn_torch

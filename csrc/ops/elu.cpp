@@ -43,17 +43,17 @@ const auto& elu_backward_op() {
   return op;
 }
 
-// CPU: the host CANN. Meta: sizes, strides and dtype only.
+// Devices: aclnn. Meta: sizes, strides and dtype only.
 
 Tensor elu_output(const Tensor& self) {
   check_tensors(Elu::kStage1, {{"self", self}});
   return empty_output(self, self);
 }
 
-Tensor elu_cpu(const Tensor& self, const Scalar& alpha, const Scalar& scale,
-               const Scalar& input_scale) {
+Tensor elu_device(const Tensor& self, const Scalar& alpha, const Scalar& scale,
+                  const Scalar& input_scale) {
   Tensor out = elu_output(self);
-  call_host<Elu>(self, alpha, scale, input_scale, Written{out});
+  call_device<Elu>(self, alpha, scale, input_scale, Written{out});
   return out;
 }
 
@@ -66,10 +66,10 @@ void check_elu_inplace(const Tensor& self) {
   check_overwritable(InplaceElu::kStage1, {"selfRef", self});
 }
 
-Tensor& elu_inplace_cpu(Tensor& self, const Scalar& alpha, const Scalar& scale,
-                        const Scalar& input_scale) {
+Tensor& elu_inplace_device(Tensor& self, const Scalar& alpha, const Scalar& scale,
+                           const Scalar& input_scale) {
   check_elu_inplace(self);
-  call_host<InplaceElu>(Written{self}, alpha, scale, input_scale);
+  call_device<InplaceElu>(Written{self}, alpha, scale, input_scale);
   return self;
 }
 
@@ -86,11 +86,12 @@ Tensor elu_backward_output(const Tensor& grad_output, const Tensor& self_or_resu
   return empty_output(grad_output, self_or_result);
 }
 
-Tensor elu_backward_cpu(const Tensor& grad_output, const Scalar& alpha, const Scalar& scale,
-                        const Scalar& input_scale, bool is_result, const Tensor& self_or_result) {
+Tensor elu_backward_device(const Tensor& grad_output, const Scalar& alpha, const Scalar& scale,
+                           const Scalar& input_scale, bool is_result,
+                           const Tensor& self_or_result) {
   Tensor grad_input = elu_backward_output(grad_output, self_or_result);
-  call_host<EluBackward>(grad_output, alpha, scale, input_scale, is_result, self_or_result,
-                         Written{grad_input});
+  call_device<EluBackward>(grad_output, alpha, scale, input_scale, is_result, self_or_result,
+                           Written{grad_input});
   return grad_input;
 }
 
@@ -229,6 +230,13 @@ Tensor& elu_inplace_functionalize(Tensor& self, const Scalar& alpha, const Scala
       self, [&](const Tensor& value) { return elu_op().call(value, alpha, scale, input_scale); });
 }
 
+// The same on every device.
+void implement(torch::Library& m) {
+  m.impl("elu", &elu_device);
+  m.impl("elu_", &elu_inplace_device);
+  m.impl("elu_backward", &elu_backward_device);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
@@ -243,9 +251,11 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
 }
 
 TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  m.impl("elu", &elu_cpu);
-  m.impl("elu_", &elu_inplace_cpu);
-  m.impl("elu_backward", &elu_backward_cpu);
+  implement(m);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
+  implement(m);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {

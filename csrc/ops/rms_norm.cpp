@@ -53,14 +53,16 @@ void check_shape(const char* api, Named argument, c10::SymIntArrayRef expected, 
     fits = !a || !b || *a == *b;
   }
   if (fits) return;
-  refuse(api, c10::str(argument.name, " has shape ", given, ", expected ", expected, ", ", why),
+  refuse(api, argument.tensor.device(),
+         c10::str(argument.name, " has shape ", given, ", expected ", expected, ", ", why),
          ACLNN_ERR_INNER_TILING_ERROR);
 }
 
 void check_gamma(const char* api, const Tensor& x, const Tensor& gamma) {
   for (const auto& [name, tensor, _] : {Named{"x", x}, Named{"gamma", gamma}}) {
     if (tensor.dim() >= 1 && tensor.dim() <= 8) continue;
-    refuse(api, c10::str(name, " has ", tensor.dim(), " dimensions, expected 1 to 8; reshape it"),
+    refuse(api, x.device(),
+           c10::str(name, " has ", tensor.dim(), " dimensions, expected 1 to 8; reshape it"),
            ACLNN_ERR_INNER_TILING_ERROR);
   }
   const auto sizes = x.sym_sizes();
@@ -69,7 +71,7 @@ void check_gamma(const char* api, const Tensor& x, const Tensor& gamma) {
               "the last dimensions of x; shapes are not broadcast, expand first");
 }
 
-// CPU: the host CANN. Meta: sizes, strides and dtype only.
+// Devices: aclnn. Meta: sizes, strides and dtype only.
 
 // y and rstd, a number for every row.
 Pair rms_norm_outputs(const Tensor& x, const Tensor& gamma) {
@@ -80,10 +82,10 @@ Pair rms_norm_outputs(const Tensor& x, const Tensor& gamma) {
   return {empty(x.sym_sizes(), x, x.scalar_type()), empty(rows, x, real_type(x))};
 }
 
-Pair rms_norm_cpu(const Tensor& x, const Tensor& gamma, double epsilon) {
+Pair rms_norm_device(const Tensor& x, const Tensor& gamma, double epsilon) {
   auto outputs = rms_norm_outputs(x, gamma);
   const auto& [y, rstd] = outputs;
-  call_host<RmsNorm>(x, gamma, epsilon, Written{y}, Written{rstd});
+  call_device<RmsNorm>(x, gamma, epsilon, Written{y}, Written{rstd});
   return outputs;
 }
 
@@ -101,10 +103,11 @@ Pair rms_norm_grad_outputs(const Tensor& dy, const Tensor& x, const Tensor& rstd
   return {empty(x.sym_sizes(), x, x.scalar_type()), empty(gamma.sym_sizes(), x, real_type(x))};
 }
 
-Pair rms_norm_grad_cpu(const Tensor& dy, const Tensor& x, const Tensor& rstd, const Tensor& gamma) {
+Pair rms_norm_grad_device(const Tensor& dy, const Tensor& x, const Tensor& rstd,
+                          const Tensor& gamma) {
   auto outputs = rms_norm_grad_outputs(dy, x, rstd, gamma);
   const auto& [dx, dgamma] = outputs;
-  call_host<RmsNormGrad>(dy, x, rstd, gamma, Written{dx}, Written{dgamma});
+  call_device<RmsNormGrad>(dy, x, rstd, gamma, Written{dx}, Written{dgamma});
   return outputs;
 }
 
@@ -271,6 +274,12 @@ Pair rms_norm_grad_autograd(c10::DispatchKeySet keys, const Tensor& dy, const Te
   return outputs;
 }
 
+// The same on every device.
+void implement(torch::Library& m) {
+  m.impl("rms_norm", &rms_norm_device);
+  m.impl("rms_norm_grad", &rms_norm_grad_device);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
@@ -282,8 +291,11 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
 }
 
 TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  m.impl("rms_norm", &rms_norm_cpu);
-  m.impl("rms_norm_grad", &rms_norm_grad_cpu);
+  implement(m);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
+  implement(m);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {

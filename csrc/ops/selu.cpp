@@ -35,16 +35,16 @@ const auto& selu_backward_op() {
   return op;
 }
 
-// CPU: the host CANN. Meta: sizes, strides and dtype only.
+// Devices: aclnn. Meta: sizes, strides and dtype only.
 
 Tensor selu_output(const Tensor& self) {
   check_tensors(Selu::kStage1, {{"self", self}});
   return empty_output(self, self);
 }
 
-Tensor selu_cpu(const Tensor& self) {
+Tensor selu_device(const Tensor& self) {
   Tensor out = selu_output(self);
-  call_host<Selu>(self, Written{out});
+  call_device<Selu>(self, Written{out});
   return out;
 }
 
@@ -53,9 +53,9 @@ void check_selu_inplace(const Tensor& self) {
   check_overwritable(InplaceSelu::kStage1, {"selfRef", self});
 }
 
-Tensor& selu_inplace_cpu(Tensor& self) {
+Tensor& selu_inplace_device(Tensor& self) {
   check_selu_inplace(self);
-  call_host<InplaceSelu>(Written{self});
+  call_device<InplaceSelu>(Written{self});
   return self;
 }
 
@@ -72,9 +72,9 @@ Tensor selu_backward_output(const Tensor& grad_output, const Tensor& result) {
   return empty_output(grad_output, result);
 }
 
-Tensor selu_backward_cpu(const Tensor& grad_output, const Tensor& result) {
+Tensor selu_backward_device(const Tensor& grad_output, const Tensor& result) {
   Tensor grad_input = selu_backward_output(grad_output, result);
-  call_host<SeluBackward>(grad_output, result, Written{grad_input});
+  call_device<SeluBackward>(grad_output, result, Written{grad_input});
   return grad_input;
 }
 
@@ -178,6 +178,13 @@ Tensor& selu_inplace_functionalize(Tensor& self) {
   return replace_by_functional(self, [](const Tensor& value) { return selu_op().call(value); });
 }
 
+// The same on every device.
+void implement(torch::Library& m) {
+  m.impl("selu", &selu_device);
+  m.impl("selu_", &selu_inplace_device);
+  m.impl("selu_backward", &selu_backward_device);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
@@ -187,9 +194,11 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
 }
 
 TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  m.impl("selu", &selu_cpu);
-  m.impl("selu_", &selu_inplace_cpu);
-  m.impl("selu_backward", &selu_backward_cpu);
+  implement(m);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
+  implement(m);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {

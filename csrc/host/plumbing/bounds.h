@@ -1,0 +1,18 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/aminmax.h>
+#include <c10/util/Exception.h>
+
+namespace aclnn_host {
+
+// Refuses indices outside [0, limit), for the functions of ATen that trust theirs; other than a
+// device, which would read or write elsewhere. Tensors without memory have no values to check.
+inline void check_bounds(const char* name, const at::Tensor& indices, int64_t limit) {
+  if (!indices.is_cpu() || indices.numel() == 0) return;
+  const auto [low, high] = at::aminmax(indices);
+  TORCH_CHECK(low.item().toLong() >= 0 && high.item().toLong() < limit, name, " has values from ",
+              low.item().toLong(), " to ", high.item().toLong(), ", expected 0 to ", limit - 1);
+}
+
+}  // namespace aclnn_host

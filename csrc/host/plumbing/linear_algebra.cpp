@@ -1,0 +1,29 @@
+// Decompositions and products of small matrices.
+
+#include <ATen/ops/inverse.h>
+#include <ATen/ops/linalg_cholesky.h>
+#include <ATen/ops/linalg_cross.h>
+#include <ATen/ops/linalg_qr.h>
+#include <ATen/ops/slogdet.h>
+
+#include "plumbing/plumbing.h"
+
+using namespace aclnn_host;
+
+ACLNN(LinalgCross, (In, self), (In, other), (int64_t, dim), (Out, out)) {
+  out = at::linalg_cross(self, other, dim);
+}
+// mode is 0 for the reduced decomposition, 1 for the complete one, 2 for R alone.
+ACLNN(LinalgQr, (FloatIn, self), (int64_t, mode), (Out, Q), (Out, R)) {
+  TORCH_CHECK(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
+  const auto [q, r] = at::linalg_qr(self, mode == 0 ? "reduced" : mode == 1 ? "complete" : "r");
+  if (mode != 2) Q = q;
+  R = r;
+}
+ACLNN(LinalgCholesky, (FloatIn, self), (bool, upper), (Out, out)) {
+  out = at::linalg_cholesky(self, upper);
+}
+ACLNN_UNARY_OF(FloatIn, Inverse, at::inverse)
+ACLNN(Slogdet, (FloatIn, self), (Out, signOut), (Out, logOut)) {
+  std::tie(signOut, logOut) = at::slogdet(self);
+}

@@ -1,0 +1,115 @@
+// Normalisations. 16-bit tensors are widened once, so that statistics are FP32.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/native_batch_norm_backward.h>
+#include <ATen/ops/native_group_norm.h>
+#include <ATen/ops/native_group_norm_backward.h>
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/native_layer_norm_backward.h>
+
+#include "plumbing/plumbing.h"
+
+using namespace aclnn_host;
+
+namespace {
+
+at::Tensor wide(const at::Tensor& tensor) {
+  return at::isReducedFloatingType(tensor.scalar_type()) ? tensor.to(at::kFloat) : tensor;
+}
+std::optional<at::Tensor> wide(const std::optional<at::Tensor>& tensor) {
+  return tensor ? std::optional(wide(*tensor)) : std::nullopt;
+}
+
+std::array<bool, 3> mask_of(const std::vector<bool>& mask) {
+  TORCH_CHECK(mask.size() == 3, "outputMask has ", mask.size(), " values, expected 3");
+  return {mask[0], mask[1], mask[2]};
+}
+
+// Writes the gradients that were computed.
+void write(const std::tuple<at::Tensor, at::Tensor, at::Tensor>& gradients,
+           OptionalOutput& grad_input, OptionalOutput& grad_weight, OptionalOutput& grad_bias) {
+  if (std::get<0>(gradients).defined()) grad_input = std::get<0>(gradients);
+  if (std::get<1>(gradients).defined()) grad_weight = std::get<1>(gradients);
+  if (std::get<2>(gradients).defined()) grad_bias = std::get<2>(gradients);
+}
+
+}  // namespace
+
+ACLNN(LayerNorm, (In, input), (Ints, normalizedShape), (OptionalIn, weightOptional),
+      (OptionalIn, biasOptional), (double, eps), (Out, out), (OptionalOut, meanOutOptional),
+      (OptionalOut, rstdOutOptional)) {
+  const auto [result, mean, rstd] = at::native_layer_norm(
+      wide(input), normalizedShape, wide(weightOptional), wide(biasOptional), eps);
+  out = result;
+  meanOutOptional = mean;
+  rstdOutOptional = rstd;
+}
+ACLNN(LayerNormBackward, (In, gradOut), (In, input), (Ints, normalizedShape), (In, mean),
+      (In, rstd), (OptionalIn, weightOptional), (OptionalIn, biasOptional), (Bools, outputMask),
+      (OptionalOut, gradInputOut), (OptionalOut, gradWeightOut), (OptionalOut, gradBiasOut)) {
+  write(at::native_layer_norm_backward(wide(gradOut), wide(input), normalizedShape, wide(mean),
+                                       wide(rstd), wide(weightOptional), wide(biasOptional),
+                                       mask_of(outputMask)),
+        gradInputOut, gradWeightOut, gradBiasOut);
+}
+
+ACLNN(GroupNorm, (In, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, N), (int64_t, C),
+      (int64_t, HxW), (int64_t, group), (double, eps), (Out, out), (Out, meanOut), (Out, rstdOut)) {
+  const auto [result, mean, rstd] =
+      at::native_group_norm(wide(self), wide(gamma), wide(beta), N, C, HxW, group, eps);
+  out = result;
+  meanOut = mean;
+  rstdOut = rstd;
+}
+ACLNN(GroupNormBackward, (In, gradOut), (In, input), (In, mean), (In, rstd), (OptionalIn, gamma),
+      (int64_t, N), (int64_t, C), (int64_t, HxW), (int64_t, group), (Bools, outputMask),
+      (OptionalOut, gradInput), (OptionalOut, gradGammaOut), (OptionalOut, gradBetaOut)) {
+  write(at::native_group_norm_backward(wide(gradOut), wide(input), wide(mean), wide(rstd),
+                                       wide(gamma), N, C, HxW, group, mask_of(outputMask)),
+        gradInput, gradGammaOut, gradBetaOut);
+}
+
+// Training updates the running statistics and saves those of the batch; otherwise nothing is saved.
+ACLNN(BatchNorm, (In, input), (OptionalIn, weight), (OptionalIn, bias),
+      (OptionalInOut, runningMean), (OptionalInOut, runningVar), (bool, training),
+      (double, momentum), (double, eps), (Out, output), (OptionalOut, saveMean),
+      (OptionalOut, saveInvstd)) {
+  const auto running = [](const OptionalOutput& statistic) -> std::optional<at::Tensor> {
+    if (!statistic) return std::nullopt;
+    const at::Tensor& memory = *statistic;
+    return wide(memory).clone();
+  };
+  const std::optional<at::Tensor> mean = running(runningMean);
+  const std::optional<at::Tensor> variance = running(runningVar);
+  const auto [result, batch_mean, batch_invstd] = at::native_batch_norm(
+      wide(input), wide(weight), wide(bias), mean, variance, training, momentum, eps);
+  output = result;
+  if (!training) return;
+  if (mean) runningMean = *mean;
+  if (variance) runningVar = *variance;
+  saveMean = batch_mean;
+  saveInvstd = batch_invstd;
+}
+ACLNN(BatchNormBackward, (In, gradOut), (In, input), (OptionalIn, weight),
+      (OptionalIn, runningMean), (OptionalIn, runningVar), (OptionalIn, saveMean),
+      (OptionalIn, saveInvstd), (bool, training), (double, eps), (Bools, outputMask),
+      (OptionalOut, gradInput), (OptionalOut, gradWeight), (OptionalOut, gradBias)) {
+  write(at::native_batch_norm_backward(wide(gradOut), wide(input), wide(weight), wide(runningMean),
+                                       wide(runningVar), wide(saveMean), wide(saveInvstd), training,
+                                       eps, mask_of(outputMask)),
+        gradInput, gradWeight, gradBias);
+}
+
+// The root mean square norm of x1 + x2, and that sum.
+ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut), (Out, rstdOut),
+      (Out, xOut)) {
+  const at::Tensor sum = x1 + x2;
+  const at::Tensor x = wide(sum);
+  std::vector<int64_t> dims;
+  for (int64_t dim = x.dim() - gamma.dim(); dim < x.dim(); ++dim) dims.push_back(dim);
+  const at::Tensor rstd = (x.square().mean(dims, /*keepdim=*/true) + epsilon).rsqrt();
+  yOut = x * rstd * wide(gamma);
+  rstdOut = rstd;
+  xOut = sum;
+}

@@ -1,0 +1,496 @@
+#include "plumbing/plumbing.h"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <unordered_set>
+
+#include <dlfcn.h>
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <c10/util/Exception.h>
+
+#include "acl/acl_base.h"
+#include "meta/guard.h"
+#include "ops/aten.h"
+#include "ops/cast.h"
+#include "ops/checks.h"
+#include "ops/packed.h"
+#include "runtime/error.h"
+#include "runtime/product.h"
+
+namespace aclnn_host {
+namespace {
+
+// A type of CANN and the same type of ATen.
+struct TypePair {
+  aclDataType acl;
+  at::ScalarType aten;
+};
+constexpr TypePair kTypes[] = {
+    {ACL_FLOAT, at::kFloat},
+    {ACL_FLOAT16, at::kHalf},
+    {ACL_BF16, at::kBFloat16},
+    {ACL_DOUBLE, at::kDouble},
+    {ACL_INT8, at::kChar},
+    {ACL_INT16, at::kShort},
+    {ACL_INT32, at::kInt},
+    {ACL_INT64, at::kLong},
+    {ACL_UINT8, at::kByte},
+    {ACL_UINT16, at::kUInt16},
+    {ACL_UINT32, at::kUInt32},
+    {ACL_UINT64, at::kUInt64},
+    {ACL_BOOL, at::kBool},
+    {ACL_COMPLEX32, at::kComplexHalf},
+    {ACL_COMPLEX64, at::kComplexFloat},
+    {ACL_COMPLEX128, at::kComplexDouble},
+};
+
+const TypePair* find_type(aclDataType dtype) {
+  const auto* found =
+      std::ranges::find_if(kTypes, [&](const TypePair& pair) { return pair.acl == dtype; });
+  return found == std::end(kTypes) ? nullptr : found;
+}
+
+aclDataType acl_type(at::ScalarType dtype) {
+  for (const TypePair& pair : kTypes) {
+    if (pair.aten == dtype) return pair.acl;
+  }
+  return ACL_DT_UNDEFINED;
+}
+
+bool is_one_of(Preparation::Types types, at::ScalarType dtype) {
+  switch (types) {
+    case Preparation::Types::kFloating: return at::isFloatingType(dtype);
+    case Preparation::Types::kIntegral: return at::isIntegralType(dtype, true);
+    default: return true;
+  }
+}
+
+// CANN takes a tensor of one element where ATen has one without dimensions.
+bool same_shape(at::IntArrayRef a, at::IntArrayRef b) {
+  return a == b || (a.size() + b.size() == 1 && (a.empty() ? b : a)[0] == 1);
+}
+
+c10::Scalar aten_scalar(const aclScalar& scalar) {
+  switch (scalar.dtype) {
+    case ACL_BOOL: return c10::Scalar(scalar.integer != 0);
+    case ACL_INT8:
+    case ACL_INT16:
+    case ACL_INT32:
+    case ACL_INT64: return c10::Scalar(scalar.integer);
+    case ACL_UINT8:
+    case ACL_UINT16:
+    case ACL_UINT32: return c10::Scalar(static_cast<int64_t>(scalar.natural));
+    case ACL_UINT64: return c10::Scalar(scalar.natural);
+    case ACL_COMPLEX64:
+    case ACL_COMPLEX128:
+      return c10::Scalar(c10::complex<double>(scalar.complex[0], scalar.complex[1]));
+    default: return c10::Scalar(scalar.real);
+  }
+}
+
+// The message of an exception, without the stack that ATen adds.
+std::string text_of(const std::exception& error) {
+  const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
+  return c10_error ? c10_error->what_without_backtrace() : error.what();
+}
+
+// The tensors of one call, and what a row needs beside them.
+struct Call {
+  std::vector<Slot> slots;
+  std::vector<const char*> names;  // of the slots
+  std::vector<TensorView> views;
+  std::vector<TensorArgument> arguments;      // whose views are set by point_at_views()
+  std::vector<std::shared_ptr<Dims>> shapes;  // of the SizedOutputs, by tensor
+
+  void point_at_views() {
+    for (size_t i = 0; i < views.size(); ++i) arguments[i].view = &views[i];
+  }
+
+  // Runs a row on tensors that `tensor_of` makes of the views.
+  template <class TensorOf>
+  void run(Preparation::Run row, TensorOf tensor_of) const {
+    const AtenScope scope;
+    std::vector<at::Tensor> tensors;
+    tensors.reserve(views.size());
+    for (const TensorView& view : views) tensors.push_back(tensor_of(view));
+    row({slots, names, tensors, shapes});
+  }
+};
+
+at::Tensor on_memory(const TensorView& view) {
+  return at::from_blob(view.data(), {view.shape.begin(), view.shape.size()},
+                       {view.strides.begin(), view.strides.size()}, find_type(view.dtype)->aten);
+}
+
+at::Tensor without_memory(const TensorView& view) {
+  return at::empty_strided({view.shape.begin(), view.shape.size()},
+                           {view.strides.begin(), view.strides.size()},
+                           at::TensorOptions(find_type(view.dtype)->aten).device(at::kMeta));
+}
+
+// Bytes that two calls share only if ATen finds the same of both in stage 1.
+class Fingerprint {
+ public:
+  Fingerprint(Preparation::Run row, const Call& call) {
+    add(row);
+    add(current_product());
+    for (const Slot& slot : call.slots) {
+      add(slot.index());
+      std::visit([&](const auto& value) { add(value); }, slot);
+    }
+    for (const TensorView& view : call.views) {
+      add(view.dtype);
+      add(view.shape);
+      add(view.strides);
+    }
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  void add(const T& value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  template <class T>
+    requires requires(const T& values) {
+      values.begin();
+      values.size();
+    }
+  void add(const T& values) {
+    add(values.size());
+    for (const auto& value : values) add(value);
+  }
+  void add(std::monostate) {}
+  void add(const TensorRange& range) {
+    add(range.first);
+    add(range.count);
+  }
+  void add(const c10::Scalar& scalar) {
+    add(scalar.type());
+    if (scalar.type() == at::kUInt64) return add(scalar.toUInt64());
+    if (scalar.isIntegral(true)) return add(scalar.toLong());
+    add(scalar.toComplexDouble().real());
+    add(scalar.toComplexDouble().imag());
+  }
+
+  std::string bytes_;
+};
+
+// The calls that ATen accepted lately, so that a program that repeats itself pays for it once.
+class Accepted {
+ public:
+  bool contains(const std::string& call) {
+    const std::lock_guard lock(mutex_);
+    return calls_.contains(call);
+  }
+  void add(std::string call) {
+    const std::lock_guard lock(mutex_);
+    if (bytes_ + call.size() > kMostBytes) {
+      calls_.clear();
+      bytes_ = 0;
+    }
+    const size_t size = call.size();
+    if (calls_.insert(std::move(call)).second) bytes_ += size;
+  }
+
+ private:
+  static constexpr size_t kMostBytes = 4 << 20;
+  std::mutex mutex_;
+  std::unordered_set<std::string> calls_;
+  size_t bytes_ = 0;  // of the calls
+};
+
+Accepted& accepted() {
+  static auto* calls = new Accepted;  // never destroyed: threads may outlast the statics
+  return *calls;
+}
+
+// While it lives, the calling thread has no modes of Python. Functions in Python that ATen calls
+// for tensors without memory would see them. Stands within an AtenScope, which restores the
+// dispatch keys that come with the modes.
+class WithoutModes {
+ public:
+  WithoutModes() {
+    c10::impl::TorchDispatchModeTLS::set_state({});
+    at::impl::PythonTorchFunctionTLS::set_state({});
+  }
+  ~WithoutModes() {
+    c10::impl::TorchDispatchModeTLS::set_state(std::move(dispatch_));
+    at::impl::PythonTorchFunctionTLS::set_state(function_);
+  }
+  WithoutModes(const WithoutModes&) = delete;
+  WithoutModes& operator=(const WithoutModes&) = delete;
+
+ private:
+  c10::impl::TorchDispatchModeTLS dispatch_ = c10::impl::TorchDispatchModeTLS::get_state();
+  at::impl::PythonTorchFunctionTLS function_ = at::impl::PythonTorchFunctionTLS::get_state();
+};
+
+// torch in Python replaces what ATen does for tensors without memory by functions in Python, which
+// need Python's lock. A thread that Python does not know, such as torch_npu's queue, must not wait
+// for it: its holder may be waiting for the queue.
+bool may_call_python() {
+  static const auto thread_state =
+      reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
+  return thread_state == nullptr || thread_state() != nullptr;
+}
+
+struct PlumbingExecutor final : aclOpExecutor {
+  PlumbingExecutor(const char* api, Preparation::Run row, Call&& call)
+      : aclOpExecutor(api, 0), row(row), call(std::move(call)) {
+    this->call.point_at_views();
+  }
+  PlumbingExecutor(const PlumbingExecutor& other)
+      : aclOpExecutor(other), row(other.row), call(other.call) {
+    call.point_at_views();
+  }
+
+  aclnnStatus compute(void*) noexcept override {
+    try {
+      call.run(row, on_memory);
+      return OK;
+    } catch (const std::exception& error) {
+      return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s: the computation failed: %s", api,
+                  text_of(error).c_str());
+    }
+  }
+  std::unique_ptr<aclOpExecutor> clone() const override {
+    return std::make_unique<PlumbingExecutor>(*this);
+  }
+  TensorArguments tensors() noexcept override {
+    return {call.arguments.data(), call.arguments.size()};
+  }
+
+  Preparation::Run row;
+  Call call;
+};
+
+}  // namespace
+
+void Output::expect(at::ScalarType result) const {
+  TORCH_CHECK(can_cast(acl_type(result), acl_type(tensor_.scalar_type())), name_, " has dtype ",
+              dtype_name(acl_type(tensor_.scalar_type())), ", expected a type that the result's ",
+              dtype_name(acl_type(result)), " can be cast to");
+}
+
+Output& Output::operator=(const at::Tensor& result) {
+  expect(result.scalar_type());
+  copy(result);
+  return *this;
+}
+
+void Output::copy(const at::Tensor& result) {
+  TORCH_CHECK(same_shape(result.sizes(), tensor_.sizes()), name_, " has shape ", tensor_.sizes(),
+              ", expected ", result.sizes(), ", the shape of the result");
+  at::assert_no_internal_overlap(tensor_);
+  if (tensor_.is_cpu()) tensor_.copy_(result.view_as(tensor_));
+}
+
+SizedOutput& SizedOutput::operator=(const at::Tensor& result) {
+  const at::Tensor& memory = memory_;
+  TORCH_CHECK(result.numel() <= memory.numel(), "the output has room for ", memory.numel(),
+              " elements, expected ", result.numel());
+  Output(memory_.name(), memory.view({-1}).narrow(0, 0, result.numel()).view(result.sizes())) =
+      result;
+  shape_->assign(result.sizes().data(), result.sizes().size());
+  return *this;
+}
+
+// What stage 1 knows so far.
+struct Preparation::State {
+  const char* api;
+  uint64_t* workspace_size;
+  aclOpExecutor** executor;
+  Checks checks;
+  Call call;
+  std::vector<Argument> tensors;  // in the order of call.views
+  std::vector<Types> types;       // of the tensors
+
+  void add_view(const char* name, const aclTensor* tensor, Access access, size_t list,
+                std::shared_ptr<Dims> shape = nullptr) {
+    tensors.push_back({name, tensor});
+    types.push_back(Types::kAny);
+    call.views.push_back(tensor->view);
+    call.arguments.push_back({nullptr, access != Access::kOutput, access != Access::kInput, list});
+    call.shapes.push_back(std::move(shape));
+  }
+
+  // Whether ATen accepts the call, as far as it can tell without memory.
+  aclnnStatus ask_aten(Run row) {
+    std::string fingerprint = Fingerprint(row, call).take();
+    if (accepted().contains(fingerprint)) return OK;
+    try {
+      const AtenScope scope;
+      const WithoutModes no_modes;
+      call.run(row, without_memory);
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const c10::NotImplementedError&) {
+      // It cannot tell the shape without computing: stage 2 will.
+    } catch (const std::exception& error) {
+      checks.require(false, "%s", text_of(error).c_str());
+      return checks.status();
+    }
+    accepted().add(std::move(fingerprint));
+    return OK;
+  }
+
+  void check(const Argument& argument, Types expected) {
+    const TensorView& view = argument.tensor->view;
+    checks.require(find_type(view.dtype) != nullptr,
+                   "%s has dtype %s (%d), which the host CANN does not emulate; cast the tensor",
+                   argument.name, dtype_name(view.dtype), static_cast<int>(view.dtype));
+    if (!checks.ok()) return;
+    checks
+        .require(is_one_of(expected, find_type(view.dtype)->aten),
+                 "%s has dtype %s, expected %s; cast the tensor", argument.name,
+                 dtype_name(view.dtype),
+                 expected == Types::kFloating ? "FLOAT, FLOAT16, BFLOAT16 or DOUBLE"
+                                              : "an integer type or BOOL")
+        .require(view.dtype != ACL_BF16 || has_bfloat16(checks.product()),
+                 "%s has dtype BFLOAT16, which this product does not have; cast the tensor",
+                 argument.name)
+        .format_like_nd(argument)
+        .require(std::ranges::all_of(view.strides, [](int64_t stride) { return stride >= 0; }),
+                 "%s has a negative stride, which the host CANN does not emulate; copy the tensor",
+                 argument.name)
+        .addressable(argument);
+  }
+};
+
+Preparation::Preparation(const char* api, uint64_t* workspace_size, aclOpExecutor** executor) {
+  state_.reset(new (std::nothrow) State{api, workspace_size, executor, Checks(api), {}, {}, {}});
+  if (state_) state_->checks.results_not_null(workspace_size, executor);
+}
+
+Preparation::~Preparation() = default;
+
+// Copies an argument with body(), unless it is null or an earlier one was refused. A null one that
+// may be absent gets an empty slot.
+template <class Body>
+void Preparation::add(const char* name, const void* pointer, bool required, Body body) noexcept {
+  if (!state_) return;
+  if (required) state_->checks.not_null(name, pointer);
+  if (!state_->checks.ok()) return;
+  try {
+    state_->call.names.push_back(name);
+    state_->call.slots.push_back(pointer ? body() : Slot());
+  } catch (...) {  // no memory
+    state_.reset();
+  }
+}
+
+void Preparation::add_tensor(const char* name, const aclTensor* tensor, bool required,
+                             Access access) {
+  add(name, tensor, required, [&]() -> Slot {
+    state_->add_view(name, tensor, access, 0);
+    return TensorRange{state_->call.views.size() - 1, 1};
+  });
+}
+
+void Preparation::add_list(const char* name, const aclTensorList* list, bool required,
+                           Access access) {
+  add(name, list, required, [&]() -> Slot {
+    const TensorRange range{state_->call.views.size(), list->elements.size()};
+    for (const auto& tensor : list->elements) {
+      state_->checks.not_null(name, tensor.get());
+      if (!state_->checks.ok()) break;
+      state_->add_view(name, tensor.get(), access, state_->call.slots.size() + 1);
+    }
+    return range;
+  });
+}
+
+void Preparation::add_sized(const char* name, aclTensor* tensor) {
+  add(name, tensor, true, [&]() -> Slot {
+    state_->checks.require(is_contiguous(tensor->view),
+                           "%s is not contiguous, expected memory row by row for a result whose "
+                           "shape depends on the data; pass a contiguous tensor",
+                           name);
+    tensor->written_shape = std::make_shared<Dims>(tensor->view.shape);
+    state_->add_view(name, tensor, Access::kOutput, 0, tensor->written_shape);
+    return TensorRange{state_->call.views.size() - 1, 1};
+  });
+}
+
+void Preparation::add_scalar(const char* name, const aclScalar* scalar, bool required) {
+  add(name, scalar, required, [&]() -> Slot { return aten_scalar(*scalar); });
+}
+
+void Preparation::add_scalars(const char* name, const aclScalarList* scalars) {
+  add(name, scalars, true, [&]() -> Slot {
+    std::vector<c10::Scalar> values;
+    for (const auto& scalar : scalars->elements) {
+      state_->checks.not_null(name, scalar.get());
+      if (!state_->checks.ok()) break;
+      values.push_back(aten_scalar(*scalar));
+    }
+    return values;
+  });
+}
+
+void Preparation::add_ints(const char* name, const aclIntArray* values, bool required) {
+  add(name, values, required, [&]() -> Slot {
+    return std::vector<int64_t>(values->values.get(), values->values.get() + values->size);
+  });
+}
+
+void Preparation::add_floats(const char* name, const aclFloatArray* values, bool required) {
+  add(name, values, required, [&]() -> Slot {
+    return std::vector<double>(values->values.get(), values->values.get() + values->size);
+  });
+}
+
+void Preparation::add_bools(const char* name, const aclBoolArray* values, bool required) {
+  add(name, values, required, [&]() -> Slot {
+    return std::vector<bool>(values->values.get(), values->values.get() + values->size);
+  });
+}
+
+void Preparation::add_text(const char* name, const char* text, bool required) {
+  add(name, text, required, [&]() -> Slot { return std::string(text); });
+}
+
+void Preparation::add_dtype(const char* name, aclDataType dtype) {
+  if (!state_) return;
+  const TypePair* type = find_type(dtype);
+  state_->checks.require(type != nullptr, "%s is %d, expected a data type that the host CANN has",
+                         name, static_cast<int>(dtype));
+  add(name, this, false, [&]() -> Slot { return type->aten; });
+}
+
+void Preparation::add_value(const char* name, c10::Scalar value) {
+  add(name, this, false, [&]() -> Slot { return value; });
+}
+
+void Preparation::expect(Types types) noexcept {
+  if (state_ && state_->checks.ok()) state_->types.back() = types;
+}
+
+aclnnStatus Preparation::finish(Run row) noexcept {
+  if (!state_) return fail(ACLNN_ERR_INNER_CREATE_EXECUTOR, "out of host memory");
+  Checks& checks = state_->checks;
+  for (size_t i = 0; i < state_->tensors.size(); ++i) {
+    state_->check(state_->tensors[i], state_->types[i]);
+  }
+  if (!checks.ok()) return checks.status();
+  const char* api = state_->api;
+  return guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR}, ACLNN_ERR_INNER_CREATE_EXECUTOR,
+                 [&]() -> aclnnStatus {
+                   if (may_call_python()) {
+                     if (const aclnnStatus status = state_->ask_aten(row)) return status;
+                   }
+                   *state_->executor = new PlumbingExecutor(api, row, std::move(state_->call));
+                   *state_->workspace_size = 0;
+                   return OK;
+                 });
+}
+
+}  // namespace aclnn_host

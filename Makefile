@@ -1,18 +1,23 @@
-# make demo    trains a model on real data through aclnn operators
-# make test    builds and runs every test
-# Both make the environment .venv first and rebuild only what changed.
+# make demo      trains a model on real data through aclnn operators
+# make demo-npu  the same under the real torch_npu on a simulated NPU, in an environment of its own, .venv-npu
+# make test      builds and runs every test
+# All make their environments first and rebuild only what changed.
 
 PYTHON ?= python3
 VENV := .venv
+NPU_VENV := .venv-npu
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test test-deep properties build sanitize bench lint clean
+.PHONY: demo demo-npu test test-deep properties build npu sanitize bench lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
 
-test: build
+demo-npu: build npu
+	$(NPU_VENV)/bin/python -m aclnn_torch run examples/train_digits.py --device npu
+
+test: build npu
 	$(RUN) csrc/build.py --tests
 	$(RUN) -m pytest tests
 
@@ -38,6 +43,19 @@ $(VENV)/installed: pyproject.toml
 	$(PIP) --no-build-isolation --editable ".[test]"
 	@touch $@
 
+# An environment of its own for torch_npu: beside it, `import torch` needs a CANN. The package is used from here, as
+# built for the default environment; torch is the same. What the operators need of torch_npu is built with it.
+npu: build $(NPU_VENV)/installed
+	@$(RUN) csrc/build.py --torch-npu "$$(echo $(NPU_VENV)/lib/python*/site-packages/torch_npu)"
+
+$(NPU_VENV)/installed: Makefile
+	test -x $(NPU_VENV)/bin/python || $(PYTHON) -m venv $(NPU_VENV)
+	$(NPU_VENV)/bin/python -m pip --disable-pip-version-check install --quiet \
+	  torch==2.13.0 numpy pyyaml setuptools pytest hypothesis expecttest scikit-learn matplotlib rich
+	$(NPU_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps torch_npu==2.13.0
+	echo "$(CURDIR)" > "$$($(NPU_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/aclnn_torch.pth"
+	@touch $@
+
 lint: $(VENV)/linters
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -50,4 +68,4 @@ $(VENV)/linters: $(VENV)/installed
 	@touch $@
 
 clean:
-	rm -rf build $(VENV) aclnn_torch/lib aclnn_torch/cann aclnn_torch/_C*.so
+	rm -rf build $(VENV) $(NPU_VENV) aclnn_torch/lib aclnn_torch/cann aclnn_torch/_C*.so

@@ -11,7 +11,7 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "csrc"))
 
-from build import Build  # noqa: E402
+from build import Build, torch_npu_for  # noqa: E402
 
 
 class NinjaBuild(build_ext):
@@ -21,7 +21,8 @@ class NinjaBuild(build_ext):
         """Builds into the source tree for an editable install, else into the wheel's tree."""
         in_place = self.inplace or self.editable_mode
         package = ROOT / "aclnn_torch" if in_place else Path(self.build_lib).resolve() / "aclnn_torch"
-        Build(package, ROOT / "build" / ("release" if in_place else "wheel"), relocatable=not in_place).run()
+        directory = ROOT / "build" / ("release" if in_place else "wheel")
+        Build(package, directory, torch_npu=torch_npu_for(directory, None), relocatable=not in_place).run()
 
     def get_outputs(self) -> list[str]:
         """Nothing for setuptools to copy: the files are where they belong."""

@@ -6,9 +6,7 @@ style of ``torch.nn``. Every failing call raises :class:`AclnnError`.
 
 from __future__ import annotations
 
-import torch  # noqa: F401  (the extension links against it)
-
-from . import functional, nn, ops
+from . import _torch, functional, nn, ops  # noqa: F401  (_torch first: the extension links against torch)
 from .conversion import convert, revert
 from .errors import AclnnError
 from .products import get_product, product, set_product

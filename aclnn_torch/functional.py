@@ -192,7 +192,7 @@ def cross_entropy(
         logits, labels = input.movedim(min(input.dim() - 1, 1), -1).reshape(-1, classes), target.reshape(-1)
     if weight is not None:
         weight = weight.to(torch.promote_types(input.dtype, torch.float32))
-    if label_smoothing == 0.0 or _smooths_labels():
+    if label_smoothing == 0.0 or _smooths_labels(input.device):
         loss = _cross_entropy_loss(logits, labels, weight, reduction, ignore_index, label_smoothing)[0]
     else:
         nll, log_prob, _, _ = _cross_entropy_loss(logits, labels, weight, reduction, ignore_index)
@@ -203,9 +203,9 @@ def cross_entropy(
     return loss if labels is target else loss.reshape(target.shape if input.dim() > 1 else ())
 
 
-def _smooths_labels() -> bool:
+def _smooths_labels(device: torch.device) -> bool:
     """Whether label smoothing may be left to the operator. A compiler's trace may run on any product."""
-    return not torch.compiler.is_compiling() and _C.get_product() in ("Ascend950", "host")
+    return not torch.compiler.is_compiling() and _C.product_of(device.type).startswith(("Ascend950", "host"))
 
 
 def _smoothing_loss(
@@ -253,7 +253,7 @@ def _convolve(
     dilation: Size,
     output_padding: Size,
     groups: int,
-    cube_math_type: int,
+    cube_math_type: int | None,
 ) -> Tensor:
     """Convolution of any kind; a single example is made a batch of one."""
     if input.dim() not in (dims + 1, dims + 2):
@@ -306,7 +306,7 @@ def conv1d(
     dilation: Size = 1,
     groups: int = 1,
     *,
-    cube_math_type: int = 0,
+    cube_math_type: int | None = None,
 ) -> Tensor:
     r"""1-D convolution of ``(N, C_in, L)``; as ``torch.nn.functional.conv1d``, see :func:`conv2d`."""
     return _convolve(1, False, input, weight, bias, stride, padding, dilation, 0, groups, cube_math_type)
@@ -321,7 +321,7 @@ def conv2d(
     dilation: Size = 1,
     groups: int = 1,
     *,
-    cube_math_type: int = 0,
+    cube_math_type: int | None = None,
 ) -> Tensor:
     r"""2-D convolution; as ``torch.nn.functional.conv2d``.
 
@@ -339,7 +339,8 @@ def conv2d(
         groups: a divisor of ``C_in`` and ``C_out``.
         cube_math_type: 0 computes in the tensors' dtype; 1 may round float32 to HFLOAT32 (to float16 on Ascend310P
             and Ascend910), 2 rounds to float16, 3 rounds float32 to HFLOAT32. Ascend310P and Ascend910 need 1 or 2
-            for float32.
+            for float32. None: 0 on CPU; on NPU what torch_npu gives its own convolutions, which is 3 from Ascend910B
+            on, or 0 with ``torch_npu.npu.conv.allow_hf32 = False``.
 
     Returns:
         ``(N, C_out, H_out, W_out)``, or without ``N``.
@@ -360,7 +361,7 @@ def conv3d(
     dilation: Size = 1,
     groups: int = 1,
     *,
-    cube_math_type: int = 0,
+    cube_math_type: int | None = None,
 ) -> Tensor:
     r"""3-D convolution of ``(N, C_in, D, H, W)``; as ``torch.nn.functional.conv3d``, see :func:`conv2d`.
 
@@ -379,7 +380,7 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Size = 1,
     *,
-    cube_math_type: int = 0,
+    cube_math_type: int | None = None,
 ) -> Tensor:
     r"""Transposed 1-D convolution; as ``torch.nn.functional.conv_transpose1d``, see :func:`conv_transpose2d`."""
     return _convolve(1, True, input, weight, bias, stride, padding, dilation, output_padding, groups, cube_math_type)
@@ -395,7 +396,7 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Size = 1,
     *,
-    cube_math_type: int = 0,
+    cube_math_type: int | None = None,
 ) -> Tensor:
     r"""Transposed 2-D convolution, the gradient of one as an operator; as ``torch.nn.functional.conv_transpose2d``.
 
@@ -415,7 +416,7 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Size = 1,
     *,
-    cube_math_type: int = 0,
+    cube_math_type: int | None = None,
 ) -> Tensor:
     r"""Transposed 3-D convolution; as ``torch.nn.functional.conv_transpose3d``, see :func:`conv_transpose2d`."""
     return _convolve(3, True, input, weight, bias, stride, padding, dilation, output_padding, groups, cube_math_type)

@@ -76,16 +76,16 @@ class _CubeMath:
     """What the convolution modules have beside torch's.
 
     Attributes:
-        cube_math_type: see :func:`aclnn_torch.functional.conv2d`. 0 until set; float32 on Ascend310P and Ascend910
-            needs 1 or 2.
+        cube_math_type: see :func:`aclnn_torch.functional.conv2d`. None until set; float32 on Ascend310P and
+            Ascend910 needs 1 or 2.
     """
 
-    cube_math_type: int = 0
+    cube_math_type: int | None = None
 
     def extra_repr(self) -> str:
         """As torch's, and the type if it is set."""
         text: str = super().extra_repr()  # type: ignore[misc]
-        return f"{text}, cube_math_type={self.cube_math_type}" if self.cube_math_type else text
+        return f"{text}, cube_math_type={self.cube_math_type}" if self.cube_math_type is not None else text
 
 
 def _padded_convolution(module: Any, function: Callable[..., Tensor], input: Tensor) -> Tensor:
@@ -129,7 +129,7 @@ def _transposed_convolution(
 class Conv1d(_CubeMath, torch.nn.Conv1d):
     """``torch.nn.Conv1d`` through aclnn: see :func:`aclnn_torch.functional.conv1d`.
 
-    Its attribute ``cube_math_type``, 0 until set, chooses what the factors are rounded to.
+    Its attribute ``cube_math_type``, None until set, chooses what the factors are rounded to.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -140,7 +140,7 @@ class Conv1d(_CubeMath, torch.nn.Conv1d):
 class Conv2d(_CubeMath, torch.nn.Conv2d):
     """``torch.nn.Conv2d`` through aclnn: see :func:`aclnn_torch.functional.conv2d`.
 
-    Its attribute ``cube_math_type``, 0 until set, chooses what the factors are rounded to.
+    Its attribute ``cube_math_type``, None until set, chooses what the factors are rounded to.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -151,7 +151,7 @@ class Conv2d(_CubeMath, torch.nn.Conv2d):
 class Conv3d(_CubeMath, torch.nn.Conv3d):
     """``torch.nn.Conv3d`` through aclnn: see :func:`aclnn_torch.functional.conv3d`.
 
-    Its attribute ``cube_math_type``, 0 until set, chooses what the factors are rounded to.
+    Its attribute ``cube_math_type``, None until set, chooses what the factors are rounded to.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -162,7 +162,7 @@ class Conv3d(_CubeMath, torch.nn.Conv3d):
 class ConvTranspose1d(_CubeMath, torch.nn.ConvTranspose1d):
     """``torch.nn.ConvTranspose1d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose1d`.
 
-    Its attribute ``cube_math_type``, 0 until set, chooses what the factors are rounded to.
+    Its attribute ``cube_math_type``, None until set, chooses what the factors are rounded to.
     """
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
@@ -173,7 +173,7 @@ class ConvTranspose1d(_CubeMath, torch.nn.ConvTranspose1d):
 class ConvTranspose2d(_CubeMath, torch.nn.ConvTranspose2d):
     """``torch.nn.ConvTranspose2d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose2d`.
 
-    Its attribute ``cube_math_type``, 0 until set, chooses what the factors are rounded to.
+    Its attribute ``cube_math_type``, None until set, chooses what the factors are rounded to.
     """
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
@@ -184,7 +184,7 @@ class ConvTranspose2d(_CubeMath, torch.nn.ConvTranspose2d):
 class ConvTranspose3d(_CubeMath, torch.nn.ConvTranspose3d):
     """``torch.nn.ConvTranspose3d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose3d`.
 
-    Its attribute ``cube_math_type``, 0 until set, chooses what the factors are rounded to.
+    Its attribute ``cube_math_type``, None until set, chooses what the factors are rounded to.
     """
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:

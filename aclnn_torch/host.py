@@ -1,0 +1,149 @@
+"""The host CANN under the real torch_npu: simulated NPUs on a machine that has none.
+
+In a notebook, before anything imports torch_npu::
+
+    from aclnn_torch import host
+
+    host.enable(devices=2)
+    import torch_npu
+
+Programs are started with ``python -m aclnn_torch run script.py`` instead, and need no such line.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import re
+import sys
+from pathlib import Path
+
+PREFIX = Path(__file__).resolve().parent / "cann"
+
+# In the order in which they depend on one another; torch_npu finds each by its name once it is loaded.
+LIBRARIES = ("ascendcl", "nnopbase", "opapi", "hccl", "acl_op_compiler", "ge_runner", "graph", "acl_tdt_channel")
+MAX_DEVICES = 64
+
+
+def _library(name: str) -> Path:
+    return PREFIX / "lib64" / f"lib{name}.so"
+
+
+def environment(
+    product: str | None = None,
+    devices: int | None = None,
+    memory: int | str | None = None,
+    strict: bool | None = None,
+) -> dict[str, str]:
+    """What the environment of a process must be for torch_npu to run on the host CANN.
+
+    Args:
+        product: which product the NPUs are, e.g. ``Ascend910B``; a SoC name such as ``Ascend910B2`` selects its
+            product. None leaves it to ``ACLNN_TORCH_PRODUCT``.
+        devices: how many NPUs there are, 1 to 64. None leaves it to ``ACLNN_TORCH_DEVICES``.
+        memory: how much memory each has, in bytes, or as a text such as ``"2G"`` (K, M, G, T are powers of 1024).
+            None leaves it to ``ACLNN_TORCH_DEVICE_MEMORY``.
+        strict: whether device memory is closed to the host, as on a machine with NPUs: a host access is then a
+            segmentation fault, and an operator on host memory an error. None leaves it to ``ACLNN_TORCH_STRICT``.
+
+    Raises:
+        RuntimeError: the host CANN is not built.
+        ValueError: no such product, a number of devices out of range, or an amount of memory that is none.
+    """
+    missing = [path.name for path in map(_library, LIBRARIES) if not path.exists()]
+    if missing:
+        raise RuntimeError(
+            f"the host CANN is not built: {PREFIX / 'lib64'} lacks {', '.join(missing)}; run `make build`"
+        )
+    variables = {
+        "ASCEND_HOME_PATH": str(PREFIX),
+        "ASCEND_TOOLKIT_HOME": str(PREFIX),
+        "ASCEND_OPP_PATH": str(PREFIX / "opp"),
+        # An operator that the host CANN lacks shall fail in the call itself. Otherwise torch_npu tries its older
+        # interface (aclop), fails on another thread and from then on drops work in silence.
+        "ACL_OP_INIT_MODE": "2",
+        # From level 2 on torch_npu tells the host CANN which operator that is, and the error names it.
+        "ASCEND_GLOBAL_LOG_LEVEL": min(os.environ.get("ASCEND_GLOBAL_LOG_LEVEL", "2"), "2"),
+        "LD_LIBRARY_PATH": _search_path(),
+    }
+    if product is not None:
+        _check_product(product)
+        variables["ACLNN_TORCH_PRODUCT"] = product
+    if devices is not None:
+        if not 1 <= devices <= MAX_DEVICES:
+            raise ValueError(f"devices is {devices}, expected a number from 1 to {MAX_DEVICES}")
+        variables["ACLNN_TORCH_DEVICES"] = str(devices)
+    if memory is not None:
+        if not re.fullmatch("[1-9][0-9]*[KMGT]?", str(memory)):
+            raise ValueError(f"memory is {memory}, expected a number of bytes, with or without K, M, G or T behind it")
+        variables["ACLNN_TORCH_DEVICE_MEMORY"] = str(memory)
+    if strict is not None:
+        variables["ACLNN_TORCH_STRICT"] = str(int(strict))
+    return variables
+
+
+def torch_npu_problem() -> str | None:
+    """Why this Python cannot import torch_npu, whatever CANN there is, and what to do; None if it can."""
+    if importlib.util.find_spec("torch_npu") is None:
+        return (
+            "torch_npu is not installed here; `pip install pyyaml numpy` and "
+            "`pip install --no-deps torch_npu==2.13.0`, in an environment of its own"
+        )
+    import torch  # here, for the rest of this module is used without it
+
+    if torch.version.cuda is not None:
+        return (
+            f"torch here is {torch.__version__}, a build for CUDA {torch.version.cuda}, beside which torch_npu ends "
+            "the process; install torch's build for CPUs (2.13.0+cpu) from the index of such builds that PyTorch's "
+            "installation page names, which pip is given by PIP_EXTRA_INDEX_URL"
+        )
+    return None
+
+
+def enable(
+    product: str | None = None,
+    devices: int | None = None,
+    memory: int | str | None = None,
+    strict: bool | None = None,
+) -> None:
+    """Puts the host CANN into this process, so that torch_npu finds it. Call it before torch_npu is imported.
+
+    Processes that this one starts find it too.
+
+    Args:
+        product: see :func:`environment`.
+        devices: see :func:`environment`.
+        memory: see :func:`environment`.
+        strict: see :func:`environment`.
+
+    Raises:
+        RuntimeError: torch_npu is imported already, with whatever CANN it found, cannot be imported at all, or the host
+            CANN is not built.
+        ValueError: see :func:`environment`.
+    """
+    if "torch_npu" in sys.modules:
+        raise RuntimeError(
+            "torch_npu is imported already and keeps the CANN it found; call aclnn_torch.host.enable() before it is "
+            "imported, in a fresh process"
+        )
+    if problem := torch_npu_problem():
+        raise RuntimeError(problem)
+    os.environ.update(environment(product, devices, memory, strict))
+    for name in LIBRARIES:
+        ctypes.CDLL(str(_library(name)), ctypes.RTLD_GLOBAL)
+
+
+def _search_path() -> str:
+    """LD_LIBRARY_PATH with the host CANN in front, once."""
+    own = str(PREFIX / "lib64")
+    others = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path and path != own]
+    return ":".join([own, *others])
+
+
+def _check_product(name: str) -> None:
+    """Asks the host CANN whether it knows the product."""
+    runtime = ctypes.CDLL(str(_library("ascendcl")))
+    if runtime.aclHostSetProduct(name.encode()) != 0:
+        runtime.aclGetRecentErrMsg.restype = ctypes.c_char_p
+        raise ValueError(runtime.aclGetRecentErrMsg().decode())

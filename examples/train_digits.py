@@ -7,7 +7,9 @@ the network and for every operator, the time per training step, and a picture of
 
     python examples/train_digits.py [--epochs N] [--seed N] [--output DIR] [--device DEVICE]
 
-The exit code is 0 when every check passes.
+On NPUs, `--device npu` under torch_npu; without one, `python -m aclnn_torch run examples/train_digits.py --device npu`
+simulates it. A seed gives the same images, noise and weights on every device. The exit code is 0 when every check
+passes.
 """
 
 from __future__ import annotations
@@ -98,12 +100,12 @@ def new_run(model: Network, epochs: int) -> Run:
     return Run(model, optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs))
 
 
-def load_data(seed: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def load_data(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Training images, held-out images, and the digits on either. Pixels are multiples of 1/16 from 0 to 1."""
     images, digits = load_digits(return_X_y=True)
     images = images.reshape(-1, 1, 8, 8) / 16
     split = train_test_split(images, digits, test_size=0.25, stratify=digits, random_state=seed)
-    train, test, train_digits, test_digits = (torch.as_tensor(part, device=device) for part in split)
+    train, test, train_digits, test_digits = (torch.as_tensor(part) for part in split)
     return train.float(), test.float(), train_digits, test_digits
 
 
@@ -124,12 +126,15 @@ def train(
 ) -> Report:
     """Trains both models step by step in turns, from the same weights on the same batches, and compares them."""
     device = torch.device(device)
-    train_images, test_images, train_digits, test_digits = load_data(seed, device)
+    train_images, test_images, train_digits, test_digits = load_data(seed)
+    test_images, test_digits = test_images.to(device), test_digits.to(device)
+    # Every random number is drawn on the CPU, for the same ones on every device.
     torch.manual_seed(seed)
     models = {name: build_model(library).to(device) for name, library in LIBRARIES.items()}
     models[OURS].load_state_dict(models[PLAIN].state_dict())
     # Before training, when no gradient has become small yet.
-    gradients, operators = check_models(models[PLAIN].state_dict(), train_images[:BATCH], train_digits[:BATCH])
+    first = train_images[:BATCH].to(device), train_digits[:BATCH].to(device)
+    gradients, operators = check_models(models[PLAIN].state_dict(), *first)
 
     runs = {name: new_run(model, epochs) for name, model in models.items()}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -140,10 +145,11 @@ def train(
             # The images that do not fill a batch wait for the next epoch: the gradient of a few would be all noise.
             order = torch.randperm(len(train_images))[: len(train_images) // BATCH * BATCH]
             for step, batch in enumerate(order.split(BATCH)):
-                images = train_images[batch] + NOISE * torch.randn_like(train_images[batch])
+                images = (train_images[batch] + NOISE * torch.randn_like(train_images[batch])).to(device)
+                digits = train_digits[batch].to(device)
                 # In turns, so that neither always finds the caches as the other left them.
                 for name in sorted(runs, reverse=step % 2 == 0):
-                    losses[name].append(train_step(runs[name], images, train_digits[batch]))
+                    losses[name].append(train_step(runs[name], images, digits))
             for name, run in runs.items():
                 run.schedule.step()
                 with torch.no_grad():
@@ -295,7 +301,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.epochs < 1:
         parser.error("--epochs must be at least 1")
     if torch.device(options.device).type == "npu":
-        # By default torch_npu rounds a convolution's float32 inputs to HF32; aclnn_torch's multiply in float32.
+        # By default both networks' convolutions round float32 inputs to HF32; without it they multiply as on the CPU.
         importlib.import_module("torch_npu").npu.conv.allow_hf32 = False
     torch.set_num_threads(1)  # the network is too small for more, which would only wait for one another
     console = Console()

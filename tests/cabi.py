@@ -104,6 +104,7 @@ _CTYPES: dict[str, Any] = {
     "double": ctypes.c_double,
     "size_t": ctypes.c_size_t,
     "int8_t": ctypes.c_int8,
+    "uint8_t": ctypes.c_uint8,
     "int32_t": ctypes.c_int32,
     "uint32_t": ctypes.c_uint32,
     "uint16_t": ctypes.c_uint16,
@@ -138,7 +139,8 @@ def prototypes() -> dict[str, tuple[Any, list[Any]]]:
 
     found = {}
     for result, name, parameters in re.findall(r"ACL_FUNC_VISIBILITY\s+([^;(]+?)(\w+)\s*\(([^;]*?)\)\s*;", text):
-        listed = [] if parameters.strip() in ("", "void") else parameters.split(",")
+        fixed = re.sub(r",\s*\.\.\.\s*$", "", parameters)
+        listed = [] if fixed.strip() in ("", "void") else fixed.split(",")
         found[name] = (resolve(result), [resolve(parameter) for parameter in listed])
     return found
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import aclnn_torch
+from aclnn_torch import host
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(aclnn_torch.__file__).parent
@@ -45,8 +46,8 @@ def dynamic(path: Path) -> str:
 
 
 def test_everything_is_here() -> None:
-    assert [path.name for path in PREFIX] == ["libascendcl.so", "libnnopbase.so", "libopapi.so"]
-    assert len(LIBRARIES) == 5
+    assert {path.name for path in PREFIX} == {f"lib{name}.so" for name in host.LIBRARIES}
+    assert len(LIBRARIES) == len(PREFIX) + 2
 
 
 @library

@@ -62,7 +62,7 @@ def test_network_learns(digits, report):
 
 
 def test_held_out_images_are_not_trained_on(digits):
-    train, test, train_digits, test_digits = digits.load_data(0, torch.device("cpu"))
+    train, test, train_digits, test_digits = digits.load_data(0)
     assert len(train) + len(test) == 1797
     assert len(train) == len(train_digits)
     assert len(test) == len(test_digits) == 450
@@ -99,7 +99,7 @@ class Called(TorchDispatchMode):
 
 
 def test_every_operator_is_ours(digits):
-    images, target = digits.load_data(0, torch.device("cpu"))[::2]
+    images, target = digits.load_data(0)[::2]
     network = digits.build_model(digits.LIBRARIES[digits.OURS])
     with Called() as called:
         network.loss(network(images[:4]), target[:4]).backward()
@@ -197,7 +197,7 @@ class Float16Conv2d(nn.Conv2d):
 def networks(digits, dtype, batch=8, **replacements):
     """A network of plain torch with some modules replaced, the same without, and a batch."""
     torch.manual_seed(0)
-    images, target = digits.load_data(0, torch.device("cpu"))[::2]
+    images, target = digits.load_data(0)[::2]
     plain = digits.build_model(nn).to(dtype)
     other = digits.build_model(SimpleNamespace(**{name: getattr(nn, name) for name in OPERATORS} | replacements))
     other.to(dtype).load_state_dict(plain.state_dict())

@@ -432,10 +432,12 @@ BACKWARD_MORE = [
     refused("7", "z-loss gradient of other rows", {**GRAD_Z, "gradZlossOptional": Tensor(shape=(2,))}),
     refused("7", "lse of other rows", {**GRAD_Z, "lseForZlossOptional": Tensor(shape=(N + 1,))}),
     refused("7", "z-loss gradient without lse", {**GRAD_Z, "lseForZlossOptional": None}),
+    refused("7", "z-loss gradient with lse of no rows", {**GRAD_Z, "lseForZlossOptional": NOTHING}),
     *BAD_LABELS,
 ]
 BACKWARD_ACCEPTED = [
     *good_formats(CROSS_ENTROPY_LOSS_GRAD),
+    Row("6", "lse as the forward returns it without a scale", {"lseForZlossOptional": NOTHING}, PRESENT),
     *(Row("4.1", f"reduction {text}", backward_shapes(N, C, text), PRESENT) for text in ("mean", "sum", "none")),
     Row("4.1", "reduction null is mean", {"reductionOptional": None}, PRESENT),
     Row("4.1", "no weight", {"weightOptional": None}, PRESENT),

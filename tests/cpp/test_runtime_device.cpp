@@ -3,6 +3,7 @@
 #include <thread>
 #include <vector>
 
+#include "aclnnop/aclnn_elu.h"
 #include "runtime_support.h"
 
 // Before anything reads it.
@@ -27,11 +28,16 @@ TEST(a_thread_without_a_device_is_told_so) {
   aclrtStream stream = nullptr;
   void* memory = nullptr;
   size_t free = 0, total = 0;
+  aclrtGetLastError(ACL_RT_THREAD_LEVEL);
   CHECK_EQ(aclrtGetDevice(&device), ACL_ERROR_RT_CONTEXT_NULL);
   CHECK_EQ(device, -7);
-  CHECK(contains(messages(), "aclrtSetDevice"));
   CHECK_EQ(aclrtGetCurrentContext(&context), ACL_ERROR_RT_CONTEXT_NULL);
+  // These two are questions: torch_npu asks them on every thread, and its next error is another.
+  CHECK_EQ(messages(), std::string());
+  CHECK_EQ(aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL), ACL_SUCCESS);
   CHECK_EQ(aclrtCreateStream(&stream), ACL_ERROR_RT_CONTEXT_NULL);
+  CHECK(contains(messages(), "aclrtSetDevice"));
+  CHECK_EQ(aclrtGetLastError(ACL_RT_THREAD_LEVEL), ACL_ERROR_RT_CONTEXT_NULL);
   CHECK_EQ(aclrtMalloc(&memory, 32, ACL_MEM_MALLOC_HUGE_FIRST), ACL_ERROR_RT_CONTEXT_NULL);
   CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total), ACL_ERROR_RT_CONTEXT_NULL);
   CHECK_EQ(aclrtSynchronizeDevice(), ACL_ERROR_RT_CONTEXT_NULL);
@@ -254,5 +260,73 @@ TEST(devices_are_set_and_reset_from_many_threads) {
       });
     }
     for (auto& thread : threads) thread.join();
+  });
+}
+
+// aclnnElu of one number; stage 2's status.
+static aclnnStatus elu(void* self, void* out, aclrtStream stream) {
+  const int64_t size = 1;
+  float number = 1;
+  aclScalar* one = aclCreateScalar(&number, ACL_FLOAT);
+  aclTensor* tensors[2] = {};
+  for (size_t i = 0; i < 2; ++i) {
+    tensors[i] = aclCreateTensor(&size, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, &size, 1,
+                                 i == 0 ? self : out);
+  }
+  uint64_t workspace = 0;
+  aclOpExecutor* executor = nullptr;
+  CHECK_EQ(aclnnEluGetWorkspaceSize(tensors[0], one, one, one, tensors[1], &workspace, &executor),
+           OK);
+  for (const auto* each : tensors) aclDestroyTensor(each);
+  aclDestroyScalar(one);
+  return aclnnElu(nullptr, 0, executor, stream);
+}
+
+TEST(an_operator_on_another_devices_memory_is_an_error_that_names_both) {
+  leaves_nothing([] {
+    void* memory[2] = {};
+    aclrtStream streams[2] = {};
+    const float one = 1;
+    for (int32_t device = 0; device < 2; ++device) {
+      CHECK_EQ(aclrtSetDevice(device), ACL_SUCCESS);
+      CHECK_EQ(aclrtCreateStream(&streams[device]), ACL_SUCCESS);
+      CHECK_EQ(aclrtMalloc(&memory[device], 4, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+      CHECK_EQ(aclrtMemcpy(memory[device], 4, &one, 4, ACL_MEMCPY_HOST_TO_DEVICE), ACL_SUCCESS);
+    }
+    // What counts is the stream's device, not the calling thread's, which is 1.
+    CHECK_EQ(elu(memory[0], memory[0], streams[0]), OK);
+    CHECK_EQ(elu(memory[1], memory[1], streams[1]), OK);
+    CHECK_EQ(elu(memory[1], memory[1], nullptr), OK);
+    for (aclrtStream stream : {streams[0], streams[1], static_cast<aclrtStream>(nullptr)}) {
+      CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+    }
+    CHECK_EQ(elu(memory[0], memory[1], streams[1]), OK);
+    CHECK_EQ(aclrtSynchronizeStream(streams[1]), ACL_ERROR_RT_AICORE_EXCEPTION);
+    CHECK_EQ(messages(),
+             std::string("aclnnElu: tensor argument 0 (shape [1]) is memory of device 0, but the "
+                         "stream is one of device 1; copy it there first"));
+    CHECK_EQ(aclrtSynchronizeDevice(), ACL_ERROR_RT_AICORE_EXCEPTION);
+    CHECK_EQ(elu(memory[1], memory[0], nullptr), OK);
+    CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_ERROR_RT_AICORE_EXCEPTION);
+    CHECK(contains(messages(), "tensor argument 1 (shape [1]) is memory of device 0"));
+    // Copies reach both devices. Device 0 knows of nothing.
+    CHECK_EQ(aclrtMemcpyAsync(memory[0], 4, memory[1], 4, ACL_MEMCPY_DEVICE_TO_DEVICE, streams[0]),
+             ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeStream(streams[0]), ACL_SUCCESS);
+    // A thread that has no device computes on CPU tensors, wherever they lie.
+    std::thread([&] {
+      CHECK_EQ(elu(memory[0], memory[1], nullptr), OK);
+      CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
+    }).join();
+    // After a reset the device is as new.
+    CHECK_EQ(aclrtResetDevice(1), ACL_SUCCESS);
+    CHECK_EQ(aclrtSetDevice(1), ACL_SUCCESS);
+    CHECK_EQ(aclrtCreateStream(&streams[1]), ACL_SUCCESS);
+    CHECK_EQ(elu(memory[1], memory[1], streams[1]), OK);
+    CHECK_EQ(aclrtSynchronizeStream(streams[1]), ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeDevice(), ACL_SUCCESS);
+    for (void* each : memory) CHECK_EQ(aclrtFree(each), ACL_SUCCESS);
+    CHECK_EQ(aclrtResetDevice(1), ACL_SUCCESS);
+    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
   });
 }

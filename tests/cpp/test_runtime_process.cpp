@@ -66,6 +66,7 @@ TEST(a_child_has_none_of_its_parents_streams_and_makes_its_own) {
     CHECK_EQ(run_on(nullptr, [] { return ACL_SUCCESS; }), ACL_SUCCESS);
     aclrtStream own = nullptr;
     CHECK_EQ(aclrtCreateStream(&own), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK(contains(messages(), "a forked process has none of its parent's devices"));
     CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
     CHECK_EQ(aclrtCreateStream(&own), ACL_SUCCESS);
     CHECK(own != stream);

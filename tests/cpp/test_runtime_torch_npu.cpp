@@ -1,0 +1,241 @@
+// What torch_npu links against beyond the runtime proper: descriptions, compiler options, versions,
+// profiling, and what the host cannot do.
+#include <cstring>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "acl/acl_op_compiler.h"
+#include "profiling/aprof_pub.h"
+#include "runtime/rt.h"
+#include "runtime_support.h"
+
+TEST(a_data_buffer_keeps_what_it_is_given) {
+  leaves_nothing([] {
+    int value = 0;
+    aclDataBuffer* const buffer = aclCreateDataBuffer(&value, 4);
+    CHECK_EQ(aclGetDataBufferAddr(buffer), static_cast<void*>(&value));
+    CHECK_EQ(aclGetDataBufferSizeV2(buffer), 4u);
+    CHECK_EQ(aclUpdateDataBuffer(buffer, nullptr, 0), ACL_SUCCESS);
+    CHECK(aclGetDataBufferAddr(buffer) == nullptr);
+    CHECK_EQ(aclHostLiveObjects("description"), 1);
+    CHECK_EQ(aclDestroyDataBuffer(buffer), ACL_SUCCESS);
+    CHECK_EQ(aclDestroyDataBuffer(nullptr), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclUpdateDataBuffer(nullptr, &value, 4), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclGetDataBufferAddr(nullptr) == nullptr);
+    CHECK_EQ(aclGetDataBufferSizeV2(nullptr), 0u);
+  });
+}
+
+TEST(a_tensor_description_keeps_what_it_is_given) {
+  leaves_nothing([] {
+    std::vector<int64_t> dims{2, 0, 7};
+    aclTensorDesc* const desc = aclCreateTensorDesc(ACL_BF16, 3, dims.data(), ACL_FORMAT_NCL);
+    dims.assign(3, -1);  // they were copied
+    CHECK_EQ(aclSetTensorFormat(desc, ACL_FORMAT_ND), ACL_SUCCESS);
+    CHECK_EQ(aclSetTensorShape(desc, 2, dims.data()), ACL_SUCCESS);
+    CHECK_EQ(aclSetTensorPlaceMent(desc, ACL_MEMTYPE_HOST), ACL_SUCCESS);
+    aclSetTensorDescName(desc, "x");
+    CHECK_EQ(aclGetTensorDescType(desc), ACL_BF16);
+    CHECK_EQ(aclGetTensorDescFormat(desc), ACL_FORMAT_NCL);
+    CHECK_EQ(aclGetTensorDescNumDims(desc), 3u);
+    CHECK_EQ(std::string(aclGetTensorDescName(desc)), "x");
+    int64_t dim = 0;
+    CHECK_EQ(aclGetTensorDescDimV2(desc, 2, &dim), ACL_SUCCESS);
+    CHECK_EQ(dim, 7);
+    CHECK_EQ(aclGetTensorDescDimV2(desc, 3, &dim), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclGetTensorDescDimV2(desc, 0, nullptr), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclSetTensorShape(desc, 2, nullptr), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclSetTensorShape(desc, -1, dims.data()), ACL_ERROR_INVALID_PARAM);
+    aclDestroyTensorDesc(desc);
+
+    aclTensorDesc* const scalar = aclCreateTensorDesc(ACL_FLOAT, 0, nullptr, ACL_FORMAT_ND);
+    CHECK(scalar != nullptr);
+    aclDestroyTensorDesc(scalar);
+    CHECK(aclCreateTensorDesc(ACL_FLOAT, 1, nullptr, ACL_FORMAT_ND) == nullptr);
+    CHECK(aclCreateTensorDesc(ACL_FLOAT, -1, dims.data(), ACL_FORMAT_ND) == nullptr);
+  });
+}
+
+TEST(no_description_is_no_crash) {
+  leaves_nothing([] {
+    int64_t dim = 0;
+    aclDestroyTensorDesc(nullptr);
+    aclSetTensorDescName(nullptr, "x");
+    CHECK_EQ(aclSetTensorFormat(nullptr, ACL_FORMAT_ND), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclSetTensorShape(nullptr, 1, &dim), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclSetTensorPlaceMent(nullptr, ACL_MEMTYPE_HOST), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclGetTensorDescDimV2(nullptr, 0, &dim), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclGetTensorDescType(nullptr), ACL_DT_UNDEFINED);
+    CHECK_EQ(aclGetTensorDescFormat(nullptr), ACL_FORMAT_UNDEFINED);
+    CHECK_EQ(aclGetTensorDescNumDims(nullptr), 0u);
+    aclopDestroyAttr(nullptr);
+  });
+}
+
+TEST(attributes_are_checked) {
+  leaves_nothing([] {
+    aclopAttr* const attr = aclopCreateAttr();
+    const int64_t ints[] = {1, 2};
+    const float floats[] = {1};
+    const uint8_t bools[] = {1};
+    const int lengths[] = {2};
+    const int64_t* const lists[] = {ints};
+    CHECK_EQ(aclopSetAttrBool(attr, "a", 1), ACL_SUCCESS);
+    CHECK_EQ(aclopSetAttrInt(attr, "a", 1), ACL_SUCCESS);
+    CHECK_EQ(aclopSetAttrFloat(attr, "a", 1), ACL_SUCCESS);
+    CHECK_EQ(aclopSetAttrString(attr, "a", "b"), ACL_SUCCESS);
+    CHECK_EQ(aclopSetAttrDataType(attr, "a", ACL_FLOAT), ACL_SUCCESS);
+    CHECK_EQ(aclopSetAttrListBool(attr, "a", 1, bools), ACL_SUCCESS);
+    CHECK_EQ(aclopSetAttrListInt(attr, "a", 2, ints), ACL_SUCCESS);
+    CHECK_EQ(aclopSetAttrListInt(attr, "a", 0, nullptr), ACL_SUCCESS);
+    CHECK_EQ(aclopSetAttrListFloat(attr, "a", 1, floats), ACL_SUCCESS);
+    CHECK_EQ(aclopSetAttrListListInt(attr, "a", 1, lengths, lists), ACL_SUCCESS);
+    CHECK_EQ(aclopSetAttrInt(nullptr, "a", 1), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclopSetAttrInt(attr, nullptr, 1), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclopSetAttrString(attr, "a", nullptr), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclopSetAttrListInt(attr, "a", 2, nullptr), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclopSetAttrListFloat(attr, "a", -1, floats), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclopSetAttrListListInt(attr, "a", 1, nullptr, lists), ACL_ERROR_INVALID_PARAM);
+    aclopDestroyAttr(attr);
+  });
+}
+
+TEST(an_operator_by_name_is_refused_by_name) {
+  CHECK_EQ(aclopCompileAndExecute("Identity", 0, nullptr, nullptr, 0, nullptr, nullptr, nullptr,
+                                  ACL_ENGINE_SYS, ACL_COMPILE_SYS, nullptr, nullptr),
+           ACL_ERROR_FEATURE_UNSUPPORTED);
+  CHECK(contains(messages(), "operator Identity"));
+  CHECK_EQ(aclopCompileAndExecuteV2("Range", 0, nullptr, nullptr, 0, nullptr, nullptr, nullptr,
+                                    ACL_ENGINE_SYS, ACL_COMPILE_SYS, nullptr, nullptr),
+           ACL_ERROR_FEATURE_UNSUPPORTED);
+  CHECK(contains(messages(), "operator Range"));
+}
+
+TEST(compiler_options_are_remembered) {
+  char value[32] = "unchanged";
+  CHECK_EQ(aclGetCompileoptSize(ACL_OP_JIT_COMPILE), sizeof("disable"));
+  CHECK_EQ(aclGetCompileopt(ACL_OP_JIT_COMPILE, value, sizeof(value)), ACL_SUCCESS);
+  CHECK_EQ(std::string(value), "disable");
+  CHECK_EQ(aclGetCompileoptSize(ACL_ALLOW_HF32), 0u);
+  CHECK_EQ(aclGetCompileopt(ACL_ALLOW_HF32, value, sizeof(value)), ACL_ERROR_INVALID_PARAM);
+  CHECK_EQ(aclSetCompileopt(ACL_ALLOW_HF32, "10"), ACL_SUCCESS);
+  CHECK_EQ(aclGetCompileoptSize(ACL_ALLOW_HF32), 3u);
+  CHECK_EQ(aclGetCompileopt(ACL_ALLOW_HF32, value, 2), ACL_ERROR_INVALID_PARAM);
+  CHECK_EQ(aclGetCompileopt(ACL_ALLOW_HF32, value, 3), ACL_SUCCESS);
+  CHECK_EQ(std::string(value), "10");
+  CHECK_EQ(aclSetCompileopt(ACL_ALLOW_HF32, nullptr), ACL_ERROR_INVALID_PARAM);
+  CHECK_EQ(aclSetCompileopt(static_cast<aclCompileOpt>(17), "1"), ACL_ERROR_INVALID_PARAM);
+  messages();
+}
+
+TEST(versions_and_abilities) {
+  aclCANNPackageVersion version;
+  std::memset(&version, 0xFF, sizeof(version));
+  CHECK_EQ(aclsysGetCANNVersion(ACL_PKG_NAME_CANN, &version), ACL_SUCCESS);
+  const std::string whole = version.version;
+  CHECK_EQ(whole, std::string(version.majorVersion) + "." + version.minorVersion + "." +
+                      version.releaseVersion);
+  char text[ACL_PKG_VERSION_MAX_SIZE];
+  char package[] = "runtime";
+  CHECK_EQ(aclsysGetVersionStr(package, text), ACL_SUCCESS);
+  CHECK_EQ(std::string(text), whole);
+  CHECK_EQ(aclsysGetCANNVersion(ACL_PKG_NAME_CANN, nullptr), ACL_ERROR_INVALID_PARAM);
+  CHECK_EQ(aclsysGetCANNVersion(static_cast<aclCANNPackageName>(8), &version),
+           ACL_ERROR_INVALID_PARAM);
+
+  const aclCannAttr* attributes = nullptr;
+  size_t count = 0;
+  CHECK_EQ(aclGetCannAttributeList(&attributes, &count), ACL_SUCCESS);
+  CHECK_EQ(count, 3u);
+  int32_t value = -1;
+  CHECK_EQ(aclHostSetProduct("Ascend910B"), ACL_SUCCESS);
+  CHECK_EQ(aclGetCannAttribute(ACL_CANN_ATTR_BF16, &value), ACL_SUCCESS);
+  CHECK_EQ(value, 1);
+  CHECK_EQ(aclHostSetProduct("Ascend310P"), ACL_SUCCESS);
+  CHECK_EQ(aclGetCannAttribute(ACL_CANN_ATTR_BF16, &value), ACL_SUCCESS);
+  CHECK_EQ(value, 0);
+  CHECK_EQ(aclGetCannAttribute(ACL_CANN_ATTR_UNDEFINED, &value), ACL_ERROR_INVALID_PARAM);
+  messages();
+}
+
+TEST(settings_of_the_device_are_remembered) {
+  aclrtFloatOverflowMode mode = ACL_RT_OVERFLOW_MODE_UNDEF;
+  CHECK_EQ(aclrtGetDeviceSatMode(&mode), ACL_SUCCESS);
+  CHECK_EQ(mode, ACL_RT_OVERFLOW_MODE_INFNAN);
+  CHECK_EQ(aclrtSetDeviceSatMode(ACL_RT_OVERFLOW_MODE_SATURATION), ACL_SUCCESS);
+  CHECK_EQ(aclrtGetDeviceSatMode(&mode), ACL_SUCCESS);
+  CHECK_EQ(mode, ACL_RT_OVERFLOW_MODE_SATURATION);
+  CHECK_EQ(aclrtSetDeviceSatMode(ACL_RT_OVERFLOW_MODE_UNDEF), ACL_ERROR_RT_PARAM_INVALID);
+  uint64_t actual = 0;
+  CHECK_EQ(aclrtSetOpExecuteTimeOutV2(1000, &actual), ACL_SUCCESS);
+  CHECK_EQ(actual, 1000u);
+  CHECK_EQ(aclrtSetOpExecuteTimeOutV2(1, nullptr), ACL_ERROR_INVALID_PARAM);
+  messages();
+}
+
+TEST(profiling_reports_are_accepted) {
+  char data[8] = {};
+  CHECK_EQ(MsprofRegisterCallback(1, nullptr), 0);
+  CHECK_EQ(MsprofReportApi(0, nullptr), 0);
+  CHECK_EQ(MsprofReportCompactInfo(0, data, sizeof(data)), 0);
+  CHECK_EQ(MsprofReportAdditionalInfo(0, data, sizeof(data)), 0);
+  CHECK_EQ(MsprofGetHashId("aclnnElu", 8), MsprofGetHashId("aclnnElu!", 8));
+  CHECK(MsprofGetHashId("aclnnElu", 8) != MsprofGetHashId("aclnnElv", 8));
+  const uint64_t before = MsprofSysCycleTime();
+  CHECK(MsprofSysCycleTime() >= before);
+}
+
+TEST(what_a_host_cannot_do_names_itself) {
+  const auto refused = [](aclError status, aclError expected, const char* api) {
+    CHECK_EQ(status, expected);
+    CHECK(contains(messages(), api));
+  };
+  constexpr aclError kRuntime = ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
+  constexpr aclError kAcl = ACL_ERROR_FEATURE_UNSUPPORTED;
+  refused(aclmdlInitDump(), kAcl, "aclmdlInitDump");
+  refused(aclmdlSetDump("x"), kAcl, "aclmdlSetDump");
+  refused(aclmdlFinalizeDump(), kAcl, "aclmdlFinalizeDump");
+  refused(aclrtMemExportToShareableHandle(nullptr, ACL_MEM_HANDLE_TYPE_NONE, 0, nullptr), kRuntime,
+          "aclrtMemExportToShareableHandle");
+  refused(aclrtMemImportFromShareableHandle(0, 0, nullptr), kRuntime,
+          "aclrtMemImportFromShareableHandle");
+  refused(aclrtMemSetPidToShareableHandle(0, nullptr, 0), kRuntime,
+          "aclrtMemSetPidToShareableHandle");
+  refused(aclrtBinaryLoadFromData(nullptr, 0, nullptr, nullptr), kRuntime,
+          "aclrtBinaryLoadFromData");
+  refused(aclrtBinaryGetFunction(nullptr, "k", nullptr), kRuntime, "aclrtBinaryGetFunction");
+  refused(aclrtGetFunctionAddr(nullptr, nullptr, nullptr), kRuntime, "aclrtGetFunctionAddr");
+  refused(rtDevBinaryRegister(nullptr, nullptr), kRuntime, "rtDevBinaryRegister");
+  refused(rtFunctionRegister(nullptr, nullptr, "k", nullptr, 0), kRuntime, "rtFunctionRegister");
+  refused(rtKernelLaunch(nullptr, 1, nullptr, 0, nullptr, nullptr), kRuntime, "rtKernelLaunch");
+  refused(rtGetC2cCtrlAddr(nullptr, nullptr), kRuntime, "rtGetC2cCtrlAddr");
+}
+
+// What the log's line makes of torch_npu's call: the text of the exception, or nothing.
+template <class... Values>
+static std::string logged(const char* format, Values... values) {
+  try {
+    aclAppLog(ACL_WARNING, "f", "f.cpp", 1, format, values...);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(turning_from_a_missing_function_to_aclop_is_an_error_that_names_it) {
+  const char* const format =
+      "[PTA]:%s or %sGetWorkspaceSize not in %s, or %s not found. Will call %s";
+  const char* const library = "libopapi.so";
+  const std::string text =
+      logged(format, "aclnnErfinv", "aclnnErfinv", library, library, "acl_op::erfinv(self)");
+  CHECK(text.starts_with("aclnnErfinv is not implemented"));
+  CHECK(logged("[PTA]:%s not in %s, or %s not found. Will call %s", "aclnnAdd", library, library,
+               "acl_op::add(a, b)")
+            .starts_with("aclnnAdd is not implemented"));
+  // Another aclnn function of the same meaning is no error, and other lines are not kept.
+  CHECK_EQ(logged(format, "aclnnNewer", "aclnnNewer", library, library, "op_api::older(self)"), "");
+  CHECK_EQ(logged("a line of %d", 7), "");
+  CHECK_EQ(logged("%d not found. Will call %s", 7, "acl_op::x"), "");
+  CHECK_EQ(logged(nullptr), "");
+}

@@ -1,0 +1,133 @@
+"""How the operators that torch_npu asks for are tested: one line per case.
+
+A case is what a caller of torch writes. It runs on the CPU and on the NPU with the same arguments, must give the same
+tensors, and must have gone through the aclnn functions that it names: the host CANN writes down which it ran.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+from aclnn_torch import host
+
+# Where the host CANN of this process writes down which operators it ran; it looks when it runs the first.
+TRACE = tempfile.NamedTemporaryFile("r", prefix="aclnn_torch_trace_")  # noqa: SIM115
+os.environ["ACLNN_TORCH_TRACE"] = TRACE.name
+
+# With this mode torch_npu runs stage 1 on its queue, too, and drops all later work in silence after an error.
+errors_are_clean = pytest.mark.skipif(
+    os.environ.get("TASK_QUEUE_ENABLE") == "2", reason="with TASK_QUEUE_ENABLE=2 an error ends all work of torch_npu"
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call. `functions` are the aclnn functions it must run, in a string, without their prefix."""
+
+    functions: str
+    call: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    relative: float = 0.0  # tolerance; 0 is the same bits
+    absolute: float = 0.0
+    product: str = ""  # the only one on which torch_npu calls these functions
+
+    def __str__(self) -> str:
+        types = [str(x.dtype).removeprefix("torch.") for x in self.arguments if isinstance(x, torch.Tensor)]
+        return "-".join([*self.functions.split(), *types])
+
+
+def move(value: Any, device: str) -> Any:
+    """The value with its tensors on a device, with the same strides; on the CPU they are copies."""
+    if isinstance(value, torch.Tensor):
+        storage = value.new_empty(0).set_(value.untyped_storage())
+        return storage.clone().to(device).as_strided(value.shape, value.stride(), value.storage_offset())
+    if isinstance(value, (list, tuple)):
+        return type(value)(move(x, device) for x in value)
+    return value
+
+
+def tensors_of(value: Any) -> list[torch.Tensor]:
+    """The tensors in what a call returned, on the CPU."""
+    if isinstance(value, torch.Tensor):
+        return [value.detach().cpu()]
+    if isinstance(value, (list, tuple)):
+        return [x for part in value for x in tensors_of(part)]
+    return [torch.tensor(value)] if isinstance(value, (bool, int, float)) else []
+
+
+def on_npu(npu: Callable[..., Any], cpu: Callable[..., Any]) -> Callable[..., Any]:
+    """A call of a function that torch_npu alone has, and what it must equal on the CPU."""
+    return lambda x, *rest: (npu if x.device.type == "npu" else cpu)(x, *rest)
+
+
+def with_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function's first result and its gradients by all floating-point arguments."""
+
+    def call(*arguments: Any) -> list[torch.Tensor | None]:
+        leaves = [
+            x.detach().requires_grad_() if isinstance(x, torch.Tensor) and x.is_floating_point() else x
+            for x in arguments
+        ]
+        result = function(*leaves)
+        result = result[0] if isinstance(result, tuple) else result
+        # One weight per element, so that no two gradients are alike.
+        weights = torch.linspace(0.5, 1.5, result.numel()).reshape(result.shape).to(result)
+        inputs = [x for x in leaves if isinstance(x, torch.Tensor) and x.requires_grad]
+        return [result, *torch.autograd.grad(result, inputs, weights, allow_unused=True)]
+
+    return call
+
+
+def numbers(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> torch.Tensor:
+    """Numbers of a normal distribution, always the same."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def operators_of(call: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """What a call returns, and the aclnn functions that ran for it, without their prefix."""
+    torch.npu.synchronize()
+    TRACE.seek(0, os.SEEK_END)
+    result = call()
+    torch.npu.synchronize()
+    return result, [name.removeprefix("aclnn") for name in TRACE.read().split()]
+
+
+def on_product(name: str) -> bool:
+    """Whether the NPU is of a product, such as 950; every one is of ""."""
+    return name in torch.npu.get_device_name(0)
+
+
+def check(case: Case) -> None:
+    """Runs a case on both devices; the tensors that it returns, and its arguments afterwards, must be the same."""
+    if not on_product(case.product):
+        pytest.skip(f"torch_npu calls {case.functions} on Ascend{case.product} alone")
+    ours = move(case.arguments, "cpu")
+    theirs = move(case.arguments, "npu:0")
+    got, ran = operators_of(lambda: case.call(*theirs))
+    expected = case.call(*ours)
+    for mine, other in zip(tensors_of([expected, ours]), tensors_of([got, theirs]), strict=True):
+        torch.testing.assert_close(other, mine, rtol=case.relative, atol=case.absolute, equal_nan=True)
+    missed = [name for name in case.functions.split() if name not in ran]
+    assert not missed, f"{missed} did not run, but {ran} did"
+
+
+def operators(library: str = "opapi") -> set[str]:
+    """The aclnn functions that a library of the prefix has, without their prefix."""
+    path = host.PREFIX / "lib64" / f"lib{library}.so"
+    symbols = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r" T aclnn(\w+)GetWorkspaceSize\n", symbols))
+
+
+def cases_of(*tables: Iterable[Case]) -> Any:
+    """A decorator: the test runs once for each case."""
+    cases = [case for table in tables for case in table]
+    return pytest.mark.parametrize("case", cases, ids=str)

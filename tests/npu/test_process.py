@@ -1,0 +1,125 @@
+"""A process's life with torch_npu on simulated NPUs: forks, and ends with work still queued."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .programs import run
+
+# Some tenths of a second of work, given to two streams of two devices.
+BUSY = """
+import os, sys, threading, torch, torch_npu
+
+x = [torch.ones(1 << 20).to(f"npu:{i}") for i in range(2)]
+
+def work():
+    for _ in range(100):
+        for i in range(2):
+            with torch.npu.device(i):
+                x[i] = torch.nn.functional.elu(x[i])
+
+work()
+"""
+
+# How a program can end with that, the status it ends with, and torch_npu's queue, which matters to how.
+ENDS = {
+    "its last line": ("", 0, "1"),
+    "its last line, with stage 1 in the queue": ("", 0, "2"),
+    "sys.exit": ("sys.exit(3)", 3, "1"),
+    "os._exit": ("os._exit(4)", 4, "2"),
+    "an exception": ("raise KeyError('here')", 1, "0"),
+    "a signal": ("import signal\nos.kill(os.getpid(), signal.SIGTERM)", -15, "1"),
+    "a daemon thread": (
+        "def for_ever():\n    while True:\n        work()\n        time.sleep(100)\n"
+        "import time\nthreading.Thread(target=for_ever, daemon=True).start()\ntime.sleep(1)",
+        0,
+        "1",
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_process_ends_with_work_queued(end: str) -> None:
+    code, status, task_queue = ENDS[end]
+    result = run(BUSY + code, seconds=60, TASK_QUEUE_ENABLE=task_queue)
+    assert result.status == status, result.errors
+    assert ("KeyError: 'here'" in result.errors) == (end == "an exception")
+    assert "Fatal Python error" not in result.errors
+
+
+def test_forked_workers_of_a_data_loader_compute_on_the_cpu() -> None:
+    """Also while the parent's streams are at work, and with page-locked memory."""
+    code = """
+from torch.utils.data import DataLoader, TensorDataset
+import aclnn_torch
+
+data = TensorDataset(torch.arange(64.0))
+
+def double(batch):
+    values = torch.stack([item for item, in batch])
+    return aclnn_torch.functional.elu(values) * 2
+
+for round in range(2):
+    loader = DataLoader(data, batch_size=8, num_workers=2, collate_fn=double, pin_memory=True,
+                        multiprocessing_context="fork")
+    batches = []
+    for batch in loader:
+        work()
+        batches.append(batch.npu(non_blocking=True))
+    torch.npu.synchronize()
+    assert torch.equal(torch.cat([b.cpu() for b in batches]), torch.arange(64.0) * 2)
+assert torch.equal(x[1].cpu(), torch.ones(1 << 20))
+print("done")
+"""
+    result = run(BUSY + code, seconds=120)
+    assert (result.status, result.output) == (0, "done\n"), result.errors
+
+
+def test_a_forked_child_is_told_that_it_has_no_npu() -> None:
+    """Without torch_npu's queue, whose thread a child lacks. The child computes on the CPU, and the parent goes on."""
+    code = """
+child = os.fork()
+if child == 0:
+    assert torch.equal(torch.ones(3) + 1, torch.full((3,), 2.0))
+    for attempt in (lambda: torch.ones(3).npu(), torch.npu.synchronize, torch.npu.Stream, lambda: x[0].cpu()):
+        try:
+            attempt()
+        except RuntimeError as error:
+            print(str(error).replace(chr(10), " "), flush=True)
+        else:
+            print("none", flush=True)
+    os._exit(9)
+_, status = os.waitpid(child, 0)
+work()
+assert torch.equal(x[0].cpu(), torch.ones(1 << 20))
+print(os.waitstatus_to_exitcode(status))
+"""
+    result = run(BUSY + code, seconds=60, TASK_QUEUE_ENABLE="0")
+    assert result.status == 0, result.errors
+    *attempts, status = result.output.splitlines()
+    assert status == "9", result.errors
+    assert len(attempts) == 4
+    for line in attempts:
+        assert "error code is 107" in line or "error code:107" in line, attempts
+
+
+def test_a_spawned_child_uses_the_npu(tmp_path: Path) -> None:
+    code = """
+import torch, torch_npu
+
+def child(values):
+    assert torch.equal(values.npu().cpu(), torch.ones(3))
+
+if __name__ == "__main__":
+    torch.ones(1).npu()
+    process = torch.multiprocessing.get_context("spawn").Process(target=child, args=(torch.ones(3),))
+    process.start()
+    process.join(90)
+    print(process.exitcode)
+"""
+    program = tmp_path / "program.py"
+    program.write_text(code)
+    result = run(f"import runpy; runpy.run_path({str(program)!r}, run_name='__main__')")
+    assert (result.status, result.output) == (0, "0\n"), result.errors

@@ -1,0 +1,137 @@
+"""What a real device is strict about, seen through torch_npu: memory, devices, asynchronous errors."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from .programs import run
+
+# Prints what came of each attempt, on one line.
+PRELUDE = """
+import torch, torch_npu
+
+def attempt(function):
+    try:
+        print("ok", function())
+    except RuntimeError as error:
+        print(str(error).replace(chr(10), " "))
+"""
+
+
+@pytest.mark.parametrize("strict", ["0", "1"])
+def test_host_code_reads_device_memory_only_where_strict_mode_is_off(strict: str) -> None:
+    code = """
+import ctypes, torch, torch_npu
+x = torch.full((4,), 7).byte().npu() + torch.ones(4).byte().npu()
+print(x.cpu().tolist(), flush=True)
+print(ctypes.string_at(x.data_ptr(), 4))
+"""
+    result = run(code, ACLNN_TORCH_STRICT=strict)
+    lines = result.output.splitlines()
+    assert lines[0] == "[8, 8, 8, 8]", result.errors
+    if strict == "1":
+        assert result.status == -signal.SIGSEGV
+        assert len(lines) == 1
+    else:
+        assert (result.status, lines[1]) == (0, r"b'\x08\x08\x08\x08'")
+
+
+def test_tensors_of_two_devices_are_refused_and_copies_between_them_work() -> None:
+    code = (
+        PRELUDE
+        + """
+x, y = (torch.ones(4).to(f"npu:{i}") for i in range(2))
+attempt(lambda: (x.to("npu:1") + y).cpu().tolist())
+z = x + y
+attempt(torch.npu.synchronize)
+attempt(lambda: z.cpu())
+attempt(lambda: (y + y).cpu().tolist())
+"""
+    )
+    result = run(code)
+    assert result.status == 0, result.errors
+    copied, refused, lost, other = result.output.splitlines()
+    assert copied == "ok [2.0, 2.0, 2.0, 2.0]"
+    assert "507015" in refused
+    assert "is memory of device 1, but the stream is one of device 0" in refused
+    assert "507015" in lost
+    assert other == "ok [2.0, 2.0, 2.0, 2.0]"
+
+
+def test_an_asynchronous_error_stays_until_the_process_ends() -> None:
+    """A label out of range is found as the operator runs; what follows on that stream is not computed."""
+    code = (
+        PRELUDE
+        + """
+x, y = (torch.ones(4).to(f"npu:{i}") for i in range(2))
+target = torch.tensor([0, 1, 5]).npu()
+loss = torch_npu.npu_cross_entropy_loss(torch.zeros(3, 5).npu(), target)[0]
+print("launched")
+attempt(torch.npu.synchronize)
+attempt(torch.npu.synchronize)
+attempt(lambda: loss.cpu())
+attempt(lambda: torch.npu.current_stream().synchronize())
+attempt(lambda: (x + x).cpu())
+attempt(lambda: (y + y).cpu().tolist())
+"""
+    )
+    result = run(code)
+    assert result.status == 0, result.errors
+    launched, *reports, other = result.output.splitlines()
+    assert launched == "launched"
+    assert len(reports) == 5
+    for report in reports:
+        assert "507015" in report
+    text = "target[2] is 5, expected a class in [0, 5) or ignoreIndex (-100)"
+    assert text in reports[0]
+    assert text in reports[1]
+    # Nothing of earlier calls is in the text.
+    assert "aclrtGetDevice" not in reports[0]
+    # The other device goes on.
+    assert other == "ok [2.0, 2.0, 2.0, 2.0]"
+
+
+@pytest.mark.parametrize("memory", ["256M", "1G", "3G"])
+def test_a_device_has_as_much_memory_as_it_was_given(memory: str) -> None:
+    """Each of the two devices; after an OutOfMemoryError and empty_cache() all of it can be had again."""
+    code = """
+import torch, torch_npu
+
+def held(device):
+    return torch.npu.memory_allocated(device), torch.npu.memory_reserved(device)
+
+torch.ones(1).npu()
+torch.npu.empty_cache()
+total = torch.npu.get_device_properties(0).total_memory
+block = total // 8 - (2 << 20)
+for device in (0, 1):
+    other = 1 - device
+    torch.npu.set_device(device)
+    assert torch.npu.mem_get_info() == (total, total)
+    kept = []
+    try:
+        while len(kept) < 100:
+            kept.append(torch.empty(block, dtype=torch.uint8, device="npu"))
+    except torch.OutOfMemoryError as error:
+        assert f"NPU {device}" in str(error), error
+    assert 7 <= len(kept) <= 8, len(kept)
+    free, _ = torch.npu.mem_get_info()
+    assert free < 2 * block
+    allocated, reserved = held(device)
+    assert len(kept) * block <= allocated <= reserved == total - free
+    assert held(other) == (0, 0) and torch.npu.mem_get_info(other) == (total, total)
+    kept.clear()
+    assert held(device)[0] == 0
+    torch.npu.empty_cache()
+    assert held(device) == (0, 0) and torch.npu.mem_get_info() == (total, total)
+    whole = torch.empty(total - (4 << 20), dtype=torch.uint8, device="npu")
+    del whole
+    torch.npu.empty_cache()
+    assert torch.npu.memory_stats(device)["num_ooms"] == 1
+print(total)
+"""
+    result = run(code, ACLNN_TORCH_DEVICE_MEMORY=memory)
+    size = int(memory[:-1]) << {"M": 20, "G": 30}[memory[-1]]
+    assert (result.status, result.output) == (0, f"{size}\n"), result.errors

@@ -1,0 +1,88 @@
+"""The prefix as torch_npu 2.13.0 sees it: the libraries it is linked against, and the functions it needs there."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import aclnn_torch
+from aclnn_torch.host import LIBRARIES
+
+LIB64 = Path(aclnn_torch.__file__).parent / "cann" / "lib64"
+
+# Bound when it is loaded: without one of these, `import torch_npu` fails.
+LINKED = """
+aclAppLog aclCreateDataBuffer aclCreateTensorDesc aclDestroyDataBuffer aclDestroyTensorDesc aclFinalize
+aclGetDeviceCapability aclGetRecentErrMsg aclGetTensorDescDimV2 aclGetTensorDescFormat aclGetTensorDescNumDims
+aclGetTensorDescType aclInit aclSetTensorDescName aclSetTensorFormat aclSetTensorPlaceMent aclSetTensorShape
+aclmdlFinalizeDump aclmdlInitDump aclmdlSetDump aclopCompileAndExecute aclopCreateAttr aclopDestroyAttr
+aclopSetAttrBool aclopSetAttrDataType aclopSetAttrFloat aclopSetAttrInt aclopSetAttrListBool aclopSetAttrListFloat
+aclopSetAttrListInt aclopSetAttrListListInt aclopSetAttrString aclrtBinaryGetFunction aclrtBinaryLoadFromData
+aclrtCreateEventExWithFlag aclrtCreateStream aclrtCreateStreamWithConfig aclrtDestroyEvent aclrtDestroyStream
+aclrtDeviceCanAccessPeer aclrtDeviceEnablePeerAccess aclrtDeviceGetBareTgid aclrtEventElapsedTime aclrtFree
+aclrtFreeHost aclrtFreePhysical aclrtGetCurrentContext aclrtGetDevice aclrtGetDeviceCount aclrtGetFunctionAddr
+aclrtGetMemInfo aclrtGetSocName aclrtMalloc aclrtMallocHost aclrtMallocPhysical aclrtMapMem
+aclrtMemExportToShareableHandle aclrtMemImportFromShareableHandle aclrtMemSetPidToShareableHandle aclrtMemcpy
+aclrtMemcpyAsync aclrtMemset aclrtProcessReport aclrtRecordEvent aclrtReleaseMemAddress aclrtReserveMemAddress
+aclrtResetDevice aclrtResetEvent aclrtSetCurrentContext aclrtSetDevice aclrtStreamWaitEvent aclrtSynchronizeEvent
+aclrtSynchronizeStream aclrtUnmapMem MsprofGetHashId MsprofRegisterCallback MsprofReportAdditionalInfo MsprofReportApi
+MsprofReportCompactInfo MsprofSysCycleTime rtDevBinaryRegister rtFunctionRegister rtGetC2cCtrlAddr rtKernelLaunch
+"""
+
+# Looked up while it runs, each in its library.
+LOOKED_UP = {
+    "libascendcl.so": """
+aclGetCannAttribute aclGetRecentErrMsg aclrtGetSocName aclrtPeekAtLastError aclsysGetCANNVersion aclsysGetVersionStr
+aclrtMallocAlign32 aclrtCreateEventWithFlag aclrtCreateEventExWithFlag aclrtCreateStreamWithConfig
+aclrtDestroyStreamForce aclrtQueryEventStatus aclrtStreamQuery aclrtSynchronizeDeviceWithTimeout
+aclrtSynchronizeStreamWithTimeout aclrtGetSysParamOpt aclrtSetSysParamOpt aclrtCtxSetSysParamOpt aclrtSetDeviceSatMode
+aclrtSetOpExecuteTimeOut aclrtSetOpExecuteTimeOutV2 aclrtSetStreamFailureMode
+""",
+    "libhccl.so": """
+HcclSetConfig
+""",
+    "libacl_op_compiler.so": """
+aclGetCompileopt aclGetCompileoptSize aclSetCompileopt aclopCompileAndExecuteV2
+""",
+    "libopapi.so": """
+aclCreateTensor aclDestroyTensor aclCreateScalar aclDestroyScalar aclCreateIntArray aclDestroyIntArray
+aclCreateBoolArray aclDestroyBoolArray aclCreateFloatArray aclDestroyFloatArray aclCreateTensorList
+aclDestroyTensorList aclCreateScalarList aclDestroyScalarList aclGetViewShape aclGetRawTensorAddr aclnnElu
+aclnnEluGetWorkspaceSize
+""",
+}
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_libraries_have_their_own_names(name: str) -> None:
+    """A name asked for later is matched with the soname of what is loaded."""
+    library = LIB64 / f"lib{name}.so"
+    assert not library.is_symlink()
+    output = subprocess.run(
+        ["readelf", "--wide", "--dynamic", library], capture_output=True, text=True, check=True
+    ).stdout
+    assert f"soname: [{library.name}]" in output
+    if name != "ascendcl":  # the others need it, and find it beside them
+        assert "[$ORIGIN" in output
+
+
+def test_functions_to_link_against() -> None:
+    library = ctypes.CDLL(str(LIB64 / "libascendcl.so"))
+    assert [name for name in LINKED.split() if not hasattr(library, name)] == []
+    assert len(LINKED.split()) == 84
+
+
+@pytest.mark.parametrize("library", LOOKED_UP)
+def test_functions_to_look_up(library: str) -> None:
+    """In a process of its own, for the prefix stands beside the embedded library here."""
+    code = (
+        "import ctypes, sys, torch\n"
+        f"library = ctypes.CDLL({str(LIB64 / library)!r})\n"
+        f"print([name for name in {LOOKED_UP[library].split()!r} if not hasattr(library, name)])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout == "[]\n", result.stderr

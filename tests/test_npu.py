@@ -1,0 +1,226 @@
+"""Runs tests/npu in the environment that has torch_npu, and tests how programs get there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from aclnn_torch import host
+
+ROOT = Path(__file__).resolve().parent.parent
+# `make` puts torch_npu into an environment of its own; the variable names another.
+PYTHON = Path(os.environ.get("ACLNN_TORCH_NPU_PYTHON", ROOT / ".venv-npu" / "bin" / "python"))
+
+
+def why_not() -> str:
+    """Why nothing can be run under torch_npu; empty if it can."""
+    if not PYTHON.exists():
+        return f"no torch_npu: {PYTHON} is missing; run `make npu`"
+    code = "from aclnn_torch import host; print(host.torch_npu_problem() or '')"
+    return subprocess.run([PYTHON, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+needs_torch_npu = pytest.mark.skipif(bool(reason := why_not()), reason=reason)
+
+
+def run(
+    command: Sequence[str | Path], python: str | Path = PYTHON, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """What python does with the command, started as from a shell that knows of no CANN."""
+    unwanted = ("ASCEND", "ACLNN_TORCH_", "ACL_", "TASK_QUEUE", "TORCH_DEVICE", "LD_LIBRARY_PATH", "PYTEST_")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+    return subprocess.run(
+        [python, *command],
+        cwd=ROOT,
+        env=clean | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
+
+
+# The queue modes of torch_npu on streams that have threads, and the last again with device memory closed to the host.
+MODES = {
+    "queue 0": {"TASK_QUEUE_ENABLE": "0"},
+    "queue 1": {"TASK_QUEUE_ENABLE": "1"},
+    "queue 2": {"TASK_QUEUE_ENABLE": "2"},
+    "queue 2, strict": {"TASK_QUEUE_ENABLE": "2", "ACLNN_TORCH_STRICT": "1"},
+}
+# What else depends on whether streams have threads: our operators, their order, torch_npu's runtime.
+ON_INLINE_STREAMS = [
+    f"tests/npu/test_{name}.py" for name in ("operators", "order", "smoke", "streams", "torch_npu_path", "training")
+]
+# Start programs of their own, one for each way a process can go; they choose the mode themselves.
+PROGRAMS = ("tests/npu/test_strict.py", "tests/npu/test_process.py")
+# One case for each of torch_npu's own operators: in the default mode, on closed memory, and as Ascend950 calls them.
+CASES = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/npu/test_plumbing*.py"))]
+
+
+def run_pytest(*arguments: str, product: str = "Ascend910B", **environment: str) -> None:
+    """Runs tests on two NPUs of 1 GiB."""
+    command = ["-m", "aclnn_torch", "run", "--product", product, "--devices", "2", "--memory", "1G"]
+    command += ["-m", "pytest", "-q", "-p", "torch_npu", "-p", "no:cacheprovider", *arguments]
+    result = run(command, **environment)
+    if result.returncode != 0 or " passed" not in result.stdout:
+        pytest.fail(f"status {result.returncode}\n{result.stdout}{result.stderr}", pytrace=False)
+
+
+@needs_torch_npu
+@pytest.mark.parametrize("mode", MODES)
+def test_under_torch_npu(mode: str) -> None:
+    left_out = [*PROGRAMS, *(CASES if mode in ("queue 0", "queue 2") else [])]
+    run_pytest("tests/npu", *(f"--ignore={path}" for path in left_out), **MODES[mode])
+
+
+@needs_torch_npu
+@pytest.mark.parametrize("queue", ["0", "1", "2"])
+def test_inline_streams_under_torch_npu(queue: str) -> None:
+    run_pytest(*ON_INLINE_STREAMS, TASK_QUEUE_ENABLE=queue, ACLNN_TORCH_INLINE_STREAMS="1")
+
+
+@needs_torch_npu
+def test_operators_of_ascend950() -> None:
+    """There torch_npu calls other functions for some of them."""
+    run_pytest(*CASES, product="Ascend950")
+
+
+@needs_torch_npu
+def test_processes_under_torch_npu() -> None:
+    run_pytest(*PROGRAMS)
+
+
+@needs_torch_npu
+def test_run_is_the_program(tmp_path: Path) -> None:
+    """Arguments, output, exit status and python's options are the program's own; torch loads torch_npu by itself."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import sys, torch\n"
+        "print(sys.argv[1:], __name__, torch.npu.device_count(), torch.npu.get_device_name(0))\n"
+        "print(torch.ones(2, 2).npu().cpu().sum().item(), torch.npu.mem_get_info(1)[1] >> 20)\n"
+        "print(sys._xoptions, sys.warnoptions)\n"
+        "sys.exit(7)\n"
+    )
+    command = ["-X", "own=1", "-W", "ignore", "-m", "aclnn_torch", "run"]
+    command += ["--devices", "3", "--product", "Ascend910_93", "--memory", "256M"]
+    result = run([*command, script, "-m", "--devices", "x y"])
+    assert result.returncode == 7, result.stderr
+    assert result.stdout == "['-m', '--devices', 'x y'] __main__ 3 Ascend910_9391\n4.0 256\n{'own': '1'} ['ignore']\n"
+
+
+@needs_torch_npu
+def test_enable_serves_a_notebook() -> None:
+    """Nothing is set, and `import torch` alone would fail here for want of a CANN."""
+    code = """
+from aclnn_torch import host
+host.enable(devices=2)
+host.enable(devices=2)
+import torch, torch_npu
+print(torch.npu.device_count(), torch.ones(3).to("npu:1").cpu().tolist())
+try:
+    host.enable()
+except RuntimeError as error:
+    print(error)
+"""
+    result = run(["-c", code])
+    assert result.returncode == 0, result.stderr
+    first, second = result.stdout.splitlines()
+    assert first == "2 [1.0, 1.0, 1.0]"
+    assert second.startswith("torch_npu is imported already")
+
+
+@needs_torch_npu
+def test_the_shell_commands_set_a_shell_up() -> None:
+    command = """
+        eval "$("$0" -m aclnn_torch env --devices 4)" || exit 1
+        exec "$0" -c 'import torch; print(torch.npu.device_count())'
+    """
+    result = run(["-c", command, PYTHON], python="bash")
+    assert (result.returncode, result.stdout) == (0, "4\n"), result.stderr
+
+
+@needs_torch_npu
+def test_torch_npu_without_a_cann_is_left_alone() -> None:
+    code = """
+import os, sys
+import aclnn_torch
+print("torch_npu" in sys.modules, "TORCH_DEVICE_BACKEND_AUTOLOAD" in os.environ)
+"""
+    result = run(["-c", code])
+    assert result.stdout == "False False\n", result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--product", "Ascend999"], "Ascend999 names no product"),
+        (["--devices", "0"], "devices is 0, expected a number from 1 to 64"),
+        (["--devices", "65"], "devices is 65, expected a number from 1 to 64"),
+        (["--memory", "0"], "memory is 0, expected a number of bytes, with or without K, M, G or T behind it"),
+        (["--memory", "2GB"], "memory is 2GB, expected a number of bytes"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "env"])
+def test_bad_devices_are_refused(command: str, arguments: list[str], text: str) -> None:
+    program = ["program.py"] if command == "run" else []
+    result = run(["-m", "aclnn_torch", command, *arguments, *program], python=sys.executable)
+    assert result.returncode == 1
+    assert text in result.stderr
+    assert result.stdout == ""
+
+
+def test_run_needs_torch_npu() -> None:
+    result = run(["-m", "aclnn_torch", "run", "program.py"], python=sys.executable)
+    assert result.returncode == 1
+    assert "torch_npu is not installed here" in result.stderr
+
+
+def test_environment_puts_the_host_cann_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = str(host.PREFIX / "lib64")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"/a:{own}:/b")
+    monkeypatch.setenv("ASCEND_GLOBAL_LOG_LEVEL", "3")
+    variables = host.environment(product="Ascend910B2", devices=2, memory="2G", strict=True)
+    assert variables["LD_LIBRARY_PATH"] == f"{own}:/a:/b"
+    assert variables["ACLNN_TORCH_PRODUCT"] == "Ascend910B2"
+    assert variables["ACLNN_TORCH_DEVICES"] == "2"
+    assert variables["ACLNN_TORCH_DEVICE_MEMORY"] == "2G"
+    assert variables["ACLNN_TORCH_STRICT"] == "1"
+    assert host.environment(memory=1 << 20, strict=False)["ACLNN_TORCH_STRICT"] == "0"
+    assert not {"ACLNN_TORCH_STRICT", "ACLNN_TORCH_DEVICE_MEMORY"} & set(host.environment())
+    assert variables["ASCEND_GLOBAL_LOG_LEVEL"] == "2"
+    for name in ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH"):
+        assert Path(variables[name]).is_dir()
+    for folder in ("runtime", "compiler"):
+        assert (Path(variables["ASCEND_HOME_PATH"]) / folder).is_dir()
+
+
+def test_enable_comes_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch_npu", sys)
+    with pytest.raises(RuntimeError, match="torch_npu is imported already"):
+        host.enable()
+
+
+def test_doctor_tells_what_is_here() -> None:
+    result = run(["-m", "aclnn_torch", "doctor"], python=sys.executable)
+    assert result.returncode == 0, result.stderr
+    lines = dict(line.split(maxsplit=1) for line in result.stdout.replace("host CANN", "host").splitlines())
+    assert lines["torch"] == torch.__version__
+    assert lines["host"].startswith("embedded, as Ascend910B")
+    assert lines["CANN"].startswith("none: ")
+
+
+@needs_torch_npu
+def test_doctor_under_torch_npu() -> None:
+    """It names the versions, and the CANN that a program would run on."""
+    command = ["-m", "aclnn_torch", "run", "-m", "aclnn_torch", "doctor"]
+    result = run(command)
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"NPU operators +built for torch_npu 2\.13\.\S+\n", result.stdout), result.stdout
+    assert re.search(r"torch_npu +2\.13\.", result.stdout), result.stdout
+    assert str(host.PREFIX) in result.stdout

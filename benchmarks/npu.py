@@ -80,11 +80,13 @@ def main() -> int:
     for mode in MODES:
         command = [sys.executable, "-m", "aclnn_torch", "run", "-m", "benchmarks.npu", "--in-process"]
         command += ["--turns", str(arguments.turns)]
-        status = subprocess.run(
-            command, env=os.environ | {"TASK_QUEUE_ENABLE": mode}, stderr=subprocess.DEVNULL
-        ).returncode
-        if status != 0:
-            return status
+        # torch_npu's warnings are of interest only when it fails.
+        result = subprocess.run(
+            command, env=os.environ | {"TASK_QUEUE_ENABLE": mode}, stderr=subprocess.PIPE, text=True
+        )
+        if result.returncode != 0:
+            print(result.stderr, file=sys.stderr)
+            return result.returncode
     return 0
 
 

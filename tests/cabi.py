@@ -11,6 +11,7 @@ import functools
 import importlib.util
 import math
 import re
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
@@ -387,3 +388,9 @@ def stage2(
 ) -> int:
     """Calls <api>; returns its status."""
     return int(getattr(host(), api)(workspace, workspace_size, executor, stream))
+
+
+def exported_operators(library: Path) -> set[str]:
+    """The aclnn functions that a library has, without their prefix."""
+    symbols = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r" T aclnn(\w+)GetWorkspaceSize\n", symbols))

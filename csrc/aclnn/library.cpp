@@ -56,17 +56,6 @@ Objects open(const std::vector<std::string>& paths) {
   return objects;
 }
 
-Library::Find find_in(std::vector<std::unique_ptr<void, Close>> opened) {
-  // A std::function must be copyable, hence the shared ownership.
-  auto shared = std::make_shared<decltype(opened)>(std::move(opened));
-  return [shared](const char* symbol) -> void* {
-    for (const auto& object : *shared) {
-      if (void* address = dlsym(object.get(), symbol)) return address;
-    }
-    return nullptr;
-  };
-}
-
 std::size_t next_number() {
   static std::atomic<std::size_t> next{0};
   return next++;
@@ -84,11 +73,17 @@ std::string bundled_library(const char* name) {
 Library::Library(const std::vector<std::string>& paths) {
   Objects objects = open(paths);
   name_ = std::move(objects.description);
-  find_ = find_in(std::move(objects.opened));
+  for (auto& object : objects.opened) {
+    // A std::function must be copyable, hence the shared ownership.
+    objects_.emplace_back([shared = std::shared_ptr<void>(std::move(object))](const char* symbol) {
+      return dlsym(shared.get(), symbol);
+    });
+  }
   load();
 }
 
-Library::Library(std::string name, Find find) : name_(std::move(name)), find_(std::move(find)) {
+Library::Library(std::string name, Find find) : name_(std::move(name)) {
+  objects_.push_back(std::move(find));
   load();
 }
 
@@ -115,7 +110,7 @@ void Library::load() {
   load(meta_.set_executor_repeatable, "aclSetAclOpExecutorRepeatable");
   load(meta_.destroy_executor, "aclDestroyAclOpExecutor");
   // Only the host CANN has this function.
-  if (find_("aclHostGetProduct") != nullptr) load(synchronize_host_, "aclrtSynchronizeStream");
+  if (find("aclHostGetProduct") != nullptr) load(synchronize_host_, "aclrtSynchronizeStream");
   number_ = next_number();
 }
 
@@ -138,8 +133,26 @@ void Library::fail(const char* api, aclnnStatus status) const {
   throw Error(api, status, reason ? reason : "");
 }
 
+void* Library::find(const char* symbol) const {
+  for (const Find& find_in : objects_) {
+    if (void* address = find_in(symbol)) return address;
+  }
+  return nullptr;
+}
+
+Library::Pair Library::require_pair(const char* stage1, const char* stage2) const {
+  for (const Find& find_in : objects_) {
+    const Pair pair{find_in(stage1), find_in(stage2)};
+    if (pair.stage1 != nullptr && pair.stage2 != nullptr) return pair;
+  }
+  require(stage1);
+  require(stage2);
+  throw Error(stage1, ACL_ERROR_API_NOT_SUPPORT,
+              "no library has both " + std::string(stage1) + " and " + stage2 + " in " + name_);
+}
+
 void* Library::require(const char* symbol) const {
-  if (void* address = find_(symbol)) return address;
+  if (void* address = find(symbol)) return address;
   throw Error(symbol, ACL_ERROR_API_NOT_SUPPORT, "no such symbol in " + name_);
 }
 

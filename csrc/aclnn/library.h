@@ -75,7 +75,7 @@ class Library {
   const Meta& meta() const noexcept { return meta_; }
 
   // The symbol's address, or null.
-  void* find(const char* symbol) const { return find_(symbol); }
+  void* find(const char* symbol) const;
 
   // The symbol's address; throws an Error that names symbol and library.
   void* require(const char* symbol) const;
@@ -89,13 +89,15 @@ class Library {
       Slot& slot = slots<Op>[number_];
       stage2 = slot.stage2.load(std::memory_order_acquire);
       if (stage2 == nullptr) {
-        slot.stage1.store(require(Op::kStage1), std::memory_order_relaxed);
-        slot.stage2.store(stage2 = require(Op::kStage2), std::memory_order_release);
+        const Pair pair = require_pair(Op::kStage1, Op::kStage2);
+        slot.stage1.store(pair.stage1, std::memory_order_relaxed);
+        slot.stage2.store(stage2 = pair.stage2, std::memory_order_release);
       }
       stage1 = slot.stage1.load(std::memory_order_relaxed);
     } else {
-      stage1 = require(Op::kStage1);
-      stage2 = require(Op::kStage2);
+      const Pair pair = require_pair(Op::kStage1, Op::kStage2);
+      stage1 = pair.stage1;
+      stage2 = pair.stage2;
     }
     return {reinterpret_cast<typename Op::Stage1>(stage1),
             reinterpret_cast<typename Op::Stage2>(stage2)};
@@ -115,6 +117,14 @@ class Library {
     std::atomic<void*> stage1;
     std::atomic<void*> stage2;
   };
+  struct Pair {
+    void* stage1;
+    void* stage2;
+  };
+
+  // Both of an operator's functions from one shared object: a library of custom operators may have
+  // only one of a name that another has too. Throws an Error that names what is missing.
+  Pair require_pair(const char* stage1, const char* stage2) const;
 
   // A process has one library or two; those beyond this number (tests) look up at every call.
   static constexpr std::size_t kNumbered = 8;
@@ -129,7 +139,7 @@ class Library {
 
   std::size_t number_ = 0;
   std::string name_;
-  Find find_;
+  std::vector<Find> objects_;  // in the order they are searched
   Meta meta_{};
   decltype(&aclrtSynchronizeStream) synchronize_host_ = nullptr;
 };

@@ -140,9 +140,8 @@ void call_device(const Args&... args) {
   }
 }
 
-// An output for an elementwise operator: sizes and dtype of `first`, and its order
-// of dimensions in memory, or that of `second` if `first` is an expanded tensor; as ATen's
-// operators do.
+// An output for an elementwise operator: sizes and dtype of `first`, and its order of dimensions in
+// memory, or that of `second` if `first` is an expanded tensor; as ATen's operators do.
 at::Tensor empty_output(const at::Tensor& first, const at::Tensor& second);
 
 }  // namespace aclnn_torch

@@ -7,8 +7,6 @@ tensors, and must have gone through the aclnn functions that it names: the host 
 from __future__ import annotations
 
 import os
-import re
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,8 +14,6 @@ from typing import Any
 
 import pytest
 import torch
-
-from aclnn_torch import host
 
 # Where the host CANN of this process writes down which operators it ran; it looks when it runs the first.
 TRACE = tempfile.NamedTemporaryFile("r", prefix="aclnn_torch_trace_")  # noqa: SIM115
@@ -118,13 +114,6 @@ def check(case: Case) -> None:
         torch.testing.assert_close(other, mine, rtol=case.relative, atol=case.absolute, equal_nan=True)
     missed = [name for name in case.functions.split() if name not in ran]
     assert not missed, f"{missed} did not run, but {ran} did"
-
-
-def operators(library: str = "opapi") -> set[str]:
-    """The aclnn functions that a library of the prefix has, without their prefix."""
-    path = host.PREFIX / "lib64" / f"lib{library}.so"
-    symbols = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout
-    return set(re.findall(r" T aclnn(\w+)GetWorkspaceSize\n", symbols))
 
 
 def cases_of(*tables: Iterable[Case]) -> Any:

@@ -53,18 +53,21 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture(scope="module")
-def custom_operators(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for ASCEND_CUSTOM_OPP_PATH."""
-    folder = tmp_path_factory.mktemp("custom")
+def build_custom_operators(folder: Path, code: str) -> Path:
+    """Makes the folder one for ASCEND_CUSTOM_OPP_PATH."""
     library = folder / "op_api" / "lib" / "libcust_opapi.so"
     library.parent.mkdir(parents=True)
     source = folder / "elu.cpp"
-    source.write_text(CUSTOM)
+    source.write_text(code)
     lib64 = PREFIX / "lib64"
     command = ["g++", "-shared", "-fPIC", f"-I{PREFIX / 'include'}", source, f"-L{lib64}", "-lnnopbase", "-o", library]
     subprocess.run(command, check=True)
     return folder
+
+
+@pytest.fixture(scope="module")
+def custom_operators(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_custom_operators(tmp_path_factory.mktemp("custom"), CUSTOM)
 
 
 def test_custom_operators_come_first(custom_operators: Path) -> None:
@@ -78,6 +81,14 @@ print(torch.ops.aclnn.selu(torch.zeros(3).npu()).cpu().tolist())
 """
     result = run(code, ASCEND_CUSTOM_OPP_PATH=str(custom_operators))
     assert result.stdout == "aclnnEluGetWorkspaceSize 561000\n[0.0, 0.0, 0.0]\n", result.stderr
+
+
+def test_half_an_operator_is_none(tmp_path: Path) -> None:
+    """Of a library with stage 1 alone nothing is used: one library's stage 2 cannot run another's executor."""
+    folder = build_custom_operators(tmp_path, CUSTOM[: CUSTOM.rindex('extern "C"')])
+    code = "print(torch.ops.aclnn.elu(torch.ones(3).npu()).cpu().tolist())"
+    result = run(code, ASCEND_CUSTOM_OPP_PATH=str(folder))
+    assert result.stdout == "[1.0, 1.0, 1.0]\n", result.stderr
 
 
 def test_a_failing_stage_2_is_reported(custom_operators: Path) -> None:

@@ -4,6 +4,7 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcdiv.h>
 #include <ATen/ops/addcmul.h>
+#include <ATen/ops/atan2.h>
 #include <ATen/ops/complex.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/floor_divide.h>
@@ -162,6 +163,8 @@ ACLNN(InplaceLerps, (InOut, selfRef), (In, end), (Number, weight)) {
   selfRef = at::lerp(selfRef, end, weight);
 }
 
+ACLNN_BINARY(Atan2, at::atan2)
+ACLNN_INPLACE_BINARY(Atan2, at::atan2)
 ACLNN_BINARY(XLogYTensor, at::xlogy)
 ACLNN_BINARY_NUMBER(XLogYScalarOther, at::xlogy)
 ACLNN_INPLACE_BINARY_NUMBER(XLogYScalarOther, at::xlogy)

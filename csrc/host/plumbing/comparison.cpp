@@ -1,12 +1,11 @@
 // Comparisons, logic on booleans and bits, and choices by them.
 
-#include <ATen/ops/atan2.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/ops/bitwise_and.h>
 #include <ATen/ops/bitwise_left_shift.h>
 #include <ATen/ops/bitwise_or.h>
 #include <ATen/ops/bitwise_right_shift.h>
 #include <ATen/ops/bitwise_xor.h>
-#include <ATen/ExpandUtils.h>
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/clamp_max.h>
 #include <ATen/ops/clamp_min.h>
@@ -98,8 +97,6 @@ ACLNN_BINARY_OF(IntegralIn, IntegralIn, RightShift, at::bitwise_right_shift)
 
 ACLNN_BINARY(Maximum, at::maximum)
 ACLNN_BINARY(Minimum, at::minimum)
-ACLNN_BINARY(Atan2, at::atan2)
-ACLNN_INPLACE_BINARY(Atan2, at::atan2)
 
 ACLNN(Clamp, (In, self), (OptionalNumber, clipValueMin), (OptionalNumber, clipValueMax),
       (Out, out)) {

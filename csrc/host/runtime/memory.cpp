@@ -120,6 +120,7 @@ class Blocks {
     const std::unique_lock lock(mutex_);
     for (const uintptr_t begin : opened) {
       Block& block = blocks_.find(begin)->second;  // a block that is used is not removed
+      // Pages that stay open for want of memory are a stray access missed, no more.
       if (--block.users == 0) protect(block, PROT_NONE);
     }
     closed_.notify_all();
@@ -219,6 +220,15 @@ void* map_pages(size_t size, size_t* mapped) {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
+void give_back(const Block& block) {
+  void* const memory = reinterpret_cast<void*>(block.begin);
+  if (block.mapped > 0) {
+    munmap(memory, block.mapped);
+  } else {
+    std::free(memory);
+  }
+}
+
 // Gets the block's memory from the system, closed if it shall be; false if it has none.
 bool obtain(Block* block, bool huge) {
   const bool closed = settings().strict && block->side == Side::kDevice;
@@ -231,17 +241,10 @@ bool obtain(Block* block, bool huge) {
     memory = nullptr;
   }
   block->begin = reinterpret_cast<uintptr_t>(memory);
-  if (memory != nullptr && closed) protect(*block, PROT_NONE);
-  return memory != nullptr;
-}
-
-void give_back(const Block& block) {
-  void* const memory = reinterpret_cast<void*>(block.begin);
-  if (block.mapped > 0) {
-    munmap(memory, block.mapped);
-  } else {
-    std::free(memory);
-  }
+  if (memory == nullptr) return false;
+  if (!closed || protect(*block, PROT_NONE)) return true;
+  give_back(*block);
+  return false;
 }
 
 aclError out_of_device_memory(const char* api, int32_t device, size_t size) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -71,7 +72,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   aclError status_ = ACL_SUCCESS;
   std::string message_;  // what the failed task said
   std::thread worker_;
-  std::thread::id worker_id_;  // inline: of the thread that does a task now
+  std::atomic<std::thread::id> worker_id_;  // inline: of the thread that does a task now
 };
 
 using StreamTable = HandleTable<Stream, Object::kStream>;

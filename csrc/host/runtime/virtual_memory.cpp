@@ -285,16 +285,16 @@ aclError aclrtMapMem(void* virPtr, size_t size, size_t offset, aclrtDrvMemHandle
       }
     }
     const auto made = mappings.emplace(address, Mapping{size, physical}).first;
+    if (!pool().map(virPtr, size, physical->place)) {
+      mappings.erase(made);
+      return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host cannot map %zu bytes", kApi, size);
+    }
     try {
       add_mapping(address, size, physical->device);
     } catch (...) {
+      take_addresses(virPtr, size);
       mappings.erase(made);
       throw;
-    }
-    if (!pool().map(virPtr, size, physical->place)) {
-      remove_mapping(address);
-      mappings.erase(made);
-      return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host cannot map %zu bytes", kApi, size);
     }
     return ACL_SUCCESS;
   });

@@ -9,7 +9,7 @@ NPU_VENV := .venv-npu
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo demo-npu test test-deep properties build npu sanitize bench lint clean
+.PHONY: demo demo-npu test test-deep properties build npu sanitize bench bench-quick bench-check lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -31,8 +31,16 @@ properties: build
 sanitize: build
 	$(RUN) tests/sanitize.py
 
+# Speed beside every peer; docs/benchmarks.md says what and how. ARGS are passed on.
 bench: build
-	$(RUN) -m benchmarks.run
+	$(RUN) -m benchmarks.run $(ARGS)
+
+bench-quick: build
+	$(RUN) -m benchmarks.run --quick $(ARGS)
+
+# Ends with code 1 when a bar is missed.
+bench-check: build
+	$(RUN) -m benchmarks.run --check --threads 2 --threads 1 $(ARGS)
 
 build: $(VENV)/installed
 	@$(RUN) csrc/build.py

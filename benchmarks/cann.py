@@ -1,10 +1,12 @@
-"""As much of CANN's C ABI as a benchmark needs: the two stages of any elementwise operator, over CPU tensors."""
+"""As much of CANN's C ABI as a benchmark needs: the two stages of an operator, over CPU tensors."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +15,7 @@ import aclnn_torch
 
 LIBRARY = Path(aclnn_torch.__file__).parent / "lib" / "libaclnn_host.so"
 
-DATA_TYPES = {torch.float32: 0, torch.float16: 1, torch.float64: 11, torch.bfloat16: 27}
+DATA_TYPES = {torch.float32: 0, torch.float16: 1, torch.int64: 9, torch.float64: 11, torch.bfloat16: 27}
 FORMAT_ND = 2
 
 
@@ -28,17 +30,21 @@ def load() -> ctypes.CDLL:
 
 
 class Call:
-    """One operator, ready to run over and over into the same output; arguments as torch.ops.aclnn has them."""
+    """One operator, ready to run over and over into the same outputs.
 
-    def __init__(self, operator: str, arguments: tuple[Tensor | float | bool, ...], out: Tensor):
+    Arguments are CANN's, in its order: tensors, scalars as float, bool, absent ones as None, and what is a plain number
+    or text in C as the ctypes object.
+    """
+
+    def __init__(self, operator: str, arguments: Sequence[Any], outputs: Sequence[Tensor]):
         self._name = "aclnn" + "".join(word.capitalize() for word in operator.split("_"))
         self._library = load()
         self._stage1 = getattr(self._library, self._name + "GetWorkspaceSize")
         self._stage2 = getattr(self._library, self._name)
         self._tensors: list[ctypes.c_void_p] = []
         self._scalars: list[ctypes.c_void_p] = []
-        self._memory = [*(value for value in arguments if isinstance(value, Tensor)), out]
-        self._arguments = [self._describe(value) for value in (*arguments, out)]
+        self._memory = [value for value in (*arguments, *outputs) if isinstance(value, Tensor)]
+        self._arguments = [self._describe(value) for value in (*arguments, *outputs)]
         self._size, executor = self._plan()
         self._workspace = torch.empty(self._size, dtype=torch.uint8)
         self._check(self._library.aclSetAclOpExecutorRepeatable(executor))
@@ -46,12 +52,8 @@ class Call:
 
     def run(self) -> None:
         """Runs stage 2, and so the kernel, on the null stream: it is done on return."""
-        self._launch(self._executor)
-
-    def run_both_stages(self) -> None:
-        """Runs stage 1, then stage 2 with the executor it made."""
-        _, executor = self._plan()
-        self._launch(executor)
+        workspace = ctypes.c_void_p(self._workspace.data_ptr() if self._size else None)
+        self._check(self._stage2(workspace, ctypes.c_uint64(self._size), self._executor, None))
 
     def close(self) -> None:
         """Destroys executor and descriptors."""
@@ -61,7 +63,7 @@ class Call:
         for scalar in self._scalars:
             self._check(self._library.aclDestroyScalar(scalar))
 
-    def _describe(self, value: Tensor | float | bool) -> ctypes.c_void_p | ctypes.c_bool:
+    def _describe(self, value: Any) -> Any:
         if isinstance(value, bool):
             return ctypes.c_bool(value)
         if isinstance(value, float):
@@ -69,6 +71,8 @@ class Call:
             scalar = ctypes.c_void_p(self._library.aclCreateScalar(ctypes.byref(number), DATA_TYPES[torch.float64]))
             self._scalars.append(scalar)
             return scalar
+        if not isinstance(value, Tensor):
+            return value
         rank = ctypes.c_uint64(value.dim())
         shape = (ctypes.c_int64 * value.dim())(*value.shape)
         strides = (ctypes.c_int64 * value.dim())(*value.stride())
@@ -85,10 +89,6 @@ class Call:
         size, executor = ctypes.c_uint64(), ctypes.c_void_p()
         self._check(self._stage1(*self._arguments, ctypes.byref(size), ctypes.byref(executor)))
         return size.value, executor
-
-    def _launch(self, executor: ctypes.c_void_p) -> None:
-        workspace = ctypes.c_void_p(self._workspace.data_ptr() if self._size else None)
-        self._check(self._stage2(workspace, ctypes.c_uint64(self._size), executor, None))
 
     def _check(self, status: int) -> None:
         if status:

@@ -1,13 +1,17 @@
-"""What is measured, against what, and how good it must be.
+"""What is measured: one table of operators, one of convolution layers, one of functions, and the cases that follow.
 
-A new operator adds a row to KERNELS if it is elementwise, else to LAYERS; everything else follows from the row.
+A new operator adds a row to KERNELS if it is elementwise, else to OPERATORS; a convolution is a row of CONVOLUTIONS.
+Every mode a row is measured in follows from these tables. bars.py says how good the results must be.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,19 +20,74 @@ import aclnn_torch
 
 SELU_ALPHA = 1.6732632423543772
 SELU_SCALE = 1.0507009873554805
-
-# Small enough that only the cost of calling counts, and large enough that only the memory's speed does.
-CALL_SHAPE = (16,)
-KERNEL_SHAPE = (2**24,)
+EPSILON = 1e-6  # of RMSNorm
 
 Shape = tuple[int, ...]
+Tensors = tuple[Tensor, ...]
+
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+# Elements of a call: so few that only calling counts; as many as the caches hold; a curve of sizes; and so many bytes
+# that only the memory counts.
+CALL_ELEMENTS = 16
+CACHED_ELEMENTS = (2**14, 2**17, 2**20)
+CURVE_ELEMENTS = (2**14, 2**16, 2**18, 2**20, 2**22)
+SCALING_ELEMENTS = 2**18
+LARGE_BYTES = 64 << 20
+
+NOISE_ELEMENTS = 999_983  # a prime, so that no row of a matrix is like another
 
 aten = torch.ops.aten
 
 
 def noise(shape: Shape, dtype: torch.dtype, seed: int) -> Tensor:
-    """Makes a tensor of numbers on either side of zero."""
-    return torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+    """Makes a tensor of numbers on either side of zero; beyond so many they come again, for randomness is slow."""
+    elements = math.prod(shape)
+    numbers = torch.randn(min(elements, NOISE_ELEMENTS), generator=torch.Generator().manual_seed(seed)).to(dtype)
+    return numbers.repeat(-(-elements // max(numbers.numel(), 1)))[:elements].view(shape)
+
+
+def square(elements: int) -> Shape:
+    """A matrix of so many elements, a power of two, with as many rows as columns or twice as many."""
+    columns = 2 ** ((elements.bit_length() - 1) // 2)
+    return elements // columns, columns
+
+
+def line(elements: int) -> Shape:
+    """So many elements in one dimension."""
+    return (elements,)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator of torch.ops.aclnn with one choice of its options, and what torch has in its place."""
+
+    operator: str
+    inputs: Callable[[Shape, torch.dtype], Tensors]
+    arguments: Callable[..., tuple[Any, ...]]  # the operator's, of the inputs
+    torch: Callable[..., Any]  # torch's way to as many of the results, of the inputs; torch.compile gets it too
+    variant: str = ""
+    # Where eager torch is called otherwise: of the inputs, what makes the call.
+    eager: Callable[..., Callable[[], Any]] | None = None
+    # The same into results that are there: of them and the inputs, what makes the call with out=, where torch has it.
+    out: Callable[..., Callable[[], object]] | None = None
+    # CANN's arguments before the outputs, where they are not `arguments`.
+    cann: Callable[..., tuple[Any, ...]] | None = None
+    jax: dict[str, Any] = field(
+        default_factory=dict, hash=False
+    )  # options of the function of this name in jax_child.py
+    shape: Callable[[int], Shape] = line  # of a number of elements
+    flops: Callable[[Shape], float] | None = None  # of a call, where arithmetic counts
+
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        return f"{self.operator}:{self.variant}" if self.variant else self.operator
+
+    @property
+    def call(self) -> Callable[..., Any]:
+        """The operator."""
+        return getattr(torch.ops.aclnn, self.operator)
 
 
 @dataclass(frozen=True)
@@ -41,13 +100,31 @@ class Kernel:
     peer: torch._ops.OpOverloadPacket  # ATen's operator that computes the same
     peer_arguments: Callable[..., tuple[Tensor | float | bool, ...]]
     out_name: str = "out"  # what the peer calls a tensor to write to
-    functions: tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]] | None = None  # ours and torch's
     variant: str = ""
 
     @property
     def name(self) -> str:
         """Name in results."""
         return f"{self.operator}:{self.variant}" if self.variant else self.operator
+
+    def row(self) -> Operator:
+        """The row of OPERATORS that this is."""
+
+        def inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
+            return tuple(noise(shape, dtype, seed) for seed in range(self.reads))
+
+        def out(results: Tensors, *tensors: Tensor) -> Callable[[], Tensor]:
+            return functools.partial(self.peer, *self.peer_arguments(*tensors), **{self.out_name: results[0]})
+
+        def peer(*tensors: Tensor) -> Tensor:
+            return self.peer(*self.peer_arguments(*tensors))
+
+        # Without a Python function between: at 16 elements it would count.
+        def eager(*tensors: Tensor) -> Callable[[], Tensor]:
+            return functools.partial(self.peer, *self.peer_arguments(*tensors))
+
+        options = {"is_result": True} if self.variant == "is_result" else {}
+        return Operator(self.operator, inputs, self.arguments, peer, self.variant, eager=eager, out=out, jax=options)
 
 
 KERNELS = (
@@ -57,7 +134,6 @@ KERNELS = (
         arguments=lambda x: (x, 1.0, 1.0, 1.0),
         peer=aten.elu,
         peer_arguments=lambda x: (x, 1.0, 1.0, 1.0),
-        functions=(aclnn_torch.functional.elu, torch.nn.functional.elu),
     ),
     Kernel(
         "elu_backward",
@@ -82,7 +158,6 @@ KERNELS = (
         arguments=lambda x: (x,),
         peer=aten.elu,
         peer_arguments=lambda x: (x, SELU_ALPHA, SELU_SCALE, 1.0),
-        functions=(aclnn_torch.functional.selu, torch.nn.functional.selu),
     ),
     Kernel(
         "selu_backward",
@@ -95,166 +170,360 @@ KERNELS = (
 )
 
 
-@dataclass(frozen=True)
-class Layer:
-    """One function that is not elementwise, with one choice of its options."""
-
-    function: str  # in aclnn_torch.functional, and in torch.nn.functional
-    operators: tuple[str, ...]  # those of torch.ops.aclnn that it runs, forward and backward
-    inputs: Callable[[Shape, torch.dtype], tuple[Tensor, ...]]
-    call: Callable[..., Tensor]  # of the module that has the function, and of the inputs
-    tiny: Shape
-    shapes: tuple[Shape, ...]  # realistic ones
-    dtypes: tuple[torch.dtype, ...] = (torch.float32,)  # at the realistic shapes; the tiny one is float32
-    variant: str = ""
-
-    @property
-    def name(self) -> str:
-        """Name in results."""
-        return f"{self.function}:{self.variant}" if self.variant else self.function
-
-    @property
-    def functions(self) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-        """Ours and torch's."""
-        return partial(self.call, aclnn_torch.functional), partial(self.call, torch.nn.functional)
+# RMSNorm: rows and the gain of each column.
 
 
-def rows_and_gain(shape: Shape, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """What a normalisation of rows takes."""
+def rms_norm_inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
+    """Rows and gain."""
     return noise(shape, dtype, 0), noise(shape[-1:], dtype, 1)
 
 
-def rows_and_labels(shape: Shape, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """What a classification's loss takes."""
+def rms_norm(x: Tensor, gain: Tensor) -> Tensor:
+    """Torch's function."""
+    return torch.nn.functional.rms_norm(x, gain.shape, gain, EPSILON)
+
+
+def rms_norm_grad_inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
+    """Incoming gradient, rows, what the forward operator keeps of each row, and gain."""
+    x, gain = rms_norm_inputs(shape, dtype)
+    rstd = torch.rsqrt(x.float().square().mean(-1, keepdim=True) + EPSILON)
+    return noise(shape, dtype, 2), x, rstd, gain
+
+
+def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, gain: Tensor) -> Tensors:
+    """The formula, for torch.compile: torch has no such operator on the CPU."""
+    normal = x.float() * rstd
+    upstream = dy.float() * gain.float()
+    dx = rstd * (upstream - normal * (upstream * normal).mean(-1, keepdim=True))
+    return dx.to(x.dtype), (dy.float() * normal).sum(0)
+
+
+def rms_norm_backward(dy: Tensor, x: Tensor, _: Tensor, gain: Tensor) -> Callable[[], Tensors]:
+    """What eager torch runs instead: the backward pass of its function, whose graph is kept."""
+    leaves = x.detach().requires_grad_(), gain.detach().requires_grad_()
+    return functools.partial(torch.autograd.grad, rms_norm(*leaves), leaves, dy, retain_graph=True)
+
+
+# Cross entropy: a mean over rows of logits.
+
+
+def cross_entropy_shape(elements: int) -> Shape:
+    """A language model's logits where they are large."""
+    return square(elements) if elements < 2**24 else (2048, 32000)
+
+
+def cross_entropy_inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
+    """Logits and labels."""
     rows, classes = shape
     return noise(shape, dtype, 0), torch.randint(classes, (rows,), generator=torch.Generator().manual_seed(1))
 
 
-def images_and_filters(
-    *kernel: int, depthwise: bool = False, layout: torch.memory_format = torch.contiguous_format
-) -> Callable[[Shape, torch.dtype], tuple[Tensor, ...]]:
-    """What a convolution with bias takes that keeps the number of channels."""
-
-    def inputs(shape: Shape, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        channels = shape[1]
-        images = noise(shape, dtype, 0).contiguous(memory_format=layout)
-        filters = noise((channels, 1 if depthwise else channels, *kernel), dtype, 1).contiguous(memory_format=layout)
-        return images, filters, noise((channels,), dtype, 2)
-
-    return inputs
+def cross_entropy_loss(x: Tensor, labels: Tensor) -> Tensors:
+    """Torch's two operators; the loss and what the backward pass needs."""
+    log_prob = aten._log_softmax(x, 1, False)
+    return aten.nll_loss_forward(log_prob, labels, None, 1, -100)[0], log_prob
 
 
-CONVOLUTION = ("convolution", "convolution_backward")
-TINY_IMAGES = (2, 2, 7, 7)
-IMAGES = (8, 64, 56, 56)
+def cross_entropy_loss_out(results: Tensors, x: Tensor, labels: Tensor) -> Callable[[], None]:
+    """The same into results that are there; ours has the loss in one dimension."""
+    loss, log_prob = results[0].view(()), results[1]
+    rows = torch.empty_like(loss)
 
-LAYERS = (
-    Layer(
+    def call() -> None:
+        aten._log_softmax.out(x, 1, False, out=log_prob)
+        aten.nll_loss_forward.output(log_prob, labels, None, 1, -100, output=loss, total_weight=rows)
+
+    return call
+
+
+def cross_entropy_loss_grad_inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
+    """Incoming gradient, log probabilities, labels, and, which only torch wants, the number of rows."""
+    x, labels = cross_entropy_inputs(shape, dtype)
+    return torch.tensor(0.75, dtype=dtype), x.log_softmax(-1), labels, torch.tensor(float(shape[0]), dtype=dtype)
+
+
+def cross_entropy_loss_grad(g: Tensor, log_prob: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
+    """Torch's two operators."""
+    gradient = aten.nll_loss_backward(g, log_prob, labels, None, 1, -100, rows)
+    return aten._log_softmax_backward_data(gradient, log_prob, 1, log_prob.dtype)
+
+
+def cross_entropy_loss_grad_out(
+    results: Tensors, g: Tensor, log_prob: Tensor, labels: Tensor, rows: Tensor
+) -> Callable[[], None]:
+    """The same into a result that is there, as is the one between."""
+    between = torch.empty_like(log_prob)
+
+    def call() -> None:
+        aten.nll_loss_backward.grad_input(g, log_prob, labels, None, 1, -100, rows, grad_input=between)
+        aten._log_softmax_backward_data.out(between, log_prob, 1, log_prob.dtype, out=results[0])
+
+    return call
+
+
+OPERATORS = (
+    *(kernel.row() for kernel in KERNELS),
+    Operator(
         "rms_norm",
-        ("rms_norm", "rms_norm_grad"),
-        inputs=rows_and_gain,
-        call=lambda F, x, gain: F.rms_norm(x, gain.shape, gain, 1e-6),
-        tiny=(2, 8),
-        shapes=((4096, 4096), (8192, 1024)),
-        dtypes=(torch.float32, torch.bfloat16),
+        inputs=rms_norm_inputs,
+        arguments=lambda x, gain: (x, gain, EPSILON),
+        torch=rms_norm,
+        cann=lambda x, gain: (x, gain, ctypes.c_double(EPSILON)),
+        jax={"epsilon": EPSILON},
+        shape=square,
     ),
-    Layer(
-        "cross_entropy",
-        ("cross_entropy_loss", "cross_entropy_loss_grad"),
-        inputs=rows_and_labels,
-        call=lambda F, x, labels: F.cross_entropy(x, labels),
-        tiny=(2, 8),
-        shapes=((2048, 32000),),
-        dtypes=(torch.float32, torch.bfloat16),
+    Operator(
+        "rms_norm_grad",
+        inputs=rms_norm_grad_inputs,
+        arguments=lambda *inputs: inputs,
+        torch=rms_norm_grad,
+        eager=rms_norm_backward,
+        shape=square,
     ),
-    Layer(
-        "conv2d",
-        CONVOLUTION,
-        variant="3x3",
-        inputs=images_and_filters(3, 3),
-        call=lambda F, x, weight, bias: F.conv2d(x, weight, bias, padding=1),
-        tiny=TINY_IMAGES,
-        shapes=(IMAGES,),
-        dtypes=(torch.float32, torch.bfloat16, torch.float16),
+    Operator(
+        "cross_entropy_loss",
+        inputs=cross_entropy_inputs,
+        arguments=lambda x, labels: (x, labels),
+        torch=cross_entropy_loss,
+        eager=lambda x, labels: functools.partial(torch.nn.functional.cross_entropy, x, labels),
+        out=cross_entropy_loss_out,
+        cann=lambda x, labels: (
+            *(x, labels, None, ctypes.c_char_p(b"mean"), ctypes.c_int64(-100)),
+            *(ctypes.c_double(0), ctypes.c_double(0), False),
+        ),
+        shape=cross_entropy_shape,
     ),
-    Layer(
-        "conv2d",
-        CONVOLUTION,
-        variant="3x3_channels_last",
-        inputs=images_and_filters(3, 3, layout=torch.channels_last),
-        call=lambda F, x, weight, bias: F.conv2d(x, weight, bias, padding=1),
-        tiny=TINY_IMAGES,
-        shapes=(IMAGES,),
-    ),
-    Layer(
-        "conv2d",
-        CONVOLUTION,
-        variant="3x3_depthwise",
-        inputs=images_and_filters(3, 3, depthwise=True),
-        call=lambda F, x, weight, bias: F.conv2d(x, weight, bias, padding=1, groups=x.shape[1]),
-        tiny=TINY_IMAGES,
-        shapes=(IMAGES,),
-        dtypes=(torch.float32, torch.bfloat16),
-    ),
-    Layer(
-        "conv2d",
-        CONVOLUTION,
-        variant="1x1",
-        inputs=images_and_filters(1, 1),
-        call=lambda F, x, weight, bias: F.conv2d(x, weight, bias),
-        tiny=TINY_IMAGES,
-        shapes=(IMAGES,),
-        dtypes=(torch.float32, torch.bfloat16),
-    ),
-    Layer(
-        "conv_transpose2d",
-        CONVOLUTION,
-        variant="stride_2",
-        inputs=images_and_filters(3, 3),
-        call=lambda F, x, weight, bias: F.conv_transpose2d(x, weight, bias, stride=2, padding=1, output_padding=1),
-        tiny=TINY_IMAGES,
-        shapes=((8, 64, 28, 28),),
-    ),
-    Layer(
-        "conv1d",
-        CONVOLUTION,
-        inputs=images_and_filters(3),
-        call=lambda F, x, weight, bias: F.conv1d(x, weight, bias, padding=1),
-        tiny=(2, 2, 7),
-        shapes=((8, 64, 4096),),
+    Operator(
+        "cross_entropy_loss_grad",
+        inputs=cross_entropy_loss_grad_inputs,
+        arguments=lambda g, log_prob, labels, rows: (g, log_prob, labels),
+        torch=cross_entropy_loss_grad,
+        out=cross_entropy_loss_grad_out,
+        cann=lambda g, log_prob, labels, rows: (
+            *(g, log_prob, labels, None, None, None, ctypes.c_char_p(b"mean"), ctypes.c_int64(-100)),
+            *(ctypes.c_double(0), ctypes.c_double(0)),
+        ),
+        shape=cross_entropy_shape,
     ),
 )
 
 
 @dataclass(frozen=True)
-class Bar:
-    """What a mode measures of each provider, and the least good ratio of ours to the peer that will do."""
+class Convolution:
+    """One convolution layer with bias."""
 
-    metric: str
-    limit: float
-    at_least: bool  # whether more is better
+    name: str
+    images: Shape
+    filters: int
+    kernel: Shape
+    stride: int = 1
+    padding: int = 0
+    groups: int = 1
+    transposed: bool = False
+    output_padding: int = 0
+    channels_last: bool = False
 
-    def met(self, ratio: float) -> bool:
-        """Whether a ratio is good enough."""
-        return ratio >= self.limit if self.at_least else ratio <= self.limit
+    def options(self) -> dict[str, Any]:
+        """ATen's arguments, by name and in order."""
+        rank = len(self.kernel)
+        return {
+            "stride": [self.stride] * rank,
+            "padding": [self.padding] * rank,
+            "dilation": [1] * rank,
+            "transposed": self.transposed,
+            "output_padding": [self.output_padding] * rank,
+            "groups": self.groups,
+        }
 
-    def __str__(self) -> str:
-        return f"{'>=' if self.at_least else '<='} {self.limit}"
+    def forward_inputs(self, images: Shape, dtype: torch.dtype) -> Tensors:
+        """Images, filters, bias."""
+        outer, inner = (images[1], self.filters) if self.transposed else (self.filters, images[1])
+        layout = torch.channels_last if self.channels_last else torch.contiguous_format
+        x = noise(images, dtype, 0).contiguous(memory_format=layout)
+        filters = noise((outer, inner // self.groups, *self.kernel), dtype, 1).contiguous(memory_format=layout)
+        return x, filters, noise((self.filters,), dtype, 2)
+
+    def backward_inputs(self, images: Shape, dtype: torch.dtype) -> Tensors:
+        """Incoming gradient, images, filters."""
+        x, filters, _ = self.forward_inputs(images, dtype)
+        layout = torch.channels_last if self.channels_last else torch.contiguous_format
+        return noise(self.results(images), dtype, 3).contiguous(memory_format=layout), x, filters
+
+    def results(self, images: Shape) -> Shape:
+        """The shape of the layer's output."""
+        inputs = (tensor.to("meta") for tensor in self.forward_inputs(images, torch.float32))
+        return tuple(aten.convolution(*inputs, *self.options().values()).shape)
+
+    def flops(self, images: Shape) -> float:
+        """Multiplications and additions of the forward pass: every pixel of the smaller side meets every weight."""
+        outer = images if self.transposed else self.results(images)
+        weights = images[1] * self.filters // self.groups * math.prod(self.kernel)
+        return 2.0 * outer[0] * math.prod(outer[2:]) * weights
+
+    def rows(self) -> tuple[Operator, Operator]:
+        """Both operators: the backward pass of all three gradients, and the forward pass."""
+        options = tuple(self.options().values())
+        mask = [True, True, True]
+
+        def forward(x: Tensor, filters: Tensor, bias: Tensor) -> tuple[Any, ...]:
+            return x, filters, bias, *options
+
+        def backward(g: Tensor, x: Tensor, filters: Tensor) -> tuple[Any, ...]:
+            return g, x, filters, [self.filters], *options, mask
+
+        common: dict[str, Any] = {
+            "variant": self.name,
+            "jax": self.options(),
+            "shape": lambda _: self.images,
+        }
+        return (
+            Operator(
+                "convolution_backward",
+                inputs=self.backward_inputs,
+                arguments=backward,
+                torch=lambda *inputs: aten.convolution_backward(*backward(*inputs)),
+                eager=lambda *inputs: functools.partial(aten.convolution_backward, *backward(*inputs)),
+                flops=lambda images: 2 * self.flops(images),
+                **common,
+            ),
+            Operator(
+                "convolution",
+                inputs=self.forward_inputs,
+                arguments=forward,
+                torch=lambda *inputs: aten.convolution(*forward(*inputs)),
+                eager=lambda *inputs: functools.partial(aten.convolution, *forward(*inputs)),
+                flops=self.flops,
+                **common,
+            ),
+        )
 
 
-BARS = {
-    # One operator called, without autograd: our time over ATen's.
-    "call": Bar("us", 1.25, at_least=False),
-    # A function called on a tensor that requires grad, and its backward pass: our time over torch's.
-    "forward+backward": Bar("us", 1.15, at_least=False),
-    # Stage 2 of the C ABI into an output that is there already: our bandwidth over the best one for the same traffic.
-    "kernel": Bar("GB/s", 0.85, at_least=True),
-    # A function that is not elementwise, on a tiny input, without autograd: our time over torch's.
-    "layer_call": Bar("us", 1.5, at_least=False),
-    # The same on tensors that require grad, and its backward pass.
-    "layer_forward+backward": Bar("us", 1.5, at_least=False),
-    # The same at a realistic size, where computing counts.
-    "layer_step": Bar("ms", 1.1, at_least=False),
+# ResNet-50's kinds of layer at a batch of 8, and what it has not.
+CONVOLUTIONS = (
+    Convolution("7x7_stride_2", (8, 3, 224, 224), 64, (7, 7), stride=2, padding=3),
+    Convolution("1x1_64_256", (8, 64, 56, 56), 256, (1, 1)),
+    Convolution("1x1_256_64", (8, 256, 56, 56), 64, (1, 1)),
+    Convolution("3x3_64", (8, 64, 56, 56), 64, (3, 3), padding=1),
+    Convolution("3x3_64_channels_last", (8, 64, 56, 56), 64, (3, 3), padding=1, channels_last=True),
+    Convolution("3x3_128_stride_2", (8, 128, 56, 56), 128, (3, 3), stride=2, padding=1),
+    Convolution("1x1_256_512_stride_2", (8, 256, 56, 56), 512, (1, 1), stride=2),
+    Convolution("3x3_128", (8, 128, 28, 28), 128, (3, 3), padding=1),
+    Convolution("1x1_512_128_channels_last", (8, 512, 28, 28), 128, (1, 1), channels_last=True),
+    Convolution("3x3_256", (8, 256, 14, 14), 256, (3, 3), padding=1),
+    Convolution("1x1_1024_256", (8, 1024, 14, 14), 256, (1, 1)),
+    Convolution("3x3_512", (8, 512, 7, 7), 512, (3, 3), padding=1),
+    Convolution("1x1_512_2048", (8, 512, 7, 7), 2048, (1, 1)),
+    Convolution("3x3_depthwise", (8, 64, 56, 56), 64, (3, 3), padding=1, groups=64),
+    Convolution("3x3_depthwise_channels_last", (8, 64, 56, 56), 64, (3, 3), padding=1, groups=64, channels_last=True),
+    Convolution("1d", (8, 64, 4096), 64, (3,), padding=1),
+    Convolution("3d", (2, 32, 16, 28, 28), 32, (3, 3, 3), padding=1),
+    Convolution(
+        "transposed_stride_2", (8, 64, 28, 28), 64, (3, 3), stride=2, padding=1, transposed=True, output_padding=1
+    ),
+)
+
+QUICK_LAYERS = ("3x3_64", "3x3_64_channels_last", "1x1_1024_256", "3x3_depthwise", "1d", "transposed_stride_2")
+
+# The size of CANN's own example.
+TINY_CONVOLUTIONS = (
+    Convolution("1x1", (2, 2, 7, 7), 2, (1, 1)),
+    Convolution("3x3", (2, 2, 7, 7), 2, (3, 3), padding=1),
+    Convolution("3x3_depthwise", (2, 2, 7, 7), 2, (3, 3), padding=1, groups=2),
+    Convolution("3x3_transposed", (2, 2, 7, 7), 2, (3, 3), stride=2, padding=1, transposed=True, output_padding=1),
+    Convolution("1d", (2, 2, 7), 2, (3,), padding=1),
+)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of aclnn_torch.functional and torch.nn.functional, run forward and backward."""
+
+    name: str
+    operators: tuple[str, ...]  # those of torch.ops.aclnn that it runs
+    inputs: Callable[[Shape, torch.dtype], Tensors]
+    call: Callable[..., Tensor]  # of the module that has it, and of the inputs
+    shape: Shape
+
+    def of(self, module: Any) -> Callable[..., Tensor]:
+        """The function of a module."""
+        return functools.partial(self.call, module)
+
+    @property
+    def ours(self) -> Callable[..., Tensor]:
+        """Ours."""
+        return self.of(aclnn_torch.functional)
+
+    @property
+    def torchs(self) -> Callable[..., Tensor]:
+        """Torch's."""
+        return self.of(torch.nn.functional)
+
+
+def one_input(shape: Shape, dtype: torch.dtype) -> Tensors:
+    """What an activation takes."""
+    return (noise(shape, dtype, 0),)
+
+
+FUNCTIONS = (
+    Function("functional.elu", ("elu", "elu_backward"), one_input, lambda F, x: F.elu(x), (16,)),
+    Function("functional.selu", ("selu", "selu_backward"), one_input, lambda F, x: F.selu(x), (16,)),
+    Function(
+        "functional.rms_norm",
+        ("rms_norm", "rms_norm_grad"),
+        rms_norm_inputs,
+        lambda F, x, gain: F.rms_norm(x, gain.shape, gain, EPSILON),
+        (2, 8),
+    ),
+    Function(
+        "functional.cross_entropy",
+        ("cross_entropy_loss", "cross_entropy_loss_grad"),
+        cross_entropy_inputs,
+        lambda F, x, labels: F.cross_entropy(x, labels),
+        (2, 8),
+    ),
+    Function(
+        "functional.conv2d",
+        ("convolution", "convolution_backward"),
+        TINY_CONVOLUTIONS[1].forward_inputs,
+        lambda F, x, filters, bias: F.conv2d(x, filters, bias, padding=1),
+        TINY_CONVOLUTIONS[1].images,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model of models.py, trained with torch's modules and with converted ones."""
+
+    name: str
+
+
+MODELS = (
+    (Model("digits"), (torch.float32,)),
+    (Model("llama"), (torch.float32, torch.bfloat16)),
+)
+
+
+@dataclass(frozen=True)
+class PeakMemory:
+    """The memory that a loss takes, forward and backward, its input among it."""
+
+    name: str
+
+
+# What a mode measures, in what unit, and against whom; JAX beside them where an operator is called.
+MODES = {
+    "large": ("ms", ("eager", "eager out=", "torch.compile", "JAX")),
+    "kernel": ("GB/s", ("roofline",)),
+    "curve": ("GB/s", ("roofline",)),
+    "cached": ("us", ("eager", "JAX")),
+    "call": ("us", ("eager", "JAX")),
+    "forward+backward": ("us", ("eager",)),
+    "convolution": ("GFLOP/s", ("eager", "GEMM peak", "JAX")),
+    "tiny_convolution": ("us", ("eager", "JAX")),
+    "memory": ("MiB", ("eager",)),
+    "training": ("ms", ("eager",)),
+    "scaling": ("us", ("1 thread",)),
 }
 
 
@@ -262,15 +531,10 @@ BARS = {
 class Case:
     """One measurement."""
 
-    kernel: Kernel | Layer
+    subject: Operator | Function | Model | PeakMemory
     mode: str
     dtype: torch.dtype
-    shape: Shape
-
-    @property
-    def bar(self) -> Bar:
-        """What it must reach."""
-        return BARS[self.mode]
+    shape: Shape = ()
 
     @property
     def dtype_name(self) -> str:
@@ -282,19 +546,56 @@ class Case:
         """The shape in results."""
         return "x".join(map(str, self.shape))
 
+    @property
+    def quick(self) -> bool:
+        """Whether --quick measures it: not the middle sizes, of convolutions some, of float16 what is special to it."""
+        if self.mode == "convolution":
+            operator, _, layer = self.subject.name.partition(":")
+            return operator == "convolution_backward" and layer in QUICK_LAYERS
+        middle = self.mode in ("curve", "cached") and math.prod(self.shape) in (2**16, 2**17, 2**18)
+        like_bfloat16 = self.mode in ("large", "cached") and self.dtype == torch.float16
+        return not (middle or like_bfloat16)
+
     def __str__(self) -> str:
-        return f"{self.kernel.name}/{self.mode}/{self.dtype_name}/{self.size}"
+        return "/".join(filter(None, (self.mode, self.subject.name, self.dtype_name, self.size)))
 
 
-CASES = (
-    *(Case(kernel, "call", torch.float32, CALL_SHAPE) for kernel in KERNELS),
-    *(Case(kernel, "forward+backward", torch.float32, CALL_SHAPE) for kernel in KERNELS if kernel.functions),
-    *(
-        Case(kernel, "kernel", dtype, KERNEL_SHAPE)
-        for kernel in KERNELS
-        for dtype in (torch.float32, torch.bfloat16, torch.float16)
-    ),
-    *(Case(layer, "layer_call", torch.float32, layer.tiny) for layer in LAYERS),
-    *(Case(layer, "layer_forward+backward", torch.float32, layer.tiny) for layer in LAYERS),
-    *(Case(layer, "layer_step", dtype, shape) for layer in LAYERS for shape in layer.shapes for dtype in layer.dtypes),
-)
+def _batch(layer: Convolution, dtype: torch.dtype) -> Shape:
+    """A layer's images; one in float16, where torch takes a second for it."""
+    return layer.images if dtype != torch.float16 else (1, *layer.images[1:])
+
+
+def cases() -> list[Case]:
+    """Everything that is measured."""
+    found = []
+    for operator in OPERATORS:
+        for dtype in DTYPES:
+            large = operator.shape(LARGE_BYTES // dtype.itemsize)
+            found += [Case(operator, mode, dtype, large) for mode in ("large", "kernel")]
+            found += [Case(operator, "cached", dtype, operator.shape(elements)) for elements in CACHED_ELEMENTS]
+        shapes = map(operator.shape, CURVE_ELEMENTS)
+        found += [Case(operator, "curve", torch.float32, shape) for shape in shapes]
+        found.append(Case(operator, "call", torch.float32, operator.shape(CALL_ELEMENTS)))
+    found += [Case(function, "forward+backward", torch.float32, function.shape) for function in FUNCTIONS]
+    for layers, mode, dtypes in (
+        (CONVOLUTIONS, "convolution", DTYPES),
+        (TINY_CONVOLUTIONS, "tiny_convolution", DTYPES[:1]),
+    ):
+        for layer in layers:
+            found += [Case(row, mode, dtype, _batch(layer, dtype)) for row in layer.rows() for dtype in dtypes]
+    found.append(Case(PeakMemory("cross_entropy"), "memory", torch.float32, (2048, 32000)))
+    found += [Case(model, "training", dtype) for model, dtypes in MODELS for dtype in dtypes]
+    # An exponential for every element, and so little memory that it stays in the cores' own caches.
+    bound_by_arithmetic = ("elu", "elu_backward", "selu", "cross_entropy_loss")
+    found += [
+        Case(operator, "scaling", dtype, operator.shape(SCALING_ELEMENTS))
+        for operator in OPERATORS
+        if operator.name in bound_by_arithmetic
+        for dtype in DTYPES
+    ]
+    convolution = next(layer for layer in CONVOLUTIONS if layer.name == "3x3_128")
+    found.append(Case(convolution.rows()[0], "scaling", torch.float32, convolution.images))
+    return sorted(found, key=lambda case: list(MODES).index(case.mode))
+
+
+CASES = cases()

@@ -1,17 +1,28 @@
-"""Measures a case: its providers take turns in one process, and ratios are taken within a turn."""
+"""Measures a case: its providers take turns, and speed-ups are taken within a turn."""
 
 from __future__ import annotations
 
+import random
 import statistics
-import timeit
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .cases import Case
-from .providers import OURS, Provider, providers
+from .cases import MODES, Case
+from .providers import OURS, Providers, Settings, providers
+from .results import Row
 
-# A sample is made of as many calls as take about this long, so that the clock's grain does not show.
-SAMPLE_SECONDS = 5e-4
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a case is measured: turns for so many seconds, but no fewer and no more than these."""
+
+    seconds: float
+    least: int
+    most: int
+
+
+FULL = Effort(1.2, least=5, most=400)
+QUICK = Effort(0.25, least=3, most=60)
 
 
 @dataclass(frozen=True)
@@ -29,52 +40,40 @@ class Spread:
         return cls(statistics.median(samples), fifths[0], fifths[3])
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a case measured: each provider's metric, and the ratio of ours to the best peer's."""
-
-    case: Case
-    metrics: dict[str, Spread]
-    peers: tuple[str, ...]
-    peer: str  # the best of them
-    ratio: Spread
-
-    @property
-    def passed(self) -> bool:
-        """Whether the case's bar is met."""
-        return self.case.bar.met(self.ratio.median)
-
-
-def measure(case: Case, rounds: int) -> Outcome:
-    """Lets the providers of a case take turns for so many rounds."""
-    with providers(case) as field:
-        seconds = _take_turns(field.providers, rounds)
-    convert = {
-        "us": lambda one: 1e6 * one,
-        "ms": lambda one: 1e3 * one,
-        "GB/s": lambda one: field.traffic / one / 1e9,
-    }[case.bar.metric]
-    samples = {name: [convert(one) for one in own] for name, own in seconds.items()}
-    metrics = {name: Spread.of(own) for name, own in samples.items()}
-    # The best peer over the whole run, not of each round, which would pick every round's luckiest.
-    best = max if case.bar.at_least else min
-    peer = best(field.peers, key=lambda name: metrics[name].median)
-    ratios = [ours / theirs for ours, theirs in zip(samples[OURS], samples[peer], strict=True)]
-    return Outcome(case, metrics, field.peers, peer, Spread.of(ratios))
+def measure(case: Case, settings: Settings, effort: Effort) -> list[Row]:
+    """Lets the providers of a case take turns; a row for each."""
+    metric = MODES[case.mode][0]
+    with providers(case, settings) as field:
+        costs = _take_turns(field, effort)
+    rows = []
+    for name, provider in field.items():
+        value = Spread.of([_value(metric, provider.work, cost) for cost in costs[name]])
+        # What a piece of work costs the other and ours, in the same turn.
+        share = field[OURS].work / provider.work
+        speedup = Spread.of([share * other / ours for ours, other in zip(costs[OURS], costs[name], strict=True)])
+        rows.append(
+            Row(
+                *(case.subject.name, name, case.mode, case.dtype_name, case.size, settings.threads, metric),
+                *(value.median, value.p20, value.p80, speedup.median, speedup.p20, speedup.p80),
+            )
+        )
+    return rows
 
 
-def _take_turns(providers: dict[str, Provider], rounds: int) -> dict[str, list[float]]:
-    """Seconds per call of each provider, one sample a round, each round beginning with another provider."""
-    timers: dict[str, tuple[timeit.Timer, int]] = {}
-    for name, provider in providers.items():
-        timer = timeit.Timer("call(*arguments)", globals={"call": provider.call, "arguments": provider.arguments})
-        single = min(timer.repeat(3, number=1))  # the first of them warms up
-        timers[name] = timer, max(1, round(SAMPLE_SECONDS / single))
-    seconds: dict[str, list[float]] = {name: [] for name in providers}
-    names = list(providers)
-    for turn in range(rounds):
-        first = turn % len(names)
-        for name in names[first:] + names[:first]:
-            timer, calls = timers[name]
-            seconds[name].append(timer.timeit(calls) / calls)
-    return seconds
+def _value(metric: str, work: float, cost: float) -> float:
+    """What a sample says in a mode's metric."""
+    if metric in ("GB/s", "GFLOP/s"):
+        return work / cost / 1e9
+    return cost * {"us": 1e6, "ms": 1e3, "MiB": 1}[metric]
+
+
+def _take_turns(field: Providers, effort: Effort) -> dict[str, list[float]]:
+    """The cost of a call of each provider, one sample a turn, in random order: none always follows the same."""
+    prepared = {name: provider.prepare() for name, provider in field.items()}
+    turns = round(effort.seconds / sum(seconds for _, seconds in prepared.values()))
+    costs: dict[str, list[float]] = {name: [] for name in field}
+    chance = random.Random(0)
+    for _ in range(min(max(turns, effort.least), effort.most)):
+        for name in chance.sample(list(field), len(field)):
+            costs[name].append(field[name].sample(prepared[name][0]))
+    return costs

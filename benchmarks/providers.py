@@ -1,125 +1,256 @@
-"""Who does the work of a case: by name, something to call. All of a case's providers use the same memory."""
+"""Who does the work of a case: by name, something to sample. All of a case's providers use the same inputs."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
+import time
+import timeit
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from . import cann
-from .cases import Case, Kernel, Layer, noise
+from . import cann, memory, models
+from .cases import MODES, Case, Function, Model, Operator, noise
+from .jax_peer import Jax
 from .roofline import allocate, rooflines
 
-# The provider a bar speaks of.
+# The provider that the others are held against.
 OURS = "aclnn"
 
-# How far results of layers may lie apart, in units of eps at the largest of them: torch adds the up to 2^15 terms of a
-# float32 gradient of a bias one by one, and 16-bit results have more than one rounding.
+# How far results may lie apart that are not elementwise, in units of eps at the largest of them: torch adds the up to
+# 2^15 terms of a float32 gradient of a bias one by one, and 16-bit results have more than one rounding.
 AGREEMENT = {torch.float32: 128, torch.bfloat16: 4, torch.float16: 4}
+ELEMENTWISE = ("elu", "elu_backward", "selu", "selu_backward")
+
+# The product whose time says how fast the processor multiplies, where it has units for the dtype.
+GEMM_SIZE = 2048
+GEMM_DTYPES = (torch.float32, torch.bfloat16)
+
+# A sample is made of as many calls as take about this long, so that the clock's grain does not show.
+SAMPLE_SECONDS = 5e-4
+
+# What takes so long needs no warming up.
+LONG_SECONDS = 0.1
+
+# After a call idle threads look for more work so long, and would take the cores from another process.
+SPIN_SECONDS = 5e-3
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What of the machine is used, and which of the peers that may be absent."""
+
+    threads: int = field(default_factory=torch.get_num_threads)
+    jax: Jax | None = None
+    compile: bool = True
 
 
 @dataclass(frozen=True)
 class Provider:
-    """Something to time: `call(*arguments)`."""
+    """Something to time. All work of a case is in one unit."""
 
-    call: Callable[..., Any]
-    arguments: tuple[Any, ...] = ()
+    call: Callable[[], Any]
+    work: float = 1.0
+
+    def sample(self, calls: int) -> float:
+        """The cost of a call, in seconds: the mean of so many."""
+        return timeit.timeit(self.call, number=calls) / calls
+
+    def prepare(self) -> tuple[int, float]:
+        """Warms up; how many calls a sample is made of, and the seconds it takes."""
+        seconds = self._elapsed()
+        if seconds < LONG_SECONDS:
+            seconds = self._elapsed()
+        calls = max(1, round(SAMPLE_SECONDS / seconds))
+        return calls, calls * seconds
+
+    def _elapsed(self) -> float:
+        start = time.perf_counter()
+        self.sample(1)
+        return time.perf_counter() - start
 
 
 @dataclass(frozen=True)
-class Field:
-    """The providers of a case, and those of them that ours is held against: the best of them counts."""
+class OneThread(Provider):
+    """The same on one thread."""
 
-    providers: dict[str, Provider]
-    peers: tuple[str, ...]
-    traffic: int = 0  # bytes that a call reads and writes, where they count
+    def sample(self, calls: int) -> float:
+        """The cost of a call, in seconds."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return super().sample(calls)
+        finally:
+            torch.set_num_threads(threads)
+            self.call()  # wakes the others again
+
+
+@dataclass(frozen=True)
+class Jaxs(Provider):
+    """What JAX's process runs and times; `call` is ours."""
+
+    jax: Jax | None = None
+
+    def sample(self, calls: int) -> float:
+        """The cost of a call, in seconds."""
+        assert self.jax is not None
+        time.sleep(SPIN_SECONDS)
+        seconds = self.jax.time(calls)
+        time.sleep(SPIN_SECONDS)
+        self.call()  # wakes this process's threads again
+        return seconds
+
+
+@dataclass(frozen=True)
+class Measured(Provider):
+    """What costs something else than seconds, and says how much."""
+
+    def sample(self, calls: int) -> float:
+        """The cost of a call."""
+        return float(self.call())
+
+    def prepare(self) -> tuple[int, float]:
+        """Takes as few samples as are allowed."""
+        return 1, math.inf
+
+
+Providers = dict[str, Provider]
 
 
 @contextlib.contextmanager
-def providers(case: Case) -> Iterator[Field]:
-    """Makes the providers of a case, first checking that ours and ATen's agree."""
+def providers(case: Case, settings: Settings) -> Iterator[Providers]:
+    """Makes the providers of a case, ours among them; the results of those that compute the same agree."""
     with contextlib.ExitStack() as stack:
-        kernel = case.kernel
-        if isinstance(kernel, Layer):
-            yield _layer(case, kernel)
-        elif case.mode == "kernel":
-            yield _kernel(case, kernel, stack)
+        subject = case.subject
+        if isinstance(subject, Operator):
+            make = {"kernel": _kernel, "curve": _kernel, "scaling": _scaling}.get(case.mode, _operator)
+            yield make(case, subject, settings, stack)
+        elif isinstance(subject, Function):
+            yield _forward_backward(case, subject)
+        elif isinstance(subject, Model):
+            ours, eager = models.steps(subject.name, case.dtype)
+            yield {OURS: Provider(ours), "eager": Provider(eager)}
         else:
-            yield {"call": _call, "forward+backward": _forward_backward}[case.mode](case, kernel)
+            peak = functools.partial(memory.peak, shape=case.shape, threads=settings.threads)
+            yield {name: Measured(functools.partial(peak, name)) for name in (OURS, "eager")}
 
 
-def _call(case: Case, kernel: Kernel) -> Field:
-    inputs = [noise(case.shape, case.dtype, seed) for seed in range(kernel.reads)]
-    operator = getattr(torch.ops.aclnn, kernel.operator)
-    found = {
-        OURS: Provider(operator, kernel.arguments(*inputs)),
-        "aten": Provider(kernel.peer, kernel.peer_arguments(*inputs)),
-    }
-    torch.testing.assert_close(*(provider.call(*provider.arguments) for provider in found.values()))
-    return Field(found, ("aten",))
+def _operator(case: Case, operator: Operator, settings: Settings, stack: contextlib.ExitStack) -> Providers:
+    """An operator as a user calls it, and those of its mode's peers that are there."""
+    peers = MODES[case.mode][1]
+    inputs = operator.inputs(case.shape, case.dtype)
+    work = operator.flops(case.shape) if operator.flops else 1.0
+    ours = functools.partial(operator.call, *operator.arguments(*inputs))
+    expected = _tensors(ours())
+    eager = operator.eager(*inputs) if operator.eager else functools.partial(operator.torch, *inputs)
+    agree(operator, expected, _tensors(eager()), "eager")
+    found = {OURS: Provider(ours, work), "eager": Provider(eager, work)}
+
+    def add(name: str, provider: Provider, results: Sequence[Tensor]) -> None:
+        # Eager torch has settled what is right.
+        try:
+            agree(operator, expected, results, name)
+            found[name] = provider
+        except AssertionError as error:
+            warnings.warn(f"{case}: not timed. {error}", stacklevel=2)
+
+    if "eager out=" in peers and operator.out:
+        warm = tuple(torch.empty_like(tensor) for tensor in expected)
+        call = operator.out(warm, *inputs)
+        call()
+        add("eager out=", Provider(call, work), warm)
+    if "torch.compile" in peers and settings.compile:
+        torch._dynamo.reset()
+        compiled = functools.partial(torch.compile(operator.torch, dynamic=False), *inputs)
+        add("torch.compile", Provider(compiled, work), _tensors(compiled()))
+    if "JAX" in peers and settings.jax:
+        stack.callback(settings.jax.unload)
+        results = settings.jax.load(operator.operator, operator.jax, inputs)
+        add("JAX", Jaxs(ours, work, settings.jax), results)
+    if "GEMM peak" in peers and case.dtype in GEMM_DTYPES:
+        a, b, c = (noise((GEMM_SIZE, GEMM_SIZE), case.dtype, seed) for seed in range(3))
+        found["GEMM peak"] = Provider(functools.partial(torch.mm, a, b, out=c), 2.0 * GEMM_SIZE**3)
+    return found
 
 
-def _forward_backward(case: Case, kernel: Kernel) -> Field:
-    assert kernel.functions is not None
-    step = _step((noise(case.shape, case.dtype, 0),), noise(case.shape, case.dtype, 1))
-    ours, torchs = kernel.functions
-    torch.testing.assert_close(step(ours), step(torchs))
-    return Field({OURS: Provider(step, (ours,)), "torch": Provider(step, (torchs,))}, ("torch",))
-
-
-def _kernel(case: Case, kernel: Kernel, stack: contextlib.ExitStack) -> Field:
-    inputs = tuple(
-        allocate(case.shape, case.dtype).copy_(noise(case.shape, case.dtype, seed)) for seed in range(kernel.reads)
-    )
-    out = allocate(case.shape, case.dtype)
-    call = cann.Call(kernel.operator, kernel.arguments(*inputs), out)
+def _kernel(case: Case, operator: Operator, settings: Settings, stack: contextlib.ExitStack) -> Providers:
+    """Stage 2 of the C ABI into results that are there, and whatever makes the same traffic fastest."""
+    inputs = tuple(_device_like(tensor) for tensor in operator.inputs(case.shape, case.dtype))
+    expected = _tensors(operator.call(*operator.arguments(*inputs)))
+    outputs = tuple(allocate(tuple(tensor.shape), tensor.dtype) for tensor in expected)
+    call = cann.Call(operator.operator, (operator.cann or operator.arguments)(*inputs), outputs)
     stack.callback(call.close)
-
-    def run_torch() -> None:
-        kernel.peer(*kernel.peer_arguments(*inputs), **{kernel.out_name: out})
-
     call.run()
-    result = out.clone()
-    run_torch()
-    torch.testing.assert_close(result, out)
-    traffic = rooflines(inputs, out)
-    found = {
-        OURS: Provider(call.run),
-        "with stage 1": Provider(call.run_both_stages),
-        "aten out=": Provider(run_torch),
-        **{name: Provider(function) for name, function in traffic.items()},
+    agree(operator, expected, outputs, "the C ABI")
+    # Every tensor once; the roofline's traffic is that of the large ones.
+    read = [value for value in operator.arguments(*inputs) if isinstance(value, Tensor)]
+    written = max(outputs, key=lambda tensor: tensor.nbytes)
+    large = [tensor for tensor in read if tensor.nbytes == written.nbytes]
+    return {
+        OURS: Provider(call.run, sum(tensor.nbytes for tensor in (*read, *outputs))),
+        **{
+            f"roofline: {name}": Provider(function, sum(tensor.nbytes for tensor in (*large, written)))
+            for name, function in rooflines(large, written).items()
+        },
     }
-    return Field(found, tuple(traffic), sum(tensor.nbytes for tensor in (*inputs, out)))
 
 
-def _layer(case: Case, layer: Layer) -> Field:
-    inputs = layer.inputs(case.shape, case.dtype)
-    ours, torchs = layer.functions
-    expected = torchs(*inputs)
-    _check_agreement([ours(*inputs)], [expected])
-    if case.mode == "layer_call":
-        return Field({OURS: Provider(ours, inputs), "torch": Provider(torchs, inputs)}, ("torch",))
-    step = _step(inputs, noise(tuple(expected.shape), case.dtype, 3))
-    _check_agreement(step(ours), step(torchs))
-    return Field({OURS: Provider(step, (ours,)), "torch": Provider(step, (torchs,))}, ("torch",))
+def _scaling(case: Case, operator: Operator, settings: Settings, stack: contextlib.ExitStack) -> Providers:
+    """Ours on all threads and on one."""
+    call = functools.partial(operator.call, *operator.arguments(*operator.inputs(case.shape, case.dtype)))
+    return {OURS: Provider(call), "1 thread": OneThread(call)}
 
 
-def _step(inputs: Sequence[Tensor], upstream: Tensor) -> Callable[[Callable[..., Tensor]], tuple[Tensor, ...]]:
-    """Makes what runs a function and its backward pass, for the gradient of every floating-point input."""
+def _forward_backward(case: Case, function: Function) -> Providers:
+    """A function called on tensors that require grad, and its backward pass."""
+    inputs = function.inputs(case.shape, case.dtype)
     wanted = [tensor.requires_grad_() for tensor in inputs if tensor.is_floating_point()]
+    upstream = noise(tuple(function.torchs(*inputs).shape), case.dtype, 4)
 
-    def step(function: Callable[..., Tensor]) -> tuple[Tensor, ...]:
-        return torch.autograd.grad(function(*inputs), wanted, upstream)
+    def step(call: Callable[..., Tensor]) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(call(*inputs), wanted, upstream)
 
-    return step
+    ours, torchs = function.ours, function.torchs
+    close([ours(*inputs)], [torchs(*inputs)], "eager")
+    close(step(ours), step(torchs), "the gradient of eager")
+    return {OURS: Provider(functools.partial(step, ours)), "eager": Provider(functools.partial(step, torchs))}
 
 
-def _check_agreement(got: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+def _device_like(tensor: Tensor) -> Tensor:
+    """The same numbers in memory as a device's is."""
+    return allocate(tuple(tensor.shape), tensor.dtype).copy_(tensor)
+
+
+def _tensors(results: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
+    return (results,) if isinstance(results, Tensor) else tuple(results)
+
+
+def agree(operator: Operator, ours: Sequence[Tensor], others: Sequence[Tensor], name: str) -> None:
+    """Raises AssertionError where results differ, of as many as the other has."""
+    pairs = [(a, b.reshape(a.shape)) for a, b in zip(ours, others, strict=False)]
+    if operator.operator in ELEMENTWISE:
+        for a, b in pairs:
+            _assert_close(a, b, name)
+    else:
+        close(*zip(*pairs, strict=True), name)
+
+
+def close(ours: Sequence[Tensor], others: Sequence[Tensor], name: str) -> None:
     """Measures differences by the largest result: a small one may be what large terms have left."""
-    for ours, torchs in zip(got, expected, strict=True):
-        limit = AGREEMENT[torchs.dtype] * torch.finfo(torchs.dtype).eps * torchs.abs().max().item()
-        torch.testing.assert_close(ours, torchs, rtol=0, atol=limit)
+    for a, b in zip(ours, others, strict=True):
+        # The coarser of the two dtypes rounded last.
+        dtype = max(a.dtype, b.dtype, key=lambda dtype: torch.finfo(dtype).eps)
+        largest = b.abs().max().item() if b.numel() else 0.0
+        _assert_close(a, b, name, rtol=0, atol=AGREEMENT[dtype] * torch.finfo(dtype).eps * largest, check_dtype=False)
+
+
+def _assert_close(a: Tensor, b: Tensor, name: str, **options: Any) -> None:
+    """In pieces that stay in the caches, which takes a fraction of the time."""
+    for ours, other in zip(a.reshape(-1).split(2**18), b.reshape(-1).split(2**18), strict=True):
+        torch.testing.assert_close(ours, other, msg=lambda text: f"{name}: {text}", **options)

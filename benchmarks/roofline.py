@@ -12,7 +12,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -34,7 +34,7 @@ def allocate(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     return whole[start : start + size].view(dtype).view(shape).zero_()
 
 
-def rooflines(inputs: tuple[Tensor, ...], out: Tensor) -> dict[str, Callable[[], object]]:
+def rooflines(inputs: Sequence[Tensor], out: Tensor) -> dict[str, Callable[[], object]]:
     """Everything that makes the traffic of reading `inputs`, one or two, and writing `out`, by name."""
     loop = _load()
     a, b = inputs[0], inputs[-1]

@@ -2,28 +2,63 @@
 
 import csv
 import dataclasses
+import functools
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from benchmarks import run
-from benchmarks.cases import BARS, CASES, KERNELS, LAYERS, Bar, Case, Kernel, Layer
-from benchmarks.measure import Outcome, Spread, measure
+from benchmarks import jax_child, memory, models, plots, providers, report, results, run
+from benchmarks.bars import BARS, Bar, judge
+from benchmarks.cases import (
+    CASES,
+    CONVOLUTIONS,
+    DTYPES,
+    FUNCTIONS,
+    LARGE_BYTES,
+    MODES,
+    OPERATORS,
+    TINY_CONVOLUTIONS,
+    Case,
+    Convolution,
+    Function,
+    Model,
+    Operator,
+    PeakMemory,
+)
+from benchmarks.jax_peer import Jax, JaxError
+from benchmarks.measure import FULL, QUICK, Effort, Spread, measure
+from benchmarks.providers import Provider, Settings
+from benchmarks.results import COLUMNS, Row
+
+TWO_TURNS = Effort(0, least=2, most=2)
+ALONE = Settings(threads=2, compile=False)
 
 
 def tiny(case: Case) -> Case:
-    return dataclasses.replace(case, shape=case.kernel.tiny if isinstance(case.kernel, Layer) else (64,))
+    """The same case at a size that takes no time."""
+    if isinstance(case.subject, Operator) and case.mode in ("large", "kernel", "curve", "cached"):
+        return dataclasses.replace(case, shape=case.subject.shape(64))
+    if case.mode in ("convolution", "scaling") and len(case.shape) > 2:
+        batch, channels, *sizes = case.shape
+        return dataclasses.replace(case, shape=(1, channels, *(min(size, 7) for size in sizes)))
+    return dataclasses.replace(case, shape=(256, 4096)) if isinstance(case.subject, PeakMemory) else case
 
 
-def find(kind: type[Kernel | Layer], mode: str, name: str) -> Case:
-    """The first case of a row of a table, made tiny."""
-    return next(
-        tiny(case)
-        for case in CASES
-        if isinstance(case.kernel, kind) and case.mode == mode and case.kernel.name.startswith(name)
-    )
+def find(mode: str, name: str) -> Case:
+    """The first case of a mode and a name, made tiny."""
+    return next(tiny(case) for case in CASES if case.mode == mode and case.subject.name == name)
+
+
+@pytest.fixture
+def small_gemm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(providers, "GEMM_SIZE", 16)
 
 
 def registered_operators() -> set[str]:
@@ -36,44 +71,65 @@ def registered_operators() -> set[str]:
     return {name for name in names if not name.startswith("_") and not name.endswith("_")}
 
 
+CONVOLUTION_OPERATORS = {"convolution", "convolution_backward"}
+
+
+# ---- The tables ----------------------------------------------------------------------------------
+
+
 def test_every_registered_operator_is_measured_and_the_reverse():
-    elementwise = {kernel.operator for kernel in KERNELS}
-    others = {operator for layer in LAYERS for operator in layer.operators}
-    assert not elementwise & others
-    assert elementwise | others == registered_operators()
+    own = {operator.operator for operator in OPERATORS}
+    assert not own & CONVOLUTION_OPERATORS
+    assert own | CONVOLUTION_OPERATORS == registered_operators()
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-def test_every_kernel_is_measured_in_every_mode(kernel):
-    found = {(case.mode, case.dtype) for case in CASES if case.kernel is kernel}
-    assert ("call", torch.float32) in found
-    assert {dtype for mode, dtype in found if mode == "kernel"} == {torch.float32, torch.bfloat16, torch.float16}
-    assert (("forward+backward", torch.float32) in found) == (kernel.functions is not None)
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
+def test_every_operator_is_measured_in_every_mode(operator):
+    found = {(case.mode, case.dtype) for case in CASES if case.subject is operator and case.mode != "scaling"}
+    every = {(mode, dtype) for mode in ("large", "kernel", "cached") for dtype in DTYPES}
+    assert found == every | {("curve", torch.float32), ("call", torch.float32)}
 
 
-@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
-def test_every_layer_is_measured_in_every_mode(layer):
-    own = [case for case in CASES if case.kernel is layer]
-    for mode in ("layer_call", "layer_forward+backward"):
-        assert [(case.dtype, case.shape) for case in own if case.mode == mode] == [(torch.float32, layer.tiny)]
-    steps = {(case.dtype, case.shape) for case in own if case.mode == "layer_step"}
-    assert steps == {(dtype, shape) for dtype in layer.dtypes for shape in layer.shapes}
+@pytest.mark.parametrize("layer", CONVOLUTIONS + TINY_CONVOLUTIONS, ids=lambda layer: layer.name)
+def test_every_layer_is_measured_forward_and_backward(layer):
+    mode, dtypes = ("convolution", DTYPES) if layer in CONVOLUTIONS else ("tiny_convolution", DTYPES[:1])
+    names = {f"{operator}:{layer.name}" for operator in CONVOLUTION_OPERATORS}
+    found = {(case.subject.name, case.dtype) for case in CASES if case.mode == mode and case.subject.name in names}
+    assert found == {(name, dtype) for name in names for dtype in dtypes}
 
 
-@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
-def test_a_layer_runs_the_operators_it_names(layer):
+def test_the_layers_are_of_every_kind():
+    ranks = {len(layer.kernel) for layer in CONVOLUTIONS}
+    assert ranks == {1, 2, 3}
+    assert any(layer.transposed for layer in CONVOLUTIONS)
+    assert any(layer.channels_last for layer in CONVOLUTIONS)
+    assert any(layer.groups == layer.images[1] > 1 for layer in CONVOLUTIONS)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.mode in ("large", "kernel")], ids=str)
+def test_large_is_at_least_64_mib(case):
+    shape = torch.Size(case.shape)
+    assert shape.numel() * case.dtype.itemsize >= LARGE_BYTES == 64 * 2**20
+
+
+def test_functions_run_every_operator():
+    assert {operator for function in FUNCTIONS for operator in function.operators} == registered_operators()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+def test_a_function_runs_the_operators_it_names(function):
     names = set()
 
     class Calls(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
-            if function.namespace == "aclnn":
-                names.add(function._opname)
-            return function(*arguments, **(keywords or {}))
+        def __torch_dispatch__(self, called, types, arguments=(), keywords=None):
+            if called.namespace == "aclnn":
+                names.add(called._opname)
+            return called(*arguments, **(keywords or {}))
 
-    inputs = [x.requires_grad_() if x.is_floating_point() else x for x in layer.inputs(layer.tiny, torch.float32)]
+    inputs = [x.requires_grad_() if x.is_floating_point() else x for x in function.inputs(function.shape, DTYPES[0])]
     with Calls():
-        layer.functions[0](*inputs).sum().backward()
-    assert names == set(layer.operators)
+        function.ours(*inputs).sum().backward()
+    assert names == set(function.operators)
     assert all(x.grad is not None for x in inputs if x.requires_grad)
 
 
@@ -81,117 +137,489 @@ def test_case_names_are_unique():
     assert len({str(case) for case in CASES}) == len(CASES)
 
 
-# Two shapes of one layer are one when tiny.
-@pytest.mark.parametrize("case", dict.fromkeys(map(tiny, CASES)), ids=str)
-def test_case_runs_and_agrees_with_its_peer(case):
-    outcome = measure(case, rounds=2)
-    assert outcome.peer in outcome.peers
-    assert "aclnn" in outcome.metrics
-    assert "aclnn" not in outcome.peers
-    for spread in (*outcome.metrics.values(), outcome.ratio):
-        assert 0 < spread.p20 <= spread.median <= spread.p80
-
-
-def test_wrong_results_are_not_timed():
-    case = find(Kernel, "call", "elu_backward")
-    wrong = dataclasses.replace(case.kernel, peer_arguments=lambda g, x: (g, 2.0, 1.0, 1.0, False, x))
-    with pytest.raises(AssertionError, match="not close"):
-        measure(dataclasses.replace(case, kernel=wrong), rounds=2)
-
-
-def other_gradient(x: Tensor) -> Tensor:
-    """The same numbers, whose gradient is another."""
-    return x.detach() + 2 * (x - x.detach())
+def test_quick_measures_every_mode_and_less():
+    assert {case.mode for case in CASES if case.quick} == set(MODES)
+    assert sum(case.quick for case in CASES) < 0.7 * len(CASES)
+    assert QUICK.seconds < FULL.seconds
+    assert 2 <= QUICK.least <= QUICK.most < FULL.most
 
 
 @pytest.mark.parametrize(
-    ("mode", "change"),
-    [("layer_call", lambda y: 1.001 * y), ("layer_forward+backward", other_gradient), ("layer_step", other_gradient)],
+    ("layer", "gflops"),
+    [
+        # 2 * images * output pixels * output channels * input channels of a group * kernel pixels
+        (Convolution("", (8, 64, 56, 56), 64, (3, 3), padding=1), 2 * 8 * 56 * 56 * 64 * 64 * 9),
+        (Convolution("", (8, 3, 224, 224), 64, (7, 7), stride=2, padding=3), 2 * 8 * 112 * 112 * 64 * 3 * 49),
+        (Convolution("", (2, 8, 5, 5), 8, (3, 3), groups=8), 2 * 2 * 3 * 3 * 8 * 9),
+        # Every input pixel goes to every weight.
+        (Convolution("", (2, 8, 5, 5), 4, (3, 3), stride=2, transposed=True), 2 * 2 * 5 * 5 * 8 * 4 * 9),
+    ],
 )
-def test_wrong_results_of_layers_are_not_timed(mode, change):
-    case = find(Layer, mode, "rms_norm")
-    call = case.kernel.call
+def test_flops(layer, gflops):
+    backward, forward = layer.rows()
+    assert forward.flops(layer.images) == gflops
+    assert backward.flops(layer.images) == 2 * gflops
+
+
+# ---- Providers and measuring ---------------------------------------------------------------------
+
+
+def runs_in_no_time(case: Case) -> bool:
+    """Not the 16-bit convolutions, for which torch takes a second however few the pixels, but for one."""
+    return case.mode != "convolution" or case.dtype == torch.float32 or case.subject.name.endswith(":1d")
+
+
+OPERATOR_CASES = [case for case in CASES if isinstance(case.subject, (Operator, Function)) and runs_in_no_time(case)]
+
+
+# Several shapes of one operator are one when tiny.
+@pytest.mark.parametrize("case", dict.fromkeys(map(tiny, OPERATOR_CASES)), ids=str)
+def test_case_runs_and_agrees_with_its_peers(case, small_gemm):
+    rows = measure(case, ALONE, TWO_TURNS)
+    peers = {peer for peer in MODES[case.mode][1] if peer not in ("torch.compile", "JAX")}
+    if isinstance(case.subject, Operator) and case.subject.out is None:
+        peers -= {"eager out="}
+    if case.dtype == torch.float16:
+        peers -= {"GEMM peak"}
+    assert {row.provider.partition(":")[0] for row in rows} == {"aclnn"} | peers
+    for row in rows:
+        assert 0 < row.p20 <= row.median <= row.p80
+        assert 0 < row.speedup_p20 <= row.speedup <= row.speedup_p80
+        assert row.case == (case.mode, case.subject.name, case.dtype_name, case.size, 2)
+        assert row.metric == MODES[case.mode][0]
+    assert [row.speedup for row in rows if row.provider == "aclnn"] == [1.0]
+
+
+def test_compiled_torch_is_a_peer():
+    rows = measure(find("large", "elu"), Settings(), TWO_TURNS)
+    assert [row.provider for row in rows] == ["aclnn", "eager", "eager out=", "torch.compile"]
+
+
+@pytest.fixture
+def small_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = {"layers": 1, "width": 24, "heads": 2, "hidden": 16, "vocabulary": 64}
+    monkeypatch.setattr(models, "LanguageModel", functools.partial(models.LanguageModel, **shape))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if isinstance(case.subject, Model)], ids=str)
+def test_training_steps_run(case, small_models):
+    rows = measure(case, ALONE, TWO_TURNS)
+    assert [row.provider for row in rows] == ["aclnn", "eager"]
+
+
+def test_converted_models_compute_with_ours(small_models):
+    names = set()
+
+    class Calls(TorchDispatchMode):
+        def __torch_dispatch__(self, called, types, arguments=(), keywords=None):
+            names.add(f"{called.namespace}::{called._opname}")
+            return called(*arguments, **(keywords or {}))
+
+    ours, torchs = models.steps("llama", torch.float32)
+    with Calls():
+        ours()
+    assert {"aclnn::rms_norm", "aclnn::cross_entropy_loss"} <= names
+    names.clear()
+    with Calls():
+        torchs()
+    assert not any(name.startswith("aclnn::") for name in names)
+
+
+def test_models_that_learn_otherwise_are_not_timed(small_models, monkeypatch):
+    change = models.converted
+
+    def other(model: torch.nn.Module) -> torch.nn.Module:
+        ours = change(model)
+        with torch.no_grad():
+            next(ours.parameters()).mul_(2)
+        return ours
+
+    monkeypatch.setattr(models, "converted", other)
+    with pytest.raises(AssertionError, match="not close"):
+        models.steps("llama", torch.float32)
+
+
+def test_peak_memory_counts_logits_and_gradient():
+    rows, classes = 1024, 4096
+    tensor = rows * classes * 4 / 2**20
+    # Logits, their log softmax, the loss's gradient by it, and the gradient by the logits, or a part of these.
+    assert 2 * tensor <= memory.peak("eager", (rows, classes), 1) <= 4.5 * tensor
+
+
+def test_peak_memory_is_compared(monkeypatch):
+    monkeypatch.setattr(memory, "peak", lambda name, shape, threads: {"aclnn": 10.0, "eager": 30.0}[name])
+    rows = measure(find("memory", "cross_entropy"), ALONE, TWO_TURNS)
+    assert [(row.provider, row.metric, row.median, row.speedup) for row in rows] == [
+        ("aclnn", "MiB", 10.0, 1.0),
+        ("eager", "MiB", 30.0, 3.0),
+    ]
+
+
+def test_scaling_takes_one_thread_and_gives_the_others_back():
+    threads = []
+    provider = providers.OneThread(lambda: threads.append(torch.get_num_threads()))
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        provider.sample(3)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert threads == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [("call", "elu"), ("large", "rms_norm_grad"), ("kernel", "selu"), ("convolution", "convolution:1d")],
+)
+def test_wrong_results_are_not_timed(mode, name, small_gemm):
+    case = find(mode, name)
+    arguments = case.subject.arguments
+
+    def differing(first: Tensor, *rest: Tensor) -> tuple:
+        return arguments(first * 1.01, *rest)
+
+    field = "cann" if mode == "kernel" else "arguments"
+    wrong = dataclasses.replace(case.subject, **{field: differing})
+    with pytest.raises(AssertionError, match="not close"):
+        measure(dataclasses.replace(case, subject=wrong), ALONE, TWO_TURNS)
+
+
+def test_wrong_gradients_of_functions_are_not_timed():
+    case = find("forward+backward", "functional.rms_norm")
+    call = case.subject.call
 
     def differing(F, *inputs: Tensor) -> Tensor:
-        return change(call(F, *inputs)) if F is torch.nn.functional else call(F, *inputs)
+        result = call(F, *inputs)
+        # The same numbers, whose gradient is another.
+        return result.detach() + 2 * (result - result.detach()) if F is torch.nn.functional else result
 
-    with pytest.raises(AssertionError, match="not close"):
-        measure(dataclasses.replace(case, kernel=dataclasses.replace(case.kernel, call=differing)), rounds=2)
+    wrong = dataclasses.replace(case.subject, call=differing)
+    with pytest.raises(AssertionError, match="gradient of eager"):
+        measure(dataclasses.replace(case, subject=wrong), ALONE, TWO_TURNS)
+
+
+def test_a_peer_that_is_wrong_is_left_out():
+    case = find("large", "elu")
+
+    def out(results: tuple[Tensor, ...], x: Tensor):
+        return lambda: results[0].fill_(7)
+
+    with pytest.warns(UserWarning, match=r"large/elu/float32/64: not timed\. eager out="):
+        rows = measure(dataclasses.replace(case, subject=dataclasses.replace(case.subject, out=out)), ALONE, TWO_TURNS)
+    assert [row.provider for row in rows] == ["aclnn", "eager"]
 
 
 def test_failed_stage_1_names_the_api_and_the_status():
-    case = find(Kernel, "kernel", "elu_backward")
-    negative = dataclasses.replace(case.kernel, arguments=lambda g, y: (g, -1.0, 1.0, 1.0, True, y))
+    case = find("kernel", "elu_backward:is_result")
+    negative = dataclasses.replace(case.subject, cann=lambda g, y: (g, -1.0, 1.0, 1.0, True, y))
     with pytest.raises(RuntimeError, match=r"aclnnEluBackward failed with status 161002"):
-        measure(dataclasses.replace(case, kernel=negative), rounds=2)
-
-
-@pytest.mark.parametrize(
-    ("at_least", "ratio", "met"),
-    [
-        (True, 0.9, True),
-        (True, 0.7, False),
-        (False, 0.7, True),
-        (False, 0.9, False),
-        (True, 0.8, True),
-        (False, 0.8, True),
-    ],
-)
-def test_bar(at_least, ratio, met):
-    assert Bar("us", 0.8, at_least).met(ratio) is met
+        measure(dataclasses.replace(case, subject=negative), ALONE, TWO_TURNS)
 
 
 def test_spread_is_median_and_fifths():
     assert Spread.of([5.0, 1.0, 2.0, 4.0, 3.0, 6.0]) == Spread(3.5, 2.0, 5.0)
 
 
-def fake_outcome(case: Case, ratio: float) -> Outcome:
-    metrics = {"aclnn": Spread(2.0, 1.5, 2.5), "peer": Spread(1.0, 0.5, 1.5)}
-    return Outcome(case, metrics, ("peer",), "peer", Spread(ratio, ratio, ratio))
+def test_speedups_are_of_equal_work_and_taken_within_a_turn(monkeypatch):
+    """The second provider does 10 times the work in 20, then 30 times the time of ours."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Scripted(Provider):
+        costs: Iterator[float] | None = None
+
+        def sample(self, calls: int) -> float:
+            return next(self.costs)
+
+        def prepare(self) -> tuple[int, float]:
+            return 1, 1.0
+
+    field = {"aclnn": Scripted(print, 1e9, iter([1.0, 2.0])), "eager": Scripted(print, 1e10, iter([20.0, 60.0]))}
+
+    class Made:
+        def __enter__(self):
+            return field
+
+        def __exit__(self, *_):
+            return None
+
+    monkeypatch.setattr("benchmarks.measure.providers", lambda case, settings: Made())
+    ours, eager = measure(find("convolution", "convolution:1d"), ALONE, TWO_TURNS)
+    assert (ours.median, ours.speedup) == (0.75, 1.0)  # GFLOP/s of 1 and of 2 seconds
+    assert (eager.speedup_p20, eager.speedup, eager.speedup_p80) == pytest.approx((2.2, 2.5, 2.8))
 
 
-def test_command_writes_csv_and_judges(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(run, "measure", lambda case, rounds: fake_outcome(case, 1.2))
-    output = tmp_path / "results" / "out.csv"
-    # 1.2 meets the bars of calls, the lower <= 1.25, and misses that of forward+backward, <= 1.15.
-    assert run.main(["--quick", "--filter", "call", "--check", "--output", str(output)]) == 0
-    assert run.main(["--quick", "--filter", "/forward+backward", "--check", "--output", str(output)]) == 1
-    assert run.main(["--quick", "--filter", "/forward+backward", "--output", str(output)]) == 0
-    with output.open() as file:
-        rows = list(csv.DictReader(file))
-    cases = [case for case in CASES if case.mode == "forward+backward"]
-    assert len(rows) == 3 * len(cases)
-    assert tuple(rows[0]) == run.COLUMNS
-    assert rows[0]["kernel"] == cases[0].kernel.name
-    assert [row["metric"] for row in rows[:3]] == ["us", "us", "ratio to peer"]
-    assert [row["median"] for row in rows[:3]] == ["2", "1", "1.2"]
-    assert torch.__version__ in rows[0]["machine"]
+# ---- JAX -----------------------------------------------------------------------------------------
+
+FAKE_JAX = """
+import types
+import numpy
+__version__ = "fake"
+lax = types.SimpleNamespace(rsqrt=lambda x: 1 / numpy.sqrt(x))
+def jit(function):
+    return function
+def block_until_ready(x):
+    return x
+"""
+
+
+@pytest.fixture
+def fake_jax(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Puts a module named jax where child processes find it."""
+
+    def make(source: str) -> str:
+        (tmp_path / "jax.py").write_text(source)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        return sys.executable
+
+    return make
+
+
+def test_jax_has_every_operator():
+    assert set(jax_child.functions(SimpleNamespace(numpy=None, lax=None))) == registered_operators()
+
+
+def test_jax_takes_its_turns(fake_jax):
+    with Jax(fake_jax(FAKE_JAX), threads=1) as jax:
+        assert jax.version == "fake"
+        x, gain = torch.tensor([[3.0, 4.0]]), torch.tensor([1.0, 2.0])
+        y, rstd = jax.load("rms_norm", {"epsilon": 0.0}, (x, gain))
+        torch.testing.assert_close(rstd, torch.tensor([[12.5**-0.5]]))
+        torch.testing.assert_close(y, x * gain * 12.5**-0.5)
+        assert 0 < jax.time(3) < 1
+        for mode in ("call", "cached", "large"):
+            rows = measure(find(mode, "rms_norm"), Settings(2, jax, compile=False), TWO_TURNS)
+            assert [row.provider for row in rows] == ["aclnn", "eager", "JAX"]
+
+
+def test_jax_that_is_wrong_is_left_out(fake_jax):
+    wrong = FAKE_JAX.replace("return function\n", "return lambda *arrays: 1 + function(*arrays)\n")
+    case = find("cached", "elu")
+    with (
+        Jax(fake_jax(wrong), threads=1) as jax,
+        pytest.warns(UserWarning, match="JAX"),
+    ):
+        rows = measure(case, Settings(2, jax, compile=False), TWO_TURNS)
+    assert [row.provider for row in rows] == ["aclnn", "eager"]
+
+
+def test_jax_says_what_failed(fake_jax):
+    failing = FAKE_JAX.replace("return function\n", "raise ValueError('no such thing')\n")
+    with Jax(fake_jax(failing), threads=1) as jax:
+        with pytest.raises(JaxError, match="ValueError: no such thing"):
+            jax.load("elu", {}, (torch.zeros(3),))
+        jax.unload()  # it lives on
+
+
+def test_jax_that_ends_is_an_error(fake_jax):
+    ending = FAKE_JAX.replace("return function\n", "import os; os._exit(3)\n")
+    with Jax(fake_jax(ending), threads=1) as jax, pytest.raises(JaxError, match="ended with code 3"):
+        jax.load("elu", {}, (torch.zeros(3),))
+
+
+@pytest.mark.parametrize("absent", ["module", "interpreter"])
+def test_absent_jax_is_skipped_with_a_line(absent, fake_jax, tmp_path, capsys):
+    python = fake_jax("raise ImportError('no jax here')") if absent == "module" else str(tmp_path / "none")
+    arguments = ["--quick", "--filter", "call/elu/", "--jax", python, "--output", str(tmp_path / "out.csv")]
+    assert run.main(arguments) == 0
     printed = capsys.readouterr().out
-    assert "PASS" in printed
-    assert "FAIL" in printed
+    assert len(re.findall("JAX is skipped: .*", printed)) == 1
+    assert ("no jax here" if absent == "module" else "No such file") in printed
 
 
-def test_command_lists_cases_and_refuses_an_unknown_filter(capsys):
-    assert run.main(["--list"]) == 0
+# ---- Bars ----------------------------------------------------------------------------------------
+
+
+def row(speedup: float = 1.0, **changes) -> Row:
+    common = {"kernel": "elu", "provider": "eager", "mode": "large", "dtype": "float32", "size": "8", "threads": 2}
+    numbers = {"median": 1.0, "p20": 1.0, "p80": 1.0, "speedup_p20": speedup, "speedup_p80": speedup}
+    return Row(**{**common, "metric": "ms", "speedup": speedup, **numbers, **changes})
+
+
+def test_every_mode_has_a_bar_but_the_curve():
+    modes = {mode for bar in BARS if bar.peer != "JAX" for mode in bar.modes}
+    assert modes == set(MODES) - {"curve"}
+    for bar in BARS:
+        assert bar.mean or bar.worst
+        assert any(bar.peer in MODES[mode][1] for mode in bar.modes)
+
+
+@pytest.mark.parametrize(
+    ("speedups", "met"),
+    [((4, 9), True), ((3, 12), True), ((2.9, 20), False), ((3, 11), False), ((6, 6), True)],
+)
+def test_bar_asks_for_the_mean_and_the_worst(speedups, met):
+    bar = Bar("work", "eager", ("large",), mean=6, worst=3)
+    rows = [row(speedup, kernel=f"elu:{number}") for number, speedup in enumerate(speedups)]
+    rows += [row(0.1, mode="call"), row(0.1, provider="JAX")]  # which it does not speak of
+    (verdict,) = judge(rows, [bar])
+    assert verdict.met is met
+    assert verdict.mean == pytest.approx((speedups[0] * speedups[1]) ** 0.5)
+    assert verdict.worst.speedup == min(speedups)
+    assert verdict.rows == 2
+
+
+def test_bar_without_rows_is_not_judged():
+    assert judge([row()], [Bar("work", "eager", ("call",), worst=1)]) == []
+
+
+def test_every_number_of_threads_is_judged():
+    verdicts = judge([row(2.0), row(0.5, threads=1)], [Bar("work", "eager", ("large",), worst=1)])
+    assert [(verdict.threads, verdict.met) for verdict in verdicts] == [(2, True), (1, False)]
+
+
+def test_dtypes_and_operators_narrow_a_bar():
+    bar = Bar("work", "eager", ("large",), worst=1, dtypes=("float16",), operators=("selu",))
+    rows = [row(0.1), row(0.1, dtype="float16"), row(0.1, kernel="selu"), row(2.0, kernel="selu", dtype="float16")]
+    (verdict,) = judge(rows, [bar])
+    assert verdict.met
+    assert verdict.rows == 1
+
+
+def test_the_fastest_roofline_counts():
+    bar = Bar("work", "roofline", ("kernel",), worst=0.85)
+    rows = [row(speedup, mode="kernel", provider=f"roofline: {speedup}") for speedup in (1.2, 0.8, 0.9)]
+    (verdict,) = judge(rows, [bar])
+    assert (verdict.rows, verdict.worst.speedup, verdict.met) == (1, 0.8, False)
+
+
+def test_a_bar_per_operator_takes_the_least():
+    bar = Bar("work", "JAX", ("large", "call"), mean=1.5, each_operator=True)
+    fast = [row(9.0, provider="JAX"), row(9.0, provider="JAX", mode="call")]
+    slow = [row(1.0, provider="JAX", kernel="selu"), row(2.0, provider="JAX", kernel="selu:x")]
+    (verdict,) = judge([*fast, *slow], [bar])
+    assert (verdict.mean_of, verdict.met) == ("selu", False)
+    assert verdict.mean == pytest.approx(2**0.5)
+
+
+@pytest.mark.parametrize(("eager", "met"), [(84.0, False), (86.0, True)])
+def test_parity_is_enough_at_the_gemm_peak(eager, met):
+    bar = Bar("work", "eager", ("convolution",), mean=1.3, worst=0.97, parity=0.85)
+    layer = {"mode": "convolution", "kernel": "convolution_backward:a"}
+    peak = row(0.9, **layer, provider="GEMM peak", median=100.0)
+    (verdict,) = judge([row(1.0, **layer, median=eager), peak], [bar])
+    assert verdict.met is met
+    # Parity, not less.
+    (verdict,) = judge([row(0.96, **layer, median=eager), peak], [bar])
+    assert not verdict.met
+
+
+# ---- Results, tables, plots, commands ------------------------------------------------------------
+
+
+def fake_rows(case: Case, settings: Settings, effort: Effort) -> list[Row]:
+    """1.2 times as fast as each peer."""
+    place = (case.subject.name, case.mode, case.dtype_name, case.size)
+    kernel, mode, dtype, size = place
+    common = {"kernel": kernel, "mode": mode, "dtype": dtype, "size": size, "threads": settings.threads}
+    peers = [(peer, 1.2) for peer in MODES[case.mode][1] if peer != "JAX"]
+    return [
+        row(speedup, **common, provider=provider, metric=MODES[case.mode][0])
+        for provider, speedup in [("aclnn", 1.0), *peers]
+    ]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Runs the command with made-up measurements; its output goes into a folder of the test."""
+    monkeypatch.setattr(run, "measure", fake_rows)
+
+    def call(*arguments: str) -> int:
+        output = ["--jax", str(tmp_path / "none"), "--output", str(tmp_path / "results" / "out.csv")]
+        return run.main([*arguments, *output])
+
+    return call
+
+
+def test_command_writes_csv_and_judges(command, tmp_path, capsys):
+    # 1.2 times meets the bar of calls and misses that of calls with a cache to hold them.
+    assert command("--quick", "--filter", "call/elu/", "--check", "--threads", "1") == 0
+    assert "PASS" in capsys.readouterr().out
+    assert command("--quick", "--filter", "cached/elu/", "--check", "--threads", "1") == 1
+    assert "FAIL" in capsys.readouterr().out
+    assert command("--quick", "--filter", "cached/elu/", "--threads", "1") == 0
+    with (tmp_path / "results" / "out.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert tuple(lines[0]) == COLUMNS
+    assert {"kernel", "provider", "mode", "dtype", "size", "threads", "metric", "median", "p20", "p80"} < set(COLUMNS)
+    cases = [case for case in CASES if case.quick and case.mode == "cached" and case.subject.name == "elu"]
+    assert len(lines) == 2 * len(cases)
+    assert [line["provider"] for line in lines[:2]] == ["aclnn", "eager"]
+    assert [line["speedup"] for line in lines[:2]] == ["1", "1.2"]
+    assert torch.__version__ in lines[0]["machine"]
+    assert "1 threads" in lines[0]["machine"]
+
+
+def test_command_measures_every_number_of_threads(command, tmp_path):
+    before = torch.get_num_threads()
+    assert (
+        command("--quick", "--filter", "call/elu/", "--filter", "scaling/elu/", "--threads", "2", "--threads", "1") == 0
+    )
+    assert torch.get_num_threads() == before
+    rows = results.read([tmp_path / "results" / "out.csv"])
+    modes = {(row.mode, row.threads) for row in rows}
+    assert modes == {("call", 2), ("scaling", 2), ("call", 1)}  # one thread scales to nothing
+    assert {re.findall(r"(\d) threads", row.machine)[0] for row in rows} == {"1", "2"}
+
+
+def test_command_lists_and_filters(command, capsys):
+    assert run.main(["--list", "--threads", "2"]) == 0
     assert capsys.readouterr().out.split() == [str(case) for case in CASES]
+    assert run.main(["--list", "--quick", "--filter", "call/", "--filter", "memory/", "--threads", "2"]) == 0
+    listed = capsys.readouterr().out.split()
+    assert listed == [str(case) for case in CASES if case.quick and ("call/" in str(case) or "memory/" in str(case))]
     with pytest.raises(SystemExit):
-        run.main(["--filter", "no such case"])
+        command("--filter", "no such case")
 
 
-def test_command_says_large_powers_of_two_and_shapes(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(run, "measure", lambda case, rounds: fake_outcome(case, 1.0))
-    assert run.main(["--output", str(tmp_path / "out.csv")]) == 0
+def test_machine_is_named_without_host_or_path():
+    name = run.machine()
+    assert torch.backends.cpu.get_cpu_capability() in name
+    assert torch.__version__ in name
+    assert f"{torch.get_num_threads()} threads" in name
+    assert "/" not in name.replace(torch.__version__, "")
+
+
+def test_results_of_several_files_are_one_and_the_last_counts(tmp_path):
+    for number, rows in enumerate(([row(1.0), row(1.0, size="9")], [row(2.0)])):
+        with results.Writer(tmp_path / f"{number}.csv", f"machine {number}") as file:
+            file.write(rows)
+    read = results.read([tmp_path / "0.csv", tmp_path / "1.csv"])
+    assert [(row.size, row.speedup, row.machine) for row in read] == [("8", 2.0, "machine 1"), ("9", 1.0, "machine 0")]
+
+
+def test_report_judges_files(tmp_path, capsys):
+    with results.Writer(tmp_path / "out.csv", "some machine") as file:
+        file.write([row(1.0, provider="aclnn"), row(0.5)])
+    arguments = [str(tmp_path / "out.csv"), "--plots", str(tmp_path / "plots")]
+    assert report.main(arguments) == 0
+    assert report.main([*arguments, "--check"]) == 1
     printed = capsys.readouterr().out
-    assert "2^24" in printed
-    assert "8x64x56x56" in printed
-    with (tmp_path / "out.csv").open() as file:
-        assert [row["size"] for row in csv.DictReader(file)][::3] == [case.size for case in CASES]
+    assert "some machine" in printed
+    assert "0 of 1 bars met" in printed
 
 
-def test_every_mode_has_rounds_and_fewer_when_quick():
-    assert set(run.ROUNDS) == set(BARS)
-    assert all(2 <= quick < all_rounds for all_rounds, quick in run.ROUNDS.values())
+@pytest.mark.parametrize("modes", [tuple(MODES), ("memory",)], ids=["all", "without_anything_to_draw"])
+def test_plots_are_written(modes, tmp_path):
+    rows = [row for case in CASES if case.mode in modes for row in fake_rows(case, ALONE, QUICK)]
+    pictures = plots.save(rows, tmp_path / "plots")
+    assert [path.name for path in pictures] == [
+        "speedups.png",
+        "bandwidth.png",
+        "convolutions.png",
+        "calls.png",
+        "overview.png",
+    ]
+    for picture in pictures:
+        assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_every_mode_has_a_bar():
-    assert {case.mode for case in CASES} == set(BARS)
+def test_commands_of_the_documents_exist():
+    """Options that documents and Makefile show are options."""
+    root = Path(__file__).parents[1]
+    texts = "".join((root / name).read_text() for name in ("Makefile", "README.md", "docs/benchmarks.md"))
+    shown = set(re.findall(r"benchmarks\.run ((?:[^\n`]|\\\n)*)", texts))
+    assert shown
+    parser_options = set(re.findall(r'"(--[a-z-]+)"', Path(run.__file__).read_text()))
+    for line in shown:
+        assert set(re.findall(r"--[a-z-]+", line)) <= parser_options, line

@@ -1,0 +1,132 @@
+"""How good the results must be: bars as data, and their judgement."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .cases import MODES
+from .results import Row
+
+HALF = ("bfloat16", "float16")
+ALL = ("float32", *HALF)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Speed-ups over a peer (peer's time / ours, or its memory / ours) that a kind of work must reach."""
+
+    work: str
+    peer: str  # several of this name and a colon, as the rooflines: the fastest counts
+    modes: tuple[str, ...]
+    mean: float | None = None  # the least geometric mean
+    worst: float | None = None  # the least of any row
+    dtypes: tuple[str, ...] = ALL
+    operators: tuple[str, ...] | None = None  # all
+    each_operator: bool = False  # the mean is asked of every operator by itself
+    # Rows whose peer reaches this share of the GEMM peak, measured beside it, do not count for the mean.
+    parity: float | None = None
+
+    def holds(self, row: Row) -> bool:
+        """Whether it speaks of a row."""
+        return (
+            row.mode in self.modes
+            and row.dtype in self.dtypes
+            and (row.provider == self.peer or row.provider.startswith(self.peer + ":"))
+            and (self.operators is None or row.operator in self.operators)
+        )
+
+    def __str__(self) -> str:
+        mean = f"geometric mean >= {self.mean:g}{' per operator' if self.each_operator else ''}" if self.mean else ""
+        worst = f"every row >= {self.worst:.3g}" if self.worst else ""
+        return ", ".join(filter(None, (mean, worst)))
+
+
+BARS = (
+    Bar("operator calls, >= 64 MiB", "eager", ("large",), mean=12, worst=4),
+    Bar("operator calls, >= 64 MiB", "torch.compile", ("large",), mean=4, worst=1.5),
+    Bar("operator calls, >= 64 MiB", "eager out=", ("large",), mean=1.5, worst=1.0),
+    Bar("C ABI into given outputs, >= 64 MiB", "roofline", ("kernel",), worst=0.85),
+    Bar("operator calls, 16 Ki to 1 Mi elements", "eager", ("cached",), mean=1.5, worst=1.0),
+    Bar("operator calls, 16 elements", "eager", ("call",), worst=1 / 1.25),
+    Bar("forward and backward, 16 elements", "eager", ("forward+backward",), worst=1 / 1.15),
+    Bar(
+        "convolution_backward, float32 and bfloat16",
+        "eager",
+        ("convolution",),
+        mean=1.3,
+        worst=0.97,
+        dtypes=("float32", "bfloat16"),
+        operators=("convolution_backward",),
+        parity=0.85,
+    ),
+    Bar(
+        "convolution_backward, float16",
+        "eager",
+        ("convolution",),
+        mean=8,
+        dtypes=("float16",),
+        operators=("convolution_backward",),
+    ),
+    Bar("tiny convolutions, backward", "eager", ("tiny_convolution",), worst=4, operators=("convolution_backward",)),
+    Bar("peak memory of cross entropy", "eager", ("memory",), worst=1 / 0.6),
+    Bar("training steps", "eager", ("training",), worst=1.3),
+    Bar("operator calls of every size", "JAX", tuple(MODES), mean=1.5, each_operator=True),
+    Bar("arithmetic in cache, 1 to all threads", "1 thread", ("scaling",), worst=1.7),
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What rows of one number of threads say of a bar."""
+
+    bar: Bar
+    threads: int
+    rows: int
+    mean: float | None  # geometric; of the operator with the least one where each has its own; None of no row
+    mean_of: str  # that operator, or ""
+    worst: Row
+
+    @property
+    def met(self) -> bool:
+        """Whether the bar is reached."""
+        mean_met = self.bar.mean is None or self.mean is None or self.mean >= self.bar.mean
+        return mean_met and (self.bar.worst is None or self.worst.speedup >= self.bar.worst)
+
+
+def judge(rows: Iterable[Row], bars: Sequence[Bar] = BARS) -> list[Verdict]:
+    """A verdict for each bar and number of threads that there are rows of."""
+    rows = list(rows)
+    verdicts = []
+    for threads in sorted({row.threads for row in rows}, reverse=True):
+        own = [row for row in rows if row.threads == threads]
+        for bar in bars:
+            held = _fastest(row for row in own if bar.holds(row))
+            if held:
+                counted = [row for row in held if not _at_the_peak(bar, row, own)]
+                verdicts.append(_verdict(bar, threads, held, counted))
+    return verdicts
+
+
+def _verdict(bar: Bar, threads: int, held: list[Row], counted: list[Row]) -> Verdict:
+    groups: dict[str, list[float]] = {}
+    for row in counted:
+        groups.setdefault(row.operator if bar.each_operator else "", []).append(row.speedup)
+    means = {name: statistics.geometric_mean(own) for name, own in groups.items()}
+    least = min(means, key=lambda name: means[name], default="")
+    return Verdict(bar, threads, len(held), means.get(least), least, min(held, key=lambda row: row.speedup))
+
+
+def _fastest(rows: Iterable[Row]) -> list[Row]:
+    """Of every case the row of its fastest peer: the one ours is least faster than."""
+    found: dict[tuple[str, str, str, str, int], Row] = {}
+    for row in rows:
+        found[row.case] = min(found.get(row.case, row), row, key=lambda row: row.speedup)
+    return list(found.values())
+
+
+def _at_the_peak(bar: Bar, row: Row, rows: Iterable[Row]) -> bool:
+    """Whether the peer leaves nothing to gain."""
+    peaks = [other.median for other in rows if other.case == row.case and other.provider == "GEMM peak"]
+    return bar.parity is not None and bool(peaks) and row.median >= bar.parity * peaks[0]

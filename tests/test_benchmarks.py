@@ -46,7 +46,7 @@ def tiny(case: Case) -> Case:
     if isinstance(case.subject, Operator) and case.mode in ("large", "kernel", "curve", "cached"):
         return dataclasses.replace(case, shape=case.subject.shape(64))
     if case.mode in ("convolution", "scaling") and len(case.shape) > 2:
-        batch, channels, *sizes = case.shape
+        _, channels, *sizes = case.shape
         return dataclasses.replace(case, shape=(1, channels, *(min(size, 7) for size in sizes)))
     return dataclasses.replace(case, shape=(256, 4096)) if isinstance(case.subject, PeakMemory) else case
 

@@ -50,7 +50,7 @@ BARS = (
     Bar("C ABI into given outputs, >= 64 MiB", "roofline", ("kernel",), worst=0.85),
     Bar("operator calls, 16 Ki to 1 Mi elements", "eager", ("cached",), mean=1.5, worst=1.0),
     Bar("operator calls, 16 elements", "eager", ("call",), worst=1 / 1.25),
-    Bar("forward and backward, 16 elements", "eager", ("forward+backward",), worst=1 / 1.15),
+    Bar("forward and backward, tiny inputs", "eager", ("forward+backward",), worst=1 / 1.15),
     Bar(
         "convolution_backward, float32 and bfloat16",
         "eager",

@@ -20,7 +20,7 @@ SELU_ALPHA = 1.6732632423543772
 SELU_SCALE = 1.0507009873554805
 
 
-def one_thread_per_core(threads):
+def take_cores(threads):
     """Leaves XLA, which asks for the cores it may use, as many as it shall use."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
 
@@ -147,7 +147,7 @@ def main():
     # What libraries print goes elsewhere.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    one_thread_per_core(int(sys.argv[1]))
+    take_cores(int(sys.argv[1]))
     try:
         worker = Worker()
         answers.write(json.dumps({"jax": worker._jax.__version__}) + "\n")

@@ -38,14 +38,17 @@ def draw_speedups(axes: Any, rows: Sequence[Row]) -> None:
         means = []
         for name in names:
             found = [row.speedup for row in own if row.provider == peer and row.operator == name]
-            means.append(statistics.geometric_mean(found) if found else 0.0)
+            means.append(statistics.geometric_mean(found) if found else 1.0)
         positions = [number + (place - (len(peers) - 1) / 2) * 0.8 / len(peers) for number in range(len(names))]
-        axes.bar(positions, means, 0.8 / len(peers), label=f"over {peer}", color=COLOURS[peer])
+        # From parity up, or down.
+        heights = [mean - 1 for mean in means]
+        axes.bar(positions, heights, 0.8 / len(peers), bottom=1, label=f"over {peer}", color=COLOURS[peer])
     axes.axhline(1, color="#333333", linewidth=0.8)
     axes.set_yscale("log")
+    _plain_numbers(axes.yaxis)
     axes.set_xticks(range(len(names)), names, rotation=25, ha="right", fontsize=8)
     axes.set_title("Operator calls at large sizes: times faster than", loc="left", fontsize=10)
-    _finish(axes)
+    _finish(axes, "upper right")
 
 
 def draw_bandwidth(axes: Any, rows: Sequence[Row]) -> None:
@@ -65,9 +68,10 @@ def draw_bandwidth(axes: Any, rows: Sequence[Row]) -> None:
     _line(axes, best, "roofline", COLOURS["limit"], linestyle="--", linewidth=2.5)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    _plain_numbers(axes.yaxis)
     axes.set_xlabel("elements, float32", fontsize=8)
     axes.set_title("C ABI into given outputs: GB/s", loc="left", fontsize=10)
-    _finish(axes)
+    _finish(axes, "lower right")
 
 
 def draw_convolutions(axes: Any, rows: Sequence[Row]) -> None:
@@ -90,7 +94,7 @@ def draw_convolutions(axes: Any, rows: Sequence[Row]) -> None:
     axes.set_yticks(range(len(names)), [name.partition(":")[2] for name in names], fontsize=7)
     axes.invert_yaxis()
     axes.set_title("convolution_backward, float32: GFLOP/s", loc="left", fontsize=10)
-    _finish(axes)
+    _finish(axes, "lower right")
 
 
 def draw_calls(axes: Any, rows: Sequence[Row]) -> None:
@@ -114,10 +118,11 @@ def draw_calls(axes: Any, rows: Sequence[Row]) -> None:
             color=COLOURS[provider],
         )
     axes.set_xscale("log")
+    _plain_numbers(axes.xaxis)
     axes.set_yticks(range(len(names)), names, fontsize=7)
     axes.invert_yaxis()
     axes.set_title("Calls on tiny tensors: microseconds", loc="left", fontsize=10)
-    _finish(axes)
+    _finish(axes, "lower right")
 
 
 PANELS: dict[str, Callable[[Any, Sequence[Row]], None]] = {
@@ -163,10 +168,19 @@ def _line(axes: Any, points: dict[int, float], label: str, colour: str, **style:
     axes.plot(ordered, [points[place] for place in ordered], label=label, color=colour, marker=".", **style)
 
 
-def _finish(axes: Any) -> None:
+def _plain_numbers(axis: Any) -> None:
+    """Writes 20 for 2 x 10^1, at 1, 2 and 5 of every power."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FormatStrFormatter("%g"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _finish(axes: Any, legend: str) -> None:
     axes.grid(color="#e6e6e6", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="both", labelsize=7)
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=7)
+        axes.legend(frameon=False, fontsize=7, loc=legend)

@@ -149,7 +149,7 @@ def _operator(case: Case, operator: Operator, settings: Settings, stack: context
     ours = functools.partial(operator.call, *operator.arguments(*inputs))
     expected = _tensors(ours())
     eager = operator.eager(*inputs) if operator.eager else functools.partial(operator.torch, *inputs)
-    agree(operator, expected, _tensors(eager()), "eager")
+    agree(operator, expected, _tensors(eager()), f"{case}: eager")
     found = {OURS: Provider(ours, work), "eager": Provider(eager, work)}
 
     def add(name: str, provider: Provider, results: Sequence[Tensor]) -> None:
@@ -187,7 +187,7 @@ def _kernel(case: Case, operator: Operator, settings: Settings, stack: contextli
     call = cann.Call(operator.operator, (operator.cann or operator.arguments)(*inputs), outputs)
     stack.callback(call.close)
     call.run()
-    agree(operator, expected, outputs, "the C ABI")
+    agree(operator, expected, outputs, f"{case}: the C ABI")
     # Every tensor once; the roofline's traffic is that of the large ones.
     read = [value for value in operator.arguments(*inputs) if isinstance(value, Tensor)]
     written = max(outputs, key=lambda tensor: tensor.nbytes)
@@ -217,8 +217,8 @@ def _forward_backward(case: Case, function: Function) -> Providers:
         return torch.autograd.grad(call(*inputs), wanted, upstream)
 
     ours, torchs = function.ours, function.torchs
-    close([ours(*inputs)], [torchs(*inputs)], "eager")
-    close(step(ours), step(torchs), "the gradient of eager")
+    close([ours(*inputs)], [torchs(*inputs)], f"{case}: eager")
+    close(step(ours), step(torchs), f"{case}: the gradient of eager")
     return {OURS: Provider(functools.partial(step, ours)), "eager": Provider(functools.partial(step, torchs))}
 
 

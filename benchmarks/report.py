@@ -1,6 +1,6 @@
 """Shows and judges what run.py measured, from its CSV files.
 
-    python -m benchmarks.report [--plots DIRECTORY] [--check] [CSV...]
+    python -m benchmarks.report [--plots DIRECTORY] [--markdown] [--check] [CSV...]
 
 Of a case that several files have, the last one's rows count, so that a run in pieces is read as one.
 """
@@ -83,6 +83,28 @@ def show_verdicts(verdicts: Sequence[Verdict], console: Console) -> None:
     console.print(table)
 
 
+def markdown(verdicts: Sequence[Verdict]) -> str:
+    """The same for a document, the numbers of threads beside one another."""
+    counts = sorted({verdict.threads for verdict in verdicts}, reverse=True)
+    lines = [
+        "| Work | Beside | Asked | "
+        + " | ".join(f"{count} thread{'s' * (count > 1)}: mean; worst" for count in counts)
+        + " |",
+        "|---|---|---|" + "---|" * len(counts),
+    ]
+    for bar in dict.fromkeys(verdict.bar for verdict in verdicts):
+        cells = []
+        for count in counts:
+            found = [verdict for verdict in verdicts if verdict.bar == bar and verdict.threads == count]
+            cells += [f"{_number(verdict.mean)}; {_number(verdict.worst.speedup)}" for verdict in found] or [""]
+        lines.append(f"| {bar.work} | {bar.peer} | {bar} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
 def report(rows: Sequence[Row], directory: Path, console: Console) -> bool:
     """Prints tables, draws plots into a directory; whether every bar is met."""
     show(rows, console)
@@ -105,9 +127,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Shows and judges the benchmarks' results.")
     parser.add_argument("csv", nargs="*", type=Path, default=[LATEST], metavar="CSV")
     parser.add_argument("--plots", type=Path, default=RESULTS, metavar="DIRECTORY", help="where plots are written")
+    parser.add_argument("--markdown", action="store_true", help="print only the table of the bars, for a document")
     parser.add_argument("--check", action="store_true", help="end with code 1 when a bar is missed")
     options = parser.parse_args(arguments)
     rows = read(options.csv)
+    if options.markdown:
+        print(markdown(judge(rows)))
+        return 0
     for machine in dict.fromkeys(row.machine for row in rows):
         console().print(machine, highlight=False, soft_wrap=True)
     met = report(rows, options.plots, console())

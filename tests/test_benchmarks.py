@@ -599,6 +599,16 @@ def test_report_judges_files(tmp_path, capsys):
     assert "0 of 1 bars met" in printed
 
 
+def test_report_as_markdown_has_threads_beside_one_another(tmp_path, capsys):
+    with results.Writer(tmp_path / "out.csv", "some machine") as file:
+        file.write([row(8.0), row(2.0, kernel="selu"), row(30.0, threads=1)])
+    assert report.main([str(tmp_path / "out.csv"), "--markdown"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[0].endswith("| 2 threads: mean; worst | 1 thread: mean; worst |")
+    assert lines[2].endswith("| 4; 2 | 30; 30 |")
+
+
 @pytest.mark.parametrize("modes", [tuple(MODES), ("memory",)], ids=["all", "without_anything_to_draw"])
 def test_plots_are_written(modes, tmp_path):
     rows = [row for case in CASES if case.mode in modes for row in fake_rows(case, ALONE, QUICK)]

@@ -9,7 +9,22 @@ from __future__ import annotations
 from . import _torch, functional, nn, ops  # noqa: F401  (_torch first: the extension links against torch)
 from .conversion import convert, revert
 from .errors import AclnnError
+from .memory import empty_cache, memory_stats, reset_peak_memory_stats, set_memory_limit
 from .products import get_product, product, set_product
 
-__all__ = ["AclnnError", "convert", "functional", "get_product", "nn", "ops", "product", "revert", "set_product"]
+__all__ = [
+    "AclnnError",
+    "convert",
+    "empty_cache",
+    "functional",
+    "get_product",
+    "memory_stats",
+    "nn",
+    "ops",
+    "product",
+    "reset_peak_memory_stats",
+    "revert",
+    "set_memory_limit",
+    "set_product",
+]
 __version__ = "0.1.0"

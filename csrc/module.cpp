@@ -9,6 +9,7 @@
 #include "acl/acl_host.h"
 #include "aclnn/library.h"
 #include "ops/error.h"
+#include "ops/memory_pool.h"
 #include "ops/product.h"
 
 namespace py = pybind11;
@@ -60,6 +61,25 @@ int64_t live_objects(const std::optional<std::string>& kind) {
   return host_function<decltype(aclHostLiveObjects)>("aclHostLiveObjects")(name);
 }
 
+// Of torch's names: "allocated_bytes.peak" and so on.
+py::dict memory_stats() {
+  const aclnn_torch::MemoryStats stats = aclnn_torch::memory_stats();
+  py::dict result;
+  const auto add = [&](const std::string& name, const aclnn_torch::MemoryCount& count) {
+    result[py::str(name + ".current")] = count.current;
+    result[py::str(name + ".peak")] = count.peak;
+    result[py::str(name + ".allocated")] = count.allocated;
+    result[py::str(name + ".freed")] = count.freed;
+  };
+  add("allocations", stats.allocations);
+  add("allocated_bytes", stats.allocated_bytes);
+  add("reserved_bytes", stats.reserved_bytes);
+  result["num_reuses"] = stats.num_reuses;
+  result["num_alloc_retries"] = stats.num_alloc_retries;
+  result["limit_bytes"] = stats.limit_bytes;
+  return result;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_C, m) {
@@ -81,4 +101,9 @@ PYBIND11_MODULE(_C, m) {
       py::arg("device"));
   m.def("product_problem", &product_problem);
   m.def("live_objects", &live_objects, py::arg("kind") = py::none());
+  m.def("memory_stats", &memory_stats);
+  m.def("reset_peak_memory_stats", &aclnn_torch::reset_peak_memory_stats);
+  m.def("empty_cache", &aclnn_torch::empty_cache, py::call_guard<py::gil_scoped_release>());
+  m.def("set_memory_limit", &aclnn_torch::set_memory_limit, py::arg("bytes"),
+        py::call_guard<py::gil_scoped_release>());
 }

@@ -6,8 +6,11 @@
 #include <string>
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/ExpandUtils.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include "ops/memory_pool.h"
 #include "ops/product.h"
 
 namespace aclnn_torch {
@@ -195,11 +198,32 @@ at::DataPtr detail::allocate_on_npu(uint64_t size) {
   return c10::GetAllocator(c10::DeviceType::PrivateUse1)->allocate(size);
 }
 
+void* detail::CpuWorkspace::allocate(uint64_t size) {
+  if (size <= sizeof(little_)) return little_;
+  more_ = memory_pool().allocate(size);
+  return more_.get();
+}
+
+at::Tensor new_tensor(const at::Tensor& like, c10::SymIntArrayRef sizes, at::ScalarType dtype,
+                      at::MemoryFormat format) {
+  if (like.is_cpu()) {  // without the dispatcher
+    return at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(sizes), &memory_pool(),
+                                     c10::DispatchKeySet(c10::DispatchKey::CPU), dtype, format);
+  }
+  return at::empty_symint(sizes, like.options().dtype(dtype), format);
+}
+
 at::Tensor empty_output(const at::Tensor& first, const at::Tensor& second) {
   const at::Tensor& like = is_expanded(first) ? second : first;
-  // The common cases, without the dispatcher.
-  if (like.is_cpu() && like.is_non_overlapping_and_dense()) {
-    return at::detail::empty_strided_cpu(like.sizes(), like.strides(), first.scalar_type());
+  // Without the dispatcher, but for some outputs on NPUs.
+  if (like.is_cpu()) {
+    const auto allocate = [&](at::IntArrayRef strides) {
+      return at::detail::empty_strided_generic(like.sizes(), strides, &memory_pool(),
+                                               c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                               first.scalar_type());
+    };
+    if (like.is_non_overlapping_and_dense()) return allocate(like.strides());
+    return allocate(at::infer_dense_strides(like.sizes(), like.strides()));
   }
   if (like.is_privateuseone() && like.is_contiguous()) {
     return npu_backend().empty(like.sizes(), first.options());

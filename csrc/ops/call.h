@@ -7,8 +7,9 @@
 #include <utility>
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/CPUAllocator.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/MemoryFormat.h>
+#include <c10/core/SymIntArrayRef.h>
 
 #include "aclnn/call.h"
 #include "aclnn/installed.h"
@@ -81,6 +82,16 @@ namespace detail {
 // Workspace for the current stream of the current NPU, from torch_npu's caching allocator.
 at::DataPtr allocate_on_npu(uint64_t size);
 
+// Workspace of one call on CPU: a little is on the stack, more comes from the pool.
+class CpuWorkspace {
+ public:
+  void* allocate(uint64_t size);
+
+ private:
+  alignas(64) char little_[4096];
+  at::DataPtr more_;
+};
+
 // The device of a call: that of its first tensor.
 template <class First, class... Rest>
 const at::Tensor& first_tensor(const First& first, const Rest&... rest) {
@@ -97,11 +108,8 @@ const at::Tensor& first_tensor(const First& first, const Rest&... rest) {
 template <class Op, class... Args>
 void call_on_cpu(const Args&... args) {
   const aclnn::Library& library = aclnn::Library::embedded();
-  at::DataPtr workspace;
-  const auto allocate = [&workspace](uint64_t size) -> void* {
-    workspace = c10::GetCPUAllocator()->allocate(size);
-    return workspace.get();
-  };
+  CpuWorkspace workspace;
+  const auto allocate = [&workspace](uint64_t size) { return workspace.allocate(size); };
   aclnn::call<Op>(library, allocate, nullptr, describe(library, args)...);
 }
 
@@ -140,7 +148,12 @@ void call_device(const Args&... args) {
   }
 }
 
-// An output for an elementwise operator: sizes and dtype of `first`, and its order of dimensions in
+// A tensor for a result, on the device of `like`, whose elements the operator writes, all of them.
+// On CPU its memory comes from the pool.
+at::Tensor new_tensor(const at::Tensor& like, c10::SymIntArrayRef sizes, at::ScalarType dtype,
+                      at::MemoryFormat format = at::MemoryFormat::Contiguous);
+
+// The same for an elementwise operator: sizes and dtype of `first`, and its order of dimensions in
 // memory, or that of `second` if `first` is an expanded tensor; as ATen's operators do.
 at::Tensor empty_output(const at::Tensor& first, const at::Tensor& second);
 

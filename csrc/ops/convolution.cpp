@@ -7,7 +7,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include "aclnnop/aclnn_convolution.h"
@@ -205,8 +204,8 @@ Tensor convolution_output(const Tensor& input, const Tensor& weight, const Optio
       parameters.groups);
   at::ScalarType dtype = at::promote_types(input.scalar_type(), weight.scalar_type());
   if (bias) dtype = at::promote_types(dtype, bias->scalar_type());
-  return at::empty_symint(output_sizes(input, weight, parameters), input.options().dtype(dtype),
-                          memory_format_of(input, weight));
+  return new_tensor(input, output_sizes(input, weight, parameters), dtype,
+                    memory_format_of(input, weight));
 }
 
 Tensor convolution_device(const Tensor& input, const Tensor& weight, const OptionalTensor& bias,
@@ -253,11 +252,11 @@ Gradients convolution_backward_outputs(const Tensor& grad_output, const Tensor& 
   check_channels(kApi, second, weight, weight.sym_size(1) * parameters.groups, parameters.groups);
   const at::MemoryFormat format = memory_format_of(input, weight);
   const auto like = [&](const Tensor& tensor) {
-    return at::empty_symint(tensor.sym_sizes(), tensor.options(), format);
+    return new_tensor(tensor, tensor.sym_sizes(), tensor.scalar_type(), format);
   };
-  return {
-      wanted[0] ? like(input) : Tensor(), wanted[1] ? like(weight) : Tensor(),
-      wanted[2] ? at::empty_symint({grad_output.sym_size(1)}, grad_output.options()) : Tensor()};
+  return {wanted[0] ? like(input) : Tensor(), wanted[1] ? like(weight) : Tensor(),
+          wanted[2] ? new_tensor(grad_output, {grad_output.sym_size(1)}, grad_output.scalar_type())
+                    : Tensor()};
 }
 
 Gradients convolution_backward_device(const Tensor& grad_output, const Tensor& input,

@@ -54,7 +54,7 @@ Results loss_outputs(const Tensor& input, const Tensor& target, const Tensor& we
   const SymInt rows = input.dim() > 0 ? input.sym_size(0) : SymInt(0);  // stage 1 wants two
   const SymInt results = reduction == "none" ? rows : SymInt(1);
   const auto empty = [&](c10::SymIntArrayRef sizes) {
-    return at::empty_symint(sizes, input.options());
+    return new_tensor(input, sizes, input.scalar_type());
   };
   return {empty({results}), empty(input.sym_sizes()), empty({return_zloss ? results : SymInt(0)}),
           empty({zloss_scale != 0 ? rows : SymInt(0)})};
@@ -68,7 +68,7 @@ Tensor grad_output(const Tensor& grad_loss, const Tensor& log_prob, const Tensor
                                                 {"weight", weight, /*optional=*/true},
                                                 {"gradZloss", grad_zloss, /*optional=*/true},
                                                 {"lseForZloss", lse, /*optional=*/true}});
-  return at::empty_symint(log_prob.sym_sizes(), log_prob.options());
+  return new_tensor(log_prob, log_prob.sym_sizes(), log_prob.scalar_type());
 }
 
 Results loss_device(const Tensor& input, const Tensor& target, const OptionalTensor& weight,

@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/rsqrt.h>
 #include <torch/library.h>
 
@@ -37,10 +36,6 @@ const auto& rms_norm_grad_op() {
 // What is computed with, and the type of rstd and dgamma.
 at::ScalarType real_type(const Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
-
-Tensor empty(c10::SymIntArrayRef sizes, const Tensor& x, at::ScalarType dtype) {
-  return at::empty_symint(sizes, x.options().dtype(dtype));
 }
 
 // Sizes that are known must be as expected; `why` says where the expectation comes from.
@@ -79,7 +74,7 @@ Pair rms_norm_outputs(const Tensor& x, const Tensor& gamma) {
   check_gamma(RmsNorm::kStage1, x, gamma);
   c10::SymDimVector rows(x.sym_sizes().begin(), x.sym_sizes().end());
   std::fill(rows.end() - gamma.dim(), rows.end(), 1);
-  return {empty(x.sym_sizes(), x, x.scalar_type()), empty(rows, x, real_type(x))};
+  return {new_tensor(x, x.sym_sizes(), x.scalar_type()), new_tensor(x, rows, real_type(x))};
 }
 
 Pair rms_norm_device(const Tensor& x, const Tensor& gamma, double epsilon) {
@@ -100,7 +95,8 @@ Pair rms_norm_grad_outputs(const Tensor& dy, const Tensor& x, const Tensor& rstd
   check_tensors(kApi, {{"dy", dy}, {"x", x}, {"rstd", rstd}, {"gamma", gamma}});
   check_shape(kApi, {"dy", dy}, x.sym_sizes(), "as x has; shapes are not broadcast, expand first");
   check_gamma(kApi, x, gamma);
-  return {empty(x.sym_sizes(), x, x.scalar_type()), empty(gamma.sym_sizes(), x, real_type(x))};
+  return {new_tensor(x, x.sym_sizes(), x.scalar_type()),
+          new_tensor(x, gamma.sym_sizes(), real_type(x))};
 }
 
 Pair rms_norm_grad_device(const Tensor& dy, const Tensor& x, const Tensor& rstd,

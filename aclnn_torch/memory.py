@@ -1,0 +1,80 @@
+"""The memory of the operators' results on CPU.
+
+The C library gives large blocks back to the system when they are freed, and to get fresh ones costs more than most
+operators do. So blocks from 64 KiB on are kept here and used again; the functions are those of ``torch.cuda.memory``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from pathlib import Path
+
+from . import _C
+
+VARIABLE = "ACLNN_TORCH_MEMORY_POOL"
+
+
+def memory_stats() -> dict[str, int]:
+    """What the pool has and had, with the names of ``torch.cuda.host_memory_stats``.
+
+    Returns:
+        ``allocations`` counts the blocks of results and workspaces that are in use, ``allocated_bytes`` their bytes,
+        and ``reserved_bytes`` those of the kept ones too: each as ``.current``, ``.peak``, and ``.allocated`` and
+        ``.freed``, the sums of what was added and of what was taken away. ``num_reuses`` are allocations that got a
+        block that was kept, ``num_alloc_retries`` those for which the kept ones had to go. ``limit_bytes`` is what
+        :func:`set_memory_limit` has set. Results below 64 KiB are not counted: they are PyTorch's own memory.
+    """
+    return _C.memory_stats()
+
+
+def reset_peak_memory_stats() -> None:
+    """Lets the peaks of :func:`memory_stats` begin anew at what is current."""
+    _C.reset_peak_memory_stats()
+
+
+def empty_cache() -> None:
+    """Gives all memory that no result uses back to the system."""
+    _C.empty_cache()
+
+
+def set_memory_limit(bytes: int | None) -> None:
+    """Sets how much memory may be reserved before blocks that no result uses go back to the system.
+
+    Results themselves are not limited. When memory is short, the system gets blocks back below the limit too.
+
+    Args:
+        bytes: the limit; 0 switches the pool off: results come from PyTorch's own allocator. None: the default, which
+            is what the environment variable ``ACLNN_TORCH_MEMORY_POOL`` says, a number of bytes with or without K, M,
+            G or T, or else a quarter of the memory that the process may use.
+
+    Raises:
+        ValueError: the limit is negative.
+    """
+    if bytes is None:
+        bytes = _default_limit()
+    elif bytes < 0:
+        raise ValueError(f"set_memory_limit: bytes is {bytes}, expected a number >= 0, or None for the default")
+    _C.set_memory_limit(min(bytes, 2**63 - 1))
+
+
+def _default_limit() -> int:
+    text = os.environ.get(VARIABLE, "")
+    if size := re.fullmatch(r"(\d+)([KMGT]?)", text):
+        return int(size[1]) << 10 * " KMGT".index(size[2] or " ")
+    if text:
+        warnings.warn(f"{VARIABLE}={text} is no number of bytes, with or without K, M, G or T; ignored", stacklevel=2)
+    return _usable_memory() // 4
+
+
+def _usable_memory() -> int:
+    """The machine's memory, or the container's if it has less."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        return min(machine, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    except (OSError, ValueError):  # no container, or one without a limit
+        return machine
+
+
+set_memory_limit(None)

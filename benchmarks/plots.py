@@ -48,7 +48,7 @@ def draw_speedups(axes: Any, rows: Sequence[Row]) -> None:
     _plain_numbers(axes.yaxis)
     axes.set_xticks(range(len(names)), names, rotation=25, ha="right", fontsize=8)
     axes.set_title("Operator calls at large sizes: times faster than", loc="left", fontsize=10)
-    _finish(axes, "upper right")
+    _finish(axes)
 
 
 def draw_bandwidth(axes: Any, rows: Sequence[Row]) -> None:
@@ -71,7 +71,7 @@ def draw_bandwidth(axes: Any, rows: Sequence[Row]) -> None:
     _plain_numbers(axes.yaxis)
     axes.set_xlabel("elements, float32", fontsize=8)
     axes.set_title("C ABI into given outputs: GB/s", loc="left", fontsize=10)
-    _finish(axes, "lower right")
+    _finish(axes)
 
 
 def draw_convolutions(axes: Any, rows: Sequence[Row]) -> None:
@@ -94,7 +94,7 @@ def draw_convolutions(axes: Any, rows: Sequence[Row]) -> None:
     axes.set_yticks(range(len(names)), [name.partition(":")[2] for name in names], fontsize=7)
     axes.invert_yaxis()
     axes.set_title("convolution_backward, float32: GFLOP/s", loc="left", fontsize=10)
-    _finish(axes, "lower right")
+    _finish(axes)
 
 
 def draw_calls(axes: Any, rows: Sequence[Row]) -> None:
@@ -122,7 +122,7 @@ def draw_calls(axes: Any, rows: Sequence[Row]) -> None:
     axes.set_yticks(range(len(names)), names, fontsize=7)
     axes.invert_yaxis()
     axes.set_title("Calls on tiny tensors: microseconds", loc="left", fontsize=10)
-    _finish(axes, "lower right")
+    _finish(axes)
 
 
 PANELS: dict[str, Callable[[Any, Sequence[Row]], None]] = {
@@ -147,7 +147,7 @@ def save(rows: Sequence[Row], directory: Path) -> list[Path]:
 
     def write(figure: Any, name: str) -> None:
         path = directory / f"{name}.png"
-        figure.savefig(path, dpi=110)
+        figure.savefig(path, dpi=90)
         pyplot.close(figure)
         pictures.append(path)
 
@@ -177,10 +177,10 @@ def _plain_numbers(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _finish(axes: Any, legend: str) -> None:
+def _finish(axes: Any) -> None:
     axes.grid(color="#e6e6e6", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="both", labelsize=7)
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=7, loc=legend)
+        axes.legend(loc="best", edgecolor="none", fontsize=7)

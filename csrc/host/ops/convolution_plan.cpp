@@ -2,112 +2,41 @@
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
+#include <span>
+#include <utility>
 
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <ATen/ops/convolution.h>
-#include <ATen/ops/convolution_backward.h>
-#include <ATen/ops/sum.h>
-#include <ATen/ops/zeros.h>
-#include <c10/core/MemoryFormat.h>
-#include <c10/util/strides.h>
+#include <ATen/ops/empty.h>
 
+#include "kernels/layout.h"
 #include "ops/aten.h"
+#include "ops/convolution_products.h"
 #include "ops/packed.h"
 
 namespace aclnn_host {
 namespace {
 
-// Elements that a thread rounds at least.
-constexpr int64_t kGrain = 32768;
+// Products for which another thread is worth waking.
+constexpr double kGrain = 1 << 17;
+// Rows of a channels-last tensor that are summed at a time.
+constexpr int64_t kRows = 512;
 
-at::IntArrayRef as_array(const Dims& dims) {
-  return {dims.begin(), dims.size()};
-}
-
-at::IntArrayRef as_array(const ConvolutionGeometry& geometry,
-                         const ConvolutionGeometry::Values& values) {
-  return {values.data(), geometry.spatial};
-}
-
-bool has_negative_stride(const TensorView& view) {
-  return std::any_of(view.strides.begin(), view.strides.end(),
-                     [](int64_t stride) { return stride < 0; });
-}
-
-// Whether ATen can write to a tensor: no two elements share memory for certain.
-bool is_writable_by_aten(const TensorView& view) {
-  for (uint64_t d = 0; d < view.shape.size(); ++d) {
-    if (view.strides[d] < 0 || (view.strides[d] == 0 && view.shape[d] > 1)) return false;
+aclDataType acl_type(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kHalf: return ACL_FLOAT16;
+    case at::kBFloat16: return ACL_BF16;
+    case at::kDouble: return ACL_DOUBLE;
+    default: return ACL_FLOAT;
   }
-  return true;
 }
 
-TensorView describe(const at::Tensor& tensor, aclDataType dtype) {
+TensorView describe(const at::Tensor& tensor) {
   TensorView view;
   view.shape = Dims(tensor.sizes().data(), tensor.dim());
   view.strides = Dims(tensor.strides().data(), tensor.dim());
-  view.dtype = dtype;
+  view.dtype = acl_type(tensor.scalar_type());
   view.storage = tensor.data_ptr();
   return view;
-}
-
-aclDataType acl_type(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kDouble ? ACL_DOUBLE : ACL_FLOAT;
-}
-
-// The strides of new memory for a tensor, in the order of dimensions of the one it is made from.
-std::vector<int64_t> strides_like(const TensorView& view, const Dims& shape) {
-  const at::IntArrayRef sizes = as_array(view.shape);
-  const at::IntArrayRef strides = as_array(view.strides);
-  if (sizes.size() == 4 && c10::is_channels_last_strides_2d(sizes, strides)) {
-    return c10::get_channels_last_strides_2d(as_array(shape));
-  }
-  if (sizes.size() == 5 && c10::is_channels_last_strides_3d(sizes, strides)) {
-    return c10::get_channels_last_strides_3d(as_array(shape));
-  }
-  const c10::DimVector contiguous = c10::contiguous_strides(as_array(shape));
-  return {contiguous.begin(), contiguous.end()};
-}
-
-// Rounds the FLOAT elements of a tensor whose memory has no gaps.
-void round(const at::Tensor& tensor, RoundingKernel kernel) {
-  if (kernel == nullptr) return;
-  auto* const values = tensor.mutable_data_ptr<float>();
-  at::parallel_for(0, tensor.numel(), kGrain,
-                   [&](int64_t begin, int64_t end) { kernel(values + begin, end - begin); });
-}
-
-// The part of a tensor that its margins surround.
-at::Tensor within(at::Tensor tensor, const Margins& margins, uint64_t spatial) {
-  for (uint64_t d = 0; d < spatial; ++d) {
-    const int64_t before = margins.before[d];
-    const int64_t inside = tensor.size(d + 2) - before - margins.after[d];
-    tensor = tensor.narrow(static_cast<int64_t>(d) + 2, before, inside);
-  }
-  return tensor;
-}
-
-// Writes a result to the tensor it belongs to, cast to its type.
-void store(const at::Tensor& result, const TensorView& to) {
-  if (is_writable_by_aten(to)) {
-    aten_tensor(to).copy_(result);
-  } else {
-    const at::Tensor dense = result.contiguous();
-    copy_elements(describe(dense, acl_type(dense)), to);
-  }
-}
-
-void store_zeros(const TensorView& to) {
-  store(at::zeros({1}, aten_type(ACL_FLOAT)).expand(as_array(to.shape)), to);
-}
-
-// A bias, or the gradient of one, as a tensor of the rank of `geometry`.
-at::Tensor along_channels(const at::Tensor& values, const ConvolutionGeometry& geometry) {
-  std::vector<int64_t> shape(geometry.spatial + 2, 1);
-  shape[1] = values.numel();
-  return values.view(shape);
 }
 
 // Asymmetric padding, which ATen lacks.
@@ -116,67 +45,110 @@ Margins margins_of(const ConvolutionGeometry& geometry) {
   return {geometry.padding_before, geometry.padding_after};
 }
 
-// What is left to ATen then.
-at::IntArrayRef padding_of(const ConvolutionGeometry& geometry) {
-  static constexpr ConvolutionGeometry::Values kNone{};
-  return as_array(geometry, geometry.is_symmetric() ? geometry.padding_before : kNone);
+void store_zeros(const TensorView& to) {
+  static constexpr double kZero = 0;
+  TensorView zeros =
+      dense(to.shape, Layout::kChannelsFirst, ACL_DOUBLE, const_cast<double*>(&kZero));
+  std::fill_n(zeros.strides.begin(), zeros.strides.size(), 0);
+  copy_elements(zeros, to);
 }
 
-// Whether torch.backends lets oneDNN shorten the factors of FP32 products. The setting is the whole
-// process's and its owner's; DOUBLE is out of its reach.
-bool must_avoid_fp32() {
-  using at::Float32Precision;
-  const Float32Precision precision =
-      at::globalContext().float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::CONV);
-  return precision == Float32Precision::BF16 || precision == Float32Precision::TF32;
+bool overlap(const TensorView& a, const TensorView& b) {
+  const Region first = region_of(a);
+  const Region second = region_of(b);
+  const auto* const begin = static_cast<const char*>(first.begin);
+  const auto* const other = static_cast<const char*>(second.begin);
+  return begin < other + second.size && other < begin + first.size;
 }
 
-at::Tensor widened(const at::Tensor& tensor) {
-  return tensor.to(at::kDouble);
-}
+// Where a result is computed: its place, unless that is the memory of a tensor that it is computed
+// from; then in memory of its own.
+struct Place {
+  TensorView view;
+  at::Tensor own;
 
-at::Tensor convolve(const at::Tensor& input, const at::Tensor& weight,
-                    const std::optional<at::Tensor>& bias, const ConvolutionGeometry& geometry) {
-  if (input.scalar_type() == at::kFloat && must_avoid_fp32()) {
-    const auto wide_bias = bias ? std::optional(widened(*bias)) : std::nullopt;
-    return convolve(widened(input), widened(weight), wide_bias, geometry).to(at::kFloat);
-  }
-  return at::convolution(input, weight, bias, as_array(geometry, geometry.stride),
-                         padding_of(geometry), as_array(geometry, geometry.dilation),
-                         geometry.transposed, as_array(geometry, geometry.output_padding),
-                         geometry.groups);
-}
-
-// gradInput and gradWeight; the one that is not wanted is undefined.
-std::array<at::Tensor, 2> convolve_backward(const at::Tensor& grad_output, const at::Tensor& input,
-                                            const at::Tensor& weight,
-                                            const ConvolutionGeometry& geometry,
-                                            std::array<bool, 2> wanted) {
-  if (input.scalar_type() == at::kFloat && must_avoid_fp32()) {
-    auto gradients =
-        convolve_backward(widened(grad_output), widened(input), widened(weight), geometry, wanted);
-    for (at::Tensor& gradient : gradients) {
-      if (gradient.defined()) gradient = gradient.to(at::kFloat);
+  Place(const TensorView& view, std::span<const TensorView> sources) : view(view) {
+    if (std::none_of(sources.begin(), sources.end(),
+                     [&](const TensorView& source) { return overlap(view, source); })) {
+      return;
     }
-    return gradients;
+    own = at::empty({element_count(view.shape).value()}, aten_type(view.dtype));
+    this->view.storage = own.data_ptr();
+    this->view.offset = 0;
   }
-  auto [grad_input, grad_weight, none] = at::convolution_backward(
-      grad_output, input, weight, std::nullopt, as_array(geometry, geometry.stride),
-      padding_of(geometry), as_array(geometry, geometry.dilation), geometry.transposed,
-      as_array(geometry, geometry.output_padding), geometry.groups,
-      std::array{wanted[0], wanted[1], false});
-  return {grad_input, grad_weight};
+};
+
+// Takes a result to the tensor it belongs to, rounded, then cast to its type.
+void finish(const TensorView& result, RoundingKernel kernel, const Margins& margins,
+            const TensorView& to) {
+  round(result, kernel);
+  if (result.data() != to.data()) copy_tensor(within(result, margins), to);
+}
+
+// As dimensions of the direct kernels, of which an operator may have fewer.
+ConvolutionSizes::Values sizes_of(uint64_t spatial, const int64_t* values, int64_t neutral) {
+  ConvolutionSizes::Values sizes;
+  sizes.fill(neutral);
+  std::copy_n(values, spatial, sizes.end() - spatial);
+  return sizes;
+}
+
+// `result` is output or gradOutput.
+ConvolutionSizes sizes_of(const TensorView& input, const TensorView& weight,
+                          const TensorView& result, const ConvolutionGeometry& geometry) {
+  const TensorView& large = geometry.transposed ? result : input;
+  const TensorView& small = geometry.transposed ? input : result;
+  const uint64_t spatial = geometry.spatial;
+  ConvolutionSizes sizes;
+  sizes.batch = input.shape[0];
+  sizes.groups = geometry.groups;
+  sizes.large_channels = weight.shape[1];
+  sizes.small_channels = weight.shape[0] / geometry.groups;
+  sizes.large = sizes_of(spatial, large.shape.begin() + 2, 1);
+  sizes.small = sizes_of(spatial, small.shape.begin() + 2, 1);
+  sizes.kernel = sizes_of(spatial, weight.shape.begin() + 2, 1);
+  sizes.stride = sizes_of(spatial, geometry.stride.data(), 1);
+  sizes.padding = sizes_of(spatial, geometry.padding_before.data(), 0);
+  sizes.dilation = sizes_of(spatial, geometry.dilation.data(), 1);
+  return sizes;
 }
 
 // The type for values that are summed as they are.
-ComputeType exact(const ComputeType& type) {
-  return {type.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT, nullptr, nullptr};
+aclDataType sum_type(const ComputeType& type) {
+  return type.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
+}
+
+// The type of the operands, if it is that of the products for all tensors.
+aclDataType common_type(std::span<const TensorView> tensors, const ComputeType& type) {
+  const bool common = std::all_of(tensors.begin(), tensors.end(), [&](const TensorView& tensor) {
+    return tensor.dtype == type.dtype;
+  });
+  return common ? type.dtype : sum_type(type);
+}
+
+// What rounds a factor's values to the type of the products.
+RoundingKernel round_factor(const TensorView& view, const ComputeType& type) {
+  return view.dtype == type.dtype && view.dtype != ACL_FLOAT ? nullptr : type.round_input;
+}
+
+// oneDNN has orders of its own for weights, so that it does not matter in which it finds them.
+Layout weight_layout(const Choice& choice) {
+  return choice.route == Route::kAten ? Layout::kAsGiven : choice.layout;
 }
 
 // The kernel that rounds a result to `dtype` before it is cast to the type of the tensor it goes
 // to; null if the cast does just that.
 RoundingKernel before_cast(RoundingKernel kernel, aclDataType dtype, const TensorView& to) {
   return to.dtype == dtype ? nullptr : kernel;
+}
+
+std::optional<at::Tensor> as_tensor(const std::optional<TensorView>& view) {
+  return view ? std::optional(aten_tensor(*view)) : std::nullopt;
+}
+
+const LayoutKernels& layout_kernels_of(aclDataType dtype) {
+  return select_kernels([]<Capability kVersion>() -> auto& { return layout_kernels<kVersion>(); })
+      .find(dtype);
 }
 
 }  // namespace
@@ -209,45 +181,92 @@ ComputeType compute_type(aclDataType promoted, int8_t cube_math_type, Product pr
   return {ACL_FLOAT, product == Product::kAscend950 ? kernels.hf32_10 : kernels.hf32_11, nullptr};
 }
 
-Operand::Operand(const TensorView& view, const ComputeType& type, Workspace& workspace,
-                 const Margins& margins)
-    : dtype_(aten_type(type.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT)), margins_(margins) {
-  const bool fits = view.dtype == type.dtype && view.dtype != ACL_FLOAT;
-  round_ = fits ? nullptr : type.round_input;
-  in_place_ = is_exact() && aten_type(view.dtype) == dtype_ && !has_negative_stride(view);
-  if (in_place_) return;
-  shape_ = view.shape;
-  for (uint64_t d = 2; d < shape_.size(); ++d) {
-    shape_.begin()[d] += margins.before[d - 2] + margins.after[d - 2];
-  }
-  const std::vector<int64_t> strides = strides_like(view, shape_);
-  strides_ = Dims(strides.data(), strides.size());
-  const auto count = static_cast<uint64_t>(element_count(shape_).value_or(0));
-  offset_ = workspace.reserve(count * c10::elementSize(dtype_));
+// ---- Direct loops
+
+DirectProducts::DirectProducts(const ConvolutionSizes& sizes, aclDataType dtype,
+                               Workspace& workspace)
+    : sizes(sizes), dtype_(dtype) {
+  parts_ = std::clamp<int64_t>(static_cast<int64_t>(product_count(sizes) / kGrain), 1,
+                               at::get_num_threads());
+  scratch_size_ = (kernels().scratch_size(sizes) + 63) / 64 * 64;
+  offset_ = workspace.reserve(static_cast<uint64_t>(parts_ * scratch_size_));
 }
 
-at::Tensor Operand::shape_of(const TensorView& view, void* workspace) const {
-  if (in_place_) return aten_tensor(view);
-  return at::from_blob(static_cast<char*>(workspace) + offset_, as_array(shape_),
-                       as_array(strides_), dtype_);
+const DirectKernels& DirectProducts::kernels() const {
+  return select_kernels([]<Capability kVersion>() -> auto& { return direct_kernels<kVersion>(); })
+      .find(dtype_);
 }
 
-at::Tensor Operand::read(const TensorView& view, void* workspace) const {
-  const at::Tensor all = shape_of(view, workspace);
-  if (in_place_) return all;
-  at::Tensor inside = all;
-  if (margins_ != Margins()) {
-    all.zero_();
-    inside = within(all, margins_, all.dim() - 2);
-  }
-  if (has_negative_stride(view)) {
-    copy_elements(view, describe(inside, acl_type(inside)));
+void DirectProducts::run(Kernel kernel, int64_t items, const ConvolutionTensors& from, void* to,
+                         void* workspace) const {
+  char* const scratch = static_cast<char*>(workspace) + offset_;
+  at::parallel_for(0, parts_, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      kernel(sizes, from, items * i / parts_, items * (i + 1) / parts_, to,
+             scratch + i * scratch_size_);
+    }
+  });
+}
+
+// ---- Sums of channels
+
+ChannelSums::ChannelSums(const TensorView& view, Workspace& workspace)
+    : channels_last_(lies(view, Layout::kChannelsLast) && !lies(view, Layout::kChannelsFirst)),
+      channels_(view.shape[1]),
+      dtype_(view.dtype) {
+  operand_ = Operand(view, dtype_, nullptr,
+                     channels_last_ ? Layout::kChannelsLast : Layout::kChannelsFirst, workspace);
+  const int64_t rows = element_count(view.shape).value() / channels_;
+  parts_ = channels_last_ ? (rows + kRows - 1) / kRows : view.shape[0];
+  offset_ = workspace.reserve(static_cast<uint64_t>(parts_ * channels_) * sizeof(double));
+}
+
+void ChannelSums::compute(const TensorView& view, void* workspace) const {
+  const TensorView from = operand_.read(view, workspace);
+  auto* const sums = reinterpret_cast<double*>(static_cast<char*>(workspace) + offset_);
+  const LayoutKernels& kernels = layout_kernels_of(dtype_);
+  const char* const elements = from.data();
+  const auto size = static_cast<int64_t>(aclDataTypeSize(dtype_));
+  const int64_t rows = element_count(view.shape).value() / channels_;
+  constexpr int64_t kElements = 32768;  // for which another thread is worth waking
+  if (channels_last_) {
+    at::parallel_for(0, parts_, std::max<int64_t>(1, kElements / (kRows * channels_)),
+                     [&](int64_t begin, int64_t end) {
+                       std::fill(sums + begin * channels_, sums + end * channels_, 0.0);
+                       for (int64_t i = begin; i < end; ++i) {
+                         kernels.add_rows(elements + i * kRows * channels_ * size,
+                                          std::min(kRows, rows - i * kRows), channels_,
+                                          sums + i * channels_);
+                       }
+                     });
   } else {
-    inside.copy_(aten_tensor(view));
+    const int64_t row = rows / parts_;
+    at::parallel_for(0, parts_ * channels_, std::max<int64_t>(1, kElements / row),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t i = begin; i < end; ++i) {
+                         sums[i] = kernels.sum(elements + i * row * size, row);
+                       }
+                     });
   }
-  round(all, round_);
-  return all;
+  for (int64_t i = channels_; i < parts_ * channels_; ++i) sums[i % channels_] += sums[i];
 }
+
+void ChannelSums::store(const TensorView& to, void* workspace) const {
+  void* const memory = static_cast<char*>(workspace) + offset_;
+  TensorView sums = dense(to.shape, Layout::kChannelsFirst, ACL_DOUBLE, memory);
+  if (to.dtype != dtype_ && dtype_ != ACL_DOUBLE) {
+    // Rounded in place: the values of a narrower type, as DOUBLE.
+    auto* const values = static_cast<double*>(memory);
+    for (int64_t i = 0; i < channels_; ++i) {
+      auto value = static_cast<float>(values[i]);
+      if (const RoundingKernel kernel = rounding_to(dtype_)) kernel(&value, 1);
+      values[i] = value;
+    }
+  }
+  copy_elements(sums, to);
+}
+
+// ---- aclnnConvolution
 
 ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight,
                                  const aclTensor* bias, const aclTensor* output,
@@ -260,41 +279,88 @@ ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight
     if (tensor != nullptr) tensors[tensor_count++] = tensor->view;
   }
   if (is_empty(output->view)) return;
+  Layout layout = Layout::kChannelsFirst;
+  aclDataType dtype = sum_type(type);
   if (has_products) {
-    const Margins margins = margins_of(geometry);
-    this->input = Operand(input->view, type, workspace, geometry.transposed ? Margins() : margins);
-    this->weight = Operand(weight->view, type, workspace);
+    const ConvolutionSizes sizes = sizes_of(input->view, weight->view, output->view, geometry);
+    choice = choose({sizes, geometry, lies(input->view, Layout::kChannelsLast),
+                     common_type({tensors, tensor_count}, type)});
+    dtype = choice.dtype;
+    layout = choice.layout;
+    const bool direct = choice.route == Route::kDirect;
+    const Margins margins = direct || geometry.transposed ? Margins() : margins_of(geometry);
+    this->input =
+        Operand(input->view, dtype, round_factor(input->view, type), layout, workspace, margins);
+    this->weight = Operand(weight->view, dtype, round_factor(weight->view, type),
+                           weight_layout(choice), workspace);
+    if (choice.route != Route::kAten) {
+      this->output = Operand(output->view, dtype, nullptr, layout, workspace);
+    }
+    if (direct) this->direct = DirectProducts(sizes, dtype, workspace);
   }
   // A bias is no factor of a product, so HF32 leaves it alone.
   if (bias != nullptr) {
-    this->bias = Operand(bias->view, type.dtype == ACL_FLOAT ? exact(type) : type, workspace);
+    const RoundingKernel kernel =
+        type.dtype == ACL_FLOAT ? nullptr : round_factor(bias->view, type);
+    this->bias = Operand(bias->view, dtype, kernel, Layout::kChannelsFirst, workspace);
   }
+}
+
+RoundingKernel ConvolutionPlan::round_output() const {
+  return before_cast(type.round_result, type.dtype, output_view());
+}
+
+// The output where there are no products.
+void ConvolutionPlan::store_bias(void* workspace) {
+  const TensorView& out = output_view();
+  if (!has_bias()) return store_zeros(out);
+  TensorView values = bias.read(tensors[2], workspace);
+  values.strides = values.shape = out.shape;
+  std::fill_n(values.strides.begin(), values.strides.size(), 0);
+  values.strides.begin()[1] = 1;
+  copy_elements(values, out);
+}
+
+void ConvolutionPlan::compute_products(void* workspace) {
+  const TensorView& out = output_view();
+  const TensorView data = input.read(tensors[0], workspace);
+  const TensorView kernel = weight.read(tensors[1], workspace);
+  const std::optional<TensorView> added =
+      has_bias() ? std::optional(bias.read(tensors[2], workspace)) : std::nullopt;
+  if (choice.route == Route::kAten) {
+    const at::Tensor result =
+        convolve(choice, geometry, aten_tensor(data), aten_tensor(kernel), as_tensor(added), {});
+    return finish(describe(result), round_output(),
+                  geometry.transposed ? margins_of(geometry) : Margins(), out);
+  }
+  const Place to(output.place(out, workspace), {tensors, tensor_count - 1});
+  if (choice.route == Route::kPointwise) {
+    convolve(choice, geometry, aten_tensor(data), aten_tensor(kernel), as_tensor(added),
+             aten_tensor(to.view));
+  } else {
+    ConvolutionTensors from{nullptr, nullptr, kernel.data(), added ? added->data() : nullptr};
+    (geometry.transposed ? from.small : from.large) = data.data();
+    const DirectKernels& kernels = direct.kernels();
+    direct.run(geometry.transposed ? kernels.large : kernels.small, direct.items(), from,
+               to.view.data(), workspace);
+  }
+  finish(to.view, round_output(), {}, out);
 }
 
 aclnnStatus ConvolutionPlan::compute(void* workspace) noexcept {
   return computed([&] {
-    const TensorView& out = output_view();
-    if (is_empty(out)) return OK;
+    if (is_empty(output_view())) return OK;
     const AtenScope scope;
-    std::optional<at::Tensor> values;
-    if (has_bias()) values = bias.read(tensors[2], workspace);
-    if (!has_products) {
-      if (!values) {
-        store_zeros(out);
-      } else {
-        round(*values, before_cast(type.round_result, type.dtype, out));
-        store(along_channels(*values, geometry).expand(as_array(out.shape)), out);
-      }
-      return OK;
+    if (has_products) {
+      compute_products(workspace);
+    } else {
+      store_bias(workspace);
     }
-    at::Tensor result = convolve(input.read(tensors[0], workspace),
-                                 weight.read(tensors[1], workspace), values, geometry);
-    round(result, before_cast(type.round_result, type.dtype, out));
-    if (geometry.transposed) result = within(result, margins_of(geometry), geometry.spatial);
-    store(result, out);
     return OK;
   });
 }
+
+// ---- aclnnConvolutionBackward
 
 ConvolutionBackwardPlan::ConvolutionBackwardPlan(const aclTensor* grad_output,
                                                  const aclTensor* input, const aclTensor* weight,
@@ -313,60 +379,86 @@ ConvolutionBackwardPlan::ConvolutionBackwardPlan(const aclTensor* grad_output,
     tensors[tensor_count++] = gradients[i]->view;
   }
   if (!has_products) return;
-  if (wants(0) || wants(1)) {
-    const Margins margins = margins_of(geometry);
-    const bool transposed = geometry.transposed;
-    this->grad_output =
-        Operand(grad_output->view, type, workspace, transposed ? margins : Margins());
-    this->input = Operand(input->view, type, workspace, transposed ? Margins() : margins);
-    this->weight = Operand(weight->view, type, workspace);
+  if (wants(2)) this->grad_bias = ChannelSums(grad_output->view, workspace);
+  if (!wants(0) && !wants(1)) return;
+
+  const ConvolutionSizes sizes = sizes_of(input->view, weight->view, grad_output->view, geometry);
+  aclDataType dtype = common_type({tensors, kInputs}, type);
+  // It is FLOAT until it is cast, so that a narrower one must be its own.
+  if (wants(1) && gradient_view(1).dtype != dtype) dtype = sum_type(type);
+  choice = choose({sizes, geometry, lies(input->view, Layout::kChannelsLast), dtype});
+  const bool direct = choice.route == Route::kDirect;
+  const Margins margins = direct ? Margins() : margins_of(geometry);
+  const auto operand = [&](const TensorView& view, const Margins& around) {
+    const Layout layout = &view == &weight->view ? weight_layout(choice) : choice.layout;
+    return Operand(view, choice.dtype, round_factor(view, type), layout, workspace, around);
+  };
+  this->grad_output = operand(grad_output->view, geometry.transposed ? margins : Margins());
+  this->input = operand(input->view, geometry.transposed ? Margins() : margins);
+  this->weight = operand(weight->view, Margins());
+  if (wants(0) && choice.route != Route::kAten) {
+    this->grad_input = Operand(gradient_view(0), choice.dtype, nullptr, choice.layout, workspace);
   }
-  const bool shared = (wants(0) || wants(1)) && this->grad_output.is_exact();
-  if (wants(2)) {
-    bias_source = shared ? this->grad_output : Operand(grad_output->view, exact(type), workspace);
+  if (!direct) return;
+  this->direct = DirectProducts(sizes, choice.dtype, workspace);
+  if (wants(1)) {
+    const auto count = static_cast<uint64_t>(element_count(weight->view.shape).value());
+    grad_weight_offset = workspace.reserve(count * aclDataTypeSize(sum_type(type)));
   }
 }
 
-void ConvolutionBackwardPlan::compute_gradients(void* workspace) {
-  // All are computed before any is written: they may share memory with the inputs.
-  at::Tensor grad_bias;
-  if (wants(2)) {
-    std::vector<int64_t> dims(geometry.spatial + 1);
-    for (uint64_t d = 0; d < geometry.spatial; ++d) dims[d + 1] = static_cast<int64_t>(d) + 2;
-    const aclDataType dtype = tensors[0].dtype;
-    // The other tensors may be DOUBLE, and gradOutput widened with them.
-    grad_bias = at::sum(bias_source.read(tensors[0], workspace), dims, false,
-                        dtype == ACL_DOUBLE ? at::kDouble : at::kFloat);
-    round(grad_bias, before_cast(rounding_to(dtype), dtype, gradient_view(2)));
+RoundingKernel ConvolutionBackwardPlan::round_grad_input() const {
+  return before_cast(type.round_result, type.dtype, gradient_view(0));
+}
+
+// All are computed before any is written, gradInput last: they may share memory with the inputs.
+void ConvolutionBackwardPlan::compute_products(void* workspace) {
+  const TensorView gradient = grad_output.read(tensors[0], workspace);
+  const TensorView data =
+      wants(1) ? input.read(tensors[1], workspace) : input.place(tensors[1], workspace);
+  const TensorView kernel =
+      wants(0) ? weight.read(tensors[2], workspace) : weight.place(tensors[2], workspace);
+  std::optional<Place> place;
+  if (wants(0) && choice.route != Route::kAten) {
+    place.emplace(grad_input.place(gradient_view(0), workspace), std::span(tensors, kInputs));
   }
-  if (wants(0) || wants(1)) {
-    auto [grad_input, grad_weight] = convolve_backward(
-        grad_output.read(tensors[0], workspace),
-        wants(1) ? input.read(tensors[1], workspace) : input.shape_of(tensors[1], workspace),
-        wants(0) ? weight.read(tensors[2], workspace) : weight.shape_of(tensors[2], workspace),
-        geometry, {wants(0), wants(1)});
+  if (choice.route == Route::kDirect) {
+    ConvolutionTensors from{data.data(), gradient.data(), kernel.data(), nullptr};
+    if (geometry.transposed) std::swap(from.large, from.small);
+    const DirectKernels& kernels = direct.kernels();
+    const TensorView sums = dense(tensors[2].shape, Layout::kChannelsFirst, sum_type(type),
+                                  static_cast<char*>(workspace) + grad_weight_offset);
+    if (wants(1)) direct.run(kernels.weight, geometry.groups, from, sums.data(), workspace);
     if (wants(0)) {
-      round(grad_input, before_cast(type.round_result, type.dtype, gradient_view(0)));
-      if (!geometry.transposed) {
-        grad_input = within(grad_input, margins_of(geometry), geometry.spatial);
-      }
-      store(grad_input, gradient_view(0));
+      direct.run(geometry.transposed ? kernels.small : kernels.large, direct.items(), from,
+                 place->view.data(), workspace);
+      finish(place->view, round_grad_input(), {}, gradient_view(0));
     }
-    if (wants(1)) store(grad_weight, gradient_view(1));
+    if (wants(1)) copy_tensor(sums, gradient_view(1));
+    return;
   }
-  if (wants(2)) store(grad_bias, gradient_view(2));
+  const auto [grad_input, grad_weight] = convolve_backward(
+      choice, geometry, aten_tensor(gradient), aten_tensor(data), aten_tensor(kernel),
+      {wants(0), wants(1)}, place ? aten_tensor(place->view) : at::Tensor());
+  if (wants(0)) {
+    finish(describe(grad_input), round_grad_input(),
+           geometry.transposed ? Margins() : margins_of(geometry), gradient_view(0));
+  }
+  if (wants(1)) copy_tensor(describe(grad_weight), gradient_view(1));
 }
 
 aclnnStatus ConvolutionBackwardPlan::compute(void* workspace) noexcept {
   return computed([&] {
     const AtenScope scope;
-    if (has_products) {
-      compute_gradients(workspace);
-    } else {
+    if (!has_products) {
       for (size_t i = 0; i < positions.size(); ++i) {
         if (wants(i) && !is_empty(gradient_view(i))) store_zeros(gradient_view(i));
       }
+      return OK;
     }
+    if (wants(2)) grad_bias.compute(tensors[0], workspace);
+    if (wants(0) || wants(1)) compute_products(workspace);
+    if (wants(2)) grad_bias.store(gradient_view(2), workspace);
     return OK;
   });
 }

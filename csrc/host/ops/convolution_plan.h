@@ -1,48 +1,59 @@
-// What stage 2 of aclnnConvolution and aclnnConvolutionBackward does: ATen's convolutions on FLOAT
-// (or DOUBLE) values that were rounded to the type of the call's products.
+// What stage 2 of aclnnConvolution and aclnnConvolutionBackward does: products of values that were
+// rounded to the type of the call's products, along one of several routes
+// (convolution_strategy.h).
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-#include <ATen/core/Tensor.h>
-
+#include "kernels/convolution_direct.h"
 #include "ops/convolution.h"
+#include "ops/convolution_operand.h"
+#include "ops/convolution_strategy.h"
 #include "ops/plan.h"
 
 namespace aclnn_host {
 
-// Zeros to put around a tensor's spatial dimensions.
-struct Margins {
-  ConvolutionGeometry::Values before{};
-  ConvolutionGeometry::Values after{};
-  bool operator==(const Margins&) const = default;
-};
-
-// How ATen is given a tensor argument: as FLOAT or DOUBLE elements, rounded. Elements that are that
-// already are used where they lie; else they have a place in the workspace, channels-last if the
-// argument is.
-class Operand {
+// The direct loops on as many threads as pay, each with scratch memory of its own.
+class DirectProducts {
  public:
-  Operand() = default;
-  Operand(const TensorView& view, const ComputeType& type, Workspace& workspace,
-          const Margins& margins = {});
+  DirectProducts() = default;
+  DirectProducts(const ConvolutionSizes& sizes, aclDataType dtype, Workspace& workspace);
 
-  // Whether ATen gets the very values of the argument.
-  bool is_exact() const { return round_ == nullptr && margins_ == Margins(); }
+  using Kernel = void (*)(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
+                          int64_t begin, int64_t end, void* to, void* scratch);
+  const DirectKernels& kernels() const;
+  // Runs one of the kernels on its items, of which items() is the count but for weights.
+  void run(Kernel kernel, int64_t items, const ConvolutionTensors& from, void* to,
+           void* workspace) const;
 
-  // The call names the argument anew, because its address may have been changed since stage 1.
-  at::Tensor read(const TensorView& view, void* workspace) const;
-  // The same without the values, for an argument of which only the shape matters.
-  at::Tensor shape_of(const TensorView& view, void* workspace) const;
+  int64_t items() const { return sizes.batch * sizes.groups; }
+
+  ConvolutionSizes sizes{};
 
  private:
-  at::ScalarType dtype_ = at::kFloat;
-  RoundingKernel round_ = nullptr;
-  Margins margins_;
-  bool in_place_ = true;
-  Dims shape_;  // of the place in the workspace
-  Dims strides_;
+  aclDataType dtype_ = ACL_DT_UNDEFINED;
+  int64_t parts_ = 1;
+  int64_t scratch_size_ = 0;
+  uint64_t offset_ = 0;
+};
+
+// The sums of a tensor over everything but its channels.
+class ChannelSums {
+ public:
+  ChannelSums() = default;
+  ChannelSums(const TensorView& view, Workspace& workspace);
+
+  void compute(const TensorView& view, void* workspace) const;
+  // Writes them to a vector of any type, rounded to the tensor's in between.
+  void store(const TensorView& to, void* workspace) const;
+
+ private:
+  Operand operand_;
+  bool channels_last_ = false;
+  int64_t channels_ = 0;
+  int64_t parts_ = 0;  // sums of each channel, before they are added
+  aclDataType dtype_ = ACL_DT_UNDEFINED;
   uint64_t offset_ = 0;
 };
 
@@ -55,9 +66,12 @@ struct ConvolutionPlan {
   ConvolutionGeometry geometry;
   ComputeType type;
   bool has_products;  // there are input elements to convolve
+  Choice choice{};
   Operand input;
   Operand weight;
   Operand bias;
+  Operand output;
+  DirectProducts direct;
 
   ConvolutionPlan(const aclTensor* input, const aclTensor* weight, const aclTensor* bias,
                   const aclTensor* output, const ConvolutionGeometry& geometry,
@@ -70,6 +84,9 @@ struct ConvolutionPlan {
  private:
   bool has_bias() const { return tensor_count == kMaxTensors; }
   const TensorView& output_view() const { return tensors[tensor_count - 1]; }
+  RoundingKernel round_output() const;
+  void store_bias(void* workspace);
+  void compute_products(void* workspace);
 };
 
 // aclnnConvolutionBackward. Its tensors are gradOutput, input, weight, and the gradients that are
@@ -87,10 +104,14 @@ struct ConvolutionBackwardPlan {
   ConvolutionGeometry geometry;
   ComputeType type;
   bool has_products;
+  Choice choice{};
   Operand grad_output;
   Operand input;
   Operand weight;
-  Operand bias_source;  // gradOutput's very values
+  Operand grad_input;
+  uint64_t grad_weight_offset = 0;  // of the direct loops, in the workspace
+  ChannelSums grad_bias;
+  DirectProducts direct;
 
   // `gradients` may be null; `wanted` says which are to be computed.
   ConvolutionBackwardPlan(const aclTensor* grad_output, const aclTensor* input,
@@ -105,7 +126,8 @@ struct ConvolutionBackwardPlan {
  private:
   bool wants(size_t gradient) const { return positions[gradient] != 0; }
   const TensorView& gradient_view(size_t i) const { return tensors[positions[i]]; }
-  void compute_gradients(void* workspace);
+  RoundingKernel round_grad_input() const;
+  void compute_products(void* workspace);
 };
 
 }  // namespace aclnn_host

@@ -1,0 +1,181 @@
+#include "ops/convolution_products.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/zeros.h>
+
+namespace aclnn_host {
+namespace {
+
+// Whether torch.backends lets oneDNN shorten the factors of FP32 products. The setting is the whole
+// process's and its owner's; other types are out of its reach.
+bool must_avoid(const at::Tensor& factor, at::Float32Op op) {
+  using at::Float32Precision;
+  if (factor.scalar_type() != at::kFloat) return false;
+  const Float32Precision precision =
+      at::globalContext().float32Precision(at::Float32Backend::MKLDNN, op);
+  return precision == Float32Precision::BF16 || precision == Float32Precision::TF32;
+}
+
+at::Tensor widened(const at::Tensor& tensor) {
+  return tensor.to(at::kDouble);
+}
+
+// ---- ATen's convolution
+
+// The parameters as ATen takes them. oneDNN has no channels-last layout of one dimension, so a line
+// becomes an image of one row there.
+struct Parameters {
+  using Values = ConvolutionGeometry::Values;
+
+  bool adds_row;
+  uint64_t count;
+  Values stride;
+  Values padding;
+  Values dilation;
+  Values output_padding;
+
+  Parameters(const ConvolutionGeometry& geometry, Layout layout)
+      : adds_row(layout == Layout::kChannelsLast && geometry.spatial == 1),
+        count(geometry.spatial + adds_row),
+        stride(extended(geometry.stride, 1)),
+        padding(extended(geometry.is_symmetric() ? geometry.padding_before : Values{}, 0)),
+        dilation(extended(geometry.dilation, 1)),
+        output_padding(extended(geometry.output_padding, 0)) {}
+
+  Values extended(const Values& values, int64_t neutral) const {
+    return adds_row ? Values{neutral, values[0]} : values;
+  }
+  at::IntArrayRef array(const Values& values) const { return {values.data(), count}; }
+  at::Tensor with_row(const at::Tensor& tensor) const {
+    return adds_row ? tensor.unsqueeze(2) : tensor;
+  }
+  at::Tensor without_row(const at::Tensor& tensor) const {
+    return adds_row && tensor.defined() ? tensor.squeeze(2) : tensor;
+  }
+};
+
+at::Tensor convolve_in_aten(const Parameters& p, const ConvolutionGeometry& geometry,
+                            const at::Tensor& input, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias) {
+  if (must_avoid(input, at::Float32Op::CONV)) {
+    const auto wide_bias = bias ? std::optional(widened(*bias)) : std::nullopt;
+    return convolve_in_aten(p, geometry, widened(input), widened(weight), wide_bias).to(at::kFloat);
+  }
+  return p.without_row(at::convolution(
+      p.with_row(input), p.with_row(weight), bias, p.array(p.stride), p.array(p.padding),
+      p.array(p.dilation), geometry.transposed, p.array(p.output_padding), geometry.groups));
+}
+
+std::array<at::Tensor, 2> convolve_backward_in_aten(
+    const Parameters& p, const ConvolutionGeometry& geometry, const at::Tensor& grad_output,
+    const at::Tensor& input, const at::Tensor& weight, std::array<bool, 2> wanted) {
+  if (must_avoid(input, at::Float32Op::CONV)) {
+    auto gradients = convolve_backward_in_aten(p, geometry, widened(grad_output), widened(input),
+                                               widened(weight), wanted);
+    for (at::Tensor& gradient : gradients) {
+      if (gradient.defined()) gradient = gradient.to(at::kFloat);
+    }
+    return gradients;
+  }
+  const auto [grad_input, grad_weight, none] = at::convolution_backward(
+      p.with_row(grad_output), p.with_row(input), p.with_row(weight), std::nullopt,
+      p.array(p.stride), p.array(p.padding), p.array(p.dilation), geometry.transposed,
+      p.array(p.output_padding), geometry.groups, std::array{wanted[0], wanted[1], false});
+  return {p.without_row(grad_input), p.without_row(grad_weight)};
+}
+
+// ---- Matrix products
+
+// Images as matrices: [batch, channels, positions], or [batch * positions, channels] of
+// channels-last ones.
+at::Tensor matrices(const at::Tensor& images, Layout layout) {
+  const int64_t batch = images.size(0);
+  const int64_t channels = images.size(1);
+  const int64_t positions = images.numel() / (batch * channels);
+  if (layout == Layout::kChannelsLast) {
+    return images.as_strided({batch * positions, channels}, {channels, 1});
+  }
+  return images.as_strided({batch, channels, positions}, {channels * positions, positions, 1});
+}
+
+// A kernel of one element as a matrix [output channels, input channels].
+at::Tensor matrix(const at::Tensor& weight, bool transposed) {
+  const at::Tensor all = weight.flatten(1);
+  return transposed ? all.t() : all;
+}
+
+// out = matrix x images, and the bias. 16-bit images are channels-last: their sums and the bias are
+// rounded once.
+void multiply(const at::Tensor& matrix, const at::Tensor& images,
+              const std::optional<at::Tensor>& bias, at::Tensor out, Layout layout) {
+  if (must_avoid(matrix, at::Float32Op::MATMUL)) {
+    at::Tensor wide = at::empty(out.sizes(), out.options().dtype(at::kDouble));
+    const auto wide_bias = bias ? std::optional(widened(*bias)) : std::nullopt;
+    multiply(widened(matrix), widened(images), wide_bias, wide, layout);
+    out.copy_(wide);
+  } else if (layout != Layout::kChannelsLast) {
+    at::bmm_out(out, matrix.expand({images.size(0), -1, -1}), images);
+    if (bias) out.add_(bias->unsqueeze(1));
+  } else if (bias) {
+    at::addmm_out(out, *bias, images, matrix.t());
+  } else {
+    at::mm_out(out, images, matrix.t());
+  }
+}
+
+// The sum over the positions of the products of two images' channels.
+at::Tensor multiply_channels(const at::Tensor& rows, const at::Tensor& columns, Layout layout) {
+  if (must_avoid(rows, at::Float32Op::MATMUL)) {
+    return multiply_channels(widened(rows), widened(columns), layout).to(at::kFloat);
+  }
+  if (layout == Layout::kChannelsLast) return at::mm(rows.t(), columns);
+  at::Tensor sum = at::zeros({rows.size(1), columns.size(1)}, rows.options());
+  for (int64_t n = 0; n < rows.size(0); ++n) sum.addmm_(rows[n], columns[n].t());
+  return sum;
+}
+
+}  // namespace
+
+at::Tensor convolve(const Choice& choice, const ConvolutionGeometry& geometry,
+                    const at::Tensor& input, const at::Tensor& weight,
+                    const std::optional<at::Tensor>& bias, const at::Tensor& out) {
+  if (choice.route != Route::kPointwise) {
+    return convolve_in_aten(Parameters(geometry, choice.layout), geometry, input, weight, bias);
+  }
+  multiply(matrix(weight, geometry.transposed), matrices(input, choice.layout), bias,
+           matrices(out, choice.layout), choice.layout);
+  return out;
+}
+
+std::array<at::Tensor, 2> convolve_backward(const Choice& choice,
+                                            const ConvolutionGeometry& geometry,
+                                            const at::Tensor& grad_output, const at::Tensor& input,
+                                            const at::Tensor& weight, std::array<bool, 2> wanted,
+                                            const at::Tensor& grad_input) {
+  if (choice.route != Route::kPointwise) {
+    return convolve_backward_in_aten(Parameters(geometry, choice.layout), geometry, grad_output,
+                                     input, weight, wanted);
+  }
+  const at::Tensor gradient = matrices(grad_output, choice.layout);
+  std::array<at::Tensor, 2> results;
+  if (wanted[1]) {
+    const at::Tensor images = matrices(input, choice.layout);
+    const auto& [rows, columns] =
+        geometry.transposed ? std::tie(images, gradient) : std::tie(gradient, images);
+    results[1] = multiply_channels(rows, columns, choice.layout).view(weight.sizes());
+  }
+  if (wanted[0]) {
+    multiply(matrix(weight, geometry.transposed).t(), gradient, std::nullopt,
+             matrices(grad_input, choice.layout), choice.layout);
+    results[0] = grad_input;
+  }
+  return results;
+}
+
+}  // namespace aclnn_host

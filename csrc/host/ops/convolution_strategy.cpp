@@ -1,0 +1,128 @@
+#include "ops/convolution_strategy.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include <ATen/Context.h>
+
+#include "kernels/capability.h"
+
+namespace aclnn_host {
+namespace {
+
+using Values = ConvolutionSizes::Values;
+
+double volume(const Values& sizes) {
+  return static_cast<double>(sizes[0]) * static_cast<double>(sizes[1]) *
+         static_cast<double>(sizes[2]);
+}
+
+// Whether the padded planes of the direct loops fit into a second-level cache or so: neither
+// dilation nor padding spreads a few elements over much memory.
+bool has_small_planes(const ConvolutionSizes& sizes) {
+  constexpr double kMost = 1 << 22;
+  double plane = static_cast<double>(sizes.large_channels + sizes.small_channels);
+  for (int d = 0; d < 3; ++d) {
+    plane *= static_cast<double>(sizes.small[d]) * static_cast<double>(sizes.stride[d]) +
+             static_cast<double>(sizes.kernel[d]) * static_cast<double>(sizes.dilation[d]);
+  }
+  return plane <= kMost;
+}
+
+bool is_tiny(const ConvolutionCase& c) {
+  return product_count(c.sizes) <= 1 << 17 && has_small_planes(c.sizes);
+}
+
+bool is_depthwise(const ConvolutionCase& c) {
+  return c.sizes.large_channels == 1 && c.sizes.groups > 1 && has_small_planes(c.sizes);
+}
+
+bool is_pointwise(const ConvolutionCase& c) {
+  constexpr Values kOnes{1, 1, 1};
+  return c.sizes.groups == 1 && c.sizes.kernel == kOnes && c.sizes.stride == kOnes &&
+         c.sizes.small == c.sizes.large && c.sizes.padding == Values{};
+}
+
+// Whether oneDNN multiplies BFLOAT16 in units of its own, with sums in FLOAT that are rounded once.
+// ATen leaves convolutions to it, but for some of a single image that is small.
+bool is_bfloat16(const ConvolutionCase& c) {
+#if defined(__x86_64__)
+  constexpr int64_t kSmall = 20480;
+  return c.dtype == ACL_BF16 && c.geometry.is_symmetric() &&
+         (c.sizes.batch > 1 || c.sizes.large_channels * c.sizes.groups > kSmall) &&
+         current_capability() == Capability::AVX512 && __builtin_cpu_supports("avx512bf16") &&
+         at::globalContext().userEnabledMkldnn();
+#else
+  return false;
+#endif
+}
+
+// Whether images are large enough to pay for their conversion to channels-last.
+bool is_wide(const ConvolutionCase& c) {
+  return volume(c.sizes.small) > 14 * 14;
+}
+
+bool is_wide_bfloat16(const ConvolutionCase& c) {
+  return is_bfloat16(c) && is_wide(c);
+}
+bool is_wide_bfloat16_pointwise(const ConvolutionCase& c) {
+  return is_wide_bfloat16(c) && is_pointwise(c);
+}
+bool is_bfloat16_pointwise(const ConvolutionCase& c) {
+  return is_bfloat16(c) && is_pointwise(c);
+}
+bool is_wide_pointwise(const ConvolutionCase& c) {
+  return is_pointwise(c) && volume(c.sizes.small) >= 10 * 10;
+}
+bool is_wide_float(const ConvolutionCase& c) {
+  return c.dtype != ACL_DOUBLE && c.geometry.is_symmetric() && c.geometry.spatial > 1 && is_wide(c);
+}
+
+bool is_any(const ConvolutionCase&) {
+  return true;
+}
+
+struct Strategy {
+  const char* name;
+  bool (*fits)(const ConvolutionCase&);
+  Route route;
+  Layout layout;
+  bool takes_16_bits;  // else 16-bit operands are widened to FLOAT
+};
+
+// The first that fits is used.
+constexpr Strategy kStrategies[] = {
+    {"tiny", is_tiny, Route::kDirect, Layout::kChannelsFirst, true},
+    {"depthwise", is_depthwise, Route::kDirect, Layout::kChannelsFirst, true},
+    {"wide BFLOAT16 pointwise", is_wide_bfloat16_pointwise, Route::kPointwise,
+     Layout::kChannelsLast, true},
+    {"BFLOAT16 pointwise", is_bfloat16_pointwise, Route::kAten, Layout::kChannelsLast, true},
+    {"wide BFLOAT16", is_wide_bfloat16, Route::kAten, Layout::kChannelsLast, true},
+    {"BFLOAT16", is_bfloat16, Route::kAten, Layout::kAsGiven, true},
+    {"wide pointwise", is_wide_pointwise, Route::kPointwise, Layout::kOfInput, false},
+    {"pointwise", is_pointwise, Route::kPointwise, Layout::kChannelsLast, false},
+    {"wide FLOAT", is_wide_float, Route::kAten, Layout::kChannelsLast, false},
+    {"any", is_any, Route::kAten, Layout::kAsGiven, false},
+};
+
+}  // namespace
+
+double product_count(const ConvolutionSizes& sizes) {
+  return static_cast<double>(sizes.batch * sizes.groups) *
+         static_cast<double>(sizes.large_channels * sizes.small_channels) * volume(sizes.small) *
+         volume(sizes.kernel);
+}
+
+Choice choose(const ConvolutionCase& c) {
+  const Strategy& chosen =
+      *std::find_if(std::begin(kStrategies), std::end(kStrategies),
+                    [&](const Strategy& strategy) { return strategy.fits(c); });
+  Layout layout = chosen.layout;
+  if (layout == Layout::kOfInput) {
+    layout = c.channels_last ? Layout::kChannelsLast : Layout::kChannelsFirst;
+  }
+  const bool is_16_bit = c.dtype == ACL_FLOAT16 || c.dtype == ACL_BF16;
+  return {chosen.route, layout, is_16_bit && !chosen.takes_16_bits ? ACL_FLOAT : c.dtype};
+}
+
+}  // namespace aclnn_host

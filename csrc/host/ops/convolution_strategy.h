@@ -1,0 +1,43 @@
+// How a convolution is computed: the choice, and the measurements behind it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "kernels/convolution_direct.h"
+#include "ops/convolution.h"
+
+namespace aclnn_host {
+
+// The order of a tensor's dimensions in memory: any strides, or one of the two without gaps, which
+// may be chosen by that of the input.
+enum class Layout { kAsGiven, kOfInput, kChannelsFirst, kChannelsLast };
+
+enum class Route {
+  kDirect,     // loops of our own (kernels/convolution_direct.h)
+  kPointwise,  // a kernel of one element: matrix products of ATen
+  kAten,       // ATen's convolution, which is oneDNN's for nearly all
+};
+
+// What the choice depends on.
+struct ConvolutionCase {
+  ConvolutionSizes sizes;
+  const ConvolutionGeometry& geometry;
+  bool channels_last;  // the input is
+  // What the operands are given in: FLOAT, DOUBLE, or a 16-bit type that all tensors and the
+  // products have.
+  aclDataType dtype;
+};
+
+struct Choice {
+  Route route;
+  Layout layout;      // of the operands
+  aclDataType dtype;  // of the operands: that of the case, or FLOAT
+};
+
+// How many factors are multiplied.
+double product_count(const ConvolutionSizes& sizes);
+
+Choice choose(const ConvolutionCase& convolution);
+
+}  // namespace aclnn_host

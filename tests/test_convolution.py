@@ -118,6 +118,24 @@ LARGER = [
     Case("3-D transposed", (1, 6, 4, 4, 3), (6, 4, 2, 3, 2), stride=(2, 1, 2), padding=(1, 0, 1), transposed=True),
 ]
 NAMED_CASES = pytest.mark.parametrize("case", LARGER, ids=str)
+# Large enough for every strategy of csrc/host/ops/convolution_strategy.cpp to have its case.
+LARGEST = [
+    Case("1-D large", (2, 16, 400), (24, 16, 5), padding=(2,)),
+    Case("1-D depthwise large", (2, 40, 700), (40, 1, 4), padding=(3,), groups=40),
+    Case("1-D pointwise large", (2, 24, 300), (32, 24, 1)),
+    Case("2-D large", (2, 16, 20, 20), (24, 16, 3, 3), padding=(1,)),
+    Case("2-D large, one image", (1, 48, 24, 24), (16, 48, 3, 3), padding=(1,)),
+    Case("2-D large strided", (2, 16, 33, 31), (24, 16, 3, 3), stride=(2,), padding=(1,)),
+    Case("2-D small images", (4, 64, 6, 6), (48, 64, 3, 3), padding=(1,)),
+    Case("2-D depthwise large", (2, 24, 41, 40), (24, 1, 5, 5), stride=(2,), padding=(2,), groups=24),
+    Case("2-D depthwise to many", (2, 16, 24, 24), (48, 1, 3, 3), padding=(1,), groups=16),
+    Case("2-D pointwise large", (2, 32, 20, 20), (48, 32, 1, 1)),
+    Case("2-D pointwise small images", (4, 96, 6, 6), (64, 96, 1, 1)),
+    Case("2-D pointwise transposed", (2, 32, 20, 20), (32, 48, 1, 1), transposed=True),
+    Case("2-D transposed large", (2, 16, 16, 16), (16, 24, 3, 3), stride=(2,), padding=(1,), transposed=True),
+    Case("2-D transposed depthwise", (2, 32, 24, 24), (32, 1, 3, 3), stride=(2,), groups=32, transposed=True),
+    Case("3-D large", (2, 8, 8, 10, 10), (12, 8, 3, 3, 3), padding=(1,)),
+]
 
 
 def convolution(case: Case, x: Tensor, w: Tensor, b: Tensor | None, **kwargs: Any) -> Tensor:
@@ -241,10 +259,9 @@ def check_rounded(got: Tensor, exact: Tensor, magnitude: Tensor, products: int, 
     assert worst <= 1, f"an error is {worst:.3g} of what rounding explains"
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@NAMED_CASES
-def test_values(case: Case, dtype: torch.dtype) -> None:
-    x, w, b, g = case.tensors(dtype)
+def check_values(case: Case, g: Tensor, x: Tensor, w: Tensor, b: Tensor | None) -> None:
+    """Output and gradients are what rounding allows."""
+    dtype = x.dtype
     exact = [None if t is None else t.double() for t in (x, w, b, g)]
     sizes = [None if t is None else t.abs() for t in exact]
     kernel = w[0, 0].numel()
@@ -262,6 +279,33 @@ def test_values(case: Case, dtype: torch.dtype) -> None:
     for got, e, m, n in zip(gradients, expected, magnitudes, (outward, places, places), strict=True):
         assert got.dtype == dtype
         check_rounded(got, e, m, n, dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("case", [*LARGER, *LARGEST], ids=str)
+def test_values(case: Case, dtype: torch.dtype) -> None:
+    x, w, b, g = case.tensors(dtype)
+    check_values(case, g, x, w, b)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("case", [case for case in LARGEST if len(case.input) > 3], ids=str)
+def test_values_of_channels_last(case: Case, dtype: torch.dtype) -> None:
+    x, w, b, g = case.tensors(dtype)
+    layout = torch.channels_last if x.dim() == 4 else torch.channels_last_3d
+    check_values(case, *(t.contiguous(memory_format=layout) for t in (g, x, w)), b)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("case", [case for case in LARGEST if "depthwise" in case.name], ids=str)
+def test_depthwise_bits_do_not_depend_on_threads(case: Case, dtype: torch.dtype, one_thread: None) -> None:
+    x, w, b, g = case.tensors(dtype)
+    y, gradients = convolution(case, x, w, b), backward(case, g, x, w)
+    for threads in (2, 3, 5):
+        torch.set_num_threads(threads)
+        assert torch.equal(convolution(case, x, w, b), y)
+        for gradient, expected in zip(backward(case, g, x, w), gradients, strict=True):
+            assert torch.equal(gradient, expected)
 
 
 @pytest.mark.parametrize("case", LARGER, ids=str)
@@ -855,6 +899,35 @@ def test_any_strides(described: Descriptors, dtype: type) -> None:
         np.testing.assert_array_equal(got, want.numpy())
     for base, gap in zip((ys, dxs, dws), gaps, strict=True):
         np.testing.assert_array_equal(base.reshape(-1, 2)[:, 1], gap)
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+@pytest.mark.parametrize("groups", [1, 32])
+@pytest.mark.parametrize("size", [5, 20])
+def test_results_in_the_memory_of_inputs(described: Descriptors, size: int, groups: int, kernel: int) -> None:
+    """Of the same shape: everything is read before it is overwritten."""
+    rng = np.random.default_rng(0)
+    shapes = ((2, 32, size, size), (2, 32, size, size), (32, 32 // groups, kernel, kernel))
+    arrays = [rng.integers(-4, 5, shape).astype(np.float32) for shape in shapes]
+    pads = (kernel // 2,)
+    case = Case("", shapes[1], shapes[2], padding=pads, groups=groups)
+    expected = torchs_backward(case, *(torch.from_numpy(array).double() for array in arrays))
+    t, n = described.tensor, described.ints
+    parameters = (n(1), n(*pads), n(1), False, n(0))
+    mask = described.bools(True, True, True)
+    for target in range(2):
+        g, x, w = (array.copy() for array in arrays)
+        outputs = ((g, x)[target], w, np.empty(32, np.float32))
+        run(
+            "aclnnConvolutionBackward",
+            [t(g), t(x), t(w), n(32), *parameters, groups, mask, KEEP_DTYPE, *map(t, outputs)],
+        )
+        for got, want in zip(outputs, expected, strict=True):
+            np.testing.assert_array_equal(got, want.numpy())
+    y = arrays[1].copy()
+    expected_output = torchs(case, *(torch.from_numpy(array).double() for array in arrays[1:]), None)
+    run("aclnnConvolution", [t(y), t(arrays[2]), None, *parameters, groups, t(y), KEEP_DTYPE])
+    np.testing.assert_array_equal(y, expected_output.numpy())
 
 
 def test_gradients_in_other_dtypes(described: Descriptors) -> None:

@@ -360,7 +360,7 @@ struct Kernels {
 
   // Kernels without zeros between the rows, which an inf or nan would make nan.
   static const DirectKernels& exact() {
-    const DirectKernelsByType& kernels = direct_kernels<Capability::kReference>();
+    const DirectKernelsByType& kernels = convolution_direct_kernels<Capability::kReference>();
     if constexpr (std::is_same_v<T, float>) return kernels.float32;
     if constexpr (std::is_same_v<T, double>) return kernels.float64;
     if constexpr (std::is_same_v<T, c10::Half>) return kernels.float16;
@@ -486,7 +486,7 @@ struct Kernels {
 }  // namespace
 
 template <>
-const DirectKernelsByType& direct_kernels<Capability::CPU_CAPABILITY>() noexcept {
+const DirectKernelsByType& convolution_direct_kernels<Capability::CPU_CAPABILITY>() noexcept {
   static constexpr DirectKernelsByType kKernels = {Kernels<float>::all(), Kernels<c10::Half>::all(),
                                                    Kernels<c10::BFloat16>::all(),
                                                    Kernels<double>::all()};

@@ -78,6 +78,6 @@ struct DirectKernelsByType {
 
 // The kernels in one version; kernels/convolution_direct.cpp defines it once per CPU capability.
 template <Capability>
-const DirectKernelsByType& direct_kernels() noexcept;
+const DirectKernelsByType& convolution_direct_kernels() noexcept;
 
 }  // namespace aclnn_host

@@ -23,8 +23,9 @@ struct Kernels {
   // A tile's rows are a cache line.
   static constexpr int kTile = 64 / sizeof(T);
 
-  static void transpose(const void* from, int64_t from_stride, void* to, int64_t to_stride,
-                        int64_t rows, int64_t columns) {
+  // Flattened, so that at::vec's functions leave no symbols, compiled as they are for wide vectors.
+  [[gnu::flatten]] static void transpose(const void* from, int64_t from_stride, void* to,
+                                         int64_t to_stride, int64_t rows, int64_t columns) {
     const auto* const source = static_cast<const T*>(from);
     auto* const target = static_cast<T*>(to);
     for (int64_t column = 0; column < columns; column += kTile) {

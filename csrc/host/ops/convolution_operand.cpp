@@ -63,7 +63,7 @@ void transpose(const TensorView& from, const TensorView& to, bool to_channels_la
   const int64_t columns = to_channels_last ? volume : channels;
   const auto size = static_cast<int64_t>(aclDataTypeSize(from.dtype));
   // Strips of columns, so that a single image keeps all threads busy too.
-  constexpr int64_t kStrip = 64;
+  constexpr int64_t kStrip = 32;
   const int64_t strips = (columns + kStrip - 1) / kStrip;
   const char* const source = from.data();
   char* const target = to.data();

@@ -193,7 +193,8 @@ DirectProducts::DirectProducts(const ConvolutionSizes& sizes, aclDataType dtype,
 }
 
 const DirectKernels& DirectProducts::kernels() const {
-  return select_kernels([]<Capability kVersion>() -> auto& { return direct_kernels<kVersion>(); })
+  return select_kernels(
+             []<Capability kVersion>() -> auto& { return convolution_direct_kernels<kVersion>(); })
       .find(dtype_);
 }
 

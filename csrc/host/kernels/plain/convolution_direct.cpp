@@ -157,7 +157,7 @@ struct Kernels {
 }  // namespace
 
 template <>
-const DirectKernelsByType& direct_kernels<Capability::kReference>() noexcept {
+const DirectKernelsByType& convolution_direct_kernels<Capability::kReference>() noexcept {
   static constexpr DirectKernelsByType kKernels = {Kernels<float>::all(), Kernels<c10::Half>::all(),
                                                    Kernels<c10::BFloat16>::all(),
                                                    Kernels<double>::all()};

@@ -1,0 +1,316 @@
+// The direct loops of convolution and the kernels of layouts themselves, in every version that this
+// CPU can run: against the plain reference, and the reference against known sums; divided among
+// threads anyhow; nothing written outside.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "check.h"
+#include "kernels/convolution_direct.h"
+#include "kernels/layout.h"
+
+using namespace aclnn_host;
+
+namespace {
+
+// The bits of a 16-bit number, of either type.
+struct Half {
+  uint16_t bits;
+};
+struct Brain {
+  uint16_t bits;
+};
+
+template <class T>
+using RealOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+constexpr aclDataType kType = std::is_same_v<T, float>    ? ACL_FLOAT
+                              : std::is_same_v<T, double> ? ACL_DOUBLE
+                              : std::is_same_v<T, Half>   ? ACL_FLOAT16
+                                                          : ACL_BF16;
+
+template <class Body>
+void for_each_type(Body body) {
+  body.template operator()<float>();
+  body.template operator()<double>();
+  body.template operator()<Half>();
+  body.template operator()<Brain>();
+}
+
+struct Version {
+  const char* name;
+  const DirectKernelsByType& direct;
+  const LayoutKernelsByType& layout;
+};
+
+template <Capability kVersion>
+Version version(const char* name) {
+  return {name, convolution_direct_kernels<kVersion>(), layout_kernels<kVersion>()};
+}
+
+// Those besides the reference that this CPU can run.
+std::vector<Version> versions() {
+  std::vector<Version> all = {version<Capability::DEFAULT>("default")};
+#if defined(__x86_64__)
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (avx2) all.push_back(version<Capability::AVX2>("avx2"));
+  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    all.push_back(version<Capability::AVX512>("avx512"));
+  }
+#endif
+  return all;
+}
+
+// Small multiples of 1/4, of which every sum here is exact in every type, so that all versions must
+// agree in every bit.
+template <class T>
+T exact_number(int quarters) {
+  const float value = static_cast<float>(quarters) / 4;
+  if constexpr (std::is_floating_point_v<T>) {
+    return value;
+  } else {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    if constexpr (std::is_same_v<T, Brain>) return {static_cast<uint16_t>(bits >> 16)};
+    if (quarters == 0) return {0};
+    const uint32_t sign = bits >> 31 << 15;
+    return {static_cast<uint16_t>(sign | (((bits & 0x7fffffff) >> 13) - (112 << 10)))};
+  }
+}
+
+template <class T>
+std::vector<T> exact_numbers(int64_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<T> all(n);
+  for (T& number : all) number = exact_number<T>(static_cast<int>(random() % 5) - 2);
+  return all;
+}
+
+int64_t volume(const ConvolutionSizes::Values& sizes) {
+  return sizes[0] * sizes[1] * sizes[2];
+}
+
+// Of a convolution with these parameters.
+ConvolutionSizes sizes_of(int64_t batch, int64_t groups, int64_t large_channels,
+                          int64_t small_channels, ConvolutionSizes::Values large,
+                          ConvolutionSizes::Values kernel, ConvolutionSizes::Values stride,
+                          ConvolutionSizes::Values padding, ConvolutionSizes::Values dilation) {
+  ConvolutionSizes sizes{batch, groups, large_channels, small_channels, large,
+                         {},    kernel, stride,         padding,        dilation};
+  for (int d = 0; d < 3; ++d) {
+    const int64_t reach = dilation[d] * (kernel[d] - 1) + 1;
+    sizes.small[d] = (large[d] + 2 * padding[d] - reach) / stride[d] + 1;
+  }
+  return sizes;
+}
+
+std::vector<ConvolutionSizes> cases() {
+  return {
+      sizes_of(1, 1, 1, 1, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}),
+      sizes_of(2, 1, 2, 3, {1, 7, 7}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
+      sizes_of(2, 5, 1, 1, {1, 20, 33}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
+      sizes_of(2, 3, 1, 2, {1, 23, 70}, {1, 5, 5}, {1, 2, 2}, {0, 2, 2}, {1, 1, 1}),
+      sizes_of(1, 2, 1, 1, {1, 40, 41}, {1, 7, 7}, {1, 3, 2}, {0, 3, 1}, {1, 1, 1}),
+      sizes_of(1, 2, 2, 2, {1, 1, 300}, {1, 1, 4}, {1, 1, 1}, {0, 0, 3}, {1, 1, 1}),
+      sizes_of(2, 2, 2, 1, {1, 17, 13}, {1, 3, 2}, {1, 1, 3}, {0, 2, 0}, {1, 4, 6}),
+      // A stride and a dilation with a common factor, gaps that nothing touches, wide padding.
+      sizes_of(1, 2, 1, 2, {1, 19, 22}, {1, 3, 3}, {1, 4, 6}, {0, 2, 3}, {1, 2, 4}),
+      sizes_of(1, 1, 2, 3, {1, 11, 10}, {1, 2, 1}, {1, 4, 3}, {0, 0, 0}, {1, 1, 1}),
+      sizes_of(1, 1, 2, 2, {1, 1, 2}, {1, 2, 3}, {1, 1, 1}, {0, 3, 4}, {1, 1, 1}),
+      sizes_of(2, 2, 1, 2, {5, 6, 7}, {2, 3, 2}, {2, 1, 2}, {1, 1, 0}, {1, 2, 1}),
+      // Sums over more than a segment.
+      sizes_of(1, 1, 1, 1, {1, 90, 91}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
+  };
+}
+
+template <class T>
+struct Call {
+  ConvolutionSizes sizes;
+  std::vector<T> large, small, weight, large_bias, small_bias;
+
+  explicit Call(const ConvolutionSizes& sizes)
+      : sizes(sizes),
+        large(exact_numbers<T>(items() * sizes.large_channels * volume(sizes.large), 1)),
+        small(exact_numbers<T>(items() * sizes.small_channels * volume(sizes.small), 2)),
+        weight(exact_numbers<T>(
+            sizes.groups * sizes.small_channels * sizes.large_channels * volume(sizes.kernel), 3)),
+        large_bias(exact_numbers<T>(sizes.groups * sizes.large_channels, 4)),
+        small_bias(exact_numbers<T>(sizes.groups * sizes.small_channels, 5)) {}
+
+  int64_t items() const { return sizes.batch * sizes.groups; }
+};
+
+// The three sums, with a red zone behind each.
+template <class T>
+struct Results {
+  std::vector<T> small, large;
+  std::vector<RealOf<T>> weight;
+};
+
+constexpr int64_t kRedZone = 64;
+constexpr unsigned char kPaint = 0xa5;
+
+template <class V>
+std::vector<V> painted(size_t n) {
+  std::vector<V> all(n + kRedZone);
+  std::memset(static_cast<void*>(all.data()), kPaint, all.size() * sizeof(V));
+  return all;
+}
+
+// `parts` calls share the work, each with scratch memory that is as dirty as may be.
+template <class T>
+Results<T> run(const DirectKernelsByType& version, const Call<T>& call, int64_t parts) {
+  const DirectKernels& kernels = version.find(kType<T>);
+  Results<T> out{painted<T>(call.small.size()), painted<T>(call.large.size()),
+                 painted<RealOf<T>>(call.weight.size())};
+  const int64_t size = kernels.scratch_size(call.sizes);
+  std::vector<unsigned char> memory(size + 64 + kRedZone);
+  unsigned char* const scratch =
+      memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+  const auto each = [&](auto kernel, int64_t items, const ConvolutionTensors& from, void* to) {
+    for (int64_t i = 0; i < parts; ++i) {
+      std::fill(memory.begin(), memory.end(), 0xff);  // nan
+      kernel(call.sizes, from, items * i / parts, items * (i + 1) / parts, to, scratch);
+      CHECK(std::all_of(scratch + size, memory.data() + memory.size(),
+                        [](unsigned char byte) { return byte == 0xff; }));
+    }
+  };
+  const void *large = call.large.data(), *small = call.small.data(), *weight = call.weight.data();
+  each(kernels.small, call.items(), {large, nullptr, weight, call.small_bias.data()},
+       out.small.data());
+  each(kernels.large, call.items(), {nullptr, small, weight, call.large_bias.data()},
+       out.large.data());
+  each(kernels.weight, call.sizes.groups, {large, small, nullptr, nullptr}, out.weight.data());
+  return out;
+}
+
+template <class V>
+bool same_bits(const std::vector<V>& a, const std::vector<V>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(V)) == 0;
+}
+
+const DirectKernelsByType& reference() {
+  return convolution_direct_kernels<Capability::kReference>();
+}
+
+}  // namespace
+
+TEST(every_version_computes_the_reference_however_it_is_divided) {
+  for_each_type([]<class T>() {
+    for (const ConvolutionSizes& sizes : cases()) {
+      const Call<T> call(sizes);
+      const Results<T> expected = run(reference(), call, 1);
+      for (const Version& version : versions()) {
+        for (const int64_t parts : {1, 2, 7}) {
+          const Results<T> got = run(version.direct, call, parts);
+          const std::string text = std::string(version.name) + ": ";
+          const auto report = [&](bool ok, const char* what) {
+            check::report(ok, __FILE__, __LINE__, text + what);
+          };
+          report(same_bits(got.small, expected.small), "small");
+          report(same_bits(got.large, expected.large), "large");
+          report(same_bits(got.weight, expected.weight), "weight");
+        }
+      }
+    }
+  });
+}
+
+// One row and one tap more: sums that can be done by hand.
+TEST(the_reference_computes_the_formulas) {
+  Call<float> call(sizes_of(1, 1, 1, 1, {1, 1, 4}, {1, 1, 2}, {1, 1, 2}, {0, 0, 1}, {1, 1, 1}));
+  call.large = {1, 2, 3, 4};
+  call.weight = {10, 1};
+  call.small = {5, 6, 7};  // at positions -1 and 0, 1 and 2, 3 and 4
+  call.small_bias = {100};
+  call.large_bias = {1000};
+  const Results<float> got = run(reference(), call, 1);
+  const auto begins = [](const std::vector<float>& values, std::vector<float> expected) {
+    return std::equal(expected.begin(), expected.end(), values.begin());
+  };
+  CHECK(begins(got.small, {101, 123, 140}));
+  CHECK(begins(got.large, {1005, 1060, 1006, 1070}));
+  CHECK(begins(got.weight, {2 * 6 + 4 * 7, 1 * 5 + 3 * 6}));
+}
+
+// What is not multiplied with them does not become nan.
+TEST(infinities_reach_only_what_they_are_multiplied_with) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const Version& version : versions()) {
+    for (const bool in_weight : {false, true}) {
+      Call<float> call(sizes_of(2, 2, 1, 1, {1, 9, 9}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, {1, 1, 1}));
+      (in_weight ? call.weight[4] : call.large[8]) = inf;
+      std::replace(call.small.begin(), call.small.end(), 0.0f, 1.0f);
+      const Results<float> expected = run(reference(), call, 1);
+      const Results<float> got = run(version.direct, call, 1);
+      CHECK(same_bits(got.weight, expected.weight));
+      CHECK(same_bits(got.large, expected.large));
+      const auto& sums = in_weight ? got.large : got.weight;
+      CHECK(std::any_of(sums.begin(), sums.end(), [](float sum) { return std::isinf(sum); }));
+      CHECK(std::none_of(sums.begin(), sums.end(), [](float sum) { return std::isnan(sum); }));
+    }
+  }
+}
+
+// Results that are not exact: within the roundings of as many products.
+TEST(sums_have_the_errors_of_their_roundings) {
+  const ConvolutionSizes sizes =
+      sizes_of(3, 2, 2, 2, {1, 31, 37}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1});
+  Call<float> call(sizes);
+  std::mt19937 random(6);
+  for (auto* values : {&call.large, &call.small, &call.weight}) {
+    for (float& value : *values) value = 1 + static_cast<float>(random() % 65536) / 65536;
+  }
+  const Results<float> expected = run(reference(), call, 1);
+  const double unit = std::ldexp(1.0, -24);
+  for (const Version& version : versions()) {
+    const Results<float> got = run(version.direct, call, 1);
+    const auto near = [&](const std::vector<float>& a, const std::vector<float>& b, size_t n,
+                          int64_t products) {
+      for (size_t i = 0; i < n; ++i) {
+        // The bias is within the magnitude of the positive products.
+        if (!(std::abs(a[i] - b[i]) <= unit * double(2 * products + 2) * (std::abs(b[i]) + 1))) {
+          return false;
+        }
+      }
+      return true;
+    };
+    CHECK(near(got.small, expected.small, call.small.size(), 18));
+    CHECK(near(got.large, expected.large, call.large.size(), 18));
+    // Of 3441 products, which err either way: about the root of as many roundings.
+    CHECK(near(got.weight, expected.weight, call.weight.size(), 59));
+  }
+}
+
+TEST(every_version_transposes_and_sums_as_the_reference) {
+  for_each_type([]<class T>() {
+    const LayoutKernels& plain = layout_kernels<Capability::kReference>().find(kType<T>);
+    for (const Version& version : versions()) {
+      const LayoutKernels& kernels = version.layout.find(kType<T>);
+      for (const int64_t rows : {1, 3, 16, 31, 32, 65, 200}) {
+        for (const int64_t columns : {1, 2, 15, 16, 33, 64, 131}) {
+          const auto from = exact_numbers<T>(rows * (columns + 3), 7);
+          auto got = painted<T>(columns * (rows + 2));
+          auto expected = got;
+          kernels.transpose(from.data(), columns + 3, got.data(), rows + 2, rows, columns);
+          plain.transpose(from.data(), columns + 3, expected.data(), rows + 2, rows, columns);
+          CHECK(same_bits(got, expected));
+          CHECK_EQ(kernels.sum(from.data(), rows * columns),
+                   plain.sum(from.data(), rows * columns));
+          std::vector<double> sums(columns + 1, 0.5), wanted = sums;
+          kernels.add_rows(from.data(), rows, columns, sums.data());
+          plain.add_rows(from.data(), rows, columns, wanted.data());
+          CHECK(same_bits(sums, wanted));
+        }
+      }
+    }
+  });
+}

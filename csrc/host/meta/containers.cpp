@@ -18,9 +18,8 @@ ArrayType* create_array(const char* api, const T* values, uint64_t size) {
   }
   return guarded(api, static_cast<ArrayType*>(nullptr), ACL_ERROR_BAD_ALLOC, [&] {
     auto array = std::make_unique<ArrayType>();
-    array->values = std::make_unique<T[]>(size);
+    std::copy_n(values, size, array->values.resize(size));
     array->size = size;
-    std::copy_n(values, size, array->values.get());
     return array.release();
   });
 }

@@ -6,12 +6,10 @@
 
 namespace aclnn_host {
 
-// A tensor's sizes or strides. Up to five, as nearly all tensors have, stand in the object itself,
-// so that describing a tensor costs one allocation, and an executor stays below the kilobyte up to
-// which the C library allocates fast.
+// A tensor's sizes or strides. Up to eight, as CANN's tensors have, stand in the object itself.
 class Dims {
  public:
-  static constexpr int kInline = 5;
+  static constexpr int kInline = 8;
 
   Dims() = default;
   Dims(const int64_t* values, uint64_t size) { assign(values, size); }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "aclnn/aclnn_base.h"
+#include "meta/recycled.h"
 #include "meta/tensor.h"
 #include "runtime/live_objects.h"
 #include "runtime/task.h"
@@ -32,7 +33,7 @@ struct TensorArguments {
 
 // A checked operator call, ready to run: what stage 1 makes and stage 2 consumes. It holds copies
 // of everything it needs, belongs to no thread, and is itself the task that a stream runs.
-struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task {
+struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task, aclnn_host::Recycled {
   aclOpExecutor(const char* api, uint64_t workspace_size)
       : api(api), workspace_size(workspace_size) {}
   ~aclOpExecutor() override { magic = 0; }

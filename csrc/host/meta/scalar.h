@@ -3,11 +3,12 @@
 #include <cstdint>
 
 #include "aclnn/acl_meta.h"
+#include "meta/recycled.h"
 #include "runtime/live_objects.h"
 #include "runtime/visibility.h"
 
 // A host scalar, kept as the widest type of its kind, which holds every value of its dtype exactly.
-struct ACLNN_HOST_INTERNAL aclScalar {
+struct ACLNN_HOST_INTERNAL aclScalar : aclnn_host::Recycled {
   aclDataType dtype;
   union {
     double real;

@@ -8,6 +8,7 @@
 
 #include "aclnn/acl_meta.h"
 #include "meta/dims.h"
+#include "meta/recycled.h"
 #include "runtime/live_objects.h"
 #include "runtime/visibility.h"
 
@@ -54,7 +55,7 @@ ACLNN_HOST_INTERNAL std::string shape_text(const Dims& shape);
 
 }  // namespace aclnn_host
 
-struct aclTensor {
+struct aclTensor : aclnn_host::Recycled {
   aclnn_host::TensorView view;
   aclnn_host::Dims storage_shape;
   // Of an output whose shape depends on the data: the shape, once the operator has run.

@@ -88,8 +88,11 @@ Geometry::Geometry(std::span<const TensorView* const> tensors) {
   for (uint64_t d = 0; d < rank; ++d) {
     if (out.shape[d] != 1) dims[kept++] = static_cast<int64_t>(d);
   }
-  std::stable_sort(dims, dims + kept, [&](int64_t a, int64_t b) {
-    return std::abs(out.strides[a]) > std::abs(out.strides[b]);
+  // Dimensions of one stride stay in order. (std::stable_sort would allocate.)
+  std::sort(dims, dims + kept, [&](int64_t a, int64_t b) {
+    const int64_t first = std::abs(out.strides[a]);
+    const int64_t second = std::abs(out.strides[b]);
+    return first != second ? first > second : a < b;
   });
 
   sizes.resize(std::max<uint64_t>(kept, 1));

@@ -74,7 +74,6 @@ aclnnStatus make_elementwise_executor(const char* api, ElementwiseKernel kernel,
                                       const Coefficients& coefficients,
                                       std::initializer_list<const aclTensor*> arguments,
                                       uint64_t* workspace_size, aclOpExecutor** executor) {
-  static_assert(sizeof(ExecutorOf<ElementwisePlan>) <= 1024);  // see dims.h
   const TensorView* tensors[ElementwisePlan::kMaxTensors];
   size_t count = 0;
   for (const aclTensor* argument : arguments) tensors[count++] = &argument->view;

@@ -1,0 +1,179 @@
+// A program that calls an operator in a loop: descriptors, stage 1, stage 2, and everything
+// destroyed again. After the first turns nothing of that takes memory from the C library.
+#include <cerrno>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "aclnn/call.h"
+#include "aclnnop/aclnn_cross_entropy_loss.h"
+#include "aclnnop/aclnn_cross_entropy_loss_grad.h"
+#include "aclnnop/aclnn_elu.h"
+#include "aclnnop/aclnn_elu_backward.h"
+#include "aclnnop/aclnn_rms_norm.h"
+#include "aclnnop/aclnn_rms_norm_grad.h"
+#include "aclnnop/aclnn_selu.h"
+#include "aclnnop/aclnn_selu_backward.h"
+#include "check.h"
+
+namespace {
+thread_local int64_t allocations = 0;
+}
+
+// The C library's allocation functions, counted: whoever is linked or loaded calls these. The
+// sanitizers have their own, under which nothing is counted, and the calls are made for what they
+// find.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+extern "C" {
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* memory, size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+
+void* malloc(size_t size) {
+  ++allocations;
+  return __libc_malloc(size);
+}
+void* calloc(size_t count, size_t size) {
+  ++allocations;
+  return __libc_calloc(count, size);
+}
+void* realloc(void* memory, size_t size) {
+  ++allocations;
+  return __libc_realloc(memory, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  ++allocations;
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** memory, size_t alignment, size_t size) {
+  ++allocations;
+  *memory = __libc_memalign(alignment, size);
+  return *memory == nullptr ? ENOMEM : 0;
+}
+}
+
+TEST(the_count_counts) {
+  const int64_t before = allocations;
+  std::free(std::malloc(8));
+  CHECK_EQ(allocations - before, 1);
+}
+
+#endif
+
+namespace {
+
+using namespace aclnn;
+
+ACLNN_DECLARE(Elu);
+ACLNN_DECLARE(InplaceElu);
+ACLNN_DECLARE(EluBackward);
+ACLNN_DECLARE(Selu);
+ACLNN_DECLARE(SeluBackward);
+ACLNN_DECLARE(RmsNorm);
+ACLNN_DECLARE(RmsNormGrad);
+ACLNN_DECLARE(CrossEntropyLoss);
+ACLNN_DECLARE(CrossEntropyLossGrad);
+
+const Library& library() {
+  static const Library library({"libopapi.so"});
+  return library;
+}
+
+// Numbers of some shape, and fresh descriptors of them.
+template <class T>
+class Values {
+ public:
+  explicit Values(std::vector<int64_t> dims, T value = T{1}) : dims_(std::move(dims)) {
+    size_t count = 1;
+    for (const int64_t size : dims_) count *= static_cast<size_t>(size);
+    values_.assign(count, value);
+  }
+
+  TensorHandle tensor() {
+    return make_tensor(library(), dims_, kScalarType<T>, {}, 0, ACL_FORMAT_ND, dims_,
+                       values_.data());
+  }
+
+ private:
+  std::vector<int64_t> dims_;
+  std::vector<T> values_;
+};
+
+template <class Op, class... Args>
+void run(Args&&... args) {
+  alignas(64) static char workspace[1 << 16];
+  call<Op>(
+      library(),
+      [](uint64_t size) -> void* { return size <= sizeof(workspace) ? workspace : nullptr; },
+      nullptr, std::forward<Args>(args)...);
+}
+
+// What a hundred turns allocate, after ten that fill what is kept.
+int64_t allocations_of(const std::function<void()>& turn) {
+  for (int i = 0; i < 10; ++i) turn();
+  const int64_t before = allocations;
+  for (int i = 0; i < 100; ++i) turn();
+  return allocations - before;
+}
+
+const std::vector<std::vector<int64_t>> kShapes = {{16}, {2, 8}, {1, 2, 1, 2, 1, 2, 1, 2}};
+
+}  // namespace
+
+TEST(elementwise_operators_allocate_nothing) {
+  for (const auto& shape : kShapes) {
+    Values<float> x(shape), y(shape), z(shape);
+    const auto one = [] { return make_scalar(library(), 1.0); };
+    CHECK_EQ(allocations_of([&] { run<Elu>(x.tensor(), one(), one(), one(), y.tensor()); }), 0);
+    CHECK_EQ(allocations_of([&] { run<InplaceElu>(x.tensor(), one(), one(), one()); }), 0);
+    CHECK_EQ(allocations_of([&] {
+               run<EluBackward>(x.tensor(), one(), one(), one(), false, y.tensor(), z.tensor());
+             }),
+             0);
+    CHECK_EQ(allocations_of([&] { run<Selu>(x.tensor(), y.tensor()); }), 0);
+    CHECK_EQ(allocations_of([&] { run<SeluBackward>(x.tensor(), y.tensor(), z.tensor()); }), 0);
+  }
+}
+
+TEST(rms_norm_allocates_nothing) {
+  Values<float> x({2, 8}), gamma({8}), y({2, 8}), rstd({2, 1}), dx({2, 8}), dgamma({8});
+  CHECK_EQ(allocations_of(
+               [&] { run<RmsNorm>(x.tensor(), gamma.tensor(), 1e-6, y.tensor(), rstd.tensor()); }),
+           0);
+  CHECK_EQ(allocations_of([&] {
+             run<RmsNormGrad>(y.tensor(), x.tensor(), rstd.tensor(), gamma.tensor(), dx.tensor(),
+                              dgamma.tensor());
+           }),
+           0);
+}
+
+TEST(cross_entropy_allocates_nothing) {
+  Values<float> input({2, 8}), weight({8}), loss({1}), log_prob({2, 8}), none({0}), out({2, 8});
+  Values<int64_t> target({2});
+  char mean[] = "mean";
+  CHECK_EQ(allocations_of([&] {
+             run<CrossEntropyLoss>(input.tensor(), target.tensor(), weight.tensor(), +mean,
+                                   int64_t{-100}, 0.0, 0.0, false, loss.tensor(), log_prob.tensor(),
+                                   none.tensor(), none.tensor());
+           }),
+           0);
+  CHECK_EQ(allocations_of([&] {
+             run<CrossEntropyLossGrad>(loss.tensor(), log_prob.tensor(), target.tensor(),
+                                       weight.tensor(), TensorHandle(), TensorHandle(), +mean,
+                                       int64_t{-100}, 0.0, 0.0, out.tensor());
+           }),
+           0);
+}
+
+TEST(arrays_allocate_nothing) {
+  const std::vector<int64_t> values(8, 1);
+  CHECK_EQ(allocations_of([&] { make_int_array(library(), values); }), 0);
+}
+
+TEST(an_executor_that_is_never_launched_allocates_nothing) {
+  Values<float> x({16}), y({16});
+  CHECK_EQ(allocations_of([&] { prepare<Selu>(library(), x.tensor(), y.tensor()); }), 0);
+}

@@ -315,6 +315,101 @@ def test_every_element_of_a_result_is_written(name: str) -> None:
     torch.testing.assert_close(results, expected, equal_nan=True)
 
 
+# ---- The gradient of cross entropy takes the log probabilities' memory ----------------------------
+
+ROWS, CLASSES = 64, 4096  # a block of 1 MiB
+
+
+def logits() -> tuple[Tensor, Tensor]:
+    return noise(ROWS, CLASSES).requires_grad_(), torch.randint(CLASSES, (ROWS,))
+
+
+def torchs_gradient(x: Tensor, target: Tensor) -> Tensor:
+    (gradient,) = torch.autograd.grad(torch.nn.functional.cross_entropy(x, target), x)
+    return gradient
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_cross_entropy_needs_one_matrix(reduction: str) -> None:
+    x, target = logits()
+    target[::5] = -100
+    aclnn_torch.reset_peak_memory_stats()
+    before = memory_stats()["allocated_bytes.current"]
+    aclnn_torch.functional.cross_entropy(x, target, reduction=reduction).sum().backward()
+    assert memory_stats()["allocated_bytes.peak"] - before == MIB
+    y = x.detach().clone().requires_grad_()
+    torch.nn.functional.cross_entropy(y, target, reduction=reduction).sum().backward()
+    torch.testing.assert_close(x.grad, y.grad)
+    x.grad.zero_()  # an ordinary gradient: it may be written, and accumulated into
+    aclnn_torch.functional.cross_entropy(x, target, reduction=reduction).sum().backward()
+    torch.testing.assert_close(x.grad, y.grad)
+
+
+HOLD: dict[str, Callable[[Tensor], object]] = {
+    "tensor": lambda log_prob: log_prob,
+    "view": lambda log_prob: log_prob[1:],
+    "numpy": lambda log_prob: log_prob.detach().numpy(),
+    "detached": lambda log_prob: log_prob.detach(),
+}
+
+
+@pytest.mark.parametrize("keep", HOLD)
+def test_log_probabilities_that_are_held_stay(keep: str) -> None:
+    x, target = logits()
+    loss, log_prob, _, _ = ops.cross_entropy_loss(x, target)
+    held = HOLD[keep](log_prob)
+    del log_prob
+    (gradient,) = torch.autograd.grad(loss.sum(), x)
+    expected = torch.log_softmax(x.detach(), 1)[1 if keep == "view" else 0 :]
+    torch.testing.assert_close(torch.as_tensor(held).detach(), expected)
+    torch.testing.assert_close(gradient, torchs_gradient(x, target))
+
+
+def test_a_graph_that_is_kept_can_be_run_again() -> None:
+    x, target = logits()
+    loss = aclnn_torch.functional.cross_entropy(x, target)
+    expected = torchs_gradient(x, target)
+    for retain in (True, True, False):
+        (gradient,) = torch.autograd.grad(loss, x, retain_graph=retain)
+        torch.testing.assert_close(gradient, expected)
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        torch.autograd.grad(loss, x)
+
+
+def test_a_gradient_that_is_differentiated_keeps_the_log_probabilities() -> None:
+    x, target = logits()
+    results = []
+    for function in (aclnn_torch.functional.cross_entropy, torch.nn.functional.cross_entropy):
+        (first,) = torch.autograd.grad(function(x, target), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.square().sum(), x)
+        results += [first.detach(), second]
+    torch.testing.assert_close(results[0], results[2])
+    torch.testing.assert_close(results[1], results[3])
+
+
+def test_saved_tensors_that_hooks_hold_stay() -> None:
+    x, target = logits()
+    packed: list[Tensor] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        loss = aclnn_torch.functional.cross_entropy(x, target)
+    (gradient,) = torch.autograd.grad(loss, x)
+    torch.testing.assert_close(gradient, torchs_gradient(x, target))
+    expected = torch.log_softmax(x.detach(), 1)
+    assert any(one.shape == expected.shape and torch.allclose(one.detach(), expected) for one in packed)
+
+
+@pytest.mark.usefixtures("host_product")
+def test_gradients_of_both_outputs() -> None:
+    x = noise(ROWS, CLASSES, dtype=torch.float64).requires_grad_()
+    target = torch.randint(CLASSES, (ROWS,))
+    loss, log_prob, _, _ = ops.cross_entropy_loss(x, target)
+    total = loss.sum() + log_prob.square().sum()
+    del loss, log_prob
+    (gradient,) = torch.autograd.grad(total, x)
+    other = torch.nn.functional.cross_entropy(x, target) + torch.log_softmax(x, 1).square().sum()
+    torch.testing.assert_close(gradient, torch.autograd.grad(other, x)[0])
+
+
 # ---- Tensors like any other ----------------------------------------------------------------------
 
 

@@ -18,8 +18,10 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/dynamo/compiled_autograd.h>
 
@@ -50,8 +52,8 @@ class Node final : public torch::autograd::Node {
   // `is_output` for a result of the operator, which must not keep its own node alive. An undefined
   // tensor, an optional argument that is absent, comes back undefined.
   void save(const Tensor& tensor, bool is_output, bool is_inplace_on_view = false) {
+    outputs_ |= uint64_t{is_output} << saved_.size();
     saved_.emplace_back(tensor, is_output, is_inplace_on_view);
-    outputs_.push_back(is_output);
   }
 
   variable_list apply(variable_list&& grads) override {
@@ -60,6 +62,8 @@ class Node final : public torch::autograd::Node {
       std::lock_guard<std::mutex> lock(mutex_);
       if (released_) throw std::runtime_error(torch::autograd::ERR_BACKWARD_TWICE);
       saved = unpack();
+      // The formula may then reuse the memory of what it alone holds.
+      if (!torch::autograd::get_current_graph_task_keep_graph()) release();
     }
     const bool any_defined =
         std::any_of(grads.begin(), grads.end(), [](const Tensor& grad) { return grad.defined(); });
@@ -70,12 +74,11 @@ class Node final : public torch::autograd::Node {
 
   void release_variables() override {
     std::lock_guard<std::mutex> lock(mutex_);
-    for (SavedVariable& variable : saved_) variable.reset_data();
-    released_ = true;
+    release();
   }
 
   void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args) const override {
-    for (size_t i = 0; i < saved_.size(); ++i) args.collect(saved_[i], outputs_[i]);
+    for (size_t i = 0; i < saved_.size(); ++i) args.collect(saved_[i], (outputs_ >> i) & 1);
     std::apply([&](const auto&... attribute) { (args.collect(attribute), ...); }, attributes_);
   }
 
@@ -113,6 +116,11 @@ class Node final : public torch::autograd::Node {
   }
 
  private:
+  void release() {
+    for (SavedVariable& variable : saved_) variable.reset_data();
+    released_ = true;
+  }
+
   std::vector<Tensor> unpack() {
     std::vector<Tensor> tensors;
     tensors.reserve(saved_.size());
@@ -144,8 +152,8 @@ class Node final : public torch::autograd::Node {
     return Formula::backward(grads, saved, Needed{arguments[1].toInt()}, attributes);
   }
 
-  std::vector<SavedVariable> saved_;
-  std::vector<bool> outputs_;  // which of them are results of the operator
+  c10::SmallVector<SavedVariable, 4> saved_;
+  uint64_t outputs_ = 0;  // which of them are results of the operator, one bit each
   Attributes attributes_;
   bool released_ = false;
 };

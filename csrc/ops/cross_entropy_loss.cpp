@@ -8,6 +8,8 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/record_function.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/library.h>
 
@@ -60,14 +62,19 @@ Results loss_outputs(const Tensor& input, const Tensor& target, const Tensor& we
           empty({zloss_scale != 0 ? rows : SymInt(0)})};
 }
 
-Tensor grad_output(const Tensor& grad_loss, const Tensor& log_prob, const Tensor& target,
-                   const Tensor& weight, const Tensor& grad_zloss, const Tensor& lse) {
+void check_grad_tensors(const Tensor& grad_loss, const Tensor& log_prob, const Tensor& target,
+                        const Tensor& weight, const Tensor& grad_zloss, const Tensor& lse) {
   check_tensors(CrossEntropyLossGrad::kStage1, {{"gradLoss", grad_loss},
                                                 {"logProb", log_prob},
                                                 {"target", target},
                                                 {"weight", weight, /*optional=*/true},
                                                 {"gradZloss", grad_zloss, /*optional=*/true},
                                                 {"lseForZloss", lse, /*optional=*/true}});
+}
+
+Tensor grad_output(const Tensor& grad_loss, const Tensor& log_prob, const Tensor& target,
+                   const Tensor& weight, const Tensor& grad_zloss, const Tensor& lse) {
+  check_grad_tensors(grad_loss, log_prob, target, weight, grad_zloss, lse);
   return new_tensor(log_prob, log_prob.sym_sizes(), log_prob.scalar_type());
 }
 
@@ -93,6 +100,39 @@ Tensor grad_device(const Tensor& grad_loss, const Tensor& log_prob, const Tensor
   std::string word(reduction);
   call_device<CrossEntropyLossGrad>(grad_loss, log_prob, target, weights, grad_z, lses, word.data(),
                                     ignore_index, label_smoothing, zloss_scale, Written{out});
+  return out;
+}
+
+// Whether nothing but this variable knows the tensor's memory, and an operator of it would come
+// straight to the CPU: no mode or wrapper is there to see it, and no graph is recorded.
+bool may_be_overwritten(const Tensor& tensor) {
+  const auto threads = c10::impl::tls_local_dispatch_key_set();
+  const auto keys = (tensor.key_set() | threads.included_) - threads.excluded_ -
+                    c10::autograd_dispatch_keyset_with_ADInplaceOrView -
+                    c10::autocast_dispatch_keyset -
+                    c10::DispatchKeySet(c10::DispatchKey::BackendSelect);
+  return keys.highestPriorityTypeId() == c10::DispatchKey::CPU && !at::GradMode::is_enabled() &&
+         tensor.use_count() == 1 && tensor.storage().use_count() == 1;
+}
+
+// The same for a log_prob that nobody needs any more: on CPU, where the operator allows it, the
+// gradient takes its memory, which is half of what a training step of a large vocabulary needs.
+Tensor grad_of_unneeded(const Tensor& grad_loss, const Tensor& log_prob, const Tensor& target,
+                        const Tensor& weight, const Tensor& grad_zloss, const Tensor& lse,
+                        const std::string& reduction, int64_t ignore_index, double label_smoothing,
+                        double zloss_scale) {
+  if (!may_be_overwritten(log_prob)) {
+    return grad_op().call(grad_loss, log_prob, target, optional_of(weight), optional_of(grad_zloss),
+                          optional_of(lse), reduction, ignore_index, label_smoothing, zloss_scale);
+  }
+  RECORD_FUNCTION("aclnn::cross_entropy_loss_grad",
+                  std::vector<c10::IValue>({grad_loss, log_prob, target}));
+  check_grad_tensors(grad_loss, log_prob, target, weight, grad_zloss, lse);
+  std::string word(reduction);
+  const Tensor out = log_prob.variable_data();
+  call_device<CrossEntropyLossGrad>(grad_loss, log_prob, target, weight, grad_zloss, lse,
+                                    word.data(), ignore_index, label_smoothing, zloss_scale,
+                                    Written{out});
   return out;
 }
 
@@ -232,10 +272,11 @@ struct CrossEntropyLossFormula {
     Tensor grad;
     if (grads[0].defined() || grad_zloss.defined()) {
       const Tensor grad_loss = grads[0].defined() ? grads[0] : at::zeros_like(grad_zloss);
-      grad =
-          grad_op().call(grad_loss, log_prob, target, optional_of(weight), optional_of(grad_zloss),
-                         grad_zloss.defined() ? optional_of(lse) : std::nullopt, options.reduction,
-                         options.ignore_index, options.label_smoothing, options.zloss_scale);
+      // With this it is known elsewhere, while it is needed below.
+      const Tensor needed = grads[1].defined() || grad_lse.defined() ? log_prob : Tensor();
+      grad = grad_of_unneeded(grad_loss, log_prob, target, weight, grad_zloss,
+                              grad_zloss.defined() ? lse : Tensor(), options.reduction,
+                              options.ignore_index, options.label_smoothing, options.zloss_scale);
     }
     if (grads[1].defined() || grad_lse.defined()) {
       const Tensor softmax = widened(log_prob).exp();

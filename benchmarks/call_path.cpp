@@ -1,0 +1,71 @@
+// What a call of an aclnn operator costs, part by part. Built and loaded by call_path.py.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+#include "aclnnop/aclnn_elu_backward.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+template <class Function>
+Function* find(void* library, Function*, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(library, name));
+}
+
+}  // namespace
+
+#define FIND(function) const auto function##_ = find(library, &function, #function)
+
+// Calls aclnnEluBackward on `size` floats that many times. `nanoseconds` gets the mean time of
+// making the descriptors, stage 1, stage 2, destroying the descriptors, and reading the clock once.
+// Returns the first status that is no success.
+extern "C" int call_path(void* library, const float* gradient, const float* value, float* out,
+                         int64_t size, int64_t turns, double* nanoseconds) {
+  FIND(aclCreateTensor);
+  FIND(aclCreateScalar);
+  FIND(aclDestroyTensor);
+  FIND(aclDestroyScalar);
+  FIND(aclnnEluBackwardGetWorkspaceSize);
+  FIND(aclnnEluBackward);
+  const auto tensor = [&](const void* data) {
+    return aclCreateTensor_(&size, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, &size, 1,
+                            const_cast<void*>(data));
+  };
+  double one = 1;
+  std::array<Clock::duration, 5> parts{};
+  for (int64_t turn = 0; turn < turns; ++turn) {
+    std::array<Clock::time_point, 6> times;
+    times[0] = Clock::now();
+    const std::array tensors{tensor(gradient), tensor(value), tensor(out)};
+    std::array<aclScalar*, 3> scalars;
+    for (aclScalar*& scalar : scalars) scalar = aclCreateScalar_(&one, ACL_DOUBLE);
+    times[1] = Clock::now();
+    uint64_t workspace_size = 0;
+    aclOpExecutor* executor = nullptr;
+    if (const int status =
+            aclnnEluBackwardGetWorkspaceSize_(tensors[0], scalars[0], scalars[1], scalars[2], false,
+                                              tensors[1], tensors[2], &workspace_size, &executor)) {
+      return status;
+    }
+    times[2] = Clock::now();
+    if (const int status = aclnnEluBackward_(nullptr, workspace_size, executor, nullptr)) {
+      return status;
+    }
+    times[3] = Clock::now();
+    for (const aclTensor* each : tensors) aclDestroyTensor_(each);
+    for (const aclScalar* each : scalars) aclDestroyScalar_(each);
+    times[4] = Clock::now();
+    times[5] = Clock::now();
+    for (size_t i = 0; i < parts.size(); ++i) parts[i] += times[i + 1] - times[i];
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    nanoseconds[i] =
+        std::chrono::duration<double, std::nano>(parts[i]).count() / static_cast<double>(turns);
+  }
+  return 0;
+}

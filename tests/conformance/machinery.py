@@ -532,10 +532,11 @@ def least(dtype: Dtype) -> float:
 
 
 def exp_roundings(dtype: Dtype, value: np.ndarray) -> np.ndarray:
-    """The same behind an exponential, which for 16-bit results need only be as good as the polynomial of spec 1.2:
-    x^4 / 120 is 2^-20 at 0.1, or 2^-9 of a place of FLOAT16."""
-    coarse = np.abs(value) * 2.0**-20 if working(dtype) != dtype else 0.0
-    return np.maximum(some_roundings(dtype, value), coarse)
+    """The same behind an exponential, which for FLOAT16 need only be as good as the polynomial of spec 1.2: x^4 / 120
+    is 2^-20 at 0.1, or 2^-9 of a place. For BFLOAT16, 2^-16 is 2^-8 of a place, to which FLOAT adds its
+    roundings."""
+    coarse = {Dtype.FLOAT16: 2.0**-20, Dtype.BF16: 2.0**-16 + 2.0**-20}.get(dtype, 0.0)
+    return np.maximum(some_roundings(dtype, value), np.abs(value) * coarse)
 
 
 def check_close(name: str, memory: Memory, reference: Reference) -> None:

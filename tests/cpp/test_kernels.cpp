@@ -287,9 +287,11 @@ bool rounding_of(T got, double exact, double margin) {
   return T::round(exact - margin) <= value && value <= T::round(exact + margin);
 }
 
-// Of a 16-bit result before its rounding: 2^-21 is the polynomial's, 2^-23 what the reference and
-// the kernel round in float.
-const double kSmallTolerance = std::ldexp(1, -21) + std::ldexp(1, -23);
+// Of a 16-bit result before its rounding: 2^-21 or 2^-16 is the polynomial's, 2^-23 what the
+// reference and the kernel round in float.
+template <class T>
+const double kSmallTolerance =
+    std::ldexp(1, std::is_same_v<T, Half> ? -21 : -16) + std::ldexp(1, -23);
 
 // What one unit of an exponential so small that it has few bits left makes of the result.
 template <class T>
@@ -363,7 +365,8 @@ void compare_with_reference(const Function& function, const Scalars& scalars) {
         same = std::isnan(value_of(got[i]));  // of any sign and payload
       } else if (!same && !function.exact) {
         if constexpr (kIsSmall<T>) {
-          same = rounding_of(got[i], unrounded[i], std::abs(unrounded[i]) * kSmallTolerance + unit);
+          const double margin = std::abs(unrounded[i]) * kSmallTolerance<T> + unit;
+          same = rounding_of(got[i], unrounded[i], margin);
         } else {
           const T ulp = std::nextafter(std::abs(expected[i]), T(INFINITY)) - std::abs(expected[i]);
           same = within_ulp(got[i], expected[i]) ||
@@ -480,8 +483,8 @@ TEST(the_reference_is_the_formula) {
 }
 
 // float32 and float64 within 2 units in the last place; 16-bit results are the rounding of a number
-// within 2^-21 of the reference's (and what float rounds); functions without exp are equal to the
-// bit, the others to the sign of zero.
+// within kSmallTolerance of the reference's; functions without exp are equal to the bit, the
+// others to the sign of zero.
 TEST(every_version_computes_the_reference) {
   for_each_type([]<class T>() {
     for (const Function& function : kFunctions) {

@@ -19,7 +19,8 @@ struct ExponentialSum {
 // the kernels compute in, which `weight` has too. With `streaming`, the output will not be read
 // soon: it should bypass the caches.
 struct CrossEntropyLossKernels {
-  ExponentialSum (*exponential_sum)(const void* x, int64_t n);
+  // `streaming` here says that the n elements after these are wanted next.
+  ExponentialSum (*exponential_sum)(const void* x, int64_t n, bool streaming);
   // log_prob = (x - max) - log_sum
   void (*log_prob)(const void* x, double max, double log_sum, void* log_prob, int64_t n,
                    bool streaming);

@@ -8,96 +8,142 @@
 namespace aclnn_host {
 namespace {
 
-// Each function is `apply<kCoarse>(coefficients, first, second)` on vectors; kernels/elu.h has the
+// Each function computes a pair of vectors' worth of elements of type T; kernels/elu.h has the
 // formulas, and the order of the operations is that of CANN's kernels.
-template <class V>
-struct Coefficients {
-  V scale;
-  V negative_scale;
-  V input_scale;
-};
+template <class T>
+using Coefficients = EluCoefficients<RealOf<T>>;
 
+// key > 0 or nan: value * factor; else if_not.
 template <class V>
-inline V select(const V& key, const V& if_positive, const V& if_not) {
+inline V scaled_where_positive(const V& key, const V& value, const V& factor, const V& if_not) {
 #if defined(CPU_CAPABILITY_AVX512)
-  // blendv would widen the comparison's mask into a vector and narrow it again.
+  // The comparison's mask enables the product: no vector of it, no blending.
   if constexpr (std::is_same_v<V, Float>) {
-    const __mmask16 mask = _mm512_cmp_ps_mask(key, _mm512_setzero_ps(), _CMP_LE_OQ);
-    return _mm512_mask_blend_ps(mask, if_positive, if_not);
+    const __mmask16 mask = _mm512_cmp_ps_mask(key, _mm512_setzero_ps(), _CMP_NLE_UQ);
+    return _mm512_mask_mul_ps(if_not, mask, value, factor);
   }
 #endif
-  return V::blendv(if_positive, if_not, key <= V(0));
+  return V::blendv(value * factor, if_not, key <= V(0));
 }
 
 // For input_scale >= 0, so that where x <= 0 counts, so is the exponent.
+template <class T>
 struct Forward {
-  template <bool kCoarse, class V>
-  static V apply(const Coefficients<V>& c, const V& x, const V&) {
-    return select(x, c.scale * x,
-                  c.negative_scale * expm1_of_nonpositive<kCoarse>(x * c.input_scale));
+  using V = VectorOf<T>;
+  V scale, negative_scale, input_scale;
+
+  explicit Forward(const Coefficients<T>& c)
+      : scale(c.scale), negative_scale(c.negative_scale), input_scale(c.input_scale) {}
+
+  V operator()(const V& x) const {
+    return scaled_where_positive(x, x, scale,
+                                 negative_scale * expm1_of_nonpositive<T>(x * input_scale));
   }
 };
 
-struct ForwardGrowing {
-  template <bool kCoarse, class V>
-  static V apply(const Coefficients<V>& c, const V& x, const V&) {
-    return select(x, c.scale * x, c.negative_scale * expm1<kCoarse>(x * c.input_scale));
+template <class T>
+struct ForwardGrowing : Forward<T> {
+  using V = VectorOf<T>;
+  using Forward<T>::Forward;
+
+  V operator()(const V& x) const {
+    return scaled_where_positive(x, x, this->scale,
+                                 this->negative_scale * expm1<T>(x * this->input_scale));
   }
 };
 
+template <class T>
 struct Threshold {
-  template <bool kCoarse, class V>
-  static V apply(const Coefficients<V>& c, const V& x, const V&) {
-    return select(x, c.scale * x, c.negative_scale.neg());
-  }
+  using V = VectorOf<T>;
+  V scale, value;
+
+  explicit Threshold(const Coefficients<T>& c) : scale(c.scale), value(-c.negative_scale) {}
+
+  V operator()(const V& x) const { return scaled_where_positive(x, x, scale, value); }
 };
 
+// For input_scale >= 0, as above.
+template <class T>
 struct BackwardFromInput {
-  template <bool kCoarse, class V>
-  static V apply(const Coefficients<V>& c, const V& g, const V& x) {
-    return select(x, g * c.scale,
-                  g * c.input_scale * c.negative_scale * exp<kCoarse>(x * c.input_scale));
+  using V = VectorOf<T>;
+  V scale, negative_scale, input_scale;
+
+  explicit BackwardFromInput(const Coefficients<T>& c)
+      : scale(c.scale), negative_scale(c.negative_scale), input_scale(c.input_scale) {}
+
+  V operator()(const V& g, const V& x) const {
+    return scaled_where_positive(
+        x, g, scale, g * input_scale * negative_scale * exp_of_nonpositive<T>(x * input_scale));
   }
 };
 
+template <class T>
+struct BackwardFromInputGrowing : BackwardFromInput<T> {
+  using V = VectorOf<T>;
+  using BackwardFromInput<T>::BackwardFromInput;
+
+  V operator()(const V& g, const V& x) const {
+    return scaled_where_positive(
+        x, g, this->scale,
+        g * this->input_scale * this->negative_scale * exp<T>(x * this->input_scale));
+  }
+};
+
+template <class T>
 struct BackwardFromResult {
-  template <bool kCoarse, class V>
-  static V apply(const Coefficients<V>& c, const V& g, const V& y) {
-    return select(y, g * c.scale, g * c.input_scale * (y + c.negative_scale));
+  using V = VectorOf<T>;
+  V scale, negative_scale, input_scale;
+
+  explicit BackwardFromResult(const Coefficients<T>& c)
+      : scale(c.scale), negative_scale(c.negative_scale), input_scale(c.input_scale) {}
+
+  V operator()(const V& g, const V& y) const {
+    return scaled_where_positive(y, g, scale, g * input_scale * (y + negative_scale));
   }
 };
 
-template <class Function, class T>
+template <template <class> class Function, class T>
 void kernel(const void* coefficients, const void* first, const void* second, void* out, int64_t n,
             bool streaming) {
-  using V = typename Lanes<T>::Compute;
-  using Real = typename V::value_type;
-  const auto& values = *static_cast<const EluCoefficients<Real>*>(coefficients);
-  if constexpr (std::is_same_v<Function, Forward>) {
-    if (values.input_scale < 0) {
-      return kernel<ForwardGrowing, T>(coefficients, first, second, out, n, streaming);
-    }
+  const Function<T> function(*static_cast<const Coefficients<T>*>(coefficients));
+  const auto* a = static_cast<const T*>(first);
+  auto* to = static_cast<T*>(out);
+  if constexpr (std::is_invocable_v<Function<T>, VectorOf<T>>) {
+    loop(a, to, n, streaming, function);
+  } else {
+    loop(a, static_cast<const T*>(second), to, n, streaming, function);
   }
-  const Coefficients<V> c{V(values.scale), V(values.negative_scale), V(values.input_scale)};
-  loop(static_cast<const T*>(first), static_cast<const T*>(second), static_cast<T*>(out), n,
-       streaming, [&c](const V& a, const V& b) {
-         return Function::template apply<Lanes<T>::kCoarse>(c, a, b);
-       });
 }
 
-template <class Function>
+template <template <class> class Falling, template <class> class Growing, class T>
+void kernel_by_input_scale(const void* coefficients, const void* first, const void* second,
+                           void* out, int64_t n, bool streaming) {
+  const bool falling = static_cast<const Coefficients<T>*>(coefficients)->input_scale >= 0;
+  const auto chosen = falling ? kernel<Falling, T> : kernel<Growing, T>;
+  chosen(coefficients, first, second, out, n, streaming);
+}
+
+template <template <class> class Function>
 constexpr FloatKernels kernels_of() {
   return {kernel<Function, float>, kernel<Function, c10::Half>, kernel<Function, c10::BFloat16>,
           kernel<Function, double>};
+}
+
+template <template <class> class Falling, template <class> class Growing>
+constexpr FloatKernels kernels_of() {
+  return {kernel_by_input_scale<Falling, Growing, float>,
+          kernel_by_input_scale<Falling, Growing, c10::Half>,
+          kernel_by_input_scale<Falling, Growing, c10::BFloat16>,
+          kernel_by_input_scale<Falling, Growing, double>};
 }
 
 }  // namespace
 
 template <>
 const EluKernels& elu_kernels<Capability::CPU_CAPABILITY>() noexcept {
-  static constexpr EluKernels kKernels = {kernels_of<Forward>(), kernels_of<Threshold>(),
-                                          kernels_of<BackwardFromInput>(),
-                                          kernels_of<BackwardFromResult>()};
+  static constexpr EluKernels kKernels = {
+      kernels_of<Forward, ForwardGrowing>(), kernels_of<Threshold>(),
+      kernels_of<BackwardFromInput, BackwardFromInputGrowing>(), kernels_of<BackwardFromResult>()};
   return kKernels;
 }
 

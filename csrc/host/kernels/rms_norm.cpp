@@ -1,116 +1,59 @@
 #include "kernels/rms_norm.h"
 
-#include <algorithm>
-#include <tuple>
-#include <type_traits>
-
-#include <ATen/cpu/vec/functional.h>
-#include <ATen/cpu/vec/vec.h>
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
+#include "kernels/vec_loop.h"
 
 namespace aclnn_host {
 namespace {
 
 using at::vec::fmadd;
-using at::vec::Vectorized;
-
-// Two vectors of the compute type: as many elements as one vector of a 16-bit type has.
-template <class Real>
-struct Pair {
-  using V = Vectorized<Real>;
-  static constexpr int64_t kSize = 2 * V::size();
-  V first;
-  V second;
-};
-
-// A pair that is there to its end; the last of a row has a count of elements instead.
-struct Whole {};
-
-template <class Real, class T>
-inline Pair<Real> load(const T* from, Whole) {
-  using V = Vectorized<Real>;
-  if constexpr (std::is_same_v<Real, T>) {
-    return {V::loadu(from), V::loadu(from + V::size())};
-  } else {
-    const auto [first, second] = at::vec::convert_to_float<T>(Vectorized<T>::loadu(from));
-    return {first, second};
-  }
-}
-
-// Zeros stand in for what is missing.
-template <class Real, class T>
-inline Pair<Real> load(const T* from, int64_t count) {
-  T elements[Pair<Real>::kSize] = {};
-  std::copy_n(from, count, elements);
-  return load<Real>(elements, Whole{});
-}
-
-template <class Real, class T>
-inline void store(const Pair<Real>& pair, T* to, Whole) {
-  if constexpr (std::is_same_v<Real, T>) {
-    pair.first.store(to);
-    pair.second.store(to + Vectorized<Real>::size());
-  } else {
-    at::vec::convert_from_float<T>(pair.first, pair.second).store(to);
-  }
-}
-
-template <class Real, class T>
-inline void store(const Pair<Real>& pair, T* to, int64_t count) {
-  T elements[Pair<Real>::kSize];
-  store(pair, elements, Whole{});
-  std::copy_n(elements, count, to);
-}
-
-// Calls body(i, Whole or count) for the pairs of a row that begin at its elements i.
-template <class Real, class Body>
-inline void for_each_pair(int64_t n, Body body) {
-  int64_t i = 0;
-  for (; i + Pair<Real>::kSize <= n; i += Pair<Real>::kSize) body(i, Whole{});
-  if (i < n) body(i, n - i);
-}
-
-// The lanes are added in pairs, then the pairs, ...
-template <class Real>
-inline double sum_of(const Pair<Real>& pair) {
-  using V = Vectorized<Real>;
-  Real lanes[V::size()];
-  (pair.first + pair.second).store(lanes);
-  for (int64_t n = V::size() / 2; n > 0; n /= 2) {
-    for (int64_t i = 0; i < n; ++i) lanes[i] += lanes[i + n];
-  }
-  return lanes[0];
-}
 
 template <class T>
 struct Kernels {
-  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  using V = Vectorized<Real>;
+  using Real = RealOf<T>;
+  using V = VectorOf<T>;
+  using Vs = Pair<V>;
+  using L = Lanes<T>;
+
+  // Adds up what term(sum, i, count...) makes of a sum and the elements of the step at i. Two pairs
+  // of sums: one would make every step wait for the one before.
+  template <class Term>
+  static double sum_over(int64_t n, Term term) {
+    Vs sums[] = {{V(0), V(0)}, {V(0), V(0)}};
+    int64_t i = 0;
+    for (; i + 2 * L::kCount <= n; i += 2 * L::kCount) {
+      sums[0] = term(sums[0], i);
+      sums[1] = term(sums[1], i + L::kCount);
+    }
+    for_each_step<T>(n - i,
+                     [&](int64_t k, auto... count) { sums[0] = term(sums[0], i + k, count...); });
+    const V sum = (sums[0].first + sums[0].second) + (sums[1].first + sums[1].second);
+    return at::vec::vec_reduce_all<Real>([](const V& a, const V& b) { return a + b; }, sum);
+  }
 
   static void sum_of_squares(const RmsNormTile& tile, const void* x, double* sums) {
     for (int64_t row = 0; row < tile.rows; ++row) {
       const T* from = static_cast<const T*>(x) + row * tile.stride;
-      Pair<Real> sum{V(0), V(0)};
-      for_each_pair<Real>(tile.columns, [&](int64_t i, auto extent) {
-        const auto [a, b] = load<Real>(from + i, extent);
-        sum = {fmadd(a, a, sum.first), fmadd(b, b, sum.second)};
-      });
-      sums[row * tile.sum_stride] = sum_of(sum);
+      sums[row * tile.sum_stride] =
+          sum_over(tile.columns, [&](const Vs& sum, int64_t i, auto... count) {
+            const Vs a = L::load(from + i, count...);
+            return Vs{fmadd(a.first, a.first, sum.first), fmadd(a.second, a.second, sum.second)};
+          });
     }
   }
 
   static void normalize(const RmsNormTile& tile, const void* x, const void* rstd, const void* gamma,
                         void* y) {
     const Real* scales = static_cast<const Real*>(gamma);
+    const int64_t next = tile.next_bytes<T>();
     for (int64_t row = 0; row < tile.rows; ++row) {
       const T* from = static_cast<const T*>(x) + row * tile.stride;
       T* to = static_cast<T*>(y) + row * tile.stride;
       const V r(static_cast<const Real*>(rstd)[row]);
-      for_each_pair<Real>(tile.columns, [&](int64_t i, auto extent) {
-        const auto a = load<Real>(from + i, extent);
-        const auto g = load<Real>(scales + i, extent);
-        store(Pair<Real>{a.first * r * g.first, a.second * r * g.second}, to + i, extent);
+      for_each_result(to, tile.columns, tile.streaming, [&](int64_t i, auto store, auto... count) {
+        if constexpr (store.kStreaming) prefetch(from + i, next);
+        const Vs a = L::load(from + i, count...);
+        const Vs g = L::load_real(scales + i, count...);
+        store(Vs{a.first * r * g.first, a.second * r * g.second}, to + i, count...);
       });
     }
   }
@@ -118,25 +61,27 @@ struct Kernels {
   static void sum_of_products(const RmsNormTile& tile, const void* dy, const void* x,
                               const void* rstd, const void* gamma, double* sums) {
     const Real* scales = static_cast<const Real*>(gamma);
+    const int64_t next = tile.next_bytes<T>();
     for (int64_t row = 0; row < tile.rows; ++row) {
       const T* gradient = static_cast<const T*>(dy) + row * tile.stride;
       const T* value = static_cast<const T*>(x) + row * tile.stride;
       const V r(static_cast<const Real*>(rstd)[row]);
-      Pair<Real> sum{V(0), V(0)};
-      for_each_pair<Real>(tile.columns, [&](int64_t i, auto extent) {
-        const auto d = load<Real>(gradient + i, extent);
-        const auto a = load<Real>(value + i, extent);
-        const auto g = load<Real>(scales + i, extent);
-        sum = {fmadd(d.first * g.first, a.first * r, sum.first),
-               fmadd(d.second * g.second, a.second * r, sum.second)};
-      });
-      sums[row * tile.sum_stride] = sum_of(sum);
+      sums[row * tile.sum_stride] =
+          sum_over(tile.columns, [&](const Vs& sum, int64_t i, auto... count) {
+            if (tile.streaming) prefetch(gradient + i, next);
+            const Vs d = L::load(gradient + i, count...);
+            const Vs a = L::load(value + i, count...);
+            const Vs g = L::load_real(scales + i, count...);
+            return Vs{fmadd(d.first * g.first, a.first * r, sum.first),
+                      fmadd(d.second * g.second, a.second * r, sum.second)};
+          });
     }
   }
 
   static void gradients(const RmsNormTile& tile, const void* dy, const void* x, const void* rstd,
                         const void* gamma, const double* means, void* dx, void* dgamma) {
     const Real* scales = static_cast<const Real*>(gamma);
+    const int64_t next = tile.next_bytes<T>();
     Real* totals = static_cast<Real*>(dgamma);
     for (int64_t row = 0; row < tile.rows; ++row) {
       const T* gradient = static_cast<const T*>(dy) + row * tile.stride;
@@ -147,18 +92,18 @@ struct Kernels {
       const auto dx_of = [&](const V& d, const V& g, const V& xhat) {
         return (d * g - xhat * mean) * r;
       };
-      for_each_pair<Real>(tile.columns, [&](int64_t i, auto extent) {
-        const auto d = load<Real>(gradient + i, extent);
-        const auto a = load<Real>(value + i, extent);
-        const auto g = load<Real>(scales + i, extent);
-        const auto total = load<Real>(totals + i, extent);
-        const Pair<Real> xhat{a.first * r, a.second * r};
-        store(
-            Pair<Real>{dx_of(d.first, g.first, xhat.first), dx_of(d.second, g.second, xhat.second)},
-            to + i, extent);
-        store(Pair<Real>{fmadd(d.first, xhat.first, total.first),
-                         fmadd(d.second, xhat.second, total.second)},
-              totals + i, extent);
+      for_each_result(to, tile.columns, tile.streaming, [&](int64_t i, auto store, auto... count) {
+        if constexpr (store.kStreaming) prefetch(value + i, next);
+        const Vs d = L::load(gradient + i, count...);
+        const Vs a = L::load(value + i, count...);
+        const Vs g = L::load_real(scales + i, count...);
+        const Vs total = L::load_real(totals + i, count...);
+        const Vs xhat{a.first * r, a.second * r};
+        store(Vs{dx_of(d.first, g.first, xhat.first), dx_of(d.second, g.second, xhat.second)},
+              to + i, count...);
+        L::store_real(
+            Vs{fmadd(d.first, xhat.first, total.first), fmadd(d.second, xhat.second, total.second)},
+            totals + i, count...);
       });
     }
   }

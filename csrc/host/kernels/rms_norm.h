@@ -8,12 +8,21 @@
 namespace aclnn_host {
 
 // A rectangle of a matrix: `rows` rows of `columns` elements, `stride` elements from row to row.
-// What there is once for every row, `rstd`, has no gaps; sums stand `sum_stride` apart.
+// What there is once for every row, `rstd`, has no gaps; sums stand `sum_stride` apart. With
+// `streaming`, the matrix is much larger than the caches: results bypass them, and while they are
+// written, the elements of the next rows are asked for.
 struct RmsNormTile {
   int64_t rows;
   int64_t columns;
   int64_t stride;
   int64_t sum_stride;
+  bool streaming = false;
+
+  // From an element to that of the tile below.
+  template <class T>
+  int64_t next_bytes() const {
+    return rows * stride * static_cast<int64_t>(sizeof(T));
+  }
 };
 
 // The kernels for elements x, y, dy, dx of one type. They compute in Real, double for DOUBLE and

@@ -1,13 +1,34 @@
 // Included by kernels only: compiled once per CPU capability, all names internal to the file.
+//
+// Exponentials of v for elements of type T. 16-bit types are computed in float, with as few
+// operations as their precision allows: the fewer, the nearer a kernel gets to the memory's speed.
+// Relative errors where the result is a normal number of float, before the rounding to 16 bits;
+// u = 2^-24, and e = |v| 2^-28, with FMA:
+//
+//           float   FLOAT16          BFLOAT16         double
+//   exp     2 u     2^-23 + 2 u + e  as FLOAT16       1 ULP, by at::vec
+//   expm1   2.5 u   2^-21 + 2 u + e  2^-16 + 2 u + e  1 ULP
+//
+// docs/precision.md says how they come about. Without FMA, e is |v| 2^-24.
 #pragma once
 
-#include <ATen/cpu/vec/vec.h>
+#include <iterator>
+#include <type_traits>
+
+#include "kernels/vec_lanes.h"
 
 namespace aclnn_host {
 namespace {
 
 using Float = at::vec::Vectorized<float>;
 using Double = at::vec::Vectorized<double>;
+
+template <class T>
+concept Narrow = sizeof(T) == 2;
+
+// Adding 1.5 * 2^23 rounds to an integer, which then stands in the lowest bits; 127 makes it the
+// exponent of a float there.
+constexpr float kShift = 12582912.0f + 127.0f;
 
 // x * 2^n for integral n in [-160, 160], rounded once even where the result is subnormal.
 inline Float scale_by_power(const Float& x, const Float& n) {
@@ -25,92 +46,144 @@ inline Float scale_by_power(const Float& x, const Float& n) {
 #endif
 }
 
-// What exp and expm1 share: v = n ln 2 + r with |r| <= ln(2) / 2, and q = expm1(r), by a polynomial
-// r + r^2 P(r) whose coefficients minimise the largest relative error.
+// 2^n of n + kShift, for n from -126 to 127.
+inline Float power_of_shifted(const Float& shifted) {
+#if defined(CPU_CAPABILITY_AVX512)
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23));
+#else
+  using Int = at::vec::Vectorized<int32_t>;
+  return at::vec::cast<float>(at::vec::cast<int32_t>(shifted) << Int(23));
+#endif
+}
+
+// k[0] + k[1] r + k[2] r^2 + ...
+template <class Coefficients>
+inline Float polynomial(const Float& r, const Coefficients& k) {
+  Float sum(k[std::size(k) - 1]);
+  for (size_t i = std::size(k) - 1; i-- > 0;) sum = at::vec::fmadd(sum, r, Float(k[i]));
+  return sum;
+}
+
+// v = n ln 2 + r with |r| <= ln(2) / 2.
 struct Reduced {
   Float shifted;  // n + kShift
   Float n;
-  Float q;
+  Float r;
 };
 
-// Adding 1.5 * 2^23 rounds to an integer, which then stands in the lowest bits; 127 makes it the
-// exponent of a float there.
-constexpr float kShift = 12582912.0f + 127.0f;
-
-// |v| is at most 105; nan stays nan. With kCoarse, q is good to 2^-21 (2^-9 of the last place of
-// FLOAT16), enough for 16-bit results; else to 2^-26.
-template <bool kCoarse>
+// |v| is at most 105; nan stays nan.
+template <class T>
 inline Reduced reduce(const Float& v) {
   using at::vec::fmadd;
   const Float shifted = fmadd(v, Float(1.44269504f), Float(kShift));
   const Float n = shifted - Float(kShift);
-  if constexpr (kCoarse) {
-    const Float r = fmadd(n, Float(-0.69314718f), v);
-    Float p(8.338076062500477e-3f);
-    p = fmadd(p, r, Float(4.18727733194828e-2f));
-    p = fmadd(p, r, Float(0.16666831076145172f));
-    p = fmadd(p, r, Float(0.4999940097332001f));
-    return {shifted, n, fmadd(p * r, r, r)};
+  if constexpr (Narrow<T>) return {shifted, n, fmadd(n, Float(-0.69314718f), v)};
+  // The upper part of ln 2 has 9 bits: its product with n is exact, with or without FMA.
+  return {shifted, n, fmadd(n, Float(2.12194440e-4f), fmadd(n, Float(-0.693359375f), v))};
+}
+
+// expm1(r), by polynomials whose coefficients minimise the largest relative error: for float 2^-26,
+// for FLOAT16 2^-21, for BFLOAT16 2^-16.
+template <class T>
+inline Float expm1_of_reduced(const Float& r) {
+  if constexpr (std::is_same_v<T, c10::BFloat16>) {
+    constexpr float kP[] = {0.9999850988388062f, 0.5000125169754028f, 0.16766713559627533f,
+                            4.166658595204353e-2f};
+    return polynomial(r, kP) * r;
+  } else if constexpr (std::is_same_v<T, c10::Half>) {
+    constexpr float kP[] = {0.9999999403953552f, 0.49999377131462097f, 0.1666693538427353f,
+                            4.187511280179024e-2f, 8.333321660757065e-3f};
+    return polynomial(r, kP) * r;
   } else {
-    // The upper part of ln 2 has 9 bits: its product with n is exact, with or without FMA.
-    Float r = fmadd(n, Float(-0.693359375f), v);
-    r = fmadd(n, Float(2.12194440e-4f), r);
-    Float p(1.3882516650483012e-3f);
-    p = fmadd(p, r, Float(8.366547524929047e-3f));
-    p = fmadd(p, r, Float(4.166720062494278e-2f));
-    p = fmadd(p, r, Float(0.1666654348373413f));
-    p = fmadd(p, r, Float(0.4999999701976776f));
-    return {shifted, n, fmadd(p * r, r, r)};
+    constexpr float kP[] = {0.4999999701976776f, 0.1666654348373413f, 4.166720062494278e-2f,
+                            8.366547524929047e-3f, 1.3882516650483012e-3f};
+    return at::vec::fmadd(polynomial(r, kP) * r, r, r);
   }
 }
 
-// Beyond these, exp is 0 or inf in float.
-inline Float clamp_exponent(const Float& v) {
-  return at::vec::clamp(v, Float(-105.0f), Float(90.0f));
+// exp(r) for the 16-bit types: 2^-23.
+inline Float exp_of_reduced(const Float& r) {
+  constexpr float kP[] = {1.0f,
+                          0.9999997019767761f,
+                          0.4999915063381195f,
+                          0.1666763573884964f,
+                          4.189793020486832e-2f,
+                          8.290315046906471e-3f};
+  return polynomial(r, kP);
 }
 
-template <bool kCoarse>
-inline Float exp(const Float& v) {
-  const Reduced x = reduce<kCoarse>(clamp_exponent(v));
-  return scale_by_power(x.q + Float(1.0f), x.n);
+// Beyond these, exp is 0 or inf in float.
+constexpr float kLeastExponent = -105;
+constexpr float kGreatestExponent = 90;
+
+// ---- What the kernels call ----------------------------------------------------------------------
+
+// exp(v) for v <= 90 or nan; elsewhere any value.
+template <class T>
+inline VectorOf<T> exp_of_nonpositive(const VectorOf<T>& v) {
+  if constexpr (std::is_same_v<T, double>) {
+    return v.exp();
+  } else {
+    const Reduced x = reduce<T>(at::vec::clamp_min(v, Float(kLeastExponent)));
+    if constexpr (Narrow<T>) return scale_by_power(exp_of_reduced(x.r), x.n);
+    return scale_by_power(expm1_of_reduced<T>(x.r) + Float(1), x.n);
+  }
+}
+
+// exp(v)
+template <class T>
+inline VectorOf<T> exp(const VectorOf<T>& v) {
+  if constexpr (std::is_same_v<T, double>) {
+    return v.exp();
+  } else {
+    return exp_of_nonpositive<T>(at::vec::clamp_max(v, Float(kGreatestExponent)));
+  }
+}
+
+// sum + exp(v) for v <= 0 or nan, for sums that become 1 or more: what is less than about 2^-126
+// counts as that.
+template <class T>
+inline VectorOf<T> add_exp_of_nonpositive(const VectorOf<T>& sum, const VectorOf<T>& v) {
+  if constexpr (std::is_same_v<T, double>) {
+    return sum + v.exp();
+  } else {
+    const Reduced x = reduce<T>(at::vec::clamp_min(v, Float(-87)));
+    const Float power = power_of_shifted(x.shifted);
+    if constexpr (Narrow<T>) return at::vec::fmadd(exp_of_reduced(x.r), power, sum);
+    return sum + at::vec::fmadd(power, expm1_of_reduced<T>(x.r), power);
+  }
 }
 
 // exp(v) - 1 without cancellation near 0, for v <= 0 or nan; elsewhere any value.
-template <bool kCoarse>
-inline Float expm1_of_nonpositive(const Float& v) {
-  using Int = at::vec::Vectorized<int32_t>;
-  // Below -20 the result is -1 anyway, and 2^n stays within the normal numbers.
-  const Reduced x = reduce<kCoarse>(at::vec::clamp_min(v, Float(-20.0f)));
-  const Float power = at::vec::cast<float>(at::vec::cast<int32_t>(x.shifted) << Int(23));
-  return at::vec::fmadd(power, x.q, power - Float(1.0f));
+template <class T>
+inline VectorOf<T> expm1_of_nonpositive(const VectorOf<T>& v) {
+  if constexpr (std::is_same_v<T, double>) {
+    return v.expm1();
+  } else {
+    // Below -20 the result is -1 anyway, and 2^n stays within the normal numbers.
+    const Reduced x = reduce<T>(at::vec::clamp_min(v, Float(-20)));
+    const Float power = power_of_shifted(x.shifted);
+    return at::vec::fmadd(power, expm1_of_reduced<T>(x.r), power - Float(1));
+  }
 }
 
 // The same for any v.
-template <bool kCoarse>
-inline Float expm1(const Float& v) {
-  const Reduced x = reduce<kCoarse>(clamp_exponent(v));
-  // 2^n (q + 1) - 1 with 2^n taken out in two factors, because 2^128 is not a float although
-  // exp(v) may be.
-  const Float half = (x.n * Float(0.5f)).floor();
-  const Float rest = x.n - half;
-  const Float one(1.0f);
-  const Float first = scale_by_power(one, half);
-  const Float second = scale_by_power(one, rest);
-  const Float inverse = scale_by_power(one, rest.neg());
-  return at::vec::fmadd(first, x.q, first - inverse) * second;
-}
-
-template <bool kCoarse>
-inline Double exp(const Double& v) {
-  return v.exp();
-}
-template <bool kCoarse>
-inline Double expm1_of_nonpositive(const Double& v) {
-  return v.expm1();
-}
-template <bool kCoarse>
-inline Double expm1(const Double& v) {
-  return v.expm1();
+template <class T>
+inline VectorOf<T> expm1(const VectorOf<T>& v) {
+  if constexpr (std::is_same_v<T, double>) {
+    return v.expm1();
+  } else {
+    const Float least(kLeastExponent), greatest(kGreatestExponent), one(1);
+    const Reduced x = reduce<T>(at::vec::clamp(v, least, greatest));
+    // 2^n (q + 1) - 1 with 2^n taken out in two factors, because 2^128 is not a float although
+    // exp(v) may be.
+    const Float half = (x.n * Float(0.5f)).floor();
+    const Float rest = x.n - half;
+    const Float first = scale_by_power(one, half);
+    const Float second = scale_by_power(one, rest);
+    const Float inverse = scale_by_power(one, rest.neg());
+    return at::vec::fmadd(first, expm1_of_reduced<T>(x.r), first - inverse) * second;
+  }
 }
 
 }  // namespace

@@ -15,6 +15,8 @@
 #include "acl/acl_base.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
+#include "kernels/streaming.h"
+#include "kernels/tuning.h"
 #include "ops/cast.h"
 #include "ops/checks.h"
 #include "ops/packed.h"
@@ -49,15 +51,14 @@ constexpr DtypeRow kBackwardRows[] = {
     backward_row(ACL_FLOAT16, ACL_INT32, k950), backward_row(ACL_FLOAT, ACL_INT32, k950),
     backward_row(ACL_DOUBLE, ACL_INT64, kHost), backward_row(ACL_DOUBLE, ACL_INT32, kHost)};
 
-// Elements a thread takes at least; below, waking another thread costs more than it saves.
-constexpr int64_t kGrain = 32768;
 // A row is worked on in pieces of this many elements: one stays in the L1 cache from the search
 // for its maximum to the sum of its exponentials, and threads can share a long row. The sums are
 // those of the pieces in their order, whoever computed them.
 constexpr int64_t kPiece = 4096;
-// Above this many bytes written, an output would evict itself from the caches before anyone reads
-// it.
-constexpr int64_t kStreamingBytes = 24 << 20;
+// Whether the results of a matrix of so many bytes, of which as many are read, bypass the caches.
+bool streams(int64_t bytes) {
+  return bytes > kStreamingBytes / 2;
+}
 
 enum class Reduction { kNone, kMean, kSum };
 
@@ -360,7 +361,7 @@ struct ForwardPlan::Run {
     Piece single;
     Piece* const found = pieces.count() == 1 ? &single : room + row * pieces.count();
     for_each_piece([&](int64_t i) {
-      found[i].exponentials = kernels.exponential_sum(at(x, i), pieces.length(i));
+      found[i].exponentials = kernels.exponential_sum(at(x, i), pieces.length(i), streaming);
     });
     const ExponentialSum all = joined(found);
     const double log_sum = canonical(std::log(all.sum));
@@ -431,7 +432,7 @@ aclnnStatus ForwardPlan::compute(void* workspace) noexcept {
         pieces,
         element_size,
         find_cast(dtype, ACL_DOUBLE),
-        rows * classes * static_cast<int64_t>(element_size) > kStreamingBytes,
+        streams(rows * classes * static_cast<int64_t>(element_size)),
         static_cast<const char*>(input.read(tensors[kInput], workspace)),
         static_cast<char*>(log_prob.begin(tensors[kLogProb], workspace)),
         loss.begin(tensors[kLoss], workspace),
@@ -444,6 +445,7 @@ aclnnStatus ForwardPlan::compute(void* workspace) noexcept {
     if (pieces.count() == 1 || rows >= 4 * at::get_num_threads()) {
       at::parallel_for(0, rows, std::max<int64_t>(kGrain / classes, 1),
                        [&](int64_t begin, int64_t end) {
+                         const StreamingScope scope(run.streaming);
                          for (int64_t row = begin; row < end; ++row) {
                            run.row(row, [&](auto body) {
                              for (int64_t i = 0; i < pieces.count(); ++i) body(i);
@@ -454,6 +456,7 @@ aclnnStatus ForwardPlan::compute(void* workspace) noexcept {
       for (int64_t row = 0; row < rows; ++row) {
         run.row(row, [&](auto body) {
           at::parallel_for(0, pieces.count(), kGrain / kPiece, [&](int64_t begin, int64_t end) {
+            const StreamingScope scope(run.streaming);
             for (int64_t i = begin; i < end; ++i) body(i);
           });
         });
@@ -518,7 +521,7 @@ aclnnStatus BackwardPlan::compute(void* workspace) noexcept {
                           }).find(dtype);
     const CastFunction widen = find_cast(dtype, ACL_DOUBLE);
     const CastFunction narrow = find_cast(ACL_DOUBLE, dtype);
-    const bool streaming = sizes.rows * classes * size > kStreamingBytes;
+    const bool streaming = streams(sizes.rows * classes * size);
     const Targets labels =
         targets.read(tensors[kTarget], tensors[kWeight], sizes, attributes.ignore_index, workspace);
     Totals totals;
@@ -577,6 +580,7 @@ aclnnStatus BackwardPlan::compute(void* workspace) noexcept {
     const int64_t piece_length = std::min(kPiece, classes);
     at::parallel_for(0, sizes.rows * pieces.count(), std::max<int64_t>(kGrain / piece_length, 1),
                      [&](int64_t begin, int64_t end) {
+                       const StreamingScope scope(streaming);
                        for (int64_t i = begin; i < end; ++i) {
                          compute_piece(i / pieces.count(), i % pieces.count());
                        }

@@ -4,17 +4,15 @@
 
 #include <ATen/Parallel.h>
 
+#include "kernels/streaming.h"
+#include "kernels/tuning.h"
+
 namespace aclnn_host {
 namespace {
 
-// Elements a thread takes at least; below, waking another thread costs more than it saves.
-constexpr int64_t kGrain = 32768;
 // Elements that strided operands are gathered into at a time: three tiles of the widest type stay
 // within the L1 cache.
 constexpr int64_t kTile = 512;
-// Above this many bytes read and written, the output would evict itself from the caches before
-// anyone reads it.
-constexpr int64_t kStreamingBytes = 24 << 20;
 // Chunks of a contiguous range begin at multiples of this many elements, so that every thread's
 // part begins on a cache line when the tensor does.
 constexpr int64_t kBlock = 4096;
@@ -158,6 +156,7 @@ void ElementwisePlan::compute_contiguous() {
   const int64_t bytes = geometry.count * size * static_cast<int64_t>(input_count + 1);
   const bool streaming = bytes > kStreamingBytes;
   const auto run = [&](int64_t begin, int64_t end) {
+    const StreamingScope scope(streaming);
     kernel(coefficients, first + begin * size, second ? second + begin * size : nullptr,
            out + begin * size, end - begin, streaming);
   };

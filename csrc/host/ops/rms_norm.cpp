@@ -10,6 +10,8 @@
 
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
+#include "kernels/streaming.h"
+#include "kernels/tuning.h"
 #include "ops/checks.h"
 #include "ops/packed.h"
 #include "ops/plan.h"
@@ -173,16 +175,14 @@ void check_empty(Checks& checks, Argument x) {
 // ---- How the work is divided --------------------------------------------------------------------
 // By the shape alone, so that the number of threads changes no bit.
 
-// Elements a thread takes at least; below, waking another thread costs more than it saves.
-constexpr int64_t kGrain = 32768;
 constexpr int64_t kMaxBlocks = 64;
-constexpr int64_t kMinRowsPerBlock = 16;
+constexpr int64_t kMinRowsPerBlock = 32;
 constexpr int64_t kMinElementsPerBlock = 16384;
 // Rows that are added up in Real before the sum goes into a double.
 constexpr int64_t kRowsPerSum = 64;
-// Elements of a group of rows: they stay in a core's caches from their sums to their results, or in
-// the cache of all cores if the cores share the rows.
-constexpr int64_t kElementsPerGroup = 16384;
+// Elements of a group of rows: they stay in a core's L1 cache from their sums to their results, or
+// in the cache of all cores if the cores share the rows.
+constexpr int64_t kElementsPerGroup = 4096;
 constexpr int64_t kElementsPerSharedGroup = 1 << 19;
 constexpr int64_t kMinRowsPerSharedGroup = 4;
 
@@ -196,8 +196,13 @@ struct Division {
   int64_t blocks;
   int64_t rows_per_block;
   int64_t rows_per_group;
+  bool streaming;
 
-  Division(int64_t rows, int64_t columns) : rows(rows), columns(columns) {
+  // `element_bytes` are those of an element's place in all matrices that are read or written.
+  Division(int64_t rows, int64_t columns, int64_t element_bytes)
+      : rows(rows),
+        columns(columns),
+        streaming(columns > 0 && rows > kStreamingBytes / (columns * element_bytes)) {
     const auto parts = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
     const int64_t width = std::max<int64_t>(columns, 1);
     segments = parts(width, RmsNormKernels::kSegment);
@@ -220,6 +225,7 @@ struct Division {
   template <class Body>
   void for_each_block(Body body) const {
     const auto run = [&](int64_t begin, int64_t end) {
+      const StreamingScope scope(streaming);
       for (int64_t block = begin; block < end; ++block) {
         const int64_t first = block * rows_per_block;
         body(block, first, std::min(first + rows_per_block, rows));
@@ -237,15 +243,23 @@ struct Division {
   // Calls body(segment, first column, tile) for the segments of a group of `count` rows.
   template <class Body>
   void for_each_segment(int64_t count, Body body) const {
-    const int64_t grain = std::max<int64_t>(1, kGrain / (count * RmsNormKernels::kSegment));
-    at::parallel_for(0, segments, grain, [&](int64_t begin, int64_t end) {
+    const auto run = [&](int64_t begin, int64_t end) {
       for (int64_t segment = begin; segment < end; ++segment) {
         const int64_t first = segment * RmsNormKernels::kSegment;
         body(segment, first,
              RmsNormTile{count, std::min(columns - first, RmsNormKernels::kSegment), columns,
-                         segments});
+                         segments, streaming});
       }
-    });
+    };
+    if (blocks == 1 && segments > 1) {
+      const int64_t grain = std::max<int64_t>(1, kGrain / (count * RmsNormKernels::kSegment));
+      at::parallel_for(0, segments, grain, [&](int64_t begin, int64_t end) {
+        const StreamingScope scope(streaming);
+        run(begin, end);
+      });
+    } else {
+      run(0, segments);
+    }
   }
 
   // The mean over each of `count` rows, in the place of its first segment's sum.
@@ -258,9 +272,10 @@ struct Division {
   }
 };
 
-Division division_of(Argument x, Argument gamma) {
-  const uint64_t leading = leading_rank(x, gamma);
-  return {product_of(shape_of(x), 0, leading), count_of(gamma)};
+// `matrices` of x's size are read and written.
+Division division_of(Argument x, Argument gamma, int64_t matrices) {
+  const auto size = static_cast<int64_t>(aclDataTypeSize(x.tensor->view.dtype));
+  return {product_of(shape_of(x), 0, leading_rank(x, gamma)), count_of(gamma), matrices * size};
 }
 
 aclDataType real_type(aclDataType dtype) {
@@ -297,7 +312,7 @@ struct RmsNormPlan {
   RmsNormPlan(Argument x, Argument gamma, double epsilon, Argument y, Argument rstd,
               Workspace& workspace)
       : tensors{x.tensor->view, gamma.tensor->view, y.tensor->view, rstd.tensor->view},
-        division(division_of(x, gamma)),
+        division(division_of(x, gamma, 2)),
         epsilon(epsilon) {
     if (division.rows == 0) return;  // both outputs are empty
     const aclDataType dtype = tensors[kX].dtype;
@@ -379,7 +394,7 @@ struct RmsNormGradPlan {
                   Argument dgamma, Product product, Workspace& workspace)
       : tensors{dy.tensor->view,    x.tensor->view,  rstd.tensor->view,
                 gamma.tensor->view, dx.tensor->view, dgamma.tensor->view},
-        division(division_of(x, gamma)),
+        division(division_of(x, gamma, 3)),
         // PyTorch has 0.
         dgamma_of_no_rows(product == Product::kAscend950 ? std::numeric_limits<double>::quiet_NaN()
                                                          : 0) {

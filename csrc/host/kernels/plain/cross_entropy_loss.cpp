@@ -16,7 +16,7 @@ template <class T>
 using RealOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <class T>
-ExponentialSum exponential_sum(const void* x, int64_t n) {
+ExponentialSum exponential_sum(const void* x, int64_t n, bool) {
   using Real = RealOf<T>;
   const auto* row = static_cast<const T*>(x);
   Real max = -std::numeric_limits<Real>::infinity();

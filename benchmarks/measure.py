@@ -22,7 +22,7 @@ class Effort:
 
 
 FULL = Effort(1.2, least=5, most=400)
-QUICK = Effort(0.25, least=3, most=60)
+QUICK = Effort(0.25, least=4, most=60)
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,8 @@ TensorView dense(const Dims& shape, Layout layout, aclDataType dtype, void* memo
 }
 
 void round(const TensorView& view, RoundingKernel kernel) {
-  if (kernel == nullptr) return;
+  // What has a narrower type was rounded to it when it was written.
+  if (kernel == nullptr || view.dtype != ACL_FLOAT) return;
   auto* const values = reinterpret_cast<float*>(view.data());
   at::parallel_for(0, element_count(view.shape).value(), kGrain,
                    [&](int64_t begin, int64_t end) { kernel(values + begin, end - begin); });

@@ -27,7 +27,7 @@ TensorView dense(const Dims& shape, Layout layout, aclDataType dtype, void* memo
 // Copies a tensor to one of the same shape, cast to its type.
 void copy_tensor(const TensorView& from, const TensorView& to);
 
-// Rounds the FLOAT elements of a tensor without gaps; with null, does nothing.
+// Rounds the elements of a tensor without gaps if they are FLOAT; with null, does nothing.
 void round(const TensorView& view, RoundingKernel kernel);
 
 // A tensor without what its margins are.

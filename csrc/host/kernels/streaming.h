@@ -8,7 +8,8 @@ namespace aclnn_host {
 
 // Whoever lets kernels stream results has one of these on the same thread, around its calls: it
 // orders the results before whatever tells another thread that they are there. Kernels do not,
-// because a fence waits for the memory: one for every row costs a third of the speed.
+// because a fence waits for the memory: with one for every piece of a row, cross entropy's forward
+// took 1.3 times as long in 16 bits.
 class StreamingScope {
  public:
   explicit StreamingScope(bool streaming) : streaming_(streaming) {}

@@ -92,13 +92,13 @@ bool lies(const TensorView& view, Layout layout) {
 
 void copy_tensor(const TensorView& from, const TensorView& to) {
   if (element_count(from.shape).value() > kFew) {
-    if (from.dtype == to.dtype) {
-      for (const bool last : {true, false}) {
-        if (lies(from, last ? Layout::kChannelsFirst : Layout::kChannelsLast) &&
-            lies(to, last ? Layout::kChannelsLast : Layout::kChannelsFirst)) {
-          return transpose(from, to, last);
-        }
-      }
+    const bool from_first = lies(from, Layout::kChannelsFirst);
+    const bool from_last = lies(from, Layout::kChannelsLast);
+    const bool to_first = lies(to, Layout::kChannelsFirst);
+    const bool to_last = lies(to, Layout::kChannelsLast);
+    const bool same = (from_first && to_first) || (from_last && to_last);
+    if (from.dtype == to.dtype && !same && (from_first || from_last) && (to_first || to_last)) {
+      return transpose(from, to, to_last);
     }
     if (!has_negative_stride(from) && is_writable_by_aten(to)) {
       aten_tensor(to).copy_(aten_tensor(from));

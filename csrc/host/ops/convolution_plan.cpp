@@ -284,7 +284,7 @@ ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight
   aclDataType dtype = sum_type(type);
   if (has_products) {
     const ConvolutionSizes sizes = sizes_of(input->view, weight->view, output->view, geometry);
-    choice = choose({sizes, geometry, lies(input->view, Layout::kChannelsLast),
+    choice = choose({sizes, geometry, false, lies(input->view, Layout::kChannelsLast),
                      common_type({tensors, tensor_count}, type)});
     dtype = choice.dtype;
     layout = choice.layout;
@@ -387,7 +387,7 @@ ConvolutionBackwardPlan::ConvolutionBackwardPlan(const aclTensor* grad_output,
   aclDataType dtype = common_type({tensors, kInputs}, type);
   // It is FLOAT until it is cast, so that a narrower one must be its own.
   if (wants(1) && gradient_view(1).dtype != dtype) dtype = sum_type(type);
-  choice = choose({sizes, geometry, lies(input->view, Layout::kChannelsLast), dtype});
+  choice = choose({sizes, geometry, true, lies(input->view, Layout::kChannelsLast), dtype});
   const bool direct = choice.route == Route::kDirect;
   const Margins margins = direct ? Margins() : margins_of(geometry);
   const auto operand = [&](const TensorView& view, const Margins& around) {

@@ -23,6 +23,7 @@ enum class Route {
 struct ConvolutionCase {
   ConvolutionSizes sizes;
   const ConvolutionGeometry& geometry;
+  bool is_gradient;
   bool channels_last;  // the input is
   // What the operands are given in: FLOAT, DOUBLE, or a 16-bit type that all tensors and the
   // products have.

@@ -211,11 +211,22 @@ struct Kernels {
     }
   }
 
-  static void narrow(const Real* from, T* to, int64_t stride, int64_t n) {
-    if (stride == 1 && n >= kStep) {
+  static void narrow(const Real* from, T* to, int64_t n) {
+    if (n >= kStep) {
       for_each_step(n, [&](int64_t i) { narrow_step(from + i, to + i); });
     } else {
-      for (int64_t i = 0; i < n; ++i) to[i * stride] = static_cast<T>(from[i]);
+      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(from[i]);
+    }
+  }
+
+  static void narrow(const Real* from, T* to, int64_t stride, int64_t n) {
+    if (stride == 1) return narrow(from, to, n);
+    constexpr int64_t kChunk = 128;
+    T chunk[kChunk];
+    for (int64_t i = 0; i < n; i += kChunk) {
+      const int64_t count = std::min(kChunk, n - i);
+      narrow(from + i, chunk, count);
+      for (int64_t k = 0; k < count; ++k) to[(i + k) * stride] = chunk[k];
     }
   }
 
@@ -276,28 +287,28 @@ struct Kernels {
     }
   }
 
-  // to[i] = first + sum over the terms of from[i] * factor; writes up to a vector past n.
-  static void add_up(const Term* terms, int64_t count, Real first, Real* to, int64_t n) {
-    constexpr int kBlock = 4;
+  template <int kVectors>
+  static void add_block(const Term* terms, int64_t count, Real first, int64_t i, Real* to) {
+    V sums[kVectors];
+    for (V& sum : sums) sum = V(first);
+    for (int64_t t = 0; t < count; ++t) {
+      const V factor(terms[t].factor);
+      const Real* const from = terms[t].from + i;
+      for (int v = 0; v < kVectors; ++v) {
+        sums[v] = fmadd(V::loadu(from + v * kLanes), factor, sums[v]);
+      }
+    }
+    for (int v = 0; v < kVectors; ++v) sums[v].store(to + i + v * kLanes);
+  }
+
+  // to[i] = first + sum over the terms of from[i] * factor; writes up to a vector past n. As many
+  // vectors at a time as keep the multipliers busy; not inlined, which costs GCC its registers.
+  [[gnu::noinline]] static void add_up(const Term* terms, int64_t count, Real first, Real* to,
+                                       int64_t n) {
     int64_t i = 0;
-    for (; i + kBlock * kLanes <= n; i += kBlock * kLanes) {
-      V sums[kBlock] = {V(first), V(first), V(first), V(first)};
-      for (int64_t t = 0; t < count; ++t) {
-        const V factor(terms[t].factor);
-        const Real* const from = terms[t].from + i;
-        for (int b = 0; b < kBlock; ++b) {
-          sums[b] = fmadd(V::loadu(from + b * kLanes), factor, sums[b]);
-        }
-      }
-      for (int b = 0; b < kBlock; ++b) sums[b].store(to + i + b * kLanes);
-    }
-    for (; i < n; i += kLanes) {
-      V sum(first);
-      for (int64_t t = 0; t < count; ++t) {
-        sum = fmadd(V::loadu(terms[t].from + i), V(terms[t].factor), sum);
-      }
-      sum.store(to + i);
-    }
+    for (; i + 8 * kLanes <= n; i += 8 * kLanes) add_block<8>(terms, count, first, i, to);
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes) add_block<4>(terms, count, first, i, to);
+    for (; i < n; i += kLanes) add_block<1>(terms, count, first, i, to);
   }
 
   // Adds the sums over i of small[i] * from[t][i] to sums[t].

@@ -1,5 +1,6 @@
 // A program that calls an operator in a loop: descriptors, stage 1, stage 2, and everything
 // destroyed again. After the first turns nothing of that takes memory from the C library.
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
@@ -7,6 +8,8 @@
 #include <vector>
 
 #include "aclnn/call.h"
+#include "aclnnop/aclnn_convolution.h"
+#include "aclnnop/aclnn_convolution_backward.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
 #include "aclnnop/aclnn_elu.h"
@@ -67,6 +70,8 @@ namespace {
 
 using namespace aclnn;
 
+ACLNN_DECLARE(Convolution);
+ACLNN_DECLARE(ConvolutionBackward);
 ACLNN_DECLARE(Elu);
 ACLNN_DECLARE(InplaceElu);
 ACLNN_DECLARE(EluBackward);
@@ -164,6 +169,28 @@ TEST(cross_entropy_allocates_nothing) {
              run<CrossEntropyLossGrad>(loss.tensor(), log_prob.tensor(), target.tensor(),
                                        weight.tensor(), TensorHandle(), TensorHandle(), +mean,
                                        int64_t{-100}, 0.0, 0.0, out.tensor());
+           }),
+           0);
+}
+
+TEST(small_convolutions_allocate_nothing) {
+  Values<float> input({2, 2, 7, 7}), weight({2, 2, 3, 3}), bias({2}), output({2, 2, 5, 5});
+  Values<float> grad_input({2, 2, 7, 7}), grad_weight({2, 2, 3, 3}), grad_bias({2});
+  const auto pair = [](int64_t value) {
+    return make_int_array(library(), std::array{value, value});
+  };
+  const auto channels = [] { return make_int_array(library(), std::array{int64_t{2}}); };
+  const auto all = [] { return make_bool_array(library(), std::array{true, true, true}); };
+  CHECK_EQ(allocations_of([&] {
+             run<Convolution>(input.tensor(), weight.tensor(), bias.tensor(), pair(1), pair(0),
+                              pair(1), false, pair(0), int64_t{1}, output.tensor(), int8_t{0});
+           }),
+           0);
+  CHECK_EQ(allocations_of([&] {
+             run<ConvolutionBackward>(output.tensor(), input.tensor(), weight.tensor(), channels(),
+                                      pair(1), pair(0), pair(1), false, pair(0), int{1}, all(),
+                                      int8_t{0}, grad_input.tensor(), grad_weight.tensor(),
+                                      grad_bias.tensor());
            }),
            0);
 }

@@ -100,11 +100,12 @@ void require_at_least(Checks& checks, Array array, int64_t least) {
 void require_length(Checks& checks, Array array, uint64_t spatial, bool doubled = false) {
   if (!checks.ok()) return;
   const uint64_t size = array.values->size;
-  checks.require(
-      size == 1 || size == spatial || (doubled && size == 2 * spatial),
-      "%s has %llu values, expected 1 or %llu (one per spatial dimension)%s", array.name,
-      static_cast<unsigned long long>(size), static_cast<unsigned long long>(spatial),
-      doubled ? (", or " + std::to_string(2 * spatial) + " (before and after each)").c_str() : "");
+  if (size == 1 || size == spatial || (doubled && size == 2 * spatial)) return;
+  const std::string more =
+      doubled ? ", or " + std::to_string(2 * spatial) + " (before and after each)" : "";
+  checks.require(false, "%s has %llu values, expected 1 or %llu (one per spatial dimension)%s",
+                 array.name, static_cast<unsigned long long>(size),
+                 static_cast<unsigned long long>(spatial), more.c_str());
 }
 
 void require_lengths(Checks& checks, const ConvolutionArguments& arguments, uint64_t spatial,

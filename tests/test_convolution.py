@@ -930,6 +930,26 @@ def test_results_in_the_memory_of_inputs(described: Descriptors, size: int, grou
     np.testing.assert_array_equal(y, expected_output.numpy())
 
 
+def test_wider_results_of_16_bit_products(described: Descriptors) -> None:
+    """They are rounded to the products' type where they are computed, once, and then cast."""
+    rng = np.random.default_rng(0)
+    shapes = ((2, 3, 7, 7), (2, 3, 7, 7), (3, 3, 1, 1))
+    g, x, w = (rng.integers(-4, 5, shape).astype(np.float16) for shape in shapes)
+    case = Case("", x.shape, w.shape)
+    wide = [torch.from_numpy(array).double() for array in (g, x, w)]
+    t, n = described.tensor, described.ints
+    parameters = (n(1), n(0), n(1), False, n(0))
+    dx, dw, db = np.empty(x.shape, np.float32), np.empty(w.shape, np.float16), np.empty(3, np.float32)
+    mask = described.bools(True, True, True)
+    outputs = map(t, (dx, dw, db))
+    run("aclnnConvolutionBackward", [t(g), t(x), t(w), n(3), *parameters, 1, mask, KEEP_DTYPE, *outputs])
+    for got, want in zip((dx, dw, db), torchs_backward(case, *wide), strict=True):
+        np.testing.assert_array_equal(got, want.numpy())
+    y = np.empty(g.shape, np.float32)
+    run("aclnnConvolution", [t(x), t(w), None, *parameters, 1, t(y), KEEP_DTYPE])
+    np.testing.assert_array_equal(y, torchs(case, *wide[1:], None).numpy())
+
+
 def test_gradients_in_other_dtypes(described: Descriptors) -> None:
     """gradInput is rounded to the products' type before it is cast, gradWeight is not, gradBias to gradOutput's."""
     x, w = np.full((1, 1, 1), 1 + 2**-12, np.float32), np.full((1, 1, 1), 1 + 2**-10, np.float32)

@@ -29,8 +29,14 @@ bool has_small_planes(const ConvolutionSizes& sizes) {
   return plane <= kMost;
 }
 
+// The direct loops take a row of the image at a time: rows of one element cost them as much as rows
+// of a vector.
 bool is_tiny(const ConvolutionCase& c) {
-  return product_count(c.sizes) <= 1 << 17 && has_small_planes(c.sizes);
+  constexpr double kMostProducts = 1 << 17;
+  constexpr double kMostRows = 20 << 10;
+  const double products = product_count(c.sizes);
+  return products <= kMostProducts &&
+         products <= kMostRows * static_cast<double>(c.sizes.small[2]) && has_small_planes(c.sizes);
 }
 
 // oneDNN is as fast where few taps meet channels-last images, which would have to be converted.

@@ -19,7 +19,7 @@ demo-npu: build npu
 
 test: build npu
 	$(RUN) csrc/build.py --tests
-	$(RUN) -m pytest tests
+	$(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
 
 # Everything `make test` runs, every property on many more examples, and the C++ tests under the sanitizers.
 test-deep: test properties sanitize

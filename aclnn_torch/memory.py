@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import _C
@@ -17,7 +18,7 @@ VARIABLE = "ACLNN_TORCH_MEMORY_POOL"
 
 
 def memory_stats() -> dict[str, int]:
-    """What the pool has and had, with the names of ``torch.cuda.host_memory_stats``.
+    """What the pool has and had, named after ``torch.cuda.memory_stats``, without its pools.
 
     Returns:
         ``allocations`` counts the blocks of results and workspaces that are in use, ``allocated_bytes`` their bytes,
@@ -42,7 +43,8 @@ def empty_cache() -> None:
 def set_memory_limit(bytes: int | None) -> None:
     """Sets how much memory may be reserved before blocks that no result uses go back to the system.
 
-    Results themselves are not limited. When memory is short, the system gets blocks back below the limit too.
+    Results themselves are not limited. Of what is kept, blocks of 16 MiB and more are the system's to take when memory
+    is short, whatever the limit.
 
     Args:
         bytes: the limit; 0 switches the pool off: results come from PyTorch's own allocator. None: the default, which
@@ -69,12 +71,35 @@ def _default_limit() -> int:
 
 
 def _usable_memory() -> int:
-    """The machine's memory, or the container's if it has less."""
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """The machine's memory, or what the process's control groups leave of it if that is less."""
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for file in _limit_files():
+        try:
+            limits.append(int(file.read_text()))
+        except (OSError, ValueError):  # not there, or without a limit
+            continue
+    return min(limits)
+
+
+def _limit_files(processes_groups: Path = Path("/proc/self/cgroup")) -> Iterator[Path]:
+    """Where the limits of the process's groups would stand, in version 2 and 1, with those of the groups around them.
+
+    In a container the names may be those of the machine; the files of the container's own group are then at the root.
+    """
     try:
-        return min(machine, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    except (OSError, ValueError):  # no container, or one without a limit
-        return machine
+        lines = processes_groups.read_text().splitlines()
+    except OSError:  # no control groups
+        return
+    for line in lines:
+        _, controllers, name = line.split(":", 2)
+        if controllers == "":
+            root, file = Path("/sys/fs/cgroup"), "memory.max"
+        elif "memory" in controllers.split(","):
+            root, file = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"
+        else:
+            continue
+        group = root / name.lstrip("/")
+        yield from (folder / file for folder in (group, *group.parents) if folder.is_relative_to(root))
 
 
 set_memory_limit(None)

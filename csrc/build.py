@@ -260,6 +260,7 @@ class Build:
         flags = [*host, f"-I{CSRC}", f"-I{ROOT / 'tests' / 'cpp'}"]
         client = [self._object(source, [*host, f"-I{CSRC}"]) for source in sorted((CSRC / "aclnn").glob("*.cpp"))]
         libs = f"-L{lib64} -lopapi -lnnopbase -lascendcl -Wl,-rpath,{lib64} -Wl,-rpath-link,{TORCH_LIB} -pthread -ldl"
+        libs += " -rdynamic"  # what a test puts in the place of a function, libraries call too
         # Kernels are internal to libopapi.so, so their tests link them anew.
         kernel_libs = " ".join([libs, *torch_libs, f"-Wl,-rpath,{TORCH_LIB}"])
         for source in sorted((ROOT / "tests" / "cpp").glob("test_*.cpp")):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.autograd.forward_ad as fwad
 import torch.nn.functional as TF
 from torch import Tensor
 
@@ -643,3 +644,55 @@ def test_a_failed_run_leaves_the_thread_as_it_was() -> None:
     with pytest.raises(aclnn_torch.AclnnError, match="target"):
         ops.cross_entropy_loss(X, torch.tensor([0, 7]))
     torch.testing.assert_close(ops.cross_entropy_loss(X, T)[0][0], TF.cross_entropy(X, T))
+
+
+# Where nothing else knows log_prob, the gradient is written over it, past the dispatcher.
+
+
+def test_a_gradient_with_a_lazy_sign() -> None:
+    """Complex numbers around the loss give its gradient the negative bit."""
+    x, target = torch.randn(2, 5, requires_grad=True), torch.tensor([1, 3])
+
+    def gradient(function: Callable[..., Tensor]) -> Tensor:
+        loss = function(x, target, reduction="sum")
+        value = (torch.complex(torch.zeros(()), loss).conj() * (1 + 2j)).real
+        return torch.autograd.grad(value, x)[0]
+
+    torch.testing.assert_close(gradient(aclnn_torch.functional.cross_entropy), gradient(TF.cross_entropy))
+
+
+def test_a_tangent_through_the_gradient() -> None:
+    """Forward over reverse: the tangent of the gradient is the Hessian times the input's."""
+    x, target, direction = torch.randn(2, 5, requires_grad=True), torch.tensor([1, 3]), torch.randn(2, 5)
+
+    def tangent(function: Callable[..., Tensor]) -> Tensor:
+        with fwad.dual_level():
+            dual = fwad.make_dual(x, direction)
+            return fwad.unpack_dual(torch.autograd.grad(function(dual, target), dual)[0]).tangent
+
+    torch.testing.assert_close(tangent(aclnn_torch.functional.cross_entropy), tangent(TF.cross_entropy))
+
+
+def test_memory_that_a_hook_brings_is_not_written() -> None:
+    """It may be anybody's: a file's, an immutable object's."""
+    x, target = torch.randn(2, 5, requires_grad=True), torch.tensor([1, 3])
+    arrays = []
+
+    def pack(tensor: Tensor) -> int:
+        arrays.append(tensor.detach().numpy().copy())
+        return len(arrays) - 1
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda index: torch.from_numpy(arrays[index])):
+        loss = aclnn_torch.functional.cross_entropy(x, target)
+    before = [array.copy() for array in arrays]
+    (gradient,) = torch.autograd.grad(loss, x)
+    torch.testing.assert_close(gradient, torch.autograd.grad(TF.cross_entropy(x, target), x)[0])
+    assert len(arrays) >= 2
+    assert all((array == copied).all() for array, copied in zip(arrays, before, strict=True))
+
+
+def test_a_gradient_that_is_all_zeros() -> None:
+    """A tensor without memory, as autograd makes them, reaches the operator as one with."""
+    x, target = torch.randn(2, 5, requires_grad=True), torch.tensor([1, 3])
+    loss = aclnn_torch.functional.cross_entropy(x, target)
+    assert not torch.autograd.grad(loss, x, torch._efficientzerotensor(()))[0].any()

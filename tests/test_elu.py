@@ -347,3 +347,13 @@ def test_large_tensors() -> None:
         g = torch.randn(x.shape).to(dtype)
         ours = ops.elu_backward(g, 1.5, 1.0, 1.0, False, x)
         torch.testing.assert_close(ours, torch.ops.aten.elu_backward(g, 1.5, 1.0, 1.0, False, x), **TOLERANCE[dtype])
+
+
+def test_a_backward_that_failed_can_be_tried_again(host_product: None) -> None:
+    """The graph is kept until the gradient is there, as torch keeps it."""
+    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    y = F.elu(x)
+    with aclnn_torch.product("Ascend910B"), pytest.raises(aclnn_torch.AclnnError):
+        y.sum().backward()
+    y.sum().backward()
+    torch.testing.assert_close(x.grad, torch.autograd.grad(TF.elu(x).sum(), x)[0])

@@ -558,6 +558,32 @@ assert bool((held == x).all())
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_lazy_clones(first: int) -> None:
+    """Either may go first; the other keeps its numbers and can be written."""
+    tensors = [result(MIB)]
+    tensors.append(torch._lazy_clone(tensors[0]))
+    del tensors[first]
+    gc.collect()
+    tensors[0].add_(1)
+    assert bool((tensors[0] == 1).all())
+    before = memory_stats()["allocations.current"]
+    tensors.clear()
+    assert memory_stats()["allocations.current"] == before - 1
+
+
+def test_limits_of_control_groups(tmp_path: Path) -> None:
+    """Every group around the process's own counts, in both versions; other controllers do not."""
+    groups = tmp_path / "cgroup"
+    groups.write_text("3:cpu:/elsewhere\n2:memory:/a/b\n0::/c\n")
+    root = Path("/sys/fs/cgroup")
+    assert list(aclnn_torch.memory._limit_files(groups)) == [
+        *(root / "memory" / name / "memory.limit_in_bytes" for name in ("a/b", "a", "")),
+        *(root / name / "memory.max" for name in ("c", "")),
+    ]
+    assert list(aclnn_torch.memory._limit_files(tmp_path / "none")) == []
+
+
 def test_freed_at_the_interpreters_end() -> None:
     code = """
 import builtins, threading

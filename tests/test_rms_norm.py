@@ -574,3 +574,19 @@ def test_bad_input(name: str, nothing_leaked: None) -> None:
     product, call, words, (status, status_name) = BAD_CALLS[name]
     with aclnn_torch.product(product):
         operator_checks.check_error(call, words, status, status_name)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_any_nan_of_float_stays_one(dtype: torch.dtype) -> None:
+    """Of gamma and rstd, whose lower bits a 16-bit result does not have."""
+    nan = torch.tensor([0x7FFFFFFF], dtype=torch.int32).view(torch.float32)
+    x, ones = torch.ones(4, 64, dtype=dtype), torch.ones(64)
+    gamma = ones.clone()
+    gamma[5] = nan
+    y, rstd = ops.rms_norm(x, gamma)
+    assert torch.equal(y.isnan(), gamma.isnan().expand(4, 64))
+    assert ops.rms_norm_grad(x, x, rstd, gamma)[0].isnan().all()
+    rstd[1] = nan
+    dx, dgamma = ops.rms_norm_grad(x, x, rstd, ones)
+    assert torch.equal(dx.isnan(), rstd.isnan().expand(4, 64))
+    assert dgamma.isnan().all()

@@ -5,6 +5,9 @@
 //   struct EluFormula {
 //     static constexpr const char* kName = "AclnnEluBackward";
 //     using Attributes = std::tuple<at::Scalar, ...>;        // packable into IValues
+//     // Optional, true: of a graph that is not kept, the node lets go of the saved tensors before
+//     // the call, and the formula may use the memory of what it alone holds then.
+//     static constexpr bool kReleasesFirst = false;
 //     // The gradients of the operator's tensor inputs, undefined where needed[i] is false.
 //     static variable_list backward(const variable_list& grads, const std::vector<Tensor>& saved,
 //                                   Needed needed, const Attributes&);
@@ -62,8 +65,7 @@ class Node final : public torch::autograd::Node {
       std::lock_guard<std::mutex> lock(mutex_);
       if (released_) throw std::runtime_error(torch::autograd::ERR_BACKWARD_TWICE);
       saved = unpack();
-      // The formula may then reuse the memory of what it alone holds.
-      if (!torch::autograd::get_current_graph_task_keep_graph()) release();
+      if (releases_first()) release();
     }
     const bool any_defined =
         std::any_of(grads.begin(), grads.end(), [](const Tensor& grad) { return grad.defined(); });
@@ -116,6 +118,16 @@ class Node final : public torch::autograd::Node {
   }
 
  private:
+  // In the engine's own call, that is, and not in one that a hook makes: whether the graph is kept
+  // is known of the former only.
+  bool releases_first() const {
+    if constexpr (requires { Formula::kReleasesFirst; }) {
+      return Formula::kReleasesFirst && torch::autograd::get_current_node().get() == this &&
+             !torch::autograd::get_current_graph_task_keep_graph();
+    }
+    return false;
+  }
+
   void release() {
     for (SavedVariable& variable : saved_) variable.reset_data();
     released_ = true;

@@ -17,6 +17,7 @@
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
 #include "ops/autograd.h"
 #include "ops/call.h"
+#include "ops/memory_pool.h"
 
 namespace aclnn_torch {
 namespace {
@@ -103,16 +104,29 @@ Tensor grad_device(const Tensor& grad_loss, const Tensor& log_prob, const Tensor
   return out;
 }
 
-// Whether nothing but this variable knows the tensor's memory, and an operator of it would come
-// straight to the CPU: no mode or wrapper is there to see it, and no graph is recorded.
-bool may_be_overwritten(const Tensor& tensor) {
+// Whether an operator of these tensors, some of which may be absent, would come straight to the
+// CPU: no mode or wrapper is there to see it, no lazy sign or zero is to be written out, and
+// neither a graph nor a tangent is recorded.
+bool go_straight_to_cpu(std::initializer_list<Tensor> tensors) {
   const auto threads = c10::impl::tls_local_dispatch_key_set();
-  const auto keys = (tensor.key_set() | threads.included_) - threads.excluded_ -
-                    c10::autograd_dispatch_keyset_with_ADInplaceOrView -
+  c10::DispatchKeySet all = threads.included_;
+  for (const Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    if (torch::autograd::isFwGradDefined(tensor)) return false;
+    all = all | tensor.key_set();
+  }
+  const auto keys = all - threads.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView -
                     c10::autocast_dispatch_keyset -
                     c10::DispatchKeySet(c10::DispatchKey::BackendSelect);
-  return keys.highestPriorityTypeId() == c10::DispatchKey::CPU && !at::GradMode::is_enabled() &&
-         tensor.use_count() == 1 && tensor.storage().use_count() == 1;
+  return keys.highestPriorityTypeId() == c10::DispatchKey::CPU && !at::GradMode::is_enabled();
+}
+
+// Whether nothing but this variable knows the tensor's memory, which is of the pool: what came from
+// elsewhere, such as a hook that brings saved tensors back, may have owners that torch does not
+// know.
+bool is_known_to_nobody_else(const Tensor& tensor) {
+  return tensor.use_count() == 1 && tensor.storage().use_count() == 1 &&
+         tensor.storage().allocator() == &memory_pool();
 }
 
 // The same for a log_prob that nobody needs any more: on CPU, where the operator allows it, the
@@ -121,7 +135,9 @@ Tensor grad_of_unneeded(const Tensor& grad_loss, const Tensor& log_prob, const T
                         const Tensor& weight, const Tensor& grad_zloss, const Tensor& lse,
                         const std::string& reduction, int64_t ignore_index, double label_smoothing,
                         double zloss_scale) {
-  if (!may_be_overwritten(log_prob)) {
+  // Before the list, whose copies count as owners.
+  const bool is_unneeded = is_known_to_nobody_else(log_prob);
+  if (!is_unneeded || !go_straight_to_cpu({grad_loss, log_prob, target, weight, grad_zloss, lse})) {
     return grad_op().call(grad_loss, log_prob, target, optional_of(weight), optional_of(grad_zloss),
                           optional_of(lse), reduction, ignore_index, label_smoothing, zloss_scale);
   }
@@ -260,6 +276,7 @@ class Rows {
 // Saves log_prob, target, weight, lse.
 struct CrossEntropyLossFormula {
   static constexpr const char* kName = "AclnnCrossEntropyLossBackward0";
+  static constexpr bool kReleasesFirst = true;
   using Attributes = std::tuple<std::string, int64_t, double, double, bool>;  // ..., return_zloss
 
   static variable_list backward(const variable_list& grads, const std::vector<Tensor>& saved,

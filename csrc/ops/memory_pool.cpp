@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <list>
+#include <map>
 #include <mutex>
 #include <new>
 
@@ -85,11 +86,8 @@ class Pool final : public c10::Allocator {
     Block* const block = bytes < kSmallest ? nullptr : acquire(bytes);
     if (block == nullptr) return c10::GetCPUAllocator()->allocate(bytes);
     c10::profiledCPUMemoryReporter().New(block->data, bytes);
-    return {block->data, block, &release, c10::Device(c10::DeviceType::CPU)};
-  }
-
-  bool is_simple_data_ptr(const c10::DataPtr& pointer) const override {
-    return pointer.get_deleter() == &release || c10::Allocator::is_simple_data_ptr(pointer);
+    // As simple as the C library's, for which lazy clones ask: the context is the memory itself.
+    return {block->data, block->data, &release, c10::Device(c10::DeviceType::CPU)};
   }
 
   void copy_data(void* to, const void* from, size_t bytes) const override {
@@ -144,6 +142,7 @@ class Pool final : public c10::Allocator {
     Blocks fresh = make(size_class);
     if (fresh.empty()) return nullptr;
     lock.lock();
+    blocks_.emplace(fresh.front().data, &fresh.front());
     stats_.reserved_bytes.add(static_cast<int64_t>(size));
     return use(fresh);
   }
@@ -175,7 +174,12 @@ class Pool final : public c10::Allocator {
     return &block;
   }
 
-  static void release(void* context) { instance().keep(*static_cast<Block*>(context)); }
+  static void release(void* data) { instance().keep(instance().find(data)); }
+
+  Block& find(void* data) {
+    const std::lock_guard lock(mutex_);
+    return *blocks_.find(data)->second;
+  }
 
   void keep(Block& block) {
     c10::profiledCPUMemoryReporter().Delete(block.data);
@@ -202,11 +206,13 @@ class Pool final : public c10::Allocator {
       }
       if (oldest == nullptr) return;
       stats_.reserved_bytes.subtract(static_cast<int64_t>(oldest->back().size));
+      blocks_.erase(oldest->back().data);
       surplus.splice(surplus.end(), *oldest, oldest->back().place);
     }
   }
 
   std::mutex mutex_;
+  std::map<void*, Block*> blocks_;  // all, by their memory
   Blocks used_;
   std::array<Blocks, kClasses> kept_;  // by size class, the one released last first
   uint64_t releases_ = 0;

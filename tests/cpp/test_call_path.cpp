@@ -1,5 +1,7 @@
 // A program that calls an operator in a loop: descriptors, stage 1, stage 2, and everything
 // destroyed again. After the first turns nothing of that takes memory from the C library.
+#include <dlfcn.h>
+
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -29,6 +31,7 @@ thread_local int64_t allocations = 0;
 // find.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
+#pragma GCC visibility push(default)
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);
@@ -57,11 +60,15 @@ int posix_memalign(void** memory, size_t alignment, size_t size) {
   return *memory == nullptr ? ENOMEM : 0;
 }
 }
+#pragma GCC visibility pop
 
 TEST(the_count_counts) {
   const int64_t before = allocations;
   std::free(std::malloc(8));
   CHECK_EQ(allocations - before, 1);
+  // What libraries call, too.
+  CHECK(dlsym(RTLD_DEFAULT, "malloc") == reinterpret_cast<void*>(&malloc));
+  CHECK(dlsym(RTLD_DEFAULT, "posix_memalign") == reinterpret_cast<void*>(&posix_memalign));
 }
 
 #endif

@@ -48,7 +48,7 @@ struct Kernels {
     for (int64_t row = 0; row < tile.rows; ++row) {
       const T* from = static_cast<const T*>(x) + row * tile.stride;
       T* to = static_cast<T*>(y) + row * tile.stride;
-      const V r(static_cast<const Real*>(rstd)[row]);
+      const V r(with_default_nan(static_cast<const Real*>(rstd)[row]));
       for_each_result(to, tile.columns, tile.streaming, [&](int64_t i, auto store, auto... count) {
         if constexpr (store.kStreaming) prefetch(from + i, next);
         const Vs a = L::load(from + i, count...);
@@ -65,7 +65,7 @@ struct Kernels {
     for (int64_t row = 0; row < tile.rows; ++row) {
       const T* gradient = static_cast<const T*>(dy) + row * tile.stride;
       const T* value = static_cast<const T*>(x) + row * tile.stride;
-      const V r(static_cast<const Real*>(rstd)[row]);
+      const V r(with_default_nan(static_cast<const Real*>(rstd)[row]));
       sums[row * tile.sum_stride] =
           sum_over(tile.columns, [&](const Vs& sum, int64_t i, auto... count) {
             if (tile.streaming) prefetch(gradient + i, next);
@@ -87,7 +87,7 @@ struct Kernels {
       const T* gradient = static_cast<const T*>(dy) + row * tile.stride;
       const T* value = static_cast<const T*>(x) + row * tile.stride;
       T* to = static_cast<T*>(dx) + row * tile.stride;
-      const V r(static_cast<const Real*>(rstd)[row]);
+      const V r(with_default_nan(static_cast<const Real*>(rstd)[row]));
       const V mean(static_cast<Real>(means[row * tile.sum_stride]));
       const auto dx_of = [&](const V& d, const V& g, const V& xhat) {
         return (d * g - xhat * mean) * r;

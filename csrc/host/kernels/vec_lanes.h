@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include <ATen/cpu/vec/functional.h>
@@ -55,6 +57,20 @@ inline void store_streaming(const V& value, void* to) {
   value.store(to);
 #endif
 }
+
+// The same number, and the default nan for any other: one whose lower bits are zero.
+inline float with_default_nan(float value) {
+  return std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : value;
+}
+inline double with_default_nan(double value) {
+  return value;  // is never narrowed
+}
+#if defined(CPU_CAPABILITY_AVX512)
+inline at::vec::Vectorized<float> with_default_nan(const at::vec::Vectorized<float>& value) {
+  const __mmask16 nans = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+  return _mm512_mask_mov_ps(value, nans, _mm512_set1_ps(std::numeric_limits<float>::quiet_NaN()));
+}
+#endif
 
 // How a step of elements becomes numbers to compute with, and how these are rounded back.
 // Which lane an element is in is the same for all that is loaded or stored with one T: the elements
@@ -161,7 +177,7 @@ struct EvenOdd {
 
   // To nearest even, in the upper half of the lane; the lower half is left over. A nan stays one
   // because its lower bits are zero: the kernels' nans come from BFLOAT16 inputs, from operations
-  // (the default nan), or from coefficients, which stage 1 makes canonical.
+  // (the default nan), or from floats that with_default_nan() or stage 1 has seen to.
   static __m512i round(__m512 value) {
     const __m512i bits = _mm512_castps_si512(value);
     const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(1 << 16));
@@ -180,8 +196,8 @@ struct EvenOdd {
     const __m512i even =
         _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     const __m512i odd = _mm512_or_si512(even, _mm512_set1_epi32(1));
-    return {V(_mm512_permutex2var_ps(pair.first, even, pair.second)),
-            V(_mm512_permutex2var_ps(pair.first, odd, pair.second))};
+    return {with_default_nan(V(_mm512_permutex2var_ps(pair.first, even, pair.second))),
+            with_default_nan(V(_mm512_permutex2var_ps(pair.first, odd, pair.second)))};
   }
   static Pair<V> in_order(const Pair<V>& pair) {
     const __m512i lower = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);

@@ -39,7 +39,7 @@ Dims strides_of(const Dims& shape, Layout layout) {
     values[d] = stride;
     stride *= shape[d];
   };
-  if (layout == Layout::kChannelsLast) put(1);
+  if (layout == Layout::kChannelsLast && shape.size() > 1) put(1);
   for (uint64_t d = shape.size(); d-- > 2;) put(d);
   if (layout != Layout::kChannelsLast && shape.size() > 1) put(1);
   if (shape.size() > 0) put(0);

@@ -29,6 +29,17 @@ bool has_small_planes(const ConvolutionSizes& sizes) {
   return plane <= kMost;
 }
 
+// How much the direct loops go through for every tap at most: a plane of the small image with what
+// dilation spreads around it.
+double plane_count(const ConvolutionSizes& sizes) {
+  double plane = 1;
+  for (int d = 0; d < 3; ++d) {
+    const auto reach = static_cast<double>((sizes.kernel[d] - 1) * sizes.dilation[d]);
+    plane *= static_cast<double>(sizes.small[d]) + reach / static_cast<double>(sizes.stride[d]);
+  }
+  return product_count(sizes) / volume(sizes.small) * plane;
+}
+
 // The direct loops take a row of the image at a time: rows of one element cost them as much as rows
 // of a vector.
 bool is_tiny(const ConvolutionCase& c) {
@@ -36,7 +47,8 @@ bool is_tiny(const ConvolutionCase& c) {
   constexpr double kMostRows = 20 << 10;
   const double products = product_count(c.sizes);
   return products <= kMostProducts &&
-         products <= kMostRows * static_cast<double>(c.sizes.small[2]) && has_small_planes(c.sizes);
+         products <= kMostRows * static_cast<double>(c.sizes.small[2]) &&
+         plane_count(c.sizes) <= 2 * kMostProducts && has_small_planes(c.sizes);
 }
 
 // oneDNN is as fast where few taps meet channels-last images, which would have to be converted.
@@ -52,12 +64,24 @@ bool is_pointwise(const ConvolutionCase& c) {
          c.sizes.small == c.sizes.large && c.sizes.padding == Values{};
 }
 
+// Whether a transposed convolution pads its output by less than a stride. ATen computes others by
+// itself, and rounds more than once.
+bool has_common_output_padding(const ConvolutionGeometry& geometry) {
+  for (uint64_t d = 0; geometry.transposed && d < geometry.spatial; ++d) {
+    if (geometry.output_padding[d] >= geometry.stride[d]) return false;
+  }
+  return true;
+}
+
 // Whether oneDNN multiplies BFLOAT16 in units of its own, with sums in FLOAT that are rounded once.
 // ATen leaves convolutions of several images to it, and rounds more than once in some of a single
 // one.
 bool is_bfloat16(const ConvolutionCase& c) {
 #if defined(__x86_64__)
+  // Of a single column that is made with a stride, oneDNN reads memory that is not the image's.
+  const bool is_strided_column = c.sizes.small[2] == 1 && c.sizes.stride[2] > 1;
   return c.dtype == ACL_BF16 && c.geometry.is_symmetric() && c.sizes.batch > 1 &&
+         !is_strided_column && has_common_output_padding(c.geometry) &&
          current_capability() == Capability::AVX512 && __builtin_cpu_supports("avx512bf16") &&
          at::globalContext().userEnabledMkldnn();
 #else

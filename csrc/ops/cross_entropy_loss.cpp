@@ -121,12 +121,10 @@ bool go_straight_to_cpu(std::initializer_list<Tensor> tensors) {
   return keys.highestPriorityTypeId() == c10::DispatchKey::CPU && !at::GradMode::is_enabled();
 }
 
-// Whether nothing but this variable knows the tensor's memory, which is of the pool: what came from
-// elsewhere, such as a hook that brings saved tensors back, may have owners that torch does not
-// know.
-bool is_known_to_nobody_else(const Tensor& tensor) {
-  return tensor.use_count() == 1 && tensor.storage().use_count() == 1 &&
-         tensor.storage().allocator() == &memory_pool();
+// Whether nothing but its tensor knows the memory, which is of the pool: what came from elsewhere,
+// such as a hook that brings saved tensors back, may have owners that torch does not know.
+bool is_known_to_nobody_else(const c10::Storage& memory) {
+  return memory.use_count() == 1 && memory.allocator() == &memory_pool();
 }
 
 // The same for a log_prob that nobody needs any more: on CPU, where the operator allows it, the
@@ -135,9 +133,11 @@ Tensor grad_of_unneeded(const Tensor& grad_loss, const Tensor& log_prob, const T
                         const Tensor& weight, const Tensor& grad_zloss, const Tensor& lse,
                         const std::string& reduction, int64_t ignore_index, double label_smoothing,
                         double zloss_scale) {
-  // Before the list, whose copies count as owners.
-  const bool is_unneeded = is_known_to_nobody_else(log_prob);
-  if (!is_unneeded || !go_straight_to_cpu({grad_loss, log_prob, target, weight, grad_zloss, lse})) {
+  // The copies in the list would count as owners, and a wrapper has no storage to ask.
+  const bool has_one_owner = log_prob.use_count() == 1;
+  if (!has_one_owner ||
+      !go_straight_to_cpu({grad_loss, log_prob, target, weight, grad_zloss, lse}) ||
+      !is_known_to_nobody_else(log_prob.storage())) {
     return grad_op().call(grad_loss, log_prob, target, optional_of(weight), optional_of(grad_zloss),
                           optional_of(lse), reduction, ignore_index, label_smoothing, zloss_scale);
   }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from . import _torch, functional, nn, ops  # noqa: F401  (_torch first: the extension links against torch)
 from .conversion import convert, revert
+from .decompositions import decompositions
 from .errors import AclnnError
 from .memory import empty_cache, memory_stats, reset_peak_memory_stats, set_memory_limit
 from .products import get_product, product, set_product
@@ -15,6 +16,7 @@ from .products import get_product, product, set_product
 __all__ = [
     "AclnnError",
     "convert",
+    "decompositions",
     "empty_cache",
     "functional",
     "get_product",

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "acl/acl_rt.h"
-#include "meta/guard.h"
 #include "meta/trace.h"
 #include "runtime/memory.h"
 #include "runtime/settings.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "aclnn/aclnn_base.h"
+#include "meta/guard.h"
 #include "meta/recycled.h"
 #include "meta/tensor.h"
 #include "runtime/live_objects.h"
@@ -86,6 +87,14 @@ struct ExecutorOf final : aclOpExecutor {
   Plan plan;
   TensorArgument arguments[Plan::kMaxTensors];
 };
+
+// Stage 1 of every operator: `body` checks the arguments and makes the executor. What it throws,
+// even the text of a refusal for want of memory, becomes a status.
+template <class Body>
+aclnnStatus stage1(const char* api, Body&& body) noexcept {
+  return guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR}, ACLNN_ERR_INNER_CREATE_EXECUTOR,
+                 std::forward<Body>(body));
+}
 
 // Stage 2 of every operator: checks executor and workspace, hands the call to the stream, and
 // disposes of the executor: one that is not repeatable is used up even when the launch fails.

@@ -23,16 +23,18 @@ aclnnStatus aclnnConvolutionGetWorkspaceSize(const aclTensor* input, const aclTe
   const Argument data{"input", input};
   const Argument kernel{"weight", weight};
   const Argument added{"bias", bias};
-  Checks checks(kApi);
-  checks.results_not_null(workspaceSize, executor);
-  check_convolution(checks, data, kernel, added, arguments, {"output", output});
-  if (!checks.ok()) return checks.status();
+  return stage1(kApi, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.results_not_null(workspaceSize, executor);
+    check_convolution(checks, data, kernel, added, arguments, {"output", output});
+    if (!checks.ok()) return checks.status();
 
-  return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-    const ConvolutionGeometry geometry(arguments, input->view.shape.size() - 2);
-    const ComputeType type =
-        compute_type(promoted_type({data, kernel, added}), cubeMathType, checks.product());
-    return ConvolutionPlan(input, weight, bias, output, geometry, type, workspace);
+    return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
+      const ConvolutionGeometry geometry(arguments, input->view.shape.size() - 2);
+      const ComputeType type =
+          compute_type(promoted_type({data, kernel, added}), cubeMathType, checks.product());
+      return ConvolutionPlan(input, weight, bias, output, geometry, type, workspace);
+    });
   });
 }
 
@@ -53,23 +55,25 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
   const Argument gradient{"gradOutput", gradOutput};
   const Argument data{"input", input};
   const Argument kernel{"weight", weight};
-  Checks checks(kApi);
-  checks.results_not_null(workspaceSize, executor);
-  check_convolution_backward(checks, gradient, data, kernel, biasSizes, arguments, outputMask,
-                             {"gradInput", gradInput}, {"gradWeight", gradWeight},
-                             {"gradBias", gradBias});
-  if (!checks.ok()) return checks.status();
+  return stage1(kApi, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.results_not_null(workspaceSize, executor);
+    check_convolution_backward(checks, gradient, data, kernel, biasSizes, arguments, outputMask,
+                               {"gradInput", gradInput}, {"gradWeight", gradWeight},
+                               {"gradBias", gradBias});
+    if (!checks.ok()) return checks.status();
 
-  return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-    // A call without elements may have arrays of any length, and needs no geometry.
-    const bool empty = is_empty(input->view) || is_empty(weight->view);
-    const ConvolutionGeometry geometry =
-        empty ? ConvolutionGeometry()
-              : ConvolutionGeometry(arguments, input->view.shape.size() - 2);
-    const ComputeType type =
-        compute_type(promoted_type({gradient, data, kernel}), cubeMathType, checks.product());
-    return ConvolutionBackwardPlan(gradOutput, input, weight, {gradInput, gradWeight, gradBias},
-                                   outputMask->values.get(), geometry, type, workspace);
+    return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
+      // A call without elements may have arrays of any length, and needs no geometry.
+      const bool empty = is_empty(input->view) || is_empty(weight->view);
+      const ConvolutionGeometry geometry =
+          empty ? ConvolutionGeometry()
+                : ConvolutionGeometry(arguments, input->view.shape.size() - 2);
+      const ComputeType type =
+          compute_type(promoted_type({gradient, data, kernel}), cubeMathType, checks.product());
+      return ConvolutionBackwardPlan(gradOutput, input, weight, {gradInput, gradWeight, gradBias},
+                                     outputMask->values.get(), geometry, type, workspace);
+    });
   });
 }
 

@@ -609,48 +609,50 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
                           Argument{"logProbOut", logProbOut},
                           Argument{"zlossOut", zlossOut},
                           Argument{"lseForZlossOut", lseForZlossOut}};
-  Checks checks(kApi);
-  checks.not_null("input", input)
-      .not_null("target", target)
-      .not_null("lossOut", lossOut)
-      .not_null("logProbOut", logProbOut)
-      .not_null("zlossOut", zlossOut)
-      .not_null("lseForZlossOut", lseForZlossOut)
-      .results_not_null(workspaceSize, executor)
-      .available_since(kA2)
-      .dtype_row_in(arguments, kForwardRows);
-  for (const Argument& argument : arguments) checks.format_like_nd(argument);
+  return stage1(kApi, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.not_null("input", input)
+        .not_null("target", target)
+        .not_null("lossOut", lossOut)
+        .not_null("logProbOut", logProbOut)
+        .not_null("zlossOut", zlossOut)
+        .not_null("lseForZlossOut", lseForZlossOut)
+        .results_not_null(workspaceSize, executor)
+        .available_since(kA2)
+        .dtype_row_in(arguments, kForwardRows);
+    for (const Argument& argument : arguments) checks.format_like_nd(argument);
 
-  const Sizes sizes = require_matrix(checks, {"input", input});
-  const auto [rows, classes] = sizes;
-  const int64_t results = parse_reduction(reductionOptional) == Reduction::kNone ? rows : 1;
-  require_shape(checks, {"target", target}, {rows}, "a label for every row of input");
-  require_shape(checks, {"weight", weightOptional}, {classes}, "a weight for every class");
-  require_attributes(checks, reductionOptional, labelSmoothing);
-  require_shape(checks, {"lossOut", lossOut}, {results}, "as the reduction needs");
-  require_shape(checks, {"logProbOut", logProbOut}, {rows, classes}, "as input has");
-  require_plain(checks, labelSmoothing, lseSquareScaleForZloss, returnZloss, "returnZloss");
-  // CANN wants these two in any case; what is not asked for is not written, and may be empty.
-  const bool return_lse = lseSquareScaleForZloss != 0;
-  const auto left_out = [&](bool wanted, const aclTensor* tensor) {
-    return checks.ok() && !wanted && element_count(tensor->view.shape) == 0;
-  };
-  if (!left_out(returnZloss, zlossOut)) {
-    require_shape(checks, {"zlossOut", zlossOut}, {results}, "as the reduction needs");
-  }
-  if (!left_out(return_lse, lseForZlossOut)) {
-    require_shape(checks, {"lseForZlossOut", lseForZlossOut}, {rows}, "a number for every row");
-  }
-  for (const Argument& argument : arguments) checks.addressable(argument);
-  if (!checks.ok()) return checks.status();
+    const Sizes sizes = require_matrix(checks, {"input", input});
+    const auto [rows, classes] = sizes;
+    const int64_t results = parse_reduction(reductionOptional) == Reduction::kNone ? rows : 1;
+    require_shape(checks, {"target", target}, {rows}, "a label for every row of input");
+    require_shape(checks, {"weight", weightOptional}, {classes}, "a weight for every class");
+    require_attributes(checks, reductionOptional, labelSmoothing);
+    require_shape(checks, {"lossOut", lossOut}, {results}, "as the reduction needs");
+    require_shape(checks, {"logProbOut", logProbOut}, {rows, classes}, "as input has");
+    require_plain(checks, labelSmoothing, lseSquareScaleForZloss, returnZloss, "returnZloss");
+    // CANN wants these two in any case; what is not asked for is not written, and may be empty.
+    const bool return_lse = lseSquareScaleForZloss != 0;
+    const auto left_out = [&](bool wanted, const aclTensor* tensor) {
+      return checks.ok() && !wanted && element_count(tensor->view.shape) == 0;
+    };
+    if (!left_out(returnZloss, zlossOut)) {
+      require_shape(checks, {"zlossOut", zlossOut}, {results}, "as the reduction needs");
+    }
+    if (!left_out(return_lse, lseForZlossOut)) {
+      require_shape(checks, {"lseForZlossOut", lseForZlossOut}, {rows}, "a number for every row");
+    }
+    for (const Argument& argument : arguments) checks.addressable(argument);
+    if (!checks.ok()) return checks.status();
 
-  return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-    Workspace none;  // without rows a loss for each is nothing to compute
-    return ForwardPlan(
-        {input, target, weightOptional, lossOut, logProbOut, zlossOut, lseForZlossOut},
-        Attributes(reductionOptional, ignoreIndex, labelSmoothing, lseSquareScaleForZloss,
-                   input->view.dtype),
-        returnZloss, return_lse, sizes, results == 0 ? none : workspace);
+    return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
+      Workspace none;  // without rows a loss for each is nothing to compute
+      return ForwardPlan(
+          {input, target, weightOptional, lossOut, logProbOut, zlossOut, lseForZlossOut},
+          Attributes(reductionOptional, ignoreIndex, labelSmoothing, lseSquareScaleForZloss,
+                     input->view.dtype),
+          returnZloss, return_lse, sizes, results == 0 ? none : workspace);
+    });
   });
 }
 
@@ -673,59 +675,61 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
                           Argument{"gradZloss", gradZlossOptional},
                           Argument{"lseForZloss", lseForZlossOptional},
                           Argument{"out", out}};
-  Checks checks(kApi);
-  checks.not_null("gradLoss", gradLoss)
-      .not_null("logProb", logProb)
-      .not_null("target", target)
-      .not_null("out", out)
-      .results_not_null(workspaceSize, executor)
-      .available_since(kA2)
-      .dtype_row_in(arguments, kBackwardRows);
-  for (const Argument& argument : arguments) checks.format_like_nd(argument);
+  return stage1(kApi, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.not_null("gradLoss", gradLoss)
+        .not_null("logProb", logProb)
+        .not_null("target", target)
+        .not_null("out", out)
+        .results_not_null(workspaceSize, executor)
+        .available_since(kA2)
+        .dtype_row_in(arguments, kBackwardRows);
+    for (const Argument& argument : arguments) checks.format_like_nd(argument);
 
-  const Sizes sizes = require_matrix(checks, {"logProb", logProb});
-  const auto [rows, classes] = sizes;
-  const bool reduced = parse_reduction(reductionOptional) != Reduction::kNone;
-  // The gradient of a loss: one of a reduced loss may have no dimension.
-  const auto require_gradient = [&](Argument argument) {
-    if (checks.ok() && argument.tensor != nullptr && reduced &&
-        argument.tensor->view.shape.size() == 0) {
-      return;
+    const Sizes sizes = require_matrix(checks, {"logProb", logProb});
+    const auto [rows, classes] = sizes;
+    const bool reduced = parse_reduction(reductionOptional) != Reduction::kNone;
+    // The gradient of a loss: one of a reduced loss may have no dimension.
+    const auto require_gradient = [&](Argument argument) {
+      if (checks.ok() && argument.tensor != nullptr && reduced &&
+          argument.tensor->view.shape.size() == 0) {
+        return;
+      }
+      require_shape(checks, argument, {reduced ? 1 : rows},
+                    reduced ? "one number, which may also have shape []"
+                            : "a number for every row of logProb");
+    };
+    require_gradient({"gradLoss", gradLoss});
+    require_shape(checks, {"target", target}, {rows}, "a label for every row of logProb");
+    require_shape(checks, {"weight", weightOptional}, {classes}, "a weight for every class");
+    require_attributes(checks, reductionOptional, labelSmoothing);
+    require_shape(checks, {"out", out}, {rows, classes}, "as logProb has");
+    require_plain(checks, labelSmoothing, lseSquareScaleForZloss, gradZlossOptional != nullptr,
+                  "gradZloss");
+    // torch_npu passes on what the forward returned, which is {0} without a scale.
+    const bool lse_left_out =
+        lseForZlossOptional == nullptr ||
+        (lseSquareScaleForZloss == 0 && element_count(lseForZlossOptional->view.shape) == 0);
+    require_plain(checks, 0, 0, !lse_left_out, "lseForZloss");
+    require_gradient({"gradZloss", gradZlossOptional});
+    if (!lse_left_out) {
+      require_shape(checks, {"lseForZloss", lseForZlossOptional}, {rows},
+                    "a number for every row of logProb");
     }
-    require_shape(
-        checks, argument, {reduced ? 1 : rows},
-        reduced ? "one number, which may also have shape []" : "a number for every row of logProb");
-  };
-  require_gradient({"gradLoss", gradLoss});
-  require_shape(checks, {"target", target}, {rows}, "a label for every row of logProb");
-  require_shape(checks, {"weight", weightOptional}, {classes}, "a weight for every class");
-  require_attributes(checks, reductionOptional, labelSmoothing);
-  require_shape(checks, {"out", out}, {rows, classes}, "as logProb has");
-  require_plain(checks, labelSmoothing, lseSquareScaleForZloss, gradZlossOptional != nullptr,
-                "gradZloss");
-  // torch_npu passes on what the forward returned, which is {0} without a scale.
-  const bool lse_left_out =
-      lseForZlossOptional == nullptr ||
-      (lseSquareScaleForZloss == 0 && element_count(lseForZlossOptional->view.shape) == 0);
-  require_plain(checks, 0, 0, !lse_left_out, "lseForZloss");
-  require_gradient({"gradZloss", gradZlossOptional});
-  if (!lse_left_out) {
-    require_shape(checks, {"lseForZloss", lseForZlossOptional}, {rows},
-                  "a number for every row of logProb");
-  }
-  checks.require_tiling(
-      gradZlossOptional == nullptr || !lse_left_out || lseSquareScaleForZloss == 0,
-      "gradZloss is given without lseForZloss; pass what the forward returned");
-  for (const Argument& argument : arguments) checks.addressable(argument);
-  if (!checks.ok()) return checks.status();
+    checks.require_tiling(
+        gradZlossOptional == nullptr || !lse_left_out || lseSquareScaleForZloss == 0,
+        "gradZloss is given without lseForZloss; pass what the forward returned");
+    for (const Argument& argument : arguments) checks.addressable(argument);
+    if (!checks.ok()) return checks.status();
 
-  return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-    Workspace none;  // without rows there is nothing to compute
-    return BackwardPlan(
-        {gradLoss, logProb, target, weightOptional, gradZlossOptional, lseForZlossOptional, out},
-        Attributes(reductionOptional, ignoreIndex, labelSmoothing, lseSquareScaleForZloss,
-                   logProb->view.dtype),
-        sizes, rows == 0 ? none : workspace);
+    return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
+      Workspace none;  // without rows there is nothing to compute
+      return BackwardPlan(
+          {gradLoss, logProb, target, weightOptional, gradZlossOptional, lseForZlossOptional, out},
+          Attributes(reductionOptional, ignoreIndex, labelSmoothing, lseSquareScaleForZloss,
+                     logProb->view.dtype),
+          sizes, rows == 0 ? none : workspace);
+    });
   });
 }
 

@@ -61,29 +61,31 @@ aclnnStatus forward(const char* api, Argument self, const Scalars& scalars, Argu
                     std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
                     aclOpExecutor** executor) {
   const auto [alpha, scale, input_scale] = scalars;
-  Checks checks(api);
-  checks.results_not_null(workspace_size, executor)
-      .not_null(self.name, self.tensor)
-      .not_null("alpha", alpha)
-      .not_null("scale", scale)
-      .not_null("inputScale", input_scale)
-      .not_null(out.name, out.tensor)
-      .dtype_in(self, kForwardTypes)
-      .castable_to_float("scale", scale)
-      .castable_to_float("alpha", alpha)
-      .castable_to_float("inputScale", input_scale)
-      .castable(self, out)
-      .same_shape(out, self)
-      .rank_at_most(self, kMaxRank)
-      .addressable(self)
-      .addressable(out);
-  if (!checks.ok()) return checks.status();
+  return stage1(api, [&]() -> aclnnStatus {
+    Checks checks(api);
+    checks.results_not_null(workspace_size, executor)
+        .not_null(self.name, self.tensor)
+        .not_null("alpha", alpha)
+        .not_null("scale", scale)
+        .not_null("inputScale", input_scale)
+        .not_null(out.name, out.tensor)
+        .dtype_in(self, kForwardTypes)
+        .castable_to_float("scale", scale)
+        .castable_to_float("alpha", alpha)
+        .castable_to_float("inputScale", input_scale)
+        .castable(self, out)
+        .same_shape(out, self)
+        .rank_at_most(self, kMaxRank)
+        .addressable(self)
+        .addressable(out);
+    if (!checks.ok()) return checks.status();
 
-  const bool degenerate =
-      !std::isfinite(alpha->to_float()) || !std::isfinite(input_scale->to_float());
-  const EluKernels& kernels = current_elu_kernels();
-  return make_executor(api, degenerate ? kernels.threshold : kernels.forward, scalars, tensors,
-                       workspace_size, executor);
+    const bool degenerate =
+        !std::isfinite(alpha->to_float()) || !std::isfinite(input_scale->to_float());
+    const EluKernels& kernels = current_elu_kernels();
+    return make_executor(api, degenerate ? kernels.threshold : kernels.forward, scalars, tensors,
+                         workspace_size, executor);
+  });
 }
 
 }  // namespace
@@ -130,36 +132,38 @@ aclnnStatus aclnnEluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const 
   const Argument gradient{"gradOutput", gradOutput};
   const Argument value{"selfOrResult", selfOrResult};
   const Argument out{"gradInput", gradInput};
-  Checks checks(kApi);
-  checks.results_not_null(workspaceSize, executor)
-      .not_null("gradOutput", gradOutput)
-      .not_null("alpha", alpha)
-      .not_null("scale", scale)
-      .not_null("inputScale", inputScale)
-      .not_null("selfOrResult", selfOrResult)
-      .not_null("gradInput", gradInput)
-      .same_dtype(value, gradient)
-      .dtype_in(gradient, kBackwardTypes)
-      .castable_to_float("alpha", alpha)
-      .castable_to_float("scale", scale)
-      .castable_to_float("inputScale", inputScale)
-      .castable(gradient, out)
-      .same_shape(value, gradient)
-      .same_shape(out, gradient)
-      .rank_at_most(gradient, kMaxRank);
-  if (checks.ok()) {
-    checks.require(!(isResult && alpha->to_float() < 0),
-                   "alpha is %g with isResult true, expected alpha >= 0, because the result of a "
-                   "negative alpha does not tell its branch; pass the input and isResult false",
-                   alpha->to_double());
-  }
-  checks.addressable(gradient).addressable(value).addressable(out);
-  if (!checks.ok()) return checks.status();
+  return stage1(kApi, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.results_not_null(workspaceSize, executor)
+        .not_null("gradOutput", gradOutput)
+        .not_null("alpha", alpha)
+        .not_null("scale", scale)
+        .not_null("inputScale", inputScale)
+        .not_null("selfOrResult", selfOrResult)
+        .not_null("gradInput", gradInput)
+        .same_dtype(value, gradient)
+        .dtype_in(gradient, kBackwardTypes)
+        .castable_to_float("alpha", alpha)
+        .castable_to_float("scale", scale)
+        .castable_to_float("inputScale", inputScale)
+        .castable(gradient, out)
+        .same_shape(value, gradient)
+        .same_shape(out, gradient)
+        .rank_at_most(gradient, kMaxRank);
+    if (checks.ok()) {
+      checks.require(!(isResult && alpha->to_float() < 0),
+                     "alpha is %g with isResult true, expected alpha >= 0, because the result of a "
+                     "negative alpha does not tell its branch; pass the input and isResult false",
+                     alpha->to_double());
+    }
+    checks.addressable(gradient).addressable(value).addressable(out);
+    if (!checks.ok()) return checks.status();
 
-  const EluKernels& kernels = current_elu_kernels();
-  return make_executor(kApi, isResult ? kernels.backward_from_result : kernels.backward_from_input,
-                       {alpha, scale, inputScale}, {gradOutput, selfOrResult, gradInput},
-                       workspaceSize, executor);
+    const EluKernels& kernels = current_elu_kernels();
+    return make_executor(
+        kApi, isResult ? kernels.backward_from_result : kernels.backward_from_input,
+        {alpha, scale, inputScale}, {gradOutput, selfOrResult, gradInput}, workspaceSize, executor);
+  });
 }
 
 aclnnStatus aclnnEluBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "meta/executor.h"
-#include "meta/guard.h"
 #include "runtime/error.h"
 
 namespace aclnn_host {
@@ -16,7 +15,7 @@ namespace aclnn_host {
 class Workspace {
  public:
   // Reserves `bytes` and returns where they begin. Views that repeat their elements have more of
-  // them than there is memory, so the sum may overflow; make_executor() makes a status of that.
+  // them than there is memory, so the sum may overflow; stage1() makes a status of that.
   uint64_t reserve(uint64_t bytes) {
     constexpr uint64_t kMost = INT64_MAX;
     if (bytes > kMost - 63 || (bytes + 63) / 64 * 64 > kMost - size_) {
@@ -32,20 +31,16 @@ class Workspace {
   uint64_t size_ = 0;
 };
 
-// The end of stage 1, once the checks have passed: `make` gets a Workspace to reserve from and
-// returns the Plan, of which ExecutorOf says what it has.
+// The end of the body of stage1(), once the checks have passed: `make` gets a Workspace to reserve
+// from and returns the Plan, of which ExecutorOf says what it has.
 template <class Make>
 aclnnStatus make_executor(const char* api, uint64_t* workspace_size, aclOpExecutor** executor,
                           Make make) {
-  return guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR}, ACLNN_ERR_INNER_CREATE_EXECUTOR,
-                 [&]() -> aclnnStatus {
-                   Workspace workspace;
-                   auto plan = make(workspace);
-                   *executor =
-                       new ExecutorOf<decltype(plan)>(api, workspace.size(), std::move(plan));
-                   *workspace_size = workspace.size();
-                   return OK;
-                 });
+  Workspace workspace;
+  auto plan = make(workspace);
+  *executor = new ExecutorOf<decltype(plan)>(api, workspace.size(), std::move(plan));
+  *workspace_size = workspace.size();
+  return OK;
 }
 
 // Runs the body of a Plan's compute(): `body` returns a status, and what ATen throws becomes one.

@@ -513,28 +513,30 @@ aclnnStatus aclnnRmsNormGetWorkspaceSize(const aclTensor* x, const aclTensor* ga
                                          uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnRmsNorm";
   const Argument in{"x", x}, scale{"gamma", gamma}, out{"yOut", yOut}, rstd{"rstdOut", rstdOut};
-  Checks checks(kApi);
-  checks.not_null("x", x)
-      .not_null("gamma", gamma)
-      .not_null("yOut", yOut)
-      .not_null("rstdOut", rstdOut)
-      .results_not_null(workspaceSize, executor)
-      .dtype_row_in({in, scale, out, rstd}, kForwardTypes)
-      .format_like_nd(in)
-      .format_like_nd(scale)
-      .format_like_nd(out)
-      .format_like_nd(rstd);
-  check_ranks(checks, in, scale);
-  check_same_shape(checks, out, in);
-  check_rstd_out(checks, rstd, in, scale);
-  check_trailing(checks, scale, in);
-  checks.require_tiling(!(epsilon < 0), "epsilon is %g, expected >= 0", epsilon);
-  check_last_dimension(checks, in);
-  check_empty(checks, in);
-  checks.addressable(in).addressable(scale).addressable(out).addressable(rstd);
-  if (!checks.ok()) return checks.status();
-  return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-    return RmsNormPlan(in, scale, epsilon, out, rstd, workspace);
+  return stage1(kApi, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.not_null("x", x)
+        .not_null("gamma", gamma)
+        .not_null("yOut", yOut)
+        .not_null("rstdOut", rstdOut)
+        .results_not_null(workspaceSize, executor)
+        .dtype_row_in({in, scale, out, rstd}, kForwardTypes)
+        .format_like_nd(in)
+        .format_like_nd(scale)
+        .format_like_nd(out)
+        .format_like_nd(rstd);
+    check_ranks(checks, in, scale);
+    check_same_shape(checks, out, in);
+    check_rstd_out(checks, rstd, in, scale);
+    check_trailing(checks, scale, in);
+    checks.require_tiling(!(epsilon < 0), "epsilon is %g, expected >= 0", epsilon);
+    check_last_dimension(checks, in);
+    check_empty(checks, in);
+    checks.addressable(in).addressable(scale).addressable(out).addressable(rstd);
+    if (!checks.ok()) return checks.status();
+    return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
+      return RmsNormPlan(in, scale, epsilon, out, rstd, workspace);
+    });
   });
 }
 
@@ -551,36 +553,39 @@ aclnnStatus aclnnRmsNormGradGetWorkspaceSize(const aclTensor* dy, const aclTenso
   const Argument gradient{"dy", dy}, value{"x", x}, factor{"rstd", rstd}, scale{"gamma", gamma};
   const Argument dx{"dxOut", dxOut}, dgamma{"dgammaOut", dgammaOut};
   const std::initializer_list<Argument> all = {gradient, value, factor, scale, dx, dgamma};
-  Checks checks(kApi);
-  for (const Argument& argument : all) checks.not_null(argument.name, argument.tensor);
-  checks.results_not_null(workspaceSize, executor).dtype_row_in(all, kGradTypes);
-  for (const Argument& argument : all) checks.format_like_nd(argument);
+  return stage1(kApi, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    for (const Argument& argument : all) checks.not_null(argument.name, argument.tensor);
+    checks.results_not_null(workspaceSize, executor).dtype_row_in(all, kGradTypes);
+    for (const Argument& argument : all) checks.format_like_nd(argument);
 
-  check_ranks(checks, value, scale);
-  check_same_rank(checks, gradient, value);
-  check_same_rank(checks, dx, gradient);
-  check_same_rank(checks, dgamma, scale);
-  check_same_shape(checks, gradient, value);
-  check_same_shape(checks, dx, gradient);
-  if (checks.ok() && *(x->view.shape.end() - 1) == 0) {
-    checks.require_tiling(false, "dy has shape %s, expected a last dimension of at least 1",
-                          shape_text(x->view.shape).c_str());
-  }
-  check_rstd_in(checks, factor, value, scale);
-  check_trailing(checks, scale, value);
-  check_trailing(checks, dgamma, value);
-  if (checks.ok() && checks.product() == Product::kAscend910 && count_of(scale) % 64 != 0) {
-    checks.require_tiling(false,
-                          "gamma has shape %s, expected a multiple of 64 elements; pad it, or "
-                          "select another product",
-                          shape_text(gamma->view.shape).c_str());
-  }
-  check_last_dimension(checks, value);
-  check_empty(checks, value);
-  for (const Argument& argument : all) checks.addressable(argument);
-  if (!checks.ok()) return checks.status();
-  return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-    return RmsNormGradPlan(gradient, value, factor, scale, dx, dgamma, checks.product(), workspace);
+    check_ranks(checks, value, scale);
+    check_same_rank(checks, gradient, value);
+    check_same_rank(checks, dx, gradient);
+    check_same_rank(checks, dgamma, scale);
+    check_same_shape(checks, gradient, value);
+    check_same_shape(checks, dx, gradient);
+    if (checks.ok() && *(x->view.shape.end() - 1) == 0) {
+      checks.require_tiling(false, "dy has shape %s, expected a last dimension of at least 1",
+                            shape_text(x->view.shape).c_str());
+    }
+    check_rstd_in(checks, factor, value, scale);
+    check_trailing(checks, scale, value);
+    check_trailing(checks, dgamma, value);
+    if (checks.ok() && checks.product() == Product::kAscend910 && count_of(scale) % 64 != 0) {
+      checks.require_tiling(false,
+                            "gamma has shape %s, expected a multiple of 64 elements; pad it, or "
+                            "select another product",
+                            shape_text(gamma->view.shape).c_str());
+    }
+    check_last_dimension(checks, value);
+    check_empty(checks, value);
+    for (const Argument& argument : all) checks.addressable(argument);
+    if (!checks.ok()) return checks.status();
+    return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
+      return RmsNormGradPlan(gradient, value, factor, scale, dx, dgamma, checks.product(),
+                             workspace);
+    });
   });
 }
 

@@ -43,19 +43,21 @@ aclnnStatus make_executor(const char* api, const FloatKernels& floating, Element
 aclnnStatus forward(const char* api, Argument self, Argument out,
                     std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
                     aclOpExecutor** executor) {
-  Checks checks(api);
-  checks.results_not_null(workspace_size, executor)
-      .not_null(self.name, self.tensor)
-      .not_null(out.name, out.tensor)
-      .dtype_in(self, kTypes)
-      .dtype_in(out, kTypes)
-      .same_shape(out, self)
-      .addressable(self)
-      .addressable(out);
-  if (!checks.ok()) return checks.status();
-  return make_executor(api, current_elu_kernels().forward,
-                       selu_integer_forward(self.tensor->view.dtype), tensors, workspace_size,
-                       executor);
+  return stage1(api, [&]() -> aclnnStatus {
+    Checks checks(api);
+    checks.results_not_null(workspace_size, executor)
+        .not_null(self.name, self.tensor)
+        .not_null(out.name, out.tensor)
+        .dtype_in(self, kTypes)
+        .dtype_in(out, kTypes)
+        .same_shape(out, self)
+        .addressable(self)
+        .addressable(out);
+    if (!checks.ok()) return checks.status();
+    return make_executor(api, current_elu_kernels().forward,
+                         selu_integer_forward(self.tensor->view.dtype), tensors, workspace_size,
+                         executor);
+  });
 }
 
 }  // namespace
@@ -91,23 +93,25 @@ aclnnStatus aclnnSeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
   const Argument gradient{"gradOutput", gradOutput};
   const Argument value{"result", result};
   const Argument out{"gradInput", gradInput};
-  Checks checks(kApi);
-  checks.results_not_null(workspaceSize, executor)
-      .not_null("gradOutput", gradOutput)
-      .not_null("result", result)
-      .not_null("gradInput", gradInput)
-      .same_dtype(value, gradient)
-      .same_dtype(out, gradient)
-      .dtype_in(gradient, kTypes)
-      .same_shape(value, gradient)
-      .same_shape(out, gradient)
-      .addressable(gradient)
-      .addressable(value)
-      .addressable(out);
-  if (!checks.ok()) return checks.status();
-  return make_executor(kApi, current_elu_kernels().backward_from_result,
-                       selu_integer_backward(gradOutput->view.dtype),
-                       {gradOutput, result, gradInput}, workspaceSize, executor);
+  return stage1(kApi, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.results_not_null(workspaceSize, executor)
+        .not_null("gradOutput", gradOutput)
+        .not_null("result", result)
+        .not_null("gradInput", gradInput)
+        .same_dtype(value, gradient)
+        .same_dtype(out, gradient)
+        .dtype_in(gradient, kTypes)
+        .same_shape(value, gradient)
+        .same_shape(out, gradient)
+        .addressable(gradient)
+        .addressable(value)
+        .addressable(out);
+    if (!checks.ok()) return checks.status();
+    return make_executor(kApi, current_elu_kernels().backward_from_result,
+                         selu_integer_backward(gradOutput->view.dtype),
+                         {gradOutput, result, gradInput}, workspaceSize, executor);
+  });
 }
 
 aclnnStatus aclnnSeluBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,

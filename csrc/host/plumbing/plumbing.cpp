@@ -366,8 +366,8 @@ struct Preparation::State {
 };
 
 Preparation::Preparation(const char* api, uint64_t* workspace_size, aclOpExecutor** executor) {
-  state_.reset(new (std::nothrow) State{api, workspace_size, executor, Checks(api), {}, {}, {}});
-  if (state_) state_->checks.results_not_null(workspace_size, executor);
+  state_.reset(new State{api, workspace_size, executor, Checks(api), {}, {}, {}});
+  state_->checks.results_not_null(workspace_size, executor);
 }
 
 Preparation::~Preparation() = default;
@@ -375,16 +375,11 @@ Preparation::~Preparation() = default;
 // Copies an argument with body(), unless it is null or an earlier one was refused. A null one that
 // may be absent gets an empty slot.
 template <class Body>
-void Preparation::add(const char* name, const void* pointer, bool required, Body body) noexcept {
-  if (!state_) return;
+void Preparation::add(const char* name, const void* pointer, bool required, Body body) {
   if (required) state_->checks.not_null(name, pointer);
   if (!state_->checks.ok()) return;
-  try {
-    state_->call.names.push_back(name);
-    state_->call.slots.push_back(pointer ? body() : Slot());
-  } catch (...) {  // no memory
-    state_.reset();
-  }
+  state_->call.names.push_back(name);
+  state_->call.slots.push_back(pointer ? body() : Slot());
 }
 
 void Preparation::add_tensor(const char* name, const aclTensor* tensor, bool required,
@@ -459,7 +454,6 @@ void Preparation::add_text(const char* name, const char* text, bool required) {
 }
 
 void Preparation::add_dtype(const char* name, aclDataType dtype) {
-  if (!state_) return;
   const TypePair* type = find_type(dtype);
   state_->checks.require(type != nullptr, "%s is %d, expected a data type that the host CANN has",
                          name, static_cast<int>(dtype));
@@ -470,27 +464,22 @@ void Preparation::add_value(const char* name, c10::Scalar value) {
   add(name, this, false, [&]() -> Slot { return value; });
 }
 
-void Preparation::expect(Types types) noexcept {
-  if (state_ && state_->checks.ok()) state_->types.back() = types;
+void Preparation::expect(Types types) {
+  if (state_->checks.ok()) state_->types.back() = types;
 }
 
-aclnnStatus Preparation::finish(Run row) noexcept {
-  if (!state_) return fail(ACLNN_ERR_INNER_CREATE_EXECUTOR, "out of host memory");
+aclnnStatus Preparation::finish(Run row) {
   Checks& checks = state_->checks;
   for (size_t i = 0; i < state_->tensors.size(); ++i) {
     state_->check(state_->tensors[i], state_->types[i]);
   }
   if (!checks.ok()) return checks.status();
-  const char* api = state_->api;
-  return guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR}, ACLNN_ERR_INNER_CREATE_EXECUTOR,
-                 [&]() -> aclnnStatus {
-                   if (may_call_python()) {
-                     if (const aclnnStatus status = state_->ask_aten(row)) return status;
-                   }
-                   *state_->executor = new PlumbingExecutor(api, row, std::move(state_->call));
-                   *state_->workspace_size = 0;
-                   return OK;
-                 });
+  if (may_call_python()) {
+    if (const aclnnStatus status = state_->ask_aten(row)) return status;
+  }
+  *state_->executor = new PlumbingExecutor(state_->api, row, std::move(state_->call));
+  *state_->workspace_size = 0;
+  return OK;
 }
 
 }  // namespace aclnn_host

@@ -132,14 +132,14 @@ class Preparation {
 
   // Says which types the tensor added last may have.
   enum class Types { kAny, kFloating, kIntegral };
-  void expect(Types types) noexcept;
+  void expect(Types types);
 
-  aclnnStatus finish(Run run) noexcept;
+  aclnnStatus finish(Run run);
 
  private:
   struct State;
   template <class Body>
-  void add(const char* name, const void* pointer, bool required, Body body) noexcept;
+  void add(const char* name, const void* pointer, bool required, Body body);
 
   std::unique_ptr<State> state_;
 };
@@ -415,10 +415,12 @@ struct Row {
   extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnn##Name##GetWorkspaceSize(                   \
       ACLNN_FOR_EACH(ACLNN_PARAMETER, __VA_ARGS__), uint64_t* workspaceSize,                  \
       aclOpExecutor** executor) {                                                             \
-    ::aclnn_host::Preparation stage("aclnn" #Name, workspaceSize, executor);                  \
-    ACLNN_FOR_EACH(ACLNN_ADD, __VA_ARGS__);                                                   \
-    return stage.finish([](const ::aclnn_host::Frame& frame) {                                \
-      ::aclnn_host::Row<ACLNN_FOR_EACH(ACLNN_KIND, __VA_ARGS__)>::call(row_##Name, frame);    \
+    return ::aclnn_host::stage1("aclnn" #Name, [&] {                                          \
+      ::aclnn_host::Preparation stage("aclnn" #Name, workspaceSize, executor);                \
+      ACLNN_FOR_EACH(ACLNN_ADD, __VA_ARGS__);                                                 \
+      return stage.finish([](const ::aclnn_host::Frame& frame) {                              \
+        ::aclnn_host::Row<ACLNN_FOR_EACH(ACLNN_KIND, __VA_ARGS__)>::call(row_##Name, frame);  \
+      });                                                                                     \
     });                                                                                       \
   }                                                                                           \
   extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnn##Name(                                     \

@@ -2,6 +2,9 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <new>
+#include <stdexcept>
+#include <system_error>
 #include <vector>
 
 #include "acl/acl_rt.h"
@@ -76,6 +79,22 @@ int fail(int status, const char* format, ...) noexcept {
   }
   va_end(arguments);
   return status;
+}
+
+int fail_with_exception(const FailureCodes& codes, const char* api) noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return fail(codes.memory, "%s: the host's memory is exhausted", api);
+  } catch (const std::length_error&) {
+    return fail(codes.other, "%s: a size is out of range", api);
+  } catch (const std::system_error& error) {
+    return fail(codes.resource, "%s: %s", api, error.what());
+  } catch (const std::exception& error) {
+    return fail(codes.other, "%s: unexpected exception: %s", api, error.what());
+  } catch (...) {
+    return fail(codes.other, "%s: unexpected exception", api);
+  }
 }
 
 std::string take_messages() noexcept {

@@ -12,6 +12,17 @@ namespace aclnn_host {
 ACLNN_HOST_INTERNAL int fail(int status, const char* format, ...) noexcept
     __attribute__((format(printf, 2, 3)));
 
+// The codes that exceptions become: for want of memory, for want of another resource of the system,
+// and for anything else.
+struct FailureCodes {
+  int memory;
+  int resource;
+  int other;
+};
+
+// Called where an exception was caught: fail() with the code and text that it becomes.
+ACLNN_HOST_INTERNAL int fail_with_exception(const FailureCodes& codes, const char* api) noexcept;
+
 // Moves all messages out of the calling thread's store, oldest first, one a line; and puts such a
 // text into it. A stream's worker uses them to hand its messages to the thread that synchronises.
 ACLNN_HOST_INTERNAL std::string take_messages() noexcept;

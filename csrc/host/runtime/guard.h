@@ -1,9 +1,5 @@
 #pragma once
 
-#include <exception>
-#include <new>
-#include <system_error>
-
 #include "acl/acl_rt.h"
 #include "error.h"
 
@@ -15,14 +11,10 @@ template <class Body>
 aclError guarded(const char* api, Body&& body) noexcept {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    return fail(ACL_ERROR_BAD_ALLOC, "%s: the host's memory is exhausted", api);
-  } catch (const std::system_error& error) {
-    return fail(ACL_ERROR_RT_RESOURCE_ALLOC_FAIL, "%s: %s", api, error.what());
-  } catch (const std::exception& error) {
-    return fail(ACL_ERROR_INTERNAL_ERROR, "%s: unexpected exception: %s", api, error.what());
   } catch (...) {
-    return fail(ACL_ERROR_INTERNAL_ERROR, "%s: unexpected exception", api);
+    constexpr FailureCodes kCodes{ACL_ERROR_BAD_ALLOC, ACL_ERROR_RT_RESOURCE_ALLOC_FAIL,
+                                  ACL_ERROR_INTERNAL_ERROR};
+    return fail_with_exception(kCodes, api);
   }
 }
 

@@ -30,6 +30,7 @@ _elu_: Callable[..., Tensor] = torch.ops.aclnn.elu_.default
 _selu: Callable[..., Tensor] = torch.ops.aclnn.selu.default
 _selu_: Callable[..., Tensor] = torch.ops.aclnn.selu_.default
 _rms_norm: Callable[..., tuple[Tensor, Tensor]] = torch.ops.aclnn.rms_norm.default
+_cross_entropy: Callable[..., Tensor] = torch.ops.aclnn._cross_entropy.default
 _cross_entropy_loss: Callable[..., tuple[Tensor, ...]] = torch.ops.aclnn.cross_entropy_loss.default
 _convolution: Callable[..., Tensor] = torch.ops.aclnn.convolution.default
 
@@ -177,35 +178,47 @@ def cross_entropy(
         )
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing is {label_smoothing}, expected a number between 0 and 1")
-    if input.dim() == 0:
-        raise ValueError("cross_entropy: input has no dimension, expected (C), (N, C) or (N, C, d1, ...)")
-    if target.dtype == torch.uint8:
-        target = target.long()
-    logits, labels, classes = input, target, input.shape[min(input.dim() - 1, 1)]
-    if input.dim() != 2:
-        expected = input.shape[:1] + input.shape[2:] if input.dim() > 1 else input.shape[1:]
-        if target.shape != expected and not (input.dim() == 1 and target.shape == (1,)):
-            raise ValueError(
-                f"cross_entropy: target has shape {list(target.shape)}, expected {list(expected)}, that of input "
-                f"{list(input.shape)} without its classes"
-            )
-        logits, labels = input.movedim(min(input.dim() - 1, 1), -1).reshape(-1, classes), target.reshape(-1)
+    labels = target if target.dtype != torch.uint8 else target.long()
+    logits, dims = input, input.dim()
+    if dims != 2:
+        logits, labels = _as_rows(input, labels)
     if weight is not None:
         weight = weight.to(torch.promote_types(input.dtype, torch.float32))
     if label_smoothing == 0.0 or _smooths_labels(input.device):
-        loss = _cross_entropy_loss(logits, labels, weight, reduction, ignore_index, label_smoothing)[0]
+        loss = _cross_entropy(logits, labels, weight, reduction, ignore_index, label_smoothing)
     else:
-        nll, log_prob, _, _ = _cross_entropy_loss(logits, labels, weight, reduction, ignore_index)
-        smooth = _smoothing_loss(log_prob, labels, weight, reduction, ignore_index)
-        loss = ((1.0 - label_smoothing) * nll + label_smoothing / classes * smooth).to(nll.dtype)
-    if reduction != "none":
-        return loss.squeeze(0)
-    return loss if labels is target else loss.reshape(target.shape if input.dim() > 1 else ())
+        loss = _smoothed(logits, labels, weight, reduction, ignore_index, label_smoothing)
+    return loss.reshape(target.shape if dims > 1 else ()) if dims != 2 and reduction == "none" else loss
+
+
+def _as_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits of other than two dimensions as a row for each label."""
+    dims = input.dim()
+    if dims == 0:
+        raise ValueError("cross_entropy: input has no dimension, expected (C), (N, C) or (N, C, d1, ...)")
+    expected = input.shape[:1] + input.shape[2:] if dims > 1 else input.shape[1:]
+    if target.shape != expected and not (dims == 1 and target.shape == (1,)):
+        raise ValueError(
+            f"cross_entropy: target has shape {list(target.shape)}, expected {list(expected)}, that of input "
+            f"{list(input.shape)} without its classes"
+        )
+    axis = min(dims - 1, 1)
+    return input.movedim(axis, -1).reshape(-1, input.shape[axis]), target.reshape(-1)
 
 
 def _smooths_labels(device: torch.device) -> bool:
     """Whether label smoothing may be left to the operator. A compiler's trace may run on any product."""
     return not torch.compiler.is_compiling() and _C.product_of(device.type).startswith(("Ascend950", "host"))
+
+
+def _smoothed(
+    logits: Tensor, labels: Tensor, weight: Tensor | None, reduction: str, ignore_index: int, label_smoothing: float
+) -> Tensor:
+    """The loss with label smoothing, by an operator without."""
+    nll, log_prob, _, _ = _cross_entropy_loss(logits, labels, weight, reduction, ignore_index)
+    smooth = _smoothing_loss(log_prob, labels, weight, reduction, ignore_index)
+    loss = ((1.0 - label_smoothing) * nll + label_smoothing / logits.shape[1] * smooth).to(nll.dtype)
+    return loss if reduction == "none" else loss.squeeze(0)
 
 
 def _smoothing_loss(

@@ -1,4 +1,4 @@
-"""torch.ops.aclnn.cross_entropy_loss and cross_entropy_loss_grad, against their formulas and torch's own."""
+"""torch.ops.aclnn.cross_entropy_loss, its gradient and _cross_entropy, against their formulas and torch's own."""
 
 from __future__ import annotations
 
@@ -62,6 +62,15 @@ def grad_call(name: str, rows: int | None, **attributes: Any) -> Call:
     return Call(function, shapes, [None] * len(shapes), name, batched)
 
 
+def number_call(name: str, weighted: bool = False, **attributes: Any) -> Call:
+    """The loss alone, of [4, 5]."""
+
+    def function(x: Tensor) -> Tensor:
+        return ops._cross_entropy(x, labels_of(x), weights_of(x) if weighted else None, **attributes)
+
+    return Call(function, [(4, 5)], [None], name)
+
+
 Z = {"lse_square_scale_for_zloss": 0.3}
 CALLS = [
     *(loss_call(f"{reduction}", reduction=reduction) for reduction in REDUCTIONS),
@@ -76,6 +85,9 @@ CALLS = [
     grad_call("grad, none, smoothing", 4, reduction="none", label_smoothing=0.2),
     grad_call("grad, mean, everything", None, weighted=True, label_smoothing=0.1, **Z),
     grad_call("grad, none, everything", 4, reduction="none", weighted=True, label_smoothing=0.1, **Z),
+    number_call("loss alone, mean, weights", weighted=True),
+    number_call("loss alone, none", reduction="none"),
+    number_call("loss alone, sum, smoothing", reduction="sum", label_smoothing=0.2),
 ]
 NAMED_CALLS = pytest.mark.parametrize("call", CALLS, ids=str)
 
@@ -171,6 +183,10 @@ def test_schemas() -> None:
         'Tensor? grad_zloss=None, Tensor? lse_for_zloss=None, str reduction="mean", int ignore_index=-100, '
         "float label_smoothing=0., float lse_square_scale_for_zloss=0.) -> Tensor"
     )
+    assert str(ops._cross_entropy.default._schema) == (
+        'aclnn::_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, str reduction="mean", '
+        "int ignore_index=-100, float label_smoothing=0.) -> Tensor"
+    )
 
 
 # ---- Derivatives, transforms, compilers
@@ -212,6 +228,11 @@ def test_opcheck(dtype: torch.dtype, requires_grad: bool, host_product: None) ->
             torch.library.opcheck(
                 ops.cross_entropy_loss.default, arguments, keywords, test_utils=operator_checks.OPCHECK_TESTS
             )
+        torch.library.opcheck(
+            ops._cross_entropy.default,
+            (tensor(rows, 4), target, weight, reduction, IGNORED, 0.1),
+            test_utils=operator_checks.OPCHECK_TESTS,
+        )
         size = rows if reduction == "none" else 1
         arguments = (tensor(size), tensor(rows, 4), target, weight, tensor(size), tensor(rows), reduction, IGNORED, 0.1)
         torch.library.opcheck(
@@ -269,10 +290,10 @@ def test_forward_gradients_of_a_float32_call() -> None:
     torch.testing.assert_close(tangents, expected)
 
 
-@pytest.mark.parametrize("name", ["cross_entropy_loss", "cross_entropy_loss_grad"])
+@pytest.mark.parametrize("name", ["cross_entropy_loss", "cross_entropy_loss_grad", "_cross_entropy"])
 def test_weights_have_no_derivative(name: str) -> None:
     x, target, weight = torch.randn(3, 4), labels(3, 4), torch.rand(4)
-    arguments = (x, target) if name == "cross_entropy_loss" else (torch.ones(1), x, target)
+    arguments = (torch.ones(1), x, target) if name == "cross_entropy_loss_grad" else (x, target)
 
     def call(w: Tensor) -> Any:
         return getattr(ops, name)(*arguments, w)
@@ -300,8 +321,12 @@ def test_vmap_over_any_argument(host_product: None) -> None:
     def backward(g: Tensor, x: Tensor, target: Tensor, weight: Tensor, gz: Tensor, lse: Tensor) -> Any:
         return (ops.cross_entropy_loss_grad(g, x, target, weight, gz, lse, *z),)
 
+    def number(x: Tensor, target: Tensor, weight: Tensor) -> Any:
+        return (ops._cross_entropy(x, target, weight),)
+
     cases: list[tuple[Callable[..., Any], list[Tensor]]] = [
         (forward, [x, target, weight]),
+        (number, [x, target, weight]),
         (backward, [grad, x, target, weight, gz, lse]),
     ]
     for function, full in cases:
@@ -320,9 +345,23 @@ def test_autocast_computes_the_loss_in_fp32_as_torchs(dtype: torch.dtype, autoca
     x, target = torch.randn(4, 5).to(dtype).requires_grad_(), labels(4, 5)
     with torch.autocast("cpu", dtype=autocast_dtype):
         loss, log_prob, _, _ = ops.cross_entropy_loss(x, target, torch.ones(5).to(dtype))
-        assert loss.dtype == log_prob.dtype == TF.cross_entropy(x, target).dtype == torch.float32
-    loss.sum().backward()
+        number = ops._cross_entropy(x, target, torch.ones(5).to(dtype))
+        assert loss.dtype == log_prob.dtype == number.dtype == TF.cross_entropy(x, target).dtype == torch.float32
+    (loss.sum() + number).backward()
     assert x.grad is not None and x.grad.dtype == dtype
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_the_loss_alone_is_that_of_the_other_operator(reduction: str) -> None:
+    x, target = torch.randn(4, 5), labels(4, 5)
+    expected = ops.cross_entropy_loss(x, target, reduction=reduction)[0]
+    leaf = x.clone().requires_grad_()
+    with torch.inference_mode():
+        inferred = ops._cross_entropy(x, target, reduction=reduction)
+    for loss in (ops._cross_entropy(x, target, reduction=reduction), ops._cross_entropy(leaf, target, None, reduction)):
+        assert loss.shape == inferred.shape == (target.shape if reduction == "none" else ())
+        assert torch.equal(loss.reshape(-1), expected) and torch.equal(inferred, loss)
+        assert not loss._is_view()
 
 
 # ---- Values

@@ -1,5 +1,6 @@
 // torch.ops.aclnn.cross_entropy_loss, cross_entropy_loss_grad: torch_npu's schemas over
-// aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad, whose headers have the formulas.
+// aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad, whose headers have the formulas. And
+// _cross_entropy: the loss alone, with as many dimensions as torch's, in one autograd node.
 
 #include <string>
 #include <tuple>
@@ -37,6 +38,8 @@ using LossSignature = Results(const Tensor&, const Tensor&, const OptionalTensor
 using GradSignature = Tensor(const Tensor&, const Tensor&, const Tensor&, const OptionalTensor&,
                              const OptionalTensor&, const OptionalTensor&, string_view, int64_t,
                              double, double);
+using NumberSignature = Tensor(const Tensor&, const Tensor&, const OptionalTensor&, string_view,
+                               int64_t, double);
 
 const auto& loss_op() {
   static const auto op = find_operator<LossSignature>("aclnn::cross_entropy_loss");
@@ -46,6 +49,16 @@ const auto& loss_op() {
 const auto& grad_op() {
   static const auto op = find_operator<GradSignature>("aclnn::cross_entropy_loss_grad");
   return op;
+}
+
+const auto& number_op() {
+  static const auto op = find_operator<NumberSignature>("aclnn::_cross_entropy");
+  return op;
+}
+
+// CANN's loss of one dimension as torch's: without any where rows are reduced.
+Tensor number_of(const Tensor& loss, string_view reduction) {
+  return reduction == "none" ? loss : loss.squeeze(0);
 }
 
 // Devices: aclnn. Meta: sizes, strides and dtype only.
@@ -377,9 +390,11 @@ void set_tangents(const Results& results, const Tensor& tangent, const Tensor& t
   if (return_zloss) set_tangent(zloss, of_zloss);
 }
 
-Results loss_autograd(c10::DispatchKeySet keys, const Tensor& input, const Tensor& target,
-                      const OptionalTensor& weight, string_view reduction, int64_t ignore_index,
-                      double label_smoothing, double zloss_scale, bool return_zloss) {
+// `as_number`: the loss is what _cross_entropy returns.
+Results differentiable_loss(c10::DispatchKeySet keys, const Tensor& input, const Tensor& target,
+                            const OptionalTensor& weight, string_view reduction,
+                            int64_t ignore_index, double label_smoothing, double zloss_scale,
+                            bool return_zloss, bool as_number) {
   const Tensor weights = tensor_of(weight);
   refuse_derivative("aclnn::cross_entropy_loss", weights);
   const Options options{std::string(reduction), ignore_index, label_smoothing, zloss_scale};
@@ -387,8 +402,11 @@ Results loss_autograd(c10::DispatchKeySet keys, const Tensor& input, const Tenso
       {options.reduction, ignore_index, label_smoothing, zloss_scale, return_zloss}, input);
   Results results = [&] {
     const at::AutoDispatchBelowADInplaceOrView guard;
-    return loss_op().redispatch(keys & c10::after_autograd_keyset, input, target, weight, reduction,
-                                ignore_index, label_smoothing, zloss_scale, return_zloss);
+    Results results =
+        loss_op().redispatch(keys & c10::after_autograd_keyset, input, target, weight, reduction,
+                             ignore_index, label_smoothing, zloss_scale, return_zloss);
+    if (as_number) std::get<0>(results) = number_of(std::get<0>(results), reduction);
+    return results;
   }();
   const auto& [loss, log_prob, zloss, lse] = results;
   if (node) torch::autograd::set_history({loss, log_prob, zloss, lse}, node);
@@ -402,6 +420,30 @@ Results loss_autograd(c10::DispatchKeySet keys, const Tensor& input, const Tenso
     node->save(lse, /*is_output=*/true);
   }
   return results;
+}
+
+Results loss_autograd(c10::DispatchKeySet keys, const Tensor& input, const Tensor& target,
+                      const OptionalTensor& weight, string_view reduction, int64_t ignore_index,
+                      double label_smoothing, double zloss_scale, bool return_zloss) {
+  return differentiable_loss(keys, input, target, weight, reduction, ignore_index, label_smoothing,
+                             zloss_scale, return_zloss, /*as_number=*/false);
+}
+
+Tensor number_autograd(c10::DispatchKeySet keys, const Tensor& input, const Tensor& target,
+                       const OptionalTensor& weight, string_view reduction, int64_t ignore_index,
+                       double label_smoothing) {
+  return std::get<0>(differentiable_loss(keys, input, target, weight, reduction, ignore_index,
+                                         label_smoothing, /*zloss_scale=*/0, /*return_zloss=*/false,
+                                         /*as_number=*/true));
+}
+
+// The same by the other operator, wherever there is no graph to record.
+Tensor number_composed(const Tensor& input, const Tensor& target, const OptionalTensor& weight,
+                       string_view reduction, int64_t ignore_index, double label_smoothing) {
+  const Tensor loss =
+      std::get<0>(loss_op().call(input, target, weight, reduction, ignore_index, label_smoothing,
+                                 /*zloss_scale=*/0, /*return_zloss=*/false));
+  return number_of(loss, reduction);
 }
 
 Tensor grad_autograd(c10::DispatchKeySet keys, const Tensor& grad_loss, const Tensor& log_prob,
@@ -464,17 +506,30 @@ Tensor grad_autograd(c10::DispatchKeySet keys, const Tensor& grad_loss, const Te
 }
 
 // As torch's nll_loss, the loss is computed in FP32 under autocast.
+template <at::DeviceType kDevice, class Value>
+Value widened_by_autocast(const Value& value) {
+  return at::autocast::cached_cast(at::kFloat, value, kDevice);
+}
+
 template <at::DeviceType kDevice>
 Results loss_autocast(const Tensor& input, const Tensor& target, const OptionalTensor& weight,
                       string_view reduction, int64_t ignore_index, double label_smoothing,
                       double zloss_scale, bool return_zloss) {
   const c10::impl::ExcludeDispatchKeyGuard guard(
       at::autocast::get_autocast_dispatch_key_from_device_type(kDevice));
-  const auto cast = [](const auto& value) {
-    return at::autocast::cached_cast(at::kFloat, value, kDevice);
-  };
-  return loss_op().call(cast(input), target, cast(weight), reduction, ignore_index, label_smoothing,
-                        zloss_scale, return_zloss);
+  return loss_op().call(widened_by_autocast<kDevice>(input), target,
+                        widened_by_autocast<kDevice>(weight), reduction, ignore_index,
+                        label_smoothing, zloss_scale, return_zloss);
+}
+
+template <at::DeviceType kDevice>
+Tensor number_autocast(const Tensor& input, const Tensor& target, const OptionalTensor& weight,
+                       string_view reduction, int64_t ignore_index, double label_smoothing) {
+  const c10::impl::ExcludeDispatchKeyGuard guard(
+      at::autocast::get_autocast_dispatch_key_from_device_type(kDevice));
+  return number_op().call(widened_by_autocast<kDevice>(input), target,
+                          widened_by_autocast<kDevice>(weight), reduction, ignore_index,
+                          label_smoothing);
 }
 
 // The same on every device.
@@ -499,6 +554,16 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
       "int ignore_index=-100, float label_smoothing=0.0, float lse_square_scale_for_zloss=0.0) -> "
       "Tensor",
       {at::Tag::pt2_compliant_tag});
+  m.def(
+      "_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, str reduction=\"mean\", "
+      "int ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+      {at::Tag::pt2_compliant_tag});
+  m.impl("_cross_entropy",
+         torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, &number_composed));
+}
+
+TORCH_LIBRARY_IMPL(aclnn, FuncTorchBatchedDecomposition, m) {
+  m.impl("_cross_entropy", &number_composed);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
@@ -519,12 +584,23 @@ TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("cross_entropy_loss_grad", &grad_autograd);
 }
 
+// By these names only: the key for all of them would come after the composite.
+TORCH_LIBRARY_IMPL(aclnn, AutogradCPU, m) {
+  m.impl("_cross_entropy", &number_autograd);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, AutogradPrivateUse1, m) {
+  m.impl("_cross_entropy", &number_autograd);
+}
+
 TORCH_LIBRARY_IMPL(aclnn, AutocastCPU, m) {
   m.impl("cross_entropy_loss", &loss_autocast<at::kCPU>);
+  m.impl("_cross_entropy", &number_autocast<at::kCPU>);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, AutocastPrivateUse1, m) {
   m.impl("cross_entropy_loss", &loss_autocast<at::kPrivateUse1>);
+  m.impl("_cross_entropy", &number_autocast<at::kPrivateUse1>);
 }
 
 }  // namespace aclnn_torch

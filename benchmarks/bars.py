@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .cases import MODES
+from .cases import LIMITS, MODES
 from .results import Row
 
 HALF = ("bfloat16", "float16")
@@ -87,6 +87,8 @@ class Verdict:
     mean: float | None  # geometric; of the operator with the least one where each has its own; None of no row
     mean_of: str  # that operator, or ""
     worst: Row
+    # What mean and worst would be if every row were as fast as its limit; None where there is none.
+    limit: tuple[float, float] | None
 
     @property
     def met(self) -> bool:
@@ -105,17 +107,28 @@ def judge(rows: Iterable[Row], bars: Sequence[Bar] = BARS) -> list[Verdict]:
             held = _fastest(row for row in own if bar.holds(row))
             if held:
                 counted = [row for row in held if not _at_the_peak(bar, row, own)]
-                verdicts.append(_verdict(bar, threads, held, counted))
+                verdicts.append(_verdict(bar, threads, held, counted, _limit(held, own)))
     return verdicts
 
 
-def _verdict(bar: Bar, threads: int, held: list[Row], counted: list[Row]) -> Verdict:
+def _limit(held: Sequence[Row], rows: Iterable[Row]) -> tuple[float, float] | None:
+    """The geometric mean and the least of the rows' limits."""
+    limits = {row.case: row.speedup for row in _fastest(row for row in rows if _is_limit(row))}
+    reached = [row.speedup / limits[row.case] for row in held if row.case in limits]
+    return (statistics.geometric_mean(reached), min(reached)) if len(reached) == len(held) else None
+
+
+def _is_limit(row: Row) -> bool:
+    return row.provider.partition(":")[0] == LIMITS.get(row.mode)
+
+
+def _verdict(bar: Bar, threads: int, held: list[Row], counted: list[Row], limit: tuple[float, float] | None) -> Verdict:
     groups: dict[str, list[float]] = {}
     for row in counted:
         groups.setdefault(row.operator if bar.each_operator else "", []).append(row.speedup)
     means = {name: statistics.geometric_mean(own) for name, own in groups.items()}
     least = min(means, key=lambda name: means[name], default="")
-    return Verdict(bar, threads, len(held), means.get(least), least, min(held, key=lambda row: row.speedup))
+    return Verdict(bar, threads, len(held), means.get(least), least, min(held, key=lambda row: row.speedup), limit)
 
 
 def _fastest(rows: Iterable[Row]) -> list[Row]:

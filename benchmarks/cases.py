@@ -513,7 +513,7 @@ class PeakMemory:
 
 # What a mode measures, in what unit, and against whom; JAX beside them where an operator is called.
 MODES = {
-    "large": ("ms", ("eager", "eager out=", "torch.compile", "JAX")),
+    "large": ("ms", ("eager", "eager out=", "torch.compile", "JAX", "roofline")),
     "kernel": ("GB/s", ("roofline",)),
     "curve": ("GB/s", ("roofline",)),
     "cached": ("us", ("eager", "JAX")),
@@ -522,9 +522,12 @@ MODES = {
     "convolution": ("GFLOP/s", ("eager", "GEMM peak", "JAX")),
     "tiny_convolution": ("us", ("eager", "JAX")),
     "memory": ("MiB", ("eager",)),
-    "training": ("ms", ("eager",)),
+    "training": ("ms", ("eager", "rest of the step")),
     "scaling": ("us", ("1 thread",)),
 }
+
+# The peer that no change of ours can be faster than: the memory, and what of a training step is not ours.
+LIMITS = {"large": "roofline", "training": "rest of the step"}
 
 
 @dataclass(frozen=True)

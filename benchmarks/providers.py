@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.profiler_legacy import profile  # unlike its successor it starts and ends within microseconds
 
 from . import cann, memory, models
-from .cases import MODES, Case, Function, Model, Operator, noise
+from .cases import MODES, Case, Function, Model, Operator, Tensors, noise
 from .jax_peer import Jax
 from .roofline import allocate, rooflines
 
@@ -92,6 +93,20 @@ class OneThread(Provider):
 
 
 @dataclass(frozen=True)
+class Rest(Provider):
+    """What of the same is not in our operators: the time it would take if these took none."""
+
+    def sample(self, calls: int) -> float:
+        """The cost of a call, in seconds."""
+        start = time.perf_counter()
+        with profile() as profiler:
+            self.call()
+        elapsed = time.perf_counter() - start
+        own = [event.cpu_time_total for event in profiler.function_events if event.name.startswith("aclnn::")]
+        return super().sample(calls) * (1 - sum(own) / 1e6 / elapsed)
+
+
+@dataclass(frozen=True)
 class Jaxs(Provider):
     """What JAX's process runs and times; `call` is ours."""
 
@@ -135,7 +150,7 @@ def providers(case: Case, settings: Settings) -> Iterator[Providers]:
             yield _forward_backward(case, subject)
         elif isinstance(subject, Model):
             ours, eager = models.steps(subject.name, case.dtype)
-            yield {OURS: Provider(ours), "eager": Provider(eager)}
+            yield {OURS: Provider(ours), "eager": Provider(eager), "rest of the step": Rest(ours)}
         else:
             peak = functools.partial(memory.peak, shape=case.shape, threads=settings.threads)
             yield {name: Measured(functools.partial(peak, name)) for name in (OURS, "eager")}
@@ -176,6 +191,10 @@ def _operator(case: Case, operator: Operator, settings: Settings, stack: context
     if "GEMM peak" in peers and case.dtype in GEMM_DTYPES:
         a, b, c = (noise((GEMM_SIZE, GEMM_SIZE), case.dtype, seed) for seed in range(3))
         found["GEMM peak"] = Provider(functools.partial(torch.mm, a, b, out=c), 2.0 * GEMM_SIZE**3)
+    if "roofline" in peers:
+        present = tuple(_device_like(tensor) for tensor in inputs)
+        moved, roofs = _traffic(operator, present, tuple(map(_device_like, expected)))
+        found |= {name: Provider(roof.call, roof.work / moved * work) for name, roof in roofs.items()}
     return found
 
 
@@ -188,17 +207,18 @@ def _kernel(case: Case, operator: Operator, settings: Settings, stack: contextli
     stack.callback(call.close)
     call.run()
     agree(operator, outputs, _tensors(operator.torch(*inputs)), f"{case}: eager")
-    # Every tensor once; the roofline's traffic is that of the large ones.
+    moved, roofs = _traffic(operator, inputs, outputs)
+    return {OURS: Provider(call.run, moved), **roofs}
+
+
+def _traffic(operator: Operator, inputs: Tensors, outputs: Tensors) -> tuple[float, Providers]:
+    """The bytes of a call, every tensor once, and what makes the traffic of the large ones fastest."""
     read = [value for value in operator.arguments(*inputs) if isinstance(value, Tensor)]
     written = max(outputs, key=lambda tensor: tensor.nbytes)
     large = [tensor for tensor in read if tensor.nbytes == written.nbytes]
-    return {
-        OURS: Provider(call.run, sum(tensor.nbytes for tensor in (*read, *outputs))),
-        **{
-            f"roofline: {name}": Provider(function, sum(tensor.nbytes for tensor in (*large, written)))
-            for name, function in rooflines(large, written).items()
-        },
-    }
+    traffic = sum(tensor.nbytes for tensor in (*large, written))
+    roofs = {f"roofline: {name}": Provider(function, traffic) for name, function in rooflines(large, written).items()}
+    return sum(tensor.nbytes for tensor in (*read, *outputs)), roofs
 
 
 def _scaling(case: Case, operator: Operator, settings: Settings, stack: contextlib.ExitStack) -> Providers:

@@ -61,12 +61,12 @@ def _is(row: Row, peer: str) -> bool:
 
 
 def show_verdicts(verdicts: Sequence[Verdict], console: Console) -> None:
-    """Prints the bars, the geometric means and the worst rows."""
+    """Prints the bars, the geometric means, the worst rows, and what mean and worst the machine allows."""
     title = "Bars: how many times faster than the peer, median of the same run"
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for heading in ("work", "against", "bar"):
         table.add_column(heading)
-    for heading in ("threads", "rows", "mean", "worst"):
+    for heading in ("threads", "rows", "mean", "worst", "limit"):
         table.add_column(heading, justify="right")
     table.add_column("worst row")
     table.add_column("")
@@ -77,6 +77,7 @@ def show_verdicts(verdicts: Sequence[Verdict], console: Console) -> None:
             *(verdict.bar.work, verdict.bar.peer, str(verdict.bar), str(verdict.threads), str(verdict.rows)),
             "" if verdict.mean is None else f"{verdict.mean:.2f}{of}",
             f"{worst.speedup:.2f}",
+            "" if verdict.limit is None else "; ".join(f"{number:.2f}" for number in verdict.limit),
             "/".join(filter(None, (worst.kernel, worst.dtype, worst.size))),
             "[green]PASS[/]" if verdict.met else "[bold red]FAIL[/]",
         )
@@ -96,9 +97,17 @@ def markdown(verdicts: Sequence[Verdict]) -> str:
         cells = []
         for count in counts:
             found = [verdict for verdict in verdicts if verdict.bar == bar and verdict.threads == count]
-            cells += [f"{_number(verdict.mean)}; {_number(verdict.worst.speedup)}" for verdict in found] or [""]
+            cells += [_cell(verdict) for verdict in found] or [""]
         lines.append(f"| {bar.work} | {bar.peer} | {bar} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def _cell(verdict: Verdict) -> str:
+    """Mean and worst, and where the bar is missed what would be possible."""
+    reached = f"{_number(verdict.mean)}; {_number(verdict.worst.speedup)}"
+    if verdict.met or verdict.limit is None:
+        return reached
+    return f"{reached} (limit {'; '.join(map(_number, verdict.limit))})"
 
 
 def _number(value: float | None) -> str:

@@ -1,5 +1,6 @@
 """The benchmarks are complete and their plumbing works. How fast anything is, no test says."""
 
+import contextlib
 import csv
 import dataclasses
 import functools
@@ -190,9 +191,14 @@ def test_case_runs_and_agrees_with_its_peers(case, small_gemm):
     assert [row.speedup for row in rows if row.provider == "aclnn"] == [1.0]
 
 
+def peers_of(rows: list[Row]) -> list[str]:
+    """Who was measured, the several rooflines as one."""
+    return list(dict.fromkeys(row.provider.partition(":")[0] for row in rows))
+
+
 def test_compiled_torch_is_a_peer():
     rows = measure(find("large", "elu"), Settings(), TWO_TURNS)
-    assert [row.provider for row in rows] == ["aclnn", "eager", "eager out=", "torch.compile"]
+    assert peers_of(rows) == ["aclnn", "eager", "eager out=", "torch.compile", "roofline"]
 
 
 @pytest.fixture
@@ -204,7 +210,26 @@ def small_models(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("case", [case for case in CASES if isinstance(case.subject, Model)], ids=str)
 def test_training_steps_run(case, small_models):
     rows = measure(case, ALONE, TWO_TURNS)
-    assert [row.provider for row in rows] == ["aclnn", "eager"]
+    assert peers_of(rows) == ["aclnn", "eager", "rest of the step"]
+
+
+def test_the_rest_of_a_step_is_what_is_not_in_our_operators(monkeypatch):
+    """Of a step of 5 seconds the operators have 3 of the 4 that the profiled one takes."""
+    x = torch.ones(3)
+    clock = iter([10.0, 14.0])
+    monkeypatch.setattr(providers.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(providers.timeit, "timeit", lambda call, number: 5.0 * number)
+    events = [SimpleNamespace(name=name, cpu_time_total=1e6 * s) for name, s in (("aclnn::elu", 3), ("aten::mm", 1))]
+    monkeypatch.setattr(providers, "profile", lambda: contextlib.nullcontext(SimpleNamespace(function_events=events)))
+    assert providers.Rest(lambda: x).sample(2) == pytest.approx(5.0 / 4)
+
+
+def test_the_profiler_sees_our_operators_and_what_they_take():
+    x = torch.ones(2**20)
+    with providers.profile() as profiler:
+        torch.ops.aclnn.elu(x)
+    (own,) = [event for event in profiler.function_events if event.name.startswith("aclnn::")]
+    assert own.cpu_time_total > 0
 
 
 def test_converted_models_compute_with_ours(small_models):
@@ -307,7 +332,7 @@ def test_a_peer_that_is_wrong_is_left_out():
 
     with pytest.warns(UserWarning, match=r"large/elu/float32/64: not timed\. eager out="):
         rows = measure(dataclasses.replace(case, subject=dataclasses.replace(case.subject, out=out)), ALONE, TWO_TURNS)
-    assert [row.provider for row in rows] == ["aclnn", "eager"]
+    assert peers_of(rows) == ["aclnn", "eager", "roofline"]
 
 
 def test_failed_stage_1_names_the_api_and_the_status():
@@ -387,9 +412,9 @@ def test_jax_takes_its_turns(fake_jax):
         torch.testing.assert_close(rstd, torch.tensor([[12.5**-0.5]]))
         torch.testing.assert_close(y, x * gain * 12.5**-0.5)
         assert 0 < jax.time(3) < 1
-        for mode in ("call", "cached", "large"):
+        for mode, limit in (("call", []), ("cached", []), ("large", ["roofline"])):
             rows = measure(find(mode, "rms_norm"), Settings(2, jax, compile=False), TWO_TURNS)
-            assert [row.provider for row in rows] == ["aclnn", "eager", "JAX"]
+            assert peers_of(rows) == ["aclnn", "eager", "JAX", *limit]
 
 
 def test_jax_that_is_wrong_is_left_out(fake_jax):
@@ -481,6 +506,19 @@ def test_the_fastest_roofline_counts():
     rows = [row(speedup, mode="kernel", provider=f"roofline: {speedup}") for speedup in (1.2, 0.8, 0.9)]
     (verdict,) = judge(rows, [bar])
     assert (verdict.rows, verdict.worst.speedup, verdict.met) == (1, 0.8, False)
+
+
+def test_a_limit_says_what_the_machine_allows():
+    """Rows at 4 and at 8 times eager's speed that have half and all of what the fastest roofline has."""
+    bar = Bar("work", "eager", ("large",), mean=12)
+    roofs = [row(0.5, provider="roofline: a"), row(0.7, provider="roofline: b")]
+    other = [row(8.0, kernel="selu"), row(1.0, kernel="selu", provider="roofline: a")]
+    (verdict,) = judge([row(4.0), *roofs, *other], [bar])
+    assert verdict.limit == pytest.approx((8.0, 8.0))
+    assert not verdict.met
+    # Of a row without a roofline it is not known.
+    (verdict,) = judge([row(4.0), *roofs, row(8.0, kernel="selu")], [bar])
+    assert verdict.limit is None
 
 
 def test_a_bar_per_operator_takes_the_least():
@@ -607,6 +645,14 @@ def test_report_as_markdown_has_threads_beside_one_another(tmp_path, capsys):
     assert len(lines) == 3
     assert lines[0].endswith("| 2 threads: mean; worst | 1 thread: mean; worst |")
     assert lines[2].endswith("| 4; 2 | 30; 30 |")
+
+
+def test_report_as_markdown_has_the_limit_of_a_bar_that_is_missed(tmp_path, capsys):
+    with results.Writer(tmp_path / "out.csv", "some machine") as file:
+        file.write([row(8.0), row(0.8, provider="roofline: a"), row(30.0, threads=1)])
+        file.write([row(0.8, provider="roofline: a", threads=1)])
+    assert report.main([str(tmp_path / "out.csv"), "--markdown"]) == 0
+    assert capsys.readouterr().out.splitlines()[2].endswith("| 8; 8 (limit 10; 10) | 30; 30 |")
 
 
 @pytest.mark.parametrize("modes", [tuple(MODES), ("memory",)], ids=["all", "without_anything_to_draw"])

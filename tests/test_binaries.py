@@ -20,7 +20,8 @@ EMBEDDED = PACKAGE / "lib" / "libaclnn_host.so"
 # The files, not the other names of them.
 PREFIX = sorted(path for path in (PACKAGE / "cann" / "lib64").glob("*.so") if not path.is_symlink())
 HOST = [EMBEDDED, *PREFIX]
-LIBRARIES = [*HOST, *PACKAGE.glob("_C.*.so")]
+NPU = [path for path in [PACKAGE / "lib" / "libaclnn_npu.so"] if path.exists()]
+LIBRARIES = [*HOST, *PACKAGE.glob("_C.*.so"), *NPU]
 KERNELS = ROOT / "build" / "release" / "obj" / "csrc" / "host" / "kernels"
 
 library = pytest.mark.parametrize("library", LIBRARIES, ids=lambda path: path.name)
@@ -47,7 +48,7 @@ def dynamic(path: Path) -> str:
 
 def test_everything_is_here() -> None:
     assert {path.name for path in PREFIX} == {f"lib{name}.so" for name in host.LIBRARIES}
-    assert len(LIBRARIES) == len(PREFIX) + 2
+    assert len(LIBRARIES) == len(PREFIX) + 2 + len(NPU)
 
 
 @library
@@ -101,3 +102,29 @@ def test_memory_is_never_writable_and_executable(library: Path) -> None:
 def test_the_host_cann_is_never_unloaded(library: Path) -> None:
     """Its streams' threads run its code, and its objects last as long as the process."""
     assert re.search(r"\(FLAGS_1\).*\bNODELETE\b", dynamic(library))
+
+
+def imported(path: Path) -> set[str]:
+    """The functions that a file calls in others."""
+    lines = output_of("nm", "--dynamic", "--undefined-only", path).splitlines()
+    return {line.split()[-1].partition("@")[0] for line in lines}
+
+
+def has_code(path: Path) -> bool:
+    """The libraries that are here for their names alone have none."""
+    return any(symbol.startswith("T ") for symbol in symbols(path, "--dynamic"))
+
+
+@library
+def test_a_stack_that_was_written_past_its_end_ends_the_process(library: Path) -> None:
+    """-fstack-protector-strong."""
+    assert not has_code(library) or "__stack_chk_fail" in imported(library)
+
+
+@pytest.mark.parametrize("name", ["libaclnn_host.so", "libascendcl.so", "libnnopbase.so", "libopapi.so"])
+def test_copies_into_buffers_of_known_size_are_checked(name: str) -> None:
+    """_FORTIFY_SOURCE: formatted text goes through the checked functions of the C library alone."""
+    calls = imported(next(path for path in LIBRARIES if path.name == name))
+    checked = {call for call in calls if re.fullmatch(r"__\w+_chk", call)} - {"__stack_chk_fail"}
+    assert checked, calls
+    assert not calls & {"sprintf", "snprintf", "vsprintf", "vsnprintf", "strcpy", "strcat"}

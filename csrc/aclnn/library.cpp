@@ -1,7 +1,6 @@
 #include "aclnn/library.h"
 
 #include <dlfcn.h>
-#include <sys/stat.h>
 
 #include <memory>
 #include <string_view>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "aclnn/error.h"
+#include "aclnn/trust.h"
 
 namespace aclnn {
 namespace {
@@ -23,24 +23,17 @@ struct Objects {
   std::string description;
 };
 
-// Refuses what somebody else could have put there: the code runs with the caller's rights.
-void check_path(const std::string& path) {
-  if (path.find('/') == std::string::npos) return;  // the loader's own search path
-  if (path[0] != '/') {
-    throw Error("dlopen", ACL_ERROR_INVALID_FILE, path + " is not an absolute path");
-  }
-  struct stat file;
-  if (stat(path.c_str(), &file) == 0 && (file.st_mode & S_IWOTH) != 0) {
-    throw Error("dlopen", ACL_ERROR_INVALID_FILE,
-                path + " may be written by everyone; remove that permission (chmod o-w)");
-  }
+// Code that is in the process already is not loaded anew, whoever may write to its file.
+void* open_trusted(const std::string& path) {
+  if (void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return object;
+  check_trusted(path);
+  return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 Objects open(const std::vector<std::string>& paths) {
   Objects objects;
   for (const std::string& path : paths) {
-    check_path(path);
-    void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* object = open_trusted(path);
     if (!objects.description.empty()) objects.description += ", ";
     objects.description += path;
     if (object != nullptr) {

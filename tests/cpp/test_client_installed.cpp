@@ -94,19 +94,115 @@ TEST(custom_operators_come_first_then_vendors_by_priority_then_cann) {
                    "libascendcl.so"}));
 }
 
-TEST(what_everyone_may_write_to_is_refused) {
-  const Folder folder;
-  const std::string path = folder.write(kCustom);
-  fs::permissions(path, fs::perms::others_write, fs::perm_options::add);
-  set("ASCEND_CUSTOM_OPP_PATH", folder / "");
-  std::string text;
+namespace {
+
+// What is said of the libraries that the variables lead to.
+std::string refusal() {
   try {
     aclnn::Library library(aclnn::installed_paths());
   } catch (const aclnn::Error& error) {
-    text = error.what();
+    return error.what();
   }
-  CHECK(text.find(kCustom) != std::string::npos);
-  CHECK(text.find("may be written by everyone") != std::string::npos);
+  return "";
+}
+
+void open_to_everyone(const std::string& path) {
+  fs::permissions(path, fs::perms::others_write, fs::perm_options::add);
+}
+
+bool names(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A value of LD_LIBRARY_PATH for the time of a test.
+class SearchPath {
+ public:
+  explicit SearchPath(const std::string& value) {
+    if (const char* before = std::getenv("LD_LIBRARY_PATH")) before_ = before;
+    set("LD_LIBRARY_PATH", value);
+  }
+  ~SearchPath() { set("LD_LIBRARY_PATH", before_); }
+
+ private:
+  std::string before_;
+};
+
+// The error of looking for a library of this name; it is no library, so there always is one.
+std::string error_of_opening(const std::string& name) {
+  try {
+    aclnn::Library library({name});
+  } catch (const aclnn::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+constexpr const char* kName = "libaclnn_no_library.so";
+
+}  // namespace
+
+TEST(what_everyone_may_write_to_is_refused) {
+  const Folder folder;
+  const std::string path = folder.write(kCustom);
+  open_to_everyone(path);
+  set("ASCEND_CUSTOM_OPP_PATH", folder / "");
+  const std::string text = refusal();
+  CHECK(names(text, kCustom));
+  CHECK(names(text, "may be written by everyone"));
+}
+
+TEST(a_library_that_everyone_may_replace_is_refused) {
+  const Folder folder;
+  for (const char* variable : kVariables) {
+    const std::string home = folder / variable;
+    for (const std::string place : {"/", "/vendors/v/"}) folder.write(variable + place + kCustom);
+    folder.write(variable + std::string("/lib64/libopapi_x.so"));
+    folder.write(variable + std::string("/vendors/config.ini"), "load_priority=v\n");
+    open_to_everyone(home);
+    set(variable, home);
+    CHECK(names(refusal(), home + " may be written by everyone"));
+    unsetenv(variable);
+  }
+}
+
+TEST(the_target_of_a_symbolic_link_counts) {
+  const Folder folder;
+  folder.write(std::string("open/") + kCustom);
+  open_to_everyone(folder / "open");
+  fs::create_symlink(folder / "open", folder / "link");
+  set("ASCEND_CUSTOM_OPP_PATH", folder / "link");
+  CHECK(names(refusal(), "may be written by everyone"));
+}
+
+TEST(a_folder_for_everyone_with_the_sticky_bit_holds_what_is_ours) {
+  const Folder folder;
+  const std::string path = folder.write(std::string("shared/") + kName);
+  open_to_everyone(folder / "shared");
+  CHECK(names(error_of_opening(path), "may be written by everyone"));
+  fs::permissions(folder / "shared", fs::perms::sticky_bit, fs::perm_options::add);
+  CHECK(names(error_of_opening(path), "not opened"));
+}
+
+TEST(the_loaders_search_path_is_held_to_the_same) {
+  const Folder folder;
+  folder.write(std::string("closed/") + kName);
+  folder.write(std::string("open/") + kName);
+  open_to_everyone(folder / "open");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder / "closed");
+  {
+    const SearchPath path((folder / "none") + ":" + (folder / "closed") + ":" + (folder / "open"));
+    CHECK(names(error_of_opening(kName), "not opened"));  // the first decides
+  }
+  {
+    const SearchPath path((folder / "none") + ";" + (folder / "open"));
+    CHECK(names(error_of_opening(kName), "may be written by everyone"));
+  }
+  for (const char* relative : {".", ":/nowhere", "/nowhere:", "../closed"}) {
+    const SearchPath path(relative);
+    CHECK(names(error_of_opening(kName), "is not an absolute path"));
+  }
+  fs::current_path(before);
 }
 
 TEST(a_path_relative_to_the_working_directory_is_refused) {
@@ -115,12 +211,7 @@ TEST(a_path_relative_to_the_working_directory_is_refused) {
   const fs::path before = fs::current_path();
   fs::current_path(folder / "");
   set("ASCEND_CUSTOM_OPP_PATH", ".");
-  std::string text;
-  try {
-    aclnn::Library library(aclnn::installed_paths());
-  } catch (const aclnn::Error& error) {
-    text = error.what();
-  }
+  const std::string text = refusal();
   fs::current_path(before);
-  CHECK(text.find("is not an absolute path") != std::string::npos);
+  CHECK(names(text, "is not an absolute path"));
 }

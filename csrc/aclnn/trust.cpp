@@ -1,0 +1,84 @@
+#include "aclnn/trust.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "acl/acl_base.h"
+#include "aclnn/error.h"
+
+namespace aclnn {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw Error("dlopen", ACL_ERROR_INVALID_FILE, text);
+}
+
+bool is_own(const struct stat& file) {
+  return file.st_uid == 0 || file.st_uid == geteuid();
+}
+
+// In a folder for everyone with the sticky bit, such as /tmp, each entry is its owner's alone.
+bool is_shared_safely(const struct stat& folder, const struct stat& entry) {
+  return (folder.st_mode & S_ISVTX) != 0 && is_own(entry);
+}
+
+// The file and the folders above it.
+void check_permissions(const fs::path& path) {
+  struct stat entry{};
+  for (fs::path at = path;; at = at.parent_path()) {
+    struct stat found{};
+    if (stat(at.c_str(), &found) != 0) return;
+    const bool open = (found.st_mode & S_IWOTH) != 0;
+    if (open && !(S_ISDIR(found.st_mode) && is_shared_safely(found, entry))) {
+      refuse(at.string() + " may be written by everyone, so " + path.string() +
+             " is not loaded; remove that permission (chmod o-w)");
+    }
+    if (at == at.root_path()) return;
+    entry = found;
+  }
+}
+
+void check_path(const std::string& path) {
+  if (path[0] != '/') {
+    refuse(path + " is not an absolute path; the working directory must not decide what is loaded");
+  }
+  std::error_code missing;
+  const fs::path real = fs::canonical(path, missing);
+  if (missing) return;
+  check_permissions(path);
+  check_permissions(real);  // where symbolic links lead
+}
+
+// What the loader takes for a name. An empty entry is its working directory.
+void check_search_path(const std::string& name) {
+  const char* variable = std::getenv("LD_LIBRARY_PATH");
+  if (variable == nullptr || *variable == '\0') return;
+  for (std::string_view rest = variable;;) {
+    const size_t length = rest.find_first_of(":;");
+    const std::string folder(rest.substr(0, length));
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    std::error_code ignored;
+    if (fs::exists(path, ignored)) return check_path(path);
+    if (length == rest.npos) return;
+    rest.remove_prefix(length + 1);
+  }
+}
+
+}  // namespace
+
+void check_trusted(const std::string& path) {
+  if (path.find('/') == std::string::npos) {
+    check_search_path(path);
+  } else {
+    check_path(path);
+  }
+}
+
+}  // namespace aclnn

@@ -9,7 +9,7 @@ NPU_VENV := .venv-npu
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo demo-npu test test-deep properties build npu sanitize bench bench-quick bench-check lint clean
+.PHONY: demo demo-npu test test-deep properties build npu sanitize conformance bench bench-quick bench-check lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -30,6 +30,10 @@ properties: build
 # The C++ tests of the host CANN and the client under ASan + UBSan, then under TSan.
 sanitize: build
 	$(RUN) tests/sanitize.py
+
+# Every condition of every operator on every product, expected and obtained, into docs/conformance.md.
+conformance: build
+	$(RUN) -m tests.conformance.report
 
 # Speed beside every peer; docs/benchmarks.md says what and how. ARGS are passed on.
 bench: build

@@ -190,18 +190,20 @@ Checks& Checks::rank_at_most(Argument argument, uint64_t limit) {
 Checks& Checks::addressable(Argument argument) {
   if (!ok() || argument.tensor == nullptr) return *this;
   const TensorView& view = argument.tensor->view;
+  // So many elements of any type have a number of bytes.
+  constexpr int64_t kMost = INT64_MAX / 16;
   const auto count = element_count(view.shape);
-  if (!count || *count > INT64_MAX / 16) {
+  if (!count || *count > kMost) {
     return require(false, "%s has shape %s, expected sizes >= 0 with a product below 2^59",
                    argument.name, shape_text(view.shape).c_str());
   }
   const auto storage = element_count(argument.tensor->storage_shape);
   const auto extent = extent_of(view);
   const bool fits = extent && storage && extent->first >= 0 && extent->last < *storage;
-  if (*count > 0 && !fits) {
+  if (*count > 0 && !(fits && extent->last <= kMost)) {
     require(false,
-            "%s (shape %s, strides %s, offset %lld) reaches outside its storage of shape %s; give "
-            "the storage's true size",
+            "%s (shape %s, strides %s, offset %lld) reaches outside its storage of shape %s, or "
+            "beyond 2^59 elements; give the storage's true size",
             argument.name, shape_text(view.shape).c_str(), shape_text(view.strides).c_str(),
             static_cast<long long>(view.offset),
             shape_text(argument.tensor->storage_shape).c_str());

@@ -1,0 +1,134 @@
+"""Writes docs/conformance.md: `python -m tests.conformance.report`, or `make conformance`.
+
+Every row of the operators' tables on every product, with the status that the table expects and the one that the host
+CANN returned just now. A row in which the host differs from CANN on purpose has a link to the reason.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests import cabi
+from tests.cabi import PRODUCTS, SUCCESS
+from tests.conformance.machinery import Operator, Row, Table, all_tables, call
+
+FILE = Path(__file__).resolve().parents[2] / "docs" / "conformance.md"
+
+HEAD = """# Conformance: operator, condition, product, status
+
+`make conformance` runs every row of the tables in `tests/conformance` through the C interface and
+writes this page; a test compares the two. The numbers are those of the checks in CANN's documents, in their order; `-`
+is a call that no check concerns. A cell is the expected status and, behind it, ✓ where the host CANN returned
+the same, else what it returned. 0 is success, 161001 a null pointer, 161002 an invalid argument, 561002 what CANN's
+tiling refuses, 561003 a product without the operator, and 507015 an error that the stream reports once it is
+synchronised.
+
+*why* leads to the reason of a row in which this host differs from CANN on purpose. The column `host` is an extension
+as a whole: no product has that name ([why](emulation.md#all-operators)).
+"""
+
+
+class Deviation(NamedTuple):
+    """Rows that differ from CANN on purpose, by operator, number and condition (each a regular expression), and the
+    section of docs/emulation.md with the reason."""
+
+    api: str
+    number: str
+    condition: str
+    section: str
+
+    def fits(self, operator: Operator, row: Row) -> bool:
+        """Whether it is about a row."""
+        parts = ((self.api, operator.api), (self.number, row.number), (self.condition, row.condition))
+        return all(re.fullmatch(pattern, text) for pattern, text in parts)
+
+
+ELU_AND_SELU = "aclnn(Inplace)?S?[Ee]lu|aclnnS?[Ee]luBackward"
+CROSS_ENTROPY, CONVOLUTION = "aclnnCrossEntropyLoss(Grad)?", "aclnnConvolution(Backward)?"
+BACKWARD = "aclnnConvolutionBackward"
+# Ascend910B looks at two of the shapes, and neither at the reduction nor at the range of the smoothing.
+UNCHECKED = (
+    r"(?!gradLoss 0-D for (mean|sum))gradLoss .*|out has .*|logProb has . dims?|target has (2|no) dims|"
+    r"weight has 2 dims|an unknown reduction|reduction '.*'|labelSmoothing .*"
+)
+DEVIATIONS = (
+    Deviation(ELU_AND_SELU, ".*", r"format (NC1HWC0|FRACTAL_\w+|NC1HWC0_C04|NDC1HWC0)", "elu-and-selu"),
+    Deviation("aclnnCrossEntropyLossGrad", "7", UNCHECKED, "crossentropyloss"),
+    Deviation(CROSS_ENTROPY, "7", r"label smoothing|all of it smoothing|z-loss.*|lse .*", "crossentropyloss"),
+    Deviation("aclnnCrossEntropyLossGrad", "7", "a z-loss scale", "crossentropyloss"),
+    Deviation(CROSS_ENTROPY, "4.2", r"label -?\d+", "crossentropyloss"),
+    Deviation(
+        CROSS_ENTROPY, "4.3", r"(a|another) negative (one|ignoreIndex)|all rows ignored, mean", "crossentropyloss"
+    ),
+    Deviation(CONVOLUTION, "2|5", r"HIFLOAT8|FLOAT8_\w+", "convolution"),
+    Deviation(BACKWARD, "Policy", "biasSizes null.*", "convolution"),
+    Deviation(BACKWARD, "25", ".*", "convolution"),
+    Deviation(CONVOLUTION, "-", "one value for all dimensions", "convolution"),
+)
+
+
+def sections(document: str) -> set[str]:
+    """The anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", document, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def deviation(operator: Operator, row: Row) -> Deviation | None:
+    """Why a row is not CANN's, if it is not."""
+    return next((deviation for deviation in DEVIATIONS if deviation.fits(operator, row)), None)
+
+
+def rows_of(table: Table) -> list[Row]:
+    """All rows, in the order of the checks."""
+    return [*table.checks, *table.more, *table.accepted]
+
+
+def obtained(operator: Operator, row: Row) -> dict[str, int]:
+    """The status on each product."""
+    return {product: call(operator, row.changes, product).status for product in PRODUCTS}
+
+
+def lines(table: Table, count: Counter[bool]) -> Iterator[str]:
+    """An operator's part of the page; counts the cells that are as expected, and those that are not."""
+    operator = table.operator
+    yield f"\n## {operator.api}\n"
+    yield f"| | condition | {' | '.join(PRODUCTS)} | |"
+    yield "|---" * (len(PRODUCTS) + 3) + "|"
+    for row in rows_of(table):
+        cells = []
+        for product, status in obtained(operator, row).items():
+            expected = row.on(operator, product)
+            count[status == expected] += 1
+            cells.append(f"{expected} ✓" if status == expected else f"**{expected}, got {status}**")
+        reason = deviation(operator, row)
+        link = f"[why](emulation.md#{reason.section})" if reason else ""
+        condition = row.condition.replace("|", r"\|")
+        yield f"| {row.number} | {condition} | {' | '.join(cells)} | {link} |"
+
+
+def report() -> tuple[str, Counter[bool]]:
+    """The page, and how many cells are as expected."""
+    count: Counter[bool] = Counter()
+    parts = [line for table in all_tables() for line in lines(table, count)]
+    total = f"\n{sum(count.values()):,} cells, {count[True]:,} as expected, {count[False]:,} not."
+    return "\n".join([HEAD + total, *parts]) + "\n", count
+
+
+def main() -> int:
+    """Writes the page, says where, and returns 0 if every status is the expected one."""
+    assert cabi.host().aclInit(None) in (SUCCESS, 100002)
+    assert cabi.host().aclrtSetDevice(0) == SUCCESS
+    text, count = report()
+    FILE.write_text(text)
+    print(text)
+    print(f"written to {FILE}: {count[True]:,} statuses as expected, {count[False]:,} not")
+    return 1 if count[False] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

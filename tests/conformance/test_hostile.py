@@ -1,0 +1,110 @@
+"""Numbers that no honest caller passes, as from a file that somebody else wrote: each is refused, and nothing is read
+or written. (Labels: the rows "label ..." of the cross entropy's tables. Numbers at random: tests/fuzz.)"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from tests import cabi
+from tests.cabi import PARAM_INVALID, Format
+from tests.conformance.convolution_table import BACKWARD, FORWARD, Problem
+from tests.conformance.machinery import Ints, Operator, Prepared, Table, all_tables, call
+
+TABLES = all_tables()
+EACH_TABLE = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.operator.api)
+
+MOST, LEAST = 2**63 - 1, -(2**63)
+
+
+class Layout(NamedTuple):
+    """Where a tensor of a valid shape is said to lie."""
+
+    stride: int | None = None  # of the first dimension; None for a contiguous tensor
+    offset: int = 0
+    storage: tuple[int, ...] | None = None  # None for the memory there is
+
+
+LAYOUTS = [
+    *(Layout(stride) for stride in (-1, LEAST, MOST, 2**62, 2**61, 2**32, 10**6)),
+    # A storage that claims to be as large as it takes.
+    *(Layout(stride, storage=(MOST,)) for stride in (LEAST, -(2**62), -1, MOST, 2**62, 2**61, 2**59)),
+    *(Layout(offset=offset) for offset in (-1, LEAST, MOST, 2**62, 10**6)),
+    *(Layout(offset=offset, storage=(MOST,)) for offset in (-1, LEAST, MOST, MOST - 1, 2**62, 2**59)),
+    *(Layout(storage=storage) for storage in ((-1,), (LEAST,), (2**32, 2**32), (2**62, 4), (0,), (0, MOST), (1,))),
+]
+
+
+def descriptor(prepared: Prepared, name: str, layout: Layout) -> int:
+    """A tensor's description with its layout replaced."""
+    memory = prepared.memory[name]
+    shape, strides = memory.shape, list(memory.strides)
+    if layout.stride is not None:
+        strides[0] = layout.stride
+    storage = (memory.elements,) if layout.storage is None else layout.storage
+    return int(
+        cabi.host().aclCreateTensor(
+            cabi.int64s(shape),
+            len(shape),
+            memory.dtype,
+            cabi.int64s(strides),
+            layout.offset,
+            Format.ND,
+            cabi.int64s(storage),
+            len(storage),
+            memory.address,
+        )
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@EACH_TABLE
+def test_a_view_outside_its_memory(table: Table, layout: Layout) -> None:
+    operator = table.operator
+    living = cabi.live_objects()
+    # Two elements at least along every dimension, so that each stride counts.
+    with cabi.product("host"), Prepared(operator, operator.of_size(3, 8)) as prepared:
+        for name in operator.tensors:
+            if prepared.memory[name].view.size < 2:
+                continue
+            honest, prepared.handles[name] = prepared.handles[name], descriptor(prepared, name, layout)
+            first = prepared.stage1()
+            assert first.status == PARAM_INVALID, f"{name}: {first.text}"
+            assert first.executor == cabi.UNSET_EXECUTOR
+            prepared.check_unchanged()
+            cabi.host().aclDestroyTensor(prepared.handles[name])
+            prepared.handles[name] = honest
+    assert cabi.live_objects() == living
+
+
+HUGE = (2**31, 2**40, 2**61, 2**62, MOST, LEAST, -1)
+
+
+@pytest.mark.parametrize("value", HUGE)
+@pytest.mark.parametrize("name", ["stride", "padding", "dilation", "outputPadding"])
+@pytest.mark.parametrize("operator", [FORWARD, BACKWARD], ids=lambda operator: operator.api)
+def test_parameters_of_a_convolution(operator: Operator, name: str, value: int) -> None:
+    for transposed in (False, True):
+        if name == "outputPadding" and not transposed and operator is FORWARD:
+            continue  # it is not read
+        problem = Problem(transposed=transposed, groups=1)
+        changes = problem.forward() if operator is FORWARD else problem.backward()
+        for values in ((value,), (value, value), (1, value)):
+            outcome = call(operator, {**changes, name: Ints(values)}, "host")
+            assert outcome.status == PARAM_INVALID, values
+
+
+@pytest.mark.parametrize("groups", [0, -1, 65536, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("operator", [FORWARD, BACKWARD], ids=lambda operator: operator.api)
+def test_groups(operator: Operator, groups: int) -> None:
+    assert call(operator, {"groups": groups}, "host").status == PARAM_INVALID
+
+
+@pytest.mark.parametrize("size", [2**31, 2**40, 2**61])
+def test_a_padding_that_the_stride_jumps_over(size: int) -> None:
+    """The output is small, what it is computed from is not."""
+    problem = Problem(1, 1, 1, (1,), (1,), (size,), (size,), (1,), groups=1, output_padding=(0,))
+    assert problem.output == (1, 1, 3)
+    assert call(FORWARD, problem.forward(), "host").status == PARAM_INVALID
+    assert call(BACKWARD, problem.backward(), "host").status == PARAM_INVALID

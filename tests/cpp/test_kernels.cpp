@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "kernel_types.h"
 #include "kernels/elu.h"
 #include "kernels/selu_integer.h"
 
@@ -25,59 +26,6 @@ using namespace aclnn_host;
 namespace {
 
 // ---- The types of elements ---------------------------------------------------------------------
-
-// A 16-bit floating type: its bits, and how they are read and rounded. Written out here so that the
-// kernels' own conversions are not trusted.
-template <int kFractionBits, int kMinExponent, int kMaxExponent>
-struct Small {
-  using Coefficient = float;
-  uint16_t bits;
-
-  static constexpr int kExponentBits = 15 - kFractionBits;
-  static constexpr uint16_t kInfinity = ((1 << kExponentBits) - 1) << kFractionBits;
-
-  double value() const {
-    const int fraction = bits & ((1 << kFractionBits) - 1);
-    const int exponent = (bits & kInfinity) >> kFractionBits;
-    double magnitude = 0;
-    if ((bits & kInfinity) == kInfinity) {
-      magnitude = fraction != 0 ? NAN : INFINITY;
-    } else if (exponent == 0) {
-      magnitude = std::ldexp(fraction, kMinExponent - kFractionBits);
-    } else {
-      magnitude =
-          std::ldexp(fraction + (1 << kFractionBits), exponent - 1 + kMinExponent - kFractionBits);
-    }
-    return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-  }
-
-  // To nearest even.
-  static double round(double v) {
-    if (!std::isfinite(v) || v == 0) return v;
-    const int unit = std::max(std::ilogb(v), kMinExponent) - kFractionBits;
-    const double rounded = std::ldexp(std::nearbyint(std::ldexp(v, -unit)), unit);
-    return std::abs(rounded) < std::ldexp(1, kMaxExponent + 1) ? rounded
-                                                               : std::copysign(INFINITY, v);
-  }
-};
-
-using Half = Small<10, -14, 15>;
-using Brain = Small<7, -126, 127>;
-
-template <class T>
-constexpr bool kIsSmall = std::is_same_v<T, Half> || std::is_same_v<T, Brain>;
-
-template <class T>
-double value_of(T element) {
-  if constexpr (kIsSmall<T>) {
-    return element.value();
-  } else {
-    return element;
-  }
-}
-
-template <class T>
-using RealOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == 8, uint64_t,
@@ -94,27 +42,10 @@ bool same_bits(const T* a, const T* b, size_t n) {
 }
 
 template <class T>
-ElementwiseKernel pick(const FloatKernels& kernels) {
-  if constexpr (std::is_same_v<T, float>) return kernels.float32;
-  if constexpr (std::is_same_v<T, double>) return kernels.float64;
-  if constexpr (std::is_same_v<T, Half>) return kernels.float16;
-  return kernels.bfloat16;
-}
-
-template <class T>
 const char* name_of() {
   if constexpr (std::is_same_v<T, float>) return "float32";
   if constexpr (std::is_same_v<T, double>) return "float64";
   return std::is_same_v<T, Half> ? "float16" : "bfloat16";
-}
-
-// Calls body.operator()<T>() for every floating type.
-template <class Body>
-void for_each_type(Body body) {
-  body.template operator()<float>();
-  body.template operator()<double>();
-  body.template operator()<Half>();
-  body.template operator()<Brain>();
 }
 
 // ---- The kernels -------------------------------------------------------------------------------
@@ -130,15 +61,10 @@ const EluKernels& reference() {
 
 // Those besides the reference that this CPU can run.
 std::vector<Version> versions() {
-  std::vector<Version> all = {{"default", elu_kernels<Capability::DEFAULT>()}};
-#if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (avx2) all.push_back({"avx2", elu_kernels<Capability::AVX2>()});
-  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    all.push_back({"avx512", elu_kernels<Capability::AVX512>()});
-  }
-#endif
+  std::vector<Version> all;
+  for_each_capability([&all]<Capability kCapability>(const char* name) {
+    all.push_back({name, elu_kernels<kCapability>()});
+  });
   return all;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "check.h"
+#include "kernel_types.h"
 #include "kernels/convolution_direct.h"
 #include "kernels/layout.h"
 
@@ -19,30 +20,11 @@ using namespace aclnn_host;
 
 namespace {
 
-// The bits of a 16-bit number, of either type.
-struct Half {
-  uint16_t bits;
-};
-struct Brain {
-  uint16_t bits;
-};
-
-template <class T>
-using RealOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
 template <class T>
 constexpr aclDataType kType = std::is_same_v<T, float>    ? ACL_FLOAT
                               : std::is_same_v<T, double> ? ACL_DOUBLE
                               : std::is_same_v<T, Half>   ? ACL_FLOAT16
                                                           : ACL_BF16;
-
-template <class Body>
-void for_each_type(Body body) {
-  body.template operator()<float>();
-  body.template operator()<double>();
-  body.template operator()<Half>();
-  body.template operator()<Brain>();
-}
 
 struct Version {
   const char* name;
@@ -50,22 +32,12 @@ struct Version {
   const LayoutKernelsByType& layout;
 };
 
-template <Capability kVersion>
-Version version(const char* name) {
-  return {name, convolution_direct_kernels<kVersion>(), layout_kernels<kVersion>()};
-}
-
 // Those besides the reference that this CPU can run.
 std::vector<Version> versions() {
-  std::vector<Version> all = {version<Capability::DEFAULT>("default")};
-#if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (avx2) all.push_back(version<Capability::AVX2>("avx2"));
-  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    all.push_back(version<Capability::AVX512>("avx512"));
-  }
-#endif
+  std::vector<Version> all;
+  for_each_capability([&all]<Capability kCapability>(const char* name) {
+    all.push_back({name, convolution_direct_kernels<kCapability>(), layout_kernels<kCapability>()});
+  });
   return all;
 }
 

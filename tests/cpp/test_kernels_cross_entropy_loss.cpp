@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "kernel_types.h"
 #include "kernels/cross_entropy_loss.h"
 
 using namespace aclnn_host;
@@ -102,15 +103,10 @@ const CrossEntropyLossKernels& reference(const Type& type) {
 
 // Those besides the reference that this CPU can run.
 std::vector<Version> versions() {
-  std::vector<Version> all = {{"default", cross_entropy_loss_kernels<Capability::DEFAULT>()}};
-#if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (avx2) all.push_back({"avx2", cross_entropy_loss_kernels<Capability::AVX2>()});
-  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    all.push_back({"avx512", cross_entropy_loss_kernels<Capability::AVX512>()});
-  }
-#endif
+  std::vector<Version> all;
+  for_each_capability([&all]<Capability kCapability>(const char* name) {
+    all.push_back({name, cross_entropy_loss_kernels<kCapability>()});
+  });
   return all;
 }
 

@@ -15,41 +15,14 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "kernel_types.h"
 #include "kernels/rms_norm.h"
 
 using namespace aclnn_host;
 
 namespace {
 
-// ---- Types and versions -------------------------------------------------------------------------
-
-// The bits of a 16-bit number, of either type.
-struct Half {
-  uint16_t bits;
-};
-struct Brain {
-  uint16_t bits;
-};
-
-template <class T>
-using RealOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
-template <class T>
-const RmsNormKernels& pick(const RmsNormKernelsByType& kernels) {
-  if constexpr (std::is_same_v<T, float>) return kernels.float32;
-  if constexpr (std::is_same_v<T, double>) return kernels.float64;
-  if constexpr (std::is_same_v<T, Half>) return kernels.float16;
-  return kernels.bfloat16;
-}
-
-// Calls body.operator()<T>() for every floating type.
-template <class Body>
-void for_each_type(Body body) {
-  body.template operator()<float>();
-  body.template operator()<double>();
-  body.template operator()<Half>();
-  body.template operator()<Brain>();
-}
+// ---- Versions ----------------------------------------------------------------------------------
 
 struct Version {
   const char* name;
@@ -58,15 +31,10 @@ struct Version {
 
 // Those besides the reference that this CPU can run.
 std::vector<Version> versions() {
-  std::vector<Version> all = {{"default", rms_norm_kernels<Capability::DEFAULT>()}};
-#if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (avx2) all.push_back({"avx2", rms_norm_kernels<Capability::AVX2>()});
-  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    all.push_back({"avx512", rms_norm_kernels<Capability::AVX512>()});
-  }
-#endif
+  std::vector<Version> all;
+  for_each_capability([&all]<Capability kCapability>(const char* name) {
+    all.push_back({name, rms_norm_kernels<kCapability>()});
+  });
   return all;
 }
 

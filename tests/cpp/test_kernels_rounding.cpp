@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check.h"
+#include "kernel_types.h"
 #include "kernels/rounding.h"
 
 using namespace aclnn_host;
@@ -24,15 +25,10 @@ const RoundingKernels& reference() {
 
 // Those besides the reference that this CPU can run.
 std::vector<const RoundingKernels*> versions() {
-  std::vector<const RoundingKernels*> all = {&rounding_kernels<Capability::DEFAULT>()};
-#if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (avx2) all.push_back(&rounding_kernels<Capability::AVX2>());
-  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    all.push_back(&rounding_kernels<Capability::AVX512>());
-  }
-#endif
+  std::vector<const RoundingKernels*> all;
+  for_each_capability([&all]<Capability kCapability>(const char*) {
+    all.push_back(&rounding_kernels<kCapability>());
+  });
   return all;
 }
 

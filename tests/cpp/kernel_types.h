@@ -1,0 +1,105 @@
+// What the tests of kernels share: the floating types of elements, and the versions of a kernel
+// that this CPU can run.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/capability.h"
+
+namespace aclnn_host {
+
+// A 16-bit floating type: its bits, and how they are read and rounded. Written out here so that the
+// kernels' own conversions are not trusted.
+template <int kFractionBits, int kMinExponent, int kMaxExponent>
+struct Small {
+  uint16_t bits;
+
+  static constexpr int kExponentBits = 15 - kFractionBits;
+  static constexpr uint16_t kInfinity = ((1 << kExponentBits) - 1) << kFractionBits;
+
+  double value() const {
+    const int fraction = bits & ((1 << kFractionBits) - 1);
+    const int exponent = (bits & kInfinity) >> kFractionBits;
+    double magnitude = 0;
+    if ((bits & kInfinity) == kInfinity) {
+      magnitude = fraction != 0 ? NAN : INFINITY;
+    } else if (exponent == 0) {
+      magnitude = std::ldexp(fraction, kMinExponent - kFractionBits);
+    } else {
+      magnitude =
+          std::ldexp(fraction + (1 << kFractionBits), exponent - 1 + kMinExponent - kFractionBits);
+    }
+    return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+  }
+
+  // To nearest even.
+  static double round(double v) {
+    if (!std::isfinite(v) || v == 0) return v;
+    const int unit = std::max(std::ilogb(v), kMinExponent) - kFractionBits;
+    const double rounded = std::ldexp(std::nearbyint(std::ldexp(v, -unit)), unit);
+    return std::abs(rounded) < std::ldexp(1, kMaxExponent + 1) ? rounded
+                                                               : std::copysign(INFINITY, v);
+  }
+};
+
+using Half = Small<10, -14, 15>;
+using Brain = Small<7, -126, 127>;
+
+template <class T>
+constexpr bool kIsSmall = std::is_same_v<T, Half> || std::is_same_v<T, Brain>;
+
+template <class T>
+double value_of(T element) {
+  if constexpr (kIsSmall<T>) {
+    return element.value();
+  } else {
+    return element;
+  }
+}
+
+// What an element is computed in.
+template <class T>
+using RealOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// Calls body.operator()<T>() for every floating type.
+template <class Body>
+void for_each_type(Body body) {
+  body.template operator()<float>();
+  body.template operator()<double>();
+  body.template operator()<Half>();
+  body.template operator()<Brain>();
+}
+
+// Of kernels by type, that of T.
+template <class T, class Kernels>
+const auto& pick(const Kernels& kernels) {
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels.float32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return kernels.float64;
+  } else if constexpr (std::is_same_v<T, Half>) {
+    return kernels.float16;
+  } else {
+    return kernels.bfloat16;
+  }
+}
+
+// Calls body.operator()<kCapability>(its name) for every capability that this CPU has, the plain
+// reference not among them.
+template <class Body>
+void for_each_capability(Body body) {
+  body.template operator()<Capability::DEFAULT>("default");
+#if defined(__x86_64__)
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (avx2) body.template operator()<Capability::AVX2>("avx2");
+  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    body.template operator()<Capability::AVX512>("avx512");
+  }
+#endif
+}
+
+}  // namespace aclnn_host

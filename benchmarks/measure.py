@@ -19,10 +19,16 @@ class Effort:
     seconds: float
     least: int
     most: int
+    patience: float  # seconds after which three turns are enough
+
+    def turns(self, seconds: float) -> int:
+        """How many turns of so many seconds there are."""
+        least = min(self.least, max(3, int(self.patience / seconds)))
+        return min(max(round(self.seconds / seconds), least), self.most)
 
 
-FULL = Effort(1.2, least=5, most=400)
-QUICK = Effort(0.25, least=4, most=60)
+FULL = Effort(0.8, least=5, most=400, patience=4)
+QUICK = Effort(0.25, least=4, most=60, patience=2)
 
 
 @dataclass(frozen=True)
@@ -70,10 +76,10 @@ def _value(metric: str, work: float, cost: float) -> float:
 def _take_turns(field: Providers, effort: Effort) -> dict[str, list[float]]:
     """The cost of a call of each provider, one sample a turn, in random order: none always follows the same."""
     prepared = {name: provider.prepare() for name, provider in field.items()}
-    turns = round(effort.seconds / sum(seconds for _, seconds in prepared.values()))
+    turns = effort.turns(sum(seconds for _, seconds in prepared.values()))
     costs: dict[str, list[float]] = {name: [] for name in field}
     chance = random.Random(0)
-    for _ in range(min(max(turns, effort.least), effort.most)):
+    for _ in range(turns):
         for name in chance.sample(list(field), len(field)):
             costs[name].append(field[name].sample(prepared[name][0]))
     return costs

@@ -41,14 +41,15 @@ def machine() -> str:
     )
 
 
-def select(filters: Sequence[str], quick: bool, threads: int) -> list[Case]:
-    """The cases whose name contains one of the texts, if there are texts."""
+def select(filters: Sequence[str], quick: bool, threads: int, again: bool = False) -> list[Case]:
+    """The cases whose name contains one of the texts, if there are texts; `again` on another number of threads."""
     return [
         case
         for case in CASES
         if (not filters or any(text in str(case) for text in filters))
         and (case.quick or not quick)
         and (case.mode != "scaling" or threads > 1)
+        and not (case.mode == "memory" and again)
     ]
 
 
@@ -68,7 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     screen = console()
     before = torch.get_num_threads()
     counts = options.threads or [before]
-    selected = {threads: select(options.filter, options.quick, threads) for threads in counts}
+    selected = {
+        threads: select(options.filter, options.quick, threads, again=number > 0)
+        for number, threads in enumerate(dict.fromkeys(counts))
+    }
     if not any(selected.values()):
         parser.error(f"no case contains {' or '.join(map(repr, options.filter))}; --list names them")
     if options.list:

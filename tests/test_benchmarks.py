@@ -38,7 +38,7 @@ from benchmarks.measure import FULL, QUICK, Effort, Spread, measure
 from benchmarks.providers import Provider, Settings
 from benchmarks.results import COLUMNS, Row
 
-TWO_TURNS = Effort(0, least=2, most=2)
+TWO_TURNS = Effort(0, least=2, most=2, patience=0)
 ALONE = Settings(threads=2, compile=False)
 
 
@@ -342,6 +342,12 @@ def test_failed_stage_1_names_the_api_and_the_status():
         measure(dataclasses.replace(case, subject=negative), ALONE, TWO_TURNS)
 
 
+def test_turns_are_fewer_when_they_are_long():
+    effort = Effort(1.2, least=5, most=100, patience=4)
+    turns = {0.001: 100, 0.1: 12, 0.5: 5, 1.0: 4, 2.0: 3, float("inf"): 3}
+    assert {seconds: effort.turns(seconds) for seconds in turns} == turns
+
+
 def test_spread_is_median_and_fifths():
     assert Spread.of([5.0, 1.0, 2.0, 4.0, 3.0, 6.0]) == Spread(3.5, 2.0, 5.0)
 
@@ -591,12 +597,17 @@ def test_command_writes_csv_and_judges(command, tmp_path, capsys):
 def test_command_measures_every_number_of_threads(command, tmp_path):
     before = torch.get_num_threads()
     assert (
-        command("--quick", "--filter", "call/elu/", "--filter", "scaling/elu/", "--threads", "2", "--threads", "1") == 0
+        command(
+            *("--quick", "--filter", "call/elu/", "--filter", "scaling/elu/", "--filter", "memory/"),
+            *("--threads", "2", "--threads", "1"),
+        )
+        == 0
     )
     assert torch.get_num_threads() == before
     rows = results.read([tmp_path / "results" / "out.csv"])
     modes = {(row.mode, row.threads) for row in rows}
-    assert modes == {("call", 2), ("scaling", 2), ("call", 1)}  # one thread scales to nothing
+    # One thread scales to nothing, and takes no other memory.
+    assert modes == {("call", 2), ("scaling", 2), ("memory", 2), ("call", 1)}
     assert {re.findall(r"(\d) threads", row.machine)[0] for row in rows} == {"1", "2"}
 
 

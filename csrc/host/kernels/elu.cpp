@@ -1,5 +1,6 @@
 #include "kernels/elu.h"
 
+#include <cmath>
 #include <type_traits>
 
 #include "kernels/vec_loop.h"
@@ -26,29 +27,29 @@ inline V scaled_where_positive(const V& key, const V& value, const V& factor, co
   return V::blendv(value * factor, if_not, key <= V(0));
 }
 
-// For input_scale >= 0, so that where x <= 0 counts, so is the exponent.
+// Where x <= 0 counts, so is the exponent; see is_falling().
 template <class T>
 struct Forward {
   using V = VectorOf<T>;
-  V scale, negative_scale, input_scale;
+  V scale;
+  ScaledExpm1<T> negative;
 
   explicit Forward(const Coefficients<T>& c)
-      : scale(c.scale), negative_scale(c.negative_scale), input_scale(c.input_scale) {}
+      : scale(c.scale), negative(c.negative_scale, c.input_scale) {}
 
-  V operator()(const V& x) const {
-    return scaled_where_positive(x, x, scale,
-                                 negative_scale * expm1_of_nonpositive<T>(x * input_scale));
-  }
+  V operator()(const V& x) const { return scaled_where_positive(x, x, scale, negative(x)); }
 };
 
 template <class T>
-struct ForwardGrowing : Forward<T> {
+struct ForwardGrowing {
   using V = VectorOf<T>;
-  using Forward<T>::Forward;
+  V scale, negative_scale, input_scale;
+
+  explicit ForwardGrowing(const Coefficients<T>& c)
+      : scale(c.scale), negative_scale(c.negative_scale), input_scale(c.input_scale) {}
 
   V operator()(const V& x) const {
-    return scaled_where_positive(x, x, this->scale,
-                                 this->negative_scale * expm1<T>(x * this->input_scale));
+    return scaled_where_positive(x, x, scale, negative_scale * expm1<T>(x * input_scale));
   }
 };
 
@@ -62,7 +63,7 @@ struct Threshold {
   V operator()(const V& x) const { return scaled_where_positive(x, x, scale, value); }
 };
 
-// For input_scale >= 0, as above.
+// As Forward.
 template <class T>
 struct BackwardFromInput {
   using V = VectorOf<T>;
@@ -115,10 +116,17 @@ void kernel(const void* coefficients, const void* first, const void* second, voi
   }
 }
 
+// The exponent is nowhere positive where it counts, and the factors are what ScaledExpm1 takes.
+template <class Real>
+bool is_falling(const EluCoefficients<Real>& c) {
+  return c.input_scale >= Real(1e-6) && c.input_scale <= Real(1e30) &&
+         std::isfinite(c.negative_scale);
+}
+
 template <template <class> class Falling, template <class> class Growing, class T>
 void kernel_by_input_scale(const void* coefficients, const void* first, const void* second,
                            void* out, int64_t n, bool streaming) {
-  const bool falling = static_cast<const Coefficients<T>*>(coefficients)->input_scale >= 0;
+  const bool falling = is_falling(*static_cast<const Coefficients<T>*>(coefficients));
   const auto chosen = falling ? kernel<Falling, T> : kernel<Growing, T>;
   chosen(coefficients, first, second, out, n, streaming);
 }

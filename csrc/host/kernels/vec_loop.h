@@ -71,7 +71,7 @@ inline void for_each_result(T* to, int64_t n, bool streaming, Body body) {
 // out[i] = f(a[i], b[i]) for n contiguous elements, f a function of vectors.
 template <class T, class F>
 inline void loop(const T* a, const T* b, T* out, int64_t n, bool streaming, F f) {
-  for_each_result(out, n, streaming, [&](int64_t i, auto store, auto... count) {
+  for_each_result(out, n, streaming, [=](int64_t i, auto store, auto... count) {
     if constexpr (store.kStreaming) {
       prefetch(a + i, kPrefetchBytes);
       prefetch(b + i, kPrefetchBytes);
@@ -84,7 +84,7 @@ inline void loop(const T* a, const T* b, T* out, int64_t n, bool streaming, F f)
 // out[i] = f(a[i])
 template <class T, class F>
 inline void loop(const T* a, T* out, int64_t n, bool streaming, F f) {
-  for_each_result(out, n, streaming, [&](int64_t i, auto store, auto... count) {
+  for_each_result(out, n, streaming, [=](int64_t i, auto store, auto... count) {
     if constexpr (store.kStreaming) prefetch(a + i, kPrefetchBytes);
     store(map(Lanes<T>::load(a + i, count...), f), out + i, count...);
   });

@@ -7,11 +7,12 @@
 //
 //           float   FLOAT16          BFLOAT16         double
 //   exp     2 u     2^-23 + 2 u + e  as FLOAT16       1 ULP, by at::vec
-//   expm1   2.5 u   2^-21 + 2 u + e  2^-16 + 2 u + e  1 ULP
+//   expm1   2.5 u   2^-21 + 3 u      2^-16 + 3 u      1 ULP
 //
 // docs/precision.md says how they come about. Without FMA, e is |v| 2^-24.
 #pragma once
 
+#include <array>
 #include <iterator>
 #include <type_traits>
 
@@ -82,18 +83,21 @@ inline Reduced reduce(const Float& v) {
   return {shifted, n, fmadd(n, Float(2.12194440e-4f), fmadd(n, Float(-0.693359375f), v))};
 }
 
-// expm1(r), by polynomials whose coefficients minimise the largest relative error: for float 2^-26,
-// for FLOAT16 2^-21, for BFLOAT16 2^-16.
+// The coefficients of expm1(r) / r, which minimise the largest relative error: 2^-21 for FLOAT16
+// and 2^-16 for BFLOAT16.
+template <Narrow T>
+constexpr auto kExpm1 =
+    std::to_array({0.9999999403953552f, 0.49999377131462097f, 0.1666693538427353f,
+                   4.187511280179024e-2f, 8.333321660757065e-3f});
+template <>
+constexpr auto kExpm1<c10::BFloat16> = std::to_array(
+    {0.9999850988388062f, 0.5000125169754028f, 0.16766713559627533f, 4.166658595204353e-2f});
+
+// expm1(r); for float the polynomial is good to 2^-26.
 template <class T>
 inline Float expm1_of_reduced(const Float& r) {
-  if constexpr (std::is_same_v<T, c10::BFloat16>) {
-    constexpr float kP[] = {0.9999850988388062f, 0.5000125169754028f, 0.16766713559627533f,
-                            4.166658595204353e-2f};
-    return polynomial(r, kP) * r;
-  } else if constexpr (std::is_same_v<T, c10::Half>) {
-    constexpr float kP[] = {0.9999999403953552f, 0.49999377131462097f, 0.1666693538427353f,
-                            4.187511280179024e-2f, 8.333321660757065e-3f};
-    return polynomial(r, kP) * r;
+  if constexpr (Narrow<T>) {
+    return polynomial(r, kExpm1<T>) * r;
   } else {
     constexpr float kP[] = {0.4999999701976776f, 0.1666654348373413f, 4.166720062494278e-2f,
                             8.366547524929047e-3f, 1.3882516650483012e-3f};
@@ -154,20 +158,70 @@ inline VectorOf<T> add_exp_of_nonpositive(const VectorOf<T>& sum, const VectorOf
   }
 }
 
-// exp(v) - 1 without cancellation near 0, for v <= 0 or nan; elsewhere any value.
-template <class T>
-inline VectorOf<T> expm1_of_nonpositive(const VectorOf<T>& v) {
-  if constexpr (std::is_same_v<T, double>) {
-    return v.expm1();
-  } else {
-    // Below -20 the result is -1 anyway, and 2^n stays within the normal numbers.
-    const Reduced x = reduce<T>(at::vec::clamp_min(v, Float(-20)));
-    const Float power = power_of_shifted(x.shifted);
-    return at::vec::fmadd(power, expm1_of_reduced<T>(x.r), power - Float(1));
-  }
-}
+// Below this, expm1 is -1 anyway, and 2^n stays within the normal numbers.
+constexpr float kLeastForExpm1 = -20;
 
-// The same for any v.
+// factor * expm1(input_scale * x) without cancellation near 0, where x <= 0 or nan; elsewhere any
+// value. input_scale is from 1e-6 to 1e30, and factor finite.
+template <class T>
+class ScaledExpm1 {
+  using V = VectorOf<T>;
+
+ public:
+  ScaledExpm1(RealOf<T> factor, RealOf<T> input_scale)
+      : factor_(factor), input_scale_(input_scale) {}
+
+  V operator()(const V& x) const {
+    const V v = x * input_scale_;
+    if constexpr (std::is_same_v<T, double>) {
+      return factor_ * v.expm1();
+    } else {
+      const Reduced reduced = reduce<T>(at::vec::clamp_min(v, Float(kLeastForExpm1)));
+      const Float power = power_of_shifted(reduced.shifted);
+      return factor_ * at::vec::fmadd(power, expm1_of_reduced<T>(reduced.r), power - Float(1));
+    }
+  }
+
+ private:
+  V factor_;
+  V input_scale_;
+};
+
+// The 16-bit types have input_scale within the factor that makes powers of e those of 2, v / ln 2 =
+// n + f, and `factor` within the coefficients: two operations fewer of 16.
+template <Narrow T>
+class ScaledExpm1<T> {
+ public:
+  ScaledExpm1(float factor, float input_scale)
+      : factor_(factor),
+        least_(kLeastForExpm1 / input_scale),
+        to_binary_(static_cast<float>(input_scale / kLn2)) {
+    double power = factor;
+    for (size_t i = 0; i < std::size(kExpm1<T>); ++i) {
+      power *= kLn2;
+      coefficients_[i] = Float(static_cast<float>(power * kExpm1<T>[i]));
+    }
+  }
+
+  Float operator()(const Float& x) const {
+    const Float v = at::vec::clamp_min(x, least_);
+    const Float shifted = at::vec::fmadd(v, to_binary_, Float(kShift));
+    const Float f = at::vec::fmsub(v, to_binary_, shifted - Float(kShift));
+    const Float power = power_of_shifted(shifted);
+    return at::vec::fmadd(power, polynomial(f, coefficients_) * f,
+                          at::vec::fmsub(power, factor_, factor_));
+  }
+
+ private:
+  static constexpr double kLn2 = 0.6931471805599453;
+
+  Float factor_;
+  Float least_;
+  Float to_binary_;
+  std::array<Float, std::size(kExpm1<T>)> coefficients_;
+};
+
+// exp(v) - 1 without cancellation near 0
 template <class T>
 inline VectorOf<T> expm1(const VectorOf<T>& v) {
   if constexpr (std::is_same_v<T, double>) {

@@ -179,6 +179,18 @@ def test_values_of_any_size(magnitude: float) -> None:
         check_near(got, expected, size)
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("columns", [1, 5, 31, 32, 33, 64, 100])
+def test_an_infinite_rstd_gives_the_formula_of_any_number_of_columns(columns: int, dtype: torch.dtype) -> None:
+    ones = torch.ones(6, columns, dtype=dtype)
+    rstd = torch.ones(6, 1, dtype=torch.float64 if dtype == torch.float64 else torch.float32)
+    rstd[2] = float("inf")
+    dx, dgamma = ops.rms_norm_grad(ones, ones, rstd, ones[0])
+    assert dx[2].isneginf().all()  # (1 - inf * inf) * inf
+    assert not dx[[0, 1, 3, 4, 5]].any()  # 1 - 1 * 1
+    assert dgamma.isposinf().all()
+
+
 def test_infinity_and_nan_stay_in_their_rows() -> None:
     x, gamma, dy = tensors((4,), (10,), torch.float32, torch.float32)
     x[1, 3], x[2, 5] = float("inf"), float("nan")

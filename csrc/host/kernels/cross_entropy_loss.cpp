@@ -26,15 +26,7 @@ inline RealOf<T> reduce(int64_t n, RealOf<T> start, Add add, Combine combine) {
     sums[0] = add(sums[0], i);
     i += kCount;
   }
-  if (i < n) {
-    const auto keep = [&](const V& live, const V& next, const V& last) {
-      return V::blendv(last, next, live != V(0));
-    };
-    const Pair<V> live = live_lanes<T>(n - i);
-    const Pair<V> next = add(sums[0], i, n - i);
-    sums[0] = {keep(live.first, next.first, sums[0].first),
-               keep(live.second, next.second, sums[0].second)};
-  }
+  if (i < n) sums[0] = where_live<T>(add(sums[0], i, n - i), sums[0], n - i);
   const V sum =
       combine(combine(sums[0].first, sums[0].second), combine(sums[1].first, sums[1].second));
   return at::vec::vec_reduce_all<RealOf<T>>([&](const V& a, const V& b) { return combine(a, b); },

@@ -1,5 +1,7 @@
 #include "kernels/rms_norm.h"
 
+#include <type_traits>
+
 #include "kernels/vec_loop.h"
 
 namespace aclnn_host {
@@ -26,6 +28,10 @@ struct Kernels {
     }
     for_each_step<T>(n - i,
                      [&](int64_t k, auto... count) { sums[0] = term(sums[0], i + k, count...); });
+    return total_of(sums);
+  }
+
+  static double total_of(const Vs (&sums)[2]) {
     const V sum = (sums[0].first + sums[0].second) + (sums[1].first + sums[1].second);
     return at::vec::vec_reduce_all<Real>([](const V& a, const V& b) { return a + b; }, sum);
   }
@@ -48,7 +54,7 @@ struct Kernels {
     for (int64_t row = 0; row < tile.rows; ++row) {
       const T* from = static_cast<const T*>(x) + row * tile.stride;
       T* to = static_cast<T*>(y) + row * tile.stride;
-      const V r(with_default_nan(static_cast<const Real*>(rstd)[row]));
+      const V r = rstd_at(rstd, row);
       for_each_result(to, tile.columns, tile.streaming, [&](int64_t i, auto store, auto... count) {
         if constexpr (store.kStreaming) prefetch(from + i, next);
         const Vs a = L::load(from + i, count...);
@@ -58,24 +64,59 @@ struct Kernels {
     }
   }
 
+  // Calls body(row, integral_constant of a number of rows) for all rows of a tile: four at a time,
+  // which share what there is once for every column, if their results are aligned alike.
+  template <class Body>
+  static void for_each_rows(const RmsNormTile& tile, Body body) {
+    constexpr int64_t kTogether = 4;
+    int64_t row = 0;
+    if (tile.stride * static_cast<int64_t>(sizeof(T)) % static_cast<int64_t>(sizeof(V)) == 0) {
+      for (; row + kTogether <= tile.rows; row += kTogether) {
+        body(row, std::integral_constant<int64_t, kTogether>());
+      }
+    }
+    for (; row < tile.rows; ++row) body(row, std::integral_constant<int64_t, 1>());
+  }
+
+  static V rstd_at(const void* rstd, int64_t row) {
+    return V(with_default_nan(static_cast<const Real*>(rstd)[row]));
+  }
+
   static void sum_of_products(const RmsNormTile& tile, const void* dy, const void* x,
                               const void* rstd, const void* gamma, double* sums) {
     const Real* scales = static_cast<const Real*>(gamma);
     const int64_t next = tile.next_bytes<T>();
-    for (int64_t row = 0; row < tile.rows; ++row) {
+    for_each_rows(tile, [&]<int64_t kRows>(int64_t row, std::integral_constant<int64_t, kRows>) {
       const T* gradient = static_cast<const T*>(dy) + row * tile.stride;
       const T* value = static_cast<const T*>(x) + row * tile.stride;
-      const V r(with_default_nan(static_cast<const Real*>(rstd)[row]));
-      sums[row * tile.sum_stride] =
-          sum_over(tile.columns, [&](const Vs& sum, int64_t i, auto... count) {
-            if (tile.streaming) prefetch(gradient + i, next);
-            const Vs d = L::load(gradient + i, count...);
-            const Vs a = L::load(value + i, count...);
-            const Vs g = L::load_real(scales + i, count...);
-            return Vs{fmadd(d.first * g.first, a.first * r, sum.first),
-                      fmadd(d.second * g.second, a.second * r, sum.second)};
-          });
-    }
+      V r[kRows];
+      for (int64_t k = 0; k < kRows; ++k) r[k] = rstd_at(rstd, row + k);
+      // As in sum_over().
+      Vs sum[kRows][2];
+      for (auto& pair : sum) pair[0] = pair[1] = {V(0), V(0)};
+      const auto add = [&](int which, int64_t i, auto... count) {
+        const Vs g = L::load_real(scales + i, count...);
+        for (int64_t k = 0; k < kRows; ++k) {
+          const int64_t at = k * tile.stride + i;
+          if (tile.streaming) prefetch(gradient + at, next);
+          const Vs d = L::load(gradient + at, count...);
+          const Vs a = L::load(value + at, count...);
+          Vs& last = sum[k][which];
+          const Vs all{fmadd(d.first * g.first, a.first * r[k], last.first),
+                       fmadd(d.second * g.second, a.second * r[k], last.second)};
+          // Lanes without an element have 0, which an infinite r makes nan.
+          last = where_live<T>(all, last, count...);
+        }
+      };
+      int64_t i = 0;
+      for (; i + 2 * L::kCount <= tile.columns; i += 2 * L::kCount) {
+        add(0, i);
+        add(1, i + L::kCount);
+      }
+      for_each_step<T>(tile.columns - i,
+                       [&](int64_t k, auto... count) { add(0, i + k, count...); });
+      for (int64_t k = 0; k < kRows; ++k) sums[(row + k) * tile.sum_stride] = total_of(sum[k]);
+    });
   }
 
   static void gradients(const RmsNormTile& tile, const void* dy, const void* x, const void* rstd,
@@ -83,29 +124,35 @@ struct Kernels {
     const Real* scales = static_cast<const Real*>(gamma);
     const int64_t next = tile.next_bytes<T>();
     Real* totals = static_cast<Real*>(dgamma);
-    for (int64_t row = 0; row < tile.rows; ++row) {
+    for_each_rows(tile, [&]<int64_t kRows>(int64_t row, std::integral_constant<int64_t, kRows>) {
       const T* gradient = static_cast<const T*>(dy) + row * tile.stride;
       const T* value = static_cast<const T*>(x) + row * tile.stride;
       T* to = static_cast<T*>(dx) + row * tile.stride;
-      const V r(with_default_nan(static_cast<const Real*>(rstd)[row]));
-      const V mean(static_cast<Real>(means[row * tile.sum_stride]));
-      const auto dx_of = [&](const V& d, const V& g, const V& xhat) {
-        return (d * g - xhat * mean) * r;
-      };
+      V r[kRows], mean[kRows];
+      for (int64_t k = 0; k < kRows; ++k) {
+        r[k] = rstd_at(rstd, row + k);
+        mean[k] = V(static_cast<Real>(means[(row + k) * tile.sum_stride]));
+      }
       for_each_result(to, tile.columns, tile.streaming, [&](int64_t i, auto store, auto... count) {
-        if constexpr (store.kStreaming) prefetch(value + i, next);
-        const Vs d = L::load(gradient + i, count...);
-        const Vs a = L::load(value + i, count...);
         const Vs g = L::load_real(scales + i, count...);
-        const Vs total = L::load_real(totals + i, count...);
-        const Vs xhat{a.first * r, a.second * r};
-        store(Vs{dx_of(d.first, g.first, xhat.first), dx_of(d.second, g.second, xhat.second)},
-              to + i, count...);
-        L::store_real(
-            Vs{fmadd(d.first, xhat.first, total.first), fmadd(d.second, xhat.second, total.second)},
-            totals + i, count...);
+        Vs total = L::load_real(totals + i, count...);
+        for (int64_t k = 0; k < kRows; ++k) {
+          const int64_t at = k * tile.stride + i;
+          if constexpr (store.kStreaming) prefetch(value + at, next);
+          const Vs d = L::load(gradient + at, count...);
+          const Vs a = L::load(value + at, count...);
+          const auto dx_of = [&](const V& d, const V& g, const V& xhat) {
+            return (d * g - xhat * mean[k]) * r[k];
+          };
+          const Vs xhat{a.first * r[k], a.second * r[k]};
+          store(Vs{dx_of(d.first, g.first, xhat.first), dx_of(d.second, g.second, xhat.second)},
+                to + at, count...);
+          total = {fmadd(d.first, xhat.first, total.first),
+                   fmadd(d.second, xhat.second, total.second)};
+        }
+        L::store_real(total, totals + i, count...);
       });
-    }
+    });
   }
 
   static constexpr RmsNormKernels all() {

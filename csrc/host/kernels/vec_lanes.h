@@ -228,5 +228,19 @@ inline Pair<VectorOf<T>> live_lanes(int64_t count) {
   return Lanes<T>::load_real(kOnesAndZeros.data() + (kCount - count));
 }
 
+// `next` in those lanes, `last` in the others.
+template <class T>
+inline Pair<VectorOf<T>> where_live(const Pair<VectorOf<T>>& next, const Pair<VectorOf<T>>& last,
+                                    int64_t count) {
+  using V = VectorOf<T>;
+  const Pair<V> live = live_lanes<T>(count);
+  return {V::blendv(last.first, next.first, live.first != V(0)),
+          V::blendv(last.second, next.second, live.second != V(0))};
+}
+template <class T>
+inline Pair<VectorOf<T>> where_live(const Pair<VectorOf<T>>& next, const Pair<VectorOf<T>>&) {
+  return next;
+}
+
 }  // namespace
 }  // namespace aclnn_host

@@ -112,8 +112,8 @@ def judge(rows: Iterable[Row], bars: Sequence[Bar] = BARS) -> list[Verdict]:
 
 
 def _limit(held: Sequence[Row], rows: Iterable[Row]) -> tuple[float, float] | None:
-    """The geometric mean and the least of the rows' limits."""
-    limits = {row.case: row.speedup for row in _fastest(row for row in rows if _is_limit(row))}
+    """The geometric mean and the least of the rows' limits; what is reached is possible, whatever the limit says."""
+    limits = {row.case: min(row.speedup, 1.0) for row in _fastest(row for row in rows if _is_limit(row))}
     reached = [row.speedup / limits[row.case] for row in held if row.case in limits]
     return (statistics.geometric_mean(reached), min(reached)) if len(reached) == len(held) else None
 

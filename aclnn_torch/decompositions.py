@@ -48,6 +48,7 @@ def decompositions() -> dict[OpOverload, Callable[..., Any]]:
         aclnn.rms_norm_grad.default: _rms_norm_grad,
         aclnn.cross_entropy_loss.default: _cross_entropy_loss,
         aclnn.cross_entropy_loss_grad.default: _cross_entropy_loss_grad,
+        aclnn._cross_entropy.default: _cross_entropy,
         aclnn.convolution.default: _convolution,
         aclnn.convolution_backward.default: _convolution_backward,
     }
@@ -133,6 +134,18 @@ def _cross_entropy_loss(
     zloss = _reduced(zloss, reduction, counts.sum()) if return_zloss else lse.new_empty([0])
     lse = lse if lse_square_scale_for_zloss else lse.new_empty([0])
     return loss.to(input.dtype), log_prob.to(input.dtype), zloss.to(input.dtype), lse.to(input.dtype)
+
+
+def _cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    loss = _cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)[0]
+    return loss if reduction == "none" else loss.squeeze(0)
 
 
 def _cross_entropy_loss_grad(

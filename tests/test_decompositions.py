@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch._C import DispatchKey
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import aclnn_torch
@@ -17,10 +16,9 @@ NAMED_CALLS = pytest.mark.parametrize("call", CALLS, ids=str)
 
 
 def operators() -> set[torch._ops.OpOverload]:
-    """All that do not come apart by themselves."""
+    """All that there are."""
     names = (name.split("::") for name in torch._C._dispatch_get_all_op_names())
-    own = {getattr(torch.ops.aclnn, name).default for library, name in names if library == "aclnn"}
-    return {op for op in own if not op.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd)}
+    return {getattr(torch.ops.aclnn, name).default for library, name in names if library == "aclnn"}
 
 
 def test_every_operator_has_one() -> None:
@@ -72,3 +70,14 @@ def test_selu_of_integers_stays() -> None:
 def test_the_table_is_ones_own() -> None:
     aclnn_torch.decompositions().clear()
     assert aclnn_torch.decompositions()
+
+
+def test_an_exported_loss() -> None:
+    loss = torch.nn.CrossEntropyLoss()
+    aclnn_torch.convert(loss)
+    logits, labels = torch.randn(3, 4), torch.tensor([0, 3, 1])
+    program = torch.export.export(loss, (logits, labels))
+    assert "aclnn" in str(program.graph)
+    program = program.run_decompositions(torch.export.default_decompositions() | aclnn_torch.decompositions())
+    assert "aclnn" not in str(program.graph)
+    torch.testing.assert_close(program.module()(logits, labels), loss(logits, labels))

@@ -14,12 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "cpp"
 EXAMPLE = EXAMPLES / "elu_backward.cpp"
 OUTPUT = "result[0] is: 2.000000\nresult[1] is: -0.000000\nresult[2] is: 0.000000\nresult[3] is: 1.000000\n"
 HEADERS = ROOT / "csrc" / "host" / "include"
+TORCH_LIB = Path(torch.__file__).parent / "lib"
 
 # The program must find its libraries by itself, not through the tests' environment.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "LD_PRELOAD", "AclnnTorch_DIR")}
@@ -45,9 +47,11 @@ def prefix() -> Path:
 
 
 def need(program: str) -> str:
-    if shutil.which(program) is None:
+    """The program's path: what came with the test requirements, or the system's."""
+    path = shutil.which(program, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    if path is None:
         pytest.skip(f"{program} is not installed")
-    return program
+    return path
 
 
 # The words of the C++ part of CANN's documents; one of them has it all on one line.
@@ -173,7 +177,7 @@ def test_old_and_new_library_names_link(libraries: str, prefix: Path, tmp_path: 
 def test_cmake_package(find: str, programs: list[str], prefix: Path, tmp_path: Path) -> None:
     define = find.format(cmakedir=config("--cmakedir"), prefix=prefix)
     run([need("cmake"), "-S", EXAMPLES, "-B", tmp_path, define])
-    run(["cmake", "--build", tmp_path, "--target", *programs])
+    run([need("cmake"), "--build", tmp_path, "--target", *programs])
     for program in programs:
         assert run([tmp_path / program]).splitlines() == PRINTS[program]()
 
@@ -254,7 +258,18 @@ def test_config_prints_what_was_asked(prefix: Path) -> None:
     assert (Path(config("--cmakedir")) / "AclnnTorchConfig.cmake").is_file()
     everything = dict(line.split(": ", 1) for line in config().splitlines())
     assert everything["prefix"] == str(prefix)
-    assert set(everything) == {"cflags", "libs", "prefix", "includedir", "libdir", "cmakedir"}
+    assert set(everything) == {"cflags", "libs", "prefix", "includedir", "libdir", "cmakedir", "pkgconfigdir"}
+
+
+def test_pkg_config_describes_a_moved_prefix_too(prefix: Path, tmp_path: Path) -> None:
+    for place in (prefix, tmp_path / "moved"):
+        if place != prefix:
+            shutil.copytree(prefix, place, symlinks=True)
+        environment = ENVIRONMENT | {"PKG_CONFIG_PATH": str(place / "lib64" / "pkgconfig")}
+        flags = run([need("pkg-config"), "--cflags", "--libs", "aclnn_torch"], env=environment).split()
+        run(["g++", EXAMPLE, *flags, f"-Wl,-rpath-link,{TORCH_LIB}", "-o", tmp_path / "program"])
+        environment = ENVIRONMENT | {"LD_LIBRARY_PATH": str(TORCH_LIB)}  # found beside the package, which did not move
+        assert run([tmp_path / "program"], env=environment) == OUTPUT
 
 
 def test_embedded_host_calls_only_itself() -> None:

@@ -1,0 +1,32 @@
+"""The command line, ``aclnn-torch <command>`` or ``python -m aclnn_torch <command>``.
+
+One module per room; each offers its commands as a table. torch is imported only by commands that need it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from . import check, config, doctor, npu
+
+__all__ = ["main"]
+
+COMMANDS = config.COMMANDS | check.COMMANDS | npu.COMMANDS | doctor.COMMANDS
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit status: 0, or what the command's help says; 2 for wrong usage."""
+    parser = argparse.ArgumentParser(prog="aclnn-torch", description="Tools around aclnn_torch and its host CANN.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for name, command in COMMANDS.items():
+        sub = commands.add_parser(
+            name,
+            help=command.help,
+            description=f"{command.help}.",
+            epilog=command.epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.add_arguments(sub)
+    arguments = parser.parse_args(argv)
+    return COMMANDS[arguments.command].run(arguments)

@@ -1,0 +1,39 @@
+"""What a sub-command is, and what several of them share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .. import host
+
+
+@dataclass(frozen=True)
+class Command:
+    """A sub-command: its one-line help, the arguments it takes, what it does with them, and examples."""
+
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    epilog: str
+
+
+def add_device_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which NPUs are simulated."""
+    parser.add_argument("--product", help="what they are, e.g. Ascend910B (the default), Ascend950 or a SoC name")
+    parser.add_argument("--devices", type=int, metavar="N", help="how many there are, 1 (the default) to 64")
+    parser.add_argument("--memory", metavar="SIZE", help="how much memory each has, e.g. 2G; the machine's otherwise")
+    parser.add_argument(
+        "--strict", action="store_true", default=None, help="close device memory to the host, as on a real machine"
+    )
+
+
+def environment(arguments: argparse.Namespace) -> dict[str, str] | None:
+    """The variables for these NPUs, or None, after a word about what is wrong."""
+    try:
+        return host.environment(arguments.product, arguments.devices, arguments.memory, arguments.strict)
+    except (RuntimeError, ValueError) as error:
+        print(f"aclnn-torch: {error}", file=sys.stderr)
+        return None

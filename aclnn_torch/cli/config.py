@@ -1,0 +1,75 @@
+"""``config``: how to compile and link programs against the host CANN."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+
+from ..host import PREFIX
+from .command import Command
+
+LIBRARIES = ("ascendcl", "nnopbase", "opapi")
+
+
+def compile_flags() -> list[str]:
+    """What a compiler needs."""
+    return [f"-I{PREFIX / 'include'}"]
+
+
+def link_flags() -> list[str]:
+    """What a linker needs; the program then finds the libraries by itself."""
+    lib = PREFIX / "lib64"
+    return [f"-L{lib}", f"-Wl,-rpath,{lib}", *(f"-l{name}" for name in LIBRARIES)]
+
+
+def config_values() -> dict[str, tuple[str, str]]:
+    """Return what `config` can print, as option -> (value, help)."""
+    include, lib = PREFIX / "include", PREFIX / "lib64"
+    return {
+        "cflags": (shlex.join(compile_flags()), "flags to compile with"),
+        "libs": (shlex.join(link_flags()), "flags to link with"),
+        "prefix": (str(PREFIX), "the directory that looks like an installed CANN"),
+        "includedir": (str(include), "its headers"),
+        "libdir": (str(lib), "its libraries"),
+        "cmakedir": (str(PREFIX / "share" / "cmake" / "AclnnTorch"), "its CMake package, a value for AclnnTorch_DIR"),
+        "pkgconfigdir": (str(lib / "pkgconfig"), "its pkg-config file aclnn_torch.pc, a value for PKG_CONFIG_PATH"),
+    }
+
+
+def is_built() -> bool:
+    """Whether there is a host CANN to compile against; says so if not."""
+    if (PREFIX / "lib64" / "libopapi.so").exists():
+        return True
+    print(f"the host CANN is not built: no libraries in {PREFIX / 'lib64'}; run `make build`", file=sys.stderr)
+    return False
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    """One switch per value; they are printed in the order of the table, as pkg-config does."""
+    for name, (_, text) in config_values().items():
+        parser.add_argument(f"--{name}", dest="names", action="append_const", const=name, help=text)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Print the values asked for on one line, or all of them by name."""
+    if not is_built():
+        return 1
+    values = config_values()
+    if arguments.names:
+        print(" ".join(values[name][0] for name in values if name in arguments.names))
+    else:
+        for name, (value, _) in values.items():
+            print(f"{name}: {value}")
+    return 0
+
+
+COMMANDS = {
+    "config": Command(
+        "print how to compile and link programs against the host CANN",
+        _add_arguments,
+        _run,
+        "example:\n  g++ program.cpp $(aclnn-torch config --cflags --libs) -o program\n\n"
+        "exit status: 1 if the host CANN is not built",
+    )
+}

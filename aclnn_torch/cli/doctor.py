@@ -1,0 +1,193 @@
+"""``doctor``: what is installed, whether it works, and what to do about what does not."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.metadata
+import json
+import os
+import platform
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .. import host
+from ..host import PREFIX
+from .command import Command
+
+VARIABLES = "ACLNN_TORCH_"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    text: str
+    works: bool = True
+    advice: str | None = None
+
+
+def installed_version(name: str) -> str | None:
+    """The version of an installed package, which is not imported for that."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def built_for() -> str | None:
+    """The torch_npu that the operators on NPU tensors were built for; the library says it without being loaded."""
+    try:
+        content = (PREFIX.parent / "lib" / "libaclnn_npu.so").read_bytes()
+    except OSError:
+        return None
+    found = re.search(rb"built for torch_npu ([\w.+-]+)", content)
+    return found[1].decode() if found else "unknown"
+
+
+def _npu_operators() -> Finding:
+    built, torch_npu = built_for(), installed_version("torch_npu")
+    if built is None:
+        return Finding(
+            "NPU operators",
+            "not built; needed for NPU tensors only",
+            advice="build aclnn_torch where torch_npu 2.13 is, or `python csrc/build.py --torch-npu DIR`",
+        )
+    if torch_npu and torch_npu.split(".")[:3] != built.split(".")[:3]:
+        return Finding(
+            "NPU operators",
+            f"built for torch_npu {built}, and {torch_npu} is installed",
+            works=False,
+            advice="build aclnn_torch again",
+        )
+    return Finding("NPU operators", f"built for torch_npu {built}")
+
+
+def _torch_npu() -> Finding:
+    version = installed_version("torch_npu")
+    if version is None:
+        return Finding("torch_npu", "not installed; needed for NPU tensors only", advice="see docs/npu.md")
+    problem = host.torch_npu_problem()
+    if problem:
+        return Finding("torch_npu", version, works=False, advice=problem)
+    return Finding("torch_npu", f"{version}, fits torch")
+
+
+def _cann() -> Finding:
+    home = os.environ.get("ASCEND_HOME_PATH")
+    if home:
+        return Finding("CANN", home)
+    return Finding("CANN", "none", advice="source its set_env.sh, or run without an NPU by `aclnn-torch run`")
+
+
+def _prefix() -> Finding:
+    missing = [name for name in host.LIBRARIES if not (PREFIX / "lib64" / f"lib{name}.so").exists()]
+    if missing:
+        return Finding("prefix", f"{PREFIX} lacks {', '.join(missing)}", works=False, advice="run `make build`")
+    return Finding("prefix", f"{PREFIX}, for C++ programs and torch_npu")
+
+
+def _calls() -> dict[Any, tuple[Any, ...]]:
+    """A small call of every operator."""
+    import torch
+
+    aclnn = torch.ops.aclnn
+    x, y = torch.linspace(-2, 2, 24).reshape(4, 6), torch.linspace(1, -1, 24).reshape(4, 6)
+    gamma, rstd, target = torch.linspace(0.5, 1.5, 6), torch.linspace(0.5, 2, 4).reshape(4, 1), torch.arange(4)
+    images, weight = x.reshape(1, 2, 3, 4), torch.linspace(-1, 1, 24).reshape(3, 2, 2, 2)
+    parameters = ([1], [0], [1], False, [0], 1)
+    return {
+        aclnn.elu.default: (x, 1.5, 0.5, 2.0),
+        aclnn.elu_.default: (x.clone(), 1.5),
+        aclnn.elu_backward.default: (y, 1.5, 0.5, 2.0, False, x),
+        aclnn.selu.default: (x,),
+        aclnn.selu_.default: (x.clone(),),
+        aclnn.selu_backward.default: (y, x),
+        aclnn.rms_norm.default: (x, gamma),
+        aclnn.rms_norm_grad.default: (y, x, rstd, gamma),
+        aclnn.cross_entropy_loss.default: (x, target),
+        aclnn.cross_entropy_loss_grad.default: (torch.ones(1), torch.log_softmax(x, 1), target),
+        aclnn.convolution.default: (images, weight, None, *parameters),
+        aclnn.convolution_backward.default: (
+            torch.linspace(-1, 1, 18).reshape(1, 3, 2, 3), images, weight, [3], *parameters, [True] * 3,
+        ),
+    }  # fmt: skip
+
+
+def _operators() -> Finding:
+    """Every operator computes what ATen's do."""
+    import torch
+
+    from .. import decompositions
+
+    failures = {}
+    table = decompositions()
+    for operator, arguments in _calls().items():
+        try:
+            copies = [item.clone() if isinstance(item, torch.Tensor) else item for item in arguments]
+            torch.testing.assert_close(operator(*arguments), table[operator](*copies), rtol=1e-5, atol=1e-5)
+        except (RuntimeError, AssertionError) as error:
+            failures[operator.name().removeprefix("aclnn::").removesuffix(".default")] = str(error).splitlines()[0]
+    if failures:
+        text = "; ".join(f"{name}: {error}" for name, error in failures.items())
+        return Finding("operators", text, works=False, advice="build again: `make clean build`; if it stays, report it")
+    return Finding("operators", f"{len(table)} of {len(table)} compute what ATen computes")
+
+
+def findings() -> Iterator[Finding]:
+    """Everything, in the order in which one thing needs another."""
+    yield Finding("Python", f"{platform.python_version()} on {platform.machine()}")
+    try:
+        import torch
+
+        from .. import _C, __version__, get_product
+    except (ImportError, OSError) as error:
+        yield Finding("aclnn_torch", str(error), works=False, advice="install torch 2.13.0 and run `make build`")
+        return
+    yield Finding("aclnn_torch", f"{__version__} in {PREFIX.parent}")
+    yield Finding("torch", torch.__version__)
+    capability = torch.backends.cpu.get_cpu_capability()
+    problem = _C.product_problem()
+    yield Finding(
+        "host CANN",
+        f"embedded, as {get_product()}, on {capability} with {torch.get_num_threads()} threads",
+        works=problem is None,
+        advice=problem,
+    )
+    yield _operators()
+    yield _prefix()
+    yield _npu_operators()
+    yield _torch_npu()
+    yield _cann()
+    chosen = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)]
+    yield Finding("variables", " ".join(chosen) or f"no {VARIABLES}* is set")
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print a JSON list of findings")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    everything = list(findings())
+    if arguments.json:
+        print(json.dumps([dataclasses.asdict(finding) for finding in everything], indent=2))
+    else:
+        for finding in everything:
+            mark = "" if finding.works else "does not work: "
+            advice = f" ({finding.advice})" if finding.advice else ""
+            print(f"{finding.name:<14} {mark}{finding.text}{advice}")
+    return 0 if all(finding.works for finding in everything) else 1
+
+
+COMMANDS = {
+    "doctor": Command(
+        "tell what is installed, whether every operator works, and what to do about what does not",
+        _add_arguments,
+        _run,
+        "examples:\n  aclnn-torch doctor\n  aclnn-torch doctor --json\n  aclnn-torch run -m aclnn_torch doctor\n\n"
+        "exit status: 1 if something that is there does not work",
+    )
+}

@@ -1,0 +1,144 @@
+"""The command line: doctor, check, and the help of every command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from aclnn_torch import cli, decompositions
+from aclnn_torch.cli import doctor
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "examples" / "cpp"
+
+FORGETFUL = """
+#include <cstring>
+#include "acl/acl.h"
+#include "aclnn/acl_meta.h"
+int main(int count, char** arguments) {
+  if (aclInit(nullptr) != ACL_SUCCESS || aclrtSetDevice(0) != ACL_SUCCESS) return 3;
+  void* memory = nullptr;
+  if (aclrtMalloc(&memory, 64, ACL_MEM_MALLOC_HUGE_FIRST) != ACL_SUCCESS) return 4;
+  float value = 1;
+  aclCreateScalar(&value, ACL_FLOAT);
+  aclCreateScalar(&value, ACL_FLOAT);
+  if (count > 1 && std::strcmp(arguments[1], "fail") == 0) return 5;
+  if (count > 1 && std::strcmp(arguments[1], "touch") == 0) std::memset(memory, 0, 64);
+  aclrtFree(memory);
+  aclrtResetDevice(0);
+  return aclFinalize();
+}
+"""
+
+
+def command_line(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """One command in a process of its own."""
+    command = [sys.executable, "-m", "aclnn_torch", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+
+def check(*arguments: str | Path) -> dict[str, object]:
+    """What `check --json` prints."""
+    result = json.loads(command_line("check", "--json", *arguments).stdout)
+    assert isinstance(result, dict)
+    return result
+
+
+def test_check_runs_a_program() -> None:
+    result = command_line("check", EXAMPLES / "elu_backward.cpp")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == [
+        "result[0] is: 2.000000",
+        "result[1] is: -0.000000",
+        "result[2] is: 0.000000",
+        "result[3] is: 1.000000",
+        "aclnn-torch: exit status 0",
+        "aclnn-torch: released everything",
+    ]
+
+
+@pytest.fixture
+def forgetful(tmp_path: Path) -> Path:
+    """A program that keeps two scalars, and more if it is told to fail."""
+    source = tmp_path / "forgetful.cpp"
+    source.write_text(FORGETFUL)
+    return source
+
+
+def test_check_tells_what_is_left(forgetful: Path) -> None:
+    result = command_line("check", forgetful)
+    assert result.returncode == 1
+    assert "left 2 x scalar: aclDestroyScalar" in result.stdout
+    assert check(forgetful)["left"] == {"scalar": 2}
+
+
+def test_check_passes_arguments_and_status_on(forgetful: Path) -> None:
+    result = check(forgetful, "--args", "fail")
+    assert result["exit_status"] == 5
+    assert result["left"] == {"scalar": 2, "device_block": 1}
+
+
+def test_check_on_a_strict_device(forgetful: Path) -> None:
+    """The host may not touch device memory there."""
+    assert check(forgetful, "--args", "touch")["exit_status"] == 0
+    result = check("--strict", forgetful, "--args", "touch")
+    assert result["exit_status"] == -11
+    assert result["left"] is None
+    assert "ended by signal 11" in command_line("check", "--strict", forgetful, "--args", "touch").stdout
+
+
+def test_check_of_what_does_not_compile(tmp_path: Path) -> None:
+    source = tmp_path / "wrong.cpp"
+    source.write_text("int main() { return nonsense; }")
+    result = command_line("check", source)
+    assert result.returncode == 2
+    assert "nonsense" in result.stderr
+    assert "does not compile" in result.stdout
+    assert command_line("check", tmp_path / "absent.cpp").returncode == 2
+
+
+def test_check_without_a_compiler(forgetful: Path) -> None:
+    result = command_line("check", "--compiler", "no-such-compiler", forgetful)
+    assert result.returncode == 2
+    assert "no-such-compiler" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_doctor_as_json() -> None:
+    result = command_line("doctor", "--json")
+    assert result.returncode == 0, result.stdout
+    findings = {finding["name"]: finding for finding in json.loads(result.stdout)}
+    assert findings["torch"]["text"] == torch.__version__
+    assert all(finding["works"] for finding in findings.values())
+    count = len(decompositions())
+    assert findings["operators"]["text"] == f"{count} of {count} compute what ATen computes"
+
+
+def test_doctor_tries_every_operator() -> None:
+    assert set(doctor._calls()) == set(decompositions())
+
+
+def test_doctor_notices_an_operator_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = decompositions()
+    table[torch.ops.aclnn.selu.default] = torch.tanh
+    monkeypatch.setattr("aclnn_torch.decompositions", lambda: table)
+    finding = doctor._operators()
+    assert not finding.works
+    assert "selu: " in finding.text
+    assert "rms_norm" not in finding.text
+    monkeypatch.setattr(doctor, "findings", lambda: iter([finding]))
+    assert cli.main(["doctor"]) == 1
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_help_has_examples_and_exit_statuses(name: str) -> None:
+    result = command_line(name, "--help")
+    assert result.returncode == 0
+    assert "aclnn-torch " + name in result.stdout
+    assert "example" in result.stdout
+    assert "exit status: " in result.stdout

@@ -80,7 +80,7 @@ def test_check_tells_what_is_left(forgetful: Path) -> None:
 def test_check_passes_arguments_and_status_on(forgetful: Path) -> None:
     result = check(forgetful, "--args", "fail")
     assert result["exit_status"] == 5
-    assert result["left"] == {"scalar": 2, "device_block": 1}
+    assert result["left"] == {"scalar": 2, "device_block": 1, "context": 1}
 
 
 def test_check_on_a_strict_device(forgetful: Path) -> None:

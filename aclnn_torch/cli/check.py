@@ -44,7 +44,7 @@ RELEASED_BY = {
     "host_block": "aclrtFreeHost",
     "stream": "aclrtDestroyStream",
     "event": "aclrtDestroyEvent",
-    "context": "aclrtDestroyContext",
+    "context": "aclrtDestroyContext, or aclrtResetDevice for that of aclrtSetDevice",
     "description": "aclDestroyTensorDesc, aclDestroyDataBuffer, aclopDestroyAttr",
     "physical_memory": "aclrtFreePhysical",
 }

@@ -233,8 +233,8 @@ TEST(elements_that_are_not_finite_count_as_in_the_reference) {
   for_each_version([&](const Version& version, const auto& kernels, const Type& type) {
     for (const size_t n : {size_t{1}, size_t{9}, size_t{70}, size_t{150}}) {
       for (const size_t position : {size_t{0}, n / 2, n - 1}) {
-        for (const double special : {double{INFINITY}, -double{INFINITY}, double{NAN}}) {
-          for (const double rest : {1.0, -double{INFINITY}}) {
+        for (const double special : {INFINITY, -INFINITY, NAN, -NAN}) {
+          for (const double rest : {1.0, -1.0, -double{INFINITY}}) {
             std::vector<double> all(n, rest);
             all[position] = special;
             std::vector<char> x(n * type.size);
@@ -269,6 +269,29 @@ TEST(log_probabilities_are_the_references_bits) {
                       __LINE__, label(version, type, "log_prob", n));
       });
     }
+  });
+}
+
+TEST(log_probabilities_and_the_next_sum_are_what_they_are_apart) {
+  const Fenced memory, below, result;
+  for_each_version([&](const Version& version, const auto& kernels, const Type& type) {
+    for_each_place([&](size_t n, bool at_end) {
+      char* x = memory.place(n * type.size, at_end);
+      char* next = below.place(n * type.size, at_end);
+      char* out = result.place(n * type.size, at_end);
+      write(type, values(n, -5), x);
+      write(type, values(n, -8), next);
+      std::vector<char> expected(n * type.size);
+      const auto count = static_cast<int64_t>(n);
+      const ExponentialSum got =
+          kernels.log_prob_and_next_sum(x, 2.9375, 1.23456789, out, next, count);
+      kernels.log_prob(x, 2.9375, 1.23456789, expected.data(), count, false);
+      const ExponentialSum sum = kernels.exponential_sum(next, count, false);
+      check::report(got.max == sum.max && got.sum == sum.sum, __FILE__, __LINE__,
+                    label(version, type, "sum of log_prob_and_next_sum", n));
+      check::report(n == 0 || std::memcmp(out, expected.data(), expected.size()) == 0, __FILE__,
+                    __LINE__, label(version, type, "log_prob_and_next_sum", n));
+    });
   });
 }
 

@@ -1,5 +1,8 @@
 #include "kernels/cross_entropy_loss.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -38,27 +41,69 @@ inline V plus(const V& a, const V& b) {
   return a + b;
 }
 
+// The first if the second is nan: what is nan is passed over.
+template <class V>
+inline V larger(const V& a, const V& b) {
+  return at::vec::clamp_min(a, b);
+}
+
 template <class T>
-ExponentialSum exponential_sum(const void* x, int64_t n, bool streaming) {
+inline RealOf<T> largest(const T* row, int64_t n) {
+  using V = VectorOf<T>;
+  return reduce<T>(
+      n, -std::numeric_limits<RealOf<T>>::infinity(),
+      [&](const Pair<V>& sums, int64_t i, auto... count) {
+        return map(sums, Lanes<T>::load(row + i, count...), larger<V>);
+      },
+      larger<V>);
+}
+
+// The same for 16-bit types by integers, half the operations: the greatest is the largest number,
+// if one is positive; else the least is, because the sign stands apart from the magnitude.
+template <Narrow T>
+inline float largest_of_words(const T* row, int64_t n) {
+  using Words = at::vec::Vectorized<int16_t>;
+  constexpr int64_t kCount = Words::size();
+  if (n < kCount) return largest(row, n);
+  const auto* words = reinterpret_cast<const int16_t*>(row);
+  Words most = Words::loadu(words);
+  Words least = most;
+  const auto add = [&](int64_t i) {
+    const Words next = Words::loadu(words + i);
+    most = at::vec::maximum(most, next);
+    least = at::vec::minimum(least, next);
+  };
+  for (int64_t i = kCount; i + kCount <= n; i += kCount) add(i);
+  add(n - kCount);
+  std::array<int16_t, kCount> greatest_words, least_words;
+  most.store(greatest_words.data());
+  least.store(least_words.data());
+  const int16_t greatest = *std::max_element(greatest_words.begin(), greatest_words.end());
+  const int16_t word =
+      greatest >= 0 ? greatest : *std::min_element(least_words.begin(), least_words.end());
+  const auto found = static_cast<float>(std::bit_cast<T>(word));
+  return std::isnan(found) ? largest(row, n) : found;
+}
+
+// exponential_sum(); also(i, count...) is called for every step.
+template <class T, class Also>
+inline ExponentialSum exponential_sum_and(const T* row, int64_t n, bool streaming, Also also) {
   using V = VectorOf<T>;
   using Real = RealOf<T>;
   constexpr auto kNone = -std::numeric_limits<Real>::infinity();
-  const auto* row = static_cast<const T*>(x);
-  // The first if the second is nan, which comes with the sum.
-  const auto larger = [](const V& a, const V& b) { return at::vec::clamp_min(a, b); };
-  const Real max = reduce<T>(
-      n, kNone,
-      [&](const Pair<V>& sums, int64_t i, auto... count) {
-        return map(sums, Lanes<T>::load(row + i, count...), larger);
-      },
-      larger);
+  const Real max = [&] {
+    if constexpr (Narrow<T>) return largest_of_words(row, n);
+    return largest(row, n);
+  }();
   const V shift(max == kNone ? Real(0) : max);
   const Real sum = reduce<T>(
       n, Real(0),
-      [&](const Pair<V>& sums, int64_t i, auto... count) {
+      [=](const Pair<V>& sums, int64_t i, auto... count) {
         // The arithmetic leaves the memory idle: time for the elements that come after these n.
         if (streaming) prefetch(row + i, n * static_cast<int64_t>(sizeof(T)));
-        return map(sums, Lanes<T>::load(row + i, count...), [&](const V& sum, const V& v) {
+        const Pair<V> values = Lanes<T>::load(row + i, count...);
+        also(i, count...);
+        return map(sums, values, [=](const V& sum, const V& v) {
           return add_exp_of_nonpositive<T>(sum, v - shift);
         });
       },
@@ -66,30 +111,65 @@ ExponentialSum exponential_sum(const void* x, int64_t n, bool streaming) {
   return {max, max == kNone && !std::isnan(sum) ? 0 : sum};
 }
 
+// Kernels are flattened, all they call is inlined: the compiler's own limits leave calls in the
+// loops that do most, and with them numbers in memory, which makes these loops take 1.5 times as
+// long.
 template <class T>
-void log_prob(const void* x, double max, double log_sum, void* log_prob, int64_t n,
-              bool streaming) {
+[[gnu::flatten]] ExponentialSum exponential_sum(const void* x, int64_t n, bool streaming) {
+  return exponential_sum_and(static_cast<const T*>(x), n, streaming, [](auto...) {});
+}
+
+// log_prob of a vector of elements.
+template <class T>
+struct LogProb {
   using V = VectorOf<T>;
-  const V largest(static_cast<RealOf<T>>(max));
-  const V logarithm(static_cast<RealOf<T>>(log_sum));
+  V largest, logarithm;
+
+  LogProb(double max, double log_sum)
+      : largest(static_cast<RealOf<T>>(max)), logarithm(static_cast<RealOf<T>>(log_sum)) {}
+
+  V operator()(const V& v) const { return (v - largest) - logarithm; }
+};
+
+template <class T>
+[[gnu::flatten]] void log_prob(const void* x, double max, double log_sum, void* log_prob, int64_t n,
+                               bool streaming) {
+  const LogProb<T> function(max, log_sum);
   const auto* from = static_cast<const T*>(x);
   auto* to = static_cast<T*>(log_prob);
   // Without prefetching: exponential_sum() has read the elements just before.
-  for_each_result(to, n, streaming, [&](int64_t i, auto store, auto... count) {
-    store(map(Lanes<T>::load(from + i, count...),
-              [&](const V& v) { return (v - largest) - logarithm; }),
-          to + i, count...);
+  for_each_result(to, n, streaming, [=](int64_t i, auto store, auto... count) {
+    store(map(Lanes<T>::load(from + i, count...), function), to + i, count...);
   });
 }
 
 template <class T>
-double weighted_sum(const void* x, const void* weight, double max, double log_sum, int64_t n) {
+[[gnu::flatten]] ExponentialSum log_prob_and_next_sum(const void* x, double max, double log_sum,
+                                                      void* log_prob, const void* next, int64_t n) {
+  const LogProb<T> function(max, log_sum);
+  const auto* from = static_cast<const T*>(x);
+  auto* to = static_cast<T*>(log_prob);
+  if (reinterpret_cast<uintptr_t>(to) % sizeof(VectorOf<T>) != 0) {
+    aclnn_host::log_prob<T>(x, max, log_sum, log_prob, n, true);
+    return exponential_sum<T>(next, n, true);
+  }
+  return exponential_sum_and(static_cast<const T*>(next), n, true, [=](int64_t i, auto... count) {
+    const auto result = map(Lanes<T>::load(from + i, count...), function);
+    if constexpr (sizeof...(count) == 0) {
+      StreamingStores()(result, to + i);
+    } else {
+      CachedStores()(result, to + i, count...);
+    }
+  });
+}
+
+template <class T>
+[[gnu::flatten]] double weighted_sum(const void* x, const void* weight, double max, double log_sum,
+                                     int64_t n) {
   using V = VectorOf<T>;
-  const V largest(static_cast<RealOf<T>>(max));
-  const V logarithm(static_cast<RealOf<T>>(log_sum));
+  const LogProb<T> value(max, log_sum);
   const auto* row = static_cast<const T*>(x);
   const auto* weights = static_cast<const RealOf<T>*>(weight);
-  const auto value = [&](const V& v) { return (v - largest) - logarithm; };
   return reduce<T>(
       n, RealOf<T>(0),
       [&](const Pair<V>& sums, int64_t i, auto... count) {
@@ -102,8 +182,8 @@ double weighted_sum(const void* x, const void* weight, double max, double log_su
 }
 
 template <class T>
-void gradient(const void* log_prob, const void* weight, double factor, double smoothing,
-              void* gradient, int64_t n, bool streaming) {
+[[gnu::flatten]] void gradient(const void* log_prob, const void* weight, double factor,
+                               double smoothing, void* gradient, int64_t n, bool streaming) {
   using V = VectorOf<T>;
   const auto* row = static_cast<const T*>(log_prob);
   auto* out = static_cast<T*>(gradient);
@@ -125,7 +205,7 @@ void gradient(const void* log_prob, const void* weight, double factor, double sm
 
 template <class T>
 constexpr CrossEntropyLossKernels kernels_of() {
-  return {exponential_sum<T>, log_prob<T>, weighted_sum<T>, gradient<T>};
+  return {exponential_sum<T>, log_prob<T>, log_prob_and_next_sum<T>, weighted_sum<T>, gradient<T>};
 }
 
 }  // namespace

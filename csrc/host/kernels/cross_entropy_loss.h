@@ -24,6 +24,11 @@ struct CrossEntropyLossKernels {
   // log_prob = (x - max) - log_sum
   void (*log_prob)(const void* x, double max, double log_sum, void* log_prob, int64_t n,
                    bool streaming);
+  // log_prob() that streams, and exponential_sum() of the n elements of `next`, with those after
+  // them wanted next. Together, memory is read and written at the same time: of its speed, FLOAT,
+  // BFLOAT16 and FLOAT16 one after the other: 0.75, 0.62, 0.60; together: 0.90, 0.69, 0.70.
+  ExponentialSum (*log_prob_and_next_sum)(const void* x, double max, double log_sum, void* log_prob,
+                                          const void* next, int64_t n);
   // The sum of weight * ((x - max) - log_sum); null weights are 1.
   double (*weighted_sum)(const void* x, const void* weight, double max, double log_sum, int64_t n);
   // gradient = exp(log_prob) * factor - smoothing * weight; null weights are 1, and none is read

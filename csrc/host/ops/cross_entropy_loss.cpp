@@ -353,29 +353,38 @@ struct ForwardPlan::Run {
   double* lse;    // null: not wanted
   Piece* room;    // for the pieces of every row, if they have several
 
-  void row(int64_t row, auto for_each_piece) const {
-    const int64_t begin = row * pieces.classes;
-    const auto at = [&](auto* base, int64_t piece) {
-      return base + (begin + pieces.begin(piece)) * static_cast<int64_t>(element_size);
-    };
-    Piece single;
-    Piece* const found = pieces.count() == 1 ? &single : room + row * pieces.count();
+  Piece* place(int64_t row) const { return room + row * pieces.count(); }
+
+  // First: what results() wants to know of a row.
+  void sums(int64_t row, Piece* found, auto for_each_piece) const {
     for_each_piece([&](int64_t i) {
-      found[i].exponentials = kernels.exponential_sum(at(x, i), pieces.length(i), streaming);
+      found[i].exponentials = kernels.exponential_sum(at(x, row, i), pieces.length(i), streaming);
     });
+  }
+
+  // With `next`, also the sums of the row below.
+  void results(int64_t row, Piece* found, Piece* next, auto for_each_piece) const {
     const ExponentialSum all = joined(found);
     const double log_sum = canonical(std::log(all.sum));
     const int64_t label = targets.label(row);
     const bool counts = targets.counts(label);
     double label_log_prob = 0;
     if (counts) {
-      widen(at(x, 0) + label * static_cast<int64_t>(element_size), &label_log_prob, 1);
+      widen(at(x, row, 0) + label * static_cast<int64_t>(element_size), &label_log_prob, 1);
       label_log_prob = (label_log_prob - all.max) - log_sum;
     }
     const bool smooths = counts && attributes.smoothing != 0;
     for_each_piece([&](int64_t i) {
-      if (smooths) found[i].weighted_sum = weighted_sum(at(x, i), i, all.max, log_sum);
-      kernels.log_prob(at(x, i), all.max, log_sum, at(log_prob, i), pieces.length(i), streaming);
+      const char* from = at(x, row, i);
+      char* to = at(log_prob, row, i);
+      const int64_t n = pieces.length(i);
+      if (smooths) found[i].weighted_sum = weighted_sum(from, i, all.max, log_sum);
+      if (next != nullptr) {
+        next[i].exponentials =
+            kernels.log_prob_and_next_sum(from, all.max, log_sum, to, at(x, row + 1, i), n);
+      } else {
+        kernels.log_prob(from, all.max, log_sum, to, n, streaming);
+      }
     });
 
     loss[row] = counts ? -(1 - attributes.smoothing) * targets.weight(label) * label_log_prob : 0;
@@ -392,6 +401,10 @@ struct ForwardPlan::Run {
   }
 
  private:
+  auto* at(auto* base, int64_t row, int64_t piece) const {
+    return base + (row * pieces.classes + pieces.begin(piece)) * static_cast<int64_t>(element_size);
+  }
+
   double weighted_sum(const char* from, int64_t piece, double max, double log_sum) const {
     const char* weights = static_cast<const char*>(targets.weights);
     const size_t size = targets.wide ? sizeof(double) : sizeof(float);
@@ -446,20 +459,30 @@ aclnnStatus ForwardPlan::compute(void* workspace) noexcept {
       at::parallel_for(0, rows, std::max<int64_t>(kGrain / classes, 1),
                        [&](int64_t begin, int64_t end) {
                          const StreamingScope scope(run.streaming);
+                         const auto all = [&](auto body) {
+                           for (int64_t i = 0; i < pieces.count(); ++i) body(i);
+                         };
+                         ForwardPlan::Piece singles[2];
+                         const auto place = [&](int64_t row) {
+                           return pieces.count() == 1 ? singles + row % 2 : run.place(row);
+                         };
+                         bool has_sums = false;
                          for (int64_t row = begin; row < end; ++row) {
-                           run.row(row, [&](auto body) {
-                             for (int64_t i = 0; i < pieces.count(); ++i) body(i);
-                           });
+                           if (!has_sums) run.sums(row, place(row), all);
+                           has_sums = run.streaming && row + 1 < end;
+                           run.results(row, place(row), has_sums ? place(row + 1) : nullptr, all);
                          }
                        });
     } else {
-      for (int64_t row = 0; row < rows; ++row) {
-        run.row(row, [&](auto body) {
-          at::parallel_for(0, pieces.count(), kGrain / kPiece, [&](int64_t begin, int64_t end) {
-            const StreamingScope scope(run.streaming);
-            for (int64_t i = begin; i < end; ++i) body(i);
-          });
+      const auto all = [&](auto body) {
+        at::parallel_for(0, pieces.count(), kGrain / kPiece, [&](int64_t begin, int64_t end) {
+          const StreamingScope scope(run.streaming);
+          for (int64_t i = begin; i < end; ++i) body(i);
         });
+      };
+      for (int64_t row = 0; row < rows; ++row) {
+        run.sums(row, run.place(row), all);
+        run.results(row, run.place(row), nullptr, all);
       }
     }
 

@@ -41,6 +41,13 @@ void log_prob(const void* x, double max, double log_sum, void* log_prob, int64_t
 }
 
 template <class T>
+ExponentialSum log_prob_and_next_sum(const void* x, double max, double log_sum, void* log_prob,
+                                     const void* next, int64_t n) {
+  aclnn_host::log_prob<T>(x, max, log_sum, log_prob, n, true);
+  return exponential_sum<T>(next, n, true);
+}
+
+template <class T>
 double weighted_sum(const void* x, const void* weight, double max, double log_sum, int64_t n) {
   using Real = RealOf<T>;
   const auto* row = static_cast<const T*>(x);
@@ -69,7 +76,7 @@ void gradient(const void* log_prob, const void* weight, double factor, double sm
 
 template <class T>
 constexpr CrossEntropyLossKernels kernels_of() {
-  return {exponential_sum<T>, log_prob<T>, weighted_sum<T>, gradient<T>};
+  return {exponential_sum<T>, log_prob<T>, log_prob_and_next_sum<T>, weighted_sum<T>, gradient<T>};
 }
 
 }  // namespace

@@ -14,17 +14,18 @@ namespace {
 template <class T>
 using Coefficients = EluCoefficients<RealOf<T>>;
 
-// key > 0 or nan: value * factor; else if_not.
-template <class V>
+// key > 0 or nan, or `with_zero` and 0: value * factor; else if_not.
+template <bool with_zero = false, class V>
 inline V scaled_where_positive(const V& key, const V& value, const V& factor, const V& if_not) {
 #if defined(CPU_CAPABILITY_AVX512)
   // The comparison's mask enables the product: no vector of it, no blending.
   if constexpr (std::is_same_v<V, Float>) {
-    const __mmask16 mask = _mm512_cmp_ps_mask(key, _mm512_setzero_ps(), _CMP_NLE_UQ);
+    constexpr int kComparison = with_zero ? _CMP_NLT_UQ : _CMP_NLE_UQ;
+    const __mmask16 mask = _mm512_cmp_ps_mask(key, _mm512_setzero_ps(), kComparison);
     return _mm512_mask_mul_ps(if_not, mask, value, factor);
   }
 #endif
-  return V::blendv(value * factor, if_not, key <= V(0));
+  return V::blendv(value * factor, if_not, with_zero ? key < V(0) : key <= V(0));
 }
 
 // Where x <= 0 counts, so is the exponent; see is_falling().
@@ -37,7 +38,8 @@ struct Forward {
   explicit Forward(const Coefficients<T>& c)
       : scale(c.scale), negative(c.negative_scale, c.input_scale) {}
 
-  V operator()(const V& x) const { return scaled_where_positive(x, x, scale, negative(x)); }
+  // Both branches have 0 for 0; the upper keeps its sign.
+  V operator()(const V& x) const { return scaled_where_positive<true>(x, x, scale, negative(x)); }
 };
 
 template <class T>

@@ -9,7 +9,8 @@ NPU_VENV := .venv-npu
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo demo-npu test test-deep properties build npu sanitize conformance bench bench-quick bench-check lint clean
+.PHONY: demo demo-npu test test-deep properties long build npu sanitize conformance bench bench-quick bench-check \
+  lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -21,11 +22,15 @@ test: build npu
 	$(RUN) csrc/build.py --tests
 	$(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
 
-# Everything `make test` runs, every property on many more examples, and the C++ tests under the sanitizers.
-test-deep: test properties sanitize
+# Everything `make test` runs, every property on many more examples, the tests that take long, and the C++ tests under
+# the sanitizers.
+test-deep: test properties long sanitize
 
 properties: build
 	$(RUN) -m pytest tests -m hypothesis --hypothesis-profile=deep
+
+long: build
+	$(RUN) -m pytest tests -m deep --numprocesses=2 --dist=worksteal
 
 # The C++ tests of the host CANN and the client under ASan + UBSan, then under TSan.
 sanitize: build

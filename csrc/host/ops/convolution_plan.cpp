@@ -285,7 +285,7 @@ ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight
   if (has_products) {
     const ConvolutionSizes sizes = sizes_of(input->view, weight->view, output->view, geometry);
     choice = choose({sizes, geometry, false, lies(input->view, Layout::kChannelsLast),
-                     common_type({tensors, tensor_count}, type)});
+                     common_type({tensors, tensor_count}, type), wants_same_bits()});
     dtype = choice.dtype;
     layout = choice.layout;
     const bool direct = choice.route == Route::kDirect;
@@ -387,7 +387,8 @@ ConvolutionBackwardPlan::ConvolutionBackwardPlan(const aclTensor* grad_output,
   aclDataType dtype = common_type({tensors, kInputs}, type);
   // It is FLOAT until it is cast, so that a narrower one must be its own.
   if (wants(1) && gradient_view(1).dtype != dtype) dtype = sum_type(type);
-  choice = choose({sizes, geometry, true, lies(input->view, Layout::kChannelsLast), dtype});
+  choice = choose(
+      {sizes, geometry, true, lies(input->view, Layout::kChannelsLast), dtype, wants_same_bits()});
   const bool direct = choice.route == Route::kDirect;
   const Margins margins = direct ? Margins() : margins_of(geometry);
   const auto operand = [&](const TensorView& view, const Margins& around) {

@@ -1,13 +1,26 @@
 #include "ops/convolution_products.h"
 
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include <omp.h>
+
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/bmm.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
+
+#include "ops/aten.h"
+
+// MKL's, which PyTorch contains on x86-64; elsewhere it is null.
+extern "C" __attribute__((weak)) int MKL_Set_Num_Threads_Local(int count);
 
 namespace aclnn_host {
 namespace {
@@ -140,11 +153,11 @@ at::Tensor multiply_channels(const at::Tensor& rows, const at::Tensor& columns, 
   return sum;
 }
 
-}  // namespace
+// ---- On any number of threads
 
-at::Tensor convolve(const Choice& choice, const ConvolutionGeometry& geometry,
-                    const at::Tensor& input, const at::Tensor& weight,
-                    const std::optional<at::Tensor>& bias, const at::Tensor& out) {
+at::Tensor convolve_images(const Choice& choice, const ConvolutionGeometry& geometry,
+                           const at::Tensor& input, const at::Tensor& weight,
+                           const std::optional<at::Tensor>& bias, const at::Tensor& out) {
   if (choice.route != Route::kPointwise) {
     return convolve_in_aten(Parameters(geometry, choice.layout), geometry, input, weight, bias);
   }
@@ -153,11 +166,10 @@ at::Tensor convolve(const Choice& choice, const ConvolutionGeometry& geometry,
   return out;
 }
 
-std::array<at::Tensor, 2> convolve_backward(const Choice& choice,
-                                            const ConvolutionGeometry& geometry,
-                                            const at::Tensor& grad_output, const at::Tensor& input,
-                                            const at::Tensor& weight, std::array<bool, 2> wanted,
-                                            const at::Tensor& grad_input) {
+std::array<at::Tensor, 2> convolve_images_backward(
+    const Choice& choice, const ConvolutionGeometry& geometry, const at::Tensor& grad_output,
+    const at::Tensor& input, const at::Tensor& weight, std::array<bool, 2> wanted,
+    const at::Tensor& grad_input) {
   if (choice.route != Route::kPointwise) {
     return convolve_backward_in_aten(Parameters(geometry, choice.layout), geometry, grad_output,
                                      input, weight, wanted);
@@ -176,6 +188,109 @@ std::array<at::Tensor, 2> convolve_backward(const Choice& choice,
     results[0] = grad_input;
   }
   return results;
+}
+
+// ---- The same bits for any number of threads
+
+// Some images of a batch.
+struct Piece {
+  int64_t index;
+  int64_t first;
+  int64_t count;
+
+  at::Tensor of(const at::Tensor& images) const {
+    return images.defined() ? images.narrow(0, first, count) : images;
+  }
+};
+
+// While it lives, what the calling thread computes it computes alone. That must be said even within
+// a parallel region: there oneDNN and MKL divide the work for threads that they do not get.
+class OneThread {
+ public:
+  OneThread() {
+    omp_set_num_threads(1);
+    if (MKL_Set_Num_Threads_Local != nullptr) mkl_threads_ = MKL_Set_Num_Threads_Local(1);
+  }
+  ~OneThread() {
+    if (MKL_Set_Num_Threads_Local != nullptr) MKL_Set_Num_Threads_Local(mkl_threads_);
+    omp_set_num_threads(threads_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  const int threads_ = at::get_num_threads();
+  int mkl_threads_ = 0;
+};
+
+// Divides the batch by its size alone, so that every thread sums in the order in which a single one
+// does.
+struct Pieces {
+  static constexpr int64_t kMost = 8;
+
+  int64_t batch;
+  int64_t count;
+
+  explicit Pieces(int64_t batch) : batch(batch), count(std::min(batch, kMost)) {}
+
+  // Calls body(piece), each on one thread.
+  template <class Body>
+  void for_each(Body body) const {
+    at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+      const AtenScope scope;
+      const OneThread alone;
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = batch * i / count;
+        body(Piece{i, first, batch * (i + 1) / count - first});
+      }
+    });
+  }
+};
+
+using Results = std::vector<at::Tensor>;
+
+at::Tensor sum_of(const Results& results) {
+  at::Tensor sum = results[0];
+  for (size_t i = 1; i < results.size(); ++i) sum.add_(results[i]);
+  return sum;
+}
+
+}  // namespace
+
+at::Tensor convolve(const Choice& choice, const ConvolutionGeometry& geometry,
+                    const at::Tensor& input, const at::Tensor& weight,
+                    const std::optional<at::Tensor>& bias, const at::Tensor& out) {
+  if (!choice.in_pieces) return convolve_images(choice, geometry, input, weight, bias, out);
+  const Pieces pieces(input.size(0));
+  Results results(static_cast<size_t>(pieces.count));
+  pieces.for_each([&](const Piece& piece) {
+    results[static_cast<size_t>(piece.index)] =
+        convolve_images(choice, geometry, piece.of(input), weight, bias, piece.of(out));
+  });
+  return out.defined() ? out : at::cat(results);
+}
+
+std::array<at::Tensor, 2> convolve_backward(const Choice& choice,
+                                            const ConvolutionGeometry& geometry,
+                                            const at::Tensor& grad_output, const at::Tensor& input,
+                                            const at::Tensor& weight, std::array<bool, 2> wanted,
+                                            const at::Tensor& grad_input) {
+  if (!choice.in_pieces) {
+    return convolve_images_backward(choice, geometry, grad_output, input, weight, wanted,
+                                    grad_input);
+  }
+  const Pieces pieces(input.size(0));
+  Results inputs(static_cast<size_t>(pieces.count));
+  Results weights(inputs.size());
+  pieces.for_each([&](const Piece& piece) {
+    const auto i = static_cast<size_t>(piece.index);
+    const auto results =
+        convolve_images_backward(choice, geometry, piece.of(grad_output), piece.of(input), weight,
+                                 wanted, piece.of(grad_input));
+    std::tie(inputs[i], weights[i]) = std::tie(results[0], results[1]);
+  });
+  return {grad_input.defined() || !wanted[0] ? grad_input : at::cat(inputs),
+          wanted[1] ? sum_of(weights) : at::Tensor()};
 }
 
 }  // namespace aclnn_host

@@ -6,6 +6,7 @@
 #include <ATen/Context.h>
 
 #include "kernels/capability.h"
+#include "runtime/context.h"
 
 namespace aclnn_host {
 namespace {
@@ -75,13 +76,13 @@ bool has_common_output_padding(const ConvolutionGeometry& geometry) {
 
 // Whether oneDNN multiplies BFLOAT16 in units of its own, with sums in FLOAT that are rounded once.
 // ATen leaves convolutions of several images to it, and rounds more than once in some of a single
-// one.
+// one. Pieces of gradWeight would be rounded each.
 bool is_bfloat16(const ConvolutionCase& c) {
 #if defined(__x86_64__)
   // Of a single column that is made with a stride, oneDNN reads memory that is not the image's.
   const bool is_strided_column = c.sizes.small[2] == 1 && c.sizes.stride[2] > 1;
-  return c.dtype == ACL_BF16 && c.geometry.is_symmetric() && c.sizes.batch > 1 &&
-         !is_strided_column && has_common_output_padding(c.geometry) &&
+  return c.dtype == ACL_BF16 && !c.deterministic && c.geometry.is_symmetric() &&
+         c.sizes.batch > 1 && !is_strided_column && has_common_output_padding(c.geometry) &&
          current_capability() == Capability::AVX512 && __builtin_cpu_supports("avx512bf16") &&
          at::globalContext().userEnabledMkldnn();
 #else
@@ -145,6 +146,10 @@ constexpr Strategy kStrategies[] = {
 
 }  // namespace
 
+bool wants_same_bits() {
+  return wants_determinism() || at::globalContext().deterministicAlgorithms();
+}
+
 double product_count(const ConvolutionSizes& sizes) {
   return static_cast<double>(sizes.batch * sizes.groups) *
          static_cast<double>(sizes.large_channels * sizes.small_channels) * volume(sizes.small) *
@@ -160,7 +165,8 @@ Choice choose(const ConvolutionCase& c) {
     layout = c.channels_last ? Layout::kChannelsLast : Layout::kChannelsFirst;
   }
   const bool is_16_bit = c.dtype == ACL_FLOAT16 || c.dtype == ACL_BF16;
-  return {chosen.route, layout, is_16_bit && !chosen.takes_16_bits ? ACL_FLOAT : c.dtype};
+  return {chosen.route, layout, is_16_bit && !chosen.takes_16_bits ? ACL_FLOAT : c.dtype,
+          c.deterministic && chosen.route != Route::kDirect};
 }
 
 }  // namespace aclnn_host

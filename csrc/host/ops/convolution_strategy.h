@@ -28,13 +28,19 @@ struct ConvolutionCase {
   // What the operands are given in: FLOAT, DOUBLE, or a 16-bit type that all tensors and the
   // products have.
   aclDataType dtype;
+  // Whether the number of threads must not change a bit.
+  bool deterministic;
 };
 
 struct Choice {
   Route route;
   Layout layout;      // of the operands
   aclDataType dtype;  // of the operands: that of the case, or FLOAT
+  bool in_pieces;     // ATen computes pieces of the batch, each on one thread
 };
+
+// Whether the program wants the same bits for any number of threads, of CANN or of PyTorch.
+bool wants_same_bits();
 
 // How many factors are multiplied.
 double product_count(const ConvolutionSizes& sizes);

@@ -46,6 +46,18 @@ int32_t current_device() noexcept {
   return context == nullptr ? -1 : context->device;
 }
 
+bool wants_determinism() {
+  if (const auto context = current == nullptr ? nullptr : contexts().find(current)) {
+    const std::lock_guard lock(context->mutex);
+    const auto found = context->options.find(ACL_OPT_DETERMINISTIC);
+    if (found != context->options.end()) return found->second != 0;
+  }
+  auto& options = PerProcess<ProcessOptions>::get();
+  const std::lock_guard lock(options.mutex);
+  const auto found = options.values.find(ACL_OPT_DETERMINISTIC);
+  return found != options.values.end() && found->second != 0;
+}
+
 std::shared_ptr<Context> require_context(const char* api) {
   auto context = current == nullptr ? nullptr : contexts().find(current);
   if (context == nullptr) {

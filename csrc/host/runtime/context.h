@@ -7,6 +7,7 @@
 #include "acl/acl_rt.h"
 #include "handle_table.h"
 #include "per_process.h"
+#include "visibility.h"
 
 namespace aclnn_host {
 
@@ -31,6 +32,10 @@ std::shared_ptr<Context> require_context(const char* api);
 // The handle of the calling thread's context, and how a stream's worker takes over its stream's.
 aclrtContext thread_context() noexcept;
 void set_thread_context(aclrtContext context) noexcept;
+
+// What ACL_OPT_DETERMINISTIC asks for: of the calling thread's context or, where that says nothing,
+// of the process.
+ACLNN_HOST_INTERNAL bool wants_determinism();
 
 // Whether the machine has the device, and what a check for it says.
 bool is_device(int32_t device) noexcept;

@@ -1,0 +1,233 @@
+"""The bits of a result depend on its arguments alone: not on the number of threads, on where the tensors lie in memory,
+or on the run. A convolution's may depend on the number of threads, unless determinism is asked for.
+
+Called through the C ABI, so that the outputs' memory is chosen too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from tests import cabi
+from tests.cabi import SUCCESS, Dtype
+from tests.conformance.convolution_table import BACKWARD, FORWARD, Problem
+from tests.conformance.machinery import Changes, DtypeRow, Operator, Prepared, Table, Tensor, all_tables
+
+THREADS = range(1, 9)
+DEEP = pytest.mark.deep
+LARGE = pytest.param((661, 4099), marks=DEEP)
+LARGE_SHIFTED = pytest.param((661, 4099), (1, 8, 31), marks=DEEP)
+ACL_OPT_DETERMINISTIC = 0
+
+TABLES = all_tables()
+CONVOLUTIONS = (FORWARD, BACKWARD)
+EACH_DTYPE_ROW = pytest.mark.parametrize(
+    ("table", "row"),
+    [
+        pytest.param(table, row, id=f"{table.operator.api}-{'-'.join(d.name for d in dict.fromkeys(row.dtypes))}")
+        for table in TABLES
+        for row in table.dtypes
+        if "host" in row.accepted and table.operator not in CONVOLUTIONS
+    ],
+)
+# Numbers whose sums round, of a count that has no factor in common with sizes.
+NUMBERS = np.random.default_rng(0).standard_normal(10_007)
+
+
+@pytest.fixture(autouse=True)
+def threads_as_before() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(params=["of CANN", "of the context", "of PyTorch"])
+def determinism(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The three places in which it is asked for."""
+    host = cabi.host()
+    if request.param == "of PyTorch":
+        torch.use_deterministic_algorithms(True)
+        yield
+        torch.use_deterministic_algorithms(False)
+    elif request.param == "of CANN":
+        assert host.aclrtSetSysParamOpt(ACL_OPT_DETERMINISTIC, 1) == SUCCESS
+        yield
+        assert host.aclrtSetSysParamOpt(ACL_OPT_DETERMINISTIC, 0) == SUCCESS
+    else:
+        assert host.aclrtSetDevice(0) == SUCCESS
+        assert host.aclrtCtxSetSysParamOpt(ACL_OPT_DETERMINISTIC, 1) == SUCCESS
+        yield
+        assert host.aclrtResetDevice(0) == SUCCESS
+
+
+def with_numbers(operator: Operator, changes: Changes) -> Changes:
+    """The changes with NUMBERS in all tensors that are read, but for labels, each beginning elsewhere."""
+    arguments = operator.changed(changes)
+    numbers = {
+        f"{name}.values": np.roll(NUMBERS, 101 * i)
+        for i, name in enumerate(operator.inputs)
+        if isinstance(arguments[name], Tensor) and arguments[name].dtype in cabi.REAL
+    }
+    return {**changes, **numbers}
+
+
+def run(prepared: Prepared, threads: int) -> dict[str, bytes]:
+    """The outputs' bits of both stages on so many threads."""
+    for name, memory in prepared.memory.items():
+        memory.raw[:] = prepared.before[name]
+    torch.set_num_threads(threads)
+    first = prepared.stage1()
+    assert first.status == SUCCESS, first.text
+    assert first.run() == SUCCESS, cabi.error_text()
+    assert cabi.host().aclrtSynchronizeStream(None) == SUCCESS, cabi.error_text()
+    return {name: memory.view.tobytes() for name, memory in prepared.outputs.items()}
+
+
+def bits(operator: Operator, changes: Changes, threads: int = 2) -> dict[str, bytes]:
+    with cabi.product("host"), Prepared(operator, with_numbers(operator, changes)) as prepared:
+        return run(prepared, threads)
+
+
+def differing(got: dict[str, bytes], expected: dict[str, bytes]) -> list[str]:
+    return [name for name in expected if got[name] != expected[name]]
+
+
+def check_threads(operator: Operator, changes: Changes) -> None:
+    """The same bits on 1 to 8 threads, and when run again."""
+    with cabi.product("host"), Prepared(operator, with_numbers(operator, changes)) as prepared:
+        expected = run(prepared, 1)
+        for threads in (*THREADS, 2):
+            assert differing(run(prepared, threads), expected) == [], f"on {threads} threads"
+
+
+# Rows and columns: of one thread; of several; in pieces and segments of a row; above kStreamingBytes
+# (csrc/host/kernels/tuning.h) in 16 bits with many short rows, with few long ones, and with rows between.
+SIZES = ((3, 7), (37, 1003), (3, 70_001), *(pytest.param(s, marks=DEEP) for s in ((80_021, 33), (3, 900_001))), LARGE)
+
+
+@EACH_DTYPE_ROW
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_threads_change_no_bit(table: Table, row: DtypeRow, size: tuple[int, int]) -> None:
+    check_threads(table.operator, {**table.of_dtypes(row.dtypes), **table.operator.of_size(*size)})
+
+
+@EACH_DTYPE_ROW
+@pytest.mark.parametrize(("size", "shifts"), [((5, 133), range(1, 34)), LARGE_SHIFTED], ids=str)
+def test_alignment_changes_no_bit(table: Table, row: DtypeRow, size: tuple[int, int], shifts: Sequence[int]) -> None:
+    """Every place in a cache line, of each tensor by itself."""
+    operator = table.operator
+    changes = {**table.of_dtypes(row.dtypes), **operator.of_size(*size)}
+    expected = bits(operator, changes)
+    for shift in shifts:
+        offsets = {f"{name}.offset": shift * (i + 1) % 34 for i, name in enumerate(operator.tensors)}
+        assert differing(bits(operator, {**changes, **offsets}), expected) == [], f"of {offsets}"
+
+
+# ---- Convolution
+
+IMAGE = Problem(8, 24, 40, (20, 19), (3, 3), (1, 1), (1, 1), (1, 1), output_padding=(0, 0), groups=1)
+# At least one for each row of docs/convolution.md.
+PROBLEMS = {
+    "tiny": replace(IMAGE, batch=2, channels=2, results=2, sizes=(7, 7)),
+    "3x3": IMAGE,
+    "3x3, images of 7 x 7": replace(IMAGE, sizes=(7, 7), channels=64, results=64),
+    "3x3, a single image": replace(IMAGE, batch=1, sizes=(40, 40)),
+    "3x3, stride": replace(IMAGE, stride=(2, 2)),
+    "3x3, dilation": replace(IMAGE, dilation=(2, 2), padding=(2, 2)),
+    "groups": replace(IMAGE, groups=4),
+    "depthwise": replace(IMAGE, channels=40, groups=40),
+    "four paddings": replace(IMAGE, padding=(1, 0, 2, 1)),
+    "1x1": replace(IMAGE, kernel=(1, 1), padding=(0, 0)),
+    "1x1, images of 7 x 7": replace(IMAGE, kernel=(1, 1), padding=(0, 0), sizes=(7, 7), channels=64, results=128),
+    "1x1, a single image": replace(IMAGE, kernel=(1, 1), padding=(0, 0), sizes=(7, 7), batch=1, channels=256),
+    "1x1, stride": replace(IMAGE, kernel=(1, 1), padding=(0, 0), stride=(2, 2)),
+    "1x1, padding": replace(IMAGE, kernel=(1, 1)),
+    "1x1, groups": replace(IMAGE, kernel=(1, 1), padding=(0, 0), groups=4),
+    "7x7, stride": replace(IMAGE, channels=3, sizes=(41, 40), kernel=(7, 7), stride=(2, 2), padding=(3, 3)),
+    "transposed": replace(IMAGE, kernel=(4, 4), stride=(2, 2), transposed=True),
+    "transposed, output padding": replace(IMAGE, stride=(2, 2), transposed=True, output_padding=(1, 1)),
+    "1-D": Problem(8, 24, 40, (500,), (3,), (1,), (1,), (1,), output_padding=(0,), groups=1),
+    "1-D, one long row": Problem(1, 8, 16, (9001,), (9,), (1,), (4,), (1,), output_padding=(0,), groups=1),
+    "3-D": Problem(3, 16, 24, (9, 10, 11), (3,) * 3, (1,) * 3, (1,) * 3, (1,) * 3, output_padding=(0,) * 3, groups=1),
+}
+EACH_PROBLEM = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+EACH_DTYPE = pytest.mark.parametrize("dtype", cabi.REAL, ids=lambda dtype: dtype.name)
+OTHERS = [dtype for dtype in cabi.REAL if dtype != Dtype.FLOAT]
+
+
+def call_of(problem: Problem, operator: Operator, dtype: Dtype, channels_last: bool = False) -> Changes:
+    changes = problem.forward() if operator is FORWARD else problem.backward()
+    changes.update({f"{name}.dtype": dtype for name in operator.tensors})
+    if channels_last:
+        for key in [key for key in changes if key.endswith(".shape") and "eight" not in key and "ias" not in key]:
+            batch, channels, *positions = changes[key]
+            strides = cabi.contiguous_strides((batch, *positions, channels))
+            changes[key.replace("shape", "strides")] = (strides[0], 1, *strides[1:-1])
+    return changes
+
+
+@pytest.fixture
+def deterministic() -> Iterator[None]:
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@EACH_PROBLEM
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT, *(pytest.param(d, marks=DEEP) for d in OTHERS)], ids=lambda d: d.name)
+def test_threads_change_no_bit_of_a_deterministic_convolution(
+    problem: Problem, dtype: Dtype, deterministic: None
+) -> None:
+    for operator in CONVOLUTIONS:
+        check_threads(operator, call_of(problem, operator, dtype))
+
+
+@DEEP
+@EACH_PROBLEM
+@EACH_DTYPE
+def test_nor_of_one_that_is_channels_last(problem: Problem, dtype: Dtype, deterministic: None) -> None:
+    for operator in CONVOLUTIONS:
+        check_threads(operator, call_of(problem, operator, dtype, channels_last=True))
+
+
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE], ids=lambda d: d.name)
+@pytest.mark.parametrize("name", ["3x3", "1x1", "1x1, padding", "transposed"])
+def test_nor_of_another_type(name: str, dtype: Dtype, deterministic: None) -> None:
+    check_threads(BACKWARD, call_of(PROBLEMS[name], BACKWARD, dtype))
+
+
+def test_determinism_is_asked_for(determinism: None) -> None:
+    """A gradient of the weight that differs otherwise."""
+    check_threads(BACKWARD, call_of(PROBLEMS["3x3"], BACKWARD, Dtype.FLOAT))
+
+
+@EACH_PROBLEM
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT, *(pytest.param(d, marks=DEEP) for d in OTHERS)], ids=lambda d: d.name)
+def test_convolution_is_the_same_in_every_run(problem: Problem, dtype: Dtype) -> None:
+    """Without asking, on two threads, wherever the tensors lie."""
+    for operator in CONVOLUTIONS:
+        changes = call_of(problem, operator, dtype)
+        expected = bits(operator, changes)
+        for shift in (0, 1, 7, 16):
+            offsets = {f"{name}.offset": shift * (i + 1) % 34 for i, name in enumerate(operator.tensors)}
+            assert differing(bits(operator, {**changes, **offsets}), expected) == [], f"of {offsets}"
+
+
+@EACH_PROBLEM
+def test_deterministic_convolution_has_the_right_values(problem: Problem, deterministic: None) -> None:
+    """Where all sums are exact."""
+    for operator in CONVOLUTIONS:
+        results = []
+        for dtype, threads in ((Dtype.FLOAT, 3), (Dtype.DOUBLE, 1)):
+            # Multiples of 2^-3, whose products and the sums of these have fewer bits than FLOAT.
+            exact = {f"{name}.values": np.rint(NUMBERS * 8) / 8 for name in operator.inputs}
+            with cabi.product("host"), Prepared(operator, {**call_of(problem, operator, dtype), **exact}) as prepared:
+                run(prepared, threads)
+                results.append({name: memory.read() for name, memory in prepared.outputs.items()})
+        for name, values in results[0].items():
+            assert np.array_equal(values, results[1][name]), name

@@ -73,7 +73,7 @@ def elu_backward(
     """The exact gradient of ELU."""
     upper, lower, inner = coefficients(dtype, alpha, scale, input_scale)
     slope = inner * (v + lower) if is_result else inner * lower * np.exp(inner * v)
-    return g * np.where(v > 0, upper, slope)
+    return g * np.where(v <= 0, slope, upper)  # of nan too
 
 
 EXACT: dict[str, Callable[..., Array]] = {

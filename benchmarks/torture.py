@@ -1,0 +1,495 @@
+"""Measures errors on inputs that are hard: of no finite value, of no bits to spare, and of very many terms.
+
+    python -m benchmarks.torture
+
+For each operator, condition and dtype the largest error of ours and of torch's on the same inputs, against extended
+precision. The unit is that of the last place of what is added up for a result: of the exact result itself where it is
+no sum. A result that is inf, nan or finite where the exact one is not, and a zero of the wrong sign where a formula has
+no sum, count as an error of inf.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as TF
+from torch import Tensor
+
+import aclnn_torch
+
+from .cases import SELU_ALPHA, SELU_SCALE, noise
+from .precision import FORMATS, Array, Exact, elu, elu_backward
+
+Tensors = tuple[Tensor, ...]
+# An exact result, and the sum of the magnitudes that it is the sum of; None where it is no sum.
+Expected = tuple[Array, Array | None]
+
+aten, ours = torch.ops.aten, torch.ops.aclnn
+
+HUGE_COUNT = 1 << 24  # terms of a sum
+VOCABULARY = 1 << 20
+EPSILON = 1e-6
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Inputs of an operator, of a dtype."""
+
+    name: str
+    inputs: Callable[[torch.dtype], Tensors]
+    large: bool = False  # takes seconds
+    dtypes: Sequence[torch.dtype] = tuple(FORMATS)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What is compared: functions of the inputs, the results' names, and the conditions."""
+
+    name: str
+    results: tuple[str, ...]
+    ours: Callable[..., Tensors]
+    torchs: Callable[..., Tensors]
+    exact: Callable[..., Sequence[Expected]]  # of the dtype and of the inputs in extended precision
+    conditions: Sequence[Condition]
+
+
+def exactly(tensor: Tensor) -> Array:
+    """The same numbers in extended precision."""
+    return np.asarray(tensor.double().numpy(), Exact)
+
+
+def limits(dtype: torch.dtype) -> list[float]:
+    """Zeros, subnormal numbers, the largest numbers, and what is no number, with either sign."""
+    bits, least = FORMATS[dtype]
+    smallest = 2.0 ** (least - bits + 1)
+    info = torch.finfo(dtype)
+    positive = [0.0, smallest, 3 * smallest, info.tiny - smallest, info.tiny, info.max / 2, info.max, float("inf")]
+    return [*positive, *(-value for value in positive), float("nan")]
+
+
+# ---- ELU and SELU
+
+
+def near_zero(dtype: torch.dtype) -> Tensor:
+    """Numbers so small that an exponential minus one cancels, of every magnitude down to the subnormal ones."""
+    bits, least = FORMATS[dtype]
+    magnitudes = torch.exp2(torch.linspace(least - bits + 1, -1, 4_000, dtype=torch.float64))
+    return torch.cat([magnitudes, -magnitudes]).to(dtype)
+
+
+def saturated(dtype: torch.dtype) -> Tensor:
+    """Numbers around those from which an exponential does not count any more."""
+    return torch.linspace(-120, 0, 10_000, dtype=torch.float64).to(dtype)
+
+
+def with_gradients(x: Tensor) -> Tensors:
+    """Each number with gradients that are exact, tiny, and as large as can be."""
+    info = torch.finfo(x.dtype)
+    gradients = (1.0, -1.5, 4 * info.tiny, info.max)
+    return torch.cat([torch.full_like(x, value) for value in gradients]), x.repeat(len(gradients))
+
+
+ELEMENTWISE = (
+    ("limits", lambda dtype: torch.tensor(limits(dtype), dtype=torch.float64).to(dtype)),
+    ("near zero", near_zero),
+    ("saturated", saturated),
+)
+FORWARD = tuple(Condition(name, lambda dtype, x=x: (x(dtype),)) for name, x in ELEMENTWISE)
+BACKWARD = tuple(Condition(name, lambda dtype, x=x: with_gradients(x(dtype))) for name, x in ELEMENTWISE)
+SELU = (SELU_ALPHA, SELU_SCALE, 1.0)
+
+# ---- RmsNorm
+
+
+def rms_norm(x: Tensor, gamma: Tensor) -> Tensors:
+    wide = x.double() if x.dtype == torch.float64 else x.float()
+    return TF.rms_norm(x, gamma.shape, gamma, EPSILON), (wide.square().mean(-1, keepdim=True) + EPSILON).rsqrt()
+
+
+def rms_norm_grad_of_ours(dy: Tensor, x: Tensor, gamma: Tensor) -> Tensors:
+    dx, dgamma = ours.rms_norm_grad(dy, x, ours.rms_norm(x, gamma, EPSILON)[1], gamma)
+    return dx, dgamma.to(gamma.dtype)  # as autograd casts it
+
+
+def rms_norm_grad(dy: Tensor, x: Tensor, gamma: Tensor) -> Tensors:
+    x, gamma = x.detach().requires_grad_(), gamma.detach().requires_grad_()
+    return torch.autograd.grad(TF.rms_norm(x, gamma.shape, gamma, EPSILON), (x, gamma), dy)
+
+
+def exact_rms_norm(dtype: torch.dtype, x: Array, gamma: Array) -> Sequence[Expected]:
+    epsilon = Exact(EPSILON) if dtype == torch.float64 else Exact(np.float32(EPSILON))
+    rstd = 1 / np.sqrt(np.mean(x * x, -1, keepdims=True) + epsilon)
+    return (x * rstd * gamma, None), (rstd, None)
+
+
+def exact_rms_norm_grad(dtype: torch.dtype, dy: Array, x: Array, gamma: Array) -> Sequence[Expected]:
+    rstd = exact_rms_norm(dtype, x, gamma)[1][0]
+    xhat, a = x * rstd, dy * gamma
+    mean, size = (np.mean(terms, -1, keepdims=True) for terms in (a * xhat, np.abs(a * xhat)))
+    return (rstd * (a - xhat * mean), rstd * (np.abs(a) + np.abs(xhat) * size)), (
+        np.sum(dy * xhat, 0),
+        np.sum(np.abs(dy * xhat), 0),
+    )
+
+
+def rows_of(rows: int, columns: int, scale: float = 1.0) -> Callable[[torch.dtype], Tensors]:
+    """x, whose numbers are of this size, and gamma."""
+    return lambda dtype: (noise((rows, columns), torch.float64, 1).mul(scale).to(dtype), noise((columns,), dtype, 2))
+
+
+def special_rows(dtype: torch.dtype) -> Tensors:
+    """Rows with a number of `limits` each, but for the largest, whose squares overflow."""
+    values = [value for value in limits(dtype) if abs(value) < 1e4 or value in (float("inf"), float("-inf"))]
+    x = noise((len(values) + 1, 40), dtype, 1)
+    x[:-1, 7] = torch.tensor(values, dtype=torch.float64).to(dtype)
+    x[-1, 7] = float("nan")
+    return x, noise((40,), dtype, 2)
+
+
+def before(dy: Callable[[Tensor, Tensor], Tensor], inputs: Callable[[torch.dtype], Tensors]) -> Callable[..., Tensors]:
+    """The inputs of a gradient: dy, made of x and gamma, and these."""
+
+    def all_three(dtype: torch.dtype) -> Tensors:
+        x, gamma = inputs(dtype)
+        return dy(x, gamma).to(dtype), x, gamma
+
+    return all_three
+
+
+def any_dy(x: Tensor, gamma: Tensor) -> Tensor:
+    return noise(tuple(x.shape), x.dtype, 3)
+
+
+def parallel_dy(x: Tensor, gamma: Tensor) -> Tensor:
+    """Nearly what leaves nothing of dx: dy gamma is x."""
+    return x.double() / gamma.double()
+
+
+NORMS = (
+    ("any numbers", rows_of(64, 1000), False),
+    ("one column", rows_of(50, 1), False),
+    ("numbers of 1e-15", rows_of(20, 100, 1e-15), False),
+    ("one row of 2^20", rows_of(1, VOCABULARY), True),
+    ("2^17 rows", rows_of(1 << 17, 8), True),
+)
+WIDE = (torch.float32, torch.float64)
+NORM_CONDITIONS = (
+    *(Condition(name, inputs, large) for name, inputs, large in NORMS),
+    Condition("limits", special_rows),
+    Condition("numbers of 1e15", rows_of(20, 100, 1e15), dtypes=(torch.bfloat16, *WIDE)),
+    Condition("squares that overflow", rows_of(20, 100, 1e25), dtypes=(torch.bfloat16, torch.float32)),
+    Condition("one row of 2^24", rows_of(1, HUGE_COUNT), large=True, dtypes=(torch.float32,)),
+)
+NORM_GRADIENTS = (
+    *(
+        Condition(condition.name, before(any_dy, condition.inputs), condition.large, condition.dtypes)
+        for condition in NORM_CONDITIONS
+    ),
+    Condition("cancellation", before(parallel_dy, rows_of(20, 200))),
+)
+
+# ---- CrossEntropyLoss
+
+
+def cross_entropy_loss(x: Tensor, target: Tensor) -> Tensors:
+    return TF.cross_entropy(x, target), TF.log_softmax(x, 1)
+
+
+def exact_cross_entropy_loss(dtype: torch.dtype, x: Array, target: Array) -> Sequence[Expected]:
+    shifted = x - np.max(x, 1, keepdims=True)
+    logarithm = np.log(np.sum(np.exp(shifted), 1, keepdims=True))
+    log_prob = shifted - logarithm
+    # An error of the sum is one of its logarithm, relative to 1.
+    size = 1 + np.abs(shifted) + logarithm
+    rows = np.arange(len(x)), target.astype(int)
+    return (-np.mean(log_prob[rows]), np.mean(size[rows])), (log_prob, size)
+
+
+def cross_entropy_loss_grad(grad: Tensor, log_prob: Tensor, target: Tensor) -> Tensors:
+    """The two steps of torch's own gradient."""
+    total = torch.tensor(float(len(target)), dtype=log_prob.dtype)
+    step = aten.nll_loss_backward(grad, log_prob, target, None, 1, -100, total)
+    return (aten._log_softmax_backward_data(step, log_prob, 1, log_prob.dtype),)
+
+
+def exact_cross_entropy_loss_grad(
+    dtype: torch.dtype, grad: Array, log_prob: Array, target: Array
+) -> Sequence[Expected]:
+    factor = grad / Exact(len(target))
+    at_label = np.zeros_like(log_prob)
+    at_label[np.arange(len(target)), target.astype(int)] = 1
+    return (((np.exp(log_prob) - at_label) * factor, (np.exp(log_prob) + at_label) * np.abs(factor)),)
+
+
+def labels(rows: int, classes: int) -> Tensor:
+    return torch.arange(rows) * 7919 % classes
+
+
+def logits(
+    rows: int, classes: int, scale: float = 1.0, offset: float = 0.0, set_to: float | None = None
+) -> Callable[[torch.dtype], Tensors]:
+    """Logits of this size around `offset`, of which every row has one number set, if any; and labels."""
+
+    def inputs(dtype: torch.dtype) -> Tensors:
+        x = noise((rows, classes), torch.float64, 4).mul(scale).add(offset)
+        if set_to is not None:
+            x[torch.arange(rows), torch.arange(rows) % classes] = set_to
+        return x.to(dtype), labels(rows, classes)
+
+    return inputs
+
+
+def largest(dtype: torch.dtype) -> Tensors:
+    """Logits whose differences overflow."""
+    most = torch.finfo(dtype).max
+    x = torch.tensor([[most, -most, 0.0], [-most, most, -most], [most, most, most]], dtype=torch.float64)
+    return x.to(dtype), torch.tensor([0, 1, 2])
+
+
+INFINITY = float("inf")
+LOSSES = (
+    Condition("any logits", logits(64, 1000)),
+    Condition("one class", logits(50, 1)),
+    Condition("two classes, nearly sure", logits(50, 2, 0.1, 0.0, 12.0)),
+    Condition("logits around 1000", logits(20, 500, 1.0, 1000.0)),
+    Condition("subnormal logits", logits(20, 50, 1e-40), dtypes=(torch.bfloat16, *WIDE)),
+    Condition("one class of -inf", logits(20, 50, set_to=-INFINITY)),
+    Condition("one class of inf", logits(20, 50, set_to=INFINITY)),
+    Condition("one class of nan", logits(20, 50, set_to=float("nan"))),
+    Condition("largest logits", largest),
+    Condition("2^20 classes", logits(2, VOCABULARY), large=True),
+    Condition("2^20 equal classes", logits(2, VOCABULARY, 0.0), large=True),
+    Condition("2^22 rows", logits(1 << 22, 4), large=True, dtypes=(torch.float32,)),
+)
+
+
+def with_log_prob(condition: Condition) -> Condition:
+    """The inputs of the gradient."""
+
+    def inputs(dtype: torch.dtype) -> Tensors:
+        x, target = condition.inputs(dtype)
+        return torch.tensor(0.75, dtype=dtype), TF.log_softmax(x.double(), 1).to(dtype), target
+
+    return Condition(condition.name, inputs, condition.large, condition.dtypes)
+
+
+# ---- Convolution
+
+LINE = ([1], [0], [1], False, [0], 1)  # one dimension, no padding
+
+
+def convolution(x: Tensor, weight: Tensor) -> Tensors:
+    return (aten.convolution(x, weight, None, *LINE),)
+
+
+def convolution_backward(gradient: Tensor, x: Tensor, weight: Tensor) -> Tensors:
+    return tuple(aten.convolution_backward(gradient, x, weight, [weight.shape[0]], *LINE, [True] * 3))
+
+
+def windows(x: Array, taps: int) -> Array:
+    """Of shape [batch, channels, positions, taps]."""
+    return np.lib.stride_tricks.sliding_window_view(x, taps, 2)
+
+
+def exact_convolution(dtype: torch.dtype, x: Array, weight: Array) -> Sequence[Expected]:
+    def sum_of(x: Array, weight: Array) -> Array:
+        return np.einsum("nctk,ock->not", windows(x, weight.shape[2]), weight)
+
+    return ((sum_of(x, weight), sum_of(np.abs(x), np.abs(weight))),)
+
+
+def exact_convolution_backward(dtype: torch.dtype, gradient: Array, x: Array, weight: Array) -> Sequence[Expected]:
+    def sums(gradient: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
+        taps = weight.shape[2]
+        around = np.pad(gradient, ((0, 0), (0, 0), (taps - 1, taps - 1)))
+        return (
+            np.einsum("notk,ock->nct", windows(around, taps), weight[..., ::-1]),
+            np.einsum("not,nctk->ock", gradient, windows(x, taps)),
+            gradient.sum((0, 2)),
+        )
+
+    results = sums(gradient, x, weight)
+    return list(zip(results, sums(np.abs(gradient), np.abs(x), np.abs(weight)), strict=True))
+
+
+def images(
+    shape: tuple[int, int, int], results: int, taps: int, scale: float = 1.0, set_to: float | None = None
+) -> Callable[[torch.dtype], Tensors]:
+    """x, whose numbers are of this size, one of them set, if any; and a weight."""
+
+    def inputs(dtype: torch.dtype) -> Tensors:
+        x = noise(shape, torch.float64, 5).mul(scale)
+        if set_to is not None:
+            x[0, 0, shape[2] // 2] = set_to
+        return x.to(dtype), noise((results, shape[1], taps), dtype, 6)
+
+    return inputs
+
+
+def differences(dtype: torch.dtype) -> Tensors:
+    """Of large numbers that hardly differ."""
+    x = noise((2, 4, 300), torch.float64, 5).mul(2.0**-6).add(1000)
+    return x.to(dtype), torch.tensor([1.0, -1.0], dtype=dtype).repeat(4, 4, 1)
+
+
+CONVOLUTIONS = (
+    Condition("few channels", images((2, 3, 40), 4, 3)),
+    Condition("many channels", images((4, 256, 30), 32, 3)),
+    Condition("one tap", images((4, 300, 100), 40, 1)),
+    Condition("cancellation", differences),
+    Condition("numbers of 1e-36", images((2, 16, 200), 16, 3, 1e-36), dtypes=(torch.bfloat16, *WIDE)),
+    Condition("subnormal numbers", images((2, 16, 200), 16, 3, 1e-39), dtypes=(torch.bfloat16, *WIDE)),
+    Condition("products that overflow", images((2, 3, 100), 4, 3, 1e38), dtypes=(torch.bfloat16, torch.float32)),
+    Condition("an inf", images((2, 16, 200), 16, 3, set_to=INFINITY)),
+    Condition("a nan", images((2, 16, 200), 16, 3, set_to=float("nan"))),
+    Condition("2^20 channels", images((1, VOCABULARY, 2), 2, 1), large=True, dtypes=(torch.float32, torch.bfloat16)),
+    Condition("2^24 positions", images((1, 1, HUGE_COUNT), 1, 1), large=True, dtypes=(torch.float32,)),
+)
+
+
+def with_gradient(condition: Condition) -> Condition:
+    """The inputs of the gradient."""
+
+    def inputs(dtype: torch.dtype) -> Tensors:
+        x, weight = condition.inputs(dtype)
+        shape = (x.shape[0], weight.shape[0], x.shape[2] - weight.shape[2] + 1)
+        return noise(shape, dtype, 7), x, weight
+
+    return Condition(condition.name, inputs, condition.large, condition.dtypes)
+
+
+# ---- All
+
+OPERATORS = (
+    Operator(
+        "elu",
+        ("out",),
+        lambda x: (ours.elu(x),),
+        lambda x: (aten.elu(x),),
+        lambda dtype, x: ((elu(dtype, x, 1.0, 1.0, 1.0), None),),
+        FORWARD,
+    ),
+    Operator(
+        "elu_backward",
+        ("out",),
+        lambda g, x: (ours.elu_backward(g, 1.0, 1.0, 1.0, False, x),),
+        lambda g, x: (aten.elu_backward(g, 1.0, 1.0, 1.0, False, x),),
+        lambda dtype, g, x: ((elu_backward(dtype, g, 1.0, 1.0, 1.0, False, x), None),),
+        BACKWARD,
+    ),
+    Operator(
+        "selu",
+        ("out",),
+        lambda x: (ours.selu(x),),
+        lambda x: (aten.selu(x),),
+        lambda dtype, x: ((elu(dtype, x, *SELU), None),),
+        FORWARD,
+    ),
+    Operator(
+        "selu_backward",
+        ("out",),
+        lambda g, y: (ours.selu_backward(g, y),),
+        lambda g, y: (aten.elu_backward(g, *SELU, True, y),),
+        lambda dtype, g, y: ((elu_backward(dtype, g, *SELU, True, y), None),),
+        BACKWARD,
+    ),
+    Operator(
+        "rms_norm",
+        ("y", "rstd"),
+        lambda x, gamma: ours.rms_norm(x, gamma, EPSILON),
+        rms_norm,
+        exact_rms_norm,
+        NORM_CONDITIONS,
+    ),
+    Operator(
+        "rms_norm_grad",
+        ("dx", "dgamma"),
+        rms_norm_grad_of_ours,
+        rms_norm_grad,
+        exact_rms_norm_grad,
+        NORM_GRADIENTS,
+    ),
+    Operator(
+        "cross_entropy_loss",
+        ("loss", "log_prob"),
+        lambda x, target: ours.cross_entropy_loss(x, target)[:2],
+        cross_entropy_loss,
+        exact_cross_entropy_loss,
+        LOSSES,
+    ),
+    Operator(
+        "cross_entropy_loss_grad",
+        ("grad",),
+        lambda grad, log_prob, target: (ours.cross_entropy_loss_grad(grad, log_prob, target),),
+        cross_entropy_loss_grad,
+        exact_cross_entropy_loss_grad,
+        tuple(with_log_prob(condition) for condition in LOSSES),
+    ),
+    Operator(
+        "convolution",
+        ("output",),
+        lambda x, weight: (ours.convolution(x, weight, None, *LINE),),
+        convolution,
+        exact_convolution,
+        CONVOLUTIONS,
+    ),
+    Operator(
+        "convolution_backward",
+        ("gradInput", "gradWeight", "gradBias"),
+        lambda gradient, x, weight: ours.convolution_backward(
+            gradient, x, weight, [weight.shape[0]], *LINE, [True] * 3
+        ),
+        convolution_backward,
+        exact_convolution_backward,
+        tuple(with_gradient(condition) for condition in CONVOLUTIONS),
+    ),
+)
+
+
+def largest_error(got: Tensor, expected: Expected) -> float:
+    """In units in the last place; inf if what is no number, or a zero's sign, is wrong."""
+    bits, least = FORMATS[got.dtype]
+    exact, size = expected
+    values = exactly(got).reshape(np.shape(exact))
+    most = Exact(torch.finfo(got.dtype).max) * (1 + Exact(2) ** -(bits + 1))  # from here on it rounds to inf
+    finite = np.abs(exact) < most
+    kind = np.where(np.isnan(exact), exact, np.copysign(Exact(np.inf), exact))
+    right = np.where(finite, np.isfinite(values), (values == kind) | (np.isnan(values) & np.isnan(kind)))
+    if size is None:
+        right &= (exact != 0) | (np.signbit(values) == np.signbit(exact))
+    if not np.all(right):
+        return float("inf")
+    exponent = np.maximum(np.frexp(np.abs(exact) if size is None else np.maximum(size, np.abs(exact)))[1], least + 1)
+    errors = np.abs(values - exact) / np.ldexp(Exact(1), exponent - bits)
+    return float(np.max(errors, where=finite, initial=0.0))
+
+
+def errors(operator: Operator, condition: Condition, dtype: torch.dtype) -> dict[str, tuple[float, float]]:
+    """Ours and torch's of each result."""
+    inputs = condition.inputs(dtype)
+    with aclnn_torch.product("host"), np.errstate(all="ignore"):
+        expected = operator.exact(dtype, *map(exactly, inputs))
+        results = zip(operator.results, operator.ours(*inputs), operator.torchs(*inputs), expected, strict=True)
+        return {name: (largest_error(got, one), largest_error(peer, one)) for name, got, peer, one in results}
+
+
+def main() -> int:
+    """Prints the table: per operator, condition and dtype the largest error of any result, ours and torch's."""
+    print("| Ours, torch's |", " | ".join(str(dtype).removeprefix("torch.") for dtype in FORMATS), "|")
+    print("|---|" + "---|" * len(FORMATS))
+    for operator in OPERATORS:
+        for condition in operator.conditions:
+            cells = []
+            for dtype in FORMATS:
+                found = errors(operator, condition, dtype).values() if dtype in condition.dtypes else ()
+                cells.append(", ".join(f"{max(one):.3g}" for one in zip(*found, strict=True)))
+            print(f"| {operator.name}: {condition.name} |", " | ".join(cells), "|", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

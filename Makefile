@@ -7,9 +7,10 @@ PYTHON ?= python3
 VENV := .venv
 NPU_VENV := .venv-npu
 RUN := $(VENV)/bin/python
+FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo demo-npu test test-deep properties long build npu sanitize conformance bench bench-quick bench-check \
+.PHONY: demo demo-npu test test-deep properties long build npu sanitize fuzz conformance bench bench-quick bench-check \
   lint clean
 
 demo: build
@@ -22,15 +23,25 @@ test: build npu
 	$(RUN) csrc/build.py --tests
 	$(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
 
-# Everything `make test` runs, every property on many more examples, the tests that take long, and the C++ tests under
-# the sanitizers.
-test-deep: test properties long sanitize
+# Everything `make test` runs, every property on many more examples, the tests that take long, the C++ tests under the
+# sanitizers, and the fuzzer.
+test-deep: test properties long sanitize $(FUZZ)
 
 properties: build
 	$(RUN) -m pytest tests -m hypothesis --hypothesis-profile=deep
 
 long: build
 	$(RUN) -m pytest tests -m deep --numprocesses=2 --dist=worksteal
+
+# Made-up calls of the C interface under ASan + UBSan, ten minutes for each operator, two at a time.
+# ARGS are passed on.
+fuzz: build $(VENV)/libfuzzer
+	$(RUN) csrc/build.py --tests
+	$(RUN) -m tests.fuzz $(ARGS)
+
+$(VENV)/libfuzzer: $(VENV)/installed
+	$(PIP) atheris
+	@touch $@
 
 # The C++ tests of the host CANN and the client under ASan + UBSan, then under TSan.
 sanitize: build

@@ -61,10 +61,13 @@ EMPTY_LIBRARIES = ("libhccl.so", "libacl_op_compiler.so", "libge_runner.so", "li
 # The torch_npu that csrc/npu is written for; it and torch change together.
 TORCH_NPU_VERSION = "2.13"
 
+ADDRESS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
+COVERAGE = "sanitize-coverage=trace-pc,trace-cmp"
 SANITIZERS = {
     None: [],
-    "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
+    "address": ADDRESS,
     "thread": ["-fsanitize=thread"],
+    "fuzz": [*ADDRESS, f"-f{COVERAGE}"],
 }
 
 
@@ -84,6 +87,14 @@ def torch_npu_for(directory: Path, given: Path | None) -> Path | None:
     elif note.exists() and Path(note.read_text()).is_dir():
         given = Path(note.read_text())
     return given or installed_torch_npu()
+
+
+def libfuzzer() -> Path:
+    """LLVM's libFuzzer as a library, from the package atheris; ends the build with a word if it is not installed."""
+    path = Path(sysconfig.get_path("platlib")) / "libclang_rt.fuzzer_no_main.a"
+    if not path.exists():
+        raise SystemExit(f"no libFuzzer: {path} comes with `pip install atheris`, which exists for x86-64")
+    return path
 
 
 def version_of_torch_npu(folder: Path) -> str:
@@ -160,15 +171,16 @@ class Build:
         ]
         for name, flags in CAPABILITIES[platform.machine()].items():
             defines = [f"-DCPU_CAPABILITY={name}", f"-DCPU_CAPABILITY_{name}"]
+            if self.sanitizer == "fuzz":
+                defines.append("-O1")  # what instruments them takes minutes to optimise them
             ops += [
                 self._object(source, host + torch_flags + flags + defines, suffix=name)
                 for source in sorted((HOST / "kernels").glob("*.cpp"))
             ]
 
-        # The operators that only torch_npu asks for: many, of which ATen does the work.
-        plumbing = [
-            self._object(source, [*host, *torch_flags, "-O1"]) for source in sorted((HOST / "plumbing").glob("*.cpp"))
-        ]
+        # The operators that only torch_npu asks for: many, of which ATen does the work. They are not fuzzed.
+        folder = [] if self.sanitizer == "fuzz" else sorted((HOST / "plumbing").glob("*.cpp"))
+        plumbing = [self._object(source, [*host, *torch_flags, "-O1"]) for source in folder]
 
         lib64 = self.package / "cann" / "lib64"
         torch_libs = [f"-L{TORCH_LIB}", "-ltorch_cpu", "-lc10", "-fopenmp"]
@@ -207,6 +219,8 @@ class Build:
             if self.tests:
                 self._misordered_npu(torch_flags, torch_libs)
         if self.tests:
+            self._fuzz(host, prefix)
+        if self.tests and self.sanitizer != "fuzz":
             kernels = [path for path in ops if "/host/kernels/" in path]
             self._tests(host, prefix, kernels, torch_libs)
 
@@ -272,6 +286,27 @@ class Build:
                 [str(path) for path in prefix],
                 variables={"flags": kernel_libs if of_kernels else libs},
             )
+
+    def _fuzz(self, host: list[str], prefix: list[Path]) -> None:
+        """The program that runs made-up calls: given ones, or in a variant of its own those of libFuzzer."""
+        lib64 = self.package / "cann" / "lib64"
+        # What makes the calls up is not what is to be covered.
+        flags = [*host, f"-I{ROOT / 'tests' / 'cpp'}", *([f"-fno-{COVERAGE}"] if self.sanitizer == "fuzz" else [])]
+        folder = ROOT / "tests" / "cpp" / "fuzz"
+        common = [self._object(folder / f"{name}.cpp", flags) for name in ("case", "functions", "run")]
+        libs = f"-L{lib64} -lopapi -lnnopbase -lascendcl -Wl,-rpath,{lib64} -Wl,-rpath-link,{TORCH_LIB} -pthread"
+        name = "replay"
+        if self.sanitizer == "fuzz":
+            name = "libfuzzer"
+            # What GCC's instrumentation calls is defined anew; see libfuzzer.cpp.
+            libs += f" {libfuzzer()} -ldl -Wl,--allow-multiple-definition"
+        self.out.build(
+            str(self.directory / "tests" / f"fuzz_{name}"),
+            "program",
+            [self._object(folder / f"{name}.cpp", flags), *common],
+            [str(path) for path in prefix],
+            variables={"flags": libs},
+        )
 
     def _torch_rpath(self, beside: str) -> str:
         # In quotes, since the command goes through a shell.

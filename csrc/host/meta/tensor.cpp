@@ -10,13 +10,15 @@ namespace aclnn_host {
 std::optional<int64_t> element_count(const Dims& shape) noexcept {
   int64_t count = 1;
   bool empty = false;
+  bool overflows = false;
   for (const int64_t size : shape) {
     if (size < 0) return std::nullopt;
-    // An empty dimension makes the tensor empty, however large the others are.
     empty = empty || size == 0;
-    if (!empty && __builtin_mul_overflow(count, size, &count)) return std::nullopt;
+    overflows = __builtin_mul_overflow(count, size, &count) || overflows;
   }
-  return empty ? 0 : count;
+  // An empty dimension makes the tensor empty, however large the others are.
+  if (empty) return 0;
+  return overflows ? std::nullopt : std::optional(count);
 }
 
 std::optional<Extent> extent_of(const TensorView& view) noexcept {

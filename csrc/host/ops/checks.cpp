@@ -197,6 +197,11 @@ Checks& Checks::addressable(Argument argument) {
     return require(false, "%s has shape %s, expected sizes >= 0 with a product below 2^59",
                    argument.name, shape_text(view.shape).c_str());
   }
+  // Of an empty tensor too: an address is computed, though nothing is there.
+  if (view.offset < 0 || view.offset > kMost) {
+    return require(false, "%s has offset %lld, expected a number >= 0 and below 2^59",
+                   argument.name, static_cast<long long>(view.offset));
+  }
   const auto storage = element_count(argument.tensor->storage_shape);
   const auto extent = extent_of(view);
   const bool fits = extent && storage && extent->first >= 0 && extent->last < *storage;

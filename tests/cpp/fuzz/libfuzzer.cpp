@@ -1,0 +1,64 @@
+// fuzz_libfuzzer FUNCTION [libFuzzer's arguments]: lets libFuzzer make up cases of one function.
+//
+// libFuzzer expects a program that clang has instrumented. GCC calls __sanitizer_cov_trace_pc at
+// every edge instead, from which the counters here are filled; its comparisons' calls are the same.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "acl/acl.h"
+#include "fuzz/run.h"
+
+// The instrumented libraries call these.
+#pragma GCC visibility push(default)
+extern "C" {
+int LLVMFuzzerRunDriver(int* count, char*** arguments, int (*test)(const uint8_t*, size_t));
+void __sanitizer_cov_8bit_counters_init(uint8_t* begin, uint8_t* end);
+void __sanitizer_cov_trace_pc();
+void __sanitizer_cov_trace_cmpf(float, float);
+void __sanitizer_cov_trace_cmpd(double, double);
+}
+#pragma GCC visibility pop
+
+namespace {
+
+uint8_t counters[1 << 16];
+const fuzz::Function* function;
+
+int test(const uint8_t* data, size_t size) {
+  fuzz::Case call = fuzz::decode(data, size, function->kinds, function->fit);
+  fuzz::run(*function, call);
+  return 0;
+}
+
+}  // namespace
+
+void __sanitizer_cov_trace_pc() {
+  const auto at = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+  ++counters[(at ^ (at >> 16)) % sizeof(counters)];
+}
+
+// libFuzzer has no use for these.
+void __sanitizer_cov_trace_cmpf(float, float) {}
+void __sanitizer_cov_trace_cmpd(double, double) {}
+
+int main(int count, char** arguments) {
+  for (const fuzz::Function& each : fuzz::functions()) {
+    if (count > 1 && std::strcmp(arguments[1], each.name) == 0) function = &each;
+  }
+  if (function == nullptr) {
+    std::fprintf(stderr, "usage: %s FUNCTION [arguments]\n", arguments[0]);
+    return 2;
+  }
+  if (aclInit(nullptr) != ACL_SUCCESS || aclrtSetDevice(0) != ACL_SUCCESS) return 1;
+  __sanitizer_cov_8bit_counters_init(counters, counters + sizeof(counters));
+  // The function's name is not libFuzzer's.
+  std::vector<char*> rest(arguments, arguments + count + 1);
+  rest.erase(rest.begin() + 1);
+  int left = count - 1;
+  char** begin = rest.data();
+  return LLVMFuzzerRunDriver(&left, &begin, test);
+}

@@ -1,0 +1,158 @@
+"""Fuzzes the C interface: `python -m tests.fuzz`, or `make fuzz`.
+
+libFuzzer (from the package atheris) makes up calls of every two-stage function, in a build with AddressSanitizer and
+UndefinedBehaviorSanitizer; tests/cpp/fuzz says what a call is and what must hold of it. Each of the five operators has
+ten minutes, which its forward, its backward and its in-place form share; two run at a time. Then every call that
+reached something new, and those of the committed corpus, are run once more in the release build, where their statuses
+are held against the oracle.
+
+--minutes N gives each operator N minutes, --function NAME takes one function only, and --keep replaces the committed
+corpus by the calls that are needed to cover what all of them cover.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.fuzz import corpus, oracle
+from tests.sanitize import ADDRESS, ROOT, leaks_can_be_found
+
+FOLDER = ROOT / "build" / "fuzz"
+PROGRAM = FOLDER / "tests" / "fuzz_libfuzzer"
+AT_A_TIME = 2
+MOST_BYTES = 512  # of a case: the longest, of ConvolutionBackward, has fewer
+
+OPERATORS = {
+    "EluBackward": ("aclnnElu", "aclnnInplaceElu", "aclnnEluBackward"),
+    "SeluBackward": ("aclnnSelu", "aclnnInplaceSelu", "aclnnSeluBackward"),
+    "ConvolutionBackward": ("aclnnConvolution", "aclnnConvolutionBackward"),
+    "CrossEntropyLossGrad": ("aclnnCrossEntropyLoss", "aclnnCrossEntropyLossGrad"),
+    "RmsNormGrad": ("aclnnRmsNorm", "aclnnRmsNormGrad"),
+}
+
+
+class Outcome(NamedTuple):
+    """What became of one function's turn."""
+
+    function: str
+    executions: int
+    seconds: float
+    crashed: bool
+    output: str
+
+
+def environment() -> dict[str, str]:
+    """One thread, since two of these run at a time; stop at the first finding."""
+    asan = f"{ADDRESS['ASAN_OPTIONS']}:detect_leaks={int(leaks_can_be_found())}:allocator_may_return_null=1"
+    # Aborted, so that libFuzzer keeps the case.
+    ubsan = f"{ADDRESS['UBSAN_OPTIONS']}:abort_on_error=1"
+    return os.environ | {"ASAN_OPTIONS": asan, "UBSAN_OPTIONS": ubsan, "OMP_NUM_THREADS": "1"}
+
+
+def working_corpus(function: str) -> Path:
+    """The folder in which libFuzzer keeps a function's cases, with the committed ones in it."""
+    folder = FOLDER / "corpus" / function
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, case in enumerate(corpus.read(function)):
+        (folder / f"committed-{number}").write_bytes(case)
+    return folder
+
+
+def libfuzzer(function: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs libFuzzer on one function. What it finds is left in the function's folder of findings."""
+    findings = FOLDER / "findings" / function
+    findings.mkdir(parents=True, exist_ok=True)
+    options = [
+        f"-max_len={MOST_BYTES}",
+        "-len_control=0",
+        "-timeout=60",
+        "-rss_limit_mb=4096",
+        f"-artifact_prefix={findings}/",
+    ]
+    return subprocess.run(
+        [PROGRAM, function, *options, *arguments],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+
+
+def fuzz(function: str, seconds: int) -> Outcome:
+    """One function's turn."""
+    start = time.monotonic()
+    result = libfuzzer(function, f"-max_total_time={seconds}", "-print_final_stats=1", working_corpus(function))
+    found = re.search(r"stat::number_of_executed_units: (\d+)", result.stdout)
+    outcome = Outcome(
+        function, int(found[1]) if found else 0, time.monotonic() - start, result.returncode != 0, result.stdout
+    )
+    rate = outcome.executions / max(outcome.seconds, 1)
+    word = "FAILED" if outcome.crashed else "ok    "
+    print(f"{word} {function:26} {outcome.executions:>10,} executions, {rate:,.0f} a second", flush=True)
+    return outcome
+
+
+def check_statuses(function: str) -> list[str]:
+    """Every case in the working corpus whose statuses are not the oracle's."""
+    cases = [path.read_bytes() for path in sorted(working_corpus(function).iterdir())]
+    wrong = []
+    for case, outcome in zip(cases, corpus.replay(function, cases), strict=True):
+        if problem := oracle.wrong(function, outcome):
+            wrong.append(f"{case.hex()}: {problem}\n  {outcome}")
+    print(f"{'FAILED' if wrong else 'ok    '} {function:26} {len(cases):>10,} statuses", flush=True)
+    return wrong
+
+
+def keep(function: str) -> None:
+    """Replaces the committed corpus by a small one that covers as much as the working one."""
+    folder = FOLDER / "kept" / function
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        path.unlink()
+    libfuzzer(function, "-merge=1", folder, working_corpus(function))
+    corpus.write(function, [path.read_bytes() for path in folder.iterdir()])
+
+
+def main() -> int:
+    """Fuzzes, checks the statuses, prints figures, and returns 0 if nothing was found."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10, help="for each operator")
+    parser.add_argument("--function", choices=sorted(oracle.TABLES), help="this one only, for that long")
+    parser.add_argument("--keep", action="store_true", help="replace the committed corpus")
+    arguments = parser.parse_args()
+
+    subprocess.run([sys.executable, ROOT / "csrc" / "build.py", "--sanitizer", "fuzz"], check=True)
+    if arguments.function:
+        turns = {arguments.function: int(60 * arguments.minutes)}
+    else:
+        turns = {name: int(60 * arguments.minutes / len(group)) for group in OPERATORS.values() for name in group}
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        outcomes = list(pool.map(fuzz, turns, turns.values()))
+    for outcome in outcomes:
+        if outcome.crashed:
+            print(f"\n{outcome.function}:\n{outcome.output[-8000:]}")
+    wrong = [problem for function in turns for problem in check_statuses(function)]
+    print("\n".join(wrong))
+    if arguments.keep:
+        for function in turns:
+            keep(function)
+
+    print(f"{'operator':26} {'executions':>14}")
+    for operator, group in OPERATORS.items():
+        print(f"{operator:26} {sum(o.executions for o in outcomes if o.function in group):>14,}")
+    crashed = [outcome.function for outcome in outcomes if outcome.crashed]
+    print(f"{sum(o.executions for o in outcomes):,} executions, {len(crashed)} crashed, {len(wrong)} wrong statuses")
+    return 1 if crashed or wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

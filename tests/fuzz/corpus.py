@@ -1,0 +1,49 @@
+"""The committed calls: one file for each function, a call a line in hexadecimal digits; and running them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = Path(__file__).parent / "corpus"
+PROGRAM = ROOT / "build" / "release" / "tests" / "fuzz_replay"
+
+
+def functions() -> list[str]:
+    """Names of the functions that the program knows."""
+    return subprocess.run([PROGRAM, "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+
+
+def read(function: str) -> list[bytes]:
+    """The committed calls of a function."""
+    path = FOLDER / f"{function}.txt"
+    return [bytes.fromhex(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def write(function: str, cases: Iterable[bytes]) -> None:
+    """Commits these calls instead; zeros at the end say nothing, and go."""
+    FOLDER.mkdir(exist_ok=True)
+    lines = sorted({case.rstrip(b"\0").hex() for case in cases} - {""}, key=lambda line: (len(line), line))
+    (FOLDER / f"{function}.txt").write_text("".join(f"{line}\n" for line in lines))
+
+
+def replay(function: str, cases: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Runs calls in the release build; what each was and which statuses it had. The program ends with a word, and so
+    does this, if anything is wrong with a call."""
+    lines = "".join(f"{case.hex()}\n" for case in cases)
+    result = subprocess.run(
+        [PROGRAM, function],
+        input=lines,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        timeout=600,
+    )
+    outcomes = [json.loads(line) for line in result.stdout.splitlines()]
+    assert result.returncode == 0, f"call {len(outcomes)} ended the program with {result.returncode}: {result.stderr}"
+    return outcomes

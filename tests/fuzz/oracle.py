@@ -1,0 +1,533 @@
+"""Which status a made-up call must have: the conformance tables' rules, applied to any arguments.
+
+The tables name conditions, each with a change that brings it about; here a condition is a predicate. Everything after
+the null pointers is 161002 for the operators that CANN writes by hand, so that their order shows in no status; those
+that CANN generates have 561003, 161002 and 561002 in that order, and the host's own check of the memory comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from tests.cabi import (
+    AICORE_EXCEPTION,
+    FIND_KERNEL_ERROR,
+    PARAM_INVALID,
+    PARAM_NULLPTR,
+    SUCCESS,
+    TILING_ERROR,
+    Dtype,
+    Format,
+)
+from tests.conformance import convolution_table, cross_entropy_loss_table, rms_norm_table
+from tests.conformance.machinery import WITH_BF16, Table, all_tables
+
+CREATE_EXECUTOR = 561101
+F32, F16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.DOUBLE
+# A workspace of more than this many bytes may be more than can be asked for.
+MOST_MEMORY = 2**40
+LIMIT = 2**59
+
+
+class Expected(NamedTuple):
+    """The statuses that a call may have. Those of stage 2 and of the stream are looked at where these ran."""
+
+    stage1: set[int]
+    stage2: int = SUCCESS
+    stream: set[int] = frozenset({SUCCESS})  # type: ignore[assignment]
+
+
+class Call:
+    """A case as tests/cpp/fuzz describes it, with its arguments by name."""
+
+    def __init__(self, table: Table, case: dict[str, Any]):
+        self.table, self.operator = table, table.operator
+        self.product: str = case["product"]
+        self.case = case
+        self.arguments = dict(zip(self.operator.arguments, case["arguments"], strict=True))
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arguments[name]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return tuple(self[name]["shape"])
+
+    def dtype(self, name: str) -> Dtype | None:
+        """None for a number that is no dtype."""
+        number = self[name]["dtype"]
+        return Dtype(number) if number in list(Dtype) else None
+
+    @property
+    def tensors(self) -> list[str]:
+        """Names of the tensors that are there."""
+        return [name for name in self.operator.places if self[name] is not None]
+
+    def dtypes(self, names: Sequence[str]) -> tuple[Dtype | None, ...]:
+        return tuple(self.dtype(name) for name in names)
+
+
+# ---- memory: the host's own checks, documented in docs/emulation.md
+
+
+def count(sizes: Sequence[int]) -> int | None:
+    """Elements, if no size is negative and they can be counted in 63 bits."""
+    if any(size < 0 for size in sizes):
+        return None
+    return prod(sizes) if prod(sizes) < 2**63 else None
+
+
+def addressable(tensor: dict[str, Any]) -> bool:
+    """Sizes >= 0 with a product below 2^59, an offset likewise, and a view inside its storage
+    and the first 2^59 elements."""
+    elements, storage = count(tensor["shape"]), count(tensor["storage"])
+    if elements is None or elements >= LIMIT or not 0 <= tensor["offset"] < LIMIT:
+        return False
+    if elements == 0:
+        return True
+    strides = tensor["strides"]
+    if strides is None:
+        strides = [prod(tensor["shape"][i + 1 :]) for i in range(len(tensor["shape"]))]
+    reach = [(size - 1) * stride for size, stride in zip(tensor["shape"], strides, strict=True)]
+    first = tensor["offset"] + sum(value for value in reach if value < 0)
+    last = tensor["offset"] + sum(value for value in reach if value > 0)
+    return storage is not None and first >= 0 and last < min(storage, LIMIT)
+
+
+# ---- ELU and SELU (spec 1.3, 2.3)
+
+
+def castable_scalars(call: Call) -> bool:
+    complex_dtypes = (Dtype.COMPLEX64, Dtype.COMPLEX128)
+    return all(call[name]["dtype"] not in complex_dtypes for name in ("alpha", "scale", "inputScale"))
+
+
+def elementwise(call: Call) -> int:
+    """Shapes alike and dtypes accepted; ELU: scalars that can become FLOAT, 8 dimensions at most, and of a result no
+    negative alpha."""
+    names = call.tensors
+    dtypes = call.dtypes(names)
+    good = None not in dtypes and call.table.accepts_dtypes(dtypes, call.product)  # type: ignore[arg-type]
+    good = good and len({call.shape(name) for name in names}) == 1
+    if "alpha" in call.arguments:
+        good = good and castable_scalars(call) and len(call.shape(names[0])) <= 8
+        if call.arguments.get("isResult"):
+            good = good and not call["alpha"]["value"] < 0
+    return SUCCESS if good else PARAM_INVALID
+
+
+# ---- what CANN generates (spec 0.2)
+
+LIKE_ND = {Format.ND, Format.NCHW, Format.NHWC, Format.NCDHW, Format.NCL}
+
+
+def formats_good(call: Call) -> bool:
+    return all(call[name]["format"] in LIKE_ND for name in call.tensors)
+
+
+def rms_norm_backward(call: Call) -> int:
+    """Spec 5.4."""
+    row = call.dtypes(call.operator.tensors)
+    if None in row or not call.table.accepts_dtypes(row, call.product) or not formats_good(call):  # type: ignore[arg-type]
+        return PARAM_INVALID
+    x, gamma, rstd = call.shape("x"), call.shape("gamma"), call.shape("rstd")
+    if not (1 <= len(gamma) <= len(x) <= 8):
+        return TILING_ERROR
+    outer = x[: len(x) - len(gamma)]
+    same = call.shape("dy") == x == call.shape("dxOut") and call.shape("dgammaOut") == gamma == x[len(outer) :]
+    leading = rstd[: len(outer)] + (1,) * (len(outer) - len(rstd))
+    good = same and x[-1] != 0 and leading == outer and prod(rstd) == prod(outer)
+    good = good and (call.product != "Ascend910" or multiple_of_64(gamma))
+    return SUCCESS if good and last_axis_good(call, x) and empty_good(call, x) else TILING_ERROR
+
+
+def rms_norm_forward(call: Call) -> int:
+    """Spec 5.4, "Forward"."""
+    row = call.dtypes(call.operator.tensors)
+    if None in row or not call.table.accepts_dtypes(row, call.product) or not formats_good(call):  # type: ignore[arg-type]
+        return PARAM_INVALID
+    x, gamma, rstd = call.shape("x"), call.shape("gamma"), call.shape("rstdOut")
+    if not (1 <= len(gamma) <= len(x) <= 8):
+        return TILING_ERROR
+    outer = x[: len(x) - len(gamma)]
+    good = call.shape("yOut") == x and gamma == x[len(outer) :] and not call["epsilon"] < 0
+    good = good and len(rstd) <= len(x) and prod(rstd) == prod(outer)
+    good = good and all(size in (1, of_x) for size, of_x in zip(rstd, x, strict=False))
+    return SUCCESS if good and last_axis_good(call, x) and empty_good(call, x) else TILING_ERROR
+
+
+def multiple_of_64(shape: tuple[int, ...]) -> bool:
+    elements = count(shape)
+    return elements is not None and elements % 64 == 0
+
+
+def last_axis_good(call: Call, x: tuple[int, ...]) -> bool:
+    """Ascend310P wants 32 bytes of it."""
+    size = {F16: 2, F64: 8}.get(call.dtype("x"), 4)  # type: ignore[call-overload]
+    return call.product != "Ascend310P" or x[-1] * size >= 32
+
+
+def empty_good(call: Call, x: tuple[int, ...]) -> bool:
+    return count(x) != 0 or call.product in rms_norm_table.WITH_EMPTY
+
+
+def attributes_good(call: Call) -> bool:
+    return call["reductionOptional"] in (None, "none", "mean", "sum") and 0 <= call["labelSmoothing"] <= 1
+
+
+def cross_entropy(call: Call, matrix: str, wanted: bool) -> int:
+    """Spec 4.4: the dtypes that go together, of the tensors that are there; the shapes that both directions share; and
+    smoothing and z-loss on the newest products only."""
+    rows = [
+        dict(zip(call.operator.tensors, row.dtypes, strict=True))
+        for row in call.table.dtypes
+        if call.product in row.accepted
+    ]
+    for row in rows:
+        row.update({name: row[matrix] for name in call.operator.places if name not in row})
+    if not any(all(call.dtype(name) == row[name] for name in call.tensors) for row in rows) or not formats_good(call):
+        return PARAM_INVALID
+    shape = call.shape(matrix)
+    good = len(shape) == 2 and shape[1] > 0 and attributes_good(call)
+    good = good and call.shape("target") == shape[:1]
+    good = good and (call["weightOptional"] is None or call.shape("weightOptional") == shape[1:])
+    plain = not wanted and call["labelSmoothing"] == 0 and call["lseSquareScaleForZloss"] == 0
+    return SUCCESS if good and (plain or call.product in cross_entropy_loss_table.NEWEST) else TILING_ERROR
+
+
+def cross_entropy_forward(call: Call) -> int:
+    status = cross_entropy(call, "input", call["returnZloss"])
+    if status != SUCCESS:
+        return status
+    shape = call.shape("input")
+    results = shape[:1] if call["reductionOptional"] == "none" else (1,)
+    wanted_lse = call["lseSquareScaleForZloss"] != 0
+    good = call.shape("lossOut") == results and call.shape("logProbOut") == shape
+    for name, wanted, expected in (
+        ("zlossOut", call["returnZloss"], results),
+        ("lseForZlossOut", wanted_lse, shape[:1]),
+    ):
+        left_out = not wanted and count(call.shape(name)) == 0
+        good = good and (left_out or call.shape(name) == expected)
+    return SUCCESS if good else TILING_ERROR
+
+
+def cross_entropy_backward(call: Call) -> int:
+    lse = call["lseForZlossOptional"]
+    scale = call["lseSquareScaleForZloss"]
+    left_out = lse is None or (scale == 0 and count(lse["shape"]) == 0)
+    status = cross_entropy(call, "logProb", call["gradZlossOptional"] is not None or not left_out)
+    if status != SUCCESS:
+        return status
+    shape = call.shape("logProb")
+    results = [shape[:1]] if call["reductionOptional"] == "none" else [(1,), ()]
+    good = call.shape("out") == shape and call.shape("gradLoss") in results
+    if call["gradZlossOptional"] is not None:
+        good = good and call.shape("gradZlossOptional") in results and not (left_out and scale != 0)
+    return SUCCESS if good and (left_out or tuple(lse["shape"]) == shape[:1]) else TILING_ERROR
+
+
+def bad_labels(call: Call) -> set[int]:
+    """What the stream may report: a label that is no class. Without gradients there is nothing to read it for."""
+    matrix = call.shape("input" if "input" in call.arguments else "logProb")
+    target = call["target"]
+    if not prod(matrix):
+        return {SUCCESS}
+    if not target["labels"]:
+        return {SUCCESS, AICORE_EXCEPTION}
+    good = all(label == call["ignoreIndex"] or 0 <= label < matrix[1] for label in target["labels"])
+    return {SUCCESS} if good else {AICORE_EXCEPTION}
+
+
+# ---- convolution (spec 3.3, 3.4, and the Policy)
+
+RANK_FORMATS = {3: Format.NCL, 4: Format.NCHW, 5: Format.NCDHW}
+NARROW = convolution_table.NARROW
+
+
+class Geometry:
+    """Of a convolution whose arrays have the right lengths."""
+
+    def __init__(self, call: Call, spatial: int):
+        self.transposed, self.groups = call["transposed"], call["groups"]
+        self.stride, self.dilation = spread(call["stride"], spatial), spread(call["dilation"], spatial)
+        padding = call["padding"]
+        doubled = len(padding) == 2 * spatial
+        pairs = (
+            list(zip(padding[::2], padding[1::2], strict=True))
+            if doubled
+            else [(p, p) for p in spread(padding, spatial)]
+        )
+        self.around = [before + after for before, after in pairs]
+        self.more = spread(call["outputPadding"], spatial) if self.transposed else [0] * spatial
+
+    def reach(self, weight: tuple[int, ...]) -> list[int]:
+        return [(size - 1) * d + 1 for size, d in zip(weight[2:], self.dilation, strict=True)]
+
+    def kernel_fits(self, x: tuple[int, ...], weight: tuple[int, ...]) -> bool:
+        room = [size + p - r for size, p, r in zip(x[2:], self.around, self.reach(weight), strict=True)]
+        return self.transposed or all(value >= 0 for value in room)
+
+    def output(self, x: tuple[int, ...], weight: tuple[int, ...]) -> tuple[int, ...]:
+        parts = zip(x[2:], self.stride, self.around, self.reach(weight), self.more, strict=True)
+        if self.transposed:
+            return tuple((size - 1) * s - p + r + more for size, s, p, r, more in parts)
+        return tuple((size + p - r) // s + 1 for size, s, p, r, _ in parts)
+
+    def countable(self, large: tuple[int, ...]) -> bool:
+        """The host's own limits."""
+        padded = [size + p for size, p in zip(large[2:], self.around, strict=True)]
+        limit = 2**31 - 1
+        return (
+            all(value <= limit for value in (*padded, *self.stride, *self.dilation))
+            and prod((*large[:2], *padded)) < LIMIT
+        )
+
+    def output_padding_good(self) -> bool:
+        parts = zip(self.more, self.stride, self.dilation, strict=True)
+        return not self.transposed or all(more < s or more < d for more, s, d in parts)
+
+
+def spread(values: Sequence[int], count: int) -> list[int]:
+    """One value stands for all dimensions."""
+    return list(values) * count if len(values) == 1 else list(values)
+
+
+def lengths_good(call: Call, spatial: int, doubled: bool) -> bool:
+    good = all(len(call[name]) in (1, spatial) for name in ("stride", "dilation"))
+    return good and len(call["padding"]) in ({1, spatial, 2 * spatial} if doubled else {1, spatial})
+
+
+def values_good(call: Call) -> bool:
+    good = all(value >= 1 for name in ("stride", "dilation") for value in call[name])
+    good = good and all(value >= 0 for value in call["padding"])
+    return good and 1 <= call["groups"] <= 65535 and 0 <= call["cubeMathType"] <= 3
+
+
+def mode_good(call: Call, names: Sequence[str]) -> bool:
+    """Products without FP32 matrix units compute in FLOAT16 or not at all."""
+    dtype = convolution_table.promoted(call.dtypes([name for name in names if call[name] is not None]))  # type: ignore[arg-type]
+    return call.product not in NARROW or dtype == F16 or call["cubeMathType"] in (1, 2)
+
+
+def format_good(call: Call, name: str) -> bool:
+    rank = len(call.shape(name))
+    return rank in RANK_FORMATS and call[name]["format"] in (Format.ND, RANK_FORMATS[rank])
+
+
+def supported(call: Call) -> bool:
+    known = convolution_table.SUPPORTED
+    return all(call.product in known.get(call.dtype(name), frozenset()) for name in call.tensors)  # type: ignore[arg-type]
+
+
+def channels_good(first: int, second: int, weight: tuple[int, ...], groups: int) -> bool:
+    return first == weight[0] and second == weight[1] * groups and weight[0] % groups == 0
+
+
+def convolution(call: Call) -> int:
+    """Spec 3.4."""
+    return SUCCESS if convolution_good(call) else PARAM_INVALID
+
+
+def convolution_good(call: Call) -> bool:
+    x, weight, output = (call.shape(name) for name in ("input", "weight", "output"))
+    if not supported(call) or not all(format_good(call, name) for name in ("input", "weight", "output")):
+        return False
+    spatial = len(x) - 2
+    if not len(x) == len(weight) == len(output) or call["input"]["format"] != call["output"]["format"]:
+        return False
+    transposed, groups = call["transposed"], call["groups"]
+    if not lengths_good(call, spatial, spatial < 3) or not values_good(call):
+        return False
+    if transposed and len(call["outputPadding"]) not in (1, spatial):
+        return False
+    if transposed and any(value < 0 for value in call["outputPadding"]):
+        return False
+    geometry = Geometry(call, spatial)
+    if call["bias"] is not None:
+        length = weight[1] * groups if transposed else weight[0]
+        formats = (*RANK_FORMATS.values(), Format.ND)
+        if call.shape("bias") != (length,) or call["bias"]["format"] not in formats:
+            return False
+    if any(size < 0 for size in x[2:]) or any(size <= 0 for size in weight[2:]):
+        return False
+    sides = (output, x) if not transposed else (x, output)
+    sizes = geometry.output(x, weight)
+    return (
+        channels_good(sides[0][1], sides[1][1], weight, groups)
+        and geometry.output_padding_good()
+        and geometry.kernel_fits(x, weight)
+        and output == (x[0], output[1], *sizes)
+        and (not transposed or all(size > 0 for size in sizes))
+        and mode_good(call, ("input", "weight", "bias"))
+        and (spatial < 3 or call.product not in NARROW)
+        and geometry.countable(output if transposed else x)
+    )
+
+
+def convolution_backward_nulls(call: Call) -> bool:
+    """Rows 3 and 4, and the Policy's word on biasSizes."""
+    mask = call["outputMask"]
+    if len(mask) != 3:
+        return False
+    wanted = zip(mask, ("gradInput", "gradWeight", "gradBias"), strict=True)
+    return all(call[name] is not None for on, name in wanted if on) and (not mask[2] or call["biasSizes"] is not None)
+
+
+def convolution_backward(call: Call) -> int:
+    """Spec 3.3."""
+    if not convolution_backward_nulls(call):
+        return PARAM_NULLPTR
+    return SUCCESS if convolution_backward_good(call) else PARAM_INVALID
+
+
+def convolution_backward_good(call: Call) -> bool:
+    names = ("gradOutput", "input", "weight", "gradInput", "gradWeight")
+    present = [name for name in names if call[name] is not None]
+    if not supported(call) or not all(format_good(call, name) for name in present):
+        return False
+    gradients = (("gradInput", "input"), ("gradWeight", "weight"), ("gradBias", "gradOutput"))
+    if call.product == "Ascend950" and any(
+        call[gradient] is not None and call.dtype(gradient) != call.dtype(of) for gradient, of in gradients
+    ):
+        return False
+    bias_format = call["transposed"] or call.product not in WITH_BF16 - {"host"}
+    if call["gradBias"] is not None and not bias_format and call["gradBias"]["format"] != Format.ND:
+        return False
+    g, x, weight = (call.shape(name) for name in ("gradOutput", "input", "weight"))
+    more = call["outputPadding"]
+    if not values_good(call) or not mode_good(call, names[:3]):
+        return False
+    if call["transposed"]:
+        stride = spread(call["stride"], max(len(more), len(call["stride"])))
+        pairs = zip(spread(more, len(stride)), stride, strict=False)
+        if any(value < 0 for value in more) or (len(x) == 5 and any(value >= s for value, s in pairs)):
+            return False
+    elif any(more):
+        return False
+    empty = 0 in x or 0 in weight
+    if (not empty or call.product in NARROW) and not backward_shapes_good(call, g, x, weight):
+        return False
+    if empty and not backward_empty_good(call, x, weight):
+        return False
+    if len(x) == 5:
+        promoted = convolution_table.promoted(call.dtypes(names[:3]))  # type: ignore[arg-type]
+        half = call["cubeMathType"] == 2 or promoted != F32
+        to_float = call["gradWeight"] is not None and call.dtype("gradWeight") == F32
+        limited = call.product in ("Ascend910B", "Ascend910_93") and call["groups"] > 1
+        return call.product not in NARROW and not (limited and half and to_float)
+    return True
+
+
+def backward_shapes_good(call: Call, g: tuple[int, ...], x: tuple[int, ...], weight: tuple[int, ...]) -> bool:
+    """Rows 18 to 25."""
+    spatial = len(x) - 2
+    if not len(g) == len(x) == len(weight) or 0 in g or 0 in weight:
+        return False
+    expected = {"gradInput": x, "gradWeight": weight, "gradBias": (g[1],)}
+    if any(call[name] is not None and call.shape(name) != shape for name, shape in expected.items()):
+        return False
+    if not lengths_good(call, spatial, spatial == 2) or len(call["outputPadding"]) not in (1, spatial):
+        return False
+    geometry = Geometry(call, spatial)
+    first, second = (x, g) if geometry.transposed else (g, x)
+    sizes = geometry.output(x, weight)
+    return (
+        channels_good(first[1], second[1], weight, geometry.groups)
+        and geometry.output_padding_good()
+        and geometry.kernel_fits(x, weight)
+        and (g[0], *g[2:]) == (x[0], *sizes)
+        and geometry.countable(g if geometry.transposed else x)
+    )
+
+
+def backward_empty_good(call: Call, x: tuple[int, ...], weight: tuple[int, ...]) -> bool:
+    """Row 17."""
+    mask, groups, spatial = call["outputMask"], call["groups"], len(x) - 2
+    channels = weight[1] * groups if call["transposed"] else weight[0]
+    if mask[2] and call["biasSizes"] != [channels]:
+        return False
+    if mask[0] and x[0] != 0 and x[1] != 0:
+        return False
+    if call.product in NARROW:
+        return True
+    lengths = lengths_good(call, spatial, spatial == 2) and len(call["outputPadding"]) in (1, spatial)
+    if not lengths or weight[0] % groups != 0:
+        return False
+    if call["transposed"]:
+        return weight[0] != 0 and x[1] == weight[0]
+    if x[1] != weight[1] * groups:
+        return False
+    return len(weight) != len(x) or Geometry(call, spatial).kernel_fits(x, weight)
+
+
+# ---- all of them
+
+RULES: dict[str, Callable[[Call], int]] = {
+    **dict.fromkeys(("aclnnElu", "aclnnInplaceElu", "aclnnEluBackward"), elementwise),
+    **dict.fromkeys(("aclnnSelu", "aclnnInplaceSelu", "aclnnSeluBackward"), elementwise),
+    "aclnnConvolution": convolution,
+    "aclnnConvolutionBackward": convolution_backward,
+    "aclnnCrossEntropyLoss": cross_entropy_forward,
+    "aclnnCrossEntropyLossGrad": cross_entropy_backward,
+    "aclnnRmsNorm": rms_norm_forward,
+    "aclnnRmsNormGrad": rms_norm_backward,
+}
+TABLES = {table.operator.api: table for table in all_tables()}
+
+
+def null_pointers(call: Call) -> bool:
+    """Of what is never optional; a convolution's outputPadding is needed when it is transposed."""
+    required = [
+        name
+        for name, value in call.operator.arguments.items()
+        if not isinstance(value, (bool, int, float)) and name not in call.operator.optional
+    ]
+    if call.operator is convolution_table.FORWARD and call["transposed"]:
+        required.append("outputPadding")
+    given = call.case["workspaceSize"] and call.case["executor"]
+    return not given or any(call[name] is None for name in required)
+
+
+def stage1_status(call: Call) -> int:
+    """Of the first check that fails."""
+    if null_pointers(call):
+        return PARAM_NULLPTR
+    if call.product in call.operator.missing:
+        return FIND_KERNEL_ERROR
+    status = RULES[call.operator.api](call)
+    if status == SUCCESS and not all(addressable(call[name]) for name in call.tensors):
+        return PARAM_INVALID
+    return status
+
+
+def expected(api: str, case: dict[str, Any]) -> Expected:
+    """The statuses that a case may have."""
+    call = Call(TABLES[api], case)
+    status = stage1_status(call)
+    if status != SUCCESS:
+        return Expected({status})
+    large = any(count(call.shape(name)) * 64 > MOST_MEMORY for name in call.tensors)  # type: ignore[operator]
+    statuses = {SUCCESS, CREATE_EXECUTOR} if large else {SUCCESS}
+    addresses = all(call[name]["data"] or not count(call.shape(name)) for name in call.tensors)
+    # The workspace is looked at first; how large it is, the table does not say.
+    if case["stage2"] in (PARAM_NULLPTR, PARAM_INVALID):
+        workspace = {PARAM_NULLPTR: case["null_workspace"], PARAM_INVALID: case["small_workspace"]}
+        return Expected(
+            statuses, case["stage2"] if workspace[case["stage2"]] else SUCCESS if addresses else PARAM_NULLPTR
+        )
+    stream = bad_labels(call) if "target" in call.arguments else {SUCCESS}
+    return Expected(statuses, SUCCESS if addresses else PARAM_NULLPTR, stream)
+
+
+def wrong(api: str, case: dict[str, Any]) -> str | None:
+    """What is wrong with a case's statuses, if anything is."""
+    want = expected(api, case)
+    if case["stage1"] not in want.stage1:
+        return f"stage 1 returned {case['stage1']}, expected {sorted(want.stage1)}"
+    if case["stage2"] is not None and case["stage2"] != want.stage2:
+        return f"stage 2 returned {case['stage2']}, expected {want.stage2}"
+    if case["stream"] is not None and case["stream"] not in want.stream:
+        return f"the stream returned {case['stream']}, expected {sorted(want.stream)}"
+    return None

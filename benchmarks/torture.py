@@ -346,7 +346,8 @@ CONVOLUTIONS = (
     Condition("products that overflow", images((2, 3, 100), 4, 3, 1e38), dtypes=(torch.bfloat16, torch.float32)),
     Condition("an inf", images((2, 16, 200), 16, 3, set_to=INFINITY)),
     Condition("a nan", images((2, 16, 200), 16, 3, set_to=float("nan"))),
-    Condition("2^20 channels", images((1, VOCABULARY, 2), 2, 1), large=True, dtypes=(torch.float32, torch.bfloat16)),
+    # Not in BFLOAT16: torch's own gradient corrupts memory there.
+    Condition("2^20 channels", images((1, VOCABULARY, 2), 2, 1), large=True, dtypes=(torch.float32,)),
     Condition("2^24 positions", images((1, 1, HUGE_COUNT), 1, 1), large=True, dtypes=(torch.float32,)),
 )
 

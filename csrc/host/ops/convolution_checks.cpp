@@ -181,7 +181,7 @@ void require_channels(Checks& checks, const Channels& channels, Argument weight,
 }
 
 Wide reach_of(int64_t kernel, int64_t dilation) {
-  return Wide{dilation} * (kernel - 1) + 1;
+  return Wide{dilation} * (Wide{kernel} - 1) + 1;
 }
 
 Wide padded_size(const ConvolutionGeometry& geometry, const Dims& shape, uint64_t d) {

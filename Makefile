@@ -10,7 +10,7 @@ RUN := $(VENV)/bin/python
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo demo-npu test test-deep properties long build npu sanitize fuzz conformance bench bench-quick bench-check \
+.PHONY: demo demo-npu test test-deep properties long soak build npu sanitize fuzz conformance bench bench-quick bench-check \
   lint clean
 
 demo: build
@@ -23,9 +23,14 @@ test: build npu
 	$(RUN) csrc/build.py --tests
 	$(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
 
-# Everything `make test` runs, every property on many more examples, the tests that take long, the C++ tests under the
-# sanitizers, and the fuzzer.
-test-deep: test properties long sanitize $(FUZZ)
+# Everything `make test` runs, every property on many more examples, the tests that take long, a million calls, the C++
+# tests under the sanitizers, and the fuzzer.
+test-deep: test properties long soak sanitize $(FUZZ)
+
+# Memory, file descriptors and threads over a million calls; docs/reliability.md.
+soak: build
+	$(RUN) csrc/build.py --tests
+	ACLNN_TEST_SOAK=1 build/release/tests/test_soak
 
 properties: build
 	$(RUN) -m pytest tests -m hypothesis --hypothesis-profile=deep
@@ -88,7 +93,7 @@ lint: $(VENV)/linters
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	git ls-files -z 'csrc/*.cpp' 'csrc/*.h' 'tests/cpp/*' 'benchmarks/*.cpp' | grep -zE '\.(cpp|h)$$' | \
+	git ls-files -z 'csrc/*.cpp' 'csrc/*.h' 'tests/cpp/*' 'tests/reliability/*' 'benchmarks/*.cpp' | grep -zE '\.(cpp|h)$$' | \
 	  xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
 
 $(VENV)/linters: $(VENV)/installed

@@ -286,6 +286,24 @@ class Build:
                 [str(path) for path in prefix],
                 variables={"flags": kernel_libs if of_kernels else libs},
             )
+        reliability = ROOT / "tests" / "reliability"
+        faults = str(self.directory / "tests" / "libfaults.so")
+        if not self.sanitizer:
+            self.out.build(
+                faults, "shared", [self._object(reliability / "libfaults.cpp", flags)], variables={"flags": "-ldl"}
+            )
+        for source in sorted(reliability.glob("test_*.cpp")):
+            of_faults = source.stem == "test_faults"
+            if of_faults and self.sanitizer:  # both would take the place of the allocator
+                continue
+            self.out.build(
+                str(self.directory / "tests" / source.stem),
+                "program",
+                # Before the C library, whose functions it takes the place of.
+                [self._object(source, flags), *client, *([faults] if of_faults else [])],
+                [str(path) for path in prefix],
+                variables={"flags": f"'-Wl,-rpath,$$ORIGIN' {libs}"},
+            )
 
     def _fuzz(self, host: list[str], prefix: list[Path]) -> None:
         """The program that runs made-up calls: given ones, or in a variant of its own those of libFuzzer."""

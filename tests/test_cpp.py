@@ -1,4 +1,4 @@
-"""The C++ tests: one test here for every program of tests/cpp."""
+"""The C++ tests: one test here for every program of tests/cpp and tests/reliability."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "build" / "release" / "tests"
-NAMES = sorted(source.stem for source in (ROOT / "tests" / "cpp").glob("test_*.cpp"))
+NAMES = sorted(
+    source.stem for folder in ("cpp", "reliability") for source in (ROOT / "tests" / folder).glob("test_*.cpp")
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "live_objects.h"
@@ -17,6 +19,12 @@ namespace aclnn_host {
 template <class T, Object kKind>
 class HandleTable {
  public:
+  struct Entry {
+    std::shared_ptr<T> object;
+    Counted<kKind> counted;
+  };
+  using Entries = std::map<uint64_t, Entry>;  // by handle
+
   // Gives the object a handle.
   void* insert(std::shared_ptr<T> object) {
     // The kind stands in the top byte, where no address of user memory has anything.
@@ -52,18 +60,16 @@ class HandleTable {
     return found;
   }
 
-  // Ends the handles of the objects for which wanted(object) holds, and returns those.
+  // Ends the handles of the objects for which wanted(object) holds, and returns those. It needs no
+  // memory: whoever gives things back cannot do without.
   template <class Wanted>
-  std::vector<std::shared_ptr<T>> remove_if(Wanted&& wanted) {
-    std::vector<std::shared_ptr<T>> removed;
+  Entries remove_if(Wanted&& wanted) {
+    Entries removed;
     const std::unique_lock lock(mutex_);
     for (auto entry = objects_.begin(); entry != objects_.end();) {
-      if (wanted(*entry->second.object)) {
-        removed.push_back(entry->second.object);
-        entry = objects_.erase(entry);
-      } else {
-        ++entry;
-      }
+      const auto next = std::next(entry);
+      if (wanted(*entry->second.object)) removed.insert(objects_.extract(entry));
+      entry = next;
     }
     return removed;
   }
@@ -71,16 +77,11 @@ class HandleTable {
   static void after_fork() noexcept { forget_objects(kKind); }
 
  private:
-  struct Entry {
-    std::shared_ptr<T> object;
-    Counted<kKind> counted;
-  };
-
   // Shared by parent and child, so that a parent's handle is not met again in a child.
   static inline std::atomic<uint64_t> next_ = 1;
 
   mutable std::shared_mutex mutex_;
-  std::unordered_map<uint64_t, Entry> objects_;
+  Entries objects_;
 };
 
 }  // namespace aclnn_host

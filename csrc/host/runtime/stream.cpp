@@ -99,8 +99,9 @@ std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream) {
 void end_orphaned_streams() {
   const auto ended = streams().remove_if(
       [](const Stream& stream) { return contexts().find(stream.context()) == nullptr; });
-  for (const auto& stream : ended) stream->close(false);  // all at once: one may wait for another
-  for (const auto& stream : ended) stream->join();
+  for (const auto& [handle, entry] : ended)
+    entry.object->close(false);  // all at once: one may wait for another
+  for (const auto& [handle, entry] : ended) entry.object->join();
 }
 
 aclError Stream::enqueue(std::unique_ptr<Task> task) {

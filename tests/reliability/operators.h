@@ -1,0 +1,211 @@
+// Every operator as a call that can be made again and again, alone or beside others.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "aclnn/call.h"
+#include "aclnnop/aclnn_convolution.h"
+#include "aclnnop/aclnn_convolution_backward.h"
+#include "aclnnop/aclnn_cross_entropy_loss.h"
+#include "aclnnop/aclnn_cross_entropy_loss_grad.h"
+#include "aclnnop/aclnn_elu.h"
+#include "aclnnop/aclnn_elu_backward.h"
+#include "aclnnop/aclnn_rms_norm.h"
+#include "aclnnop/aclnn_rms_norm_grad.h"
+#include "aclnnop/aclnn_selu.h"
+#include "aclnnop/aclnn_selu_backward.h"
+
+namespace reliability {
+
+using namespace aclnn;
+
+ACLNN_DECLARE(Convolution);
+ACLNN_DECLARE(ConvolutionBackward);
+ACLNN_DECLARE(CrossEntropyLoss);
+ACLNN_DECLARE(CrossEntropyLossGrad);
+ACLNN_DECLARE(Elu);
+ACLNN_DECLARE(InplaceElu);
+ACLNN_DECLARE(EluBackward);
+ACLNN_DECLARE(RmsNorm);
+ACLNN_DECLARE(RmsNormGrad);
+ACLNN_DECLARE(Selu);
+ACLNN_DECLARE(InplaceSelu);
+ACLNN_DECLARE(SeluBackward);
+
+inline const Library& library() {
+  static const Library library({"libopapi.so"});
+  return library;
+}
+
+// A tensor's numbers, which live as long as the call that uses them.
+template <class T>
+struct Numbers {
+  std::vector<int64_t> dims;
+  std::shared_ptr<std::vector<T>> values;
+
+  TensorHandle operator()() const {
+    return make_tensor(library(), dims, kScalarType<T>, {}, 0, ACL_FORMAT_ND, dims, values->data());
+  }
+};
+
+// An argument that is passed as it is.
+template <class T>
+auto value(T given) {
+  return [given] { return given; };
+}
+
+// A call of one operator with memory of its own. Only one run at a time may be under way.
+struct Call {
+  std::string name;
+  // Puts the memory into its first state, hands the call to the stream, and returns; whoever waits
+  // for the stream may ask for the results.
+  std::function<void(aclrtStream)> launch;
+  // Both stages apart: the first here, the second where and when the result is called.
+  std::function<std::function<void(aclrtStream)>()> prepare;
+  std::function<std::vector<float>()> results;
+};
+
+class Calls {
+ public:
+  // All operators, forward, in place and backward, on small tensors; convolution in its direct
+  // loops and, on larger ones, through the products.
+  std::vector<Call> all() {
+    auto x = input({4, 24});
+    auto y = input({4, 24});
+    const auto one = [] { return make_scalar(library(), 1.5); };
+    add<Elu>("Elu", x, one, one, one, output({4, 24}));
+    add<InplaceElu>("InplaceElu", output({4, 24}), one, one, one);
+    add<EluBackward>("EluBackward", x, one, one, one, value(false), y, output({4, 24}));
+    add<Selu>("Selu", x, output({4, 24}));
+    add<InplaceSelu>("InplaceSelu", output({4, 24}));
+    add<SeluBackward>("SeluBackward", x, y, output({4, 24}));
+
+    auto gamma = input({24});
+    auto rstd = input({4, 1});
+    add<RmsNorm>("RmsNorm", x, gamma, value(1e-6), output({4, 24}), output({4, 1}));
+    add<RmsNormGrad>("RmsNormGrad", x, y, rstd, gamma, output({4, 24}), output({24}));
+
+    const Numbers<int64_t> target{{4}, make<int64_t>({0, 23, 5, 5})};
+    const auto none = [] { return TensorHandle(); };
+    add<CrossEntropyLoss>("CrossEntropyLoss", x, target, gamma, value(mean_), value(int64_t{-100}),
+                          value(0.0), value(0.0), value(false), output({1}), output({4, 24}),
+                          output({0}), output({0}));
+    add<CrossEntropyLossGrad>("CrossEntropyLossGrad", input({1}), x, target, gamma, none, none,
+                              value(mean_), value(int64_t{-100}), value(0.0), value(0.0),
+                              output({4, 24}));
+    add_convolutions(" (direct)", {2, 2, 7, 7}, {2, 2, 3, 3}, {2, 2, 5, 5});
+    add_convolutions(" (products)", {2, 16, 19, 19}, {32, 16, 3, 3}, {2, 32, 17, 17});
+    return std::move(calls_);
+  }
+
+ private:
+  struct alignas(64) CacheLine {
+    char bytes[64];
+  };
+
+  template <class T>
+  static std::shared_ptr<std::vector<T>> make(std::vector<T> values) {
+    return std::make_shared<std::vector<T>>(std::move(values));
+  }
+
+  // Different numbers, some of them negative.
+  static Numbers<float> input(std::vector<int64_t> dims) {
+    size_t count = 1;
+    for (const int64_t size : dims) count *= static_cast<size_t>(size);
+    std::vector<float> values(count);
+    for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i * 7 % 13) / 4 - 1.25f;
+    return {std::move(dims), make(std::move(values))};
+  }
+
+  Numbers<float> output(std::vector<int64_t> dims) {
+    outputs_.push_back(input(std::move(dims)));
+    return outputs_.back();
+  }
+
+  template <class Op, class... Make>
+  void add(std::string name, Make... arguments) {
+    struct State {
+      std::vector<CacheLine> workspace;
+      std::vector<Numbers<float>> outputs;
+      std::vector<std::vector<float>> first;
+    };
+    const auto state = std::make_shared<State>();
+    state->outputs = std::move(outputs_);
+    outputs_.clear();
+    for (const auto& output : state->outputs) state->first.push_back(*output.values);
+
+    const auto reset = [state] {
+      for (size_t i = 0; i < state->first.size(); ++i) {
+        std::copy(state->first[i].begin(), state->first[i].end(),
+                  state->outputs[i].values->begin());
+      }
+    };
+    const auto allocate = [state](uint64_t size) -> void* {
+      const size_t lines = size / sizeof(CacheLine) + 1;
+      if (state->workspace.size() < lines) state->workspace.resize(lines);
+      return state->workspace.data();
+    };
+    Call call;
+    call.name = std::move(name);
+    call.launch = [=](aclrtStream stream) {
+      reset();
+      aclnn::call<Op>(library(), allocate, stream, arguments()...);
+    };
+    call.prepare = [=]() -> std::function<void(aclrtStream)> {
+      reset();
+      using Prepared = decltype(aclnn::prepare<Op>(library(), arguments()...));
+      const auto prepared =
+          std::make_shared<Prepared>(aclnn::prepare<Op>(library(), arguments()...));
+      return [=](aclrtStream stream) {
+        const uint64_t size = prepared->workspace_size();
+        prepared->launch(size > 0 ? allocate(size) : nullptr, stream);
+      };
+    };
+    call.results = [state] {
+      std::vector<float> results;
+      for (const auto& output : state->outputs) {
+        results.insert(results.end(), output.values->begin(), output.values->end());
+      }
+      return results;
+    };
+    calls_.push_back(std::move(call));
+  }
+
+  void add_convolutions(const std::string& kind, const std::vector<int64_t>& in,
+                        const std::vector<int64_t>& kernel, const std::vector<int64_t>& out) {
+    const auto pair = [](int64_t number) {
+      return [number] { return make_int_array(library(), std::array{number, number}); };
+    };
+    const auto channels = [count = kernel[0]] {
+      return make_int_array(library(), std::array{count});
+    };
+    const auto all = [] { return make_bool_array(library(), std::array{true, true, true}); };
+    add<Convolution>("Convolution" + kind, input(in), input(kernel), input({kernel[0]}), pair(1),
+                     pair(0), pair(1), value(false), pair(0), value(int64_t{1}), output(out),
+                     value(int8_t{0}));
+    add<ConvolutionBackward>("ConvolutionBackward" + kind, input(out), input(in), input(kernel),
+                             channels, pair(1), pair(0), pair(1), value(false), pair(0), value(1),
+                             all, value(int8_t{0}), output(in), output(kernel),
+                             output({kernel[0]}));
+  }
+
+  static inline char mean_text_[] = "mean";
+  static inline char* const mean_ = mean_text_;
+  std::vector<Numbers<float>> outputs_;  // of the call that is being added
+  std::vector<Call> calls_;
+};
+
+// Whether two runs gave the same bits.
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+}  // namespace reliability

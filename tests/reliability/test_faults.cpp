@@ -1,0 +1,154 @@
+// Every operator through the C interface, with every allocation and every call into the library
+// failing once: the n-th of a run, for n = 1, 2, ... until a run has fewer. Each time the run ends
+// in a clean error, or in the right result if the failure was survived; no object is left; and the
+// next run is right.
+#include <thread>
+
+#include "acl/acl.h"
+#include "acl/acl_host.h"
+#include "check.h"
+#include "faults.h"
+#include "operators.h"
+
+namespace {
+
+using namespace reliability;
+
+constexpr int64_t kMost = 5000;  // faults of one run: more is an endless loop
+
+// Something of the runtime's, given back at the end.
+struct Owned {
+  void* object = nullptr;
+  aclError (*destroy)(void*);
+
+  ~Owned() {
+    if (object != nullptr) destroy(object);
+  }
+};
+
+void require(const char* api, aclError status) {
+  if (status != ACL_SUCCESS) library().fail(api, status);
+}
+
+aclError reset_device(void*) {
+  return aclrtResetDevice(0);
+}
+
+// A program around one call: a device, memory, a stream and an event of its own. Of the inputs only
+// so much goes through device memory as is needed to see it come back.
+void run_on_own_stream(const Call& call) {
+  Owned device{nullptr, reset_device};
+  Owned stream{nullptr, aclrtDestroyStream};
+  Owned event{nullptr, aclrtDestroyEvent};
+  Owned block{nullptr, aclrtFree};
+  require("aclrtSetDevice", aclrtSetDevice(0));
+  device.object = &device;
+  require("aclrtCreateStream", aclrtCreateStream(&stream.object));
+  require("aclrtCreateEvent", aclrtCreateEvent(&event.object));
+  require("aclrtMalloc", aclrtMalloc(&block.object, 64, ACL_MEM_MALLOC_HUGE_FIRST));
+  const int64_t sent = 42;
+  int64_t received = 0;
+  require("aclrtMemcpyAsync", aclrtMemcpyAsync(block.object, 64, &sent, sizeof(sent),
+                                               ACL_MEMCPY_HOST_TO_DEVICE, stream.object));
+  call.launch(stream.object);
+  require("aclrtRecordEvent", aclrtRecordEvent(event.object, stream.object));
+  require("aclrtStreamWaitEvent", aclrtStreamWaitEvent(stream.object, event.object));
+  require("aclrtSynchronizeStream", aclrtSynchronizeStream(stream.object));
+  require("aclrtMemcpy", aclrtMemcpy(&received, sizeof(received), block.object, sizeof(received),
+                                     ACL_MEMCPY_DEVICE_TO_HOST));
+  CHECK_EQ(received, sent);
+}
+
+void run_inline(const Call& call) {
+  call.launch(nullptr);
+}
+
+using Run = void (*)(const Call&);
+
+struct Outcome {
+  bool succeeded = false;
+  int64_t events = 0;
+  std::vector<float> results;
+};
+
+// One run on a thread of its own, which has no memory kept from earlier calls.
+Outcome run_with_fault(Run run, const Call& call, int kind, int64_t n) {
+  Outcome outcome;
+  std::thread([&] {
+    faults_arm(kind, n);
+    try {
+      run(call);
+      outcome.succeeded = true;
+    } catch (const Error& error) {
+      faults_disarm();
+      CHECK(error.status() != ACL_SUCCESS);
+    } catch (const std::bad_alloc&) {
+      // of the client's own memory
+    }
+    outcome.events = faults_disarm();
+  }).join();
+  if (outcome.succeeded) outcome.results = call.results();
+  return outcome;
+}
+
+bool is_right(const Outcome& outcome, const std::vector<float>& expected) {
+  return outcome.succeeded && same_bits(outcome.results, expected);
+}
+
+// All faults of one kind in one call; how many there were.
+int64_t inject(Run run, const Call& call, int kind) {
+  const int64_t live = aclHostLiveObjects(nullptr);
+  const std::vector<float> expected = run_with_fault(run, call, kind, 0).results;
+  CHECK(!expected.empty());
+  for (int64_t n = 1; n <= kMost; ++n) {
+    const Outcome outcome = run_with_fault(run, call, kind, n);
+    const bool survived = !outcome.succeeded || is_right(outcome, expected);
+    const bool left_nothing = aclHostLiveObjects(nullptr) == live;
+    const bool next_works = is_right(run_with_fault(run, call, kind, 0), expected);
+    if (!(survived && left_nothing && next_works)) {
+      std::fprintf(stderr, "%s, event %lld of kind %d: %s%s%s\n", call.name.c_str(),
+                   static_cast<long long>(n), kind, survived ? "" : "a wrong result; ",
+                   left_nothing ? "" : "objects are left; ",
+                   next_works ? "" : "the next run fails");
+      check::failures()++;
+      return n;
+    }
+    if (outcome.events < n) {
+      CHECK(outcome.succeeded);
+      return n - 1;
+    }
+  }
+  CHECK(false);
+  return kMost;
+}
+
+void inject_into_all(const char* what, Run run, int kind, int64_t least) {
+  int64_t total = 0;
+  for (const Call& call : Calls().all()) {
+    const int64_t faults = inject(run, call, kind);
+    CHECK(faults >= least);
+    total += faults;
+  }
+  std::printf("%s: %lld faults injected\n", what, static_cast<long long>(total));
+}
+
+constexpr int64_t kAllocations = 2;  // a descriptor and an executor at the least
+
+}  // namespace
+
+TEST(calls_on_the_null_stream) {
+  // Two descriptors, both stages, synchronisation.
+  inject_into_all("calls, null stream", run_inline, kFaultCall, 4);
+}
+
+TEST(calls_on_a_stream) {
+  inject_into_all("calls, own stream", run_on_own_stream, kFaultCall, 3);
+}
+
+TEST(allocations_on_the_null_stream) {
+  inject_into_all("allocations, null stream", run_inline, kFaultAllocation, kAllocations);
+}
+
+TEST(allocations_on_a_stream) {
+  inject_into_all("allocations, own stream", run_on_own_stream, kFaultAllocation, kAllocations);
+}

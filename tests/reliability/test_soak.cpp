@@ -1,0 +1,162 @@
+// Calls without end: memory, file descriptors and threads must not grow. By default a fiftieth of
+// what stands in docs/reliability.md; ACLNN_TEST_SOAK=1 in the environment runs all of it.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "acl/acl.h"
+#include "acl/acl_host.h"
+#include "check.h"
+#include "operators.h"
+
+namespace {
+
+using namespace reliability;
+
+constexpr int kSteps = 100;  // each is measured
+// What the C library may keep once it has asked for it: more than that is growth.
+constexpr double kSpareBytes = 512 << 10;
+
+struct Usage {
+  int64_t bytes;
+  int64_t files;
+  int64_t threads;
+};
+
+int64_t entries(const char* folder) {
+  return std::distance(std::filesystem::directory_iterator(folder),
+                       std::filesystem::directory_iterator());
+}
+
+Usage usage() {
+  int64_t all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return {resident * sysconf(_SC_PAGESIZE), entries("/proc/self/fd"), entries("/proc/self/task")};
+}
+
+// The slope of the line through the points (i, values[i]) that has the least squares.
+double slope_of(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  double x = 0, y = 0, xx = 0, xy = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto at = static_cast<double>(i);
+    x += at;
+    y += values[i];
+    xx += at * at;
+    xy += at * values[i];
+  }
+  return (n * xy - x * y) / (n * xx - x * x);
+}
+
+// Runs body(i) so often, and looks at the process after every step. The first quarter fills what is
+// kept.
+void soak(const char* what, int64_t full_count, const std::function<void(int64_t)>& body) {
+  const bool full = std::getenv("ACLNN_TEST_SOAK") != nullptr;
+  const int64_t per_step = std::max<int64_t>(1, full_count / kSteps / (full ? 1 : 50));
+  const int64_t live = aclHostLiveObjects(nullptr);
+  std::vector<double> bytes;
+  bytes.reserve(kSteps);
+  Usage first{}, last{};
+  for (int64_t step = 0; step < kSteps; ++step) {
+    for (int64_t i = 0; i < per_step; ++i) body(step * per_step + i);
+    last = usage();
+    if (step == kSteps / 4) first = last;
+    if (step >= kSteps / 4) bytes.push_back(static_cast<double>(last.bytes));
+  }
+  const double growth = slope_of(bytes) * static_cast<double>(bytes.size());
+  std::printf("%s: %lld, of which the last three quarters take %.3f bytes each\n", what,
+              static_cast<long long>(per_step * kSteps),
+              slope_of(bytes) / static_cast<double>(per_step));
+  std::printf("  resident %lld -> %lld KiB, files %lld -> %lld, threads %lld -> %lld\n",
+              static_cast<long long>(first.bytes >> 10), static_cast<long long>(last.bytes >> 10),
+              static_cast<long long>(first.files), static_cast<long long>(last.files),
+              static_cast<long long>(first.threads), static_cast<long long>(last.threads));
+  CHECK(growth < kSpareBytes);
+  CHECK_EQ(last.files, first.files);
+  CHECK_EQ(last.threads, first.threads);
+  CHECK_EQ(aclHostLiveObjects(nullptr), live);
+}
+
+// The status of what body() is refused with.
+template <class Body>
+aclnnStatus status_of(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.status();
+  }
+  return ACLNN_SUCCESS;
+}
+
+}  // namespace
+
+TEST(operator_calls) {
+  const auto calls = Calls().all();
+  std::vector<std::vector<float>> expected;
+  for (const Call& call : calls) {
+    call.launch(nullptr);
+    expected.push_back(call.results());
+  }
+  soak("operator calls", 1'000'000,
+       [&](int64_t i) { calls[static_cast<size_t>(i) % calls.size()].launch(nullptr); });
+  for (size_t i = 0; i < calls.size(); ++i) CHECK(same_bits(calls[i].results(), expected[i]));
+}
+
+TEST(failing_calls) {
+  std::vector<float> numbers(8, 1);
+  std::vector<int64_t> labels{0, 99};  // of four classes
+  const std::array<int64_t, 2> matrix{2, 4};
+  const std::array<int64_t, 1> pair{2}, one{1}, other{3}, empty{0};
+  const auto tensor = [&](std::span<const int64_t> dims) {
+    return make_tensor(library(), dims, ACL_FLOAT, {}, 0, ACL_FORMAT_ND, dims, numbers.data());
+  };
+  alignas(64) static char workspace[1 << 16];
+  const auto allocate = [](uint64_t) -> void* { return workspace; };
+  char mean[] = "mean";
+  soak("failing calls", 100'000, [&](int64_t i) {
+    switch (i % 3) {
+      case 0:  // refused by stage 1
+        CHECK_EQ(status_of([&] { prepare<Selu>(library(), tensor(pair), tensor(other)); }),
+                 ACLNN_ERR_PARAM_INVALID);
+        break;
+      case 1:  // by stage 2
+        CHECK_EQ(status_of([&] {
+                   auto prepared = prepare<RmsNorm>(library(), tensor(matrix), tensor(matrix), 1e-6,
+                                                    tensor(matrix), tensor(one));
+                   prepared.launch(nullptr, nullptr);
+                   prepared.launch(nullptr, nullptr);
+                 }),
+                 ACLNN_ERR_PARAM_NULLPTR);
+        break;
+      default:  // by what it finds in the data
+        CHECK_EQ(status_of([&] {
+                   call<CrossEntropyLoss>(library(), allocate, nullptr, tensor(matrix),
+                                          make_tensor(library(), pair, ACL_INT64, {}, 0,
+                                                      ACL_FORMAT_ND, pair, labels.data()),
+                                          TensorHandle(), +mean, int64_t{-100}, 0.0, 0.0, false,
+                                          tensor(one), tensor(matrix), tensor(empty),
+                                          tensor(empty));
+                 }),
+                 ACL_ERROR_RT_AICORE_EXCEPTION);
+    }
+  });
+}
+
+TEST(streams_and_events) {
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  const auto calls = Calls().all();
+  soak("streams and events", 10'000, [&](int64_t i) {
+    aclrtStream stream = nullptr;
+    aclrtEvent event = nullptr;
+    CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
+    calls[static_cast<size_t>(i) % calls.size()].launch(stream);
+    CHECK_EQ(aclrtRecordEvent(event, stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeEvent(event), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+}

@@ -13,6 +13,7 @@
 
 #include "check.h"
 #include "kernel_types.h"
+#include "kernels/convolution_depthwise.h"
 #include "kernels/convolution_direct.h"
 #include "kernels/layout.h"
 
@@ -29,14 +30,21 @@ constexpr aclDataType kType = std::is_same_v<T, float>    ? ACL_FLOAT
 struct Version {
   const char* name;
   const DirectKernelsByType& direct;
+  const DirectKernelsByType& depthwise;
   const LayoutKernelsByType& layout;
 };
+
+template <Capability kCapability>
+Version version(const char* name) {
+  return {name, convolution_direct_kernels<kCapability>(),
+          convolution_depthwise_kernels<kCapability>(), layout_kernels<kCapability>()};
+}
 
 // Those besides the reference that this CPU can run.
 std::vector<Version> versions() {
   std::vector<Version> all;
   for_each_capability([&all]<Capability kCapability>(const char* name) {
-    all.push_back({name, convolution_direct_kernels<kCapability>(), layout_kernels<kCapability>()});
+    all.push_back(version<kCapability>(name));
   });
   return all;
 }
@@ -190,6 +198,54 @@ TEST(every_version_computes_the_reference_however_it_is_divided) {
           report(same_bits(got.small, expected.small), "small");
           report(same_bits(got.large, expected.large), "large");
           report(same_bits(got.weight, expected.weight), "weight");
+        }
+      }
+    }
+  });
+}
+
+// [batch, channels, positions] as [batch, positions, channels], and a red zone.
+template <class T>
+std::vector<T> channels_last(const std::vector<T>& values, int64_t batch, int64_t channels,
+                             int64_t positions) {
+  std::vector<T> turned = values;
+  for (int64_t n = 0; n < batch; ++n) {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t i = 0; i < positions; ++i) {
+        turned[(n * positions + i) * channels + c] = values[(n * channels + c) * positions + i];
+      }
+    }
+  }
+  return turned;
+}
+
+TEST(channels_last_depthwise_kernels_compute_what_the_others_do) {
+  std::vector<Version> all = versions();
+  all.push_back(version<Capability::kReference>("reference"));
+  for_each_type([&]<class T>() {
+    for (const int64_t groups : {1, 3, 37, 150}) {
+      for (const ConvolutionSizes& sizes : {
+               sizes_of(2, groups, 1, 1, {1, 6, 9}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
+               sizes_of(1, groups, 1, 1, {1, 7, 8}, {1, 2, 5}, {1, 2, 3}, {0, 1, 4}, {1, 3, 1}),
+               sizes_of(2, groups, 1, 1, {3, 4, 5}, {2, 1, 3}, {2, 1, 2}, {1, 0, 0}, {1, 1, 2}),
+               sizes_of(1, groups, 1, 1, {1, 1, 3}, {1, 2, 3}, {1, 1, 1}, {0, 2, 4}, {1, 1, 1}),
+               // Sums over more than a segment.
+               sizes_of(1, groups, 1, 1, {1, 1, 1200}, {1, 1, 2}, {1, 1, 1}, {0, 0, 1}, {1, 1, 1}),
+           }) {
+        Call<T> call(sizes);
+        Results<T> expected = run(reference(), call, 1);
+        const auto turn = [&](std::vector<T>& values, const ConvolutionSizes::Values& image) {
+          values = channels_last(values, sizes.batch, groups, volume(image));
+        };
+        for (auto* values : {&call.large, &expected.large}) turn(*values, sizes.large);
+        for (auto* values : {&call.small, &expected.small}) turn(*values, sizes.small);
+        for (const Version& version : all) {
+          for (const int64_t parts : {1, 3}) {
+            const Results<T> got = run(version.depthwise, call, parts);
+            CHECK(same_bits(got.small, expected.small));
+            CHECK(same_bits(got.large, expected.large));
+            CHECK(same_bits(got.weight, expected.weight));
+          }
         }
       }
     }

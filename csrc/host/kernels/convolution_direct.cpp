@@ -398,16 +398,17 @@ struct Kernels {
                     int64_t end, void* large, void* memory) {
     const Scratch scratch(sizes, memory);
     const Planes& planes = scratch.planes;
-    const int64_t weights = sizes.groups * sizes.small_channels * sizes.large_channels;
-    if (!is_finite(static_cast<const T*>(from.weight), weights * scratch.taps)) {
-      return exact().large(sizes, from, begin, end, large, nullptr);
-    }
+    const int64_t group_weights = sizes.small_channels * sizes.large_channels * scratch.taps;
     scratch.clear_small(sizes);
     const bool covered = covers(sizes, planes);
     for (int64_t item = begin; item < end; ++item) {
-      read_small(sizes, scratch, from.small, item);
       const int64_t group = item % sizes.groups;
       const T* weight = weight_of(sizes, from, group * sizes.small_channels, scratch.taps);
+      if (!is_finite(weight, group_weights)) {
+        exact().large(sizes, from, item, item + 1, large, nullptr);
+        continue;
+      }
+      read_small(sizes, scratch, from.small, item);
       T* to = static_cast<T*>(large) + item * sizes.large_channels * volume(sizes.large);
       for (int64_t l = 0; l < sizes.large_channels; ++l, to += volume(sizes.large)) {
         const Real first = bias_of(from, group * sizes.large_channels + l);

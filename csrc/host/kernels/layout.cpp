@@ -28,18 +28,26 @@ struct Kernels {
                                          int64_t to_stride, int64_t rows, int64_t columns) {
     const auto* const source = static_cast<const T*>(from);
     auto* const target = static_cast<T*>(to);
-    for (int64_t column = 0; column < columns; column += kTile) {
+    const auto tile = [&](int64_t row, int64_t column) {
+      const int64_t high = std::min<int64_t>(kTile, rows - row);
       const int64_t wide = std::min<int64_t>(kTile, columns - column);
+      const T* const begin = source + row * from_stride + column;
+      T* const out = target + column * to_stride + row;
+      if (high == kTile && wide == kTile) {
+        at::vec::transpose_mxn<T, kTile, kTile>(begin, from_stride, out, to_stride);
+      } else {
+        at::vec::transpose_mxn<T>(begin, from_stride, out, to_stride, static_cast<int>(high),
+                                  static_cast<int>(wide));
+      }
+    };
+    // Along the side whose rows are further apart: the other's stay in the caches meanwhile.
+    if (from_stride > to_stride) {
       for (int64_t row = 0; row < rows; row += kTile) {
-        const int64_t high = std::min<int64_t>(kTile, rows - row);
-        const T* const begin = source + row * from_stride + column;
-        T* const out = target + column * to_stride + row;
-        if (high == kTile && wide == kTile) {
-          at::vec::transpose_mxn<T, kTile, kTile>(begin, from_stride, out, to_stride);
-        } else {
-          at::vec::transpose_mxn<T>(begin, from_stride, out, to_stride, static_cast<int>(high),
-                                    static_cast<int>(wide));
-        }
+        for (int64_t column = 0; column < columns; column += kTile) tile(row, column);
+      }
+    } else {
+      for (int64_t column = 0; column < columns; column += kTile) {
+        for (int64_t row = 0; row < rows; row += kTile) tile(row, column);
       }
     }
   }

@@ -39,10 +39,14 @@ Dims strides_of(const Dims& shape, Layout layout) {
     values[d] = stride;
     stride *= shape[d];
   };
-  if (layout == Layout::kChannelsLast && shape.size() > 1) put(1);
+  const bool has_channels = shape.size() > 1;
+  const bool last = layout == Layout::kChannelsLast;
+  const bool outermost = layout == Layout::kChannelsOutermost;
+  if (has_channels && last) put(1);
   for (uint64_t d = shape.size(); d-- > 2;) put(d);
-  if (layout != Layout::kChannelsLast && shape.size() > 1) put(1);
+  if (has_channels && !last && !outermost) put(1);
   if (shape.size() > 0) put(0);
+  if (has_channels && outermost) put(1);
   return strides;
 }
 
@@ -62,19 +66,49 @@ void transpose(const TensorView& from, const TensorView& to, bool to_channels_la
   const int64_t rows = to_channels_last ? channels : volume;
   const int64_t columns = to_channels_last ? volume : channels;
   const auto size = static_cast<int64_t>(aclDataTypeSize(from.dtype));
-  // Strips of columns, so that a single image keeps all threads busy too.
-  constexpr int64_t kStrip = 32;
-  const int64_t strips = (columns + kStrip - 1) / kStrip;
+  // Strips of columns, so that a single image keeps all threads busy too: few whole channels, or
+  // many positions, of which the kernel goes along each channel.
+  const int64_t strip = to_channels_last ? 512 : 32;
+  const int64_t strips = (columns + strip - 1) / strip;
   const char* const source = from.data();
   char* const target = to.data();
-  at::parallel_for(0, from.shape[0] * strips, std::max<int64_t>(1, kGrain / (kStrip * rows)),
+  at::parallel_for(0, from.shape[0] * strips, std::max<int64_t>(1, kGrain / (strip * rows)),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i) {
                        const int64_t image = i / strips * rows * columns;
-                       const int64_t column = i % strips * kStrip;
+                       const int64_t column = i % strips * strip;
                        kernels.transpose(source + (image + column) * size, columns,
                                          target + (image + column * rows) * size, rows, rows,
-                                         std::min(kStrip, columns - column));
+                                         std::min(strip, columns - column));
+                     }
+                   });
+}
+
+// Whether the elements of each channel of an image lie in order and without gaps.
+bool has_whole_planes(const TensorView& view) {
+  int64_t stride = 1;
+  for (uint64_t d = view.shape.size(); d-- > 2;) {
+    if (view.shape[d] != 1 && view.strides[d] != stride) return false;
+    stride *= view.shape[d];
+  }
+  return true;
+}
+
+// Copies between tensors of the same type that both have them.
+void copy_planes(const TensorView& from, const TensorView& to) {
+  const auto size = static_cast<int64_t>(aclDataTypeSize(from.dtype));
+  const int64_t channels = from.shape[1];
+  const int64_t plane = spatial_volume(from.shape);
+  const char* const source = from.data();
+  char* const target = to.data();
+  at::parallel_for(0, from.shape[0] * channels, std::max<int64_t>(1, kGrain / plane),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       const int64_t n = i / channels;
+                       const int64_t c = i % channels;
+                       std::memcpy(target + (n * to.strides[0] + c * to.strides[1]) * size,
+                                   source + (n * from.strides[0] + c * from.strides[1]) * size,
+                                   static_cast<size_t>(plane * size));
                      }
                    });
 }
@@ -92,6 +126,10 @@ bool lies(const TensorView& view, Layout layout) {
 
 void copy_tensor(const TensorView& from, const TensorView& to) {
   if (element_count(from.shape).value() > kFew) {
+    if (from.dtype == to.dtype && spatial_volume(from.shape) > 1 && has_whole_planes(from) &&
+        has_whole_planes(to) && is_writable_by_aten(to)) {
+      return copy_planes(from, to);
+    }
     const bool from_first = lies(from, Layout::kChannelsFirst);
     const bool from_last = lies(from, Layout::kChannelsLast);
     const bool to_first = lies(to, Layout::kChannelsFirst);
@@ -129,6 +167,14 @@ TensorView within(TensorView view, const Margins& margins) {
   for (uint64_t d = 2; d < view.shape.size(); ++d) {
     view.offset += margins.before[d - 2] * view.strides[d];
     view.shape.begin()[d] -= margins.before[d - 2] + margins.after[d - 2];
+  }
+  return view;
+}
+
+TensorView every(TensorView view, const ConvolutionGeometry::Values& steps) {
+  for (uint64_t d = 2; d < view.shape.size(); ++d) {
+    view.shape.begin()[d] = (view.shape[d] + steps[d - 2] - 1) / steps[d - 2];
+    view.strides.begin()[d] *= steps[d - 2];
   }
   return view;
 }

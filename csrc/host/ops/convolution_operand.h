@@ -33,6 +33,9 @@ void round(const TensorView& view, RoundingKernel kernel);
 // A tensor without what its margins are.
 TensorView within(TensorView view, const Margins& margins);
 
+// Every so many elements of a tensor's spatial dimensions.
+TensorView every(TensorView view, const ConvolutionGeometry::Values& steps);
+
 // A tensor argument in a given type and layout, rounded. It is used where it lies if it is so
 // already; else it has a place in the workspace. Every call names the argument anew, because its
 // address may have been changed since stage 1.

@@ -8,6 +8,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
+#include "kernels/convolution_depthwise.h"
 #include "kernels/layout.h"
 #include "ops/aten.h"
 #include "ops/convolution_products.h"
@@ -46,11 +47,27 @@ Margins margins_of(const ConvolutionGeometry& geometry) {
 }
 
 void store_zeros(const TensorView& to) {
-  static constexpr double kZero = 0;
-  TensorView zeros =
-      dense(to.shape, Layout::kChannelsFirst, ACL_DOUBLE, const_cast<double*>(&kZero));
+  static constexpr double kZero = 0;  // of any type
+  TensorView zeros = dense(to.shape, Layout::kChannelsFirst, to.dtype, const_cast<double*>(&kZero));
   std::fill_n(zeros.strides.begin(), zeros.strides.size(), 0);
-  copy_elements(zeros, to);
+  copy_tensor(zeros, to);
+}
+
+constexpr ConvolutionGeometry::Values kOnes{1, 1, 1};
+
+// A kernel of one element that moves in steps meets only some elements of the input: without the
+// others, a convolution without a stride.
+ConvolutionGeometry::Values take_steps(ConvolutionGeometry& geometry, const TensorView& weight) {
+  constexpr ConvolutionGeometry::Values kNone{};
+  const bool one = std::all_of(weight.shape.begin() + 2, weight.shape.end(),
+                               [](int64_t size) { return size == 1; });
+  if (!one || geometry.transposed || geometry.padding_before != kNone ||
+      geometry.padding_after != kNone) {
+    return kOnes;
+  }
+  ConvolutionGeometry::Values steps = kOnes;
+  for (uint64_t d = 0; d < geometry.spatial; ++d) std::swap(steps[d], geometry.stride[d]);
+  return steps;
 }
 
 bool overlap(const TensorView& a, const TensorView& b) {
@@ -133,7 +150,7 @@ RoundingKernel round_factor(const TensorView& view, const ComputeType& type) {
 
 // oneDNN has orders of its own for weights, so that it does not matter in which it finds them.
 Layout weight_layout(const Choice& choice) {
-  return choice.route == Route::kAten ? Layout::kAsGiven : choice.layout;
+  return choice.route == Route::kAten ? Layout::kAsGiven : Layout::kChannelsFirst;
 }
 
 // The kernel that rounds a result to `dtype` before it is cast to the type of the tensor it goes
@@ -183,9 +200,9 @@ ComputeType compute_type(aclDataType promoted, int8_t cube_math_type, Product pr
 
 // ---- Direct loops
 
-DirectProducts::DirectProducts(const ConvolutionSizes& sizes, aclDataType dtype,
+DirectProducts::DirectProducts(const ConvolutionSizes& sizes, const Choice& choice,
                                Workspace& workspace)
-    : sizes(sizes), dtype_(dtype) {
+    : sizes(sizes), choice_(choice) {
   parts_ = std::clamp<int64_t>(static_cast<int64_t>(product_count(sizes) / kGrain), 1,
                                at::get_num_threads());
   scratch_size_ = (kernels().scratch_size(sizes) + 63) / 64 * 64;
@@ -193,9 +210,12 @@ DirectProducts::DirectProducts(const ConvolutionSizes& sizes, aclDataType dtype,
 }
 
 const DirectKernels& DirectProducts::kernels() const {
-  return select_kernels(
-             []<Capability kVersion>() -> auto& { return convolution_direct_kernels<kVersion>(); })
-      .find(dtype_);
+  const bool last = choice_.layout == Layout::kChannelsLast;
+  return select_kernels([last]<Capability kVersion>() -> auto& {
+           return last ? convolution_depthwise_kernels<kVersion>()
+                       : convolution_direct_kernels<kVersion>();
+         })
+      .find(choice_.dtype);
 }
 
 void DirectProducts::run(Kernel kernel, int64_t items, const ConvolutionTensors& from, void* to,
@@ -274,6 +294,7 @@ ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight
                                  const ConvolutionGeometry& geometry, const ComputeType& type,
                                  Workspace& workspace)
     : geometry(geometry),
+      steps(take_steps(this->geometry, weight->view)),
       type(type),
       has_products(!is_empty(input->view) && !is_empty(weight->view)) {
   for (const aclTensor* tensor : {input, weight, bias, output}) {
@@ -283,21 +304,21 @@ ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight
   Layout layout = Layout::kChannelsFirst;
   aclDataType dtype = sum_type(type);
   if (has_products) {
-    const ConvolutionSizes sizes = sizes_of(input->view, weight->view, output->view, geometry);
-    choice = choose({sizes, geometry, false, lies(input->view, Layout::kChannelsLast),
+    const TensorView data = every(input->view, steps);
+    const ConvolutionSizes sizes = sizes_of(data, weight->view, output->view, this->geometry);
+    choice = choose({sizes, this->geometry, false, lies(input->view, Layout::kChannelsLast),
                      common_type({tensors, tensor_count}, type), wants_same_bits()});
     dtype = choice.dtype;
     layout = choice.layout;
     const bool direct = choice.route == Route::kDirect;
     const Margins margins = direct || geometry.transposed ? Margins() : margins_of(geometry);
-    this->input =
-        Operand(input->view, dtype, round_factor(input->view, type), layout, workspace, margins);
+    this->input = Operand(data, dtype, round_factor(data, type), layout, workspace, margins);
     this->weight = Operand(weight->view, dtype, round_factor(weight->view, type),
                            weight_layout(choice), workspace);
     if (choice.route != Route::kAten) {
       this->output = Operand(output->view, dtype, nullptr, layout, workspace);
     }
-    if (direct) this->direct = DirectProducts(sizes, dtype, workspace);
+    if (direct) this->direct = DirectProducts(sizes, choice, workspace);
   }
   // A bias is no factor of a product, so HF32 leaves it alone.
   if (bias != nullptr) {
@@ -324,7 +345,7 @@ void ConvolutionPlan::store_bias(void* workspace) {
 
 void ConvolutionPlan::compute_products(void* workspace) {
   const TensorView& out = output_view();
-  const TensorView data = input.read(tensors[0], workspace);
+  const TensorView data = input.read(every(tensors[0], steps), workspace);
   const TensorView kernel = weight.read(tensors[1], workspace);
   const std::optional<TensorView> added =
       has_bias() ? std::optional(bias.read(tensors[2], workspace)) : std::nullopt;
@@ -369,6 +390,7 @@ ConvolutionBackwardPlan::ConvolutionBackwardPlan(const aclTensor* grad_output,
                                                  const ConvolutionGeometry& geometry,
                                                  const ComputeType& type, Workspace& workspace)
     : geometry(geometry),
+      steps(take_steps(this->geometry, weight->view)),
       type(type),
       has_products(!is_empty(input->view) && !is_empty(weight->view)) {
   for (const aclTensor* tensor : {grad_output, input, weight}) {
@@ -383,12 +405,13 @@ ConvolutionBackwardPlan::ConvolutionBackwardPlan(const aclTensor* grad_output,
   if (wants(2)) this->grad_bias = ChannelSums(grad_output->view, workspace);
   if (!wants(0) && !wants(1)) return;
 
-  const ConvolutionSizes sizes = sizes_of(input->view, weight->view, grad_output->view, geometry);
+  const TensorView data = every(input->view, steps);
+  const ConvolutionSizes sizes = sizes_of(data, weight->view, grad_output->view, this->geometry);
   aclDataType dtype = common_type({tensors, kInputs}, type);
   // It is FLOAT until it is cast, so that a narrower one must be its own.
   if (wants(1) && gradient_view(1).dtype != dtype) dtype = sum_type(type);
-  choice = choose(
-      {sizes, geometry, true, lies(input->view, Layout::kChannelsLast), dtype, wants_same_bits()});
+  choice = choose({sizes, this->geometry, true, lies(input->view, Layout::kChannelsLast), dtype,
+                   wants_same_bits()});
   const bool direct = choice.route == Route::kDirect;
   const Margins margins = direct ? Margins() : margins_of(geometry);
   const auto operand = [&](const TensorView& view, const Margins& around) {
@@ -396,13 +419,14 @@ ConvolutionBackwardPlan::ConvolutionBackwardPlan(const aclTensor* grad_output,
     return Operand(view, choice.dtype, round_factor(view, type), layout, workspace, around);
   };
   this->grad_output = operand(grad_output->view, geometry.transposed ? margins : Margins());
-  this->input = operand(input->view, geometry.transposed ? Margins() : margins);
+  this->input = operand(data, geometry.transposed ? Margins() : margins);
   this->weight = operand(weight->view, Margins());
   if (wants(0) && choice.route != Route::kAten) {
-    this->grad_input = Operand(gradient_view(0), choice.dtype, nullptr, choice.layout, workspace);
+    this->grad_input =
+        Operand(every(gradient_view(0), steps), choice.dtype, nullptr, choice.layout, workspace);
   }
   if (!direct) return;
-  this->direct = DirectProducts(sizes, choice.dtype, workspace);
+  this->direct = DirectProducts(sizes, choice, workspace);
   if (wants(1)) {
     const auto count = static_cast<uint64_t>(element_count(weight->view.shape).value());
     grad_weight_offset = workspace.reserve(count * aclDataTypeSize(sum_type(type)));
@@ -413,16 +437,26 @@ RoundingKernel ConvolutionBackwardPlan::round_grad_input() const {
   return before_cast(type.round_result, type.dtype, gradient_view(0));
 }
 
+void ConvolutionBackwardPlan::store_grad_input(const TensorView& result) {
+  const TensorView& to = gradient_view(0);
+  if (steps != kOnes) store_zeros(to);
+  const bool padded = choice.route != Route::kDirect && !geometry.transposed;
+  finish(result, round_grad_input(), padded ? margins_of(geometry) : Margins(), every(to, steps));
+}
+
 // All are computed before any is written, gradInput last: they may share memory with the inputs.
 void ConvolutionBackwardPlan::compute_products(void* workspace) {
   const TensorView gradient = grad_output.read(tensors[0], workspace);
-  const TensorView data =
-      wants(1) ? input.read(tensors[1], workspace) : input.place(tensors[1], workspace);
+  const TensorView met = every(tensors[1], steps);
+  const TensorView data = wants(1) ? input.read(met, workspace) : input.place(met, workspace);
   const TensorView kernel =
       wants(0) ? weight.read(tensors[2], workspace) : weight.place(tensors[2], workspace);
   std::optional<Place> place;
   if (wants(0) && choice.route != Route::kAten) {
-    place.emplace(grad_input.place(gradient_view(0), workspace), std::span(tensors, kInputs));
+    // Zeros go around what has been computed in steps, after it.
+    const size_t avoided = steps == kOnes ? kInputs : positions[0] + 1;
+    place.emplace(grad_input.place(every(gradient_view(0), steps), workspace),
+                  std::span(tensors, avoided));
   }
   if (choice.route == Route::kDirect) {
     ConvolutionTensors from{data.data(), gradient.data(), kernel.data(), nullptr};
@@ -434,7 +468,7 @@ void ConvolutionBackwardPlan::compute_products(void* workspace) {
     if (wants(0)) {
       direct.run(geometry.transposed ? kernels.small : kernels.large, direct.items(), from,
                  place->view.data(), workspace);
-      finish(place->view, round_grad_input(), {}, gradient_view(0));
+      store_grad_input(place->view);
     }
     if (wants(1)) copy_tensor(sums, gradient_view(1));
     return;
@@ -442,10 +476,7 @@ void ConvolutionBackwardPlan::compute_products(void* workspace) {
   const auto [grad_input, grad_weight] = convolve_backward(
       choice, geometry, aten_tensor(gradient), aten_tensor(data), aten_tensor(kernel),
       {wants(0), wants(1)}, place ? aten_tensor(place->view) : at::Tensor());
-  if (wants(0)) {
-    finish(describe(grad_input), round_grad_input(),
-           geometry.transposed ? Margins() : margins_of(geometry), gradient_view(0));
-  }
+  if (wants(0)) store_grad_input(describe(grad_input));
   if (wants(1)) copy_tensor(describe(grad_weight), gradient_view(1));
 }
 

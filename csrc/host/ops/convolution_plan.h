@@ -18,7 +18,7 @@ namespace aclnn_host {
 class DirectProducts {
  public:
   DirectProducts() = default;
-  DirectProducts(const ConvolutionSizes& sizes, aclDataType dtype, Workspace& workspace);
+  DirectProducts(const ConvolutionSizes& sizes, const Choice& choice, Workspace& workspace);
 
   using Kernel = void (*)(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
                           int64_t begin, int64_t end, void* to, void* scratch);
@@ -32,7 +32,7 @@ class DirectProducts {
   ConvolutionSizes sizes{};
 
  private:
-  aclDataType dtype_ = ACL_DT_UNDEFINED;
+  Choice choice_{};
   int64_t parts_ = 1;
   int64_t scratch_size_ = 0;
   uint64_t offset_ = 0;
@@ -64,6 +64,7 @@ struct ConvolutionPlan {
   TensorView tensors[kMaxTensors];
   size_t tensor_count = 0;
   ConvolutionGeometry geometry;
+  ConvolutionGeometry::Values steps;  // of the input, beside which the rest is not met
   ComputeType type;
   bool has_products;  // there are input elements to convolve
   Choice choice{};
@@ -102,6 +103,7 @@ struct ConvolutionBackwardPlan {
   // for the others.
   std::array<size_t, 3> positions{};
   ConvolutionGeometry geometry;
+  ConvolutionGeometry::Values steps;
   ComputeType type;
   bool has_products;
   Choice choice{};
@@ -127,6 +129,7 @@ struct ConvolutionBackwardPlan {
   bool wants(size_t gradient) const { return positions[gradient] != 0; }
   const TensorView& gradient_view(size_t i) const { return tensors[positions[i]]; }
   RoundingKernel round_grad_input() const;
+  void store_grad_input(const TensorView& result);
   void compute_products(void* workspace);
 };
 

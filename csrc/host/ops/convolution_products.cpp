@@ -105,14 +105,17 @@ std::array<at::Tensor, 2> convolve_backward_in_aten(
 
 // ---- Matrix products
 
-// Images as matrices: [batch, channels, positions], or [batch * positions, channels] of
-// channels-last ones.
+// Images as matrices: [batch, channels, positions], or one of all images: [batch * positions,
+// channels] of channels-last ones, [channels, batch * positions] with the channels outermost.
 at::Tensor matrices(const at::Tensor& images, Layout layout) {
   const int64_t batch = images.size(0);
   const int64_t channels = images.size(1);
   const int64_t positions = images.numel() / (batch * channels);
   if (layout == Layout::kChannelsLast) {
     return images.as_strided({batch * positions, channels}, {channels, 1});
+  }
+  if (layout == Layout::kChannelsOutermost) {
+    return images.as_strided({channels, batch * positions}, {images.stride(1), 1});
   }
   return images.as_strided({batch, channels, positions}, {channels * positions, positions, 1});
 }
@@ -123,8 +126,8 @@ at::Tensor matrix(const at::Tensor& weight, bool transposed) {
   return transposed ? all.t() : all;
 }
 
-// out = matrix x images, and the bias. 16-bit images are channels-last: their sums and the bias are
-// rounded once.
+// out = matrix x images, and the bias. Images of 16 bits are one matrix: their sums and the bias
+// are rounded once.
 void multiply(const at::Tensor& matrix, const at::Tensor& images,
               const std::optional<at::Tensor>& bias, at::Tensor out, Layout layout) {
   if (must_avoid(matrix, at::Float32Op::MATMUL)) {
@@ -132,13 +135,18 @@ void multiply(const at::Tensor& matrix, const at::Tensor& images,
     const auto wide_bias = bias ? std::optional(widened(*bias)) : std::nullopt;
     multiply(widened(matrix), widened(images), wide_bias, wide, layout);
     out.copy_(wide);
-  } else if (layout != Layout::kChannelsLast) {
+  } else if (layout == Layout::kChannelsFirst) {
     at::bmm_out(out, matrix.expand({images.size(0), -1, -1}), images);
     if (bias) out.add_(bias->unsqueeze(1));
-  } else if (bias) {
-    at::addmm_out(out, *bias, images, matrix.t());
   } else {
-    at::mm_out(out, images, matrix.t());
+    const bool last = layout == Layout::kChannelsLast;
+    const at::Tensor& left = last ? images : matrix;
+    const at::Tensor right = last ? matrix.t() : images;
+    if (bias) {
+      at::addmm_out(out, last ? *bias : bias->unsqueeze(1), left, right);
+    } else {
+      at::mm_out(out, left, right);
+    }
   }
 }
 
@@ -148,6 +156,7 @@ at::Tensor multiply_channels(const at::Tensor& rows, const at::Tensor& columns, 
     return multiply_channels(widened(rows), widened(columns), layout).to(at::kFloat);
   }
   if (layout == Layout::kChannelsLast) return at::mm(rows.t(), columns);
+  if (layout == Layout::kChannelsOutermost) return at::mm(rows, columns.t());
   at::Tensor sum = at::zeros({rows.size(1), columns.size(1)}, rows.options());
   for (int64_t n = 0; n < rows.size(0); ++n) sum.addmm_(rows[n], columns[n].t());
   return sum;

@@ -52,11 +52,13 @@ bool is_tiny(const ConvolutionCase& c) {
          plane_count(c.sizes) <= 2 * kMostProducts && has_small_planes(c.sizes);
 }
 
-// oneDNN is as fast where few taps meet channels-last images, which would have to be converted.
+bool is_channels_last_depthwise(const ConvolutionCase& c) {
+  return c.channels_last && c.sizes.large_channels == 1 && c.sizes.small_channels == 1 &&
+         c.sizes.groups > 1;
+}
+
 bool is_depthwise(const ConvolutionCase& c) {
-  const bool suits_onednn = c.channels_last && c.dtype == ACL_FLOAT && volume(c.sizes.kernel) <= 9;
-  return c.sizes.large_channels == 1 && c.sizes.groups > 1 && !suits_onednn &&
-         has_small_planes(c.sizes);
+  return c.sizes.large_channels == 1 && c.sizes.groups > 1 && has_small_planes(c.sizes);
 }
 
 bool is_pointwise(const ConvolutionCase& c) {
@@ -98,9 +100,6 @@ bool is_wide(const ConvolutionCase& c) {
 bool is_wide_bfloat16(const ConvolutionCase& c) {
   return is_bfloat16(c) && is_wide(c);
 }
-bool is_wide_bfloat16_pointwise(const ConvolutionCase& c) {
-  return is_wide_bfloat16(c) && is_pointwise(c);
-}
 bool is_bfloat16_pointwise(const ConvolutionCase& c) {
   return is_bfloat16(c) && is_pointwise(c);
 }
@@ -117,6 +116,14 @@ bool is_slow_channels_first(const ConvolutionCase& c) {
          is_wide(c) && (c.is_gradient ? has_gaps : c.geometry.transposed);
 }
 
+// Large images whose gradients oneDNN computes faster channels-last, by more than the conversions
+// take.
+bool is_large_gradient(const ConvolutionCase& c) {
+  return c.is_gradient && c.dtype != ACL_DOUBLE && c.geometry.is_symmetric() &&
+         c.geometry.spatial == 2 && volume(c.sizes.large) > 40 * 40 &&
+         c.sizes.large_channels >= 16 && c.sizes.small_channels >= 16;
+}
+
 bool is_any(const ConvolutionCase&) {
   return true;
 }
@@ -126,22 +133,28 @@ struct Strategy {
   bool (*fits)(const ConvolutionCase&);
   Route route;
   Layout layout;
-  bool takes_16_bits;  // else 16-bit operands are widened to FLOAT
+  Layout layout_of_last;  // where the input is channels-last
+  bool takes_16_bits;     // else 16-bit operands are widened to FLOAT
 };
+
+constexpr Layout kGiven = Layout::kAsGiven;
+constexpr Layout kFirst = Layout::kChannelsFirst;
+constexpr Layout kLast = Layout::kChannelsLast;
+constexpr Layout kOutermost = Layout::kChannelsOutermost;
 
 // The first that fits is used.
 constexpr Strategy kStrategies[] = {
-    {"tiny", is_tiny, Route::kDirect, Layout::kChannelsFirst, true},
-    {"depthwise", is_depthwise, Route::kDirect, Layout::kChannelsFirst, true},
-    {"wide BFLOAT16 pointwise", is_wide_bfloat16_pointwise, Route::kPointwise,
-     Layout::kChannelsLast, true},
-    {"BFLOAT16 pointwise", is_bfloat16_pointwise, Route::kAten, Layout::kChannelsLast, true},
-    {"wide BFLOAT16", is_wide_bfloat16, Route::kAten, Layout::kChannelsLast, true},
-    {"BFLOAT16", is_bfloat16, Route::kAten, Layout::kAsGiven, true},
-    {"wide pointwise", is_wide_pointwise, Route::kPointwise, Layout::kOfInput, false},
-    {"pointwise", is_pointwise, Route::kPointwise, Layout::kChannelsLast, false},
-    {"slow channels-first", is_slow_channels_first, Route::kAten, Layout::kChannelsLast, false},
-    {"any", is_any, Route::kAten, Layout::kAsGiven, false},
+    {"tiny", is_tiny, Route::kDirect, kFirst, kFirst, true},
+    {"channels-last depthwise", is_channels_last_depthwise, Route::kDirect, kLast, kLast, true},
+    {"depthwise", is_depthwise, Route::kDirect, kFirst, kFirst, true},
+    {"BFLOAT16 pointwise", is_bfloat16_pointwise, Route::kPointwise, kOutermost, kLast, true},
+    {"wide BFLOAT16", is_wide_bfloat16, Route::kAten, kLast, kLast, true},
+    {"BFLOAT16", is_bfloat16, Route::kAten, kGiven, kGiven, true},
+    {"wide pointwise", is_wide_pointwise, Route::kPointwise, kFirst, kLast, false},
+    {"pointwise", is_pointwise, Route::kPointwise, kOutermost, kLast, false},
+    {"slow channels-first", is_slow_channels_first, Route::kAten, kLast, kLast, false},
+    {"large gradient", is_large_gradient, Route::kAten, kLast, kLast, false},
+    {"any", is_any, Route::kAten, kGiven, kGiven, false},
 };
 
 }  // namespace
@@ -160,10 +173,7 @@ Choice choose(const ConvolutionCase& c) {
   const Strategy& chosen =
       *std::find_if(std::begin(kStrategies), std::end(kStrategies),
                     [&](const Strategy& strategy) { return strategy.fits(c); });
-  Layout layout = chosen.layout;
-  if (layout == Layout::kOfInput) {
-    layout = c.channels_last ? Layout::kChannelsLast : Layout::kChannelsFirst;
-  }
+  const Layout layout = c.channels_last ? chosen.layout_of_last : chosen.layout;
   const bool is_16_bit = c.dtype == ACL_FLOAT16 || c.dtype == ACL_BF16;
   return {chosen.route, layout, is_16_bit && !chosen.takes_16_bits ? ACL_FLOAT : c.dtype,
           c.deterministic && chosen.route != Route::kDirect};

@@ -9,12 +9,12 @@
 
 namespace aclnn_host {
 
-// The order of a tensor's dimensions in memory: any strides, or one of the two without gaps, which
-// may be chosen by that of the input.
-enum class Layout { kAsGiven, kOfInput, kChannelsFirst, kChannelsLast };
+// The order of a tensor's dimensions in memory: any strides, or one without gaps. Channels before
+// the batch make one matrix of all images, and take rows of channels-first ones as they are.
+enum class Layout { kAsGiven, kChannelsFirst, kChannelsLast, kChannelsOutermost };
 
 enum class Route {
-  kDirect,     // loops of our own (kernels/convolution_direct.h)
+  kDirect,     // loops of our own (kernels/convolution_direct.h, or _depthwise.h: channels-last)
   kPointwise,  // a kernel of one element: matrix products of ATen
   kAten,       // ATen's convolution, which is oneDNN's for nearly all
 };

@@ -1,0 +1,318 @@
+#include "kernels/convolution_depthwise.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include <ATen/cpu/vec/functional.h>
+#include <ATen/cpu/vec/vec.h>
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+namespace aclnn_host {
+namespace {
+
+using at::vec::fmadd;
+using at::vec::Vectorized;
+using Values = ConvolutionSizes::Values;
+
+int64_t volume(const Values& sizes) {
+  return sizes[0] * sizes[1] * sizes[2];
+}
+
+int64_t index_of(const Values& at, const Values& sizes) {
+  return (at[0] * sizes[1] + at[1]) * sizes[2] + at[2];
+}
+
+// Calls body(position) for every position in order.
+template <class Body>
+void for_each_position(const Values& sizes, Body body) {
+  for (int64_t z = 0; z < sizes[0]; ++z) {
+    for (int64_t y = 0; y < sizes[1]; ++y) {
+      for (int64_t x = 0; x < sizes[2]; ++x) body(Values{z, y, x});
+    }
+  }
+}
+
+// Channels are what vectors hold: every position is a few of them, multiplied with those of the
+// weights that meet it and of nothing else.
+template <class T>
+struct Kernels {
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  using V = Vectorized<Real>;
+  static constexpr int64_t kVectors = std::is_same_v<T, Real> ? 1 : 2;
+  static constexpr int64_t kStep = kVectors * V::size();
+  // Steps of channels that are summed at a time, for a weight's gradient.
+  static constexpr int64_t kSteps = 4;
+  // Numbers that are added to one in Real, before double takes over.
+  static constexpr int64_t kSegment = 1024;
+
+  // A step of channels.
+  struct Step {
+    V vectors[kVectors];
+  };
+
+  // `n` is how many channels there are, up to a step.
+  static Step load(const T* from, int64_t n) {
+    if constexpr (std::is_same_v<T, Real>) {
+      return {{n == kStep ? V::loadu(from) : V::loadu(from, n)}};
+    } else {
+      const auto elements = n == kStep ? Vectorized<T>::loadu(from) : Vectorized<T>::loadu(from, n);
+      const auto [first, second] = at::vec::convert_to_float<T>(elements);
+      return {{first, second}};
+    }
+  }
+
+  static void store(const Step& step, T* to, int64_t n) {
+    if constexpr (std::is_same_v<T, Real>) {
+      step.vectors[0].store(to, n);
+    } else {
+      at::vec::convert_from_float<T>(step.vectors[0], step.vectors[1]).store(to, n);
+    }
+  }
+
+  // What meets a position: channels of the other tensor, and weights.
+  struct Term {
+    const T* from;
+    const Real* factors;
+  };
+
+  // The scratch memory of a call.
+  struct Scratch {
+    int64_t taps;
+    int64_t pitch;  // from tap to tap
+    Real* weights;  // [taps, channels]
+    double* sums;   // [taps, channels of a few steps]
+    Term* terms;    // of a row, then of a position
+    int64_t size;
+
+    Scratch(const ConvolutionSizes& sizes, void* memory)
+        : taps(volume(sizes.kernel)), pitch((sizes.groups + kStep - 1) / kStep * kStep) {
+      auto* const begin = static_cast<char*>(memory);
+      size = 0;
+      const auto take = [&](int64_t bytes) {
+        char* const part = begin != nullptr ? begin + size : nullptr;
+        size += (bytes + 63) / 64 * 64;
+        return part;
+      };
+      weights = reinterpret_cast<Real*>(take(taps * pitch * static_cast<int64_t>(sizeof(Real))));
+      sums = reinterpret_cast<double*>(
+          take(taps * kSteps * kStep * static_cast<int64_t>(sizeof(double))));
+      terms = reinterpret_cast<Term*>(take(2 * taps * static_cast<int64_t>(sizeof(Term))));
+    }
+
+    void read_weights(const ConvolutionSizes& sizes, const void* from) const {
+      const auto* const all = static_cast<const T*>(from);
+      for (int64_t t = 0; t < taps; ++t) {
+        Real* const row = weights + t * pitch;
+        for (int64_t c = 0; c < sizes.groups; ++c) row[c] = static_cast<Real>(all[c * taps + t]);
+        std::fill(row + sizes.groups, row + pitch, Real(0));
+      }
+    }
+  };
+
+  static int64_t scratch_size(const ConvolutionSizes& sizes) {
+    return Scratch(sizes, nullptr).size;
+  }
+
+  // Calls body(image, first channel, last) for the images of a range of items.
+  template <class Body>
+  static void for_each_image(const ConvolutionSizes& sizes, int64_t begin, int64_t end, Body body) {
+    while (begin < end) {
+      const int64_t first = begin % sizes.groups;
+      const int64_t last = std::min(sizes.groups, first + end - begin);
+      body(begin / sizes.groups, first, last);
+      begin += last - first;
+    }
+  }
+
+  // to[c] = bias[c] + the sum of the terms, of so many steps of channels; the last has `rest`.
+  template <int64_t kCount>
+  static void add_block(const Term* terms, int64_t count, const T* bias, int64_t c, int64_t rest,
+                        T* to) {
+    const auto channels = [rest](int64_t s) { return s + 1 < kCount ? kStep : rest; };
+    Step sums[kCount];
+    for (int64_t s = 0; s < kCount; ++s) {
+      for (V& vector : sums[s].vectors) vector = V(Real(0));
+      if (bias != nullptr) sums[s] = load(bias + c + s * kStep, channels(s));
+    }
+    for (int64_t t = 0; t < count; ++t) {
+      for (int64_t s = 0; s < kCount; ++s) {
+        const Step values = load(terms[t].from + c + s * kStep, channels(s));
+        const Real* const factors = terms[t].factors + c + s * kStep;
+        for (int64_t v = 0; v < kVectors; ++v) {
+          sums[s].vectors[v] =
+              fmadd(values.vectors[v], V::loadu(factors + v * V::size()), sums[s].vectors[v]);
+        }
+      }
+    }
+    for (int64_t s = 0; s < kCount; ++s) store(sums[s], to + c + s * kStep, channels(s));
+  }
+
+  static void add_up(const Term* terms, int64_t count, const T* bias, int64_t first, int64_t last,
+                     T* to) {
+    int64_t c = first;
+    for (; c + 4 * kStep <= last; c += 4 * kStep) add_block<4>(terms, count, bias, c, kStep, to);
+    for (; c + 2 * kStep <= last; c += 2 * kStep) add_block<2>(terms, count, bias, c, kStep, to);
+    for (; c < last; c += kStep) {
+      add_block<1>(terms, count, bias, c, std::min(kStep, last - c), to);
+    }
+  }
+
+  // Both directions: `meet(d, position, k)` is where tap k takes a position of the results to in
+  // dimension d, or negative.
+  template <class Meet>
+  static void convolve(const ConvolutionSizes& sizes, const void* weight, const void* bias,
+                       const void* from, const Values& from_sizes, void* to, const Values& to_sizes,
+                       int64_t begin, int64_t end, void* memory, Meet meet) {
+    const Scratch scratch(sizes, memory);
+    scratch.read_weights(sizes, weight);
+    for_each_image(sizes, begin, end, [&](int64_t image, int64_t first, int64_t last) {
+      const T* const source =
+          static_cast<const T*>(from) + image * volume(from_sizes) * sizes.groups;
+      T* out = static_cast<T*>(to) + image * volume(to_sizes) * sizes.groups;
+      for (int64_t row = 0; row < to_sizes[0] * to_sizes[1]; ++row) {
+        // What meets the row, then what of it meets each position.
+        Term* const rows = scratch.terms;
+        int64_t row_count = 0;
+        for (int64_t kz = 0; kz < sizes.kernel[0]; ++kz) {
+          const int64_t z = meet(0, row / to_sizes[1], kz);
+          for (int64_t ky = 0; z >= 0 && ky < sizes.kernel[1]; ++ky) {
+            const int64_t y = meet(1, row % to_sizes[1], ky);
+            if (y < 0) continue;
+            rows[row_count++] = {
+                source + index_of({z, y, 0}, from_sizes) * sizes.groups,
+                scratch.weights + index_of({kz, ky, 0}, sizes.kernel) * scratch.pitch};
+          }
+        }
+        for (int64_t at = 0; at < to_sizes[2]; ++at, out += sizes.groups) {
+          Term* const terms = rows + row_count;
+          int64_t count = 0;
+          for (int64_t kx = 0; kx < sizes.kernel[2]; ++kx) {
+            const int64_t x = meet(2, at, kx);
+            for (int64_t r = 0; x >= 0 && r < row_count; ++r) {
+              terms[count++] = {rows[r].from + x * sizes.groups,
+                                rows[r].factors + kx * scratch.pitch};
+            }
+          }
+          add_up(terms, count, static_cast<const T*>(bias), first, last, out);
+        }
+      }
+    });
+  }
+
+  static void small(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
+                    int64_t end, void* small, void* memory) {
+    convolve(sizes, from.weight, from.bias, from.large, sizes.large, small, sizes.small, begin, end,
+             memory, [&](int d, int64_t o, int64_t k) {
+               const int64_t at = o * sizes.stride[d] - sizes.padding[d] + k * sizes.dilation[d];
+               return at < sizes.large[d] ? at : -1;
+             });
+  }
+
+  static void large(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
+                    int64_t end, void* large, void* memory) {
+    convolve(sizes, from.weight, from.bias, from.small, sizes.small, large, sizes.large, begin, end,
+             memory, [&](int d, int64_t at, int64_t k) -> int64_t {
+               const int64_t scaled = at + sizes.padding[d] - k * sizes.dilation[d];
+               const int64_t stride = sizes.stride[d];
+               if (scaled < 0 || (stride != 1 && scaled % stride != 0)) return -1;
+               const int64_t o = stride == 1 ? scaled : scaled / stride;
+               return o < sizes.small[d] ? o : -1;
+             });
+  }
+
+  // Adds the sums over `count` positions of x * y to sums, for so many steps of channels, of which
+  // the last has `rest`.
+  template <int64_t kCount>
+  static void multiply(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t count,
+                       int64_t rest, double* sums) {
+    Step partial[kCount];
+    for (Step& step : partial) {
+      for (V& vector : step.vectors) vector = V(Real(0));
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t s = 0; s < kCount; ++s) {
+        const int64_t n = s + 1 < kCount ? kStep : rest;
+        const Step a = load(x + i * x_step + s * kStep, n);
+        const Step b = load(y + i * y_step + s * kStep, n);
+        for (int64_t v = 0; v < kVectors; ++v) {
+          partial[s].vectors[v] = fmadd(a.vectors[v], b.vectors[v], partial[s].vectors[v]);
+        }
+      }
+    }
+    Real lanes[kCount * kStep];
+    for (int64_t s = 0; s < kCount; ++s) {
+      for (int64_t v = 0; v < kVectors; ++v) {
+        partial[s].vectors[v].store(lanes + s * kStep + v * V::size());
+      }
+    }
+    for (int64_t c = 0; c < kCount * kStep; ++c) sums[c] += lanes[c];
+  }
+
+  static void weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
+                     int64_t end, void* weight, void* memory) {
+    using Multiply = void (*)(const T*, int64_t, const T*, int64_t, int64_t, int64_t, double*);
+    static constexpr Multiply kMultiply[kSteps] = {multiply<1>, multiply<2>, multiply<3>,
+                                                   multiply<4>};
+    const Scratch scratch(sizes, memory);
+    for (int64_t first = begin; first < end; first += kSteps * kStep) {
+      const int64_t channels = std::min(kSteps * kStep, end - first);
+      const int64_t steps = (channels + kStep - 1) / kStep;
+      const int64_t rest = channels - (steps - 1) * kStep;
+      std::fill_n(scratch.sums, scratch.taps * kSteps * kStep, 0.0);
+      const Values rows{sizes.batch, sizes.small[0], sizes.small[1]};
+      for_each_position(rows, [&](const Values& row) {
+        for_each_position(sizes.kernel, [&](const Values& k) {
+          Values at{row[1], row[2], 0};  // of the row's first position, in x
+          for (int d = 0; d < 3; ++d) {
+            at[d] = at[d] * sizes.stride[d] - sizes.padding[d] + k[d] * sizes.dilation[d];
+          }
+          if (at[0] < 0 || at[0] >= sizes.large[0] || at[1] < 0 || at[1] >= sizes.large[1]) return;
+          // The part of the row that this tap takes into x.
+          const int64_t stride = sizes.stride[2];
+          const int64_t skipped = at[2] < 0 ? (-at[2] + stride - 1) / stride : 0;
+          const int64_t x = at[2] + skipped * stride;
+          if (x >= sizes.large[2]) return;
+          const int64_t count =
+              std::min(sizes.small[2] - skipped, (sizes.large[2] - x - 1) / stride + 1);
+          const T* const large =
+              static_cast<const T*>(from.large) +
+              (row[0] * volume(sizes.large) + index_of({at[0], at[1], x}, sizes.large)) *
+                  sizes.groups +
+              first;
+          const T* const small =
+              static_cast<const T*>(from.small) +
+              (row[0] * volume(sizes.small) + index_of({row[1], row[2], skipped}, sizes.small)) *
+                  sizes.groups +
+              first;
+          for (int64_t i = 0; i < count; i += kSegment) {
+            kMultiply[steps - 1](large + i * stride * sizes.groups, stride * sizes.groups,
+                                 small + i * sizes.groups, sizes.groups,
+                                 std::min(kSegment, count - i), rest,
+                                 scratch.sums + index_of(k, sizes.kernel) * kSteps * kStep);
+          }
+        });
+      });
+      for (int64_t c = 0; c < channels; ++c) {
+        Real* const to = static_cast<Real*>(weight) + (first + c) * scratch.taps;
+        for (int64_t t = 0; t < scratch.taps; ++t) {
+          to[t] = static_cast<Real>(scratch.sums[t * kSteps * kStep + c]);
+        }
+      }
+    }
+  }
+
+  static constexpr DirectKernels all() { return {scratch_size, small, large, weight}; }
+};
+
+}  // namespace
+
+template <>
+const DirectKernelsByType& convolution_depthwise_kernels<Capability::CPU_CAPABILITY>() noexcept {
+  static constexpr DirectKernelsByType kKernels = {Kernels<float>::all(), Kernels<c10::Half>::all(),
+                                                   Kernels<c10::BFloat16>::all(),
+                                                   Kernels<double>::all()};
+  return kKernels;
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "kernels/convolution_direct.h"
+
+namespace aclnn_host {
+
+// The kernels of convolution_direct.h for groups of one channel on either side, in channels-last
+// order: x is [batch, large..., groups], y is [batch, small..., groups].
+template <Capability>
+const DirectKernelsByType& convolution_depthwise_kernels() noexcept;
+
+}  // namespace aclnn_host

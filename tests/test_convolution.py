@@ -126,11 +126,16 @@ LARGEST = [
     Case("2-D large", (2, 16, 20, 20), (24, 16, 3, 3), padding=(1,)),
     Case("2-D large, one image", (1, 48, 24, 24), (16, 48, 3, 3), padding=(1,)),
     Case("2-D large strided", (2, 16, 33, 31), (24, 16, 3, 3), stride=(2,), padding=(1,)),
+    Case("2-D largest", (1, 16, 44, 42), (24, 16, 3, 3), padding=(1,)),
     Case("2-D small images", (4, 64, 6, 6), (48, 64, 3, 3), padding=(1,)),
     Case("2-D depthwise large", (2, 24, 41, 40), (24, 1, 5, 5), stride=(2,), padding=(2,), groups=24),
     Case("2-D depthwise to many", (2, 16, 24, 24), (48, 1, 3, 3), padding=(1,), groups=16),
     Case("2-D pointwise large", (2, 32, 20, 20), (48, 32, 1, 1)),
     Case("2-D pointwise small images", (4, 96, 6, 6), (64, 96, 1, 1)),
+    Case("2-D pointwise strided", (2, 32, 31, 40), (48, 32, 1, 1), stride=(2, 3)),
+    Case("2-D pointwise strided to single positions", (1, 32, 2, 3), (48, 32, 1, 1), stride=(2, 3)),
+    Case("3-D pointwise strided, grouped", (2, 16, 5, 8, 9), (24, 4, 1, 1, 1), stride=(3, 1, 2), groups=4),
+    Case("2-D depthwise, few channels", (2, 5, 24, 24), (5, 1, 3, 3), padding=(1,), groups=5),
     Case("2-D pointwise transposed", (2, 32, 20, 20), (32, 48, 1, 1), transposed=True),
     Case("2-D transposed large", (2, 16, 16, 16), (16, 24, 3, 3), stride=(2,), padding=(1,), transposed=True),
     Case("2-D transposed depthwise", (2, 32, 24, 24), (32, 1, 3, 3), stride=(2,), groups=32, transposed=True),
@@ -310,10 +315,13 @@ def test_values_of_channels_last(case: Case, dtype: torch.dtype) -> None:
     check_values(case, *(t.contiguous(memory_format=layout) for t in (g, x, w)), b)
 
 
+@pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("case", [case for case in LARGEST if "depthwise" in case.name], ids=str)
-def test_depthwise_bits_do_not_depend_on_threads(case: Case, dtype: torch.dtype, one_thread: None) -> None:
+def test_depthwise_bits_do_not_depend_on_threads(case: Case, dtype: torch.dtype, last: bool, one_thread: None) -> None:
     x, w, b, g = case.tensors(dtype)
+    if last and x.dim() == 4:
+        g, x, w = (t.contiguous(memory_format=torch.channels_last) for t in (g, x, w))
     y, gradients = convolution(case, x, w, b), backward(case, g, x, w)
     for threads in (2, 3, 5):
         torch.set_num_threads(threads)

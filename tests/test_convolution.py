@@ -154,6 +154,13 @@ LARGEST = [
         transposed=True,
     ),
     Case("2-D dilated", (1, 16, 7, 7), (16, 16, 3, 3), padding=(36,), dilation=(36,)),
+    Case("1-D unfolded", (5, 24, 30), (16, 24, 5), stride=(2,), dilation=(3,)),
+    Case("2-D unfolded", (5, 24, 9, 8), (16, 24, 3, 4)),
+    Case("2-D unfolded, dilated", (5, 24, 9, 10), (16, 24, 3, 2), dilation=(2, 3)),
+    # Elements of the input that no product reaches, between those that are met and behind them.
+    Case("2-D unfolded, with gaps", (5, 24, 16, 14), (16, 24, 2, 3), stride=(3, 4)),
+    Case("2-D unfolded to single positions", (7, 40, 4, 3), (48, 40, 4, 3)),
+    Case("3-D unfolded", (3, 12, 5, 6, 7), (16, 12, 3, 2, 3), stride=(1, 2, 1), dilation=(1, 1, 2)),
 ]
 
 

@@ -136,6 +136,8 @@ PROBLEMS = {
     "tiny": replace(IMAGE, batch=2, channels=2, results=2, sizes=(7, 7)),
     "3x3": IMAGE,
     "3x3, images of 7 x 7": replace(IMAGE, sizes=(7, 7), channels=64, results=64),
+    "3x3, unfolded": replace(IMAGE, padding=(0, 0), sizes=(9, 8)),
+    "3x3, unfolded with gaps": replace(IMAGE, padding=(0, 0), sizes=(20, 25), stride=(4, 5)),
     "3x3, a single image": replace(IMAGE, batch=1, sizes=(40, 40)),
     "3x3, stride": replace(IMAGE, stride=(2, 2)),
     "3x3, dilation": replace(IMAGE, dilation=(2, 2), padding=(2, 2)),

@@ -85,11 +85,16 @@ struct Kernels {
         const Pair next = load(all + i);
         sums[0] = {sums[0].first + next.first, sums[0].second + next.second};
       }
-      Real lanes[kLanes];
-      for (const Pair& pair : sums) {
-        (pair.first + pair.second).store(lanes);
-        for (const Real lane : lanes) total += lane;
+      Real lanes[kPair];
+      (sums[0].first + sums[0].second).store(lanes);
+      (sums[1].first + sums[1].second).store(lanes + kLanes);
+      // Several sums at a time: one after the other they take longer than a short row.
+      constexpr int64_t kParts = kPair < 8 ? kPair : 8;
+      double parts[kParts] = {};
+      for (int64_t k = 0; k < kPair; k += kParts) {
+        for (int64_t part = 0; part < kParts; ++part) parts[part] += lanes[k + part];
       }
+      for (const double part : parts) total += part;
     }
     for (; i < n; ++i) total += static_cast<Real>(all[i]);
     return total;

@@ -150,7 +150,11 @@ RoundingKernel round_factor(const TensorView& view, const ComputeType& type) {
 
 // oneDNN has orders of its own for weights, so that it does not matter in which it finds them.
 Layout weight_layout(const Choice& choice) {
-  return choice.route == Route::kAten ? Layout::kAsGiven : Layout::kChannelsFirst;
+  switch (choice.route) {
+    case Route::kAten: return Layout::kAsGiven;
+    case Route::kUnfolded: return Layout::kChannelsLast;
+    default: return Layout::kChannelsFirst;
+  }
 }
 
 // The kernel that rounds a result to `dtype` before it is cast to the type of the tensor it goes
@@ -227,6 +231,25 @@ void DirectProducts::run(Kernel kernel, int64_t items, const ConvolutionTensors&
              scratch + i * scratch_size_);
     }
   });
+}
+
+// ---- Unfolded images
+
+UnfoldedRows::UnfoldedRows(const ConvolutionSizes& sizes, aclDataType dtype, Workspace& workspace)
+    : sizes_(sizes) {
+  const auto volume = [](const ConvolutionSizes::Values& of) { return of[0] * of[1] * of[2]; };
+  const int64_t shape[] = {sizes.batch, volume(sizes.small),
+                           volume(sizes.kernel) * sizes.large_channels};
+  rows_ = dense(Dims(shape, 3), Layout::kChannelsFirst, dtype, nullptr);
+  offset_ = workspace.reserve(static_cast<uint64_t>(shape[0] * shape[1] * shape[2]) *
+                              aclDataTypeSize(dtype));
+}
+
+Unfolded UnfoldedRows::place(void* workspace) const {
+  if (rows_.shape.size() == 0) return {};
+  TensorView rows = rows_;
+  rows.storage = static_cast<char*>(workspace) + offset_;
+  return {sizes_, aten_tensor(rows)};
 }
 
 // ---- Sums of channels
@@ -319,6 +342,7 @@ ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight
       this->output = Operand(output->view, dtype, nullptr, layout, workspace);
     }
     if (direct) this->direct = DirectProducts(sizes, choice, workspace);
+    if (choice.route == Route::kUnfolded) unfolded = UnfoldedRows(sizes, dtype, workspace);
   }
   // A bias is no factor of a product, so HF32 leaves it alone.
   if (bias != nullptr) {
@@ -350,15 +374,15 @@ void ConvolutionPlan::compute_products(void* workspace) {
   const std::optional<TensorView> added =
       has_bias() ? std::optional(bias.read(tensors[2], workspace)) : std::nullopt;
   if (choice.route == Route::kAten) {
-    const at::Tensor result =
-        convolve(choice, geometry, aten_tensor(data), aten_tensor(kernel), as_tensor(added), {});
+    const at::Tensor result = convolve(choice, geometry, aten_tensor(data), aten_tensor(kernel),
+                                       as_tensor(added), {}, {});
     return finish(describe(result), round_output(),
                   geometry.transposed ? margins_of(geometry) : Margins(), out);
   }
   const Place to(output.place(out, workspace), {tensors, tensor_count - 1});
-  if (choice.route == Route::kPointwise) {
+  if (choice.route != Route::kDirect) {
     convolve(choice, geometry, aten_tensor(data), aten_tensor(kernel), as_tensor(added),
-             aten_tensor(to.view));
+             aten_tensor(to.view), unfolded.place(workspace));
   } else {
     ConvolutionTensors from{nullptr, nullptr, kernel.data(), added ? added->data() : nullptr};
     (geometry.transposed ? from.small : from.large) = data.data();
@@ -425,6 +449,7 @@ ConvolutionBackwardPlan::ConvolutionBackwardPlan(const aclTensor* grad_output,
     this->grad_input =
         Operand(every(gradient_view(0), steps), choice.dtype, nullptr, choice.layout, workspace);
   }
+  if (choice.route == Route::kUnfolded) unfolded = UnfoldedRows(sizes, choice.dtype, workspace);
   if (!direct) return;
   this->direct = DirectProducts(sizes, choice, workspace);
   if (wants(1)) {
@@ -473,9 +498,10 @@ void ConvolutionBackwardPlan::compute_products(void* workspace) {
     if (wants(1)) copy_tensor(sums, gradient_view(1));
     return;
   }
-  const auto [grad_input, grad_weight] = convolve_backward(
-      choice, geometry, aten_tensor(gradient), aten_tensor(data), aten_tensor(kernel),
-      {wants(0), wants(1)}, place ? aten_tensor(place->view) : at::Tensor());
+  const auto [grad_input, grad_weight] =
+      convolve_backward(choice, geometry, aten_tensor(gradient), aten_tensor(data),
+                        aten_tensor(kernel), {wants(0), wants(1)},
+                        place ? aten_tensor(place->view) : at::Tensor(), unfolded.place(workspace));
   if (wants(0)) store_grad_input(describe(grad_input));
   if (wants(1)) copy_tensor(describe(grad_weight), gradient_view(1));
 }

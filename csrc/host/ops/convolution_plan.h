@@ -10,6 +10,7 @@
 #include "ops/convolution.h"
 #include "ops/convolution_operand.h"
 #include "ops/convolution_strategy.h"
+#include "ops/convolution_unfold.h"
 #include "ops/plan.h"
 
 namespace aclnn_host {
@@ -35,6 +36,21 @@ class DirectProducts {
   Choice choice_{};
   int64_t parts_ = 1;
   int64_t scratch_size_ = 0;
+  uint64_t offset_ = 0;
+};
+
+// Where images are unfolded.
+class UnfoldedRows {
+ public:
+  UnfoldedRows() = default;
+  UnfoldedRows(const ConvolutionSizes& sizes, aclDataType dtype, Workspace& workspace);
+
+  // Without rows if it was made so.
+  Unfolded place(void* workspace) const;
+
+ private:
+  ConvolutionSizes sizes_{};
+  TensorView rows_;
   uint64_t offset_ = 0;
 };
 
@@ -73,6 +89,7 @@ struct ConvolutionPlan {
   Operand bias;
   Operand output;
   DirectProducts direct;
+  UnfoldedRows unfolded;
 
   ConvolutionPlan(const aclTensor* input, const aclTensor* weight, const aclTensor* bias,
                   const aclTensor* output, const ConvolutionGeometry& geometry,
@@ -114,6 +131,7 @@ struct ConvolutionBackwardPlan {
   uint64_t grad_weight_offset = 0;  // of the direct loops, in the workspace
   ChannelSums grad_bias;
   DirectProducts direct;
+  UnfoldedRows unfolded;
 
   // `gradients` may be null; `wanted` says which are to be computed.
   ConvolutionBackwardPlan(const aclTensor* grad_output, const aclTensor* input,

@@ -126,6 +126,12 @@ at::Tensor matrix(const at::Tensor& weight, bool transposed) {
   return transposed ? all.t() : all;
 }
 
+// A channels-last kernel as a matrix [output channels, taps * input channels].
+at::Tensor tap_matrix(const at::Tensor& weight) {
+  const int64_t size = weight.numel() / weight.size(0);
+  return weight.as_strided({weight.size(0), size}, {size, 1});
+}
+
 // out = matrix x images, and the bias. Images of 16 bits are one matrix: their sums and the bias
 // are rounded once.
 void multiply(const at::Tensor& matrix, const at::Tensor& images,
@@ -166,9 +172,16 @@ at::Tensor multiply_channels(const at::Tensor& rows, const at::Tensor& columns, 
 
 at::Tensor convolve_images(const Choice& choice, const ConvolutionGeometry& geometry,
                            const at::Tensor& input, const at::Tensor& weight,
-                           const std::optional<at::Tensor>& bias, const at::Tensor& out) {
-  if (choice.route != Route::kPointwise) {
+                           const std::optional<at::Tensor>& bias, const at::Tensor& out,
+                           const Unfolded& unfolded) {
+  if (choice.route == Route::kAten) {
     return convolve_in_aten(Parameters(geometry, choice.layout), geometry, input, weight, bias);
+  }
+  if (choice.route == Route::kUnfolded) {
+    unfold(input, unfolded);
+    multiply(tap_matrix(weight), unfolded.rows.flatten(0, 1), bias, matrices(out, choice.layout),
+             choice.layout);
+    return out;
   }
   multiply(matrix(weight, geometry.transposed), matrices(input, choice.layout), bias,
            matrices(out, choice.layout), choice.layout);
@@ -178,13 +191,27 @@ at::Tensor convolve_images(const Choice& choice, const ConvolutionGeometry& geom
 std::array<at::Tensor, 2> convolve_images_backward(
     const Choice& choice, const ConvolutionGeometry& geometry, const at::Tensor& grad_output,
     const at::Tensor& input, const at::Tensor& weight, std::array<bool, 2> wanted,
-    const at::Tensor& grad_input) {
-  if (choice.route != Route::kPointwise) {
+    const at::Tensor& grad_input, const Unfolded& unfolded) {
+  if (choice.route == Route::kAten) {
     return convolve_backward_in_aten(Parameters(geometry, choice.layout), geometry, grad_output,
                                      input, weight, wanted);
   }
   const at::Tensor gradient = matrices(grad_output, choice.layout);
   std::array<at::Tensor, 2> results;
+  if (choice.route == Route::kUnfolded) {
+    const at::Tensor rows = unfolded.rows.flatten(0, 1);
+    if (wanted[1]) {
+      unfold(input, unfolded);
+      results[1] = multiply_channels(gradient, rows, choice.layout)
+                       .as_strided(weight.sizes(), weight.strides());
+    }
+    if (wanted[0]) {
+      multiply(tap_matrix(weight).t(), gradient, std::nullopt, rows, choice.layout);
+      fold(unfolded, grad_input);
+      results[0] = grad_input;
+    }
+    return results;
+  }
   if (wanted[1]) {
     const at::Tensor images = matrices(input, choice.layout);
     const auto& [rows, columns] =
@@ -210,6 +237,7 @@ struct Piece {
   at::Tensor of(const at::Tensor& images) const {
     return images.defined() ? images.narrow(0, first, count) : images;
   }
+  Unfolded of(const Unfolded& unfolded) const { return {unfolded.sizes, of(unfolded.rows)}; }
 };
 
 // While it lives, what the calling thread computes it computes alone. That must be said even within
@@ -268,13 +296,16 @@ at::Tensor sum_of(const Results& results) {
 
 at::Tensor convolve(const Choice& choice, const ConvolutionGeometry& geometry,
                     const at::Tensor& input, const at::Tensor& weight,
-                    const std::optional<at::Tensor>& bias, const at::Tensor& out) {
-  if (!choice.in_pieces) return convolve_images(choice, geometry, input, weight, bias, out);
+                    const std::optional<at::Tensor>& bias, const at::Tensor& out,
+                    const Unfolded& unfolded) {
+  if (!choice.in_pieces) {
+    return convolve_images(choice, geometry, input, weight, bias, out, unfolded);
+  }
   const Pieces pieces(input.size(0));
   Results results(static_cast<size_t>(pieces.count));
   pieces.for_each([&](const Piece& piece) {
-    results[static_cast<size_t>(piece.index)] =
-        convolve_images(choice, geometry, piece.of(input), weight, bias, piece.of(out));
+    results[static_cast<size_t>(piece.index)] = convolve_images(
+        choice, geometry, piece.of(input), weight, bias, piece.of(out), piece.of(unfolded));
   });
   return out.defined() ? out : at::cat(results);
 }
@@ -283,10 +314,11 @@ std::array<at::Tensor, 2> convolve_backward(const Choice& choice,
                                             const ConvolutionGeometry& geometry,
                                             const at::Tensor& grad_output, const at::Tensor& input,
                                             const at::Tensor& weight, std::array<bool, 2> wanted,
-                                            const at::Tensor& grad_input) {
+                                            const at::Tensor& grad_input,
+                                            const Unfolded& unfolded) {
   if (!choice.in_pieces) {
     return convolve_images_backward(choice, geometry, grad_output, input, weight, wanted,
-                                    grad_input);
+                                    grad_input, unfolded);
   }
   const Pieces pieces(input.size(0));
   Results inputs(static_cast<size_t>(pieces.count));
@@ -295,7 +327,7 @@ std::array<at::Tensor, 2> convolve_backward(const Choice& choice,
     const auto i = static_cast<size_t>(piece.index);
     const auto results =
         convolve_images_backward(choice, geometry, piece.of(grad_output), piece.of(input), weight,
-                                 wanted, piece.of(grad_input));
+                                 wanted, piece.of(grad_input), piece.of(unfolded));
     std::tie(inputs[i], weights[i]) = std::tie(results[0], results[1]);
   });
   return {grad_input.defined() || !wanted[0] ? grad_input : at::cat(inputs),

@@ -107,6 +107,22 @@ bool is_wide_pointwise(const ConvolutionCase& c) {
   return is_pointwise(c) && volume(c.sizes.small) >= 10 * 10;
 }
 
+// Whether the images are small, which oneDNN is slow with, and stay in a cache when unfolded, and
+// the output does not take less time than turning the weight. Zeros around images are left to
+// others: an inf or nan in the other factor could meet them.
+bool is_unfolded(const ConvolutionCase& c) {
+  constexpr double kMostPositions = 8 * 8;
+  constexpr double kMostElements = 1 << 20;
+  constexpr double kMostWeights = 1 << 18;
+  const double positions = volume(c.sizes.small);
+  const double products = product_count(c.sizes);
+  return c.sizes.groups == 1 && !c.geometry.transposed && c.geometry.padding_before == Values{} &&
+         c.geometry.padding_after == Values{} && positions <= kMostPositions &&
+         products <= kMostElements * static_cast<double>(c.sizes.small_channels) &&
+         (c.is_gradient ||
+          products <= kMostWeights * positions * static_cast<double>(c.sizes.batch));
+}
+
 // What oneDNN computes several times slower channels-first in FLOAT: transposed convolutions, and
 // gradients with gaps that no product reaches. For the rest of FLOAT the two are as fast, when the
 // machine is quiet.
@@ -152,6 +168,7 @@ constexpr Strategy kStrategies[] = {
     {"BFLOAT16", is_bfloat16, Route::kAten, kGiven, kGiven, true},
     {"wide pointwise", is_wide_pointwise, Route::kPointwise, kFirst, kLast, false},
     {"pointwise", is_pointwise, Route::kPointwise, kOutermost, kLast, false},
+    {"unfolded", is_unfolded, Route::kUnfolded, kLast, kLast, false},
     {"slow channels-first", is_slow_channels_first, Route::kAten, kLast, kLast, false},
     {"large gradient", is_large_gradient, Route::kAten, kLast, kLast, false},
     {"any", is_any, Route::kAten, kGiven, kGiven, false},

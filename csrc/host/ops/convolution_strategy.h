@@ -16,6 +16,7 @@ enum class Layout { kAsGiven, kChannelsFirst, kChannelsLast, kChannelsOutermost 
 enum class Route {
   kDirect,     // loops of our own (kernels/convolution_direct.h, or _depthwise.h: channels-last)
   kPointwise,  // a kernel of one element: matrix products of ATen
+  kUnfolded,   // matrix products of unfolded images (convolution_unfold.h)
   kAten,       // ATen's convolution, which is oneDNN's for nearly all
 };
 

@@ -229,6 +229,25 @@ TEST(exponential_sums_are_the_references) {
   });
 }
 
+TEST(exponential_sums_of_rows_are_those_of_each) {
+  constexpr int64_t kRows = 3;
+  for_each_version([&](const Version& version, const auto& kernels, const Type& type) {
+    for (size_t n = 1; n <= kLongest; ++n) {
+      std::vector<char> x(kRows * n * type.size);
+      write(type, values(kRows * n, 4), x.data());
+      const auto count = static_cast<int64_t>(n);
+      ExponentialSum got[kRows];
+      kernels.exponential_sums(x.data(), kRows, count, got);
+      for (size_t row = 0; row < kRows; ++row) {
+        const char* from = x.data() + row * n * type.size;
+        const ExponentialSum expected = kernels.exponential_sum(from, count, false);
+        const bool same = got[row].max == expected.max && got[row].sum == expected.sum;
+        check::report(same, __FILE__, __LINE__, label(version, type, "exponential_sums", n));
+      }
+    }
+  });
+}
+
 TEST(elements_that_are_not_finite_count_as_in_the_reference) {
   for_each_version([&](const Version& version, const auto& kernels, const Type& type) {
     for (const size_t n : {size_t{1}, size_t{9}, size_t{70}, size_t{150}}) {

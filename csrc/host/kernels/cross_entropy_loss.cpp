@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -75,26 +74,30 @@ inline float largest_of_words(const T* row, int64_t n) {
   };
   for (int64_t i = kCount; i + kCount <= n; i += kCount) add(i);
   add(n - kCount);
-  std::array<int16_t, kCount> greatest_words, least_words;
-  most.store(greatest_words.data());
-  least.store(least_words.data());
-  const int16_t greatest = *std::max_element(greatest_words.begin(), greatest_words.end());
-  const int16_t word =
-      greatest >= 0 ? greatest : *std::min_element(least_words.begin(), least_words.end());
-  const auto found = static_cast<float>(std::bit_cast<T>(word));
+  // The same for every lane, and then for what it has, as numbers; of those a nan stays.
+  std::array<T, kCount> chosen;
+  Words::blendv(least, most, most >= Words(0)).store(chosen.data());
+  const Pair<Float> lanes = Lanes<T>::load(chosen.data());
+  const auto larger_or_nan = [](const Float& a, const Float& b) { return at::vec::maximum(a, b); };
+  const float found =
+      at::vec::vec_reduce_all<float>(larger_or_nan, larger_or_nan(lanes.first, lanes.second));
   return std::isnan(found) ? largest(row, n) : found;
 }
 
-// exponential_sum(); also(i, count...) is called for every step.
+// ExponentialSum::max
+template <class T>
+inline RealOf<T> largest_of(const T* row, int64_t n) {
+  if constexpr (Narrow<T>) return largest_of_words(row, n);
+  return largest(row, n);
+}
+
+// exponential_sum() of a row with that maximum; also(i, count...) is called for every step.
 template <class T, class Also>
-inline ExponentialSum exponential_sum_and(const T* row, int64_t n, bool streaming, Also also) {
+inline ExponentialSum exponential_sum_and(const T* row, RealOf<T> max, int64_t n, bool streaming,
+                                          Also also) {
   using V = VectorOf<T>;
   using Real = RealOf<T>;
   constexpr auto kNone = -std::numeric_limits<Real>::infinity();
-  const Real max = [&] {
-    if constexpr (Narrow<T>) return largest_of_words(row, n);
-    return largest(row, n);
-  }();
   const V shift(max == kNone ? Real(0) : max);
   const Real sum = reduce<T>(
       n, Real(0),
@@ -116,7 +119,28 @@ inline ExponentialSum exponential_sum_and(const T* row, int64_t n, bool streamin
 // long.
 template <class T>
 [[gnu::flatten]] ExponentialSum exponential_sum(const void* x, int64_t n, bool streaming) {
-  return exponential_sum_and(static_cast<const T*>(x), n, streaming, [](auto...) {});
+  const auto* row = static_cast<const T*>(x);
+  return exponential_sum_and(row, largest_of(row, n), n, streaming, [](auto...) {});
+}
+
+template <class T>
+[[gnu::flatten]] void exponential_sums(const void* x, int64_t rows, int64_t n,
+                                       ExponentialSum* sums) {
+  const auto* from = static_cast<const T*>(x);
+  // A short row is a chain of operations of which each waits for the one before. In two passes the
+  // CPU finds those of several rows to work on.
+  for (int64_t row = 0; row < rows; ++row) sums[row].max = largest_of(from + row * n, n);
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto max = static_cast<RealOf<T>>(sums[row].max);
+    sums[row] = exponential_sum_and(from + row * n, max, n, false, [](auto...) {});
+  }
+}
+
+void logarithms(double* values, int64_t n) {
+  for (int64_t i = 0; i < n; i += Double::size()) {
+    const auto count = std::min<int64_t>(Double::size(), n - i);
+    Double::loadu(values + i, count).log().store(values + i, static_cast<int>(count));
+  }
 }
 
 // log_prob of a vector of elements.
@@ -153,7 +177,8 @@ template <class T>
     aclnn_host::log_prob<T>(x, max, log_sum, log_prob, n, true);
     return exponential_sum<T>(next, n, true);
   }
-  return exponential_sum_and(static_cast<const T*>(next), n, true, [=](int64_t i, auto... count) {
+  const auto* row = static_cast<const T*>(next);
+  return exponential_sum_and(row, largest_of(row, n), n, true, [=](int64_t i, auto... count) {
     const auto result = map(Lanes<T>::load(from + i, count...), function);
     if constexpr (sizeof...(count) == 0) {
       StreamingStores()(result, to + i);
@@ -205,7 +230,8 @@ template <class T>
 
 template <class T>
 constexpr CrossEntropyLossKernels kernels_of() {
-  return {exponential_sum<T>, log_prob<T>, log_prob_and_next_sum<T>, weighted_sum<T>, gradient<T>};
+  return {exponential_sum<T>,       exponential_sums<T>, logarithms, log_prob<T>,
+          log_prob_and_next_sum<T>, weighted_sum<T>,     gradient<T>};
 }
 
 }  // namespace

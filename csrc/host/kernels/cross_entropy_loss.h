@@ -21,6 +21,10 @@ struct ExponentialSum {
 struct CrossEntropyLossKernels {
   // `streaming` here says that the n elements after these are wanted next.
   ExponentialSum (*exponential_sum)(const void* x, int64_t n, bool streaming);
+  // The same for rows that follow one another, with the same bits; for short ones, faster.
+  void (*exponential_sums)(const void* x, int64_t rows, int64_t n, ExponentialSum* sums);
+  // Replaces n numbers by their natural logarithms, which are good to 1 ULP.
+  void (*logarithms)(double* values, int64_t n);
   // log_prob = (x - max) - log_sum
   void (*log_prob)(const void* x, double max, double log_sum, void* log_prob, int64_t n,
                    bool streaming);

@@ -339,6 +339,8 @@ struct ForwardPlan {
 
 // One run of the plan: where everything lies.
 struct ForwardPlan::Run {
+  static constexpr int64_t kMostRows = 16;  // whose logarithms are taken at once
+
   const CrossEntropyLossKernels& kernels;
   const Attributes& attributes;
   Targets targets;
@@ -355,6 +357,10 @@ struct ForwardPlan::Run {
 
   Piece* place(int64_t row) const { return room + row * pieces.count(); }
 
+  auto* at(auto* base, int64_t row, int64_t piece) const {
+    return base + (row * pieces.classes + pieces.begin(piece)) * static_cast<int64_t>(element_size);
+  }
+
   // First: what results() wants to know of a row.
   void sums(int64_t row, Piece* found, auto for_each_piece) const {
     for_each_piece([&](int64_t i) {
@@ -362,10 +368,22 @@ struct ForwardPlan::Run {
     });
   }
 
-  // With `next`, also the sums of the row below.
-  void results(int64_t row, Piece* found, Piece* next, auto for_each_piece) const {
-    const ExponentialSum all = joined(found);
-    const double log_sum = canonical(std::log(all.sum));
+  // A row that sums() has found: what is subtracted from its elements, one after the other.
+  struct Row {
+    double max;
+    double log_sum;
+  };
+
+  // Second.
+  Row joined_row(const Piece* found) const {
+    auto [max, sum] = joined(found);
+    kernels.logarithms(&sum, 1);
+    return {max, canonical(sum)};
+  }
+
+  // Third. With `next`, also the sums of the row below.
+  void results(int64_t row, const Row& all, Piece* found, Piece* next, auto for_each_piece) const {
+    const double log_sum = all.log_sum;
     const int64_t label = targets.label(row);
     const bool counts = targets.counts(label);
     double label_log_prob = 0;
@@ -400,11 +418,25 @@ struct ForwardPlan::Run {
     if (lse != nullptr) lse[row] = log_sum_exp;
   }
 
- private:
-  auto* at(auto* base, int64_t row, int64_t piece) const {
-    return base + (row * pieces.classes + pieces.begin(piece)) * static_cast<int64_t>(element_size);
+  // All of rows of one piece, a few at a time: their elements stay in the L1 cache.
+  void short_rows(int64_t begin, int64_t end) const {
+    const auto once = [](auto body) { body(int64_t{0}); };
+    const int64_t most = std::clamp<int64_t>(kPiece / pieces.classes, 1, kMostRows);
+    ExponentialSum exponentials[kMostRows];
+    double log_sums[kMostRows];
+    for (int64_t row = begin; row < end; row += most) {
+      const int64_t count = std::min(most, end - row);
+      kernels.exponential_sums(at(x, row, 0), count, pieces.classes, exponentials);
+      for (int64_t i = 0; i < count; ++i) log_sums[i] = exponentials[i].sum;
+      kernels.logarithms(log_sums, count);
+      for (int64_t i = 0; i < count; ++i) {
+        Piece found;  // only its weighted sum is still to be found
+        results(row + i, {exponentials[i].max, canonical(log_sums[i])}, &found, nullptr, once);
+      }
+    }
   }
 
+ private:
   double weighted_sum(const char* from, int64_t piece, double max, double log_sum) const {
     const char* weights = static_cast<const char*>(targets.weights);
     const size_t size = targets.wide ? sizeof(double) : sizeof(float);
@@ -462,7 +494,10 @@ aclnnStatus ForwardPlan::compute(void* workspace) noexcept {
                          const auto all = [&](auto body) {
                            for (int64_t i = 0; i < pieces.count(); ++i) body(i);
                          };
-                         ForwardPlan::Piece singles[2];
+                         if (pieces.count() == 1 && !run.streaming) {
+                           return run.short_rows(begin, end);
+                         }
+                         Piece singles[2];
                          const auto place = [&](int64_t row) {
                            return pieces.count() == 1 ? singles + row % 2 : run.place(row);
                          };
@@ -470,7 +505,8 @@ aclnnStatus ForwardPlan::compute(void* workspace) noexcept {
                          for (int64_t row = begin; row < end; ++row) {
                            if (!has_sums) run.sums(row, place(row), all);
                            has_sums = run.streaming && row + 1 < end;
-                           run.results(row, place(row), has_sums ? place(row + 1) : nullptr, all);
+                           run.results(row, run.joined_row(place(row)), place(row),
+                                       has_sums ? place(row + 1) : nullptr, all);
                          }
                        });
     } else {
@@ -482,7 +518,7 @@ aclnnStatus ForwardPlan::compute(void* workspace) noexcept {
       };
       for (int64_t row = 0; row < rows; ++row) {
         run.sums(row, run.place(row), all);
-        run.results(row, run.place(row), nullptr, all);
+        run.results(row, run.joined_row(run.place(row)), run.place(row), nullptr, all);
       }
     }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "ops/cast.h"
 #include "ops/elementwise.h"
 
 namespace aclnn_host {
@@ -31,10 +32,10 @@ void copy_elements(const TensorView& from, const TensorView& to) {
 
 Packed::Packed(const TensorView& view, aclDataType dtype, Workspace& workspace)
     : dtype_(dtype), in_place_(view.dtype == dtype && is_contiguous(view)) {
-  const int64_t count = element_count(view.shape).value_or(0);
-  if (!in_place_) {
-    offset_ = workspace.reserve(static_cast<uint64_t>(count) * aclDataTypeSize(dtype));
-  }
+  if (in_place_) return;
+  const auto count = static_cast<uint64_t>(element_count(view.shape).value_or(0));
+  is_number_ = count == 1;
+  offset_ = workspace.reserve(count * aclDataTypeSize(dtype));
 }
 
 TensorView Packed::place(const TensorView& view, void* workspace) const {
@@ -53,9 +54,13 @@ TensorView Packed::place(const TensorView& view, void* workspace) const {
 
 const void* Packed::read(const TensorView& view, void* workspace) const {
   if (in_place_) return view.data();
-  const TensorView packed = place(view, workspace);
-  copy_elements(view, packed);
-  return packed.storage;
+  void* const packed = begin(view, workspace);
+  if (is_number_) {
+    find_cast(view.dtype, dtype_)(view.data(), packed, 1);
+  } else {
+    copy_elements(view, place(view, workspace));
+  }
+  return packed;
 }
 
 void* Packed::begin(const TensorView& view, void* workspace) const {
@@ -63,7 +68,12 @@ void* Packed::begin(const TensorView& view, void* workspace) const {
 }
 
 void Packed::finish(const TensorView& view, void* workspace) const {
-  if (!in_place_) copy_elements(place(view, workspace), view);
+  if (in_place_) return;
+  if (is_number_) {
+    find_cast(dtype_, view.dtype)(begin(view, workspace), view.data(), 1);
+  } else {
+    copy_elements(place(view, workspace), view);
+  }
 }
 
 }  // namespace aclnn_host

@@ -35,6 +35,7 @@ class Packed {
 
   aclDataType dtype_ = ACL_DT_UNDEFINED;
   bool in_place_ = true;
+  bool is_number_ = false;  // a single element, which is not worth the machinery of many
   uint64_t offset_ = 0;
 };
 

@@ -31,6 +31,17 @@ ExponentialSum exponential_sum(const void* x, int64_t n, bool) {
 }
 
 template <class T>
+void exponential_sums(const void* x, int64_t rows, int64_t n, ExponentialSum* sums) {
+  for (int64_t row = 0; row < rows; ++row) {
+    sums[row] = exponential_sum<T>(static_cast<const T*>(x) + row * n, n, false);
+  }
+}
+
+void logarithms(double* values, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) values[i] = std::log(values[i]);
+}
+
+template <class T>
 void log_prob(const void* x, double max, double log_sum, void* log_prob, int64_t n, bool) {
   using Real = RealOf<T>;
   const auto* row = static_cast<const T*>(x);
@@ -76,7 +87,8 @@ void gradient(const void* log_prob, const void* weight, double factor, double sm
 
 template <class T>
 constexpr CrossEntropyLossKernels kernels_of() {
-  return {exponential_sum<T>, log_prob<T>, log_prob_and_next_sum<T>, weighted_sum<T>, gradient<T>};
+  return {exponential_sum<T>,       exponential_sums<T>, logarithms, log_prob<T>,
+          log_prob_and_next_sum<T>, weighted_sum<T>,     gradient<T>};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 # make demo      trains a model on real data through aclnn operators
 # make demo-npu  the same under the real torch_npu on a simulated NPU, in an environment of its own, .venv-npu
-# make test      builds and runs every test
+# make test      builds and runs every test that does not take long
 # All make their environments first and rebuild only what changed.
 
 PYTHON ?= python3

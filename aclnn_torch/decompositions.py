@@ -34,8 +34,7 @@ def decompositions() -> dict[OpOverload, Callable[..., Any]]:
     aclnn's alone and left out. SELU of integers has no counterpart and is not decomposed.
 
     Returns:
-        Operator -> function of the same arguments, as ``make_fx``, ``run_decompositions`` and
-        ``torch._inductor.config`` want it.
+        Operator -> function of the same arguments, as ``make_fx`` and ``run_decompositions`` want it.
     """
     return {
         aclnn.elu.default: aten.elu.default,

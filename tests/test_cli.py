@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -36,10 +37,11 @@ int main(int count, char** arguments) {
 """
 
 
-def command_line(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def command_line(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """One command in a process of its own."""
     command = [sys.executable, "-m", "aclnn_torch", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    environment = {name: value for name, value in os.environ.items() if name != "ACLNN_TORCH_PRODUCT"} | variables
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def check(*arguments: str | Path) -> dict[str, object]:
@@ -109,12 +111,20 @@ def test_check_without_a_compiler(forgetful: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_doctor_as_json() -> None:
-    result = command_line("doctor", "--json")
+def test_check_with_a_compiler_of_several_words(forgetful: Path) -> None:
+    result = json.loads(command_line("check", "--json", forgetful, CXX="env -u NOTHING g++").stdout)
+    assert result["compiled"]
+
+
+@pytest.mark.parametrize("product", ["Ascend910", "Ascend910B"])
+def test_doctor_as_json(product: str) -> None:
+    """Products that refuse some operators are no illness."""
+    result = command_line("doctor", "--json", ACLNN_TORCH_PRODUCT=product)
     assert result.returncode == 0, result.stdout
     findings = {finding["name"]: finding for finding in json.loads(result.stdout)}
     assert findings["torch"]["text"] == torch.__version__
     assert all(finding["works"] for finding in findings.values())
+    assert f"as {product}, " in findings["host CANN"]["text"]
     count = len(decompositions())
     assert findings["operators"]["text"] == f"{count} of {count} compute what ATen computes"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,10 +24,20 @@ def programs() -> Path:
     return PROGRAMS
 
 
+# Every thread of it computes with OpenMP, whose threads on a large machine would be more than a process may have.
+ENVIRONMENTS = {"test_concurrency": {"OMP_NUM_THREADS": "2"}}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_program(programs: Path, name: str) -> None:
     result = subprocess.run(
-        [programs / name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=300
+        [programs / name],
+        env=os.environ | ENVIRONMENTS.get(name, {}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        timeout=300,
     )
     if result.returncode != 0:
         pytest.fail(f"{name} ended with {result.returncode}\n{result.stdout}", pytrace=False)

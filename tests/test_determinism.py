@@ -139,6 +139,7 @@ PROBLEMS = {
     "3x3, unfolded": replace(IMAGE, padding=(0, 0), sizes=(9, 8)),
     "3x3, unfolded with gaps": replace(IMAGE, padding=(0, 0), sizes=(20, 25), stride=(4, 5)),
     "3x3, a single image": replace(IMAGE, batch=1, sizes=(40, 40)),
+    "3x3, a large image": replace(IMAGE, batch=2, sizes=(44, 42)),
     "3x3, stride": replace(IMAGE, stride=(2, 2)),
     "3x3, dilation": replace(IMAGE, dilation=(2, 2), padding=(2, 2)),
     "groups": replace(IMAGE, groups=4),
@@ -203,9 +204,24 @@ def test_nor_of_another_type(name: str, dtype: Dtype, deterministic: None) -> No
     check_threads(BACKWARD, call_of(PROBLEMS[name], BACKWARD, dtype))
 
 
-def test_determinism_is_asked_for(determinism: None) -> None:
+@pytest.fixture
+def differs_otherwise() -> None:
+    """Whether the gradients below depend on the number of threads at all, which oneDNN decides by the CPU."""
+    changes = call_of(PROBLEMS["3x3"], BACKWARD, Dtype.FLOAT)
+    with cabi.product("host"), Prepared(BACKWARD, with_numbers(BACKWARD, changes)) as prepared:
+        expected = run(prepared, 1)
+        if not any(differing(run(prepared, threads), expected) for threads in THREADS):
+            pytest.skip("this CPU's gradients are the same for every number of threads anyway")
+
+
+def test_determinism_is_asked_for(differs_otherwise: None, determinism: None) -> None:
     """A gradient of the weight that differs otherwise."""
     check_threads(BACKWARD, call_of(PROBLEMS["3x3"], BACKWARD, Dtype.FLOAT))
+
+
+def test_channels_last_depthwise_never_depends_on_threads() -> None:
+    changes = call_of(PROBLEMS["depthwise"], BACKWARD, Dtype.FLOAT, channels_last=True)
+    check_threads(BACKWARD, changes)
 
 
 @EACH_PROBLEM

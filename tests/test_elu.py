@@ -357,3 +357,12 @@ def test_a_backward_that_failed_can_be_tried_again(host_product: None) -> None:
         y.sum().backward()
     y.sum().backward()
     torch.testing.assert_close(x.grad, torch.autograd.grad(TF.elu(x).sum(), x)[0])
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.float64])
+@pytest.mark.parametrize("input_scale", [1.0, 5e-7, 0.0, -1.0])
+def test_zeros_keep_their_signs(input_scale: float, dtype: torch.dtype, host_product: None) -> None:
+    zeros = torch.tensor([0.0, -0.0] * 20, dtype=dtype)
+    result = ops.elu(zeros, 1.0, 1.0, input_scale)
+    assert torch.equal(result, zeros)
+    assert torch.equal(result.signbit(), zeros.signbit())

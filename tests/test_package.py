@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -88,3 +89,10 @@ print([result.double().tolist() for result in results])
         torch.testing.assert_close(
             torch.tensor(a, dtype=torch.float64), torch.tensor(b, dtype=torch.float64), rtol=rtol, atol=2**-23
         )
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    root = Path(__file__).resolve().parents[1]
+    assert f'version = "{aclnn_torch.__version__}"\n' in (root / "pyproject.toml").read_text()
+    pkgconfig = root / "csrc" / "host" / "prefix" / "lib64" / "pkgconfig" / "aclnn_torch.pc"
+    assert f"Version: {aclnn_torch.__version__}\n" in pkgconfig.read_text()

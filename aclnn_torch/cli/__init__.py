@@ -1,6 +1,6 @@
 """The command line, ``aclnn-torch <command>`` or ``python -m aclnn_torch <command>``.
 
-One module per room; each offers its commands as a table. torch is imported only by commands that need it.
+One module per subject; each offers its commands as a table.
 """
 
 from __future__ import annotations

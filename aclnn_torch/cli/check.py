@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -58,7 +59,16 @@ def check(
     with tempfile.TemporaryDirectory() as folder:
         program, reporter, left = (Path(folder) / name for name in ("program", "reporter.cpp", "left"))
         reporter.write_text(REPORTER.replace("@KINDS@", ", ".join(f'"{kind}"' for kind in RELEASED_BY)))
-        command = [compiler, "-std=c++17", "-g", *flags, str(reporter), *sources, *compile_flags(), *link_flags()]
+        command = [
+            *shlex.split(compiler),
+            "-std=c++17",
+            "-g",
+            *flags,
+            str(reporter),
+            *sources,
+            *compile_flags(),
+            *link_flags(),
+        ]
         compiled = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True)
         result["compiler_output"] = compiled.stdout + compiled.stderr
         if compiled.returncode != 0:
@@ -103,8 +113,10 @@ def _run(arguments: argparse.Namespace) -> int:
         return 2
     try:
         result = check(arguments.files, arguments.args, variables, arguments.compiler, arguments.flag)
-    except FileNotFoundError as error:
-        print(f"aclnn-torch: there is no compiler {error.filename}; name one by --compiler", file=sys.stderr)
+    except OSError as error:
+        print(
+            f"aclnn-torch: cannot start {error.filename}: {error.strerror}; --compiler names another", file=sys.stderr
+        )
         return 2
     if arguments.json:
         print(json.dumps(result, indent=2))

@@ -34,8 +34,9 @@ void check_permissions(const fs::path& path) {
   struct stat entry{};
   for (fs::path at = path;; at = at.parent_path()) {
     struct stat found{};
-    if (stat(at.c_str(), &found) != 0) return;
-    const bool open = (found.st_mode & S_IWOTH) != 0;
+    if (lstat(at.c_str(), &found) != 0) return;
+    // Everyone may "write" to a link, which changes nothing; in an open folder its owner counts.
+    const bool open = !S_ISLNK(found.st_mode) && (found.st_mode & S_IWOTH) != 0;
     if (open && !(S_ISDIR(found.st_mode) && is_shared_safely(found, entry))) {
       refuse(at.string() + " may be written by everyone, so " + path.string() +
              " is not loaded; remove that permission (chmod o-w)");

@@ -124,7 +124,7 @@ def main() -> int:
     assert cabi.host().aclInit(None) in (SUCCESS, 100002)
     assert cabi.host().aclrtSetDevice(0) == SUCCESS
     text, count = report()
-    FILE.write_text(text)
+    FILE.write_text(text, encoding="utf-8")
     print(text)
     print(f"written to {FILE}: {count[True]:,} statuses as expected, {count[False]:,} not")
     return 1 if count[False] else 0

@@ -7,13 +7,13 @@ import pytest
 from tests.conformance import report
 from tests.conformance.machinery import all_tables
 
-EMULATION = report.FILE.with_name("emulation.md").read_text()
+EMULATION = report.FILE.with_name("emulation.md").read_text(encoding="utf-8")
 
 
 def test_page_is_of_today() -> None:
     text, count = report.report()
     assert count[False] == 0
-    assert report.FILE.read_text() == text, "run `make conformance`"
+    assert report.FILE.read_text(encoding="utf-8") == text, "run `make conformance`"
 
 
 @pytest.mark.parametrize("deviation", report.DEVIATIONS, ids=str)

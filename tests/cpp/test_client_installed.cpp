@@ -1,6 +1,8 @@
 // Where the operators of an installed CANN are looked for.
 #include "aclnn/installed.h"
 
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +24,7 @@ constexpr const char* kCustom = "op_api/lib/libcust_opapi.so";
 class Folder {
  public:
   Folder() {
+    umask(022);
     char path[] = "/tmp/aclnn_installed_XXXXXX";
     path_ = mkdtemp(path);
     for (const char* variable : kVariables) unsetenv(variable);

@@ -186,9 +186,10 @@ class Fenced {
 TEST(every_version_computes_the_reference) {
   for_each_type([]<class T>() {
     const double epsilon = std::numeric_limits<RealOf<T>>::epsilon();
-    for (const int64_t rows : {1, 3}) {
+    // Four rows go together, where they are aligned alike.
+    for (const auto& [rows, gap] : {std::pair(1, 3), {3, 3}, {4, 0}, {9, 0}, {5, 3}}) {
       for (const int64_t columns : lengths()) {
-        const Inputs<T> in(rows, columns);
+        const Inputs<T> in(rows, columns, gap);
         const auto& reference = rms_norm_kernels<Capability::kReference>();
         const auto expected = run(reference, in);
         const auto magnitude = run(reference, in.magnitudes());
@@ -292,7 +293,7 @@ TEST(nothing_is_accessed_beyond_the_end) {
     for (const Version& version : versions()) {
       const RmsNormKernels& kernels = pick<T>(version.kernels);
       for (const int64_t columns : lengths()) {
-        const Inputs<T> in(2, columns, /*gap=*/0);
+        const Inputs<T> in(5, columns, /*gap=*/0);
         const Fenced dy(in.dy), x(in.x), rstd(in.rstd), gamma(in.gamma), dgamma(in.dgamma);
         const Fenced means(in.means), sums(in.means), out(in.x);
         kernels.sum_of_squares(in.tile, x.data(), static_cast<double*>(sums.data()));

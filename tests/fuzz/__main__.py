@@ -118,8 +118,11 @@ def keep(function: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
         path.unlink()
-    libfuzzer(function, "-merge=1", folder, working_corpus(function))
-    corpus.write(function, [path.read_bytes() for path in folder.iterdir()])
+    result = libfuzzer(function, "-merge=1", folder, working_corpus(function))
+    cases = [path.read_bytes() for path in folder.iterdir()]
+    if result.returncode != 0 or not cases:
+        raise RuntimeError(f"{function}: the corpus could not be made smaller, and stays\n{result.stdout}")
+    corpus.write(function, cases)
 
 
 def main() -> int:

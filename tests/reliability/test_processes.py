@@ -116,7 +116,7 @@ def run(arguments: list[str], **environment: str) -> str:
     result = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env=os.environ | environment,
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""} | environment,  # torch's CUDA build forbids to fork
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

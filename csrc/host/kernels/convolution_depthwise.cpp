@@ -94,7 +94,9 @@ struct Kernels {
         size += (bytes + 63) / 64 * 64;
         return part;
       };
-      weights = reinterpret_cast<Real*>(take(taps * pitch * static_cast<int64_t>(sizeof(Real))));
+      // A step of the last row may begin within it, and end behind it.
+      const int64_t count = taps * pitch + kStep;
+      weights = reinterpret_cast<Real*>(take(count * static_cast<int64_t>(sizeof(Real))));
       sums = reinterpret_cast<double*>(
           take(taps * kSteps * kStep * static_cast<int64_t>(sizeof(double))));
       terms = reinterpret_cast<Term*>(take(2 * taps * static_cast<int64_t>(sizeof(Term))));
@@ -107,6 +109,7 @@ struct Kernels {
         for (int64_t c = 0; c < sizes.groups; ++c) row[c] = static_cast<Real>(all[c * taps + t]);
         std::fill(row + sizes.groups, row + pitch, Real(0));
       }
+      std::fill_n(weights + taps * pitch, kStep, Real(0));
     }
   };
 

@@ -46,12 +46,18 @@ template <class T>
 struct ForwardGrowing {
   using V = VectorOf<T>;
   V scale, negative_scale, input_scale;
+  bool keeps_zero;
 
   explicit ForwardGrowing(const Coefficients<T>& c)
-      : scale(c.scale), negative_scale(c.negative_scale), input_scale(c.input_scale) {}
+      : scale(c.scale),
+        negative_scale(c.negative_scale),
+        input_scale(c.input_scale),
+        keeps_zero(std::isfinite(c.negative_scale)) {}
 
   V operator()(const V& x) const {
-    return scaled_where_positive(x, x, scale, negative_scale * expm1<T>(x * input_scale));
+    const V negative = negative_scale * expm1<T>(x * input_scale);
+    return keeps_zero ? scaled_where_positive<true>(x, x, scale, negative)
+                      : scaled_where_positive(x, x, scale, negative);
   }
 };
 

@@ -17,7 +17,8 @@ struct EluCoefficients {
 // The formulas of CANN's documents; 0 belongs to the second line, and nan to the first.
 struct EluKernels {
   // x > 0 : scale * x
-  // x <= 0: negative_scale * expm1(input_scale * x)
+  // x <= 0: negative_scale * expm1(input_scale * x); both give 0 for 0 if negative_scale is
+  //         finite, and that of the first keeps its sign
   FloatKernels forward;
   // x > 0 : scale * x
   // x <= 0: -negative_scale. What is left of ELU when alpha or input_scale is inf or nan.

@@ -7,9 +7,9 @@
 //
 //           float   FLOAT16          BFLOAT16         double
 //   exp     2 u     2^-23 + 2 u + e  as FLOAT16       1 ULP, by at::vec
-//   expm1   2.5 u   2^-21 + 3 u      2^-16 + 3 u      1 ULP
+//   expm1   2.5 u   2^-21 + 3 u + e  2^-16 + 3 u + e  1 ULP
 //
-// docs/precision.md says how they come about. Without FMA, e is |v| 2^-24.
+// ScaledExpm1 has no e. docs/precision.md says how they come about. Without FMA, e is |v| 2^-24.
 #pragma once
 
 #include <array>

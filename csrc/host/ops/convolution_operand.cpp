@@ -174,7 +174,8 @@ TensorView within(TensorView view, const Margins& margins) {
 TensorView every(TensorView view, const ConvolutionGeometry::Values& steps) {
   for (uint64_t d = 2; d < view.shape.size(); ++d) {
     view.shape.begin()[d] = (view.shape[d] + steps[d - 2] - 1) / steps[d - 2];
-    view.strides.begin()[d] *= steps[d - 2];
+    // A single element may have any stride, so that the product might overflow.
+    view.strides.begin()[d] = view.shape[d] > 1 ? view.strides[d] * steps[d - 2] : 1;
   }
   return view;
 }

@@ -52,9 +52,13 @@ bool is_tiny(const ConvolutionCase& c) {
          plane_count(c.sizes) <= 2 * kMostProducts && has_small_planes(c.sizes);
 }
 
+// Every thread has the weights in an order of its own, so they must fit into its cache.
 bool is_channels_last_depthwise(const ConvolutionCase& c) {
+  constexpr double kMostWeights = 1 << 18;
+  double weights = static_cast<double>(c.sizes.groups);
+  for (const int64_t taps : c.sizes.kernel) weights *= static_cast<double>(taps);
   return c.channels_last && c.sizes.large_channels == 1 && c.sizes.small_channels == 1 &&
-         c.sizes.groups > 1;
+         c.sizes.groups > 1 && weights <= kMostWeights;
 }
 
 bool is_depthwise(const ConvolutionCase& c) {

@@ -32,6 +32,7 @@ int replay(const Function& function) {
     const Outcome outcome = run(function, call);
     std::printf("{%s, \"stage1\": %d, \"stage2\": %s, \"stream\": %s}\n", describe(call).c_str(),
                 outcome.stage1, text_of(outcome.stage2).c_str(), text_of(outcome.stream).c_str());
+    std::fflush(stdout);  // so that lines tell which call ended the program
   }
   return 0;
 }

@@ -229,7 +229,12 @@ class Objects {
       case ACL_COMPLEX64: put(static_cast<float>(value)); break;
       case ACL_DOUBLE:
       case ACL_COMPLEX128: put(value); break;
-      case ACL_FLOAT16: put(static_cast<_Float16>(value)); break;
+      case ACL_FLOAT16: {
+        const aclFloat16 half = aclFloatToFloat16(static_cast<float>(value));
+        std::memcpy(bytes, &half, sizeof(half));
+        argument.real = aclFloat16ToFloat(half);
+        break;
+      }
       case ACL_BF16: {  // the upper half of a float
         put(static_cast<float>(value));
         std::memcpy(bytes, bytes + 2, 2);

@@ -14,7 +14,8 @@ namespace {
 struct Forward {
   template <class Real>
   static Real apply(const EluCoefficients<Real>& c, Real x, Real) {
-    return x <= 0 ? c.negative_scale * std::expm1(x * c.input_scale) : c.scale * x;
+    const bool negative = x < 0 || (x == 0 && !std::isfinite(c.negative_scale));
+    return negative ? c.negative_scale * std::expm1(x * c.input_scale) : c.scale * x;
   }
 };
 

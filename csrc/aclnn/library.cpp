@@ -23,9 +23,12 @@ struct Objects {
   std::string description;
 };
 
-// Code that is in the process already is not loaded anew, whoever may write to its file.
+// A bare name that is in the process already is what the loader would give, wherever it came from.
+// A path is checked even then: somebody else, such as torch_npu, may have loaded it unchecked.
 void* open_trusted(const std::string& path) {
-  if (void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return object;
+  if (path.find('/') == path.npos) {
+    if (void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return object;
+  }
   check_trusted(path);
   return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
 }

@@ -367,7 +367,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.sanitizer:
         directory = ROOT / "build" / arguments.sanitizer
-        build = Build(directory / "package", directory, arguments.sanitizer, extension=False, tests=True)
+        package = directory / "package" / "aclnn_torch"
+        build = Build(package, directory, arguments.sanitizer, extension=arguments.sanitizer == "address", tests=True)
     else:
         directory = ROOT / "build" / "release"
         torch_npu = torch_npu_for(directory, arguments.torch_npu)

@@ -157,6 +157,12 @@ Layout weight_layout(const Choice& choice) {
   }
 }
 
+// By kernels of our own.
+bool multiplies_matrices(const Choice& choice) {
+  const bool products = choice.route == Route::kPointwise || choice.route == Route::kUnfolded;
+  return products && choice.dtype == ACL_FLOAT;
+}
+
 // The kernel that rounds a result to `dtype` before it is cast to the type of the tensor it goes
 // to; null if the cast does just that.
 RoundingKernel before_cast(RoundingKernel kernel, aclDataType dtype, const TensorView& to) {
@@ -343,6 +349,7 @@ ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight
     }
     if (direct) this->direct = DirectProducts(sizes, choice, workspace);
     if (choice.route == Route::kUnfolded) unfolded = UnfoldedRows(sizes, dtype, workspace);
+    if (multiplies_matrices(choice)) products = MatrixProducts(product_count(sizes), workspace);
   }
   // A bias is no factor of a product, so HF32 leaves it alone.
   if (bias != nullptr) {
@@ -382,7 +389,7 @@ void ConvolutionPlan::compute_products(void* workspace) {
   const Place to(output.place(out, workspace), {tensors, tensor_count - 1});
   if (choice.route != Route::kDirect) {
     convolve(choice, geometry, aten_tensor(data), aten_tensor(kernel), as_tensor(added),
-             aten_tensor(to.view), unfolded.place(workspace));
+             aten_tensor(to.view), {unfolded.place(workspace), products.in(workspace)});
   } else {
     ConvolutionTensors from{nullptr, nullptr, kernel.data(), added ? added->data() : nullptr};
     (geometry.transposed ? from.small : from.large) = data.data();
@@ -410,7 +417,7 @@ aclnnStatus ConvolutionPlan::compute(void* workspace) noexcept {
 
 ConvolutionBackwardPlan::ConvolutionBackwardPlan(const aclTensor* grad_output,
                                                  const aclTensor* input, const aclTensor* weight,
-                                                 const Gradients& gradients, const bool* wanted,
+                                                 const Outputs& gradients, const bool* wanted,
                                                  const ConvolutionGeometry& geometry,
                                                  const ComputeType& type, Workspace& workspace)
     : geometry(geometry),
@@ -443,13 +450,23 @@ ConvolutionBackwardPlan::ConvolutionBackwardPlan(const aclTensor* grad_output,
     return Operand(view, choice.dtype, round_factor(view, type), layout, workspace, around);
   };
   this->grad_output = operand(grad_output->view, geometry.transposed ? margins : Margins());
+  if (choice.input_gradient_last && wants(0)) {
+    this->grad_output_last =
+        Operand(grad_output->view, choice.dtype, round_factor(grad_output->view, type),
+                Layout::kChannelsLast, workspace);
+  }
   this->input = operand(data, geometry.transposed ? Margins() : margins);
   this->weight = operand(weight->view, Margins());
   if (wants(0) && choice.route != Route::kAten) {
     this->grad_input =
         Operand(every(gradient_view(0), steps), choice.dtype, nullptr, choice.layout, workspace);
   }
+  if (wants(1) && !direct && choice.route != Route::kAten) {
+    this->grad_weight =
+        Operand(gradient_view(1), choice.dtype, nullptr, weight_layout(choice), workspace);
+  }
   if (choice.route == Route::kUnfolded) unfolded = UnfoldedRows(sizes, choice.dtype, workspace);
+  if (multiplies_matrices(choice)) products = MatrixProducts(product_count(sizes), workspace);
   if (!direct) return;
   this->direct = DirectProducts(sizes, choice, workspace);
   if (wants(1)) {
@@ -498,12 +515,29 @@ void ConvolutionBackwardPlan::compute_products(void* workspace) {
     if (wants(1)) copy_tensor(sums, gradient_view(1));
     return;
   }
-  const auto [grad_input, grad_weight] =
-      convolve_backward(choice, geometry, aten_tensor(gradient), aten_tensor(data),
-                        aten_tensor(kernel), {wants(0), wants(1)},
-                        place ? aten_tensor(place->view) : at::Tensor(), unfolded.place(workspace));
-  if (wants(0)) store_grad_input(describe(grad_input));
-  if (wants(1)) copy_tensor(describe(grad_weight), gradient_view(1));
+  std::optional<Place> sums;
+  if (wants(1) && choice.route != Route::kAten) {
+    sums.emplace(grad_weight.place(gradient_view(1), workspace), std::span(tensors, kInputs));
+  }
+  const auto placed = [](const std::optional<Place>& at) {
+    return at ? aten_tensor(at->view) : at::Tensor();
+  };
+  const auto compute = [&](const TensorView& from, const TensorView& data, bool input,
+                           bool weight) {
+    return convolve_backward(choice, geometry, aten_tensor(from), aten_tensor(data),
+                             aten_tensor(kernel), {input, weight}, {placed(place), placed(sums)},
+                             {unfolded.place(workspace), products.in(workspace)});
+  };
+  const bool apart = choice.input_gradient_last && wants(0);
+  Gradients gradients;
+  if (!apart || wants(1)) gradients = compute(gradient, data, wants(0) && !apart, wants(1));
+  if (apart) {
+    // Of the input only the shape matters, and the layout.
+    const TensorView shape = dense(data.shape, Layout::kChannelsLast, data.dtype, data.data());
+    gradients[0] = compute(grad_output_last.read(tensors[0], workspace), shape, true, false)[0];
+  }
+  if (wants(0)) store_grad_input(describe(gradients[0]));
+  if (wants(1)) finish(describe(gradients[1]), nullptr, {}, gradient_view(1));
 }
 
 aclnnStatus ConvolutionBackwardPlan::compute(void* workspace) noexcept {

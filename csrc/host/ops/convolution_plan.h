@@ -11,6 +11,7 @@
 #include "ops/convolution_operand.h"
 #include "ops/convolution_strategy.h"
 #include "ops/convolution_unfold.h"
+#include "ops/matrix_products.h"
 #include "ops/plan.h"
 
 namespace aclnn_host {
@@ -90,6 +91,7 @@ struct ConvolutionPlan {
   Operand output;
   DirectProducts direct;
   UnfoldedRows unfolded;
+  MatrixProducts products;
 
   ConvolutionPlan(const aclTensor* input, const aclTensor* weight, const aclTensor* bias,
                   const aclTensor* output, const ConvolutionGeometry& geometry,
@@ -112,7 +114,7 @@ struct ConvolutionPlan {
 struct ConvolutionBackwardPlan {
   static constexpr size_t kMaxTensors = 6;
   static constexpr size_t kInputs = 3;
-  using Gradients = std::array<const aclTensor*, 3>;
+  using Outputs = std::array<const aclTensor*, 3>;
 
   TensorView tensors[kMaxTensors];
   size_t tensor_count = 0;
@@ -125,17 +127,20 @@ struct ConvolutionBackwardPlan {
   bool has_products;
   Choice choice{};
   Operand grad_output;
+  Operand grad_output_last;  // where gradInput is computed apart
   Operand input;
   Operand weight;
   Operand grad_input;
+  Operand grad_weight;
   uint64_t grad_weight_offset = 0;  // of the direct loops, in the workspace
   ChannelSums grad_bias;
   DirectProducts direct;
   UnfoldedRows unfolded;
+  MatrixProducts products;
 
   // `gradients` may be null; `wanted` says which are to be computed.
   ConvolutionBackwardPlan(const aclTensor* grad_output, const aclTensor* input,
-                          const aclTensor* weight, const Gradients& gradients, const bool* wanted,
+                          const aclTensor* weight, const Outputs& gradients, const bool* wanted,
                           const ConvolutionGeometry& geometry, const ComputeType& type,
                           Workspace& workspace);
 

@@ -13,9 +13,8 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/zeros.h>
 
 #include "ops/aten.h"
 
@@ -25,13 +24,13 @@ extern "C" __attribute__((weak)) int MKL_Set_Num_Threads_Local(int count);
 namespace aclnn_host {
 namespace {
 
-// Whether torch.backends lets oneDNN shorten the factors of FP32 products. The setting is the whole
-// process's and its owner's; other types are out of its reach.
-bool must_avoid(const at::Tensor& factor, at::Float32Op op) {
+// Whether torch.backends lets oneDNN shorten the factors of a FLOAT convolution. The setting is the
+// whole process's and its owner's; other types are out of its reach.
+bool must_avoid(const at::Tensor& factor) {
   using at::Float32Precision;
   if (factor.scalar_type() != at::kFloat) return false;
   const Float32Precision precision =
-      at::globalContext().float32Precision(at::Float32Backend::MKLDNN, op);
+      at::globalContext().float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::CONV);
   return precision == Float32Precision::BF16 || precision == Float32Precision::TF32;
 }
 
@@ -76,7 +75,7 @@ struct Parameters {
 at::Tensor convolve_in_aten(const Parameters& p, const ConvolutionGeometry& geometry,
                             const at::Tensor& input, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias) {
-  if (must_avoid(input, at::Float32Op::CONV)) {
+  if (must_avoid(input)) {
     const auto wide_bias = bias ? std::optional(widened(*bias)) : std::nullopt;
     return convolve_in_aten(p, geometry, widened(input), widened(weight), wide_bias).to(at::kFloat);
   }
@@ -85,10 +84,10 @@ at::Tensor convolve_in_aten(const Parameters& p, const ConvolutionGeometry& geom
       p.array(p.dilation), geometry.transposed, p.array(p.output_padding), geometry.groups));
 }
 
-std::array<at::Tensor, 2> convolve_backward_in_aten(
-    const Parameters& p, const ConvolutionGeometry& geometry, const at::Tensor& grad_output,
-    const at::Tensor& input, const at::Tensor& weight, std::array<bool, 2> wanted) {
-  if (must_avoid(input, at::Float32Op::CONV)) {
+Gradients convolve_backward_in_aten(const Parameters& p, const ConvolutionGeometry& geometry,
+                                    const at::Tensor& grad_output, const at::Tensor& input,
+                                    const at::Tensor& weight, std::array<bool, 2> wanted) {
+  if (must_avoid(input)) {
     auto gradients = convolve_backward_in_aten(p, geometry, widened(grad_output), widened(input),
                                                widened(weight), wanted);
     for (at::Tensor& gradient : gradients) {
@@ -132,40 +131,41 @@ at::Tensor tap_matrix(const at::Tensor& weight) {
   return weight.as_strided({weight.size(0), size}, {size, 1});
 }
 
-// out = matrix x images, and the bias. Images of 16 bits are one matrix: their sums and the bias
-// are rounded once.
+// out = matrix x images, and the bias. FLOAT is multiplied by kernels of our own, other types by
+// ATen's; images of 16 bits are one matrix: their sums and the bias are rounded once.
 void multiply(const at::Tensor& matrix, const at::Tensor& images,
-              const std::optional<at::Tensor>& bias, at::Tensor out, Layout layout) {
-  if (must_avoid(matrix, at::Float32Op::MATMUL)) {
-    at::Tensor wide = at::empty(out.sizes(), out.options().dtype(at::kDouble));
-    const auto wide_bias = bias ? std::optional(widened(*bias)) : std::nullopt;
-    multiply(widened(matrix), widened(images), wide_bias, wide, layout);
-    out.copy_(wide);
+              const std::optional<at::Tensor>& bias, at::Tensor out, Layout layout,
+              const MatrixProducts& products) {
+  const bool last = layout == Layout::kChannelsLast;
+  const at::Tensor& left = last ? images : matrix;
+  const at::Tensor right = last ? matrix.t() : images;
+  if (out.scalar_type() == at::kFloat) {
+    if (bias) out.copy_(last ? *bias : bias->unsqueeze(1));
+    products.multiply(left, right, out, bias.has_value());
   } else if (layout == Layout::kChannelsFirst) {
-    at::bmm_out(out, matrix.expand({images.size(0), -1, -1}), images);
+    at::bmm_out(out, left.expand({right.size(0), -1, -1}), right);
     if (bias) out.add_(bias->unsqueeze(1));
+  } else if (bias) {
+    at::addmm_out(out, last ? *bias : bias->unsqueeze(1), left, right);
   } else {
-    const bool last = layout == Layout::kChannelsLast;
-    const at::Tensor& left = last ? images : matrix;
-    const at::Tensor right = last ? matrix.t() : images;
-    if (bias) {
-      at::addmm_out(out, last ? *bias : bias->unsqueeze(1), left, right);
-    } else {
-      at::mm_out(out, left, right);
-    }
+    at::mm_out(out, left, right);
   }
 }
 
-// The sum over the positions of the products of two images' channels.
-at::Tensor multiply_channels(const at::Tensor& rows, const at::Tensor& columns, Layout layout) {
-  if (must_avoid(rows, at::Float32Op::MATMUL)) {
-    return multiply_channels(widened(rows), widened(columns), layout).to(at::kFloat);
+// sum = the sum over the positions of the products of two images' channels.
+void multiply_channels(const at::Tensor& rows, const at::Tensor& columns, at::Tensor sum,
+                       Layout layout, const MatrixProducts& products) {
+  const bool last = layout == Layout::kChannelsLast;
+  const at::Tensor left = last ? rows.t() : rows;
+  const at::Tensor right = last ? columns : columns.transpose(-2, -1);
+  if (sum.scalar_type() == at::kFloat) {
+    products.multiply(left, right, sum, false);
+  } else if (layout != Layout::kChannelsFirst) {
+    at::mm_out(sum, left, right);
+  } else {
+    sum.zero_();
+    for (int64_t n = 0; n < left.size(0); ++n) sum.addmm_(left[n], right[n]);
   }
-  if (layout == Layout::kChannelsLast) return at::mm(rows.t(), columns);
-  if (layout == Layout::kChannelsOutermost) return at::mm(rows, columns.t());
-  at::Tensor sum = at::zeros({rows.size(1), columns.size(1)}, rows.options());
-  for (int64_t n = 0; n < rows.size(0); ++n) sum.addmm_(rows[n], columns[n].t());
-  return sum;
 }
 
 // ---- On any number of threads
@@ -173,57 +173,54 @@ at::Tensor multiply_channels(const at::Tensor& rows, const at::Tensor& columns, 
 at::Tensor convolve_images(const Choice& choice, const ConvolutionGeometry& geometry,
                            const at::Tensor& input, const at::Tensor& weight,
                            const std::optional<at::Tensor>& bias, const at::Tensor& out,
-                           const Unfolded& unfolded) {
+                           const ProductMemory& memory) {
   if (choice.route == Route::kAten) {
     return convolve_in_aten(Parameters(geometry, choice.layout), geometry, input, weight, bias);
   }
   if (choice.route == Route::kUnfolded) {
-    unfold(input, unfolded);
-    multiply(tap_matrix(weight), unfolded.rows.flatten(0, 1), bias, matrices(out, choice.layout),
-             choice.layout);
+    unfold(input, memory.unfolded);
+    multiply(tap_matrix(weight), memory.unfolded.rows.flatten(0, 1), bias,
+             matrices(out, choice.layout), choice.layout, memory.products);
     return out;
   }
   multiply(matrix(weight, geometry.transposed), matrices(input, choice.layout), bias,
-           matrices(out, choice.layout), choice.layout);
+           matrices(out, choice.layout), choice.layout, memory.products);
   return out;
 }
 
-std::array<at::Tensor, 2> convolve_images_backward(
-    const Choice& choice, const ConvolutionGeometry& geometry, const at::Tensor& grad_output,
-    const at::Tensor& input, const at::Tensor& weight, std::array<bool, 2> wanted,
-    const at::Tensor& grad_input, const Unfolded& unfolded) {
+Gradients convolve_images_backward(const Choice& choice, const ConvolutionGeometry& geometry,
+                                   const at::Tensor& grad_output, const at::Tensor& input,
+                                   const at::Tensor& weight, std::array<bool, 2> wanted,
+                                   const Gradients& out, const ProductMemory& memory) {
   if (choice.route == Route::kAten) {
     return convolve_backward_in_aten(Parameters(geometry, choice.layout), geometry, grad_output,
                                      input, weight, wanted);
   }
   const at::Tensor gradient = matrices(grad_output, choice.layout);
-  std::array<at::Tensor, 2> results;
   if (choice.route == Route::kUnfolded) {
-    const at::Tensor rows = unfolded.rows.flatten(0, 1);
+    const at::Tensor rows = memory.unfolded.rows.flatten(0, 1);
     if (wanted[1]) {
-      unfold(input, unfolded);
-      results[1] = multiply_channels(gradient, rows, choice.layout)
-                       .as_strided(weight.sizes(), weight.strides());
+      unfold(input, memory.unfolded);
+      multiply_channels(gradient, rows, tap_matrix(out[1]), choice.layout, memory.products);
     }
     if (wanted[0]) {
-      multiply(tap_matrix(weight).t(), gradient, std::nullopt, rows, choice.layout);
-      fold(unfolded, grad_input);
-      results[0] = grad_input;
+      multiply(tap_matrix(weight).t(), gradient, std::nullopt, rows, choice.layout,
+               memory.products);
+      fold(memory.unfolded, out[0]);
     }
-    return results;
+    return out;
   }
   if (wanted[1]) {
     const at::Tensor images = matrices(input, choice.layout);
     const auto& [rows, columns] =
         geometry.transposed ? std::tie(images, gradient) : std::tie(gradient, images);
-    results[1] = multiply_channels(rows, columns, choice.layout).view(weight.sizes());
+    multiply_channels(rows, columns, matrix(out[1], false), choice.layout, memory.products);
   }
   if (wanted[0]) {
     multiply(matrix(weight, geometry.transposed).t(), gradient, std::nullopt,
-             matrices(grad_input, choice.layout), choice.layout);
-    results[0] = grad_input;
+             matrices(out[0], choice.layout), choice.layout, memory.products);
   }
-  return results;
+  return out;
 }
 
 // ---- The same bits for any number of threads
@@ -237,7 +234,9 @@ struct Piece {
   at::Tensor of(const at::Tensor& images) const {
     return images.defined() ? images.narrow(0, first, count) : images;
   }
-  Unfolded of(const Unfolded& unfolded) const { return {unfolded.sizes, of(unfolded.rows)}; }
+  ProductMemory of(const ProductMemory& memory) const {
+    return {{memory.unfolded.sizes, of(memory.unfolded.rows)}, memory.products};
+  }
 };
 
 // While it lives, what the calling thread computes it computes alone. That must be said even within
@@ -297,40 +296,38 @@ at::Tensor sum_of(const Results& results) {
 at::Tensor convolve(const Choice& choice, const ConvolutionGeometry& geometry,
                     const at::Tensor& input, const at::Tensor& weight,
                     const std::optional<at::Tensor>& bias, const at::Tensor& out,
-                    const Unfolded& unfolded) {
+                    const ProductMemory& memory) {
   if (!choice.in_pieces) {
-    return convolve_images(choice, geometry, input, weight, bias, out, unfolded);
+    return convolve_images(choice, geometry, input, weight, bias, out, memory);
   }
   const Pieces pieces(input.size(0));
   Results results(static_cast<size_t>(pieces.count));
   pieces.for_each([&](const Piece& piece) {
     results[static_cast<size_t>(piece.index)] = convolve_images(
-        choice, geometry, piece.of(input), weight, bias, piece.of(out), piece.of(unfolded));
+        choice, geometry, piece.of(input), weight, bias, piece.of(out), piece.of(memory));
   });
   return out.defined() ? out : at::cat(results);
 }
 
-std::array<at::Tensor, 2> convolve_backward(const Choice& choice,
-                                            const ConvolutionGeometry& geometry,
-                                            const at::Tensor& grad_output, const at::Tensor& input,
-                                            const at::Tensor& weight, std::array<bool, 2> wanted,
-                                            const at::Tensor& grad_input,
-                                            const Unfolded& unfolded) {
+Gradients convolve_backward(const Choice& choice, const ConvolutionGeometry& geometry,
+                            const at::Tensor& grad_output, const at::Tensor& input,
+                            const at::Tensor& weight, std::array<bool, 2> wanted,
+                            const Gradients& out, const ProductMemory& memory) {
   if (!choice.in_pieces) {
-    return convolve_images_backward(choice, geometry, grad_output, input, weight, wanted,
-                                    grad_input, unfolded);
+    return convolve_images_backward(choice, geometry, grad_output, input, weight, wanted, out,
+                                    memory);
   }
   const Pieces pieces(input.size(0));
   Results inputs(static_cast<size_t>(pieces.count));
   Results weights(inputs.size());
   pieces.for_each([&](const Piece& piece) {
     const auto i = static_cast<size_t>(piece.index);
-    const auto results =
+    const at::Tensor sum = out[1].defined() ? at::empty_like(out[1]) : at::Tensor();
+    std::tie(inputs[i], weights[i]) = std::tuple_cat(
         convolve_images_backward(choice, geometry, piece.of(grad_output), piece.of(input), weight,
-                                 wanted, piece.of(grad_input), piece.of(unfolded));
-    std::tie(inputs[i], weights[i]) = std::tie(results[0], results[1]);
+                                 wanted, {piece.of(out[0]), sum}, piece.of(memory)));
   });
-  return {grad_input.defined() || !wanted[0] ? grad_input : at::cat(inputs),
+  return {out[0].defined() || !wanted[0] ? out[0] : at::cat(inputs),
           wanted[1] ? sum_of(weights) : at::Tensor()};
 }
 

@@ -9,23 +9,31 @@
 #include "ops/convolution.h"
 #include "ops/convolution_strategy.h"
 #include "ops/convolution_unfold.h"
+#include "ops/matrix_products.h"
 
 namespace aclnn_host {
 
+// What Route::kUnfolded needs, and FLOAT products of matrices.
+struct ProductMemory {
+  Unfolded unfolded;
+  MatrixProducts products;
+};
+
 // All tensors of one type, and in one layout. Padding that is not symmetric has been put around
 // them. `out` is where matrix products put the result; ATen's convolution returns another tensor.
-// `unfolded` is memory for Route::kUnfolded, and of no meaning to the others.
+// `memory` is of no meaning to ATen's.
 at::Tensor convolve(const Choice& choice, const ConvolutionGeometry& geometry,
                     const at::Tensor& input, const at::Tensor& weight,
                     const std::optional<at::Tensor>& bias, const at::Tensor& out,
-                    const Unfolded& unfolded);
+                    const ProductMemory& memory);
 
-// gradInput, likewise, and gradWeight; the one that is not wanted is undefined. Of `input` and
-// `weight` only the shape matters without the gradient of the other.
-std::array<at::Tensor, 2> convolve_backward(const Choice& choice,
-                                            const ConvolutionGeometry& geometry,
-                                            const at::Tensor& grad_output, const at::Tensor& input,
-                                            const at::Tensor& weight, std::array<bool, 2> wanted,
-                                            const at::Tensor& grad_input, const Unfolded& unfolded);
+// gradInput and gradWeight, each undefined if it is not wanted.
+using Gradients = std::array<at::Tensor, 2>;
+
+// Likewise. Of `input` and `weight` only the shape matters without the gradient of the other.
+Gradients convolve_backward(const Choice& choice, const ConvolutionGeometry& geometry,
+                            const at::Tensor& grad_output, const at::Tensor& input,
+                            const at::Tensor& weight, std::array<bool, 2> wanted,
+                            const Gradients& out, const ProductMemory& memory);
 
 }  // namespace aclnn_host

@@ -144,6 +144,11 @@ bool is_large_gradient(const ConvolutionCase& c) {
          c.sizes.large_channels >= 16 && c.sizes.small_channels >= 16;
 }
 
+// With a stride, that holds of gradInput only, and gradWeight takes twice as long.
+bool is_large_strided_gradient(const ConvolutionCase& c) {
+  return is_large_gradient(c) && c.sizes.stride != Values{1, 1, 1} && !c.geometry.transposed;
+}
+
 bool is_any(const ConvolutionCase&) {
   return true;
 }
@@ -155,6 +160,7 @@ struct Strategy {
   Layout layout;
   Layout layout_of_last;  // where the input is channels-last
   bool takes_16_bits;     // else 16-bit operands are widened to FLOAT
+  bool input_gradient_last = false;
 };
 
 constexpr Layout kGiven = Layout::kAsGiven;
@@ -174,6 +180,7 @@ constexpr Strategy kStrategies[] = {
     {"pointwise", is_pointwise, Route::kPointwise, kOutermost, kLast, false},
     {"unfolded", is_unfolded, Route::kUnfolded, kLast, kLast, false},
     {"slow channels-first", is_slow_channels_first, Route::kAten, kLast, kLast, false},
+    {"large strided gradient", is_large_strided_gradient, Route::kAten, kFirst, kLast, false, true},
     {"large gradient", is_large_gradient, Route::kAten, kLast, kLast, false},
     {"any", is_any, Route::kAten, kGiven, kGiven, false},
 };
@@ -196,8 +203,11 @@ Choice choose(const ConvolutionCase& c) {
                     [&](const Strategy& strategy) { return strategy.fits(c); });
   const Layout layout = c.channels_last ? chosen.layout_of_last : chosen.layout;
   const bool is_16_bit = c.dtype == ACL_FLOAT16 || c.dtype == ACL_BF16;
-  return {chosen.route, layout, is_16_bit && !chosen.takes_16_bits ? ACL_FLOAT : c.dtype,
-          c.deterministic && chosen.route != Route::kDirect};
+  const aclDataType dtype = is_16_bit && !chosen.takes_16_bits ? ACL_FLOAT : c.dtype;
+  const bool own =
+      chosen.route == Route::kDirect || (chosen.route != Route::kAten && dtype == ACL_FLOAT);
+  return {chosen.route, layout, dtype, c.deterministic && !own,
+          chosen.input_gradient_last && layout != Layout::kChannelsLast};
 }
 
 }  // namespace aclnn_host

@@ -15,7 +15,7 @@ enum class Layout { kAsGiven, kChannelsFirst, kChannelsLast, kChannelsOutermost 
 
 enum class Route {
   kDirect,     // loops of our own (kernels/convolution_direct.h, or _depthwise.h: channels-last)
-  kPointwise,  // a kernel of one element: matrix products of ATen
+  kPointwise,  // a kernel of one element: matrix products, of FLOAT our own, else ATen's
   kUnfolded,   // matrix products of unfolded images (convolution_unfold.h)
   kAten,       // ATen's convolution, which is oneDNN's for nearly all
 };
@@ -38,6 +38,8 @@ struct Choice {
   Layout layout;      // of the operands
   aclDataType dtype;  // of the operands: that of the case, or FLOAT
   bool in_pieces;     // ATen computes pieces of the batch, each on one thread
+  // The gradient of the input is computed apart, channels-last.
+  bool input_gradient_last;
 };
 
 // Whether the program wants the same bits for any number of threads, of CANN or of PyTorch.

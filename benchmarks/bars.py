@@ -113,13 +113,13 @@ def judge(rows: Iterable[Row], bars: Sequence[Bar] = BARS) -> list[Verdict]:
 
 def _limit(held: Sequence[Row], rows: Iterable[Row]) -> tuple[float, float] | None:
     """The geometric mean and the least of the rows' limits; what is reached is possible, whatever the limit says."""
-    limits = {row.case: min(row.speedup, 1.0) for row in _fastest(row for row in rows if _is_limit(row))}
-    reached = [row.speedup / limits[row.case] for row in held if row.case in limits]
+    slowest: dict[tuple[str, str, str, str, int], float] = {}
+    rows = list(rows)
+    for name in dict.fromkeys(name for row in held for name in LIMITS.get(row.mode, ())):
+        for row in _fastest(row for row in rows if row.provider.partition(":")[0] == name):
+            slowest[row.case] = max(slowest.get(row.case, 0.0), row.speedup)
+    reached = [row.speedup / min(slowest[row.case], 1.0) for row in held if row.case in slowest]
     return (statistics.geometric_mean(reached), min(reached)) if len(reached) == len(held) else None
-
-
-def _is_limit(row: Row) -> bool:
-    return row.provider.partition(":")[0] == LIMITS.get(row.mode)
 
 
 def _verdict(bar: Bar, threads: int, held: list[Row], counted: list[Row], limit: tuple[float, float] | None) -> Verdict:

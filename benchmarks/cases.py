@@ -514,7 +514,7 @@ class PeakMemory:
 # What a mode measures, in what unit, and against whom; JAX beside them where an operator is called.
 MODES = {
     "large": ("ms", ("eager", "eager out=", "torch.compile", "JAX", "roofline")),
-    "kernel": ("GB/s", ("roofline",)),
+    "kernel": ("GB/s", ("roofline", "in cache")),
     "curve": ("GB/s", ("roofline",)),
     "cached": ("us", ("eager", "JAX")),
     "call": ("us", ("eager", "JAX")),
@@ -526,8 +526,9 @@ MODES = {
     "scaling": ("us", ("1 thread",)),
 }
 
-# The peer that no change of ours can be faster than: the memory, and what of a training step is not ours.
-LIMITS = {"large": "roofline", "training": "rest of the step"}
+# The peers that ours cannot be faster than, the slowest of them: the memory, what of a training step is not ours, and
+# the kernel's own arithmetic, which only a kernel with less of it is faster than.
+LIMITS = {"large": ("roofline",), "kernel": ("roofline", "in cache"), "training": ("rest of the step",)}
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,14 @@
-"""Runs every C++ test under the sanitizers: `python tests/sanitize.py`, or `make sanitize`.
+"""Runs every C++ test and the operators' Python tests under the sanitizers: `make sanitize`.
 
-address: AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer. thread: ThreadSanitizer. Each is a build of
-its own below build/, of which a second run rebuilds only what changed.
+address: AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer. thread: ThreadSanitizer, for the C++ tests.
+Each is a build of its own below build/, of which a second run rebuilds only what changed. The Python tests run on a
+copy of the package with the extension and the host CANN of the first.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,10 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 600  # for one program
+PYTHON_SECONDS = 3600  # for the Python tests together
+
+# The tests that call operators, from torch. What a compiler that they start makes is not instrumented.
+PYTHON_TESTS = ("elu", "selu", "rms_norm", "cross_entropy_loss", "convolution", "functional", "nn", "memory")
 
 # GCC 12's fake stack, which finds uses after return, is not aligned for AVX-512 vectors.
 ADDRESS = {
@@ -82,6 +88,38 @@ def run_variant(variant: str, options: dict[str, str]) -> list[Outcome]:
     sources = [*(ROOT / "tests" / "cpp").glob("test_*.cpp"), *(ROOT / "tests" / "reliability").glob("test_*.cpp")]
     names = sorted({source.stem for source in sources} - {"test_faults"})  # which has an allocator of its own
     return [run(variant, folder / name, options) for name in names]
+
+
+def run_python() -> Outcome:
+    """Run the operators' Python tests on the address variant."""
+    package = ROOT / "build" / "address" / "package"
+    binaries = shutil.ignore_patterns("lib", "cann", "_C*.so", "__pycache__")
+    shutil.copytree(ROOT / "aclnn_torch", package / "aclnn_torch", ignore=binaries, dirs_exist_ok=True)
+    # Python is not instrumented, so the runtime comes first; it wants the C++ library's functions that throw beside it.
+    names = ("libasan.so", "libubsan.so", "libstdc++.so.6")
+    compiler = [os.environ.get("CXX", "g++"), "-print-file-name={}"]
+    libraries = [
+        subprocess.run(
+            [compiler[0], compiler[1].format(name)], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for name in names
+    ]
+    environment = (
+        os.environ
+        | ADDRESS
+        | {
+            "LD_PRELOAD": " ".join(libraries),
+            "PYTHONPATH": str(package),
+            # Python and torch keep memory to the end of the process.
+            "ASAN_OPTIONS": f"{ADDRESS['ASAN_OPTIONS']}:detect_leaks=0",
+        }
+    )
+    tests = [ROOT / "tests" / f"test_{name}.py" for name in PYTHON_TESTS]
+    start = time.monotonic()
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-o", f"pythonpath={package} {ROOT}", *map(str, tests)]
+    result = subprocess.run(command, cwd=ROOT, env=environment)
+    outcome = Outcome("address", "Python tests", result.returncode == 0, time.monotonic() - start)
+    return outcome
 
 
 def main() -> int:

@@ -527,6 +527,15 @@ def test_a_limit_says_what_the_machine_allows():
     assert verdict.limit is None
 
 
+def test_the_slowest_of_several_limits_counts():
+    """Arithmetic that takes half of the time, or more than the memory: 0.8 of it."""
+    bar = Bar("work", "roofline", ("kernel",), worst=0.85)
+    roof = row(0.6, mode="kernel", provider="roofline: a")
+    for cached, limit in ((0.5, 1.0), (0.75, 0.8)):
+        (verdict,) = judge([roof, row(cached, mode="kernel", provider="in cache")], [bar])
+        assert verdict.limit == pytest.approx((limit, limit))
+
+
 def test_a_bar_per_operator_takes_the_least():
     bar = Bar("work", "JAX", ("large", "call"), mean=1.5, each_operator=True)
     fast = [row(9.0, provider="JAX"), row(9.0, provider="JAX", mode="call")]

@@ -10,8 +10,8 @@ RUN := $(VENV)/bin/python
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo demo-npu test test-deep properties long soak build npu sanitize fuzz conformance bench bench-quick bench-check \
-  lint clean
+.PHONY: demo demo-npu test test-deep properties long soak build npu sanitize fuzz wheel-test conformance bench bench-quick \
+  bench-check lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -47,6 +47,10 @@ fuzz: build $(VENV)/libfuzzer
 $(VENV)/libfuzzer: $(VENV)/installed
 	$(PIP) atheris
 	@touch $@
+
+# Source distribution, wheel from that, a fresh environment: see tests/wheel.py. Downloads torch.
+wheel-test: $(VENV)/installed
+	$(RUN) -m tests.wheel
 
 # The C++ tests of the host CANN and the client under ASan + UBSan, then under TSan.
 sanitize: build

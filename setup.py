@@ -21,7 +21,7 @@ class NinjaBuild(build_ext):
         """Builds into the source tree for an editable install, else into the wheel's tree."""
         in_place = self.inplace or self.editable_mode
         package = ROOT / "aclnn_torch" if in_place else Path(self.build_lib).resolve() / "aclnn_torch"
-        directory = ROOT / "build" / ("release" if in_place else "wheel")
+        directory = ROOT / "build" / "release"  # either links the same objects
         Build(package, directory, torch_npu=torch_npu_for(directory, None), relocatable=not in_place).run()
 
     def get_outputs(self) -> list[str]:

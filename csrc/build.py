@@ -51,7 +51,7 @@ CAPABILITIES = {
     "aarch64": {"DEFAULT": []},
 }
 
-# Names under which newer CANN releases ship the same functions.
+# Names under which newer CANN releases ship the same functions: libraries of names alone.
 ALIASES = {"libacl_rt.so": "libascendcl.so", "libopapi_nn.so": "libopapi.so", "libopapi_math.so": "libopapi.so"}
 
 # Libraries that torch_npu is linked against for functions that libascendcl.so has here, or that it
@@ -69,6 +69,12 @@ SANITIZERS = {
     "thread": ["-fsanitize=thread"],
     "fuzz": [*ADDRESS, f"-f{COVERAGE}"],
 }
+
+
+def version() -> str:
+    """The package's, from the one place where it stands."""
+    text = (ROOT / "aclnn_torch" / "__init__.py").read_text()
+    return re.search(r'^__version__ = "(.*)"$', text, re.MULTILINE)[1]
 
 
 def installed_torch_npu() -> Path | None:
@@ -156,8 +162,12 @@ class Build:
             link_flags[0] = link_flags[0].replace(",-z,defs", "")
         out.rule("shared", f"$cxx -shared {' '.join(link_flags)} $in -o $out $flags", description="LINK $out")
         out.rule("program", f"$cxx {' '.join(link_flags)} $in -o $out $flags", description="LINK $out")
-        out.rule("symlink", "ln -sf $target $out")
+        # The functions' names alone: who links against them is bound, when it runs, to the library that has them.
+        line = '".globl " $$3 "; .type " $$3 ",%function; " $$3 ":"'
+        names = f"nm -D --defined-only $in | awk '$$3 !~ /^_Z/ {{ print {line} }}'"
+        out.rule("names", f"({names}; echo .long 0) > $out", description="NAMES $out")
         out.rule("copy", "cp $in $out")
+        out.rule("configure", f"sed s/@VERSION@/{version()}/ $in > $out")
 
         host = [f"-I{HOST / 'include'}", f"-I{HOST}"]
         torch_flags = [f"-isystem {path}" for path in cpp_extension.include_paths()]
@@ -198,13 +208,16 @@ class Build:
             # Functions asked for in this library are found in the one it depends on.
             self._prefix_library(name, [], ["-Wl,--no-as-needed", "-lascendcl"], [lib64 / "libascendcl.so"])
         for alias, target in ALIASES.items():
-            out.build(str(lib64 / alias), "symlink", [], str(lib64 / target), variables={"target": target})
+            # A file of its own, since wheels hold no links; a filter, so that the functions are nowhere twice.
+            names = str(self.directory / "obj" / f"{alias}.s")
+            out.build(names, "names", str(lib64 / target))
+            self._prefix_library(alias, [names], [f"-Wl,--filter={target}"])
         for header in sorted((HOST / "include").rglob("*.h")):
             relative = header.relative_to(HOST / "include")
             out.build(str(self.package / "cann" / "include" / relative), "copy", str(header))
         for source in sorted((HOST / "prefix").rglob("*")):
             if source.is_file():
-                out.build(str(self.package / "cann" / source.relative_to(HOST / "prefix")), "copy", str(source))
+                out.build(str(self.package / "cann" / source.relative_to(HOST / "prefix")), "configure", str(source))
         self._library(
             self.package / "lib" / "libaclnn_host.so",
             runtime + meta + ops,

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,9 @@ from aclnn_torch import host
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(aclnn_torch.__file__).parent
 EMBEDDED = PACKAGE / "lib" / "libaclnn_host.so"
-# The files, not the other names of them.
-PREFIX = sorted(path for path in (PACKAGE / "cann" / "lib64").glob("*.so") if not path.is_symlink())
+PREFIX = sorted((PACKAGE / "cann" / "lib64").glob("*.so"))
+# Other names of some: libraries without code, which lead to those that have it.
+ALIASES = {"libacl_rt.so": "libascendcl.so", "libopapi_nn.so": "libopapi.so", "libopapi_math.so": "libopapi.so"}
 HOST = [EMBEDDED, *PREFIX]
 NPU = [path for path in [PACKAGE / "lib" / "libaclnn_npu.so"] if path.exists()]
 LIBRARIES = [*HOST, *PACKAGE.glob("_C.*.so"), *NPU]
@@ -47,8 +49,39 @@ def dynamic(path: Path) -> str:
 
 
 def test_everything_is_here() -> None:
-    assert {path.name for path in PREFIX} == {f"lib{name}.so" for name in host.LIBRARIES}
+    assert {path.name for path in PREFIX} == {f"lib{name}.so" for name in host.LIBRARIES} | set(ALIASES)
+    assert not [path for path in PACKAGE.rglob("*") if path.is_symlink()]  # which a wheel cannot hold
     assert len(LIBRARIES) == len(PREFIX) + 2 + len(NPU)
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_a_library_under_another_name_is_the_same(alias: str) -> None:
+    """Whoever links with it, or opens it, gets the other one's functions; they and their state are there once."""
+    code = f"""
+import ctypes, torch
+alias, target = (ctypes.CDLL({str(PACKAGE / "cann" / "lib64")!r} + "/" + name) for name in {[alias, ALIASES[alias]]!r})
+names = {[symbol.split()[1] for symbol in symbols(PACKAGE / "cann" / "lib64" / alias, "--dynamic")]!r}
+print(len(names), [n for n in names if len({{ctypes.cast(l[n], ctypes.c_void_p).value for l in (alias, target)}}) > 1])
+"""
+    functions = [
+        symbol
+        for symbol in symbols(PACKAGE / "cann" / "lib64" / ALIASES[alias], "--dynamic")
+        if re.fullmatch(r"\w \w+", symbol)
+    ]
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout == f"{len(functions)} []\n", result.stderr
+    assert len(functions) > 50
+
+
+# What a machine with this torch, and where need be torch_npu, has: the C library, the compiler's, torch's.
+FOREIGN = {"c", "m", "stdc++", "gcc_s", "gomp", "c10", "torch", "torch_cpu", "torch_python", "torch_npu"}
+
+
+@library
+def test_nothing_else_is_needed(library: Path) -> None:
+    """A wheel brings its own libraries and relies on the lowest versions of the others."""
+    needed = set(re.findall(r"\(NEEDED\).*\[lib([^.]*)\.so", dynamic(library)))
+    assert needed <= FOREIGN | set(host.LIBRARIES)
 
 
 @library
@@ -112,7 +145,7 @@ def imported(path: Path) -> set[str]:
 
 def has_code(path: Path) -> bool:
     """The libraries that are here for their names alone have none."""
-    return any(symbol.startswith("T ") for symbol in symbols(path, "--dynamic"))
+    return path.name not in ALIASES and any(symbol.startswith("T ") for symbol in symbols(path, "--dynamic"))
 
 
 @library

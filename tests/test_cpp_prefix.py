@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 import torch
 
+import aclnn_torch
+
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "cpp"
 EXAMPLE = EXAMPLES / "elu_backward.cpp"
@@ -180,6 +182,17 @@ def test_cmake_package(find: str, programs: list[str], prefix: Path, tmp_path: P
     run([need("cmake"), "--build", tmp_path, "--target", *programs])
     for program in programs:
         assert run([tmp_path / program]).splitlines() == PRINTS[program]()
+
+
+@pytest.mark.parametrize("version", ["0.2", "1.0", "0.1.99"])
+def test_cmake_package_of_another_version_is_refused(version: str, tmp_path: Path) -> None:
+    """Before 1.0 a minor version may change what there is."""
+    project = "cmake_minimum_required(VERSION 3.13)\nproject(p CXX)\n"
+    (tmp_path / "CMakeLists.txt").write_text(f"{project}find_package(AclnnTorch {version} CONFIG REQUIRED)\n")
+    command = [need("cmake"), "-S", tmp_path, "-B", tmp_path / "build", f"-DAclnnTorch_DIR={config('--cmakedir')}"]
+    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert result.returncode != 0
+    assert f"AclnnTorchConfig.cmake, version: {aclnn_torch.__version__}" in result.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

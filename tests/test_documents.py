@@ -1,25 +1,86 @@
-"""What the documents show runs as printed."""
+"""What the documents show runs as printed, and their links lead somewhere."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from .command_blocks import (
+    ELSEWHERE,
+    EXCERPTS,
+    LONG,
+    PAGES,
+    ROOT,
+    blocks_of,
+    commands_of,
+    copy_tree,
+    needs_torch_npu,
+    run_page,
+    script_of,
+)
+
+DOCUMENTS = [ROOT / page for page in PAGES] + [path for path in [ROOT / "CHANGELOG.md"] if path.exists()]
+RUN = [page for page in PAGES if page != EXCERPTS and {block.language for block in blocks_of(page)} & {"sh", "python"}]
 
 
-@pytest.mark.parametrize("document", ["README.md"])
-def test_python_blocks_run(document: str) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
-    assert blocks
-    for block in blocks:
-        result = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, timeout=300)
-        assert result.returncode == 0, result.stderr
-        assert "507015 ACL_ERROR_RT_AICORE_EXCEPTION" in result.stdout
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree."""
+    place = tmp_path_factory.mktemp("documents") / "tree"
+    copy_tree(place)
+    return place
+
+
+def run_as_printed(page: str, tree: Path, long: bool) -> str:
+    """What a page prints; a block without a language shows some of that."""
+    if needs_torch_npu(script_of(page, long)) and not (ROOT / ".venv-npu").exists():
+        pytest.skip("no torch_npu: run `make npu`")
+    printed = run_page(page, tree, long)
+    for block in blocks_of(page):
+        assert block.language or block.text in printed, block.text
+    return printed
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_commands_run_as_printed(page: str, tree: Path) -> None:
+    printed = run_as_printed(page, tree, long=False)
+    if page == "README.md":
+        assert "507015 ACL_ERROR_RT_AICORE_EXCEPTION" in printed
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("page", [page for page in RUN if script_of(page, True) != script_of(page, False)])
+def test_long_commands_run_as_printed(page: str, tree: Path) -> None:
+    run_as_printed(page, tree, long=True)
+
+
+def test_what_is_not_run_is_in_a_document() -> None:
+    """No entry of the lists is left behind by the command that it was for."""
+    commands = [command for page in PAGES for block in blocks_of(page) for command in commands_of(block)]
+    for beginning in (*LONG, *ELSEWHERE):
+        assert any(command.startswith(beginning) for command in commands), beginning
+
+
+def without_comment(line: str) -> str:
+    return line.partition("  // ")[0].strip()
+
+
+def test_excerpts_are_in_the_tree() -> None:
+    """Line by line; what is left out stands as dots."""
+    sources = [path for folder in ("csrc", "aclnn_torch", "tests", "benchmarks") for path in (ROOT / folder).rglob("*")]
+    lines = {
+        without_comment(line)
+        for path in sources
+        if path.suffix in (".h", ".cpp", ".py") and path.name != "test_documents.py"
+        for line in path.read_text().splitlines()
+    }
+    shown = [block for block in blocks_of(EXCERPTS) if block.language in ("cpp", "python")]
+    assert len(shown) > 5
+    for block in shown:
+        for line in map(without_comment, block.text.splitlines()):
+            assert line in ("", "...", "...,") or line in lines, line
 
 
 def test_nothing_is_left_to_fill_in() -> None:
@@ -28,15 +89,25 @@ def test_nothing_is_left_to_fill_in() -> None:
 
 def test_make_targets_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-    for document in documents:
+    for document in DOCUMENTS:
         named = set(re.findall(r"(?:^|`)make ([a-z-]+)", document.read_text(), re.MULTILINE))
         assert named <= targets, document
 
 
-def test_links_lead_somewhere() -> None:
-    documents = [path for path in ROOT.rglob("*.md") if not {".venv", "build"} & set(path.relative_to(ROOT).parts)]
-    assert len(documents) >= 6
-    for document in documents:
-        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-            assert (document.parent / target).exists(), f"{document}: {target}"
+def anchors_of(document: Path) -> set[str]:
+    """The names that headings get on GitHub and from the documents' generator."""
+    text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"\w+:", link):  # an address; what it leads to is not ours
+            continue
+        path, _, anchor = link.partition("#")
+        target = (document.parent / path).resolve() if path else document
+        assert target.exists(), link
+        assert not anchor or anchor in anchors_of(target), link

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,12 @@ import pytest
 import torch
 
 import aclnn_torch
-from aclnn_torch import _C
+from aclnn_torch import _C, functional, host, nn
 from aclnn_torch.products import PRODUCTS
+
+from . import public_api, wheel
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def run_python(code: str, **environment: str) -> str:
@@ -61,7 +66,7 @@ def test_objects_are_counted() -> None:
     assert _C.live_objects("nonsense") == -1
     code = """
 import torch, aclnn_torch
-from aclnn_torch import _C
+from aclnn_torch import _C, host
 y = aclnn_torch.functional.elu(torch.randn(4, requires_grad=True))
 y.sum().backward()
 print(_C.live_objects(), _C.live_objects("tensor"), _C.live_objects("executor"))
@@ -91,8 +96,23 @@ print([result.double().tolist() for result in results])
         )
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no git repository to compare with")
+def test_the_source_distribution_is_complete(tmp_path: Path) -> None:
+    """What is made of it, tests/wheel.py tries."""
+    wheel.check_sdist(wheel.make_sdist(tmp_path))
+
+
+def test_the_public_interface_is_used_as_it_is_typed() -> None:
+    """tests/public_api.py names all of it; tests/wheel.py holds its types against mypy --strict."""
+    text = Path(public_api.__file__).read_text()
+    names = [*aclnn_torch.__all__, *functional.__all__, *nn.__all__, "enable", "environment"]
+    assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
+    public_api.main()
+
+
 def test_the_version_is_the_same_everywhere() -> None:
-    root = Path(__file__).resolve().parents[1]
-    assert f'version = "{aclnn_torch.__version__}"\n' in (root / "pyproject.toml").read_text()
-    pkgconfig = root / "csrc" / "host" / "prefix" / "lib64" / "pkgconfig" / "aclnn_torch.pc"
+    """It stands in the package alone; the build hands it on."""
+    pkgconfig = host.PREFIX / "lib64" / "pkgconfig" / "aclnn_torch.pc"
     assert f"Version: {aclnn_torch.__version__}\n" in pkgconfig.read_text()
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    assert f"\n## [{aclnn_torch.__version__}]" in changes

@@ -1,0 +1,148 @@
+"""The command blocks of the documents: which there are, and how a page's are run as printed.
+
+``python -m tests.command_blocks [PAGE ...]`` runs those of the pages named, or of all, long ones too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [
+    *("README.md", "CONTRIBUTING.md"),
+    *(str(path.relative_to(ROOT)) for folder in ("docs", "examples") for path in sorted((ROOT / folder).rglob("*.md"))),
+]
+# Its blocks are excerpts of the tree.
+EXCERPTS = "docs/adding_an_operator.md"
+# Pages whose Python is that of the environment with torch_npu.
+WITH_TORCH_NPU = ("docs/npu.md",)
+
+# What takes long, by how it begins: run by `make long`.
+LONG = (
+    ".venv-npu/bin/python -m aclnn_torch run --devices 2 examples/train_digits.py",
+    ".venv-npu/bin/python -m aclnn_torch run --devices 2 -m pytest",
+    ".venv-npu/bin/python -m aclnn_torch doctor",
+    ".venv/bin/python -m pytest tests/test_elu.py -k strides",
+    ".venv/bin/python -m benchmarks.call_path",
+    ".venv/bin/python -m benchmarks.precision",
+    ".venv/bin/python -m benchmarks.run --quick --filter elu_backward",
+    "LD_PRELOAD=build/release/tests/libfaults.so",
+    "build/release/tests/test_faults",
+    "build/release/tests/test_runtime_stream",
+)
+# What is not run from here, by how it begins, and why.
+ELSEWHERE = {
+    "make ": "builds into the tree and takes minutes; .ci/run and make test-deep run the targets, a person make bench",
+    ".venv/bin/python -m pytest tests/test_elu.py": "make test runs every file of tests",
+    ".venv/bin/python csrc/build.py": "make test runs it",
+    ".venv/bin/python -m pip install pre-commit": "changes the environment, over the network",
+    ".venv/bin/pre-commit install": "changes the repository's hooks",
+    ".venv/bin/python -m benchmarks.torture": "15 minutes; tests/test_numerics.py holds its figures",
+    ".venv/bin/python -m benchmarks.run --filter elu": "minutes of measuring",
+    ".venv/bin/python -m benchmarks.run --quick --no-compile": "minutes of measuring",
+    "pip install --no-build-isolation .": "for an Ascend machine; tests/wheel.py installs what it builds",
+    "python examples/train_digits.py --device npu": "on an Ascend machine; make demo-npu runs it on a simulated NPU",
+    "python -m aclnn_torch run ": "train.py stands for any program; tests/test_npu.py runs programs in this way",
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page: its language, empty if it has none, and its text."""
+
+    language: str
+    text: str
+
+
+def blocks_of(page: str) -> list[Block]:
+    """Those of a page, in order."""
+    found = re.findall(r"^```([\w+]*)\n(.*?)^```$", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+    return [Block(*parts) for parts in found]
+
+
+def commands_of(block: Block) -> list[str]:
+    """The lines of a block for the shell, without comments."""
+    return [command for line in block.text.splitlines() if (command := re.sub(r"(^|\s+)#.*", "", line))]
+
+
+def is_long(command: str) -> bool:
+    """Whether it is one of LONG."""
+    return command.startswith(LONG)
+
+
+def is_elsewhere(command: str) -> bool:
+    """Whether it is one of ELSEWHERE; what is listed as long goes before."""
+    return command.startswith(tuple(ELSEWHERE)) and not is_long(command)
+
+
+def script_of(page: str, long: bool) -> str:
+    """A page as a script for bash.
+
+    One shell runs all its commands, since one block prepares the next; what is Python begins where the page began.
+    """
+    python = ".venv-npu/bin/python" if page in WITH_TORCH_NPU else ".venv/bin/python"
+    lines = [
+        "mapfile -d '' start < <(env -0)",
+        "trap 'status=$?; echo \"failed: $BASH_COMMAND\" >&2; exit $status' ERR",
+    ]
+    for block in blocks_of(page):
+        if block.language == "sh":
+            lines += [
+                command
+                for command in commands_of(block)
+                if not is_elsewhere(command) and (long or not is_long(command))
+            ]
+        elif block.language == "python":
+            lines += [f"env -i \"${{start[@]}}\" {python} - <<'END_OF_BLOCK'", block.text + "END_OF_BLOCK"]
+    return "\n".join(lines)
+
+
+def needs_torch_npu(script: str) -> bool:
+    """Whether it is for an environment that a machine may not have."""
+    return ".venv-npu" in script
+
+
+def copy_tree(target: Path) -> None:
+    """Copies the tree, what is built in the package with it; environments and C++ tests are links."""
+    left_out = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "__pycache__", ".*_cache", "*.egg-info")
+    shutil.copytree(ROOT, target, symlinks=True, ignore=left_out)
+    (target / "build").mkdir()
+    links = {".venv": Path(sys.prefix), ".venv-npu": ROOT / ".venv-npu", "build/release": ROOT / "build" / "release"}
+    for name, place in links.items():
+        if place.exists():
+            (target / name).symlink_to(place)
+
+
+def run_page(page: str, tree: Path, long: bool) -> str:
+    """Runs a page's commands in a copy of the tree and returns what they printed.
+
+    The folder is that of a page of examples, which says so, and the root for the others.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("ACLNN_TORCH", "PYTEST"))}
+    environment["PYTHONPATH"] = str(tree)  # the copy's package, wherever a command is run
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])  # cmake, pkg-config
+    folder = (tree / page).parent if page.startswith("examples/") else tree
+    script = ["bash", "-c", script_of(page, long)]
+    result = subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, timeout=3600)
+    assert result.returncode == 0, f"{page}: status {result.returncode}\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def main(pages: list[str]) -> None:
+    """Runs pages, and prints what they printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        copy_tree(tree)
+        for page in pages or PAGES:
+            print(f"== {page}", run_page(page, tree, long=True), sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

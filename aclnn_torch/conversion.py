@@ -179,8 +179,8 @@ def _epsilon(module: Any) -> float | None:
     return next((getattr(module, name) for name in _EPSILONS if isinstance(getattr(module, name, None), float)), None)
 
 
-def _rms_norm_class(module: torch.nn.Module, rounding: str) -> type | None:
-    """A class of ours for another library's RMSNorm module, if it is one."""
+def _rms_norm_class(module: torch.nn.Module, rounding: str) -> Any:
+    """A class of ours for another library's RMSNorm module, if it is one, else None."""
     cls: Any = type(module)
     if isinstance(module, _ForeignRMSNorm):
         return _subclass_of(module._aclnn_torch_original, rounding)

@@ -101,4 +101,4 @@ $(VENV)/linters: $(VENV)/installed
 	@touch $@
 
 clean:
-	rm -rf build $(VENV) $(NPU_VENV) aclnn_torch/lib aclnn_torch/cann aclnn_torch/_C*.so
+	rm -rf build $(VENV) $(NPU_VENV) aclnn_torch/lib aclnn_torch/cann aclnn_torch/*.so

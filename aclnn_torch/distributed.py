@@ -21,13 +21,15 @@ convolution_backward           as its forward; the gradients of weight and bias 
                                channels only where the bias gets no gradient
 =============================  =========================================================================================
 
-What comes in other parts is gathered first, as everywhere in DTensor. "mean" divides by a sum over all rows, of which
-one process knows nothing, so there all logits are gathered; :func:`cross_entropy` avoids that, and takes logits whose
-classes are spread too.
+What comes in other parts is gathered first, as everywhere in DTensor; so is what leaves a process without any rows,
+examples or channels, since most of CANN's operators refuse empty tensors. "mean" divides by a sum over all rows, of
+which one process knows nothing, so there all logits are gathered; :func:`cross_entropy` avoids that, and takes logits
+whose classes are spread too.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,6 +38,7 @@ import torch.distributed._functional_collectives as collectives
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
 from torch.distributed.tensor.experimental import register_sharding
 
@@ -49,13 +52,18 @@ _Rule = Callable[..., Sequence[_Sharding]]
 _REPLICATED = Replicate()
 
 
-def _sharding(*names: str) -> Callable[[_Rule], _Rule]:
-    """Registers a rule, a function of the operator's arguments, for operators."""
+def _sharding(*names: str, of_nothing: bool = False) -> Callable[[_Rule], _Rule]:
+    """Registers a rule, a function of the operator's arguments, for operators; `of_nothing` they take empty tensors."""
 
     def register(rule: _Rule) -> _Rule:
+        def checked(*args: Any, **kwargs: Any) -> Sequence[_Sharding]:
+            tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, DTensorSpec)]
+            shardings = rule(*args, **kwargs)
+            return shardings if of_nothing else [each for each in shardings if _all_get_some(tensors, each[1])]
+
         for name in names:
             operator = getattr(torch.ops.aclnn, name).default
-            register_sharding(operator)(rule)
+            register_sharding(operator)(checked)
             # By itself it would remember a decision for all calls whose integers are the same, though it also depends
             # on words, lists and flags.
             options = [argument.name for argument in operator._schema.arguments if argument.kwarg_only]
@@ -67,19 +75,31 @@ def _sharding(*names: str) -> Callable[[_Rule], _Rule]:
     return register
 
 
-@_sharding("elu", "elu_", "selu", "selu_")
+def _all_get_some(tensors: Sequence[DTensorSpec], placements: Sequence[Placement]) -> bool:
+    """Whether no tensor that is spread already in this way leaves a process without any of it."""
+    for tensor, placement in zip(tensors, placements, strict=True):
+        if isinstance(placement, Shard):
+            sizes = zip(tensor.mesh.shape, tensor.placements, strict=True)
+            parts = math.prod(size for size, now in sizes if now == placement)
+            size = tensor.shape[placement.dim]
+            if size == 0 or -(-size // -(-size // parts)) < parts:
+                return False
+    return True
+
+
+@_sharding("elu", "elu_", "selu", "selu_", of_nothing=True)
 def _elementwise(self: Any, *_: Any) -> Sequence[_Sharding]:
     return [([placement], [placement]) for placement in _any_part(self)]
 
 
-@_sharding("elu_backward")
+@_sharding("elu_backward", of_nothing=True)
 def _elu_backward(
     grad_output: Any, alpha: Any, scale: Any, input_scale: Any, is_result: Any, self_or_result: Any
 ) -> Sequence[_Sharding]:
     return _selu_backward(grad_output, self_or_result)
 
 
-@_sharding("selu_backward")
+@_sharding("selu_backward", of_nothing=True)
 def _selu_backward(grad_output: Any, result: Any) -> Sequence[_Sharding]:
     return [([placement], [placement, placement]) for placement in _any_part(result)]
 

@@ -223,14 +223,21 @@ def rules_of_elementwise_operators() -> None:
 
 @case
 def rules_of_rms_norm() -> None:
-    x, dy = torch.randn(4, 6, 5), torch.randn(4, 6, 5)
-    for gamma, dims in ((torch.rand(5), 2), (torch.rand(6, 5), 1)):
+    x, dy = torch.randn(4, 7, 5), torch.randn(4, 7, 5)  # 7 in uneven parts
+    for gamma, dims in ((torch.rand(5), 2), (torch.rand(7, 5), 1)):
         _, rstd = ops.rms_norm(x, gamma)
         for place in [R, *map(Shard, range(dims))]:
             dgamma = R if place == R else P
             in_parts(ops.rms_norm, (x, gamma), [place, R], [place, place])
             in_parts(ops.rms_norm_grad, (dy, x, rstd, gamma), [place] * 3 + [R], [place, dgamma])
         in_parts(ops.rms_norm, (x, gamma), [Shard(2), R], [R, R], communicates=True)
+
+
+@case
+def nobody_is_left_without_rows() -> None:
+    """Chunks of 2 leave the last of 4 processes without any of 5 rows, which aclnnRmsNorm refuses."""
+    x, gamma = torch.randn({2: 1, 4: 5}[dist.get_world_size()], 6), torch.rand(6)
+    in_parts(ops.rms_norm, (x, gamma), [Shard(0), R], [R, R], communicates=True)
 
 
 @case

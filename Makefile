@@ -88,7 +88,7 @@ npu: build $(NPU_VENV)/installed
 $(NPU_VENV)/installed: Makefile
 	test -x $(NPU_VENV)/bin/python || $(PYTHON) -m venv $(NPU_VENV)
 	$(NPU_VENV)/bin/python -m pip --disable-pip-version-check install --quiet \
-	  torch==2.13.0 numpy pyyaml setuptools pytest hypothesis expecttest scikit-learn matplotlib rich
+	  torch==2.13.0 numpy pyyaml setuptools pytest hypothesis expecttest scikit-learn matplotlib rich "transformers>=5,<6"
 	$(NPU_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps torch_npu==2.13.0
 	echo "$(CURDIR)" > "$$($(NPU_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/aclnn_torch.pth"
 	@touch $@
@@ -105,4 +105,4 @@ $(VENV)/linters: $(VENV)/installed
 	@touch $@
 
 clean:
-	rm -rf build $(VENV) $(NPU_VENV) aclnn_torch/lib aclnn_torch/cann aclnn_torch/_C*.so
+	rm -rf build $(VENV) $(NPU_VENV) aclnn_torch/lib aclnn_torch/cann aclnn_torch/*.so

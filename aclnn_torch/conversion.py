@@ -5,10 +5,13 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from . import functional as F
 from . import nn
@@ -22,8 +25,11 @@ _TORCHS = {ours: torchs for torchs, ours in _OURS.items()}
 # What RMSNorm classes of model libraries call their epsilon.
 _EPSILONS = ("variance_epsilon", "eps", "epsilon")
 
+# Where an RMSNorm of 16 bits rounds: CANN's once, at the end; libraries' also before the weight multiplies.
+_ROUNDINGS = ("cann", "library")
 
-def convert(model: torch.nn.Module) -> dict[str, type]:
+
+def convert(model: torch.nn.Module, rounding: str = "cann") -> dict[str, Any]:
     """Makes the modules of a model compute through aclnn, in place.
 
     Swapped are instances of exactly the ``torch.nn`` classes that :mod:`aclnn_torch.nn` has, so neither subclasses nor
@@ -31,35 +37,53 @@ def convert(model: torch.nn.Module) -> dict[str, type]:
     nothing but a ``weight`` and an epsilon and a forward of one argument, that is found to compute
     ``x / sqrt(mean(x^2) + eps) * weight`` over the last dimension. (Classes that scale by ``1 + weight``, for instance,
     are left alone.) Parameters, buffers, hooks and the state_dict stay as they are: only the class changes, to a
-    subclass of what it was.
+    subclass of what it was. Where the input's dtype is not the weight's, the library's own forward computes, because
+    libraries differ in the result's dtype.
 
-    Where the input has 16 bits, libraries' RMSNorms may round before they multiply by the weight; CANN rounds once, at
-    the end. Where the input's dtype is not the weight's, the library's own forward computes, because libraries differ
-    in the result's dtype.
+    A model of Transformers also gets its loss function replaced, through ``model.loss_function``: the library's own
+    still prepares logits and labels, and every cross entropy with class indices that it asks torch for is
+    :func:`aclnn_torch.functional.cross_entropy`.
 
     Args:
         model: a module, itself swapped if its class is one of these.
+        rounding: where a library's RMSNorm of 16 bits rounds. ``"cann"``: once, at the end, as aclnnRmsNorm does.
+            ``"library"``: as the libraries that were found to compute the formula do, before the weight multiplies, and
+            after; aclnnRmsNorm then gets a gamma of ones, and torch multiplies. The same in wider dtypes.
 
     Returns:
-        The qualified name of each module that was swapped (``""`` for the model itself), and its class before.
+        The qualified name of each module that was swapped (``""`` for the model itself), and its class before; for a
+        loss, the model's name with ``loss_function``, and the function before.
+
+    Raises:
+        ValueError: another ``rounding``.
     """
-    swapped: dict[str, type] = {}
+    if rounding not in _ROUNDINGS:
+        raise ValueError(f"convert: rounding is {rounding!r}, expected one of {', '.join(map(repr, _ROUNDINGS))}")
+    swapped: dict[str, Any] = {}
     for name, module in model.named_modules():
         before = type(module)
-        after = _OURS.get(before) or _rms_norm_class(module)
-        if after is not None:
+        after = _OURS.get(before) or _rms_norm_class(module, rounding)
+        if after is not None and after is not before:
             module.__class__ = after
             swapped[name] = before
+    for name, owner in _owners_of_losses(model):
+        if not isinstance(owner.loss_function, _Loss):
+            swapped[name] = owner.loss_function
+            owner.loss_function = _Loss(owner.loss_function)
     return swapped
 
 
-def revert(model: torch.nn.Module) -> dict[str, type]:
+def revert(model: torch.nn.Module) -> dict[str, Any]:
     """Undoes :func:`convert`, also for modules that were made from :mod:`aclnn_torch.nn` in the first place.
 
     Returns:
-        The qualified name of each module that was swapped, and its class before.
+        The qualified name of each module or loss that was swapped, and its class or function before.
     """
-    swapped: dict[str, type] = {}
+    swapped: dict[str, Any] = {}
+    for name, owner in _owners_of_losses(model):
+        if isinstance(owner.loss_function, _Loss):
+            swapped[name] = owner.loss_function
+            owner.loss_function = owner.loss_function.original
     for name, module in model.named_modules():
         before: Any = type(module)
         foreign = issubclass(before, _ForeignRMSNorm)
@@ -70,16 +94,54 @@ def revert(model: torch.nn.Module) -> dict[str, type]:
     return swapped
 
 
+class _CrossEntropy(TorchFunctionMode):
+    """While it is on, cross entropies with class indices are aclnn's."""
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if function is torch.nn.functional.cross_entropy:
+            target = args[1] if len(args) > 1 else kwargs["target"]
+            if not target.is_floating_point():
+                function = F.cross_entropy
+        return function(*args, **kwargs)
+
+
+class _Loss:
+    """A loss function of Transformers, its cross entropies by aclnn."""
+
+    def __init__(self, original: Callable[..., Any]) -> None:
+        self.original = original
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with _CrossEntropy():
+            return self.original(*args, **kwargs)
+
+
+def _owners_of_losses(model: torch.nn.Module) -> Iterator[tuple[str, Any]]:
+    """The models of Transformers in a model that have a loss, and the name of each one's loss."""
+    library: Any = sys.modules.get("transformers")  # not imported: there is no model of it
+    if library is None:
+        return
+    for name, module in model.named_modules():
+        if isinstance(module, library.PreTrainedModel) and module.loss_type is not None:
+            yield f"{name}.loss_function".lstrip("."), module
+
+
 class _ForeignRMSNorm:
     """What a class made from another library's RMSNorm class has of ours."""
 
     _aclnn_torch_original: Any
+    _aclnn_torch_rounding: str
     weight: Tensor
 
     def _aclnn_torch_forward(self, *args: Tensor, **kwargs: Tensor) -> Tensor:
         """The forward, of the one argument that the original's has."""
         (x,) = (*args, *kwargs.values())
         if x.dtype == self.weight.dtype:
+            if self._aclnn_torch_rounding == "library" and x.element_size() == 2:
+                return self.weight * F.rms_norm(x, self.weight.shape, None, _epsilon(self))
             return F.rms_norm(x, self.weight.shape, self.weight, _epsilon(self))
         # Libraries differ in what they make of two dtypes.
         result: Tensor = self._aclnn_torch_original.forward(self, x)
@@ -87,17 +149,18 @@ class _ForeignRMSNorm:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The class has no name to be found by; its original has.
-        return _restore, (self._aclnn_torch_original, self.__dict__.copy())
+        return _restore, (self._aclnn_torch_original, self._aclnn_torch_rounding, self.__dict__.copy())
 
 
 @functools.cache
-def _subclass_of(original: Any) -> Any:
+def _subclass_of(original: Any, rounding: str) -> Any:
     def forward(self: Any, *args: Tensor, **kwargs: Tensor) -> Any:
         return self._aclnn_torch_forward(*args, **kwargs)
 
     forward.__signature__ = inspect.signature(original.forward)  # type: ignore[attr-defined]
     namespace = {
         "_aclnn_torch_original": original,
+        "_aclnn_torch_rounding": rounding,
         "__module__": __name__,
         "__doc__": original.__doc__,
         "forward": forward,
@@ -105,8 +168,8 @@ def _subclass_of(original: Any) -> Any:
     return type(original.__name__, (_ForeignRMSNorm, original), namespace)
 
 
-def _restore(original: type, state: dict[str, Any]) -> Any:
-    cls = _subclass_of(original)
+def _restore(original: type, rounding: str, state: dict[str, Any]) -> Any:
+    cls = _subclass_of(original, rounding)
     module = cls.__new__(cls)
     module.__dict__.update(state)
     return module
@@ -116,16 +179,18 @@ def _epsilon(module: Any) -> float | None:
     return next((getattr(module, name) for name in _EPSILONS if isinstance(getattr(module, name, None), float)), None)
 
 
-def _rms_norm_class(module: torch.nn.Module) -> type | None:
-    """A class of ours for another library's RMSNorm module, if it is one."""
+def _rms_norm_class(module: torch.nn.Module, rounding: str) -> Any:
+    """A class of ours for another library's RMSNorm module, if it is one, else None."""
     cls: Any = type(module)
-    if not cls.__name__.endswith("RMSNorm") or isinstance(module, (torch.nn.RMSNorm, _ForeignRMSNorm)):
+    if isinstance(module, _ForeignRMSNorm):
+        return _subclass_of(module._aclnn_torch_original, rounding)
+    if not cls.__name__.endswith("RMSNorm") or isinstance(module, torch.nn.RMSNorm):
         return None
     tensors = dict([*module.named_parameters(), *module.named_buffers()])
     alone = list(tensors) == ["weight"] and tensors["weight"].dim() == 1 and not list(module.children())
     if not alone or _epsilon(module) is None or len(inspect.signature(module.forward).parameters) != 1:
         return None
-    return _subclass_of(cls) if _computes_rms_norm(module) else None
+    return _subclass_of(cls, rounding) if _computes_rms_norm(module) else None
 
 
 def _computes_rms_norm(module: torch.nn.Module) -> bool:

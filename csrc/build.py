@@ -5,7 +5,8 @@ compiled once per CPU capability; the rest for the baseline of the architecture.
 
     <package>/lib/libaclnn_host.so    the embedded host CANN, one file that exports the ABI only
     <package>/cann/                   the same objects as a prefix that looks like an installed CANN
-    <package>/_C.*.so                 the client and the PyTorch operators
+    <package>/_C.*.so                 the client and the PyTorch operators, as a Python module
+    <package>/libaclnn_torch.so       the same for C++ programs without Python
     <package>/lib/libaclnn_npu.so     what these need of torch_npu, where it is installed (or --torch-npu names it)
     <build>/tests/                    the C++ tests, and what other tests need (on request)
 """
@@ -245,12 +246,18 @@ class Build:
             f"-isystem {pybind11.get_include()}",
             f"-isystem {sysconfig.get_path('include')}",
         ]
-        sources = sorted((CSRC / "aclnn").glob("*.cpp")) + sorted((CSRC / "ops").glob("*.cpp")) + [CSRC / "module.cpp"]
+        sources = sorted((CSRC / "aclnn").glob("*.cpp")) + sorted((CSRC / "ops").glob("*.cpp"))
         objects = [self._object(source, flags) for source in sources]
+        libs = [*torch_libs, "-ltorch", self._torch_rpath("../torch/lib"), "-ldl"]
+        # Both lie side by side, for what they load is looked for from there.
+        name = "libaclnn_torch.so"
+        variables = {"flags": " ".join([f"-Wl,-soname,{name}", *libs])}
+        self.out.build(str(self.package / name), "shared", objects, variables=variables)
         name = "_C" + sysconfig.get_config_var("EXT_SUFFIX")
         # Python's own symbols come from the interpreter.
-        libs = [*torch_libs, "-ltorch", "-ltorch_python", self._torch_rpath("../torch/lib"), "-Wl,-z,undefs", "-ldl"]
-        self.out.build(str(self.package / name), "shared", objects, variables={"flags": " ".join(libs)})
+        variables = {"flags": " ".join([*libs, "-ltorch_python", "-Wl,-z,undefs"])}
+        objects.append(self._object(CSRC / "module.cpp", flags))
+        self.out.build(str(self.package / name), "shared", objects, variables=variables)
 
     def _npu(self, target: Path, torch_flags: list[str], torch_libs: list[str], prefix: list[Path]) -> None:
         """What the operators need of torch_npu. Its headers bring CANN's, which ours must not meet."""

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from curves import OURS, PLAIN, Curves, draw, verdict
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -39,7 +40,6 @@ REQUIRED_ACCURACY = 0.97
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 BATCH = 64
 NOISE = 0.2  # standard deviation of what is added to the training images, so that they are not learned by heart
-OURS, PLAIN = "aclnn_torch", "plain torch"
 # Where either network's modules come from: they have the same names and constructors.
 LIBRARIES = {OURS: aclnn_torch.nn, PLAIN: torch.nn}
 
@@ -179,41 +179,25 @@ def check_models(
 
 def draw_curves(runs: dict[str, Run], path: Path) -> Path:
     """Draws loss and accuracy of both models against the epoch; returns the picture's path."""
-    import matplotlib
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
+    def finish(axes: Any) -> None:
+        from matplotlib.ticker import PercentFormatter
 
-    # The curves lie on one another when all is well: a broad pale one below, a thin dark one above.
-    styles = {
-        PLAIN: {"color": "#f2a65a", "linewidth": 7, "alpha": 0.75, "solid_capstyle": "round"},
-        OURS: {"color": "#1b3a5c", "linewidth": 1.8},
-    }
-    figure, (loss, accuracy) = pyplot.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
-    epochs = range(1, len(runs[OURS].losses) + 1)
-    for name, style in styles.items():
-        loss.plot(epochs, runs[name].losses, label=name, **style)
-        accuracy.plot(epochs, runs[name].accuracies, label=name, **style)
-    loss.set_title("Training loss (mean cross entropy)", loc="left")
-    loss.set_yscale("log")
-    accuracy.set_title("Accuracy on held-out digits", loc="left")
-    accuracy.axhline(REQUIRED_ACCURACY, color="#777777", linewidth=1, linestyle=(0, (4, 3)))
-    label = f"required: {REQUIRED_ACCURACY:.0%}"
-    below_right = {"xytext": (0, -4), "textcoords": "offset points", "ha": "right", "va": "top"}
-    accuracy.annotate(label, (len(epochs), REQUIRED_ACCURACY), color="#555555", **below_right)
-    accuracy.yaxis.set_major_formatter(PercentFormatter(1))
-    for axes in (loss, accuracy):
-        axes.set_xlabel("Epoch")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.grid(color="#e6e6e6")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
-    figure.suptitle("Handwritten digits: a convolutional network of aclnn operators, beside plain torch", fontsize=13)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
-    return path
+        axes.axhline(REQUIRED_ACCURACY, color="#777777", linewidth=1, linestyle=(0, (4, 3)))
+        below_right = {"xytext": (0, -4), "textcoords": "offset points", "ha": "right", "va": "top"}
+        end = (len(runs[OURS].accuracies), REQUIRED_ACCURACY)
+        axes.annotate(f"required: {REQUIRED_ACCURACY:.0%}", end, color="#555555", **below_right)
+        axes.yaxis.set_major_formatter(PercentFormatter(1))
+
+    losses = {name: run.losses for name, run in runs.items()}
+    accuracies = {name: run.accuracies for name, run in runs.items()}
+    return draw(
+        path,
+        "Handwritten digits: a convolutional network of aclnn operators, beside plain torch",
+        "Epoch",
+        Curves("Training loss (mean cross entropy)", losses, log=True),
+        Curves("Accuracy on held-out digits", accuracies, finish=finish),
+    )
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -223,10 +207,6 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 def show(report: Report, console: Console) -> None:
     """Prints the report."""
-
-    def verdict(passed: bool) -> str:
-        return "[bold green]PASS[/]" if passed else "[bold red]FAIL[/]"
-
     table = Table(title="Accuracy and time", title_justify="left", title_style="bold")
     for heading in ("", OURS, PLAIN, "check"):
         table.add_column(heading, justify="left" if not heading else "right")

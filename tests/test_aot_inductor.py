@@ -1,15 +1,21 @@
-"""Every operator inside a package that AOTInductor compiled ahead of time."""
+"""Every operator in programs that torch.export wrote, and in packages that AOTInductor compiled ahead of time."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 import torch
 from torch import Tensor
 
-import aclnn_torch  # noqa: F401  (registers the operators)
+from aclnn_torch.cli.config import config_values
 
 ops = torch.ops.aclnn
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "aot_inductor"
 
 
 class EveryOperator(torch.nn.Module):
@@ -30,7 +36,8 @@ class EveryOperator(torch.nn.Module):
         return loss, dgamma, dx, dweight, dbias
 
 
-def test_every_operator(tmp_path: Path) -> None:
+def example() -> tuple[torch.nn.Module, tuple[Tensor, ...], torch.export.ExportedProgram]:
+    """The module, its arguments, and both as a program."""
     torch.manual_seed(0)
     arguments = (torch.randn(2, 3, 4, 5), torch.randn(4, 3, 3, 3), torch.randn(5), torch.tensor([3, 70]))
     module = EveryOperator()
@@ -39,7 +46,47 @@ def test_every_operator(tmp_path: Path) -> None:
     program = torch.export.export(module, arguments)
     found = {node.target._opname for node in program.graph.nodes if "aclnn" in str(node.target)}
     assert found == calls
+    return module, arguments, program
+
+
+def test_every_operator(tmp_path: Path) -> None:
+    module, arguments, program = example()
     package = torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "every.pt2"))
     loaded = torch._inductor.aoti_load_package(package)
     for got, expected in zip(loaded(*arguments), module(*arguments), strict=True):
         torch.testing.assert_close(got, expected)
+
+
+def test_a_program_is_saved_and_loaded(tmp_path: Path) -> None:
+    module, arguments, program = example()
+    torch.export.save(program, tmp_path / "every.pt2")
+    loaded = torch.export.load(tmp_path / "every.pt2")
+    assert [node.target for node in loaded.graph.nodes] == [node.target for node in program.graph.nodes]
+    for got, expected in zip(loaded.module()(*arguments), module(*arguments), strict=True):
+        assert torch.equal(got, expected)
+
+
+def run(*command: str | Path) -> str:
+    """What a command that must succeed prints, started as from a shell that knows of no library's place."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "ACLNN_TORCH_"))}
+    result = subprocess.run(command, env=environment, cwd=EXAMPLE.parents[1], capture_output=True, text=True)
+    assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
+    return result.stdout
+
+
+def test_a_package_runs_in_a_program_without_python(tmp_path: Path) -> None:
+    cmake = shutil.which("cmake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    if cmake is None:
+        pytest.skip("cmake is not installed")
+    printed = run(sys.executable, "-m", "examples.aot_inductor.make_package", tmp_path / "network.pt2")
+    assert len(printed.splitlines()) == 12
+    places = {"AclnnTorch_DIR": config_values()["cmakedir"][0], "Torch_DIR": f"{torch.utils.cmake_prefix_path}/Torch"}
+    defines = [f"-D{name}={place}" for name, place in places.items()]
+    run(cmake, "-S", EXAMPLE, "-B", tmp_path / "build", *defines)
+    run(cmake, "--build", tmp_path / "build")
+    program = tmp_path / "build" / "run_package"
+    for got, expected in zip(run(program, tmp_path / "network.pt2").split(), printed.split(), strict=True):
+        assert float(got) == pytest.approx(float(expected), abs=2e-5)
+    needed = run("ldd", program)
+    assert "libaclnn_torch.so" in needed
+    assert not {"libpython", "libtorch_python"} & {name.split(".so")[0] for name in needed.split()}

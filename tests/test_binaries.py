@@ -23,7 +23,8 @@ PREFIX = sorted((PACKAGE / "cann" / "lib64").glob("*.so"))
 ALIASES = {"libacl_rt.so": "libascendcl.so", "libopapi_nn.so": "libopapi.so", "libopapi_math.so": "libopapi.so"}
 HOST = [EMBEDDED, *PREFIX]
 NPU = [path for path in [PACKAGE / "lib" / "libaclnn_npu.so"] if path.exists()]
-LIBRARIES = [*HOST, *PACKAGE.glob("_C.*.so"), *NPU]
+OPERATORS = PACKAGE / "libaclnn_torch.so"
+LIBRARIES = [*HOST, *PACKAGE.glob("_C.*.so"), OPERATORS, *NPU]
 KERNELS = ROOT / "build" / "release" / "obj" / "csrc" / "host" / "kernels"
 
 library = pytest.mark.parametrize("library", LIBRARIES, ids=lambda path: path.name)
@@ -51,7 +52,7 @@ def dynamic(path: Path) -> str:
 def test_everything_is_here() -> None:
     assert {path.name for path in PREFIX} == {f"lib{name}.so" for name in host.LIBRARIES} | set(ALIASES)
     assert not [path for path in PACKAGE.rglob("*") if path.is_symlink()]  # which a wheel cannot hold
-    assert len(LIBRARIES) == len(PREFIX) + 2 + len(NPU)
+    assert len(LIBRARIES) == len(PREFIX) + 3 + len(NPU)
 
 
 @pytest.mark.parametrize("alias", ALIASES)
@@ -113,6 +114,11 @@ def test_the_embedded_library_exports_the_abi_only() -> None:
     strange = [symbol for symbol in exported if not re.fullmatch(r"[TW] [aA]cl\w+", symbol)]
     assert strange == []
     assert {"T aclnnEluBackward", "T aclCreateTensor", "T aclrtMalloc"} <= set(exported)
+
+
+def test_the_operators_for_programs_want_no_python() -> None:
+    assert not [name for name in imported(OPERATORS) if name.startswith(("Py", "_Py"))]
+    assert "libtorch_python" not in dynamic(OPERATORS)
 
 
 @library

@@ -315,3 +315,47 @@ def test_custom_autograd_function_proves_itself(examples_on_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4
     assert all(line.startswith("ok") for line in lines)
+
+
+@pytest.fixture(scope="module")
+def llama(examples_on_path):
+    return importlib.import_module("finetune_llama")
+
+
+@pytest.fixture(scope="module")
+def llama_report(llama, tmp_path_factory):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return llama.train(steps=40, seed=0, output=tmp_path_factory.mktemp("llama"))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_llama_learns_what_transformers_learns(llama, llama_report):
+    assert llama_report.passed
+    assert len(llama_report.replaced) == 10  # two norms in each of four layers, one at the end, and the loss
+    ours, plain = (llama_report.runs[name] for name in (llama.OURS, llama.PLAIN))
+    assert ours.losses[-1] < 0.6 * ours.losses[0]
+    assert ours.held_out == pytest.approx(plain.held_out, rel=llama.LARGEST_DIFFERENCE)
+    assert len(ours.step_seconds) == len(plain.step_seconds) == 40
+    assert llama_report.picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_llama_is_held_to_its_checks(llama, llama_report, monkeypatch, capsys):
+    found = copy.copy(llama_report)
+    found.runs = {name: copy.copy(run) for name, run in llama_report.runs.items()}
+    monkeypatch.setattr(llama, "train", lambda *arguments: found)
+    assert llama.main([]) == 0
+    found.runs[llama.OURS].losses = [1.01 * loss for loss in found.runs[llama.PLAIN].losses]
+    assert llama.main([]) == 1
+    assert "FAIL" in capsys.readouterr().out
+    found.runs[llama.OURS] = copy.copy(llama_report.runs[llama.OURS])
+    found.runs[llama.OURS].held_out = found.guess
+    assert llama.main([]) == 1
+
+
+def test_llama_text_is_held_out(llama):
+    train, held_out = llama.load_text()
+    assert len(train) > 2000
+    assert held_out.shape == (llama.HELD_OUT, llama.LENGTH)

@@ -59,6 +59,8 @@ ON_INLINE_STREAMS = [
 ]
 # Start programs of their own, one for each way a process can go; they choose the mode themselves.
 PROGRAMS = ("tests/npu/test_strict.py", "tests/npu/test_process.py")
+# What does not depend on the mode.
+ONCE = ("tests/npu/test_transformers.py",)
 # One case for each of torch_npu's own operators: in the default mode, on closed memory, and as Ascend950 calls them.
 CASES = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/npu/test_plumbing*.py"))]
 
@@ -75,7 +77,7 @@ def run_pytest(*arguments: str, product: str = "Ascend910B", **environment: str)
 @needs_torch_npu
 @pytest.mark.parametrize("mode", MODES)
 def test_under_torch_npu(mode: str) -> None:
-    left_out = [*PROGRAMS, *(CASES if mode in ("queue 0", "queue 2") else [])]
+    left_out = [*PROGRAMS, *ONCE, *(CASES if mode in ("queue 0", "queue 2") else [])]
     run_pytest("tests/npu", *(f"--ignore={path}" for path in left_out), **MODES[mode])
 
 
@@ -94,6 +96,11 @@ def test_operators_of_ascend950() -> None:
 @needs_torch_npu
 def test_processes_under_torch_npu() -> None:
     run_pytest(*PROGRAMS)
+
+
+@needs_torch_npu
+def test_in_the_default_mode_under_torch_npu() -> None:
+    run_pytest(*ONCE)
 
 
 @needs_torch_npu

@@ -4,6 +4,10 @@
 #   AclnnTorch::nnopbase   descriptors and executors; brings ascendcl
 #   AclnnTorch::opapi      the aclnn operators; brings both, so it is the one to link
 #
+# And for programs that use libtorch:
+#
+#   AclnnTorch::torch      the operators of torch.ops.aclnn, registered when the program starts
+#
 # AclnnTorch_INCLUDE_DIR and AclnnTorch_LIBRARY_DIR hold the directories.
 
 cmake_policy(PUSH)
@@ -35,5 +39,14 @@ endfunction()
 _aclnn_torch_library(ascendcl)
 _aclnn_torch_library(nnopbase ascendcl)
 _aclnn_torch_library(opapi nnopbase ascendcl)
+
+# Kept though the program calls nothing in it: it is there to be loaded.
+get_filename_component(_aclnn_torch_package "${CMAKE_CURRENT_LIST_DIR}/../../../.." ABSOLUTE)
+if(EXISTS "${_aclnn_torch_package}/libaclnn_torch.so" AND NOT TARGET AclnnTorch::torch)
+  add_library(AclnnTorch::torch INTERFACE IMPORTED)
+  set_target_properties(AclnnTorch::torch PROPERTIES INTERFACE_LINK_LIBRARIES
+    "-Wl,--push-state,--no-as-needed,${_aclnn_torch_package}/libaclnn_torch.so,--pop-state;-Wl,-rpath,${_aclnn_torch_package}")
+endif()
+unset(_aclnn_torch_package)
 
 cmake_policy(POP)

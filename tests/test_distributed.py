@@ -1,0 +1,38 @@
+"""Several processes on torch's own engine: DDP, FSDP2, DTensor, each beside one process's computation."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LAUNCH = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_every_case_is_like_one_process(processes: int, tmp_path: Path) -> None:
+    """All cases of tests/distributed/cases.py in one launch, since starting takes longer than most of them."""
+    output = tmp_path / "outcomes.json"
+    command = [*LAUNCH, str(processes), "-m", "tests.distributed.cases", str(output)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr
+    outcomes = json.loads(output.read_text())
+    assert len(outcomes) >= 16
+    problems = [f"{name}\n{problem}" for name, problem in outcomes.items() if problem is not None]
+    if problems:
+        pytest.fail("\n".join(problems), pytrace=False)
+
+
+def test_the_package_imports_no_dtensor() -> None:
+    """It takes half a second, and most programs need none of it."""
+    code = "import sys, torch; before = set(sys.modules); import aclnn_torch; print(*sorted(set(sys.modules) - before))"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    imported = result.stdout.split()
+    assert "aclnn_torch.functional" in imported
+    assert not {"torch.distributed.tensor", "aclnn_torch.distributed"} & set(imported)

@@ -1,0 +1,234 @@
+"""aclnn_torch.convert on models of Transformers."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import aclnn_torch
+
+VOCABULARY = 96
+# Model -> how many RMSNorms each of its layers has; one more stands at the end.
+NORMS = {"Llama": 2, "Qwen2": 2, "Qwen3": 4, "Mistral": 2}
+
+
+def build(family: str, head: str = "ForCausalLM", **options: Any) -> Any:
+    """A model with random weights, those of its norms too."""
+    config = getattr(transformers, f"{family}Config")(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        pad_token_id=0,
+        **options,
+    )
+    torch.manual_seed(0)
+    model = getattr(transformers, f"{family}{head}")(config).eval()  # some heads have a dropout
+    for name, parameter in model.named_parameters():
+        if name.endswith("norm.weight"):
+            torch.nn.init.uniform_(parameter, 0.5, 1.5)
+    return model
+
+
+def tokens(rows: int = 3, length: int = 10) -> Tensor:
+    return torch.randint(1, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(1))
+
+
+class Called(TorchDispatchMode):
+    """Counts the operators that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: dict[str, int] = {}
+
+    def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = operator._opname
+        self.counts[name] = self.counts.get(name, 0) + 1
+        return operator(*args, **kwargs or {})
+
+
+def loss_and_gradients(model: Any, **inputs: Any) -> list[Tensor]:
+    loss = model(**inputs).loss
+    return [loss.detach(), *torch.autograd.grad(loss, list(model.parameters()))]
+
+
+@pytest.mark.parametrize("family", NORMS)
+def test_every_norm_and_the_loss_are_ours(family: str) -> None:
+    model = build(family)
+    ids = tokens()
+    expected = loss_and_gradients(model, input_ids=ids, labels=ids)
+    swapped = aclnn_torch.convert(model)
+    norms = 2 * NORMS[family] + 1
+    assert list(swapped)[-1] == "loss_function"
+    assert len(swapped) == norms + 1
+    with Called() as called:
+        found = loss_and_gradients(model, input_ids=ids, labels=ids)
+    assert called.counts["rms_norm"] == called.counts["rms_norm_grad"] == norms
+    assert called.counts["cross_entropy_loss"] == called.counts["cross_entropy_loss_grad"] == 1
+    assert not {"rsqrt", "_log_softmax", "nll_loss_forward"} & set(called.counts)
+    for a, b in zip(found, expected, strict=True):
+        # Sums of a few hundred FP32 products, some of which cancel.
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5 * float(b.abs().max()))
+
+
+def test_gemma_has_another_norm() -> None:
+    """It multiplies by 1 + weight: only its loss is ours."""
+    assert list(aclnn_torch.convert(build("Gemma"))) == ["loss_function"]
+
+
+def test_revert_gives_the_model_back() -> None:
+    model = build("Llama")
+    before = [type(module) for module in model.modules()], model.loss_function
+    ids = tokens()
+    expected = loss_and_gradients(model, input_ids=ids, labels=ids)
+    swapped = aclnn_torch.convert(model)
+    assert swapped["loss_function"] is before[1]
+    assert aclnn_torch.convert(model) == {}
+    assert set(aclnn_torch.revert(model)) == set(swapped)
+    assert ([type(module) for module in model.modules()], model.loss_function) == before
+    assert all(map(torch.equal, loss_and_gradients(model, input_ids=ids, labels=ids), expected))
+    assert aclnn_torch.revert(model) == {}
+
+
+def test_the_loss_takes_what_the_librarys_takes() -> None:
+    """The trainer gives the number of items; labels may be ignored; a loss of one's own stays underneath."""
+    model = build("Llama")
+    ids = tokens()
+    labels = torch.where(ids % 3 == 0, -100, ids)
+    for options in ({}, {"num_items_in_batch": 7}, {"num_items_in_batch": torch.tensor(7)}):
+        aclnn_torch.revert(model)
+        expected = model(input_ids=ids, labels=labels, **options).loss
+        aclnn_torch.convert(model)
+        torch.testing.assert_close(model(input_ids=ids, labels=labels, **options).loss, expected)
+
+    def doubled(**arguments: Any) -> Tensor:
+        return 2 * original(**arguments)
+
+    aclnn_torch.revert(model)
+    original, model.loss_function = model.loss_function, doubled
+    single = original(logits=model(input_ids=ids).logits, labels=ids, vocab_size=VOCABULARY)
+    assert aclnn_torch.convert(model)["loss_function"] is doubled
+    with Called() as called:
+        torch.testing.assert_close(model(input_ids=ids, labels=ids).loss, 2 * single)
+    assert called.counts["cross_entropy_loss"] == 1
+
+
+@pytest.mark.parametrize(
+    ("head", "labels"),
+    [("ForSequenceClassification", torch.tensor([0, 4, 2])), ("ForTokenClassification", tokens() % 5)],
+)
+def test_other_heads(head: str, labels: Tensor) -> None:
+    model = build("Llama", head, num_labels=5)
+    inputs = {"input_ids": tokens(), "labels": labels}
+    expected = model(**inputs).loss
+    assert "loss_function" in aclnn_torch.convert(model)
+    with Called() as called:
+        torch.testing.assert_close(model(**inputs).loss, expected)
+    assert called.counts["cross_entropy_loss"] == 1
+
+
+def test_a_loss_without_class_indices_is_left_to_torch() -> None:
+    model = build("Llama", "ForSequenceClassification", num_labels=1)  # regression
+    inputs = {"input_ids": tokens(), "labels": torch.tensor([0.5, -1.0, 2.0])}
+    expected = model(**inputs).loss
+    aclnn_torch.convert(model)
+    torch.testing.assert_close(model(**inputs).loss, expected)
+
+
+def test_a_model_inside_another_module() -> None:
+    outer = torch.nn.Sequential(build("Llama"))
+    assert list(aclnn_torch.convert(outer))[-1] == "0.loss_function"
+
+
+def test_a_converted_model_is_copied_and_saved() -> None:
+    model = build("Llama")
+    aclnn_torch.convert(model, rounding="library")
+    ids = tokens()
+    expected = model(input_ids=ids, labels=ids).loss
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert torch.equal(twin(input_ids=ids, labels=ids).loss, expected)
+        assert aclnn_torch.convert(twin, rounding="library") == {}
+        aclnn_torch.revert(twin)
+        assert type(twin.model.norm) is type(model.model.norm)._aclnn_torch_original
+
+
+def norm_of_16_bits(dtype: torch.dtype) -> tuple[torch.nn.Module, Tensor]:
+    norm: Any = build("Llama", "Model").norm.to(dtype)
+    return norm, torch.randn(2000, 32).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_where_it_rounds_can_be_chosen(dtype: torch.dtype) -> None:
+    """One rounding is within half a unit in the last place of the exact result; the library's two are not."""
+    norm, x = norm_of_16_bits(dtype)
+    wide, weight = x.double(), norm.weight.double()
+    exact = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + norm.variance_epsilon) * weight
+    info = torch.finfo(dtype)
+    unit = info.eps * 2.0 ** torch.floor(torch.log2(exact.abs())).clamp(math.log2(info.smallest_normal))
+    by_library = norm(x)
+    aclnn_torch.convert(norm, rounding="library")
+    like_library = norm(x)
+    aclnn_torch.convert(norm, rounding="cann")
+    by_cann = norm(x)
+    errors = {
+        name: ((result.double() - exact).abs() / unit).max().item()
+        for name, result in (("library", by_library), ("like", like_library), ("cann", by_cann))
+    }
+    assert errors["cann"] < 0.51
+    assert errors["library"] > 0.9
+    assert errors["like"] > 0.9
+    # What both round first differs by FP32's last bits, which decide where it lies between two 16-bit numbers.
+    assert (like_library != by_library).float().mean() < 1e-3
+    assert (by_cann != by_library).float().mean() > 0.1
+
+
+def test_where_it_rounds_does_not_matter_in_float32() -> None:
+    norm, x = norm_of_16_bits(torch.float32)
+    aclnn_torch.convert(norm)
+    expected = norm(x)
+    assert list(aclnn_torch.convert(norm, rounding="library")) == [""]
+    assert torch.equal(norm(x), expected)
+
+
+def test_gradients_with_the_librarys_rounding() -> None:
+    norm, x = norm_of_16_bits(torch.bfloat16)
+    x.requires_grad_()
+    dy = torch.randn(x.shape).bfloat16()
+    expected = torch.autograd.grad(norm(x), (x, norm.weight), dy)
+    aclnn_torch.convert(norm, rounding="library")
+    dx, dweight = torch.autograd.grad(norm(x), (x, norm.weight), dy)
+    # Both round dy * weight to 16 bits on the way, and dx once more.
+    torch.testing.assert_close(dx, expected[0], rtol=2**-6, atol=2**-6 * float(dy.abs().max()) / math.sqrt(32))
+    torch.testing.assert_close(dweight, expected[1], rtol=2**-7, atol=0)
+
+
+def test_another_rounding_is_refused() -> None:
+    with pytest.raises(ValueError, match="rounding is 'both', expected one of 'cann', 'library'"):
+        aclnn_torch.convert(torch.nn.Sequential(), rounding="both")
+
+
+def test_a_converted_model_compiles_without_graph_breaks() -> None:
+    torch._dynamo.reset()
+    model = build("Llama")
+    aclnn_torch.convert(model)
+    found: list[str] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        found.extend(str(node.target) for node in graph.graph.nodes if "aclnn" in str(node.target))
+        return graph
+
+    ids = tokens()
+    loss = torch.compile(model, fullgraph=True, backend=backend)(input_ids=ids, labels=ids).loss
+    torch.testing.assert_close(loss, model(input_ids=ids, labels=ids).loss)
+    assert found == ["aclnn.rms_norm.default"] * 5 + ["aclnn._cross_entropy.default"]

@@ -22,6 +22,7 @@ __all__ = [
     "ConvTranspose3d",
     "CrossEntropyLoss",
     "RMSNorm",
+    "SiLU",
 ]
 
 
@@ -39,6 +40,14 @@ class SELU(torch.nn.SELU):
     def forward(self, input: Tensor) -> Tensor:
         """Applies SELU to every element."""
         return F.selu(input, self.inplace)
+
+
+class SiLU(torch.nn.SiLU):
+    """``torch.nn.SiLU`` through aclnn: see :func:`aclnn_torch.functional.silu`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Applies SiLU to every element."""
+        return F.silu(input, self.inplace)
 
 
 class CELU(torch.nn.CELU):

@@ -539,6 +539,16 @@ def exp_roundings(dtype: Dtype, value: np.ndarray) -> np.ndarray:
     return np.maximum(some_roundings(dtype, value), np.abs(value) * coarse)
 
 
+def sigmoid_roundings(dtype: Dtype, x: np.ndarray, more: int) -> np.ndarray:
+    """By how much 1 / (1 + exp(-x)), followed by so many operations, may miss, relative to the result: exp 2 units (for
+    16 bits 4, and a 16th of a unit for every unit of x), a sum and a quotient each one, and the product of these two
+    where x < 0 another. Twice that for double, in which the reference itself is computed."""
+    if dtype == Dtype.DOUBLE:
+        return np.full_like(x, 2 * (5 + more) * unit(dtype))
+    exponential = 2 if dtype == Dtype.FLOAT else 4 + np.minimum(np.abs(x), 105) / 16
+    return (exponential + 3 + more) * unit(dtype) * np.ones_like(x)
+
+
 def check_close(name: str, memory: Memory, reference: Reference) -> None:
     """Asserts got == cast(round(value +- tolerance)), in which rounding and casting keep order."""
     value, tolerance, dtype = reference

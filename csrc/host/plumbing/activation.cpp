@@ -122,8 +122,6 @@ ACLNN(FastGeluBackward, (FloatIn, gradOutput), (FloatIn, self), (Out, gradInput)
   gradInput = at::mul(gradOutput, at::silu_backward(at::ones_like(scaled), scaled));
 }
 
-ACLNN_UNARY_OF(FloatIn, Silu, at::silu)
-ACLNN_BACKWARD(SiluBackward, self, at::silu_backward)
 ACLNN_BACKWARD(SigmoidBackward, output, at::sigmoid_backward)
 ACLNN_BACKWARD(TanhBackward, output, at::tanh_backward)
 ACLNN_UNARY_OF(FloatIn, Mish, at::mish)

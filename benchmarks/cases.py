@@ -127,6 +127,11 @@ class Kernel:
         return Operator(self.operator, inputs, self.arguments, peer, self.variant, eager=eager, out=out, jax=options)
 
 
+def same(*tensors: Tensor) -> Tensors:
+    """The arguments of an operator that has no others than the tensors it reads."""
+    return tensors
+
+
 KERNELS = (
     Kernel(
         "elu",
@@ -165,6 +170,15 @@ KERNELS = (
         arguments=lambda g, y: (g, y),
         peer=aten.elu_backward,
         peer_arguments=lambda g, y: (g, SELU_ALPHA, SELU_SCALE, 1.0, True, y),
+        out_name="grad_input",
+    ),
+    Kernel("silu", reads=1, arguments=same, peer=aten.silu, peer_arguments=same),
+    Kernel(
+        "silu_backward",
+        reads=2,
+        arguments=same,
+        peer=aten.silu_backward,
+        peer_arguments=same,
         out_name="grad_input",
     ),
 )
@@ -467,6 +481,7 @@ def one_input(shape: Shape, dtype: torch.dtype) -> Tensors:
 FUNCTIONS = (
     Function("functional.elu", ("elu", "elu_backward"), one_input, lambda F, x: F.elu(x), (16,)),
     Function("functional.selu", ("selu", "selu_backward"), one_input, lambda F, x: F.selu(x), (16,)),
+    Function("functional.silu", ("silu", "silu_backward"), one_input, lambda F, x: F.silu(x), (16,)),
     Function(
         "functional.rms_norm",
         ("rms_norm", "rms_norm_grad"),

@@ -256,6 +256,8 @@ CALLS: dict[str, Callable[[], object]] = {
     "elu_backward": lambda: ops.elu_backward(noise(200, 300), 1.0, 1.0, 1.0, False, noise(300, 200).t()),
     "selu": lambda: ops.selu(torch.arange(-128, 128, dtype=torch.int8).repeat(1000)),
     "selu_backward": lambda: ops.selu_backward(noise(1).expand(200, 300), noise(200, 300)),
+    "silu": lambda: ops.silu(noise(200, 300, dtype=torch.float16)),
+    "silu_backward": lambda: ops.silu_backward(noise(200, 300), noise(300, 200).t()),
     "rms_norm, long rows": lambda: ops.rms_norm(noise(3, 40000), noise(40000)),
     "rms_norm, short rows": lambda: ops.rms_norm(noise(40000, 3), noise(3)),
     "rms_norm_grad, long rows": lambda: ops.rms_norm_grad(noise(3, 40000), noise(3, 40000), noise(3, 1), noise(40000)),

@@ -106,6 +106,8 @@ def _calls() -> dict[Any, tuple[Any, ...]]:
         aclnn.selu.default: (x,),
         aclnn.selu_.default: (x.clone(),),
         aclnn.selu_backward.default: (y, x),
+        aclnn.silu.default: (x,),
+        aclnn.silu_backward.default: (y, x),
         aclnn.rms_norm.default: (x, gamma),
         aclnn.rms_norm_grad.default: (y, x, rstd, gamma),
         aclnn._cross_entropy.default: (x, target),

@@ -133,6 +133,7 @@ class Operator:
     # Changes that leave every output without elements, which `host` accepts and which needs no memory at all.
     empty: Changes
     optional: frozenset[str] = frozenset()  # pointers that may be null, at least under some condition
+    any_rank: bool = False  # of the tensors of an elementwise one; else 8 dimensions at most
     generated: bool = False  # CANN generates its checks: executor and workspaceSize come after the tensors
     missing: frozenset[str] = NOWHERE  # products without it: 561003 once nothing is null
     # Changes that give a call of so many rows and columns, all tensors contiguous; by default all have that shape.
@@ -227,10 +228,17 @@ class Table:
         return {f"{name}.dtype": dtype for name, dtype in zip(self.operator.tensors, dtypes, strict=True)}
 
 
-def all_tables() -> list[Table]:
-    """The tables of all operators, from every file of this folder that ends in _table.py."""
+def tables_by_file() -> dict[str, Sequence[Table]]:
+    """The tables of every file of this folder that ends in _table.py, by what comes before that."""
     files = sorted(Path(__file__).parent.glob("*_table.py"))
-    return [table for file in files for table in importlib.import_module(f"{__package__}.{file.stem}").TABLES]
+    return {
+        file.stem.removesuffix("_table"): importlib.import_module(f"{__package__}.{file.stem}").TABLES for file in files
+    }
+
+
+def all_tables() -> list[Table]:
+    """The tables of all operators."""
+    return [table for tables in tables_by_file().values() for table in tables]
 
 
 # ---- one call

@@ -75,6 +75,7 @@ SILU = Operator(
     {"out": silu},
     values,
     empty={"self.shape": EMPTY, "out.shape": EMPTY},
+    any_rank=True,
 )
 SILU_BACKWARD = Operator(
     "aclnnSiluBackward",

@@ -95,7 +95,7 @@ def addressable(tensor: dict[str, Any]) -> bool:
     return storage is not None and first >= 0 and last < min(storage, LIMIT)
 
 
-# ---- ELU and SELU (spec 1.3, 2.3)
+# ---- elementwise operators (spec 1.3, 2.3)
 
 
 def castable_scalars(call: Call) -> bool:
@@ -104,14 +104,16 @@ def castable_scalars(call: Call) -> bool:
 
 
 def elementwise(call: Call) -> int:
-    """Shapes alike and dtypes accepted; ELU: scalars that can become FLOAT, 8 dimensions at most, and of a result no
-    negative alpha."""
+    """Shapes alike and dtypes accepted; of some 8 dimensions at most; ELU: scalars that can become FLOAT, and of a
+    result no negative alpha."""
     names = call.tensors
     dtypes = call.dtypes(names)
     good = None not in dtypes and call.table.accepts_dtypes(dtypes, call.product)  # type: ignore[arg-type]
     good = good and len({call.shape(name) for name in names}) == 1
+    if not call.operator.any_rank:
+        good = good and len(call.shape(names[0])) <= 8
     if "alpha" in call.arguments:
-        good = good and castable_scalars(call) and len(call.shape(names[0])) <= 8
+        good = good and castable_scalars(call)
         if call.arguments.get("isResult"):
             good = good and not call["alpha"]["value"] < 0
     return SUCCESS if good else PARAM_INVALID
@@ -464,9 +466,8 @@ def backward_empty_good(call: Call, x: tuple[int, ...], weight: tuple[int, ...])
 
 # ---- all of them
 
+# Of those that are not elementwise.
 RULES: dict[str, Callable[[Call], int]] = {
-    **dict.fromkeys(("aclnnElu", "aclnnInplaceElu", "aclnnEluBackward"), elementwise),
-    **dict.fromkeys(("aclnnSelu", "aclnnInplaceSelu", "aclnnSeluBackward"), elementwise),
     "aclnnConvolution": convolution,
     "aclnnConvolutionBackward": convolution_backward,
     "aclnnCrossEntropyLoss": cross_entropy_forward,
@@ -496,7 +497,7 @@ def stage1_status(call: Call) -> int:
         return PARAM_NULLPTR
     if call.product in call.operator.missing:
         return FIND_KERNEL_ERROR
-    status = RULES[call.operator.api](call)
+    status = RULES.get(call.operator.api, elementwise)(call)
     if status == SUCCESS and not all(addressable(call[name]) for name in call.tensors):
         return PARAM_INVALID
     return status

@@ -43,7 +43,6 @@ CASES = [
             ("Gelu GeluBackward", F.gelu),
             ("GeluV2 GeluBackwardV2", on_npu(torch_npu.npu_gelu, F.gelu)),
             ("GeluV2 GeluBackwardV2", on_npu(partial(torch_npu.npu_gelu, approximate="tanh"), gelu_by_tanh)),
-            ("Silu SiluBackward", F.silu),
             ("Sigmoid SigmoidBackward", torch.sigmoid),
             ("Tanh TanhBackward", torch.tanh),
             ("Mish MishBackward", F.mish),

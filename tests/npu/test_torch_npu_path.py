@@ -60,6 +60,11 @@ def test_selu(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_silu(dtype: torch.dtype) -> None:
+    agree(F.silu, ours.silu, torch.randn(5, 7, 3).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("function", "shape", "weight", "options"),
     [

@@ -28,6 +28,8 @@
 #include "aclnnop/aclnn_rms_norm_grad.h"
 #include "aclnnop/aclnn_selu.h"
 #include "aclnnop/aclnn_selu_backward.h"
+#include "aclnnop/aclnn_silu.h"
+#include "aclnnop/aclnn_silu_backward.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -155,7 +157,9 @@ const Entry* find_entry(std::string_view name) {
                                   FAULTY_OPERATOR(RmsNormGrad),
                                   FAULTY_OPERATOR(Selu),
                                   FAULTY_OPERATOR(InplaceSelu),
-                                  FAULTY_OPERATOR(SeluBackward)};
+                                  FAULTY_OPERATOR(SeluBackward),
+                                  FAULTY_OPERATOR(Silu),
+                                  FAULTY_OPERATOR(SiluBackward)};
   for (const Entry& entry : entries) {
     if (name == entry.name) return &entry;
   }

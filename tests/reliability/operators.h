@@ -22,6 +22,8 @@
 #include "aclnnop/aclnn_rms_norm_grad.h"
 #include "aclnnop/aclnn_selu.h"
 #include "aclnnop/aclnn_selu_backward.h"
+#include "aclnnop/aclnn_silu.h"
+#include "aclnnop/aclnn_silu_backward.h"
 
 namespace reliability {
 
@@ -39,6 +41,8 @@ ACLNN_DECLARE(RmsNormGrad);
 ACLNN_DECLARE(Selu);
 ACLNN_DECLARE(InplaceSelu);
 ACLNN_DECLARE(SeluBackward);
+ACLNN_DECLARE(Silu);
+ACLNN_DECLARE(SiluBackward);
 
 inline const Library& library() {
   static const Library library({"libopapi.so"});
@@ -87,6 +91,8 @@ class Calls {
     add<Selu>("Selu", x, output({4, 24}));
     add<InplaceSelu>("InplaceSelu", output({4, 24}));
     add<SeluBackward>("SeluBackward", x, y, output({4, 24}));
+    add<Silu>("Silu", x, output({4, 24}));
+    add<SiluBackward>("SiluBackward", x, y, output({4, 24}));
 
     auto gamma = input({24});
     auto rstd = input({4, 1});

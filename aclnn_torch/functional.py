@@ -20,6 +20,7 @@ __all__ = [
     "conv_transpose3d",
     "cross_entropy",
     "elu",
+    "gelu",
     "rms_norm",
     "selu",
     "silu",
@@ -31,6 +32,7 @@ _elu_: Callable[..., Tensor] = torch.ops.aclnn.elu_.default
 _selu: Callable[..., Tensor] = torch.ops.aclnn.selu.default
 _selu_: Callable[..., Tensor] = torch.ops.aclnn.selu_.default
 _silu: Callable[..., Tensor] = torch.ops.aclnn.silu.default
+_gelu: Callable[..., Tensor] = torch.ops.aclnn.gelu.default
 _rms_norm: Callable[..., tuple[Tensor, Tensor]] = torch.ops.aclnn.rms_norm.default
 _cross_entropy: Callable[..., Tensor] = torch.ops.aclnn._cross_entropy.default
 _cross_entropy_loss: Callable[..., tuple[Tensor, ...]] = torch.ops.aclnn.cross_entropy_loss.default
@@ -119,6 +121,26 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 def _overwritten(function: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
     """A function's result in the place of its input, of which the gradient needs a copy."""
     return input.copy_(function(input.clone()))
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    r"""Gaussian error linear unit: ``x * Phi(x)``; as ``torch.nn.functional.gelu``.
+
+    ``Phi`` is the normal distribution function for ``"none"``, by aclnnGeluV2 and aclnnGeluBackwardV2; for ``"tanh"`` it
+    is ``(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2``, by aclnnGelu and aclnnGeluBackward.
+
+    Args:
+        input: a tensor, float32, float16, bfloat16 from Ascend910B on, and float64 on the ``host`` product; for
+            ``"tanh"`` of 0 to 8 dimensions.
+        approximate: ``"none"`` or ``"tanh"``.
+
+    Returns:
+        A tensor of the input's shape and dtype.
+
+    Raises:
+        AclnnError: status 161002 for a dtype, rank or approximate that is not accepted.
+    """
+    return _gelu(input, approximate=approximate)
 
 
 def rms_norm(

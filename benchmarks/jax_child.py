@@ -50,6 +50,13 @@ def functions(jax):
         s = sigmoid(wide)
         return (g.astype(jnp.float32) * s * (1 + wide * (1 - s))).astype(g.dtype)
 
+    def gelu(x, approximate="none"):
+        return jax.nn.gelu(x.astype(jnp.float32), approximate == "tanh").astype(x.dtype)
+
+    def gelu_backward(g, x, approximate="none"):
+        _, pull = jax.vjp(lambda wide: jax.nn.gelu(wide, approximate == "tanh"), x.astype(jnp.float32))
+        return pull(g.astype(jnp.float32))[0].astype(g.dtype)
+
     def rms_norm(x, gain, epsilon):
         wide = x.astype(jnp.float32)
         rstd = lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + epsilon)
@@ -102,6 +109,8 @@ def functions(jax):
         "selu_backward": lambda g, y: elu_backward(g, y, SELU_ALPHA, SELU_SCALE, is_result=True),
         "silu": silu,
         "silu_backward": silu_backward,
+        "gelu": gelu,
+        "gelu_backward": gelu_backward,
         "rms_norm": rms_norm,
         "rms_norm_grad": rms_norm_grad,
         "cross_entropy_loss": cross_entropy_loss,

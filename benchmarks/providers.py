@@ -203,7 +203,7 @@ def _kernel(case: Case, operator: Operator, settings: Settings, stack: contextli
     inputs = tuple(_device_like(tensor) for tensor in operator.inputs(case.shape, case.dtype))
     results = _tensors(operator.call(*operator.arguments(*inputs)))
     outputs = tuple(allocate(tuple(tensor.shape), tensor.dtype) for tensor in results)
-    call = cann.Call(operator.operator, (operator.cann or operator.arguments)(*inputs), outputs)
+    call = cann.Call(operator.cann_name or operator.operator, (operator.cann or operator.arguments)(*inputs), outputs)
     stack.callback(call.close)
     call.run()
     agree(operator, outputs, _tensors(operator.torch(*inputs)), f"{case}: eager")

@@ -258,6 +258,8 @@ CALLS: dict[str, Callable[[], object]] = {
     "selu_backward": lambda: ops.selu_backward(noise(1).expand(200, 300), noise(200, 300)),
     "silu": lambda: ops.silu(noise(200, 300, dtype=torch.float16)),
     "silu_backward": lambda: ops.silu_backward(noise(200, 300), noise(300, 200).t()),
+    "gelu": lambda: ops.gelu(noise(200, 300)),
+    "gelu_backward": lambda: ops.gelu_backward(noise(200, 300), noise(300, 200).t(), approximate="tanh"),
     "rms_norm, long rows": lambda: ops.rms_norm(noise(3, 40000), noise(40000)),
     "rms_norm, short rows": lambda: ops.rms_norm(noise(40000, 3), noise(3)),
     "rms_norm_grad, long rows": lambda: ops.rms_norm_grad(noise(3, 40000), noise(3, 40000), noise(3, 1), noise(40000)),

@@ -108,6 +108,8 @@ def _calls() -> dict[Any, tuple[Any, ...]]:
         aclnn.selu_backward.default: (y, x),
         aclnn.silu.default: (x,),
         aclnn.silu_backward.default: (y, x),
+        aclnn.gelu.default: (x,),
+        aclnn.gelu_backward.default: (y, x),
         aclnn.rms_norm.default: (x, gamma),
         aclnn.rms_norm_grad.default: (y, x, rstd, gamma),
         aclnn._cross_entropy.default: (x, target),

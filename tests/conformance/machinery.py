@@ -547,6 +547,11 @@ def exp_roundings(dtype: Dtype, value: np.ndarray) -> np.ndarray:
     return np.maximum(some_roundings(dtype, value), np.abs(value) * coarse)
 
 
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)), without loss where that is small."""
+    return np.where(x < 0, np.exp(np.minimum(x, 0)), 1.0) / (1.0 + np.exp(-np.abs(x)))
+
+
 def sigmoid_roundings(dtype: Dtype, x: np.ndarray, more: int) -> np.ndarray:
     """By how much 1 / (1 + exp(-x)), followed by so many operations, may miss, relative to the result: exp 2 units (for
     16 bits 4, and a 16th of a unit for every unit of x), a sum and a quotient each one, and the product of these two

@@ -24,6 +24,10 @@
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
 #include "aclnnop/aclnn_elu.h"
 #include "aclnnop/aclnn_elu_backward.h"
+#include "aclnnop/aclnn_gelu.h"
+#include "aclnnop/aclnn_gelu_backward.h"
+#include "aclnnop/aclnn_gelu_backward_v2.h"
+#include "aclnnop/aclnn_gelu_v2.h"
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
 #include "aclnnop/aclnn_selu.h"
@@ -153,6 +157,10 @@ const Entry* find_entry(std::string_view name) {
                                   FAULTY_OPERATOR(Elu),
                                   FAULTY_OPERATOR(InplaceElu),
                                   FAULTY_OPERATOR(EluBackward),
+                                  FAULTY_OPERATOR(Gelu),
+                                  FAULTY_OPERATOR(GeluBackward),
+                                  FAULTY_OPERATOR(GeluV2),
+                                  FAULTY_OPERATOR(GeluBackwardV2),
                                   FAULTY_OPERATOR(RmsNorm),
                                   FAULTY_OPERATOR(RmsNormGrad),
                                   FAULTY_OPERATOR(Selu),

@@ -2,19 +2,11 @@
 
 #include "kernels/silu.h"
 
-#include <cmath>
-
 #include "kernels/plain/elementwise.h"
+#include "kernels/plain/sigmoid.h"
 
 namespace aclnn_host {
 namespace {
-
-// 1 / (1 + exp(-x)) without overflow.
-template <class Real>
-Real sigmoid(Real x) {
-  const Real power = std::exp(-std::abs(x));
-  return (x < 0 ? power : 1) / (1 + power);
-}
 
 struct Forward {
   template <class Real>

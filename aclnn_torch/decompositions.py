@@ -29,7 +29,8 @@ def decompositions() -> dict[OpOverload, Callable[..., Any]]:
         program.run_decompositions(torch.export.default_decompositions() | aclnn_torch.decompositions())
 
     Results have the operators' shapes, dtypes and branches (SELU's gradient at 0, CrossEntropyLoss's ignored rows); 16
-    bits are computed in FLOAT and rounded once, except within ATen's own ``elu``, ``convolution`` and their gradients.
+    bits are computed in FLOAT and rounded once, except within ATen's own ``elu``, ``silu``, ``gelu``, ``convolution`` and their
+    gradients.
     ``cube_math_type``, which chooses among a device's ways to multiply, and the checks with their status codes are
     aclnn's alone and left out. SELU of integers has no counterpart and is not decomposed.
 
@@ -43,6 +44,10 @@ def decompositions() -> dict[OpOverload, Callable[..., Any]]:
         aclnn.selu.default: _selu,
         aclnn.selu_.default: _selu_,
         aclnn.selu_backward.default: _selu_backward,
+        aclnn.silu.default: aten.silu.default,
+        aclnn.silu_backward.default: aten.silu_backward.default,
+        aclnn.gelu.default: aten.gelu.default,
+        aclnn.gelu_backward.default: aten.gelu_backward.default,
         aclnn.rms_norm.default: _rms_norm,
         aclnn.rms_norm_grad.default: _rms_norm_grad,
         aclnn.cross_entropy_loss.default: _cross_entropy_loss,

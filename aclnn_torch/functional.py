@@ -20,8 +20,10 @@ __all__ = [
     "conv_transpose3d",
     "cross_entropy",
     "elu",
+    "gelu",
     "rms_norm",
     "selu",
+    "silu",
 ]
 
 # Looked up once: attribute access on torch.ops costs as much as a small operator.
@@ -29,6 +31,8 @@ _elu: Callable[..., Tensor] = torch.ops.aclnn.elu.default
 _elu_: Callable[..., Tensor] = torch.ops.aclnn.elu_.default
 _selu: Callable[..., Tensor] = torch.ops.aclnn.selu.default
 _selu_: Callable[..., Tensor] = torch.ops.aclnn.selu_.default
+_silu: Callable[..., Tensor] = torch.ops.aclnn.silu.default
+_gelu: Callable[..., Tensor] = torch.ops.aclnn.gelu.default
 _rms_norm: Callable[..., tuple[Tensor, Tensor]] = torch.ops.aclnn.rms_norm.default
 _cross_entropy: Callable[..., Tensor] = torch.ops.aclnn._cross_entropy.default
 _cross_entropy_loss: Callable[..., tuple[Tensor, ...]] = torch.ops.aclnn.cross_entropy_loss.default
@@ -92,6 +96,51 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     if inplace:
         return _elu_(input, alpha, 1.0, 1.0 / alpha)
     return _elu(input, alpha, 1.0, 1.0 / alpha)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    r"""Sigmoid linear unit, or Swish: ``x / (1 + exp(-x))``; as ``torch.nn.functional.silu``.
+
+    Calls aclnnSilu, and aclnnSiluBackward for the gradient.
+
+    Args:
+        input: a tensor, float32, float16, bfloat16 from Ascend910B on, and float64 on the ``host`` product. The gradient
+            exists for 0 to 8 dimensions, and not on Ascend310P.
+        inplace: overwrite ``input``. CANN has no such operator: the result is copied into it.
+
+    Returns:
+        A tensor of the input's shape and dtype.
+
+    Raises:
+        AclnnError: status 161002 for a dtype that is not accepted; in the gradient also for more than 8 dimensions, and
+            561003 on Ascend310P.
+    """
+    return _overwritten(_silu, input) if inplace else _silu(input)
+
+
+def _overwritten(function: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
+    """A function's result in the place of its input, of which the gradient needs a copy."""
+    return input.copy_(function(input.clone()))
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    r"""Gaussian error linear unit: ``x * Phi(x)``; as ``torch.nn.functional.gelu``.
+
+    ``Phi`` is the normal distribution function for ``"none"``, by aclnnGeluV2 and aclnnGeluBackwardV2; for ``"tanh"`` it
+    is ``(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2``, by aclnnGelu and aclnnGeluBackward.
+
+    Args:
+        input: a tensor, float32, float16, bfloat16 from Ascend910B on, and float64 on the ``host`` product; for
+            ``"tanh"`` of 0 to 8 dimensions.
+        approximate: ``"none"`` or ``"tanh"``.
+
+    Returns:
+        A tensor of the input's shape and dtype.
+
+    Raises:
+        AclnnError: status 161002 for a dtype, rank or approximate that is not accepted.
+    """
+    return _gelu(input, approximate=approximate)
 
 
 def rms_norm(

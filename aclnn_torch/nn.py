@@ -13,6 +13,7 @@ from . import functional as F
 __all__ = [
     "CELU",
     "ELU",
+    "GELU",
     "SELU",
     "Conv1d",
     "Conv2d",
@@ -22,6 +23,7 @@ __all__ = [
     "ConvTranspose3d",
     "CrossEntropyLoss",
     "RMSNorm",
+    "SiLU",
 ]
 
 
@@ -39,6 +41,22 @@ class SELU(torch.nn.SELU):
     def forward(self, input: Tensor) -> Tensor:
         """Applies SELU to every element."""
         return F.selu(input, self.inplace)
+
+
+class GELU(torch.nn.GELU):
+    """``torch.nn.GELU`` through aclnn: see :func:`aclnn_torch.functional.gelu`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Applies GELU to every element."""
+        return F.gelu(input, self.approximate)
+
+
+class SiLU(torch.nn.SiLU):
+    """``torch.nn.SiLU`` through aclnn: see :func:`aclnn_torch.functional.silu`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Applies SiLU to every element."""
+        return F.silu(input, self.inplace)
 
 
 class CELU(torch.nn.CELU):

@@ -73,9 +73,11 @@ class Operator:
     out: Callable[..., Callable[[], object]] | None = None
     # CANN's arguments before the outputs, where they are not `arguments`.
     cann: Callable[..., tuple[Any, ...]] | None = None
-    jax: dict[str, Any] = field(
-        default_factory=dict, hash=False
-    )  # options of the function of this name in jax_child.py
+    # Options of the function of this name in jax_child.py.
+    jax: dict[str, Any] = field(default_factory=dict, hash=False)
+    # Arguments of the operator that are passed by name.
+    named: dict[str, Any] = field(default_factory=dict, hash=False)
+    cann_name: str = ""  # in snake_case, where it is not the operator's
     shape: Callable[[int], Shape] = line  # of a number of elements
     flops: Callable[[Shape], float] | None = None  # of a call, where arithmetic counts
 
@@ -87,7 +89,8 @@ class Operator:
     @property
     def call(self) -> Callable[..., Any]:
         """The operator."""
-        return getattr(torch.ops.aclnn, self.operator)
+        operator = getattr(torch.ops.aclnn, self.operator)
+        return functools.partial(operator, **self.named) if self.named else operator
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,9 @@ class Kernel:
     peer_arguments: Callable[..., tuple[Tensor | float | bool, ...]]
     out_name: str = "out"  # what the peer calls a tensor to write to
     variant: str = ""
+    named: dict[str, Any] = field(default_factory=dict, hash=False)  # arguments by name, the peer's and JAX's too
+    cann_name: str = ""  # in snake_case, where it is not the operator's
+    cann: Callable[..., tuple[Any, ...]] | None = None  # CANN's arguments, where they are not the operator's
 
     @property
     def name(self) -> str:
@@ -114,17 +120,35 @@ class Kernel:
             return tuple(noise(shape, dtype, seed) for seed in range(self.reads))
 
         def out(results: Tensors, *tensors: Tensor) -> Callable[[], Tensor]:
-            return functools.partial(self.peer, *self.peer_arguments(*tensors), **{self.out_name: results[0]})
+            return functools.partial(
+                self.peer, *self.peer_arguments(*tensors), **self.named, **{self.out_name: results[0]}
+            )
 
         def peer(*tensors: Tensor) -> Tensor:
-            return self.peer(*self.peer_arguments(*tensors))
+            return self.peer(*self.peer_arguments(*tensors), **self.named)
 
         # Without a Python function between: at 16 elements it would count.
         def eager(*tensors: Tensor) -> Callable[[], Tensor]:
-            return functools.partial(self.peer, *self.peer_arguments(*tensors))
+            return functools.partial(self.peer, *self.peer_arguments(*tensors), **self.named)
 
-        options = {"is_result": True} if self.variant == "is_result" else {}
-        return Operator(self.operator, inputs, self.arguments, peer, self.variant, eager=eager, out=out, jax=options)
+        return Operator(
+            self.operator,
+            inputs,
+            self.arguments,
+            peer,
+            self.variant,
+            eager=eager,
+            out=out,
+            cann=self.cann,
+            jax={"is_result": True} if self.variant == "is_result" else self.named,
+            named=self.named,
+            cann_name=self.cann_name,
+        )
+
+
+def same(*tensors: Tensor) -> Tensors:
+    """The arguments of an operator that has no others than the tensors it reads."""
+    return tensors
 
 
 KERNELS = (
@@ -166,6 +190,53 @@ KERNELS = (
         peer=aten.elu_backward,
         peer_arguments=lambda g, y: (g, SELU_ALPHA, SELU_SCALE, 1.0, True, y),
         out_name="grad_input",
+    ),
+    Kernel("silu", reads=1, arguments=same, peer=aten.silu, peer_arguments=same),
+    Kernel(
+        "silu_backward",
+        reads=2,
+        arguments=same,
+        peer=aten.silu_backward,
+        peer_arguments=same,
+        out_name="grad_input",
+    ),
+    Kernel(
+        "gelu",
+        reads=1,
+        arguments=same,
+        peer=aten.gelu,
+        peer_arguments=same,
+        cann_name="gelu_v2",
+        cann=lambda x: (x, ctypes.c_int64(0)),
+    ),
+    Kernel(
+        "gelu_backward",
+        reads=2,
+        arguments=same,
+        peer=aten.gelu_backward,
+        peer_arguments=same,
+        out_name="grad_input",
+        cann_name="gelu_backward_v2",
+        cann=lambda g, x: (g, x, ctypes.c_char_p(b"none")),
+    ),
+    Kernel(
+        "gelu",
+        variant="tanh",
+        reads=1,
+        arguments=same,
+        peer=aten.gelu,
+        peer_arguments=same,
+        named={"approximate": "tanh"},
+    ),
+    Kernel(
+        "gelu_backward",
+        variant="tanh",
+        reads=2,
+        arguments=same,
+        peer=aten.gelu_backward,
+        peer_arguments=same,
+        out_name="grad_input",
+        named={"approximate": "tanh"},
     ),
 )
 
@@ -467,6 +538,8 @@ def one_input(shape: Shape, dtype: torch.dtype) -> Tensors:
 FUNCTIONS = (
     Function("functional.elu", ("elu", "elu_backward"), one_input, lambda F, x: F.elu(x), (16,)),
     Function("functional.selu", ("selu", "selu_backward"), one_input, lambda F, x: F.selu(x), (16,)),
+    Function("functional.silu", ("silu", "silu_backward"), one_input, lambda F, x: F.silu(x), (16,)),
+    Function("functional.gelu", ("gelu", "gelu_backward"), one_input, lambda F, x: F.gelu(x), (16,)),
     Function(
         "functional.rms_norm",
         ("rms_norm", "rms_norm_grad"),

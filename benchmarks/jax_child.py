@@ -38,6 +38,25 @@ def functions(jax):
         slope = wide + scale * alpha if is_result else scale * alpha * jnp.exp(wide)
         return (g.astype(jnp.float32) * jnp.where(wide > 0, scale, slope)).astype(g.dtype)
 
+    def sigmoid(wide):
+        return 1 / (1 + jnp.exp(-wide))
+
+    def silu(x):
+        wide = x.astype(jnp.float32)
+        return (wide * sigmoid(wide)).astype(x.dtype)
+
+    def silu_backward(g, x):
+        wide = x.astype(jnp.float32)
+        s = sigmoid(wide)
+        return (g.astype(jnp.float32) * s * (1 + wide * (1 - s))).astype(g.dtype)
+
+    def gelu(x, approximate="none"):
+        return jax.nn.gelu(x.astype(jnp.float32), approximate == "tanh").astype(x.dtype)
+
+    def gelu_backward(g, x, approximate="none"):
+        _, pull = jax.vjp(lambda wide: jax.nn.gelu(wide, approximate == "tanh"), x.astype(jnp.float32))
+        return pull(g.astype(jnp.float32))[0].astype(g.dtype)
+
     def rms_norm(x, gain, epsilon):
         wide = x.astype(jnp.float32)
         rstd = lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + epsilon)
@@ -88,6 +107,10 @@ def functions(jax):
         "elu_backward": elu_backward,
         "selu": lambda x: elu(x, SELU_ALPHA, SELU_SCALE),
         "selu_backward": lambda g, y: elu_backward(g, y, SELU_ALPHA, SELU_SCALE, is_result=True),
+        "silu": silu,
+        "silu_backward": silu_backward,
+        "gelu": gelu,
+        "gelu_backward": gelu_backward,
         "rms_norm": rms_norm,
         "rms_norm_grad": rms_norm_grad,
         "cross_entropy_loss": cross_entropy_loss,

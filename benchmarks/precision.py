@@ -76,11 +76,18 @@ def elu_backward(
     return g * np.where(v <= 0, slope, upper)  # of nan too
 
 
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)), without loss where that is small."""
+    return np.where(x < 0, np.exp(x), 1) / (1 + np.exp(-np.abs(x)))
+
+
 EXACT: dict[str, Callable[..., Array]] = {
     "elu": elu,
     "elu_backward": elu_backward,
     "selu": lambda dtype, x: elu(dtype, x, SELU_ALPHA, SELU_SCALE, 1.0),
     "selu_backward": lambda dtype, g, y: elu_backward(dtype, g, SELU_ALPHA, SELU_SCALE, 1.0, True, y),
+    "silu": lambda dtype, x: x * sigmoid(x),
+    "silu_backward": lambda dtype, g, x: g * sigmoid(x) * (1 + x * sigmoid(-x)),
 }
 
 # Operators that have a formula here; those of SCALARS take them as arguments.

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd.profiler_legacy import profile
 
 from . import cann, memory, models
-from .cases import MODES, Case, Function, Model, Operator, Tensors, noise
+from .cases import KERNELS, MODES, Case, Function, Model, Operator, Tensors, noise
 from .jax_peer import Jax
 from .roofline import allocate, rooflines
 
@@ -27,7 +27,7 @@ OURS = "aclnn"
 # How far results may lie apart that are not elementwise, in units of eps at the largest of them: torch adds the up to
 # 2^15 terms of a float32 gradient of a bias one by one, and 16-bit results have more than one rounding.
 AGREEMENT = {torch.float32: 128, torch.bfloat16: 4, torch.float16: 4}
-ELEMENTWISE = ("elu", "elu_backward", "selu", "selu_backward")
+ELEMENTWISE = {kernel.operator for kernel in KERNELS}
 
 # The product whose time says how fast the processor multiplies, where it has units for the dtype.
 GEMM_SIZE = 2048
@@ -207,7 +207,7 @@ def _kernel(case: Case, operator: Operator, settings: Settings, stack: contextli
     inputs = tuple(_device_like(tensor) for tensor in operator.inputs(case.shape, case.dtype))
     results = _tensors(operator.call(*operator.arguments(*inputs)))
     outputs = tuple(allocate(tuple(tensor.shape), tensor.dtype) for tensor in results)
-    call = cann.Call(operator.operator, (operator.cann or operator.arguments)(*inputs), outputs)
+    call = cann.Call(operator.cann_name or operator.operator, (operator.cann or operator.arguments)(*inputs), outputs)
     stack.callback(call.close)
     call.run()
     agree(operator, outputs, _tensors(operator.torch(*inputs)), f"{case}: eager")

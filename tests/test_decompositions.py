@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import aclnn_torch
-from tests import test_convolution, test_cross_entropy_loss, test_elu, test_rms_norm, test_selu
+from tests import test_convolution
 from tests.operator_checks import Call
 
-MODULES = (test_elu, test_selu, test_rms_norm, test_cross_entropy_loss, test_convolution)
-CALLS = [call for module in MODULES for call in module.CALLS]
+# The sample calls of each operator's test module, which is called as its module in aclnn_torch/ops.
+OPERATORS = [module.name for module in pkgutil.iter_modules(aclnn_torch.ops.__path__) if module.name[0] != "_"]
+CALLS = [call for name in OPERATORS for call in importlib.import_module(f"tests.test_{name}").CALLS]
 NAMED_CALLS = pytest.mark.parametrize("call", CALLS, ids=str)
 
 

@@ -14,14 +14,14 @@ MAX_RANK = 8  # of CANN's tensors
 def register_elementwise_vmap(operator: OpOverload) -> None:
     """Gives an operator that works element by element, on tensors of one shape, its rule for ``torch.vmap``."""
 
-    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int]:
+    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any, **kwargs: Any) -> tuple[Tensor, int]:
         batched = _batched_first(info.batch_size, in_dims, args)
         shape = next(arg.shape for arg in batched if isinstance(arg, Tensor))
         if len(shape) <= MAX_RANK:
-            return operator(*batched), 0
+            return operator(*batched, **kwargs), 0
         # The batch dimension must not make a tensor that is accepted one of too many dimensions.
         flat = [arg.flatten() if isinstance(arg, Tensor) else arg for arg in batched]
-        return operator(*flat).reshape(shape), 0
+        return operator(*flat, **kwargs).reshape(shape), 0
 
     torch.library.register_vmap(operator, rule)
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
@@ -205,6 +206,36 @@ inline Tensor sum_of_defined(const Tensor& a, const Tensor& b) {
 // The value of an input without its tangent.
 inline Tensor primal_of(const Tensor& input) {
   return torch::autograd::isFwGradDefined(input) ? input._fw_primal(/*level=*/0) : input;
+}
+
+// The Autograd kernel of an operator that computes every element of its result from the inputs'
+// elements at its place: each derivative is a diagonal, so the formula gives tangents too. `run` is
+// the call of the kernels below. Saved are the inputs.
+template <class Formula, class Run, class... Tensors>
+Tensor differentiate_elementwise(const typename Formula::Attributes& attributes, Run run,
+                                 const Tensors&... inputs) {
+  const auto node = make_node<Formula>(attributes, inputs...);
+  if (node) (node->save(inputs, /*is_output=*/false), ...);
+  Tensor out = [&] {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    return run();
+  }();
+  if (node) torch::autograd::set_history(out, node);
+  if ((torch::autograd::isFwGradDefined(inputs) || ...)) {
+    const std::vector<Tensor> primals{primal_of(inputs)...};
+    Tensor sum;
+    int64_t bit = 1;
+    for (const Tensor& tangent : {tangent_of(inputs)...}) {
+      if (tangent.defined()) {
+        for (const Tensor& part : Formula::backward({tangent}, primals, Needed{bit}, attributes)) {
+          sum = sum_of_defined(sum, part);
+        }
+      }
+      bit <<= 1;
+    }
+    set_tangent(out, sum);
+  }
+  return out;
 }
 
 }  // namespace aclnn_torch

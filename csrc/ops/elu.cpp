@@ -146,18 +146,10 @@ struct EluBackwardFormula {
 
 Tensor elu_autograd(c10::DispatchKeySet keys, const Tensor& self, const Scalar& alpha,
                     const Scalar& scale, const Scalar& input_scale) {
-  const auto node = make_node<EluFormula>({alpha, scale, input_scale, false}, self);
-  if (node) node->save(self, /*is_output=*/false);
-  Tensor out = [&] {
-    const at::AutoDispatchBelowADInplaceOrView guard;
+  const auto run = [&] {
     return elu_op().redispatch(keys & c10::after_autograd_keyset, self, alpha, scale, input_scale);
-  }();
-  if (node) torch::autograd::set_history(out, node);
-  if (const Tensor tangent = tangent_of(self); tangent.defined()) {
-    set_tangent(out,
-                elu_backward_op().call(tangent, alpha, scale, input_scale, false, primal_of(self)));
-  }
-  return out;
+  };
+  return differentiate_elementwise<EluFormula>({alpha, scale, input_scale, false}, run, self);
 }
 
 // Like ATen, saves the result; a negative alpha then fails in the backward.
@@ -192,35 +184,12 @@ Tensor& elu_inplace_overwrite(c10::DispatchKeySet keys, Tensor& self, const Scal
 Tensor elu_backward_autograd(c10::DispatchKeySet keys, const Tensor& grad_output,
                              const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
                              bool is_result, const Tensor& self_or_result) {
-  const auto node = make_node<EluBackwardFormula>({alpha, scale, input_scale, is_result},
-                                                  grad_output, self_or_result);
-  if (node) {
-    node->save(grad_output, /*is_output=*/false);
-    node->save(self_or_result, /*is_output=*/false);
-  }
-  Tensor out = [&] {
-    const at::AutoDispatchBelowADInplaceOrView guard;
+  const auto run = [&] {
     return elu_backward_op().redispatch(keys & c10::after_autograd_keyset, grad_output, alpha,
                                         scale, input_scale, is_result, self_or_result);
-  }();
-  if (node) torch::autograd::set_history(out, node);
-
-  const Tensor grad_tangent = tangent_of(grad_output);
-  const Tensor value_tangent = tangent_of(self_or_result);
-  if (grad_tangent.defined() || value_tangent.defined()) {
-    const Tensor grad = primal_of(grad_output);
-    const Tensor value = primal_of(self_or_result);
-    Tensor tangent;
-    if (grad_tangent.defined()) {
-      tangent = elu_backward_op().call(grad_tangent, alpha, scale, input_scale, is_result, value);
-    }
-    if (value_tangent.defined()) {
-      tangent = sum_of_defined(tangent, elu_double_backward(value_tangent, grad, alpha, scale,
-                                                            input_scale, is_result, value));
-    }
-    set_tangent(out, tangent);
-  }
-  return out;
+  };
+  return differentiate_elementwise<EluBackwardFormula>({alpha, scale, input_scale, is_result}, run,
+                                                       grad_output, self_or_result);
 }
 
 // Compilers see elu_ as elu and a replacement of self.

@@ -147,30 +147,10 @@ Tensor& selu_inplace_overwrite(c10::DispatchKeySet keys, Tensor& self) {
 
 Tensor selu_backward_autograd(c10::DispatchKeySet keys, const Tensor& grad_output,
                               const Tensor& result) {
-  const auto node = make_node<SeluBackwardFormula>({}, grad_output, result);
-  if (node) {
-    node->save(grad_output, /*is_output=*/false);
-    node->save(result, /*is_output=*/false);
-  }
-  Tensor out = [&] {
-    const at::AutoDispatchBelowADInplaceOrView guard;
+  const auto run = [&] {
     return selu_backward_op().redispatch(keys & c10::after_autograd_keyset, grad_output, result);
-  }();
-  if (node) torch::autograd::set_history(out, node);
-
-  const Tensor grad_tangent = tangent_of(grad_output);
-  const Tensor result_tangent = tangent_of(result);
-  if (grad_tangent.defined() || result_tangent.defined()) {
-    const Tensor value = primal_of(result);
-    Tensor tangent;
-    if (grad_tangent.defined()) tangent = selu_backward_op().call(grad_tangent, value);
-    if (result_tangent.defined()) {
-      tangent = sum_of_defined(tangent,
-                               selu_double_backward(result_tangent, primal_of(grad_output), value));
-    }
-    set_tangent(out, tangent);
-  }
-  return out;
+  };
+  return differentiate_elementwise<SeluBackwardFormula>({}, run, grad_output, result);
 }
 
 // Compilers see selu_ as selu and a replacement of self.

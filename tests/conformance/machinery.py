@@ -133,6 +133,7 @@ class Operator:
     # Changes that leave every output without elements, which `host` accepts and which needs no memory at all.
     empty: Changes
     optional: frozenset[str] = frozenset()  # pointers that may be null, at least under some condition
+    any_rank: bool = False  # of the tensors of an elementwise one; else 8 dimensions at most
     generated: bool = False  # CANN generates its checks: executor and workspaceSize come after the tensors
     missing: frozenset[str] = NOWHERE  # products without it: 561003 once nothing is null
     # Changes that give a call of so many rows and columns, all tensors contiguous; by default all have that shape.
@@ -227,10 +228,17 @@ class Table:
         return {f"{name}.dtype": dtype for name, dtype in zip(self.operator.tensors, dtypes, strict=True)}
 
 
-def all_tables() -> list[Table]:
-    """The tables of all operators, from every file of this folder that ends in _table.py."""
+def tables_by_file() -> dict[str, Sequence[Table]]:
+    """The tables of every file of this folder that ends in _table.py, by what comes before that."""
     files = sorted(Path(__file__).parent.glob("*_table.py"))
-    return [table for file in files for table in importlib.import_module(f"{__package__}.{file.stem}").TABLES]
+    return {
+        file.stem.removesuffix("_table"): importlib.import_module(f"{__package__}.{file.stem}").TABLES for file in files
+    }
+
+
+def all_tables() -> list[Table]:
+    """The tables of all operators."""
+    return [table for tables in tables_by_file().values() for table in tables]
 
 
 # ---- one call
@@ -537,6 +545,21 @@ def exp_roundings(dtype: Dtype, value: np.ndarray) -> np.ndarray:
     roundings."""
     coarse = {Dtype.FLOAT16: 2.0**-20, Dtype.BF16: 2.0**-16 + 2.0**-20}.get(dtype, 0.0)
     return np.maximum(some_roundings(dtype, value), np.abs(value) * coarse)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)), without loss where that is small."""
+    return np.where(x < 0, np.exp(np.minimum(x, 0)), 1.0) / (1.0 + np.exp(-np.abs(x)))
+
+
+def sigmoid_roundings(dtype: Dtype, x: np.ndarray, more: int) -> np.ndarray:
+    """By how much 1 / (1 + exp(-x)), followed by so many operations, may miss, relative to the result: exp 2 units (for
+    16 bits 4, and a 16th of a unit for every unit of x), a sum and a quotient each one, and the product of these two
+    where x < 0 another. Twice that for double, in which the reference itself is computed."""
+    if dtype == Dtype.DOUBLE:
+        return np.full_like(x, 2 * (5 + more) * unit(dtype))
+    exponential = 2 if dtype == Dtype.FLOAT else 4 + np.minimum(np.abs(x), 105) / 16
+    return (exponential + 3 + more) * unit(dtype) * np.ones_like(x)
 
 
 def check_close(name: str, memory: Memory, reference: Reference) -> None:

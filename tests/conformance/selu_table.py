@@ -96,9 +96,10 @@ SELU = Operator(
     {"out": selu},
     values,
     empty={"self.shape": EMPTY, "out.shape": EMPTY},
+    any_rank=True,
 )
 INPLACE_SELU = Operator(
-    "aclnnInplaceSelu", {"selfRef": Tensor()}, {"selfRef": selu}, values, empty={"selfRef.shape": EMPTY}
+    "aclnnInplaceSelu", {"selfRef": Tensor()}, {"selfRef": selu}, values, empty={"selfRef.shape": EMPTY}, any_rank=True
 )
 SELU_BACKWARD = Operator(
     "aclnnSeluBackward",
@@ -106,6 +107,7 @@ SELU_BACKWARD = Operator(
     {"gradInput": selu_backward},
     values,
     empty={"gradOutput.shape": EMPTY, "result.shape": EMPTY, "gradInput.shape": EMPTY},
+    any_rank=True,
 )
 
 # ---- dtypes: the products that take each, forward and backward (spec 2.3 check 4)

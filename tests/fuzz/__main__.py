@@ -1,8 +1,8 @@
 """Fuzzes the C interface: `python -m tests.fuzz`, or `make fuzz`.
 
 libFuzzer (from the package atheris) makes up calls of every two-stage function, in a build with AddressSanitizer and
-UndefinedBehaviorSanitizer; tests/cpp/fuzz says what a call is and what must hold of it. Each of the five operators has
-ten minutes, which its forward, its backward and its in-place form share; two run at a time. Then every call that
+UndefinedBehaviorSanitizer; tests/cpp/fuzz says what a call is and what must hold of it. Each operator has ten minutes,
+which its forward, its backward and its in-place form share; two run at a time. Then every call that
 reached something new, and those of the committed corpus, are run once more in the release build, where their statuses
 are held against the oracle.
 
@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.conformance.machinery import tables_by_file
 from tests.fuzz import corpus, oracle
 from tests.sanitize import ADDRESS, ROOT, leaks_can_be_found
 
@@ -30,13 +31,8 @@ PROGRAM = FOLDER / "tests" / "fuzz_libfuzzer"
 AT_A_TIME = 2
 MOST_BYTES = 512  # of a case: the longest, of ConvolutionBackward, has fewer
 
-OPERATORS = {
-    "EluBackward": ("aclnnElu", "aclnnInplaceElu", "aclnnEluBackward"),
-    "SeluBackward": ("aclnnSelu", "aclnnInplaceSelu", "aclnnSeluBackward"),
-    "ConvolutionBackward": ("aclnnConvolution", "aclnnConvolutionBackward"),
-    "CrossEntropyLossGrad": ("aclnnCrossEntropyLoss", "aclnnCrossEntropyLossGrad"),
-    "RmsNormGrad": ("aclnnRmsNorm", "aclnnRmsNormGrad"),
-}
+# The functions of each file of tables.
+OPERATORS = {name: [table.operator.api for table in tables] for name, tables in tables_by_file().items()}
 
 
 class Outcome(NamedTuple):

@@ -8,6 +8,7 @@ that CANN generates have 561003, 161002 and 561002 in that order, and the host's
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from math import prod
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from tests.cabi import (
     Dtype,
     Format,
 )
-from tests.conformance import convolution_table, cross_entropy_loss_table, rms_norm_table
+from tests.conformance import convolution_table, cross_entropy_loss_table, gelu_table, rms_norm_table
 from tests.conformance.machinery import WITH_BF16, Table, all_tables
 
 CREATE_EXECUTOR = 561101
@@ -95,7 +96,7 @@ def addressable(tensor: dict[str, Any]) -> bool:
     return storage is not None and first >= 0 and last < min(storage, LIMIT)
 
 
-# ---- ELU and SELU (spec 1.3, 2.3)
+# ---- elementwise operators (spec 1.3, 2.3)
 
 
 def castable_scalars(call: Call) -> bool:
@@ -104,16 +105,44 @@ def castable_scalars(call: Call) -> bool:
 
 
 def elementwise(call: Call) -> int:
-    """Shapes alike and dtypes accepted; ELU: scalars that can become FLOAT, 8 dimensions at most, and of a result no
-    negative alpha."""
+    """Shapes alike and dtypes accepted; of some 8 dimensions at most; ELU: scalars that can become FLOAT, and of a
+    result no negative alpha."""
     names = call.tensors
     dtypes = call.dtypes(names)
     good = None not in dtypes and call.table.accepts_dtypes(dtypes, call.product)  # type: ignore[arg-type]
     good = good and len({call.shape(name) for name in names}) == 1
+    if not call.operator.any_rank:
+        good = good and len(call.shape(names[0])) <= 8
     if "alpha" in call.arguments:
-        good = good and castable_scalars(call) and len(call.shape(names[0])) <= 8
+        good = good and castable_scalars(call)
         if call.arguments.get("isResult"):
             good = good and not call["alpha"]["value"] < 0
+    return SUCCESS if good else PARAM_INVALID
+
+
+def gelu_forward(call: Call) -> int:
+    """As an elementwise operator; aclnnGelu reads no private format, aclnnGeluV2 knows two formulas."""
+    good = elementwise(call) == SUCCESS and call.arguments.get("approximate", 0) in (0, 1)
+    if call.operator is gelu_table.GELU:
+        good = good and not any(call[name]["format"] in gelu_table.PRIVATE for name in call.tensors)
+    return SUCCESS if good else PARAM_INVALID
+
+
+def gelu_backward(call: Call) -> int:
+    """Shapes that are broadcast to the output's, of aclnnGeluBackward with 8 dimensions at most."""
+    names = call.tensors
+    dtypes = call.dtypes(names)
+    good = None not in dtypes and call.table.accepts_dtypes(dtypes, call.product)  # type: ignore[arg-type]
+    good = good and call.arguments.get("approximate", "tanh") in ("none", "tanh")
+    first, second, out = (call.shape(name) for name in names)
+    if not call.operator.any_rank:
+        good = good and max(len(first), len(second)) <= 8
+    sizes = [
+        sorted({size for size in pair if size != 1})
+        for pair in zip_longest(reversed(first), reversed(second), fillvalue=1)
+    ]
+    good = good and all(len(distinct) <= 1 for distinct in sizes)
+    good = good and tuple(distinct[0] if distinct else 1 for distinct in reversed(sizes)) == out
     return SUCCESS if good else PARAM_INVALID
 
 
@@ -464,9 +493,10 @@ def backward_empty_good(call: Call, x: tuple[int, ...], weight: tuple[int, ...])
 
 # ---- all of them
 
+# Of those that are not elementwise.
 RULES: dict[str, Callable[[Call], int]] = {
-    **dict.fromkeys(("aclnnElu", "aclnnInplaceElu", "aclnnEluBackward"), elementwise),
-    **dict.fromkeys(("aclnnSelu", "aclnnInplaceSelu", "aclnnSeluBackward"), elementwise),
+    **dict.fromkeys(("aclnnGelu", "aclnnGeluV2"), gelu_forward),
+    **dict.fromkeys(("aclnnGeluBackward", "aclnnGeluBackwardV2"), gelu_backward),
     "aclnnConvolution": convolution,
     "aclnnConvolutionBackward": convolution_backward,
     "aclnnCrossEntropyLoss": cross_entropy_forward,
@@ -496,7 +526,7 @@ def stage1_status(call: Call) -> int:
         return PARAM_NULLPTR
     if call.product in call.operator.missing:
         return FIND_KERNEL_ERROR
-    status = RULES[call.operator.api](call)
+    status = RULES.get(call.operator.api, elementwise)(call)
     if status == SUCCESS and not all(addressable(call[name]) for name in call.tensors):
         return PARAM_INVALID
     return status

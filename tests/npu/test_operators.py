@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -83,6 +84,12 @@ def elementwise_calls() -> list[Call]:
                 Call(f"elu_backward-result-{label}", ops.elu_backward, (g, 1.5, 0.7, 2, True, x)),
                 Call(f"selu-{label}", ops.selu, (x,)),
                 Call(f"selu_backward-{label}", ops.selu_backward, (g, x)),
+                Call(f"silu-{label}", ops.silu, (x,)),
+                Call(f"silu_backward-{label}", ops.silu_backward, (g, x)),
+                Call(f"gelu-{label}", ops.gelu, (x,)),
+                Call(f"gelu-tanh-{label}", partial(ops.gelu, approximate="tanh"), (x,)),
+                Call(f"gelu_backward-{label}", ops.gelu_backward, (g, x)),
+                Call(f"gelu_backward-tanh-{label}", partial(ops.gelu_backward, approximate="tanh"), (g, x)),
             ]
     return calls
 
@@ -162,6 +169,9 @@ DIFFERENTIABLE = {
     "elu": (lambda x: F.elu(x, 1.3), [(5, 4)]),
     "selu": (F.selu, [(5, 4)]),
     "celu": (lambda x: F.celu(x, 0.7), [(5, 4)]),
+    "silu": (F.silu, [(5, 4)]),
+    "gelu": (F.gelu, [(5, 4)]),
+    "gelu, tanh": (lambda x: F.gelu(x, "tanh"), [(5, 4)]),
     "elu_": (lambda x: F.elu(x * 1, 1.3, inplace=True), [(5, 4)]),
     "selu_": (lambda x: F.selu(x * 1, inplace=True), [(5, 4)]),
     "rms_norm": (lambda x, w: F.rms_norm(x, (4,), w), [(5, 4), (4,)]),

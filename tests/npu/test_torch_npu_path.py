@@ -60,6 +60,24 @@ def test_selu(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_silu(dtype: torch.dtype) -> None:
+    agree(F.silu, ours.silu, torch.randn(5, 7, 3).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu(approximate: str, dtype: torch.dtype) -> None:
+    """Before Ascend950, torch_npu calls aclnnGelu for F.gelu, the formula of the hyperbolic tangent, whatever it is
+    asked for; npu_gelu calls aclnnGeluV2."""
+    x = torch.randn(5, 7, 3).to(dtype)
+    agree(
+        lambda x: torch_npu.npu_gelu(x, approximate=approximate), lambda x: ours.gelu(x, approximate=approximate), x
+    )
+    got = approximate if "950" in torch.npu.get_device_name(0) else "tanh"
+    agree(lambda x: F.gelu(x, approximate=approximate), lambda x: ours.gelu(x, approximate=got), x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("function", "shape", "weight", "options"),
     [

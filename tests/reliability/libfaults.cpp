@@ -24,10 +24,16 @@
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
 #include "aclnnop/aclnn_elu.h"
 #include "aclnnop/aclnn_elu_backward.h"
+#include "aclnnop/aclnn_gelu.h"
+#include "aclnnop/aclnn_gelu_backward.h"
+#include "aclnnop/aclnn_gelu_backward_v2.h"
+#include "aclnnop/aclnn_gelu_v2.h"
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
 #include "aclnnop/aclnn_selu.h"
 #include "aclnnop/aclnn_selu_backward.h"
+#include "aclnnop/aclnn_silu.h"
+#include "aclnnop/aclnn_silu_backward.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -151,11 +157,17 @@ const Entry* find_entry(std::string_view name) {
                                   FAULTY_OPERATOR(Elu),
                                   FAULTY_OPERATOR(InplaceElu),
                                   FAULTY_OPERATOR(EluBackward),
+                                  FAULTY_OPERATOR(Gelu),
+                                  FAULTY_OPERATOR(GeluBackward),
+                                  FAULTY_OPERATOR(GeluV2),
+                                  FAULTY_OPERATOR(GeluBackwardV2),
                                   FAULTY_OPERATOR(RmsNorm),
                                   FAULTY_OPERATOR(RmsNormGrad),
                                   FAULTY_OPERATOR(Selu),
                                   FAULTY_OPERATOR(InplaceSelu),
-                                  FAULTY_OPERATOR(SeluBackward)};
+                                  FAULTY_OPERATOR(SeluBackward),
+                                  FAULTY_OPERATOR(Silu),
+                                  FAULTY_OPERATOR(SiluBackward)};
   for (const Entry& entry : entries) {
     if (name == entry.name) return &entry;
   }

@@ -18,10 +18,16 @@
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
 #include "aclnnop/aclnn_elu.h"
 #include "aclnnop/aclnn_elu_backward.h"
+#include "aclnnop/aclnn_gelu.h"
+#include "aclnnop/aclnn_gelu_backward.h"
+#include "aclnnop/aclnn_gelu_backward_v2.h"
+#include "aclnnop/aclnn_gelu_v2.h"
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
 #include "aclnnop/aclnn_selu.h"
 #include "aclnnop/aclnn_selu_backward.h"
+#include "aclnnop/aclnn_silu.h"
+#include "aclnnop/aclnn_silu_backward.h"
 
 namespace reliability {
 
@@ -34,11 +40,17 @@ ACLNN_DECLARE(CrossEntropyLossGrad);
 ACLNN_DECLARE(Elu);
 ACLNN_DECLARE(InplaceElu);
 ACLNN_DECLARE(EluBackward);
+ACLNN_DECLARE(Gelu);
+ACLNN_DECLARE(GeluBackward);
+ACLNN_DECLARE(GeluV2);
+ACLNN_DECLARE(GeluBackwardV2);
 ACLNN_DECLARE(RmsNorm);
 ACLNN_DECLARE(RmsNormGrad);
 ACLNN_DECLARE(Selu);
 ACLNN_DECLARE(InplaceSelu);
 ACLNN_DECLARE(SeluBackward);
+ACLNN_DECLARE(Silu);
+ACLNN_DECLARE(SiluBackward);
 
 inline const Library& library() {
   static const Library library({"libopapi.so"});
@@ -87,6 +99,12 @@ class Calls {
     add<Selu>("Selu", x, output({4, 24}));
     add<InplaceSelu>("InplaceSelu", output({4, 24}));
     add<SeluBackward>("SeluBackward", x, y, output({4, 24}));
+    add<Silu>("Silu", x, output({4, 24}));
+    add<SiluBackward>("SiluBackward", x, y, output({4, 24}));
+    add<Gelu>("Gelu", x, output({4, 24}));
+    add<GeluBackward>("GeluBackward", x, input({24}), output({4, 24}));
+    add<GeluV2>("GeluV2", x, value(int64_t{0}), output({4, 24}));
+    add<GeluBackwardV2>("GeluBackwardV2", x, y, value(none_), output({4, 24}));
 
     auto gamma = input({24});
     auto rstd = input({4, 1});
@@ -199,6 +217,8 @@ class Calls {
 
   static inline char mean_text_[] = "mean";
   static inline char* const mean_ = mean_text_;
+  static inline char none_text_[] = "none";
+  static inline char* const none_ = none_text_;
   std::vector<Numbers<float>> outputs_;  // of the call that is being added
   std::vector<Call> calls_;
 };

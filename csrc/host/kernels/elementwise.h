@@ -11,4 +11,8 @@ namespace aclnn_host {
 using ElementwiseKernel = void (*)(const void* coefficients, const void* first, const void* second,
                                    void* out, int64_t n, bool streaming);
 
+// What a kernel reads whose formula has no numbers of the caller's.
+template <class Real>
+struct NoCoefficients {};
+
 }  // namespace aclnn_host

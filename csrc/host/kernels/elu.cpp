@@ -3,7 +3,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "kernels/vec_loop.h"
+#include "kernels/vec_elementwise.h"
 #include "kernels/vec_math.h"
 
 namespace aclnn_host {
@@ -111,19 +111,6 @@ struct BackwardFromResult {
   }
 };
 
-template <template <class> class Function, class T>
-void kernel(const void* coefficients, const void* first, const void* second, void* out, int64_t n,
-            bool streaming) {
-  const Function<T> function(*static_cast<const Coefficients<T>*>(coefficients));
-  const auto* a = static_cast<const T*>(first);
-  auto* to = static_cast<T*>(out);
-  if constexpr (std::is_invocable_v<Function<T>, VectorOf<T>>) {
-    loop(a, to, n, streaming, function);
-  } else {
-    loop(a, static_cast<const T*>(second), to, n, streaming, function);
-  }
-}
-
 // The exponent is nowhere positive where it counts, and the factors are what ScaledExpm1 takes.
 template <class Real>
 bool is_falling(const EluCoefficients<Real>& c) {
@@ -135,18 +122,13 @@ template <template <class> class Falling, template <class> class Growing, class 
 void kernel_by_input_scale(const void* coefficients, const void* first, const void* second,
                            void* out, int64_t n, bool streaming) {
   const bool falling = is_falling(*static_cast<const Coefficients<T>*>(coefficients));
-  const auto chosen = falling ? kernel<Falling, T> : kernel<Growing, T>;
+  const auto chosen =
+      falling ? kernel<Falling, EluCoefficients, T> : kernel<Growing, EluCoefficients, T>;
   chosen(coefficients, first, second, out, n, streaming);
 }
 
-template <template <class> class Function>
-constexpr FloatKernels kernels_of() {
-  return {kernel<Function, float>, kernel<Function, c10::Half>, kernel<Function, c10::BFloat16>,
-          kernel<Function, double>};
-}
-
 template <template <class> class Falling, template <class> class Growing>
-constexpr FloatKernels kernels_of() {
+constexpr FloatKernels kernels_by_input_scale() {
   return {kernel_by_input_scale<Falling, Growing, float>,
           kernel_by_input_scale<Falling, Growing, c10::Half>,
           kernel_by_input_scale<Falling, Growing, c10::BFloat16>,
@@ -158,8 +140,9 @@ constexpr FloatKernels kernels_of() {
 template <>
 const EluKernels& elu_kernels<Capability::CPU_CAPABILITY>() noexcept {
   static constexpr EluKernels kKernels = {
-      kernels_of<Forward, ForwardGrowing>(), kernels_of<Threshold>(),
-      kernels_of<BackwardFromInput, BackwardFromInputGrowing>(), kernels_of<BackwardFromResult>()};
+      kernels_by_input_scale<Forward, ForwardGrowing>(), kernels_of<Threshold, EluCoefficients>(),
+      kernels_by_input_scale<BackwardFromInput, BackwardFromInputGrowing>(),
+      kernels_of<BackwardFromResult, EluCoefficients>()};
   return kKernels;
 }
 

@@ -240,5 +240,21 @@ inline VectorOf<T> expm1(const VectorOf<T>& v) {
   }
 }
 
+// 1 / (1 + exp(-v)), and what is missing to 1; neither cancels.
+template <class T>
+struct Sigmoid {
+  using V = VectorOf<T>;
+  V value, complement;
+
+  explicit Sigmoid(const V& v) {
+    const V power = exp_of_nonpositive<T>(v.abs().neg());
+    const V upper = V(1) / (V(1) + power);
+    const V lower = power * upper;
+    const V negative = v < V(0);
+    value = V::blendv(upper, lower, negative);
+    complement = V::blendv(lower, upper, negative);
+  }
+};
+
 }  // namespace
 }  // namespace aclnn_host

@@ -88,6 +88,11 @@ bool can_cast(aclDataType from, aclDataType to) noexcept {
   return from == ACL_BOOL || to != ACL_BOOL;
 }
 
+aclDataType promote_type(aclDataType a, aclDataType b) noexcept {
+  if (a == b) return a;
+  return a == ACL_DOUBLE || b == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
+}
+
 CastFunction find_cast(aclDataType from, aclDataType to) noexcept {
   switch (from) {
     case ACL_FLOAT: return find_cast_from<float>(to);

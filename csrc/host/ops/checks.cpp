@@ -1,5 +1,6 @@
 #include "ops/checks.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <string>
@@ -177,6 +178,55 @@ Checks& Checks::same_shape(Argument argument, Argument other) {
             shape_text(other.tensor->view.shape).c_str(), other.name);
   }
   return *this;
+}
+
+Checks& Checks::broadcast_shape(Argument argument, Argument first, Argument second) {
+  if (!ok()) return *this;
+  const Dims& a = first.tensor->view.shape;
+  const Dims& b = second.tensor->view.shape;
+  const uint64_t rank = std::max(a.size(), b.size());
+  // The size of a dimension, counted from the last; those that a tensor lacks are 1.
+  const auto size = [](const Dims& shape, uint64_t d) {
+    return d < shape.size() ? shape[shape.size() - 1 - d] : 1;
+  };
+  Dims common;
+  int64_t* out = common.resize(rank);
+  for (uint64_t d = 0; d < rank; ++d) {
+    const int64_t x = size(a, d), y = size(b, d);
+    if (x != y && x != 1 && y != 1) {
+      return require(false,
+                     "%s has shape %s, which cannot be broadcast with %s's %s: sizes must be equal "
+                     "or 1, from the last dimension on",
+                     second.name, shape_text(b).c_str(), first.name, shape_text(a).c_str());
+    }
+    out[rank - 1 - d] = x == 1 ? y : x;
+  }
+  if (!(argument.tensor->view.shape == common)) {
+    require(false, "%s has shape %s, expected %s, to which %s and %s are broadcast", argument.name,
+            shape_text(argument.tensor->view.shape).c_str(), shape_text(common).c_str(), first.name,
+            second.name);
+  }
+  return *this;
+}
+
+Checks& Checks::public_format(Argument argument) {
+  if (!ok()) return *this;
+  switch (const aclFormat format = argument.tensor->view.format) {
+    case ACL_FORMAT_NC1HWC0:
+    case ACL_FORMAT_FRACTAL_Z:
+    case ACL_FORMAT_NC1HWC0_C04:
+    case ACL_FORMAT_FRACTAL_NZ:
+    case ACL_FORMAT_NDC1HWC0:
+    case ACL_FRACTAL_Z_3D:
+    case ACL_FORMAT_FRACTAL_NZ_C0_16:
+    case ACL_FORMAT_FRACTAL_NZ_C0_32:
+    case ACL_FORMAT_FRACTAL_NZ_C0_2:
+    case ACL_FORMAT_FRACTAL_NZ_C0_4:
+    case ACL_FORMAT_FRACTAL_NZ_C0_8:
+      return require(false, "%s has format %d, a layout of the matrix units, expected ND (%d)",
+                     argument.name, static_cast<int>(format), static_cast<int>(ACL_FORMAT_ND));
+    default: return *this;
+  }
 }
 
 Checks& Checks::rank_at_most(Argument argument, uint64_t limit) {

@@ -61,6 +61,10 @@ class Checks {
   Checks& castable_to_float(const char* name, const aclScalar* scalar);
   Checks& castable(Argument from, Argument to);
   Checks& same_shape(Argument argument, Argument other);
+  // The shape to which those of the two others are broadcast.
+  Checks& broadcast_shape(Argument argument, Argument first, Argument second);
+  // A format that says how the dimensions are meant, not one of the layouts of the matrix units.
+  Checks& public_format(Argument argument);
   Checks& rank_at_most(Argument argument, uint64_t limit);
   // Fails with 161002 unless `condition`; the rest is a printf format.
   Checks& require(bool condition, const char* format, ...) __attribute__((format(printf, 3, 4)));

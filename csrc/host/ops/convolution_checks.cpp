@@ -7,6 +7,7 @@
 #include <string>
 
 #include "meta/containers.h"
+#include "ops/cast.h"
 #include "ops/convolution.h"
 
 namespace aclnn_host {
@@ -296,13 +297,9 @@ ConvolutionGeometry::ConvolutionGeometry(const ConvolutionArguments& arguments, 
 aclDataType promoted_type(std::initializer_list<Argument> arguments) {
   aclDataType promoted = ACL_DT_UNDEFINED;
   for (const auto& [name, tensor] : arguments) {
-    if (tensor == nullptr || tensor->view.dtype == promoted) continue;
-    if (promoted == ACL_DT_UNDEFINED) {
-      promoted = tensor->view.dtype;
-    } else {
-      const bool is_double = promoted == ACL_DOUBLE || tensor->view.dtype == ACL_DOUBLE;
-      promoted = is_double ? ACL_DOUBLE : ACL_FLOAT;
-    }
+    if (tensor == nullptr) continue;
+    const aclDataType dtype = tensor->view.dtype;
+    promoted = promoted == ACL_DT_UNDEFINED ? dtype : promote_type(promoted, dtype);
   }
   return promoted;
 }

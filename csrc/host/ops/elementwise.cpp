@@ -70,6 +70,19 @@ void for_each_run(const Dims& sizes, const Dims& strides, int64_t begin, int64_t
   }
 }
 
+// Makes of a view one of another shape, to which its own can be broadcast.
+void expand(TensorView& view, const Dims& shape) {
+  if (view.shape == shape) return;
+  const uint64_t more = shape.size() - view.shape.size();
+  Dims strides;
+  int64_t* out = strides.resize(shape.size());
+  for (uint64_t d = 0; d < shape.size(); ++d) {
+    out[d] = d < more || view.shape[d - more] != shape[d] ? 0 : view.strides[d - more];
+  }
+  view.shape = shape;
+  view.strides = strides;
+}
+
 }  // namespace
 
 Geometry::Geometry(std::span<const TensorView* const> tensors) {
@@ -128,9 +141,17 @@ ElementwisePlan::ElementwisePlan(ElementwiseKernel kernel,
       kernel(kernel) {
   size_t i = 0;
   for (const TensorView* argument : arguments) tensors[i++] = *argument;
-  const aclDataType from = operand(0).dtype;
-  const aclDataType to = operand(input_count).dtype;
-  cast = from == to ? nullptr : find_cast(from, to);
+  dtype = operand(0).dtype;
+  for (size_t t = 0; t < input_count; ++t) {
+    expand(tensors[t], operand(input_count).shape);
+    dtype = promote_type(dtype, operand(t).dtype);
+  }
+  for (size_t t = 0; t <= input_count; ++t) {
+    const aclDataType own = operand(t).dtype;
+    casts[t] = own == dtype      ? nullptr
+               : t < input_count ? find_cast(own, dtype)
+                                 : find_cast(dtype, own);
+  }
   const TensorView* operands[kMaxTensors];
   for (size_t t = 0; t <= input_count; ++t) operands[t] = &operand(t);
   geometry = Geometry({operands, input_count + 1});
@@ -138,7 +159,7 @@ ElementwisePlan::ElementwisePlan(ElementwiseKernel kernel,
 
 aclnnStatus ElementwisePlan::compute(void*) noexcept {
   return computed([this] {
-    if (geometry.contiguous && cast == nullptr) {
+    if (geometry.contiguous && !has_casts()) {
       compute_contiguous();
     } else {
       at::parallel_for(0, geometry.count, kGrain,
@@ -146,6 +167,10 @@ aclnnStatus ElementwisePlan::compute(void*) noexcept {
     }
     return OK;
   });
+}
+
+bool ElementwisePlan::has_casts() const {
+  return std::any_of(casts, casts + input_count + 1, [](CastFunction cast) { return cast; });
 }
 
 void ElementwisePlan::compute_contiguous() {
@@ -171,41 +196,46 @@ void ElementwisePlan::compute_contiguous() {
 }
 
 void ElementwisePlan::compute_strided(int64_t begin, int64_t end) const {
+  // Elements as they are in memory, and in the kernel's type.
   alignas(64) char tiles[kMaxTensors][kTile * 16];
-  alignas(64) char results[kTile * 16];
+  alignas(64) char numbers[kMaxTensors][kTile * sizeof(double)];
   const Dims& sizes = geometry.sizes;
   const int64_t row = sizes[sizes.size() - 1];
-  const size_t size = aclDataTypeSize(operand(0).dtype);
-  const size_t out_size = aclDataTypeSize(operand(input_count).dtype);
-  const CopyFunction copy = find_copy(size);
-  const CopyFunction copy_out = find_copy(out_size);
+  int64_t size[kMaxTensors];
+  for (size_t t = 0; t <= input_count; ++t) {
+    size[t] = static_cast<int64_t>(aclDataTypeSize(operand(t).dtype));
+  }
   const auto stride = [&](size_t t) { return geometry.strides[t][sizes.size() - 1]; };
   // Rows that are long enough are walked one at a time, so that operands whose rows are contiguous
   // need no gathering; shorter rows are gathered many to a tile.
   const bool by_row = row >= kTile / 4;
-  const bool out_in_place = by_row && stride(input_count) == 1 && cast == nullptr;
+  const size_t out = input_count;
+  const bool out_in_place = by_row && stride(out) == 1 && casts[out] == nullptr;
 
   for (int64_t i = begin; i < end;) {
     const int64_t in_row = row - i % row;
     const int64_t n = std::min({kTile, end - i, by_row ? in_row : kTile});
     const char* inputs[2] = {nullptr, nullptr};
     for (size_t t = 0; t < input_count; ++t) {
-      const char* base = operand(t).data();
+      const CopyFunction copy = find_copy(static_cast<size_t>(size[t]));
       for_each_run(sizes, geometry.strides[t], i, n, [&](int64_t offset, int64_t done, int64_t m) {
-        const char* from = base + offset * static_cast<int64_t>(size);
+        const char* from = operand(t).data() + offset * size[t];
         if (by_row && stride(t) == 1) {
           inputs[t] = from;
         } else {
-          copy(from, stride(t), tiles[t] + done * static_cast<int64_t>(size), 1, m);
+          copy(from, stride(t), tiles[t] + done * size[t], 1, m);
           inputs[t] = tiles[t];
         }
       });
+      if (casts[t] != nullptr) {
+        casts[t](inputs[t], numbers[t], n);
+        inputs[t] = numbers[t];
+      }
     }
-    char* out = operand(input_count).data();
     const auto for_each_out_run = [&](auto body) {
-      for_each_run(sizes, geometry.strides[input_count], i, n,
+      for_each_run(sizes, geometry.strides[out], i, n,
                    [&](int64_t offset, int64_t done, int64_t m) {
-                     body(out + offset * static_cast<int64_t>(out_size), done, m);
+                     body(operand(out).data() + offset * size[out], done, m);
                    });
     };
     if (out_in_place) {
@@ -213,14 +243,12 @@ void ElementwisePlan::compute_strided(int64_t begin, int64_t end) const {
         kernel(coefficients, inputs[0], inputs[1], to, m, false);
       });
     } else {
-      char* result = tiles[input_count];
+      char* result = casts[out] == nullptr ? tiles[out] : numbers[out];
       kernel(coefficients, inputs[0], inputs[1], result, n, false);
-      if (cast != nullptr) {
-        cast(result, results, n);
-        result = results;
-      }
+      if (casts[out] != nullptr) casts[out](result, tiles[out], n);
+      const CopyFunction copy = find_copy(static_cast<size_t>(size[out]));
       for_each_out_run([&](char* to, int64_t done, int64_t m) {
-        copy_out(result + done * static_cast<int64_t>(out_size), 1, to, stride(input_count), m);
+        copy(tiles[out] + done * size[out], 1, to, stride(out), m);
       });
     }
     i += n;

@@ -30,8 +30,9 @@ struct Geometry {
 
 // The plan of an operator that computes every output element from the input elements at its place.
 // Its arguments are one or two inputs and the output, or a single tensor that is overwritten. Any
-// strides, and an output of another type than the kernel's, are handled here: the kernel only ever
-// sees contiguous elements of its own type.
+// strides, inputs that are broadcast to the output's shape, inputs of two types, which are promoted
+// to the kernel's, and an output of another are handled here: the kernel only ever sees contiguous
+// elements of its own type.
 struct ElementwisePlan {
   static constexpr size_t kMaxTensors = Geometry::kMaxTensors;
   static constexpr size_t kMaxCoefficients = 64;
@@ -41,7 +42,9 @@ struct ElementwisePlan {
   size_t input_count;  // of the kernel
   Geometry geometry;
   ElementwiseKernel kernel;
-  CastFunction cast;  // from the kernel's type to the output's; null when they are the same
+  aclDataType dtype;  // the kernel's
+  // From an input's type to the kernel's, and from that to the output's; null when they are equal.
+  CastFunction casts[kMaxTensors];
   alignas(8) char coefficients[kMaxCoefficients];
 
   template <class Coefficients>
@@ -59,6 +62,8 @@ struct ElementwisePlan {
   bool is_output(size_t i) const { return i == tensor_count - 1; }
 
  private:
+  bool has_casts() const;
+
   // The kernel's inputs and, at input_count, its output: in place, all are the one tensor.
   const TensorView& operand(size_t i) const { return tensors[std::min(i, tensor_count - 1)]; }
 

@@ -103,16 +103,6 @@ ACLNN(PreluBackward, (FloatIn, gradOutput), (FloatIn, self), (FloatIn, weight), 
   gradWeight = slopes.sum_to_size(aligned.sizes()).reshape(weight.sizes());
 }
 
-ACLNN_UNARY_OF(FloatIn, Gelu, at::gelu)
-ACLNN_BACKWARD(GeluBackward, self, at::gelu_backward)
-ACLNN(GeluV2, (FloatIn, x), (int64_t, approximate), (Out, y)) {
-  y = at::gelu(x, gelu_formula(approximate));
-}
-ACLNN(GeluBackwardV2, (FloatIn, gradOutput), (FloatIn, self), (char*, approximate),
-      (Out, gradInput)) {
-  gradInput = at::gelu_backward(gradOutput, self, approximate);
-}
-
 // The quick formula x * sigmoid(1.702 x).
 ACLNN(FastGelu, (FloatIn, self), (Out, out)) {
   out = at::mul(self, at::sigmoid(at::mul(self, 1.702)));
@@ -122,8 +112,6 @@ ACLNN(FastGeluBackward, (FloatIn, gradOutput), (FloatIn, self), (Out, gradInput)
   gradInput = at::mul(gradOutput, at::silu_backward(at::ones_like(scaled), scaled));
 }
 
-ACLNN_UNARY_OF(FloatIn, Silu, at::silu)
-ACLNN_BACKWARD(SiluBackward, self, at::silu_backward)
 ACLNN_BACKWARD(SigmoidBackward, output, at::sigmoid_backward)
 ACLNN_BACKWARD(TanhBackward, output, at::tanh_backward)
 ACLNN_UNARY_OF(FloatIn, Mish, at::mish)

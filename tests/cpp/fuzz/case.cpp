@@ -55,7 +55,7 @@ constexpr std::array<int64_t, 32> kNumbers = {-1,
                                               -(1LL << 62)};
 constexpr std::array kReals = {1.0,   0.0,  0.5,   -1.0,  -0.0, 1.5,   0.75, 0.125, 2.0,
                                -0.25, 1e-6, 1e-30, 1e-45, 3e38, 1e300, 1.25, -3e38, 1e-300};
-constexpr std::array kTexts = {"mean", "sum", "none", "", "Mean", "mean ", "average", "non"};
+constexpr std::array kTexts = {"mean", "sum", "none", "", "tanh", "mean ", "average", "non"};
 constexpr int kMaxRank = 9;
 constexpr int kMostIntegers = 7;
 

@@ -1,0 +1,10 @@
+"""``torch.ops.aclnn.gelu`` and ``gelu_backward``: see csrc/ops/gelu.cpp."""
+
+from __future__ import annotations
+
+import torch
+
+from ._elementwise import register_elementwise_vmap
+
+register_elementwise_vmap(torch.ops.aclnn.gelu.default)
+register_elementwise_vmap(torch.ops.aclnn.gelu_backward.default)

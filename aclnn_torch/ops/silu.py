@@ -1,0 +1,10 @@
+"""``torch.ops.aclnn.silu`` and ``silu_backward``: see csrc/ops/silu.cpp."""
+
+from __future__ import annotations
+
+import torch
+
+from ._elementwise import register_elementwise_vmap
+
+register_elementwise_vmap(torch.ops.aclnn.silu.default)
+register_elementwise_vmap(torch.ops.aclnn.silu_backward.default)

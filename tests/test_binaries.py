@@ -121,6 +121,16 @@ def test_the_operators_for_programs_want_no_python() -> None:
     assert "libtorch_python" not in dynamic(OPERATORS)
 
 
+@pytest.mark.parametrize("order", [("load", "import"), ("import", "load")], ids=" ".join)
+def test_a_process_may_have_the_operators_twice(order: tuple[str, str]) -> None:
+    """A program that links them, and an interpreter inside it: they are registered once."""
+    steps = {"load": f"torch.ops.load_library({str(OPERATORS)!r})", "import": "import aclnn_torch"}
+    code = "; ".join(["import torch", *(steps[step] for step in order)])
+    code += "; print(torch.ops.aclnn.elu(torch.zeros(2)).tolist())"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert result.stdout == "[0.0, 0.0]\n", result.stderr
+
+
 @library
 def test_relocations_end_when_a_library_is_loaded(library: Path) -> None:
     """RELRO and BIND_NOW: the tables of addresses are read-only from then on."""

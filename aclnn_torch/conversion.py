@@ -141,7 +141,7 @@ class _ForeignRMSNorm:
         (x,) = (*args, *kwargs.values())
         if x.dtype == self.weight.dtype:
             if self._aclnn_torch_rounding == "library" and x.element_size() == 2:
-                return self.weight * F.rms_norm(x, self.weight.shape, None, _epsilon(self))
+                return self.weight * F.rms_norm(x, self.weight.shape, torch.ones_like(self.weight), _epsilon(self))
             return F.rms_norm(x, self.weight.shape, self.weight, _epsilon(self))
         # Libraries differ in what they make of two dtypes.
         result: Tensor = self._aclnn_torch_original.forward(self, x)

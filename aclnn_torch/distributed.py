@@ -10,7 +10,8 @@ gives every operator of ``torch.ops.aclnn`` a sharding rule, through ``torch.dis
 =============================  =========================================================================================
 operator                       parts that it works on
 =============================  =========================================================================================
-elu, selu, their gradients     any
+elu, gelu, selu, silu and       any
+their gradients
 rms_norm                       rows: dimensions that are not normalised
 rms_norm_grad                  rows; the gradient of gamma is a partial sum
 cross_entropy_loss             rows, where ``reduction`` is "none", or "sum": the loss is a partial sum
@@ -36,13 +37,14 @@ from typing import Any
 import torch
 import torch.distributed._functional_collectives as collectives
 from torch import Tensor
+from torch._ops import OpOverload
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
 from torch.distributed.tensor.experimental import register_sharding
 
-from . import ops as _ops  # noqa: F401  (registers the operators)
+from .ops._elementwise import ELEMENTWISE
 
 __all__ = ["cross_entropy"]
 
@@ -52,7 +54,7 @@ _Rule = Callable[..., Sequence[_Sharding]]
 _REPLICATED = Replicate()
 
 
-def _sharding(*names: str, of_nothing: bool = False) -> Callable[[_Rule], _Rule]:
+def _sharding(*operators: OpOverload, of_nothing: bool = False) -> Callable[[_Rule], _Rule]:
     """Registers a rule, a function of the operator's arguments, for operators; `of_nothing` they take empty tensors."""
 
     def register(rule: _Rule) -> _Rule:
@@ -61,8 +63,7 @@ def _sharding(*names: str, of_nothing: bool = False) -> Callable[[_Rule], _Rule]
             shardings = rule(*args, **kwargs)
             return shardings if of_nothing else [each for each in shardings if _all_get_some(tensors, each[1])]
 
-        for name in names:
-            operator = getattr(torch.ops.aclnn, name).default
+        for operator in operators:
             register_sharding(operator)(checked)
             # By itself it would remember a decision for all calls whose integers are the same, though it also depends
             # on words, lists and flags.
@@ -87,34 +88,21 @@ def _all_get_some(tensors: Sequence[DTensorSpec], placements: Sequence[Placement
     return True
 
 
-@_sharding("elu", "elu_", "selu", "selu_", of_nothing=True)
-def _elementwise(self: Any, *_: Any) -> Sequence[_Sharding]:
-    return [([placement], [placement]) for placement in _any_part(self)]
+@_sharding(*ELEMENTWISE, of_nothing=True)
+def _elementwise(*args: Any, **_: Any) -> Sequence[_Sharding]:
+    tensors = [arg for arg in args if isinstance(arg, DTensorSpec)]
+    shapes = {tensor.shape for tensor in tensors}
+    dims = range(tensors[0].ndim) if len(shapes) == 1 else ()  # not where one is broadcast
+    return [([placement], [placement] * len(tensors)) for placement in (_REPLICATED, *map(Shard, dims))]
 
 
-@_sharding("elu_backward", of_nothing=True)
-def _elu_backward(
-    grad_output: Any, alpha: Any, scale: Any, input_scale: Any, is_result: Any, self_or_result: Any
-) -> Sequence[_Sharding]:
-    return _selu_backward(grad_output, self_or_result)
-
-
-@_sharding("selu_backward", of_nothing=True)
-def _selu_backward(grad_output: Any, result: Any) -> Sequence[_Sharding]:
-    return [([placement], [placement, placement]) for placement in _any_part(result)]
-
-
-def _any_part(tensor: Any) -> list[Placement]:
-    return [_REPLICATED, *map(Shard, range(tensor.ndim))]
-
-
-@_sharding("rms_norm")
+@_sharding(torch.ops.aclnn.rms_norm.default)
 def _rms_norm(x: Any, gamma: Any, epsilon: Any = None) -> Sequence[_Sharding]:
     rows = map(Shard, range(x.ndim - gamma.ndim))
     return [([row, row], [row, _REPLICATED]) for row in (_REPLICATED, *rows)]
 
 
-@_sharding("rms_norm_grad")
+@_sharding(torch.ops.aclnn.rms_norm_grad.default)
 def _rms_norm_grad(dy: Any, x: Any, rstd: Any, gamma: Any) -> Sequence[_Sharding]:
     shardings: list[_Sharding] = [([_REPLICATED] * 2, [_REPLICATED] * 4)]
     for dim in range(x.ndim - gamma.ndim):
@@ -123,7 +111,7 @@ def _rms_norm_grad(dy: Any, x: Any, rstd: Any, gamma: Any) -> Sequence[_Sharding
     return shardings
 
 
-@_sharding("cross_entropy_loss")
+@_sharding(torch.ops.aclnn.cross_entropy_loss.default)
 def _cross_entropy_loss(
     input: Any,
     target: Any,
@@ -146,7 +134,7 @@ def _cross_entropy_loss(
     return shardings
 
 
-@_sharding("cross_entropy_loss_grad")
+@_sharding(torch.ops.aclnn.cross_entropy_loss_grad.default)
 def _cross_entropy_loss_grad(
     grad_loss: Any,
     log_prob: Any,
@@ -176,7 +164,7 @@ def _channels(transposed: bool) -> tuple[Shard, Shard]:
     return (Shard(1), Shard(0)) if transposed else (Shard(0), Shard(1))
 
 
-@_sharding("convolution")
+@_sharding(torch.ops.aclnn.convolution.default)
 def _convolution(
     input: Any,
     weight: Any,
@@ -205,7 +193,7 @@ def _convolution(
     return shardings
 
 
-@_sharding("convolution_backward")
+@_sharding(torch.ops.aclnn.convolution_backward.default)
 def _convolution_backward(
     grad_output: Any,
     input: Any,

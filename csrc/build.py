@@ -5,8 +5,8 @@ compiled once per CPU capability; the rest for the baseline of the architecture.
 
     <package>/lib/libaclnn_host.so    the embedded host CANN, one file that exports the ABI only
     <package>/cann/                   the same objects as a prefix that looks like an installed CANN
-    <package>/_C.*.so                 the client and the PyTorch operators, as a Python module
-    <package>/libaclnn_torch.so       the same for C++ programs without Python
+    <package>/libaclnn_torch.so       the client and the PyTorch operators, which know nothing of Python
+    <package>/_C.*.so                 the Python module above them
     <package>/lib/libaclnn_npu.so     what these need of torch_npu, where it is installed (or --torch-npu names it)
     <build>/tests/                    the C++ tests, and what other tests need (on request)
 """
@@ -247,17 +247,25 @@ class Build:
             f"-isystem {sysconfig.get_path('include')}",
         ]
         sources = sorted((CSRC / "aclnn").glob("*.cpp")) + sorted((CSRC / "ops").glob("*.cpp"))
-        objects = [self._object(source, flags) for source in sources]
+        # The module calls what these define.
+        exported = {
+            CSRC / name for name in ("aclnn/library.cpp", "ops/error.cpp", "ops/memory_pool.cpp", "ops/call.cpp")
+        }
+        objects = [
+            self._object(source, [*flags, "-fvisibility=default"], suffix="exported")
+            if source in exported
+            else self._object(source, flags)
+            for source in sources
+        ]
         libs = [*torch_libs, "-ltorch", self._torch_rpath("../torch/lib"), "-ldl"]
-        # Both lie side by side, for what they load is looked for from there.
-        name = "libaclnn_torch.so"
-        variables = {"flags": " ".join([f"-Wl,-soname,{name}", *libs])}
-        self.out.build(str(self.package / name), "shared", objects, variables=variables)
-        name = "_C" + sysconfig.get_config_var("EXT_SUFFIX")
+        operators = self.package / "libaclnn_torch.so"
+        variables = {"flags": " ".join([f"-Wl,-soname,{operators.name},-Bsymbolic-functions", *libs])}
+        self.out.build(str(operators), "shared", objects, variables=variables)
+        module = self.package / ("_C" + sysconfig.get_config_var("EXT_SUFFIX"))
         # Python's own symbols come from the interpreter.
-        variables = {"flags": " ".join([*libs, "-ltorch_python", "-Wl,-z,undefs"])}
-        objects.append(self._object(CSRC / "module.cpp", flags))
-        self.out.build(str(self.package / name), "shared", objects, variables=variables)
+        libs = ["-ltorch_python", *libs, f"-L{self.package}", "-laclnn_torch", "'-Wl,-rpath,$$ORIGIN'", "-Wl,-z,undefs"]
+        objects = [self._object(CSRC / "module.cpp", flags)]
+        self.out.build(str(module), "shared", objects, [str(operators)], variables={"flags": " ".join(libs)})
 
     def _npu(self, target: Path, torch_flags: list[str], torch_libs: list[str], prefix: list[Path]) -> None:
         """What the operators need of torch_npu. Its headers bring CANN's, which ours must not meet."""

@@ -160,7 +160,7 @@ def train(
         for run in runs.values():
             batches = [loss_of(run.model.eval(), part.to(device)).item() for part in held_out.split(BATCH)]
             run.held_out = statistics.fmean(batches)
-    curves = Curves("Training loss (nats per byte)", {name: run.losses for name, run in runs.items()}, log=True)
+    curves = Curves("Training loss (nats per byte)", {name: run.losses for name, run in runs.items()})
     title = "A small Llama on Python's documentation: RMSNorm and loss of aclnn, beside Transformers' own"
     picture = draw(output / "llama_curves.png", title, "Step", curves)
     return Report(runs, replaced, loss_of_guessing(train_text, held_out), picture)

@@ -30,6 +30,9 @@ LONG = (
     ".venv-npu/bin/python -m aclnn_torch run --devices 2 -m pytest",
     ".venv-npu/bin/python -m aclnn_torch doctor",
     ".venv/bin/python -m pytest tests/test_elu.py -k strides",
+    ".venv/bin/python examples/aot_inductor/make_package.py",
+    ".venv/bin/cmake",
+    "build/aot_inductor/run_package",
     ".venv/bin/python -m benchmarks.call_path",
     ".venv/bin/python -m benchmarks.precision",
     ".venv/bin/python -m benchmarks.run --quick --filter elu_backward",
@@ -41,6 +44,7 @@ LONG = (
 ELSEWHERE = {
     "make ": "builds into the tree and takes minutes; .ci/run and make test-deep run the targets, a person make bench",
     ".venv/bin/python -m pytest tests/test_elu.py": "make test runs every file of tests",
+    ".venv/bin/python -m pytest tests/test_distributed.py": "make test runs every file of tests",
     ".venv/bin/python csrc/build.py": "make test runs it",
     ".venv/bin/python -m pip install pre-commit": "changes the environment, over the network",
     ".venv/bin/pre-commit install": "changes the repository's hooks",

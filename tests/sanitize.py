@@ -93,7 +93,7 @@ def run_variant(variant: str, options: dict[str, str]) -> list[Outcome]:
 def run_python() -> Outcome:
     """Run the operators' Python tests on the address variant."""
     package = ROOT / "build" / "address" / "package"
-    binaries = shutil.ignore_patterns("lib", "cann", "_C*.so", "__pycache__")
+    binaries = shutil.ignore_patterns("lib", "cann", "*.so", "__pycache__")
     shutil.copytree(ROOT / "aclnn_torch", package / "aclnn_torch", ignore=binaries, dirs_exist_ok=True)
     # Python is not instrumented, so the runtime comes first; it wants the C++ library's functions that throw beside it.
     names = ("libasan.so", "libubsan.so", "libstdc++.so.6")

@@ -82,7 +82,7 @@ FOREIGN = {"c", "m", "stdc++", "gcc_s", "gomp", "c10", "torch", "torch_cpu", "to
 def test_nothing_else_is_needed(library: Path) -> None:
     """A wheel brings its own libraries and relies on the lowest versions of the others."""
     needed = set(re.findall(r"\(NEEDED\).*\[lib([^.]*)\.so", dynamic(library)))
-    assert needed <= FOREIGN | set(host.LIBRARIES)
+    assert needed <= FOREIGN | set(host.LIBRARIES) | {"aclnn_torch"}
 
 
 @library
@@ -119,6 +119,16 @@ def test_the_embedded_library_exports_the_abi_only() -> None:
 def test_the_operators_for_programs_want_no_python() -> None:
     assert not [name for name in imported(OPERATORS) if name.startswith(("Py", "_Py"))]
     assert "libtorch_python" not in dynamic(OPERATORS)
+
+
+@pytest.mark.parametrize("order", [("load", "import"), ("import", "load")], ids=" ".join)
+def test_a_process_may_have_the_operators_twice(order: tuple[str, str]) -> None:
+    """A program that links them, and an interpreter inside it: they are registered once."""
+    steps = {"load": f"torch.ops.load_library({str(OPERATORS)!r})", "import": "import aclnn_torch"}
+    code = "; ".join(["import torch", *(steps[step] for step in order)])
+    code += "; print(torch.ops.aclnn.elu(torch.zeros(2)).tolist())"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert result.stdout == "[0.0, 0.0]\n", result.stderr
 
 
 @library

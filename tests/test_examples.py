@@ -2,6 +2,8 @@
 
 import copy
 import importlib
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -359,3 +361,17 @@ def test_llama_text_is_held_out(llama):
     train, held_out = llama.load_text()
     assert len(train) > 2000
     assert held_out.shape == (llama.HELD_OUT, llama.LENGTH)
+
+
+def test_tensor_parallelism_learns_what_one_process_learns():
+    losses = {}
+    for processes in (1, 2):
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(EXAMPLES.parent)}
+        command.append(str(EXAMPLES / "tensor_parallel.py"))
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        assert result.returncode == 0, result.stderr
+        losses[processes] = [float(line) for line in result.stdout.split()]
+    assert len(losses[1]) == 5
+    assert losses[1][-1] < 0.6 * losses[1][0]
+    assert losses[2] == pytest.approx(losses[1], abs=5e-5)

@@ -67,6 +67,7 @@ def check_files(wheel: Path) -> None:
     expected = headers | {
         "aclnn_torch/py.typed",
         "aclnn_torch/_C.pyi",
+        "aclnn_torch/libaclnn_torch.so",
         "aclnn_torch/lib/libaclnn_host.so",
         "aclnn_torch/cann/lib64/libopapi.so",
         "aclnn_torch/cann/lib64/libopapi_nn.so",

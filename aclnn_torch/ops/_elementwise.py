@@ -1,4 +1,4 @@
-"""The batching rule that elementwise operators share."""
+"""What elementwise operators share: which they are, and their batching rule."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from torch._ops import OpOverload
 
 MAX_RANK = 8  # of CANN's tensors
 
+ELEMENTWISE: list[OpOverload] = []  # in place or not
+
 
 def register_elementwise_vmap(operator: OpOverload) -> None:
     """Gives an operator that works element by element, on tensors of one shape, its rule for ``torch.vmap``."""
+    ELEMENTWISE.append(operator)
 
     def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any, **kwargs: Any) -> tuple[Tensor, int]:
         batched = _batched_first(info.batch_size, in_dims, args)
@@ -28,6 +31,7 @@ def register_elementwise_vmap(operator: OpOverload) -> None:
 
 def register_inplace_elementwise_vmap(operator: OpOverload) -> None:
     """The same for an operator whose first argument is its only tensor and is overwritten."""
+    ELEMENTWISE.append(operator)
 
     def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int | None]:
         return operator(*args), in_dims[0]

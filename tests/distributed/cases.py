@@ -209,9 +209,12 @@ def rules_of_elementwise_operators() -> None:
     x, g = torch.randn(4, 6, 9), torch.randn(4, 6, 9)
     for place in (R, Shard(0), Shard(1), Shard(2)):  # 9 in uneven parts
         in_parts(ops.elu, (x, 0.7, 1.1, 0.9), [place], [place])
-        in_parts(ops.selu, (x,), [place], [place])
+        for forward in (ops.selu, ops.silu, ops.gelu):
+            in_parts(forward, (x,), [place], [place])
+        in_parts(ops.gelu, (x,), [place], [place], approximate="tanh")
         in_parts(ops.elu_backward, (g, 0.7, 1.1, 0.9, False, x), [place, place], [place])
-        in_parts(ops.selu_backward, (g, torch.selu(x)), [place, place], [place])
+        for backward in (ops.selu_backward, ops.silu_backward, ops.gelu_backward):
+            in_parts(backward, (g, torch.selu(x)), [place, place], [place])
         in_place = distribute_tensor(x.clone(), mesh(), [place])
         assert ops.elu_(in_place, 0.5) is in_place
         assert in_place.placements == (place,)

@@ -100,6 +100,17 @@ def test_convolution(
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("weights", [0, 1, 2])
+def test_layer_norm(weights: int, dtype: torch.dtype) -> None:
+    arguments = [torch.randn(size).to(dtype) for size in ((3, 5, 4, 6), (4, 6), (4, 6))[: 1 + weights]]
+    agree(
+        lambda x, *weights: F.layer_norm(x, (4, 6), *weights),
+        lambda x, *weights: ours.layer_norm(x, (4, 6), *weights),
+        *arguments,
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_rms_norm(dtype: torch.dtype) -> None:
     x, gamma = torch.randn(3, 5, 64).to(dtype), torch.randn(64).to(dtype)
     agree(

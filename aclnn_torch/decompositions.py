@@ -29,10 +29,9 @@ def decompositions() -> dict[OpOverload, Callable[..., Any]]:
         program.run_decompositions(torch.export.default_decompositions() | aclnn_torch.decompositions())
 
     Results have the operators' shapes, dtypes and branches (SELU's gradient at 0, CrossEntropyLoss's ignored rows); 16
-    bits are computed in FLOAT and rounded once, except within ATen's own ``elu``, ``silu``, ``gelu``, ``convolution`` and their
-    gradients.
-    ``cube_math_type``, which chooses among a device's ways to multiply, and the checks with their status codes are
-    aclnn's alone and left out. SELU of integers has no counterpart and is not decomposed.
+    bits are computed in FLOAT and rounded once, except within ATen's own ``elu``, ``silu``, ``gelu``, ``convolution``
+    and their gradients. ``cube_math_type``, which chooses among a device's ways to multiply, and the checks with their
+    status codes are aclnn's alone and left out. SELU of integers has no counterpart and is not decomposed.
 
     Returns:
         Operator -> function of the same arguments, as ``make_fx`` and ``run_decompositions`` want it.

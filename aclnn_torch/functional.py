@@ -106,8 +106,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     Calls aclnnSilu, and aclnnSiluBackward for the gradient.
 
     Args:
-        input: a tensor, float32, float16, bfloat16 from Ascend910B on, and float64 on the ``host`` product. The gradient
-            exists for 0 to 8 dimensions, and not on Ascend310P.
+        input: a tensor, float32, float16, bfloat16 from Ascend910B on, and float64 on the ``host`` product. The
+            gradient exists for 0 to 8 dimensions, and not on Ascend310P.
         inplace: overwrite ``input``. CANN has no such operator: the result is copied into it.
 
     Returns:
@@ -128,8 +128,8 @@ def _overwritten(function: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     r"""Gaussian error linear unit: ``x * Phi(x)``; as ``torch.nn.functional.gelu``.
 
-    ``Phi`` is the normal distribution function for ``"none"``, by aclnnGeluV2 and aclnnGeluBackwardV2; for ``"tanh"`` it
-    is ``(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2``, by aclnnGelu and aclnnGeluBackward.
+    ``Phi`` is the normal distribution function for ``"none"``, by aclnnGeluV2 and aclnnGeluBackwardV2; for ``"tanh"``
+    it is ``(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2``, by aclnnGelu and aclnnGeluBackward.
 
     Args:
         input: a tensor, float32, float16, bfloat16 from Ascend910B on, and float64 on the ``host`` product; for
@@ -154,7 +154,7 @@ def layer_norm(
 ) -> Tensor:
     r"""Layer normalisation: ``(x - mean) / sqrt(var + eps) * weight + bias``; as ``torch.nn.functional.layer_norm``.
 
-    Calls aclnnLayerNorm, and aclnnLayerNormBackward for the gradients, which sums the weight's and the bias's in float32.
+    Calls aclnnLayerNorm, and aclnnLayerNormBackward for the gradients, which sums the weights' in float32.
 
     Args:
         input: a tensor of 1 to 8 dimensions, float32 or float16, bfloat16 from Ascend910B on, float64 on the ``host``

@@ -74,8 +74,8 @@ def expected(value: np.ndarray, tolerance: np.ndarray, given: Given, name: str, 
 
 def statistics(given: Given) -> tuple[np.ndarray, ...]:
     """x, its mean and by how much that may miss, rstd and by how much of itself that may. The sum of x misses
-    summing(D) units of the magnitudes, and is rounded when it is the mean. A wrong mean adds its square to the variance;
-    differences, squares, sum, mean and epsilon miss summing(D) + 6, of which the root halves; root and quotient add
+    summing(D) units of the magnitudes, and is rounded when it is the mean. A wrong mean adds its square to the
+    variance; differences, squares, sum, mean and epsilon miss summing(D) + 6, of which the root halves; root and quotient add
     2."""
     rows, columns = rows_and_columns(given)
     x, u = wide(given, "input", (rows, columns)), unit(given.dtype)
@@ -304,7 +304,10 @@ FORWARD_MORE = [
     Row("3", "bfloat16", on_all(LAYER_NORM, "dtype", BF16), WITH_BF16, words=("input", "BFLOAT16", "Ascend910B")),
     Row("3", "float64", on_all(LAYER_NORM, "dtype", F64), HOST, words=("input", "DOUBLE", "host")),
     Row(
-        "3", "weight and bias differ", {"input.dtype": F16, "weightOptional.dtype": F16}, words=("bias", "FLOAT", "weight")
+        "3",
+        "weight and bias differ",
+        {"input.dtype": F16, "weightOptional.dtype": F16},
+        words=("bias", "FLOAT", "weight"),
     ),
     Row("6", "more sizes than dims", {"normalizedShape": Ints((1, 2, 3))}, words=("input", "2, 3", "3")),
     Row("6", "9 sizes", {"normalizedShape": Ints(DIMS_9)}, words=("normalizedShape", "9", "8")),

@@ -70,9 +70,7 @@ def test_gelu(approximate: str, dtype: torch.dtype) -> None:
     """Before Ascend950, torch_npu calls aclnnGelu for F.gelu, the formula of the hyperbolic tangent, whatever it is
     asked for; npu_gelu calls aclnnGeluV2."""
     x = torch.randn(5, 7, 3).to(dtype)
-    agree(
-        lambda x: torch_npu.npu_gelu(x, approximate=approximate), lambda x: ours.gelu(x, approximate=approximate), x
-    )
+    agree(lambda x: torch_npu.npu_gelu(x, approximate=approximate), lambda x: ours.gelu(x, approximate=approximate), x)
     got = approximate if "950" in torch.npu.get_device_name(0) else "tanh"
     agree(lambda x: F.gelu(x, approximate=approximate), lambda x: ours.gelu(x, approximate=got), x)
 

@@ -292,15 +292,14 @@ struct LayerNormBackwardPlan {
   uint64_t partial = 0;         // dgamma and dbeta of up to kRowsPerSum rows of each block
   uint64_t totals[2] = {0, 0};  // dgamma, and dbeta, of each block
 
-  // Outputs that are masked off are null.
-  LayerNormBackwardPlan(const std::array<const aclTensor*, kMaxTensors>& arguments, int64_t rows,
-                        int64_t columns, Workspace& workspace)
+  // `mask` says which outputs are wanted.
+  LayerNormBackwardPlan(const std::array<const aclTensor*, kMaxTensors>& arguments,
+                        const bool* mask, int64_t rows, int64_t columns, Workspace& workspace)
       : division(rows, columns,
                  3 * static_cast<int64_t>(aclDataTypeSize(arguments[kInput]->view.dtype)),
                  kGradGroup) {
     std::transform(arguments.begin(), arguments.end(), tensors, view_of);
-    const bool any = std::any_of(arguments.begin() + kGradInput, arguments.end(),
-                                 [](const aclTensor* output) { return output != nullptr; });
+    const bool any = mask[0] || mask[1] || mask[2];
     is_empty_ = columns == 0 || !any;
     if (is_empty_) return;
     const aclDataType dtype = tensors[kInput].dtype;
@@ -309,9 +308,9 @@ struct LayerNormBackwardPlan {
       inputs[i] = Packed(tensors[i], i < kMean ? dtype : real, workspace);
     }
     weight = Weight(arguments[kWeight], columns, real, workspace);
-    grad_input = Part(arguments[kGradInput], dtype, workspace);
+    if (mask[0]) grad_input = Part(arguments[kGradInput], dtype, workspace);
     for (size_t i = 0; i < 2; ++i) {
-      weight_gradients[i] = Part(arguments[kGradWeight + i], real, workspace);
+      if (mask[1 + i]) weight_gradients[i] = Part(arguments[kGradWeight + i], real, workspace);
     }
     const auto blocks = static_cast<uint64_t>(division.blocks);
     const uint64_t numbers = blocks * static_cast<uint64_t>(columns);
@@ -520,12 +519,12 @@ aclnnStatus aclnnLayerNormBackwardGetWorkspaceSize(
     for (const Argument& each : {gradient, value, means, factors, weight, bias}) {
       checks.addressable(each);
     }
-    for (const Argument& each : asked) checks.addressable(each);
+    for (const Argument& each : outputs) checks.addressable(each);
     if (!checks.ok()) return checks.status();
     return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
       return LayerNormBackwardPlan({gradOut, input, mean, rstd, weightOptional, biasOptional,
-                                    asked[0].tensor, asked[1].tensor, asked[2].tensor},
-                                   rows, columns, workspace);
+                                    gradInputOut, gradWeightOut, gradBiasOut},
+                                   outputMask->values.get(), rows, columns, workspace);
     });
   });
 }

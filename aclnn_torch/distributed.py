@@ -10,7 +10,10 @@ gives every operator of ``torch.ops.aclnn`` a sharding rule, through ``torch.dis
 =============================  =========================================================================================
 operator                       parts that it works on
 =============================  =========================================================================================
-elu, selu, their gradients     any
+elu, selu, silu, gelu and      any
+their gradients
+layer_norm                     rows: dimensions that are not normalised
+layer_norm_backward            rows; the gradients of weight and bias are partial sums
 rms_norm                       rows: dimensions that are not normalised
 rms_norm_grad                  rows; the gradient of gamma is a partial sum
 cross_entropy_loss             rows, where ``reduction`` is "none", or "sum": the loss is a partial sum
@@ -87,8 +90,8 @@ def _all_get_some(tensors: Sequence[DTensorSpec], placements: Sequence[Placement
     return True
 
 
-@_sharding("elu", "elu_", "selu", "selu_", of_nothing=True)
-def _elementwise(self: Any, *_: Any) -> Sequence[_Sharding]:
+@_sharding("elu", "elu_", "selu", "selu_", "silu", "gelu", of_nothing=True)
+def _elementwise(self: Any, *_: Any, **__: Any) -> Sequence[_Sharding]:
     return [([placement], [placement]) for placement in _any_part(self)]
 
 
@@ -96,16 +99,45 @@ def _elementwise(self: Any, *_: Any) -> Sequence[_Sharding]:
 def _elu_backward(
     grad_output: Any, alpha: Any, scale: Any, input_scale: Any, is_result: Any, self_or_result: Any
 ) -> Sequence[_Sharding]:
-    return _selu_backward(grad_output, self_or_result)
+    return _backward(grad_output, self_or_result)
 
 
-@_sharding("selu_backward", of_nothing=True)
-def _selu_backward(grad_output: Any, result: Any) -> Sequence[_Sharding]:
-    return [([placement], [placement, placement]) for placement in _any_part(result)]
+@_sharding("selu_backward", "silu_backward", "gelu_backward", of_nothing=True)
+def _backward(grad_output: Any, self_or_result: Any, **_: Any) -> Sequence[_Sharding]:
+    return [([placement], [placement, placement]) for placement in _any_part(self_or_result)]
 
 
 def _any_part(tensor: Any) -> list[Placement]:
     return [_REPLICATED, *map(Shard, range(tensor.ndim))]
+
+
+@_sharding("layer_norm", of_nothing=True)
+def _layer_norm(input: Any, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Sequence[_Sharding]:
+    weights = [_REPLICATED] * sum(each is not None for each in (weight, bias))
+    rows = map(Shard, range(input.ndim - len(normalized_shape)))
+    return [([row] * 3, [row, *weights]) for row in (_REPLICATED, *rows)]
+
+
+@_sharding("layer_norm_backward", of_nothing=True)
+def _layer_norm_backward(
+    grad_out: Any,
+    input: Any,
+    normalized_shape: Sequence[int],
+    mean: Any,
+    rstd: Any,
+    weight: Any,
+    bias: Any,
+    output_mask: Sequence[bool],
+) -> Sequence[_Sharding]:
+    weights = [_REPLICATED] * sum(each is not None for each in (weight, bias))
+    shardings: list[_Sharding] = []
+    for row in (_REPLICATED, *map(Shard, range(input.ndim - len(normalized_shape)))):
+        of_weights = _REPLICATED if row == _REPLICATED else Partial()
+        results = [
+            place if wanted else None for place, wanted in zip([row, of_weights, of_weights], output_mask, strict=True)
+        ]
+        shardings.append((results, [row, row, row, row, *weights]))
+    return shardings
 
 
 @_sharding("rms_norm")

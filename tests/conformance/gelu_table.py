@@ -51,7 +51,7 @@ def exponential(x: np.ndarray) -> np.ndarray:
 
 
 def tail_roundings(dtype: Dtype, x: np.ndarray) -> np.ndarray:
-    """By how much the normal distribution's tail may miss, relative to itself: the exponential, its rounded exponent, the
+    """By how much the normal distribution's tail may miss, relative to itself: the exponential and its exponent, the
     polynomial (5 units in float, 21 in 16 bits; erfc of double 3, and its rounded argument), and a product."""
     if dtype == F64:
         return 2 * (4 + 2 * exponential(x)) * unit(dtype)

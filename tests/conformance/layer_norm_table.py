@@ -75,8 +75,8 @@ def expected(value: np.ndarray, tolerance: np.ndarray, given: Given, name: str, 
 def statistics(given: Given) -> tuple[np.ndarray, ...]:
     """x, its mean and by how much that may miss, rstd and by how much of itself that may. The sum of x misses
     summing(D) units of the magnitudes, and is rounded when it is the mean. A wrong mean adds its square to the
-    variance; differences, squares, sum, mean and epsilon miss summing(D) + 6, of which the root halves; root and quotient add
-    2."""
+    variance; differences, squares, sum, mean and epsilon miss summing(D) + 6, of which the root halves; root and
+    quotient add 2."""
     rows, columns = rows_and_columns(given)
     x, u = wide(given, "input", (rows, columns)), unit(given.dtype)
     mean = x.sum(axis=1, keepdims=True) / columns

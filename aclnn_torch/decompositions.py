@@ -29,10 +29,9 @@ def decompositions() -> dict[OpOverload, Callable[..., Any]]:
         program.run_decompositions(torch.export.default_decompositions() | aclnn_torch.decompositions())
 
     Results have the operators' shapes, dtypes and branches (SELU's gradient at 0, CrossEntropyLoss's ignored rows); 16
-    bits are computed in FLOAT and rounded once, except within ATen's own ``elu``, ``silu``, ``gelu``, ``convolution`` and their
-    gradients.
-    ``cube_math_type``, which chooses among a device's ways to multiply, and the checks with their status codes are
-    aclnn's alone and left out. SELU of integers has no counterpart and is not decomposed.
+    bits are computed in FLOAT and rounded once, except within ATen's own ``elu``, ``silu``, ``gelu``, ``convolution``
+    and their gradients. ``cube_math_type``, which chooses among a device's ways to multiply, and the checks with their
+    status codes are aclnn's alone and left out. SELU of integers has no counterpart and is not decomposed.
 
     Returns:
         Operator -> function of the same arguments, as ``make_fx`` and ``run_decompositions`` want it.
@@ -48,6 +47,8 @@ def decompositions() -> dict[OpOverload, Callable[..., Any]]:
         aclnn.silu_backward.default: aten.silu_backward.default,
         aclnn.gelu.default: aten.gelu.default,
         aclnn.gelu_backward.default: aten.gelu_backward.default,
+        aclnn.layer_norm.default: _layer_norm,
+        aclnn.layer_norm_backward.default: _layer_norm_backward,
         aclnn.rms_norm.default: _rms_norm,
         aclnn.rms_norm_grad.default: _rms_norm_grad,
         aclnn.cross_entropy_loss.default: _cross_entropy_loss,
@@ -75,6 +76,49 @@ def _selu_backward(grad_output: Tensor, result: Tensor) -> Any:
     if not result.is_floating_point():
         return NotImplemented
     return aten.elu_backward(grad_output, SELU_ALPHA, SELU_SCALE, 1, True, result)
+
+
+def _layer_norm(
+    input: Tensor, normalized_shape: Sequence[Any], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    real = _real(input.dtype)
+    wide = input.to(real)
+    dims = list(range(input.dim() - len(normalized_shape), input.dim()))
+    mean = wide.mean(dims, keepdim=True)
+    centered = wide - mean
+    rstd = torch.rsqrt((centered * centered).mean(dims, keepdim=True) + eps)
+    y = centered * rstd
+    y = y if weight is None else y * weight.to(real)
+    y = y if bias is None else y + bias.to(real)
+    return y.to(input.dtype), mean, rstd
+
+
+def _layer_norm_backward(
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: Sequence[Any],
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    real = _real(input.dtype)
+    outer = list(range(input.dim() - len(normalized_shape)))
+    inner = list(range(len(outer), input.dim()))
+    dy = grad_out.to(real)
+    xhat = (input.to(real) - mean) * rstd
+    a = dy if weight is None else dy * weight.to(real)
+    dx = rstd * (a - a.mean(inner, keepdim=True) - xhat * (a * xhat).mean(inner, keepdim=True))
+
+    def of_weight(terms: Tensor, like: Tensor | None) -> Tensor:
+        return (terms.sum(outer) if outer else terms).to(real if like is None else like.dtype)
+
+    return (
+        dx.to(input.dtype) if output_mask[0] else None,
+        of_weight(dy * xhat, weight) if output_mask[1] else None,
+        of_weight(dy, weight if bias is None else bias) if output_mask[2] else None,
+    )
 
 
 def _rms_norm(x: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,8 @@ operator                       parts that it works on
 =============================  =========================================================================================
 elu, gelu, selu, silu and       any
 their gradients
+layer_norm                     rows: dimensions that are not normalised
+layer_norm_backward            rows; the gradients of weight and bias are partial sums
 rms_norm                       rows: dimensions that are not normalised
 rms_norm_grad                  rows; the gradient of gamma is a partial sum
 cross_entropy_loss             rows, where ``reduction`` is "none", or "sum": the loss is a partial sum
@@ -94,6 +96,35 @@ def _elementwise(*args: Any, **_: Any) -> Sequence[_Sharding]:
     shapes = {tensor.shape for tensor in tensors}
     dims = range(tensors[0].ndim) if len(shapes) == 1 else ()  # not where one is broadcast
     return [([placement], [placement] * len(tensors)) for placement in (_REPLICATED, *map(Shard, dims))]
+
+
+@_sharding(torch.ops.aclnn.layer_norm.default, of_nothing=True)
+def _layer_norm(input: Any, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Sequence[_Sharding]:
+    weights = [_REPLICATED] * sum(each is not None for each in (weight, bias))
+    rows = map(Shard, range(input.ndim - len(normalized_shape)))
+    return [([row] * 3, [row, *weights]) for row in (_REPLICATED, *rows)]
+
+
+@_sharding(torch.ops.aclnn.layer_norm_backward.default, of_nothing=True)
+def _layer_norm_backward(
+    grad_out: Any,
+    input: Any,
+    normalized_shape: Sequence[int],
+    mean: Any,
+    rstd: Any,
+    weight: Any,
+    bias: Any,
+    output_mask: Sequence[bool],
+) -> Sequence[_Sharding]:
+    weights = [_REPLICATED] * sum(each is not None for each in (weight, bias))
+    shardings: list[_Sharding] = []
+    for row in (_REPLICATED, *map(Shard, range(input.ndim - len(normalized_shape)))):
+        of_weights = _REPLICATED if row == _REPLICATED else Partial()
+        results = [
+            place if wanted else None for place, wanted in zip([row, of_weights, of_weights], output_mask, strict=True)
+        ]
+        shardings.append((results, [row, row, row, row, *weights]))
+    return shardings
 
 
 @_sharding(torch.ops.aclnn.rms_norm.default)

@@ -21,6 +21,7 @@ __all__ = [
     "cross_entropy",
     "elu",
     "gelu",
+    "layer_norm",
     "rms_norm",
     "selu",
     "silu",
@@ -33,6 +34,7 @@ _selu: Callable[..., Tensor] = torch.ops.aclnn.selu.default
 _selu_: Callable[..., Tensor] = torch.ops.aclnn.selu_.default
 _silu: Callable[..., Tensor] = torch.ops.aclnn.silu.default
 _gelu: Callable[..., Tensor] = torch.ops.aclnn.gelu.default
+_layer_norm: Callable[..., tuple[Tensor, Tensor, Tensor]] = torch.ops.aclnn.layer_norm.default
 _rms_norm: Callable[..., tuple[Tensor, Tensor]] = torch.ops.aclnn.rms_norm.default
 _cross_entropy: Callable[..., Tensor] = torch.ops.aclnn._cross_entropy.default
 _cross_entropy_loss: Callable[..., tuple[Tensor, ...]] = torch.ops.aclnn.cross_entropy_loss.default
@@ -104,8 +106,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     Calls aclnnSilu, and aclnnSiluBackward for the gradient.
 
     Args:
-        input: a tensor, float32, float16, bfloat16 from Ascend910B on, and float64 on the ``host`` product. The gradient
-            exists for 0 to 8 dimensions, and not on Ascend310P.
+        input: a tensor, float32, float16, bfloat16 from Ascend910B on, and float64 on the ``host`` product. The
+            gradient exists for 0 to 8 dimensions, and not on Ascend310P.
         inplace: overwrite ``input``. CANN has no such operator: the result is copied into it.
 
     Returns:
@@ -126,8 +128,8 @@ def _overwritten(function: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     r"""Gaussian error linear unit: ``x * Phi(x)``; as ``torch.nn.functional.gelu``.
 
-    ``Phi`` is the normal distribution function for ``"none"``, by aclnnGeluV2 and aclnnGeluBackwardV2; for ``"tanh"`` it
-    is ``(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2``, by aclnnGelu and aclnnGeluBackward.
+    ``Phi`` is the normal distribution function for ``"none"``, by aclnnGeluV2 and aclnnGeluBackwardV2; for ``"tanh"``
+    it is ``(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2``, by aclnnGelu and aclnnGeluBackward.
 
     Args:
         input: a tensor, float32, float16, bfloat16 from Ascend910B on, and float64 on the ``host`` product; for
@@ -141,6 +143,34 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
         AclnnError: status 161002 for a dtype, rank or approximate that is not accepted.
     """
     return _gelu(input, approximate=approximate)
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    r"""Layer normalisation: ``(x - mean) / sqrt(var + eps) * weight + bias``; as ``torch.nn.functional.layer_norm``.
+
+    Calls aclnnLayerNorm, and aclnnLayerNormBackward for the gradients, which sums the weights' in float32.
+
+    Args:
+        input: a tensor of 1 to 8 dimensions, float32 or float16, bfloat16 from Ascend910B on, float64 on the ``host``
+            product. Mean and variance are those of its last ``len(normalized_shape)`` dimensions.
+        normalized_shape: the sizes of these dimensions.
+        weight: of this shape and the input's dtype, or float32. None: ones.
+        bias: of this shape and the weight's dtype, without a weight as that. None: zeros.
+        eps: added to the variance.
+
+    Returns:
+        A tensor of the input's shape and dtype.
+
+    Raises:
+        AclnnError: status 161002 for dtypes that are not accepted together, and shapes that do not match.
+    """
+    return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
 def rms_norm(

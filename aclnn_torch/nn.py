@@ -22,6 +22,7 @@ __all__ = [
     "ConvTranspose2d",
     "ConvTranspose3d",
     "CrossEntropyLoss",
+    "LayerNorm",
     "RMSNorm",
     "SiLU",
 ]
@@ -65,6 +66,14 @@ class CELU(torch.nn.CELU):
     def forward(self, input: Tensor) -> Tensor:
         """Applies CELU to every element."""
         return F.celu(input, self.alpha, self.inplace)
+
+
+class LayerNorm(torch.nn.LayerNorm):
+    """``torch.nn.LayerNorm`` through aclnn: see :func:`aclnn_torch.functional.layer_norm`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalises over the last dimensions."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
 class RMSNorm(torch.nn.RMSNorm):

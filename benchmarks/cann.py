@@ -23,7 +23,7 @@ FORMAT_ND = 2
 def load() -> ctypes.CDLL:
     """Loads the embedded host CANN."""
     library = ctypes.CDLL(str(LIBRARY))
-    for name in ("aclCreateTensor", "aclCreateScalar"):
+    for name in ("aclCreateTensor", "aclCreateScalar", "aclCreateIntArray", "aclCreateBoolArray"):
         getattr(library, name).restype = ctypes.c_void_p
     library.aclGetRecentErrMsg.restype = ctypes.c_char_p
     return library
@@ -32,8 +32,8 @@ def load() -> ctypes.CDLL:
 class Call:
     """One operator, ready to run over and over into the same outputs.
 
-    Arguments are CANN's, in its order: tensors, scalars as float, bool, absent ones as None, and what is a plain number
-    or text in C as the ctypes object.
+    Arguments are CANN's, in its order: tensors, scalars as float, bool, arrays of integers as a shape and of bools as a
+    list, absent ones as None, and what is a plain number or text in C as the ctypes object.
     """
 
     def __init__(self, operator: str, arguments: Sequence[Any], outputs: Sequence[Tensor]):
@@ -43,6 +43,7 @@ class Call:
         self._stage2 = getattr(self._library, self._name)
         self._tensors: list[ctypes.c_void_p] = []
         self._scalars: list[ctypes.c_void_p] = []
+        self._arrays: list[tuple[str, ctypes.c_void_p]] = []
         self._memory = [value for value in (*arguments, *outputs) if isinstance(value, Tensor)]
         self._arguments = [self._describe(value) for value in (*arguments, *outputs)]
         self._size, executor = self._plan()
@@ -62,6 +63,8 @@ class Call:
             self._check(self._library.aclDestroyTensor(tensor))
         for scalar in self._scalars:
             self._check(self._library.aclDestroyScalar(scalar))
+        for kind, array in self._arrays:
+            self._check(getattr(self._library, f"aclDestroy{kind}")(array))
 
     def _describe(self, value: Any) -> Any:
         if isinstance(value, bool):
@@ -71,6 +74,10 @@ class Call:
             scalar = ctypes.c_void_p(self._library.aclCreateScalar(ctypes.byref(number), DATA_TYPES[torch.float64]))
             self._scalars.append(scalar)
             return scalar
+        if isinstance(value, torch.Size):
+            return self._array("IntArray", (ctypes.c_int64 * len(value))(*value))
+        if isinstance(value, list):
+            return self._array("BoolArray", (ctypes.c_bool * len(value))(*value))
         if not isinstance(value, Tensor):
             return value
         rank = ctypes.c_uint64(value.dim())
@@ -84,6 +91,12 @@ class Call:
         )
         self._tensors.append(tensor)
         return tensor
+
+    def _array(self, kind: str, values: ctypes.Array[Any]) -> ctypes.c_void_p:
+        create = getattr(self._library, f"aclCreate{kind}")
+        array = ctypes.c_void_p(create(values, ctypes.c_uint64(len(values))))
+        self._arrays.append((kind, array))
+        return array
 
     def _plan(self) -> tuple[int, ctypes.c_void_p]:
         size, executor = ctypes.c_uint64(), ctypes.c_void_p()

@@ -275,6 +275,34 @@ def rms_norm_backward(dy: Tensor, x: Tensor, _: Tensor, gain: Tensor) -> Callabl
     return functools.partial(torch.autograd.grad, rms_norm(*leaves), leaves, dy, retain_graph=True)
 
 
+# LayerNorm: the same with a shift for each column.
+
+
+def layer_norm_inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
+    """Rows, gain and shift."""
+    return *rms_norm_inputs(shape, dtype), noise(shape[-1:], dtype, 3)
+
+
+def layer_norm(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
+    """Torch's function."""
+    return torch.nn.functional.layer_norm(x, gain.shape, gain, shift, EPSILON)
+
+
+def layer_norm_backward_inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
+    """Incoming gradient, rows, what the forward operator keeps of each row, gain and shift."""
+    x, gain, shift = layer_norm_inputs(shape, dtype)
+    variance, mean = torch.var_mean(x.float(), -1, correction=0, keepdim=True)
+    return noise(shape, dtype, 2), x, mean, torch.rsqrt(variance + EPSILON), gain, shift
+
+
+def layer_norm_backward(
+    dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, gain: Tensor, shift: Tensor
+) -> tuple[Tensor, ...]:
+    """Torch's operator, which wants what it keeps in the rows' type if gain and shift have that."""
+    kept = (tensor.to(x.dtype) for tensor in (mean, rstd))
+    return aten.native_layer_norm_backward(dy, x, gain.shape, *kept, gain, shift, [True] * 3)
+
+
 # Cross entropy: a mean over rows of logits.
 
 
@@ -349,6 +377,22 @@ OPERATORS = (
         arguments=lambda *inputs: inputs,
         torch=rms_norm_grad,
         eager=rms_norm_backward,
+        shape=square,
+    ),
+    Operator(
+        "layer_norm",
+        inputs=layer_norm_inputs,
+        arguments=lambda x, gain, shift: (x, gain.shape, gain, shift, EPSILON),
+        torch=layer_norm,
+        cann=lambda x, gain, shift: (x, gain.shape, gain, shift, ctypes.c_double(EPSILON)),
+        jax={"epsilon": EPSILON},
+        shape=square,
+    ),
+    Operator(
+        "layer_norm_backward",
+        inputs=layer_norm_backward_inputs,
+        arguments=lambda dy, x, mean, rstd, gain, shift: (dy, x, gain.shape, mean, rstd, gain, shift, [True] * 3),
+        torch=layer_norm_backward,
         shape=square,
     ),
     Operator(
@@ -545,6 +589,13 @@ FUNCTIONS = (
         ("rms_norm", "rms_norm_grad"),
         rms_norm_inputs,
         lambda F, x, gain: F.rms_norm(x, gain.shape, gain, EPSILON),
+        (2, 8),
+    ),
+    Function(
+        "functional.layer_norm",
+        ("layer_norm", "layer_norm_backward"),
+        layer_norm_inputs,
+        lambda F, x, gain, shift: F.layer_norm(x, gain.shape, gain, shift, EPSILON),
         (2, 8),
     ),
     Function(

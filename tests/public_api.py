@@ -15,7 +15,10 @@ from aclnn_torch import host, nn
 
 def functions(x: Tensor) -> None:
     """Each function of aclnn_torch.functional."""
-    for y in (F.elu(x, 1.5), F.selu(x), F.celu(x, 2.0), F.rms_norm(x, [6], torch.ones(6), eps=1e-6)):
+    for y in (F.elu(x, 1.5), F.selu(x), F.celu(x, 2.0), F.silu(x), F.gelu(x, "tanh")):
+        assert_type(y, Tensor)
+        assert y.shape == x.shape
+    for y in (F.rms_norm(x, [6], torch.ones(6), eps=1e-6), F.layer_norm(x, [6], torch.ones(6))):
         assert_type(y, Tensor)
         assert y.shape == x.shape
     assert_type(F.cross_entropy(x, torch.tensor([0, 5, 3, 1]), reduction="sum", label_smoothing=0.1), Tensor)

@@ -143,7 +143,7 @@ def test_a_converted_model_calls_our_operators_only() -> None:
         DropoutRMSNorm(8).eval(),
         ResidualRMSNorm(8),
         GatedRMSNorm(8),
-        torch.nn.LayerNorm(8),
+        torch.nn.GroupNorm(2, 8),
         torch.nn.Linear(8, 8),
     ],
     ids=lambda module: type(module).__name__,

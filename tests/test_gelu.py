@@ -118,7 +118,7 @@ def test_strides(dtype: torch.dtype, approximate: str) -> None:
 
 @EACH_FORMULA
 def test_far_from_zero(approximate: str) -> None:
-    """Results below zero keep their digits; inf has a value but no derivative, -inf has neither, as 0 * inf has none."""
+    """Results below zero keep their digits; inf has a value but no derivative, -inf neither, as 0 * inf has none."""
     x = torch.tensor([-6.0, -9.0, -1e20, 1e20])
     exact = TF.gelu(x.double(), approximate=approximate)
     if approximate == "none":

@@ -260,6 +260,14 @@ CALLS: dict[str, Callable[[], object]] = {
     "silu_backward": lambda: ops.silu_backward(noise(200, 300), noise(300, 200).t()),
     "gelu": lambda: ops.gelu(noise(200, 300)),
     "gelu_backward": lambda: ops.gelu_backward(noise(200, 300), noise(300, 200).t(), approximate="tanh"),
+    "layer_norm, long rows": lambda: ops.layer_norm(noise(3, 40000), [40000], noise(40000), None, 1e-5),
+    "layer_norm, no columns": lambda: ops.layer_norm(noise(40000, 0), [0], None, None, 1e-5),
+    "layer_norm_backward, short rows": lambda: ops.layer_norm_backward(
+        *(noise(40000, 3), noise(40000, 3), [3], noise(40000, 1), noise(40000, 1), noise(3), None, [True] * 3)
+    ),
+    "layer_norm_backward, no rows": lambda: ops.layer_norm_backward(
+        *(noise(0, 40000), noise(0, 40000), [40000], noise(0, 1), noise(0, 1), None, None, [True] * 3)
+    ),
     "rms_norm, long rows": lambda: ops.rms_norm(noise(3, 40000), noise(40000)),
     "rms_norm, short rows": lambda: ops.rms_norm(noise(40000, 3), noise(3)),
     "rms_norm_grad, long rows": lambda: ops.rms_norm_grad(noise(3, 40000), noise(3, 40000), noise(3, 1), noise(40000)),

@@ -22,6 +22,7 @@ MODULES = {
     "SiLU": 1,
     "GELU": 1,
     "RMSNorm": 3,
+    "LayerNorm": 3,
     "CrossEntropyLoss": 5,
     "Conv1d": 3,
     "Conv2d": 3,
@@ -81,7 +82,7 @@ def test_as_torchs_on_its_samples(name: str) -> None:
     assert count >= MODULES[name]
 
 
-_WITH_DTYPE = (torch.nn.RMSNorm, torch.nn.modules.conv._ConvNd)
+_WITH_DTYPE = (torch.nn.LayerNorm, torch.nn.RMSNorm, torch.nn.modules.conv._ConvNd)
 
 
 @pytest.mark.parametrize("mode", ["zeros", "reflect", "replicate", "circular"])
@@ -112,6 +113,7 @@ EXAMPLES = {
     "SiLU": ((), {}),
     "GELU": (("tanh",), {}),
     "RMSNorm": ((4,), {"eps": 1e-3}),
+    "LayerNorm": ((4,), {"eps": 1e-3, "bias": False}),
     "CrossEntropyLoss": ((), {"weight": torch.tensor([1.0, 2.0])}),
     "Conv1d": ((2, 4, 3), {}),
     "Conv2d": ((2, 4, 3), {"bias": False}),

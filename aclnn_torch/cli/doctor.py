@@ -110,6 +110,8 @@ def _calls() -> dict[Any, tuple[Any, ...]]:
         aclnn.silu_backward.default: (y, x),
         aclnn.gelu.default: (x,),
         aclnn.gelu_backward.default: (y, x),
+        aclnn.layer_norm.default: (x, [6], gamma, gamma, 1e-5),
+        aclnn.layer_norm_backward.default: (y, x, [6], rstd, rstd, gamma, gamma, [True] * 3),
         aclnn.rms_norm.default: (x, gamma),
         aclnn.rms_norm_grad.default: (y, x, rstd, gamma),
         aclnn._cross_entropy.default: (x, target),

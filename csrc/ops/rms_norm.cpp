@@ -9,6 +9,7 @@
 #include "aclnnop/aclnn_rms_norm_grad.h"
 #include "ops/autograd.h"
 #include "ops/call.h"
+#include "ops/normalization.h"
 
 namespace aclnn_torch {
 namespace {
@@ -33,26 +34,6 @@ const auto& rms_norm_grad_op() {
   return op;
 }
 
-// What is computed with, and the type of rstd and dgamma.
-at::ScalarType real_type(const Tensor& x) {
-  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
-
-// Sizes that are known must be as expected; `why` says where the expectation comes from.
-void check_shape(const char* api, Named argument, c10::SymIntArrayRef expected, const char* why) {
-  const auto given = argument.tensor.sym_sizes();
-  bool fits = given.size() == expected.size();
-  for (size_t i = 0; fits && i < given.size(); ++i) {
-    const auto a = given[i].maybe_as_int();
-    const auto b = expected[i].maybe_as_int();
-    fits = !a || !b || *a == *b;
-  }
-  if (fits) return;
-  refuse(api, argument.tensor.device(),
-         c10::str(argument.name, " has shape ", given, ", expected ", expected, ", ", why),
-         ACLNN_ERR_INNER_TILING_ERROR);
-}
-
 void check_gamma(const char* api, const Tensor& x, const Tensor& gamma) {
   for (const auto& [name, tensor, _] : {Named{"x", x}, Named{"gamma", gamma}}) {
     if (tensor.dim() >= 1 && tensor.dim() <= 8) continue;
@@ -63,7 +44,8 @@ void check_gamma(const char* api, const Tensor& x, const Tensor& gamma) {
   const auto sizes = x.sym_sizes();
   const auto rank = std::min<size_t>(gamma.dim(), sizes.size());
   check_shape(api, {"gamma", gamma}, sizes.slice(sizes.size() - rank),
-              "the last dimensions of x; shapes are not broadcast, expand first");
+              "the last dimensions of x; shapes are not broadcast, expand first",
+              ACLNN_ERR_INNER_TILING_ERROR);
 }
 
 // Devices: aclnn. Meta: sizes, strides and dtype only.
@@ -93,7 +75,8 @@ Pair rms_norm_grad_outputs(const Tensor& dy, const Tensor& x, const Tensor& rstd
                            const Tensor& gamma) {
   constexpr const char* kApi = RmsNormGrad::kStage1;
   check_tensors(kApi, {{"dy", dy}, {"x", x}, {"rstd", rstd}, {"gamma", gamma}});
-  check_shape(kApi, {"dy", dy}, x.sym_sizes(), "as x has; shapes are not broadcast, expand first");
+  check_shape(kApi, {"dy", dy}, x.sym_sizes(), "as x has; shapes are not broadcast, expand first",
+              ACLNN_ERR_INNER_TILING_ERROR);
   check_gamma(kApi, x, gamma);
   return {new_tensor(x, x.sym_sizes(), x.scalar_type()),
           new_tensor(x, gamma.sym_sizes(), real_type(x))};
@@ -107,38 +90,9 @@ Pair rms_norm_grad_device(const Tensor& dy, const Tensor& x, const Tensor& rstd,
   return outputs;
 }
 
-// What the operators compute, once more with ATen's, for tangents and higher derivatives. Tensors
-// are matrices of R rows and D columns there, in the compute type; rstd is a column, gamma a row.
-class Rows {
- public:
-  Rows(const Tensor& x, const Tensor& rstd, const Tensor& gamma)
-      : real_(real_type(x)), rows_(rstd.sym_numel()), columns_(gamma.sym_numel()) {}
-
-  Tensor matrix(const Tensor& tensor) const { return shaped(tensor, {rows_, columns_}); }
-  Tensor column(const Tensor& tensor) const { return shaped(tensor, {rows_, 1}); }
-  Tensor row(const Tensor& tensor) const { return shaped(tensor, {1, columns_}); }
-
-  Tensor sum(const Tensor& matrix) const { return matrix.sum(1, /*keepdim=*/true); }
-  Tensor mean(const Tensor& matrix) const { return sum(matrix) / at::Scalar(columns_); }
-
- private:
-  Tensor shaped(const Tensor& tensor, c10::SymIntArrayRef sizes) const {
-    return tensor.to(real_).reshape_symint(sizes);
-  }
-
-  at::ScalarType real_;
-  c10::SymInt rows_;
-  c10::SymInt columns_;
-};
-
-// The values of a matrix, a row or a column as a tensor like `like`.
-Tensor restored(const Tensor& values, const Tensor& like) {
-  return values.reshape_symint(like.sym_sizes()).to(like.scalar_type());
-}
-
 Pair composed_rms_norm(const Tensor& x, const Tensor& gamma, double epsilon, const Pair& outputs) {
   const auto& [y, rstd] = outputs;
-  const Rows rows(x, rstd, gamma);
+  const Rows rows(x, rstd.sym_numel(), gamma.sym_numel());
   const Tensor values = rows.matrix(x);
   const Tensor r = at::rsqrt(rows.mean(values * values) + epsilon);
   return {restored(values * r * rows.row(gamma), y), restored(r, rstd)};
@@ -147,7 +101,7 @@ Pair composed_rms_norm(const Tensor& x, const Tensor& gamma, double epsilon, con
 Pair composed_rms_norm_grad(const Tensor& dy, const Tensor& x, const Tensor& rstd,
                             const Tensor& gamma, const Pair& outputs) {
   const auto& [dx, dgamma] = outputs;
-  const Rows rows(x, rstd, gamma);
+  const Rows rows(x, rstd.sym_numel(), gamma.sym_numel());
   const Tensor d = rows.matrix(dy);
   const Tensor r = rows.column(rstd);
   const Tensor xhat = rows.matrix(x) * r;
@@ -193,7 +147,7 @@ struct RmsNormGradFormula {
 
   static variable_list backward(const variable_list& grads, const std::vector<Tensor>& saved,
                                 Needed, const Attributes&) {
-    const Rows rows(saved[1], saved[2], saved[3]);
+    const Rows rows(saved[1], saved[2].sym_numel(), saved[3].sym_numel());
     const Tensor dy = rows.matrix(saved[0]);
     const Tensor x = rows.matrix(saved[1]);
     const Tensor r = rows.column(saved[2]);

@@ -34,7 +34,6 @@ from tests.conformance.machinery import (
     sigmoid,
     sigmoid_roundings,
     unit,
-    working,
 )
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
@@ -52,8 +51,8 @@ def exponential(x: np.ndarray) -> np.ndarray:
 
 
 def tail_roundings(dtype: Dtype, x: np.ndarray) -> np.ndarray:
-    """By how much the normal distribution's tail may miss, relative to itself: the exponential and its rounded exponent,
-    the polynomial (5 units in float, 21 in 16 bits; erfc of double 3, and its rounded argument), and a product."""
+    """By how much the normal distribution's tail may miss, relative to itself: the exponential and its exponent, the
+    polynomial (5 units in float, 21 in 16 bits; erfc of double 3, and its rounded argument), and a product."""
     if dtype == F64:
         return 2 * (4 + 2 * exponential(x)) * unit(dtype)
     exponent = np.minimum(exponential(x), 105)
@@ -287,8 +286,18 @@ BROADCAST = [
     Row("5", "gradOutput is a number", {"gradOutput.shape": ()}, ANYWHERE),
     Row("5", "self has a size of 1", {"self.shape": (2, 1)}, ANYWHERE),
     Row("5", "either has a size of 1", {"self.shape": (2, 1), "gradOutput.shape": (1, 3)}, ANYWHERE),
-    Row("5", "either lacks a dimension", {"gradOutput.shape": (4, 1, 3), "self.shape": (2, 1), "gradInput.shape": (4, 2, 3)}, ANYWHERE),
-    Row("5", "no rows of one row", {"gradOutput.shape": (0, 3), "self.shape": (1, 3), "gradInput.shape": EMPTY}, ANYWHERE),
+    Row(
+        "5",
+        "either lacks a dimension",
+        {"gradOutput.shape": (4, 1, 3), "self.shape": (2, 1), "gradInput.shape": (4, 2, 3)},
+        ANYWHERE,
+    ),
+    Row(
+        "5",
+        "no rows of one row",
+        {"gradOutput.shape": (0, 3), "self.shape": (1, 3), "gradInput.shape": EMPTY},
+        ANYWHERE,
+    ),
     Row("3", "a wider gradOutput", {"self.dtype": F16}, ANYWHERE),
     Row("3", "a wider self", {"gradOutput.dtype": F16}, ANYWHERE),
     Row("3", "two 16-bit types", {"gradOutput.dtype": F16, "self.dtype": BF16}, WITH_BF16),

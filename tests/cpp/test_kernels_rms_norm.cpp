@@ -63,7 +63,7 @@ std::vector<T> numbers(size_t n, unsigned seed) {
 template <class T>
 struct Inputs {
   using Real = RealOf<T>;
-  RmsNormTile tile;
+  RowTile tile;
   std::vector<T> dy, x;
   std::vector<Real> rstd, gamma, dgamma;
   std::vector<double> means;  // as far apart as the sums

@@ -213,15 +213,33 @@ def rules_of_elementwise_operators() -> None:
             in_parts(forward, (x,), [place], [place])
         in_parts(ops.gelu, (x,), [place], [place], approximate="tanh")
         in_parts(ops.elu_backward, (g, 0.7, 1.1, 0.9, False, x), [place, place], [place])
-        for backward in (ops.selu_backward, ops.silu_backward, ops.gelu_backward):
-            in_parts(backward, (g, torch.selu(x)), [place, place], [place])
+        in_parts(ops.selu_backward, (g, torch.selu(x)), [place, place], [place])
+        in_parts(ops.silu_backward, (g, x), [place, place], [place])
+        for formula in ("none", "tanh"):
+            in_parts(ops.gelu_backward, (g, x), [place, place], [place], approximate=formula)
         in_place = distribute_tensor(x.clone(), mesh(), [place])
         assert ops.elu_(in_place, 0.5) is in_place
         assert in_place.placements == (place,)
         torch.testing.assert_close(in_place.full_tensor(), ops.elu(x, 0.5))
-    partial = DTensor.from_local(x, mesh(), [P])
-    assert not ops.elu(partial).placements[0].is_partial()
-    torch.testing.assert_close(ops.elu(partial).full_tensor(), ops.elu(x * dist.get_world_size()))
+    parts = DTensor.from_local(x, mesh(), [P])
+    assert not ops.elu(parts).placements[0].is_partial()
+    torch.testing.assert_close(ops.elu(parts).full_tensor(), ops.elu(x * dist.get_world_size()))
+
+
+@case
+def rules_of_layer_norm() -> None:
+    x, g = torch.randn(4, 7, 5), torch.randn(4, 7, 5)  # 7 in uneven parts
+    for weight, dims in ((torch.rand(5), 2), (torch.rand(7, 5), 1)):
+        shape = weight.shape
+        _, mean, rstd = ops.layer_norm(x, shape, weight, weight, 1e-5)
+        for place in [R, *map(Shard, range(dims))]:
+            of_weight = R if place == R else P
+            in_parts(ops.layer_norm, (x, shape, weight, weight, 1e-5), [place, R, R], [place] * 3)
+            in_parts(ops.layer_norm, (x, shape, None, None, 1e-5), [place], [place] * 3)
+            arguments = (g, x, shape, mean, rstd, weight, weight)
+            places = [place] * 4 + [R, R]
+            in_parts(ops.layer_norm_backward, (*arguments, [True] * 3), places, [place, of_weight, of_weight])
+            in_parts(ops.layer_norm_backward, (*arguments, [True, False, True]), places, [place, None, of_weight])
 
 
 @case

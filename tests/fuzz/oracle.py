@@ -22,7 +22,7 @@ from tests.cabi import (
     Dtype,
     Format,
 )
-from tests.conformance import convolution_table, cross_entropy_loss_table, gelu_table, rms_norm_table
+from tests.conformance import convolution_table, cross_entropy_loss_table, gelu_table, layer_norm_table, rms_norm_table
 from tests.conformance.machinery import WITH_BF16, Table, all_tables
 
 CREATE_EXECUTOR = 561101
@@ -143,6 +143,62 @@ def gelu_backward(call: Call) -> int:
     ]
     good = good and all(len(distinct) <= 1 for distinct in sizes)
     good = good and tuple(distinct[0] if distinct else 1 for distinct in reversed(sizes)) == out
+    return SUCCESS if good else PARAM_INVALID
+
+
+def same_if_there(call: Call, name: str, shape: Sequence[int]) -> bool:
+    """An argument is absent, or has a shape."""
+    return call[name] is None or call.shape(name) == tuple(shape)
+
+
+def layer_norm_dtypes_good(call: Call, of_input: Sequence[str]) -> bool:
+    """All are the product's; those named have input's; a weight has input's or FLOAT."""
+    accepted = {dtype for dtype, products in layer_norm_table.SETS.items() if call.product in products}
+    good = all(call.dtype(name) in accepted for name in call.tensors)
+    good = good and all(call.dtype(name) == call.dtype("input") for name in of_input)
+    return good and (call["weightOptional"] is None or call.dtype("weightOptional") in (F32, call.dtype("input")))
+
+
+def layer_norm_shapes_good(call: Call) -> bool:
+    """What both functions ask of input, normalizedShape, weight and bias."""
+    inner, shape = tuple(call["normalizedShape"]), call.shape("input")
+    good = 1 <= len(inner) <= 8 and len(inner) <= len(shape) <= 8 and shape[len(shape) - len(inner) :] == inner
+    return good and same_if_there(call, "weightOptional", inner) and same_if_there(call, "biasOptional", inner)
+
+
+def layer_norm_forward(call: Call) -> int:
+    """Statistics of one number for every row, in any shape of 8 dimensions at most."""
+    bias, weight = call["biasOptional"], call["weightOptional"]
+    good = layer_norm_dtypes_good(call, ()) and layer_norm_shapes_good(call)
+    good = good and (bias is None or call.dtype("biasOptional") in (F32, call.dtype("input")))
+    good = good and (bias is None or weight is None or bias["dtype"] == weight["dtype"])
+    good = good and call.shape("out") == call.shape("input")
+    rows = count(call.shape("input")[: len(call.shape("input")) - len(call["normalizedShape"])])
+    for name in ("meanOutOptional", "rstdOutOptional"):
+        if call[name] is not None:
+            numbers = count(call.shape(name))
+            good = good and len(call.shape(name)) <= 8 and numbers == rows
+    return SUCCESS if good else PARAM_INVALID
+
+
+def layer_norm_backward(call: Call) -> int:
+    """The same; of the gradients only those that outputMask asks for count, but for their dtypes."""
+    mask = call["outputMask"]
+    if len(mask) != 3:
+        return PARAM_INVALID
+    asked = [name for name, on in zip(layer_norm_table.GRADIENTS, mask, strict=True) if on]
+    if any(call[name] is None for name in asked):
+        return PARAM_NULLPTR
+    good = layer_norm_dtypes_good(call, ("gradOut",)) and layer_norm_shapes_good(call)
+    good = good and call.shape("gradOut") == call.shape("input") and call.shape("mean") == call.shape("rstd")
+    good = good and len(call.shape("mean")) <= 8 and all(len(call.shape(name)) <= 8 for name in asked)
+    inner = tuple(call["normalizedShape"])
+    good = good and count(call.shape("mean")) == count(call.shape("input")[: len(call.shape("input")) - len(inner)])
+    for name in asked:
+        if name == "gradInputOut":
+            good = good and call.shape(name) == call.shape("input")
+        else:
+            good = good and count(call.shape(name)) == count(inner)
     return SUCCESS if good else PARAM_INVALID
 
 
@@ -497,6 +553,8 @@ def backward_empty_good(call: Call, x: tuple[int, ...], weight: tuple[int, ...])
 RULES: dict[str, Callable[[Call], int]] = {
     **dict.fromkeys(("aclnnGelu", "aclnnGeluV2"), gelu_forward),
     **dict.fromkeys(("aclnnGeluBackward", "aclnnGeluBackwardV2"), gelu_backward),
+    "aclnnLayerNorm": layer_norm_forward,
+    "aclnnLayerNormBackward": layer_norm_backward,
     "aclnnConvolution": convolution,
     "aclnnConvolutionBackward": convolution_backward,
     "aclnnCrossEntropyLoss": cross_entropy_forward,

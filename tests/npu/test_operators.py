@@ -131,6 +131,12 @@ def other_calls() -> list[Call]:
             Call(f"rms_norm-strided-{label}", ops.rms_norm, (x.transpose(0, 1), gamma)),
             Call(f"rms_norm-offset-{label}", ops.rms_norm, (x[1:, 2:], gamma)),
             Call(f"rms_norm_grad-{label}", ops.rms_norm_grad, (dy, x, rstd, gamma)),
+            Call(f"layer_norm-{label}", ops.layer_norm, (x, [10], gamma, gamma, 1e-5)),
+            Call(
+                f"layer_norm_backward-{label}",
+                ops.layer_norm_backward,
+                (dy, x, [10], rstd, rstd, gamma, None, [True] * 3),
+            ),
             Call(f"rms_norm_grad-strided-{label}", ops.rms_norm_grad, (dy[::2], x[::2], rstd[::2], gamma)),
             Call(f"convolution-{label}", forward, (image, kernel, bias, *convolution)),
             Call(f"convolution-no-bias-{label}", forward, (image, kernel, None, *convolution)),
@@ -175,6 +181,7 @@ DIFFERENTIABLE = {
     "elu_": (lambda x: F.elu(x * 1, 1.3, inplace=True), [(5, 4)]),
     "selu_": (lambda x: F.selu(x * 1, inplace=True), [(5, 4)]),
     "rms_norm": (lambda x, w: F.rms_norm(x, (4,), w), [(5, 4), (4,)]),
+    "layer_norm": (lambda x, w, b: F.layer_norm(x, (4,), w, b), [(5, 4), (4,), (4,)]),
     "cross_entropy": (lambda x: F.cross_entropy(x, torch.tensor([0, 3, 1, 1, 2], device=x.device)), [(5, 4)]),
     "conv2d": (lambda x, w, b: F.conv2d(x, w, b, padding=1, cube_math_type=0), [(2, 3, 5, 5), (4, 3, 3, 3), (4,)]),
 }

@@ -22,10 +22,6 @@ BFLOAT16 = {"relative": 2**-6, "absolute": 2**-6}
 FLOAT = {"relative": 2**-20, "absolute": 2**-20}
 
 
-def layer_norm(x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-    return F.layer_norm(x, x.shape[-1:], *parameters)
-
-
 def batch_norm(x, mean, variance, weight, bias, training=True):  # type: ignore[no-untyped-def]
     """Its result and gradients; the running statistics are arguments that change."""
     call = with_gradients(lambda x, w, b: F.batch_norm(x, mean, variance, w, b, training, 0.25))
@@ -41,19 +37,6 @@ def add_rms_norm(x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> list
 
 
 CASES = [
-    Case("LayerNorm LayerNormBackward", with_gradients(layer_norm), (X, SCALE, SHIFT)),
-    Case("LayerNorm LayerNormBackward", with_gradients(layer_norm), (X, SCALE)),
-    Case("LayerNorm LayerNormBackward", with_gradients(layer_norm), (X,)),
-    Case("LayerNorm", lambda x, *p: F.layer_norm(x, (4, 5), *p), (numbers(3, 4, 5), numbers(4, 5), numbers(4, 5))),
-    *(
-        Case(
-            "LayerNorm LayerNormBackward",
-            with_gradients(layer_norm),
-            (X.to(d), SCALE.to(d), SHIFT.to(d)),
-            **tolerance,
-        )
-        for d, tolerance in ((torch.half, HALF), (torch.bfloat16, BFLOAT16))
-    ),
     *(
         Case("BatchNorm BatchNormBackward", call, (x, MEAN, VARIANCE, SCALE, SHIFT), **FLOAT)
         for call in (batch_norm, partial(batch_norm, training=False))

@@ -70,9 +70,7 @@ def test_gelu(approximate: str, dtype: torch.dtype) -> None:
     """Before Ascend950, torch_npu calls aclnnGelu for F.gelu, the formula of the hyperbolic tangent, whatever it is
     asked for; npu_gelu calls aclnnGeluV2."""
     x = torch.randn(5, 7, 3).to(dtype)
-    agree(
-        lambda x: torch_npu.npu_gelu(x, approximate=approximate), lambda x: ours.gelu(x, approximate=approximate), x
-    )
+    agree(lambda x: torch_npu.npu_gelu(x, approximate=approximate), lambda x: ours.gelu(x, approximate=approximate), x)
     got = approximate if "950" in torch.npu.get_device_name(0) else "tanh"
     agree(lambda x: F.gelu(x, approximate=approximate), lambda x: ours.gelu(x, approximate=got), x)
 
@@ -97,6 +95,17 @@ def test_convolution(
         return lambda x, w, b: getattr(library, function)(x, w, b, **options)
 
     agree(call(F), call(ours), *arguments)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("weights", [0, 1, 2])
+def test_layer_norm(weights: int, dtype: torch.dtype) -> None:
+    arguments = [torch.randn(size).to(dtype) for size in ((3, 5, 4, 6), (4, 6), (4, 6))[: 1 + weights]]
+    agree(
+        lambda x, *weights: F.layer_norm(x, (4, 6), *weights),
+        lambda x, *weights: ours.layer_norm(x, (4, 6), *weights),
+        *arguments,
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

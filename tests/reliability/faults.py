@@ -59,6 +59,7 @@ def runs(dtype: torch.dtype) -> Iterator[tuple[str, Run]]:
     yield "silu_backward", with_gradients(aclnn.silu_backward, x, x + 1)
     yield "gelu", with_gradients(aclnn.gelu, x)
     yield "gelu_backward", with_gradients(aclnn.gelu_backward, x, x + 1)
+    yield "layer_norm", with_gradients(lambda x, w, b: aclnn.layer_norm(x, [160], w, b, 1e-5), x, some(160), some(160))
     yield "rms_norm", with_gradients(aclnn.rms_norm, x, some(160))
     rstd = torch.rand(256, 1, generator=generator)
     yield "rms_norm_grad", lambda: aclnn.rms_norm_grad(x, x, rstd, some(160).fill_(1))

@@ -28,6 +28,8 @@
 #include "aclnnop/aclnn_gelu_backward.h"
 #include "aclnnop/aclnn_gelu_backward_v2.h"
 #include "aclnnop/aclnn_gelu_v2.h"
+#include "aclnnop/aclnn_layer_norm.h"
+#include "aclnnop/aclnn_layer_norm_backward.h"
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
 #include "aclnnop/aclnn_selu.h"
@@ -161,6 +163,8 @@ const Entry* find_entry(std::string_view name) {
                                   FAULTY_OPERATOR(GeluBackward),
                                   FAULTY_OPERATOR(GeluV2),
                                   FAULTY_OPERATOR(GeluBackwardV2),
+                                  FAULTY_OPERATOR(LayerNorm),
+                                  FAULTY_OPERATOR(LayerNormBackward),
                                   FAULTY_OPERATOR(RmsNorm),
                                   FAULTY_OPERATOR(RmsNormGrad),
                                   FAULTY_OPERATOR(Selu),

@@ -22,6 +22,8 @@
 #include "aclnnop/aclnn_gelu_backward.h"
 #include "aclnnop/aclnn_gelu_backward_v2.h"
 #include "aclnnop/aclnn_gelu_v2.h"
+#include "aclnnop/aclnn_layer_norm.h"
+#include "aclnnop/aclnn_layer_norm_backward.h"
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
 #include "aclnnop/aclnn_selu.h"
@@ -44,6 +46,8 @@ ACLNN_DECLARE(Gelu);
 ACLNN_DECLARE(GeluBackward);
 ACLNN_DECLARE(GeluV2);
 ACLNN_DECLARE(GeluBackwardV2);
+ACLNN_DECLARE(LayerNorm);
+ACLNN_DECLARE(LayerNormBackward);
 ACLNN_DECLARE(RmsNorm);
 ACLNN_DECLARE(RmsNormGrad);
 ACLNN_DECLARE(Selu);
@@ -110,6 +114,12 @@ class Calls {
     auto rstd = input({4, 1});
     add<RmsNorm>("RmsNorm", x, gamma, value(1e-6), output({4, 24}), output({4, 1}));
     add<RmsNormGrad>("RmsNormGrad", x, y, rstd, gamma, output({4, 24}), output({24}));
+    const auto inner = [] { return make_int_array(library(), std::array{int64_t{24}}); };
+    const auto mask = [] { return make_bool_array(library(), std::array{true, true, true}); };
+    add<LayerNorm>("LayerNorm", x, inner, gamma, gamma, value(1e-5), output({4, 24}),
+                   output({4, 1}), output({4, 1}));
+    add<LayerNormBackward>("LayerNormBackward", x, y, inner, rstd, rstd, gamma, gamma, mask,
+                           output({4, 24}), output({24}), output({24}));
 
     const Numbers<int64_t> target{{4}, make<int64_t>({0, 23, 5, 5})};
     const auto none = [] { return TensorHandle(); };

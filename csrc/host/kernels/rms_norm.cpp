@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "kernels/vec_loop.h"
+#include "kernels/vec_rows.h"
 
 namespace aclnn_host {
 namespace {
@@ -10,33 +10,17 @@ namespace {
 using at::vec::fmadd;
 
 template <class T>
-struct Kernels {
-  using Real = RealOf<T>;
-  using V = VectorOf<T>;
-  using Vs = Pair<V>;
-  using L = Lanes<T>;
+struct Kernels : RowLoops<T> {
+  using typename RowLoops<T>::Real;
+  using typename RowLoops<T>::V;
+  using typename RowLoops<T>::Vs;
+  using typename RowLoops<T>::L;
+  using RowLoops<T>::sum_over;
+  using RowLoops<T>::total_of;
+  using RowLoops<T>::for_each_rows;
+  using RowLoops<T>::number_at;
 
-  // Adds up what term(sum, i, count...) makes of a sum and the elements of the step at i. Two pairs
-  // of sums: one would make every step wait for the one before.
-  template <class Term>
-  static double sum_over(int64_t n, Term term) {
-    Vs sums[] = {{V(0), V(0)}, {V(0), V(0)}};
-    int64_t i = 0;
-    for (; i + 2 * L::kCount <= n; i += 2 * L::kCount) {
-      sums[0] = term(sums[0], i);
-      sums[1] = term(sums[1], i + L::kCount);
-    }
-    for_each_step<T>(n - i,
-                     [&](int64_t k, auto... count) { sums[0] = term(sums[0], i + k, count...); });
-    return total_of(sums);
-  }
-
-  static double total_of(const Vs (&sums)[2]) {
-    const V sum = (sums[0].first + sums[0].second) + (sums[1].first + sums[1].second);
-    return at::vec::vec_reduce_all<Real>([](const V& a, const V& b) { return a + b; }, sum);
-  }
-
-  static void sum_of_squares(const RmsNormTile& tile, const void* x, double* sums) {
+  static void sum_of_squares(const RowTile& tile, const void* x, double* sums) {
     for (int64_t row = 0; row < tile.rows; ++row) {
       const T* from = static_cast<const T*>(x) + row * tile.stride;
       sums[row * tile.sum_stride] =
@@ -47,14 +31,14 @@ struct Kernels {
     }
   }
 
-  static void normalize(const RmsNormTile& tile, const void* x, const void* rstd, const void* gamma,
+  static void normalize(const RowTile& tile, const void* x, const void* rstd, const void* gamma,
                         void* y) {
     const Real* scales = static_cast<const Real*>(gamma);
     const int64_t next = tile.next_bytes<T>();
     for (int64_t row = 0; row < tile.rows; ++row) {
       const T* from = static_cast<const T*>(x) + row * tile.stride;
       T* to = static_cast<T*>(y) + row * tile.stride;
-      const V r = rstd_at(rstd, row);
+      const V r = number_at(rstd, row);
       for_each_result(to, tile.columns, tile.streaming, [&](int64_t i, auto store, auto... count) {
         if constexpr (store.kStreaming) prefetch(from + i, next);
         const Vs a = L::load(from + i, count...);
@@ -64,33 +48,15 @@ struct Kernels {
     }
   }
 
-  // Calls body(row, integral_constant of a number of rows) for all rows of a tile: four at a time,
-  // which share what there is once for every column, if their results are aligned alike.
-  template <class Body>
-  static void for_each_rows(const RmsNormTile& tile, Body body) {
-    constexpr int64_t kTogether = 4;
-    int64_t row = 0;
-    if (tile.stride * static_cast<int64_t>(sizeof(T)) % static_cast<int64_t>(sizeof(V)) == 0) {
-      for (; row + kTogether <= tile.rows; row += kTogether) {
-        body(row, std::integral_constant<int64_t, kTogether>());
-      }
-    }
-    for (; row < tile.rows; ++row) body(row, std::integral_constant<int64_t, 1>());
-  }
-
-  static V rstd_at(const void* rstd, int64_t row) {
-    return V(with_default_nan(static_cast<const Real*>(rstd)[row]));
-  }
-
-  static void sum_of_products(const RmsNormTile& tile, const void* dy, const void* x,
-                              const void* rstd, const void* gamma, double* sums) {
+  static void sum_of_products(const RowTile& tile, const void* dy, const void* x, const void* rstd,
+                              const void* gamma, double* sums) {
     const Real* scales = static_cast<const Real*>(gamma);
     const int64_t next = tile.next_bytes<T>();
     for_each_rows(tile, [&]<int64_t kRows>(int64_t row, std::integral_constant<int64_t, kRows>) {
       const T* gradient = static_cast<const T*>(dy) + row * tile.stride;
       const T* value = static_cast<const T*>(x) + row * tile.stride;
       V r[kRows];
-      for (int64_t k = 0; k < kRows; ++k) r[k] = rstd_at(rstd, row + k);
+      for (int64_t k = 0; k < kRows; ++k) r[k] = number_at(rstd, row + k);
       // As in sum_over().
       Vs sum[kRows][2];
       for (auto& pair : sum) pair[0] = pair[1] = {V(0), V(0)};
@@ -119,7 +85,7 @@ struct Kernels {
     });
   }
 
-  static void gradients(const RmsNormTile& tile, const void* dy, const void* x, const void* rstd,
+  static void gradients(const RowTile& tile, const void* dy, const void* x, const void* rstd,
                         const void* gamma, const double* means, void* dx, void* dgamma) {
     const Real* scales = static_cast<const Real*>(gamma);
     const int64_t next = tile.next_bytes<T>();
@@ -130,7 +96,7 @@ struct Kernels {
       T* to = static_cast<T*>(dx) + row * tile.stride;
       V r[kRows], mean[kRows];
       for (int64_t k = 0; k < kRows; ++k) {
-        r[k] = rstd_at(rstd, row + k);
+        r[k] = number_at(rstd, row + k);
         mean[k] = V(static_cast<Real>(means[(row + k) * tile.sum_stride]));
       }
       for_each_result(to, tile.columns, tile.streaming, [&](int64_t i, auto store, auto... count) {

@@ -144,16 +144,6 @@ void require_plain(Checks& checks, double smoothing, double zloss_scale, bool zl
 
 // ---- What the plans share ----------------------------------------------------------------------
 
-// An argument's view; an absent one has no elements.
-TensorView view_of(const aclTensor* tensor) {
-  if (tensor != nullptr) return tensor->view;
-  TensorView empty;
-  const int64_t none = 0;
-  empty.shape.assign(&none, 1);
-  empty.strides.assign(&none, 1);
-  return empty;
-}
-
 // The sums over the rows that are not ignored: of the weights of their labels, and of 1.
 struct Totals {
   double weight = 0;

@@ -8,6 +8,16 @@
 
 namespace aclnn_host {
 
+// An argument's view; an absent one has no elements.
+inline TensorView view_of(const aclTensor* tensor) {
+  if (tensor != nullptr) return tensor->view;
+  TensorView empty;
+  const int64_t none = 0;
+  empty.shape.assign(&none, 1);
+  empty.strides.assign(&none, 1);
+  return empty;
+}
+
 // Whether the elements lie in order and without gaps.
 ACLNN_HOST_INTERNAL bool is_contiguous(const TensorView& view) noexcept;
 

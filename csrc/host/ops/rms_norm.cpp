@@ -6,15 +6,12 @@
 #include <cmath>
 #include <limits>
 
-#include <ATen/Parallel.h>
-
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
-#include "kernels/streaming.h"
-#include "kernels/tuning.h"
 #include "ops/checks.h"
 #include "ops/packed.h"
 #include "ops/plan.h"
+#include "ops/rows.h"
 
 namespace aclnn_host {
 namespace {
@@ -173,18 +170,7 @@ void check_empty(Checks& checks, Argument x) {
 }
 
 // ---- How the work is divided --------------------------------------------------------------------
-// By the shape alone, so that the number of threads changes no bit.
 
-constexpr int64_t kMaxBlocks = 64;
-constexpr int64_t kMinRowsPerBlock = 32;
-constexpr int64_t kMinElementsPerBlock = 16384;
-// Rows that are added up in Real before the sum goes into a double.
-constexpr int64_t kRowsPerSum = 64;
-// Rows of a group: of so many elements, but at least so many rows.
-struct Group {
-  int64_t elements;
-  int64_t least_rows;
-};
 // They stay in a core's L1 cache from their sums to their results; for the gradient in its L2
 // cache, because rows that kernels work on together share the reading of gamma and dgamma. In parts
 // of the memory's speed, 4096 columns, FLOAT and BFLOAT16, groups of one row: 0.78, 0.67; of
@@ -192,94 +178,6 @@ struct Group {
 // 0.93.
 constexpr Group kGroup = {4096, 1};
 constexpr Group kGradGroup = {16384, 4};
-// In the cache of all cores if the cores share the rows.
-constexpr Group kSharedGroup = {1 << 19, 4};
-
-// x as a matrix of R rows and D columns. Rows form groups, which are read from memory once: sums
-// first, then results. Groups form blocks, which threads work on apart. Where there are too few
-// rows for that, there is one block, and threads work on segments of its rows.
-struct Division {
-  int64_t rows;
-  int64_t columns;
-  int64_t segments;
-  int64_t blocks;
-  int64_t rows_per_block;
-  int64_t rows_per_group;
-  bool streaming;
-
-  // `element_bytes` are those of an element's place in all matrices that are read or written.
-  Division(int64_t rows, int64_t columns, int64_t element_bytes, Group group)
-      : rows(rows),
-        columns(columns),
-        streaming(columns > 0 && rows > kStreamingBytes / (columns * element_bytes)) {
-    const auto parts = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
-    const int64_t width = std::max<int64_t>(columns, 1);
-    segments = parts(width, RmsNormKernels::kSegment);
-    rows_per_block =
-        std::max({kMinRowsPerBlock, parts(kMinElementsPerBlock, width), parts(rows, kMaxBlocks)});
-    blocks = parts(rows, rows_per_block);
-    if (segments > blocks) {
-      blocks = 1;
-      rows_per_block = rows;
-      group = kSharedGroup;
-    }
-    rows_per_group = std::clamp(group.elements / width, group.least_rows, kRowsPerSum);
-  }
-
-  // A block's sums: of every segment of every row of a group.
-  int64_t sums_per_block() const { return rows_per_group * segments; }
-
-  // Calls body(block, first row, last row + 1).
-  template <class Body>
-  void for_each_block(Body body) const {
-    const auto run = [&](int64_t begin, int64_t end) {
-      const StreamingScope scope(streaming);
-      for (int64_t block = begin; block < end; ++block) {
-        const int64_t first = block * rows_per_block;
-        body(block, first, std::min(first + rows_per_block, rows));
-      }
-    };
-    if (blocks == 1) {
-      run(0, 1);  // and leave the threads to the segments
-    } else {
-      at::parallel_for(
-          0, blocks,
-          std::max<int64_t>(1, kGrain / (rows_per_block * std::max<int64_t>(columns, 1))), run);
-    }
-  }
-
-  // Calls body(segment, first column, tile) for the segments of a group of `count` rows.
-  template <class Body>
-  void for_each_segment(int64_t count, Body body) const {
-    const auto run = [&](int64_t begin, int64_t end) {
-      for (int64_t segment = begin; segment < end; ++segment) {
-        const int64_t first = segment * RmsNormKernels::kSegment;
-        body(segment, first,
-             RmsNormTile{count, std::min(columns - first, RmsNormKernels::kSegment), columns,
-                         segments, streaming});
-      }
-    };
-    if (blocks == 1 && segments > 1) {
-      const int64_t grain = std::max<int64_t>(1, kGrain / (count * RmsNormKernels::kSegment));
-      at::parallel_for(0, segments, grain, [&](int64_t begin, int64_t end) {
-        const StreamingScope scope(streaming);
-        run(begin, end);
-      });
-    } else {
-      run(0, segments);
-    }
-  }
-
-  // The mean over each of `count` rows, in the place of its first segment's sum.
-  void sums_to_means(double* sums, int64_t count) const {
-    for (int64_t row = 0; row < count; ++row) {
-      double* const sum = sums + row * segments;
-      for (int64_t segment = 1; segment < segments; ++segment) *sum += sum[segment];
-      *sum /= static_cast<double>(columns);
-    }
-  }
-};
-
 // `matrices` of x's size are read and written.
 Division division_of(Argument x, Argument gamma, int64_t matrices, Group group) {
   const auto size = static_cast<int64_t>(aclDataTypeSize(x.tensor->view.dtype));
@@ -287,22 +185,9 @@ Division division_of(Argument x, Argument gamma, int64_t matrices, Group group) 
           group};
 }
 
-aclDataType real_type(aclDataType dtype) {
-  return dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
-}
-
 const RmsNormKernels& kernels_for(aclDataType dtype) {
   return select_kernels([]<Capability kVersion>() -> auto& { return rms_norm_kernels<kVersion>(); })
       .find(dtype);
-}
-
-// The elements of a tensor from a position on.
-const void* from(const void* elements, int64_t position, aclDataType dtype) {
-  return static_cast<const char*>(elements) +
-         position * static_cast<int64_t>(aclDataTypeSize(dtype));
-}
-void* from(void* elements, int64_t position, aclDataType dtype) {
-  return static_cast<char*>(elements) + position * static_cast<int64_t>(aclDataTypeSize(dtype));
 }
 
 // ---- aclnnRmsNorm -------------------------------------------------------------------------------
@@ -366,14 +251,14 @@ struct RmsNormPlan {
                             block * division.sums_per_block();
       for (int64_t row = begin; row < end; row += division.rows_per_group) {
         const int64_t count = std::min(division.rows_per_group, end - row);
-        division.for_each_segment(count, [&](int64_t segment, int64_t i, const RmsNormTile& tile) {
+        division.for_each_segment(count, [&](int64_t segment, int64_t i, const RowTile& tile) {
           kernels.sum_of_squares(tile, from(x, row * columns + i, dtype), means + segment);
         });
         division.sums_to_means(means, count);
         for (int64_t k = 0; k < count; ++k) {
           rstd[row + k] = static_cast<Real>(1 / std::sqrt(means[k * division.segments] + epsilon));
         }
-        division.for_each_segment(count, [&](int64_t, int64_t i, const RmsNormTile& tile) {
+        division.for_each_segment(count, [&](int64_t, int64_t i, const RowTile& tile) {
           kernels.normalize(tile, from(x, row * columns + i, dtype), rstd + row,
                             from(gamma, i, real), from(y, row * columns + i, dtype));
         });
@@ -460,7 +345,7 @@ struct RmsNormGradPlan {
       int64_t added = 0;  // rows in rows_sum
       for (int64_t row = begin; row < end; row += division.rows_per_group) {
         const int64_t count = std::min(division.rows_per_group, end - row);
-        division.for_each_segment(count, [&](int64_t segment, int64_t i, const RmsNormTile& tile) {
+        division.for_each_segment(count, [&](int64_t segment, int64_t i, const RowTile& tile) {
           const int64_t position = row * columns + i;
           kernels.sum_of_products(tile, from(dy, position, dtype), from(x, position, dtype),
                                   rstd + row, from(gamma, i, real), means + segment);
@@ -470,7 +355,7 @@ struct RmsNormGradPlan {
         const bool fresh = added == 0;
         added += count;
         const bool full = added + division.rows_per_group > kRowsPerSum || row + count == end;
-        division.for_each_segment(count, [&](int64_t, int64_t i, const RmsNormTile& tile) {
+        division.for_each_segment(count, [&](int64_t, int64_t i, const RowTile& tile) {
           const int64_t position = row * columns + i;
           if (first) std::fill_n(total + i, tile.columns, 0.0);
           if (fresh) std::fill_n(rows_sum + i, tile.columns, Real(0));
@@ -483,32 +368,10 @@ struct RmsNormGradPlan {
     });
 
     auto* dgamma = static_cast<Real*>(packed[kDgamma].begin(tensors[kDgamma], workspace));
-    add_blocks(part<double>(workspace, totals), dgamma);
+    division.add_blocks(part<double>(workspace, totals), dgamma,
+                        static_cast<Real>(dgamma_of_no_rows));
     packed[kDx].finish(tensors[kDx], workspace);
     packed[kDgamma].finish(tensors[kDgamma], workspace);
-  }
-
-  template <class Real>
-  static void add(const Real* values, int64_t n, double* sums) {
-    for (int64_t i = 0; i < n; ++i) sums[i] += values[i];
-  }
-
-  // Into the first block's place, block by block, and from there into dgamma.
-  template <class Real>
-  void add_blocks(double* totals, Real* dgamma) const {
-    const int64_t columns = division.columns;
-    if (division.rows == 0) {
-      std::fill_n(dgamma, columns, static_cast<Real>(dgamma_of_no_rows));
-      return;
-    }
-    const int64_t grain = std::max<int64_t>(1, kGrain / division.blocks);
-    at::parallel_for(0, columns, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t block = 1; block < division.blocks; ++block) {
-        add(totals + block * columns + begin, end - begin, totals + begin);
-      }
-      std::transform(totals + begin, totals + end, dgamma + begin,
-                     [](double total) { return static_cast<Real>(total); });
-    });
   }
 };
 

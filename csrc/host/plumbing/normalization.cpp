@@ -5,8 +5,6 @@
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/native_group_norm_backward.h>
-#include <ATen/ops/native_layer_norm.h>
-#include <ATen/ops/native_layer_norm_backward.h>
 
 #include "plumbing/plumbing.h"
 
@@ -35,24 +33,6 @@ void write(const std::tuple<at::Tensor, at::Tensor, at::Tensor>& gradients,
 }
 
 }  // namespace
-
-ACLNN(LayerNorm, (In, input), (Ints, normalizedShape), (OptionalIn, weightOptional),
-      (OptionalIn, biasOptional), (double, eps), (Out, out), (OptionalOut, meanOutOptional),
-      (OptionalOut, rstdOutOptional)) {
-  const auto [result, mean, rstd] = at::native_layer_norm(
-      wide(input), normalizedShape, wide(weightOptional), wide(biasOptional), eps);
-  out = result;
-  meanOutOptional = mean;
-  rstdOutOptional = rstd;
-}
-ACLNN(LayerNormBackward, (In, gradOut), (In, input), (Ints, normalizedShape), (In, mean),
-      (In, rstd), (OptionalIn, weightOptional), (OptionalIn, biasOptional), (Bools, outputMask),
-      (OptionalOut, gradInputOut), (OptionalOut, gradWeightOut), (OptionalOut, gradBiasOut)) {
-  write(at::native_layer_norm_backward(wide(gradOut), wide(input), normalizedShape, wide(mean),
-                                       wide(rstd), wide(weightOptional), wide(biasOptional),
-                                       mask_of(outputMask)),
-        gradInputOut, gradWeightOut, gradBiasOut);
-}
 
 ACLNN(GroupNorm, (In, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, N), (int64_t, C),
       (int64_t, HxW), (int64_t, group), (double, eps), (Out, out), (Out, meanOut), (Out, rstdOut)) {

@@ -16,6 +16,8 @@
 #include "aclnnop/aclnn_gelu_backward.h"
 #include "aclnnop/aclnn_gelu_backward_v2.h"
 #include "aclnnop/aclnn_gelu_v2.h"
+#include "aclnnop/aclnn_layer_norm.h"
+#include "aclnnop/aclnn_layer_norm_backward.h"
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
 #include "aclnnop/aclnn_selu.h"
@@ -149,6 +151,57 @@ void fit_rms_norm_grad(Arguments& arguments, const Fitting& fitting) {
   const aclDataType dtype = arguments[kDy].tensor.dtype;
   for (const size_t i : {kX, kGamma, kDx}) fit_dtype(arguments, fitting, i, dtype);
   for (const size_t i : {kRstd, kDgamma}) fit_dtype(arguments, fitting, i, wide(dtype));
+}
+
+// normalizedShape is the end of x's shape, as long as its own bytes say, if it can be; returns x's
+// dimensions before it.
+size_t fit_normalized(Arguments& arguments, const Fitting& fitting, size_t x, size_t normalized) {
+  const Shape& shape = shape_of(arguments, x);
+  Shape& inner = arguments[normalized].integers;
+  if (fitting.shape[normalized]) {
+    const size_t most = std::max<size_t>(shape.size(), 1);
+    const size_t length = 1 + static_cast<size_t>(inner.empty() ? 0 : inner[0] & 7) % most;
+    inner.assign(shape.end() - std::min(length, shape.size()), shape.end());
+  }
+  return shape.size() - std::min(inner.size(), shape.size());
+}
+
+void fit_layer_norm(Arguments& arguments, const Fitting& fitting) {
+  enum { kInput, kNormalized, kWeight, kBias, kEps, kOut, kMean, kRstd };
+  const size_t outer = fit_normalized(arguments, fitting, kInput, kNormalized);
+  const Shape x = shape_of(arguments, kInput);
+  Shape row = x;
+  std::fill(row.begin() + static_cast<int64_t>(outer), row.end(), 1);
+  for (const size_t i : {kWeight, kBias}) {
+    fit_shape(arguments, fitting, i, arguments[kNormalized].integers);
+  }
+  fit_shape(arguments, fitting, kOut, x);
+  for (const size_t i : {kMean, kRstd}) fit_shape(arguments, fitting, i, row);
+  const aclDataType dtype = arguments[kInput].tensor.dtype;
+  for (const size_t i : {kWeight, kBias, kOut}) fit_dtype(arguments, fitting, i, dtype);
+  for (const size_t i : {kMean, kRstd}) fit_dtype(arguments, fitting, i, wide(dtype));
+}
+
+void fit_layer_norm_backward(Arguments& arguments, const Fitting& fitting) {
+  enum { kGradOut, kInput, kNormalized, kMean, kRstd, kWeight, kBias, kMask };
+  enum { kGradInput = kMask + 1, kGradWeight, kGradBias };
+  const size_t outer = fit_normalized(arguments, fitting, kGradOut, kNormalized);
+  const Shape x = shape_of(arguments, kGradOut);
+  Shape row = x;
+  std::fill(row.begin() + static_cast<int64_t>(outer), row.end(), 1);
+  if (fitting.shape[kMask]) arguments[kMask].integers.resize(3);
+  for (const size_t i : {size_t{kInput}, size_t{kGradInput}}) {
+    fit_shape(arguments, fitting, i, x);
+  }
+  for (const size_t i : {kMean, kRstd}) fit_shape(arguments, fitting, i, row);
+  for (const size_t i : {size_t{kWeight}, size_t{kBias}, size_t{kGradWeight}, size_t{kGradBias}}) {
+    fit_shape(arguments, fitting, i, arguments[kNormalized].integers);
+  }
+  const aclDataType dtype = arguments[kGradOut].tensor.dtype;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    if (arguments[i].kind != Kind::kTensor) continue;
+    fit_dtype(arguments, fitting, i, i == kMean || i == kRstd ? wide(dtype) : dtype);
+  }
 }
 
 bool is_none(const Argument& reduction) {
@@ -320,6 +373,8 @@ const std::vector<Function>& functions() {
       FUNCTION(aclnnConvolutionBackward, {12, 13, 14}, fit_convolution_backward),
       FUNCTION(aclnnCrossEntropyLoss, {8, 9, 10, 11}, fit_cross_entropy_loss),
       FUNCTION(aclnnCrossEntropyLossGrad, {10}, fit_cross_entropy_loss_grad),
+      FUNCTION(aclnnLayerNorm, {5, 6, 7}, fit_layer_norm),
+      FUNCTION(aclnnLayerNormBackward, {8, 9, 10}, fit_layer_norm_backward),
       FUNCTION(aclnnRmsNorm, {3, 4}, fit_rms_norm),
       FUNCTION(aclnnRmsNormGrad, {4, 5}, fit_rms_norm_grad),
   };

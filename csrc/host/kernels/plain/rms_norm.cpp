@@ -3,38 +3,20 @@
 
 #include "kernels/rms_norm.h"
 
-#include <type_traits>
-
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
+#include "kernels/plain/rows.h"
 
 namespace aclnn_host {
 namespace {
 
 template <class T>
-struct Kernels {
-  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+struct Kernels : RowLoops<T> {
+  using typename RowLoops<T>::Real;
+  using RowLoops<T>::for_each_element;
+  using RowLoops<T>::clear;
+  using RowLoops<T>::element;
+  using RowLoops<T>::real;
 
-  // Calls body(row, column, position of the element in the matrix).
-  template <class Body>
-  static void for_each_element(const RmsNormTile& tile, Body body) {
-    for (int64_t row = 0; row < tile.rows; ++row) {
-      for (int64_t i = 0; i < tile.columns; ++i) body(row, i, row * tile.stride + i);
-    }
-  }
-
-  static void clear(const RmsNormTile& tile, double* sums) {
-    for (int64_t row = 0; row < tile.rows; ++row) sums[row * tile.sum_stride] = 0;
-  }
-
-  static Real element(const void* elements, int64_t at) {
-    return static_cast<Real>(static_cast<const T*>(elements)[at]);
-  }
-  static Real real(const void* elements, int64_t at) {
-    return static_cast<const Real*>(elements)[at];
-  }
-
-  static void sum_of_squares(const RmsNormTile& tile, const void* x, double* sums) {
+  static void sum_of_squares(const RowTile& tile, const void* x, double* sums) {
     clear(tile, sums);
     for_each_element(tile, [&](int64_t row, int64_t, int64_t at) {
       const double value = element(x, at);
@@ -42,15 +24,15 @@ struct Kernels {
     });
   }
 
-  static void normalize(const RmsNormTile& tile, const void* x, const void* rstd, const void* gamma,
+  static void normalize(const RowTile& tile, const void* x, const void* rstd, const void* gamma,
                         void* y) {
     for_each_element(tile, [&](int64_t row, int64_t i, int64_t at) {
       static_cast<T*>(y)[at] = static_cast<T>(element(x, at) * real(rstd, row) * real(gamma, i));
     });
   }
 
-  static void sum_of_products(const RmsNormTile& tile, const void* dy, const void* x,
-                              const void* rstd, const void* gamma, double* sums) {
+  static void sum_of_products(const RowTile& tile, const void* dy, const void* x, const void* rstd,
+                              const void* gamma, double* sums) {
     clear(tile, sums);
     for_each_element(tile, [&](int64_t row, int64_t i, int64_t at) {
       const double product = element(dy, at) * real(gamma, i);
@@ -58,7 +40,7 @@ struct Kernels {
     });
   }
 
-  static void gradients(const RmsNormTile& tile, const void* dy, const void* x, const void* rstd,
+  static void gradients(const RowTile& tile, const void* dy, const void* x, const void* rstd,
                         const void* gamma, const double* means, void* dx, void* dgamma) {
     for_each_element(tile, [&](int64_t row, int64_t i, int64_t at) {
       const Real mean = static_cast<Real>(means[row * tile.sum_stride]);

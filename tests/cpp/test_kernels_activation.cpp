@@ -1,0 +1,178 @@
+// The kernels of SiLU, GELU and LayerNorm themselves, in every version that this CPU can run,
+// beside the plain reference: values of every magnitude and every length. Nothing is written behind
+// the end.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "check.h"
+#include "kernel_types.h"
+#include "kernels/gelu.h"
+#include "kernels/layer_norm.h"
+#include "kernels/silu.h"
+
+using namespace aclnn_host;
+
+namespace {
+
+// The kernels of all functions in one version.
+template <Capability kCapability>
+std::vector<FloatKernels> functions() {
+  const SiluKernels& silu = silu_kernels<kCapability>();
+  const GeluKernels& gelu = gelu_kernels<kCapability>();
+  return {silu.forward,  silu.backward,     gelu.forward,
+          gelu.backward, gelu.tanh_forward, gelu.tanh_backward};
+}
+
+template <class T>
+T rounded(double value) {
+  if constexpr (kIsSmall<T>) {
+    for (int bits = 0; bits < 0x10000; ++bits) {
+      const T element{static_cast<uint16_t>(bits)};
+      if (element.value() == T::round(value)) return element;
+    }
+    return {};
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+// From -20 to 20, the curved part densely, and zeros.
+template <class T>
+std::vector<T> samples() {
+  std::vector<T> values;
+  for (int i = -80; i <= 80; ++i) values.push_back(rounded<T>(i * std::abs(i) / 320.0));
+  values.push_back(rounded<T>(-0.0));
+  return values;
+}
+
+// As far apart as the roundings of both are: relative to the largest part of a sum, which is at
+// most the gradient times 1 + |x|.
+template <class T>
+bool close(T got, T expected, double scale) {
+  const double a = value_of(got), b = value_of(expected);
+  if (std::isnan(b)) return std::isnan(a);
+  constexpr double kUnit = std::is_same_v<T, double>  ? 0x1p-52
+                           : std::is_same_v<T, float> ? 0x1p-23
+                           : std::is_same_v<T, Half>  ? 0x1p-10
+                                                      : 0x1p-7;
+  constexpr int kUnits = kIsSmall<T> ? 1 : 8;
+  return a == b ||
+         std::abs(a - b) <=
+             kUnits * kUnit * std::max(std::abs(b), kIsSmall<T> ? 0x1p-10 * scale : scale);
+}
+
+template <class T>
+std::vector<T> run(const FloatKernels& kernels, const std::vector<T>& g, const std::vector<T>& x,
+                   bool is_backward, size_t n) {
+  constexpr size_t kGuard = 40;
+  const T mark = rounded<T>(-77.0);
+  std::vector<T> out(n + kGuard, mark);
+  const NoCoefficients<float> none;
+  pick<T>(kernels)(&none, is_backward ? g.data() : x.data(), is_backward ? x.data() : nullptr,
+                   out.data(), static_cast<int64_t>(n), false);
+  for (size_t i = n; i < out.size(); ++i) CHECK_EQ(value_of(out[i]), value_of(mark));
+  out.resize(n);
+  return out;
+}
+
+}  // namespace
+
+TEST(functions_are_those_of_the_reference) {
+  for_each_type([]<class T>() {
+    const std::vector<T> x = samples<T>();
+    std::vector<T> g;
+    for (size_t i = 0; i < x.size(); ++i) g.push_back(rounded<T>(1.5 - static_cast<double>(i % 5)));
+    const std::vector<FloatKernels> reference = functions<Capability::kReference>();
+    for_each_capability([&]<Capability kCapability>(const char*) {
+      const std::vector<FloatKernels> version = functions<kCapability>();
+      for (size_t f = 0; f < version.size(); ++f) {
+        const bool is_backward = f % 2 == 1;
+        const auto expected = run(reference[f], g, x, is_backward, x.size());
+        const auto all = run(version[f], g, x, is_backward, x.size());
+        for (size_t i = 0; i < x.size(); ++i) {
+          const double scale =
+              (is_backward ? std::abs(value_of(g[i])) : 1) * (1 + std::abs(value_of(x[i])));
+          CHECK(close(all[i], expected[i], scale));
+        }
+        for (size_t n = 0; n < 70; ++n) {
+          const auto some = run(version[f], g, x, is_backward, n);
+          CHECK(n == 0 || std::memcmp(some.data(), all.data(), n * sizeof(T)) == 0);
+        }
+      }
+    });
+  });
+}
+
+TEST(layer_norm_is_that_of_the_reference) {
+  for_each_type([]<class T>() {
+    using Real = RealOf<T>;
+    for (const int64_t columns : {1, 2, 7, 15, 16, 17, 33, 64, 100, 515}) {
+      constexpr int64_t kRows = 6;
+      const auto count = static_cast<size_t>(kRows * columns);
+      const RowTile tile{kRows, columns, columns, 1};
+      std::vector<T> x, dy;
+      for (size_t i = 0; i < count; ++i) {
+        x.push_back(rounded<T>(static_cast<double>(i * 7 % 13) / 4 - 1.25));
+        dy.push_back(rounded<T>(static_cast<double>(i * 5 % 11) / 2 - 2));
+      }
+      std::vector<Real> gamma, beta, mean, rstd;
+      for (int64_t i = 0; i < columns; ++i) {
+        gamma.push_back(static_cast<Real>(i % 5) / 4 + 1);
+        beta.push_back(static_cast<Real>(i % 3) - 1);
+      }
+      for (int64_t i = 0; i < kRows; ++i) {
+        mean.push_back(static_cast<Real>(i) / 8);
+        rstd.push_back(1 + static_cast<Real>(i) / 4);
+      }
+      const double mean_of_rows[kRows] = {0.5, -0.25, 0, 1, 0.125, -1};
+      struct Results {
+        std::vector<double> sums, squares, a, products;
+        std::vector<T> y, dx;
+        std::vector<Real> dgamma, dbeta;
+      };
+      const auto results = [&](const LayerNormKernels& kernels) {
+        Results r;
+        for (auto* sums : {&r.sums, &r.squares, &r.a, &r.products}) sums->resize(kRows);
+        r.y.resize(count);
+        r.dx.resize(count);
+        r.dgamma.assign(gamma.size(), 0);
+        r.dbeta.assign(gamma.size(), 0);
+        kernels.sum(tile, x.data(), r.sums.data());
+        kernels.sum_of_squares(tile, x.data(), mean.data(), r.squares.data());
+        kernels.normalize(tile, x.data(), mean.data(), rstd.data(), gamma.data(), beta.data(),
+                          r.y.data());
+        kernels.sums_of_products(tile, dy.data(), x.data(), mean.data(), rstd.data(), gamma.data(),
+                                 r.a.data(), r.products.data());
+        kernels.gradient(tile, dy.data(), x.data(), mean.data(), rstd.data(), gamma.data(),
+                         mean_of_rows, mean_of_rows, r.dx.data());
+        kernels.weight_gradients(tile, dy.data(), x.data(), mean.data(), rstd.data(),
+                                 r.dgamma.data(), r.dbeta.data());
+        return r;
+      };
+      const Results expected = results(pick<T>(layer_norm_kernels<Capability::kReference>()));
+      for_each_capability([&]<Capability kCapability>(const char*) {
+        const Results got = results(pick<T>(layer_norm_kernels<kCapability>()));
+        const double scale = 8.0 * static_cast<double>(columns);
+        for (size_t i = 0; i < kRows; ++i) {
+          const auto same = [&](const std::vector<double>& a, const std::vector<double>& b) {
+            CHECK(close(static_cast<Real>(a[i]), static_cast<Real>(b[i]), scale));
+          };
+          same(got.sums, expected.sums);
+          same(got.squares, expected.squares);
+          same(got.a, expected.a);
+          same(got.products, expected.products);
+        }
+        for (size_t i = 0; i < count; ++i) {
+          CHECK(close(got.y[i], expected.y[i], 8));
+          CHECK(close(got.dx[i], expected.dx[i], 16));
+        }
+        for (size_t i = 0; i < gamma.size(); ++i) {
+          CHECK(close(got.dgamma[i], expected.dgamma[i], 64));
+          CHECK(close(got.dbeta[i], expected.dbeta[i], 64));
+        }
+      });
+    }
+  });
+}

@@ -23,14 +23,21 @@ struct Kernels {
   // A tile's rows are a cache line.
   static constexpr int kTile = 64 / sizeof(T);
 
+  // Calls body(begin, count) for one side of tile after tile. at::vec's mask of 31 lanes overflows.
+  template <class Body>
+  static void for_each_step(int64_t size, Body body) {
+    for (int64_t i = 0, count; i < size; i += count) {
+      count = size - i == 31 ? 16 : std::min<int64_t>(kTile, size - i);
+      body(i, count);
+    }
+  }
+
   // Flattened, so that at::vec's functions leave no symbols, compiled as they are for wide vectors.
   [[gnu::flatten]] static void transpose(const void* from, int64_t from_stride, void* to,
                                          int64_t to_stride, int64_t rows, int64_t columns) {
     const auto* const source = static_cast<const T*>(from);
     auto* const target = static_cast<T*>(to);
-    const auto tile = [&](int64_t row, int64_t column) {
-      const int64_t high = std::min<int64_t>(kTile, rows - row);
-      const int64_t wide = std::min<int64_t>(kTile, columns - column);
+    const auto tile = [&](int64_t row, int64_t column, int64_t high, int64_t wide) {
       const T* const begin = source + row * from_stride + column;
       T* const out = target + column * to_stride + row;
       if (high == kTile && wide == kTile) {
@@ -42,13 +49,14 @@ struct Kernels {
     };
     // Along the side whose rows are further apart: the other's stay in the caches meanwhile.
     if (from_stride > to_stride) {
-      for (int64_t row = 0; row < rows; row += kTile) {
-        for (int64_t column = 0; column < columns; column += kTile) tile(row, column);
-      }
+      for_each_step(rows, [&](int64_t row, int64_t high) {
+        for_each_step(columns,
+                      [&](int64_t column, int64_t wide) { tile(row, column, high, wide); });
+      });
     } else {
-      for (int64_t column = 0; column < columns; column += kTile) {
-        for (int64_t row = 0; row < rows; row += kTile) tile(row, column);
-      }
+      for_each_step(columns, [&](int64_t column, int64_t wide) {
+        for_each_step(rows, [&](int64_t row, int64_t high) { tile(row, column, high, wide); });
+      });
     }
   }
 

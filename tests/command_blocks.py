@@ -28,6 +28,7 @@ WITH_TORCH_NPU = ("docs/npu.md",)
 LONG = (
     ".venv-npu/bin/python -m aclnn_torch run --devices 2 examples/train_digits.py",
     ".venv-npu/bin/python -m aclnn_torch run --devices 2 -m pytest",
+    ".venv-npu/bin/python -m aclnn_torch run examples/finetune_llama.py",
     ".venv-npu/bin/python -m aclnn_torch doctor",
     ".venv/bin/python -m pytest tests/test_elu.py -k strides",
     ".venv/bin/python examples/aot_inductor/make_package.py",

@@ -12,6 +12,7 @@ from .decompositions import decompositions
 from .errors import AclnnError
 from .memory import empty_cache, memory_stats, reset_peak_memory_stats, set_memory_limit
 from .products import get_product, product, set_product
+from .profiling import profile_stages, trace
 
 __all__ = [
     "AclnnError",
@@ -24,9 +25,11 @@ __all__ = [
     "nn",
     "ops",
     "product",
+    "profile_stages",
     "reset_peak_memory_stats",
     "revert",
     "set_memory_limit",
     "set_product",
+    "trace",
 ]
 __version__ = "0.1.0"

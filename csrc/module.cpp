@@ -11,6 +11,7 @@
 #include "ops/error.h"
 #include "ops/memory_pool.h"
 #include "ops/product.h"
+#include "ops/stage_span.h"
 
 namespace py = pybind11;
 
@@ -61,6 +62,12 @@ int64_t live_objects(const std::optional<std::string>& kind) {
   return host_function<decltype(aclHostLiveObjects)>("aclHostLiveObjects")(name);
 }
 
+void trace(const std::optional<std::string>& path) {
+  const aclError status =
+      host_function<decltype(aclHostTrace)>("aclHostTrace")(path ? path->c_str() : nullptr);
+  if (status != ACL_SUCCESS) aclnn::Library::embedded().fail("aclHostTrace", status);
+}
+
 // Of torch's names: "allocated_bytes.peak" and so on.
 py::dict memory_stats() {
   const aclnn_torch::MemoryStats stats = aclnn_torch::memory_stats();
@@ -101,6 +108,9 @@ PYBIND11_MODULE(_C, m) {
       py::arg("device"));
   m.def("product_problem", &product_problem);
   m.def("live_objects", &live_objects, py::arg("kind") = py::none());
+  m.def("trace", &trace, py::arg("path"));
+  m.def("get_profile_stages", [] { return aclnn_torch::profile_stages.load(); });
+  m.def("set_profile_stages", [](bool on) { aclnn_torch::profile_stages = on; }, py::arg("on"));
   m.def("memory_stats", &memory_stats);
   m.def("reset_peak_memory_stats", &aclnn_torch::reset_peak_memory_stats);
   m.def("empty_cache", &aclnn_torch::empty_cache, py::call_guard<py::gil_scoped_release>());

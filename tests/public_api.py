@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import torch
 from torch import Tensor
 from typing_extensions import assert_type
@@ -56,6 +58,12 @@ def settings() -> None:
     aclnn_torch.reset_peak_memory_stats()
     aclnn_torch.empty_cache()
     aclnn_torch.set_memory_limit(None)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        aclnn_torch.profile_stages(),
+        aclnn_torch.trace(f"{folder}/trace.json"),
+    ):
+        F.selu(torch.ones(2))
     assert torch.ops.aclnn.elu.default in aclnn_torch.decompositions()
     assert aclnn_torch.ops.__doc__
     assert_type(host.environment(devices=2), dict[str, str])

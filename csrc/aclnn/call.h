@@ -234,15 +234,26 @@ auto prepare(const Library& library, Args&&... args) {
   }
 }
 
+// Watches a stage from its construction, with the stage's name, to its destruction; this one does
+// not.
+struct NoSpan {
+  explicit NoSpan(const char*) {}
+};
+
 // Both stages: checks, asks `allocate` for workspace if any is needed, runs. A failure of either
-// stage throws an Error; what `allocate` throws passes through; nothing leaks.
-template <class Op, WorkspaceAllocator Allocate, class... Args>
+// stage throws an Error; what `allocate` throws passes through; nothing leaks. A Span is around
+// each stage.
+template <class Op, class Span = NoSpan, WorkspaceAllocator Allocate, class... Args>
 void call(const Library& library, Allocate&& allocate, aclrtStream stream, Args&&... args) {
   detail::require_callable<Op, Args...>();
   if constexpr (Callable<Op, Args...>) {
     // As lvalues: temporaries live until the end of the call anyway, so nothing is moved.
-    auto prepared = prepare<Op>(library, args...);
+    auto prepared = [&] {
+      [[maybe_unused]] const Span span(Op::kStage1);
+      return prepare<Op>(library, args...);
+    }();
     const uint64_t size = prepared.workspace_size();
+    [[maybe_unused]] const Span span(Op::kStage2);
     prepared.launch(size > 0 ? allocate(size) : nullptr, stream);
   }
 }

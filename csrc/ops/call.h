@@ -14,6 +14,7 @@
 #include "aclnn/call.h"
 #include "aclnn/installed.h"
 #include "ops/npu_backend.h"
+#include "ops/stage_span.h"
 
 namespace aclnn_torch {
 
@@ -110,7 +111,7 @@ void call_on_cpu(const Args&... args) {
   const aclnn::Library& library = aclnn::Library::embedded();
   CpuWorkspace workspace;
   const auto allocate = [&workspace](uint64_t size) { return workspace.allocate(size); };
-  aclnn::call<Op>(library, allocate, nullptr, describe(library, args)...);
+  aclnn::call<Op, StageSpan>(library, allocate, nullptr, describe(library, args)...);
 }
 
 // Through the CANN that torch_npu runs on: stage 1 here and now, stage 2 on the current stream in
@@ -124,10 +125,13 @@ void call_on_npu(at::Device device, const Args&... args) {
   const aclrtStream stream = npu.begin();
   using Prepared = decltype(aclnn::prepare<Op>(library, describe(library, args)...));
   // The queue copies the task. The last copy to go takes the call along, launched or not.
-  const auto call =
-      std::make_shared<Prepared>(aclnn::prepare<Op>(library, describe(library, args)...));
+  const auto call = [&] {
+    const StageSpan span(Op::kStage1);
+    return std::make_shared<Prepared>(aclnn::prepare<Op>(library, describe(library, args)...));
+  }();
   at::DataPtr workspace;
   if (call->workspace_size() > 0) workspace = allocate_on_npu(call->workspace_size());
+  const StageSpan span(Op::kStage2);  // to the task queue, or to the end without one
   npu.launch(api, [&npu, call, stream, address = workspace.get()] {
     npu.enter(stream);
     call->launch(address, stream);

@@ -6,6 +6,7 @@ tensors, and must have gone through the aclnn functions that it names: the host 
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable
@@ -94,7 +95,9 @@ def operators_of(call: Callable[[], Any]) -> tuple[Any, list[str]]:
     TRACE.seek(0, os.SEEK_END)
     result = call()
     torch.npu.synchronize()
-    return result, [name.removeprefix("aclnn") for name in TRACE.read().split()]
+    events = [json.loads(line.rstrip(",\n")) for line in TRACE]
+    launched = [event["name"] for event in events if event["cat"] == "stage 2" and event["args"]["status"] == 0]
+    return result, [name.removeprefix("aclnn") for name in launched]
 
 
 def on_product(name: str) -> bool:

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "acl/acl_rt.h"
-#include "meta/trace.h"
 #include "runtime/memory.h"
 #include "runtime/settings.h"
 
@@ -125,10 +124,8 @@ aclError run_on_device(aclOpExecutor& executor) {
   return executor.compute(executor.workspace);
 }
 
-}  // namespace
-
-aclnnStatus launch(const char* api, void* workspace, uint64_t workspace_size,
-                   aclOpExecutor* executor, aclrtStream stream) noexcept {
+aclnnStatus hand_over(const char* api, void* workspace, uint64_t workspace_size,
+                      aclOpExecutor* executor, aclrtStream stream) noexcept {
   if (executor == nullptr) {
     return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: executor is null; run %sGetWorkspaceSize first", api,
                 api);
@@ -155,12 +152,22 @@ aclnnStatus launch(const char* api, void* workspace, uint64_t workspace_size,
     if (owned == nullptr) owned = executor->clone();
     owned->workspace = workspace;
     if (const aclnnStatus status = check_addresses(api, *owned)) return status;
-    trace(api);
     const aclError status = submit(stream, std::move(owned));
     if (status == ACL_SUCCESS) return OK;
     return fail(ACLNN_ERR_RUNTIME_ERROR, "%s: the stream refused the task (status %d)", api,
                 status);
   });
+}
+
+}  // namespace
+
+aclnnStatus launch(const char* api, void* workspace, uint64_t workspace_size,
+                   aclOpExecutor* executor, aclrtStream stream) noexcept {
+  const int64_t begin = trace_begin();
+  const aclnnStatus status = hand_over(api, workspace, workspace_size, executor, stream);
+  if (begin != 0) [[unlikely]]
+    trace_stage2(api, begin, status, workspace_size);
+  return status;
 }
 
 namespace {
@@ -221,8 +228,12 @@ aclnnStatus set_address(const char* api, aclOpExecutor* executor, ArgumentSide s
 using namespace aclnn_host;
 
 aclError aclOpExecutor::run() noexcept {
-  return guarded(api, aclError{ACL_ERROR_INTERNAL_ERROR}, ACL_ERROR_INTERNAL_ERROR,
-                 [&] { return run_on_device(*this); });
+  const int64_t begin = trace_begin();
+  const aclError status = guarded(api, aclError{ACL_ERROR_INTERNAL_ERROR}, ACL_ERROR_INTERNAL_ERROR,
+                                  [&] { return run_on_device(*this); });
+  if (begin != 0) [[unlikely]]
+    trace_run(api, begin, status);
+  return status;
 }
 
 aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {

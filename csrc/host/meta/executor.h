@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "aclnn/aclnn_base.h"
 #include "meta/guard.h"
 #include "meta/recycled.h"
 #include "meta/tensor.h"
+#include "meta/trace.h"
 #include "runtime/live_objects.h"
 #include "runtime/task.h"
 #include "runtime/visibility.h"
@@ -89,11 +91,24 @@ struct ExecutorOf final : aclOpExecutor {
 };
 
 // Stage 1 of every operator: `body` checks the arguments and makes the executor. What it throws,
-// even the text of a refusal for want of memory, becomes a status.
+// even the text of a refusal for want of memory, becomes a status. `given` are the prototype's
+// arguments, each a Traced or another pair of a name and a value.
+template <class... Arguments, class Body>
+aclnnStatus stage1(const char* api, const std::tuple<Arguments...>& given, Body&& body) noexcept {
+  const int64_t begin = trace_begin();
+  const auto status = guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR},
+                              ACLNN_ERR_INNER_CREATE_EXECUTOR, std::forward<Body>(body));
+  if (begin != 0) [[unlikely]] {
+    const auto trace = [&](const Arguments&... each) {
+      trace_stage1(api, begin, status, {trace_argument(each)...});
+    };
+    std::apply(trace, given);
+  }
+  return status;
+}
 template <class Body>
 aclnnStatus stage1(const char* api, Body&& body) noexcept {
-  return guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR}, ACLNN_ERR_INNER_CREATE_EXECUTOR,
-                 std::forward<Body>(body));
+  return stage1(api, std::tuple(), std::forward<Body>(body));
 }
 
 // Stage 2 of every operator: checks executor and workspace, hands the call to the stream, and

@@ -23,7 +23,18 @@ aclnnStatus aclnnConvolutionGetWorkspaceSize(const aclTensor* input, const aclTe
   const Argument data{"input", input};
   const Argument kernel{"weight", weight};
   const Argument added{"bias", bias};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{data,
+                         kernel,
+                         added,
+                         Traced{"stride", stride},
+                         Traced{"padding", padding},
+                         Traced{"dilation", dilation},
+                         Traced{"transposed", transposed},
+                         Traced{"outputPadding", outputPadding},
+                         Traced{"groups", groups},
+                         Traced{"output", output},
+                         Traced{"cubeMathType", cubeMathType}};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor);
     check_convolution(checks, data, kernel, added, arguments, {"output", output});
@@ -55,7 +66,22 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
   const Argument gradient{"gradOutput", gradOutput};
   const Argument data{"input", input};
   const Argument kernel{"weight", weight};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{gradient,
+                         data,
+                         kernel,
+                         Traced{"biasSizes", biasSizes},
+                         Traced{"stride", stride},
+                         Traced{"padding", padding},
+                         Traced{"dilation", dilation},
+                         Traced{"transposed", transposed},
+                         Traced{"outputPadding", outputPadding},
+                         Traced{"groups", groups},
+                         Traced{"outputMask", outputMask},
+                         Traced{"cubeMathType", cubeMathType},
+                         Traced{"gradInput", gradInput},
+                         Traced{"gradWeight", gradWeight},
+                         Traced{"gradBias", gradBias}};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor);
     check_convolution_backward(checks, gradient, data, kernel, biasSizes, arguments, outputMask,

@@ -668,7 +668,19 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
                           Argument{"logProbOut", logProbOut},
                           Argument{"zlossOut", zlossOut},
                           Argument{"lseForZlossOut", lseForZlossOut}};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{Traced{"input", input},
+                         Traced{"target", target},
+                         Traced{"weight", weightOptional},
+                         Traced{"reduction", reductionOptional},
+                         Traced{"ignoreIndex", ignoreIndex},
+                         Traced{"labelSmoothing", labelSmoothing},
+                         Traced{"lseSquareScaleForZloss", lseSquareScaleForZloss},
+                         Traced{"returnZloss", returnZloss},
+                         Traced{"lossOut", lossOut},
+                         Traced{"logProbOut", logProbOut},
+                         Traced{"zlossOut", zlossOut},
+                         Traced{"lseForZlossOut", lseForZlossOut}};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.not_null("input", input)
         .not_null("target", target)
@@ -734,7 +746,18 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
                           Argument{"gradZloss", gradZlossOptional},
                           Argument{"lseForZloss", lseForZlossOptional},
                           Argument{"out", out}};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{Traced{"gradLoss", gradLoss},
+                         Traced{"logProb", logProb},
+                         Traced{"target", target},
+                         Traced{"weight", weightOptional},
+                         Traced{"gradZloss", gradZlossOptional},
+                         Traced{"lseForZloss", lseForZlossOptional},
+                         Traced{"reduction", reductionOptional},
+                         Traced{"ignoreIndex", ignoreIndex},
+                         Traced{"labelSmoothing", labelSmoothing},
+                         Traced{"lseSquareScaleForZloss", lseSquareScaleForZloss},
+                         Traced{"out", out}};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.not_null("gradLoss", gradLoss)
         .not_null("logProb", logProb)

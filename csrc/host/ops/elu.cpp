@@ -61,7 +61,9 @@ aclnnStatus forward(const char* api, Argument self, const Scalars& scalars, Argu
                     std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
                     aclOpExecutor** executor) {
   const auto [alpha, scale, input_scale] = scalars;
-  return stage1(api, [&]() -> aclnnStatus {
+  const std::tuple given{self, Traced{"alpha", alpha}, Traced{"scale", scale},
+                         Traced{"inputScale", input_scale}, out};
+  return stage1(api, given, [&]() -> aclnnStatus {
     Checks checks(api);
     checks.results_not_null(workspace_size, executor)
         .not_null(self.name, self.tensor)
@@ -132,7 +134,14 @@ aclnnStatus aclnnEluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const 
   const Argument gradient{"gradOutput", gradOutput};
   const Argument value{"selfOrResult", selfOrResult};
   const Argument out{"gradInput", gradInput};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{gradient,
+                         Traced{"alpha", alpha},
+                         Traced{"scale", scale},
+                         Traced{"inputScale", inputScale},
+                         Traced{"isResult", isResult},
+                         value,
+                         out};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
         .not_null("gradOutput", gradOutput)

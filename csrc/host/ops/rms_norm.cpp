@@ -522,7 +522,8 @@ aclnnStatus aclnnRmsNormGetWorkspaceSize(const aclTensor* x, const aclTensor* ga
                                          uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnRmsNorm";
   const Argument in{"x", x}, scale{"gamma", gamma}, out{"yOut", yOut}, rstd{"rstdOut", rstdOut};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{in, scale, Traced{"epsilon", epsilon}, out, rstd};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.not_null("x", x)
         .not_null("gamma", gamma)
@@ -562,7 +563,8 @@ aclnnStatus aclnnRmsNormGradGetWorkspaceSize(const aclTensor* dy, const aclTenso
   const Argument gradient{"dy", dy}, value{"x", x}, factor{"rstd", rstd}, scale{"gamma", gamma};
   const Argument dx{"dxOut", dxOut}, dgamma{"dgammaOut", dgammaOut};
   const std::initializer_list<Argument> all = {gradient, value, factor, scale, dx, dgamma};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{gradient, value, factor, scale, dx, dgamma};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     for (const Argument& argument : all) checks.not_null(argument.name, argument.tensor);
     checks.results_not_null(workspaceSize, executor).dtype_row_in(all, kGradTypes);

@@ -408,6 +408,10 @@ struct Row {
 #define ACLNN_KIND(kind, name) ::aclnn_host::Kind<kind>
 #define ACLNN_PARAMETER(kind, name) typename ::aclnn_host::Kind<kind>::C name
 #define ACLNN_VALUE(kind, name) typename ::aclnn_host::Kind<kind>::Value name
+#define ACLNN_TRACED(kind, name) \
+  ::aclnn_host::Traced {         \
+    #name, name                  \
+  }
 #define ACLNN_ADD(kind, name) ::aclnn_host::Kind<kind>::add(stage, #name, name)
 
 #define ACLNN(Name, ...)                                                                      \
@@ -415,7 +419,8 @@ struct Row {
   extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnn##Name##GetWorkspaceSize(                   \
       ACLNN_FOR_EACH(ACLNN_PARAMETER, __VA_ARGS__), uint64_t* workspaceSize,                  \
       aclOpExecutor** executor) {                                                             \
-    return ::aclnn_host::stage1("aclnn" #Name, [&] {                                          \
+    const std::tuple given{ACLNN_FOR_EACH(ACLNN_TRACED, __VA_ARGS__)};                        \
+    return ::aclnn_host::stage1("aclnn" #Name, given, [&] {                                   \
       ::aclnn_host::Preparation stage("aclnn" #Name, workspaceSize, executor);                \
       ACLNN_FOR_EACH(ACLNN_ADD, __VA_ARGS__);                                                 \
       return stage.finish([](const ::aclnn_host::Frame& frame) {                              \

@@ -23,6 +23,11 @@ ACL_FUNC_VISIBILITY const char* aclHostProductProblem(void);
  * aclopAttr) or "physical_memory"; NULL counts them all. -1 for another kind. */
 ACL_FUNC_VISIBILITY int64_t aclHostLiveObjects(const char* kind);
 
+/* Writes every two-stage call of this process from now on to a file, in Chrome's trace format: what
+ * the environment variable ACLNN_TORCH_TRACE does for it and its children. A file that exists is
+ * continued. NULL ends it. 100000 if the file cannot be opened. */
+ACL_FUNC_VISIBILITY aclError aclHostTrace(const char* path);
+
 #ifdef __cplusplus
 }
 #endif

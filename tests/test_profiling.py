@@ -1,0 +1,257 @@
+"""What torch.profiler shows of a call, and the trace of the host CANN."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+import aclnn_torch
+from aclnn_torch import functional as F
+
+from .conformance.machinery import Bools, Ints, Same, Scalar, Table, Tensor, all_tables, call
+
+ROOT = Path(__file__).resolve().parents[1]
+Events = list[dict[str, Any]]
+
+
+def names_of(run: profile) -> list[str]:
+    """The ranges of a profile, in the order in which they began."""
+    return [event.name for event in sorted(run.events(), key=lambda event: event.time_range.start)]
+
+
+def backward_of_elu() -> None:
+    x = torch.linspace(-1, 1, 6, requires_grad=True)
+    F.elu(x).backward(torch.ones(6))
+
+
+def test_operators_have_their_names_in_the_profiler() -> None:
+    with profile(activities=[ProfilerActivity.CPU]) as run:
+        backward_of_elu()
+    names = names_of(run)
+    assert {"aclnn::elu", "aclnn::elu_backward"} <= set(names)
+    assert not [name for name in names if name.startswith("aclnnElu")]
+
+
+def test_stages_are_within_their_operator() -> None:
+    with aclnn_torch.profile_stages(), profile(activities=[ProfilerActivity.CPU]) as run:
+        backward_of_elu()
+    ours = [name for name in names_of(run) if name.startswith("aclnn")]
+    assert ours == [
+        *("aclnn::elu", "aclnnEluGetWorkspaceSize", "aclnnElu"),
+        *("aclnn::elu_backward", "aclnnEluBackwardGetWorkspaceSize", "aclnnEluBackward"),
+    ]
+    parents = {event.name: event.cpu_parent.name for event in run.events() if event.name.startswith("aclnnElu")}
+    assert parents["aclnnElu"] == parents["aclnnEluGetWorkspaceSize"] == "aclnn::elu"
+    assert parents["aclnnEluBackward"] == "aclnn::elu_backward"
+    with profile(activities=[ProfilerActivity.CPU]) as run:
+        backward_of_elu()
+    assert "aclnnElu" not in names_of(run)
+
+
+def test_the_environment_shows_stages_too() -> None:
+    code = "from aclnn_torch import _C; print(_C.get_profile_stages())"
+    for value, expected in (("1", "True\n"), ("0", "False\n"), ("", "False\n")):
+        environment = os.environ | {"ACLNN_TORCH_PROFILE_STAGES": value}
+        assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, env=environment, text=True) == expected
+
+
+def read(path: Path) -> Events:
+    """The events of a trace whose end may be missing: all lines are whole."""
+    text = path.read_text().rstrip()
+    events = json.loads(text if text.endswith("]") else text.removesuffix(",") + "]")
+    assert len(text.removesuffix("]").splitlines()) == 1 + len(events)
+    return [event for event in events if event["ph"] == "X"]
+
+
+def in_category(events: Events, category: str) -> Events:
+    return [event for event in events if event["cat"] == category]
+
+
+def test_a_call_is_three_events(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text("what was there before")
+    x = torch.linspace(-1, 1, 12, dtype=torch.float16).reshape(4, 3).t()[:, 1:]
+    with aclnn_torch.trace(path):
+        torch.ops.aclnn.elu(x, 1.5)
+    torch.ops.aclnn.elu(x, 2.5)
+    assert json.loads(path.read_text())  # with its end
+    first, second, run = sorted(read(path), key=lambda event: ("stage 1", "stage 2", "run").index(event["cat"]))
+    assert (first["name"], second["name"], run["name"]) == ("aclnnEluGetWorkspaceSize", "aclnnElu", "aclnnElu")
+    # Its order of dimensions in memory is the operator's choice.
+    out = first["args"]["arguments"].pop("out")
+    assert (out["dtype"], out["shape"]) == ("FLOAT16", [3, 3])
+    assert first["args"] == {
+        "status": 0,
+        "product": "Ascend910B",
+        "arguments": {
+            "self": {"dtype": "FLOAT16", "shape": [3, 3], "strides": [1, 3], "offset": 3},
+            "alpha": {"dtype": "DOUBLE", "value": 1.5},
+            "scale": {"dtype": "INT64", "value": 1},
+            "inputScale": {"dtype": "INT64", "value": 1},
+        },
+    }
+    assert second["args"] == {"status": 0, "workspaceSize": 0}
+    assert run["args"] == {"status": 0}
+    assert {(event["pid"], event["tid"]) for event in (first, second, run)} == {
+        (os.getpid(), threading.get_native_id())
+    }
+    # One after the other, and the null stream computes within stage 2. Times are cut to nanoseconds, not rounded.
+    assert first["ts"] + first["dur"] <= second["ts"] + 0.001
+    assert second["ts"] <= run["ts"] + 0.001
+    assert run["ts"] + run["dur"] <= second["ts"] + second["dur"] + 0.002
+
+
+def kind_of(value: Any) -> str:
+    """How a trace shows an argument of an operator's table."""
+    if isinstance(value, Tensor | Same):
+        return "tensor"
+    if isinstance(value, Scalar):
+        return "scalar"
+    return "list" if isinstance(value, Ints | Bools) else type(value).__name__
+
+
+def shown_kind(value: Any) -> str:
+    if isinstance(value, dict):
+        return "tensor" if "shape" in value else "scalar"
+    return type(value).__name__
+
+
+@pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.operator.api)
+def test_every_operator_shows_its_arguments(table: Table, tmp_path: Path) -> None:
+    """By name, in the order of its document, each as what it is."""
+    operator = table.operator
+    with aclnn_torch.product("host"), aclnn_torch.trace(tmp_path / "trace.json"):
+        call(operator, {}, "host")
+    events = [event for event in read(tmp_path / "trace.json") if event["name"].startswith(operator.api)]
+    assert Counter(event["cat"] for event in events) == {"stage 1": 1, "stage 2": 1, "run": 1}
+    shown = in_category(events, "stage 1")[0]["args"]["arguments"]
+    expected = {name.removesuffix("Optional"): kind_of(value) for name, value in operator.arguments.items()}
+    assert list(shown) == list(expected)
+    for name, value in shown.items():
+        kinds = ("int", "float") if expected[name] == "float" else (expected[name],)  # JSON has one kind of number
+        assert value is None or shown_kind(value) in kinds, name
+
+
+def test_a_refused_call_shows_what_was_given_and_why(tmp_path: Path) -> None:
+    x = torch.ones(2, 3, dtype=torch.bfloat16)
+    with (
+        aclnn_torch.product("Ascend910"),
+        aclnn_torch.trace(tmp_path / "trace.json"),
+        pytest.raises(aclnn_torch.AclnnError) as caught,
+    ):
+        torch.ops.aclnn.elu_backward(x, 1.5, 1.0, 1.0, False, x)
+    (event,) = read(tmp_path / "trace.json")  # no second stage
+    assert event["args"]["status"] == 161002
+    assert event["args"]["product"] == "Ascend910"
+    assert event["args"]["error"] in str(caught.value)
+    assert "BFLOAT16" in event["args"]["error"]
+    assert event["args"]["arguments"]["gradOutput"]["shape"] == [2, 3]
+    assert event["args"]["arguments"]["isResult"] is False
+
+
+def test_an_error_of_the_computation_is_shown(tmp_path: Path) -> None:
+    with aclnn_torch.trace(tmp_path / "trace.json"), pytest.raises(aclnn_torch.AclnnError):
+        F.cross_entropy(torch.zeros(2, 3), torch.tensor([0, 7]))
+    (run,) = in_category(read(tmp_path / "trace.json"), "run")
+    assert run["args"]["status"] == 507015
+    assert "7" in run["args"]["error"]
+
+
+def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
+    threads, calls = 8, 50
+    tids = []
+
+    def work() -> None:
+        tids.append(threading.get_native_id())
+        for _ in range(calls):
+            F.selu(torch.ones(3))
+
+    with aclnn_torch.trace(tmp_path / "trace.json"):
+        workers = [threading.Thread(target=work) for _ in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    events = read(tmp_path / "trace.json")
+    for category in ("stage 1", "stage 2", "run"):
+        counts = Counter(event["tid"] for event in in_category(events, category))
+        assert counts == {tid: calls for tid in tids}
+
+
+FORKING = """
+import os, sys, torch, aclnn_torch
+def step():
+    torch.ops.aclnn.selu(torch.ones(2))
+    if not (child := os.fork()):
+        torch.ops.aclnn.elu(torch.ones(2))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+if len(sys.argv) > 1:
+    with aclnn_torch.trace(sys.argv[1]):
+        step()
+else:
+    step()
+os.kill(os.getpid(), 9)  # nothing is written at the end
+"""
+
+
+def run_python(code: str, *arguments: str | Path, folder: Path, **environment: str) -> None:
+    """A process of its own, with the package of this tree, that ends as it will."""
+    variables = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | environment
+    subprocess.run([sys.executable, "-c", code, *arguments], cwd=folder, env=variables, timeout=120)
+
+
+def test_forked_processes(tmp_path: Path) -> None:
+    """The environment's trace has theirs too, that of a with statement has not; both end with the process."""
+    run_python(FORKING, folder=tmp_path, ACLNN_TORCH_TRACE="all.json")
+    events = in_category(read(tmp_path / "all.json"), "stage 2")
+    assert [event["name"] for event in events] == ["aclnnSelu", "aclnnElu"]
+    assert len({event["pid"] for event in events}) == 2
+    run_python(FORKING, "own.json", folder=tmp_path)
+    events = in_category(read(tmp_path / "own.json"), "stage 2")
+    assert [event["name"] for event in events] == ["aclnnSelu"]
+
+
+@pytest.mark.parametrize(
+    ("value", "file"), [("1", "aclnn_torch_trace.json"), ("other.json", "other.json"), ("0", None), ("", None)]
+)
+def test_the_variable_names_the_file(value: str, file: str | None, tmp_path: Path) -> None:
+    """A file that is there is continued, as by the ranks of a distributed program."""
+    code = "import torch, aclnn_torch; torch.ops.aclnn.selu(torch.ones(2))"
+    for _ in range(2):
+        run_python(code, folder=tmp_path, ACLNN_TORCH_TRACE=value)
+    assert [path.name for path in tmp_path.iterdir()] == ([file] if file else [])
+    if file:
+        assert len({event["pid"] for event in read(tmp_path / file)}) == 2
+
+
+def test_cpp_programs_are_traced(tmp_path: Path) -> None:
+    """The same way; on a created stream another thread computes."""
+    command = [sys.executable, "-m", "aclnn_torch", "check", ROOT / "examples" / "cpp" / "rms_norm_grad.cpp"]
+    environment = os.environ | {"ACLNN_TORCH_TRACE": str(tmp_path / "trace.json")}
+    subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
+    events = read(tmp_path / "trace.json")
+    assert Counter((event["cat"], event["name"]) for event in events) == {
+        ("stage 1", "aclnnRmsNormGradGetWorkspaceSize"): 1,
+        ("stage 2", "aclnnRmsNormGrad"): 1,
+        ("run", "aclnnRmsNormGrad"): 1,
+    }
+    assert in_category(events, "run")[0]["tid"] != in_category(events, "stage 2")[0]["tid"]
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), aclnn_torch.trace(tmp_path / "no" / "trace.json"):
+        pass
+    with pytest.raises(aclnn_torch.AclnnError, match="cannot be opened") as caught:
+        aclnn_torch._C.trace(str(tmp_path / "no" / "trace.json"))
+    assert caught.value.status == 100000

@@ -11,7 +11,7 @@ FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings l
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
 .PHONY: demo demo-npu test test-deep properties long soak build npu sanitize fuzz wheel-test conformance bench bench-quick \
-  bench-check lint clean
+  bench-check docs lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -70,6 +70,14 @@ bench-quick: build
 # Ends with code 1 when a bar is missed.
 bench-check: build
 	$(RUN) -m benchmarks.run --check --threads 2 --threads 1 $(ARGS)
+
+# The documents and the interface as a site, in build/docs/html.
+docs: build $(VENV)/documents
+	$(RUN) -m docs.site.build
+
+$(VENV)/documents: $(VENV)/installed
+	$(PIP) --no-build-isolation --editable ".[docs]"
+	@touch $@
 
 build: $(VENV)/installed
 	@$(RUN) csrc/build.py

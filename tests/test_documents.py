@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from docs.site import build as site
+
+from .cabi import Dtype
 from .command_blocks import (
     ELSEWHERE,
     EXCERPTS,
@@ -20,6 +23,7 @@ from .command_blocks import (
     run_page,
     script_of,
 )
+from .conformance.machinery import all_tables
 
 DOCUMENTS = [ROOT / page for page in PAGES] + [path for path in [ROOT / "CHANGELOG.md"] if path.exists()]
 RUN = [page for page in PAGES if page != EXCERPTS and {block.language for block in blocks_of(page)} & {"sh", "python"}]
@@ -81,6 +85,35 @@ def test_excerpts_are_in_the_tree() -> None:
     for block in shown:
         for line in map(without_comment, block.text.splitlines()):
             assert line in ("", "...", "...,") or line in lines, line
+
+
+def dtypes_in_readme() -> dict[tuple[str, str], str]:
+    """The cells of README's table of dtypes, by dtype and operator."""
+    table = re.search(r"^\| dtype \|.*?(?=^$)", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert table
+    header, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table[0].splitlines()]
+    return {
+        (dtype, operator): cell
+        for names, *cells in rows
+        for dtype in names.split(", ")
+        for operator, cell in zip(header[1:], cells, strict=True)
+    }
+
+
+@pytest.mark.parametrize(("dtype", "operator"), dtypes_in_readme())
+def test_dtypes_in_readme_are_those_that_are_accepted(dtype: str, operator: str) -> None:
+    """As the operators' pages on the site, which the host CANN is asked for."""
+    api = "aclnn" + operator.title().replace("_", "")
+    (table,) = (table for table in all_tables() if table.operator.api in (api, f"{api}Loss"))
+    code = Dtype[{"bfloat16": "BF16", "float64": "DOUBLE", "float32": "FLOAT"}.get(dtype, dtype.upper())]
+    kept = site.accepting_dtype(table, code, {})
+    expected = site.words(kept)
+    if "cubeMathType" in table.operator.arguments:
+        cast = [site.accepting_dtype(table, code, {"cubeMathType": kind}) for kind in (1, 2)]
+        if more := [product for product in cast[0] if product not in kept]:
+            expected = f"{site.words(cast[0])}; {' and '.join(more)} with `cube_math_type` 1 or 2"
+            assert cast[0] == cast[1]
+    assert dtypes_in_readme()[dtype, operator] == expected
 
 
 def test_nothing_is_left_to_fill_in() -> None:

@@ -1,4 +1,4 @@
-"""The documents as a site: ``python docs/site/build.py``, or ``make docs``, into build/docs/html.
+"""The documents as a site: ``python -m docs.site.build``, or ``make docs``, into build/docs/html.
 
 Its source is a copy of the tree's pages, at their places, so that their links hold, and pages made here: the interface
 from docstrings, and a page per operator with dtypes as the host CANN accepts them, which is asked for each.
@@ -17,17 +17,15 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
+import torch
+
+import aclnn_torch
+from tests import cabi
+from tests.cabi import FIND_KERNEL_ERROR, PRODUCTS, SUCCESS, Dtype
+from tests.command_blocks import PAGES
+from tests.conformance.machinery import Changes, Table, all_tables, call
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-import torch  # noqa: E402
-
-import aclnn_torch  # noqa: E402
-from tests import cabi  # noqa: E402
-from tests.cabi import PRODUCTS, SUCCESS  # noqa: E402
-from tests.command_blocks import PAGES  # noqa: E402
-from tests.conformance.machinery import Table, all_tables, call  # noqa: E402
-
 OTHER_FILES = ("CHANGELOG.md", "LICENSE", "docs/benchmarks.png")
 
 INTERFACE = """# Python interface
@@ -108,7 +106,7 @@ def is_ready() -> bool:
     return cabi.host().aclInit(None) in (SUCCESS, 100002) and cabi.host().aclrtSetDevice(0) == SUCCESS
 
 
-def accepting(table: Table, changes: dict[str, object]) -> list[str]:
+def accepting(table: Table, changes: Changes) -> list[str]:
     """The products whose stage 1 accepts a call, in order."""
     assert is_ready()
     return [product for product in PRODUCTS if call(table.operator, changes, product).status == SUCCESS]
@@ -122,6 +120,13 @@ def words(products: Iterable[str]) -> str:
     if len(found) > 1 and found == list(PRODUCTS[-len(found) :]):
         return f"{found[0]} and later"
     return ", ".join(found)
+
+
+def accepting_dtype(table: Table, dtype: Dtype, changes: Changes) -> list[str]:
+    """The products that accept the dtype for the operator's first tensor, with whatever the others then are."""
+    rows = [table.of_dtypes(row.dtypes) for row in table.dtypes if row.dtypes[0] == dtype]
+    found = {product for row in rows for product in accepting(table, {**row, **changes})}
+    return [product for product in PRODUCTS if product in found]
 
 
 def formula_of(function: Callable[..., object]) -> str:
@@ -175,18 +180,21 @@ def interface_page() -> str:
 def errors_page() -> str:
     """Every status that has a name, and the operators that give it in stage 1 or 2."""
     names = re.findall(r'\{(\d+), "(\w+)"\}', (ROOT / "csrc" / "aclnn" / "error.h").read_text())
-    users = {
-        code: [table.operator.api for table in all_tables() if any(row.code == code for row in table.checks)]
-        for code in {row.code for table in all_tables() for row in table.checks}
-    }
+    users: dict[int, set[str]] = {}
+    for table in all_tables():
+        for row in (*table.checks, *table.more):
+            users.setdefault(row.code, set()).add(table.operator.api)
+        if table.operator.missing:
+            users.setdefault(FIND_KERNEL_ERROR, set()).add(table.operator.api)
     lines = [
-        f"| {code} | `{name}` | {', '.join(f'`{api}`' for api in users.get(int(code), []))} |" for code, name in names
+        f"| {code} | `{name}` | {', '.join(f'`{api}`' for api in sorted(users.get(int(code), ())))} |"
+        for code, name in names
     ]
     return "\n".join(
         [
             "# Statuses\n",
             "What `AclnnError.status` and `status_name` can be, and what C functions return. The last column has the",
-            "operators with a condition for it among their checks; [conformance](../docs/conformance.md) has them all.",
+            "operators with a condition for it; [conformance](../docs/conformance.md) has the conditions.",
             "An error's text names the argument, what was expected, what was given, the product and the way out.\n",
             "| status | name | operators |\n|---|---|---|",
             *lines,

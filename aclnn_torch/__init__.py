@@ -6,13 +6,22 @@ style of ``torch.nn``. Every failing call raises :class:`AclnnError`.
 
 from __future__ import annotations
 
-from . import _torch, functional, nn, ops  # noqa: F401  (_torch first: the extension links against torch)
-from .conversion import convert, revert
-from .decompositions import decompositions
-from .errors import AclnnError
-from .memory import empty_cache, memory_stats, reset_peak_memory_stats, set_memory_limit
-from .products import get_product, product, set_product
-from .profiling import profile_stages, trace
+from ._problem import explain, is_command_line
+
+try:
+    from . import _torch, functional, nn, ops  # noqa: F401  (_torch first: the extension links against torch)
+    from .conversion import convert, revert
+    from .decompositions import decompositions
+    from .errors import AclnnError
+    from .memory import empty_cache, memory_stats, reset_peak_memory_stats, set_memory_limit
+    from .products import get_product, product, set_product
+    from .profiling import profile_stages, trace
+except (ImportError, OSError) as error:
+    if not is_command_line():
+        raise ImportError(f"aclnn_torch: {explain(error)}") from error
+    problem: str | None = explain(error)  # which `aclnn-torch doctor` tells
+else:
+    problem = None
 
 __all__ = [
     "AclnnError",

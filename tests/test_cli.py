@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 import torch
 
-from aclnn_torch import cli, decompositions
+from aclnn_torch import cli, decompositions, functional
 from aclnn_torch.cli import doctor
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -143,6 +145,77 @@ def test_doctor_notices_an_operator_that_is_wrong(monkeypatch: pytest.MonkeyPatc
     assert "rms_norm" not in finding.text
     monkeypatch.setattr(doctor, "findings", lambda: iter([finding]))
     assert cli.main(["doctor"]) == 1
+
+
+def test_bench_measures_every_function() -> None:
+    result = command_line("bench", "--json", "--elements", "64", "--threads", "1")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert (report["elements"], report["threads"], report["dtype"]) == (64, 1, "float32")
+    measured = {(row["function"], row["mode"]) for row in report["results"]}
+    assert measured == {(name, mode) for name in functional.__all__ for mode in ("forward", "forward+backward")}
+    for row in report["results"]:
+        assert row["ratio"] == pytest.approx(row["torch_seconds"] / row["seconds"])
+        assert 0 < row["seconds"] < 1
+
+
+def test_bench_as_a_table() -> None:
+    lines = command_line("bench", "--elements", "64", "--dtype", "float16", "--filter", "^s?elu").stdout.splitlines()
+    assert "float16" in lines[0]
+    assert [line.split()[0] for line in lines[2:]] == ["elu", "elu", "selu", "selu"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [(("--filter", "("), "regular expression"), (("--elements", "0"), "--elements"), (("--dtype", "int8"), "int8")],
+)
+def test_bench_refuses_what_makes_no_sense(arguments: tuple[str, ...], word: str) -> None:
+    result = command_line("bench", *arguments)
+    assert result.returncode == 2
+    assert word in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_bench_on_a_product_that_refuses() -> None:
+    result = command_line("bench", "--elements", "64", "--filter", "cross", ACLNN_TORCH_PRODUCT="Ascend910")
+    assert result.returncode == 1
+    assert "561003" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.fixture(params=["torch is missing", "the binary part is missing", "the binary part does not fit"])
+def broken(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[list[str], Path, str]:
+    """How python is started with a package that cannot be imported, the folder, and what it must say."""
+    if request.param == "torch is missing":
+        return [sys.executable, "-S"], ROOT, "pip install torch=="  # without site-packages
+    left_out = shutil.ignore_patterns("*.so", "cann", "__pycache__")
+    package = shutil.copytree(ROOT / "aclnn_torch", tmp_path / "aclnn_torch", ignore=left_out)
+    if request.param == "the binary part does not fit":
+        (package / f"_C{sysconfig.get_config_var('EXT_SUFFIX')}").write_text("no library")
+        return [sys.executable], tmp_path, "build aclnn_torch again"
+    return [sys.executable], tmp_path, "make build"
+
+
+def test_what_is_missing_is_told(broken: tuple[list[str], Path, str]) -> None:
+    """By the commands in a line of their own, by the import in the error."""
+    python, folder, advice = broken
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*python, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
+
+    for command in (["doctor"], ["doctor", "--json"], ["bench"]):
+        result = run("-m", "aclnn_torch", *command)
+        assert result.returncode == 1
+        assert advice in result.stdout + result.stderr
+        assert "Traceback" not in result.stderr, result.stderr
+    for command in (["config"], ["env"]):  # which need the prefix alone
+        result = run("-m", "aclnn_torch", *command)
+        assert result.returncode == (0 if folder == ROOT else 1)
+        assert "Traceback" not in result.stderr, result.stderr
+    result = run("-c", "import aclnn_torch")
+    assert result.stderr.splitlines()[-1].startswith("ImportError: aclnn_torch: ")
+    assert advice in result.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)

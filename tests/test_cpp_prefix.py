@@ -300,6 +300,7 @@ def test_command_line_needs_no_torch() -> None:
 import sys, types
 package = types.ModuleType("aclnn_torch")
 package.__path__ = [{str(package)!r}]
+package.problem = None
 sys.modules["aclnn_torch"] = package
 from aclnn_torch.cli import main
 status = main(["config", "--prefix"])

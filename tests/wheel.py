@@ -43,7 +43,8 @@ def check_sdist(sdist: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
     tracked = set(run("git", "ls-files", cwd=ROOT).splitlines())
     assert not tracked - names, f"missing: {sorted(tracked - names)}"
-    generated = {name for name in names - tracked if Path(name).suffix and "egg-info" not in name}
+    new = set(run("git", "ls-files", "--others", "--exclude-standard", cwd=ROOT).splitlines())
+    generated = {name for name in names - tracked - new if Path(name).suffix and "egg-info" not in name}
     assert generated <= {"PKG-INFO", "setup.cfg"}, f"not in the repository: {sorted(generated)}"
 
 

@@ -6,13 +6,17 @@ One module per subject; each offers its commands as a table.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
-from . import check, config, doctor, npu
+from .. import problem
+from . import bench, check, config, doctor, npu
 
 __all__ = ["main"]
 
-COMMANDS = config.COMMANDS | check.COMMANDS | npu.COMMANDS | doctor.COMMANDS
+COMMANDS = config.COMMANDS | check.COMMANDS | npu.COMMANDS | doctor.COMMANDS | bench.COMMANDS
+# What needs the package whole.
+NEEDS_PACKAGE = bench.COMMANDS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,4 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         command.add_arguments(sub)
     arguments = parser.parse_args(argv)
+    if problem and arguments.command in NEEDS_PACKAGE:
+        print(f"aclnn-torch: {problem}", file=sys.stderr)
+        return 1
     return COMMANDS[arguments.command].run(arguments)

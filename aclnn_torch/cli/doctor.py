@@ -143,13 +143,12 @@ def _operators() -> Finding:
     return Finding("operators", f"{len(calls)} of {len(calls)} compute what ATen computes")
 
 
-def findings() -> Iterator[Finding]:
-    """Everything, in the order in which one thing needs another."""
+def _operators_here() -> Iterator[Finding]:
+    """What needs the package whole."""
     import torch
 
     from .. import _C, __version__, get_product
 
-    yield Finding("Python", f"{platform.python_version()} on {platform.machine()}")
     yield Finding("aclnn_torch", f"{__version__} in {PREFIX.parent}")
     yield Finding("torch", torch.__version__)
     capability = torch.backends.cpu.get_cpu_capability()
@@ -161,9 +160,21 @@ def findings() -> Iterator[Finding]:
         advice=problem,
     )
     yield _operators()
+
+
+def findings() -> Iterator[Finding]:
+    """Everything, in the order in which one thing needs another."""
+    from .. import __version__, problem
+
+    yield Finding("Python", f"{platform.python_version()} on {platform.machine()}")
+    if problem is None:
+        yield from _operators_here()
+    else:
+        yield Finding("aclnn_torch", f"{__version__} in {PREFIX.parent}", works=False, advice=problem)
     yield _prefix()
     yield _npu_operators()
-    yield _torch_npu()
+    if problem is None:
+        yield _torch_npu()
     yield _cann()
     chosen = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)]
     yield Finding("variables", " ".join(chosen) or f"no {VARIABLES}* is set")

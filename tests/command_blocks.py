@@ -24,16 +24,20 @@ EXCERPTS = "docs/adding_an_operator.md"
 # Pages whose Python is that of the environment with torch_npu.
 WITH_TORCH_NPU = ("docs/npu.md",)
 
+# How a program that asks for its WORLD_SIZE is started.
+SEVERAL_PROCESSES = "-m torch.distributed.run --standalone --nproc-per-node 2"
+
 # What takes long, by how it begins: run by `make long`.
 LONG = (
     ".venv-npu/bin/python -m aclnn_torch run --devices 2 examples/train_digits.py",
     ".venv-npu/bin/python -m aclnn_torch run --devices 2 -m pytest",
-    ".venv-npu/bin/python -m aclnn_torch run examples/finetune_llama.py",
     ".venv-npu/bin/python -m aclnn_torch doctor",
+    ".venv-npu/bin/python -m aclnn_torch run examples/finetune_llama.py",
+    "build/aot_inductor/run_package",
+    ".venv/bin/cmake ",
     ".venv/bin/python -m pytest tests/test_elu.py -k strides",
     ".venv/bin/python examples/aot_inductor/make_package.py",
-    ".venv/bin/cmake",
-    "build/aot_inductor/run_package",
+    ".venv/bin/python examples/finetune_llama.py",
     ".venv/bin/python -m benchmarks.call_path",
     ".venv/bin/python -m benchmarks.precision",
     ".venv/bin/python -m benchmarks.run --quick --filter elu_backward",
@@ -44,8 +48,8 @@ LONG = (
 # What is not run from here, by how it begins, and why.
 ELSEWHERE = {
     "make ": "builds into the tree and takes minutes; .ci/run and make test-deep run the targets, a person make bench",
-    ".venv/bin/python -m pytest tests/test_elu.py": "make test runs every file of tests",
     ".venv/bin/python -m pytest tests/test_distributed.py": "make test runs every file of tests",
+    ".venv/bin/python -m pytest tests/test_elu.py": "make test runs every file of tests",
     ".venv/bin/python csrc/build.py": "make test runs it",
     ".venv/bin/python -m pip install pre-commit": "changes the environment, over the network",
     ".venv/bin/pre-commit install": "changes the repository's hooks",
@@ -73,8 +77,9 @@ def blocks_of(page: str) -> list[Block]:
 
 
 def commands_of(block: Block) -> list[str]:
-    """The lines of a block for the shell, without comments."""
-    return [command for line in block.text.splitlines() if (command := re.sub(r"(^|\s+)#.*", "", line))]
+    """The lines of a block for the shell, without comments; one that goes on in the next is one with it."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    return [command for line in lines if (command := re.sub(r"(^|\s+)#.*", "", line))]
 
 
 def is_long(command: str) -> bool:
@@ -105,7 +110,9 @@ def script_of(page: str, long: bool) -> str:
                 if not is_elsewhere(command) and (long or not is_long(command))
             ]
         elif block.language == "python":
-            lines += [f"env -i \"${{start[@]}}\" {python} - <<'END_OF_BLOCK'", block.text + "END_OF_BLOCK"]
+            launcher = SEVERAL_PROCESSES if "WORLD_SIZE" in block.text else ""
+            lines += ["cat > build/program.py <<'END_OF_BLOCK'", block.text + "END_OF_BLOCK"]
+            lines += [f'env -i "${{start[@]}}" {python} {launcher} build/program.py']
     return "\n".join(lines)
 
 

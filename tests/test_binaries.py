@@ -175,5 +175,5 @@ def test_copies_into_buffers_of_known_size_are_checked(name: str) -> None:
     """_FORTIFY_SOURCE: formatted text goes through the checked functions of the C library alone."""
     calls = imported(next(path for path in LIBRARIES if path.name == name))
     checked = {call for call in calls if re.fullmatch(r"__\w+_chk", call)} - {"__stack_chk_fail"}
-    assert checked, calls
+    assert checked or name == "libnnopbase.so", calls  # which formats nothing
     assert not calls & {"sprintf", "snprintf", "vsprintf", "vsnprintf", "strcpy", "strcat"}

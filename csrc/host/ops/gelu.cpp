@@ -49,7 +49,8 @@ aclnnStatus aclnnGeluGetWorkspaceSize(const aclTensor* self, aclTensor* out,
                                       uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnGelu";
   const Argument value{"self", self}, result{"out", out};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{value, result};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
         .not_null("self", self)
@@ -78,7 +79,8 @@ aclnnStatus aclnnGeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
   constexpr const char* kApi = "aclnnGeluBackward";
   const Argument gradient{"gradOutput", gradOutput}, value{"self", self};
   const Argument result{"gradInput", gradInput};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{gradient, value, result};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
         .not_null("gradOutput", gradOutput)
@@ -108,7 +110,8 @@ aclnnStatus aclnnGeluV2GetWorkspaceSize(const aclTensor* x, int64_t approximate,
                                         uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnGeluV2";
   const Argument value{"x", x}, result{"y", y};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{value, Traced{"approximate", approximate}, result};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
         .not_null("x", x)
@@ -139,7 +142,8 @@ aclnnStatus aclnnGeluBackwardV2GetWorkspaceSize(const aclTensor* gradOutput, con
   constexpr const char* kApi = "aclnnGeluBackwardV2";
   const Argument gradient{"gradOutput", gradOutput}, value{"self", self};
   const Argument result{"gradInput", gradInput};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{gradient, value, Traced{"approximate", approximate}, result};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
         .not_null("gradOutput", gradOutput)

@@ -36,7 +36,8 @@ aclnnStatus aclnnSiluGetWorkspaceSize(const aclTensor* self, aclTensor* out,
                                       uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnSilu";
   const Argument value{"self", self}, result{"out", out};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{value, result};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
         .not_null("self", self)
@@ -63,7 +64,8 @@ aclnnStatus aclnnSiluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
   constexpr const char* kApi = "aclnnSiluBackward";
   const Argument gradient{"gradOutput", gradOutput}, value{"self", self};
   const Argument result{"gradInput", gradInput};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{gradient, value, result};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
         .not_null("gradOutput", gradOutput)

@@ -15,7 +15,14 @@ from aclnn_torch import host, nn
 
 def functions(x: Tensor) -> None:
     """Each function of aclnn_torch.functional."""
-    for y in (F.elu(x, 1.5), F.selu(x), F.celu(x, 2.0), F.rms_norm(x, [6], torch.ones(6), eps=1e-6)):
+    for y in (
+        F.elu(x, 1.5),
+        F.selu(x),
+        F.celu(x, 2.0),
+        F.gelu(x, "tanh"),
+        F.silu(x),
+        F.rms_norm(x, [6], torch.ones(6), eps=1e-6),
+    ):
         assert_type(y, Tensor)
         assert y.shape == x.shape
     assert_type(F.cross_entropy(x, torch.tensor([0, 5, 3, 1]), reduction="sum", label_smoothing=0.1), Tensor)
@@ -31,7 +38,7 @@ def functions(x: Tensor) -> None:
 
 def modules(x: Tensor) -> None:
     """Each class of aclnn_torch.nn, and the swap of torch's."""
-    layers = [nn.ELU(1.5), nn.SELU(), nn.CELU(), nn.RMSNorm(6)]
+    layers = [nn.ELU(1.5), nn.SELU(), nn.CELU(), nn.GELU(), nn.SiLU(), nn.RMSNorm(6)]
     model = torch.nn.Sequential(*layers)
     loss: Tensor = nn.CrossEntropyLoss()(model(x), torch.tensor([0, 5, 3, 1]))
     assert len(torch.autograd.grad(loss, list(model.parameters()))) == 1

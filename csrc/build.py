@@ -248,9 +248,8 @@ class Build:
         ]
         sources = sorted((CSRC / "aclnn").glob("*.cpp")) + sorted((CSRC / "ops").glob("*.cpp"))
         # The module calls what these define.
-        exported = {
-            CSRC / name for name in ("aclnn/library.cpp", "ops/error.cpp", "ops/memory_pool.cpp", "ops/call.cpp")
-        }
+        names = ("aclnn/library.cpp", "ops/call.cpp", "ops/error.cpp", "ops/memory_pool.cpp", "ops/stage_span.cpp")
+        exported = {CSRC / name for name in names}
         objects = [
             self._object(source, [*flags, "-fvisibility=default"], suffix="exported")
             if source in exported

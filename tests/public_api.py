@@ -34,7 +34,7 @@ def functions(x: Tensor) -> None:
 
 def modules(x: Tensor) -> None:
     """Each class of aclnn_torch.nn, and the swap of torch's."""
-    layers = [nn.ELU(1.5), nn.SELU(), nn.CELU(), nn.RMSNorm(6)]
+    layers = [nn.ELU(1.5), nn.SELU(), nn.CELU(), nn.GELU(), nn.SiLU(), nn.RMSNorm(6), nn.LayerNorm(6)]
     model = torch.nn.Sequential(*layers)
     loss: Tensor = nn.CrossEntropyLoss()(model(x), torch.tensor([0, 5, 3, 1]))
     assert len(torch.autograd.grad(loss, list(model.parameters()))) == 1

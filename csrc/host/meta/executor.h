@@ -106,10 +106,6 @@ aclnnStatus stage1(const char* api, const std::tuple<Arguments...>& given, Body&
   }
   return status;
 }
-template <class Body>
-aclnnStatus stage1(const char* api, Body&& body) noexcept {
-  return stage1(api, std::tuple(), std::forward<Body>(body));
-}
 
 // Stage 2 of every operator: checks executor and workspace, hands the call to the stream, and
 // disposes of the executor: one that is not repeatable is used up even when the launch fails.

@@ -423,7 +423,15 @@ aclnnStatus aclnnLayerNormGetWorkspaceSize(
   const Argument value{"input", input}, weight{"weight", weightOptional};
   const Argument bias{"bias", biasOptional}, result{"out", out};
   const Argument mean{"meanOut", meanOutOptional}, rstd{"rstdOut", rstdOutOptional};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{value,
+                         Traced{"normalizedShape", normalizedShape},
+                         weight,
+                         bias,
+                         Traced{"eps", eps},
+                         result,
+                         mean,
+                         rstd};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
         .not_null("input", input)
@@ -478,7 +486,11 @@ aclnnStatus aclnnLayerNormBackwardGetWorkspaceSize(
   const Argument outputs[] = {{"gradInputOut", gradInputOut},
                               {"gradWeightOut", gradWeightOut},
                               {"gradBiasOut", gradBiasOut}};
-  return stage1(kApi, [&]() -> aclnnStatus {
+  const std::tuple given{
+      gradient,  value, Traced{"normalizedShape", normalizedShape}, means,      factors,
+      weight,    bias,  Traced{"outputMask", outputMask},           outputs[0], outputs[1],
+      outputs[2]};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
         .not_null("gradOut", gradOut)

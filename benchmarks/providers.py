@@ -207,8 +207,7 @@ def _kernel(case: Case, operator: Operator, settings: Settings, stack: contextli
     inputs = tuple(_device_like(tensor) for tensor in operator.inputs(case.shape, case.dtype))
     results = _tensors(operator.call(*operator.arguments(*inputs)))
     outputs = tuple(allocate(tuple(tensor.shape), tensor.dtype) for tensor in results)
-    call = cann.Call(operator.cann_name or operator.operator, (operator.cann or operator.arguments)(*inputs), outputs)
-    stack.callback(call.close)
+    call = _two_stage(operator, inputs, outputs, stack)
     call.run()
     agree(operator, outputs, _tensors(operator.torch(*inputs)), f"{case}: eager")
     moved, roofs = _traffic(operator, inputs, outputs)
@@ -216,6 +215,13 @@ def _kernel(case: Case, operator: Operator, settings: Settings, stack: contextli
     if "in cache" in MODES[case.mode][1]:
         found["in cache"] = _in_cache(case, operator, moved / max(tensor.nbytes for tensor in outputs), settings, stack)
     return found
+
+
+def _two_stage(operator: Operator, inputs: Tensors, outputs: Tensors, stack: contextlib.ExitStack) -> cann.Call:
+    """The operator through the C ABI."""
+    call = cann.Call(operator.cann_name or operator.operator, (operator.cann or operator.arguments)(*inputs), outputs)
+    stack.callback(call.close)
+    return call
 
 
 def _in_cache(
@@ -230,8 +236,7 @@ def _in_cache(
     rows = CACHED_BYTES // row
     inputs = operator.inputs((rows, *columns), case.dtype)
     outputs = _tensors(operator.call(*operator.arguments(*inputs)))
-    call = cann.Call(operator.operator, (operator.cann or operator.arguments)(*inputs), outputs)
-    stack.callback(call.close)
+    call = _two_stage(operator, inputs, outputs, stack)
     return OneThread(call.run, traffic * rows * row * settings.threads)
 
 

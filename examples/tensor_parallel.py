@@ -10,6 +10,7 @@ vocabulary: no process ever has all logits. It prints the losses, which are thos
 from __future__ import annotations
 
 import os
+import sys
 
 import torch
 from torch import nn
@@ -55,6 +56,9 @@ def main() -> None:
         if mesh.get_rank() == 0:
             print(f"{value:.5f}")
     torch.distributed.destroy_process_group()
+    # On a busy machine torch's communication threads may abort a process whose interpreter ends before they do.
+    sys.stdout.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":

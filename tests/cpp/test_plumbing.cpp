@@ -31,7 +31,7 @@ aclnnStatus aclnnClamp(void*, uint64_t, aclOpExecutor*, aclrtStream);
 aclnnStatus aclnnMaskedSelectGetWorkspaceSize(const aclTensor*, const aclTensor*, aclTensor*,
                                               uint64_t*, aclOpExecutor**);
 aclnnStatus aclnnMaskedSelect(void*, uint64_t, aclOpExecutor*, aclrtStream);
-aclnnStatus aclnnSiluGetWorkspaceSize(const aclTensor*, aclTensor*, uint64_t*, aclOpExecutor**);
+aclnnStatus aclnnMishGetWorkspaceSize(const aclTensor*, aclTensor*, uint64_t*, aclOpExecutor**);
 aclnnStatus aclnnHardswishBackwardGetWorkspaceSize(const aclTensor*, const aclTensor*, aclTensor*,
                                                    uint64_t*, aclOpExecutor**);
 aclnnStatus aclnnHardswishBackward(void*, uint64_t, aclOpExecutor*, aclrtStream);
@@ -192,8 +192,8 @@ TEST(what_does_not_fit_is_refused_in_stage_1) {
   CHECK(told("aclnnAdd: other has format 29"));
   CHECK_EQ(add(x, x, repeated), 161002);
   CHECK(told("more than one element of the written-to tensor refers to a single memory location"));
-  CHECK_EQ(aclnnSiluGetWorkspaceSize(whole, x, &s.size, &s.executor), 161002);
-  CHECK(told("aclnnSilu: self has dtype INT32, expected FLOAT, FLOAT16, BFLOAT16 or DOUBLE"));
+  CHECK_EQ(aclnnMishGetWorkspaceSize(whole, x, &s.size, &s.executor), 161002);
+  CHECK(told("aclnnMish: self has dtype INT32, expected FLOAT, FLOAT16, BFLOAT16 or DOUBLE"));
   CHECK_EQ(aclnnCastGetWorkspaceSize(x, ACL_STRING, x, &s.size, &s.executor), 161002);
   CHECK(told("aclnnCast: dtype is 13"));
   CHECK_EQ(aclHostSetProduct("Ascend310P"), ACL_SUCCESS);

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import datetime
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -459,6 +460,7 @@ def main(output: Path) -> None:
     if dist.get_rank() == 0:
         output.write_text(json.dumps(found))
     dist.destroy_process_group()
+    os._exit(0)  # torch's communication threads may abort a process whose interpreter ends before they do
 
 
 if __name__ == "__main__":

@@ -193,6 +193,9 @@ def broken(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[list[str], P
     if request.param == "the binary part does not fit":
         (package / f"_C{sysconfig.get_config_var('EXT_SUFFIX')}").write_text("no library")
         return [sys.executable], tmp_path, "build aclnn_torch again"
+    # As Python itself says; but for this, an editable installation would find its own.
+    absent = "raise ModuleNotFoundError(\"No module named 'aclnn_torch._C'\", name='aclnn_torch._C')\n"
+    (package / "_C.py").write_text(absent)
     return [sys.executable], tmp_path, "make build"
 
 

@@ -102,8 +102,10 @@ def families() -> dict[str, list[Table]]:
 
 @functools.cache
 def is_ready() -> bool:
-    """Whether the host CANN's interface can be called; makes it so."""
-    return cabi.host().aclInit(None) in (SUCCESS, 100002) and cabi.host().aclrtSetDevice(0) == SUCCESS
+    """Whether the host CANN's interface can be called; makes it so. That it was already is no message to keep."""
+    ready = cabi.host().aclInit(None) in (SUCCESS, 100002) and cabi.host().aclrtSetDevice(0) == SUCCESS
+    cabi.error_text()
+    return ready
 
 
 def accepting(table: Table, changes: Changes) -> list[str]:

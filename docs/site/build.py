@@ -205,12 +205,25 @@ def errors_page() -> str:
     )
 
 
+def within_the_site(text: str, folder: Path) -> str:
+    """A page whose links to what is not among the pages are their words alone: files of the tree, and folders."""
+
+    def link(found: re.Match[str]) -> str:
+        words, target = found.groups()
+        return found[0] if (folder / target).is_file() else words
+
+    return re.sub(r"(?<!!)\[([^\]]+)\]\((?!https?:)([^)#]+)\)", link, text)
+
+
 def write_source(folder: Path) -> None:
     """Writes all that Sphinx reads, but for its settings."""
     for name in (*PAGES, *OTHER_FILES):
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, target)
+    for page in PAGES:
+        target = folder / page
+        target.write_text(within_the_site(target.read_text(), target.parent))
     site = folder / "site"
     site.mkdir()
     (site / "interface.md").write_text(interface_page())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,8 +48,8 @@ def modules(x: Tensor) -> None:
         y = transposed(2, 3, 2)(y)
         assert y.shape[1:] == torch.Size([3, *[4] * dims])
     plain = torch.nn.Sequential(torch.nn.ELU())
-    assert_type(aclnn_torch.convert(plain), dict[str, type])
-    assert_type(aclnn_torch.revert(plain), dict[str, type])
+    assert_type(aclnn_torch.convert(plain), dict[str, Any])
+    assert_type(aclnn_torch.revert(plain), dict[str, Any])
 
 
 def settings() -> None:

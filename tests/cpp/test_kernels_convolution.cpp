@@ -1,6 +1,6 @@
-// The direct loops of convolution and the kernels of layouts themselves, in every version that this
-// CPU can run: against the plain reference, and the reference against known sums; divided among
-// threads anyhow; nothing written outside.
+// The direct loops of convolution, its products of windows and the kernels of layouts themselves,
+// in every version that this CPU can run: against the plain reference, and the reference against
+// known sums; divided among threads anyhow; nothing written outside.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "kernel_types.h"
 #include "kernels/convolution_depthwise.h"
 #include "kernels/convolution_direct.h"
+#include "kernels/convolution_windows.h"
 #include "kernels/layout.h"
 
 using namespace aclnn_host;
@@ -31,13 +32,15 @@ struct Version {
   const char* name;
   const DirectKernelsByType& direct;
   const DirectKernelsByType& depthwise;
+  const WindowKernels& windows;
   const LayoutKernelsByType& layout;
 };
 
 template <Capability kCapability>
 Version version(const char* name) {
   return {name, convolution_direct_kernels<kCapability>(),
-          convolution_depthwise_kernels<kCapability>(), layout_kernels<kCapability>()};
+          convolution_depthwise_kernels<kCapability>(), convolution_window_kernels<kCapability>(),
+          layout_kernels<kCapability>()};
 }
 
 // Those besides the reference that this CPU can run.
@@ -172,6 +175,51 @@ Results<T> run(const DirectKernelsByType& version, const Call<T>& call, int64_t 
   return out;
 }
 
+// Memory between red zones, as dirty as may be.
+class DirtyMemory {
+ public:
+  explicit DirtyMemory(int64_t size)
+      : size_(size), bytes_(size + 128 + kRedZone), begin_(aligned(bytes_.data())) {
+    std::fill(bytes_.begin(), bytes_.end(), 0xff);  // nan
+  }
+  unsigned char* data() const { return begin_; }
+  bool is_clean_outside() const {
+    const auto clean = [](unsigned char byte) { return byte == 0xff; };
+    return std::all_of(bytes_.data(), static_cast<const unsigned char*>(begin_), clean) &&
+           std::all_of(static_cast<const unsigned char*>(begin_) + size_,
+                       bytes_.data() + bytes_.size(), clean);
+  }
+
+ private:
+  static unsigned char* aligned(unsigned char* data) {
+    return data + (64 - reinterpret_cast<uintptr_t>(data) % 64);
+  }
+
+  const int64_t size_;
+  std::vector<unsigned char> bytes_;
+  unsigned char* const begin_;
+};
+
+Results<float> run(const WindowKernels& kernels, const Call<float>& call, int64_t parts) {
+  Results<float> out{painted<float>(call.small.size()), painted<float>(call.large.size()),
+                     painted<float>(call.weight.size())};
+  const auto each = [&](const WindowPass& pass, const ConvolutionTensors& from, void* to) {
+    const DirtyMemory shared(pass.shared_size(call.sizes));
+    for (int64_t i = 0; i < parts; ++i) pass.prepare(call.sizes, from, i, parts, shared.data());
+    for (int64_t i = 0; i < parts; ++i) {
+      const DirtyMemory scratch(pass.scratch_size(call.sizes));
+      pass.compute(call.sizes, from, i, parts, shared.data(), to, scratch.data());
+      CHECK(scratch.is_clean_outside());
+    }
+    CHECK(shared.is_clean_outside());
+  };
+  const void *large = call.large.data(), *small = call.small.data(), *weight = call.weight.data();
+  each(kernels.small, {large, nullptr, weight, call.small_bias.data()}, out.small.data());
+  each(kernels.large, {nullptr, small, weight, call.large_bias.data()}, out.large.data());
+  each(kernels.weight, {large, small, nullptr, nullptr}, out.weight.data());
+  return out;
+}
+
 template <class V>
 bool same_bits(const std::vector<V>& a, const std::vector<V>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(V)) == 0;
@@ -202,6 +250,73 @@ TEST(every_version_computes_the_reference_however_it_is_divided) {
       }
     }
   });
+}
+
+// Beside the cases of all: around tiles of 6 and 12 rows and 16 and 32 columns, blocks of 512
+// windows, of 256 products and of 96 rows, long lines, many images, planes.
+std::vector<ConvolutionSizes> window_cases() {
+  std::vector<ConvolutionSizes> all = cases();
+  for (const int64_t channels : {11, 12, 13, 33}) {
+    all.push_back(sizes_of(2, 1, channels, 40 - channels, {1, 9, 14}, {1, 3, 3}, {1, 1, 1},
+                           {0, 1, 1}, {1, 1, 1}));
+  }
+  for (const ConvolutionSizes& sizes : {
+           sizes_of(3, 1, 40, 110, {1, 12, 30}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
+           sizes_of(2, 1, 34, 13, {1, 29, 27}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, {1, 1, 1}),
+           sizes_of(2, 1, 5, 7, {1, 37, 40}, {1, 7, 7}, {1, 2, 2}, {0, 3, 3}, {1, 1, 1}),
+           sizes_of(2, 1, 3, 4, {1, 1, 1100}, {1, 1, 3}, {1, 1, 1}, {0, 0, 1}, {1, 1, 1}),
+           sizes_of(1, 1, 3, 4, {1, 2, 1500}, {1, 1, 5}, {1, 1, 2}, {0, 0, 2}, {1, 1, 3}),
+           sizes_of(70, 1, 3, 4, {1, 3, 3}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
+           sizes_of(600, 1, 2, 3, {1, 2, 2}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}),
+           sizes_of(1, 1, 2, 3, {1, 700, 3}, {1, 2, 3}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}),
+           sizes_of(2, 1, 9, 14, {6, 7, 8}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}),
+           sizes_of(1, 1, 9, 14, {70, 3, 4}, {3, 1, 3}, {2, 1, 2}, {1, 0, 1}, {3, 1, 1}),
+           sizes_of(2, 9, 4, 3, {1, 9, 9}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
+           sizes_of(1, 3, 4, 3, {1, 4, 4}, {1, 1, 1}, {1, 3, 3}, {0, 1, 1}, {1, 1, 1}),
+       }) {
+    all.push_back(sizes);
+  }
+  return all;
+}
+
+TEST(products_of_windows_are_those_of_the_reference_however_they_are_divided) {
+  for (const ConvolutionSizes& sizes : window_cases()) {
+    const Call<float> call(sizes);
+    const Results<float> expected = run(reference(), call, 1);
+    for (const Version& version : versions()) {
+      for (const int64_t parts : {1, 2, 7}) {
+        const Results<float> got = run(version.windows, call, parts);
+        const std::string text = std::string(version.name) + ": ";
+        const auto report = [&](bool ok, const char* what) {
+          check::report(ok, __FILE__, __LINE__,
+                        text + what + " " + std::to_string(sizes.batch) + " x " +
+                            std::to_string(sizes.large_channels) + " x " +
+                            std::to_string(sizes.large[1]) + " x " +
+                            std::to_string(sizes.large[2]));
+        };
+        report(same_bits(got.small, expected.small), "small");
+        report(same_bits(got.large, expected.large), "large");
+        report(same_bits(got.weight, expected.weight), "weight");
+      }
+    }
+  }
+}
+
+TEST(what_is_not_finite_is_found_wherever_it_stands) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const Version& version : versions()) {
+    for (const int64_t count : {0, 1, 7, 8, 16, 33, 100}) {
+      std::vector<float> values(count, -3e38f);
+      CHECK(version.windows.are_finite(values.data(), count));
+      for (const float bad : {inf, -inf, std::nanf("")}) {
+        for (int64_t i = 0; i < count; ++i) {
+          values[i] = bad;
+          CHECK(!version.windows.are_finite(values.data(), count));
+          values[i] = 0;
+        }
+      }
+    }
+  }
 }
 
 // [batch, channels, positions] as [batch, positions, channels], and a red zone.

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/capability.h"
+#include "kernels/convolution_direct.h"
+
+namespace aclnn_host {
+
+// Convolutions of FLOAT as matrix products of the weight and windows, which are what the kernel
+// meets at the positions of an image. Only a block of them exists at a time, in a cache.
+//
+// The work is divided into as many parts as the caller likes, and every sum is made in one order,
+// so that its bits do not depend on the division. Zeros around an image are multiplied like its
+// elements: an inf or nan in the other factor makes nan of them.
+struct WindowPass {
+  // Bytes of memory for all parts, and of scratch memory for each; both at a multiple of 64.
+  int64_t (*shared_size)(const ConvolutionSizes& sizes);
+  int64_t (*scratch_size)(const ConvolutionSizes& sizes);
+  // To be done by all parts before one of them computes.
+  void (*prepare)(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t part,
+                  int64_t parts, void* shared);
+  void (*compute)(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t part,
+                  int64_t parts, const void* shared, void* out, void* scratch);
+};
+
+// The sums of DirectKernels, in float.
+struct WindowKernels {
+  WindowPass small;
+  WindowPass large;
+  WindowPass weight;
+  bool (*are_finite)(const float* values, int64_t count);
+};
+
+// The kernels in one version; kernels/convolution_windows.cpp defines it once per CPU capability.
+template <Capability>
+const WindowKernels& convolution_window_kernels() noexcept;
+
+}  // namespace aclnn_host

@@ -130,20 +130,23 @@ def test_alignment_changes_no_bit(table: Table, row: DtypeRow, size: tuple[int, 
 
 # ---- Convolution
 
-IMAGE = Problem(8, 24, 40, (20, 19), (3, 3), (1, 1), (1, 1), (1, 1), output_padding=(0, 0), groups=1)
+IMAGE = Problem(8, 32, 48, (20, 19), (3, 3), (1, 1), (1, 1), (1, 1), output_padding=(0, 0), groups=1)
 # At least one for each row of docs/convolution.md.
 PROBLEMS = {
     "tiny": replace(IMAGE, batch=2, channels=2, results=2, sizes=(7, 7)),
     "3x3": IMAGE,
+    "3x3, odd channels": replace(IMAGE, channels=24, results=41),
     "3x3, images of 7 x 7": replace(IMAGE, sizes=(7, 7), channels=64, results=64),
     "3x3, unfolded": replace(IMAGE, padding=(0, 0), sizes=(9, 8)),
     "3x3, unfolded with gaps": replace(IMAGE, padding=(0, 0), sizes=(20, 25), stride=(4, 5)),
     "3x3, a single image": replace(IMAGE, batch=1, sizes=(40, 40)),
     "3x3, a large image": replace(IMAGE, batch=2, sizes=(44, 42)),
+    "3x3, a large image, stride": replace(IMAGE, batch=2, sizes=(44, 42), stride=(2, 2)),
+    "3x3, a shallow output": replace(IMAGE, batch=1, channels=16, sizes=(150, 148)),
     "3x3, stride": replace(IMAGE, stride=(2, 2)),
     "3x3, dilation": replace(IMAGE, dilation=(2, 2), padding=(2, 2)),
-    "groups": replace(IMAGE, groups=4),
-    "depthwise": replace(IMAGE, channels=40, groups=40),
+    "groups": replace(IMAGE, channels=24, results=40, groups=4),
+    "depthwise": replace(IMAGE, channels=40, results=40, groups=40),
     "four paddings": replace(IMAGE, padding=(1, 0, 2, 1)),
     "1x1": replace(IMAGE, kernel=(1, 1), padding=(0, 0)),
     "1x1, images of 7 x 7": replace(IMAGE, kernel=(1, 1), padding=(0, 0), sizes=(7, 7), channels=64, results=128),
@@ -154,6 +157,7 @@ PROBLEMS = {
     "7x7, stride": replace(IMAGE, channels=3, sizes=(41, 40), kernel=(7, 7), stride=(2, 2), padding=(3, 3)),
     "transposed": replace(IMAGE, kernel=(4, 4), stride=(2, 2), transposed=True),
     "transposed, output padding": replace(IMAGE, stride=(2, 2), transposed=True, output_padding=(1, 1)),
+    "transposed, to few channels": replace(IMAGE, results=3, kernel=(4, 4), stride=(2, 2), transposed=True),
     "1-D": Problem(8, 24, 40, (500,), (3,), (1,), (1,), (1,), output_padding=(0,), groups=1),
     "1-D, one long row": Problem(1, 8, 16, (9001,), (9,), (1,), (4,), (1,), output_padding=(0,), groups=1),
     "3-D": Problem(3, 16, 24, (9, 10, 11), (3,) * 3, (1,) * 3, (1,) * 3, (1,) * 3, output_padding=(0,) * 3, groups=1),

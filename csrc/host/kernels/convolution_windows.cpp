@@ -10,13 +10,12 @@ namespace {
 
 using Values = ConvolutionSizes::Values;
 
-// A block of windows fits into a second-level cache beside what passes through it: so many columns,
-// and about so many rows.
+// The images of a block of windows fit into a second-level cache beside what passes through it, a
+// panel of windows into the first: so many columns, and about so many rows.
 constexpr int64_t kBlockColumns = 512;
 constexpr int64_t kBlockDepth = 256;
-constexpr int64_t kBlockRows = 96;
-static_assert(kBlockColumns % kColumns == 0 && kBlockRows % kRows == 0);
-// Elements behind a panel of them, over which vectors may reach.
+static_assert(kBlockColumns % kColumns == 0);
+// Elements behind them, over which vectors may reach.
 constexpr int64_t kSlack = 16;
 static_assert(kLanes <= kSlack);
 
@@ -232,12 +231,30 @@ void prepare_weight(const ConvolutionSizes& sizes, const ConvolutionTensors& fro
 
 // ---- Windows
 
+// Channels between the one that is read and the one that memory is asked for.
+constexpr int64_t kAhead = 3;
+
+// Copies elements that lie side by side, a few at a time, which a call would take longer for.
+inline void copy(const float* from, float* to, int64_t count) {
+  if (count < kLanes) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+    return;
+  }
+  for (int64_t i = 0; i + kLanes <= count; i += kLanes) V::loadu(from + i).store(to + i);
+  V::loadu(from + count - kLanes).store(to + count - kLanes);
+}
+
 // Windows of one line that are columns of one panel.
 struct Run {
-  int64_t from;    // of the first in the lines
   int64_t column;  // in the block
   int64_t count;
   int64_t out;  // its place in the result, beside a channel's
+};
+
+// A vector of them, which may reach over the next.
+struct Move {
+  int64_t from;  // in the lines
+  int64_t to;    // in the panel
 };
 
 // Windows of one plane of an image, from a line on.
@@ -271,11 +288,11 @@ struct LineSizes {
   int64_t line() const { return remainders * pitch; }
   int64_t tap_plane() const { return lines * line(); }
   int64_t plane() const { return tap_planes * tap_plane(); }
-  int64_t count() const { return planes * plane() + kSlack; }
+  int64_t count() const { return planes * plane(); }
 };
 
 // Some windows, in the order of the images and positions, as a right matrix: in panels of kColumns,
-// each [channel, tap][column].
+// each [channel, tap][column], made one at a time.
 class WindowBlock {
  public:
   WindowBlock(const Correlation& c, int64_t groups, Parts& parts)
@@ -283,18 +300,17 @@ class WindowBlock {
         groups_(groups),
         sizes_(c),
         channels_(std::clamp<int64_t>(kBlockDepth / c.tap_count(), 1, c.channels)),
-        panel_pitch_(channels_ * c.tap_count() * kColumns + kSlack),
-        lines_(parts.take<float>(sizes_.count())),
-        panels_(parts.take<float>(kBlockColumns / kColumns * panel_pitch_)),
+        lines_(parts.take<float>(channels_ * sizes_.count() + kSlack)),
+        panel_(parts.take<float>(channels_ * c.tap_count() * kColumns + kSlack)),
         taps_(parts.take<int64_t>(c.tap_count())),
         planes_(parts.take<Plane>(sizes_.planes)),
         runs_(parts.take<Run>(kBlockColumns)),
-        run_begins_(parts.take<int64_t>(kBlockColumns / kColumns + 1)) {}
+        moves_(parts.take<Move>(kBlockColumns)),
+        move_begins_(parts.take<int64_t>(kBlockColumns / kColumns + 1)) {}
 
   // How many channels it has at a time.
   int64_t channels() const { return channels_; }
   int64_t columns() const { return columns_; }
-  const float* panel(int64_t i) const { return panels_ + i * panel_pitch_; }
 
   // Becomes the windows from `begin` on, all before `end` or as many as it holds; returns where
   // they end.
@@ -308,29 +324,39 @@ class WindowBlock {
     columns_ = end - begin;
     plane_count_ = 0;
     run_count_ = 0;
+    move_count_ = 0;
     for_each_position(c_.taps.count, [&](int64_t tap, const Values& at) {
       const int64_t x = c_.taps.beyond_least(2, at[2]);
       taps_[tap] = at[0] * sizes_.tap_plane() + c_.taps.beyond_least(1, at[1]) * sizes_.line() +
                    x % c_.stride[2] * sizes_.pitch + x / c_.stride[2];
     });
     for (int64_t at = begin; at < end;) at += place_line(at, at - begin, end - at);
-    run_begins_[divide_up(columns_, kColumns)] = run_count_;
+    move_begins_[divide_up(columns_, kColumns)] = move_count_;
     return end;
   }
 
-  // Fills the panels with some channels of the images.
-  void fill(const float* images, int64_t count) {
-    const int64_t panels = divide_up(columns_, kColumns);
+  // Reads so many channels of the images.
+  void read(const float* images, int64_t count) {
+    read_ = count;
+    for (int64_t i = 0; i < count; ++i) {
+      fill_lines(images + i * volume(c_.image), lines_ + i * sizes_.count());
+    }
+  }
+
+  // The panel of the columns from this one on.
+  TileRows panel(int64_t column) {
     const int64_t taps = c_.tap_count();
-    if (columns_ % kColumns != 0) {
-      std::fill_n(panels_ + (panels - 1) * panel_pitch_, count * taps * kColumns, 0.0f);
+    if (columns_ - column < kColumns) std::fill_n(panel_, read_ * taps * kColumns, 0.0f);
+    const int64_t index = column / kColumns;
+    const Move* const moves = moves_ + move_begins_[index];
+    const int64_t count = move_begins_[index + 1] - move_begins_[index];
+    switch (count) {
+      case 2: move<2>(moves, count); break;
+      case 3: move<3>(moves, count); break;
+      case 4: move<4>(moves, count); break;
+      default: move<0>(moves, count); break;
     }
-    for (int64_t channel = 0; channel < count; ++channel) {
-      fill_lines(images + channel * volume(c_.image));
-      for (int64_t panel = 0; panel < panels; ++panel) {
-        fill_panel(panel, panels_ + panel * panel_pitch_ + channel * taps * kColumns);
-      }
-    }
+    return TileRows::panel(panel_, read_ * taps);
   }
 
   // Takes a row of the result to its place in a channel.
@@ -338,8 +364,9 @@ class WindowBlock {
     for (const Run* run = runs_; run < runs_ + run_count_; ++run) {
       const float* const from = row + run->column;
       float* const to = channel + run->out;
+      __builtin_prefetch(to + kAhead * volume(c_.out), 1);
       if (c_.out_step[2] == 1) {
-        std::copy_n(from, run->count, to);
+        copy(from, to, run->count);
       } else {
         for (int64_t i = 0; i < run->count; ++i) to[i * c_.out_step[2]] = from[i];
       }
@@ -364,15 +391,18 @@ class WindowBlock {
     for (int64_t i = 0; i < count;) {
       const int64_t in_panel = (column + i) % kColumns;
       const int64_t length = std::min(count - i, kColumns - in_panel);
-      if (in_panel == 0) run_begins_[(column + i) / kColumns] = run_count_;
-      runs_[run_count_++] = {from + x + i, column + i, length, out + i * c_.out_step[2]};
+      if (in_panel == 0) move_begins_[(column + i) / kColumns] = move_count_;
+      for (int64_t k = 0; k < length; k += kLanes) {
+        moves_[move_count_++] = {from + x + i + k, in_panel + k};
+      }
+      runs_[run_count_++] = {column + i, length, out + i * c_.out_step[2]};
       i += length;
     }
     return count;
   }
 
-  // Reads one channel, of the first image.
-  void fill_lines(const float* channel) {
+  // Reads one channel, given of the first image.
+  void fill_lines(const float* channel, float* lines) const {
     const int64_t image_size = groups_ * c_.channels * volume(c_.image);
     for (int64_t i = 0; i < plane_count_; ++i) {
       const Plane& plane = planes_[i];
@@ -380,49 +410,70 @@ class WindowBlock {
         const int64_t z = plane.z * c_.stride[0] + c_.taps.offset[0] + tap * c_.taps.offset_step[0];
         const int64_t y = plane.y * c_.stride[1] + c_.taps.least_offset(1);
         const int64_t count = (plane.lines - 1) * c_.stride[1] + c_.taps.reach(1) + 1;
-        float* to = lines_ + i * sizes_.plane() + tap * sizes_.tap_plane();
+        float* to = lines + i * sizes_.plane() + tap * sizes_.tap_plane();
         for (int64_t line = 0; line < count; ++line, to += sizes_.line()) {
           if (z < 0 || z >= c_.image[0] || y + line < 0 || y + line >= c_.image[1]) {
             std::fill_n(to, sizes_.line(), 0.0f);
           } else {
-            fill_line(channel + plane.image * image_size + index_of({z, y + line, 0}, c_.image),
-                      to);
+            const float* const from =
+                channel + plane.image * image_size + index_of({z, y + line, 0}, c_.image);
+            prefetch(from + kAhead * volume(c_.image));
+            fill_line(from, to);
           }
         }
       }
     }
   }
 
+  // A line's elements that a block reads.
+  void prefetch(const float* line) const {
+    const int64_t count = std::min(c_.image[2], sizes_.pitch * c_.stride[2]);
+    const float* const first = line + first_x_ * c_.stride[2];
+    for (int64_t i = 0; i < count; i += 16) __builtin_prefetch(first + i);
+  }
+
   void fill_line(const float* line, float* to) const {
     const int64_t stride = c_.stride[2];
+    const int64_t begin = first_x_ * stride + c_.taps.least_offset(2);
+    if (stride == 1) return fill_line<1>(line, begin, 1, to);
     for (int64_t remainder = 0; remainder < sizes_.remainders; ++remainder, to += sizes_.pitch) {
-      const int64_t first = first_x_ * stride + c_.taps.least_offset(2) + remainder;
-      const int64_t before =
-          std::min(sizes_.pitch, divide_up(std::max<int64_t>(-first, 0), stride));
-      const int64_t inside = divide_up(std::max<int64_t>(c_.image[2] - first, 0), stride);
-      const int64_t end = std::clamp(inside, before, sizes_.pitch);
-      std::fill(to, to + before, 0.0f);
-      if (stride == 1) {
-        std::copy(line + first + before, line + first + end, to + before);
+      if (stride == 2) {  // a constant, which the compiler can make vectors of
+        fill_line<2>(line, begin + remainder, 2, to);
       } else {
-        for (int64_t i = before; i < end; ++i) to[i] = line[first + i * stride];
+        fill_line<0>(line, begin + remainder, stride, to);
       }
-      std::fill(to + end, to + sizes_.pitch, 0.0f);
     }
   }
 
-  // One channel's rows of a panel. Vectors reach over what is written after them.
-  void fill_panel(int64_t panel, float* to) const {
-    const Run* const begin = runs_ + run_begins_[panel];
-    const Run* const end = runs_ + run_begins_[panel + 1];
+  // Elements of a line that are a stride apart, from `first` on, which may be before or behind it.
+  // 0 stands for any stride.
+  template <int kStride>
+  void fill_line(const float* line, int64_t first, int64_t any, float* to) const {
+    const int64_t stride = kStride == 0 ? any : kStride;
+    const int64_t pitch = sizes_.pitch;
+    const int64_t before = std::min(pitch, divide_up(std::max<int64_t>(-first, 0), stride));
+    const int64_t inside = divide_up(std::max<int64_t>(c_.image[2] - first, 0), stride);
+    const int64_t end = std::clamp(inside, before, pitch);
+    for (int64_t i = 0; i < before; ++i) to[i] = 0;
+    const float* const from = line + first;
+    if constexpr (kStride == 1) {
+      copy(from + before, to + before, end - before);
+    } else {
+      for (int64_t i = before; i < end; ++i) to[i] = from[i * stride];
+    }
+    for (int64_t i = end; i < pitch; ++i) to[i] = 0;
+  }
+
+  // What a vector reaches over is written after it. 0 stands for any count.
+  template <int kCount>
+  void move(const Move* moves, int64_t any) const {
+    const int64_t count = kCount == 0 ? any : kCount;
     const int64_t taps = c_.tap_count();
-    for (int64_t tap = 0; tap < taps; ++tap, to += kColumns) {
-      const float* const from = lines_ + taps_[tap];
-      for (const Run* run = begin; run < end; ++run) {
-        float* const row = to + run->column % kColumns;
-        for (int64_t i = 0; i < run->count; i += kLanes) {
-          V::loadu(from + run->from + i).store(row + i);
-        }
+    float* to = panel_;
+    for (int64_t channel = 0; channel < read_; ++channel) {
+      for (int64_t tap = 0; tap < taps; ++tap, to += kColumns) {
+        const float* const from = lines_ + channel * sizes_.count() + taps_[tap];
+        for (int64_t i = 0; i < count; ++i) V::loadu(from + moves[i].from).store(to + moves[i].to);
       }
     }
   }
@@ -431,17 +482,19 @@ class WindowBlock {
   const int64_t groups_;
   const LineSizes sizes_;
   const int64_t channels_;
-  const int64_t panel_pitch_;
   float* const lines_;
-  float* const panels_;
+  float* const panel_;
   int64_t* const taps_;
   Plane* const planes_;
   Run* const runs_;
-  int64_t* const run_begins_;  // of each panel
-  int64_t first_x_ = 0;        // of all runs, in long lines
+  Move* const moves_;
+  int64_t* const move_begins_;  // of each panel
+  int64_t first_x_ = 0;         // of all runs, in long lines
   int64_t columns_ = 0;
+  int64_t read_ = 0;  // channels
   int64_t plane_count_ = 0;
   int64_t run_count_ = 0;
+  int64_t move_count_ = 0;
 };
 
 // ---- Images from images
@@ -476,18 +529,15 @@ int64_t correlation_scratch_size(const ConvolutionSizes& sizes) {
 // Adds the products of some channels, from the first `depth` rows of the whole on, to rows of a
 // block of results.
 void multiply(const Correlation& c, const float* weight, const Range& rows, int64_t depth,
-              int64_t count, bool adds, const CorrelationMemory& memory) {
+              bool adds, CorrelationMemory& memory) {
   const int64_t columns = memory.block.columns();
-  for (int64_t block = rows.begin; block < rows.end; block += kBlockRows) {
-    const int64_t block_end = std::min(rows.end, block + kBlockRows);
-    for (int64_t column = 0; column < columns; column += kColumns) {
-      const TileRows right = TileRows::panel(memory.block.panel(column / kColumns), count);
-      for (int64_t row = block; row < block_end; row += kRows) {
-        const int64_t tile_rows = std::min(kRows, c.rows - row);
-        tile_for(tile_rows, columns - column)(weight + row * c.depth() + depth * tile_rows, right,
-                                              memory.results + row * kResultPitch + column,
-                                              kResultPitch, adds);
-      }
+  for (int64_t column = 0; column < columns; column += kColumns) {
+    const TileRows right = memory.block.panel(column);
+    for (int64_t row = rows.begin; row < rows.end; row += kRows) {
+      const int64_t tile_rows = std::min(kRows, c.rows - row);
+      tile_for(tile_rows, columns - column)(weight + row * c.depth() + depth * tile_rows, right,
+                                            memory.results + row * kResultPitch + column,
+                                            kResultPitch, adds);
     }
   }
 }
@@ -502,9 +552,8 @@ void correlate(const Correlation& c, const float* weight, const float* images, c
     }
     for (int64_t channel = 0; channel < c.channels; channel += memory.block.channels()) {
       const int64_t count = std::min(memory.block.channels(), c.channels - channel);
-      memory.block.fill(images + channel * volume(c.image), count);
-      multiply(c, weight, rows, channel * c.tap_count(), count * c.tap_count(),
-               bias != nullptr || channel > 0, memory);
+      memory.block.read(images + channel * volume(c.image), count);
+      multiply(c, weight, rows, channel * c.tap_count(), bias != nullptr || channel > 0, memory);
     }
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       memory.block.store(memory.results + row * kResultPitch, out + row * volume(c.out));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include <ATen/cpu/vec/functional.h>
@@ -81,24 +82,50 @@ inline Tile tile_for(int64_t rows, int64_t columns) {
   return (columns <= kLanes ? kNarrow : kWide)[static_cast<size_t>(rows - 1)];
 }
 
-// to[line][i] = from[i][line], for lines that are `to_stride` apart: elements of one i lie side by
-// side in `from`.
+// to[line][i] = from[i][line]: rows of `from` are `from_stride` apart, lines of `to` `to_stride`.
+inline void turn_4(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
+  using Four [[gnu::vector_size(16)]] = float;
+  using Places [[gnu::vector_size(16)]] = int32_t;
+  Four rows[4];
+  for (int i = 0; i < 4; ++i) std::memcpy(&rows[i], from + i * from_stride, sizeof(Four));
+  const Four low = __builtin_shuffle(rows[0], rows[1], Places{0, 4, 1, 5});
+  const Four high = __builtin_shuffle(rows[0], rows[1], Places{2, 6, 3, 7});
+  const Four next_low = __builtin_shuffle(rows[2], rows[3], Places{0, 4, 1, 5});
+  const Four next_high = __builtin_shuffle(rows[2], rows[3], Places{2, 6, 3, 7});
+  const Four lines[4] = {__builtin_shuffle(low, next_low, Places{0, 1, 4, 5}),
+                         __builtin_shuffle(low, next_low, Places{2, 3, 6, 7}),
+                         __builtin_shuffle(high, next_high, Places{0, 1, 4, 5}),
+                         __builtin_shuffle(high, next_high, Places{2, 3, 6, 7})};
+  for (int i = 0; i < 4; ++i) std::memcpy(to + i * to_stride, &lines[i], sizeof(Four));
+}
+
+// The same for so many rows and lines: in squares of 16, then of 4, then one by one.
 [[gnu::flatten]] inline void turn(const float* from, int64_t from_stride, int64_t count,
                                   int64_t lines, float* to, int64_t to_stride) {
-  constexpr int64_t kTile = 16;
-  for (int64_t i = 0; i < count; i += kTile) {
-    const int64_t high = std::min(kTile, count - i);
-    for (int64_t line = 0; line < lines; line += kTile) {
-      const int64_t wide = std::min(kTile, lines - line);
-      const float* const begin = from + i * from_stride + line;
-      float* const out = to + line * to_stride + i;
-      if (high == kTile && wide == kTile) {
-        at::vec::transpose_mxn<float, kTile, kTile>(begin, from_stride, out, to_stride);
-      } else {
-        at::vec::transpose_mxn<float>(begin, from_stride, out, to_stride, static_cast<int>(high),
-                                      static_cast<int>(wide));
+  constexpr int64_t kSquare = 16;
+  const int64_t wide_rows = count / kSquare * kSquare;
+  for (int64_t line = 0; line < lines;) {
+    const int64_t step = lines - line >= kSquare ? kSquare : lines - line >= 4 ? 4 : 1;
+    const float* const begin = from + line;
+    float* const out = to + line * to_stride;
+    int64_t i = 0;
+    if (step == kSquare) {
+      for (; i < wide_rows; i += kSquare) {
+        at::vec::transpose_mxn<float, kSquare, kSquare>(begin + i * from_stride, from_stride,
+                                                        out + i, to_stride);
       }
     }
+    if (step >= 4) {
+      for (; i + 4 <= count; i += 4) {
+        for (int64_t j = 0; j < step; j += 4) {
+          turn_4(begin + i * from_stride + j, from_stride, out + j * to_stride + i, to_stride);
+        }
+      }
+    }
+    for (; i < count; ++i) {
+      for (int64_t j = 0; j < step; ++j) out[j * to_stride + i] = begin[i * from_stride + j];
+    }
+    line += step;
   }
 }
 

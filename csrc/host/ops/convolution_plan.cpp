@@ -8,7 +8,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
-#include "kernels/convolution_depthwise.h"
 #include "kernels/layout.h"
 #include "ops/aten.h"
 #include "ops/convolution_products.h"
@@ -17,8 +16,6 @@
 namespace aclnn_host {
 namespace {
 
-// Products for which another thread is worth waking.
-constexpr double kGrain = 1 << 17;
 // Rows of a channels-last tensor that are summed at a time.
 constexpr int64_t kRows = 512;
 
@@ -208,37 +205,6 @@ ComputeType compute_type(aclDataType promoted, int8_t cube_math_type, Product pr
   return {ACL_FLOAT, product == Product::kAscend950 ? kernels.hf32_10 : kernels.hf32_11, nullptr};
 }
 
-// ---- Direct loops
-
-DirectProducts::DirectProducts(const ConvolutionSizes& sizes, const Choice& choice,
-                               Workspace& workspace)
-    : sizes(sizes), choice_(choice) {
-  parts_ = std::clamp<int64_t>(static_cast<int64_t>(product_count(sizes) / kGrain), 1,
-                               at::get_num_threads());
-  scratch_size_ = (kernels().scratch_size(sizes) + 63) / 64 * 64;
-  offset_ = workspace.reserve(static_cast<uint64_t>(parts_ * scratch_size_));
-}
-
-const DirectKernels& DirectProducts::kernels() const {
-  const bool last = choice_.layout == Layout::kChannelsLast;
-  return select_kernels([last]<Capability kVersion>() -> auto& {
-           return last ? convolution_depthwise_kernels<kVersion>()
-                       : convolution_direct_kernels<kVersion>();
-         })
-      .find(choice_.dtype);
-}
-
-void DirectProducts::run(Kernel kernel, int64_t items, const ConvolutionTensors& from, void* to,
-                         void* workspace) const {
-  char* const scratch = static_cast<char*>(workspace) + offset_;
-  at::parallel_for(0, parts_, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      kernel(sizes, from, items * i / parts_, items * (i + 1) / parts_, to,
-             scratch + i * scratch_size_);
-    }
-  });
-}
-
 // ---- Unfolded images
 
 UnfoldedRows::UnfoldedRows(const ConvolutionSizes& sizes, aclDataType dtype, Workspace& workspace)
@@ -335,7 +301,8 @@ ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight
   if (has_products) {
     const TensorView data = every(input->view, steps);
     const ConvolutionSizes sizes = sizes_of(data, weight->view, output->view, this->geometry);
-    choice = choose({sizes, this->geometry, false, lies(input->view, Layout::kChannelsLast),
+    const Sum sum = geometry.transposed ? Sum::kLarge : Sum::kSmall;
+    choice = choose({sizes, this->geometry, sum, false, lies(input->view, Layout::kChannelsLast),
                      common_type({tensors, tensor_count}, type), wants_same_bits()});
     dtype = choice.dtype;
     layout = choice.layout;
@@ -348,8 +315,12 @@ ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight
       this->output = Operand(output->view, dtype, nullptr, layout, workspace);
     }
     if (direct) this->direct = DirectProducts(sizes, choice, workspace);
+    if (choice.route == Route::kWindows) {
+      const auto pass = geometry.transposed ? &WindowKernels::large : &WindowKernels::small;
+      windows = WindowProducts(sizes, pass, workspace);
+    }
     if (choice.route == Route::kUnfolded) unfolded = UnfoldedRows(sizes, dtype, workspace);
-    if (multiplies_matrices(choice)) products = MatrixProducts(product_count(sizes), workspace);
+    if (multiplies_matrices(choice)) matrices = MatrixProducts(product_count(sizes), workspace);
   }
   // A bias is no factor of a product, so HF32 leaves it alone.
   if (bias != nullptr) {
@@ -380,19 +351,23 @@ void ConvolutionPlan::compute_products(void* workspace) {
   const TensorView kernel = weight.read(tensors[1], workspace);
   const std::optional<TensorView> added =
       has_bias() ? std::optional(bias.read(tensors[2], workspace)) : std::nullopt;
-  if (choice.route == Route::kAten) {
-    const at::Tensor result = convolve(choice, geometry, aten_tensor(data), aten_tensor(kernel),
-                                       as_tensor(added), {}, {});
+  ConvolutionTensors from{nullptr, nullptr, kernel.data(), added ? added->data() : nullptr};
+  (geometry.transposed ? from.small : from.large) = data.data();
+  Choice route = choice;
+  if (route.route == Route::kWindows && !windows.are_exact(from)) route.route = Route::kAten;
+  if (route.route == Route::kAten) {
+    const at::Tensor result =
+        convolve(route, geometry, aten_tensor(data), aten_tensor(kernel), as_tensor(added), {}, {});
     return finish(describe(result), round_output(),
                   geometry.transposed ? margins_of(geometry) : Margins(), out);
   }
   const Place to(output.place(out, workspace), {tensors, tensor_count - 1});
-  if (choice.route != Route::kDirect) {
-    convolve(choice, geometry, aten_tensor(data), aten_tensor(kernel), as_tensor(added),
-             aten_tensor(to.view), {unfolded.place(workspace), products.in(workspace)});
+  if (route.route == Route::kWindows) {
+    windows.compute(from, to.view.data(), workspace);
+  } else if (route.route != Route::kDirect) {
+    convolve(route, geometry, aten_tensor(data), aten_tensor(kernel), as_tensor(added),
+             aten_tensor(to.view), {unfolded.place(workspace), matrices.in(workspace)});
   } else {
-    ConvolutionTensors from{nullptr, nullptr, kernel.data(), added ? added->data() : nullptr};
-    (geometry.transposed ? from.small : from.large) = data.data();
     const DirectKernels& kernels = direct.kernels();
     direct.run(geometry.transposed ? kernels.large : kernels.small, direct.items(), from,
                to.view.data(), workspace);
@@ -436,108 +411,153 @@ ConvolutionBackwardPlan::ConvolutionBackwardPlan(const aclTensor* grad_output,
   if (wants(2)) this->grad_bias = ChannelSums(grad_output->view, workspace);
   if (!wants(0) && !wants(1)) return;
 
-  const TensorView data = every(input->view, steps);
-  const ConvolutionSizes sizes = sizes_of(data, weight->view, grad_output->view, this->geometry);
+  const ConvolutionSizes sizes =
+      sizes_of(every(input->view, steps), weight->view, grad_output->view, this->geometry);
   aclDataType dtype = common_type({tensors, kInputs}, type);
   // It is FLOAT until it is cast, so that a narrower one must be its own.
   if (wants(1) && gradient_view(1).dtype != dtype) dtype = sum_type(type);
-  choice = choose({sizes, this->geometry, true, lies(input->view, Layout::kChannelsLast), dtype,
-                   wants_same_bits()});
-  const bool direct = choice.route == Route::kDirect;
-  const Margins margins = direct ? Margins() : margins_of(geometry);
-  const auto operand = [&](const TensorView& view, const Margins& around) {
-    const Layout layout = &view == &weight->view ? weight_layout(choice) : choice.layout;
-    return Operand(view, choice.dtype, round_factor(view, type), layout, workspace, around);
+  const auto choice_of = [&](Sum sum) {
+    return choose({sizes, this->geometry, sum, true, lies(input->view, Layout::kChannelsLast),
+                   dtype, wants_same_bits()});
   };
-  this->grad_output = operand(grad_output->view, geometry.transposed ? margins : Margins());
-  if (choice.input_gradient_last && wants(0)) {
-    this->grad_output_last =
-        Operand(grad_output->view, choice.dtype, round_factor(grad_output->view, type),
-                Layout::kChannelsLast, workspace);
-  }
-  this->input = operand(data, geometry.transposed ? Margins() : margins);
-  this->weight = operand(weight->view, Margins());
-  if (wants(0) && choice.route != Route::kAten) {
-    this->grad_input =
-        Operand(every(gradient_view(0), steps), choice.dtype, nullptr, choice.layout, workspace);
-  }
-  if (wants(1) && !direct && choice.route != Route::kAten) {
-    this->grad_weight =
-        Operand(gradient_view(1), choice.dtype, nullptr, weight_layout(choice), workspace);
-  }
-  if (choice.route == Route::kUnfolded) unfolded = UnfoldedRows(sizes, choice.dtype, workspace);
-  if (multiplies_matrices(choice)) products = MatrixProducts(product_count(sizes), workspace);
-  if (!direct) return;
-  this->direct = DirectProducts(sizes, choice, workspace);
-  if (wants(1)) {
-    const auto count = static_cast<uint64_t>(element_count(weight->view.shape).value());
-    grad_weight_offset = workspace.reserve(count * aclDataTypeSize(sum_type(type)));
-  }
-}
-
-RoundingKernel ConvolutionBackwardPlan::round_grad_input() const {
-  return before_cast(type.round_result, type.dtype, gradient_view(0));
-}
-
-void ConvolutionBackwardPlan::store_grad_input(const TensorView& result) {
-  const TensorView& to = gradient_view(0);
-  if (steps != kOnes) store_zeros(to);
-  const bool padded = choice.route != Route::kDirect && !geometry.transposed;
-  finish(result, round_grad_input(), padded ? margins_of(geometry) : Margins(), every(to, steps));
-}
-
-// All are computed before any is written, gradInput last: they may share memory with the inputs.
-void ConvolutionBackwardPlan::compute_products(void* workspace) {
-  const TensorView gradient = grad_output.read(tensors[0], workspace);
-  const TensorView met = every(tensors[1], steps);
-  const TensorView data = wants(1) ? input.read(met, workspace) : input.place(met, workspace);
-  const TensorView kernel =
-      wants(0) ? weight.read(tensors[2], workspace) : weight.place(tensors[2], workspace);
-  std::optional<Place> place;
-  if (wants(0) && choice.route != Route::kAten) {
-    // Zeros go around what has been computed in steps, after it.
-    const size_t avoided = steps == kOnes ? kInputs : positions[0] + 1;
-    place.emplace(grad_input.place(every(gradient_view(0), steps), workspace),
-                  std::span(tensors, avoided));
-  }
-  if (choice.route == Route::kDirect) {
-    ConvolutionTensors from{data.data(), gradient.data(), kernel.data(), nullptr};
-    if (geometry.transposed) std::swap(from.large, from.small);
-    const DirectKernels& kernels = direct.kernels();
-    const TensorView sums = dense(tensors[2].shape, Layout::kChannelsFirst, sum_type(type),
-                                  static_cast<char*>(workspace) + grad_weight_offset);
-    if (wants(1)) direct.run(kernels.weight, geometry.groups, from, sums.data(), workspace);
-    if (wants(0)) {
-      direct.run(geometry.transposed ? kernels.small : kernels.large, direct.items(), from,
-                 place->view.data(), workspace);
-      store_grad_input(place->view);
-    }
-    if (wants(1)) copy_tensor(sums, gradient_view(1));
+  const Choice of_input = choice_of(geometry.transposed ? Sum::kSmall : Sum::kLarge);
+  const Choice of_weight = choice_of(Sum::kWeight);
+  if (wants(0) && wants(1) && of_input == of_weight) {
+    products[product_count++] = plan_products(of_input, {true, true}, sizes, workspace);
     return;
   }
-  std::optional<Place> sums;
-  if (wants(1) && choice.route != Route::kAten) {
-    sums.emplace(grad_weight.place(gradient_view(1), workspace), std::span(tensors, kInputs));
+  if (wants(1)) {
+    products[product_count++] = plan_products(of_weight, {false, true}, sizes, workspace);
   }
-  const auto placed = [](const std::optional<Place>& at) {
-    return at ? aten_tensor(at->view) : at::Tensor();
-  };
-  const auto compute = [&](const TensorView& from, const TensorView& data, bool input,
-                           bool weight) {
-    return convolve_backward(choice, geometry, aten_tensor(from), aten_tensor(data),
-                             aten_tensor(kernel), {input, weight}, {placed(place), placed(sums)},
-                             {unfolded.place(workspace), products.in(workspace)});
-  };
-  const bool apart = choice.input_gradient_last && wants(0);
-  Gradients gradients;
-  if (!apart || wants(1)) gradients = compute(gradient, data, wants(0) && !apart, wants(1));
-  if (apart) {
-    // Of the input only the shape matters, and the layout.
-    const TensorView shape = dense(data.shape, Layout::kChannelsLast, data.dtype, data.data());
-    gradients[0] = compute(grad_output_last.read(tensors[0], workspace), shape, true, false)[0];
+  if (wants(0)) {
+    products[product_count++] = plan_products(of_input, {true, false}, sizes, workspace);
   }
-  if (wants(0)) store_grad_input(describe(gradients[0]));
-  if (wants(1)) finish(describe(gradients[1]), nullptr, {}, gradient_view(1));
+}
+
+GradientProducts ConvolutionBackwardPlan::plan_products(const Choice& choice,
+                                                        std::array<bool, 2> wanted,
+                                                        const ConvolutionSizes& sizes,
+                                                        Workspace& workspace) const {
+  GradientProducts plan;
+  plan.wanted = wanted;
+  plan.choice = choice;
+  const bool direct = choice.route == Route::kDirect;
+  const Margins margins = direct ? Margins() : margins_of(geometry);
+  if (!geometry.transposed) plan.margins = margins;
+  const auto operand = [&](const TensorView& view, Layout layout, const Margins& around) {
+    return Operand(view, choice.dtype, round_factor(view, type), layout, workspace, around);
+  };
+  plan.grad_output = operand(tensors[0], choice.layout, geometry.transposed ? margins : Margins());
+  plan.input = operand(every(tensors[1], steps), choice.layout, plan.margins);
+  plan.weight = operand(tensors[2], weight_layout(choice), Margins());
+  if (wanted[0] && choice.route != Route::kAten) {
+    plan.grad_input =
+        Operand(every(gradient_view(0), steps), choice.dtype, nullptr, choice.layout, workspace);
+  }
+  if (wanted[1] && !direct && choice.route != Route::kAten) {
+    plan.grad_weight =
+        Operand(gradient_view(1), choice.dtype, nullptr, weight_layout(choice), workspace);
+  }
+  switch (choice.route) {
+    case Route::kDirect:
+      plan.direct = DirectProducts(sizes, choice, workspace);
+      if (wanted[1]) {
+        const auto count = static_cast<uint64_t>(element_count(tensors[2].shape).value());
+        plan.grad_weight_offset = workspace.reserve(count * aclDataTypeSize(sum_type(type)));
+      }
+      break;
+    case Route::kWindows: {
+      const auto sum = geometry.transposed ? &WindowKernels::small : &WindowKernels::large;
+      if (wanted[0]) plan.input_windows = WindowProducts(sizes, sum, workspace);
+      if (wanted[1]) {
+        plan.weight_windows = WindowProducts(sizes, &WindowKernels::weight, workspace);
+      }
+      break;
+    }
+    case Route::kUnfolded: plan.unfolded = UnfoldedRows(sizes, choice.dtype, workspace); break;
+    default: break;
+  }
+  if (multiplies_matrices(choice)) {
+    plan.matrices = MatrixProducts(aclnn_host::product_count(sizes), workspace);
+  }
+  return plan;
+}
+
+// A gradient before it is rounded and cast, in its place or in memory that is kept so long.
+struct ConvolutionBackwardPlan::Result {
+  TensorView view;
+  Margins margins;
+  std::array<at::Tensor, 2> memory;
+};
+
+void ConvolutionBackwardPlan::compute_products(const GradientProducts& plan, Results& results,
+                                               void* workspace) const {
+  const auto [wants_input, wants_weight] = plan.wanted;
+  Route route = plan.choice.route;
+  const TensorView gradient = plan.grad_output.read(tensors[0], workspace);
+  const TensorView met = every(tensors[1], steps);
+  const TensorView data =
+      wants_weight ? plan.input.read(met, workspace) : plan.input.place(met, workspace);
+  const TensorView kernel = wants_input ? plan.weight.read(tensors[2], workspace)
+                                        : plan.weight.place(tensors[2], workspace);
+  ConvolutionTensors from{data.data(), gradient.data(), kernel.data(), nullptr};
+  if (geometry.transposed) std::swap(from.large, from.small);
+  if (route == Route::kWindows && !((!wants_input || plan.input_windows.are_exact(from)) &&
+                                    (!wants_weight || plan.weight_windows.are_exact(from)))) {
+    route = Route::kAten;
+  }
+  std::array<at::Tensor, 2> places;
+  const auto place = [&](size_t i, const TensorView& view, size_t avoided) {
+    Place at(view, {tensors, avoided});
+    places[i] = aten_tensor(at.view);
+    results[i] = {at.view, {}, {at.own, {}}};
+  };
+  if (wants_input && route != Route::kAten) {
+    // Zeros go around what has been computed in steps, after it.
+    place(0, plan.grad_input.place(every(gradient_view(0), steps), workspace),
+          steps == kOnes ? kInputs : positions[0] + 1);
+  }
+  if (wants_weight && route == Route::kDirect) {
+    results[1].view = dense(tensors[2].shape, Layout::kChannelsFirst, sum_type(type),
+                            static_cast<char*>(workspace) + plan.grad_weight_offset);
+  } else if (wants_weight && route != Route::kAten) {
+    place(1, plan.grad_weight.place(gradient_view(1), workspace), kInputs);
+  }
+  if (route == Route::kDirect) {
+    const DirectKernels& kernels = plan.direct.kernels();
+    if (wants_weight) {
+      plan.direct.run(kernels.weight, geometry.groups, from, results[1].view.data(), workspace);
+    }
+    if (wants_input) {
+      plan.direct.run(geometry.transposed ? kernels.small : kernels.large, plan.direct.items(),
+                      from, results[0].view.data(), workspace);
+    }
+  } else if (route == Route::kWindows) {
+    if (wants_weight) plan.weight_windows.compute(from, results[1].view.data(), workspace);
+    if (wants_input) plan.input_windows.compute(from, results[0].view.data(), workspace);
+  } else {
+    Choice choice = plan.choice;
+    choice.route = route;
+    const Gradients gradients = convolve_backward(
+        choice, geometry, aten_tensor(gradient), aten_tensor(data), aten_tensor(kernel),
+        plan.wanted, places, {plan.unfolded.place(workspace), plan.matrices.in(workspace)});
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (!plan.wanted[i]) continue;
+      results[i].view = describe(gradients[i]);
+      results[i].memory[1] = gradients[i];
+      if (i == 0) results[i].margins = plan.margins;
+    }
+  }
+}
+
+void ConvolutionBackwardPlan::store_products(const Results& results) const {
+  if (wants(0)) {
+    const TensorView& to = gradient_view(0);
+    if (steps != kOnes) store_zeros(to);
+    finish(results[0].view, before_cast(type.round_result, type.dtype, to), results[0].margins,
+           every(to, steps));
+  }
+  if (wants(1)) finish(results[1].view, nullptr, {}, gradient_view(1));
 }
 
 aclnnStatus ConvolutionBackwardPlan::compute(void* workspace) noexcept {
@@ -550,7 +570,10 @@ aclnnStatus ConvolutionBackwardPlan::compute(void* workspace) noexcept {
       return OK;
     }
     if (wants(2)) grad_bias.compute(tensors[0], workspace);
-    if (wants(0) || wants(1)) compute_products(workspace);
+    // All are computed before any is written: they may share memory with the inputs.
+    Results results;
+    for (size_t i = 0; i < product_count; ++i) compute_products(products[i], results, workspace);
+    store_products(results);
     if (wants(2)) grad_bias.store(gradient_view(2), workspace);
     return OK;
   });

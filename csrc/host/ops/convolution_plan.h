@@ -6,8 +6,8 @@
 #include <array>
 #include <cstdint>
 
-#include "kernels/convolution_direct.h"
 #include "ops/convolution.h"
+#include "ops/convolution_loops.h"
 #include "ops/convolution_operand.h"
 #include "ops/convolution_strategy.h"
 #include "ops/convolution_unfold.h"
@@ -15,30 +15,6 @@
 #include "ops/plan.h"
 
 namespace aclnn_host {
-
-// The direct loops on as many threads as pay, each with scratch memory of its own.
-class DirectProducts {
- public:
-  DirectProducts() = default;
-  DirectProducts(const ConvolutionSizes& sizes, const Choice& choice, Workspace& workspace);
-
-  using Kernel = void (*)(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
-                          int64_t begin, int64_t end, void* to, void* scratch);
-  const DirectKernels& kernels() const;
-  // Runs one of the kernels on its items, of which items() is the count but for weights.
-  void run(Kernel kernel, int64_t items, const ConvolutionTensors& from, void* to,
-           void* workspace) const;
-
-  int64_t items() const { return sizes.batch * sizes.groups; }
-
-  ConvolutionSizes sizes{};
-
- private:
-  Choice choice_{};
-  int64_t parts_ = 1;
-  int64_t scratch_size_ = 0;
-  uint64_t offset_ = 0;
-};
 
 // Where images are unfolded.
 class UnfoldedRows {
@@ -90,8 +66,9 @@ struct ConvolutionPlan {
   Operand bias;
   Operand output;
   DirectProducts direct;
+  WindowProducts windows;
   UnfoldedRows unfolded;
-  MatrixProducts products;
+  MatrixProducts matrices;
 
   ConvolutionPlan(const aclTensor* input, const aclTensor* weight, const aclTensor* bias,
                   const aclTensor* output, const ConvolutionGeometry& geometry,
@@ -107,6 +84,24 @@ struct ConvolutionPlan {
   RoundingKernel round_output() const;
   void store_bias(void* workspace);
   void compute_products(void* workspace);
+};
+
+// gradInput, gradWeight or both along one route.
+struct GradientProducts {
+  std::array<bool, 2> wanted{};
+  Choice choice{};
+  Margins margins;  // of gradInput
+  Operand grad_output;
+  Operand input;
+  Operand weight;
+  Operand grad_input;
+  Operand grad_weight;
+  uint64_t grad_weight_offset = 0;  // of the direct loops, in the workspace
+  DirectProducts direct;
+  WindowProducts input_windows;
+  WindowProducts weight_windows;
+  UnfoldedRows unfolded;
+  MatrixProducts matrices;
 };
 
 // aclnnConvolutionBackward. Its tensors are gradOutput, input, weight, and the gradients that are
@@ -125,18 +120,10 @@ struct ConvolutionBackwardPlan {
   ConvolutionGeometry::Values steps;
   ComputeType type;
   bool has_products;
-  Choice choice{};
-  Operand grad_output;
-  Operand grad_output_last;  // where gradInput is computed apart
-  Operand input;
-  Operand weight;
-  Operand grad_input;
-  Operand grad_weight;
-  uint64_t grad_weight_offset = 0;  // of the direct loops, in the workspace
   ChannelSums grad_bias;
-  DirectProducts direct;
-  UnfoldedRows unfolded;
-  MatrixProducts products;
+  // One for both, or one for each where they are best computed in different ways.
+  std::array<GradientProducts, 2> products;
+  size_t product_count = 0;
 
   // `gradients` may be null; `wanted` says which are to be computed.
   ConvolutionBackwardPlan(const aclTensor* grad_output, const aclTensor* input,
@@ -151,9 +138,12 @@ struct ConvolutionBackwardPlan {
  private:
   bool wants(size_t gradient) const { return positions[gradient] != 0; }
   const TensorView& gradient_view(size_t i) const { return tensors[positions[i]]; }
-  RoundingKernel round_grad_input() const;
-  void store_grad_input(const TensorView& result);
-  void compute_products(void* workspace);
+  GradientProducts plan_products(const Choice& choice, std::array<bool, 2> wanted,
+                                 const ConvolutionSizes& sizes, Workspace& workspace) const;
+  struct Result;
+  using Results = std::array<Result, 2>;
+  void compute_products(const GradientProducts& plan, Results& results, void* workspace) const;
+  void store_products(const Results& results) const;
 };
 
 }  // namespace aclnn_host

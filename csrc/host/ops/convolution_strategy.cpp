@@ -6,6 +6,7 @@
 #include <ATen/Context.h>
 
 #include "kernels/capability.h"
+#include "ops/convolution_loops.h"
 #include "runtime/context.h"
 
 namespace aclnn_host {
@@ -127,6 +128,48 @@ bool is_unfolded(const ConvolutionCase& c) {
           products <= kMostWeights * positions * static_cast<double>(c.sizes.batch));
 }
 
+bool has_windows(const ConvolutionCase& c) {
+  return c.dtype != ACL_DOUBLE && c.geometry.is_symmetric() && c.sizes.groups == 1 &&
+         !c.channels_last && WindowProducts::fit(c.sizes);
+}
+
+// Few channels, such as an image's colours: oneDNN is 2 to 5 times slower. gradWeight, which has
+// the channels side by side, is not for windows then.
+bool has_few_channels(const ConvolutionCase& c) {
+  return c.sizes.large_channels < 16 && c.sizes.small_channels >= 16 && c.sum != Sum::kWeight &&
+         has_windows(c);
+}
+
+// Lines, of which oneDNN's results are large for what they cost, and channels that do not fill its
+// vectors.
+bool is_line_or_odd(const ConvolutionCase& c) {
+  if (c.sizes.large_channels < 16 || c.sizes.small_channels < 16) return false;
+  const bool odd = c.sizes.large_channels % 16 != 0 || c.sizes.small_channels % 16 != 0;
+  return (c.geometry.spatial == 1 || (c.geometry.spatial == 2 && odd)) && has_windows(c);
+}
+
+// Few products for each element of a large output, which oneDNN allocates.
+bool is_shallow_output(const ConvolutionCase& c) {
+  constexpr double kMostProducts = 640;
+  constexpr double kLeastElements = 1 << 20;
+  const double products = product_count(c.sizes);
+  const double elements = volume(c.sizes.small) * static_cast<double>(c.sizes.batch) *
+                          static_cast<double>(c.sizes.small_channels);
+  return !c.is_gradient && c.sum == Sum::kSmall && c.geometry.spatial == 2 &&
+         c.sizes.large_channels >= 16 && c.sizes.small_channels >= 16 &&
+         elements >= kLeastElements && products <= kMostProducts * elements && has_windows(c);
+}
+
+// gradWeights that are large for what they cost, for the same reason.
+bool is_large_weight(const ConvolutionCase& c) {
+  constexpr double kLeastElements = 1 << 20;
+  constexpr double kMostPositions = 10 * 10;
+  const double elements = static_cast<double>(c.sizes.large_channels * c.sizes.small_channels) *
+                          volume(c.sizes.kernel);
+  return c.sum == Sum::kWeight && c.geometry.spatial == 2 && elements >= kLeastElements &&
+         volume(c.sizes.small) <= kMostPositions && c.sizes.large_channels >= 16 && has_windows(c);
+}
+
 // What oneDNN computes several times slower channels-first in FLOAT: transposed convolutions, and
 // gradients with gaps that no product reaches. For the rest of FLOAT the two are as fast, when the
 // machine is quiet.
@@ -137,16 +180,12 @@ bool is_slow_channels_first(const ConvolutionCase& c) {
 }
 
 // Large images whose gradients oneDNN computes faster channels-last, by more than the conversions
-// take.
+// take. With a stride, gradWeight takes up to twice as long.
 bool is_large_gradient(const ConvolutionCase& c) {
-  return c.is_gradient && c.dtype != ACL_DOUBLE && c.geometry.is_symmetric() &&
-         c.geometry.spatial == 2 && volume(c.sizes.large) > 40 * 40 &&
+  const bool strided = c.sizes.stride != Values{1, 1, 1};
+  return c.is_gradient && !(strided && c.sum == Sum::kWeight) && c.dtype != ACL_DOUBLE &&
+         c.geometry.is_symmetric() && c.geometry.spatial == 2 && volume(c.sizes.large) > 40 * 40 &&
          c.sizes.large_channels >= 16 && c.sizes.small_channels >= 16;
-}
-
-// With a stride, that holds of gradInput only, and gradWeight takes twice as long.
-bool is_large_strided_gradient(const ConvolutionCase& c) {
-  return is_large_gradient(c) && c.sizes.stride != Values{1, 1, 1} && !c.geometry.transposed;
 }
 
 bool is_any(const ConvolutionCase&) {
@@ -160,7 +199,6 @@ struct Strategy {
   Layout layout;
   Layout layout_of_last;  // where the input is channels-last
   bool takes_16_bits;     // else 16-bit operands are widened to FLOAT
-  bool input_gradient_last = false;
 };
 
 constexpr Layout kGiven = Layout::kAsGiven;
@@ -179,8 +217,11 @@ constexpr Strategy kStrategies[] = {
     {"wide pointwise", is_wide_pointwise, Route::kPointwise, kFirst, kLast, false},
     {"pointwise", is_pointwise, Route::kPointwise, kOutermost, kLast, false},
     {"unfolded", is_unfolded, Route::kUnfolded, kLast, kLast, false},
+    {"few channels", has_few_channels, Route::kWindows, kFirst, kFirst, false},
+    {"lines, odd channels", is_line_or_odd, Route::kWindows, kFirst, kFirst, false},
+    {"shallow output", is_shallow_output, Route::kWindows, kFirst, kFirst, false},
+    {"large weight", is_large_weight, Route::kWindows, kFirst, kFirst, false},
     {"slow channels-first", is_slow_channels_first, Route::kAten, kLast, kLast, false},
-    {"large strided gradient", is_large_strided_gradient, Route::kAten, kFirst, kLast, false, true},
     {"large gradient", is_large_gradient, Route::kAten, kLast, kLast, false},
     {"any", is_any, Route::kAten, kGiven, kGiven, false},
 };
@@ -205,9 +246,9 @@ Choice choose(const ConvolutionCase& c) {
   const bool is_16_bit = c.dtype == ACL_FLOAT16 || c.dtype == ACL_BF16;
   const aclDataType dtype = is_16_bit && !chosen.takes_16_bits ? ACL_FLOAT : c.dtype;
   const bool own =
-      chosen.route == Route::kDirect || (chosen.route != Route::kAten && dtype == ACL_FLOAT);
-  return {chosen.route, layout, dtype, c.deterministic && !own,
-          chosen.input_gradient_last && layout != Layout::kChannelsLast};
+      chosen.route == Route::kDirect ||
+      (chosen.route != Route::kAten && chosen.route != Route::kWindows && dtype == ACL_FLOAT);
+  return {chosen.route, layout, dtype, c.deterministic && !own};
 }
 
 }  // namespace aclnn_host

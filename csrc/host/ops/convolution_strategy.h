@@ -16,14 +16,19 @@ enum class Layout { kAsGiven, kChannelsFirst, kChannelsLast, kChannelsOutermost 
 enum class Route {
   kDirect,     // loops of our own (kernels/convolution_direct.h, or _depthwise.h: channels-last)
   kPointwise,  // a kernel of one element: matrix products, of FLOAT our own, else ATen's
+  kWindows,    // products of windows (kernels/convolution_windows.h), of FLOAT
   kUnfolded,   // matrix products of unfolded images (convolution_unfold.h)
   kAten,       // ATen's convolution, which is oneDNN's for nearly all
 };
+
+// What is computed: one of the three sums of kernels/convolution_direct.h.
+enum class Sum { kSmall, kLarge, kWeight };
 
 // What the choice depends on.
 struct ConvolutionCase {
   ConvolutionSizes sizes;
   const ConvolutionGeometry& geometry;
+  Sum sum;
   bool is_gradient;
   bool channels_last;  // the input is
   // What the operands are given in: FLOAT, DOUBLE, or a 16-bit type that all tensors and the
@@ -37,9 +42,8 @@ struct Choice {
   Route route;
   Layout layout;      // of the operands
   aclDataType dtype;  // of the operands: that of the case, or FLOAT
-  bool in_pieces;     // ATen computes pieces of the batch, each on one thread
-  // The gradient of the input is computed apart, channels-last.
-  bool input_gradient_last;
+  bool in_pieces;     // what ATen computes are pieces of the batch, each on one thread
+  bool operator==(const Choice&) const = default;
 };
 
 // Whether the program wants the same bits for any number of threads, of CANN or of PyTorch.

@@ -1,0 +1,129 @@
+#include "ops/convolution_loops.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include <ATen/Parallel.h>
+
+#include "kernels/convolution_depthwise.h"
+
+namespace aclnn_host {
+namespace {
+
+// Products for which another thread is worth waking.
+constexpr double kGrain = 1 << 17;
+
+int64_t part_count(const ConvolutionSizes& sizes) {
+  return std::clamp<int64_t>(static_cast<int64_t>(product_count(sizes) / kGrain), 1,
+                             at::get_num_threads());
+}
+
+const WindowKernels& window_kernels() {
+  return select_kernels(
+      []<Capability kVersion>() -> auto& { return convolution_window_kernels<kVersion>(); });
+}
+
+// Whether windows reach beyond the large image.
+bool reach_beyond(const ConvolutionSizes& sizes) {
+  for (int d = 0; d < 3; ++d) {
+    const int64_t last = (sizes.small[d] - 1) * sizes.stride[d] - sizes.padding[d] +
+                         (sizes.kernel[d] - 1) * sizes.dilation[d];
+    if (sizes.padding[d] > 0 || last >= sizes.large[d]) return true;
+  }
+  return false;
+}
+
+bool are_finite(const void* values, int64_t count) {
+  constexpr int64_t kValues = 1 << 16;  // for which another thread is worth waking
+  const auto* const all = static_cast<const float*>(values);
+  std::atomic<bool> finite = true;
+  at::parallel_for(0, count, kValues, [&](int64_t begin, int64_t end) {
+    if (!window_kernels().are_finite(all + begin, end - begin)) finite = false;
+  });
+  return finite;
+}
+
+int64_t volume(const ConvolutionSizes::Values& sizes) {
+  return sizes[0] * sizes[1] * sizes[2];
+}
+
+}  // namespace
+
+DirectProducts::DirectProducts(const ConvolutionSizes& sizes, const Choice& choice,
+                               Workspace& workspace)
+    : sizes(sizes), choice_(choice), parts_(part_count(sizes)) {
+  scratch_size_ = (kernels().scratch_size(sizes) + 63) / 64 * 64;
+  offset_ = workspace.reserve(static_cast<uint64_t>(parts_ * scratch_size_));
+}
+
+const DirectKernels& DirectProducts::kernels() const {
+  const bool last = choice_.layout == Layout::kChannelsLast;
+  return select_kernels([last]<Capability kVersion>() -> auto& {
+           return last ? convolution_depthwise_kernels<kVersion>()
+                       : convolution_direct_kernels<kVersion>();
+         })
+      .find(choice_.dtype);
+}
+
+void DirectProducts::run(Kernel kernel, int64_t items, const ConvolutionTensors& from, void* to,
+                         void* workspace) const {
+  char* const scratch = static_cast<char*>(workspace) + offset_;
+  at::parallel_for(0, parts_, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      kernel(sizes, from, items * i / parts_, items * (i + 1) / parts_, to,
+             scratch + i * scratch_size_);
+    }
+  });
+}
+
+WindowProducts::WindowProducts(const ConvolutionSizes& sizes, Pass pass, Workspace& workspace)
+    : sizes_(sizes), pass_(pass), parts_(part_count(sizes)) {
+  const WindowPass& chosen = window_kernels().*pass;
+  scratch_size_ = chosen.scratch_size(sizes);
+  shared_ = workspace.reserve(static_cast<uint64_t>(chosen.shared_size(sizes)));
+  scratch_ = workspace.reserve(static_cast<uint64_t>(parts_ * scratch_size_));
+}
+
+bool WindowProducts::fit(const ConvolutionSizes& sizes) {
+  constexpr int64_t kMostTaps = 512;
+  constexpr int64_t kMostReach = 1024;
+  constexpr int64_t kMostScratch = 16 << 20;
+  int64_t taps = 1;
+  for (int d = 0; d < 3; ++d) {
+    if (sizes.kernel[d] > kMostTaps || sizes.stride[d] > kMostReach ||
+        sizes.dilation[d] > kMostReach || (sizes.kernel[d] - 1) * sizes.dilation[d] > kMostReach) {
+      return false;
+    }
+    taps *= sizes.kernel[d];
+  }
+  const WindowKernels& kernels = window_kernels();
+  return taps <= kMostTaps && kernels.small.scratch_size(sizes) <= kMostScratch &&
+         kernels.large.scratch_size(sizes) <= kMostScratch &&
+         kernels.weight.scratch_size(sizes) <= kMostScratch;
+}
+
+bool WindowProducts::are_exact(const ConvolutionTensors& from) const {
+  if (pass_ != &WindowKernels::large && !reach_beyond(sizes_)) return true;
+  const int64_t channels = sizes_.groups * sizes_.small_channels;
+  if (pass_ == &WindowKernels::weight) {
+    return are_finite(from.small, sizes_.batch * channels * volume(sizes_.small));
+  }
+  return are_finite(from.weight, channels * sizes_.large_channels * volume(sizes_.kernel));
+}
+
+void WindowProducts::compute(const ConvolutionTensors& from, void* to, void* workspace) const {
+  const WindowPass& pass = window_kernels().*pass_;
+  char* const memory = static_cast<char*>(workspace);
+  const auto for_each_part = [&](auto body) {
+    at::parallel_for(0, parts_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t part = begin; part < end; ++part) body(part);
+    });
+  };
+  for_each_part([&](int64_t part) { pass.prepare(sizes_, from, part, parts_, memory + shared_); });
+  for_each_part([&](int64_t part) {
+    pass.compute(sizes_, from, part, parts_, memory + shared_, to,
+                 memory + scratch_ + part * scratch_size_);
+  });
+}
+
+}  // namespace aclnn_host

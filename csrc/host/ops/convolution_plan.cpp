@@ -157,6 +157,16 @@ Layout weight_layout(const Choice& choice) {
   }
 }
 
+// MKL's sums depend on where the operands lie within a cache line. It computes DOUBLE, and what
+// oneDNN leaves to it: channels that do not fill vectors.
+Placement placement_of(const Choice& choice, const ConvolutionSizes& sizes) {
+  constexpr int64_t kVector = 16;
+  const bool fill = sizes.large_channels % kVector == 0 && sizes.small_channels % kVector == 0;
+  const bool is_left = choice.route == Route::kAten && !fill;
+  const bool is_double = choice.route != Route::kDirect && choice.dtype == ACL_DOUBLE;
+  return is_left || is_double ? Placement::kCacheLine : Placement::kAnywhere;
+}
+
 // By kernels of our own.
 bool multiplies_matrices(const Choice& choice) {
   const bool products = choice.route == Route::kPointwise || choice.route == Route::kUnfolded;
@@ -341,11 +351,13 @@ ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight
     layout = choice.layout;
     const bool direct = choice.route == Route::kDirect;
     const Margins margins = direct || geometry.transposed ? Margins() : margins_of(geometry);
-    this->input = Operand(data, dtype, round_factor(data, type), layout, workspace, margins);
+    const Placement placement = placement_of(choice, sizes);
+    this->input =
+        Operand(data, dtype, round_factor(data, type), layout, workspace, margins, placement);
     this->weight = Operand(weight->view, dtype, round_factor(weight->view, type),
-                           weight_layout(choice), workspace);
+                           weight_layout(choice), workspace, {}, placement);
     if (choice.route != Route::kAten) {
-      this->output = Operand(output->view, dtype, nullptr, layout, workspace);
+      this->output = Operand(output->view, dtype, nullptr, layout, workspace, {}, placement);
     }
     if (direct) this->direct = DirectProducts(sizes, choice, workspace);
     if (choice.route == Route::kUnfolded) unfolded = UnfoldedRows(sizes, dtype, workspace);
@@ -445,25 +457,27 @@ ConvolutionBackwardPlan::ConvolutionBackwardPlan(const aclTensor* grad_output,
                    wants_same_bits()});
   const bool direct = choice.route == Route::kDirect;
   const Margins margins = direct ? Margins() : margins_of(geometry);
+  const Placement placement = placement_of(choice, sizes);
   const auto operand = [&](const TensorView& view, const Margins& around) {
     const Layout layout = &view == &weight->view ? weight_layout(choice) : choice.layout;
-    return Operand(view, choice.dtype, round_factor(view, type), layout, workspace, around);
+    return Operand(view, choice.dtype, round_factor(view, type), layout, workspace, around,
+                   placement);
   };
   this->grad_output = operand(grad_output->view, geometry.transposed ? margins : Margins());
   if (choice.input_gradient_last && wants(0)) {
     this->grad_output_last =
         Operand(grad_output->view, choice.dtype, round_factor(grad_output->view, type),
-                Layout::kChannelsLast, workspace);
+                Layout::kChannelsLast, workspace, {}, placement);
   }
   this->input = operand(data, geometry.transposed ? Margins() : margins);
   this->weight = operand(weight->view, Margins());
   if (wants(0) && choice.route != Route::kAten) {
-    this->grad_input =
-        Operand(every(gradient_view(0), steps), choice.dtype, nullptr, choice.layout, workspace);
+    this->grad_input = Operand(every(gradient_view(0), steps), choice.dtype, nullptr, choice.layout,
+                               workspace, {}, placement);
   }
   if (wants(1) && !direct && choice.route != Route::kAten) {
-    this->grad_weight =
-        Operand(gradient_view(1), choice.dtype, nullptr, weight_layout(choice), workspace);
+    this->grad_weight = Operand(gradient_view(1), choice.dtype, nullptr, weight_layout(choice),
+                                workspace, {}, placement);
   }
   if (choice.route == Route::kUnfolded) unfolded = UnfoldedRows(sizes, choice.dtype, workspace);
   if (multiplies_matrices(choice)) products = MatrixProducts(product_count(sizes), workspace);

@@ -26,8 +26,9 @@ from aclnn_torch import _C, AclnnError
 from .operators import aclnn, runs
 
 STEPS = 100  # each is measured
-SPARE_BYTES = 2 << 20  # what Python and the C library may keep once they have asked for it
+SPARE_BYTES = 512 << 10  # what Python and the C library may keep once they have asked for it
 PR_SET_THP_DISABLE = 41
+M_ARENA_MAX = -8
 FULL = "ACLNN_TEST_SOAK" in os.environ
 
 
@@ -124,7 +125,9 @@ def on_thread(body: Callable[[], object]) -> None:
 
 def main() -> int:
     torch.set_num_threads(1)  # else calls wait for one another's threads more than they compute
-    ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)  # else memory comes and goes by 2 MiB
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)  # else memory comes and goes by 2 MiB
+    libc.mallopt(M_ARENA_MAX, 1)  # else every thread may find another heap, and fill that
     every = [run for dtype in (torch.float32, torch.bfloat16) for _, run in runs(dtype)]
     wrong = list(failures())
     for run in every:  # what is made once, by us and by torch

@@ -31,6 +31,7 @@ test-deep: test properties long soak sanitize $(FUZZ)
 soak: build
 	$(RUN) csrc/build.py --tests
 	ACLNN_TEST_SOAK=1 build/release/tests/test_soak
+	ACLNN_TEST_SOAK=1 $(RUN) -m tests.reliability.soak
 
 properties: build
 	$(RUN) -m pytest tests -m hypothesis --hypothesis-profile=deep

@@ -34,6 +34,7 @@ FORMATS = {
     torch.float32: (24, -126),
     torch.float64: (53, -1022),
 }
+PI = np.arccos(Exact(-1))
 SAMPLES = 1 << 19  # in each region of a wider dtype
 
 # Alpha, scale and input scale that ask for every rounding the formulas have, beside the case table's.
@@ -81,6 +82,47 @@ def sigmoid(x: Array) -> Array:
     return np.where(x < 0, np.exp(x), 1) / (1 + np.exp(-np.abs(x)))
 
 
+def normal(x: Array) -> tuple[Array, Array]:
+    """The normal distribution's share below x, and its density."""
+    z = np.abs(x)
+    # Powers of numbers whose square is exact, and of what is left.
+    upper = np.where(z < 1e4, z.astype(np.float32), z)
+    rest = np.where(z < 1e4, (z - upper) * (z + upper), 0)
+    density = np.exp(-upper * upper / 2) * np.exp(-rest / 2) / np.sqrt(2 * PI)
+    # The tail is the density over a continued fraction, which is slow near 0: there it is what a series leaves of 1/2.
+    near, far = np.minimum(z, 2), np.maximum(z, 2)
+    fraction = far
+    for k in range(200, 0, -1):
+        fraction = far + k / fraction
+    term = series = near
+    for k in range(3, 81, 2):
+        term = term * near * near / k
+        series = series + term
+    tail = np.where(z < 2, 0.5 - density * series, density / fraction)
+    return np.where(x < 0, tail, 1 - tail), density
+
+
+def exponent_of_gelu(x: Array) -> tuple[Array, Array]:
+    """Of the approximation x sigmoid(v): v, and its derivative."""
+    linear = np.sqrt(8 / PI)
+    cubic = Exact(0.044715) * linear
+    return x * (linear + cubic * x * x), linear + 3 * cubic * x * x
+
+
+def gelu(x: Array, approximate: str = "none") -> Array:
+    """The exact result of GELU, of either formula."""
+    return x * (normal(x)[0] if approximate == "none" else sigmoid(exponent_of_gelu(x)[0]))
+
+
+def slope_of_gelu(x: Array, approximate: str = "none") -> tuple[Array, Array]:
+    """The two numbers whose sum is its derivative."""
+    if approximate == "none":
+        below, density = normal(x)
+        return below, x * density
+    v, derivative = exponent_of_gelu(x)
+    return sigmoid(v), sigmoid(v) * sigmoid(-v) * x * derivative
+
+
 EXACT: dict[str, Callable[..., Array]] = {
     "elu": elu,
     "elu_backward": elu_backward,
@@ -88,6 +130,8 @@ EXACT: dict[str, Callable[..., Array]] = {
     "selu_backward": lambda dtype, g, y: elu_backward(dtype, g, SELU_ALPHA, SELU_SCALE, 1.0, True, y),
     "silu": lambda dtype, x: x * sigmoid(x),
     "silu_backward": lambda dtype, g, x: g * sigmoid(x) * (1 + x * sigmoid(-x)),
+    "gelu": lambda dtype, x, **named: gelu(x, **named),
+    "gelu_backward": lambda dtype, g, x, **named: g * sum(slope_of_gelu(x, **named)),
 }
 
 # Operators that have a formula here; those of SCALARS take them as arguments.
@@ -131,12 +175,12 @@ def largest_errors(kernel: Kernel, dtype: torch.dtype) -> list[float]:
     gradient = torch.rand(x.shape, generator=generator, dtype=torch.float64).add(1).to(dtype)
     inputs = (gradient, x) if kernel.reads == 2 else (x,)
     exact_inputs = (tensor.double().numpy().astype(Exact) for tensor in inputs)
-    exact = EXACT[kernel.operator](dtype, *kernel.arguments(*exact_inputs))
+    exact = EXACT[kernel.operator](dtype, *kernel.arguments(*exact_inputs), **kernel.named)
     # Elsewhere the result is inf, whatever its distance.
     inside = np.abs(exact) <= Exact(torch.finfo(dtype).max)
     results = (
-        getattr(torch.ops.aclnn, kernel.operator)(*kernel.arguments(*inputs)),
-        kernel.peer(*kernel.peer_arguments(*inputs)),
+        getattr(torch.ops.aclnn, kernel.operator)(*kernel.arguments(*inputs), **kernel.named),
+        kernel.peer(*kernel.peer_arguments(*inputs), **kernel.named),
     )
     return [float(ulps(dtype, result, exact)[inside].max()) for result in results]
 

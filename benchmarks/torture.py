@@ -22,7 +22,7 @@ from torch import Tensor
 import aclnn_torch
 
 from .cases import SELU_ALPHA, SELU_SCALE, noise
-from .precision import FORMATS, Array, Exact, elu, elu_backward
+from .precision import FORMATS, Array, Exact, elu, elu_backward, gelu, sigmoid, slope_of_gelu
 
 Tensors = tuple[Tensor, ...]
 # An exact result, and the sum of the magnitudes that it is the sum of; None where it is no sum.
@@ -101,6 +101,41 @@ ELEMENTWISE = (
 FORWARD = tuple(Condition(name, lambda dtype, x=x: (x(dtype),)) for name, x in ELEMENTWISE)
 BACKWARD = tuple(Condition(name, lambda dtype, x=x: with_gradients(x(dtype))) for name, x in ELEMENTWISE)
 SELU = (SELU_ALPHA, SELU_SCALE, 1.0)
+
+# ---- SiLU and GELU
+
+
+def exact_silu_backward(dtype: torch.dtype, g: Array, x: Array) -> Sequence[Expected]:
+    s, missing = sigmoid(x), sigmoid(-x)
+    return ((g * s * (1 + x * missing), np.abs(g) * s * (1 + np.abs(x) * missing)),)
+
+
+def gelu_operators(approximate: str) -> tuple[Operator, Operator]:
+    """GELU of either formula, and its gradient."""
+
+    def exact_gradient(dtype: torch.dtype, g: Array, x: Array) -> Sequence[Expected]:
+        a, b = slope_of_gelu(x, approximate)
+        return ((g * (a + b), np.abs(g) * (a + np.abs(b))),)
+
+    return (
+        Operator(
+            f"gelu:{approximate}",
+            ("out",),
+            lambda x: (ours.gelu(x, approximate=approximate),),
+            lambda x: (aten.gelu(x, approximate=approximate),),
+            lambda dtype, x: ((gelu(x, approximate), None),),
+            FORWARD,
+        ),
+        Operator(
+            f"gelu_backward:{approximate}",
+            ("out",),
+            lambda g, x: (ours.gelu_backward(g, x, approximate=approximate),),
+            lambda g, x: (aten.gelu_backward(g, x, approximate=approximate),),
+            exact_gradient,
+            BACKWARD,
+        ),
+    )
+
 
 # ---- RmsNorm
 
@@ -190,6 +225,108 @@ NORM_GRADIENTS = (
         for condition in NORM_CONDITIONS
     ),
     Condition("cancellation", before(parallel_dy, rows_of(20, 200))),
+)
+
+# ---- LayerNorm
+
+
+def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensors:
+    """The statistics of rows in FLOAT, as ours are; torch's own would be of x's type."""
+    wide = x if x.dtype == torch.float64 else x.float()
+    statistics = aten.native_layer_norm(wide, gamma.shape, None, None, EPSILON)[1:]
+    return TF.layer_norm(x, gamma.shape, gamma, beta, EPSILON), *statistics
+
+
+def layer_norm_backward_of_ours(dy: Tensor, x: Tensor, gamma: Tensor, beta: Tensor) -> Tensors:
+    _, mean, rstd = ours.layer_norm(x, gamma.shape, gamma, beta, EPSILON)
+    return ours.layer_norm_backward(dy, x, gamma.shape, mean, rstd, gamma, beta, [True] * 3)
+
+
+def layer_norm_backward(dy: Tensor, x: Tensor, gamma: Tensor, beta: Tensor) -> Tensors:
+    leaves = [tensor.detach().requires_grad_() for tensor in (x, gamma, beta)]
+    return torch.autograd.grad(TF.layer_norm(leaves[0], gamma.shape, leaves[1], leaves[2], EPSILON), leaves, dy)
+
+
+def standardized(dtype: torch.dtype, x: Array) -> tuple[Array, Array, Array, Array]:
+    """Mean and rstd of the rows, xhat, and the size of what that is made of: an element and the terms of the mean."""
+    epsilon = Exact(EPSILON) if dtype == torch.float64 else Exact(np.float32(EPSILON))
+    mean = np.mean(x, -1, keepdims=True)
+    rstd = 1 / np.sqrt(np.mean((x - mean) ** 2, -1, keepdims=True) + epsilon)
+    return mean, rstd, (x - mean) * rstd, (np.abs(x) + np.mean(np.abs(x), -1, keepdims=True)) * rstd
+
+
+def exact_layer_norm(dtype: torch.dtype, x: Array, gamma: Array, beta: Array) -> Sequence[Expected]:
+    mean, rstd, xhat, size = standardized(dtype, x)
+    return (
+        (xhat * gamma + beta, size * np.abs(gamma) + np.abs(beta)),
+        (mean, np.mean(np.abs(x), -1, keepdims=True)),
+        (rstd, None),
+    )
+
+
+def exact_layer_norm_backward(dtype: torch.dtype, dy: Array, x: Array, gamma: Array, beta: Array) -> Sequence[Expected]:
+    _, rstd, xhat, size = standardized(dtype, x)
+    a = dy * gamma
+    mean, product = np.mean(a, -1, keepdims=True), np.mean(a * xhat, -1, keepdims=True)
+    sizes = [np.mean(np.abs(terms), -1, keepdims=True) for terms in (a, a * size)]
+    return (
+        (rstd * (a - mean - xhat * product), rstd * (np.abs(a) + sizes[0] + size * sizes[1])),
+        (np.sum(dy * xhat, 0), np.sum(np.abs(dy) * size, 0)),
+        (np.sum(dy, 0), np.sum(np.abs(dy), 0)),
+    )
+
+
+def with_beta(inputs: Callable[[torch.dtype], Tensors]) -> Callable[[torch.dtype], Tensors]:
+    """These of RmsNorm, and beta."""
+
+    def all_three(dtype: torch.dtype) -> Tensors:
+        x, gamma = inputs(dtype)
+        return x, gamma, noise(tuple(gamma.shape), dtype, 8)
+
+    return all_three
+
+
+def around_1000(scale: float) -> Callable[[torch.dtype], Tensors]:
+    """Numbers that hardly differ; and gamma."""
+    return lambda dtype: (
+        noise((20, 200), torch.float64, 1).mul(scale).add(1000).to(dtype),
+        noise((200,), dtype, 2),
+    )
+
+
+def equal_rows(dtype: torch.dtype) -> Tensors:
+    """Rows of one number each; and gamma."""
+    numbers = torch.linspace(-3, 3, 20, dtype=torch.float64).to(dtype)
+    return numbers[:, None].repeat(1, 77), noise((77,), dtype, 2)
+
+
+LAYER_NORM_CONDITIONS = (
+    *(Condition(one.name, with_beta(one.inputs), one.large, one.dtypes) for one in NORM_CONDITIONS),
+    Condition("equal numbers", with_beta(equal_rows)),
+    Condition("numbers around 1000", with_beta(around_1000(1.0))),
+    Condition("numbers around 1000, 1e-2 apart", with_beta(around_1000(1e-2)), dtypes=WIDE),
+)
+
+
+def with_dy(condition: Condition) -> Condition:
+    """The inputs of the gradient."""
+
+    def inputs(dtype: torch.dtype) -> Tensors:
+        x, gamma, beta = condition.inputs(dtype)
+        return any_dy(x, gamma), x, gamma, beta
+
+    return Condition(condition.name, inputs, condition.large, condition.dtypes)
+
+
+def parallel(dtype: torch.dtype) -> Tensors:
+    """What nearly leaves nothing of dx: dy gamma is x."""
+    x, gamma, beta = with_beta(rows_of(20, 200))(dtype)
+    return parallel_dy(x, gamma).to(dtype), x, gamma, beta
+
+
+LAYER_NORM_GRADIENTS = (
+    *(with_dy(condition) for condition in LAYER_NORM_CONDITIONS),
+    Condition("cancellation", parallel),
 )
 
 # ---- CrossEntropyLoss
@@ -365,6 +502,7 @@ def with_gradient(condition: Condition) -> Condition:
 
 # ---- All
 
+
 OPERATORS = (
     Operator(
         "elu",
@@ -397,6 +535,40 @@ OPERATORS = (
         lambda g, y: (aten.elu_backward(g, *SELU, True, y),),
         lambda dtype, g, y: ((elu_backward(dtype, g, *SELU, True, y), None),),
         BACKWARD,
+    ),
+    Operator(
+        "silu",
+        ("out",),
+        lambda x: (ours.silu(x),),
+        lambda x: (aten.silu(x),),
+        lambda dtype, x: ((x * sigmoid(x), None),),
+        FORWARD,
+    ),
+    Operator(
+        "silu_backward",
+        ("out",),
+        lambda g, x: (ours.silu_backward(g, x),),
+        lambda g, x: (aten.silu_backward(g, x),),
+        exact_silu_backward,
+        BACKWARD,
+    ),
+    *gelu_operators("none"),
+    *gelu_operators("tanh"),
+    Operator(
+        "layer_norm",
+        ("y", "mean", "rstd"),
+        lambda x, gamma, beta: ours.layer_norm(x, gamma.shape, gamma, beta, EPSILON),
+        layer_norm,
+        exact_layer_norm,
+        LAYER_NORM_CONDITIONS,
+    ),
+    Operator(
+        "layer_norm_backward",
+        ("dx", "dgamma", "dbeta"),
+        layer_norm_backward_of_ours,
+        layer_norm_backward,
+        exact_layer_norm_backward,
+        LAYER_NORM_GRADIENTS,
     ),
     Operator(
         "rms_norm",

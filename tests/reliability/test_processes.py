@@ -137,3 +137,7 @@ def test_no_fault_does_harm() -> None:
     printed = run(["-m", "tests.reliability.faults"], LD_PRELOAD=str(FAULTS), OMP_NUM_THREADS="1")
     assert "calls: " in printed
     assert "allocations of the extension: " in printed
+
+
+def test_nothing_grows() -> None:
+    assert "threads of their own: " in run(["-m", "tests.reliability.soak"])

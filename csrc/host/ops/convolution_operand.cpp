@@ -181,7 +181,7 @@ TensorView every(TensorView view, const ConvolutionGeometry::Values& steps) {
 }
 
 Operand::Operand(const TensorView& view, aclDataType dtype, RoundingKernel round, Layout layout,
-                 Workspace& workspace, const Margins& margins)
+                 Workspace& workspace, const Margins& margins, Placement placement)
     : dtype_(dtype),
       round_(round),
       margins_(margins),
@@ -192,9 +192,19 @@ Operand::Operand(const TensorView& view, aclDataType dtype, RoundingKernel round
     shape_.begin()[d] += margins.before[d - 2] + margins.after[d - 2];
   }
   strides_ = in_place_ && layout == Layout::kAsGiven ? view.strides : strides_of(shape_, layout);
-  if (in_place_) return;
+  // What has gaps or another order ATen copies itself.
+  const bool is_dense = layout != Layout::kAsGiven || lies(view, Layout::kChannelsFirst) ||
+                        lies(view, Layout::kChannelsLast);
+  if (is_dense) placement_ = placement;
+  if (in_place_ && placement_ == Placement::kAnywhere) return;
   const auto count = static_cast<uint64_t>(element_count(shape_).value_or(0));
   offset_ = workspace.reserve(count * aclDataTypeSize(dtype));
+}
+
+bool Operand::is_in_place(const TensorView& view) const {
+  constexpr uintptr_t kCacheLine = 64;
+  return in_place_ && (placement_ == Placement::kAnywhere ||
+                       reinterpret_cast<uintptr_t>(view.data()) % kCacheLine == 0);
 }
 
 TensorView Operand::place(const TensorView& view, void* workspace) const {
@@ -202,13 +212,13 @@ TensorView Operand::place(const TensorView& view, void* workspace) const {
   place.shape = shape_;
   place.strides = strides_;
   place.dtype = dtype_;
-  place.storage = in_place_ ? view.data() : static_cast<char*>(workspace) + offset_;
+  place.storage = is_in_place(view) ? view.data() : static_cast<char*>(workspace) + offset_;
   return place;
 }
 
 TensorView Operand::read(const TensorView& view, void* workspace) const {
   const TensorView all = place(view, workspace);
-  if (in_place_) return all;
+  if (is_in_place(view)) return all;
   TensorView inside = all;
   if (margins_ != Margins()) {
     std::memset(all.data(), 0, element_count(shape_).value() * aclDataTypeSize(dtype_));

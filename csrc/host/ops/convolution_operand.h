@@ -36,14 +36,19 @@ TensorView within(TensorView view, const Margins& margins);
 // Every so many elements of a tensor's spatial dimensions.
 TensorView every(TensorView view, const ConvolutionGeometry::Values& steps);
 
+// Where an operand may begin.
+enum class Placement { kAnywhere, kCacheLine };
+
 // A tensor argument in a given type and layout, rounded. It is used where it lies if it is so
 // already; else it has a place in the workspace. Every call names the argument anew, because its
-// address may have been changed since stage 1.
+// address may have been changed since stage 1: an operand that must begin on a cache line has its
+// place in any case.
 class Operand {
  public:
   Operand() = default;
   Operand(const TensorView& view, aclDataType dtype, RoundingKernel round, Layout layout,
-          Workspace& workspace, const Margins& margins = {});
+          Workspace& workspace, const Margins& margins = {},
+          Placement placement = Placement::kAnywhere);
 
   // Where the operand is: without values if it is in the workspace.
   TensorView place(const TensorView& view, void* workspace) const;
@@ -51,10 +56,13 @@ class Operand {
   TensorView read(const TensorView& view, void* workspace) const;
 
  private:
+  bool is_in_place(const TensorView& view) const;
+
   aclDataType dtype_ = ACL_DT_UNDEFINED;
   RoundingKernel round_ = nullptr;
   Margins margins_;
   bool in_place_ = true;
+  Placement placement_ = Placement::kAnywhere;
   Dims shape_;
   Dims strides_;
   uint64_t offset_ = 0;

@@ -154,6 +154,16 @@ Layout weight_layout(const Choice& choice) {
   }
 }
 
+// MKL's sums depend on where the operands lie within a cache line. It computes DOUBLE, and what
+// oneDNN leaves to it: channels that do not fill vectors.
+Placement placement_of(const Choice& choice, const ConvolutionSizes& sizes) {
+  constexpr int64_t kVector = 16;
+  const bool fill = sizes.large_channels % kVector == 0 && sizes.small_channels % kVector == 0;
+  const bool is_left = choice.route == Route::kAten && !fill;
+  const bool is_double = choice.route != Route::kDirect && choice.dtype == ACL_DOUBLE;
+  return is_left || is_double ? Placement::kCacheLine : Placement::kAnywhere;
+}
+
 // By kernels of our own.
 bool multiplies_matrices(const Choice& choice) {
   const bool products = choice.route == Route::kPointwise || choice.route == Route::kUnfolded;
@@ -308,11 +318,13 @@ ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight
     layout = choice.layout;
     const bool direct = choice.route == Route::kDirect;
     const Margins margins = direct || geometry.transposed ? Margins() : margins_of(geometry);
-    this->input = Operand(data, dtype, round_factor(data, type), layout, workspace, margins);
+    const Placement placement = placement_of(choice, sizes);
+    this->input =
+        Operand(data, dtype, round_factor(data, type), layout, workspace, margins, placement);
     this->weight = Operand(weight->view, dtype, round_factor(weight->view, type),
-                           weight_layout(choice), workspace);
+                           weight_layout(choice), workspace, {}, placement);
     if (choice.route != Route::kAten) {
-      this->output = Operand(output->view, dtype, nullptr, layout, workspace);
+      this->output = Operand(output->view, dtype, nullptr, layout, workspace, {}, placement);
     }
     if (direct) this->direct = DirectProducts(sizes, choice, workspace);
     if (choice.route == Route::kWindows) {
@@ -444,19 +456,21 @@ GradientProducts ConvolutionBackwardPlan::plan_products(const Choice& choice,
   const bool direct = choice.route == Route::kDirect;
   const Margins margins = direct ? Margins() : margins_of(geometry);
   if (!geometry.transposed) plan.margins = margins;
+  const Placement placement = placement_of(choice, sizes);
   const auto operand = [&](const TensorView& view, Layout layout, const Margins& around) {
-    return Operand(view, choice.dtype, round_factor(view, type), layout, workspace, around);
+    return Operand(view, choice.dtype, round_factor(view, type), layout, workspace, around,
+                   placement);
   };
   plan.grad_output = operand(tensors[0], choice.layout, geometry.transposed ? margins : Margins());
   plan.input = operand(every(tensors[1], steps), choice.layout, plan.margins);
   plan.weight = operand(tensors[2], weight_layout(choice), Margins());
   if (wanted[0] && choice.route != Route::kAten) {
-    plan.grad_input =
-        Operand(every(gradient_view(0), steps), choice.dtype, nullptr, choice.layout, workspace);
+    plan.grad_input = Operand(every(gradient_view(0), steps), choice.dtype, nullptr, choice.layout,
+                              workspace, {}, placement);
   }
   if (wanted[1] && !direct && choice.route != Route::kAten) {
-    plan.grad_weight =
-        Operand(gradient_view(1), choice.dtype, nullptr, weight_layout(choice), workspace);
+    plan.grad_weight = Operand(gradient_view(1), choice.dtype, nullptr, weight_layout(choice),
+                               workspace, {}, placement);
   }
   switch (choice.route) {
     case Route::kDirect:

@@ -164,8 +164,8 @@ bool is_shallow_output(const ConvolutionCase& c) {
 bool is_large_weight(const ConvolutionCase& c) {
   constexpr double kLeastElements = 1 << 20;
   constexpr double kMostPositions = 10 * 10;
-  const double elements = static_cast<double>(c.sizes.large_channels * c.sizes.small_channels) *
-                          volume(c.sizes.kernel);
+  const double elements =
+      static_cast<double>(c.sizes.large_channels * c.sizes.small_channels) * volume(c.sizes.kernel);
   return c.sum == Sum::kWeight && c.geometry.spatial == 2 && elements >= kLeastElements &&
          volume(c.sizes.small) <= kMostPositions && c.sizes.large_channels >= 16 && has_windows(c);
 }

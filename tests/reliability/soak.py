@@ -1,0 +1,147 @@
+"""Calls of torch.ops.aclnn without end: memory, file descriptors and threads must not grow.
+
+``python -m tests.reliability.soak`` makes a hundredth of the calls of docs/reliability.md; ACLNN_TEST_SOAK=1 in the
+environment makes all. Prints what they took, and ends with code 1 if anything grew.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import resource
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from aclnn_torch import _C, AclnnError
+
+from .operators import aclnn, runs
+
+STEPS = 100  # each is measured
+SPARE_BYTES = 512 << 10  # what Python and the C library may keep once they have asked for it
+PR_SET_THP_DISABLE = 41
+M_ARENA_MAX = -8
+FULL = "ACLNN_TEST_SOAK" in os.environ
+
+
+@dataclass
+class Usage:
+    """What the process has."""
+
+    bytes: int
+    files: int
+    threads: int
+
+
+def threads(expected: int) -> int:
+    """How many there are; one that was joined may be listed a moment longer."""
+    for _ in range(1000):
+        if len(os.listdir("/proc/self/task")) <= expected:
+            break
+        time.sleep(0.001)
+    return len(os.listdir("/proc/self/task"))
+
+
+def usage(expected_threads: int) -> Usage:
+    gc.collect()
+    resident = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    return Usage(resident, len(os.listdir("/proc/self/fd")), threads(expected_threads))
+
+
+def soak(what: str, full_count: int, body: Callable[[int], None]) -> bool:
+    """Runs body(i) so often, and looks at the process after every step. The first quarter fills what is kept.
+
+    Whether nothing grew.
+    """
+    per_step = max(1, full_count // STEPS // (1 if FULL else 100))
+    live = _C.live_objects()
+    first = last = usage(0)
+    resident = []
+    for step in range(STEPS):
+        for i in range(per_step):
+            body(step * per_step + i)
+        last = usage(first.threads)
+        if step <= STEPS // 4:
+            first = last
+        if step >= STEPS // 4:
+            resident.append(last.bytes)
+    slope = statistics.linear_regression(range(len(resident)), resident).slope
+    print(f"{what}: {per_step * STEPS}, of which the last three quarters take {slope / per_step:.3f} bytes each")
+    print(
+        f"  resident {first.bytes >> 10} -> {last.bytes >> 10} KiB, files {first.files} -> {last.files}, "
+        f"threads {first.threads} -> {last.threads}",
+        flush=True,
+    )
+    return (
+        slope * len(resident) < SPARE_BYTES
+        and (last.files, last.threads) == (first.files, first.threads)
+        and _C.live_objects() == live
+    )
+
+
+class Fails(torch.autograd.Function):
+    """The identity, whose gradient an operator refuses."""
+
+    @staticmethod
+    def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> Tensor:
+        return aclnn.selu_backward(grad, grad.new_ones(3))
+
+
+def failures() -> Iterator[Callable[[], object]]:
+    """Calls that are refused: by checks before CANN, by stage 1, for the values of the data, within a backward."""
+    x = torch.randn(8, 24)
+    leaf = x.clone().requires_grad_()
+    yield lambda: aclnn.layer_norm(x, [23], None, None, 1e-5)
+    yield lambda: aclnn.elu(x.to(torch.int32))
+    yield lambda: aclnn.cross_entropy_loss(x, torch.full((8,), 99))
+    yield lambda: aclnn.selu(Fails.apply(aclnn.elu(leaf))).sum().backward()
+
+
+def refused(call: Callable[[], object]) -> None:
+    try:
+        call()
+    except AclnnError:
+        return
+    raise AssertionError("the call was not refused")
+
+
+def on_thread(body: Callable[[], object]) -> None:
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+
+
+def main() -> int:
+    torch.set_num_threads(1)  # else calls wait for one another's threads more than they compute
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)  # else memory comes and goes by 2 MiB
+    libc.mallopt(M_ARENA_MAX, 1)  # else every thread may find another heap, and fill that
+    every = [run for dtype in (torch.float32, torch.bfloat16) for _, run in runs(dtype)]
+    wrong = list(failures())
+    for run in every:  # what is made once, by us and by torch
+        run()
+        on_thread(run)
+    gc.collect()
+    gc.freeze()  # else every look at the process goes through all of torch's modules
+    fine = [
+        soak("operators, forward and backward", 200_000, lambda i: every[i % len(every)]() and None),
+        soak("failing calls", 100_000, lambda i: refused(wrong[i % len(wrong)])),
+        soak("threads of their own", 20_000, lambda i: on_thread(every[i % len(every)])),
+    ]
+    return 0 if all(fine) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

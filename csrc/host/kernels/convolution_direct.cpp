@@ -11,6 +11,8 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
+#include "kernels/scratch.h"
+
 namespace aclnn_host {
 namespace {
 
@@ -68,23 +70,6 @@ int64_t volume(const Values& sizes) {
   return sizes[0] * sizes[1] * sizes[2];
 }
 
-// Parts of the scratch memory, one after the other; of none to find its size.
-class Parts {
- public:
-  explicit Parts(void* memory) : memory_(static_cast<char*>(memory)) {}
-  template <class T>
-  T* take(int64_t count) {
-    T* const part = memory_ != nullptr ? reinterpret_cast<T*>(memory_ + size_) : nullptr;
-    size_ += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
-    return part;
-  }
-  int64_t size() const { return size_; }
-
- private:
-  char* memory_;
-  int64_t size_ = 0;
-};
-
 template <class T>
 struct Kernels {
   using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -127,7 +112,7 @@ struct Kernels {
           taps(volume(sizes.kernel)),
           large_pitch(padded(planes.plane)),
           small_pitch(padded(planes.reach + planes.plane)) {
-      Parts parts(memory);
+      ScratchParts parts(memory);
       tap = parts.take<Tap>(taps);
       terms = parts.take<Term>(std::max(sizes.large_channels, sizes.small_channels) * taps);
       sums = parts.take<double>(sizes.small_channels * sizes.large_channels * taps);

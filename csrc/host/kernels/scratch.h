@@ -1,0 +1,29 @@
+// Included by kernels only: compiled once per CPU capability, all names internal to the file.
+#pragma once
+
+#include <cstdint>
+
+namespace aclnn_host {
+namespace {
+
+// Parts of a scratch memory, one after the other, each at a multiple of 64 bytes; of none to find
+// its size.
+class ScratchParts {
+ public:
+  explicit ScratchParts(void* memory) : memory_(static_cast<char*>(memory)) {}
+
+  template <class T>
+  T* take(int64_t count) {
+    T* const part = memory_ != nullptr ? reinterpret_cast<T*>(memory_ + size_) : nullptr;
+    size_ += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
+    return part;
+  }
+  int64_t size() const { return size_; }
+
+ private:
+  char* memory_;
+  int64_t size_ = 0;
+};
+
+}  // namespace
+}  // namespace aclnn_host

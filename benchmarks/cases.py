@@ -80,11 +80,17 @@ class Operator:
     cann_name: str = ""  # in snake_case, where it is not the operator's
     shape: Callable[[int], Shape] = line  # of a number of elements
     flops: Callable[[Shape], float] | None = None  # of a call, where arithmetic counts
+    # Whether eager torch makes long sums in a 16-bit type, so that only its float32 can tell what is right.
+    sums_narrow: bool = False
 
     @property
     def name(self) -> str:
         """Name in results."""
         return f"{self.operator}:{self.variant}" if self.variant else self.operator
+
+    def expected(self, inputs: Tensors) -> Any:
+        """What eager torch makes of the inputs, or its float32 where that alone is right."""
+        return self.torch(*(tensor.float() for tensor in inputs) if self.sums_narrow else inputs)
 
     @property
     def call(self) -> Callable[..., Any]:
@@ -394,6 +400,7 @@ OPERATORS = (
         arguments=lambda dy, x, mean, rstd, gain, shift: (dy, x, gain.shape, mean, rstd, gain, shift, [True] * 3),
         torch=layer_norm_backward,
         shape=square,
+        sums_narrow=True,
     ),
     Operator(
         "cross_entropy_loss",

@@ -168,7 +168,7 @@ def _operator(case: Case, operator: Operator, settings: Settings, stack: context
     ours = functools.partial(operator.call, *operator.arguments(*inputs))
     expected = _tensors(ours())
     eager = operator.eager(*inputs) if operator.eager else functools.partial(operator.torch, *inputs)
-    agree(operator, expected, _tensors(eager()), f"{case}: eager")
+    agree(operator, expected, _tensors(operator.expected(inputs)), f"{case}: eager")
     found = {OURS: Provider(ours, work), "eager": Provider(eager, work)}
 
     def add(name: str, provider: Provider, results: Sequence[Tensor]) -> None:
@@ -209,7 +209,7 @@ def _kernel(case: Case, operator: Operator, settings: Settings, stack: contextli
     outputs = tuple(allocate(tuple(tensor.shape), tensor.dtype) for tensor in results)
     call = _two_stage(operator, inputs, outputs, stack)
     call.run()
-    agree(operator, outputs, _tensors(operator.torch(*inputs)), f"{case}: eager")
+    agree(operator, outputs, _tensors(operator.expected(inputs)), f"{case}: eager")
     moved, roofs = _traffic(operator, inputs, outputs)
     found: Providers = {OURS: Provider(call.run, moved), **roofs}
     if "in cache" in MODES[case.mode][1]:

@@ -2,11 +2,11 @@
 
 libFuzzer (from the package atheris) makes up calls of every two-stage function, in a build with AddressSanitizer and
 UndefinedBehaviorSanitizer; tests/cpp/fuzz says what a call is and what must hold of it. Each operator has ten minutes,
-which its forward, its backward and its in-place form share; two run at a time. Then every call that
-reached something new, and those of the committed corpus, are run once more in the release build, where their statuses
-are held against the oracle.
+which its forward, its backward and its in-place form share; SiLU, GELU and LayerNorm have ten together. Two run at a
+time. Then every call that reached something new, and those of the committed corpus, are run once more in the release
+build, where their statuses are held against the oracle.
 
---minutes N gives each operator N minutes, --function NAME takes one function only, and --keep replaces the committed
+--minutes N gives each N minutes, --function NAME takes one function only, and --keep replaces the committed
 corpus by the calls that are needed to cover what all of them cover.
 """
 
@@ -31,8 +31,20 @@ PROGRAM = FOLDER / "tests" / "fuzz_libfuzzer"
 AT_A_TIME = 2
 MOST_BYTES = 512  # of a case: the longest, of ConvolutionBackward, has fewer
 
-# The functions of each file of tables.
-OPERATORS = {name: [table.operator.api for table in tables] for name, tables in tables_by_file().items()}
+# Files of tables whose functions share ten minutes; those of the others have them to themselves.
+TOGETHER = ("gelu", "layer_norm", "silu")
+
+
+def operators() -> dict[str, list[str]]:
+    """The functions of each turn of ten minutes."""
+    found: dict[str, list[str]] = {}
+    for name, tables in tables_by_file().items():
+        turn = ", ".join(TOGETHER) if name in TOGETHER else name
+        found.setdefault(turn, []).extend(table.operator.api for table in tables)
+    return found
+
+
+OPERATORS = operators()
 
 
 class Outcome(NamedTuple):

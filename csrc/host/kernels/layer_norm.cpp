@@ -73,14 +73,15 @@ struct Kernels : RowLoops<T> {
       const T* gradient = static_cast<const T*>(dy) + row * tile.stride;
       const T* value = static_cast<const T*>(x) + row * tile.stride;
       V m[kRows], r[kRows];
-      // One pair of each sum: the rows of a call do not wait for one another.
-      Vs sum[kRows][2], product[kRows][2];
+      // One pair of each sum, so that those of four rows stay in registers: they do not wait for
+      // one another.
+      Vs sum[kRows], product[kRows];
       for (int64_t k = 0; k < kRows; ++k) {
         m[k] = number_at(mean, row + k);
         r[k] = number_at(rstd, row + k);
-        sum[k][0] = sum[k][1] = product[k][0] = product[k][1] = {V(0), V(0)};
+        sum[k] = product[k] = {V(0), V(0)};
       }
-      const auto add = [&](int which, int64_t i, auto... count) {
+      for_each_step<T>(tile.columns, [&](int64_t i, auto... count) {
         const Vs g = L::load_real(scales + i, count...);
         for (int64_t k = 0; k < kRows; ++k) {
           const int64_t at = k * tile.stride + i;
@@ -89,21 +90,13 @@ struct Kernels : RowLoops<T> {
           const Vs v = L::load(value + at, count...);
           const Vs a{d.first * g.first, d.second * g.second};
           const Vs xhat{(v.first - m[k]) * r[k], (v.second - m[k]) * r[k]};
-          const Vs last = product[k][which];
-          const Vs all{fmadd(a.first, xhat.first, last.first),
-                       fmadd(a.second, xhat.second, last.second)};
+          const Vs all{fmadd(a.first, xhat.first, product[k].first),
+                       fmadd(a.second, xhat.second, product[k].second)};
           // Lanes without an element have 0, of which an infinite r makes nan.
-          product[k][which] = where_live<T>(all, last, count...);
-          sum[k][which] = {sum[k][which].first + a.first, sum[k][which].second + a.second};
+          product[k] = where_live<T>(all, product[k], count...);
+          sum[k] = {sum[k].first + a.first, sum[k].second + a.second};
         }
-      };
-      int64_t i = 0;
-      for (; i + 2 * L::kCount <= tile.columns; i += 2 * L::kCount) {
-        add(0, i);
-        add(1, i + L::kCount);
-      }
-      for_each_step<T>(tile.columns - i,
-                       [&](int64_t k, auto... count) { add(0, i + k, count...); });
+      });
       for (int64_t k = 0; k < kRows; ++k) {
         sums[(row + k) * tile.sum_stride] = total_of(sum[k]);
         products[(row + k) * tile.sum_stride] = total_of(product[k]);

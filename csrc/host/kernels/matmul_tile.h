@@ -45,7 +45,7 @@ void tile(const float* left, const TileRows& right, float* out, int64_t stride, 
   V sums[rows][vectors];
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < vectors; ++j) {
-      sums[i][j] = adds ? V::loadu(out + i * stride + j * kLanes) : V(0);
+      sums[i][j] = V(0);
     }
   }
   for (int64_t segment = 0; segment < right.segments; ++segment) {
@@ -63,7 +63,12 @@ void tile(const float* left, const TileRows& right, float* out, int64_t stride, 
     }
   }
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < vectors; ++j) sums[i][j].store(out + i * stride + j * kLanes);
+    for (int64_t j = 0; j < vectors; ++j) {
+      float* const to = out + i * stride + j * kLanes;
+      // At last, so that errors do not grow with the length of the whole sum.
+      if (adds) sums[i][j] = V::loadu(to) + sums[i][j];
+      sums[i][j].store(to);
+    }
   }
 }
 

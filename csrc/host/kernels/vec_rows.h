@@ -33,7 +33,10 @@ struct RowLoops {
   }
 
   static double total_of(const Vs (&sums)[2]) {
-    const V sum = (sums[0].first + sums[0].second) + (sums[1].first + sums[1].second);
+    return total_of(Vs{sums[0].first + sums[0].second, sums[1].first + sums[1].second});
+  }
+  static double total_of(const Vs& sums) {
+    const V sum = sums.first + sums.second;
     return at::vec::vec_reduce_all<Real>([](const V& a, const V& b) { return a + b; }, sum);
   }
 

@@ -84,22 +84,31 @@ WindowProducts::WindowProducts(const ConvolutionSizes& sizes, Pass pass, Workspa
   scratch_ = workspace.reserve(static_cast<uint64_t>(parts_ * scratch_size_));
 }
 
-bool WindowProducts::fit(const ConvolutionSizes& sizes) {
+WindowProducts::Pass WindowProducts::pass_of(Sum sum) {
+  switch (sum) {
+    case Sum::kSmall: return &WindowKernels::small;
+    case Sum::kLarge: return &WindowKernels::large;
+    default: return &WindowKernels::weight;
+  }
+}
+
+bool WindowProducts::fit(const ConvolutionSizes& sizes, Pass pass) {
   constexpr int64_t kMostTaps = 512;
   constexpr int64_t kMostReach = 1024;
+  constexpr int64_t kMostPhases = 64;  // of the large image's positions by the stride
   constexpr int64_t kMostScratch = 16 << 20;
   int64_t taps = 1;
+  int64_t phases = 1;
   for (int d = 0; d < 3; ++d) {
-    if (sizes.kernel[d] > kMostTaps || sizes.stride[d] > kMostReach ||
-        sizes.dilation[d] > kMostReach || (sizes.kernel[d] - 1) * sizes.dilation[d] > kMostReach) {
-      return false;
-    }
+    const bool reaches = sizes.kernel[d] > kMostTaps || sizes.stride[d] > kMostReach ||
+                         sizes.dilation[d] > kMostReach ||
+                         (sizes.kernel[d] - 1) * sizes.dilation[d] > kMostReach;
+    if (reaches) return false;
     taps *= sizes.kernel[d];
+    phases *= std::min(sizes.stride[d], sizes.large[d]);
   }
-  const WindowKernels& kernels = window_kernels();
-  return taps <= kMostTaps && kernels.small.scratch_size(sizes) <= kMostScratch &&
-         kernels.large.scratch_size(sizes) <= kMostScratch &&
-         kernels.weight.scratch_size(sizes) <= kMostScratch;
+  if (taps > kMostTaps || (pass == &WindowKernels::large && phases > kMostPhases)) return false;
+  return (window_kernels().*pass).scratch_size(sizes) <= kMostScratch;
 }
 
 bool WindowProducts::are_exact(const ConvolutionTensors& from) const {

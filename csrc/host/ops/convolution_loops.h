@@ -42,8 +42,11 @@ class WindowProducts {
   WindowProducts() = default;
   WindowProducts(const ConvolutionSizes& sizes, Pass pass, Workspace& workspace);
 
-  // Whether neither dilation nor many elements of a kernel make a block of windows large.
-  static bool fit(const ConvolutionSizes& sizes);
+  // The pass that computes a sum.
+  static Pass pass_of(Sum sum);
+  // Whether a block of windows is small, which a kernel of many elements, dilation, strides and
+  // for gradWeight many channels can be against.
+  static bool fit(const ConvolutionSizes& sizes, Pass pass);
   // Whether the zeros around an image meet no inf or nan.
   bool are_exact(const ConvolutionTensors& from) const;
   void compute(const ConvolutionTensors& from, void* to, void* workspace) const;

@@ -159,9 +159,17 @@ Layout weight_layout(const Choice& choice) {
 Placement placement_of(const Choice& choice, const ConvolutionSizes& sizes) {
   constexpr int64_t kVector = 16;
   const bool fill = sizes.large_channels % kVector == 0 && sizes.small_channels % kVector == 0;
-  const bool is_left = choice.route == Route::kAten && !fill;
+  const bool is_left = (choice.route == Route::kAten || choice.route == Route::kWindows) && !fill;
   const bool is_double = choice.route != Route::kDirect && choice.dtype == ACL_DOUBLE;
   return is_left || is_double ? Placement::kCacheLine : Placement::kAnywhere;
+}
+
+// What computes where windows would make nan of zeros: with the same bits for any number of
+// threads, as they have.
+Choice instead_of_windows(Choice choice) {
+  choice.route = Route::kAten;
+  choice.in_pieces = true;
+  return choice;
 }
 
 // By kernels of our own.
@@ -366,7 +374,7 @@ void ConvolutionPlan::compute_products(void* workspace) {
   ConvolutionTensors from{nullptr, nullptr, kernel.data(), added ? added->data() : nullptr};
   (geometry.transposed ? from.small : from.large) = data.data();
   Choice route = choice;
-  if (route.route == Route::kWindows && !windows.are_exact(from)) route.route = Route::kAten;
+  if (route.route == Route::kWindows && !windows.are_exact(from)) route = instead_of_windows(route);
   if (route.route == Route::kAten) {
     const at::Tensor result =
         convolve(route, geometry, aten_tensor(data), aten_tensor(kernel), as_tensor(added), {}, {});
@@ -432,17 +440,19 @@ ConvolutionBackwardPlan::ConvolutionBackwardPlan(const aclTensor* grad_output,
     return choose({sizes, this->geometry, sum, true, lies(input->view, Layout::kChannelsLast),
                    dtype, wants_same_bits()});
   };
-  const Choice of_input = choice_of(geometry.transposed ? Sum::kSmall : Sum::kLarge);
-  const Choice of_weight = choice_of(Sum::kWeight);
-  if (wants(0) && wants(1) && of_input == of_weight) {
-    products[product_count++] = plan_products(of_input, {true, true}, sizes, workspace);
+  std::optional<Choice> of_input;
+  std::optional<Choice> of_weight;
+  if (wants(0)) of_input = choice_of(geometry.transposed ? Sum::kSmall : Sum::kLarge);
+  if (wants(1)) of_weight = choice_of(Sum::kWeight);
+  if (of_input == of_weight) {
+    products[product_count++] = plan_products(*of_input, {true, true}, sizes, workspace);
     return;
   }
-  if (wants(1)) {
-    products[product_count++] = plan_products(of_weight, {false, true}, sizes, workspace);
+  if (of_weight) {
+    products[product_count++] = plan_products(*of_weight, {false, true}, sizes, workspace);
   }
-  if (wants(0)) {
-    products[product_count++] = plan_products(of_input, {true, false}, sizes, workspace);
+  if (of_input) {
+    products[product_count++] = plan_products(*of_input, {true, false}, sizes, workspace);
   }
 }
 
@@ -507,7 +517,7 @@ struct ConvolutionBackwardPlan::Result {
 void ConvolutionBackwardPlan::compute_products(const GradientProducts& plan, Results& results,
                                                void* workspace) const {
   const auto [wants_input, wants_weight] = plan.wanted;
-  Route route = plan.choice.route;
+  Choice choice = plan.choice;
   const TensorView gradient = plan.grad_output.read(tensors[0], workspace);
   const TensorView met = every(tensors[1], steps);
   const TensorView data =
@@ -516,9 +526,10 @@ void ConvolutionBackwardPlan::compute_products(const GradientProducts& plan, Res
                                         : plan.weight.place(tensors[2], workspace);
   ConvolutionTensors from{data.data(), gradient.data(), kernel.data(), nullptr};
   if (geometry.transposed) std::swap(from.large, from.small);
-  if (route == Route::kWindows && !((!wants_input || plan.input_windows.are_exact(from)) &&
-                                    (!wants_weight || plan.weight_windows.are_exact(from)))) {
-    route = Route::kAten;
+  if (choice.route == Route::kWindows &&
+      !((!wants_input || plan.input_windows.are_exact(from)) &&
+        (!wants_weight || plan.weight_windows.are_exact(from)))) {
+    choice = instead_of_windows(choice);
   }
   std::array<at::Tensor, 2> places;
   const auto place = [&](size_t i, const TensorView& view, size_t avoided) {
@@ -526,18 +537,18 @@ void ConvolutionBackwardPlan::compute_products(const GradientProducts& plan, Res
     places[i] = aten_tensor(at.view);
     results[i] = {at.view, {}, {at.own, {}}};
   };
-  if (wants_input && route != Route::kAten) {
+  if (wants_input && choice.route != Route::kAten) {
     // Zeros go around what has been computed in steps, after it.
     place(0, plan.grad_input.place(every(gradient_view(0), steps), workspace),
           steps == kOnes ? kInputs : positions[0] + 1);
   }
-  if (wants_weight && route == Route::kDirect) {
+  if (wants_weight && choice.route == Route::kDirect) {
     results[1].view = dense(tensors[2].shape, Layout::kChannelsFirst, sum_type(type),
                             static_cast<char*>(workspace) + plan.grad_weight_offset);
-  } else if (wants_weight && route != Route::kAten) {
+  } else if (wants_weight && choice.route != Route::kAten) {
     place(1, plan.grad_weight.place(gradient_view(1), workspace), kInputs);
   }
-  if (route == Route::kDirect) {
+  if (choice.route == Route::kDirect) {
     const DirectKernels& kernels = plan.direct.kernels();
     if (wants_weight) {
       plan.direct.run(kernels.weight, geometry.groups, from, results[1].view.data(), workspace);
@@ -546,12 +557,10 @@ void ConvolutionBackwardPlan::compute_products(const GradientProducts& plan, Res
       plan.direct.run(geometry.transposed ? kernels.small : kernels.large, plan.direct.items(),
                       from, results[0].view.data(), workspace);
     }
-  } else if (route == Route::kWindows) {
+  } else if (choice.route == Route::kWindows) {
     if (wants_weight) plan.weight_windows.compute(from, results[1].view.data(), workspace);
     if (wants_input) plan.input_windows.compute(from, results[0].view.data(), workspace);
   } else {
-    Choice choice = plan.choice;
-    choice.route = route;
     const Gradients gradients = convolve_backward(
         choice, geometry, aten_tensor(gradient), aten_tensor(data), aten_tensor(kernel),
         plan.wanted, places, {plan.unfolded.place(workspace), plan.matrices.in(workspace)});

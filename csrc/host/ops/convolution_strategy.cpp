@@ -128,24 +128,33 @@ bool is_unfolded(const ConvolutionCase& c) {
           products <= kMostWeights * positions * static_cast<double>(c.sizes.batch));
 }
 
+// Whether lines are long enough for vectors, and a block of windows is small.
 bool has_windows(const ConvolutionCase& c) {
-  return c.dtype != ACL_DOUBLE && c.geometry.is_symmetric() && c.sizes.groups == 1 &&
-         !c.channels_last && WindowProducts::fit(c.sizes);
+  constexpr int64_t kLeastWidth = 8;
+  const int64_t width =
+      c.sum == Sum::kLarge ? c.sizes.large[2] / c.sizes.stride[2] : c.sizes.small[2];
+  return c.dtype != ACL_DOUBLE && c.geometry.is_symmetric() && !c.channels_last &&
+         (width >= kLeastWidth || c.sum == Sum::kWeight) &&
+         WindowProducts::fit(c.sizes, WindowProducts::pass_of(c.sum));
 }
 
-// Few channels, such as an image's colours: oneDNN is 2 to 5 times slower. gradWeight, which has
-// the channels side by side, is not for windows then.
+// Few channels, such as an image's colours: oneDNN takes 2 to 5 times as long for the small image,
+// and for the large one where several elements of the kernel meet each of its positions.
+// gradWeight, which has the channels side by side, is not for windows then.
 bool has_few_channels(const ConvolutionCase& c) {
-  return c.sizes.large_channels < 16 && c.sizes.small_channels >= 16 && c.sum != Sum::kWeight &&
-         has_windows(c);
+  const bool meets = c.sum == Sum::kSmall ||
+                     (c.sum == Sum::kLarge && volume(c.sizes.kernel) > volume(c.sizes.stride));
+  return meets && c.sizes.groups == 1 && c.sizes.large_channels < 16 &&
+         c.sizes.small_channels >= 16 && has_windows(c);
 }
 
 // Lines, of which oneDNN's results are large for what they cost, and channels that do not fill its
 // vectors.
 bool is_line_or_odd(const ConvolutionCase& c) {
   if (c.sizes.large_channels < 16 || c.sizes.small_channels < 16) return false;
-  const bool odd = c.sizes.large_channels % 16 != 0 || c.sizes.small_channels % 16 != 0;
-  return (c.geometry.spatial == 1 || (c.geometry.spatial == 2 && odd)) && has_windows(c);
+  const bool odd = c.sizes.large_channels % 8 != 0 || c.sizes.small_channels % 8 != 0;
+  const bool fits = odd ? c.geometry.spatial <= 2 : c.geometry.spatial == 1;
+  return fits && has_windows(c);
 }
 
 // Few products for each element of a large output, which oneDNN allocates.
@@ -155,7 +164,7 @@ bool is_shallow_output(const ConvolutionCase& c) {
   const double products = product_count(c.sizes);
   const double elements = volume(c.sizes.small) * static_cast<double>(c.sizes.batch) *
                           static_cast<double>(c.sizes.small_channels);
-  return !c.is_gradient && c.sum == Sum::kSmall && c.geometry.spatial == 2 &&
+  return !c.is_gradient && c.sum == Sum::kSmall && c.geometry.spatial == 2 && c.sizes.groups == 1 &&
          c.sizes.large_channels >= 16 && c.sizes.small_channels >= 16 &&
          elements >= kLeastElements && products <= kMostProducts * elements && has_windows(c);
 }
@@ -166,8 +175,9 @@ bool is_large_weight(const ConvolutionCase& c) {
   constexpr double kMostPositions = 10 * 10;
   const double elements =
       static_cast<double>(c.sizes.large_channels * c.sizes.small_channels) * volume(c.sizes.kernel);
-  return c.sum == Sum::kWeight && c.geometry.spatial == 2 && elements >= kLeastElements &&
-         volume(c.sizes.small) <= kMostPositions && c.sizes.large_channels >= 16 && has_windows(c);
+  return c.sum == Sum::kWeight && c.geometry.spatial == 2 && c.sizes.groups == 1 &&
+         elements >= kLeastElements && volume(c.sizes.small) <= kMostPositions &&
+         c.sizes.large_channels >= 16 && has_windows(c);
 }
 
 // What oneDNN computes several times slower channels-first in FLOAT: transposed convolutions, and
@@ -246,8 +256,7 @@ Choice choose(const ConvolutionCase& c) {
   const bool is_16_bit = c.dtype == ACL_FLOAT16 || c.dtype == ACL_BF16;
   const aclDataType dtype = is_16_bit && !chosen.takes_16_bits ? ACL_FLOAT : c.dtype;
   const bool own =
-      chosen.route == Route::kDirect ||
-      (chosen.route != Route::kAten && chosen.route != Route::kWindows && dtype == ACL_FLOAT);
+      chosen.route == Route::kDirect || (chosen.route != Route::kAten && dtype == ACL_FLOAT);
   return {chosen.route, layout, dtype, c.deterministic && !own};
 }
 

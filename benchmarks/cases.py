@@ -544,6 +544,8 @@ CONVOLUTIONS = (
     ),
 )
 
+# Operators that came after the bars were set, by how their names begin.
+LATER = ("silu", "gelu", "layer_norm")
 QUICK_LAYERS = ("3x3_64", "3x3_64_channels_last", "1x1_1024_256", "3x3_depthwise", "1d", "transposed_stride_2")
 
 # The size of CANN's own example.
@@ -683,13 +685,14 @@ class Case:
 
     @property
     def quick(self) -> bool:
-        """Whether --quick measures it: not the middle sizes, of convolutions some, of float16 what is special to it."""
+        """Whether --quick measures it: not the middle sizes, of convolutions and LATER some, of float16 its own."""
         if self.mode == "convolution":
             operator, _, layer = self.subject.name.partition(":")
             return operator == "convolution_backward" and layer in QUICK_LAYERS
         middle = self.mode in ("curve", "cached") and math.prod(self.shape) in (2**16, 2**17, 2**18)
         like_bfloat16 = self.mode in ("large", "cached") and self.dtype == torch.float16
-        return not (middle or like_bfloat16)
+        later = self.mode in ("large", "kernel", "curve") and self.subject.name.startswith(LATER)
+        return not (middle or like_bfloat16 or later)
 
     def __str__(self) -> str:
         return "/".join(filter(None, (self.mode, self.subject.name, self.dtype_name, self.size)))

@@ -454,15 +454,23 @@ def exact_convolution_backward(dtype: torch.dtype, gradient: Array, x: Array, we
 
 
 def images(
-    shape: tuple[int, int, int], results: int, taps: int, scale: float = 1.0, set_to: float | None = None
+    shape: tuple[int, int, int],
+    results: int,
+    taps: int,
+    scale: float = 1.0,
+    set_to: float | None = None,
+    one_sign: bool = False,
 ) -> Callable[[torch.dtype], Tensors]:
     """x, whose numbers are of this size, one of them set, if any; and a weight."""
 
     def inputs(dtype: torch.dtype) -> Tensors:
         x = noise(shape, torch.float64, 5).mul(scale)
+        weight = noise((results, shape[1], taps), dtype, 6)
+        if one_sign:
+            x, weight = x.abs(), weight.abs()
         if set_to is not None:
             x[0, 0, shape[2] // 2] = set_to
-        return x.to(dtype), noise((results, shape[1], taps), dtype, 6)
+        return x.to(dtype), weight
 
     return inputs
 
@@ -476,6 +484,7 @@ def differences(dtype: torch.dtype) -> Tensors:
 CONVOLUTIONS = (
     Condition("few channels", images((2, 3, 40), 4, 3)),
     Condition("many channels", images((4, 256, 30), 32, 3)),
+    Condition("many products of one sign", images((1, 3000, 40), 18, 3, one_sign=True)),
     Condition("one tap", images((4, 300, 100), 40, 1)),
     Condition("cancellation", differences),
     Condition("numbers of 1e-36", images((2, 16, 200), 16, 3, 1e-36), dtypes=(torch.bfloat16, *WIDE)),

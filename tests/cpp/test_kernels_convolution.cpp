@@ -39,7 +39,7 @@ struct Version {
 template <Capability kCapability>
 Version version(const char* name) {
   return {name, convolution_direct_kernels<kCapability>(),
-          convolution_depthwise_kernels<kCapability>(), convolution_window_kernels<kCapability>(),
+          convolution_depthwise_kernels<kCapability>(), convolution_windows_kernels<kCapability>(),
           layout_kernels<kCapability>()};
 }
 

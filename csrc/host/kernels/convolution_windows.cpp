@@ -377,7 +377,7 @@ bool are_finite(const float* values, int64_t count) {
 }  // namespace
 
 template <>
-const WindowKernels& convolution_window_kernels<Capability::CPU_CAPABILITY>() noexcept {
+const WindowKernels& convolution_windows_kernels<Capability::CPU_CAPABILITY>() noexcept {
   static constexpr WindowKernels kKernels = {
       {weight_size<true>, correlation_scratch_size<true>, prepare_weight<true>,
        compute_images<true>},

@@ -34,6 +34,6 @@ struct WindowKernels {
 
 // The kernels in one version; kernels/convolution_windows.cpp defines it once per CPU capability.
 template <Capability>
-const WindowKernels& convolution_window_kernels() noexcept;
+const WindowKernels& convolution_windows_kernels() noexcept;
 
 }  // namespace aclnn_host

@@ -20,7 +20,7 @@ int64_t part_count(const ConvolutionSizes& sizes) {
 
 const WindowKernels& window_kernels() {
   return select_kernels(
-      []<Capability kVersion>() -> auto& { return convolution_window_kernels<kVersion>(); });
+      []<Capability kVersion>() -> auto& { return convolution_windows_kernels<kVersion>(); });
 }
 
 // Whether windows reach beyond the large image.

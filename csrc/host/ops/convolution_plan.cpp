@@ -164,11 +164,9 @@ Placement placement_of(const Choice& choice, const ConvolutionSizes& sizes) {
   return is_left || is_double ? Placement::kCacheLine : Placement::kAnywhere;
 }
 
-// What computes where windows would make nan of zeros: with the same bits for any number of
-// threads, as they have.
+// What computes where windows would make nan of zeros.
 Choice instead_of_windows(Choice choice) {
   choice.route = Route::kAten;
-  choice.in_pieces = true;
   return choice;
 }
 
@@ -531,10 +529,8 @@ void ConvolutionBackwardPlan::compute_products(const GradientProducts& plan, Res
         (!wants_weight || plan.weight_windows.are_exact(from)))) {
     choice = instead_of_windows(choice);
   }
-  std::array<at::Tensor, 2> places;
   const auto place = [&](size_t i, const TensorView& view, size_t avoided) {
     Place at(view, {tensors, avoided});
-    places[i] = aten_tensor(at.view);
     results[i] = {at.view, {}, {at.own, {}}};
   };
   if (wants_input && choice.route != Route::kAten) {
@@ -561,6 +557,10 @@ void ConvolutionBackwardPlan::compute_products(const GradientProducts& plan, Res
     if (wants_weight) plan.weight_windows.compute(from, results[1].view.data(), workspace);
     if (wants_input) plan.input_windows.compute(from, results[0].view.data(), workspace);
   } else {
+    std::array<at::Tensor, 2> places;
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (plan.wanted[i] && choice.route != Route::kAten) places[i] = aten_tensor(results[i].view);
+    }
     const Gradients gradients = convolve_backward(
         choice, geometry, aten_tensor(gradient), aten_tensor(data), aten_tensor(kernel),
         plan.wanted, places, {plan.unfolded.place(workspace), plan.matrices.in(workspace)});

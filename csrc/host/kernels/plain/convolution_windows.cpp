@@ -43,7 +43,7 @@ bool are_finite(const float* values, int64_t count) {
 }  // namespace
 
 template <>
-const WindowKernels& convolution_window_kernels<Capability::kReference>() noexcept {
+const WindowKernels& convolution_windows_kernels<Capability::kReference>() noexcept {
   static constexpr WindowKernels kKernels = {{none, none, prepare, small},
                                              {none, none, prepare, large},
                                              {none, none, prepare, weight},

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .cases import LIMITS, MODES
+from .cases import LATER_LAYERS, LIMITS, MODES
 from .results import Row
 
 HALF = ("bfloat16", "float16")
@@ -35,6 +35,7 @@ class Bar:
             and row.dtype in self.dtypes
             and (row.provider == self.peer or row.provider.startswith(self.peer + ":"))
             and (self.operators is None or row.operator in self.operators)
+            and row.kernel.partition(":")[2] not in LATER_LAYERS
         )
 
     def __str__(self) -> str:

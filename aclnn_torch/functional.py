@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling
 
 from . import _C
 
@@ -28,17 +29,38 @@ __all__ = [
 ]
 
 # Looked up once: attribute access on torch.ops costs as much as a small operator.
-_elu: Callable[..., Tensor] = torch.ops.aclnn.elu.default
 _elu_: Callable[..., Tensor] = torch.ops.aclnn.elu_.default
-_selu: Callable[..., Tensor] = torch.ops.aclnn.selu.default
 _selu_: Callable[..., Tensor] = torch.ops.aclnn.selu_.default
-_silu: Callable[..., Tensor] = torch.ops.aclnn.silu.default
 _gelu: Callable[..., Tensor] = torch.ops.aclnn.gelu.default
-_layer_norm: Callable[..., tuple[Tensor, Tensor, Tensor]] = torch.ops.aclnn.layer_norm.default
-_rms_norm: Callable[..., tuple[Tensor, Tensor]] = torch.ops.aclnn.rms_norm.default
-_cross_entropy: Callable[..., Tensor] = torch.ops.aclnn._cross_entropy.default
 _cross_entropy_loss: Callable[..., tuple[Tensor, ...]] = torch.ops.aclnn.cross_entropy_loss.default
 _convolution: Callable[..., Tensor] = torch.ops.aclnn.convolution.default
+
+
+def _direct(name: str) -> Callable[..., Tensor]:
+    """The first result of an operator that is given all arguments by position, without what torch.ops costs.
+
+    Only that of eager calls: compilers see the operator.
+    """
+    operator = getattr(torch.ops.aclnn, name).default
+    straight = _C.direct_call(f"aclnn::{name}", operator)
+    has_others = len(operator._schema.returns) > 1
+
+    def call(*arguments: object) -> Tensor:
+        if not is_dynamo_compiling():
+            return straight(*arguments)
+        results = operator(*arguments)
+        first: Tensor = results[0] if has_others else results
+        return first
+
+    return call
+
+
+_elu = _direct("elu")
+_selu = _direct("selu")
+_silu = _direct("silu")
+_layer_norm = _direct("layer_norm")
+_rms_norm = _direct("rms_norm")
+_cross_entropy = _direct("_cross_entropy")
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -60,7 +82,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     if inplace:
         return _elu_(input, alpha)
-    return _elu(input, alpha)
+    return _elu(input, alpha, 1.0, 1.0)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -170,7 +192,7 @@ def layer_norm(
     Raises:
         AclnnError: status 161002 for dtypes that are not accepted together, and shapes that do not match.
     """
-    return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
+    return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
 def rms_norm(
@@ -205,7 +227,7 @@ def rms_norm(
         weight = weight.float()
     if eps is None:
         eps = torch.finfo(torch.promote_types(input.dtype, torch.float32)).eps
-    return _rms_norm(input, weight, eps)[0]
+    return _rms_norm(input, weight, eps)
 
 
 def cross_entropy(

@@ -263,7 +263,7 @@ class Build:
         module = self.package / ("_C" + sysconfig.get_config_var("EXT_SUFFIX"))
         # Python's own symbols come from the interpreter.
         libs = ["-ltorch_python", *libs, f"-L{self.package}", "-laclnn_torch", "'-Wl,-rpath,$$ORIGIN'", "-Wl,-z,undefs"]
-        objects = [self._object(CSRC / "module.cpp", flags)]
+        objects = [self._object(source, flags) for source in sorted(CSRC.glob("*.cpp"))]
         self.out.build(str(module), "shared", objects, [str(operators)], variables={"flags": " ".join(libs)})
 
     def _npu(self, target: Path, torch_flags: list[str], torch_libs: list[str], prefix: list[Path]) -> None:

@@ -8,6 +8,7 @@
 
 #include "acl/acl_host.h"
 #include "aclnn/library.h"
+#include "direct_call.h"
 #include "ops/error.h"
 #include "ops/memory_pool.h"
 #include "ops/product.h"
@@ -116,4 +117,5 @@ PYBIND11_MODULE(_C, m) {
   m.def("empty_cache", &aclnn_torch::empty_cache, py::call_guard<py::gil_scoped_release>());
   m.def("set_memory_limit", &aclnn_torch::set_memory_limit, py::arg("bytes"),
         py::call_guard<py::gil_scoped_release>());
+  aclnn_torch::define_direct_calls(m);
 }

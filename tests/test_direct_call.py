@@ -1,0 +1,197 @@
+"""The short way from aclnn_torch.functional to the operators: ordinary arguments take it, others that of torch.ops."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import aclnn_torch
+import aclnn_torch.functional as F
+from aclnn_torch import _C
+
+ops = torch.ops.aclnn
+x = torch.linspace(-2, 2, 12).reshape(3, 4)
+w = torch.linspace(0.5, 1, 4)
+b = torch.linspace(-1, 1, 4)
+labels = torch.tensor([0, 3, 1])
+
+CALLS: dict[str, tuple[torch._ops.OpOverload, tuple[Any, ...]]] = {
+    "elu": (ops.elu.default, (x, 0.5, 2.0, 3.0)),
+    "elu, whole numbers": (ops.elu.default, (x, 2, 1, 1)),
+    "selu": (ops.selu.default, (x,)),
+    "silu": (ops.silu.default, (x,)),
+    "layer_norm": (ops.layer_norm.default, (x, (4,), w, b, 1e-5)),
+    "layer_norm, a list": (ops.layer_norm.default, (x, [3, 4], None, None, 1e-5)),
+    "layer_norm, a size": (ops.layer_norm.default, (x, x.shape, None, None, 1e-5)),
+    "rms_norm": (ops.rms_norm.default, (x, w, 1e-6)),
+    "_cross_entropy": (ops._cross_entropy.default, (x, labels, w, "sum", 3, 0.0)),
+}
+
+
+def unused(*arguments: Any) -> Any:
+    raise AssertionError(f"not called directly: {arguments}")
+
+
+def first(results: Any) -> Any:
+    return results[0] if isinstance(results, tuple) else results
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_ordinary_arguments_go_straight_to_the_operator(name: str) -> None:
+    operator, arguments = CALLS[name]
+    result = _C.direct_call(operator.name(), unused)(*arguments)
+    assert isinstance(result, Tensor)
+    assert torch.equal(result, first(operator(*arguments)))
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+OTHERS: dict[str, tuple[torch._ops.OpOverload, tuple[Any, ...]]] = {
+    "a subclass": (ops.elu.default, (x.as_subclass(Subclass), 1.0, 1.0, 1.0)),
+    "a number of numpy's": (ops.elu.default, (x, np.float64(0.5), 1.0, 1.0)),
+    "a whole number for a real one": (ops.rms_norm.default, (x, w, 1)),
+    "arguments left out": (ops.elu.default, (x,)),
+    "sizes that are tensors": (ops.layer_norm.default, (x, [torch.tensor(4)], w, b, 1e-5)),
+    "an optional subclass": (ops.layer_norm.default, (x, (4,), w.as_subclass(Subclass), b, 1e-5)),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_arguments_go_to_torchs_own_function(name: str) -> None:
+    operator, arguments = OTHERS[name]
+    seen = []
+
+    def otherwise(*given: Any) -> Any:
+        seen.append(given)
+        return operator(*given)
+
+    result = _C.direct_call(operator.name(), otherwise)(*arguments)
+    assert len(seen) == 1
+    assert all(a is b for a, b in zip(seen[0], arguments, strict=True))
+    expected = first(operator(*arguments))
+    assert type(result) is type(expected)
+    assert torch.equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (x, 2**63, 1.0, 1.0),
+        (x, "1", 1.0, 1.0),
+        (x, torch.tensor(1.0), 1.0, 1.0),
+        (None, 1.0, 1.0, 1.0),
+        (),
+        (x, 1.0, 1.0, 1.0, 1.0),
+    ],
+    ids=["too large", "text", "a tensor", "no tensor", "none", "too many"],
+)
+def test_what_is_no_argument_fails_as_with_torch_ops(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises((RuntimeError, TypeError, OverflowError)) as theirs:
+        ops.elu.default(*arguments)
+    with pytest.raises(theirs.type) as ours:
+        _C.direct_call("aclnn::elu", ops.elu.default)(*arguments)
+    assert str(ours.value) == str(theirs.value)
+
+
+def test_an_unknown_operator() -> None:
+    with pytest.raises(ValueError, match=r"aclnn::elu_backwards"):
+        _C.direct_call("aclnn::elu_backwards", unused)
+
+
+def test_modes_see_the_operator() -> None:
+    class Functions(TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+            seen.append(function)
+            return function(*arguments, **(named or {}))
+
+    class Dispatched(TorchDispatchMode):
+        def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+            seen.append(function)
+            return function(*arguments, **(named or {}))
+
+    seen: list[Any] = []
+    with Functions():
+        F.elu(x)
+    assert ops.elu.default in seen
+    seen.clear()
+    with Dispatched():
+        F.layer_norm(x, (4,))
+    assert ops.layer_norm.default in seen
+
+
+def test_tracers_see_the_operator() -> None:
+    class Model(torch.nn.Module):
+        def forward(self, value: Tensor) -> Tensor:
+            return F.elu(F.layer_norm(value, (4,), w))
+
+    traced = torch.fx.symbolic_trace(Model())
+    assert {ops.elu.default, ops.layer_norm.default} <= {node.target for node in traced.graph.nodes}
+    assert torch.equal(traced(x), Model()(x))
+    script = torch.jit.trace(Model(), (x,))
+    assert {"aclnn::elu", "aclnn::layer_norm"} <= {node.kind() for node in script.inlined_graph.nodes()}
+    exported = torch.export.export(Model(), (x,))
+    assert {ops.elu.default, ops.layer_norm.default} <= {node.target for node in exported.graph.nodes}
+
+
+def test_the_compiler_has_the_whole_graph() -> None:
+    def model(value: Tensor) -> Tensor:
+        value = F.gelu(F.silu(F.selu(F.elu(value))))
+        value = F.rms_norm(F.layer_norm(value, (4,), w, b), (4,), w)
+        return F.cross_entropy(value, labels)
+
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    one, other = x.clone().requires_grad_(), x.clone().requires_grad_()
+    result, expected = compiled(one), model(other)
+    assert torch.equal(result, expected)
+    result.backward()
+    expected.backward()
+    assert torch.equal(one.grad, other.grad)  # type: ignore[arg-type]
+
+
+def test_transforms() -> None:
+    batch = torch.stack([x, x + 1])
+    assert torch.equal(torch.func.vmap(F.elu)(batch), F.elu(batch))
+    gradient = torch.func.grad(lambda value: F.layer_norm(value, (4,), w).sin().sum())(x)
+    leaf = x.clone().requires_grad_()
+    F.layer_norm(leaf, (4,), w).sin().sum().backward()
+    assert torch.allclose(gradient, leaf.grad)  # type: ignore[arg-type]
+
+
+def test_errors_are_the_operators(nothing_leaked: None) -> None:
+    with pytest.raises(aclnn_torch.AclnnError, match="EluGetWorkspaceSize") as failure:
+        F.elu(x.to(torch.int64))
+    assert failure.value.status == 161002
+    with pytest.raises(RuntimeError, match="normalizedShape has 0 sizes"):
+        F.layer_norm(x, ())
+
+
+def test_other_threads_run_meanwhile() -> None:
+    """The interpreter's lock is not held while an operator computes."""
+    value = torch.randn(2**22)
+    counted, state = 0, "before"
+
+    def compute() -> None:
+        nonlocal state
+        state = "inside"
+        F.elu(value)
+        state = "done"
+
+    for _ in range(100):  # on a busy machine a call may be over before anyone else has a turn
+        state = "before"
+        thread = threading.Thread(target=compute)
+        thread.start()
+        while state != "done":
+            counted += state == "inside"
+        thread.join()
+        if counted:
+            return
+    raise AssertionError("nothing ran while the operator computed")

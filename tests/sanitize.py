@@ -130,7 +130,7 @@ def run_python() -> Outcome:
         "-o",
         f"pythonpath={package} {ROOT}",
     ]
-    result = subprocess.run([sys.executable, "-m", "pytest", *options, *map(str, tests)], cwd=ROOT, env=environment)
+    result = subprocess.run([sys.executable, "-m", "pytest", *options, *map(str, tests)], cwd=package, env=environment)
     return Outcome("address", "Python tests", result.returncode == 0, time.monotonic() - start)
 
 

@@ -39,19 +39,23 @@ _convolution: Callable[..., Tensor] = torch.ops.aclnn.convolution.default
 def _direct(name: str) -> Callable[..., Tensor]:
     """The first result of an operator that is given all arguments by position, without what torch.ops costs.
 
-    Only that of eager calls: compilers see the operator.
+    Dynamo, which cannot look into functions in C, is shown the call through torch.ops; so is who gets in by
+    ``__torch_function__``. Others are met by the dispatcher.
     """
-    operator = getattr(torch.ops.aclnn, name).default
-    straight = _C.direct_call(f"aclnn::{name}", operator)
-    has_others = len(operator._schema.returns) > 1
+    overload = getattr(torch.ops.aclnn, name).default
+    otherwise = overload
+    if len(overload._schema.returns) > 1:
+
+        def otherwise(*arguments: object) -> Tensor:
+            first: Tensor = overload(*arguments)[0]
+            return first
+
+    straight = _C.direct_call(f"aclnn::{name}", otherwise)
 
     def call(*arguments: object) -> Tensor:
-        if not is_dynamo_compiling():
-            return straight(*arguments)
-        results = operator(*arguments)
-        first: Tensor = results[0] if has_others else results
-        return first
+        return otherwise(*arguments) if is_dynamo_compiling() else straight(*arguments)
 
+    call.__name__ = call.__qualname__ = name  # in tracebacks and profiles
     return call
 
 
@@ -82,7 +86,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     if inplace:
         return _elu_(input, alpha)
-    return _elu(input, alpha, 1.0, 1.0)
+    return _elu(input, alpha, 1, 1)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:

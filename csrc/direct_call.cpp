@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include <ATen/PythonTorchFunctionTLS.h>
@@ -26,15 +25,16 @@ namespace py = pybind11;
 template <class T>
 struct Argument;
 
+// Owned: while the interpreter's lock is released, the Python object may be given another tensor.
 template <>
 struct Argument<const Tensor&> {
-  const Tensor* value = nullptr;
+  Tensor value;
   bool read(PyObject* object) {
     if (!THPVariable_CheckExact(object)) return false;
-    value = &THPVariable_Unpack(object);
+    value = THPVariable_Unpack(object);
     return true;
   }
-  const Tensor& get() const { return *value; }
+  const Tensor& get() const { return value; }
 };
 
 template <>
@@ -42,8 +42,9 @@ struct Argument<const std::optional<Tensor>&> {
   std::optional<Tensor> value;
   bool read(PyObject* object) {
     if (object == Py_None) return true;
-    if (!THPVariable_CheckExact(object)) return false;
-    value = THPVariable_Unpack(object);
+    Argument<const Tensor&> tensor;
+    if (!tensor.read(object)) return false;
+    value = std::move(tensor.value);
     return true;
   }
   const std::optional<Tensor>& get() const { return value; }
@@ -65,8 +66,13 @@ template <>
 struct Argument<double> {
   double value = 0;
   bool read(PyObject* object) {
-    if (!PyFloat_CheckExact(object)) return false;
-    value = PyFloat_AS_DOUBLE(object);
+    if (PyFloat_CheckExact(object)) {
+      value = PyFloat_AS_DOUBLE(object);
+      return true;
+    }
+    Argument<int64_t> whole;
+    if (!whole.read(object)) return false;
+    value = static_cast<double>(whole.get());
     return true;
   }
   double get() const { return value; }
@@ -76,15 +82,13 @@ template <>
 struct Argument<const at::Scalar&> {
   at::Scalar value;
   bool read(PyObject* object) {
-    Argument<double> real;
-    Argument<int64_t> whole;
-    if (real.read(object)) {
-      value = real.get();
-    } else if (whole.read(object)) {
-      value = whole.get();
-    } else {
-      return false;
+    if (PyFloat_CheckExact(object)) {
+      value = PyFloat_AS_DOUBLE(object);
+      return true;
     }
+    Argument<int64_t> whole;
+    if (!whole.read(object)) return false;
+    value = whole.get();
     return true;
   }
   const at::Scalar& get() const { return value; }
@@ -109,13 +113,15 @@ struct Argument<std::string_view> {
 
 template <>
 struct Argument<c10::SymIntArrayRef> {
-  c10::SmallVector<c10::SymInt, 5> value;
+  static constexpr Py_ssize_t kMost = 8;  // dimensions of a tensor in CANN
+  c10::SmallVector<c10::SymInt, kMost> value;
   bool read(PyObject* object) {
     if (!PyTuple_Check(object) && !PyList_CheckExact(object)) return false;
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(object);
+    if (count > kMost) return false;
     for (Py_ssize_t i = 0; i < count; ++i) {
       Argument<int64_t> size;
-      if (!size.read(PySequence_Fast_GET_ITEM(object, i))) return false;
+      if (!size.read(PySequence_Fast_GET_ITEM(object, i)) || size.get() < 0) return false;
       value.emplace_back(size.get());
     }
     return true;
@@ -132,15 +138,6 @@ Tensor first_of(std::tuple<Tensors...>&& results) {
   return std::get<0>(std::move(results));
 }
 
-// The same of what `otherwise` returns, which for a tracer is neither a tensor nor a tuple.
-template <class Result>
-PyObject* first_of(PyObject* results) {
-  if (std::is_same_v<Result, Tensor> || results == nullptr) return results;
-  PyObject* const first = PySequence_GetItem(results, 0);
-  Py_DECREF(results);
-  return first;
-}
-
 // The name of an operator, as an argument of a template.
 template <size_t kSize>
 struct Name {
@@ -153,22 +150,13 @@ struct DirectCall;
 
 template <Name kName, class Result, class... Arguments>
 struct DirectCall<kName, Result(Arguments...)> {
+  // Nothing here throws, and `otherwise` handles its own warnings.
   static PyObject* call(PyObject* otherwise, PyObject* const* objects, Py_ssize_t count) {
-    HANDLE_TH_ERRORS
     std::tuple<Argument<Arguments>...> arguments;
     const bool direct = count == sizeof...(Arguments) && !at::impl::torch_function_mode_enabled() &&
                         read(arguments, objects, std::index_sequence_for<Arguments...>());
-    if (!direct) {
-      return first_of<Result>(
-          PyObject_Vectorcall(otherwise, objects, static_cast<size_t>(count), /*kwnames=*/nullptr));
-    }
-    static const auto op = find_operator<Result(Arguments...)>(kName.text);
-    return THPVariable_Wrap(call_translating_errors([&] {
-      const py::gil_scoped_release released;
-      return first_of(std::apply([](const auto&... argument) { return op.call(argument.get()...); },
-                                 arguments));
-    }));
-    END_HANDLE_TH_ERRORS
+    if (direct) return run(arguments);
+    return PyObject_Vectorcall(otherwise, objects, static_cast<size_t>(count), /*kwnames=*/nullptr);
   }
 
   static constexpr const char* name() { return kName.text; }
@@ -181,6 +169,17 @@ struct DirectCall<kName, Result(Arguments...)> {
   }
 
  private:
+  static PyObject* run(const std::tuple<Argument<Arguments>...>& arguments) {
+    HANDLE_TH_ERRORS
+    static const auto op = find_operator<Result(Arguments...)>(kName.text);
+    return THPVariable_Wrap(call_translating_errors([&] {
+      const py::gil_scoped_release released;
+      return first_of(std::apply([](const auto&... argument) { return op.call(argument.get()...); },
+                                 arguments));
+    }));
+    END_HANDLE_TH_ERRORS
+  }
+
   template <size_t... I>
   static bool read(std::tuple<Argument<Arguments>...>& arguments, PyObject* const* objects,
                    std::index_sequence<I...>) {
@@ -191,7 +190,7 @@ struct DirectCall<kName, Result(Arguments...)> {
 using at::Scalar;
 using OptionalTensor = std::optional<Tensor>;
 
-// Those that functions call whose time is that of the call.
+// Those of functions whose time on few elements is that of the call, and not of the arithmetic.
 using DirectCalls = std::tuple<
     DirectCall<"aclnn::elu", Tensor(const Tensor&, const Scalar&, const Scalar&, const Scalar&)>,
     DirectCall<"aclnn::selu", Tensor(const Tensor&)>,

@@ -6,11 +6,11 @@
 
 namespace aclnn_torch {
 
-// Defines direct_call(name, otherwise), a function that calls the operator `name` with all of its
-// arguments, by position, and returns the first result. Tensors are torch.Tensor or Parameter
-// themselves, numbers int or float, a shape a tuple or list of int; any other arguments, and all
-// while a TorchFunctionMode is on, go to `otherwise`, which is torch's own function of the
-// operator.
+// Defines direct_call(name, otherwise): a function that calls the operator `name` with all of its
+// arguments, by position, and returns the first result. Warnings become Python's. Tensors are
+// torch.Tensor or Parameter themselves, numbers int or float, a shape a tuple or list of up to 8
+// int. With any other arguments, and while a TorchFunctionMode is on, it returns what `otherwise`
+// does with them, a function that takes the way of torch.ops.
 void define_direct_calls(pybind11::module_& m);
 
 }  // namespace aclnn_torch

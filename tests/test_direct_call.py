@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,7 +33,9 @@ CALLS: dict[str, tuple[torch._ops.OpOverload, tuple[Any, ...]]] = {
     "layer_norm": (ops.layer_norm.default, (x, (4,), w, b, 1e-5)),
     "layer_norm, a list": (ops.layer_norm.default, (x, [3, 4], None, None, 1e-5)),
     "layer_norm, a size": (ops.layer_norm.default, (x, x.shape, None, None, 1e-5)),
+    "layer_norm, a parameter": (ops.layer_norm.default, (x, (4,), torch.nn.Parameter(w), None, 1e-5)),
     "rms_norm": (ops.rms_norm.default, (x, w, 1e-6)),
+    "rms_norm, a whole number": (ops.rms_norm.default, (x, w, 1)),
     "_cross_entropy": (ops._cross_entropy.default, (x, labels, w, "sum", 3, 0.0)),
 }
 
@@ -39,8 +44,14 @@ def unused(*arguments: Any) -> Any:
     raise AssertionError(f"not called directly: {arguments}")
 
 
-def first(results: Any) -> Any:
-    return results[0] if isinstance(results, tuple) else results
+def first(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """What functional gives for `otherwise`."""
+
+    def call(*arguments: Any) -> Any:
+        results = operator(*arguments)
+        return results[0] if isinstance(results, tuple) else results
+
+    return call
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -48,7 +59,7 @@ def test_ordinary_arguments_go_straight_to_the_operator(name: str) -> None:
     operator, arguments = CALLS[name]
     result = _C.direct_call(operator.name(), unused)(*arguments)
     assert isinstance(result, Tensor)
-    assert torch.equal(result, first(operator(*arguments)))
+    assert torch.equal(result, first(operator)(*arguments))
 
 
 class Subclass(torch.Tensor):
@@ -58,7 +69,7 @@ class Subclass(torch.Tensor):
 OTHERS: dict[str, tuple[torch._ops.OpOverload, tuple[Any, ...]]] = {
     "a subclass": (ops.elu.default, (x.as_subclass(Subclass), 1.0, 1.0, 1.0)),
     "a number of numpy's": (ops.elu.default, (x, np.float64(0.5), 1.0, 1.0)),
-    "a whole number for a real one": (ops.rms_norm.default, (x, w, 1)),
+    "True for a number": (ops.rms_norm.default, (x, w, True)),
     "arguments left out": (ops.elu.default, (x,)),
     "sizes that are tensors": (ops.layer_norm.default, (x, [torch.tensor(4)], w, b, 1e-5)),
     "an optional subclass": (ops.layer_norm.default, (x, (4,), w.as_subclass(Subclass), b, 1e-5)),
@@ -72,14 +83,48 @@ def test_other_arguments_go_to_torchs_own_function(name: str) -> None:
 
     def otherwise(*given: Any) -> Any:
         seen.append(given)
-        return operator(*given)
+        return first(operator)(*given)
 
     result = _C.direct_call(operator.name(), otherwise)(*arguments)
     assert len(seen) == 1
     assert all(a is b for a, b in zip(seen[0], arguments, strict=True))
-    expected = first(operator(*arguments))
+    expected = first(operator)(*arguments)
     assert type(result) is type(expected)
     assert torch.equal(result, expected)
+
+
+leaf = x.clone().requires_grad_()
+FUNCTIONS: dict[str, Callable[[], Tensor]] = {
+    "elu": lambda: F.elu(x, 0.5),
+    "celu": lambda: F.celu(x, 0.5),
+    "selu": lambda: F.selu(x),
+    "silu": lambda: F.silu(leaf),
+    "layer_norm": lambda: F.layer_norm(x, (4,), w, b),
+    "layer_norm, whole numbers": lambda: F.layer_norm(x, [4], eps=1),
+    "rms_norm": lambda: F.rms_norm(x, (4,), w),
+    "cross_entropy": lambda: F.cross_entropy(leaf, labels, label_smoothing=0),
+    "nn.ELU": lambda: aclnn_torch.nn.ELU()(x),
+    "nn.LayerNorm": lambda: aclnn_torch.nn.LayerNorm(4)(x),
+    "nn.RMSNorm": lambda: aclnn_torch.nn.RMSNorm(4)(x),
+    "nn.CrossEntropyLoss": lambda: aclnn_torch.nn.CrossEntropyLoss()(x, labels),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_take_the_short_way(name: str) -> None:
+    called = []
+
+    def watch(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code is torch._ops.OpOverload.__call__.__code__:
+            called.append(frame.f_locals["self"])
+
+    FUNCTIONS[name]()
+    sys.setprofile(watch)
+    try:
+        FUNCTIONS[name]()
+    finally:
+        sys.setprofile(None)
+    assert not [operator for operator in called if operator.namespace == "aclnn"]
 
 
 @pytest.mark.parametrize(
@@ -100,6 +145,40 @@ def test_what_is_no_argument_fails_as_with_torch_ops(arguments: tuple[Any, ...])
     with pytest.raises(theirs.type) as ours:
         _C.direct_call("aclnn::elu", ops.elu.default)(*arguments)
     assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("elu", (x.to(torch.int64), 1.0, 1.0, 1.0)),
+        ("layer_norm", (x, (5,), None, None, 1e-5)),
+        ("layer_norm", (x, (), None, None, 1e-5)),
+        ("rms_norm", (x, b[:3], 1e-5)),
+        ("_cross_entropy", (x, labels + 4, None, "mean", -100, 0.0)),
+    ],
+)
+def test_errors_are_the_operators(name: str, arguments: tuple[Any, ...], nothing_leaked: None) -> None:
+    operator = getattr(ops, name).default
+    with pytest.raises(RuntimeError) as theirs:
+        operator(*arguments)
+    with pytest.raises(theirs.type) as ours:
+        _C.direct_call(f"aclnn::{name}", unused)(*arguments)
+    assert str(ours.value) == str(theirs.value)
+    assert vars(ours.value) == vars(theirs.value)
+
+
+def test_an_error_of_the_other_way_does_not_hide_its_warnings(capfd: pytest.CaptureFixture[str]) -> None:
+    def otherwise(*arguments: Any) -> Any:
+        torch.ops.aten.arange.out(3, out=torch.zeros(2))  # warns in C++
+        raise KeyError("mine")
+
+    torch.set_warn_always(True)
+    try:
+        with pytest.raises(KeyError, match="mine"):
+            _C.direct_call("aclnn::elu", otherwise)(x)
+    finally:
+        torch.set_warn_always(False)
+    assert "resized" in capfd.readouterr().err
 
 
 def test_an_unknown_operator() -> None:
@@ -166,32 +245,67 @@ def test_transforms() -> None:
     assert torch.allclose(gradient, leaf.grad)  # type: ignore[arg-type]
 
 
-def test_errors_are_the_operators(nothing_leaked: None) -> None:
-    with pytest.raises(aclnn_torch.AclnnError, match="EluGetWorkspaceSize") as failure:
-        F.elu(x.to(torch.int64))
-    assert failure.value.status == 161002
-    with pytest.raises(RuntimeError, match="normalizedShape has 0 sizes"):
-        F.layer_norm(x, ())
+class TensorOfMany(torch.Tensor):
+    """Answers every function with a tensor."""
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+        return torch.arange(3)
+
+
+def test_what_a_subclass_answers_is_the_result() -> None:
+    assert F.layer_norm(x.as_subclass(TensorOfMany), (4,)) == 0  # the first of it, as of a tuple
+    assert torch.equal(F.elu(x.as_subclass(TensorOfMany)), torch.arange(3))
+
+
+def at_work(call: Callable[[], Any], meanwhile: Callable[[], Any]) -> int:
+    """Calls in a thread of its own, and how often `meanwhile` ran during that; only who lets go gives it a turn."""
+    state, count = "before", 0
+
+    def compute() -> None:
+        nonlocal state
+        state = "inside"
+        call()
+        state = "done"
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        thread = threading.Thread(target=compute)
+        thread.start()
+        while state != "done":
+            if state == "inside":
+                meanwhile()
+                count += 1
+            time.sleep(0)
+        thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    return count
 
 
 def test_other_threads_run_meanwhile() -> None:
     """The interpreter's lock is not held while an operator computes."""
     value = torch.randn(2**22)
-    counted, state = 0, "before"
+    # On a busy machine a call may be over before anyone else has a turn.
+    assert any(at_work(lambda: F.elu(value), lambda: None) for _ in range(100))
 
-    def compute() -> None:
-        nonlocal state
-        state = "inside"
-        F.elu(value)
-        state = "done"
 
-    for _ in range(100):  # on a busy machine a call may be over before anyone else has a turn
-        state = "before"
-        thread = threading.Thread(target=compute)
-        thread.start()
-        while state != "done":
-            counted += state == "inside"
-        thread.join()
-        if counted:
+def test_a_tensor_that_is_computed_from_cannot_be_swapped_away() -> None:
+    refused = 0
+
+    def swap() -> None:
+        nonlocal refused
+        try:
+            torch.utils.swap_tensors(value, torch.ones(1))
+        except RuntimeError:
+            refused += 1
+
+    for _ in range(100):
+        value = torch.ones(2**22)
+        result: list[Tensor] = []
+        at_work(lambda: result.append(F.elu(value)), swap)  # noqa: B023  (done before the next round)
+        assert result[0].sum() in (1, 2**22)
+        if refused:
             return
-    raise AssertionError("nothing ran while the operator computed")
+    raise AssertionError("never swapped while the operator computed")

@@ -11,8 +11,9 @@ namespace aclnn_torch {
 using RaiseInPython = void (*)(const aclnn::Error&);
 extern RaiseInPython raise_in_python;
 
-// Runs what the autograd engine calls. The engine hands exceptions on to Python by a way that knows
-// no exception type of ours, so an Error is turned into a Python exception here.
+// Runs what the autograd engine or a function of Python's C interface calls. These hand exceptions
+// on to Python by ways that know no exception type of ours, so an Error is turned into a Python
+// exception here.
 template <class Body>
 auto call_translating_errors(Body&& body) {
   try {

@@ -10,8 +10,8 @@ RUN := $(VENV)/bin/python
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo demo-npu test test-deep properties long soak build npu sanitize fuzz wheel-test conformance bench bench-quick \
-  bench-check docs lint clean
+.PHONY: demo demo-npu test test-deep reliability properties long soak build npu sanitize fuzz wheel-test conformance \
+  bench bench-quick bench-check docs lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -23,9 +23,15 @@ test: build npu
 	$(RUN) csrc/build.py --tests
 	$(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
 
-# Everything `make test` runs, every property on many more examples, the tests that take long, a million calls, the C++
-# tests under the sanitizers, and the fuzzer.
-test-deep: test properties long soak sanitize $(FUZZ)
+# All of docs/reliability.md: those of `make test`'s tests that it is about, the tests that take long, every property on
+# many more examples, a million calls, the tests under the sanitizers, and the fuzzer. Takes nearly an hour.
+test-deep: reliability long properties soak sanitize $(FUZZ)
+
+RELIABILITY := reliability conformance test_binaries.py test_cpp.py test_determinism.py test_fuzz.py test_memory.py \
+  test_numerics.py
+reliability: build
+	$(RUN) csrc/build.py --tests
+	$(RUN) -m pytest $(addprefix tests/,$(RELIABILITY)) --numprocesses=2 --dist=worksteal
 
 # Memory, file descriptors and threads over a million calls; docs/reliability.md.
 soak: build
@@ -34,7 +40,7 @@ soak: build
 	ACLNN_TEST_SOAK=1 $(RUN) -m tests.reliability.soak
 
 properties: build
-	$(RUN) -m pytest tests -m hypothesis --hypothesis-profile=deep
+	$(RUN) -m pytest tests -m hypothesis --hypothesis-profile=deep --numprocesses=2 --dist=worksteal
 
 long: build
 	$(RUN) -m pytest tests -m deep --numprocesses=2 --dist=worksteal

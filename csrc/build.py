@@ -62,12 +62,13 @@ EMPTY_LIBRARIES = ("libhccl.so", "libacl_op_compiler.so", "libge_runner.so", "li
 # The torch_npu that csrc/npu is written for; it and torch change together.
 TORCH_NPU_VERSION = "2.13"
 
-ADDRESS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
+# Optimising what these instrument takes minutes, for one kernel.
+ADDRESS = ["-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
 COVERAGE = "sanitize-coverage=trace-pc,trace-cmp"
 SANITIZERS = {
     None: [],
     "address": ADDRESS,
-    "thread": ["-fsanitize=thread"],
+    "thread": ["-O1", "-fsanitize=thread"],
     "fuzz": [*ADDRESS, f"-f{COVERAGE}"],
 }
 
@@ -142,9 +143,8 @@ class Build:
 
     def _write(self) -> None:
         sanitize = SANITIZERS[self.sanitizer]
-        level = "-O0" if sanitize else "-O3"  # what is instrumented takes minutes to optimise, for one kernel
         compile_flags = [
-            f"-std=c++20 {level} -g1 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -ffp-contract=off",
+            "-std=c++20 -O3 -g1 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -ffp-contract=off",
             "-Wall -Wextra -Wno-unused-parameter -Wno-psabi -fstack-protector-strong",
             *sanitize,
         ]

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "acl/acl_base.h"
 #include "aclnn/error.h"
@@ -57,17 +58,37 @@ void check_path(const std::string& path) {
   check_permissions(real);  // where symbolic links lead
 }
 
+// Where the loader finds a name in a folder of its search path: in those below it for certain
+// processors too, which come first.
+void find_in(const fs::path& folder, const std::string& name, std::vector<fs::path>& found,
+             int levels = 4) {
+  std::error_code ignored;
+  if (levels > 0) {
+    for (const char* below : {"tls", "haswell", "avx512_1", "x86_64", "aarch64", "atomics"}) {
+      if (fs::is_directory(folder / below, ignored)) {
+        find_in(folder / below, name, found, levels - 1);
+      }
+    }
+    std::error_code missing;
+    for (fs::directory_iterator below(folder / "glibc-hwcaps", missing), end;
+         !missing && below != end; below.increment(missing)) {
+      find_in(below->path(), name, found, 0);
+    }
+  }
+  if (fs::exists(folder / name, ignored)) found.push_back(folder / name);
+}
+
 // What the loader takes for a name. An empty entry is its working directory.
 void check_search_path(const std::string& name) {
   const char* variable = std::getenv("LD_LIBRARY_PATH");
   if (variable == nullptr || *variable == '\0') return;
   for (std::string_view rest = variable;;) {
     const size_t length = rest.find_first_of(":;");
-    const std::string folder(rest.substr(0, length));
-    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
-    std::error_code ignored;
-    if (fs::exists(path, ignored)) return check_path(path);
-    if (length == rest.npos) return;
+    const std::string_view folder = rest.substr(0, length);
+    std::vector<fs::path> found;
+    find_in(folder.empty() ? "." : folder, name, found);
+    for (const fs::path& path : found) check_path(path);  // which of them depends on the processor
+    if (!found.empty() || length == rest.npos) return;
     rest.remove_prefix(length + 1);
   }
 }

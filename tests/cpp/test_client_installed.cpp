@@ -208,6 +208,18 @@ TEST(the_loaders_search_path_is_held_to_the_same) {
   fs::current_path(before);
 }
 
+TEST(what_the_search_path_has_for_certain_processors_counts) {
+  for (const char* below : {"glibc-hwcaps/x86-64-v3/", "tls/haswell/x86_64/", "atomics/"}) {
+    const Folder folder;
+    folder.write(std::string("closed/") + kName);
+    const std::string path = folder.write(std::string("closed/") + below + kName);
+    const SearchPath search((folder / "none") + ":" + (folder / "closed"));
+    CHECK(names(error_of_opening(kName), "not opened"));
+    open_to_everyone(path);
+    CHECK(names(error_of_opening(kName), path + " may be written by everyone"));
+  }
+}
+
 TEST(a_path_relative_to_the_working_directory_is_refused) {
   const Folder folder;
   folder.write(kCustom);

@@ -24,7 +24,7 @@ AT_A_TIME = 2
 # The tests that call operators, from torch. What a compiler that they start makes is not instrumented.
 PYTHON_TESTS = (
     *("elu", "selu", "silu", "gelu", "layer_norm", "rms_norm", "cross_entropy_loss", "convolution"),
-    *("functional", "nn", "memory"),
+    *("direct_call", "functional", "nn", "memory"),
 )
 
 # GCC 12's fake stack, which finds uses after return, is not aligned for AVX-512 vectors.

@@ -24,7 +24,7 @@ test: build npu
 	$(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
 
 # All of docs/reliability.md: those of `make test`'s tests that it is about, the tests that take long, every property on
-# many more examples, a million calls, the tests under the sanitizers, and the fuzzer. Takes nearly an hour.
+# many more examples, a million calls, the tests under the sanitizers, and the fuzzer. Takes more than an hour.
 test-deep: reliability long properties soak sanitize $(FUZZ)
 
 RELIABILITY := reliability conformance test_binaries.py test_cpp.py test_determinism.py test_fuzz.py test_memory.py \
@@ -42,7 +42,7 @@ soak: build
 properties: build
 	$(RUN) -m pytest tests -m hypothesis --hypothesis-profile=deep --numprocesses=2 --dist=worksteal
 
-long: build
+long: build npu
 	$(RUN) -m pytest tests -m deep --numprocesses=2 --dist=worksteal
 
 # Made-up calls of the C interface under ASan + UBSan, ten minutes for each operator, two at a time.

@@ -62,35 +62,30 @@ struct Argument<int64_t> {
   int64_t get() const { return value; }
 };
 
+// A float, or an int as it is.
+template <class Number>
+bool read_number(PyObject* object, Number& value) {
+  if (PyFloat_CheckExact(object)) {
+    value = PyFloat_AS_DOUBLE(object);
+    return true;
+  }
+  Argument<int64_t> whole;
+  if (!whole.read(object)) return false;
+  value = whole.get();
+  return true;
+}
+
 template <>
 struct Argument<double> {
   double value = 0;
-  bool read(PyObject* object) {
-    if (PyFloat_CheckExact(object)) {
-      value = PyFloat_AS_DOUBLE(object);
-      return true;
-    }
-    Argument<int64_t> whole;
-    if (!whole.read(object)) return false;
-    value = static_cast<double>(whole.get());
-    return true;
-  }
+  bool read(PyObject* object) { return read_number(object, value); }
   double get() const { return value; }
 };
 
 template <>
 struct Argument<const at::Scalar&> {
   at::Scalar value;
-  bool read(PyObject* object) {
-    if (PyFloat_CheckExact(object)) {
-      value = PyFloat_AS_DOUBLE(object);
-      return true;
-    }
-    Argument<int64_t> whole;
-    if (!whole.read(object)) return false;
-    value = whole.get();
-    return true;
-  }
+  bool read(PyObject* object) { return read_number(object, value); }
   const at::Scalar& get() const { return value; }
 };
 

@@ -402,6 +402,11 @@ BACKWARD_ACCEPTED = rows_of(
         "gradients of the weights in another shape": {"gradWeightOut.shape": (1, 3), "gradBiasOut.shape": (3, 1)},
         "bias of another dtype": {"biasOptional.dtype": F16},
         "no rows": backward_shapes((0,), (3,)),
+        "no rows, only gradInputOut": {
+            **backward_shapes((0,), (3,)),
+            "outputMask": Bools((True, False, False)),
+            **dict.fromkeys(GRADIENTS[1:]),
+        },
         "no columns": backward_shapes((2,), (0,)),
         **{f"format {f.name}": on_all(LAYER_NORM_BACKWARD, "format", f) for f in Format},
     },

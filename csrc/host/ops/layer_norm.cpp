@@ -299,8 +299,7 @@ struct LayerNormBackwardPlan {
                  3 * static_cast<int64_t>(aclDataTypeSize(arguments[kInput]->view.dtype)),
                  kGradGroup) {
     std::transform(arguments.begin(), arguments.end(), tensors, view_of);
-    const bool any = mask[0] || mask[1] || mask[2];
-    is_empty_ = columns == 0 || !any;
+    is_empty_ = columns == 0 || !((mask[0] && rows > 0) || mask[1] || mask[2]);
     if (is_empty_) return;
     const aclDataType dtype = tensors[kInput].dtype;
     const aclDataType real = real_type(dtype);

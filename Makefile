@@ -10,7 +10,7 @@ RUN := $(VENV)/bin/python
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo demo-npu test test-deep reliability properties long soak build npu sanitize fuzz wheel-test conformance \
+.PHONY: demo demo-npu test test-deep reliability properties commands soak build npu sanitize fuzz wheel-test conformance \
   bench bench-quick bench-check docs lint clean
 
 demo: build
@@ -23,15 +23,15 @@ test: build npu
 	$(RUN) csrc/build.py --tests
 	$(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
 
-# All of docs/reliability.md: those of `make test`'s tests that it is about, the tests that take long, every property on
-# many more examples, a million calls, the tests under the sanitizers, and the fuzzer. Takes more than an hour.
-test-deep: reliability long properties soak sanitize $(FUZZ)
+# All of docs/reliability.md, within an hour on two cores: the tests that it is about, those that take long too, every
+# property on many more examples, a million calls, the tests under the sanitizers, and the fuzzer.
+test-deep: reliability properties soak sanitize $(FUZZ)
 
 RELIABILITY := reliability conformance test_binaries.py test_cpp.py test_determinism.py test_fuzz.py test_memory.py \
   test_numerics.py
 reliability: build
 	$(RUN) csrc/build.py --tests
-	$(RUN) -m pytest $(addprefix tests/,$(RELIABILITY)) --numprocesses=2 --dist=worksteal
+	$(RUN) -m pytest $(addprefix tests/,$(RELIABILITY)) -m "deep or not deep" --numprocesses=2 --dist=worksteal
 
 # Memory, file descriptors and threads over a million calls; docs/reliability.md.
 soak: build
@@ -42,10 +42,12 @@ soak: build
 properties: build
 	$(RUN) -m pytest tests -m hypothesis --hypothesis-profile=deep --numprocesses=2 --dist=worksteal
 
-long: build npu
-	$(RUN) -m pytest tests -m deep --numprocesses=2 --dist=worksteal
+# The commands of the documents that `make test` leaves out because they take long.
+commands: build npu
+	$(RUN) csrc/build.py --tests
+	$(RUN) -m pytest tests/test_documents.py -m deep --numprocesses=2 --dist=worksteal
 
-# Made-up calls of the C interface under ASan + UBSan, ten minutes for each operator, two at a time.
+# Made-up calls of the C interface under ASan + UBSan, ten minutes for each operator, three at a time.
 # ARGS are passed on.
 fuzz: build $(VENV)/libfuzzer
 	$(RUN) csrc/build.py --tests
@@ -59,7 +61,7 @@ $(VENV)/libfuzzer: $(VENV)/installed
 wheel-test: $(VENV)/installed
 	$(RUN) -m tests.wheel
 
-# The C++ tests of the host CANN and the client under ASan + UBSan, then under TSan.
+# The C++ tests and the operators' Python tests under ASan + UBSan, then the C++ tests with threads under TSan.
 sanitize: build
 	$(RUN) tests/sanitize.py
 

@@ -27,7 +27,7 @@ WITH_TORCH_NPU = ("docs/npu.md",)
 # How a program that asks for its WORLD_SIZE is started.
 SEVERAL_PROCESSES = "-m torch.distributed.run --standalone --nproc-per-node 2"
 
-# What takes long, by how it begins: run by `make long`.
+# What takes long, by how it begins: run by `make commands`.
 LONG = (
     ".venv-npu/bin/python -m aclnn_torch run --devices 2 examples/train_digits.py",
     ".venv-npu/bin/python -m aclnn_torch run --devices 2 -m pytest",

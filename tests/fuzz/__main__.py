@@ -2,8 +2,8 @@
 
 libFuzzer (from the package atheris) makes up calls of every two-stage function, in a build with AddressSanitizer and
 UndefinedBehaviorSanitizer; tests/cpp/fuzz says what a call is and what must hold of it. Each operator has ten minutes,
-which its forward, its backward and its in-place form share; SiLU, GELU and LayerNorm have ten together. Two run at a
-time. Then every call that reached something new, and those of the committed corpus, are run once more in the release
+which its forward, its backward and its in-place form share; SiLU, GELU and LayerNorm have ten together. Three run at
+a time. Then every call that reached something new, and those of the committed corpus, are run once more in the release
 build, where their statuses are held against the oracle.
 
 --minutes N gives each N minutes, --function NAME takes one function only, and --keep replaces the committed
@@ -28,7 +28,7 @@ from tests.sanitize import ADDRESS, ROOT, leaks_can_be_found
 
 FOLDER = ROOT / "build" / "fuzz"
 PROGRAM = FOLDER / "tests" / "fuzz_libfuzzer"
-AT_A_TIME = 2
+AT_A_TIME = 3
 MOST_BYTES = 512  # of a case: the longest, of ConvolutionBackward, has fewer
 
 # Files of tables whose functions share ten minutes; those of the others have them to themselves.
@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
 
 
 def environment() -> dict[str, str]:
-    """One thread, since two of these run at a time; stop at the first finding."""
+    """One thread, since several of these run at a time; stop at the first finding."""
     asan = f"{ADDRESS['ASAN_OPTIONS']}:detect_leaks={int(leaks_can_be_found())}:allocator_may_return_null=1"
     # Aborted, so that libFuzzer keeps the case.
     ubsan = f"{ADDRESS['UBSAN_OPTIONS']}:abort_on_error=1"

@@ -652,7 +652,7 @@ class PeakMemory:
 
 # What a mode measures, in what unit, and against whom; JAX beside them where an operator is called.
 MODES = {
-    "large": ("ms", ("eager", "eager out=", "torch.compile", "JAX", "roofline")),
+    "large": ("ms", ("eager", "eager out=", "torch.compile", "JAX", "roofline", "in cache")),
     "kernel": ("GB/s", ("roofline", "in cache")),
     "curve": ("GB/s", ("roofline",)),
     "cached": ("us", ("eager", "JAX")),
@@ -667,7 +667,8 @@ MODES = {
 
 # The peers that ours cannot be faster than, the slowest of them: the memory, what of a training step is not ours, and
 # the kernel's own arithmetic, which only a kernel with less of it is faster than.
-LIMITS = {"large": ("roofline",), "kernel": ("roofline", "in cache"), "training": ("rest of the step",)}
+_OF_A_KERNEL = ("roofline", "in cache")
+LIMITS = {"large": _OF_A_KERNEL, "kernel": _OF_A_KERNEL, "training": ("rest of the step",)}
 
 
 @dataclass(frozen=True)

@@ -199,6 +199,8 @@ def _operator(case: Case, operator: Operator, settings: Settings, stack: context
         present = tuple(_device_like(tensor) for tensor in inputs)
         moved, roofs = _traffic(operator, present, tuple(map(_device_like, expected)))
         found |= {name: Provider(roof.call, roof.work / moved * work) for name, roof in roofs.items()}
+        cached = _in_cache(case, operator, moved / max(tensor.nbytes for tensor in expected), settings, stack)
+        found["in cache"] = OneThread(cached.call, cached.work / moved * work)
     return found
 
 

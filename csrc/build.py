@@ -190,7 +190,7 @@ class Build:
                 for source in sorted((HOST / "kernels").glob("*.cpp"))
             ]
 
-        # The operators that only torch_npu asks for: many, of which ATen does the work. Not fuzzed, and without threads.
+        # The operators that only torch_npu asks for: many, of which ATen does the work. Not fuzzed, and threadless.
         folder = [] if self.sanitizer in ("fuzz", "thread") else sorted((HOST / "plumbing").glob("*.cpp"))
         less = ["-O1"] if self.sanitizer is None else []
         plumbing = [self._object(source, [*host, *torch_flags, *less]) for source in folder]

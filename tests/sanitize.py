@@ -1,8 +1,8 @@
 """Runs every C++ test and the operators' Python tests under the sanitizers: `make sanitize`.
 
 address: AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer. thread: ThreadSanitizer, for the C++ tests that
-have threads. Each is a build of its own below build/, of which a second run rebuilds only what changed. The Python tests run on a
-copy of the package with the extension and the host CANN of the first.
+have threads. Each is a build of its own below build/, of which a second run rebuilds only what changed. The Python
+tests run on a copy of the package with the extension and the host CANN of the first.
 """
 
 from __future__ import annotations

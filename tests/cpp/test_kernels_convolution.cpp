@@ -109,6 +109,14 @@ std::vector<ConvolutionSizes> cases() {
       sizes_of(1, 1, 2, 3, {1, 11, 10}, {1, 2, 1}, {1, 4, 3}, {0, 0, 0}, {1, 1, 1}),
       sizes_of(1, 1, 2, 2, {1, 1, 2}, {1, 2, 3}, {1, 1, 1}, {0, 3, 4}, {1, 1, 1}),
       sizes_of(2, 2, 1, 2, {5, 6, 7}, {2, 3, 2}, {2, 1, 2}, {1, 1, 0}, {1, 2, 1}),
+      // Rows of several vectors, taken several at a time: kernels of 3, 5 and 7 rows, of more
+      // columns than are summed at once; strides and dilations along the rows; too few rows.
+      sizes_of(2, 3, 1, 1, {1, 13, 40}, {1, 5, 5}, {1, 1, 1}, {0, 2, 2}, {1, 1, 1}),
+      sizes_of(1, 2, 1, 2, {1, 9, 70}, {1, 7, 7}, {1, 1, 1}, {0, 3, 3}, {1, 1, 1}),
+      sizes_of(1, 2, 2, 2, {4, 6, 30}, {2, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}),
+      sizes_of(2, 2, 1, 1, {3, 11, 61}, {2, 3, 4}, {2, 1, 2}, {0, 1, 1}, {1, 1, 3}),
+      sizes_of(1, 2, 1, 1, {3, 5, 45}, {1, 3, 11}, {1, 1, 1}, {0, 1, 5}, {1, 1, 1}),
+      sizes_of(1, 1, 1, 1, {1, 5, 64}, {1, 3, 3}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}),
       // Sums over more than a segment.
       sizes_of(1, 1, 1, 1, {1, 90, 91}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
   };

@@ -12,6 +12,7 @@
 #include <c10/util/Half.h>
 
 #include "kernels/scratch.h"
+#include "kernels/tap_columns.h"
 
 namespace aclnn_host {
 namespace {
@@ -34,12 +35,14 @@ struct Planes {
   int64_t small;      // elements from the first to the last of y
   int64_t reach;      // the largest offset
 
-  explicit Planes(const ConvolutionSizes& sizes) {
+  // Rows are multiples of `lanes` for those who take several at a time.
+  Planes(const ConvolutionSizes& sizes, int64_t lanes) {
     for (int d = 0; d < 3; ++d) {
       const int64_t period = sizes.stride[d] / std::gcd(sizes.stride[d], sizes.dilation[d]);
       remainders[d] = std::min(sizes.kernel[d], period);
       extents[d] = sizes.small[d] + (sizes.kernel[d] - 1) * sizes.dilation[d] / sizes.stride[d];
     }
+    extents[2] = (extents[2] + lanes - 1) / lanes * lanes;
     plane = extents[0] * extents[1] * extents[2];
     small = index({sizes.small[0] - 1, sizes.small[1] - 1, sizes.small[2] - 1}) + 1;
     reach = plane - small;
@@ -90,14 +93,29 @@ struct Kernels {
     int64_t offset;
   };
 
+  using Columns = TapColumns<Real>;
+  using Column = typename Columns::Column;
+
+  // Whether rows are taken several at a time: their taps lie one below the other, and what vectors
+  // have behind a row's end is little.
+  static bool has_columns(const ConvolutionSizes& sizes) {
+    const int64_t row = Planes(sizes, 1).extents[2];
+    const int64_t pitch = Planes(sizes, kLanes).extents[2];
+    return sizes.stride[1] == 1 && sizes.dilation[1] == 1 && Columns::has(sizes.kernel[1]) &&
+           2 * pitch <= 3 * row;
+  }
+
   // The scratch memory of a call.
   struct Scratch {
+    bool in_columns;
     Planes planes;
     int64_t taps;
     int64_t large_pitch;  // from plane to plane
     int64_t small_pitch;  // from channel to channel
     Tap* tap;
     Term* terms;
+    Column* columns;
+    const Real** bases;  // of the taps of a row of the kernel
     double* sums;
     Real* result;
     Real* large;
@@ -108,13 +126,19 @@ struct Kernels {
     static int64_t padded(int64_t count) { return count / kLanes * kLanes + 2 * kLanes; }
 
     Scratch(const ConvolutionSizes& sizes, void* memory)
-        : planes(sizes),
-          taps(volume(sizes.kernel)),
-          large_pitch(padded(planes.plane)),
-          small_pitch(padded(planes.reach + planes.plane)) {
+        : in_columns(has_columns(sizes)),
+          planes(sizes, in_columns ? kLanes : 1),
+          taps(volume(sizes.kernel)) {
+      // Several rows at a time reach past the last one.
+      const int64_t behind = in_columns ? Columns::kRows * planes.extents[2] : 0;
+      large_pitch = padded(planes.plane + behind);
+      small_pitch = padded(planes.reach + planes.plane + behind);
       ScratchParts parts(memory);
       tap = parts.take<Tap>(taps);
-      terms = parts.take<Term>(std::max(sizes.large_channels, sizes.small_channels) * taps);
+      const int64_t channels = std::max(sizes.large_channels, sizes.small_channels);
+      terms = parts.take<Term>(in_columns ? 0 : channels * taps);
+      columns = parts.take<Column>(in_columns ? channels * sizes.kernel[0] * sizes.kernel[2] : 0);
+      bases = parts.take<const Real*>(in_columns ? sizes.kernel[2] : 0);
       sums = parts.take<double>(sizes.small_channels * sizes.large_channels * taps);
       result = parts.take<Real>(large_pitch);
       large = parts.take<Real>(sizes.large_channels * planes.count() * large_pitch);
@@ -336,22 +360,93 @@ struct Kernels {
       T* to = static_cast<T*>(small) + item * sizes.small_channels * volume(sizes.small);
       for (int64_t s = 0; s < sizes.small_channels; ++s, to += volume(sizes.small)) {
         const int64_t channel = item % sizes.groups * sizes.small_channels + s;
-        const T* factor = weight_of(sizes, from, channel, scratch.taps);
-        Term* term = scratch.terms;
-        for (int64_t l = 0; l < sizes.large_channels; ++l) {
-          for (int64_t t = 0; t < scratch.taps; ++t) {
-            const Tap& tap = scratch.tap[t];
-            *term++ = {scratch.large_plane(l, tap.plane) + tap.offset,
-                       static_cast<Real>(*factor++)};
+        const T* const factors = weight_of(sizes, from, channel, scratch.taps);
+        const Real first = bias_of(from, channel);
+        if (scratch.in_columns) {
+          const int64_t count = small_columns(sizes, scratch, factors);
+          if (stores_rows(sizes.small)) {
+            add_to_image(sizes, scratch, count, first, sizes.small, {0, 0, 0}, to);
+            continue;
           }
+          add_to_plane(sizes, scratch, count, first, small_rows(sizes, scratch));
+        } else {
+          const int64_t count = small_terms(sizes, scratch, factors);
+          add_up(scratch.terms, count, first, scratch.result, scratch.planes.small);
         }
-        add_up(scratch.terms, term - scratch.terms, bias_of(from, channel), scratch.result,
-               scratch.planes.small);
         for_each_small_row(sizes, scratch.planes, [&](int64_t at, int64_t row, int64_t n) {
           narrow(scratch.result + at, to + row, 1, n);
         });
       }
     }
+  }
+
+  // What channel s of y is the sum of, given its factors; returns how many.
+  static int64_t small_terms(const ConvolutionSizes& sizes, const Scratch& scratch,
+                             const T* factors) {
+    Term* term = scratch.terms;
+    for (int64_t l = 0; l < sizes.large_channels; ++l) {
+      for (int64_t t = 0; t < scratch.taps; ++t) {
+        const Tap& tap = scratch.tap[t];
+        *term++ = {scratch.large_plane(l, tap.plane) + tap.offset, static_cast<Real>(*factors++)};
+      }
+    }
+    return term - scratch.terms;
+  }
+
+  static int64_t small_columns(const ConvolutionSizes& sizes, const Scratch& scratch,
+                               const T* factors) {
+    Column* column = scratch.columns;
+    for (int64_t l = 0; l < sizes.large_channels; ++l, factors += scratch.taps) {
+      for_each_column(sizes, [&](int64_t first) {
+        const Tap& tap = scratch.tap[first];
+        column->from = scratch.large_plane(l, tap.plane) + tap.offset;
+        for (int64_t j = 0; j < sizes.kernel[1]; ++j) {
+          column->factors[j] = static_cast<Real>(factors[first + j * sizes.kernel[2]]);
+        }
+        ++column;
+      });
+    }
+    return column - scratch.columns;
+  }
+
+  // Whether images' rows are long enough for results to go there at once.
+  static bool stores_rows(const Values& image) {
+    return std::is_same_v<T, Real> && image[1] >= Columns::kRows && image[2] >= kLanes;
+  }
+
+  // Adds up columns for the rows of an image, whose first position is at `begin` of the plane.
+  static void add_to_image(const ConvolutionSizes& sizes, const Scratch& scratch, int64_t count,
+                           Real first, const Values& image, const Values& begin, T* to) {
+    if constexpr (std::is_same_v<T, Real>) {
+      for (int64_t z = 0; z < image[0]; ++z, to += image[1] * image[2]) {
+        const int64_t at = scratch.planes.index({begin[0] + z, begin[1], begin[2]});
+        Columns::add(sizes.kernel[1], scratch.columns, count, first, scratch.planes.extents[2],
+                     {at, to, image[2], image[1], image[2]});
+      }
+    }
+  }
+
+  // The same for the first rows of the plane, into the result's.
+  static void add_to_plane(const ConvolutionSizes& sizes, const Scratch& scratch, int64_t count,
+                           Real first, int64_t rows) {
+    const int64_t pitch = scratch.planes.extents[2];
+    Columns::add(sizes.kernel[1], scratch.columns, count, first, pitch,
+                 {0, scratch.result, pitch, Columns::round_up(rows), pitch});
+  }
+
+  // Calls body(tap) for the first of each column of taps.
+  template <class Body>
+  static void for_each_column(const ConvolutionSizes& sizes, Body body) {
+    for (int64_t z = 0; z < sizes.kernel[0]; ++z) {
+      for (int64_t x = 0; x < sizes.kernel[2]; ++x) {
+        body(z * sizes.kernel[1] * sizes.kernel[2] + x);
+      }
+    }
+  }
+
+  // Rows of a plane that y has.
+  static int64_t small_rows(const ConvolutionSizes& sizes, const Scratch& scratch) {
+    return (sizes.small[0] - 1) * scratch.planes.extents[1] + sizes.small[1];
   }
 
   // Kernels without zeros between the rows, which an inf or nan would make nan.
@@ -386,6 +481,8 @@ struct Kernels {
     const int64_t group_weights = sizes.small_channels * sizes.large_channels * scratch.taps;
     scratch.clear_small(sizes);
     const bool covered = covers(sizes, planes);
+    const bool stores_now = scratch.in_columns && covered && stores_rows(sizes.large) &&
+                            sizes.stride == Values{1, 1, 1};
     for (int64_t item = begin; item < end; ++item) {
       const int64_t group = item % sizes.groups;
       const T* weight = weight_of(sizes, from, group * sizes.small_channels, scratch.taps);
@@ -397,12 +494,22 @@ struct Kernels {
       T* to = static_cast<T*>(large) + item * sizes.large_channels * volume(sizes.large);
       for (int64_t l = 0; l < sizes.large_channels; ++l, to += volume(sizes.large)) {
         const Real first = bias_of(from, group * sizes.large_channels + l);
+        if (stores_now) {
+          const int64_t count = large_columns(sizes, scratch, weight, l, 0);
+          add_to_image(sizes, scratch, count, first, sizes.large, sizes.padding, to);
+          continue;
+        }
         if (!covered) std::fill_n(to, volume(sizes.large), static_cast<T>(first));
         int64_t ready = -1;
         for_each_large_row(sizes, planes, [&](int64_t plane, int64_t at, int64_t row, int64_t n) {
           if (plane != ready) {
-            const int64_t count = large_terms(sizes, scratch, weight, l, plane);
-            add_up(scratch.terms, count, first, scratch.result, planes.plane);
+            if (scratch.in_columns) {
+              const int64_t count = large_columns(sizes, scratch, weight, l, plane);
+              add_to_plane(sizes, scratch, count, first, planes.extents[0] * planes.extents[1]);
+            } else {
+              const int64_t count = large_terms(sizes, scratch, weight, l, plane);
+              add_up(scratch.terms, count, first, scratch.result, planes.plane);
+            }
             ready = plane;
           }
           narrow(scratch.result + at, to + row, sizes.stride[2], n);
@@ -425,6 +532,25 @@ struct Kernels {
     return term - scratch.terms;
   }
 
+  // From the last tap of a column to the first, for what they read lies the other way round.
+  static int64_t large_columns(const ConvolutionSizes& sizes, const Scratch& scratch,
+                               const T* weight, int64_t l, int64_t plane) {
+    Column* column = scratch.columns;
+    for (int64_t s = 0; s < sizes.small_channels; ++s) {
+      const T* const factors = weight + (s * sizes.large_channels + l) * scratch.taps;
+      for_each_column(sizes, [&](int64_t first) {
+        const int64_t last = first + (sizes.kernel[1] - 1) * sizes.kernel[2];
+        if (scratch.tap[last].plane != plane) return;
+        column->from = scratch.small_plane(s) - scratch.tap[last].offset;
+        for (int64_t j = 0; j < sizes.kernel[1]; ++j) {
+          column->factors[j] = static_cast<Real>(factors[last - j * sizes.kernel[2]]);
+        }
+        ++column;
+      });
+    }
+    return column - scratch.columns;
+  }
+
   static void weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
                      int64_t end, void* weight, void* memory) {
     const Scratch scratch(sizes, memory);
@@ -441,7 +567,12 @@ struct Kernels {
         read_small(sizes, scratch, from.small, n * sizes.groups + group);
         for (int64_t s = 0; s < sizes.small_channels; ++s) {
           for (int64_t l = 0; l < sizes.large_channels; ++l) {
-            multiply_all(scratch, s, l, sums + s * channel_weights + l * scratch.taps);
+            double* const to_sums = sums + s * channel_weights + l * scratch.taps;
+            if (scratch.in_columns) {
+              multiply_columns(sizes, scratch, s, l, to_sums);
+            } else {
+              multiply_all(scratch, s, l, to_sums);
+            }
           }
         }
       }
@@ -473,6 +604,24 @@ struct Kernels {
           from[t] = scratch.large_plane(l, tap.plane) + tap.offset + i;
         }
         kMultiply[count - 1](scratch.small_plane(s) + i, from, n, sums + begin);
+      }
+    }
+  }
+
+  static void multiply_columns(const ConvolutionSizes& sizes, const Scratch& scratch, int64_t s,
+                               int64_t l, double* sums) {
+    const int64_t pitch = scratch.planes.extents[2];
+    const int64_t rows = Columns::round_up(small_rows(sizes, scratch));
+    const int64_t step = Columns::round_up(std::max<int64_t>(kSegment / pitch, 1));
+    for (int64_t row = 0; row < rows; row += step) {
+      for (int64_t z = 0; z < sizes.kernel[0]; ++z) {
+        const int64_t first = z * sizes.kernel[1] * sizes.kernel[2];
+        for (int64_t x = 0; x < sizes.kernel[2]; ++x) {
+          const Tap& tap = scratch.tap[first + x];
+          scratch.bases[x] = scratch.large_plane(l, tap.plane) + tap.offset + row * pitch;
+        }
+        Columns::multiply(sizes.kernel[1], scratch.small_plane(s) + row * pitch, scratch.bases,
+                          sizes.kernel[2], sums + first, pitch, std::min(step, rows - row));
       }
     }
   }

@@ -1,0 +1,201 @@
+// Included by kernels only: compiled once per CPU capability, all names internal to the file.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include <ATen/cpu/vec/vec.h>
+
+namespace aclnn_host {
+namespace {
+
+// Keeps a vector that was loaded in a register: GCC loads it again wherever it is used.
+template <class V>
+inline V in_register(V vector) {
+#if defined(CPU_CAPABILITY_AVX512)
+  using Bits = __m512;
+#elif defined(CPU_CAPABILITY_AVX2)
+  using Bits = __m256;
+#endif
+#if defined(CPU_CAPABILITY_AVX512) || defined(CPU_CAPABILITY_AVX2)
+  Bits bits;
+  static_assert(sizeof(bits) == sizeof(vector));
+  std::memcpy(&bits, &vector, sizeof(bits));
+  asm("" : "+v"(bits));
+  std::memcpy(static_cast<void*>(&vector), &bits, sizeof(bits));
+#endif
+  return vector;
+}
+
+// Sums over a kernel's taps that lie one below the other, for four rows of results at a time: each
+// row that is loaded then counts for as many of them as it meets. Rows begin at multiples of
+// `pitch`, which is one of the vectors' size.
+template <class Real>
+struct TapColumns {
+  using V = at::vec::Vectorized<Real>;
+  static constexpr int64_t kLanes = V::size();
+  static constexpr int64_t kRows = 4;
+  static constexpr int64_t kMostTaps = 7;
+  // Vectors for sums, so that they, a few rows and a factor stay in registers.
+  static constexpr int64_t kSums = sizeof(V) == 64 ? 21 : 10;
+
+  static constexpr bool has(int64_t taps) { return taps == 3 || taps == 5 || taps == 7; }
+
+  static int64_t round_up(int64_t rows) { return (rows + kRows - 1) / kRows * kRows; }
+
+  // For the sums of results: tap j reads `from` j rows further down.
+  struct Column {
+    const Real* from;
+    Real factors[kMostTaps];
+  };
+
+  // Rows of results: at least kRows of them, each of at least a vector.
+  struct Rows {
+    int64_t begin;  // the first one's, in what the columns read
+    Real* to;
+    int64_t pitch;
+    int64_t count;
+    int64_t width;
+  };
+
+  // Result x of row y is first + the sum over the columns and their taps of
+  // from[begin + x + (y + j) * pitch] * factors[j].
+  static void add(int64_t taps, const Column* columns, int64_t count, Real first, int64_t pitch,
+                  const Rows& rows) {
+    switch (taps) {
+      case 3: return add_rows<3>(columns, count, first, pitch, rows);
+      case 5: return add_rows<5>(columns, count, first, pitch, rows);
+      default: return add_rows<7>(columns, count, first, pitch, rows);
+    }
+  }
+
+  // Adds the sum over i of small[i] * columns[c][i + j * pitch] to sums[j][c].
+  static void multiply(int64_t taps, const Real* small, const Real* const* columns, int64_t count,
+                       double* sums, int64_t pitch, int64_t rows) {
+    for (int64_t c = 0; c < count;) {
+      const auto with = [&]<int64_t kTaps>() {
+        constexpr int64_t kMost = std::min<int64_t>(kSums / kTaps, 3);
+        const int64_t columns_left = std::min(count - c, kMost);
+        if (columns_left == 1)
+          multiply_rows<kTaps, 1>(small, columns + c, count, sums + c, pitch, rows);
+        if constexpr (kMost >= 2) {
+          if (columns_left == 2)
+            multiply_rows<kTaps, 2>(small, columns + c, count, sums + c, pitch, rows);
+        }
+        if constexpr (kMost >= 3) {
+          if (columns_left == 3)
+            multiply_rows<kTaps, 3>(small, columns + c, count, sums + c, pitch, rows);
+        }
+        c += columns_left;
+      };
+      switch (taps) {
+        case 3: with.template operator()<3>(); break;
+        case 5: with.template operator()<5>(); break;
+        default: with.template operator()<7>(); break;
+      }
+    }
+  }
+
+ private:
+  // The last rows and vectors overlap with those before. Not inlined, which costs GCC its
+  // registers.
+  template <int64_t kTaps>
+  [[gnu::noinline]] static void add_rows(const Column* columns, int64_t count, Real first,
+                                         int64_t pitch, const Rows& rows) {
+    for (int64_t next = 0; next < rows.count; next += kRows) {
+      const int64_t row = std::min(next, rows.count - kRows);
+      const int64_t from = rows.begin + row * pitch;
+      Real* const to = rows.to + row * rows.pitch;
+      int64_t x = 0;
+      for (; x + 2 * kLanes <= rows.width; x += 2 * kLanes) {
+        add_block<kTaps, 2>(columns, count, first, pitch, from + x, to + x, rows.pitch);
+      }
+      for (; x < rows.width; x += kLanes) {
+        const int64_t last = std::min(x, rows.width - kLanes);
+        add_block<kTaps, 1>(columns, count, first, pitch, from + last, to + last, rows.pitch);
+      }
+    }
+  }
+
+  // Rows of results from `to` on, which read from `at` on.
+  template <int64_t kTaps, int64_t kVectors>
+  static void add_block(const Column* columns, int64_t count, Real first, int64_t pitch, int64_t at,
+                        Real* to, int64_t to_pitch) {
+    V sums[kRows][kVectors];
+#pragma GCC unroll 4
+    for (auto& row : sums) {
+#pragma GCC unroll 2
+      for (V& sum : row) sum = V(first);
+    }
+    for (int64_t c = 0; c < count; ++c) {
+      const Real* from = columns[c].from + at;
+#pragma GCC unroll 10
+      for (int64_t j = 0; j < kRows + kTaps - 1; ++j, from += pitch) {
+        V values[kVectors];
+#pragma GCC unroll 2
+        for (int64_t v = 0; v < kVectors; ++v) values[v] = in_register(V::loadu(from + v * kLanes));
+#pragma GCC unroll 4
+        for (int64_t r = 0; r < kRows; ++r) {
+          if (j < r || j - r >= kTaps) continue;
+          const V factor(columns[c].factors[j - r]);
+#pragma GCC unroll 2
+          for (int64_t v = 0; v < kVectors; ++v) {
+            sums[r][v] = at::vec::fmadd(values[v], factor, sums[r][v]);
+          }
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int64_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int64_t v = 0; v < kVectors; ++v) sums[r][v].store(to + r * to_pitch + v * kLanes);
+    }
+  }
+
+  // `count` is how many columns there are in all. Not inlined either.
+  template <int64_t kTaps, int64_t kColumns>
+  [[gnu::noinline]] static void multiply_rows(const Real* small, const Real* const* columns,
+                                              int64_t count, double* to, int64_t pitch,
+                                              int64_t rows) {
+    V sums[kTaps][kColumns];
+#pragma GCC unroll 7
+    for (auto& row : sums) {
+#pragma GCC unroll 3
+      for (V& sum : row) sum = V(Real(0));
+    }
+    const Real* from[kColumns];
+#pragma GCC unroll 3
+    for (int64_t c = 0; c < kColumns; ++c) from[c] = columns[c];
+    for (int64_t row = 0; row < rows; row += kRows) {
+      for (int64_t i = row * pitch; i < (row + 1) * pitch; i += kLanes) {
+        V factors[kRows];
+#pragma GCC unroll 4
+        for (int64_t r = 0; r < kRows; ++r)
+          factors[r] = in_register(V::loadu(small + i + r * pitch));
+#pragma GCC unroll 10
+        for (int64_t j = 0; j < kRows + kTaps - 1; ++j) {
+#pragma GCC unroll 3
+          for (int64_t c = 0; c < kColumns; ++c) {
+            const V value = in_register(V::loadu(from[c] + i + j * pitch));
+#pragma GCC unroll 4
+            for (int64_t r = 0; r < kRows; ++r) {
+              if (j < r || j - r >= kTaps) continue;
+              sums[j - r][c] = at::vec::fmadd(value, factors[r], sums[j - r][c]);
+            }
+          }
+        }
+      }
+    }
+    for (int64_t j = 0; j < kTaps; ++j) {
+      for (int64_t c = 0; c < kColumns; ++c) {
+        Real lanes[kLanes];
+        sums[j][c].store(lanes);
+        for (const Real lane : lanes) to[j * count + c] += lane;
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace aclnn_host

@@ -198,7 +198,7 @@ def peers_of(rows: list[Row]) -> list[str]:
 
 def test_compiled_torch_is_a_peer():
     rows = measure(find("large", "elu"), Settings(), TWO_TURNS)
-    assert peers_of(rows) == ["aclnn", "eager", "eager out=", "torch.compile", "roofline"]
+    assert peers_of(rows) == ["aclnn", "eager", "eager out=", "torch.compile", "roofline", "in cache"]
 
 
 @pytest.fixture
@@ -332,7 +332,7 @@ def test_a_peer_that_is_wrong_is_left_out():
 
     with pytest.warns(UserWarning, match=r"large/elu/float32/64: not timed\. eager out="):
         rows = measure(dataclasses.replace(case, subject=dataclasses.replace(case.subject, out=out)), ALONE, TWO_TURNS)
-    assert peers_of(rows) == ["aclnn", "eager", "roofline"]
+    assert peers_of(rows) == ["aclnn", "eager", "roofline", "in cache"]
 
 
 def test_failed_stage_1_names_the_api_and_the_status():

@@ -21,6 +21,7 @@
 #include "ops/checks.h"
 #include "ops/packed.h"
 #include "ops/plan.h"
+#include "ops/rows.h"
 
 namespace aclnn_host {
 namespace {
@@ -228,7 +229,7 @@ struct PackedTargets {
 struct Pieces {
   int64_t classes;
 
-  int64_t count() const { return (classes + kPiece - 1) / kPiece; }
+  int64_t count() const { return parts_of(classes, kPiece); }
   int64_t begin(int64_t piece) const { return piece * kPiece; }
   int64_t length(int64_t piece) const { return std::min(kPiece, classes - begin(piece)); }
 };

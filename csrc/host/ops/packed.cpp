@@ -42,10 +42,10 @@ TensorView Packed::place(const TensorView& view, void* workspace) const {
   TensorView place;
   place.shape = view.shape;
   int64_t* strides = place.strides.resize(view.shape.size());
-  int64_t stride = 1;
+  uint64_t stride = 1;  // of an empty tensor any number
   for (uint64_t d = view.shape.size(); d-- > 0;) {
-    strides[d] = stride;
-    stride *= view.shape[d];
+    strides[d] = static_cast<int64_t>(stride);
+    stride *= static_cast<uint64_t>(view.shape[d]);
   }
   place.dtype = dtype_;
   place.storage = static_cast<char*>(workspace) + offset_;

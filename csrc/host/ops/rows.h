@@ -33,6 +33,11 @@ void add(const Real* values, int64_t n, double* sums) {
   for (int64_t i = 0; i < n; ++i) sums[i] += values[i];
 }
 
+// How many parts of a size make n; n may be any size of an empty tensor, up to the largest number.
+inline int64_t parts_of(int64_t n, int64_t size) {
+  return n / size + (n % size != 0);
+}
+
 // x as a matrix of R rows and D columns. Rows form groups, which are read from memory once: sums
 // first, then results. Groups form blocks, which threads work on apart. Where there are too few
 // rows for that, there is one block, and threads work on segments of its rows.
@@ -49,13 +54,12 @@ struct Division {
   Division(int64_t rows, int64_t columns, int64_t element_bytes, Group group)
       : rows(rows),
         columns(columns),
-        streaming(columns > 0 && rows > kStreamingBytes / (columns * element_bytes)) {
-    const auto parts = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
+        streaming(columns > 0 && rows > kStreamingBytes / element_bytes / columns) {
     const int64_t width = std::max<int64_t>(columns, 1);
-    segments = parts(width, RowTile::kMostColumns);
-    rows_per_block =
-        std::max({kMinRowsPerBlock, parts(kMinElementsPerBlock, width), parts(rows, kMaxBlocks)});
-    blocks = parts(rows, rows_per_block);
+    segments = parts_of(width, RowTile::kMostColumns);
+    rows_per_block = std::max(
+        {kMinRowsPerBlock, parts_of(kMinElementsPerBlock, width), parts_of(rows, kMaxBlocks)});
+    blocks = parts_of(rows, rows_per_block);
     if (segments > blocks) {
       blocks = 1;
       rows_per_block = rows;

@@ -352,6 +352,10 @@ TEST(channels_last_depthwise_kernels_compute_what_the_others_do) {
                sizes_of(1, groups, 1, 1, {1, 7, 8}, {1, 2, 5}, {1, 2, 3}, {0, 1, 4}, {1, 3, 1}),
                sizes_of(2, groups, 1, 1, {3, 4, 5}, {2, 1, 3}, {2, 1, 2}, {1, 0, 0}, {1, 1, 2}),
                sizes_of(1, groups, 1, 1, {1, 1, 3}, {1, 2, 3}, {1, 1, 1}, {0, 2, 4}, {1, 1, 1}),
+               // Positions of a row that are taken together, all or but for those at the edges.
+               sizes_of(2, groups, 1, 1, {1, 5, 15}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
+               sizes_of(1, groups, 1, 1, {2, 6, 18}, {2, 2, 5}, {1, 2, 1}, {0, 0, 0}, {1, 1, 1}),
+               sizes_of(1, groups, 1, 1, {1, 4, 13}, {1, 3, 7}, {1, 1, 1}, {0, 2, 6}, {1, 1, 1}),
                // Sums over more than a segment.
                sizes_of(1, groups, 1, 1, {1, 1, 1200}, {1, 1, 2}, {1, 1, 1}, {0, 0, 1}, {1, 1, 1}),
            }) {

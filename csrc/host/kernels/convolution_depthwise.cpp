@@ -8,6 +8,8 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
+#include "kernels/in_register.h"
+
 namespace aclnn_host {
 namespace {
 
@@ -161,13 +163,81 @@ struct Kernels {
     }
   }
 
+  // Positions of a row that are computed together: what is loaded meets a tap of each.
+  static constexpr int64_t kPositions = 4;
+
+  // The taps of a row of the kernel that lie next to one another.
+  struct Neighbours {
+    int64_t begin;   // of the first tap, seen from the result
+    int64_t factor;  // of the first tap
+    int64_t pitch;   // from a tap's factors to the next one's; negative from the last tap on
+    int64_t first;   // position that all taps meet
+    int64_t last;    // behind the last of those
+  };
+
+  static bool has_neighbours(const ConvolutionSizes& sizes) {
+    const int64_t taps = sizes.kernel[2];
+    return sizes.stride[2] == 1 && sizes.dilation[2] == 1 && (taps == 3 || taps == 5 || taps == 7);
+  }
+
+  // Four results, of a step of channels: `rows` are what meets their row, at the first tap of the
+  // first of them.
+  template <int64_t kTaps>
+  static void add_positions(const Term* rows, int64_t count, const Neighbours& taps, const T* bias,
+                            int64_t at, int64_t channels, int64_t c, int64_t n, T* to) {
+    Step sums[kPositions];
+    Step first;
+    for (V& vector : first.vectors) vector = V(Real(0));
+    if (bias != nullptr) first = load(bias + c, n);
+#pragma GCC unroll 4
+    for (Step& sum : sums) sum = first;
+    for (int64_t r = 0; r < count; ++r) {
+      const T* from = rows[r].from + at + c;
+      const Real* const factors = rows[r].factors + taps.factor + c;
+#pragma GCC unroll 10
+      for (int64_t j = 0; j < kPositions + kTaps - 1; ++j, from += channels) {
+        const Step values = load(from, n);
+#pragma GCC unroll 2
+        for (int64_t v = 0; v < kVectors; ++v) {
+          const V value = in_register(values.vectors[v]);
+#pragma GCC unroll 4
+          for (int64_t p = 0; p < kPositions; ++p) {
+            if (j < p || j - p >= kTaps) continue;
+            const V factor = V::loadu(factors + (j - p) * taps.pitch + v * V::size());
+            sums[p].vectors[v] = fmadd(value, factor, sums[p].vectors[v]);
+          }
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int64_t p = 0; p < kPositions; ++p) store(sums[p], to + p * channels + c, n);
+  }
+
+  // The same of channels [first, last).
+  template <int64_t kTaps>
+  [[gnu::noinline]] static void add_all_positions(const Term* rows, int64_t count,
+                                                  const Neighbours& taps, const T* bias, int64_t at,
+                                                  int64_t channels, int64_t first, int64_t last,
+                                                  T* to) {
+    int64_t c = first;
+    for (; c + kStep <= last; c += kStep) {
+      add_positions<kTaps>(rows, count, taps, bias, at, channels, c, kStep, to);
+    }
+    if (c < last) add_positions<kTaps>(rows, count, taps, bias, at, channels, c, last - c, to);
+  }
+
   // Both directions: `meet(d, position, k)` is where tap k takes a position of the results to in
-  // dimension d, or negative.
+  // dimension d, or negative; `taps` says the same of the last one, if has_neighbours().
   template <class Meet>
   static void convolve(const ConvolutionSizes& sizes, const void* weight, const void* bias,
                        const void* from, const Values& from_sizes, void* to, const Values& to_sizes,
-                       int64_t begin, int64_t end, void* memory, Meet meet) {
+                       int64_t begin, int64_t end, void* memory, const Neighbours& taps,
+                       Meet meet) {
     const Scratch scratch(sizes, memory);
+    const auto add_together = sizes.kernel[2] == 3   ? add_all_positions<3>
+                              : sizes.kernel[2] == 5 ? add_all_positions<5>
+                                                     : add_all_positions<7>;
+    const int64_t together = has_neighbours(sizes) ? taps.last - kPositions : -1;
     scratch.read_weights(sizes, weight);
     for_each_image(sizes, begin, end, [&](int64_t image, int64_t first, int64_t last) {
       const T* const source =
@@ -188,6 +258,13 @@ struct Kernels {
           }
         }
         for (int64_t at = 0; at < to_sizes[2]; ++at, out += sizes.groups) {
+          while (at >= taps.first && at <= together) {
+            add_together(rows, row_count, taps, static_cast<const T*>(bias),
+                         (at + taps.begin) * sizes.groups, sizes.groups, first, last, out);
+            at += kPositions;
+            out += kPositions * sizes.groups;
+          }
+          if (at == to_sizes[2]) break;
           Term* const terms = rows + row_count;
           int64_t count = 0;
           for (int64_t kx = 0; kx < sizes.kernel[2]; ++kx) {
@@ -205,8 +282,12 @@ struct Kernels {
 
   static void small(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
                     int64_t end, void* small, void* memory) {
+    const int64_t reach = sizes.kernel[2] - 1;
+    const int64_t pitch = Scratch(sizes, nullptr).pitch;
+    const Neighbours taps{-sizes.padding[2], 0, pitch, std::max<int64_t>(sizes.padding[2], 0),
+                          std::min(sizes.small[2], sizes.large[2] + sizes.padding[2] - reach)};
     convolve(sizes, from.weight, from.bias, from.large, sizes.large, small, sizes.small, begin, end,
-             memory, [&](int d, int64_t o, int64_t k) {
+             memory, taps, [&](int d, int64_t o, int64_t k) {
                const int64_t at = o * sizes.stride[d] - sizes.padding[d] + k * sizes.dilation[d];
                return at < sizes.large[d] ? at : -1;
              });
@@ -214,8 +295,13 @@ struct Kernels {
 
   static void large(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
                     int64_t end, void* large, void* memory) {
+    const int64_t reach = sizes.kernel[2] - 1;
+    const int64_t pitch = Scratch(sizes, nullptr).pitch;
+    const Neighbours taps{sizes.padding[2] - reach, reach * pitch, -pitch,
+                          std::max<int64_t>(reach - sizes.padding[2], 0),
+                          std::min(sizes.large[2], sizes.small[2] - sizes.padding[2])};
     convolve(sizes, from.weight, from.bias, from.small, sizes.small, large, sizes.large, begin, end,
-             memory, [&](int d, int64_t at, int64_t k) -> int64_t {
+             memory, taps, [&](int d, int64_t at, int64_t k) -> int64_t {
                const int64_t scaled = at + sizes.padding[d] - k * sizes.dilation[d];
                const int64_t stride = sizes.stride[d];
                if (scaled < 0 || (stride != 1 && scaled % stride != 0)) return -1;
@@ -252,11 +338,113 @@ struct Kernels {
     for (int64_t c = 0; c < kCount * kStep; ++c) sums[c] += lanes[c];
   }
 
+  // What a row of the kernel meets of a row of either image, from these channels on.
+  struct RowPair {
+    const T* large;
+    const T* small;
+    int64_t channels;  // from position to position
+    int64_t large_count;
+    int64_t small_count;
+    int64_t begin;  // the first tap of the first position of y, in x
+  };
+
+  // Adds the sums over a row's positions of x * y for each tap, of so many steps of channels, of
+  // which the last has `rest`. Positions whose taps are all in x are taken together.
+  template <int64_t kTaps, int64_t kCount>
+  static void multiply_neighbours(const RowPair& row, int64_t c, int64_t rest, double* sums,
+                                  int64_t pitch) {
+    const auto channels = [rest](int64_t s) { return s + 1 < kCount ? kStep : rest; };
+    Step partial[kCount][kTaps];
+#pragma GCC unroll 4
+    for (auto& steps : partial) {
+#pragma GCC unroll 7
+      for (Step& step : steps) {
+        for (V& vector : step.vectors) vector = V(Real(0));
+      }
+    }
+    const auto add = [](Step& sum, const Step& a, const Step& b) {
+#pragma GCC unroll 2
+      for (int64_t v = 0; v < kVectors; ++v) {
+        sum.vectors[v] = fmadd(a.vectors[v], b.vectors[v], sum.vectors[v]);
+      }
+    };
+    const int64_t last = row.large_count - row.begin - kTaps + 1;  // behind those with all taps
+    for (int64_t i = 0; i < row.small_count;) {
+      const T* const y = row.small + i * row.channels + c;
+      const T* const x = row.large + (i + row.begin) * row.channels + c;
+      if (i + row.begin >= 0 && i + kPositions <= std::min(row.small_count, last)) {
+#pragma GCC unroll 4
+        for (int64_t s = 0; s < kCount; ++s) {
+          Step factors[kPositions];
+#pragma GCC unroll 4
+          for (int64_t p = 0; p < kPositions; ++p) {
+            factors[p] = load(y + p * row.channels + s * kStep, channels(s));
+          }
+#pragma GCC unroll 10
+          for (int64_t j = 0; j < kPositions + kTaps - 1; ++j) {
+            Step value = load(x + j * row.channels + s * kStep, channels(s));
+#pragma GCC unroll 2
+            for (V& vector : value.vectors) vector = in_register(vector);
+#pragma GCC unroll 4
+            for (int64_t p = 0; p < kPositions; ++p) {
+              if (j >= p && j - p < kTaps) add(partial[s][j - p], value, factors[p]);
+            }
+          }
+        }
+        i += kPositions;
+      } else {
+#pragma GCC unroll 4
+        for (int64_t s = 0; s < kCount; ++s) {
+          const Step factor = load(y + s * kStep, channels(s));
+#pragma GCC unroll 7
+          for (int64_t t = 0; t < kTaps; ++t) {
+            const int64_t at = i + row.begin + t;
+            if (at < 0 || at >= row.large_count) continue;
+            add(partial[s][t], load(x + t * row.channels + s * kStep, channels(s)), factor);
+          }
+        }
+        ++i;
+      }
+    }
+#pragma GCC unroll 4
+    for (int64_t s = 0; s < kCount; ++s) {
+#pragma GCC unroll 7
+      for (int64_t t = 0; t < kTaps; ++t) {
+        Real lanes[kStep];
+        for (int64_t v = 0; v < kVectors; ++v) {
+          partial[s][t].vectors[v].store(lanes + v * V::size());
+        }
+        for (int64_t k = 0; k < kStep; ++k) sums[t * pitch + s * kStep + k] += lanes[k];
+      }
+    }
+  }
+
+  // The same of so many channels: as many steps at a time as leave the sums in registers, so that
+  // memory is read in long pieces.
+  template <int64_t kTaps>
+  [[gnu::noinline]] static void multiply_all_neighbours(const RowPair& row, int64_t channels,
+                                                        double* sums, int64_t pitch) {
+    constexpr int64_t kSums = sizeof(V) == 64 ? 14 : 8;
+    constexpr int64_t kCount = std::max<int64_t>(kSums / (kTaps * kVectors), 1);
+    int64_t c = 0;
+    for (; c + kCount * kStep <= channels; c += kCount * kStep) {
+      multiply_neighbours<kTaps, kCount>(row, c, kStep, sums + c, pitch);
+    }
+    for (; c < channels; c += kStep) {
+      multiply_neighbours<kTaps, 1>(row, c, std::min(kStep, channels - c), sums + c, pitch);
+    }
+  }
+
   static void weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
                      int64_t end, void* weight, void* memory) {
     using Multiply = void (*)(const T*, int64_t, const T*, int64_t, int64_t, int64_t, double*);
     static constexpr Multiply kMultiply[kSteps] = {multiply<1>, multiply<2>, multiply<3>,
                                                    multiply<4>};
+    const auto multiply_together = sizes.kernel[2] == 3   ? multiply_all_neighbours<3>
+                                   : sizes.kernel[2] == 5 ? multiply_all_neighbours<5>
+                                                          : multiply_all_neighbours<7>;
+    // No more than a segment of numbers meets before double takes over.
+    const bool together = has_neighbours(sizes) && sizes.small[2] <= kSegment;
     const Scratch scratch(sizes, memory);
     for (int64_t first = begin; first < end; first += kSteps * kStep) {
       const int64_t channels = std::min(kSteps * kStep, end - first);
@@ -265,12 +453,25 @@ struct Kernels {
       std::fill_n(scratch.sums, scratch.taps * kSteps * kStep, 0.0);
       const Values rows{sizes.batch, sizes.small[0], sizes.small[1]};
       for_each_position(rows, [&](const Values& row) {
-        for_each_position(sizes.kernel, [&](const Values& k) {
+        const Values taps{sizes.kernel[0], sizes.kernel[1], together ? 1 : sizes.kernel[2]};
+        for_each_position(taps, [&](const Values& k) {
           Values at{row[1], row[2], 0};  // of the row's first position, in x
           for (int d = 0; d < 3; ++d) {
             at[d] = at[d] * sizes.stride[d] - sizes.padding[d] + k[d] * sizes.dilation[d];
           }
           if (at[0] < 0 || at[0] >= sizes.large[0] || at[1] < 0 || at[1] >= sizes.large[1]) return;
+          const auto row_at = [&](const void* image, const Values& position, const Values& size) {
+            return static_cast<const T*>(image) +
+                   (row[0] * volume(size) + index_of(position, size)) * sizes.groups + first;
+          };
+          double* const sums = scratch.sums + index_of(k, sizes.kernel) * kSteps * kStep;
+          if (together) {
+            multiply_together({row_at(from.large, {at[0], at[1], 0}, sizes.large),
+                               row_at(from.small, {row[1], row[2], 0}, sizes.small), sizes.groups,
+                               sizes.large[2], sizes.small[2], at[2]},
+                              channels, sums, kSteps * kStep);
+            return;
+          }
           // The part of the row that this tap takes into x.
           const int64_t stride = sizes.stride[2];
           const int64_t skipped = at[2] < 0 ? (-at[2] + stride - 1) / stride : 0;
@@ -278,21 +479,12 @@ struct Kernels {
           if (x >= sizes.large[2]) return;
           const int64_t count =
               std::min(sizes.small[2] - skipped, (sizes.large[2] - x - 1) / stride + 1);
-          const T* const large =
-              static_cast<const T*>(from.large) +
-              (row[0] * volume(sizes.large) + index_of({at[0], at[1], x}, sizes.large)) *
-                  sizes.groups +
-              first;
-          const T* const small =
-              static_cast<const T*>(from.small) +
-              (row[0] * volume(sizes.small) + index_of({row[1], row[2], skipped}, sizes.small)) *
-                  sizes.groups +
-              first;
+          const T* const large = row_at(from.large, {at[0], at[1], x}, sizes.large);
+          const T* const small = row_at(from.small, {row[1], row[2], skipped}, sizes.small);
           for (int64_t i = 0; i < count; i += kSegment) {
             kMultiply[steps - 1](large + i * stride * sizes.groups, stride * sizes.groups,
                                  small + i * sizes.groups, sizes.groups,
-                                 std::min(kSegment, count - i), rest,
-                                 scratch.sums + index_of(k, sizes.kernel) * kSteps * kStep);
+                                 std::min(kSegment, count - i), rest, sums);
           }
         });
       });

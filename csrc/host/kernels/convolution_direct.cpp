@@ -99,10 +99,10 @@ struct Kernels {
   // Whether rows are taken several at a time: their taps lie one below the other, and what vectors
   // have behind a row's end is little.
   static bool has_columns(const ConvolutionSizes& sizes) {
-    const int64_t row = Planes(sizes, 1).extents[2];
-    const int64_t pitch = Planes(sizes, kLanes).extents[2];
-    return sizes.stride[1] == 1 && sizes.dilation[1] == 1 && Columns::has(sizes.kernel[1]) &&
-           2 * pitch <= 3 * row;
+    if (sizes.stride[1] != 1 || sizes.dilation[1] != 1 || !Columns::has(sizes.kernel[1])) {
+      return false;
+    }
+    return 2 * Planes(sizes, kLanes).extents[2] <= 3 * Planes(sizes, 1).extents[2];
   }
 
   // The scratch memory of a call.

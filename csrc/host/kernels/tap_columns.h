@@ -3,30 +3,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include <ATen/cpu/vec/vec.h>
 
+#include "kernels/in_register.h"
+
 namespace aclnn_host {
 namespace {
-
-// Keeps a vector that was loaded in a register: GCC loads it again wherever it is used.
-template <class V>
-inline V in_register(V vector) {
-#if defined(CPU_CAPABILITY_AVX512)
-  using Bits = __m512;
-#elif defined(CPU_CAPABILITY_AVX2)
-  using Bits = __m256;
-#endif
-#if defined(CPU_CAPABILITY_AVX512) || defined(CPU_CAPABILITY_AVX2)
-  Bits bits;
-  static_assert(sizeof(bits) == sizeof(vector));
-  std::memcpy(&bits, &vector, sizeof(bits));
-  asm("" : "+v"(bits));
-  std::memcpy(static_cast<void*>(&vector), &bits, sizeof(bits));
-#endif
-  return vector;
-}
 
 // Sums over a kernel's taps that lie one below the other, for four rows of results at a time: each
 // row that is loaded then counts for as many of them as it meets. Rows begin at multiples of

@@ -47,7 +47,7 @@ LONG = (
 )
 # What is not run from here, by how it begins, and why.
 ELSEWHERE = {
-    "make ": "builds into the tree and takes minutes; .ci/run and make test-deep run the targets, a person make bench",
+    "make ": "builds into the tree and takes minutes; .ci/run and make test-deep run most, a person the others",
     ".venv/bin/python -m pytest tests/test_distributed.py": "make test runs every file of tests",
     ".venv/bin/python -m pytest tests/test_elu.py": "make test runs every file of tests",
     ".venv/bin/python csrc/build.py": "make test runs it",

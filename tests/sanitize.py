@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 600  # for one program
 AT_A_TIME = 2
 
-# The tests that call operators, from torch, but for those with a compiler: what it makes is not instrumented.
+# The tests that call operators, from torch, without test_compilers: what a compiler makes is not instrumented.
 PYTHON_TESTS = (
     *("elu", "selu", "silu", "gelu", "layer_norm", "rms_norm", "cross_entropy_loss", "convolution"),
     *("direct_call", "functional", "nn", "memory"),
@@ -89,6 +89,7 @@ def run_variant(variant: str, options: dict[str, str]) -> list[Outcome]:
     subprocess.run([sys.executable, ROOT / "csrc" / "build.py", "--sanitizer", variant], check=True)
     print(f"built {variant} in {time.monotonic() - start:.0f} s", flush=True)
     programs = sorted((ROOT / "build" / variant / "tests").glob("test_*"))
+    assert programs, "no tests were built"
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         return list(pool.map(lambda program: run(variant, program, options), programs))
 

@@ -95,6 +95,13 @@ ConvolutionSizes sizes_of(int64_t batch, int64_t groups, int64_t large_channels,
   return sizes;
 }
 
+// The large image goes on beyond what the kernel reaches, as a transposed convolution's with output
+// padding.
+ConvolutionSizes longer(ConvolutionSizes sizes, int64_t by) {
+  sizes.large[2] += by;
+  return sizes;
+}
+
 std::vector<ConvolutionSizes> cases() {
   return {
       sizes_of(1, 1, 1, 1, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}),
@@ -117,6 +124,8 @@ std::vector<ConvolutionSizes> cases() {
       sizes_of(2, 2, 1, 1, {3, 11, 61}, {2, 3, 4}, {2, 1, 2}, {0, 1, 1}, {1, 1, 3}),
       sizes_of(1, 2, 1, 1, {3, 5, 45}, {1, 3, 11}, {1, 1, 1}, {0, 1, 5}, {1, 1, 1}),
       sizes_of(1, 1, 1, 1, {1, 5, 64}, {1, 3, 3}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}),
+      longer(sizes_of(1, 2, 1, 1, {1, 9, 53}, {1, 3, 3}, {1, 1, 1}, {0, 0, 0}, {1, 1, 3}), 2),
+      longer(sizes_of(1, 2, 1, 1, {1, 9, 30}, {1, 3, 3}, {1, 1, 1}, {0, 0, 0}, {1, 1, 3}), 40),
       // Sums over more than a segment.
       sizes_of(1, 1, 1, 1, {1, 90, 91}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
   };
@@ -356,6 +365,7 @@ TEST(channels_last_depthwise_kernels_compute_what_the_others_do) {
                sizes_of(2, groups, 1, 1, {1, 5, 15}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
                sizes_of(1, groups, 1, 1, {2, 6, 18}, {2, 2, 5}, {1, 2, 1}, {0, 0, 0}, {1, 1, 1}),
                sizes_of(1, groups, 1, 1, {1, 4, 13}, {1, 3, 7}, {1, 1, 1}, {0, 2, 6}, {1, 1, 1}),
+               sizes_of(1, groups, 1, 1, {1, 1, 1200}, {1, 1, 3}, {1, 1, 1}, {0, 0, 1}, {1, 1, 1}),
                // Sums over more than a segment.
                sizes_of(1, groups, 1, 1, {1, 1, 1200}, {1, 1, 2}, {1, 1, 1}, {0, 0, 1}, {1, 1, 1}),
            }) {
@@ -400,8 +410,13 @@ TEST(the_reference_computes_the_formulas) {
 TEST(infinities_reach_only_what_they_are_multiplied_with) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const Version& version : versions()) {
-    for (const bool in_weight : {false, true}) {
-      Call<float> call(sizes_of(2, 2, 1, 1, {1, 9, 9}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, {1, 1, 1}));
+    for (const int i : {0, 1, 2, 3}) {
+      const bool in_weight = i % 2 == 0;
+      const auto strided =
+          sizes_of(2, 2, 1, 1, {1, 9, 9}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, {1, 1, 1});
+      const auto wide =
+          sizes_of(2, 2, 1, 1, {1, 9, 40}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1});
+      Call<float> call(i < 2 ? strided : wide);
       (in_weight ? call.weight[4] : call.large[8]) = inf;
       std::replace(call.small.begin(), call.small.end(), 0.0f, 1.0f);
       const Results<float> expected = run(reference(), call, 1);
@@ -442,6 +457,24 @@ TEST(sums_have_the_errors_of_their_roundings) {
     CHECK(near(got.large, expected.large, call.large.size(), 18));
     // Of 3441 products, which err either way: about the root of as many roundings.
     CHECK(near(got.weight, expected.weight, call.weight.size(), 59));
+  }
+}
+
+// Sums in a lane go to double after at most 4096 elements of a channel, or 512 of a lane.
+TEST(errors_of_a_sum_do_not_grow_with_the_length_of_a_row) {
+  const float unit = std::ldexp(1.0f, -24);
+  for (const int64_t rows : {1, 4}) {
+    Call<float> call(
+        sizes_of(1, 2, 1, 1, {1, rows, 300'000}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}));
+    std::fill(call.large.begin(), call.large.end(), 1.0f);
+    std::fill(call.small.begin(), call.small.end(), 0.1f);
+    const Results<float> expected = run(reference(), call, 1);
+    for (const Version& version : versions()) {
+      const Results<float> got = run(version.direct, call, 1);
+      for (size_t i = 0; i < call.weight.size(); ++i) {
+        CHECK(std::abs(got.weight[i] - expected.weight[i]) <= 512 * unit * expected.weight[i]);
+      }
+    }
   }
 }
 

@@ -227,7 +227,7 @@ struct Kernels {
   }
 
   // Both directions: `meet(d, position, k)` is where tap k takes a position of the results to in
-  // dimension d, or negative; `taps` says the same of the last one, if has_neighbours().
+  // dimension d, or negative; `taps` says the same of dimension 2, for those with neighbours.
   template <class Meet>
   static void convolve(const ConvolutionSizes& sizes, const void* weight, const void* bias,
                        const void* from, const Values& from_sizes, void* to, const Values& to_sizes,
@@ -284,7 +284,7 @@ struct Kernels {
                     int64_t end, void* small, void* memory) {
     const int64_t reach = sizes.kernel[2] - 1;
     const int64_t pitch = Scratch(sizes, nullptr).pitch;
-    const Neighbours taps{-sizes.padding[2], 0, pitch, std::max<int64_t>(sizes.padding[2], 0),
+    const Neighbours taps{-sizes.padding[2], 0, pitch, sizes.padding[2],
                           std::min(sizes.small[2], sizes.large[2] + sizes.padding[2] - reach)};
     convolve(sizes, from.weight, from.bias, from.large, sizes.large, small, sizes.small, begin, end,
              memory, taps, [&](int d, int64_t o, int64_t k) {

@@ -26,14 +26,14 @@ using Values = ConvolutionSizes::Values;
 //
 // x is padded with zeros, and split by the remainder of its positions by the stride: o and tap k
 // meet in the plane of remainder k * dilation % stride at o + k * dilation / stride. Planes have
-// the extents of y, and of the largest offset behind it. y has the same pitch, zeros in its gaps,
-// and so many zeros in front that o - offset stays within memory.
+// the extents of y, and of the largest offset behind it, or more. y has the same pitch, zeros in
+// its gaps, and so many zeros in front that o - offset stays within memory.
 struct Planes {
   Values extents;
   Values remainders;  // how many there are in each dimension, the remainders of the first taps
   int64_t plane;      // elements of one
   int64_t small;      // elements from the first to the last of y
-  int64_t reach;      // the largest offset
+  int64_t reach;      // at least the largest offset
 
   // Rows are multiples of `lanes` for those who take several at a time.
   Planes(const ConvolutionSizes& sizes, int64_t lanes) {
@@ -96,10 +96,11 @@ struct Kernels {
   using Columns = TapColumns<Real>;
   using Column = typename Columns::Column;
 
-  // Whether rows are taken several at a time: their taps lie one below the other, and what vectors
-  // have behind a row's end is little.
+  // Whether rows are taken several at a time: there are some, their taps lie one below the other,
+  // and what vectors have behind a row's end is little.
   static bool has_columns(const ConvolutionSizes& sizes) {
-    if (sizes.stride[1] != 1 || sizes.dilation[1] != 1 || !Columns::has(sizes.kernel[1])) {
+    if (sizes.small[1] < 2 || sizes.stride[1] != 1 || sizes.dilation[1] != 1 ||
+        !Columns::has(sizes.kernel[1])) {
       return false;
     }
     return 2 * Planes(sizes, kLanes).extents[2] <= 3 * Planes(sizes, 1).extents[2];
@@ -273,10 +274,21 @@ struct Kernels {
     }
   }
 
+  // Asks for what is read next, item `next` or nothing if that is not before `end`; the hardware
+  // does not foresee the leap from one image of a channel to the next.
+  static void prefetch(const T* from, int64_t count, int64_t item, int64_t next, int64_t end) {
+    if (next >= end) return;
+    constexpr int64_t kLine = 64 / sizeof(T);
+    from += (next - item) * count;
+    for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(from + i, 0, 2);
+  }
+
+  // Item `next`, if it is before `end`, is read after this one.
   static void read_large(const ConvolutionSizes& sizes, const Scratch& scratch, const void* large,
-                         int64_t item) {
-    const T* from =
-        static_cast<const T*>(large) + item * sizes.large_channels * volume(sizes.large);
+                         int64_t item, int64_t next, int64_t end) {
+    const int64_t count = sizes.large_channels * volume(sizes.large);
+    const T* from = static_cast<const T*>(large) + item * count;
+    prefetch(from, count, item, next, end);
     for (int64_t l = 0; l < sizes.large_channels; ++l, from += volume(sizes.large)) {
       for_each_large_row(
           sizes, scratch.planes, [&](int64_t plane, int64_t at, int64_t row, int64_t n) {
@@ -286,9 +298,10 @@ struct Kernels {
   }
 
   static void read_small(const ConvolutionSizes& sizes, const Scratch& scratch, const void* small,
-                         int64_t item) {
-    const T* from =
-        static_cast<const T*>(small) + item * sizes.small_channels * volume(sizes.small);
+                         int64_t item, int64_t next, int64_t end) {
+    const int64_t count = sizes.small_channels * volume(sizes.small);
+    const T* from = static_cast<const T*>(small) + item * count;
+    prefetch(from, count, item, next, end);
     for (int64_t s = 0; s < sizes.small_channels; ++s, from += volume(sizes.small)) {
       for_each_small_row(sizes, scratch.planes, [&](int64_t at, int64_t row, int64_t n) {
         widen(from + row, 1, scratch.small_plane(s) + at, n);
@@ -356,7 +369,7 @@ struct Kernels {
     const Scratch scratch(sizes, memory);
     scratch.clear_large(sizes);
     for (int64_t item = begin; item < end; ++item) {
-      read_large(sizes, scratch, from.large, item);
+      read_large(sizes, scratch, from.large, item, item + 1, end);
       T* to = static_cast<T*>(small) + item * sizes.small_channels * volume(sizes.small);
       for (int64_t s = 0; s < sizes.small_channels; ++s, to += volume(sizes.small)) {
         const int64_t channel = item % sizes.groups * sizes.small_channels + s;
@@ -490,7 +503,7 @@ struct Kernels {
         exact().large(sizes, from, item, item + 1, large, nullptr);
         continue;
       }
-      read_small(sizes, scratch, from.small, item);
+      read_small(sizes, scratch, from.small, item, item + 1, end);
       T* to = static_cast<T*>(large) + item * sizes.large_channels * volume(sizes.large);
       for (int64_t l = 0; l < sizes.large_channels; ++l, to += volume(sizes.large)) {
         const Real first = bias_of(from, group * sizes.large_channels + l);
@@ -563,8 +576,10 @@ struct Kernels {
       double* const sums = scratch.sums;
       std::fill_n(sums, group_weights, 0.0);
       for (int64_t n = 0; n < sizes.batch; ++n) {
-        read_large(sizes, scratch, from.large, n * sizes.groups + group);
-        read_small(sizes, scratch, from.small, n * sizes.groups + group);
+        const int64_t item = n * sizes.groups + group;
+        const int64_t next = item + sizes.groups;
+        read_large(sizes, scratch, from.large, item, next, sizes.batch * sizes.groups);
+        read_small(sizes, scratch, from.small, item, next, sizes.batch * sizes.groups);
         for (int64_t s = 0; s < sizes.small_channels; ++s) {
           for (int64_t l = 0; l < sizes.large_channels; ++l) {
             double* const to_sums = sums + s * channel_weights + l * scratch.taps;
@@ -612,16 +627,23 @@ struct Kernels {
                                int64_t l, double* sums) {
     const int64_t pitch = scratch.planes.extents[2];
     const int64_t rows = Columns::round_up(small_rows(sizes, scratch));
-    const int64_t step = Columns::round_up(std::max<int64_t>(kSegment / pitch, 1));
-    for (int64_t row = 0; row < rows; row += step) {
-      for (int64_t z = 0; z < sizes.kernel[0]; ++z) {
-        const int64_t first = z * sizes.kernel[1] * sizes.kernel[2];
-        for (int64_t x = 0; x < sizes.kernel[2]; ++x) {
-          const Tap& tap = scratch.tap[first + x];
-          scratch.bases[x] = scratch.large_plane(l, tap.plane) + tap.offset + row * pitch;
+    // A segment: a piece of so many rows.
+    const int64_t width = std::min(pitch, kSegment / Columns::kRows);
+    const int64_t count = kSegment / width / Columns::kRows * Columns::kRows;
+    for (int64_t row = 0; row < rows; row += count) {
+      for (int64_t i = 0; i < pitch; i += width) {
+        for (int64_t z = 0; z < sizes.kernel[0]; ++z) {
+          const int64_t at = row * pitch + i;
+          const int64_t first = z * sizes.kernel[1] * sizes.kernel[2];
+          for (int64_t x = 0; x < sizes.kernel[2]; ++x) {
+            const Tap& tap = scratch.tap[first + x];
+            scratch.bases[x] = scratch.large_plane(l, tap.plane) + tap.offset + at;
+          }
+          Columns::multiply(sizes.kernel[1],
+                            {scratch.small_plane(s) + at, scratch.bases, pitch,
+                             std::min(count, rows - row), std::min(width, pitch - i)},
+                            sizes.kernel[2], sums + first);
         }
-        Columns::multiply(sizes.kernel[1], scratch.small_plane(s) + row * pitch, scratch.bases,
-                          sizes.kernel[2], sums + first, pitch, std::min(step, rows - row));
       }
     }
   }

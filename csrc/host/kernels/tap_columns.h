@@ -53,30 +53,22 @@ struct TapColumns {
     }
   }
 
-  // Adds the sum over i of small[i] * columns[c][i + j * pitch] to sums[j][c].
-  static void multiply(int64_t taps, const Real* small, const Real* const* columns, int64_t count,
-                       double* sums, int64_t pitch, int64_t rows) {
-    for (int64_t c = 0; c < count;) {
-      const auto with = [&]<int64_t kTaps>() {
-        constexpr int64_t kMost = std::min<int64_t>(kSums / kTaps, 3);
-        const int64_t columns_left = std::min(count - c, kMost);
-        if (columns_left == 1)
-          multiply_rows<kTaps, 1>(small, columns + c, count, sums + c, pitch, rows);
-        if constexpr (kMost >= 2) {
-          if (columns_left == 2)
-            multiply_rows<kTaps, 2>(small, columns + c, count, sums + c, pitch, rows);
-        }
-        if constexpr (kMost >= 3) {
-          if (columns_left == 3)
-            multiply_rows<kTaps, 3>(small, columns + c, count, sums + c, pitch, rows);
-        }
-        c += columns_left;
-      };
-      switch (taps) {
-        case 3: with.template operator()<3>(); break;
-        case 5: with.template operator()<5>(); break;
-        default: with.template operator()<7>(); break;
-      }
+  // The same rows of two images: `columns` are the other one's, of each column of taps.
+  struct RowPairs {
+    const Real* small;
+    const Real* const* columns;
+    int64_t pitch;
+    int64_t count;
+    int64_t width;  // a multiple of a vector
+  };
+
+  // Adds the sum over x and y of small[i] * columns[c][i + j * pitch], where i = x + y * pitch, to
+  // sums[j][c].
+  static void multiply(int64_t taps, const RowPairs& rows, int64_t columns, double* sums) {
+    switch (taps) {
+      case 3: return multiply_columns<3>(rows, columns, sums);
+      case 5: return multiply_columns<5>(rows, columns, sums);
+      default: return multiply_columns<7>(rows, columns, sums);
     }
   }
 
@@ -136,11 +128,21 @@ struct TapColumns {
     }
   }
 
-  // `count` is how many columns there are in all. Not inlined either.
+  // As many columns at a time as leave their sums in registers.
+  template <int64_t kTaps>
+  static void multiply_columns(const RowPairs& rows, int64_t columns, double* sums) {
+    constexpr int64_t kMost = std::min<int64_t>(kSums / kTaps, 3);
+    int64_t c = 0;
+    for (; c + kMost <= columns; c += kMost) {
+      multiply_rows<kTaps, kMost>(rows, c, columns, sums + c);
+    }
+    for (; c < columns; ++c) multiply_rows<kTaps, 1>(rows, c, columns, sums + c);
+  }
+
+  // Of the columns from `first` on. Not inlined either.
   template <int64_t kTaps, int64_t kColumns>
-  [[gnu::noinline]] static void multiply_rows(const Real* small, const Real* const* columns,
-                                              int64_t count, double* to, int64_t pitch,
-                                              int64_t rows) {
+  [[gnu::noinline]] static void multiply_rows(const RowPairs& rows, int64_t first, int64_t columns,
+                                              double* to) {
     V sums[kTaps][kColumns];
 #pragma GCC unroll 7
     for (auto& row : sums) {
@@ -149,13 +151,14 @@ struct TapColumns {
     }
     const Real* from[kColumns];
 #pragma GCC unroll 3
-    for (int64_t c = 0; c < kColumns; ++c) from[c] = columns[c];
-    for (int64_t row = 0; row < rows; row += kRows) {
-      for (int64_t i = row * pitch; i < (row + 1) * pitch; i += kLanes) {
+    for (int64_t c = 0; c < kColumns; ++c) from[c] = rows.columns[first + c];
+    const int64_t pitch = rows.pitch;
+    for (int64_t row = 0; row < rows.count; row += kRows) {
+      for (int64_t i = row * pitch; i < row * pitch + rows.width; i += kLanes) {
         V factors[kRows];
 #pragma GCC unroll 4
         for (int64_t r = 0; r < kRows; ++r)
-          factors[r] = in_register(V::loadu(small + i + r * pitch));
+          factors[r] = in_register(V::loadu(rows.small + i + r * pitch));
 #pragma GCC unroll 10
         for (int64_t j = 0; j < kRows + kTaps - 1; ++j) {
 #pragma GCC unroll 3
@@ -174,7 +177,7 @@ struct TapColumns {
       for (int64_t c = 0; c < kColumns; ++c) {
         Real lanes[kLanes];
         sums[j][c].store(lanes);
-        for (const Real lane : lanes) to[j * count + c] += lane;
+        for (const Real lane : lanes) to[j * columns + c] += lane;
       }
     }
   }

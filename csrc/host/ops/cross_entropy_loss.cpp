@@ -21,7 +21,6 @@
 #include "ops/checks.h"
 #include "ops/packed.h"
 #include "ops/plan.h"
-#include "ops/rows.h"
 
 namespace aclnn_host {
 namespace {

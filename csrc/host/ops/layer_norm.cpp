@@ -81,7 +81,8 @@ void check_count(Checks& checks, Argument argument, int64_t count, const char* w
                  shape_text(shape_of(argument)).c_str(), static_cast<long long>(count), what);
 }
 
-// Rows and columns of input; -1 if there are too many to count, which addressable() refuses.
+// Rows and columns of input; -1 if there are too many to count, which addressable() refuses unless
+// the other number is 0, and nothing there to compute.
 std::pair<int64_t, int64_t> rows_and_columns(Argument input, const aclIntArray& shape) {
   const Dims& sizes = shape_of(input);
   const uint64_t rows = sizes.size() - shape.size;

@@ -10,6 +10,7 @@
 #include "kernels/streaming.h"
 #include "kernels/tuning.h"
 #include "meta/tensor.h"
+#include "ops/plan.h"
 
 namespace aclnn_host {
 
@@ -31,11 +32,6 @@ constexpr Group kSharedGroup = {1 << 19, 4};
 template <class Real>
 void add(const Real* values, int64_t n, double* sums) {
   for (int64_t i = 0; i < n; ++i) sums[i] += values[i];
-}
-
-// How many parts of a size make n; n may be any size of an empty tensor, up to the largest number.
-inline int64_t parts_of(int64_t n, int64_t size) {
-  return n / size + (n % size != 0);
 }
 
 // x as a matrix of R rows and D columns. Rows form groups, which are read from memory once: sums

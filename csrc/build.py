@@ -240,8 +240,7 @@ class Build:
         if self.tests:
             self._fuzz(host, prefix)
         if self.tests and self.sanitizer != "fuzz":
-            kernels = [path for path in ops if "/host/kernels/" in path]
-            self._tests(host, prefix, kernels, torch_libs)
+            self._tests(host, prefix, ops, torch_flags, torch_libs)
 
     def _extension(self, host: list[str], torch_flags: list[str], torch_libs: list[str]) -> None:
         flags = [
@@ -301,24 +300,35 @@ class Build:
         objects = [self._object(source, [f"-I{CSRC}", *torch_flags])]
         self.out.build(str(target), "shared", objects, variables={"flags": flags})
 
-    def _tests(self, host: list[str], prefix: list[Path], kernels: list[str], torch_libs: list[str]) -> None:
+    def _tests(
+        self, host: list[str], prefix: list[Path], ops: list[str], torch_flags: list[str], torch_libs: list[str]
+    ) -> None:
         lib64 = self.package / "cann" / "lib64"
         flags = [*host, f"-I{CSRC}", f"-I{ROOT / 'tests' / 'cpp'}"]
         client = [self._object(source, [*host, f"-I{CSRC}"]) for source in sorted((CSRC / "aclnn").glob("*.cpp"))]
         libs = f"-L{lib64} -lopapi -lnnopbase -lascendcl -Wl,-rpath,{lib64} -Wl,-rpath-link,{TORCH_LIB} -pthread -ldl"
         libs += " -rdynamic"  # what a test puts in the place of a function, libraries call too
         # Kernels are internal to libopapi.so, so their tests link them anew.
-        kernel_libs = " ".join([libs, *torch_libs, f"-Wl,-rpath,{TORCH_LIB}"])
+        kernels = [path for path in ops if "/host/kernels/" in path]
+        own_torch_libs = " ".join([*torch_libs, f"-Wl,-rpath,{TORCH_LIB}"])
         for source in sorted((ROOT / "tests" / "cpp").glob("test_*.cpp")):
             of_kernels = source.stem.startswith("test_kernels")
-            if self.sanitizer == "thread" and (of_kernels or source.stem == "test_plumbing"):  # they start no thread
+            # What it registers with ATen libopapi.so has, too, so it does without.
+            of_places = source.stem == "test_result_places"
+            if self.sanitizer == "thread" and (of_kernels or of_places or source.stem == "test_plumbing"):
+                continue  # they start no thread of ours
+            target = str(self.directory / "tests" / source.stem)
+            if of_places:
+                places = next(path for path in ops if path.endswith("/ops/result_places.o"))
+                objects = [self._object(source, [*flags, *torch_flags]), places]
+                self.out.build(target, "program", objects, variables={"flags": own_torch_libs})
                 continue
             self.out.build(
-                str(self.directory / "tests" / source.stem),
+                target,
                 "program",
                 [self._object(source, flags), *client, *(kernels if of_kernels else [])],
                 [str(path) for path in prefix],
-                variables={"flags": kernel_libs if of_kernels else libs},
+                variables={"flags": f"{libs} {own_torch_libs}" if of_kernels else libs},
             )
         reliability = ROOT / "tests" / "reliability"
         faults = str(self.directory / "tests" / "libfaults.so")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,6 +136,7 @@ LARGEST = [
     Case("2-D largest", (1, 16, 44, 42), (32, 16, 3, 3), padding=(1,)),
     Case("2-D largest strided", (2, 32, 44, 42), (48, 32, 3, 3), stride=(2,), padding=(1,)),
     Case("2-D small images", (4, 64, 6, 6), (48, 64, 3, 3), padding=(1,)),
+    Case("2-D images of the weight's sizes", (64, 64, 3, 3), (64, 64, 3, 3), padding=(1,)),
     Case("2-D depthwise large", (2, 24, 41, 40), (24, 1, 5, 5), stride=(2,), padding=(2,), groups=24),
     Case("2-D depthwise to many", (2, 16, 24, 24), (48, 1, 3, 3), padding=(1,), groups=16),
     Case("2-D pointwise large", (2, 32, 20, 20), (48, 32, 1, 1)),
@@ -345,6 +346,34 @@ def test_depthwise_bits_do_not_depend_on_threads(case: Case, dtype: torch.dtype,
             assert torch.equal(gradient, expected)
 
 
+def allocations(call: Callable[[], Any]) -> list[int]:
+    """The bytes of what a call allocates for tensors, its results among them."""
+    call()
+    with torch.profiler.profile(profile_memory=True) as profile:
+        results = call()
+    del results
+    sizes = (event.nbytes() for event in profile.profiler.kineto_results.events() if event.name() == "[memory]")
+    return [size for size in sizes if size > 0]
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_atens_convolution_makes_results_where_they_belong(last: bool) -> None:
+    case = Case("2-D", (4, 32, 20, 20), (48, 32, 3, 3), padding=(1,))
+    x, w, _, g = case.tensors()
+    if last:
+        x, w, g = (t.contiguous(memory_format=torch.channels_last) for t in (x, w, g))
+    only_input = (True, False, False)
+    for result, ours, torch_call in (
+        (g, lambda: convolution(case, x, w, None), lambda: torchs(case, x, w, None)),
+        (x, lambda: backward(case, g, x, w, only_input), lambda: torchs_backward(case, g, x, w, only_input)),
+    ):
+        torch.testing.assert_close(ours(), torch_call(), rtol=1e-5, atol=1e-5)
+        # The result; channels-first, oneDNN's own order of it as well.
+        expected = 1 if last else 2
+        assert allocations(torch_call).count(result.nbytes) == expected
+        assert allocations(ours).count(result.nbytes) == expected
+
+
 @pytest.mark.parametrize("case", LARGER, ids=str)
 def test_float64_on_host(case: Case, host_product: None) -> None:
     x, w, b, g = case.tensors(torch.float64)
@@ -487,10 +516,9 @@ def test_bfloat16_becomes_fp16_when_asked() -> None:
     "case",
     # torch's own dilated convolution multiplies zeros.
     [
-        *(case for case in LARGEST if case.name in {"2-D large, odd channels", "2-D shallow, to many positions"}),
+        *(case for case in LARGEST if case.name == "2-D large, odd channels"),
         *(case for case in LARGEST if "few channels" in case.name and case.groups == 1),
         Case("1-D", (2, 16, 90), (32, 16, 5), padding=(2,)),
-        Case("2-D large weight", (2, 512, 4, 4), (512, 512, 3, 3), padding=(1,)),
     ],
     ids=str,
 )

@@ -124,6 +124,11 @@ bool lies(const TensorView& view, Layout layout) {
   return true;
 }
 
+bool lies_on_cache_line(const TensorView& view) {
+  constexpr uintptr_t kCacheLine = 64;
+  return reinterpret_cast<uintptr_t>(view.data()) % kCacheLine == 0;
+}
+
 void copy_tensor(const TensorView& from, const TensorView& to) {
   if (element_count(from.shape).value() > kFew) {
     if (from.dtype == to.dtype && spatial_volume(from.shape) > 1 && has_whole_planes(from) &&
@@ -202,9 +207,7 @@ Operand::Operand(const TensorView& view, aclDataType dtype, RoundingKernel round
 }
 
 bool Operand::is_in_place(const TensorView& view) const {
-  constexpr uintptr_t kCacheLine = 64;
-  return in_place_ && (placement_ == Placement::kAnywhere ||
-                       reinterpret_cast<uintptr_t>(view.data()) % kCacheLine == 0);
+  return in_place_ && (placement_ == Placement::kAnywhere || lies_on_cache_line(view));
 }
 
 TensorView Operand::place(const TensorView& view, void* workspace) const {

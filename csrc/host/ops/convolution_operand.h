@@ -21,6 +21,9 @@ struct Margins {
 // Whether a tensor's elements lie in a layout, without gaps.
 bool lies(const TensorView& view, Layout layout);
 
+// Whether its first element begins one.
+bool lies_on_cache_line(const TensorView& view);
+
 // A tensor in memory without gaps.
 TensorView dense(const Dims& shape, Layout layout, aclDataType dtype, void* memory);
 

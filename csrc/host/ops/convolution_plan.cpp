@@ -75,6 +75,11 @@ bool overlap(const TensorView& a, const TensorView& b) {
   return begin < other + second.size && other < begin + first.size;
 }
 
+bool overlaps_any(const TensorView& view, std::span<const TensorView> others) {
+  return std::any_of(others.begin(), others.end(),
+                     [&](const TensorView& other) { return overlap(view, other); });
+}
+
 // Where a result is computed: its place, unless that is the memory of a tensor that it is computed
 // from; then in memory of its own.
 struct Place {
@@ -82,15 +87,22 @@ struct Place {
   at::Tensor own;
 
   Place(const TensorView& view, std::span<const TensorView> sources) : view(view) {
-    if (std::none_of(sources.begin(), sources.end(),
-                     [&](const TensorView& source) { return overlap(view, source); })) {
-      return;
-    }
+    if (!overlaps_any(view, sources)) return;
     own = at::empty({element_count(view.shape).value()}, aten_type(view.dtype));
     this->view.storage = own.data_ptr();
     this->view.offset = 0;
   }
 };
+
+// A result's tensor as a place for ATen's result, which then lies as ATen's own would. Undefined if
+// it is of another type or layout, or the memory of a tensor that it is computed from.
+at::Tensor place_for_aten(const TensorView& view, const Choice& choice,
+                          std::span<const TensorView> sources) {
+  const bool fits = view.dtype == choice.dtype && !choice.in_pieces && lies_on_cache_line(view) &&
+                    (lies(view, Layout::kChannelsFirst) || lies(view, Layout::kChannelsLast)) &&
+                    !overlaps_any(view, sources);
+  return fits ? aten_tensor(view) : at::Tensor();
+}
 
 // Takes a result to the tensor it belongs to, rounded, then cast to its type.
 void finish(const TensorView& result, RoundingKernel kernel, const Margins& margins,
@@ -375,7 +387,8 @@ void ConvolutionPlan::compute_products(void* workspace) {
   if (route.route == Route::kWindows && !windows.are_exact(from)) route = instead_of_windows(route);
   if (route.route == Route::kAten) {
     const at::Tensor result =
-        convolve(route, geometry, aten_tensor(data), aten_tensor(kernel), as_tensor(added), {}, {});
+        convolve(route, geometry, aten_tensor(data), aten_tensor(kernel), as_tensor(added),
+                 place_for_aten(out, route, {tensors, tensor_count - 1}), {});
     return finish(describe(result), round_output(),
                   geometry.transposed ? margins_of(geometry) : Margins(), out);
   }
@@ -559,7 +572,12 @@ void ConvolutionBackwardPlan::compute_products(const GradientProducts& plan, Res
   } else {
     std::array<at::Tensor, 2> places;
     for (size_t i = 0; i < places.size(); ++i) {
-      if (plan.wanted[i] && choice.route != Route::kAten) places[i] = aten_tensor(results[i].view);
+      if (!plan.wanted[i]) continue;
+      if (choice.route != Route::kAten) {
+        places[i] = aten_tensor(results[i].view);
+      } else if (i == 1 || steps == kOnes) {
+        places[i] = place_for_aten(gradient_view(i), choice, {tensors, kInputs});
+      }
     }
     const Gradients gradients = convolve_backward(
         choice, geometry, aten_tensor(gradient), aten_tensor(data), aten_tensor(kernel),

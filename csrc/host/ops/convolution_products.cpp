@@ -17,6 +17,7 @@
 #include <ATen/ops/mm.h>
 
 #include "ops/aten.h"
+#include "ops/result_places.h"
 
 // MKL's, which PyTorch contains on x86-64; elsewhere it is null.
 extern "C" __attribute__((weak)) int MKL_Set_Num_Threads_Local(int count);
@@ -74,11 +75,13 @@ struct Parameters {
 
 at::Tensor convolve_in_aten(const Parameters& p, const ConvolutionGeometry& geometry,
                             const at::Tensor& input, const at::Tensor& weight,
-                            const std::optional<at::Tensor>& bias) {
+                            const std::optional<at::Tensor>& bias, const at::Tensor& out) {
   if (must_avoid(input)) {
     const auto wide_bias = bias ? std::optional(widened(*bias)) : std::nullopt;
-    return convolve_in_aten(p, geometry, widened(input), widened(weight), wide_bias).to(at::kFloat);
+    return convolve_in_aten(p, geometry, widened(input), widened(weight), wide_bias, {})
+        .to(at::kFloat);
   }
+  const ResultPlaces places({out});
   return p.without_row(at::convolution(
       p.with_row(input), p.with_row(weight), bias, p.array(p.stride), p.array(p.padding),
       p.array(p.dilation), geometry.transposed, p.array(p.output_padding), geometry.groups));
@@ -86,20 +89,23 @@ at::Tensor convolve_in_aten(const Parameters& p, const ConvolutionGeometry& geom
 
 Gradients convolve_backward_in_aten(const Parameters& p, const ConvolutionGeometry& geometry,
                                     const at::Tensor& grad_output, const at::Tensor& input,
-                                    const at::Tensor& weight, std::array<bool, 2> wanted) {
+                                    const at::Tensor& weight, std::array<bool, 2> wanted,
+                                    const Gradients& out) {
   if (must_avoid(input)) {
     auto gradients = convolve_backward_in_aten(p, geometry, widened(grad_output), widened(input),
-                                               widened(weight), wanted);
+                                               widened(weight), wanted, {});
     for (at::Tensor& gradient : gradients) {
       if (gradient.defined()) gradient = gradient.to(at::kFloat);
     }
     return gradients;
   }
+  const ResultPlaces places(out);
   const auto [grad_input, grad_weight, none] = at::convolution_backward(
       p.with_row(grad_output), p.with_row(input), p.with_row(weight), std::nullopt,
       p.array(p.stride), p.array(p.padding), p.array(p.dilation), geometry.transposed,
       p.array(p.output_padding), geometry.groups, std::array{wanted[0], wanted[1], false});
-  return {p.without_row(grad_input), p.without_row(grad_weight)};
+  return {p.without_row(places.settled(grad_input, 0)),
+          p.without_row(places.settled(grad_weight, 1))};
 }
 
 // ---- Matrix products
@@ -175,7 +181,8 @@ at::Tensor convolve_images(const Choice& choice, const ConvolutionGeometry& geom
                            const std::optional<at::Tensor>& bias, const at::Tensor& out,
                            const ProductMemory& memory) {
   if (choice.route == Route::kAten) {
-    return convolve_in_aten(Parameters(geometry, choice.layout), geometry, input, weight, bias);
+    return convolve_in_aten(Parameters(geometry, choice.layout), geometry, input, weight, bias,
+                            out);
   }
   if (choice.route == Route::kUnfolded) {
     unfold(input, memory.unfolded);
@@ -194,7 +201,7 @@ Gradients convolve_images_backward(const Choice& choice, const ConvolutionGeomet
                                    const Gradients& out, const ProductMemory& memory) {
   if (choice.route == Route::kAten) {
     return convolve_backward_in_aten(Parameters(geometry, choice.layout), geometry, grad_output,
-                                     input, weight, wanted);
+                                     input, weight, wanted, out);
   }
   const at::Tensor gradient = matrices(grad_output, choice.layout);
   if (choice.route == Route::kUnfolded) {

@@ -20,8 +20,8 @@ struct ProductMemory {
 };
 
 // All tensors of one type, and in one layout. Padding that is not symmetric has been put around
-// them. `out` is where matrix products put the result; ATen's convolution returns another tensor.
-// `memory` is of no meaning to ATen's.
+// them. `out` is where matrix products put the result. ATen's convolution puts it there if it can;
+// it needs no `out`, nor `memory`, and returns the result where it is.
 at::Tensor convolve(const Choice& choice, const ConvolutionGeometry& geometry,
                     const at::Tensor& input, const at::Tensor& weight,
                     const std::optional<at::Tensor>& bias, const at::Tensor& out,

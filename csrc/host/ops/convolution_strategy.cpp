@@ -102,9 +102,44 @@ bool is_wide(const ConvolutionCase& c) {
   return volume(c.sizes.small) > 14 * 14;
 }
 
-bool is_wide_bfloat16(const ConvolutionCase& c) {
-  return is_bfloat16(c) && is_wide(c);
+#if defined(__x86_64__)
+bool has_amx() {
+  return __builtin_cpu_supports("amx-bf16");
 }
+bool is_intel() {
+  return __builtin_cpu_is("intel");
+}
+#else
+bool has_amx() {
+  return false;
+}
+bool is_intel() {
+  return false;
+}
+#endif
+
+bool has_many_channels(const ConvolutionCase& c) {
+  return c.sizes.large_channels >= 16 && c.sizes.small_channels >= 16;
+}
+
+// Many that do not fill so wide vectors.
+bool has_odd_channels(const ConvolutionCase& c, int64_t width) {
+  return has_many_channels(c) &&
+         (c.sizes.large_channels % width != 0 || c.sizes.small_channels % width != 0);
+}
+
+bool is_strided(const ConvolutionCase& c) {
+  return c.sizes.stride != Values{1, 1, 1};
+}
+
+// AMX takes channels-last as it is. Without it, that is faster for lines, for odd channels, and
+// where a stride makes images larger.
+bool is_wide_bfloat16(const ConvolutionCase& c) {
+  const bool enlarges = c.sum == Sum::kLarge && is_strided(c);
+  return is_bfloat16(c) && is_wide(c) &&
+         (has_amx() || c.geometry.spatial == 1 || has_odd_channels(c, 16) || enlarges);
+}
+
 bool is_bfloat16_pointwise(const ConvolutionCase& c) {
   return is_bfloat16(c) && is_pointwise(c);
 }
@@ -151,33 +186,8 @@ bool has_few_channels(const ConvolutionCase& c) {
 // Lines, of which oneDNN's results are large for what they cost, and channels that do not fill its
 // vectors.
 bool is_line_or_odd(const ConvolutionCase& c) {
-  if (c.sizes.large_channels < 16 || c.sizes.small_channels < 16) return false;
-  const bool odd = c.sizes.large_channels % 8 != 0 || c.sizes.small_channels % 8 != 0;
-  const bool fits = odd ? c.geometry.spatial <= 2 : c.geometry.spatial == 1;
-  return fits && has_windows(c);
-}
-
-// Few products for each element of a large output, which oneDNN allocates.
-bool is_shallow_output(const ConvolutionCase& c) {
-  constexpr double kMostProducts = 640;
-  constexpr double kLeastElements = 1 << 20;
-  const double products = product_count(c.sizes);
-  const double elements = volume(c.sizes.small) * static_cast<double>(c.sizes.batch) *
-                          static_cast<double>(c.sizes.small_channels);
-  return !c.is_gradient && c.sum == Sum::kSmall && c.geometry.spatial == 2 && c.sizes.groups == 1 &&
-         c.sizes.large_channels >= 16 && c.sizes.small_channels >= 16 &&
-         elements >= kLeastElements && products <= kMostProducts * elements && has_windows(c);
-}
-
-// gradWeights that are large for what they cost, for the same reason.
-bool is_large_weight(const ConvolutionCase& c) {
-  constexpr double kLeastElements = 1 << 20;
-  constexpr double kMostPositions = 10 * 10;
-  const double elements =
-      static_cast<double>(c.sizes.large_channels * c.sizes.small_channels) * volume(c.sizes.kernel);
-  return c.sum == Sum::kWeight && c.geometry.spatial == 2 && c.sizes.groups == 1 &&
-         elements >= kLeastElements && volume(c.sizes.small) <= kMostPositions &&
-         c.sizes.large_channels >= 16 && has_windows(c);
+  const uint64_t most = has_odd_channels(c, 8) ? 2 : 1;
+  return has_many_channels(c) && c.geometry.spatial <= most && has_windows(c);
 }
 
 // What oneDNN computes several times slower channels-first in FLOAT: transposed convolutions, and
@@ -190,12 +200,13 @@ bool is_slow_channels_first(const ConvolutionCase& c) {
 }
 
 // Large images whose gradients oneDNN computes faster channels-last, by more than the conversions
-// take. With a stride, gradWeight takes up to twice as long.
+// take: gradInput with a stride; without one, Intel's processors both. gradWeight with a stride
+// takes up to twice as long.
 bool is_large_gradient(const ConvolutionCase& c) {
-  const bool strided = c.sizes.stride != Values{1, 1, 1};
-  return c.is_gradient && !(strided && c.sum == Sum::kWeight) && c.dtype != ACL_DOUBLE &&
+  const bool faster = is_strided(c) ? c.sum == Sum::kLarge : is_intel();
+  return c.is_gradient && !c.geometry.transposed && faster && c.dtype != ACL_DOUBLE &&
          c.geometry.is_symmetric() && c.geometry.spatial == 2 && volume(c.sizes.large) > 40 * 40 &&
-         c.sizes.large_channels >= 16 && c.sizes.small_channels >= 16;
+         has_many_channels(c);
 }
 
 bool is_any(const ConvolutionCase&) {
@@ -229,8 +240,6 @@ constexpr Strategy kStrategies[] = {
     {"unfolded", is_unfolded, Route::kUnfolded, kLast, kLast, false},
     {"few channels", has_few_channels, Route::kWindows, kFirst, kFirst, false},
     {"lines, odd channels", is_line_or_odd, Route::kWindows, kFirst, kFirst, false},
-    {"shallow output", is_shallow_output, Route::kWindows, kFirst, kFirst, false},
-    {"large weight", is_large_weight, Route::kWindows, kFirst, kFirst, false},
     {"slow channels-first", is_slow_channels_first, Route::kAten, kLast, kLast, false},
     {"large gradient", is_large_gradient, Route::kAten, kLast, kLast, false},
     {"any", is_any, Route::kAten, kGiven, kGiven, false},

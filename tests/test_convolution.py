@@ -519,6 +519,7 @@ def test_bfloat16_becomes_fp16_when_asked() -> None:
         *(case for case in LARGEST if case.name == "2-D large, odd channels"),
         *(case for case in LARGEST if "few channels" in case.name and case.groups == 1),
         Case("1-D", (2, 16, 90), (32, 16, 5), padding=(2,)),
+        Case("2-D large weight", (2, 512, 4, 4), (512, 512, 3, 3), padding=(1,)),
     ],
     ids=str,
 )

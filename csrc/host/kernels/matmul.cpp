@@ -28,22 +28,55 @@ void compute_tile(int64_t rows, int64_t columns, int64_t depth, const float* lef
   for (int64_t i = 0; i < rows; ++i) std::memcpy(out + i * stride, whole + i * kColumns, size);
 }
 
-// Lines of the depth, `width` apart, of as many rows of the left matrix or columns of the right.
-void pack(const float* from, int64_t depth_stride, int64_t other_stride, int64_t count,
-          int64_t depth, float* to, int64_t width) {
-  if (other_stride == 1) {
-    const auto size = static_cast<size_t>(count) * sizeof(float);
-    for (int64_t k = 0; k < depth; ++k) std::memcpy(to + k * width, from + k * depth_stride, size);
+// Lines of the depth, of some rows of the left matrix.
+void pack_left(const MatrixView& from, int64_t rows, int64_t depth, float* to) {
+  if (from.row_stride != 1) return turn(from.data, from.row_stride, rows, depth, to, rows);
+  const float* line = from.data;
+  if (rows == kRows) {  // a constant, for which there is no call
+    for (int64_t k = 0; k < depth; ++k, line += from.column_stride, to += kRows) {
+      std::memcpy(to, line, kRows * sizeof(float));
+    }
   } else {
-    turn(from, other_stride, count, depth, to, width);
+    const auto size = static_cast<size_t>(rows) * sizeof(float);
+    for (int64_t k = 0; k < depth; ++k, line += from.column_stride, to += rows) {
+      std::memcpy(to, line, size);
+    }
+  }
+}
+
+// Panels of kColumns of the right matrix, in lines of the depth.
+void pack_right(const MatrixView& from, int64_t columns, int64_t depth, float* to) {
+  int64_t packed = 0;
+  if (from.column_stride == 1) {
+    // All whole panels together, so that memory is read in its order.
+    packed = columns / kColumns * kColumns;
+    for (int64_t k = 0; k < depth; ++k) {
+      const float* const line = from.data + k * from.row_stride;
+      float* place = to + k * kColumns;
+      for (int64_t j = 0; j < packed; j += kColumns, place += depth * kColumns) {
+        std::memcpy(place, line + j, kColumns * sizeof(float));
+      }
+    }
+  }
+  for (int64_t j = packed; j < columns; j += kColumns) {
+    const int64_t count = std::min(kColumns, columns - j);
+    float* const panel = to + j * depth;
+    if (count < kColumns) std::fill_n(panel, depth * kColumns, 0.0f);
+    if (from.column_stride != 1) {
+      turn(from.data + j * from.column_stride, from.column_stride, count, depth, panel, kColumns);
+      continue;
+    }
+    const auto size = static_cast<size_t>(count) * sizeof(float);
+    for (int64_t k = 0; k < depth; ++k) {
+      std::memcpy(panel + k * kColumns, from.data + k * from.row_stride + j, size);
+    }
   }
 }
 
 void multiply_block(const MatrixProduct& p, const float* right, float* left) {
   for (int64_t i = 0; i < p.rows; i += kRows) {
     const int64_t rows = std::min(kRows, p.rows - i);
-    pack(p.left.from(i, 0).data, p.left.column_stride, p.left.row_stride, rows, p.depth,
-         left + i * p.depth, rows);
+    pack_left(p.left.from(i, 0), rows, p.depth, left + i * p.depth);
   }
   for (int64_t j = 0; j < p.columns; j += kColumns) {
     const int64_t columns = std::min(kColumns, p.columns - j);
@@ -61,13 +94,7 @@ void multiply(const MatrixProduct& p, void* scratch) {
     const int64_t columns = std::min(kBlockColumns, p.columns - column);
     for (int64_t k = 0; k < p.depth; k += kDepth) {
       const int64_t depth = std::min(kDepth, p.depth - k);
-      for (int64_t j = 0; j < columns; j += kColumns) {
-        const int64_t count = std::min(kColumns, columns - j);
-        float* const panel = right + j * depth;
-        if (count < kColumns) std::fill_n(panel, depth * kColumns, 0.0f);
-        const MatrixView from = p.right.from(k, column + j);
-        pack(from.data, from.row_stride, from.column_stride, count, depth, panel, kColumns);
-      }
+      pack_right(p.right.from(k, column), columns, depth, right);
       for (int64_t row = 0; row < p.rows; row += kBlockRows) {
         multiply_block(
             {std::min(kBlockRows, p.rows - row), columns, depth, p.left.from(row, k), p.right,

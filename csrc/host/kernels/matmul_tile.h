@@ -43,25 +43,30 @@ struct TileRows {
 template <int64_t rows, int64_t vectors>
 void tile(const float* left, const TileRows& right, float* out, int64_t stride, bool adds) {
   V sums[rows][vectors];
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < vectors; ++j) {
-      sums[i][j] = V(0);
-    }
-  }
-  for (int64_t segment = 0; segment < right.segments; ++segment) {
-    const float* from = right.data + segment * right.jump;
-    for (int64_t k = 0; k < right.length; ++k, left += rows, from += right.step) {
-      V next[vectors];
-      for (int64_t j = 0; j < vectors; ++j) next[j] = V::loadu(from + j * kLanes);
 #pragma GCC unroll 12
-      for (int64_t i = 0; i < rows; ++i) {
-        const V factor(left[i]);
-        for (int64_t j = 0; j < vectors; ++j) {
-          sums[i][j] = at::vec::fmadd(factor, next[j], sums[i][j]);
-        }
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < vectors; ++j) sums[i][j] = V(0);
+  }
+  // One loop over all segments: between two loops the sums would not stay in registers.
+  const float* from = right.data;
+  int64_t rest = right.length;  // of the segment
+  for (int64_t k = right.segments * right.length; k > 0; --k, left += rows) {
+    V next[vectors];
+    for (int64_t j = 0; j < vectors; ++j) next[j] = V::loadu(from + j * kLanes);
+    from += right.step;
+    if (--rest == 0) {
+      rest = right.length;
+      from += right.jump - right.length * right.step;
+    }
+#pragma GCC unroll 12
+    for (int64_t i = 0; i < rows; ++i) {
+      const V factor(left[i]);
+      for (int64_t j = 0; j < vectors; ++j) {
+        sums[i][j] = at::vec::fmadd(factor, next[j], sums[i][j]);
       }
     }
   }
+#pragma GCC unroll 12
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < vectors; ++j) {
       float* const to = out + i * stride + j * kLanes;

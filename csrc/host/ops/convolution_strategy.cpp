@@ -190,6 +190,17 @@ bool is_line_or_odd(const ConvolutionCase& c) {
   return has_many_channels(c) && c.geometry.spatial <= most && has_windows(c);
 }
 
+// gradWeights that are large for what they cost, and made from images too small for oneDNN.
+bool is_large_weight(const ConvolutionCase& c) {
+  constexpr double kLeastElements = 1 << 20;
+  constexpr double kMostPositions = 10 * 10;
+  const double elements =
+      static_cast<double>(c.sizes.large_channels * c.sizes.small_channels) * volume(c.sizes.kernel);
+  return c.sum == Sum::kWeight && c.geometry.spatial == 2 && c.sizes.groups == 1 &&
+         elements >= kLeastElements && volume(c.sizes.small) <= kMostPositions &&
+         c.sizes.large_channels >= 16 && has_windows(c);
+}
+
 // What oneDNN computes several times slower channels-first in FLOAT: transposed convolutions, and
 // gradients with gaps that no product reaches. For the rest of FLOAT the two are as fast, when the
 // machine is quiet.
@@ -240,6 +251,7 @@ constexpr Strategy kStrategies[] = {
     {"unfolded", is_unfolded, Route::kUnfolded, kLast, kLast, false},
     {"few channels", has_few_channels, Route::kWindows, kFirst, kFirst, false},
     {"lines, odd channels", is_line_or_odd, Route::kWindows, kFirst, kFirst, false},
+    {"large weight", is_large_weight, Route::kWindows, kFirst, kFirst, false},
     {"slow channels-first", is_slow_channels_first, Route::kAten, kLast, kLast, false},
     {"large gradient", is_large_gradient, Route::kAten, kLast, kLast, false},
     {"any", is_any, Route::kAten, kGiven, kGiven, false},

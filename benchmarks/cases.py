@@ -32,7 +32,7 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 CALL_ELEMENTS = 16
 CACHED_ELEMENTS = (2**14, 2**17, 2**20)
 CURVE_ELEMENTS = (2**14, 2**16, 2**18, 2**20, 2**22)
-SCALING_ELEMENTS = 2**18
+SCALING_ELEMENTS = CACHED_ELEMENTS[-1]
 LARGE_BYTES = 64 << 20
 
 NOISE_ELEMENTS = 999_983  # a prime, so that no row of a matrix is like another
@@ -69,6 +69,8 @@ class Operator:
     variant: str = ""
     # Where eager torch is called otherwise: of the inputs, what makes the call.
     eager: Callable[..., Callable[[], Any]] | None = None
+    # The same when no result is wanted, where torch's can be called so: what a call costs that computes nothing.
+    nothing: Callable[..., Callable[[], Any]] | None = None
     # The same into results that are there: of them and the inputs, what makes the call with out=, where torch has it.
     out: Callable[..., Callable[[], object]] | None = None
     # CANN's arguments before the outputs, where they are not `arguments`.
@@ -505,6 +507,9 @@ class Convolution:
                 arguments=backward,
                 torch=lambda *inputs: aten.convolution_backward(*backward(*inputs)),
                 eager=lambda *inputs: functools.partial(aten.convolution_backward, *backward(*inputs)),
+                nothing=lambda *inputs: functools.partial(
+                    aten.convolution_backward, *backward(*inputs)[:-1], [False] * len(mask)
+                ),
                 flops=lambda images: 2 * self.flops(images),
                 **common,
             ),
@@ -659,16 +664,21 @@ MODES = {
     "call": ("us", ("eager", "JAX")),
     "forward+backward": ("us", ("eager",)),
     "convolution": ("GFLOP/s", ("eager", "GEMM peak", "JAX")),
-    "tiny_convolution": ("us", ("eager", "JAX")),
+    "tiny_convolution": ("us", ("eager", "JAX", "nothing asked")),
     "memory": ("MiB", ("eager",)),
     "training": ("ms", ("eager", "rest of the step")),
     "scaling": ("us", ("1 thread",)),
 }
 
-# The peers that ours cannot be faster than, the slowest of them: the memory, what of a training step is not ours, and
-# the kernel's own arithmetic, which only a kernel with less of it is faster than.
+# The peers that ours cannot be faster than, the slowest of them: the memory, what of a training step is not ours, a call
+# that computes nothing, and the kernel's own arithmetic, which only a kernel with less of it is faster than.
 _OF_A_KERNEL = ("roofline", "in cache")
-LIMITS = {"large": _OF_A_KERNEL, "kernel": _OF_A_KERNEL, "training": ("rest of the step",)}
+LIMITS = {
+    "large": _OF_A_KERNEL,
+    "kernel": _OF_A_KERNEL,
+    "tiny_convolution": ("nothing asked",),
+    "training": ("rest of the step",),
+}
 
 
 @dataclass(frozen=True)
@@ -730,7 +740,7 @@ def cases() -> list[Case]:
             found += [Case(row, mode, dtype, _batch(layer, dtype)) for row in layer.rows() for dtype in dtypes]
     found.append(Case(PeakMemory("cross_entropy"), "memory", torch.float32, (2048, 32000)))
     found += [Case(model, "training", dtype) for model, dtypes in MODELS for dtype in dtypes]
-    # An exponential for every element, and so little memory that it stays in the cores' own caches.
+    # An exponential for every element, and so little memory that it stays in the caches.
     bound_by_arithmetic = ("elu", "elu_backward", "selu", "cross_entropy_loss")
     found += [
         Case(operator, "scaling", dtype, operator.shape(SCALING_ELEMENTS))

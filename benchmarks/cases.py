@@ -670,8 +670,8 @@ MODES = {
     "scaling": ("us", ("1 thread",)),
 }
 
-# The peers that ours cannot be faster than, the slowest of them: the memory, what of a training step is not ours, a call
-# that computes nothing, and the kernel's own arithmetic, which only a kernel with less of it is faster than.
+# The peers that ours cannot be faster than, the slowest of them: the memory, what of a training step is not ours, a
+# call that computes nothing, and the kernel's own arithmetic, which only a kernel with less of it is faster than.
 _OF_A_KERNEL = ("roofline", "in cache")
 LIMITS = {
     "large": _OF_A_KERNEL,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/few_rows.h"
 #include "kernels/matmul_tile.h"
 #include "kernels/scratch.h"
 #include "kernels/window_block.h"
@@ -94,6 +95,14 @@ int64_t correlation_scratch_size(const ConvolutionSizes& sizes) {
 // block of results.
 void multiply(const Correlation& c, const float* weight, const Range& rows, int64_t depth,
               bool adds, CorrelationMemory& memory) {
+  if (c.rows <= kFewRows) {
+    for (const Stretch& stretch : memory.block.stretches()) {
+      multiply_few(c.rows, weight + depth * c.rows, memory.block.lines() + stretch.from,
+                   memory.block.places(), stretch.count, memory.results + stretch.column,
+                   kResultPitch, adds);
+    }
+    return;
+  }
   const int64_t columns = memory.block.columns();
   for (int64_t column = 0; column < columns; column += kColumns) {
     const TileRows right = memory.block.panel(column);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "kernels/matmul_tile.h"
 #include "kernels/scratch.h"
@@ -38,6 +39,13 @@ struct Run {
   int64_t column;  // in the block
   int64_t count;
   int64_t out;  // its place in the result, beside a channel's
+};
+
+// Windows of one line: for each element of the kernel, what they meet lies side by side.
+struct Stretch {
+  int64_t column;  // in the block
+  int64_t count;
+  int64_t from;  // in the lines
 };
 
 // A vector of them, which may reach over the next.
@@ -91,15 +99,23 @@ class WindowBlock {
         channels_(std::clamp<int64_t>(kBlockDepth / c.tap_count(), 1, c.channels)),
         lines_(parts.take<float>(channels_ * sizes_.count() + kSlack)),
         panel_(parts.take<float>(channels_ * c.tap_count() * kColumns + kSlack)),
-        taps_(parts.take<int64_t>(c.tap_count())),
+        places_(parts.take<int64_t>(channels_ * c.tap_count())),
         planes_(parts.take<Plane>(sizes_.planes)),
         runs_(parts.take<Run>(kBlockColumns)),
+        stretches_(parts.take<Stretch>(kBlockColumns)),
         moves_(parts.take<Move>(kBlockColumns)),
         move_begins_(parts.take<int64_t>(kBlockColumns / kColumns + 1)) {}
 
   // How many channels it has at a time.
   int64_t channels() const { return channels_; }
   int64_t columns() const { return columns_; }
+  std::span<const Stretch> stretches() const { return {stretches_, stretch_count_}; }
+  // Where the elements are that meet the windows of a stretch, for each channel and element of the
+  // kernel: in the lines, beside a stretch's begin. Vectors may reach behind it.
+  std::span<const int64_t> places() const {
+    return {places_, static_cast<size_t>(read_ * c_.tap_count())};
+  }
+  const float* lines() const { return lines_; }
 
   // Becomes the windows from `begin` on, all before `end` or as many as it holds; returns where
   // they end.
@@ -113,12 +129,16 @@ class WindowBlock {
     columns_ = end - begin;
     plane_count_ = 0;
     run_count_ = 0;
+    stretch_count_ = 0;
     move_count_ = 0;
+    const int64_t taps = c_.tap_count();
     for_each_position(c_.taps.count, [&](int64_t tap, const Values& at) {
       const int64_t x = c_.taps.beyond_least(2, at[2]);
-      taps_[tap] = at[0] * sizes_.tap_plane() + c_.taps.beyond_least(1, at[1]) * sizes_.line() +
-                   x % c_.stride[2] * sizes_.pitch + x / c_.stride[2];
+      places_[tap] = at[0] * sizes_.tap_plane() + c_.taps.beyond_least(1, at[1]) * sizes_.line() +
+                     x % c_.stride[2] * sizes_.pitch + x / c_.stride[2];
     });
+    for (int64_t i = taps; i < channels_ * taps; ++i)
+      places_[i] = places_[i - taps] + sizes_.count();
     for (int64_t at = begin; at < end;) at += place_line(at, at - begin, end - at);
     move_begins_[divide_up(columns_, kColumns)] = move_count_;
     return end;
@@ -177,6 +197,7 @@ class WindowBlock {
     Values to{z, y, x};
     for (int d = 0; d < 3; ++d) to[d] = c_.out_first[d] + to[d] * c_.out_step[d];
     const int64_t out = image * groups_ * c_.rows * volume(c_.out) + index_of(to, c_.out);
+    stretches_[stretch_count_++] = {column, count, from + x};
     for (int64_t i = 0; i < count;) {
       const int64_t in_panel = (column + i) % kColumns;
       const int64_t length = std::min(count - i, kColumns - in_panel);
@@ -257,13 +278,11 @@ class WindowBlock {
   template <int kCount>
   void move(const Move* moves, int64_t any) const {
     const int64_t count = kCount == 0 ? any : kCount;
-    const int64_t taps = c_.tap_count();
     float* to = panel_;
-    for (int64_t channel = 0; channel < read_; ++channel) {
-      for (int64_t tap = 0; tap < taps; ++tap, to += kColumns) {
-        const float* const from = lines_ + channel * sizes_.count() + taps_[tap];
-        for (int64_t i = 0; i < count; ++i) V::loadu(from + moves[i].from).store(to + moves[i].to);
-      }
+    for (const int64_t place : places()) {
+      const float* const from = lines_ + place;
+      for (int64_t i = 0; i < count; ++i) V::loadu(from + moves[i].from).store(to + moves[i].to);
+      to += kColumns;
     }
   }
 
@@ -273,9 +292,10 @@ class WindowBlock {
   const int64_t channels_;
   float* const lines_;
   float* const panel_;
-  int64_t* const taps_;
+  int64_t* const places_;
   Plane* const planes_;
   Run* const runs_;
+  Stretch* const stretches_;
   Move* const moves_;
   int64_t* const move_begins_;  // of each panel
   int64_t first_x_ = 0;         // of all runs, in long lines
@@ -283,6 +303,7 @@ class WindowBlock {
   int64_t read_ = 0;  // channels
   int64_t plane_count_ = 0;
   int64_t run_count_ = 0;
+  size_t stretch_count_ = 0;
   int64_t move_count_ = 0;
 };
 

@@ -81,27 +81,6 @@ bool has_common_output_padding(const ConvolutionGeometry& geometry) {
   return true;
 }
 
-// Whether oneDNN multiplies BFLOAT16 in units of its own, with sums in FLOAT that are rounded once.
-// ATen leaves convolutions of several images to it, and rounds more than once in some of a single
-// one. Pieces of gradWeight would be rounded each.
-bool is_bfloat16(const ConvolutionCase& c) {
-#if defined(__x86_64__)
-  // Of a single column that is made with a stride, oneDNN reads memory that is not the image's.
-  const bool is_strided_column = c.sizes.small[2] == 1 && c.sizes.stride[2] > 1;
-  return c.dtype == ACL_BF16 && !c.deterministic && c.geometry.is_symmetric() &&
-         c.sizes.batch > 1 && !is_strided_column && has_common_output_padding(c.geometry) &&
-         current_capability() == Capability::AVX512 && __builtin_cpu_supports("avx512bf16") &&
-         at::globalContext().userEnabledMkldnn();
-#else
-  return false;
-#endif
-}
-
-// Whether images are large enough to pay for their conversion to channels-last.
-bool is_wide(const ConvolutionCase& c) {
-  return volume(c.sizes.small) > 14 * 14;
-}
-
 #if defined(__x86_64__)
 bool has_amx() {
   return __builtin_cpu_supports("amx-bf16");
@@ -117,6 +96,49 @@ bool is_intel() {
   return false;
 }
 #endif
+
+// Whether lines are long enough for vectors, and a block of windows is small.
+bool has_windows(const ConvolutionCase& c) {
+  constexpr int64_t kLeastWidth = 8;
+  const int64_t width =
+      c.sum == Sum::kLarge ? c.sizes.large[2] / c.sizes.stride[2] : c.sizes.small[2];
+  return c.dtype != ACL_DOUBLE && c.geometry.is_symmetric() && !c.channels_last &&
+         (width >= kLeastWidth || c.sum == Sum::kWeight) &&
+         WindowProducts::fit(c.sizes, WindowProducts::pass_of(c.sum));
+}
+
+// Few channels, such as an image's colours: oneDNN takes 2 to 5 times as long for the small image,
+// and for the large one where several elements of the kernel meet each of its positions.
+// gradWeight, which has the channels side by side, is not for windows then.
+bool has_few_channels(const ConvolutionCase& c) {
+  const bool meets = c.sum == Sum::kSmall ||
+                     (c.sum == Sum::kLarge && volume(c.sizes.kernel) > volume(c.sizes.stride));
+  return meets && c.sizes.groups == 1 && c.sizes.large_channels < 16 &&
+         c.sizes.small_channels >= 16 && has_windows(c);
+}
+
+// Whether oneDNN multiplies BFLOAT16 in units of its own, with sums in FLOAT that are rounded once.
+// ATen leaves convolutions of several images to it, and rounds more than once in some of a single
+// one. Pieces of gradWeight would be rounded each.
+// Windows of FLOAT make images of few channels faster than it does without AMX.
+bool is_bfloat16(const ConvolutionCase& c) {
+#if defined(__x86_64__)
+  // Of a single column that is made with a stride, oneDNN reads memory that is not the image's.
+  const bool is_strided_column = c.sizes.small[2] == 1 && c.sizes.stride[2] > 1;
+  return c.dtype == ACL_BF16 && !c.deterministic && c.geometry.is_symmetric() &&
+         c.sizes.batch > 1 && !is_strided_column && has_common_output_padding(c.geometry) &&
+         !(c.sum == Sum::kLarge && has_few_channels(c) && !has_amx()) &&
+         current_capability() == Capability::AVX512 && __builtin_cpu_supports("avx512bf16") &&
+         at::globalContext().userEnabledMkldnn();
+#else
+  return false;
+#endif
+}
+
+// Whether images are large enough to pay for their conversion to channels-last.
+bool is_wide(const ConvolutionCase& c) {
+  return volume(c.sizes.small) > 14 * 14;
+}
 
 bool has_many_channels(const ConvolutionCase& c) {
   return c.sizes.large_channels >= 16 && c.sizes.small_channels >= 16;
@@ -161,26 +183,6 @@ bool is_unfolded(const ConvolutionCase& c) {
          products <= kMostElements * static_cast<double>(c.sizes.small_channels) &&
          (c.is_gradient ||
           products <= kMostWeights * positions * static_cast<double>(c.sizes.batch));
-}
-
-// Whether lines are long enough for vectors, and a block of windows is small.
-bool has_windows(const ConvolutionCase& c) {
-  constexpr int64_t kLeastWidth = 8;
-  const int64_t width =
-      c.sum == Sum::kLarge ? c.sizes.large[2] / c.sizes.stride[2] : c.sizes.small[2];
-  return c.dtype != ACL_DOUBLE && c.geometry.is_symmetric() && !c.channels_last &&
-         (width >= kLeastWidth || c.sum == Sum::kWeight) &&
-         WindowProducts::fit(c.sizes, WindowProducts::pass_of(c.sum));
-}
-
-// Few channels, such as an image's colours: oneDNN takes 2 to 5 times as long for the small image,
-// and for the large one where several elements of the kernel meet each of its positions.
-// gradWeight, which has the channels side by side, is not for windows then.
-bool has_few_channels(const ConvolutionCase& c) {
-  const bool meets = c.sum == Sum::kSmall ||
-                     (c.sum == Sum::kLarge && volume(c.sizes.kernel) > volume(c.sizes.stride));
-  return meets && c.sizes.groups == 1 && c.sizes.large_channels < 16 &&
-         c.sizes.small_channels >= 16 && has_windows(c);
 }
 
 // Lines, of which oneDNN's results are large for what they cost, and channels that do not fill its

@@ -368,10 +368,9 @@ def test_atens_convolution_makes_results_where_they_belong(last: bool) -> None:
         (x, lambda: backward(case, g, x, w, only_input), lambda: torchs_backward(case, g, x, w, only_input)),
     ):
         torch.testing.assert_close(ours(), torch_call(), rtol=1e-5, atol=1e-5)
-        # The result; channels-first, oneDNN's own order of it as well.
-        expected = 1 if last else 2
-        assert allocations(torch_call).count(result.nbytes) == expected
-        assert allocations(ours).count(result.nbytes) == expected
+        # The result and what oneDNN orders in its own way: one more of them would be copied.
+        sizes = [allocations(call).count(result.nbytes) for call in (torch_call, ours)]
+        assert 0 < sizes[1] <= sizes[0]
 
 
 @pytest.mark.parametrize("case", LARGER, ids=str)

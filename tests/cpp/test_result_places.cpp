@@ -49,6 +49,20 @@ TEST(the_memory_format_counts) {
   CHECK(last.strides() == place.strides());
 }
 
+TEST(what_lies_there_has_the_strides_that_aten_gives) {
+  const at::Tensor first = allocate({1, 3, 4, 5}).as_strided({1, 3, 4, 5}, {7, 1, 15, 3});
+  const at::Tensor second = allocate({2, 1, 4, 5});
+  const ResultPlaces places({first, second});
+  const auto last = at::MemoryFormat::ChannelsLast;
+  const at::Tensor one = at::empty({1, 3, 4, 5}, at::TensorOptions(at::kFloat), last);
+  const at::Tensor other = at::empty({2, 1, 4, 5}, at::TensorOptions(at::kFloat), last);
+  CHECK(lies_in(one, first) && lies_in(other, second));
+  CHECK(one.strides() == at::IntArrayRef({60, 1, 15, 3}));
+  CHECK(other.strides() == at::IntArrayRef({20, 1, 5, 1}));
+  CHECK(lies_in(places.settled(one, 0), first));
+  CHECK(lies_in(places.settled(other, 1), second));
+}
+
 TEST(what_gets_its_sizes_later_lies_there_too) {
   const at::Tensor place = allocate({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast);
   const ResultPlaces places({place});
@@ -80,6 +94,7 @@ TEST(a_result_in_the_place_of_another_is_copied) {
   CHECK(lies_in(places.settled(early, 0), first));
   const at::Tensor moved = places.settled(early.select(0, 1), 1);
   CHECK(!lies_in(moved, early.select(0, 1)));
+  CHECK(!lies_in(places.settled(early.t(), 0), first));
   CHECK_EQ(moved.sum().item<float>(), 3.0f);
   CHECK(!places.settled({}, 0).defined());
 }

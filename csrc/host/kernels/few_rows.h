@@ -1,6 +1,7 @@
 // Included by kernels only: compiled once per CPU capability, all names internal to the file.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>

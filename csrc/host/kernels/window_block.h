@@ -137,8 +137,9 @@ class WindowBlock {
       places_[tap] = at[0] * sizes_.tap_plane() + c_.taps.beyond_least(1, at[1]) * sizes_.line() +
                      x % c_.stride[2] * sizes_.pitch + x / c_.stride[2];
     });
-    for (int64_t i = taps; i < channels_ * taps; ++i)
+    for (int64_t i = taps; i < channels_ * taps; ++i) {
       places_[i] = places_[i - taps] + sizes_.count();
+    }
     for (int64_t at = begin; at < end;) at += place_line(at, at - begin, end - at);
     move_begins_[divide_up(columns_, kColumns)] = move_count_;
     return end;

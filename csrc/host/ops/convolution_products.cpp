@@ -82,9 +82,10 @@ at::Tensor convolve_in_aten(const Parameters& p, const ConvolutionGeometry& geom
         .to(at::kFloat);
   }
   const ResultPlaces places({out});
-  return p.without_row(at::convolution(
+  const at::Tensor result = at::convolution(
       p.with_row(input), p.with_row(weight), bias, p.array(p.stride), p.array(p.padding),
-      p.array(p.dilation), geometry.transposed, p.array(p.output_padding), geometry.groups));
+      p.array(p.dilation), geometry.transposed, p.array(p.output_padding), geometry.groups);
+  return p.without_row(places.settled(result, 0));
 }
 
 Gradients convolve_backward_in_aten(const Parameters& p, const ConvolutionGeometry& geometry,

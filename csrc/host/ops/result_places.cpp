@@ -13,20 +13,27 @@ namespace aclnn_host {
 namespace {
 
 // A mode that is on where places are offered. The key is vmap's own, of functions that draw random
-// numbers: all other operators let it pass, and so do these two when no place is offered.
+// numbers: all other operators let it pass, and so do these two where no place is offered.
 constexpr c10::DispatchKey kMode = c10::DispatchKey::VmapMode;
 
 thread_local ResultPlaces::Places offered;
 
+bool is_offered() {
+  return offered[0].defined() || offered[1].defined();
+}
+
 // A tensor in a place that was not taken yet; undefined if there is none.
-at::Tensor take(at::IntArrayRef sizes, at::ScalarType dtype,
+at::Tensor take(c10::SymIntArrayRef symbolic_sizes, at::ScalarType dtype,
                 std::optional<at::MemoryFormat> format) {
+  const at::MemoryFormat order = format.value_or(at::MemoryFormat::Contiguous);
+  const std::optional<at::IntArrayRef> sizes = c10::asIntArrayRefSlowOpt(symbolic_sizes);
+  if (!sizes) return {};
   for (at::Tensor& place : offered) {
-    if (place.defined() && place.scalar_type() == dtype && place.sizes() == sizes &&
-        place.is_contiguous(format.value_or(at::MemoryFormat::Contiguous))) {
-      // Another tensor of the same memory: whoever gets it may change its sizes.
-      const at::Tensor taken =
-          at::from_blob(place.data_ptr(), place.sizes(), place.strides(), place.options());
+    if (place.defined() && place.scalar_type() == dtype && place.sizes() == *sizes &&
+        place.is_contiguous(order)) {
+      // Another tensor of the same memory, as ATen would make it: whoever gets it may change it.
+      at::Tensor taken = at::from_blob(place.data_ptr(), *sizes, place.options());
+      taken.unsafeGetTensorImpl()->empty_tensor_restride(order);
       place.reset();
       return taken;
     }
@@ -34,24 +41,25 @@ at::Tensor take(at::IntArrayRef sizes, at::ScalarType dtype,
   return {};
 }
 
-at::Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> dtype,
+at::Tensor empty(c10::SymIntArrayRef sizes, std::optional<at::ScalarType> dtype,
                  std::optional<at::Layout> layout, std::optional<at::Device> device,
                  std::optional<bool> pin_memory, std::optional<at::MemoryFormat> format) {
   const c10::impl::ExcludeDispatchKeyGuard off(kMode);
   const bool plain = layout.value_or(at::kStrided) == at::kStrided &&
                      device.value_or(at::kCPU).is_cpu() && !pin_memory.value_or(false);
-  if (plain && dtype) {
+  if (is_offered() && plain && dtype) {
     const at::Tensor taken = take(sizes, *dtype, format);
     if (taken.defined()) return taken;
   }
-  return at::empty(sizes, dtype, layout, device, pin_memory, format);
+  return at::empty_symint(sizes, dtype, layout, device, pin_memory, format);
 }
 
 // What is allocated without elements first.
-const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef sizes,
+const at::Tensor& resize_(const at::Tensor& self, c10::SymIntArrayRef sizes,
                           std::optional<at::MemoryFormat> format) {
   const c10::impl::ExcludeDispatchKeyGuard off(kMode);
-  if (self.numel() == 0 && self.device().is_cpu() && self.layout() == at::kStrided) {
+  if (is_offered() && self.device().is_cpu() && self.layout() == at::kStrided &&
+      self.numel() == 0 && self.storage_offset() == 0) {
     const at::Tensor taken = take(sizes, self.scalar_type(), format);
     if (taken.defined()) {
       self.unsafeGetTensorImpl()->set_storage_keep_dtype(taken.storage());
@@ -59,7 +67,7 @@ const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef sizes,
       return self;
     }
   }
-  return self.resize_(sizes, format);
+  return self.resize__symint(sizes, format);
 }
 
 // The mode, unless a second copy of this library finds that it is there: then results are copied.
@@ -86,6 +94,15 @@ bool overlap(const at::Tensor& a, const at::Tensor& b) {
   return first < second + b.nbytes() && second < first + a.nbytes();
 }
 
+// Whether two tensors have every element at the same place.
+bool has_same_elements(const at::Tensor& a, const at::Tensor& b) {
+  if (a.const_data_ptr() != b.const_data_ptr() || a.sizes() != b.sizes()) return false;
+  for (int64_t d = 0; d < a.dim(); ++d) {
+    if (a.size(d) > 1 && a.stride(d) != b.stride(d)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 ResultPlaces::ResultPlaces(const Places& places)
@@ -101,7 +118,8 @@ ResultPlaces::~ResultPlaces() {
 
 at::Tensor ResultPlaces::settled(const at::Tensor& result, size_t place) const {
   for (size_t i = 0; i < places_.size(); ++i) {
-    if (i != place && result.defined() && places_[i].defined() && overlap(result, places_[i])) {
+    if (result.defined() && places_[i].defined() && overlap(result, places_[i]) &&
+        !(i == place && has_same_elements(result, places_[i]))) {
       const c10::impl::ExcludeDispatchKeyGuard off(kMode);
       return result.clone();
     }

@@ -22,7 +22,7 @@ class ResultPlaces {
   ResultPlaces(const ResultPlaces&) = delete;
   ResultPlaces& operator=(const ResultPlaces&) = delete;
 
-  // The result for a place; if it lies in another one, a copy.
+  // The result for a place: in it, or in memory that is no place.
   at::Tensor settled(const at::Tensor& result, size_t place) const;
 
  private:

@@ -95,7 +95,7 @@ int64_t correlation_scratch_size(const ConvolutionSizes& sizes) {
 // block of results.
 void multiply(const Correlation& c, const float* weight, const Range& rows, int64_t depth,
               bool adds, CorrelationMemory& memory) {
-  if (c.rows <= kFewRows) {
+  if (c.rows <= kFewRows) {  // one tile's, which are never divided
     for (const Stretch& stretch : memory.block.stretches()) {
       multiply_few(c.rows, weight + depth * c.rows, memory.block.lines() + stretch.from,
                    memory.block.places(), stretch.count, memory.results + stretch.column,

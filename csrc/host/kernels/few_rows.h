@@ -14,17 +14,12 @@ namespace aclnn_host {
 namespace {
 
 // A left matrix of so few rows multiplies a right one where it lies: a panel of it would take
-// longer to make. The sums of as many columns as there are registers for are made at a time.
+// longer to make. As many sums as a tile has are made at a time.
 constexpr int64_t kFewRows = 4;
-#if defined(CPU_CAPABILITY_AVX512) || defined(__aarch64__)
-constexpr int64_t kSumVectors = 24;
-#else
-constexpr int64_t kSumVectors = 8;
-#endif
 constexpr int64_t kMostVectors = 8;
 
 constexpr int64_t vectors_of(int64_t rows) {
-  return std::min(kMostVectors, kSumVectors / rows);
+  return std::min(kMostVectors, kRows * kVectors / rows);
 }
 
 // out[rows][count] = left[depth][rows] x right, whose rows begin at the places, or added to it. Of

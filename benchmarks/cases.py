@@ -495,6 +495,11 @@ class Convolution:
         def backward(g: Tensor, x: Tensor, filters: Tensor) -> tuple[Any, ...]:
             return g, x, filters, [self.filters], *options, mask
 
+        def gradients(g: Tensor, x: Tensor, filters: Tensor) -> tuple[Tensor, ...]:
+            """torch's, but for the bias: in float32 torch adds up to 2^19 numbers one by one."""
+            of_input, of_filters, of_bias = aten.convolution_backward(*backward(g, x, filters))
+            return of_input, of_filters, g.double().transpose(0, 1).flatten(1).sum(1).to(of_bias.dtype)
+
         common: dict[str, Any] = {
             "variant": self.name,
             "jax": self.options(),
@@ -505,7 +510,7 @@ class Convolution:
                 "convolution_backward",
                 inputs=self.backward_inputs,
                 arguments=backward,
-                torch=lambda *inputs: aten.convolution_backward(*backward(*inputs)),
+                torch=gradients,
                 eager=lambda *inputs: functools.partial(aten.convolution_backward, *backward(*inputs)),
                 nothing=lambda *inputs: functools.partial(
                     aten.convolution_backward, *backward(*inputs)[:-1], [False] * len(mask)

@@ -27,6 +27,11 @@ TOLERANCE: dict[torch.dtype, dict[str, float]] = {
 }
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
+# Of tests of our own products of BFLOAT16.
+BFLOAT16_IS_OURS = pytest.mark.skipif(
+    torch.cpu._is_amx_tile_supported(), reason="with AMX, products of BFLOAT16 are oneDNN's"
+)
+
 # opcheck's tests, all of them.
 OPCHECK_TESTS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
 

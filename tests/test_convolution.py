@@ -125,6 +125,10 @@ LARGEST = [
     Case("1-D pointwise large", (2, 24, 300), (32, 24, 1)),
     Case("2-D large", (2, 16, 20, 20), (32, 16, 3, 3), padding=(1,)),
     Case("2-D large, odd channels", (2, 17, 20, 20), (24, 17, 3, 3), padding=(1,)),
+    Case("2-D large, odd channels of an odd batch", (3, 17, 20, 21), (25, 17, 3, 3), padding=(1,)),
+    Case("2-D large weight", (3, 512, 4, 5), (264, 512, 3, 3), padding=(1,)),
+    Case("2-D large weight, strided", (3, 512, 8, 9), (264, 512, 3, 3), stride=(2,), padding=(1,)),
+    Case("2-D large, odd groups", (3, 57, 19, 20), (51, 19, 3, 3), padding=(1,), groups=3),
     Case("2-D large, odd channels, strided and dilated", (2, 40, 33, 31), (18, 40, 3, 3), (2, 3), (2, 1), (1, 4)),
     Case("2-D large, few channels", (2, 3, 41, 40), (24, 3, 7, 7), stride=(2,), padding=(3,)),
     Case("2-D transposed to few channels", (2, 40, 21, 20), (40, 3, 4, 4), stride=(2,), padding=(1,), transposed=True),
@@ -509,21 +513,35 @@ def test_bfloat16_becomes_fp16_when_asked() -> None:
     assert torch.equal(gradient, backward(case, g, x, w)[2])
 
 
+# Cases that are computed by products of windows; torch's own dilated convolution multiplies zeros.
+WINDOWS = [
+    *(case for case in LARGEST if case.name == "2-D large, odd channels"),
+    Case("1-D", (2, 16, 90), (32, 16, 5), padding=(2,)),
+    Case("2-D large weight", (2, 512, 4, 4), (512, 512, 3, 3), padding=(1,)),
+    Case("2-D large weight, strided", (2, 512, 7, 7), (512, 512, 3, 3), stride=(2,), padding=(1,)),
+]
+FEW_CHANNELS = [case for case in LARGEST if "few channels" in case.name and case.groups == 1]
+
+
 @pytest.mark.parametrize("bad", [float("inf"), float("nan")])
 @pytest.mark.parametrize("factor", ["weight", "gradient"])
 @pytest.mark.parametrize(
-    "case",
-    # torch's own dilated convolution multiplies zeros.
+    ("case", "dtype"),
     [
-        *(case for case in LARGEST if case.name == "2-D large, odd channels"),
-        *(case for case in LARGEST if "few channels" in case.name and case.groups == 1),
-        Case("1-D", (2, 16, 90), (32, 16, 5), padding=(2,)),
-        Case("2-D large weight", (2, 512, 4, 4), (512, 512, 3, 3), padding=(1,)),
+        *((case, torch.float32) for case in (*WINDOWS, *FEW_CHANNELS)),
+        # oneDNN, whose some gradients are, multiplies zeros.
+        *(
+            pytest.param(case, torch.bfloat16, marks=operator_checks.BFLOAT16_IS_OURS)
+            for case in WINDOWS
+            if case.name != "2-D large weight"
+        ),
     ],
     ids=str,
 )
-def test_what_is_not_finite_meets_no_zero_around_an_image(case: Case, factor: str, bad: float) -> None:
-    x, w, b, g = case.tensors()
+def test_what_is_not_finite_meets_no_zero_around_an_image(
+    case: Case, factor: str, bad: float, dtype: torch.dtype
+) -> None:
+    x, w, b, g = case.tensors(dtype)
     (w if factor == "weight" else g).flatten()[-1] = bad
     # Which sums have a product with it: of numbers that are 0 but for that one.
     marked = [(~t.isfinite()).double() for t in (w, g)]
@@ -870,11 +888,12 @@ class Descriptors:
         self._owned: list[tuple[Any, int]] = []
 
     def tensor(self, base: np.ndarray, view: np.ndarray | None = None, format: cabi.Format = cabi.Format.ND) -> int:
-        """A view of an array, with any strides."""
+        """A view of an array, with any strides; uint16 stands for the bits of BFLOAT16."""
         view = base if view is None else view
         offset = (view.ctypes.data - base.ctypes.data) // base.itemsize
         strides = [stride // base.itemsize for stride in view.strides]
-        dtype = {"float32": cabi.Dtype.FLOAT, "float16": cabi.Dtype.FLOAT16}[base.dtype.name]
+        names = {"float32": cabi.Dtype.FLOAT, "float16": cabi.Dtype.FLOAT16, "uint16": cabi.Dtype.BF16}
+        dtype = names[base.dtype.name]
         handle = cabi.host().aclCreateTensor(
             cabi.int64s(view.shape),
             view.ndim,
@@ -1042,6 +1061,22 @@ def test_wider_results_of_16_bit_products(described: Descriptors) -> None:
     y = np.empty(g.shape, np.float32)
     run("aclnnConvolution", [t(x), t(w), None, *parameters, 1, t(y), KEEP_DTYPE])
     np.testing.assert_array_equal(y, torchs(case, *wide[1:], None).numpy())
+
+
+def test_wider_gradient_of_bfloat16_windows(described: Descriptors) -> None:
+    """The same values as in BFLOAT16, of channels and images that do not fill their pairs."""
+    case = Case("", (3, 17, 20, 21), (25, 17, 3, 3), padding=(1,))
+    x, w, _, g = case.tensors(torch.bfloat16)
+    narrow = backward(case, g, x, w)
+    t, n = described.tensor, described.ints
+    bits = [tensor.view(torch.uint16).numpy() for tensor in (g, x, w)]
+    dx, dw = np.empty(x.shape, np.float32), np.empty(w.shape, np.uint16)
+    g_, x_, w_, dw_ = map(t, (*bits, dw))
+    mask = described.bools(True, True, False)
+    parameters = (n(1, 1), n(1, 1), n(1, 1), False, n(0, 0), 1)
+    run("aclnnConvolutionBackward", [g_, x_, w_, n(25), *parameters, mask, KEEP_DTYPE, t(dx), dw_, None])
+    assert torch.equal(torch.from_numpy(dx), narrow[0].float())
+    assert torch.equal(torch.from_numpy(dw).view(torch.bfloat16), narrow[1])
 
 
 def test_gradients_in_other_dtypes(described: Descriptors) -> None:

@@ -17,6 +17,7 @@ from tests import cabi
 from tests.cabi import SUCCESS, Dtype
 from tests.conformance.convolution_table import BACKWARD, FORWARD, Problem
 from tests.conformance.machinery import Changes, DtypeRow, Operator, Prepared, Table, Tensor, all_tables
+from tests.operator_checks import BFLOAT16_IS_OURS
 
 THREADS = range(1, 9)
 DEEP = pytest.mark.deep
@@ -227,6 +228,13 @@ def test_determinism_is_asked_for(differs_otherwise: None, determinism: None) ->
 def test_channels_last_depthwise_never_depends_on_threads() -> None:
     changes = call_of(PROBLEMS["depthwise"], BACKWARD, Dtype.FLOAT, channels_last=True)
     check_threads(BACKWARD, changes)
+
+
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT, pytest.param(Dtype.BF16, marks=BFLOAT16_IS_OURS)], ids=lambda d: d.name)
+@pytest.mark.parametrize("name", ["1x1", "1x1, images of 7 x 7", "1x1, stride", "3x3, odd channels", "1-D"])
+def test_products_of_our_own_never_depend_on_threads(name: str, dtype: Dtype) -> None:
+    for operator in CONVOLUTIONS:
+        check_threads(operator, call_of(PROBLEMS[name], operator, dtype))
 
 
 @EACH_PROBLEM

@@ -87,6 +87,16 @@ const auto& pick(const Kernels& kernels) {
   }
 }
 
+// Whether this CPU can run a version's kernels that multiply BFLOAT16.
+template <Capability kCapability>
+bool multiplies_bfloat16() {
+#if defined(__x86_64__)
+  return kCapability != Capability::AVX512 || __builtin_cpu_supports("avx512bf16");
+#else
+  return true;
+#endif
+}
+
 // Calls body.operator()<kCapability>(its name) for every capability that this CPU has, the plain
 // reference not among them.
 template <class Body>

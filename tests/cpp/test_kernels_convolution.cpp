@@ -2,6 +2,7 @@
 // in every version that this CPU can run: against the plain reference, and the reference against
 // known sums; divided among threads anyhow; nothing written outside.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -32,14 +33,18 @@ struct Version {
   const char* name;
   const DirectKernelsByType& direct;
   const DirectKernelsByType& depthwise;
-  const WindowKernels& windows;
+  const WindowKernelsByType& windows;
+  bool multiplies_bfloat16;
   const LayoutKernelsByType& layout;
 };
 
 template <Capability kCapability>
 Version version(const char* name) {
-  return {name, convolution_direct_kernels<kCapability>(),
-          convolution_depthwise_kernels<kCapability>(), convolution_windows_kernels<kCapability>(),
+  return {name,
+          convolution_direct_kernels<kCapability>(),
+          convolution_depthwise_kernels<kCapability>(),
+          convolution_windows_kernels<kCapability>(),
+          multiplies_bfloat16<kCapability>(),
           layout_kernels<kCapability>()};
 }
 
@@ -217,23 +222,73 @@ class DirtyMemory {
   unsigned char* const begin_;
 };
 
+// The operands of a pass, of one type of elements.
+struct Operands {
+  ConvolutionSizes sizes;
+  std::vector<float> large, small, weight;
+};
+
+void run(const WindowPass& pass, const Operands& from, const std::vector<float>* bias,
+         int64_t parts, std::vector<float>& out) {
+  const ConvolutionTensors tensors{from.large.data(), from.small.data(), from.weight.data(),
+                                   bias != nullptr ? bias->data() : nullptr};
+  const DirtyMemory shared(pass.shared_size(from.sizes));
+  for (int64_t i = 0; i < parts; ++i) pass.prepare(from.sizes, tensors, i, parts, shared.data());
+  for (int64_t i = 0; i < parts; ++i) {
+    const DirtyMemory scratch(pass.scratch_size(from.sizes));
+    pass.compute(from.sizes, tensors, i, parts, shared.data(), out.data(), scratch.data());
+    CHECK(scratch.is_clean_outside());
+  }
+  CHECK(shared.is_clean_outside());
+}
+
 Results<float> run(const WindowKernels& kernels, const Call<float>& call, int64_t parts) {
   Results<float> out{painted<float>(call.small.size()), painted<float>(call.large.size()),
                      painted<float>(call.weight.size())};
-  const auto each = [&](const WindowPass& pass, const ConvolutionTensors& from, void* to) {
-    const DirtyMemory shared(pass.shared_size(call.sizes));
-    for (int64_t i = 0; i < parts; ++i) pass.prepare(call.sizes, from, i, parts, shared.data());
-    for (int64_t i = 0; i < parts; ++i) {
-      const DirtyMemory scratch(pass.scratch_size(call.sizes));
-      pass.compute(call.sizes, from, i, parts, shared.data(), to, scratch.data());
-      CHECK(scratch.is_clean_outside());
+  run(kernels.small, {call.sizes, call.large, {}, call.weight}, &call.small_bias, parts, out.small);
+  run(kernels.large, {call.sizes, {}, call.small, call.weight}, &call.large_bias, parts, out.large);
+  run(kernels.weight, {call.sizes, call.large, call.small, {}}, nullptr, parts, out.weight);
+  return out;
+}
+
+// [outer, count, inner] in BFLOAT16, by pairs along `count`. Exact numbers are the upper halves of
+// FLOAT.
+std::vector<float> pairs(const std::vector<float>& values, int64_t outer, int64_t count) {
+  const int64_t inner = static_cast<int64_t>(values.size()) / (outer * count);
+  std::vector<float> words;
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t c = 0; c < count; c += 2) {
+      for (int64_t i = 0; i < inner; ++i) {
+        const auto at = static_cast<size_t>((o * count + c) * inner + i);
+        const auto next = at + static_cast<size_t>(inner);
+        const uint32_t first = std::bit_cast<uint32_t>(values[at]) >> 16;
+        const uint32_t second = c + 1 < count ? std::bit_cast<uint32_t>(values[next]) >> 16 : 0;
+        words.push_back(std::bit_cast<float>(first | second << 16));
+      }
     }
-    CHECK(shared.is_clean_outside());
-  };
-  const void *large = call.large.data(), *small = call.small.data(), *weight = call.weight.data();
-  each(kernels.small, {large, nullptr, weight, call.small_bias.data()}, out.small.data());
-  each(kernels.large, {nullptr, small, weight, call.large_bias.data()}, out.large.data());
-  each(kernels.weight, {large, small, nullptr, nullptr}, out.weight.data());
+  }
+  return words;
+}
+
+Results<float> run_in_pairs(const WindowKernels& kernels, const Call<float>& call, int64_t parts) {
+  Results<float> out{painted<float>(call.small.size()), painted<float>(call.large.size()),
+                     painted<float>(call.weight.size())};
+  const ConvolutionSizes& sizes = call.sizes;
+  Operands small{sizes,
+                 pairs(call.large, call.items(), sizes.large_channels),
+                 {},
+                 pairs(call.weight, sizes.groups * sizes.small_channels, sizes.large_channels)};
+  small.sizes.large_channels = (sizes.large_channels + 1) / 2;
+  run(kernels.small, small, &call.small_bias, parts, out.small);
+  Operands large{sizes,
+                 {},
+                 pairs(call.small, call.items(), sizes.small_channels),
+                 pairs(call.weight, sizes.groups, sizes.small_channels)};
+  large.sizes.small_channels = (sizes.small_channels + 1) / 2;
+  run(kernels.large, large, &call.large_bias, parts, out.large);
+  Operands weight{sizes, pairs(call.large, 1, sizes.batch), pairs(call.small, 1, sizes.batch), {}};
+  weight.sizes.batch = (sizes.batch + 1) / 2;
+  run(kernels.weight, weight, nullptr, parts, out.weight);
   return out;
 }
 
@@ -300,20 +355,63 @@ TEST(products_of_windows_are_those_of_the_reference_however_they_are_divided) {
   for (const ConvolutionSizes& sizes : window_cases()) {
     const Call<float> call(sizes);
     const Results<float> expected = run(reference(), call, 1);
+    const auto check_results = [&](const Results<float>& got, const std::string& version) {
+      const auto report = [&](bool ok, const char* what) {
+        check::report(ok, __FILE__, __LINE__,
+                      version + what + " " + std::to_string(sizes.batch) + " x " +
+                          std::to_string(sizes.large_channels) + " x " +
+                          std::to_string(sizes.large[1]) + " x " + std::to_string(sizes.large[2]));
+      };
+      report(same_bits(got.small, expected.small), "small");
+      report(same_bits(got.large, expected.large), "large");
+      report(same_bits(got.weight, expected.weight), "weight");
+    };
     for (const Version& version : versions()) {
       for (const int64_t parts : {1, 2, 7}) {
-        const Results<float> got = run(version.windows, call, parts);
-        const std::string text = std::string(version.name) + ": ";
-        const auto report = [&](bool ok, const char* what) {
-          check::report(ok, __FILE__, __LINE__,
-                        text + what + " " + std::to_string(sizes.batch) + " x " +
-                            std::to_string(sizes.large_channels) + " x " +
-                            std::to_string(sizes.large[1]) + " x " +
-                            std::to_string(sizes.large[2]));
-        };
-        report(same_bits(got.small, expected.small), "small");
-        report(same_bits(got.large, expected.large), "large");
-        report(same_bits(got.weight, expected.weight), "weight");
+        const std::string name = version.name;
+        check_results(run(version.windows.float32, call, parts), name + ": float, ");
+        if (!version.multiplies_bfloat16) continue;
+        check_results(run_in_pairs(version.windows.bfloat16, call, parts), name + ": bfloat16, ");
+      }
+    }
+  }
+}
+
+TEST(elements_are_paired_with_others_or_zeros) {
+  for (const Version& version : versions()) {
+    for (const int64_t outer : {1, 3}) {
+      for (const int64_t count : {1, 2, 5}) {
+        for (const int64_t inner : {1, 3, 16, 33, 100}) {
+          const std::vector<Brain> all = exact_numbers<Brain>(outer * count * inner, 1);
+          std::vector<float> floats;
+          for (const Brain element : all) floats.push_back(static_cast<float>(element.value()));
+          const std::vector<float> expected = pairs(floats, outer, count);
+          const auto size = static_cast<int64_t>(expected.size());
+          std::vector<float> words = painted<float>(expected.size());
+          for (const int64_t part : {0, 1, 2}) {
+            version.windows.pair(reinterpret_cast<const BFloat16*>(all.data()), count, inner,
+                                 size * part / 3, size * (part + 1) / 3, words.data());
+          }
+          const std::vector<float> paint = painted<float>(0);
+          CHECK(std::memcmp(words.data(), expected.data(), expected.size() * sizeof(float)) == 0);
+          CHECK(std::memcmp(words.data() + size, paint.data(), paint.size() * sizeof(float)) == 0);
+        }
+      }
+    }
+  }
+}
+
+// `kernels` find any of the `bad` among a finite value and zeros.
+template <class T>
+void check_finding(const WindowKernels& kernels, T finite, const std::vector<T>& bad) {
+  for (const int64_t count : {0, 1, 7, 8, 16, 33, 100}) {
+    std::vector<T> values(static_cast<size_t>(count), finite);
+    CHECK(kernels.are_finite(values.data(), count));
+    for (const T value : bad) {
+      for (T& element : values) {
+        element = value;
+        CHECK(!kernels.are_finite(values.data(), count));
+        element = T{};
       }
     }
   }
@@ -322,17 +420,8 @@ TEST(products_of_windows_are_those_of_the_reference_however_they_are_divided) {
 TEST(what_is_not_finite_is_found_wherever_it_stands) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const Version& version : versions()) {
-    for (const int64_t count : {0, 1, 7, 8, 16, 33, 100}) {
-      std::vector<float> values(count, -3e38f);
-      CHECK(version.windows.are_finite(values.data(), count));
-      for (const float bad : {inf, -inf, std::nanf("")}) {
-        for (int64_t i = 0; i < count; ++i) {
-          values[i] = bad;
-          CHECK(!version.windows.are_finite(values.data(), count));
-          values[i] = 0;
-        }
-      }
-    }
+    check_finding<float>(version.windows.float32, -3e38f, {inf, -inf, std::nanf("")});
+    check_finding<Brain>(version.windows.bfloat16, {0xff7f}, {{0x7f80}, {0xff80}, {0x7fc0}});
   }
 }
 

@@ -1,9 +1,13 @@
-// The matrix product itself, in every version that this CPU can run: against the plain reference
-// where every sum is exact; against sums in double; in pieces; nothing written outside.
+// The matrix product itself, of FLOAT and of BFLOAT16, in every version that this CPU can run:
+// against the plain reference where every sum is exact; against sums in double; in pieces; of
+// several terms; nothing written outside.
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "check.h"
@@ -14,28 +18,70 @@ using namespace aclnn_host;
 
 namespace {
 
+// Both types of elements, rounded and read here.
+template <class T>
+T element(double value) {
+  if constexpr (std::is_same_v<T, float>) {
+    return static_cast<float>(value);
+  } else {
+    const auto rounded = static_cast<float>(Brain::round(value));
+    return {static_cast<uint16_t>(std::bit_cast<uint32_t>(rounded) >> 16)};
+  }
+}
+double number(float element) {
+  return element;
+}
+double number(BFloat16 element) {
+  return Brain{element.bits}.value();
+}
+
+template <class T>
+constexpr bool kIsFloat = std::is_same_v<T, float>;
+
+template <class T>
+const MatmulKernel<T>& kernel_of(const MatmulKernels& kernels) {
+  if constexpr (kIsFloat<T>) {
+    return kernels.float32;
+  } else {
+    return kernels.bfloat16;
+  }
+}
+
+template <class T>
 struct Version {
   const char* name;
-  const MatmulKernels& kernels;
+  const MatmulKernel<T>& kernel;
 };
 
-std::vector<Version> versions() {
-  std::vector<Version> all;
+template <class T>
+std::vector<Version<T>> versions() {
+  std::vector<Version<T>> all;
   for_each_capability([&all]<Capability kCapability>(const char* name) {
-    all.push_back({name, matmul_kernels<kCapability>()});
+    if (!kIsFloat<T> && !multiplies_bfloat16<kCapability>()) return;
+    all.push_back({name, kernel_of<T>(matmul_kernels<kCapability>())});
   });
   return all;
 }
 
-const MatmulKernels& reference() {
-  return matmul_kernels<Capability::kReference>();
+template <class T>
+const MatmulKernel<T>& reference() {
+  return kernel_of<T>(matmul_kernels<Capability::kReference>());
+}
+
+// Calls body.operator()<T>() for both types of elements.
+template <class Body>
+void for_both_types(Body body) {
+  body.template operator()<float>();
+  body.template operator()<BFloat16>();
 }
 
 struct Sizes {
   int64_t rows, columns, depth;
+  int64_t terms = 1;
 };
 
-// Around tiles of 6 and 12 rows, of 8 to 32 columns, blocks of 96 and 512, and segments of 256.
+// Around tiles of 6 and 12 rows, of 8 to 32 columns, blocks of 96, 384 and 512, and segments of 256
+// and 512.
 std::vector<Sizes> cases() {
   std::vector<Sizes> all;
   for (const int64_t rows : {1, 5, 6, 7, 12, 13}) {
@@ -43,7 +89,9 @@ std::vector<Sizes> cases() {
       for (const int64_t depth : {1, 15, 16, 17}) all.push_back({rows, columns, depth});
     }
   }
-  for (const int64_t depth : {255, 256, 257, 600}) all.push_back({13, 35, depth});
+  for (const int64_t depth : {255, 256, 257, 511, 512, 513, 600}) all.push_back({13, 35, depth});
+  for (const int64_t depth : {1, 49, 300}) all.push_back({14, 40, depth, 3});
+  all.push_back({385, 33, 20, 2});
   all.push_back({96, 512, 3});
   all.push_back({97, 513, 40});
   all.push_back({200, 1030, 300});
@@ -55,10 +103,11 @@ constexpr int64_t kGap = 3;  // between rows of the result, and elements before 
 constexpr int64_t kFence = 64;
 
 // The operands in either order, rows or columns side by side, with gaps between them.
+template <class T>
 struct Call {
   Sizes sizes;
   bool left_by_columns, right_by_columns, adds;
-  std::vector<float> left, right, first;
+  std::vector<T> left, right, first;
 
   template <class Make>
   Call(const Sizes& sizes, int order, Make make)
@@ -66,38 +115,43 @@ struct Call {
         left_by_columns((order & 1) != 0),
         right_by_columns((order & 2) != 0),
         adds((order & 4) != 0),
-        left(numbers((sizes.rows + kGap) * (sizes.depth + kGap), make)),
-        right(numbers((sizes.depth + kGap) * (sizes.columns + kGap), make)),
+        left(numbers(left_size() * sizes.terms, make)),
+        right(numbers(right_size() * sizes.terms, make)),
         first(numbers(sizes.rows * sizes.columns, make)) {}
 
   template <class Make>
-  static std::vector<float> numbers(int64_t n, Make make) {
-    std::vector<float> all(static_cast<size_t>(n));
-    for (float& number : all) number = make();
+  static std::vector<T> numbers(int64_t n, Make make) {
+    std::vector<T> all(static_cast<size_t>(n));
+    for (T& one : all) one = element<T>(make());
     return all;
   }
 
-  MatrixView left_view() const {
-    return left_by_columns ? MatrixView{left.data(), 1, sizes.rows + kGap}
-                           : MatrixView{left.data(), sizes.depth + kGap, 1};
+  // Of one term.
+  int64_t left_size() const { return (sizes.rows + kGap) * (sizes.depth + kGap); }
+  int64_t right_size() const { return (sizes.depth + kGap) * (sizes.columns + kGap); }
+
+  MatrixView<T> left_view() const {
+    return left_by_columns ? MatrixView<T>{left.data(), 1, sizes.rows + kGap}
+                           : MatrixView<T>{left.data(), sizes.depth + kGap, 1};
   }
-  MatrixView right_view() const {
-    return right_by_columns ? MatrixView{right.data(), 1, sizes.depth + kGap}
-                            : MatrixView{right.data(), sizes.columns + kGap, 1};
+  MatrixView<T> right_view() const {
+    return right_by_columns ? MatrixView<T>{right.data(), 1, sizes.depth + kGap}
+                            : MatrixView<T>{right.data(), sizes.columns + kGap, 1};
   }
 
   // The result, in so many pieces of rows and columns.
-  std::vector<float> run(const MatmulKernels& kernels, const std::string& what,
-                         int64_t row_parts = 1, int64_t column_parts = 1) const {
+  std::vector<T> run(const MatmulKernel<T>& kernel, const std::string& what, int64_t row_parts = 1,
+                     int64_t column_parts = 1) const {
     const int64_t stride = sizes.columns + kGap;
-    std::vector<float> memory(static_cast<size_t>(sizes.rows * stride + 2 * kFence), kPaint);
-    float* const out = memory.data() + kFence;
+    const T paint = element<T>(kPaint);
+    std::vector<T> memory(static_cast<size_t>(sizes.rows * stride + 2 * kFence), paint);
+    T* const out = memory.data() + kFence;
     for (int64_t i = 0; adds && i < sizes.rows; ++i) {
       for (int64_t j = 0; j < sizes.columns; ++j) {
         out[i * stride + j] = first[static_cast<size_t>(i * sizes.columns + j)];
       }
     }
-    std::vector<float> scratch(static_cast<size_t>(kernels.scratch_size / 4) + 16 + kFence, NAN);
+    std::vector<float> scratch(static_cast<size_t>(kernel.scratch_size / 4) + 16 + kFence, NAN);
     auto address = reinterpret_cast<uintptr_t>(scratch.data());
     address = (address + 63) / 64 * 64;
     const auto cut = [](int64_t part, int64_t parts, int64_t size) { return size * part / parts; };
@@ -108,19 +162,28 @@ struct Call {
         const int64_t rows = cut(i + 1, row_parts, sizes.rows) - row;
         const int64_t columns = cut(j + 1, column_parts, sizes.columns) - column;
         if (rows == 0 || columns == 0) continue;
-        kernels.multiply({rows, columns, sizes.depth, left_view().from(row, 0),
-                          right_view().from(0, column), out + row * stride + column, stride, adds},
-                         reinterpret_cast<void*>(address));
+        kernel.multiply({.rows = rows,
+                         .columns = columns,
+                         .depth = sizes.depth,
+                         .left = left_view().from(row, 0),
+                         .right = right_view().from(0, column),
+                         .out = out + row * stride + column,
+                         .out_stride = stride,
+                         .adds = adds,
+                         .terms = sizes.terms,
+                         .left_term = left_size(),
+                         .right_term = right_size()},
+                        reinterpret_cast<void*>(address));
       }
     }
-    std::vector<float> result;
+    std::vector<T> result;
     bool intact = true;
     for (int64_t at = 0; at < static_cast<int64_t>(memory.size()); ++at) {
       const int64_t inside = at - kFence;
       if (inside >= 0 && inside < sizes.rows * stride && inside % stride < sizes.columns) {
         result.push_back(memory[static_cast<size_t>(at)]);
       } else {
-        intact &= memory[static_cast<size_t>(at)] == kPaint;
+        intact &= memory[static_cast<size_t>(at)] == paint;
       }
     }
     check::report(intact, __FILE__, __LINE__, what + ": written outside");
@@ -128,8 +191,9 @@ struct Call {
   }
 
   std::string text(const char* version) const {
-    return std::string(version) + " " + std::to_string(sizes.rows) + "x" +
-           std::to_string(sizes.depth) + "x" + std::to_string(sizes.columns) +
+    return std::string(version) + (kIsFloat<T> ? " float " : " bfloat16 ") +
+           std::to_string(sizes.rows) + "x" + std::to_string(sizes.depth) + "x" +
+           std::to_string(sizes.columns) + " in " + std::to_string(sizes.terms) +
            (left_by_columns ? " left by columns" : "") +
            (right_by_columns ? " right by columns" : "") + (adds ? " adds" : "");
   }
@@ -146,88 +210,136 @@ void for_each_call(Body body) {
 }  // namespace
 
 TEST(exact_sums_are_the_references) {
-  for_each_call([](const Sizes& sizes, int order, std::mt19937& random) {
-    const Call call(sizes, order,
-                    [&] { return static_cast<float>(static_cast<int>(random() % 9) - 4) / 4; });
-    const std::vector<float> expected = call.run(reference(), call.text("reference"));
-    for (const Version& version : versions()) {
-      const std::string text = call.text(version.name);
-      check::report(call.run(version.kernels, text) == expected, __FILE__, __LINE__, text);
-    }
+  for_both_types([]<class T>() {
+    for_each_call([](const Sizes& sizes, int order, std::mt19937& random) {
+      const auto quarters = [&] { return static_cast<float>(static_cast<int>(random() % 9) - 4); };
+      const Call<T> call(sizes, order, [&] { return quarters() / 4; });
+      const std::vector<T> expected = call.run(reference<T>(), call.text("reference"));
+      for (const Version<T>& version : versions<T>()) {
+        const std::string text = call.text(version.name);
+        check::report(call.run(version.kernel, text) == expected, __FILE__, __LINE__, text);
+      }
+    });
   });
 }
 
 TEST(the_reference_computes_what_it_says) {
-  // 1 2   5 6   19 22
-  // 3 4   7 8   43 50
-  const float left[] = {1, 2, 3, 4};
-  const float right[] = {5, 6, 7, 8};
-  float out[] = {1, 1, 1, 1};
-  reference().multiply({2, 2, 2, {left, 2, 1}, {right, 2, 1}, out, 2, false}, nullptr);
-  CHECK(out[0] == 19 && out[1] == 22 && out[2] == 43 && out[3] == 50);
-  // The left one transposed, added: 1*5+3*7, 1*6+3*8, 2*5+4*7, 2*6+4*8.
-  reference().multiply({2, 2, 2, {left, 1, 2}, {right, 2, 1}, out, 2, true}, nullptr);
-  CHECK(out[0] == 19 + 26 && out[1] == 22 + 30 && out[2] == 43 + 38 && out[3] == 50 + 44);
+  for_both_types([]<class T>() {
+    // 1 2   5 6   19 22
+    // 3 4   7 8   43 50
+    const auto matrix = [](double a, double b, double c, double d) {
+      return std::array{element<T>(a), element<T>(b), element<T>(c), element<T>(d)};
+    };
+    const auto lefts = matrix(1, 2, 3, 4);
+    const auto rights = matrix(5, 6, 7, 8);
+    auto out = matrix(1, 1, 1, 1);
+    const T* const left = lefts.data();
+    const T* const right = rights.data();
+    const auto& multiply = reference<T>().multiply;
+    multiply({2, 2, 2, {left, 2, 1}, {right, 2, 1}, out.data(), 2, false}, nullptr);
+    CHECK(out == matrix(19, 22, 43, 50));
+    // The left one transposed, added: 1*5+3*7, 1*6+3*8, 2*5+4*7, 2*6+4*8.
+    multiply({2, 2, 2, {left, 1, 2}, {right, 2, 1}, out.data(), 2, true}, nullptr);
+    CHECK(out == matrix(19 + 26, 22 + 30, 43 + 38, 50 + 44));
+    // Two terms of one row and column each: (1)(5 6) + (2)(7 8) and so on.
+    multiply({2, 2, 1, {left, 2, 1}, {right, 2, 1}, out.data(), 2, false, 2, 1, 2}, nullptr);
+    CHECK(out == matrix(19, 22, 43, 50));
+  });
 }
 
 TEST(rounding_is_that_of_so_many_sums) {
-  // Every sum has at most as many roundings as terms, each half an ULP of a partial sum.
-  std::mt19937 random(11);
-  std::normal_distribution<float> normal;
-  for (const Sizes& sizes : {Sizes{30, 70, 1000}, Sizes{7, 33, 4096}}) {
-    const Call call(sizes, 0, [&] { return normal(random); });
-    for (const Version& version : versions()) {
-      const std::vector<float> got = call.run(version.kernels, call.text(version.name));
-      double worst = 0;
-      for (int64_t i = 0; i < sizes.rows; ++i) {
-        for (int64_t j = 0; j < sizes.columns; ++j) {
-          double sum = 0;
-          double magnitude = 0;
-          for (int64_t k = 0; k < sizes.depth; ++k) {
-            const double term = static_cast<double>(*call.left_view().from(i, k).data) *
-                                *call.right_view().from(k, j).data;
-            sum += term;
-            magnitude += std::abs(term);
+  // Every sum has at most as many roundings as terms, each half an ULP of a partial sum; BFLOAT16
+  // is rounded once more.
+  for_both_types([]<class T>() {
+    std::mt19937 random(11);
+    std::normal_distribution<float> normal;
+    for (const Sizes& sizes : {Sizes{30, 70, 1000}, Sizes{7, 33, 4096}}) {
+      const Call<T> call(sizes, 0, [&] { return normal(random); });
+      for (const Version<T>& version : versions<T>()) {
+        const std::vector<T> got = call.run(version.kernel, call.text(version.name));
+        double worst = 0;
+        for (int64_t i = 0; i < sizes.rows; ++i) {
+          for (int64_t j = 0; j < sizes.columns; ++j) {
+            double sum = 0;
+            double magnitude = 0;
+            for (int64_t k = 0; k < sizes.depth; ++k) {
+              const double term = number(*call.left_view().from(i, k).data) *
+                                  number(*call.right_view().from(k, j).data);
+              sum += term;
+              magnitude += std::abs(term);
+            }
+            double bound = static_cast<double>(sizes.depth + 1) * 0x1p-24 * magnitude;
+            if (!kIsFloat<T>) bound += std::abs(sum) * 0x1p-8;
+            const double result = number(got[static_cast<size_t>(i * sizes.columns + j)]);
+            worst = std::max(worst, std::abs(result - sum) / bound);
           }
-          const double bound = static_cast<double>(sizes.depth + 1) * 0x1p-24 * magnitude;
-          const double error = std::abs(got[static_cast<size_t>(i * sizes.columns + j)] - sum);
-          worst = std::max(worst, error / bound);
         }
+        check::report(worst <= 1, __FILE__, __LINE__, call.text(version.name));
       }
-      check::report(worst <= 1, __FILE__, __LINE__, call.text(version.name));
+    }
+  });
+}
+
+TEST(sums_of_bfloat16_are_rounded_once) {
+  struct Sum {
+    double first, begin, rest;  // what is added to; the terms
+    double rounded;
+  };
+  // 258 exactly, of segments that would each be rounded to 256, then of a product that would be.
+  for (const Sum& sum : {Sum{2, 254, 0x1p-9, 258}, Sum{1, 255, 0x1p-9, 258}}) {
+    const int64_t depth = 1025;
+    Call<BFloat16> call({3, 35, depth}, 4, [] { return 1.0f; });
+    for (int64_t i = 0; i < 3; ++i) {
+      for (int64_t k = 0; k < depth; ++k) {
+        call.left[static_cast<size_t>(i * (depth + kGap) + k)] =
+            element<BFloat16>(k == 0 ? sum.begin : sum.rest);
+      }
+    }
+    for (BFloat16& first : call.first) first = element<BFloat16>(sum.first);
+    for (const Version<BFloat16>& version : versions<BFloat16>()) {
+      for (const BFloat16 value : call.run(version.kernel, call.text(version.name))) {
+        CHECK(value == element<BFloat16>(sum.rounded));
+      }
     }
   }
 }
 
 TEST(pieces_have_the_same_bits) {
-  std::mt19937 random(13);
-  std::normal_distribution<float> normal;
-  for (int order = 0; order < 8; ++order) {
-    const Call call({101, 203, 530}, order, [&] { return normal(random); });
-    for (const Version& version : versions()) {
-      const std::string text = call.text(version.name);
-      const std::vector<float> whole = call.run(version.kernels, text);
-      for (const int64_t parts : {2, 3, 7}) {
-        check::report(call.run(version.kernels, text, parts, 1) == whole, __FILE__, __LINE__, text);
-        check::report(call.run(version.kernels, text, 1, parts) == whole, __FILE__, __LINE__, text);
-        check::report(call.run(version.kernels, text, parts, parts) == whole, __FILE__, __LINE__,
-                      text);
+  for_both_types([]<class T>() {
+    std::mt19937 random(13);
+    std::normal_distribution<float> normal;
+    for (int order = 0; order < 8; ++order) {
+      const Call<T> call({101, 203, 530}, order, [&] { return normal(random); });
+      for (const Version<T>& version : versions<T>()) {
+        const std::string text = call.text(version.name);
+        const std::vector<T> whole = call.run(version.kernel, text);
+        const auto is_whole = [&](int64_t rows, int64_t columns) {
+          check::report(call.run(version.kernel, text, rows, columns) == whole, __FILE__, __LINE__,
+                        text);
+        };
+        for (const int64_t parts : {2, 3, 7}) {
+          is_whole(parts, 1);
+          is_whole(1, parts);
+          is_whole(parts, parts);
+        }
       }
     }
-  }
+  });
 }
 
 TEST(infinities_and_nans_reach_their_own_rows_and_columns_only) {
-  for (const Version& version : versions()) {
-    Call call({14, 35, 20}, 0, [] { return 1.0f; });
-    call.left[static_cast<size_t>(13 * (20 + kGap) + 5)] = INFINITY;
-    call.right[static_cast<size_t>(7 * (35 + kGap) + 34)] = NAN;
-    const std::vector<float> got = call.run(version.kernels, call.text(version.name));
-    for (int64_t i = 0; i < 14; ++i) {
-      for (int64_t j = 0; j < 35; ++j) {
-        const float value = got[static_cast<size_t>(i * 35 + j)];
-        CHECK(j == 34 ? std::isnan(value) : value == (i == 13 ? INFINITY : 20.0f));
+  for_both_types([]<class T>() {
+    for (const Version<T>& version : versions<T>()) {
+      Call<T> call({14, 35, 20}, 0, [] { return 1.0f; });
+      call.left[static_cast<size_t>(13 * (20 + kGap) + 5)] = element<T>(INFINITY);
+      call.right[static_cast<size_t>(7 * (35 + kGap) + 34)] = element<T>(NAN);
+      const std::vector<T> got = call.run(version.kernel, call.text(version.name));
+      for (int64_t i = 0; i < 14; ++i) {
+        for (int64_t j = 0; j < 35; ++j) {
+          const double value = number(got[static_cast<size_t>(i * 35 + j)]);
+          CHECK(j == 34 ? std::isnan(value) : value == (i == 13 ? INFINITY : 20.0f));
+        }
       }
     }
-  }
+  });
 }

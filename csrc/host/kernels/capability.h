@@ -11,6 +11,9 @@ enum class Capability { kReference, DEFAULT, AVX2, AVX512 };
 // The version to use: PyTorch's choice for this CPU (which its ATEN_CPU_CAPABILITY can lower), or
 // what ACLNN_TORCH_CPU_CAPABILITY says, if the CPU can run it: reference, default, avx2, avx512.
 ACLNN_HOST_INTERNAL Capability current_capability() noexcept;
+// Whether the version may use AVX512_BF16, and whether the CPU has AMX for BFLOAT16.
+ACLNN_HOST_INTERNAL bool has_avx512_bf16() noexcept;
+ACLNN_HOST_INTERNAL bool has_amx_bf16() noexcept;
 ACLNN_HOST_INTERNAL const char* capability_name(Capability capability) noexcept;
 
 // The kernels of one operator in the current version; `get` is a lambda template over the version.

@@ -93,13 +93,14 @@ int64_t correlation_scratch_size(const ConvolutionSizes& sizes) {
 
 // Adds the products of some channels, from the first `depth` rows of the whole on, to rows of a
 // block of results.
+template <class T>
 void multiply(const Correlation& c, const float* weight, const Range& rows, int64_t depth,
               bool adds, CorrelationMemory& memory) {
   if (c.rows <= kFewRows) {  // one tile's, which are never divided
     for (const Stretch& stretch : memory.block.stretches()) {
-      multiply_few(c.rows, weight + depth * c.rows, memory.block.lines() + stretch.from,
-                   memory.block.places(), stretch.count, memory.results + stretch.column,
-                   kResultPitch, adds);
+      multiply_few<T>(c.rows, weight + depth * c.rows, memory.block.lines() + stretch.from,
+                      memory.block.places(), stretch.count, memory.results + stretch.column,
+                      kResultPitch, adds);
     }
     return;
   }
@@ -108,14 +109,15 @@ void multiply(const Correlation& c, const float* weight, const Range& rows, int6
     const TileRows right = memory.block.panel(column);
     for (int64_t row = rows.begin; row < rows.end; row += kRows) {
       const int64_t tile_rows = std::min(kRows, c.rows - row);
-      tile_for(tile_rows, columns - column)(weight + row * c.depth() + depth * tile_rows, right,
-                                            memory.results + row * kResultPitch + column,
-                                            kResultPitch, adds);
+      tile_for<T>(tile_rows, columns - column)(weight + row * c.depth() + depth * tile_rows, right,
+                                               memory.results + row * kResultPitch + column,
+                                               kResultPitch, adds);
     }
   }
 }
 
 // Some rows and columns of one group's results.
+template <class T>
 void correlate(const Correlation& c, const float* weight, const float* images, const float* bias,
                const Range& rows, const Range& columns, float* out, CorrelationMemory& memory) {
   for (int64_t at = columns.begin; at < columns.end;) {
@@ -126,7 +128,7 @@ void correlate(const Correlation& c, const float* weight, const float* images, c
     for (int64_t channel = 0; channel < c.channels; channel += memory.block.channels()) {
       const int64_t count = std::min(memory.block.channels(), c.channels - channel);
       memory.block.read(images + channel * volume(c.image), count);
-      multiply(c, weight, rows, channel * c.tap_count(), bias != nullptr || channel > 0, memory);
+      multiply<T>(c, weight, rows, channel * c.tap_count(), bias != nullptr || channel > 0, memory);
     }
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       memory.block.store(memory.results + row * kResultPitch, out + row * volume(c.out));
@@ -164,7 +166,7 @@ void store_bias(const ConvolutionSizes& sizes, const Correlation& c, const float
   }
 }
 
-template <bool kSmall>
+template <bool kSmall, class T>
 void compute_images(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t part,
                     int64_t parts, const void* shared, void* out, void* scratch) {
   const auto* const images = static_cast<const float*>(kSmall ? from.large : from.small);
@@ -183,12 +185,12 @@ void compute_images(const ConvolutionSizes& sizes, const ConvolutionTensors& fro
       const int64_t column = piece % division.column_parts;
       const int64_t row = piece / division.column_parts % division.row_parts;
       const int64_t group = piece / (division.column_parts * division.row_parts);
-      correlate(c, weight + group * c.rows * c.depth(),
-                images + group * c.channels * volume(c.image),
-                bias != nullptr ? bias + group * c.rows : nullptr,
-                share(c.rows, row, division.row_parts, kRows),
-                share(columns, column, division.column_parts, kColumns),
-                static_cast<float*>(out) + group * c.rows * volume(c.out), memory);
+      correlate<T>(c, weight + group * c.rows * c.depth(),
+                   images + group * c.channels * volume(c.image),
+                   bias != nullptr ? bias + group * c.rows : nullptr,
+                   share(c.rows, row, division.row_parts, kRows),
+                   share(columns, column, division.column_parts, kColumns),
+                   static_cast<float*>(out) + group * c.rows * volume(c.out), memory);
     }
   });
 }
@@ -250,6 +252,7 @@ void prepare_gradient(const ConvolutionSizes& sizes, const ConvolutionTensors& f
   }
 }
 
+template <class T>
 class WeightSums {
  public:
   WeightSums(const ConvolutionSizes& sizes, const ConvolutionTensors& from, const void* shared,
@@ -333,7 +336,7 @@ class WeightSums {
     for (int64_t row = rows.begin; row < rows.end; row += kRows) {
       const int64_t tile_rows = std::min(kRows, sizes_.small_channels - row);
       const float* const left = gradient + row * volume(sizes_.small) + position * tile_rows;
-      const Tile tile = tile_for(tile_rows, channels);
+      const Tile tile = tile_for<T>(tile_rows, channels);
       for_each_position(sizes_.kernel, [&](int64_t tap, const Values& k) {
         const float* const right = panel_ + k[0] * block_.plane() +
                                    k[1] * sizes_.dilation[1] * block_.line() +
@@ -354,9 +357,10 @@ class WeightSums {
   float* sums_;  // [tap][row][channel]
 };
 
+template <class T>
 void compute_weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t part,
                     int64_t parts, const void* shared, void* out, void* scratch) {
-  WeightSums sums(sizes, from, shared, scratch);
+  WeightSums<T> sums(sizes, from, shared, scratch);
   const int64_t blocks = divide_up(sizes.large_channels, kColumns);
   const int64_t tiles = divide_up(sizes.small_channels, kRows);
   const Range range = share(sizes.groups * blocks * tiles, part, parts);
@@ -383,18 +387,51 @@ bool are_finite(const float* values, int64_t count) {
   return finite;
 }
 
+bool are_finite(const BFloat16* values, int64_t count) {
+  constexpr uint16_t kInfinity = 0x7f80;
+  uint16_t any = 0;  // for the compiler to make vectors of
+  for (int64_t i = 0; i < count; ++i) any |= (values[i].bits & kInfinity) == kInfinity ? 1 : 0;
+  return any == 0;
+}
+
+template <class T>
+bool are_all_finite(const void* values, int64_t count) {
+  return are_finite(static_cast<const T*>(values), count);
+}
+
+void pair(const BFloat16* tensor, int64_t count, int64_t inner, int64_t begin, int64_t end,
+          float* words) {
+  const int64_t pairs = divide_up(count, 2);
+  const int64_t item = begin / inner;
+  int64_t index = item % pairs;  // along `count`
+  int64_t at = begin % inner;
+  const BFloat16* from = tensor + (item / pairs * count + index * 2) * inner;
+  while (begin < end) {
+    const int64_t size = std::min(inner - at, end - begin);
+    const bool has_next = index * 2 + 1 < count;
+    copy_words(from + at, has_next ? from + inner + at : nullptr, size, words + begin);
+    begin += size;
+    from += (has_next ? 2 : 1) * inner;
+    at = 0;
+    index = index + 1 < pairs ? index + 1 : 0;
+  }
+}
+
+template <class T>
+constexpr WindowKernels kKernels = {
+    {weight_size<true>, correlation_scratch_size<true>, prepare_weight<true>,
+     compute_images<true, T>},
+    {weight_size<false>, correlation_scratch_size<false>, prepare_weight<false>,
+     compute_images<false, T>},
+    {gradient_size, weight_scratch_size, prepare_gradient, compute_weight<T>},
+    are_all_finite<T>};
+
 }  // namespace
 
 template <>
-const WindowKernels& convolution_windows_kernels<Capability::CPU_CAPABILITY>() noexcept {
-  static constexpr WindowKernels kKernels = {
-      {weight_size<true>, correlation_scratch_size<true>, prepare_weight<true>,
-       compute_images<true>},
-      {weight_size<false>, correlation_scratch_size<false>, prepare_weight<false>,
-       compute_images<false>},
-      {gradient_size, weight_scratch_size, prepare_gradient, compute_weight},
-      are_finite};
-  return kKernels;
+const WindowKernelsByType& convolution_windows_kernels<Capability::CPU_CAPABILITY>() noexcept {
+  static constexpr WindowKernelsByType kAll = {kKernels<float>, kKernels<BFloat16>, pair};
+  return kAll;
 }
 
 }  // namespace aclnn_host

@@ -2,12 +2,13 @@
 
 #include <cstdint>
 
+#include "kernels/bfloat16.h"
 #include "kernels/capability.h"
 #include "kernels/convolution_direct.h"
 
 namespace aclnn_host {
 
-// Convolutions of FLOAT as matrix products of the weight and windows, which are what the kernel
+// Convolutions as matrix products of the weight and windows, which are what the kernel
 // meets at the positions of an image. Only a block of them exists at a time, in a cache.
 //
 // The work is divided into as many parts as the caller likes, and every sum is made in one order,
@@ -29,11 +30,24 @@ struct WindowKernels {
   WindowPass small;
   WindowPass large;
   WindowPass weight;
-  bool (*are_finite)(const float* values, int64_t count);
+  bool (*are_finite)(const void* values, int64_t count);
+};
+
+// BFLOAT16 comes in pairs of elements that are multiplied with another such pair, both products of
+// which belong to one sum: of two channels for images, of two images for weights; with zeros where
+// there is no second. A pair is a word of 32 bits, and counts as one channel or image: of that the
+// sizes of a pass speak. Bias and results are FLOAT.
+struct WindowKernelsByType {
+  WindowKernels float32;
+  WindowKernels bfloat16;  // as MatmulKernels'; null in the reference
+  // Of a tensor [outer, count, inner] the pairs along `count`, from one to another; null in the
+  // reference.
+  void (*pair)(const BFloat16* tensor, int64_t count, int64_t inner, int64_t begin, int64_t end,
+               float* words);
 };
 
 // The kernels in one version; kernels/convolution_windows.cpp defines it once per CPU capability.
 template <Capability>
-const WindowKernels& convolution_windows_kernels() noexcept;
+const WindowKernelsByType& convolution_windows_kernels() noexcept;
 
 }  // namespace aclnn_host

@@ -25,7 +25,7 @@ constexpr int64_t vectors_of(int64_t rows) {
 // out[rows][count] = left[depth][rows] x right, whose rows begin at the places, or added to it. Of
 // the last vector of a row some elements may be another's: they are read, but nothing is made of
 // them.
-template <int64_t rows, int64_t vectors>
+template <class T, int64_t rows, int64_t vectors>
 void multiply_few(const float* left, const float* right, std::span<const int64_t> places,
                   int64_t count, float* out, int64_t stride, bool adds) {
   V sums[rows][vectors];
@@ -44,7 +44,7 @@ void multiply_few(const float* left, const float* right, std::span<const int64_t
       const V next = V::loadu(right + place + j * kLanes);
 #pragma GCC unroll 8
       for (int64_t i = 0; i < rows; ++i) {
-        sums[i][j] = at::vec::fmadd(factors[i], next, sums[i][j]);
+        sums[i][j] = multiply_add(T(), factors[i], next, sums[i][j]);
       }
     }
   }
@@ -66,26 +66,28 @@ using FewRows = void (*)(const float*, const float*, std::span<const int64_t>, i
 using FewRowsByVectors = std::array<FewRows, kMostVectors>;
 
 // By the number of vectors, from 1.
-template <int64_t rows, size_t... vectors>
+template <class T, int64_t rows, size_t... vectors>
 constexpr FewRowsByVectors few_rows_by_vectors(std::index_sequence<vectors...>) {
-  return {multiply_few<rows, vectors + 1>...};
+  return {multiply_few<T, rows, vectors + 1>...};
 }
-template <size_t... rows>
+template <class T, size_t... rows>
 constexpr std::array<FewRowsByVectors, kFewRows> few_rows(std::index_sequence<rows...>) {
-  return {few_rows_by_vectors<rows + 1>(std::make_index_sequence<vectors_of(rows + 1)>())...};
+  return {few_rows_by_vectors<T, rows + 1>(std::make_index_sequence<vectors_of(rows + 1)>())...};
 }
-constexpr auto kFew = few_rows(std::make_index_sequence<kFewRows>());
+template <class T>
+constexpr auto kFew = few_rows<T>(std::make_index_sequence<kFewRows>());
 
 // The same for any count of columns.
-inline void multiply_few(int64_t rows, const float* left, const float* right,
-                         std::span<const int64_t> places, int64_t count, float* out, int64_t stride,
-                         bool adds) {
+template <class T>
+void multiply_few(int64_t rows, const float* left, const float* right,
+                  std::span<const int64_t> places, int64_t count, float* out, int64_t stride,
+                  bool adds) {
   const int64_t most = vectors_of(rows) * kLanes;
   for (int64_t column = 0; column < count; column += most) {
     const int64_t size = std::min(most, count - column);
     const auto vectors = static_cast<size_t>((size + kLanes - 1) / kLanes);
-    kFew[static_cast<size_t>(rows - 1)][vectors - 1](left, right + column, places, size,
-                                                     out + column, stride, adds);
+    kFew<T>[static_cast<size_t>(rows - 1)][vectors - 1](left, right + column, places, size,
+                                                        out + column, stride, adds);
   }
 }
 

@@ -2,13 +2,15 @@
 
 #include <cstdint>
 
+#include "kernels/bfloat16.h"
 #include "kernels/capability.h"
 
 namespace aclnn_host {
 
-// A matrix of FLOAT. One of the strides is 1.
+// A matrix. One of the strides is 1.
+template <class T>
 struct MatrixView {
-  const float* data;
+  const T* data;
   int64_t row_stride;
   int64_t column_stride;
 
@@ -17,28 +19,42 @@ struct MatrixView {
   }
 };
 
-// out = left x right, or added to it; in rows of `out` the columns lie side by side.
+// out = left x right, or added to it; in rows of `out` the columns lie side by side. Of several
+// terms the products are added up: the matrices of the next one are so many elements further on.
+template <class T>
 struct MatrixProduct {  // no size is 0
   int64_t rows;
   int64_t columns;
   int64_t depth;  // columns of left, rows of right
-  MatrixView left;
-  MatrixView right;
-  float* out;
+  MatrixView<T> left;
+  MatrixView<T> right;
+  T* out;
   int64_t out_stride;
   bool adds;
+  int64_t terms = 1;
+  int64_t left_term = 0;
+  int64_t right_term = 0;
 };
 
-// Every sum is made in the order of the depth, in segments of kDepth, wherever a product is divided
-// by rows and columns: so its bits depend on nothing else.
-struct MatmulKernels {
-  static constexpr int64_t kDepth = 256;
+// Every sum is made in the order of the terms and the depth, in segments of so many words of 32
+// bits, wherever a product is divided by rows and columns: so its bits depend on nothing else. Sums
+// of BFLOAT16 are made in FLOAT, and rounded once.
+constexpr int64_t kSegmentWords = 256;
 
+template <class T>
+struct MatmulKernel {
+  int64_t scratch_size;  // bytes that `multiply` needs, aligned to 64
+  void (*multiply)(const MatrixProduct<T>& product, void* scratch);
+};
+
+struct MatmulKernels {
   // Into how many rows and columns a product is best divided: multiples of these.
   int64_t row_step;
   int64_t column_step;
-  int64_t scratch_size;  // bytes that `multiply` needs, aligned to 64
-  void (*multiply)(const MatrixProduct& product, void* scratch);
+  MatmulKernel<float> float32;
+  // With AVX512 only for CPUs that have AVX512_BF16 too (has_avx512_bf16). The other versions are
+  // there to be tested: FLOAT is as fast.
+  MatmulKernel<BFloat16> bfloat16;
 };
 
 // The kernels in one version; kernels/matmul.cpp defines it once per CPU capability.

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
 #include <ATen/cpu/vec/functional.h>
 #include <ATen/cpu/vec/vec.h>
+
+#include "kernels/bfloat16.h"
 
 namespace aclnn_host {
 namespace {
@@ -26,8 +29,37 @@ constexpr int64_t kRows = 6;
 constexpr int64_t kVectors = 2;
 constexpr int64_t kColumns = kVectors * kLanes;
 
-// The rows of a right matrix, kColumns elements of each: in segments of one length, in which they
-// are `step` apart; `jump` is from segment to segment.
+// What is multiplied at a time is a word of 32 bits: a FLOAT, or two BFLOAT16 that follow each
+// other in the depth, the first in the low half. Both are held as FLOAT.
+template <class T>
+constexpr int64_t kWord = sizeof(float) / sizeof(T);
+
+// sum + factor * next.
+inline V multiply_add(float, const V& factor, const V& next, const V& sum) {
+  return at::vec::fmadd(factor, next, sum);
+}
+
+// sum + both products of the words.
+inline V multiply_add(BFloat16, const V& factor, const V& next, const V& sum) {
+#if defined(CPU_CAPABILITY_AVX512)
+  // Not its intrinsic: the compiler must not use AVX512_BF16 for anything else.
+  __m512 result = sum;
+  asm("vdpbf16ps %2, %1, %0"
+      : "+v"(result)
+      : "v"(static_cast<__m512>(factor)), "v"(static_cast<__m512>(next)));
+  return result;
+#else
+  using Bits [[gnu::vector_size(sizeof(V))]] = uint32_t;
+  const auto low = [](const V& word) { return std::bit_cast<V>(std::bit_cast<Bits>(word) << 16); };
+  const auto high = [](const V& word) {
+    return std::bit_cast<V>(std::bit_cast<Bits>(word) & 0xffff0000u);
+  };
+  return at::vec::fmadd(high(factor), high(next), at::vec::fmadd(low(factor), low(next), sum));
+#endif
+}
+
+// The rows of a right matrix, kColumns words of each: in segments of one length, in which they are
+// `step` apart; `jump` is from segment to segment.
 struct TileRows {
   const float* data;
   int64_t segments;
@@ -39,8 +71,8 @@ struct TileRows {
   static TileRows panel(const float* data, int64_t depth) { return {data, 1, depth, kColumns, 0}; }
 };
 
-// Some rows and columns of the result: left[depth][rows] x right[depth][columns].
-template <int64_t rows, int64_t vectors>
+// Some rows and columns of the result: left[depth][rows] x right[depth][columns], in words.
+template <class T, int64_t rows, int64_t vectors>
 void tile(const float* left, const TileRows& right, float* out, int64_t stride, bool adds) {
   V sums[rows][vectors];
 #pragma GCC unroll 12
@@ -62,7 +94,7 @@ void tile(const float* left, const TileRows& right, float* out, int64_t stride, 
     for (int64_t i = 0; i < rows; ++i) {
       const V factor(left[i]);
       for (int64_t j = 0; j < vectors; ++j) {
-        sums[i][j] = at::vec::fmadd(factor, next[j], sums[i][j]);
+        sums[i][j] = multiply_add(T(), factor, next[j], sums[i][j]);
       }
     }
   }
@@ -80,16 +112,34 @@ void tile(const float* left, const TileRows& right, float* out, int64_t stride, 
 using Tile = void (*)(const float*, const TileRows&, float*, int64_t, bool);
 
 // By the number of rows, from 1.
-template <int64_t vectors, size_t... rows>
+template <class T, int64_t vectors, size_t... rows>
 constexpr std::array<Tile, kRows> tiles(std::index_sequence<rows...>) {
-  return {tile<rows + 1, vectors>...};
+  return {tile<T, rows + 1, vectors>...};
 }
-constexpr auto kNarrow = tiles<1>(std::make_index_sequence<kRows>());
-constexpr auto kWide = tiles<kVectors>(std::make_index_sequence<kRows>());
+template <class T>
+constexpr auto kNarrow = tiles<T, 1>(std::make_index_sequence<kRows>());
+template <class T>
+constexpr auto kWide = tiles<T, kVectors>(std::make_index_sequence<kRows>());
 
 // The tile for so many rows and columns. It writes whole vectors.
-inline Tile tile_for(int64_t rows, int64_t columns) {
-  return (columns <= kLanes ? kNarrow : kWide)[static_cast<size_t>(rows - 1)];
+template <class T = float>
+Tile tile_for(int64_t rows, int64_t columns) {
+  return (columns <= kLanes ? kNarrow<T> : kWide<T>)[static_cast<size_t>(rows - 1)];
+}
+
+// The words of elements and of those next to them in the depth, if any.
+template <int64_t fixed = 0>
+void copy_words(const float* line, const float*, int64_t count, float* to) {
+  std::memcpy(to, line, static_cast<size_t>(fixed != 0 ? fixed : count) * sizeof(float));
+}
+
+template <int64_t fixed = 0>
+void copy_words(const BFloat16* line, const BFloat16* next, int64_t count, float* to) {
+  if (fixed != 0) count = fixed;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t word = line[i].bits | (next != nullptr ? uint32_t{next[i].bits} << 16 : 0);
+    std::memcpy(to + i, &word, sizeof(word));
+  }
 }
 
 // to[line][i] = from[i][line]: rows of `from` are `from_stride` apart, lines of `to` `to_stride`.
@@ -133,7 +183,9 @@ inline void turn_4(const float* from, int64_t from_stride, float* to, int64_t to
       }
     }
     for (; i < count; ++i) {
-      for (int64_t j = 0; j < step; ++j) out[j * to_stride + i] = begin[i * from_stride + j];
+      for (int64_t j = 0; j < step; ++j) {
+        std::memcpy(out + j * to_stride + i, begin + i * from_stride + j, sizeof(float));
+      }
     }
     line += step;
   }

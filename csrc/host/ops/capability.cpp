@@ -35,6 +35,22 @@ Capability current_capability() noexcept {
   return chosen;
 }
 
+#if defined(__x86_64__)
+bool has_avx512_bf16() noexcept {
+  return current_capability() == Capability::AVX512 && __builtin_cpu_supports("avx512bf16");
+}
+bool has_amx_bf16() noexcept {
+  return __builtin_cpu_supports("amx-bf16");
+}
+#else
+bool has_avx512_bf16() noexcept {
+  return false;
+}
+bool has_amx_bf16() noexcept {
+  return false;
+}
+#endif
+
 const char* capability_name(Capability capability) noexcept {
   switch (capability) {
     case Capability::kReference: return "reference";

@@ -18,7 +18,7 @@ int64_t part_count(const ConvolutionSizes& sizes) {
                              at::get_num_threads());
 }
 
-const WindowKernels& window_kernels() {
+const WindowKernelsByType& window_kernels() {
   return select_kernels(
       []<Capability kVersion>() -> auto& { return convolution_windows_kernels<kVersion>(); });
 }
@@ -31,16 +31,6 @@ bool reach_beyond(const ConvolutionSizes& sizes) {
     if (sizes.padding[d] > 0 || last >= sizes.large[d]) return true;
   }
   return false;
-}
-
-bool are_finite(const void* values, int64_t count) {
-  constexpr int64_t kValues = 1 << 16;  // for which another thread is worth waking
-  const auto* const all = static_cast<const float*>(values);
-  std::atomic<bool> finite = true;
-  at::parallel_for(0, count, kValues, [&](int64_t begin, int64_t end) {
-    if (!window_kernels().are_finite(all + begin, end - begin)) finite = false;
-  });
-  return finite;
 }
 
 int64_t volume(const ConvolutionSizes::Values& sizes) {
@@ -76,12 +66,40 @@ void DirectProducts::run(Kernel kernel, int64_t items, const ConvolutionTensors&
   });
 }
 
-WindowProducts::WindowProducts(const ConvolutionSizes& sizes, Pass pass, Workspace& workspace)
-    : sizes_(sizes), pass_(pass), parts_(part_count(sizes)) {
-  const WindowPass& chosen = window_kernels().*pass;
-  scratch_size_ = chosen.scratch_size(sizes);
-  shared_ = workspace.reserve(static_cast<uint64_t>(chosen.shared_size(sizes)));
+// ---- Pairs
+
+Pairs::Pairs(int64_t outer, int64_t count, int64_t inner, Workspace& workspace)
+    : outer_(outer),
+      count_(count),
+      inner_(inner),
+      offset_(workspace.reserve(static_cast<uint64_t>(outer * ((count + 1) / 2) * inner) *
+                                sizeof(float))) {}
+
+const float* Pairs::of(const void* tensor, void* workspace) const {
+  constexpr int64_t kWords = 1 << 15;  // for which another thread is worth waking
+  auto* const words = reinterpret_cast<float*>(static_cast<char*>(workspace) + offset_);
+  at::parallel_for(0, outer_ * ((count_ + 1) / 2) * inner_, kWords,
+                   [&](int64_t begin, int64_t end) {
+                     window_kernels().pair(static_cast<const BFloat16*>(tensor), count_, inner_,
+                                           begin, end, words);
+                   });
+  return words;
+}
+
+// ---- Windows
+
+WindowProducts::WindowProducts(const ConvolutionSizes& sizes, Pass pass, aclDataType dtype,
+                               Workspace& workspace)
+    : sizes_(sizes), words_(sizes), pass_(pass), dtype_(dtype), parts_(part_count(sizes)) {
+  if (dtype == ACL_BF16) make_pairs(workspace);
+  const WindowPass& chosen = kernels().*pass;
+  scratch_size_ = chosen.scratch_size(words_);
+  shared_ = workspace.reserve(static_cast<uint64_t>(chosen.shared_size(words_)));
   scratch_ = workspace.reserve(static_cast<uint64_t>(parts_ * scratch_size_));
+}
+
+const WindowKernels& WindowProducts::kernels() const {
+  return dtype_ == ACL_BF16 ? window_kernels().bfloat16 : window_kernels().float32;
 }
 
 WindowProducts::Pass WindowProducts::pass_of(Sum sum) {
@@ -108,7 +126,47 @@ bool WindowProducts::fit(const ConvolutionSizes& sizes, Pass pass) {
     phases *= std::min(sizes.stride[d], sizes.large[d]);
   }
   if (taps > kMostTaps || (pass == &WindowKernels::large && phases > kMostPhases)) return false;
-  return (window_kernels().*pass).scratch_size(sizes) <= kMostScratch;
+  return (window_kernels().float32.*pass).scratch_size(sizes) <= kMostScratch;
+}
+
+void WindowProducts::make_pairs(Workspace& workspace) {
+  const int64_t images = sizes_.batch * sizes_.groups;
+  const int64_t large = sizes_.large_channels * volume(sizes_.large);
+  const int64_t small = sizes_.small_channels * volume(sizes_.small);
+  const int64_t taps = volume(sizes_.kernel);
+  const auto half = [](int64_t& count) { count = (count + 1) / 2; };
+  if (pass_ == &WindowKernels::weight) {
+    large_ = Pairs(1, sizes_.batch, sizes_.groups * large, workspace);
+    small_ = Pairs(1, sizes_.batch, sizes_.groups * small, workspace);
+    half(words_.batch);
+  } else if (pass_ == &WindowKernels::small) {
+    large_ = Pairs(images, sizes_.large_channels, volume(sizes_.large), workspace);
+    weight_ = Pairs(sizes_.groups * sizes_.small_channels, sizes_.large_channels, taps, workspace);
+    half(words_.large_channels);
+  } else {
+    small_ = Pairs(images, sizes_.small_channels, volume(sizes_.small), workspace);
+    weight_ = Pairs(sizes_.groups, sizes_.small_channels, sizes_.large_channels * taps, workspace);
+    half(words_.small_channels);
+  }
+}
+
+ConvolutionTensors WindowProducts::paired(const ConvolutionTensors& from, void* workspace) const {
+  ConvolutionTensors to = from;
+  if (pass_ != &WindowKernels::large) to.large = large_.of(from.large, workspace);
+  if (pass_ != &WindowKernels::small) to.small = small_.of(from.small, workspace);
+  if (pass_ != &WindowKernels::weight) to.weight = weight_.of(from.weight, workspace);
+  return to;
+}
+
+bool WindowProducts::are_finite(const void* values, int64_t count) const {
+  constexpr int64_t kValues = 1 << 16;  // for which another thread is worth waking
+  const auto size = static_cast<int64_t>(aclDataTypeSize(dtype_));
+  const auto* const all = static_cast<const char*>(values);
+  std::atomic<bool> finite = true;
+  at::parallel_for(0, count, kValues, [&](int64_t begin, int64_t end) {
+    if (!kernels().are_finite(all + begin * size, end - begin)) finite = false;
+  });
+  return finite;
 }
 
 bool WindowProducts::are_exact(const ConvolutionTensors& from) const {
@@ -121,16 +179,17 @@ bool WindowProducts::are_exact(const ConvolutionTensors& from) const {
 }
 
 void WindowProducts::compute(const ConvolutionTensors& from, void* to, void* workspace) const {
-  const WindowPass& pass = window_kernels().*pass_;
+  const WindowPass& pass = kernels().*pass_;
+  const ConvolutionTensors words = dtype_ == ACL_BF16 ? paired(from, workspace) : from;
   char* const memory = static_cast<char*>(workspace);
   const auto for_each_part = [&](auto body) {
     at::parallel_for(0, parts_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t part = begin; part < end; ++part) body(part);
     });
   };
-  for_each_part([&](int64_t part) { pass.prepare(sizes_, from, part, parts_, memory + shared_); });
+  for_each_part([&](int64_t part) { pass.prepare(words_, words, part, parts_, memory + shared_); });
   for_each_part([&](int64_t part) {
-    pass.compute(sizes_, from, part, parts_, memory + shared_, to,
+    pass.compute(words_, words, part, parts_, memory + shared_, to,
                  memory + scratch_ + part * scratch_size_);
   });
 }

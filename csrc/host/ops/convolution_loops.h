@@ -34,13 +34,31 @@ class DirectProducts {
   uint64_t offset_ = 0;
 };
 
-// One of the three sums (kernels/convolution_direct.h) by products of windows, likewise.
+// A dense tensor of BFLOAT16 [outer, count, inner] as pairs of what follows each other in `count`
+// (kernels/convolution_windows.h), in a workspace; of no tensor if it has no elements.
+class Pairs {
+ public:
+  Pairs() = default;
+  Pairs(int64_t outer, int64_t count, int64_t inner, Workspace& workspace);
+
+  // Makes them.
+  const float* of(const void* tensor, void* workspace) const;
+
+ private:
+  int64_t outer_ = 0;
+  int64_t count_ = 0;
+  int64_t inner_ = 0;
+  uint64_t offset_ = 0;
+};
+
+// One of the three sums (kernels/convolution_direct.h) by products of windows, likewise. Operands
+// are FLOAT or BFLOAT16, bias and results FLOAT.
 class WindowProducts {
  public:
   using Pass = WindowPass WindowKernels::*;
 
   WindowProducts() = default;
-  WindowProducts(const ConvolutionSizes& sizes, Pass pass, Workspace& workspace);
+  WindowProducts(const ConvolutionSizes& sizes, Pass pass, aclDataType dtype, Workspace& workspace);
 
   // The pass that computes a sum.
   static Pass pass_of(Sum sum);
@@ -52,8 +70,19 @@ class WindowProducts {
   void compute(const ConvolutionTensors& from, void* to, void* workspace) const;
 
  private:
-  ConvolutionSizes sizes_{};
+  const WindowKernels& kernels() const;
+  bool are_finite(const void* values, int64_t count) const;
+  // Makes pairs of the sizes and the operands.
+  void make_pairs(Workspace& workspace);
+  ConvolutionTensors paired(const ConvolutionTensors& from, void* workspace) const;
+
+  ConvolutionSizes sizes_{};  // of the operands
+  ConvolutionSizes words_{};  // the same, or those of their pairs
   Pass pass_ = nullptr;
+  aclDataType dtype_ = ACL_FLOAT;
+  Pairs large_;
+  Pairs small_;
+  Pairs weight_;
   int64_t parts_ = 0;
   int64_t scratch_size_ = 0;
   uint64_t shared_ = 0;   // in the workspace

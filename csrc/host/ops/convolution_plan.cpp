@@ -171,21 +171,29 @@ Layout weight_layout(const Choice& choice) {
 Placement placement_of(const Choice& choice, const ConvolutionSizes& sizes) {
   constexpr int64_t kVector = 16;
   const bool fill = sizes.large_channels % kVector == 0 && sizes.small_channels % kVector == 0;
-  const bool is_left = (choice.route == Route::kAten || choice.route == Route::kWindows) && !fill;
+  const bool may_be_atens = choice.route == Route::kAten ||
+                            (choice.route == Route::kWindows && choice.dtype == ACL_FLOAT);
+  const bool is_left = may_be_atens && !fill;
   const bool is_double = choice.route != Route::kDirect && choice.dtype == ACL_DOUBLE;
   return is_left || is_double ? Placement::kCacheLine : Placement::kAnywhere;
 }
 
-// What computes where windows would make nan of zeros.
+// What computes where windows would make nan of zeros. oneDNN would too, in BFLOAT16.
 Choice instead_of_windows(Choice choice) {
   choice.route = Route::kAten;
+  choice.dtype = ACL_FLOAT;
   return choice;
+}
+
+// The type of a result before it is cast.
+aclDataType result_type(const Choice& choice) {
+  return choice.route == Route::kWindows ? ACL_FLOAT : choice.dtype;
 }
 
 // By kernels of our own.
 bool multiplies_matrices(const Choice& choice) {
   const bool products = choice.route == Route::kPointwise || choice.route == Route::kUnfolded;
-  return products && choice.dtype == ACL_FLOAT;
+  return products && MatrixProducts::take(choice.dtype);
 }
 
 // The kernel that rounds a result to `dtype` before it is cast to the type of the tensor it goes
@@ -194,8 +202,12 @@ RoundingKernel before_cast(RoundingKernel kernel, aclDataType dtype, const Tenso
   return to.dtype == dtype ? nullptr : kernel;
 }
 
-std::optional<at::Tensor> as_tensor(const std::optional<TensorView>& view) {
-  return view ? std::optional(aten_tensor(*view)) : std::nullopt;
+at::Tensor tensor_of(const TensorView& view, const Choice& choice) {
+  return aten_tensor(view).to(aten_type(choice.dtype));
+}
+
+std::optional<at::Tensor> tensor_of(const std::optional<TensorView>& view, const Choice& choice) {
+  return view ? std::optional(tensor_of(*view, choice)) : std::nullopt;
 }
 
 const LayoutKernels& layout_kernels_of(aclDataType dtype) {
@@ -342,20 +354,24 @@ ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight
     this->weight = Operand(weight->view, dtype, round_factor(weight->view, type),
                            weight_layout(choice), workspace, {}, placement);
     if (choice.route != Route::kAten) {
-      this->output = Operand(output->view, dtype, nullptr, layout, workspace, {}, placement);
+      this->output =
+          Operand(output->view, result_type(choice), nullptr, layout, workspace, {}, placement);
     }
     if (direct) this->direct = DirectProducts(sizes, choice, workspace);
     if (choice.route == Route::kWindows) {
       const auto pass = geometry.transposed ? &WindowKernels::large : &WindowKernels::small;
-      windows = WindowProducts(sizes, pass, workspace);
+      windows = WindowProducts(sizes, pass, dtype, workspace);
     }
     if (choice.route == Route::kUnfolded) unfolded = UnfoldedRows(sizes, dtype, workspace);
-    if (multiplies_matrices(choice)) matrices = MatrixProducts(product_count(sizes), workspace);
+    if (multiplies_matrices(choice)) {
+      matrices = MatrixProducts(product_count(sizes), dtype, workspace);
+    }
   }
   // A bias is no factor of a product, so HF32 leaves it alone.
   if (bias != nullptr) {
     const RoundingKernel kernel =
         type.dtype == ACL_FLOAT ? nullptr : round_factor(bias->view, type);
+    if (has_products) dtype = result_type(choice);
     this->bias = Operand(bias->view, dtype, kernel, Layout::kChannelsFirst, workspace);
   }
 }
@@ -386,9 +402,9 @@ void ConvolutionPlan::compute_products(void* workspace) {
   Choice route = choice;
   if (route.route == Route::kWindows && !windows.are_exact(from)) route = instead_of_windows(route);
   if (route.route == Route::kAten) {
-    const at::Tensor result =
-        convolve(route, geometry, aten_tensor(data), aten_tensor(kernel), as_tensor(added),
-                 place_for_aten(out, route, {tensors, tensor_count - 1}), {});
+    const at::Tensor result = convolve(route, geometry, tensor_of(data, route),
+                                       tensor_of(kernel, route), tensor_of(added, route),
+                                       place_for_aten(out, route, {tensors, tensor_count - 1}), {});
     return finish(describe(result), round_output(),
                   geometry.transposed ? margins_of(geometry) : Margins(), out);
   }
@@ -396,8 +412,9 @@ void ConvolutionPlan::compute_products(void* workspace) {
   if (route.route == Route::kWindows) {
     windows.compute(from, to.view.data(), workspace);
   } else if (route.route != Route::kDirect) {
-    convolve(route, geometry, aten_tensor(data), aten_tensor(kernel), as_tensor(added),
-             aten_tensor(to.view), {unfolded.place(workspace), matrices.in(workspace)});
+    convolve(route, geometry, tensor_of(data, route), tensor_of(kernel, route),
+             tensor_of(added, route), aten_tensor(to.view),
+             {unfolded.place(workspace), matrices.in(workspace)});
   } else {
     const DirectKernels& kernels = direct.kernels();
     direct.run(geometry.transposed ? kernels.large : kernels.small, direct.items(), from,
@@ -486,12 +503,12 @@ GradientProducts ConvolutionBackwardPlan::plan_products(const Choice& choice,
   plan.input = operand(every(tensors[1], steps), choice.layout, plan.margins);
   plan.weight = operand(tensors[2], weight_layout(choice), Margins());
   if (wanted[0] && choice.route != Route::kAten) {
-    plan.grad_input = Operand(every(gradient_view(0), steps), choice.dtype, nullptr, choice.layout,
-                              workspace, {}, placement);
+    plan.grad_input = Operand(every(gradient_view(0), steps), result_type(choice), nullptr,
+                              choice.layout, workspace, {}, placement);
   }
   if (wanted[1] && !direct && choice.route != Route::kAten) {
-    plan.grad_weight = Operand(gradient_view(1), choice.dtype, nullptr, weight_layout(choice),
-                               workspace, {}, placement);
+    plan.grad_weight = Operand(gradient_view(1), result_type(choice), nullptr,
+                               weight_layout(choice), workspace, {}, placement);
   }
   switch (choice.route) {
     case Route::kDirect:
@@ -503,9 +520,10 @@ GradientProducts ConvolutionBackwardPlan::plan_products(const Choice& choice,
       break;
     case Route::kWindows: {
       const auto sum = geometry.transposed ? &WindowKernels::small : &WindowKernels::large;
-      if (wanted[0]) plan.input_windows = WindowProducts(sizes, sum, workspace);
+      if (wanted[0]) plan.input_windows = WindowProducts(sizes, sum, choice.dtype, workspace);
       if (wanted[1]) {
-        plan.weight_windows = WindowProducts(sizes, &WindowKernels::weight, workspace);
+        plan.weight_windows =
+            WindowProducts(sizes, &WindowKernels::weight, choice.dtype, workspace);
       }
       break;
     }
@@ -513,7 +531,7 @@ GradientProducts ConvolutionBackwardPlan::plan_products(const Choice& choice,
     default: break;
   }
   if (multiplies_matrices(choice)) {
-    plan.matrices = MatrixProducts(aclnn_host::product_count(sizes), workspace);
+    plan.matrices = MatrixProducts(aclnn_host::product_count(sizes), choice.dtype, workspace);
   }
   return plan;
 }
@@ -579,9 +597,10 @@ void ConvolutionBackwardPlan::compute_products(const GradientProducts& plan, Res
         places[i] = place_for_aten(gradient_view(i), choice, {tensors, kInputs});
       }
     }
-    const Gradients gradients = convolve_backward(
-        choice, geometry, aten_tensor(gradient), aten_tensor(data), aten_tensor(kernel),
-        plan.wanted, places, {plan.unfolded.place(workspace), plan.matrices.in(workspace)});
+    const Gradients gradients =
+        convolve_backward(choice, geometry, tensor_of(gradient, choice), tensor_of(data, choice),
+                          tensor_of(kernel, choice), plan.wanted, places,
+                          {plan.unfolded.place(workspace), plan.matrices.in(workspace)});
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (!plan.wanted[i]) continue;
       results[i].view = describe(gradients[i]);

@@ -138,15 +138,15 @@ at::Tensor tap_matrix(const at::Tensor& weight) {
   return weight.as_strided({weight.size(0), size}, {size, 1});
 }
 
-// out = matrix x images, and the bias. FLOAT is multiplied by kernels of our own, other types by
-// ATen's; images of 16 bits are one matrix: their sums and the bias are rounded once.
+// out = matrix x images, and the bias. Without products of our own they are ATen's: of DOUBLE, and
+// of 16 bits as one matrix of all images, whose sums and bias are rounded once.
 void multiply(const at::Tensor& matrix, const at::Tensor& images,
               const std::optional<at::Tensor>& bias, at::Tensor out, Layout layout,
               const MatrixProducts& products) {
   const bool last = layout == Layout::kChannelsLast;
   const at::Tensor& left = last ? images : matrix;
   const at::Tensor right = last ? matrix.t() : images;
-  if (out.scalar_type() == at::kFloat) {
+  if (products) {
     if (bias) out.copy_(last ? *bias : bias->unsqueeze(1));
     products.multiply(left, right, out, bias.has_value());
   } else if (layout == Layout::kChannelsFirst) {
@@ -165,7 +165,7 @@ void multiply_channels(const at::Tensor& rows, const at::Tensor& columns, at::Te
   const bool last = layout == Layout::kChannelsLast;
   const at::Tensor left = last ? rows.t() : rows;
   const at::Tensor right = last ? columns : columns.transpose(-2, -1);
-  if (sum.scalar_type() == at::kFloat) {
+  if (products) {
     products.multiply(left, right, sum, false);
   } else if (layout != Layout::kChannelsFirst) {
     at::mm_out(sum, left, right);

@@ -13,7 +13,7 @@
 
 namespace aclnn_host {
 
-// What Route::kUnfolded needs, and FLOAT products of matrices.
+// What Route::kUnfolded needs, and products of matrices by kernels of our own, if any.
 struct ProductMemory {
   Unfolded unfolded;
   MatrixProducts products;

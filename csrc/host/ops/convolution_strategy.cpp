@@ -7,6 +7,7 @@
 
 #include "kernels/capability.h"
 #include "ops/convolution_loops.h"
+#include "ops/matrix_products.h"
 #include "runtime/context.h"
 
 namespace aclnn_host {
@@ -81,21 +82,13 @@ bool has_common_output_padding(const ConvolutionGeometry& geometry) {
   return true;
 }
 
+bool is_intel() {
 #if defined(__x86_64__)
-bool has_amx() {
-  return __builtin_cpu_supports("amx-bf16");
-}
-bool is_intel() {
   return __builtin_cpu_is("intel");
-}
 #else
-bool has_amx() {
   return false;
-}
-bool is_intel() {
-  return false;
-}
 #endif
+}
 
 // Whether lines are long enough for vectors, and a block of windows is small.
 bool has_windows(const ConvolutionCase& c) {
@@ -120,19 +113,12 @@ bool has_few_channels(const ConvolutionCase& c) {
 // Whether oneDNN multiplies BFLOAT16 in units of its own, with sums in FLOAT that are rounded once.
 // ATen leaves convolutions of several images to it, and rounds more than once in some of a single
 // one. Pieces of gradWeight would be rounded each.
-// Windows of FLOAT make images of few channels faster than it does without AMX.
 bool is_bfloat16(const ConvolutionCase& c) {
-#if defined(__x86_64__)
   // Of a single column that is made with a stride, oneDNN reads memory that is not the image's.
   const bool is_strided_column = c.sizes.small[2] == 1 && c.sizes.stride[2] > 1;
   return c.dtype == ACL_BF16 && !c.deterministic && c.geometry.is_symmetric() &&
          c.sizes.batch > 1 && !is_strided_column && has_common_output_padding(c.geometry) &&
-         !(c.sum == Sum::kLarge && has_few_channels(c) && !has_amx()) &&
-         current_capability() == Capability::AVX512 && __builtin_cpu_supports("avx512bf16") &&
-         at::globalContext().userEnabledMkldnn();
-#else
-  return false;
-#endif
+         has_avx512_bf16() && at::globalContext().userEnabledMkldnn();
 }
 
 // Whether images are large enough to pay for their conversion to channels-last.
@@ -159,14 +145,27 @@ bool is_strided(const ConvolutionCase& c) {
 bool is_wide_bfloat16(const ConvolutionCase& c) {
   const bool enlarges = c.sum == Sum::kLarge && is_strided(c);
   return is_bfloat16(c) && is_wide(c) &&
-         (has_amx() || c.geometry.spatial == 1 || has_odd_channels(c, 16) || enlarges);
+         (has_amx_bf16() || c.geometry.spatial == 1 || has_odd_channels(c, 16) || enlarges);
 }
 
+// ATen's matrix products: what our own do not take.
 bool is_bfloat16_pointwise(const ConvolutionCase& c) {
-  return is_bfloat16(c) && is_pointwise(c);
+  return is_bfloat16(c) && is_pointwise(c) && !MatrixProducts::take(c.dtype);
+}
+
+// Channels-last images of BFLOAT16, which oneDNN need not pack, but for gradWeight of many
+// channels. Those of one channel or position lie channels-first too.
+bool is_faster_unpacked(const ConvolutionCase& c) {
+  const int64_t channels = std::min(c.sizes.large_channels, c.sizes.small_channels);
+  return c.channels_last && c.geometry.spatial > 1 && volume(c.sizes.small) > 1 && channels > 1 &&
+         is_bfloat16(c) && (channels < 64 || c.sum != Sum::kWeight);
+}
+
+bool is_packed_pointwise(const ConvolutionCase& c) {
+  return is_pointwise(c) && !is_faster_unpacked(c);
 }
 bool is_wide_pointwise(const ConvolutionCase& c) {
-  return is_pointwise(c) && volume(c.sizes.small) >= 10 * 10;
+  return is_packed_pointwise(c) && volume(c.sizes.small) >= 10 * 10;
 }
 
 // Whether the images are small, which oneDNN is slow with, and stay in a cache when unfolded, and
@@ -222,6 +221,16 @@ bool is_large_gradient(const ConvolutionCase& c) {
          has_many_channels(c);
 }
 
+// What FLOAT's windows are for, of BFLOAT16 that our products take: but for what oneDNN takes less
+// time for, small images of few channels and large weights without a stride; and for weights of a
+// single image, which has no pair.
+bool is_bfloat16_windows(const ConvolutionCase& c) {
+  return c.dtype == ACL_BF16 && MatrixProducts::take(c.dtype) &&
+         !(c.sum == Sum::kWeight && c.sizes.batch == 1) &&
+         ((has_few_channels(c) && c.sum == Sum::kLarge) || is_line_or_odd(c) ||
+          (is_large_weight(c) && is_strided(c)));
+}
+
 bool is_any(const ConvolutionCase&) {
   return true;
 }
@@ -232,7 +241,8 @@ struct Strategy {
   Route route;
   Layout layout;
   Layout layout_of_last;  // where the input is channels-last
-  bool takes_16_bits;     // else 16-bit operands are widened to FLOAT
+  // Else 16-bit operands are widened to FLOAT, but for what our own matrix products take.
+  bool takes_16_bits;
 };
 
 constexpr Layout kGiven = Layout::kAsGiven;
@@ -246,10 +256,11 @@ constexpr Strategy kStrategies[] = {
     {"channels-last depthwise", is_channels_last_depthwise, Route::kDirect, kLast, kLast, true},
     {"depthwise", is_depthwise, Route::kDirect, kFirst, kFirst, true},
     {"BFLOAT16 pointwise", is_bfloat16_pointwise, Route::kPointwise, kOutermost, kLast, true},
+    {"wide pointwise", is_wide_pointwise, Route::kPointwise, kFirst, kLast, false},
+    {"pointwise", is_packed_pointwise, Route::kPointwise, kOutermost, kLast, false},
+    {"BFLOAT16 windows", is_bfloat16_windows, Route::kWindows, kFirst, kFirst, true},
     {"wide BFLOAT16", is_wide_bfloat16, Route::kAten, kLast, kLast, true},
     {"BFLOAT16", is_bfloat16, Route::kAten, kGiven, kGiven, true},
-    {"wide pointwise", is_wide_pointwise, Route::kPointwise, kFirst, kLast, false},
-    {"pointwise", is_pointwise, Route::kPointwise, kOutermost, kLast, false},
     {"unfolded", is_unfolded, Route::kUnfolded, kLast, kLast, false},
     {"few channels", has_few_channels, Route::kWindows, kFirst, kFirst, false},
     {"lines, odd channels", is_line_or_odd, Route::kWindows, kFirst, kFirst, false},
@@ -277,9 +288,11 @@ Choice choose(const ConvolutionCase& c) {
                     [&](const Strategy& strategy) { return strategy.fits(c); });
   const Layout layout = c.channels_last ? chosen.layout_of_last : chosen.layout;
   const bool is_16_bit = c.dtype == ACL_FLOAT16 || c.dtype == ACL_BF16;
-  const aclDataType dtype = is_16_bit && !chosen.takes_16_bits ? ACL_FLOAT : c.dtype;
-  const bool own =
-      chosen.route == Route::kDirect || (chosen.route != Route::kAten && dtype == ACL_FLOAT);
+  const bool takes =
+      chosen.takes_16_bits || (chosen.route == Route::kPointwise && MatrixProducts::take(c.dtype));
+  const aclDataType dtype = is_16_bit && !takes ? ACL_FLOAT : c.dtype;
+  const bool own = chosen.route == Route::kDirect ||
+                   (chosen.route != Route::kAten && MatrixProducts::take(dtype));
   return {chosen.route, layout, dtype, c.deterministic && !own};
 }
 

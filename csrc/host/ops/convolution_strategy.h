@@ -15,8 +15,8 @@ enum class Layout { kAsGiven, kChannelsFirst, kChannelsLast, kChannelsOutermost 
 
 enum class Route {
   kDirect,     // loops of our own (kernels/convolution_direct.h, or _depthwise.h: channels-last)
-  kPointwise,  // a kernel of one element: matrix products, of FLOAT our own, else ATen's
-  kWindows,    // products of windows (kernels/convolution_windows.h), of FLOAT
+  kPointwise,  // a kernel of one element: matrix products, our own (matrix_products.h) or ATen's
+  kWindows,    // products of windows (kernels/convolution_windows.h)
   kUnfolded,   // matrix products of unfolded images (convolution_unfold.h)
   kAten,       // ATen's convolution, which is oneDNN's for nearly all
 };
@@ -41,7 +41,7 @@ struct ConvolutionCase {
 struct Choice {
   Route route;
   Layout layout;      // of the operands
-  aclDataType dtype;  // of the operands: that of the case, or FLOAT
+  aclDataType dtype;  // of the operands: that of the case, or FLOAT; windows' results are FLOAT
   bool in_pieces;     // what ATen computes are pieces of the batch, each on one thread
   bool operator==(const Choice&) const = default;
 };

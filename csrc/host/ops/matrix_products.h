@@ -1,4 +1,4 @@
-// Matrix products of FLOAT, divided among threads.
+// Matrix products of FLOAT and BFLOAT16, divided among threads.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,28 @@ class MatrixProducts {
  public:
   MatrixProducts() = default;
   // For so many products of numbers.
-  MatrixProducts(double count, Workspace& workspace);
+  MatrixProducts(double count, aclDataType dtype, Workspace& workspace);
+
+  // Whether they multiply the type, and faster than ATen does.
+  static bool take(aclDataType dtype);
+
+  // Whether there are any: ATen multiplies otherwise.
+  explicit operator bool() const { return parts_ > 0; }
 
   // With its memory, in which `multiply` packs the matrices.
   MatrixProducts in(void* workspace) const;
 
-  // out = left x right, or added to it, for matrices of FLOAT; with a first dimension for each of
-  // as many. Where `out` has none, their products are added up. A left matrix may stand for all.
+  // out = left x right, or added to it, for matrices of the type; with a first dimension for each
+  // of as many. Where `out` has none, their products are added up. A left matrix may stand for all.
   // `out` has columns side by side, the others columns or rows.
   void multiply(const at::Tensor& left, const at::Tensor& right, const at::Tensor& out,
                 bool adds) const;
 
  private:
+  template <class T>
+  void multiply_elements(const at::Tensor& left, const at::Tensor& right, const at::Tensor& out,
+                         bool adds) const;
+
   int64_t parts_ = 0;  // that are computed at a time
   int64_t scratch_size_ = 0;
   uint64_t offset_ = 0;

@@ -36,18 +36,21 @@ void weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64
   direct().weight(sizes, from, items * part / parts, items * (part + 1) / parts, out, nullptr);
 }
 
-bool are_finite(const float* values, int64_t count) {
-  return std::all_of(values, values + count, [](float value) { return std::isfinite(value); });
+bool are_finite(const void* values, int64_t count) {
+  const auto* const all = static_cast<const float*>(values);
+  return std::all_of(all, all + count, [](float value) { return std::isfinite(value); });
 }
 
 }  // namespace
 
 template <>
-const WindowKernels& convolution_windows_kernels<Capability::kReference>() noexcept {
-  static constexpr WindowKernels kKernels = {{none, none, prepare, small},
-                                             {none, none, prepare, large},
-                                             {none, none, prepare, weight},
-                                             are_finite};
+const WindowKernelsByType& convolution_windows_kernels<Capability::kReference>() noexcept {
+  static constexpr WindowKernelsByType kKernels = {{{none, none, prepare, small},
+                                                    {none, none, prepare, large},
+                                                    {none, none, prepare, weight},
+                                                    are_finite},
+                                                   {},
+                                                   nullptr};
   return kKernels;
 }
 

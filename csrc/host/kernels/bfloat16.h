@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+namespace aclnn_host {
+
+// An element of BFLOAT16 as it lies in memory: the upper half of a float.
+struct BFloat16 {
+  uint16_t bits;
+
+  bool operator==(const BFloat16&) const = default;
+};
+
+}  // namespace aclnn_host

@@ -8,8 +8,8 @@
 
 namespace aclnn_host {
 
-// Convolutions as matrix products of the weight and windows, which are what the kernel
-// meets at the positions of an image. Only a block of them exists at a time, in a cache.
+// Convolutions as matrix products of the weight and windows, which are what the kernel meets at the
+// positions of an image. Only a block of them exists at a time, in a cache.
 //
 // The work is divided into as many parts as the caller likes, and every sum is made in one order,
 // so that its bits do not depend on the division. Zeros around an image are multiplied like its

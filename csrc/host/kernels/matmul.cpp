@@ -24,10 +24,6 @@ constexpr int64_t kSumRows = 4 * kBlockRows;
 // Lines between the one that is read and the one that memory is asked for.
 constexpr int64_t kAhead = 4;
 
-constexpr int64_t divide_up(int64_t value, int64_t by) {
-  return (value + by - 1) / by;
-}
-
 template <class T>
 int64_t words(int64_t depth) {
   return divide_up(depth, kWord<T>);

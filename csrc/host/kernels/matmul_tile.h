@@ -29,6 +29,10 @@ constexpr int64_t kRows = 6;
 constexpr int64_t kVectors = 2;
 constexpr int64_t kColumns = kVectors * kLanes;
 
+constexpr int64_t divide_up(int64_t value, int64_t by) {
+  return (value + by - 1) / by;
+}
+
 // What is multiplied at a time is a word of 32 bits: a FLOAT, or two BFLOAT16 that follow each
 // other in the depth, the first in the low half. Both are held as FLOAT.
 template <class T>
@@ -122,7 +126,7 @@ template <class T>
 constexpr auto kWide = tiles<T, kVectors>(std::make_index_sequence<kRows>());
 
 // The tile for so many rows and columns. It writes whole vectors.
-template <class T = float>
+template <class T>
 Tile tile_for(int64_t rows, int64_t columns) {
   return (columns <= kLanes ? kNarrow<T> : kWide<T>)[static_cast<size_t>(rows - 1)];
 }

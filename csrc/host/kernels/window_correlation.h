@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "kernels/convolution_direct.h"
+#include "kernels/matmul_tile.h"
 
 namespace aclnn_host {
 namespace {
@@ -15,10 +16,6 @@ using Values = ConvolutionSizes::Values;
 
 inline int64_t volume(const Values& sizes) {
   return sizes[0] * sizes[1] * sizes[2];
-}
-
-inline int64_t divide_up(int64_t value, int64_t by) {
-  return (value + by - 1) / by;
 }
 
 inline int64_t index_of(const Values& at, const Values& sizes) {

@@ -35,6 +35,8 @@ INNER_NULLPTR = 561103
 
 # What a stream reports at its synchronisation when a kernel fails (ACL_ERROR_RT_AICORE_EXCEPTION).
 AICORE_EXCEPTION = 507015
+# The same when memory was freed before the stream came to it (ACL_ERROR_RT_COPY_DATA).
+COPY_DATA = 507052
 
 
 class Dtype(IntEnum):
@@ -355,6 +357,27 @@ def create_bool_array(values: Sequence[bool]) -> int:
     array = host().aclCreateBoolArray((ctypes.c_bool * len(values))(*values), len(values))
     assert array, error_text()
     return int(array)
+
+
+# ---- device memory
+
+
+@contextmanager
+def device() -> Iterator[None]:
+    """Runs a block on device 0."""
+    assert host().aclrtSetDevice(0) == SUCCESS
+    try:
+        yield
+    finally:
+        assert host().aclrtResetDevice(0) == SUCCESS
+
+
+def allocate(size: int) -> int:
+    """A new block of aclrtMalloc, for the caller to free."""
+    address = ctypes.c_void_p()
+    assert host().aclrtMalloc(ctypes.byref(address), size, 0) == SUCCESS, error_text()
+    assert address.value
+    return address.value
 
 
 # ---- the two stages

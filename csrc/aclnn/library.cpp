@@ -143,13 +143,18 @@ Library::Pair Library::require_pair(const char* stage1, const char* stage2) cons
   }
   require(stage1);
   require(stage2);
-  throw Error(stage1, ACL_ERROR_API_NOT_SUPPORT,
-              "no library has both " + std::string(stage1) + " and " + stage2 + " in " + name_);
+  fail_missing(stage1,
+               "no library has both " + std::string(stage1) + " and " + stage2 + " in " + name_);
 }
 
 void* Library::require(const char* symbol) const {
   if (void* address = find(symbol)) return address;
-  throw Error(symbol, ACL_ERROR_API_NOT_SUPPORT, "no such symbol in " + name_);
+  fail_missing(symbol, "no such symbol in " + name_);
+}
+
+void Library::fail_missing(const char* symbol, const std::string& reason) const {
+  if (meta_.recent_error != nullptr) meta_.recent_error();
+  throw Error(symbol, ACL_ERROR_API_NOT_SUPPORT, reason);
 }
 
 }  // namespace aclnn

@@ -77,7 +77,8 @@ class Library {
   // The symbol's address, or null.
   void* find(const char* symbol) const;
 
-  // The symbol's address; throws an Error that names symbol and library.
+  // The symbol's address; throws an Error that names symbol and library. What the library still has
+  // to say of earlier failures is then dropped, lest it be taken for this one's text.
   void* require(const char* symbol) const;
 
   // The operator's functions: looked up once, then two atomic loads.
@@ -133,6 +134,8 @@ class Library {
   // points into a closed library that a new one replaced.
   template <class Op>
   static inline constinit std::array<Slot, kNumbered> slots{};
+
+  [[noreturn]] void fail_missing(const char* symbol, const std::string& reason) const;
 
   // Fills the tables below; the constructors' common end.
   void load();

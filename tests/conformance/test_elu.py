@@ -108,7 +108,7 @@ def test_backward_where_the_formula_is_subtle() -> None:
     assert backward_of([3.0], [-INF], **scale) == [0.0]
     assert np.isnan(backward_of([INF], [-INF], **scale)).all()
     for is_result in (False, True):
-        assert backward_of([3.0], [NAN], isResult=is_result, **scale) == [6.0]  # no NaN, as ATen
+        assert backward_of([3.0], [NAN], isResult=is_result, **scale) == [6.0]  # not NaN: the comparison is false
         assert backward_of([3.0, 3.0], [0.0, -0.0], isResult=is_result, **scale).tolist() == [9.0, 9.0]  # not 6
         assert backward_of([3.0], [1e-45], isResult=is_result, **scale) == [6.0]  # the upper branch has no inputScale
 

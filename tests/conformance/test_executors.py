@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests import cabi
-from tests.cabi import PARAM_INVALID, PARAM_NULLPTR, SUCCESS, Dtype, Format, Memory, int64s
+from tests.cabi import COPY_DATA, PARAM_INVALID, PARAM_NULLPTR, SUCCESS, Dtype, Format, Memory, int64s
 from tests.conformance.machinery import Operator, Prepared, all_tables, in_text
 
 OPERATORS = [table.operator for table in all_tables()]
@@ -93,6 +93,43 @@ def test_workspace_too_small(operator: Operator) -> None:
             assert first.run() == SUCCESS
 
 
+def test_workspace_in_a_block_that_is_too_small(operator: Operator) -> None:
+    """The padding of aclrtMalloc is no workspace."""
+    with cabi.device(), Prepared(operator, operator.of_size(7, 31)) as prepared:
+        first = prepared.stage1()
+        if first.workspace_size > 1:
+            block = cabi.allocate(first.workspace_size - 1)
+            assert cabi.stage2(operator.api, first.executor, first.workspace_size, block) == PARAM_INVALID
+            text = cabi.error_text()
+            assert "workspace" in text
+            assert str(first.workspace_size) in text
+            assert str(first.workspace_size - 1) in text
+            assert cabi.host().aclrtFree(block) == SUCCESS
+            prepared.check_unchanged()
+        else:
+            assert first.run() == SUCCESS
+
+
+def test_memory_freed_between_the_stages(operator: Operator) -> None:
+    """Of any tensor, on either kind of stream: found in the stream's turn, and nothing is written."""
+    for name in operator.tensors:
+        with cabi.device(), created_stream() as created, Prepared(operator, {}) as prepared:
+            if prepared.memory[name].view.size == 0:
+                continue
+            for stream in (None, created):
+                block = cabi.allocate(prepared.memory[name].view.nbytes)
+                assert cabi.host().aclSetRawTensorAddr(prepared.handles[name], block) == SUCCESS
+                first = prepared.stage1()
+                assert first.status == SUCCESS, first.text
+                assert cabi.host().aclrtFree(block) == SUCCESS
+                assert first.run(stream) == SUCCESS
+                assert cabi.host().aclrtSynchronizeStream(stream) == COPY_DATA
+                text = cabi.error_text()
+                assert text.startswith(f"{operator.api}: ")
+                assert "freed" in text
+                prepared.check_unchanged()
+
+
 def test_empty_tensors_need_no_memory(operator: Operator) -> None:
     """Null data is no null argument where there is nothing to read or write."""
     with cabi.product("host"), Prepared(operator, operator.empty) as prepared:
@@ -127,6 +164,25 @@ def test_stage2_deletes_the_executor(operator: Operator) -> None:
         assert cabi.live_objects("executor") == executors + 1
         assert first.run() == SUCCESS
         assert cabi.live_objects("executor") == executors
+
+
+def test_stage2_again(operator: Operator) -> None:
+    """An executor that was used up is recognised, also when another has its memory."""
+    with Prepared(operator, {}) as prepared, Prepared(operator, {}) as other:
+        first = prepared.stage1()
+        assert first.run() == SUCCESS
+        written = {name: memory.raw.copy() for name, memory in prepared.memory.items()}
+        later = other.stage1()
+        for _ in range(10):
+            assert first.run() == PARAM_NULLPTR
+            assert cabi.error_text().startswith(f"{operator.api}: executor was used up")
+            assert cabi.host().aclSetAclOpExecutorRepeatable(first.executor) == cabi.INNER
+            assert cabi.host().aclDestroyAclOpExecutor(first.executor) == cabi.INNER
+            cabi.error_text()
+        assert all(np.array_equal(memory.raw, written[name]) for name, memory in prepared.memory.items())
+        other.check_unchanged()
+        assert later.run() == SUCCESS
+        other.check_values()
 
 
 def test_null_stream_has_run_when_stage2_returns(operator: Operator) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tests import cabi
-from tests.cabi import PARAM_INVALID, Format
+from tests.cabi import PARAM_INVALID, SUCCESS, Format
 from tests.conformance.convolution_table import BACKWARD, FORWARD, Problem
 from tests.conformance.machinery import Ints, Operator, Prepared, Table, all_tables, call
 
@@ -36,8 +36,8 @@ LAYOUTS = [
 ]
 
 
-def descriptor(prepared: Prepared, name: str, layout: Layout) -> int:
-    """A tensor's description with its layout replaced."""
+def descriptor(prepared: Prepared, name: str, layout: Layout, address: int | None = None) -> int:
+    """A tensor's description with its layout, and perhaps its address, replaced."""
     memory = prepared.memory[name]
     shape, strides = memory.shape, list(memory.strides)
     if layout.stride is not None:
@@ -53,7 +53,7 @@ def descriptor(prepared: Prepared, name: str, layout: Layout) -> int:
             Format.ND,
             cabi.int64s(storage),
             len(storage),
-            memory.address,
+            memory.address if address is None else address,
         )
     )
 
@@ -75,6 +75,31 @@ def test_a_view_outside_its_memory(table: Table, layout: Layout) -> None:
             prepared.check_unchanged()
             cabi.host().aclDestroyTensor(prepared.handles[name])
             prepared.handles[name] = honest
+    assert cabi.live_objects() == living
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+@EACH_TABLE
+def test_a_view_outside_its_storage_in_device_memory(table: Table, missing: int) -> None:
+    """Accepted where it lies in one block: clients declare a storage without the offset. The block's padding, which
+    here would do for what is missing, is none of it."""
+    operator, offset = table.operator, 5
+    living = cabi.live_objects()
+    with cabi.device(), cabi.product("host"), Prepared(operator, operator.of_size(3, 8)) as prepared:
+        for name in operator.tensors:
+            memory = prepared.memory[name]
+            if memory.view.size == 0:
+                continue
+            block = cabi.allocate((offset + memory.elements) * memory.view.itemsize - missing)
+            layout = Layout(offset=offset, storage=(memory.elements,))
+            honest, prepared.handles[name] = prepared.handles[name], descriptor(prepared, name, layout, block)
+            first = prepared.stage1()
+            assert first.status == (PARAM_INVALID if missing else SUCCESS), f"{name}: {first.text}"
+            if not missing:
+                assert cabi.host().aclDestroyAclOpExecutor(first.executor) == SUCCESS
+            cabi.host().aclDestroyTensor(prepared.handles[name])
+            prepared.handles[name] = honest
+            assert cabi.host().aclrtFree(block) == SUCCESS
     assert cabi.live_objects() == living
 
 

@@ -44,7 +44,7 @@ class FunctionTask final : public aclnn_host::Task {
 };
 
 inline aclError run_on(aclrtStream stream, std::function<aclError()> function) {
-  return aclnn_host::submit(stream, std::make_unique<FunctionTask>(std::move(function)));
+  return aclnn_host::submit("a test", stream, std::make_unique<FunctionTask>(std::move(function)));
 }
 
 // A stream whose worker stands at the gate.

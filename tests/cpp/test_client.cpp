@@ -705,6 +705,10 @@ TEST(missing_symbols_are_named) {
              "aclnnAbsentGetWorkspaceSize failed with status 200001 (ACL_ERROR_API_NOT_SUPPORT): "
              "no such symbol in libfake.so");
   }
+  // Nor is an earlier failure's text left, to be taken for this one's.
+  error_text = "an earlier failure";
+  error_of(call_absent);
+  CHECK(fakes.library.meta().recent_error() == nullptr);
   const Error error =
       error_of([] { Library("empty", [](const char*) -> void* { return nullptr; }); });
   CHECK(std::strstr(error.what(), "no such symbol in empty") != nullptr);

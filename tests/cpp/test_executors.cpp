@@ -393,7 +393,7 @@ TEST(a_stream_that_is_gone_refuses_and_the_executor_is_used_up) {
     CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
     float value = 1, out = -7;
     CHECK_EQ(run_elu(elu_stage1(&value, 1, 2, &out), stream), ACLNN_ERR_RUNTIME_ERROR);
-    CHECK(contains(messages(), "aclnnElu"));
+    CHECK(messages().starts_with("aclnnElu: "));
     CHECK_EQ(out, -7.0f);
     CHECK_EQ(aclHostLiveObjects("executor"), int64_t{0});
   });
@@ -505,41 +505,520 @@ TEST(an_output_of_another_type_is_cast_and_stays_within_its_storage) {
   });
 }
 
-// Large enough for several threads and for stores past the caches.
-TEST(a_tensor_larger_than_its_block_of_device_memory_is_refused) {
-  on_device([] {
-    void* block = nullptr;
-    CHECK_EQ(aclrtMalloc(&block, 64, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
-    auto* data = static_cast<float*>(block);
-    std::vector<float> x(4096, 1);
-    CHECK_EQ(run_elu(elu_stage1(x.data(), x.size(), 2, data), nullptr), ACLNN_ERR_PARAM_INVALID);
-    const char* text = aclGetRecentErrMsg();
-    CHECK(text != nullptr && std::string(text).find("outside its block") != std::string::npos);
-    CHECK_EQ(run_elu(elu_stage1(x.data(), 16, 2, data), nullptr), OK);
-    CHECK_EQ(data[15], 2.0f);
-    CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
-  });
+// ---- Blocks of device memory --------------------------------------------------------------------
+
+namespace {
+
+using Allocate = aclError (*)(void**, size_t, aclrtMemMallocPolicy);
+
+float* device_floats(size_t bytes, Allocate allocate = aclrtMalloc) {
+  void* block = nullptr;
+  CHECK_EQ(allocate(&block, bytes, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+  return static_cast<float*>(block);
 }
 
-TEST(memory_freed_before_its_turn_is_not_touched) {
-  on_device([] {
-    void* block = nullptr;
-    CHECK_EQ(aclrtMalloc(&block, 4 << 20, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+float* page_locked_floats(size_t bytes) {
+  void* block = nullptr;
+  CHECK_EQ(aclrtMallocHost(&block, bytes), ACL_SUCCESS);
+  return static_cast<float*>(block);
+}
+
+// Checks that the call is accepted and that the stream then finds freed memory.
+void finds_freed_memory(const Call& call, aclrtStream stream) {
+  CHECK_EQ(run_elu(call, stream), OK);
+  CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_COPY_DATA);
+  const std::string text = messages();
+  CHECK(text.starts_with("aclnnElu: ") && contains(text, "freed"));
+}
+
+// Runs the body with the null stream, and with created ones, of which a failure is the end.
+void on_streams(const std::function<void(aclrtStream)>& body) {
+  on_device([&] {
+    body(nullptr);
     const aclrtStream stream = new_stream();
-    std::atomic<bool> go = false;
-    const auto wait = [](void* flag) {
-      while (!*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
-    };
-    CHECK_EQ(aclrtLaunchHostFunc(stream, wait, &go), ACL_SUCCESS);
-    const std::vector<float> x(1 << 20, 1);
-    CHECK_EQ(run_elu(elu_stage1(x.data(), x.size(), 2, static_cast<float*>(block)), stream), OK);
-    CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
-    go = true;
-    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_COPY_DATA);
+    body(stream);
     CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
   });
 }
 
+}  // namespace
+
+TEST(memory_freed_before_its_turn_is_not_touched) {
+  for (const size_t n : {kSize, size_t{1} << 20}) {
+    on_device([n] {
+      Gate gate;
+      const aclrtStream stream = gated_stream(gate);
+      const size_t bytes = n * sizeof(float);
+      float* const block = device_floats(bytes);
+      const std::vector<float> x(n, 1);
+      CHECK_EQ(run_elu(elu_stage1(x.data(), n, 2, block), stream), OK);
+      CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+      // Mostly at the same address, but somebody else's memory now.
+      float* const again = device_floats(bytes);
+      again[0] = -7;
+      gate.open();
+      CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_COPY_DATA);
+      CHECK_EQ(again[0], -7.0f);
+      CHECK_EQ(aclrtFree(again), ACL_SUCCESS);
+      CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+    });
+  }
+}
+
+TEST(memory_freed_between_the_stages_is_not_touched) {
+  for (const size_t n : {size_t{32}, size_t{1} << 18, size_t{1} << 20}) {
+    on_streams([n](aclrtStream stream) {
+      const std::vector<float> host(n, 1);
+      float* const block = device_floats(n * sizeof(float));
+      const Call call = elu_stage1(host.data(), n, 2, block);
+      CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+      finds_freed_memory(call, stream);
+    });
+    on_streams([n](aclrtStream stream) {
+      std::vector<float> host(n, 1);
+      float* const block = page_locked_floats(n * sizeof(float));
+      const Call call = elu_stage1(block, n, 2, host.data());
+      CHECK_EQ(aclrtFreeHost(block), ACL_SUCCESS);
+      finds_freed_memory(call, stream);
+      CHECK(host == std::vector<float>(n, 1));
+    });
+  }
+}
+
+TEST(memory_freed_before_stage_1_is_not_touched) {
+  on_streams([](aclrtStream stream) {
+    std::vector<float> host(kSize, 1);
+    float* const block = device_floats(kSize * sizeof(float));
+    aclTensor* const self = tensor(block, kSize);
+    aclTensor* const out = tensor(host.data(), kSize);
+    CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+    finds_freed_memory(elu_stage1(self, 2, out), stream);
+    aclDestroyTensor(self);
+    aclDestroyTensor(out);
+  });
+}
+
+TEST(memory_freed_after_its_address_was_set_is_not_touched) {
+  on_streams([](aclrtStream stream) {
+    std::vector<float> host(kSize, 1);
+    aclTensor* const self = tensor(host.data(), kSize);
+    aclTensor* const out = tensor(host.data(), kSize);
+    float* const first = device_floats(kSize * sizeof(float));
+    const Call call = elu_stage1(self, 2, out);
+    CHECK_EQ(aclSetOutputTensorAddr(call.executor, 0, out, first), OK);
+    CHECK_EQ(aclrtFree(first), ACL_SUCCESS);
+    finds_freed_memory(call, stream);
+    aclDestroyTensor(self);
+    aclDestroyTensor(out);
+  });
+  on_streams([](aclrtStream stream) {
+    std::vector<float> host(kSize, 1);
+    aclTensor* const self = tensor(host.data(), kSize);
+    aclTensor* const out = tensor(host.data(), kSize);
+    float* const block = device_floats(kSize * sizeof(float));
+    CHECK_EQ(aclSetRawTensorAddr(self, block), OK);
+    const Call call = elu_stage1(self, 2, out);
+    CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+    finds_freed_memory(call, stream);
+    // Once it points elsewhere, the block is forgotten.
+    CHECK_EQ(aclSetRawTensorAddr(self, host.data()), OK);
+    CHECK_EQ(run_elu(elu_stage1(self, 2, out), nullptr), OK);
+    CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
+    CHECK(host == std::vector<float>(kSize, 2));
+    aclDestroyTensor(self);
+    aclDestroyTensor(out);
+  });
+}
+
+TEST(memory_allocated_again_is_not_what_an_executor_was_made_for) {
+  on_device([] {
+    constexpr size_t kBytes = kSize * sizeof(float);
+    const std::vector<float> host(kSize, 1);
+    aclTensor* const any = tensor(host.data(), kSize);
+    float* block = device_floats(kBytes);
+    const Call call = elu_stage1(host.data(), kSize, 2, block);
+    CHECK_EQ(aclSetAclOpExecutorRepeatable(call.executor), OK);
+    CHECK_EQ(run_elu(call, nullptr), OK);
+    CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
+    CHECK_EQ(block[0], 2.0f);
+    CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+    finds_freed_memory(call, nullptr);
+    block = device_floats(kBytes);  // mostly at the same address
+    block[0] = -7;
+    finds_freed_memory(call, nullptr);
+    CHECK_EQ(block[0], -7.0f);
+    CHECK_EQ(aclSetTensorAddr(call.executor, 1, any, block), OK);
+    CHECK_EQ(run_elu(call, nullptr), OK);
+    CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
+    CHECK_EQ(block[0], 2.0f);
+    CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+    CHECK_EQ(aclDestroyAclOpExecutor(call.executor), OK);
+    aclDestroyTensor(any);
+  });
+}
+
+namespace {
+
+constexpr size_t kMapped = size_t{2} << 20;
+
+// A range of addresses in which memory is mapped, at its beginning or behind that.
+class Range {
+ public:
+  Range() { CHECK_EQ(aclrtReserveMemAddress(&begin_, 2 * kMapped, 0, nullptr, 1), ACL_SUCCESS); }
+  ~Range() { CHECK_EQ(aclrtReleaseMemAddress(begin_), ACL_SUCCESS); }
+
+  // Maps fresh memory, which is zeros, and holds it alone.
+  float* map(size_t place = 0) {
+    aclrtPhysicalMemProp prop = {};
+    prop.memAttr = ACL_HBM_MEM_HUGE;
+    prop.location = {0, ACL_MEM_LOCATION_TYPE_DEVICE};
+    aclrtDrvMemHandle memory = nullptr;
+    void* const address = static_cast<char*>(begin_) + place * kMapped;
+    CHECK_EQ(aclrtMallocPhysical(&memory, kMapped, &prop, 0), ACL_SUCCESS);
+    CHECK_EQ(aclrtMapMem(address, kMapped, 0, memory, 0), ACL_SUCCESS);
+    CHECK_EQ(aclrtFreePhysical(memory), ACL_SUCCESS);
+    return static_cast<float*>(address);
+  }
+
+ private:
+  void* begin_ = nullptr;
+};
+
+}  // namespace
+
+TEST(memory_mapped_at_the_same_address_is_not_what_an_executor_was_made_for) {
+  on_device([] {
+    Range range;
+    const std::vector<float> x(kSize, 1);
+    Gate gate;
+    const aclrtStream stream = gated_stream(gate);
+    float* block = range.map();
+    const Call queued = elu_stage1(x.data(), kSize, 2, block);
+    const Call waiting = elu_stage1(x.data(), kSize, 2, block);
+    CHECK_EQ(run_elu(queued, stream), OK);
+    CHECK_EQ(aclrtUnmapMem(block), ACL_SUCCESS);
+    CHECK_EQ(range.map(), block);
+    gate.open();
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_COPY_DATA);
+    finds_freed_memory(waiting, nullptr);
+    CHECK_EQ(block[0], 0.0f);
+    CHECK_EQ(aclrtUnmapMem(block), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
+TEST(a_view_may_lie_in_another_mapping_than_its_storage_begins_in) {
+  on_device([] {
+    Range range;
+    const std::vector<float> x(kSize, 1);
+    float* const first = range.map();
+    float* const second = range.map(1);
+    constexpr int64_t kInFirst = kMapped / sizeof(float);
+    for (const int64_t offset : {kInFirst + 5, kInFirst - 5}) {
+      aclTensor* const self = tensor(x.data(), kSize);
+      aclTensor* const out = tensor({kSize}, {1}, offset, ACL_FLOAT, 2 * kInFirst, first);
+      CHECK_EQ(run_elu(elu_stage1(self, 2, out), nullptr), OK);
+      CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
+      CHECK_EQ(first[offset], 2.0f);
+      CHECK_EQ(first[offset + int64_t{kSize} - 1], 2.0f);
+      for (const aclTensor* each : {self, out}) aclDestroyTensor(each);
+    }
+    CHECK_EQ(aclrtUnmapMem(first), ACL_SUCCESS);
+    CHECK_EQ(aclrtUnmapMem(second), ACL_SUCCESS);
+  });
+}
+
+TEST(a_tensor_larger_than_its_block_is_refused) {
+  on_device([] {
+    for (const Allocate allocate : {aclrtMalloc, aclrtMallocAlign32}) {
+      float* const block = device_floats(60, allocate);
+      std::vector<float> x(4096, 1);
+      // The 16th element lies in what aclrtMalloc allocates beside the 60 bytes.
+      for (const size_t n : {size_t{16}, size_t{4096}}) {
+        CHECK_EQ(run_elu(elu_stage1(x.data(), n, 2, block), nullptr), ACLNN_ERR_PARAM_INVALID);
+        const std::string text = messages();
+        CHECK(text.starts_with("aclnnElu: tensor argument 1 "));
+        CHECK(contains(text, "outside its block") && contains(text, " 60 bytes were asked"));
+        CHECK(contains(text, std::to_string(n * sizeof(float)) + " bytes from"));
+      }
+      CHECK_EQ(run_elu(elu_stage1(x.data(), 15, 2, block), nullptr), OK);
+      CHECK_EQ(block[14], 2.0f);
+      // The last four bytes begin inside and the view ends outside; the one behind begins outside.
+      CHECK_EQ(run_elu(elu_stage1(x.data(), 2, 2, block + 14), nullptr), ACLNN_ERR_PARAM_INVALID);
+      CHECK_EQ(run_elu(elu_stage1(x.data(), 1, 2, block + 15), nullptr), ACLNN_ERR_PARAM_INVALID);
+      CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+    }
+  });
+}
+
+// As clients declare them: a storage as large as the view, without the view's offset.
+TEST(a_view_outside_its_storage_but_inside_its_block) {
+  on_device([] {
+    constexpr int64_t kOffset = 40, kCount = 24;
+    float* const block = device_floats((kOffset + kCount) * sizeof(float));
+    std::vector<float> host(kOffset + kCount, 3);
+    aclTensor* const self = tensor({kCount}, {1}, 0, ACL_FLOAT, kCount, host.data());
+    aclTensor* const out = tensor({kCount}, {1}, kOffset, ACL_FLOAT, kCount, block);
+    const Call call = elu_stage1(self, 2, out);
+    CHECK_EQ(aclSetAclOpExecutorRepeatable(call.executor), OK);
+    CHECK_EQ(run_elu(call, nullptr), OK);
+    for (int64_t i = 0; i < kCount; ++i) CHECK_EQ(block[kOffset + i], 6.0f);
+    // Memory that belongs to no block may be as small as was declared.
+    CHECK_EQ(aclSetTensorAddr(call.executor, 1, out, host.data()), OK);
+    CHECK_EQ(run_elu(call, nullptr), ACLNN_ERR_PARAM_INVALID);
+    CHECK(contains(messages(), "declared storage"));
+    CHECK_EQ(aclDestroyAclOpExecutor(call.executor), OK);
+
+    aclTensor* const beyond = tensor({kCount}, {1}, kOffset + 1, ACL_FLOAT, kCount, block);
+    aclTensor* const elsewhere = tensor({kCount}, {1}, kOffset, ACL_FLOAT, kCount, host.data());
+    aclTensor* const nowhere = tensor({kCount}, {1}, kOffset, ACL_FLOAT, kCount, nullptr);
+    aclScalar* const one = scalar(1);
+    for (aclTensor* const refused : {beyond, elsewhere, nowhere}) {
+      Call none;
+      CHECK_EQ(aclnnEluGetWorkspaceSize(self, one, one, one, refused, &none.workspace_size,
+                                        &none.executor),
+               ACLNN_ERR_PARAM_INVALID);
+      CHECK(contains(messages(), "outside its storage"));
+      aclDestroyTensor(refused);
+    }
+    for (const aclTensor* each : {self, out}) aclDestroyTensor(each);
+    aclDestroyScalar(one);
+    CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+  });
+}
+
+// ---- What was used up or destroyed --------------------------------------------------------------
+
+namespace {
+
+// Checks that every function refuses an executor that is gone, or never was one.
+void is_refused(aclOpExecutor* executor, aclnnStatus in_stage2) {
+  float value = 1;
+  aclTensor* const any = tensor(&value, 1);
+  for (const aclrtStream stream : {aclrtStream{nullptr}, new_stream()}) {
+    CHECK_EQ(aclnnElu(nullptr, 0, executor, stream), in_stage2);
+    CHECK(messages().starts_with("aclnnElu: executor "));
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+    if (stream != nullptr) CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  }
+  CHECK_EQ(aclSetAclOpExecutorRepeatable(executor), ACLNN_ERR_INNER);
+  CHECK_EQ(aclSetTensorAddr(executor, 0, any, &value), ACLNN_ERR_INNER);
+  CHECK_EQ(aclSetInputTensorAddr(executor, 0, any, &value), ACLNN_ERR_INNER);
+  CHECK_EQ(aclSetOutputTensorAddr(executor, 0, any, &value), ACLNN_ERR_INNER);
+  CHECK_EQ(aclDestroyAclOpExecutor(executor), ACLNN_ERR_INNER);
+  CHECK(messages().starts_with("aclDestroyAclOpExecutor: executor "));
+  aclDestroyTensor(any);
+}
+
+}  // namespace
+
+TEST(an_executor_runs_once_unless_it_is_repeatable) {
+  on_device([] {
+    const auto x = ramp(kSize, 1);
+    std::vector<float> out(kSize, NAN);
+    const Call call = elu_stage1(x.data(), kSize, 2, out.data());
+    CHECK_EQ(run_elu(call, nullptr), OK);
+    CHECK(out == elu_of(x, 2));
+    out.assign(kSize, -7);
+    for (int i = 0; i < 10; ++i) is_refused(call.executor, ACLNN_ERR_PARAM_NULLPTR);
+    CHECK(out == std::vector<float>(kSize, -7));
+  });
+}
+
+TEST(an_executor_is_used_up_by_a_stage_2_that_fails) {
+  on_device([] {
+    float value = 1;
+    const Call call = elu_stage1(&value, 1, 2, &value);
+    CHECK_EQ(aclnnInplaceElu(nullptr, 0, call.executor, nullptr), ACLNN_ERR_INNER);
+    is_refused(call.executor, ACLNN_ERR_PARAM_NULLPTR);
+    CHECK_EQ(value, 1.0f);
+  });
+}
+
+TEST(a_destroyed_executor_is_refused_while_another_has_its_place) {
+  on_device([] {
+    float value = 1, out = -7;
+    const Call call = elu_stage1(&value, 1, 2, &out);
+    CHECK_EQ(aclSetAclOpExecutorRepeatable(call.executor), OK);
+    CHECK_EQ(aclSetAclOpExecutorRepeatable(call.executor), OK);
+    CHECK_EQ(aclDestroyAclOpExecutor(call.executor), OK);
+    const Call next = elu_stage1(&value, 1, 3, &out);
+    is_refused(call.executor, ACLNN_ERR_PARAM_NULLPTR);
+    CHECK_EQ(out, -7.0f);
+    CHECK_EQ(run_elu(next, nullptr), OK);
+    CHECK_EQ(out, 3.0f);
+  });
+}
+
+TEST(what_never_was_an_executor_is_refused) {
+  on_device([] {
+    float value = 1;
+    aclTensor* const any = tensor(&value, 1);
+    is_refused(reinterpret_cast<aclOpExecutor*>(any), ACLNN_ERR_INNER);
+    aclDestroyTensor(any);
+    for (const uint64_t number : {uint64_t{1}, uint64_t{0xA} << 60, ~uint64_t{0}, ~uint64_t{15}}) {
+      is_refused(reinterpret_cast<aclOpExecutor*>(number), ACLNN_ERR_INNER);
+    }
+  });
+}
+
+TEST(of_two_threads_one_runs_an_executor) {
+  on_device([] {
+    float value = 1, out = -7;
+    for (int i = 0; i < 200; ++i) {
+      const Call call = elu_stage1(&value, 1, 2, &out);
+      std::atomic<int> ran = 0;
+      std::vector<std::thread> threads;
+      for (int t = 0; t < 2; ++t) {
+        threads.emplace_back([&] {
+          const aclnnStatus status = run_elu(call, nullptr);
+          if (status == OK) ++ran;
+          if (status != OK) CHECK_EQ(status, ACLNN_ERR_PARAM_NULLPTR);
+        });
+      }
+      for (auto& thread : threads) thread.join();
+      CHECK_EQ(ran.load(), 1);
+    }
+  });
+}
+
+// More than a chunk of the table, then all of it again.
+TEST(many_executors_are_kept_apart) {
+  leaves_nothing([] {
+    constexpr size_t kCalls = 3000;
+    const auto x = ramp(kCalls, 1);
+    for (int round = 0; round < 2; ++round) {
+      std::vector<float> out(kCalls, NAN);
+      std::vector<Call> calls;
+      for (size_t i = 0; i < kCalls; ++i) calls.push_back(elu_stage1(&x[i], 1, 2, &out[i]));
+      for (const Call& call : calls) CHECK_EQ(run_elu(call, nullptr), OK);
+      CHECK(out == elu_of(x, 2));
+    }
+  });
+}
+
+// The sanitizer ends a program that reads what was destroyed; without it, what is left may be read.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+TEST(destroyed_descriptors_are_refused) {
+  leaves_nothing([] {
+    float value = 1;
+    const int64_t numbers[] = {1};
+    const float fractions[] = {1};
+    const bool truths[] = {true};
+    const auto gone = [](aclnnStatus status) {
+      CHECK_EQ(status, ACLNN_ERR_PARAM_INVALID);
+      const std::string text = messages();
+      CHECK(text.starts_with("acl") && contains(text, "destroyed"));
+    };
+
+    aclTensor* const any = tensor(&value, 1);
+    CHECK_EQ(aclDestroyTensor(any), OK);
+    gone(aclDestroyTensor(any));
+    int64_t* dims = nullptr;
+    int64_t offset = 0;
+    uint64_t count = 0;
+    aclFormat format = ACL_FORMAT_ND;
+    aclDataType dtype = ACL_FLOAT;
+    void* address = nullptr;
+    gone(aclGetViewShape(any, &dims, &count));
+    gone(aclGetStorageShape(any, &dims, &count));
+    gone(aclGetViewStrides(any, &dims, &count));
+    gone(aclGetViewOffset(any, &offset));
+    gone(aclGetFormat(any, &format));
+    gone(aclGetDataType(any, &dtype));
+    gone(aclGetRawTensorAddr(any, &address));
+    gone(aclSetRawTensorAddr(any, &value));
+    gone(aclInitTensor(any, numbers, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, numbers, 1, &value));
+
+    aclScalar* const number = scalar(1);
+    CHECK_EQ(aclDestroyScalar(number), OK);
+    gone(aclDestroyScalar(number));
+    aclIntArray* const ints = aclCreateIntArray(numbers, 1);
+    CHECK_EQ(aclDestroyIntArray(ints), OK);
+    gone(aclDestroyIntArray(ints));
+    gone(aclGetIntArraySize(ints, &count));
+    aclFloatArray* const floats = aclCreateFloatArray(fractions, 1);
+    CHECK_EQ(aclDestroyFloatArray(floats), OK);
+    gone(aclDestroyFloatArray(floats));
+    gone(aclGetFloatArraySize(floats, &count));
+    aclBoolArray* const bools = aclCreateBoolArray(truths, 1);
+    CHECK_EQ(aclDestroyBoolArray(bools), OK);
+    gone(aclDestroyBoolArray(bools));
+    gone(aclGetBoolArraySize(bools, &count));
+  });
+}
+
+TEST(lists_and_their_elements_may_be_destroyed_in_any_order) {
+  leaves_nothing([] {
+    float value = 1;
+    aclTensor* const element = tensor(&value, 1);
+    aclTensor* const twice[] = {element, element};
+    aclTensorList* const list = aclCreateTensorList(twice, 2);
+    CHECK_EQ(aclDestroyTensor(element), OK);  // which is the list's
+    CHECK_EQ(aclDestroyTensorList(list), OK);
+    uint64_t count = 0;
+    CHECK_EQ(aclDestroyTensorList(list), ACLNN_ERR_PARAM_INVALID);
+    CHECK_EQ(aclGetTensorListSize(list, &count), ACLNN_ERR_PARAM_INVALID);
+    CHECK(aclCreateTensorList(twice, 2) == nullptr);
+    CHECK(messages().starts_with("aclCreateTensorList: "));
+
+    aclScalar* const number = scalar(1);
+    aclScalarList* const scalars = aclCreateScalarList(&number, 1);
+    CHECK_EQ(aclDestroyScalarList(scalars), OK);
+    CHECK_EQ(aclDestroyScalar(number), ACLNN_ERR_PARAM_INVALID);
+    CHECK_EQ(aclDestroyScalarList(scalars), ACLNN_ERR_PARAM_INVALID);
+  });
+}
+
+TEST(stage_1_refuses_destroyed_descriptors_and_other_objects) {
+  leaves_nothing([] {
+    float value = 1;
+    aclTensor* const self = tensor(&value, 1);
+    aclTensor* const out = tensor(&value, 1);
+    aclScalar* const one = scalar(1);
+    aclTensor* const gone = tensor(&value, 1);
+    aclScalar* const gone_scalar = scalar(1);
+    CHECK_EQ(aclDestroyTensor(gone), OK);
+    CHECK_EQ(aclDestroyScalar(gone_scalar), OK);
+    const auto refused = [&](const aclTensor* from, const aclScalar* alpha, aclTensor* to,
+                             const char* name) {
+      Call none;
+      CHECK_EQ(
+          aclnnEluGetWorkspaceSize(from, alpha, one, one, to, &none.workspace_size, &none.executor),
+          ACLNN_ERR_PARAM_INVALID);
+      CHECK(messages().starts_with(std::string("aclnnElu: ") + name + ", "));
+    };
+    refused(gone, one, out, "self");
+    refused(self, gone_scalar, out, "alpha");
+    refused(self, one, gone, "out");
+    refused(reinterpret_cast<aclTensor*>(one), one, out, "self");
+    refused(self, reinterpret_cast<aclScalar*>(self), out, "alpha");
+    for (const aclTensor* each : {self, out}) CHECK_EQ(aclDestroyTensor(each), OK);
+    CHECK_EQ(aclDestroyScalar(one), OK);
+  });
+}
+
+// One thread makes descriptors and another destroys them, whose memory then comes back.
+TEST(descriptors_are_destroyed_by_another_thread) {
+  leaves_nothing([] {
+    float value = 1;
+    for (int round = 0; round < 20; ++round) {
+      std::vector<aclTensor*> tensors;
+      for (int i = 0; i < 100; ++i) tensors.push_back(tensor(&value, 1));
+      std::thread([&] {
+        for (const aclTensor* each : tensors) CHECK_EQ(aclDestroyTensor(each), OK);
+      }).join();
+      for (const aclTensor* each : tensors) {
+        CHECK_EQ(aclDestroyTensor(each), ACLNN_ERR_PARAM_INVALID);
+      }
+    }
+  });
+}
+
+#endif
+
+// Large enough for several threads and for stores past the caches.
 TEST(large_tensors_are_computed_on_two_streams_at_once) {
   on_device([] {
     constexpr size_t kLarge = (size_t{4} << 20) + 13;

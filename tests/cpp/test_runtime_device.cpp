@@ -1,4 +1,8 @@
 // Initialisation, devices, contexts and system parameters.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -20,6 +24,60 @@ TEST(init_and_finalize_are_once_each) {
   CHECK_EQ(aclInit(""), ACL_SUCCESS);
   CHECK_EQ(aclFinalize(), ACL_SUCCESS);
   messages();
+}
+
+// A file with this content, for as long as it lives.
+class File {
+ public:
+  explicit File(const std::string& content) {
+    const int file = mkstemp(path);
+    CHECK(file >= 0 && write(file, content.data(), content.size()) == ssize_t(content.size()));
+    close(file);
+  }
+  ~File() { std::remove(path); }
+
+  char path[32] = "/tmp/configuration_XXXXXX";
+};
+
+TEST(init_reads_its_configuration) {
+  const auto refused = [](const char* path, aclError status, const char* reason) {
+    CHECK_EQ(aclInit(path), status);
+    const std::string text = messages();
+    CHECK(text.starts_with("aclInit: ") && contains(text, path) && contains(text, reason));
+  };
+  refused("/no/such/file.json", ACL_ERROR_INVALID_FILE, "No such file");
+  refused("/tmp", ACL_ERROR_INVALID_FILE, "folder");
+  refused("/dev/null", ACL_ERROR_INVALID_FILE, "no regular file");
+  {
+    const File secret("{}");
+    CHECK_EQ(chmod(secret.path, 0), 0);
+    if (geteuid() == 0) {  // who may read it nevertheless
+      CHECK_EQ(aclInit(secret.path), ACL_SUCCESS);
+      CHECK_EQ(aclFinalize(), ACL_SUCCESS);
+    } else {
+      refused(secret.path, ACL_ERROR_INVALID_FILE, "right to read");
+    }
+  }
+  const std::string nine(9, '['), closed(9, ']');
+  for (const std::string& bad :
+       std::vector<std::string>{" ",           "{",     "}",
+                                "{]",          "[1,]",  "{\"a\"}",
+                                "{\"a\":}",    "{a:1}", "{\"a\":1,}",
+                                "nul",         "01",    "1.",
+                                "1e",          "-",     "\"\\x\"",
+                                "\"\\u12g4\"", "\"a",   "\"\n\"",
+                                "{} {}",       "'a'",   "[[" + nine + closed + "]]"}) {
+    refused(File(bad).path, ACL_ERROR_PARSE_FILE, "line 1");
+  }
+  refused(File("{\n\n  \"a\": x\n}").path, ACL_ERROR_PARSE_FILE, "line 3");
+  for (const std::string& good : std::vector<std::string>{
+           "", "{}", " {\"dump\": {\"dump_list\": [], \"dump_path\": \"/tmp\"}}\n",
+           "[[1, -0.5e+3, 0]]", "{\"a\\\"\\u00e9\": [true, false, null, {}], \"b\": \"\"}",
+           "[" + nine + closed + "]"}) {
+    CHECK_EQ(aclInit(File(good).path), ACL_SUCCESS);
+    CHECK_EQ(aclFinalize(), ACL_SUCCESS);
+  }
+  CHECK_EQ(messages(), std::string());
 }
 
 TEST(a_thread_without_a_device_is_told_so) {

@@ -219,6 +219,7 @@ TEST(a_stream_ended_by_force_lets_its_waiters_go) {
     CHECK_EQ(aclrtStreamWaitEvent(consumer, event), ACL_SUCCESS);
     queued.open();
     CHECK_EQ(aclrtSynchronizeStream(consumer), ACL_ERROR_RT_STREAM_ABORT);
+    CHECK(messages().starts_with("aclrtDestroyStreamForce: "));
     CHECK_EQ(aclrtSynchronizeEvent(event), ACL_ERROR_RT_STREAM_ABORT);
     CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
     CHECK_EQ(aclrtDestroyStream(consumer), ACL_SUCCESS);

@@ -205,6 +205,13 @@ TEST(timeouts) {
 TEST(handles_that_are_none) {
   on_device([] {
     int local = 0;
+    // Every text begins with the function that was called.
+    const auto refused = [](aclError status, const char* api) {
+      CHECK_EQ(status, ACL_ERROR_RT_INVALID_HANDLE);
+      CHECK(messages().starts_with(std::string(api) + ": "));
+    };
+    void* block = nullptr;
+    CHECK_EQ(aclrtMalloc(&block, 8, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
     aclrtEvent event = nullptr;
     aclrtStreamStatus status;
     CHECK_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
@@ -217,9 +224,16 @@ TEST(handles_that_are_none) {
       CHECK_EQ(aclrtDestroyStream(wrong), ACL_ERROR_RT_INVALID_HANDLE);
       CHECK_EQ(aclrtDestroyStreamForce(wrong), ACL_ERROR_RT_INVALID_HANDLE);
       CHECK_EQ(aclrtSetStreamFailureMode(wrong, 0), ACL_ERROR_RT_INVALID_HANDLE);
-      CHECK_EQ(aclrtRecordEvent(event, wrong), ACL_ERROR_RT_INVALID_HANDLE);
-      CHECK_EQ(aclrtStreamWaitEvent(wrong, event), ACL_ERROR_RT_INVALID_HANDLE);
+      messages();
+      refused(aclrtRecordEvent(event, wrong), "aclrtRecordEvent");
+      refused(aclrtResetEvent(event, wrong), "aclrtResetEvent");
+      refused(aclrtStreamWaitEvent(wrong, event), "aclrtStreamWaitEvent");
+      refused(aclrtLaunchHostFunc(wrong, [](void*) {}, nullptr), "aclrtLaunchHostFunc");
+      refused(aclrtMemsetAsync(block, 8, 0, 8, wrong), "aclrtMemsetAsync");
+      refused(aclrtMemcpyAsync(block, 8, &local, 4, ACL_MEMCPY_HOST_TO_DEVICE, wrong),
+              "aclrtMemcpyAsync");
     }
+    CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
     CHECK_EQ(aclrtDestroyStream(nullptr), ACL_ERROR_INVALID_PARAM);
     CHECK_EQ(aclrtCreateStream(nullptr), ACL_ERROR_INVALID_PARAM);
     CHECK_EQ(aclrtStreamQuery(nullptr, nullptr), ACL_ERROR_INVALID_PARAM);

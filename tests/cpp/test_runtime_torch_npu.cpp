@@ -101,6 +101,32 @@ TEST(attributes_are_checked) {
   });
 }
 
+// As tests/cpp/test_executors.cpp says of descriptors.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+TEST(destroyed_descriptions_are_refused) {
+  leaves_nothing([] {
+    aclDataBuffer* const buffer = aclCreateDataBuffer(nullptr, 0);
+    CHECK_EQ(aclDestroyDataBuffer(buffer), ACL_SUCCESS);
+    CHECK_EQ(aclDestroyDataBuffer(buffer), ACL_ERROR_INVALID_PARAM);
+    CHECK(contains(messages(), "aclDestroyDataBuffer: dataBuffer "));
+    CHECK_EQ(aclUpdateDataBuffer(buffer, nullptr, 0), ACL_ERROR_INVALID_PARAM);
+    aclTensorDesc* const desc = aclCreateTensorDesc(ACL_FLOAT, 0, nullptr, ACL_FORMAT_ND);
+    aclDestroyTensorDesc(desc);
+    aclDestroyTensorDesc(desc);
+    CHECK(contains(messages(), "aclDestroyTensorDesc: desc "));
+    CHECK_EQ(aclSetTensorFormat(desc, ACL_FORMAT_ND), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclGetTensorDescType(desc), ACL_DT_UNDEFINED);
+    aclopAttr* const attr = aclopCreateAttr();
+    aclopDestroyAttr(attr);
+    aclopDestroyAttr(attr);
+    CHECK(contains(messages(), "aclopDestroyAttr: attr "));
+    CHECK_EQ(aclopSetAttrBool(attr, "a", 1), ACL_ERROR_INVALID_PARAM);
+  });
+}
+
+#endif
+
 TEST(an_operator_by_name_is_refused_by_name) {
   CHECK_EQ(aclopCompileAndExecute("Identity", 0, nullptr, nullptr, 0, nullptr, nullptr, nullptr,
                                   ACL_ENGINE_SYS, ACL_COMPILE_SYS, nullptr, nullptr),
@@ -230,6 +256,10 @@ TEST(turning_from_a_missing_function_to_aclop_is_an_error_that_names_it) {
   const std::string text =
       logged(format, "aclnnErfinv", "aclnnErfinv", library, library, "acl_op::erfinv(self)");
   CHECK(text.starts_with("aclnnErfinv is not implemented"));
+  // An earlier failure's text would be taken for this one's.
+  CHECK_EQ(aclrtFree(nullptr), ACL_ERROR_INVALID_PARAM);
+  logged(format, "aclnnErfinv", "aclnnErfinv", library, library, "acl_op::erfinv(self)");
+  CHECK_EQ(messages(), std::string());
   CHECK(logged("[PTA]:%s not in %s, or %s not found. Will call %s", "aclnnAdd", library, library,
                "acl_op::add(a, b)")
             .starts_with("aclnnAdd is not implemented"));

@@ -201,3 +201,23 @@ TEST(bad_arguments_are_refused_and_named) {
     CHECK_EQ(aclrtReleaseMemAddress(own), ACL_ERROR_RT_PARAM_INVALID);
   });
 }
+
+TEST(memory_mapped_at_the_same_address_is_not_what_a_copy_was_given) {
+  on_device([] {
+    char* const range = reserve(2 * kMiB);
+    const aclrtDrvMemHandle handles[] = {physical(kMiB), physical(kMiB)};
+    Gate gate;
+    const aclrtStream stream = gated_stream(gate);
+    CHECK_EQ(aclrtMapMem(range, kMiB, 0, handles[0], 0), ACL_SUCCESS);
+    CHECK_EQ(aclrtMemsetAsync(range, kMiB, 'x', kMiB, stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtUnmapMem(range), ACL_SUCCESS);
+    CHECK_EQ(aclrtMapMem(range, kMiB, 0, handles[1], 0), ACL_SUCCESS);
+    gate.open();
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_COPY_DATA);
+    CHECK_EQ(range[0], '\0');
+    CHECK_EQ(aclrtUnmapMem(range), ACL_SUCCESS);
+    for (const auto handle : handles) CHECK_EQ(aclrtFreePhysical(handle), ACL_SUCCESS);
+    CHECK_EQ(aclrtReleaseMemAddress(range), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}

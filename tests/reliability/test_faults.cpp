@@ -71,10 +71,43 @@ struct Outcome {
   std::vector<float> results;
 };
 
+// Descriptors in all the memory that destroyed ones left, so that a new one must ask for more.
+class Descriptors {
+ public:
+  Descriptors() {
+    const Meta& meta = library().meta();
+    fill(meta.destroy_tensor, [&meta] {
+      return meta.create_tensor(nullptr, 0, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, nullptr, 0,
+                                nullptr);
+    });
+    fill(meta.destroy_scalar, [&meta] {
+      float value = 0;
+      return meta.create_scalar(&value, ACL_FLOAT);
+    });
+    fill(meta.destroy_int_array, [&meta] { return meta.create_int_array(nullptr, 0); });
+    fill(meta.destroy_bool_array, [&meta] { return meta.create_bool_array(nullptr, 0); });
+  }
+
+ private:
+  // Holds what is made, until making one allocates.
+  template <class T, class Make>
+  void fill(aclnnStatus (*destroy)(const T*), Make make) {
+    for (int64_t allocations = 0; allocations == 0;) {
+      faults_arm(kFaultAllocation, 0);
+      T* const made = make();
+      allocations = faults_disarm();
+      held_.emplace_back(made, [destroy](T* object) { CHECK_EQ(destroy(object), 0); });
+    }
+  }
+
+  std::vector<std::shared_ptr<void>> held_;
+};
+
 // One run on a thread of its own, which has no memory kept from earlier calls.
 Outcome run_with_fault(Run run, const Call& call, int kind, int64_t n) {
   Outcome outcome;
   std::thread([&] {
+    const Descriptors descriptors;
     faults_arm(kind, n);
     try {
       run(call);

@@ -7,8 +7,10 @@
 
 namespace {
 
+using aclnn_host::destroy;
 using aclnn_host::fail;
 using aclnn_host::guarded;
+using aclnn_host::is_gone;
 
 template <class ArrayType, class T>
 ArrayType* create_array(const char* api, const T* values, uint64_t size) {
@@ -30,6 +32,9 @@ ListType* create_list(const char* api, const T* const* values, uint64_t size) {
     fail(ACLNN_ERR_PARAM_NULLPTR, "%s: value is null although size is not 0", api);
     return nullptr;
   }
+  for (uint64_t i = 0; i < size; ++i) {
+    if (is_gone(api, "an element", values[i])) return nullptr;
+  }
   return guarded(api, static_cast<ListType*>(nullptr), ACL_ERROR_BAD_ALLOC, [&] {
     auto list = std::make_unique<ListType>();
     // Ownership passes only once nothing can fail any more.
@@ -39,15 +44,21 @@ ListType* create_list(const char* api, const T* const* values, uint64_t size) {
   });
 }
 
-aclnnStatus get_size(const char* api, bool any_null, uint64_t value, uint64_t* size) {
-  if (any_null) return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", api);
-  *size = value;
-  return OK;
+uint64_t size_of(const auto& object) {
+  if constexpr (requires { object.elements; }) {
+    return object.elements.size();
+  } else {
+    return object.size;
+  }
 }
 
 template <class T>
-aclnnStatus destroy(const T* object) {
-  delete object;
+aclnnStatus get_size(const char* api, const char* argument, const T* object, uint64_t* size) {
+  if (object == nullptr || size == nullptr) {
+    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", api);
+  }
+  if (is_gone(api, argument, object)) return ACLNN_ERR_PARAM_INVALID;
+  *size = size_of(*object);
   return OK;
 }
 
@@ -70,33 +81,33 @@ aclScalarList* aclCreateScalarList(const aclScalar* const* value, uint64_t size)
 }
 
 aclnnStatus aclDestroyIntArray(const aclIntArray* array) {
-  return destroy(array);
+  return destroy("aclDestroyIntArray", "array", array);
 }
 aclnnStatus aclDestroyFloatArray(const aclFloatArray* array) {
-  return destroy(array);
+  return destroy("aclDestroyFloatArray", "array", array);
 }
 aclnnStatus aclDestroyBoolArray(const aclBoolArray* array) {
-  return destroy(array);
+  return destroy("aclDestroyBoolArray", "array", array);
 }
 aclnnStatus aclDestroyTensorList(const aclTensorList* array) {
-  return destroy(array);
+  return destroy("aclDestroyTensorList", "array", array);
 }
 aclnnStatus aclDestroyScalarList(const aclScalarList* array) {
-  return destroy(array);
+  return destroy("aclDestroyScalarList", "array", array);
 }
 
 aclnnStatus aclGetIntArraySize(const aclIntArray* array, uint64_t* size) {
-  return get_size("aclGetIntArraySize", !array || !size, array ? array->size : 0, size);
+  return get_size("aclGetIntArraySize", "array", array, size);
 }
 aclnnStatus aclGetFloatArraySize(const aclFloatArray* array, uint64_t* size) {
-  return get_size("aclGetFloatArraySize", !array || !size, array ? array->size : 0, size);
+  return get_size("aclGetFloatArraySize", "array", array, size);
 }
 aclnnStatus aclGetBoolArraySize(const aclBoolArray* array, uint64_t* size) {
-  return get_size("aclGetBoolArraySize", !array || !size, array ? array->size : 0, size);
+  return get_size("aclGetBoolArraySize", "array", array, size);
 }
 aclnnStatus aclGetTensorListSize(const aclTensorList* list, uint64_t* size) {
-  return get_size("aclGetTensorListSize", !list || !size, list ? list->elements.size() : 0, size);
+  return get_size("aclGetTensorListSize", "list", list, size);
 }
 aclnnStatus aclGetScalarListSize(const aclScalarList* list, uint64_t* size) {
-  return get_size("aclGetScalarListSize", !list || !size, list ? list->elements.size() : 0, size);
+  return get_size("aclGetScalarListSize", "list", list, size);
 }

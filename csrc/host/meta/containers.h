@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "meta/recycled.h"
 #include "meta/scalar.h"
 #include "meta/tensor.h"
+#include "runtime/descriptor.h"
 
 namespace aclnn_host {
 
@@ -33,17 +33,23 @@ class Values {
 
 // An int, float or bool array, copied from the caller.
 template <class T>
-struct Array : Recycled {
+struct Array : Descriptor<Object::kArray, sizeof(T)> {
   Values<T> values;
   uint64_t size = 0;
-  Counted<Object::kArray> counted;
+};
+
+// Destroys an element of a list, unless the caller did so already.
+struct DestroyElement {
+  template <class T>
+  void operator()(const T* element) const noexcept {
+    if (element->is_alive()) delete element;
+  }
 };
 
 // A list owns its elements from its creation on.
-template <class T>
-struct List {
-  std::vector<std::unique_ptr<const T>> elements;
-  Counted<Object::kList> counted;
+template <class T, uint8_t kVariant>
+struct List : Descriptor<Object::kList, kVariant> {
+  std::vector<std::unique_ptr<const T, DestroyElement>> elements;
 };
 
 }  // namespace aclnn_host
@@ -51,5 +57,27 @@ struct List {
 struct aclIntArray : aclnn_host::Array<int64_t> {};
 struct aclFloatArray : aclnn_host::Array<float> {};
 struct aclBoolArray : aclnn_host::Array<bool> {};
-struct aclTensorList : aclnn_host::List<aclTensor> {};
-struct aclScalarList : aclnn_host::List<aclScalar> {};
+struct aclTensorList : aclnn_host::List<aclTensor, 0> {};
+struct aclScalarList : aclnn_host::List<aclScalar, 1> {};
+
+namespace aclnn_host {
+
+// Whether an argument of an operator may be looked at: it is null, or an object that was not
+// destroyed. What is no descriptor always may.
+template <class T>
+bool is_usable(const T& argument) noexcept {
+  if constexpr (requires { argument->elements; }) {
+    if (argument == nullptr) return true;
+    if (!argument->is_alive()) return false;
+    for (const auto& element : argument->elements) {
+      if (!is_usable(element.get())) return false;
+    }
+    return true;
+  } else if constexpr (requires { argument->is_alive(); }) {
+    return argument == nullptr || argument->is_alive();
+  } else {
+    return true;
+  }
+}
+
+}  // namespace aclnn_host

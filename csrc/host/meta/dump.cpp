@@ -47,19 +47,24 @@ aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor**
   if (const aclError status = aclrtSynchronizeStream(stream); status != ACL_SUCCESS) {
     return fail(ACLNN_ERR_RUNTIME_ERROR, "%s: the stream failed with %d", kApi, status);
   }
-  return aclnn_host::guarded(kApi, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&] {
-    for (size_t i = 0; i < inputTensorNum + outputTensorNum; ++i) {
-      const bool input = i < inputTensorNum;
-      if (tensors[i] == nullptr) continue;
-      const std::string path = std::string(folder) + "/" + opType + "." + opName +
-                               (input ? ".input." : ".output.") +
-                               std::to_string(input ? i : i - inputTensorNum) + ".bin";
-      const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"),
-                                                                 &std::fclose);
-      if (file == nullptr || !write_elements(file.get(), tensors[i]->view)) {
-        return aclnnStatus{fail(ACLNN_ERR_INNER, "%s: cannot write %s", kApi, path.c_str())};
-      }
-    }
-    return aclnnStatus{OK};
-  });
+  return aclnn_host::guarded(
+      kApi, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&]() -> aclnnStatus {
+        for (size_t i = 0; i < inputTensorNum + outputTensorNum; ++i) {
+          const bool input = i < inputTensorNum;
+          if (tensors[i] == nullptr) continue;
+          if (aclnn_host::is_gone(kApi, "a tensor", tensors[i])) return ACLNN_ERR_PARAM_INVALID;
+          if (tensors[i]->view.is_freed()) {
+            return fail(ACLNN_ERR_PARAM_INVALID, "%s: the memory of tensor %zu was freed", kApi, i);
+          }
+          const std::string path = std::string(folder) + "/" + opType + "." + opName +
+                                   (input ? ".input." : ".output.") +
+                                   std::to_string(input ? i : i - inputTensorNum) + ".bin";
+          const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"),
+                                                                     &std::fclose);
+          if (file == nullptr || !write_elements(file.get(), tensors[i]->view)) {
+            return fail(ACLNN_ERR_INNER, "%s: cannot write %s", kApi, path.c_str());
+          }
+        }
+        return OK;
+      });
 }

@@ -11,76 +11,105 @@
 namespace aclnn_host {
 namespace {
 
-bool is_executor(const aclOpExecutor* executor) {
-  return executor->magic == aclOpExecutor::kMagic;
-}
-
 Region workspace_of(const aclOpExecutor& executor) {
   return {executor.workspace, executor.workspace_size};
 }
 
-// Where a region lies: in no block of aclrtMalloc or aclrtMallocHost; inside one, which is
-// returned; or across an end of one.
+// Where a region lies: in no block of aclrtMalloc or aclrtMallocHost; inside what was asked for as
+// one; or across an end of that.
 enum class Place { kElsewhere, kInside, kAcross };
 
 Place place_of(const Region& region, Block* block) {
   if (region.size == 0 || !find_block(region.begin, region.size, block)) return Place::kElsewhere;
-  return block->contains(reinterpret_cast<uintptr_t>(region.begin), region.size) ? Place::kInside
-                                                                                 : Place::kAcross;
+  return block->grants(region.begin, region.size) ? Place::kInside : Place::kAcross;
 }
 
-// How an argument is called in a message: "tensor argument 2 (shape [3, 4])", "workspace".
+// How an argument is called in a message: "tensor argument 2 (shape [3, 4])", "the workspace".
 std::string tensor_text(size_t index, const TensorView& view) {
   return "tensor argument " + std::to_string(index) + " (shape " + shape_text(view.shape) + ")";
-}
-
-// Checks that a region does not reach out of its block. Says whether it is in one.
-template <class Text>
-aclnnStatus check_extent(const char* api, const Region& region, Text text, bool* in_block) {
-  Block block;
-  const Place place = place_of(region, &block);
-  *in_block = place == Place::kInside;
-  if (place != Place::kAcross) return OK;
-  return fail(ACLNN_ERR_PARAM_INVALID,
-              "%s: %s reaches outside its block of device memory; allocate as much as its sizes, "
-              "strides and offset need",
-              api, text().c_str());
 }
 
 std::string workspace_text() {
   return "the workspace";
 }
 
-// What only stage 2 can check, because addresses may be set after stage 1: that each tensor has
-// one, and that the blocks they point into are large enough.
+aclnnStatus reaches_outside(const char* api, const std::string& text, const Region& region,
+                            const Block& block) {
+  return fail(ACLNN_ERR_PARAM_INVALID,
+              "%s: %s takes %zu bytes from %p on, which reaches outside its block: %zu bytes were "
+              "asked of %s, from %p on; allocate as much as sizes, strides and offset need",
+              api, text.c_str(), region.size, region.begin, block.asked, block.allocator(),
+              reinterpret_cast<void*>(block.begin));
+}
+
+// Whether a region lies in the storage that its tensor declared.
+bool is_in_storage(const TensorView& view, const Region& region) {
+  const auto before = static_cast<const char*>(region.begin) - static_cast<char*>(view.storage);
+  const uint64_t declared = static_cast<uint64_t>(view.storage_count) * aclDataTypeSize(view.dtype);
+  return before >= 0 && static_cast<uint64_t>(before) + region.size <= declared;
+}
+
+// What only stage 2 can check of a tensor, because its address may be set after stage 1: that there
+// is one, and that the block it points into is large enough. A block that was freed since is the
+// stream's to find, as it is a device's.
+aclnnStatus check_address(const char* api, size_t index, TensorArgument& argument) {
+  const TensorView& view = *argument.view;
+  argument.block = 0;
+  if (view.storage == nullptr && element_count(view.shape).value_or(0) > 0) {
+    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: tensor argument %zu has elements but a null address",
+                api, index);
+  }
+  const Region region = region_of(view);
+  if (region.size == 0) return OK;
+  Block block;
+  const Place place = place_of(region, &block);
+  if (place == Place::kInside) argument.block = block.number;
+  if (argument.block != view.block && view.is_freed()) {
+    argument.block = view.block;
+    return OK;
+  }
+  if (place == Place::kInside) return OK;
+  if (place == Place::kAcross || (view.block != 0 && find_block(view.storage, 1, &block))) {
+    return reaches_outside(api, tensor_text(index, view), region, block);
+  }
+  if (is_in_storage(view, region)) return OK;
+  return fail(ACLNN_ERR_PARAM_INVALID,
+              "%s: %s reaches outside its declared storage of %lld elements, and its new address "
+              "%p is in no block of aclrtMalloc; declare the storage's true size",
+              api, tensor_text(index, view).c_str(), static_cast<long long>(view.storage_count),
+              view.storage);
+}
+
+aclnnStatus check_workspace(const char* api, aclOpExecutor& executor) {
+  const Region region = workspace_of(executor);
+  Block block;
+  const Place place = place_of(region, &block);
+  if (place == Place::kAcross) return reaches_outside(api, workspace_text(), region, block);
+  executor.workspace_block = place == Place::kInside ? block.number : 0;
+  return OK;
+}
+
 aclnnStatus check_addresses(const char* api, aclOpExecutor& executor) {
   const TensorArguments tensors = executor.tensors();
   for (size_t i = 0; i < tensors.count; ++i) {
-    const TensorView& view = *tensors.begin[i].view;
-    if (view.storage == nullptr && element_count(view.shape).value_or(0) > 0) {
-      return fail(ACLNN_ERR_PARAM_NULLPTR,
-                  "%s: tensor argument %zu has elements but a null address", api, i);
-    }
-    const auto text = [&] { return tensor_text(i, view); };
-    if (const aclnnStatus status =
-            check_extent(api, region_of(view), text, &tensors.begin[i].in_block)) {
-      return status;
-    }
+    if (const aclnnStatus status = check_address(api, i, tensors.begin[i])) return status;
   }
-  return check_extent(api, workspace_of(executor), workspace_text, &executor.workspace_in_block);
+  return check_workspace(api, executor);
 }
 
-// What the device finds as it runs the task: memory that was freed since the launch, another
-// device's and, in strict mode, the host's. A thread without a device computes on CPU tensors,
-// which may lie anywhere.
+// What the device finds as it runs the task: memory that was freed since the launch, or already
+// then, another device's and, in strict mode, the host's. A thread without a device computes on CPU
+// tensors, which may lie anywhere. `number` is that of the region's block, 0 if it was in none.
 template <class Text>
-aclError check_access(const char* api, const Region& region, bool was_in_block, Text text) {
-  if (region.size == 0 || !(was_in_block || settings().strict)) return ACL_SUCCESS;
+aclError check_access(const char* api, const Region& region, uint64_t number, Text text) {
+  if (region.size == 0 || (number == 0 && !settings().strict)) return ACL_SUCCESS;
   Block block;
   const Place place = place_of(region, &block);
-  if (was_in_block && place != Place::kInside) {
-    return fail(ACL_ERROR_RT_COPY_DATA, "%s: memory of %s was freed before its turn came", api,
-                text().c_str());
+  if (number != 0 && (place != Place::kInside || block.number != number)) {
+    return fail(ACL_ERROR_RT_COPY_DATA,
+                "%s: memory of %s was freed before its turn came; free it once the stream is "
+                "synchronised, and set the address of memory that was allocated again",
+                api, text().c_str());
   }
   const bool in_device_block = place == Place::kInside && block.side == Side::kDevice;
   if (!in_device_block && !settings().strict) return ACL_SUCCESS;
@@ -113,26 +142,36 @@ aclError run_on_device(aclOpExecutor& executor) {
     const TensorArgument& tensor = tensors.begin[i];
     const auto text = [&] { return tensor_text(i, *tensor.view); };
     if (const aclError status =
-            check_access(executor.api, region_of(*tensor.view), tensor.in_block, text)) {
+            check_access(executor.api, region_of(*tensor.view), tensor.block, text)) {
       return status;
     }
   }
   if (const aclError status = check_access(executor.api, workspace_of(executor),
-                                           executor.workspace_in_block, workspace_text)) {
+                                           executor.workspace_block, workspace_text)) {
     return status;
   }
   return executor.compute(executor.workspace);
 }
 
+// What a function says of a handle that has no executor; `spent` is the status of one that had.
+aclnnStatus no_executor(const char* api, const aclOpExecutor* handle, aclnnStatus spent) {
+  if (!was_executor(handle)) return fail(ACLNN_ERR_INNER, "%s: executor is not one", api);
+  return fail(spent,
+              "%s: executor was used up by its second stage, or destroyed; run the first stage "
+              "again, or make it repeatable with aclSetAclOpExecutorRepeatable",
+              api);
+}
+
 aclnnStatus hand_over(const char* api, void* workspace, uint64_t workspace_size,
-                      aclOpExecutor* executor, aclrtStream stream) noexcept {
-  if (executor == nullptr) {
+                      const aclOpExecutor* handle, aclrtStream stream) noexcept {
+  if (handle == nullptr) {
     return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: executor is null; run %sGetWorkspaceSize first", api,
                 api);
   }
-  if (!is_executor(executor)) return fail(ACLNN_ERR_INNER, "%s: executor is not one", api);
   // Whatever happens from here on, an executor that is not repeatable is used up.
-  std::unique_ptr<aclOpExecutor> owned(executor->repeatable ? nullptr : executor);
+  std::unique_ptr<aclOpExecutor> owned = use_up(handle);
+  const aclOpExecutor* const executor = owned != nullptr ? owned.get() : find_executor(handle);
+  if (executor == nullptr) return no_executor(api, handle, ACLNN_ERR_PARAM_NULLPTR);
   if (std::strcmp(executor->api, api) != 0) {
     return fail(ACLNN_ERR_INNER, "%s: the executor was made by %sGetWorkspaceSize", api,
                 executor->api);
@@ -152,10 +191,8 @@ aclnnStatus hand_over(const char* api, void* workspace, uint64_t workspace_size,
     if (owned == nullptr) owned = executor->clone();
     owned->workspace = workspace;
     if (const aclnnStatus status = check_addresses(api, *owned)) return status;
-    const aclError status = submit(stream, std::move(owned));
-    if (status == ACL_SUCCESS) return OK;
-    return fail(ACLNN_ERR_RUNTIME_ERROR, "%s: the stream refused the task (status %d)", api,
-                status);
+    const aclError status = submit(api, stream, std::move(owned));
+    return status == ACL_SUCCESS ? OK : ACLNN_ERR_RUNTIME_ERROR;
   });
 }
 
@@ -207,18 +244,20 @@ TensorView* find_tensor(const char* api, aclOpExecutor& executor, ArgumentSide s
   return nullptr;
 }
 
-aclnnStatus set_address(const char* api, aclOpExecutor* executor, ArgumentSide side, size_t index,
-                        std::optional<size_t> relative, const void* object, void* addr) {
-  if (object == nullptr || executor == nullptr) {
+aclnnStatus set_address(const char* api, const aclOpExecutor* handle, ArgumentSide side,
+                        size_t index, std::optional<size_t> relative, const void* object,
+                        void* addr) {
+  if (object == nullptr || handle == nullptr) {
     return fail(ACLNN_ERR_INNER_NULLPTR, "%s: %s is null", api,
-                executor == nullptr && object ? "executor"
-                : relative                    ? "tensors"
-                                              : "tensor");
+                handle == nullptr && object ? "executor"
+                : relative                  ? "tensors"
+                                            : "tensor");
   }
-  if (!is_executor(executor)) return fail(ACLNN_ERR_INNER, "%s: executor is not one", api);
+  aclOpExecutor* const executor = find_executor(handle);
+  if (executor == nullptr) return no_executor(api, handle, ACLNN_ERR_INNER);
   TensorView* view = find_tensor(api, *executor, side, index, relative);
   if (view == nullptr) return ACLNN_ERR_PARAM_INVALID;
-  view->storage = addr;
+  view->point_at(addr);
   return OK;
 }
 
@@ -237,25 +276,15 @@ aclError aclOpExecutor::run() noexcept {
 }
 
 aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
-  if (executor == nullptr) {
-    return fail(ACLNN_ERR_INNER_NULLPTR, "aclSetAclOpExecutorRepeatable: executor is null");
-  }
-  if (!is_executor(executor)) {
-    return fail(ACLNN_ERR_INNER, "aclSetAclOpExecutorRepeatable: executor is not one");
-  }
-  executor->repeatable = true;
-  return OK;
+  constexpr const char* kApi = "aclSetAclOpExecutorRepeatable";
+  if (executor == nullptr) return fail(ACLNN_ERR_INNER_NULLPTR, "%s: executor is null", kApi);
+  return make_repeatable(executor) ? OK : no_executor(kApi, executor, ACLNN_ERR_INNER);
 }
 
 aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
-  if (executor == nullptr) {
-    return fail(ACLNN_ERR_INNER_NULLPTR, "aclDestroyAclOpExecutor: executor is null");
-  }
-  if (!is_executor(executor)) {
-    return fail(ACLNN_ERR_INNER, "aclDestroyAclOpExecutor: executor is not one");
-  }
-  delete executor;
-  return OK;
+  constexpr const char* kApi = "aclDestroyAclOpExecutor";
+  if (executor == nullptr) return fail(ACLNN_ERR_INNER_NULLPTR, "%s: executor is null", kApi);
+  return take_back(executor) != nullptr ? OK : no_executor(kApi, executor, ACLNN_ERR_INNER);
 }
 
 aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,

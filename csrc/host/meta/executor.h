@@ -1,16 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <tuple>
 #include <utility>
 
 #include "aclnn/aclnn_base.h"
+#include "meta/containers.h"
+#include "meta/executor_table.h"
 #include "meta/guard.h"
-#include "meta/recycled.h"
 #include "meta/tensor.h"
 #include "meta/trace.h"
 #include "runtime/live_objects.h"
+#include "runtime/recycled.h"
 #include "runtime/task.h"
 #include "runtime/visibility.h"
 
@@ -23,7 +26,7 @@ struct TensorArgument {
   bool is_input;
   bool is_output;
   size_t list = 0;
-  bool in_block = false;  // it lay in a block of aclrtMalloc when it was launched
+  uint64_t block = 0;  // the number of the block that it lay in when it was launched; 0 for none
 };
 
 // All of them, in the order of the operator's prototype.
@@ -39,7 +42,6 @@ struct TensorArguments {
 struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task, aclnn_host::Recycled {
   aclOpExecutor(const char* api, uint64_t workspace_size)
       : api(api), workspace_size(workspace_size) {}
-  ~aclOpExecutor() override { magic = 0; }
 
   // Computes. `workspace` holds at least workspace_size bytes.
   virtual aclnnStatus compute(void* workspace) noexcept = 0;
@@ -48,22 +50,18 @@ struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task, aclnn_host::Recycle
 
   aclError run() noexcept final;
 
-  static constexpr uint64_t kMagic = 0x61636c6e6e657865;
-
-  uint64_t magic = kMagic;
   const char* api;  // "aclnnElu"; a string literal
   uint64_t workspace_size;
   void* workspace = nullptr;
-  bool workspace_in_block = false;  // as TensorArgument::in_block
-  bool repeatable = false;
+  uint64_t workspace_block = 0;  // as TensorArgument::block
   aclnn_host::Counted<aclnn_host::Object::kExecutor> counted;
 };
 
 namespace aclnn_host {
 
-// The executor of an operator whose Plan has `aclnnStatus compute(void* workspace) noexcept` and
-// `tensors`, an array of kMaxTensors TensorViews, tensor_count of them in use: the tensor arguments
-// of the prototype, of which is_input(i) and is_output(i) tell the side.
+// The executor of an operator whose Plan has `aclnnStatus compute(void* workspace)`, which may
+// throw, and `tensors`, an array of kMaxTensors TensorViews, tensor_count of them in use: the
+// tensor arguments of the prototype, of which is_input(i) and is_output(i) tell the side.
 template <class Plan>
 struct ExecutorOf final : aclOpExecutor {
   ExecutorOf(const char* api, uint64_t workspace_size, Plan&& plan)
@@ -74,7 +72,13 @@ struct ExecutorOf final : aclOpExecutor {
     point_at_tensors();
   }
 
-  aclnnStatus compute(void* workspace) noexcept override { return plan.compute(workspace); }
+  aclnnStatus compute(void* workspace) noexcept override {
+    try {
+      return plan.compute(workspace);
+    } catch (const std::exception& error) {
+      return fail(ACLNN_ERR_INNER, "%s: the computation failed: %s", api, error.what());
+    }
+  }
   std::unique_ptr<aclOpExecutor> clone() const override {
     return std::make_unique<ExecutorOf>(*this);
   }
@@ -90,16 +94,39 @@ struct ExecutorOf final : aclOpExecutor {
   TensorArgument arguments[Plan::kMaxTensors];
 };
 
+// The name of the first argument that is a descriptor and was destroyed; null if none was.
+template <class... Arguments>
+const char* find_gone(const std::tuple<Arguments...>& given) noexcept {
+  const char* gone = nullptr;
+  const auto look = [&gone](const auto& argument) {
+    const auto& [name, value] = argument;
+    if (gone == nullptr && !is_usable(value)) gone = name;
+  };
+  std::apply([&](const Arguments&... each) { (look(each), ...); }, given);
+  return gone;
+}
+
 // Stage 1 of every operator: `body` checks the arguments and makes the executor. What it throws,
 // even the text of a refusal for want of memory, becomes a status. `given` are the prototype's
 // arguments, each a Traced or another pair of a name and a value.
 template <class... Arguments, class Body>
 aclnnStatus stage1(const char* api, const std::tuple<Arguments...>& given, Body&& body) noexcept {
   const int64_t begin = trace_begin();
-  const auto status = guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR},
-                              ACLNN_ERR_INNER_CREATE_EXECUTOR, std::forward<Body>(body));
+  const char* const gone = find_gone(given);
+  aclnnStatus status;
+  if (gone != nullptr) [[unlikely]] {
+    status =
+        fail(ACLNN_ERR_PARAM_INVALID,
+             "%s: %s, or an element of it, was destroyed, or is another kind of object; destroy "
+             "descriptors after the call",
+             api, gone);
+  } else {
+    status = guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR},
+                     ACLNN_ERR_INNER_CREATE_EXECUTOR, std::forward<Body>(body));
+  }
   if (begin != 0) [[unlikely]] {
     const auto trace = [&](const Arguments&... each) {
+      if (gone != nullptr) return trace_stage1(api, begin, status, {});
       trace_stage1(api, begin, status, {trace_argument(each)...});
     };
     std::apply(trace, given);

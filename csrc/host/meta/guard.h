@@ -1,5 +1,6 @@
 #pragma once
 
+#include "aclnn/aclnn_base.h"
 #include "runtime/error.h"
 
 namespace aclnn_host {
@@ -14,6 +15,24 @@ Result guarded(const char* api, Result on_failure, int status, Body&& body) noex
     fail_with_exception({status, status, status}, api);
     return on_failure;
   }
+}
+
+// Whether a descriptor that is not null was destroyed or is of another type, with a message. What
+// is left of one that was destroyed may be read.
+template <class T>
+bool is_gone(const char* api, const char* argument, const T* object) noexcept {
+  if (object == nullptr || object->is_alive()) return false;
+  fail(ACLNN_ERR_PARAM_INVALID, "%s: %s is %p, which was destroyed, or is another kind of object",
+       api, argument, static_cast<const void*>(object));
+  return true;
+}
+
+// Destroys a descriptor; null is no mistake.
+template <class T>
+aclnnStatus destroy(const char* api, const char* argument, const T* object) noexcept {
+  if (is_gone(api, argument, object)) return ACLNN_ERR_PARAM_INVALID;
+  delete object;
+  return OK;
 }
 
 }  // namespace aclnn_host

@@ -92,6 +92,5 @@ aclScalar* aclCreateScalar(void* value, aclDataType dataType) {
 }
 
 aclnnStatus aclDestroyScalar(const aclScalar* scalar) {
-  delete scalar;
-  return OK;
+  return aclnn_host::destroy("aclDestroyScalar", "scalar", scalar);
 }

@@ -3,12 +3,11 @@
 #include <cstdint>
 
 #include "aclnn/acl_meta.h"
-#include "meta/recycled.h"
-#include "runtime/live_objects.h"
+#include "runtime/descriptor.h"
 #include "runtime/visibility.h"
 
 // A host scalar, kept as the widest type of its kind, which holds every value of its dtype exactly.
-struct ACLNN_HOST_INTERNAL aclScalar : aclnn_host::Recycled {
+struct ACLNN_HOST_INTERNAL aclScalar : aclnn_host::Descriptor<aclnn_host::Object::kScalar> {
   aclDataType dtype;
   union {
     double real;
@@ -16,7 +15,6 @@ struct ACLNN_HOST_INTERNAL aclScalar : aclnn_host::Recycled {
     uint64_t natural;
     double complex[2];
   };
-  aclnn_host::Counted<aclnn_host::Object::kScalar> counted;
 
   bool is_complex() const;
 

@@ -4,6 +4,7 @@
 
 #include "aclnn/aclnn_base.h"
 #include "meta/guard.h"
+#include "runtime/memory.h"
 
 namespace aclnn_host {
 
@@ -39,6 +40,15 @@ Region region_of(const TensorView& view) noexcept {
   const auto size = static_cast<int64_t>(aclDataTypeSize(view.dtype));
   return {static_cast<const char*>(view.storage) + extent->first * size,
           static_cast<size_t>((extent->last - extent->first + 1) * size)};
+}
+
+void TensorView::point_at(void* address) noexcept {
+  storage = address;
+  block = block_number(address);
+}
+
+bool TensorView::is_freed() const noexcept {
+  return block != 0 && block_number(storage) != block;
 }
 
 const char* dtype_name(aclDataType dtype) noexcept {
@@ -117,7 +127,8 @@ bool describe(aclTensor& tensor, const char* api, const int64_t* view_dims, uint
   view.offset = offset;
   view.dtype = dtype;
   view.format = format;
-  view.storage = data;
+  view.storage_count = element_count(tensor.storage_shape).value_or(0);
+  view.point_at(data);
   return true;
 }
 
@@ -132,11 +143,14 @@ aclnnStatus copy_out(const char* api, const Dims* dims, int64_t** values, uint64
   });
 }
 
+// Checks the arguments of a function that reads or changes a tensor: OK, or a status with a
+// message.
 template <class... Pointers>
-bool any_null(const char* api, Pointers... pointers) {
-  if (((pointers != nullptr) && ...)) return false;
-  fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", api);
-  return true;
+aclnnStatus check(const char* api, const aclTensor* tensor, Pointers... results) {
+  if (tensor == nullptr || ((results == nullptr) || ...)) {
+    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", api);
+  }
+  return is_gone(api, "tensor", tensor) ? ACLNN_ERR_PARAM_INVALID : OK;
 }
 
 }  // namespace
@@ -161,7 +175,7 @@ aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* viewDims, uint64_t v
                           aclDataType dataType, const int64_t* stride, int64_t offset,
                           aclFormat format, const int64_t* storageDims, uint64_t storageDimsNum,
                           void* tensorDataAddr) {
-  if (any_null("aclInitTensor", tensor)) return ACLNN_ERR_PARAM_NULLPTR;
+  if (const aclnnStatus status = check("aclInitTensor", tensor)) return status;
   return guarded("aclInitTensor", aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&] {
     // Apart first, so that a failure leaves the tensor as it was.
     aclTensor described;
@@ -175,58 +189,56 @@ aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* viewDims, uint64_t v
 }
 
 aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
-  delete tensor;
-  return OK;
+  return destroy("aclDestroyTensor", "tensor", tensor);
 }
 
 aclnnStatus aclGetViewShape(const aclTensor* tensor, int64_t** viewDims, uint64_t* viewDimsNum) {
-  if (any_null("aclGetViewShape", tensor, viewDims, viewDimsNum)) return ACLNN_ERR_PARAM_NULLPTR;
+  if (const aclnnStatus status = check("aclGetViewShape", tensor, viewDims, viewDimsNum))
+    return status;
   const Dims& shape = tensor->written_shape ? *tensor->written_shape : tensor->view.shape;
   return copy_out("aclGetViewShape", &shape, viewDims, viewDimsNum);
 }
 
 aclnnStatus aclGetStorageShape(const aclTensor* tensor, int64_t** storageDims,
                                uint64_t* storageDimsNum) {
-  if (any_null("aclGetStorageShape", tensor, storageDims, storageDimsNum)) {
-    return ACLNN_ERR_PARAM_NULLPTR;
-  }
+  if (const aclnnStatus status = check("aclGetStorageShape", tensor, storageDims, storageDimsNum))
+    return status;
   return copy_out("aclGetStorageShape", &tensor->storage_shape, storageDims, storageDimsNum);
 }
 
 aclnnStatus aclGetViewStrides(const aclTensor* tensor, int64_t** stridesValue,
                               uint64_t* stridesNum) {
-  if (any_null("aclGetViewStrides", tensor, stridesValue, stridesNum)) {
-    return ACLNN_ERR_PARAM_NULLPTR;
-  }
+  if (const aclnnStatus status = check("aclGetViewStrides", tensor, stridesValue, stridesNum))
+    return status;
   return copy_out("aclGetViewStrides", &tensor->view.strides, stridesValue, stridesNum);
 }
 
 aclnnStatus aclGetViewOffset(const aclTensor* tensor, int64_t* offset) {
-  if (any_null("aclGetViewOffset", tensor, offset)) return ACLNN_ERR_PARAM_NULLPTR;
+  if (const aclnnStatus status = check("aclGetViewOffset", tensor, offset)) return status;
   *offset = tensor->view.offset;
   return OK;
 }
 
 aclnnStatus aclGetFormat(const aclTensor* tensor, aclFormat* format) {
-  if (any_null("aclGetFormat", tensor, format)) return ACLNN_ERR_PARAM_NULLPTR;
+  if (const aclnnStatus status = check("aclGetFormat", tensor, format)) return status;
   *format = tensor->view.format;
   return OK;
 }
 
 aclnnStatus aclGetDataType(const aclTensor* tensor, aclDataType* dataType) {
-  if (any_null("aclGetDataType", tensor, dataType)) return ACLNN_ERR_PARAM_NULLPTR;
+  if (const aclnnStatus status = check("aclGetDataType", tensor, dataType)) return status;
   *dataType = tensor->view.dtype;
   return OK;
 }
 
 aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* addr) {
-  if (any_null("aclSetRawTensorAddr", tensor)) return ACLNN_ERR_PARAM_NULLPTR;
-  tensor->view.storage = addr;
+  if (const aclnnStatus status = check("aclSetRawTensorAddr", tensor)) return status;
+  tensor->view.point_at(addr);
   return OK;
 }
 
 aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr) {
-  if (any_null("aclGetRawTensorAddr", tensor, addr)) return ACLNN_ERR_PARAM_NULLPTR;
+  if (const aclnnStatus status = check("aclGetRawTensorAddr", tensor, addr)) return status;
   *addr = tensor->view.storage;
   return OK;
 }

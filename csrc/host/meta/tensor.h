@@ -8,8 +8,7 @@
 
 #include "aclnn/acl_meta.h"
 #include "meta/dims.h"
-#include "meta/recycled.h"
-#include "runtime/live_objects.h"
+#include "runtime/descriptor.h"
 #include "runtime/visibility.h"
 
 namespace aclnn_host {
@@ -23,6 +22,14 @@ struct TensorView {
   aclDataType dtype = ACL_DT_UNDEFINED;
   aclFormat format = ACL_FORMAT_UNDEFINED;
   void* storage = nullptr;
+  int64_t storage_count = 0;  // the elements that the storage was said to have; 0 for absurd sizes
+  uint64_t block = 0;         // the number of the block of memory that `storage` was in when set
+
+  // Sets `storage`, and notes whose memory it is: that may be freed before a stream comes to it.
+  void point_at(void* address) noexcept;
+
+  // Whether the memory that `storage` was in when set was freed since.
+  bool is_freed() const noexcept;
 
   // The first element of the view.
   char* data() const {
@@ -55,10 +62,9 @@ ACLNN_HOST_INTERNAL std::string shape_text(const Dims& shape);
 
 }  // namespace aclnn_host
 
-struct aclTensor : aclnn_host::Recycled {
+struct aclTensor : aclnn_host::Descriptor<aclnn_host::Object::kTensor> {
   aclnn_host::TensorView view;
   aclnn_host::Dims storage_shape;
   // Of an output whose shape depends on the data: the shape, once the operator has run.
   std::shared_ptr<aclnn_host::Dims> written_shape;
-  aclnn_host::Counted<aclnn_host::Object::kTensor> counted;
 };

@@ -1,11 +1,17 @@
 #include "meta/trace.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <climits>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,6 +21,7 @@
 #include "meta/scalar.h"
 #include "meta/tensor.h"
 #include "runtime/error.h"
+#include "runtime/guard.h"
 #include "runtime/product.h"
 
 namespace aclnn_host {
@@ -25,39 +32,108 @@ namespace {
 
 constexpr const char* kDefaultFile = "aclnn_torch_trace.json";
 
-// The descriptor that events are written to. Once there is one it stays, and others take its place
-// by dup3: a thread that is about to write never meets a closed one.
-std::atomic<int> descriptor = -1;
-// The process that asked for the trace; 0 if the environment did, which means its children too.
-std::atomic<pid_t> owner = 0;
+// One file that events are written to.
+struct Trace {
+  // Once there is one it stays, and others take its place by dup3: a thread that is about to write
+  // never meets a closed one.
+  std::atomic<int> descriptor = -1;
+  std::atomic<bool> on = false;
+  // The process that asked for the trace; 0 if the environment did, which means its children too.
+  std::atomic<pid_t> owner = 0;
+  std::atomic<int> error = 0;  // errno of the first event that could not be written
+  char path[PATH_MAX] = "";    // guarded by `changes`
+};
 
-// Lets events go to `path`, or nowhere. False if it cannot be opened.
-bool redirect(const char* path) noexcept {
+// Those that are on at the same time; the first is the environment's.
+constexpr size_t kMaxTraces = 16;
+Trace traces[kMaxTraces];
+std::mutex changes;
+
+// What is wrong with the environment's trace; outlives static destructors.
+std::atomic<const std::string*> environment_problem = nullptr;
+
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
+
+// The text about an event that could not be written, for whoever asks for messages; once for each
+// trace. A full disk does not fail a call.
+void report_lost_event(Trace& trace, int error) {
+  int none = 0;
+  if (!trace.error.compare_exchange_strong(none, error)) return;
+  std::string text = &trace == traces ? "ACLNN_TORCH_TRACE" : "aclHostTrace";
+  text += std::string(": ") + trace.path +
+          " lacks calls from here on, for it cannot be written: " + reason(error) +
+          "; name a file where there is space";
+  if (&trace == traces) environment_problem.store(new std::string(text));
+  const std::string before = take_messages();  // of the call itself, which tell more
+  put_messages(text);
+  put_messages(before);
+}
+
+// Writes all of it, or returns the errno that kept it from that.
+int write_all(int descriptor, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+// Lets a trace's events go to `path`, which is then its own. 0, or the errno of what failed.
+int redirect(Trace& trace, const char* path) noexcept {
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC;
   int file = open(path, kFlags | O_CREAT | O_EXCL, 0666);
   if (file >= 0) {
-    if (write(file, "[\n", 2) != 2) {
+    if (const int error = write_all(file, "[\n")) {
       close(file);
-      return false;
+      return error;
     }
   } else {
     file = open(path, kFlags);
-    if (file < 0) return false;
+    if (file < 0) return errno;
   }
+  trace.path[std::string_view(path).copy(trace.path, sizeof(trace.path) - 1)] = '\0';
   int none = -1;
-  if (descriptor.compare_exchange_strong(none, file)) return true;
-  const bool done = dup3(file, descriptor.load(), O_CLOEXEC) >= 0;
+  if (trace.descriptor.compare_exchange_strong(none, file)) return 0;
+  const int error = dup3(file, trace.descriptor.load(), O_CLOEXEC) >= 0 ? 0 : errno;
   close(file);
-  return done;
+  return error;
 }
 
-void ask_environment() noexcept {
+// Begins the trace that the environment asks for, once. The text about a file that cannot be opened
+// is `told` by the caller, or left for aclGetRecentErrMsg.
+void ask_environment(bool told) {
+  const std::lock_guard lock(changes);
+  if (trace_state.load() >= 0) return;
   const char* path = std::getenv("ACLNN_TORCH_TRACE");
   const std::string_view text = path != nullptr ? path : "";
-  const bool wanted = !text.empty() && text != "0";
-  int unknown = -1;
-  const bool on = wanted && redirect(text == "1" ? kDefaultFile : path);
-  trace_state.compare_exchange_strong(unknown, on ? 1 : 0);
+  if (text.empty() || text == "0") {
+    trace_state.store(0);
+    return;
+  }
+  const char* const file = text == "1" ? kDefaultFile : path;
+  const int error = redirect(traces[0], file);
+  if (error == 0) {
+    traces[0].on.store(true);
+  } else {
+    environment_problem.store(new std::string(
+        "ACLNN_TORCH_TRACE=" + std::string(text) + ": " + file + " cannot be opened for writing: " +
+        reason(error) + "; nothing is traced; name a file in a folder that can be written"));
+    if (!told) put_messages(*environment_problem.load());
+  }
+  trace_state.store(error == 0 ? 1 : 0);
+}
+
+// Lets the events of a trace go nowhere.
+void end(Trace& trace) noexcept {
+  trace.on.store(false);
+  trace_state.fetch_sub(1);
+  redirect(trace, "/dev/null");
 }
 
 // JSON, of ASCII alone: other bytes need not be UTF-8.
@@ -184,8 +260,6 @@ template <class Add>
 void write_event(const char* category, const char* name, const char* suffix, int64_t begin,
                  int status, Add add) noexcept {
   const pid_t process = getpid();
-  const pid_t of = owner.load(std::memory_order_relaxed);
-  if (of != 0 && of != process) return;
   const int64_t end = trace_clock();
   try {
     std::string line = R"({"ph":"X","cat":")";
@@ -206,8 +280,12 @@ void write_event(const char* category, const char* name, const char* suffix, int
     }
     add(line);
     line += "}},\n";
-    // What cannot be written is lost, as on a full disk: the call goes on.
-    [[maybe_unused]] const ssize_t written = write(descriptor.load(), line.data(), line.size());
+    for (Trace& trace : traces) {
+      const pid_t owner = trace.owner.load(std::memory_order_relaxed);
+      if (!trace.on.load(std::memory_order_acquire) || (owner != 0 && owner != process)) continue;
+      const int error = write_all(trace.descriptor.load(), line);
+      if (error != 0) report_lost_event(trace, error);
+    }
   } catch (...) {  // as for want of memory
   }
 }
@@ -215,8 +293,13 @@ void write_event(const char* category, const char* name, const char* suffix, int
 }  // namespace
 
 int64_t trace_clock() noexcept {
-  if (trace_state.load(std::memory_order_acquire) < 0) ask_environment();
-  if (trace_state.load(std::memory_order_acquire) == 0) return 0;
+  if (trace_state.load(std::memory_order_acquire) < 0) {
+    try {
+      ask_environment(/*told=*/false);
+    } catch (...) {  // for want of memory
+    }
+  }
+  if (trace_state.load(std::memory_order_acquire) <= 0) return 0;
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
@@ -257,15 +340,65 @@ void trace_run(const char* api, int64_t begin, int status) noexcept {
 using namespace aclnn_host;
 
 aclError aclHostTrace(const char* path) {
-  if (path == nullptr) {
-    trace_state.store(0);
-    if (descriptor.load() >= 0) redirect("/dev/null");
+  constexpr const char* kApi = "aclHostTrace";
+  return guarded(kApi, [&]() -> aclError {
+    ask_environment(/*told=*/false);
+    const std::lock_guard lock(changes);
+    if (path == nullptr) {
+      for (Trace& trace : traces) {
+        if (trace.on.load()) end(trace);
+      }
+      return ACL_SUCCESS;
+    }
+    const auto is_of_path = [&](const Trace& trace) {
+      return trace.on && std::string_view(trace.path) == path;
+    };
+    if (std::any_of(traces, std::end(traces), is_of_path)) {
+      return fail(ACL_ERROR_INVALID_PARAM, "%s: %s is written already; name another file", kApi,
+                  path);
+    }
+    Trace* const free =
+        std::find_if(traces + 1, std::end(traces), [](const Trace& trace) { return !trace.on; });
+    if (free == std::end(traces)) {
+      return fail(ACL_ERROR_STORAGE_OVER_LIMIT, "%s: %zu traces are on already; end one", kApi,
+                  kMaxTraces - 1);
+    }
+    if (const int error = redirect(*free, path)) {
+      return fail(ACL_ERROR_INVALID_PARAM, "%s: %s cannot be opened for writing: %s", kApi, path,
+                  reason(error).c_str());
+    }
+    free->error.store(0);
+    free->owner.store(getpid());
+    free->on.store(true);
+    trace_state.fetch_add(1);
     return ACL_SUCCESS;
+  });
+}
+
+aclError aclHostTraceEnd(const char* path) {
+  constexpr const char* kApi = "aclHostTraceEnd";
+  if (path == nullptr) return null_argument(kApi, "path");
+  return guarded(kApi, [&]() -> aclError {
+    const std::lock_guard lock(changes);
+    for (Trace& trace : traces) {
+      if (!trace.on.load() || std::string_view(trace.path) != path) continue;
+      end(trace);
+      const int error = trace.error.load();
+      if (error == 0) return ACL_SUCCESS;
+      return fail(ACL_ERROR_PROFILING_FAILURE,
+                  "%s: %s lacks calls, for it could not be written: %s", kApi, path,
+                  reason(error).c_str());
+    }
+    return fail(ACL_ERROR_INVALID_PARAM, "%s: %s is not written; aclHostTrace begins a trace", kApi,
+                path);
+  });
+}
+
+const char* aclHostTraceProblem(void) {
+  try {
+    ask_environment(/*told=*/true);
+  } catch (...) {  // for want of memory
   }
-  if (!redirect(path)) {
-    return fail(ACL_ERROR_INVALID_PARAM, "aclHostTrace: %s cannot be opened for writing", path);
-  }
-  owner.store(getpid());
-  trace_state.store(1);
-  return ACL_SUCCESS;
+  const std::string* const problem = environment_problem.load();
+  return problem != nullptr ? problem->c_str() : nullptr;
 }

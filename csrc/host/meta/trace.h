@@ -47,7 +47,7 @@ TraceArgument trace_argument(const T& argument) {
   }
 }
 
-// Above 0 while calls are traced; below, when the environment was not asked yet.
+// How many traces are on; below 0, when the environment was not asked yet.
 ACLNN_HOST_INTERNAL extern std::atomic<int> trace_state;
 ACLNN_HOST_INTERNAL int64_t trace_clock() noexcept;  // asks the environment if need be
 

@@ -4,15 +4,22 @@
 #include <ATen/ops/from_blob.h>
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
 
 #include "meta/tensor.h"
 
 namespace aclnn_host {
 
 // While it lives, the calling thread's calls of ATen go straight to the CPU kernels: no autograd,
-// autocast, function transform or Python mode of that thread sees or changes them.
+// autocast, function transform or Python mode of that thread sees or changes them. What ATen warns
+// of, such as that it will do without an argument one day, is dropped: a caller of CANN's interface
+// can do nothing about it, and a library does not print.
 class AtenScope {
  private:
+  struct DropWarnings final : c10::WarningHandler {
+    void process(const c10::Warning&) override {}
+  };
+
   static constexpr c10::DispatchKeySet kIncluded{c10::DispatchKey::BackendSelect};
   static constexpr c10::DispatchKeySet kExcluded =
       c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset |
@@ -21,6 +28,8 @@ class AtenScope {
                            c10::DispatchKey::PythonDispatcher});
 
   c10::impl::ForceDispatchKeyGuard guard_{kIncluded, kExcluded};
+  DropWarnings drop_;
+  c10::WarningUtils::WarningHandlerGuard warnings_{&drop_};
 };
 
 // Of the types that ATen computes convolutions and copies in here.

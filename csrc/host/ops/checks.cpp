@@ -7,6 +7,7 @@
 
 #include "ops/cast.h"
 #include "runtime/error.h"
+#include "runtime/memory.h"
 
 namespace aclnn_host {
 namespace {
@@ -67,6 +68,13 @@ std::string row_text(std::span<const Argument> arguments, DtypeOf dtype_of) {
         std::string(text.empty() ? "(" : ", ") + arguments[i].name + " " + dtype_name(dtype_of(i));
   }
   return text + ")";
+}
+
+// Whether the bytes lie in what a program asked for as one block of device memory.
+bool is_in_device_memory(const Region& region) {
+  Block block;
+  return region.size > 0 && find_block(region.begin, region.size, &block) &&
+         block.side == Side::kDevice && block.grants(region.begin, region.size);
 }
 
 }  // namespace
@@ -252,16 +260,18 @@ Checks& Checks::addressable(Argument argument) {
     return require(false, "%s has offset %lld, expected a number >= 0 and below 2^59",
                    argument.name, static_cast<long long>(view.offset));
   }
-  const auto storage = element_count(argument.tensor->storage_shape);
+  if (*count == 0) return *this;
   const auto extent = extent_of(view);
-  const bool fits = extent && storage && extent->first >= 0 && extent->last < *storage;
-  if (*count > 0 && !(fits && extent->last <= kMost)) {
-    require(false,
-            "%s (shape %s, strides %s, offset %lld) reaches outside its storage of shape %s, or "
-            "beyond 2^59 elements; give the storage's true size",
-            argument.name, shape_text(view.shape).c_str(), shape_text(view.strides).c_str(),
-            static_cast<long long>(view.offset),
-            shape_text(argument.tensor->storage_shape).c_str());
+  const bool fits = extent && extent->first >= 0 && extent->last <= kMost &&
+                    (extent->last < view.storage_count || is_in_device_memory(region_of(view)));
+  if (!fits) {
+    require(
+        false,
+        "%s (shape %s, strides %s, offset %lld) reaches outside its storage of shape %s, or "
+        "beyond 2^59 elements, and does not lie in one block of aclrtMalloc; give the storage's "
+        "true size",
+        argument.name, shape_text(view.shape).c_str(), shape_text(view.strides).c_str(),
+        static_cast<long long>(view.offset), shape_text(argument.tensor->storage_shape).c_str());
   }
   return *this;
 }

@@ -75,7 +75,8 @@ class Checks {
   Checks& require_tiling(bool condition, const char* format, ...)
       __attribute__((format(printf, 3, 4)));
   // The host's own last check, because it must never leave its buffers: sizes that multiply without
-  // overflow, and a view inside its storage; an absent tensor has neither.
+  // overflow, and a view inside its storage or, as a client may leave the offset out of that,
+  // inside one block of device memory. An absent tensor has neither.
   Checks& addressable(Argument argument);
 
   bool ok() const { return status_ == OK; }

@@ -321,7 +321,7 @@ struct ForwardPlan {
   bool is_input(size_t i) const { return i < kLoss; }
   bool is_output(size_t i) const { return i >= kLoss; }
 
-  aclnnStatus compute(void* workspace) noexcept;
+  aclnnStatus compute(void* workspace);
 
  private:
   struct Run;
@@ -451,73 +451,71 @@ struct ForwardPlan::Run {
   }
 };
 
-aclnnStatus ForwardPlan::compute(void* workspace) noexcept {
+aclnnStatus ForwardPlan::compute(void* workspace) {
   if (sizes.rows == 0 && attributes.reduction == Reduction::kNone) return OK;
-  return computed([&]() -> aclnnStatus {
-    const aclDataType dtype = tensors[kInput].dtype;
-    const size_t element_size = aclDataTypeSize(dtype);
-    const auto [rows, classes] = sizes;
-    const Pieces pieces{classes};
-    const Run run{
-        select_kernels([]<Capability kVersion>() -> auto& {
-          return cross_entropy_loss_kernels<kVersion>();
-        }).find(dtype),
-        attributes,
-        targets.read(tensors[kTarget], tensors[kWeight], sizes, attributes.ignore_index, workspace),
-        pieces,
-        element_size,
-        find_cast(dtype, ACL_DOUBLE),
-        streams(rows * classes * static_cast<int64_t>(element_size)),
-        static_cast<const char*>(input.read(tensors[kInput], workspace)),
-        static_cast<char*>(log_prob.begin(tensors[kLogProb], workspace)),
-        loss.begin(tensors[kLoss], workspace),
-        zloss ? zloss->begin(tensors[kZloss], workspace) : nullptr,
-        lse ? lse->begin(tensors[kLse], workspace) : nullptr,
-        reinterpret_cast<Piece*>(static_cast<char*>(workspace) + pieces_offset)};
-    Totals totals;
-    if (const auto status = run.targets.add_up("aclnnCrossEntropyLoss", &totals)) return status;
+  const aclDataType dtype = tensors[kInput].dtype;
+  const size_t element_size = aclDataTypeSize(dtype);
+  const auto [rows, classes] = sizes;
+  const Pieces pieces{classes};
+  const Run run{
+      select_kernels([]<Capability kVersion>() -> auto& {
+        return cross_entropy_loss_kernels<kVersion>();
+      }).find(dtype),
+      attributes,
+      targets.read(tensors[kTarget], tensors[kWeight], sizes, attributes.ignore_index, workspace),
+      pieces,
+      element_size,
+      find_cast(dtype, ACL_DOUBLE),
+      streams(rows * classes * static_cast<int64_t>(element_size)),
+      static_cast<const char*>(input.read(tensors[kInput], workspace)),
+      static_cast<char*>(log_prob.begin(tensors[kLogProb], workspace)),
+      loss.begin(tensors[kLoss], workspace),
+      zloss ? zloss->begin(tensors[kZloss], workspace) : nullptr,
+      lse ? lse->begin(tensors[kLse], workspace) : nullptr,
+      reinterpret_cast<Piece*>(static_cast<char*>(workspace) + pieces_offset)};
+  Totals totals;
+  if (const auto status = run.targets.add_up("aclnnCrossEntropyLoss", &totals)) return status;
 
-    if (pieces.count() == 1 || rows >= 4 * at::get_num_threads()) {
-      at::parallel_for(0, rows, std::max<int64_t>(kGrain / classes, 1),
-                       [&](int64_t begin, int64_t end) {
-                         const StreamingScope scope(run.streaming);
-                         const auto all = [&](auto body) {
-                           for (int64_t i = 0; i < pieces.count(); ++i) body(i);
-                         };
-                         if (pieces.count() == 1 && !run.streaming) {
-                           return run.short_rows(begin, end);
-                         }
-                         Piece singles[2];
-                         const auto place = [&](int64_t row) {
-                           return pieces.count() == 1 ? singles + row % 2 : run.place(row);
-                         };
-                         bool has_sums = false;
-                         for (int64_t row = begin; row < end; ++row) {
-                           if (!has_sums) run.sums(row, place(row), all);
-                           has_sums = run.streaming && row + 1 < end;
-                           run.results(row, run.joined_row(place(row)), place(row),
-                                       has_sums ? place(row + 1) : nullptr, all);
-                         }
-                       });
-    } else {
-      const auto all = [&](auto body) {
-        at::parallel_for(0, pieces.count(), kGrain / kPiece, [&](int64_t begin, int64_t end) {
-          const StreamingScope scope(run.streaming);
-          for (int64_t i = begin; i < end; ++i) body(i);
-        });
-      };
-      for (int64_t row = 0; row < rows; ++row) {
-        run.sums(row, run.place(row), all);
-        run.results(row, run.joined_row(run.place(row)), run.place(row), nullptr, all);
-      }
+  if (pieces.count() == 1 || rows >= 4 * at::get_num_threads()) {
+    at::parallel_for(0, rows, std::max<int64_t>(kGrain / classes, 1),
+                     [&](int64_t begin, int64_t end) {
+                       const StreamingScope scope(run.streaming);
+                       const auto all = [&](auto body) {
+                         for (int64_t i = 0; i < pieces.count(); ++i) body(i);
+                       };
+                       if (pieces.count() == 1 && !run.streaming) {
+                         return run.short_rows(begin, end);
+                       }
+                       Piece singles[2];
+                       const auto place = [&](int64_t row) {
+                         return pieces.count() == 1 ? singles + row % 2 : run.place(row);
+                       };
+                       bool has_sums = false;
+                       for (int64_t row = begin; row < end; ++row) {
+                         if (!has_sums) run.sums(row, place(row), all);
+                         has_sums = run.streaming && row + 1 < end;
+                         run.results(row, run.joined_row(place(row)), place(row),
+                                     has_sums ? place(row + 1) : nullptr, all);
+                       }
+                     });
+  } else {
+    const auto all = [&](auto body) {
+      at::parallel_for(0, pieces.count(), kGrain / kPiece, [&](int64_t begin, int64_t end) {
+        const StreamingScope scope(run.streaming);
+        for (int64_t i = begin; i < end; ++i) body(i);
+      });
+    };
+    for (int64_t row = 0; row < rows; ++row) {
+      run.sums(row, run.place(row), all);
+      run.results(row, run.joined_row(run.place(row)), run.place(row), nullptr, all);
     }
+  }
 
-    log_prob.finish(tensors[kLogProb], workspace);
-    loss.finish(tensors[kLoss], totals.weight, workspace);
-    if (zloss) zloss->finish(tensors[kZloss], totals.rows, workspace);
-    if (lse) lse->finish(tensors[kLse], 1, workspace);
-    return OK;
-  });
+  log_prob.finish(tensors[kLogProb], workspace);
+  loss.finish(tensors[kLoss], totals.weight, workspace);
+  if (zloss) zloss->finish(tensors[kZloss], totals.rows, workspace);
+  if (lse) lse->finish(tensors[kLse], 1, workspace);
+  return OK;
 }
 
 // ---- Backward ----------------------------------------------------------------------------------
@@ -555,88 +553,86 @@ struct BackwardPlan {
   bool is_input(size_t i) const { return i < kOut; }
   bool is_output(size_t i) const { return i == kOut; }
 
-  aclnnStatus compute(void* workspace) noexcept;
+  aclnnStatus compute(void* workspace);
 };
 
-aclnnStatus BackwardPlan::compute(void* workspace) noexcept {
+aclnnStatus BackwardPlan::compute(void* workspace) {
   if (sizes.rows == 0) return OK;
-  return computed([&]() -> aclnnStatus {
-    const aclDataType dtype = tensors[kLogProb].dtype;
-    const auto size = static_cast<int64_t>(aclDataTypeSize(dtype));
-    const int64_t classes = sizes.classes;
-    const Pieces pieces{classes};
-    const auto& kernels = select_kernels([]<Capability kVersion>() -> auto& {
-                            return cross_entropy_loss_kernels<kVersion>();
-                          }).find(dtype);
-    const CastFunction widen = find_cast(dtype, ACL_DOUBLE);
-    const CastFunction narrow = find_cast(ACL_DOUBLE, dtype);
-    const bool streaming = streams(sizes.rows * classes * size);
-    const Targets labels =
-        targets.read(tensors[kTarget], tensors[kWeight], sizes, attributes.ignore_index, workspace);
-    Totals totals;
-    if (const auto status = labels.add_up("aclnnCrossEntropyLossGrad", &totals)) return status;
+  const aclDataType dtype = tensors[kLogProb].dtype;
+  const auto size = static_cast<int64_t>(aclDataTypeSize(dtype));
+  const int64_t classes = sizes.classes;
+  const Pieces pieces{classes};
+  const auto& kernels = select_kernels([]<Capability kVersion>() -> auto& {
+                          return cross_entropy_loss_kernels<kVersion>();
+                        }).find(dtype);
+  const CastFunction widen = find_cast(dtype, ACL_DOUBLE);
+  const CastFunction narrow = find_cast(ACL_DOUBLE, dtype);
+  const bool streaming = streams(sizes.rows * classes * size);
+  const Targets labels =
+      targets.read(tensors[kTarget], tensors[kWeight], sizes, attributes.ignore_index, workspace);
+  Totals totals;
+  if (const auto status = labels.add_up("aclnnCrossEntropyLossGrad", &totals)) return status;
 
-    const auto read = [&](const Packed& packed, int argument) {
-      return static_cast<const double*>(packed.read(tensors[argument], workspace));
-    };
-    const double* grads = read(grad_loss, kGradLoss);
-    const double* zgrads = grad_zloss ? read(*grad_zloss, kGradZloss) : nullptr;
-    const double* log_sums = grad_zloss ? read(lse, kLse) : nullptr;
-    const auto* from = static_cast<const char*>(log_prob.read(tensors[kLogProb], workspace));
-    auto* to = static_cast<char*>(out.begin(tensors[kOut], workspace));
-    const bool reduced = attributes.reduction != Reduction::kNone;
-    const bool mean = attributes.reduction == Reduction::kMean;
-    const double all_weights = attributes.smoothing != 0 ? labels.weight_of_all_classes() : 0;
+  const auto read = [&](const Packed& packed, int argument) {
+    return static_cast<const double*>(packed.read(tensors[argument], workspace));
+  };
+  const double* grads = read(grad_loss, kGradLoss);
+  const double* zgrads = grad_zloss ? read(*grad_zloss, kGradZloss) : nullptr;
+  const double* log_sums = grad_zloss ? read(lse, kLse) : nullptr;
+  const auto* from = static_cast<const char*>(log_prob.read(tensors[kLogProb], workspace));
+  auto* to = static_cast<char*>(out.begin(tensors[kOut], workspace));
+  const bool reduced = attributes.reduction != Reduction::kNone;
+  const bool mean = attributes.reduction == Reduction::kMean;
+  const double all_weights = attributes.smoothing != 0 ? labels.weight_of_all_classes() : 0;
 
-    // Piece i of the row: its place, and the factors of the formula in the header.
-    const auto compute_piece = [&](int64_t row, int64_t i) {
-      const int64_t offset = (row * classes + pieces.begin(i)) * size;
-      const int64_t n = pieces.length(i);
-      const int64_t label = labels.label(row);
-      if (!labels.counts(label)) {
-        std::memset(to + offset, 0, static_cast<size_t>(n * size));
-        return;
-      }
-      const double grad = grads[reduced ? 0 : row] / (mean ? totals.weight : 1);
-      const double of_label = grad * (1 - attributes.smoothing) * labels.weight(label);
-      const double smoothing = grad * attributes.smoothing / static_cast<double>(classes);
-      double others = 0;
-      if (attributes.smoothing != 0) others += smoothing * all_weights;
-      if (zgrads != nullptr) {
-        const double zgrad = zgrads[reduced ? 0 : row] / (mean ? totals.rows : 1);
-        others += zgrad * 2 * attributes.zloss_scale * log_sums[row];
-      }
-      const double factor = canonical(of_label + others);
+  // Piece i of the row: its place, and the factors of the formula in the header.
+  const auto compute_piece = [&](int64_t row, int64_t i) {
+    const int64_t offset = (row * classes + pieces.begin(i)) * size;
+    const int64_t n = pieces.length(i);
+    const int64_t label = labels.label(row);
+    if (!labels.counts(label)) {
+      std::memset(to + offset, 0, static_cast<size_t>(n * size));
+      return;
+    }
+    const double grad = grads[reduced ? 0 : row] / (mean ? totals.weight : 1);
+    const double of_label = grad * (1 - attributes.smoothing) * labels.weight(label);
+    const double smoothing = grad * attributes.smoothing / static_cast<double>(classes);
+    double others = 0;
+    if (attributes.smoothing != 0) others += smoothing * all_weights;
+    if (zgrads != nullptr) {
+      const double zgrad = zgrads[reduced ? 0 : row] / (mean ? totals.rows : 1);
+      others += zgrad * 2 * attributes.zloss_scale * log_sums[row];
+    }
+    const double factor = canonical(of_label + others);
 
-      const int64_t position = label - pieces.begin(i);
-      const bool has_label = position >= 0 && position < n;
-      double at_label = 0;
-      if (has_label) widen(from + offset + position * size, &at_label, 1);
-      const char* weights = static_cast<const char*>(labels.weights);
-      if (weights != nullptr) {
-        weights += pieces.begin(i) * static_cast<int64_t>(labels.wide ? 8 : 4);
-      }
-      kernels.gradient(from + offset, weights, factor, canonical(smoothing), to + offset, n,
-                       streaming);
-      if (has_label) {
-        // exp(logProb) * factor - of_label without the cancellation near logProb = 0.
-        double value = std::expm1(at_label) * factor + others;
-        if (attributes.smoothing != 0) value -= smoothing * labels.weight(label);
-        value = canonical(value);
-        narrow(&value, to + offset + position * size, 1);
-      }
-    };
-    const int64_t piece_length = std::min(kPiece, classes);
-    at::parallel_for(0, sizes.rows * pieces.count(), std::max<int64_t>(kGrain / piece_length, 1),
-                     [&](int64_t begin, int64_t end) {
-                       const StreamingScope scope(streaming);
-                       for (int64_t i = begin; i < end; ++i) {
-                         compute_piece(i / pieces.count(), i % pieces.count());
-                       }
-                     });
-    out.finish(tensors[kOut], workspace);
-    return OK;
-  });
+    const int64_t position = label - pieces.begin(i);
+    const bool has_label = position >= 0 && position < n;
+    double at_label = 0;
+    if (has_label) widen(from + offset + position * size, &at_label, 1);
+    const char* weights = static_cast<const char*>(labels.weights);
+    if (weights != nullptr) {
+      weights += pieces.begin(i) * static_cast<int64_t>(labels.wide ? 8 : 4);
+    }
+    kernels.gradient(from + offset, weights, factor, canonical(smoothing), to + offset, n,
+                     streaming);
+    if (has_label) {
+      // exp(logProb) * factor - of_label without the cancellation near logProb = 0.
+      double value = std::expm1(at_label) * factor + others;
+      if (attributes.smoothing != 0) value -= smoothing * labels.weight(label);
+      value = canonical(value);
+      narrow(&value, to + offset + position * size, 1);
+    }
+  };
+  const int64_t piece_length = std::min(kPiece, classes);
+  at::parallel_for(0, sizes.rows * pieces.count(), std::max<int64_t>(kGrain / piece_length, 1),
+                   [&](int64_t begin, int64_t end) {
+                     const StreamingScope scope(streaming);
+                     for (int64_t i = begin; i < end; ++i) {
+                       compute_piece(i / pieces.count(), i % pieces.count());
+                     }
+                   });
+  out.finish(tensors[kOut], workspace);
+  return OK;
 }
 
 }  // namespace

@@ -157,16 +157,14 @@ ElementwisePlan::ElementwisePlan(ElementwiseKernel kernel,
   geometry = Geometry({operands, input_count + 1});
 }
 
-aclnnStatus ElementwisePlan::compute(void*) noexcept {
-  return computed([this] {
-    if (geometry.contiguous && !has_casts()) {
-      compute_contiguous();
-    } else {
-      at::parallel_for(0, geometry.count, kGrain,
-                       [this](int64_t begin, int64_t end) { compute_strided(begin, end); });
-    }
-    return OK;
-  });
+aclnnStatus ElementwisePlan::compute(void*) {
+  if (geometry.contiguous && !has_casts()) {
+    compute_contiguous();
+  } else {
+    at::parallel_for(0, geometry.count, kGrain,
+                     [this](int64_t begin, int64_t end) { compute_strided(begin, end); });
+  }
+  return OK;
 }
 
 bool ElementwisePlan::has_casts() const {

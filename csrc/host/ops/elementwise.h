@@ -56,7 +56,7 @@ struct ElementwisePlan {
     std::memcpy(coefficients, &values, sizeof(values));
   }
 
-  aclnnStatus compute(void* workspace) noexcept;
+  aclnnStatus compute(void* workspace);
 
   bool is_input(size_t i) const { return i < input_count; }
   bool is_output(size_t i) const { return i == tensor_count - 1; }

@@ -35,6 +35,13 @@ MatrixView<T> view(const at::Tensor& tensor) {
           tensor.size(row) == 1 ? 1 : tensor.stride(column)};
 }
 
+template <class T>
+MatrixView<T> bias_view(const at::Tensor& bias) {
+  if (!bias.defined()) return {};
+  const auto* const data = static_cast<const T*>(bias.const_data_ptr());
+  return bias.dim() == 1 ? MatrixView<T>{data, 0, 1} : MatrixView<T>{data, 1, 0};
+}
+
 int64_t stride_of_first(const at::Tensor& tensor) {
   return tensor.dim() == 3 ? tensor.stride(0) : 0;
 }
@@ -64,22 +71,21 @@ MatrixProducts MatrixProducts::in(void* workspace) const {
 }
 
 void MatrixProducts::multiply(const at::Tensor& left, const at::Tensor& right,
-                              const at::Tensor& out, bool adds) const {
-  if (out.scalar_type() == at::kFloat) return multiply_elements<float>(left, right, out, adds);
-  multiply_elements<BFloat16>(left, right, out, adds);
+                              const at::Tensor& bias, const at::Tensor& out) const {
+  if (out.scalar_type() == at::kFloat) return multiply_elements<float>(left, right, bias, out);
+  multiply_elements<BFloat16>(left, right, bias, out);
 }
 
 template <class T>
 void MatrixProducts::multiply_elements(const at::Tensor& left, const at::Tensor& right,
-                                       const at::Tensor& out, bool adds) const {
+                                       const at::Tensor& bias, const at::Tensor& out) const {
   const MatmulKernels& kernels = aclnn_host::kernels();
   const MatmulKernel<T>& kernel = kernel_of<T>(kernels);
   const int64_t images = right.dim() == 3 ? right.size(0) : 1;
   const bool sums = out.dim() == 2 && images > 1;
-  MatrixProduct<T> whole{left.size(-2),  right.size(-1),
-                         left.size(-1),  view<T>(left),
-                         view<T>(right), static_cast<T*>(out.mutable_data_ptr()),
-                         out.stride(-2), adds};
+  MatrixProduct<T> whole{left.size(-2),  right.size(-1),    left.size(-1),
+                         view<T>(left),  view<T>(right),    static_cast<T*>(out.mutable_data_ptr()),
+                         out.stride(-2), bias_view<T>(bias)};
   const int64_t matrices = sums ? 1 : images;  // of the result
   if (sums) {
     whole.terms = images;
@@ -114,6 +120,7 @@ void MatrixProducts::multiply_elements(const at::Tensor& left, const at::Tensor&
             begin_of(j + 1, column_parts, whole.columns, kernels.column_step) - column;
         product.left = whole.left.from(row, 0);
         product.right = whole.right.from(0, column);
+        product.bias = whole.bias.from(row, column);
         product.out += row * whole.out_stride + column;
         const int64_t end_image = by_images ? piece + 1 : matrices;
         for (int64_t image = by_images ? piece : 0; image < end_image; ++image) {

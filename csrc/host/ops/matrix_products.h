@@ -25,16 +25,17 @@ class MatrixProducts {
   // With its memory, in which `multiply` packs the matrices.
   MatrixProducts in(void* workspace) const;
 
-  // out = left x right, or added to it, for matrices of the type; with a first dimension for each
-  // of as many. Where `out` has none, their products are added up. A left matrix may stand for all.
-  // `out` has columns side by side, the others columns or rows.
-  void multiply(const at::Tensor& left, const at::Tensor& right, const at::Tensor& out,
-                bool adds) const;
+  // out = left x right + bias, for matrices of the type; with a first dimension for each of as
+  // many. Where `out` has none, their products are added up. A left matrix may stand for all.
+  // `out` has columns side by side, the others columns or rows. The bias, unless it is undefined,
+  // is [columns] or [rows, 1], without gaps.
+  void multiply(const at::Tensor& left, const at::Tensor& right, const at::Tensor& bias,
+                const at::Tensor& out) const;
 
  private:
   template <class T>
-  void multiply_elements(const at::Tensor& left, const at::Tensor& right, const at::Tensor& out,
-                         bool adds) const;
+  void multiply_elements(const at::Tensor& left, const at::Tensor& right, const at::Tensor& bias,
+                         const at::Tensor& out) const;
 
   int64_t parts_ = 0;  // that are computed at a time
   int64_t scratch_size_ = 0;

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
 #include "meta/executor.h"
-#include "runtime/error.h"
 
 namespace aclnn_host {
 
@@ -43,19 +42,10 @@ aclnnStatus make_executor(const char* api, uint64_t* workspace_size, aclOpExecut
                           Make make) {
   Workspace workspace;
   auto plan = make(workspace);
-  *executor = new ExecutorOf<decltype(plan)>(api, workspace.size(), std::move(plan));
+  using Executor = ExecutorOf<decltype(plan)>;
+  *executor = hand_out(std::make_unique<Executor>(api, workspace.size(), std::move(plan)));
   *workspace_size = workspace.size();
   return OK;
-}
-
-// Runs the body of a Plan's compute(): `body` returns a status, and what ATen throws becomes one.
-template <class Body>
-aclnnStatus computed(Body body) noexcept {
-  try {
-    return body();
-  } catch (const std::exception& error) {
-    return fail(ACLNN_ERR_INNER, "the computation failed: %s", error.what());
-  }
 }
 
 }  // namespace aclnn_host

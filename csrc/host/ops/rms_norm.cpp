@@ -222,16 +222,14 @@ struct RmsNormPlan {
   bool is_input(size_t i) const { return i < kY; }
   bool is_output(size_t i) const { return i >= kY; }
 
-  aclnnStatus compute(void* workspace) noexcept {
-    return computed([&] {
-      if (division.rows == 0) return OK;
-      if (tensors[kX].dtype == ACL_DOUBLE) {
-        run<double>(workspace, epsilon);
-      } else {
-        run<float>(workspace, static_cast<float>(epsilon));
-      }
-      return OK;
-    });
+  aclnnStatus compute(void* workspace) {
+    if (division.rows == 0) return OK;
+    if (tensors[kX].dtype == ACL_DOUBLE) {
+      run<double>(workspace, epsilon);
+    } else {
+      run<float>(workspace, static_cast<float>(epsilon));
+    }
+    return OK;
   }
 
  private:
@@ -308,16 +306,14 @@ struct RmsNormGradPlan {
   bool is_input(size_t i) const { return i < kDx; }
   bool is_output(size_t i) const { return i >= kDx; }
 
-  aclnnStatus compute(void* workspace) noexcept {
-    return computed([&] {
-      if (division.columns == 0) return OK;
-      if (tensors[kX].dtype == ACL_DOUBLE) {
-        run<double>(workspace);
-      } else {
-        run<float>(workspace);
-      }
-      return OK;
-    });
+  aclnnStatus compute(void* workspace) {
+    if (division.columns == 0) return OK;
+    if (tensors[kX].dtype == ACL_DOUBLE) {
+      run<double>(workspace);
+    } else {
+      run<float>(workspace);
+    }
+    return OK;
   }
 
  private:

@@ -190,7 +190,7 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, aclrtCallbackBloc
     }
     auto report = std::make_shared<Report>(Report{fn, userData, stream});
     const bool blocks = blockType == ACL_CALLBACK_BLOCK;
-    return submit(stream, std::make_unique<CallbackTask>(std::move(report), blocks));
+    return submit(kApi, stream, std::make_unique<CallbackTask>(std::move(report), blocks));
   });
 }
 
@@ -233,6 +233,6 @@ aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void* args) {
   constexpr const char* kApi = "aclrtLaunchHostFunc";
   return guarded(kApi, [&]() -> aclError {
     if (fn == nullptr) return null_argument(kApi, "fn");
-    return submit(stream, std::make_unique<HostFunctionTask>(fn, args));
+    return submit(kApi, stream, std::make_unique<HostFunctionTask>(fn, args));
   });
 }

@@ -25,8 +25,8 @@ struct Range {
   // Whether the block is still there: it may be freed while a copy waits in its stream.
   bool alive() const {
     Block now;
-    return !in_block || (find_block(address, count, &now) && now.begin == block.begin &&
-                         now.side == block.side && now.contains(begin(), count));
+    return !in_block || (find_block(address, count, &now) && now.number == block.number &&
+                         now.contains(begin(), count));
   }
 
   uintptr_t begin() const { return reinterpret_cast<uintptr_t>(address); }
@@ -201,7 +201,7 @@ aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t cou
     if (status != ACL_SUCCESS) return status;
     const bool buffered =
         stream != nullptr && (!copy.src.in_block || kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE);
-    return submit(stream, std::make_unique<CopyTask>(copy, buffered));
+    return submit(kApi, stream, std::make_unique<CopyTask>(copy, buffered));
   });
 }
 
@@ -223,6 +223,6 @@ aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t c
     Range range;
     const aclError status = check_set(kApi, devPtr, maxCount, count, &range);
     if (status != ACL_SUCCESS) return status;
-    return submit(stream, std::make_unique<SetTask>(range, value));
+    return submit(kApi, stream, std::make_unique<SetTask>(range, value));
   });
 }

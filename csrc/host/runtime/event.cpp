@@ -245,7 +245,7 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
     std::shared_ptr<Event> object;
     if (const aclError failure = find_event(kApi, event, &object)) return failure;
     const auto record = std::make_shared<Record>();
-    const aclError status = submit(stream, std::make_unique<RecordTask>(record));
+    const aclError status = submit(kApi, stream, std::make_unique<RecordTask>(record));
     if (status != ACL_SUCCESS) return status;  // the stream is none: the event is as it was
     const std::lock_guard lock(object->mutex);
     object->record = record;
@@ -259,7 +259,7 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
     std::shared_ptr<Event> object;
     if (const aclError failure = find_event(kApi, event, &object)) return failure;
     if (object->kind == Kind::kExWithFlag) return not_for_ex_events(kApi);
-    return submit(stream, std::make_unique<ResetTask>(object));
+    return submit(kApi, stream, std::make_unique<ResetTask>(object));
   });
 }
 
@@ -271,7 +271,7 @@ aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
     auto record = object->last();
     // The handle of the stream is checked even if there is nothing to wait for.
     if (record == nullptr) (record = std::make_shared<Record>())->settle(ACL_SUCCESS, {});
-    return submit(stream, std::make_unique<WaitTask>(object, std::move(record)));
+    return submit(kApi, stream, std::make_unique<WaitTask>(object, std::move(record)));
   });
 }
 

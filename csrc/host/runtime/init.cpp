@@ -1,9 +1,8 @@
-#include <unistd.h>
-
 #include <atomic>
 
 #include "acl/acl.h"
 #include "acl/acl_host.h"
+#include "configuration.h"
 #include "device.h"
 #include "guard.h"
 #include "settings.h"
@@ -21,8 +20,8 @@ using namespace aclnn_host;
 aclError aclInit(const char* configPath) {
   constexpr const char* kApi = "aclInit";
   return guarded(kApi, [&]() -> aclError {
-    if (configPath != nullptr && *configPath != '\0' && access(configPath, R_OK) != 0) {
-      return fail(ACL_ERROR_INVALID_FILE, "%s: cannot read the configuration %s", kApi, configPath);
+    if (configPath != nullptr && *configPath != '\0') {
+      if (const aclError status = check_configuration(kApi, configPath)) return status;
     }
     if (!settings().problem.empty()) {
       return fail(ACL_ERROR_INVALID_PARAM, "%s: %s", kApi, settings().problem.c_str());

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "acl/acl_base_rt.h"
+#include "error.h"
 
 namespace {
 
@@ -23,7 +24,7 @@ int string_count(std::string_view format) {
 // of the same meaning that is called by name (aclop). That one cannot work on the host, fails
 // without the function's name, and may do so on another thread, after which torch_npu drops all
 // work in silence. There is no status to return, so an exception ends the call where it stands:
-// Python gets a RuntimeError.
+// Python gets a RuntimeError. Older messages are dropped, lest they be taken for its text.
 void aclAppLog(aclLogLevel logLevel, const char* func, const char* file, uint32_t line,
                const char* fmt, ...) {
   constexpr std::string_view kGoesOn = "not found. Will call %s";
@@ -39,6 +40,7 @@ void aclAppLog(aclLogLevel logLevel, const char* func, const char* file, uint32_
   }
   va_end(values);
   if (!last.starts_with("acl_op::")) return;
+  aclnn_host::take_messages();
   throw std::runtime_error(std::string(first) +
                            " is not implemented by the host CANN (libopapi.so of aclnn_torch), and "
                            "it runs no operators by name (aclop) either; compute this on the CPU, "

@@ -73,7 +73,7 @@ class Blocks {
 
   void insert(const Block& block) {
     const std::unique_lock lock(mutex_);
-    blocks_.emplace(block.begin, block);
+    blocks_.emplace(block.begin, block).first->second.number = ++last_number_;
     count_.store(blocks_.size(), std::memory_order_relaxed);
   }
 
@@ -138,6 +138,7 @@ class Blocks {
         while (block->is_mapping && !block->contains(address, count) && next != blocks_.end() &&
                continues(*block, next->second)) {
           block->size += next->second.size;
+          block->asked += next->second.asked;
           ++next;
         }
         return true;
@@ -192,7 +193,8 @@ class Blocks {
   std::condition_variable_any closed_;  // a block's last user left
   std::map<uintptr_t, Block> blocks_;
   std::atomic<size_t> count_ = 0;  // of blocks, to be read without the lock
-  std::vector<size_t> used_;       // bytes, by device
+  uint64_t last_number_ = 0;
+  std::vector<size_t> used_;  // bytes, by device
 };
 
 // Memory in huge pages, if the system has them to give.
@@ -271,6 +273,7 @@ aclError allocate(const char* api, void** out, size_t size, size_t padding,
   Block block;
   block.side = Side::kDevice;
   block.device = context->device;
+  block.asked = size;
   const bool countable = size <= std::numeric_limits<size_t>::max() / 2;
   block.size = countable ? round_up(size, kGranule) + padding : size;
   if (!countable || !blocks.reserve(block.device, block.size)) {
@@ -315,6 +318,11 @@ bool find_block(const void* address, size_t count, Block* block) noexcept {
   return Blocks::get().find(reinterpret_cast<uintptr_t>(address), count, block);
 }
 
+uint64_t block_number(const void* address) noexcept {
+  Block block;
+  return find_block(address, 1, &block) ? block.number : 0;
+}
+
 void OpenMemory::add(const void* address, size_t count) {
   if (!settings().strict || count == 0) return;
   Blocks::get().open(reinterpret_cast<uintptr_t>(address), count, &blocks_);
@@ -336,7 +344,7 @@ void return_device_memory(int32_t device, size_t size) noexcept {
 void add_mapping(uintptr_t begin, size_t size, int32_t device) {
   Block block;
   block.begin = begin;
-  block.size = size;
+  block.size = block.asked = size;
   block.device = device;
   block.side = Side::kDevice;
   block.is_mapping = true;
@@ -372,7 +380,7 @@ aclError aclrtMallocHost(void** hostPtr, size_t size) {
     if (hostPtr == nullptr) return null_argument(kApi, "hostPtr");
     if (size == 0) return fail(ACL_ERROR_INVALID_PARAM, "%s: size is 0", kApi);
     Block block;
-    block.size = size;
+    block.size = block.asked = size;
     if (!obtain(&block, false)) {
       return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no %zu bytes", kApi, size);
     }

@@ -15,7 +15,9 @@ enum class Side { kHost, kDevice };
 // One allocation of aclrtMalloc or aclrtMallocHost, or one mapping of aclrtMapMem.
 struct Block {
   uintptr_t begin = 0;
-  size_t size = 0;      // with the padding, which belongs to the caller too
+  uint64_t number = 0;  // from 1 on, and never used again: an address may be
+  size_t size = 0;      // with the padding, which copies may reach
+  size_t asked = 0;     // without: what the program asked for, and what a tensor may lie in
   size_t mapped = 0;    // bytes mapped, if it came from mmap
   int32_t device = -1;  // of a device block
   Side side = Side::kHost;
@@ -23,14 +25,30 @@ struct Block {
   size_t users = 0;         // in strict mode: how many OpenMemory hold it
 
   // Whether the range lies wholly inside the block.
-  bool contains(uintptr_t address, size_t count) const {
-    return address >= begin && count <= size && address - begin <= size - count;
+  bool contains(uintptr_t address, size_t count) const { return inside(size, address, count); }
+
+  // Whether it lies in what the program asked for.
+  bool grants(const void* address, size_t count) const {
+    return inside(asked, reinterpret_cast<uintptr_t>(address), count);
+  }
+
+  // The function that made it.
+  const char* allocator() const {
+    return is_mapping ? "aclrtMapMem" : side == Side::kDevice ? "aclrtMalloc" : "aclrtMallocHost";
+  }
+
+ private:
+  bool inside(size_t limit, uintptr_t address, size_t count) const {
+    return address >= begin && count <= limit && address - begin <= limit - count;
   }
 };
 
 // The first block that has bytes in common with the range; false if there is none. Mappings that
 // touch are one block as far as the range needs it. Takes no lock while there are no blocks at all.
 ACLNN_HOST_INTERNAL bool find_block(const void* address, size_t count, Block* block) noexcept;
+
+// The number of the block that an address lies in, its padding included; 0 if there is none.
+ACLNN_HOST_INTERNAL uint64_t block_number(const void* address) noexcept;
 
 // Device memory that is worked on. In strict mode (ACLNN_TORCH_STRICT) the pages of device memory
 // can be neither read nor written, so that a host program that does is found out; what runs on the

@@ -29,8 +29,8 @@ aclError take_null_stream_status() noexcept {
   return status;
 }
 
-aclError closed() noexcept {
-  return fail(ACL_ERROR_RT_INVALID_HANDLE, "the stream was destroyed while work came in");
+aclError closed(const char* api) noexcept {
+  return fail(ACL_ERROR_RT_INVALID_HANDLE, "%s: the stream was destroyed while work came in", api);
 }
 
 // The streams whose worker runs, also those whose handle is gone.
@@ -74,15 +74,15 @@ void stop_workers() noexcept {
 
 }  // namespace
 
-aclError submit(aclrtStream stream, std::unique_ptr<Task> task) noexcept {
+aclError submit(const char* api, aclrtStream stream, std::unique_ptr<Task> task) noexcept {
   if (stream == nullptr) {
     const aclError status = task->run();
     if (status != ACL_SUCCESS && null_stream_status == ACL_SUCCESS) null_stream_status = status;
     return ACL_SUCCESS;
   }
-  return guarded("submit", [&]() -> aclError {
-    const auto target = require_stream("submit", stream);
-    return target == nullptr ? ACL_ERROR_RT_INVALID_HANDLE : target->enqueue(std::move(task));
+  return guarded(api, [&]() -> aclError {
+    const auto target = require_stream(api, stream);
+    return target == nullptr ? ACL_ERROR_RT_INVALID_HANDLE : target->enqueue(api, std::move(task));
   });
 }
 
@@ -104,11 +104,11 @@ void end_orphaned_streams() {
   for (const auto& [handle, entry] : ended) entry.object->join();
 }
 
-aclError Stream::enqueue(std::unique_ptr<Task> task) {
-  if (settings().inline_streams) return run_inline(std::move(task));
+aclError Stream::enqueue(const char* api, std::unique_ptr<Task> task) {
+  if (settings().inline_streams) return run_inline(api, std::move(task));
   {
     const std::lock_guard lock(mutex_);
-    if (closed_) return closed();
+    if (closed_) return closed(api);
     if (!worker_.joinable()) start_worker();
     queue_.push_back(std::move(task));
     ++submitted_;
@@ -117,10 +117,10 @@ aclError Stream::enqueue(std::unique_ptr<Task> task) {
   return ACL_SUCCESS;
 }
 
-aclError Stream::run_inline(std::unique_ptr<Task> task) {
+aclError Stream::run_inline(const char* api, std::unique_ptr<Task> task) {
   const std::lock_guard turn(inline_);
   std::unique_lock lock(mutex_);
-  if (closed_) return closed();
+  if (closed_) return closed(api);
   ++submitted_;
   const aclrtContext callers_context = thread_context();
   const std::string callers_messages = take_messages();
@@ -182,7 +182,8 @@ void Stream::perform(std::unique_ptr<Task> task, std::unique_lock<std::mutex>& l
     status = task->run();
     message = take_messages();
   } else if (forced) {
-    task->abandon(ACL_ERROR_RT_STREAM_ABORT, "the stream was destroyed by force");
+    task->abandon(ACL_ERROR_RT_STREAM_ABORT,
+                  "aclrtDestroyStreamForce: the stream was destroyed before its work was done");
   } else {
     task->abandon(status_, message_);  // only who does the tasks writes them
   }

@@ -27,8 +27,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   aclrtContext context() const noexcept { return context_; }
   int32_t device() const noexcept { return device_; }
 
-  // Queues the task, or does it; 107017 once the stream has ended.
-  aclError enqueue(std::unique_ptr<Task> task);
+  // Queues the task, or does it; 107017, in api's name, once the stream has ended.
+  aclError enqueue(const char* api, std::unique_ptr<Task> task);
 
   // Waits until everything queued before the call is done, and reports the stream's failure.
   aclError synchronize(const char* api, const Deadline& deadline);
@@ -52,7 +52,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
  private:
   void start_worker();
   void work() noexcept;
-  aclError run_inline(std::unique_ptr<Task> task);
+  aclError run_inline(const char* api, std::unique_ptr<Task> task);
   void perform(std::unique_ptr<Task> task, std::unique_lock<std::mutex>& lock) noexcept;
   aclError report(std::unique_lock<std::mutex>& lock);
 

@@ -22,9 +22,11 @@ class ACLNN_HOST_INTERNAL Task {
 // Hands the task to a stream. The null stream runs it at once, on the calling thread; its status is
 // then kept for the thread's next synchronisation of the null stream. A created stream queues it,
 // or, as ACLNN_TORCH_INLINE_STREAMS has it, runs it at once on the calling thread too.
-// The return value says whether the task was accepted (a stream that is none: 107017), never how
-// it went. The task is destroyed after it ran, on the thread that ran it.
-ACLNN_HOST_INTERNAL aclError submit(aclrtStream stream, std::unique_ptr<Task> task) noexcept;
+// The return value says whether the task was accepted (a stream that is none: 107017, with a
+// message in api's name), never how it went. The task is destroyed after it ran, on the thread that
+// ran it.
+ACLNN_HOST_INTERNAL aclError submit(const char* api, aclrtStream stream,
+                                    std::unique_ptr<Task> task) noexcept;
 
 // The device of the calling thread, which in a task is its stream's; -1 if it has none, as when CPU
 // tensors are computed.

@@ -25,8 +25,15 @@ ACL_FUNC_VISIBILITY int64_t aclHostLiveObjects(const char* kind);
 
 /* Writes every two-stage call of this process from now on to a file, in Chrome's trace format: what
  * the environment variable ACLNN_TORCH_TRACE does for it and its children. A file that exists is
- * continued. NULL ends it. 100000 if the file cannot be opened. */
+ * continued. Up to 15 such traces may be on, and each has every call; NULL ends all, also the
+ * environment's. 100000 if the file cannot be opened, or is being written already. */
 ACL_FUNC_VISIBILITY aclError aclHostTrace(const char* path);
+/* Ends one of them, by its path. 500005 if the file lacks calls, as on a full disk; 100000 if there
+ * is no such trace. */
+ACL_FUNC_VISIBILITY aclError aclHostTraceEnd(const char* path);
+/* What kept ACLNN_TORCH_TRACE's file from being opened, or a call from being written to it; else
+ * NULL. The thread that met it finds the text in aclGetRecentErrMsg, too. */
+ACL_FUNC_VISIBILITY const char* aclHostTraceProblem(void);
 
 #ifdef __cplusplus
 }

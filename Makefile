@@ -68,6 +68,7 @@ sanitize: build
 # Every condition of every operator on every product, expected and obtained, into docs/conformance.md.
 conformance: build
 	$(RUN) -m tests.conformance.report
+	$(RUN) -m tests.aten_ops.report
 
 # Speed beside every peer; docs/benchmarks.md says what and how. ARGS are passed on.
 bench: build

@@ -66,9 +66,9 @@ at::Tensor along_channels(const at::Tensor& weight, const at::Tensor& self) {
 }  // namespace
 
 // A gradient made of the incoming one and what the forward saved.
-#define ACLNN_BACKWARD(Name, saved, call)                                  \
-  ACLNN(Name, (FloatIn, gradOutput), (FloatIn, saved), (Out, gradInput)) { \
-    gradInput = call(gradOutput, saved);                                   \
+#define ACLNN_BACKWARD(Name, saved, call)                                                    \
+  ACLNN(Name, (FloatOrComplexIn, gradOutput), (FloatOrComplexIn, saved), (Out, gradInput)) { \
+    gradInput = call(wide(gradOutput), wide(saved));                                         \
   }
 
 ACLNN_UNARY(Relu, at::relu)
@@ -97,19 +97,20 @@ ACLNN(Prelu, (FloatIn, self), (FloatIn, weight), (Out, out)) {
 }
 ACLNN(PreluBackward, (FloatIn, gradOutput), (FloatIn, self), (FloatIn, weight), (Out, gradInput),
       (Out, gradWeight)) {
-  const at::Tensor aligned = along_channels(weight, self);
-  const auto [input, slopes] = at::_prelu_kernel_backward(gradOutput, self, aligned);
+  const at::Tensor aligned = along_channels(wide(weight), self);
+  const auto [input, slopes] = at::_prelu_kernel_backward(wide(gradOutput), wide(self), aligned);
   gradInput = input;
   gradWeight = slopes.sum_to_size(aligned.sizes()).reshape(weight.sizes());
 }
 
 // The quick formula x * sigmoid(1.702 x).
 ACLNN(FastGelu, (FloatIn, self), (Out, out)) {
-  out = at::mul(self, at::sigmoid(at::mul(self, 1.702)));
+  const at::Tensor x = wide(self);
+  out = at::mul(x, at::sigmoid(at::mul(x, 1.702)));
 }
 ACLNN(FastGeluBackward, (FloatIn, gradOutput), (FloatIn, self), (Out, gradInput)) {
-  const at::Tensor scaled = at::mul(self, 1.702);
-  gradInput = at::mul(gradOutput, at::silu_backward(at::ones_like(scaled), scaled));
+  const at::Tensor scaled = at::mul(wide(self), 1.702);
+  gradInput = at::mul(wide(gradOutput), at::silu_backward(at::ones_like(scaled), scaled));
 }
 
 ACLNN_BACKWARD(SigmoidBackward, output, at::sigmoid_backward)
@@ -131,10 +132,10 @@ ACLNN(Celu, (FloatIn, self), (Number, alpha), (Out, out)) {
 ACLNN(InplaceCelu, (FloatInOut, selfRef), (Number, alpha)) {
   selfRef = at::celu(selfRef, alpha);
 }
-ACLNN(Hardtanh, (FloatIn, self), (Number, clipValueMin), (Number, clipValueMax), (Out, out)) {
+ACLNN(Hardtanh, (In, self), (Number, clipValueMin), (Number, clipValueMax), (Out, out)) {
   out = at::hardtanh(self, clipValueMin, clipValueMax);
 }
-ACLNN(InplaceHardtanh, (FloatInOut, selfRef), (Number, clipValueMin), (Number, clipValueMax)) {
+ACLNN(InplaceHardtanh, (InOut, selfRef), (Number, clipValueMin), (Number, clipValueMax)) {
   selfRef = at::hardtanh(selfRef, clipValueMin, clipValueMax);
 }
 ACLNN(HardtanhBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, min), (Number, max),
@@ -170,15 +171,15 @@ ACLNN(LogSigmoidForward, (FloatIn, self), (Out, out), (Out, buffer)) {
 }
 ACLNN(LogSigmoidBackward, (FloatIn, gradOutput), (FloatIn, self), (FloatIn, buffer),
       (Out, gradInput)) {
-  gradInput =
-      at::log_sigmoid_backward(gradOutput, self, std::get<1>(at::log_sigmoid_forward(self)));
+  gradInput = at::log_sigmoid_backward(wide(gradOutput), wide(self),
+                                       std::get<1>(at::log_sigmoid_forward(wide(self))));
 }
 
 ACLNN(Glu, (FloatIn, self), (int64_t, dim), (Out, out)) {
-  out = at::glu(self, dim);
+  out = at::glu(wide(self), dim);
 }
 ACLNN(GluBackward, (FloatIn, gradOut), (FloatIn, self), (int64_t, dim), (Out, out)) {
-  out = at::glu_backward(gradOut, self, dim);
+  out = at::glu_backward(wide(gradOut), wide(self), dim);
 }
 ACLNN(SwiGlu, (FloatIn, x), (int64_t, dim), (Out, out)) {
   const auto halves = x.to(at::toOpMathType(x.scalar_type())).chunk(2, dim);
@@ -196,31 +197,34 @@ ACLNN(SwiGluGrad, (FloatIn, yGrad), (FloatIn, x), (int64_t, dim), (Out, out)) {
 // GELU of one half of x, times the other; outGelu is the factor that went through GELU.
 ACLNN(GeGluV3, (FloatIn, x), (int64_t, dim), (int64_t, approximate), (bool, activateLeft),
       (Out, out), (Out, outGelu)) {
-  const auto halves = x.chunk(2, dim);
+  const auto halves = wide(x).chunk(2, dim);
   const at::Tensor activated = at::gelu(halves[activateLeft ? 0 : 1], gelu_formula(approximate));
   out = at::mul(halves[activateLeft ? 1 : 0], activated);
   outGelu = activated;
 }
 ACLNN(GeGluV3Backward, (FloatIn, dy), (FloatIn, x), (FloatIn, gelu), (int64_t, dim),
       (int64_t, approximate), (bool, activateLeft), (Out, dx)) {
-  const auto halves = x.chunk(2, dim);
-  const at::Tensor factor = at::mul(dy, gelu);
+  const auto halves = wide(x).chunk(2, dim);
+  const at::Tensor gradient = wide(dy);
+  const at::Tensor factor = at::mul(gradient, wide(gelu));
   const at::Tensor activated =
-      at::gelu_backward(at::mul(dy, halves[activateLeft ? 1 : 0]), halves[activateLeft ? 0 : 1],
-                        gelu_formula(approximate));
+      at::gelu_backward(at::mul(gradient, halves[activateLeft ? 1 : 0]),
+                        halves[activateLeft ? 0 : 1], gelu_formula(approximate));
   const at::Tensor parts[] = {activateLeft ? activated : factor, activateLeft ? factor : activated};
   dx = at::cat(at::TensorList(parts), dim);
 }
 
 ACLNN(Softmax, (FloatIn, self), (int64_t, dim), (Out, out)) {
-  out = at::_softmax(self, dim, false);
+  out = at::_softmax(wide(self), dim, false);
 }
 ACLNN(SoftmaxBackward, (FloatIn, gradOutput), (FloatIn, output), (int64_t, dim), (Out, gradInput)) {
-  gradInput = at::_softmax_backward_data(gradOutput, output, dim, output.scalar_type());
+  gradInput =
+      at::_softmax_backward_data(wide(gradOutput), wide(output), dim, wide(output.scalar_type()));
 }
 ACLNN(LogSoftmax, (FloatIn, self), (int64_t, dim), (Out, out)) {
-  out = at::_log_softmax(self, dim, false);
+  out = at::_log_softmax(wide(self), dim, false);
 }
 ACLNN(LogSoftmaxBackward, (FloatIn, gradOutput), (FloatIn, output), (int64_t, dim), (Out, out)) {
-  out = at::_log_softmax_backward_data(gradOutput, output, dim, output.scalar_type());
+  out = at::_log_softmax_backward_data(wide(gradOutput), wide(output), dim,
+                                       wide(output.scalar_type()));
 }

@@ -16,8 +16,11 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/polar.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/eq.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/remainder.h>
+#include <ATen/ops/result_type.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/rsub.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/xlogy.h>
@@ -29,10 +32,35 @@ using namespace aclnn_host;
 namespace {
 
 // CANN's divisions by number: 0 keeps the fraction, 1 truncates, 2 rounds down.
-std::optional<c10::string_view> rounding_of(int mode) {
+std::optional<c10::string_view> rounding_of(int64_t mode) {
   TORCH_CHECK(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
   if (mode == 0) return std::nullopt;
   return mode == 1 ? "trunc" : "floor";
+}
+
+// The remainder with the sign of the divisor; by an integer 0 it is the dividend, as the documents
+// say, where ATen raises an error.
+at::Tensor remainder_or_self(const at::Tensor& self, const at::Tensor& other) {
+  if (!at::isIntegralType(at::result_type(self, other), /*includeBool=*/true)) {
+    return at::remainder(self, other);
+  }
+  const at::Tensor is_zero = at::eq(other, 0);
+  return at::where(is_zero, self, at::remainder(self, other.masked_fill(is_zero, 1)));
+}
+at::Tensor remainder_or_self(const at::Tensor& self, const c10::Scalar& other) {
+  return remainder_or_self(self, at::native::wrapped_scalar_tensor(other));
+}
+
+// Integers as FLOAT.
+at::Tensor with_fractions(const at::Tensor& self) {
+  return at::isIntegralType(self.scalar_type(), /*includeBool=*/true) ? self.to(at::kFloat) : self;
+}
+
+at::Tensor wide_xlogy(const at::Tensor& self, const at::Tensor& other) {
+  return at::xlogy(wide(self), wide(other));
+}
+at::Tensor wide_xlogy(const at::Tensor& self, const c10::Scalar& other) {
+  return at::xlogy(wide(self), other);
 }
 
 // What lerp wants of a weight: the type of the tensors.
@@ -46,10 +74,10 @@ ACLNN(Add, (In, self), (In, other), (Number, alpha), (Out, out)) {
   out = at::add(self, other, alpha);
 }
 ACLNN(Adds, (In, self), (Number, other), (Number, alpha), (Out, out)) {
-  out = at::add(self, other, alpha);
+  out = at::add(wide(self), other, alpha);
 }
 ACLNN(AddV3, (Number, self), (In, other), (Number, alpha), (Out, out)) {
-  out = at::add(at::native::wrapped_scalar_tensor(self), other, alpha);
+  out = at::add(at::native::wrapped_scalar_tensor(self), wide(other), alpha);
 }
 ACLNN(AddRelu, (In, self), (In, other), (Number, alpha), (Out, out)) {
   out = at::relu(at::add(self, other, alpha));
@@ -58,7 +86,7 @@ ACLNN(InplaceAdd, (InOut, selfRef), (In, other), (Number, alpha)) {
   selfRef = at::add(selfRef, other, alpha);
 }
 ACLNN(InplaceAdds, (InOut, selfRef), (Number, other), (Number, alpha)) {
-  selfRef = at::add(selfRef, other, alpha);
+  selfRef = at::add(wide(selfRef), other, alpha);
 }
 ACLNN(InplaceAddRelu, (InOut, selfRef), (In, other), (Number, alpha)) {
   selfRef = at::relu(at::add(selfRef, other, alpha));
@@ -68,19 +96,19 @@ ACLNN(Sub, (In, self), (In, other), (Number, alpha), (Out, out)) {
   out = at::sub(self, other, alpha);
 }
 ACLNN(Subs, (In, self), (Number, other), (Number, alpha), (Out, out)) {
-  out = at::sub(self, other, alpha);
+  out = at::sub(wide(self), other, alpha);
 }
 ACLNN(InplaceSub, (InOut, selfRef), (In, other), (Number, alpha)) {
   selfRef = at::sub(selfRef, other, alpha);
 }
 ACLNN(InplaceSubs, (InOut, selfRef), (Number, other), (Number, alpha)) {
-  selfRef = at::sub(selfRef, other, alpha);
+  selfRef = at::sub(wide(selfRef), other, alpha);
 }
 ACLNN(Rsub, (In, self), (In, other), (Number, alpha), (Out, out)) {
   out = at::rsub(self, other, alpha);
 }
 ACLNN(Rsubs, (In, self), (Number, other), (Number, alpha), (Out, out)) {
-  out = at::rsub(self, other, alpha);
+  out = at::rsub(wide(self), other, alpha);
 }
 
 ACLNN_BINARY(Mul, at::mul)
@@ -109,13 +137,13 @@ ACLNN_BINARY_NUMBER(FloorDivides, at::floor_divide)
 ACLNN_INPLACE_BINARY(FloorDivide, at::floor_divide)
 ACLNN_INPLACE_BINARY_NUMBER(FloorDivides, at::floor_divide)
 
-ACLNN_BINARY(RemainderTensorTensor, at::remainder)
-ACLNN_BINARY_NUMBER(RemainderTensorScalar, at::remainder)
+ACLNN_BINARY(RemainderTensorTensor, remainder_or_self)
+ACLNN_BINARY_NUMBER(RemainderTensorScalar, remainder_or_self)
 ACLNN(RemainderScalarTensor, (Number, self), (In, other), (Out, out)) {
-  out = at::remainder(self, other);
+  out = remainder_or_self(at::native::wrapped_scalar_tensor(self), wide(other));
 }
-ACLNN_INPLACE_BINARY(RemainderTensorTensor, at::remainder)
-ACLNN_INPLACE_BINARY_NUMBER(RemainderTensorScalar, at::remainder)
+ACLNN_INPLACE_BINARY(RemainderTensorTensor, remainder_or_self)
+ACLNN_INPLACE_BINARY_NUMBER(RemainderTensorScalar, remainder_or_self)
 ACLNN_BINARY(FmodTensor, at::fmod)
 ACLNN_BINARY_NUMBER(FmodScalar, at::fmod)
 ACLNN_INPLACE_BINARY(FmodTensor, at::fmod)
@@ -126,16 +154,16 @@ ACLNN(PowTensorTensor, (In, self), (In, exponent), (Out, out)) {
   out = at::pow(self, exponent);
 }
 ACLNN(PowTensorScalar, (In, self), (Number, exponent), (Out, out)) {
-  out = at::pow(self, exponent);
+  out = at::pow(wide(self), exponent);
 }
 ACLNN(PowScalarTensor, (Number, self), (In, exponent), (Out, out)) {
-  out = at::pow(self, exponent);
+  out = at::pow(self, wide(exponent));
 }
 ACLNN(InplacePowTensorTensor, (InOut, selfRef), (In, exponent)) {
   selfRef = at::pow(selfRef, exponent);
 }
 ACLNN(InplacePowTensorScalar, (InOut, selfRef), (Number, exponent)) {
-  selfRef = at::pow(selfRef, exponent);
+  selfRef = at::pow(wide(selfRef), exponent);
 }
 
 ACLNN(Addcmul, (In, self), (In, tensor1), (In, tensor2), (Number, value), (Out, out)) {
@@ -165,14 +193,18 @@ ACLNN(InplaceLerps, (InOut, selfRef), (In, end), (Number, weight)) {
 
 ACLNN_BINARY(Atan2, at::atan2)
 ACLNN_INPLACE_BINARY(Atan2, at::atan2)
-ACLNN_BINARY(XLogYTensor, at::xlogy)
-ACLNN_BINARY_NUMBER(XLogYScalarOther, at::xlogy)
-ACLNN_INPLACE_BINARY_NUMBER(XLogYScalarOther, at::xlogy)
+ACLNN_BINARY(XLogYTensor, wide_xlogy)
+ACLNN_BINARY_NUMBER(XLogYScalarOther, wide_xlogy)
+ACLNN_INPLACE_BINARY_NUMBER(XLogYScalarOther, wide_xlogy)
 ACLNN(XLogYScalarSelf, (Number, self), (In, other), (Out, out)) {
-  out = at::xlogy(self, other);
+  out = at::xlogy(self, wide(other));
 }
-ACLNN_BINARY_OF(FloatIn, FloatIn, LogAddExp, at::logaddexp)
-ACLNN_BINARY_OF(FloatIn, FloatIn, LogAddExp2, at::logaddexp2)
+ACLNN(LogAddExp, (In, self), (In, other), (Out, out)) {
+  out = at::logaddexp(with_fractions(self), with_fractions(other));
+}
+ACLNN(LogAddExp2, (In, self), (In, other), (Out, out)) {
+  out = at::logaddexp2(with_fractions(self), with_fractions(other));
+}
 ACLNN(Complex, (In, real), (In, imag), (Out, out)) {
   out = at::complex(real, imag);
 }

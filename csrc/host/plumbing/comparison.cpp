@@ -1,6 +1,9 @@
 // Comparisons, logic on booleans and bits, and choices by them.
 
+#include <limits>
+
 #include <ATen/ExpandUtils.h>
+#include <ATen/ScalarOps.h>
 #include <ATen/ops/bitwise_and.h>
 #include <ATen/ops/bitwise_left_shift.h>
 #include <ATen/ops/bitwise_or.h>
@@ -14,7 +17,6 @@
 #include <ATen/ops/ge.h>
 #include <ATen/ops/gt.h>
 #include <ATen/ops/isclose.h>
-#include <ATen/ops/isin.h>
 #include <ATen/ops/le.h>
 #include <ATen/ops/logical_and.h>
 #include <ATen/ops/logical_or.h>
@@ -31,30 +33,78 @@
 
 using namespace aclnn_host;
 
+namespace {
+
+bool is_unsigned(const at::Tensor& x) {
+  return c10::isBarebonesUnsignedType(x.scalar_type());
+}
+
+// Compares two tensors. ATen has no order of UINT16, UINT32 and UINT64: the first two are compared
+// as INT64, UINT64 by its bits with the highest turned over, which is the same order as INT64.
+template <class Compare>
+at::Tensor compared(at::Tensor self, at::Tensor other, Compare compare) {
+  if (self.scalar_type() == at::kUInt64 || other.scalar_type() == at::kUInt64) {
+    TORCH_CHECK(self.scalar_type() == other.scalar_type(), "a tensor of UINT64 is compared with ",
+                "one of another dtype, expected UINT64 beside UINT64; cast one of them");
+    constexpr int64_t kHighest = std::numeric_limits<int64_t>::min();
+    return compare(self.view(at::kLong).bitwise_xor(kHighest),
+                   other.view(at::kLong).bitwise_xor(kHighest));
+  }
+  if (is_unsigned(self)) self = self.to(at::kLong);
+  if (is_unsigned(other)) other = other.to(at::kLong);
+  return compare(self, other);
+}
+template <class Compare>
+at::Tensor compared(const at::Tensor& self, const c10::Scalar& other, Compare compare) {
+  at::Tensor number = at::native::wrapped_scalar_tensor(other);
+  if (self.scalar_type() == at::kUInt64) {
+    TORCH_CHECK(other.isIntegral(/*includeBool=*/true) &&
+                    (other.type() == at::kUInt64 || other.toLong() >= 0),
+                "other is ", other, ", expected an integer of 0 or more beside UINT64");
+    number = number.to(at::kUInt64);
+  }
+  return compared(self, number, compare);
+}
+
+// The comparisons, of a tensor with a tensor or a number.
+#define COMPARISON(name, function)                                                                \
+  template <class Other>                                                                          \
+  at::Tensor name(const at::Tensor& self, const Other& other) {                                   \
+    return compared(self, other,                                                                  \
+                    [](const at::Tensor& a, const at::Tensor& b) { return at::function(a, b); }); \
+  }
+COMPARISON(is_greater, gt)
+COMPARISON(is_greater_equal, ge)
+COMPARISON(is_less, lt)
+COMPARISON(is_less_equal, le)
+#undef COMPARISON
+
+}  // namespace
+
 ACLNN_BINARY(EqTensor, at::eq)
 ACLNN_BINARY(NeTensor, at::ne)
-ACLNN_BINARY(GtTensor, at::gt)
-ACLNN_BINARY(GeTensor, at::ge)
-ACLNN_BINARY(LtTensor, at::lt)
-ACLNN_BINARY(LeTensor, at::le)
+ACLNN_BINARY(GtTensor, is_greater)
+ACLNN_BINARY(GeTensor, is_greater_equal)
+ACLNN_BINARY(LtTensor, is_less)
+ACLNN_BINARY(LeTensor, is_less_equal)
 ACLNN_BINARY_NUMBER(EqScalar, at::eq)
 ACLNN_BINARY_NUMBER(NeScalar, at::ne)
-ACLNN_BINARY_NUMBER(GtScalar, at::gt)
-ACLNN_BINARY_NUMBER(GeScalar, at::ge)
-ACLNN_BINARY_NUMBER(LtScalar, at::lt)
-ACLNN_BINARY_NUMBER(LeScalar, at::le)
+ACLNN_BINARY_NUMBER(GtScalar, is_greater)
+ACLNN_BINARY_NUMBER(GeScalar, is_greater_equal)
+ACLNN_BINARY_NUMBER(LtScalar, is_less)
+ACLNN_BINARY_NUMBER(LeScalar, is_less_equal)
 ACLNN_INPLACE_BINARY(EqTensor, at::eq)
 ACLNN_INPLACE_BINARY(NeTensor, at::ne)
-ACLNN_INPLACE_BINARY(GtTensor, at::gt)
-ACLNN_INPLACE_BINARY(GeTensor, at::ge)
-ACLNN_INPLACE_BINARY(LtTensor, at::lt)
-ACLNN_INPLACE_BINARY(LeTensor, at::le)
+ACLNN_INPLACE_BINARY(GtTensor, is_greater)
+ACLNN_INPLACE_BINARY(GeTensor, is_greater_equal)
+ACLNN_INPLACE_BINARY(LtTensor, is_less)
+ACLNN_INPLACE_BINARY(LeTensor, is_less_equal)
 ACLNN_INPLACE_BINARY_NUMBER(EqScalar, at::eq)
 ACLNN_INPLACE_BINARY_NUMBER(NeScalar, at::ne)
-ACLNN_INPLACE_BINARY_NUMBER(GtScalar, at::gt)
-ACLNN_INPLACE_BINARY_NUMBER(GeScalar, at::ge)
-ACLNN_INPLACE_BINARY_NUMBER(LtScalar, at::lt)
-ACLNN_INPLACE_BINARY_NUMBER(LeScalar, at::le)
+ACLNN_INPLACE_BINARY_NUMBER(GtScalar, is_greater)
+ACLNN_INPLACE_BINARY_NUMBER(GeScalar, is_greater_equal)
+ACLNN_INPLACE_BINARY_NUMBER(LtScalar, is_less)
+ACLNN_INPLACE_BINARY_NUMBER(LeScalar, is_less_equal)
 
 // Whether two tensors have the same elements. (at::equal gives a bool, which a tensor without
 // memory cannot.)
@@ -66,13 +116,17 @@ ACLNN(IsClose, (In, self), (In, other), (double, rtol), (double, atol), (bool, e
       (Out, out)) {
   out = at::isclose(self, other, rtol, atol, equalNan);
 }
+// Whether a number is among the elements of a tensor. (The document gives out the shape of
+// testElements; CANN refuses that, and so does ATen: there is one answer.)
 ACLNN(IsInScalarTensor, (Number, element), (In, testElements), (bool, assumeUnique), (bool, invert),
       (Out, out)) {
-  out = at::isin(element, testElements, assumeUnique, invert);
+  const at::Tensor found = at::eq(testElements, element).any();
+  out = invert ? found.logical_not() : found;
 }
+// Whether each element is a number.
 ACLNN(IsInTensorScalar, (In, elements), (Number, testElement), (bool, assumeUnique), (bool, invert),
       (Out, out)) {
-  out = at::isin(elements, testElement, assumeUnique, invert);
+  out = invert ? at::ne(elements, testElement) : at::eq(elements, testElement);
 }
 
 ACLNN_BINARY(LogicalAnd, at::logical_and)
@@ -125,5 +179,6 @@ ACLNN(InplaceMaskedFillTensor, (InOut, selfRef), (In, mask), (In, value)) {
 ACLNN(MaskedSelect, (In, self), (In, mask), (SizedOut, out)) {
   out.expect(self.scalar_type());
   at::infer_size(self.sizes(), mask.sizes());
-  if (self.is_cpu()) out = at::masked_select(self, mask.to(at::kBool));
+  if (!self.is_cpu()) return;
+  out = moved(self, [&](const at::Tensor& x) { return at::masked_select(x, mask.to(at::kBool)); });
 }

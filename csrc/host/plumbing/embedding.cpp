@@ -12,27 +12,28 @@
 
 using namespace aclnn_host;
 
-ACLNN(Embedding, (In, weight), (In, indices), (Out, out)) {
+ACLNN(Embedding, (In, weight), (IndexIn, indices), (Out, out)) {
   out = at::embedding(weight, indices);
 }
-ACLNN(EmbeddingDenseBackward, (In, grad), (In, indices), (uint64_t, numWeights),
+ACLNN(EmbeddingDenseBackward, (In, grad), (IndexIn, indices), (uint64_t, numWeights),
       (uint64_t, paddingIdx), (bool, scaleGradByFreq), (Out, out)) {
-  const auto rows = static_cast<int64_t>(numWeights);
+  const auto rows = static_cast<int64_t>(numWeights.value());
   check_bounds("indices", indices, rows);
-  out = at::embedding_dense_backward(grad, indices, rows, static_cast<int64_t>(paddingIdx),
-                                     scaleGradByFreq);
+  out = at::embedding_dense_backward(wide(grad), indices, rows,
+                                     static_cast<int64_t>(paddingIdx.value()), scaleGradByFreq);
 }
 // Rows that are used and longer than maxNorm are scaled to that length.
-ACLNN(EmbeddingRenorm, (InOut, selfRef), (In, indices), (double, maxNorm), (double, normType)) {
+ACLNN(EmbeddingRenorm, (InOut, selfRef), (IndexIn, indices), (double, maxNorm),
+      (double, normType)) {
   check_bounds("indices", indices, selfRef->size(0));
-  selfRef = at::embedding_renorm(selfRef, indices, maxNorm, normType);
+  selfRef = at::embedding_renorm(wide(selfRef), indices, maxNorm, normType);
 }
 // onValue at the class's place along axis, offValue elsewhere.
-ACLNN(OneHot, (In, self), (int64_t, numClasses), (In, onValue), (In, offValue), (int64_t, axis),
+ACLNN(OneHot, (In, self), (int, numClasses), (In, onValue), (In, offValue), (int64_t, axis),
       (Out, out)) {
-  const at::Tensor classes = at::arange(numClasses, self.options());
   TORCH_CHECK(axis >= -1 && axis <= self.dim(), "axis is ", axis, ", expected -1 to ", self.dim());
   TORCH_CHECK(numClasses >= 0, "numClasses is ", numClasses, ", expected 0 or more");
+  const at::Tensor classes = at::arange(c10::Scalar(numClasses.value()), self.options());
   const int64_t place = axis < 0 ? self.dim() : axis;
   std::vector<int64_t> along(static_cast<size_t>(self.dim()) + 1, 1);
   along[static_cast<size_t>(place)] = numClasses;

@@ -132,12 +132,12 @@ ACLNN(ForeachRoundOffNumberV2, (Ins, x), (Number, roundMode), (Outs, out)) {
 }
 
 // aclnnForeach<Name>ScalarV2(x, scalar, out) and ...ScalarList(x, scalars, out)
-#define WITH_SCALAR(Name, function)                                                      \
-  ACLNN(Foreach##Name##ScalarV2, (Ins, x), (Number, scalar), (Outs, out)) {              \
-    for_each(out, [&](size_t i) { return at::function(x[i], scalar); }, x);              \
-  }                                                                                      \
-  ACLNN(Foreach##Name##ScalarList, (Ins, x), (Numbers, scalars), (Outs, out)) {          \
-    for_each(out, [&](size_t i) { return at::function(x[i], scalars[i]); }, x, scalars); \
+#define WITH_SCALAR(Name, function)                                                            \
+  ACLNN(Foreach##Name##ScalarV2, (Ins, x), (Number, scalar), (Outs, out)) {                    \
+    for_each(out, [&](size_t i) { return at::function(wide(x[i]), scalar); }, x);              \
+  }                                                                                            \
+  ACLNN(Foreach##Name##ScalarList, (Ins, x), (Numbers, scalars), (Outs, out)) {                \
+    for_each(out, [&](size_t i) { return at::function(wide(x[i]), scalars[i]); }, x, scalars); \
   }
 WITH_SCALAR(Add, add)
 WITH_SCALAR(Sub, sub)
@@ -161,10 +161,10 @@ WITH_LIST(Minimum, minimum)
 #undef WITH_LIST
 
 ACLNN(ForeachAddListV2, (Ins, x1), (Ins, x2), (Number, alpha), (Outs, out)) {
-  for_each(out, [&](size_t i) { return at::add(x1[i], x2[i], alpha); }, x1, x2);
+  for_each(out, [&](size_t i) { return at::add(wide(x1[i]), wide(x2[i]), alpha); }, x1, x2);
 }
 ACLNN(ForeachSubListV2, (Ins, x1), (Ins, x2), (Number, alpha), (Outs, out)) {
-  for_each(out, [&](size_t i) { return at::sub(x1[i], x2[i], alpha); }, x1, x2);
+  for_each(out, [&](size_t i) { return at::sub(wide(x1[i]), wide(x2[i]), alpha); }, x1, x2);
 }
 ACLNN(ForeachLerpScalar, (Ins, x1), (Ins, x2), (Number, weight), (Outs, out)) {
   for_each(out, [&](size_t i) { return at::lerp(x1[i], x2[i], weight); }, x1, x2);
@@ -179,10 +179,15 @@ ACLNN(ForeachAddcdivScalarV2, (Ins, x1), (Ins, x2), (Ins, x3), (Number, scalar),
   for_each(out, [&](size_t i) { return at::addcdiv(x1[i], x2[i], x3[i], scalar); }, x1, x2, x3);
 }
 ACLNN(ForeachPowScalarAndTensor, (Number, scalar), (Ins, x), (Outs, out)) {
-  for_each(out, [&](size_t i) { return at::pow(scalar, x[i]); }, x);
+  for_each(out, [&](size_t i) { return at::pow(scalar, wide(x[i])); }, x);
 }
-ACLNN(ForeachNorm, (Ins, x), (Number, ord), (Outs, out)) {
-  for_each(out, [&](size_t i) { return at::linalg_vector_norm(x[i], ord); }, x);
+ACLNN(ForeachNorm, (Ins, x), (Number, scalar), (Outs, out)) {
+  const auto norm = [&](size_t i) {
+    const at::Tensor result = at::linalg_vector_norm(wide(x[i]), scalar);
+    // One element, in any number of dimensions.
+    return out[i]->numel() == 1 ? result.view(out[i]->sizes()) : result;
+  };
+  for_each(out, norm, x);
 }
 
 // What a gradient scaler needs: gradients divided by the scale, and whether one of them is inf or
@@ -197,8 +202,9 @@ ACLNN(ForeachNonFiniteCheckAndUnscale, (InOuts, scaledGrads), (InOut, foundInf),
 ACLNN(AmpUpdateScale, (In, currentScale), (In, growthTracker), (In, foundInf),
       (double, growthFactor), (double, backoffFactor), (int64_t, growthInterval),
       (Out, updatedScaleOut), (Out, updatedGrowthTrackerOut)) {
-  const auto [scale, tracker] = at::_amp_update_scale(currentScale, growthTracker, foundInf,
-                                                      growthFactor, backoffFactor, growthInterval);
+  const auto [scale, tracker] =
+      at::_amp_update_scale(currentScale.to(at::kFloat), growthTracker.to(at::kInt),
+                            foundInf.to(at::kFloat), growthFactor, backoffFactor, growthInterval);
   updatedScaleOut = scale;
   updatedGrowthTrackerOut = tracker;
 }

@@ -50,6 +50,11 @@ bool select_nothing(const at::Tensor& self, const std::vector<at::Tensor>& indic
   return std::ranges::all_of(indices, is_empty) || std::ranges::any_of(indices, selects_nothing);
 }
 
+c10::Scalar wide(const c10::Scalar& number) {
+  return number;
+}
+using aclnn_host::wide;
+
 // What happens to the element that is already there.
 enum class Reduce { kNone = 0, kAdd = 1, kMultiply = 2 };
 
@@ -58,10 +63,19 @@ at::Tensor scatter(const at::Tensor& self, int64_t dim, const at::Tensor& index,
                    const Source& source, int64_t reduce) {
   switch (static_cast<Reduce>(reduce)) {
     case Reduce::kNone: return at::scatter(self, dim, index, source);
-    case Reduce::kAdd: return at::scatter(self, dim, index, source, "add");
-    case Reduce::kMultiply: return at::scatter(self, dim, index, source, "multiply");
+    case Reduce::kAdd: return at::scatter(wide(self), dim, index, wide(source), "add");
+    case Reduce::kMultiply: return at::scatter(wide(self), dim, index, wide(source), "multiply");
   }
   TORCH_CHECK(false, "reduce is ", reduce, ", expected 0 (replace), 1 (add) or 2 (multiply)");
+}
+
+// The tensor with some of its rows replaced.
+at::Tensor copied(const at::Tensor& self, int64_t dim, const at::Tensor& index,
+                  const at::Tensor& source) {
+  TORCH_CHECK(self.scalar_type() == source.scalar_type(), "source has dtype ", source.scalar_type(),
+              ", expected ", self.scalar_type(), " as selfRef has; cast one of them");
+  return moved(
+      self, [&](const at::Tensor& x) { return at::index_copy(x, dim, index, as_movable(source)); });
 }
 
 // A list of indices as a tensor beside `self`.
@@ -80,25 +94,26 @@ ACLNN(Index, (In, self), (Ins, indices), (Out, out)) {
 ACLNN(IndexPutImpl, (InOut, selfRef), (Ins, indices), (In, values), (bool, accumulate),
       (bool, unsafe)) {
   if (values.numel() == 0 || select_nothing(selfRef, indices)) return;
-  selfRef = at::index_put(selfRef, index_list(indices), values, accumulate);
+  selfRef = accumulate ? at::index_put(wide(selfRef), index_list(indices), wide(values), true)
+                       : at::index_put(selfRef, index_list(indices), values, false);
 }
-ACLNN(IndexSelect, (In, self), (int64_t, dim), (In, index), (Out, out)) {
+ACLNN(IndexSelect, (In, self), (int64_t, dim), (IndexIn, index), (Out, out)) {
   out = at::index_select(self, dim, index);
 }
-ACLNN(IndexAdd, (In, self), (int64_t, dim), (In, index), (In, source), (Number, alpha),
+ACLNN(IndexAdd, (In, self), (int64_t, dim), (IndexIn, index), (In, source), (Number, alpha),
       (Out, out)) {
-  out = at::index_add(self, dim, index, source, alpha);
+  out = at::index_add(wide(self), dim, index, wide(source), alpha);
 }
-ACLNN(IndexCopy, (In, selfRef), (int64_t, dim), (In, index), (In, source), (Out, outRef)) {
-  outRef = at::index_copy(selfRef, dim, index, source);
+ACLNN(IndexCopy, (In, selfRef), (int64_t, dim), (IndexIn, index), (In, source), (Out, outRef)) {
+  outRef = copied(selfRef, dim, index, source);
 }
-ACLNN(InplaceIndexCopy, (InOut, selfRef), (int64_t, dim), (In, index), (In, source)) {
-  selfRef = at::index_copy(selfRef, dim, index, source);
+ACLNN(InplaceIndexCopy, (InOut, selfRef), (int64_t, dim), (IndexIn, index), (In, source)) {
+  selfRef = copied(selfRef, dim, index, source);
 }
-ACLNN(IndexFill, (In, self), (int64_t, dim), (In, index), (Number, value), (Out, out)) {
+ACLNN(IndexFill, (In, self), (int64_t, dim), (IndexIn, index), (Number, value), (Out, out)) {
   out = at::index_fill(self, dim, index, value);
 }
-ACLNN(InplaceIndexFill, (InOut, selfRef), (int64_t, dim), (In, index), (Number, value)) {
+ACLNN(InplaceIndexFill, (InOut, selfRef), (int64_t, dim), (IndexIn, index), (Number, value)) {
   selfRef = at::index_fill(selfRef, dim, index, value);
 }
 ACLNN(IndexFillTensor, (In, self), (int64_t, dim), (Ints, index), (Number, value), (Out, out)) {
@@ -108,32 +123,35 @@ ACLNN(InplaceIndexFillTensor, (InOut, selfRef), (int64_t, dim), (Ints, index), (
   selfRef = at::index_fill(selfRef, dim, indices_tensor(index, selfRef), value);
 }
 
-ACLNN(Gather, (In, self), (int64_t, dim), (In, index), (Out, out)) {
-  out = at::gather(self, dim, index);
+ACLNN(Gather, (In, self), (int64_t, dim), (IndexIn, index), (Out, out)) {
+  out = moved(self, [&](const at::Tensor& x) { return at::gather(x, dim, index); });
 }
-ACLNN(Scatter, (In, self), (int64_t, dim), (In, index), (In, src), (int64_t, reduce), (Out, out)) {
+ACLNN(Scatter, (In, self), (int64_t, dim), (IndexIn, index), (In, src), (int64_t, reduce),
+      (Out, out)) {
   out = scatter(self, dim, index, src, reduce);
 }
-ACLNN(InplaceScatter, (InOut, selfRef), (int64_t, dim), (In, index), (In, src), (int64_t, reduce)) {
+ACLNN(InplaceScatter, (InOut, selfRef), (int64_t, dim), (IndexIn, index), (In, src),
+      (int64_t, reduce)) {
   selfRef = scatter(selfRef, dim, index, src, reduce);
 }
-ACLNN(ScatterValue, (In, self), (int64_t, dim), (In, index), (Number, value), (int64_t, reduce),
-      (Out, out)) {
+ACLNN(ScatterValue, (In, self), (int64_t, dim), (IndexIn, index), (Number, value),
+      (int64_t, reduce), (Out, out)) {
   out = scatter(self, dim, index, value, reduce);
 }
-ACLNN(InplaceScatterValue, (InOut, selfRef), (int64_t, dim), (In, index), (Number, value),
+ACLNN(InplaceScatterValue, (InOut, selfRef), (int64_t, dim), (IndexIn, index), (Number, value),
       (int64_t, reduce)) {
   selfRef = scatter(selfRef, dim, index, value, reduce);
 }
-ACLNN(ScatterAdd, (In, self), (int64_t, dim), (In, index), (In, src), (Out, out)) {
+ACLNN(ScatterAdd, (In, self), (int64_t, dim), (IndexIn, index), (In, src), (Out, out)) {
   out = at::scatter_add(self, dim, index, src);
 }
 
-ACLNN(Take, (In, self), (In, index), (Out, out)) {
-  out = at::take(self, index);
+ACLNN(Take, (In, self), (IndexIn, index), (Out, out)) {
+  out = moved(self, [&](const at::Tensor& x) { return at::take(x, index); });
 }
-ACLNN(InplacePut, (InOut, selfRef), (In, index), (In, source), (bool, accumulate)) {
-  selfRef = at::put(selfRef, index, source, accumulate);
+ACLNN(InplacePut, (InOut, selfRef), (IndexIn, index), (In, source), (bool, accumulate)) {
+  selfRef = accumulate ? at::put(wide(selfRef), index, wide(source), true)
+                       : at::put(selfRef, index, source, false);
 }
 ACLNN(InplaceMaskedScatter, (InOut, selfRef), (In, mask), (In, source)) {
   selfRef = at::masked_scatter(selfRef, mask, source);
@@ -141,12 +159,12 @@ ACLNN(InplaceMaskedScatter, (InOut, selfRef), (In, mask), (In, source)) {
 
 ACLNN(Nonzero, (In, self), (SizedOut, out)) {
   out.expect(at::kLong);
-  if (self.is_cpu()) out = at::nonzero(self);
+  if (self.is_cpu()) out = at::nonzero(as_movable(self));
 }
 // The same with a row per dimension instead of a row per element.
 ACLNN(NonzeroV2, (In, self), (SizedOut, out)) {
   out.expect(at::kLong);
-  if (self.is_cpu()) out = at::nonzero(self).t();
+  if (self.is_cpu()) out = at::nonzero(as_movable(self)).t();
 }
 
 // Outputs that are not asked for are left alone.

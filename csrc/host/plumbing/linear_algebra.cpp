@@ -14,16 +14,20 @@ ACLNN(LinalgCross, (In, self), (In, other), (int64_t, dim), (Out, out)) {
   out = at::linalg_cross(self, other, dim);
 }
 // mode is 0 for the reduced decomposition, 1 for the complete one, 2 for R alone.
-ACLNN(LinalgQr, (FloatIn, self), (int64_t, mode), (Out, Q), (Out, R)) {
+ACLNN(LinalgQr, (FloatOrComplexIn, self), (int64_t, mode), (Out, Q), (Out, R)) {
   TORCH_CHECK(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
-  const auto [q, r] = at::linalg_qr(self, mode == 0 ? "reduced" : mode == 1 ? "complete" : "r");
+  const auto [q, r] = at::linalg_qr(wide(self), mode == 0   ? "reduced"
+                                                : mode == 1 ? "complete"
+                                                            : "r");
   if (mode != 2) Q = q;
   R = r;
 }
 ACLNN(LinalgCholesky, (FloatIn, self), (bool, upper), (Out, out)) {
-  out = at::linalg_cholesky(self, upper);
+  out = at::linalg_cholesky(wide(self), upper);
 }
-ACLNN_UNARY_OF(FloatIn, Inverse, at::inverse)
-ACLNN(Slogdet, (FloatIn, self), (Out, signOut), (Out, logOut)) {
-  std::tie(signOut, logOut) = at::slogdet(self);
+ACLNN(Inverse, (FloatOrComplexIn, self), (Out, out)) {
+  out = at::inverse(wide(self));
+}
+ACLNN(Slogdet, (FloatOrComplexIn, self), (Out, signOut), (Out, logOut)) {
+  std::tie(signOut, logOut) = at::slogdet(wide(self));
 }

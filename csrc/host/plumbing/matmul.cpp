@@ -24,10 +24,9 @@ namespace {
 // cubeMathType asks for it.
 class MatrixUnits {
  public:
-  MatrixUnits(int8_t cube_math_type, const at::Tensor& a, const at::Tensor& b) {
+  MatrixUnits(int64_t cube_math_type, const at::Tensor& a, const at::Tensor& b) {
     const Product product = current_product();
-    TORCH_CHECK(cube_math_type >= 0 && cube_math_type <= 3, "cubeMathType is ",
-                static_cast<int>(cube_math_type),
+    TORCH_CHECK(cube_math_type >= 0 && cube_math_type <= 3, "cubeMathType is ", cube_math_type,
                 ", expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or 3 "
                 "(USE_HF32)");
     const at::ScalarType promoted = c10::promoteTypes(a.scalar_type(), b.scalar_type());
@@ -36,10 +35,11 @@ class MatrixUnits {
                 " or (Ascend910B and later) BFLOAT16");
     TORCH_CHECK(promoted != at::kFloat || has_fp32_units(product) || cube_math_type == 1 ||
                     cube_math_type == 2,
-                "cubeMathType is ", static_cast<int>(cube_math_type),
+                "cubeMathType is ", cube_math_type,
                 " with FLOAT matrices, which this product has no matrix units for; pass 1 or 2 to "
                 "compute in FLOAT16, or FLOAT16 tensors");
-    const ComputeType type = compute_type(acl_type(promoted), cube_math_type, product);
+    const ComputeType type =
+        compute_type(acl_type(promoted), static_cast<int8_t>(cube_math_type), product);
     dtype_ = promoted == at::kDouble ? at::kDouble : at::kFloat;
     round_input_ = type.round_input;
     round_result_ = type.round_result;
@@ -82,6 +82,12 @@ class MatrixUnits {
   RoundingKernel round_result_;
 };
 
+// Whether two operands are no work for the matrix units.
+bool are_integers(const at::Tensor& a, const at::Tensor& b) {
+  return at::isIntegralType(a.scalar_type(), /*includeBool=*/true) &&
+         at::isIntegralType(b.scalar_type(), /*includeBool=*/true);
+}
+
 }  // namespace
 
 ACLNN(Mm, (In, self), (In, mat2), (Out, out), (int8_t, cubeMathType)) {
@@ -93,14 +99,25 @@ ACLNN(Matmul, (In, self), (In, mat2), (Out, out), (int8_t, cubeMathType)) {
   out = units.result(at::matmul(units.read(self), units.read(mat2)));
 }
 ACLNN(BatchMatMul, (In, self), (In, mat2), (Out, out), (int8_t, cubeMathType)) {
+  TORCH_CHECK(self.dim() == 3 && mat2.dim() == 3, "self has shape ", self.sizes(),
+              " and mat2 has shape ", mat2.sizes(), ", expected three dimensions each");
   const MatrixUnits units(cubeMathType, self, mat2);
-  out = units.result(at::bmm(units.read(self), units.read(mat2)));
+  // A batch of one is multiplied with every matrix of the other.
+  const int64_t batch = self.size(0) == 1 ? mat2.size(0) : self.size(0);
+  const auto batched = [batch](const at::Tensor& x) {
+    return x.size(0) == 1 ? x.expand({batch, -1, -1}) : x;
+  };
+  out = units.result(at::bmm(batched(units.read(self)), batched(units.read(mat2))));
 }
 ACLNN(Mv, (In, self), (In, vec), (Out, out), (int8_t, cubeMathType)) {
   const MatrixUnits units(cubeMathType, self, vec);
   out = units.result(at::mv(units.read(self), units.read(vec)));
 }
 ACLNN(Dot, (In, self), (In, tensor), (Out, out)) {
+  if (are_integers(self, tensor)) {
+    out = at::dot(self, tensor);
+    return;
+  }
   const MatrixUnits units(0, self, tensor);
   out = at::dot(units.read(self), units.read(tensor));
 }
@@ -118,6 +135,10 @@ ACLNN(InplaceAddmm, (InOut, selfRef), (In, mat1), (In, mat2), (Number, beta), (N
 }
 ACLNN(Addmv, (In, self), (In, mat), (In, vec), (Number, alpha), (Number, beta), (Out, out),
       (int8_t, cubeMathType)) {
+  if (are_integers(mat, vec)) {
+    out = at::addmv(self, mat, vec, beta, alpha);
+    return;
+  }
   const MatrixUnits units(cubeMathType, mat, vec);
   out = at::addmv(units.widen(self), units.read(mat), units.read(vec), beta, alpha);
 }
@@ -134,12 +155,12 @@ ACLNN(Addbmm, (In, self), (In, batch1), (In, batch2), (Number, beta), (Number, a
 
 // An outer product is no work for the matrix units.
 ACLNN(Addr, (In, self), (In, vec1), (In, vec2), (Number, beta), (Number, alpha), (Out, out)) {
-  out = at::addr(self, vec1, vec2, beta, alpha);
+  out = at::addr(wide(self), wide(vec1), wide(vec2), beta, alpha);
 }
 ACLNN(InplaceAddr, (InOut, selfRef), (In, vec1), (In, vec2), (Number, beta), (Number, alpha)) {
-  selfRef = at::addr(selfRef, vec1, vec2, beta, alpha);
+  selfRef = at::addr(wide(selfRef), wide(vec1), wide(vec2), beta, alpha);
 }
 
 ACLNN(Cdist, (In, x1), (In, x2), (float, p), (int64_t, computeMode), (Out, out)) {
-  out = at::cdist(x1, x2, p, computeMode);
+  out = at::cdist(wide(x1), wide(x2), p, computeMode);
 }

@@ -12,11 +12,12 @@ using namespace aclnn_host;
 
 namespace {
 
-at::Tensor wide(const at::Tensor& tensor) {
-  return at::isReducedFloatingType(tensor.scalar_type()) ? tensor.to(at::kFloat) : tensor;
+// For functions of ATen that take a tensor to lie row by row without looking.
+at::Tensor row_by_row(const at::Tensor& tensor) {
+  return wide(tensor).contiguous();
 }
-std::optional<at::Tensor> wide(const std::optional<at::Tensor>& tensor) {
-  return tensor ? std::optional(wide(*tensor)) : std::nullopt;
+std::optional<at::Tensor> row_by_row(const std::optional<at::Tensor>& tensor) {
+  return tensor ? std::optional(row_by_row(*tensor)) : std::nullopt;
 }
 
 std::array<bool, 3> mask_of(const std::vector<bool>& mask) {
@@ -36,8 +37,8 @@ void write(const std::tuple<at::Tensor, at::Tensor, at::Tensor>& gradients,
 
 ACLNN(GroupNorm, (In, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, N), (int64_t, C),
       (int64_t, HxW), (int64_t, group), (double, eps), (Out, out), (Out, meanOut), (Out, rstdOut)) {
-  const auto [result, mean, rstd] =
-      at::native_group_norm(wide(self), wide(gamma), wide(beta), N, C, HxW, group, eps);
+  const auto [result, mean, rstd] = at::native_group_norm(row_by_row(self), row_by_row(gamma),
+                                                          row_by_row(beta), N, C, HxW, group, eps);
   out = result;
   meanOut = mean;
   rstdOut = rstd;
@@ -45,8 +46,9 @@ ACLNN(GroupNorm, (In, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, 
 ACLNN(GroupNormBackward, (In, gradOut), (In, input), (In, mean), (In, rstd), (OptionalIn, gamma),
       (int64_t, N), (int64_t, C), (int64_t, HxW), (int64_t, group), (Bools, outputMask),
       (OptionalOut, gradInput), (OptionalOut, gradGammaOut), (OptionalOut, gradBetaOut)) {
-  write(at::native_group_norm_backward(wide(gradOut), wide(input), wide(mean), wide(rstd),
-                                       wide(gamma), N, C, HxW, group, mask_of(outputMask)),
+  write(at::native_group_norm_backward(row_by_row(gradOut), row_by_row(input), row_by_row(mean),
+                                       row_by_row(rstd), row_by_row(gamma), N, C, HxW, group,
+                                       mask_of(outputMask)),
         gradInput, gradGammaOut, gradBetaOut);
 }
 
@@ -88,7 +90,7 @@ ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut
   const at::Tensor x = wide(sum);
   std::vector<int64_t> dims;
   for (int64_t dim = x.dim() - gamma.dim(); dim < x.dim(); ++dim) dims.push_back(dim);
-  const at::Tensor rstd = (x.square().mean(dims, /*keepdim=*/true) + epsilon).rsqrt();
+  const at::Tensor rstd = (x.square().mean(dims, /*keepdim=*/true) + epsilon.value()).rsqrt();
   yOut = x * rstd * wide(gamma);
   rstdOut = rstd;
   xOut = sum;

@@ -1,6 +1,7 @@
 #include "plumbing/plumbing.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <unordered_set>
@@ -11,6 +12,7 @@
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/ones.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <c10/util/Exception.h>
 
@@ -66,8 +68,22 @@ aclDataType acl_type(at::ScalarType dtype) {
 bool is_one_of(Preparation::Types types, at::ScalarType dtype) {
   switch (types) {
     case Preparation::Types::kFloating: return at::isFloatingType(dtype);
+    case Preparation::Types::kFloatingOrComplex:
+      return at::isFloatingType(dtype) || at::isComplexType(dtype);
     case Preparation::Types::kIntegral: return at::isIntegralType(dtype, true);
+    case Preparation::Types::kIndex: return dtype == at::kInt || dtype == at::kLong;
     default: return true;
+  }
+}
+
+const char* names_of(Preparation::Types types) {
+  switch (types) {
+    case Preparation::Types::kFloating: return "FLOAT, FLOAT16, BFLOAT16 or DOUBLE";
+    case Preparation::Types::kFloatingOrComplex:
+      return "FLOAT, FLOAT16, BFLOAT16, DOUBLE or a complex type";
+    case Preparation::Types::kIntegral: return "an integer type or BOOL";
+    case Preparation::Types::kIndex: return "INT32 or INT64";
+    default: return "any type";
   }
 }
 
@@ -97,7 +113,9 @@ c10::Scalar aten_scalar(const aclScalar& scalar) {
 // The message of an exception, without the stack that ATen adds.
 std::string text_of(const std::exception& error) {
   const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
-  return c10_error ? c10_error->what_without_backtrace() : error.what();
+  const std::string text = c10_error ? c10_error->what_without_backtrace() : error.what();
+  if (text != "ZeroDivisionError") return text;
+  return "an integer is divided by 0; expected divisors other than 0";
 }
 
 // The tensors of one call, and what a row needs beside them.
@@ -112,14 +130,14 @@ struct Call {
     for (size_t i = 0; i < views.size(); ++i) arguments[i].view = &views[i];
   }
 
-  // Runs a row on tensors that `tensor_of` makes of the views.
+  // Runs a row on tensors that `tensor_of` makes of the views; `writes` to the outputs, or not.
   template <class TensorOf>
-  void run(Preparation::Run row, TensorOf tensor_of) const {
+  void run(Preparation::Run row, TensorOf tensor_of, bool writes) const {
     const AtenScope scope;
     std::vector<at::Tensor> tensors;
     tensors.reserve(views.size());
     for (const TensorView& view : views) tensors.push_back(tensor_of(view));
-    row({slots, names, tensors, shapes});
+    row({slots, names, tensors, shapes, writes});
   }
 };
 
@@ -134,11 +152,54 @@ at::Tensor without_memory(const TensorView& view) {
                            at::TensorOptions(find_type(view.dtype)->aten).device(at::kMeta));
 }
 
-// Bytes that two calls share only if ATen finds the same of both in stage 1.
+// The number of elements of memory that a view spans; 0 for an empty one.
+int64_t span_of(const TensorView& view) {
+  const auto extent = extent_of(view);
+  return extent ? extent->last - view.offset + 1 : 0;
+}
+
+// Scratch memory of a view's layout, all zeros. The pages that a kernel only reads cost nothing.
+at::Tensor zeros(const TensorView& view) {
+  void* memory = std::calloc(static_cast<size_t>(std::max<int64_t>(span_of(view), 1)),
+                             aclDataTypeSize(view.dtype));
+  if (memory == nullptr) throw std::bad_alloc();
+  return at::from_blob(memory, {view.shape.begin(), view.shape.size()},
+                       {view.strides.begin(), view.strides.size()}, std::free,
+                       find_type(view.dtype)->aten);
+}
+
+// The same, all ones.
+at::Tensor ones(const TensorView& view) {
+  return at::ones({std::max<int64_t>(span_of(view), 1)},
+                  at::TensorOptions(find_type(view.dtype)->aten))
+      .as_strided({view.shape.begin(), view.shape.size()},
+                  {view.strides.begin(), view.strides.size()});
+}
+
+// A view of the same rank and dtype with sizes of at most 8.
+TensorView shrunken(const TensorView& view) {
+  TensorView small = view;
+  int64_t* const shape = small.shape.resize(view.shape.size());
+  int64_t* const strides = small.strides.resize(view.shape.size());
+  int64_t stride = 1;
+  for (uint64_t i = view.shape.size(); i-- > 0;) {
+    shape[i] = std::min<int64_t>(view.shape[i], 8);
+    strides[i] = stride;
+    stride *= std::max<int64_t>(shape[i], 1);
+  }
+  small.offset = 0;
+  return small;
+}
+
+// Bytes that two calls share only if ATen finds the same of both in stage 1: of the shapes or, with
+// Aspect::kDtypes, in a rehearsal.
 class Fingerprint {
  public:
-  Fingerprint(Preparation::Run row, const Call& call) {
+  enum class Aspect { kShapes, kDtypes };
+
+  Fingerprint(Preparation::Run row, const Call& call, Aspect aspect) : aspect_(aspect) {
     add(row);
+    add(aspect);
     add(current_product());
     for (const Slot& slot : call.slots) {
       add(slot.index());
@@ -146,8 +207,14 @@ class Fingerprint {
     }
     for (const TensorView& view : call.views) {
       add(view.dtype);
-      add(view.shape);
-      add(view.strides);
+      if (aspect == Aspect::kShapes) {
+        add(view.shape);
+        add(view.strides);
+      } else {
+        // An empty tensor rehearses nothing.
+        add(view.shape.size());
+        add(element_count(view.shape).value_or(0) == 0);
+      }
     }
   }
   std::string take() { return std::move(bytes_); }
@@ -168,18 +235,26 @@ class Fingerprint {
     for (const auto& value : values) add(value);
   }
   void add(std::monostate) {}
+  void add(int64_t value) {
+    // Which kernel runs depends on modes, which are small numbers, but on no seed or size. (What is
+    // wrong with the number itself ATen says without memory.)
+    if (aspect_ == Aspect::kDtypes && (value < 0 || value > 8)) value = -1;
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
   void add(const TensorRange& range) {
     add(range.first);
     add(range.count);
   }
   void add(const c10::Scalar& scalar) {
     add(scalar.type());
+    if (aspect_ == Aspect::kDtypes && !scalar.isIntegral(true)) return;
     if (scalar.type() == at::kUInt64) return add(scalar.toUInt64());
     if (scalar.isIntegral(true)) return add(scalar.toLong());
     add(scalar.toComplexDouble().real());
     add(scalar.toComplexDouble().imag());
   }
 
+  Aspect aspect_;
   std::string bytes_;
 };
 
@@ -242,6 +317,8 @@ bool may_call_python() {
   return thread_state == nullptr || thread_state() != nullptr;
 }
 
+thread_local bool rehearsed = false;
+
 struct PlumbingExecutor final : aclOpExecutor {
   PlumbingExecutor(const char* api, Preparation::Run row, Call&& call)
       : aclOpExecutor(api, 0), row(row), call(std::move(call)) {
@@ -254,7 +331,7 @@ struct PlumbingExecutor final : aclOpExecutor {
 
   aclnnStatus compute(void*) noexcept override {
     try {
-      call.run(row, on_memory);
+      call.run(row, on_memory, /*writes=*/true);
       return OK;
     } catch (const std::exception& error) {
       return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s: the computation failed: %s", api,
@@ -274,6 +351,10 @@ struct PlumbingExecutor final : aclOpExecutor {
 
 }  // namespace
 
+bool is_rehearsed() noexcept {
+  return rehearsed;
+}
+
 void Output::expect(at::ScalarType result) const {
   TORCH_CHECK(can_cast(acl_type(result), acl_type(tensor_.scalar_type())), name_, " has dtype ",
               dtype_name(acl_type(tensor_.scalar_type())), ", expected a type that the result's ",
@@ -289,16 +370,16 @@ Output& Output::operator=(const at::Tensor& result) {
 void Output::copy(const at::Tensor& result) {
   TORCH_CHECK(same_shape(result.sizes(), tensor_.sizes()), name_, " has shape ", tensor_.sizes(),
               ", expected ", result.sizes(), ", the shape of the result");
-  at::assert_no_internal_overlap(tensor_);
-  if (tensor_.is_cpu()) tensor_.copy_(result.view_as(tensor_));
+  if (is_written_) tensor_.copy_(result.view_as(tensor_));
 }
 
 SizedOutput& SizedOutput::operator=(const at::Tensor& result) {
   const at::Tensor& memory = memory_;
   TORCH_CHECK(result.numel() <= memory.numel(), "the output has room for ", memory.numel(),
               " elements, expected ", result.numel());
-  Output(memory_.name(), memory.view({-1}).narrow(0, 0, result.numel()).view(result.sizes())) =
-      result;
+  memory_.expect(result.scalar_type());
+  if (!memory_.is_written()) return *this;
+  memory.view({-1}).narrow(0, 0, result.numel()).view(result.sizes()).copy_(result);
   shape_->assign(result.sizes().data(), result.sizes().size());
   return *this;
 }
@@ -322,24 +403,111 @@ struct Preparation::State {
     call.shapes.push_back(std::move(shape));
   }
 
-  // Whether ATen accepts the call, as far as it can tell without memory.
+  // Whether ATen accepts the call.
   aclnnStatus ask_aten(Run row) {
-    std::string fingerprint = Fingerprint(row, call).take();
-    if (accepted().contains(fingerprint)) return OK;
+    using enum Fingerprint::Aspect;
+    std::string of_shapes = Fingerprint(row, call, kShapes).take();
+    if (accepted().contains(of_shapes)) return OK;
+    const std::optional<std::string> refusal = refusal_of_shapes(row);
+    if (refusal && !refusal->empty()) return refuse(*refusal);
+    // Where the shapes are known to be right, the dtypes are asked about once.
+    std::string of_dtypes = refusal ? Fingerprint(row, call, kDtypes).take() : std::string();
+    if (of_dtypes.empty() || !accepted().contains(of_dtypes)) {
+      const std::string text = is_large() ? rehearse_small(row) : rehearse(row);
+      if (!text.empty()) return refuse(text);
+      if (!of_dtypes.empty()) accepted().add(std::move(of_dtypes));
+    }
+    accepted().add(std::move(of_shapes));
+    return OK;
+  }
+
+  // A rehearsal takes the time and the memory of the call itself.
+  bool is_large() const {
+    constexpr int64_t kMostElements = 4 << 20;
+    int64_t sum = 0;
+    for (const TensorView& view : call.views) {
+      const int64_t elements = element_count(view.shape).value_or(kMostElements);
+      sum += std::min(std::max(elements, span_of(view)), kMostElements);
+    }
+    return sum >= kMostElements;
+  }
+
+  aclnnStatus refuse(const std::string& text) {
+    checks.require(false, "%s", text.c_str());
+    return checks.status();
+  }
+
+  // What ATen has against the call on tensors without memory, which is the empty text if it accepts
+  // it; nothing if it cannot tell.
+  std::optional<std::string> refusal_of_shapes(Run row) {
+    if (!may_call_python()) return std::nullopt;
     try {
       const AtenScope scope;
       const WithoutModes no_modes;
-      call.run(row, without_memory);
+      call.run(row, without_memory, /*writes=*/false);
+      return "";
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const c10::NotImplementedError&) {
-      // It cannot tell the shape without computing: stage 2 will.
+      return std::nullopt;
     } catch (const std::exception& error) {
-      checks.require(false, "%s", text_of(error).c_str());
-      return checks.status();
+      return text_of(error);
     }
-    accepted().add(std::move(fingerprint));
-    return OK;
+  }
+
+  // What ATen has against the call on memory that is all zeros, and on ones; empty if it accepts
+  // either, as it may refuse the other for its values. What it has no kernel for it says of both,
+  // unless there is nothing to do, as with a mask of zeros.
+  std::string rehearse(Run row) {
+    const Verdict on_zeros = rehearse_on(row, zeros);
+    if (on_zeros.lacks_kernel) return on_zeros.text;
+    const Verdict on_ones = rehearse_on(row, ones);
+    return on_ones.lacks_kernel || !on_zeros.text.empty() ? on_ones.text : "";
+  }
+  // The same of a large call on small tensors. The sizes need not fit together, so only the lack of
+  // a kernel counts.
+  std::string rehearse_small(Run row) {
+    const auto small_zeros = [](const TensorView& view) { return zeros(shrunken(view)); };
+    const Verdict verdict = rehearse_on(row, small_zeros);
+    return verdict.lacks_kernel ? verdict.text : "";
+  }
+  struct Verdict {
+    std::string text;
+    bool lacks_kernel = false;
+  };
+  template <class TensorOf>
+  Verdict rehearse_on(Run row, TensorOf tensor_of) {
+    struct Rehearsal {
+      Rehearsal() { rehearsed = true; }
+      ~Rehearsal() { rehearsed = false; }
+    } rehearsal;
+    try {
+      call.run(row, tensor_of, /*writes=*/false);
+      return {};
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const c10::LinAlgError&) {
+      return {};  // a matter of the values
+    } catch (const c10::NotImplementedError& error) {
+      return {"the host CANN has no kernel for " + dtypes_text() + "; cast the tensors (" +
+                  text_of(error) + ")",
+              true};
+    } catch (const std::exception& error) {
+      return {text_of(error)};
+    }
+  }
+
+  // "self INT32, other INT32": the tensors and their dtypes, of a list the first.
+  std::string dtypes_text() const {
+    std::string text;
+    const char* last = nullptr;
+    for (const Argument& argument : tensors) {
+      if (argument.name == last) continue;
+      last = argument.name;
+      if (!text.empty()) text += ", ";
+      text += std::string(argument.name) + " " + dtype_name(argument.tensor->view.dtype);
+    }
+    return text;
   }
 
   void check(const Argument& argument, Types expected) {
@@ -351,9 +519,7 @@ struct Preparation::State {
     checks
         .require(is_one_of(expected, find_type(view.dtype)->aten),
                  "%s has dtype %s, expected %s; cast the tensor", argument.name,
-                 dtype_name(view.dtype),
-                 expected == Types::kFloating ? "FLOAT, FLOAT16, BFLOAT16 or DOUBLE"
-                                              : "an integer type or BOOL")
+                 dtype_name(view.dtype), names_of(expected))
         .require(view.dtype != ACL_BF16 || has_bfloat16(checks.product()),
                  "%s has dtype BFLOAT16, which this product does not have; cast the tensor",
                  argument.name)
@@ -362,6 +528,16 @@ struct Preparation::State {
                  "%s has a negative stride, which the host CANN does not emulate; copy the tensor",
                  argument.name)
         .addressable(argument);
+  }
+
+  // Refuses an output in which two elements have one place in memory.
+  void check_overlap(size_t i) {
+    if (!checks.ok() || !call.arguments[i].is_output) return;
+    checks.require(at::has_internal_overlap(without_memory(call.views[i])) != at::MemOverlap::Yes,
+                   "%s (shape %s, strides %s) has elements that alias one another; pass an output "
+                   "in which every element has its own memory",
+                   tensors[i].name, shape_text(call.views[i].shape).c_str(),
+                   shape_text(call.views[i].strides).c_str());
   }
 };
 
@@ -469,15 +645,16 @@ void Preparation::expect(Types types) {
 }
 
 aclnnStatus Preparation::finish(Run row) {
+  const AtenScope scope;
   Checks& checks = state_->checks;
   for (size_t i = 0; i < state_->tensors.size(); ++i) {
     state_->check(state_->tensors[i], state_->types[i]);
+    state_->check_overlap(i);
   }
   if (!checks.ok()) return checks.status();
-  if (may_call_python()) {
-    if (const aclnnStatus status = state_->ask_aten(row)) return status;
-  }
-  *state_->executor = new PlumbingExecutor(state_->api, row, std::move(state_->call));
+  if (const aclnnStatus status = state_->ask_aten(row)) return status;
+  *state_->executor =
+      hand_out(std::make_unique<PlumbingExecutor>(state_->api, row, std::move(state_->call)));
   *state_->workspace_size = 0;
   return OK;
 }

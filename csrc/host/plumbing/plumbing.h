@@ -1,5 +1,7 @@
 #pragma once
 
+#include <compare>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -28,16 +30,40 @@
 //
 // declares aclnnAddGetWorkspaceSize and aclnnAdd. The kinds of arguments stand below; a kind that
 // is no name of ours is the C type itself (int64_t, bool, const char*, ...). Stage 1 copies the
-// arguments and runs the row on tensors without memory: what ATen refuses there is 161002. Stage 2
-// runs it on the memory.
+// arguments and runs the row on tensors without memory, which tells what ATen thinks of the shapes,
+// and once for each combination of dtypes on scratch memory, which tells whether ATen has kernels
+// for them (a rehearsal). What ATen refuses there is 161002. Stage 2 runs it on the memory.
 
 namespace aclnn_host {
+
+// A number that converts to its own type alone. ATen's functions are overloaded on bool, int64_t,
+// Scalar and std::optional of these, and a plain int64_t would silently choose among them: as the
+// correction of at::var, for example, it is the overload with `bool unbiased`. What takes another
+// type gets it by name: c10::Scalar(n.value()).
+template <class T>
+class Exact {
+ public:
+  constexpr explicit Exact(T value) : value_(value) {}
+  template <std::same_as<T> U>
+  constexpr operator U() const {
+    return value_;
+  }
+  constexpr T value() const { return value_; }
+
+  friend constexpr bool operator==(Exact a, T b) { return a.value_ == b; }
+  friend constexpr auto operator<=>(Exact a, T b) { return a.value_ <=> b; }
+
+ private:
+  T value_;
+};
 
 // What a row writes to: an assignment copies into the caller's memory, cast to its type, whatever
 // its strides. The shapes must agree and the result's type must be castable.
 class Output {
  public:
-  Output(const char* name, at::Tensor tensor) : name_(name), tensor_(std::move(tensor)) {}
+  // One of which only the checks are wanted has `is_written` false.
+  Output(const char* name, at::Tensor tensor, bool is_written)
+      : name_(name), tensor_(std::move(tensor)), is_written_(is_written) {}
   Output(const Output&) = default;
   Output& operator=(const at::Tensor& result);
   Output& operator=(const Output& result) { return *this = result.tensor_; }
@@ -50,10 +76,12 @@ class Output {
   operator const at::Tensor&() const { return tensor_; }
   const at::Tensor* operator->() const { return &tensor_; }
   const char* name() const { return name_; }
+  bool is_written() const { return is_written_; }
 
  private:
   const char* name_;
   at::Tensor tensor_;
+  bool is_written_;
 };
 
 // An output that the caller may leave out: nothing is written to one that is absent.
@@ -97,17 +125,23 @@ using Slot = std::variant<std::monostate, TensorRange, c10::Scalar, std::vector<
                           std::vector<int64_t>, std::vector<double>, std::vector<bool>, std::string,
                           c10::ScalarType>;
 
-// The arguments of one call as a row sees them: tensors with the caller's memory, or without any.
+// The arguments of one call as a row sees them. The tensors have the caller's memory, scratch
+// memory, or none.
 struct Frame {
   const std::vector<Slot>& slots;
   const std::vector<const char*>& names;
   const std::vector<at::Tensor>& tensors;
   const std::vector<std::shared_ptr<Dims>>& shapes;  // of the SizedOutputs, by tensor
+  bool writes;                                       // false in stage 1
 
   const TensorRange* range(size_t i) const { return std::get_if<TensorRange>(&slots[i]); }
   const at::Tensor& tensor(size_t i) const { return tensors[range(i)->first]; }
-  Output output(size_t i) const { return Output(names[i], tensor(i)); }
+  Output output(size_t i) const { return Output(names[i], tensor(i), writes); }
 };
+
+// Whether the row that runs on this thread is rehearsed: its inputs are all zeros or all ones. For
+// rows that check values, not only shapes and dtypes.
+bool is_rehearsed() noexcept;
 
 // Stage 1 of one call: checks and copies the arguments one by one, then makes the executor.
 class Preparation {
@@ -131,7 +165,7 @@ class Preparation {
   void add_value(const char* name, c10::Scalar value);
 
   // Says which types the tensor added last may have.
-  enum class Types { kAny, kFloating, kIntegral };
+  enum class Types { kAny, kFloating, kFloatingOrComplex, kIntegral, kIndex };
   void expect(Types types);
 
   aclnnStatus finish(Run run);
@@ -213,8 +247,45 @@ struct Typed : Base {
 };
 using FloatIn = Typed<In, Preparation::Types::kFloating>;
 using FloatInOut = Typed<InOut, Preparation::Types::kFloating>;
+using FloatOrComplexIn = Typed<In, Preparation::Types::kFloatingOrComplex>;
 using IntegralIn = Typed<In, Preparation::Types::kIntegral>;  // BOOL is one of them
 using IntegralInOut = Typed<InOut, Preparation::Types::kIntegral>;
+// Places in another tensor, INT32 or INT64, which a row sees as INT64.
+struct IndexIn : Typed<In, Preparation::Types::kIndex> {
+  static Value get(const Frame& frame, size_t i) { return frame.tensor(i).to(at::kLong); }
+};
+
+// FLOAT for FLOAT16 and BFLOAT16, other types and tensors as they are: for rows whose intermediate
+// results would be rounded to 16 bits. An assignment to the output rounds once.
+inline at::ScalarType wide(at::ScalarType dtype) {
+  return at::isReducedFloatingType(dtype) ? at::kFloat : dtype;
+}
+inline at::Tensor wide(const at::Tensor& tensor) {
+  return tensor.to(wide(tensor.scalar_type()));
+}
+inline at::Tensor wide(const Output& out) {
+  return wide(static_cast<const at::Tensor&>(out));
+}
+inline std::optional<at::Tensor> wide(const std::optional<at::Tensor>& tensor) {
+  return tensor ? std::optional(wide(*tensor)) : std::nullopt;
+}
+
+// UINT16, UINT32 and UINT64, for which ATen has few kernels, as the signed type of that size, and
+// BOOL as UINT8: for rows that move elements and do not compute with them.
+inline at::Tensor as_movable(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kUInt16: return tensor.view(at::kShort);
+    case at::kUInt32: return tensor.view(at::kInt);
+    case at::kUInt64: return tensor.view(at::kLong);
+    case at::kBool: return tensor.view(at::kByte);
+    default: return tensor;
+  }
+}
+// What `move` makes of such a tensor, in the tensor's own type again.
+template <class Move>
+at::Tensor moved(const at::Tensor& tensor, Move move) {
+  return move(as_movable(tensor)).view(tensor.scalar_type());
+}
 
 struct Ins {
   using C = const aclTensorList*;
@@ -237,7 +308,7 @@ struct Outs {
     Value outputs;
     const auto [first, count] = *frame.range(i);
     for (size_t t = first; t < first + count; ++t) {
-      outputs.emplace_back(frame.names[i], frame.tensors[t]);
+      outputs.emplace_back(frame.names[i], frame.tensors[t], frame.writes);
     }
     return outputs;
   }
@@ -327,11 +398,16 @@ struct Bools {
 template <class T>
 struct Plain {
   static_assert(std::is_arithmetic_v<T>);
+  // A row sees the widest type of the kind: bool, int64_t, uint64_t or double.
+  using Wide = std::conditional_t<std::is_same_v<T, bool> || std::is_same_v<T, uint64_t>, T,
+                                  std::conditional_t<std::is_floating_point_v<T>, double, int64_t>>;
   using C = T;
-  using Value = T;
-  static void add(Preparation& stage, const char* name, C value) { stage.add_value(name, value); }
+  using Value = Exact<Wide>;
+  static void add(Preparation& stage, const char* name, C value) {
+    stage.add_value(name, static_cast<Wide>(value));
+  }
   static Value get(const Frame& frame, size_t i) {
-    return std::get<c10::Scalar>(frame.slots[i]).to<T>();
+    return Value(std::get<c10::Scalar>(frame.slots[i]).to<Wide>());
   }
 };
 template <>
@@ -414,7 +490,11 @@ struct Row {
   }
 #define ACLNN_ADD(kind, name) ::aclnn_host::Kind<kind>::add(stage, #name, name)
 
+// The signature of every row stands in the section aclnn_rows of the library, for whoever asks what
+// there is: "aclnnAdd (In, self), (In, other), (Number, alpha), (Out, out)".
 #define ACLNN(Name, ...)                                                                      \
+  [[gnu::section("aclnn_rows"), gnu::used]] static const char signature_##Name[] =            \
+      "aclnn" #Name " " #__VA_ARGS__;                                                         \
   static void row_##Name(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__));                           \
   extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnn##Name##GetWorkspaceSize(                   \
       ACLNN_FOR_EACH(ACLNN_PARAMETER, __VA_ARGS__), uint64_t* workspaceSize,                  \

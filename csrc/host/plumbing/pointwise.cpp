@@ -45,12 +45,43 @@
 #include <ATen/ops/tan.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/trunc.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "plumbing/plumbing.h"
 
 using namespace aclnn_host;
 
-ACLNN_UNARY(Abs, at::abs)
+namespace {
+
+bool is_integer(const at::Tensor& self) {
+  return at::isIntegralType(self.scalar_type(), /*includeBool=*/false);
+}
+
+// Integers have no fraction, which ATen refuses to say.
+at::Tensor fraction(const at::Tensor& self) {
+  return is_integer(self) ? at::zeros_like(self) : at::frac(self);
+}
+
+at::Tensor wide_rsqrt(const at::Tensor& self) {
+  return at::rsqrt(wide(self));
+}
+
+// Rounded to so many decimals; of integers only a negative number of them takes digits away.
+at::Tensor rounded(const at::Tensor& self, int64_t decimals) {
+  if (!is_integer(self)) return at::round(wide(self), decimals);
+  if (decimals >= 0) return self;
+  return at::round(self.to(at::kDouble), decimals).to(self.scalar_type());
+}
+
+std::optional<double> epsilon(double eps) {
+  return eps < 0 ? std::nullopt : std::optional(eps);
+}
+
+}  // namespace
+
+ACLNN(Abs, (In, self), (Out, out)) {
+  out = self.scalar_type() == at::kBool ? self : at::abs(self);
+}
 ACLNN_UNARY(Acos, at::acos)
 ACLNN_UNARY(Acosh, at::acosh)
 ACLNN_UNARY(AngleV2, at::angle)
@@ -69,7 +100,7 @@ ACLNN_UNARY(Exp, at::exp)
 ACLNN_UNARY(Exp2, at::exp2)
 ACLNN_UNARY(Expm1, at::expm1)
 ACLNN_UNARY(Floor, at::floor)
-ACLNN_UNARY(Frac, at::frac)
+ACLNN_UNARY(Frac, fraction)
 ACLNN_UNARY(IsFinite, at::isfinite)
 ACLNN_UNARY(IsNegInf, at::isneginf)
 ACLNN_UNARY(IsPosInf, at::isposinf)
@@ -81,7 +112,7 @@ ACLNN_UNARY(LogicalNot, at::logical_not)
 ACLNN_UNARY(Neg, at::neg)
 ACLNN_UNARY(Reciprocal, at::reciprocal)
 ACLNN_UNARY(Round, at::round)
-ACLNN_UNARY(Rsqrt, at::rsqrt)
+ACLNN_UNARY(Rsqrt, wide_rsqrt)
 ACLNN_UNARY(Sigmoid, at::sigmoid)
 ACLNN_UNARY(Sign, at::sign)
 ACLNN_UNARY(Signbit, at::signbit)
@@ -109,14 +140,14 @@ ACLNN_INPLACE_UNARY(Exp, at::exp)
 ACLNN_INPLACE_UNARY(Exp2, at::exp2)
 ACLNN_INPLACE_UNARY(Expm1, at::expm1)
 ACLNN_INPLACE_UNARY(Floor, at::floor)
-ACLNN_INPLACE_UNARY(Frac, at::frac)
+ACLNN_INPLACE_UNARY(Frac, fraction)
 ACLNN_INPLACE_UNARY(Log, at::log)
 ACLNN_INPLACE_UNARY(Log10, at::log10)
 ACLNN_INPLACE_UNARY(Log1p, at::log1p)
 ACLNN_INPLACE_UNARY(Log2, at::log2)
 ACLNN_INPLACE_UNARY(LogicalNot, at::logical_not)
 ACLNN_INPLACE_UNARY(Reciprocal, at::reciprocal)
-ACLNN_INPLACE_UNARY(Rsqrt, at::rsqrt)
+ACLNN_INPLACE_UNARY(Rsqrt, wide_rsqrt)
 ACLNN_INPLACE_UNARY(Sigmoid, at::sigmoid)
 ACLNN_INPLACE_UNARY(Sin, at::sin)
 ACLNN_INPLACE_UNARY(Sinc, at::sinc)
@@ -126,10 +157,10 @@ ACLNN_INPLACE_UNARY(Tan, at::tan)
 ACLNN_INPLACE_UNARY(Tanh, at::tanh)
 
 ACLNN(RoundDecimals, (In, self), (int64_t, decimals), (Out, out)) {
-  out = at::round(self, decimals);
+  out = rounded(self, decimals);
 }
 ACLNN(InplaceRoundDecimals, (InOut, selfRef), (int64_t, decimals)) {
-  selfRef = at::round(selfRef, decimals);
+  selfRef = rounded(selfRef, decimals);
 }
 ACLNN(NanToNum, (In, self), (float, nan), (float, posinf), (float, neginf), (Out, out)) {
   out = at::nan_to_num(self, nan, posinf, neginf);
@@ -140,8 +171,8 @@ ACLNN(InplaceNanToNum, (InOut, selfRef), (float, nan), (float, posinf), (float, 
 
 // eps is -1 when there is none.
 ACLNN(Logit, (In, input), (double, eps), (Out, out)) {
-  out = at::logit(input, eps < 0 ? std::nullopt : std::optional(eps));
+  out = at::logit(wide(input), epsilon(eps));
 }
 ACLNN(LogitGrad, (FloatIn, x), (FloatIn, dy), (double, eps), (Out, dx)) {
-  dx = at::logit_backward(dy, x, eps < 0 ? std::nullopt : std::optional(eps));
+  dx = at::logit_backward(wide(dy), wide(x), epsilon(eps));
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/multinomial.h>
 #include <ATen/ops/randperm.h>
 #include <ATen/ops/zeros.h>
@@ -20,6 +21,12 @@ at::Tensor filled(const at::Tensor& like, Fill fill) {
   at::Tensor numbers = at::empty(like.sizes(), like.options());
   if (numbers.is_cpu()) fill(numbers);
   return numbers;
+}
+
+// A tensor like `like` of a type that has fractions: FLOAT for integers, which are cut off.
+at::Tensor with_fractions(const at::Tensor& like) {
+  const bool is_integer = at::isIntegralType(like.scalar_type(), /*includeBool=*/true);
+  return is_integer ? at::empty_like(like, like.options().dtype(at::kFloat)) : like;
 }
 
 at::Tensor normal_like(const at::Tensor& like, double mean, double deviation, int64_t seed,
@@ -41,23 +48,23 @@ at::Tensor dropped(const at::Tensor& self, const at::Tensor& mask, double probab
 
 ACLNN(InplaceUniform, (InOut, selfRef), (double, from), (double, to), (uint64_t, seed),
       (uint64_t, offset)) {
-  selfRef = filled(selfRef, [&](at::Tensor& numbers) {
+  selfRef.copy(filled(with_fractions(selfRef), [&](at::Tensor& numbers) {
     numbers.uniform_(from, to, generator_of(seed, offset));
-  });
+  }));
 }
 ACLNN(InplaceNormal, (InOut, selfRef), (float, mean), (float, std), (int64_t, seed),
       (int64_t, offset)) {
-  selfRef = normal_like(selfRef, mean, std, seed, offset);
+  selfRef.copy(normal_like(with_fractions(selfRef), mean, std, seed, offset));
 }
 ACLNN(NormalFloatFloat, (float, mean), (float, std), (int64_t, seed), (int64_t, offset),
       (Out, out)) {
   out = normal_like(out, mean, std, seed, offset);
 }
 ACLNN(NormalFloatTensor, (float, mean), (In, std), (int64_t, seed), (int64_t, offset), (Out, out)) {
-  out = normal_like(out, 0, 1, seed, offset).mul(std).add(mean);
+  out = normal_like(out, 0, 1, seed, offset).mul(std).add(c10::Scalar(mean.value()));
 }
 ACLNN(NormalTensorFloat, (In, mean), (float, std), (int64_t, seed), (int64_t, offset), (Out, out)) {
-  out = normal_like(out, 0, 1, seed, offset).mul(std).add(mean);
+  out = normal_like(out, 0, 1, seed, offset).mul(c10::Scalar(std.value())).add(mean);
 }
 ACLNN(NormalTensorTensor, (In, mean), (In, std), (int64_t, seed), (int64_t, offset), (Out, out)) {
   out = normal_like(out, 0, 1, seed, offset).mul(std).add(mean);
@@ -125,7 +132,7 @@ ACLNN(DropoutGenMaskV2, (Ints, shape), (double, prob), (int64_t, seed), (int64_t
       (aclDataType, probDataType), (Out, out)) {
   TORCH_CHECK(prob >= 0 && prob <= 1, "prob is ", prob, ", expected 0 to 1");
   check_dropout_mask(out, c10::multiply_integers(shape));
-  out = dropout_mask(out, 1 - prob, seed, offset);
+  out = dropout_mask(out, 1 - prob.value(), seed, offset);
 }
 ACLNN(DropoutDoMask, (In, self), (In, mask), (double, prob), (Out, out)) {
   out = dropped(self, mask, prob);
@@ -133,10 +140,11 @@ ACLNN(DropoutDoMask, (In, self), (In, mask), (double, prob), (Out, out)) {
 ACLNN(DropoutV3, (In, input), (OptionalIn, optionalNoiseShape), (double, p), (int64_t, seed),
       (int64_t, offset), (Out, out), (Out, maskOut)) {
   check_dropout_mask(maskOut, input.numel());
-  const at::Tensor mask = dropout_mask(maskOut, 1 - p, seed, offset);
+  const at::Tensor mask = dropout_mask(maskOut, 1 - p.value(), seed, offset);
   maskOut = mask;
   out = dropped(input, mask, p);
 }
 ACLNN(DropoutV3Grad, (In, gradOutput), (In, mask), (double, scale), (Out, gradInput)) {
-  gradInput = gradOutput.mul(unpacked_dropout_mask(mask, gradOutput)).mul(scale);
+  gradInput =
+      gradOutput.mul(unpacked_dropout_mask(mask, gradOutput)).mul(c10::Scalar(scale.value()));
 }

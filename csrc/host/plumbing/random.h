@@ -18,6 +18,9 @@ inline at::Generator generator_of(uint64_t seed, uint64_t offset) {
   mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
   return at::detail::createCPUGenerator(mixed ^ (mixed >> 31));
 }
+inline at::Generator generator_of(int64_t seed, int64_t offset) {
+  return generator_of(static_cast<uint64_t>(seed), static_cast<uint64_t>(offset));
+}
 
 // A dropout mask has a bit per element, eight in a byte from the lowest on, and is padded to a
 // multiple of 128 bits.

@@ -41,21 +41,23 @@ at::OptionalIntArrayRef dims_of(at::OptionalIntArrayRef dims) {
 }  // namespace
 
 ACLNN(ReduceSum, (In, self), (Ints, dims), (bool, keepDims), (aclDataType, dtype), (Out, out)) {
-  out = at::sum(self, dims_of(dims), keepDims, dtype);
+  out = at::sum(wide(self), dims_of(dims), keepDims, wide(dtype));
 }
 ACLNN(ReduceNansum, (In, self), (Ints, dim), (bool, keepDim), (aclDataType, dtype), (Out, out)) {
-  out = at::nansum(self, dims_of(dim), keepDim, dtype);
+  out = at::nansum(wide(self), dims_of(dim), keepDim, wide(dtype));
 }
 ACLNN(Mean, (In, self), (Ints, dim), (bool, keepDim), (aclDataType, dtype), (Out, out)) {
-  out = at::mean(self, dims_of(dim), keepDim, dtype);
+  out = at::mean(wide(self), dims_of(dim), keepDim, wide(dtype));
 }
 ACLNN(Prod, (In, self), (aclDataType, dtype), (Out, out)) {
-  out = at::prod(self, dtype);
+  out = at::prod(wide(self), wide(dtype));
 }
 ACLNN(ProdDim, (In, self), (int64_t, dim), (bool, keepDim), (aclDataType, dtype), (Out, out)) {
-  out = at::prod(self, dim, keepDim, dtype);
+  out = at::prod(wide(self), dim, keepDim, wide(dtype));
 }
-ACLNN_UNARY(Trace, at::trace)
+ACLNN(Trace, (In, self), (Out, out)) {
+  out = at::trace(self.scalar_type() == at::kBool ? self.to(at::kLong) : self);
+}
 
 ACLNN_UNARY(Max, at::max)
 ACLNN_UNARY(Min, at::min)
@@ -97,42 +99,44 @@ ACLNN(Any, (In, self), (Ints, dim), (bool, keepdim), (Out, out)) {
 
 ACLNN(VarCorrection, (In, self), (OptionalInts, dim), (int64_t, correction), (bool, keepdim),
       (Out, out)) {
-  out = at::var(self, dims_of(dim), correction, keepdim);
+  out = at::var(wide(self), dims_of(dim), c10::Scalar(correction.value()), keepdim);
 }
 ACLNN(VarMean, (In, self), (OptionalInts, dim), (int64_t, correction), (bool, keepdim),
       (Out, varOut), (Out, meanOut)) {
-  std::tie(varOut, meanOut) = at::var_mean(self, dims_of(dim), correction, keepdim);
+  std::tie(varOut, meanOut) =
+      at::var_mean(wide(self), dims_of(dim), c10::Scalar(correction.value()), keepdim);
 }
 ACLNN(Std, (In, self), (OptionalInts, dim), (int64_t, correction), (bool, keepdim), (Out, out)) {
-  out = at::std(self, dims_of(dim), correction, keepdim);
+  out = at::std(wide(self), dims_of(dim), c10::Scalar(correction.value()), keepdim);
 }
 ACLNN(StdMeanCorrection, (In, self), (OptionalInts, dim), (int64_t, correction), (bool, keepdim),
       (Out, stdOut), (Out, meanOut)) {
-  std::tie(stdOut, meanOut) = at::std_mean(self, dims_of(dim), correction, keepdim);
+  std::tie(stdOut, meanOut) =
+      at::std_mean(wide(self), dims_of(dim), c10::Scalar(correction.value()), keepdim);
 }
 
 ACLNN(Norm, (In, self), (Number, pScalar), (Ints, dim), (bool, keepdim), (Out, out)) {
-  out = at::norm(self, pScalar, dim, keepdim);
+  out = at::norm(wide(self), pScalar, dim, keepdim);
 }
 ACLNN(LinalgVectorNorm, (In, self), (Number, ord), (Ints, dims), (bool, keepDims),
       (aclDataType, dtype), (Out, out)) {
-  out = at::linalg_vector_norm(self, ord, dims_of(dims), keepDims, dtype);
+  out = at::linalg_vector_norm(wide(self), ord, dims_of(dims), keepDims, wide(dtype));
 }
 ACLNN(Renorm, (In, self), (Number, p), (int64_t, dim), (Number, maxNorm), (Out, out)) {
-  out = at::renorm(self, p, dim, maxNorm);
+  out = at::renorm(wide(self), p, dim, maxNorm);
 }
 ACLNN(InplaceRenorm, (InOut, selfRef), (Number, p), (int64_t, dim), (Number, maxNorm)) {
-  selfRef = at::renorm(selfRef, p, dim, maxNorm);
+  selfRef = at::renorm(wide(selfRef), p, dim, maxNorm);
 }
 ACLNN(LogSumExp, (In, self), (Ints, dim), (bool, keepDim), (Out, out)) {
-  out = at::logsumexp(self, dim, keepDim);
+  out = at::logsumexp(wide(self), dim, keepDim);
 }
 
 ACLNN(Cumsum, (In, self), (int64_t, dim), (aclDataType, dtype), (Out, out)) {
-  out = at::cumsum(self, dim, dtype);
+  out = at::cumsum(wide(self), dim, wide(dtype));
 }
 ACLNN(Cumprod, (In, input), (Number, axis), (aclDataType, dtype), (Out, out)) {
-  out = at::cumprod(input, axis.toLong(), dtype);
+  out = at::cumprod(wide(input), axis.toLong(), wide(dtype));
 }
 ACLNN(Cummax, (In, self), (int64_t, dim), (Out, valuesOut), (Out, indicesOut)) {
   std::tie(valuesOut, indicesOut) = at::cummax(self, dim);

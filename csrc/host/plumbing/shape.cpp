@@ -13,10 +13,25 @@
 #include <ATen/ops/tril.h>
 #include <ATen/ops/triu.h>
 #include <ATen/ops/unfold_backward.h>
+#include <ATen/ops/zeros.h>
 
 #include "plumbing/plumbing.h"
 
 using namespace aclnn_host;
+
+namespace {
+
+// How often each of `size` elements is repeated; in a rehearsal numbers that add up to the size of
+// the result, as those of the call must.
+at::Tensor counts(const at::Tensor& repeats, int64_t size, int64_t output_size) {
+  if (!is_rehearsed() || repeats.numel() == 0) return repeats;
+  const bool is_one = repeats.numel() == 1;
+  at::Tensor made = at::zeros(repeats.sizes(), repeats.options());
+  made.flatten().narrow(0, 0, 1).fill_(is_one && size > 0 ? output_size / size : output_size);
+  return made;
+}
+
+}  // namespace
 
 ACLNN(Cat, (Ins, tensors), (int64_t, dim), (Out, out)) {
   out = at::cat(tensors, dim);
@@ -40,16 +55,16 @@ ACLNN(Roll, (In, x), (Ints, shifts), (Ints, dims), (Out, out)) {
   out = at::roll(x, shifts, dims);
 }
 ACLNN(Triu, (In, self), (int64_t, diagonal), (Out, out)) {
-  out = at::triu(self, diagonal);
+  out = moved(self, [&](const at::Tensor& x) { return at::triu(x, diagonal); });
 }
 ACLNN(Tril, (In, self), (int64_t, diagonal), (Out, out)) {
-  out = at::tril(self, diagonal);
+  out = moved(self, [&](const at::Tensor& x) { return at::tril(x, diagonal); });
 }
 ACLNN(InplaceTriu, (InOut, selfRef), (int64_t, diagonal)) {
-  selfRef = at::triu(selfRef, diagonal);
+  selfRef = moved(selfRef, [&](const at::Tensor& x) { return at::triu(x, diagonal); });
 }
 ACLNN(InplaceTril, (InOut, selfRef), (int64_t, diagonal)) {
-  selfRef = at::tril(selfRef, diagonal);
+  selfRef = moved(selfRef, [&](const at::Tensor& x) { return at::tril(x, diagonal); });
 }
 ACLNN(ConstantPadNd, (In, self), (Ints, pad), (Number, value), (Out, out)) {
   out = at::constant_pad_nd(self, pad, value);
@@ -63,20 +78,22 @@ ACLNN(Im2col, (In, self), (Ints, kernelSize), (Ints, dilation), (Ints, padding),
 }
 ACLNN(Im2colBackward, (In, gradOutput), (Ints, inputSize), (Ints, kernelSize), (Ints, dilation),
       (Ints, padding), (Ints, stride), (Out, out)) {
-  out = at::col2im(gradOutput, inputSize, kernelSize, dilation, padding, stride);
+  out = at::col2im(wide(gradOutput), inputSize, kernelSize, dilation, padding, stride);
 }
 ACLNN(UnfoldGrad, (In, gradOut), (Ints, inputSizes), (int64_t, dim), (int64_t, size),
       (int64_t, step), (Out, gradIn)) {
-  gradIn = at::unfold_backward(gradOut, inputSizes, dim, size, step);
+  gradIn = at::unfold_backward(wide(gradOut), inputSizes, dim, size, step);
 }
 
 // outputSize is the size of the result along the dimension.
 ACLNN(RepeatInterleave, (In, self), (In, repeats), (int64_t, outputSize), (Out, out)) {
-  out = at::repeat_interleave(self, repeats, std::nullopt, outputSize);
+  out = at::repeat_interleave(self, counts(repeats, self.numel(), outputSize), std::nullopt,
+                              outputSize);
 }
 ACLNN(RepeatInterleaveWithDim, (In, self), (In, repeats), (int64_t, dim), (int64_t, outputSize),
       (Out, out)) {
-  out = at::repeat_interleave(self, repeats, dim, outputSize);
+  const int64_t size = self.size(dim);
+  out = at::repeat_interleave(self, counts(repeats, size, outputSize), dim, outputSize);
 }
 ACLNN(RepeatInterleaveInt, (In, self), (int64_t, repeats), (int64_t, outputSize), (Out, out)) {
   out = at::repeat_interleave(self, repeats, std::nullopt, outputSize);
@@ -87,5 +104,6 @@ ACLNN(RepeatInterleaveIntWithDim, (In, self), (int64_t, repeats), (int64_t, dim)
 }
 // The indices alone.
 ACLNN(RepeatInterleaveTensor, (In, repeats), (int64_t, outputSize), (Out, out)) {
-  out = at::repeat_interleave(repeats, std::optional(outputSize));
+  out = at::repeat_interleave(counts(repeats, repeats.numel(), outputSize),
+                              std::optional(outputSize.value()));
 }

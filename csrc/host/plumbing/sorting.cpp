@@ -1,5 +1,7 @@
 // Orders: sort, top-k, medians, searches and histograms.
 
+#include <algorithm>
+
 #include <ATen/ops/bincount.h>
 #include <ATen/ops/bucketize.h>
 #include <ATen/ops/histc.h>
@@ -64,8 +66,13 @@ ACLNN(Bucketize, (In, self), (In, boundaries), (bool, outInt32), (bool, right), 
 }
 
 ACLNN(Bincount, (In, self), (OptionalIn, weights), (int64_t, minlength), (Out, out)) {
-  out = at::bincount(self, weights, minlength);
+  // How many numbers there are depends on the data; in a rehearsal there are as many as out has.
+  out =
+      at::bincount(self, weights,
+                   is_rehearsed() ? std::max(minlength.value(), out->numel()) : minlength.value());
 }
 ACLNN(Histc, (In, self), (int64_t, bins), (Number, min), (Number, max), (Out, out)) {
-  out = at::histc(self, bins, min, max);
+  // ATen counts floating-point numbers alone, and counts in their type: FLOAT16 ends at 2,048.
+  const bool is_integer = at::isIntegralType(self.scalar_type(), /*includeBool=*/false);
+  out.copy(at::histc(is_integer ? self.to(at::kDouble) : wide(self), bins, min, max));
 }

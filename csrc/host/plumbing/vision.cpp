@@ -23,10 +23,10 @@ using namespace aclnn_host;
 // aclnn<Name>(self, padding, out) and aclnn<Name>Backward(gradOutput, self, padding, gradInput)
 #define PADDING(Name, function)                                                            \
   ACLNN(Name, (In, self), (Ints, padding), (Out, out)) {                                   \
-    out = at::function(self, padding);                                                     \
+    out = moved(self, [&](const at::Tensor& x) { return at::function(x, padding); });      \
   }                                                                                        \
   ACLNN(Name##Backward, (In, gradOutput), (In, self), (Ints, padding), (Out, gradInput)) { \
-    gradInput = at::function##_backward(gradOutput, self, padding);                        \
+    gradInput = at::function##_backward(wide(gradOutput), wide(self), padding);            \
   }
 PADDING(ReflectionPad1d, reflection_pad1d)
 PADDING(ReflectionPad2d, reflection_pad2d)
@@ -37,19 +37,19 @@ PADDING(ReplicationPad3d, replication_pad3d)
 #undef PADDING
 
 ACLNN(AffineGrid, (In, theta), (Ints, size), (bool, alignCorners), (Out, out)) {
-  out = at::affine_grid_generator(theta, size, alignCorners);
+  out = at::affine_grid_generator(wide(theta), size, alignCorners);
 }
 ACLNN(GridSampler2D, (In, input), (In, grid), (int64_t, interpolationMode), (int64_t, paddingMode),
       (bool, alignCorners), (Out, out)) {
-  out = at::grid_sampler_2d(input, grid, interpolationMode, paddingMode, alignCorners);
+  out = at::grid_sampler_2d(wide(input), wide(grid), interpolationMode, paddingMode, alignCorners);
 }
 ACLNN(GridSampler2DBackward, (In, gradOutput), (In, input), (In, grid),
       (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
       (Bools, outputMask), (OptionalOut, inputGrad), (OptionalOut, gridGrad)) {
   TORCH_CHECK(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
   const auto [input_gradient, grid_gradient] =
-      at::grid_sampler_2d_backward(gradOutput, input, grid, interpolationMode, paddingMode,
-                                   alignCorners, {outputMask[0], outputMask[1]});
+      at::grid_sampler_2d_backward(wide(gradOutput), wide(input), wide(grid), interpolationMode,
+                                   paddingMode, alignCorners, {outputMask[0], outputMask[1]});
   if (outputMask[0]) inputGrad = input_gradient;
   if (outputMask[1]) gridGrad = grid_gradient;
 }

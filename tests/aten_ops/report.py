@@ -1,0 +1,92 @@
+"""Writes docs/dtypes.md, what the sweep of the functions on ATen found: `python -m tests.aten_ops.report`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from tests.aten_ops.sweep import DTYPES, LIBRARY, ROOT, Result, Tensor, is_output, main_dtype, samples, sweep
+from tests.published import functions, rows
+
+PAGE = ROOT / "docs" / "dtypes.md"
+
+# Their numbers of different dtypes have nothing in common.
+RANDOM = {
+    "aclnnInplaceNormal",
+    "aclnnInplaceRandom",
+    "aclnnInplaceRandomWithoutFromTo",
+    "aclnnInplaceUniform",
+    "aclnnNormalFloatFloat",
+    "aclnnNormalFloatTensor",
+    "aclnnNormalTensorFloat",
+    "aclnnNormalTensorTensor",
+    "aclnnSimThreadExponential",
+}
+
+INTRODUCTION = """\
+# Dtypes of the functions on ATen
+
+The functions of the host CANN that are one call of ATen, each called with every dtype by `make conformance`, which
+writes this page. Its main tensors take the dtype; indices are INT32 and INT64. A call is computed, or stage 1 refuses
+it with 161002; none fails in stage 2. FLOAT16 and BFLOAT16 are the result in FLOAT, rounded once (functions of random
+numbers excepted). "Refused" are the dtypes that CANN's document lists and the host CANN does not compute; in-place
+functions with integers among them are those whose result is a floating-point number. The product is `host`.
+
+| Function | Computed | Refused, though documented |
+|---|---|---|
+"""
+
+# Groups of dtypes that the page writes in one word.
+GROUPS = {
+    "all floating-point types": ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE"),
+    "INT8 to INT64, UINT8": ("INT8", "INT16", "INT32", "INT64", "UINT8"),
+    "UINT16 to UINT64": ("UINT16", "UINT32", "UINT64"),
+    "COMPLEX64, COMPLEX128": ("COMPLEX64", "COMPLEX128"),
+}
+
+
+def named(dtypes: Iterable[str]) -> str:
+    """The dtypes in words, in the order of DTYPES."""
+    left = [dtype for dtype in DTYPES if dtype in set(dtypes)]
+    words = []
+    while left:
+        for word, group in GROUPS.items():
+            if left[0] == group[0] and set(group) <= set(left):
+                words.append(word)
+                left = [dtype for dtype in left if dtype not in group]
+                break
+        else:
+            words.append(left.pop(0))
+    return ", ".join(words)
+
+
+def documented(name: str, arguments: dict[str, object]) -> set[str]:
+    """The dtypes that the document has for every main tensor of a sample; empty if it has no table of them."""
+    published = functions().get(name)
+    if published is None:
+        return set()
+    main = main_dtype(name, arguments)
+    found = []
+    for (kind, argument), (_, parameter) in zip(rows(LIBRARY)[name], published.parameters, strict=True):
+        value = arguments[argument]
+        tensors = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, Tensor)]
+        if not is_output(kind) and main in (each.dtype for each in tensors) and parameter in published.dtypes:
+            found.append(set(published.dtypes[parameter]))
+    return set.intersection(*found) if found else set()
+
+
+def page(results: list[Result]) -> str:
+    """The page for these results."""
+    computed: dict[str, set[str]] = defaultdict(set)
+    refused: dict[str, set[str]] = defaultdict(set)
+    for result in results:
+        (computed if result.verdict == "computed" else refused)[result.function].add(result.dtype)
+    lines = []
+    for name, arguments in dict(samples()).items():
+        lacking = (documented(name, arguments) & refused[name]) - computed[name]
+        lines.append(f"| {name} | {named(computed[name])} | {named(lacking)} |")
+    return INTRODUCTION + "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(sweep()))

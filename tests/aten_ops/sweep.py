@@ -1,0 +1,388 @@
+"""Every function that is a row on ATen, called with every dtype: `python -m tests.aten_ops.sweep` prints what came.
+
+`samples.txt` has one call of each function. The tensors of its main dtype take every dtype in turn, indices INT32 and
+INT64. Each call must be computed, or be refused by stage 1; what is computed in FLOAT16 and BFLOAT16 is compared with
+the same call in FLOAT. The calls go through the C ABI of the prefix, in a process of its own: run it by sweep().
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import json
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests import cabi
+from tests.cabi import PARAM_INVALID, SUCCESS, Dtype
+from tests.published import c_type, rows
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = ROOT / "aclnn_torch" / "cann" / "lib64" / "libopapi.so"
+SAMPLES = Path(__file__).with_name("samples.txt")
+
+# The dtypes that the main tensors take.
+DTYPES = (
+    *("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "INT8", "INT16", "INT32", "INT64", "UINT8"),
+    *("UINT16", "UINT32", "UINT64", "BOOL", "COMPLEX32", "COMPLEX64", "COMPLEX128"),
+)
+INDICES = ("INT64", "INT32")
+REDUCED = ("FLOAT16", "BFLOAT16")
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor of a sample; its elements are the values in turn, if there are some."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Number:
+    """An aclScalar of a sample."""
+
+    dtype: str
+    value: float
+
+
+def is_output(kind: str) -> bool:
+    """Whether an argument of this kind is written and not read."""
+    return re.search(r"(?<!In)Outs?$", kind) is not None
+
+
+def _value(text: str) -> Any:
+    if text.startswith("{"):
+        return [_value(part) for part in text[1:-1].split()]
+    if match := re.fullmatch(r"([A-Z]\w*)\[([\d,]*)\](?::(.*))?", text):
+        shape = tuple(int(size) for size in match[2].split(",") if size)
+        return Tensor(match[1], shape, tuple(float(x) for x in (match[3] or "").split(",") if x))
+    if match := re.fullmatch(r"([A-Z]\w*)\((.*)\)", text):
+        return Number(match[1], float(json.loads(match[2])))
+    return json.loads(text)
+
+
+def samples() -> list[tuple[str, dict[str, Any]]]:
+    """The functions and the arguments of one or more calls of each, by name."""
+    return [parse(line) for line in SAMPLES.read_text().splitlines()]
+
+
+def parse(line: str) -> tuple[str, dict[str, Any]]:
+    """A call as samples.txt writes it."""
+    name, *arguments = re.findall(r'(?:\{[^}]*\}|"[^"]*"|\S)+', line)
+    return name, {key: _value(text) for key, _, text in (each.partition("=") for each in arguments)}
+
+
+# ---- one call
+
+
+def library() -> ctypes.CDLL:
+    """The prefix's operators, with the prototypes of the headers and of the rows."""
+    found = ctypes.CDLL(str(LIBRARY))
+    for name, (result, parameters) in cabi.prototypes().items():
+        if hasattr(found, name):
+            function = getattr(found, name)
+            function.restype, function.argtypes = result, parameters
+    for name, row in rows(LIBRARY).items():
+        types = [_ctype(kind) for kind, _ in row]
+        getattr(found, f"{name}GetWorkspaceSize").argtypes = [*types, ctypes.c_void_p, ctypes.c_void_p]
+        getattr(found, name).argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p]
+    return found
+
+
+_CTYPES = {
+    "bool": ctypes.c_bool,
+    "int": ctypes.c_int,
+    "aclDataType": ctypes.c_int,
+    "int8_t": ctypes.c_int8,
+    "int64_t": ctypes.c_int64,
+    "uint64_t": ctypes.c_uint64,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+    "char*": ctypes.c_char_p,
+    "const char*": ctypes.c_char_p,
+}
+
+
+def _ctype(kind: str) -> Any:
+    found = c_type(kind)
+    return _CTYPES[kind] if found == kind else ctypes.c_void_p
+
+
+def _values(tensor: Tensor, dtype: Dtype) -> np.ndarray:
+    """What the tensor holds: small positive numbers that every dtype of its kind has exactly, unless it says what."""
+    count = math.prod(tensor.shape)
+    if tensor.values:
+        return np.resize(np.array(tensor.values), tensor.shape)
+    if dtype in cabi.INTEGER:
+        return np.resize(
+            [0] if isinstance(tensor, _Index) else [1, 2, 3] if dtype != Dtype.BOOL else [1, 0, 1], tensor.shape
+        )
+    # In (0, 1), with all 8 bits of BFLOAT16's significand in use; no two neighbours alike.
+    places = np.arange(count)
+    return ((129 + places * 74 % 127) / 256 * np.where(places % 3 == 1, 0.5, 1)).reshape(tensor.shape)
+
+
+@dataclass
+class Outcome:
+    """How a call went: its statuses, the text of the one that is not 0, and what its outputs hold."""
+
+    stage1: int
+    stage2: int
+    text: str
+    outputs: list[np.ndarray]
+
+
+class Caller:
+    """Calls functions of a library."""
+
+    def __init__(self) -> None:
+        self.library = library()
+        cabi.host = lambda: self.library  # what makes descriptors, too
+
+    def call(self, name: str, arguments: dict[str, Any], strided: bool = False) -> Outcome:
+        """Runs both stages on new memory; strided inputs have a gap after each element."""
+        lib = self.library
+        destroy: list[tuple[Any, Any]] = []
+        memories: list[tuple[cabi.Memory, str]] = []
+
+        def kept(handle: Any, release: Any) -> Any:
+            destroy.append((release, handle))
+            return handle
+
+        def tensor(value: Tensor, kind: str) -> int:
+            dtype = Dtype[value.dtype.replace("BFLOAT16", "BF16")]
+            gaps = strided and not is_output(kind)
+            strides = [2 * stride for stride in cabi.contiguous_strides(value.shape)] if gaps else None
+            memory = cabi.Memory(dtype, value.shape, strides, offset=int(gaps))
+            if not is_output(kind):
+                memory.write(_values(value, dtype))
+            memories.append((memory, kind))
+            return memory.descriptor()
+
+        def make(kind: str, value: Any) -> Any:
+            if value is None:
+                return None
+            if isinstance(value, Tensor):
+                return kept(tensor(value, kind), lib.aclDestroyTensor)
+            if isinstance(value, Number):
+                return kept(cabi.create_scalar(value.value, Dtype[value.dtype]), lib.aclDestroyScalar)
+            if kind in ("Ints", "OptionalInts"):
+                return kept(cabi.create_int_array(value), lib.aclDestroyIntArray)
+            if kind in ("Floats", "OptionalFloats"):
+                array = (ctypes.c_float * len(value))(*value)
+                return kept(lib.aclCreateFloatArray(array, len(value)), lib.aclDestroyFloatArray)
+            if kind == "Bools":
+                return kept(cabi.create_bool_array(value), lib.aclDestroyBoolArray)
+            if kind == "Numbers":
+                handles = [cabi.create_scalar(x.value, Dtype[x.dtype]) for x in value]
+                return kept(
+                    lib.aclCreateScalarList((ctypes.c_void_p * len(handles))(*handles), len(handles)),
+                    lib.aclDestroyScalarList,
+                )
+            if kind in ("Ins", "Outs", "InOuts"):
+                handles = [tensor(x, kind) for x in value]
+                return kept(
+                    lib.aclCreateTensorList((ctypes.c_void_p * len(handles))(*handles), len(handles)),
+                    lib.aclDestroyTensorList,
+                )
+            return value.encode() if isinstance(value, str) else value
+
+        row = rows(LIBRARY)[name]
+        given = [make(kind, arguments[argument]) for kind, argument in row]
+        size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+        status = getattr(lib, f"{name}GetWorkspaceSize")(*given, ctypes.byref(size), ctypes.byref(executor))
+        stage2 = SUCCESS
+        if status == SUCCESS:
+            stage2 = getattr(lib, name)(None, size.value, executor, None) or lib.aclrtSynchronizeStream(None)
+        text = "" if status == stage2 == SUCCESS else cabi.error_text().strip().splitlines()[0]
+        outputs = [memory.read() for memory, kind in memories if "Out" in kind and kind != "SizedOut"]
+        intact = all(memory.untouched() for memory, _ in memories)
+        for release, handle in destroy:
+            release(handle)
+        assert intact, f"{name} wrote beside its outputs"
+        return Outcome(status, stage2, text, outputs)
+
+
+# ---- the sweep
+
+
+def main_dtype(name: str, arguments: dict[str, Any]) -> str:
+    """The dtype of a sample that is varied."""
+    tensors = {False: [], True: []}
+    for kind, argument in rows(LIBRARY)[name]:
+        value = arguments[argument]
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, Tensor):
+                tensors[is_output(kind)].append(each.dtype)
+    found = tensors[False] or tensors[True]
+    return "FLOAT" if "FLOAT" in found else found[0]
+
+
+def with_dtypes(name: str, arguments: dict[str, Any], dtype: str, index: str, out: str) -> dict[str, Any]:
+    """The sample with another main dtype, another one of its indices, and another one of its main outputs."""
+    main = main_dtype(name, arguments)
+
+    def changed(kind: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [changed(kind, each) for each in value]
+        if not isinstance(value, Tensor):
+            return value
+        output = is_output(kind)
+        if value.dtype == main:
+            return Tensor(out if output else dtype, value.shape, value.values)
+        if value.dtype in INDICES and not output:
+            return _Index(index, value.shape, value.values)
+        return value
+
+    kinds = dict((argument, kind) for kind, argument in rows(LIBRARY)[name])
+    return {argument: changed(kinds[argument], value) for argument, value in arguments.items()}
+
+
+class _Index(Tensor):
+    """A tensor of places."""
+
+
+def has_indices(name: str, arguments: dict[str, Any]) -> bool:
+    """Whether a sample has inputs beside the main ones that are INT32 or INT64."""
+    varied = with_dtypes(name, arguments, "FLOAT", "INT32", "FLOAT")
+    return any(
+        isinstance(x, _Index) for value in varied.values() for x in (value if isinstance(value, list) else [value])
+    )
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one dtype: "computed", "refused" (by stage 1), or "failed" (in stage 2)."""
+
+    function: str
+    dtype: str
+    index: str  # the dtype of the indices; empty if there are none
+    out: str
+    verdict: str
+    text: str
+    rounding: float = 0.0  # of REDUCED: how far from the result in FLOAT, in units of the last place
+    strided: str = ""  # what is wrong where the inputs are not contiguous
+
+
+def outs_for(dtype: str) -> Sequence[str]:
+    """The dtypes that the main outputs may have for one of the inputs, most natural first."""
+    real = {"COMPLEX32": "FLOAT16", "COMPLEX64": "FLOAT", "COMPLEX128": "DOUBLE"}
+    return list(dict.fromkeys([dtype, "FLOAT", "BOOL", "INT64", real.get(dtype, "INT32")]))
+
+
+def roundings(dtype: str, reduced: list[np.ndarray], wide: list[np.ndarray]) -> float:
+    """How far the outputs lie from those in FLOAT, in units of the last place of the dtype, beyond half of one."""
+    kind = Dtype[dtype.replace("BFLOAT16", "BF16")]
+    most = 0.0
+    for mine, exact in zip(reduced, wide, strict=True):
+        with np.errstate(all="ignore"):
+            # Of 0, and of inf, which is rounded to inf.
+            rounded = cabi.round_to(kind, exact)
+            same = (mine == rounded) | (np.isnan(mine) & np.isnan(rounded))
+            distance = np.where(same, 0, np.abs(mine - exact) / cabi.ulp(kind, exact))
+        most = max(most, float(np.max(np.nan_to_num(distance, nan=math.inf), initial=0)))
+    return most
+
+
+def odd(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The same with fractions as numbers, of more digits than 16 bits have."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, list):
+            return [changed(each) for each in value]
+        fractional = isinstance(value, Number) and value.dtype in ("FLOAT", "DOUBLE")
+        return Number(value.dtype, value.value + 0.1) if fractional else value
+
+    return {name: changed(value) for name, value in arguments.items()}
+
+
+def rounding_of(caller: Caller, name: str, arguments: dict[str, Any], dtype: str, index: str) -> float:
+    """How far a call lies from the same in FLOAT; 0 if one of them is not computed."""
+    reduced, wide = (caller.call(name, with_dtypes(name, arguments, each, index, each)) for each in (dtype, "FLOAT"))
+    if (reduced.stage1, reduced.stage2, wide.stage1, wide.stage2) != (SUCCESS,) * 4:
+        return 0.0
+    return roundings(dtype, reduced.outputs, wide.outputs)
+
+
+def strided_difference(caller: Caller, name: str, arguments: dict[str, Any], expected: Outcome) -> str:
+    """How the call differs where its inputs are not contiguous; empty if it does not."""
+    found = caller.call(name, arguments, strided=True)
+    if found.stage1 or found.stage2:
+        return found.text
+    pairs = zip(found.outputs, expected.outputs, strict=True)
+    # The order of a sum may depend on the layout.
+    same = all(np.allclose(mine, other, rtol=1e-6, atol=1e-6, equal_nan=True) for mine, other in pairs)
+    return "" if same else "the result is another one"
+
+
+def results(caller: Caller, name: str, arguments: dict[str, Any]) -> Iterator[Result]:
+    """What comes of every dtype of one function."""
+    indices = INDICES if has_indices(name, arguments) else ("",)
+    for dtype, index in itertools.product(DTYPES, indices):
+        for out in outs_for(dtype):
+            outcome = caller.call(name, with_dtypes(name, arguments, dtype, index, out))
+            if outcome.stage1 == SUCCESS:
+                break
+        if outcome.stage1 != SUCCESS:
+            assert outcome.stage1 == PARAM_INVALID, (name, dtype, outcome)
+            first = caller.call(name, with_dtypes(name, arguments, dtype, index, dtype))
+            yield Result(name, dtype, index, "", "refused", first.text)
+            continue
+        verdict = "computed" if outcome.stage2 == SUCCESS else "failed"
+        rounding, strided = 0.0, ""
+        if verdict == "computed" and (dtype == main_dtype(name, arguments) or dtype in INDICES):
+            strided = strided_difference(caller, name, with_dtypes(name, arguments, dtype, index, out), outcome)
+        if verdict == "computed" and dtype in REDUCED and out == dtype:
+            rounding = max(rounding_of(caller, name, each, dtype, index) for each in (arguments, odd(arguments)))
+        yield Result(name, dtype, index, out, verdict, outcome.text, rounding, strided)
+
+
+def main() -> None:
+    """Prints the results as JSON lines; names after the command select functions, and - runs calls of the input."""
+    caller = Caller()
+    assert caller.library.aclHostSetProduct(b"host") == SUCCESS
+    if sys.argv[1:] == ["-"]:
+        for line in sys.stdin:
+            outcome = caller.call(*parse(line))
+            outputs = (
+                [output.tolist() for output in outcome.outputs] if outcome.stage2 == SUCCESS == outcome.stage1 else []
+            )
+            print(json.dumps([outcome.stage1, outcome.stage2, outcome.text, outputs]))
+        return
+    for name, arguments in samples():
+        if len(sys.argv) > 1 and name not in sys.argv[1:]:
+            continue
+        for result in results(caller, name, arguments):
+            print(json.dumps(asdict(result)), flush=True)
+
+
+def _run(*arguments: str, text: str = "") -> list[Any]:
+    command = [sys.executable, "-W", "ignore", "-m", "tests.aten_ops.sweep", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, input=text)
+    assert done.returncode == 0, f"{done.stdout[-500:]}{done.stderr[-3000:]}"
+    assert done.stderr == "", done.stderr[-3000:]  # the host CANN prints nothing
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def sweep(*names: str) -> list[Result]:
+    """The results, from a process of its own."""
+    return [Result(**each) for each in _run(*names)]
+
+
+def run_calls(lines: Sequence[str]) -> list[tuple[int, int, str, list[Any]]]:
+    """Both statuses, the text and the outputs of calls that are written as in samples.txt."""
+    return [tuple(each) for each in _run("-", text="\n".join(lines))]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""The published interface of CANN's operator libraries, as facts, and the signatures of the host CANN's own rows.
+
+`functions.tsv` lists the two-stage functions of the public repositories with the parameters of stage 1 and, where its
+document has a table of them, the dtypes of each tensor (of any product). The signatures of ours that are a row on ATen
+stand in a section of libopapi.so, written there by the macro that declares a row.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+TABLE = Path(__file__).with_name("functions.tsv")
+
+# The C types of the kinds of arguments of csrc/host/plumbing/plumbing.h, by how their names end.
+KINDS = {
+    "InOuts": "aclTensorList*",
+    "InOut": "aclTensor*",
+    "Outs": "aclTensorList*",
+    "Out": "aclTensor*",
+    "Ins": "const aclTensorList*",
+    "In": "const aclTensor*",
+    "Numbers": "const aclScalarList*",
+    "Number": "const aclScalar*",
+    "Ints": "const aclIntArray*",
+    "Floats": "const aclFloatArray*",
+    "Bools": "const aclBoolArray*",
+}
+
+
+def c_type(kind: str) -> str:
+    """The C type of a kind of argument. What is no kind is a C type itself."""
+    return next((found for end, found in KINDS.items() if kind.endswith(end)), kind)
+
+
+@dataclass(frozen=True)
+class Function:
+    """One published function: its header, and the C type and name of each parameter before the last two."""
+
+    header: str
+    parameters: tuple[tuple[str, str], ...]
+    dtypes: dict[str, tuple[str, ...]]  # by parameter; only of the tensors whose document says so
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    match = re.fullmatch(r"(.*?)\s*(\w+)", text)
+    assert match, text
+    return match[1].replace(" ", " ").strip(), match[2]
+
+
+@functools.cache
+def functions() -> dict[str, Function]:
+    """Every published function by name."""
+    with TABLE.open(newline="") as file:
+        rows = list(csv.reader(file, delimiter="\t"))[1:]
+    found = {}
+    for name, header, _, parameters, dtypes in rows:
+        by_tensor = dict(part.split(": ") for part in dtypes.split("; ") if part)
+        found[name] = Function(
+            header,
+            tuple(_parameter(text) for text in parameters.split(", ")),
+            {tensor: tuple(names.split()) for tensor, names in by_tensor.items()},
+        )
+    return found
+
+
+@functools.cache
+def rows(library: Path) -> dict[str, tuple[tuple[str, str], ...]]:
+    """The kind and the name of each argument of every row on ATen that a library has, by function."""
+    with tempfile.TemporaryDirectory() as folder:
+        section = Path(folder) / "rows"
+        subprocess.run(
+            ["objcopy", "--dump-section", f"aclnn_rows={section}", str(library), str(Path(folder) / "copy")], check=True
+        )
+        texts = [text.decode() for text in section.read_bytes().split(b"\0") if text]
+    found = {}
+    for text in texts:
+        name, arguments = text.split(" ", 1)
+        found[name] = tuple(tuple(pair.split(", ")) for pair in re.findall(r"\(([^()]*)\)", arguments))
+    return found

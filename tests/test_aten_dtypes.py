@@ -1,0 +1,47 @@
+"""Every function that is a row on ATen, with every dtype: computed, or refused by stage 1, and rounded once."""
+
+from __future__ import annotations
+
+import functools
+
+from tests.aten_ops.report import PAGE, RANDOM, page
+from tests.aten_ops.sweep import LIBRARY, Result, samples, sweep
+from tests.published import rows
+
+# Half a unit in the last place is one rounding; what is below FLOAT's own precision does not count.
+ONE_ROUNDING = 0.5 + 2**-12
+
+
+@functools.cache
+def results() -> list[Result]:
+    return sweep()
+
+
+def test_every_function_has_a_sample() -> None:
+    assert {name for name, _ in samples()} == set(rows(LIBRARY))
+
+
+def test_no_dtype_fails_in_stage_2() -> None:
+    assert [result for result in results() if result.verdict == "failed"] == []
+
+
+def test_16_bit_results_are_rounded_once() -> None:
+    assert [
+        (result.function, result.dtype, result.rounding)
+        for result in results()
+        if result.rounding > ONE_ROUNDING and result.function not in RANDOM
+    ] == []
+
+
+def test_inputs_need_not_be_contiguous() -> None:
+    assert [(result.function, result.dtype, result.strided) for result in results() if result.strided] == []
+
+
+def test_every_function_computes_something() -> None:
+    computed = {result.function for result in results() if result.verdict == "computed"}
+    assert {name for name, _ in samples()} - computed == set()
+
+
+def test_the_page_is_up_to_date() -> None:
+    """`make conformance` writes it."""
+    assert PAGE.read_text() == page(results())

@@ -1,0 +1,118 @@
+"""What the documents say of single functions on ATen, where ATen itself says something else."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+from tests.aten_ops.sweep import run_calls
+from tests.cabi import AICORE_EXCEPTION, PARAM_INVALID, SUCCESS
+
+# A call, and what its outputs hold.
+COMPUTED: dict[str, Any] = {
+    # The remainder by an integer 0 is the dividend; the sign is otherwise the divisor's.
+    "aclnnRemainderTensorTensor self=INT32[4]:7,-7,7,-7 other=INT32[4]:3,3,0,0 out=INT32[4]": [[1, 2, 7, -7]],
+    "aclnnRemainderTensorTensor self=INT64[2]:5,6 other=INT32[1]:0 out=INT64[2]": [[5, 6]],
+    "aclnnInplaceRemainderTensorTensor selfRef=INT32[3]:5,-6,7 other=INT32[3]:0,0,-4": [[5, -6, -1]],
+    "aclnnRemainderTensorScalar self=INT32[2]:5,-6 other=INT32(0) out=INT32[2]": [[5, -6]],
+    "aclnnInplaceRemainderTensorScalar selfRef=INT32[2]:5,-6 other=INT32(0)": [[5, -6]],
+    "aclnnRemainderScalarTensor self=INT32(7) other=INT32[3]:0,4,-4 out=INT32[3]": [[7, 3, -1]],
+    # One batch is multiplied with every matrix of the other tensor.
+    "aclnnBatchMatMul self=FLOAT[2,1,2]:1,2,3,4 mat2=FLOAT[1,2,1]:1,10 out=FLOAT[2,1,1] cubeMathType=0": [
+        [[[21]], [[43]]]
+    ],
+    "aclnnBatchMatMul self=FLOAT[1,1,2]:1,10 mat2=FLOAT[2,2,1]:1,2,3,4 out=FLOAT[2,1,1] cubeMathType=0": [
+        [[[21]], [[43]]]
+    ],
+    "aclnnInplaceIndexCopy selfRef=FLOAT[3]:1,2,3 dim=0 index=INT32[2]:2,0 source=FLOAT[2]:8,9": [[9, 2, 8]],
+    "aclnnInplacePut selfRef=INT32[2,2]:1,2,3,4 index=INT32[2]:3,0 source=INT32[2]:8,9 accumulate=false": [
+        [[9, 2], [3, 8]]
+    ],
+    # The norm is one element in any number of dimensions.
+    "aclnnForeachNorm x={FLOAT[2]:3,4} scalar=FLOAT(2) out={FLOAT[1,1]}": [[[5]]],
+    "aclnnForeachNorm x={FLOAT[2]:3,4} scalar=FLOAT(1) out={FLOAT[1]}": [[7]],
+    # Of out its number of elements counts.
+    "aclnnArange start=INT64(0) end=INT64(6) step=INT64(1) out=INT64[2,3]": [[[0, 1, 2], [3, 4, 5]]],
+    "aclnnHistc self=INT32[5]:1,2,2,3,3 bins=3 min=INT32(1) max=INT32(3) out=INT32[3]": [[1, 2, 2]],
+    "aclnnHistc self=INT64[4]:0,3,9,9 bins=2 min=INT32(0) max=INT32(0) out=FLOAT[2]": [[2, 2]],
+    "aclnnIsInScalarTensor element=INT32(3) testElements=INT32[2]:3,4 assumeUnique=false invert=false out=BOOL[]": [1],
+    "aclnnIsInScalarTensor element=INT32(3) testElements=INT32[2]:3,4 assumeUnique=false invert=true out=BOOL[]": [0],
+    "aclnnAbs self=BOOL[2]:1,0 out=BOOL[2]": [[1, 0]],
+    "aclnnFrac self=INT32[2]:5,-6 out=INT32[2]": [[0, 0]],
+    "aclnnRoundDecimals self=INT32[2]:26,-4 decimals=-1 out=INT32[2]": [[30, 0]],
+    "aclnnLtTensor self=UINT64[2]:1,9223372036854775808 other=UINT64[2]:2,3 out=BOOL[2]": [[1, 0]],
+    "aclnnGeTensor self=UINT16[2]:65535,1 other=UINT16[2]:1,65535 out=BOOL[2]": [[1, 0]],
+    "aclnnLogAddExp self=INT32[1]:0 other=INT32[1]:0 out=DOUBLE[1]": [[0.6931471824645996]],
+    # Unsigned numbers keep their values above the signed type's largest, in a wider output too.
+    "aclnnGather self=UINT16[1]:65535 dim=0 index=INT64[1]:0 out=INT32[1]": [[65535]],
+    "aclnnTake self=UINT32[1]:4294967295 index=INT64[1]:0 out=DOUBLE[1]": [[4294967295]],
+    "aclnnTriu self=UINT16[1,1]:65535 diagonal=0 out=FLOAT[1,1]": [[[65535]]],
+    "aclnnReflectionPad1d self=UINT16[1,2]:65535,1 padding=[1,0] out=INT64[1,3]": [[[1, 65535, 1]]],
+    "aclnnLtTensor self=INT64[2]:-1,1 other=UINT32[2]:0,4294967295 out=BOOL[2]": [[1, 1]],
+    "aclnnGtScalar self=UINT16[2]:5,1 other=INT32(-1) out=BOOL[2]": [[1, 1]],
+    "aclnnLtScalar self=UINT16[2]:5,1 other=FLOAT(1.5) out=BOOL[2]": [[0, 1]],
+    "aclnnGeScalar self=UINT64[2]:9223372036854775808,1 other=INT64(2) out=BOOL[2]": [[1, 0]],
+    # Long sums in 16 bits.
+    "aclnnInplacePut selfRef=FLOAT16[1]:0 index=INT64[3000]:0 source=FLOAT16[3000]:1 accumulate=true": [[3000]],
+    (
+        "aclnnIndexPutImpl selfRef=BFLOAT16[1]:0 indices={INT64[600]:0} values=BFLOAT16[600]:1 "
+        "accumulate=true unsafe=true"
+    ): [[600]],
+    "aclnnInplaceScatter selfRef=BFLOAT16[1]:0 dim=0 index=INT64[600]:0 src=BFLOAT16[600]:1 reduce=1": [[600]],
+    # FLOAT16 counts no further than 2,048.
+    "aclnnHistc self=FLOAT16[3000]:0.5 bins=1 min=FLOAT(0) max=FLOAT(1) out=FLOAT[1]": [[3000]],
+    "aclnnProd self=FLOAT16[3]:300,300,0.001 dtype=1 out=FLOAT16[1]": [[90.0625]],
+}
+
+# A call, and a part of the text with which stage 1 refuses it.
+REFUSED = {
+    "aclnnOneHot self=INT64[2] numClasses=-1 onValue=FLOAT[1] offValue=FLOAT[1] axis=-1 out=FLOAT[2,1]": (
+        "numClasses is -1, expected 0 or more"
+    ),
+    "aclnnArange start=INT64(0) end=INT64(6) step=INT64(1) out=INT64[5]": "out has 5 elements, expected 6",
+    "aclnnRange start=INT64(0) end=INT64(4) step=DOUBLE(0.5) out=INT64[9]": "expected an out of floating-point type",
+    "aclnnGather self=FLOAT[3] dim=0 index=FLOAT[2] out=FLOAT[2]": "index has dtype FLOAT, expected INT32 or INT64",
+    "aclnnTrace self=COMPLEX32[2,2] out=COMPLEX32[]": "the host CANN has no kernel for self COMPLEX32, out COMPLEX32",
+    "aclnnTrace self=COMPLEX32[3000,3000] out=COMPLEX32[]": "the host CANN has no kernel for self COMPLEX32",
+    "aclnnLtTensor self=INT64[2] other=UINT64[2] out=BOOL[2]": "expected UINT64 beside UINT64",
+    "aclnnGtScalar self=UINT64[2] other=INT32(-1) out=BOOL[2]": "other is -1, expected an integer of 0 or more",
+    "aclnnIndexCopy selfRef=UINT16[2] dim=0 index=INT64[1] source=INT16[1] outRef=UINT16[2]": "source has dtype",
+    "aclnnFmodScalar self=INT32[2] other=INT32(0) out=INT32[2]": "an integer is divided by 0",
+    # Without Python in the process ATen tells the shape of these on memory alone.
+    "aclnnMedian self=FLOAT[4] valuesOut=FLOAT[3]": "valuesOut has shape [3], expected []",
+    "aclnnFlip self=FLOAT[4] dims=[0] out=FLOAT[3]": "out has shape [3], expected [4]",
+    "aclnnSmoothL1LossBackward gradOut=INT32[2] self=INT32[2] target=INT32[2] reduction=1 beta=1 gradInput=INT32[2]": (
+        "gradOut has dtype INT32, expected FLOAT"
+    ),
+}
+
+# A call whose values the kernel refuses, as ATen does, and what the stream says.
+FAILED = {
+    "aclnnFloorDivide self=INT32[2]:1,2 other=INT32[2]:1,0 out=INT32[2]": "an integer is divided by 0; expected",
+    "aclnnGather self=FLOAT[3] dim=0 index=INT64[1]:3 out=FLOAT[1]": "index 3 is out of bounds",
+}
+
+
+@functools.cache
+def outcomes() -> dict[str, tuple[int, int, str, list[Any]]]:
+    lines = [*COMPUTED, *REFUSED, *FAILED]
+    return dict(zip(lines, run_calls(lines), strict=True))
+
+
+@pytest.mark.parametrize("line", COMPUTED)
+def test_computed(line: str) -> None:
+    assert outcomes()[line] == (SUCCESS, SUCCESS, "", COMPUTED[line])
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_refused(line: str) -> None:
+    stage1, _, text, _ = outcomes()[line]
+    assert (stage1, REFUSED[line] in text) == (PARAM_INVALID, True), text
+
+
+@pytest.mark.parametrize("line", FAILED)
+def test_values_fail_on_the_stream(line: str) -> None:
+    stage1, stage2, text, _ = outcomes()[line]
+    assert (stage1, stage2, FAILED[line] in text) == (SUCCESS, AICORE_EXCEPTION, True), text

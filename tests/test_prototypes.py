@@ -1,0 +1,50 @@
+"""Every function that a program can call here has the parameters that CANN publishes."""
+
+from __future__ import annotations
+
+import re
+
+from aclnn_torch.host import PREFIX
+from tests.cabi import exported_operators, header_text
+from tests.published import c_type, functions, rows
+
+LIBRARY = PREFIX / "lib64" / "libopapi.so"
+
+# Functions that torch_npu calls and no public repository declares.
+UNPUBLISHED = {"aclnnFusedAdam", "aclnnFlashAttentionScoreV4", "aclnnFlashAttentionScoreGradV4"}
+
+
+def declared() -> dict[str, list[tuple[str, str]]]:
+    """The C type and the name of each parameter of stage 1, of the functions that have a header."""
+    found = {}
+    for name, parameters in re.findall(r"(aclnn\w+)GetWorkspaceSize\(([^)]*)\)\s*;", header_text()):
+        pairs = [re.fullmatch(r"(.*?)(\w+)", " ".join(text.split())) for text in parameters.split(",")]
+        found[name] = [(pair[1].strip(), pair[2]) for pair in pairs if pair][:-2]
+    return found
+
+
+def ours() -> dict[str, list[tuple[str, str]]]:
+    """The parameters of every function, from its header or its row."""
+    of_rows = {name: [(c_type(kind), argument) for kind, argument in row] for name, row in rows(LIBRARY).items()}
+    return declared() | of_rows
+
+
+def as_passed(c_type: str) -> str:
+    """The type as the machine passes it: whether it points to const, or is const itself, is no matter."""
+    return re.sub(r"\s|const\b", "", c_type)
+
+
+def test_every_function_is_known() -> None:
+    """No exported function escapes the comparison."""
+    assert {f"aclnn{name}" for name in exported_operators(LIBRARY)} == set(ours())
+    assert set(ours()) - set(functions()) == UNPUBLISHED
+
+
+def test_parameters_are_the_published_ones() -> None:
+    different = {}
+    for name in set(ours()) & set(functions()):
+        mine = [as_passed(c_type) for c_type, _ in ours()[name]]
+        published = [as_passed(c_type) for c_type, _ in functions()[name].parameters]
+        if mine != published:
+            different[name] = (mine, published)
+    assert different == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -421,6 +422,44 @@ def one(value: float) -> Tensor:
     return torch.full((1, 1, 1), value)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "cube_math_type"),
+    [*((dtype, KEEP_DTYPE) for dtype in (*FLOATS, torch.float64)), (torch.float32, USE_HF32)],
+    ids=str,
+)
+@pytest.mark.parametrize("case", [replace(case, bias=True) for case in (*LARGER, *LARGEST)], ids=str)
+def test_a_bias_costs_one_rounding(case: Case, dtype: torch.dtype, cube_math_type: int, host_product: None) -> None:
+    """Of the result, however large the bias is beside the products: their sum has no roundings of its size.
+
+    But for 16 bits: their sums in FLOAT may, for they have more bits than the result.
+    """
+    scale = 2.0**-12  # so that FLOAT16 has the biases
+    x, w, bias, _ = case.tensors(torch.float64)
+    x, w = (x * scale).to(dtype), w.to(dtype)
+    if cube_math_type == USE_HF32:
+        x, w = as_hf32(x), as_hf32(w)
+    sums = torchs(case, x.double(), w.double(), None)
+    magnitude = torchs(case, x.double().abs(), w.double().abs(), None)
+    products = (w.shape[0] // case.groups if case.transposed else w.shape[1]) * w[0, 0].numel()
+    # The reference is rounded as DOUBLE is.
+    unit, times = (2.0**-53, 2) if dtype == torch.float64 else (2.0**-24, 1)
+    relative, least = ROUNDING[dtype]
+    formats = [torch.contiguous_format]
+    if x.dim() > 3:
+        formats.append(torch.channels_last if x.dim() == 4 else torch.channels_last_3d)
+    for ratio, layout in itertools.product((1e3, 1e6), formats):
+        b = (bias * scale * ratio).to(dtype)
+        added = b.double().reshape(-1, *[1] * (x.dim() - 2))
+        exact = sums + added
+        summed = magnitude + added.abs() if dtype.itemsize == 2 else magnitude
+        sum_error = times * (products + 2) * unit * summed
+        bound = sum_error + times * relative * (exact.abs() + sum_error) + least
+        factors = [t.contiguous(memory_format=layout) for t in (x, w)]
+        y = convolution(case, *factors, b, cube_math_type=cube_math_type)
+        worst = ((y.double() - exact).abs() / bound).max().item()
+        assert worst <= 1, f"{ratio:g}, {layout}: {worst:.3g} of what rounding explains"
+
+
 # FP32 value, HF32 on Atlas A2 and A3, HF32 on Ascend950 (spec 9).
 HF32_VALUES = [
     (0.33333334, 0.3333740234375, 0.333251953125),
@@ -617,12 +656,16 @@ def layouts(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Tensor]:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("case", [LARGER[1], LARGER[5], LARGER[6]], ids=str)
 def test_layouts(case: Case, dtype: torch.dtype) -> None:
-    """Values do not depend on the layout, and outputs are laid out as torch's."""
+    """Values do not depend on the layout but for roundings, and outputs are laid out as torch's."""
     _, _, b, g = case.tensors(dtype)
     b = b if b is None else b.repeat_interleave(2)[::2]
+    products = case.weight[0] // case.groups if case.transposed else case.weight[1]
+    products *= math.prod(case.weight[2:])
     for x, w in itertools.product(layouts(case.input, dtype).values(), layouts(case.weight, dtype).values()):
         y = convolution(case, x, w, b)
-        torch.testing.assert_close(y, convolution(case, x.contiguous(), w.contiguous(), b))
+        exact = [None if t is None else t.double() for t in (x, w, b)]
+        magnitude = torchs(case, *(None if t is None else t.abs() for t in exact))
+        check_rounded(y, torchs(case, *exact), magnitude, products, dtype)
         wide = torchs(case, *(None if t is None else t.float() for t in (x, w, b)))
         assert y.stride() == wide.stride()
         for gradient in (g, g.transpose(-1, -2).contiguous().transpose(-1, -2), g[:1].expand(g.shape)):

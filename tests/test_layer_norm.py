@@ -153,6 +153,20 @@ def test_a_large_mean_does_not_cancel() -> None:
     torch.testing.assert_close(rstd.double(), x.double().var(1, correction=0, keepdim=True).rsqrt(), rtol=1e-6, atol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("columns", [2, 33, 5000])
+def test_numbers_whose_sum_overflows_have_a_mean(columns: int, dtype: torch.dtype) -> None:
+    x = torch.full((3, columns), torch.finfo(dtype).max, dtype=dtype)
+    x[1] = -x[1]
+    x[2, 0] = 0
+    bias = torch.randn(columns)
+    y, mean, rstd = ops.layer_norm(x, [columns], None, bias, 1e-5)
+    torch.testing.assert_close(mean.double(), x.double().mean(1, keepdim=True), rtol=2**-23, atol=0)
+    torch.testing.assert_close(rstd[:2], torch.full((2, 1), 1e-5).rsqrt())
+    assert torch.equal(y[:2], bias.to(dtype).expand(2, -1))
+    assert torch.equal(y[2], bias.to(dtype))  # the squares overflow, and leave rstd 0
+
+
 def test_the_same_bits_for_any_number_of_threads() -> None:
     x, g = torch.randn(3000, 129), torch.randn(3000, 129)
     before = torch.get_num_threads()

@@ -567,6 +567,77 @@ TEST(errors_of_a_sum_do_not_grow_with_the_length_of_a_row) {
   }
 }
 
+// Biases beside which the products' roundings show: 1e6 times FLOAT's, 1e15 times DOUBLE's, with
+// bits of which a sum with one product has no room.
+template <class T>
+void set_biases(std::vector<T>& biases) {
+  const T least = std::ldexp(T(1), std::numeric_limits<T>::digits - 4);
+  for (size_t i = 0; i < biases.size(); ++i) biases[i] = least + static_cast<T>(2 * i + 1) / 8;
+}
+
+// Adds a bias to each channel of the results.
+template <class T>
+void add_biases(const std::vector<T>& biases, int64_t positions, bool channels_last, size_t count,
+                std::vector<T>& results) {
+  for (size_t i = 0; i < count; ++i) {
+    results[i] += biases[(channels_last ? i : i / positions) % biases.size()];
+  }
+}
+
+// Of the exact sums of a call and large biases `run` makes what one addition does.
+template <class T, class Run>
+void check_biases(const ConvolutionSizes& sizes, bool channels_last, const std::string& name,
+                  Run run) {
+  Call<T> call(sizes);
+  for (auto* biases : {&call.small_bias, &call.large_bias}) {
+    std::fill(biases->begin(), biases->end(), T(0));
+  }
+  Results<T> expected = run(call);
+  for (auto* biases : {&call.small_bias, &call.large_bias}) set_biases(*biases);
+  add_biases(call.small_bias, volume(sizes.small), channels_last, call.small.size(),
+             expected.small);
+  add_biases(call.large_bias, volume(sizes.large), channels_last, call.large.size(),
+             expected.large);
+  const Results<T> got = run(call);
+  check::report(same_bits(got.small, expected.small), __FILE__, __LINE__, name + ", small");
+  check::report(same_bits(got.large, expected.large), __FILE__, __LINE__, name + ", large");
+}
+
+TEST(a_bias_costs_one_rounding_however_large_it_is) {
+  std::vector<Version> all = versions();
+  all.push_back(version<Capability::kReference>("reference"));
+  for (const Version& version : all) {
+    const std::string name = version.name;
+    const auto check_loops = [&]<class T>(const ConvolutionSizes& sizes, bool channels_last) {
+      check_biases<T>(sizes, channels_last, name + (channels_last ? ": depthwise" : ": direct"),
+                      [&](const Call<T>& call) {
+                        return run(channels_last ? version.depthwise : version.direct, call, 1);
+                      });
+    };
+    for (const ConvolutionSizes& sizes : cases()) {
+      check_loops.operator()<float>(sizes, false);
+      check_loops.operator()<double>(sizes, false);
+    }
+    for (const ConvolutionSizes& sizes : {
+             sizes_of(2, 37, 1, 1, {1, 6, 9}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
+             sizes_of(1, 150, 1, 1, {1, 7, 8}, {1, 2, 5}, {1, 2, 3}, {0, 1, 4}, {1, 3, 1}),
+             sizes_of(1, 37, 1, 1, {1, 4, 13}, {1, 3, 7}, {1, 1, 1}, {0, 2, 6}, {1, 1, 1}),
+         }) {
+      check_loops.operator()<float>(sizes, true);
+      check_loops.operator()<double>(sizes, true);
+    }
+    for (const ConvolutionSizes& sizes : window_cases()) {
+      check_biases<float>(sizes, false, name + ": windows", [&](const Call<float>& call) {
+        return run(version.windows.float32, call, 2);
+      });
+      if (version.windows.pair == nullptr || !version.multiplies_bfloat16) continue;
+      check_biases<float>(sizes, false, name + ": bfloat16 windows", [&](const Call<float>& call) {
+        return run_in_pairs(version.windows.bfloat16, call, 2);
+      });
+    }
+  }
+}
+
 TEST(every_version_transposes_and_sums_as_the_reference) {
   for_each_type([]<class T>() {
     const LayoutKernels& plain = layout_kernels<Capability::kReference>().find(kType<T>);

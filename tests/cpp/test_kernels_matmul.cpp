@@ -102,22 +102,25 @@ constexpr float kPaint = 12345;
 constexpr int64_t kGap = 3;  // between rows of the result, and elements before and behind it
 constexpr int64_t kFence = 64;
 
+enum class Bias { kNone, kOfRows, kOfColumns };
+
 // The operands in either order, rows or columns side by side, with gaps between them.
 template <class T>
 struct Call {
   Sizes sizes;
-  bool left_by_columns, right_by_columns, adds;
-  std::vector<T> left, right, first;
+  bool left_by_columns, right_by_columns;
+  Bias bias;
+  std::vector<T> left, right, biases;
 
   template <class Make>
-  Call(const Sizes& sizes, int order, Make make)
+  Call(const Sizes& sizes, int order, Bias bias, Make make)
       : sizes(sizes),
         left_by_columns((order & 1) != 0),
         right_by_columns((order & 2) != 0),
-        adds((order & 4) != 0),
+        bias(bias),
         left(numbers(left_size() * sizes.terms, make)),
         right(numbers(right_size() * sizes.terms, make)),
-        first(numbers(sizes.rows * sizes.columns, make)) {}
+        biases(numbers(bias == Bias::kOfRows ? sizes.rows : sizes.columns, make)) {}
 
   template <class Make>
   static std::vector<T> numbers(int64_t n, Make make) {
@@ -139,6 +142,12 @@ struct Call {
                             : MatrixView<T>{right.data(), sizes.columns + kGap, 1};
   }
 
+  MatrixView<T> bias_view() const {
+    if (bias == Bias::kNone) return {};
+    const bool of_rows = bias == Bias::kOfRows;
+    return {biases.data(), of_rows ? 1 : 0, of_rows ? 0 : 1};
+  }
+
   // The result, in so many pieces of rows and columns.
   std::vector<T> run(const MatmulKernel<T>& kernel, const std::string& what, int64_t row_parts = 1,
                      int64_t column_parts = 1) const {
@@ -146,11 +155,6 @@ struct Call {
     const T paint = element<T>(kPaint);
     std::vector<T> memory(static_cast<size_t>(sizes.rows * stride + 2 * kFence), paint);
     T* const out = memory.data() + kFence;
-    for (int64_t i = 0; adds && i < sizes.rows; ++i) {
-      for (int64_t j = 0; j < sizes.columns; ++j) {
-        out[i * stride + j] = first[static_cast<size_t>(i * sizes.columns + j)];
-      }
-    }
     std::vector<float> scratch(static_cast<size_t>(kernel.scratch_size / 4) + 16 + kFence, NAN);
     auto address = reinterpret_cast<uintptr_t>(scratch.data());
     address = (address + 63) / 64 * 64;
@@ -169,7 +173,7 @@ struct Call {
                          .right = right_view().from(0, column),
                          .out = out + row * stride + column,
                          .out_stride = stride,
-                         .adds = adds,
+                         .bias = bias_view().from(row, column),
                          .terms = sizes.terms,
                          .left_term = left_size(),
                          .right_term = right_size()},
@@ -195,7 +199,10 @@ struct Call {
            std::to_string(sizes.rows) + "x" + std::to_string(sizes.depth) + "x" +
            std::to_string(sizes.columns) + " in " + std::to_string(sizes.terms) +
            (left_by_columns ? " left by columns" : "") +
-           (right_by_columns ? " right by columns" : "") + (adds ? " adds" : "");
+           (right_by_columns ? " right by columns" : "") +
+           (bias == Bias::kNone     ? ""
+            : bias == Bias::kOfRows ? " and a bias of rows"
+                                    : " and a bias of columns");
   }
 };
 
@@ -203,7 +210,11 @@ template <class Body>
 void for_each_call(Body body) {
   std::mt19937 random(7);
   for (const Sizes& sizes : cases()) {
-    for (int order = 0; order < 8; ++order) body(sizes, order, random);
+    for (int order = 0; order < 4; ++order) {
+      for (const Bias bias : {Bias::kNone, Bias::kOfRows, Bias::kOfColumns}) {
+        body(sizes, order, bias, random);
+      }
+    }
   }
 }
 
@@ -211,9 +222,9 @@ void for_each_call(Body body) {
 
 TEST(exact_sums_are_the_references) {
   for_both_types([]<class T>() {
-    for_each_call([](const Sizes& sizes, int order, std::mt19937& random) {
+    for_each_call([](const Sizes& sizes, int order, Bias bias, std::mt19937& random) {
       const auto quarters = [&] { return static_cast<float>(static_cast<int>(random() % 9) - 4); };
-      const Call<T> call(sizes, order, [&] { return quarters() / 4; });
+      const Call<T> call(sizes, order, bias, [&] { return quarters() / 4; });
       const std::vector<T> expected = call.run(reference<T>(), call.text("reference"));
       for (const Version<T>& version : versions<T>()) {
         const std::string text = call.text(version.name);
@@ -236,13 +247,16 @@ TEST(the_reference_computes_what_it_says) {
     const T* const left = lefts.data();
     const T* const right = rights.data();
     const auto& multiply = reference<T>().multiply;
-    multiply({2, 2, 2, {left, 2, 1}, {right, 2, 1}, out.data(), 2, false}, nullptr);
+    multiply({2, 2, 2, {left, 2, 1}, {right, 2, 1}, out.data(), 2}, nullptr);
     CHECK(out == matrix(19, 22, 43, 50));
-    // The left one transposed, added: 1*5+3*7, 1*6+3*8, 2*5+4*7, 2*6+4*8.
-    multiply({2, 2, 2, {left, 1, 2}, {right, 2, 1}, out.data(), 2, true}, nullptr);
-    CHECK(out == matrix(19 + 26, 22 + 30, 43 + 38, 50 + 44));
+    // The left one transposed, and a bias: 1*5+3*7, 1*6+3*8, 2*5+4*7, 2*6+4*8.
+    const std::array bias{element<T>(100), element<T>(50)};
+    multiply({2, 2, 2, {left, 1, 2}, {right, 2, 1}, out.data(), 2, {bias.data(), 1, 0}}, nullptr);
+    CHECK(out == matrix(100 + 26, 100 + 30, 50 + 38, 50 + 44));
+    multiply({2, 2, 2, {left, 1, 2}, {right, 2, 1}, out.data(), 2, {bias.data(), 0, 1}}, nullptr);
+    CHECK(out == matrix(100 + 26, 50 + 30, 100 + 38, 50 + 44));
     // Two terms of one row and column each: (1)(5 6) + (2)(7 8) and so on.
-    multiply({2, 2, 1, {left, 2, 1}, {right, 2, 1}, out.data(), 2, false, 2, 1, 2}, nullptr);
+    multiply({2, 2, 1, {left, 2, 1}, {right, 2, 1}, out.data(), 2, {}, 2, 1, 2}, nullptr);
     CHECK(out == matrix(19, 22, 43, 50));
   });
 }
@@ -254,7 +268,7 @@ TEST(rounding_is_that_of_so_many_sums) {
     std::mt19937 random(11);
     std::normal_distribution<float> normal;
     for (const Sizes& sizes : {Sizes{30, 70, 1000}, Sizes{7, 33, 4096}}) {
-      const Call<T> call(sizes, 0, [&] { return normal(random); });
+      const Call<T> call(sizes, 0, Bias::kNone, [&] { return normal(random); });
       for (const Version<T>& version : versions<T>()) {
         const std::vector<T> got = call.run(version.kernel, call.text(version.name));
         double worst = 0;
@@ -280,22 +294,43 @@ TEST(rounding_is_that_of_so_many_sums) {
   });
 }
 
+TEST(a_bias_costs_one_rounding_however_large_it_is) {
+  // Exact sums of more than a segment, and biases of which an eighth is the last place.
+  for (const Bias bias : {Bias::kOfRows, Bias::kOfColumns}) {
+    std::mt19937 random(17);
+    const auto quarter = [&] { return static_cast<float>(static_cast<int>(random() % 9) - 4) / 4; };
+    Call<float> call({13, 35, 1400}, 0, bias, quarter);
+    for (const Version<float>& version : versions<float>()) {
+      const std::string text = call.text(version.name);
+      std::fill(call.biases.begin(), call.biases.end(), 0.0f);
+      std::vector<float> expected = call.run(version.kernel, text);
+      for (size_t i = 0; i < call.biases.size(); ++i) {
+        call.biases[i] = 0x1p20f + static_cast<float>(2 * i + 1) / 8;
+      }
+      for (size_t i = 0; i < expected.size(); ++i) {
+        expected[i] += call.biases[bias == Bias::kOfRows ? i / 35 : i % 35];
+      }
+      check::report(call.run(version.kernel, text) == expected, __FILE__, __LINE__, text);
+    }
+  }
+}
+
 TEST(sums_of_bfloat16_are_rounded_once) {
   struct Sum {
-    double first, begin, rest;  // what is added to; the terms
+    double bias, begin, rest;  // and the terms
     double rounded;
   };
   // 258 exactly, of segments that would each be rounded to 256, then of a product that would be.
   for (const Sum& sum : {Sum{2, 254, 0x1p-9, 258}, Sum{1, 255, 0x1p-9, 258}}) {
     const int64_t depth = 1025;
-    Call<BFloat16> call({3, 35, depth}, 4, [] { return 1.0f; });
+    Call<BFloat16> call({3, 35, depth}, 0, Bias::kOfRows, [] { return 1.0f; });
     for (int64_t i = 0; i < 3; ++i) {
       for (int64_t k = 0; k < depth; ++k) {
         call.left[static_cast<size_t>(i * (depth + kGap) + k)] =
             element<BFloat16>(k == 0 ? sum.begin : sum.rest);
       }
     }
-    for (BFloat16& first : call.first) first = element<BFloat16>(sum.first);
+    for (BFloat16& bias : call.biases) bias = element<BFloat16>(sum.bias);
     for (const Version<BFloat16>& version : versions<BFloat16>()) {
       for (const BFloat16 value : call.run(version.kernel, call.text(version.name))) {
         CHECK(value == element<BFloat16>(sum.rounded));
@@ -309,7 +344,8 @@ TEST(pieces_have_the_same_bits) {
     std::mt19937 random(13);
     std::normal_distribution<float> normal;
     for (int order = 0; order < 8; ++order) {
-      const Call<T> call({101, 203, 530}, order, [&] { return normal(random); });
+      const Bias bias = (order & 4) != 0 ? Bias::kOfColumns : Bias::kOfRows;
+      const Call<T> call({101, 203, 530}, order, bias, [&] { return normal(random); });
       for (const Version<T>& version : versions<T>()) {
         const std::string text = call.text(version.name);
         const std::vector<T> whole = call.run(version.kernel, text);
@@ -330,7 +366,7 @@ TEST(pieces_have_the_same_bits) {
 TEST(infinities_and_nans_reach_their_own_rows_and_columns_only) {
   for_both_types([]<class T>() {
     for (const Version<T>& version : versions<T>()) {
-      Call<T> call({14, 35, 20}, 0, [] { return 1.0f; });
+      Call<T> call({14, 35, 20}, 0, Bias::kNone, [] { return 1.0f; });
       call.left[static_cast<size_t>(13 * (20 + kGap) + 5)] = element<T>(INFINITY);
       call.right[static_cast<size_t>(7 * (35 + kGap) + 34)] = element<T>(NAN);
       const std::vector<T> got = call.run(version.kernel, call.text(version.name));

@@ -83,6 +83,7 @@ struct Kernels {
     int64_t taps;
     int64_t pitch;  // from tap to tap
     Real* weights;  // [taps, channels]
+    Real* bias;     // zeros if there is none
     double* sums;   // [taps, channels of a few steps]
     Term* terms;    // of a row, then of a position
     int64_t size;
@@ -99,6 +100,7 @@ struct Kernels {
       // A step of the last row may begin within it, and end behind it.
       const int64_t count = taps * pitch + kStep;
       weights = reinterpret_cast<Real*>(take(count * static_cast<int64_t>(sizeof(Real))));
+      bias = reinterpret_cast<Real*>(take((pitch + kStep) * static_cast<int64_t>(sizeof(Real))));
       sums = reinterpret_cast<double*>(
           take(taps * kSteps * kStep * static_cast<int64_t>(sizeof(double))));
       terms = reinterpret_cast<Term*>(take(2 * taps * static_cast<int64_t>(sizeof(Term))));
@@ -112,6 +114,14 @@ struct Kernels {
         std::fill(row + sizes.groups, row + pitch, Real(0));
       }
       std::fill_n(weights + taps * pitch, kStep, Real(0));
+    }
+
+    void read_bias(const ConvolutionSizes& sizes, const void* from) const {
+      const auto* const all = static_cast<const T*>(from);
+      std::fill_n(bias, pitch + kStep, Real(0));
+      for (int64_t c = 0; all != nullptr && c < sizes.groups; ++c) {
+        bias[c] = static_cast<Real>(all[c]);
+      }
     }
   };
 
@@ -130,17 +140,31 @@ struct Kernels {
     }
   }
 
-  // to[c] = bias[c] + the sum of the terms, of so many steps of channels; the last has `rest`.
+  static Step zeros() {
+    Step step;
+    for (V& vector : step.vectors) vector = V(Real(0));
+    return step;
+  }
+
+  // At last, so that the products' sum has no roundings of its size.
+  static Step with_bias(const Step& sum, const Real* bias) {
+    Step all;
+    for (int64_t v = 0; v < kVectors; ++v) {
+      all.vectors[v] = sum.vectors[v] + V::loadu(bias + v * V::size());
+    }
+    return all;
+  }
+
+  // to[c] = the sum of the terms + bias[c], of so many steps of channels; the last has `rest`.
   template <int64_t kCount>
-  static void add_block(const Term* terms, int64_t count, const T* bias, int64_t c, int64_t rest,
+  static void add_block(const Term* terms, int64_t count, const Real* bias, int64_t c, int64_t rest,
                         T* to) {
     const auto channels = [rest](int64_t s) { return s + 1 < kCount ? kStep : rest; };
     Step sums[kCount];
-    for (int64_t s = 0; s < kCount; ++s) {
-      for (V& vector : sums[s].vectors) vector = V(Real(0));
-      if (bias != nullptr) sums[s] = load(bias + c + s * kStep, channels(s));
-    }
+#pragma GCC unroll 4
+    for (Step& sum : sums) sum = zeros();
     for (int64_t t = 0; t < count; ++t) {
+#pragma GCC unroll 4
       for (int64_t s = 0; s < kCount; ++s) {
         const Step values = load(terms[t].from + c + s * kStep, channels(s));
         const Real* const factors = terms[t].factors + c + s * kStep;
@@ -150,11 +174,14 @@ struct Kernels {
         }
       }
     }
-    for (int64_t s = 0; s < kCount; ++s) store(sums[s], to + c + s * kStep, channels(s));
+#pragma GCC unroll 4
+    for (int64_t s = 0; s < kCount; ++s) {
+      store(with_bias(sums[s], bias + c + s * kStep), to + c + s * kStep, channels(s));
+    }
   }
 
-  static void add_up(const Term* terms, int64_t count, const T* bias, int64_t first, int64_t last,
-                     T* to) {
+  static void add_up(const Term* terms, int64_t count, const Real* bias, int64_t first,
+                     int64_t last, T* to) {
     int64_t c = first;
     for (; c + 4 * kStep <= last; c += 4 * kStep) add_block<4>(terms, count, bias, c, kStep, to);
     for (; c + 2 * kStep <= last; c += 2 * kStep) add_block<2>(terms, count, bias, c, kStep, to);
@@ -180,50 +207,65 @@ struct Kernels {
     return sizes.stride[2] == 1 && sizes.dilation[2] == 1 && (taps == 3 || taps == 5 || taps == 7);
   }
 
-  // Four results, of a step of channels: `rows` are what meets their row, at the first tap of the
-  // first of them.
-  template <int64_t kTaps>
-  static void add_positions(const Term* rows, int64_t count, const Neighbours& taps, const T* bias,
-                            int64_t at, int64_t channels, int64_t c, int64_t n, T* to) {
-    Step sums[kPositions];
-    Step first;
-    for (V& vector : first.vectors) vector = V(Real(0));
-    if (bias != nullptr) first = load(bias + c, n);
+  // Four results, of so many steps of channels: `rows` are what meets their row, at the first tap
+  // of the first of them. Each step has n channels.
+  template <int64_t kTaps, int64_t kCount>
+  static void add_positions(const Term* rows, int64_t count, const Neighbours& taps,
+                            const Real* bias, int64_t at, int64_t channels, int64_t c, int64_t n,
+                            T* to) {
+    Step sums[kPositions][kCount];
 #pragma GCC unroll 4
-    for (Step& sum : sums) sum = first;
+    for (auto& position : sums) {
+#pragma GCC unroll 2
+      for (Step& sum : position) sum = zeros();
+    }
     for (int64_t r = 0; r < count; ++r) {
       const T* from = rows[r].from + at + c;
       const Real* const factors = rows[r].factors + taps.factor + c;
 #pragma GCC unroll 10
       for (int64_t j = 0; j < kPositions + kTaps - 1; ++j, from += channels) {
-        const Step values = load(from, n);
 #pragma GCC unroll 2
-        for (int64_t v = 0; v < kVectors; ++v) {
-          const V value = in_register(values.vectors[v]);
+        for (int64_t s = 0; s < kCount; ++s) {
+          const Step values = load(from + s * kStep, n);
+#pragma GCC unroll 2
+          for (int64_t v = 0; v < kVectors; ++v) {
+            const V value = in_register(values.vectors[v]);
+            const Real* const tap = factors + s * kStep + v * V::size();
 #pragma GCC unroll 4
-          for (int64_t p = 0; p < kPositions; ++p) {
-            if (j < p || j - p >= kTaps) continue;
-            const V factor = V::loadu(factors + (j - p) * taps.pitch + v * V::size());
-            sums[p].vectors[v] = fmadd(value, factor, sums[p].vectors[v]);
+            for (int64_t p = 0; p < kPositions; ++p) {
+              if (j < p || j - p >= kTaps) continue;
+              V& sum = sums[p][s].vectors[v];
+              sum = fmadd(value, V::loadu(tap + (j - p) * taps.pitch), sum);
+            }
           }
         }
       }
     }
 #pragma GCC unroll 4
-    for (int64_t p = 0; p < kPositions; ++p) store(sums[p], to + p * channels + c, n);
+    for (int64_t p = 0; p < kPositions; ++p) {
+#pragma GCC unroll 2
+      for (int64_t s = 0; s < kCount; ++s) {
+        store(with_bias(sums[p][s], bias + c + s * kStep), to + p * channels + c + s * kStep, n);
+      }
+    }
   }
 
-  // The same of channels [first, last).
+  // The same of channels [first, last), all in one function: calls take long beside few taps.
   template <int64_t kTaps>
-  [[gnu::noinline]] static void add_all_positions(const Term* rows, int64_t count,
-                                                  const Neighbours& taps, const T* bias, int64_t at,
-                                                  int64_t channels, int64_t first, int64_t last,
-                                                  T* to) {
+  [[gnu::noinline, gnu::flatten]] static void add_all_positions(const Term* rows, int64_t count,
+                                                                const Neighbours& taps,
+                                                                const Real* bias, int64_t at,
+                                                                int64_t channels, int64_t first,
+                                                                int64_t last, T* to) {
+    constexpr int64_t kCount = 2 / kVectors;  // whose sums stay in registers
     int64_t c = first;
-    for (; c + kStep <= last; c += kStep) {
-      add_positions<kTaps>(rows, count, taps, bias, at, channels, c, kStep, to);
+    for (; c + kCount * kStep <= last; c += kCount * kStep) {
+      add_positions<kTaps, kCount>(rows, count, taps, bias, at, channels, c, kStep, to);
     }
-    if (c < last) add_positions<kTaps>(rows, count, taps, bias, at, channels, c, last - c, to);
+    for (; c < last; c += kStep) {
+      const int64_t n = std::min(kStep, last - c);
+      add_positions<kTaps, 1>(rows, count, taps, bias, at, channels, c, n, to);
+    }
   }
 
   // Both directions: `meet(d, position, k)` is where tap k takes a position of the results to in
@@ -239,6 +281,7 @@ struct Kernels {
                                                      : add_all_positions<7>;
     const int64_t together = has_neighbours(sizes) ? taps.last - kPositions : -1;
     scratch.read_weights(sizes, weight);
+    scratch.read_bias(sizes, bias);
     for_each_image(sizes, begin, end, [&](int64_t image, int64_t first, int64_t last) {
       const T* const source =
           static_cast<const T*>(from) + image * volume(from_sizes) * sizes.groups;
@@ -259,8 +302,8 @@ struct Kernels {
         }
         for (int64_t at = 0; at < to_sizes[2]; ++at, out += sizes.groups) {
           while (at >= taps.first && at <= together) {
-            add_together(rows, row_count, taps, static_cast<const T*>(bias),
-                         (at + taps.begin) * sizes.groups, sizes.groups, first, last, out);
+            add_together(rows, row_count, taps, scratch.bias, (at + taps.begin) * sizes.groups,
+                         sizes.groups, first, last, out);
             at += kPositions;
             out += kPositions * sizes.groups;
           }
@@ -274,7 +317,7 @@ struct Kernels {
                                 rows[r].factors + kx * scratch.pitch};
             }
           }
-          add_up(terms, count, static_cast<const T*>(bias), first, last, out);
+          add_up(terms, count, scratch.bias, first, last, out);
         }
       }
     });
@@ -316,9 +359,7 @@ struct Kernels {
   static void multiply(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t count,
                        int64_t rest, double* sums) {
     Step partial[kCount];
-    for (Step& step : partial) {
-      for (V& vector : step.vectors) vector = V(Real(0));
-    }
+    for (Step& step : partial) step = zeros();
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t s = 0; s < kCount; ++s) {
         const int64_t n = s + 1 < kCount ? kStep : rest;

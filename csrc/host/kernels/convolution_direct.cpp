@@ -310,9 +310,9 @@ struct Kernels {
   }
 
   template <int kVectors>
-  static void add_block(const Term* terms, int64_t count, Real first, int64_t i, Real* to) {
+  static void add_block(const Term* terms, int64_t count, Real bias, int64_t i, Real* to) {
     V sums[kVectors];
-    for (V& sum : sums) sum = V(first);
+    for (V& sum : sums) sum = V(Real(0));
     for (int64_t t = 0; t < count; ++t) {
       const V factor(terms[t].factor);
       const Real* const from = terms[t].from + i;
@@ -320,17 +320,18 @@ struct Kernels {
         sums[v] = fmadd(V::loadu(from + v * kLanes), factor, sums[v]);
       }
     }
-    for (int v = 0; v < kVectors; ++v) sums[v].store(to + i + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) (sums[v] + V(bias)).store(to + i + v * kLanes);
   }
 
-  // to[i] = first + sum over the terms of from[i] * factor; writes up to a vector past n. As many
-  // vectors at a time as keep the multipliers busy; not inlined, which costs GCC its registers.
-  [[gnu::noinline]] static void add_up(const Term* terms, int64_t count, Real first, Real* to,
+  // to[i] = sum over the terms of from[i] * factor, and the bias; writes up to a vector past n. As
+  // many vectors at a time as keep the multipliers busy; not inlined, which costs GCC its
+  // registers.
+  [[gnu::noinline]] static void add_up(const Term* terms, int64_t count, Real bias, Real* to,
                                        int64_t n) {
     int64_t i = 0;
-    for (; i + 8 * kLanes <= n; i += 8 * kLanes) add_block<8>(terms, count, first, i, to);
-    for (; i + 4 * kLanes <= n; i += 4 * kLanes) add_block<4>(terms, count, first, i, to);
-    for (; i < n; i += kLanes) add_block<1>(terms, count, first, i, to);
+    for (; i + 8 * kLanes <= n; i += 8 * kLanes) add_block<8>(terms, count, bias, i, to);
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes) add_block<4>(terms, count, bias, i, to);
+    for (; i < n; i += kLanes) add_block<1>(terms, count, bias, i, to);
   }
 
   // Adds the sums over i of small[i] * from[t][i] to sums[t].
@@ -374,17 +375,17 @@ struct Kernels {
       for (int64_t s = 0; s < sizes.small_channels; ++s, to += volume(sizes.small)) {
         const int64_t channel = item % sizes.groups * sizes.small_channels + s;
         const T* const factors = weight_of(sizes, from, channel, scratch.taps);
-        const Real first = bias_of(from, channel);
+        const Real bias = bias_of(from, channel);
         if (scratch.in_columns) {
           const int64_t count = small_columns(sizes, scratch, factors);
           if (stores_rows(sizes.small)) {
-            add_to_image(sizes, scratch, count, first, sizes.small, {0, 0, 0}, to);
+            add_to_image(sizes, scratch, count, bias, sizes.small, {0, 0, 0}, to);
             continue;
           }
-          add_to_plane(sizes, scratch, count, first, small_rows(sizes, scratch));
+          add_to_plane(sizes, scratch, count, bias, small_rows(sizes, scratch));
         } else {
           const int64_t count = small_terms(sizes, scratch, factors);
-          add_up(scratch.terms, count, first, scratch.result, scratch.planes.small);
+          add_up(scratch.terms, count, bias, scratch.result, scratch.planes.small);
         }
         for_each_small_row(sizes, scratch.planes, [&](int64_t at, int64_t row, int64_t n) {
           narrow(scratch.result + at, to + row, 1, n);
@@ -429,11 +430,11 @@ struct Kernels {
 
   // Adds up columns for the rows of an image, whose first position is at `begin` of the plane.
   static void add_to_image(const ConvolutionSizes& sizes, const Scratch& scratch, int64_t count,
-                           Real first, const Values& image, const Values& begin, T* to) {
+                           Real bias, const Values& image, const Values& begin, T* to) {
     if constexpr (std::is_same_v<T, Real>) {
       for (int64_t z = 0; z < image[0]; ++z, to += image[1] * image[2]) {
         const int64_t at = scratch.planes.index({begin[0] + z, begin[1], begin[2]});
-        Columns::add(sizes.kernel[1], scratch.columns, count, first, scratch.planes.extents[2],
+        Columns::add(sizes.kernel[1], scratch.columns, count, bias, scratch.planes.extents[2],
                      {at, to, image[2], image[1], image[2]});
       }
     }
@@ -441,9 +442,9 @@ struct Kernels {
 
   // The same for the first rows of the plane, into the result's.
   static void add_to_plane(const ConvolutionSizes& sizes, const Scratch& scratch, int64_t count,
-                           Real first, int64_t rows) {
+                           Real bias, int64_t rows) {
     const int64_t pitch = scratch.planes.extents[2];
-    Columns::add(sizes.kernel[1], scratch.columns, count, first, pitch,
+    Columns::add(sizes.kernel[1], scratch.columns, count, bias, pitch,
                  {0, scratch.result, pitch, Columns::round_up(rows), pitch});
   }
 
@@ -506,22 +507,22 @@ struct Kernels {
       read_small(sizes, scratch, from.small, item, item + 1, end);
       T* to = static_cast<T*>(large) + item * sizes.large_channels * volume(sizes.large);
       for (int64_t l = 0; l < sizes.large_channels; ++l, to += volume(sizes.large)) {
-        const Real first = bias_of(from, group * sizes.large_channels + l);
+        const Real bias = bias_of(from, group * sizes.large_channels + l);
         if (stores_now) {
           const int64_t count = large_columns(sizes, scratch, weight, l, 0);
-          add_to_image(sizes, scratch, count, first, sizes.large, sizes.padding, to);
+          add_to_image(sizes, scratch, count, bias, sizes.large, sizes.padding, to);
           continue;
         }
-        if (!covered) std::fill_n(to, volume(sizes.large), static_cast<T>(first));
+        if (!covered) std::fill_n(to, volume(sizes.large), static_cast<T>(bias));
         int64_t ready = -1;
         for_each_large_row(sizes, planes, [&](int64_t plane, int64_t at, int64_t row, int64_t n) {
           if (plane != ready) {
             if (scratch.in_columns) {
               const int64_t count = large_columns(sizes, scratch, weight, l, plane);
-              add_to_plane(sizes, scratch, count, first, planes.extents[0] * planes.extents[1]);
+              add_to_plane(sizes, scratch, count, bias, planes.extents[0] * planes.extents[1]);
             } else {
               const int64_t count = large_terms(sizes, scratch, weight, l, plane);
-              add_up(scratch.terms, count, first, scratch.result, planes.plane);
+              add_up(scratch.terms, count, bias, scratch.result, planes.plane);
             }
             ready = plane;
           }

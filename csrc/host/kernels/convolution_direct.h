@@ -46,6 +46,8 @@ struct ConvolutionTensors {
 //   x[l] = bias[l] + sum over s, k of y[s][o] * w[s][l][k] where x's position is that of o and k
 //   w[s][l][k] = sum over the batch and o of y[s][o] * x[l][o * stride - padding + k * dilation]
 //
+// A bias is added to what the products come to, so that their sum has no roundings of its size.
+//
 // `begin` and `end` are a range of batch * groups for the first two, of the groups for the third:
 // results do not depend on how the work is divided.
 struct DirectKernels {

@@ -122,16 +122,14 @@ void correlate(const Correlation& c, const float* weight, const float* images, c
                const Range& rows, const Range& columns, float* out, CorrelationMemory& memory) {
   for (int64_t at = columns.begin; at < columns.end;) {
     at = memory.block.place(at, columns.end);
-    for (int64_t row = rows.begin; bias != nullptr && row < rows.end; ++row) {
-      std::fill_n(memory.results + row * kResultPitch, kBlockColumns, bias[row]);
-    }
     for (int64_t channel = 0; channel < c.channels; channel += memory.block.channels()) {
       const int64_t count = std::min(memory.block.channels(), c.channels - channel);
       memory.block.read(images + channel * volume(c.image), count);
-      multiply<T>(c, weight, rows, channel * c.tap_count(), bias != nullptr || channel > 0, memory);
+      multiply<T>(c, weight, rows, channel * c.tap_count(), channel > 0, memory);
     }
     for (int64_t row = rows.begin; row < rows.end; ++row) {
-      memory.block.store(memory.results + row * kResultPitch, out + row * volume(c.out));
+      memory.block.store(memory.results + row * kResultPitch, bias != nullptr ? bias[row] : 0.0f,
+                         out + row * volume(c.out));
     }
   }
 }

@@ -1,5 +1,7 @@
 #include "kernels/layer_norm.h"
 
+#include <cmath>
+
 #include "kernels/vec_rows.h"
 
 namespace aclnn_host {
@@ -18,14 +20,19 @@ struct Kernels : RowLoops<T> {
   using RowLoops<T>::for_each_rows;
   using RowLoops<T>::number_at;
 
+  // Where a sum overflows in float, large finite elements still have a mean.
   static void sum(const RowTile& tile, const void* x, double* sums) {
     for (int64_t row = 0; row < tile.rows; ++row) {
       const T* from = static_cast<const T*>(x) + row * tile.stride;
-      sums[row * tile.sum_stride] =
-          sum_over(tile.columns, [&](const Vs& sum, int64_t i, auto... count) {
-            const Vs a = L::load(from + i, count...);
-            return Vs{a.first + sum.first, a.second + sum.second};
-          });
+      double total = sum_over(tile.columns, [&](const Vs& sum, int64_t i, auto... count) {
+        const Vs a = L::load(from + i, count...);
+        return Vs{a.first + sum.first, a.second + sum.second};
+      });
+      if (!std::isfinite(total)) {
+        total = 0;
+        for (int64_t i = 0; i < tile.columns; ++i) total += static_cast<double>(from[i]);
+      }
+      sums[row * tile.sum_stride] = total;
     }
   }
 

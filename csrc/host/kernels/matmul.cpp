@@ -1,6 +1,7 @@
 #include "kernels/matmul.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 
@@ -264,37 +265,53 @@ class Blocks {
   const int64_t chunks_;
 };
 
+float value_of(float element) {
+  return element;
+}
+float value_of(BFloat16 element) {
+  return std::bit_cast<float>(uint32_t{element.bits} << 16);
+}
+
+// Adds its bias to a tile of the result.
+template <class T>
+void add_bias(const MatrixView<T>& bias, int64_t rows, int64_t columns, const Sums& sums) {
+  for (int64_t i = 0; i < rows; ++i) {
+    float* const row = sums.row(i);
+    if (bias.column_stride == 0) {
+      const float of_row = value_of(bias.data[i]);
+      for (int64_t j = 0; j < columns; ++j) row[j] += of_row;
+    } else {
+      for (int64_t j = 0; j < columns; ++j) row[j] += value_of(bias.data[j]);
+    }
+  }
+}
+
 // Of the block some rows, kBlockRows at most. While tiles are computed memory is asked for what
 // comes next.
 template <class T>
-void multiply_rows(const Block<T>& block, int64_t row, const Panels& panels, const Sums& sums,
-                   bool adds, Ahead& next_right, Ahead next_left) {
+void multiply_rows(const MatrixProduct<T>& p, const Block<T>& block, int64_t row,
+                   const Panels& panels, const Sums& sums, Ahead& next_right, Ahead next_left) {
   const int64_t rows = std::min(kBlockRows, block.rows - row);
   const int64_t length = words<T>(block.depth);
   pack_left(block.left.from(row, 0), rows, block.depth, panels.left);
   for (int64_t j = 0; j < block.columns; j += kColumns) {
     for (int64_t i = 0; i < rows; i += kRows) {
-      compute_tile<T>(std::min(kRows, rows - i), std::min(kColumns, block.columns - j), length,
-                      panels.left + i * length, panels.right + j * length, sums.row(row + i) + j,
-                      sums.stride, adds);
+      const int64_t tile_rows = std::min(kRows, rows - i);
+      const int64_t tile_columns = std::min(kColumns, block.columns - j);
+      const Sums tile{sums.row(row + i) + j, sums.stride};
+      compute_tile<T>(tile_rows, tile_columns, length, panels.left + i * length,
+                      panels.right + j * length, tile.data, tile.stride, !block.is_first);
+      if (block.is_last && p.bias.data != nullptr) {
+        add_bias(p.bias.from(block.row + row + i, block.column + j), tile_rows, tile_columns, tile);
+      }
       next_right.ask_for_share();
       next_left.ask_for_share();
     }
   }
 }
 
-// Of vectors in pairs; behind the sums there may be others.
-void widen(const BFloat16* from, int64_t count, float* to) {
-  using Elements = at::vec::Vectorized<c10::BFloat16>;
-  for (int64_t i = 0; i < count; i += Elements::size()) {
-    const auto [first, second] = at::vec::convert_to_float<c10::BFloat16>(
-        Elements::loadu(from + i, std::min<int64_t>(Elements::size(), count - i)));
-    first.store(to + i);
-    second.store(to + i + kLanes);
-  }
-}
-
-// Likewise. Memory is asked for elements so far ahead.
+// Of vectors in pairs; behind the sums there may be others. Memory is asked for elements so far
+// ahead.
 void narrow(const float* from, int64_t count, BFloat16* to, int64_t ahead) {
   using Elements = at::vec::Vectorized<c10::BFloat16>;
   for (int64_t i = 0; i < count; i += Elements::size()) {
@@ -311,16 +328,11 @@ T* result_of(const MatrixProduct<T>& p, const Block<T>& block) {
 
 // Where a block's sums are made: FLOAT in the result, others in memory of their own.
 template <class T>
-Sums begin_sums(const MatrixProduct<T>& p, const Block<T>& block, const Panels& panels) {
-  T* const out = result_of(p, block);
+Sums place_of_sums(const MatrixProduct<T>& p, const Block<T>& block, const Panels& panels) {
   if constexpr (kIsFloat<T>) {
-    return {out, p.out_stride};
+    return {result_of(p, block), p.out_stride};
   } else {
-    const Sums sums{panels.sums, kBlockColumns};
-    for (int64_t i = 0; p.adds && block.is_first && i < block.rows; ++i) {
-      widen(out + i * p.out_stride, block.columns, sums.row(i));
-    }
-    return sums;
+    return {panels.sums, kBlockColumns};
   }
 }
 
@@ -343,7 +355,7 @@ void multiply(const MatrixProduct<T>& p, void* scratch) {
   for (int64_t i = 0, count = blocks.count(); i < count; ++i) {
     const bool follows = i + 1 < count;
     const Block<T> next = follows ? blocks.at(i + 1) : block;
-    const Sums sums = begin_sums(p, block, panels);
+    const Sums sums = place_of_sums(p, block, panels);
     pack_right(block.right, block.columns, block.depth, panels.right);
     Ahead next_right;
     if (follows) next_right = Ahead(next.right, next.depth, next.columns, block.tiles(block.rows));
@@ -357,7 +369,7 @@ void multiply(const MatrixProduct<T>& p, void* scratch) {
       } else if (follows) {
         next_left = Ahead(next.left, std::min(kBlockRows, next.rows), next.depth, tiles);
       }
-      multiply_rows(block, row, panels, sums, p.adds || !block.is_first, next_right, next_left);
+      multiply_rows(p, block, row, panels, sums, next_right, next_left);
     }
     end_sums(p, block, sums);
     block = next;

@@ -19,8 +19,9 @@ struct MatrixView {
   }
 };
 
-// out = left x right, or added to it; in rows of `out` the columns lie side by side. Of several
-// terms the products are added up: the matrices of the next one are so many elements further on.
+// out = left x right + bias; in rows of `out` the columns lie side by side. Of several terms the
+// products are added up: the matrices of the next one are so many elements further on. The bias is
+// added to what they come to, so that their sum has no roundings of its size.
 template <class T>
 struct MatrixProduct {  // no size is 0
   int64_t rows;
@@ -30,7 +31,8 @@ struct MatrixProduct {  // no size is 0
   MatrixView<T> right;
   T* out;
   int64_t out_stride;
-  bool adds;
+  // For each row or column one, the stride of the other dimension is 0; without data there is none.
+  MatrixView<T> bias{};
   int64_t terms = 1;
   int64_t left_term = 0;
   int64_t right_term = 0;

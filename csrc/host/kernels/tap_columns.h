@@ -42,14 +42,14 @@ struct TapColumns {
     int64_t width;
   };
 
-  // Result x of row y is first + the sum over the columns and their taps of
-  // from[begin + x + (y + j) * pitch] * factors[j].
-  static void add(int64_t taps, const Column* columns, int64_t count, Real first, int64_t pitch,
+  // Result x of row y is the sum over the columns and their taps of
+  // from[begin + x + (y + j) * pitch] * factors[j], and then the bias.
+  static void add(int64_t taps, const Column* columns, int64_t count, Real bias, int64_t pitch,
                   const Rows& rows) {
     switch (taps) {
-      case 3: return add_rows<3>(columns, count, first, pitch, rows);
-      case 5: return add_rows<5>(columns, count, first, pitch, rows);
-      default: return add_rows<7>(columns, count, first, pitch, rows);
+      case 3: return add_rows<3>(columns, count, bias, pitch, rows);
+      case 5: return add_rows<5>(columns, count, bias, pitch, rows);
+      default: return add_rows<7>(columns, count, bias, pitch, rows);
     }
   }
 
@@ -76,7 +76,7 @@ struct TapColumns {
   // The last rows and vectors overlap with those before. Not inlined, which costs GCC its
   // registers.
   template <int64_t kTaps>
-  [[gnu::noinline]] static void add_rows(const Column* columns, int64_t count, Real first,
+  [[gnu::noinline]] static void add_rows(const Column* columns, int64_t count, Real bias,
                                          int64_t pitch, const Rows& rows) {
     for (int64_t next = 0; next < rows.count; next += kRows) {
       const int64_t row = std::min(next, rows.count - kRows);
@@ -84,24 +84,24 @@ struct TapColumns {
       Real* const to = rows.to + row * rows.pitch;
       int64_t x = 0;
       for (; x + 2 * kLanes <= rows.width; x += 2 * kLanes) {
-        add_block<kTaps, 2>(columns, count, first, pitch, from + x, to + x, rows.pitch);
+        add_block<kTaps, 2>(columns, count, bias, pitch, from + x, to + x, rows.pitch);
       }
       for (; x < rows.width; x += kLanes) {
         const int64_t last = std::min(x, rows.width - kLanes);
-        add_block<kTaps, 1>(columns, count, first, pitch, from + last, to + last, rows.pitch);
+        add_block<kTaps, 1>(columns, count, bias, pitch, from + last, to + last, rows.pitch);
       }
     }
   }
 
   // Rows of results from `to` on, which read from `at` on.
   template <int64_t kTaps, int64_t kVectors>
-  static void add_block(const Column* columns, int64_t count, Real first, int64_t pitch, int64_t at,
+  static void add_block(const Column* columns, int64_t count, Real bias, int64_t pitch, int64_t at,
                         Real* to, int64_t to_pitch) {
     V sums[kRows][kVectors];
 #pragma GCC unroll 4
     for (auto& row : sums) {
 #pragma GCC unroll 2
-      for (V& sum : row) sum = V(first);
+      for (V& sum : row) sum = V(Real(0));
     }
     for (int64_t c = 0; c < count; ++c) {
       const Real* from = columns[c].from + at;
@@ -124,7 +124,9 @@ struct TapColumns {
 #pragma GCC unroll 4
     for (int64_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-      for (int64_t v = 0; v < kVectors; ++v) sums[r][v].store(to + r * to_pitch + v * kLanes);
+      for (int64_t v = 0; v < kVectors; ++v) {
+        (sums[r][v] + V(bias)).store(to + r * to_pitch + v * kLanes);
+      }
     }
   }
 

@@ -34,6 +34,17 @@ inline void copy(const float* from, float* to, int64_t count) {
   V::loadu(from + count - kLanes).store(to + count - kLanes);
 }
 
+// The same with a number added to each.
+inline void copy_plus(float number, const float* from, float* to, int64_t count) {
+  if (count < kLanes) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i] + number;
+    return;
+  }
+  const V all(number);
+  for (int64_t i = 0; i + kLanes <= count; i += kLanes) (V::loadu(from + i) + all).store(to + i);
+  (V::loadu(from + count - kLanes) + all).store(to + count - kLanes);
+}
+
 // Windows of one line that are columns of one panel.
 struct Run {
   int64_t column;  // in the block
@@ -169,16 +180,16 @@ class WindowBlock {
     return TileRows::panel(panel_, read_ * taps);
   }
 
-  // Takes a row of the result to its place in a channel.
-  void store(const float* row, float* channel) const {
+  // Takes a row of the result, with its bias, to its place in a channel.
+  void store(const float* row, float bias, float* channel) const {
     for (const Run* run = runs_; run < runs_ + run_count_; ++run) {
       const float* const from = row + run->column;
       float* const to = channel + run->out;
       __builtin_prefetch(to + kAhead * volume(c_.out), 1);
       if (c_.out_step[2] == 1) {
-        copy(from, to, run->count);
+        copy_plus(bias, from, to, run->count);
       } else {
-        for (int64_t i = 0; i < run->count; ++i) to[i * c_.out_step[2]] = from[i];
+        for (int64_t i = 0; i < run->count; ++i) to[i * c_.out_step[2]] = from[i] + bias;
       }
     }
   }

@@ -423,17 +423,15 @@ void ConvolutionPlan::compute_products(void* workspace) {
   finish(to.view, round_output(), {}, out);
 }
 
-aclnnStatus ConvolutionPlan::compute(void* workspace) noexcept {
-  return computed([&] {
-    if (is_empty(output_view())) return OK;
-    const AtenScope scope;
-    if (has_products) {
-      compute_products(workspace);
-    } else {
-      store_bias(workspace);
-    }
-    return OK;
-  });
+aclnnStatus ConvolutionPlan::compute(void* workspace) {
+  if (is_empty(output_view())) return OK;
+  const AtenScope scope;
+  if (has_products) {
+    compute_products(workspace);
+  } else {
+    store_bias(workspace);
+  }
+  return OK;
 }
 
 // ---- aclnnConvolutionBackward
@@ -620,23 +618,21 @@ void ConvolutionBackwardPlan::store_products(const Results& results) const {
   if (wants(1)) finish(results[1].view, nullptr, {}, gradient_view(1));
 }
 
-aclnnStatus ConvolutionBackwardPlan::compute(void* workspace) noexcept {
-  return computed([&] {
-    const AtenScope scope;
-    if (!has_products) {
-      for (size_t i = 0; i < positions.size(); ++i) {
-        if (wants(i) && !is_empty(gradient_view(i))) store_zeros(gradient_view(i));
-      }
-      return OK;
+aclnnStatus ConvolutionBackwardPlan::compute(void* workspace) {
+  const AtenScope scope;
+  if (!has_products) {
+    for (size_t i = 0; i < positions.size(); ++i) {
+      if (wants(i) && !is_empty(gradient_view(i))) store_zeros(gradient_view(i));
     }
-    if (wants(2)) grad_bias.compute(tensors[0], workspace);
-    // All are computed before any is written: they may share memory with the inputs.
-    Results results;
-    for (size_t i = 0; i < product_count; ++i) compute_products(products[i], results, workspace);
-    store_products(results);
-    if (wants(2)) grad_bias.store(gradient_view(2), workspace);
     return OK;
-  });
+  }
+  if (wants(2)) grad_bias.compute(tensors[0], workspace);
+  // All are computed before any is written: they may share memory with the inputs.
+  Results results;
+  for (size_t i = 0; i < product_count; ++i) compute_products(products[i], results, workspace);
+  store_products(results);
+  if (wants(2)) grad_bias.store(gradient_view(2), workspace);
+  return OK;
 }
 
 }  // namespace aclnn_host

@@ -76,7 +76,7 @@ struct ConvolutionPlan {
 
   bool is_input(size_t i) const { return i + 1 < tensor_count; }
   bool is_output(size_t i) const { return i + 1 == tensor_count; }
-  aclnnStatus compute(void* workspace) noexcept;
+  aclnnStatus compute(void* workspace);
 
  private:
   bool has_bias() const { return tensor_count == kMaxTensors; }
@@ -133,7 +133,7 @@ struct ConvolutionBackwardPlan {
 
   bool is_input(size_t i) const { return i < kInputs; }
   bool is_output(size_t i) const { return i >= kInputs; }
-  aclnnStatus compute(void* workspace) noexcept;
+  aclnnStatus compute(void* workspace);
 
  private:
   bool wants(size_t gradient) const { return positions[gradient] != 0; }

@@ -73,6 +73,16 @@ struct Parameters {
   }
 };
 
+// A bias as it is added to images of so many dimensions.
+at::Tensor beside(const at::Tensor& bias, int64_t dimensions) {
+  std::vector<int64_t> sizes(static_cast<size_t>(dimensions), 1);
+  sizes[1] = bias.size(0);
+  return bias.view(sizes);
+}
+
+// ATen and oneDNN begin most of their sums with the bias, and would round at its size again and
+// again. So it is added to the result; but for 16 bits, whose sums have more, and which are rounded
+// only once.
 at::Tensor convolve_in_aten(const Parameters& p, const ConvolutionGeometry& geometry,
                             const at::Tensor& input, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, const at::Tensor& out) {
@@ -82,10 +92,13 @@ at::Tensor convolve_in_aten(const Parameters& p, const ConvolutionGeometry& geom
         .to(at::kFloat);
   }
   const ResultPlaces places({out});
-  const at::Tensor result = at::convolution(
-      p.with_row(input), p.with_row(weight), bias, p.array(p.stride), p.array(p.padding),
-      p.array(p.dilation), geometry.transposed, p.array(p.output_padding), geometry.groups);
-  return p.without_row(places.settled(result, 0));
+  const bool adds = bias && input.element_size() > 2;
+  const at::Tensor result =
+      at::convolution(p.with_row(input), p.with_row(weight), adds ? std::nullopt : bias,
+                      p.array(p.stride), p.array(p.padding), p.array(p.dilation),
+                      geometry.transposed, p.array(p.output_padding), geometry.groups);
+  const at::Tensor settled = p.without_row(places.settled(result, 0));
+  return adds ? settled.add_(beside(*bias, settled.dim())) : settled;
 }
 
 Gradients convolve_backward_in_aten(const Parameters& p, const ConvolutionGeometry& geometry,
@@ -138,25 +151,27 @@ at::Tensor tap_matrix(const at::Tensor& weight) {
   return weight.as_strided({weight.size(0), size}, {size, 1});
 }
 
-// out = matrix x images, and the bias. Without products of our own they are ATen's: of DOUBLE, and
-// of 16 bits as one matrix of all images, whose sums and bias are rounded once.
+// out = matrix x images + bias. Without products of our own they are ATen's: of DOUBLE, to which
+// the bias is added for the same reason as above; and of 16 bits as one matrix of all images, whose
+// sums and bias are rounded once.
 void multiply(const at::Tensor& matrix, const at::Tensor& images,
               const std::optional<at::Tensor>& bias, at::Tensor out, Layout layout,
               const MatrixProducts& products) {
   const bool last = layout == Layout::kChannelsLast;
   const at::Tensor& left = last ? images : matrix;
   const at::Tensor right = last ? matrix.t() : images;
-  if (products) {
-    if (bias) out.copy_(last ? *bias : bias->unsqueeze(1));
-    products.multiply(left, right, out, bias.has_value());
-  } else if (layout == Layout::kChannelsFirst) {
+  const at::Tensor added = !bias ? at::Tensor() : last ? *bias : bias->unsqueeze(1);
+  if (products) return products.multiply(left, right, added, out);
+  if (bias && out.scalar_type() != at::kDouble) {
+    at::addmm_out(out, added, left, right);
+    return;
+  }
+  if (layout == Layout::kChannelsFirst) {
     at::bmm_out(out, left.expand({right.size(0), -1, -1}), right);
-    if (bias) out.add_(bias->unsqueeze(1));
-  } else if (bias) {
-    at::addmm_out(out, last ? *bias : bias->unsqueeze(1), left, right);
   } else {
     at::mm_out(out, left, right);
   }
+  if (bias) out.add_(added);
 }
 
 // sum = the sum over the positions of the products of two images' channels.
@@ -166,7 +181,7 @@ void multiply_channels(const at::Tensor& rows, const at::Tensor& columns, at::Te
   const at::Tensor left = last ? rows.t() : rows;
   const at::Tensor right = last ? columns : columns.transpose(-2, -1);
   if (products) {
-    products.multiply(left, right, sum, false);
+    products.multiply(left, right, {}, sum);
   } else if (layout != Layout::kChannelsFirst) {
     at::mm_out(sum, left, right);
   } else {

@@ -149,14 +149,12 @@ const LayerNormKernels& kernels_for(aclDataType dtype) {
 // Runs body(real) with a float or a double.
 template <class Body>
 aclnnStatus run_in_real(aclDataType dtype, Body body) {
-  return computed([&] {
-    if (dtype == ACL_DOUBLE) {
-      body(double());
-    } else {
-      body(float());
-    }
-    return OK;
-  });
+  if (dtype == ACL_DOUBLE) {
+    body(double());
+  } else {
+    body(float());
+  }
+  return OK;
 }
 
 // ---- aclnnLayerNorm -----------------------------------------------------------------------------
@@ -203,7 +201,7 @@ struct LayerNormPlan {
   bool is_input(size_t i) const { return i < kOut; }
   bool is_output(size_t i) const { return i >= kOut; }
 
-  aclnnStatus compute(void* workspace) noexcept {
+  aclnnStatus compute(void* workspace) {
     if (division.rows == 0) return OK;
     return run_in_real(tensors[kInput].dtype, [&]<class Real>(Real) { run<Real>(workspace); });
   }
@@ -323,7 +321,7 @@ struct LayerNormBackwardPlan {
   bool is_input(size_t i) const { return i < kGradInput; }
   bool is_output(size_t i) const { return i >= kGradInput; }
 
-  aclnnStatus compute(void* workspace) noexcept {
+  aclnnStatus compute(void* workspace) {
     if (is_empty_) return OK;
     return run_in_real(tensors[kInput].dtype, [&]<class Real>(Real) { run<Real>(workspace); });
   }

@@ -70,14 +70,15 @@ struct Kernels {
       const int64_t n = item / sizes.groups;
       const int64_t c = item % sizes.groups;
       for (int64_t o = 0; o < volume(sizes.small); ++o) {
-        double sum = bias_of(from, c);
+        double sum = 0;
         for (int64_t t = 0; t < taps; ++t) {
           const int64_t at = meeting(sizes, o, t);
           if (at < 0) continue;
           sum += value(from.large, (n * volume(sizes.large) + at) * sizes.groups + c) *
                  value(from.weight, c * taps + t);
         }
-        static_cast<T*>(small)[(n * volume(sizes.small) + o) * sizes.groups + c] = rounded(sum);
+        static_cast<T*>(small)[(n * volume(sizes.small) + o) * sizes.groups + c] =
+            rounded(sum + bias_of(from, c));
       }
     }
   }
@@ -89,14 +90,15 @@ struct Kernels {
       const int64_t n = item / sizes.groups;
       const int64_t c = item % sizes.groups;
       for (int64_t at = 0; at < volume(sizes.large); ++at) {
-        double sum = bias_of(from, c);
+        double sum = 0;
         for (int64_t t = 0; t < taps; ++t) {
           const int64_t o = origin(sizes, at, t);
           if (o < 0) continue;
           sum += value(from.small, (n * volume(sizes.small) + o) * sizes.groups + c) *
                  value(from.weight, c * taps + t);
         }
-        static_cast<T*>(large)[(n * volume(sizes.large) + at) * sizes.groups + c] = rounded(sum);
+        static_cast<T*>(large)[(n * volume(sizes.large) + at) * sizes.groups + c] =
+            rounded(sum + bias_of(from, c));
       }
     }
   }

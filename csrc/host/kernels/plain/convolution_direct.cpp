@@ -86,14 +86,14 @@ struct Kernels {
         const Channels w{from.weight, channel * sizes.large_channels, volume(sizes.kernel)};
         T* const to = static_cast<T*>(small) + (item * sizes.small_channels + s) * out;
         for_each_position(sizes.small, [&](const Values& o) {
-          double sum = bias_of(from, channel);
+          double sum = 0;
           for (int64_t l = 0; l < sizes.large_channels; ++l) {
             for_each_position(sizes.kernel, [&](const Values& k) {
               const int64_t at = meeting(sizes, o, k);
               sum += (at < 0 ? 0.0 : x(l, at)) * w(l, index_of(k, sizes.kernel));
             });
           }
-          to[index_of(o, sizes.small)] = rounded(sum);
+          to[index_of(o, sizes.small)] = rounded(sum + bias_of(from, channel));
         });
       }
     }
@@ -111,7 +111,7 @@ struct Kernels {
       for (int64_t l = 0; l < sizes.large_channels; ++l) {
         T* const to = static_cast<T*>(large) + (item * sizes.large_channels + l) * out;
         for_each_position(sizes.large, [&](const Values& at) {
-          double sum = bias_of(from, group * sizes.large_channels + l);
+          double sum = 0;
           for (int64_t s = 0; s < sizes.small_channels; ++s) {
             for_each_position(sizes.kernel, [&](const Values& k) {
               const int64_t o = origin(sizes, at, k);
@@ -119,7 +119,8 @@ struct Kernels {
               sum += y(s, o) * w(s * sizes.large_channels + l, index_of(k, sizes.kernel));
             });
           }
-          to[index_of(at, sizes.large)] = rounded(sum);
+          to[index_of(at, sizes.large)] =
+              rounded(sum + bias_of(from, group * sizes.large_channels + l));
         });
       }
     }

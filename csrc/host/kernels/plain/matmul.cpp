@@ -26,14 +26,14 @@ void multiply(const MatrixProduct<T>& p, void*) {
   for (int64_t i = 0; i < p.rows; ++i) {
     for (int64_t j = 0; j < p.columns; ++j) {
       T& out = p.out[i * p.out_stride + j];
-      double sum = p.adds ? value_of(out) : 0.0;
+      double sum = 0;
       for (int64_t term = 0; term < p.terms; ++term) {
         for (int64_t k = 0; k < p.depth; ++k) {
           sum += value_of(p.left.from(i, k).data[term * p.left_term]) *
                  value_of(p.right.from(k, j).data[term * p.right_term]);
         }
       }
-      store(sum, out);
+      store(p.bias.data != nullptr ? sum + value_of(*p.bias.from(i, j).data) : sum, out);
     }
   }
 }

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import importlib.metadata
 import itertools
+import os
 import sys
 from pathlib import Path
 
 TORCH = "2.13.0"
 
 
+class TorchNpuError(ImportError):
+    """torch_npu, which torch loads by itself, cannot be loaded."""
+
+    def __init__(self, reason: BaseException) -> None:
+        home = os.environ.get("ASCEND_HOME_PATH")
+        super().__init__(
+            f"torch_npu cannot be loaded: {reason}; ASCEND_HOME_PATH is {home}, expected an installed CANN whose "
+            "set_env.sh was sourced; without an NPU, start the program by `aclnn-torch run`, or set "
+            "TORCH_DEVICE_BACKEND_AUTOLOAD=0 if it needs no NPU tensors"
+        )
+
+
 def explain(error: ImportError | OSError) -> str:
     """What is missing or does not fit, and the way out."""
+    if isinstance(error, TorchNpuError):
+        return str(error)
     try:
         version = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:

@@ -1,7 +1,8 @@
-"""Imports torch before anything else of the package does, also where torch_npu is installed and no CANN is.
+"""Imports torch before anything else of the package does, also where torch_npu is installed and finds no CANN.
 
-There torch must not load torch_npu by itself, for that fails: `aclnn_torch.host.enable()`, which brings the host CANN,
-could never be reached.
+By itself torch would load torch_npu with it. Where no CANN is set up, torch_npu is left alone: the import would fail,
+and `aclnn_torch.host.enable()`, which brings the host CANN, could never be reached. Where one is, torch_npu is loaded
+after torch, so that torch stays whole if that fails, and the error can say what to do.
 """
 
 from __future__ import annotations
@@ -10,23 +11,30 @@ import importlib.util
 import os
 import sys
 
+from ._problem import TorchNpuError
+
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 
 
 def _import_torch() -> None:
-    if "torch" in sys.modules or "ASCEND_HOME_PATH" in os.environ or importlib.util.find_spec("torch_npu") is None:
+    if "torch" in sys.modules or importlib.util.find_spec("torch_npu") is None:
         import torch
 
         return
     before = os.environ.get(_AUTOLOAD)
     os.environ[_AUTOLOAD] = "0"
     try:
-        import torch  # noqa: F401
+        import torch
     finally:
         if before is None:
             del os.environ[_AUTOLOAD]
         else:
             os.environ[_AUTOLOAD] = before
+    if before != "0" and "ASCEND_HOME_PATH" in os.environ:
+        try:
+            torch._import_device_backends()  # type: ignore[no-untyped-call]
+        except RuntimeError as error:
+            raise TorchNpuError(error.__cause__ or error) from error
 
 
 _import_torch()

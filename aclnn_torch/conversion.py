@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from . import functional as F
 from . import nn
+from ._scripting import not_scriptable
 
 __all__ = ["convert", "revert"]
 
@@ -135,10 +136,13 @@ class _ForeignRMSNorm:
     _aclnn_torch_original: Any
     _aclnn_torch_rounding: str
     weight: Tensor
+    __prepare_scriptable__ = not_scriptable("a converted RMSNorm module")
 
     def _aclnn_torch_forward(self, *args: Tensor, **kwargs: Tensor) -> Tensor:
         """The forward, of the one argument that the original's has."""
         (x,) = (*args, *kwargs.values())
+        if isinstance(x, torch.fx.Proxy):
+            return self._aclnn_torch_node(x)
         if x.dtype == self.weight.dtype:
             if self._aclnn_torch_rounding == "library" and x.element_size() == 2:
                 return self.weight * F.rms_norm(x, self.weight.shape, torch.ones_like(self.weight), _epsilon(self))
@@ -147,6 +151,13 @@ class _ForeignRMSNorm:
         result: Tensor = self._aclnn_torch_original.forward(self, x)
         return result
 
+    def _aclnn_torch_node(self, x: Any) -> Any:
+        """A node of torch.fx's graph for the whole module: which way it goes depends on a dtype of the run."""
+        path = x.tracer.path_of_module(self)
+        if path:
+            return x.tracer.create_proxy("call_module", path, (x,), {})
+        return self._aclnn_torch_original.forward(self, x)  # the graph's own root cannot be a node of it
+
     def __reduce__(self) -> tuple[Any, ...]:
         # The class has no name to be found by; its original has.
         return _restore, (self._aclnn_torch_original, self._aclnn_torch_rounding, self.__dict__.copy())
@@ -154,10 +165,10 @@ class _ForeignRMSNorm:
 
 @functools.cache
 def _subclass_of(original: Any, rounding: str) -> Any:
+    @functools.wraps(original.forward)  # inspect and torch.fx look for the names of the arguments
     def forward(self: Any, *args: Tensor, **kwargs: Tensor) -> Any:
         return self._aclnn_torch_forward(*args, **kwargs)
 
-    forward.__signature__ = inspect.signature(original.forward)  # type: ignore[attr-defined]
     namespace = {
         "_aclnn_torch_original": original,
         "_aclnn_torch_rounding": rounding,

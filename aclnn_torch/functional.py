@@ -1,15 +1,23 @@
-"""The operators as functions with ``torch.nn.functional``'s signatures."""
+"""The operators as functions with ``torch.nn.functional``'s signatures.
+
+An argument of a wrong kind is a :class:`TypeError`, which names it.
+"""
 
 from __future__ import annotations
 
+import numbers
 import operator
+import reprlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling
+from torch.overrides import handle_torch_function, has_torch_function_unary, has_torch_function_variadic
 
 from . import _C
+from ._scripting import not_scriptable
 
 __all__ = [
     "celu",
@@ -29,42 +37,118 @@ __all__ = [
 ]
 
 # Looked up once: attribute access on torch.ops costs as much as a small operator.
-_elu_: Callable[..., Tensor] = torch.ops.aclnn.elu_.default
-_selu_: Callable[..., Tensor] = torch.ops.aclnn.selu_.default
-_gelu: Callable[..., Tensor] = torch.ops.aclnn.gelu.default
 _cross_entropy_loss: Callable[..., tuple[Tensor, ...]] = torch.ops.aclnn.cross_entropy_loss.default
 _convolution: Callable[..., Tensor] = torch.ops.aclnn.convolution.default
 
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
-def _direct(name: str) -> Callable[..., Tensor]:
-    """The first result of an operator that is given all arguments by position, without what torch.ops costs.
+# What an argument may be, by its type in an operator's schema, and what the text of an error calls that.
+_KINDS: dict[str, tuple[Any, str]] = {
+    "Tensor": ((Tensor,), "a tensor"),
+    "Optional[Tensor]": ((Tensor, type(None)), "a tensor or None"),
+    "number": ((numbers.Number, *_SYMBOLS), "a number"),
+    "float": ((numbers.Number, *_SYMBOLS), "a number"),
+    "int": ((numbers.Integral, *_SYMBOLS), "an integer"),
+    "List[int]": ((Sequence,), "a sequence of integers"),
+    "str": ((str,), "a string"),
+}
+_NUMBERS = ("number", "float", "int")
+# What the functions call arguments that have another name in an operator's schema.
+_NAMES = {"self": "input", "x": "input", "gamma": "weight", "epsilon": "eps"}
 
-    Dynamo, which cannot look into functions in C, is shown the call through torch.ops; so is who gets in by
-    ``__torch_function__``. Others are met by the dispatcher.
+
+def _wrong(function: str, argument: str, value: object, expected: str) -> TypeError:
+    """The error about an argument of a wrong kind."""
+    if isinstance(value, Tensor):
+        shown = f"a tensor of shape {list(value.shape)}" + (" that requires grad" if value.requires_grad else "")
+    else:
+        shown = reprlib.repr(value)
+    error = TypeError(f"{function}: {argument} is {shown}, expected {expected}")
+    error.__suppress_context__ = True  # the operator's own, which says less
+    return error
+
+
+def _accepted(function: str, argument: str, kind: str, value: Any) -> Any:
+    """The value as an operator takes it: of a tensor without dimensions, given for a number, its number."""
+    types, expected = _KINDS[kind]
+    if kind in _NUMBERS and not isinstance(value, (int, float, complex)):
+        # Numbers of other libraries, such as NumPy's.
+        if isinstance(value, numbers.Integral):
+            return int(value)
+        if isinstance(value, numbers.Real):
+            return float(value)
+    if isinstance(value, types):
+        if kind != "List[int]" or all(hasattr(item, "__index__") for item in value):
+            return value
+    elif kind in _NUMBERS and isinstance(value, Tensor) and value.dim() == 0 and not value.requires_grad:
+        return value.item()
+    raise _wrong(function, argument, value, expected)
+
+
+def _operator(name: str, function: str) -> Callable[..., Tensor]:
+    """The first result of an operator, given all arguments by position.
+
+    Where the operator refuses an argument for its kind, a number is made of a tensor, as torch's functions do, or the
+    error names the argument as `function` does.
     """
     overload = getattr(torch.ops.aclnn, name).default
-    otherwise = overload
-    if len(overload._schema.returns) > 1:
+    schema = overload._schema
+    by_position = sum(not argument.kwarg_only for argument in schema.arguments)
+    by_name = [argument.name for argument in schema.arguments[by_position:]]
 
-        def otherwise(*arguments: object) -> Tensor:
-            first: Tensor = overload(*arguments)[0]
-            return first
+    def run(*arguments: object) -> Tensor:
+        named = dict(zip(by_name, arguments[by_position:], strict=True))
+        result: Any = overload(*arguments[:by_position], **named)
+        first: Tensor = result if len(schema.returns) == 1 else result[0]
+        return first
 
-    straight = _C.direct_call(f"aclnn::{name}", otherwise)
+    if not by_name and len(schema.returns) == 1:
+        run = overload
 
     def call(*arguments: object) -> Tensor:
-        return otherwise(*arguments) if is_dynamo_compiling() else straight(*arguments)
+        if is_dynamo_compiling():
+            return run(*arguments)
+        try:
+            return run(*arguments)
+        except (RuntimeError, TypeError):
+            accepted = [
+                _accepted(function, _NAMES.get(wanted.name, wanted.name), str(wanted.type), value)
+                for wanted, value in zip(schema.arguments, arguments, strict=True)
+            ]
+            if all(one is other for one, other in zip(accepted, arguments, strict=True)):
+                raise
+        return run(*accepted)
 
-    call.__name__ = call.__qualname__ = name  # in tracebacks and profiles
+    call.__name__ = call.__qualname__ = function  # in tracebacks and profiles
     return call
 
 
-_elu = _direct("elu")
-_selu = _direct("selu")
-_silu = _direct("silu")
-_layer_norm = _direct("layer_norm")
-_rms_norm = _direct("rms_norm")
-_cross_entropy = _direct("_cross_entropy")
+def _direct(name: str, function: str) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """The same twice: without what torch.ops costs, and for Dynamo, which cannot look into functions in C.
+
+    The former leaves to the latter what is not plain tensors and numbers, as a mode of ``__torch_function__`` wants.
+    """
+    traced = _operator(name, function)
+    return _C.direct_call(f"aclnn::{name}", traced), traced
+
+
+_elu, _traced_elu = _direct("elu", "elu")
+_celu, _traced_celu = _direct("elu", "celu")
+_selu, _traced_selu = _direct("selu", "selu")
+_silu, _traced_silu = _direct("silu", "silu")
+_layer_norm, _traced_layer_norm = _direct("layer_norm", "layer_norm")
+_rms_norm, _traced_rms_norm = _direct("rms_norm", "rms_norm")
+_cross_entropy, _traced_cross_entropy = _direct("_cross_entropy", "cross_entropy")
+_gelu = _operator("gelu", "gelu")
+_elu_ = _operator("elu_", "elu")
+_celu_ = _operator("elu_", "celu")
+_selu_ = _operator("selu_", "selu")
+
+
+def _overridden(function: Callable[..., Tensor], tensors: Sequence[object], *args: object, **kwargs: object) -> Tensor:
+    """What ``__torch_function__`` of one of the tensors, or a mode, makes of a call: torch.fx, say, a node."""
+    result: Tensor = handle_torch_function(function, tensors, *args, **kwargs)
+    return result
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -84,9 +168,11 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Raises:
         AclnnError: status 161002 for a dtype, rank or alpha that is not accepted.
     """
+    if has_torch_function_unary(input):
+        return _overridden(elu, (input,), input, alpha=alpha, inplace=inplace)
     if inplace:
-        return _elu_(input, alpha)
-    return _elu(input, alpha, 1, 1)
+        return _elu_(input, alpha, 1, 1)
+    return (_traced_elu if is_dynamo_compiling() else _elu)(input, alpha, 1, 1)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -105,9 +191,11 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         AclnnError: status 161002 for a dtype that is not accepted.
     """
+    if has_torch_function_unary(input):
+        return _overridden(selu, (input,), input, inplace=inplace)
     if inplace:
         return _selu_(input)
-    return _selu(input)
+    return (_traced_selu if is_dynamo_compiling() else _selu)(input)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -119,11 +207,15 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         RuntimeError: ``alpha`` is 0, as in torch.
         AclnnError: as :func:`elu`.
     """
+    if has_torch_function_unary(input):
+        return _overridden(celu, (input,), input, alpha=alpha, inplace=inplace)
+    if not isinstance(alpha, (int, float)):
+        alpha = _accepted("celu", "alpha", "number", alpha)
     if alpha == 0:
         raise RuntimeError("celu: alpha is 0, expected another number: the formula divides by it")
     if inplace:
-        return _elu_(input, alpha, 1.0, 1.0 / alpha)
-    return _elu(input, alpha, 1.0, 1.0 / alpha)
+        return _celu_(input, alpha, 1.0, 1.0 / alpha)
+    return (_traced_celu if is_dynamo_compiling() else _celu)(input, alpha, 1.0, 1.0 / alpha)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -143,12 +235,11 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
         AclnnError: status 161002 for a dtype that is not accepted; in the gradient also for more than 8 dimensions, and
             561003 on Ascend310P.
     """
-    return _overwritten(_silu, input) if inplace else _silu(input)
-
-
-def _overwritten(function: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
-    """A function's result in the place of its input, of which the gradient needs a copy."""
-    return input.copy_(function(input.clone()))
+    if has_torch_function_unary(input):
+        return _overridden(silu, (input,), input, inplace=inplace)
+    if inplace and isinstance(input, Tensor):
+        return input.copy_(silu(input.clone()))  # the gradient needs a copy of the input
+    return (_traced_silu if is_dynamo_compiling() else _silu)(input)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -168,7 +259,9 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     Raises:
         AclnnError: status 161002 for a dtype, rank or approximate that is not accepted.
     """
-    return _gelu(input, approximate=approximate)
+    if has_torch_function_unary(input):
+        return _overridden(gelu, (input,), input, approximate=approximate)
+    return _gelu(input, approximate)
 
 
 def layer_norm(
@@ -196,7 +289,11 @@ def layer_norm(
     Raises:
         AclnnError: status 161002 for dtypes that are not accepted together, and shapes that do not match.
     """
-    return _layer_norm(input, normalized_shape, weight, bias, eps)
+    if has_torch_function_variadic(input, weight, bias):
+        return _overridden(
+            layer_norm, (input, weight, bias), input, normalized_shape, weight=weight, bias=bias, eps=eps
+        )
+    return (_traced_layer_norm if is_dynamo_compiling() else _layer_norm)(input, normalized_shape, weight, bias, eps)
 
 
 def rms_norm(
@@ -221,8 +318,16 @@ def rms_norm(
         AclnnError: status 161002 for dtypes that are not accepted together, 561002 for shapes that do not match, an
             empty tensor (but on Ascend950 and ``host``), or a negative eps.
     """
+    if has_torch_function_variadic(input, weight):
+        return _overridden(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps)
+    if not isinstance(input, Tensor):
+        raise _wrong("rms_norm", "input", input, "a tensor")
+    if weight is None or not isinstance(normalized_shape, (tuple, list)):
+        normalized_shape = _accepted("rms_norm", "normalized_shape", "List[int]", normalized_shape)
     if weight is None:
         weight = torch.ones(tuple(normalized_shape), dtype=input.dtype, device=input.device)
+    elif not isinstance(weight, Tensor):
+        raise _wrong("rms_norm", "weight", weight, "a tensor or None")
     elif tuple(weight.shape) != tuple(normalized_shape):
         raise RuntimeError(
             f"rms_norm: weight has shape {list(weight.shape)}, expected normalized_shape {list(normalized_shape)}"
@@ -231,7 +336,7 @@ def rms_norm(
         weight = weight.float()
     if eps is None:
         eps = torch.finfo(torch.promote_types(input.dtype, torch.float32)).eps
-    return _rms_norm(input, weight, eps)
+    return (_traced_rms_norm if is_dynamo_compiling() else _rms_norm)(input, weight, eps)
 
 
 def cross_entropy(
@@ -274,6 +379,22 @@ def cross_entropy(
         ValueError: the target's shape is not that of an input of other than two dimensions, or a label smoothing is
             outside ``[0, 1]``.
     """
+    if has_torch_function_variadic(input, target, weight):
+        return _overridden(
+            cross_entropy,
+            (input, target, weight),
+            input,
+            target,
+            weight=weight,
+            size_average=size_average,
+            ignore_index=ignore_index,
+            reduce=reduce,
+            reduction=reduction,
+            label_smoothing=label_smoothing,
+        )
+    for name, value in (("input", input), ("target", target)):
+        if not isinstance(value, Tensor):
+            raise _wrong("cross_entropy", name, value, "a tensor")
     if size_average is not None or reduce is not None:
         reduction = torch.nn._reduction.legacy_get_string(size_average, reduce)
     if target.is_floating_point():
@@ -281,6 +402,8 @@ def cross_entropy(
             f"cross_entropy: target has dtype {target.dtype}, class probabilities, expected class indices (int64): "
             "aclnnCrossEntropyLoss takes nothing else; call torch.nn.functional.cross_entropy for these"
         )
+    if not isinstance(label_smoothing, (int, float)):
+        label_smoothing = _accepted("cross_entropy", "label_smoothing", "float", label_smoothing)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing is {label_smoothing}, expected a number between 0 and 1")
     labels = target if target.dtype != torch.uint8 else target.long()
@@ -288,9 +411,12 @@ def cross_entropy(
     if dims != 2:
         logits, labels = _as_rows(input, labels)
     if weight is not None:
+        if not isinstance(weight, Tensor):
+            raise _wrong("cross_entropy", "weight", weight, "a tensor or None")
         weight = weight.to(torch.promote_types(input.dtype, torch.float32))
     if label_smoothing == 0.0 or _smooths_labels(input.device):
-        loss = _cross_entropy(logits, labels, weight, reduction, ignore_index, label_smoothing)
+        entropy = _traced_cross_entropy if is_dynamo_compiling() else _cross_entropy
+        loss = entropy(logits, labels, weight, reduction, ignore_index, label_smoothing)
     else:
         loss = _smoothed(logits, labels, weight, reduction, ignore_index, label_smoothing)
     return loss.reshape(target.shape if dims > 1 else ()) if dims != 2 and reduction == "none" else loss
@@ -346,21 +472,27 @@ def _smoothing_loss(
 
 
 Size = int | Sequence[int]
+_LISTS = ("stride", "padding", "dilation", "output_padding")
 
 
-def _sizes(name: str, value: Size, dims: int) -> list[int]:
+def _sizes(function: str, name: str, value: Size, dims: int) -> list[int]:
     """One number for each spatial dimension."""
     if isinstance(value, (int, torch.SymInt)):
         return [value] * dims
     if isinstance(value, Sequence) and not isinstance(value, str):
         return list(value) * dims if len(value) == 1 else list(value)
+    return [_index(function, name, value, f"an integer, or one for each of {dims} dimensions")] * dims
+
+
+def _index(function: str, name: str, value: Any, expected: str) -> int:
     try:
-        return [operator.index(value)] * dims
+        return operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is {value!r}, expected a number, or one for each of {dims} dimensions") from None
+        raise _wrong(function, name, value, expected) from None
 
 
 def _convolve(
+    function: Callable[..., Tensor],
     dims: int,
     transposed: bool,
     input: Tensor,
@@ -373,41 +505,67 @@ def _convolve(
     groups: int,
     cube_math_type: int | None,
 ) -> Tensor:
-    """Convolution of any kind; a single example is made a batch of one."""
+    """Convolution of any kind, called as `function`; a single example is made a batch of one."""
+    if has_torch_function_variadic(input, weight, bias):
+        named: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        if transposed:
+            named["output_padding"] = output_padding
+        named["cube_math_type"] = cube_math_type
+        return _overridden(function, (input, weight, bias), input, weight, bias=bias, **named)
+    name = function.__name__
+    for argument, value in (("input", input), ("weight", weight)):
+        if not isinstance(value, Tensor):
+            raise _wrong(name, argument, value, "a tensor")
+    if bias is not None and not isinstance(bias, Tensor):
+        raise _wrong(name, "bias", bias, "a tensor or None")
     if input.dim() not in (dims + 1, dims + 2):
         raise RuntimeError(
-            f"conv{'_transpose' if transposed else ''}{dims}d: input has shape {list(input.shape)}, expected "
+            f"{name}: input has shape {list(input.shape)}, expected "
             f"{dims + 1} dimensions (one example) or {dims + 2} (a batch)"
         )
     batch = input if input.dim() == dims + 2 else input.unsqueeze(0)
-    strides, dilations = _sizes("stride", stride, dims), _sizes("dilation", dilation, dims)
+    strides, dilations = _sizes(name, "stride", stride, dims), _sizes(name, "dilation", dilation, dims)
     if isinstance(padding, str) and not transposed:
-        batch, padding = _pad_by_name(padding, batch, weight.shape[2:], strides, dilations)
-    output = _convolution(
-        batch,
-        weight,
-        bias,
-        strides,
-        _sizes("padding", padding, dims),  # type: ignore[arg-type]
-        dilations,
-        transposed,
-        _sizes("output_padding", output_padding, dims),
-        groups,
-        cube_math_type=cube_math_type,
-    )
+        batch, padding = _pad_by_name(name, padding, batch, weight.shape[2:], strides, dilations)
+    if not isinstance(groups, (int, torch.SymInt)):
+        groups = _index(name, "groups", groups, "an integer")
+    if not (cube_math_type is None or isinstance(cube_math_type, int)):
+        cube_math_type = _index(name, "cube_math_type", cube_math_type, "an integer or None")
+    paddings = _sizes(name, "padding", padding, dims)  # type: ignore[arg-type]
+    output_paddings = _sizes(name, "output_padding", output_padding, dims)
+    try:
+        output = _convolution(
+            batch,
+            weight,
+            bias,
+            strides,
+            paddings,
+            dilations,
+            transposed,
+            output_paddings,
+            groups,
+            cube_math_type=cube_math_type,
+        )
+    except (RuntimeError, TypeError):
+        for argument, sizes in zip(_LISTS, (strides, paddings, dilations, output_paddings), strict=True):
+            _accepted(name, argument, "List[int]", sizes)
+        raise
     return output if input.dim() == dims + 2 else output.squeeze(0)
 
 
 def _pad_by_name(
-    name: str, batch: Tensor, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+    function: str, name: str, batch: Tensor, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> tuple[Tensor, list[int]]:
     """The padding that "valid" or "same" stands for, and the input padded by what is left over on one side."""
-    if name == "valid":
-        return batch, [0] * len(kernel)
+    dims = batch.dim() - 2
+    if name == "valid" or not len(kernel) == len(stride) == len(dilation) == dims:  # the operator says what is wrong
+        return batch, [0] * dims
     if name != "same":
-        raise RuntimeError(f"padding is {name!r}, expected numbers, 'valid' or 'same'")
+        raise RuntimeError(f"{function}: padding is {name!r}, expected numbers, 'valid' or 'same'")
     if any(step != 1 for step in stride):
-        raise RuntimeError(f"padding is 'same' with stride {list(stride)}, expected stride 1; pad by numbers")
+        raise RuntimeError(
+            f"{function}: padding is 'same' with stride {list(stride)}, expected stride 1; pad by numbers"
+        )
     totals = [step * (size - 1) for step, size in zip(dilation, kernel, strict=True)]
     if any(total % 2 for total in totals):
         ends = [end for total in reversed(totals) for end in (0, total % 2)]
@@ -427,7 +585,7 @@ def conv1d(
     cube_math_type: int | None = None,
 ) -> Tensor:
     r"""1-D convolution of ``(N, C_in, L)``; as ``torch.nn.functional.conv1d``, see :func:`conv2d`."""
-    return _convolve(1, False, input, weight, bias, stride, padding, dilation, 0, groups, cube_math_type)
+    return _convolve(conv1d, 1, False, input, weight, bias, stride, padding, dilation, 0, groups, cube_math_type)
 
 
 def conv2d(
@@ -467,7 +625,7 @@ def conv2d(
         AclnnError: status 161002 for dtypes, shapes and numbers that the product does not accept.
         RuntimeError: the input has another number of dimensions, or ``"same"`` comes with a stride.
     """
-    return _convolve(2, False, input, weight, bias, stride, padding, dilation, 0, groups, cube_math_type)
+    return _convolve(conv2d, 2, False, input, weight, bias, stride, padding, dilation, 0, groups, cube_math_type)
 
 
 def conv3d(
@@ -485,7 +643,7 @@ def conv3d(
 
     Ascend310P and Ascend910 refuse it.
     """
-    return _convolve(3, False, input, weight, bias, stride, padding, dilation, 0, groups, cube_math_type)
+    return _convolve(conv3d, 3, False, input, weight, bias, stride, padding, dilation, 0, groups, cube_math_type)
 
 
 def conv_transpose1d(
@@ -501,7 +659,8 @@ def conv_transpose1d(
     cube_math_type: int | None = None,
 ) -> Tensor:
     r"""Transposed 1-D convolution; as ``torch.nn.functional.conv_transpose1d``, see :func:`conv_transpose2d`."""
-    return _convolve(1, True, input, weight, bias, stride, padding, dilation, output_padding, groups, cube_math_type)
+    parameters = (stride, padding, dilation, output_padding, groups, cube_math_type)
+    return _convolve(conv_transpose1d, 1, True, input, weight, bias, *parameters)
 
 
 def conv_transpose2d(
@@ -521,7 +680,8 @@ def conv_transpose2d(
     As :func:`conv2d`, but ``weight`` is ``(C_in, C_out / groups, kH, kW)``, and ``output_padding``, smaller than
     stride or dilation, enlarges the output at one end.
     """
-    return _convolve(2, True, input, weight, bias, stride, padding, dilation, output_padding, groups, cube_math_type)
+    parameters = (stride, padding, dilation, output_padding, groups, cube_math_type)
+    return _convolve(conv_transpose2d, 2, True, input, weight, bias, *parameters)
 
 
 def conv_transpose3d(
@@ -537,4 +697,9 @@ def conv_transpose3d(
     cube_math_type: int | None = None,
 ) -> Tensor:
     r"""Transposed 3-D convolution; as ``torch.nn.functional.conv_transpose3d``, see :func:`conv_transpose2d`."""
-    return _convolve(3, True, input, weight, bias, stride, padding, dilation, output_padding, groups, cube_math_type)
+    parameters = (stride, padding, dilation, output_padding, groups, cube_math_type)
+    return _convolve(conv_transpose3d, 3, True, input, weight, bias, *parameters)
+
+
+for _name in __all__:
+    globals()[_name].__prepare_scriptable__ = not_scriptable(f"{__name__}.{_name}")

@@ -6,13 +6,14 @@ operators do. So blocks from 64 KiB on are kept here and used again; the functio
 
 from __future__ import annotations
 
+import operator
 import os
 import re
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 from . import _C
+from ._warning import warn
 
 VARIABLE = "ACLNN_TORCH_MEMORY_POOL"
 
@@ -40,33 +41,52 @@ def empty_cache() -> None:
     _C.empty_cache()
 
 
-def set_memory_limit(bytes: int | None) -> None:
+def set_memory_limit(bytes: int | str | None) -> None:
     """Sets how much memory may be reserved before blocks that no result uses go back to the system.
 
     Results themselves are not limited. Of what is kept, blocks of 16 MiB and more are the system's to take when memory
     is short, whatever the limit.
 
     Args:
-        bytes: the limit; 0 switches the pool off: results come from PyTorch's own allocator. None: the default, which
-            is what the environment variable ``ACLNN_TORCH_MEMORY_POOL`` says, a number of bytes with or without K, M,
-            G or T, or else a quarter of the memory that the process may use.
+        bytes: the limit, as a number or a text such as ``"512M"`` or ``"2G"`` (K, M, G, T are powers of 1024); 0
+            switches the pool off: results come from PyTorch's own allocator. None: the default, which is what the
+            environment variable ``ACLNN_TORCH_MEMORY_POOL`` says, such a text, or else a quarter of the memory that the
+            process may use.
 
     Raises:
-        ValueError: the limit is negative.
+        TypeError: the limit is neither of these.
+        ValueError: the limit is negative, or a text that is no amount.
     """
-    if bytes is None:
-        bytes = _default_limit()
-    elif bytes < 0:
-        raise ValueError(f"set_memory_limit: bytes is {bytes}, expected a number >= 0, or None for the default")
-    _C.set_memory_limit(min(bytes, 2**63 - 1))
+    _C.set_memory_limit(min(_default_limit() if bytes is None else _limit(bytes), 2**63 - 1))
+
+
+def _limit(bytes: int | str) -> int:
+    expected = 'expected a number >= 0, a text such as "512M" or "2G", or None for the default'
+    if isinstance(bytes, str):
+        limit = _amount(bytes)
+    else:
+        try:
+            limit = operator.index(bytes)
+        except TypeError:
+            raise TypeError(f"set_memory_limit: bytes is {bytes!r}, {expected}") from None
+    if limit is None or limit < 0:
+        raise ValueError(f"set_memory_limit: bytes is {bytes!r}, {expected}")
+    return limit
+
+
+def _amount(text: str) -> int | None:
+    """The number of bytes that a text stands for, None if for none."""
+    size = re.fullmatch(r"([0-9]+)([KMGT]?)", text)
+    return int(size[1]) << 10 * " KMGT".index(size[2] or " ") if size else None
 
 
 def _default_limit() -> int:
     text = os.environ.get(VARIABLE, "")
-    if size := re.fullmatch(r"(\d+)([KMGT]?)", text):
-        return int(size[1]) << 10 * " KMGT".index(size[2] or " ")
+    limit = _amount(text)
+    if limit is not None:
+        return limit
     if text:
-        warnings.warn(f"{VARIABLE}={text} is no number of bytes, with or without K, M, G or T; ignored", stacklevel=2)
+        warn(f"{VARIABLE}={text} is no number of bytes, with or without K, M, G or T; ignored")
     return _usable_memory() // 4
 
 

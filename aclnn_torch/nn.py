@@ -7,8 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import handle_torch_function, has_torch_function_variadic
 
 from . import functional as F
+from ._scripting import not_scriptable
 
 __all__ = [
     "CELU",
@@ -137,9 +139,10 @@ def _transposed_convolution(
     module: Any, function: Callable[..., Tensor], dims: int, input: Tensor, output_size: Sequence[int] | None
 ) -> Tensor:
     """A transposed convolution module's work; `output_size` chooses among the sizes that the stride leaves open."""
-    output_padding = module._output_padding(
-        input, output_size, module.stride, module.padding, module.kernel_size, dims, module.dilation
-    )
+    output_padding = module.output_padding
+    if output_size is not None:
+        sizes = module.stride, module.padding, module.kernel_size, module.dilation
+        output_padding = _output_padding(input, output_size, output_padding, *sizes)
     return function(
         input,
         module.weight,
@@ -151,6 +154,25 @@ def _transposed_convolution(
         module.dilation,
         cube_math_type=module.cube_math_type,
     )
+
+
+def _output_padding(
+    input: Tensor,
+    output_size: Sequence[int] | None,
+    output_padding: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+) -> Any:
+    """What makes the output that large, by torch's rule; a function that torch.fx can put into a graph."""
+    arguments = output_size, output_padding, stride, padding, kernel_size, dilation
+    if has_torch_function_variadic(input, output_size):
+        return handle_torch_function(_output_padding, (input, output_size), input, *arguments)
+    if output_size is None:
+        return output_padding
+    rule: Any = torch.nn.ConvTranspose1d._output_padding  # which needs no module for an output_size
+    return rule(None, input, output_size, stride, padding, kernel_size, len(kernel_size), dilation)
 
 
 class Conv1d(_CubeMath, torch.nn.Conv1d):
@@ -217,3 +239,7 @@ class ConvTranspose3d(_CubeMath, torch.nn.ConvTranspose3d):
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Convolves, transposed."""
         return _transposed_convolution(self, F.conv_transpose3d, 3, input, output_size)
+
+
+for _name in __all__:
+    globals()[_name].__prepare_scriptable__ = not_scriptable(f"{__name__}.{_name}")

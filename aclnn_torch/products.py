@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from . import _C
+from ._warning import warn
 
 if _problem := _C.product_problem():
-    warnings.warn(_problem, stacklevel=2)
+    warn(_problem)
 
 PRODUCTS = ("Ascend310P", "Ascend910", "Ascend910B", "Ascend910_93", "Ascend950", "host")
 

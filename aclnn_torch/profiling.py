@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from . import _C
+from ._warning import warn
+from .errors import AclnnError
 from .host import PREFIX
 
 if os.environ.get("ACLNN_TORCH_PROFILE_STAGES", "0") not in ("", "0"):
@@ -48,30 +51,99 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
     machine's CANN its own tools (``msprof``) tell. Processes forked within the body are not covered: the environment
     variable ``ACLNN_TORCH_TRACE`` traces a process from its start and those that it starts, C++ programs too, into the
     file that it names, or ``aclnn_torch_trace.json`` if it is ``1``; that file is continued if it exists, and its end
-    is missing, which the format allows.
+    is missing, which the format allows. If it cannot be written, a warning says so, when the package is imported or
+    the process ends.
+
+    Several may be on at once, within one another, in several threads, beside the environment's: each has all calls.
 
     Args:
         path: the file; one that exists is replaced.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file cannot be written, or, at the end, lacks calls because it could not be, as on a full disk. If
+            the body raises, that is a warning.
+        ValueError: another trace is being written to it.
     """
-    path = Path(path).absolute()
-    path.write_text("[\n")
-    _trace(str(path))
+    path = Path(path).resolve()
+    if path in _open:
+        raise ValueError(f"trace: {path} is being written by another trace, expected a file of its own; name another")
+    _append(path, "w", "[\n")
+    _open.add(path)
     try:
+        _begin(path)
         yield
-    finally:
-        _trace(None)
-        with path.open("a") as file:  # the last event has no comma behind it
-            file.write(f'{{"ph":"M","name":"process_name","pid":{os.getpid()},"args":{{"name":"aclnn_torch"}}}}\n]\n')
+    except BaseException:
+        if problem := _end(path):
+            warn(f"trace: {problem}")
+        raise
+    if problem := _end(path):
+        raise problem
 
 
-def _trace(path: str | None) -> None:
-    """Starts or ends the trace, of simulated NPUs too if the process has them."""
-    _C.trace(path)
+_open: set[Path] = set()  # the files of traces that are on
+
+
+def _append(path: Path, mode: str, text: str) -> None:
     try:
-        npus = ctypes.CDLL(str(PREFIX / "lib64" / "libnnopbase.so"), os.RTLD_NOLOAD)
+        with path.open(mode) as file:
+            file.write(text)
+    except OSError as error:  # of a write, which knows no file
+        raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
+
+
+def _simulated_npus() -> ctypes.CDLL | None:
+    """The host CANN of the process's simulated NPUs, which is another than that of CPU tensors, if it has them."""
+    try:
+        library = ctypes.CDLL(str(PREFIX / "lib64" / "libnnopbase.so"), os.RTLD_NOLOAD)
     except OSError:
-        return
-    npus.aclHostTrace(path.encode() if path else None)
+        return None
+    library.aclHostTraceProblem.restype = library.aclGetRecentErrMsg.restype = ctypes.c_char_p
+    return library
+
+
+def _begin(path: Path) -> None:
+    _C.trace(os.fsencode(path))
+    if npus := _simulated_npus():
+        npus.aclHostTrace(os.fsencode(path))
+
+
+def _end(path: Path) -> OSError | None:
+    """Ends a trace, and says what its file lacks."""
+    problem: OSError | None = None
+    try:
+        _C.end_trace(os.fsencode(path))
+    except AclnnError as error:
+        problem = OSError(str(error))
+    npus = _simulated_npus()
+    if npus and npus.aclHostTraceEnd(os.fsencode(path)) == _LACKS_CALLS and not problem:
+        problem = OSError(npus.aclGetRecentErrMsg().decode())
+    _open.discard(path)
+    try:  # the last event has no comma behind it
+        event = f'{{"ph":"M","name":"process_name","pid":{os.getpid()},"args":{{"name":"aclnn_torch"}}}}'
+        _append(path, "a", f"{event}\n]\n")
+    except OSError as error:
+        problem = problem or error
+    return problem
+
+
+_LACKS_CALLS = 500005  # of aclHostTraceEnd
+
+
+def environments_problem() -> str | None:
+    """What is wrong with the trace that ``ACLNN_TORCH_TRACE`` asks for."""
+    if problem := _C.trace_problem():
+        return problem
+    npus = _simulated_npus()
+    text: bytes | None = npus.aclHostTraceProblem() if npus else None
+    return text.decode(errors="replace") if text else None
+
+
+def _warn_of_problem(known: str | None = None) -> str | None:
+    problem = environments_problem()
+    if problem and problem != known:
+        warn(problem)
+    return problem
+
+
+if os.environ.get("ACLNN_TORCH_TRACE", "0") not in ("", "0"):
+    atexit.register(_warn_of_problem, _warn_of_problem())

@@ -419,8 +419,8 @@ def with_log_prob(condition: Condition) -> Condition:
 LINE = ([1], [0], [1], False, [0], 1)  # one dimension, no padding
 
 
-def convolution(x: Tensor, weight: Tensor) -> Tensors:
-    return (aten.convolution(x, weight, None, *LINE),)
+def convolution(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensors:
+    return (aten.convolution(x, weight, bias, *LINE),)
 
 
 def convolution_backward(gradient: Tensor, x: Tensor, weight: Tensor) -> Tensors:
@@ -432,11 +432,12 @@ def windows(x: Array, taps: int) -> Array:
     return np.lib.stride_tricks.sliding_window_view(x, taps, 2)
 
 
-def exact_convolution(dtype: torch.dtype, x: Array, weight: Array) -> Sequence[Expected]:
+def exact_convolution(dtype: torch.dtype, x: Array, weight: Array, *bias: Array) -> Sequence[Expected]:
     def sum_of(x: Array, weight: Array) -> Array:
         return np.einsum("nctk,ock->not", windows(x, weight.shape[2]), weight)
 
-    return ((sum_of(x, weight), sum_of(np.abs(x), np.abs(weight))),)
+    added = bias[0][:, np.newaxis] if bias else 0
+    return ((sum_of(x, weight) + added, sum_of(np.abs(x), np.abs(weight))),)
 
 
 def exact_convolution_backward(dtype: torch.dtype, gradient: Array, x: Array, weight: Array) -> Sequence[Expected]:
@@ -481,6 +482,16 @@ def differences(dtype: torch.dtype) -> Tensors:
     return x.to(dtype), torch.tensor([1.0, -1.0], dtype=dtype).repeat(4, 4, 1)
 
 
+def with_bias(inputs: Callable[[torch.dtype], Tensors]) -> Callable[[torch.dtype], Tensors]:
+    """And a bias beside which few bits are left for each product."""
+
+    def inputs_and_bias(dtype: torch.dtype) -> Tensors:
+        x, weight = inputs(dtype)
+        return x, weight, noise((weight.shape[0],), torch.float64, 8).div(torch.finfo(dtype).eps / 4).to(dtype)
+
+    return inputs_and_bias
+
+
 CONVOLUTIONS = (
     Condition("few channels", images((2, 3, 40), 4, 3)),
     Condition("many channels", images((4, 256, 30), 32, 3)),
@@ -495,6 +506,12 @@ CONVOLUTIONS = (
     # Not in BFLOAT16: torch's own gradient corrupts memory there.
     Condition("2^20 channels", images((1, VOCABULARY, 2), 2, 1), large=True, dtypes=(torch.float32,)),
     Condition("2^24 positions", images((1, 1, HUGE_COUNT), 1, 1), large=True, dtypes=(torch.float32,)),
+)
+
+
+BIASES = (
+    Condition("large bias, few products", with_bias(images((1, 30, 20), 8, 3, one_sign=True)), dtypes=WIDE),
+    Condition("large bias, many products", with_bias(images((1, 3000, 40), 18, 3, one_sign=True)), dtypes=WIDE),
 )
 
 
@@ -614,10 +631,10 @@ OPERATORS = (
     Operator(
         "convolution",
         ("output",),
-        lambda x, weight: (ours.convolution(x, weight, None, *LINE),),
+        lambda x, weight, bias=None: (ours.convolution(x, weight, bias, *LINE),),
         convolution,
         exact_convolution,
-        CONVOLUTIONS,
+        CONVOLUTIONS + BIASES,
     ),
     Operator(
         "convolution_backward",

@@ -63,10 +63,19 @@ int64_t live_objects(const std::optional<std::string>& kind) {
   return host_function<decltype(aclHostLiveObjects)>("aclHostLiveObjects")(name);
 }
 
-void trace(const std::optional<std::string>& path) {
-  const aclError status =
-      host_function<decltype(aclHostTrace)>("aclHostTrace")(path ? path->c_str() : nullptr);
+void trace(const std::string& path) {
+  const aclError status = host_function<decltype(aclHostTrace)>("aclHostTrace")(path.c_str());
   if (status != ACL_SUCCESS) aclnn::Library::embedded().fail("aclHostTrace", status);
+}
+
+void end_trace(const std::string& path) {
+  const aclError status = host_function<decltype(aclHostTraceEnd)>("aclHostTraceEnd")(path.c_str());
+  if (status != ACL_SUCCESS) aclnn::Library::embedded().fail("aclHostTraceEnd", status);
+}
+
+std::optional<std::string> trace_problem() {
+  const char* problem = host_function<decltype(aclHostTraceProblem)>("aclHostTraceProblem")();
+  return problem ? std::optional<std::string>(problem) : std::nullopt;
 }
 
 // Of torch's names: "allocated_bytes.peak" and so on.
@@ -110,6 +119,8 @@ PYBIND11_MODULE(_C, m) {
   m.def("product_problem", &product_problem);
   m.def("live_objects", &live_objects, py::arg("kind") = py::none());
   m.def("trace", &trace, py::arg("path"));
+  m.def("end_trace", &end_trace, py::arg("path"));
+  m.def("trace_problem", &trace_problem);
   m.def("get_profile_stages", [] { return aclnn_torch::profile_stages.load(); });
   m.def("set_profile_stages", [](bool on) { aclnn_torch::profile_stages = on; }, py::arg("on"));
   m.def("memory_stats", &memory_stats);

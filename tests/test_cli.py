@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import aclnn_torch
 from aclnn_torch import cli, decompositions, functional
 from aclnn_torch.cli import doctor
 
@@ -44,6 +45,11 @@ def command_line(*arguments: str | Path, **variables: str) -> subprocess.Complet
     command = [sys.executable, "-m", "aclnn_torch", *map(str, arguments)]
     environment = {name: value for name, value in os.environ.items() if name != "ACLNN_TORCH_PRODUCT"} | variables
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_version() -> None:
+    result = command_line("--version")
+    assert (result.stdout, result.stderr, result.returncode) == (f"aclnn-torch {aclnn_torch.__version__}\n", "", 0)
 
 
 def check(*arguments: str | Path) -> dict[str, object]:

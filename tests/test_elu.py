@@ -366,3 +366,19 @@ def test_zeros_keep_their_signs(input_scale: float, dtype: torch.dtype, host_pro
     result = ops.elu(zeros, 1.0, 1.0, input_scale)
     assert torch.equal(result, zeros)
     assert torch.equal(result.signbit(), zeros.signbit())
+
+
+@pytest.mark.parametrize("is_result", [False, True])
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.float64], ids=str)
+def test_the_gradient_at_a_nan(dtype: torch.dtype, is_result: bool, host_product: None) -> None:
+    """The incoming gradient times scale, wherever the element stands; ATen's is NaN where it computes in vectors."""
+    for count in (1, 7, 64, 100):
+        arguments = (torch.full((2 * count,), 3.0, dtype=dtype), 1.5, 2.0, 0.5, is_result)
+        nan = torch.full((2 * count,), torch.nan, dtype=dtype)
+        for step in (1, 2):
+            gradient, value = arguments[0][::step], nan[::step]
+            assert set(ops.elu_backward(gradient, *arguments[1:], value).tolist()) == {6.0}
+        # As docs/emulation.md has it: ATen's scalar loop, and its vectorised one.
+        aten = torch.ops.aten.elu_backward
+        assert set(aten(gradient, *arguments[1:], value).tolist()) == {6.0}
+    assert aten(arguments[0][:64], *arguments[1:], nan[:64]).isnan().all()

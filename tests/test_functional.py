@@ -7,8 +7,10 @@ computed; a sum of n terms in any order has an error below n U times the sum of 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -422,3 +424,77 @@ def test_what_cann_refuses(name: str, nothing_leaked: None) -> None:
 def test_what_the_faces_refuse(call: Callable[[], Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+def arguments_of(name: str) -> dict[str, Any]:
+    """A call of a function, all arguments by name that torch's has too and does not call deprecated."""
+    x = torch.linspace(-2, 2, 12).reshape(3, 4)
+    given: dict[str, Any] = {"input": x, "normalized_shape": (4,), "target": torch.tensor([0, 1, 2])}
+    if name in CONVOLUTIONS:
+        dims = int(name[-2])
+        given |= {"input": torch.ones(1, 2, *[4] * dims), "weight": torch.ones(2, 2, *[3] * dims)}
+    parameters = inspect.signature(getattr(F, name)).parameters
+    other = ("cube_math_type", "size_average", "reduce")
+    return {key: given.get(key, value.default) for key, value in parameters.items() if key not in other}
+
+
+PARAMETERS = [(name, parameter) for name in F.__all__ for parameter in arguments_of(name)]
+EACH_PARAMETER = pytest.mark.parametrize(("name", "parameter"), PARAMETERS, ids=str)
+
+
+@EACH_PARAMETER
+def test_what_has_the_wrong_kind_is_named(name: str, parameter: str) -> None:
+    """Where torch raises a TypeError, so do we, with function, argument, value and what was expected."""
+    refused = 0
+    values = [None, "text", object(), 1.5, [None], {}, torch.ones(2, 2)]
+    for value in [*values, torch.tensor(1.5, requires_grad=True)] if parameter == "alpha" else values:
+        changed = arguments_of(name) | {parameter: value}
+        try:
+            getattr(TF, name)(**changed)
+        except TypeError:
+            with pytest.raises(TypeError) as caught:
+                getattr(F, name)(**changed)
+            assert str(caught.value).startswith(f"{name}: {parameter} is ")
+            assert ", expected " in str(caught.value)
+            refused += 1
+        except (RuntimeError, ValueError, IndexError):
+            pass
+    assert refused >= 2 or parameter in ("inplace", "reduction")
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [pair for pair in PARAMETERS if pair[1] == "eps" or type(arguments_of(pair[0])[pair[1]]) in (int, float)],
+    ids=str,
+)
+def test_a_tensor_without_dimensions_is_a_number(name: str, parameter: str) -> None:
+    """Wherever torch takes one."""
+    number = arguments_of(name)[parameter]
+    value = {"alpha": 1.25, "eps": 0.5, "label_smoothing": 0.25, "ignore_index": 1}.get(parameter, number)
+    tensor = torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else torch.int64)
+    given = arguments_of(name) | {parameter: tensor}
+    results = [getattr(functions, name)(**given) for functions in (F, TF)]
+    torch.testing.assert_close(*results, rtol=1e-5, atol=1e-6)
+    assert torch.equal(results[0], getattr(F, name)(**given | {parameter: value}))
+
+
+@pytest.mark.parametrize("padding", [1, "same", "valid"])
+@pytest.mark.parametrize("shape", [(), (2,), (2, 2), (2, 2, 3), (2, 2, 3, 3, 3)], ids=str)
+def test_a_weight_of_another_rank(shape: tuple[int, ...], padding: Any, nothing_leaked: None) -> None:
+    words = ["aclnnConvolution", f"weight has shape {list(shape)}", "expected as many dimensions as input"]
+    check_error(lambda: F.conv2d(x2, torch.ones(shape), padding=padding), words, 161002, STATUS_NAMES[161002])
+
+
+@pytest.mark.parametrize("padding", [1, "same", "valid"])
+@pytest.mark.parametrize("argument", ["stride", "dilation"])
+def test_another_count_of_numbers(argument: str, padding: Any, nothing_leaked: None) -> None:
+    named: Any = {argument: (1, 1, 1), "padding": padding}
+    check_error(lambda: F.conv2d(x2, w2, **named), [argument, "3"], 161002, STATUS_NAMES[161002])
+
+
+@pytest.mark.parametrize(
+    "alpha", [np.float32(1.5), np.float64(1.5), np.int64(2), Fraction(3, 2)], ids=lambda a: type(a).__name__
+)
+def test_numbers_of_other_libraries_are_numbers(alpha: Any) -> None:
+    x = torch.tensor([-1.0, 2.0])
+    assert torch.equal(F.elu(x, alpha), F.elu(x, float(alpha)))

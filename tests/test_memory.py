@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -155,12 +156,32 @@ def test_limit_zero_is_torchs_own_memory() -> None:
     assert memory_stats()["reserved_bytes.current"] == memory_stats()["allocated_bytes.current"]
 
 
-def test_a_negative_limit_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^set_memory_limit: bytes is -1, expected a number >= 0"):
-        set_memory_limit(-1)
+@pytest.mark.parametrize("limit", [-1, "-1", "1.5G", "2 G", "2g", "G", "", "much"])
+def test_a_limit_that_is_no_amount_is_refused(limit: int | str) -> None:
+    before = memory_stats()["limit_bytes"]
+    with pytest.raises(
+        ValueError, match=rf"^set_memory_limit: bytes is {limit!r}, expected a number >= 0, a text such"
+    ):
+        set_memory_limit(limit)
+    assert memory_stats()["limit_bytes"] == before
 
 
-@pytest.mark.parametrize(("text", "limit"), [("0", 0), ("4096", 4096), ("512M", 512 * MIB), ("2G", 2048 * MIB)])
+@pytest.mark.parametrize("limit", [1.5, [1], b"1G"])
+def test_a_limit_of_another_kind_is_refused(limit: Any) -> None:
+    with pytest.raises(TypeError, match=r"^set_memory_limit: bytes is .*, expected a number >= 0, a text such"):
+        set_memory_limit(limit)
+
+
+AMOUNTS = [("0", 0), ("4096", 4096), ("7K", 7168), ("512M", 512 * MIB), ("2G", 2048 * MIB), ("1T", 2**40)]
+
+
+@pytest.mark.parametrize(("text", "limit"), AMOUNTS)
+def test_limits_as_text(text: str, limit: int) -> None:
+    set_memory_limit(text)
+    assert memory_stats()["limit_bytes"] == limit
+
+
+@pytest.mark.parametrize(("text", "limit"), AMOUNTS)
 def test_environment_variable(text: str, limit: int) -> None:
     done = run_python('print(aclnn_torch.memory_stats()["limit_bytes"])', ACLNN_TORCH_MEMORY_POOL=text)
     assert (done.stdout.strip(), done.stderr) == (str(limit), "")
@@ -172,8 +193,9 @@ def test_the_default_is_at_most_a_quarter_of_the_memory(monkeypatch: pytest.Monk
     limit = memory_stats()["limit_bytes"]
     assert 0 < limit <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
     monkeypatch.setenv("ACLNN_TORCH_MEMORY_POOL", "much")
-    with pytest.warns(UserWarning, match="ACLNN_TORCH_MEMORY_POOL=much is no number of bytes"):
+    with pytest.warns(UserWarning, match="ACLNN_TORCH_MEMORY_POOL=much is no number of bytes") as caught:
         set_memory_limit(None)
+    assert caught[0].filename == __file__
     assert memory_stats()["limit_bytes"] == limit
 
 

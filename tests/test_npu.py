@@ -161,6 +161,33 @@ print("torch_npu" in sys.modules, "TORCH_DEVICE_BACKEND_AUTOLOAD" in os.environ)
 """
     result = run(["-c", code])
     assert result.stdout == "False False\n", result.stderr
+    result = run(["-m", "aclnn_torch", "doctor"])
+    assert result.returncode == 0, result.stdout
+    assert (
+        "`aclnn-torch run`; a program that imports torch or torch_npu without either ends in `libhccl.so: cannot"
+        in (result.stdout)
+    )
+
+
+NO_CANN = "torch_npu cannot be loaded: libhccl.so: cannot open shared object file: No such file or directory; "
+
+
+@needs_torch_npu
+def test_torch_npu_that_does_not_find_its_cann() -> None:
+    """The import says so, and what to do; torch is whole. The command line works, and tells."""
+    for first in ("import aclnn_torch", "from aclnn_torch import nn"):
+        result = run(["-c", first], ASCEND_HOME_PATH="/nowhere")
+        last = result.stderr.splitlines()[-1]
+        assert last.startswith(f"ImportError: aclnn_torch: {NO_CANN}ASCEND_HOME_PATH is /nowhere, expected"), last
+        assert "`aclnn-torch run`" in last
+        assert "TORCH_DEVICE_BACKEND_AUTOLOAD=0" in last
+    result = run(["-m", "aclnn_torch", "doctor"], ASCEND_HOME_PATH="/nowhere")
+    assert result.returncode == 1
+    assert f"({NO_CANN}" in result.stdout
+    result = run(["-c", "import aclnn_torch"], ASCEND_HOME_PATH="/nowhere", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert result.returncode == 0, result.stderr
+    result = run(["-m", "aclnn_torch", "run", "-m", "aclnn_torch", "doctor"], ASCEND_HOME_PATH="/nowhere")
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -249,9 +250,192 @@ def test_cpp_programs_are_traced(tmp_path: Path) -> None:
     assert in_category(events, "run")[0]["tid"] != in_category(events, "stage 2")[0]["tid"]
 
 
-def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), aclnn_torch.trace(tmp_path / "no" / "trace.json"):
-        pass
-    with pytest.raises(aclnn_torch.AclnnError, match="cannot be opened") as caught:
-        aclnn_torch._C.trace(str(tmp_path / "no" / "trace.json"))
+def stages(path: Path) -> list[str]:
+    return [event["name"] for event in in_category(read(path), "stage 2")]
+
+
+def test_traces_within_one_another(tmp_path: Path) -> None:
+    """Each has what is called while it is on, whichever ends first."""
+    first, second, third = (tmp_path / f"{name}.json" for name in ("first", "second", "third"))
+    x = torch.ones(2)
+    with aclnn_torch.trace(first):
+        F.elu(x)
+        with aclnn_torch.trace(second):
+            F.selu(x)
+            with aclnn_torch.trace(third):
+                F.silu(x)
+        F.gelu(x)
+        with aclnn_torch.trace(second):
+            F.elu(x)
+    F.elu(x)
+    assert stages(first) == ["aclnnElu", "aclnnSelu", "aclnnSilu", "aclnnGeluV2", "aclnnElu"]
+    assert stages(second) == ["aclnnElu"]  # the file was replaced
+    assert stages(third) == ["aclnnSilu"]
+    for path in (first, second, third):
+        assert json.loads(path.read_text())  # with its end
+
+
+def test_traces_that_overlap(tmp_path: Path) -> None:
+    one, other = aclnn_torch.trace(tmp_path / "one.json"), aclnn_torch.trace(tmp_path / "other.json")
+    x = torch.ones(2)
+    with one:
+        F.elu(x)
+        other.__enter__()
+        F.selu(x)
+    F.silu(x)
+    other.__exit__(None, None, None)
+    F.elu(x)
+    assert stages(tmp_path / "one.json") == ["aclnnElu", "aclnnSelu"]
+    assert stages(tmp_path / "other.json") == ["aclnnSelu", "aclnnSilu"]
+
+
+def test_a_trace_beside_the_environments(tmp_path: Path) -> None:
+    code = """
+import torch, aclnn_torch
+with aclnn_torch.trace("own.json"):
+    torch.ops.aclnn.elu(torch.ones(2))
+torch.ops.aclnn.selu(torch.ones(2))
+"""
+    run_python(code, folder=tmp_path, ACLNN_TORCH_TRACE="all.json")
+    assert stages(tmp_path / "own.json") == ["aclnnElu"]
+    assert stages(tmp_path / "all.json") == ["aclnnElu", "aclnnSelu"]
+
+
+def test_one_file_for_two_traces(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    with aclnn_torch.trace(path):
+        F.elu(torch.ones(2))
+        with pytest.raises(ValueError, match=r"trace\.json is being written by another trace"):
+            aclnn_torch.trace(path).__enter__()
+        with pytest.raises(aclnn_torch.AclnnError, match=r"trace\.json is written already"):
+            aclnn_torch._C.trace(str(path))
+    assert stages(path) == ["aclnnElu"]
+
+
+def test_many_traces(tmp_path: Path) -> None:
+    """More than there can be: the error leaves those that are on as they are."""
+    with contextlib.ExitStack() as stack:
+        for i in range(15):
+            stack.enter_context(aclnn_torch.trace(tmp_path / f"{i}.json"))
+        with pytest.raises(aclnn_torch.AclnnError, match="15 traces are on already") as caught:
+            stack.enter_context(aclnn_torch.trace(tmp_path / "15.json"))
+        assert caught.value.status == 300000
+        F.elu(torch.ones(2))
+    assert all(stages(tmp_path / f"{i}.json") == ["aclnnElu"] for i in range(15))
+    with pytest.raises(aclnn_torch.AclnnError, match="is not written") as caught:
+        aclnn_torch._C.end_trace(str(tmp_path / "0.json"))
     assert caught.value.status == 100000
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "no" / "trace.json"
+    with pytest.raises(FileNotFoundError) as missing, aclnn_torch.trace(path):
+        pass
+    assert missing.value.filename == str(path)
+    with pytest.raises(IsADirectoryError), aclnn_torch.trace(tmp_path):
+        pass
+    with pytest.raises(aclnn_torch.AclnnError, match="cannot be opened for writing: No such file") as caught:
+        aclnn_torch._C.trace(str(path))
+    assert caught.value.status == 100000
+    with aclnn_torch.trace(tmp_path / "trace.json"):  # nothing is left of these
+        F.elu(torch.ones(2))
+    assert stages(tmp_path / "trace.json") == ["aclnnElu"]
+
+
+def test_a_full_disk_at_the_beginning() -> None:
+    with pytest.raises(OSError, match="No space left on device") as caught, aclnn_torch.trace("/dev/full"):
+        pass
+    assert caught.value.filename == "/dev/full"
+
+
+FULL_DISK = """
+import resource, sys, warnings, torch, aclnn_torch
+def work():
+    for _ in range(50):
+        torch.ops.aclnn.elu(torch.ones(2))
+resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))  # a file cannot grow beyond it
+try:
+    with aclnn_torch.trace("trace.json"):
+        work()
+except OSError as error:
+    assert "trace.json lacks calls" in str(error) and "File too large" in str(error), error
+else:
+    raise AssertionError("no error")
+with warnings.catch_warnings(record=True) as caught:
+    try:
+        with aclnn_torch.trace("trace.json"):
+            work()
+            1 / 0
+    except ZeroDivisionError:
+        pass
+(warning,) = caught
+assert "trace.json lacks calls" in str(warning.message), warning
+assert warning.filename == "<string>", warning
+with aclnn_torch.trace("short.json"):
+    torch.ops.aclnn.elu(torch.ones(2))
+print("done")
+"""
+
+
+def test_a_disk_that_becomes_full(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", FULL_DISK]
+    assert subprocess.check_output(command, cwd=tmp_path, env=environment, text=True, timeout=120) == "done\n"
+    assert stages(tmp_path / "short.json") == ["aclnnElu"]
+
+
+# Of ACLNN_TORCH_TRACE.
+EACH_UNWRITABLE = pytest.mark.parametrize(
+    ("file", "reason"), [("no/trace.json", "No such file or directory"), ("/dev/full", "No space left on device")]
+)
+
+
+@EACH_UNWRITABLE
+def test_python_warns_of_an_unwritable_trace(file: str, reason: str, tmp_path: Path) -> None:
+    """The line of the import, or at the end; calls work."""
+    code = "import torch\nimport aclnn_torch\nprint(torch.ops.aclnn.selu(torch.zeros(2)).tolist())"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "ACLNN_TORCH_TRACE": file}
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert ran.stdout == "[0.0, 0.0]\n"
+    (warning,) = [line for line in ran.stderr.splitlines() if "Warning" in line]
+    assert "UserWarning: ACLNN_TORCH_TRACE" in warning
+    assert file in warning
+    assert reason in warning
+    assert warning.startswith("<string>:2:") or file == "/dev/full"
+
+
+@EACH_UNWRITABLE
+def test_the_c_interface_tells_of_an_unwritable_trace(file: str, reason: str, tmp_path: Path) -> None:
+    """Once, behind that of the call which met it."""
+    code = f"""
+import ctypes
+library = ctypes.CDLL({str(aclnn_torch.host.PREFIX / "lib64" / "libopapi.so")!r}, ctypes.RTLD_GLOBAL)
+for name in ("aclGetRecentErrMsg", "aclHostTraceProblem"):
+    getattr(library, name).restype = ctypes.c_char_p
+for _ in range(2):
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    status = library.aclnnEluGetWorkspaceSize(*[None] * 5, ctypes.byref(size), ctypes.byref(executor))
+    print(status, library.aclGetRecentErrMsg())
+print(library.aclHostTraceProblem())
+"""
+    environment = os.environ | {"ACLNN_TORCH_TRACE": file}
+    ran = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=environment, text=True)
+    first, second, problem = ran.splitlines()
+    assert first.startswith("161001 b'aclnnElu")  # the call's own text is the newest
+    assert "ACLNN_TORCH_TRACE" in first
+    assert reason in first
+    assert "ACLNN_TORCH_TRACE" not in second
+    assert "ACLNN_TORCH_TRACE" in problem
+    assert reason in problem
+
+
+@EACH_UNWRITABLE
+def test_doctor_tells_of_an_unwritable_trace(file: str, reason: str, tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "ACLNN_TORCH_TRACE": file}
+    command = [sys.executable, "-m", "aclnn_torch", "doctor", "--json"]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    (finding,) = [finding for finding in json.loads(ran.stdout) if finding["name"] == "trace"]
+    assert ran.returncode == 1
+    assert not finding["works"]
+    assert reason in finding["advice"]

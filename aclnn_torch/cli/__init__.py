@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from .. import problem
+from .. import __version__, problem
 from . import bench, check, config, doctor, npu
 
 __all__ = ["main"]
@@ -22,6 +22,7 @@ NEEDS_PACKAGE = bench.COMMANDS
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status: 0, or what the command's help says; 2 for wrong usage."""
     parser = argparse.ArgumentParser(prog="aclnn-torch", description="Tools around aclnn_torch and its host CANN.")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for name, command in COMMANDS.items():
         sub = commands.add_parser(

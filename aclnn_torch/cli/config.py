@@ -70,6 +70,8 @@ COMMANDS = {
         _add_arguments,
         _run,
         "example:\n  g++ program.cpp $(aclnn-torch config --cflags --libs) -o program\n\n"
+        "Flags of a path with a space are quoted, for a shell that reads them again:\n"
+        '  eval "g++ program.cpp $(aclnn-torch config --cflags --libs) -o program"\n\n'
         "exit status: 1 if the host CANN is not built",
     )
 }

@@ -80,7 +80,13 @@ def _cann() -> Finding:
     home = os.environ.get("ASCEND_HOME_PATH")
     if home:
         return Finding("CANN", home)
-    return Finding("CANN", "none", advice="source its set_env.sh, or run without an NPU by `aclnn-torch run`")
+    advice = "source its set_env.sh, or run without an NPU by `aclnn-torch run`"
+    if installed_version("torch_npu"):
+        advice += (
+            "; a program that imports torch or torch_npu without either ends in `libhccl.so: cannot open shared object "
+            "file`"
+        )
+    return Finding("CANN", "none", advice=advice)
 
 
 def _prefix() -> Finding:
@@ -149,7 +155,7 @@ def _operators_here() -> Iterator[Finding]:
     """What needs the package whole."""
     import torch
 
-    from .. import _C, __version__, get_product
+    from .. import _C, __version__, get_product, profiling
 
     yield Finding("aclnn_torch", f"{__version__} in {PREFIX.parent}")
     yield Finding("torch", torch.__version__)
@@ -162,6 +168,9 @@ def _operators_here() -> Iterator[Finding]:
         advice=problem,
     )
     yield _operators()
+    if os.environ.get("ACLNN_TORCH_TRACE", "0") not in ("", "0"):
+        problem = profiling.environments_problem()
+        yield Finding("trace", "on", works=problem is None, advice=problem)
 
 
 def findings() -> Iterator[Finding]:

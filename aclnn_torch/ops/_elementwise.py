@@ -1,4 +1,4 @@
-"""What elementwise operators share: which they are, and their batching rule."""
+"""What elementwise operators share: which they are, and their rules for batches and nested tensors."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
+from ._nested import register_elementwise_nested
+
 MAX_RANK = 8  # of CANN's tensors
 
 ELEMENTWISE: list[OpOverload] = []  # in place or not
 
 
-def register_elementwise_vmap(operator: OpOverload) -> None:
-    """Gives an operator that works element by element, on tensors of one shape, its rule for ``torch.vmap``."""
+def register_elementwise(operator: OpOverload) -> None:
+    """Gives an operator that works element by element, on tensors of one shape, its rules.
+
+    They are those for ``torch.vmap`` and for nested tensors.
+    """
     ELEMENTWISE.append(operator)
+    register_elementwise_nested(operator)
 
     def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any, **kwargs: Any) -> tuple[Tensor, int]:
         batched = _batched_first(info.batch_size, in_dims, args)
@@ -29,9 +35,10 @@ def register_elementwise_vmap(operator: OpOverload) -> None:
     torch.library.register_vmap(operator, rule)
 
 
-def register_inplace_elementwise_vmap(operator: OpOverload) -> None:
+def register_inplace_elementwise(operator: OpOverload) -> None:
     """The same for an operator whose first argument is its only tensor and is overwritten."""
     ELEMENTWISE.append(operator)
+    register_elementwise_nested(operator)
 
     def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int | None]:
         return operator(*args), in_dims[0]

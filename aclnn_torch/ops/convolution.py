@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverloadPacket
+from torch.utils.flop_counter import flop_registry, register_flop_formula
 
 from ._batching import map_over_batch
 
@@ -36,3 +39,17 @@ def _convolution_backward(info: Any, in_dims: tuple[Any, ...], *args: Any, **kwa
 
 torch.library.register_vmap(torch.ops.aclnn.convolution.default, _convolution)
 torch.library.register_vmap(torch.ops.aclnn.convolution_backward.default, _convolution_backward)
+
+
+def _register_flops(operator: OpOverloadPacket, atens: OpOverloadPacket) -> None:
+    """Lets ``torch.utils.flop_counter`` count an operator as ATen's; of the other operators it counts none in ATen."""
+    formula: Callable[..., int] = flop_registry[atens]
+
+    def flops(*args: Any, cube_math_type: int | None = None, **kwargs: Any) -> int:
+        return formula(*args, **kwargs)
+
+    register_flop_formula(operator, get_raw=True)(flops)
+
+
+_register_flops(torch.ops.aclnn.convolution, torch.ops.aten.convolution)
+_register_flops(torch.ops.aclnn.convolution_backward, torch.ops.aten.convolution_backward)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from ._elementwise import register_elementwise_vmap, register_inplace_elementwise_vmap
+from ._elementwise import register_elementwise, register_inplace_elementwise
 
-register_elementwise_vmap(torch.ops.aclnn.elu.default)
-register_elementwise_vmap(torch.ops.aclnn.elu_backward.default)
-register_inplace_elementwise_vmap(torch.ops.aclnn.elu_.default)
+register_elementwise(torch.ops.aclnn.elu.default)
+register_elementwise(torch.ops.aclnn.elu_backward.default)
+register_inplace_elementwise(torch.ops.aclnn.elu_.default)

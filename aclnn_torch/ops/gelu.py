@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ._elementwise import register_elementwise_vmap
+from ._elementwise import register_elementwise
 
-register_elementwise_vmap(torch.ops.aclnn.gelu.default)
-register_elementwise_vmap(torch.ops.aclnn.gelu_backward.default)
+register_elementwise(torch.ops.aclnn.gelu.default)
+register_elementwise(torch.ops.aclnn.gelu_backward.default)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ._batching import map_over_batch
 from ._elementwise import MAX_RANK
+from ._nested import register_rowwise_nested
 
 ops = torch.ops.aclnn
 
@@ -28,3 +29,5 @@ def _layer_norm_backward_rule(info: Any, in_dims: Sequence[Any], *args: Any) -> 
 
 torch.library.register_vmap(ops.layer_norm.default, _layer_norm_rule)
 torch.library.register_vmap(ops.layer_norm_backward.default, _layer_norm_backward_rule)
+register_rowwise_nested(ops.layer_norm.default, "normalized_shape")
+register_rowwise_nested(ops.layer_norm_backward.default, "normalized_shape")

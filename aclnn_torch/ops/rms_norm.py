@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ._batching import map_over_batch
 from ._elementwise import MAX_RANK
+from ._nested import register_rowwise_nested
 
 ops = torch.ops.aclnn
 
@@ -37,3 +38,5 @@ def _rms_norm_grad_rule(
 
 torch.library.register_vmap(ops.rms_norm.default, _rms_norm_rule)
 torch.library.register_vmap(ops.rms_norm_grad.default, _rms_norm_grad_rule)
+register_rowwise_nested(ops.rms_norm.default, "gamma")
+register_rowwise_nested(ops.rms_norm_grad.default, "gamma")

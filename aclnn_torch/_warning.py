@@ -1,0 +1,24 @@
+"""Warnings that show the line of the user's program, not one of the package's own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+
+
+def warn(message: str) -> None:
+    """Warns of the nearest caller outside the package; of an import, the line that imports the package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        file = frame.f_code.co_filename
+        if not (file.startswith(_PACKAGE) or "importlib" in file or file.endswith("contextlib.py")):
+            break
+        frame = frame.f_back
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    module = frame.f_globals.get("__name__", "<unknown>")
+    warnings.warn_explicit(
+        message, UserWarning, frame.f_code.co_filename, frame.f_lineno, module=module, registry=registry
+    )

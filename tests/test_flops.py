@@ -1,0 +1,83 @@
+"""What torch.utils.flop_counter counts, beside what it counts of torch's own functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+import aclnn_torch
+import aclnn_torch.functional as F
+
+
+def counted(run: Callable[[], Any]) -> dict[str, int]:
+    """Operations by operator, whosoever it is."""
+    with FlopCounterMode(display=False) as counter:
+        run()
+    return {str(operator).split(".")[1]: count for operator, count in counter.get_flop_counts()["Global"].items()}
+
+
+@pytest.mark.parametrize("mask", [(True, True), (True, False), (False, True)], ids=str)
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_convolutions(dims: int, transposed: bool, groups: int, mask: tuple[bool, bool]) -> None:
+    name = f"conv{'_transpose' if transposed else ''}{dims}d"
+    shape = (4, 6 // groups) if transposed else (6, 4 // groups)
+
+    def run(functions: Any) -> None:
+        x = torch.ones(2, 4, *[7] * dims, requires_grad=mask[0])
+        weight = torch.ones(*shape, *[3] * dims, requires_grad=mask[1])
+        getattr(functions, name)(x, weight, torch.ones(6), stride=2, padding=1, groups=groups).sum().backward()
+
+    got, expected = counted(lambda: run(F)), counted(lambda: run(torch.nn.functional))
+    assert set(expected) == {"convolution", "convolution_backward"}
+    assert got == expected
+
+
+def test_rounded_factors_count_as_others() -> None:
+    x, weight = torch.ones(1, 1, 4, 4), torch.ones(1, 1, 3, 3, requires_grad=True)
+    plain, rounded = (
+        counted(lambda kind=kind: F.conv2d(x, weight, cube_math_type=kind).sum().backward()) for kind in (0, 3)
+    )
+    assert plain == rounded
+    assert all(plain.values())
+
+
+def model() -> torch.nn.Sequential:
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(1, 4, 3, padding=1),
+        torch.nn.ELU(),
+        torch.nn.ConvTranspose2d(4, 4, 2, stride=2),
+        torch.nn.LayerNorm(12),
+        torch.nn.GELU(),
+        torch.nn.Conv2d(4, 2, 3, groups=2),
+        torch.nn.SiLU(),
+        torch.nn.Flatten(),
+        torch.nn.RMSNorm(200),
+        torch.nn.Linear(200, 3),
+    )
+
+
+def test_a_converted_network() -> None:
+    """Module by module; torch counts nothing of activations, norms and losses, and so nothing is counted of ours."""
+
+    def step(network: torch.nn.Module, loss: torch.nn.Module) -> dict[str, dict[str, int]]:
+        x: Tensor = torch.ones(5, 1, 6, 6)
+        with FlopCounterMode(display=False) as counter:
+            loss(network(x), torch.tensor([0, 1, 2, 0, 1])).backward()
+        return {
+            name: {str(operator).split(".")[1]: count for operator, count in counts.items()}
+            for name, counts in counter.get_flop_counts().items()
+        }
+
+    plain, converted = model(), model()
+    aclnn_torch.convert(converted)
+    expected = step(plain, torch.nn.CrossEntropyLoss())
+    got = step(converted, aclnn_torch.nn.CrossEntropyLoss())
+    assert got == expected
+    assert set(got["Global"]) == {"convolution", "convolution_backward", "addmm", "mm"}

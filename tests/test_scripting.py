@@ -1,0 +1,62 @@
+"""torch.jit.script, which torch has deprecated, is refused in words; torch.jit.trace is not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import aclnn_torch
+import aclnn_torch.functional as F
+from tests.test_conversion import LlamaRMSNorm
+from tests.test_fx import ARGUMENTS, MODULES
+
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.*deprecated:DeprecationWarning")
+WAY_OUT = "cannot be scripted, expected .* torch.compile, torch.export or torch.jit.trace"
+
+
+def calls_a_function(x: Tensor) -> Tensor:
+    """Uses a function, as a user's own does."""
+    return F.elu(x)
+
+
+@pytest.mark.parametrize("name", F.__all__)
+def test_functions(name: str) -> None:
+    with pytest.raises(NotImplementedError, match=rf"aclnn_torch\.functional\.{name} {WAY_OUT}"):
+        torch.jit.script(getattr(F, name))
+
+
+def test_a_function_that_calls_one() -> None:
+    with pytest.raises(NotImplementedError, match=rf"aclnn_torch\.functional\.elu {WAY_OUT}"):
+        torch.jit.script(calls_a_function)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules(name: str) -> None:
+    """Alone and within others."""
+    module = getattr(aclnn_torch.nn, name)(*MODULES[name][0])
+    for model in (module, torch.nn.Sequential(torch.nn.Identity(), torch.nn.Sequential(module))):
+        with pytest.raises(NotImplementedError, match=rf"aclnn_torch\.nn\.{name} {WAY_OUT}"):
+            torch.jit.script(model)
+
+
+def test_a_converted_norm_of_a_library() -> None:
+    model = torch.nn.Sequential(LlamaRMSNorm(4))
+    aclnn_torch.convert(model)
+    with pytest.raises(NotImplementedError, match=f"a converted RMSNorm module {WAY_OUT}"):
+        torch.jit.script(model)
+    aclnn_torch.revert(model)
+    torch.jit.script(torch.nn.Sequential(torch.nn.ELU()))
+
+
+@pytest.mark.parametrize("name", F.__all__)
+def test_traces(name: str) -> None:
+    function, arguments = getattr(F, name), ARGUMENTS[name]
+    traced = torch.jit.trace(lambda x: function(x, *arguments[1:]), arguments[:1], check_trace=False)
+    assert torch.equal(traced(arguments[0]), function(*arguments))
+
+
+def test_operators_can_be_scripted() -> None:
+    script = torch.jit.CompilationUnit("def f(x: Tensor):\n    return torch.ops.aclnn.elu(x, 1.5)\n")
+    x = torch.linspace(-2, 2, 5)
+    assert torch.equal(script.f(x), F.elu(x, 1.5))

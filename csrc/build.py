@@ -18,9 +18,11 @@ import importlib.util
 import os
 import platform
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -117,6 +119,16 @@ def version_of_torch_npu(folder: Path) -> str:
     return version
 
 
+def words(flags: Iterable[str]) -> str:
+    """Flags, a word each, as ninja's file has them: the command goes through a shell, and paths may have spaces."""
+    return ninja_syntax.escape(shlex.join(flags))
+
+
+def system_includes(*folders: str | Path) -> list[str]:
+    """The flags for headers that are not ours."""
+    return [word for folder in folders for word in ("-isystem", str(folder))]
+
+
 @dataclass
 class Build:
     """One build: where it goes and what it contains."""
@@ -137,7 +149,7 @@ class Build:
             (self.package / "lib" / "libaclnn_npu.so").unlink(missing_ok=True)
         path = self.directory / "build.ninja"
         with path.open("w") as file:
-            self.out = ninja_syntax.Writer(file, width=120)
+            self.out = ninja_syntax.Writer(file, width=1 << 20)  # a line that is folded loses one of two spaces
             self._write()
         command = [Path(ninja.BIN_DIR) / "ninja", "-C", self.directory, "--quiet"]
         subprocess.run([*command, f"-j{jobs}"], check=True)
@@ -177,7 +189,7 @@ class Build:
         out.rule("configure", f"sed s/@VERSION@/{version()}/ $in > $out")
 
         host = [f"-I{HOST / 'include'}", f"-I{HOST}"]
-        torch_flags = [f"-isystem {path}" for path in cpp_extension.include_paths()]
+        torch_flags = system_includes(*cpp_extension.include_paths())
         torch_flags += ["-fopenmp", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
         runtime = [self._object(source, host) for source in sorted((HOST / "runtime").glob("*.cpp"))]
         meta = [self._object(source, host) for source in sorted((HOST / "meta").glob("*.cpp"))]
@@ -247,8 +259,7 @@ class Build:
             *host,
             f"-I{CSRC}",
             *torch_flags,
-            f"-isystem {pybind11.get_include()}",
-            f"-isystem {sysconfig.get_path('include')}",
+            *system_includes(pybind11.get_include(), sysconfig.get_path("include")),
         ]
         sources = sorted((CSRC / "aclnn").glob("*.cpp")) + sorted((CSRC / "ops").glob("*.cpp"))
         # The module calls what these define.
@@ -262,24 +273,23 @@ class Build:
         ]
         libs = [*torch_libs, "-ltorch", self._torch_rpath("../torch/lib"), "-ldl"]
         operators = self.package / "libaclnn_torch.so"
-        variables = {"flags": " ".join([f"-Wl,-soname,{operators.name},-Bsymbolic-functions", *libs])}
+        variables = {"flags": words([f"-Wl,-soname,{operators.name},-Bsymbolic-functions", *libs])}
         self.out.build(str(operators), "shared", objects, variables=variables)
         module = self.package / ("_C" + sysconfig.get_config_var("EXT_SUFFIX"))
         # Python's own symbols come from the interpreter.
-        libs = ["-ltorch_python", *libs, f"-L{self.package}", "-laclnn_torch", "'-Wl,-rpath,$$ORIGIN'", "-Wl,-z,undefs"]
+        libs = ["-ltorch_python", *libs, f"-L{self.package}", "-laclnn_torch", "-Wl,-rpath,$ORIGIN", "-Wl,-z,undefs"]
         objects = [self._object(source, flags) for source in sorted(CSRC.glob("*.cpp"))]
-        self.out.build(str(module), "shared", objects, [str(operators)], variables={"flags": " ".join(libs)})
+        self.out.build(str(module), "shared", objects, [str(operators)], variables={"flags": words(libs)})
 
     def _npu(self, target: Path, torch_flags: list[str], torch_libs: list[str], prefix: list[Path]) -> None:
         """What the operators need of torch_npu. Its headers bring CANN's, which ours must not meet."""
         include = self.torch_npu / "include"
         flags = [
             f"-I{CSRC}",
-            f"'-DACLNN_TORCH_NPU_VERSION=\"{version_of_torch_npu(self.torch_npu)}\"'",
-            *(f"-isystem {path}" for path in (include, include / "third_party" / "acl" / "inc")),
+            f'-DACLNN_TORCH_NPU_VERSION="{version_of_torch_npu(self.torch_npu)}"',
+            *system_includes(include, include / "third_party" / "acl" / "inc"),
             *torch_flags,
-            f"-isystem {pybind11.get_include()}",
-            f"-isystem {sysconfig.get_path('include')}",
+            *system_includes(pybind11.get_include(), sysconfig.get_path("include")),
         ]
         objects = [self._object(source, flags) for source in sorted((CSRC / "npu").glob("*.cpp"))]
         # No path to torch_npu: it is in the process already, or there are no NPU tensors. Its own libraries are CANN's.
@@ -288,29 +298,26 @@ class Build:
             *(f"-Wl,-rpath-link,{self.package / 'cann' / 'lib64'}", f"-Wl,-rpath-link,{TORCH_LIB}"),
             *(*torch_libs, self._torch_rpath("../../torch/lib"), "-Wl,-z,undefs"),
         ]
-        self.out.build(
-            str(target), "shared", objects, [str(path) for path in prefix], variables={"flags": " ".join(libs)}
-        )
+        self.out.build(str(target), "shared", objects, [str(path) for path in prefix], variables={"flags": words(libs)})
 
     def _misordered_npu(self, torch_flags: list[str], torch_libs: list[str]) -> None:
         """A wrong libaclnn_npu.so, for the test of the order."""
         source = ROOT / "tests" / "npu" / "misordered.cpp"
         target = self.directory / "tests" / "libaclnn_npu_misordered.so"
-        flags = " ".join([*torch_libs, f"-Wl,-rpath,{TORCH_LIB}", "-ldl"])
+        flags = [*torch_libs, f"-Wl,-rpath,{TORCH_LIB}", "-ldl"]
         objects = [self._object(source, [f"-I{CSRC}", *torch_flags])]
-        self.out.build(str(target), "shared", objects, variables={"flags": flags})
+        self.out.build(str(target), "shared", objects, variables={"flags": words(flags)})
 
     def _tests(
         self, host: list[str], prefix: list[Path], ops: list[str], torch_flags: list[str], torch_libs: list[str]
     ) -> None:
-        lib64 = self.package / "cann" / "lib64"
         flags = [*host, f"-I{CSRC}", f"-I{ROOT / 'tests' / 'cpp'}"]
         client = [self._object(source, [*host, f"-I{CSRC}"]) for source in sorted((CSRC / "aclnn").glob("*.cpp"))]
-        libs = f"-L{lib64} -lopapi -lnnopbase -lascendcl -Wl,-rpath,{lib64} -Wl,-rpath-link,{TORCH_LIB} -pthread -ldl"
-        libs += " -rdynamic"  # what a test puts in the place of a function, libraries call too
+        # What a test puts in the place of a function, libraries call too.
+        libs = [*self._prefix_libs(), "-ldl", "-rdynamic"]
         # Kernels are internal to libopapi.so, so their tests link them anew.
         kernels = [path for path in ops if "/host/kernels/" in path]
-        own_torch_libs = " ".join([*torch_libs, f"-Wl,-rpath,{TORCH_LIB}"])
+        own_torch_libs = [*torch_libs, f"-Wl,-rpath,{TORCH_LIB}"]
         for source in sorted((ROOT / "tests" / "cpp").glob("test_*.cpp")):
             of_kernels = source.stem.startswith("test_kernels")
             # What it registers with ATen libopapi.so has, too, so it does without.
@@ -321,21 +328,20 @@ class Build:
             if of_places:
                 places = next(path for path in ops if path.endswith("/ops/result_places.o"))
                 objects = [self._object(source, [*flags, *torch_flags]), places]
-                self.out.build(target, "program", objects, variables={"flags": own_torch_libs})
+                self.out.build(target, "program", objects, variables={"flags": words(own_torch_libs)})
                 continue
             self.out.build(
                 target,
                 "program",
                 [self._object(source, flags), *client, *(kernels if of_kernels else [])],
                 [str(path) for path in prefix],
-                variables={"flags": f"{libs} {own_torch_libs}" if of_kernels else libs},
+                variables={"flags": words([*libs, *own_torch_libs] if of_kernels else libs)},
             )
         reliability = ROOT / "tests" / "reliability"
         faults = str(self.directory / "tests" / "libfaults.so")
         if not self.sanitizer:
-            self.out.build(
-                faults, "shared", [self._object(reliability / "libfaults.cpp", flags)], variables={"flags": "-ldl"}
-            )
+            objects = [self._object(reliability / "libfaults.cpp", flags)]
+            self.out.build(faults, "shared", objects, variables={"flags": words(["-ldl"])})
         for source in sorted(reliability.glob("test_*.cpp")):
             of_faults = source.stem == "test_faults"
             if of_faults and self.sanitizer:  # both would take the place of the allocator
@@ -346,45 +352,49 @@ class Build:
                 # Before the C library, whose functions it takes the place of.
                 [self._object(source, flags), *client, *([faults] if of_faults else [])],
                 [str(path) for path in prefix],
-                variables={"flags": f"'-Wl,-rpath,$$ORIGIN' {libs}"},
+                variables={"flags": words(["-Wl,-rpath,$ORIGIN", *libs])},
             )
 
     def _fuzz(self, host: list[str], prefix: list[Path]) -> None:
         """The program that runs made-up calls: given ones, or in a variant of its own those of libFuzzer."""
-        lib64 = self.package / "cann" / "lib64"
         # What makes the calls up is not what is to be covered.
         flags = [*host, f"-I{ROOT / 'tests' / 'cpp'}", *([f"-fno-{COVERAGE}"] if self.sanitizer == "fuzz" else [])]
         folder = ROOT / "tests" / "cpp" / "fuzz"
         common = [self._object(folder / f"{name}.cpp", flags) for name in ("case", "functions", "run")]
-        libs = f"-L{lib64} -lopapi -lnnopbase -lascendcl -Wl,-rpath,{lib64} -Wl,-rpath-link,{TORCH_LIB} -pthread"
+        libs = self._prefix_libs()
         name = "replay"
         if self.sanitizer == "fuzz":
             name = "libfuzzer"
             # What GCC's instrumentation calls is defined anew; see libfuzzer.cpp.
-            libs += f" {libfuzzer()} -ldl -Wl,--allow-multiple-definition"
+            libs += [str(libfuzzer()), "-ldl", "-Wl,--allow-multiple-definition"]
         self.out.build(
             str(self.directory / "tests" / f"fuzz_{name}"),
             "program",
             [self._object(folder / f"{name}.cpp", flags), *common],
             [str(path) for path in prefix],
-            variables={"flags": libs},
+            variables={"flags": words(libs)},
         )
 
     def _torch_rpath(self, beside: str) -> str:
-        # In quotes, since the command goes through a shell.
-        return f"'-Wl,-rpath,{f'$$ORIGIN/{beside}' if self.relocatable else TORCH_LIB}'"
+        return f"-Wl,-rpath,{f'$ORIGIN/{beside}' if self.relocatable else TORCH_LIB}"
+
+    def _prefix_libs(self) -> list[str]:
+        """What links a program of the build against the prefix."""
+        lib64 = self.package / "cann" / "lib64"
+        libs = ["-lopapi", "-lnnopbase", "-lascendcl"]
+        return [f"-L{lib64}", *libs, f"-Wl,-rpath,{lib64}", f"-Wl,-rpath-link,{TORCH_LIB}", "-pthread"]
 
     def _object(self, source: Path, flags: list[str], suffix: str = "") -> str:
         relative = source.relative_to(ROOT).with_suffix(f".{suffix}.o" if suffix else ".o")
         target = self.directory / "obj" / relative
         if str(target) not in self._seen:
             self._seen.add(str(target))
-            self.out.build(str(target), "cxx", str(source), variables={"flags": " ".join(flags)})
+            self.out.build(str(target), "cxx", str(source), variables={"flags": words(flags)})
         return str(target)
 
     def _prefix_library(self, name: str, objects: list[str], libs: list[str], needs: list[Path] | None = None) -> Path:
         lib64 = self.package / "cann" / "lib64"
-        flags = [f"-Wl,-soname,{name}", f"-L{lib64}", "'-Wl,-rpath,$$ORIGIN'", *libs]
+        flags = [f"-Wl,-soname,{name}", f"-L{lib64}", "-Wl,-rpath,$ORIGIN", *libs]
         return self._library(lib64 / name, objects, "prefix.map", flags, needs)
 
     def _library(
@@ -394,7 +404,7 @@ class Build:
         # Never unloaded: it has threads, and state that lasts as long as the process.
         flags = [f"-Wl,--version-script={script}", "-Wl,-z,nodelete", *libs]
         implicit = [str(script), *(str(path) for path in needs or [])]
-        self.out.build(str(target), "shared", objects, implicit, variables={"flags": " ".join(flags)})
+        self.out.build(str(target), "shared", objects, implicit, variables={"flags": words(flags)})
         return target
 
     def __post_init__(self) -> None:

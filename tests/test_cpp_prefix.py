@@ -6,6 +6,7 @@ import functools
 import hashlib
 import math
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -151,7 +152,7 @@ def test_every_program_is_tested() -> None:
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_example_runs_as_the_readme_says(compiler: str, program: str, tmp_path: Path) -> None:
     binary = tmp_path / program
-    run([need(compiler), EXAMPLES / f"{program}.cpp", *config("--cflags", "--libs").split(), "-o", binary])
+    run([need(compiler), EXAMPLES / f"{program}.cpp", *shlex.split(config("--cflags", "--libs")), "-o", binary])
     assert run([binary]).splitlines() == PRINTS[program]()
 
 
@@ -258,7 +259,7 @@ int main(void) {
 def test_c_programs_work(tmp_path: Path) -> None:
     program = tmp_path / "program"
     command = [need("gcc"), "-std=c99", "-Wall", "-Werror", "-x", "c", "-", "-x", "none", "-o", program]
-    run([*command, *config("--cflags", "--libs").split()], input=C_PROGRAM)
+    run([*command, *shlex.split(config("--cflags", "--libs"))], input=C_PROGRAM)
     run([program])
 
 
@@ -266,8 +267,10 @@ def test_config_prints_what_was_asked(prefix: Path) -> None:
     include, lib = prefix / "include", prefix / "lib64"
     assert config("--includedir") == str(include)
     assert config("--libdir") == str(lib)
-    assert config("--cflags") == f"-I{include}"
-    assert config("--libs", "--cflags") == f"-I{include} -L{lib} -Wl,-rpath,{lib} -lascendcl -lnnopbase -lopapi"
+    assert shlex.split(config("--cflags")) == [f"-I{include}"]
+    libraries = ["-lascendcl", "-lnnopbase", "-lopapi"]
+    flags = [f"-I{include}", f"-L{lib}", f"-Wl,-rpath,{lib}", *libraries]
+    assert shlex.split(config("--libs", "--cflags")) == flags
     assert (Path(config("--cmakedir")) / "AclnnTorchConfig.cmake").is_file()
     everything = dict(line.split(": ", 1) for line in config().splitlines())
     assert everything["prefix"] == str(prefix)
@@ -275,11 +278,11 @@ def test_config_prints_what_was_asked(prefix: Path) -> None:
 
 
 def test_pkg_config_describes_a_moved_prefix_too(prefix: Path, tmp_path: Path) -> None:
-    for place in (prefix, tmp_path / "moved"):
+    for place in (prefix, tmp_path / "moved to a place"):
         if place != prefix:
             shutil.copytree(prefix, place, symlinks=True)
         environment = ENVIRONMENT | {"PKG_CONFIG_PATH": str(place / "lib64" / "pkgconfig")}
-        flags = run([need("pkg-config"), "--cflags", "--libs", "aclnn_torch"], env=environment).split()
+        flags = shlex.split(run([need("pkg-config"), "--cflags", "--libs", "aclnn_torch"], env=environment))
         run(["g++", EXAMPLE, *flags, f"-Wl,-rpath-link,{TORCH_LIB}", "-o", tmp_path / "program"])
         environment = ENVIRONMENT | {"LD_LIBRARY_PATH": str(TORCH_LIB)}  # found beside the package, which did not move
         assert run([tmp_path / "program"], env=environment) == OUTPUT
@@ -300,7 +303,7 @@ def test_command_line_needs_no_torch() -> None:
 import sys, types
 package = types.ModuleType("aclnn_torch")
 package.__path__ = [{str(package)!r}]
-package.problem = None
+package.problem, package.__version__ = None, ""
 sys.modules["aclnn_torch"] = package
 from aclnn_torch.cli import main
 status = main(["config", "--prefix"])

@@ -57,6 +57,18 @@ def test_a_misspelt_product_in_the_environment_is_told() -> None:
     assert "hots" in run_python(code, ACLNN_TORCH_PRODUCT="hots")
 
 
+@pytest.mark.parametrize("module", ["aclnn_torch", "aclnn_torch.nn", "aclnn_torch.memory"])
+@pytest.mark.parametrize("variable", ["PRODUCT", "MEMORY_POOL", "TRACE"])
+def test_warnings_of_the_import_show_its_line(variable: str, module: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"import torch\n\nimport {module}\n")
+    environment = os.environ | {"PYTHONPATH": str(ROOT), f"ACLNN_TORCH_{variable}": "no/such"}
+    ran = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
+    first, line = ran.stderr.splitlines()
+    assert first.startswith(f"{script}:3: UserWarning: ACLNN_TORCH_{variable}=no/such")
+    assert line.strip() == f"import {module}"
+
+
 def test_importing_prints_nothing_and_does_not_touch_torch_npu() -> None:
     code = "import aclnn_torch, sys; assert 'torch_npu' not in sys.modules"
     assert run_python(code) == ""

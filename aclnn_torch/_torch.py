@@ -30,7 +30,7 @@ def _import_torch() -> None:
             del os.environ[_AUTOLOAD]
         else:
             os.environ[_AUTOLOAD] = before
-    if before != "0" and "ASCEND_HOME_PATH" in os.environ:
+    if before in (None, "1") and "ASCEND_HOME_PATH" in os.environ:
         try:
             torch._import_device_backends()  # type: ignore[no-untyped-call]
         except RuntimeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -14,7 +15,7 @@ def warn(message: str) -> None:
     frame = sys._getframe(1)
     while frame.f_back is not None:
         file = frame.f_code.co_filename
-        if not (file.startswith(_PACKAGE) or "importlib" in file or file.endswith("contextlib.py")):
+        if not (file.startswith(_PACKAGE) or file.startswith("<frozen importlib") or file == contextlib.__file__):
             break
         frame = frame.f_back
     registry = frame.f_globals.setdefault("__warningregistry__", {})

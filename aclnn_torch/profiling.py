@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,12 +66,8 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
         ValueError: another trace is being written to it.
     """
     path = Path(path).resolve()
-    if path in _open:
-        raise ValueError(f"trace: {path} is being written by another trace, expected a file of its own; name another")
-    _append(path, "w", "[\n")
-    _open.add(path)
+    _begin(path)
     try:
-        _begin(path)
         yield
     except BaseException:
         if problem := _end(path):
@@ -81,6 +78,7 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 _open: set[Path] = set()  # the files of traces that are on
+_open_lock = threading.Lock()
 
 
 def _append(path: Path, mode: str, text: str) -> None:
@@ -102,7 +100,23 @@ def _simulated_npus() -> ctypes.CDLL | None:
 
 
 def _begin(path: Path) -> None:
-    _C.trace(os.fsencode(path))
+    """Begins a trace; where it cannot, nothing is left of it."""
+    with _open_lock:
+        if path in _open:
+            raise ValueError(
+                f"trace: {path} is being written by another trace, expected a file of its own; name another"
+            )
+        _open.add(path)
+    try:
+        _append(path, "w", "[\n")
+        try:
+            _C.trace(os.fsencode(path))
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+    except BaseException:
+        _open.discard(path)
+        raise
     if npus := _simulated_npus():
         npus.aclHostTrace(os.fsencode(path))
 

@@ -381,4 +381,5 @@ def test_the_gradient_at_a_nan(dtype: torch.dtype, is_result: bool, host_product
         # As docs/emulation.md has it: ATen's scalar loop, and its vectorised one.
         aten = torch.ops.aten.elu_backward
         assert set(aten(gradient, *arguments[1:], value).tolist()) == {6.0}
-    assert aten(arguments[0][:64], *arguments[1:], nan[:64]).isnan().all()
+    gradient, nan = torch.full((64,), 3.0, dtype=dtype), torch.full((64,), torch.nan, dtype=dtype)
+    assert torch.ops.aten.elu_backward(gradient, 1.5, 2.0, 0.5, is_result, nan).isnan().all()

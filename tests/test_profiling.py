@@ -312,6 +312,7 @@ def test_one_file_for_two_traces(tmp_path: Path) -> None:
     assert stages(path) == ["aclnnElu"]
 
 
+@pytest.mark.filterwarnings("error")
 def test_many_traces(tmp_path: Path) -> None:
     """More than there can be: the error leaves those that are on as they are."""
     with contextlib.ExitStack() as stack:
@@ -320,6 +321,7 @@ def test_many_traces(tmp_path: Path) -> None:
         with pytest.raises(aclnn_torch.AclnnError, match="15 traces are on already") as caught:
             stack.enter_context(aclnn_torch.trace(tmp_path / "15.json"))
         assert caught.value.status == 300000
+        assert not (tmp_path / "15.json").exists()
         F.elu(torch.ones(2))
     assert all(stages(tmp_path / f"{i}.json") == ["aclnnElu"] for i in range(15))
     with pytest.raises(aclnn_torch.AclnnError, match="is not written") as caught:

@@ -1,7 +1,8 @@
 """How csrc/ becomes binaries: writes a ninja file and runs ninja.
 
-Sources are found by globs, so that an operator costs no edit here. What stands directly in csrc/host/kernels is
-compiled once per CPU capability; the rest for the baseline of the architecture. The outputs:
+Sources are found by globs, so that an operator costs no edit here. What stands directly in csrc/host_cann/kernels is
+compiled once per CPU capability; the rest for the baseline of the architecture. csrc is the one root of includes; the
+published headers have theirs, csrc/host_cann/include. The outputs:
 
     <package>/lib/libaclnn_host.so    the embedded host CANN, one file that exports the ABI only
     <package>/cann/                   the same objects as a prefix that looks like an installed CANN
@@ -37,7 +38,7 @@ from torch.utils import cpp_extension
 
 CSRC = Path(__file__).resolve().parent
 ROOT = CSRC.parent
-HOST = CSRC / "host"
+HOST = CSRC / "host_cann"
 TORCH_LIB = Path(torch.__file__).parent / "lib"
 
 # Flags per capability, as PyTorch's own build has them; the first is the architecture's baseline.
@@ -61,7 +62,7 @@ ALIASES = {"libacl_rt.so": "libascendcl.so", "libopapi_nn.so": "libopapi.so", "l
 # looks up only when used (HCCL's communication).
 EMPTY_LIBRARIES = ("libhccl.so", "libacl_op_compiler.so", "libge_runner.so", "libgraph.so", "libacl_tdt_channel.so")
 
-# The torch_npu that csrc/npu is written for; it and torch change together.
+# The torch_npu that csrc/torch_npu is written for; it and torch change together.
 TORCH_NPU_VERSION = "2.13"
 
 # Optimising what these instrument takes minutes, for one kernel.
@@ -188,14 +189,14 @@ class Build:
         out.rule("copy", "cp $in $out")
         out.rule("configure", f"sed s/@VERSION@/{version()}/ $in > $out")
 
-        host = [f"-I{HOST / 'include'}", f"-I{HOST}"]
+        host = [f"-I{HOST / 'include'}", f"-I{CSRC}"]
         torch_flags = system_includes(*cpp_extension.include_paths())
         torch_flags += ["-fopenmp", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
         runtime = [self._object(source, host) for source in sorted((HOST / "runtime").glob("*.cpp"))]
-        meta = [self._object(source, host) for source in sorted((HOST / "meta").glob("*.cpp"))]
+        meta = [self._object(source, host) for source in sorted((HOST / "descriptors").glob("*.cpp"))]
         ops = [
             self._object(source, host + torch_flags)
-            for folder in (HOST / "ops", HOST / "kernels" / "plain")
+            for folder in (HOST / "ops", HOST / "kernels" / "dispatch", HOST / "kernels" / "reference")
             for source in sorted(folder.glob("*.cpp"))
         ]
         for name, flags in CAPABILITIES[platform.machine()].items():
@@ -206,9 +207,9 @@ class Build:
             ]
 
         # The operators that only torch_npu asks for, of which ATen does the work. Not fuzzed, tested on one thread.
-        folder = [] if self.sanitizer in ("fuzz", "thread") else sorted((HOST / "plumbing").glob("*.cpp"))
+        folder = [] if self.sanitizer in ("fuzz", "thread") else sorted((HOST / "aten_ops").glob("*.cpp"))
         less = ["-O1"] if self.sanitizer is None else []
-        plumbing = [self._object(source, [*host, *torch_flags, *less]) for source in folder]
+        aten_ops = [self._object(source, [*host, *torch_flags, *less]) for source in folder]
 
         lib64 = self.package / "cann" / "lib64"
         torch_libs = [f"-L{TORCH_LIB}", "-ltorch_cpu", "-lc10", "-fopenmp"]
@@ -217,7 +218,7 @@ class Build:
             self._prefix_library("libnnopbase.so", meta, ["-lascendcl"], [lib64 / "libascendcl.so"]),
             self._prefix_library(
                 "libopapi.so",
-                ops + plumbing,
+                ops + aten_ops,
                 ["-lnnopbase", "-lascendcl", *torch_libs, self._torch_rpath("../../../torch/lib")],
                 [lib64 / "libascendcl.so", lib64 / "libnnopbase.so"],
             ),
@@ -257,14 +258,13 @@ class Build:
     def _extension(self, host: list[str], torch_flags: list[str], torch_libs: list[str]) -> None:
         flags = [
             *host,
-            f"-I{CSRC}",
             *torch_flags,
             *system_includes(pybind11.get_include(), sysconfig.get_path("include")),
         ]
-        sources = sorted((CSRC / "aclnn").glob("*.cpp")) + sorted((CSRC / "ops").glob("*.cpp"))
+        sources = sorted((CSRC / "client").glob("*.cpp")) + sorted((CSRC / "torch_ops").glob("*.cpp"))
         # The module calls what these define.
-        names = ("aclnn/library.cpp", "ops/call.cpp", "ops/error.cpp", "ops/memory_pool.cpp", "ops/stage_span.cpp")
-        exported = {CSRC / name for name in names}
+        operators = ("call", "error", "memory_pool", "stage_span")
+        exported = {CSRC / "client" / "library.cpp", *(CSRC / "torch_ops" / f"{name}.cpp" for name in operators)}
         objects = [
             self._object(source, [*flags, "-fvisibility=default"], suffix="exported")
             if source in exported
@@ -278,7 +278,7 @@ class Build:
         module = self.package / ("_C" + sysconfig.get_config_var("EXT_SUFFIX"))
         # Python's own symbols come from the interpreter.
         libs = ["-ltorch_python", *libs, f"-L{self.package}", "-laclnn_torch", "-Wl,-rpath,$ORIGIN", "-Wl,-z,undefs"]
-        objects = [self._object(source, flags) for source in sorted(CSRC.glob("*.cpp"))]
+        objects = [self._object(source, flags) for source in sorted((CSRC / "python").glob("*.cpp"))]
         self.out.build(str(module), "shared", objects, [str(operators)], variables={"flags": words(libs)})
 
     def _npu(self, target: Path, torch_flags: list[str], torch_libs: list[str], prefix: list[Path]) -> None:
@@ -291,7 +291,7 @@ class Build:
             *torch_flags,
             *system_includes(pybind11.get_include(), sysconfig.get_path("include")),
         ]
-        objects = [self._object(source, flags) for source in sorted((CSRC / "npu").glob("*.cpp"))]
+        objects = [self._object(source, flags) for source in sorted((CSRC / "torch_npu").glob("*.cpp"))]
         # No path to torch_npu: it is in the process already, or there are no NPU tensors. Its own libraries are CANN's.
         libs = [
             *("-Wl,-soname,libaclnn_npu.so", f"-L{self.torch_npu / 'lib'}", "-ltorch_npu"),
@@ -311,18 +311,18 @@ class Build:
     def _tests(
         self, host: list[str], prefix: list[Path], ops: list[str], torch_flags: list[str], torch_libs: list[str]
     ) -> None:
-        flags = [*host, f"-I{CSRC}", f"-I{ROOT / 'tests' / 'cpp'}"]
-        client = [self._object(source, [*host, f"-I{CSRC}"]) for source in sorted((CSRC / "aclnn").glob("*.cpp"))]
+        flags = [*host, f"-I{ROOT / 'tests' / 'cpp'}"]
+        client = [self._object(source, host) for source in sorted((CSRC / "client").glob("*.cpp"))]
         # What a test puts in the place of a function, libraries call too.
         libs = [*self._prefix_libs(), "-ldl", "-rdynamic"]
         # Kernels are internal to libopapi.so, so their tests link them anew.
-        kernels = [path for path in ops if "/host/kernels/" in path]
+        kernels = [path for path in ops if "/host_cann/kernels/" in path]
         own_torch_libs = [*torch_libs, f"-Wl,-rpath,{TORCH_LIB}"]
         for source in sorted((ROOT / "tests" / "cpp").glob("test_*.cpp")):
             of_kernels = source.stem.startswith("test_kernels")
             # What it registers with ATen libopapi.so has, too, so it does without.
             of_places = source.stem == "test_result_places"
-            if self.sanitizer == "thread" and (of_kernels or of_places or source.stem == "test_plumbing"):
+            if self.sanitizer == "thread" and (of_kernels or of_places or source.stem == "test_aten_ops"):
                 continue  # they start no thread of ours
             target = str(self.directory / "tests" / source.stem)
             if of_places:

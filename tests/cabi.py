@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-INCLUDE = Path(__file__).resolve().parent.parent / "csrc" / "host" / "include"
+INCLUDE = Path(__file__).resolve().parent.parent / "csrc" / "host_cann" / "include"
 
 PRODUCTS = ("Ascend310P", "Ascend910", "Ascend910B", "Ascend910_93", "Ascend950", "host")
 

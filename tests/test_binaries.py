@@ -25,7 +25,7 @@ HOST = [EMBEDDED, *PREFIX]
 NPU = [path for path in [PACKAGE / "lib" / "libaclnn_npu.so"] if path.exists()]
 OPERATORS = PACKAGE / "libaclnn_torch.so"
 LIBRARIES = [*HOST, *PACKAGE.glob("_C.*.so"), OPERATORS, *NPU]
-KERNELS = ROOT / "build" / "release" / "obj" / "csrc" / "host" / "kernels"
+KERNELS = ROOT / "build" / "release" / "obj" / "csrc" / "host_cann" / "kernels"
 
 library = pytest.mark.parametrize("library", LIBRARIES, ids=lambda path: path.name)
 

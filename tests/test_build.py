@@ -23,7 +23,7 @@ def build_module(root: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    module.ROOT, module.CSRC, module.HOST = root, root / "csrc", root / "csrc" / "host"
+    module.ROOT, module.CSRC, module.HOST = root, root / "csrc", root / "csrc" / "host_cann"
     return module
 
 

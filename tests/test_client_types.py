@@ -14,10 +14,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 CXX = os.environ.get("CXX", "g++")
-COMMAND = [CXX, "-std=c++20", f"-I{ROOT / 'csrc' / 'host' / 'include'}", f"-I{ROOT / 'csrc'}"]
+COMMAND = [CXX, "-std=c++20", f"-I{ROOT / 'csrc' / 'host_cann' / 'include'}", f"-I{ROOT / 'csrc'}"]
 
 HEADER = """
-#include "aclnn/call.h"
+#include "client/call.h"
 #include "aclnnop/aclnn_elu_backward.h"
 
 // Parameter types that the ELU family does not have.
@@ -205,9 +205,9 @@ def compiler_version() -> str:
 
 def test_every_status_code_of_the_headers_has_its_name() -> None:
     """The client names statuses by number, so its table must follow the headers."""
-    table = (ROOT / "csrc" / "aclnn" / "error.h").read_text()
+    table = (ROOT / "csrc" / "client" / "error.h").read_text()
     named = {int(code): name for code, name in re.findall(r'\{(\d+), "(\w+)"\}', table)}
-    include = ROOT / "csrc" / "host" / "include"
+    include = ROOT / "csrc" / "host_cann" / "include"
     constants: dict[str, int] = {}
     for header in sorted(include.rglob("*.h")):
         text = header.read_text()

@@ -119,7 +119,7 @@ LARGER = [
     Case("3-D transposed", (1, 6, 4, 4, 3), (6, 4, 2, 3, 2), stride=(2, 1, 2), padding=(1, 0, 1), transposed=True),
 ]
 NAMED_CASES = pytest.mark.parametrize("case", LARGER, ids=str)
-# Large enough for every strategy of csrc/host/ops/convolution_strategy.cpp to have its case.
+# Large enough for every strategy of csrc/host_cann/ops/convolution_strategy.cpp to have its case.
 LARGEST = [
     Case("1-D large", (2, 16, 400), (24, 16, 5), padding=(2,)),
     Case("1-D depthwise large", (2, 40, 700), (40, 1, 4), padding=(3,), groups=40),

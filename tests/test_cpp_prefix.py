@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "cpp"
 EXAMPLE = EXAMPLES / "elu_backward.cpp"
 OUTPUT = "result[0] is: 2.000000\nresult[1] is: -0.000000\nresult[2] is: 0.000000\nresult[3] is: 1.000000\n"
-HEADERS = ROOT / "csrc" / "host" / "include"
+HEADERS = ROOT / "csrc" / "host_cann" / "include"
 TORCH_LIB = Path(torch.__file__).parent / "lib"
 
 # The program must find its libraries by itself, not through the tests' environment.

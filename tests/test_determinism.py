@@ -107,7 +107,7 @@ def check_threads(operator: Operator, changes: Changes) -> None:
 
 
 # Rows and columns: of one thread; of several; in pieces and segments of a row; above kStreamingBytes
-# (csrc/host/kernels/tuning.h) in 16 bits with many short rows, with few long ones, and with rows between.
+# (csrc/host_cann/kernels/tuning.h) in 16 bits with many short rows, with few long ones, and with rows between.
 SIZES = ((3, 7), (37, 1003), (3, 70_001), *(pytest.param(s, marks=DEEP) for s in ((80_021, 33), (3, 900_001))), LARGE)
 
 

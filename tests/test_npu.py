@@ -62,7 +62,7 @@ PROGRAMS = ("tests/npu/test_strict.py", "tests/npu/test_process.py")
 # What does not depend on the mode.
 ONCE = ("tests/npu/test_transformers.py",)
 # One case for each of torch_npu's own operators: in the default mode, on closed memory, and as Ascend950 calls them.
-CASES = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/npu/test_plumbing*.py"))]
+CASES = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/npu/test_aten_ops*.py"))]
 
 
 def run_pytest(*arguments: str, product: str = "Ascend910B", **environment: str) -> None:

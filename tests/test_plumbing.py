@@ -11,7 +11,7 @@ from aclnn_torch import host
 from .cabi import exported_operators
 
 ROOT = Path(__file__).resolve().parent.parent
-HEADERS = ROOT / "csrc" / "host" / "include" / "aclnnop"
+HEADERS = ROOT / "csrc" / "host_cann" / "include" / "aclnnop"
 
 
 def with_headers() -> set[str]:

@@ -10,7 +10,7 @@ import pytest
 from torch.utils import cpp_extension
 
 ROOT = Path(__file__).resolve().parent.parent
-HOST = ROOT / "csrc" / "host"
+HOST = ROOT / "csrc" / "host_cann"
 
 SOURCE = """
 #include <ATen/ops/add.h>
@@ -19,7 +19,7 @@ SOURCE = """
 #include <ATen/ops/repeat_interleave.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/var.h>
-#include "plumbing/plumbing.h"
+#include "host_cann/aten_ops/row.h"
 using aclnn_host::Exact;
 using Integer = Exact<int64_t>;
 using Real = Exact<double>;
@@ -61,7 +61,7 @@ def test_numbers_convert_to_their_own_type_alone(tmp_path: Path) -> None:
     source = tmp_path / "row_types.cpp"
     source.write_text(SOURCE)
     command = [os.environ.get("CXX", "g++"), "-std=c++20", "-fsyntax-only", "-fopenmp"]
-    command += [f"-I{HOST / 'include'}", f"-I{HOST}", *(f"-isystem{path}" for path in cpp_extension.include_paths())]
+    command += [f"-I{HOST / 'include'}", f"-I{ROOT / 'csrc'}", *(f"-isystem{path}" for path in cpp_extension.include_paths())]
     result = subprocess.run([*command, str(source)], capture_output=True, text=True)
     if result.returncode != 0:
         pytest.fail(result.stderr[:4000], pytrace=False)

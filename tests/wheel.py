@@ -63,8 +63,8 @@ def check_files(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     headers = {
-        f"aclnn_torch/cann/include/{path.relative_to(ROOT / 'csrc' / 'host' / 'include')}"
-        for path in (ROOT / "csrc" / "host" / "include").rglob("*.h")
+        f"aclnn_torch/cann/include/{path.relative_to(ROOT / 'csrc' / 'host_cann' / 'include')}"
+        for path in (ROOT / "csrc" / "host_cann" / "include").rglob("*.h")
     }
     expected = headers | {
         "aclnn_torch/py.typed",

@@ -1,4 +1,4 @@
-"""``torch.ops.aclnn.convolution`` and ``convolution_backward``: see csrc/ops/convolution.cpp."""
+"""``torch.ops.aclnn.convolution`` and ``convolution_backward``: see csrc/torch_ops/convolution.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``torch.ops.aclnn.cross_entropy_loss`` and ``cross_entropy_loss_grad``: see csrc/ops/cross_entropy_loss.cpp."""
+"""``torch.ops.aclnn.cross_entropy_loss`` and ``cross_entropy_loss_grad``: see csrc/torch_ops/cross_entropy_loss.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``torch.ops.aclnn.elu``, ``elu_`` and ``elu_backward``: see csrc/ops/elu.cpp."""
+"""``torch.ops.aclnn.elu``, ``elu_`` and ``elu_backward``: see csrc/torch_ops/elu.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``torch.ops.aclnn.gelu`` and ``gelu_backward``: see csrc/ops/gelu.cpp."""
+"""``torch.ops.aclnn.gelu`` and ``gelu_backward``: see csrc/torch_ops/gelu.cpp."""
 
 from __future__ import annotations
 

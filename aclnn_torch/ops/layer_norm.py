@@ -1,4 +1,4 @@
-"""``torch.ops.aclnn.layer_norm`` and ``layer_norm_backward``: see csrc/ops/layer_norm.cpp."""
+"""``torch.ops.aclnn.layer_norm`` and ``layer_norm_backward``: see csrc/torch_ops/layer_norm.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``torch.ops.aclnn.rms_norm`` and ``rms_norm_grad``: see csrc/ops/rms_norm.cpp."""
+"""``torch.ops.aclnn.rms_norm`` and ``rms_norm_grad``: see csrc/torch_ops/rms_norm.cpp."""
 
 from __future__ import annotations
 

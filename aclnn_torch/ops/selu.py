@@ -1,4 +1,4 @@
-"""``torch.ops.aclnn.selu``, ``selu_`` and ``selu_backward``: see csrc/ops/selu.cpp."""
+"""``torch.ops.aclnn.selu``, ``selu_`` and ``selu_backward``: see csrc/torch_ops/selu.cpp."""
 
 from __future__ import annotations
 

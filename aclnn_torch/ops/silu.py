@@ -1,4 +1,4 @@
-"""``torch.ops.aclnn.silu`` and ``silu_backward``: see csrc/ops/silu.cpp."""
+"""``torch.ops.aclnn.silu`` and ``silu_backward``: see csrc/torch_ops/silu.cpp."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def interface_page() -> str:
 
 def errors_page() -> str:
     """Every status that has a name, and the operators that give it in stage 1 or 2."""
-    names = re.findall(r'\{(\d+), "(\w+)"\}', (ROOT / "csrc" / "aclnn" / "error.h").read_text())
+    names = re.findall(r'\{(\d+), "(\w+)"\}', (ROOT / "csrc" / "client" / "error.h").read_text())
     users: dict[int, set[str]] = {}
     for table in all_tables():
         for row in (*table.checks, *table.more):

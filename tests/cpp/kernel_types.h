@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/capability.h"
+#include "host_cann/kernels/capability.h"
 
 namespace aclnn_host {
 

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "aclnn/call.h"
 #include "aclnnop/aclnn_convolution.h"
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
@@ -21,6 +20,7 @@
 #include "aclnnop/aclnn_selu.h"
 #include "aclnnop/aclnn_selu_backward.h"
 #include "check.h"
+#include "client/call.h"
 
 namespace {
 thread_local int64_t allocations = 0;

@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "aclnn/call.h"
 #include "aclnnop/aclnn_elu_backward.h"
 #include "check.h"
+#include "client/call.h"
 
 extern "C" {
 aclnnStatus aclnnMixedGetWorkspaceSize(const aclTensor* self, int64_t count, int groups, double p,

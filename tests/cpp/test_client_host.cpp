@@ -9,9 +9,9 @@
 #include <dlfcn.h>
 
 #include "acl/acl_host.h"
-#include "aclnn/call.h"
 #include "aclnnop/aclnn_elu_backward.h"
 #include "check.h"
+#include "client/call.h"
 
 extern "C" {
 aclnnStatus aclnnUnheardOfGetWorkspaceSize(uint64_t* workspaceSize, aclOpExecutor** executor);

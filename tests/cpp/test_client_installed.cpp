@@ -1,5 +1,5 @@
 // Where the operators of an installed CANN are looked for.
-#include "aclnn/installed.h"
+#include "client/installed.h"
 
 #include <sys/stat.h>
 
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "aclnn/error.h"
 #include "check.h"
+#include "client/error.h"
 
 namespace fs = std::filesystem;
 

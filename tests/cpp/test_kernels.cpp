@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "host_cann/kernels/elu.h"
+#include "host_cann/kernels/selu_integer.h"
 #include "kernel_types.h"
-#include "kernels/elu.h"
-#include "kernels/selu_integer.h"
 
 using namespace aclnn_host;
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "check.h"
+#include "host_cann/kernels/gelu.h"
+#include "host_cann/kernels/layer_norm.h"
+#include "host_cann/kernels/silu.h"
 #include "kernel_types.h"
-#include "kernels/gelu.h"
-#include "kernels/layer_norm.h"
-#include "kernels/silu.h"
 
 using namespace aclnn_host;
 

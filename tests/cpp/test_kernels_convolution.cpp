@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "check.h"
+#include "host_cann/kernels/convolution_depthwise.h"
+#include "host_cann/kernels/convolution_direct.h"
+#include "host_cann/kernels/convolution_windows.h"
+#include "host_cann/kernels/layout.h"
 #include "kernel_types.h"
-#include "kernels/convolution_depthwise.h"
-#include "kernels/convolution_direct.h"
-#include "kernels/convolution_windows.h"
-#include "kernels/layout.h"
 
 using namespace aclnn_host;
 

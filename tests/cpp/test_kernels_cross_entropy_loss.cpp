@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "host_cann/kernels/cross_entropy_loss.h"
 #include "kernel_types.h"
-#include "kernels/cross_entropy_loss.h"
 
 using namespace aclnn_host;
 

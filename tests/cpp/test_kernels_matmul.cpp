@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "check.h"
+#include "host_cann/kernels/matmul.h"
 #include "kernel_types.h"
-#include "kernels/matmul.h"
 
 using namespace aclnn_host;
 

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "host_cann/kernels/rms_norm.h"
 #include "kernel_types.h"
-#include "kernels/rms_norm.h"
 
 using namespace aclnn_host;
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "check.h"
+#include "host_cann/kernels/rounding.h"
 #include "kernel_types.h"
-#include "kernels/rounding.h"
 
 using namespace aclnn_host;
 

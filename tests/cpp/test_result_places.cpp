@@ -5,7 +5,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
-#include "ops/result_places.h"
+#include "host_cann/ops/result_places.h"
 
 #undef CHECK  // c10's
 #include "check.h"

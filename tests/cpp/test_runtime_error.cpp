@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/product.h"
+#include "host_cann/runtime/product.h"
 #include "runtime_support.h"
 
 using namespace aclnn_host;

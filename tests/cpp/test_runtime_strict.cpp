@@ -13,7 +13,7 @@
 
 #include "aclnnop/aclnn_elu.h"
 #include "aclnnop/aclnn_rms_norm.h"
-#include "runtime/memory.h"
+#include "host_cann/runtime/memory.h"
 #include "runtime_support.h"
 
 using aclnn_host::OpenMemory;

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "ops/npu_backend.h"
+#include "torch_ops/npu_backend.h"
 
 namespace {
 

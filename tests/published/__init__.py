@@ -17,7 +17,7 @@ from pathlib import Path
 
 TABLE = Path(__file__).with_name("functions.tsv")
 
-# The C types of the kinds of arguments of csrc/host/plumbing/plumbing.h, by how their names end.
+# The C types of the kinds of arguments of csrc/host_cann/aten_ops/row.h, by how their names end.
 KINDS = {
     "InOuts": "aclTensorList*",
     "InOut": "aclTensor*",

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "aclnn/call.h"
 #include "aclnnop/aclnn_convolution.h"
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
@@ -30,6 +29,7 @@
 #include "aclnnop/aclnn_selu_backward.h"
 #include "aclnnop/aclnn_silu.h"
 #include "aclnnop/aclnn_silu_backward.h"
+#include "client/call.h"
 
 namespace reliability {
 

@@ -1,0 +1,150 @@
+// Random numbers. A seed and an offset always give the same ones; they are not those of a device.
+
+#include <ATen/native/TensorFactories.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/multinomial.h>
+#include <ATen/ops/randperm.h>
+#include <ATen/ops/zeros.h>
+
+#include "host_cann/aten_ops/random.h"
+#include "host_cann/aten_ops/row.h"
+
+using namespace aclnn_host;
+
+namespace {
+
+// A tensor like `like` that fill(tensor) has filled; without memory there is nothing to fill. Its
+// numbers do not depend on strides.
+template <class Fill>
+at::Tensor filled(const at::Tensor& like, Fill fill) {
+  at::Tensor numbers = at::empty(like.sizes(), like.options());
+  if (numbers.is_cpu()) fill(numbers);
+  return numbers;
+}
+
+// A tensor like `like` of a type that has fractions: FLOAT for integers, which are cut off.
+at::Tensor with_fractions(const at::Tensor& like) {
+  const bool is_integer = at::isIntegralType(like.scalar_type(), /*includeBool=*/true);
+  return is_integer ? at::empty_like(like, like.options().dtype(at::kFloat)) : like;
+}
+
+at::Tensor normal_like(const at::Tensor& like, double mean, double deviation, int64_t seed,
+                       int64_t offset) {
+  return filled(like, [&](at::Tensor& numbers) {
+    numbers.normal_(mean, deviation, generator_of(seed, offset));
+  });
+}
+
+// What dropout keeps of self, scaled so that its mean stays.
+at::Tensor dropped(const at::Tensor& self, const at::Tensor& mask, double probability) {
+  TORCH_CHECK(probability >= 0 && probability <= 1, "the probability is ", probability,
+              ", expected 0 to 1");
+  const double scale = probability == 1 ? 0 : 1 / (1 - probability);
+  return self.mul(unpacked_dropout_mask(mask, self)).mul(scale);
+}
+
+}  // namespace
+
+ACLNN(InplaceUniform, (InOut, selfRef), (double, from), (double, to), (uint64_t, seed),
+      (uint64_t, offset)) {
+  selfRef.copy(filled(with_fractions(selfRef), [&](at::Tensor& numbers) {
+    numbers.uniform_(from, to, generator_of(seed, offset));
+  }));
+}
+ACLNN(InplaceNormal, (InOut, selfRef), (float, mean), (float, std), (int64_t, seed),
+      (int64_t, offset)) {
+  selfRef.copy(normal_like(with_fractions(selfRef), mean, std, seed, offset));
+}
+ACLNN(NormalFloatFloat, (float, mean), (float, std), (int64_t, seed), (int64_t, offset),
+      (Out, out)) {
+  out = normal_like(out, mean, std, seed, offset);
+}
+ACLNN(NormalFloatTensor, (float, mean), (In, std), (int64_t, seed), (int64_t, offset), (Out, out)) {
+  out = normal_like(out, 0, 1, seed, offset).mul(std).add(c10::Scalar(mean.value()));
+}
+ACLNN(NormalTensorFloat, (In, mean), (float, std), (int64_t, seed), (int64_t, offset), (Out, out)) {
+  out = normal_like(out, 0, 1, seed, offset).mul(c10::Scalar(std.value())).add(mean);
+}
+ACLNN(NormalTensorTensor, (In, mean), (In, std), (int64_t, seed), (int64_t, offset), (Out, out)) {
+  out = normal_like(out, 0, 1, seed, offset).mul(std).add(mean);
+}
+ACLNN(InplaceRandom, (InOut, selfRef), (int64_t, from), (int64_t, to), (int64_t, seed),
+      (int64_t, offset)) {
+  selfRef = filled(
+      selfRef, [&](at::Tensor& numbers) { numbers.random_(from, to, generator_of(seed, offset)); });
+}
+ACLNN(InplaceRandomWithoutFromTo, (InOut, selfRef), (int64_t, seed), (int64_t, offset)) {
+  selfRef =
+      filled(selfRef, [&](at::Tensor& numbers) { numbers.random_(generator_of(seed, offset)); });
+}
+ACLNN(InplaceBernoulli, (InOut, selfRef), (Number, prob), (int64_t, seed), (int64_t, offset)) {
+  selfRef = filled(selfRef, [&](at::Tensor& numbers) {
+    numbers.bernoulli_(prob.toDouble(), generator_of(seed, offset));
+  });
+}
+ACLNN(InplaceBernoulliTensor, (InOut, selfRef), (In, prob), (int64_t, seed), (int64_t, offset)) {
+  selfRef = filled(
+      selfRef, [&](at::Tensor& numbers) { numbers.bernoulli_(prob, generator_of(seed, offset)); });
+}
+ACLNN(SimThreadExponential, (InOut, selfRef), (int64_t, count), (double, lambda), (int64_t, seed),
+      (int64_t, offset)) {
+  TORCH_CHECK(count == selfRef->numel(), "count is ", count, ", expected ", selfRef->numel(),
+              ", the number of elements");
+  selfRef = filled(selfRef, [&](at::Tensor& numbers) {
+    numbers.exponential_(lambda, generator_of(seed, offset));
+  });
+}
+ACLNN(Randperm, (int64_t, n), (int64_t, seed), (int64_t, offset), (Out, out)) {
+  TORCH_CHECK(out->dim() == 1 && out->size(0) == n, "out has shape ", out->sizes(), ", expected [",
+              n, "]");
+  TORCH_CHECK(
+      at::isIntegralType(out->scalar_type(), false) || at::isFloatingType(out->scalar_type()),
+      "out has dtype ", out->scalar_type(), ", expected an integer or floating-point type");
+  at::native::check_supported_max_int_with_precision(
+      n, at::empty({0}, out->options().device(at::kCPU)));
+  if (out->is_cpu()) {
+    out = at::randperm(n, generator_of(seed, offset), out->options());
+  }
+}
+ACLNN(Multinomial, (FloatIn, self), (int64_t, numsamples), (bool, replacement), (int64_t, seed),
+      (int64_t, offset), (Out, out)) {
+  TORCH_CHECK(self.dim() == 1 || self.dim() == 2, "self has shape ", self.sizes(),
+              ", expected one or two dimensions");
+  TORCH_CHECK(self.size(-1) > 0, "self has no categories, expected at least one");
+  TORCH_CHECK(numsamples > 0, "numsamples is ", numsamples, ", expected 1 or more");
+  TORCH_CHECK(replacement || numsamples <= self.size(-1), "numsamples is ", numsamples,
+              ", expected at most ", self.size(-1), ", the number of categories, as replacement",
+              " is false");
+  constexpr int64_t kMostCategories = 1 << 24;  // ATen's limit
+  TORCH_CHECK(self.size(-1) <= kMostCategories, "self has ", self.size(-1),
+              " categories, expected at most ", kMostCategories);
+  if (self.is_cpu()) {
+    out = at::multinomial(self, numsamples, replacement, generator_of(seed, offset));
+  } else {
+    std::vector<int64_t> shape = self.sizes().vec();
+    shape.back() = numsamples;
+    out = at::empty(shape, self.options().dtype(at::kLong));
+  }
+}
+
+ACLNN(DropoutGenMaskV2, (Ints, shape), (double, prob), (int64_t, seed), (int64_t, offset),
+      (aclDataType, probDataType), (Out, out)) {
+  TORCH_CHECK(prob >= 0 && prob <= 1, "prob is ", prob, ", expected 0 to 1");
+  check_dropout_mask(out, c10::multiply_integers(shape));
+  out = dropout_mask(out, 1 - prob.value(), seed, offset);
+}
+ACLNN(DropoutDoMask, (In, self), (In, mask), (double, prob), (Out, out)) {
+  out = dropped(self, mask, prob);
+}
+ACLNN(DropoutV3, (In, input), (OptionalIn, optionalNoiseShape), (double, p), (int64_t, seed),
+      (int64_t, offset), (Out, out), (Out, maskOut)) {
+  check_dropout_mask(maskOut, input.numel());
+  const at::Tensor mask = dropout_mask(maskOut, 1 - p.value(), seed, offset);
+  maskOut = mask;
+  out = dropped(input, mask, p);
+}
+ACLNN(DropoutV3Grad, (In, gradOutput), (In, mask), (double, scale), (Out, gradInput)) {
+  gradInput =
+      gradOutput.mul(unpacked_dropout_mask(mask, gradOutput)).mul(c10::Scalar(scale.value()));
+}

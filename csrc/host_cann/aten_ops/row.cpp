@@ -1,0 +1,619 @@
+#include "host_cann/aten_ops/row.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <unordered_set>
+
+#include <dlfcn.h>
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <c10/util/Exception.h>
+
+#include "acl/acl_base.h"
+#include "host_cann/descriptors/guard.h"
+#include "host_cann/ops/aten.h"
+#include "host_cann/ops/cast.h"
+#include "host_cann/ops/checks.h"
+#include "host_cann/ops/packed.h"
+#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/product.h"
+
+namespace aclnn_host {
+namespace {
+
+bool is_one_of(Preparation::Types types, at::ScalarType dtype) {
+  switch (types) {
+    case Preparation::Types::kFloating: return at::isFloatingType(dtype);
+    case Preparation::Types::kFloatingOrComplex:
+      return at::isFloatingType(dtype) || at::isComplexType(dtype);
+    case Preparation::Types::kIntegral: return at::isIntegralType(dtype, true);
+    case Preparation::Types::kIndex: return dtype == at::kInt || dtype == at::kLong;
+    default: return true;
+  }
+}
+
+const char* names_of(Preparation::Types types) {
+  switch (types) {
+    case Preparation::Types::kFloating: return "FLOAT, FLOAT16, BFLOAT16 or DOUBLE";
+    case Preparation::Types::kFloatingOrComplex:
+      return "FLOAT, FLOAT16, BFLOAT16, DOUBLE or a complex type";
+    case Preparation::Types::kIntegral: return "an integer type or BOOL";
+    case Preparation::Types::kIndex: return "INT32 or INT64";
+    default: return "any type";
+  }
+}
+
+// CANN takes a tensor of one element where ATen has one without dimensions.
+bool same_shape(at::IntArrayRef a, at::IntArrayRef b) {
+  return a == b || (a.size() + b.size() == 1 && (a.empty() ? b : a)[0] == 1);
+}
+
+c10::Scalar aten_scalar(const aclScalar& scalar) {
+  switch (scalar.dtype) {
+    case ACL_BOOL: return c10::Scalar(scalar.integer != 0);
+    case ACL_INT8:
+    case ACL_INT16:
+    case ACL_INT32:
+    case ACL_INT64: return c10::Scalar(scalar.integer);
+    case ACL_UINT8:
+    case ACL_UINT16:
+    case ACL_UINT32: return c10::Scalar(static_cast<int64_t>(scalar.natural));
+    case ACL_UINT64: return c10::Scalar(scalar.natural);
+    case ACL_COMPLEX64:
+    case ACL_COMPLEX128:
+      return c10::Scalar(c10::complex<double>(scalar.complex[0], scalar.complex[1]));
+    default: return c10::Scalar(scalar.real);
+  }
+}
+
+// The message of an exception, without the stack that ATen adds.
+std::string text_of(const std::exception& error) {
+  const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = c10_error ? c10_error->what_without_backtrace() : error.what();
+  if (text != "ZeroDivisionError") return text;
+  return "an integer is divided by 0; expected divisors other than 0";
+}
+
+// The tensors of one call, and what a row needs beside them.
+struct Call {
+  std::vector<Slot> slots;
+  std::vector<const char*> names;  // of the slots
+  std::vector<TensorView> views;
+  std::vector<TensorArgument> arguments;      // whose views are set by point_at_views()
+  std::vector<std::shared_ptr<Dims>> shapes;  // of the SizedOutputs, by tensor
+
+  void point_at_views() {
+    for (size_t i = 0; i < views.size(); ++i) arguments[i].view = &views[i];
+  }
+
+  // Runs a row on tensors that `tensor_of` makes of the views; `writes` to the outputs, or not.
+  template <class TensorOf>
+  void run(Preparation::Run row, TensorOf tensor_of, bool writes) const {
+    const AtenScope scope;
+    std::vector<at::Tensor> tensors;
+    tensors.reserve(views.size());
+    for (const TensorView& view : views) tensors.push_back(tensor_of(view));
+    row({slots, names, tensors, shapes, writes});
+  }
+};
+
+at::Tensor without_memory(const TensorView& view) {
+  return at::empty_strided({view.shape.begin(), view.shape.size()},
+                           {view.strides.begin(), view.strides.size()},
+                           at::TensorOptions(aten_type(view.dtype)).device(at::kMeta));
+}
+
+// The number of elements of memory that a view spans; 0 for an empty one.
+int64_t span_of(const TensorView& view) {
+  const auto extent = extent_of(view);
+  return extent ? extent->last - view.offset + 1 : 0;
+}
+
+// Scratch memory of a view's layout, all zeros. The pages that a kernel only reads cost nothing.
+at::Tensor zeros(const TensorView& view) {
+  void* memory = std::calloc(static_cast<size_t>(std::max<int64_t>(span_of(view), 1)),
+                             aclDataTypeSize(view.dtype));
+  if (memory == nullptr) throw std::bad_alloc();
+  return at::from_blob(memory, {view.shape.begin(), view.shape.size()},
+                       {view.strides.begin(), view.strides.size()}, std::free,
+                       aten_type(view.dtype));
+}
+
+// The same, all ones.
+at::Tensor ones(const TensorView& view) {
+  return at::ones({std::max<int64_t>(span_of(view), 1)}, at::TensorOptions(aten_type(view.dtype)))
+      .as_strided({view.shape.begin(), view.shape.size()},
+                  {view.strides.begin(), view.strides.size()});
+}
+
+// A view of the same rank and dtype with sizes of at most 8.
+TensorView shrunken(const TensorView& view) {
+  TensorView small = view;
+  int64_t* const shape = small.shape.resize(view.shape.size());
+  int64_t* const strides = small.strides.resize(view.shape.size());
+  int64_t stride = 1;
+  for (uint64_t i = view.shape.size(); i-- > 0;) {
+    shape[i] = std::min<int64_t>(view.shape[i], 8);
+    strides[i] = stride;
+    stride *= std::max<int64_t>(shape[i], 1);
+  }
+  small.offset = 0;
+  return small;
+}
+
+// Bytes that two calls share only if ATen finds the same of both in stage 1: of the shapes or, with
+// Aspect::kDtypes, in a rehearsal.
+class Fingerprint {
+ public:
+  enum class Aspect { kShapes, kDtypes };
+
+  Fingerprint(Preparation::Run row, const Call& call, Aspect aspect) : aspect_(aspect) {
+    add(row);
+    add(aspect);
+    add(current_product());
+    for (const Slot& slot : call.slots) {
+      add(slot.index());
+      std::visit([&](const auto& value) { add(value); }, slot);
+    }
+    for (const TensorView& view : call.views) {
+      add(view.dtype);
+      if (aspect == Aspect::kShapes) {
+        add(view.shape);
+        add(view.strides);
+      } else {
+        // An empty tensor rehearses nothing.
+        add(view.shape.size());
+        add(element_count(view.shape).value_or(0) == 0);
+      }
+    }
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  void add(const T& value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  template <class T>
+    requires requires(const T& values) {
+      values.begin();
+      values.size();
+    }
+  void add(const T& values) {
+    add(values.size());
+    for (const auto& value : values) add(value);
+  }
+  void add(std::monostate) {}
+  void add(int64_t value) {
+    // Which kernel runs depends on modes, which are small numbers, but on no seed or size. (What is
+    // wrong with the number itself ATen says without memory.)
+    if (aspect_ == Aspect::kDtypes && (value < 0 || value > 8)) value = -1;
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  void add(const TensorRange& range) {
+    add(range.first);
+    add(range.count);
+  }
+  void add(const c10::Scalar& scalar) {
+    add(scalar.type());
+    if (aspect_ == Aspect::kDtypes && !scalar.isIntegral(true)) return;
+    if (scalar.type() == at::kUInt64) return add(scalar.toUInt64());
+    if (scalar.isIntegral(true)) return add(scalar.toLong());
+    add(scalar.toComplexDouble().real());
+    add(scalar.toComplexDouble().imag());
+  }
+
+  Aspect aspect_;
+  std::string bytes_;
+};
+
+// The calls that ATen accepted lately, so that a program that repeats itself pays for it once.
+class Accepted {
+ public:
+  bool contains(const std::string& call) {
+    const std::lock_guard lock(mutex_);
+    return calls_.contains(call);
+  }
+  void add(std::string call) {
+    const std::lock_guard lock(mutex_);
+    if (bytes_ + call.size() > kMostBytes) {
+      calls_.clear();
+      bytes_ = 0;
+    }
+    const size_t size = call.size();
+    if (calls_.insert(std::move(call)).second) bytes_ += size;
+  }
+
+ private:
+  static constexpr size_t kMostBytes = 4 << 20;
+  std::mutex mutex_;
+  std::unordered_set<std::string> calls_;
+  size_t bytes_ = 0;  // of the calls
+};
+
+Accepted& accepted() {
+  static auto* calls = new Accepted;  // never destroyed: threads may outlast the statics
+  return *calls;
+}
+
+// While it lives, the calling thread has no modes of Python. Functions in Python that ATen calls
+// for tensors without memory would see them. Stands within an AtenScope, which restores the
+// dispatch keys that come with the modes.
+class WithoutModes {
+ public:
+  WithoutModes() {
+    c10::impl::TorchDispatchModeTLS::set_state({});
+    at::impl::PythonTorchFunctionTLS::set_state({});
+  }
+  ~WithoutModes() {
+    c10::impl::TorchDispatchModeTLS::set_state(std::move(dispatch_));
+    at::impl::PythonTorchFunctionTLS::set_state(function_);
+  }
+  WithoutModes(const WithoutModes&) = delete;
+  WithoutModes& operator=(const WithoutModes&) = delete;
+
+ private:
+  c10::impl::TorchDispatchModeTLS dispatch_ = c10::impl::TorchDispatchModeTLS::get_state();
+  at::impl::PythonTorchFunctionTLS function_ = at::impl::PythonTorchFunctionTLS::get_state();
+};
+
+// torch in Python replaces what ATen does for tensors without memory by functions in Python, which
+// need Python's lock. A thread that Python does not know, such as torch_npu's queue, must not wait
+// for it: its holder may be waiting for the queue.
+bool may_call_python() {
+  static const auto thread_state =
+      reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
+  return thread_state == nullptr || thread_state() != nullptr;
+}
+
+thread_local bool rehearsed = false;
+
+struct RowExecutor final : aclOpExecutor {
+  RowExecutor(const char* api, Preparation::Run row, Call&& call)
+      : aclOpExecutor(api, 0), row(row), call(std::move(call)) {
+    this->call.point_at_views();
+  }
+  RowExecutor(const RowExecutor& other) : aclOpExecutor(other), row(other.row), call(other.call) {
+    call.point_at_views();
+  }
+
+  aclnnStatus compute(void*) noexcept override {
+    try {
+      call.run(row, aten_tensor, /*writes=*/true);
+      return OK;
+    } catch (const std::exception& error) {
+      return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s: the computation failed: %s", api,
+                  text_of(error).c_str());
+    }
+  }
+  std::unique_ptr<aclOpExecutor> clone() const override {
+    return std::make_unique<RowExecutor>(*this);
+  }
+  TensorArguments tensors() noexcept override {
+    return {call.arguments.data(), call.arguments.size()};
+  }
+
+  Preparation::Run row;
+  Call call;
+};
+
+}  // namespace
+
+bool is_rehearsed() noexcept {
+  return rehearsed;
+}
+
+void Output::expect(at::ScalarType result) const {
+  TORCH_CHECK(can_cast(acl_type(result), acl_type(tensor_.scalar_type())), name_, " has dtype ",
+              dtype_name(acl_type(tensor_.scalar_type())), ", expected a type that the result's ",
+              dtype_name(acl_type(result)), " can be cast to");
+}
+
+Output& Output::operator=(const at::Tensor& result) {
+  expect(result.scalar_type());
+  copy(result);
+  return *this;
+}
+
+void Output::copy(const at::Tensor& result) {
+  TORCH_CHECK(same_shape(result.sizes(), tensor_.sizes()), name_, " has shape ", tensor_.sizes(),
+              ", expected ", result.sizes(), ", the shape of the result");
+  if (is_written_) tensor_.copy_(result.view_as(tensor_));
+}
+
+SizedOutput& SizedOutput::operator=(const at::Tensor& result) {
+  const at::Tensor& memory = memory_;
+  TORCH_CHECK(result.numel() <= memory.numel(), "the output has room for ", memory.numel(),
+              " elements, expected ", result.numel());
+  memory_.expect(result.scalar_type());
+  if (!memory_.is_written()) return *this;
+  memory.view({-1}).narrow(0, 0, result.numel()).view(result.sizes()).copy_(result);
+  shape_->assign(result.sizes().data(), result.sizes().size());
+  return *this;
+}
+
+// What stage 1 knows so far.
+struct Preparation::State {
+  const char* api;
+  uint64_t* workspace_size;
+  aclOpExecutor** executor;
+  Checks checks;
+  Call call;
+  std::vector<Argument> tensors;  // in the order of call.views
+  std::vector<Types> types;       // of the tensors
+
+  void add_view(const char* name, const aclTensor* tensor, Access access, size_t list,
+                std::shared_ptr<Dims> shape = nullptr) {
+    tensors.push_back({name, tensor});
+    types.push_back(Types::kAny);
+    call.views.push_back(tensor->view);
+    call.arguments.push_back({nullptr, access != Access::kOutput, access != Access::kInput, list});
+    call.shapes.push_back(std::move(shape));
+  }
+
+  // Whether ATen accepts the call.
+  aclnnStatus ask_aten(Run row) {
+    using enum Fingerprint::Aspect;
+    std::string of_shapes = Fingerprint(row, call, kShapes).take();
+    if (accepted().contains(of_shapes)) return OK;
+    const std::optional<std::string> refusal = refusal_of_shapes(row);
+    if (refusal && !refusal->empty()) return refuse(*refusal);
+    // Where the shapes are known to be right, the dtypes are asked about once.
+    std::string of_dtypes = refusal ? Fingerprint(row, call, kDtypes).take() : std::string();
+    if (of_dtypes.empty() || !accepted().contains(of_dtypes)) {
+      const std::string text = is_large() ? rehearse_small(row) : rehearse(row);
+      if (!text.empty()) return refuse(text);
+      if (!of_dtypes.empty()) accepted().add(std::move(of_dtypes));
+    }
+    accepted().add(std::move(of_shapes));
+    return OK;
+  }
+
+  // A rehearsal takes the time and the memory of the call itself.
+  bool is_large() const {
+    constexpr int64_t kMostElements = 4 << 20;
+    int64_t sum = 0;
+    for (const TensorView& view : call.views) {
+      const int64_t elements = element_count(view.shape).value_or(kMostElements);
+      sum += std::min(std::max(elements, span_of(view)), kMostElements);
+    }
+    return sum >= kMostElements;
+  }
+
+  aclnnStatus refuse(const std::string& text) {
+    checks.require(false, "%s", text.c_str());
+    return checks.status();
+  }
+
+  // What ATen has against the call on tensors without memory, which is the empty text if it accepts
+  // it; nothing if it cannot tell.
+  std::optional<std::string> refusal_of_shapes(Run row) {
+    if (!may_call_python()) return std::nullopt;
+    try {
+      const AtenScope scope;
+      const WithoutModes no_modes;
+      call.run(row, without_memory, /*writes=*/false);
+      return "";
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const c10::NotImplementedError&) {
+      return std::nullopt;
+    } catch (const std::exception& error) {
+      return text_of(error);
+    }
+  }
+
+  // What ATen has against the call on memory that is all zeros, and on ones; empty if it accepts
+  // either, as it may refuse the other for its values. What it has no kernel for it says of both,
+  // unless there is nothing to do, as with a mask of zeros.
+  std::string rehearse(Run row) {
+    const Verdict on_zeros = rehearse_on(row, zeros);
+    if (on_zeros.lacks_kernel) return on_zeros.text;
+    const Verdict on_ones = rehearse_on(row, ones);
+    return on_ones.lacks_kernel || !on_zeros.text.empty() ? on_ones.text : "";
+  }
+  // The same of a large call on small tensors. The sizes need not fit together, so only the lack of
+  // a kernel counts.
+  std::string rehearse_small(Run row) {
+    const auto small_zeros = [](const TensorView& view) { return zeros(shrunken(view)); };
+    const Verdict verdict = rehearse_on(row, small_zeros);
+    return verdict.lacks_kernel ? verdict.text : "";
+  }
+  struct Verdict {
+    std::string text;
+    bool lacks_kernel = false;
+  };
+  template <class TensorOf>
+  Verdict rehearse_on(Run row, TensorOf tensor_of) {
+    struct Rehearsal {
+      Rehearsal() { rehearsed = true; }
+      ~Rehearsal() { rehearsed = false; }
+    } rehearsal;
+    try {
+      call.run(row, tensor_of, /*writes=*/false);
+      return {};
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const c10::LinAlgError&) {
+      return {};  // a matter of the values
+    } catch (const c10::NotImplementedError& error) {
+      return {"the host CANN has no kernel for " + dtypes_text() + "; cast the tensors (" +
+                  text_of(error) + ")",
+              true};
+    } catch (const std::exception& error) {
+      return {text_of(error)};
+    }
+  }
+
+  // "self INT32, other INT32": the tensors and their dtypes, of a list the first.
+  std::string dtypes_text() const {
+    std::string text;
+    const char* last = nullptr;
+    for (const Argument& argument : tensors) {
+      if (argument.name == last) continue;
+      last = argument.name;
+      if (!text.empty()) text += ", ";
+      text += std::string(argument.name) + " " + dtype_name(argument.tensor->view.dtype);
+    }
+    return text;
+  }
+
+  void check(const Argument& argument, Types expected) {
+    const TensorView& view = argument.tensor->view;
+    checks.require(aten_type(view.dtype) != at::ScalarType::Undefined,
+                   "%s has dtype %s (%d), which the host CANN does not emulate; cast the tensor",
+                   argument.name, dtype_name(view.dtype), static_cast<int>(view.dtype));
+    if (!checks.ok()) return;
+    checks
+        .require(is_one_of(expected, aten_type(view.dtype)),
+                 "%s has dtype %s, expected %s; cast the tensor", argument.name,
+                 dtype_name(view.dtype), names_of(expected))
+        .require(view.dtype != ACL_BF16 || has_bfloat16(checks.product()),
+                 "%s has dtype BFLOAT16, which this product does not have; cast the tensor",
+                 argument.name)
+        .format_like_nd(argument)
+        .require(std::ranges::all_of(view.strides, [](int64_t stride) { return stride >= 0; }),
+                 "%s has a negative stride, which the host CANN does not emulate; copy the tensor",
+                 argument.name)
+        .addressable(argument);
+  }
+
+  // Refuses an output in which two elements have one place in memory.
+  void check_overlap(size_t i) {
+    if (!checks.ok() || !call.arguments[i].is_output) return;
+    checks.require(at::has_internal_overlap(without_memory(call.views[i])) != at::MemOverlap::Yes,
+                   "%s (shape %s, strides %s) has elements that alias one another; pass an output "
+                   "in which every element has its own memory",
+                   tensors[i].name, shape_text(call.views[i].shape).c_str(),
+                   shape_text(call.views[i].strides).c_str());
+  }
+};
+
+Preparation::Preparation(const char* api, uint64_t* workspace_size, aclOpExecutor** executor) {
+  state_.reset(new State{api, workspace_size, executor, Checks(api), {}, {}, {}});
+  state_->checks.results_not_null(workspace_size, executor);
+}
+
+Preparation::~Preparation() = default;
+
+// Copies an argument with body(), unless it is null or an earlier one was refused. A null one that
+// may be absent gets an empty slot.
+template <class Body>
+void Preparation::add(const char* name, const void* pointer, bool required, Body body) {
+  if (required) state_->checks.not_null(name, pointer);
+  if (!state_->checks.ok()) return;
+  state_->call.names.push_back(name);
+  state_->call.slots.push_back(pointer ? body() : Slot());
+}
+
+void Preparation::add_tensor(const char* name, const aclTensor* tensor, bool required,
+                             Access access) {
+  add(name, tensor, required, [&]() -> Slot {
+    state_->add_view(name, tensor, access, 0);
+    return TensorRange{state_->call.views.size() - 1, 1};
+  });
+}
+
+void Preparation::add_list(const char* name, const aclTensorList* list, bool required,
+                           Access access) {
+  add(name, list, required, [&]() -> Slot {
+    const TensorRange range{state_->call.views.size(), list->elements.size()};
+    for (const auto& tensor : list->elements) {
+      state_->checks.not_null(name, tensor.get());
+      if (!state_->checks.ok()) break;
+      state_->add_view(name, tensor.get(), access, state_->call.slots.size() + 1);
+    }
+    return range;
+  });
+}
+
+void Preparation::add_sized(const char* name, aclTensor* tensor) {
+  add(name, tensor, true, [&]() -> Slot {
+    state_->checks.require(is_contiguous(tensor->view),
+                           "%s is not contiguous, expected memory row by row for a result whose "
+                           "shape depends on the data; pass a contiguous tensor",
+                           name);
+    tensor->written_shape = std::make_shared<Dims>(tensor->view.shape);
+    state_->add_view(name, tensor, Access::kOutput, 0, tensor->written_shape);
+    return TensorRange{state_->call.views.size() - 1, 1};
+  });
+}
+
+void Preparation::add_scalar(const char* name, const aclScalar* scalar, bool required) {
+  add(name, scalar, required, [&]() -> Slot { return aten_scalar(*scalar); });
+}
+
+void Preparation::add_scalars(const char* name, const aclScalarList* scalars) {
+  add(name, scalars, true, [&]() -> Slot {
+    std::vector<c10::Scalar> values;
+    for (const auto& scalar : scalars->elements) {
+      state_->checks.not_null(name, scalar.get());
+      if (!state_->checks.ok()) break;
+      values.push_back(aten_scalar(*scalar));
+    }
+    return values;
+  });
+}
+
+void Preparation::add_ints(const char* name, const aclIntArray* values, bool required) {
+  add(name, values, required, [&]() -> Slot {
+    return std::vector<int64_t>(values->values.get(), values->values.get() + values->size);
+  });
+}
+
+void Preparation::add_floats(const char* name, const aclFloatArray* values, bool required) {
+  add(name, values, required, [&]() -> Slot {
+    return std::vector<double>(values->values.get(), values->values.get() + values->size);
+  });
+}
+
+void Preparation::add_bools(const char* name, const aclBoolArray* values, bool required) {
+  add(name, values, required, [&]() -> Slot {
+    return std::vector<bool>(values->values.get(), values->values.get() + values->size);
+  });
+}
+
+void Preparation::add_text(const char* name, const char* text, bool required) {
+  add(name, text, required, [&]() -> Slot { return std::string(text); });
+}
+
+void Preparation::add_dtype(const char* name, aclDataType dtype) {
+  const at::ScalarType type = aten_type(dtype);
+  state_->checks.require(type != at::ScalarType::Undefined,
+                         "%s is %d, expected a data type that the host CANN has", name,
+                         static_cast<int>(dtype));
+  add(name, this, false, [&]() -> Slot { return type; });
+}
+
+void Preparation::add_value(const char* name, c10::Scalar value) {
+  add(name, this, false, [&]() -> Slot { return value; });
+}
+
+void Preparation::expect(Types types) {
+  if (state_->checks.ok()) state_->types.back() = types;
+}
+
+aclnnStatus Preparation::finish(Run row) {
+  const AtenScope scope;
+  Checks& checks = state_->checks;
+  for (size_t i = 0; i < state_->tensors.size(); ++i) {
+    state_->check(state_->tensors[i], state_->types[i]);
+    state_->check_overlap(i);
+  }
+  if (!checks.ok()) return checks.status();
+  if (const aclnnStatus status = state_->ask_aten(row)) return status;
+  *state_->executor =
+      hand_out(std::make_unique<RowExecutor>(state_->api, row, std::move(state_->call)));
+  *state_->workspace_size = 0;
+  return OK;
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,109 @@
+// Joining, splitting, repeating and moving elements.
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/channel_shuffle.h>
+#include <ATen/ops/col2im.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/flip.h>
+#include <ATen/ops/im2col.h>
+#include <ATen/ops/repeat_interleave.h>
+#include <ATen/ops/roll.h>
+#include <ATen/ops/split_with_sizes.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tril.h>
+#include <ATen/ops/triu.h>
+#include <ATen/ops/unfold_backward.h>
+#include <ATen/ops/zeros.h>
+
+#include "host_cann/aten_ops/row.h"
+
+using namespace aclnn_host;
+
+namespace {
+
+// How often each of `size` elements is repeated; in a rehearsal numbers that add up to the size of
+// the result, as those of the call must.
+at::Tensor counts(const at::Tensor& repeats, int64_t size, int64_t output_size) {
+  if (!is_rehearsed() || repeats.numel() == 0) return repeats;
+  const bool is_one = repeats.numel() == 1;
+  at::Tensor made = at::zeros(repeats.sizes(), repeats.options());
+  made.flatten().narrow(0, 0, 1).fill_(is_one && size > 0 ? output_size / size : output_size);
+  return made;
+}
+
+}  // namespace
+
+ACLNN(Cat, (Ins, tensors), (int64_t, dim), (Out, out)) {
+  out = at::cat(tensors, dim);
+}
+ACLNN(Stack, (Ins, tensors), (int64_t, dim), (Out, out)) {
+  out = at::stack(tensors, dim);
+}
+ACLNN(SplitWithSize, (In, self), (Ints, splitSize), (int64_t, dim), (Outs, out)) {
+  const auto parts = at::split_with_sizes(self, splitSize, dim);
+  TORCH_CHECK(out.size() == parts.size(), "out has ", out.size(), " tensors, expected ",
+              parts.size(), ", as splitSize has sizes");
+  for (size_t i = 0; i < parts.size(); ++i) out[i] = parts[i];
+}
+ACLNN(Repeat, (In, self), (Ints, repeats), (Out, out)) {
+  out = self.repeat(repeats);
+}
+ACLNN(Flip, (In, self), (Ints, dims), (Out, out)) {
+  out = at::flip(self, dims);
+}
+ACLNN(Roll, (In, x), (Ints, shifts), (Ints, dims), (Out, out)) {
+  out = at::roll(x, shifts, dims);
+}
+ACLNN(Triu, (In, self), (int64_t, diagonal), (Out, out)) {
+  out = moved(self, [&](const at::Tensor& x) { return at::triu(x, diagonal); });
+}
+ACLNN(Tril, (In, self), (int64_t, diagonal), (Out, out)) {
+  out = moved(self, [&](const at::Tensor& x) { return at::tril(x, diagonal); });
+}
+ACLNN(InplaceTriu, (InOut, selfRef), (int64_t, diagonal)) {
+  selfRef = moved(selfRef, [&](const at::Tensor& x) { return at::triu(x, diagonal); });
+}
+ACLNN(InplaceTril, (InOut, selfRef), (int64_t, diagonal)) {
+  selfRef = moved(selfRef, [&](const at::Tensor& x) { return at::tril(x, diagonal); });
+}
+ACLNN(ConstantPadNd, (In, self), (Ints, pad), (Number, value), (Out, out)) {
+  out = at::constant_pad_nd(self, pad, value);
+}
+ACLNN(ChannelShuffle, (In, self), (int64_t, groups), (Out, out)) {
+  out = at::channel_shuffle(self, groups);
+}
+ACLNN(Im2col, (In, self), (Ints, kernelSize), (Ints, dilation), (Ints, padding), (Ints, stride),
+      (Out, out)) {
+  out = at::im2col(self, kernelSize, dilation, padding, stride);
+}
+ACLNN(Im2colBackward, (In, gradOutput), (Ints, inputSize), (Ints, kernelSize), (Ints, dilation),
+      (Ints, padding), (Ints, stride), (Out, out)) {
+  out = at::col2im(wide(gradOutput), inputSize, kernelSize, dilation, padding, stride);
+}
+ACLNN(UnfoldGrad, (In, gradOut), (Ints, inputSizes), (int64_t, dim), (int64_t, size),
+      (int64_t, step), (Out, gradIn)) {
+  gradIn = at::unfold_backward(wide(gradOut), inputSizes, dim, size, step);
+}
+
+// outputSize is the size of the result along the dimension.
+ACLNN(RepeatInterleave, (In, self), (In, repeats), (int64_t, outputSize), (Out, out)) {
+  out = at::repeat_interleave(self, counts(repeats, self.numel(), outputSize), std::nullopt,
+                              outputSize);
+}
+ACLNN(RepeatInterleaveWithDim, (In, self), (In, repeats), (int64_t, dim), (int64_t, outputSize),
+      (Out, out)) {
+  const int64_t size = self.size(dim);
+  out = at::repeat_interleave(self, counts(repeats, size, outputSize), dim, outputSize);
+}
+ACLNN(RepeatInterleaveInt, (In, self), (int64_t, repeats), (int64_t, outputSize), (Out, out)) {
+  out = at::repeat_interleave(self, repeats, std::nullopt, outputSize);
+}
+ACLNN(RepeatInterleaveIntWithDim, (In, self), (int64_t, repeats), (int64_t, dim),
+      (int64_t, outputSize), (Out, out)) {
+  out = at::repeat_interleave(self, repeats, dim, outputSize);
+}
+// The indices alone.
+ACLNN(RepeatInterleaveTensor, (In, repeats), (int64_t, outputSize), (Out, out)) {
+  out = at::repeat_interleave(counts(repeats, repeats.numel(), outputSize),
+                              std::optional(outputSize.value()));
+}

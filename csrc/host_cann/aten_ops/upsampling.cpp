@@ -1,0 +1,142 @@
+// Interpolation and its gradients. A scale that is not positive is taken from the sizes.
+
+#include <ATen/ops/_upsample_bilinear2d_aa.h>
+#include <ATen/ops/_upsample_bilinear2d_aa_backward.h>
+#include <ATen/ops/_upsample_nearest_exact1d.h>
+#include <ATen/ops/_upsample_nearest_exact1d_backward.h>
+#include <ATen/ops/_upsample_nearest_exact2d.h>
+#include <ATen/ops/_upsample_nearest_exact2d_backward.h>
+#include <ATen/ops/_upsample_nearest_exact3d.h>
+#include <ATen/ops/_upsample_nearest_exact3d_backward.h>
+#include <ATen/ops/upsample_bicubic2d.h>
+#include <ATen/ops/upsample_bicubic2d_backward.h>
+#include <ATen/ops/upsample_bilinear2d.h>
+#include <ATen/ops/upsample_bilinear2d_backward.h>
+#include <ATen/ops/upsample_linear1d.h>
+#include <ATen/ops/upsample_linear1d_backward.h>
+#include <ATen/ops/upsample_nearest1d.h>
+#include <ATen/ops/upsample_nearest1d_backward.h>
+#include <ATen/ops/upsample_nearest2d.h>
+#include <ATen/ops/upsample_nearest2d_backward.h>
+#include <ATen/ops/upsample_nearest3d.h>
+#include <ATen/ops/upsample_nearest3d_backward.h>
+#include <ATen/ops/upsample_trilinear3d.h>
+#include <ATen/ops/upsample_trilinear3d_backward.h>
+
+#include "host_cann/aten_ops/row.h"
+
+using namespace aclnn_host;
+
+namespace {
+
+std::optional<double> scale(double factor) {
+  return factor > 0 ? std::optional(factor) : std::nullopt;
+}
+
+}  // namespace
+
+ACLNN(UpsampleNearest1dV2, (In, self), (Ints, outputSize), (float, scaleL), (Out, out)) {
+  out = at::upsample_nearest1d(wide(self), outputSize, scale(scaleL));
+}
+ACLNN(UpsampleNearest1dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scales), (Out, out)) {
+  out = at::upsample_nearest1d_backward(wide(gradOut), outputSize, inputSize, scale(scales));
+}
+ACLNN(UpsampleNearest2dV2, (In, self), (Ints, outputSize), (float, scalesH), (float, scalesW),
+      (Out, out)) {
+  out = at::upsample_nearest2d(wide(self), outputSize, scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleNearest2dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scalesH), (double, scalesW), (Out, gradInput)) {
+  gradInput = at::upsample_nearest2d_backward(wide(gradOut), outputSize, inputSize, scale(scalesH),
+                                              scale(scalesW));
+}
+ACLNN(UpsampleNearest3d, (In, self), (Ints, outputSize), (double, scalesD), (double, scalesH),
+      (double, scalesW), (Out, out)) {
+  out = at::upsample_nearest3d(wide(self), outputSize, scale(scalesD), scale(scalesH),
+                               scale(scalesW));
+}
+ACLNN(UpsampleNearest3dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scalesD), (double, scalesH), (double, scalesW), (Out, gradInput)) {
+  gradInput = at::upsample_nearest3d_backward(wide(gradOut), outputSize, inputSize, scale(scalesD),
+                                              scale(scalesH), scale(scalesW));
+}
+
+ACLNN(UpsampleNearestExact1d, (In, self), (Ints, outputSize), (double, scales), (Out, out)) {
+  out = at::_upsample_nearest_exact1d(wide(self), outputSize, scale(scales));
+}
+ACLNN(UpsampleNearestExact1dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scales), (Out, out)) {
+  out = at::_upsample_nearest_exact1d_backward(wide(gradOut), outputSize, inputSize, scale(scales));
+}
+ACLNN(UpsampleNearestExact2d, (In, self), (Ints, outputSize), (double, scalesH), (double, scalesW),
+      (Out, out)) {
+  out = at::_upsample_nearest_exact2d(wide(self), outputSize, scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleNearestExact2dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scalesH), (double, scalesW), (Out, gradInput)) {
+  gradInput = at::_upsample_nearest_exact2d_backward(wide(gradOut), outputSize, inputSize,
+                                                     scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleNearestExact3d, (In, self), (Ints, outputSize), (double, scalesD), (double, scalesH),
+      (double, scalesW), (Out, out)) {
+  out = at::_upsample_nearest_exact3d(wide(self), outputSize, scale(scalesD), scale(scalesH),
+                                      scale(scalesW));
+}
+ACLNN(UpsampleNearestExact3dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scalesD), (double, scalesH), (double, scalesW), (Out, gradInput)) {
+  gradInput = at::_upsample_nearest_exact3d_backward(
+      wide(gradOut), outputSize, inputSize, scale(scalesD), scale(scalesH), scale(scalesW));
+}
+
+ACLNN(UpsampleLinear1d, (In, self), (Ints, outputSize), (bool, alignCorners), (double, scales),
+      (Out, out)) {
+  out = at::upsample_linear1d(wide(self), outputSize, alignCorners, scale(scales));
+}
+ACLNN(UpsampleLinear1dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scales), (Out, out)) {
+  out = at::upsample_linear1d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
+                                       scale(scales));
+}
+ACLNN(UpsampleBilinear2d, (In, self), (Ints, outputSize), (bool, alignCorners), (double, scalesH),
+      (double, scalesW), (Out, out)) {
+  out =
+      at::upsample_bilinear2d(wide(self), outputSize, alignCorners, scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleBilinear2dBackwardV2, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Out, out)) {
+  out = at::upsample_bilinear2d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
+                                         scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleBicubic2d, (In, self), (Ints, outputSize), (bool, alignCorners), (double, scalesH),
+      (double, scalesW), (Out, out)) {
+  out =
+      at::upsample_bicubic2d(wide(self), outputSize, alignCorners, scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleBicubic2dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Out, gradInput)) {
+  gradInput = at::upsample_bicubic2d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
+                                              scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleTrilinear3d, (In, self), (Ints, outputSize), (bool, alignCorners), (double, scalesD),
+      (double, scalesH), (double, scalesW), (Out, out)) {
+  out = at::upsample_trilinear3d(wide(self), outputSize, alignCorners, scale(scalesD),
+                                 scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleTrilinear3dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesD), (double, scalesH), (double, scalesW),
+      (Out, gradInput)) {
+  gradInput = at::upsample_trilinear3d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
+                                                scale(scalesD), scale(scalesH), scale(scalesW));
+}
+
+ACLNN(UpsampleBilinear2dAA, (In, input), (Ints, outputSize), (bool, alignCorners),
+      (double, scalesH), (double, scalesW), (Out, output)) {
+  output = at::_upsample_bilinear2d_aa(wide(input), outputSize, alignCorners, scale(scalesH),
+                                       scale(scalesW));
+}
+ACLNN(UpsampleBilinear2dAABackward, (In, gradOutput), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Out, gradInput)) {
+  gradInput = at::_upsample_bilinear2d_aa_backward(wide(gradOutput), outputSize, inputSize,
+                                                   alignCorners, scale(scalesH), scale(scalesW));
+}

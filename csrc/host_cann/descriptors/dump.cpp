@@ -1,0 +1,70 @@
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "acl/acl.h"
+#include "aclnn/aclnn_base.h"
+#include "host_cann/descriptors/guard.h"
+#include "host_cann/descriptors/tensor.h"
+#include "host_cann/runtime/memory.h"
+
+namespace {
+
+using aclnn_host::fail;
+
+// Writes the elements in row-major order, as numpy.fromfile reads them.
+bool write_elements(std::FILE* file, const aclnn_host::TensorView& view) {
+  const aclnn_host::Region region = aclnn_host::region_of(view);
+  aclnn_host::OpenMemory open;
+  open.add(region.begin, region.size);
+  const size_t size = aclDataTypeSize(view.dtype);
+  const int64_t count = aclnn_host::element_count(view.shape).value_or(0);
+  for (int64_t linear = 0; linear < count; ++linear) {
+    int64_t rest = linear;
+    int64_t position = 0;
+    for (uint64_t i = view.shape.size(); i-- > 0;) {
+      position += rest % view.shape[i] * view.strides[i];
+      rest /= view.shape[i];
+    }
+    if (std::fwrite(view.data() + position * static_cast<int64_t>(size), size, 1, file) != 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor** tensors,
+                             size_t inputTensorNum, size_t outputTensorNum, aclrtStream stream) {
+  constexpr const char* kApi = "aclDumpOpTensors";
+  if (opType == nullptr || opName == nullptr || tensors == nullptr) {
+    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", kApi);
+  }
+  const char* folder = std::getenv("ACLNN_TORCH_DUMP_DIR");
+  if (folder == nullptr || *folder == '\0') return OK;
+  if (const aclError status = aclrtSynchronizeStream(stream); status != ACL_SUCCESS) {
+    return fail(ACLNN_ERR_RUNTIME_ERROR, "%s: the stream failed with %d", kApi, status);
+  }
+  return aclnn_host::guarded(
+      kApi, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&]() -> aclnnStatus {
+        for (size_t i = 0; i < inputTensorNum + outputTensorNum; ++i) {
+          const bool input = i < inputTensorNum;
+          if (tensors[i] == nullptr) continue;
+          if (aclnn_host::is_gone(kApi, "a tensor", tensors[i])) return ACLNN_ERR_PARAM_INVALID;
+          if (tensors[i]->view.is_freed()) {
+            return fail(ACLNN_ERR_PARAM_INVALID, "%s: the memory of tensor %zu was freed", kApi, i);
+          }
+          const std::string path = std::string(folder) + "/" + opType + "." + opName +
+                                   (input ? ".input." : ".output.") +
+                                   std::to_string(input ? i : i - inputTensorNum) + ".bin";
+          const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"),
+                                                                     &std::fclose);
+          if (file == nullptr || !write_elements(file.get(), tensors[i]->view)) {
+            return fail(ACLNN_ERR_INNER, "%s: cannot write %s", kApi, path.c_str());
+          }
+        }
+        return OK;
+      });
+}

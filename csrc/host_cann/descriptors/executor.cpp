@@ -1,0 +1,345 @@
+#include "host_cann/descriptors/executor.h"
+
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "acl/acl_rt.h"
+#include "host_cann/runtime/memory.h"
+#include "host_cann/runtime/settings.h"
+
+namespace aclnn_host {
+namespace {
+
+Region workspace_of(const aclOpExecutor& executor) {
+  return {executor.workspace, executor.workspace_size};
+}
+
+// Where a region lies: in no block of aclrtMalloc or aclrtMallocHost; inside what was asked for as
+// one; or across an end of that.
+enum class Place { kElsewhere, kInside, kAcross };
+
+Place place_of(const Region& region, Block* block) {
+  if (region.size == 0 || !find_block(region.begin, region.size, block)) return Place::kElsewhere;
+  return block->grants(region.begin, region.size) ? Place::kInside : Place::kAcross;
+}
+
+// How an argument is called in a message: "tensor argument 2 (shape [3, 4])", "the workspace".
+std::string tensor_text(size_t index, const TensorView& view) {
+  return "tensor argument " + std::to_string(index) + " (shape " + shape_text(view.shape) + ")";
+}
+
+std::string workspace_text() {
+  return "the workspace";
+}
+
+aclnnStatus reaches_outside(const char* api, const std::string& text, const Region& region,
+                            const Block& block) {
+  return fail(ACLNN_ERR_PARAM_INVALID,
+              "%s: %s takes %zu bytes from %p on, which reaches outside its block: %zu bytes were "
+              "asked of %s, from %p on; allocate as much as sizes, strides and offset need",
+              api, text.c_str(), region.size, region.begin, block.asked, block.allocator(),
+              reinterpret_cast<void*>(block.begin));
+}
+
+// Whether a region lies in the storage that its tensor declared.
+bool is_in_storage(const TensorView& view, const Region& region) {
+  const auto before = static_cast<const char*>(region.begin) - static_cast<char*>(view.storage);
+  const uint64_t declared = static_cast<uint64_t>(view.storage_count) * aclDataTypeSize(view.dtype);
+  return before >= 0 && static_cast<uint64_t>(before) + region.size <= declared;
+}
+
+// What only stage 2 can check of a tensor, because its address may be set after stage 1: that there
+// is one, and that the block it points into is large enough. A block that was freed since is the
+// stream's to find, as it is a device's.
+aclnnStatus check_address(const char* api, size_t index, TensorArgument& argument) {
+  const TensorView& view = *argument.view;
+  argument.block = 0;
+  if (view.storage == nullptr && element_count(view.shape).value_or(0) > 0) {
+    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: tensor argument %zu has elements but a null address",
+                api, index);
+  }
+  const Region region = region_of(view);
+  if (region.size == 0) return OK;
+  Block block;
+  const Place place = place_of(region, &block);
+  if (place == Place::kInside) argument.block = block.number;
+  if (argument.block != view.block && view.is_freed()) {
+    argument.block = view.block;
+    return OK;
+  }
+  if (place == Place::kInside) return OK;
+  if (place == Place::kAcross || (view.block != 0 && find_block(view.storage, 1, &block))) {
+    return reaches_outside(api, tensor_text(index, view), region, block);
+  }
+  if (is_in_storage(view, region)) return OK;
+  return fail(ACLNN_ERR_PARAM_INVALID,
+              "%s: %s reaches outside its declared storage of %lld elements, and its new address "
+              "%p is in no block of aclrtMalloc; declare the storage's true size",
+              api, tensor_text(index, view).c_str(), static_cast<long long>(view.storage_count),
+              view.storage);
+}
+
+aclnnStatus check_workspace(const char* api, aclOpExecutor& executor) {
+  const Region region = workspace_of(executor);
+  Block block;
+  const Place place = place_of(region, &block);
+  if (place == Place::kAcross) return reaches_outside(api, workspace_text(), region, block);
+  executor.workspace_block = place == Place::kInside ? block.number : 0;
+  return OK;
+}
+
+aclnnStatus check_addresses(const char* api, aclOpExecutor& executor) {
+  const TensorArguments tensors = executor.tensors();
+  for (size_t i = 0; i < tensors.count; ++i) {
+    if (const aclnnStatus status = check_address(api, i, tensors.begin[i])) return status;
+  }
+  return check_workspace(api, executor);
+}
+
+// What the device finds as it runs the task: memory that was freed since the launch, or already
+// then, another device's and, in strict mode, the host's. A thread without a device computes on CPU
+// tensors, which may lie anywhere. `number` is that of the region's block, 0 if it was in none.
+template <class Text>
+aclError check_access(const char* api, const Region& region, uint64_t number, Text text) {
+  if (region.size == 0 || (number == 0 && !settings().strict)) return ACL_SUCCESS;
+  Block block;
+  const Place place = place_of(region, &block);
+  if (number != 0 && (place != Place::kInside || block.number != number)) {
+    return fail(ACL_ERROR_RT_COPY_DATA,
+                "%s: memory of %s was freed before its turn came; free it once the stream is "
+                "synchronised, and set the address of memory that was allocated again",
+                api, text().c_str());
+  }
+  const bool in_device_block = place == Place::kInside && block.side == Side::kDevice;
+  if (!in_device_block && !settings().strict) return ACL_SUCCESS;
+  const int32_t device = current_device();
+  if (device < 0) return ACL_SUCCESS;
+  if (!in_device_block) {
+    return fail(ACL_ERROR_RT_AICORE_EXCEPTION,
+                "%s: %s is at %p, which is no device memory; a device does not reach the host's "
+                "(strict mode, ACLNN_TORCH_STRICT)",
+                api, text().c_str(), region.begin);
+  }
+  if (block.device == device) return ACL_SUCCESS;
+  return fail(ACL_ERROR_RT_AICORE_EXCEPTION,
+              "%s: %s is memory of device %d, but the stream is one of device %d; copy it there "
+              "first",
+              api, text().c_str(), block.device, device);
+}
+
+aclError run_on_device(aclOpExecutor& executor) {
+  const TensorArguments tensors = executor.tensors();
+  OpenMemory open;  // what is open cannot go, so it is checked then
+  if (settings().strict) {
+    for (size_t i = 0; i < tensors.count; ++i) {
+      const Region region = region_of(*tensors.begin[i].view);
+      open.add(region.begin, region.size);
+    }
+    open.add(executor.workspace, executor.workspace_size);
+  }
+  for (size_t i = 0; i < tensors.count; ++i) {
+    const TensorArgument& tensor = tensors.begin[i];
+    const auto text = [&] { return tensor_text(i, *tensor.view); };
+    if (const aclError status =
+            check_access(executor.api, region_of(*tensor.view), tensor.block, text)) {
+      return status;
+    }
+  }
+  if (const aclError status = check_access(executor.api, workspace_of(executor),
+                                           executor.workspace_block, workspace_text)) {
+    return status;
+  }
+  return executor.compute(executor.workspace);
+}
+
+// What a function says of a handle that has no executor; `spent` is the status of one that had.
+aclnnStatus no_executor(const char* api, const aclOpExecutor* handle, aclnnStatus spent) {
+  if (!was_executor(handle)) return fail(ACLNN_ERR_INNER, "%s: executor is not one", api);
+  return fail(spent,
+              "%s: executor was used up by its second stage, or destroyed; run the first stage "
+              "again, or make it repeatable with aclSetAclOpExecutorRepeatable",
+              api);
+}
+
+aclnnStatus hand_over(const char* api, void* workspace, uint64_t workspace_size,
+                      const aclOpExecutor* handle, aclrtStream stream) noexcept {
+  if (handle == nullptr) {
+    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: executor is null; run %sGetWorkspaceSize first", api,
+                api);
+  }
+  // Whatever happens from here on, an executor that is not repeatable is used up.
+  std::unique_ptr<aclOpExecutor> owned = use_up(handle);
+  const aclOpExecutor* const executor = owned != nullptr ? owned.get() : find_executor(handle);
+  if (executor == nullptr) return no_executor(api, handle, ACLNN_ERR_PARAM_NULLPTR);
+  if (std::strcmp(executor->api, api) != 0) {
+    return fail(ACLNN_ERR_INNER, "%s: the executor was made by %sGetWorkspaceSize", api,
+                executor->api);
+  }
+  if (workspace_size > 0 && workspace == nullptr) {
+    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: workspace is null, expected %llu bytes", api,
+                static_cast<unsigned long long>(workspace_size));
+  }
+  if (workspace_size < executor->workspace_size) {
+    return fail(ACLNN_ERR_PARAM_INVALID, "%s: workspaceSize is %llu, expected at least %llu", api,
+                static_cast<unsigned long long>(workspace_size),
+                static_cast<unsigned long long>(executor->workspace_size));
+  }
+  return guarded(api, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&]() -> aclnnStatus {
+    // A repeatable executor may be given other addresses while the stream still has this run before
+    // it, so the stream gets a copy.
+    if (owned == nullptr) owned = executor->clone();
+    owned->workspace = workspace;
+    if (const aclnnStatus status = check_addresses(api, *owned)) return status;
+    const aclError status = submit(api, stream, std::move(owned));
+    return status == ACL_SUCCESS ? OK : ACLNN_ERR_RUNTIME_ERROR;
+  });
+}
+
+}  // namespace
+
+aclnnStatus launch(const char* api, void* workspace, uint64_t workspace_size,
+                   aclOpExecutor* executor, aclrtStream stream) noexcept {
+  const int64_t begin = trace_begin();
+  const aclnnStatus status = hand_over(api, workspace, workspace_size, executor, stream);
+  if (begin != 0) [[unlikely]]
+    trace_stage2(api, begin, status, workspace_size);
+  return status;
+}
+
+namespace {
+
+enum class ArgumentSide { kAny, kInput, kOutput };
+
+bool is_on(ArgumentSide side, const TensorArgument& argument) {
+  return side == ArgumentSide::kAny ||
+         (side == ArgumentSide::kInput ? argument.is_input : argument.is_output);
+}
+
+// A tensor of the index-th argument on one side: the argument itself, which is no list, or one of
+// a list. Null, with a message, when there is none.
+TensorView* find_tensor(const char* api, aclOpExecutor& executor, ArgumentSide side, size_t index,
+                        std::optional<size_t> relative) {
+  const TensorArguments tensors = executor.tensors();
+  size_t seen = 0;
+  for (size_t i = 0; i < tensors.count;) {
+    const TensorArgument& argument = tensors.begin[i];
+    size_t count = 1;
+    while (argument.list != 0 && i + count < tensors.count &&
+           tensors.begin[i + count].list == argument.list) {
+      ++count;
+    }
+    if (is_on(side, argument) && seen++ == index) {
+      if (relative.has_value() == (argument.list != 0) && relative.value_or(0) < count) {
+        return tensors.begin[i + relative.value_or(0)].view;
+      }
+      fail(ACLNN_ERR_PARAM_INVALID, "%s: argument %zu of %s is a %s of %zu", api, index,
+           executor.api, argument.list != 0 ? "list" : "tensor, no list", count);
+      return nullptr;
+    }
+    i += count;
+  }
+  fail(ACLNN_ERR_PARAM_INVALID, "%s: index is %zu, but %s has %zu such tensor arguments", api,
+       index, executor.api, seen);
+  return nullptr;
+}
+
+aclnnStatus set_address(const char* api, const aclOpExecutor* handle, ArgumentSide side,
+                        size_t index, std::optional<size_t> relative, const void* object,
+                        void* addr) {
+  if (object == nullptr || handle == nullptr) {
+    return fail(ACLNN_ERR_INNER_NULLPTR, "%s: %s is null", api,
+                handle == nullptr && object ? "executor"
+                : relative                  ? "tensors"
+                                            : "tensor");
+  }
+  aclOpExecutor* const executor = find_executor(handle);
+  if (executor == nullptr) return no_executor(api, handle, ACLNN_ERR_INNER);
+  TensorView* view = find_tensor(api, *executor, side, index, relative);
+  if (view == nullptr) return ACLNN_ERR_PARAM_INVALID;
+  view->point_at(addr);
+  return OK;
+}
+
+}  // namespace
+}  // namespace aclnn_host
+
+using namespace aclnn_host;
+
+aclError aclOpExecutor::run() noexcept {
+  const int64_t begin = trace_begin();
+  const aclError status = guarded(api, aclError{ACL_ERROR_INTERNAL_ERROR}, ACL_ERROR_INTERNAL_ERROR,
+                                  [&] { return run_on_device(*this); });
+  if (begin != 0) [[unlikely]]
+    trace_run(api, begin, status);
+  return status;
+}
+
+aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
+  constexpr const char* kApi = "aclSetAclOpExecutorRepeatable";
+  if (executor == nullptr) return fail(ACLNN_ERR_INNER_NULLPTR, "%s: executor is null", kApi);
+  return make_repeatable(executor) ? OK : no_executor(kApi, executor, ACLNN_ERR_INNER);
+}
+
+aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
+  constexpr const char* kApi = "aclDestroyAclOpExecutor";
+  if (executor == nullptr) return fail(ACLNN_ERR_INNER_NULLPTR, "%s: executor is null", kApi);
+  return take_back(executor) != nullptr ? OK : no_executor(kApi, executor, ACLNN_ERR_INNER);
+}
+
+aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
+                             void* addr) {
+  return set_address("aclSetTensorAddr", executor, ArgumentSide::kAny, index, std::nullopt, tensor,
+                     addr);
+}
+aclnnStatus aclSetInputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
+                                  void* addr) {
+  return set_address("aclSetInputTensorAddr", executor, ArgumentSide::kInput, index, std::nullopt,
+                     tensor, addr);
+}
+aclnnStatus aclSetOutputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
+                                   void* addr) {
+  return set_address("aclSetOutputTensorAddr", executor, ArgumentSide::kOutput, index, std::nullopt,
+                     tensor, addr);
+}
+aclnnStatus aclSetDynamicTensorAddr(aclOpExecutor* executor, size_t irIndex,
+                                    const size_t relativeIndex, aclTensorList* tensors,
+                                    void* addr) {
+  return set_address("aclSetDynamicTensorAddr", executor, ArgumentSide::kAny, irIndex,
+                     relativeIndex, tensors, addr);
+}
+aclnnStatus aclSetDynamicInputTensorAddr(aclOpExecutor* executor, size_t irIndex,
+                                         const size_t relativeIndex, aclTensorList* tensors,
+                                         void* addr) {
+  return set_address("aclSetDynamicInputTensorAddr", executor, ArgumentSide::kInput, irIndex,
+                     relativeIndex, tensors, addr);
+}
+aclnnStatus aclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t irIndex,
+                                          const size_t relativeIndex, aclTensorList* tensors,
+                                          void* addr) {
+  return set_address("aclSetDynamicOutputTensorAddr", executor, ArgumentSide::kOutput, irIndex,
+                     relativeIndex, tensors, addr);
+}
+
+// The older spellings are the same functions.
+aclnnStatus AclSetTensorAddr(aclOpExecutor*, const size_t, aclTensor*, void*)
+    __attribute__((alias("aclSetTensorAddr")));
+aclnnStatus AclSetInputTensorAddr(aclOpExecutor*, const size_t, aclTensor*, void*)
+    __attribute__((alias("aclSetInputTensorAddr")));
+aclnnStatus AclSetOutputTensorAddr(aclOpExecutor*, const size_t, aclTensor*, void*)
+    __attribute__((alias("aclSetOutputTensorAddr")));
+aclnnStatus AclSetDynamicTensorAddr(aclOpExecutor*, size_t, const size_t, aclTensorList*, void*)
+    __attribute__((alias("aclSetDynamicTensorAddr")));
+aclnnStatus AclSetDynamicInputTensorAddr(aclOpExecutor*, size_t, const size_t, aclTensorList*,
+                                         void*)
+    __attribute__((alias("aclSetDynamicInputTensorAddr")));
+aclnnStatus AclSetDynamicOutputTensorAddr(aclOpExecutor*, size_t, const size_t, aclTensorList*,
+                                          void*)
+    __attribute__((alias("aclSetDynamicOutputTensorAddr")));
+
+aclnnStatus aclnnInit(const char*) {
+  return OK;
+}
+aclnnStatus aclnnFinalize(void) {
+  return OK;
+}

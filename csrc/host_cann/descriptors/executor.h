@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "aclnn/aclnn_base.h"
+#include "host_cann/descriptors/containers.h"
+#include "host_cann/descriptors/executor_table.h"
+#include "host_cann/descriptors/guard.h"
+#include "host_cann/descriptors/tensor.h"
+#include "host_cann/descriptors/trace.h"
+#include "host_cann/runtime/live_objects.h"
+#include "host_cann/runtime/recycled.h"
+#include "host_cann/runtime/task.h"
+#include "host_cann/runtime/visibility.h"
+
+namespace aclnn_host {
+
+// A tensor argument of an operator. One that is overwritten in place is input and output. The
+// tensors of a list follow one another and have the same list number; 0 is none.
+struct TensorArgument {
+  TensorView* view;
+  bool is_input;
+  bool is_output;
+  size_t list = 0;
+  uint64_t block = 0;  // the number of the block that it lay in when it was launched; 0 for none
+};
+
+// All of them, in the order of the operator's prototype.
+struct TensorArguments {
+  TensorArgument* begin = nullptr;
+  size_t count = 0;
+};
+
+}  // namespace aclnn_host
+
+// A checked operator call, ready to run: what stage 1 makes and stage 2 consumes. It holds copies
+// of everything it needs, belongs to no thread, and is itself the task that a stream runs.
+struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task, aclnn_host::Recycled {
+  aclOpExecutor(const char* api, uint64_t workspace_size)
+      : api(api), workspace_size(workspace_size) {}
+
+  // Computes. `workspace` holds at least workspace_size bytes.
+  virtual aclnnStatus compute(void* workspace) noexcept = 0;
+  virtual std::unique_ptr<aclOpExecutor> clone() const = 0;
+  virtual aclnn_host::TensorArguments tensors() noexcept = 0;
+
+  aclError run() noexcept final;
+
+  const char* api;  // "aclnnElu"; a string literal
+  uint64_t workspace_size;
+  void* workspace = nullptr;
+  uint64_t workspace_block = 0;  // as TensorArgument::block
+  aclnn_host::Counted<aclnn_host::Object::kExecutor> counted;
+};
+
+namespace aclnn_host {
+
+// The executor of an operator whose Plan has `aclnnStatus compute(void* workspace)`, which may
+// throw, and `tensors`, an array of kMaxTensors TensorViews, tensor_count of them in use: the
+// tensor arguments of the prototype, of which is_input(i) and is_output(i) tell the side.
+template <class Plan>
+struct ExecutorOf final : aclOpExecutor {
+  ExecutorOf(const char* api, uint64_t workspace_size, Plan&& plan)
+      : aclOpExecutor(api, workspace_size), plan(std::move(plan)) {
+    point_at_tensors();
+  }
+  ExecutorOf(const ExecutorOf& other) : aclOpExecutor(other), plan(other.plan) {
+    point_at_tensors();
+  }
+
+  aclnnStatus compute(void* workspace) noexcept override {
+    try {
+      return plan.compute(workspace);
+    } catch (const std::exception& error) {
+      return fail(ACLNN_ERR_INNER, "%s: the computation failed: %s", api, error.what());
+    }
+  }
+  std::unique_ptr<aclOpExecutor> clone() const override {
+    return std::make_unique<ExecutorOf>(*this);
+  }
+  TensorArguments tensors() noexcept override { return {arguments, plan.tensor_count}; }
+
+  void point_at_tensors() {
+    for (size_t i = 0; i < plan.tensor_count; ++i) {
+      arguments[i] = {&plan.tensors[i], plan.is_input(i), plan.is_output(i)};
+    }
+  }
+
+  Plan plan;
+  TensorArgument arguments[Plan::kMaxTensors];
+};
+
+// The name of the first argument that is a descriptor and was destroyed; null if none was.
+template <class... Arguments>
+const char* find_gone(const std::tuple<Arguments...>& given) noexcept {
+  const char* gone = nullptr;
+  const auto look = [&gone](const auto& argument) {
+    const auto& [name, value] = argument;
+    if (gone == nullptr && !is_usable(value)) gone = name;
+  };
+  std::apply([&](const Arguments&... each) { (look(each), ...); }, given);
+  return gone;
+}
+
+// Stage 1 of every operator: `body` checks the arguments and makes the executor. What it throws,
+// even the text of a refusal for want of memory, becomes a status. `given` are the prototype's
+// arguments, each a Traced or another pair of a name and a value.
+template <class... Arguments, class Body>
+aclnnStatus stage1(const char* api, const std::tuple<Arguments...>& given, Body&& body) noexcept {
+  const int64_t begin = trace_begin();
+  const char* const gone = find_gone(given);
+  aclnnStatus status;
+  if (gone != nullptr) [[unlikely]] {
+    status =
+        fail(ACLNN_ERR_PARAM_INVALID,
+             "%s: %s, or an element of it, was destroyed, or is another kind of object; destroy "
+             "descriptors after the call",
+             api, gone);
+  } else {
+    status = guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR},
+                     ACLNN_ERR_INNER_CREATE_EXECUTOR, std::forward<Body>(body));
+  }
+  if (begin != 0) [[unlikely]] {
+    const auto trace = [&](const Arguments&... each) {
+      if (gone != nullptr) return trace_stage1(api, begin, status, {});
+      trace_stage1(api, begin, status, {trace_argument(each)...});
+    };
+    std::apply(trace, given);
+  }
+  return status;
+}
+
+// Stage 2 of every operator: checks executor and workspace, hands the call to the stream, and
+// disposes of the executor: one that is not repeatable is used up even when the launch fails.
+ACLNN_HOST_INTERNAL aclnnStatus launch(const char* api, void* workspace, uint64_t workspace_size,
+                                       aclOpExecutor* executor, aclrtStream stream) noexcept;
+
+}  // namespace aclnn_host

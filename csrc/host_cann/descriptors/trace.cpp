@@ -1,0 +1,404 @@
+#include "host_cann/descriptors/trace.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "acl/acl_host.h"
+#include "host_cann/descriptors/containers.h"
+#include "host_cann/descriptors/scalar.h"
+#include "host_cann/descriptors/tensor.h"
+#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/product.h"
+
+namespace aclnn_host {
+
+std::atomic<int> trace_state = -1;
+
+namespace {
+
+constexpr const char* kDefaultFile = "aclnn_torch_trace.json";
+
+// One file that events are written to.
+struct Trace {
+  // Once there is one it stays, and others take its place by dup3: a thread that is about to write
+  // never meets a closed one.
+  std::atomic<int> descriptor = -1;
+  std::atomic<bool> on = false;
+  // The process that asked for the trace; 0 if the environment did, which means its children too.
+  std::atomic<pid_t> owner = 0;
+  std::atomic<int> error = 0;  // errno of the first event that could not be written
+  char path[PATH_MAX] = "";    // guarded by `changes`
+};
+
+// Those that are on at the same time; the first is the environment's.
+constexpr size_t kMaxTraces = 16;
+Trace traces[kMaxTraces];
+std::mutex changes;
+
+// What is wrong with the environment's trace; outlives static destructors.
+std::atomic<const std::string*> environment_problem = nullptr;
+
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
+
+// The text about an event that could not be written, for whoever asks for messages; once for each
+// trace. A full disk does not fail a call.
+void report_lost_event(Trace& trace, int error) {
+  int none = 0;
+  if (!trace.error.compare_exchange_strong(none, error)) return;
+  std::string text = &trace == traces ? "ACLNN_TORCH_TRACE" : "aclHostTrace";
+  text += std::string(": ") + trace.path +
+          " lacks calls from here on, for it cannot be written: " + reason(error) +
+          "; name a file where there is space";
+  if (&trace == traces) environment_problem.store(new std::string(text));
+  const std::string before = take_messages();  // of the call itself, which tell more
+  put_messages(text);
+  put_messages(before);
+}
+
+// Writes all of it, or returns the errno that kept it from that.
+int write_all(int descriptor, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+// Lets a trace's events go to `path`, which is then its own. 0, or the errno of what failed.
+int redirect(Trace& trace, const char* path) noexcept {
+  constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC;
+  int file = open(path, kFlags | O_CREAT | O_EXCL, 0666);
+  if (file >= 0) {
+    if (const int error = write_all(file, "[\n")) {
+      close(file);
+      return error;
+    }
+  } else {
+    file = open(path, kFlags);
+    if (file < 0) return errno;
+  }
+  trace.path[std::string_view(path).copy(trace.path, sizeof(trace.path) - 1)] = '\0';
+  int none = -1;
+  if (trace.descriptor.compare_exchange_strong(none, file)) return 0;
+  const int error = dup3(file, trace.descriptor.load(), O_CLOEXEC) >= 0 ? 0 : errno;
+  close(file);
+  return error;
+}
+
+// Begins the trace that the environment asks for, once. The text about a file that cannot be opened
+// is `told` by the caller, or left for aclGetRecentErrMsg.
+void ask_environment(bool told) {
+  const std::lock_guard lock(changes);
+  if (trace_state.load() >= 0) return;
+  const char* path = std::getenv("ACLNN_TORCH_TRACE");
+  const std::string_view text = path != nullptr ? path : "";
+  if (text.empty() || text == "0") {
+    trace_state.store(0);
+    return;
+  }
+  const char* const file = text == "1" ? kDefaultFile : path;
+  const int error = redirect(traces[0], file);
+  if (error == 0) {
+    traces[0].on.store(true);
+  } else {
+    environment_problem.store(new std::string(
+        "ACLNN_TORCH_TRACE=" + std::string(text) + ": " + file + " cannot be opened for writing: " +
+        reason(error) + "; nothing is traced; name a file in a folder that can be written"));
+    if (!told) put_messages(*environment_problem.load());
+  }
+  trace_state.store(error == 0 ? 1 : 0);
+}
+
+// Lets the events of a trace go nowhere.
+void end(Trace& trace) noexcept {
+  trace.on.store(false);
+  trace_state.fetch_sub(1);
+  redirect(trace, "/dev/null");
+}
+
+// JSON, of ASCII alone: other bytes need not be UTF-8.
+void add_text(std::string& out, std::string_view text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  out += '"';
+  for (const unsigned char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += static_cast<char>(c);
+    } else if (c < 0x20 || c >= 0x7f) {
+      out += "\\u00";
+      out += kDigits[c / 16];
+      out += kDigits[c % 16];
+    } else {
+      out += static_cast<char>(c);
+    }
+  }
+  out += '"';
+}
+
+template <class T>
+void add_number(std::string& out, T value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!std::isfinite(value)) {  // for which JSON has no number
+      add_text(out, std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+      return;
+    }
+  }
+  char text[32];
+  out.append(text, std::to_chars(text, text + sizeof(text), value).ptr);
+}
+
+// Microseconds, as the format has them.
+void add_time(std::string& out, int64_t nanoseconds) {
+  add_number(out, nanoseconds / 1000);
+  const std::string rest = std::to_string(1000 + nanoseconds % 1000);
+  out += '.';
+  out.append(rest, 1);
+}
+
+template <class Range, class Add>
+void add_list(std::string& out, const Range& range, uint64_t size, Add add) {
+  out += '[';
+  for (uint64_t i = 0; i < size; ++i) {
+    if (i > 0) out += ',';
+    add(out, range[i]);
+  }
+  out += ']';
+}
+
+void add_tensor(std::string& out, const aclTensor& tensor) {
+  const TensorView& view = tensor.view;
+  out += R"({"dtype":)";
+  add_text(out, dtype_name(view.dtype));
+  out += R"(,"shape":)";
+  add_list(out, view.shape, view.shape.size(), add_number<int64_t>);
+  out += R"(,"strides":)";
+  add_list(out, view.strides, view.strides.size(), add_number<int64_t>);
+  out += R"(,"offset":)";
+  add_number(out, view.offset);
+  out += '}';
+}
+
+void add_scalar(std::string& out, const aclScalar& scalar) {
+  out += R"({"dtype":)";
+  add_text(out, dtype_name(scalar.dtype));
+  out += R"(,"value":)";
+  add_number(out, scalar.to_double());
+  out += '}';
+}
+
+struct AddValue {
+  std::string& out;
+
+  void operator()(const aclTensor* tensor) const { or_null(tensor, add_tensor); }
+  void operator()(const aclScalar* scalar) const { or_null(scalar, add_scalar); }
+  void operator()(const aclIntArray* array) const { values(array, add_number<int64_t>); }
+  void operator()(const aclFloatArray* array) const { values(array, add_number<float>); }
+  void operator()(const aclBoolArray* array) const {
+    values(array, [](std::string& text, bool value) { AddValue{text}(value); });
+  }
+  void operator()(const aclTensorList* list) const { elements(list, add_tensor); }
+  void operator()(const aclScalarList* list) const { elements(list, add_scalar); }
+  void operator()(const char* text) const {
+    or_null(text, [text](std::string& result, char) { add_text(result, text); });
+  }
+  void operator()(bool value) const { out += value ? "true" : "false"; }
+  void operator()(int64_t value) const { add_number(out, value); }
+  void operator()(double value) const { add_number(out, value); }
+
+ private:
+  template <class T, class Add>
+  void or_null(const T* value, Add add) const {
+    value != nullptr ? add(out, *value) : void(out += "null");
+  }
+  template <class T, class Add>
+  void values(const T* array, Add add) const {
+    or_null(array, [add](std::string& text, const T& present) {
+      add_list(text, present.values, present.size, add);
+    });
+  }
+  template <class T, class Add>
+  void elements(const T* list, Add add) const {
+    or_null(list, [add](std::string& text, const T& present) {
+      add_list(text, present.elements, present.elements.size(),
+               [add](std::string& inner, const auto& element) { add(inner, *element); });
+    });
+  }
+};
+
+// The text of the thread's last failure, which stays where it is.
+std::string last_message() {
+  const std::string all = take_messages();
+  put_messages(all);
+  const size_t end = all.find_last_not_of('\n');
+  if (end == std::string::npos) return {};
+  const size_t begin = all.find_last_of('\n', end);
+  return all.substr(begin + 1, end - begin);
+}
+
+// Writes an event: `name` and `suffix` are its name, `add` says what its arguments have besides.
+template <class Add>
+void write_event(const char* category, const char* name, const char* suffix, int64_t begin,
+                 int status, Add add) noexcept {
+  const pid_t process = getpid();
+  const int64_t end = trace_clock();
+  try {
+    std::string line = R"({"ph":"X","cat":")";
+    line.append(category).append(R"(","name":")").append(name).append(suffix);
+    line += R"(","pid":)";
+    add_number(line, process);
+    line += R"(,"tid":)";
+    add_number(line, gettid());
+    line += R"(,"ts":)";
+    add_time(line, begin);
+    line += R"(,"dur":)";
+    add_time(line, end - begin);
+    line += R"(,"args":{"status":)";
+    add_number(line, status);
+    if (status != 0) {
+      line += R"(,"error":)";
+      add_text(line, last_message());
+    }
+    add(line);
+    line += "}},\n";
+    for (Trace& trace : traces) {
+      const pid_t owner = trace.owner.load(std::memory_order_relaxed);
+      if (!trace.on.load(std::memory_order_acquire) || (owner != 0 && owner != process)) continue;
+      const int error = write_all(trace.descriptor.load(), line);
+      if (error != 0) report_lost_event(trace, error);
+    }
+  } catch (...) {  // as for want of memory
+  }
+}
+
+}  // namespace
+
+int64_t trace_clock() noexcept {
+  if (trace_state.load(std::memory_order_acquire) < 0) {
+    try {
+      ask_environment(/*told=*/false);
+    } catch (...) {  // for want of memory
+    }
+  }
+  if (trace_state.load(std::memory_order_acquire) <= 0) return 0;
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void trace_stage1(const char* api, int64_t begin, aclnnStatus status,
+                  std::initializer_list<TraceArgument> arguments) noexcept {
+  write_event("stage 1", api, "GetWorkspaceSize", begin, status, [&](std::string& line) {
+    line += R"(,"product":)";
+    add_text(line, product_name(current_product()));
+    line += R"(,"arguments":{)";
+    const char* separator = "";
+    for (const auto& [name, value] : arguments) {
+      line += separator;
+      separator = ",";
+      add_text(line, name);
+      line += ':';
+      std::visit(AddValue{line}, value);
+    }
+    line += '}';
+  });
+}
+
+void trace_stage2(const char* api, int64_t begin, aclnnStatus status,
+                  uint64_t workspace_size) noexcept {
+  write_event("stage 2", api, "", begin, status, [&](std::string& line) {
+    line += R"(,"workspaceSize":)";
+    add_number(line, workspace_size);
+  });
+}
+
+void trace_run(const char* api, int64_t begin, int status) noexcept {
+  write_event("run", api, "", begin, status, [](std::string&) {});
+}
+
+}  // namespace aclnn_host
+
+using namespace aclnn_host;
+
+aclError aclHostTrace(const char* path) {
+  constexpr const char* kApi = "aclHostTrace";
+  return guarded(kApi, [&]() -> aclError {
+    ask_environment(/*told=*/false);
+    const std::lock_guard lock(changes);
+    if (path == nullptr) {
+      for (Trace& trace : traces) {
+        if (trace.on.load()) end(trace);
+      }
+      return ACL_SUCCESS;
+    }
+    const auto is_of_path = [&](const Trace& trace) {
+      return trace.on && std::string_view(trace.path) == path;
+    };
+    if (std::any_of(traces, std::end(traces), is_of_path)) {
+      return fail(ACL_ERROR_INVALID_PARAM, "%s: %s is written already; name another file", kApi,
+                  path);
+    }
+    Trace* const free =
+        std::find_if(traces + 1, std::end(traces), [](const Trace& trace) { return !trace.on; });
+    if (free == std::end(traces)) {
+      return fail(ACL_ERROR_STORAGE_OVER_LIMIT, "%s: %zu traces are on already; end one", kApi,
+                  kMaxTraces - 1);
+    }
+    if (const int error = redirect(*free, path)) {
+      return fail(ACL_ERROR_INVALID_PARAM, "%s: %s cannot be opened for writing: %s", kApi, path,
+                  reason(error).c_str());
+    }
+    free->error.store(0);
+    free->owner.store(getpid());
+    free->on.store(true);
+    trace_state.fetch_add(1);
+    return ACL_SUCCESS;
+  });
+}
+
+aclError aclHostTraceEnd(const char* path) {
+  constexpr const char* kApi = "aclHostTraceEnd";
+  if (path == nullptr) return null_argument(kApi, "path");
+  return guarded(kApi, [&]() -> aclError {
+    const std::lock_guard lock(changes);
+    for (Trace& trace : traces) {
+      if (!trace.on.load() || std::string_view(trace.path) != path) continue;
+      end(trace);
+      const int error = trace.error.load();
+      if (error == 0) return ACL_SUCCESS;
+      return fail(ACL_ERROR_PROFILING_FAILURE,
+                  "%s: %s lacks calls, for it could not be written: %s", kApi, path,
+                  reason(error).c_str());
+    }
+    return fail(ACL_ERROR_INVALID_PARAM, "%s: %s is not written; aclHostTrace begins a trace", kApi,
+                path);
+  });
+}
+
+const char* aclHostTraceProblem(void) {
+  try {
+    ask_environment(/*told=*/true);
+  } catch (...) {  // for want of memory
+  }
+  const std::string* const problem = environment_problem.load();
+  return problem != nullptr ? problem->c_str() : nullptr;
+}

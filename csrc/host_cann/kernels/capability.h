@@ -1,0 +1,33 @@
+#pragma once
+
+#include "host_cann/runtime/visibility.h"
+
+namespace aclnn_host {
+
+// Versions of the kernels, worst first. kReference is plain scalar code, the statement of what the
+// others compute. The enumerators without a k are what -DCPU_CAPABILITY=... names, as in PyTorch.
+enum class Capability { kReference, DEFAULT, AVX2, AVX512 };
+
+// The version to use: PyTorch's choice for this CPU (which its ATEN_CPU_CAPABILITY can lower), or
+// what ACLNN_TORCH_CPU_CAPABILITY says, if the CPU can run it: reference, default, avx2, avx512.
+ACLNN_HOST_INTERNAL Capability current_capability() noexcept;
+// Whether the version may use AVX512_BF16, and whether the CPU has AMX for BFLOAT16.
+ACLNN_HOST_INTERNAL bool has_avx512_bf16() noexcept;
+ACLNN_HOST_INTERNAL bool has_amx_bf16() noexcept;
+ACLNN_HOST_INTERNAL const char* capability_name(Capability capability) noexcept;
+
+// The kernels of one operator in the current version; `get` is a lambda template over the version.
+// It is called where the reference is defined, which is compiled once.
+template <class Get>
+auto& select_kernels(Get get) {
+  switch (current_capability()) {
+#if defined(__x86_64__)
+    case Capability::AVX512: return get.template operator()<Capability::AVX512>();
+    case Capability::AVX2: return get.template operator()<Capability::AVX2>();
+#endif
+    case Capability::kReference: return get.template operator()<Capability::kReference>();
+    default: return get.template operator()<Capability::DEFAULT>();
+  }
+}
+
+}  // namespace aclnn_host

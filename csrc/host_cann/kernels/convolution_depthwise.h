@@ -1,0 +1,15 @@
+#pragma once
+
+#include "host_cann/kernels/convolution_direct.h"
+
+namespace aclnn_host {
+
+// The kernels of convolution_direct.h for groups of one channel on either side, in channels-last
+// order: x is [batch, large..., groups], y is [batch, small..., groups].
+template <Capability>
+const DirectKernelsByType& convolution_depthwise_kernels() noexcept;
+
+// The version for this CPU.
+const DirectKernelsByType& convolution_depthwise_kernels() noexcept;
+
+}  // namespace aclnn_host

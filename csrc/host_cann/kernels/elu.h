@@ -1,0 +1,40 @@
+#pragma once
+
+#include "host_cann/kernels/capability.h"
+#include "host_cann/kernels/elementwise.h"
+
+namespace aclnn_host {
+
+// What the kernels of ELU and SELU read; Real is double for DOUBLE tensors, else float.
+template <class Real>
+struct EluCoefficients {
+  Real scale;           // of the branch x > 0
+  Real negative_scale;  // alpha * scale
+  Real input_scale;
+};
+
+// The formulas of CANN's documents; 0 belongs to the second line, and nan to the first.
+struct EluKernels {
+  // x > 0 : scale * x
+  // x <= 0: negative_scale * expm1(input_scale * x); both give 0 for 0 if negative_scale is
+  //         finite, and that of the first keeps its sign
+  FloatKernels forward;
+  // x > 0 : scale * x
+  // x <= 0: -negative_scale. What is left of ELU when alpha or input_scale is inf or nan.
+  FloatKernels threshold;
+  // x > 0 : g * scale
+  // x <= 0: g * input_scale * negative_scale * exp(x * input_scale)
+  FloatKernels backward_from_input;
+  // y > 0 : g * scale
+  // y <= 0: g * input_scale * (y + negative_scale)
+  FloatKernels backward_from_result;
+};
+
+// The kernels in one version; kernels/elu.cpp defines it once per CPU capability.
+template <Capability>
+const EluKernels& elu_kernels() noexcept;
+
+// The version for this CPU.
+const EluKernels& elu_kernels() noexcept;
+
+}  // namespace aclnn_host

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include "host_cann/kernels/by_type.h"
+#include "host_cann/kernels/capability.h"
+
+namespace aclnn_host {
+
+// What turns a matrix, for elements of one type: images between channels-first and channels-last;
+// and sums along either side of one.
+struct LayoutKernels {
+  // Rows of `from` and of `to` are `from_stride` and `to_stride` elements apart:
+  // to[column][row] = from[row][column].
+  void (*transpose)(const void* from, int64_t from_stride, void* to, int64_t to_stride,
+                    int64_t rows, int64_t columns);
+  // Sums of n elements, and of a matrix' columns, to which its rows are added.
+  double (*sum)(const void* from, int64_t n);
+  void (*add_rows)(const void* from, int64_t rows, int64_t columns, double* sums);
+};
+
+using LayoutKernelsByType = KernelsByType<LayoutKernels>;
+
+// The kernels in one version; kernels/layout.cpp defines it once per CPU capability.
+template <Capability>
+const LayoutKernelsByType& layout_kernels() noexcept;
+
+// The version for this CPU.
+const LayoutKernelsByType& layout_kernels() noexcept;
+
+}  // namespace aclnn_host

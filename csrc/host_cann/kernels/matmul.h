@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+
+#include "host_cann/kernels/bfloat16.h"
+#include "host_cann/kernels/capability.h"
+
+namespace aclnn_host {
+
+// A matrix. One of the strides is 1.
+template <class T>
+struct MatrixView {
+  const T* data;
+  int64_t row_stride;
+  int64_t column_stride;
+
+  MatrixView from(int64_t row, int64_t column) const {
+    return {data + row * row_stride + column * column_stride, row_stride, column_stride};
+  }
+};
+
+// out = left x right + bias; in rows of `out` the columns lie side by side. Of several terms the
+// products are added up: the matrices of the next one are so many elements further on. The bias is
+// added to what they come to, so that their sum has no roundings of its size.
+template <class T>
+struct MatrixProduct {  // no size is 0
+  int64_t rows;
+  int64_t columns;
+  int64_t depth;  // columns of left, rows of right
+  MatrixView<T> left;
+  MatrixView<T> right;
+  T* out;
+  int64_t out_stride;
+  // For each row or column one, the stride of the other dimension is 0; without data there is none.
+  MatrixView<T> bias{};
+  int64_t terms = 1;
+  int64_t left_term = 0;
+  int64_t right_term = 0;
+};
+
+// Every sum is made in the order of the terms and the depth, in segments of so many words of 32
+// bits, wherever a product is divided by rows and columns: so its bits depend on nothing else. Sums
+// of BFLOAT16 are made in FLOAT, and rounded once.
+constexpr int64_t kSegmentWords = 256;
+
+template <class T>
+struct MatmulKernel {
+  int64_t scratch_size;  // bytes that `multiply` needs, aligned to 64
+  void (*multiply)(const MatrixProduct<T>& product, void* scratch);
+};
+
+struct MatmulKernels {
+  // Into how many rows and columns a product is best divided: multiples of these.
+  int64_t row_step;
+  int64_t column_step;
+  MatmulKernel<float> float32;
+  // With AVX512 only for CPUs that have AVX512_BF16 too (has_avx512_bf16). The other versions
+  // multiply it in FLOAT, and only tests call them.
+  MatmulKernel<BFloat16> bfloat16;
+};
+
+// The kernels in one version; kernels/matmul.cpp defines it once per CPU capability.
+template <Capability>
+const MatmulKernels& matmul_kernels() noexcept;
+
+// The version for this CPU.
+const MatmulKernels& matmul_kernels() noexcept;
+
+}  // namespace aclnn_host

@@ -1,0 +1,143 @@
+// The reference: what the depthwise kernels of convolution must compute, product by product. Its
+// sums are in double.
+
+#include "host_cann/kernels/convolution_depthwise.h"
+
+#include <type_traits>
+
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+namespace aclnn_host {
+namespace {
+
+using Values = ConvolutionSizes::Values;
+
+int64_t volume(const Values& sizes) {
+  return sizes[0] * sizes[1] * sizes[2];
+}
+
+Values position_of(int64_t index, const Values& sizes) {
+  return {index / (sizes[1] * sizes[2]), index / sizes[2] % sizes[1], index % sizes[2]};
+}
+
+// Where tap `tap` meets position `o` of y, as an index into x; -1 in the padding.
+int64_t meeting(const ConvolutionSizes& sizes, int64_t o, int64_t tap) {
+  const Values from = position_of(o, sizes.small);
+  const Values k = position_of(tap, sizes.kernel);
+  int64_t index = 0;
+  for (int d = 0; d < 3; ++d) {
+    const int64_t at = from[d] * sizes.stride[d] - sizes.padding[d] + k[d] * sizes.dilation[d];
+    if (at < 0 || at >= sizes.large[d]) return -1;
+    index = index * sizes.large[d] + at;
+  }
+  return index;
+}
+
+// The same the other way: the o that tap `tap` takes to a position of x; -1 if there is none.
+int64_t origin(const ConvolutionSizes& sizes, int64_t at, int64_t tap) {
+  const Values to = position_of(at, sizes.large);
+  const Values k = position_of(tap, sizes.kernel);
+  int64_t index = 0;
+  for (int d = 0; d < 3; ++d) {
+    const int64_t scaled = to[d] + sizes.padding[d] - k[d] * sizes.dilation[d];
+    if (scaled < 0 || scaled % sizes.stride[d] != 0) return -1;
+    const int64_t o = scaled / sizes.stride[d];
+    if (o >= sizes.small[d]) return -1;
+    index = index * sizes.small[d] + o;
+  }
+  return index;
+}
+
+template <class T>
+struct Kernels {
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+  static double value(const void* elements, int64_t i) {
+    return static_cast<double>(static_cast<Real>(static_cast<const T*>(elements)[i]));
+  }
+  static double bias_of(const ConvolutionTensors& from, int64_t channel) {
+    return from.bias != nullptr ? value(from.bias, channel) : 0.0;
+  }
+  static T rounded(double sum) { return static_cast<T>(static_cast<Real>(sum)); }
+
+  static int64_t scratch_size(const ConvolutionSizes&) { return 0; }
+
+  static void small(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
+                    int64_t end, void* small, void*) {
+    const int64_t taps = volume(sizes.kernel);
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t n = item / sizes.groups;
+      const int64_t c = item % sizes.groups;
+      for (int64_t o = 0; o < volume(sizes.small); ++o) {
+        double sum = 0;
+        for (int64_t t = 0; t < taps; ++t) {
+          const int64_t at = meeting(sizes, o, t);
+          if (at < 0) continue;
+          sum += value(from.large, (n * volume(sizes.large) + at) * sizes.groups + c) *
+                 value(from.weight, c * taps + t);
+        }
+        static_cast<T*>(small)[(n * volume(sizes.small) + o) * sizes.groups + c] =
+            rounded(sum + bias_of(from, c));
+      }
+    }
+  }
+
+  static void large(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
+                    int64_t end, void* large, void*) {
+    const int64_t taps = volume(sizes.kernel);
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t n = item / sizes.groups;
+      const int64_t c = item % sizes.groups;
+      for (int64_t at = 0; at < volume(sizes.large); ++at) {
+        double sum = 0;
+        for (int64_t t = 0; t < taps; ++t) {
+          const int64_t o = origin(sizes, at, t);
+          if (o < 0) continue;
+          sum += value(from.small, (n * volume(sizes.small) + o) * sizes.groups + c) *
+                 value(from.weight, c * taps + t);
+        }
+        static_cast<T*>(large)[(n * volume(sizes.large) + at) * sizes.groups + c] =
+            rounded(sum + bias_of(from, c));
+      }
+    }
+  }
+
+  static void weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
+                     int64_t end, void* weight, void*) {
+    const int64_t taps = volume(sizes.kernel);
+    for (int64_t c = begin; c < end; ++c) {
+      for (int64_t t = 0; t < taps; ++t) {
+        double sum = 0;
+        for (int64_t n = 0; n < sizes.batch; ++n) {
+          for (int64_t o = 0; o < volume(sizes.small); ++o) {
+            const int64_t at = meeting(sizes, o, t);
+            if (at < 0) continue;
+            sum += value(from.large, (n * volume(sizes.large) + at) * sizes.groups + c) *
+                   value(from.small, (n * volume(sizes.small) + o) * sizes.groups + c);
+          }
+        }
+        static_cast<Real*>(weight)[c * taps + t] = static_cast<Real>(sum);
+      }
+    }
+  }
+
+  static constexpr DirectKernels all() { return {scratch_size, small, large, weight}; }
+};
+
+}  // namespace
+
+template <>
+const DirectKernelsByType& convolution_depthwise_kernels<Capability::kReference>() noexcept {
+  static constexpr DirectKernelsByType kKernels = {Kernels<float>::all(), Kernels<c10::Half>::all(),
+                                                   Kernels<c10::BFloat16>::all(),
+                                                   Kernels<double>::all()};
+  return kKernels;
+}
+
+const DirectKernelsByType& convolution_depthwise_kernels() noexcept {
+  return select_kernels(
+      []<Capability kVersion>() -> auto& { return convolution_depthwise_kernels<kVersion>(); });
+}
+
+}  // namespace aclnn_host

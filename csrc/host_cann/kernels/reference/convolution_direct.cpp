@@ -1,0 +1,173 @@
+// The reference: what the direct kernels of convolution must compute, product by product. Its sums
+// are in double. The vector kernels use it where their zeros between the rows could meet an inf.
+
+#include "host_cann/kernels/convolution_direct.h"
+
+#include <type_traits>
+
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+namespace aclnn_host {
+namespace {
+
+using Values = ConvolutionSizes::Values;
+
+int64_t volume(const Values& sizes) {
+  return sizes[0] * sizes[1] * sizes[2];
+}
+
+// Calls body(position) for every position in order.
+template <class Body>
+void for_each_position(const Values& sizes, Body body) {
+  for (int64_t z = 0; z < sizes[0]; ++z) {
+    for (int64_t y = 0; y < sizes[1]; ++y) {
+      for (int64_t x = 0; x < sizes[2]; ++x) body(Values{z, y, x});
+    }
+  }
+}
+
+int64_t index_of(const Values& position, const Values& sizes) {
+  return (position[0] * sizes[1] + position[1]) * sizes[2] + position[2];
+}
+
+// Where tap k meets position o, as an index; -1 in the padding.
+int64_t meeting(const ConvolutionSizes& sizes, const Values& o, const Values& k) {
+  Values at;
+  for (int d = 0; d < 3; ++d) {
+    at[d] = o[d] * sizes.stride[d] - sizes.padding[d] + k[d] * sizes.dilation[d];
+    if (at[d] < 0 || at[d] >= sizes.large[d]) return -1;
+  }
+  return index_of(at, sizes.large);
+}
+
+// The same the other way: the o that tap k takes to a position of x; -1 if there is none.
+int64_t origin(const ConvolutionSizes& sizes, const Values& at, const Values& k) {
+  Values o;
+  for (int d = 0; d < 3; ++d) {
+    const int64_t scaled = at[d] + sizes.padding[d] - k[d] * sizes.dilation[d];
+    if (scaled < 0 || scaled % sizes.stride[d] != 0) return -1;
+    o[d] = scaled / sizes.stride[d];
+    if (o[d] >= sizes.small[d]) return -1;
+  }
+  return index_of(o, sizes.small);
+}
+
+template <class T>
+struct Kernels {
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+  // Elements as double; channel `channel` of a group, of channels of `volume` elements.
+  struct Channels {
+    const void* elements;
+    int64_t first;  // channel of the group
+    int64_t volume;
+    double operator()(int64_t channel, int64_t at) const {
+      const T* all = static_cast<const T*>(elements);
+      return static_cast<double>(static_cast<Real>(all[(first + channel) * volume + at]));
+    }
+  };
+
+  static int64_t scratch_size(const ConvolutionSizes&) { return 0; }
+
+  static double bias_of(const ConvolutionTensors& from, int64_t channel) {
+    return from.bias != nullptr ? Channels{from.bias, 0, 1}(channel, 0) : 0.0;
+  }
+  static T rounded(double value) { return static_cast<T>(static_cast<Real>(value)); }
+
+  static void small(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
+                    int64_t end, void* small, void*) {
+    const int64_t out = volume(sizes.small);
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t group = item % sizes.groups;
+      const Channels x{from.large, item * sizes.large_channels, volume(sizes.large)};
+      for (int64_t s = 0; s < sizes.small_channels; ++s) {
+        const int64_t channel = group * sizes.small_channels + s;
+        const Channels w{from.weight, channel * sizes.large_channels, volume(sizes.kernel)};
+        T* const to = static_cast<T*>(small) + (item * sizes.small_channels + s) * out;
+        for_each_position(sizes.small, [&](const Values& o) {
+          double sum = 0;
+          for (int64_t l = 0; l < sizes.large_channels; ++l) {
+            for_each_position(sizes.kernel, [&](const Values& k) {
+              const int64_t at = meeting(sizes, o, k);
+              sum += (at < 0 ? 0.0 : x(l, at)) * w(l, index_of(k, sizes.kernel));
+            });
+          }
+          to[index_of(o, sizes.small)] = rounded(sum + bias_of(from, channel));
+        });
+      }
+    }
+  }
+
+  static void large(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
+                    int64_t end, void* large, void*) {
+    const int64_t out = volume(sizes.large);
+    const int64_t taps = volume(sizes.kernel);
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t group = item % sizes.groups;
+      const Channels y{from.small, item * sizes.small_channels, volume(sizes.small)};
+      const int64_t first = group * sizes.small_channels * sizes.large_channels;
+      const Channels w{from.weight, first, taps};
+      for (int64_t l = 0; l < sizes.large_channels; ++l) {
+        T* const to = static_cast<T*>(large) + (item * sizes.large_channels + l) * out;
+        for_each_position(sizes.large, [&](const Values& at) {
+          double sum = 0;
+          for (int64_t s = 0; s < sizes.small_channels; ++s) {
+            for_each_position(sizes.kernel, [&](const Values& k) {
+              const int64_t o = origin(sizes, at, k);
+              if (o < 0) return;
+              sum += y(s, o) * w(s * sizes.large_channels + l, index_of(k, sizes.kernel));
+            });
+          }
+          to[index_of(at, sizes.large)] =
+              rounded(sum + bias_of(from, group * sizes.large_channels + l));
+        });
+      }
+    }
+  }
+
+  static void weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
+                     int64_t end, void* weight, void*) {
+    const int64_t taps = volume(sizes.kernel);
+    for (int64_t group = begin; group < end; ++group) {
+      for (int64_t s = 0; s < sizes.small_channels; ++s) {
+        const int64_t channel = group * sizes.small_channels + s;
+        for (int64_t l = 0; l < sizes.large_channels; ++l) {
+          Real* const to = static_cast<Real*>(weight) + (channel * sizes.large_channels + l) * taps;
+          for_each_position(sizes.kernel, [&](const Values& k) {
+            double sum = 0;
+            for (int64_t n = 0; n < sizes.batch; ++n) {
+              const int64_t item = n * sizes.groups + group;
+              const Channels x{from.large, item * sizes.large_channels, volume(sizes.large)};
+              const Channels y{from.small, item * sizes.small_channels, volume(sizes.small)};
+              for_each_position(sizes.small, [&](const Values& o) {
+                const int64_t at = meeting(sizes, o, k);
+                if (at >= 0) sum += y(s, index_of(o, sizes.small)) * x(l, at);
+              });
+            }
+            to[index_of(k, sizes.kernel)] = static_cast<Real>(sum);
+          });
+        }
+      }
+    }
+  }
+
+  static constexpr DirectKernels all() { return {scratch_size, small, large, weight}; }
+};
+
+}  // namespace
+
+template <>
+const DirectKernelsByType& convolution_direct_kernels<Capability::kReference>() noexcept {
+  static constexpr DirectKernelsByType kKernels = {Kernels<float>::all(), Kernels<c10::Half>::all(),
+                                                   Kernels<c10::BFloat16>::all(),
+                                                   Kernels<double>::all()};
+  return kKernels;
+}
+
+const DirectKernelsByType& convolution_direct_kernels() noexcept {
+  return select_kernels(
+      []<Capability kVersion>() -> auto& { return convolution_direct_kernels<kVersion>(); });
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,53 @@
+// The reference: what the kernels of matrix products must compute, with sums in double.
+
+#include "host_cann/kernels/matmul.h"
+
+#include <c10/util/BFloat16.h>
+
+namespace aclnn_host {
+namespace {
+
+double value_of(float element) {
+  return element;
+}
+double value_of(BFloat16 element) {
+  return c10::BFloat16(element.bits, c10::BFloat16::from_bits());
+}
+
+void store(double value, float& to) {
+  to = static_cast<float>(value);
+}
+void store(double value, BFloat16& to) {
+  to = {c10::BFloat16(static_cast<float>(value)).x};
+}
+
+template <class T>
+void multiply(const MatrixProduct<T>& p, void*) {
+  for (int64_t i = 0; i < p.rows; ++i) {
+    for (int64_t j = 0; j < p.columns; ++j) {
+      T& out = p.out[i * p.out_stride + j];
+      double sum = 0;
+      for (int64_t term = 0; term < p.terms; ++term) {
+        for (int64_t k = 0; k < p.depth; ++k) {
+          sum += value_of(p.left.from(i, k).data[term * p.left_term]) *
+                 value_of(p.right.from(k, j).data[term * p.right_term]);
+        }
+      }
+      store(p.bias.data != nullptr ? sum + value_of(*p.bias.from(i, j).data) : sum, out);
+    }
+  }
+}
+
+}  // namespace
+
+template <>
+const MatmulKernels& matmul_kernels<Capability::kReference>() noexcept {
+  static constexpr MatmulKernels kKernels = {1, 1, {0, multiply<float>}, {0, multiply<BFloat16>}};
+  return kKernels;
+}
+
+const MatmulKernels& matmul_kernels() noexcept {
+  return select_kernels([]<Capability kVersion>() -> auto& { return matmul_kernels<kVersion>(); });
+}
+
+}  // namespace aclnn_host

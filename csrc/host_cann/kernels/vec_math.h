@@ -1,0 +1,260 @@
+// Included by kernels only: compiled once per CPU capability, all names internal to the file.
+//
+// Exponentials of v for elements of type T. 16-bit types are computed in float, with as few
+// operations as their precision allows: the fewer, the nearer a kernel gets to the memory's speed.
+// Relative errors where the result is a normal number of float, before the rounding to 16 bits;
+// u = 2^-24, and e = |v| 2^-28, with FMA:
+//
+//           float   FLOAT16          BFLOAT16         double
+//   exp     2 u     2^-23 + 2 u + e  as FLOAT16       1 ULP, by at::vec
+//   expm1   2.5 u   2^-21 + 3 u + e  2^-16 + 3 u + e  1 ULP
+//
+// ScaledExpm1 has no e. docs/precision.md says how they come about. Without FMA, e is |v| 2^-24.
+#pragma once
+
+#include <array>
+#include <iterator>
+#include <type_traits>
+
+#include "host_cann/kernels/vec_lanes.h"
+
+namespace aclnn_host {
+namespace {
+
+using Float = at::vec::Vectorized<float>;
+using Double = at::vec::Vectorized<double>;
+
+template <class T>
+concept Narrow = sizeof(T) == 2;
+
+// Adding 1.5 * 2^23 rounds to an integer, which then stands in the lowest bits; 127 makes it the
+// exponent of a float there.
+constexpr float kShift = 12582912.0f + 127.0f;
+
+// x * 2^n for integral n in [-160, 160], rounded once even where the result is subnormal.
+inline Float scale_by_power(const Float& x, const Float& n) {
+#if defined(CPU_CAPABILITY_AVX512)
+  return _mm512_scalef_ps(x, n);
+#else
+  // 2^n may itself be out of range, so it is applied in two halves: x stays normal after the first.
+  using Int = at::vec::Vectorized<int32_t>;
+  const auto power = [](const Float& k) {
+    const Int biased = at::vec::convert_to_int_of_same_size(k) + Int(127);
+    return at::vec::cast<float>(biased << Int(23));
+  };
+  const Float half = (n * Float(0.5f)).floor();
+  return x * power(half) * power(n - half);
+#endif
+}
+
+// 2^n of n + kShift, for n from -126 to 127.
+inline Float power_of_shifted(const Float& shifted) {
+#if defined(CPU_CAPABILITY_AVX512)
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23));
+#else
+  using Int = at::vec::Vectorized<int32_t>;
+  return at::vec::cast<float>(at::vec::cast<int32_t>(shifted) << Int(23));
+#endif
+}
+
+// k[0] + k[1] r + k[2] r^2 + ...
+template <class Coefficients>
+inline Float polynomial(const Float& r, const Coefficients& k) {
+  Float sum(k[std::size(k) - 1]);
+  for (size_t i = std::size(k) - 1; i-- > 0;) sum = at::vec::fmadd(sum, r, Float(k[i]));
+  return sum;
+}
+
+// v = n ln 2 + r with |r| <= ln(2) / 2.
+struct Reduced {
+  Float shifted;  // n + kShift
+  Float n;
+  Float r;
+};
+
+// |v| is at most 105; nan stays nan.
+template <class T>
+inline Reduced reduce(const Float& v) {
+  using at::vec::fmadd;
+  const Float shifted = fmadd(v, Float(1.44269504f), Float(kShift));
+  const Float n = shifted - Float(kShift);
+  if constexpr (Narrow<T>) return {shifted, n, fmadd(n, Float(-0.69314718f), v)};
+  // The upper part of ln 2 has 9 bits: its product with n is exact, with or without FMA.
+  return {shifted, n, fmadd(n, Float(2.12194440e-4f), fmadd(n, Float(-0.693359375f), v))};
+}
+
+// The coefficients of expm1(r) / r, which minimise the largest relative error: 2^-21 for FLOAT16
+// and 2^-16 for BFLOAT16.
+template <Narrow T>
+constexpr auto kExpm1 =
+    std::to_array({0.9999999403953552f, 0.49999377131462097f, 0.1666693538427353f,
+                   4.187511280179024e-2f, 8.333321660757065e-3f});
+template <>
+constexpr auto kExpm1<c10::BFloat16> = std::to_array(
+    {0.9999850988388062f, 0.5000125169754028f, 0.16766713559627533f, 4.166658595204353e-2f});
+
+// expm1(r); for float the polynomial is good to 2^-26.
+template <class T>
+inline Float expm1_of_reduced(const Float& r) {
+  if constexpr (Narrow<T>) {
+    return polynomial(r, kExpm1<T>) * r;
+  } else {
+    constexpr float kP[] = {0.4999999701976776f, 0.1666654348373413f, 4.166720062494278e-2f,
+                            8.366547524929047e-3f, 1.3882516650483012e-3f};
+    return at::vec::fmadd(polynomial(r, kP) * r, r, r);
+  }
+}
+
+// exp(r) for the 16-bit types: 2^-23.
+inline Float exp_of_reduced(const Float& r) {
+  constexpr float kP[] = {1.0f,
+                          0.9999997019767761f,
+                          0.4999915063381195f,
+                          0.1666763573884964f,
+                          4.189793020486832e-2f,
+                          8.290315046906471e-3f};
+  return polynomial(r, kP);
+}
+
+// Beyond these, exp is 0 or inf in float.
+constexpr float kLeastExponent = -105;
+constexpr float kGreatestExponent = 90;
+
+// ---- What the kernels call ----------------------------------------------------------------------
+
+// exp(v) for v <= 90 or nan; elsewhere any value.
+template <class T>
+inline VectorOf<T> exp_of_nonpositive(const VectorOf<T>& v) {
+  if constexpr (std::is_same_v<T, double>) {
+    return v.exp();
+  } else {
+    const Reduced x = reduce<T>(at::vec::clamp_min(v, Float(kLeastExponent)));
+    if constexpr (Narrow<T>) return scale_by_power(exp_of_reduced(x.r), x.n);
+    return scale_by_power(expm1_of_reduced<T>(x.r) + Float(1), x.n);
+  }
+}
+
+// exp(v)
+template <class T>
+inline VectorOf<T> exp(const VectorOf<T>& v) {
+  if constexpr (std::is_same_v<T, double>) {
+    return v.exp();
+  } else {
+    return exp_of_nonpositive<T>(at::vec::clamp_max(v, Float(kGreatestExponent)));
+  }
+}
+
+// sum + exp(v) for v <= 0 or nan, for sums that become 1 or more: what is less than about 2^-126
+// counts as that.
+template <class T>
+inline VectorOf<T> add_exp_of_nonpositive(const VectorOf<T>& sum, const VectorOf<T>& v) {
+  if constexpr (std::is_same_v<T, double>) {
+    return sum + v.exp();
+  } else {
+    const Reduced x = reduce<T>(at::vec::clamp_min(v, Float(-87)));
+    const Float power = power_of_shifted(x.shifted);
+    if constexpr (Narrow<T>) return at::vec::fmadd(exp_of_reduced(x.r), power, sum);
+    return sum + at::vec::fmadd(power, expm1_of_reduced<T>(x.r), power);
+  }
+}
+
+// Below this, expm1 is -1 anyway, and 2^n stays within the normal numbers.
+constexpr float kLeastForExpm1 = -20;
+
+// factor * expm1(input_scale * x) without cancellation near 0, where x <= 0 or nan; elsewhere any
+// value. input_scale is from 1e-6 to 1e30, and factor finite.
+template <class T>
+class ScaledExpm1 {
+  using V = VectorOf<T>;
+
+ public:
+  ScaledExpm1(RealOf<T> factor, RealOf<T> input_scale)
+      : factor_(factor), input_scale_(input_scale) {}
+
+  V operator()(const V& x) const {
+    const V v = x * input_scale_;
+    if constexpr (std::is_same_v<T, double>) {
+      return factor_ * v.expm1();
+    } else {
+      const Reduced reduced = reduce<T>(at::vec::clamp_min(v, Float(kLeastForExpm1)));
+      const Float power = power_of_shifted(reduced.shifted);
+      return factor_ * at::vec::fmadd(power, expm1_of_reduced<T>(reduced.r), power - Float(1));
+    }
+  }
+
+ private:
+  V factor_;
+  V input_scale_;
+};
+
+// The 16-bit types have input_scale within the factor that makes powers of e those of 2, v / ln 2 =
+// n + f, and `factor` within the coefficients: two operations fewer of 16.
+template <Narrow T>
+class ScaledExpm1<T> {
+ public:
+  ScaledExpm1(float factor, float input_scale)
+      : factor_(factor),
+        least_(kLeastForExpm1 / input_scale),
+        to_binary_(static_cast<float>(input_scale / kLn2)) {
+    double power = factor;
+    for (size_t i = 0; i < std::size(kExpm1<T>); ++i) {
+      power *= kLn2;
+      coefficients_[i] = Float(static_cast<float>(power * kExpm1<T>[i]));
+    }
+  }
+
+  Float operator()(const Float& x) const {
+    const Float v = at::vec::clamp_min(x, least_);
+    const Float shifted = at::vec::fmadd(v, to_binary_, Float(kShift));
+    const Float f = at::vec::fmsub(v, to_binary_, shifted - Float(kShift));
+    const Float power = power_of_shifted(shifted);
+    return at::vec::fmadd(power, polynomial(f, coefficients_) * f,
+                          at::vec::fmsub(power, factor_, factor_));
+  }
+
+ private:
+  static constexpr double kLn2 = 0.6931471805599453;
+
+  Float factor_;
+  Float least_;
+  Float to_binary_;
+  std::array<Float, std::size(kExpm1<T>)> coefficients_;
+};
+
+// exp(v) - 1 without cancellation near 0
+template <class T>
+inline VectorOf<T> expm1(const VectorOf<T>& v) {
+  if constexpr (std::is_same_v<T, double>) {
+    return v.expm1();
+  } else {
+    const Float least(kLeastExponent), greatest(kGreatestExponent), one(1);
+    const Reduced x = reduce<T>(at::vec::clamp(v, least, greatest));
+    // 2^n (q + 1) - 1 with 2^n taken out in two factors, because 2^128 is not a float although
+    // exp(v) may be.
+    const Float half = (x.n * Float(0.5f)).floor();
+    const Float rest = x.n - half;
+    const Float first = scale_by_power(one, half);
+    const Float second = scale_by_power(one, rest);
+    const Float inverse = scale_by_power(one, rest.neg());
+    return at::vec::fmadd(first, expm1_of_reduced<T>(x.r), first - inverse) * second;
+  }
+}
+
+// 1 / (1 + exp(-v)), and what is missing to 1; neither cancels.
+template <class T>
+struct Sigmoid {
+  using V = VectorOf<T>;
+  V value, complement;
+
+  explicit Sigmoid(const V& v) {
+    const V power = exp_of_nonpositive<T>(v.abs().neg());
+    const V upper = V(1) / (V(1) + power);
+    const V lower = power * upper;
+    const V negative = v < V(0);
+    value = V::blendv(upper, lower, negative);
+    complement = V::blendv(lower, upper, negative);
+  }
+};
+
+}  // namespace
+}  // namespace aclnn_host

@@ -1,0 +1,323 @@
+// Included by kernels only: compiled once per CPU capability, all names internal to the file.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "host_cann/kernels/matmul_tile.h"
+#include "host_cann/kernels/scratch.h"
+#include "host_cann/kernels/window_correlation.h"
+
+namespace aclnn_host {
+namespace {
+
+// The images of a block of windows fit into a second-level cache beside what passes through it, a
+// panel of windows into the first: so many columns, and about so many rows.
+constexpr int64_t kBlockColumns = 512;
+constexpr int64_t kBlockDepth = 256;
+static_assert(kBlockColumns % kColumns == 0);
+// Elements behind them, over which vectors may reach.
+constexpr int64_t kSlack = 16;
+static_assert(kLanes <= kSlack);
+
+// Channels between the one that is read and the one that memory is asked for.
+constexpr int64_t kAhead = 3;
+
+// Copies elements that lie side by side, a few at a time, which a call would take longer for.
+inline void copy(const float* from, float* to, int64_t count) {
+  if (count < kLanes) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+    return;
+  }
+  for (int64_t i = 0; i + kLanes <= count; i += kLanes) V::loadu(from + i).store(to + i);
+  V::loadu(from + count - kLanes).store(to + count - kLanes);
+}
+
+// The same with a number added to each.
+inline void copy_plus(float number, const float* from, float* to, int64_t count) {
+  if (count < kLanes) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i] + number;
+    return;
+  }
+  const V all(number);
+  for (int64_t i = 0; i + kLanes <= count; i += kLanes) (V::loadu(from + i) + all).store(to + i);
+  (V::loadu(from + count - kLanes) + all).store(to + count - kLanes);
+}
+
+// Windows of one line that are columns of one panel.
+struct Run {
+  int64_t column;  // in the block
+  int64_t count;
+  int64_t out;  // its place in the result, beside a channel's
+};
+
+// Windows of one line: for each element of the kernel, what they meet lies side by side.
+struct Stretch {
+  int64_t column;  // in the block
+  int64_t count;
+  int64_t from;  // in the lines
+};
+
+// A vector of them, which may reach over the next.
+struct Move {
+  int64_t from;  // in the lines
+  int64_t to;    // in the panel
+};
+
+// Windows of one plane of an image, from a line on.
+struct Plane {
+  int64_t image;
+  int64_t z;
+  int64_t y;
+  int64_t lines;
+};
+
+// The lines of images, with the zeros around them, that a block of windows is made of. Those of one
+// plane of windows and one plane of taps lie together; in a line, elements that are one stride
+// apart lie side by side.
+struct LineSizes {
+  int64_t remainders;  // by the stride
+  int64_t pitch;       // of the elements of one remainder
+  int64_t lines;       // of a plane of taps
+  int64_t tap_planes;
+  int64_t planes;  // of windows
+
+  explicit LineSizes(const Correlation& c) {
+    const int64_t width = std::min(kBlockColumns, c.positions[2]);
+    const int64_t rows = kBlockColumns / width + 2;
+    const int64_t rows_of_plane = std::min(rows, c.positions[1]);
+    remainders = std::min(c.stride[2], c.taps.reach(2) + 1);
+    pitch = width + c.taps.reach(2) / c.stride[2];
+    lines = (rows_of_plane - 1) * c.stride[1] + c.taps.reach(1) + 1;
+    tap_planes = c.taps.count[0];
+    planes = rows / rows_of_plane + 2;
+  }
+  int64_t line() const { return remainders * pitch; }
+  int64_t tap_plane() const { return lines * line(); }
+  int64_t plane() const { return tap_planes * tap_plane(); }
+  int64_t count() const { return planes * plane(); }
+};
+
+// Some windows, in the order of the images and positions, as a right matrix: in panels of kColumns,
+// each [channel, tap][column], made one at a time.
+class WindowBlock {
+ public:
+  WindowBlock(const Correlation& c, int64_t groups, ScratchParts& parts)
+      : c_(c),
+        groups_(groups),
+        sizes_(c),
+        channels_(std::clamp<int64_t>(kBlockDepth / c.tap_count(), 1, c.channels)),
+        lines_(parts.take<float>(channels_ * sizes_.count() + kSlack)),
+        panel_(parts.take<float>(channels_ * c.tap_count() * kColumns + kSlack)),
+        places_(parts.take<int64_t>(channels_ * c.tap_count())),
+        planes_(parts.take<Plane>(sizes_.planes)),
+        runs_(parts.take<Run>(kBlockColumns)),
+        stretches_(parts.take<Stretch>(kBlockColumns)),
+        moves_(parts.take<Move>(kBlockColumns)),
+        move_begins_(parts.take<int64_t>(kBlockColumns / kColumns + 1)) {}
+
+  // How many channels it has at a time.
+  int64_t channels() const { return channels_; }
+  int64_t columns() const { return columns_; }
+  std::span<const Stretch> stretches() const { return {stretches_, stretch_count_}; }
+  // Where the elements are that meet the windows of a stretch, for each channel and element of the
+  // kernel: in the lines, beside a stretch's begin. Vectors may reach behind it.
+  std::span<const int64_t> places() const {
+    return {places_, static_cast<size_t>(read_ * c_.tap_count())};
+  }
+  const float* lines() const { return lines_; }
+
+  // Becomes the windows from `begin` on, all before `end` or as many as it holds; returns where
+  // they end.
+  int64_t place(int64_t begin, int64_t end) {
+    const int64_t width = c_.positions[2];
+    // Of long lines it is a part of one.
+    const bool long_lines = width >= kBlockColumns;
+    end = std::min({end, begin + kBlockColumns,
+                    long_lines ? (begin / width + 1) * width : begin + kBlockColumns});
+    first_x_ = long_lines ? begin % width : 0;
+    columns_ = end - begin;
+    plane_count_ = 0;
+    run_count_ = 0;
+    stretch_count_ = 0;
+    move_count_ = 0;
+    const int64_t taps = c_.tap_count();
+    for_each_position(c_.taps.count, [&](int64_t tap, const Values& at) {
+      const int64_t x = c_.taps.beyond_least(2, at[2]);
+      places_[tap] = at[0] * sizes_.tap_plane() + c_.taps.beyond_least(1, at[1]) * sizes_.line() +
+                     x % c_.stride[2] * sizes_.pitch + x / c_.stride[2];
+    });
+    for (int64_t i = taps; i < channels_ * taps; ++i) {
+      places_[i] = places_[i - taps] + sizes_.count();
+    }
+    for (int64_t at = begin; at < end;) at += place_line(at, at - begin, end - at);
+    move_begins_[divide_up(columns_, kColumns)] = move_count_;
+    return end;
+  }
+
+  // Reads so many channels of the images.
+  void read(const float* images, int64_t count) {
+    read_ = count;
+    for (int64_t i = 0; i < count; ++i) {
+      fill_lines(images + i * volume(c_.image), lines_ + i * sizes_.count());
+    }
+  }
+
+  // The panel of the columns from this one on.
+  TileRows panel(int64_t column) {
+    const int64_t taps = c_.tap_count();
+    if (columns_ - column < kColumns) std::fill_n(panel_, read_ * taps * kColumns, 0.0f);
+    const int64_t index = column / kColumns;
+    const Move* const moves = moves_ + move_begins_[index];
+    const int64_t count = move_begins_[index + 1] - move_begins_[index];
+    switch (count) {
+      case 2: move<2>(moves, count); break;
+      case 3: move<3>(moves, count); break;
+      case 4: move<4>(moves, count); break;
+      default: move<0>(moves, count); break;
+    }
+    return TileRows::panel(panel_, read_ * taps);
+  }
+
+  // Takes a row of the result, with its bias, to its place in a channel.
+  void store(const float* row, float bias, float* channel) const {
+    for (const Run* run = runs_; run < runs_ + run_count_; ++run) {
+      const float* const from = row + run->column;
+      float* const to = channel + run->out;
+      __builtin_prefetch(to + kAhead * volume(c_.out), 1);
+      if (c_.out_step[2] == 1) {
+        copy_plus(bias, from, to, run->count);
+      } else {
+        for (int64_t i = 0; i < run->count; ++i) to[i * c_.out_step[2]] = from[i] + bias;
+      }
+    }
+  }
+
+ private:
+  // Windows of one line from `at` on, at most so many; returns their count.
+  int64_t place_line(int64_t at, int64_t column, int64_t most) {
+    const int64_t x = at % c_.positions[2];
+    const int64_t y = at / c_.positions[2] % c_.positions[1];
+    const int64_t z = at / (c_.positions[2] * c_.positions[1]) % c_.positions[0];
+    const int64_t image = at / volume(c_.positions);
+    const int64_t count = std::min(most, c_.positions[2] - x);
+    if (column == 0 || y == 0) planes_[plane_count_++] = {image, z, y, 0};
+    Plane& plane = planes_[plane_count_ - 1];
+    const int64_t from = (plane_count_ - 1) * sizes_.plane() +
+                         plane.lines++ * c_.stride[1] * sizes_.line() - first_x_;
+    Values to{z, y, x};
+    for (int d = 0; d < 3; ++d) to[d] = c_.out_first[d] + to[d] * c_.out_step[d];
+    const int64_t out = image * groups_ * c_.rows * volume(c_.out) + index_of(to, c_.out);
+    stretches_[stretch_count_++] = {column, count, from + x};
+    for (int64_t i = 0; i < count;) {
+      const int64_t in_panel = (column + i) % kColumns;
+      const int64_t length = std::min(count - i, kColumns - in_panel);
+      if (in_panel == 0) move_begins_[(column + i) / kColumns] = move_count_;
+      for (int64_t k = 0; k < length; k += kLanes) {
+        moves_[move_count_++] = {from + x + i + k, in_panel + k};
+      }
+      runs_[run_count_++] = {column + i, length, out + i * c_.out_step[2]};
+      i += length;
+    }
+    return count;
+  }
+
+  // Reads one channel, given of the first image.
+  void fill_lines(const float* channel, float* lines) const {
+    const int64_t image_size = groups_ * c_.channels * volume(c_.image);
+    for (int64_t i = 0; i < plane_count_; ++i) {
+      const Plane& plane = planes_[i];
+      for (int64_t tap = 0; tap < sizes_.tap_planes; ++tap) {
+        const int64_t z = plane.z * c_.stride[0] + c_.taps.offset[0] + tap * c_.taps.offset_step[0];
+        const int64_t y = plane.y * c_.stride[1] + c_.taps.least_offset(1);
+        const int64_t count = (plane.lines - 1) * c_.stride[1] + c_.taps.reach(1) + 1;
+        float* to = lines + i * sizes_.plane() + tap * sizes_.tap_plane();
+        for (int64_t line = 0; line < count; ++line, to += sizes_.line()) {
+          if (z < 0 || z >= c_.image[0] || y + line < 0 || y + line >= c_.image[1]) {
+            std::fill_n(to, sizes_.line(), 0.0f);
+          } else {
+            const float* const from =
+                channel + plane.image * image_size + index_of({z, y + line, 0}, c_.image);
+            prefetch(from + kAhead * volume(c_.image));
+            fill_line(from, to);
+          }
+        }
+      }
+    }
+  }
+
+  // A line's elements that a block reads.
+  void prefetch(const float* line) const {
+    const int64_t count = std::min(c_.image[2], sizes_.pitch * c_.stride[2]);
+    const float* const first = line + first_x_ * c_.stride[2];
+    for (int64_t i = 0; i < count; i += 16) __builtin_prefetch(first + i);
+  }
+
+  void fill_line(const float* line, float* to) const {
+    const int64_t stride = c_.stride[2];
+    const int64_t begin = first_x_ * stride + c_.taps.least_offset(2);
+    if (stride == 1) return fill_line<1>(line, begin, 1, to);
+    for (int64_t remainder = 0; remainder < sizes_.remainders; ++remainder, to += sizes_.pitch) {
+      if (stride == 2) {  // a constant, which the compiler can make vectors of
+        fill_line<2>(line, begin + remainder, 2, to);
+      } else {
+        fill_line<0>(line, begin + remainder, stride, to);
+      }
+    }
+  }
+
+  // Elements of a line that are a stride apart, from `first` on, which may be before or behind it.
+  // 0 stands for any stride.
+  template <int kStride>
+  void fill_line(const float* line, int64_t first, int64_t any, float* to) const {
+    const int64_t stride = kStride == 0 ? any : kStride;
+    const int64_t pitch = sizes_.pitch;
+    const int64_t before = std::min(pitch, divide_up(std::max<int64_t>(-first, 0), stride));
+    const int64_t inside = divide_up(std::max<int64_t>(c_.image[2] - first, 0), stride);
+    const int64_t end = std::clamp(inside, before, pitch);
+    for (int64_t i = 0; i < before; ++i) to[i] = 0;
+    const float* const from = line + first;
+    if constexpr (kStride == 1) {
+      copy(from + before, to + before, end - before);
+    } else {
+      for (int64_t i = before; i < end; ++i) to[i] = from[i * stride];
+    }
+    for (int64_t i = end; i < pitch; ++i) to[i] = 0;
+  }
+
+  // What a vector reaches over is written after it. 0 stands for any count.
+  template <int kCount>
+  void move(const Move* moves, int64_t any) const {
+    const int64_t count = kCount == 0 ? any : kCount;
+    float* to = panel_;
+    for (const int64_t place : places()) {
+      const float* const from = lines_ + place;
+      for (int64_t i = 0; i < count; ++i) V::loadu(from + moves[i].from).store(to + moves[i].to);
+      to += kColumns;
+    }
+  }
+
+  const Correlation& c_;
+  const int64_t groups_;
+  const LineSizes sizes_;
+  const int64_t channels_;
+  float* const lines_;
+  float* const panel_;
+  int64_t* const places_;
+  Plane* const planes_;
+  Run* const runs_;
+  Stretch* const stretches_;
+  Move* const moves_;
+  int64_t* const move_begins_;  // of each panel
+  int64_t first_x_ = 0;         // of all runs, in long lines
+  int64_t columns_ = 0;
+  int64_t read_ = 0;  // channels
+  int64_t plane_count_ = 0;
+  int64_t run_count_ = 0;
+  size_t stretch_count_ = 0;
+  int64_t move_count_ = 0;
+};
+
+}  // namespace
+}  // namespace aclnn_host

@@ -1,0 +1,154 @@
+// Included by kernels only: compiled once per CPU capability, all names internal to the file.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <numeric>
+
+#include "host_cann/kernels/convolution_direct.h"
+#include "host_cann/kernels/matmul_tile.h"
+
+namespace aclnn_host {
+namespace {
+
+using Values = ConvolutionSizes::Values;
+
+inline int64_t volume(const Values& sizes) {
+  return sizes[0] * sizes[1] * sizes[2];
+}
+
+inline int64_t index_of(const Values& at, const Values& sizes) {
+  return (at[0] * sizes[1] + at[1]) * sizes[2] + at[2];
+}
+
+// Calls body(index, position) for every position in order.
+template <class Body>
+void for_each_position(const Values& sizes, Body body) {
+  int64_t index = 0;
+  for (int64_t z = 0; z < sizes[0]; ++z) {
+    for (int64_t y = 0; y < sizes[1]; ++y) {
+      for (int64_t x = 0; x < sizes[2]; ++x) body(index++, Values{z, y, x});
+    }
+  }
+}
+
+struct Range {
+  int64_t begin;
+  int64_t end;
+};
+
+// A part's share of items, of which it takes whole steps.
+inline Range share(int64_t items, int64_t part, int64_t parts, int64_t step = 1) {
+  const int64_t steps = divide_up(items, step);
+  return {steps * part / parts * step, std::min(items, steps * (part + 1) / parts * step)};
+}
+
+// The elements of a kernel that meet an image, in each dimension: first, first + step, ...; and
+// where they meet it, beside a window's begin: offset, offset + offset_step, ...
+struct Taps {
+  Values first{};
+  Values step{1, 1, 1};
+  Values count;
+  Values offset;
+  Values offset_step;
+
+  int64_t least_offset(int d) const {
+    return std::min(offset[d], offset[d] + (count[d] - 1) * offset_step[d]);
+  }
+  // From the least to the greatest.
+  int64_t reach(int d) const { return (count[d] - 1) * std::abs(offset_step[d]); }
+  int64_t beyond_least(int d, int64_t i) const {
+    return offset[d] + i * offset_step[d] - least_offset(d);
+  }
+};
+
+// Channels of images become others: out[row] = sum over channel, tap of weight[row][channel][tap] *
+// image[channel][position * stride + offset of the tap].
+struct Correlation {
+  int64_t channels;  // of a group
+  int64_t rows;      // of a group
+  Values image;
+  Values stride;
+  Values positions;
+  Taps taps;
+  // Where the positions are in the result.
+  Values out;
+  Values out_first;
+  Values out_step;
+  // Elements of the weight from a row to the next, and from a channel.
+  int64_t weight_row;
+  int64_t weight_channel;
+
+  int64_t tap_count() const { return volume(taps.count); }
+  int64_t depth() const { return channels * tap_count(); }
+};
+
+inline Correlation to_small(const ConvolutionSizes& sizes) {
+  const int64_t taps = volume(sizes.kernel);
+  Taps all{.count = sizes.kernel, .offset = {}, .offset_step = sizes.dilation};
+  for (int d = 0; d < 3; ++d) all.offset[d] = -sizes.padding[d];
+  return {.channels = sizes.large_channels,
+          .rows = sizes.small_channels,
+          .image = sizes.large,
+          .stride = sizes.stride,
+          .positions = sizes.small,
+          .taps = all,
+          .out = sizes.small,
+          .out_first = {},
+          .out_step = {1, 1, 1},
+          .weight_row = sizes.large_channels * taps,
+          .weight_channel = taps};
+}
+
+// Of the large image every so many positions, by the stride, from `phase` on: they meet the same
+// elements of the kernel.
+inline Correlation to_large(const ConvolutionSizes& sizes, const Values& phase) {
+  const int64_t taps = volume(sizes.kernel);
+  Correlation c{.channels = sizes.small_channels,
+                .rows = sizes.large_channels,
+                .image = sizes.small,
+                .stride = {1, 1, 1},
+                .positions = {},
+                .taps = {.count = {}, .offset = {}, .offset_step = {}},
+                .out = sizes.large,
+                .out_first = phase,
+                .out_step = sizes.stride,
+                .weight_row = taps,
+                .weight_channel = sizes.large_channels * taps};
+  for (int d = 0; d < 3; ++d) {
+    const int64_t stride = sizes.stride[d];
+    c.positions[d] = divide_up(sizes.large[d] - phase[d], stride);
+    const int64_t origin = phase[d] + sizes.padding[d];
+    const int64_t period = stride / std::gcd(stride, sizes.dilation[d]);
+    int64_t first = 0;
+    while (first < std::min(period, sizes.kernel[d]) &&
+           (origin - first * sizes.dilation[d]) % stride != 0) {
+      ++first;
+    }
+    c.taps.first[d] = first;
+    c.taps.step[d] = period;
+    c.taps.count[d] =
+        first < std::min(period, sizes.kernel[d]) ? (sizes.kernel[d] - 1 - first) / period + 1 : 0;
+    c.taps.offset[d] = c.taps.count[d] > 0 ? (origin - first * sizes.dilation[d]) / stride : 0;
+    c.taps.offset_step[d] = -(period * sizes.dilation[d] / stride);
+  }
+  return c;
+}
+
+// Calls body(correlation, weight) for those that make an image, and where their weight is packed.
+template <class Body>
+void for_each_correlation(const ConvolutionSizes& sizes, bool small, Body body) {
+  if (small) return body(to_small(sizes), int64_t{0});
+  int64_t weight = 0;
+  Values phases;
+  for (int d = 0; d < 3; ++d) phases[d] = std::min(sizes.stride[d], sizes.large[d]);
+  for_each_position(phases, [&](int64_t, const Values& phase) {
+    const Correlation c = to_large(sizes, phase);
+    body(c, weight);
+    weight += sizes.groups * c.rows * c.depth();
+  });
+}
+
+}  // namespace
+}  // namespace aclnn_host

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <array>
+#include <cstdarg>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include "aclnn/aclnn_base.h"
+#include "host_cann/descriptors/scalar.h"
+#include "host_cann/descriptors/tensor.h"
+#include "host_cann/runtime/product.h"
+
+namespace aclnn_host {
+
+// A dtype that an operator accepts, and the first product that does in the order of Product; the
+// products from there on accept it too. (kHost accepts whatever any product does.)
+struct DtypeRule {
+  aclDataType dtype;
+  Product since;
+};
+using DtypeRules = std::span<const DtypeRule>;
+
+// The dtypes of all tensors of an operator, in the order of its prototype, that go together; and
+// the first product that accepts them.
+struct DtypeRow {
+  std::array<aclDataType, 8> dtypes;
+  Product since;
+};
+using DtypeRows = std::span<const DtypeRow>;
+
+// A named argument, as the operator's document calls it. An optional one that is absent has no
+// tensor.
+struct Argument {
+  const char* name;
+  const aclTensor* tensor;
+};
+
+// The argument checks of one stage 1 call, written in the order of the operator's document: the
+// first that fails decides status and message, the later ones are passed over. So a check may
+// dereference what an earlier one found not to be null.
+class Checks {
+ public:
+  explicit Checks(const char* api) : api_(api), product_(current_product()) {}
+
+  Checks& not_null(const char* name, const void* pointer);
+  // The first check of every hand-written operator of CANN.
+  Checks& results_not_null(const uint64_t* workspace_size, aclOpExecutor** executor) {
+    return not_null("executor", executor).not_null("workspaceSize", workspace_size);
+  }
+
+  // What the operators that CANN generates have instead of the checks below it: products before
+  // `since` lack the operator (561003); the dtypes of all tensors form one of the rows; a format
+  // that is read as ND.
+  Checks& available_since(Product since);
+  Checks& dtype_row_in(std::initializer_list<Argument> arguments, DtypeRows rows);
+  Checks& format_like_nd(Argument argument);
+
+  Checks& same_dtype(Argument argument, Argument other);
+  Checks& dtype_in(Argument argument, DtypeRules rules);
+  Checks& castable_to_float(const char* name, const aclScalar* scalar);
+  Checks& castable(Argument from, Argument to);
+  Checks& same_shape(Argument argument, Argument other);
+  // The shape to which those of the two others are broadcast.
+  Checks& broadcast_shape(Argument argument, Argument first, Argument second);
+  // A format that says how the dimensions are meant, not one of the layouts of the matrix units.
+  Checks& public_format(Argument argument);
+  Checks& rank_at_most(Argument argument, uint64_t limit);
+  // Fails with 161002 unless `condition`; the rest is a printf format.
+  Checks& require(bool condition, const char* format, ...) __attribute__((format(printf, 3, 4)));
+  // The same with 161001, for what counts as a missing argument.
+  Checks& require_present(bool condition, const char* format, ...)
+      __attribute__((format(printf, 3, 4)));
+  // The same with 561002, which the generated operators give for shapes and attribute values.
+  Checks& require_tiling(bool condition, const char* format, ...)
+      __attribute__((format(printf, 3, 4)));
+  // The host's own last check, because it must never leave its buffers: sizes that multiply without
+  // overflow, and a view inside its storage or, as a client may leave the offset out of that,
+  // inside one block of device memory. An absent tensor has neither.
+  Checks& addressable(Argument argument);
+
+  bool ok() const { return status_ == OK; }
+  aclnnStatus status() const { return status_; }
+  Product product() const { return product_; }
+
+ private:
+  void fail_with(aclnnStatus status, const char* format, std::va_list values);
+
+  const char* api_;
+  Product product_;
+  aclnnStatus status_ = OK;
+};
+
+}  // namespace aclnn_host

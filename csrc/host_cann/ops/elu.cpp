@@ -1,0 +1,177 @@
+// aclnnElu, aclnnInplaceElu, aclnnEluBackward; docs/emulation.md says where they deviate from CANN.
+
+#include "host_cann/kernels/elu.h"
+
+#include <cmath>
+#include <limits>
+
+#include "aclnnop/aclnn_elu.h"
+#include "aclnnop/aclnn_elu_backward.h"
+#include "host_cann/ops/checks.h"
+#include "host_cann/ops/elementwise.h"
+
+namespace aclnn_host {
+namespace {
+
+constexpr Product kAll = Product::kAscend310P;
+
+// FP32 and the 16-bit types reach every product in the forward, BF16 and DOUBLE by way of AICPU.
+constexpr DtypeRule kForwardTypes[] = {
+    {ACL_FLOAT, kAll}, {ACL_FLOAT16, kAll}, {ACL_DOUBLE, kAll}, {ACL_BF16, kAll}};
+constexpr DtypeRule kBackwardTypes[] = {{ACL_FLOAT, kAll},
+                                        {ACL_FLOAT16, kAll},
+                                        {ACL_BF16, Product::kAscend910B},
+                                        {ACL_DOUBLE, Product::kHost}};
+constexpr uint64_t kMaxRank = 8;
+
+struct Scalars {
+  const aclScalar* alpha;
+  const aclScalar* scale;
+  const aclScalar* input_scale;
+};
+
+// The kernels' coefficients; a nan among them is made the default one, whose lower bits are zero.
+template <class Real>
+EluCoefficients<Real> coefficients_of(const Scalars& scalars) {
+  const auto canonical = [](Real value) {
+    return std::isnan(value) ? std::numeric_limits<Real>::quiet_NaN() : value;
+  };
+  const auto value = [](const aclScalar* scalar) {
+    if constexpr (std::is_same_v<Real, double>) return scalar->to_double();
+    return static_cast<Real>(scalar->to_float());
+  };
+  return {canonical(value(scalars.scale)), canonical(value(scalars.alpha) * value(scalars.scale)),
+          canonical(value(scalars.input_scale))};
+}
+
+aclnnStatus make_executor(const char* api, const FloatKernels& kernels, const Scalars& scalars,
+                          std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
+                          aclOpExecutor** executor) {
+  const aclDataType dtype = (*tensors.begin())->view.dtype;
+  if (dtype == ACL_DOUBLE) {
+    return make_elementwise_executor(api, kernels.find(dtype), coefficients_of<double>(scalars),
+                                     tensors, workspace_size, executor);
+  }
+  return make_elementwise_executor(api, kernels.find(dtype), coefficients_of<float>(scalars),
+                                   tensors, workspace_size, executor);
+}
+
+// aclnnElu and, with out = self, aclnnInplaceElu; `tensors` are the prototype's.
+aclnnStatus forward(const char* api, Argument self, const Scalars& scalars, Argument out,
+                    std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
+                    aclOpExecutor** executor) {
+  const auto [alpha, scale, input_scale] = scalars;
+  const std::tuple given{self, Traced{"alpha", alpha}, Traced{"scale", scale},
+                         Traced{"inputScale", input_scale}, out};
+  return stage1(api, given, [&]() -> aclnnStatus {
+    Checks checks(api);
+    checks.results_not_null(workspace_size, executor)
+        .not_null(self.name, self.tensor)
+        .not_null("alpha", alpha)
+        .not_null("scale", scale)
+        .not_null("inputScale", input_scale)
+        .not_null(out.name, out.tensor)
+        .dtype_in(self, kForwardTypes)
+        .castable_to_float("scale", scale)
+        .castable_to_float("alpha", alpha)
+        .castable_to_float("inputScale", input_scale)
+        .castable(self, out)
+        .same_shape(out, self)
+        .rank_at_most(self, kMaxRank)
+        .addressable(self)
+        .addressable(out);
+    if (!checks.ok()) return checks.status();
+
+    const bool degenerate =
+        !std::isfinite(alpha->to_float()) || !std::isfinite(input_scale->to_float());
+    const EluKernels& kernels = elu_kernels();
+    return make_executor(api, degenerate ? kernels.threshold : kernels.forward, scalars, tensors,
+                         workspace_size, executor);
+  });
+}
+
+}  // namespace
+
+}  // namespace aclnn_host
+
+using namespace aclnn_host;
+
+aclnnStatus aclnnEluGetWorkspaceSize(const aclTensor* self, const aclScalar* alpha,
+                                     const aclScalar* scale, const aclScalar* inputScale,
+                                     aclTensor* out, uint64_t* workspaceSize,
+                                     aclOpExecutor** executor) {
+  return forward("aclnnElu", {"self", self}, {alpha, scale, inputScale}, {"out", out}, {self, out},
+                 workspaceSize, executor);
+}
+
+aclnnStatus aclnnElu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                     aclrtStream stream) {
+  return launch("aclnnElu", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnInplaceEluGetWorkspaceSize(aclTensor* selfRef, const aclScalar* alpha,
+                                            const aclScalar* scale, const aclScalar* inputScale,
+                                            uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return forward("aclnnInplaceElu", {"selfRef", selfRef}, {alpha, scale, inputScale},
+                 {"selfRef", selfRef}, {selfRef}, workspaceSize, executor);
+}
+
+aclnnStatus aclnnInplaceElu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                            aclrtStream stream) {
+  return launch("aclnnInplaceElu", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnEluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclScalar* alpha,
+                                             const aclScalar* scale, const aclScalar* inputScale,
+                                             bool isResult, const aclTensor* selfOrResult,
+                                             aclTensor* gradInput, uint64_t* workspaceSize,
+                                             aclOpExecutor** executor) {
+  constexpr const char* kApi = "aclnnEluBackward";
+  const Argument gradient{"gradOutput", gradOutput};
+  const Argument value{"selfOrResult", selfOrResult};
+  const Argument out{"gradInput", gradInput};
+  const std::tuple given{gradient,
+                         Traced{"alpha", alpha},
+                         Traced{"scale", scale},
+                         Traced{"inputScale", inputScale},
+                         Traced{"isResult", isResult},
+                         value,
+                         out};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.results_not_null(workspaceSize, executor)
+        .not_null("gradOutput", gradOutput)
+        .not_null("alpha", alpha)
+        .not_null("scale", scale)
+        .not_null("inputScale", inputScale)
+        .not_null("selfOrResult", selfOrResult)
+        .not_null("gradInput", gradInput)
+        .same_dtype(value, gradient)
+        .dtype_in(gradient, kBackwardTypes)
+        .castable_to_float("alpha", alpha)
+        .castable_to_float("scale", scale)
+        .castable_to_float("inputScale", inputScale)
+        .castable(gradient, out)
+        .same_shape(value, gradient)
+        .same_shape(out, gradient)
+        .rank_at_most(gradient, kMaxRank);
+    if (checks.ok()) {
+      checks.require(!(isResult && alpha->to_float() < 0),
+                     "alpha is %g with isResult true, expected alpha >= 0, because the result of a "
+                     "negative alpha does not tell its branch; pass the input and isResult false",
+                     alpha->to_double());
+    }
+    checks.addressable(gradient).addressable(value).addressable(out);
+    if (!checks.ok()) return checks.status();
+
+    const EluKernels& kernels = elu_kernels();
+    return make_executor(
+        kApi, isResult ? kernels.backward_from_result : kernels.backward_from_input,
+        {alpha, scale, inputScale}, {gradOutput, selfOrResult, gradInput}, workspaceSize, executor);
+  });
+}
+
+aclnnStatus aclnnEluBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                             aclrtStream stream) {
+  return launch("aclnnEluBackward", workspace, workspaceSize, executor, stream);
+}

@@ -1,0 +1,178 @@
+// aclnnGelu, aclnnGeluBackward, aclnnGeluV2, aclnnGeluBackwardV2; docs/emulation.md says where they
+// deviate from CANN.
+
+#include "host_cann/kernels/gelu.h"
+
+#include <string_view>
+
+#include "aclnnop/aclnn_gelu.h"
+#include "aclnnop/aclnn_gelu_backward.h"
+#include "aclnnop/aclnn_gelu_backward_v2.h"
+#include "aclnnop/aclnn_gelu_v2.h"
+#include "host_cann/ops/checks.h"
+#include "host_cann/ops/elementwise.h"
+
+namespace aclnn_host {
+namespace {
+
+constexpr Product kAll = Product::kAscend310P;
+constexpr DtypeRule kTypes[] = {{ACL_FLOAT, kAll},
+                                {ACL_FLOAT16, kAll},
+                                {ACL_BF16, Product::kAscend910B},
+                                {ACL_DOUBLE, Product::kHost}};
+constexpr uint64_t kMaxRank = 8;  // of aclnnGelu and aclnnGeluBackward
+
+aclnnStatus forward(const char* api, const FloatKernels& kernels, const aclTensor* in,
+                    const aclTensor* out, uint64_t* workspace_size, aclOpExecutor** executor) {
+  return make_elementwise_executor(api, kernels.find(in->view.dtype), NoCoefficients<float>(),
+                                   {in, out}, workspace_size, executor);
+}
+
+aclnnStatus backward(const char* api, const FloatKernels& kernels, const aclTensor* gradient,
+                     const aclTensor* value, const aclTensor* out, uint64_t* workspace_size,
+                     aclOpExecutor** executor) {
+  const aclDataType dtype = promote_type(gradient->view.dtype, value->view.dtype);
+  return make_elementwise_executor(api, kernels.find(dtype), NoCoefficients<float>(),
+                                   {gradient, value, out}, workspace_size, executor);
+}
+
+}  // namespace
+}  // namespace aclnn_host
+
+using namespace aclnn_host;
+
+aclnnStatus aclnnGeluGetWorkspaceSize(const aclTensor* self, aclTensor* out,
+                                      uint64_t* workspaceSize, aclOpExecutor** executor) {
+  constexpr const char* kApi = "aclnnGelu";
+  const Argument value{"self", self}, result{"out", out};
+  const std::tuple given{value, result};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.results_not_null(workspaceSize, executor)
+        .not_null("self", self)
+        .not_null("out", out)
+        .dtype_in(value, kTypes)
+        .same_dtype(result, value)
+        .public_format(value)
+        .public_format(result)
+        .rank_at_most(value, kMaxRank)
+        .same_shape(result, value)
+        .addressable(value)
+        .addressable(result);
+    if (!checks.ok()) return checks.status();
+    return forward(kApi, gelu_kernels().tanh_forward, self, out, workspaceSize, executor);
+  });
+}
+
+aclnnStatus aclnnGelu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                      aclrtStream stream) {
+  return launch("aclnnGelu", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnGeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
+                                              const aclTensor* gradInput, uint64_t* workspaceSize,
+                                              aclOpExecutor** executor) {
+  constexpr const char* kApi = "aclnnGeluBackward";
+  const Argument gradient{"gradOutput", gradOutput}, value{"self", self};
+  const Argument result{"gradInput", gradInput};
+  const std::tuple given{gradient, value, result};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.results_not_null(workspaceSize, executor)
+        .not_null("gradOutput", gradOutput)
+        .not_null("self", self)
+        .not_null("gradInput", gradInput)
+        .dtype_in(gradient, kTypes)
+        .dtype_in(value, kTypes)
+        .dtype_in(result, kTypes)
+        .rank_at_most(gradient, kMaxRank)
+        .rank_at_most(value, kMaxRank)
+        .broadcast_shape(result, gradient, value)
+        .addressable(gradient)
+        .addressable(value)
+        .addressable(result);
+    if (!checks.ok()) return checks.status();
+    return backward(kApi, gelu_kernels().tanh_backward, gradOutput, self, gradInput, workspaceSize,
+                    executor);
+  });
+}
+
+aclnnStatus aclnnGeluBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                              aclrtStream stream) {
+  return launch("aclnnGeluBackward", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnGeluV2GetWorkspaceSize(const aclTensor* x, int64_t approximate, aclTensor* y,
+                                        uint64_t* workspaceSize, aclOpExecutor** executor) {
+  constexpr const char* kApi = "aclnnGeluV2";
+  const Argument value{"x", x}, result{"y", y};
+  const std::tuple given{value, Traced{"approximate", approximate}, result};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.results_not_null(workspaceSize, executor)
+        .not_null("x", x)
+        .not_null("y", y)
+        .same_dtype(result, value)
+        .dtype_in(value, kTypes)
+        .same_shape(result, value)
+        .require(approximate == 0 || approximate == 1,
+                 "approximate is %lld, expected 0 (none) or 1 (tanh)",
+                 static_cast<long long>(approximate))
+        .addressable(value)
+        .addressable(result);
+    if (!checks.ok()) return checks.status();
+    const GeluKernels& kernels = gelu_kernels();
+    return forward(kApi, approximate == 1 ? kernels.tanh_forward : kernels.forward, x, y,
+                   workspaceSize, executor);
+  });
+}
+
+aclnnStatus aclnnGeluV2(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                        aclrtStream stream) {
+  return launch("aclnnGeluV2", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnGeluBackwardV2GetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
+                                                char* approximate, aclTensor* gradInput,
+                                                uint64_t* workspaceSize, aclOpExecutor** executor) {
+  constexpr const char* kApi = "aclnnGeluBackwardV2";
+  const Argument gradient{"gradOutput", gradOutput}, value{"self", self};
+  const Argument result{"gradInput", gradInput};
+  const std::tuple given{gradient, value, Traced{"approximate", approximate}, result};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.results_not_null(workspaceSize, executor)
+        .not_null("gradOutput", gradOutput)
+        .not_null("self", self)
+        .not_null("approximate", approximate)
+        .not_null("gradInput", gradInput)
+        .dtype_in(gradient, kTypes)
+        .dtype_in(value, kTypes);
+    if (checks.ok()) {
+      const aclDataType promoted = promote_type(gradOutput->view.dtype, self->view.dtype);
+      const aclDataType dtype = gradInput->view.dtype;
+      checks.require(dtype == promoted,
+                     "gradInput has dtype %s, expected %s, to which gradOutput and self are "
+                     "promoted",
+                     dtype_name(dtype), dtype_name(promoted));
+    }
+    checks.broadcast_shape(result, gradient, value);
+    if (!checks.ok()) return checks.status();
+    const std::string_view formula = approximate;
+    checks
+        .require(formula == "none" || formula == "tanh",
+                 "approximate is \"%s\", expected \"none\" or \"tanh\"", approximate)
+        .addressable(gradient)
+        .addressable(value)
+        .addressable(result);
+    if (!checks.ok()) return checks.status();
+    const GeluKernels& kernels = gelu_kernels();
+    return backward(kApi, formula == "tanh" ? kernels.tanh_backward : kernels.backward, gradOutput,
+                    self, gradInput, workspaceSize, executor);
+  });
+}
+
+aclnnStatus aclnnGeluBackwardV2(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                aclrtStream stream) {
+  return launch("aclnnGeluBackwardV2", workspace, workspaceSize, executor, stream);
+}

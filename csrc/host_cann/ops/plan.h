@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "host_cann/descriptors/executor.h"
+
+namespace aclnn_host {
+
+// Counts in stage 1 the scratch memory that stage 2 will be given. Every part begins on a cache
+// line when the workspace does.
+class Workspace {
+ public:
+  // Reserves `bytes` and returns where they begin. Views that repeat their elements have more of
+  // them than there is memory, so the sum may overflow; stage1() makes a status of that.
+  uint64_t reserve(uint64_t bytes) {
+    constexpr uint64_t kMost = INT64_MAX;
+    if (bytes > kMost - 63 || (bytes + 63) / 64 * 64 > kMost - size_) {
+      throw std::length_error("workspace");
+    }
+    const uint64_t begin = size_;
+    size_ += (bytes + 63) / 64 * 64;
+    return begin;
+  }
+  uint64_t size() const { return size_; }
+
+ private:
+  uint64_t size_ = 0;
+};
+
+// How many parts of a size make n; n may be any size of an empty tensor, up to the largest number.
+inline int64_t parts_of(int64_t n, int64_t size) {
+  return n / size + (n % size != 0);
+}
+
+// The end of the body of stage1(), once the checks have passed: `make` gets a Workspace to reserve
+// from and returns the Plan, of which ExecutorOf says what it has.
+template <class Make>
+aclnnStatus make_executor(const char* api, uint64_t* workspace_size, aclOpExecutor** executor,
+                          Make make) {
+  Workspace workspace;
+  auto plan = make(workspace);
+  using Executor = ExecutorOf<decltype(plan)>;
+  *executor = hand_out(std::make_unique<Executor>(api, workspace.size(), std::move(plan)));
+  *workspace_size = workspace.size();
+  return OK;
+}
+
+}  // namespace aclnn_host

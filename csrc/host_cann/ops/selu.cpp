@@ -1,0 +1,121 @@
+// aclnnSelu, aclnnInplaceSelu, aclnnSeluBackward. SELU is ELU with fixed coefficients, and
+// shares its kernels; integers have their own.
+
+#include "host_cann/kernels/elu.h"
+#include "host_cann/kernels/selu_integer.h"
+
+#include "aclnnop/aclnn_selu.h"
+#include "aclnnop/aclnn_selu_backward.h"
+#include "host_cann/ops/checks.h"
+#include "host_cann/ops/elementwise.h"
+
+namespace aclnn_host {
+namespace {
+
+constexpr double kScale = 1.0507009873554804934193349852946;
+constexpr double kAlpha = 1.6732632423543772848170429916717;
+
+template <class Real>
+constexpr EluCoefficients<Real> kSelu = {static_cast<Real>(kScale),
+                                         static_cast<Real>(kScale * kAlpha), Real(1)};
+
+constexpr Product kAll = Product::kAscend310P;
+constexpr DtypeRule kTypes[] = {{ACL_FLOAT, kAll},
+                                {ACL_FLOAT16, kAll},
+                                {ACL_INT32, kAll},
+                                {ACL_INT8, kAll},
+                                {ACL_BF16, Product::kAscend910B},
+                                {ACL_DOUBLE, Product::kHost}};
+
+aclnnStatus make_executor(const char* api, const FloatKernels& floating, ElementwiseKernel integer,
+                          std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
+                          aclOpExecutor** executor) {
+  const aclDataType dtype = (*tensors.begin())->view.dtype;
+  if (dtype == ACL_DOUBLE) {
+    return make_elementwise_executor(api, floating.float64, kSelu<double>, tensors, workspace_size,
+                                     executor);
+  }
+  return make_elementwise_executor(api, integer ? integer : floating.find(dtype), kSelu<float>,
+                                   tensors, workspace_size, executor);
+}
+
+// aclnnSelu and, with out = self, aclnnInplaceSelu; `tensors` are the prototype's.
+aclnnStatus forward(const char* api, Argument self, Argument out,
+                    std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
+                    aclOpExecutor** executor) {
+  const std::tuple given{self, out};
+  return stage1(api, given, [&]() -> aclnnStatus {
+    Checks checks(api);
+    checks.results_not_null(workspace_size, executor)
+        .not_null(self.name, self.tensor)
+        .not_null(out.name, out.tensor)
+        .dtype_in(self, kTypes)
+        .dtype_in(out, kTypes)
+        .same_shape(out, self)
+        .addressable(self)
+        .addressable(out);
+    if (!checks.ok()) return checks.status();
+    return make_executor(api, elu_kernels().forward, selu_integer_forward(self.tensor->view.dtype),
+                         tensors, workspace_size, executor);
+  });
+}
+
+}  // namespace
+}  // namespace aclnn_host
+
+using namespace aclnn_host;
+
+aclnnStatus aclnnSeluGetWorkspaceSize(const aclTensor* self, aclTensor* out,
+                                      uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return forward("aclnnSelu", {"self", self}, {"out", out}, {self, out}, workspaceSize, executor);
+}
+
+aclnnStatus aclnnSelu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                      aclrtStream stream) {
+  return launch("aclnnSelu", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnInplaceSeluGetWorkspaceSize(aclTensor* selfRef, uint64_t* workspaceSize,
+                                             aclOpExecutor** executor) {
+  return forward("aclnnInplaceSelu", {"selfRef", selfRef}, {"selfRef", selfRef}, {selfRef},
+                 workspaceSize, executor);
+}
+
+aclnnStatus aclnnInplaceSelu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                             aclrtStream stream) {
+  return launch("aclnnInplaceSelu", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnSeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* result,
+                                              aclTensor* gradInput, uint64_t* workspaceSize,
+                                              aclOpExecutor** executor) {
+  constexpr const char* kApi = "aclnnSeluBackward";
+  const Argument gradient{"gradOutput", gradOutput};
+  const Argument value{"result", result};
+  const Argument out{"gradInput", gradInput};
+  const std::tuple given{gradient, value, out};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.results_not_null(workspaceSize, executor)
+        .not_null("gradOutput", gradOutput)
+        .not_null("result", result)
+        .not_null("gradInput", gradInput)
+        .same_dtype(value, gradient)
+        .same_dtype(out, gradient)
+        .dtype_in(gradient, kTypes)
+        .same_shape(value, gradient)
+        .same_shape(out, gradient)
+        .addressable(gradient)
+        .addressable(value)
+        .addressable(out);
+    if (!checks.ok()) return checks.status();
+    return make_executor(kApi, elu_kernels().backward_from_result,
+                         selu_integer_backward(gradOutput->view.dtype),
+                         {gradOutput, result, gradInput}, workspaceSize, executor);
+  });
+}
+
+aclnnStatus aclnnSeluBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                              aclrtStream stream) {
+  return launch("aclnnSeluBackward", workspace, workspaceSize, executor, stream);
+}

@@ -1,0 +1,228 @@
+#include <cstring>
+#include <memory>
+
+#include "acl/acl_rt.h"
+#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/memory.h"
+#include "host_cann/runtime/task.h"
+
+namespace aclnn_host {
+namespace {
+
+// What a copy demands of one of its ends.
+enum class Place { kHost, kDevice, kEither };
+
+// One end of a copy: a range, and the block it lies in, if any.
+struct Range {
+  const void* address = nullptr;
+  size_t count = 0;
+  bool in_block = false;
+  Block block;
+
+  bool on_device() const { return in_block && block.side == Side::kDevice; }
+
+  // Whether the block is still there: it may be freed while a copy waits in its stream.
+  bool alive() const {
+    Block now;
+    return !in_block || (find_block(address, count, &now) && now.number == block.number &&
+                         now.contains(begin(), count));
+  }
+
+  uintptr_t begin() const { return reinterpret_cast<uintptr_t>(address); }
+};
+
+// Finds the range's block and checks it: device memory must be asked for as such, and a range must
+// not leave its block.
+aclError resolve(const char* api, const char* argument, const void* address, size_t count,
+                 Place place, Range* range) {
+  range->address = address;
+  range->count = count;
+  range->in_block = find_block(address, count, &range->block);
+  if (place == Place::kDevice && !range->on_device()) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID,
+                "%s: %s is %p, which is no device memory of aclrtMalloc", api, argument, address);
+  }
+  if (place == Place::kHost && range->on_device()) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID,
+                "%s: %s is %p, which is memory of device %d where host memory is expected", api,
+                argument, address, range->block.device);
+  }
+  if (range->in_block && !range->block.contains(range->begin(), count)) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID,
+                "%s: %s is %p and %zu bytes are to be touched, more than its block of %zu bytes at "
+                "%p has from there",
+                api, argument, address, count, range->block.size,
+                reinterpret_cast<void*>(range->block.begin));
+  }
+  return ACL_SUCCESS;
+}
+
+// A checked copy.
+struct Copy {
+  Range dst;
+  Range src;
+};
+
+// The checks that both copies share, in CANN's order. count is not 0.
+aclError check_copy(const char* api, void* dst, size_t destMax, const void* src, size_t count,
+                    aclrtMemcpyKind kind, aclrtMemcpyKind last_kind, Copy* copy) {
+  if (dst == nullptr) return null_argument(api, "dst");
+  if (src == nullptr) return null_argument(api, "src");
+  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > last_kind) {
+    return fail(ACL_ERROR_INVALID_PARAM, "%s: kind %d is not for this function", api, kind);
+  }
+  if (count > destMax) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: count %zu is more than destMax %zu", api, count,
+                destMax);
+  }
+  Place to = Place::kDevice;
+  Place from = Place::kDevice;
+  switch (kind) {
+    case ACL_MEMCPY_HOST_TO_HOST: to = from = Place::kHost; break;
+    case ACL_MEMCPY_HOST_TO_DEVICE:
+    case ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: from = Place::kHost; break;
+    case ACL_MEMCPY_DEVICE_TO_HOST: to = Place::kHost; break;
+    case ACL_MEMCPY_DEFAULT: to = from = Place::kEither; break;
+    default: break;
+  }
+  if (const aclError status = resolve(api, "dst", dst, count, to, &copy->dst)) return status;
+  if (const aclError status = resolve(api, "src", src, count, from, &copy->src)) return status;
+  if (kind == ACL_MEMCPY_INNER_DEVICE_TO_DEVICE &&
+      copy->dst.block.device != copy->src.block.device) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID,
+                "%s: a copy within one device, from device %d to device %d", api,
+                copy->src.block.device, copy->dst.block.device);
+  }
+  return ACL_SUCCESS;
+}
+
+// The status of work whose memory went before its turn came.
+aclError freed(const char* api, const char* argument) noexcept {
+  return fail(ACL_ERROR_RT_COPY_DATA, "%s: %s was freed before its turn came", api, argument);
+}
+
+// Moves the bytes. What is open cannot go, so it is checked then.
+aclError move(const char* api, const Copy& copy) {
+  OpenMemory open;
+  open.add(copy.dst.address, copy.dst.count);
+  open.add(copy.src.address, copy.src.count);
+  if (!copy.dst.alive()) return freed(api, "dst");
+  if (!copy.src.alive()) return freed(api, "src");
+  std::memmove(const_cast<void*>(copy.dst.address), copy.src.address, copy.src.count);
+  return ACL_SUCCESS;
+}
+
+// Sets the bytes.
+aclError set(const char* api, const Range& range, int32_t value) {
+  OpenMemory open;
+  open.add(range.address, range.count);
+  if (!range.alive()) return freed(api, "devPtr");
+  std::memset(const_cast<void*>(range.address), value, range.count);
+  return ACL_SUCCESS;
+}
+
+class CopyTask final : public Task {
+ public:
+  // A source in ordinary host memory may go as soon as the call returns, so its bytes are taken
+  // now; page-locked memory (aclrtMallocHost) must stay, as on a device.
+  CopyTask(const Copy& copy, bool buffered) : copy_(copy) {
+    if (!buffered) return;
+    buffer_ = std::make_unique_for_overwrite<char[]>(copy.src.count);
+    std::memcpy(buffer_.get(), copy.src.address, copy.src.count);
+    copy_.src = {buffer_.get(), copy.src.count, false, {}};
+  }
+
+  aclError run() noexcept override {
+    return guarded(kApi, [&] { return move(kApi, copy_); });
+  }
+
+ private:
+  static constexpr const char* kApi = "aclrtMemcpyAsync";
+  Copy copy_;
+  std::unique_ptr<char[]> buffer_;
+};
+
+class SetTask final : public Task {
+ public:
+  SetTask(const Range& range, int32_t value) : range_(range), value_(value) {}
+
+  aclError run() noexcept override {
+    return guarded(kApi, [&] { return set(kApi, range_, value_); });
+  }
+
+ private:
+  static constexpr const char* kApi = "aclrtMemsetAsync";
+  const Range range_;
+  const int32_t value_;
+};
+
+// The checks that both memsets share. count is not 0.
+aclError check_set(const char* api, void* pointer, size_t maxCount, size_t count, Range* range) {
+  if (pointer == nullptr) return null_argument(api, "devPtr");
+  if (count > maxCount) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: count %zu is more than maxCount %zu", api, count,
+                maxCount);
+  }
+  if (const aclError status = resolve(api, "devPtr", pointer, count, Place::kEither, range)) {
+    return status;
+  }
+  if (range->in_block) return ACL_SUCCESS;
+  return fail(ACL_ERROR_RT_PARAM_INVALID,
+              "%s: devPtr is %p, which is no memory of aclrtMalloc or aclrtMallocHost", api,
+              pointer);
+}
+
+}  // namespace
+}  // namespace aclnn_host
+
+using namespace aclnn_host;
+
+aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
+                     aclrtMemcpyKind kind) {
+  constexpr const char* kApi = "aclrtMemcpy";
+  return guarded(kApi, [&]() -> aclError {
+    if (count == 0) return ACL_SUCCESS;
+    Copy copy;
+    const aclError status =
+        check_copy(kApi, dst, destMax, src, count, kind, ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE, &copy);
+    return status == ACL_SUCCESS ? move(kApi, copy) : status;
+  });
+}
+
+aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count,
+                          aclrtMemcpyKind kind, aclrtStream stream) {
+  constexpr const char* kApi = "aclrtMemcpyAsync";
+  return guarded(kApi, [&]() -> aclError {
+    if (count == 0) return ACL_SUCCESS;
+    Copy copy;
+    const aclError status =
+        check_copy(kApi, dst, destMax, src, count, kind, ACL_MEMCPY_INTER_DEVICE_TO_DEVICE, &copy);
+    if (status != ACL_SUCCESS) return status;
+    const bool buffered =
+        stream != nullptr && (!copy.src.in_block || kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE);
+    return submit(kApi, stream, std::make_unique<CopyTask>(copy, buffered));
+  });
+}
+
+aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
+  constexpr const char* kApi = "aclrtMemset";
+  return guarded(kApi, [&]() -> aclError {
+    if (count == 0) return ACL_SUCCESS;
+    Range range;
+    const aclError status = check_set(kApi, devPtr, maxCount, count, &range);
+    return status == ACL_SUCCESS ? set(kApi, range, value) : status;
+  });
+}
+
+aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count,
+                          aclrtStream stream) {
+  constexpr const char* kApi = "aclrtMemsetAsync";
+  return guarded(kApi, [&]() -> aclError {
+    if (count == 0) return ACL_SUCCESS;
+    Range range;
+    const aclError status = check_set(kApi, devPtr, maxCount, count, &range);
+    if (status != ACL_SUCCESS) return status;
+    return submit(kApi, stream, std::make_unique<SetTask>(range, value));
+  });
+}

@@ -1,0 +1,344 @@
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "acl/acl_rt.h"
+#include "host_cann/runtime/deadline.h"
+#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/handle_table.h"
+#include "host_cann/runtime/per_process.h"
+#include "host_cann/runtime/task.h"
+
+namespace aclnn_host {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint32_t kEventFlags = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS |
+                                 ACL_EVENT_TIME_LINE | ACL_EVENT_DEVICE_USE_ONLY |
+                                 ACL_EVENT_EXTERNAL | ACL_EVENT_IPC;
+
+// One recording of an event: a place in a stream's order. Who waits for it holds it, so that a
+// later recording or the event's end changes nothing for him. A recording that its stream dropped
+// is settled too, with the reason; waiting for it fails.
+class Record {
+ public:
+  void settle(aclError status, const std::string& message) noexcept {
+    const std::lock_guard lock(mutex_);
+    settled_ = true;
+    status_ = status;
+    time_ = Clock::now();
+    try {
+      message_ = message;
+    } catch (...) {
+      // Out of memory: the status alone has to do.
+    }
+    changed_.notify_all();
+  }
+
+  // Whether everything before the recording is done; what the stream failed with, if it did.
+  aclError query(bool* settled) {
+    std::unique_lock lock(mutex_);
+    *settled = settled_;
+    return report(lock);
+  }
+
+  aclError wait(const char* api, const Deadline& deadline) {
+    std::unique_lock lock(mutex_);
+    if (!deadline.wait(changed_, lock, [&] { return settled_; })) {
+      return fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "%s: the event is not complete at the timeout",
+                  api);
+    }
+    return report(lock);
+  }
+
+  // When the recording was done; false if it is not or was dropped.
+  bool time(Clock::time_point* time) {
+    const std::lock_guard lock(mutex_);
+    *time = time_;
+    return settled_ && status_ == ACL_SUCCESS;
+  }
+
+ private:
+  aclError report(std::unique_lock<std::mutex>& lock) {
+    const aclError status = status_;
+    if (status == ACL_SUCCESS) return status;
+    const std::string message = message_;
+    lock.unlock();
+    return fail_again(status, message);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool settled_ = false;
+  aclError status_ = ACL_SUCCESS;
+  std::string message_;
+  Clock::time_point time_;
+};
+
+// The functions that create events differ in what their events can do.
+enum class Kind { kPlain, kWithFlag, kExWithFlag };
+
+struct Event {
+  Event(Kind made_by, uint32_t flag) : kind(made_by), flags(flag) {}
+
+  std::shared_ptr<Record> last() {
+    const std::lock_guard lock(mutex);
+    return record;
+  }
+
+  const Kind kind;
+  const uint32_t flags;
+  std::atomic<int64_t> pending_waits = 0;
+  std::mutex mutex;
+  std::shared_ptr<Record> record;  // the last recording; null before the first and after a reset
+};
+
+using EventTable = HandleTable<Event, Object::kEvent>;
+
+EventTable& events() {
+  return PerProcess<EventTable>::get();
+}
+
+class RecordTask final : public Task {
+ public:
+  explicit RecordTask(std::shared_ptr<Record> record) : record_(std::move(record)) {}
+  aclError run() noexcept override {
+    record_->settle(ACL_SUCCESS, {});
+    return ACL_SUCCESS;
+  }
+  void abandon(aclError status, const std::string& message) noexcept override {
+    record_->settle(status, message);
+  }
+
+ private:
+  const std::shared_ptr<Record> record_;
+};
+
+class WaitTask final : public Task {
+ public:
+  WaitTask(std::shared_ptr<Event> event, std::shared_ptr<Record> record)
+      : event_(std::move(event)), record_(std::move(record)) {
+    ++event_->pending_waits;
+  }
+  ~WaitTask() override { --event_->pending_waits; }
+  aclError run() noexcept override {
+    return record_->wait("aclrtStreamWaitEvent", Deadline(kForever));
+  }
+
+ private:
+  const std::shared_ptr<Event> event_;
+  const std::shared_ptr<Record> record_;
+};
+
+// Brings the event back to its first state, unless it was recorded anew since the task was queued.
+class ResetTask final : public Task {
+ public:
+  explicit ResetTask(std::shared_ptr<Event> event)
+      : event_(std::move(event)), record_(event_->last()) {}
+  aclError run() noexcept override {
+    const std::lock_guard lock(event_->mutex);
+    if (event_->record == record_) event_->record = nullptr;
+    return ACL_SUCCESS;
+  }
+
+ private:
+  const std::shared_ptr<Event> event_;
+  const std::shared_ptr<Record> record_;
+};
+
+// Looks the event of a handle up.
+aclError find_event(const char* api, aclrtEvent event, std::shared_ptr<Event>* object) {
+  if (event == nullptr) return null_argument(api, "event");
+  *object = events().find(event);
+  if (*object != nullptr) return ACL_SUCCESS;
+  return fail(ACL_ERROR_RT_INVALID_HANDLE, "%s: %p is no event of this process, or was destroyed",
+              api, event);
+}
+
+aclError create(const char* api, aclrtEvent* event, Kind kind, uint32_t flag) {
+  return guarded(api, [&]() -> aclError {
+    if (event == nullptr) return null_argument(api, "event");
+    if (flag == 0 || (flag & ~kEventFlags) != 0) {
+      return fail(ACL_ERROR_RT_PARAM_INVALID,
+                  "%s: flag is 0x%x, no combination of ACL_EVENT_ flags", api, flag);
+    }
+    *event = events().insert(std::make_shared<Event>(kind, flag));
+    return ACL_SUCCESS;
+  });
+}
+
+aclError not_for_ex_events(const char* api) {
+  return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+              "%s: not for events made by aclrtCreateEventExWithFlag", api);
+}
+
+aclError synchronize(const char* api, aclrtEvent event, int32_t timeout) {
+  return guarded(api, [&]() -> aclError {
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(api, event, &object)) return failure;
+    const auto record = object->last();
+    return record == nullptr ? ACL_SUCCESS : record->wait(api, Deadline(timeout));
+  });
+}
+
+// Whether the event's last recording is done. An event never recorded is ready if it was made by
+// aclrtCreateEventExWithFlag, and otherwise not.
+aclError query(const Event& event, const std::shared_ptr<Record>& record, bool* ready) {
+  if (record != nullptr) return record->query(ready);
+  *ready = event.kind == Kind::kExWithFlag;
+  return ACL_SUCCESS;
+}
+
+// When the event's last recording was done.
+aclError time_of(const char* api, const char* argument, aclrtEvent event, Clock::time_point* time) {
+  std::shared_ptr<Event> object;
+  if (const aclError failure = find_event(api, event, &object)) return failure;
+  if ((object->flags & ACL_EVENT_TIME_LINE) == 0) {
+    return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
+                "%s: %s was created without ACL_EVENT_TIME_LINE and keeps no time", api, argument);
+  }
+  const auto record = object->last();
+  if (record == nullptr) {
+    return fail(ACL_ERROR_RT_INTERNAL_ERROR, "%s: %s was never recorded", api, argument);
+  }
+  if (!record->time(time)) {
+    return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
+                "%s: %s is not complete; synchronise it first", api, argument);
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclnn_host
+
+using namespace aclnn_host;
+
+aclError aclrtCreateEvent(aclrtEvent* event) {
+  return create("aclrtCreateEvent", event, Kind::kPlain, ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE);
+}
+
+aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t flag) {
+  return create("aclrtCreateEventWithFlag", event, Kind::kWithFlag, flag);
+}
+
+aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t flag) {
+  return create("aclrtCreateEventExWithFlag", event, Kind::kExWithFlag, flag);
+}
+
+aclError aclrtDestroyEvent(aclrtEvent event) {
+  constexpr const char* kApi = "aclrtDestroyEvent";
+  return guarded(kApi, [&]() -> aclError {
+    std::shared_ptr<Event> object;
+    if (events().remove(event) != nullptr) return ACL_SUCCESS;
+    return find_event(kApi, event, &object);
+  });
+}
+
+aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
+  constexpr const char* kApi = "aclrtRecordEvent";
+  return guarded(kApi, [&]() -> aclError {
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(kApi, event, &object)) return failure;
+    const auto record = std::make_shared<Record>();
+    const aclError status = submit(kApi, stream, std::make_unique<RecordTask>(record));
+    if (status != ACL_SUCCESS) return status;  // the stream is none: the event is as it was
+    const std::lock_guard lock(object->mutex);
+    object->record = record;
+    return ACL_SUCCESS;
+  });
+}
+
+aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
+  constexpr const char* kApi = "aclrtResetEvent";
+  return guarded(kApi, [&]() -> aclError {
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(kApi, event, &object)) return failure;
+    if (object->kind == Kind::kExWithFlag) return not_for_ex_events(kApi);
+    return submit(kApi, stream, std::make_unique<ResetTask>(object));
+  });
+}
+
+aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
+  constexpr const char* kApi = "aclrtStreamWaitEvent";
+  return guarded(kApi, [&]() -> aclError {
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(kApi, event, &object)) return failure;
+    auto record = object->last();
+    // The handle of the stream is checked even if there is nothing to wait for.
+    if (record == nullptr) (record = std::make_shared<Record>())->settle(ACL_SUCCESS, {});
+    return submit(kApi, stream, std::make_unique<WaitTask>(object, std::move(record)));
+  });
+}
+
+aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status) {
+  constexpr const char* kApi = "aclrtQueryEvent";
+  return guarded(kApi, [&]() -> aclError {
+    if (status == nullptr) return null_argument(kApi, "status");
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(kApi, event, &object)) return failure;
+    if (object->kind == Kind::kExWithFlag) return not_for_ex_events(kApi);
+    bool ready = false;
+    const aclError failure = query(*object, object->last(), &ready);
+    *status = ready ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
+    return failure;
+  });
+}
+
+aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* status) {
+  constexpr const char* kApi = "aclrtQueryEventStatus";
+  return guarded(kApi, [&]() -> aclError {
+    if (status == nullptr) return null_argument(kApi, "status");
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(kApi, event, &object)) return failure;
+    bool ready = false;
+    const aclError failure = query(*object, object->last(), &ready);
+    *status = ready ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
+    return failure;
+  });
+}
+
+aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus* status) {
+  constexpr const char* kApi = "aclrtQueryEventWaitStatus";
+  return guarded(kApi, [&]() -> aclError {
+    if (status == nullptr) return null_argument(kApi, "status");
+    std::shared_ptr<Event> object;
+    if (const aclError failure = find_event(kApi, event, &object)) return failure;
+    if (object->kind == Kind::kExWithFlag) return not_for_ex_events(kApi);
+    const bool done = object->pending_waits == 0;
+    *status = done ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
+    return ACL_SUCCESS;
+  });
+}
+
+aclError aclrtSynchronizeEvent(aclrtEvent event) {
+  return synchronize("aclrtSynchronizeEvent", event, kForever);
+}
+
+aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
+  constexpr const char* kApi = "aclrtSynchronizeEventWithTimeout";
+  if (timeout < kForever) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is %d; -1 waits for ever", kApi, timeout);
+  }
+  return synchronize(kApi, event, timeout);
+}
+
+aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endEvent) {
+  constexpr const char* kApi = "aclrtEventElapsedTime";
+  return guarded(kApi, [&]() -> aclError {
+    if (ms == nullptr) return null_argument(kApi, "ms");
+    Clock::time_point start, end;
+    if (const aclError status = time_of(kApi, "startEvent", startEvent, &start)) return status;
+    if (const aclError status = time_of(kApi, "endEvent", endEvent, &end)) return status;
+    if (end < start) {
+      return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL,
+                  "%s: endEvent was complete before startEvent", kApi);
+    }
+    *ms = std::chrono::duration<float, std::milli>(end - start).count();
+    return ACL_SUCCESS;
+  });
+}

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+#include <vector>
+
+#include "host_cann/runtime/live_objects.h"
+
+namespace aclnn_host {
+
+// The objects of one kind that callers hold handles of. A handle is a number that is never used
+// again and no valid address, so that a stale or foreign one is always recognised, without touching
+// freed memory. Calls under way keep their object alive.
+template <class T, Object kKind>
+class HandleTable {
+ public:
+  struct Entry {
+    std::shared_ptr<T> object;
+    Counted<kKind> counted;
+  };
+  using Entries = std::map<uint64_t, Entry>;  // by handle
+
+  // Gives the object a handle.
+  void* insert(std::shared_ptr<T> object) {
+    // The kind stands in the top byte, where no address of user memory has anything.
+    const uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
+    const uint64_t handle = (static_cast<uint64_t>(kKind) + 1) << 56 | number << 4;
+    const std::unique_lock lock(mutex_);
+    objects_.emplace(handle, Entry{std::move(object), {}});
+    return reinterpret_cast<void*>(handle);
+  }
+
+  // The object, or null if the handle is none of this table's.
+  std::shared_ptr<T> find(const void* handle) const {
+    const std::shared_lock lock(mutex_);
+    const auto entry = objects_.find(reinterpret_cast<uint64_t>(handle));
+    return entry == objects_.end() ? nullptr : entry->second.object;
+  }
+
+  // Ends the handle; of several callers one gets the object.
+  std::shared_ptr<T> remove(const void* handle) {
+    const std::unique_lock lock(mutex_);
+    const auto node = objects_.extract(reinterpret_cast<uint64_t>(handle));
+    return node.empty() ? nullptr : node.mapped().object;
+  }
+
+  // The objects for which wanted(object) holds.
+  template <class Wanted>
+  std::vector<std::shared_ptr<T>> select(Wanted&& wanted) const {
+    std::vector<std::shared_ptr<T>> found;
+    const std::shared_lock lock(mutex_);
+    for (const auto& [handle, entry] : objects_) {
+      if (wanted(*entry.object)) found.push_back(entry.object);
+    }
+    return found;
+  }
+
+  // Ends the handles of the objects for which wanted(object) holds, and returns those. It needs no
+  // memory: whoever gives things back cannot do without.
+  template <class Wanted>
+  Entries remove_if(Wanted&& wanted) {
+    Entries removed;
+    const std::unique_lock lock(mutex_);
+    for (auto entry = objects_.begin(); entry != objects_.end();) {
+      const auto next = std::next(entry);
+      if (wanted(*entry->second.object)) removed.insert(objects_.extract(entry));
+      entry = next;
+    }
+    return removed;
+  }
+
+  static void after_fork() noexcept { forget_objects(kKind); }
+
+ private:
+  // Shared by parent and child, so that a parent's handle is not met again in a child.
+  static inline std::atomic<uint64_t> next_ = 1;
+
+  mutable std::shared_mutex mutex_;
+  Entries objects_;
+};
+
+}  // namespace aclnn_host

@@ -1,0 +1,48 @@
+#include <cstdarg>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "acl/acl_base_rt.h"
+#include "host_cann/runtime/error.h"
+
+namespace {
+
+// How many values a format takes if all of them are strings; 0 if one is something else.
+int string_count(std::string_view format) {
+  int count = 0;
+  for (size_t at = format.find('%'); at != std::string_view::npos; at = format.find('%', at + 1)) {
+    if (at + 1 == format.size() || format[at + 1] != 's') return 0;
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+// torch_npu announces here that an aclnn function is missing and that it goes on to the operator
+// of the same meaning that is called by name (aclop). That one cannot work on the host, fails
+// without the function's name, and may do so on another thread, after which torch_npu drops all
+// work in silence. There is no status to return, so an exception ends the call where it stands:
+// Python gets a RuntimeError. Older messages are dropped, lest they be taken for its text.
+void aclAppLog(aclLogLevel logLevel, const char* func, const char* file, uint32_t line,
+               const char* fmt, ...) {
+  constexpr std::string_view kGoesOn = "not found. Will call %s";
+  if (fmt == nullptr || !std::string_view(fmt).ends_with(kGoesOn)) return;
+  const int count = string_count(fmt);
+  std::string_view first, last;
+  va_list values;
+  va_start(values, fmt);
+  for (int i = 0; i < count; ++i) {
+    const char* const value = va_arg(values, const char*);
+    last = value == nullptr ? "" : value;
+    if (i == 0) first = last;
+  }
+  va_end(values);
+  if (!last.starts_with("acl_op::")) return;
+  aclnn_host::take_messages();
+  throw std::runtime_error(std::string(first) +
+                           " is not implemented by the host CANN (libopapi.so of aclnn_torch), and "
+                           "it runs no operators by name (aclop) either; compute this on the CPU, "
+                           "or on an Ascend machine");
+}

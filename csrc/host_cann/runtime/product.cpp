@@ -1,0 +1,157 @@
+#include "host_cann/runtime/product.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "acl/acl_host.h"
+#include "acl/acl_rt.h"
+#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/guard.h"
+
+namespace aclnn_host {
+namespace {
+
+// One product: its name, the SoC that aclrtGetSocName reports for it (one torch_npu knows), and the
+// figures of aclGetDeviceCapability: figures to run programs by, not checked on hardware.
+struct Profile {
+  const char* name;
+  const char* soc;
+  int64_t ai_cores;
+  int64_t vector_cores;
+  int64_t l2_bytes;
+};
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+// In the order of Product.
+constexpr Profile kProfiles[] = {
+    {"Ascend310P", "Ascend310P3", 8, 7, 16 * kMiB},
+    {"Ascend910", "Ascend910A", 32, 0, 32 * kMiB},
+    {"Ascend910B", "Ascend910B2", 24, 48, 192 * kMiB},
+    {"Ascend910_93", "Ascend910_9391", 24, 48, 192 * kMiB},
+    {"Ascend950", "Ascend950PR_9589", 32, 64, 128 * kMiB},
+    {"host", "Ascend910B2", 24, 48, 192 * kMiB},
+};
+
+// SoC names that begin so and go on with a digit (Ascend910B2, Ascend910B4-1, Ascend950PR_9589).
+constexpr struct {
+  std::string_view prefix;
+  Product product;
+} kSocPrefixes[] = {
+    {"Ascend310P", Product::kAscend310P},     {"Ascend910B", Product::kAscend910B},
+    {"Ascend910_93", Product::kAscend910_93}, {"Ascend910_95", Product::kAscend950},
+    {"Ascend950PR_", Product::kAscend950},    {"Ascend950DT_", Product::kAscend950},
+};
+
+constexpr std::string_view kAscend910Names[] = {"Ascend910A", "Ascend910ProA", "Ascend910ProB",
+                                                "Ascend910PremiumA"};
+
+const Profile& profile(Product product) {
+  return kProfiles[static_cast<size_t>(product)];
+}
+
+std::optional<Product> find_product(std::string_view name) {
+  for (size_t i = 0; i < std::size(kProfiles); ++i) {
+    if (name == kProfiles[i].name) return static_cast<Product>(i);
+  }
+  for (const auto& known : kAscend910Names) {
+    if (name == known) return Product::kAscend910;
+  }
+  for (const auto& [prefix, product] : kSocPrefixes) {
+    if (name.size() > prefix.size() && name.starts_with(prefix)) {
+      const char next = name[prefix.size()];
+      if (next >= '0' && next <= '9') return product;
+    }
+  }
+  return std::nullopt;
+}
+
+// What the environment asks for, read once.
+struct FromEnvironment {
+  Product product = Product::kAscend910B;
+  std::string problem;
+  FromEnvironment() {
+    const char* name = std::getenv("ACLNN_TORCH_PRODUCT");
+    if (name == nullptr || *name == '\0') return;
+    if (const auto found = find_product(name)) {
+      product = *found;
+    } else {
+      problem = "ACLNN_TORCH_PRODUCT=" + std::string(name) +
+                " names no product, so Ascend910B applies; known are Ascend310P, Ascend910, "
+                "Ascend910B, Ascend910_93, Ascend950 and host";
+    }
+  }
+};
+
+const FromEnvironment& from_environment() {
+  static const FromEnvironment* const read = new FromEnvironment;  // outlives static destructors
+  return *read;
+}
+
+// What aclHostSetProduct chose; kUnset leaves it to the environment.
+constexpr int kUnset = -1;
+std::atomic<int> chosen = kUnset;
+
+}  // namespace
+
+Product current_product() noexcept {
+  const int product = chosen.load(std::memory_order_relaxed);
+  return product == kUnset ? from_environment().product : static_cast<Product>(product);
+}
+
+const char* product_name(Product product) noexcept {
+  return profile(product).name;
+}
+
+}  // namespace aclnn_host
+
+using namespace aclnn_host;
+
+aclError aclHostSetProduct(const char* name) {
+  if (name == nullptr) return null_argument("aclHostSetProduct", "name");
+  const auto found = find_product(name);
+  if (!found) {
+    return fail(ACL_ERROR_INVALID_PARAM,
+                "aclHostSetProduct: %s names no product; known are Ascend310P, Ascend910, "
+                "Ascend910B, Ascend910_93, Ascend950, host and the SoC names of these",
+                name);
+  }
+  chosen.store(static_cast<int>(*found), std::memory_order_relaxed);
+  return ACL_SUCCESS;
+}
+
+const char* aclHostGetProduct(void) {
+  return product_name(current_product());
+}
+
+const char* aclHostProductProblem(void) {
+  const std::string& problem = from_environment().problem;
+  if (problem.empty() || chosen.load(std::memory_order_relaxed) != kUnset) return nullptr;
+  return problem.c_str();
+}
+
+const char* aclrtGetSocName(void) {
+  return profile(current_product()).soc;
+}
+
+aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int64_t* value) {
+  constexpr const char* kApi = "aclGetDeviceCapability";
+  if (value == nullptr) return null_argument(kApi, "value");
+  uint32_t devices = 0;
+  const aclError status = aclrtGetDeviceCount(&devices);
+  if (status != ACL_SUCCESS) return status;
+  if (deviceId >= devices) {
+    return fail(ACL_ERROR_RT_INVALID_DEVICEID, "%s: device %u does not exist; there are %u", kApi,
+                deviceId, devices);
+  }
+  const Profile& soc = profile(current_product());
+  switch (deviceInfo) {
+    case ACL_DEVICE_INFO_AI_CORE_NUM: *value = soc.ai_cores; return ACL_SUCCESS;
+    case ACL_DEVICE_INFO_VECTOR_CORE_NUM: *value = soc.vector_cores; return ACL_SUCCESS;
+    case ACL_DEVICE_INFO_L2_SIZE: *value = soc.l2_bytes; return ACL_SUCCESS;
+    default: return fail(ACL_ERROR_INVALID_PARAM, "%s: unknown deviceInfo %d", kApi, deviceInfo);
+  }
+}

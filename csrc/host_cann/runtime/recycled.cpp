@@ -1,0 +1,160 @@
+#include "host_cann/runtime/recycled.h"
+
+#include <pthread.h>
+
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace aclnn_host {
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+
+template <bool kKept>
+void* allocate(size_t size) {
+  return ::operator new(size);
+}
+
+template <bool kKept>
+void release(void* memory, size_t) noexcept {
+  ::operator delete(memory);
+}
+
+#else
+
+// Sizes are rounded up to a multiple of this; each has two lists of its own, the second one for
+// what is kept.
+constexpr size_t kStep = 128;
+constexpr size_t kSizes = 64;
+constexpr size_t kLists = 2 * kSizes;
+// More memory of a size than a thread's calls ever need at once is given back, or left in batches.
+constexpr size_t kMost = 32;
+constexpr size_t kBatch = kMost / 2;
+
+// The memory of an object that is gone. A descriptor's mark stands where `next` does, so that it is
+// recognised as gone.
+struct Free {
+  Free* next = nullptr;
+  Free* next_batch = nullptr;  // of the first in a batch, as the number of them is
+  size_t length = 1;
+};
+
+struct List {
+  Free* first;
+  size_t length;
+};
+
+// Plain thread-locals, for static destructors destroy descriptors too, after the thread's end.
+thread_local List lists[kLists];
+thread_local bool thread_ended = false;
+
+// What threads left, in batches.
+constinit std::mutex shared_mutex;
+constinit Free* shared[kLists] = {};
+
+template <bool kKept>
+size_t list_of(size_t size) {
+  return (size - 1) / kStep + (kKept ? kSizes : 0);
+}
+
+Free* take_first(List& list) {
+  --list.length;
+  return std::exchange(list.first, list.first->next);
+}
+
+// Leaves the first `length` of a thread's list to the others.
+void leave(size_t number, size_t length) noexcept {
+  [[maybe_unused]] static const int registered = pthread_atfork(
+      [] { shared_mutex.lock(); }, [] { shared_mutex.unlock(); }, [] { shared_mutex.unlock(); });
+  List& list = lists[number];
+  Free* const batch = list.first;
+  Free* last = batch;
+  for (size_t i = 1; i < length; ++i) last = last->next;
+  list.first = std::exchange(last->next, nullptr);
+  list.length -= length;
+  batch->length = length;
+  const std::lock_guard lock(shared_mutex);
+  batch->next_batch = std::exchange(shared[number], batch);
+}
+
+// Empties the lists at the thread's end.
+struct ThreadEnd {
+  ~ThreadEnd() {
+    thread_ended = true;
+    for (size_t number = 0; number < kSizes; ++number) {
+      while (lists[number].length > 0) ::operator delete(take_first(lists[number]));
+    }
+    for (size_t number = kSizes; number < kLists; ++number) {
+      if (lists[number].length > 0) leave(number, lists[number].length);
+    }
+  }
+};
+
+// Has the lists emptied at the thread's end.
+void empty_at_end() {
+  static thread_local ThreadEnd end;
+}
+
+// Takes a batch that another thread left, if there is one.
+void take_batch(size_t number) {
+  if (thread_ended) return;
+  empty_at_end();
+  const std::lock_guard lock(shared_mutex);
+  Free* const batch = shared[number];
+  if (batch == nullptr) return;
+  shared[number] = batch->next_batch;
+  lists[number] = {batch, batch->length};
+}
+
+template <bool kKept>
+void* allocate(size_t size) {
+  if (size > kSizes * kStep) return ::operator new(size);
+  const size_t number = list_of<kKept>(size);
+  List& list = lists[number];
+  if (kKept && list.length == 0) take_batch(number);
+  if (list.length == 0) return ::operator new((size + kStep - 1) / kStep * kStep);
+  return take_first(list);
+}
+
+template <bool kKept>
+void release(void* memory, size_t size) noexcept {
+  if (memory == nullptr) return;
+  const size_t number = list_of<kKept>(size);
+  if (size > kSizes * kStep || (!kKept && (thread_ended || lists[number].length == kMost))) {
+    ::operator delete(memory);
+    return;
+  }
+  List& list = lists[number];
+  list.first = new (memory) Free{list.first};
+  ++list.length;
+  if (thread_ended) {
+    leave(number, list.length);
+  } else {
+    empty_at_end();
+    if (list.length > kMost) leave(number, kBatch);
+  }
+}
+
+#endif
+
+}  // namespace
+
+void* Recycled::operator new(size_t size) {
+  return allocate<false>(size);
+}
+
+void Recycled::operator delete(void* memory, size_t size) noexcept {
+  release<false>(memory, size);
+}
+
+void* Kept::operator new(size_t size) {
+  return allocate<true>(size);
+}
+
+void Kept::operator delete(void* memory, size_t size) noexcept {
+  release<true>(memory, size);
+}
+
+}  // namespace aclnn_host

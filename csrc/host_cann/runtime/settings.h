@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "host_cann/runtime/visibility.h"
+
+namespace aclnn_host {
+
+// What the environment says of the simulated machine, read once.
+struct Settings {
+  int32_t devices = 1;          // ACLNN_TORCH_DEVICES, 1 to 64
+  size_t device_memory = 0;     // ACLNN_TORCH_DEVICE_MEMORY in bytes; default: the machine's memory
+  bool strict = false;          // ACLNN_TORCH_STRICT: device memory is closed to the host
+  bool inline_streams = false;  // ACLNN_TORCH_INLINE_STREAMS: a stream's callers do its work
+  std::string problem;          // the values that could not be read; empty when all is well
+};
+
+ACLNN_HOST_INTERNAL const Settings& settings();
+
+}  // namespace aclnn_host

@@ -1,0 +1,393 @@
+#include "host_cann/runtime/stream.h"
+
+#include <cstdlib>
+#include <unordered_set>
+
+#include "host_cann/runtime/callback.h"
+#include "host_cann/runtime/context.h"
+#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/settings.h"
+
+namespace aclnn_host {
+namespace {
+
+// How long the process's end waits for tasks that have begun. A task may wait for what never comes.
+constexpr int32_t kExitPatience = 2000;
+
+constexpr uint32_t kStreamFlags = ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC |
+                                  ACL_STREAM_PERSISTENT | ACL_STREAM_HUGE |
+                                  ACL_STREAM_CPU_SCHEDULE | ACL_STREAM_DEVICE_USE_ONLY;
+constexpr uint32_t kLowestPriority = 7;
+
+// First failure of the calling thread's tasks on the null stream since it last synchronised.
+thread_local aclError null_stream_status = ACL_SUCCESS;
+
+aclError take_null_stream_status() noexcept {
+  const aclError status = null_stream_status;
+  null_stream_status = ACL_SUCCESS;
+  return status;
+}
+
+aclError closed(const char* api) noexcept {
+  return fail(ACL_ERROR_RT_INVALID_HANDLE, "%s: the stream was destroyed while work came in", api);
+}
+
+// The streams whose worker runs, also those whose handle is gone.
+struct Workers {
+  std::mutex mutex;
+  std::condition_variable gone;
+  std::unordered_set<std::shared_ptr<Stream>> running;
+  static void after_fork() noexcept {}
+};
+
+Workers& workers() {
+  return PerProcess<Workers>::get();
+}
+
+// The process's end: queued tasks are dropped, those that have begun come to their end, before the
+// static objects they may use are destroyed.
+void stop_workers() noexcept {
+  try {
+    auto& state = workers();
+    std::unique_lock lock(state.mutex);
+    const auto stopped = state.running;
+    lock.unlock();
+    const auto self = std::this_thread::get_id();
+    size_t own = 0;  // exit() may be called in a callback
+    for (const auto& stream : stopped) {
+      stream->close(true);
+      if (stream->runs_on(self)) own = 1;
+    }
+    cancel_all_reports();
+    lock.lock();
+    Deadline(kExitPatience).wait(state.gone, lock, [&] { return state.running.size() <= own; });
+    const auto stuck = state.running;
+    lock.unlock();
+    for (const auto& stream : stopped) {
+      if (!stuck.contains(stream)) stream->join();
+    }
+  } catch (...) {
+    // Nothing is left to be done about it.
+  }
+}
+
+}  // namespace
+
+aclError submit(const char* api, aclrtStream stream, std::unique_ptr<Task> task) noexcept {
+  if (stream == nullptr) {
+    const aclError status = task->run();
+    if (status != ACL_SUCCESS && null_stream_status == ACL_SUCCESS) null_stream_status = status;
+    return ACL_SUCCESS;
+  }
+  return guarded(api, [&]() -> aclError {
+    const auto target = require_stream(api, stream);
+    return target == nullptr ? ACL_ERROR_RT_INVALID_HANDLE : target->enqueue(api, std::move(task));
+  });
+}
+
+std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream) {
+  auto object = streams().find(stream);
+  if (object == nullptr) {
+    fail(ACL_ERROR_RT_INVALID_HANDLE,
+         "%s: %p is no stream of this process: it was destroyed, or its device was reset", api,
+         stream);
+  }
+  return object;
+}
+
+void end_orphaned_streams() {
+  const auto ended = streams().remove_if(
+      [](const Stream& stream) { return contexts().find(stream.context()) == nullptr; });
+  for (const auto& [handle, entry] : ended)
+    entry.object->close(false);  // all at once: one may wait for another
+  for (const auto& [handle, entry] : ended) entry.object->join();
+}
+
+aclError Stream::enqueue(const char* api, std::unique_ptr<Task> task) {
+  if (settings().inline_streams) return run_inline(api, std::move(task));
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return closed(api);
+    if (!worker_.joinable()) start_worker();
+    queue_.push_back(std::move(task));
+    ++submitted_;
+  }
+  work_.notify_one();
+  return ACL_SUCCESS;
+}
+
+aclError Stream::run_inline(const char* api, std::unique_ptr<Task> task) {
+  const std::lock_guard turn(inline_);
+  std::unique_lock lock(mutex_);
+  if (closed_) return closed(api);
+  ++submitted_;
+  const aclrtContext callers_context = thread_context();
+  const std::string callers_messages = take_messages();
+  const std::thread::id outer = worker_id_;  // this thread too, when a callback brings the task
+  set_thread_context(context_);
+  worker_id_ = std::this_thread::get_id();
+  perform(std::move(task), lock);
+  worker_id_ = outer;
+  set_thread_context(callers_context);
+  put_messages(callers_messages);
+  return ACL_SUCCESS;
+}
+
+void Stream::start_worker() {
+  [[maybe_unused]] static const int registered = std::atexit(stop_workers);
+  auto& state = workers();
+  const auto self = shared_from_this();
+  {
+    const std::lock_guard lock(state.mutex);
+    state.running.insert(self);
+  }
+  try {
+    worker_ = std::thread([self] { self->work(); });
+  } catch (...) {
+    const std::lock_guard lock(state.mutex);
+    state.running.erase(self);
+    throw;
+  }
+  worker_id_ = worker_.get_id();
+}
+
+void Stream::work() noexcept {
+  set_thread_context(context_);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    work_.wait(lock, [&] { return !queue_.empty() || closed_; });
+    if (queue_.empty()) break;
+    auto task = std::move(queue_.front());
+    queue_.pop_front();
+    perform(std::move(task), lock);
+  }
+  lock.unlock();
+
+  auto& state = workers();
+  const std::lock_guard gone(state.mutex);
+  state.running.erase(shared_from_this());
+  state.gone.notify_all();
+}
+
+// Does the task or drops it, without the lock, which the caller holds before and after.
+void Stream::perform(std::unique_ptr<Task> task, std::unique_lock<std::mutex>& lock) noexcept {
+  const bool forced = dropping_;
+  const bool dropped = forced || (status_ != ACL_SUCCESS && stop_on_failure_);
+  lock.unlock();
+
+  aclError status = ACL_SUCCESS;
+  std::string message;
+  if (!dropped) {
+    status = task->run();
+    message = take_messages();
+  } else if (forced) {
+    task->abandon(ACL_ERROR_RT_STREAM_ABORT,
+                  "aclrtDestroyStreamForce: the stream was destroyed before its work was done");
+  } else {
+    task->abandon(status_, message_);  // only who does the tasks writes them
+  }
+  task.reset();  // what it holds is given back before anyone sees it done
+
+  lock.lock();
+  if (status != ACL_SUCCESS && status_ == ACL_SUCCESS) {
+    status_ = status;
+    message_ = std::move(message);
+  }
+  ++finished_;
+  done_.notify_all();
+}
+
+aclError Stream::synchronize(const char* api, const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  if (worker_id_ == std::this_thread::get_id()) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: a callback cannot wait for the stream it runs on",
+                api);
+  }
+  const uint64_t target = submitted_;
+  if (!deadline.wait(done_, lock, [&] { return finished_ >= target; })) {
+    return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, "%s: the stream is still busy at the timeout",
+                api);
+  }
+  return report(lock);
+}
+
+aclError Stream::query(bool* idle) {
+  std::unique_lock lock(mutex_);
+  *idle = finished_ == submitted_;
+  return report(lock);
+}
+
+aclError Stream::report(std::unique_lock<std::mutex>& lock) {
+  const aclError status = status_;
+  if (status == ACL_SUCCESS) return status;
+  const std::string message = message_;
+  lock.unlock();
+  return fail_again(status, message);
+}
+
+void Stream::stop_on_failure(bool stop) {
+  const std::lock_guard lock(mutex_);
+  stop_on_failure_ = stop;
+}
+
+void Stream::close(bool drop) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    dropping_ = dropping_ || drop;
+  }
+  work_.notify_one();
+}
+
+void Stream::join() {
+  {
+    const std::lock_guard turn(inline_);
+  }
+  std::unique_lock lock(mutex_);
+  std::thread worker = std::move(worker_);
+  lock.unlock();
+  if (!worker.joinable()) return;
+  if (worker.get_id() == std::this_thread::get_id()) {
+    worker.detach();  // a callback ends its own stream: the worker goes on and ends by itself
+  } else {
+    worker.join();
+  }
+}
+
+}  // namespace aclnn_host
+
+using namespace aclnn_host;
+
+namespace {
+
+aclError create(const char* api, aclrtStream* stream) {
+  if (stream == nullptr) return null_argument(api, "stream");
+  const auto context = require_context(api);
+  if (context == nullptr) return ACL_ERROR_RT_CONTEXT_NULL;
+  *stream = streams().insert(std::make_shared<Stream>(thread_context(), context->device));
+  return ACL_SUCCESS;
+}
+
+aclError destroy(const char* api, aclrtStream stream, bool force) {
+  if (stream == nullptr) return null_argument(api, "stream");
+  const auto object = streams().remove(stream);
+  if (object == nullptr) return require_stream(api, stream), ACL_ERROR_RT_INVALID_HANDLE;
+  object->close(force);
+  if (force) cancel_reports(stream);
+  object->join();
+  return ACL_SUCCESS;
+}
+
+// A timeout is -1, or a number of milliseconds.
+aclError bad_timeout(const char* api, int32_t timeout) {
+  return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is %d; -1 waits for ever", api, timeout);
+}
+
+aclError synchronize(const char* api, aclrtStream stream, int32_t timeout) {
+  if (stream == nullptr) return take_null_stream_status();
+  const auto object = require_stream(api, stream);
+  if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+  return object->synchronize(api, Deadline(timeout));
+}
+
+aclError synchronize_device(const char* api, int32_t timeout) {
+  const auto context = require_context(api);
+  if (context == nullptr) return ACL_ERROR_RT_CONTEXT_NULL;
+  const Deadline deadline(timeout);
+  aclError first = take_null_stream_status();
+  for (const auto& stream : streams().select(
+           [&](const Stream& candidate) { return candidate.device() == context->device; })) {
+    const aclError status = stream->synchronize(api, deadline);
+    if (first == ACL_SUCCESS) first = status;
+  }
+  return first;
+}
+
+}  // namespace
+
+aclError aclrtCreateStream(aclrtStream* stream) {
+  constexpr const char* kApi = "aclrtCreateStream";
+  return guarded(kApi, [&] { return create(kApi, stream); });
+}
+
+aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uint32_t flag) {
+  constexpr const char* kApi = "aclrtCreateStreamWithConfig";
+  return guarded(kApi, [&]() -> aclError {
+    if (priority > kLowestPriority) {
+      return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: priority is %u; 0 is the highest, %u the lowest",
+                  kApi, priority, kLowestPriority);
+    }
+    if ((flag & ~kStreamFlags) != 0) {
+      return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown bits in flag 0x%x", kApi, flag);
+    }
+    return create(kApi, stream);
+  });
+}
+
+aclError aclrtDestroyStream(aclrtStream stream) {
+  constexpr const char* kApi = "aclrtDestroyStream";
+  return guarded(kApi, [&] { return destroy(kApi, stream, false); });
+}
+
+aclError aclrtDestroyStreamForce(aclrtStream stream) {
+  constexpr const char* kApi = "aclrtDestroyStreamForce";
+  return guarded(kApi, [&] { return destroy(kApi, stream, true); });
+}
+
+aclError aclrtSynchronizeStream(aclrtStream stream) {
+  constexpr const char* kApi = "aclrtSynchronizeStream";
+  return guarded(kApi, [&] { return synchronize(kApi, stream, kForever); });
+}
+
+aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout) {
+  constexpr const char* kApi = "aclrtSynchronizeStreamWithTimeout";
+  return guarded(kApi, [&]() -> aclError {
+    if (timeout < kForever) return bad_timeout(kApi, timeout);
+    return synchronize(kApi, stream, timeout);
+  });
+}
+
+aclError aclrtSynchronizeDevice(void) {
+  constexpr const char* kApi = "aclrtSynchronizeDevice";
+  return guarded(kApi, [&] { return synchronize_device(kApi, kForever); });
+}
+
+aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
+  constexpr const char* kApi = "aclrtSynchronizeDeviceWithTimeout";
+  return guarded(kApi, [&]() -> aclError {
+    if (timeout < kForever) return bad_timeout(kApi, timeout);
+    return synchronize_device(kApi, timeout);
+  });
+}
+
+aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
+  constexpr const char* kApi = "aclrtStreamQuery";
+  return guarded(kApi, [&]() -> aclError {
+    if (status == nullptr) return null_argument(kApi, "status");
+    bool idle = true;  // as the null stream always is
+    aclError failure = ACL_SUCCESS;
+    if (stream != nullptr) {
+      const auto object = require_stream(kApi, stream);
+      if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+      failure = object->query(&idle);
+    }
+    *status = idle ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
+    return failure;
+  });
+}
+
+aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode) {
+  constexpr const char* kApi = "aclrtSetStreamFailureMode";
+  return guarded(kApi, [&]() -> aclError {
+    if (stream == nullptr) return null_argument(kApi, "stream");
+    if (mode != ACL_CONTINUE_ON_FAILURE && mode != ACL_STOP_ON_FAILURE) {
+      return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown mode %llu", kApi,
+                  static_cast<unsigned long long>(mode));
+    }
+    const auto object = require_stream(kApi, stream);
+    if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+    object->stop_on_failure(mode == ACL_STOP_ON_FAILURE);
+    return ACL_SUCCESS;
+  });
+}

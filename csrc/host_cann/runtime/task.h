@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "acl/acl_base.h"
+#include "host_cann/runtime/visibility.h"
+
+namespace aclnn_host {
+
+// Work for a stream. run() returns a status; a failing one records its message with fail().
+// abandon() is called in its place when the stream drops the task, with the reason: an earlier
+// failure on the stream, or the stream's forced end. Either is called once on an accepted task.
+class ACLNN_HOST_INTERNAL Task {
+ public:
+  virtual ~Task() = default;
+  virtual aclError run() noexcept = 0;
+  virtual void abandon(aclError status, const std::string& message) noexcept {}
+};
+
+// Hands the task to a stream. The null stream runs it at once, on the calling thread; its status is
+// then kept for the thread's next synchronisation of the null stream. A created stream queues it,
+// or, as ACLNN_TORCH_INLINE_STREAMS has it, runs it at once on the calling thread too.
+// The return value says whether the task was accepted (a stream that is none: 107017, with a
+// message in api's name), never how it went. The task is destroyed after it ran, on the thread that
+// ran it.
+ACLNN_HOST_INTERNAL aclError submit(const char* api, aclrtStream stream,
+                                    std::unique_ptr<Task> task) noexcept;
+
+// The device of the calling thread, which in a task is its stream's; -1 if it has none, as when CPU
+// tensors are computed.
+ACLNN_HOST_INTERNAL int32_t current_device() noexcept;
+
+}  // namespace aclnn_host

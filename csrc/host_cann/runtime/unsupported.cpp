@@ -1,0 +1,84 @@
+// Functions that programs link against and that have no meaning on a host. Each says its name.
+#include "acl/acl_mdl.h"
+#include "acl/acl_rt.h"
+#include "host_cann/runtime/error.h"
+#include "runtime/rt.h"
+
+namespace {
+
+aclError refuse(int status, const char* api, const char* reason) noexcept {
+  return aclnn_host::fail(status, "%s: not supported by the host CANN: %s", api, reason);
+}
+
+aclError no_models(const char* api) noexcept {
+  return refuse(ACL_ERROR_FEATURE_UNSUPPORTED, api, "it runs no models and dumps none");
+}
+
+aclError no_sharing(const char* api) noexcept {
+  return refuse(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, api,
+                "device memory is not shared between processes");
+}
+
+aclError no_binaries(const char* api) noexcept {
+  return refuse(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, api, "it runs no device binaries");
+}
+
+}  // namespace
+
+aclError aclmdlInitDump(void) {
+  return no_models("aclmdlInitDump");
+}
+
+aclError aclmdlSetDump(const char* dumpCfgPath) {
+  return no_models("aclmdlSetDump");
+}
+
+aclError aclmdlFinalizeDump(void) {
+  return no_models("aclmdlFinalizeDump");
+}
+
+aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle, aclrtMemHandleType handleType,
+                                         uint64_t flags, uint64_t* shareableHandle) {
+  return no_sharing("aclrtMemExportToShareableHandle");
+}
+
+aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, int32_t deviceId,
+                                           aclrtDrvMemHandle* handle) {
+  return no_sharing("aclrtMemImportFromShareableHandle");
+}
+
+aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t* pid, size_t pidNum) {
+  return no_sharing("aclrtMemSetPidToShareableHandle");
+}
+
+aclError aclrtBinaryLoadFromData(const void* data, size_t length,
+                                 const aclrtBinaryLoadOptions* options, aclrtBinHandle* binHandle) {
+  return no_binaries("aclrtBinaryLoadFromData");
+}
+
+aclError aclrtBinaryGetFunction(const aclrtBinHandle binHandle, const char* kernelName,
+                                aclrtFuncHandle* funcHandle) {
+  return no_binaries("aclrtBinaryGetFunction");
+}
+
+aclError aclrtGetFunctionAddr(aclrtFuncHandle funcHandle, void** aicAddr, void** aivAddr) {
+  return no_binaries("aclrtGetFunctionAddr");
+}
+
+rtError_t rtDevBinaryRegister(const rtDevBinary_t* bin, void** hdl) {
+  return no_binaries("rtDevBinaryRegister");
+}
+
+rtError_t rtFunctionRegister(void* binHandle, const void* stubFunc, const char* stubName,
+                             const void* kernelInfoExt, uint32_t funcMode) {
+  return no_binaries("rtFunctionRegister");
+}
+
+rtError_t rtKernelLaunch(const void* stubFunc, uint32_t blockDim, void* args, uint32_t argsSize,
+                         rtSmDesc_t* smDesc, rtStream_t stm) {
+  return no_binaries("rtKernelLaunch");
+}
+
+rtError_t rtGetC2cCtrlAddr(uint64_t* addr, uint32_t* len) {
+  return no_binaries("rtGetC2cCtrlAddr");
+}

@@ -1,0 +1,74 @@
+"""That the tables of csrc/host_cann/aten_ops and the cases of the tests belong together, and what concerns every table."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from aclnn_torch.host import PREFIX
+from tests.cabi import exported_operators
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LIBRARY = PREFIX / "lib64" / "libopapi.so"
+
+
+def declared() -> set[str]:
+    """The functions that have a header of their own, and are no rows."""
+    text = "".join(path.read_text() for path in (ROOT / "csrc" / "host_cann" / "include" / "aclnnop").glob("*.h"))
+    return set(re.findall(r"aclnn(\w+)GetWorkspaceSize\(", text))
+
+
+def with_cases() -> set[str]:
+    """The functions that a case, or the C++ test, names."""
+    modules = [importlib.import_module(f"tests.npu.{path.stem}") for path in HERE.glob("test_aten_ops_*.py")]
+    cases = {name for module in modules for case in module.CASES for name in case.functions.split()}
+    return cases | set(re.findall(r"aclnn(\w+)GetWorkspaceSize\(", (ROOT / "tests/cpp/test_aten_ops.cpp").read_text()))
+
+
+def test_every_operator_has_a_case() -> None:
+    """A prototype that is wrong is noticed by nobody but its caller."""
+    assert exported_operators(LIBRARY) - declared() - with_cases() == set()
+
+
+def test_cases_name_operators_that_exist() -> None:
+    assert with_cases() - exported_operators(LIBRARY) == set()
+
+
+def test_stage_1_sees_no_mode_of_the_thread() -> None:
+    """Where ATen asks functions in Python what it accepts, they run without the caller's modes, which stay."""
+    seen = []
+
+    class Spy(TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+            seen.append(function.__name__)
+            return function(*arguments, **(named or {}))
+
+    library = ctypes.CDLL(str(PREFIX / "lib64" / "libopapi.so"))
+    library.aclCreateTensor.restype = ctypes.c_void_p
+    memory = ctypes.create_string_buffer(1024)
+
+    def tensor(dtype: int, *shape: int) -> ctypes.c_void_p:
+        sizes, rank = (ctypes.c_int64 * len(shape))(*shape), ctypes.c_uint64(len(shape))
+        start = ctypes.c_int64(0)
+        return ctypes.c_void_p(library.aclCreateTensor(sizes, rank, dtype, None, start, 2, sizes, rank, memory))
+
+    gradient, indices, out = tensor(0, 3, 11), tensor(9, 3), tensor(0, 5, 11)
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    numbers = (ctypes.c_uint64(5), ctypes.c_uint64(2**64 - 1), ctypes.c_bool(False))
+    with Spy():
+        status = library.aclnnEmbeddingDenseBackwardGetWorkspaceSize(
+            gradient, indices, *numbers, out, ctypes.byref(size), ctypes.byref(executor)
+        )
+        assert (status, seen) == (0, [])
+        torch.empty(1)
+    assert seen == ["empty"]
+    assert library.aclDestroyAclOpExecutor(executor) == 0
+    for each in (gradient, indices, out):
+        assert library.aclDestroyTensor(each) == 0

@@ -1,0 +1,86 @@
+"""Reductions under torch_npu; csrc/host_cann/aten_ops/reduction.cpp."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from .aten_ops import Case, cases_of, check
+
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+X = torch.sin(torch.arange(120.0)).reshape(4, 5, 6)
+STRIDED = X.transpose(0, 2)[::2]
+N = torch.arange(-12, 12).reshape(2, 3, 4) * 7 % 11
+BOOLS = N > 4
+INPUTS = [*(X.to(d) for d in FLOATS), STRIDED, X.double()]
+
+CASES = [
+    *(
+        Case(name, call, (x,))
+        for x in INPUTS
+        for name, call in [
+            ("ReduceSum", torch.sum),
+            ("ReduceSum", partial(torch.sum, dim=1)),
+            ("ReduceSum", partial(torch.sum, dim=(0, -1), keepdim=True)),
+            ("Mean", torch.mean),
+            ("Mean", partial(torch.mean, dim=(0, 2))),
+            ("Max", torch.max),
+            ("Min", torch.min),
+            ("MaxDim", partial(torch.max, dim=1)),
+            ("MinDim", partial(torch.min, dim=-1, keepdim=True)),
+            ("Amax", partial(torch.amax, dim=(0, 1))),
+            ("Amin", partial(torch.amin, dim=2, keepdim=True)),
+            ("ArgMax", torch.argmax),
+            ("ArgMax", partial(torch.argmax, dim=1)),
+            ("ArgMin", partial(torch.argmin, dim=0, keepdim=True)),
+            ("AminmaxAll", torch.ops.aten._aminmax),
+            ("AminmaxDim", partial(torch.ops.aten._aminmax.dim, dim=1)),
+            ("Aminmax", partial(torch.aminmax, dim=1, keepdim=True)),
+            ("VarCorrection", torch.var),
+            ("VarCorrection", partial(torch.var, dim=1, correction=0, keepdim=True)),
+            ("VarMean", partial(torch.var_mean, dim=(0, 2))),
+            ("Std", partial(torch.std, dim=1)),
+            ("StdMeanCorrection", partial(torch.std_mean, dim=2, correction=0)),
+            ("VarCorrection", partial(torch.var, dim=1, correction=3)),
+            ("VarMean", partial(torch.var_mean, dim=(0, 2), correction=2)),
+            ("Std", partial(torch.std, dim=1, correction=4)),
+            ("StdMeanCorrection", partial(torch.std_mean, dim=2, correction=-1)),
+            ("LogSumExp", partial(torch.logsumexp, dim=(0, 1))),
+            ("Cumsum", partial(torch.cumsum, dim=1)),
+            ("Cumprod", partial(torch.cumprod, dim=-1)),
+            ("Cummax", partial(torch.cummax, dim=1)),
+            ("Cummin", partial(torch.cummin, dim=0)),
+            ("Norm", partial(torch.ops.aten.norm.ScalarOpt_dim, p=2, dim=[1])),
+            ("Norm", partial(torch.ops.aten.norm.ScalarOpt_dim, p=1, dim=[0, 2], keepdim=True)),
+            ("LinalgVectorNorm", torch.linalg.vector_norm),
+            ("LinalgVectorNorm", partial(torch.linalg.vector_norm, ord=3, dim=1)),
+            ("ProdDim", partial(torch.prod, dim=1)),
+            ("Prod", torch.prod),
+        ]
+    ),
+    Case("ReduceSum", torch.sum, (N,)),
+    Case("ReduceSum", torch.sum, (BOOLS,)),
+    Case("ReduceSum", partial(torch.sum, dim=1, dtype=torch.float32), (N,)),
+    Case("ReduceNansum", torch.nansum, (torch.tensor([1.0, float("nan"), 2]),)),
+    Case("ReduceNansum", partial(torch.nansum, dim=1), (torch.tensor([[1.0, float("nan")], [2, 3]]),)),
+    Case("Mean", partial(torch.mean, dtype=torch.float32), (N,)),
+    Case("MaxDim", partial(torch.max, dim=1), (N,)),
+    Case("Max", torch.max, (N,)),
+    Case("All", torch.all, (BOOLS,)),
+    Case("All", partial(torch.all, dim=1), (BOOLS,)),
+    Case("Any", torch.any, (BOOLS,)),
+    Case("Any", partial(torch.any, dim=-1, keepdim=True), (N.float(),)),
+    Case("Prod", torch.prod, (N + 20,)),
+    Case("ProdDim", partial(torch.prod, dim=0, dtype=torch.float32), (N,)),
+    Case("Cumsum", partial(torch.cumsum, dim=0), (BOOLS,)),
+    Case("Cumsum", partial(torch.cumsum, dim=0, dtype=torch.float64), (X,)),
+    Case("Trace", torch.trace, (X[0],)),
+    Case("Renorm", partial(torch.renorm, p=2, dim=0, maxnorm=1.5), (X,)),
+    Case("InplaceRenorm", lambda x: x.renorm_(1, 1, 2.0), (X,)),
+]
+
+
+@cases_of(CASES)
+def test_reduction(case: Case) -> None:
+    check(case)

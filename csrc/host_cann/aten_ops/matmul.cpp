@@ -13,6 +13,7 @@
 #include <ATen/ops/mv.h>
 
 #include "host_cann/aten_ops/row.h"
+#include "host_cann/ops/aten.h"
 #include "host_cann/ops/convolution.h"
 
 using namespace aclnn_host;

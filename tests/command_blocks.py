@@ -50,7 +50,7 @@ ELSEWHERE = {
     "make ": "builds into the tree and takes minutes; .ci/run and make test-deep run most, a person the others",
     ".venv/bin/python -m pytest tests/test_distributed.py": "make test runs every file of tests",
     ".venv/bin/python -m pytest tests/test_elu.py": "make test runs every file of tests",
-    ".venv/bin/python csrc/build.py": "make test runs it",
+    ".venv/bin/cmake --build": "make test runs it",
     ".venv/bin/python -m pip install pre-commit": "changes the environment, over the network",
     ".venv/bin/pre-commit install": "changes the repository's hooks",
     ".venv/bin/python -m benchmarks.torture": "15 minutes; tests/test_numerics.py holds its figures",

@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from tests import builds
 from tests.conformance.machinery import tables_by_file
 from tests.fuzz import corpus, oracle
 from tests.sanitize import ADDRESS, ROOT, leaks_can_be_found
@@ -141,7 +142,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="replace the committed corpus")
     arguments = parser.parse_args()
 
-    subprocess.run([sys.executable, ROOT / "csrc" / "build.py", "--sanitizer", "fuzz"], check=True)
+    builds.build("fuzz", "cpp_tests")
     if arguments.function:
         turns = {arguments.function: int(60 * arguments.minutes)}
     else:

@@ -102,8 +102,9 @@ $(VENV)/installed: pyproject.toml
 # An environment of its own for torch_npu: beside it, `import torch` needs a CANN. The package is used from here, as
 # built for the default environment; torch is the same. What the operators need of torch_npu is built with it.
 npu: build $(NPU_VENV)/installed
-	@$(CMAKE) --log-level=NOTICE build/release -DACLNN_TORCH_NPU="$(CURDIR)/$$(echo $(NPU_VENV)/lib/python*/site-packages/torch_npu)"
-	@$(CMAKE) --build build/release --target install -- --quiet
+	@$(CMAKE) build/release -DACLNN_TORCH_NPU="$(CURDIR)/$$(echo $(NPU_VENV)/lib/python*/site-packages/torch_npu)" > /dev/null
+	@$(CMAKE) --build build/release -- --quiet
+	@$(CMAKE) --install build/release > /dev/null
 
 $(NPU_VENV)/installed: Makefile
 	test -x $(NPU_VENV)/bin/python || $(PYTHON) -m venv $(NPU_VENV)

@@ -30,10 +30,10 @@ class CMakeBuild(build_ext):
             "ACLNN_RELOCATABLE": "OFF" if in_place else "ON",
         }
         defines = [f"-D{name}={value}" for name, value in options.items()]
-        quiet = ["--log-level=NOTICE"] if in_place else []
-        subprocess.run([program, "-S", ROOT, "-B", directory, "-G", "Ninja", *quiet, *defines], check=True)
+        configure = [program, "-S", ROOT, "-B", directory, "-G", "Ninja", *defines]
+        subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)  # errors go to stderr
         subprocess.run([program, "--build", directory, "--", "--quiet"], check=True)
-        subprocess.run([program, "--install", directory], check=True)
+        subprocess.run([program, "--install", directory], check=True, stdout=subprocess.DEVNULL)
 
     def get_outputs(self) -> list[str]:
         """Nothing for setuptools to copy: the files are where they belong."""

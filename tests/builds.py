@@ -16,7 +16,7 @@ CMAKE = Path(cmake.CMAKE_BIN_DIR) / "cmake"
 def configure(preset: str, *options: str) -> Path:
     """The folder of a variant of CMakePresets.json, ready to be built with the Python that runs this."""
     defines = [f"-DCMAKE_MAKE_PROGRAM={Path(ninja.BIN_DIR) / 'ninja'}", f"-DACLNN_PYTHON={sys.executable}", *options]
-    subprocess.run([CMAKE, "--preset", preset, "--log-level=NOTICE", *defines], cwd=ROOT, check=True)
+    subprocess.run([CMAKE, "--preset", preset, *defines], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return ROOT / "build" / preset
 
 
@@ -31,9 +31,7 @@ def build(preset: str, *targets: str) -> Path:
 def cpp_tests() -> Path:
     """The folder of the C++ tests' programs, which are built if there are none."""
     folder = ROOT / "build" / "release" / "tests"
-    names = [
-        path.stem for tests in ("cpp", "reliability") for path in (ROOT / "tests" / tests).glob("test_*.cpp")
-    ]
+    names = [path.stem for tests in ("cpp", "reliability") for path in (ROOT / "tests" / tests).glob("test_*.cpp")]
     if not all((folder / name).exists() for name in [*names, "libfaults.so", "fuzz_replay"]):
         build("release", "cpp_tests")
     return folder

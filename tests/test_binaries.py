@@ -98,7 +98,10 @@ def wide_kernels() -> list[Path]:
 
 @pytest.mark.skipif(not (KERNELS / "kernels_AVX2.dir" / "elu.cpp.o").exists(), reason="a machine without AVX2 kernels")
 def test_there_are_wide_kernels() -> None:
-    assert {path.parent.name for path in wide_kernels() if path.name == "elu.cpp.o"} == {"kernels_AVX2.dir", "kernels_AVX512.dir"}
+    assert {path.parent.name for path in wide_kernels() if path.name == "elu.cpp.o"} == {
+        "kernels_AVX2.dir",
+        "kernels_AVX512.dir",
+    }
 
 
 @pytest.mark.parametrize("path", wide_kernels(), ids=lambda path: f"{path.parent.stem}/{path.name}")

@@ -48,8 +48,8 @@ def test_commands_keep_paths_whole(sanitizer: str, relocatable: str, hut: Path) 
         assert word.count(start) == word.count(str(hut)), word
         assert word.count(end) == word.count(str(hut)), word
         places += word.count(str(hut))
-    assert places > len(commands) // 2
-    words = {word for command in commands for word in command}
+    assert places > 50
+    words = {word.replace("\\$", "$") for command in commands for word in command}  # as the shell has it
     assert f"-I{builds.ROOT / 'csrc'}" in words
     assert ("-Wl,-rpath,$ORIGIN:$ORIGIN/../torch/lib" in words) == (relocatable == "ON")
     assert '-DACLNN_TORCH_NPU_VERSION="2.13.0"' in words

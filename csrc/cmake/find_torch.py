@@ -6,7 +6,6 @@ Nothing is imported: torch takes seconds, and beside torch_npu it wants a CANN.
 from __future__ import annotations
 
 import importlib.util
-import re
 import sysconfig
 from pathlib import Path
 

@@ -35,7 +35,7 @@ LONG = (
     ".venv-npu/bin/python -m aclnn_torch run examples/finetune_llama.py",
     "build/aot_inductor/run_package",
     ".venv/bin/cmake ",
-    ".venv/bin/python -m pytest tests/test_elu.py -k strides",
+    ".venv/bin/python -m pytest tests/test_operators.py -k strides",
     ".venv/bin/python examples/aot_inductor/make_package.py",
     ".venv/bin/python examples/finetune_llama.py",
     ".venv/bin/python -m benchmarks.call_path",

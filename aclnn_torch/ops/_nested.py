@@ -7,7 +7,6 @@ from typing import Any
 
 from torch import Tensor
 from torch.nested._internal.nested_tensor import NestedTensor
-from torch.nested._internal.ops import extract_kwargs
 
 
 def _raggedness(tensor: Any) -> tuple[Any, ...]:
@@ -30,6 +29,8 @@ def _unwrapped(operator: Any, args: Sequence[Any]) -> tuple[Any, list[Any]]:
 
 
 def _wrapped(values: Tensor, like: Any) -> Any:
+    from torch.nested._internal.ops import extract_kwargs  # which is slow to import
+
     # As torch's own rules do it: torch.nested.nested_tensor_from_jagged refuses to be traced.
     return NestedTensor(values, **extract_kwargs(like))  # type: ignore[no-untyped-call]
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -31,8 +31,7 @@ from torch.utils.flop_counter import register_flop_formula
 from .._scripting import not_scriptable
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(NamedTuple):
     """Where a tensor is, in DTensor's words, which would be slow to import.
 
     Split along a dimension, replicated on every process, or a partial sum on each.
@@ -54,7 +53,8 @@ def shard(dim: int) -> Placement:
 Sharding = tuple[Sequence[Placement | None], Sequence[Placement]]
 
 
-@dataclass(frozen=True, kw_only=True)
+# What else dataclass can make would cost the import a millisecond.
+@dataclass(kw_only=True, eq=False, repr=False)
 class Overload:
     """One overload in ``torch.ops.aclnn``: forward, in place, or backward.
 
@@ -92,7 +92,7 @@ class Overload:
             register_flop_formula(self.operator.overloadpacket, get_raw=True)(self.flops)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Operator:
     """An operator, forward and backward: its functions and modules under torch's names, and its overloads."""
 

@@ -86,7 +86,7 @@ def _default_limit() -> int:
     if limit is not None:
         return limit
     if text:
-        warn(f"{VARIABLE}={text} is no number of bytes, with or without K, M, G or T; ignored")
+        warn(f"{VARIABLE}={text} is not a number of bytes, with or without K, M, G or T; ignored")
     return _usable_memory() // 4
 
 

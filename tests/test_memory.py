@@ -195,7 +195,7 @@ def test_the_default_is_at_most_a_quarter_of_the_memory(monkeypatch: pytest.Monk
     limit = memory_stats()["limit_bytes"]
     assert 0 < limit <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
     monkeypatch.setenv("ACLNN_TORCH_MEMORY_POOL", "much")
-    with pytest.warns(UserWarning, match="ACLNN_TORCH_MEMORY_POOL=much is no number of bytes") as caught:
+    with pytest.warns(UserWarning, match="ACLNN_TORCH_MEMORY_POOL=much is not a number of bytes") as caught:
         set_memory_limit(None)
     assert caught[0].filename == __file__
     assert memory_stats()["limit_bytes"] == limit

@@ -193,7 +193,7 @@ def test_torch_npu_that_does_not_find_its_cann() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--product", "Ascend999"], "Ascend999 names no product"),
+        (["--product", "Ascend999"], "Ascend999 does not name a product"),
         (["--devices", "0"], "devices is 0, expected a number from 1 to 64"),
         (["--devices", "65"], "devices is 65, expected a number from 1 to 64"),
         (["--memory", "0"], "memory is 0, expected a number of bytes, with or without K, M, G or T behind it"),

@@ -100,7 +100,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         re.compile(arguments.filter)
     except re.error as error:
-        print(f"aclnn-torch: --filter {arguments.filter} is no regular expression: {error}", file=sys.stderr)
+        print(f"aclnn-torch: --filter {arguments.filter} is not a regular expression: {error}", file=sys.stderr)
         return 2
     if arguments.elements < 1 or (arguments.threads or 1) < 1:
         print("aclnn-torch: --elements and --threads are numbers from 1 on", file=sys.stderr)
@@ -141,6 +141,6 @@ COMMANDS = {
         "examples:\n  aclnn-torch bench\n  aclnn-torch bench --filter 'elu|norm' --dtype bfloat16 --threads 1\n\n"
         "Medians of rounds that take turns. The project's own benchmarks, with more peers and sizes, are in its\n"
         "repository: docs/benchmarks.md there.\n\n"
-        "exit status: 1 if the product refuses a call, 2 for arguments that make no sense",
+        "exit status: 1 if the product refuses a call, 2 for invalid arguments",
     )
 }

@@ -132,7 +132,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 COMMANDS = {
     "check": Command(
-        "compile and run a C++ program written for CANN, and tell what it did not release",
+        "compile and run a C++ program written for CANN, and report what it did not release",
         _add_arguments,
         _run,
         "examples:\n  aclnn-torch check examples/cpp/elu_backward.cpp\n"

@@ -175,7 +175,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 COMMANDS = {
     "doctor": Command(
-        "tell what is installed, whether every operator works, and what to do about what does not",
+        "report what is installed, whether every operator works, and how to repair what does not",
         _add_arguments,
         _run,
         "examples:\n  aclnn-torch doctor\n  aclnn-torch doctor --json\n  aclnn-torch run -m aclnn_torch doctor\n\n"

@@ -95,7 +95,7 @@ void check_format(const char* api, const char* name, const at::Tensor& tensor) {
   }
   refuse(api, tensor.device(),
          std::string(name) + " has the private format " + std::to_string(format) +
-             " of torch_npu, expected 2 (ND) or another plain one; convert it with "
+             " of torch_npu, expected 2 (ND) or another public format; convert it with "
              "torch_npu.npu_format_cast(x, 2)");
 }
 
@@ -116,7 +116,7 @@ void check_tensors(const char* api, std::initializer_list<Named> tensors) {
     if (acl_type(tensor.scalar_type()) == ACL_DT_UNDEFINED) {
       refuse(api, device,
              std::string(name) + " has dtype " + c10::toString(tensor.scalar_type()) +
-                 ", expected one that CANN has; cast it, e.g. to float32");
+                 ", expected a dtype that CANN has; cast the tensor, for example to float32");
     }
     if (device.is_privateuseone()) check_format(api, name, tensor);
   }
@@ -142,8 +142,8 @@ void check_overwritable(const char* api, Named argument) {
   if (is_expanded(argument.tensor)) {
     refuse(api, argument.tensor.device(),
            std::string(argument.name) +
-               " has elements that share memory (it was expanded), expected an element a place; "
-               "clone it first");
+               " has elements that alias one another (it was expanded), expected a tensor in which "
+               "every element has its own memory; clone the tensor first");
   }
 }
 

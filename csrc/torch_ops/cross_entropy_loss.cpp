@@ -368,7 +368,9 @@ struct CrossEntropyLossGradFormula {
 // As in torch, for whose cross entropy the weights are constants.
 void refuse_derivative(const char* name, const Tensor& weight) {
   TORCH_CHECK(!torch::autograd::compute_requires_grad(weight) && !tangent_of(weight).defined(),
-              name, ": weight requires a gradient, but has no derivative; detach it");
+              name,
+              ": weight requires a gradient, but the operator has no derivative with respect to "
+              "weight; detach it");
 }
 
 // Tangents of the results, from that of the input.

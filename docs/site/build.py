@@ -35,6 +35,8 @@ MADE_HERE = {"Reference": ["site/interface.md", "site/errors.md"]}
 
 INTERFACE = """# Python interface
 
+The pages of the operators have formulas and examples: @OPERATORS@.
+
 ## Functions
 
 ```{eval-rst}
@@ -188,7 +190,9 @@ def interface_page() -> str:
     """The Python interface, from docstrings."""
     functions = [name for name in aclnn_torch.__all__ if inspect.isfunction(getattr(aclnn_torch, name))]
     lines = "\n\n".join(f".. autofunction:: aclnn_torch.{name}" for name in functions)
-    return INTERFACE.replace("@FUNCTIONS@", f"\n{lines}").replace("@SCHEMAS@", schema_block(schemas_of()))
+    pages = ", ".join(f"[{Path(page).stem}](../{page})" for page in PAGES if page.startswith(f"{OPERATORS}/"))
+    text = INTERFACE.replace("@OPERATORS@", pages).replace("@FUNCTIONS@", f"\n{lines}")
+    return text.replace("@SCHEMAS@", schema_block(schemas_of()))
 
 
 def errors_page() -> str:

@@ -21,15 +21,15 @@ FILE = Path(__file__).resolve().parents[2] / "docs" / "conformance.md"
 
 HEAD = """# Conformance: operator, condition, product, status
 
-`make conformance` runs every row of the tables in `tests/conformance` through the C interface and
-writes this page; a test compares the two. The numbers are those of the checks in CANN's documents, in their order; `-`
-is a call that no check concerns. A cell is the expected status and, behind it, ✓ where the host CANN returned
-the same, else what it returned. 0 is success, 161001 a null pointer, 161002 an invalid argument, 561002 what CANN's
-tiling refuses, 561003 a product without the operator, and 507015 an error that the stream reports once it is
-synchronised.
+`make conformance` runs every row of the tables in `tests/conformance` through the C interface and writes this page; a
+test compares the page with the results. The numbers are those of the checks in CANN's documents, in their order; `-`
+marks a call that no check concerns. A cell has the expected status, followed by ✓ where the host CANN returned that
+status, and otherwise by the status that it returned. 0 is success, 161001 a null pointer, 161002 an invalid argument,
+561002 a refusal by CANN's tiling, 561003 a product that does not have the operator, and 507015 an error that the stream
+reports when it is synchronised.
 
-*why* leads to the reason of a row in which this host differs from CANN on purpose. The column `host` is an extension
-as a whole: no product has that name ([why](emulation.md#all-operators)).
+*why* links to the reason of a row in which the host CANN differs from CANN on purpose. The column `host` as a whole is
+an extension: no Ascend product has that name ([why](emulation.md#all-operators)).
 """
 
 

@@ -175,7 +175,7 @@ def test_stage2_again(operator: Operator) -> None:
         later = other.stage1()
         for _ in range(10):
             assert first.run() == PARAM_NULLPTR
-            assert cabi.error_text().startswith(f"{operator.api}: executor was used up")
+            assert cabi.error_text().startswith(f"{operator.api}: executor was consumed")
             assert cabi.host().aclSetAclOpExecutorRepeatable(first.executor) == cabi.INNER
             assert cabi.host().aclDestroyAclOpExecutor(first.executor) == cabi.INNER
             cabi.error_text()

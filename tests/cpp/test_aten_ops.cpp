@@ -301,7 +301,7 @@ TEST(lists_of_any_length_and_their_addresses) {
   CHECK_EQ(aclSetDynamicInputTensorAddr(s.executor, 0, 100, list, others), 161002);
   CHECK(told("argument 0 of aclnnCat is a list of 100"));
   CHECK_EQ(aclSetDynamicTensorAddr(s.executor, 1, 0, list, others), 161002);
-  CHECK(told("argument 1 of aclnnCat is a tensor, no list"));
+  CHECK(told("argument 1 of aclnnCat is a tensor, not a list"));
   CHECK_EQ(aclSetTensorAddr(s.executor, 0, y, others), 161002);
   CHECK(told("argument 0 of aclnnCat is a list of 100"));
   CHECK_EQ(aclSetDynamicOutputTensorAddr(s.executor, 1, 0, list, others), 161002);
@@ -376,7 +376,7 @@ TEST(too_little_room_is_an_error_of_the_stream) {
   CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
   CHECK_EQ(aclnnMaskedSelect(nullptr, 0, s.executor, stream), OK);
   CHECK_EQ(aclrtSynchronizeStream(stream), 507015);
-  CHECK(told("aclnnMaskedSelect: the computation failed: the output has room for 2 elements"));
+  CHECK(told("aclnnMaskedSelect: the computation failed: the output has memory for 2 elements"));
   aclrtDestroyStreamForce(stream);
   for (auto* each : {x, m, y}) aclDestroyTensor(each);
 }
@@ -623,7 +623,7 @@ TEST(attention_refuses_what_it_does_not_emulate) {
     refused(forward_v4, options, "aclnnFlashAttentionScoreV4: " + text);
     refused(backward_v4, options, "aclnnFlashAttentionScoreGradV4: " + text);
   };
-  both({.padding_mask = square}, "paddingMaskOptional is given, expected none");
+  both({.padding_mask = square}, "paddingMaskOptional is given, expected null");
   both({.query_rope = x}, "queryRopeOptional is given");
   both({.key_rope = x}, "keyRopeOptional is given");
   both({.scale_q = x}, "dScaleQOptional is given");

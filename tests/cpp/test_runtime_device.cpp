@@ -47,7 +47,7 @@ TEST(init_reads_its_configuration) {
   };
   refused("/no/such/file.json", ACL_ERROR_INVALID_FILE, "No such file");
   refused("/tmp", ACL_ERROR_INVALID_FILE, "folder");
-  refused("/dev/null", ACL_ERROR_INVALID_FILE, "no regular file");
+  refused("/dev/null", ACL_ERROR_INVALID_FILE, "not a regular file");
   {
     const File secret("{}");
     CHECK_EQ(chmod(secret.path, 0), 0);
@@ -360,13 +360,14 @@ TEST(an_operator_on_another_devices_memory_is_an_error_that_names_both) {
     }
     CHECK_EQ(elu(memory[0], memory[1], streams[1]), OK);
     CHECK_EQ(aclrtSynchronizeStream(streams[1]), ACL_ERROR_RT_AICORE_EXCEPTION);
-    CHECK_EQ(messages(),
-             std::string("aclnnElu: tensor argument 0 (shape [1]) is memory of device 0, but the "
-                         "stream is one of device 1; copy it there first"));
+    CHECK_EQ(
+        messages(),
+        std::string("aclnnElu: tensor argument 0 (shape [1]) is in the memory of device 0, but the "
+                    "stream belongs to device 1; copy it to the stream's device first"));
     CHECK_EQ(aclrtSynchronizeDevice(), ACL_ERROR_RT_AICORE_EXCEPTION);
     CHECK_EQ(elu(memory[1], memory[0], nullptr), OK);
     CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_ERROR_RT_AICORE_EXCEPTION);
-    CHECK(contains(messages(), "tensor argument 1 (shape [1]) is memory of device 0"));
+    CHECK(contains(messages(), "tensor argument 1 (shape [1]) is in the memory of device 0"));
     // Copies reach both devices. Device 0 knows of nothing.
     CHECK_EQ(aclrtMemcpyAsync(memory[0], 4, memory[1], 4, ACL_MEMCPY_DEVICE_TO_DEVICE, streams[0]),
              ACL_SUCCESS);

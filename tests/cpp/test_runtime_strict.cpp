@@ -327,8 +327,8 @@ TEST(copies_between_devices_open_both_sides) {
   CHECK_EQ(scale(x, y, 4, 2, nullptr), OK);
   CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_ERROR_RT_AICORE_EXCEPTION);
   CHECK(contains(messages(),
-                 "tensor argument 0 (shape [4]) is memory of device 0, but the stream "
-                 "is one of device 1"));
+                 "tensor argument 0 (shape [4]) is in the memory of device 0, but the stream "
+                 "belongs to device 1"));
   CHECK_EQ(aclrtFree(x), ACL_SUCCESS);
   CHECK_EQ(aclrtFree(y), ACL_SUCCESS);
   CHECK_EQ(aclrtResetDevice(1), ACL_SUCCESS);

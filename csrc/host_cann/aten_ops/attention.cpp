@@ -96,7 +96,7 @@ std::optional<at::Tensor> masked_places(const at::Tensor& scores, const Paramete
     case kCausalFromLast: return ahead > keys - queries;
     default:
       TORCH_CHECK(false, "sparseMode is ", parameters.sparse_mode,
-                  ", expected 0 to 3; the host CANN has no other");
+                  ", expected 0 to 3; the host CANN implements no other mode");
   }
 }
 
@@ -195,7 +195,9 @@ bool given(const std::string& text) {
 // Arguments that would change the result in a way that the host CANN does not emulate.
 void require_absent(std::initializer_list<std::pair<const char*, bool>> arguments) {
   for (const auto& [name, present] : arguments) {
-    TORCH_CHECK(!present, name, " is given, expected none; the host CANN has no attention with it");
+    TORCH_CHECK(
+        !present, name,
+        " is given, expected null; the host CANN does not implement attention with this argument");
   }
 }
 
@@ -206,7 +208,7 @@ void require_plain(const at::Tensor& query, const std::optional<at::Tensor>& shi
                    int64_t pse_type, int64_t out_dtype) {
   TORCH_CHECK(pse_type == 1 || (pse_type == 0 && !shift), "pseType is ", pse_type, ", expected 1",
               shift ? "" : ", or 0 without a shift",
-              "; the host CANN only adds a shift before it scales");
+              "; the host CANN adds a shift only before it scales the scores");
   TORCH_CHECK(out_dtype == 0 || (out_dtype == 1 && query.scalar_type() == at::kBFloat16),
               "outDtype is ", out_dtype, ", expected 0, or 1 with a query of BFLOAT16; the results",
               " have the dtype of query");

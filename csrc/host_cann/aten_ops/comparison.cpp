@@ -45,7 +45,7 @@ template <class Compare>
 at::Tensor compared(at::Tensor self, at::Tensor other, Compare compare) {
   if (self.scalar_type() == at::kUInt64 || other.scalar_type() == at::kUInt64) {
     TORCH_CHECK(self.scalar_type() == other.scalar_type(), "a tensor of UINT64 is compared with ",
-                "one of another dtype, expected UINT64 beside UINT64; cast one of them");
+                "one of another dtype, expected UINT64 for both; cast one of them");
     constexpr int64_t kHighest = std::numeric_limits<int64_t>::min();
     return compare(self.view(at::kLong).bitwise_xor(kHighest),
                    other.view(at::kLong).bitwise_xor(kHighest));
@@ -60,7 +60,8 @@ at::Tensor compared(const at::Tensor& self, const c10::Scalar& other, Compare co
   if (self.scalar_type() == at::kUInt64) {
     TORCH_CHECK(other.isIntegral(/*includeBool=*/true) &&
                     (other.type() == at::kUInt64 || other.toLong() >= 0),
-                "other is ", other, ", expected an integer of 0 or more beside UINT64");
+                "other is ", other,
+                ", expected an integer of 0 or more, because the tensor has dtype UINT64");
     number = number.to(at::kUInt64);
   }
   return compared(self, number, compare);

@@ -39,7 +39,7 @@ ACLNN(Range, (Number, start), (Number, end), (Number, step), (Out, out)) {
   TORCH_CHECK(at::isFloatingType(out->scalar_type()) ||
                   !(is_fraction(start) || is_fraction(end) || is_fraction(step)),
               "start, end or step has a fraction, and out has dtype ", out->scalar_type(),
-              "; expected an out of floating-point type");
+              ", expected a floating-point dtype; cast out");
   out = at::range(start, end, step, wide_options(out));
 }
 ACLNN(Linspace, (Number, start), (Number, end), (int64_t, steps), (Out, out)) {

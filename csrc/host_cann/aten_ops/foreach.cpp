@@ -57,7 +57,9 @@ namespace {
 // Fills every output with result(i). All lists of a call have one length.
 template <class Result, class... Lists>
 void for_each(std::vector<Output>& out, Result result, const Lists&... lists) {
-  TORCH_CHECK(((lists.size() == out.size()) && ...), "the lists have different lengths");
+  TORCH_CHECK(
+      ((lists.size() == out.size()) && ...),
+      "the lists of tensors have different lengths, expected the same length for all of them");
   for (size_t i = 0; i < out.size(); ++i) out[i] = result(i);
 }
 

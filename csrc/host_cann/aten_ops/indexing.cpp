@@ -88,7 +88,8 @@ at::Tensor indices_tensor(at::IntArrayRef indices, const at::Tensor& self) {
 ACLNN(Index, (In, self), (Ins, indices), (Out, out)) {
   if (out->numel() == 0) return;  // or else no index is empty
   TORCH_CHECK(!std::ranges::all_of(indices, is_empty),
-              "indices have no elements, expected some for out of shape ", out->sizes());
+              "indices have no elements, expected at least one because out has shape ",
+              out->sizes());
   out = at::index(self, index_list(indices));
 }
 ACLNN(IndexPutImpl, (InOut, selfRef), (Ins, indices), (In, values), (bool, accumulate),

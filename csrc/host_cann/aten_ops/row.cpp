@@ -331,8 +331,8 @@ void Output::copy(const at::Tensor& result) {
 
 SizedOutput& SizedOutput::operator=(const at::Tensor& result) {
   const at::Tensor& memory = memory_;
-  TORCH_CHECK(result.numel() <= memory.numel(), "the output has room for ", memory.numel(),
-              " elements, expected ", result.numel());
+  TORCH_CHECK(result.numel() <= memory.numel(), "the output has memory for ", memory.numel(),
+              " elements, expected at least ", result.numel());
   memory_.expect(result.scalar_type());
   if (!memory_.is_written()) return *this;
   memory.view({-1}).narrow(0, 0, result.numel()).view(result.sizes()).copy_(result);
@@ -481,7 +481,8 @@ struct Preparation::State {
                  argument.name)
         .format_like_nd(argument)
         .require(std::ranges::all_of(view.strides, [](int64_t stride) { return stride >= 0; }),
-                 "%s has a negative stride, which the host CANN does not emulate; copy the tensor",
+                 "%s has a negative stride, which the host CANN does not emulate; make the tensor "
+                 "contiguous",
                  argument.name)
         .addressable(argument);
   }
@@ -538,8 +539,8 @@ void Preparation::add_list(const char* name, const aclTensorList* list, bool req
 void Preparation::add_sized(const char* name, aclTensor* tensor) {
   add(name, tensor, true, [&]() -> Slot {
     state_->checks.require(is_contiguous(tensor->view),
-                           "%s is not contiguous, expected memory row by row for a result whose "
-                           "shape depends on the data; pass a contiguous tensor",
+                           "%s is not contiguous, expected a contiguous output because the shape "
+                           "of the result depends on the data; pass a contiguous tensor",
                            name);
     tensor->written_shape = std::make_shared<Dims>(tensor->view.shape);
     state_->add_view(name, tensor, Access::kOutput, 0, tensor->written_shape);
@@ -588,7 +589,7 @@ void Preparation::add_text(const char* name, const char* text, bool required) {
 void Preparation::add_dtype(const char* name, aclDataType dtype) {
   const at::ScalarType type = aten_type(dtype);
   state_->checks.require(type != at::ScalarType::Undefined,
-                         "%s is %d, expected a data type that the host CANN has", name,
+                         "%s is %d, expected a data type that the host CANN supports", name,
                          static_cast<int>(dtype));
   add(name, this, false, [&]() -> Slot { return type; });
 }

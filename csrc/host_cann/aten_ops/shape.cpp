@@ -42,7 +42,7 @@ ACLNN(Stack, (Ins, tensors), (int64_t, dim), (Out, out)) {
 ACLNN(SplitWithSize, (In, self), (Ints, splitSize), (int64_t, dim), (Outs, out)) {
   const auto parts = at::split_with_sizes(self, splitSize, dim);
   TORCH_CHECK(out.size() == parts.size(), "out has ", out.size(), " tensors, expected ",
-              parts.size(), ", as splitSize has sizes");
+              parts.size(), ", one for each size in splitSize");
   for (size_t i = 0; i < parts.size(); ++i) out[i] = parts[i];
 }
 ACLNN(Repeat, (In, self), (Ints, repeats), (Out, out)) {

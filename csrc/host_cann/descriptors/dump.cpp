@@ -54,7 +54,10 @@ aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor**
           if (tensors[i] == nullptr) continue;
           if (aclnn_host::is_gone(kApi, "a tensor", tensors[i])) return ACLNN_ERR_PARAM_INVALID;
           if (tensors[i]->view.is_freed()) {
-            return fail(ACLNN_ERR_PARAM_INVALID, "%s: the memory of tensor %zu was freed", kApi, i);
+            return fail(ACLNN_ERR_PARAM_INVALID,
+                        "%s: the memory of tensor %zu was freed before it was written; free it "
+                        "after the call",
+                        kApi, i);
           }
           const std::string path = std::string(folder) + "/" + opType + "." + opName +
                                    (input ? ".input." : ".output.") +

@@ -36,8 +36,8 @@ std::string workspace_text() {
 aclnnStatus reaches_outside(const char* api, const std::string& text, const Region& region,
                             const Block& block) {
   return fail(ACLNN_ERR_PARAM_INVALID,
-              "%s: %s takes %zu bytes from %p on, which reaches outside its block: %zu bytes were "
-              "asked of %s, from %p on; allocate as much as sizes, strides and offset need",
+              "%s: %s needs %zu bytes at %p, which reaches outside its block: %zu bytes were "
+              "requested from %s, at %p; allocate as many bytes as sizes, strides and offset need",
               api, text.c_str(), region.size, region.begin, block.asked, block.allocator(),
               reinterpret_cast<void*>(block.begin));
 }
@@ -56,7 +56,9 @@ aclnnStatus check_address(const char* api, size_t index, TensorArgument& argumen
   const TensorView& view = *argument.view;
   argument.block = 0;
   if (view.storage == nullptr && element_count(view.shape).value_or(0) > 0) {
-    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: tensor argument %zu has elements but a null address",
+    return fail(ACLNN_ERR_PARAM_NULLPTR,
+                "%s: tensor argument %zu has elements but a null address; pass the address of its "
+                "memory to aclCreateTensor, or set it with aclSetTensorAddr",
                 api, index);
   }
   const Region region = region_of(view);
@@ -75,7 +77,7 @@ aclnnStatus check_address(const char* api, size_t index, TensorArgument& argumen
   if (is_in_storage(view, region)) return OK;
   return fail(ACLNN_ERR_PARAM_INVALID,
               "%s: %s reaches outside its declared storage of %lld elements, and its new address "
-              "%p is in no block of aclrtMalloc; declare the storage's true size",
+              "%p is not in a block of aclrtMalloc; declare the storage's true size",
               api, tensor_text(index, view).c_str(), static_cast<long long>(view.storage_count),
               view.storage);
 }
@@ -106,10 +108,11 @@ aclError check_access(const char* api, const Region& region, uint64_t number, Te
   Block block;
   const Place place = place_of(region, &block);
   if (number != 0 && (place != Place::kInside || block.number != number)) {
-    return fail(ACL_ERROR_RT_COPY_DATA,
-                "%s: memory of %s was freed before its turn came; free it once the stream is "
-                "synchronised, and set the address of memory that was allocated again",
-                api, text().c_str());
+    return fail(
+        ACL_ERROR_RT_COPY_DATA,
+        "%s: the memory of %s was freed before the stream ran the operator; free it after the "
+        "stream is synchronised, and set the address anew after memory is allocated again",
+        api, text().c_str());
   }
   const bool in_device_block = place == Place::kInside && block.side == Side::kDevice;
   if (!in_device_block && !settings().strict) return ACL_SUCCESS;
@@ -117,14 +120,14 @@ aclError check_access(const char* api, const Region& region, uint64_t number, Te
   if (device < 0) return ACL_SUCCESS;
   if (!in_device_block) {
     return fail(ACL_ERROR_RT_AICORE_EXCEPTION,
-                "%s: %s is at %p, which is no device memory; a device does not reach the host's "
-                "(strict mode, ACLNN_TORCH_STRICT)",
+                "%s: %s is at %p, which is not device memory, and a device cannot access host "
+                "memory; copy it to memory of aclrtMalloc (strict mode, ACLNN_TORCH_STRICT)",
                 api, text().c_str(), region.begin);
   }
   if (block.device == device) return ACL_SUCCESS;
   return fail(ACL_ERROR_RT_AICORE_EXCEPTION,
-              "%s: %s is memory of device %d, but the stream is one of device %d; copy it there "
-              "first",
+              "%s: %s is in the memory of device %d, but the stream belongs to device %d; copy it "
+              "to the stream's device first",
               api, text().c_str(), block.device, device);
 }
 
@@ -155,10 +158,14 @@ aclError run_on_device(aclOpExecutor& executor) {
 
 // What a function says of a handle that has no executor; `spent` is the status of one that had.
 aclnnStatus no_executor(const char* api, const aclOpExecutor* handle, aclnnStatus spent) {
-  if (!was_executor(handle)) return fail(ACLNN_ERR_INNER, "%s: executor is not one", api);
+  if (!was_executor(handle))
+    return fail(ACLNN_ERR_INNER,
+                "%s: executor is not a handle that stage 1 returned; pass the one that "
+                "GetWorkspaceSize wrote",
+                api);
   return fail(spent,
-              "%s: executor was used up by its second stage, or destroyed; run the first stage "
-              "again, or make it repeatable with aclSetAclOpExecutorRepeatable",
+              "%s: executor was consumed by its second stage, or destroyed; run the first stage "
+              "again, or make the executor repeatable with aclSetAclOpExecutorRepeatable",
               api);
 }
 
@@ -173,16 +180,21 @@ aclnnStatus hand_over(const char* api, void* workspace, uint64_t workspace_size,
   const aclOpExecutor* const executor = owned != nullptr ? owned.get() : find_executor(handle);
   if (executor == nullptr) return no_executor(api, handle, ACLNN_ERR_PARAM_NULLPTR);
   if (std::strcmp(executor->api, api) != 0) {
-    return fail(ACLNN_ERR_INNER, "%s: the executor was made by %sGetWorkspaceSize", api,
-                executor->api);
+    return fail(ACLNN_ERR_INNER,
+                "%s: the executor was made by %sGetWorkspaceSize, for another operator; pass each "
+                "executor to the second stage of its own operator",
+                api, executor->api);
   }
   if (workspace_size > 0 && workspace == nullptr) {
-    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: workspace is null, expected %llu bytes", api,
-                static_cast<unsigned long long>(workspace_size));
+    return fail(ACLNN_ERR_PARAM_NULLPTR,
+                "%s: workspace is null, expected %llu bytes; allocate as many as stage 1 returned",
+                api, static_cast<unsigned long long>(workspace_size));
   }
   if (workspace_size < executor->workspace_size) {
-    return fail(ACLNN_ERR_PARAM_INVALID, "%s: workspaceSize is %llu, expected at least %llu", api,
-                static_cast<unsigned long long>(workspace_size),
+    return fail(ACLNN_ERR_PARAM_INVALID,
+                "%s: workspaceSize is %llu, expected at least %llu; allocate as many bytes as "
+                "stage 1 returned",
+                api, static_cast<unsigned long long>(workspace_size),
                 static_cast<unsigned long long>(executor->workspace_size));
   }
   return guarded(api, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&]() -> aclnnStatus {
@@ -234,7 +246,7 @@ TensorView* find_tensor(const char* api, aclOpExecutor& executor, ArgumentSide s
         return tensors.begin[i + relative.value_or(0)].view;
       }
       fail(ACLNN_ERR_PARAM_INVALID, "%s: argument %zu of %s is a %s of %zu", api, index,
-           executor.api, argument.list != 0 ? "list" : "tensor, no list", count);
+           executor.api, argument.list != 0 ? "list" : "tensor, not a list", count);
       return nullptr;
     }
     i += count;

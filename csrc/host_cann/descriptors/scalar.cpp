@@ -80,15 +80,16 @@ aclScalar* aclCreateScalar(void* value, aclDataType dataType) {
     fail(ACLNN_ERR_PARAM_NULLPTR, "aclCreateScalar: value is null");
     return nullptr;
   }
-  return aclnn_host::guarded("aclCreateScalar", static_cast<aclScalar*>(nullptr),
-                             ACL_ERROR_BAD_ALLOC, [&]() -> aclScalar* {
-                               auto scalar = std::make_unique<aclScalar>();
-                               if (store(*scalar, value, dataType)) return scalar.release();
-                               fail(ACLNN_ERR_PARAM_INVALID,
-                                    "aclCreateScalar: no scalar can have data type %d",
-                                    static_cast<int>(dataType));
-                               return nullptr;
-                             });
+  return aclnn_host::guarded(
+      "aclCreateScalar", static_cast<aclScalar*>(nullptr), ACL_ERROR_BAD_ALLOC,
+      [&]() -> aclScalar* {
+        auto scalar = std::make_unique<aclScalar>();
+        if (store(*scalar, value, dataType)) return scalar.release();
+        fail(ACLNN_ERR_PARAM_INVALID,
+             "aclCreateScalar: the data type is %d, which a scalar cannot have",
+             static_cast<int>(dataType));
+        return nullptr;
+      });
 }
 
 aclnnStatus aclDestroyScalar(const aclScalar* scalar) {

@@ -63,8 +63,8 @@ void report_lost_event(Trace& trace, int error) {
   if (!trace.error.compare_exchange_strong(none, error)) return;
   std::string text = &trace == traces ? "ACLNN_TORCH_TRACE" : "aclHostTrace";
   text += std::string(": ") + trace.path +
-          " lacks calls from here on, for it cannot be written: " + reason(error) +
-          "; name a file where there is space";
+          " lacks the calls from here on, because it cannot be written: " + reason(error) +
+          "; name a file on a device that has space";
   if (&trace == traces) environment_problem.store(new std::string(text));
   const std::string before = take_messages();  // of the call itself, which tell more
   put_messages(text);
@@ -123,7 +123,7 @@ void ask_environment(bool told) {
   } else {
     environment_problem.store(new std::string(
         "ACLNN_TORCH_TRACE=" + std::string(text) + ": " + file + " cannot be opened for writing: " +
-        reason(error) + "; nothing is traced; name a file in a folder that can be written"));
+        reason(error) + "; nothing is traced; name a file in a folder that you may write to"));
     if (!told) put_messages(*environment_problem.load());
   }
   trace_state.store(error == 0 ? 1 : 0);
@@ -354,14 +354,16 @@ aclError aclHostTrace(const char* path) {
       return trace.on && std::string_view(trace.path) == path;
     };
     if (std::any_of(traces, std::end(traces), is_of_path)) {
-      return fail(ACL_ERROR_INVALID_PARAM, "%s: %s is written already; name another file", kApi,
-                  path);
+      return fail(ACL_ERROR_INVALID_PARAM,
+                  "%s: another trace is already writing %s; name another file", kApi, path);
     }
     Trace* const free =
         std::find_if(traces + 1, std::end(traces), [](const Trace& trace) { return !trace.on; });
     if (free == std::end(traces)) {
-      return fail(ACL_ERROR_STORAGE_OVER_LIMIT, "%s: %zu traces are on already; end one", kApi,
-                  kMaxTraces - 1);
+      return fail(
+          ACL_ERROR_STORAGE_OVER_LIMIT,
+          "%s: %zu traces are already active, which is the most; end one with aclHostTraceEnd",
+          kApi, kMaxTraces - 1);
     }
     if (const int error = redirect(*free, path)) {
       return fail(ACL_ERROR_INVALID_PARAM, "%s: %s cannot be opened for writing: %s", kApi, path,
@@ -386,11 +388,11 @@ aclError aclHostTraceEnd(const char* path) {
       const int error = trace.error.load();
       if (error == 0) return ACL_SUCCESS;
       return fail(ACL_ERROR_PROFILING_FAILURE,
-                  "%s: %s lacks calls, for it could not be written: %s", kApi, path,
+                  "%s: %s lacks calls, because it could not be written: %s", kApi, path,
                   reason(error).c_str());
     }
-    return fail(ACL_ERROR_INVALID_PARAM, "%s: %s is not written; aclHostTrace begins a trace", kApi,
-                path);
+    return fail(ACL_ERROR_INVALID_PARAM, "%s: no trace is writing %s; begin one with aclHostTrace",
+                kApi, path);
   });
 }
 

@@ -171,7 +171,7 @@ Checks& Checks::castable(Argument from, Argument to) {
   const aclDataType source = from.tensor->view.dtype;
   const aclDataType target = to.tensor->view.dtype;
   require(can_cast(source, target),
-          "%s has dtype %s, expected a type that %s's %s can be cast to; pass a floating %s",
+          "%s has dtype %s, expected a type that %s's %s can be cast to; pass a floating-point %s",
           to.name, dtype_name(target), from.name, dtype_name(source), to.name);
   return require(source == target || find_cast(source, target) != nullptr,
                  "%s has dtype %s, which the host CANN does not emulate; expected FLOAT, FLOAT16, "

@@ -149,7 +149,9 @@ aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream) {
     auto& state = reports();
     const std::lock_guard lock(state.mutex);
     if (!state.threads.emplace(stream, threadId).second) {
-      return fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, "%s: a thread serves the stream already", kApi);
+      return fail(ACL_ERROR_RT_STREAM_SUBSCRIBE,
+                  "%s: a thread already serves the stream; call aclrtUnSubscribeReport first",
+                  kApi);
     }
     return ACL_SUCCESS;
   });
@@ -164,7 +166,9 @@ aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream) {
       const auto server = state.threads.find(stream);
       if (server == state.threads.end()) return not_subscribed(kApi);
       if (server->second != threadId) {
-        return fail(ACL_ERROR_RT_THREAD_SUBSCRIBE, "%s: another thread serves the stream", kApi);
+        return fail(ACL_ERROR_RT_THREAD_SUBSCRIBE,
+                    "%s: another thread serves the stream; call this function from that thread",
+                    kApi);
       }
     }
     cancel_reports(stream);
@@ -198,7 +202,9 @@ aclError aclrtProcessReport(int32_t timeout) {
   constexpr const char* kApi = "aclrtProcessReport";
   return guarded(kApi, [&]() -> aclError {
     if (timeout < kForever) {
-      return fail(ACL_ERROR_INVALID_PARAM, "%s: timeout is %d; -1 waits for ever", kApi, timeout);
+      return fail(ACL_ERROR_INVALID_PARAM,
+                  "%s: timeout is %d, expected milliseconds, or -1 to wait without a limit", kApi,
+                  timeout);
     }
     const auto self = static_cast<uint64_t>(pthread_self());
     const Deadline deadline(timeout);
@@ -211,7 +217,8 @@ aclError aclrtProcessReport(int32_t timeout) {
       return fail(ACL_ERROR_RT_REPORT_TIMEOUT, "%s: no callback came before the timeout", kApi);
     }
     if (waiting.empty()) {
-      return fail(ACL_ERROR_RT_THREAD_SUBSCRIBE, "%s: this thread serves no stream", kApi);
+      return fail(ACL_ERROR_RT_THREAD_SUBSCRIBE,
+                  "%s: this thread serves no stream; call aclrtSubscribeReport first", kApi);
     }
     aclError first = ACL_SUCCESS;
     while (!waiting.empty()) {

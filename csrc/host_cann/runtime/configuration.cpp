@@ -146,7 +146,7 @@ aclError check_configuration(const char* api, const char* path) {
   if (!S_ISREG(file.st_mode)) {
     return fail(ACL_ERROR_INVALID_FILE,
                 "%s: the configuration %s is %s, expected a file of JSON; pass its path, or null",
-                api, path, S_ISDIR(file.st_mode) ? "a folder" : "no regular file");
+                api, path, S_ISDIR(file.st_mode) ? "a folder" : "not a regular file");
   }
   if (file.st_size > kMostBytes) {
     return fail(ACL_ERROR_INVALID_FILE,

@@ -100,10 +100,13 @@ aclError aclrtDestroyContext(aclrtContext context) {
     const auto object = contexts().find(context);
     if (object != nullptr && object->primary) {
       return fail(ACL_ERROR_RT_PARAM_INVALID,
-                  "%s: the context that aclrtSetDevice made ends with aclrtResetDevice", kApi);
+                  "%s: the context was made by aclrtSetDevice, expected one of aclrtCreateContext; "
+                  "end it with aclrtResetDevice",
+                  kApi);
     }
     if (object == nullptr || contexts().remove(context) == nullptr) {
-      return fail(ACL_ERROR_RT_CONTEXT_NULL, "%s: no such context", kApi);
+      return fail(ACL_ERROR_RT_CONTEXT_NULL, "%s: the context does not exist, or was destroyed",
+                  kApi);
     }
     end_orphaned_streams();
     return ACL_SUCCESS;
@@ -115,7 +118,8 @@ aclError aclrtSetCurrentContext(aclrtContext context) {
   return guarded(kApi, [&]() -> aclError {
     if (context == nullptr) return null_argument(kApi, "context");
     if (contexts().find(context) == nullptr) {
-      return fail(ACL_ERROR_RT_CONTEXT_NULL, "%s: no such context", kApi);
+      return fail(ACL_ERROR_RT_CONTEXT_NULL, "%s: the context does not exist, or was destroyed",
+                  kApi);
     }
     set_thread_context(context);
     return ACL_SUCCESS;

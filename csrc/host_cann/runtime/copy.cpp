@@ -41,17 +41,17 @@ aclError resolve(const char* api, const char* argument, const void* address, siz
   range->in_block = find_block(address, count, &range->block);
   if (place == Place::kDevice && !range->on_device()) {
     return fail(ACL_ERROR_RT_PARAM_INVALID,
-                "%s: %s is %p, which is no device memory of aclrtMalloc", api, argument, address);
+                "%s: %s is %p, which is not device memory of aclrtMalloc", api, argument, address);
   }
   if (place == Place::kHost && range->on_device()) {
     return fail(ACL_ERROR_RT_PARAM_INVALID,
-                "%s: %s is %p, which is memory of device %d where host memory is expected", api,
-                argument, address, range->block.device);
+                "%s: %s is %p, which is memory of device %d, expected host memory", api, argument,
+                address, range->block.device);
   }
   if (range->in_block && !range->block.contains(range->begin(), count)) {
     return fail(ACL_ERROR_RT_PARAM_INVALID,
-                "%s: %s is %p and %zu bytes are to be touched, more than its block of %zu bytes at "
-                "%p has from there",
+                "%s: %s is %p and the call accesses %zu bytes, which reaches outside its block of "
+                "%zu bytes at %p",
                 api, argument, address, count, range->block.size,
                 reinterpret_cast<void*>(range->block.begin));
   }
@@ -70,7 +70,8 @@ aclError check_copy(const char* api, void* dst, size_t destMax, const void* src,
   if (dst == nullptr) return null_argument(api, "dst");
   if (src == nullptr) return null_argument(api, "src");
   if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > last_kind) {
-    return fail(ACL_ERROR_INVALID_PARAM, "%s: kind %d is not for this function", api, kind);
+    return fail(ACL_ERROR_INVALID_PARAM, "%s: kind is %d, which this function does not accept", api,
+                kind);
   }
   if (count > destMax) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: count %zu is more than destMax %zu", api, count,
@@ -90,16 +91,20 @@ aclError check_copy(const char* api, void* dst, size_t destMax, const void* src,
   if (const aclError status = resolve(api, "src", src, count, from, &copy->src)) return status;
   if (kind == ACL_MEMCPY_INNER_DEVICE_TO_DEVICE &&
       copy->dst.block.device != copy->src.block.device) {
-    return fail(ACL_ERROR_RT_PARAM_INVALID,
-                "%s: a copy within one device, from device %d to device %d", api,
-                copy->src.block.device, copy->dst.block.device);
+    return fail(
+        ACL_ERROR_RT_PARAM_INVALID,
+        "%s: the kind is a copy within one device, but the memory is of device %d and device %d",
+        api, copy->src.block.device, copy->dst.block.device);
   }
   return ACL_SUCCESS;
 }
 
 // The status of work whose memory went before its turn came.
 aclError freed(const char* api, const char* argument) noexcept {
-  return fail(ACL_ERROR_RT_COPY_DATA, "%s: %s was freed before its turn came", api, argument);
+  return fail(
+      ACL_ERROR_RT_COPY_DATA,
+      "%s: %s was freed before the stream ran the copy; free it after the stream is synchronised",
+      api, argument);
 }
 
 // Moves the bytes. What is open cannot go, so it is checked then.
@@ -169,7 +174,7 @@ aclError check_set(const char* api, void* pointer, size_t maxCount, size_t count
   }
   if (range->in_block) return ACL_SUCCESS;
   return fail(ACL_ERROR_RT_PARAM_INVALID,
-              "%s: devPtr is %p, which is no memory of aclrtMalloc or aclrtMallocHost", api,
+              "%s: devPtr is %p, which is not memory of aclrtMalloc or aclrtMallocHost", api,
               pointer);
 }
 

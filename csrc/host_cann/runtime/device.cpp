@@ -143,12 +143,14 @@ aclError aclrtDeviceCanAccessPeer(int32_t* canAccessPeer, int32_t deviceId, int3
 aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags) {
   constexpr const char* kApi = "aclrtDeviceEnablePeerAccess";
   return guarded(kApi, [&]() -> aclError {
-    if (flags != 0) return fail(ACL_ERROR_INVALID_PARAM, "%s: flags must be 0", kApi);
+    if (flags != 0)
+      return fail(ACL_ERROR_INVALID_PARAM, "%s: flags is %u, expected 0", kApi, flags);
     if (!is_device(peerDeviceId)) return no_such_device(kApi, peerDeviceId);
     const auto context = require_context(kApi);
     if (context == nullptr) return ACL_ERROR_RT_CONTEXT_NULL;
     if (context->device == peerDeviceId) {
-      return fail(ACL_ERROR_INVALID_PARAM, "%s: device %d is the current one, no peer", kApi,
+      return fail(ACL_ERROR_INVALID_PARAM,
+                  "%s: device %d is the current device, expected another one as its peer", kApi,
                   peerDeviceId);
     }
     auto& state = devices();

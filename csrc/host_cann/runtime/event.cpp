@@ -50,8 +50,8 @@ class Record {
   aclError wait(const char* api, const Deadline& deadline) {
     std::unique_lock lock(mutex_);
     if (!deadline.wait(changed_, lock, [&] { return settled_; })) {
-      return fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "%s: the event is not complete at the timeout",
-                  api);
+      return fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
+                  "%s: the event did not complete before the timeout", api);
     }
     return report(lock);
   }
@@ -156,8 +156,8 @@ aclError find_event(const char* api, aclrtEvent event, std::shared_ptr<Event>* o
   if (event == nullptr) return null_argument(api, "event");
   *object = events().find(event);
   if (*object != nullptr) return ACL_SUCCESS;
-  return fail(ACL_ERROR_RT_INVALID_HANDLE, "%s: %p is no event of this process, or was destroyed",
-              api, event);
+  return fail(ACL_ERROR_RT_INVALID_HANDLE,
+              "%s: %p is not an event of this process, or was destroyed", api, event);
 }
 
 aclError create(const char* api, aclrtEvent* event, Kind kind, uint32_t flag) {
@@ -165,7 +165,7 @@ aclError create(const char* api, aclrtEvent* event, Kind kind, uint32_t flag) {
     if (event == nullptr) return null_argument(api, "event");
     if (flag == 0 || (flag & ~kEventFlags) != 0) {
       return fail(ACL_ERROR_RT_PARAM_INVALID,
-                  "%s: flag is 0x%x, no combination of ACL_EVENT_ flags", api, flag);
+                  "%s: flag is 0x%x, expected a combination of ACL_EVENT_ flags", api, flag);
     }
     *event = events().insert(std::make_shared<Event>(kind, flag));
     return ACL_SUCCESS;
@@ -174,7 +174,9 @@ aclError create(const char* api, aclrtEvent* event, Kind kind, uint32_t flag) {
 
 aclError not_for_ex_events(const char* api) {
   return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
-              "%s: not for events made by aclrtCreateEventExWithFlag", api);
+              "%s: the event was made by aclrtCreateEventExWithFlag, whose events this function "
+              "does not accept; create it with aclrtCreateEvent",
+              api);
 }
 
 aclError synchronize(const char* api, aclrtEvent event, int32_t timeout) {
@@ -200,11 +202,14 @@ aclError time_of(const char* api, const char* argument, aclrtEvent event, Clock:
   if (const aclError failure = find_event(api, event, &object)) return failure;
   if ((object->flags & ACL_EVENT_TIME_LINE) == 0) {
     return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
-                "%s: %s was created without ACL_EVENT_TIME_LINE and keeps no time", api, argument);
+                "%s: %s was created without ACL_EVENT_TIME_LINE and records no time; create it "
+                "with that flag",
+                api, argument);
   }
   const auto record = object->last();
   if (record == nullptr) {
-    return fail(ACL_ERROR_RT_INTERNAL_ERROR, "%s: %s was never recorded", api, argument);
+    return fail(ACL_ERROR_RT_INTERNAL_ERROR,
+                "%s: %s was never recorded; call aclrtRecordEvent first", api, argument);
   }
   if (!record->time(time)) {
     return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
@@ -322,7 +327,9 @@ aclError aclrtSynchronizeEvent(aclrtEvent event) {
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
   constexpr const char* kApi = "aclrtSynchronizeEventWithTimeout";
   if (timeout < kForever) {
-    return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is %d; -1 waits for ever", kApi, timeout);
+    return fail(ACL_ERROR_RT_PARAM_INVALID,
+                "%s: timeout is %d, expected milliseconds, or -1 to wait without a limit", kApi,
+                timeout);
   }
   return synchronize(kApi, event, timeout);
 }
@@ -336,7 +343,8 @@ aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endE
     if (const aclError status = time_of(kApi, "endEvent", endEvent, &end)) return status;
     if (end < start) {
       return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL,
-                  "%s: endEvent was complete before startEvent", kApi);
+                  "%s: endEvent completed before startEvent; pass the earlier event as startEvent",
+                  kApi);
     }
     *ms = std::chrono::duration<float, std::milli>(end - start).count();
     return ACL_SUCCESS;

@@ -30,7 +30,8 @@ aclError aclInit(const char* configPath) {
       return fail(ACL_ERROR_INVALID_PARAM, "%s: %s", kApi, problem);
     }
     if (initialised.exchange(true)) {
-      return fail(ACL_ERROR_REPEAT_INITIALIZE, "%s: already initialised", kApi);
+      return fail(ACL_ERROR_REPEAT_INITIALIZE,
+                  "%s: AscendCL is already initialised; call aclFinalize first", kApi);
     }
     return ACL_SUCCESS;
   });
@@ -40,7 +41,8 @@ aclError aclFinalize(void) {
   constexpr const char* kApi = "aclFinalize";
   return guarded(kApi, [&]() -> aclError {
     if (!initialised.exchange(false)) {
-      return fail(ACL_ERROR_REPEAT_FINALIZE, "%s: not initialised", kApi);
+      return fail(ACL_ERROR_REPEAT_FINALIZE, "%s: AscendCL is not initialised; call aclInit first",
+                  kApi);
     }
     end_devices();
     return ACL_SUCCESS;

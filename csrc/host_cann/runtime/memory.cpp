@@ -251,7 +251,7 @@ bool obtain(Block* block, bool huge) {
 
 aclError out_of_device_memory(const char* api, int32_t device, size_t size) {
   return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
-              "%s: device %d is out of memory: %zu bytes asked for, %zu of %zu free (environment "
+              "%s: device %d is out of memory: %zu bytes requested, %zu of %zu free (environment "
               "variable ACLNN_TORCH_DEVICE_MEMORY)",
               api, device, size, settings().device_memory - Blocks::get().used(device),
               settings().device_memory);
@@ -283,7 +283,7 @@ aclError allocate(const char* api, void** out, size_t size, size_t padding,
   if (!obtain(&block, huge)) {
     blocks.release(block.device, block.size);
     return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
-                "%s: the host has no %zu bytes for the memory of device %d", api, size,
+                "%s: the host cannot allocate %zu bytes for the memory of device %d", api, size,
                 block.device);
   }
   try {
@@ -382,7 +382,8 @@ aclError aclrtMallocHost(void** hostPtr, size_t size) {
     Block block;
     block.size = block.asked = size;
     if (!obtain(&block, false)) {
-      return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no %zu bytes", kApi, size);
+      return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host cannot allocate %zu bytes", kApi,
+                  size);
     }
     try {
       Blocks::get().insert(block);

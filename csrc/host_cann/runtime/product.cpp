@@ -80,8 +80,8 @@ struct FromEnvironment {
       product = *found;
     } else {
       problem = "ACLNN_TORCH_PRODUCT=" + std::string(name) +
-                " names no product, so Ascend910B applies; known are Ascend310P, Ascend910, "
-                "Ascend910B, Ascend910_93, Ascend950 and host";
+                " does not name a product, so Ascend910B applies; the products are Ascend310P, "
+                "Ascend910, Ascend910B, Ascend910_93, Ascend950 and host";
     }
   }
 };
@@ -114,10 +114,11 @@ aclError aclHostSetProduct(const char* name) {
   if (name == nullptr) return null_argument("aclHostSetProduct", "name");
   const auto found = find_product(name);
   if (!found) {
-    return fail(ACL_ERROR_INVALID_PARAM,
-                "aclHostSetProduct: %s names no product; known are Ascend310P, Ascend910, "
-                "Ascend910B, Ascend910_93, Ascend950, host and the SoC names of these",
-                name);
+    return fail(
+        ACL_ERROR_INVALID_PARAM,
+        "aclHostSetProduct: %s does not name a product; the products are Ascend310P, Ascend910, "
+        "Ascend910B, Ascend910_93, Ascend950 and host, and their SoC names are accepted, too",
+        name);
   }
   chosen.store(static_cast<int>(*found), std::memory_order_relaxed);
   return ACL_SUCCESS;

@@ -38,12 +38,12 @@ Settings read() {
   Settings result;
   const auto complain = [&](const char* name, const char* text, const char* expected) {
     if (!result.problem.empty()) result.problem += "; ";
-    result.problem += std::string(name) + '=' + text + " is " + expected;
+    result.problem += std::string(name) + '=' + text + " is not " + expected;
   };
   const auto read_switch = [&](const char* name) {
     const char* text = variable(name);
     const std::string_view value = text == nullptr ? "0" : text;
-    if (value != "0" && value != "1") complain(name, text, "neither 0 nor 1");
+    if (value != "0" && value != "1") complain(name, text, "0 or 1");
     return value == "1";
   };
   result.device_memory =
@@ -53,7 +53,7 @@ Settings read() {
     if (devices && *devices <= kMaxDevices) {
       result.devices = static_cast<int32_t>(*devices);
     } else {
-      complain("ACLNN_TORCH_DEVICES", text, "no number from 1 to 64");
+      complain("ACLNN_TORCH_DEVICES", text, "a number from 1 to 64");
     }
   }
   if (const char* text = variable("ACLNN_TORCH_DEVICE_MEMORY")) {
@@ -61,7 +61,7 @@ Settings read() {
       result.device_memory = *bytes;
     } else {
       complain("ACLNN_TORCH_DEVICE_MEMORY", text,
-               "no number of bytes, with or without K, M, G or T");
+               "a number of bytes, with or without K, M, G or T");
     }
   }
   result.strict = read_switch("ACLNN_TORCH_STRICT");

@@ -30,7 +30,8 @@ aclError take_null_stream_status() noexcept {
 }
 
 aclError closed(const char* api) noexcept {
-  return fail(ACL_ERROR_RT_INVALID_HANDLE, "%s: the stream was destroyed while work came in", api);
+  return fail(ACL_ERROR_RT_INVALID_HANDLE,
+              "%s: the stream was destroyed while work was being queued", api);
 }
 
 // The streams whose worker runs, also those whose handle is gone.
@@ -90,7 +91,7 @@ std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream) {
   auto object = streams().find(stream);
   if (object == nullptr) {
     fail(ACL_ERROR_RT_INVALID_HANDLE,
-         "%s: %p is no stream of this process: it was destroyed, or its device was reset", api,
+         "%s: %p is not a stream of this process: it was destroyed, or its device was reset", api,
          stream);
   }
   return object;
@@ -206,8 +207,8 @@ aclError Stream::synchronize(const char* api, const Deadline& deadline) {
   }
   const uint64_t target = submitted_;
   if (!deadline.wait(done_, lock, [&] { return finished_ >= target; })) {
-    return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, "%s: the stream is still busy at the timeout",
-                api);
+    return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+                "%s: the stream did not finish its work before the timeout", api);
   }
   return report(lock);
 }
@@ -281,7 +282,9 @@ aclError destroy(const char* api, aclrtStream stream, bool force) {
 
 // A timeout is -1, or a number of milliseconds.
 aclError bad_timeout(const char* api, int32_t timeout) {
-  return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is %d; -1 waits for ever", api, timeout);
+  return fail(ACL_ERROR_RT_PARAM_INVALID,
+              "%s: timeout is %d, expected milliseconds, or -1 to wait without a limit", api,
+              timeout);
 }
 
 aclError synchronize(const char* api, aclrtStream stream, int32_t timeout) {
@@ -315,8 +318,9 @@ aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uin
   constexpr const char* kApi = "aclrtCreateStreamWithConfig";
   return guarded(kApi, [&]() -> aclError {
     if (priority > kLowestPriority) {
-      return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: priority is %u; 0 is the highest, %u the lowest",
-                  kApi, priority, kLowestPriority);
+      return fail(ACL_ERROR_RT_PARAM_INVALID,
+                  "%s: priority is %u, expected 0 (the highest) to %u (the lowest)", kApi, priority,
+                  kLowestPriority);
     }
     if ((flag & ~kStreamFlags) != 0) {
       return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown bits in flag 0x%x", kApi, flag);

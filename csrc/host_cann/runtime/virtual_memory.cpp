@@ -129,8 +129,8 @@ void* take_addresses(void* place, size_t size) noexcept {
 }
 
 aclError bad_size(const char* api, size_t size) {
-  return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: size is %zu, no multiple of the page size %zu", api,
-              size, page_size());
+  return fail(ACL_ERROR_RT_PARAM_INVALID,
+              "%s: size is %zu, expected a multiple of the page size %zu", api, size, page_size());
 }
 
 aclError bad_flags(const char* api, uint64_t flags) {
@@ -165,8 +165,8 @@ aclError aclrtReserveMemAddress(void** virPtr, size_t size, size_t alignment, vo
     const size_t whole = (size + page_size() - 1) / page_size() * page_size();
     void* const begin = take_addresses(nullptr, whole);
     if (begin == nullptr) {
-      return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no %zu addresses in a row",
-                  kApi, size);
+      return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+                  "%s: the host cannot reserve %zu bytes of contiguous address space", kApi, size);
     }
     try {
       auto& state = reservations();
@@ -213,8 +213,9 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle* handle, size_t size,
     if (flags != 0) return bad_flags(kApi, flags);
     if (prop->location.type != ACL_MEM_LOCATION_TYPE_DEVICE) {
       return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
-                  "%s: location.type is %d; only memory of a device can be had so", kApi,
-                  prop->location.type);
+                  "%s: location.type is %d, expected the memory of a device; the host CANN "
+                  "implements no other",
+                  kApi, prop->location.type);
     }
     if (prop->handleType != ACL_MEM_HANDLE_TYPE_NONE ||
         prop->allocationType != ACL_MEM_ALLOCATION_TYPE_PINNED) {
@@ -229,7 +230,8 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle* handle, size_t size,
     if (!pool().cut(size, &place)) {
       return_device_memory(device, size);
       return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
-                  "%s: the host has no %zu bytes for the memory of device %d", kApi, size, device);
+                  "%s: the host cannot allocate %zu bytes for the memory of device %d", kApi, size,
+                  device);
     }
     *handle = physicals().insert(std::make_shared<Physical>(device, size, place));
     return ACL_SUCCESS;
@@ -242,7 +244,7 @@ aclError aclrtFreePhysical(aclrtDrvMemHandle handle) {
     if (handle == nullptr) return null_argument(kApi, "handle");
     if (physicals().remove(handle) != nullptr) return ACL_SUCCESS;
     return fail(ACL_ERROR_RT_PARAM_INVALID,
-                "%s: %p is no handle of aclrtMallocPhysical, or was freed", kApi, handle);
+                "%s: %p is not a handle of aclrtMallocPhysical, or was freed", kApi, handle);
   });
 }
 
@@ -256,11 +258,12 @@ aclError aclrtMapMem(void* virPtr, size_t size, size_t offset, aclrtDrvMemHandle
     const auto physical = physicals().find(handle);
     if (physical == nullptr) {
       return fail(ACL_ERROR_RT_PARAM_INVALID,
-                  "%s: %p is no handle of aclrtMallocPhysical, or was freed", kApi, handle);
+                  "%s: %p is not a handle of aclrtMallocPhysical, or was freed", kApi, handle);
     }
     if (offset != 0 || size != physical->size) {
       return fail(ACL_ERROR_RT_PARAM_INVALID,
-                  "%s: offset is %zu and size %zu; physical memory is mapped whole, from 0 to %zu",
+                  "%s: offset is %zu and size %zu, expected 0 and %zu; physical memory is mapped "
+                  "as a whole",
                   kApi, offset, size, physical->size);
     }
     auto& state = reservations();
@@ -270,9 +273,10 @@ aclError aclrtMapMem(void* virPtr, size_t size, size_t offset, aclrtDrvMemHandle
     Reservation* const reservation = state.find(address, &begin);
     if (reservation == nullptr || size > reservation->size - (address - begin) ||
         address % page_size() != 0) {
-      return fail(ACL_ERROR_RT_PARAM_INVALID,
-                  "%s: %zu bytes at %p are no whole pages inside a range of aclrtReserveMemAddress",
-                  kApi, size, virPtr);
+      return fail(
+          ACL_ERROR_RT_PARAM_INVALID,
+          "%s: %zu bytes at %p are not whole pages inside a range of aclrtReserveMemAddress", kApi,
+          size, virPtr);
     }
     auto& mappings = reservation->mappings;
     const auto next = mappings.lower_bound(address + size);

@@ -11,7 +11,7 @@ CMAKE := $(VENV)/bin/cmake
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo demo-npu test test-deep reliability properties commands soak build npu sanitize fuzz wheel-test conformance \
+.PHONY: tidy demo demo-npu test test-deep reliability properties commands soak build npu sanitize fuzz wheel-test conformance \
   bench bench-quick bench-check docs lint clean
 
 demo: build
@@ -114,12 +114,19 @@ $(NPU_VENV)/installed: Makefile
 	echo "$(CURDIR)" > "$$($(NPU_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/aclnn_torch.pth"
 	@touch $@
 
-lint: $(VENV)/linters
+lint: $(VENV)/linters tidy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	git ls-files -z 'csrc/*.cpp' 'csrc/*.h' 'tests/cpp/*' 'tests/reliability/*' 'benchmarks/*.cpp' | grep -zE '\.(cpp|h)$$' | \
 	  xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
+
+# clang-tidy, of what is compiled once; the kernels are GCC's vector extensions. OpenMP's header is not clang's.
+tidy: $(VENV)/linters
+	$(CMAKE) -S . -B build/tidy -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(VENV)/bin/ninja" \
+	  -DACLNN_PYTHON="$(CURDIR)/$(RUN)" -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON > /dev/null
+	git ls-files -z 'csrc/*.cpp' | grep -zvE 'csrc/(torch_npu|host_cann/kernels)/' | \
+	  xargs -0 -P2 -n8 $(VENV)/bin/clang-tidy -p build/tidy --quiet --extra-arg=-fno-openmp
 
 $(VENV)/linters: $(VENV)/installed
 	$(PIP) --no-build-isolation --editable ".[lint]"

@@ -146,7 +146,7 @@ void require_library(const Library& library, T& argument) {
 template <class T>
 auto keep(T&& argument) {
   if constexpr (!std::is_lvalue_reference_v<T> && kIsHandle<std::remove_const_t<T>>) {
-    return std::tuple<T>(std::move(argument));
+    return std::tuple<T>(std::forward<T>(argument));
   } else {
     return std::tuple<>();
   }

@@ -50,8 +50,18 @@ class Exact {
   }
   constexpr T value() const { return value_; }
 
-  friend constexpr bool operator==(Exact a, T b) { return a.value_ == b; }
-  friend constexpr auto operator<=>(Exact a, T b) { return a.value_ <=> b; }
+  friend constexpr bool operator==(Exact, Exact) = default;
+  friend constexpr auto operator<=>(Exact, Exact) = default;
+  template <class U>
+    requires std::is_arithmetic_v<U>
+  friend constexpr bool operator==(Exact a, U b) {
+    return a.value_ == static_cast<T>(b);
+  }
+  template <class U>
+    requires std::is_arithmetic_v<U>
+  friend constexpr auto operator<=>(Exact a, U b) {
+    return a.value_ <=> static_cast<T>(b);
+  }
 
  private:
   T value_;
@@ -65,6 +75,7 @@ class Output {
   Output(const char* name, at::Tensor tensor, bool is_written)
       : name_(name), tensor_(std::move(tensor)), is_written_(is_written) {}
   Output(const Output&) = default;
+  Output(Output&&) = default;
   Output& operator=(const at::Tensor& result);
   Output& operator=(const Output& result) { return *this = result.tensor_; }
   // Refuses an output that results of this type cannot be cast to.

@@ -40,7 +40,8 @@ T saturate(double value) {
   using Limits = std::numeric_limits<T>;
   if (value != value) return 0;
   // max() + 1 is a power of two, hence exact; max() itself may not be.
-  if (value >= static_cast<double>(Limits::max() / 2 + 1) * 2) return Limits::max();
+  constexpr T kHalf = Limits::max() / 2 + 1;
+  if (value >= static_cast<double>(kHalf) * 2) return Limits::max();
   if (value <= static_cast<double>(Limits::min())) return Limits::min();
   return static_cast<T>(value);
 }

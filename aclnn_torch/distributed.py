@@ -142,7 +142,8 @@ def cross_entropy(
     spread = [dim for dim, place in enumerate(input.placements) if place.is_shard(1)]
     if len(spread) > 1:
         raise ValueError(
-            f"cross_entropy: the classes of input are spread over dimensions {spread} of the mesh, expected one at most"
+            f"cross_entropy: the classes of input are sharded over dimensions {spread} of the mesh, expected at most "
+            "one dimension; redistribute the input"
         )
     rows = [_REPLICATED if dim in spread else place for dim, place in enumerate(input.placements)]
     labels = _on_mesh(target, mesh).redistribute(placements=rows)

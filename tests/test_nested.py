@@ -134,7 +134,7 @@ def test_what_is_refused() -> None:
         F.layer_norm(x, (x.shape[1], 2, 4))
     with pytest.raises((RuntimeError, ValueError), match="ragged"):
         aclnn.rms_norm(x, dense)
-    with pytest.raises(RuntimeError, match="elu_backward: grad_output is no nested tensor, expected one"):
+    with pytest.raises(RuntimeError, match="elu_backward: grad_output is not a nested tensor, expected one"):
         aclnn.elu_backward(dense, 1, 1, 1, False, x)
     with pytest.raises(RuntimeError, match=r"selu_backward: a nested tensor has shape .*, expected sequences of the"):
         aclnn.selu_backward(nested(), x)

@@ -43,7 +43,8 @@ def elementwise_nested(operator: Any) -> Callable[..., Any]:
         for argument, value in zip(operator._schema.arguments, args, strict=False):
             if isinstance(value, Tensor) and not isinstance(value, NestedTensor):
                 raise RuntimeError(
-                    f"{operator.name()}: {argument.name} is no nested tensor, expected one as other arguments are"
+                    f"{operator.name()}: {argument.name} is not a nested tensor, expected one because another argument "
+                    "is; make one with torch.nested.nested_tensor_from_jagged"
                 )
         like, values = _unwrapped(operator, args)
         result = operator(*values, **(kwargs or {}))
@@ -68,8 +69,8 @@ def rowwise_nested(operator: Any, normalized: str) -> Callable[..., Any]:
         dense = like.dim() - like._ragged_idx - 1
         if len(shape) > dense:
             raise RuntimeError(
-                f"{operator.name()}: {normalized} has {len(shape)} dimensions, expected at most {dense}, those behind "
-                f"the ragged one of the nested tensor of shape {list(like.shape)}"
+                f"{operator.name()}: {normalized} has {len(shape)} dimensions, expected at most {dense}, the "
+                f"number behind the ragged dimension of the nested tensor of shape {list(like.shape)}"
             )
         first, *others = operator(*values, **(kwargs or {}))
         return None if first is None else _wrapped(first, like), *others

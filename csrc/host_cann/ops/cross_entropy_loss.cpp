@@ -126,7 +126,7 @@ void require_attributes(Checks& checks, const char* reduction, double smoothing)
 }
 
 constexpr const char* kLaterProducts =
-    "Ascend950 and the host product have it (ACLNN_TORCH_PRODUCT=Ascend950, or "
+    "select Ascend950 or host, which have it (ACLNN_TORCH_PRODUCT=Ascend950, or "
     "aclnn_torch.set_product(\"Ascend950\") in Python)";
 
 // Atlas A2 and A3 have neither smoothing nor the z-loss.
@@ -138,8 +138,8 @@ void require_plain(Checks& checks, double smoothing, double zloss_scale, bool zl
                       smoothing, kLaterProducts)
       .require_tiling(zloss_scale == 0, "lseSquareScaleForZloss is %g, expected 0; %s", zloss_scale,
                       kLaterProducts)
-      .require_tiling(!zloss_wanted, "%s is given, but this product has no z-loss; %s", zloss_name,
-                      kLaterProducts);
+      .require_tiling(!zloss_wanted, "%s is given, but this product has no z-loss; omit it, or %s",
+                      zloss_name, kLaterProducts);
 }
 
 // ---- What the plans share ----------------------------------------------------------------------

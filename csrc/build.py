@@ -196,8 +196,8 @@ class Build:
         meta = [self._object(source, host) for source in sorted((HOST / "descriptors").glob("*.cpp"))]
         ops = [
             self._object(source, host + torch_flags)
-            for folder in (HOST / "ops", HOST / "kernels" / "dispatch", HOST / "kernels" / "reference")
-            for source in sorted(folder.glob("*.cpp"))
+            for folder in ("ops", "ops/convolution", "kernels/dispatch", "kernels/reference")
+            for source in sorted((HOST / folder).glob("*.cpp"))
         ]
         for name, flags in CAPABILITIES[platform.machine()].items():
             defines = [f"-DCPU_CAPABILITY={name}", f"-DCPU_CAPABILITY_{name}"]
@@ -320,18 +320,10 @@ class Build:
         own_torch_libs = [*torch_libs, f"-Wl,-rpath,{TORCH_LIB}"]
         for source in sorted((ROOT / "tests" / "cpp").glob("test_*.cpp")):
             of_kernels = source.stem.startswith("test_kernels")
-            # What it registers with ATen libopapi.so has, too, so it does without.
-            of_places = source.stem == "test_result_places"
-            if self.sanitizer == "thread" and (of_kernels or of_places or source.stem == "test_aten_ops"):
+            if self.sanitizer == "thread" and (of_kernels or source.stem == "test_aten_ops"):
                 continue  # they start no thread of ours
-            target = str(self.directory / "tests" / source.stem)
-            if of_places:
-                places = next(path for path in ops if path.endswith("/ops/result_places.o"))
-                objects = [self._object(source, [*flags, *torch_flags]), places]
-                self.out.build(target, "program", objects, variables={"flags": words(own_torch_libs)})
-                continue
             self.out.build(
-                target,
+                str(self.directory / "tests" / source.stem),
                 "program",
                 [self._object(source, flags), *client, *(kernels if of_kernels else [])],
                 [str(path) for path in prefix],

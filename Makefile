@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 NPU_VENV := .venv-npu
 RUN := $(VENV)/bin/python
+CMAKE := $(VENV)/bin/cmake
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
@@ -20,7 +21,7 @@ demo-npu: build npu
 	$(NPU_VENV)/bin/python -m aclnn_torch run examples/train_digits.py --device npu
 
 test: build npu
-	$(RUN) csrc/build.py --tests
+	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	$(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
 
 # All of docs/reliability.md, within an hour on two cores: the tests that it is about, those that take long too, every
@@ -30,12 +31,12 @@ test-deep: reliability properties soak sanitize $(FUZZ)
 RELIABILITY := reliability conformance test_binaries.py test_cpp.py test_determinism.py test_fuzz.py test_memory.py \
   test_numerics.py
 reliability: build
-	$(RUN) csrc/build.py --tests
+	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	$(RUN) -m pytest $(addprefix tests/,$(RELIABILITY)) -m "deep or not deep" --numprocesses=2 --dist=worksteal
 
 # Memory, file descriptors and threads over a million calls; docs/reliability.md.
 soak: build
-	$(RUN) csrc/build.py --tests
+	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	ACLNN_TEST_SOAK=1 build/release/tests/test_soak
 	ACLNN_TEST_SOAK=1 $(RUN) -m tests.reliability.soak
 
@@ -44,13 +45,13 @@ properties: build
 
 # The commands of the documents that `make test` leaves out because they take long.
 commands: build npu
-	$(RUN) csrc/build.py --tests
+	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	$(RUN) -m pytest tests/test_documents.py -m deep --numprocesses=2 --dist=worksteal
 
 # Made-up calls of the C interface under ASan + UBSan, ten minutes for each operator, three at a time.
 # ARGS are passed on.
 fuzz: build $(VENV)/libfuzzer
-	$(RUN) csrc/build.py --tests
+	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	$(RUN) -m tests.fuzz $(ARGS)
 
 $(VENV)/libfuzzer: $(VENV)/installed
@@ -63,7 +64,7 @@ wheel-test: $(VENV)/installed
 
 # The C++ tests and the operators' Python tests under ASan + UBSan, then the C++ tests with threads under TSan.
 sanitize: build
-	$(RUN) tests/sanitize.py
+	$(RUN) -m tests.sanitize
 
 # Every condition of every operator on every product, expected and obtained, into docs/conformance.md.
 conformance: build
@@ -90,18 +91,20 @@ $(VENV)/documents: $(VENV)/installed
 	@touch $@
 
 build: $(VENV)/installed
-	@$(RUN) csrc/build.py
+	@$(RUN) setup.py --quiet build_ext --inplace
 
 $(VENV)/installed: pyproject.toml
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	$(PIP) torch==2.13.0 "setuptools>=77" ninja "pybind11>=3" numpy
+	$(PIP) torch==2.13.0 "setuptools>=77" "cmake>=3.24" ninja "pybind11>=3" numpy
 	$(PIP) --no-build-isolation --editable ".[test]"
 	@touch $@
 
 # An environment of its own for torch_npu: beside it, `import torch` needs a CANN. The package is used from here, as
 # built for the default environment; torch is the same. What the operators need of torch_npu is built with it.
 npu: build $(NPU_VENV)/installed
-	@$(RUN) csrc/build.py --torch-npu "$$(echo $(NPU_VENV)/lib/python*/site-packages/torch_npu)"
+	@$(CMAKE) build/release -DACLNN_TORCH_NPU="$(CURDIR)/$$(echo $(NPU_VENV)/lib/python*/site-packages/torch_npu)" > /dev/null
+	@$(CMAKE) --build build/release -- --quiet
+	@$(CMAKE) --install build/release > /dev/null
 
 $(NPU_VENV)/installed: Makefile
 	test -x $(NPU_VENV)/bin/python || $(PYTHON) -m venv $(NPU_VENV)

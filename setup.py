@@ -1,28 +1,39 @@
-"""Builds the package; csrc/build.py says how."""
+"""Builds the package; CMakeLists.txt says what, and is driven from here."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
+import cmake
+import ninja
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
-sys.path.insert(0, str(ROOT / "csrc"))
-
-from build import Build, torch_npu_for  # noqa: E402
 
 
-class NinjaBuild(build_ext):
-    """Hands the whole of csrc/ to ninja, which rebuilds only what changed."""
+class CMakeBuild(build_ext):
+    """Hands everything to CMake, which rebuilds only what changed."""
 
     def run(self) -> None:
-        """Builds into the source tree for an editable install, else into the wheel's tree."""
+        """Installs into the source tree for an editable install, else into the wheel's tree."""
         in_place = self.inplace or self.editable_mode
         package = ROOT / "aclnn_torch" if in_place else Path(self.build_lib).resolve() / "aclnn_torch"
-        directory = ROOT / "build" / "release"  # either links the same objects
-        Build(package, directory, torch_npu=torch_npu_for(directory, None), relocatable=not in_place).run()
+        directory = ROOT / "build" / ("release" if in_place else "wheel")
+        program = Path(cmake.CMAKE_BIN_DIR) / "cmake"
+        options = {
+            "CMAKE_MAKE_PROGRAM": Path(ninja.BIN_DIR) / "ninja",
+            "CMAKE_INSTALL_PREFIX": package,
+            "ACLNN_PYTHON": sys.executable,
+            "ACLNN_RELOCATABLE": "OFF" if in_place else "ON",
+        }
+        defines = [f"-D{name}={value}" for name, value in options.items()]
+        configure = [program, "-S", ROOT, "-B", directory, "-G", "Ninja", *defines]
+        subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)  # errors go to stderr
+        subprocess.run([program, "--build", directory, "--", "--quiet"], check=True)
+        subprocess.run([program, "--install", directory], check=True, stdout=subprocess.DEVNULL)
 
     def get_outputs(self) -> list[str]:
         """Nothing for setuptools to copy: the files are where they belong."""
@@ -33,4 +44,4 @@ class NinjaBuild(build_ext):
         return {}
 
 
-setup(ext_modules=[Extension("aclnn_torch._C", sources=[])], cmdclass={"build_ext": NinjaBuild})
+setup(ext_modules=[Extension("aclnn_torch._C", sources=[])], cmdclass={"build_ext": CMakeBuild})

@@ -14,13 +14,15 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from . import functional as F
-from . import nn
 from ._scripting import not_scriptable
+from .ops import OPERATORS
 
 __all__ = ["convert", "revert"]
 
 # torch's class -> ours, which is its subclass and adds nothing to an instance.
-_OURS: dict[type, type] = {getattr(torch.nn, name): getattr(nn, name) for name in nn.__all__}
+_OURS: dict[type, type] = {
+    getattr(torch.nn, ours.__name__): ours for operator in OPERATORS.values() for ours in operator.modules
+}
 _TORCHS = {ours: torchs for torchs, ours in _OURS.items()}
 
 # What RMSNorm classes of model libraries call their epsilon.

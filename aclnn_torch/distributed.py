@@ -10,8 +10,8 @@ gives every operator of ``torch.ops.aclnn`` a sharding rule, through ``torch.dis
 =============================  =========================================================================================
 operator                       parts that it works on
 =============================  =========================================================================================
-elu, gelu, selu, silu and       any
-their gradients
+elementwise operators          any
+and their gradients
 layer_norm                     rows: dimensions that are not normalised
 layer_norm_backward            rows; the gradients of weight and bias are partial sums
 rms_norm                       rows: dimensions that are not normalised
@@ -33,52 +33,57 @@ whose classes are spread too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.distributed._functional_collectives as collectives
 from torch import Tensor
-from torch._ops import OpOverload
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
 from torch.distributed.tensor.experimental import register_sharding
 
-from .ops._elementwise import ELEMENTWISE
+from .ops import OPERATORS, _operator
 
 __all__ = ["cross_entropy"]
 
-# Placements of an operator's results, and of its tensors.
-_Sharding = tuple[list[Any], list[Any]]
-_Rule = Callable[..., Sequence[_Sharding]]
 _REPLICATED = Replicate()
 
 
-def _sharding(*operators: OpOverload, of_nothing: bool = False) -> Callable[[_Rule], _Rule]:
-    """Registers a rule, a function of the operator's arguments, for operators; `of_nothing` they take empty tensors."""
-
-    def register(rule: _Rule) -> _Rule:
-        def checked(*args: Any, **kwargs: Any) -> Sequence[_Sharding]:
-            tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, DTensorSpec)]
-            shardings = rule(*args, **kwargs)
-            return shardings if of_nothing else [each for each in shardings if _all_get_some(tensors, each[1])]
-
-        for operator in operators:
-            register_sharding(operator)(checked)
-            # By itself it would remember a decision for all calls whose integers are the same, though it also depends
-            # on words, lists and flags.
-            options = [argument.name for argument in operator._schema.arguments if argument.kwarg_only]
-            DTensor._op_dispatcher.sharding_propagator.op_to_schema_info[operator] = RuntimeSchemaInfo(
-                static_argnum=1, static_kwargkey=options, needs_pytree=True
-            )
-        return rule
-
-    return register
+def _placement(stated: _operator.Placement | None) -> Placement | None:
+    """A placement of a rule as DTensor's."""
+    if stated is None:
+        return None
+    if stated.dim is not None:
+        return Shard(stated.dim)
+    return _REPLICATED if stated == _operator.REPLICATE else Partial()
 
 
-def _all_get_some(tensors: Sequence[DTensorSpec], placements: Sequence[Placement]) -> bool:
+def _register(overload: _operator.Overload) -> None:
+    """Gives DTensor the rule of an operator."""
+    rule, operator = overload.sharding, overload.operator
+    assert rule is not None
+
+    def shardings(*args: Any, **kwargs: Any) -> Sequence[tuple[list[Placement | None], list[Placement | None]]]:
+        tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, DTensorSpec)]
+        found = [
+            ([_placement(each) for each in results], [_placement(each) for each in inputs])
+            for results, inputs in rule(*args, **kwargs)
+        ]
+        return found if overload.accepts_empty else [each for each in found if _all_get_some(tensors, each[1])]
+
+    register_sharding(operator)(shardings)
+    # By itself it would remember a decision for all calls whose integers are the same, though it also depends on words,
+    # lists and flags.
+    options = [argument.name for argument in operator._schema.arguments if argument.kwarg_only]
+    DTensor._op_dispatcher.sharding_propagator.op_to_schema_info[operator] = RuntimeSchemaInfo(
+        static_argnum=1, static_kwargkey=options, needs_pytree=True
+    )
+
+
+def _all_get_some(tensors: Sequence[DTensorSpec], placements: Sequence[Placement | None]) -> bool:
     """Whether no tensor that is spread already in this way leaves a process without any of it."""
     for tensor, placement in zip(tensors, placements, strict=True):
         if isinstance(placement, Shard):
@@ -90,169 +95,10 @@ def _all_get_some(tensors: Sequence[DTensorSpec], placements: Sequence[Placement
     return True
 
 
-@_sharding(*ELEMENTWISE, of_nothing=True)
-def _elementwise(*args: Any, **_: Any) -> Sequence[_Sharding]:
-    tensors = [arg for arg in args if isinstance(arg, DTensorSpec)]
-    shapes = {tensor.shape for tensor in tensors}
-    dims = range(tensors[0].ndim) if len(shapes) == 1 else ()  # not where one is broadcast
-    return [([placement], [placement] * len(tensors)) for placement in (_REPLICATED, *map(Shard, dims))]
-
-
-@_sharding(torch.ops.aclnn.layer_norm.default, of_nothing=True)
-def _layer_norm(input: Any, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Sequence[_Sharding]:
-    weights = [_REPLICATED] * sum(each is not None for each in (weight, bias))
-    rows = map(Shard, range(input.ndim - len(normalized_shape)))
-    return [([row] * 3, [row, *weights]) for row in (_REPLICATED, *rows)]
-
-
-@_sharding(torch.ops.aclnn.layer_norm_backward.default, of_nothing=True)
-def _layer_norm_backward(
-    grad_out: Any,
-    input: Any,
-    normalized_shape: Sequence[int],
-    mean: Any,
-    rstd: Any,
-    weight: Any,
-    bias: Any,
-    output_mask: Sequence[bool],
-) -> Sequence[_Sharding]:
-    weights = [_REPLICATED] * sum(each is not None for each in (weight, bias))
-    shardings: list[_Sharding] = []
-    for row in (_REPLICATED, *map(Shard, range(input.ndim - len(normalized_shape)))):
-        of_weights = _REPLICATED if row == _REPLICATED else Partial()
-        results = [
-            place if wanted else None for place, wanted in zip([row, of_weights, of_weights], output_mask, strict=True)
-        ]
-        shardings.append((results, [row, row, row, row, *weights]))
-    return shardings
-
-
-@_sharding(torch.ops.aclnn.rms_norm.default)
-def _rms_norm(x: Any, gamma: Any, epsilon: Any = None) -> Sequence[_Sharding]:
-    rows = map(Shard, range(x.ndim - gamma.ndim))
-    return [([row, row], [row, _REPLICATED]) for row in (_REPLICATED, *rows)]
-
-
-@_sharding(torch.ops.aclnn.rms_norm_grad.default)
-def _rms_norm_grad(dy: Any, x: Any, rstd: Any, gamma: Any) -> Sequence[_Sharding]:
-    shardings: list[_Sharding] = [([_REPLICATED] * 2, [_REPLICATED] * 4)]
-    for dim in range(x.ndim - gamma.ndim):
-        if dim < rstd.ndim and rstd.shape[dim] == x.shape[dim]:
-            shardings.append(([Shard(dim), Partial()], [Shard(dim)] * 3 + [_REPLICATED]))
-    return shardings
-
-
-@_sharding(torch.ops.aclnn.cross_entropy_loss.default)
-def _cross_entropy_loss(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    reduction: str = "mean",
-    ignore_index: Any = None,
-    label_smoothing: Any = None,
-    lse_square_scale_for_zloss: float = 0.0,
-    return_zloss: bool = False,
-) -> Sequence[_Sharding]:
-    weights = [] if weight is None else [_REPLICATED]
-    shardings: list[_Sharding] = [([_REPLICATED] * 4, [_REPLICATED] * 2 + weights)]
-    if reduction != "mean":
-        row = Shard(0)
-        loss = row if reduction == "none" else Partial()
-        # What was not asked for is empty.
-        zloss = loss if return_zloss else _REPLICATED
-        lse = row if lse_square_scale_for_zloss else _REPLICATED
-        shardings.append(([loss, row, zloss, lse], [row, row, *weights]))
-    return shardings
-
-
-@_sharding(torch.ops.aclnn.cross_entropy_loss_grad.default)
-def _cross_entropy_loss_grad(
-    grad_loss: Any,
-    log_prob: Any,
-    target: Any,
-    weight: Any = None,
-    grad_zloss: Any = None,
-    lse_for_zloss: Any = None,
-    reduction: str = "mean",
-    *_: Any,
-) -> Sequence[_Sharding]:
-    def given(tensor: Any, placement: Placement) -> list[Placement]:
-        return [] if tensor is None else [placement]
-
-    def sharding(row: Placement, grad: Placement) -> _Sharding:
-        zloss = given(grad_zloss, grad) + given(lse_for_zloss, row)
-        return [row], [grad, row, row, *given(weight, _REPLICATED), *zloss]
-
-    shardings = [sharding(_REPLICATED, _REPLICATED)]
-    if reduction != "mean":
-        row = Shard(0)
-        shardings.append(sharding(row, row if reduction == "none" else _REPLICATED))
-    return shardings
-
-
-def _channels(transposed: bool) -> tuple[Shard, Shard]:
-    """The weight's dimensions of output and input channels."""
-    return (Shard(1), Shard(0)) if transposed else (Shard(0), Shard(1))
-
-
-@_sharding(torch.ops.aclnn.convolution.default)
-def _convolution(
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-    **_: Any,
-) -> Sequence[_Sharding]:
-    def with_bias(placement: Placement) -> list[Placement]:
-        return [] if bias is None else [placement]
-
-    replicated, examples, channels = _REPLICATED, Shard(0), Shard(1)
-    shardings: list[_Sharding] = [
-        ([replicated], [replicated, replicated, *with_bias(replicated)]),
-        ([examples], [examples, replicated, *with_bias(replicated)]),
-    ]
-    if groups == 1:
-        out_channels, in_channels = _channels(transposed)
-        shardings.append(([channels], [replicated, out_channels, *with_bias(Shard(0))]))
-        if bias is None:
-            shardings.append(([Partial()], [channels, in_channels]))
-    return shardings
-
-
-@_sharding(torch.ops.aclnn.convolution_backward.default)
-def _convolution_backward(
-    grad_output: Any,
-    input: Any,
-    weight: Any,
-    bias_sizes: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-    output_mask: Sequence[bool],
-    **_: Any,
-) -> Sequence[_Sharding]:
-    def results(*placements: Placement) -> list[Placement | None]:
-        return [placement if wanted else None for placement, wanted in zip(placements, output_mask, strict=True)]
-
-    replicated, examples, channels = _REPLICATED, Shard(0), Shard(1)
-    shardings: list[_Sharding] = [
-        (results(replicated, replicated, replicated), [replicated] * 3),
-        (results(examples, Partial(), Partial()), [examples, examples, replicated]),
-    ]
-    if groups == 1:
-        out_channels, in_channels = _channels(transposed)
-        shardings.append((results(channels, in_channels, replicated), [replicated, channels, in_channels]))
-        if not output_mask[2]:  # bias_sizes are those of all channels
-            shardings.append((results(Partial(), out_channels, replicated), [channels, replicated, out_channels]))
-    return shardings
+for _stated in OPERATORS.values():
+    for _overload in _stated.overloads:
+        if _overload.sharding is not None:
+            _register(_overload)
 
 
 def cross_entropy(

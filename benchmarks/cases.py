@@ -1,6 +1,7 @@
 """What is measured: one table of operators, one of convolution layers, one of functions, and the cases that follow.
 
-A new operator adds a row to KERNELS if it is elementwise, else to OPERATORS; a convolution is a row of CONVOLUTIONS.
+An elementwise operator has its rows from tests/operators; another one adds a row to OPERATORS, a convolution one to
+CONVOLUTIONS.
 Every mode a row is measured in follows from these tables. bars.py says how good the results must be.
 """
 
@@ -17,9 +18,9 @@ import torch
 from torch import Tensor
 
 import aclnn_torch
+from tests.operators import ELEMENTWISE, Kernel, kernels_for
+from tests.operators import OPERATORS as INFOS
 
-SELU_ALPHA = 1.6732632423543772
-SELU_SCALE = 1.0507009873554805
 EPSILON = 1e-6  # of RMSNorm
 
 Shape = tuple[int, ...]
@@ -101,152 +102,43 @@ class Operator:
         return functools.partial(operator, **self.named) if self.named else operator
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """One elementwise operator, with one choice of its numbers."""
+def row_of(kernel: Kernel) -> Operator:
+    """The row of OPERATORS that an elementwise kernel is."""
 
-    operator: str  # in torch.ops.aclnn; CANN's name in snake_case
-    reads: int  # tensors read; one is written
-    arguments: Callable[..., tuple[Tensor | float | bool, ...]]  # the operator's and aclnn's, of the tensors read
-    peer: torch._ops.OpOverloadPacket  # ATen's operator that computes the same
-    peer_arguments: Callable[..., tuple[Tensor | float | bool, ...]]
-    out_name: str = "out"  # what the peer calls a tensor to write to
-    variant: str = ""
-    named: dict[str, Any] = field(default_factory=dict, hash=False)  # arguments by name, the peer's and JAX's too
-    cann_name: str = ""  # in snake_case, where it is not the operator's
-    cann: Callable[..., tuple[Any, ...]] | None = None  # CANN's arguments, where they are not the operator's
+    def inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
+        return tuple(noise(shape, dtype, seed) for seed in range(kernel.reads))
 
-    @property
-    def name(self) -> str:
-        """Name in results."""
-        return f"{self.operator}:{self.variant}" if self.variant else self.operator
+    def out(results: Tensors, *tensors: Tensor) -> Callable[[], Tensor]:
+        keywords = {**kernel.named, kernel.out_name: results[0]}
+        return functools.partial(kernel.peer, *kernel.of_peer(*tensors), **keywords)
 
-    def row(self) -> Operator:
-        """The row of OPERATORS that this is."""
+    # Without a Python function between: at 16 elements it would count.
+    def eager(*tensors: Tensor) -> Callable[[], Tensor]:
+        return functools.partial(kernel.peer, *kernel.of_peer(*tensors), **kernel.named)
 
-        def inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
-            return tuple(noise(shape, dtype, seed) for seed in range(self.reads))
+    # For compilers, which see nothing of the kernel itself.
+    peer_arguments, call_peer, named = kernel.peer_arguments or kernel.arguments, kernel.peer, dict(kernel.named)
 
-        def out(results: Tensors, *tensors: Tensor) -> Callable[[], Tensor]:
-            return functools.partial(
-                self.peer, *self.peer_arguments(*tensors), **self.named, **{self.out_name: results[0]}
-            )
+    def peer(*tensors: Tensor) -> Tensor:
+        return call_peer(*peer_arguments(*tensors), **named)
 
-        def peer(*tensors: Tensor) -> Tensor:
-            return self.peer(*self.peer_arguments(*tensors), **self.named)
-
-        # Without a Python function between: at 16 elements it would count.
-        def eager(*tensors: Tensor) -> Callable[[], Tensor]:
-            return functools.partial(self.peer, *self.peer_arguments(*tensors), **self.named)
-
-        return Operator(
-            self.operator,
-            inputs,
-            self.arguments,
-            peer,
-            self.variant,
-            eager=eager,
-            out=out,
-            cann=self.cann,
-            jax={"is_result": True} if self.variant == "is_result" else self.named,
-            named=self.named,
-            cann_name=self.cann_name,
-        )
+    return Operator(
+        kernel.operator,
+        inputs,
+        kernel.arguments,
+        peer,
+        kernel.variant,
+        eager=eager,
+        out=out,
+        cann=kernel.cann,
+        jax={"is_result": True} if kernel.variant == "is_result" else dict(kernel.named),
+        named=dict(kernel.named),
+        cann_name=kernel.cann_name,
+    )
 
 
-def same(*tensors: Tensor) -> Tensors:
-    """The arguments of an operator that has no others than the tensors it reads."""
-    return tensors
-
-
-KERNELS = (
-    Kernel(
-        "elu",
-        reads=1,
-        arguments=lambda x: (x, 1.0, 1.0, 1.0),
-        peer=aten.elu,
-        peer_arguments=lambda x: (x, 1.0, 1.0, 1.0),
-    ),
-    Kernel(
-        "elu_backward",
-        reads=2,
-        arguments=lambda g, x: (g, 1.0, 1.0, 1.0, False, x),
-        peer=aten.elu_backward,
-        peer_arguments=lambda g, x: (g, 1.0, 1.0, 1.0, False, x),
-        out_name="grad_input",
-    ),
-    Kernel(
-        "elu_backward",
-        variant="is_result",
-        reads=2,
-        arguments=lambda g, y: (g, 1.0, 1.0, 1.0, True, y),
-        peer=aten.elu_backward,
-        peer_arguments=lambda g, y: (g, 1.0, 1.0, 1.0, True, y),
-        out_name="grad_input",
-    ),
-    Kernel(
-        "selu",
-        reads=1,
-        arguments=lambda x: (x,),
-        peer=aten.elu,
-        peer_arguments=lambda x: (x, SELU_ALPHA, SELU_SCALE, 1.0),
-    ),
-    Kernel(
-        "selu_backward",
-        reads=2,
-        arguments=lambda g, y: (g, y),
-        peer=aten.elu_backward,
-        peer_arguments=lambda g, y: (g, SELU_ALPHA, SELU_SCALE, 1.0, True, y),
-        out_name="grad_input",
-    ),
-    Kernel("silu", reads=1, arguments=same, peer=aten.silu, peer_arguments=same),
-    Kernel(
-        "silu_backward",
-        reads=2,
-        arguments=same,
-        peer=aten.silu_backward,
-        peer_arguments=same,
-        out_name="grad_input",
-    ),
-    Kernel(
-        "gelu",
-        reads=1,
-        arguments=same,
-        peer=aten.gelu,
-        peer_arguments=same,
-        cann_name="gelu_v2",
-        cann=lambda x: (x, ctypes.c_int64(0)),
-    ),
-    Kernel(
-        "gelu_backward",
-        reads=2,
-        arguments=same,
-        peer=aten.gelu_backward,
-        peer_arguments=same,
-        out_name="grad_input",
-        cann_name="gelu_backward_v2",
-        cann=lambda g, x: (g, x, ctypes.c_char_p(b"none")),
-    ),
-    Kernel(
-        "gelu",
-        variant="tanh",
-        reads=1,
-        arguments=same,
-        peer=aten.gelu,
-        peer_arguments=same,
-        named={"approximate": "tanh"},
-    ),
-    Kernel(
-        "gelu_backward",
-        variant="tanh",
-        reads=2,
-        arguments=same,
-        peer=aten.gelu_backward,
-        peer_arguments=same,
-        out_name="grad_input",
-        named={"approximate": "tanh"},
-    ),
-)
+# Of the elementwise operators, as tests/operators says what they are.
+KERNELS = tuple(kernels_for("speed"))
 
 
 # RMSNorm: rows and the gain of each column.
@@ -369,7 +261,7 @@ def cross_entropy_loss_grad_out(
 
 
 OPERATORS = (
-    *(kernel.row() for kernel in KERNELS),
+    *map(row_of, KERNELS),
     Operator(
         "rms_norm",
         inputs=rms_norm_inputs,
@@ -561,7 +453,7 @@ CONVOLUTIONS = (
 # Layers that came after the bars were set.
 LATER_LAYERS = ("3x3_colours", "3x3_20_24", "3x3_groups_of_20", "3x3_512_stride_2")
 # The same of operators, by how their names begin.
-LATER = ("silu", "gelu", "layer_norm")
+LATER = tuple(name for name, info in INFOS.items() if info.later)
 QUICK_LAYERS = ("3x3_64", "3x3_64_channels_last", "1x1_1024_256", "3x3_depthwise", "1d", "transposed_stride_2")
 
 # The size of CANN's own example.
@@ -605,10 +497,16 @@ def one_input(shape: Shape, dtype: torch.dtype) -> Tensors:
 
 
 FUNCTIONS = (
-    Function("functional.elu", ("elu", "elu_backward"), one_input, lambda F, x: F.elu(x), (16,)),
-    Function("functional.selu", ("selu", "selu_backward"), one_input, lambda F, x: F.selu(x), (16,)),
-    Function("functional.silu", ("silu", "silu_backward"), one_input, lambda F, x: F.silu(x), (16,)),
-    Function("functional.gelu", ("gelu", "gelu_backward"), one_input, lambda F, x: F.gelu(x), (16,)),
+    *(
+        Function(
+            f"functional.{name}",
+            (name, f"{name}_backward"),
+            one_input,
+            lambda F, x, name=name: getattr(F, name)(x),
+            (16,),
+        )
+        for name in ELEMENTWISE
+    ),
     Function(
         "functional.rms_norm",
         ("rms_norm", "rms_norm_grad"),

@@ -20,9 +20,11 @@ import torch.nn.functional as TF
 from torch import Tensor
 
 import aclnn_torch
+from tests.operators import Kernel, kernels_for
+from tests.operators._exact import Array, Exact
 
-from .cases import SELU_ALPHA, SELU_SCALE, noise
-from .precision import FORMATS, Array, Exact, elu, elu_backward, gelu, sigmoid, slope_of_gelu
+from .cases import noise
+from .precision import FORMATS
 
 Tensors = tuple[Tensor, ...]
 # An exact result, and the sum of the magnitudes that it is the sum of; None where it is no sum.
@@ -71,7 +73,7 @@ def limits(dtype: torch.dtype) -> list[float]:
     return [*positive, *(-value for value in positive), float("nan")]
 
 
-# ---- ELU and SELU
+# ---- Elementwise operators
 
 
 def near_zero(dtype: torch.dtype) -> Tensor:
@@ -100,40 +102,23 @@ ELEMENTWISE = (
 )
 FORWARD = tuple(Condition(name, lambda dtype, x=x: (x(dtype),)) for name, x in ELEMENTWISE)
 BACKWARD = tuple(Condition(name, lambda dtype, x=x: with_gradients(x(dtype))) for name, x in ELEMENTWISE)
-SELU = (SELU_ALPHA, SELU_SCALE, 1.0)
-
-# ---- SiLU and GELU
 
 
-def exact_silu_backward(dtype: torch.dtype, g: Array, x: Array) -> Sequence[Expected]:
-    s, missing = sigmoid(x), sigmoid(-x)
-    return ((g * s * (1 + x * missing), np.abs(g) * s * (1 + np.abs(x) * missing)),)
+def elementwise(kernel: Kernel) -> Operator:
+    """An elementwise operator beside its peer."""
 
+    def exact(dtype: torch.dtype, *tensors: Array) -> Sequence[Expected]:
+        arguments = kernel.arguments(*tensors)
+        size = kernel.magnitude(dtype, *arguments, **kernel.named) if kernel.magnitude else None
+        return ((kernel.exact(dtype, *arguments, **kernel.named), size),)
 
-def gelu_operators(approximate: str) -> tuple[Operator, Operator]:
-    """GELU of either formula, and its gradient."""
-
-    def exact_gradient(dtype: torch.dtype, g: Array, x: Array) -> Sequence[Expected]:
-        a, b = slope_of_gelu(x, approximate)
-        return ((g * (a + b), np.abs(g) * (a + np.abs(b))),)
-
-    return (
-        Operator(
-            f"gelu:{approximate}",
-            ("out",),
-            lambda x: (ours.gelu(x, approximate=approximate),),
-            lambda x: (aten.gelu(x, approximate=approximate),),
-            lambda dtype, x: ((gelu(x, approximate), None),),
-            FORWARD,
-        ),
-        Operator(
-            f"gelu_backward:{approximate}",
-            ("out",),
-            lambda g, x: (ours.gelu_backward(g, x, approximate=approximate),),
-            lambda g, x: (aten.gelu_backward(g, x, approximate=approximate),),
-            exact_gradient,
-            BACKWARD,
-        ),
+    return Operator(
+        kernel.name,
+        ("out",),
+        lambda *tensors: (kernel(*tensors),),
+        lambda *tensors: (kernel.by_peer(*tensors),),
+        exact,
+        FORWARD if kernel.reads == 1 else BACKWARD,
     )
 
 
@@ -530,56 +515,7 @@ def with_gradient(condition: Condition) -> Condition:
 
 
 OPERATORS = (
-    Operator(
-        "elu",
-        ("out",),
-        lambda x: (ours.elu(x),),
-        lambda x: (aten.elu(x),),
-        lambda dtype, x: ((elu(dtype, x, 1.0, 1.0, 1.0), None),),
-        FORWARD,
-    ),
-    Operator(
-        "elu_backward",
-        ("out",),
-        lambda g, x: (ours.elu_backward(g, 1.0, 1.0, 1.0, False, x),),
-        lambda g, x: (aten.elu_backward(g, 1.0, 1.0, 1.0, False, x),),
-        lambda dtype, g, x: ((elu_backward(dtype, g, 1.0, 1.0, 1.0, False, x), None),),
-        BACKWARD,
-    ),
-    Operator(
-        "selu",
-        ("out",),
-        lambda x: (ours.selu(x),),
-        lambda x: (aten.selu(x),),
-        lambda dtype, x: ((elu(dtype, x, *SELU), None),),
-        FORWARD,
-    ),
-    Operator(
-        "selu_backward",
-        ("out",),
-        lambda g, y: (ours.selu_backward(g, y),),
-        lambda g, y: (aten.elu_backward(g, *SELU, True, y),),
-        lambda dtype, g, y: ((elu_backward(dtype, g, *SELU, True, y), None),),
-        BACKWARD,
-    ),
-    Operator(
-        "silu",
-        ("out",),
-        lambda x: (ours.silu(x),),
-        lambda x: (aten.silu(x),),
-        lambda dtype, x: ((x * sigmoid(x), None),),
-        FORWARD,
-    ),
-    Operator(
-        "silu_backward",
-        ("out",),
-        lambda g, x: (ours.silu_backward(g, x),),
-        lambda g, x: (aten.silu_backward(g, x),),
-        exact_silu_backward,
-        BACKWARD,
-    ),
-    *gelu_operators("none"),
-    *gelu_operators("tanh"),
+    *map(elementwise, kernels_for("torture")),
     Operator(
         "layer_norm",
         ("y", "mean", "rstd"),

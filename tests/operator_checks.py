@@ -1,22 +1,18 @@
-"""What every differentiable operator must survive, checked on its own sample calls.
-
-An operator's test module gives a list of :class:`Call`; the checks here run each of them through PyTorch's own tools.
-"""
+"""What every differentiable operator must survive, checked on its own sample calls through PyTorch's own tools."""
 
 from __future__ import annotations
 
 import os
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from torch.testing._internal.common_methods_invocations import op_db
 
 import aclnn_torch
+from tests.operators._info import Call, as_tuple
 
 # How far a result may be from torch's: one rounding for the 16-bit types, and for the wider ones the exponentials of
 # both sides, each good to 2 units in the last place.
@@ -45,71 +41,9 @@ NEEDS_AMX_BFLOAT16 = pytest.mark.skipif(
 OPCHECK_TESTS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
 
 
-def as_tuple(results: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The results of an operator that may have only one."""
-    return (results,) if isinstance(results, Tensor) else tuple(results)
-
-
 def total_of(results: Tensor | tuple[Tensor, ...]) -> Tensor:
     """A number that every element of the results counts in."""
     return torch.stack([result.double().sum() for result in as_tuple(results)]).sum()
-
-
-@dataclass
-class Call:
-    """One call of a function: tensor arguments by shape, the others as they are."""
-
-    function: Callable[..., Tensor | tuple[Tensor, ...]]
-    shapes: Sequence[tuple[int, ...]]
-    arguments: Sequence[Any] = ()  # None stands where the next tensor goes
-    name: str = ""
-    batched: Sequence[bool] | None = None  # the tensors whose first dimension is the batch; all, unless told
-
-    def tensors(self, dtype: torch.dtype, requires_grad: bool = False, seed: int = 0) -> list[Tensor]:
-        """Values away from 0, where second derivatives jump."""
-        generator = torch.Generator().manual_seed(seed)
-        result = []
-        for shape in self.shapes:
-            value = torch.randn(shape, generator=generator, dtype=torch.float64)
-            value = torch.where(value.abs() < 0.05, value.sign() * 0.05 + value, value)
-            result.append(value.to(dtype).requires_grad_(requires_grad))
-        return result
-
-    def on(self, *tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """The call on these tensors."""
-        rest = iter(tensors)
-        arguments = [next(rest) if argument is None else argument for argument in self.arguments]
-        return self.function(*arguments)
-
-    def results(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """The same, as a tuple even of one result."""
-        return as_tuple(self.on(*tensors))
-
-    def __str__(self) -> str:
-        return self.name
-
-
-def check_samples(name: str, ours: Any, torchs: Any, dtype: torch.dtype, gradient_atol: float = 0.0) -> None:
-    """Values, layouts and gradients of two modules' functions on PyTorch's own sample inputs, also in place.
-
-    Incoming gradients are at most 2 in magnitude. ``gradient_atol`` widens the comparison of the gradients.
-    """
-    info = next(op for op in op_db if op.name == f"nn.functional.{name}")
-    count = 0
-    for sample in info.sample_inputs("cpu", dtype, requires_grad=True):
-        for inplace in (False, True):
-            results = []
-            for module in (ours, torchs):
-                x = sample.input.detach().clone().requires_grad_()
-                y = getattr(module, name)(x * 1, *sample.args, **sample.kwargs | {"inplace": inplace})
-                weight = torch.linspace(-2, 2, y.numel(), dtype=torch.float64).to(dtype).reshape(y.shape)
-                results.append((y, *torch.autograd.grad(y, x, weight)))
-            for got, expected, widened in zip(*results, (0.0, gradient_atol), strict=True):
-                assert got.stride() == expected.stride()
-                tolerance = TOLERANCE[dtype] | {"atol": TOLERANCE[dtype]["atol"] + widened}
-                torch.testing.assert_close(got, expected, **tolerance)
-            count += 1
-    assert count >= 6
 
 
 def views(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Tensor]:

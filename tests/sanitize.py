@@ -1,6 +1,6 @@
 """Runs every C++ test and the operators' Python tests under the sanitizers: `make sanitize`.
 
-address: AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer. thread: ThreadSanitizer, for the C++ tests that
+asan: AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer. tsan: ThreadSanitizer, for the C++ tests that
 have threads. Each is a build of its own below build/, of which a second run rebuilds only what changed. The Python
 tests run on a copy of the package with the extension and the host CANN of the first.
 """
@@ -17,14 +17,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from tests import builds
+
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 600  # for one program
 AT_A_TIME = 2
 
 # The tests that call operators, from torch, without test_compilers: what a compiler makes is not instrumented.
 PYTHON_TESTS = (
-    *("elu", "selu", "silu", "gelu", "layer_norm", "rms_norm", "cross_entropy_loss", "convolution"),
-    *("direct_call", "functional", "nn", "memory"),
+    *(path.stem for path in sorted((ROOT / "tests" / "operators").glob("[!_]*.py"))),
+    *("operators", "direct_call", "functional", "nn", "memory"),
 )
 
 # GCC 12's fake stack, which finds uses after return, is not aligned for AVX-512 vectors.
@@ -86,9 +88,9 @@ def run_variant(variant: str, options: dict[str, str]) -> list[Outcome]:
     """Build one variant and run its tests."""
     print(f"building {variant}", flush=True)
     start = time.monotonic()
-    subprocess.run([sys.executable, ROOT / "csrc" / "build.py", "--sanitizer", variant], check=True)
+    folder = builds.build(variant, "all", "cpp_tests", "install")
     print(f"built {variant} in {time.monotonic() - start:.0f} s", flush=True)
-    programs = sorted((ROOT / "build" / variant / "tests").glob("test_*"))
+    programs = sorted((folder / "tests").glob("test_*"))
     assert programs, "no tests were built"
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         return list(pool.map(lambda program: run(variant, program, options), programs))
@@ -96,7 +98,7 @@ def run_variant(variant: str, options: dict[str, str]) -> list[Outcome]:
 
 def run_python() -> Outcome:
     """Run the operators' Python tests on the address variant."""
-    package = ROOT / "build" / "address" / "package"
+    package = ROOT / "build" / "asan" / "python"
     binaries = shutil.ignore_patterns("lib", "cann", "*.so", "__pycache__")
     shutil.copytree(ROOT / "aclnn_torch", package / "aclnn_torch", ignore=binaries, dirs_exist_ok=True)
     # Python is not instrumented, so the runtime comes first; it wants the C++ library's functions that throw beside it.
@@ -132,7 +134,7 @@ def run_python() -> Outcome:
         f"pythonpath={package} {ROOT}",
     ]
     result = subprocess.run([sys.executable, "-m", "pytest", *options, *map(str, tests)], cwd=package, env=environment)
-    return Outcome("address", "Python tests", result.returncode == 0, time.monotonic() - start)
+    return Outcome("asan", "Python tests", result.returncode == 0, time.monotonic() - start)
 
 
 def main() -> int:
@@ -140,9 +142,9 @@ def main() -> int:
     start = time.monotonic()
     leaks = leaks_can_be_found()
     ADDRESS["ASAN_OPTIONS"] += f":detect_leaks={int(leaks)}"
-    outcomes = [*run_variant("address", ADDRESS), run_python(), *run_variant("thread", THREAD)]
+    outcomes = [*run_variant("asan", ADDRESS), run_python(), *run_variant("tsan", THREAD)]
 
-    print(f"\n{'test':28} {'address':>14} {'thread':>14}")
+    print(f"\n{'test':28} {'asan':>14} {'tsan':>14}")
     for name in dict.fromkeys(outcome.test for outcome in outcomes):
         cells = [f"{'ok' if o.passed else 'FAILED'} {o.seconds:6.1f} s" for o in outcomes if o.test == name]
         print(f"{name:28} " + " ".join(f"{cell:>14}" for cell in cells))

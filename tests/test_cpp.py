@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import builds
+
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = ROOT / "build" / "release" / "tests"
 NAMES = sorted(
     source.stem for folder in ("cpp", "reliability") for source in (ROOT / "tests" / folder).glob("test_*.cpp")
 )
@@ -18,10 +18,7 @@ NAMES = sorted(
 
 @pytest.fixture(scope="module")
 def programs() -> Path:
-    """The folder of the test programs, which are built if one is missing."""
-    if not all((PROGRAMS / name).exists() for name in NAMES):
-        subprocess.run([sys.executable, ROOT / "csrc" / "build.py", "--tests"], check=True)
-    return PROGRAMS
+    return builds.cpp_tests()
 
 
 # Every thread of it computes with OpenMP, whose threads on a large machine would be more than a process may have.

@@ -14,82 +14,12 @@ from torch import Tensor
 
 import aclnn_torch
 from tests import operator_checks
-from tests.operator_checks import FLOATS, Call
+from tests.operator_checks import FLOATS
+from tests.operators.cross_entropy_loss import IGNORED, REDUCTIONS, weights_of
 
 ops = torch.ops.aclnn
 
-IGNORED = -100
-REDUCTIONS = ("mean", "sum", "none")
 RESULTS = ("loss", "log_prob", "zloss", "lse")
-
-
-def labels_of(values: Tensor) -> Tensor:
-    """A label for every row, of which the second is ignored, and class 0 never comes."""
-    rows = torch.arange(values.shape[0])
-    return torch.where(rows == 1, IGNORED, (rows * 2) % (values.shape[1] - 1) + 1)
-
-
-def weights_of(values: Tensor) -> Tensor:
-    """A weight for every class, in the type that goes with the values'."""
-    dtype = torch.float64 if values.dtype == torch.float64 else torch.float32
-    return torch.linspace(0.5, 1.75, values.shape[1], dtype=dtype)
-
-
-def loss_call(name: str, **attributes: Any) -> Call:
-    """The forward on [4, 5], all results that have elements."""
-    weighted = attributes.pop("weighted", False)
-
-    def function(x: Tensor) -> tuple[Tensor, ...]:
-        results = ops.cross_entropy_loss(x, labels_of(x), weights_of(x) if weighted else None, **attributes)
-        wanted = [True, True, attributes.get("return_zloss"), attributes.get("lse_square_scale_for_zloss")]
-        return tuple(result for result, is_wanted in zip(results, wanted, strict=True) if is_wanted)
-
-    return Call(function, [(4, 5)], [None], name)
-
-
-def grad_call(name: str, rows: int | None, **attributes: Any) -> Call:
-    """The gradient on [4, 5], with that of the z-loss if it has a scale."""
-    weighted = attributes.pop("weighted", False)
-    shape = (1,) if rows is None else (rows,)
-    with_z = "lse_square_scale_for_zloss" in attributes
-
-    def function(grad: Tensor, log_prob: Tensor, *z: Tensor) -> Tensor:
-        weight = weights_of(log_prob) if weighted else None
-        return ops.cross_entropy_loss_grad(grad, log_prob, labels_of(log_prob), weight, *z, **attributes)
-
-    shapes = [shape, (4, 5), *([shape, (4,)] if with_z else [])]
-    batched = [rows is not None, True, rows is not None, True][: len(shapes)]
-    return Call(function, shapes, [None] * len(shapes), name, batched)
-
-
-def number_call(name: str, weighted: bool = False, **attributes: Any) -> Call:
-    """The loss alone, of [4, 5]."""
-
-    def function(x: Tensor) -> Tensor:
-        return ops._cross_entropy(x, labels_of(x), weights_of(x) if weighted else None, **attributes)
-
-    return Call(function, [(4, 5)], [None], name)
-
-
-Z = {"lse_square_scale_for_zloss": 0.3}
-CALLS = [
-    *(loss_call(f"{reduction}", reduction=reduction) for reduction in REDUCTIONS),
-    *(loss_call(f"{r}, weights", reduction=r, weighted=True) for r in REDUCTIONS),
-    loss_call("mean, smoothing", reduction="mean", label_smoothing=0.2),
-    loss_call("none, smoothing, weights", reduction="none", label_smoothing=0.2, weighted=True),
-    *(loss_call(f"{r}, z-loss", reduction=r, return_zloss=True, **Z) for r in REDUCTIONS),
-    loss_call("lse without z-loss", **Z),
-    loss_call("everything", label_smoothing=0.1, weighted=True, return_zloss=True, **Z),
-    grad_call("grad, mean", None, reduction="mean"),
-    grad_call("grad, sum, weights", None, reduction="sum", weighted=True),
-    grad_call("grad, none, smoothing", 4, reduction="none", label_smoothing=0.2),
-    grad_call("grad, mean, everything", None, weighted=True, label_smoothing=0.1, **Z),
-    grad_call("grad, none, everything", 4, reduction="none", weighted=True, label_smoothing=0.1, **Z),
-    number_call("loss alone, mean, weights", weighted=True),
-    number_call("loss alone, none", reduction="none"),
-    number_call("loss alone, sum, smoothing", reduction="sum", label_smoothing=0.2),
-]
-NAMED_CALLS = pytest.mark.parametrize("call", CALLS, ids=str)
 
 
 def reference(
@@ -190,26 +120,6 @@ def test_schemas() -> None:
 
 
 # ---- Derivatives, transforms, compilers
-
-
-@NAMED_CALLS
-def test_gradients(call: Call, host_product: None) -> None:
-    operator_checks.check_gradients(call)
-
-
-@NAMED_CALLS
-def test_transforms(call: Call, host_product: None) -> None:
-    operator_checks.check_transforms(call)
-
-
-@NAMED_CALLS
-def test_compilers(call: Call, host_product: None) -> None:
-    operator_checks.check_compilers(call, torch.float32)
-
-
-@NAMED_CALLS
-def test_compiled_autograd(call: Call, host_product: None) -> None:
-    operator_checks.check_compiled_autograd(call, torch.float32)
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])

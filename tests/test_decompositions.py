@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
 import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import aclnn_torch
 from tests import test_convolution
-from tests.operator_checks import Call
+from tests.operators import OPERATORS
+from tests.operators._info import Call
 
-# The sample calls of each operator's test module, which is called as its module in aclnn_torch/ops.
-OPERATORS = [module.name for module in pkgutil.iter_modules(aclnn_torch.ops.__path__) if module.name[0] != "_"]
-CALLS = [call for name in OPERATORS for call in importlib.import_module(f"tests.test_{name}").CALLS]
+CALLS = [*(call for info in OPERATORS.values() for call in info.calls), *test_convolution.CALLS]
 NAMED_CALLS = pytest.mark.parametrize("call", CALLS, ids=str)
-
-
-def operators() -> set[torch._ops.OpOverload]:
-    """All that there are."""
-    names = (name.split("::") for name in torch._C._dispatch_get_all_op_names())
-    return {getattr(torch.ops.aclnn, name).default for library, name in names if library == "aclnn"}
-
-
-def test_every_operator_has_one() -> None:
-    assert set(aclnn_torch.decompositions()) == operators()
 
 
 def check(call: Call, dtype: torch.dtype, tracing_mode: str, **tolerance: float) -> None:

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import aclnn_torch
 import aclnn_torch.functional as F
 from aclnn_torch import _C
+from tests.operators import ELEMENTWISE
 
 ops = torch.ops.aclnn
 x = torch.linspace(-2, 2, 12).reshape(3, 4)
@@ -28,8 +30,12 @@ labels = torch.tensor([0, 3, 1])
 CALLS: dict[str, tuple[torch._ops.OpOverload, tuple[Any, ...]]] = {
     "elu": (ops.elu.default, (x, 0.5, 2.0, 3.0)),
     "elu, whole numbers": (ops.elu.default, (x, 2, 1, 1)),
-    "selu": (ops.selu.default, (x,)),
-    "silu": (ops.silu.default, (x,)),
+    **{
+        kernel.name: (kernel.overload, kernel.arguments(x))
+        for info in ELEMENTWISE.values()
+        for kernel in info.kernels_for("tests")
+        if kernel.reads == 1 and all(case.direct for case in info.functions)
+    },
     "layer_norm": (ops.layer_norm.default, (x, (4,), w, b, 1e-5)),
     "layer_norm, a list": (ops.layer_norm.default, (x, [3, 4], None, None, 1e-5)),
     "layer_norm, a size": (ops.layer_norm.default, (x, x.shape, None, None, 1e-5)),
@@ -95,10 +101,13 @@ def test_other_arguments_go_to_torchs_own_function(name: str) -> None:
 
 leaf = x.clone().requires_grad_()
 FUNCTIONS: dict[str, Callable[[], Tensor]] = {
-    "elu": lambda: F.elu(x, 0.5),
-    "celu": lambda: F.celu(x, 0.5),
-    "selu": lambda: F.selu(x),
-    "silu": lambda: F.silu(leaf),
+    **{
+        f"{case.name} {of}": partial(case.of(F), value, **case.keywords)
+        for info in ELEMENTWISE.values()
+        for case in info.functions
+        for of, value in (("of a tensor", x), ("of a leaf", leaf))
+        if case.direct
+    },
     "layer_norm": lambda: F.layer_norm(x, (4,), w, b),
     "layer_norm, whole numbers": lambda: F.layer_norm(x, [4], eps=1),
     "rms_norm": lambda: F.rms_norm(x, (4,), w),
@@ -225,7 +234,9 @@ def test_tracers_see_the_call() -> None:
 
 def test_the_compiler_has_the_whole_graph() -> None:
     def model(value: Tensor) -> Tensor:
-        value = F.gelu(F.silu(F.selu(F.elu(value))))
+        for info in ELEMENTWISE.values():
+            for case in info.functions:
+                value = case.of(F)(value)
         value = F.rms_norm(F.layer_norm(value, (4,), w, b), (4,), w)
         return F.cross_entropy(value, labels)
 

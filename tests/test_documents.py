@@ -94,9 +94,9 @@ def test_excerpts_are_in_the_tree() -> None:
             assert line in ("", "...", "...,") or line in lines, line
 
 
-def dtypes_in_readme() -> dict[tuple[str, str], str]:
-    """The cells of README's table of dtypes, by dtype and operator."""
-    table = re.search(r"^\| dtype \|.*?(?=^$)", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+def dtypes_in_features() -> dict[tuple[str, str], str]:
+    """The cells of the table of dtypes in docs/features.md, by dtype and operator."""
+    table = re.search(r"^\| dtype \|.*?(?=^$)", (ROOT / "docs/features.md").read_text(), re.DOTALL | re.MULTILINE)
     assert table
     header, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table[0].splitlines()]
     return {
@@ -107,8 +107,8 @@ def dtypes_in_readme() -> dict[tuple[str, str], str]:
     }
 
 
-@pytest.mark.parametrize(("dtype", "operator"), dtypes_in_readme())
-def test_dtypes_in_readme_are_those_that_are_accepted(dtype: str, operator: str) -> None:
+@pytest.mark.parametrize(("dtype", "operator"), dtypes_in_features())
+def test_dtypes_in_features_are_those_that_are_accepted(dtype: str, operator: str) -> None:
     """As the operators' pages on the site, which the host CANN is asked for."""
     api = "aclnn" + operator.title().replace("_", "")
     (table,) = (table for table in all_tables() if table.operator.api in (api, f"{api}Loss"))
@@ -120,11 +120,39 @@ def test_dtypes_in_readme_are_those_that_are_accepted(dtype: str, operator: str)
         if more := [product for product in cast[0] if product not in kept]:
             expected = f"{site.words(cast[0])}; {' and '.join(more)} with `cube_math_type` 1 or 2"
             assert cast[0] == cast[1]
-    assert dtypes_in_readme()[dtype, operator] == expected
+    assert dtypes_in_features()[dtype, operator] == expected
 
 
-def test_nothing_is_left_to_fill_in() -> None:
-    assert "@@" not in (ROOT / "README.md").read_text()
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_left_to_fill_in(document: Path) -> None:
+    assert "@@" not in document.read_text()
+
+
+def test_readme_is_for_a_person_who_has_two_minutes() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 150
+    ten_lines = re.search(r"^## Ten lines\n\n```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert ten_lines and len([line for line in ten_lines[1].splitlines() if line]) == 10
+
+
+def test_compatibility_in_readme_is_what_the_package_declares() -> None:
+    text = (ROOT / "README.md").read_text()
+    declared = (ROOT / "pyproject.toml").read_text()
+    python = re.search(r'^requires-python = ">=([\d.]+)"$', declared, re.MULTILINE)
+    torch = re.search(r'^dependencies = \["torch==([\d.]+)"\]$', declared, re.MULTILINE)
+    assert python and f"\n| Python | {python[1]} or newer |" in text
+    assert torch and f"\n| torch | {torch[1]}, and no other version |" in text
+
+
+def test_every_operator_has_a_page() -> None:
+    assert {path.stem for path in (ROOT / site.OPERATORS).glob("*.md")} == set(site.families())
+
+
+def test_every_document_is_listed_once() -> None:
+    """docs/README.md has each page in one group; the documents' site takes its groups from there."""
+    listed = [page for pages in site.groups().values() for page in pages]
+    others = {"docs/README.md"}
+    assert sorted(listed) == sorted({str(path.relative_to(ROOT)) for path in DOCUMENTS} - others)
 
 
 def test_make_targets_exist() -> None:

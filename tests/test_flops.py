@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import aclnn_torch
 import aclnn_torch.functional as F
+from tests.operators import ELEMENTWISE
 
 
 def counted(run: Callable[[], Any]) -> dict[str, int]:
@@ -51,12 +52,10 @@ def test_rounded_factors_count_as_others() -> None:
 def model() -> torch.nn.Sequential:
     return torch.nn.Sequential(
         torch.nn.Conv2d(1, 4, 3, padding=1),
-        torch.nn.ELU(),
+        *(case.of(torch.nn) for info in ELEMENTWISE.values() for case in info.modules),
         torch.nn.ConvTranspose2d(4, 4, 2, stride=2),
         torch.nn.LayerNorm(12),
-        torch.nn.GELU(),
         torch.nn.Conv2d(4, 2, 3, groups=2),
-        torch.nn.SiLU(),
         torch.nn.Flatten(),
         torch.nn.RMSNorm(200),
         torch.nn.Linear(200, 3),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
+from tests import builds
 from tests.cabi import (
     AICORE_EXCEPTION,
     FIND_KERNEL_ERROR,
@@ -25,8 +23,7 @@ NAMES = sorted(oracle.TABLES)
 @pytest.fixture(scope="module", autouse=True)
 def program() -> None:
     """The program that runs the calls is built if it is missing."""
-    if not corpus.PROGRAM.exists():
-        subprocess.run([sys.executable, corpus.ROOT / "csrc" / "build.py", "--tests"], check=True)
+    builds.cpp_tests()
 
 
 def test_every_function_has_its_turn() -> None:

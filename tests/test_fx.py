@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,58 +13,25 @@ from torch.ao.quantization import fuse_modules, fuse_modules_qat
 
 import aclnn_torch
 import aclnn_torch.functional as F
+from tests.operators import FUNCTIONS, MODULES, FunctionCase, ModuleCase
+from tests.operators._info import ROWS
+from tests.operators.convolution import image
 from tests.test_conversion import LlamaRMSNorm, build, outputs
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.ao.quantization.*:DeprecationWarning")
 
-ROWS, LABELS = torch.linspace(-2, 2, 12).reshape(3, 4), torch.tensor([0, 3, 1])
-
-
-def image(dims: int) -> Tensor:
-    return torch.linspace(-1, 1, 2 * 5**dims).reshape(1, 2, *[5] * dims)
-
-
-def filters(dims: int) -> Tensor:
-    return torch.linspace(-1, 1, 4 * 3**dims).reshape(2, 2, *[3] * dims)
-
-
-ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    "celu": (ROWS, 0.5),
-    "elu": (ROWS, 1.5),
-    "gelu": (ROWS, "tanh"),
-    "selu": (ROWS,),
-    "silu": (ROWS,),
-    "layer_norm": (ROWS, (4,), torch.linspace(0, 1, 4), torch.linspace(1, 2, 4)),
-    "rms_norm": (ROWS, (4,), torch.linspace(0, 1, 4)),
-    "cross_entropy": (ROWS, LABELS, torch.linspace(0.5, 1, 4)),
-    **{f"conv{dims}d": (image(dims), filters(dims), torch.ones(2)) for dims in (1, 2, 3)},
-    **{f"conv_transpose{dims}d": (image(dims), filters(dims), torch.ones(2)) for dims in (1, 2, 3)},
-}
-
-# Constructor and input of each module.
-MODULES: dict[str, tuple[tuple[Any, ...], tuple[Tensor, ...]]] = {
-    **{name: ((), (ROWS,)) for name in ("CELU", "ELU", "GELU", "SELU", "SiLU")},
-    **{name: ((4,), (ROWS,)) for name in ("LayerNorm", "RMSNorm")},
-    "CrossEntropyLoss": ((), (ROWS, LABELS)),
-    **{f"Conv{dims}d": ((2, 2, 3), (image(dims),)) for dims in (1, 2, 3)},
-    **{f"ConvTranspose{dims}d": ((2, 2, 3), (image(dims),)) for dims in (1, 2, 3)},
-}
+EACH_FUNCTION = pytest.mark.parametrize("case", FUNCTIONS, ids=str)
+EACH_MODULE = pytest.mark.parametrize("case", MODULES, ids=str)
 
 
 def functions_in(graph: fx.GraphModule) -> set[Any]:
     return {node.target for node in graph.graph.nodes if node.op == "call_function"}
 
 
-def test_all_are_tried() -> None:
-    assert set(ARGUMENTS) == set(F.__all__)
-    assert set(MODULES) == set(aclnn_torch.nn.__all__)
-
-
-@pytest.mark.parametrize("name", F.__all__)
-def test_a_function_is_a_node(name: str) -> None:
+@EACH_FUNCTION
+def test_a_function_is_a_node(case: FunctionCase) -> None:
     """Whether all of its arguments are the graph's, or the tensors alone."""
-    function: Callable[..., Tensor] = getattr(F, name)
-    arguments = ARGUMENTS[name]
+    function, arguments = case.of(F), case.arguments
     expected = function(*arguments)
     assert torch.equal(fx.symbolic_trace(function)(*arguments), expected)
     graph = fx.symbolic_trace(lambda x: function(x, *arguments[1:]))
@@ -75,19 +41,18 @@ def test_a_function_is_a_node(name: str) -> None:
     assert torch.equal(fx.Transformer(graph).transform()(arguments[0]), expected)
 
 
-@pytest.mark.parametrize("name", ["celu", "elu", "selu", "silu"])
-def test_in_place(name: str) -> None:
-    graph = fx.symbolic_trace(lambda x: getattr(F, name)(x, inplace=True))
+@pytest.mark.parametrize("case", [case for case in FUNCTIONS if case.in_place], ids=str)
+def test_in_place(case: FunctionCase) -> None:
+    graph = fx.symbolic_trace(lambda x: case.of(F)(x, inplace=True))
     x = ROWS.clone()
     assert graph(x) is x
-    assert torch.equal(x, getattr(F, name)(ROWS))
+    assert torch.equal(x, case.of(F)(ROWS))
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_a_module_is_traced(name: str) -> None:
-    construct, inputs = MODULES[name]
-    module = getattr(aclnn_torch.nn, name)(*construct)
-    inputs = tuple(x.clone().requires_grad_() if x.is_floating_point() else x for x in inputs)
+@EACH_MODULE
+def test_a_module_is_traced(case: ModuleCase) -> None:
+    module = case.of(aclnn_torch.nn)
+    inputs = tuple(x.clone().requires_grad_() if x.is_floating_point() else x for x in case.inputs)
     leaves = [*inputs[:1], *module.parameters()]
     results = []
     for model in (module, fx.symbolic_trace(module), fx.symbolic_trace(torch.nn.ModuleList([module])[0])):

@@ -14,60 +14,17 @@ from torch.testing._internal.common_methods_invocations import op_db
 import aclnn_torch
 import aclnn_torch.functional as F
 from tests import operator_checks
-from tests.operator_checks import FLOATS, Call
+from tests.operator_checks import FLOATS
 
 ops = torch.ops.aclnn
 
 ALL = [True] * 3
 
 
-def backward(g: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
-    """The gradients by input, weight and bias over the last dimension, with a weight or without."""
-    weight = weights[0] if weights else None
-    return ops.layer_norm_backward(g, x, x.shape[-1:], mean, rstd, weight, None, ALL)
-
-
-CALLS = [
-    Call(ops.layer_norm, [(3, 4), (4,), (4,)], [None, [4], None, None, 1e-5], "layer_norm", (True, False, False)),
-    Call(
-        lambda x, w, b: ops.layer_norm(x, [2, 4], w, b, 0.1),
-        [(3, 2, 4), (2, 4), (2, 4)],
-        [None] * 3,
-        "layer_norm over two dimensions",
-        (True, False, False),
-    ),
-    Call(lambda x: F.layer_norm(x, x.shape[-1:]), [(3, 4)], [None], "layer_norm without weights"),
-    Call(lambda x, b: F.layer_norm(x, [4], None, b), [(3, 4), (4,)], [None] * 2, "layer_norm, bias", (True, False)),
-    Call(backward, [(3, 4), (3, 4), (3, 1), (3, 1), (4,)], [None] * 5, "layer_norm_backward", (*[True] * 4, False)),
-    Call(backward, [(3, 4), (3, 4), (3, 1), (3, 1)], [None] * 4, "layer_norm_backward without weights"),
-]
-NAMED_CALLS = pytest.mark.parametrize("call", CALLS, ids=str)
-
-
 def test_schemas_are_atens() -> None:
     for ours, atens in (("layer_norm", "native_layer_norm"), ("layer_norm_backward", "native_layer_norm_backward")):
         schema = str(getattr(ops, ours).default._schema).replace(f"aclnn::{ours}", f"aten::{atens}")
         assert schema == str(getattr(torch.ops.aten, atens).default._schema)
-
-
-@NAMED_CALLS
-def test_gradients(call: Call, host_product: None) -> None:
-    operator_checks.check_gradients(call)
-
-
-@NAMED_CALLS
-def test_transforms(call: Call, host_product: None) -> None:
-    operator_checks.check_transforms(call)
-
-
-@NAMED_CALLS
-def test_compilers(call: Call) -> None:
-    operator_checks.check_compilers(call, torch.float32)
-
-
-@NAMED_CALLS
-def test_compiled_autograd(call: Call) -> None:
-    operator_checks.check_compiled_autograd(call, torch.float32)
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])

@@ -22,6 +22,8 @@ from torch.profiler import ProfilerActivity, profile
 
 import aclnn_torch
 from aclnn_torch import empty_cache, memory_stats, set_memory_limit
+from tests.operators import ELEMENTWISE, OPERATORS, Kernel
+from tests.operators._info import noise
 
 ops = torch.ops.aclnn
 
@@ -253,80 +255,33 @@ def poison() -> None:
     del blocks
 
 
-def noise(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.randn(shape).to(dtype)
-
-
-def labels(rows: int, classes: int) -> Tensor:
-    """Some of them ignored."""
-    drawn = torch.randint(classes, (rows,))
-    return drawn.where(torch.arange(rows) % 3 != 0, -100)
-
-
-def convolution_gradients(
-    x: Tensor, weight: Tensor, out: Tensor, *, mask: list[bool], stride: int = 1, groups: int = 1
-) -> tuple[Tensor, ...]:
-    two = [stride, stride]
-    return ops.convolution_backward(out, x, weight, [out.shape[1]], two, [0, 0], [1, 1], False, [0, 0], groups, mask)
+def kernel_calls(kernel: Kernel) -> Iterator[tuple[str, Callable[[], Tensor]]]:
+    """A kernel on tensors of several kinds; the gradient's is transposed or expanded."""
+    if kernel.reads == 1:
+        kinds: dict[str, Callable[[], tuple[Tensor, ...]]] = {
+            "": lambda: (noise(200, 300),),
+            ", BFLOAT16": lambda: (noise(200, 300, dtype=torch.bfloat16),),
+            ", FLOAT16": lambda: (noise(200, 300, dtype=torch.float16),),
+            ", strided": lambda: (noise(200, 600)[:, ::2],),
+            ", expanded": lambda: (noise(300).expand(200, 300),),
+        }
+    else:
+        kinds = {
+            ", transposed": lambda: (noise(200, 300), noise(300, 200).t()),
+            ", expanded": lambda: (noise(1).expand(200, 300), noise(200, 300)),
+        }
+    for name, tensors in kinds.items():
+        yield f"{kernel.name}{name}", lambda tensors=tensors: kernel(*tensors())
 
 
 CALLS: dict[str, Callable[[], object]] = {
-    "elu": lambda: ops.elu(noise(200, 300)),
-    "elu, 16 bits": lambda: ops.elu(noise(200, 300, dtype=torch.bfloat16)),
-    "elu, strided": lambda: ops.elu(noise(200, 600)[:, ::2]),
-    "elu, expanded": lambda: ops.elu(noise(300).expand(200, 300)),
-    "elu_backward": lambda: ops.elu_backward(noise(200, 300), 1.0, 1.0, 1.0, False, noise(300, 200).t()),
-    "selu": lambda: ops.selu(torch.arange(-128, 128, dtype=torch.int8).repeat(1000)),
-    "selu_backward": lambda: ops.selu_backward(noise(1).expand(200, 300), noise(200, 300)),
-    "silu": lambda: ops.silu(noise(200, 300, dtype=torch.float16)),
-    "silu_backward": lambda: ops.silu_backward(noise(200, 300), noise(300, 200).t()),
-    "gelu": lambda: ops.gelu(noise(200, 300)),
-    "gelu_backward": lambda: ops.gelu_backward(noise(200, 300), noise(300, 200).t(), approximate="tanh"),
-    "layer_norm, long rows": lambda: ops.layer_norm(noise(3, 40000), [40000], noise(40000), None, 1e-5),
-    "layer_norm, no columns": lambda: ops.layer_norm(noise(40000, 0), [0], None, None, 1e-5),
-    "layer_norm_backward, short rows": lambda: ops.layer_norm_backward(
-        *(noise(40000, 3), noise(40000, 3), [3], noise(40000, 1), noise(40000, 1), noise(3), None, [True] * 3)
-    ),
-    "layer_norm_backward, no rows": lambda: ops.layer_norm_backward(
-        *(noise(0, 40000), noise(0, 40000), [40000], noise(0, 1), noise(0, 1), None, None, [True] * 3)
-    ),
-    "rms_norm, long rows": lambda: ops.rms_norm(noise(3, 40000), noise(40000)),
-    "rms_norm, short rows": lambda: ops.rms_norm(noise(40000, 3), noise(3)),
-    "rms_norm_grad, long rows": lambda: ops.rms_norm_grad(noise(3, 40000), noise(3, 40000), noise(3, 1), noise(40000)),
-    "rms_norm_grad, short rows": lambda: ops.rms_norm_grad(noise(40000, 3), noise(40000, 3), noise(40000, 1), noise(3)),
-    "rms_norm_grad, no rows": lambda: ops.rms_norm_grad(noise(0, 40000), noise(0, 40000), noise(0, 1), noise(40000)),
     **{
-        f"cross_entropy_loss, {rows} x {classes}, {reduction}": (
-            lambda rows=rows, classes=classes, reduction=reduction: ops.cross_entropy_loss(
-                noise(rows, classes), labels(rows, classes), noise(classes), reduction, -100, 0.1, 0.1, True
-            )
-        )
-        for rows, classes in ((40000, 3), (4, 40000))
-        for reduction in ("none", "mean", "sum")
+        name: call
+        for info in ELEMENTWISE.values()
+        for kernel in info.kernels_for("tests")
+        for name, call in kernel_calls(kernel)
     },
-    **{
-        f"cross_entropy_loss_grad, {rows} x {classes}": (
-            lambda rows=rows, classes=classes: ops.cross_entropy_loss_grad(
-                noise(1), noise(rows, classes), labels(rows, classes)
-            )
-        )
-        for rows, classes in ((40000, 3), (4, 40000))
-    },
-    "convolution": lambda: ops.convolution(
-        noise(2, 4, 90, 90), noise(4, 2, 3, 3), noise(4), [2, 1], [1, 1], [1, 2], False, [0, 0], 2
-    ),
-    "convolution, transposed": lambda: ops.convolution(
-        noise(2, 4, 60, 60), noise(4, 2, 2, 2), None, [3, 3], [0, 0], [1, 1], True, [1, 1], 2
-    ),
-    "convolution_backward, wide stride": lambda: convolution_gradients(
-        noise(2, 4, 90, 90), noise(6, 4, 2, 2), noise(2, 6, 23, 23), stride=4, mask=[True, True, True]
-    ),
-    "convolution_backward, some gradients": lambda: convolution_gradients(
-        noise(2, 4, 90, 90), noise(6, 2, 3, 3), noise(2, 6, 88, 88), groups=2, mask=[True, False, True]
-    ),
-    "convolution_backward, no images": lambda: convolution_gradients(
-        noise(0, 128, 8, 8), noise(128, 128, 3, 3), noise(0, 128, 6, 6), mask=[True, True, True]
-    ),
+    **{name: call for info in OPERATORS.values() for name, call in info.memory.items()},
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from torch import Tensor
 
 import aclnn_torch
 import aclnn_torch.functional as F
+from tests.operators import ELEMENTWISE, FunctionCase
 
 pytestmark = pytest.mark.usefixtures("host_product")
 
@@ -35,17 +36,16 @@ def with_holes() -> Tensor:
 WEIGHT = torch.linspace(0.5, 1.5, 8, dtype=DTYPE).reshape(2, 4).requires_grad_()
 BIAS = torch.linspace(-1, 1, 8, dtype=DTYPE).reshape(2, 4).requires_grad_()
 
+
+def function_calls(case: FunctionCase, others: bool = True) -> Iterator[tuple[str, Callable[[Any, Tensor], Tensor]]]:
+    """The choices of an elementwise function, of a module of functions."""
+    for name, _ in case.variants(F, others):
+        yield name, lambda functions, x, name=name: dict(case.variants(functions, others))[name](x)
+
+
+ELEMENTWISE_CASES = [case for info in ELEMENTWISE.values() for case in info.functions]
 CALLS: dict[str, Callable[[Any, Tensor], Tensor]] = {
-    "elu": lambda f, x: f.elu(x, 1.5),
-    "celu": lambda f, x: f.celu(x, 0.5),
-    "selu": lambda f, x: f.selu(x),
-    "silu": lambda f, x: f.silu(x),
-    "gelu": lambda f, x: f.gelu(x),
-    "gelu, tanh": lambda f, x: f.gelu(x, approximate="tanh"),
-    "elu in place": lambda f, x: f.elu(x * 1, 1.5, inplace=True),
-    "celu in place": lambda f, x: f.celu(x * 1, 0.5, inplace=True),
-    "selu in place": lambda f, x: f.selu(x * 1, inplace=True),
-    "silu in place": lambda f, x: f.silu(x * 1, inplace=True),
+    **{name: call for case in ELEMENTWISE_CASES for name, call in function_calls(case)},
     "layer_norm": lambda f, x: f.layer_norm(x, (2, 4), WEIGHT, BIAS),
     "layer_norm of one dimension": lambda f, x: f.layer_norm(x, (4,), WEIGHT[0], BIAS[0]),
     "layer_norm without weights": lambda f, x: f.layer_norm(x, (2, 4)),
@@ -85,7 +85,7 @@ def test_each_sequence_as_a_tensor(name: str) -> None:
         torch.testing.assert_close(result, CALLS[name](F, sequence), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["elu", "gelu", "elu in place"])
+@pytest.mark.parametrize("name", [name for case in ELEMENTWISE_CASES for name, _ in function_calls(case, False)])
 def test_layouts(name: str) -> None:
     """The ragged dimension behind another, and sequences with holes between them."""
     for x in (nested().transpose(1, 2), with_holes()):

@@ -13,24 +13,9 @@ from torch import Tensor
 from torch.testing._internal.common_modules import module_db
 
 import aclnn_torch
+from tests.operators import MODULES, ModuleCase
 
-# The classes, and how often torch's samples must have tried each.
-MODULES = {
-    "CELU": 1,
-    "ELU": 1,
-    "SELU": 1,
-    "SiLU": 1,
-    "GELU": 1,
-    "RMSNorm": 3,
-    "LayerNorm": 3,
-    "CrossEntropyLoss": 5,
-    "Conv1d": 3,
-    "Conv2d": 3,
-    "Conv3d": 3,
-    "ConvTranspose1d": 2,
-    "ConvTranspose2d": 2,
-    "ConvTranspose3d": 2,
-}
+EACH_MODULE = pytest.mark.parametrize("case", MODULES, ids=str)
 
 
 def pair(name: str, *args: Any, **kwargs: Any) -> tuple[torch.nn.Module, torch.nn.Module]:
@@ -52,14 +37,11 @@ def is_real(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point()
 
 
-def test_all_modules_are_tried() -> None:
-    assert set(MODULES) == set(aclnn_torch.nn.__all__)
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_as_torchs_on_its_samples(name: str) -> None:
+@EACH_MODULE
+def test_as_torchs_on_its_samples(case: ModuleCase) -> None:
     """In float64 (product host), where both are exact up to roundings of the largest numbers that they add up; also
     what str() says of them."""
+    name = case.name
     infos = [info for info in module_db if info.module_cls is getattr(torch.nn, name)]
     count = 0
     with aclnn_torch.product("host"):
@@ -79,7 +61,7 @@ def test_as_torchs_on_its_samples(name: str) -> None:
                     scale = max(1.0, float(other.nan_to_num().abs().max()))
                     torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12 * scale, equal_nan=True)
                 count += 1
-    assert count >= MODULES[name]
+    assert count >= case.least_samples
 
 
 _WITH_DTYPE = (torch.nn.LayerNorm, torch.nn.RMSNorm, torch.nn.modules.conv._ConvNd)
@@ -106,28 +88,9 @@ def test_output_size(name: str) -> None:
         ours(x, [9] * dims)
 
 
-EXAMPLES = {
-    "CELU": ((), {}),
-    "ELU": ((0.5,), {}),
-    "SELU": ((), {}),
-    "SiLU": ((), {}),
-    "GELU": (("tanh",), {}),
-    "RMSNorm": ((4,), {"eps": 1e-3}),
-    "LayerNorm": ((4,), {"eps": 1e-3, "bias": False}),
-    "CrossEntropyLoss": ((), {"weight": torch.tensor([1.0, 2.0])}),
-    "Conv1d": ((2, 4, 3), {}),
-    "Conv2d": ((2, 4, 3), {"bias": False}),
-    "Conv3d": ((2, 4, 3), {"groups": 2}),
-    "ConvTranspose1d": ((2, 4, 3), {}),
-    "ConvTranspose2d": ((2, 4, 3), {}),
-    "ConvTranspose3d": ((2, 4, 3), {}),
-}
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_state_dicts_load_either_way_and_copies_work(name: str) -> None:
-    args, kwargs = EXAMPLES[name]
-    ours, torchs = pair(name, *args, **kwargs)
+@EACH_MODULE
+def test_state_dicts_load_either_way_and_copies_work(case: ModuleCase) -> None:
+    ours, torchs = pair(case.name, *case.arguments, **case.keywords)
     torchs.load_state_dict(ours.state_dict())
     assert isinstance(ours, type(torchs))
     for twin in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):

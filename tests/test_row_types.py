@@ -61,7 +61,11 @@ def test_numbers_convert_to_their_own_type_alone(tmp_path: Path) -> None:
     source = tmp_path / "row_types.cpp"
     source.write_text(SOURCE)
     command = [os.environ.get("CXX", "g++"), "-std=c++20", "-fsyntax-only", "-fopenmp"]
-    command += [f"-I{HOST / 'include'}", f"-I{ROOT / 'csrc'}", *(f"-isystem{path}" for path in cpp_extension.include_paths())]
+    command += [
+        f"-I{HOST / 'include'}",
+        f"-I{ROOT / 'csrc'}",
+        *(f"-isystem{path}" for path in cpp_extension.include_paths()),
+    ]
     result = subprocess.run([*command, str(source)], capture_output=True, text=True)
     if result.returncode != 0:
         pytest.fail(result.stderr[:4000], pytrace=False)

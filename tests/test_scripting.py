@@ -8,8 +8,8 @@ from torch import Tensor
 
 import aclnn_torch
 import aclnn_torch.functional as F
+from tests.operators import FUNCTIONS, MODULES, FunctionCase, ModuleCase
 from tests.test_conversion import LlamaRMSNorm
-from tests.test_fx import ARGUMENTS, MODULES
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.*deprecated:DeprecationWarning")
 WAY_OUT = "cannot be scripted, expected .* torch.compile, torch.export or torch.jit.trace"
@@ -31,12 +31,12 @@ def test_a_function_that_calls_one() -> None:
         torch.jit.script(calls_a_function)
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_modules(name: str) -> None:
+@pytest.mark.parametrize("case", MODULES, ids=str)
+def test_modules(case: ModuleCase) -> None:
     """Alone and within others."""
-    module = getattr(aclnn_torch.nn, name)(*MODULES[name][0])
+    module = case.of(aclnn_torch.nn)
     for model in (module, torch.nn.Sequential(torch.nn.Identity(), torch.nn.Sequential(module))):
-        with pytest.raises(NotImplementedError, match=rf"aclnn_torch\.nn\.{name} {WAY_OUT}"):
+        with pytest.raises(NotImplementedError, match=rf"aclnn_torch\.nn\.{case.name} {WAY_OUT}"):
             torch.jit.script(model)
 
 
@@ -49,9 +49,9 @@ def test_a_converted_norm_of_a_library() -> None:
     torch.jit.script(torch.nn.Sequential(torch.nn.ELU()))
 
 
-@pytest.mark.parametrize("name", F.__all__)
-def test_traces(name: str) -> None:
-    function, arguments = getattr(F, name), ARGUMENTS[name]
+@pytest.mark.parametrize("case", FUNCTIONS, ids=str)
+def test_traces(case: FunctionCase) -> None:
+    function, arguments = case.of(F), case.arguments
     traced = torch.jit.trace(lambda x: function(x, *arguments[1:]), arguments[:1], check_trace=False)
     assert torch.equal(traced(arguments[0]), function(*arguments))
 

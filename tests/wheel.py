@@ -18,6 +18,8 @@ import venv
 import zipfile
 from pathlib import Path
 
+from aclnn_torch import functional, nn
+
 ROOT = Path(__file__).resolve().parents[1]
 # What a process with this torch has already; of libgomp there must be one.
 OTHERS = ("libtorch.so", "libtorch_cpu.so", "libtorch_python.so", "libtorch_npu.so", "libc10.so", "libgomp.so.1")
@@ -94,6 +96,26 @@ def check_platform(python: Path, wheel: Path, folder: Path) -> Path:
     return repaired
 
 
+def typed_names() -> str:
+    """A program that says of every function and class what it is, for mypy.
+
+    What has no type would pass as anything, so that each function is also called wrongly, which mypy must notice.
+    """
+    return "\n".join(
+        [
+            "from collections.abc import Callable",
+            "from typing import TYPE_CHECKING",
+            "import torch",
+            "from aclnn_torch import functional, nn",
+            *(f"{name}: Callable[..., torch.Tensor] = functional.{name}" for name in functional.__all__),
+            *(f"{name}: type[torch.nn.{name}] = nn.{name}" for name in nn.__all__),
+            "if TYPE_CHECKING:",
+            *(f"    functional.{name}()  # type: ignore[call-arg]" for name in functional.__all__),
+            "",
+        ]
+    )
+
+
 def check_installed(python: Path, wheel: Path, folder: Path) -> None:
     """As its users have it, away from the tree."""
     command = python.parent / "aclnn-torch"
@@ -104,10 +126,11 @@ def check_installed(python: Path, wheel: Path, folder: Path) -> None:
     for program in sorted((ROOT / "examples" / "cpp").glob("*.cpp")):
         result = subprocess.run([command, "check", "--json", program], cwd=folder, capture_output=True, text=True)
         assert json.loads(result.stdout)["exit_status"] == 0, f"{program}: {result.stdout}{result.stderr}"
-    program = folder / "public_api.py"
-    program.write_text((ROOT / "tests" / "public_api.py").read_text())
-    run(python, program, cwd=folder)
-    run(python, "-m", "mypy", "--strict", program, cwd=folder)
+    for name, text in (("public_api.py", (ROOT / "tests" / "public_api.py").read_text()), ("names.py", typed_names())):
+        program = folder / name
+        program.write_text(text)
+        run(python, program, cwd=folder)
+        run(python, "-m", "mypy", "--strict", program, cwd=folder)
 
 
 def main() -> None:

@@ -11,7 +11,6 @@ import platform
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from .. import host
 from ..host import PREFIX
@@ -54,7 +53,7 @@ def _npu_operators() -> Finding:
         return Finding(
             "NPU operators",
             "not built; needed for NPU tensors only",
-            advice="build aclnn_torch where torch_npu 2.13 is, or `python csrc/build.py --torch-npu DIR`",
+            advice="build aclnn_torch where torch_npu 2.13 is, or `cmake build/release -DACLNN_TORCH_NPU=DIR`",
         )
     if torch_npu and torch_npu.split(".")[:3] != built.split(".")[:3]:
         return Finding(
@@ -96,59 +95,26 @@ def _prefix() -> Finding:
     return Finding("prefix", f"{PREFIX}, for C++ programs and torch_npu")
 
 
-def _calls() -> dict[Any, tuple[Any, ...]]:
-    """A small call of every operator."""
-    import torch
-
-    aclnn = torch.ops.aclnn
-    x, y = torch.linspace(-2, 2, 24).reshape(4, 6), torch.linspace(1, -1, 24).reshape(4, 6)
-    gamma, rstd, target = torch.linspace(0.5, 1.5, 6), torch.linspace(0.5, 2, 4).reshape(4, 1), torch.arange(4)
-    images, weight = x.reshape(1, 2, 3, 4), torch.linspace(-1, 1, 24).reshape(3, 2, 2, 2)
-    parameters = ([1], [0], [1], False, [0], 1)
-    return {
-        aclnn.elu.default: (x, 1.5, 0.5, 2.0),
-        aclnn.elu_.default: (x.clone(), 1.5),
-        aclnn.elu_backward.default: (y, 1.5, 0.5, 2.0, False, x),
-        aclnn.selu.default: (x,),
-        aclnn.selu_.default: (x.clone(),),
-        aclnn.selu_backward.default: (y, x),
-        aclnn.silu.default: (x,),
-        aclnn.silu_backward.default: (y, x),
-        aclnn.gelu.default: (x,),
-        aclnn.gelu_backward.default: (y, x),
-        aclnn.layer_norm.default: (x, [6], gamma, gamma, 1e-5),
-        aclnn.layer_norm_backward.default: (y, x, [6], rstd, rstd, gamma, gamma, [True] * 3),
-        aclnn.rms_norm.default: (x, gamma),
-        aclnn.rms_norm_grad.default: (y, x, rstd, gamma),
-        aclnn._cross_entropy.default: (x, target),
-        aclnn.cross_entropy_loss.default: (x, target),
-        aclnn.cross_entropy_loss_grad.default: (torch.ones(1), torch.log_softmax(x, 1), target),
-        aclnn.convolution.default: (images, weight, None, *parameters),
-        aclnn.convolution_backward.default: (
-            torch.linspace(-1, 1, 18).reshape(1, 3, 2, 3), images, weight, [3], *parameters, [True] * 3,
-        ),
-    }  # fmt: skip
-
-
 def _operators() -> Finding:
     """Every operator computes what ATen's do."""
     import torch
 
     from .. import decompositions, product
+    from ..ops import OPERATORS
 
-    failures = {}
-    table, calls = decompositions(), _calls()
+    overloads = [overload for operator in OPERATORS.values() for overload in operator.overloads]
+    table, failures = decompositions(), {}
     with product("host"):  # others refuse some of the calls by right
-        for operator, arguments in calls.items():
+        for overload in overloads:
             try:
-                copies = [item.clone() if isinstance(item, torch.Tensor) else item for item in arguments]
-                torch.testing.assert_close(operator(*arguments), table[operator](*copies), rtol=1e-5, atol=1e-5)
+                ours, atens = overload.operator(*overload.example()), table[overload.operator](*overload.example())
+                torch.testing.assert_close(ours, atens, rtol=1e-5, atol=1e-5)
             except (RuntimeError, AssertionError) as error:
-                failures[operator.name().removeprefix("aclnn::")] = str(error).splitlines()[0]
+                failures[overload.operator._schema.name.removeprefix("aclnn::")] = str(error).splitlines()[0]
     if failures:
         text = "; ".join(f"{name}: {error}" for name, error in failures.items())
         return Finding("operators", text, works=False, advice="build again: `make clean build`; if it stays, report it")
-    return Finding("operators", f"{len(calls)} of {len(calls)} compute what ATen computes")
+    return Finding("operators", f"{len(overloads)} of {len(overloads)} compute what ATen computes")
 
 
 def _operators_here() -> Iterator[Finding]:

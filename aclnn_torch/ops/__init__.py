@@ -1,4 +1,4 @@
-"""What the operators of ``torch.ops.aclnn`` need from Python: one module per operator, each registering itself."""
+"""The operators of ``torch.ops.aclnn``: one module states one operator, for every part of the package that asks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ import importlib
 import pkgutil
 
 from .. import _C  # noqa: F401  (defines the operators)
+from ._operator import Operator
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+OPERATORS: dict[str, Operator] = {
+    module.name: importlib.import_module(f"{__name__}.{module.name}").OPERATOR
+    for module in pkgutil.iter_modules(__path__)
+    if not module.name.startswith("_")
+}
+
+for _operator_of_a_module in OPERATORS.values():
+    for _overload in _operator_of_a_module.overloads:
+        _overload.register()

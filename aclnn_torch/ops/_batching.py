@@ -36,3 +36,12 @@ def map_over_batch(
         None if parts[0] is None else torch.stack(parts)[: info.batch_size] for parts in zip(*results, strict=True)
     )
     return stacked, tuple(None if part is None else 0 for part in stacked)
+
+
+def one_by_one(operator: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
+    """The rule of an operator that knows no better than :func:`map_over_batch`."""
+
+    def rule(info: Any, in_dims: Sequence[Any], *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        return map_over_batch(operator, info, in_dims, args, **kwargs)
+
+    return rule

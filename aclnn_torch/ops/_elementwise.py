@@ -1,29 +1,25 @@
-"""What elementwise operators share: which they are, and their rules for batches and nested tensors."""
+"""The rules that all elementwise operators share."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from ._nested import register_elementwise_nested
+from ._nested import elementwise_nested
+from ._operator import REPLICATE, Overload, Sharding, shard
 
 MAX_RANK = 8  # of CANN's tensors
 
-ELEMENTWISE: list[OpOverload] = []  # in place or not
 
+def elementwise(
+    operator: OpOverload, *, decomposition: Callable[..., Any] | str, example: Callable[[], tuple[Any, ...]]
+) -> Overload:
+    """An overload that works element by element, on tensors of one shape."""
 
-def register_elementwise(operator: OpOverload) -> None:
-    """Gives an operator that works element by element, on tensors of one shape, its rules.
-
-    They are those for ``torch.vmap`` and for nested tensors.
-    """
-    ELEMENTWISE.append(operator)
-    register_elementwise_nested(operator)
-
-    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any, **kwargs: Any) -> tuple[Tensor, int]:
+    def batching(info: Any, in_dims: tuple[int | None, ...], *args: Any, **kwargs: Any) -> tuple[Tensor, int]:
         batched = _batched_first(info.batch_size, in_dims, args)
         shape = next(arg.shape for arg in batched if isinstance(arg, Tensor))
         if len(shape) <= MAX_RANK:
@@ -32,18 +28,42 @@ def register_elementwise(operator: OpOverload) -> None:
         flat = [arg.flatten() if isinstance(arg, Tensor) else arg for arg in batched]
         return operator(*flat, **kwargs).reshape(shape), 0
 
-    torch.library.register_vmap(operator, rule)
+    return _overload(operator, decomposition, example, batching)
 
 
-def register_inplace_elementwise(operator: OpOverload) -> None:
+def inplace_elementwise(
+    operator: OpOverload, *, decomposition: Callable[..., Any] | str, example: Callable[[], tuple[Any, ...]]
+) -> Overload:
     """The same for an operator whose first argument is its only tensor and is overwritten."""
-    ELEMENTWISE.append(operator)
-    register_elementwise_nested(operator)
 
-    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int | None]:
+    def batching(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int | None]:
         return operator(*args), in_dims[0]
 
-    torch.library.register_vmap(operator, rule)
+    return _overload(operator, decomposition, example, batching)
+
+
+def _overload(
+    operator: OpOverload,
+    decomposition: Callable[..., Any] | str,
+    example: Callable[[], tuple[Any, ...]],
+    batching: Callable[..., tuple[Any, Any]],
+) -> Overload:
+    return Overload(
+        operator=operator,
+        decomposition=decomposition,
+        example=example,
+        batching=batching,
+        nested=elementwise_nested(operator),
+        sharding=_sharding,
+        accepts_empty=True,
+    )
+
+
+def _sharding(*args: Any, **_: Any) -> Sequence[Sharding]:
+    tensors = [arg for arg in args if hasattr(arg, "placements")]
+    shapes = {tensor.shape for tensor in tensors}
+    dims = range(tensors[0].ndim) if len(shapes) == 1 else ()  # not where one is broadcast
+    return [([placement], [placement] * len(tensors)) for placement in (REPLICATE, *map(shard, dims))]
 
 
 def _batched_first(batch_size: int, in_dims: tuple[int | None, ...], args: tuple[Any, ...]) -> list[Any]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nested._internal.nested_tensor import NestedTensor
-from torch.nested._internal.ops import extract_kwargs
 
 
 def _raggedness(tensor: Any) -> tuple[Any, ...]:
@@ -31,11 +29,13 @@ def _unwrapped(operator: Any, args: Sequence[Any]) -> tuple[Any, list[Any]]:
 
 
 def _wrapped(values: Tensor, like: Any) -> Any:
+    from torch.nested._internal.ops import extract_kwargs  # which is slow to import
+
     # As torch's own rules do it: torch.nested.nested_tensor_from_jagged refuses to be traced.
     return NestedTensor(values, **extract_kwargs(like))  # type: ignore[no-untyped-call]
 
 
-def register_elementwise_nested(operator: Any) -> None:
+def elementwise_nested(operator: Any) -> Callable[..., Any]:
     """The rule of an operator that works element by element, on tensors of one shape; in place or not."""
     in_place = operator._schema.is_mutable
 
@@ -49,10 +49,10 @@ def register_elementwise_nested(operator: Any) -> None:
         result = operator(*values, **(kwargs or {}))
         return args[0] if in_place else _wrapped(result, like)
 
-    torch.library.register_torch_dispatch(operator, NestedTensor, rule)
+    return rule
 
 
-def register_rowwise_nested(operator: Any, normalized: str) -> None:
+def rowwise_nested(operator: Any, normalized: str) -> Callable[..., Any]:
     """The rule of a normalisation: its first result is as the first argument is, others are of the values.
 
     Args:
@@ -74,4 +74,4 @@ def register_rowwise_nested(operator: Any, normalized: str) -> None:
         first, *others = operator(*values, **(kwargs or {}))
         return None if first is None else _wrapped(first, like), *others
 
-    torch.library.register_torch_dispatch(operator, NestedTensor, rule)
+    return rule

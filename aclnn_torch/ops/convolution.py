@@ -1,55 +1,406 @@
-"""``torch.ops.aclnn.convolution`` and ``convolution_backward``: see csrc/torch_ops/convolution.cpp."""
+"""Convolution of one to three dimensions, transposed or not: see csrc/torch_ops/convolution.cpp."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverloadPacket
-from torch.utils.flop_counter import flop_registry, register_flop_formula
+from torch.overrides import handle_torch_function, has_torch_function_variadic
 
-from ._batching import map_over_batch
+from ._convolution_rules import OVERLOADS
+from ._functions import accepted, overridden, wrong_kind
+from ._operator import Operator, public_function, public_module
 
+# Looked up once: attribute access on torch.ops costs as much as a small operator.
+_convolution: Callable[..., Tensor] = torch.ops.aclnn.convolution.default
 
-def _into_batch(tensor: Tensor, dim: int) -> Tensor:
-    """Makes the batch of ``torch.vmap`` part of the batch of the convolution."""
-    return tensor.movedim(dim, 0).flatten(0, 1)
-
-
-def _out_of_batch(tensor: Tensor, batch_size: int) -> Tensor:
-    """The way back."""
-    return tensor.reshape(batch_size, tensor.shape[0] // batch_size, *tensor.shape[1:])
+Size = int | Sequence[int]
+_LISTS = ("stride", "padding", "dilation", "output_padding")
 
 
-def _convolution(info: Any, in_dims: tuple[Any, ...], *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-    operator = torch.ops.aclnn.convolution.default
-    input_dim, *others = in_dims
-    if input_dim is None or any(dim is not None for dim in others[:2]) or info.batch_size == 0:
-        return map_over_batch(operator, info, in_dims, args, **kwargs)
-    input, *rest = args
-    result = operator(_into_batch(input, input_dim), *rest, **kwargs)
-    return _out_of_batch(result, info.batch_size), 0
+def _sizes(function: str, name: str, value: Size, dims: int) -> list[int]:
+    """One number for each spatial dimension."""
+    if isinstance(value, (int, torch.SymInt)):
+        return [value] * dims
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return list(value) * dims if len(value) == 1 else list(value)
+    return [_index(function, name, value, f"an integer, or one for each of {dims} dimensions")] * dims
 
 
-def _convolution_backward(info: Any, in_dims: tuple[Any, ...], *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-    return map_over_batch(torch.ops.aclnn.convolution_backward.default, info, in_dims, args, **kwargs)
+def _index(function: str, name: str, value: Any, expected: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise wrong_kind(function, name, value, expected) from None
 
 
-torch.library.register_vmap(torch.ops.aclnn.convolution.default, _convolution)
-torch.library.register_vmap(torch.ops.aclnn.convolution_backward.default, _convolution_backward)
+def _convolve(
+    function: Callable[..., Tensor],
+    dims: int,
+    transposed: bool,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Size,
+    padding: Size | str,
+    dilation: Size,
+    output_padding: Size,
+    groups: int,
+    cube_math_type: int | None,
+) -> Tensor:
+    """Convolution of any kind, called as `function`; a single example is made a batch of one."""
+    if has_torch_function_variadic(input, weight, bias):
+        named: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        if transposed:
+            named["output_padding"] = output_padding
+        named["cube_math_type"] = cube_math_type
+        return overridden(function, (input, weight, bias), input, weight, bias=bias, **named)
+    name = function.__name__
+    for argument, value in (("input", input), ("weight", weight)):
+        if not isinstance(value, Tensor):
+            raise wrong_kind(name, argument, value, "a tensor")
+    if bias is not None and not isinstance(bias, Tensor):
+        raise wrong_kind(name, "bias", bias, "a tensor or None")
+    if input.dim() not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"{name}: input has shape {list(input.shape)}, expected "
+            f"{dims + 1} dimensions (one example) or {dims + 2} (a batch)"
+        )
+    batch = input if input.dim() == dims + 2 else input.unsqueeze(0)
+    strides, dilations = _sizes(name, "stride", stride, dims), _sizes(name, "dilation", dilation, dims)
+    if isinstance(padding, str) and not transposed:
+        batch, padding = _pad_by_name(name, padding, batch, weight.shape[2:], strides, dilations)
+    if not isinstance(groups, (int, torch.SymInt)):
+        groups = _index(name, "groups", groups, "an integer")
+    if not (cube_math_type is None or isinstance(cube_math_type, int)):
+        cube_math_type = _index(name, "cube_math_type", cube_math_type, "an integer or None")
+    paddings = _sizes(name, "padding", padding, dims)  # type: ignore[arg-type]
+    output_paddings = _sizes(name, "output_padding", output_padding, dims)
+    try:
+        output = _convolution(
+            batch,
+            weight,
+            bias,
+            strides,
+            paddings,
+            dilations,
+            transposed,
+            output_paddings,
+            groups,
+            cube_math_type=cube_math_type,
+        )
+    except (RuntimeError, TypeError):
+        for argument, sizes in zip(_LISTS, (strides, paddings, dilations, output_paddings), strict=True):
+            accepted(name, argument, "List[int]", sizes)
+        raise
+    return output if input.dim() == dims + 2 else output.squeeze(0)
 
 
-def _register_flops(operator: OpOverloadPacket, atens: OpOverloadPacket) -> None:
-    """Lets ``torch.utils.flop_counter`` count an operator as ATen's; of the other operators it counts none in ATen."""
-    formula: Callable[..., int] = flop_registry[atens]
+def _pad_by_name(
+    function: str, name: str, batch: Tensor, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> tuple[Tensor, list[int]]:
+    """The padding that "valid" or "same" stands for, and the input padded by what is left over on one side."""
+    dims = batch.dim() - 2
+    if name == "valid" or not len(kernel) == len(stride) == len(dilation) == dims:  # the operator says what is wrong
+        return batch, [0] * dims
+    if name != "same":
+        raise RuntimeError(f"{function}: padding is {name!r}, expected numbers, 'valid' or 'same'")
+    if any(step != 1 for step in stride):
+        raise RuntimeError(
+            f"{function}: padding is 'same' with stride {list(stride)}, expected stride 1; pad by numbers"
+        )
+    totals = [step * (size - 1) for step, size in zip(dilation, kernel, strict=True)]
+    if any(total % 2 for total in totals):
+        ends = [end for total in reversed(totals) for end in (0, total % 2)]
+        batch = torch.nn.functional.pad(batch, ends)
+    return batch, [total // 2 for total in totals]
 
-    def flops(*args: Any, cube_math_type: int | None = None, **kwargs: Any) -> int:
-        return formula(*args, **kwargs)
 
-    register_flop_formula(operator, get_raw=True)(flops)
+@public_function
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size | str = 0,
+    dilation: Size = 1,
+    groups: int = 1,
+    *,
+    cube_math_type: int | None = None,
+) -> Tensor:
+    r"""1-D convolution of ``(N, C_in, L)``; as ``torch.nn.functional.conv1d``, see :func:`conv2d`."""
+    return _convolve(conv1d, 1, False, input, weight, bias, stride, padding, dilation, 0, groups, cube_math_type)
 
 
-_register_flops(torch.ops.aclnn.convolution, torch.ops.aten.convolution)
-_register_flops(torch.ops.aclnn.convolution_backward, torch.ops.aten.convolution_backward)
+@public_function
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size | str = 0,
+    dilation: Size = 1,
+    groups: int = 1,
+    *,
+    cube_math_type: int | None = None,
+) -> Tensor:
+    r"""2-D convolution; as ``torch.nn.functional.conv2d``.
+
+    Calls aclnnConvolution, and aclnnConvolutionBackward for the gradients. Products are summed in float32 whatever the
+    dtype.
+
+    Args:
+        input: ``(N, C_in, H, W)`` or ``(C_in, H, W)``: float32, float16, bfloat16 from Ascend910B on, float64 on the
+            ``host`` product. Channels-last inputs give channels-last outputs.
+        weight: ``(C_out, C_in / groups, kH, kW)``. Different dtypes are promoted, as CANN does.
+        bias: ``(C_out)``, or None.
+        stride: a number, or one for each spatial dimension.
+        padding: the same, or ``"valid"``, or for stride 1 ``"same"``.
+        dilation: as stride.
+        groups: a divisor of ``C_in`` and ``C_out``.
+        cube_math_type: 0 computes in the tensors' dtype; 1 may round float32 to HFLOAT32 (to float16 on Ascend310P
+            and Ascend910), 2 rounds to float16, 3 rounds float32 to HFLOAT32. Ascend310P and Ascend910 need 1 or 2
+            for float32. None: 0 on CPU; on NPU what torch_npu gives its own convolutions, which is 3 from Ascend910B
+            on, or 0 with ``torch_npu.npu.conv.allow_hf32 = False``.
+
+    Returns:
+        ``(N, C_out, H_out, W_out)``, or without ``N``.
+
+    Raises:
+        AclnnError: status 161002 for dtypes, shapes and numbers that the product does not accept.
+        RuntimeError: the input has another number of dimensions, or ``"same"`` comes with a stride.
+    """
+    return _convolve(conv2d, 2, False, input, weight, bias, stride, padding, dilation, 0, groups, cube_math_type)
+
+
+@public_function
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size | str = 0,
+    dilation: Size = 1,
+    groups: int = 1,
+    *,
+    cube_math_type: int | None = None,
+) -> Tensor:
+    r"""3-D convolution of ``(N, C_in, D, H, W)``; as ``torch.nn.functional.conv3d``, see :func:`conv2d`.
+
+    Ascend310P and Ascend910 refuse it.
+    """
+    return _convolve(conv3d, 3, False, input, weight, bias, stride, padding, dilation, 0, groups, cube_math_type)
+
+
+@public_function
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size = 0,
+    output_padding: Size = 0,
+    groups: int = 1,
+    dilation: Size = 1,
+    *,
+    cube_math_type: int | None = None,
+) -> Tensor:
+    r"""Transposed 1-D convolution; as ``torch.nn.functional.conv_transpose1d``, see :func:`conv_transpose2d`."""
+    parameters = (stride, padding, dilation, output_padding, groups, cube_math_type)
+    return _convolve(conv_transpose1d, 1, True, input, weight, bias, *parameters)
+
+
+@public_function
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size = 0,
+    output_padding: Size = 0,
+    groups: int = 1,
+    dilation: Size = 1,
+    *,
+    cube_math_type: int | None = None,
+) -> Tensor:
+    r"""Transposed 2-D convolution, the gradient of one as an operator; as ``torch.nn.functional.conv_transpose2d``.
+
+    As :func:`conv2d`, but ``weight`` is ``(C_in, C_out / groups, kH, kW)``, and ``output_padding``, smaller than
+    stride or dilation, enlarges the output at one end.
+    """
+    parameters = (stride, padding, dilation, output_padding, groups, cube_math_type)
+    return _convolve(conv_transpose2d, 2, True, input, weight, bias, *parameters)
+
+
+@public_function
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size = 0,
+    output_padding: Size = 0,
+    groups: int = 1,
+    dilation: Size = 1,
+    *,
+    cube_math_type: int | None = None,
+) -> Tensor:
+    r"""Transposed 3-D convolution; as ``torch.nn.functional.conv_transpose3d``, see :func:`conv_transpose2d`."""
+    parameters = (stride, padding, dilation, output_padding, groups, cube_math_type)
+    return _convolve(conv_transpose3d, 3, True, input, weight, bias, *parameters)
+
+
+class _CubeMath:
+    """What the convolution modules have beside torch's.
+
+    Attributes:
+        cube_math_type: see :func:`aclnn_torch.functional.conv2d`. None until set; float32 on Ascend310P and
+            Ascend910 needs 1 or 2.
+    """
+
+    cube_math_type: int | None = None
+
+    def extra_repr(self) -> str:
+        """As torch's, and the type if it is set."""
+        text: str = super().extra_repr()  # type: ignore[misc]
+        return f"{text}, cube_math_type={self.cube_math_type}" if self.cube_math_type is not None else text
+
+
+def _padded_convolution(module: Any, function: Callable[..., Tensor], input: Tensor) -> Tensor:
+    """A convolution module's work: padding that is not by zeros comes first."""
+    padding = module.padding
+    if module.padding_mode != "zeros":
+        input = torch.nn.functional.pad(input, module._reversed_padding_repeated_twice, mode=module.padding_mode)
+        padding = 0
+    return function(
+        input,
+        module.weight,
+        module.bias,
+        module.stride,
+        padding,
+        module.dilation,
+        module.groups,
+        cube_math_type=module.cube_math_type,
+    )
+
+
+def _transposed_convolution(
+    module: Any, function: Callable[..., Tensor], dims: int, input: Tensor, output_size: Sequence[int] | None
+) -> Tensor:
+    """A transposed convolution module's work; `output_size` chooses among the sizes that the stride leaves open."""
+    output_padding = module.output_padding
+    if output_size is not None:
+        sizes = module.stride, module.padding, module.kernel_size, module.dilation
+        output_padding = _output_padding(input, output_size, output_padding, *sizes)
+    return function(
+        input,
+        module.weight,
+        module.bias,
+        module.stride,
+        module.padding,
+        output_padding,
+        module.groups,
+        module.dilation,
+        cube_math_type=module.cube_math_type,
+    )
+
+
+def _output_padding(
+    input: Tensor,
+    output_size: Sequence[int] | None,
+    output_padding: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+) -> Any:
+    """What makes the output that large, by torch's rule; a function that torch.fx can put into a graph."""
+    arguments = output_size, output_padding, stride, padding, kernel_size, dilation
+    if has_torch_function_variadic(input, output_size):
+        return handle_torch_function(_output_padding, (input, output_size), input, *arguments)
+    if output_size is None:
+        return output_padding
+    rule: Any = torch.nn.ConvTranspose1d._output_padding  # which needs no module for an output_size
+    return rule(None, input, output_size, stride, padding, kernel_size, len(kernel_size), dilation)
+
+
+@public_module
+class Conv1d(_CubeMath, torch.nn.Conv1d):
+    """``torch.nn.Conv1d`` through aclnn: see :func:`aclnn_torch.functional.conv1d`.
+
+    Its attribute ``cube_math_type``, None until set, chooses what the factors are rounded to.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Convolves."""
+        return _padded_convolution(self, conv1d, input)
+
+
+@public_module
+class Conv2d(_CubeMath, torch.nn.Conv2d):
+    """``torch.nn.Conv2d`` through aclnn: see :func:`aclnn_torch.functional.conv2d`.
+
+    Its attribute ``cube_math_type``, None until set, chooses what the factors are rounded to.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Convolves."""
+        return _padded_convolution(self, conv2d, input)
+
+
+@public_module
+class Conv3d(_CubeMath, torch.nn.Conv3d):
+    """``torch.nn.Conv3d`` through aclnn: see :func:`aclnn_torch.functional.conv3d`.
+
+    Its attribute ``cube_math_type``, None until set, chooses what the factors are rounded to.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Convolves."""
+        return _padded_convolution(self, conv3d, input)
+
+
+@public_module
+class ConvTranspose1d(_CubeMath, torch.nn.ConvTranspose1d):
+    """``torch.nn.ConvTranspose1d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose1d`.
+
+    Its attribute ``cube_math_type``, None until set, chooses what the factors are rounded to.
+    """
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Convolves, transposed."""
+        return _transposed_convolution(self, conv_transpose1d, 1, input, output_size)
+
+
+@public_module
+class ConvTranspose2d(_CubeMath, torch.nn.ConvTranspose2d):
+    """``torch.nn.ConvTranspose2d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose2d`.
+
+    Its attribute ``cube_math_type``, None until set, chooses what the factors are rounded to.
+    """
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Convolves, transposed."""
+        return _transposed_convolution(self, conv_transpose2d, 2, input, output_size)
+
+
+@public_module
+class ConvTranspose3d(_CubeMath, torch.nn.ConvTranspose3d):
+    """``torch.nn.ConvTranspose3d`` through aclnn: see :func:`aclnn_torch.functional.conv_transpose3d`.
+
+    Its attribute ``cube_math_type``, None until set, chooses what the factors are rounded to.
+    """
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Convolves, transposed."""
+        return _transposed_convolution(self, conv_transpose3d, 3, input, output_size)
+
+
+OPERATOR = Operator(
+    functions=(conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d),
+    modules=(Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d),
+    overloads=OVERLOADS,
+)

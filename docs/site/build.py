@@ -1,7 +1,8 @@
 """The documents as a site: ``python -m docs.site.build``, or ``make docs``, into build/docs/html.
 
-Its source is a copy of the tree's pages, at their places, so that their links hold, and pages made here: the interface
-from docstrings, and a page per operator with dtypes as the host CANN accepts them, which is asked for each.
+Its source is a copy of the tree's pages, at their places, so that their links hold. README.md is the landing page, and
+docs/README.md says in which group a page is. Made here are the interface, from docstrings, the list of statuses, and
+what is added to each operator's page: schemas, and dtypes as the host CANN accepts them, which is asked for each.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import textwrap
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -26,7 +28,10 @@ from tests.command_blocks import PAGES
 from tests.conformance.machinery import Changes, Table, all_tables, call
 
 ROOT = Path(__file__).resolve().parents[2]
-OTHER_FILES = ("CHANGELOG.md", "LICENSE", "docs/benchmarks.png")
+CHANGES = "CHANGELOG.md"
+OTHER_FILES = (CHANGES, "LICENSE", "docs/benchmarks.png")
+OPERATORS = "docs/operators"
+MADE_HERE = {"Reference": ["site/interface.md", "site/errors.md"]}
 
 INTERFACE = """# Python interface
 
@@ -68,24 +73,31 @@ Statuses by number: [errors](errors.md).
 
 ## Operators
 
-Schemas of `torch.ops.aclnn`; each has a page of its own.
+Schemas of `torch.ops.aclnn`. Every operator has a page of its own.
 
-```
 @SCHEMAS@
-```
 """
 
-INDEX = """# aclnn_torch
-
+TREE = """
 ```{toctree}
+:hidden:
 :maxdepth: 1
-README
-site/interface
-@OPERATORS@
-site/errors
+:caption: @GROUP@
+
 @PAGES@
 ```
 """
+
+
+def groups() -> dict[str, list[str]]:
+    """The pages of each group, as docs/README.md lists them; the operators' own pages are not listed one by one."""
+    found: dict[str, list[str]] = {}
+    index = ROOT / "docs" / "README.md"
+    for group, text in re.findall(r"^## (.*?)$(.*?)(?=^## |\Z)", index.read_text(), re.DOTALL | re.MULTILINE):
+        links = re.findall(r"^\| \[[^\]]+\]\(([^)]+\.md)\)", text, re.MULTILINE)
+        found[group] = [str((index.parent / link).resolve().relative_to(ROOT)) for link in links]
+    found["Operators"] = [page for page in PAGES if page.startswith(f"{OPERATORS}/")] + found["Operators"]
+    return found
 
 
 def module_of(table: Table) -> str:
@@ -131,38 +143,38 @@ def accepting_dtype(table: Table, dtype: Dtype, changes: Changes) -> list[str]:
     return [product for product in PRODUCTS if product in found]
 
 
-def formula_of(function: Callable[..., object]) -> str:
-    """The formula of an output, which stands at its reference in tests/conformance."""
-    text = inspect.getdoc(function) or ""
-    return " ".join(text.split())
-
-
 def operator_part(table: Table) -> Iterator[str]:
-    """One C function: prototype, formulas, dtypes."""
+    """One C function: prototype, dtypes."""
     operator = table.operator
-    yield f"\n## {operator.api}\n\n`{operator.api}GetWorkspaceSize({', '.join(operator.arguments)})`\n"
-    for name, function in operator.outputs.items():
-        if formula := formula_of(function):
-            yield f"- `{name}`: {formula}"
-    yield f"\n| {' | '.join(operator.tensors)} | accepted by |"
+    yield f"\n### {operator.api}\n"
+    yield schema_block([f"{operator.api}GetWorkspaceSize({', '.join(operator.arguments)})"])
+    yield f"\n| accepted by | {' | '.join(operator.tensors)} |"
     yield "|---" * (len(operator.tensors) + 1) + "|"
     for row in table.dtypes:
         names = " | ".join(dtype.name for dtype in row.dtypes)
-        yield f"| {names} | {words(accepting(table, table.of_dtypes(row.dtypes))) or 'none'} |"
+        yield f"| {words(accepting(table, table.of_dtypes(row.dtypes))) or 'none'} | {names} |"
     yield (
-        f"\nAll conditions, with the status on every product: [conformance](../docs/conformance.md"
+        f"\nAll conditions, with the status on every product: [conformance](../conformance.md"
         f"#{operator.api.lower()}).\n"
     )
 
 
 def operator_page(family: str, tables: list[Table]) -> str:
-    """The page of a family."""
-    schemas = "\n".join(schemas_of(family))
+    """The page of a family: what is written about it, and what is made here."""
+    written = (ROOT / OPERATORS / f"{family}.md").read_text()
     parts = "\n".join(line for table in tables for line in operator_part(table))
     return (
-        f"# {family}\n\n```\n{schemas}\n```\n\nDtypes by argument, as stage 1 accepts them (asked while this page was "
-        f"made), on the products {', '.join(PRODUCTS)}; `host` is our superset of the others.\n{parts}"
+        f"{written}\n## Schemas of torch.ops.aclnn\n\n{schema_block(schemas_of(family))}\n\n## Functions of CANN\n\n"
+        f"The tables have the dtypes, by argument, that stage 1 accepts, as the host CANN answered when this page was "
+        f"made. The products are {', '.join(PRODUCTS)}; `host` is the project's own and accepts whatever any other "
+        f"product accepts.\n{parts}"
     )
+
+
+def schema_block(schemas: Iterable[str]) -> str:
+    """Schemas as a block of code; what does not fit in a line goes on indented."""
+    text = "\n".join(textwrap.fill(schema, 88, subsequent_indent="    ") for schema in schemas)
+    return f"```{{code-block}} text\n:class: schema\n\n{text}\n```"
 
 
 def schemas_of(family: str = "") -> list[str]:
@@ -176,7 +188,7 @@ def interface_page() -> str:
     """The Python interface, from docstrings."""
     functions = [name for name in aclnn_torch.__all__ if inspect.isfunction(getattr(aclnn_torch, name))]
     lines = "\n\n".join(f".. autofunction:: aclnn_torch.{name}" for name in functions)
-    return INTERFACE.replace("@FUNCTIONS@", f"\n{lines}").replace("@SCHEMAS@", "\n".join(schemas_of()))
+    return INTERFACE.replace("@FUNCTIONS@", f"\n{lines}").replace("@SCHEMAS@", schema_block(schemas_of()))
 
 
 def errors_page() -> str:
@@ -205,14 +217,30 @@ def errors_page() -> str:
     )
 
 
-def within_the_site(text: str, folder: Path) -> str:
-    """A page whose links to what is not among the pages are their words alone: files of the tree, and folders."""
+def within_the_site(text: str, page: Path, source: Path) -> str:
+    """A page whose links stay in the site.
+
+    README is the landing page. Of a link to something that is not in the site, such as a folder, the words remain.
+    """
 
     def link(found: re.Match[str]) -> str:
-        words, target = found.groups()
-        return found[0] if (folder / target).is_file() else words
+        words, target, anchor = found.groups()
+        path = (page.parent / target).resolve()
+        if path == source / "README.md":
+            return f"[{words}]({target.removesuffix('README.md')}index.md{anchor or ''})"
+        return found[0] if path.is_file() else words
 
-    return re.sub(r"(?<!!)\[([^\]]+)\]\((?!https?:)([^)#]+)\)", link, text)
+    return re.sub(r"(?<!!)\[([^\]]+)\]\((?!https?:)([^)#]+)(#[^)]*)?\)", link, text)
+
+
+def trees() -> Iterator[str]:
+    """The groups, as the landing page has them and the side bar shows them."""
+    for group, pages in groups().items():
+        if group == "Start":
+            pages = [*pages, "docs/README.md"]
+        names = [page.removesuffix(".md") for page in [*MADE_HERE.get(group, ()), *pages]]
+        lines = ["Overview <self>" if name == "README" else name for name in names]
+        yield TREE.replace("@GROUP@", group).replace("@PAGES@", "\n".join(lines))
 
 
 def write_source(folder: Path) -> None:
@@ -221,26 +249,25 @@ def write_source(folder: Path) -> None:
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, target)
-    for page in PAGES:
-        target = folder / page
-        target.write_text(within_the_site(target.read_text(), target.parent))
     site = folder / "site"
     site.mkdir()
     (site / "interface.md").write_text(interface_page())
     (site / "errors.md").write_text(errors_page())
     for family, tables in families().items():
-        (site / f"{family}.md").write_text(operator_page(family, tables))
-    pages = [page.removesuffix(".md") for page in (*PAGES, "CHANGELOG.md") if page != "README.md"]
-    operators = [f"site/{family}" for family in families()]
-    index = INDEX.replace("@OPERATORS@", "\n".join(operators)).replace("@PAGES@", "\n".join(pages))
-    (folder / "index.md").write_text(index)
+        (folder / OPERATORS / f"{family}.md").write_text(operator_page(family, tables))
+    for page in (*PAGES, CHANGES):
+        target = folder / page
+        target.write_text(within_the_site(target.read_text(), target, folder))
+    readme = folder / "README.md"
+    (folder / "index.md").write_text(readme.read_text() + "".join(trees()))
+    readme.unlink()
 
 
 def main() -> int:
     """Makes the site; a warning of Sphinx, as of a link that leads nowhere, is an error."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--into", type=Path, default=ROOT / "build" / "docs", metavar="DIR")
-    folder = parser.parse_args().into
+    folder = parser.parse_args().into.resolve()
     shutil.rmtree(folder, ignore_errors=True)
     write_source(folder / "source")
     options = ["--fail-on-warning", "--keep-going", "--quiet", "--conf-dir", str(ROOT / "docs" / "site")]

@@ -1,5 +1,13 @@
 """Settings of Sphinx; docs/site/build.py runs it."""
 
+from __future__ import annotations
+
+from typing import Any
+
+import latex2mathml.converter
+from docutils import nodes
+from sphinx.application import Sphinx
+
 import aclnn_torch
 
 project = "aclnn_torch"
@@ -8,6 +16,7 @@ release = version = aclnn_torch.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 4  # as on GitHub, for links into a page
+myst_fence_as_directive = ["math"]  # as GitHub writes formulas
 suppress_warnings = ["myst.header"]  # pages may begin a section at any level
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -15,3 +24,18 @@ napoleon_numpy_docstring = False
 
 html_theme = "furo"
 html_title = f"aclnn_torch {release}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+
+
+def formula(translator: Any, node: nodes.math | nodes.math_block) -> None:
+    """Writes a formula as MathML, which browsers set by themselves: the site loads no script from elsewhere."""
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    translator.body.append(latex2mathml.converter.convert(node.astext(), display=display))
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """Tells Sphinx how formulas are written."""
+    app.add_html_math_renderer("mathml", inline_renderers=(formula, None), block_renderers=(formula, None))

@@ -36,6 +36,7 @@ from torch.utils.checkpoint import checkpoint
 
 import aclnn_torch
 import aclnn_torch.distributed
+from tests.operators import ELEMENTWISE
 
 ops = torch.ops.aclnn
 R, P = Replicate(), Partial()
@@ -209,15 +210,10 @@ def in_parts(
 def rules_of_elementwise_operators() -> None:
     x, g = torch.randn(4, 6, 9), torch.randn(4, 6, 9)
     for place in (R, Shard(0), Shard(1), Shard(2)):  # 9 in uneven parts
-        in_parts(ops.elu, (x, 0.7, 1.1, 0.9), [place], [place])
-        for forward in (ops.selu, ops.silu, ops.gelu):
-            in_parts(forward, (x,), [place], [place])
-        in_parts(ops.gelu, (x,), [place], [place], approximate="tanh")
-        in_parts(ops.elu_backward, (g, 0.7, 1.1, 0.9, False, x), [place, place], [place])
-        in_parts(ops.selu_backward, (g, torch.selu(x)), [place, place], [place])
-        in_parts(ops.silu_backward, (g, x), [place, place], [place])
-        for formula in ("none", "tanh"):
-            in_parts(ops.gelu_backward, (g, x), [place, place], [place], approximate=formula)
+        for info in ELEMENTWISE.values():
+            for kernel in info.kernels_for("tests"):
+                arguments = kernel.arguments(*(g, x)[-kernel.reads :])
+                in_parts(kernel.overload, arguments, [place] * kernel.reads, [place], **kernel.named)
         in_place = distribute_tensor(x.clone(), mesh(), [place])
         assert ops.elu_(in_place, 0.5) is in_place
         assert in_place.placements == (place,)

@@ -2,9 +2,9 @@
 
 libFuzzer (from the package atheris) makes up calls of every two-stage function, in a build with AddressSanitizer and
 UndefinedBehaviorSanitizer; tests/cpp/fuzz says what a call is and what must hold of it. Each operator has ten minutes,
-which its forward, its backward and its in-place form share; SiLU, GELU and LayerNorm have ten together. Three run at
-a time. Then every call that reached something new, and those of the committed corpus, are run once more in the release
-build, where their statuses are held against the oracle.
+which its forward, its backward and its in-place form share; those that came later (tests/operators) have ten together.
+Three run at a time. Then every call that reached something new, and those of the committed corpus, are run once more in
+the release build, where their statuses are held against the oracle.
 
 --minutes N gives each N minutes, --function NAME takes one function only, and --keep replaces the committed
 corpus by the calls that are needed to cover what all of them cover.
@@ -22,8 +22,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from tests import builds
 from tests.conformance.machinery import tables_by_file
 from tests.fuzz import corpus, oracle
+from tests.operators import OPERATORS as INFOS
 from tests.sanitize import ADDRESS, ROOT, leaks_can_be_found
 
 FOLDER = ROOT / "build" / "fuzz"
@@ -32,7 +34,7 @@ AT_A_TIME = 3
 MOST_BYTES = 512  # of a case: the longest, of ConvolutionBackward, has fewer
 
 # Files of tables whose functions share ten minutes; those of the others have them to themselves.
-TOGETHER = ("gelu", "layer_norm", "silu")
+TOGETHER = tuple(name for name, info in INFOS.items() if info.later)
 
 
 def operators() -> dict[str, list[str]]:
@@ -141,7 +143,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="replace the committed corpus")
     arguments = parser.parse_args()
 
-    subprocess.run([sys.executable, ROOT / "csrc" / "build.py", "--sanitizer", "fuzz"], check=True)
+    builds.build("fuzz", "cpp_tests")
     if arguments.function:
         turns = {arguments.function: int(60 * arguments.minutes)}
     else:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 import aclnn_torch
 import aclnn_torch.functional as F
+from tests.operators import ELEMENTWISE, OPERATORS, Kernel
 
 ops = torch.ops.aclnn
 NPU = torch.device("npu", 0)
@@ -79,17 +80,9 @@ def elementwise_calls() -> list[Call]:
             label = f"{str(dtype).removeprefix('torch.')}-{name}"
             g = torch.randn(x.shape).to(dtype)
             calls += [
-                Call(f"elu-{label}", ops.elu, (x, 1.5, 0.7, 2)),
-                Call(f"elu_backward-input-{label}", ops.elu_backward, (g, 1.5, 0.7, 2, False, x)),
-                Call(f"elu_backward-result-{label}", ops.elu_backward, (g, 1.5, 0.7, 2, True, x)),
-                Call(f"selu-{label}", ops.selu, (x,)),
-                Call(f"selu_backward-{label}", ops.selu_backward, (g, x)),
-                Call(f"silu-{label}", ops.silu, (x,)),
-                Call(f"silu_backward-{label}", ops.silu_backward, (g, x)),
-                Call(f"gelu-{label}", ops.gelu, (x,)),
-                Call(f"gelu-tanh-{label}", partial(ops.gelu, approximate="tanh"), (x,)),
-                Call(f"gelu_backward-{label}", ops.gelu_backward, (g, x)),
-                Call(f"gelu_backward-tanh-{label}", partial(ops.gelu_backward, approximate="tanh"), (g, x)),
+                Call(f"{kernel.name}-{label}", kernel, (g, x)[-kernel.reads :])
+                for info in ELEMENTWISE.values()
+                for kernel in info.kernels_for("tests")
             ]
     return calls
 
@@ -99,62 +92,26 @@ def test_values(call: Call) -> None:
     same(call.run(*moved(call.arguments)), call.run(*call.arguments))
 
 
-@pytest.mark.parametrize("run", [lambda x: ops.elu_(x, 1.5), ops.selu_], ids=["elu_", "selu_"])
+@pytest.mark.parametrize(
+    "kernel",
+    [kernel for info in ELEMENTWISE.values() for kernel in info.kernels_for("tests") if kernel.in_place],
+    ids=lambda kernel: kernel.in_place,
+)
 @pytest.mark.parametrize("layout", ["contiguous", "transposed", "stepped", "offset", "scalar", "empty"])
-def test_in_place(run: Callable[[Tensor], Tensor], layout: str) -> None:
+def test_in_place(kernel: Kernel, layout: str) -> None:
     x = views(torch.float32)[layout]
     y = moved(x)
-    assert run(y) is y
-    same(y, run(x))
+    assert kernel.run_in_place(y) is y
+    same(y, kernel.run_in_place(x))
 
 
 def other_calls() -> list[Call]:
-    calls = []
-    for dtype in FLOATS:
-        label = str(dtype).removeprefix("torch.")
-        x, gamma, dy = (torch.randn(*shape).to(dtype) for shape in ((6, 4, 10), (10,), (6, 4, 10)))
-        rstd = ops.rms_norm(x, gamma)[1]
-        image, kernel, bias = (torch.randn(*shape).to(dtype) for shape in ((2, 4, 9, 8), (6, 2, 3, 3), (6,)))
-        convolution = ([2, 1], [1, 0], [1, 2], False, [0, 0], 2)
-        gradient = ops.convolution(image, kernel, bias, *convolution, cube_math_type=0)
-        logits, weight, target = torch.randn(7, 5).to(dtype), torch.rand(5), torch.tensor([0, 4, -100, 2, 1, 1, 3])
-        loss = ops.cross_entropy_loss(logits, target, weight)
-
-        def forward(*arguments: Any) -> Any:
-            return ops.convolution(*arguments, cube_math_type=0)
-
-        def backward(*arguments: Any) -> Any:
-            return ops.convolution_backward(*arguments, cube_math_type=0)
-
-        calls += [
-            Call(f"rms_norm-{label}", ops.rms_norm, (x, gamma, 1e-5)),
-            Call(f"rms_norm-strided-{label}", ops.rms_norm, (x.transpose(0, 1), gamma)),
-            Call(f"rms_norm-offset-{label}", ops.rms_norm, (x[1:, 2:], gamma)),
-            Call(f"rms_norm_grad-{label}", ops.rms_norm_grad, (dy, x, rstd, gamma)),
-            Call(f"layer_norm-{label}", ops.layer_norm, (x, [10], gamma, gamma, 1e-5)),
-            Call(
-                f"layer_norm_backward-{label}",
-                ops.layer_norm_backward,
-                (dy, x, [10], rstd, rstd, gamma, None, [True] * 3),
-            ),
-            Call(f"rms_norm_grad-strided-{label}", ops.rms_norm_grad, (dy[::2], x[::2], rstd[::2], gamma)),
-            Call(f"convolution-{label}", forward, (image, kernel, bias, *convolution)),
-            Call(f"convolution-no-bias-{label}", forward, (image, kernel, None, *convolution)),
-            Call(f"convolution_backward-{label}", backward, (gradient, image, kernel, [6], *convolution, [True] * 3)),
-            Call(
-                f"convolution_backward-masked-{label}",
-                backward,
-                (gradient, image, kernel, None, *convolution, [False, True, False]),
-            ),
-            Call(f"cross_entropy_loss-{label}", ops.cross_entropy_loss, (logits, target, weight, "mean", -100)),
-            Call(f"cross_entropy_loss-none-{label}", ops.cross_entropy_loss, (logits, target, None, "none")),
-            Call(
-                f"cross_entropy_loss_grad-{label}",
-                ops.cross_entropy_loss_grad,
-                (torch.randn(1).to(dtype), loss[1], target, weight),
-            ),
-        ]
-    return calls
+    return [
+        Call(f"{name}-{str(dtype).removeprefix('torch.')}", run, arguments)
+        for dtype in FLOATS
+        for info in OPERATORS.values()
+        for name, run, arguments in info.npu(dtype)
+    ]
 
 
 @pytest.mark.parametrize("call", other_calls(), ids=str)
@@ -172,18 +129,13 @@ def test_channels_last_convolution() -> None:
 
 # Functions of tensors, and the tensors' shapes.
 DIFFERENTIABLE = {
-    "elu": (lambda x: F.elu(x, 1.3), [(5, 4)]),
-    "selu": (F.selu, [(5, 4)]),
-    "celu": (lambda x: F.celu(x, 0.7), [(5, 4)]),
-    "silu": (F.silu, [(5, 4)]),
-    "gelu": (F.gelu, [(5, 4)]),
-    "gelu, tanh": (lambda x: F.gelu(x, "tanh"), [(5, 4)]),
-    "elu_": (lambda x: F.elu(x * 1, 1.3, inplace=True), [(5, 4)]),
-    "selu_": (lambda x: F.selu(x * 1, inplace=True), [(5, 4)]),
-    "rms_norm": (lambda x, w: F.rms_norm(x, (4,), w), [(5, 4), (4,)]),
-    "layer_norm": (lambda x, w, b: F.layer_norm(x, (4,), w, b), [(5, 4), (4,), (4,)]),
-    "cross_entropy": (lambda x: F.cross_entropy(x, torch.tensor([0, 3, 1, 1, 2], device=x.device)), [(5, 4)]),
-    "conv2d": (lambda x, w, b: F.conv2d(x, w, b, padding=1, cube_math_type=0), [(2, 3, 5, 5), (4, 3, 3, 3), (4,)]),
+    **{
+        name: (function, [(5, 4)])
+        for info in ELEMENTWISE.values()
+        for case in info.functions
+        for name, function in case.variants(F)
+    },
+    **{name: call for info in OPERATORS.values() for name, call in info.npu_functions.items()},
 }
 
 
@@ -217,7 +169,7 @@ def test_forward_mode(name: str) -> None:
     torch.testing.assert_close(ours[1].cpu(), expected[1], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name in DIFFERENTIABLE if not name.endswith("_")])
+@pytest.mark.parametrize("name", [name for name in DIFFERENTIABLE if "in place" not in name])
 def test_vmap_over_gradients(name: str) -> None:
     function, shapes = DIFFERENTIABLE[name]
     values = tuple(torch.randn(3, *shape) for shape in shapes)
@@ -233,6 +185,7 @@ def test_vmap_over_gradients(name: str) -> None:
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_a_compiler_traces_it_whole(name: str) -> None:
     """Shapes and dtypes are traced without a device; the graph then runs on it, forward and backward."""
+    torch._dynamo.reset()  # several names may share code
     function, shapes = DIFFERENTIABLE[name]
     compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
     results = []
@@ -247,10 +200,9 @@ def test_a_compiler_traces_it_whole(name: str) -> None:
 @pytest.mark.parametrize("call", [c for c in other_calls() if "float32" in c.name and "masked" not in c.name], ids=str)
 def test_schema_and_traces_are_right(call: Call) -> None:
     """torch's own checks of an operator, but for the one of gradients, which knows no other devices than its own."""
-    name = call.name.split("-")[0]
-    keywords = {"cube_math_type": 0} if name.startswith("convolution") else {}
+    operator, keywords = (call.run.func, call.run.keywords) if isinstance(call.run, partial) else (call.run, {})
     torch.library.opcheck(
-        getattr(ops, name).default,
+        operator.default,
         tuple(moved(call.arguments)),
         keywords,
         test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),

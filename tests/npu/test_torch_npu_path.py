@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aclnn_torch import functional as ours
+from tests.operators import ELEMENTWISE, FunctionCase
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 
@@ -36,9 +37,18 @@ def agree(
         torch.testing.assert_close(ours_, theirs_, rtol=rtol, atol=atol)
 
 
+# Those whose ways differ; each has a test of its own.
+OTHERS = ("celu", "gelu", "selu")
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_elu(dtype: torch.dtype) -> None:
-    agree(lambda x: F.elu(x, 1.5), lambda x: ours.elu(x, 1.5), torch.randn(5, 7, 3).to(dtype))
+@pytest.mark.parametrize(
+    "case", [case for info in ELEMENTWISE.values() for case in info.functions if case.name not in OTHERS], ids=str
+)
+def test_elementwise_functions(case: FunctionCase, dtype: torch.dtype) -> None:
+    x = torch.randn(5, 7, 3).to(dtype)
+    for (_, theirs), (_, own) in zip(case.variants(F), case.variants(ours), strict=True):
+        agree(theirs, own, x)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -57,11 +67,6 @@ def test_selu(dtype: torch.dtype) -> None:
     """
     largest = 1.6732632423543772 * 1.0507009873554805
     agree(F.selu, ours.selu, torch.randn(5, 7, 3).to(dtype), atol=4 * largest * torch.finfo(dtype).eps / 2)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_silu(dtype: torch.dtype) -> None:
-    agree(F.silu, ours.silu, torch.randn(5, 7, 3).to(dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

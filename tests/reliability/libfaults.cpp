@@ -22,20 +22,11 @@
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
-#include "aclnnop/aclnn_elu.h"
-#include "aclnnop/aclnn_elu_backward.h"
-#include "aclnnop/aclnn_gelu.h"
-#include "aclnnop/aclnn_gelu_backward.h"
-#include "aclnnop/aclnn_gelu_backward_v2.h"
-#include "aclnnop/aclnn_gelu_v2.h"
 #include "aclnnop/aclnn_layer_norm.h"
 #include "aclnnop/aclnn_layer_norm_backward.h"
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
-#include "aclnnop/aclnn_selu.h"
-#include "aclnnop/aclnn_selu_backward.h"
-#include "aclnnop/aclnn_silu.h"
-#include "aclnnop/aclnn_silu_backward.h"
+#include "elementwise_functions.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -139,6 +130,7 @@ Entry entry(const char* name, Tag) {
 
 #define FAULTY(function) entry<decltype(&function)>(#function, [] {})
 #define FAULTY_OPERATOR(name) FAULTY(aclnn##name##GetWorkspaceSize), FAULTY(aclnn##name)
+#define FAULTY_ELEMENTWISE(name, ...) FAULTY_OPERATOR(name),
 
 // Of one library in the process: the last that was asked for a function is the one that is called.
 const Entry* find_entry(std::string_view name) {
@@ -156,22 +148,11 @@ const Entry* find_entry(std::string_view name) {
                                   FAULTY_OPERATOR(ConvolutionBackward),
                                   FAULTY_OPERATOR(CrossEntropyLoss),
                                   FAULTY_OPERATOR(CrossEntropyLossGrad),
-                                  FAULTY_OPERATOR(Elu),
-                                  FAULTY_OPERATOR(InplaceElu),
-                                  FAULTY_OPERATOR(EluBackward),
-                                  FAULTY_OPERATOR(Gelu),
-                                  FAULTY_OPERATOR(GeluBackward),
-                                  FAULTY_OPERATOR(GeluV2),
-                                  FAULTY_OPERATOR(GeluBackwardV2),
                                   FAULTY_OPERATOR(LayerNorm),
                                   FAULTY_OPERATOR(LayerNormBackward),
                                   FAULTY_OPERATOR(RmsNorm),
-                                  FAULTY_OPERATOR(RmsNormGrad),
-                                  FAULTY_OPERATOR(Selu),
-                                  FAULTY_OPERATOR(InplaceSelu),
-                                  FAULTY_OPERATOR(SeluBackward),
-                                  FAULTY_OPERATOR(Silu),
-                                  FAULTY_OPERATOR(SiluBackward)};
+                                  ELEMENTWISE_FUNCTIONS(FAULTY_ELEMENTWISE)
+                                      FAULTY_OPERATOR(RmsNormGrad)};
   for (const Entry& entry : entries) {
     if (name == entry.name) return &entry;
   }

@@ -15,46 +15,28 @@
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
-#include "aclnnop/aclnn_elu.h"
-#include "aclnnop/aclnn_elu_backward.h"
-#include "aclnnop/aclnn_gelu.h"
-#include "aclnnop/aclnn_gelu_backward.h"
-#include "aclnnop/aclnn_gelu_backward_v2.h"
-#include "aclnnop/aclnn_gelu_v2.h"
 #include "aclnnop/aclnn_layer_norm.h"
 #include "aclnnop/aclnn_layer_norm_backward.h"
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
-#include "aclnnop/aclnn_selu.h"
-#include "aclnnop/aclnn_selu_backward.h"
-#include "aclnnop/aclnn_silu.h"
-#include "aclnnop/aclnn_silu_backward.h"
 #include "client/call.h"
+#include "elementwise_functions.h"
 
 namespace reliability {
 
 using namespace aclnn;
 
+#define DECLARE_ELEMENTWISE(name, ...) ACLNN_DECLARE(name);
+ELEMENTWISE_FUNCTIONS(DECLARE_ELEMENTWISE)
+#undef DECLARE_ELEMENTWISE
 ACLNN_DECLARE(Convolution);
 ACLNN_DECLARE(ConvolutionBackward);
 ACLNN_DECLARE(CrossEntropyLoss);
 ACLNN_DECLARE(CrossEntropyLossGrad);
-ACLNN_DECLARE(Elu);
-ACLNN_DECLARE(InplaceElu);
-ACLNN_DECLARE(EluBackward);
-ACLNN_DECLARE(Gelu);
-ACLNN_DECLARE(GeluBackward);
-ACLNN_DECLARE(GeluV2);
-ACLNN_DECLARE(GeluBackwardV2);
 ACLNN_DECLARE(LayerNorm);
 ACLNN_DECLARE(LayerNormBackward);
 ACLNN_DECLARE(RmsNorm);
 ACLNN_DECLARE(RmsNormGrad);
-ACLNN_DECLARE(Selu);
-ACLNN_DECLARE(InplaceSelu);
-ACLNN_DECLARE(SeluBackward);
-ACLNN_DECLARE(Silu);
-ACLNN_DECLARE(SiluBackward);
 
 inline const Library& library() {
   static const Library library({"libopapi.so"});
@@ -96,19 +78,12 @@ class Calls {
   std::vector<Call> all() {
     auto x = input({4, 24});
     auto y = input({4, 24});
+    auto row = input({24});
     const auto one = [] { return make_scalar(library(), 1.5); };
-    add<Elu>("Elu", x, one, one, one, output({4, 24}));
-    add<InplaceElu>("InplaceElu", output({4, 24}), one, one, one);
-    add<EluBackward>("EluBackward", x, one, one, one, value(false), y, output({4, 24}));
-    add<Selu>("Selu", x, output({4, 24}));
-    add<InplaceSelu>("InplaceSelu", output({4, 24}));
-    add<SeluBackward>("SeluBackward", x, y, output({4, 24}));
-    add<Silu>("Silu", x, output({4, 24}));
-    add<SiluBackward>("SiluBackward", x, y, output({4, 24}));
-    add<Gelu>("Gelu", x, output({4, 24}));
-    add<GeluBackward>("GeluBackward", x, input({24}), output({4, 24}));
-    add<GeluV2>("GeluV2", x, value(int64_t{0}), output({4, 24}));
-    add<GeluBackwardV2>("GeluBackwardV2", x, y, value(none_), output({4, 24}));
+    const auto out = [this] { return output({4, 24}); };
+#define ADD_ELEMENTWISE(name, output, ...) add<name>(#name, __VA_ARGS__);
+    ELEMENTWISE_FUNCTIONS(ADD_ELEMENTWISE)
+#undef ADD_ELEMENTWISE
 
     auto gamma = input({24});
     auto rstd = input({4, 1});

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import builds
+
 ROOT = Path(__file__).resolve().parents[2]
 FAULTS = ROOT / "build" / "release" / "tests" / "libfaults.so"
 
@@ -132,8 +134,7 @@ def test_program(name: str) -> None:
 
 
 def test_no_fault_does_harm() -> None:
-    if not FAULTS.exists():
-        subprocess.run([sys.executable, ROOT / "csrc" / "build.py", "--tests"], check=True)
+    builds.cpp_tests()
     printed = run(["-m", "tests.reliability.faults"], LD_PRELOAD=str(FAULTS.relative_to(ROOT)), OMP_NUM_THREADS="1")
     assert "calls: " in printed
     assert "allocations of the extension: " in printed

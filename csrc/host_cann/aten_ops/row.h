@@ -485,7 +485,7 @@ struct Row {
 #define ACLNN_PARAMETER(kind, name) typename ::aclnn_host::Kind<kind>::C name
 #define ACLNN_VALUE(kind, name) typename ::aclnn_host::Kind<kind>::Value name
 #define ACLNN_TRACED(kind, name) \
-  ::aclnn_host::Traced {         \
+  ::aclnn_host::Named {         \
     #name, name                  \
   }
 #define ACLNN_ADD(kind, name) ::aclnn_host::Kind<kind>::add(stage, #name, name)

@@ -108,7 +108,7 @@ const char* find_gone(const std::tuple<Arguments...>& given) noexcept {
 
 // Stage 1 of every operator: `body` checks the arguments and makes the executor. What it throws,
 // even the text of a refusal for want of memory, becomes a status. `given` are the prototype's
-// arguments, each a Traced or another pair of a name and a value.
+// arguments, each a Named or another pair of a name and a value.
 template <class... Arguments, class Body>
 aclnnStatus stage1(const char* api, const std::tuple<Arguments...>& given, Body&& body) noexcept {
   const int64_t begin = trace_begin();

@@ -14,14 +14,15 @@
 // Events go to it by one write() each at its end, from any thread and process.
 namespace aclnn_host {
 
-// An argument of a stage 1 and its name.
+// An argument of a stage 1, as its document calls it: written once in each entry point, read by
+// checks, traces and texts.
 template <class T>
-struct Traced {
+struct Named {
   const char* name;
   T value;
 };
 template <class T>
-Traced(const char*, T) -> Traced<T>;
+Named(const char*, T) -> Named<T>;
 
 using TraceValue = std::variant<const aclTensor*, const aclScalar*, const aclIntArray*,
                                 const aclFloatArray*, const aclBoolArray*, const aclTensorList*,
@@ -31,7 +32,7 @@ struct TraceArgument {
   TraceValue value;
 };
 
-// From a Traced, or anything else of a name and a value.
+// From a Named or an Argument.
 template <class T>
 TraceArgument trace_argument(const T& argument) {
   const auto& [name, value] = argument;

@@ -158,10 +158,10 @@ Checks& Checks::format_like_nd(Argument argument) {
   }
 }
 
-Checks& Checks::castable_to_float(const char* name, const aclScalar* scalar) {
-  if (ok() && scalar->is_complex()) {
+Checks& Checks::castable_to_float(const Named<const aclScalar*>& scalar) {
+  if (ok() && scalar.value->is_complex()) {
     require(false, "%s has dtype %s, expected a type that can be cast to FLOAT; pass a real number",
-            name, dtype_name(scalar->dtype));
+            scalar.name, dtype_name(scalar.value->dtype));
   }
   return *this;
 }

@@ -9,6 +9,7 @@
 #include "aclnn/aclnn_base.h"
 #include "host_cann/descriptors/scalar.h"
 #include "host_cann/descriptors/tensor.h"
+#include "host_cann/descriptors/trace.h"
 #include "host_cann/runtime/product.h"
 
 namespace aclnn_host {
@@ -44,6 +45,11 @@ class Checks {
   explicit Checks(const char* api) : api_(api), product_(current_product()) {}
 
   Checks& not_null(const char* name, const void* pointer);
+  template <class NamedPointer>
+  Checks& not_null(const NamedPointer& argument) {
+    const auto& [name, pointer] = argument;
+    return not_null(name, pointer);
+  }
   // The first check of every hand-written operator of CANN.
   Checks& results_not_null(const uint64_t* workspace_size, aclOpExecutor** executor) {
     return not_null("executor", executor).not_null("workspaceSize", workspace_size);
@@ -58,7 +64,7 @@ class Checks {
 
   Checks& same_dtype(Argument argument, Argument other);
   Checks& dtype_in(Argument argument, DtypeRules rules);
-  Checks& castable_to_float(const char* name, const aclScalar* scalar);
+  Checks& castable_to_float(const Named<const aclScalar*>& scalar);
   Checks& castable(Argument from, Argument to);
   Checks& same_shape(Argument argument, Argument other);
   // The shape to which those of the two others are broadcast.

@@ -644,46 +644,41 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
     const aclTensor* logProbOut, const aclTensor* zlossOut, const aclTensor* lseForZlossOut,
     uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnCrossEntropyLoss";
-  const auto arguments = {Argument{"input", input},
-                          Argument{"target", target},
-                          Argument{"weight", weightOptional},
-                          Argument{"lossOut", lossOut},
-                          Argument{"logProbOut", logProbOut},
-                          Argument{"zlossOut", zlossOut},
-                          Argument{"lseForZlossOut", lseForZlossOut}};
-  const std::tuple given{Traced{"input", input},
-                         Traced{"target", target},
-                         Traced{"weight", weightOptional},
-                         Traced{"reduction", reductionOptional},
-                         Traced{"ignoreIndex", ignoreIndex},
-                         Traced{"labelSmoothing", labelSmoothing},
-                         Traced{"lseSquareScaleForZloss", lseSquareScaleForZloss},
-                         Traced{"returnZloss", returnZloss},
-                         Traced{"lossOut", lossOut},
-                         Traced{"logProbOut", logProbOut},
-                         Traced{"zlossOut", zlossOut},
-                         Traced{"lseForZlossOut", lseForZlossOut}};
+  const Argument logits{"input", input}, labels{"target", target};
+  const Argument weight{"weight", weightOptional};
+  const Argument loss{"lossOut", lossOut}, log_prob{"logProbOut", logProbOut};
+  const Argument zloss{"zlossOut", zlossOut}, lse{"lseForZlossOut", lseForZlossOut};
+  const auto arguments = {logits, labels, weight, loss, log_prob, zloss, lse};
+  const std::tuple given{logits,
+                         labels,
+                         weight,
+                         Named{"reduction", reductionOptional},
+                         Named{"ignoreIndex", ignoreIndex},
+                         Named{"labelSmoothing", labelSmoothing},
+                         Named{"lseSquareScaleForZloss", lseSquareScaleForZloss},
+                         Named{"returnZloss", returnZloss},
+                         loss,
+                         log_prob,
+                         zloss,
+                         lse};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
-    checks.not_null("input", input)
-        .not_null("target", target)
-        .not_null("lossOut", lossOut)
-        .not_null("logProbOut", logProbOut)
-        .not_null("zlossOut", zlossOut)
-        .not_null("lseForZlossOut", lseForZlossOut)
-        .results_not_null(workspaceSize, executor)
+    for (const Argument& argument : {logits, labels, loss, log_prob, zloss, lse}) {
+      checks.not_null(argument);
+    }
+    checks.results_not_null(workspaceSize, executor)
         .available_since(kA2)
         .dtype_row_in(arguments, kForwardRows);
     for (const Argument& argument : arguments) checks.format_like_nd(argument);
 
-    const Sizes sizes = require_matrix(checks, {"input", input});
+    const Sizes sizes = require_matrix(checks, logits);
     const auto [rows, classes] = sizes;
     const int64_t results = parse_reduction(reductionOptional) == Reduction::kNone ? rows : 1;
-    require_shape(checks, {"target", target}, {rows}, "a label for every row of input");
-    require_shape(checks, {"weight", weightOptional}, {classes}, "a weight for every class");
+    require_shape(checks, labels, {rows}, "a label for every row of input");
+    require_shape(checks, weight, {classes}, "a weight for every class");
     require_attributes(checks, reductionOptional, labelSmoothing);
-    require_shape(checks, {"lossOut", lossOut}, {results}, "as the reduction needs");
-    require_shape(checks, {"logProbOut", logProbOut}, {rows, classes}, "as input has");
+    require_shape(checks, loss, {results}, "as the reduction needs");
+    require_shape(checks, log_prob, {rows, classes}, "as input has");
     require_plain(checks, labelSmoothing, lseSquareScaleForZloss, returnZloss, "returnZloss");
     // CANN wants these two in any case; what is not asked for is not written, and may be empty.
     const bool return_lse = lseSquareScaleForZloss != 0;
@@ -691,10 +686,10 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
       return checks.ok() && !wanted && element_count(tensor->view.shape) == 0;
     };
     if (!left_out(returnZloss, zlossOut)) {
-      require_shape(checks, {"zlossOut", zlossOut}, {results}, "as the reduction needs");
+      require_shape(checks, zloss, {results}, "as the reduction needs");
     }
     if (!left_out(return_lse, lseForZlossOut)) {
-      require_shape(checks, {"lseForZlossOut", lseForZlossOut}, {rows}, "a number for every row");
+      require_shape(checks, lse, {rows}, "a number for every row");
     }
     for (const Argument& argument : arguments) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
@@ -710,10 +705,7 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
   });
 }
 
-aclnnStatus aclnnCrossEntropyLoss(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                  aclrtStream stream) {
-  return launch("aclnnCrossEntropyLoss", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(CrossEntropyLoss)
 
 aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
     const aclTensor* gradLoss, const aclTensor* logProb, const aclTensor* target,
@@ -722,36 +714,33 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
     double labelSmoothing, double lseSquareScaleForZloss, const aclTensor* out,
     uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnCrossEntropyLossGrad";
-  const auto arguments = {Argument{"gradLoss", gradLoss},
-                          Argument{"logProb", logProb},
-                          Argument{"target", target},
-                          Argument{"weight", weightOptional},
-                          Argument{"gradZloss", gradZlossOptional},
-                          Argument{"lseForZloss", lseForZlossOptional},
-                          Argument{"out", out}};
-  const std::tuple given{Traced{"gradLoss", gradLoss},
-                         Traced{"logProb", logProb},
-                         Traced{"target", target},
-                         Traced{"weight", weightOptional},
-                         Traced{"gradZloss", gradZlossOptional},
-                         Traced{"lseForZloss", lseForZlossOptional},
-                         Traced{"reduction", reductionOptional},
-                         Traced{"ignoreIndex", ignoreIndex},
-                         Traced{"labelSmoothing", labelSmoothing},
-                         Traced{"lseSquareScaleForZloss", lseSquareScaleForZloss},
-                         Traced{"out", out}};
+  const Argument gradient{"gradLoss", gradLoss}, log_prob{"logProb", logProb};
+  const Argument labels{"target", target}, weight{"weight", weightOptional};
+  const Argument zloss_gradient{"gradZloss", gradZlossOptional};
+  const Argument lse{"lseForZloss", lseForZlossOptional}, result{"out", out};
+  const auto arguments = {gradient, log_prob, labels, weight, zloss_gradient, lse, result};
+  const std::tuple given{gradient,
+                         log_prob,
+                         labels,
+                         weight,
+                         zloss_gradient,
+                         lse,
+                         Named{"reduction", reductionOptional},
+                         Named{"ignoreIndex", ignoreIndex},
+                         Named{"labelSmoothing", labelSmoothing},
+                         Named{"lseSquareScaleForZloss", lseSquareScaleForZloss},
+                         result};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
-    checks.not_null("gradLoss", gradLoss)
-        .not_null("logProb", logProb)
-        .not_null("target", target)
-        .not_null("out", out)
-        .results_not_null(workspaceSize, executor)
+    for (const Argument& argument : {gradient, log_prob, labels, result}) {
+      checks.not_null(argument);
+    }
+    checks.results_not_null(workspaceSize, executor)
         .available_since(kA2)
         .dtype_row_in(arguments, kBackwardRows);
     for (const Argument& argument : arguments) checks.format_like_nd(argument);
 
-    const Sizes sizes = require_matrix(checks, {"logProb", logProb});
+    const Sizes sizes = require_matrix(checks, log_prob);
     const auto [rows, classes] = sizes;
     const bool reduced = parse_reduction(reductionOptional) != Reduction::kNone;
     // The gradient of a loss: one of a reduced loss may have no dimension.
@@ -764,11 +753,11 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
                     reduced ? "one number, which may also have shape []"
                             : "a number for every row of logProb");
     };
-    require_gradient({"gradLoss", gradLoss});
-    require_shape(checks, {"target", target}, {rows}, "a label for every row of logProb");
-    require_shape(checks, {"weight", weightOptional}, {classes}, "a weight for every class");
+    require_gradient(gradient);
+    require_shape(checks, labels, {rows}, "a label for every row of logProb");
+    require_shape(checks, weight, {classes}, "a weight for every class");
     require_attributes(checks, reductionOptional, labelSmoothing);
-    require_shape(checks, {"out", out}, {rows, classes}, "as logProb has");
+    require_shape(checks, result, {rows, classes}, "as logProb has");
     require_plain(checks, labelSmoothing, lseSquareScaleForZloss, gradZlossOptional != nullptr,
                   "gradZloss");
     // torch_npu passes on what the forward returned, which is {0} without a scale.
@@ -776,10 +765,9 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
         lseForZlossOptional == nullptr ||
         (lseSquareScaleForZloss == 0 && element_count(lseForZlossOptional->view.shape) == 0);
     require_plain(checks, 0, 0, !lse_left_out, "lseForZloss");
-    require_gradient({"gradZloss", gradZlossOptional});
+    require_gradient(zloss_gradient);
     if (!lse_left_out) {
-      require_shape(checks, {"lseForZloss", lseForZlossOptional}, {rows},
-                    "a number for every row of logProb");
+      require_shape(checks, lse, {rows}, "a number for every row of logProb");
     }
     checks.require_tiling(
         gradZlossOptional == nullptr || !lse_left_out || lseSquareScaleForZloss == 0,
@@ -798,7 +786,4 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
   });
 }
 
-aclnnStatus aclnnCrossEntropyLossGrad(void* workspace, uint64_t workspaceSize,
-                                      aclOpExecutor* executor, aclrtStream stream) {
-  return launch("aclnnCrossEntropyLossGrad", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(CrossEntropyLossGrad)

@@ -25,9 +25,9 @@ constexpr DtypeRule kBackwardTypes[] = {{ACL_FLOAT, kAll},
 constexpr uint64_t kMaxRank = 8;
 
 struct Scalars {
-  const aclScalar* alpha;
-  const aclScalar* scale;
-  const aclScalar* input_scale;
+  Named<const aclScalar*> alpha;
+  Named<const aclScalar*> scale;
+  Named<const aclScalar*> input_scale;
 };
 
 // The kernels' coefficients; a nan among them is made the default one, whose lower bits are zero.
@@ -36,9 +36,9 @@ EluCoefficients<Real> coefficients_of(const Scalars& scalars) {
   const auto canonical = [](Real value) {
     return std::isnan(value) ? std::numeric_limits<Real>::quiet_NaN() : value;
   };
-  const auto value = [](const aclScalar* scalar) {
-    if constexpr (std::is_same_v<Real, double>) return scalar->to_double();
-    return static_cast<Real>(scalar->to_float());
+  const auto value = [](const Named<const aclScalar*>& scalar) {
+    if constexpr (std::is_same_v<Real, double>) return scalar.value->to_double();
+    return static_cast<Real>(scalar.value->to_float());
   };
   return {canonical(value(scalars.scale)), canonical(value(scalars.alpha) * value(scalars.scale)),
           canonical(value(scalars.input_scale))};
@@ -61,20 +61,19 @@ aclnnStatus forward(const char* api, Argument self, const Scalars& scalars, Argu
                     std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
                     aclOpExecutor** executor) {
   const auto [alpha, scale, input_scale] = scalars;
-  const std::tuple given{self, Traced{"alpha", alpha}, Traced{"scale", scale},
-                         Traced{"inputScale", input_scale}, out};
+  const std::tuple given{self, alpha, scale, input_scale, out};
   return stage1(api, given, [&]() -> aclnnStatus {
     Checks checks(api);
     checks.results_not_null(workspace_size, executor)
-        .not_null(self.name, self.tensor)
-        .not_null("alpha", alpha)
-        .not_null("scale", scale)
-        .not_null("inputScale", input_scale)
-        .not_null(out.name, out.tensor)
+        .not_null(self)
+        .not_null(alpha)
+        .not_null(scale)
+        .not_null(input_scale)
+        .not_null(out)
         .dtype_in(self, kForwardTypes)
-        .castable_to_float("scale", scale)
-        .castable_to_float("alpha", alpha)
-        .castable_to_float("inputScale", input_scale)
+        .castable_to_float(scale)
+        .castable_to_float(alpha)
+        .castable_to_float(input_scale)
         .castable(self, out)
         .same_shape(out, self)
         .rank_at_most(self, kMaxRank)
@@ -83,7 +82,7 @@ aclnnStatus forward(const char* api, Argument self, const Scalars& scalars, Argu
     if (!checks.ok()) return checks.status();
 
     const bool degenerate =
-        !std::isfinite(alpha->to_float()) || !std::isfinite(input_scale->to_float());
+        !std::isfinite(alpha.value->to_float()) || !std::isfinite(input_scale.value->to_float());
     const EluKernels& kernels = elu_kernels();
     return make_executor(api, degenerate ? kernels.threshold : kernels.forward, scalars, tensors,
                          workspace_size, executor);
@@ -100,26 +99,22 @@ aclnnStatus aclnnEluGetWorkspaceSize(const aclTensor* self, const aclScalar* alp
                                      const aclScalar* scale, const aclScalar* inputScale,
                                      aclTensor* out, uint64_t* workspaceSize,
                                      aclOpExecutor** executor) {
-  return forward("aclnnElu", {"self", self}, {alpha, scale, inputScale}, {"out", out}, {self, out},
-                 workspaceSize, executor);
+  return forward("aclnnElu", {"self", self},
+                 {{"alpha", alpha}, {"scale", scale}, {"inputScale", inputScale}}, {"out", out},
+                 {self, out}, workspaceSize, executor);
 }
 
-aclnnStatus aclnnElu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                     aclrtStream stream) {
-  return launch("aclnnElu", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(Elu)
 
 aclnnStatus aclnnInplaceEluGetWorkspaceSize(aclTensor* selfRef, const aclScalar* alpha,
                                             const aclScalar* scale, const aclScalar* inputScale,
                                             uint64_t* workspaceSize, aclOpExecutor** executor) {
-  return forward("aclnnInplaceElu", {"selfRef", selfRef}, {alpha, scale, inputScale},
+  return forward("aclnnInplaceElu", {"selfRef", selfRef},
+                 {{"alpha", alpha}, {"scale", scale}, {"inputScale", inputScale}},
                  {"selfRef", selfRef}, {selfRef}, workspaceSize, executor);
 }
 
-aclnnStatus aclnnInplaceElu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                            aclrtStream stream) {
-  return launch("aclnnInplaceElu", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(InplaceElu)
 
 aclnnStatus aclnnEluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclScalar* alpha,
                                              const aclScalar* scale, const aclScalar* inputScale,
@@ -130,27 +125,28 @@ aclnnStatus aclnnEluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const 
   const Argument gradient{"gradOutput", gradOutput};
   const Argument value{"selfOrResult", selfOrResult};
   const Argument out{"gradInput", gradInput};
+  const Scalars scalars{{"alpha", alpha}, {"scale", scale}, {"inputScale", inputScale}};
   const std::tuple given{gradient,
-                         Traced{"alpha", alpha},
-                         Traced{"scale", scale},
-                         Traced{"inputScale", inputScale},
-                         Traced{"isResult", isResult},
+                         scalars.alpha,
+                         scalars.scale,
+                         scalars.input_scale,
+                         Named{"isResult", isResult},
                          value,
                          out};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
-        .not_null("gradOutput", gradOutput)
-        .not_null("alpha", alpha)
-        .not_null("scale", scale)
-        .not_null("inputScale", inputScale)
-        .not_null("selfOrResult", selfOrResult)
-        .not_null("gradInput", gradInput)
+        .not_null(gradient)
+        .not_null(scalars.alpha)
+        .not_null(scalars.scale)
+        .not_null(scalars.input_scale)
+        .not_null(value)
+        .not_null(out)
         .same_dtype(value, gradient)
         .dtype_in(gradient, kBackwardTypes)
-        .castable_to_float("alpha", alpha)
-        .castable_to_float("scale", scale)
-        .castable_to_float("inputScale", inputScale)
+        .castable_to_float(scalars.alpha)
+        .castable_to_float(scalars.scale)
+        .castable_to_float(scalars.input_scale)
         .castable(gradient, out)
         .same_shape(value, gradient)
         .same_shape(out, gradient)
@@ -165,13 +161,10 @@ aclnnStatus aclnnEluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const 
     if (!checks.ok()) return checks.status();
 
     const EluKernels& kernels = elu_kernels();
-    return make_executor(
-        kApi, isResult ? kernels.backward_from_result : kernels.backward_from_input,
-        {alpha, scale, inputScale}, {gradOutput, selfOrResult, gradInput}, workspaceSize, executor);
+    return make_executor(kApi,
+                         isResult ? kernels.backward_from_result : kernels.backward_from_input,
+                         scalars, {gradOutput, selfOrResult, gradInput}, workspaceSize, executor);
   });
 }
 
-aclnnStatus aclnnEluBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                             aclrtStream stream) {
-  return launch("aclnnEluBackward", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(EluBackward)

@@ -49,8 +49,8 @@ aclnnStatus aclnnGeluGetWorkspaceSize(const aclTensor* self, aclTensor* out,
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
-        .not_null("self", self)
-        .not_null("out", out)
+        .not_null(value)
+        .not_null(result)
         .dtype_in(value, kTypes)
         .same_dtype(result, value)
         .public_format(value)
@@ -64,10 +64,7 @@ aclnnStatus aclnnGeluGetWorkspaceSize(const aclTensor* self, aclTensor* out,
   });
 }
 
-aclnnStatus aclnnGelu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                      aclrtStream stream) {
-  return launch("aclnnGelu", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(Gelu)
 
 aclnnStatus aclnnGeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
                                               const aclTensor* gradInput, uint64_t* workspaceSize,
@@ -79,9 +76,9 @@ aclnnStatus aclnnGeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
-        .not_null("gradOutput", gradOutput)
-        .not_null("self", self)
-        .not_null("gradInput", gradInput)
+        .not_null(gradient)
+        .not_null(value)
+        .not_null(result)
         .dtype_in(gradient, kTypes)
         .dtype_in(value, kTypes)
         .dtype_in(result, kTypes)
@@ -97,21 +94,18 @@ aclnnStatus aclnnGeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
   });
 }
 
-aclnnStatus aclnnGeluBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                              aclrtStream stream) {
-  return launch("aclnnGeluBackward", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(GeluBackward)
 
 aclnnStatus aclnnGeluV2GetWorkspaceSize(const aclTensor* x, int64_t approximate, aclTensor* y,
                                         uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnGeluV2";
   const Argument value{"x", x}, result{"y", y};
-  const std::tuple given{value, Traced{"approximate", approximate}, result};
+  const std::tuple given{value, Named{"approximate", approximate}, result};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
-        .not_null("x", x)
-        .not_null("y", y)
+        .not_null(value)
+        .not_null(result)
         .same_dtype(result, value)
         .dtype_in(value, kTypes)
         .same_shape(result, value)
@@ -127,10 +121,7 @@ aclnnStatus aclnnGeluV2GetWorkspaceSize(const aclTensor* x, int64_t approximate,
   });
 }
 
-aclnnStatus aclnnGeluV2(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                        aclrtStream stream) {
-  return launch("aclnnGeluV2", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(GeluV2)
 
 aclnnStatus aclnnGeluBackwardV2GetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
                                                 char* approximate, aclTensor* gradInput,
@@ -138,14 +129,15 @@ aclnnStatus aclnnGeluBackwardV2GetWorkspaceSize(const aclTensor* gradOutput, con
   constexpr const char* kApi = "aclnnGeluBackwardV2";
   const Argument gradient{"gradOutput", gradOutput}, value{"self", self};
   const Argument result{"gradInput", gradInput};
-  const std::tuple given{gradient, value, Traced{"approximate", approximate}, result};
+  const Named formula{"approximate", static_cast<const char*>(approximate)};
+  const std::tuple given{gradient, value, formula, result};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
-        .not_null("gradOutput", gradOutput)
-        .not_null("self", self)
-        .not_null("approximate", approximate)
-        .not_null("gradInput", gradInput)
+        .not_null(gradient)
+        .not_null(value)
+        .not_null(formula)
+        .not_null(result)
         .dtype_in(gradient, kTypes)
         .dtype_in(value, kTypes);
     if (checks.ok()) {
@@ -158,21 +150,18 @@ aclnnStatus aclnnGeluBackwardV2GetWorkspaceSize(const aclTensor* gradOutput, con
     }
     checks.broadcast_shape(result, gradient, value);
     if (!checks.ok()) return checks.status();
-    const std::string_view formula = approximate;
+    const std::string_view text = approximate;
     checks
-        .require(formula == "none" || formula == "tanh",
+        .require(text == "none" || text == "tanh",
                  "approximate is \"%s\", expected \"none\" or \"tanh\"", approximate)
         .addressable(gradient)
         .addressable(value)
         .addressable(result);
     if (!checks.ok()) return checks.status();
     const GeluKernels& kernels = gelu_kernels();
-    return backward(kApi, formula == "tanh" ? kernels.tanh_backward : kernels.backward, gradOutput,
+    return backward(kApi, text == "tanh" ? kernels.tanh_backward : kernels.backward, gradOutput,
                     self, gradInput, workspaceSize, executor);
   });
 }
 
-aclnnStatus aclnnGeluBackwardV2(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                aclrtStream stream) {
-  return launch("aclnnGeluBackwardV2", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(GeluBackwardV2)

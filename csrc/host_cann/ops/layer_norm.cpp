@@ -415,20 +415,14 @@ aclnnStatus aclnnLayerNormGetWorkspaceSize(
   const Argument value{"input", input}, weight{"weight", weightOptional};
   const Argument bias{"bias", biasOptional}, result{"out", out};
   const Argument mean{"meanOut", meanOutOptional}, rstd{"rstdOut", rstdOutOptional};
-  const std::tuple given{value,
-                         Traced{"normalizedShape", normalizedShape},
-                         weight,
-                         bias,
-                         Traced{"eps", eps},
-                         result,
-                         mean,
-                         rstd};
+  const Named sizes{"normalizedShape", normalizedShape};
+  const std::tuple given{value, sizes, weight, bias, Named{"eps", eps}, result, mean, rstd};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
-        .not_null("input", input)
-        .not_null("normalizedShape", normalizedShape)
-        .not_null("out", out)
+        .not_null(value)
+        .not_null(sizes)
+        .not_null(result)
         .dtype_in(value, kTypes);
     if (!checks.ok()) return checks.status();
     check_weight_dtype(checks, weight, value);
@@ -460,10 +454,7 @@ aclnnStatus aclnnLayerNormGetWorkspaceSize(
   });
 }
 
-aclnnStatus aclnnLayerNorm(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                           aclrtStream stream) {
-  return launch("aclnnLayerNorm", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(LayerNorm)
 
 aclnnStatus aclnnLayerNormBackwardGetWorkspaceSize(
     const aclTensor* gradOut, const aclTensor* input, const aclIntArray* normalizedShape,
@@ -478,19 +469,19 @@ aclnnStatus aclnnLayerNormBackwardGetWorkspaceSize(
   const Argument outputs[] = {{"gradInputOut", gradInputOut},
                               {"gradWeightOut", gradWeightOut},
                               {"gradBiasOut", gradBiasOut}};
-  const std::tuple given{
-      gradient,  value, Traced{"normalizedShape", normalizedShape}, means,      factors,
-      weight,    bias,  Traced{"outputMask", outputMask},           outputs[0], outputs[1],
-      outputs[2]};
+  const Named sizes{"normalizedShape", normalizedShape};
+  const Named mask{"outputMask", outputMask};
+  const std::tuple given{gradient, value, sizes,      means,      factors,   weight,
+                         bias,     mask,  outputs[0], outputs[1], outputs[2]};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
-        .not_null("gradOut", gradOut)
-        .not_null("input", input)
-        .not_null("normalizedShape", normalizedShape)
-        .not_null("mean", mean)
-        .not_null("rstd", rstd)
-        .not_null("outputMask", outputMask);
+        .not_null(gradient)
+        .not_null(value)
+        .not_null(sizes)
+        .not_null(means)
+        .not_null(factors)
+        .not_null(mask);
     if (!checks.ok()) return checks.status();
     checks.require(outputMask->size == 3, "outputMask has %llu values, expected 3",
                    static_cast<unsigned long long>(outputMask->size));
@@ -499,7 +490,7 @@ aclnnStatus aclnnLayerNormBackwardGetWorkspaceSize(
     Argument asked[3];
     for (size_t i = 0; i < 3; ++i) {
       asked[i] = {outputs[i].name, outputMask->values[i] ? outputs[i].tensor : nullptr};
-      if (outputMask->values[i]) checks.not_null(outputs[i].name, outputs[i].tensor);
+      if (outputMask->values[i]) checks.not_null(outputs[i]);
     }
     for (const Argument& each : {gradient, value, means, factors}) check_dtype(checks, each);
     checks.same_dtype(gradient, value);
@@ -533,7 +524,4 @@ aclnnStatus aclnnLayerNormBackwardGetWorkspaceSize(
   });
 }
 
-aclnnStatus aclnnLayerNormBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                   aclrtStream stream) {
-  return launch("aclnnLayerNormBackward", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(LayerNormBackward)

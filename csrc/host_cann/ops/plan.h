@@ -44,3 +44,10 @@ aclnnStatus make_executor(const char* api, uint64_t* workspace_size, aclOpExecut
 }
 
 }  // namespace aclnn_host
+
+// Stage 2 of an operator, which is the same for all but for the name.
+#define ACLNN_STAGE2(Name)                                                                  \
+  aclnnStatus aclnn##Name(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, \
+                          aclrtStream stream) {                                             \
+    return launch("aclnn" #Name, workspace, workspaceSize, executor, stream);               \
+  }

@@ -376,13 +376,13 @@ aclnnStatus aclnnRmsNormGetWorkspaceSize(const aclTensor* x, const aclTensor* ga
                                          uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnRmsNorm";
   const Argument in{"x", x}, scale{"gamma", gamma}, out{"yOut", yOut}, rstd{"rstdOut", rstdOut};
-  const std::tuple given{in, scale, Traced{"epsilon", epsilon}, out, rstd};
+  const std::tuple given{in, scale, Named{"epsilon", epsilon}, out, rstd};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
-    checks.not_null("x", x)
-        .not_null("gamma", gamma)
-        .not_null("yOut", yOut)
-        .not_null("rstdOut", rstdOut)
+    checks.not_null(in)
+        .not_null(scale)
+        .not_null(out)
+        .not_null(rstd)
         .results_not_null(workspaceSize, executor)
         .dtype_row_in({in, scale, out, rstd}, kForwardTypes)
         .format_like_nd(in)
@@ -404,10 +404,7 @@ aclnnStatus aclnnRmsNormGetWorkspaceSize(const aclTensor* x, const aclTensor* ga
   });
 }
 
-aclnnStatus aclnnRmsNorm(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                         aclrtStream stream) {
-  return launch("aclnnRmsNorm", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(RmsNorm)
 
 aclnnStatus aclnnRmsNormGradGetWorkspaceSize(const aclTensor* dy, const aclTensor* x,
                                              const aclTensor* rstd, const aclTensor* gamma,
@@ -420,7 +417,7 @@ aclnnStatus aclnnRmsNormGradGetWorkspaceSize(const aclTensor* dy, const aclTenso
   const std::tuple given{gradient, value, factor, scale, dx, dgamma};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
-    for (const Argument& argument : all) checks.not_null(argument.name, argument.tensor);
+    for (const Argument& argument : all) checks.not_null(argument);
     checks.results_not_null(workspaceSize, executor).dtype_row_in(all, kGradTypes);
     for (const Argument& argument : all) checks.format_like_nd(argument);
 
@@ -454,7 +451,4 @@ aclnnStatus aclnnRmsNormGradGetWorkspaceSize(const aclTensor* dy, const aclTenso
   });
 }
 
-aclnnStatus aclnnRmsNormGrad(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                             aclrtStream stream) {
-  return launch("aclnnRmsNormGrad", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(RmsNormGrad)

@@ -47,8 +47,8 @@ aclnnStatus forward(const char* api, Argument self, Argument out,
   return stage1(api, given, [&]() -> aclnnStatus {
     Checks checks(api);
     checks.results_not_null(workspace_size, executor)
-        .not_null(self.name, self.tensor)
-        .not_null(out.name, out.tensor)
+        .not_null(self)
+        .not_null(out)
         .dtype_in(self, kTypes)
         .dtype_in(out, kTypes)
         .same_shape(out, self)
@@ -70,10 +70,7 @@ aclnnStatus aclnnSeluGetWorkspaceSize(const aclTensor* self, aclTensor* out,
   return forward("aclnnSelu", {"self", self}, {"out", out}, {self, out}, workspaceSize, executor);
 }
 
-aclnnStatus aclnnSelu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                      aclrtStream stream) {
-  return launch("aclnnSelu", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(Selu)
 
 aclnnStatus aclnnInplaceSeluGetWorkspaceSize(aclTensor* selfRef, uint64_t* workspaceSize,
                                              aclOpExecutor** executor) {
@@ -81,10 +78,7 @@ aclnnStatus aclnnInplaceSeluGetWorkspaceSize(aclTensor* selfRef, uint64_t* works
                  workspaceSize, executor);
 }
 
-aclnnStatus aclnnInplaceSelu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                             aclrtStream stream) {
-  return launch("aclnnInplaceSelu", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(InplaceSelu)
 
 aclnnStatus aclnnSeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* result,
                                               aclTensor* gradInput, uint64_t* workspaceSize,
@@ -97,9 +91,9 @@ aclnnStatus aclnnSeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
-        .not_null("gradOutput", gradOutput)
-        .not_null("result", result)
-        .not_null("gradInput", gradInput)
+        .not_null(gradient)
+        .not_null(value)
+        .not_null(out)
         .same_dtype(value, gradient)
         .same_dtype(out, gradient)
         .dtype_in(gradient, kTypes)
@@ -115,7 +109,4 @@ aclnnStatus aclnnSeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
   });
 }
 
-aclnnStatus aclnnSeluBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                              aclrtStream stream) {
-  return launch("aclnnSeluBackward", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(SeluBackward)

@@ -38,8 +38,8 @@ aclnnStatus aclnnSiluGetWorkspaceSize(const aclTensor* self, aclTensor* out,
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
-        .not_null("self", self)
-        .not_null("out", out)
+        .not_null(value)
+        .not_null(result)
         .dtype_in(value, kTypes)
         .dtype_in(result, kTypes)
         .same_dtype(result, value)
@@ -51,10 +51,7 @@ aclnnStatus aclnnSiluGetWorkspaceSize(const aclTensor* self, aclTensor* out,
   });
 }
 
-aclnnStatus aclnnSilu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                      aclrtStream stream) {
-  return launch("aclnnSilu", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(Silu)
 
 aclnnStatus aclnnSiluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
                                               aclTensor* gradInput, uint64_t* workspaceSize,
@@ -66,9 +63,9 @@ aclnnStatus aclnnSiluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
-        .not_null("gradOutput", gradOutput)
-        .not_null("self", self)
-        .not_null("gradInput", gradInput)
+        .not_null(gradient)
+        .not_null(value)
+        .not_null(result)
         .available_since(Product::kAscend910)
         .dtype_in(gradient, kTypes)
         .dtype_in(value, kTypes)
@@ -88,7 +85,4 @@ aclnnStatus aclnnSiluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
   });
 }
 
-aclnnStatus aclnnSiluBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                              aclrtStream stream) {
-  return launch("aclnnSiluBackward", workspace, workspaceSize, executor, stream);
-}
+ACLNN_STAGE2(SiluBackward)

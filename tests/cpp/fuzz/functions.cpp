@@ -10,20 +10,11 @@
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
-#include "aclnnop/aclnn_elu.h"
-#include "aclnnop/aclnn_elu_backward.h"
-#include "aclnnop/aclnn_gelu.h"
-#include "aclnnop/aclnn_gelu_backward.h"
-#include "aclnnop/aclnn_gelu_backward_v2.h"
-#include "aclnnop/aclnn_gelu_v2.h"
 #include "aclnnop/aclnn_layer_norm.h"
 #include "aclnnop/aclnn_layer_norm_backward.h"
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
-#include "aclnnop/aclnn_selu.h"
-#include "aclnnop/aclnn_selu_backward.h"
-#include "aclnnop/aclnn_silu.h"
-#include "aclnnop/aclnn_silu_backward.h"
+#include "elementwise_functions.h"
 
 namespace fuzz {
 namespace {
@@ -354,22 +345,11 @@ void fit_convolution_backward(Arguments& arguments, const Fitting& fitting) {
 }  // namespace
 
 #define FUNCTION(name, ...) function<name##GetWorkspaceSize, name>(#name, __VA_ARGS__)
+#define ELEMENTWISE(name, output, ...) FUNCTION(aclnn##name, {output}, fit_elementwise),
 
 const std::vector<Function>& functions() {
   static const std::vector<Function> all = {
-      FUNCTION(aclnnElu, {4}, fit_elementwise),
-      FUNCTION(aclnnInplaceElu, {0}, fit_elementwise),
-      FUNCTION(aclnnEluBackward, {6}, fit_elementwise),
-      FUNCTION(aclnnSelu, {1}, fit_elementwise),
-      FUNCTION(aclnnInplaceSelu, {0}, fit_elementwise),
-      FUNCTION(aclnnSeluBackward, {2}, fit_elementwise),
-      FUNCTION(aclnnSilu, {1}, fit_elementwise),
-      FUNCTION(aclnnSiluBackward, {2}, fit_elementwise),
-      FUNCTION(aclnnGelu, {1}, fit_elementwise),
-      FUNCTION(aclnnGeluBackward, {2}, fit_elementwise),
-      FUNCTION(aclnnGeluV2, {2}, fit_elementwise),
-      FUNCTION(aclnnGeluBackwardV2, {3}, fit_elementwise),
-      FUNCTION(aclnnConvolution, {9}, fit_convolution),
+      ELEMENTWISE_FUNCTIONS(ELEMENTWISE) FUNCTION(aclnnConvolution, {9}, fit_convolution),
       FUNCTION(aclnnConvolutionBackward, {12, 13, 14}, fit_convolution_backward),
       FUNCTION(aclnnCrossEntropyLoss, {8, 9, 10, 11}, fit_cross_entropy_loss),
       FUNCTION(aclnnCrossEntropyLossGrad, {10}, fit_cross_entropy_loss_grad),

@@ -25,14 +25,14 @@ aclnnStatus aclnnConvolutionGetWorkspaceSize(const aclTensor* input, const aclTe
   const std::tuple given{data,
                          kernel,
                          added,
-                         Traced{"stride", stride},
-                         Traced{"padding", padding},
-                         Traced{"dilation", dilation},
-                         Traced{"transposed", transposed},
-                         Traced{"outputPadding", outputPadding},
-                         Traced{"groups", groups},
-                         Traced{"output", output},
-                         Traced{"cubeMathType", cubeMathType}};
+                         Named{"stride", stride},
+                         Named{"padding", padding},
+                         Named{"dilation", dilation},
+                         Named{"transposed", transposed},
+                         Named{"outputPadding", outputPadding},
+                         Named{"groups", groups},
+                         Named{"output", output},
+                         Named{"cubeMathType", cubeMathType}};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor);
@@ -68,18 +68,18 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
   const std::tuple given{gradient,
                          data,
                          kernel,
-                         Traced{"biasSizes", biasSizes},
-                         Traced{"stride", stride},
-                         Traced{"padding", padding},
-                         Traced{"dilation", dilation},
-                         Traced{"transposed", transposed},
-                         Traced{"outputPadding", outputPadding},
-                         Traced{"groups", groups},
-                         Traced{"outputMask", outputMask},
-                         Traced{"cubeMathType", cubeMathType},
-                         Traced{"gradInput", gradInput},
-                         Traced{"gradWeight", gradWeight},
-                         Traced{"gradBias", gradBias}};
+                         Named{"biasSizes", biasSizes},
+                         Named{"stride", stride},
+                         Named{"padding", padding},
+                         Named{"dilation", dilation},
+                         Named{"transposed", transposed},
+                         Named{"outputPadding", outputPadding},
+                         Named{"groups", groups},
+                         Named{"outputMask", outputMask},
+                         Named{"cubeMathType", cubeMathType},
+                         Named{"gradInput", gradInput},
+                         Named{"gradWeight", gradWeight},
+                         Named{"gradBias", gradBias}};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor);

@@ -1,0 +1,34 @@
+# Flags of every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# What is built is what is installed, to the byte.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_MESSAGE NEVER)
+if(CMAKE_INSTALL_PREFIX_INITIALIZED_TO_DEFAULT)
+  set(CMAKE_INSTALL_PREFIX "${CMAKE_BINARY_DIR}/package/aclnn_torch" CACHE PATH "The Python package's folder" FORCE)
+endif()
+
+add_compile_options(-g1 -ffp-contract=off -Wall -Wextra -Wno-unused-parameter -Wno-psabi -fstack-protector-strong)
+add_link_options(LINKER:-z,relro,-z,now,-z,noexecstack)
+
+# Optimising what these instrument takes minutes, for one kernel.
+set(address_flags -O0 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+if(ACLNN_SANITIZER STREQUAL "")
+  add_compile_options(-O3 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+  add_link_options(LINKER:-z,defs)
+else()
+  set(address ${address_flags})
+  set(thread -O1 -fsanitize=thread)
+  set(fuzz ${address_flags} -fsanitize-coverage=trace-pc,trace-cmp)
+  if(NOT DEFINED ${ACLNN_SANITIZER})
+    message(FATAL_ERROR "ACLNN_SANITIZER is ${ACLNN_SANITIZER}, expected address, thread, fuzz or nothing")
+  endif()
+  # Without optimisation, GCC does not see that a switch over every value of an enumeration returns.
+  add_compile_options(${${ACLNN_SANITIZER}} -Wno-return-type)
+  add_link_options(${${ACLNN_SANITIZER}})
+endif()

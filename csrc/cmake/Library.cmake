@@ -1,0 +1,15 @@
+# The build's folder has the package as it is installed, so that its libraries find one another there, too.
+set(PACKAGE "${CMAKE_BINARY_DIR}/package/aclnn_torch")
+
+# A library of the package in `folder`, which is installed there.
+function(package_library target folder)
+  set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PACKAGE}/${folder}")
+  install(TARGETS ${target} LIBRARY DESTINATION ${folder})
+endfunction()
+
+# A library that exports what a version script says. Never unloaded: it has threads, and state that lasts as long as
+# the process.
+function(export_by target script)
+  target_link_options(${target} PRIVATE "LINKER:--version-script=${script}" LINKER:-z,nodelete)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${script}")
+endfunction()

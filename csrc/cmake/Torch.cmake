@@ -1,0 +1,44 @@
+# Where torch is, by the Python that has it. find_package(Torch) would want the CUDA toolkit of a CUDA build.
+#
+#   torch_headers   what it takes to compile against torch
+#   torch_cpu       what it takes to link with its libraries; torch_rpath() tells a library where they are at run time
+set(python "${ACLNN_PYTHON}")
+if(NOT python)
+  find_program(python NAMES python3 python HINTS "${CMAKE_SOURCE_DIR}/.venv/bin" NO_CACHE REQUIRED)
+endif()
+execute_process(COMMAND "${python}" "${CMAKE_CURRENT_LIST_DIR}/find_torch.py"
+                OUTPUT_VARIABLE commands COMMAND_ERROR_IS_FATAL ANY)
+cmake_language(EVAL CODE "${commands}")
+if(ACLNN_TORCH_DIR)
+  set(TORCH_DIR "${ACLNN_TORCH_DIR}")
+endif()
+if(NOT EXISTS "${TORCH_DIR}/lib/libtorch_cpu.so")
+  message(FATAL_ERROR "no torch: ${python} has none, and ACLNN_TORCH_DIR is \"${ACLNN_TORCH_DIR}\"; set ACLNN_PYTHON")
+endif()
+set(TORCH_LIB "${TORCH_DIR}/lib")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/find_torch.py"
+             "${TORCH_DIR}/version.py")
+
+add_library(torch_headers INTERFACE)
+target_include_directories(torch_headers SYSTEM INTERFACE
+  "${TORCH_DIR}/include" "${TORCH_DIR}/include/torch/csrc/api/include")
+target_compile_definitions(torch_headers INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
+target_compile_options(torch_headers INTERFACE -fopenmp)
+
+add_library(torch_cpu INTERFACE)
+target_link_directories(torch_cpu INTERFACE "${TORCH_LIB}")
+target_link_options(torch_cpu INTERFACE -fopenmp)
+target_link_libraries(torch_cpu INTERFACE -ltorch_cpu -lc10)
+
+add_library(python_headers INTERFACE)
+target_include_directories(python_headers SYSTEM INTERFACE "${PYBIND11_INCLUDE}" "${PYTHON_INCLUDE}")
+
+# Appends torch's libraries to where a library looks at run time; `beside` is the way there from it in a wheel.
+function(torch_rpath target beside)
+  if(ACLNN_RELOCATABLE)
+    set(folder "$ORIGIN/${beside}")
+  else()
+    set(folder "${TORCH_LIB}")
+  endif()
+  set_property(TARGET ${target} APPEND PROPERTY INSTALL_RPATH "${folder}")
+endfunction()

@@ -1,0 +1,37 @@
+"""Builds of what tests need besides the package: the C++ tests, and the variants under the sanitizers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import cmake
+import ninja
+
+ROOT = Path(__file__).resolve().parent.parent
+CMAKE = Path(cmake.CMAKE_BIN_DIR) / "cmake"
+
+
+def configure(preset: str, *options: str) -> Path:
+    """The folder of a variant of CMakePresets.json, ready to be built with the Python that runs this."""
+    defines = [f"-DCMAKE_MAKE_PROGRAM={Path(ninja.BIN_DIR) / 'ninja'}", f"-DACLNN_PYTHON={sys.executable}", *options]
+    subprocess.run([CMAKE, "--preset", preset, *defines], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return ROOT / "build" / preset
+
+
+def build(preset: str, *targets: str) -> Path:
+    """Builds targets of a variant, or all that is installed; returns its folder, of which `tests` has the programs."""
+    folder = configure(preset)
+    command = [CMAKE, "--build", folder, *(f"--target={target}" for target in targets), "--", "--quiet"]
+    subprocess.run(command, check=True)
+    return folder
+
+
+def cpp_tests() -> Path:
+    """The folder of the C++ tests' programs, which are built if there are none."""
+    folder = ROOT / "build" / "release" / "tests"
+    names = [path.stem for tests in ("cpp", "reliability") for path in (ROOT / "tests" / tests).glob("test_*.cpp")]
+    if not all((folder / name).exists() for name in [*names, "libfaults.so", "fuzz_replay"]):
+        build("release", "cpp_tests")
+    return folder

@@ -1,0 +1,30 @@
+// The two-stage functions of elementwise operators, once for all tests that go through them: the
+// fuzzer, and the calls of tests/reliability and their faults.
+#pragma once
+
+#include "aclnnop/aclnn_elu.h"
+#include "aclnnop/aclnn_elu_backward.h"
+#include "aclnnop/aclnn_gelu.h"
+#include "aclnnop/aclnn_gelu_backward.h"
+#include "aclnnop/aclnn_gelu_backward_v2.h"
+#include "aclnnop/aclnn_gelu_v2.h"
+#include "aclnnop/aclnn_selu.h"
+#include "aclnnop/aclnn_selu_backward.h"
+#include "aclnnop/aclnn_silu.h"
+#include "aclnnop/aclnn_silu_backward.h"
+
+// X(name, the output's position, the arguments of a small call...): x and y are inputs of [4, 24],
+// row one of [24], one is a number, out() an output of [4, 24].
+#define ELEMENTWISE_FUNCTIONS(X)                              \
+  X(Elu, 4, x, one, one, one, out())                          \
+  X(InplaceElu, 0, out(), one, one, one)                      \
+  X(EluBackward, 6, x, one, one, one, value(false), y, out()) \
+  X(Selu, 1, x, out())                                        \
+  X(InplaceSelu, 0, out())                                    \
+  X(SeluBackward, 2, x, y, out())                             \
+  X(Silu, 1, x, out())                                        \
+  X(SiluBackward, 2, x, y, out())                             \
+  X(Gelu, 1, x, out())                                        \
+  X(GeluBackward, 2, x, row, out())                           \
+  X(GeluV2, 2, x, value(int64_t{0}), out())                   \
+  X(GeluBackwardV2, 3, x, y, value(none_), out())

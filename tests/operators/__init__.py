@@ -1,0 +1,23 @@
+"""What is tried of each operator, stated once: see _info.py. Each module is called as its operator's in aclnn_torch."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from ._info import FunctionCase, Kernel, ModuleCase, OperatorInfo
+
+OPERATORS: dict[str, OperatorInfo] = {
+    module.name: importlib.import_module(f"{__name__}.{module.name}").INFO
+    for module in pkgutil.iter_modules(__path__)
+    if not module.name.startswith("_")
+}
+
+ELEMENTWISE = {name: info for name, info in OPERATORS.items() if info.kernels}
+FUNCTIONS: list[FunctionCase] = [case for info in OPERATORS.values() for case in info.functions]
+MODULES: list[ModuleCase] = [case for info in OPERATORS.values() for case in info.modules]
+
+
+def kernels_for(user: str) -> list[Kernel]:
+    """The elementwise kernels that one of EVERYONE tries."""
+    return [kernel for info in ELEMENTWISE.values() for kernel in info.kernels_for(user)]

@@ -1,0 +1,268 @@
+"""How a module of this folder says what is to be tried of its operator; PyTorch's OpInfo is the model.
+
+Each module has one ``INFO``. The tests, the benchmarks and the fuzzer go through all of them, so that an operator is
+named in none of these. Nothing here imports pytest: the benchmarks read it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload, OpOverloadPacket
+
+Tensors = tuple[Tensor, ...]
+
+# A small matrix with numbers on either side of zero.
+ROWS = torch.linspace(-2, 2, 12).reshape(3, 4)
+
+
+def as_tuple(results: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The results of an operator that may have only one."""
+    return (results,) if isinstance(results, Tensor) else tuple(results)
+
+
+@dataclass
+class Call:
+    """One differentiable call of a function: tensor arguments by shape, the others as they are."""
+
+    function: Callable[..., Tensor | tuple[Tensor, ...]]
+    shapes: Sequence[tuple[int, ...]]
+    arguments: Sequence[Any] = ()  # None stands where the next tensor goes
+    name: str = ""
+    batched: Sequence[bool] | None = None  # the tensors whose first dimension is the batch; all, unless told
+
+    def tensors(self, dtype: torch.dtype, requires_grad: bool = False, seed: int = 0) -> list[Tensor]:
+        """Values away from 0, where second derivatives jump."""
+        generator = torch.Generator().manual_seed(seed)
+        result = []
+        for shape in self.shapes:
+            value = torch.randn(shape, generator=generator, dtype=torch.float64)
+            value = torch.where(value.abs() < 0.05, value.sign() * 0.05 + value, value)
+            result.append(value.to(dtype).requires_grad_(requires_grad))
+        return result
+
+    def on(self, *tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """The call on these tensors."""
+        rest = iter(tensors)
+        arguments = [next(rest) if argument is None else argument for argument in self.arguments]
+        return self.function(*arguments)
+
+    def results(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """The same, as a tuple even of one result."""
+        return as_tuple(self.on(*tensors))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def same(*tensors: Any) -> tuple[Any, ...]:
+    """The arguments of an operator that has no others than the tensors it reads."""
+    return tensors
+
+
+# Who tries a kernel: the tests; the benchmarks' three tables of speed, precision, and errors on hard inputs.
+EVERYONE = ("tests", "speed", "precision", "torture")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """One elementwise overload with one choice of its numbers, beside ATen's operator that computes the same."""
+
+    operator: str  # in torch.ops.aclnn
+    reads: int  # tensors read; one is written
+    arguments: Callable[..., tuple[Any, ...]] = same  # the operator's and aclnn's, of the tensors read
+    peer: OpOverloadPacket
+    peer_arguments: Callable[..., tuple[Any, ...]] | None = None  # where they are not the operator's
+    # The exact result in extended precision, of the dtype and the operator's arguments as arrays.
+    exact: Callable[..., Any]
+    # The same of the magnitudes that it is the sum of, where it is a sum.
+    magnitude: Callable[..., Any] | None = None
+    variant: str = ""
+    used_by: Sequence[str] = EVERYONE
+    in_place: str = ""  # the overload that writes its result into the first tensor
+    peer_is_exact_in_double: bool = False  # in a narrower dtype ATen's loses digits to cancellation
+    # How far a result may be from ATen's beyond its last rounding, by dtype.
+    atol: Callable[[torch.dtype], float] = lambda dtype: 0.0
+    out_name: str = "out"  # what the peer calls a tensor to write to
+    named: Mapping[str, Any] = field(default_factory=dict, hash=False)  # arguments by name, the peer's and JAX's too
+    cann_name: str = ""  # in snake_case, where it is not the operator's
+    cann: Callable[..., tuple[Any, ...]] | None = None  # CANN's arguments, where they are not the operator's
+
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        return f"{self.operator}:{self.variant}" if self.variant else self.operator
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def overload(self) -> OpOverload:
+        """The operator."""
+        overload: OpOverload = getattr(torch.ops.aclnn, self.operator).default
+        return overload
+
+    def of_peer(self, *tensors: Tensor) -> tuple[Any, ...]:
+        """The peer's arguments."""
+        return (self.peer_arguments or self.arguments)(*tensors)
+
+    def __call__(self, *tensors: Tensor) -> Tensor:
+        result: Tensor = self.overload(*self.arguments(*tensors), **self.named)
+        return result
+
+    def by_peer(self, *tensors: Tensor) -> Tensor:
+        """What ATen's operator makes of the same tensors."""
+        result: Tensor = self.peer(*self.of_peer(*tensors), **self.named)
+        return result
+
+    def expected(self, *tensors: Tensor) -> Tensor:
+        """The peer's result, in double and rounded once where that alone is right."""
+        if self.peer_is_exact_in_double:
+            return self.by_peer(*(tensor.double() for tensor in tensors)).to(tensors[-1].dtype)
+        return self.by_peer(*tensors)
+
+    def run_in_place(self, tensor: Tensor) -> Tensor:
+        """The overload that overwrites its tensor."""
+        result: Tensor = getattr(torch.ops.aclnn, self.in_place)(*self.arguments(tensor), **self.named)
+        return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionCase:
+    """A function of aclnn_torch.functional, which torch.nn.functional has too, and a call of it."""
+
+    name: str
+    tensors: Tensors = (ROWS,)
+    options: tuple[Any, ...] = ()  # behind the tensors, by position
+    keywords: Mapping[str, Any] = field(default_factory=dict)  # behind these, in their order
+    other_keywords: Sequence[Mapping[str, Any]] = ()  # of further calls
+    in_place: bool = False  # whether it has the argument `inplace`
+    direct: bool = True  # whether its calls go around torch.ops, by _C.direct_call
+    # Of an elementwise function, on torch's samples: see Kernel; and how far a gradient may be from torch's.
+    peer_is_exact_in_double: bool = False
+    gradient_atol: Callable[[torch.dtype], float] = lambda dtype: 0.0
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """All of them, by position."""
+        return *self.tensors, *self.options, *self.keywords.values()
+
+    def of(self, functional: Any) -> Callable[..., Tensor]:
+        """The function of a module."""
+        function: Callable[..., Tensor] = getattr(functional, self.name)
+        return function
+
+    def variants(self, functional: Any, others: bool = True) -> Iterable[tuple[str, Callable[[Tensor], Tensor]]]:
+        """With its keywords, and with others, also in place, as functions of one tensor, with a name each."""
+        function = self.of(functional)
+        for keywords in (self.keywords, *(self.other_keywords if others else ())):
+            name = ", ".join((self.name, *(f"{keyword}={value}" for keyword, value in keywords.items())))
+            yield name, partial(function, **keywords)
+            if self.in_place:
+                yield f"{name}, in place", partial(_of_a_copy, function, inplace=True, **keywords)
+
+
+def _of_a_copy(function: Callable[..., Tensor], x: Tensor, **keywords: Any) -> Tensor:
+    return function(x * 1, **keywords)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModuleCase:
+    """A class of aclnn_torch.nn, which torch.nn has too, how it is made, and what it is called with."""
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Tensors = (ROWS,)
+    other_arguments: Sequence[tuple[Any, ...]] = ()  # made in other ways
+    least_samples: int = 1  # how often torch's own samples must have tried it
+
+    def __str__(self) -> str:
+        return self.name
+
+    def of(self, nn: Any) -> torch.nn.Module:
+        """The module, made by a module of modules."""
+        made: torch.nn.Module = getattr(nn, self.name)(*self.arguments, **self.keywords)
+        return made
+
+
+Run = Callable[[], Tensors]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorInfo:
+    """All that is tried of an operator, forward and backward."""
+
+    # Differentiable calls, for derivatives, transforms, compilers and decompositions.
+    calls: Sequence[Call] = ()
+    product: str = "Ascend910B"  # whose checks accept them in float32
+    functions: Sequence[FunctionCase] = ()
+    modules: Sequence[ModuleCase] = ()
+    kernels: Sequence[Kernel] = ()  # of an elementwise operator
+    # Overloads and their schemas: a text, or the name of ATen's operator with the same arguments.
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    # Calls that fail, and words of the error's text.
+    errors: Mapping[str, tuple[Callable[[], Any], Sequence[str]]] = field(default_factory=dict)
+    # Calls of an operator on tensors that are large enough for the memory pool; of an elementwise one, beside those of
+    # its kernels.
+    memory: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+    # Of other than elementwise operators: calls that can be made again and again, for soaks and faults; and overloads
+    # with their arguments, for comparison with an NPU. Both in a dtype.
+    runs: Callable[[torch.dtype], Iterable[tuple[str, Run]]] = lambda dtype: ()
+    npu: Callable[[torch.dtype], Iterable[tuple[str, Callable[..., Any], Sequence[Any]]]] = lambda dtype: ()
+    npu_functions: Mapping[str, tuple[Callable[..., Tensor], Sequence[tuple[int, ...]]]] = field(default_factory=dict)
+    # Whether it came after the bars were set: --quick leaves some of it out, and the fuzzer gives all such ten minutes.
+    later: bool = False
+
+    def kernels_for(self, user: str) -> list[Kernel]:
+        """Those of its kernels that one of EVERYONE tries."""
+        return [kernel for kernel in self.kernels if user in kernel.used_by]
+
+
+def noise(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Random numbers."""
+    return torch.randn(shape).to(dtype)
+
+
+def with_gradients(function: Callable[..., Tensor | tuple[Tensor, ...]], *inputs: Tensor) -> Run:
+    """The function's results, and the gradients of the first."""
+
+    def run() -> tuple[Tensor, ...]:
+        leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
+        results = as_tuple(function(*leaves))
+        return *(result.detach() for result in results), *torch.autograd.grad(results[0].sum(), leaves)
+
+    return run
+
+
+def _call_of(kernel: Kernel) -> Call:
+    # Without the kernel itself, so that compilers see the operator alone.
+    operator, arguments, named = getattr(torch.ops.aclnn, kernel.operator), kernel.arguments, dict(kernel.named)
+    shape = (3, 4) if kernel.reads == 1 else (4, 3)
+
+    def function(*tensors: Tensor) -> Tensor:
+        result: Tensor = operator(*arguments(*tensors), **named)
+        return result
+
+    return Call(function, [shape] * kernel.reads, [None] * kernel.reads, kernel.name)
+
+
+def elementwise_calls(kernels: Iterable[Kernel], functions: Iterable[FunctionCase]) -> list[Call]:
+    """The differentiable calls of kernels, of functions, also in place, and of a function of a number."""
+    import aclnn_torch.functional
+
+    variants = [variant for case in functions for variant in case.variants(aclnn_torch.functional, others=False)]
+    name, first = variants[0]
+    return [
+        *(_call_of(kernel) for kernel in kernels if "tests" in kernel.used_by),
+        *(Call(function, [(3, 4)], [None], f"F.{name}") for name, function in variants),
+        Call(first, [()], [None], f"F.{name} of a number"),
+    ]

@@ -43,7 +43,8 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
     A call has an event in each of three categories:
 
     - ``stage 1``, named ``aclnnEluGetWorkspaceSize``: its ``args`` have ``arguments`` by name (of tensors dtype, shape,
-      strides and offset in elements), ``product`` and ``status``;
+      strides and offset in elements), ``product`` and ``status``; of a convolution also ``algorithm``, which names
+      for each result the entry of the list in docs/convolution.md that computes it;
     - ``stage 2``, named ``aclnnElu``: ``workspaceSize`` in bytes and ``status``;
     - ``run``, the computation, on the stream's thread: ``status``.
 

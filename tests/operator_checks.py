@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,6 +27,14 @@ FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 # Of tests of our own products of BFLOAT16.
 BFLOAT16_IS_OURS = pytest.mark.skipif(
     torch.cpu._is_amx_tile_supported(), reason="with AMX, products of BFLOAT16 are oneDNN's"
+)
+# Of tests of algorithms that only some CPUs have.
+HAS_AVX512_BFLOAT16 = (
+    torch.cpu._is_avx512_bf16_supported() and os.environ.get("ACLNN_TORCH_CPU_CAPABILITY", "avx512") == "avx512"
+)
+NEEDS_AVX512_BFLOAT16 = pytest.mark.skipif(not HAS_AVX512_BFLOAT16, reason="a CPU without AVX512_BF16")
+NEEDS_AMX_BFLOAT16 = pytest.mark.skipif(
+    not (HAS_AVX512_BFLOAT16 and torch.cpu._is_amx_tile_supported()), reason="a CPU without AMX"
 )
 
 # opcheck's tests, all of them.

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import json
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,8 @@ from tests.operator_checks import FLOATS, Call, views
 
 ops = torch.ops.aclnn
 aten = torch.ops.aten
+
+ROOT = Path(__file__).resolve().parents[1]
 
 KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32 = range(4)
 ALL = [True, True, True]
@@ -119,7 +124,7 @@ LARGER = [
     Case("3-D transposed", (1, 6, 4, 4, 3), (6, 4, 2, 3, 2), stride=(2, 1, 2), padding=(1, 0, 1), transposed=True),
 ]
 NAMED_CASES = pytest.mark.parametrize("case", LARGER, ids=str)
-# Large enough for every strategy of csrc/host_cann/ops/convolution_strategy.cpp to have its case.
+# Of every algorithm, some at the edges of what it is taken for; ALGORITHMS has one of each that says so.
 LARGEST = [
     Case("1-D large", (2, 16, 400), (24, 16, 5), padding=(2,)),
     Case("1-D depthwise large", (2, 40, 700), (40, 1, 4), padding=(3,), groups=40),
@@ -168,13 +173,13 @@ LARGEST = [
         transposed=True,
     ),
     Case("2-D dilated", (1, 16, 7, 7), (16, 16, 3, 3), padding=(36,), dilation=(36,)),
-    Case("1-D unfolded", (5, 24, 30), (16, 24, 5), stride=(2,), dilation=(3,)),
-    Case("2-D unfolded", (5, 24, 9, 8), (16, 24, 3, 4)),
-    Case("2-D unfolded, dilated", (5, 24, 9, 10), (16, 24, 3, 2), dilation=(2, 3)),
+    Case("1-D without padding", (5, 24, 30), (16, 24, 5), stride=(2,), dilation=(3,)),
+    Case("2-D without padding", (5, 24, 9, 8), (16, 24, 3, 4)),
+    Case("2-D without padding, dilated", (5, 24, 9, 10), (16, 24, 3, 2), dilation=(2, 3)),
     # Elements of the input that no product reaches, between those that are met and behind them.
-    Case("2-D unfolded, with gaps", (5, 24, 16, 14), (16, 24, 2, 3), stride=(3, 4)),
-    Case("2-D unfolded to single positions", (7, 40, 4, 3), (48, 40, 4, 3)),
-    Case("3-D unfolded", (3, 12, 5, 6, 7), (16, 12, 3, 2, 3), stride=(1, 2, 1), dilation=(1, 1, 2)),
+    Case("2-D without padding, with gaps", (5, 24, 16, 14), (16, 24, 2, 3), stride=(3, 4)),
+    Case("2-D without padding to single positions", (7, 40, 4, 3), (48, 40, 4, 3)),
+    Case("3-D without padding", (3, 12, 5, 6, 7), (16, 12, 3, 2, 3), stride=(1, 2, 1), dilation=(1, 1, 2)),
 ]
 
 
@@ -351,31 +356,114 @@ def test_depthwise_bits_do_not_depend_on_threads(case: Case, dtype: torch.dtype,
             assert torch.equal(gradient, expected)
 
 
-def allocations(call: Callable[[], Any]) -> list[int]:
-    """The bytes of what a call allocates for tensors, its results among them."""
-    call()
-    with torch.profiler.profile(profile_memory=True) as profile:
-        results = call()
-    del results
-    sizes = (event.nbytes() for event in profile.profiler.kineto_results.events() if event.name() == "[memory]")
-    return [size for size in sizes if size > 0]
+# ---- The list of algorithms
 
 
-@pytest.mark.parametrize("last", [False, True])
-def test_atens_convolution_makes_results_where_they_belong(last: bool) -> None:
-    case = Case("2-D", (4, 32, 20, 20), (48, 32, 3, 3), padding=(1,))
-    x, w, _, g = case.tensors()
-    if last:
-        x, w, g = (t.contiguous(memory_format=torch.channels_last) for t in (x, w, g))
-    only_input = (True, False, False)
-    for result, ours, torch_call in (
-        (g, lambda: convolution(case, x, w, None), lambda: torchs(case, x, w, None)),
-        (x, lambda: backward(case, g, x, w, only_input), lambda: torchs_backward(case, g, x, w, only_input)),
-    ):
-        torch.testing.assert_close(ours(), torch_call(), rtol=1e-5, atol=1e-5)
-        # The result and what oneDNN orders in its own way: one more of them would be copied.
-        sizes = [allocations(call).count(result.nbytes) for call in (torch_call, ours)]
-        assert 0 < sizes[1] <= sizes[0]
+LIST = ROOT / "csrc" / "host_cann" / "ops" / "convolution" / "list.cpp"
+# The entries in their order: the algorithm's type and the entry's name.
+ENTRIES = re.findall(r'^ +entry<(\w+)>\("([^"]+)", ', LIST.read_text(), re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A result that an algorithm is taken for."""
+
+    result: str
+    case: Case
+    dtype: torch.dtype = torch.float32
+    channels_last: bool = False
+    marks: tuple[pytest.MarkDecorator, ...] = ()
+
+
+def case_named(name: str) -> Case:
+    (found,) = (case for case in LARGEST if case.name == name)
+    return found
+
+
+ALGORITHMS = {
+    "direct: tiny": Taken("gradWeight", Case("CANN's example", (2, 2, 7, 7), (2, 2, 3, 3), padding=(1,))),
+    "depthwise: channels-last": Taken("output", case_named("2-D depthwise large"), channels_last=True),
+    "direct: depthwise": Taken("output", case_named("2-D depthwise large")),
+    "pointwise: BFLOAT16 by ATen": Taken(
+        "gradInput", case_named("2-D pointwise large"), torch.bfloat16, marks=(operator_checks.NEEDS_AMX_BFLOAT16,)
+    ),
+    "pointwise: wide": Taken("gradWeight", case_named("2-D pointwise large")),
+    "pointwise": Taken("output", case_named("2-D pointwise small images")),
+    "implicit GEMM: BFLOAT16": Taken(
+        "gradWeight",
+        case_named("2-D large, odd channels"),
+        torch.bfloat16,
+        marks=(operator_checks.BFLOAT16_IS_OURS, operator_checks.NEEDS_AVX512_BFLOAT16),
+    ),
+    "ATen: wide BFLOAT16": Taken(
+        "gradInput",
+        case_named("2-D largest strided"),
+        torch.bfloat16,
+        marks=(operator_checks.NEEDS_AVX512_BFLOAT16,),
+    ),
+    "ATen: BFLOAT16": Taken(
+        "output", case_named("2-D small images"), torch.bfloat16, marks=(operator_checks.NEEDS_AVX512_BFLOAT16,)
+    ),
+    "implicit GEMM: few channels": Taken("output", case_named("2-D large, few channels")),
+    "implicit GEMM: 1-D, odd channels": Taken("gradInput", case_named("2-D large, odd channels")),
+    "implicit GEMM: large weight": Taken("gradWeight", case_named("2-D large weight")),
+    "ATen: slow channels-first": Taken("output", case_named("2-D transposed large")),
+    "ATen: large gradient": Taken("gradInput", case_named("2-D largest strided")),
+    "ATen: any": Taken("output", case_named("2-D large")),
+}
+
+
+def algorithms_of(call: Callable[[], Any], path: Path) -> dict[str, str]:
+    """What the trace of a call says about each of its results."""
+    with aclnn_torch.trace(path):
+        call()
+    (event,) = (event for event in json.loads(path.read_text()) if event.get("cat") == "stage 1")
+    return event["args"].get("algorithm", {})
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=ALGORITHMS[name].marks if name in ALGORITHMS else ()) for _, name in ENTRIES]
+)
+def test_every_entry_of_the_list_is_taken(name: str, tmp_path: Path) -> None:
+    """Each has a case above; its values are right too."""
+    taken = ALGORITHMS[name]
+    x, w, b, g = taken.case.tensors(taken.dtype)
+    if taken.channels_last:
+        g, x, w = (t.contiguous(memory_format=torch.channels_last) for t in (g, x, w))
+    forward = algorithms_of(lambda: convolution(taken.case, x, w, b), tmp_path / "forward")
+    gradients = algorithms_of(lambda: backward(taken.case, g, x, w), tmp_path / "backward")
+    assert (set(forward), set(gradients)) == ({"output"}, {"gradInput", "gradWeight"})
+    assert {**forward, **gradients}[taken.result] == name
+    check_values(taken.case, g, x, w, b)
+
+
+def test_no_algorithm_without_products(tmp_path: Path) -> None:
+    """Of gradBias alone, of no channels and of a call that is refused."""
+    case = LARGER[1]
+    x, w, b, g = case.tensors()
+    assert algorithms_of(lambda: backward(case, g, x, w, (False, False, True)), tmp_path / "bias") == {}
+    assert algorithms_of(lambda: convolution(case, x[:, :0], w[:, :0], b), tmp_path / "empty") == {}
+
+    def refused() -> None:
+        with pytest.raises(aclnn_torch.AclnnError, match="DOUBLE"):
+            convolution(case, x.double(), w.double(), None)
+
+    assert algorithms_of(refused, tmp_path / "refused") == {}
+
+
+def test_the_list_is_documented() -> None:
+    """docs/convolution.md has the entries of the list in its order, each with its algorithm's file."""
+    rows = re.findall(
+        r"^\| (.+?) \| .+ \| `(\w+)` \| .+ \|$", (ROOT / "docs" / "convolution.md").read_text(), re.MULTILINE
+    )
+    files = {
+        algorithm: re.sub(r"(?<!^)(?=[A-Z])", "_", algorithm.replace("GEMM", "Gemm")).lower()
+        for algorithm, _ in ENTRIES
+    }
+    assert rows == [(name, files[algorithm]) for algorithm, name in ENTRIES]
+    assert ENTRIES and ENTRIES[-1] == ("AtenConvolution", "ATen: any")
+    for file in files.values():
+        assert (LIST.parent / f"{file}.h").exists()
 
 
 @pytest.mark.parametrize("case", LARGER, ids=str)
@@ -552,8 +640,8 @@ def test_bfloat16_becomes_fp16_when_asked() -> None:
     assert torch.equal(gradient, backward(case, g, x, w)[2])
 
 
-# Cases that are computed by products of windows; torch's own dilated convolution multiplies zeros.
-WINDOWS = [
+# Cases of which some result is implicit GEMM's; torch's own dilated convolution multiplies zeros.
+IMPLICIT_GEMM = [
     *(case for case in LARGEST if case.name == "2-D large, odd channels"),
     Case("1-D", (2, 16, 90), (32, 16, 5), padding=(2,)),
     Case("2-D large weight", (2, 512, 4, 4), (512, 512, 3, 3), padding=(1,)),
@@ -567,20 +655,23 @@ FEW_CHANNELS = [case for case in LARGEST if "few channels" in case.name and case
 @pytest.mark.parametrize(
     ("case", "dtype"),
     [
-        *((case, torch.float32) for case in (*WINDOWS, *FEW_CHANNELS)),
+        *((case, torch.float32) for case in (*IMPLICIT_GEMM, *FEW_CHANNELS)),
         # oneDNN, whose some gradients are, multiplies zeros.
         *(
             pytest.param(case, torch.bfloat16, marks=operator_checks.BFLOAT16_IS_OURS)
-            for case in WINDOWS
+            for case in IMPLICIT_GEMM
             if case.name != "2-D large weight"
         ),
     ],
     ids=str,
 )
 def test_what_is_not_finite_meets_no_zero_around_an_image(
-    case: Case, factor: str, bad: float, dtype: torch.dtype
+    case: Case, factor: str, bad: float, dtype: torch.dtype, tmp_path: Path
 ) -> None:
     x, w, b, g = case.tensors(dtype)
+    taken = algorithms_of(lambda: convolution(case, x, w, b), tmp_path / "forward")
+    taken |= algorithms_of(lambda: backward(case, g, x, w), tmp_path / "backward")
+    assert any(name.startswith("implicit GEMM") for name in taken.values())
     (w if factor == "weight" else g).flatten()[-1] = bad
     # Which sums have a product with it: of numbers that are 0 but for that one.
     marked = [(~t.isfinite()).double() for t in (w, g)]
@@ -1106,7 +1197,7 @@ def test_wider_results_of_16_bit_products(described: Descriptors) -> None:
     np.testing.assert_array_equal(y, torchs(case, *wide[1:], None).numpy())
 
 
-def test_wider_gradient_of_bfloat16_windows(described: Descriptors) -> None:
+def test_wider_gradient_of_bfloat16_implicit_gemm(described: Descriptors) -> None:
     """The same values as in BFLOAT16, of channels and images that do not fill their pairs."""
     case = Case("", (3, 17, 20, 21), (25, 17, 3, 3), padding=(1,))
     x, w, _, g = case.tensors(torch.bfloat16)

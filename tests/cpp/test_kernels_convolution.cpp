@@ -1,5 +1,5 @@
-// The direct loops of convolution, its products of windows and the kernels of layouts themselves,
-// in every version that this CPU can run: against the plain reference, and the reference against
+// The direct loops of convolution, its implicit GEMM and the kernels of layouts themselves,
+// in every version that this CPU can run: against the reference, and the reference against
 // known sums; divided among threads anyhow; nothing written outside.
 #include <algorithm>
 #include <bit>
@@ -15,7 +15,7 @@
 #include "check.h"
 #include "host_cann/kernels/convolution_depthwise.h"
 #include "host_cann/kernels/convolution_direct.h"
-#include "host_cann/kernels/convolution_windows.h"
+#include "host_cann/kernels/convolution_implicit_gemm.h"
 #include "host_cann/kernels/layout.h"
 #include "kernel_types.h"
 
@@ -33,7 +33,7 @@ struct Version {
   const char* name;
   const DirectKernelsByType& direct;
   const DirectKernelsByType& depthwise;
-  const WindowKernelsByType& windows;
+  const ImplicitGemmKernelsByType& implicit_gemm;
   bool multiplies_bfloat16;
   const LayoutKernelsByType& layout;
 };
@@ -43,7 +43,7 @@ Version version(const char* name) {
   return {name,
           convolution_direct_kernels<kCapability>(),
           convolution_depthwise_kernels<kCapability>(),
-          convolution_windows_kernels<kCapability>(),
+          convolution_implicit_gemm_kernels<kCapability>(),
           multiplies_bfloat16<kCapability>(),
           layout_kernels<kCapability>()};
 }
@@ -87,23 +87,23 @@ int64_t volume(const ConvolutionSizes::Values& sizes) {
 }
 
 // Of a convolution with these parameters.
-ConvolutionSizes sizes_of(int64_t batch, int64_t groups, int64_t large_channels,
-                          int64_t small_channels, ConvolutionSizes::Values large,
-                          ConvolutionSizes::Values kernel, ConvolutionSizes::Values stride,
-                          ConvolutionSizes::Values padding, ConvolutionSizes::Values dilation) {
-  ConvolutionSizes sizes{batch, groups, large_channels, small_channels, large,
-                         {},    kernel, stride,         padding,        dilation};
+ConvolutionSizes sizes_of(int64_t batch, int64_t groups, int64_t src_channels, int64_t dst_channels,
+                          ConvolutionSizes::Values src, ConvolutionSizes::Values kernel,
+                          ConvolutionSizes::Values stride, ConvolutionSizes::Values padding,
+                          ConvolutionSizes::Values dilation) {
+  ConvolutionSizes sizes{batch, groups, src_channels, dst_channels, src,
+                         {},    kernel, stride,       padding,      dilation};
   for (int d = 0; d < 3; ++d) {
     const int64_t reach = dilation[d] * (kernel[d] - 1) + 1;
-    sizes.small[d] = (large[d] + 2 * padding[d] - reach) / stride[d] + 1;
+    sizes.dst[d] = (src[d] + 2 * padding[d] - reach) / stride[d] + 1;
   }
   return sizes;
 }
 
-// The large image goes on beyond what the kernel reaches, as a transposed convolution's with output
+// src goes on beyond what the kernel reaches, as a transposed convolution's with output
 // padding.
 ConvolutionSizes longer(ConvolutionSizes sizes, int64_t by) {
-  sizes.large[2] += by;
+  sizes.src[2] += by;
   return sizes;
 }
 
@@ -139,16 +139,16 @@ std::vector<ConvolutionSizes> cases() {
 template <class T>
 struct Call {
   ConvolutionSizes sizes;
-  std::vector<T> large, small, weight, large_bias, small_bias;
+  std::vector<T> src, dst, weight, src_bias, dst_bias;
 
   explicit Call(const ConvolutionSizes& sizes)
       : sizes(sizes),
-        large(exact_numbers<T>(items() * sizes.large_channels * volume(sizes.large), 1)),
-        small(exact_numbers<T>(items() * sizes.small_channels * volume(sizes.small), 2)),
+        src(exact_numbers<T>(items() * sizes.src_channels * volume(sizes.src), 1)),
+        dst(exact_numbers<T>(items() * sizes.dst_channels * volume(sizes.dst), 2)),
         weight(exact_numbers<T>(
-            sizes.groups * sizes.small_channels * sizes.large_channels * volume(sizes.kernel), 3)),
-        large_bias(exact_numbers<T>(sizes.groups * sizes.large_channels, 4)),
-        small_bias(exact_numbers<T>(sizes.groups * sizes.small_channels, 5)) {}
+            sizes.groups * sizes.dst_channels * sizes.src_channels * volume(sizes.kernel), 3)),
+        src_bias(exact_numbers<T>(sizes.groups * sizes.src_channels, 4)),
+        dst_bias(exact_numbers<T>(sizes.groups * sizes.dst_channels, 5)) {}
 
   int64_t items() const { return sizes.batch * sizes.groups; }
 };
@@ -156,7 +156,7 @@ struct Call {
 // The three sums, with a red zone behind each.
 template <class T>
 struct Results {
-  std::vector<T> small, large;
+  std::vector<T> dst, src;
   std::vector<RealOf<T>> weight;
 };
 
@@ -174,7 +174,7 @@ std::vector<V> painted(size_t n) {
 template <class T>
 Results<T> run(const DirectKernelsByType& version, const Call<T>& call, int64_t parts) {
   const DirectKernels& kernels = version.find(kType<T>);
-  Results<T> out{painted<T>(call.small.size()), painted<T>(call.large.size()),
+  Results<T> out{painted<T>(call.dst.size()), painted<T>(call.src.size()),
                  painted<RealOf<T>>(call.weight.size())};
   const int64_t size = kernels.scratch_size(call.sizes);
   std::vector<unsigned char> memory(size + 64 + kRedZone);
@@ -188,12 +188,11 @@ Results<T> run(const DirectKernelsByType& version, const Call<T>& call, int64_t 
                         [](unsigned char byte) { return byte == 0xff; }));
     }
   };
-  const void *large = call.large.data(), *small = call.small.data(), *weight = call.weight.data();
-  each(kernels.small, call.items(), {large, nullptr, weight, call.small_bias.data()},
-       out.small.data());
-  each(kernels.large, call.items(), {nullptr, small, weight, call.large_bias.data()},
-       out.large.data());
-  each(kernels.weight, call.sizes.groups, {large, small, nullptr, nullptr}, out.weight.data());
+  const void *src = call.src.data(), *dst = call.dst.data(), *weight = call.weight.data();
+  each(kernels.forward, call.items(), {src, nullptr, weight, call.dst_bias.data()}, out.dst.data());
+  each(kernels.backward_data, call.items(), {nullptr, dst, weight, call.src_bias.data()},
+       out.src.data());
+  each(kernels.backward_weight, call.sizes.groups, {src, dst, nullptr, nullptr}, out.weight.data());
   return out;
 }
 
@@ -225,12 +224,12 @@ class DirtyMemory {
 // The operands of a pass, of one type of elements.
 struct Operands {
   ConvolutionSizes sizes;
-  std::vector<float> large, small, weight;
+  std::vector<float> src, dst, weight;
 };
 
-void run(const WindowPass& pass, const Operands& from, const std::vector<float>* bias,
+void run(const ImplicitGemmPass& pass, const Operands& from, const std::vector<float>* bias,
          int64_t parts, std::vector<float>& out) {
-  const ConvolutionTensors tensors{from.large.data(), from.small.data(), from.weight.data(),
+  const ConvolutionTensors tensors{from.src.data(), from.dst.data(), from.weight.data(),
                                    bias != nullptr ? bias->data() : nullptr};
   const DirtyMemory shared(pass.shared_size(from.sizes));
   for (int64_t i = 0; i < parts; ++i) pass.prepare(from.sizes, tensors, i, parts, shared.data());
@@ -242,12 +241,13 @@ void run(const WindowPass& pass, const Operands& from, const std::vector<float>*
   CHECK(shared.is_clean_outside());
 }
 
-Results<float> run(const WindowKernels& kernels, const Call<float>& call, int64_t parts) {
-  Results<float> out{painted<float>(call.small.size()), painted<float>(call.large.size()),
+Results<float> run(const ImplicitGemmKernels& kernels, const Call<float>& call, int64_t parts) {
+  Results<float> out{painted<float>(call.dst.size()), painted<float>(call.src.size()),
                      painted<float>(call.weight.size())};
-  run(kernels.small, {call.sizes, call.large, {}, call.weight}, &call.small_bias, parts, out.small);
-  run(kernels.large, {call.sizes, {}, call.small, call.weight}, &call.large_bias, parts, out.large);
-  run(kernels.weight, {call.sizes, call.large, call.small, {}}, nullptr, parts, out.weight);
+  run(kernels.forward, {call.sizes, call.src, {}, call.weight}, &call.dst_bias, parts, out.dst);
+  run(kernels.backward_data, {call.sizes, {}, call.dst, call.weight}, &call.src_bias, parts,
+      out.src);
+  run(kernels.backward_weight, {call.sizes, call.src, call.dst, {}}, nullptr, parts, out.weight);
   return out;
 }
 
@@ -270,25 +270,26 @@ std::vector<float> pairs(const std::vector<float>& values, int64_t outer, int64_
   return words;
 }
 
-Results<float> run_in_pairs(const WindowKernels& kernels, const Call<float>& call, int64_t parts) {
-  Results<float> out{painted<float>(call.small.size()), painted<float>(call.large.size()),
+Results<float> run_packed(const ImplicitGemmKernels& kernels, const Call<float>& call,
+                          int64_t parts) {
+  Results<float> out{painted<float>(call.dst.size()), painted<float>(call.src.size()),
                      painted<float>(call.weight.size())};
   const ConvolutionSizes& sizes = call.sizes;
-  Operands small{sizes,
-                 pairs(call.large, call.items(), sizes.large_channels),
-                 {},
-                 pairs(call.weight, sizes.groups * sizes.small_channels, sizes.large_channels)};
-  small.sizes.large_channels = (sizes.large_channels + 1) / 2;
-  run(kernels.small, small, &call.small_bias, parts, out.small);
-  Operands large{sizes,
-                 {},
-                 pairs(call.small, call.items(), sizes.small_channels),
-                 pairs(call.weight, sizes.groups, sizes.small_channels)};
-  large.sizes.small_channels = (sizes.small_channels + 1) / 2;
-  run(kernels.large, large, &call.large_bias, parts, out.large);
-  Operands weight{sizes, pairs(call.large, 1, sizes.batch), pairs(call.small, 1, sizes.batch), {}};
+  Operands dst{sizes,
+               pairs(call.src, call.items(), sizes.src_channels),
+               {},
+               pairs(call.weight, sizes.groups * sizes.dst_channels, sizes.src_channels)};
+  dst.sizes.src_channels = (sizes.src_channels + 1) / 2;
+  run(kernels.forward, dst, &call.dst_bias, parts, out.dst);
+  Operands src{sizes,
+               {},
+               pairs(call.dst, call.items(), sizes.dst_channels),
+               pairs(call.weight, sizes.groups, sizes.dst_channels)};
+  src.sizes.dst_channels = (sizes.dst_channels + 1) / 2;
+  run(kernels.backward_data, src, &call.src_bias, parts, out.src);
+  Operands weight{sizes, pairs(call.src, 1, sizes.batch), pairs(call.dst, 1, sizes.batch), {}};
   weight.sizes.batch = (sizes.batch + 1) / 2;
-  run(kernels.weight, weight, nullptr, parts, out.weight);
+  run(kernels.backward_weight, weight, nullptr, parts, out.weight);
   return out;
 }
 
@@ -315,9 +316,9 @@ TEST(every_version_computes_the_reference_however_it_is_divided) {
           const auto report = [&](bool ok, const char* what) {
             check::report(ok, __FILE__, __LINE__, text + what);
           };
-          report(same_bits(got.small, expected.small), "small");
-          report(same_bits(got.large, expected.large), "large");
-          report(same_bits(got.weight, expected.weight), "weight");
+          report(same_bits(got.dst, expected.dst), "forward");
+          report(same_bits(got.src, expected.src), "backward data");
+          report(same_bits(got.weight, expected.weight), "backward weight");
         }
       }
     }
@@ -326,7 +327,7 @@ TEST(every_version_computes_the_reference_however_it_is_divided) {
 
 // Beside the cases of all: around tiles of 6 and 12 rows and 16 and 32 columns, blocks of 512
 // windows, of 256 products and of 96 rows, long lines, many images, planes.
-std::vector<ConvolutionSizes> window_cases() {
+std::vector<ConvolutionSizes> implicit_gemm_cases() {
   std::vector<ConvolutionSizes> all = cases();
   for (const int64_t channels : {11, 12, 13, 33}) {
     all.push_back(sizes_of(2, 1, channels, 40 - channels, {1, 9, 14}, {1, 3, 3}, {1, 1, 1},
@@ -351,27 +352,28 @@ std::vector<ConvolutionSizes> window_cases() {
   return all;
 }
 
-TEST(products_of_windows_are_those_of_the_reference_however_they_are_divided) {
-  for (const ConvolutionSizes& sizes : window_cases()) {
+TEST(implicit_gemm_computes_those_of_the_reference_however_they_are_divided) {
+  for (const ConvolutionSizes& sizes : implicit_gemm_cases()) {
     const Call<float> call(sizes);
     const Results<float> expected = run(reference(), call, 1);
     const auto check_results = [&](const Results<float>& got, const std::string& version) {
       const auto report = [&](bool ok, const char* what) {
         check::report(ok, __FILE__, __LINE__,
                       version + what + " " + std::to_string(sizes.batch) + " x " +
-                          std::to_string(sizes.large_channels) + " x " +
-                          std::to_string(sizes.large[1]) + " x " + std::to_string(sizes.large[2]));
+                          std::to_string(sizes.src_channels) + " x " +
+                          std::to_string(sizes.src[1]) + " x " + std::to_string(sizes.src[2]));
       };
-      report(same_bits(got.small, expected.small), "small");
-      report(same_bits(got.large, expected.large), "large");
-      report(same_bits(got.weight, expected.weight), "weight");
+      report(same_bits(got.dst, expected.dst), "forward");
+      report(same_bits(got.src, expected.src), "backward data");
+      report(same_bits(got.weight, expected.weight), "backward weight");
     };
     for (const Version& version : versions()) {
       for (const int64_t parts : {1, 2, 7}) {
         const std::string name = version.name;
-        check_results(run(version.windows.float32, call, parts), name + ": float, ");
+        check_results(run(version.implicit_gemm.float32, call, parts), name + ": float, ");
         if (!version.multiplies_bfloat16) continue;
-        check_results(run_in_pairs(version.windows.bfloat16, call, parts), name + ": bfloat16, ");
+        check_results(run_packed(version.implicit_gemm.bfloat16, call, parts),
+                      name + ": bfloat16, ");
       }
     }
   }
@@ -389,8 +391,8 @@ TEST(elements_are_paired_with_others_or_zeros) {
           const auto size = static_cast<int64_t>(expected.size());
           std::vector<float> words = painted<float>(expected.size());
           for (const int64_t part : {0, 1, 2}) {
-            version.windows.pair(reinterpret_cast<const BFloat16*>(all.data()), count, inner,
-                                 size * part / 3, size * (part + 1) / 3, words.data());
+            version.implicit_gemm.pack(reinterpret_cast<const BFloat16*>(all.data()), count, inner,
+                                       size * part / 3, size * (part + 1) / 3, words.data());
           }
           const std::vector<float> paint = painted<float>(0);
           CHECK(std::memcmp(words.data(), expected.data(), expected.size() * sizeof(float)) == 0);
@@ -403,7 +405,7 @@ TEST(elements_are_paired_with_others_or_zeros) {
 
 // `kernels` find any of the `bad` among a finite value and zeros.
 template <class T>
-void check_finding(const WindowKernels& kernels, T finite, const std::vector<T>& bad) {
+void check_finding(const ImplicitGemmKernels& kernels, T finite, const std::vector<T>& bad) {
   for (const int64_t count : {0, 1, 7, 8, 16, 33, 100}) {
     std::vector<T> values(static_cast<size_t>(count), finite);
     CHECK(kernels.are_finite(values.data(), count));
@@ -420,8 +422,8 @@ void check_finding(const WindowKernels& kernels, T finite, const std::vector<T>&
 TEST(what_is_not_finite_is_found_wherever_it_stands) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const Version& version : versions()) {
-    check_finding<float>(version.windows.float32, -3e38f, {inf, -inf, std::nanf("")});
-    check_finding<Brain>(version.windows.bfloat16, {0xff7f}, {{0x7f80}, {0xff80}, {0x7fc0}});
+    check_finding<float>(version.implicit_gemm.float32, -3e38f, {inf, -inf, std::nanf("")});
+    check_finding<Brain>(version.implicit_gemm.bfloat16, {0xff7f}, {{0x7f80}, {0xff80}, {0x7fc0}});
   }
 }
 
@@ -429,15 +431,15 @@ TEST(what_is_not_finite_is_found_wherever_it_stands) {
 template <class T>
 std::vector<T> channels_last(const std::vector<T>& values, int64_t batch, int64_t channels,
                              int64_t positions) {
-  std::vector<T> turned = values;
+  std::vector<T> transposed = values;
   for (int64_t n = 0; n < batch; ++n) {
     for (int64_t c = 0; c < channels; ++c) {
       for (int64_t i = 0; i < positions; ++i) {
-        turned[(n * positions + i) * channels + c] = values[(n * channels + c) * positions + i];
+        transposed[(n * positions + i) * channels + c] = values[(n * channels + c) * positions + i];
       }
     }
   }
-  return turned;
+  return transposed;
 }
 
 TEST(channels_last_depthwise_kernels_compute_what_the_others_do) {
@@ -460,16 +462,16 @@ TEST(channels_last_depthwise_kernels_compute_what_the_others_do) {
            }) {
         Call<T> call(sizes);
         Results<T> expected = run(reference(), call, 1);
-        const auto turn = [&](std::vector<T>& values, const ConvolutionSizes::Values& image) {
+        const auto transpose = [&](std::vector<T>& values, const ConvolutionSizes::Values& image) {
           values = channels_last(values, sizes.batch, groups, volume(image));
         };
-        for (auto* values : {&call.large, &expected.large}) turn(*values, sizes.large);
-        for (auto* values : {&call.small, &expected.small}) turn(*values, sizes.small);
+        for (auto* values : {&call.src, &expected.src}) transpose(*values, sizes.src);
+        for (auto* values : {&call.dst, &expected.dst}) transpose(*values, sizes.dst);
         for (const Version& version : all) {
           for (const int64_t parts : {1, 3}) {
             const Results<T> got = run(version.depthwise, call, parts);
-            CHECK(same_bits(got.small, expected.small));
-            CHECK(same_bits(got.large, expected.large));
+            CHECK(same_bits(got.dst, expected.dst));
+            CHECK(same_bits(got.src, expected.src));
             CHECK(same_bits(got.weight, expected.weight));
           }
         }
@@ -481,17 +483,17 @@ TEST(channels_last_depthwise_kernels_compute_what_the_others_do) {
 // One row and one tap more: sums that can be done by hand.
 TEST(the_reference_computes_the_formulas) {
   Call<float> call(sizes_of(1, 1, 1, 1, {1, 1, 4}, {1, 1, 2}, {1, 1, 2}, {0, 0, 1}, {1, 1, 1}));
-  call.large = {1, 2, 3, 4};
+  call.src = {1, 2, 3, 4};
   call.weight = {10, 1};
-  call.small = {5, 6, 7};  // at positions -1 and 0, 1 and 2, 3 and 4
-  call.small_bias = {100};
-  call.large_bias = {1000};
+  call.dst = {5, 6, 7};  // at positions -1 and 0, 1 and 2, 3 and 4
+  call.dst_bias = {100};
+  call.src_bias = {1000};
   const Results<float> got = run(reference(), call, 1);
   const auto begins = [](const std::vector<float>& values, std::vector<float> expected) {
     return std::equal(expected.begin(), expected.end(), values.begin());
   };
-  CHECK(begins(got.small, {101, 123, 140}));
-  CHECK(begins(got.large, {1005, 1060, 1006, 1070}));
+  CHECK(begins(got.dst, {101, 123, 140}));
+  CHECK(begins(got.src, {1005, 1060, 1006, 1070}));
   CHECK(begins(got.weight, {2 * 6 + 4 * 7, 1 * 5 + 3 * 6}));
 }
 
@@ -506,13 +508,13 @@ TEST(infinities_reach_only_what_they_are_multiplied_with) {
       const auto wide =
           sizes_of(2, 2, 1, 1, {1, 9, 40}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1});
       Call<float> call(i < 2 ? strided : wide);
-      (in_weight ? call.weight[4] : call.large[8]) = inf;
-      std::replace(call.small.begin(), call.small.end(), 0.0f, 1.0f);
+      (in_weight ? call.weight[4] : call.src[8]) = inf;
+      std::replace(call.dst.begin(), call.dst.end(), 0.0f, 1.0f);
       const Results<float> expected = run(reference(), call, 1);
       const Results<float> got = run(version.direct, call, 1);
       CHECK(same_bits(got.weight, expected.weight));
-      CHECK(same_bits(got.large, expected.large));
-      const auto& sums = in_weight ? got.large : got.weight;
+      CHECK(same_bits(got.src, expected.src));
+      const auto& sums = in_weight ? got.src : got.weight;
       CHECK(std::any_of(sums.begin(), sums.end(), [](float sum) { return std::isinf(sum); }));
       CHECK(std::none_of(sums.begin(), sums.end(), [](float sum) { return std::isnan(sum); }));
     }
@@ -525,7 +527,7 @@ TEST(sums_have_the_errors_of_their_roundings) {
       sizes_of(3, 2, 2, 2, {1, 31, 37}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1});
   Call<float> call(sizes);
   std::mt19937 random(6);
-  for (auto* values : {&call.large, &call.small, &call.weight}) {
+  for (auto* values : {&call.src, &call.dst, &call.weight}) {
     for (float& value : *values) value = 1 + static_cast<float>(random() % 65536) / 65536;
   }
   const Results<float> expected = run(reference(), call, 1);
@@ -542,8 +544,8 @@ TEST(sums_have_the_errors_of_their_roundings) {
       }
       return true;
     };
-    CHECK(near(got.small, expected.small, call.small.size(), 18));
-    CHECK(near(got.large, expected.large, call.large.size(), 18));
+    CHECK(near(got.dst, expected.dst, call.dst.size(), 18));
+    CHECK(near(got.src, expected.src, call.src.size(), 18));
     // Of 3441 products, which err either way: about the root of as many roundings.
     CHECK(near(got.weight, expected.weight, call.weight.size(), 59));
   }
@@ -555,8 +557,8 @@ TEST(errors_of_a_sum_do_not_grow_with_the_length_of_a_row) {
   for (const int64_t rows : {1, 4}) {
     Call<float> call(
         sizes_of(1, 2, 1, 1, {1, rows, 300'000}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}));
-    std::fill(call.large.begin(), call.large.end(), 1.0f);
-    std::fill(call.small.begin(), call.small.end(), 0.1f);
+    std::fill(call.src.begin(), call.src.end(), 1.0f);
+    std::fill(call.dst.begin(), call.dst.end(), 0.1f);
     const Results<float> expected = run(reference(), call, 1);
     for (const Version& version : versions()) {
       const Results<float> got = run(version.direct, call, 1);
@@ -584,23 +586,21 @@ void add_biases(const std::vector<T>& biases, int64_t positions, bool channels_l
   }
 }
 
-// Of the exact sums of a call and large biases `run` makes what one addition does.
+// Of the exact sums of a call and src biases `run` makes what one addition does.
 template <class T, class Run>
 void check_biases(const ConvolutionSizes& sizes, bool channels_last, const std::string& name,
                   Run run) {
   Call<T> call(sizes);
-  for (auto* biases : {&call.small_bias, &call.large_bias}) {
+  for (auto* biases : {&call.dst_bias, &call.src_bias}) {
     std::fill(biases->begin(), biases->end(), T(0));
   }
   Results<T> expected = run(call);
-  for (auto* biases : {&call.small_bias, &call.large_bias}) set_biases(*biases);
-  add_biases(call.small_bias, volume(sizes.small), channels_last, call.small.size(),
-             expected.small);
-  add_biases(call.large_bias, volume(sizes.large), channels_last, call.large.size(),
-             expected.large);
+  for (auto* biases : {&call.dst_bias, &call.src_bias}) set_biases(*biases);
+  add_biases(call.dst_bias, volume(sizes.dst), channels_last, call.dst.size(), expected.dst);
+  add_biases(call.src_bias, volume(sizes.src), channels_last, call.src.size(), expected.src);
   const Results<T> got = run(call);
-  check::report(same_bits(got.small, expected.small), __FILE__, __LINE__, name + ", small");
-  check::report(same_bits(got.large, expected.large), __FILE__, __LINE__, name + ", large");
+  check::report(same_bits(got.dst, expected.dst), __FILE__, __LINE__, name + ", forward");
+  check::report(same_bits(got.src, expected.src), __FILE__, __LINE__, name + ", backward data");
 }
 
 TEST(a_bias_costs_one_rounding_however_large_it_is) {
@@ -626,14 +626,15 @@ TEST(a_bias_costs_one_rounding_however_large_it_is) {
       check_loops.operator()<float>(sizes, true);
       check_loops.operator()<double>(sizes, true);
     }
-    for (const ConvolutionSizes& sizes : window_cases()) {
-      check_biases<float>(sizes, false, name + ": windows", [&](const Call<float>& call) {
-        return run(version.windows.float32, call, 2);
+    for (const ConvolutionSizes& sizes : implicit_gemm_cases()) {
+      check_biases<float>(sizes, false, name + ": implicit GEMM", [&](const Call<float>& call) {
+        return run(version.implicit_gemm.float32, call, 2);
       });
-      if (version.windows.pair == nullptr || !version.multiplies_bfloat16) continue;
-      check_biases<float>(sizes, false, name + ": bfloat16 windows", [&](const Call<float>& call) {
-        return run_in_pairs(version.windows.bfloat16, call, 2);
-      });
+      if (version.implicit_gemm.pack == nullptr || !version.multiplies_bfloat16) continue;
+      check_biases<float>(sizes, false, name + ": bfloat16 implicit GEMM",
+                          [&](const Call<float>& call) {
+                            return run_packed(version.implicit_gemm.bfloat16, call, 2);
+                          });
     }
   }
 }

@@ -14,7 +14,7 @@
 
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/ops/aten.h"
-#include "host_cann/ops/convolution.h"
+#include "host_cann/ops/convolution/compute_type.h"
 
 using namespace aclnn_host;
 

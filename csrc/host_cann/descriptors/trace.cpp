@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@
 #include "host_cann/descriptors/containers.h"
 #include "host_cann/descriptors/scalar.h"
 #include "host_cann/descriptors/tensor.h"
+#include "host_cann/descriptors/trace_algorithm.h"
 #include "host_cann/runtime/error.h"
 #include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/product.h"
@@ -48,6 +50,16 @@ struct Trace {
 constexpr size_t kMaxTraces = 16;
 Trace traces[kMaxTraces];
 std::mutex changes;
+
+// The algorithms that were chosen last on this thread, more of them than a call has results. Those
+// of a stage 1 are the ones since it began.
+struct ChosenAlgorithm {
+  const char* result;
+  const char* algorithm;
+  int64_t time;
+};
+thread_local constinit ChosenAlgorithm chosen_algorithms[4]{};
+thread_local constinit size_t chosen_count = 0;
 
 // What is wrong with the environment's trace; outlives static destructors.
 std::atomic<const std::string*> environment_problem = nullptr;
@@ -245,6 +257,21 @@ struct AddValue {
   }
 };
 
+// Those of the stage 1 that began then, if any.
+void add_algorithms(std::string& out, int64_t begin) {
+  constexpr size_t kCount = std::size(chosen_algorithms);
+  const size_t length = out.size();
+  for (size_t i = chosen_count; i < chosen_count + kCount; ++i) {  // the oldest first
+    const ChosenAlgorithm& chosen = chosen_algorithms[i % kCount];
+    if (chosen.time < begin) continue;
+    out += out.size() == length ? R"(,"algorithm":{)" : ",";
+    add_text(out, chosen.result);
+    out += ':';
+    add_text(out, chosen.algorithm);
+  }
+  if (out.size() > length) out += '}';
+}
+
 // The text of the thread's last failure, which stays where it is.
 std::string last_message() {
   const std::string all = take_messages();
@@ -305,6 +332,12 @@ int64_t trace_clock() noexcept {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+void trace_algorithm(const char* result, const char* algorithm) noexcept {
+  const int64_t now = trace_begin();
+  if (now == 0) return;
+  chosen_algorithms[chosen_count++ % std::size(chosen_algorithms)] = {result, algorithm, now};
+}
+
 void trace_stage1(const char* api, int64_t begin, aclnnStatus status,
                   std::initializer_list<TraceArgument> arguments) noexcept {
   write_event("stage 1", api, "GetWorkspaceSize", begin, status, [&](std::string& line) {
@@ -320,6 +353,7 @@ void trace_stage1(const char* api, int64_t begin, aclnnStatus status,
       std::visit(AddValue{line}, value);
     }
     line += '}';
+    add_algorithms(line, begin);
   });
 }
 

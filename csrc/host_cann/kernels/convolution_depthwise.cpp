@@ -1,133 +1,37 @@
 #include "host_cann/kernels/convolution_depthwise.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include <ATen/cpu/vec/functional.h>
 #include <ATen/cpu/vec/vec.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
+#include "host_cann/kernels/depthwise_channels.h"
 #include "host_cann/kernels/in_register.h"
 
 namespace aclnn_host {
 namespace {
 
 using at::vec::fmadd;
-using at::vec::Vectorized;
-using Values = ConvolutionSizes::Values;
 
-int64_t volume(const Values& sizes) {
-  return sizes[0] * sizes[1] * sizes[2];
-}
-
-int64_t index_of(const Values& at, const Values& sizes) {
-  return (at[0] * sizes[1] + at[1]) * sizes[2] + at[2];
-}
-
-// Calls body(position) for every position in order.
-template <class Body>
-void for_each_position(const Values& sizes, Body body) {
-  for (int64_t z = 0; z < sizes[0]; ++z) {
-    for (int64_t y = 0; y < sizes[1]; ++y) {
-      for (int64_t x = 0; x < sizes[2]; ++x) body(Values{z, y, x});
-    }
-  }
-}
-
-// Channels are what vectors hold: every position is a few of them, multiplied with those of the
-// weights that meet it and of nothing else.
 template <class T>
-struct Kernels {
-  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  using V = Vectorized<Real>;
-  static constexpr int64_t kVectors = std::is_same_v<T, Real> ? 1 : 2;
-  static constexpr int64_t kStep = kVectors * V::size();
-  // Steps of channels that are summed at a time, for a weight's gradient.
-  static constexpr int64_t kSteps = 4;
-  // Numbers that are added to one in Real, before double takes over.
-  static constexpr int64_t kSegment = 1024;
-
-  // A step of channels.
-  struct Step {
-    V vectors[kVectors];
-  };
-
-  // `n` is how many channels there are, up to a step.
-  static Step load(const T* from, int64_t n) {
-    if constexpr (std::is_same_v<T, Real>) {
-      return {{n == kStep ? V::loadu(from) : V::loadu(from, n)}};
-    } else {
-      const auto elements = n == kStep ? Vectorized<T>::loadu(from) : Vectorized<T>::loadu(from, n);
-      const auto [first, second] = at::vec::convert_to_float<T>(elements);
-      return {{first, second}};
-    }
-  }
-
-  static void store(const Step& step, T* to, int64_t n) {
-    if constexpr (std::is_same_v<T, Real>) {
-      step.vectors[0].store(to, n);
-    } else {
-      at::vec::convert_from_float<T>(step.vectors[0], step.vectors[1]).store(to, n);
-    }
-  }
-
-  // What meets a position: channels of the other tensor, and weights.
-  struct Term {
-    const T* from;
-    const Real* factors;
-  };
-
-  // The scratch memory of a call.
-  struct Scratch {
-    int64_t taps;
-    int64_t pitch;  // from tap to tap
-    Real* weights;  // [taps, channels]
-    Real* bias;     // zeros if there is none
-    double* sums;   // [taps, channels of a few steps]
-    Term* terms;    // of a row, then of a position
-    int64_t size;
-
-    Scratch(const ConvolutionSizes& sizes, void* memory)
-        : taps(volume(sizes.kernel)), pitch((sizes.groups + kStep - 1) / kStep * kStep) {
-      auto* const begin = static_cast<char*>(memory);
-      size = 0;
-      const auto take = [&](int64_t bytes) {
-        char* const part = begin != nullptr ? begin + size : nullptr;
-        size += (bytes + 63) / 64 * 64;
-        return part;
-      };
-      // A step of the last row may begin within it, and end behind it.
-      const int64_t count = taps * pitch + kStep;
-      weights = reinterpret_cast<Real*>(take(count * static_cast<int64_t>(sizeof(Real))));
-      bias = reinterpret_cast<Real*>(take((pitch + kStep) * static_cast<int64_t>(sizeof(Real))));
-      sums = reinterpret_cast<double*>(
-          take(taps * kSteps * kStep * static_cast<int64_t>(sizeof(double))));
-      terms = reinterpret_cast<Term*>(take(2 * taps * static_cast<int64_t>(sizeof(Term))));
-    }
-
-    void read_weights(const ConvolutionSizes& sizes, const void* from) const {
-      const auto* const all = static_cast<const T*>(from);
-      for (int64_t t = 0; t < taps; ++t) {
-        Real* const row = weights + t * pitch;
-        for (int64_t c = 0; c < sizes.groups; ++c) row[c] = static_cast<Real>(all[c * taps + t]);
-        std::fill(row + sizes.groups, row + pitch, Real(0));
-      }
-      std::fill_n(weights + taps * pitch, kStep, Real(0));
-    }
-
-    void read_bias(const ConvolutionSizes& sizes, const void* from) const {
-      const auto* const all = static_cast<const T*>(from);
-      std::fill_n(bias, pitch + kStep, Real(0));
-      for (int64_t c = 0; all != nullptr && c < sizes.groups; ++c) {
-        bias[c] = static_cast<Real>(all[c]);
-      }
-    }
-  };
-
-  static int64_t scratch_size(const ConvolutionSizes& sizes) {
-    return Scratch(sizes, nullptr).size;
-  }
+struct Kernels : DepthwiseChannels<T> {
+  using Base = DepthwiseChannels<T>;
+  using Base::kSegment;
+  using Base::kStep;
+  using Base::kSteps;
+  using Base::kVectors;
+  using Base::load;
+  using Base::scratch_size;
+  using Base::store;
+  using Base::with_bias;
+  using Base::zeros;
+  using typename Base::Real;
+  using typename Base::Scratch;
+  using typename Base::Step;
+  using typename Base::Term;
+  using typename Base::V;
 
   // Calls body(image, first channel, last) for the images of a range of items.
   template <class Body>
@@ -138,21 +42,6 @@ struct Kernels {
       body(begin / sizes.groups, first, last);
       begin += last - first;
     }
-  }
-
-  static Step zeros() {
-    Step step;
-    for (V& vector : step.vectors) vector = V(Real(0));
-    return step;
-  }
-
-  // At last, so that the products' sum has no roundings of its size.
-  static Step with_bias(const Step& sum, const Real* bias) {
-    Step all;
-    for (int64_t v = 0; v < kVectors; ++v) {
-      all.vectors[v] = sum.vectors[v] + V::loadu(bias + v * V::size());
-    }
-    return all;
   }
 
   // to[c] = the sum of the terms + bias[c], of so many steps of channels; the last has `rest`.
@@ -207,23 +96,33 @@ struct Kernels {
     return sizes.stride[2] == 1 && sizes.dilation[2] == 1 && (taps == 3 || taps == 5 || taps == 7);
   }
 
-  // Four results, of so many steps of channels: `rows` are what meets their row, at the first tap
-  // of the first of them. Each step has n channels.
+  // What meets a row of results, of which four next to one another are computed together.
+  struct Row {
+    const Term* terms;  // at the first tap of the row's first position
+    int64_t count;
+    int64_t factor;  // of the first of the taps that lie next to one another
+    int64_t pitch;   // from a tap's factors to the next one's
+    const Real* bias;
+    int64_t channels;  // from position to position
+    int64_t first;     // of the channels
+    int64_t last;
+  };
+
+  // Of so many steps of channels, each of n. What the first result's first tap meets is `at` behind
+  // the row's.
   template <int64_t kTaps, int64_t kCount>
-  static void add_positions(const Term* rows, int64_t count, const Neighbours& taps,
-                            const Real* bias, int64_t at, int64_t channels, int64_t c, int64_t n,
-                            T* to) {
+  static void add_positions(const Row& row, int64_t at, T* to, int64_t c, int64_t n) {
     Step sums[kPositions][kCount];
 #pragma GCC unroll 4
     for (auto& position : sums) {
 #pragma GCC unroll 2
       for (Step& sum : position) sum = zeros();
     }
-    for (int64_t r = 0; r < count; ++r) {
-      const T* from = rows[r].from + at + c;
-      const Real* const factors = rows[r].factors + taps.factor + c;
+    for (int64_t r = 0; r < row.count; ++r) {
+      const T* from = row.terms[r].from + at + c;
+      const Real* const factors = row.terms[r].factors + row.factor + c;
 #pragma GCC unroll 10
-      for (int64_t j = 0; j < kPositions + kTaps - 1; ++j, from += channels) {
+      for (int64_t j = 0; j < kPositions + kTaps - 1; ++j, from += row.channels) {
 #pragma GCC unroll 2
         for (int64_t s = 0; s < kCount; ++s) {
           const Step values = load(from + s * kStep, n);
@@ -235,7 +134,7 @@ struct Kernels {
             for (int64_t p = 0; p < kPositions; ++p) {
               if (j < p || j - p >= kTaps) continue;
               V& sum = sums[p][s].vectors[v];
-              sum = fmadd(value, V::loadu(tap + (j - p) * taps.pitch), sum);
+              sum = fmadd(value, V::loadu(tap + (j - p) * row.pitch), sum);
             }
           }
         }
@@ -245,65 +144,77 @@ struct Kernels {
     for (int64_t p = 0; p < kPositions; ++p) {
 #pragma GCC unroll 2
       for (int64_t s = 0; s < kCount; ++s) {
-        store(with_bias(sums[p][s], bias + c + s * kStep), to + p * channels + c + s * kStep, n);
+        store(with_bias(sums[p][s], row.bias + c + s * kStep),
+              to + p * row.channels + c + s * kStep, n);
       }
     }
   }
 
-  // The same of channels [first, last), all in one function: calls take long beside few taps.
+  // The same of the row's channels, all in one function: calls take long beside few taps.
   template <int64_t kTaps>
-  [[gnu::noinline, gnu::flatten]] static void add_all_positions(const Term* rows, int64_t count,
-                                                                const Neighbours& taps,
-                                                                const Real* bias, int64_t at,
-                                                                int64_t channels, int64_t first,
-                                                                int64_t last, T* to) {
+  [[gnu::noinline, gnu::flatten]] static void add_all_positions(const Row& shared, int64_t at,
+                                                                T* to) {
+    const Row row = shared;                   // which nothing that is stored can change
     constexpr int64_t kCount = 2 / kVectors;  // whose sums stay in registers
-    int64_t c = first;
-    for (; c + kCount * kStep <= last; c += kCount * kStep) {
-      add_positions<kTaps, kCount>(rows, count, taps, bias, at, channels, c, kStep, to);
+    int64_t c = row.first;
+    for (; c + kCount * kStep <= row.last; c += kCount * kStep) {
+      add_positions<kTaps, kCount>(row, at, to, c, kStep);
     }
-    for (; c < last; c += kStep) {
-      const int64_t n = std::min(kStep, last - c);
-      add_positions<kTaps, 1>(rows, count, taps, bias, at, channels, c, n, to);
+    for (; c < row.last; c += kStep) {
+      add_positions<kTaps, 1>(row, at, to, c, std::min(kStep, row.last - c));
     }
   }
 
-  // Both directions: `meet(d, position, k)` is where tap k takes a position of the results to in
-  // dimension d, or negative; `taps` says the same of dimension 2, for those with neighbours.
+  // The images that a pass goes from and to.
+  struct Images {
+    const void* from;
+    Values from_sizes;
+    void* to;
+    Values to_sizes;
+  };
+
+  // What meets a row of the results; returns of how many taps.
   template <class Meet>
-  static void convolve(const ConvolutionSizes& sizes, const void* weight, const void* bias,
-                       const void* from, const Values& from_sizes, void* to, const Values& to_sizes,
-                       int64_t begin, int64_t end, void* memory, const Neighbours& taps,
-                       Meet meet) {
-    const Scratch scratch(sizes, memory);
+  static int64_t meet_row(const ConvolutionSizes& sizes, const Scratch& scratch, const T* source,
+                          const Images& images, int64_t row, Meet meet) {
+    int64_t count = 0;
+    for (int64_t kz = 0; kz < sizes.kernel[0]; ++kz) {
+      const int64_t z = meet(0, row / images.to_sizes[1], kz);
+      for (int64_t ky = 0; z >= 0 && ky < sizes.kernel[1]; ++ky) {
+        const int64_t y = meet(1, row % images.to_sizes[1], ky);
+        if (y < 0) continue;
+        scratch.terms[count++] = {
+            source + index_of({z, y, 0}, images.from_sizes) * sizes.groups,
+            scratch.weights + index_of({kz, ky, 0}, sizes.kernel) * scratch.pitch};
+      }
+    }
+    return count;
+  }
+
+  // Forward and backward-data: `meet(d, position, k)` is where tap k takes a position of the
+  // results to in dimension d, or negative; `taps` says the same of dimension 2, for those with
+  // neighbours. The range is of the batch's groups.
+  template <class Meet>
+  static void convolve(const ConvolutionSizes& sizes, const Scratch& scratch, const Images& images,
+                       int64_t begin, int64_t end, const Neighbours& taps, Meet meet) {
     const auto add_together = sizes.kernel[2] == 3   ? add_all_positions<3>
                               : sizes.kernel[2] == 5 ? add_all_positions<5>
                                                      : add_all_positions<7>;
     const int64_t together = has_neighbours(sizes) ? taps.last - kPositions : -1;
-    scratch.read_weights(sizes, weight);
-    scratch.read_bias(sizes, bias);
+    const Values& to_sizes = images.to_sizes;
     for_each_image(sizes, begin, end, [&](int64_t image, int64_t first, int64_t last) {
       const T* const source =
-          static_cast<const T*>(from) + image * volume(from_sizes) * sizes.groups;
-      T* out = static_cast<T*>(to) + image * volume(to_sizes) * sizes.groups;
+          static_cast<const T*>(images.from) + image * volume(images.from_sizes) * sizes.groups;
+      T* out = static_cast<T*>(images.to) + image * volume(to_sizes) * sizes.groups;
       for (int64_t row = 0; row < to_sizes[0] * to_sizes[1]; ++row) {
         // What meets the row, then what of it meets each position.
         Term* const rows = scratch.terms;
-        int64_t row_count = 0;
-        for (int64_t kz = 0; kz < sizes.kernel[0]; ++kz) {
-          const int64_t z = meet(0, row / to_sizes[1], kz);
-          for (int64_t ky = 0; z >= 0 && ky < sizes.kernel[1]; ++ky) {
-            const int64_t y = meet(1, row % to_sizes[1], ky);
-            if (y < 0) continue;
-            rows[row_count++] = {
-                source + index_of({z, y, 0}, from_sizes) * sizes.groups,
-                scratch.weights + index_of({kz, ky, 0}, sizes.kernel) * scratch.pitch};
-          }
-        }
+        const int64_t row_count = meet_row(sizes, scratch, source, images, row, meet);
+        const Row shared{rows,         row_count,    taps.factor, taps.pitch,
+                         scratch.bias, sizes.groups, first,       last};
         for (int64_t at = 0; at < to_sizes[2]; ++at, out += sizes.groups) {
           while (at >= taps.first && at <= together) {
-            add_together(rows, row_count, taps, scratch.bias, (at + taps.begin) * sizes.groups,
-                         sizes.groups, first, last, out);
+            add_together(shared, (at + taps.begin) * sizes.groups, out);
             at += kPositions;
             out += kPositions * sizes.groups;
           }
@@ -323,34 +234,42 @@ struct Kernels {
     });
   }
 
-  static void small(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
-                    int64_t end, void* small, void* memory) {
+  static void forward(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
+                      int64_t end, void* dst, void* memory) {
+    const Scratch scratch(sizes, memory);
+    scratch.read_factors(sizes, from);
     const int64_t reach = sizes.kernel[2] - 1;
-    const int64_t pitch = Scratch(sizes, nullptr).pitch;
-    const Neighbours taps{-sizes.padding[2], 0, pitch, sizes.padding[2],
-                          std::min(sizes.small[2], sizes.large[2] + sizes.padding[2] - reach)};
-    convolve(sizes, from.weight, from.bias, from.large, sizes.large, small, sizes.small, begin, end,
-             memory, taps, [&](int d, int64_t o, int64_t k) {
+    const Neighbours taps{-sizes.padding[2], 0, scratch.pitch, sizes.padding[2],
+                          std::min(sizes.dst[2], sizes.src[2] + sizes.padding[2] - reach)};
+    convolve(sizes, scratch, {from.src, sizes.src, dst, sizes.dst}, begin, end, taps,
+             [&](int d, int64_t o, int64_t k) {
                const int64_t at = o * sizes.stride[d] - sizes.padding[d] + k * sizes.dilation[d];
-               return at < sizes.large[d] ? at : -1;
+               return at < sizes.src[d] ? at : -1;
              });
   }
 
-  static void large(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
-                    int64_t end, void* large, void* memory) {
+  static void backward_data(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
+                            int64_t begin, int64_t end, void* src, void* memory) {
+    const Scratch scratch(sizes, memory);
+    scratch.read_factors(sizes, from);
     const int64_t reach = sizes.kernel[2] - 1;
-    const int64_t pitch = Scratch(sizes, nullptr).pitch;
-    const Neighbours taps{sizes.padding[2] - reach, reach * pitch, -pitch,
+    const Neighbours taps{sizes.padding[2] - reach, reach * scratch.pitch, -scratch.pitch,
                           std::max<int64_t>(reach - sizes.padding[2], 0),
-                          std::min(sizes.large[2], sizes.small[2] - sizes.padding[2])};
-    convolve(sizes, from.weight, from.bias, from.small, sizes.small, large, sizes.large, begin, end,
-             memory, taps, [&](int d, int64_t at, int64_t k) -> int64_t {
+                          std::min(sizes.src[2], sizes.dst[2] - sizes.padding[2])};
+    convolve(sizes, scratch, {from.dst, sizes.dst, src, sizes.src}, begin, end, taps,
+             [&](int d, int64_t at, int64_t k) -> int64_t {
                const int64_t scaled = at + sizes.padding[d] - k * sizes.dilation[d];
                const int64_t stride = sizes.stride[d];
                if (scaled < 0 || (stride != 1 && scaled % stride != 0)) return -1;
                const int64_t o = stride == 1 ? scaled : scaled / stride;
-               return o < sizes.small[d] ? o : -1;
+               return o < sizes.dst[d] ? o : -1;
              });
+  }
+
+  static void add_lanes(const Step& step, double* sums) {
+    Real lanes[kStep];
+    for (int64_t v = 0; v < kVectors; ++v) step.vectors[v].store(lanes + v * V::size());
+    for (int64_t k = 0; k < kStep; ++k) sums[k] += lanes[k];
   }
 
   // Adds the sums over `count` positions of x * y to sums, for so many steps of channels, of which
@@ -370,22 +289,23 @@ struct Kernels {
         }
       }
     }
-    Real lanes[kCount * kStep];
-    for (int64_t s = 0; s < kCount; ++s) {
-      for (int64_t v = 0; v < kVectors; ++v) {
-        partial[s].vectors[v].store(lanes + s * kStep + v * V::size());
-      }
+    for (int64_t s = 0; s < kCount; ++s) add_lanes(partial[s], sums + s * kStep);
+  }
+
+  [[gnu::always_inline]] static void add(Step& sum, const Step& a, const Step& b) {
+#pragma GCC unroll 2
+    for (int64_t v = 0; v < kVectors; ++v) {
+      sum.vectors[v] = fmadd(a.vectors[v], b.vectors[v], sum.vectors[v]);
     }
-    for (int64_t c = 0; c < kCount * kStep; ++c) sums[c] += lanes[c];
   }
 
   // What a row of the kernel meets of a row of either image, from these channels on.
   struct RowPair {
-    const T* large;
-    const T* small;
+    const T* src;
+    const T* dst;
     int64_t channels;  // from position to position
-    int64_t large_count;
-    int64_t small_count;
+    int64_t src_count;
+    int64_t dst_count;
     int64_t begin;  // the first tap of the first position of y, in x
   };
 
@@ -403,17 +323,11 @@ struct Kernels {
         for (V& vector : step.vectors) vector = V(Real(0));
       }
     }
-    const auto add = [](Step& sum, const Step& a, const Step& b) {
-#pragma GCC unroll 2
-      for (int64_t v = 0; v < kVectors; ++v) {
-        sum.vectors[v] = fmadd(a.vectors[v], b.vectors[v], sum.vectors[v]);
-      }
-    };
-    const int64_t last = row.large_count - row.begin - kTaps + 1;  // behind those with all taps
-    for (int64_t i = 0; i < row.small_count;) {
-      const T* const y = row.small + i * row.channels + c;
-      const T* const x = row.large + (i + row.begin) * row.channels + c;
-      if (i + row.begin >= 0 && i + kPositions <= std::min(row.small_count, last)) {
+    const int64_t last = row.src_count - row.begin - kTaps + 1;  // behind those with all taps
+    for (int64_t i = 0; i < row.dst_count;) {
+      const T* const y = row.dst + i * row.channels + c;
+      const T* const x = row.src + (i + row.begin) * row.channels + c;
+      if (i + row.begin >= 0 && i + kPositions <= std::min(row.dst_count, last)) {
 #pragma GCC unroll 4
         for (int64_t s = 0; s < kCount; ++s) {
           Step factors[kPositions];
@@ -440,7 +354,7 @@ struct Kernels {
 #pragma GCC unroll 7
           for (int64_t t = 0; t < kTaps; ++t) {
             const int64_t at = i + row.begin + t;
-            if (at < 0 || at >= row.large_count) continue;
+            if (at < 0 || at >= row.src_count) continue;
             add(partial[s][t], load(x + t * row.channels + s * kStep, channels(s)), factor);
           }
         }
@@ -451,11 +365,7 @@ struct Kernels {
     for (int64_t s = 0; s < kCount; ++s) {
 #pragma GCC unroll 7
       for (int64_t t = 0; t < kTaps; ++t) {
-        Real lanes[kStep];
-        for (int64_t v = 0; v < kVectors; ++v) {
-          partial[s][t].vectors[v].store(lanes + v * V::size());
-        }
-        for (int64_t k = 0; k < kStep; ++k) sums[t * pitch + s * kStep + k] += lanes[k];
+        add_lanes(partial[s][t], sums + t * pitch + s * kStep);
       }
     }
   }
@@ -476,60 +386,74 @@ struct Kernels {
     }
   }
 
-  static void weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
-                     int64_t end, void* weight, void* memory) {
+  // Some channels, and what multiplies rows whose taps lie next to one another; null if none does.
+  struct Channels {
+    int64_t first;
+    int64_t count;
+    void (*multiply_together)(const RowPair& row, int64_t channels, double* sums, int64_t pitch);
+  };
+
+  // Adds the products of a row of dst and what a row of the kernel's taps, or one tap, takes of src
+  // to it, of some channels.
+  static void multiply_row(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
+                           const Values& row, const Values& k, const Channels& some, double* sums) {
     using Multiply = void (*)(const T*, int64_t, const T*, int64_t, int64_t, int64_t, double*);
     static constexpr Multiply kMultiply[kSteps] = {multiply<1>, multiply<2>, multiply<3>,
                                                    multiply<4>};
+    Values at{row[1], row[2], 0};  // of the row's first position, in x
+    for (int d = 0; d < 3; ++d) {
+      at[d] = at[d] * sizes.stride[d] - sizes.padding[d] + k[d] * sizes.dilation[d];
+    }
+    if (at[0] < 0 || at[0] >= sizes.src[0] || at[1] < 0 || at[1] >= sizes.src[1]) return;
+    const auto row_at = [&](const void* image, const Values& position, const Values& size) {
+      return static_cast<const T*>(image) +
+             (row[0] * volume(size) + index_of(position, size)) * sizes.groups + some.first;
+    };
+    if (some.multiply_together != nullptr) {
+      some.multiply_together({row_at(from.src, {at[0], at[1], 0}, sizes.src),
+                              row_at(from.dst, {row[1], row[2], 0}, sizes.dst), sizes.groups,
+                              sizes.src[2], sizes.dst[2], at[2]},
+                             some.count, sums, kSteps * kStep);
+      return;
+    }
+    // The part of the row that this tap takes into x.
+    const int64_t stride = sizes.stride[2];
+    const int64_t skipped = at[2] < 0 ? divide_up(-at[2], stride) : 0;
+    const int64_t x = at[2] + skipped * stride;
+    if (x >= sizes.src[2]) return;
+    const int64_t count = std::min(sizes.dst[2] - skipped, (sizes.src[2] - x - 1) / stride + 1);
+    const T* const src = row_at(from.src, {at[0], at[1], x}, sizes.src);
+    const T* const dst = row_at(from.dst, {row[1], row[2], skipped}, sizes.dst);
+    const int64_t steps = divide_up(some.count, kStep);
+    const int64_t rest = some.count - (steps - 1) * kStep;
+    for (int64_t i = 0; i < count; i += kSegment) {
+      kMultiply[steps - 1](src + i * stride * sizes.groups, stride * sizes.groups,
+                           dst + i * sizes.groups, sizes.groups, std::min(kSegment, count - i),
+                           rest, sums);
+    }
+  }
+
+  static void backward_weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
+                              int64_t begin, int64_t end, void* weight, void* memory) {
+    // No more than a segment of numbers meets before double takes over.
+    const bool together = has_neighbours(sizes) && sizes.dst[2] <= kSegment;
     const auto multiply_together = sizes.kernel[2] == 3   ? multiply_all_neighbours<3>
                                    : sizes.kernel[2] == 5 ? multiply_all_neighbours<5>
                                                           : multiply_all_neighbours<7>;
-    // No more than a segment of numbers meets before double takes over.
-    const bool together = has_neighbours(sizes) && sizes.small[2] <= kSegment;
     const Scratch scratch(sizes, memory);
+    const Values rows{sizes.batch, sizes.dst[0], sizes.dst[1]};
+    const Values taps{sizes.kernel[0], sizes.kernel[1], together ? 1 : sizes.kernel[2]};
     for (int64_t first = begin; first < end; first += kSteps * kStep) {
-      const int64_t channels = std::min(kSteps * kStep, end - first);
-      const int64_t steps = (channels + kStep - 1) / kStep;
-      const int64_t rest = channels - (steps - 1) * kStep;
+      const Channels some{first, std::min(kSteps * kStep, end - first),
+                          together ? multiply_together : nullptr};
       std::fill_n(scratch.sums, scratch.taps * kSteps * kStep, 0.0);
-      const Values rows{sizes.batch, sizes.small[0], sizes.small[1]};
-      for_each_position(rows, [&](const Values& row) {
-        const Values taps{sizes.kernel[0], sizes.kernel[1], together ? 1 : sizes.kernel[2]};
-        for_each_position(taps, [&](const Values& k) {
-          Values at{row[1], row[2], 0};  // of the row's first position, in x
-          for (int d = 0; d < 3; ++d) {
-            at[d] = at[d] * sizes.stride[d] - sizes.padding[d] + k[d] * sizes.dilation[d];
-          }
-          if (at[0] < 0 || at[0] >= sizes.large[0] || at[1] < 0 || at[1] >= sizes.large[1]) return;
-          const auto row_at = [&](const void* image, const Values& position, const Values& size) {
-            return static_cast<const T*>(image) +
-                   (row[0] * volume(size) + index_of(position, size)) * sizes.groups + first;
-          };
-          double* const sums = scratch.sums + index_of(k, sizes.kernel) * kSteps * kStep;
-          if (together) {
-            multiply_together({row_at(from.large, {at[0], at[1], 0}, sizes.large),
-                               row_at(from.small, {row[1], row[2], 0}, sizes.small), sizes.groups,
-                               sizes.large[2], sizes.small[2], at[2]},
-                              channels, sums, kSteps * kStep);
-            return;
-          }
-          // The part of the row that this tap takes into x.
-          const int64_t stride = sizes.stride[2];
-          const int64_t skipped = at[2] < 0 ? (-at[2] + stride - 1) / stride : 0;
-          const int64_t x = at[2] + skipped * stride;
-          if (x >= sizes.large[2]) return;
-          const int64_t count =
-              std::min(sizes.small[2] - skipped, (sizes.large[2] - x - 1) / stride + 1);
-          const T* const large = row_at(from.large, {at[0], at[1], x}, sizes.large);
-          const T* const small = row_at(from.small, {row[1], row[2], skipped}, sizes.small);
-          for (int64_t i = 0; i < count; i += kSegment) {
-            kMultiply[steps - 1](large + i * stride * sizes.groups, stride * sizes.groups,
-                                 small + i * sizes.groups, sizes.groups,
-                                 std::min(kSegment, count - i), rest, sums);
-          }
+      for_each_position(rows, [&](int64_t, const Values& row) {
+        for_each_position(taps, [&](int64_t, const Values& k) {
+          multiply_row(sizes, from, row, k, some,
+                       scratch.sums + index_of(k, sizes.kernel) * kSteps * kStep);
         });
       });
-      for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t c = 0; c < some.count; ++c) {
         Real* const to = static_cast<Real*>(weight) + (first + c) * scratch.taps;
         for (int64_t t = 0; t < scratch.taps; ++t) {
           to[t] = static_cast<Real>(scratch.sums[t * kSteps * kStep + c]);
@@ -538,7 +462,9 @@ struct Kernels {
     }
   }
 
-  static constexpr DirectKernels all() { return {scratch_size, small, large, weight}; }
+  static constexpr DirectKernels all() {
+    return {scratch_size, forward, backward_data, backward_weight};
+  }
 };
 
 }  // namespace

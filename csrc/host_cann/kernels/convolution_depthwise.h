@@ -5,7 +5,7 @@
 namespace aclnn_host {
 
 // The kernels of convolution_direct.h for groups of one channel on either side, in channels-last
-// order: x is [batch, large..., groups], y is [batch, small..., groups].
+// order: x is [batch, src..., groups], y is [batch, dst..., groups].
 template <Capability>
 const DirectKernelsByType& convolution_depthwise_kernels() noexcept;
 

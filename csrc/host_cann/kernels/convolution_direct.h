@@ -8,23 +8,25 @@
 
 namespace aclnn_host {
 
-// A convolution by its numbers. It goes from a large tensor x, read at positions
-// o * stride - padding + k * dilation, to a small one y at positions o; transposed, from y to x.
+// A convolution by its numbers. It goes from a source, src or x, read at positions
+// o * stride - padding + k * dilation, to a destination, dst or y, at positions o.
 //
-//   x [batch, groups * large_channels, large...]
-//   y [batch, groups * small_channels, small...]
-//   w [groups * small_channels, large_channels, kernel...]
+//   x [batch, groups * src_channels, src...]
+//   y [batch, groups * dst_channels, dst...]
+//   w [groups * dst_channels, src_channels, kernel...]
 //
-// There are always three spatial dimensions, the first of them 1 where an operator has fewer.
+// There are always three spatial dimensions, the first of them 1 where an operator has fewer. A
+// transposed convolution goes from dst to src: it is the backward-data pass of the convolution that
+// it transposes.
 struct ConvolutionSizes {
   using Values = std::array<int64_t, 3>;
 
   int64_t batch;
   int64_t groups;
-  int64_t large_channels;  // of a group
-  int64_t small_channels;
-  Values large;
-  Values small;
+  int64_t src_channels;  // of a group
+  int64_t dst_channels;
+  Values src;
+  Values dst;
   Values kernel;
   Values stride;
   Values padding;  // before the first element
@@ -33,10 +35,10 @@ struct ConvolutionSizes {
 
 // Elements in order and without gaps, all of the kernels' type.
 struct ConvolutionTensors {
-  const void* large;
-  const void* small;
+  const void* src;
+  const void* dst;
   const void* weight;
-  const void* bias;  // null if there is none
+  const void* bias;  // of the forward and backward-data passes; null if there is none
 };
 
 // Convolutions in direct loops, for elements of one type. They compute in Real, double for DOUBLE
@@ -53,13 +55,13 @@ struct ConvolutionTensors {
 struct DirectKernels {
   // Bytes of scratch memory that each call needs, at a multiple of 64.
   int64_t (*scratch_size)(const ConvolutionSizes& sizes);
-  void (*small)(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
-                int64_t end, void* small, void* scratch);
-  void (*large)(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
-                int64_t end, void* large, void* scratch);
+  void (*forward)(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
+                  int64_t end, void* dst, void* scratch);
+  void (*backward_data)(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
+                        int64_t begin, int64_t end, void* src, void* scratch);
   // Of type Real.
-  void (*weight)(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
-                 int64_t end, void* weight, void* scratch);
+  void (*backward_weight)(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
+                          int64_t begin, int64_t end, void* weight, void* scratch);
 };
 
 using DirectKernelsByType = KernelsByType<DirectKernels>;

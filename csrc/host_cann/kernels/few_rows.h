@@ -16,10 +16,10 @@ namespace {
 // A left matrix of so few rows multiplies a right one where it lies: a panel of it would take
 // longer to make. As many sums as a tile has are made at a time.
 constexpr int64_t kFewRows = 4;
-constexpr int64_t kMostVectors = 8;
+constexpr int64_t kMaxVectors = 8;
 
 constexpr int64_t vectors_of(int64_t rows) {
-  return std::min(kMostVectors, kRows * kVectors / rows);
+  return std::min(kMaxVectors, kRows * kVectors / rows);
 }
 
 // out[rows][count] = left[depth][rows] x right, whose rows begin at the places, or added to it. Of
@@ -63,7 +63,7 @@ void multiply_few(const float* left, const float* right, std::span<const int64_t
 
 using FewRows = void (*)(const float*, const float*, std::span<const int64_t>, int64_t, float*,
                          int64_t, bool);
-using FewRowsByVectors = std::array<FewRows, kMostVectors>;
+using FewRowsByVectors = std::array<FewRows, kMaxVectors>;
 
 // By the number of vectors, from 1.
 template <class T, int64_t rows, size_t... vectors>
@@ -85,7 +85,7 @@ void multiply_few(int64_t rows, const float* left, const float* right,
   const int64_t most = vectors_of(rows) * kLanes;
   for (int64_t column = 0; column < count; column += most) {
     const int64_t size = std::min(most, count - column);
-    const auto vectors = static_cast<size_t>((size + kLanes - 1) / kLanes);
+    const auto vectors = static_cast<size_t>(divide_up(size, kLanes));
     kFew<T>[static_cast<size_t>(rows - 1)][vectors - 1](left, right + column, places, size,
                                                         out + column, stride, adds);
   }

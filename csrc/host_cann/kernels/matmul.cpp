@@ -65,16 +65,16 @@ void compute_tile(int64_t rows, int64_t columns, int64_t depth, const float* lef
 }
 
 // to[k][i] = the word k of lines that have the depth side by side.
-void turn_words(const float* from, int64_t stride, int64_t count, int64_t depth, float* to,
-                int64_t to_stride) {
-  turn(from, stride, count, depth, to, to_stride);
+void transpose_words(const float* from, int64_t stride, int64_t count, int64_t depth, float* to,
+                     int64_t to_stride) {
+  transpose(from, stride, count, depth, to, to_stride);
 }
 
-void turn_words(const BFloat16* from, int64_t stride, int64_t count, int64_t depth, float* to,
-                int64_t to_stride) {
+void transpose_words(const BFloat16* from, int64_t stride, int64_t count, int64_t depth, float* to,
+                     int64_t to_stride) {
   const int64_t whole = depth / 2;
   if (stride % 2 == 0 && reinterpret_cast<uintptr_t>(from) % sizeof(float) == 0) {
-    turn(reinterpret_cast<const float*>(from), stride / 2, count, whole, to, to_stride);
+    transpose(reinterpret_cast<const float*>(from), stride / 2, count, whole, to, to_stride);
   } else {
     // By way of lines that are aligned.
     constexpr int64_t kLines = 16;
@@ -85,7 +85,7 @@ void turn_words(const BFloat16* from, int64_t stride, int64_t count, int64_t dep
         std::memcpy(lines + line * whole, from + (i + line) * stride,
                     static_cast<size_t>(whole) * sizeof(float));
       }
-      turn(lines, whole, some, whole, to + i, to_stride);
+      transpose(lines, whole, some, whole, to + i, to_stride);
     }
   }
   for (int64_t i = 0; depth % 2 != 0 && i < count; ++i) {
@@ -110,7 +110,7 @@ void pack_left(const MatrixView<T>& from, int64_t rows, int64_t depth, float* to
   if (from.row_stride != 1) {
     for (int64_t i = 0; i < rows; i += kRows) {
       const int64_t count = std::min(kRows, rows - i);
-      turn_words(from.from(i, 0).data, from.row_stride, count, depth, to + i * length, count);
+      transpose_words(from.from(i, 0).data, from.row_stride, count, depth, to + i * length, count);
     }
     return;
   }
@@ -150,7 +150,7 @@ void pack_right(const MatrixView<T>& from, int64_t columns, int64_t depth, float
     if (count < kColumns) std::fill_n(panel, panel_size, 0.0f);
     const T* const begin = from.from(0, j).data;
     if (from.column_stride != 1) {
-      turn_words(begin, from.column_stride, count, depth, panel, kColumns);
+      transpose_words(begin, from.column_stride, count, depth, panel, kColumns);
       continue;
     }
     for_each_word(begin, from.row_stride, depth, [&](const T* line, const T* next, int64_t k) {

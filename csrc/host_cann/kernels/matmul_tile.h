@@ -12,6 +12,7 @@
 #include <ATen/cpu/vec/vec.h>
 
 #include "host_cann/kernels/bfloat16.h"
+#include "host_cann/kernels/sizes.h"
 
 namespace aclnn_host {
 namespace {
@@ -28,10 +29,6 @@ constexpr int64_t kRows = 6;
 #endif
 constexpr int64_t kVectors = 2;
 constexpr int64_t kColumns = kVectors * kLanes;
-
-constexpr int64_t divide_up(int64_t value, int64_t by) {
-  return (value + by - 1) / by;
-}
 
 // What is multiplied at a time is a word of 32 bits: a FLOAT, or two BFLOAT16 that follow each
 // other in the depth, the first in the low half. Both are held as FLOAT.
@@ -164,8 +161,8 @@ inline void turn_4(const float* from, int64_t from_stride, float* to, int64_t to
 }
 
 // The same for so many rows and lines: in squares of 16, then of 4, then one by one.
-[[gnu::flatten]] inline void turn(const float* from, int64_t from_stride, int64_t count,
-                                  int64_t lines, float* to, int64_t to_stride) {
+[[gnu::flatten]] inline void transpose(const float* from, int64_t from_stride, int64_t count,
+                                       int64_t lines, float* to, int64_t to_stride) {
   constexpr int64_t kSquare = 16;
   const int64_t wide_rows = count / kSquare * kSquare;
   for (int64_t line = 0; line < lines;) {

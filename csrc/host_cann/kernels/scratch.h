@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "host_cann/kernels/sizes.h"
+
 namespace aclnn_host {
 namespace {
 
@@ -15,7 +17,7 @@ class ScratchParts {
   template <class T>
   T* take(int64_t count) {
     T* const part = memory_ != nullptr ? reinterpret_cast<T*>(memory_ + size_) : nullptr;
-    size_ += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
+    size_ += round_up(count * static_cast<int64_t>(sizeof(T)), 64);
     return part;
   }
   int64_t size() const { return size_; }

@@ -19,18 +19,16 @@ struct TapColumns {
   using V = at::vec::Vectorized<Real>;
   static constexpr int64_t kLanes = V::size();
   static constexpr int64_t kRows = 4;
-  static constexpr int64_t kMostTaps = 7;
+  static constexpr int64_t kMaxTaps = 7;
   // Vectors for sums, so that they, a few rows and a factor stay in registers.
   static constexpr int64_t kSums = sizeof(V) == 64 ? 21 : 10;
 
   static constexpr bool has(int64_t taps) { return taps == 3 || taps == 5 || taps == 7; }
 
-  static int64_t round_up(int64_t rows) { return (rows + kRows - 1) / kRows * kRows; }
-
   // For the sums of results: tap j reads `from` j rows further down.
   struct Column {
     const Real* from;
-    Real factors[kMostTaps];
+    Real factors[kMaxTaps];
   };
 
   // Rows of results: at least kRows of them, each of at least a vector.
@@ -55,14 +53,14 @@ struct TapColumns {
 
   // The same rows of two images: `columns` are the other one's, of each column of taps.
   struct RowPairs {
-    const Real* small;
+    const Real* dst;
     const Real* const* columns;
     int64_t pitch;
     int64_t count;
     int64_t width;  // a multiple of a vector
   };
 
-  // Adds the sum over x and y of small[i] * columns[c][i + j * pitch], where i = x + y * pitch, to
+  // Adds the sum over x and y of dst[i] * columns[c][i + j * pitch], where i = x + y * pitch, to
   // sums[j][c].
   static void multiply(int64_t taps, const RowPairs& rows, int64_t columns, double* sums) {
     switch (taps) {
@@ -160,7 +158,7 @@ struct TapColumns {
         V factors[kRows];
 #pragma GCC unroll 4
         for (int64_t r = 0; r < kRows; ++r)
-          factors[r] = in_register(V::loadu(rows.small + i + r * pitch));
+          factors[r] = in_register(V::loadu(rows.dst + i + r * pitch));
 #pragma GCC unroll 10
         for (int64_t j = 0; j < kRows + kTaps - 1; ++j) {
 #pragma GCC unroll 3

@@ -144,8 +144,8 @@ class WindowBlock {
     move_count_ = 0;
     const int64_t taps = c_.tap_count();
     for_each_position(c_.taps.count, [&](int64_t tap, const Values& at) {
-      const int64_t x = c_.taps.beyond_least(2, at[2]);
-      places_[tap] = at[0] * sizes_.tap_plane() + c_.taps.beyond_least(1, at[1]) * sizes_.line() +
+      const int64_t x = c_.taps.beyond_min(2, at[2]);
+      places_[tap] = at[0] * sizes_.tap_plane() + c_.taps.beyond_min(1, at[1]) * sizes_.line() +
                      x % c_.stride[2] * sizes_.pitch + x / c_.stride[2];
     });
     for (int64_t i = taps; i < channels_ * taps; ++i) {
@@ -230,7 +230,7 @@ class WindowBlock {
       const Plane& plane = planes_[i];
       for (int64_t tap = 0; tap < sizes_.tap_planes; ++tap) {
         const int64_t z = plane.z * c_.stride[0] + c_.taps.offset[0] + tap * c_.taps.offset_step[0];
-        const int64_t y = plane.y * c_.stride[1] + c_.taps.least_offset(1);
+        const int64_t y = plane.y * c_.stride[1] + c_.taps.min_offset(1);
         const int64_t count = (plane.lines - 1) * c_.stride[1] + c_.taps.reach(1) + 1;
         float* to = lines + i * sizes_.plane() + tap * sizes_.tap_plane();
         for (int64_t line = 0; line < count; ++line, to += sizes_.line()) {
@@ -256,7 +256,7 @@ class WindowBlock {
 
   void fill_line(const float* line, float* to) const {
     const int64_t stride = c_.stride[2];
-    const int64_t begin = first_x_ * stride + c_.taps.least_offset(2);
+    const int64_t begin = first_x_ * stride + c_.taps.min_offset(2);
     if (stride == 1) return fill_line<1>(line, begin, 1, to);
     for (int64_t remainder = 0; remainder < sizes_.remainders; ++remainder, to += sizes_.pitch) {
       if (stride == 2) {  // a constant, which the compiler can make vectors of

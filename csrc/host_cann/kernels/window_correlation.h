@@ -8,30 +8,11 @@
 
 #include "host_cann/kernels/convolution_direct.h"
 #include "host_cann/kernels/matmul_tile.h"
+#include "host_cann/kernels/positions.h"
+#include "host_cann/kernels/sizes.h"
 
 namespace aclnn_host {
 namespace {
-
-using Values = ConvolutionSizes::Values;
-
-inline int64_t volume(const Values& sizes) {
-  return sizes[0] * sizes[1] * sizes[2];
-}
-
-inline int64_t index_of(const Values& at, const Values& sizes) {
-  return (at[0] * sizes[1] + at[1]) * sizes[2] + at[2];
-}
-
-// Calls body(index, position) for every position in order.
-template <class Body>
-void for_each_position(const Values& sizes, Body body) {
-  int64_t index = 0;
-  for (int64_t z = 0; z < sizes[0]; ++z) {
-    for (int64_t y = 0; y < sizes[1]; ++y) {
-      for (int64_t x = 0; x < sizes[2]; ++x) body(index++, Values{z, y, x});
-    }
-  }
-}
 
 struct Range {
   int64_t begin;
@@ -53,13 +34,13 @@ struct Taps {
   Values offset;
   Values offset_step;
 
-  int64_t least_offset(int d) const {
+  int64_t min_offset(int d) const {
     return std::min(offset[d], offset[d] + (count[d] - 1) * offset_step[d]);
   }
   // From the least to the greatest.
   int64_t reach(int d) const { return (count[d] - 1) * std::abs(offset_step[d]); }
-  int64_t beyond_least(int d, int64_t i) const {
-    return offset[d] + i * offset_step[d] - least_offset(d);
+  int64_t beyond_min(int d, int64_t i) const {
+    return offset[d] + i * offset_step[d] - min_offset(d);
   }
 };
 
@@ -84,41 +65,41 @@ struct Correlation {
   int64_t depth() const { return channels * tap_count(); }
 };
 
-inline Correlation to_small(const ConvolutionSizes& sizes) {
+inline Correlation forward_correlation(const ConvolutionSizes& sizes) {
   const int64_t taps = volume(sizes.kernel);
   Taps all{.count = sizes.kernel, .offset = {}, .offset_step = sizes.dilation};
   for (int d = 0; d < 3; ++d) all.offset[d] = -sizes.padding[d];
-  return {.channels = sizes.large_channels,
-          .rows = sizes.small_channels,
-          .image = sizes.large,
+  return {.channels = sizes.src_channels,
+          .rows = sizes.dst_channels,
+          .image = sizes.src,
           .stride = sizes.stride,
-          .positions = sizes.small,
+          .positions = sizes.dst,
           .taps = all,
-          .out = sizes.small,
+          .out = sizes.dst,
           .out_first = {},
           .out_step = {1, 1, 1},
-          .weight_row = sizes.large_channels * taps,
+          .weight_row = sizes.src_channels * taps,
           .weight_channel = taps};
 }
 
-// Of the large image every so many positions, by the stride, from `phase` on: they meet the same
+// Of src every so many positions, by the stride, from `phase` on: they meet the same
 // elements of the kernel.
-inline Correlation to_large(const ConvolutionSizes& sizes, const Values& phase) {
+inline Correlation backward_data_correlation(const ConvolutionSizes& sizes, const Values& phase) {
   const int64_t taps = volume(sizes.kernel);
-  Correlation c{.channels = sizes.small_channels,
-                .rows = sizes.large_channels,
-                .image = sizes.small,
+  Correlation c{.channels = sizes.dst_channels,
+                .rows = sizes.src_channels,
+                .image = sizes.dst,
                 .stride = {1, 1, 1},
                 .positions = {},
                 .taps = {.count = {}, .offset = {}, .offset_step = {}},
-                .out = sizes.large,
+                .out = sizes.src,
                 .out_first = phase,
                 .out_step = sizes.stride,
                 .weight_row = taps,
-                .weight_channel = sizes.large_channels * taps};
+                .weight_channel = sizes.src_channels * taps};
   for (int d = 0; d < 3; ++d) {
     const int64_t stride = sizes.stride[d];
-    c.positions[d] = divide_up(sizes.large[d] - phase[d], stride);
+    c.positions[d] = divide_up(sizes.src[d] - phase[d], stride);
     const int64_t origin = phase[d] + sizes.padding[d];
     const int64_t period = stride / std::gcd(stride, sizes.dilation[d]);
     int64_t first = 0;
@@ -138,13 +119,13 @@ inline Correlation to_large(const ConvolutionSizes& sizes, const Values& phase) 
 
 // Calls body(correlation, weight) for those that make an image, and where their weight is packed.
 template <class Body>
-void for_each_correlation(const ConvolutionSizes& sizes, bool small, Body body) {
-  if (small) return body(to_small(sizes), int64_t{0});
+void for_each_correlation(const ConvolutionSizes& sizes, bool forward, Body body) {
+  if (forward) return body(forward_correlation(sizes), int64_t{0});
   int64_t weight = 0;
   Values phases;
-  for (int d = 0; d < 3; ++d) phases[d] = std::min(sizes.stride[d], sizes.large[d]);
+  for (int d = 0; d < 3; ++d) phases[d] = std::min(sizes.stride[d], sizes.src[d]);
   for_each_position(phases, [&](int64_t, const Values& phase) {
-    const Correlation c = to_large(sizes, phase);
+    const Correlation c = backward_data_correlation(sizes, phase);
     body(c, weight);
     weight += sizes.groups * c.rows * c.depth();
   });

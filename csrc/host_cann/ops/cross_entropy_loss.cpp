@@ -15,6 +15,7 @@
 #include "acl/acl_base.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
+#include "host_cann/kernels/sizes.h"
 #include "host_cann/kernels/streaming.h"
 #include "host_cann/kernels/tuning.h"
 #include "host_cann/ops/cast.h"
@@ -228,7 +229,7 @@ struct PackedTargets {
 struct Pieces {
   int64_t classes;
 
-  int64_t count() const { return parts_of(classes, kPiece); }
+  int64_t count() const { return divide_up(classes, kPiece); }
   int64_t begin(int64_t piece) const { return piece * kPiece; }
   int64_t length(int64_t piece) const { return std::min(kPiece, classes - begin(piece)); }
 };

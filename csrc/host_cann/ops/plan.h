@@ -30,11 +30,6 @@ class Workspace {
   uint64_t size_ = 0;
 };
 
-// How many parts of a size make n; n may be any size of an empty tensor, up to the largest number.
-inline int64_t parts_of(int64_t n, int64_t size) {
-  return n / size + (n % size != 0);
-}
-
 // The end of the body of stage1(), once the checks have passed: `make` gets a Workspace to reserve
 // from and returns the Plan, of which ExecutorOf says what it has.
 template <class Make>

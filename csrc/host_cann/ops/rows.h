@@ -8,6 +8,7 @@
 
 #include "host_cann/descriptors/tensor.h"
 #include "host_cann/kernels/rows.h"
+#include "host_cann/kernels/sizes.h"
 #include "host_cann/kernels/streaming.h"
 #include "host_cann/kernels/tuning.h"
 #include "host_cann/ops/plan.h"
@@ -52,10 +53,10 @@ struct Division {
         columns(columns),
         streaming(columns > 0 && rows > kStreamingBytes / element_bytes / columns) {
     const int64_t width = std::max<int64_t>(columns, 1);
-    segments = parts_of(width, RowTile::kMostColumns);
+    segments = divide_up(width, RowTile::kMostColumns);
     rows_per_block = std::max(
-        {kMinRowsPerBlock, parts_of(kMinElementsPerBlock, width), parts_of(rows, kMaxBlocks)});
-    blocks = parts_of(rows, rows_per_block);
+        {kMinRowsPerBlock, divide_up(kMinElementsPerBlock, width), divide_up(rows, kMaxBlocks)});
+    blocks = divide_up(rows, rows_per_block);
     if (segments > blocks) {
       blocks = 1;
       rows_per_block = rows;

@@ -8,43 +8,35 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
+#include "host_cann/kernels/positions.h"
+
 namespace aclnn_host {
 namespace {
 
-using Values = ConvolutionSizes::Values;
-
-int64_t volume(const Values& sizes) {
-  return sizes[0] * sizes[1] * sizes[2];
-}
-
-Values position_of(int64_t index, const Values& sizes) {
-  return {index / (sizes[1] * sizes[2]), index / sizes[2] % sizes[1], index % sizes[2]};
-}
-
 // Where tap `tap` meets position `o` of y, as an index into x; -1 in the padding.
 int64_t meeting(const ConvolutionSizes& sizes, int64_t o, int64_t tap) {
-  const Values from = position_of(o, sizes.small);
+  const Values from = position_of(o, sizes.dst);
   const Values k = position_of(tap, sizes.kernel);
   int64_t index = 0;
   for (int d = 0; d < 3; ++d) {
     const int64_t at = from[d] * sizes.stride[d] - sizes.padding[d] + k[d] * sizes.dilation[d];
-    if (at < 0 || at >= sizes.large[d]) return -1;
-    index = index * sizes.large[d] + at;
+    if (at < 0 || at >= sizes.src[d]) return -1;
+    index = index * sizes.src[d] + at;
   }
   return index;
 }
 
 // The same the other way: the o that tap `tap` takes to a position of x; -1 if there is none.
 int64_t origin(const ConvolutionSizes& sizes, int64_t at, int64_t tap) {
-  const Values to = position_of(at, sizes.large);
+  const Values to = position_of(at, sizes.src);
   const Values k = position_of(tap, sizes.kernel);
   int64_t index = 0;
   for (int d = 0; d < 3; ++d) {
     const int64_t scaled = to[d] + sizes.padding[d] - k[d] * sizes.dilation[d];
     if (scaled < 0 || scaled % sizes.stride[d] != 0) return -1;
     const int64_t o = scaled / sizes.stride[d];
-    if (o >= sizes.small[d]) return -1;
-    index = index * sizes.small[d] + o;
+    if (o >= sizes.dst[d]) return -1;
+    index = index * sizes.dst[d] + o;
   }
   return index;
 }
@@ -63,58 +55,58 @@ struct Kernels {
 
   static int64_t scratch_size(const ConvolutionSizes&) { return 0; }
 
-  static void small(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
-                    int64_t end, void* small, void*) {
+  static void forward(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
+                      int64_t end, void* dst, void*) {
     const int64_t taps = volume(sizes.kernel);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t n = item / sizes.groups;
       const int64_t c = item % sizes.groups;
-      for (int64_t o = 0; o < volume(sizes.small); ++o) {
+      for (int64_t o = 0; o < volume(sizes.dst); ++o) {
         double sum = 0;
         for (int64_t t = 0; t < taps; ++t) {
           const int64_t at = meeting(sizes, o, t);
           if (at < 0) continue;
-          sum += value(from.large, (n * volume(sizes.large) + at) * sizes.groups + c) *
+          sum += value(from.src, (n * volume(sizes.src) + at) * sizes.groups + c) *
                  value(from.weight, c * taps + t);
         }
-        static_cast<T*>(small)[(n * volume(sizes.small) + o) * sizes.groups + c] =
+        static_cast<T*>(dst)[(n * volume(sizes.dst) + o) * sizes.groups + c] =
             rounded(sum + bias_of(from, c));
       }
     }
   }
 
-  static void large(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
-                    int64_t end, void* large, void*) {
+  static void backward_data(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
+                            int64_t begin, int64_t end, void* src, void*) {
     const int64_t taps = volume(sizes.kernel);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t n = item / sizes.groups;
       const int64_t c = item % sizes.groups;
-      for (int64_t at = 0; at < volume(sizes.large); ++at) {
+      for (int64_t at = 0; at < volume(sizes.src); ++at) {
         double sum = 0;
         for (int64_t t = 0; t < taps; ++t) {
           const int64_t o = origin(sizes, at, t);
           if (o < 0) continue;
-          sum += value(from.small, (n * volume(sizes.small) + o) * sizes.groups + c) *
+          sum += value(from.dst, (n * volume(sizes.dst) + o) * sizes.groups + c) *
                  value(from.weight, c * taps + t);
         }
-        static_cast<T*>(large)[(n * volume(sizes.large) + at) * sizes.groups + c] =
+        static_cast<T*>(src)[(n * volume(sizes.src) + at) * sizes.groups + c] =
             rounded(sum + bias_of(from, c));
       }
     }
   }
 
-  static void weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
-                     int64_t end, void* weight, void*) {
+  static void backward_weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
+                              int64_t begin, int64_t end, void* weight, void*) {
     const int64_t taps = volume(sizes.kernel);
     for (int64_t c = begin; c < end; ++c) {
       for (int64_t t = 0; t < taps; ++t) {
         double sum = 0;
         for (int64_t n = 0; n < sizes.batch; ++n) {
-          for (int64_t o = 0; o < volume(sizes.small); ++o) {
+          for (int64_t o = 0; o < volume(sizes.dst); ++o) {
             const int64_t at = meeting(sizes, o, t);
             if (at < 0) continue;
-            sum += value(from.large, (n * volume(sizes.large) + at) * sizes.groups + c) *
-                   value(from.small, (n * volume(sizes.small) + o) * sizes.groups + c);
+            sum += value(from.src, (n * volume(sizes.src) + at) * sizes.groups + c) *
+                   value(from.dst, (n * volume(sizes.dst) + o) * sizes.groups + c);
           }
         }
         static_cast<Real*>(weight)[c * taps + t] = static_cast<Real>(sum);
@@ -122,7 +114,9 @@ struct Kernels {
     }
   }
 
-  static constexpr DirectKernels all() { return {scratch_size, small, large, weight}; }
+  static constexpr DirectKernels all() {
+    return {scratch_size, forward, backward_data, backward_weight};
+  }
 };
 
 }  // namespace

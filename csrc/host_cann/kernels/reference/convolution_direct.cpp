@@ -8,37 +8,19 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
+#include "host_cann/kernels/positions.h"
+
 namespace aclnn_host {
 namespace {
-
-using Values = ConvolutionSizes::Values;
-
-int64_t volume(const Values& sizes) {
-  return sizes[0] * sizes[1] * sizes[2];
-}
-
-// Calls body(position) for every position in order.
-template <class Body>
-void for_each_position(const Values& sizes, Body body) {
-  for (int64_t z = 0; z < sizes[0]; ++z) {
-    for (int64_t y = 0; y < sizes[1]; ++y) {
-      for (int64_t x = 0; x < sizes[2]; ++x) body(Values{z, y, x});
-    }
-  }
-}
-
-int64_t index_of(const Values& position, const Values& sizes) {
-  return (position[0] * sizes[1] + position[1]) * sizes[2] + position[2];
-}
 
 // Where tap k meets position o, as an index; -1 in the padding.
 int64_t meeting(const ConvolutionSizes& sizes, const Values& o, const Values& k) {
   Values at;
   for (int d = 0; d < 3; ++d) {
     at[d] = o[d] * sizes.stride[d] - sizes.padding[d] + k[d] * sizes.dilation[d];
-    if (at[d] < 0 || at[d] >= sizes.large[d]) return -1;
+    if (at[d] < 0 || at[d] >= sizes.src[d]) return -1;
   }
-  return index_of(at, sizes.large);
+  return index_of(at, sizes.src);
 }
 
 // The same the other way: the o that tap k takes to a position of x; -1 if there is none.
@@ -48,9 +30,9 @@ int64_t origin(const ConvolutionSizes& sizes, const Values& at, const Values& k)
     const int64_t scaled = at[d] + sizes.padding[d] - k[d] * sizes.dilation[d];
     if (scaled < 0 || scaled % sizes.stride[d] != 0) return -1;
     o[d] = scaled / sizes.stride[d];
-    if (o[d] >= sizes.small[d]) return -1;
+    if (o[d] >= sizes.dst[d]) return -1;
   }
-  return index_of(o, sizes.small);
+  return index_of(o, sizes.dst);
 }
 
 template <class T>
@@ -75,74 +57,74 @@ struct Kernels {
   }
   static T rounded(double value) { return static_cast<T>(static_cast<Real>(value)); }
 
-  static void small(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
-                    int64_t end, void* small, void*) {
-    const int64_t out = volume(sizes.small);
+  static void forward(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
+                      int64_t end, void* dst, void*) {
+    const int64_t out = volume(sizes.dst);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t group = item % sizes.groups;
-      const Channels x{from.large, item * sizes.large_channels, volume(sizes.large)};
-      for (int64_t s = 0; s < sizes.small_channels; ++s) {
-        const int64_t channel = group * sizes.small_channels + s;
-        const Channels w{from.weight, channel * sizes.large_channels, volume(sizes.kernel)};
-        T* const to = static_cast<T*>(small) + (item * sizes.small_channels + s) * out;
-        for_each_position(sizes.small, [&](const Values& o) {
+      const Channels x{from.src, item * sizes.src_channels, volume(sizes.src)};
+      for (int64_t s = 0; s < sizes.dst_channels; ++s) {
+        const int64_t channel = group * sizes.dst_channels + s;
+        const Channels w{from.weight, channel * sizes.src_channels, volume(sizes.kernel)};
+        T* const to = static_cast<T*>(dst) + (item * sizes.dst_channels + s) * out;
+        for_each_position(sizes.dst, [&](int64_t, const Values& o) {
           double sum = 0;
-          for (int64_t l = 0; l < sizes.large_channels; ++l) {
-            for_each_position(sizes.kernel, [&](const Values& k) {
+          for (int64_t l = 0; l < sizes.src_channels; ++l) {
+            for_each_position(sizes.kernel, [&](int64_t, const Values& k) {
               const int64_t at = meeting(sizes, o, k);
               sum += (at < 0 ? 0.0 : x(l, at)) * w(l, index_of(k, sizes.kernel));
             });
           }
-          to[index_of(o, sizes.small)] = rounded(sum + bias_of(from, channel));
+          to[index_of(o, sizes.dst)] = rounded(sum + bias_of(from, channel));
         });
       }
     }
   }
 
-  static void large(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
-                    int64_t end, void* large, void*) {
-    const int64_t out = volume(sizes.large);
+  static void backward_data(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
+                            int64_t begin, int64_t end, void* src, void*) {
+    const int64_t out = volume(sizes.src);
     const int64_t taps = volume(sizes.kernel);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t group = item % sizes.groups;
-      const Channels y{from.small, item * sizes.small_channels, volume(sizes.small)};
-      const int64_t first = group * sizes.small_channels * sizes.large_channels;
+      const Channels y{from.dst, item * sizes.dst_channels, volume(sizes.dst)};
+      const int64_t first = group * sizes.dst_channels * sizes.src_channels;
       const Channels w{from.weight, first, taps};
-      for (int64_t l = 0; l < sizes.large_channels; ++l) {
-        T* const to = static_cast<T*>(large) + (item * sizes.large_channels + l) * out;
-        for_each_position(sizes.large, [&](const Values& at) {
+      for (int64_t l = 0; l < sizes.src_channels; ++l) {
+        T* const to = static_cast<T*>(src) + (item * sizes.src_channels + l) * out;
+        for_each_position(sizes.src, [&](int64_t, const Values& at) {
           double sum = 0;
-          for (int64_t s = 0; s < sizes.small_channels; ++s) {
-            for_each_position(sizes.kernel, [&](const Values& k) {
+          for (int64_t s = 0; s < sizes.dst_channels; ++s) {
+            for_each_position(sizes.kernel, [&](int64_t, const Values& k) {
               const int64_t o = origin(sizes, at, k);
               if (o < 0) return;
-              sum += y(s, o) * w(s * sizes.large_channels + l, index_of(k, sizes.kernel));
+              sum += y(s, o) * w(s * sizes.src_channels + l, index_of(k, sizes.kernel));
             });
           }
-          to[index_of(at, sizes.large)] =
-              rounded(sum + bias_of(from, group * sizes.large_channels + l));
+          to[index_of(at, sizes.src)] =
+              rounded(sum + bias_of(from, group * sizes.src_channels + l));
         });
       }
     }
   }
 
-  static void weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t begin,
-                     int64_t end, void* weight, void*) {
+  static void backward_weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
+                              int64_t begin, int64_t end, void* weight, void*) {
     const int64_t taps = volume(sizes.kernel);
     for (int64_t group = begin; group < end; ++group) {
-      for (int64_t s = 0; s < sizes.small_channels; ++s) {
-        const int64_t channel = group * sizes.small_channels + s;
-        for (int64_t l = 0; l < sizes.large_channels; ++l) {
-          Real* const to = static_cast<Real*>(weight) + (channel * sizes.large_channels + l) * taps;
-          for_each_position(sizes.kernel, [&](const Values& k) {
+      for (int64_t s = 0; s < sizes.dst_channels; ++s) {
+        const int64_t channel = group * sizes.dst_channels + s;
+        for (int64_t l = 0; l < sizes.src_channels; ++l) {
+          Real* const to = static_cast<Real*>(weight) + (channel * sizes.src_channels + l) * taps;
+          for_each_position(sizes.kernel, [&](int64_t, const Values& k) {
             double sum = 0;
             for (int64_t n = 0; n < sizes.batch; ++n) {
               const int64_t item = n * sizes.groups + group;
-              const Channels x{from.large, item * sizes.large_channels, volume(sizes.large)};
-              const Channels y{from.small, item * sizes.small_channels, volume(sizes.small)};
-              for_each_position(sizes.small, [&](const Values& o) {
+              const Channels x{from.src, item * sizes.src_channels, volume(sizes.src)};
+              const Channels y{from.dst, item * sizes.dst_channels, volume(sizes.dst)};
+              for_each_position(sizes.dst, [&](int64_t, const Values& o) {
                 const int64_t at = meeting(sizes, o, k);
-                if (at >= 0) sum += y(s, index_of(o, sizes.small)) * x(l, at);
+                if (at >= 0) sum += y(s, index_of(o, sizes.dst)) * x(l, at);
               });
             }
             to[index_of(k, sizes.kernel)] = static_cast<Real>(sum);
@@ -152,7 +134,9 @@ struct Kernels {
     }
   }
 
-  static constexpr DirectKernels all() { return {scratch_size, small, large, weight}; }
+  static constexpr DirectKernels all() {
+    return {scratch_size, forward, backward_data, backward_weight};
+  }
 };
 
 }  // namespace

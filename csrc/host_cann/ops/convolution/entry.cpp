@@ -1,0 +1,113 @@
+// aclnnConvolution and aclnnConvolutionBackward; docs/emulation.md says where they deviate from
+// CANN.
+
+#include "aclnnop/aclnn_convolution.h"
+#include "aclnnop/aclnn_convolution_backward.h"
+#include "host_cann/descriptors/containers.h"
+#include "host_cann/ops/convolution/checks.h"
+#include "host_cann/ops/convolution/plan.h"
+
+using namespace aclnn_host;
+
+aclnnStatus aclnnConvolutionGetWorkspaceSize(const aclTensor* input, const aclTensor* weight,
+                                             const aclTensor* bias, const aclIntArray* stride,
+                                             const aclIntArray* padding,
+                                             const aclIntArray* dilation, bool transposed,
+                                             const aclIntArray* outputPadding, const int64_t groups,
+                                             aclTensor* output, int8_t cubeMathType,
+                                             uint64_t* workspaceSize, aclOpExecutor** executor) {
+  constexpr const char* kApi = "aclnnConvolution";
+  const ConvolutionArguments arguments{stride,        padding, dilation,    transposed,
+                                       outputPadding, groups,  cubeMathType};
+  const Argument data{"input", input};
+  const Argument kernel{"weight", weight};
+  const Argument added{"bias", bias};
+  const std::tuple given{data,
+                         kernel,
+                         added,
+                         Named{"stride", stride},
+                         Named{"padding", padding},
+                         Named{"dilation", dilation},
+                         Named{"transposed", transposed},
+                         Named{"outputPadding", outputPadding},
+                         Named{"groups", groups},
+                         Named{"output", output},
+                         Named{"cubeMathType", cubeMathType}};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.results_not_null(workspaceSize, executor);
+    check_convolution(checks, {data, kernel, added, {"output", output}}, arguments);
+    if (!checks.ok()) return checks.status();
+
+    return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
+      const ConvolutionGeometry geometry(arguments, input->view.shape.size() - 2);
+      const ComputeType type =
+          compute_type(promoted_type({data, kernel, added}), cubeMathType, checks.product());
+      return ConvolutionPlan(input, weight, bias, output, geometry, type, workspace);
+    });
+  });
+}
+
+aclnnStatus aclnnConvolution(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                             aclrtStream stream) {
+  return launch("aclnnConvolution", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
+    const aclTensor* gradOutput, const aclTensor* input, const aclTensor* weight,
+    const aclIntArray* biasSizes, const aclIntArray* stride, const aclIntArray* padding,
+    const aclIntArray* dilation, bool transposed, const aclIntArray* outputPadding, int groups,
+    const aclBoolArray* outputMask, int8_t cubeMathType, aclTensor* gradInput,
+    aclTensor* gradWeight, aclTensor* gradBias, uint64_t* workspaceSize, aclOpExecutor** executor) {
+  constexpr const char* kApi = "aclnnConvolutionBackward";
+  const ConvolutionArguments arguments{stride,        padding, dilation,    transposed,
+                                       outputPadding, groups,  cubeMathType};
+  const Argument gradient{"gradOutput", gradOutput};
+  const Argument data{"input", input};
+  const Argument kernel{"weight", weight};
+  const std::tuple given{gradient,
+                         data,
+                         kernel,
+                         Named{"biasSizes", biasSizes},
+                         Named{"stride", stride},
+                         Named{"padding", padding},
+                         Named{"dilation", dilation},
+                         Named{"transposed", transposed},
+                         Named{"outputPadding", outputPadding},
+                         Named{"groups", groups},
+                         Named{"outputMask", outputMask},
+                         Named{"cubeMathType", cubeMathType},
+                         Named{"gradInput", gradInput},
+                         Named{"gradWeight", gradWeight},
+                         Named{"gradBias", gradBias}};
+  return stage1(kApi, given, [&]() -> aclnnStatus {
+    Checks checks(kApi);
+    checks.results_not_null(workspaceSize, executor);
+    check_convolution_backward(checks,
+                               {gradient,
+                                data,
+                                kernel,
+                                {"gradInput", gradInput},
+                                {"gradWeight", gradWeight},
+                                {"gradBias", gradBias}},
+                               biasSizes, arguments, outputMask);
+    if (!checks.ok()) return checks.status();
+
+    return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
+      // A call without elements may have arrays of any length, and needs no geometry.
+      const bool empty = is_empty(input->view) || is_empty(weight->view);
+      const ConvolutionGeometry geometry =
+          empty ? ConvolutionGeometry()
+                : ConvolutionGeometry(arguments, input->view.shape.size() - 2);
+      const ComputeType type =
+          compute_type(promoted_type({gradient, data, kernel}), cubeMathType, checks.product());
+      return ConvolutionBackwardPlan(gradOutput, input, weight, {gradInput, gradWeight, gradBias},
+                                     outputMask->values.get(), geometry, type, workspace);
+    });
+  });
+}
+
+aclnnStatus aclnnConvolutionBackward(void* workspace, uint64_t workspaceSize,
+                                     aclOpExecutor* executor, const aclrtStream stream) {
+  return launch("aclnnConvolutionBackward", workspace, workspaceSize, executor, stream);
+}

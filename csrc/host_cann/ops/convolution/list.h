@@ -1,0 +1,38 @@
+// The algorithms of a convolution, and which of them computes a problem.
+#pragma once
+
+#include <variant>
+
+#include "host_cann/ops/convolution/aten_convolution.h"
+#include "host_cann/ops/convolution/depthwise_channels_last.h"
+#include "host_cann/ops/convolution/direct.h"
+#include "host_cann/ops/convolution/implicit_gemm.h"
+#include "host_cann/ops/convolution/pointwise.h"
+
+namespace aclnn_host {
+
+using Algorithm =
+    std::variant<Direct, DepthwiseChannelsLast, Pointwise, ImplicitGemm, AtenConvolution>;
+
+// An entry of the list, as it computes a problem.
+struct Choice {
+  using Make = Algorithm (*)(const Problem& problem, const Form& form, const Passes& passes,
+                             Workspace& workspace);
+
+  const char* name;  // of the entry; a literal
+  Make make;         // constructs the algorithm
+  Form form;
+
+  // Whether two passes are the same algorithm's, which then computes them together.
+  bool is_computed_with(const Choice& other) const {
+    return make == other.make && form == other.form;
+  }
+};
+
+// The first entry of the list that computes the problem and pays.
+Choice choose(const Problem& problem);
+
+// Whether the program wants the same bits for any number of threads, of CANN or of PyTorch.
+bool wants_same_bits();
+
+}  // namespace aclnn_host

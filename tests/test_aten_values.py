@@ -72,11 +72,11 @@ REFUSED = {
         "numClasses is -1, expected 0 or more"
     ),
     "aclnnArange start=INT64(0) end=INT64(6) step=INT64(1) out=INT64[5]": "out has 5 elements, expected 6",
-    "aclnnRange start=INT64(0) end=INT64(4) step=DOUBLE(0.5) out=INT64[9]": "expected an out of floating-point type",
+    "aclnnRange start=INT64(0) end=INT64(4) step=DOUBLE(0.5) out=INT64[9]": "expected a floating-point dtype; cast out",
     "aclnnGather self=FLOAT[3] dim=0 index=FLOAT[2] out=FLOAT[2]": "index has dtype FLOAT, expected INT32 or INT64",
     "aclnnTrace self=COMPLEX32[2,2] out=COMPLEX32[]": "the host CANN has no kernel for self COMPLEX32, out COMPLEX32",
     "aclnnTrace self=COMPLEX32[3000,3000] out=COMPLEX32[]": "the host CANN has no kernel for self COMPLEX32",
-    "aclnnLtTensor self=INT64[2] other=UINT64[2] out=BOOL[2]": "expected UINT64 beside UINT64",
+    "aclnnLtTensor self=INT64[2] other=UINT64[2] out=BOOL[2]": "expected UINT64 for both",
     "aclnnGtScalar self=UINT64[2] other=INT32(-1) out=BOOL[2]": "other is -1, expected an integer of 0 or more",
     "aclnnIndexCopy selfRef=UINT16[2] dim=0 index=INT64[1] source=INT16[1] outRef=UINT16[2]": "source has dtype",
     "aclnnFmodScalar self=INT32[2] other=INT32(0) out=INT32[2]": "an integer is divided by 0",

@@ -55,7 +55,7 @@ attempt(lambda: (y + y).cpu().tolist())
     copied, refused, lost, other = result.output.splitlines()
     assert copied == "ok [2.0, 2.0, 2.0, 2.0]"
     assert "507015" in refused
-    assert "is memory of device 1, but the stream is one of device 0" in refused
+    assert "is in the memory of device 1, but the stream belongs to device 0" in refused
     assert "507015" in lost
     assert other == "ok [2.0, 2.0, 2.0, 2.0]"
 

@@ -121,12 +121,13 @@ lint: $(VENV)/linters tidy
 	git ls-files -z 'csrc/*.cpp' 'csrc/*.h' 'tests/cpp/*' 'tests/reliability/*' 'benchmarks/*.cpp' | grep -zE '\.(cpp|h)$$' | \
 	  xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
 
-# clang-tidy, of what is compiled once; the kernels are GCC's vector extensions. OpenMP's header is not clang's.
+# clang-tidy, of what is compiled once; the kernels are GCC's vector extensions. OpenMP's header is GCC's, too.
 tidy: $(VENV)/linters
 	$(CMAKE) -S . -B build/tidy -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(VENV)/bin/ninja" \
 	  -DACLNN_PYTHON="$(CURDIR)/$(RUN)" -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON > /dev/null
 	git ls-files -z 'csrc/*.cpp' | grep -zvE 'csrc/(torch_npu|host_cann/kernels)/' | \
-	  xargs -0 -P2 -n8 $(VENV)/bin/clang-tidy -p build/tidy --quiet --extra-arg=-fno-openmp
+	  xargs -0 -P2 -n4 $(VENV)/bin/clang-tidy -p build/tidy --quiet \
+	    --extra-arg=-idirafter --extra-arg="$$(g++ -print-file-name=include)"
 
 $(VENV)/linters: $(VENV)/installed
 	$(PIP) --no-build-isolation --editable ".[lint]"

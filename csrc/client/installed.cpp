@@ -81,7 +81,8 @@ std::vector<std::string> installed_paths() {
   if (const std::string opp = variable("ASCEND_OPP_PATH"); !opp.empty()) {
     const std::string folder = opp + "/vendors";
     for (const std::string& vendor : vendors(folder)) {
-      add_if_exists(paths, (folder + "/" + vendor).append(kCustomLibrary));
+      std::string path = folder;
+      add_if_exists(paths, path.append("/").append(vendor).append(kCustomLibrary));
     }
   }
   paths.push_back("libopapi.so");

@@ -444,14 +444,15 @@ CONVOLUTIONS = (
     Convolution(
         "transposed_stride_2", (8, 64, 28, 28), 64, (3, 3), stride=2, padding=1, transposed=True, output_padding=1
     ),
-    Convolution("3x3_colours", (8, 3, 224, 224), 32, (3, 3), padding=1),
+    Convolution("3x3_rgb", (8, 3, 224, 224), 32, (3, 3), padding=1),
     Convolution("3x3_20_24", (4, 20, 60, 60), 24, (3, 3), padding=1),
     Convolution("3x3_groups_of_20", (8, 160, 28, 28), 160, (3, 3), stride=2, padding=1, groups=8),
     Convolution("3x3_512_stride_2", (8, 512, 14, 14), 512, (3, 3), stride=2, padding=1),
+    Convolution("16x16_patches", (8, 3, 224, 224), 768, (16, 16), stride=16),
 )
 
 # Layers that came after the bars were set.
-LATER_LAYERS = ("3x3_colours", "3x3_20_24", "3x3_groups_of_20", "3x3_512_stride_2")
+LATER_LAYERS = ("3x3_rgb", "3x3_20_24", "3x3_groups_of_20", "3x3_512_stride_2", "16x16_patches")
 # The same of operators, by how their names begin.
 LATER = tuple(name for name, info in INFOS.items() if info.later)
 QUICK_LAYERS = ("3x3_64", "3x3_64_channels_last", "1x1_1024_256", "3x3_depthwise", "1d", "transposed_stride_2")

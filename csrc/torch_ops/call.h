@@ -10,6 +10,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/MemoryFormat.h>
 #include <c10/core/SymIntArrayRef.h>
+#include <torch/library.h>
 
 #include "client/call.h"
 #include "client/installed.h"
@@ -160,5 +161,17 @@ at::Tensor new_tensor(const at::Tensor& like, c10::SymIntArrayRef sizes, at::Sca
 // The same for an elementwise operator: sizes and dtype of `first`, and its order of dimensions in
 // memory, or that of `second` if `first` is an expanded tensor; as ATen's operators do.
 at::Tensor empty_output(const at::Tensor& first, const at::Tensor& second);
+
+// Begins a block that registers kernels for the devices that the client serves, once in a file:
+// CPU, and PrivateUse1, which is torch_npu's.
+#define ACLNN_IMPL_ON_DEVICES(m)                     \
+  static void implement_on_devices(torch::Library&); \
+  TORCH_LIBRARY_IMPL(aclnn, CPU, library) {          \
+    implement_on_devices(library);                   \
+  }                                                  \
+  TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, library) {  \
+    implement_on_devices(library);                   \
+  }                                                  \
+  static void implement_on_devices(torch::Library& m)
 
 }  // namespace aclnn_torch

@@ -474,12 +474,6 @@ Tensor convolution_autocast(const Tensor& input, const Tensor& weight, const Opt
                                transposed, output_padding, groups, cube_math_type);
 }
 
-// The same on every device.
-void implement(torch::Library& m) {
-  m.impl("convolution", &convolution_device);
-  m.impl("convolution_backward", &convolution_backward_device);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
@@ -497,12 +491,9 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
       {at::Tag::pt2_compliant_tag});
 }
 
-TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  implement(m);
-}
-
-TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
-  implement(m);
+ACLNN_IMPL_ON_DEVICES(m) {
+  m.impl("convolution", &convolution_device);
+  m.impl("convolution_backward", &convolution_backward_device);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {

@@ -534,12 +534,6 @@ Tensor number_autocast(const Tensor& input, const Tensor& target, const Optional
                           label_smoothing);
 }
 
-// The same on every device.
-void implement(torch::Library& m) {
-  m.impl("cross_entropy_loss", &loss_device);
-  m.impl("cross_entropy_loss_grad", &grad_device);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
@@ -568,12 +562,9 @@ TORCH_LIBRARY_IMPL(aclnn, FuncTorchBatchedDecomposition, m) {
   m.impl("_cross_entropy", &number_composed);
 }
 
-TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  implement(m);
-}
-
-TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
-  implement(m);
+ACLNN_IMPL_ON_DEVICES(m) {
+  m.impl("cross_entropy_loss", &loss_device);
+  m.impl("cross_entropy_loss_grad", &grad_device);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {

@@ -199,13 +199,6 @@ Tensor& elu_inplace_functionalize(Tensor& self, const Scalar& alpha, const Scala
       self, [&](const Tensor& value) { return elu_op().call(value, alpha, scale, input_scale); });
 }
 
-// The same on every device.
-void implement(torch::Library& m) {
-  m.impl("elu", &elu_device);
-  m.impl("elu_", &elu_inplace_device);
-  m.impl("elu_backward", &elu_backward_device);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
@@ -219,12 +212,10 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
       {at::Tag::pt2_compliant_tag});
 }
 
-TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  implement(m);
-}
-
-TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
-  implement(m);
+ACLNN_IMPL_ON_DEVICES(m) {
+  m.impl("elu", &elu_device);
+  m.impl("elu_", &elu_inplace_device);
+  m.impl("elu_backward", &elu_backward_device);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {

@@ -145,12 +145,6 @@ Tensor gelu_backward_autograd(c10::DispatchKeySet keys, const Tensor& grad_outpu
                                                         grad_output, self);
 }
 
-// The same on every device.
-void implement(torch::Library& m) {
-  m.impl("gelu", &gelu_device);
-  m.impl("gelu_backward", &gelu_backward_device);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
@@ -159,12 +153,9 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
         {at::Tag::pt2_compliant_tag});
 }
 
-TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  implement(m);
-}
-
-TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
-  implement(m);
+ACLNN_IMPL_ON_DEVICES(m) {
+  m.impl("gelu", &gelu_device);
+  m.impl("gelu_backward", &gelu_backward_device);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {

@@ -328,12 +328,6 @@ Triple layer_norm_backward_autograd(c10::DispatchKeySet keys, const Tensor& grad
   return outputs;
 }
 
-// The same on every device.
-void implement(torch::Library& m) {
-  m.impl("layer_norm", &layer_norm_device);
-  m.impl("layer_norm_backward", &layer_norm_backward_device);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
@@ -348,12 +342,9 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
       {at::Tag::pt2_compliant_tag});
 }
 
-TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  implement(m);
-}
-
-TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
-  implement(m);
+ACLNN_IMPL_ON_DEVICES(m) {
+  m.impl("layer_norm", &layer_norm_device);
+  m.impl("layer_norm_backward", &layer_norm_backward_device);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {

@@ -224,12 +224,6 @@ Pair rms_norm_grad_autograd(c10::DispatchKeySet keys, const Tensor& dy, const Te
   return outputs;
 }
 
-// The same on every device.
-void implement(torch::Library& m) {
-  m.impl("rms_norm", &rms_norm_device);
-  m.impl("rms_norm_grad", &rms_norm_grad_device);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
@@ -240,12 +234,9 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
       {at::Tag::pt2_compliant_tag});
 }
 
-TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  implement(m);
-}
-
-TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
-  implement(m);
+ACLNN_IMPL_ON_DEVICES(m) {
+  m.impl("rms_norm", &rms_norm_device);
+  m.impl("rms_norm_grad", &rms_norm_grad_device);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {

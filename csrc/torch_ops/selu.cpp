@@ -158,13 +158,6 @@ Tensor& selu_inplace_functionalize(Tensor& self) {
   return replace_by_functional(self, [](const Tensor& value) { return selu_op().call(value); });
 }
 
-// The same on every device.
-void implement(torch::Library& m) {
-  m.impl("selu", &selu_device);
-  m.impl("selu_", &selu_inplace_device);
-  m.impl("selu_backward", &selu_backward_device);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
@@ -173,12 +166,10 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
   m.def("selu_backward(Tensor grad_output, Tensor result) -> Tensor", {at::Tag::pt2_compliant_tag});
 }
 
-TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  implement(m);
-}
-
-TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
-  implement(m);
+ACLNN_IMPL_ON_DEVICES(m) {
+  m.impl("selu", &selu_device);
+  m.impl("selu_", &selu_inplace_device);
+  m.impl("selu_backward", &selu_backward_device);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {

@@ -98,12 +98,6 @@ Tensor silu_backward_autograd(c10::DispatchKeySet keys, const Tensor& grad_outpu
   return differentiate_elementwise<SiluBackwardFormula>({}, run, grad_output, self);
 }
 
-// The same on every device.
-void implement(torch::Library& m) {
-  m.impl("silu", &silu_device);
-  m.impl("silu_backward", &silu_backward_device);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
@@ -111,12 +105,9 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
   m.def("silu_backward(Tensor grad_output, Tensor self) -> Tensor", {at::Tag::pt2_compliant_tag});
 }
 
-TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  implement(m);
-}
-
-TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
-  implement(m);
+ACLNN_IMPL_ON_DEVICES(m) {
+  m.impl("silu", &silu_device);
+  m.impl("silu_backward", &silu_backward_device);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {

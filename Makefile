@@ -4,6 +4,9 @@
 # All make their environments first and rebuild only what changed.
 
 PYTHON ?= python3
+# An index with torch's builds for CPUs, which take 1 GB instead of 5; tools/install_torch.py asks it once.
+export TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+TORCH := 2.13.0
 VENV := .venv
 NPU_VENV := .venv-npu
 RUN := $(VENV)/bin/python
@@ -11,7 +14,7 @@ CMAKE := $(VENV)/bin/cmake
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: tidy demo demo-npu test test-deep reliability properties commands soak build npu sanitize fuzz wheel-test conformance \
+.PHONY: tidy demo demo-npu test test-deep reliability properties commands soak build npu sanitize fuzz wheel-test stock conformance \
   bench bench-quick bench-check docs lint clean
 
 demo: build
@@ -62,6 +65,10 @@ $(VENV)/libfuzzer: $(VENV)/installed
 wheel-test: $(VENV)/installed
 	$(RUN) -m tests.wheel
 
+# README's commands in a clone with pip as it comes, and torch's build for CUDA: see tests/stock.py. Downloads 3 GB.
+stock: $(VENV)/installed
+	$(RUN) -m tests.stock
+
 # The C++ tests and the operators' Python tests under ASan + UBSan, then the C++ tests with threads under TSan.
 sanitize: build
 	$(RUN) -m tests.sanitize
@@ -95,7 +102,8 @@ build: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	$(PIP) torch==2.13.0 "setuptools>=77" "cmake>=3.24" ninja "pybind11>=3" numpy
+	$(RUN) tools/install_torch.py $(TORCH) "$(PYTHON)"
+	$(PIP) "setuptools>=77" "cmake>=3.24" ninja "pybind11>=3" numpy
 	$(PIP) --no-build-isolation --editable ".[test]"
 	@touch $@
 
@@ -108,8 +116,9 @@ npu: build $(NPU_VENV)/installed
 
 $(NPU_VENV)/installed: Makefile
 	test -x $(NPU_VENV)/bin/python || $(PYTHON) -m venv $(NPU_VENV)
+	$(NPU_VENV)/bin/python tools/install_torch.py $(TORCH) "$(RUN)"
 	$(NPU_VENV)/bin/python -m pip --disable-pip-version-check install --quiet \
-	  torch==2.13.0 numpy pyyaml setuptools pytest hypothesis expecttest scikit-learn matplotlib rich "transformers>=5,<6"
+	  numpy pyyaml setuptools pytest hypothesis expecttest scikit-learn matplotlib rich "transformers>=5,<6"
 	$(NPU_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps torch_npu==2.13.0
 	echo "$(CURDIR)" > "$$($(NPU_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/aclnn_torch.pth"
 	@touch $@

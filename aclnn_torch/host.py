@@ -90,14 +90,6 @@ def torch_npu_problem() -> str | None:
             "torch_npu is not installed here; `pip install pyyaml numpy` and "
             "`pip install --no-deps torch_npu==2.13.0`, in an environment of its own"
         )
-    import torch  # here, for the rest of this module is used without it
-
-    if torch.version.cuda is not None:
-        return (
-            f"torch here is {torch.__version__}, a build for CUDA {torch.version.cuda}, beside which torch_npu ends "
-            "the process; install torch's build for CPUs (2.13.0+cpu) from the index of such builds that PyTorch's "
-            "installation page names, which pip is given by PIP_EXTRA_INDEX_URL"
-        )
     return None
 
 

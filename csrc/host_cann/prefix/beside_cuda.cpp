@@ -1,0 +1,38 @@
+// torch_npu beside torch's CUDA build, which is what pip installs on most machines. Both register
+// the keys of their allocators' settings with torch when their libraries are loaded, and torch ends
+// the process when a key comes twice. This library is loaded before torch_npu's, which depends on
+// it, and after torch: it takes CUDA's keys back. CUDA's own settings cannot be read afterwards;
+// the defaults hold. Without torch, or without its CUDA build, it does nothing.
+#include <dlfcn.h>
+
+#include <string>
+#include <unordered_set>
+
+namespace {
+
+using Keys = std::unordered_set<std::string>;
+
+// A symbol of a library that is loaded already; null otherwise.
+void* find_loaded(const char* library, const char* symbol) {
+  void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return nullptr;
+  void* const address = dlsym(handle, symbol);
+  dlclose(handle);  // it stays loaded
+  return address;
+}
+
+__attribute__((constructor)) void take_back_keys_of_cuda() {
+  // c10::CachingAllocator::AcceleratorAllocatorConfig::getMutableKeys()
+  using GetKeys = Keys& (*)();
+  const auto registered = reinterpret_cast<GetKeys>(find_loaded(
+      "libc10.so",
+      "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig14getMutableKeysB5cxx11Ev"));
+  // What c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::getKeys() returns.
+  const auto* const of_cuda = static_cast<const Keys*>(
+      find_loaded("libc10_cuda.so",
+                  "_ZZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig7getKeysB5cxx11EvE4keys"));
+  if (registered == nullptr || of_cuda == nullptr) return;
+  for (const std::string& key : *of_cuda) registered().erase(key);
+}
+
+}  // namespace

@@ -167,11 +167,13 @@ struct DirectCall<kName, Result(Arguments...)> {
   static PyObject* run(const std::tuple<Argument<Arguments>...>& arguments) {
     HANDLE_TH_ERRORS
     static const auto op = find_operator<Result(Arguments...)>(kName.text);
-    return THPVariable_Wrap(call_translating_errors([&] {
+    at::Tensor result;
+    {
       const py::gil_scoped_release released;
-      return first_of(std::apply([](const auto&... argument) { return op.call(argument.get()...); },
-                                 arguments));
-    }));
+      result = first_of(std::apply(
+          [](const auto&... argument) { return op.call(argument.get()...); }, arguments));
+    }
+    return THPVariable_Wrap(result);
     END_HANDLE_TH_ERRORS
   }
 

@@ -34,7 +34,8 @@ void set_python_error(const aclnn::Error& error) {
   PyErr_SetObject(error_type, exception.ptr());
 }
 
-// For threads of the autograd engine: the exception is carried to the thread that waits.
+// torch carries it to Python from wherever an operator runs, also from the autograd engine's
+// threads.
 void raise_in_python(const aclnn::Error& error) {
   const py::gil_scoped_acquire gil;
   set_python_error(error);

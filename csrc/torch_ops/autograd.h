@@ -30,7 +30,6 @@
 #include <torch/csrc/dynamo/compiled_autograd.h>
 
 #include "client/error.h"
-#include "torch_ops/error.h"
 
 namespace aclnn_torch {
 
@@ -71,8 +70,7 @@ class Node final : public torch::autograd::Node {
     const bool any_defined =
         std::any_of(grads.begin(), grads.end(), [](const Tensor& grad) { return grad.defined(); });
     if (!any_defined) return variable_list(num_outputs());
-    return call_translating_errors(
-        [&] { return Formula::backward(grads, saved, needed_inputs(), attributes_); });
+    return Formula::backward(grads, saved, needed_inputs(), attributes_);
   }
 
   void release_variables() override {

@@ -82,7 +82,7 @@ std::string product_of(at::Device device) {
 }
 
 void refuse(const char* api, at::Device device, const std::string& text, aclnnStatus status) {
-  throw aclnn::Error(api, status, text + " (product " + product_of(device) + ")");
+  raise_error(aclnn::Error(api, status, text + " (product " + product_of(device) + ")"));
 }
 
 namespace {
@@ -106,7 +106,8 @@ void check_tensors(const char* api, std::initializer_list<Named> tensors) {
   for (const auto& [name, tensor, optional] : tensors) {
     if (!tensor.defined()) {
       if (optional) continue;
-      throw aclnn::Error(api, ACLNN_ERR_PARAM_NULLPTR, std::string(name) + " is not a tensor");
+      raise_error(
+          aclnn::Error(api, ACLNN_ERR_PARAM_NULLPTR, std::string(name) + " is not a tensor"));
     }
     if (tensor.device() != device) {
       refuse(api, device,

@@ -14,6 +14,7 @@
 
 #include "client/call.h"
 #include "client/installed.h"
+#include "torch_ops/error.h"
 #include "torch_ops/npu_backend.h"
 #include "torch_ops/stage_span.h"
 
@@ -145,12 +146,14 @@ void call_on_npu(at::Device device, const Args&... args) {
 // One two-stage call on the tensors' device.
 template <class Op, class... Args>
 void call_device(const Args&... args) {
-  const at::Tensor& tensor = detail::first_tensor(args...);
-  if (tensor.is_cpu()) {
-    detail::call_on_cpu<Op>(args...);
-  } else {
-    detail::call_on_npu<Op>(tensor.device(), args...);
-  }
+  call_translating_errors([&] {
+    const at::Tensor& tensor = detail::first_tensor(args...);
+    if (tensor.is_cpu()) {
+      detail::call_on_cpu<Op>(args...);
+    } else {
+      detail::call_on_npu<Op>(tensor.device(), args...);
+    }
+  });
 }
 
 // A tensor for a result, on the device of `like`, whose elements the operator writes, all of them.

@@ -11,9 +11,9 @@ namespace aclnn_torch {
 using RaiseInPython = void (*)(const aclnn::Error&);
 extern RaiseInPython raise_in_python;
 
-// Runs what the autograd engine or a function of Python's C interface calls. These hand exceptions
-// on to Python by ways that know no exception type of ours, so an Error is turned into a Python
-// exception here.
+// Runs what throws the errors of operators. These reach Python by many ways, through torch's
+// dispatcher, its autograd engine or functions of Python's C interface, few of which ask for
+// exception types of ours. So an Error is turned into a Python exception where it comes up.
 template <class Body>
 auto call_translating_errors(Body&& body) {
   try {
@@ -22,6 +22,12 @@ auto call_translating_errors(Body&& body) {
     if (raise_in_python != nullptr) raise_in_python(error);
     throw;
   }
+}
+
+// Throws an error of an operator.
+[[noreturn]] inline void raise_error(const aclnn::Error& error) {
+  call_translating_errors([&] { throw error; });
+  __builtin_unreachable();
 }
 
 }  // namespace aclnn_torch

@@ -4,6 +4,7 @@
 
 #include "client/error.h"
 #include "client/library.h"
+#include "torch_ops/error.h"
 
 namespace aclnn_torch {
 namespace {
@@ -14,11 +15,12 @@ const NpuBackend& load() {
   void* function = object ? dlsym(object, kGetNpuBackend) : nullptr;
   if (function == nullptr) {
     const char* reason = dlerror();
-    throw aclnn::Error("dlopen", ACL_ERROR_INVALID_FILE,
-                       std::string(reason ? reason : path) +
-                           "; operators on NPU tensors are in this library, which is built where "
-                           "torch_npu is installed and needs the torch_npu it was built for: build "
-                           "aclnn_torch again there; `python -m aclnn_torch doctor` tells more");
+    raise_error(
+        aclnn::Error("dlopen", ACL_ERROR_INVALID_FILE,
+                     std::string(reason ? reason : path) +
+                         "; operators on NPU tensors are in this library, which is built where "
+                         "torch_npu is installed and needs the torch_npu it was built for: build "
+                         "aclnn_torch again there; `python -m aclnn_torch doctor` tells more"));
   }
   return *reinterpret_cast<GetNpuBackend*>(function)();
 }

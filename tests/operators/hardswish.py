@@ -30,7 +30,6 @@ KERNELS = (
         reads=2,
         peer=aten.hardswish_backward,
         exact=exact_backward,
-        out_name="grad_input",
         peer_is_exact_in_double=True,  # x / 3 + 0.5 cancels near -1.5
         cann_name="hardswish_backward_v2",
     ),

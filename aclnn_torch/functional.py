@@ -10,10 +10,12 @@ from .ops.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_tran
 from .ops.cross_entropy_loss import cross_entropy
 from .ops.elu import celu, elu
 from .ops.gelu import gelu
+from .ops.hardswish import hardswish
 from .ops.layer_norm import layer_norm
 from .ops.rms_norm import rms_norm
 from .ops.selu import selu
 from .ops.silu import silu
+from .ops.softplus import softplus
 
 __all__ = [
     "celu",
@@ -26,8 +28,10 @@ __all__ = [
     "cross_entropy",
     "elu",
     "gelu",
+    "hardswish",
     "layer_norm",
     "rms_norm",
     "selu",
     "silu",
+    "softplus",
 ]

@@ -10,10 +10,12 @@ from .ops.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTransp
 from .ops.cross_entropy_loss import CrossEntropyLoss
 from .ops.elu import CELU, ELU
 from .ops.gelu import GELU
+from .ops.hardswish import Hardswish
 from .ops.layer_norm import LayerNorm
 from .ops.rms_norm import RMSNorm
 from .ops.selu import SELU
 from .ops.silu import SiLU
+from .ops.softplus import Softplus
 
 __all__ = [
     "CELU",
@@ -27,7 +29,9 @@ __all__ = [
     "ConvTranspose2d",
     "ConvTranspose3d",
     "CrossEntropyLoss",
+    "Hardswish",
     "LayerNorm",
     "RMSNorm",
     "SiLU",
+    "Softplus",
 ]

@@ -67,10 +67,18 @@ def gradients(y: Tensor, *leaves: Tensor) -> tuple[Tensor | None, ...]:
     return torch.autograd.grad(y, leaves, torch.randn_like(y), allow_unused=True)
 
 
+# For these torch itself lacks the rule of the in-place form or of the gradient: its function of all elements stands in.
+WITHOUT_RULES = ("hardswish", "hardswish, in place")
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_as_torch(name: str) -> None:
     x = nested()
-    got, expected = (CALLS[name](functions, x) for functions in (F, TF))
+    got = CALLS[name](F, x)
+    if name in WITHOUT_RULES:
+        expected = torch.nested.nested_tensor_from_jagged(CALLS[name](TF, x.values()), x.offsets())
+    else:
+        expected = CALLS[name](TF, x)
     assert_equal(got, expected)
     for one, other in zip(gradients(got, x, WEIGHT, BIAS), gradients(expected, x, WEIGHT, BIAS), strict=True):
         assert (one is None) == (other is None)

@@ -190,8 +190,10 @@ using OptionalTensor = std::optional<Tensor>;
 // Those of functions whose time on few elements is that of the call, and not of the arithmetic.
 using DirectCalls = std::tuple<
     DirectCall<"aclnn::elu", Tensor(const Tensor&, const Scalar&, const Scalar&, const Scalar&)>,
+    DirectCall<"aclnn::hardswish", Tensor(const Tensor&)>,
     DirectCall<"aclnn::selu", Tensor(const Tensor&)>,
     DirectCall<"aclnn::silu", Tensor(const Tensor&)>,
+    DirectCall<"aclnn::softplus", Tensor(const Tensor&, const Scalar&, const Scalar&)>,
     DirectCall<"aclnn::layer_norm", std::tuple<Tensor, Tensor, Tensor>(
                                         const Tensor&, c10::SymIntArrayRef, const OptionalTensor&,
                                         const OptionalTensor&, double)>,

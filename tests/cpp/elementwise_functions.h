@@ -8,10 +8,15 @@
 #include "aclnnop/aclnn_gelu_backward.h"
 #include "aclnnop/aclnn_gelu_backward_v2.h"
 #include "aclnnop/aclnn_gelu_v2.h"
+#include "aclnnop/aclnn_hardswish.h"
+#include "aclnnop/aclnn_hardswish_backward.h"
+#include "aclnnop/aclnn_hardswish_backward_v2.h"
 #include "aclnnop/aclnn_selu.h"
 #include "aclnnop/aclnn_selu_backward.h"
 #include "aclnnop/aclnn_silu.h"
 #include "aclnnop/aclnn_silu_backward.h"
+#include "aclnnop/aclnn_softplus.h"
+#include "aclnnop/aclnn_softplus_backward.h"
 
 // X(name, the output's position, the arguments of a small call...): x and y are inputs of [4, 24],
 // row one of [24], one is a number, out() an output of [4, 24].
@@ -27,4 +32,10 @@
   X(Gelu, 1, x, out())                                        \
   X(GeluBackward, 2, x, row, out())                           \
   X(GeluV2, 2, x, value(int64_t{0}), out())                   \
-  X(GeluBackwardV2, 3, x, y, value(none_), out())
+  X(GeluBackwardV2, 3, x, y, value(none_), out())             \
+  X(Hardswish, 1, x, out())                                   \
+  X(InplaceHardswish, 0, out())                               \
+  X(HardswishBackward, 2, x, y, out())                        \
+  X(HardswishBackwardV2, 2, x, y, out())                      \
+  X(Softplus, 3, x, one, one, out())                          \
+  X(SoftplusBackward, 4, x, y, one, one, out())

@@ -1,6 +1,6 @@
-// The kernels of SiLU, GELU and LayerNorm themselves, in every version that this CPU can run,
-// beside the plain reference: values of every magnitude and every length. Nothing is written behind
-// the end.
+// The kernels of SiLU, GELU, Hardswish, Softplus and LayerNorm themselves, in every version that
+// this CPU can run, beside the plain reference: values of every magnitude and every length. Nothing
+// is written behind the end.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -8,21 +8,26 @@
 
 #include "check.h"
 #include "host_cann/kernels/gelu.h"
+#include "host_cann/kernels/hardswish.h"
 #include "host_cann/kernels/layer_norm.h"
 #include "host_cann/kernels/silu.h"
+#include "host_cann/kernels/softplus.h"
 #include "kernel_types.h"
 
 using namespace aclnn_host;
 
 namespace {
 
-// The kernels of all functions in one version.
+// The kernels of all functions in one version, each forward before a backward.
 template <Capability kCapability>
 std::vector<FloatKernels> functions() {
   const SiluKernels& silu = silu_kernels<kCapability>();
   const GeluKernels& gelu = gelu_kernels<kCapability>();
-  return {silu.forward,  silu.backward,     gelu.forward,
-          gelu.backward, gelu.tanh_forward, gelu.tanh_backward};
+  const HardswishKernels& hardswish = hardswish_kernels<kCapability>();
+  const SoftplusKernels& softplus = softplus_kernels<kCapability>();
+  return {silu.forward,      silu.backward,         gelu.forward,      gelu.backward,
+          gelu.tanh_forward, gelu.tanh_backward,    hardswish.forward, hardswish.backward,
+          hardswish.forward, hardswish.backward_v2, softplus.forward,  softplus.backward};
 }
 
 template <class T>
@@ -69,9 +74,9 @@ std::vector<T> run(const FloatKernels& kernels, const std::vector<T>& g, const s
   constexpr size_t kGuard = 40;
   const T mark = rounded<T>(-77.0);
   std::vector<T> out(n + kGuard, mark);
-  const NoCoefficients<float> none;
-  pick<T>(kernels)(&none, is_backward ? g.data() : x.data(), is_backward ? x.data() : nullptr,
-                   out.data(), static_cast<int64_t>(n), false);
+  const SoftplusCoefficients<RealOf<T>> coefficients{1.5, 3};  // the others read none
+  pick<T>(kernels)(&coefficients, is_backward ? g.data() : x.data(),
+                   is_backward ? x.data() : nullptr, out.data(), static_cast<int64_t>(n), false);
   for (size_t i = n; i < out.size(); ++i) CHECK_EQ(value_of(out[i]), value_of(mark));
   out.resize(n);
   return out;

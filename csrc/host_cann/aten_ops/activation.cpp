@@ -17,8 +17,6 @@
 #include <ATen/ops/hardshrink_backward.h>
 #include <ATen/ops/hardsigmoid.h>
 #include <ATen/ops/hardsigmoid_backward.h>
-#include <ATen/ops/hardswish.h>
-#include <ATen/ops/hardswish_backward.h>
 #include <ATen/ops/hardtanh.h>
 #include <ATen/ops/hardtanh_backward.h>
 #include <ATen/ops/leaky_relu.h>
@@ -35,8 +33,6 @@
 #include <ATen/ops/sigmoid_backward.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
-#include <ATen/ops/softplus.h>
-#include <ATen/ops/softplus_backward.h>
 #include <ATen/ops/softshrink.h>
 #include <ATen/ops/softshrink_backward.h>
 #include <ATen/ops/tanh_backward.h>
@@ -118,10 +114,6 @@ ACLNN_BACKWARD(TanhBackward, output, at::tanh_backward)
 ACLNN_UNARY_OF(FloatIn, Mish, at::mish)
 ACLNN_INPLACE_UNARY_OF(FloatInOut, Mish, at::mish)
 ACLNN_BACKWARD(MishBackward, self, at::mish_backward)
-ACLNN_UNARY_OF(FloatIn, Hardswish, at::hardswish)
-ACLNN_INPLACE_UNARY_OF(FloatInOut, Hardswish, at::hardswish)
-ACLNN_BACKWARD(HardswishBackward, self, at::hardswish_backward)
-ACLNN_BACKWARD(HardswishBackwardV2, self, at::hardswish_backward)
 ACLNN_UNARY_OF(FloatIn, Hardsigmoid, at::hardsigmoid)
 ACLNN_INPLACE_UNARY_OF(FloatInOut, Hardsigmoid, at::hardsigmoid)
 ACLNN_BACKWARD(HardsigmoidBackward, self, at::hardsigmoid_backward)
@@ -141,13 +133,6 @@ ACLNN(InplaceHardtanh, (InOut, selfRef), (Number, clipValueMin), (Number, clipVa
 ACLNN(HardtanhBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, min), (Number, max),
       (Out, out)) {
   out = at::hardtanh_backward(gradOutput, self, min, max);
-}
-ACLNN(Softplus, (FloatIn, self), (Number, beta), (Number, threshold), (Out, out)) {
-  out = at::softplus(self, beta, threshold);
-}
-ACLNN(SoftplusBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, beta), (Number, threshold),
-      (Out, gradInput)) {
-  gradInput = at::softplus_backward(gradOutput, self, beta, threshold);
 }
 ACLNN(Hardshrink, (FloatIn, self), (Number, lambd), (Out, out)) {
   out = at::hardshrink(self, lambd);

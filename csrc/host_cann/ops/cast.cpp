@@ -101,7 +101,11 @@ CastFunction find_cast(aclDataType from, aclDataType to) noexcept {
     case ACL_BF16: return find_cast_from<c10::BFloat16>(to);
     case ACL_DOUBLE: return find_cast_from<double>(to);
     case ACL_INT8: return find_cast_from<int8_t>(to);
+    case ACL_INT16: return find_cast_from<int16_t>(to);
     case ACL_INT32: return find_cast_from<int32_t>(to);
+    case ACL_INT64: return find_cast_from<int64_t>(to);
+    case ACL_UINT8: return find_cast_from<uint8_t>(to);
+    case ACL_BOOL: return find_cast_from<bool>(to);
     default: return nullptr;
   }
 }

@@ -10,7 +10,8 @@ namespace aclnn_host {
 // CANN's rule of casts: false for complex to real, floating to integer, anything else to bool.
 ACLNN_HOST_INTERNAL bool can_cast(aclDataType from, aclDataType to) noexcept;
 
-// CANN's rule of promotion for FLOAT, FLOAT16, BFLOAT16 and DOUBLE.
+// CANN's rule of promotion for FLOAT, FLOAT16, BFLOAT16 and DOUBLE; an integer beside one of them
+// is computed with as FLOAT, beside DOUBLE as that.
 ACLNN_HOST_INTERNAL aclDataType promote_type(aclDataType a, aclDataType b) noexcept;
 
 // Converts n contiguous elements: to nearest even into a floating type (DOUBLE by way of FLOAT into

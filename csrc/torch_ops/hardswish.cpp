@@ -146,13 +146,6 @@ Tensor& hardswish_inplace_functionalize(Tensor& self) {
                                [](const Tensor& value) { return hardswish_op().call(value); });
 }
 
-// The same on every device.
-void implement(torch::Library& m) {
-  m.impl("hardswish", &hardswish_device);
-  m.impl("hardswish_", &hardswish_inplace_device);
-  m.impl("hardswish_backward", &hardswish_backward_device);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
@@ -162,12 +155,10 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
         {at::Tag::pt2_compliant_tag});
 }
 
-TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  implement(m);
-}
-
-TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
-  implement(m);
+ACLNN_IMPL_ON_DEVICES(m) {
+  m.impl("hardswish", &hardswish_device);
+  m.impl("hardswish_", &hardswish_inplace_device);
+  m.impl("hardswish_backward", &hardswish_backward_device);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {

@@ -122,12 +122,6 @@ Tensor softplus_backward_autograd(c10::DispatchKeySet keys, const Tensor& grad_o
                                                             self);
 }
 
-// The same on every device.
-void implement(torch::Library& m) {
-  m.impl("softplus", &softplus_device);
-  m.impl("softplus_backward", &softplus_backward_device);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
@@ -139,12 +133,9 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
       {at::Tag::pt2_compliant_tag});
 }
 
-TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
-  implement(m);
-}
-
-TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
-  implement(m);
+ACLNN_IMPL_ON_DEVICES(m) {
+  m.impl("softplus", &softplus_device);
+  m.impl("softplus_backward", &softplus_backward_device);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {

@@ -1,5 +1,6 @@
 // torch.ops.aclnn.convolution and convolution_backward: ATen's schemas, with cube_math_type, over
-// aclnnConvolution and aclnnConvolutionBackward.
+// aclnnConvolution and aclnnConvolutionBackward; one file, because each is the derivative of the
+// other.
 
 #include <limits>
 #include <string>

@@ -1,5 +1,6 @@
 // torch.ops.aclnn.cross_entropy_loss, cross_entropy_loss_grad: torch_npu's schemas over
-// aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad, whose headers have the formulas. And
+// aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad, whose headers have the formulas; one file,
+// because each operator is the derivative of another here. And
 // _cross_entropy: the loss alone, with as many dimensions as torch's, in one autograd node.
 
 #include <string>

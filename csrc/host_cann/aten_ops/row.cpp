@@ -1,3 +1,5 @@
+// How a row runs, in the order in which it happens: its arguments are copied, prepared, rehearsed
+// without memory, then computed. All of it is one thing, which row.h describes.
 #include "host_cann/aten_ops/row.h"
 
 #include <algorithm>

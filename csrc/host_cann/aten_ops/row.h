@@ -21,8 +21,8 @@
 #include "host_cann/descriptors/containers.h"
 #include "host_cann/descriptors/executor.h"
 
-// Operators that are one call of ATen. A row declares one against CANN's published prototype, and
-// says what it is:
+// One thing, the language of the rows: operators that are one call of ATen. A row declares one
+// against CANN's published prototype, and says what it is:
 //
 //   ACLNN(Add, (In, self), (In, other), (Number, alpha), (Out, out)) {
 //     out = at::add(self, other, alpha);

@@ -39,9 +39,7 @@ def main() -> int:
         subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
         for command in COMMANDS:
             begin = time.monotonic()
-            result = subprocess.run(
-                ["make", command], cwd=clone, env=environment(home), capture_output=True, text=True
-            )
+            result = subprocess.run(["make", command], cwd=clone, env=environment(home), capture_output=True, text=True)
             print(f"make {command}: {time.monotonic() - begin:.0f} s, exit status {result.returncode}", flush=True)
             if result.returncode != 0:
                 print(result.stdout[-20000:], result.stderr[-20000:], sep="\n")

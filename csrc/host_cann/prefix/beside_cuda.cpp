@@ -28,9 +28,9 @@ __attribute__((constructor)) void take_back_keys_of_cuda() {
       "libc10.so",
       "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig14getMutableKeysB5cxx11Ev"));
   // What c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::getKeys() returns.
-  const auto* const of_cuda = static_cast<const Keys*>(
-      find_loaded("libc10_cuda.so",
-                  "_ZZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig7getKeysB5cxx11EvE4keys"));
+  const auto* const of_cuda = static_cast<const Keys*>(find_loaded(
+      "libc10_cuda.so",
+      "_ZZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig7getKeysB5cxx11EvE4keys"));
   if (registered == nullptr || of_cuda == nullptr) return;
   for (const std::string& key : *of_cuda) registered().erase(key);
 }

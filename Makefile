@@ -14,7 +14,7 @@ CMAKE := $(VENV)/bin/cmake
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: tidy demo demo-npu test test-deep reliability properties commands soak build npu sanitize fuzz wheel-test stock conformance \
+.PHONY: tidy demo demo-npu test test-deep reliability properties commands soak build npu sanitize fuzz wheel-test conformance \
   bench bench-quick bench-check docs lint clean
 
 demo: build
@@ -64,10 +64,6 @@ $(VENV)/libfuzzer: $(VENV)/installed
 # Source distribution, wheel from that, a fresh environment: see tests/wheel.py. Downloads torch.
 wheel-test: $(VENV)/installed
 	$(RUN) -m tests.wheel
-
-# README's commands in a clone with pip as it comes, and torch's build for CUDA: see tests/stock.py. Downloads 3 GB.
-stock: $(VENV)/installed
-	$(RUN) -m tests.stock
 
 # The C++ tests and the operators' Python tests under ASan + UBSan, then the C++ tests with threads under TSan.
 sanitize: build

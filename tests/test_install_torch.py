@@ -1,0 +1,55 @@
+"""tools/install_torch.py, without a network: the torch that there is comes first."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).resolve().parent.parent / "tools" / "install_torch.py"
+INSTALLED = version("torch")
+WANTED = INSTALLED.partition("+")[0]
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    """The Python of an empty environment, without pip."""
+    venv.create(tmp_path / "empty environment", with_pip=False)
+    return tmp_path / "empty environment" / "bin" / "python"
+
+
+def run(python: str | Path, wanted: str, like: str | Path) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "TORCH_INDEX")}
+    return subprocess.run([python, PROGRAM, wanted, like], env=environment, capture_output=True, text=True)
+
+
+def test_torch_of_the_environment_stays() -> None:
+    """Whatever the other interpreter has."""
+    result = run(sys.executable, WANTED, "no such python")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"torch {INSTALLED}, ")
+
+
+def test_torch_of_the_interpreter_is_shared(python: Path) -> None:
+    """It is used where it lies, with what it needs."""
+    result = run(python, WANTED, sys.executable)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"torch {INSTALLED}, ")
+    code = "import importlib.metadata as m; print(m.version('torch'), m.distribution('sympy').locate_file(''))"
+    shared = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shared.split(maxsplit=1)[0] == INSTALLED
+    assert Path(shared.split(maxsplit=1)[1].strip()) != python.parent.parent
+    assert run(python, WANTED, "no such python").returncode == 0  # once shared, it is the environment's
+
+
+def test_another_version_is_not_taken(python: Path) -> None:
+    """Nor is success claimed where nothing could be installed."""
+    result = run(python, "0.0.1", sys.executable)
+    assert result.returncode == 1
+    assert "no build for CPUs in reach" in result.stdout
+    assert not list(python.parent.parent.glob("lib/python*/site-packages/*.pth"))

@@ -135,7 +135,7 @@ def test_third_derivative(case: FunctionCase, host_product: None) -> None:
         for function in (ours, torchs):
             x = torch.tensor([-1.5, 0.7, 3.0], dtype=torch.float64, requires_grad=True)
             value = function(x)
-            for _ in range(3):  # times x, for Hardswish's second derivative alone is constant
+            for _ in range(3):  # times x, for some second derivatives are constant
                 (value,) = torch.autograd.grad((value * x).sum(), x, create_graph=True)
             values.append(value.detach())
         torch.testing.assert_close(*values)

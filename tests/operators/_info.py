@@ -142,6 +142,8 @@ class FunctionCase:
     keywords: Mapping[str, Any] = field(default_factory=dict)  # behind these, in their order
     other_keywords: Sequence[Mapping[str, Any]] = ()  # of further calls
     in_place: bool = False  # whether it has the argument `inplace`
+    # Whether torch has the rules of its own function, in place and with a gradient, for nested tensors.
+    nested_in_torch: bool = True
     direct: bool = True  # whether its calls go around torch.ops, by _C.direct_call
     # Of an elementwise function, on torch's samples: see Kernel; and how far a gradient may be from torch's.
     peer_is_exact_in_double: bool = False

@@ -34,7 +34,7 @@ KERNELS = (
         cann_name="hardswish_backward_v2",
     ),
 )
-FUNCTIONS = (FunctionCase(name="hardswish", in_place=True),)
+FUNCTIONS = (FunctionCase(name="hardswish", in_place=True, nested_in_torch=False),)
 
 INFO = OperatorInfo(
     functions=FUNCTIONS,

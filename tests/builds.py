@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,8 @@ import ninja
 
 ROOT = Path(__file__).resolve().parent.parent
 CMAKE = Path(cmake.CMAKE_BIN_DIR) / "cmake"
+# The compiler and what the caller puts before or behind it, as in CXX="ccache g++".
+CXX = shlex.split(os.environ.get("CXX", "g++"))
 
 
 def configure(preset: str, *options: str) -> Path:

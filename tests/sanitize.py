@@ -54,8 +54,7 @@ def leaks_can_be_found() -> bool:
     """Tell whether LeakSanitizer works here; it needs ptrace, which some containers forbid."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "probe"
-        compiler = os.environ.get("CXX", "g++")
-        command = [compiler, "-fsanitize=address", "-xc++", "-", "-o", program]
+        command = [*builds.CXX, "-fsanitize=address", "-xc++", "-", "-o", program]
         subprocess.run(command, input="int main() {}", text=True, check=True)
         environment = os.environ | {"ASAN_OPTIONS": "detect_leaks=1"}
         return subprocess.run([program], env=environment, capture_output=True).returncode == 0
@@ -103,10 +102,9 @@ def run_python() -> Outcome:
     shutil.copytree(ROOT / "aclnn_torch", package / "aclnn_torch", ignore=binaries, dirs_exist_ok=True)
     # Python is not instrumented, so the runtime comes first; it wants the C++ library's functions that throw beside it.
     names = ("libasan.so", "libubsan.so", "libstdc++.so.6")
-    compiler = [os.environ.get("CXX", "g++"), "-print-file-name={}"]
     libraries = [
         subprocess.run(
-            [compiler[0], compiler[1].format(name)], capture_output=True, text=True, check=True
+            [*builds.CXX, f"-print-file-name={name}"], capture_output=True, text=True, check=True
         ).stdout.strip()
         for name in names
     ]

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.builds import CXX
+
 ROOT = Path(__file__).resolve().parent.parent
-CXX = os.environ.get("CXX", "g++")
-COMMAND = [CXX, "-std=c++20", f"-I{ROOT / 'csrc' / 'host_cann' / 'include'}", f"-I{ROOT / 'csrc'}"]
+COMMAND = [*CXX, "-std=c++20", f"-I{ROOT / 'csrc' / 'host_cann' / 'include'}", f"-I{ROOT / 'csrc'}"]
 
 HEADER = """
 #include "client/call.h"
@@ -170,8 +171,8 @@ Compile = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture(scope="module")
 def compile_snippets(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """Compile functions with the given bodies. The header is compiled once, for speed."""
-    if shutil.which(CXX) is None:
-        pytest.skip(f"{CXX} is not installed")
+    if shutil.which(CXX[0]) is None:
+        pytest.skip(f"{CXX[0]} is not installed")
     environment = {**os.environ, "LC_ALL": "C"}  # messages in plain English
     header = tmp_path_factory.mktemp("types") / "header.h"
     header.write_text(HEADER)
@@ -200,7 +201,7 @@ def test_corrected_twins_compile(compile_snippets: Compile) -> None:
 
 
 def compiler_version() -> str:
-    return subprocess.run([CXX, "--version"], capture_output=True, text=True).stdout
+    return subprocess.run([*CXX, "--version"], capture_output=True, text=True).stdout
 
 
 def test_every_status_code_of_the_headers_has_its_name() -> None:

@@ -443,6 +443,13 @@ def test_every_entry_of_the_list_is_taken(name: str, tmp_path: Path) -> None:
     check_values(taken.case, g, x, w, b)
 
 
+def test_patches_make_both_gradients_channels_last(tmp_path: Path) -> None:
+    x, w, _, g = case_named("2-D patches").tensors(torch.float32)
+    g, x, w = (t.contiguous(memory_format=torch.channels_last) for t in (g, x, w))
+    chosen = algorithms_of(lambda: backward(case_named("2-D patches"), g, x, w), tmp_path / "trace")
+    assert chosen == {"gradInput": "patches", "gradWeight": "patches"}
+
+
 def test_no_algorithm_without_products(tmp_path: Path) -> None:
     """Of gradBias alone, of no channels and of a call that is refused."""
     case = LARGER[1]

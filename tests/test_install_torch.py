@@ -28,6 +28,11 @@ def run(python: str | Path, wanted: str, like: str | Path) -> subprocess.Complet
     return subprocess.run([python, PROGRAM, wanted, like], env=environment, capture_output=True, text=True)
 
 
+def links(python: Path) -> list[Path]:
+    """To packages that the environment shares."""
+    return list(python.parent.parent.glob("lib/python*/site-packages/*.pth"))
+
+
 def test_torch_of_the_environment_stays() -> None:
     """Whatever the other interpreter has."""
     result = run(sys.executable, WANTED, "no such python")
@@ -47,9 +52,20 @@ def test_torch_of_the_interpreter_is_shared(python: Path) -> None:
     assert run(python, WANTED, "no such python").returncode == 0  # once shared, it is the environment's
 
 
+def test_torch_beside_torch_npu_is_not_shared(python: Path, tmp_path: Path) -> None:
+    """With it would come torch_npu, without which the environment is made."""
+    (tmp_path / "npu" / "torch_npu").mkdir(parents=True)
+    like = tmp_path / "like"
+    like.write_text(f"#!/bin/sh\nPYTHONPATH='{tmp_path}/npu' exec '{sys.executable}' \"$@\"\n")
+    like.chmod(0o755)
+    assert run(python, WANTED, like).returncode == 1
+    assert not links(python)
+
+
 def test_another_version_is_not_taken(python: Path) -> None:
-    """Nor is success claimed where nothing could be installed."""
+    """Nor is success claimed where nothing could be installed; an empty environment has no pip."""
     result = run(python, "0.0.1", sys.executable)
     assert result.returncode == 1
-    assert "no build for CPUs in reach" in result.stdout
-    assert not list(python.parent.parent.glob("lib/python*/site-packages/*.pth"))
+    assert "no build for CPUs in reach" in result.stdout and "No module named pip" in result.stdout
+    assert "torch 0.0.1 could not be installed" in result.stderr
+    assert not links(python)

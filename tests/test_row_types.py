@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from torch.utils import cpp_extension
+
+from tests.builds import CXX
 
 ROOT = Path(__file__).resolve().parent.parent
 HOST = ROOT / "csrc" / "host_cann"
@@ -60,7 +61,7 @@ static_assert(std::is_same_v<ValueOf<double>, Real> && std::is_same_v<ValueOf<bo
 def test_numbers_convert_to_their_own_type_alone(tmp_path: Path) -> None:
     source = tmp_path / "row_types.cpp"
     source.write_text(SOURCE)
-    command = [os.environ.get("CXX", "g++"), "-std=c++20", "-fsyntax-only", "-fopenmp"]
+    command = [*CXX, "-std=c++20", "-fsyntax-only", "-fopenmp"]
     command += [
         f"-I{HOST / 'include'}",
         f"-I{ROOT / 'csrc'}",

@@ -17,28 +17,67 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import NamedTuple
 
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+# Imported, because one whose dependencies are elsewhere would be none. Beside torch_npu torch wants a CANN.
 QUERY = """
-import importlib.metadata, json, sys
+import importlib.metadata, importlib.util, json, sys
+import torch
 torch = importlib.metadata.distribution("torch")
-print(json.dumps([torch.version, str(torch.locate_file("")), sys.version_info[:2]]))
+has_npu = importlib.util.find_spec("torch_npu") is not None
+print(json.dumps([torch.version, str(torch.locate_file("")), sys.version_info[:2], has_npu]))
 """
 
 
-def installed(python: str | Path, wanted: str) -> tuple[str, Path] | None:
-    """The torch of an interpreter and the folder it is in, if it is the version wanted, in any build."""
-    result = subprocess.run([python, "-c", QUERY], capture_output=True, text=True)
+class Torch(NamedTuple):
+    """A torch that an interpreter can import."""
+
+    version: str
+    folder: Path
+    has_npu: bool  # torch_npu is beside it
+
+
+def installed(python: str | Path, wanted: str) -> Torch | None:
+    """The torch of an interpreter that is like this one, if it is the version wanted, in any build."""
+    environment = os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    try:
+        result = subprocess.run([python, "-c", QUERY], env=environment, capture_output=True, text=True)
+    except OSError:  # no such interpreter
+        return None
     if result.returncode != 0:
         return None
-    version, folder, python_version = json.loads(result.stdout)
+    version, folder, python_version, has_npu = json.loads(result.stdout)
     fits = version.partition("+")[0] == wanted and python_version == list(sys.version_info[:2])
-    return (version, Path(folder)) if fits else None
+    return Torch(version, Path(folder), has_npu) if fits else None
 
 
-def pip_install(*arguments: str) -> bool:
-    """Whether pip can install that."""
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", *arguments]
-    return subprocess.run(pip, stderr=subprocess.DEVNULL if "--retries" in arguments else None).returncode == 0
+def share(python: str, wanted: str) -> bool:
+    """Whether this environment can import another interpreter's torch from now on.
+
+    With it comes all that is installed there, so that torch_npu, beside which torch wants a CANN, must not be.
+    """
+    other = installed(python, wanted)
+    if other is None or other.has_npu:
+        return False
+    link = Path(sysconfig.get_path("purelib")) / "torch_of_another_python.pth"
+    link.write_text(f"{other.folder}\n")
+    if installed(sys.executable, wanted):
+        return True
+    link.unlink()  # what torch needs is elsewhere
+    return False
+
+
+def install_cpu_build(wanted: str) -> bool:
+    """Whether pip has installed it; says why not."""
+    index = os.environ.get("TORCH_INDEX")
+    extra = ["--extra-index-url", index] if index else []
+    command = [*PIP, "--retries", "0", "--timeout", "15", *extra, f"torch=={wanted}+cpu"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        reason = (result.stderr.strip().splitlines() or ["pip did not say why"])[-1]
+        print(f"torch {wanted}: no build for CPUs in reach ({reason}); pip's own takes its time", flush=True)
+    return result.returncode == 0
 
 
 def gigabytes(package: Path) -> float:
@@ -50,21 +89,13 @@ def gigabytes(package: Path) -> float:
 
 def main(wanted: str, python: str) -> int:
     """Installs it, and says what it is."""
-    if installed(sys.executable, wanted) is None:
-        index = os.environ.get("TORCH_INDEX")
-        extra = ["--extra-index-url", index] if index else []
-        if other := installed(python, wanted):
-            shared = Path(sysconfig.get_path("purelib")) / "torch_of_another_python.pth"
-            shared.write_text(f"{other[1]}\n")
-        elif not pip_install("--retries", "0", "--timeout", "5", *extra, f"torch=={wanted}+cpu"):
-            print(f"torch {wanted}: no build for CPUs in reach; pip's own takes its time", flush=True)
-            if not pip_install(f"torch=={wanted}"):
-                return 1
-    version, folder = installed(sys.executable, wanted) or (None, None)
-    if folder is None:
-        print(f"torch {wanted} is not in the environment of {sys.executable}", file=sys.stderr)
+    if not (installed(sys.executable, wanted) or share(python, wanted) or install_cpu_build(wanted)):
+        subprocess.run([*PIP, f"torch=={wanted}"])
+    torch = installed(sys.executable, wanted)
+    if torch is None:
+        print(f"torch {wanted} could not be installed for {sys.executable}; see pip's words above", file=sys.stderr)
         return 1
-    print(f"torch {version}, {gigabytes(folder / 'torch'):.1f} GB, in {folder}")
+    print(f"torch {torch.version}, {gigabytes(torch.folder / 'torch'):.1f} GB, in {torch.folder}")
     return 0
 
 

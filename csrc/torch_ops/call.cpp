@@ -82,7 +82,10 @@ std::string product_of(at::Device device) {
 }
 
 void refuse(const char* api, at::Device device, const std::string& text, aclnnStatus status) {
-  raise_error(aclnn::Error(api, status, text + " (product " + product_of(device) + ")"));
+  call_translating_errors([&] {  // asking for the product may fail, too
+    throw aclnn::Error(api, status, text + " (product " + product_of(device) + ")");
+  });
+  __builtin_unreachable();
 }
 
 namespace {

@@ -1,7 +1,7 @@
 // torch.ops.aclnn.cross_entropy_loss, cross_entropy_loss_grad: torch_npu's schemas over
-// aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad, whose headers have the formulas; one file,
-// because each operator is the derivative of another here. And
-// _cross_entropy: the loss alone, with as many dimensions as torch's, in one autograd node.
+// aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad, whose headers have the formulas. And
+// _cross_entropy: the loss alone, with as many dimensions as torch's, in one autograd node. One
+// file, because the three are derivatives of one another.
 
 #include <string>
 #include <tuple>

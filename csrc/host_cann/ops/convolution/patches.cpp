@@ -67,7 +67,12 @@ Patches::Patches(const Problem& problem, const Form& form, const Passes& passes,
       passes_(passes),
       products_(product_count(problem.sizes), form.dtype, workspace) {
   const int64_t count = sizes_.batch * sizes_.src_channels * volume(sizes_.src);
-  patches_ = workspace.reserve(static_cast<uint64_t>(count) * aclDataTypeSize(form.dtype));
+  const uint64_t size = aclDataTypeSize(form.dtype);
+  patches_ = workspace.reserve(static_cast<uint64_t>(count) * size);
+  if (passes.image) {
+    bias_ = workspace.reserve(static_cast<uint64_t>(sizes_.src_channels * volume(sizes_.kernel)) *
+                              size);
+  }
 }
 
 void Patches::run(const Operands& operands, Results& results) const {
@@ -103,8 +108,11 @@ void Patches::run(const Operands& operands, Results& results) const {
   // Of a transposed convolution: every element of a patch has its channel's bias.
   at::Tensor bias;
   if (operands.bias.storage != nullptr) {
-    bias = aten_tensor(operands.bias);
-    bias = last ? bias.repeat({taps}) : bias.repeat_interleave(taps);
+    const at::Tensor given = aten_tensor(operands.bias);
+    void* const row = static_cast<char*>(operands.workspace) + bias_;
+    bias = last ? matrix(row, taps, sizes_.src_channels).copy_(given)
+                : matrix(row, sizes_.src_channels, taps).copy_(given.unsqueeze(1));
+    bias = bias.view({elements});
   }
   products.multiply(dst(operands.dst).t(), weight(operands.weight), bias, patches);
   const TensorView src = by_patch(results.image.view, sizes_, form_.layout);

@@ -26,7 +26,9 @@ class Patches {
   Form form_;
   Passes passes_;
   MatrixProducts products_;
-  uint64_t patches_ = 0;  // in the workspace
+  // In the workspace: the matrix, and a row of it for the bias.
+  uint64_t patches_ = 0;
+  uint64_t bias_ = 0;
 };
 
 }  // namespace aclnn_host

@@ -29,7 +29,7 @@ struct BackwardPlan::Run {
   const char* log_prob;
   char* out;
 
-  // The factors of the formula in the header, for a row.
+  // The factors of the formula in aclnnop/aclnn_cross_entropy_loss_grad.h, for a row.
   struct Factors {
     double of_label;
     double smoothing;

@@ -52,7 +52,7 @@ struct Attributes {
         zloss_scale(dtype == ACL_DOUBLE ? zloss_scale : static_cast<float>(zloss_scale)) {}
 };
 
-// The sizes of an operator whose `matrix` argument is [N, C].
+// The sizes of logits or logProb, [N, C].
 struct Sizes {
   int64_t rows = 0;
   int64_t classes = 0;

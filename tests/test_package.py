@@ -61,8 +61,13 @@ def test_a_misspelt_product_in_the_environment_is_told() -> None:
     assert "hots" in run_python(code, ACLNN_TORCH_PRODUCT="hots")
 
 
-@pytest.mark.parametrize("module", ["aclnn_torch", "aclnn_torch.nn", "aclnn_torch.memory"])
-@pytest.mark.parametrize("variable", ["PRODUCT", "MEMORY_POOL", "TRACE"])
+@pytest.mark.parametrize(
+    ("variable", "module"),
+    [
+        *((variable, "aclnn_torch") for variable in ("PRODUCT", "MEMORY_POOL", "TRACE")),
+        *(("TRACE", module) for module in ("aclnn_torch.nn", "aclnn_torch.memory")),
+    ],
+)
 def test_warnings_of_the_import_show_its_line(variable: str, module: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(f"import torch\n\nimport {module}\n")

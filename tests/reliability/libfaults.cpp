@@ -76,6 +76,21 @@ int add_ranges(dl_phdr_info* info, size_t, void*) {
   return 0;
 }
 
+// Reads the ranges of what is loaded now, if that has changed.
+void read_ranges() {
+  static std::atomic<unsigned long long> known{0};
+  unsigned long long changes = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* out) {
+        *static_cast<unsigned long long*>(out) = info->dlpi_adds + info->dlpi_subs;
+        return 1;
+      },
+      &changes);
+  if (known.exchange(changes) == changes) return;
+  own.count = merciless.count = 0;
+  dl_iterate_phdr(add_ranges, nullptr);
+}
+
 // Counts an event, and tells whether it is the one to fail.
 bool strikes() {
   return seen.fetch_add(1, std::memory_order_relaxed) + 1 == target.load(std::memory_order_relaxed);
@@ -181,8 +196,7 @@ EXPORTED void* dlsym(void* object, const char* name) noexcept {
 }
 
 EXPORTED void faults_arm(int kind, int64_t n) {
-  own.count = merciless.count = 0;
-  dl_iterate_phdr(add_ranges, nullptr);
+  read_ranges();
   target = n;
   seen = 0;
   armed.store(kind, std::memory_order_release);

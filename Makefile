@@ -6,7 +6,9 @@
 PYTHON ?= python3
 # An index with torch's builds for CPUs, which take 1 GB instead of 5; tools/install_torch.py asks it once.
 export TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+# make TORCH=2.14.1 makes the environments anew, and builds for that.
 TORCH := 2.13.0
+TORCH_NPU := $(basename $(TORCH)).*
 VENV := .venv
 NPU_VENV := .venv-npu
 RUN := $(VENV)/bin/python
@@ -14,7 +16,11 @@ CMAKE := $(VENV)/bin/cmake
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: tidy demo demo-npu test test-deep reliability properties commands soak build npu sanitize fuzz wheel-test conformance \
+# An environment is of one torch and does not move; one that is another's is made anew.
+MADE_FOR := torch $(TORCH) in $(CURDIR)
+remake = $(if $(wildcard $(1)/installed),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
+
+.PHONY: remake tidy demo demo-npu test test-deep reliability properties commands soak build npu sanitize fuzz wheel-test conformance \
   bench bench-quick bench-check docs lint clean
 
 demo: build
@@ -96,8 +102,14 @@ $(VENV)/documents: $(VENV)/installed
 build: $(VENV)/installed
 	@$(RUN) setup.py --quiet build_ext --inplace
 
-$(VENV)/installed: pyproject.toml
-	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+define make_environment
+	test "$$(cat $(1)/made_for 2> /dev/null)" = "$(MADE_FOR)" || rm -rf $(1)
+	test -f $(1)/made_for || $(PYTHON) -m venv $(1)
+	echo "$(MADE_FOR)" > $(1)/made_for
+endef
+
+$(VENV)/installed: pyproject.toml $(call remake,$(VENV))
+	$(call make_environment,$(VENV))
 	$(RUN) tools/install_torch.py $(TORCH) "$(PYTHON)"
 	$(PIP) "setuptools>=77" "cmake>=3.24" ninja "pybind11>=3" numpy
 	$(PIP) --no-build-isolation --editable ".[test]"
@@ -110,12 +122,12 @@ npu: build $(NPU_VENV)/installed
 	@$(CMAKE) --build build/release -- --quiet
 	@$(CMAKE) --install build/release > /dev/null
 
-$(NPU_VENV)/installed: Makefile
-	test -x $(NPU_VENV)/bin/python || $(PYTHON) -m venv $(NPU_VENV)
+$(NPU_VENV)/installed: Makefile $(call remake,$(NPU_VENV))
+	$(call make_environment,$(NPU_VENV))
 	$(NPU_VENV)/bin/python tools/install_torch.py $(TORCH) "$(RUN)"
 	$(NPU_VENV)/bin/python -m pip --disable-pip-version-check install --quiet \
 	  numpy pyyaml setuptools pytest hypothesis expecttest scikit-learn matplotlib rich "transformers>=5,<6"
-	$(NPU_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps torch_npu==2.13.0
+	$(NPU_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps "torch_npu==$(TORCH_NPU)"
 	echo "$(CURDIR)" > "$$($(NPU_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/aclnn_torch.pth"
 	@touch $@
 

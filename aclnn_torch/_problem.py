@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-TORCH = "2.13.0"
+PACKAGE = Path(__file__).parent
 
 
 class TorchNpuError(ImportError):
@@ -23,6 +23,29 @@ class TorchNpuError(ImportError):
         )
 
 
+def built_for() -> str | None:
+    """The version of torch that the binary part is built for; None if there is no binary part."""
+    file = PACKAGE / "lib" / "torch_version.txt"
+    return file.read_text().strip() if file.exists() else None
+
+
+def series_of(version: str) -> str:
+    """2.13 of 2.13.0+cpu: what versions of torch and torch_npu that fit together have in common."""
+    return ".".join(version.split(".")[:2])
+
+
+def other_torch(version: str) -> str | None:
+    """What is wrong with a torch of this version: its binary interface changes with every 2.x."""
+    built = built_for()
+    if built is None or series_of(version) == series_of(built):
+        return None
+    return (
+        f"torch here is {version}, but the binary part of aclnn_torch is built for {built}; build it again, by "
+        "`make build` in the repository, or from its folder by `pip install --no-build-isolation --no-deps "
+        f"--force-reinstall .`; or `pip install torch=={built.partition('+')[0]}`"
+    )
+
+
 def explain(error: ImportError | OSError) -> str:
     """What is missing or does not fit, and the way out."""
     if isinstance(error, TorchNpuError):
@@ -30,13 +53,13 @@ def explain(error: ImportError | OSError) -> str:
     try:
         version = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
-        return f"torch is not installed; `pip install torch=={TORCH}`"
-    if version.split(".")[:2] != TORCH.split(".")[:2]:
-        return f"torch here is {version}, but aclnn_torch is built for {TORCH}; `pip install torch=={TORCH}`"
-    package = Path(__file__).parent
-    if not list(package.glob("_C.*.so")):
+        built = (built_for() or "").partition("+")[0]
+        return f"torch is not installed; `pip install torch{f'=={built}' * bool(built)}`"
+    if problem := other_torch(version):
+        return problem
+    if not list(PACKAGE.glob("_C.*.so")):
         return (
-            f"the binary part is missing from {package}; run `make build` in the repository, or install the package "
+            f"the binary part is missing from {PACKAGE}; run `make build` in the repository, or install the package "
             "(and leave the repository's folder, where Python finds this one first)"
         )
     return f"{error}; build aclnn_torch again for this Python and torch {version}"

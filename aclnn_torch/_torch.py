@@ -11,12 +11,17 @@ import importlib.util
 import os
 import sys
 
-from ._problem import TorchNpuError
+from ._problem import TorchNpuError, other_torch
 
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 
 
 def _import_torch() -> None:
+    """Imports torch.
+
+    Raises:
+        ImportError: it is of a series that the binary part is not built for, or torch_npu cannot be loaded.
+    """
     if "torch" in sys.modules or importlib.util.find_spec("torch_npu") is None:
         import torch
 
@@ -38,3 +43,5 @@ def _import_torch() -> None:
 
 
 _import_torch()
+if _problem := other_torch(sys.modules["torch"].__version__):
+    raise ImportError(_problem)

@@ -13,11 +13,14 @@ Programs are started with ``python -m aclnn_torch run script.py`` instead, and n
 from __future__ import annotations
 
 import ctypes
+import importlib.metadata
 import importlib.util
 import os
 import re
 import sys
 from pathlib import Path
+
+from ._problem import explain, series_of
 
 PREFIX = Path(__file__).resolve().parent / "cann"
 
@@ -85,11 +88,16 @@ def environment(
 
 def torch_npu_problem() -> str | None:
     """Why this Python cannot import torch_npu, whatever CANN there is, and what to do; None if it can."""
+    try:
+        torch = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError as error:
+        return explain(error)
+    advice = f"`pip install --no-deps 'torch_npu=={series_of(torch)}.*'`"
     if importlib.util.find_spec("torch_npu") is None:
-        return (
-            "torch_npu is not installed here; `pip install pyyaml numpy` and "
-            "`pip install --no-deps torch_npu==2.13.0`, in an environment of its own"
-        )
+        return f"torch_npu is not installed here; `pip install pyyaml numpy` and {advice}, in an environment of its own"
+    torch_npu = importlib.metadata.version("torch_npu")
+    if series_of(torch_npu) != series_of(torch):
+        return f"torch_npu here is {torch_npu}, which does not go with torch {torch}; {advice}"
     return None
 
 

@@ -10,17 +10,27 @@ from pathlib import Path
 
 import ninja
 import pytest
+import torch
 
 from tests import builds
+
+SERIES = ".".join(torch.__version__.split(".")[:2])
 
 
 @pytest.fixture
 def hut(tmp_path: Path) -> Path:
-    """A folder whose path has spaces and a quote, with a torch_npu in it."""
+    """A folder whose path has spaces and a quote, with a torch_npu in it that goes with torch."""
     folder = tmp_path / "it's a  hut"
     (folder / "torch_npu").mkdir(parents=True)
-    (folder / "torch_npu" / "version.py").write_text("__version__ = '2.13.0'\n")
+    (folder / "torch_npu" / "version.py").write_text(f"__version__ = '{SERIES}.0'\n")
     return folder
+
+
+def configure(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """What CMake says of it."""
+    tools = [f"-DCMAKE_MAKE_PROGRAM={Path(ninja.BIN_DIR) / 'ninja'}", f"-DACLNN_PYTHON={sys.executable}"]
+    command = [builds.CMAKE, "-S", builds.ROOT, "-B", directory, "-G", "Ninja", *tools, *options]
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("relocatable", ["OFF", "ON"])
@@ -28,16 +38,14 @@ def hut(tmp_path: Path) -> Path:
 def test_commands_keep_paths_whole(sanitizer: str, relocatable: str, hut: Path) -> None:
     """Every word of every command that names the place has all of it."""
     options = {
-        "CMAKE_MAKE_PROGRAM": Path(ninja.BIN_DIR) / "ninja",
-        "ACLNN_PYTHON": sys.executable,
         "ACLNN_RELOCATABLE": relocatable,
         "ACLNN_SANITIZER": sanitizer,
         "ACLNN_TORCH_NPU": hut / "torch_npu",
     }
     defines = [f"-D{name}={value}" for name, value in options.items()]
     directory = hut / "build"
-    command = [builds.CMAKE, "-S", builds.ROOT, "-B", directory, "-G", "Ninja", *defines]
-    subprocess.run(command, check=True, capture_output=True)
+    result = configure(directory, *defines)
+    assert result.returncode == 0, result.stderr
     command = [Path(ninja.BIN_DIR) / "ninja", "-C", directory, "-t", "commands", "all", "cpp_tests"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     commands = [shlex.split(line) for line in lines if not line.startswith("ninja: ")]
@@ -52,15 +60,43 @@ def test_commands_keep_paths_whole(sanitizer: str, relocatable: str, hut: Path) 
     words = {word.replace("\\$", "$") for command in commands for word in command}  # as the shell has it
     assert f"-I{builds.ROOT / 'csrc'}" in words
     assert ("-Wl,-rpath,$ORIGIN:$ORIGIN/../torch/lib" in words) == (relocatable == "ON")
-    assert '-DACLNN_TORCH_NPU_VERSION="2.13.0"' in words
+    assert f'-DACLNN_TORCH_NPU_VERSION="{SERIES}.0"' in words
     assert len(json.loads((directory / "compile_commands.json").read_text())) > 50
 
 
 def test_a_torch_npu_of_another_series(hut: Path) -> None:
     (hut / "torch_npu" / "version.py").write_text("__version__ = '2.7.1'\n")
-    make = f"-DCMAKE_MAKE_PROGRAM={Path(ninja.BIN_DIR) / 'ninja'}"
-    options = [make, f"-DACLNN_PYTHON={sys.executable}", f"-DACLNN_TORCH_NPU={hut / 'torch_npu'}"]
-    command = [builds.CMAKE, "-S", builds.ROOT, "-B", hut / "build", "-G", "Ninja", *options]
-    result = subprocess.run(command, capture_output=True, text=True)
+    result = configure(hut / "build", f"-DACLNN_TORCH_NPU={hut / 'torch_npu'}")
     assert result.returncode != 0
-    assert "is 2.7.1, expected 2.13, which goes with torch here" in " ".join(result.stderr.split())
+    assert f"is 2.7.1, expected {SERIES}, which goes with torch here" in " ".join(result.stderr.split())
+
+
+@pytest.fixture
+def other_torch(tmp_path: Path) -> Path:
+    """A torch of which a test says the version; the rest is the one that is here."""
+    folder = tmp_path / "torch"
+    folder.mkdir()
+    for name in ("include", "lib"):
+        (folder / name).symlink_to(Path(torch.__file__).parent / name)
+    return folder
+
+
+@pytest.mark.parametrize("version", ["2.10.0", "1.13.1+cpu"])
+def test_a_torch_too_old_stops_the_build(other_torch: Path, version: str) -> None:
+    (other_torch / "version.py").write_text(f"__version__ = '{version}'\n")
+    result = configure(other_torch / "build", f"-DACLNN_TORCH_DIR={other_torch}")
+    assert result.returncode != 0
+    assert f"is {version}, expected torch>=2.11,<2.16; pip install" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "version, warns", [("2.11.0", False), ("2.15.9+cu132", False), ("2.16.0", True), ("3.0", True)]
+)
+def test_a_torch_that_nobody_has_tried_is_warned_of(other_torch: Path, version: str, warns: bool) -> None:
+    (other_torch / "version.py").write_text(f"__version__ = '{version}'\n")
+    result = configure(other_torch / "build", f"-DACLNN_TORCH_DIR={other_torch}")
+    assert result.returncode == 0, result.stderr
+    text = f"is {version}, which aclnn_torch was never built with"
+    assert (text in " ".join(result.stderr.split())) == warns
+    built_for = other_torch / "build" / "package" / "aclnn_torch" / "lib" / "torch_version.txt"
+    assert built_for.read_text() == f"{version}\n"

@@ -53,7 +53,7 @@ def _npu_operators() -> Finding:
         return Finding(
             "NPU operators",
             "not built; needed for NPU tensors only",
-            advice="build aclnn_torch where torch_npu 2.13 is, or `cmake build/release -DACLNN_TORCH_NPU=DIR`",
+            advice="build aclnn_torch where torch_npu is, or `cmake build/release -DACLNN_TORCH_NPU=DIR`",
         )
     if torch_npu and torch_npu.split(".")[:3] != built.split(".")[:3]:
         return Finding(

@@ -17,7 +17,23 @@ if(NOT EXISTS "${TORCH_DIR}/lib/libtorch_cpu.so")
 endif()
 set(TORCH_LIB "${TORCH_DIR}/lib")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/find_torch.py"
-             "${TORCH_DIR}/version.py")
+             "${TORCH_DIR}/version.py" "${CMAKE_SOURCE_DIR}/pyproject.toml")
+
+# Its version, and those that the package declares, in the one place where they stand.
+file(STRINGS "${TORCH_DIR}/version.py" line REGEX "^__version__ = ")
+string(REGEX MATCH "([0-9]+[.][0-9]+)[^'\"]*" TORCH_VERSION "${line}")
+set(TORCH_SERIES "${CMAKE_MATCH_1}")
+file(STRINGS "${CMAKE_SOURCE_DIR}/pyproject.toml" line REGEX "^dependencies = ")
+string(REGEX MATCH "torch>=([0-9.]+),<([0-9.]+)" range "${line}")
+if(TORCH_SERIES VERSION_LESS CMAKE_MATCH_1)
+  message(FATAL_ERROR "torch in ${TORCH_DIR} is ${TORCH_VERSION}, expected ${range}; pip install '${range}'")
+elseif(TORCH_SERIES VERSION_GREATER_EQUAL CMAKE_MATCH_2)
+  message(WARNING "torch in ${TORCH_DIR} is ${TORCH_VERSION}, which aclnn_torch was never built with; if this fails, or "
+                  "`make test`, pip install '${range}'")
+endif()
+# torch's binary interface changes with every series: the package compares this with the torch that it meets.
+file(CONFIGURE OUTPUT package/aclnn_torch/lib/torch_version.txt CONTENT "${TORCH_VERSION}\n")
+install(FILES "${CMAKE_BINARY_DIR}/package/aclnn_torch/lib/torch_version.txt" DESTINATION lib)
 
 add_library(torch_headers INTERFACE)
 target_include_directories(torch_headers SYSTEM INTERFACE

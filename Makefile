@@ -21,7 +21,7 @@ MADE_FOR := torch $(TORCH) in $(CURDIR)
 remake = $(if $(wildcard $(1)/installed),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
 
 .PHONY: remake tidy demo demo-npu test test-deep reliability properties commands soak build npu sanitize fuzz wheel-test conformance \
-  bench bench-quick bench-check docs lint clean
+  bench bench-quick bench-check docs matrix lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -70,6 +70,10 @@ $(VENV)/libfuzzer: $(VENV)/installed
 # Source distribution, wheel from that, a fresh environment: see tests/wheel.py. Downloads torch.
 wheel-test: $(VENV)/installed
 	$(RUN) -m tests.wheel
+
+# Each version of torch, torch_npu and Python that the package is for, into docs/compatibility.md. Downloads them.
+matrix:
+	$(PYTHON) tools/matrix.py $(ARGS)
 
 # The C++ tests and the operators' Python tests under ASan + UBSan, then the C++ tests with threads under TSan.
 sanitize: build

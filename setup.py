@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import subprocess
 import sys
 from pathlib import Path
@@ -44,4 +45,17 @@ class CMakeBuild(build_ext):
         return {}
 
 
-setup(ext_modules=[Extension("aclnn_torch._C", sources=[])], cmdclass={"build_ext": CMakeBuild})
+def requirements() -> list[str]:
+    """torch of the series that the binary part is built for, which is the one that is here."""
+    try:
+        series = importlib.metadata.version("torch").split(".")[:2]
+    except importlib.metadata.PackageNotFoundError:
+        return ["torch"]  # CMake says what is missing
+    return [f"torch=={'.'.join(series)}.*"]
+
+
+setup(
+    install_requires=requirements(),
+    ext_modules=[Extension("aclnn_torch._C", sources=[])],
+    cmdclass={"build_ext": CMakeBuild},
+)

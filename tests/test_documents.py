@@ -140,7 +140,7 @@ DECLARED = (ROOT / "pyproject.toml").read_text()
 
 def series_of_torch() -> list[str]:
     """Those that the package declares."""
-    found = re.search(r'^dependencies = \["torch>=2\.(\d+),<2\.(\d+)"\]$', DECLARED, re.MULTILINE)
+    found = re.search(r'^requires = .*"torch>=2\.(\d+),<2\.(\d+)"', DECLARED, re.MULTILINE)
     assert found
     return [f"2.{minor}" for minor in range(int(found[1]), int(found[2]))]
 

@@ -23,7 +23,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${CMAKE_CURRENT_
 file(STRINGS "${TORCH_DIR}/version.py" line REGEX "^__version__ = ")
 string(REGEX MATCH "([0-9]+[.][0-9]+)[^'\"]*" TORCH_VERSION "${line}")
 set(TORCH_SERIES "${CMAKE_MATCH_1}")
-file(STRINGS "${CMAKE_SOURCE_DIR}/pyproject.toml" line REGEX "^dependencies = ")
+file(STRINGS "${CMAKE_SOURCE_DIR}/pyproject.toml" line REGEX "^requires = ")
 string(REGEX MATCH "torch>=([0-9.]+),<([0-9.]+)" range "${line}")
 if(TORCH_SERIES VERSION_LESS CMAKE_MATCH_1)
   message(FATAL_ERROR "torch in ${TORCH_DIR} is ${TORCH_VERSION}, expected ${range}; pip install '${range}'")

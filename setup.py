@@ -46,7 +46,7 @@ class CMakeBuild(build_ext):
 
 
 def requirements() -> list[str]:
-    """torch of the series that the binary part is built for, which is the one that is here."""
+    """What to install: torch of the series that the binary part is built for, which is the one that is here."""
     try:
         series = importlib.metadata.version("torch").split(".")[:2]
     except importlib.metadata.PackageNotFoundError:

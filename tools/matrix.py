@@ -99,7 +99,7 @@ def main(wanted: list[str]) -> int:
     """Tries the rows of the versions of torch that are named, or all; 1 if something did not pass."""
     page = PAGE.read_text()
     start = page.index(HEADER) + len(HEADER)
-    end = page.index("\n\n", start) + 1
+    end = page.index("\n\n", start - 1) + 1
     lines = {line.split("|")[1].strip(): line + "\n" for line in page[start:end].splitlines()}
     failed = False
     for row in ROWS:

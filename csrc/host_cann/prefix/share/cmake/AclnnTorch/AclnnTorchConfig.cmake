@@ -6,9 +6,11 @@
 #
 # And for programs that use libtorch:
 #
-#   AclnnTorch::torch      the operators of torch.ops.aclnn, registered when the program starts
+#   AclnnTorch::torch      the operators of torch.ops.aclnn, registered when the program starts; brings torch, without
+#                          the CUDA toolkit, which torch's own package wants of a build for CUDA
 #
-# AclnnTorch_INCLUDE_DIR and AclnnTorch_LIBRARY_DIR hold the directories.
+# AclnnTorch_INCLUDE_DIR and AclnnTorch_LIBRARY_DIR hold the directories. AclnnTorch_TORCH_DIR is torch's folder: what
+# the package was built with, or the torch beside it; set it where torch is elsewhere.
 
 cmake_policy(PUSH)
 cmake_policy(VERSION 3.13)
@@ -40,13 +42,29 @@ _aclnn_torch_library(ascendcl)
 _aclnn_torch_library(nnopbase ascendcl)
 _aclnn_torch_library(opapi nnopbase ascendcl)
 
-# Kept though the program calls nothing in it: it is there to be loaded.
+# Its library is kept though the program calls nothing in it: it is there to be loaded.
 get_filename_component(_aclnn_torch_package "${CMAKE_CURRENT_LIST_DIR}/../../../.." ABSOLUTE)
-if(EXISTS "${_aclnn_torch_package}/libaclnn_torch.so" AND NOT TARGET AclnnTorch::torch)
+if(NOT AclnnTorch_TORCH_DIR)
+  set(AclnnTorch_TORCH_DIR "@TORCH_OF_PACKAGE@")
+  if(NOT AclnnTorch_TORCH_DIR)
+    get_filename_component(AclnnTorch_TORCH_DIR "${_aclnn_torch_package}/../torch" ABSOLUTE)
+  endif()
+endif()
+if(EXISTS "${_aclnn_torch_package}/libaclnn_torch.so" AND EXISTS "${AclnnTorch_TORCH_DIR}/lib/libtorch_cpu.so"
+   AND NOT TARGET AclnnTorch::torch)
   add_library(AclnnTorch::torch INTERFACE IMPORTED)
-  # Options, since of libraries only paths are quoted for the shell.
-  set_target_properties(AclnnTorch::torch PROPERTIES INTERFACE_LINK_OPTIONS
-    "-Wl,--push-state,--no-as-needed,${_aclnn_torch_package}/libaclnn_torch.so,--pop-state;-Wl,-rpath,${_aclnn_torch_package}")
+  set(_aclnn_torch_lib "${AclnnTorch_TORCH_DIR}/lib")
+  set(_aclnn_torch_include "${AclnnTorch_TORCH_DIR}/include")
+  # Options, since of libraries only paths are quoted for the shell; they stand before what uses them. What torch's
+  # libraries need, they find by themselves.
+  set_target_properties(AclnnTorch::torch PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${_aclnn_torch_include};${_aclnn_torch_include}/torch/csrc/api/include"
+    INTERFACE_LINK_OPTIONS
+    "-Wl,--push-state,--no-as-needed,${_aclnn_torch_package}/libaclnn_torch.so,${_aclnn_torch_lib}/libtorch_cpu.so;\
+-Wl,${_aclnn_torch_lib}/libc10.so,--pop-state,--unresolved-symbols=ignore-in-shared-libs;\
+-Wl,-rpath,${_aclnn_torch_package},-rpath,${_aclnn_torch_lib}")
+  unset(_aclnn_torch_lib)
+  unset(_aclnn_torch_include)
 endif()
 unset(_aclnn_torch_package)
 

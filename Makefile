@@ -16,7 +16,7 @@ CMAKE := $(VENV)/bin/cmake
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-# An environment is of one torch and does not move; one that is another's is made anew.
+# An environment is of one torch and one Python, and does not move; one that is another's is made anew.
 MADE_FOR := torch $(TORCH) in $(CURDIR)
 remake = $(if $(wildcard $(1)/installed),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
 
@@ -107,7 +107,7 @@ build: $(VENV)/installed
 	@$(RUN) setup.py --quiet build_ext --inplace
 
 define make_environment
-	test "$$(cat $(1)/made_for 2> /dev/null)" = "$(MADE_FOR)" || rm -rf $(1)
+	test "$$(cat $(1)/made_for 2> /dev/null)" = "$(MADE_FOR)" && $(1)/bin/python -c "" || rm -rf $(1)
 	test -f $(1)/made_for || $(PYTHON) -m venv $(1)
 	echo "$(MADE_FOR)" > $(1)/made_for
 endef
@@ -115,7 +115,7 @@ endef
 $(VENV)/installed: pyproject.toml $(call remake,$(VENV))
 	$(call make_environment,$(VENV))
 	$(RUN) tools/install_torch.py $(TORCH) "$(PYTHON)"
-	$(PIP) "setuptools>=77" "cmake>=3.24" ninja "pybind11>=3" numpy
+	$(PIP) "pip>=21.3" "setuptools>=77" "cmake>=3.24" ninja "pybind11>=3" numpy
 	$(PIP) --no-build-isolation --editable ".[test]"
 	@touch $@
 

@@ -11,8 +11,17 @@ import cmake
 import ninja
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import ExecError
 
 ROOT = Path(__file__).resolve().parent
+
+
+def run(purpose: str, *command: str | Path, quiet: bool = True) -> None:
+    """Runs a command whose errors are on stderr, and ends the build in one sentence if it fails."""
+    if subprocess.run(command, stdout=subprocess.DEVNULL if quiet else None).returncode != 0:
+        raise ExecError(
+            f"aclnn_torch: {purpose} failed; what is missing or wrong is said above. Run the same again then"
+        )
 
 
 class CMakeBuild(build_ext):
@@ -31,10 +40,12 @@ class CMakeBuild(build_ext):
             "ACLNN_RELOCATABLE": "OFF" if in_place else "ON",
         }
         defines = [f"-D{name}={value}" for name, value in options.items()]
-        configure = [program, "-S", ROOT, "-B", directory, "-G", "Ninja", *defines]
-        subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)  # errors go to stderr
-        subprocess.run([program, "--build", directory, "--", "--quiet"], check=True)
-        subprocess.run([program, "--install", directory], check=True, stdout=subprocess.DEVNULL)
+        cache = directory / "CMakeCache.txt"
+        if cache.exists() and f"CMAKE_CACHEFILE_DIR:INTERNAL={directory}\n" not in cache.read_text():
+            defines.append("--fresh")  # the tree was somewhere else
+        run("configuring", program, "-S", ROOT, "-B", directory, "-G", "Ninja", *defines)
+        run("compiling", program, "--build", directory, "--", "--quiet", quiet=False)
+        run("installing", program, "--install", directory)
 
     def get_outputs(self) -> list[str]:
         """Nothing for setuptools to copy: the files are where they belong."""

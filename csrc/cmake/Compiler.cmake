@@ -1,3 +1,11 @@
+# Which compilers can: they know C++20, and of vectors of any size what the kernels ask.
+set(oldest_GNU 11)
+set(oldest_Clang 16)
+if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS "${oldest_${CMAKE_CXX_COMPILER_ID}}")
+  message(FATAL_ERROR "the compiler is ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}, expected GCC 11 or Clang 16, "
+                      "or newer; install one, and set CXX if it is not the default")
+endif()
+
 # Flags of every target.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

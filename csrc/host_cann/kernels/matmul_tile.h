@@ -143,20 +143,30 @@ void copy_words(const BFloat16* line, const BFloat16* next, int64_t count, float
   }
 }
 
+using Four [[gnu::vector_size(16)]] = float;
+
+// The elements at these places of two vectors that stand behind one another.
+template <int... places>
+Four shuffle(Four a, Four b) {
+#ifdef __clang__
+  return __builtin_shufflevector(a, b, places...);
+#else  // GCC has that one from 12 on
+  using Places [[gnu::vector_size(16)]] = int32_t;
+  return __builtin_shuffle(a, b, Places{places...});
+#endif
+}
+
 // to[line][i] = from[i][line]: rows of `from` are `from_stride` apart, lines of `to` `to_stride`.
 inline void turn_4(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
-  using Four [[gnu::vector_size(16)]] = float;
-  using Places [[gnu::vector_size(16)]] = int32_t;
   Four rows[4];
   for (int i = 0; i < 4; ++i) std::memcpy(&rows[i], from + i * from_stride, sizeof(Four));
-  const Four low = __builtin_shuffle(rows[0], rows[1], Places{0, 4, 1, 5});
-  const Four high = __builtin_shuffle(rows[0], rows[1], Places{2, 6, 3, 7});
-  const Four next_low = __builtin_shuffle(rows[2], rows[3], Places{0, 4, 1, 5});
-  const Four next_high = __builtin_shuffle(rows[2], rows[3], Places{2, 6, 3, 7});
-  const Four lines[4] = {__builtin_shuffle(low, next_low, Places{0, 1, 4, 5}),
-                         __builtin_shuffle(low, next_low, Places{2, 3, 6, 7}),
-                         __builtin_shuffle(high, next_high, Places{0, 1, 4, 5}),
-                         __builtin_shuffle(high, next_high, Places{2, 3, 6, 7})};
+  const Four low = shuffle<0, 4, 1, 5>(rows[0], rows[1]);
+  const Four high = shuffle<2, 6, 3, 7>(rows[0], rows[1]);
+  const Four next_low = shuffle<0, 4, 1, 5>(rows[2], rows[3]);
+  const Four next_high = shuffle<2, 6, 3, 7>(rows[2], rows[3]);
+  const Four lines[4] = {shuffle<0, 1, 4, 5>(low, next_low), shuffle<2, 3, 6, 7>(low, next_low),
+                         shuffle<0, 1, 4, 5>(high, next_high),
+                         shuffle<2, 3, 6, 7>(high, next_high)};
   for (int i = 0; i < 4; ++i) std::memcpy(to + i * to_stride, &lines[i], sizeof(Four));
 }
 

@@ -4,6 +4,10 @@
 #include <cstring>
 #include <string>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <ATen/Version.h>
 
 namespace aclnn_host {
@@ -40,7 +44,8 @@ bool has_avx512_bf16() noexcept {
   return current_capability() == Capability::AVX512 && __builtin_cpu_supports("avx512bf16");
 }
 bool has_amx_bf16() noexcept {
-  return __builtin_cpu_supports("amx-bf16");
+  unsigned a = 0, b = 0, c = 0, d = 0;  // clang's builtin does not know it
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & 1u << 22) != 0;
 }
 #else
 bool has_avx512_bf16() noexcept {

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from tests import builds
 
 ROOT = Path(__file__).resolve().parent.parent
-SECONDS = 600  # for one program
+SECONDS = 1800  # for one program; kernels without optimisation take minutes
 AT_A_TIME = 2
 
 # The tests that call operators, from torch, without test_compilers: what a compiler makes is not instrumented.

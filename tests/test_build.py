@@ -81,16 +81,16 @@ def other_torch(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("version", ["2.10.0", "1.13.1+cpu"])
+@pytest.mark.parametrize("version", ["2.12.1", "1.13.1+cpu"])
 def test_a_torch_too_old_stops_the_build(other_torch: Path, version: str) -> None:
     (other_torch / "version.py").write_text(f"__version__ = '{version}'\n")
     result = configure(other_torch / "build", f"-DACLNN_TORCH_DIR={other_torch}")
     assert result.returncode != 0
-    assert f"is {version}, expected torch>=2.11,<2.16; pip install" in " ".join(result.stderr.split())
+    assert f"is {version}, expected torch>=2.13,<2.16; pip install" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(
-    "version, warns", [("2.11.0", False), ("2.15.9+cu132", False), ("2.16.0", True), ("3.0", True)]
+    "version, warns", [("2.13.1", False), ("2.15.9+cu132", False), ("2.16.0", True), ("3.0", True)]
 )
 def test_a_torch_that_nobody_has_tried_is_warned_of(other_torch: Path, version: str, warns: bool) -> None:
     (other_torch / "version.py").write_text(f"__version__ = '{version}'\n")

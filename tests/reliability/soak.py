@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import torch
@@ -52,8 +53,14 @@ def threads(expected: int) -> int:
 
 def usage(expected_threads: int) -> Usage:
     gc.collect()
-    resident = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    return Usage(resident, len(os.listdir("/proc/self/fd")), threads(expected_threads))
+    _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
+    anonymous = (resident - shared) * resource.getpagesize()  # pages of files come and go with the machine's memory
+    return Usage(anonymous, len(os.listdir("/proc/self/fd")), threads(expected_threads))
+
+
+def growth(sizes: list[int]) -> float:
+    """What a step adds: the median over all pairs (Theil-Sen), which a size that only wavers leaves at zero."""
+    return statistics.median((b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(sizes), 2))
 
 
 def soak(what: str, full_count: int, body: Callable[[int], None]) -> bool:
@@ -64,7 +71,7 @@ def soak(what: str, full_count: int, body: Callable[[int], None]) -> bool:
     per_step = max(1, full_count // STEPS // (1 if FULL else 100))
     live = _C.live_objects()
     first = last = usage(0)
-    resident = []
+    sizes = []
     for step in range(STEPS):
         for i in range(per_step):
             body(step * per_step + i)
@@ -72,16 +79,16 @@ def soak(what: str, full_count: int, body: Callable[[int], None]) -> bool:
         if step <= STEPS // 4:
             first = last
         if step >= STEPS // 4:
-            resident.append(last.bytes)
-    slope = statistics.linear_regression(range(len(resident)), resident).slope
+            sizes.append(last.bytes)
+    slope = growth(sizes)
     print(f"{what}: {per_step * STEPS}, of which the last three quarters take {slope / per_step:.3f} bytes each")
     print(
-        f"  resident {first.bytes >> 10} -> {last.bytes >> 10} KiB, files {first.files} -> {last.files}, "
+        f"  memory {first.bytes >> 10} -> {last.bytes >> 10} KiB, files {first.files} -> {last.files}, "
         f"threads {first.threads} -> {last.threads}",
         flush=True,
     )
     return (
-        slope * len(resident) < SPARE_BYTES
+        slope * len(sizes) < SPARE_BYTES
         and (last.files, last.threads) == (first.files, first.threads)
         and _C.live_objects() == live
     )

@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -49,23 +50,25 @@ int64_t threads(int64_t expected) {
 }
 
 Usage usage(int64_t expected_threads) {
-  int64_t all = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> all >> resident;
-  return {resident * sysconf(_SC_PAGESIZE), entries("/proc/self/fd"), threads(expected_threads)};
+  int64_t all = 0, resident = 0, shared = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident >> shared;
+  // Pages of files come and go with the machine's memory.
+  const int64_t anonymous = (resident - shared) * sysconf(_SC_PAGESIZE);
+  return {anonymous, entries("/proc/self/fd"), threads(expected_threads)};
 }
 
-// The slope of the line through the points (i, values[i]) that has the least squares.
-double slope_of(const std::vector<double>& values) {
-  const auto n = static_cast<double>(values.size());
-  double x = 0, y = 0, xx = 0, xy = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const auto at = static_cast<double>(i);
-    x += at;
-    y += values[i];
-    xx += at * at;
-    xy += at * values[i];
+// What a step adds: the median over all pairs (Theil-Sen), which a size that only wavers leaves at
+// zero.
+double growth_of(const std::vector<double>& sizes) {
+  std::vector<double> slopes;
+  for (size_t j = 0; j < sizes.size(); ++j) {
+    for (size_t i = 0; i < j; ++i) {
+      slopes.push_back((sizes[j] - sizes[i]) / static_cast<double>(j - i));
+    }
   }
-  return (n * xy - x * y) / (n * xx - x * x);
+  const auto middle = slopes.begin() + static_cast<std::ptrdiff_t>(slopes.size() / 2);
+  std::nth_element(slopes.begin(), middle, slopes.end());
+  return *middle;
 }
 
 // Runs body(i) so often, and looks at the process after every step. The first quarter fills what is
@@ -84,15 +87,14 @@ void soak(const char* what, int64_t full_count, const std::function<void(int64_t
     if (step <= kSteps / 4) first = last;
     if (step >= kSteps / 4) bytes.push_back(static_cast<double>(last.bytes));
   }
-  const double growth = slope_of(bytes) * static_cast<double>(bytes.size());
+  const double growth = growth_of(bytes);
   std::printf("%s: %lld, of which the last three quarters take %.3f bytes each\n", what,
-              static_cast<long long>(per_step * kSteps),
-              slope_of(bytes) / static_cast<double>(per_step));
-  std::printf("  resident %lld -> %lld KiB, files %lld -> %lld, threads %lld -> %lld\n",
+              static_cast<long long>(per_step * kSteps), growth / static_cast<double>(per_step));
+  std::printf("  memory %lld -> %lld KiB, files %lld -> %lld, threads %lld -> %lld\n",
               static_cast<long long>(first.bytes >> 10), static_cast<long long>(last.bytes >> 10),
               static_cast<long long>(first.files), static_cast<long long>(last.files),
               static_cast<long long>(first.threads), static_cast<long long>(last.threads));
-  if (!kIsSanitized) CHECK(growth < kSpareBytes);
+  if (!kIsSanitized) CHECK(growth * static_cast<double>(bytes.size()) < kSpareBytes);
   CHECK_EQ(last.files, first.files);
   CHECK_EQ(last.threads, first.threads);
   CHECK_EQ(aclHostLiveObjects(nullptr), live);

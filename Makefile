@@ -20,8 +20,8 @@ PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 MADE_FOR := torch $(TORCH) in $(CURDIR)
 remake = $(if $(wildcard $(1)/installed),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
 
-.PHONY: remake tidy demo demo-npu test test-deep reliability properties commands soak build npu sanitize fuzz wheel-test conformance \
-  bench bench-quick bench-check docs matrix lint clean
+.PHONY: remake tidy demo demo-npu test test-deep reliability properties commands soak stock build npu sanitize fuzz \
+  wheel-test conformance bench bench-quick bench-check docs matrix lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -74,6 +74,16 @@ wheel-test: $(VENV)/installed
 # Each version of torch, torch_npu and Python that the package is for, into docs/compatibility.md. Downloads them.
 matrix:
 	$(PYTHON) tools/matrix.py $(ARGS)
+
+# README's commands as someone has them for the first time: a clone of what is committed, in a folder with a space, an
+# empty home, pip without a setting but the certificate. Downloads torch, takes an hour and 8 GB.
+stock:
+	rm -rf "build/new user"
+	git clone --quiet . "build/new user/aclnn_torch"
+	mkdir "build/new user/home"
+	cd "build/new user/aclnn_torch" && env -i HOME="$$PWD/../home" PATH="$$PATH" PIP_CONFIG_FILE=/dev/null \
+	  $${PIP_CERT:+PIP_CERT="$$PIP_CERT"} $${SSL_CERT_FILE:+SSL_CERT_FILE="$$SSL_CERT_FILE"} \
+	  $(MAKE) demo demo-npu test
 
 # The C++ tests and the operators' Python tests under ASan + UBSan, then the C++ tests with threads under TSan.
 sanitize: build

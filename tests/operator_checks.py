@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 import aclnn_torch
+from tests import inductor
 from tests.operators._info import Call, as_tuple
 
 # How far a result may be from torch's: one rounding for the 16-bit types, and for the wider ones the exponentials of
@@ -120,7 +121,7 @@ def check_transforms(call: Call) -> None:
 def check_compilers(call: Call, dtype: torch.dtype) -> None:
     """torch.compile without graph breaks and with dynamic shapes, and torch.export, forward and backward."""
     torch._dynamo.reset()
-    compiled = torch.compile(call.on, fullgraph=True, dynamic=True)
+    compiled = torch.compile(call.on, fullgraph=True, dynamic=True, backend=inductor.BACKEND)
     for seed in range(2):
         eager, traced = (call.tensors(dtype, requires_grad=True, seed=seed) for _ in range(2))
         expected, got = call.on(*eager), compiled(*traced)

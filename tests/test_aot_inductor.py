@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from aclnn_torch.cli.config import config_values
+from tests import inductor
 
 ops = torch.ops.aclnn
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "aot_inductor"
@@ -49,6 +50,7 @@ def example() -> tuple[torch.nn.Module, tuple[Tensor, ...], torch.export.Exporte
     return module, arguments, program
 
 
+@inductor.needed
 def test_every_operator(tmp_path: Path) -> None:
     module, arguments, program = example()
     package = torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "every.pt2"))
@@ -74,6 +76,7 @@ def run(*command: str | Path) -> str:
     return result.stdout
 
 
+@inductor.needed
 def test_a_package_runs_in_a_program_without_python(tmp_path: Path) -> None:
     cmake = shutil.which("cmake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     if cmake is None:

@@ -9,6 +9,7 @@ import pytest
 
 from docs.site import build as site
 
+from . import inductor
 from .cabi import Dtype
 from .command_blocks import (
     ELSEWHERE,
@@ -48,6 +49,8 @@ def run_as_printed(page: str, tree: Path, long: bool) -> str:
     """What a page prints; a block without a language shows some of that."""
     if needs_torch_npu(script_of(page, long)) and not (ROOT / ".venv-npu").exists():
         pytest.skip("no torch_npu: run `make npu`")
+    if "torch.compile(" in script_of(page, long) and not inductor.WORKS:
+        pytest.skip(inductor.REASON)
     printed = run_page(page, tree, long)
     for block in blocks_of(page):
         assert block.language or block.text in printed, block.text

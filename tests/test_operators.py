@@ -17,7 +17,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 import aclnn_torch
 import aclnn_torch.functional as F
 from aclnn_torch import ops as stated
-from tests import operator_checks
+from tests import inductor, operator_checks
 from tests.operator_checks import FLOATS, TOLERANCE, Call, views
 from tests.operators import ELEMENTWISE, OPERATORS, FunctionCase, Kernel, ModuleCase
 
@@ -253,7 +253,9 @@ def test_in_place_follows_autograds_rules(case: FunctionCase) -> None:
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
     torch._dynamo.reset()
-    compiled = torch.compile(lambda t: function(t.sin(), **case.keywords, inplace=True) + 1, fullgraph=True)
+    compiled = torch.compile(
+        lambda t: function(t.sin(), **case.keywords, inplace=True) + 1, fullgraph=True, backend=inductor.BACKEND
+    )
     value = torch.randn(5)
     torch.testing.assert_close(compiled(value), torchs(value.sin(), **case.keywords) + 1)
 

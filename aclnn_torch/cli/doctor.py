@@ -65,6 +65,14 @@ def _npu_operators() -> Finding:
     return Finding("NPU operators", f"built for torch_npu {built}")
 
 
+def _torch() -> Finding:
+    import torch
+
+    folder = os.path.dirname(torch.__file__)
+    advice = f"torch.compile's Inductor cannot link, because the path of torch, {folder}, has a space"
+    return Finding("torch", torch.__version__, advice=advice if " " in folder else None)
+
+
 def _torch_npu() -> Finding:
     version = installed_version("torch_npu")
     if version is None:
@@ -124,7 +132,7 @@ def _operators_here() -> Iterator[Finding]:
     from .. import _C, __version__, get_product, profiling
 
     yield Finding("aclnn_torch", f"{__version__} in {PREFIX.parent}")
-    yield Finding("torch", torch.__version__)
+    yield _torch()
     capability = torch.backends.cpu.get_cpu_capability()
     problem = _C.product_problem()
     yield Finding(

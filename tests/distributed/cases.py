@@ -36,6 +36,7 @@ from torch.utils.checkpoint import checkpoint
 
 import aclnn_torch
 import aclnn_torch.distributed
+from tests import inductor
 from tests.operators import ELEMENTWISE
 
 ops = torch.ops.aclnn
@@ -159,14 +160,14 @@ def ddp_with_reentrant_checkpoints() -> None:
 @case
 def compiled_ddp() -> None:
     model = network()
-    learns_like_one_process(model, torch.compile(DistributedDataParallel(model)))
+    learns_like_one_process(model, torch.compile(DistributedDataParallel(model), backend=inductor.BACKEND))
 
 
 @case
 def compiled_fsdp2() -> None:
     model = network()
     for block in model.blocks:
-        block.compile(fullgraph=True)
+        block.compile(fullgraph=True, backend=inductor.BACKEND)
     sharded(model)
     learns_like_one_process(model, model)
 

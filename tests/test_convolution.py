@@ -410,6 +410,7 @@ ALGORITHMS = {
     "ATen: BFLOAT16": Taken(
         "output", case_named("2-D small images"), torch.bfloat16, marks=(operator_checks.NEEDS_AVX512_BFLOAT16,)
     ),
+    "im2col": Taken("gradInput", case_named("2-D without padding")),
     "implicit GEMM: few channels": Taken("output", case_named("2-D large, few channels")),
     "implicit GEMM: 1-D, odd channels": Taken("gradInput", case_named("2-D large, odd channels")),
     "implicit GEMM: large weight": Taken("gradWeight", case_named("2-D large weight")),

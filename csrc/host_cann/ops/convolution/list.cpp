@@ -123,6 +123,22 @@ bool is_patches(const Problem& p) {
   return is_faster && product(p.sizes.kernel) > 1 && !is_bfloat16_of_aten(p);
 }
 
+// ---- im2col
+
+// Whether dst is small, which oneDNN is slow with, im2col's matrix stays in a cache, and the output
+// takes longer than bringing the weight into its order.
+bool has_few_positions(const Problem& p) {
+  constexpr double kMaxPositions = 8 * 8;
+  constexpr double kMaxElements = 1 << 20;
+  constexpr double kMaxWeights = 1 << 18;
+  const double positions = product(p.sizes.dst);
+  const double products = product_count(p.sizes);
+  return positions <= kMaxPositions &&
+         products <= kMaxElements * static_cast<double>(p.sizes.dst_channels) &&
+         (p.is_gradient ||
+          products <= kMaxWeights * positions * static_cast<double>(p.sizes.batch));
+}
+
 // ---- Implicit GEMM
 
 // Whether the rows of what is computed are long enough for vectors.
@@ -254,6 +270,7 @@ constexpr Entry kEntries[] = {
     entry<ImplicitGemm>("implicit GEMM: BFLOAT16", is_bfloat16_of_ours, kFirst, kFirst, k16Bits),
     entry<AtenConvolution>("ATen: wide BFLOAT16", is_wide_bfloat16, kLast, kLast, k16Bits),
     entry<AtenConvolution>("ATen: BFLOAT16", is_bfloat16, kGiven, kGiven, k16Bits),
+    entry<Im2col>("im2col", has_few_positions, kLast, kLast, kFloat),
     entry<ImplicitGemm>("implicit GEMM: few channels", has_few_channels, kFirst, kFirst, kFloat),
     entry<ImplicitGemm>("implicit GEMM: 1-D, odd channels", is_1d_or_odd, kFirst, kFirst, kFloat),
     entry<ImplicitGemm>("implicit GEMM: large weight", is_large_weight, kFirst, kFirst, kFloat),

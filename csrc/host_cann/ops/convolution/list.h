@@ -6,14 +6,15 @@
 #include "host_cann/ops/convolution/aten_convolution.h"
 #include "host_cann/ops/convolution/depthwise_channels_last.h"
 #include "host_cann/ops/convolution/direct.h"
+#include "host_cann/ops/convolution/im2col.h"
 #include "host_cann/ops/convolution/implicit_gemm.h"
 #include "host_cann/ops/convolution/patches.h"
 #include "host_cann/ops/convolution/pointwise.h"
 
 namespace aclnn_host {
 
-using Algorithm =
-    std::variant<Direct, DepthwiseChannelsLast, Pointwise, Patches, ImplicitGemm, AtenConvolution>;
+using Algorithm = std::variant<Direct, DepthwiseChannelsLast, Pointwise, Patches, Im2col,
+                               ImplicitGemm, AtenConvolution>;
 
 // An entry of the list, as it computes a problem.
 struct Choice {

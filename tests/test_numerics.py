@@ -11,7 +11,7 @@ from benchmarks.torture import Condition, Operator
 # Below this many units in the last place, errors are a formula's own few roundings and the luck of the numbers. Of 16
 # bits there is one rounding, of a result that is exact to 0.01; y of RmsNorm has seven, of up to one unit each.
 ROUNDINGS = {torch.float16: 0.51, torch.bfloat16: 0.51, torch.float32: 5.0, torch.float64: 5.0}
-# On the longest path to dx of a norm lie twelve roundings and, thrice, those of rstd. Of FLOAT, sums are made in DOUBLE.
+# On the longest path to dx of a norm lie twelve roundings and, thrice, those of rstd; sums of FLOAT are made in DOUBLE.
 ROUNDINGS_OF_DX = 8.0
 STATISTICS = ("mean", "rstd")  # of 16 bits they are FLOAT
 

@@ -30,6 +30,7 @@
 #include <torch/csrc/dynamo/compiled_autograd.h>
 
 #include "client/error.h"
+#include "torch_ops/torch_versions.h"
 
 namespace aclnn_torch {
 
@@ -171,10 +172,10 @@ class Node final : public torch::autograd::Node {
 
 // The node of one call, or null when no input needs a gradient.
 template <class Formula, class... Tensors>
-c10::intrusive_ptr<Node<Formula>> make_node(typename Formula::Attributes attributes,
-                                            const Tensors&... inputs) {
+GraphNodePtr<Node<Formula>> make_node(typename Formula::Attributes attributes,
+                                      const Tensors&... inputs) {
   if (!torch::autograd::compute_requires_grad(inputs...)) return nullptr;
-  auto node = c10::make_intrusive<Node<Formula>>(std::move(attributes));
+  auto node = make_graph_node<Node<Formula>>(std::move(attributes));
   node->set_next_edges(torch::autograd::collect_next_edges(inputs...));
   return node;
 }

@@ -21,18 +21,30 @@ void* find_loaded(const char* library, const char* symbol) {
   return address;
 }
 
-__attribute__((constructor)) void take_back_keys_of_cuda() {
-  // c10::CachingAllocator::AcceleratorAllocatorConfig::getMutableKeys()
+// c10::CachingAllocator::AcceleratorAllocatorConfig::getMutableKeys(), or what it returns where, as
+// in torch 2.11, it is inline. CUDA's build of torch has put its keys there by now.
+Keys* registered_keys() {
+  constexpr const char* kLibrary = "libc10.so";
   using GetKeys = Keys& (*)();
-  const auto registered = reinterpret_cast<GetKeys>(find_loaded(
-      "libc10.so",
-      "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig14getMutableKeysB5cxx11Ev"));
+  if (const auto get = reinterpret_cast<GetKeys>(find_loaded(
+          kLibrary,
+          "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig14getMutableKeysB5cxx11Ev"))) {
+    return &get();
+  }
+  return static_cast<Keys*>(find_loaded(
+      kLibrary,
+      "_ZZN3c1016CachingAllocator26AcceleratorAllocatorConfig14getMutableKeysB5cxx11EvE4keys"));
+}
+
+__attribute__((constructor)) void take_back_keys_of_cuda() {
   // What c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::getKeys() returns.
   const auto* const of_cuda = static_cast<const Keys*>(find_loaded(
       "libc10_cuda.so",
       "_ZZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig7getKeysB5cxx11EvE4keys"));
-  if (registered == nullptr || of_cuda == nullptr) return;
-  for (const std::string& key : *of_cuda) registered().erase(key);
+  if (of_cuda == nullptr) return;
+  Keys* const registered = registered_keys();
+  if (registered == nullptr) return;
+  for (const std::string& key : *of_cuda) registered->erase(key);
 }
 
 }  // namespace

@@ -20,12 +20,12 @@
 //   #include "aclnnop/aclnn_elu_backward.h"
 //   ACLNN_DECLARE(EluBackward);
 //   aclnn::call<EluBackward>(library, allocate, stream, grad, alpha, ...);
-#define ACLNN_DECLARE(Name)                                                  \
-  struct Name {                                                              \
-    static constexpr const char* kStage1 = "aclnn" #Name "GetWorkspaceSize"; \
-    static constexpr const char* kStage2 = "aclnn" #Name;                    \
-    using Stage1 = decltype(&aclnn##Name##GetWorkspaceSize);                 \
-    using Stage2 = decltype(&aclnn##Name);                                   \
+#define ACLNN_DECLARE(Name)                                                                   \
+  struct Name {                                                                               \
+    [[maybe_unused]] static constexpr const char* kStage1 = "aclnn" #Name "GetWorkspaceSize"; \
+    [[maybe_unused]] static constexpr const char* kStage2 = "aclnn" #Name;                    \
+    using Stage1 = decltype(&aclnn##Name##GetWorkspaceSize);                                  \
+    using Stage2 = decltype(&aclnn##Name);                                                    \
   }
 
 namespace aclnn {

@@ -6,6 +6,16 @@ if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS "${oldest_${CMAKE_CXX_COMPILER_ID}}")
                       "or newer; install one, and set CXX if it is not the default")
 endif()
 
+# With which ATen computes on several threads. GCC brings it, clang does not.
+include(CheckCXXSourceCompiles)
+set(CMAKE_REQUIRED_FLAGS -fopenmp)
+check_cxx_source_compiles("#include <omp.h>\nint main() { return omp_get_max_threads() == 0; }" ACLNN_HAS_OPENMP)
+unset(CMAKE_REQUIRED_FLAGS)
+if(NOT ACLNN_HAS_OPENMP)
+  message(FATAL_ERROR "${CMAKE_CXX_COMPILER} cannot build with -fopenmp; install its OpenMP, for clang 16 on Debian "
+                      "libomp-16-dev, and remove the folder ${CMAKE_BINARY_DIR}")
+endif()
+
 # Flags of every target.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

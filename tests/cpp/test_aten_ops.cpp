@@ -96,9 +96,9 @@ constexpr aclDataType kType<int32_t> = ACL_INT32;
 template <>
 constexpr aclDataType kType<int64_t> = ACL_INT64;
 template <>
-constexpr aclDataType kType<bool> = ACL_BOOL;
+[[maybe_unused]] constexpr aclDataType kType<bool> = ACL_BOOL;
 template <>
-constexpr aclDataType kType<uint8_t> = ACL_UINT8;
+[[maybe_unused]] constexpr aclDataType kType<uint8_t> = ACL_UINT8;
 
 using Sizes = std::vector<int64_t>;
 

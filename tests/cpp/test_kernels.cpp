@@ -262,9 +262,10 @@ std::string label(const char* version, const Function& function, const Scalars& 
   return text.str();
 }
 
-std::vector<float> widen(const std::vector<auto>& elements) {
+template <class T>
+std::vector<float> widen(const std::vector<T>& elements) {
   std::vector<float> values;
-  for (const auto element : elements) values.push_back(static_cast<float>(value_of(element)));
+  for (const T element : elements) values.push_back(static_cast<float>(value_of(element)));
   return values;
 }
 

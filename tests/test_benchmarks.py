@@ -37,6 +37,7 @@ from benchmarks.jax_peer import Jax, JaxError
 from benchmarks.measure import FULL, QUICK, Effort, Spread, measure
 from benchmarks.providers import Provider, Settings
 from benchmarks.results import COLUMNS, Row
+from tests import inductor
 
 TWO_TURNS = Effort(0, least=2, most=2, patience=0)
 ALONE = Settings(threads=2, compile=False)
@@ -198,6 +199,7 @@ def peers_of(rows: list[Row]) -> list[str]:
     return list(dict.fromkeys(row.provider.partition(":")[0] for row in rows))
 
 
+@inductor.needed
 def test_compiled_torch_is_a_peer():
     rows = measure(find("large", "elu"), Settings(), TWO_TURNS)
     assert peers_of(rows) == ["aclnn", "eager", "eager out=", "torch.compile", "roofline", "in cache"]

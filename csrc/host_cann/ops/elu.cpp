@@ -60,7 +60,9 @@ aclnnStatus make_executor(const char* api, const FloatKernels& kernels, const Sc
 aclnnStatus forward(const char* api, Argument self, const Scalars& scalars, Argument out,
                     std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
                     aclOpExecutor** executor) {
-  const auto [alpha, scale, input_scale] = scalars;
+  const Named<const aclScalar*>& alpha = scalars.alpha;
+  const Named<const aclScalar*>& scale = scalars.scale;
+  const Named<const aclScalar*>& input_scale = scalars.input_scale;
   const std::tuple given{self, alpha, scale, input_scale, out};
   return stage1(api, given, [&]() -> aclnnStatus {
     Checks checks(api);

@@ -82,9 +82,14 @@ void check_count(Checks& checks, Argument argument, int64_t count, const char* w
                  shape_text(shape_of(argument)).c_str(), static_cast<long long>(count), what);
 }
 
+struct Counts {
+  int64_t rows;
+  int64_t columns;
+};
+
 // Rows and columns of input; -1 if there are too many to count, which addressable() refuses unless
 // the other number is 0, and nothing there to compute.
-std::pair<int64_t, int64_t> rows_and_columns(Argument input, const aclIntArray& shape) {
+Counts rows_and_columns(Argument input, const aclIntArray& shape) {
   const Dims& sizes = shape_of(input);
   const uint64_t rows = sizes.size() - shape.size;
   return {element_count(Dims(sizes.begin(), rows)).value_or(-1),
@@ -440,17 +445,17 @@ aclnnStatus aclnnLayerNormGetWorkspaceSize(
     check_normalized(checks, bias, *normalizedShape, true);
     checks.same_shape(result, value);
     if (!checks.ok()) return checks.status();
-    const auto [rows, columns] = rows_and_columns(value, *normalizedShape);
-    check_count(checks, mean, rows, "row");
-    check_count(checks, rstd, rows, "row");
+    const Counts count = rows_and_columns(value, *normalizedShape);
+    check_count(checks, mean, count.rows, "row");
+    check_count(checks, rstd, count.rows, "row");
     for (const Argument& each : {value, weight, bias, result, mean, rstd}) {
       checks.addressable(each);
     }
     if (!checks.ok()) return checks.status();
     return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
       return LayerNormPlan(
-          {input, weightOptional, biasOptional, out, meanOutOptional, rstdOutOptional}, rows,
-          columns, eps, workspace);
+          {input, weightOptional, biasOptional, out, meanOutOptional, rstdOutOptional}, count.rows,
+          count.columns, eps, workspace);
     });
   });
 }
@@ -507,11 +512,11 @@ aclnnStatus aclnnLayerNormBackwardGetWorkspaceSize(
     check_normalized(checks, bias, *normalizedShape, true);
     checks.same_shape(gradient, value).same_shape(means, factors);
     if (!checks.ok()) return checks.status();
-    const auto [rows, columns] = rows_and_columns(value, *normalizedShape);
-    check_count(checks, means, rows, "row");
+    const Counts count = rows_and_columns(value, *normalizedShape);
+    check_count(checks, means, count.rows, "row");
     if (asked[0].tensor != nullptr) checks.same_shape(asked[0], value);
-    check_count(checks, asked[1], columns, "column");
-    check_count(checks, asked[2], columns, "column");
+    check_count(checks, asked[1], count.columns, "column");
+    check_count(checks, asked[2], count.columns, "column");
     for (const Argument& each : {gradient, value, means, factors, weight, bias}) {
       checks.addressable(each);
     }
@@ -520,7 +525,7 @@ aclnnStatus aclnnLayerNormBackwardGetWorkspaceSize(
     return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
       return LayerNormBackwardPlan({gradOut, input, mean, rstd, weightOptional, biasOptional,
                                     gradInputOut, gradWeightOut, gradBiasOut},
-                                   outputMask->values.get(), rows, columns, workspace);
+                                   outputMask->values.get(), count.rows, count.columns, workspace);
     });
   });
 }

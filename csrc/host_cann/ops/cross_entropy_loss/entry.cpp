@@ -195,7 +195,8 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
     for (const Argument& argument : arguments) checks.format_like_nd(argument);
 
     const Sizes sizes = require_matrix(checks, log_prob);
-    const auto [rows, classes] = sizes;
+    const int64_t rows = sizes.rows;
+    const int64_t classes = sizes.classes;
     const bool reduced = parse_reduction(reductionOptional) != Reduction::kNone;
     // The gradient of a loss: one of a reduced loss may have no dimension.
     const auto require_gradient = [&](Argument argument) {

@@ -21,7 +21,7 @@ MADE_FOR := torch $(TORCH) in $(CURDIR)
 remake = $(if $(wildcard $(1)/installed),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
 
 .PHONY: remake tidy demo demo-npu test test-deep reliability properties commands soak stock build npu sanitize fuzz \
-  wheel-test conformance bench bench-quick bench-check docs matrix lint clean
+  clang wheel-test conformance bench bench-quick bench-check docs matrix lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -88,6 +88,14 @@ stock:
 # The C++ tests and the operators' Python tests under ASan + UBSan, then the C++ tests with threads under TSan.
 sanitize: build
 	$(RUN) -m tests.sanitize
+
+# The C++ tests as clang 16 or newer builds them, which needs its OpenMP (libomp): make clang CLANG=clang++-16
+CLANG ?= clang++
+clang: build
+	$(CMAKE) --preset clang -DCMAKE_CXX_COMPILER="$(CLANG)" -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(VENV)/bin/ninja" \
+	  -DACLNN_PYTHON="$(CURDIR)/$(RUN)" > /dev/null
+	$(CMAKE) --build build/clang --target cpp_tests -- --quiet
+	$(VENV)/bin/ctest --preset clang
 
 # Every condition of every operator on every product, expected and obtained, into docs/conformance.md.
 conformance: build

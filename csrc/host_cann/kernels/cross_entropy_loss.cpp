@@ -43,7 +43,11 @@ inline V plus(const V& a, const V& b) {
 // The first if the second is nan: what is nan is passed over.
 template <class V>
 inline V larger(const V& a, const V& b) {
+#if defined(__aarch64__)
+  return V::blendv(a, b, b > a);  // NEON's maximum of a number and a nan is nan
+#else
   return at::vec::clamp_min(a, b);
+#endif
 }
 
 template <class T>

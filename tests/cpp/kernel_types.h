@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 #include "host_cann/kernels/capability.h"
 
 namespace aclnn_host {
@@ -92,6 +96,8 @@ template <Capability kCapability>
 bool multiplies_bfloat16() {
 #if defined(__x86_64__)
   return kCapability != Capability::AVX512 || __builtin_cpu_supports("avx512bf16");
+#elif defined(__aarch64__)
+  return (getauxval(AT_HWCAP2) & 1ul << 14) != 0;  // HWCAP2_BF16
 #else
   return true;
 #endif

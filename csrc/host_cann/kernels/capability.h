@@ -11,7 +11,9 @@ enum class Capability { kReference, DEFAULT, AVX2, AVX512 };
 // The version to use: PyTorch's choice for this CPU (which its ATEN_CPU_CAPABILITY can lower), or
 // what ACLNN_TORCH_CPU_CAPABILITY says, if the CPU can run it: reference, default, avx2, avx512.
 ACLNN_HOST_INTERNAL Capability current_capability() noexcept;
-// Whether the version may use AVX512_BF16, and whether the CPU has AMX for BFLOAT16.
+// Whether the version may multiply BFLOAT16 by an instruction for it: AVX512_BF16, or FEAT_BF16 of
+// aarch64; whether that is AVX512_BF16, and whether the CPU has AMX for it.
+ACLNN_HOST_INTERNAL bool has_bfloat16_products() noexcept;
 ACLNN_HOST_INTERNAL bool has_avx512_bf16() noexcept;
 ACLNN_HOST_INTERNAL bool has_amx_bf16() noexcept;
 ACLNN_HOST_INTERNAL const char* capability_name(Capability capability) noexcept;

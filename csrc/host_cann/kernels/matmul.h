@@ -54,8 +54,8 @@ struct MatmulKernels {
   int64_t row_step;
   int64_t column_step;
   MatmulKernel<float> float32;
-  // With AVX512 only for CPUs that have AVX512_BF16 too (has_avx512_bf16). The other versions
-  // multiply it in FLOAT, and only tests call them.
+  // With AVX512 and on aarch64 only for CPUs that have AVX512_BF16 or FEAT_BF16 too
+  // (has_bfloat16_products). The other versions multiply it in FLOAT, and only tests call them.
   MatmulKernel<BFloat16> bfloat16;
 };
 

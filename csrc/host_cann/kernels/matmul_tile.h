@@ -49,6 +49,13 @@ inline V multiply_add(BFloat16, const V& factor, const V& next, const V& sum) {
       : "+v"(result)
       : "v"(static_cast<__m512>(factor)), "v"(static_cast<__m512>(next)));
   return result;
+#elif defined(__aarch64__)
+  // The directive is for the assembler alone.
+  float32x4_t result = sum;
+  asm(".arch_extension bf16\n\tbfdot %0.4s, %1.8h, %2.8h"
+      : "+w"(result)
+      : "w"(static_cast<float32x4_t>(factor)), "w"(static_cast<float32x4_t>(next)));
+  return result;
 #else
   using Bits [[gnu::vector_size(sizeof(V))]] = uint32_t;
   const auto low = [](const V& word) { return std::bit_cast<V>(std::bit_cast<Bits>(word) << 16); };

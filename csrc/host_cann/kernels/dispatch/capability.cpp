@@ -6,6 +6,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 #include <ATen/Version.h>
@@ -40,6 +42,9 @@ Capability current_capability() noexcept {
 }
 
 #if defined(__x86_64__)
+bool has_bfloat16_products() noexcept {
+  return has_avx512_bf16();
+}
 bool has_avx512_bf16() noexcept {
   return current_capability() == Capability::AVX512 && __builtin_cpu_supports("avx512bf16");
 }
@@ -48,6 +53,14 @@ bool has_amx_bf16() noexcept {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & 1u << 22) != 0;
 }
 #else
+bool has_bfloat16_products() noexcept {
+#if defined(__aarch64__)
+  constexpr unsigned long kBfloat16 = 1ul << 14;  // HWCAP2_BF16, which older headers lack
+  return current_capability() == Capability::DEFAULT && (getauxval(AT_HWCAP2) & kBfloat16) != 0;
+#else
+  return false;
+#endif
+}
 bool has_avx512_bf16() noexcept {
   return false;
 }

@@ -98,7 +98,7 @@ MatrixProducts::MatrixProducts(double count, aclDataType dtype, Workspace& works
 
 // ATen's uses of AMX are faster; without either unit FLOAT is.
 bool MatrixProducts::supports(aclDataType dtype) {
-  return dtype == ACL_FLOAT || (dtype == ACL_BF16 && has_avx512_bf16() && !has_amx_bf16());
+  return dtype == ACL_FLOAT || (dtype == ACL_BF16 && has_bfloat16_products() && !has_amx_bf16());
 }
 
 MatrixProducts MatrixProducts::in(void* workspace) const {

@@ -3,6 +3,10 @@
 # make test      builds and runs every test that does not take long
 # All make their environments first and rebuild only what changed.
 
+ifneq ($(shell test -w . && echo yes),yes)
+$(error $(CURDIR) is not writable for $(shell id -un), and make builds in it; clone it to a folder of your own)
+endif
+
 PYTHON ?= python3
 # An index with torch's builds for CPUs, which take 1 GB instead of 5; tools/install_torch.py asks it once.
 export TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
@@ -21,7 +25,7 @@ MADE_FOR := torch $(TORCH) in $(CURDIR)
 remake = $(if $(wildcard $(1)/installed),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
 
 .PHONY: remake tidy demo demo-npu test test-deep reliability properties commands soak stock build npu sanitize fuzz \
-  clang wheel-test conformance bench bench-quick bench-check docs matrix lint clean
+  clang test-aarch64 wheel-test wheels conformance bench bench-quick bench-check docs matrix lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -71,6 +75,10 @@ $(VENV)/libfuzzer: $(VENV)/installed
 wheel-test: $(VENV)/installed
 	$(RUN) -m tests.wheel
 
+# Wheels for every Python on PATH and, after test-aarch64, for aarch64, into dist; tests/wheels.py.
+wheels: build
+	$(RUN) -m tests.wheels
+
 # Each version of torch, torch_npu and Python that the package is for, into docs/compatibility.md. Downloads them.
 matrix:
 	$(PYTHON) tools/matrix.py $(ARGS)
@@ -98,6 +106,10 @@ clang: build
 	$(CMAKE) --build build/clang --target all cpp_tests -- --quiet
 	$(CMAKE) --install build/clang > /dev/null
 	$(VENV)/bin/ctest --preset clang --exclude-regex test_faults
+
+# The package on aarch64, built and tested on another machine with Debian's cross compiler and QEMU; tests/aarch64.py.
+test-aarch64: build
+	$(RUN) -m tests.aarch64
 
 # Every condition of every operator on every product, expected and obtained, into docs/conformance.md.
 conformance: build

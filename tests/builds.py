@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,12 +25,18 @@ def configure(preset: str, *options: str) -> Path:
     return ROOT / "build" / preset
 
 
-def build(preset: str, *targets: str) -> Path:
+def build(preset: str, *targets: str, options: tuple[str, ...] = ()) -> Path:
     """Builds targets of a variant, or all that is installed; returns its folder, of which `tests` has the programs."""
-    folder = configure(preset)
+    folder = configure(preset, *options)
     command = [CMAKE, "--build", folder, *(f"--target={target}" for target in targets), "--", "--quiet"]
     subprocess.run(command, check=True)
     return folder
+
+
+def copy_sources(folder: Path) -> None:
+    """Copies the Python package into a folder that has the binaries of a variant."""
+    binaries = shutil.ignore_patterns("lib", "cann", "*.so", "__pycache__")
+    shutil.copytree(ROOT / "aclnn_torch", folder / "aclnn_torch", ignore=binaries, dirs_exist_ok=True)
 
 
 def cpp_tests() -> Path:

@@ -8,7 +8,6 @@ tests run on a copy of the package with the extension and the host CANN of the f
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -98,8 +97,7 @@ def run_variant(variant: str, options: dict[str, str]) -> list[Outcome]:
 def run_python() -> Outcome:
     """Run the operators' Python tests on the address variant."""
     package = ROOT / "build" / "asan" / "python"
-    binaries = shutil.ignore_patterns("lib", "cann", "*.so", "__pycache__")
-    shutil.copytree(ROOT / "aclnn_torch", package / "aclnn_torch", ignore=binaries, dirs_exist_ok=True)
+    builds.copy_sources(package)
     # Python is not instrumented, so the runtime comes first; it wants the C++ library's functions that throw beside it.
     names = ("libasan.so", "libubsan.so", "libstdc++.so.6")
     libraries = [
@@ -113,7 +111,7 @@ def run_python() -> Outcome:
         | ADDRESS
         | {
             "LD_PRELOAD": " ".join(libraries),
-            "PYTHONPATH": str(package),
+            "PYTHONPATH": os.pathsep.join([str(package), str(ROOT)]),
             # Python and torch keep memory to the end of the process; some tests ask for more than there is.
             "ASAN_OPTIONS": f"{ADDRESS['ASAN_OPTIONS']}:detect_leaks=0:allocator_may_return_null=1",
         }
@@ -129,7 +127,7 @@ def run_python() -> Outcome:
         "--dist=worksteal",
         "--import-mode=append",
         "-o",
-        f"pythonpath={package} {ROOT}",
+        "pythonpath=",  # a list that spaces divide
     ]
     result = subprocess.run([sys.executable, "-m", "pytest", *options, *map(str, tests)], cwd=package, env=environment)
     return Outcome("asan", "Python tests", result.returncode == 0, time.monotonic() - start)

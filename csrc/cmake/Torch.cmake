@@ -16,6 +16,15 @@ if(NOT EXISTS "${TORCH_DIR}/lib/libtorch_cpu.so")
   message(FATAL_ERROR "no torch: ${python} has none, and ACLNN_TORCH_DIR is \"${ACLNN_TORCH_DIR}\"; set ACLNN_PYTHON")
 endif()
 set(TORCH_LIB "${TORCH_DIR}/lib")
+if(ACLNN_PYTHON_INCLUDE)
+  set(PYTHON_INCLUDE "${ACLNN_PYTHON_INCLUDE}")
+endif()
+if(CMAKE_CROSSCOMPILING)  # the suffix that ACLNN_PYTHON has is this machine's
+  list(GET PYTHON_INCLUDE 0 folder)
+  file(STRINGS "${folder}/patchlevel.h" lines REGEX "define PY_(MAJOR|MINOR)_VERSION")
+  string(REGEX REPLACE "[^0-9]" "" version "${lines}")
+  set(PYTHON_MODULE_SUFFIX ".cpython-${version}-${CMAKE_SYSTEM_PROCESSOR}-linux-gnu.so")
+endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/find_torch.py"
              "${TORCH_DIR}/version.py" "${CMAKE_SOURCE_DIR}/pyproject.toml")
 

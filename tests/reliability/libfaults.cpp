@@ -60,7 +60,8 @@ bool is_own(std::string_view path) {
 
 bool is_merciless(std::string_view path) {
   return path.find("/libc.so") != path.npos || path.find("/ld-linux") != path.npos ||
-         path.find("/libgomp") != path.npos || path.find("/libtorch_cpu.so") != path.npos;
+         path.find("/libgomp") != path.npos || path.find("/libtorch_cpu.so") != path.npos ||
+         path.find("/libarm_compute") != path.npos;  // with which oneDNN computes on aarch64
 }
 
 int add_ranges(dl_phdr_info* info, size_t, void*) {

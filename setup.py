@@ -1,10 +1,17 @@
-"""Builds the package; CMakeLists.txt says what, and is driven from here."""
+"""Builds the package; CMakeLists.txt says what, and is driven from here.
+
+For another interpreter or machine than the one that builds, variables say what differs, as tests/wheels.py sets them:
+ACLNN_TORCH_DIR, the folder of the torch to build against; CMAKE_TOOLCHAIN_FILE, which CMake reads; and
+_PYTHON_HOST_PLATFORM, which is Python's own.
+"""
 
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import cmake
@@ -31,13 +38,14 @@ class CMakeBuild(build_ext):
         """Installs into the source tree for an editable install, else into the wheel's tree."""
         in_place = self.inplace or self.editable_mode
         package = ROOT / "aclnn_torch" if in_place else Path(self.build_lib).resolve() / "aclnn_torch"
-        directory = ROOT / "build" / ("release" if in_place else "wheel")
+        directory = ROOT / "build" / ("release" if in_place else f"wheel-{sysconfig.get_platform()}")
         program = Path(cmake.CMAKE_BIN_DIR) / "cmake"
         options = {
             "CMAKE_MAKE_PROGRAM": Path(ninja.BIN_DIR) / "ninja",
             "CMAKE_INSTALL_PREFIX": package,
             "ACLNN_PYTHON": sys.executable,
             "ACLNN_RELOCATABLE": "OFF" if in_place else "ON",
+            "ACLNN_TORCH_DIR": os.environ.get("ACLNN_TORCH_DIR", ""),
         }
         defines = [f"-D{name}={value}" for name, value in options.items()]
         cache = directory / "CMakeCache.txt"
@@ -57,12 +65,15 @@ class CMakeBuild(build_ext):
 
 
 def requirements() -> list[str]:
-    """What to install: torch of the series that the binary part is built for, which is the one that is here."""
+    """What to install: torch of the series that the binary part is built for."""
     try:
-        series = importlib.metadata.version("torch").split(".")[:2]
-    except importlib.metadata.PackageNotFoundError:
+        if folder := os.environ.get("ACLNN_TORCH_DIR"):
+            version = (Path(folder) / "version.py").read_text().partition("__version__ = '")[2]
+        else:
+            version = importlib.metadata.version("torch")
+    except (OSError, importlib.metadata.PackageNotFoundError):
         return ["torch"]  # CMake says what is missing
-    return [f"torch=={'.'.join(series)}.*"]
+    return [f"torch=={'.'.join(version.split('.')[:2])}.*"]
 
 
 setup(

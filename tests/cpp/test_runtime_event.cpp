@@ -59,6 +59,31 @@ TEST(a_query_is_false_while_the_task_before_it_runs) {
   });
 }
 
+TEST(who_sees_an_event_done_finds_its_stream_so_far) {
+  on_device([] {
+    const aclrtStream stream = new_stream();
+    const aclrtEvent event = new_event();
+    int behind = 0;
+    for (int i = 0; i < 20000; ++i) {
+      aclrtRecordEvent(event, stream);
+      if (i % 2 == 0) {
+        aclrtSynchronizeEvent(event);
+      } else {
+        aclrtEventRecordedStatus recorded = ACL_EVENT_RECORDED_STATUS_NOT_READY;
+        while (recorded != ACL_EVENT_RECORDED_STATUS_COMPLETE) {
+          aclrtQueryEventStatus(event, &recorded);
+        }
+      }
+      aclrtStreamStatus status = ACL_STREAM_STATUS_RESERVED;
+      aclrtStreamQuery(stream, &status);
+      if (status != ACL_STREAM_STATUS_COMPLETE) ++behind;
+    }
+    CHECK_EQ(behind, 0);
+    CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
 TEST(a_stream_waits_for_another) {
   on_device([] {
     Gate gate;

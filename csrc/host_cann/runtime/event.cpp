@@ -114,6 +114,7 @@ class RecordTask final : public Task {
   void abandon(aclError status, const std::string& message) noexcept override {
     record_->settle(status, message);
   }
+  bool only_tells() const noexcept override { return true; }
 
  private:
   const std::shared_ptr<Record> record_;

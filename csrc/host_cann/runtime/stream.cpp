@@ -171,11 +171,13 @@ void Stream::work() noexcept {
   state.gone.notify_all();
 }
 
-// Does the task or drops it, without the lock, which the caller holds before and after.
+// Does the task or drops it, without the lock (but of one that only tells), which the caller holds
+// before and after.
 void Stream::perform(std::unique_ptr<Task> task, std::unique_lock<std::mutex>& lock) noexcept {
   const bool forced = dropping_;
   const bool dropped = forced || (status_ != ACL_SUCCESS && stop_on_failure_);
-  lock.unlock();
+  const bool only_tells = task->only_tells();
+  if (!only_tells) lock.unlock();
 
   aclError status = ACL_SUCCESS;
   std::string message;
@@ -190,7 +192,7 @@ void Stream::perform(std::unique_ptr<Task> task, std::unique_lock<std::mutex>& l
   }
   task.reset();  // what it holds is given back before anyone sees it done
 
-  lock.lock();
+  if (!only_tells) lock.lock();
   if (status != ACL_SUCCESS && status_ == ACL_SUCCESS) {
     status_ = status;
     message_ = std::move(message);

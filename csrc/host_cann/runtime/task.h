@@ -17,6 +17,9 @@ class ACLNN_HOST_INTERNAL Task {
   virtual ~Task() = default;
   virtual aclError run() noexcept = 0;
   virtual void abandon(aclError status, const std::string& message) noexcept {}
+  // Whether all it does is to tell others how far the stream is. Who hears of it must find the
+  // stream so far, so that the stream does it and counts it as done in one step.
+  virtual bool only_tells() const noexcept { return false; }
 };
 
 // Hands the task to a stream. The null stream runs it at once, on the calling thread; its status is

@@ -43,7 +43,8 @@ class Spread:
     def of(cls, samples: Sequence[float]) -> Spread:
         """Summarises at least two samples."""
         fifths = statistics.quantiles(samples, n=5, method="inclusive")
-        return cls(statistics.median(samples), fifths[0], fifths[3])
+        median = statistics.median(samples)
+        return cls(median, min(fifths[0], median), max(fifths[3], median))  # between equal samples quantiles round
 
 
 def measure(case: Case, settings: Settings, effort: Effort) -> list[Row]:

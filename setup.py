@@ -1,8 +1,8 @@
 """Builds the package; CMakeLists.txt says what, and is driven from here.
 
 For another interpreter or machine than the one that builds, variables say what differs, as tests/wheels.py sets them:
-ACLNN_TORCH_DIR, the folder of the torch to build against; CMAKE_TOOLCHAIN_FILE, which CMake reads; and
-_PYTHON_HOST_PLATFORM, which is Python's own.
+ACLNN_TORCH_DIR, the folder of the torch to build against, and ACLNN_PYTHON_INCLUDE, those of Python's headers;
+CMAKE_TOOLCHAIN_FILE, which CMake reads; and _PYTHON_HOST_PLATFORM, which is Python's own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import ExecError
 
 ROOT = Path(__file__).resolve().parent
+ELSEWHERE = ("ACLNN_TORCH_DIR", "ACLNN_PYTHON_INCLUDE")
 
 
 def run(purpose: str, *command: str | Path, quiet: bool = True) -> None:
@@ -45,8 +46,8 @@ class CMakeBuild(build_ext):
             "CMAKE_INSTALL_PREFIX": package,
             "ACLNN_PYTHON": sys.executable,
             "ACLNN_RELOCATABLE": "OFF" if in_place else "ON",
-            "ACLNN_TORCH_DIR": os.environ.get("ACLNN_TORCH_DIR", ""),
         }
+        options |= {name: os.environ[name] for name in ELSEWHERE if name in os.environ}
         defines = [f"-D{name}={value}" for name, value in options.items()]
         cache = directory / "CMakeCache.txt"
         if cache.exists() and f"CMAKE_CACHEFILE_DIR:INTERNAL={directory}\n" not in cache.read_text():

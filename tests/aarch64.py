@@ -26,6 +26,7 @@ from tests import builds
 
 ROOT = builds.ROOT
 MACHINE = ROOT / "build" / "aarch64-machine"
+TORCH = importlib.metadata.version("torch").partition("+")[0]
 PROGRAMS = {
     "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
     "qemu-aarch64-static": "qemu-user-static",
@@ -71,6 +72,14 @@ TESTS = (
 )
 
 
+CONVOLUTIONS = "test_convolution.py"
+
+
+def files(*names: str) -> list[Path]:
+    """Files of tests."""
+    return [ROOT / "tests" / name for name in names]
+
+
 def run(*command: str | Path, **options: object) -> None:
     """Runs a command that must succeed."""
     subprocess.run(command, check=True, **options)
@@ -111,21 +120,35 @@ def make_processor() -> None:
 
 def make_packages(python: str) -> None:
     """torch of the version that is here, and what the tests need; as a build for CPUs, if one is in reach."""
-    version = importlib.metadata.version("torch").partition("+")[0]
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     target = ["--target", MACHINE / "packages", "--upgrade", "--python-version", python.removeprefix("python"), *WHEELS]
     index = ["--extra-index-url", os.environ["TORCH_INDEX"]] if os.environ.get("TORCH_INDEX") else []
-    once = ["--retries", "0", "--timeout", "15", *index, f"torch=={version}+cpu"]
+    once = ["--retries", "0", "--timeout", "15", *index, f"torch=={TORCH}+cpu"]
     if subprocess.run([*pip, *target, *once], stderr=subprocess.DEVNULL).returncode != 0:
         print("no build of torch for CPUs in reach: pip's own is 5 GB", flush=True)
-        run(*pip, *target, f"torch=={version}")
+        run(*pip, *target, f"torch=={TORCH}")
     run(*pip, *target, *OF_PIP)
+
+
+def made_for() -> str:
+    """What the machine depends on, which may change: the tree's place and torch's version."""
+    return f"{ROOT}, torch {TORCH}\n"
+
+
+def is_made() -> bool:
+    """Whether build/aarch64-machine is complete."""
+    made = MACHINE / "made"
+    return made.exists() and made.read_text() == made_for()
+
+
+def headers(python: str) -> str:
+    """The folders of an interpreter's headers, as ACLNN_PYTHON_INCLUDE has them."""
+    return f"{MACHINE / 'root/usr/include' / python};{MACHINE / 'include'}"
 
 
 def make_machine() -> str:
     """All of build/aarch64-machine, unless it is there; the name of its interpreter."""
-    made = MACHINE / "made"
-    if not made.exists() or made.read_text() != f"{ROOT}\n":
+    if not is_made():
         shutil.rmtree(MACHINE, ignore_errors=True)
         MACHINE.mkdir(parents=True)
         make_root()
@@ -135,19 +158,18 @@ def make_machine() -> str:
         # Debian's Python.h includes a file by its architecture; nothing else is to be found beside it.
         (MACHINE / "include").mkdir()
         (MACHINE / "include/aarch64-linux-gnu").symlink_to("../root/usr/include/aarch64-linux-gnu")
-        for name, text in (("emulate", EMULATE), ("python", PYTHON)):
-            script = MACHINE / name
-            script.write_text(text.format(processor=PROCESSOR, root=MACHINE / "root", python=interpreter.name))
-            script.chmod(0o755)
-        made.write_text(f"{ROOT}\n")
+        (MACHINE / "made").write_text(made_for())
     (interpreter,) = (MACHINE / "root/usr/bin").glob("python3.[0-9]*[0-9]")
+    for name, text in (("emulate", EMULATE), ("python", PYTHON)):
+        script = MACHINE / name
+        script.write_text(text.format(processor=PROCESSOR, root=MACHINE / "root", python=interpreter.name))
+        script.chmod(0o755)
     return interpreter.name
 
 
 def build(python: str) -> Path:
     """Compiles everything; returns the folder that has the package."""
-    headers = f"{MACHINE / 'root/usr/include' / python};{MACHINE / 'include'}"
-    options = (f"-DACLNN_PYTHON_INCLUDE={headers}",)
+    options = (f"-DACLNN_PYTHON_INCLUDE={headers(python)}",)
     folder = builds.build("aarch64", "all", "cpp_tests", "install", options=options)
     builds.copy_sources(folder / "package")
     return folder / "package"
@@ -161,8 +183,6 @@ def run_tests(package: Path) -> bool:
     pytest = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--numprocesses=2", "--dist=worksteal"]
     # Not in the tree, whose own package would come first.
     pytest += ["-c", ROOT / "pyproject.toml", "-o", "pythonpath=", "--import-mode=append"]
-    # What test_compilers makes would be for this machine.
-    pytest += ["-k", "not test_compilers", *(ROOT / "tests" / name for name in TESTS)]
     paths = os.pathsep.join(map(str, (package, MACHINE / "packages", ROOT)))
     environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
 
@@ -173,12 +193,22 @@ def run_tests(package: Path) -> bool:
         print(f"== {name}: ended with {status}, {time.monotonic() - begin:.0f} s", flush=True)
         return status == 0
 
-    products = [*ctest, "--tests-regex", "kernels_(matmul|convolution)"]
+    products = [*ctest, "--no-tests=error", "--tests-regex", "kernels_(matmul|convolution)"]
+    # Without it the tests of products of BFLOAT16 would pass, because there is nothing to test.
+    has_bfloat16 = "import ctypes; assert ctypes.CDLL(None).getauxval(26) & 1 << 14, 'no FEAT_BF16'"
+    # What test_compilers makes would be for this machine.
     outcomes = [
         passes("C++ tests", ctest, ROOT),
+        passes("FEAT_BF16", [python, "-c", has_bfloat16], package, ACLNN_TEST_PROCESSOR=WITH_BFLOAT16),
         passes("products by BFDOT", products, ROOT, ACLNN_TEST_PROCESSOR=WITH_BFLOAT16),
+        passes(
+            "convolutions by BFDOT",
+            [*pytest, "-k", "bfloat16 or BFLOAT16", *files(CONVOLUTIONS)],
+            package,
+            ACLNN_TEST_PROCESSOR=WITH_BFLOAT16,
+        ),
         passes("doctor", [python, "-m", "aclnn_torch", "doctor"], package),
-        passes("Python tests", pytest, package),
+        passes("Python tests", [*pytest, "-k", "not test_compilers", *files(*TESTS)], package),
     ]
     return all(outcomes)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
+import platform
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +34,11 @@ BFLOAT16_IS_OURS = pytest.mark.skipif(
 # Of tests of algorithms that only some CPUs have.
 HAS_AVX512_BFLOAT16 = (
     torch.cpu._is_avx512_bf16_supported() and os.environ.get("ACLNN_TORCH_CPU_CAPABILITY", "avx512") == "avx512"
+)
+# HWCAP2_BF16 of AT_HWCAP2; the processor's FEAT_BF16.
+HAS_FEAT_BF16 = platform.machine() == "aarch64" and bool(ctypes.CDLL(None).getauxval(26) & 1 << 14)
+NEEDS_BFLOAT16_PRODUCTS = pytest.mark.skipif(
+    not (HAS_AVX512_BFLOAT16 or HAS_FEAT_BF16), reason="a CPU without AVX512_BF16 and FEAT_BF16"
 )
 NEEDS_AVX512_BFLOAT16 = pytest.mark.skipif(not HAS_AVX512_BFLOAT16, reason="a CPU without AVX512_BF16")
 NEEDS_AMX_BFLOAT16 = pytest.mark.skipif(

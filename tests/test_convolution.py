@@ -400,7 +400,7 @@ ALGORITHMS = {
         "gradWeight",
         case_named("2-D large, odd channels"),
         torch.bfloat16,
-        marks=(operator_checks.BFLOAT16_IS_OURS, operator_checks.NEEDS_AVX512_BFLOAT16),
+        marks=(operator_checks.BFLOAT16_IS_OURS, operator_checks.NEEDS_BFLOAT16_PRODUCTS),
     ),
     "ATen: wide BFLOAT16": Taken(
         "gradInput",

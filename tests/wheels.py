@@ -99,13 +99,13 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="aclnn_torch wheel ") as temporary:
             folder = Path(temporary)
             python = make_environment(name, folder / "builder", *TOOLS)
-            made = shutil.copy2(make_wheel(python, X86_64, folder / "x86_64"), target)
+            made = Path(shutil.copy2(make_wheel(python, X86_64, folder / "x86_64"), target))
             print(f"{made.name}: {check(name, made, folder)}", flush=True)
             if has_aarch64:
                 variables = AARCH64
                 if (aarch64.MACHINE / "root/usr/include" / name).exists():  # the distribution's
                     variables = AARCH64 | {"ACLNN_PYTHON_INCLUDE": aarch64.headers(name)}
-                made = shutil.copy2(make_wheel(python, variables, folder / "aarch64"), target)
+                made = Path(shutil.copy2(make_wheel(python, variables, folder / "aarch64"), target))
                 print(f"{made.name}: {check_for_aarch64(made, version, folder)}", flush=True)
     return 0
 

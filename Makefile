@@ -84,13 +84,15 @@ matrix:
 	$(PYTHON) tools/matrix.py $(ARGS)
 
 # README's commands as someone has them for the first time: a clone of what is committed, in a folder with a space, an
-# empty home, pip without a setting but the certificate. Downloads torch, takes an hour and 8 GB.
+# empty home, pip without a setting but the certificate, and the way to the network. Downloads torch, takes an hour and
+# 8 GB.
+KEPT := PIP_CERT SSL_CERT_FILE TORCH_INDEX http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY
 stock:
 	rm -rf "build/new user"
 	git clone --quiet . "build/new user/aclnn_torch"
 	mkdir "build/new user/home"
 	cd "build/new user/aclnn_torch" && env -i HOME="$$PWD/../home" PATH="$$PATH" PIP_CONFIG_FILE=/dev/null \
-	  $${PIP_CERT:+PIP_CERT="$$PIP_CERT"} $${SSL_CERT_FILE:+SSL_CERT_FILE="$$SSL_CERT_FILE"} \
+	  $(foreach name,$(KEPT),$${$(name):+$(name)="$$$(name)"}) \
 	  $(MAKE) demo demo-npu test
 
 # The C++ tests and the operators' Python tests under ASan + UBSan, then the C++ tests with threads under TSan.
@@ -101,7 +103,7 @@ sanitize: build
 # test_faults: what it makes fail meets the start of libomp, too, which then does not end.
 CLANG ?= clang++
 clang: build
-	$(CMAKE) --preset clang -DCMAKE_CXX_COMPILER="$(CLANG)" -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(VENV)/bin/ninja" \
+	$(CMAKE) --fresh --preset clang -DCMAKE_CXX_COMPILER="$(CLANG)" -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(VENV)/bin/ninja" \
 	  -DACLNN_PYTHON="$(CURDIR)/$(RUN)" > /dev/null
 	$(CMAKE) --build build/clang --target all cpp_tests -- --quiet
 	$(CMAKE) --install build/clang > /dev/null

@@ -34,7 +34,9 @@ def build(preset: str, *targets: str, options: tuple[str, ...] = ()) -> Path:
 
 
 def copy_sources(folder: Path) -> None:
-    """Copies the Python package into a folder that has the binaries of a variant."""
+    """Copies the Python package into a folder that has the binaries of a variant, and takes older modules away."""
+    for module in (folder / "aclnn_torch").rglob("*.py"):
+        module.unlink()
     binaries = shutil.ignore_patterns("lib", "cann", "*.so", "__pycache__")
     shutil.copytree(ROOT / "aclnn_torch", folder / "aclnn_torch", ignore=binaries, dirs_exist_ok=True)
 

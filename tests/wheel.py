@@ -73,6 +73,7 @@ def check_files(wheel: Path) -> None:
         "aclnn_torch/_C.pyi",
         "aclnn_torch/libaclnn_torch.so",
         "aclnn_torch/lib/libaclnn_host.so",
+        "aclnn_torch/cann/include/aclnnop/level2/aclnn_add.h",
         "aclnn_torch/cann/lib64/libopapi.so",
         "aclnn_torch/cann/lib64/libopapi_nn.so",
         "aclnn_torch/cann/lib64/pkgconfig/aclnn_torch.pc",

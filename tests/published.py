@@ -1,8 +1,9 @@
 """The published interface of CANN's operator libraries, as facts, and the signatures of the host CANN's own rows.
 
-`functions.tsv` lists the two-stage functions of the public repositories with the parameters of stage 1 and, where its
-document has a table of them, the dtypes of each tensor (of any product). The signatures of ours that are a row on ATen
-stand in a section of libopapi.so, written there by the macro that declares a row.
+`csrc/host_cann/prefix/functions.tsv` lists the two-stage functions of the public repositories with the parameters of
+stage 1 and, where its document has a table of them, the dtypes of each tensor (of any product). Headers are written
+from it, too. The signatures of ours that are a row on ATen stand in a section of libopapi.so, written there by the
+macro that declares a row.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-TABLE = Path(__file__).with_name("functions.tsv")
+TABLE = Path(__file__).parents[1] / "csrc" / "host_cann" / "prefix" / "functions.tsv"
 
 # The C types of the kinds of arguments of csrc/host_cann/aten_ops/row.h, by how their names end.
 KINDS = {
@@ -50,7 +51,7 @@ class Function:
 def _parameter(text: str) -> tuple[str, str]:
     match = re.fullmatch(r"(.*?)\s*(\w+)", text)
     assert match, text
-    return match[1].replace(" ", " ").strip(), match[2]
+    return match[1].strip(), match[2]
 
 
 @functools.cache
@@ -59,7 +60,7 @@ def functions() -> dict[str, Function]:
     with TABLE.open(newline="") as file:
         rows = list(csv.reader(file, delimiter="\t"))[1:]
     found = {}
-    for name, header, _, parameters, dtypes in rows:
+    for name, header, _, parameters, dtypes, _ in rows:
         by_tensor = dict(part.split(": ") for part in dtypes.split("; ") if part)
         found[name] = Function(
             header,

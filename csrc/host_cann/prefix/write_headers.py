@@ -1,0 +1,118 @@
+"""Writes the headers of the functions that a library has and that no header of include/ declares.
+
+``write_headers.py NM LIBRARY FOLDER``: functions.tsv has the name of each function's header, the parameters of stage 1
+as CANN publishes them, and what it computes; NM tells which functions LIBRARY has. In FOLDER/aclnnop come their headers
+and aclnn_util.h, which CANN's own include; level2 has each header once more, under the path of older releases.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections import defaultdict
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+INCLUDE = HERE.parent / "include"
+WIDTH = 100
+
+HEADER = """\
+/* {title} */
+#ifndef {guard}
+#define {guard}
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+{functions}
+#ifdef __cplusplus
+}}
+#endif
+#endif
+"""
+UTIL = """\
+/* What CANN's operator headers put before a function. */
+#ifndef ACLNN_TORCH_ACLNN_UTIL_H_
+#define ACLNN_TORCH_ACLNN_UTIL_H_
+
+#include "aclnn/aclnn_base.h"
+
+#ifndef ACLNN_API
+#define ACLNN_API ACL_FUNC_VISIBILITY
+#endif
+
+#endif
+"""
+
+
+def exported(nm: str, library: str) -> set[str]:
+    """The functions with two stages that a library has."""
+    lines = subprocess.run([nm, "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    return set(re.findall(r" (aclnn\w+)GetWorkspaceSize$", lines, re.MULTILINE))
+
+
+def declared() -> set[str]:
+    """The functions of the headers that are written by hand."""
+    text = "".join(path.read_text() for path in (INCLUDE / "aclnnop").glob("*.h"))
+    return set(re.findall(r"(aclnn\w+)GetWorkspaceSize\(", text))
+
+
+def declaration(name: str, parameters: list[str]) -> str:
+    """A function as it stands in a header."""
+    whole = (parameter.replace(" ", "\N{NO-BREAK SPACE}") for parameter in parameters)
+    lines = textwrap.wrap(f"ACLNN_API aclnnStatus {name}({', '.join(whole)});", WIDTH, subsequent_indent="    ")
+    return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def both_stages(row: dict[str, str]) -> str:
+    """The two declarations of a function, and what it computes."""
+    name = row["function"]
+    first = [*row["parameters"].split(", "), "uint64_t* workspaceSize", "aclOpExecutor** executor"]
+    second = ["void* workspace", "uint64_t workspaceSize", "aclOpExecutor* executor", "aclrtStream stream"]
+    stages = (declaration(f"{name}GetWorkspaceSize", first), declaration(name, second))
+    comment = "\n".join(textwrap.wrap(f"/* {row['computes']}. */", WIDTH, subsequent_indent="   "))
+    return "\n".join(("", comment, *stages, ""))
+
+
+def headers(nm: str, library: str) -> dict[str, str]:
+    """The text of each header by its name."""
+    with (HERE / "functions.tsv").open(newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    wanted = exported(nm, library) - declared()
+    by_header: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for row in rows:
+        if row["function"] in wanted:
+            by_header[row["header"]].append(row)
+    texts = {"aclnn_util.h": UTIL}
+    for header, functions in by_header.items():
+        names = ", ".join(row["function"] for row in functions)
+        texts[header] = HEADER.format(
+            title="\n   ".join(textwrap.wrap(f"{names}; written by {Path(__file__).name}.", WIDTH - 6)),
+            guard=f"ACLNN_TORCH_{re.sub(r'[^A-Z0-9]', '_', header.upper())}_",
+            functions="".join(map(both_stages, functions)),
+        )
+    return texts
+
+
+def main(nm: str, library: str, folder: str) -> None:
+    """Writes them all; what an earlier library had is removed."""
+    target = Path(folder) / "aclnnop"
+    shutil.rmtree(target, ignore_errors=True)
+    (target / "level2").mkdir(parents=True)
+    texts = headers(nm, library)
+    names = sorted({path.name for path in (INCLUDE / "aclnnop").glob("*.h")} | texts.keys())
+    for name in names:
+        texts[f"level2/{name}"] = f'#include "../{name}"\n'
+    for name, text in texts.items():
+        (target / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

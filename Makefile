@@ -149,7 +149,7 @@ endef
 $(VENV)/installed: pyproject.toml $(call remake,$(VENV))
 	$(call make_environment,$(VENV))
 	$(RUN) tools/install_torch.py $(TORCH) "$(PYTHON)"
-	$(PIP) "pip>=21.3" "setuptools>=77" "cmake>=3.24" ninja "pybind11>=3" numpy
+	$(PIP) "pip>=21.3" "setuptools>=77" "cmake>=3.24" "ninja!=1.13.*" "pybind11>=3" numpy
 	$(PIP) --no-build-isolation --editable ".[test]"
 	@touch $@
 

@@ -25,7 +25,7 @@ ROOT = wheel.ROOT
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 TORCH = torch.__version__.partition("+")[0]
 # What a wheel is built with; torch lies elsewhere.
-TOOLS = ("setuptools>=77", "cmake>=3.24", "ninja", "pybind11>=3")
+TOOLS = ("setuptools>=77", "cmake>=3.24", "ninja!=1.13.*", "pybind11>=3")
 X86_64 = {"ACLNN_TORCH_DIR": str(Path(torch.__file__).parent)}
 AARCH64 = {
     "ACLNN_TORCH_DIR": str(aarch64.MACHINE / "packages" / "torch"),

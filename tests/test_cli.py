@@ -114,6 +114,24 @@ def test_check_of_what_does_not_compile(tmp_path: Path) -> None:
     assert command_line("check", tmp_path / "absent.cpp").returncode == 2
 
 
+def test_check_names_what_the_host_cann_has_not(tmp_path: Path) -> None:
+    """All of it, though the compiler stops at the first header; what the program defines itself is no part."""
+    source = tmp_path / "asking.cpp"
+    source.write_text(
+        '#include "acl/acl.h"\n#include "aclnnop/aclnn_add.h"\n#include "aclnnop/aclnn_of_tomorrow.h"\n'
+        "#include <acl/of_tomorrow.h>\n#define aclCheck(x) (x)\nstatic int aclHelper(int x) { return x; }\n"
+        "// aclnnCommented()\nint main() {\n"
+        "  aclCheck(aclHelper(aclInit(nullptr)));\n  aclrtOfTomorrow(1);\n"
+        "  aclnnAddGetWorkspaceSize();\n  aclnnOfTomorrowGetWorkspaceSize();\n  aclnnOfTomorrow();\n}\n"
+    )
+    expected = ["aclnnop/aclnn_of_tomorrow.h", "acl/of_tomorrow.h"]
+    assert check(source)["missing"] == {
+        "headers": sorted(expected),
+        "functions": ["aclnnOfTomorrow", "aclrtOfTomorrow"],
+    }
+    assert "the host CANN has no aclnnOfTomorrow\n" in command_line("check", source).stdout
+
+
 def test_check_without_a_compiler(forgetful: Path) -> None:
     result = command_line("check", "--compiler", "no-such-compiler", forgetful)
     assert result.returncode == 2

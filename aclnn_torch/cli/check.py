@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -12,9 +13,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from ..host import PREFIX
 from .command import Command, add_device_arguments, environment
 from .config import compile_flags, is_built, link_flags
 
+INCLUDE = PREFIX / "include"
 # Linked into the program: writes down what is left when it ends, after everything that the program itself has at exit.
 REPORTER = """
 #include <cstdio>
@@ -51,6 +54,23 @@ RELEASED_BY = {
 }
 
 
+def missing(sources: list[str]) -> dict[str, list[str]]:
+    """What a program asks of CANN that the host CANN has not: headers that it includes, functions that it calls."""
+    texts = [Path(source).read_text(errors="replace") for source in sources if Path(source).is_file()]
+    program = re.sub(r"//[^\n]*|/\*.*?\*/", " ", "\n".join(texts), flags=re.DOTALL)
+    known = {word for header in INCLUDE.rglob("*.h") for word in re.findall(r"\w+", header.read_text())}
+    folders = "|".join(sorted(path.name for path in INCLUDE.iterdir()))
+    included = re.findall(rf'^\s*#\s*include\s*[<"]((?:{folders})/[^>"]+)[>"]', program, re.MULTILINE)
+    called = set(re.findall(r"\b((?:acl(?:nn|rt|mdl|op|prof)?|Hccl)[A-Z]\w*)\s*\(", program))
+    its_own = set(re.findall(r"\b(\w+)\s*\([^;{}]*\)\s*{|#\s*define\s+(\w+)", program))
+    defined = {name for names in its_own for name in names}
+    functions = {name.removesuffix("GetWorkspaceSize") if name.startswith("aclnn") else name for name in called - known}
+    return {
+        "headers": sorted({header for header in included if not (INCLUDE / header).is_file()}),
+        "functions": sorted(functions - defined),
+    }
+
+
 def check(
     sources: list[str], arguments: list[str], variables: dict[str, str], compiler: str, flags: list[str]
 ) -> dict[str, Any]:
@@ -72,7 +92,7 @@ def check(
         compiled = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True)
         result["compiler_output"] = compiled.stdout + compiled.stderr
         if compiled.returncode != 0:
-            return result
+            return result | {"missing": missing(sources)}
         result["compiled"] = True
         environment = os.environ | variables | {"ACLNN_TORCH_CHECK_FILE": str(left)}
         ran = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, errors="replace")
@@ -86,7 +106,9 @@ def check(
 def _describe(result: dict[str, Any]) -> list[str]:
     """The same in words."""
     if not result["compiled"]:
-        return ["does not compile"]
+        absent = result["missing"]
+        lines = [f"the host CANN has no {each}" for each in (*absent["headers"], *absent["functions"])]
+        return ["does not compile", *lines]
     status = result["exit_status"]
     lines = [f"exit status {status}" if status >= 0 else f"ended by signal {-status}"]
     if result["left"] is None:

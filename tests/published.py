@@ -44,8 +44,10 @@ class Function:
     """One published function: its header, and the C type and name of each parameter before the last two."""
 
     header: str
+    repository: str
     parameters: tuple[tuple[str, str], ...]
     dtypes: dict[str, tuple[str, ...]]  # by parameter; only of the tensors whose document says so
+    computes: str
 
 
 def _parameter(text: str) -> tuple[str, str]:
@@ -60,12 +62,14 @@ def functions() -> dict[str, Function]:
     with TABLE.open(newline="") as file:
         rows = list(csv.reader(file, delimiter="\t"))[1:]
     found = {}
-    for name, header, _, parameters, dtypes, _ in rows:
+    for name, header, repository, parameters, dtypes, computes in rows:
         by_tensor = dict(part.split(": ") for part in dtypes.split("; ") if part)
         found[name] = Function(
             header,
+            repository,
             tuple(_parameter(text) for text in parameters.split(", ")),
             {tensor: tuple(names.split()) for tensor, names in by_tensor.items()},
+            computes,
         )
     return found
 

@@ -1,14 +1,20 @@
-"""Writes docs/dtypes.md, what the sweep of the functions on ATen found: `python -m tests.aten_ops.report`."""
+"""Writes docs/dtypes.md, what the sweep of the functions on ATen found, and docs/functions.md, all that are published.
+
+The command is `python -m tests.aten_ops.report`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 
 from tests.aten_ops.sweep import DTYPES, LIBRARY, ROOT, Result, Tensor, is_output, main_dtype, samples, sweep
+from tests.cabi import exported_operators
 from tests.published import functions, rows
 
 PAGE = ROOT / "docs" / "dtypes.md"
+FUNCTIONS = ROOT / "docs" / "functions.md"
 
 # Their numbers of different dtypes have nothing in common.
 RANDOM = {
@@ -35,6 +41,16 @@ result is a floating-point number. The product is `host`.
 
 | Function | Computed | Refused, though documented |
 |---|---|---|
+"""
+
+OF_FUNCTIONS = """\
+# Functions
+
+This page lists the two-stage functions that CANN's public repositories document, {count} in number, and which of them
+the host CANN's `libopapi.so` has, for C and C++ programs: {present}. `make conformance` writes it. The functions marked
+"checked" have CANN's own checks, status codes and texts ([conformance.md](conformance.md)); those marked "computed"
+are computed by ATen ([emulation.md](emulation.md#operators-of-aten), [dtypes.md](dtypes.md)); the others are not there,
+so that a program that calls them does not link. A header is included as `aclnnop/<header>`.
 """
 
 # Groups of dtypes that the page writes in one word.
@@ -89,5 +105,23 @@ def page(results: list[Result]) -> str:
     return INTRODUCTION + "\n".join(lines) + "\n"
 
 
+def functions_page() -> str:
+    """The page of all published functions."""
+    here = {f"aclnn{name}" for name in exported_operators(LIBRARY)}
+    computed = set(rows(LIBRARY))
+    present = len(here & functions().keys())
+    parts = [OF_FUNCTIONS.format(count=len(functions()), present=present)]
+    for repository in sorted({function.repository for function in functions().values()}):
+        of_it = {name: each for name, each in functions().items() if each.repository == repository}
+        parts.append(f"\n## {repository}\n\n{len(here & of_it.keys())} of {len(of_it)} are here.\n")
+        parts.append("| Function | Header | Computes | Here |\n|---|---|---|---|")
+        for name, each in of_it.items():
+            state = "computed" if name in computed else "checked" if name in here else ""
+            computes = re.sub(r"([|*_<>])", r"\\\1", each.computes)
+            parts.append(f"| {name} | {each.header} | {computes} | {state} |")
+    return "\n".join(parts) + "\n"
+
+
 if __name__ == "__main__":
+    FUNCTIONS.write_text(functions_page())
     PAGE.write_text(page(sweep()))

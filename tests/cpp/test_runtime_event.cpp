@@ -399,3 +399,24 @@ TEST(many_threads_share_one_event) {
     CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
   });
 }
+
+TEST(a_stream_that_waits_too_long_fails) {
+  on_device([] {
+    Gate gate;
+    const aclrtStream slow = gated_stream(gate), patient = new_stream(), hasty = new_stream();
+    const aclrtEvent event = new_event();
+    CHECK_EQ(aclrtRecordEvent(event, slow), ACL_SUCCESS);
+    CHECK_EQ(aclrtStreamWaitEvent(patient, event), ACL_SUCCESS);
+    CHECK_EQ(aclrtSetOpWaitTimeout(1), ACL_SUCCESS);
+    CHECK_EQ(aclrtStreamWaitEvent(hasty, event), ACL_SUCCESS);
+    CHECK_EQ(aclrtSetOpWaitTimeout(0), ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeStream(hasty), ACL_ERROR_RT_EVENT_SYNC_TIMEOUT);
+    CHECK(messages().find("aclrtStreamWaitEvent: the event did not complete") != std::string::npos);
+    gate.open();
+    CHECK_EQ(aclrtSynchronizeStream(patient), ACL_SUCCESS);
+    for (const aclrtStream stream : {slow, patient, hasty}) {
+      CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+    }
+    CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+  });
+}

@@ -1,7 +1,10 @@
 // Virtual memory: reserved addresses, physical memory, mappings.
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "runtime_support.h"
@@ -219,5 +222,91 @@ TEST(memory_mapped_at_the_same_address_is_not_what_a_copy_was_given) {
     for (const auto handle : handles) CHECK_EQ(aclrtFreePhysical(handle), ACL_SUCCESS);
     CHECK_EQ(aclrtReleaseMemAddress(range), ACL_SUCCESS);
     CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
+TEST(physical_memory_of_the_granularity_can_be_made) {
+  on_device([] {
+    auto prop = memory_of(0);
+    for (const auto option :
+         {ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM, ACL_RT_MEM_ALLOC_GRANULARITY_RECOMMENDED}) {
+      size_t size = 0;
+      CHECK_EQ(aclrtMemGetAllocationGranularity(&prop, option, &size), ACL_SUCCESS);
+      CHECK_EQ(size, 2 * kMiB);
+      CHECK_EQ(aclrtFreePhysical(physical(size)), ACL_SUCCESS);
+    }
+    size_t size = 7;
+    CHECK_EQ(aclrtMemGetAllocationGranularity(nullptr, ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM, &size),
+             ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclrtMemGetAllocationGranularity(&prop, ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM, nullptr),
+             ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(
+        aclrtMemGetAllocationGranularity(&prop, static_cast<aclrtMemGranularityOptions>(2), &size),
+        ACL_ERROR_RT_PARAM_INVALID);
+    CHECK_EQ(size, 7u);
+  });
+}
+
+TEST(the_share_of_taken_memory_is_told_and_no_core_s) {
+  on_device([] {
+    void* block = nullptr;
+    CHECK_EQ(aclrtMalloc(&block, 16 * kMiB, ACL_MEM_MALLOC_NORMAL_ONLY), ACL_SUCCESS);
+    aclrtUtilizationInfo info = {};
+    CHECK_EQ(aclrtGetDeviceUtilizationRate(0, &info), ACL_SUCCESS);
+    CHECK_EQ(info.memoryUtilization, 25);
+    for (const int32_t of : {info.cubeUtilization, info.vectorUtilization, info.aicpuUtilization}) {
+      CHECK_EQ(of, DEVICE_UTILIZATION_NOT_SUPPORT);
+    }
+    CHECK_EQ(aclrtGetDeviceUtilizationRate(1, &info), ACL_SUCCESS);
+    CHECK_EQ(info.memoryUtilization, 0);
+    CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+    CHECK_EQ(aclrtGetDeviceUtilizationRate(2, &info), ACL_ERROR_RT_INVALID_DEVICEID);
+    CHECK_EQ(aclrtGetDeviceUtilizationRate(0, nullptr), ACL_ERROR_INVALID_PARAM);
+    info.utilizationExtend = reinterpret_cast<aclrtUtilizationExtendInfo*>(&info);
+    CHECK_EQ(aclrtGetDeviceUtilizationRate(0, &info), ACL_ERROR_INVALID_PARAM);
+  });
+}
+
+TEST(host_memory_is_registered_once) {
+  on_device([] {
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    char* const memory = static_cast<char*>(std::aligned_alloc(page, 4 * page));
+    void* device = nullptr;
+    CHECK_EQ(aclrtHostGetDevicePointer(memory, &device, 0), ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    CHECK_EQ(aclrtHostRegisterV2(memory + page, 2 * page, ACL_HOST_REG_MAPPED), ACL_SUCCESS);
+    CHECK_EQ(aclrtHostGetDevicePointer(memory + 2 * page, &device, 0), ACL_SUCCESS);
+    CHECK(device == memory + 2 * page);
+    CHECK_EQ(aclrtHostGetDevicePointer(memory + 3 * page, &device, 0),
+             ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    for (const auto& [begin, size] : {std::pair(0, 2), std::pair(1, 2), std::pair(2, 2)}) {
+      CHECK_EQ(
+          aclrtHostRegister(memory + static_cast<size_t>(begin) * page,
+                            static_cast<size_t>(size) * page, ACL_HOST_REGISTER_MAPPED, &device),
+          ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    }
+    CHECK_EQ(aclrtHostRegister(memory, page, ACL_HOST_REGISTER_MAPPED, &device), ACL_SUCCESS);
+    CHECK(device == memory);
+    CHECK_EQ(
+        aclrtHostRegisterV2(memory + 3 * page, page, ACL_HOST_REG_MAPPED | ACL_HOST_REG_PINNED),
+        ACL_SUCCESS);
+    CHECK_EQ(aclrtHostUnregister(memory + 2 * page), ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    for (const size_t begin : {0, 1, 3}) {
+      CHECK_EQ(aclrtHostUnregister(memory + begin * page), ACL_SUCCESS);
+    }
+    CHECK_EQ(aclrtHostUnregister(memory), ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+
+    CHECK_EQ(aclrtHostRegisterV2(nullptr, page, ACL_HOST_REG_MAPPED), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclrtHostUnregister(nullptr), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclrtHostRegister(memory, page, ACL_HOST_REGISTER_MAPPED, nullptr),
+             ACL_ERROR_INVALID_PARAM);
+    for (const uint64_t size : {uint64_t{0}, ~uint64_t{0}}) {
+      CHECK_EQ(aclrtHostRegisterV2(memory, size, ACL_HOST_REG_MAPPED), ACL_ERROR_RT_PARAM_INVALID);
+    }
+    CHECK_EQ(aclrtHostRegisterV2(memory + 8, page, ACL_HOST_REG_MAPPED),
+             ACL_ERROR_RT_PARAM_INVALID);
+    for (const uint32_t flag : {0u, 1u}) {
+      CHECK_EQ(aclrtHostRegisterV2(memory, page, flag), ACL_ERROR_RT_PARAM_INVALID);
+    }
+    std::free(memory);
   });
 }

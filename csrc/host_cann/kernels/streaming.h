@@ -16,13 +16,15 @@ class StreamingScope {
   ~StreamingScope() {
 #if defined(__x86_64__)
     if (streaming_) _mm_sfence();
+#else
+    static_cast<void>(streaming_);
 #endif
   }
   StreamingScope(const StreamingScope&) = delete;
   StreamingScope& operator=(const StreamingScope&) = delete;
 
  private:
-  [[maybe_unused]] bool streaming_;
+  const bool streaming_;
 };
 
 }  // namespace aclnn_host

@@ -11,6 +11,7 @@
 
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/memory.h"
 #include "host_cann/runtime/settings.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"
@@ -119,6 +120,38 @@ aclError aclrtGetDeviceCount(uint32_t* count) {
   return guarded(kApi, [&]() -> aclError {
     if (count == nullptr) return null_argument(kApi, "count");
     *count = static_cast<uint32_t>(settings().devices);
+    return ACL_SUCCESS;
+  });
+}
+
+aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags, int32_t* active) {
+  constexpr const char* kApi = "aclrtGetPrimaryCtxState";
+  return guarded(kApi, [&]() -> aclError {
+    if (flags == nullptr) return null_argument(kApi, "flags");
+    if (active == nullptr) return null_argument(kApi, "active");
+    if (!is_device(deviceId)) return no_such_device(kApi, deviceId);
+    auto& state = devices();
+    const std::lock_guard lock(state.mutex);
+    *flags = 0;
+    *active = state.all[static_cast<size_t>(deviceId)].primary != nullptr ? 1 : 0;
+    return ACL_SUCCESS;
+  });
+}
+
+aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo* utilizationInfo) {
+  constexpr const char* kApi = "aclrtGetDeviceUtilizationRate";
+  return guarded(kApi, [&]() -> aclError {
+    if (utilizationInfo == nullptr) return null_argument(kApi, "utilizationInfo");
+    if (utilizationInfo->utilizationExtend != nullptr) {
+      return fail(ACL_ERROR_INVALID_PARAM,
+                  "%s: utilizationExtend is %p, expected a null pointer; it is reserved", kApi,
+                  static_cast<void*>(utilizationInfo->utilizationExtend));
+    }
+    if (!is_device(deviceId)) return no_such_device(kApi, deviceId);
+    const auto used = static_cast<double>(device_memory_used(deviceId));
+    const auto all = static_cast<double>(settings().device_memory);
+    constexpr int32_t kNone = DEVICE_UTILIZATION_NOT_SUPPORT;
+    *utilizationInfo = {kNone, kNone, kNone, static_cast<int32_t>(100 * used / all), nullptr};
     return ACL_SUCCESS;
   });
 }

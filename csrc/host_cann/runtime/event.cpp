@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -120,6 +122,9 @@ class RecordTask final : public Task {
   const std::shared_ptr<Record> record_;
 };
 
+// How long a stream waits for an event, in milliseconds.
+std::atomic<int32_t> wait_timeout = kForever;
+
 class WaitTask final : public Task {
  public:
   WaitTask(std::shared_ptr<Event> event, std::shared_ptr<Record> record)
@@ -128,10 +133,11 @@ class WaitTask final : public Task {
   }
   ~WaitTask() override { --event_->pending_waits; }
   aclError run() noexcept override {
-    return record_->wait("aclrtStreamWaitEvent", Deadline(kForever));
+    return record_->wait("aclrtStreamWaitEvent", Deadline(timeout_));
   }
 
  private:
+  const int32_t timeout_ = wait_timeout;  // as it was when the wait was asked for
   const std::shared_ptr<Event> event_;
   const std::shared_ptr<Record> record_;
 };
@@ -279,6 +285,12 @@ aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
     if (record == nullptr) (record = std::make_shared<Record>())->settle(ACL_SUCCESS, {});
     return submit(kApi, stream, std::make_unique<WaitTask>(object, std::move(record)));
   });
+}
+
+aclError aclrtSetOpWaitTimeout(uint32_t timeout) {
+  constexpr uint32_t kLongest = std::numeric_limits<int32_t>::max() / 1000;
+  wait_timeout = timeout == 0 ? kForever : static_cast<int32_t>(std::min(timeout, kLongest)) * 1000;
+  return ACL_SUCCESS;
 }
 
 aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status) {

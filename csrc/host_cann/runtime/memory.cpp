@@ -341,6 +341,10 @@ void return_device_memory(int32_t device, size_t size) noexcept {
   Blocks::get().release(device, size);
 }
 
+size_t device_memory_used(int32_t device) noexcept {
+  return Blocks::get().used(device);
+}
+
 void add_mapping(uintptr_t begin, size_t size, int32_t device) {
   Block block;
   block.begin = begin;

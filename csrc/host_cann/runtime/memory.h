@@ -71,6 +71,8 @@ class ACLNN_HOST_INTERNAL OpenMemory {
 // Takes the bytes of physical memory from the device, or fails in api's name; and gives them back.
 aclError take_device_memory(const char* api, int32_t device, size_t size) noexcept;
 void return_device_memory(int32_t device, size_t size) noexcept;
+// How many bytes of the device are taken.
+size_t device_memory_used(int32_t device) noexcept;
 
 // Makes mapped memory known, as device memory; and forgets the mapping that begins at the address.
 void add_mapping(uintptr_t begin, size_t size, int32_t device);

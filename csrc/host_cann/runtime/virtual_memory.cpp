@@ -203,6 +203,22 @@ aclError aclrtReleaseMemAddress(void* virPtr) {
   });
 }
 
+aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* prop,
+                                          aclrtMemGranularityOptions option, size_t* granularity) {
+  constexpr const char* kApi = "aclrtMemGetAllocationGranularity";
+  return guarded(kApi, [&]() -> aclError {
+    if (prop == nullptr) return null_argument(kApi, "prop");
+    if (granularity == nullptr) return null_argument(kApi, "granularity");
+    if (option != ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM &&
+        option != ACL_RT_MEM_ALLOC_GRANULARITY_RECOMMENDED) {
+      return fail(ACL_ERROR_RT_PARAM_INVALID,
+                  "%s: option is %d, expected 0 (the least) or 1 (the recommended)", kApi, option);
+    }
+    *granularity = size_t{2} << 20;
+    return ACL_SUCCESS;
+  });
+}
+
 aclError aclrtMallocPhysical(aclrtDrvMemHandle* handle, size_t size,
                              const aclrtPhysicalMemProp* prop, uint64_t flags) {
   constexpr const char* kApi = "aclrtMallocPhysical";

@@ -64,6 +64,8 @@ static const int ACL_ERROR_RT_FEATURE_NOT_SUPPORT = 207000;
 static const int ACL_ERROR_RT_MEMORY_ALLOCATION = 207001;
 static const int ACL_ERROR_RT_REPORT_TIMEOUT = 507012;
 static const int ACL_ERROR_RT_AICORE_EXCEPTION = 507015;
+static const int ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 507910;
+static const int ACL_ERROR_HOST_MEMORY_NOT_REGISTERED = 507911;
 
 /* Callers may pass any int, so that in C++ the enumerations have room for it. */
 #ifdef __cplusplus

@@ -190,6 +190,29 @@ typedef struct {
   uint64_t reserve;
 } aclrtPhysicalMemProp;
 
+typedef enum aclrtMemGranularityOptions ACLNN_TORCH_INT {
+  ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
+  ACL_RT_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
+  ACL_RT_MEM_ALLOC_GRANULARITY_UNDEF = 0xFFFF
+} aclrtMemGranularityOptions;
+
+typedef enum aclrtHostRegisterType ACLNN_TORCH_INT {
+  ACL_HOST_REGISTER_MAPPED = 0
+} aclrtHostRegisterType;
+#define ACL_HOST_REG_MAPPED 0x2U
+#define ACL_HOST_REG_PINNED 0x10000000U
+
+/* Percentages; DEVICE_UTILIZATION_NOT_SUPPORT is what nothing can be said of. */
+#define DEVICE_UTILIZATION_NOT_SUPPORT (-1)
+typedef struct aclrtUtilizationExtendInfo aclrtUtilizationExtendInfo;
+typedef struct aclrtUtilizationInfo {
+  int32_t cubeUtilization;
+  int32_t vectorUtilization;
+  int32_t aicpuUtilization;
+  int32_t memoryUtilization;
+  aclrtUtilizationExtendInfo* utilizationExtend;
+} aclrtUtilizationInfo;
+
 typedef void* aclrtDrvMemHandle;
 typedef void* aclrtBinHandle;
 typedef void* aclrtFuncHandle;
@@ -206,6 +229,13 @@ ACL_FUNC_VISIBILITY aclError aclrtResetDevice(int32_t deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtResetDeviceForce(int32_t deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtGetDevice(int32_t* deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtGetDeviceCount(uint32_t* count);
+/* Whether aclrtSetDevice has made the device's context (active: 1, or 0); flags is 0. */
+ACL_FUNC_VISIBILITY aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags,
+                                                     int32_t* active);
+/* How much of the device's memory is taken, in percent; there are no cores to tell about.
+ * utilizationExtend is null. */
+ACL_FUNC_VISIBILITY aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
+                                                           aclrtUtilizationInfo* utilizationInfo);
 ACL_FUNC_VISIBILITY aclError aclrtGetRunMode(aclrtRunMode* runMode);
 ACL_FUNC_VISIBILITY const char* aclrtGetSocName(void);
 /* The version of the CANN that this one behaves like, of every package. versionStr has room for
@@ -232,6 +262,10 @@ ACL_FUNC_VISIBILITY aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode)
  * and not enforced. */
 ACL_FUNC_VISIBILITY aclError aclrtSetOpExecuteTimeOut(uint32_t timeout);
 ACL_FUNC_VISIBILITY aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* actualTimeout);
+/* How long a stream waits for an event, in seconds; 0, as at the beginning, for ever. It holds for
+ * the waits that are asked for from then on. A stream that waited too long fails as
+ * aclrtSynchronizeEventWithTimeout does. */
+ACL_FUNC_VISIBILITY aclError aclrtSetOpWaitTimeout(uint32_t timeout);
 
 /* Waits for every stream of the calling thread's device. timeout counts milliseconds; -1 waits for
  * ever, 0 looks once. */
@@ -261,6 +295,13 @@ ACL_FUNC_VISIBILITY aclError aclrtMallocAlign32(void** devPtr, size_t size,
 ACL_FUNC_VISIBILITY aclError aclrtFree(void* devPtr);
 ACL_FUNC_VISIBILITY aclError aclrtMallocHost(void** hostPtr, size_t size);
 ACL_FUNC_VISIBILITY aclError aclrtFreeHost(void* hostPtr);
+/* Host memory of whole pages that devices may use, too: under the same address. 507910 if a part of
+ * it is registered, 507911 if it is not. */
+ACL_FUNC_VISIBILITY aclError aclrtHostRegister(void* ptr, uint64_t size, aclrtHostRegisterType type,
+                                               void** devPtr);
+ACL_FUNC_VISIBILITY aclError aclrtHostRegisterV2(void* ptr, uint64_t size, uint32_t flag);
+ACL_FUNC_VISIBILITY aclError aclrtHostGetDevicePointer(void* pHost, void** pDevice, uint32_t flag);
+ACL_FUNC_VISIBILITY aclError aclrtHostUnregister(void* ptr);
 ACL_FUNC_VISIBILITY aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total);
 ACL_FUNC_VISIBILITY aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
                                          aclrtMemcpyKind kind);
@@ -283,6 +324,10 @@ ACL_FUNC_VISIBILITY aclError aclrtReleaseMemAddress(void* virPtr);
 ACL_FUNC_VISIBILITY aclError aclrtMallocPhysical(aclrtDrvMemHandle* handle, size_t size,
                                                  const aclrtPhysicalMemProp* prop, uint64_t flags);
 ACL_FUNC_VISIBILITY aclError aclrtFreePhysical(aclrtDrvMemHandle handle);
+/* Sizes that a device makes physical memory of: multiples of 2 MiB. (Here, of the page size.) */
+ACL_FUNC_VISIBILITY aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* prop,
+                                                              aclrtMemGranularityOptions option,
+                                                              size_t* granularity);
 ACL_FUNC_VISIBILITY aclError aclrtMapMem(void* virPtr, size_t size, size_t offset,
                                          aclrtDrvMemHandle handle, uint64_t flags);
 ACL_FUNC_VISIBILITY aclError aclrtUnmapMem(void* virPtr);

@@ -268,6 +268,28 @@ TEST(host_memory_is_an_error_of_the_device) {
   CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
 }
 
+TEST(registered_host_memory_is_for_the_device_too) {
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  leaves_nothing([] {
+    constexpr size_t kPage = 1 << 16;  // of any system
+    auto* const host = static_cast<float*>(std::aligned_alloc(kPage, kPage));
+    for (int i = 0; i < 4; ++i) host[i] = static_cast<float>(i + 1);
+    void* device = nullptr;
+    CHECK_EQ(aclrtHostRegisterV2(host, kPage, ACL_HOST_REG_MAPPED), ACL_SUCCESS);
+    CHECK_EQ(aclrtHostGetDevicePointer(host, &device, 0), ACL_SUCCESS);
+    float* const x = static_cast<float*>(device);
+    CHECK_EQ(scale(x, x, 4, 5, nullptr), OK);
+    CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
+    CHECK_EQ(host[3], 20.f);
+    CHECK_EQ(aclrtHostUnregister(host), ACL_SUCCESS);
+    CHECK_EQ(scale(x, x, 4, 5, nullptr), OK);
+    CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_ERROR_RT_AICORE_EXCEPTION);
+    CHECK_EQ(host[3], 20.f);
+    std::free(host);
+  });
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+}
+
 TEST(a_workspace_in_host_memory_is_an_error_of_the_device) {
   CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
   float* x = numbers(12);

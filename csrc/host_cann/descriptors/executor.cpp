@@ -6,6 +6,7 @@
 
 #include "acl/acl_rt.h"
 #include "host_cann/runtime/memory.h"
+#include "host_cann/runtime/registration.h"
 #include "host_cann/runtime/settings.h"
 
 namespace aclnn_host {
@@ -119,9 +120,11 @@ aclError check_access(const char* api, const Region& region, uint64_t number, Te
   const int32_t device = current_device();
   if (device < 0) return ACL_SUCCESS;
   if (!in_device_block) {
+    if (is_registered(region.begin, region.size)) return ACL_SUCCESS;
     return fail(ACL_ERROR_RT_AICORE_EXCEPTION,
                 "%s: %s is at %p, which is not device memory, and a device cannot access host "
-                "memory; copy it to memory of aclrtMalloc (strict mode, ACLNN_TORCH_STRICT)",
+                "memory; copy it to memory of aclrtMalloc, or register it with aclrtHostRegisterV2 "
+                "(strict mode, ACLNN_TORCH_STRICT)",
                 api, text().c_str(), region.begin);
   }
   if (block.device == device) return ACL_SUCCESS;

@@ -1,5 +1,7 @@
-// Host memory that a program registers, so that devices may use it. Here they could all along: what
-// is kept are the ranges, because a program may ask for them.
+// Host memory that a program registers, so that devices may use it. Here they can all along, but in
+// strict mode.
+#include "host_cann/runtime/registration.h"
+
 #include <unistd.h>
 
 #include <cstdint>
@@ -25,6 +27,14 @@ struct Registrations {
     if (next == sizes.begin()) return false;
     const auto& [first, bytes] = *std::prev(next);
     return first + bytes > begin;
+  }
+
+  // Whether one registration has all of the range.
+  bool contains(uintptr_t begin, size_t size) const {
+    const auto next = sizes.upper_bound(begin);
+    if (next == sizes.begin()) return false;
+    const auto& [first, bytes] = *std::prev(next);
+    return begin - first < bytes && size <= bytes - (begin - first);
   }
 
   static void after_fork() noexcept {}
@@ -60,6 +70,13 @@ aclError add(const char* api, void* ptr, uint64_t size) {
 }
 
 }  // namespace
+
+bool is_registered(const void* address, size_t count) noexcept {
+  auto& state = registrations();
+  const std::lock_guard lock(state.mutex);
+  return state.contains(reinterpret_cast<uintptr_t>(address), count);
+}
+
 }  // namespace aclnn_host
 
 using namespace aclnn_host;
@@ -101,7 +118,7 @@ aclError aclrtHostGetDevicePointer(void* pHost, void** pDevice, uint32_t flag) {
       return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: flag is %u, expected 0", kApi, flag);
     auto& state = registrations();
     const std::lock_guard lock(state.mutex);
-    if (!state.overlaps(reinterpret_cast<uintptr_t>(pHost), 1)) {
+    if (!state.contains(reinterpret_cast<uintptr_t>(pHost), 1)) {
       return fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED,
                   "%s: %p is not registered; call aclrtHostRegisterV2 first", kApi, pHost);
     }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import json
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.aten_ops.sweep import run_calls
+from tests.aten_ops.sweep import ROOT, run_calls
 from tests.cabi import AICORE_EXCEPTION, PARAM_INVALID, SUCCESS
 
 # A call, and what its outputs hold.
@@ -93,6 +95,29 @@ FAILED = {
     "aclnnFloorDivide self=INT32[2]:1,2 other=INT32[2]:1,0 out=INT32[2]": "an integer is divided by 0; expected",
     "aclnnGather self=FLOAT[3] dim=0 index=INT64[1]:3 out=FLOAT[1]": "index 3 is out of bounds",
 }
+
+
+# Further calls, one a line: the values of the outputs, or the status with which the call is refused.
+LINES = [line.split("\t") for line in (ROOT / "tests" / "aten_ops" / "values.txt").read_text().splitlines()]
+VALUES = {call: json.loads(expected) for call, expected in LINES}
+
+
+@functools.cache
+def further_outcomes() -> dict[str, tuple[int, int, str, list[Any]]]:
+    return dict(zip(VALUES, run_calls(list(VALUES)), strict=True))
+
+
+@pytest.mark.parametrize("line", VALUES)
+def test_further(line: str) -> None:
+    stage1, stage2, text, outputs = further_outcomes()[line]
+    expected = VALUES[line]
+    if isinstance(expected, int):
+        assert expected == (stage1 or stage2), text
+        assert text
+        return
+    assert (stage1, stage2, text) == (SUCCESS, SUCCESS, "")
+    for output, values in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(output, values, rtol=1e-6, atol=1e-7)
 
 
 @functools.cache

@@ -1,30 +1,45 @@
 // Sums, differences, products, quotients, remainders and powers.
 
+#include <algorithm>
+
 #include <ATen/ScalarOps.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcdiv.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/atan2.h>
+#include <ATen/ops/bitwise_and.h>
+#include <ATen/ops/bitwise_or.h>
 #include <ATen/ops/complex.h>
+#include <ATen/ops/digamma.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/floor_divide.h>
 #include <ATen/ops/fmod.h>
 #include <ATen/ops/gcd.h>
+#include <ATen/ops/isinf.h>
 #include <ATen/ops/lerp.h>
+#include <ATen/ops/lgamma.h>
 #include <ATen/ops/logaddexp.h>
 #include <ATen/ops/logaddexp2.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/neg.h>
 #include <ATen/ops/polar.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/remainder.h>
 #include <ATen/ops/result_type.h>
+#include <ATen/ops/round.h>
 #include <ATen/ops/rsub.h>
+#include <ATen/ops/special_xlog1py.h>
 #include <ATen/ops/sub.h>
+#include <ATen/ops/trunc.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/xlogy.h>
 
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -66,6 +81,51 @@ at::Tensor wide_xlogy(const at::Tensor& self, const c10::Scalar& other) {
 // What lerp wants of a weight: the type of the tensors.
 at::Tensor lerp_by(const at::Tensor& self, const at::Tensor& end, const at::Tensor& weight) {
   return at::lerp(self, end, weight.to(self.scalar_type()));
+}
+
+// The tensors of a list, all of out's dtype, combined from the first to the last.
+template <class Combine>
+at::Tensor combined(const std::vector<at::Tensor>& tensors, const Output& out, Combine combine) {
+  TORCH_CHECK(!tensors.empty(), "tensors is empty, expected at least one tensor");
+  for (const at::Tensor& tensor : tensors) expect_dtype("a tensor of the list", tensor, out);
+  at::Tensor result = wide(tensors[0]);
+  for (size_t i = 1; i < tensors.size(); ++i) result = combine(result, wide(tensors[i]));
+  return result;
+}
+at::Tensor sum_of(const std::vector<at::Tensor>& tensors, const Output& out) {
+  return combined(tensors, out,
+                  [](const at::Tensor& a, const at::Tensor& b) { return at::add(a, b); });
+}
+
+// ---- aclnnScale
+
+// How many dimensions of x, from axis on, scale has by the arguments.
+int64_t scaled_dims(const at::Tensor& x, const at::Tensor& scale, int64_t axis, int64_t num_axes,
+                    bool from_blob) {
+  TORCH_CHECK(num_axes >= -1, "numAxes is ", num_axes, ", expected -1 or more");
+  if (!from_blob) return scale.dim();
+  return num_axes == -1 ? x.dim() - axis : num_axes;
+}
+
+// Which shape scale and bias have beside x: sizes from axis on, then as many 1 as dimensions
+// follow.
+std::vector<int64_t> scale_shape(const at::Tensor& x, const at::Tensor& scale, int64_t axis,
+                                 int64_t num_axes, bool from_blob) {
+  TORCH_CHECK(axis >= -x.dim() && axis < x.dim(), "axis is ", axis, ", expected ", -x.dim(), " to ",
+              x.dim() - 1, ", a dimension of x");
+  if (axis < 0) axis += x.dim();
+  const int64_t dims = scaled_dims(x, scale, axis, num_axes, from_blob);
+  TORCH_CHECK(dims <= x.dim() - axis, "scale is for ", dims, " dimensions of x from ", axis,
+              " on, expected at most ", x.dim() - axis);
+  const bool is_one = scale.numel() == 1 && scale.dim() <= 1;
+  if (is_one && (!from_blob || dims == 0)) return {};
+  const at::IntArrayRef expected =
+      x.sizes().slice(static_cast<size_t>(axis), static_cast<size_t>(dims));
+  TORCH_CHECK(dims > 0 && scale.sizes() == expected, "scale has shape ", scale.sizes(),
+              ", expected ", dims > 0 ? expected : at::IntArrayRef(1), " by axis and numAxes");
+  std::vector<int64_t> shape = expected.vec();
+  shape.resize(static_cast<size_t>(x.dim() - axis), 1);
+  return shape;
 }
 
 }  // namespace
@@ -210,4 +270,90 @@ ACLNN(Complex, (In, real), (In, imag), (Out, out)) {
 }
 ACLNN(Polar, (In, input), (In, angle), (Out, out)) {
   out = at::polar(input, angle);
+}
+
+ACLNN(Lgamma, (FloatIn, self), (Out, out)) {
+  expect_dtype(out, self);
+  out = at::lgamma(self);
+}
+ACLNN(Digamma, (FloatIn, self), (Out, out)) {
+  expect_dtype(out, self);
+  out = at::digamma(self);
+}
+ACLNN_INPLACE_UNARY(Neg, at::neg)
+ACLNN_INPLACE_UNARY(Round, at::round)
+ACLNN_INPLACE_UNARY(Trunc, at::trunc)
+ACLNN(Square, (In, self), (Out, out)) {
+  expect_dtype(out, self);
+  out = at::mul(self, self);
+}
+ACLNN(IsInf, (In, x), (Out, out)) {
+  out = at::isinf(x);
+}
+ACLNN(Real, (In, self), (Out, out)) {
+  const at::Tensor real = at::real(self);
+  expect_dtype(out, real);
+  out = real;
+}
+
+ACLNN(Xlog1py, (FloatIn, x), (FloatIn, y), (Out, z)) {
+  expect_dtype("y", y, x);
+  expect_dtype(z, x);
+  z = at::special_xlog1py(wide(x), wide(y));
+}
+ACLNN_INPLACE_BINARY(XLogYTensor, wide_xlogy)
+// The tensor is overwritten, not the number.
+ACLNN(InplaceAddV3, (Number, selfRef), (InOut, other), (Number, alpha)) {
+  other = at::add(at::native::wrapped_scalar_tensor(selfRef), wide(other), alpha);
+}
+ACLNN_INPLACE_BINARY_OF(IntegralInOut, IntegralIn, BitwiseOrTensor, at::bitwise_or)
+ACLNN_INPLACE_BINARY_OF(IntegralInOut, Number, BitwiseOrScalar, at::bitwise_or)
+ACLNN_BINARY_OF(IntegralIn, IntegralIn, BitwiseAndTensorOut, at::bitwise_and)
+ACLNN(InplaceBitwiseAndTensorOut, (IntegralInOut, self), (IntegralIn, other)) {
+  self = at::bitwise_and(self, other);
+}
+ACLNN(MaskedScale, (FloatIn, self), (In, mask), (float, scale), (Out, out)) {
+  expect_dtype(out, self);
+  expect_shape("mask", mask, self.sizes());
+  TORCH_CHECK(!mask.is_complex(), "mask has dtype ", mask.scalar_type(),
+              ", expected FLOAT, FLOAT16, INT8 or UINT8");
+  const at::Tensor x = wide(self);
+  out = at::mul(at::mul(x, mask.to(x.scalar_type())), c10::Scalar(scale.value()));
+}
+// scale and bias stand for dimensions of x from axis on: for numAxes of them (-1 for all that
+// follow) with scaleFromBlob, for as many as scale has without.
+ACLNN(Scale, (FloatIn, x), (FloatIn, scale), (OptionalIn, bias), (int64_t, axis),
+      (int64_t, numAxes), (bool, scaleFromBlob), (Out, y)) {
+  expect_dtype("scale", scale, x);
+  expect_dtype(y, x);
+  const std::vector<int64_t> shape = scale_shape(x, scale, axis, numAxes, scaleFromBlob);
+  at::Tensor result = at::mul(wide(x), wide(scale).reshape(shape));
+  if (bias) {
+    expect_dtype("bias", *bias, x);
+    expect_shape("bias", *bias, scale.sizes());
+    result = at::add(result, wide(*bias).reshape(shape));
+  }
+  y = result;
+}
+
+// ---- sums and extremes of lists
+
+ACLNN(Sum, (Ins, tensors), (Out, out)) {
+  out = sum_of(tensors, out);
+}
+// A list without tensors leaves out alone.
+ACLNN(AddN, (Ins, tensors), (Out, out)) {
+  if (tensors.empty()) return;
+  for (const at::Tensor& tensor : tensors) {
+    expect_shape("a tensor of the list", tensor, tensors[0].sizes());
+  }
+  out = sum_of(tensors, out);
+}
+ACLNN(MaxN, (Ins, tensors), (Out, out)) {
+  out = combined(tensors, out,
+                 [](const at::Tensor& a, const at::Tensor& b) { return at::maximum(a, b); });
+}
+ACLNN(MinN, (Ins, tensors), (Out, out)) {
+  out = combined(tensors, out,
+                 [](const at::Tensor& a, const at::Tensor& b) { return at::minimum(a, b); });
 }

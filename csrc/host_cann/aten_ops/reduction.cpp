@@ -1,17 +1,30 @@
 // Reductions over dimensions, and running ones along a dimension.
 
+#include <algorithm>
+
+#include <ATen/ScalarOps.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/all.h>
 #include <ATen/ops/amax.h>
 #include <ATen/ops/amin.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/any.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/argmin.h>
+#include <ATen/ops/argsort.h>
+#include <ATen/ops/bucketize.h>
 #include <ATen/ops/cummax.h>
 #include <ATen/ops/cummin.h>
 #include <ATen/ops/cumprod.h>
 #include <ATen/ops/cumsum.h>
+#include <ATen/ops/diff.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/flip.h>
+#include <ATen/ops/ge.h>
+#include <ATen/ops/index_add.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/log.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/max.h>
 #include <ATen/ops/mean.h>
@@ -20,13 +33,20 @@
 #include <ATen/ops/norm.h>
 #include <ATen/ops/prod.h>
 #include <ATen/ops/renorm.h>
+#include <ATen/ops/roll.h>
+#include <ATen/ops/rsqrt.h>
 #include <ATen/ops/std.h>
 #include <ATen/ops/std_mean.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/trace.h>
+#include <ATen/ops/trunc.h>
 #include <ATen/ops/var.h>
 #include <ATen/ops/var_mean.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
+#include "host_cann/aten_ops/bounds.h"
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -36,6 +56,85 @@ namespace {
 // CANN means every dimension when it gives none.
 at::OptionalIntArrayRef dims_of(at::OptionalIntArrayRef dims) {
   return dims && !dims->empty() ? dims : std::nullopt;
+}
+
+// All dimensions from `first` on.
+std::vector<int64_t> dims_from(const at::Tensor& self, int64_t first) {
+  std::vector<int64_t> dims;
+  for (int64_t dim = first; dim < self.dim(); ++dim) dims.push_back(dim);
+  return dims;
+}
+
+// The mean of integers is truncated.
+at::Tensor mean_of(const at::Tensor& self, at::OptionalIntArrayRef dims, bool keep) {
+  const bool is_integer = at::isIntegralType(self.scalar_type(), /*includeBool=*/false) &&
+                          !c10::isBarebonesUnsignedType(self.scalar_type());
+  if (!is_integer) return at::mean(wide(self), dims, keep);
+  const at::Tensor sum = at::sum(self, dims, keep, at::kLong);
+  TORCH_CHECK(self.numel() > 0, "self has shape ", self.sizes(),
+              ", expected elements because integers have no mean of none");
+  return at::div(sum, self.numel() / std::max<int64_t>(sum.numel(), 1), "trunc")
+      .to(self.scalar_type());
+}
+
+// Running products; of unsigned integers, for which ATen has no kernel, those of INT64 modulo the
+// range of the type, which are the same.
+at::Tensor running_product(const at::Tensor& self, int64_t dim) {
+  if (!c10::isBarebonesUnsignedType(self.scalar_type())) {
+    return at::cumprod(wide(self), dim, wide(self.scalar_type()));
+  }
+  return at::cumprod(self.to(at::kLong), dim).to(self.scalar_type());
+}
+
+at::Tensor flipped(const at::Tensor& self, int64_t dim, bool flips) {
+  return flips ? at::flip(self, dim) : self;
+}
+
+// ---- aclnnGroupedBiasAddGrad
+
+// Where each group of rows ends, from the ends or, with type 1, from the sizes of the groups.
+at::Tensor ends_of_groups(const at::Tensor& groups, int64_t type, int64_t rows) {
+  check_bounds("groupIdxOptional", groups, rows + 1);
+  at::Tensor ends = type == 0 ? groups.to(at::kLong) : at::cumsum(groups, 0, at::kLong);
+  if (!ends.is_cpu() || is_rehearsed()) return ends;
+  TORCH_CHECK(ends[-1].item().toLong() == rows, "groupIdxOptional ends with row ",
+              ends[-1].item().toLong(), ", expected ", rows, ", the number of rows in gradY");
+  TORCH_CHECK(at::ge(at::diff(ends), 0).all().item().toBool(),
+              "groupIdxOptional has ends that decrease, expected each at or after the one before");
+  return ends;
+}
+
+// The sums of the rows of each group.
+at::Tensor sums_of_groups(const at::Tensor& gradient, const at::Tensor& groups, int64_t type) {
+  TORCH_CHECK(groups.scalar_type() == at::kInt || groups.scalar_type() == at::kLong,
+              "groupIdxOptional has dtype ", groups.scalar_type(), ", expected INT32 or INT64");
+  expect_dims("groupIdxOptional", groups, 1, 1);
+  expect_dims("gradY", gradient, 2, 2);
+  constexpr int64_t kMostGroups = 2048;
+  const int64_t rows = gradient.size(0), count = groups.size(0);
+  TORCH_CHECK(count > 0 && count <= kMostGroups, "groupIdxOptional has ", count,
+              " groups, expected 1 to ", kMostGroups);
+  const at::Tensor places =
+      at::arange(rows, at::TensorOptions(at::kLong).device(gradient.device()));
+  const at::Tensor group = at::bucketize(places, ends_of_groups(groups, type, rows),
+                                         /*out_int32=*/false, /*right=*/true);
+  // Row by row; of many rows a sum in FLOAT would lose digits.
+  const at::Tensor wide_gradient = gradient.to(at::kDouble);
+  const at::Tensor zeros = at::zeros({count, gradient.size(1)}, wide_gradient.options());
+  return at::index_add(zeros, 0, group.clamp_max(count - 1), wide_gradient);
+}
+
+void grouped_bias_add_grad(const at::Tensor& gradient, const std::optional<at::Tensor>& groups,
+                           int64_t type, Output& out) {
+  expect_dtype(out, gradient);
+  TORCH_CHECK(type == 0 || type == 1, "groupIdxType is ", type,
+              ", expected 0 (ends of groups) or 1 (sizes)");
+  if (groups) {
+    out = sums_of_groups(gradient, *groups, type);
+  } else {
+    expect_dims("gradY", gradient, 3, 3);
+    out = at::sum(wide(gradient), 1);
+  }
 }
 
 }  // namespace
@@ -143,4 +242,74 @@ ACLNN(Cummax, (In, self), (int64_t, dim), (Out, valuesOut), (Out, indicesOut)) {
 }
 ACLNN(Cummin, (In, self), (int64_t, dim), (Out, valuesOut), (Out, indicesOut)) {
   std::tie(valuesOut, indicesOut) = at::cummin(self, dim);
+}
+
+ACLNN(Argsort, (In, self), (int64_t, dim), (bool, descending), (Out, out)) {
+  out = at::argsort(self, /*stable=*/true, dim, descending);
+}
+ACLNN(Var, (FloatIn, self), (OptionalInts, dim), (bool, unbiased), (bool, keepdim), (Out, out)) {
+  out = at::var(wide(self), dims_of(dim), c10::Scalar(unbiased ? 1 : 0), keepdim);
+}
+ACLNN(MaxV2, (In, self), (Ints, dims), (bool, keepDims), (bool, noopWithEmptyDims), (Out, out)) {
+  expect_dtype(out, self);
+  out = dims.empty() && noopWithEmptyDims ? self : at::amax(self, dims, keepDims);
+}
+ACLNN(MeanV2, (In, self), (Ints, dim), (bool, keepDim), (bool, noopWithEmptyAxes), (Out, out)) {
+  expect_dtype(out, self);
+  out = dim.empty() && noopWithEmptyAxes ? self : mean_of(self, dims_of(dim), keepDim);
+}
+// Of data without elements CANN's result is 0, not the logarithm of 0.
+ACLNN(ReduceLogSum, (FloatIn, data), (Ints, axes), (bool, keepDims), (bool, noopWithEmptyAxes),
+      (Out, reduce)) {
+  expect_dtype(reduce, data);
+  if (axes.empty() && noopWithEmptyAxes) {
+    reduce = data;
+  } else {
+    const at::Tensor sum = at::sum(wide(data), dims_of(axes), keepDims);
+    reduce = data.numel() == 0 ? sum : at::log(sum);
+  }
+}
+ACLNN(GlobalAveragePool, (FloatIn, self), (Out, out)) {
+  expect_dtype(out, self);
+  expect_dims("self", self, 4, 8);
+  out = at::mean(wide(self), dims_from(self, 2), /*keepdim=*/true);
+}
+ACLNN(GlobalMaxPool, (FloatIn, self), (Out, out)) {
+  expect_dtype(out, self);
+  expect_dims("self", self, 4, 8);
+  out = at::amax(self, dims_from(self, 2), /*keepdim=*/true);
+}
+// Of an input without elements CANN's mean is 0 and its invstd NaN.
+ACLNN(BatchNormStats, (FloatIn, input), (double, eps), (Out, mean), (Out, invstd)) {
+  expect_dims("input", input, 2, 8);
+  TORCH_CHECK(input.size(1) > 0, "input has shape ", input.sizes(),
+              ", expected at least one channel in its second dimension");
+  std::vector<int64_t> dims = dims_from(input, 1);
+  dims[0] = 0;
+  const auto [variance, average] = at::var_mean(wide(input), dims, c10::Scalar(0));
+  mean = input.numel() == 0 ? at::zeros_like(average) : average;
+  invstd = at::rsqrt(at::add(variance, c10::Scalar(eps.value())));
+}
+ACLNN(GroupedBiasAddGrad, (FloatIn, gradY), (OptionalIn, groupIdxOptional), (Out, out)) {
+  grouped_bias_add_grad(gradY, groupIdxOptional, 0, out);
+}
+ACLNN(GroupedBiasAddGradV2, (FloatIn, gradY), (OptionalIn, groupIdxOptional),
+      (int64_t, groupIdxType), (Out, out)) {
+  grouped_bias_add_grad(gradY, groupIdxOptional, groupIdxType.value(), out);
+}
+
+ACLNN(InplaceCumprod, (InOut, input), (Number, dim)) {
+  TORCH_CHECK(dim.isIntegral(/*includeBool=*/false), "dim is ", dim, ", expected an integer");
+  input = running_product(input, dim.toLong());
+}
+// An exclusive sum is that of the elements before; a reverse one starts at the end.
+ACLNN(CumsumV2, (In, self), (int64_t, dim), (bool, exclusive), (bool, reverse), (Out, out)) {
+  expect_dtype(out, self);
+  at::Tensor x = flipped(self.dim() == 0 ? self.reshape({1}) : self, dim, reverse);
+  if (exclusive) {
+    x = at::roll(x, 1, dim.value());
+    x.narrow(dim, 0, std::min<int64_t>(x.size(dim), 1)).zero_();
+  }
+  const at::Tensor sums = at::cumsum(wide(x), dim, wide(x.scalar_type()));
+  out = flipped(sums, dim, reverse);
 }

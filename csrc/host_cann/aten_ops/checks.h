@@ -1,0 +1,37 @@
+#pragma once
+
+#include "host_cann/aten_ops/row.h"
+
+// What rows refuse where ATen would accept it. The text names the argument, what it is and what was
+// expected; in stage 1 it becomes 161002.
+namespace aclnn_host {
+
+inline void expect_dtype(const char* name, const at::Tensor& tensor, at::ScalarType expected) {
+  TORCH_CHECK(tensor.scalar_type() == expected, name, " has dtype ", tensor.scalar_type(),
+              ", expected ", expected);
+}
+inline void expect_dtype(const char* name, const at::Tensor& tensor, const at::Tensor& like) {
+  expect_dtype(name, tensor, like.scalar_type());
+}
+inline void expect_dtype(const Output& out, const at::Tensor& like) {
+  expect_dtype(out.name(), out, like);
+}
+
+inline void expect_shape(const char* name, const at::Tensor& tensor, at::IntArrayRef expected) {
+  TORCH_CHECK(tensor.sizes() == expected, name, " has shape ", tensor.sizes(), ", expected ",
+              expected);
+}
+inline void expect_like(const char* name, const at::Tensor& tensor, const at::Tensor& like) {
+  expect_dtype(name, tensor, like);
+  expect_shape(name, tensor, like.sizes());
+}
+
+inline void expect_dims(const char* name, const at::Tensor& tensor, int64_t dims) {
+  TORCH_CHECK(tensor.dim() == dims, name, " has ", tensor.dim(), " dimensions, expected ", dims);
+}
+inline void expect_dims(const char* name, const at::Tensor& tensor, int64_t least, int64_t most) {
+  TORCH_CHECK(tensor.dim() >= least && tensor.dim() <= most, name, " has ", tensor.dim(),
+              " dimensions, expected ", least, " to ", most);
+}
+
+}  // namespace aclnn_host

@@ -217,6 +217,27 @@ def test_set_env_serves_a_cann_build_script(shell: str, prefix: Path, tmp_path: 
     assert output == f"{OUTPUT}{installed}/lib64:/somewhere/else\n"
 
 
+@pytest.mark.parametrize(
+    ("variables", "product", "devices"),
+    [({}, "910B2", 1), ({"ACLNN_TORCH_PRODUCT": "Ascend310P", "ACLNN_TORCH_DEVICES": "3"}, "310P3", 3)],
+)
+def test_npu_smi_tells_build_scripts_the_product(
+    variables: dict[str, str], product: str, devices: int, prefix: Path
+) -> None:
+    """In the seventh line as the third word, where they read it; found on PATH after set_env.sh."""
+    script = '. "$1/set_env.sh"; npu-smi info'
+    table = run([need("bash"), "-c", script, "bash", prefix], env=ENVIRONMENT | variables).splitlines()
+    assert [line.split()[:3] for line in table[6::3]] == [["|", str(device), product] for device in range(devices)]
+    assert len({len(line) for line in table}) == 1
+
+
+def test_npu_smi_explains_itself(prefix: Path) -> None:
+    for arguments in ([], ["set", "-t"]):
+        result = subprocess.run([prefix / "bin" / "npu-smi", *arguments], capture_output=True, text=True)
+        assert result.returncode == 2
+        assert result.stderr.startswith("usage: npu-smi info\n")
+
+
 def test_set_env_refuses_a_shell_that_hides_its_place(tmp_path: Path, prefix: Path) -> None:
     command = [need("dash"), "-c", f". '{prefix}/set_env.sh'"]
     result = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)

@@ -78,6 +78,7 @@ def check_files(wheel: Path) -> None:
         "aclnn_torch/cann/lib64/libopapi_nn.so",
         "aclnn_torch/cann/lib64/pkgconfig/aclnn_torch.pc",
         "aclnn_torch/cann/share/cmake/AclnnTorch/AclnnTorchConfig.cmake",
+        "aclnn_torch/cann/bin/npu-smi",
         "aclnn_torch/cann/set_env.sh",
     }
     assert not expected - names, f"missing: {sorted(expected - names)}"
@@ -124,6 +125,8 @@ def check_installed(python: Path, wheel: Path, folder: Path) -> None:
     findings = json.loads(run(command, "doctor", "--json", cwd=folder))
     assert [finding for finding in findings if not finding["works"]] == []
     assert any(finding["text"].startswith(wheel.name.split("-")[1] + " ") for finding in findings)
+    prefix = Path(run(command, "config", "--prefix", cwd=folder).strip())
+    assert "910B2" in run(prefix / "bin" / "npu-smi", "info", cwd=folder)
     for program in sorted((ROOT / "examples" / "cpp").glob("*.cpp")):
         result = subprocess.run([command, "check", "--json", program], cwd=folder, capture_output=True, text=True)
         assert json.loads(result.stdout)["exit_status"] == 0, f"{program}: {result.stdout}{result.stderr}"

@@ -21,6 +21,10 @@ export ASCEND_HOME_PATH=$_aclnn_prefix
 export ASCEND_TOOLKIT_HOME=$_aclnn_prefix
 export ASCEND_OPP_PATH=$_aclnn_prefix/opp
 export AclnnTorch_DIR=$_aclnn_prefix/share/cmake/AclnnTorch
+case ":$PATH:" in
+  *":$_aclnn_prefix/bin:"*) ;;
+  *) export PATH=$_aclnn_prefix/bin:$PATH ;;
+esac
 case ":${LD_LIBRARY_PATH:-}:" in
   *":$_aclnn_prefix/lib64:"*) ;;
   *) export LD_LIBRARY_PATH=$_aclnn_prefix/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ;;

@@ -104,6 +104,7 @@ _CTYPES = {
     "int": ctypes.c_int,
     "aclDataType": ctypes.c_int,
     "int8_t": ctypes.c_int8,
+    "int32_t": ctypes.c_int32,
     "int64_t": ctypes.c_int64,
     "uint64_t": ctypes.c_uint64,
     "float": ctypes.c_float,

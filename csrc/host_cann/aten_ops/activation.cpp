@@ -1,6 +1,8 @@
 // Activation functions and their gradients.
 
 #include <ATen/OpMathType.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/WrapDimUtils.h>
 #include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/_log_softmax_backward_data.h>
 #include <ATen/ops/_prelu_kernel.h>
@@ -19,6 +21,7 @@
 #include <ATen/ops/hardsigmoid_backward.h>
 #include <ATen/ops/hardtanh.h>
 #include <ATen/ops/hardtanh_backward.h>
+#include <ATen/ops/heaviside.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/leaky_relu_backward.h>
 #include <ATen/ops/log_sigmoid.h>
@@ -38,7 +41,9 @@
 #include <ATen/ops/tanh_backward.h>
 #include <ATen/ops/threshold.h>
 #include <ATen/ops/threshold_backward.h>
+#include <ATen/ops/where.h>
 
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -57,6 +62,25 @@ at::Tensor along_channels(const at::Tensor& weight, const at::Tensor& self) {
   std::vector<int64_t> sizes(static_cast<size_t>(self.dim()), 1);
   if (self.dim() > 1) sizes[1] = weight.numel();
   return self.dim() == 0 ? weight.reshape({}) : weight.reshape(sizes);
+}
+
+// The two halves of a tensor along a dimension.
+struct Halves {
+  Halves(const at::Tensor& x, int64_t dim) {
+    const int64_t place = at::maybe_wrap_dim(dim, x.dim());
+    const int64_t size = x.dim() == 0 ? 1 : x.size(place);
+    TORCH_CHECK(size % 2 == 0, "the input has shape ", x.sizes(), ", expected an even dimension ",
+                dim, ", which is split in halves");
+    left = x.narrow(place, 0, size / 2);
+    right = x.narrow(place, size / 2, size / 2);
+  }
+  at::Tensor left;
+  at::Tensor right;
+};
+
+double beta_of(const std::optional<c10::Scalar>& beta) {
+  TORCH_CHECK(!beta || !beta->isComplex(), "betaOptional is complex, expected a real number");
+  return beta ? beta->toDouble() : 1;
 }
 
 }  // namespace
@@ -167,34 +191,38 @@ ACLNN(GluBackward, (FloatIn, gradOut), (FloatIn, self), (int64_t, dim), (Out, ou
   out = at::glu_backward(wide(gradOut), wide(self), dim);
 }
 ACLNN(SwiGlu, (FloatIn, x), (int64_t, dim), (Out, out)) {
-  const auto halves = x.to(at::toOpMathType(x.scalar_type())).chunk(2, dim);
-  out = at::mul(at::silu(halves[0]), halves[1]).to(x.scalar_type());
+  const Halves halves(x.to(at::toOpMathType(x.scalar_type())), dim);
+  out = at::mul(at::silu(halves.left), halves.right).to(x.scalar_type());
 }
 ACLNN(SwiGluGrad, (FloatIn, yGrad), (FloatIn, x), (int64_t, dim), (Out, out)) {
   const auto type = at::toOpMathType(x.scalar_type());
-  const auto halves = x.to(type).chunk(2, dim);
+  const Halves halves(x.to(type), dim);
+  expect_shape("yGrad", yGrad, halves.left.sizes());
   const at::Tensor gradient = yGrad.to(type);
-  const at::Tensor parts[] = {at::silu_backward(at::mul(gradient, halves[1]), halves[0]),
-                              at::mul(gradient, at::silu(halves[0]))};
+  const at::Tensor parts[] = {at::silu_backward(at::mul(gradient, halves.right), halves.left),
+                              at::mul(gradient, at::silu(halves.left))};
   out = at::cat(at::TensorList(parts), dim).to(x.scalar_type());
 }
 
 // GELU of one half of x, times the other; outGelu is the factor that went through GELU.
 ACLNN(GeGluV3, (FloatIn, x), (int64_t, dim), (int64_t, approximate), (bool, activateLeft),
       (Out, out), (Out, outGelu)) {
-  const auto halves = wide(x).chunk(2, dim);
-  const at::Tensor activated = at::gelu(halves[activateLeft ? 0 : 1], gelu_formula(approximate));
-  out = at::mul(halves[activateLeft ? 1 : 0], activated);
+  const Halves halves(wide(x), dim);
+  const at::Tensor activated =
+      at::gelu(activateLeft ? halves.left : halves.right, gelu_formula(approximate));
+  out = at::mul(activateLeft ? halves.right : halves.left, activated);
   outGelu = activated;
 }
 ACLNN(GeGluV3Backward, (FloatIn, dy), (FloatIn, x), (FloatIn, gelu), (int64_t, dim),
       (int64_t, approximate), (bool, activateLeft), (Out, dx)) {
-  const auto halves = wide(x).chunk(2, dim);
+  const Halves halves(wide(x), dim);
+  expect_shape("dy", dy, halves.left.sizes());
+  expect_shape("gelu", gelu, halves.left.sizes());
   const at::Tensor gradient = wide(dy);
   const at::Tensor factor = at::mul(gradient, wide(gelu));
   const at::Tensor activated =
-      at::gelu_backward(at::mul(gradient, halves[activateLeft ? 1 : 0]),
-                        halves[activateLeft ? 0 : 1], gelu_formula(approximate));
+      at::gelu_backward(at::mul(gradient, activateLeft ? halves.right : halves.left),
+                        activateLeft ? halves.left : halves.right, gelu_formula(approximate));
   const at::Tensor parts[] = {activateLeft ? activated : factor, activateLeft ? factor : activated};
   dx = at::cat(at::TensorList(parts), dim);
 }
@@ -212,4 +240,77 @@ ACLNN(LogSoftmax, (FloatIn, self), (int64_t, dim), (Out, out)) {
 ACLNN(LogSoftmaxBackward, (FloatIn, gradOutput), (FloatIn, output), (int64_t, dim), (Out, out)) {
   out = at::_log_softmax_backward_data(wide(gradOutput), wide(output), dim,
                                        wide(output.scalar_type()));
+}
+
+ACLNN(Heaviside, (FloatIn, input), (FloatIn, values), (Out, out)) {
+  expect_dtype("values", values, input);
+  expect_dtype("out", out, input);
+  out = at::heaviside(input, values);
+}
+// x - bias above lambd, x + bias below -lambd, and 0 between.
+ACLNN(Shrink, (FloatIn, self), (Number, lambd), (Number, bias), (Out, out)) {
+  const double limit = lambd.toDouble();
+  TORCH_CHECK(!(limit < 0), "lambd is ", limit, ", expected 0 or more");
+  const at::Tensor x = wide(self);
+  out = at::where(x > limit, x - bias, at::where(x < -limit, x + bias, c10::Scalar(0.0)));
+}
+ACLNN(SquaredRelu, (FloatIn, input), (Out, out)) {
+  expect_like("out", out, input);
+  TORCH_CHECK(input.dim() > 0, "input has no dimensions, expected at least one");
+  out = at::relu(wide(input)).square();
+}
+// x sigmoid(beta x), with beta 1 if it is null. Its derivative by x is that of SiLU by beta x.
+ACLNN(Swish, (FloatIn, self), (OptionalNumber, betaOptional), (Out, out)) {
+  expect_like("out", out, self);
+  const double beta = beta_of(betaOptional);
+  const at::Tensor x = wide(self);
+  out = beta == 1 ? at::silu(x) : at::mul(x, at::sigmoid(x * beta));
+}
+ACLNN(SwishBackward, (FloatIn, gradOutput), (FloatIn, self), (OptionalNumber, betaOptional),
+      (Out, gradInput)) {
+  expect_like("gradOutput", gradOutput, self);
+  expect_like("gradInput", gradInput, self);
+  gradInput = at::silu_backward(wide(gradOutput), wide(self) * beta_of(betaOptional));
+}
+
+// One half of the last dimension, activated, times the other.
+ACLNN(FatreluMul, (FloatIn, input), (FloatIn, threshold), (Out, out)) {
+  expect_dtype("threshold", threshold, input);
+  expect_dtype("out", out, input);
+  TORCH_CHECK(threshold.numel() == 1, "threshold has shape ", threshold.sizes(),
+              ", expected one element");
+  const Halves x(wide(input), -1);
+  const at::Tensor is_low = x.left < wide(threshold).reshape({});
+  out = at::mul(x.left.masked_fill(is_low, 0), x.right);
+}
+ACLNN(GeluMul, (FloatIn, input), (char*, approximateOptional), (Out, out)) {
+  expect_dtype("out", out, input);
+  TORCH_CHECK(
+      approximateOptional.empty() || approximateOptional == "none" || approximateOptional == "tanh",
+      "approximateOptional is \"", approximateOptional, "\", expected \"none\", \"tanh\" or null");
+  const Halves x(wide(input), -1);
+  out = at::mul(at::gelu(x.left, gelu_formula(approximateOptional == "tanh" ? 1 : 0)), x.right);
+}
+// The left half times GELU of the right one, which outGelu gets, too.
+ACLNN(GeGlu, (FloatIn, self), (int64_t, dim), (int64_t, approximate), (Out, out), (Out, outGelu)) {
+  expect_dtype("out", out, self);
+  expect_dtype("outGelu", outGelu, self);
+  const Halves x(wide(self), dim);
+  const at::Tensor activated = at::gelu(x.right, gelu_formula(approximate));
+  out = at::mul(x.left, activated);
+  outGelu = activated;
+}
+ACLNN(GeGluBackward, (FloatIn, gradOutput), (FloatIn, self), (FloatIn, gelu), (int64_t, dim),
+      (int64_t, approximate), (Out, gradInput)) {
+  const Halves x(wide(self), dim);
+  expect_like("gelu", gelu, gradOutput);
+  expect_like("gradInput", gradInput, self);
+  expect_dtype("gradOutput", gradOutput, self);
+  TORCH_CHECK(gradOutput.sizes() == x.left.sizes(), "gradOutput has shape ", gradOutput.sizes(),
+              ", expected ", x.left.sizes(), ", half of self");
+  const at::Tensor gradient = wide(gradOutput);
+  const at::Tensor parts[] = {
+      at::mul(gradient, wide(gelu)),
+      at::gelu_backward(at::mul(gradient, x.left), x.right, gelu_formula(approximate))};
+  gradInput = at::cat(at::TensorList(parts), dim);
 }

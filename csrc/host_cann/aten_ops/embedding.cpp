@@ -1,16 +1,49 @@
 // Embeddings: rows of a table, by index.
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_embedding_bag.h>
+#include <ATen/ops/_unique2.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/embedding_renorm.h>
+#include <ATen/ops/index_add.h>
+#include <ATen/ops/searchsorted.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 
 #include "host_cann/aten_ops/bounds.h"
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
+
+namespace {
+
+enum class Bag { kSum = 0, kMean = 1, kMax = 2 };
+
+// Where bags start, refusing offsets that are no starts. ATen trusts them, so that a rehearsal
+// needs some that are.
+at::Tensor starts_of(const at::Tensor& offsets, int64_t count, bool has_last) {
+  TORCH_CHECK(offsets.numel() > (has_last ? 1 : 0) || count == 0, "offsets has shape ",
+              offsets.sizes(), ", expected at least one bag because there are ", count, " indices");
+  if (!offsets.is_cpu() || offsets.numel() == 0) return offsets.contiguous();
+  if (is_rehearsed()) {
+    at::Tensor starts = at::zeros(offsets.sizes(), offsets.options());
+    if (has_last) starts.select(0, -1).fill_(count);
+    return starts;
+  }
+  check_bounds("offsets", offsets, count + 1);
+  TORCH_CHECK(
+      offsets.select(0, 0).item().toLong() == 0 && offsets.diff().ge(0).all().item().toBool(),
+      "offsets do not grow from 0, expected the starts of the bags, in order");
+  const int64_t last = offsets.select(0, -1).item().toLong();
+  TORCH_CHECK(!has_last || last == count, "the last offset is ", last, ", expected ", count,
+              ", the number of indices");
+  return offsets.contiguous();
+}
+
+}  // namespace
 
 ACLNN(Embedding, (In, weight), (IndexIn, indices), (Out, out)) {
   out = at::embedding(weight, indices);
@@ -39,4 +72,62 @@ ACLNN(OneHot, (In, self), (int, numClasses), (In, onValue), (In, offValue), (int
   along[static_cast<size_t>(place)] = numClasses;
   out = at::where(self.unsqueeze(place) == classes.view(along), onValue.reshape({}),
                   offValue.reshape({}));
+}
+
+// bagSize may have one more element than there are bags, as offsets may,
+// and maxIndices none where nothing is a maximum. Both differ between products.
+ACLNN(EmbeddingBag, (FloatIn, weight), (IndexIn, indices), (IndexIn, offsets),
+      (bool, scaleGradByFreq), (int64_t, mode), (bool, sparse), (OptionalIn, perSampleWeights),
+      (bool, includeLastOffset), (int64_t, paddingIdx), (Out, output), (Out, offset2bag),
+      (Out, bagSize), (Out, maxIndices)) {
+  static_cast<void>(scaleGradByFreq);
+  static_cast<void>(sparse);
+  TORCH_CHECK(weight.dim() == 2 && indices.dim() == 1 && offsets.dim() == 1, "the shapes are ",
+              weight.sizes(), " of weight, ", indices.sizes(), " of indices and ", offsets.sizes(),
+              " of offsets, expected two dimensions, one and one");
+  TORCH_CHECK(output->scalar_type() == weight.scalar_type(), "output has dtype ",
+              output->scalar_type(), ", expected ", weight.scalar_type(), " as weight has");
+  const Bag bag = mode == 0 ? Bag::kSum : mode == 1 ? Bag::kMean : Bag::kMax;
+  if (perSampleWeights) {
+    TORCH_CHECK(bag == Bag::kSum && perSampleWeights->scalar_type() == weight.scalar_type() &&
+                    perSampleWeights->sizes() == indices.sizes(),
+                "perSampleWeights has shape ", perSampleWeights->sizes(), " and dtype ",
+                perSampleWeights->scalar_type(), " with mode ", mode, ", expected ",
+                indices.sizes(), " and ", weight.scalar_type(), " with mode 0 (sum), or null");
+  }
+  const int64_t count = offsets.numel() - (includeLastOffset ? 1 : 0);
+  TORCH_CHECK(count >= 0, "offsets has no elements, expected the last offset");
+  const at::Tensor bounds = starts_of(offsets, indices.numel(), includeLastOffset);
+  check_bounds("indices", indices, weight.size(0));
+
+  const auto weights =
+      perSampleWeights ? std::optional(wide(*perSampleWeights).contiguous()) : std::nullopt;
+  const auto [sums, unused_bags, unused_sizes, maxima] =
+      at::_embedding_bag(wide(weight).contiguous(), indices.contiguous(), bounds, false,
+                         static_cast<int64_t>(bag), false, weights, includeLastOffset, paddingIdx);
+  output = sums;
+  const at::Tensor places = at::arange(c10::Scalar(indices.numel()), indices.options());
+  const at::Tensor starts = bounds.narrow(0, 0, count).contiguous();
+  const at::Tensor bags = at::searchsorted(starts, places, /*out_int32=*/false, /*right=*/true) - 1;
+  offset2bag = bags;
+  const at::Tensor counts = indices.ne(paddingIdx.value()).to(at::kLong);
+  const bool has_last = bagSize->numel() == offsets.numel();
+  bagSize = at::index_add(at::zeros({has_last ? offsets.numel() : count}, indices.options()), 0,
+                          bags, counts);
+  if (bag == Bag::kMax) {
+    maxIndices = maxima.narrow(0, 0, count);
+  } else {
+    maxIndices = at::zeros({maxIndices->numel() == 0 ? 0 : count}, indices.options());
+  }
+}
+
+// Outputs that are not asked for are left alone.
+ACLNN(Unique, (In, self), (bool, sorted), (bool, returnInverse), (SizedOut, valueOut),
+      (SizedOut, inverseOut)) {
+  valueOut.expect(self.scalar_type());
+  if (returnInverse) inverseOut.expect(at::kLong);
+  if (!self.is_cpu()) return;
+  const auto [values, inverse, counts] = at::_unique2(self, sorted, returnInverse, false);
+  valueOut = values;
+  if (returnInverse) inverseOut = inverse;
 }

@@ -1,5 +1,9 @@
 // Products of matrices and vectors.
 
+#include <algorithm>
+#include <limits>
+
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/addbmm.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/addmv.h>
@@ -7,11 +11,16 @@
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cdist.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/dot.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/mv.h>
+#include <ATen/ops/zeros_like.h>
 
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/ops/aten.h"
 #include "host_cann/ops/convolution/compute_type.h"
@@ -79,6 +88,44 @@ class MatrixUnits {
 bool are_integers(const at::Tensor& a, const at::Tensor& b) {
   return at::isIntegralType(a.scalar_type(), /*includeBool=*/true) &&
          at::isIntegralType(b.scalar_type(), /*includeBool=*/true);
+}
+
+// cubeMathType without 4, which asks for sums in FP32: here they always are.
+int64_t without_fp32_add(int64_t cube_math_type) {
+  return cube_math_type == 4 ? 0 : cube_math_type;
+}
+
+// Both numbers in a range that no sum of a few of them leaves.
+void check_pair(const char* name, at::IntArrayRef values, int64_t least) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  TORCH_CHECK(values.size() == 2 &&
+                  std::ranges::all_of(
+                      values, [least](int64_t value) { return value >= least && value <= kMost; }),
+              name, " is ", values, ", expected two numbers from ", least, " on");
+}
+
+// The convolution of ConvTbc's tensors, (B, C, T) for ATen.
+at::Tensor batch_first(const at::Tensor& tbc) {
+  return tbc.permute({1, 2, 0});
+}
+at::Tensor time_first(const at::Tensor& bct) {
+  return bct.permute({2, 0, 1});
+}
+
+// Checks (T, B, Cin), (K, Cin, Cout), (Cout) and (T + 2 pad - K + 1, B, Cout).
+void check_tbc(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+               const char* output_name, const at::Tensor& output, int64_t pad, int64_t most_pad) {
+  expect_dims("the input", input, 3);
+  expect_dims("weight", weight, 3);
+  expect_dtype("weight", weight, input);
+  expect_dtype("bias", bias, input);
+  expect_dtype(output_name, output, input);
+  TORCH_CHECK(pad >= 0 && pad <= most_pad, "pad is ", pad, ", expected 0 to ", most_pad);
+  TORCH_CHECK(weight.size(0) > 0 && weight.size(1) == input.size(2), "weight has shape ",
+              weight.sizes(), ", expected (K, ", input.size(2), ", Cout) with K more than 0");
+  expect_shape("bias", bias, {weight.size(2)});
+  const int64_t length = input.size(0) + 2 * pad - weight.size(0) + 1;
+  expect_shape(output_name, output, {length, input.size(1), weight.size(2)});
 }
 
 }  // namespace
@@ -156,4 +203,123 @@ ACLNN(InplaceAddr, (InOut, selfRef), (In, vec1), (In, vec2), (Number, beta), (Nu
 
 ACLNN(Cdist, (In, x1), (In, x2), (float, p), (int64_t, computeMode), (Out, out)) {
   out = at::cdist(wide(x1), wide(x2), p, computeMode);
+}
+
+// alpha (A B) + beta C, with A and B transposed where the flags are not 0.
+ACLNN(Gemm, (In, A), (In, B), (In, C), (float, alpha), (float, beta), (int64_t, transA),
+      (int64_t, transB), (Out, out), (int8_t, cubeMathType)) {
+  expect_dims("A", A, 2);
+  expect_dims("B", B, 2);
+  const MatrixUnits units(without_fp32_add(cubeMathType), A, B);
+  const at::Tensor a = units.read(transA == 0 ? A : A.t());
+  const at::Tensor b = units.read(transB == 0 ? B : B.t());
+  out = at::addmm(units.widen(C), a, b, c10::Scalar(beta.value()), c10::Scalar(alpha.value()));
+}
+// beta selfRef + alpha (sum of the products). What a factor of 0 stands before does not count.
+ACLNN(InplaceAddbmm, (InOut, selfRef), (In, batch1), (In, batch2), (Number, beta), (Number, alpha),
+      (int8_t, cubeMathType)) {
+  expect_dims("selfRef", selfRef, 2);
+  expect_dims("batch1", batch1, 3);
+  expect_dims("batch2", batch2, 3);
+  const MatrixUnits units(cubeMathType, batch1, batch2);
+  // A batch of one is multiplied with every matrix of the other.
+  const int64_t batch = batch1.size(0) == 1 ? batch2.size(0) : batch1.size(0);
+  const auto batched = [batch](const at::Tensor& x) {
+    return x.size(0) == 1 ? x.expand({batch, -1, -1}) : x;
+  };
+  TORCH_CHECK(batch > 0 || selfRef->numel() == 0,
+              "batch1 and batch2 have no matrices, expected some because selfRef has elements");
+  const at::Tensor result = at::addbmm(units.widen(selfRef), batched(units.read(batch1)),
+                                       batched(units.read(batch2)), beta, alpha);
+  const bool ignores_product = alpha.toDouble() == 0 && beta.toDouble() != 0;
+  selfRef = ignores_product ? units.widen(selfRef) * beta : result;
+}
+ACLNN(InplaceBaddbmm, (InOut, selfRef), (In, batch1), (In, batch2), (Number, beta), (Number, alpha),
+      (int8_t, cubeMathType)) {
+  const MatrixUnits units(without_fp32_add(cubeMathType), batch1, batch2);
+  selfRef = at::baddbmm(units.widen(selfRef), units.read(batch1), units.read(batch2), beta, alpha);
+}
+
+// Two equations are known.
+ACLNN(Einsum, (Ins, tensors), (const char*, equation), (Out, output)) {
+  TORCH_CHECK(tensors.size() == 2, "tensors has ", tensors.size(), " tensors, expected 2");
+  expect_dtype("tensors", tensors[1], tensors[0]);
+  expect_dtype("output", output, tensors[0]);
+  TORCH_CHECK(tensors[0].scalar_type() != at::kBool, "tensors have dtype BOOL, expected numbers");
+  TORCH_CHECK(tensors[0].numel() > 0 && tensors[1].numel() > 0,
+              "a tensor has no elements, expected at least one in each");
+  const bool is_outer = equation == "a,b->ab";
+  TORCH_CHECK(is_outer || equation == "abcd,abced->abce", "equation is \"", equation,
+              "\", expected \"abcd,abced->abce\" or \"a,b->ab\"");
+  expect_dims("tensors[0]", tensors[0], is_outer ? 1 : 4);
+  expect_dims("tensors[1]", tensors[1], is_outer ? 1 : 5);
+  // The bits of products and sums are those of signed integers.
+  const at::Tensor a = wide(as_movable(tensors[0]));
+  const at::Tensor b = wide(as_movable(tensors[1]));
+  if (!is_outer) {
+    const auto common = a.sizes().slice(0, 3);
+    TORCH_CHECK(common == b.sizes().slice(0, 3) && a.size(3) == b.size(4), "tensors[1] has shape ",
+                b.sizes(), ", expected (a, b, c, e, d) with a, b, c and d of ", a.sizes());
+  }
+  const at::Tensor result =
+      is_outer ? at::mul(a.unsqueeze(1), b) : at::matmul(b, a.unsqueeze(-1)).squeeze(-1);
+  const bool is_unsigned = a.scalar_type() != wide(tensors[0].scalar_type());
+  output = is_unsigned ? result.view(tensors[0].scalar_type()) : result;
+}
+
+// Each channel has filters of its own.
+ACLNN(ConvDepthwise2d, (In, self), (In, weight), (Ints, kernelSize), (OptionalIn, bias),
+      (Ints, stride), (Ints, padding), (Ints, dilation), (Out, out), (int8_t, cubeMathType)) {
+  expect_dims("self", self, 4);
+  expect_dims("weight", weight, 4);
+  expect_dtype("weight", weight, self);
+  expect_dtype("out", out, self);
+  check_pair("stride", stride, 1);
+  check_pair("padding", padding, 0);
+  check_pair("dilation", dilation, 1);
+  TORCH_CHECK(kernelSize == weight.sizes().slice(2), "kernelSize is ", kernelSize, ", expected ",
+              weight.sizes().slice(2), " as weight has");
+  const int64_t channels = self.size(1);
+  TORCH_CHECK(
+      channels > 0 && weight.size(1) == 1 && weight.size(0) > 0 && weight.size(0) % channels == 0,
+      "weight has shape ", weight.sizes(), ", expected filters of one channel, a multiple ",
+      "of self's ", channels, " channels of them");
+  if (bias) expect_shape("bias", *bias, {weight.size(0)});
+  const MatrixUnits units(cubeMathType, self, weight);
+  const at::Tensor sums = at::convolution(units.read(self), units.read(weight), std::nullopt,
+                                          stride, padding, dilation, false, {0, 0}, channels);
+  out = units.result(bias ? sums + units.widen(*bias).view({1, -1, 1, 1}) : sums);
+}
+// A convolution of (T, B, Cin) with (K, Cin, Cout).
+ACLNN(ConvTbc, (In, self), (In, weight), (In, bias), (int64_t, pad), (Out, output),
+      (int8_t, cubeMathType)) {
+  check_tbc(self, weight, bias, "output", output, pad, 255);
+  const MatrixUnits units(cubeMathType, self, weight);
+  if (self.numel() == 0 || weight.numel() == 0) {
+    output = units.widen(bias).expand(output->sizes());
+    return;
+  }
+  const at::Tensor sums =
+      at::convolution(batch_first(units.read(self)), units.read(weight).permute({2, 1, 0}),
+                      std::nullopt, {1}, {pad.value()}, {1}, false, {0}, 1);
+  output = units.result(time_first(sums) + units.widen(bias));
+}
+// self is the gradient of the result.
+ACLNN(ConvTbcBackward, (In, self), (In, input), (In, weight), (In, bias), (int64_t, pad),
+      (int8_t, cubeMathType), (Out, gradInput), (Out, gradWeight), (Out, gradBias)) {
+  check_tbc(input, weight, bias, "self", self, pad, std::numeric_limits<int32_t>::max());
+  const MatrixUnits units(cubeMathType, input, weight);
+  gradBias = units.widen(self).sum({0, 1});
+  if (self.numel() == 0 || input.numel() == 0 || weight.numel() == 0) {
+    gradInput = at::zeros_like(input);
+    gradWeight = at::zeros_like(weight);
+    return;
+  }
+  const int64_t channels[] = {weight.size(2)};
+  const auto [by_input, by_weight, unused] =
+      at::convolution_backward(batch_first(units.read(self)), batch_first(units.read(input)),
+                               units.read(weight).permute({2, 1, 0}), at::IntArrayRef(channels),
+                               {1}, {pad.value()}, {1}, false, {0}, 1, {true, true, false});
+  gradInput = time_first(units.result(by_input));
+  gradWeight = units.result(by_weight).permute({2, 1, 0});
 }

@@ -5,7 +5,10 @@
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/native_group_norm_backward.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/silu.h>
 
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -31,6 +34,58 @@ void write(const std::tuple<at::Tensor, at::Tensor, at::Tensor>& gradients,
   if (std::get<0>(gradients).defined()) grad_input = std::get<0>(gradients);
   if (std::get<1>(gradients).defined()) grad_weight = std::get<1>(gradients);
   if (std::get<2>(gradients).defined()) grad_bias = std::get<2>(gradients);
+}
+
+using Sizes = std::vector<int64_t>;
+
+// The number of channels, which are the second dimension.
+int64_t channels_of(const char* name, const at::Tensor& x) {
+  TORCH_CHECK(x.dim() >= 2 && x.size(1) > 0, name, " has shape ", x.sizes(),
+              ", expected two dimensions or more, and channels in the second one");
+  return x.size(1);
+}
+
+// A number per channel, along the second dimension of x.
+at::Tensor along_channels(const char* name, const at::Tensor& values, const at::Tensor& x) {
+  expect_shape(name, values, {x.size(1)});
+  Sizes sizes(static_cast<size_t>(x.dim()), 1);
+  sizes[1] = x.size(1);
+  return wide(values).reshape(sizes);
+}
+
+Sizes dims_but_channels(const at::Tensor& x) {
+  Sizes dims;
+  for (int64_t dim = 0; dim < x.dim(); ++dim) {
+    if (dim != 1) dims.push_back(dim);
+  }
+  return dims;
+}
+
+using Normed = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+// A group normalisation of (N, C, ...), with the means and the inverse deviations.
+Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
+                    const std::optional<at::Tensor>& beta, int64_t groups, double eps) {
+  TORCH_CHECK(x.dim() >= 2 && x.size(0) > 0 && x.size(1) > 0, "the input has shape ", x.sizes(),
+              ", expected two dimensions or more, of which the first two are not 0");
+  TORCH_CHECK(groups > 0 && x.size(1) % groups == 0, "the number of groups is ", groups,
+              ", expected a divisor of ", x.size(1), ", the number of channels");
+  TORCH_CHECK(eps > 0, "eps is ", eps, ", expected more than 0");
+  for (const auto& weights : {gamma, beta}) {
+    TORCH_CHECK(!weights || weights->numel() == x.size(1), "gamma or beta has shape ",
+                weights ? weights->sizes() : x.sizes(), ", expected ", x.size(1),
+                " elements, one per channel");
+    TORCH_CHECK(!weights || weights->scalar_type() == x.scalar_type() ||
+                    weights->scalar_type() == at::kFloat,
+                "gamma or beta has another dtype than the input, ", x.scalar_type(),
+                ", expected that or FLOAT; cast it");
+  }
+  const int64_t places = x.numel() / x.size(0) / x.size(1);
+  const auto flat = [](const std::optional<at::Tensor>& weights) {
+    return weights ? std::optional(row_by_row(*weights).reshape({-1})) : std::nullopt;
+  };
+  return at::native_group_norm(row_by_row(x), flat(gamma), flat(beta), x.size(0), x.size(1), places,
+                               groups, eps);
 }
 
 }  // namespace
@@ -94,4 +149,156 @@ ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut
   yOut = x * rstd * wide(gamma);
   rstdOut = rstd;
   xOut = sum;
+}
+
+// A mean and a variance per sample and channel, as tensors of four dimensions.
+ACLNN(InstanceNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (const char*, dataFormat),
+      (double, eps), (Out, y), (Out, mean), (Out, variance)) {
+  TORCH_CHECK(dataFormat == "NCHW" || dataFormat == "NHWC", "dataFormat is \"", dataFormat,
+              "\", expected \"NCHW\" or \"NHWC\"");
+  TORCH_CHECK(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
+  for (const at::Tensor& other : {gamma, beta, at::Tensor(y), at::Tensor(mean)}) {
+    expect_dtype("a tensor", other, x);
+  }
+  const bool channels_last = dataFormat == "NHWC";
+  const at::Tensor images = wide(channels_last ? x.permute({0, 3, 1, 2}) : x);
+  const at::Tensor average = images.mean({2, 3}, /*keepdim=*/true);
+  const at::Tensor centred = images - average;
+  const at::Tensor spread = centred.square().mean({2, 3}, /*keepdim=*/true);
+  const at::Tensor result =
+      centred * (spread + eps.value()).rsqrt() * along_channels("gamma", gamma, images) +
+      along_channels("beta", beta, images);
+  const auto placed = [channels_last](const at::Tensor& nchw) {
+    return channels_last ? nchw.permute({0, 2, 3, 1}) : nchw;
+  };
+  y = placed(result);
+  mean = placed(average);
+  variance = placed(spread);
+}
+
+ACLNN(GroupNormSilu, (FloatIn, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, group),
+      (double, eps), (Out, out), (Out, meanOut), (Out, rstdOut)) {
+  expect_dtype("out", out, self);
+  const auto [result, mean, rstd] = group_normed(self, gamma, beta, group, eps);
+  out = at::silu(result);
+  meanOut = mean;
+  rstdOut = rstd;
+}
+ACLNN(GroupNormSiluV2, (FloatIn, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, group),
+      (double, eps), (bool, activateSilu), (Out, out), (Out, meanOut), (Out, rstdOut)) {
+  expect_dtype("out", out, self);
+  const auto [result, mean, rstd] = group_normed(self, gamma, beta, group, eps);
+  out = activateSilu ? at::silu(result) : result;
+  meanOut = mean;
+  rstdOut = rstd;
+}
+// The channels are the second dimension whatever dataFormatOptional says.
+ACLNN(GroupNormSwish, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (int64_t, numGroups),
+      (char*, dataFormatOptional), (double, eps), (bool, activateSwish), (double, swishScale),
+      (Out, yOut), (Out, meanOut), (Out, rstdOut)) {
+  expect_dtype("yOut", yOut, x);
+  expect_dtype("beta", beta, gamma);
+  expect_dtype("meanOut", meanOut, gamma);
+  expect_dtype("rstdOut", rstdOut, gamma);
+  const auto [result, mean, rstd] = group_normed(x, gamma, beta, numGroups, eps);
+  yOut = activateSwish ? result * at::sigmoid(result * swishScale.value()) : result;
+  meanOut = mean;
+  rstdOut = rstd;
+}
+
+// A batch normalisation with given statistics. invstd has eps in it already.
+ACLNN(BatchNormElemt, (FloatIn, input), (FloatIn, weight), (FloatIn, bias), (FloatIn, mean),
+      (FloatIn, invstd), (double, eps), (Out, output)) {
+  static_cast<void>(eps);
+  channels_of("input", input);
+  for (const at::Tensor& other : {weight, bias, mean, invstd, at::Tensor(output)}) {
+    expect_dtype("a tensor", other, input);
+  }
+  output = (wide(input) - along_channels("mean", mean, input)) *
+               along_channels("invstd", invstd, input) * along_channels("weight", weight, input) +
+           along_channels("bias", bias, input);
+}
+// The sums are over all devices, and counter has the number of elements on each.
+ACLNN(BatchNormElemtBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, mean),
+      (FloatIn, invstd), (OptionalIn, weight), (FloatIn, sumDy), (FloatIn, sumDyXmu), (In, counter),
+      (Out, gradInput)) {
+  channels_of("input", input);
+  expect_shape("gradOut", gradOut, input.sizes());
+  const at::Tensor count = counter.to(wide(input.scalar_type())).sum();
+  const at::Tensor scale = along_channels("invstd", invstd, input);
+  const at::Tensor mean_dy = along_channels("sumDy", sumDy, input) / count;
+  const at::Tensor mean_dy_xmu = along_channels("sumDyXmu", sumDyXmu, input) / count;
+  const at::Tensor centred = wide(input) - along_channels("mean", mean, input);
+  const at::Tensor result =
+      (wide(gradOut) - mean_dy - centred * (scale.square() * mean_dy_xmu)) * scale;
+  gradInput = weight ? result * along_channels("weight", *weight, input) : result;
+}
+ACLNN(BatchNormReduce, (FloatIn, x), (Out, sum), (Out, squareSum)) {
+  TORCH_CHECK(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
+  const Sizes dims = dims_but_channels(x);
+  sum = wide(x).sum(dims);
+  squareSum = wide(x).square().sum(dims);
+}
+ACLNN(BatchNormReduceBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, mean),
+      (FloatIn, invstd), (OptionalIn, weight), (bool, inputG), (bool, weightG), (bool, biasG),
+      (OptionalOut, sumDy), (OptionalOut, sumDyXmu), (OptionalOut, gradWeight),
+      (OptionalOut, gradBias)) {
+  const int64_t channels = channels_of("input", input);
+  expect_dtype("gradOut", gradOut, input);
+  expect_shape("gradOut", gradOut, input.sizes());
+  if (weight) expect_shape("weight", *weight, {channels});
+  TORCH_CHECK((!inputG || (sumDy && sumDyXmu)) && (!weightG || gradWeight) && (!biasG || gradBias),
+              "an output that is asked for is null, expected sumDy and sumDyXmu with inputG, "
+              "gradWeight with weightG and gradBias with biasG");
+  const Sizes dims = dims_but_channels(input);
+  const at::Tensor sum = wide(gradOut).sum(dims);
+  const at::Tensor centred = wide(input) - along_channels("mean", mean, input);
+  const at::Tensor product = (wide(gradOut) * centred).sum(dims);
+  expect_shape("invstd", invstd, {channels});
+  if (inputG) sumDy = sum;
+  if (inputG) sumDyXmu = product;
+  if (weightG) gradWeight = product * wide(invstd);
+  if (biasG) gradBias = sum;
+}
+
+// Of the statistics of each device and its number of elements, those of all. The running variance
+// is the unbiased one.
+ACLNN(BatchNormGatherStatsWithCounts, (FloatIn, input), (FloatIn, mean), (FloatIn, invstd),
+      (OptionalInOut, runningMean), (OptionalInOut, runningVar), (double, momentum), (double, eps),
+      (FloatIn, counts), (Out, meanAll), (Out, invstdAll)) {
+  const int64_t channels = channels_of("input", input);
+  TORCH_CHECK(counts.dim() == 1, "counts has shape ", counts.sizes(), ", expected one dimension");
+  expect_shape("mean", mean, {counts.size(0), channels});
+  expect_shape("invstd", invstd, {counts.size(0), channels});
+  const at::Tensor count = wide(counts).unsqueeze(1);
+  const at::Tensor total = count.sum();
+  const at::Tensor average = (wide(mean) * count).sum(0) / total;
+  const at::Tensor variance = wide(invstd).square().reciprocal() - eps.value();
+  const at::Tensor squares = ((variance + (wide(mean) - average).square()) * count).sum(0);
+  const double share = momentum;
+  meanAll = average;
+  invstdAll = (squares / total + eps.value()).rsqrt();
+  if (runningMean) runningMean = wide(*runningMean) * (1 - share) + average * share;
+  if (runningVar) runningVar = wide(*runningVar) * (1 - share) + squares / (total - 1) * share;
+}
+// The same of the sums and the sums of squares of each device.
+ACLNN(SyncBatchNormGatherStats, (FloatIn, totalSum), (FloatIn, totalSquareSum), (In, sampleCount),
+      (InOut, mean), (InOut, variance), (float, momentum), (float, eps), (Out, batchMean),
+      (Out, batchInvstd)) {
+  TORCH_CHECK(totalSum.dim() == 2 && totalSum.size(0) > 0, "totalSum has shape ", totalSum.sizes(),
+              ", expected (devices, channels) with at least one device");
+  expect_shape("totalSquareSum", totalSquareSum, totalSum.sizes());
+  expect_shape("sampleCount", sampleCount, {totalSum.size(0)});
+  for (const at::Tensor& other : {totalSquareSum, at::Tensor(mean), at::Tensor(variance)}) {
+    expect_dtype("a tensor", other, totalSum);
+  }
+  expect_dtype("batchInvstd", batchInvstd, batchMean);
+  const at::Tensor count = sampleCount.to(wide(totalSum.scalar_type())).sum();
+  const at::Tensor average = wide(totalSum).sum(0) / count;
+  const at::Tensor spread = wide(totalSquareSum).sum(0) / count - average.square();
+  const double share = momentum;
+  batchMean = average;
+  batchInvstd = (spread + eps.value()).rsqrt();
+  mean = wide(mean) * (1 - share) + average * share;
+  variance = wide(variance) * (1 - share) + spread * (count / (count - 1)) * share;
 }

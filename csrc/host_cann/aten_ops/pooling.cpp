@@ -1,5 +1,9 @@
 // Pooling and its gradients.
 
+#include <algorithm>
+#include <array>
+#include <limits>
+
 #include <ATen/ops/_adaptive_avg_pool2d.h>
 #include <ATen/ops/_adaptive_avg_pool2d_backward.h>
 #include <ATen/ops/_adaptive_avg_pool3d.h>
@@ -8,18 +12,24 @@
 #include <ATen/ops/adaptive_max_pool2d_backward.h>
 #include <ATen/ops/adaptive_max_pool3d.h>
 #include <ATen/ops/adaptive_max_pool3d_backward.h>
+#include <ATen/ops/amax.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/avg_pool2d_backward.h>
 #include <ATen/ops/avg_pool3d.h>
 #include <ATen/ops/avg_pool3d_backward.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/gather.h>
 #include <ATen/ops/max_pool2d_with_indices.h>
 #include <ATen/ops/max_pool2d_with_indices_backward.h>
 #include <ATen/ops/max_pool3d_with_indices.h>
 #include <ATen/ops/max_pool3d_with_indices_backward.h>
 #include <ATen/ops/max_unpool2d.h>
+#include <ATen/ops/scatter.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/bounds.h"
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -38,6 +48,97 @@ at::Tensor places(const at::Tensor& indices, const at::Tensor& self, int64_t dim
   for (int64_t dim = self.dim() - dims; dim < self.dim(); ++dim) size *= self.size(dim);
   check_bounds("indices", indices, size);
   return indices.contiguous();
+}
+
+void check_values(const char* name, at::IntArrayRef values, int64_t least, int64_t most) {
+  TORCH_CHECK(std::ranges::all_of(values, [=](int64_t x) { return x >= least && x <= most; }), name,
+              " is ", values, ", expected numbers from ", least, " to ", most);
+}
+
+// A number for each of two directions: one may stand for both.
+std::array<int64_t, 2> pair(at::IntArrayRef values) {
+  return {values.front(), values.back()};
+}
+
+// What lies around an image: no number is smaller.
+c10::Scalar lowest(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kByte:
+    case at::kBool: return 0;
+    case at::kChar: return std::numeric_limits<int8_t>::lowest();
+    case at::kShort: return std::numeric_limits<int16_t>::lowest();
+    case at::kInt: return std::numeric_limits<int32_t>::lowest();
+    case at::kLong: return std::numeric_limits<int64_t>::lowest();
+    default: return -std::numeric_limits<double>::infinity();
+  }
+}
+
+// The size of one direction, its padding, and the window that runs over it.
+struct Direction {
+  int64_t size;
+  int64_t before;
+  int64_t after;
+  int64_t kernel;
+  int64_t stride;
+
+  // How many windows there are; with `ceil`, also one that reaches beyond the padding, unless it
+  // starts there.
+  int64_t windows(bool ceil) const {
+    const int64_t room = size + before + after - kernel;
+    TORCH_CHECK(room >= 0, "kernelShape has ", kernel, " in a direction of ", size + before + after,
+                " elements with the padding, expected at most that");
+    int64_t count = (room + (ceil ? stride - 1 : 0)) / stride + 1;
+    if (ceil && (count - 1) * stride >= size + before) --count;
+    return count;
+  }
+  // The padding at the end that makes it so many windows; negative for elements in none.
+  int64_t end(bool ceil) const { return (windows(ceil) - 1) * stride + kernel - size - before; }
+};
+
+// The last `dims` dimensions as one.
+at::Tensor flat(const at::Tensor& tensor, int64_t dims) {
+  return tensor.flatten(tensor.dim() - dims);
+}
+
+// The sizes but the last `dims`, followed by others.
+std::vector<int64_t> with_places(const at::Tensor& tensor, int64_t dims, at::IntArrayRef places) {
+  std::vector<int64_t> sizes(tensor.sizes().begin(), tensor.sizes().end() - dims);
+  sizes.insert(sizes.end(), places.begin(), places.end());
+  return sizes;
+}
+
+// What the inverse of pooling over `dims` dimensions takes: an index for each element of self, and
+// the sizes of the larger image.
+void check_unpool(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size,
+                  const char* name, const at::Tensor& image, int64_t dims) {
+  TORCH_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, "self has shape ", self.sizes(),
+              ", expected ", dims + 1, " or ", dims + 2, " dimensions");
+  expect_shape("indices", indices, self.sizes());
+  TORCH_CHECK(output_size.size() == static_cast<size_t>(dims), "outputSize is ", output_size,
+              ", expected ", dims, " numbers");
+  expect_dtype(name, image, self);
+  expect_shape(name, image, with_places(self, dims, output_size));
+}
+
+// The same in three dimensions, where the windows count as well.
+void check_unpool3d(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size,
+                    at::IntArrayRef stride, at::IntArrayRef padding, const char* name,
+                    const at::Tensor& image) {
+  check_unpool(self, indices, output_size, name, image, 3);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  TORCH_CHECK(stride.size() == 3 && padding.size() == 3, "stride is ", stride, " and padding is ",
+              padding, ", expected 3 numbers each");
+  check_values("stride", stride, 1, kMost);
+  check_values("the sizes of self", self.sizes().slice(1), 1, kMost);
+  check_values("outputSize", output_size, 1, kMost);
+  TORCH_CHECK(self.size(0) == 0 || image.numel() >= self.numel(), "outputSize is ", output_size,
+              ", expected as many places as self has, ", self.sizes().slice(self.dim() - 3));
+}
+
+at::Tensor picked(const at::Tensor& image, const at::Tensor& indices, int64_t dims) {
+  return moved(image, [&](const at::Tensor& x) {
+    return at::gather(flat(x, dims), -1, flat(indices, dims)).view(indices.sizes());
+  });
 }
 
 }  // namespace
@@ -144,4 +245,68 @@ ACLNN(MaxPool3dWithArgmaxBackward, (In, gradOutput), (In, self), (IndexIn, indic
 }
 ACLNN(MaxUnpool2d, (In, self), (IndexIn, indices), (Ints, outputSize), (Out, out)) {
   out = at::max_unpool2d(self, indices.contiguous(), outputSize);
+}
+
+// Without strides they are 1. The padding is that of both directions, of each (top and bottom, left
+// and right), or top, left, bottom and right.
+ACLNN(MaxPool, (In, self), (Ints, kernelShape), (Ints, strides), (int64_t, autoPad), (Ints, pads),
+      (Ints, dilations), (int64_t, ceilMode), (Out, out)) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  expect_dtype("out", out, self);
+  TORCH_CHECK(self.dim() == 3 || self.dim() == 4, "self has shape ", self.sizes(),
+              ", expected three or four dimensions");
+  TORCH_CHECK(autoPad == 0, "autoPad is ", autoPad, ", expected 0 (NOTSET)");
+  TORCH_CHECK(kernelShape.size() == 1 || kernelShape.size() == 2, "kernelShape is ", kernelShape,
+              ", expected one or two numbers");
+  TORCH_CHECK(strides.size() <= 2, "strides is ", strides, ", expected at most two numbers");
+  TORCH_CHECK(pads.size() <= 4 && pads.size() != 3, "pads is ", pads,
+              ", expected 0, 1, 2 or 4 numbers");
+  TORCH_CHECK(dilations.size() <= 4 && dilations.size() != 3, "dilations is ", dilations,
+              ", expected 0, 1, 2 or 4 numbers");
+  check_values("kernelShape", kernelShape, 1, kMost);
+  check_values("strides", strides, 1, kMost);
+  check_values("pads", pads, 0, kMost);
+  check_values("dilations", dilations, 1, 1);
+  const auto kernel = pair(kernelShape);
+  const auto stride = strides.empty() ? std::array<int64_t, 2>{1, 1} : pair(strides);
+  const auto before = pads.empty() ? std::array<int64_t, 2>{0, 0}
+                                   : pair(pads.slice(0, std::min<size_t>(pads.size(), 2)));
+  const auto after = pads.size() == 4 ? pair(pads.slice(2)) : before;
+  const auto direction = [&](size_t i) {
+    TORCH_CHECK(before[i] + after[i] <= kernel[i], "pads is ", pads, ", expected a sum of at most ",
+                kernel[i], ", the size of the window");
+    return Direction{self.size(i == 0 ? -2 : -1), before[i], after[i], kernel[i], stride[i]};
+  };
+  const Direction height = direction(0);
+  const Direction width = direction(1);
+  const bool ceil = ceilMode != 0;
+  const auto dtype = self.scalar_type();
+  const bool is_unsigned = dtype == at::kUInt16 || dtype == at::kUInt32;
+  const at::Tensor x = is_unsigned ? self.to(at::kLong) : self;
+  const at::Tensor padded = at::constant_pad_nd(
+      x, {width.before, width.end(ceil), height.before, height.end(ceil)}, lowest(x.scalar_type()));
+  out = at::amax(padded.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1]), {-2, -1})
+            .to(dtype);
+}
+
+ACLNN(MaxUnpool2dBackward, (In, gradOutput), (In, self), (IndexIn, indices), (Ints, outputSize),
+      (Out, out)) {
+  check_unpool(self, indices, outputSize, "gradOutput", gradOutput, 2);
+  TORCH_CHECK(self.numel() == 0 || gradOutput.numel() > 0,
+              "gradOutput has no elements, expected some because self has shape ", self.sizes());
+  out = picked(gradOutput, indices, 2);
+}
+ACLNN(MaxUnpool3d, (In, self), (IndexIn, indices), (Ints, outputSize), (Ints, stride),
+      (Ints, padding), (Out, outRef)) {
+  check_unpool3d(self, indices, outputSize, stride, padding, "outRef", outRef);
+  outRef = moved(self, [&](const at::Tensor& x) {
+    const at::Tensor empty = at::zeros(outRef->sizes(), x.options());
+    return at::scatter(flat(empty, 3), -1, flat(indices, 3), flat(x, 3)).view(outRef->sizes());
+  });
+}
+ACLNN(MaxUnpool3dBackward, (In, gradOutput), (In, self), (IndexIn, indices), (Ints, outputSize),
+      (Ints, stride), (Ints, padding), (Out, out)) {
+  check_unpool3d(self, indices, outputSize, stride, padding, "gradOutput", gradOutput);
+  expect_dtype("out", out, self);
+  out = picked(gradOutput, indices, 3);
 }

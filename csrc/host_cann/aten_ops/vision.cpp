@@ -1,24 +1,55 @@
 // Images: padding by their own elements, sampling at places.
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_upsample_bicubic2d_aa.h>
+#include <ATen/ops/_upsample_bicubic2d_aa_backward.h>
 #include <ATen/ops/affine_grid_generator.h>
 #include <ATen/ops/grid_sampler_2d.h>
 #include <ATen/ops/grid_sampler_2d_backward.h>
+#include <ATen/ops/grid_sampler_3d.h>
+#include <ATen/ops/grid_sampler_3d_backward.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
 #include <ATen/ops/reflection_pad1d.h>
-#include <ATen/ops/reflection_pad1d_backward.h>
 #include <ATen/ops/reflection_pad2d.h>
-#include <ATen/ops/reflection_pad2d_backward.h>
 #include <ATen/ops/reflection_pad3d.h>
-#include <ATen/ops/reflection_pad3d_backward.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/replication_pad1d.h>
-#include <ATen/ops/replication_pad1d_backward.h>
 #include <ATen/ops/replication_pad2d.h>
-#include <ATen/ops/replication_pad2d_backward.h>
 #include <ATen/ops/replication_pad3d.h>
-#include <ATen/ops/replication_pad3d_backward.h>
+#include <ATen/ops/upsample_bilinear2d_backward.h>
+#include <ATen/ops/upsample_nearest1d.h>
+#include <ATen/ops/upsample_nearest2d.h>
+#include <ATen/ops/zeros.h>
 
+#include "host_cann/aten_ops/bounds.h"
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
+
+namespace {
+
+std::optional<double> scale(double factor) {
+  return factor > 0 ? std::optional(factor) : std::nullopt;
+}
+
+void check_sampling(const at::Tensor& input, const at::Tensor& grid, int64_t interpolation,
+                    int64_t padding) {
+  expect_dtype("grid", grid, input);
+  TORCH_CHECK(interpolation == 0 || interpolation == 1, "interpolationMode is ", interpolation,
+              ", expected 0 (bilinear) or 1 (nearest)");
+  TORCH_CHECK(padding >= 0 && padding <= 2, "paddingMode is ", padding,
+              ", expected 0 (zeros), 1 (border) or 2 (reflection)");
+}
+
+// The product of the two extents of boxes, which are [..., 4], or of their overlaps.
+at::Tensor area(const at::Tensor& low, const at::Tensor& high, double eps) {
+  const at::Tensor extents = high - low + eps;
+  return extents.select(-1, 0) * extents.select(-1, 1);
+}
+
+}  // namespace
 
 // aclnn<Name>(self, padding, out) and aclnn<Name>Backward(gradOutput, self, padding, gradInput)
 #define PADDING(Name, function)                                                            \
@@ -52,4 +83,112 @@ ACLNN(GridSampler2DBackward, (In, gradOutput), (In, input), (In, grid),
                                    paddingMode, alignCorners, {outputMask[0], outputMask[1]});
   if (outputMask[0]) inputGrad = input_gradient;
   if (outputMask[1]) gridGrad = grid_gradient;
+}
+
+ACLNN(UpsampleNearest1d, (In, self), (Ints, outputSize), (Out, out)) {
+  expect_dims("self", self, 3);
+  expect_dtype("out", out, self);
+  out = at::upsample_nearest1d(wide(self), outputSize);
+}
+ACLNN(UpsampleNearest2d, (In, self), (Ints, outputSize), (Out, out)) {
+  expect_dims("self", self, 4);
+  expect_dtype("out", out, self);
+  out = at::upsample_nearest2d(wide(self), outputSize);
+}
+ACLNN(UpsampleBilinear2dBackward, (FloatIn, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Out, out)) {
+  if (gradOut.scalar_type() != at::kFloat) expect_dtype("out", out, gradOut);
+  out = at::upsample_bilinear2d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
+                                         scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleBicubic2dAA, (FloatIn, x), (Ints, outputSize), (bool, alignCorners),
+      (double, scalesH), (double, scalesW), (Out, out)) {
+  expect_dtype("out", out, x);
+  out =
+      at::_upsample_bicubic2d_aa(wide(x), outputSize, alignCorners, scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleBicubic2dAAGrad, (FloatIn, gradOutput), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Out, out)) {
+  expect_dtype("out", out, gradOutput);
+  TORCH_CHECK(!(scalesH < 0.0) && !(scalesW < 0.0), "scalesH is ", scalesH.value(),
+              " and scalesW is ", scalesW.value(), ", expected 0 or more");
+  out = at::_upsample_bicubic2d_aa_backward(wide(gradOutput), outputSize, inputSize, alignCorners,
+                                            scale(scalesH), scale(scalesW));
+}
+
+ACLNN(GridSampler3D, (FloatIn, input), (FloatIn, grid), (int64_t, interpolationMode),
+      (int64_t, paddingMode), (bool, alignCorners), (Out, out)) {
+  check_sampling(input, grid, interpolationMode, paddingMode);
+  expect_dtype("out", out, input);
+  out = at::grid_sampler_3d(wide(input), wide(grid), interpolationMode, paddingMode, alignCorners);
+}
+ACLNN(GridSampler3DBackward, (FloatIn, gradOutput), (FloatIn, input), (FloatIn, grid),
+      (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
+      (Bools, outputMask), (OptionalOut, inputGrad), (OptionalOut, gridGrad)) {
+  TORCH_CHECK(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
+  check_sampling(input, grid, interpolationMode, paddingMode);
+  expect_dtype("gradOutput", gradOutput, input);
+  expect_dims("input", input, 5);
+  expect_dims("grid", grid, 5);
+  const at::IntArrayRef places = grid.sizes().slice(1, 3);
+  const std::vector<int64_t> expected{input.size(0), input.size(1), places[0], places[1],
+                                      places[2]};
+  TORCH_CHECK(gradOutput.sizes() == expected, "gradOutput has shape ", gradOutput.sizes(),
+              ", expected ", expected, " as input and grid have");
+  const auto [input_gradient, grid_gradient] =
+      at::grid_sampler_3d_backward(wide(gradOutput), wide(input), wide(grid), interpolationMode,
+                                   paddingMode, alignCorners, {outputMask[0], outputMask[1]});
+  if (outputMask[0]) inputGrad = input_gradient;
+  if (outputMask[1]) gridGrad = grid_gradient;
+}
+
+// Intersection over union, or over the area of gtBoxes. eps is added to every extent, that of the
+// intersection too.
+ACLNN(Iou, (FloatIn, bBoxes), (FloatIn, gtBoxes), (const char*, mode), (float, eps),
+      (bool, aligned), (Out, overlap)) {
+  for (const at::Tensor* boxes : {&bBoxes, &gtBoxes}) {
+    TORCH_CHECK(boxes->dim() == 2 && boxes->size(1) == 4, boxes == &bBoxes ? "bBoxes" : "gtBoxes",
+                " has shape ", boxes->sizes(), ", expected two dimensions, the second 4");
+  }
+  expect_dtype("gtBoxes", gtBoxes, bBoxes);
+  expect_dtype("overlap", overlap, bBoxes);
+  expect_dims("overlap", overlap, 2);
+  TORCH_CHECK(mode == "iou" || mode == "iof", "mode is \"", mode,
+              "\", expected \"iou\" or \"iof\"");
+  TORCH_CHECK(eps >= 0.0, "eps is ", eps.value(), ", expected 0 or more");
+  TORCH_CHECK(!aligned || bBoxes.size(0) == gtBoxes.size(0), "aligned is true, bBoxes has ",
+              bBoxes.size(0), " boxes and gtBoxes has ", gtBoxes.size(0), ", expected as many");
+  const at::Tensor boxes = wide(bBoxes).unsqueeze(1);
+  const at::Tensor truths = wide(gtBoxes).unsqueeze(aligned ? 1 : 0);
+  const auto low = [](const at::Tensor& x) { return x.slice(-1, 0, 2); };
+  const auto high = [](const at::Tensor& x) { return x.slice(-1, 2, 4); };
+  const at::Tensor extents = at::relu(at::minimum(high(boxes), high(truths)) + eps.value() -
+                                      at::maximum(low(boxes), low(truths)));
+  const at::Tensor common = extents.select(-1, 0) * extents.select(-1, 1);
+  const at::Tensor truth_area = area(low(truths), high(truths), eps);
+  overlap = mode == "iof" ? common / truth_area
+                          : common / (area(low(boxes), high(boxes), eps) + truth_area - common);
+}
+
+// Adds each gradient, times its three weights, at its three points. grad_x and grad_y may have a
+// fourth dimension of size 1.
+ACLNN(ThreeInterpolateBackward, (FloatIn, grad_x), (IndexIn, idx), (FloatIn, weight), (int, m),
+      (Out, grad_y)) {
+  TORCH_CHECK(grad_x.dim() == 3 || (grad_x.dim() == 4 && grad_x.size(3) == 1), "grad_x has shape ",
+              grad_x.sizes(), ", expected three dimensions, or a fourth of 1");
+  TORCH_CHECK(m >= 0, "m is ", m.value(), ", expected 0 or more");
+  const at::Tensor gradient = wide(grad_x).flatten(2);
+  const int64_t batch = gradient.size(0), channels = gradient.size(1), points = gradient.size(2);
+  const std::vector<int64_t> expected{batch, points, 3};
+  TORCH_CHECK(idx.sizes() == expected, "idx has shape ", idx.sizes(), ", expected ", expected);
+  TORCH_CHECK(weight.sizes() == expected, "weight has shape ", weight.sizes(), ", expected ",
+              expected);
+  expect_dtype("weight", weight, grad_x);
+  expect_dtype("grad_y", grad_y, grad_x);
+  check_bounds("idx", idx, m);
+  const at::Tensor parts = gradient.unsqueeze(-1) * wide(weight).unsqueeze(1);  // [b, c, n, 3]
+  const at::Tensor places = idx.unsqueeze(1).expand({batch, channels, points, 3});
+  const at::Tensor sums = at::zeros({batch, channels, m.value()}, gradient.options())
+                              .scatter_add(2, places.flatten(2), parts.flatten(2));
+  grad_y = grad_x.dim() == 4 ? sums.unsqueeze(-1) : sums;
 }

@@ -1,5 +1,7 @@
 """Writes the headers of the functions that a library has and that no header of include/ declares.
 
+Functions whose header is there for others are written at the end of a copy of it.
+
 ``write_headers.py NM LIBRARY FOLDER``: functions.tsv has the name of each function's header, the parameters of stage 1
 as CANN publishes them, and what it computes; NM tells which functions LIBRARY has. In FOLDER/aclnnop come their headers
 and aclnn_util.h, which CANN's own include; level2 has each header once more, under the path of older releases.
@@ -20,6 +22,8 @@ HERE = Path(__file__).resolve().parent
 INCLUDE = HERE.parent / "include"
 WIDTH = 100
 
+# How the headers that are written by hand end.
+END = "\n#ifdef __cplusplus\n}\n#endif\n#endif\n"
 HEADER = """\
 /* {title} */
 #ifndef {guard}
@@ -92,6 +96,12 @@ def headers(nm: str, library: str) -> dict[str, str]:
             by_header[row["header"]].append(row)
     texts = {"aclnn_util.h": UTIL}
     for header, functions in by_header.items():
+        by_hand = INCLUDE / "aclnnop" / header
+        if by_hand.exists():
+            text, end, _ = by_hand.read_text().rpartition(END)
+            added = "".join(map(both_stages, functions)).replace("ACLNN_API", "ACL_FUNC_VISIBILITY")
+            texts[header] = text + added + end
+            continue
         names = ", ".join(row["function"] for row in functions)
         texts[header] = HEADER.format(
             title="\n   ".join(textwrap.wrap(f"{names}; written by {Path(__file__).name}.", WIDTH - 6)),

@@ -69,6 +69,9 @@ aclnnStatus aclnnFlashAttentionScoreGradV4GetWorkspaceSize(
 aclnnStatus aclnnNonzeroGetWorkspaceSize(const aclTensor*, aclTensor*, uint64_t*, aclOpExecutor**);
 aclnnStatus aclnnUnique2GetWorkspaceSize(const aclTensor*, bool, bool, bool, aclTensor*, aclTensor*,
                                          aclTensor*, uint64_t*, aclOpExecutor**);
+aclnnStatus aclnnUniqueGetWorkspaceSize(const aclTensor*, bool, bool, aclTensor*, aclTensor*,
+                                        uint64_t*, aclOpExecutor**);
+aclnnStatus aclnnUnique(void*, uint64_t, aclOpExecutor*, aclrtStream);
 aclnnStatus aclnnMultinomialGetWorkspaceSize(const aclTensor*, int64_t, bool, int64_t, int64_t,
                                              aclTensor*, uint64_t*, aclOpExecutor**);
 aclnnStatus aclnnRandpermGetWorkspaceSize(int64_t, int64_t, int64_t, aclTensor*, uint64_t*,
@@ -334,6 +337,24 @@ TEST(a_list_of_outputs) {
   aclDestroyTensor(x);
   aclDestroyIntArray(split);
   aclDestroyIntArray(wrong);
+}
+
+TEST(unique_values_and_where_they_were) {
+  float a[6] = {3, 1, 3, 2, 1, 3}, values[6] = {};
+  int64_t places[6] = {};
+  aclTensor *x = tensor(a, {2, 3}), *v = tensor(values, {6}), *i = tensor(places, {2, 3});
+  Stage1 s;
+  CHECK_EQ(aclnnUniqueGetWorkspaceSize(x, true, true, v, i, &s.size, &s.executor), OK);
+  CHECK_EQ(aclnnUnique(nullptr, 0, s.executor, nullptr), OK);
+  int64_t* shape = nullptr;
+  uint64_t rank = 0;
+  CHECK_EQ(aclGetViewShape(v, &shape, &rank), OK);
+  CHECK_EQ(rank, 1u);
+  CHECK_EQ(shape[0], 3);
+  delete[] shape;
+  for (int k = 0; k < 3; ++k) CHECK_EQ(values[k], static_cast<float>(k + 1));
+  for (int k = 0; k < 6; ++k) CHECK_EQ(values[places[k]], a[k]);
+  for (aclTensor* each : {x, v, i}) aclDestroyTensor(each);
 }
 
 TEST(a_shape_that_depends_on_the_data_is_written_back) {

@@ -26,9 +26,11 @@ def declared() -> set[str]:
 
 
 def with_cases() -> set[str]:
-    """The functions that a case, or the C++ test, names."""
+    """The functions that a case, the C++ test, or a call with its values names."""
     modules = [importlib.import_module(f"tests.npu.{path.stem}") for path in HERE.glob("test_aten_ops_*.py")]
     cases = {name for module in modules for case in module.CASES for name in case.functions.split()}
+    calls = (ROOT / "tests" / "aten_ops" / "values.txt").read_text()
+    cases |= set(re.findall(r"^aclnn(\w+) [^\t]*\t\[", calls, re.MULTILINE))
     return cases | set(re.findall(r"aclnn(\w+)GetWorkspaceSize\(", (ROOT / "tests/cpp/test_aten_ops.cpp").read_text()))
 
 

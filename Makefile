@@ -18,6 +18,8 @@ NPU_VENV := .venv-npu
 RUN := $(VENV)/bin/python
 CMAKE := $(VENV)/bin/cmake
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
+CLANG ?= clang++
+HAS_CLANG := $(shell echo 'int main() {}' | $(CLANG) -fopenmp -x c++ -include omp.h -fsyntax-only - 2> /dev/null && echo yes)
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
 # An environment is of one torch and one Python, and does not move; one that is another's is made anew.
@@ -38,8 +40,10 @@ test: build npu
 	$(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
 
 # All of docs/reliability.md, within an hour on two cores: the tests that it is about, those that take long too, every
-# property on many more examples, a million calls, the tests under the sanitizers, and the fuzzer.
-test-deep: reliability properties soak sanitize $(FUZZ)
+# property on many more examples, a million calls, the tests under the sanitizers, the fuzzer, and the C++ tests as clang
+# builds them, where it has its OpenMP.
+test-deep: reliability properties soak sanitize $(FUZZ) $(if $(HAS_CLANG),clang)
+	@test -n "$(HAS_CLANG)" || echo "clang: left out, $(CLANG) is not here or has no OpenMP"
 
 RELIABILITY := reliability conformance test_binaries.py test_cpp.py test_determinism.py test_fuzz.py test_memory.py \
   test_numerics.py
@@ -101,7 +105,6 @@ sanitize: build
 
 # The C++ tests as clang 16 or newer builds them, which needs its OpenMP (libomp): make clang CLANG=clang++-16. But for
 # test_faults: what it makes fail meets the start of libomp, too, which then does not end.
-CLANG ?= clang++
 clang: build
 	$(CMAKE) --fresh --preset clang -DCMAKE_CXX_COMPILER="$(CLANG)" -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(VENV)/bin/ninja" \
 	  -DACLNN_PYTHON="$(CURDIR)/$(RUN)" > /dev/null

@@ -1,14 +1,17 @@
 #pragma once
 
 #include "host_cann/aten_ops/row.h"
+#include "host_cann/descriptors/tensor.h"
+#include "host_cann/ops/aten.h"
 
 // What rows refuse where ATen would accept it. The text names the argument, what it is and what was
 // expected; in stage 1 it becomes 161002.
 namespace aclnn_host {
 
 inline void expect_dtype(const char* name, const at::Tensor& tensor, at::ScalarType expected) {
-  TORCH_CHECK(tensor.scalar_type() == expected, name, " has dtype ", tensor.scalar_type(),
-              ", expected ", expected);
+  TORCH_CHECK(tensor.scalar_type() == expected, name, " has dtype ",
+              dtype_name(acl_type(tensor.scalar_type())), ", expected ",
+              dtype_name(acl_type(expected)));
 }
 inline void expect_dtype(const char* name, const at::Tensor& tensor, const at::Tensor& like) {
   expect_dtype(name, tensor, like.scalar_type());

@@ -105,15 +105,17 @@ ACLNN(EmbeddingBag, (FloatIn, weight), (IndexIn, indices), (IndexIn, offsets),
   const auto [sums, unused_bags, unused_sizes, maxima] =
       at::_embedding_bag(wide(weight).contiguous(), indices.contiguous(), bounds, false,
                          static_cast<int64_t>(bag), false, weights, includeLastOffset, paddingIdx);
-  output = sums;
   const at::Tensor places = at::arange(c10::Scalar(indices.numel()), indices.options());
   const at::Tensor starts = bounds.narrow(0, 0, count).contiguous();
   const at::Tensor bags = at::searchsorted(starts, places, /*out_int32=*/false, /*right=*/true) - 1;
-  offset2bag = bags;
   const at::Tensor counts = indices.ne(paddingIdx.value()).to(at::kLong);
   const bool has_last = bagSize->numel() == offsets.numel();
-  bagSize = at::index_add(at::zeros({has_last ? offsets.numel() : count}, indices.options()), 0,
-                          bags, counts);
+  const at::Tensor sizes = at::index_add(
+      at::zeros({has_last ? offsets.numel() : count}, indices.options()), 0, bags, counts);
+  // Only now, as an output may have the memory of an input.
+  output = sums;
+  offset2bag = bags;
+  bagSize = sizes;
   if (bag == Bag::kMax) {
     maxIndices = maxima.narrow(0, 0, count);
   } else {

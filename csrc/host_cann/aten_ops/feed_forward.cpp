@@ -231,8 +231,9 @@ ACLNN(FFNV3, (FloatIn, x), (FloatIn, weight1), (FloatIn, weight2),
   if (!expertTokensOptional) return run(layer, std::nullopt, tokensIndexFlag, y);
   const at::Tensor& tokens = *expertTokensOptional;
   expect_dtype("expertTokensOptional", tokens, at::kLong);
-  TORCH_CHECK(tokens.dim() == 1 && tokens.size(0) > 0, "expertTokensOptional has shape ",
-              tokens.sizes(), ", expected one dimension with 1 to 256 elements");
+  TORCH_CHECK(tokens.dim() == 1 && tokens.size(0) > 0 && tokens.size(0) <= 256,
+              "expertTokensOptional has shape ", tokens.sizes(),
+              ", expected one dimension with 1 to 256 elements");
   TORCH_CHECK(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 to 8");
   run(layer, values_of(tokens, tokensIndexFlag, rows_of(x)), tokensIndexFlag, y);
 }

@@ -22,20 +22,23 @@ using namespace aclnn_host;
 
 namespace {
 
-// Fills every output with result(i). All lists of a call have one length, and their tensors one
-// type.
+// Fills every output with result(i), which is new memory. All lists of a call have one length, and
+// their tensors one type. An output may have the memory of any input, so that all results come
+// before the first assignment.
 template <class Result, class... Lists>
 void for_each(std::vector<Output>& out, Result result, const Lists&... lists) {
   TORCH_CHECK(
       ((lists.size() == out.size()) && ...),
       "the lists of tensors have different lengths, expected the same length for all of them");
+  std::vector<at::Tensor> results;
   for (size_t i = 0; i < out.size(); ++i) {
     const at::ScalarType dtype = out[0]->scalar_type();
     TORCH_CHECK(out[i]->scalar_type() == dtype && ((lists[i].scalar_type() == dtype) && ...),
                 "the tensors ", i, " of the lists have different dtypes, expected ", dtype,
                 " for all of them; cast them");
-    out[i] = result(i);
+    results.push_back(result(i));
   }
+  for (size_t i = 0; i < out.size(); ++i) out[i] = results[i];
 }
 
 // The tensors of a list, without what there is to write to.
@@ -70,7 +73,7 @@ at::Tensor round_away(const at::Tensor& x) {
 at::Tensor rounded(const at::Tensor& x, int64_t mode) {
   enum Mode { kFloor = 2, kCeil = 3, kAway = 4, kTrunc = 5, kOdd = 6, kFrac = 7 };
   if (at::isIntegralType(x.scalar_type(), /*includeBool=*/false)) {
-    return mode == kFrac ? x - x : x;
+    return mode == kFrac ? x - x : x.clone();
   }
   switch (mode) {
     case kFloor: return at::floor(x);

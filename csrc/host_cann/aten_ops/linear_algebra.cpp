@@ -48,11 +48,13 @@ void check_cdist(const at::Tensor& grad, const at::Tensor& x1, const at::Tensor&
 
 // ---- aclnnPdist
 
-at::Tensor distances(const at::Tensor& self, double p) {
+at::Tensor distances(const at::Tensor& self, double p, const Output& out) {
   expect_dims("self", self, 2, 2);
   constexpr int64_t kMostRows = int64_t{1} << 31;
   TORCH_CHECK(self.size(0) <= kMostRows, "self has ", self.size(0), " rows, expected at most ",
               kMostRows);
+  const int64_t rows = self.size(0);
+  expect_shape("out", out, {rows * (rows - 1) / 2});
   return at::pdist(wide(self), p);
 }
 
@@ -84,11 +86,11 @@ ACLNN(Slogdet, (FloatOrComplexIn, self), (Out, signOut), (Out, logOut)) {
 
 ACLNN(Pdist, (FloatIn, self), (float, p), (Out, out)) {
   expect_dtype(out, self);
-  out = distances(self, p.value());
+  out = distances(self, p.value(), out);
 }
 ACLNN(PdistForward, (FloatIn, self), (Number, pScalar), (Out, out)) {
   expect_dtype(out, self);
-  out = distances(self, pScalar.toDouble());
+  out = distances(self, pScalar.toDouble(), out);
 }
 ACLNN(CdistBackward, (FloatIn, grad), (FloatIn, x1), (FloatIn, x2), (FloatIn, cdist), (float, p),
       (Out, out)) {

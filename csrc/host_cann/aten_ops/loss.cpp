@@ -81,6 +81,8 @@ void check_ctc(const at::Tensor& log_probs, const at::Tensor& targets,
   const int64_t classes = log_probs.size(2);
   TORCH_CHECK(classes > 0 && blank >= 0 && blank < classes, "blank is ", blank, " with ", classes,
               " classes, expected one of the classes");
+  TORCH_CHECK(times > 0, "logProbs has shape ", log_probs.sizes(),
+              " as (T, N, C), expected a T of 1 or more");
   const auto count = static_cast<size_t>(batch);
   TORCH_CHECK(input_lengths.size() == count && target_lengths.size() == count, "inputLengths has ",
               input_lengths.size(), " values and targetLengths ", target_lengths.size(),
@@ -92,9 +94,9 @@ void check_ctc(const at::Tensor& log_probs, const at::Tensor& targets,
   int64_t sum = 0;
   for (size_t i = 0; i < count; ++i) {
     TORCH_CHECK(input_lengths[i] >= 0 && input_lengths[i] <= times, "inputLengths has the value ",
-                input_lengths[i], ", expected 1 to ", times);
+                input_lengths[i], ", expected 0 to ", times);
     TORCH_CHECK(target_lengths[i] >= 0 && target_lengths[i] <= longest,
-                "targetLengths has the value ", target_lengths[i], ", expected 1 to ", longest);
+                "targetLengths has the value ", target_lengths[i], ", expected 0 to ", longest);
     if (targets.dim() == 1) sum += target_lengths[i];
     TORCH_CHECK(sum <= longest, "targetLengths add up to more than ", longest,
                 ", the number of targets");
@@ -292,8 +294,10 @@ ACLNN(SoftmaxCrossEntropyWithLogits, (FloatIn, features), (FloatIn, labels), (Ou
   expect_dtype("loss", loss, features);
   expect_dtype("backprop", backprop, features);
   const at::Tensor log_softmax = at::_log_softmax(wide(features), 1, false);
-  loss = -(wide(labels) * log_softmax).sum(1);
-  backprop = log_softmax.exp() - wide(labels);
+  const at::Tensor losses = -(wide(labels) * log_softmax).sum(1);
+  const at::Tensor gradient = log_softmax.exp() - wide(labels);
+  loss = losses;
+  backprop = gradient;
 }
 // By the target, the loss -weight (p target log s + (1 - target) log(1 - s)), s = sigmoid(self),
 // grows with -weight (self + (p - 1) log s).

@@ -98,6 +98,11 @@ ACLNN(MoeGatingTopK, (FloatIn, x), (OptionalIn, biasOptional), (int64_t, k), (in
   TORCH_CHECK(experts % groupCount.value() == 0 && members > 2, "groupCount is ",
               groupCount.value(), ", expected groups of the ", experts,
               " experts that have one size, 3 or more");
+  constexpr int64_t kMostMembers = 2048;
+  TORCH_CHECK((members + 31) / 32 * 32 * groupCount.value() <= kMostMembers, "groupCount is ",
+              groupCount.value(), ", expected groups of the ", experts,
+              " experts that have at most ", kMostMembers,
+              " members together where each is rounded up to 32");
   expect_range("kGroup", kGroup, 1, groupCount);
   expect_range("k", k, 1, kGroup.value() * members);
   expect_range("groupSelectMode", groupSelectMode, 0, 1);

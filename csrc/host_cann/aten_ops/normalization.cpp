@@ -61,6 +61,19 @@ Sizes dims_but_channels(const at::Tensor& x) {
   return dims;
 }
 
+// A running statistic after a batch, and no tensor where there is none.
+at::Tensor moved_on(const at::Tensor& running, const at::Tensor& batch, double share) {
+  return wide(running) * (1 - share) + batch * share;
+}
+at::Tensor moved_on(const OptionalOutput& running, const at::Tensor& batch, double share) {
+  return running ? moved_on(static_cast<const at::Tensor&>(*running), batch, share) : at::Tensor();
+}
+
+void expect_real(const char* name, const at::Tensor& numbers) {
+  TORCH_CHECK(!numbers.is_complex(), name, " has dtype ", numbers.scalar_type(),
+              ", expected one that is not complex");
+}
+
 using Normed = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
 // A group normalisation of (N, C, ...), with the means and the inverse deviations.
@@ -157,9 +170,10 @@ ACLNN(InstanceNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (const char
   TORCH_CHECK(dataFormat == "NCHW" || dataFormat == "NHWC", "dataFormat is \"", dataFormat,
               "\", expected \"NCHW\" or \"NHWC\"");
   TORCH_CHECK(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
-  for (const at::Tensor& other : {gamma, beta, at::Tensor(y), at::Tensor(mean)}) {
-    expect_dtype("a tensor", other, x);
-  }
+  expect_dtype("gamma", gamma, x);
+  expect_dtype("beta", beta, x);
+  expect_dtype(y, x);
+  expect_dtype(mean, x);
   const bool channels_last = dataFormat == "NHWC";
   const at::Tensor images = wide(channels_last ? x.permute({0, 3, 1, 2}) : x);
   const at::Tensor average = images.mean({2, 3}, /*keepdim=*/true);
@@ -211,9 +225,11 @@ ACLNN(BatchNormElemt, (FloatIn, input), (FloatIn, weight), (FloatIn, bias), (Flo
       (FloatIn, invstd), (double, eps), (Out, output)) {
   static_cast<void>(eps);
   channels_of("input", input);
-  for (const at::Tensor& other : {weight, bias, mean, invstd, at::Tensor(output)}) {
-    expect_dtype("a tensor", other, input);
-  }
+  expect_dtype("weight", weight, input);
+  expect_dtype("bias", bias, input);
+  expect_dtype("mean", mean, input);
+  expect_dtype("invstd", invstd, input);
+  expect_dtype(output, input);
   output = (wide(input) - along_channels("mean", mean, input)) *
                along_channels("invstd", invstd, input) * along_channels("weight", weight, input) +
            along_channels("bias", bias, input);
@@ -224,6 +240,7 @@ ACLNN(BatchNormElemtBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, me
       (Out, gradInput)) {
   channels_of("input", input);
   expect_shape("gradOut", gradOut, input.sizes());
+  expect_real("counter", counter);
   const at::Tensor count = counter.to(wide(input.scalar_type())).sum();
   const at::Tensor scale = along_channels("invstd", invstd, input);
   const at::Tensor mean_dy = along_channels("sumDy", sumDy, input) / count;
@@ -236,8 +253,10 @@ ACLNN(BatchNormElemtBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, me
 ACLNN(BatchNormReduce, (FloatIn, x), (Out, sum), (Out, squareSum)) {
   TORCH_CHECK(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
   const Sizes dims = dims_but_channels(x);
-  sum = wide(x).sum(dims);
-  squareSum = wide(x).square().sum(dims);
+  const at::Tensor sums = wide(x).sum(dims);
+  const at::Tensor square_sums = wide(x).square().sum(dims);
+  sum = sums;
+  squareSum = square_sums;
 }
 ACLNN(BatchNormReduceBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, mean),
       (FloatIn, invstd), (OptionalIn, weight), (bool, inputG), (bool, weightG), (bool, biasG),
@@ -255,9 +274,10 @@ ACLNN(BatchNormReduceBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, m
   const at::Tensor centred = wide(input) - along_channels("mean", mean, input);
   const at::Tensor product = (wide(gradOut) * centred).sum(dims);
   expect_shape("invstd", invstd, {channels});
+  const at::Tensor scaled = product * wide(invstd);
   if (inputG) sumDy = sum;
   if (inputG) sumDyXmu = product;
-  if (weightG) gradWeight = product * wide(invstd);
+  if (weightG) gradWeight = scaled;
   if (biasG) gradBias = sum;
 }
 
@@ -275,11 +295,13 @@ ACLNN(BatchNormGatherStatsWithCounts, (FloatIn, input), (FloatIn, mean), (FloatI
   const at::Tensor average = (wide(mean) * count).sum(0) / total;
   const at::Tensor variance = wide(invstd).square().reciprocal() - eps.value();
   const at::Tensor squares = ((variance + (wide(mean) - average).square()) * count).sum(0);
-  const double share = momentum;
+  const at::Tensor rstd = (squares / total + eps.value()).rsqrt();
+  const at::Tensor new_mean = moved_on(runningMean, average, momentum);
+  const at::Tensor new_variance = moved_on(runningVar, squares / (total - 1), momentum);
   meanAll = average;
-  invstdAll = (squares / total + eps.value()).rsqrt();
-  if (runningMean) runningMean = wide(*runningMean) * (1 - share) + average * share;
-  if (runningVar) runningVar = wide(*runningVar) * (1 - share) + squares / (total - 1) * share;
+  invstdAll = rstd;
+  if (runningMean) runningMean = new_mean;
+  if (runningVar) runningVar = new_variance;
 }
 // The same of the sums and the sums of squares of each device.
 ACLNN(SyncBatchNormGatherStats, (FloatIn, totalSum), (FloatIn, totalSquareSum), (In, sampleCount),
@@ -289,16 +311,20 @@ ACLNN(SyncBatchNormGatherStats, (FloatIn, totalSum), (FloatIn, totalSquareSum), 
               ", expected (devices, channels) with at least one device");
   expect_shape("totalSquareSum", totalSquareSum, totalSum.sizes());
   expect_shape("sampleCount", sampleCount, {totalSum.size(0)});
-  for (const at::Tensor& other : {totalSquareSum, at::Tensor(mean), at::Tensor(variance)}) {
-    expect_dtype("a tensor", other, totalSum);
-  }
+  expect_dtype("totalSquareSum", totalSquareSum, totalSum);
+  expect_dtype(mean, totalSum);
+  expect_dtype(variance, totalSum);
+  expect_real("sampleCount", sampleCount);
   expect_dtype("batchInvstd", batchInvstd, batchMean);
   const at::Tensor count = sampleCount.to(wide(totalSum.scalar_type())).sum();
   const at::Tensor average = wide(totalSum).sum(0) / count;
   const at::Tensor spread = wide(totalSquareSum).sum(0) / count - average.square();
   const double share = momentum;
+  const at::Tensor rstd = (spread + eps.value()).rsqrt();
+  const at::Tensor new_mean = moved_on(mean, average, share);
+  const at::Tensor new_variance = moved_on(variance, spread * (count / (count - 1)), share);
   batchMean = average;
-  batchInvstd = (spread + eps.value()).rsqrt();
-  mean = wide(mean) * (1 - share) + average * share;
-  variance = wide(variance) * (1 - share) + spread * (count / (count - 1)) * share;
+  batchInvstd = rstd;
+  mean = new_mean;
+  variance = new_variance;
 }

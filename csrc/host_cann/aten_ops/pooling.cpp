@@ -91,8 +91,10 @@ struct Direction {
     if (ceil && (count - 1) * stride >= size + before) --count;
     return count;
   }
+  // How many elements they cover together.
+  int64_t covered(bool ceil) const { return (windows(ceil) - 1) * stride + kernel; }
   // The padding at the end that makes it so many windows; negative for elements in none.
-  int64_t end(bool ceil) const { return (windows(ceil) - 1) * stride + kernel - size - before; }
+  int64_t end(bool ceil) const { return covered(ceil) - size - before; }
 };
 
 // The last `dims` dimensions as one.
@@ -105,6 +107,21 @@ std::vector<int64_t> with_places(const at::Tensor& tensor, int64_t dims, at::Int
   std::vector<int64_t> sizes(tensor.sizes().begin(), tensor.sizes().end() - dims);
   sizes.insert(sizes.end(), places.begin(), places.end());
   return sizes;
+}
+
+// Refuses images of which the padding is nearly all, as it is in memory here.
+void check_padded(const at::Tensor& self, const Direction& height, const Direction& width,
+                  bool ceil) {
+  constexpr double kManyElements = 1 << 28;
+  double elements =
+      static_cast<double>(height.covered(ceil)) * static_cast<double>(width.covered(ceil));
+  for (const int64_t size : self.sizes().slice(0, static_cast<size_t>(self.dim() - 2))) {
+    elements *= static_cast<double>(size);
+  }
+  TORCH_CHECK(elements <= std::max(kManyElements, 16 * static_cast<double>(self.numel())),
+              "self has shape ", self.sizes(), " and would have ", elements,
+              " elements with the padding, expected at most 2^28 or 16 times those of self; pass "
+              "a smaller kernelShape and smaller pads");
 }
 
 // What the inverse of pooling over `dims` dimensions takes: an index for each element of self, and
@@ -280,6 +297,7 @@ ACLNN(MaxPool, (In, self), (Ints, kernelShape), (Ints, strides), (int64_t, autoP
   const Direction height = direction(0);
   const Direction width = direction(1);
   const bool ceil = ceilMode != 0;
+  check_padded(self, height, width, ceil);
   const auto dtype = self.scalar_type();
   const bool is_unsigned = dtype == at::kUInt16 || dtype == at::kUInt32;
   const at::Tensor x = is_unsigned ? self.to(at::kLong) : self;

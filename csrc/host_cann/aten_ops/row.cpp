@@ -57,6 +57,12 @@ bool same_shape(at::IntArrayRef a, at::IntArrayRef b) {
   return a == b || (a.size() + b.size() == 1 && (a.empty() ? b : a)[0] == 1);
 }
 
+// An empty tensor may have any size for the price of none, but functions of ATen make tables of it.
+constexpr int64_t kLargestBeside0 = int64_t{1} << 27;
+bool may_be_beside_0(int64_t size) {
+  return size <= kLargestBeside0;
+}
+
 c10::Scalar aten_scalar(const aclScalar& scalar) {
   switch (scalar.dtype) {
     case ACL_BOOL: return c10::Scalar(scalar.integer != 0);
@@ -81,6 +87,13 @@ std::string text_of(const std::exception& error) {
   const std::string text = c10_error ? c10_error->what_without_backtrace() : error.what();
   if (text != "ZeroDivisionError") return text;
   return "an integer is divided by 0; expected divisors other than 0";
+}
+
+// ATen says that there is no memory in a text of its own.
+void throw_if_out_of_memory(const std::exception& error) {
+  if (std::string_view(error.what()).starts_with("[enforce fail at alloc_cpu")) {
+    throw std::bad_alloc();
+  }
 }
 
 // The tensors of one call, and what a row needs beside them.
@@ -409,6 +422,7 @@ struct Preparation::State {
     } catch (const c10::NotImplementedError&) {
       return std::nullopt;
     } catch (const std::exception& error) {
+      throw_if_out_of_memory(error);
       return text_of(error);
     }
   }
@@ -451,6 +465,7 @@ struct Preparation::State {
                   text_of(error) + ")",
               true};
     } catch (const std::exception& error) {
+      throw_if_out_of_memory(error);
       return {text_of(error)};
     }
   }
@@ -482,6 +497,11 @@ struct Preparation::State {
                  "%s has dtype BFLOAT16, which this product does not have; cast the tensor",
                  argument.name)
         .format_like_nd(argument)
+        .require(element_count(view.shape) != 0 || std::ranges::all_of(view.shape, may_be_beside_0),
+                 "%s has shape %s, which has no elements; the host CANN computes sizes up to %lld "
+                 "beside one of 0",
+                 argument.name, shape_text(view.shape).c_str(),
+                 static_cast<long long>(kLargestBeside0))
         .require(std::ranges::all_of(view.strides, [](int64_t stride) { return stride >= 0; }),
                  "%s has a negative stride, which the host CANN does not emulate; make the tensor "
                  "contiguous",

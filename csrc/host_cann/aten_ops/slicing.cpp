@@ -321,9 +321,10 @@ ACLNN(SplitTensor, (In, self), (uint64_t, splitSections), (int64_t, dim), (Outs,
   TORCH_CHECK((size == 0) == (splitSections == 0), "splitSections is ", splitSections.value(),
               " for a dimension of size ", size, ", expected 0 if, and only if, the size is 0");
   const uint64_t piece = std::min(splitSections.value(), static_cast<uint64_t>(size));
+  const uint64_t count = size == 0 ? 1 : (static_cast<uint64_t>(size) - 1) / piece + 1;
+  TORCH_CHECK(out.size() == count, "out has ", out.size(), " tensors, expected ", count,
+              ", one for each piece");
   const auto parts = at::split(self, static_cast<int64_t>(piece), dim);
-  TORCH_CHECK(out.size() == parts.size(), "out has ", out.size(), " tensors, expected ",
-              parts.size(), ", one for each piece");
   for (size_t i = 0; i < parts.size(); ++i) {
     TORCH_CHECK(out[i]->scalar_type() == out[0]->scalar_type(), "a tensor of out has dtype ",
                 out[i]->scalar_type(), ", expected ", out[0]->scalar_type(),

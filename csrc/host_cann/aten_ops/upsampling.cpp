@@ -23,17 +23,11 @@
 #include <ATen/ops/upsample_trilinear3d.h>
 #include <ATen/ops/upsample_trilinear3d_backward.h>
 
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
+#include "host_cann/aten_ops/scale.h"
 
 using namespace aclnn_host;
-
-namespace {
-
-std::optional<double> scale(double factor) {
-  return factor > 0 ? std::optional(factor) : std::nullopt;
-}
-
-}  // namespace
 
 ACLNN(UpsampleNearest1dV2, (In, self), (Ints, outputSize), (float, scaleL), (Out, out)) {
   out = at::upsample_nearest1d(wide(self), outputSize, scale(scaleL));
@@ -132,11 +126,15 @@ ACLNN(UpsampleTrilinear3dBackward, (In, gradOut), (Ints, outputSize), (Ints, inp
 
 ACLNN(UpsampleBilinear2dAA, (In, input), (Ints, outputSize), (bool, alignCorners),
       (double, scalesH), (double, scalesW), (Out, output)) {
-  output = at::_upsample_bilinear2d_aa(wide(input), outputSize, alignCorners, scale(scalesH),
-                                       scale(scalesW));
+  expect_dims("input", input, 4);
+  output =
+      at::_upsample_bilinear2d_aa(wide(input), outputSize, alignCorners,
+                                  scale(scalesH, input.size(2)), scale(scalesW, input.size(3)));
 }
 ACLNN(UpsampleBilinear2dAABackward, (In, gradOutput), (Ints, outputSize), (Ints, inputSize),
       (bool, alignCorners), (double, scalesH), (double, scalesW), (Out, gradInput)) {
+  expect_image(inputSize);
   gradInput = at::_upsample_bilinear2d_aa_backward(wide(gradOutput), outputSize, inputSize,
-                                                   alignCorners, scale(scalesH), scale(scalesW));
+                                                   alignCorners, scale(scalesH, inputSize[2]),
+                                                   scale(scalesW, inputSize[3]));
 }

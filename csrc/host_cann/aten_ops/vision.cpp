@@ -25,14 +25,11 @@
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
+#include "host_cann/aten_ops/scale.h"
 
 using namespace aclnn_host;
 
 namespace {
-
-std::optional<double> scale(double factor) {
-  return factor > 0 ? std::optional(factor) : std::nullopt;
-}
 
 void check_sampling(const at::Tensor& input, const at::Tensor& grid, int64_t interpolation,
                     int64_t padding) {
@@ -104,16 +101,19 @@ ACLNN(UpsampleBilinear2dBackward, (FloatIn, gradOut), (Ints, outputSize), (Ints,
 ACLNN(UpsampleBicubic2dAA, (FloatIn, x), (Ints, outputSize), (bool, alignCorners),
       (double, scalesH), (double, scalesW), (Out, out)) {
   expect_dtype("out", out, x);
-  out =
-      at::_upsample_bicubic2d_aa(wide(x), outputSize, alignCorners, scale(scalesH), scale(scalesW));
+  expect_dims("x", x, 4);
+  out = at::_upsample_bicubic2d_aa(wide(x), outputSize, alignCorners, scale(scalesH, x.size(2)),
+                                   scale(scalesW, x.size(3)));
 }
 ACLNN(UpsampleBicubic2dAAGrad, (FloatIn, gradOutput), (Ints, outputSize), (Ints, inputSize),
       (bool, alignCorners), (double, scalesH), (double, scalesW), (Out, out)) {
   expect_dtype("out", out, gradOutput);
   TORCH_CHECK(!(scalesH < 0.0) && !(scalesW < 0.0), "scalesH is ", scalesH.value(),
               " and scalesW is ", scalesW.value(), ", expected 0 or more");
+  expect_image(inputSize);
   out = at::_upsample_bicubic2d_aa_backward(wide(gradOutput), outputSize, inputSize, alignCorners,
-                                            scale(scalesH), scale(scalesW));
+                                            scale(scalesH, inputSize[2]),
+                                            scale(scalesW, inputSize[3]));
 }
 
 ACLNN(GridSampler3D, (FloatIn, input), (FloatIn, grid), (int64_t, interpolationMode),

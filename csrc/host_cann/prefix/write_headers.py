@@ -1,6 +1,6 @@
-"""Writes the headers of the functions that a library has and that no header of include/ declares.
+"""Writes the headers of the operators: copies of include/aclnnop, and those of what a library has besides.
 
-Functions whose header is there for others are written at the end of a copy of it.
+Functions whose header is there for others come at the end of the copy.
 
 ``write_headers.py NM LIBRARY FOLDER``: functions.tsv has the name of each function's header, the parameters of stage 1
 as CANN publishes them, and what it computes; NM tells which functions LIBRARY has. In FOLDER/aclnnop come their headers
@@ -94,11 +94,11 @@ def headers(nm: str, library: str) -> dict[str, str]:
     for row in rows:
         if row["function"] in wanted:
             by_header[row["header"]].append(row)
-    texts = {"aclnn_util.h": UTIL}
+    texts = {path.name: path.read_text() for path in (INCLUDE / "aclnnop").glob("*.h")} | {"aclnn_util.h": UTIL}
     for header, functions in by_header.items():
-        by_hand = INCLUDE / "aclnnop" / header
-        if by_hand.exists():
-            text, end, _ = by_hand.read_text().rpartition(END)
+        if header in texts:
+            text, end, _ = texts[header].rpartition(END)
+            assert end, f"{header} does not end as the others do"
             added = "".join(map(both_stages, functions)).replace("ACLNN_API", "ACL_FUNC_VISIBILITY")
             texts[header] = text + added + end
             continue
@@ -117,9 +117,7 @@ def main(nm: str, library: str, folder: str) -> None:
     shutil.rmtree(target, ignore_errors=True)
     (target / "level2").mkdir(parents=True)
     texts = headers(nm, library)
-    names = sorted({path.name for path in (INCLUDE / "aclnnop").glob("*.h")} | texts.keys())
-    for name in names:
-        texts[f"level2/{name}"] = f'#include "../{name}"\n'
+    texts |= {f"level2/{name}": f'#include "../{name}"\n' for name in texts}
     for name, text in texts.items():
         (target / name).write_text(text)
 

@@ -324,7 +324,7 @@ ACL_FUNC_VISIBILITY aclError aclrtReleaseMemAddress(void* virPtr);
 ACL_FUNC_VISIBILITY aclError aclrtMallocPhysical(aclrtDrvMemHandle* handle, size_t size,
                                                  const aclrtPhysicalMemProp* prop, uint64_t flags);
 ACL_FUNC_VISIBILITY aclError aclrtFreePhysical(aclrtDrvMemHandle handle);
-/* Sizes that a device makes physical memory of: multiples of 2 MiB. (Here, of the page size.) */
+/* Of which size physical memory is to be a multiple: 2 MiB. */
 ACL_FUNC_VISIBILITY aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* prop,
                                                               aclrtMemGranularityOptions option,
                                                               size_t* granularity);

@@ -84,7 +84,7 @@ def check_for_aarch64(made: Path, version: str, folder: Path) -> str:
 def check(interpreter: Path, made: Path, folder: Path) -> str:
     """Tries it in an environment of its own; what was done."""
     python = make_environment(interpreter, folder / "environment", "mypy")
-    wheel.run(python, ROOT / "tools" / "install_torch.py", TORCH, sys.executable, cwd=folder)
+    wheel.run(python, ROOT / "tools" / "install_torch.py", TORCH, python, cwd=folder)  # its own, beside the wheel
     wheel.run(python, *wheel.PIP, "install", made, cwd=folder)
     wheel.check_installed(python, made, folder)
     return "installed, and works"

@@ -6,13 +6,15 @@
 
 namespace aclnn_host {
 
-// Refuses indices outside [0, limit), for the functions of ATen that trust theirs; other than a
+// Refuses indices outside [least, limit), for the functions of ATen that trust theirs; other than a
 // device, which would read or write elsewhere. Tensors without memory have no values to check.
-inline void check_bounds(const char* name, const at::Tensor& indices, int64_t limit) {
+inline void check_bounds(const char* name, const at::Tensor& indices, int64_t limit,
+                         int64_t least = 0) {
   if (!indices.is_cpu() || indices.numel() == 0) return;
   const auto [low, high] = at::aminmax(indices);
-  TORCH_CHECK(low.item().toLong() >= 0 && high.item().toLong() < limit, name, " has values from ",
-              low.item().toLong(), " to ", high.item().toLong(), ", expected 0 to ", limit - 1);
+  TORCH_CHECK(low.item().toLong() >= least && high.item().toLong() < limit, name,
+              " has values from ", low.item().toLong(), " to ", high.item().toLong(), ", expected ",
+              least, " to ", limit - 1);
 }
 
 }  // namespace aclnn_host

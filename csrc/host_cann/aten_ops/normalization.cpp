@@ -221,18 +221,24 @@ ACLNN(GroupNormSwish, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (int64_t,
 }
 
 // A batch normalisation with given statistics. invstd has eps in it already.
-ACLNN(BatchNormElemt, (FloatIn, input), (FloatIn, weight), (FloatIn, bias), (FloatIn, mean),
+ACLNN(BatchNormElemt, (FloatIn, input), (OptionalIn, weight), (OptionalIn, bias), (FloatIn, mean),
       (FloatIn, invstd), (double, eps), (Out, output)) {
   static_cast<void>(eps);
   channels_of("input", input);
-  expect_dtype("weight", weight, input);
-  expect_dtype("bias", bias, input);
   expect_dtype("mean", mean, input);
   expect_dtype("invstd", invstd, input);
   expect_dtype(output, input);
-  output = (wide(input) - along_channels("mean", mean, input)) *
-               along_channels("invstd", invstd, input) * along_channels("weight", weight, input) +
-           along_channels("bias", bias, input);
+  at::Tensor result =
+      (wide(input) - along_channels("mean", mean, input)) * along_channels("invstd", invstd, input);
+  if (weight) {
+    expect_dtype("weight", *weight, input);
+    result = result * along_channels("weight", *weight, input);
+  }
+  if (bias) {
+    expect_dtype("bias", *bias, input);
+    result = result + along_channels("bias", *bias, input);
+  }
+  output = result;
 }
 // The sums are over all devices, and counter has the number of elements on each.
 ACLNN(BatchNormElemtBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, mean),

@@ -115,8 +115,9 @@ at::Tensor gathered(const at::Tensor& self, int64_t dim, const at::Tensor& index
   const int64_t outer = product(self.sizes().slice(lead, place - lead));
   const int64_t inner = product(self.sizes().slice(place + 1));
   const int64_t count = product(index.sizes().slice(lead));
-  check_bounds("index", index, self.size(dim));
-  const at::Tensor places = index.reshape({batches, count});
+  const int64_t size = self.size(dim);
+  check_bounds("index", index, size, -size);  // a negative one counts from the end
+  const at::Tensor places = at::where(index < 0, index + size, index).reshape({batches, count});
   return moved(self, [&](const at::Tensor& x) {
     if (batch == 0) {
       const at::Tensor slices = x.reshape({outer, self.size(dim), inner});

@@ -46,6 +46,10 @@ UTIL = """\
 #ifndef ACLNN_TORCH_ACLNN_UTIL_H_
 #define ACLNN_TORCH_ACLNN_UTIL_H_
 
+#ifdef __cplusplus
+#include <array> /* CANN's headers bring it, and programs count on that. */
+#endif
+
 #include "aclnn/aclnn_base.h"
 
 #ifndef ACLNN_API

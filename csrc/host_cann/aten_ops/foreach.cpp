@@ -48,24 +48,12 @@
 #include <ATen/ops/trunc.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "host_cann/aten_ops/foreach.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
 
 namespace {
-
-// Fills every output with result(i). All lists of a call have one length.
-template <class Result, class... Lists>
-void for_each(std::vector<Output>& out, Result result, const Lists&... lists) {
-  TORCH_CHECK(
-      ((lists.size() == out.size()) && ...),
-      "the lists of tensors have different lengths, expected the same length for all of them");
-  for (size_t i = 0; i < out.size(); ++i) out[i] = result(i);
-}
-
-std::vector<at::Tensor> tensors(const std::vector<Output>& outputs) {
-  return {outputs.begin(), outputs.end()};
-}
 
 // The number of a step, of how many there were before, as ATen counts them.
 at::Tensor following(const at::Tensor& step) {

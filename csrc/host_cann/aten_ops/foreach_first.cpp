@@ -16,34 +16,24 @@
 #include <ATen/ops/trunc.h>
 #include <ATen/ops/where.h>
 
+#include "host_cann/aten_ops/foreach.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
 
 namespace {
 
-// Fills every output with result(i), which is new memory. All lists of a call have one length, and
-// their tensors one type. An output may have the memory of any input, so that all results come
-// before the first assignment.
+// The same, where all tensors of a call have one type.
 template <class Result, class... Lists>
-void for_each(std::vector<Output>& out, Result result, const Lists&... lists) {
-  TORCH_CHECK(
-      ((lists.size() == out.size()) && ...),
-      "the lists of tensors have different lengths, expected the same length for all of them");
-  std::vector<at::Tensor> results;
-  for (size_t i = 0; i < out.size(); ++i) {
+void for_each_of_one_type(std::vector<Output>& out, Result result, const Lists&... lists) {
+  const auto checked = [&](size_t i) {
     const at::ScalarType dtype = out[0]->scalar_type();
     TORCH_CHECK(out[i]->scalar_type() == dtype && ((lists[i].scalar_type() == dtype) && ...),
                 "the tensors ", i, " of the lists have different dtypes, expected ", dtype,
                 " for all of them; cast them");
-    results.push_back(result(i));
-  }
-  for (size_t i = 0; i < out.size(); ++i) out[i] = results[i];
-}
-
-// The tensors of a list, without what there is to write to.
-std::vector<at::Tensor> tensors(const std::vector<Output>& outputs) {
-  return {outputs.begin(), outputs.end()};
+    return result(i);
+  };
+  for_each(out, checked, lists...);
 }
 
 // The only element of a tensor, to compute with x.
@@ -98,10 +88,10 @@ at::Tensor addcdiv(const at::Tensor& x1, const at::Tensor& x2, const at::Tensor&
 }  // namespace
 
 ACLNN(ForeachACosInplace, (InOuts, x)) {
-  for_each(x, [&](size_t i) { return at::acos(x[i]); });
+  for_each_of_one_type(x, [&](size_t i) { return at::acos(x[i]); });
 }
 ACLNN(ForeachLogInplace, (InOuts, x)) {
-  for_each(x, [&](size_t i) { return at::log(x[i]); });
+  for_each_of_one_type(x, [&](size_t i) { return at::log(x[i]); });
 }
 
 // aclnnForeach<Name>List(x1, x2, alpha, out) and ...ListInplace(x1, x2, alpha)
@@ -110,24 +100,24 @@ ACLNN(ForeachLogInplace, (InOuts, x)) {
     const auto result = [&](size_t i) {                                                      \
       return at::function(wide(x1[i]), wide(x2[i]) * number("alpha", alpha, x1[i]));         \
     };                                                                                       \
-    for_each(out, result, x1, x2);                                                           \
+    for_each_of_one_type(out, result, x1, x2);                                               \
   }                                                                                          \
   ACLNN(Foreach##Name##ListInplace, (InOuts, x1), (Ins, x2), (In, alpha)) {                  \
     const std::vector<at::Tensor> before = tensors(x1);                                      \
     const auto result = [&](size_t i) {                                                      \
       return at::function(wide(before[i]), wide(x2[i]) * number("alpha", alpha, before[i])); \
     };                                                                                       \
-    for_each(x1, result, x2);                                                                \
+    for_each_of_one_type(x1, result, x2);                                                    \
   }
 WITH_ALPHA(Add, add)
 WITH_ALPHA(Sub, sub)
 #undef WITH_ALPHA
 
 // aclnnForeach<Name>ListInplace(x1, x2)
-#define INPLACE_LIST(Name, function)                                            \
-  ACLNN(Foreach##Name##ListInplace, (InOuts, x1), (Ins, x2)) {                  \
-    const std::vector<at::Tensor> before = tensors(x1);                         \
-    for_each(x1, [&](size_t i) { return at::function(before[i], x2[i]); }, x2); \
+#define INPLACE_LIST(Name, function)                                                        \
+  ACLNN(Foreach##Name##ListInplace, (InOuts, x1), (Ins, x2)) {                              \
+    const std::vector<at::Tensor> before = tensors(x1);                                     \
+    for_each_of_one_type(x1, [&](size_t i) { return at::function(before[i], x2[i]); }, x2); \
   }
 INPLACE_LIST(Mul, mul)
 INPLACE_LIST(Div, div)
@@ -136,7 +126,7 @@ INPLACE_LIST(Div, div)
 // aclnnForeach<Name>Scalar(x, scalar, out)
 #define WITH_SCALAR(Name, function)                                                              \
   ACLNN(Foreach##Name##Scalar, (Ins, x), (In, scalar), (Outs, out)) {                            \
-    for_each(                                                                                    \
+    for_each_of_one_type(                                                                        \
         out, [&](size_t i) { return at::function(wide(x[i]), number("scalar", scalar, x[i])); }, \
         x);                                                                                      \
   }
@@ -153,7 +143,7 @@ WITH_SCALAR(Minimum, minimum)
 #define INPLACE_SCALAR(Name, function)                                           \
   ACLNN(Foreach##Name##ScalarInplace, (InOuts, x), (In, scalar)) {               \
     const std::vector<at::Tensor> before = tensors(x);                           \
-    for_each(x, [&](size_t i) {                                                  \
+    for_each_of_one_type(x, [&](size_t i) {                                      \
       return at::function(wide(before[i]), number("scalar", scalar, before[i])); \
     });                                                                          \
   }
@@ -168,19 +158,19 @@ INPLACE_SCALAR(Mul, mul)
     const auto result = [&](size_t i) {                                                           \
       return function(x1[i], x2[i], x3[i], number("scalar", scalar, x1[i]));                      \
     };                                                                                            \
-    for_each(out, result, x1, x2, x3);                                                            \
+    for_each_of_one_type(out, result, x1, x2, x3);                                                \
   }                                                                                               \
   ACLNN(Foreach##Name##List, (Ins, x1), (Ins, x2), (Ins, x3), (In, scalars), (Outs, out)) {       \
     const auto result = [&](size_t i) {                                                           \
       return function(x1[i], x2[i], x3[i], number_of(scalars, i, x1));                            \
     };                                                                                            \
-    for_each(out, result, x1, x2, x3);                                                            \
+    for_each_of_one_type(out, result, x1, x2, x3);                                                \
   }                                                                                               \
   ACLNN(Foreach##Name##ScalarList, (Ins, x1), (Ins, x2), (Ins, x3), (In, scalars), (Outs, out)) { \
     const auto result = [&](size_t i) {                                                           \
       return function(x1[i], x2[i], x3[i], number_of(scalars, i, x1));                            \
     };                                                                                            \
-    for_each(out, result, x1, x2, x3);                                                            \
+    for_each_of_one_type(out, result, x1, x2, x3);                                                \
   }
 TERNARY(Addcmul, addcmul)
 TERNARY(Addcdiv, addcdiv)
@@ -193,5 +183,5 @@ ACLNN(ForeachRoundOffNumber, (Ins, x), (In, roundMode), (Outs, out)) {
               ", expected one element of INT8");
   const bool is_known = roundMode.is_cpu() && !is_rehearsed();
   const int64_t mode = is_known ? roundMode.reshape({}).item().toLong() : 1;
-  for_each(out, [&](size_t i) { return rounded(x[i], mode); }, x);
+  for_each_of_one_type(out, [&](size_t i) { return rounded(x[i], mode); }, x);
 }

@@ -48,6 +48,7 @@ class Function:
     parameters: tuple[tuple[str, str], ...]
     dtypes: dict[str, tuple[str, ...]]  # by parameter; only of the tensors whose document says so
     computes: str
+    refused: str  # why the host CANN does not have it, if it says so
 
 
 def _parameter(text: str) -> tuple[str, str]:
@@ -62,7 +63,7 @@ def functions() -> dict[str, Function]:
     with TABLE.open(newline="") as file:
         rows = list(csv.reader(file, delimiter="\t"))[1:]
     found = {}
-    for name, header, repository, parameters, dtypes, computes in rows:
+    for name, header, repository, parameters, dtypes, computes, *refused in rows:
         by_tensor = dict(part.split(": ") for part in dtypes.split("; ") if part)
         found[name] = Function(
             header,
@@ -70,8 +71,18 @@ def functions() -> dict[str, Function]:
             tuple(_parameter(text) for text in parameters.split(", ")),
             {tensor: tuple(names.split()) for tensor, names in by_tensor.items()},
             computes,
+            *(refused or [""]),
         )
     return found
+
+
+# Functions that change the aclTensor they are given, and are therefore no rows.
+OF_FORMATS = {"aclnnTransMatmulWeight", "aclnnTransConvolutionWeight"}
+
+
+def refused() -> set[str]:
+    """The functions that the host CANN has only to say why it does not compute them."""
+    return {name for name, function in functions().items() if function.refused}
 
 
 @functools.cache

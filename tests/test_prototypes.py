@@ -6,7 +6,7 @@ import re
 
 from aclnn_torch.host import PREFIX
 from tests.cabi import exported_operators, header_text
-from tests.published import c_type, functions, rows
+from tests.published import OF_FORMATS, c_type, functions, refused, rows
 
 LIBRARY = PREFIX / "lib64" / "libopapi.so"
 
@@ -24,9 +24,10 @@ def declared() -> dict[str, list[tuple[str, str]]]:
 
 
 def ours() -> dict[str, list[tuple[str, str]]]:
-    """The parameters of every function, from its header or its row."""
+    """The parameters of every function, from its header or its row; of the others from the table that both come from."""
     of_rows = {name: [(c_type(kind), argument) for kind, argument in row] for name, row in rows(LIBRARY).items()}
-    return declared() | of_rows
+    of_table = {name: list(functions()[name].parameters) for name in OF_FORMATS | refused()}
+    return declared() | of_rows | of_table
 
 
 def as_passed(c_type: str) -> str:

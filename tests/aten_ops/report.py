@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from tests.aten_ops.sweep import DTYPES, LIBRARY, ROOT, Result, Tensor, is_output, main_dtype, samples, sweep
 from tests.cabi import exported_operators
-from tests.published import functions, rows
+from tests.published import OF_FORMATS, functions, refused, rows
 
 PAGE = ROOT / "docs" / "dtypes.md"
 FUNCTIONS = ROOT / "docs" / "functions.md"
@@ -49,8 +49,8 @@ OF_FUNCTIONS = """\
 This page lists the two-stage functions that CANN's public repositories document, {count} in number, and which of them
 the host CANN's `libopapi.so` has, for C and C++ programs: {present}. `make conformance` writes it. The functions marked
 "checked" have CANN's own checks, status codes and texts ([conformance.md](conformance.md)); those marked "computed"
-are computed by ATen ([emulation.md](emulation.md#operators-of-aten), [dtypes.md](dtypes.md)); the others are not there,
-so that a program that calls them does not link. A header is included as `aclnnop/<header>`.
+are computed by ATen ([emulation.md](emulation.md#operators-of-aten), [dtypes.md](dtypes.md)). Stage 1 of those marked
+"refused" ends with 361001 and the reason; the others are not there, so that a program that calls them does not link. A header is included as `aclnnop/<header>`.
 """
 
 # Groups of dtypes that the page writes in one word.
@@ -107,8 +107,8 @@ def page(results: list[Result]) -> str:
 
 def functions_page() -> str:
     """The page of all published functions."""
-    here = {f"aclnn{name}" for name in exported_operators(LIBRARY)}
-    computed = set(rows(LIBRARY))
+    here = {f"aclnn{name}" for name in exported_operators(LIBRARY)} - refused()
+    computed = set(rows(LIBRARY)) | OF_FORMATS
     present = len(here & functions().keys())
     parts = [OF_FUNCTIONS.format(count=len(functions()), present=present)]
     for repository in sorted({function.repository for function in functions().values()}):
@@ -117,6 +117,8 @@ def functions_page() -> str:
         parts.append("| Function | Header | Computes | Here |\n|---|---|---|---|")
         for name, each in of_it.items():
             state = "computed" if name in computed else "checked" if name in here else ""
+            if each.refused:
+                state = f"refused: {each.refused}"
             computes = re.sub(r"([|*_<>])", r"\\\1", each.computes)
             parts.append(f"| {name} | {each.header} | {computes} | {state} |")
     return "\n".join(parts) + "\n"

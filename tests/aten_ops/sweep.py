@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from tests import cabi
+from tests.aten_ops.stored import StoredMemory, is_stored_apart
 from tests.cabi import PARAM_INVALID, SUCCESS, Dtype
 from tests.published import c_type, rows
 
@@ -45,6 +46,7 @@ class Tensor:
     dtype: str
     shape: tuple[int, ...]
     values: tuple[float, ...] = ()
+    format: str = ""  # a private one, as stored.py names them
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,10 @@ def is_output(kind: str) -> bool:
 def _value(text: str) -> Any:
     if text.startswith("{"):
         return [_value(part) for part in text[1:-1].split()]
-    if match := re.fullmatch(r"([A-Z]\w*)\[([\d,]*)\](?::(.*))?", text):
-        shape = tuple(int(size) for size in match[2].split(",") if size)
-        return Tensor(match[1], shape, tuple(float(x) for x in (match[3] or "").split(",") if x))
+    if match := re.fullmatch(r"([A-Z]\w*)(?:@(\w+))?\[([\d,]*)\](?::(.*))?", text):
+        shape = tuple(int(size) for size in match[3].split(",") if size)
+        values = tuple(float(x) for x in (match[4] or "").split(",") if x)
+        return Tensor(match[1], shape, values, match[2] or "")
     if match := re.fullmatch(r"([A-Z]\w*)\((.*)\)", text):
         return Number(match[1], float(json.loads(match[2])))
     return json.loads(text)
@@ -124,7 +127,7 @@ def _values(tensor: Tensor, dtype: Dtype) -> np.ndarray:
     count = math.prod(tensor.shape)
     if tensor.values:
         return np.resize(np.array(tensor.values), tensor.shape)
-    if dtype in cabi.INTEGER:
+    if dtype in cabi.INTEGER or dtype == Dtype.INT4:
         return np.resize(
             [0] if isinstance(tensor, _Index) else [1, 2, 3] if dtype != Dtype.BOOL else [1, 0, 1], tensor.shape
         )
@@ -162,9 +165,14 @@ class Caller:
 
         def tensor(value: Tensor, kind: str) -> int:
             dtype = Dtype[value.dtype.replace("BFLOAT16", "BF16")]
-            gaps = strided and not is_output(kind)
+            apart = is_stored_apart(dtype, value.format)
+            gaps = strided and not is_output(kind) and not apart
             strides = [2 * stride for stride in cabi.contiguous_strides(value.shape)] if gaps else None
-            memory = cabi.Memory(dtype, value.shape, strides, offset=int(gaps))
+            memory = (
+                StoredMemory(dtype, value.shape, value.format)
+                if apart
+                else cabi.Memory(dtype, value.shape, strides, offset=int(gaps))
+            )
             if not is_output(kind):
                 memory.write(_values(value, dtype))
             memories.append((memory, kind))
@@ -182,7 +190,7 @@ class Caller:
             if kind in ("Floats", "OptionalFloats"):
                 array = (ctypes.c_float * len(value))(*value)
                 return kept(lib.aclCreateFloatArray(array, len(value)), lib.aclDestroyFloatArray)
-            if kind == "Bools":
+            if kind.endswith("Bools"):
                 return kept(cabi.create_bool_array(value), lib.aclDestroyBoolArray)
             if kind == "Numbers":
                 handles = [cabi.create_scalar(x.value, Dtype[x.dtype]) for x in value]
@@ -190,7 +198,7 @@ class Caller:
                     lib.aclCreateScalarList((ctypes.c_void_p * len(handles))(*handles), len(handles)),
                     lib.aclDestroyScalarList,
                 )
-            if kind in ("Ins", "Outs", "InOuts"):
+            if kind.endswith(("Ins", "Outs")):
                 handles = [tensor(x, kind) for x in value]
                 return kept(
                     lib.aclCreateTensorList((ctypes.c_void_p * len(handles))(*handles), len(handles)),
@@ -240,7 +248,7 @@ def with_dtypes(name: str, arguments: dict[str, Any], dtype: str, index: str, ou
             return value
         output = is_output(kind)
         if value.dtype == main:
-            return Tensor(out if output else dtype, value.shape, value.values)
+            return Tensor(out if output else dtype, value.shape, value.values, value.format)
         if value.dtype in INDICES and not output:
             return _Index(index, value.shape, value.values)
         return value

@@ -22,6 +22,7 @@
 
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
+#include "host_cann/descriptors/private_format.h"
 #include "host_cann/ops/aten.h"
 #include "host_cann/ops/convolution/compute_type.h"
 
@@ -95,6 +96,32 @@ int64_t without_fp32_add(int64_t cube_math_type) {
   return cube_math_type == 4 ? 0 : cube_math_type;
 }
 
+// A batch of one is multiplied with every matrix of the other.
+at::Tensor batched_product(const at::Tensor& self, const at::Tensor& mat2, int64_t cube_math_type) {
+  TORCH_CHECK(self.dim() == 3 && mat2.dim() == 3, "self has shape ", self.sizes(),
+              " and mat2 has shape ", mat2.sizes(), ", expected three dimensions each");
+  const MatrixUnits units(cube_math_type, self, mat2);
+  const int64_t batch = self.size(0) == 1 ? mat2.size(0) : self.size(0);
+  const auto batched = [batch](const at::Tensor& x) {
+    return x.size(0) == 1 ? x.expand({batch, -1, -1}) : x;
+  };
+  return units.result(at::bmm(batched(units.read(self)), batched(units.read(mat2))));
+}
+
+// A weight in FRACTAL_NZ, which aclnnTransMatmulWeight or aclnnNpuFormatCast made of another.
+void expect_weight(const char* name, const Stored& weight) {
+  TORCH_CHECK(is_fractal_nz(weight.format), name, " has format ", static_cast<int>(weight.format),
+              ", expected FRACTAL_NZ (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ),
+              "); convert it with aclnnTransMatmulWeight or aclnnNpuFormatCast");
+  TORCH_CHECK(weight.dtype == ACL_FLOAT16 || weight.dtype == ACL_BF16 || weight.dtype == ACL_FLOAT,
+              name, " has dtype ", dtype_name(weight.dtype),
+              ", expected FLOAT16, BFLOAT16 or FLOAT");
+  const int64_t dims = weight.elements.dim();
+  TORCH_CHECK(dims < 2 || (weight.elements.size(-1) != 1 && weight.elements.size(-2) != 1), name,
+              " has shape ", weight.elements.sizes(),
+              ", expected last two dimensions other than 1");
+}
+
 // Both numbers in a range that no sum of a few of them leaves.
 void check_pair(const char* name, at::IntArrayRef values, int64_t least) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -130,24 +157,25 @@ void check_tbc(const at::Tensor& input, const at::Tensor& weight, const at::Tens
 
 }  // namespace
 
-ACLNN(Mm, (In, self), (In, mat2), (Out, out), (int8_t, cubeMathType)) {
+ACLNN(Mm, (BlockedIn, self), (BlockedIn, mat2), (Out, out), (int8_t, cubeMathType)) {
   const MatrixUnits units(cubeMathType, self, mat2);
   out = units.result(at::mm(units.read(self), units.read(mat2)));
 }
-ACLNN(Matmul, (In, self), (In, mat2), (Out, out), (int8_t, cubeMathType)) {
+ACLNN(Matmul, (BlockedIn, self), (BlockedIn, mat2), (Out, out), (int8_t, cubeMathType)) {
   const MatrixUnits units(cubeMathType, self, mat2);
   out = units.result(at::matmul(units.read(self), units.read(mat2)));
 }
-ACLNN(BatchMatMul, (In, self), (In, mat2), (Out, out), (int8_t, cubeMathType)) {
-  TORCH_CHECK(self.dim() == 3 && mat2.dim() == 3, "self has shape ", self.sizes(),
-              " and mat2 has shape ", mat2.sizes(), ", expected three dimensions each");
-  const MatrixUnits units(cubeMathType, self, mat2);
-  // A batch of one is multiplied with every matrix of the other.
-  const int64_t batch = self.size(0) == 1 ? mat2.size(0) : self.size(0);
-  const auto batched = [batch](const at::Tensor& x) {
-    return x.size(0) == 1 ? x.expand({batch, -1, -1}) : x;
-  };
-  out = units.result(at::bmm(batched(units.read(self)), batched(units.read(mat2))));
+ACLNN(MatmulWeightNz, (In, self), (StoredIn, mat2), (Out, out), (int8_t, cubeMathType)) {
+  expect_weight("mat2", mat2);
+  const MatrixUnits units(without_fp32_add(cubeMathType), self, mat2.elements);
+  out = units.result(at::mm(units.read(self), units.read(mat2.elements)));
+}
+ACLNN(BatchMatMul, (BlockedIn, self), (BlockedIn, mat2), (Out, out), (int8_t, cubeMathType)) {
+  out = batched_product(self, mat2, cubeMathType);
+}
+ACLNN(BatchMatMulWeightNz, (In, self), (StoredIn, mat2), (Out, out), (int8_t, cubeMathType)) {
+  expect_weight("mat2", mat2);
+  out = batched_product(self, mat2.elements, without_fp32_add(cubeMathType));
 }
 ACLNN(Mv, (In, self), (In, vec), (Out, out), (int8_t, cubeMathType)) {
   const MatrixUnits units(cubeMathType, self, vec);
@@ -163,10 +191,16 @@ ACLNN(Dot, (In, self), (In, tensor), (Out, out)) {
 }
 
 // beta self + alpha (product)
-ACLNN(Addmm, (In, self), (In, mat1), (In, mat2), (Number, beta), (Number, alpha), (Out, out),
-      (int8_t, cubeMathType)) {
+ACLNN(Addmm, (In, self), (BlockedIn, mat1), (BlockedIn, mat2), (Number, beta), (Number, alpha),
+      (Out, out), (int8_t, cubeMathType)) {
   const MatrixUnits units(cubeMathType, mat1, mat2);
   out = at::addmm(units.widen(self), units.read(mat1), units.read(mat2), beta, alpha);
+}
+ACLNN(AddmmWeightNz, (In, self), (In, mat1), (StoredIn, mat2), (Number, beta), (Number, alpha),
+      (Out, out), (int8_t, cubeMathType)) {
+  expect_weight("mat2", mat2);
+  const MatrixUnits units(without_fp32_add(cubeMathType), mat1, mat2.elements);
+  out = at::addmm(units.widen(self), units.read(mat1), units.read(mat2.elements), beta, alpha);
 }
 ACLNN(InplaceAddmm, (InOut, selfRef), (In, mat1), (In, mat2), (Number, beta), (Number, alpha),
       (int8_t, cubeMathType)) {

@@ -19,7 +19,9 @@
 #include <c10/util/Exception.h>
 
 #include "acl/acl_base.h"
+#include "host_cann/aten_ops/stored.h"
 #include "host_cann/descriptors/guard.h"
+#include "host_cann/descriptors/private_format.h"
 #include "host_cann/ops/aten.h"
 #include "host_cann/ops/cast.h"
 #include "host_cann/ops/checks.h"
@@ -115,11 +117,25 @@ struct Call {
     std::vector<at::Tensor> tensors;
     tensors.reserve(views.size());
     for (const TensorView& view : views) tensors.push_back(tensor_of(view));
-    row({slots, names, tensors, shapes, writes});
+    row({slots, names, tensors, views, shapes, writes});
+    if (writes) store_outputs(tensors);
+  }
+
+ private:
+  void store_outputs(const std::vector<at::Tensor>& tensors) const {
+    for (size_t i = 0; i < views.size(); ++i) {
+      if (arguments[i].is_output && is_stored_apart(views[i])) store(tensors[i], views[i]);
+    }
   }
 };
 
+// The caller's elements. (An output that is stored apart is loaded, too: a row may leave it alone.)
+at::Tensor with_memory(const TensorView& view) {
+  return is_stored_apart(view) ? load(view) : aten_tensor(view);
+}
+
 at::Tensor without_memory(const TensorView& view) {
+  if (is_stored_apart(view)) return without_memory(view_of_elements(view));
   return at::empty_strided({view.shape.begin(), view.shape.size()},
                            {view.strides.begin(), view.strides.size()},
                            at::TensorOptions(aten_type(view.dtype)).device(at::kMeta));
@@ -133,6 +149,7 @@ int64_t span_of(const TensorView& view) {
 
 // Scratch memory of a view's layout, all zeros. The pages that a kernel only reads cost nothing.
 at::Tensor zeros(const TensorView& view) {
+  if (is_stored_apart(view)) return zeros(view_of_elements(view));
   void* memory = std::calloc(static_cast<size_t>(std::max<int64_t>(span_of(view), 1)),
                              aclDataTypeSize(view.dtype));
   if (memory == nullptr) throw std::bad_alloc();
@@ -143,6 +160,7 @@ at::Tensor zeros(const TensorView& view) {
 
 // The same, all ones.
 at::Tensor ones(const TensorView& view) {
+  if (is_stored_apart(view)) return ones(view_of_elements(view));
   return at::ones({std::max<int64_t>(span_of(view), 1)}, at::TensorOptions(aten_type(view.dtype)))
       .as_strided({view.shape.begin(), view.shape.size()},
                   {view.strides.begin(), view.strides.size()});
@@ -150,7 +168,7 @@ at::Tensor ones(const TensorView& view) {
 
 // A view of the same rank and dtype with sizes of at most 8.
 TensorView shrunken(const TensorView& view) {
-  TensorView small = view;
+  TensorView small = is_stored_apart(view) ? view_of_elements(view) : view;
   int64_t* const shape = small.shape.resize(view.shape.size());
   int64_t* const strides = small.strides.resize(view.shape.size());
   int64_t stride = 1;
@@ -179,6 +197,7 @@ class Fingerprint {
     }
     for (const TensorView& view : call.views) {
       add(view.dtype);
+      add(view.format);
       if (aspect == Aspect::kShapes) {
         add(view.shape);
         add(view.strides);
@@ -302,7 +321,7 @@ struct RowExecutor final : aclOpExecutor {
 
   aclnnStatus compute(void*) noexcept override {
     try {
-      call.run(row, aten_tensor, /*writes=*/true);
+      call.run(row, with_memory, /*writes=*/true);
       return OK;
     } catch (const std::exception& error) {
       return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s: the computation failed: %s", api,
@@ -364,12 +383,14 @@ struct Preparation::State {
   Call call;
   std::vector<Argument> tensors;  // in the order of call.views
   std::vector<Types> types;       // of the tensors
+  std::vector<Allowed> allowed;   // to the tensors
 
   void add_view(const char* name, const aclTensor* tensor, Access access, size_t list,
                 std::shared_ptr<Dims> shape = nullptr) {
     tensors.push_back({name, tensor});
     types.push_back(Types::kAny);
     call.views.push_back(tensor->view);
+    allowed.push_back(Allowed::kNone);
     call.arguments.push_back({nullptr, access != Access::kOutput, access != Access::kInput, list});
     call.shapes.push_back(std::move(shape));
   }
@@ -483,20 +504,29 @@ struct Preparation::State {
     return text;
   }
 
-  void check(const Argument& argument, Types expected) {
+  void check(const Argument& argument, Types expected, Allowed allowed) {
     const TensorView& view = argument.tensor->view;
-    checks.require(aten_type(view.dtype) != at::ScalarType::Undefined,
-                   "%s has dtype %s (%d), which the host CANN does not emulate; cast the tensor",
+    const at::ScalarType type =
+        allowed == Allowed::kFormatsAndTypes ? type_of_elements(view.dtype) : aten_type(view.dtype);
+    checks.require(type != at::ScalarType::Undefined,
+                   "%s has dtype %s (%d), which the host CANN does not emulate here; cast the "
+                   "tensor",
                    argument.name, dtype_name(view.dtype), static_cast<int>(view.dtype));
     if (!checks.ok()) return;
+    const bool is_blocked = allowed != Allowed::kNone && is_private(view.format);
+    if (!is_blocked) checks.format_like_nd(argument);
     checks
-        .require(is_one_of(expected, aten_type(view.dtype)),
-                 "%s has dtype %s, expected %s; cast the tensor", argument.name,
-                 dtype_name(view.dtype), names_of(expected))
+        .require(!is_blocked || view.offset == 0,
+                 "%s has offset %lld in a private format, expected 0", argument.name,
+                 static_cast<long long>(view.offset))
+        .require(!is_blocked || padded_count(view),
+                 "%s has shape %s, which format %d does not have", argument.name,
+                 shape_text(view.shape).c_str(), static_cast<int>(view.format))
+        .require(is_one_of(expected, type), "%s has dtype %s, expected %s; cast the tensor",
+                 argument.name, dtype_name(view.dtype), names_of(expected))
         .require(view.dtype != ACL_BF16 || has_bfloat16(checks.product()),
                  "%s has dtype BFLOAT16, which this product does not have; cast the tensor",
                  argument.name)
-        .format_like_nd(argument)
         .require(element_count(view.shape) != 0 || std::ranges::all_of(view.shape, may_be_beside_0),
                  "%s has shape %s, which has no elements; the host CANN computes sizes up to %lld "
                  "beside one of 0",
@@ -511,7 +541,7 @@ struct Preparation::State {
 
   // Refuses an output in which two elements have one place in memory.
   void check_overlap(size_t i) {
-    if (!checks.ok() || !call.arguments[i].is_output) return;
+    if (!checks.ok() || !call.arguments[i].is_output || is_private(call.views[i].format)) return;
     checks.require(at::has_internal_overlap(without_memory(call.views[i])) != at::MemOverlap::Yes,
                    "%s (shape %s, strides %s) has elements that alias one another; pass an output "
                    "in which every element has its own memory",
@@ -521,7 +551,7 @@ struct Preparation::State {
 };
 
 Preparation::Preparation(const char* api, uint64_t* workspace_size, aclOpExecutor** executor) {
-  state_.reset(new State{api, workspace_size, executor, Checks(api), {}, {}, {}});
+  state_.reset(new State{api, workspace_size, executor, Checks(api), {}, {}, {}, {}});
   state_->checks.results_not_null(workspace_size, executor);
 }
 
@@ -624,11 +654,20 @@ void Preparation::expect(Types types) {
   if (state_->checks.ok()) state_->types.back() = types;
 }
 
+void Preparation::allow(Allowed allowed) {
+  if (!state_->checks.ok()) return;
+  const auto* const range = std::get_if<TensorRange>(&state_->call.slots.back());
+  if (range == nullptr) return;
+  for (size_t i = range->first; i < range->first + range->count; ++i) {
+    state_->allowed[i] = allowed;
+  }
+}
+
 aclnnStatus Preparation::finish(Run row) {
   const AtenScope scope;
   Checks& checks = state_->checks;
   for (size_t i = 0; i < state_->tensors.size(); ++i) {
-    state_->check(state_->tensors[i], state_->types[i]);
+    state_->check(state_->tensors[i], state_->types[i], state_->allowed[i]);
     state_->check_overlap(i);
   }
   if (!checks.ok()) return checks.status();

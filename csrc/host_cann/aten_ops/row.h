@@ -136,18 +136,43 @@ using Slot = std::variant<std::monostate, TensorRange, c10::Scalar, std::vector<
                           std::vector<int64_t>, std::vector<double>, std::vector<bool>, std::string,
                           c10::ScalarType>;
 
+// A tensor in a type or a format that ATen may lack, as a row sees it: its elements, INT4 as INT8,
+// the types of FLOAT8 and FLOAT4 as FLOAT, those of a private format in order.
+struct Stored {
+  at::Tensor elements;
+  aclDataType dtype;  // as it is stored
+  aclFormat format;
+};
+
 // The arguments of one call as a row sees them. The tensors have the caller's memory, scratch
 // memory, or none.
 struct Frame {
   const std::vector<Slot>& slots;
   const std::vector<const char*>& names;
   const std::vector<at::Tensor>& tensors;
+  const std::vector<TensorView>& views;              // of the tensors, as the caller has them
   const std::vector<std::shared_ptr<Dims>>& shapes;  // of the SizedOutputs, by tensor
   bool writes;                                       // false in stage 1
 
   const TensorRange* range(size_t i) const { return std::get_if<TensorRange>(&slots[i]); }
   const at::Tensor& tensor(size_t i) const { return tensors[range(i)->first]; }
+  Stored stored(size_t t) const { return {tensors[t], views[t].dtype, views[t].format}; }
   Output output(size_t i) const { return Output(names[i], tensor(i), writes); }
+};
+
+// An output of that kind. What is assigned is rounded to the type in which it is stored; numbers
+// beyond the range of INT4 wrap, those beyond FLOAT8's become inf or nan.
+class StoredOutput : public Output {
+ public:
+  StoredOutput(Output elements, aclDataType dtype, aclFormat format)
+      : Output(std::move(elements)), dtype_(dtype), format_(format) {}
+  using Output::operator=;
+  aclDataType dtype() const { return dtype_; }
+  aclFormat format() const { return format_; }
+
+ private:
+  aclDataType dtype_;
+  aclFormat format_;
 };
 
 // Whether the row that runs on this thread is rehearsed: its inputs are all zeros or all ones. For
@@ -178,6 +203,10 @@ class Preparation {
   // Says which types the tensor added last may have.
   enum class Types { kAny, kFloating, kFloatingOrComplex, kIntegral, kIndex };
   void expect(Types types);
+  // Lets the tensors of the last argument have what ATen lacks (see stored.h): private formats, or
+  // these and types.
+  enum class Allowed { kNone, kFormats, kFormatsAndTypes };
+  void allow(Allowed allowed);
 
   aclnnStatus finish(Run run);
 
@@ -298,6 +327,59 @@ at::Tensor moved(const at::Tensor& tensor, Move move) {
   return move(as_movable(tensor)).view(tensor.scalar_type());
 }
 
+// A tensor that may be in a private format. A row sees the elements in order.
+struct BlockedIn : In {
+  static void add(Preparation& stage, const char* name, C tensor) {
+    In::add(stage, name, tensor);
+    stage.allow(Preparation::Allowed::kFormats);
+  }
+};
+// Tensors that may have types and formats that ATen lacks: see Stored.
+struct StoredIn {
+  using C = const aclTensor*;
+  using Value = Stored;
+  static void add(Preparation& stage, const char* name, C tensor) {
+    In::add(stage, name, tensor);
+    stage.allow(Preparation::Allowed::kFormatsAndTypes);
+  }
+  static Value get(const Frame& frame, size_t i) { return frame.stored(frame.range(i)->first); }
+};
+struct OptionalStoredIn {
+  using C = const aclTensor*;
+  using Value = std::optional<Stored>;
+  static void add(Preparation& stage, const char* name, C tensor) {
+    OptionalIn::add(stage, name, tensor);
+    stage.allow(Preparation::Allowed::kFormatsAndTypes);
+  }
+  static Value get(const Frame& frame, size_t i) {
+    return frame.range(i) ? Value(StoredIn::get(frame, i)) : std::nullopt;
+  }
+};
+struct StoredOut {
+  using C = aclTensor*;
+  using Value = StoredOutput;
+  static void add(Preparation& stage, const char* name, C tensor) {
+    Out::add(stage, name, tensor);
+    stage.allow(Preparation::Allowed::kFormatsAndTypes);
+  }
+  static Value get(const Frame& frame, size_t i) {
+    const TensorView& view = frame.views[frame.range(i)->first];
+    return {frame.output(i), view.dtype, view.format};
+  }
+};
+
+struct OptionalStoredOut {
+  using C = aclTensor*;
+  using Value = std::optional<StoredOutput>;
+  static void add(Preparation& stage, const char* name, C tensor) {
+    OptionalOut::add(stage, name, tensor);
+    stage.allow(Preparation::Allowed::kFormatsAndTypes);
+  }
+  static Value get(const Frame& frame, size_t i) {
+    return frame.range(i) ? Value(StoredOut::get(frame, i)) : std::nullopt;
+  }
+};
+
 struct Ins {
   using C = const aclTensorList*;
   using Value = std::vector<at::Tensor>;
@@ -307,6 +389,42 @@ struct Ins {
   static Value get(const Frame& frame, size_t i) {
     const auto begin = frame.tensors.begin() + static_cast<int64_t>(frame.range(i)->first);
     return Value(begin, begin + static_cast<int64_t>(frame.range(i)->count));
+  }
+};
+// An absent list is an empty one.
+struct OptionalIns {
+  using C = const aclTensorList*;
+  using Value = std::vector<at::Tensor>;
+  static void add(Preparation& stage, const char* name, C list) {
+    stage.add_list(name, list, false, Preparation::Access::kInput);
+  }
+  static Value get(const Frame& frame, size_t i) {
+    return frame.range(i) ? Ins::get(frame, i) : Value();
+  }
+};
+struct StoredIns {
+  using C = const aclTensorList*;
+  using Value = std::vector<Stored>;
+  static void add(Preparation& stage, const char* name, C list) {
+    stage.add_list(name, list, true, Preparation::Access::kInput);
+    stage.allow(Preparation::Allowed::kFormatsAndTypes);
+  }
+  static Value get(const Frame& frame, size_t i) {
+    Value values;
+    const auto [first, count] = *frame.range(i);
+    for (size_t t = first; t < first + count; ++t) values.push_back(frame.stored(t));
+    return values;
+  }
+};
+struct OptionalStoredIns {
+  using C = const aclTensorList*;
+  using Value = std::vector<Stored>;
+  static void add(Preparation& stage, const char* name, C list) {
+    stage.add_list(name, list, false, Preparation::Access::kInput);
+    stage.allow(Preparation::Allowed::kFormatsAndTypes);
+  }
+  static Value get(const Frame& frame, size_t i) {
+    return frame.range(i) ? StoredIns::get(frame, i) : Value();
   }
 };
 struct Outs {
@@ -328,6 +446,34 @@ struct Outs {
 struct InOuts : Outs {
   static void add(Preparation& stage, const char* name, C list) {
     stage.add_list(name, list, true, Preparation::Access::kInputAndOutput);
+  }
+};
+struct StoredOuts {
+  using C = aclTensorList*;
+  using Value = std::vector<StoredOutput>;
+  static void add(Preparation& stage, const char* name, C list) {
+    Outs::add(stage, name, list);
+    stage.allow(Preparation::Allowed::kFormatsAndTypes);
+  }
+  static Value get(const Frame& frame, size_t i) {
+    Value outputs;
+    const auto [first, count] = *frame.range(i);
+    for (size_t t = first; t < first + count; ++t) {
+      const TensorView& view = frame.views[t];
+      outputs.emplace_back(Output(frame.names[i], frame.tensors[t], frame.writes), view.dtype,
+                           view.format);
+    }
+    return outputs;
+  }
+};
+struct OptionalOuts {
+  using C = aclTensorList*;
+  using Value = std::vector<Output>;
+  static void add(Preparation& stage, const char* name, C list) {
+    stage.add_list(name, list, false, Preparation::Access::kOutput);
+  }
+  static Value get(const Frame& frame, size_t i) {
+    return frame.range(i) ? Outs::get(frame, i) : Value();
   }
 };
 struct Number {

@@ -4,6 +4,7 @@
 
 #include "aclnn/aclnn_base.h"
 #include "host_cann/descriptors/guard.h"
+#include "host_cann/descriptors/private_format.h"
 #include "host_cann/runtime/memory.h"
 
 namespace aclnn_host {
@@ -22,7 +23,21 @@ std::optional<int64_t> element_count(const Dims& shape) noexcept {
   return overflows ? std::nullopt : std::optional(count);
 }
 
+int64_t element_bits(aclDataType dtype) noexcept {
+  switch (dtype) {
+    case ACL_INT4:
+    case ACL_FLOAT4_E2M1:
+    case ACL_FLOAT4_E1M2: return 4;
+    default: return static_cast<int64_t>(aclDataTypeSize(dtype)) * 8;
+  }
+}
+
 std::optional<Extent> extent_of(const TensorView& view) noexcept {
+  if (is_private(view.format)) {
+    const auto count = padded_count(view);
+    if (!count || *count == 0) return std::nullopt;
+    return Extent{view.offset, view.offset + *count - 1};
+  }
   Extent extent{view.offset, view.offset};
   for (uint64_t i = 0; i < view.shape.size(); ++i) {
     int64_t reach;
@@ -37,9 +52,10 @@ std::optional<Extent> extent_of(const TensorView& view) noexcept {
 Region region_of(const TensorView& view) noexcept {
   const auto extent = extent_of(view);
   if (!extent) return {};
-  const auto size = static_cast<int64_t>(aclDataTypeSize(view.dtype));
-  return {static_cast<const char*>(view.storage) + extent->first * size,
-          static_cast<size_t>((extent->last - extent->first + 1) * size)};
+  const int64_t bits = element_bits(view.dtype);
+  const int64_t begin = extent->first * bits / 8;
+  const int64_t end = ((extent->last + 1) * bits + 7) / 8;
+  return {static_cast<const char*>(view.storage) + begin, static_cast<size_t>(end - begin)};
 }
 
 void TensorView::point_at(void* address) noexcept {
@@ -127,6 +143,7 @@ bool describe(aclTensor& tensor, const char* api, const int64_t* view_dims, uint
   view.offset = offset;
   view.dtype = dtype;
   view.format = format;
+  view.block_width = is_private(format) ? block_width_of(format, dtype, tensor.storage_shape) : 0;
   view.storage_count = element_count(tensor.storage_shape).value_or(0);
   view.point_at(data);
   return true;

@@ -21,6 +21,7 @@ struct TensorView {
   int64_t offset = 0;  // in elements
   aclDataType dtype = ACL_DT_UNDEFINED;
   aclFormat format = ACL_FORMAT_UNDEFINED;
+  int64_t block_width = 0;  // C0: the size of the blocks of a private format (private_format.h)
   void* storage = nullptr;
   int64_t storage_count = 0;  // the elements that the storage was said to have; 0 for absurd sizes
   uint64_t block = 0;         // the number of the block of memory that `storage` was in when set
@@ -37,6 +38,9 @@ struct TensorView {
   }
 };
 
+// The bits of an element: 4 of the types of which two share a byte; 0 of those without a size.
+ACLNN_HOST_INTERNAL int64_t element_bits(aclDataType dtype) noexcept;
+
 // The number of elements, or nothing when a size is negative or the product overflows 63 bits.
 ACLNN_HOST_INTERNAL std::optional<int64_t> element_count(const Dims& shape) noexcept;
 
@@ -46,7 +50,8 @@ struct Extent {
   int64_t last;
 };
 
-// Nothing for an empty view, and when the numbers overflow.
+// Nothing for an empty view, and when the numbers overflow. A private format takes its padding,
+// too.
 ACLNN_HOST_INTERNAL std::optional<Extent> extent_of(const TensorView& view) noexcept;
 
 // The bytes of memory from a view's first element to its last; none for an empty view.

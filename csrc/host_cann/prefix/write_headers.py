@@ -1,4 +1,4 @@
-"""Writes the headers of the operators: copies of include/aclnnop, and those of what a library has besides.
+"""Writes the headers of the operators: copies of those written by hand, and those of what a library has besides.
 
 Functions whose header is there for others come at the end of the copy.
 
@@ -19,7 +19,8 @@ from collections import defaultdict
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-INCLUDE = HERE.parent / "include"
+# Headers written by hand: of the operators that the embedded library has, too, and of functions with one stage.
+BY_HAND = sorted(path for folder in (HERE.parent, HERE) for path in (folder / "include" / "aclnnop").glob("*.h"))
 WIDTH = 100
 
 # How the headers that are written by hand end.
@@ -68,7 +69,7 @@ def exported(nm: str, library: str) -> set[str]:
 
 def declared() -> set[str]:
     """The functions of the headers that are written by hand."""
-    text = "".join(path.read_text() for path in (INCLUDE / "aclnnop").glob("*.h"))
+    text = "".join(path.read_text() for path in BY_HAND)
     return set(re.findall(r"(aclnn\w+)GetWorkspaceSize\(", text))
 
 
@@ -98,7 +99,7 @@ def headers(nm: str, library: str) -> dict[str, str]:
     for row in rows:
         if row["function"] in wanted:
             by_header[row["header"]].append(row)
-    texts = {path.name: path.read_text() for path in (INCLUDE / "aclnnop").glob("*.h")} | {"aclnn_util.h": UTIL}
+    texts = {path.name: path.read_text() for path in BY_HAND} | {"aclnn_util.h": UTIL}
     for header, functions in by_header.items():
         if header in texts:
             text, end, _ = texts[header].rpartition(END)

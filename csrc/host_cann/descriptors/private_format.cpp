@@ -1,0 +1,173 @@
+#include "host_cann/descriptors/private_format.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace aclnn_host {
+namespace {
+
+constexpr int64_t kRows = 16;
+
+// One dimension in memory: which of the tensor's, whole, or its blocks, or what is in a block.
+struct Piece {
+  enum class Part { kWhole, kBlocks, kRowsOfBlock, kWidthOfBlock };
+  int dim;  // from the last one where it is negative
+  Part part;
+};
+
+// Of the formats of images. N and C are dimensions 0 and 1.
+std::vector<Piece> pieces_of(aclFormat format) {
+  using enum Piece::Part;
+  switch (format) {
+    case ACL_FORMAT_NC1HWC0:
+      return {{0, kWhole}, {1, kBlocks}, {2, kWhole}, {3, kWhole}, {1, kWidthOfBlock}};
+    case ACL_FORMAT_FRACTAL_Z:
+      return {{1, kBlocks}, {2, kWhole},       {3, kWhole},
+              {0, kBlocks}, {0, kRowsOfBlock}, {1, kWidthOfBlock}};
+    case ACL_FORMAT_NDC1HWC0:
+      return {{0, kWhole}, {2, kWhole}, {1, kBlocks}, {3, kWhole}, {4, kWhole}, {1, kWidthOfBlock}};
+    case ACL_FRACTAL_Z_3D:
+      return {{2, kWhole},  {1, kBlocks},      {3, kWhole},       {4, kWhole},
+              {0, kBlocks}, {0, kRowsOfBlock}, {1, kWidthOfBlock}};
+    default: return {};
+  }
+}
+
+std::vector<Piece> pieces_of(aclFormat format, int rank) {
+  using enum Piece::Part;
+  if (!is_fractal_nz(format)) {
+    const bool volume = format == ACL_FORMAT_NDC1HWC0 || format == ACL_FRACTAL_Z_3D;
+    return rank == (volume ? 5 : 4) ? pieces_of(format) : std::vector<Piece>();
+  }
+  std::vector<Piece> pieces;
+  if (rank < 2) return pieces;
+  for (int i = 0; i < rank - 2; ++i) pieces.push_back({i, kWhole});
+  pieces.insert(pieces.end(), {{rank - 1, kBlocks},
+                               {rank - 2, kBlocks},
+                               {rank - 2, kRowsOfBlock},
+                               {rank - 1, kWidthOfBlock}});
+  return pieces;
+}
+
+}  // namespace
+
+bool is_fractal_nz(aclFormat format) noexcept {
+  switch (format) {
+    case ACL_FORMAT_FRACTAL_NZ:
+    case ACL_FORMAT_FRACTAL_NZ_C0_16:
+    case ACL_FORMAT_FRACTAL_NZ_C0_32:
+    case ACL_FORMAT_FRACTAL_NZ_C0_2:
+    case ACL_FORMAT_FRACTAL_NZ_C0_4:
+    case ACL_FORMAT_FRACTAL_NZ_C0_8: return true;
+    default: return false;
+  }
+}
+
+bool is_private(aclFormat format) noexcept {
+  switch (format) {
+    case ACL_FORMAT_NC1HWC0:
+    case ACL_FORMAT_FRACTAL_Z:
+    case ACL_FORMAT_NDC1HWC0:
+    case ACL_FRACTAL_Z_3D: return true;
+    default: return is_fractal_nz(format);
+  }
+}
+
+int64_t block_width_of(aclFormat format, aclDataType dtype, const Dims& storage_shape) noexcept {
+  switch (format) {
+    case ACL_FORMAT_FRACTAL_NZ_C0_16: return 16;
+    case ACL_FORMAT_FRACTAL_NZ_C0_32: return 32;
+    case ACL_FORMAT_FRACTAL_NZ_C0_2: return 2;
+    case ACL_FORMAT_FRACTAL_NZ_C0_4: return 4;
+    case ACL_FORMAT_FRACTAL_NZ_C0_8: return 8;
+    default: break;
+  }
+  // A storage that is given as blocks ends with 16 rows of C0.
+  const uint64_t rank = storage_shape.size();
+  if (rank >= 4) {
+    const int64_t width = storage_shape[rank - 1];
+    if (width > 1 && width <= 64 && (width & (width - 1)) == 0) return width;
+  }
+  const int64_t bits = element_bits(dtype);
+  return bits > 0 ? std::max<int64_t>(256 / bits, 1) : 16;
+}
+
+std::optional<Blocks> blocks_of(aclFormat format, const Dims& shape, int64_t block_width) {
+  const auto rank = static_cast<int>(shape.size());
+  const std::vector<Piece> pieces = pieces_of(format, rank);
+  if (pieces.empty() || block_width <= 0) return std::nullopt;
+  // How a dimension is split, if it is.
+  const auto block_size = [&](int dim) -> int64_t {
+    for (const Piece& piece : pieces) {
+      if (piece.dim != dim) continue;
+      if (piece.part == Piece::Part::kRowsOfBlock) return kRows;
+      if (piece.part == Piece::Part::kWidthOfBlock) return block_width;
+    }
+    return 0;
+  };
+  Blocks blocks;
+  std::vector<int64_t> place;  // of each dimension's first piece among the split ones
+  for (int dim = 0; dim < rank; ++dim) {
+    const int64_t size = shape[static_cast<uint64_t>(dim)];
+    const int64_t block = block_size(dim);
+    place.push_back(static_cast<int64_t>(blocks.split.size()));
+    if (size < 0 || size > INT64_MAX / 256) return std::nullopt;
+    if (block == 0) {
+      blocks.padded.push_back(size);
+      blocks.split.push_back(size);
+      continue;
+    }
+    const int64_t count = (size + block - 1) / block;
+    blocks.padded.push_back(count * block);
+    blocks.split.push_back(count);
+    blocks.split.push_back(block);
+  }
+  for (const auto& [dim, part] : pieces) {
+    const bool inner = part == Piece::Part::kRowsOfBlock || part == Piece::Part::kWidthOfBlock;
+    blocks.order.push_back(place[static_cast<size_t>(dim)] + (inner ? 1 : 0));
+  }
+  return blocks;
+}
+
+std::vector<int64_t> storage_sizes(aclFormat format, const Blocks& blocks) {
+  std::vector<int64_t> sizes;
+  for (const int64_t dim : blocks.order) sizes.push_back(blocks.split[static_cast<size_t>(dim)]);
+  if (format != ACL_FORMAT_FRACTAL_Z && format != ACL_FRACTAL_Z_3D) return sizes;
+  // [C1 * H * W, N1, 16, C0], with a factor D in the first one.
+  while (sizes.size() > 4) {
+    sizes[1] *= sizes[0];
+    sizes.erase(sizes.begin());
+  }
+  return sizes;
+}
+
+bool is_transposed(const TensorView& view) noexcept {
+  const uint64_t rank = view.shape.size();
+  if (!is_fractal_nz(view.format) || rank < 2) return false;
+  const int64_t rows = view.shape[rank - 2];
+  const int64_t columns = view.shape[rank - 1];
+  const int64_t row_stride = view.strides[rank - 2];
+  const int64_t column_stride = view.strides[rank - 1];
+  const bool in_order = column_stride == 1 && row_stride == columns;
+  return !in_order && row_stride == 1 && column_stride == rows;
+}
+
+Dims shape_in_memory(const TensorView& view) {
+  Dims shape = view.shape;
+  const uint64_t rank = shape.size();
+  if (is_transposed(view)) std::swap(shape.begin()[rank - 2], shape.begin()[rank - 1]);
+  return shape;
+}
+
+std::optional<int64_t> padded_count(const TensorView& view) noexcept {
+  try {
+    if (element_count(view.shape).value_or(-1) == 0) return 0;
+    const auto blocks = blocks_of(view.format, shape_in_memory(view), view.block_width);
+    if (!blocks) return std::nullopt;
+    return element_count(Dims(blocks->padded.data(), blocks->padded.size()));
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace aclnn_host

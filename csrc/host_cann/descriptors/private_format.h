@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "acl/acl_base.h"
+#include "host_cann/descriptors/dims.h"
+#include "host_cann/descriptors/tensor.h"
+#include "host_cann/runtime/visibility.h"
+
+// The private formats, in which a device multiplies matrices and convolves: a tensor's elements in
+// blocks of 16 rows or C0 channels, padded with zeros. CANN's documents ("data formats") describe
+// each as a tensor that is padded, split and permuted:
+//
+//   FRACTAL_NZ     [..., R, C]        [..., C1, R1, 16, C0]
+//   NC1HWC0        [N, C, H, W]       [N, C1, H, W, C0]
+//   FRACTAL_Z      [N, C, H, W]       [C1, H, W, N1, 16, C0]
+//   NDC1HWC0       [N, C, D, H, W]    [N, D, C1, H, W, C0]
+//   FRACTAL_Z_3D   [N, C, D, H, W]    [D, C1, H, W, N1, 16, C0]
+namespace aclnn_host {
+
+ACLNN_HOST_INTERNAL bool is_private(aclFormat format) noexcept;
+ACLNN_HOST_INTERNAL bool is_fractal_nz(aclFormat format) noexcept;
+
+// C0: what the storage says, else what the format says, else the elements in 32 bytes.
+ACLNN_HOST_INTERNAL int64_t block_width_of(aclFormat format, aclDataType dtype,
+                                           const Dims& storage_shape) noexcept;
+
+struct Blocks {
+  std::vector<int64_t> padded;  // the sizes rounded up to whole blocks
+  std::vector<int64_t> split;   // the same with dimensions split into the number of blocks and C0
+  std::vector<int64_t> order;   // of the split dimensions in memory
+};
+// Nothing for a number of dimensions that the format does not have, and for sizes that overflow.
+ACLNN_HOST_INTERNAL std::optional<Blocks> blocks_of(aclFormat format, const Dims& shape,
+                                                    int64_t block_width);
+// Sizes in memory as CANN publishes them: FRACTAL_Z and FRACTAL_Z_3D have their first dimensions as
+// one.
+ACLNN_HOST_INTERNAL std::vector<int64_t> storage_sizes(aclFormat format, const Blocks& blocks);
+
+// Whether a view of a matrix in FRACTAL_NZ is the transpose of what lies in memory.
+ACLNN_HOST_INTERNAL bool is_transposed(const TensorView& view) noexcept;
+// The sizes of what lies in memory.
+ACLNN_HOST_INTERNAL Dims shape_in_memory(const TensorView& view);
+
+// The elements with padding that a tensor of private format takes; nothing where blocks_of has
+// nothing.
+ACLNN_HOST_INTERNAL std::optional<int64_t> padded_count(const TensorView& view) noexcept;
+
+}  // namespace aclnn_host

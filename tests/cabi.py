@@ -415,6 +415,6 @@ def stage2(
 
 
 def exported_operators(library: Path) -> set[str]:
-    """The aclnn functions that a library has, without their prefix."""
+    """The functions with two stages that a library has."""
     symbols = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
-    return set(re.findall(r" T aclnn(\w+)GetWorkspaceSize\n", symbols))
+    return set(re.findall(r" T (acl\w+)GetWorkspaceSize\n", symbols))

@@ -18,14 +18,14 @@ from .test_prototypes import UNPUBLISHED, as_passed
 
 INCLUDE = PREFIX / "include"
 LIBRARY = PREFIX / "lib64" / "libopapi.so"
-PRESENT = sorted({f"aclnn{name}" for name in exported_operators(LIBRARY)} - UNPUBLISHED)
+PRESENT = sorted(exported_operators(LIBRARY) - UNPUBLISHED)
 SECOND_STAGE = "void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream"
 
 
 def declared(header: str) -> dict[str, str]:
     """The parameters of each function that a header declares, on one line."""
     text = re.sub(r"/\*.*?\*/", " ", (INCLUDE / "aclnnop" / header).read_text(), flags=re.DOTALL)
-    found = re.findall(r"aclnnStatus\s+(aclnn\w+)\(([^)]*)\)\s*;", text)
+    found = re.findall(r"aclnnStatus\s+(acl\w+)\(([^)]*)\)\s*;", text)
     return {name: " ".join(parameters.split()) for name, parameters in found}
 
 

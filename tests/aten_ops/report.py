@@ -107,7 +107,7 @@ def page(results: list[Result]) -> str:
 
 def functions_page() -> str:
     """The page of all published functions."""
-    here = {f"aclnn{name}" for name in exported_operators(LIBRARY)} - refused()
+    here = exported_operators(LIBRARY) - refused()
     computed = set(rows(LIBRARY)) | OF_FORMATS
     present = len(here & functions().keys())
     parts = [OF_FUNCTIONS.format(count=len(functions()), present=present)]

@@ -26,9 +26,9 @@ std::vector<int64_t> numbers_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-// S = a diag(ak) S + beta (v - a diag(ak) S k) k^T, with a = exp(g) and ak = exp(gk), and the result
-// scaleValue S q. A sequence starts with the state of its last accepted token, of its first one if
-// numAcceptedTokens is absent, and each token leaves its state in the place of its own.
+// S = a diag(ak) S + beta (v - a diag(ak) S k) k^T, with a = exp(g) and ak = exp(gk), and the
+// result scaleValue S q. A sequence starts with the state of its last accepted token, of its first
+// one if numAcceptedTokens is absent, and each token leaves its state in the place of its own.
 ACLNN(RecurrentGatedDeltaRule, (FloatIn, query), (FloatIn, key), (FloatIn, value), (FloatIn, beta),
       (FloatInOut, stateRef), (IndexIn, actualSeqLengths), (IndexIn, ssmStateIndices),
       (OptionalIn, g), (OptionalIn, gk), (OptionalIn, numAcceptedTokens), (float, scaleValue),
@@ -85,8 +85,8 @@ ACLNN(RecurrentGatedDeltaRule, (FloatIn, query), (FloatIn, key), (FloatIn, value
       const at::Tensor correction =
           rates.select(0, token) * (values.select(0, token) - at::matmul(state, k));
       state = state + at::matmul(correction, k.transpose(1, 2));
-      results.select(0, token).copy_(
-          at::matmul(state, queries.select(0, token)).squeeze(-1) * scaleValue.value());
+      results.select(0, token).copy_(at::matmul(state, queries.select(0, token)).squeeze(-1) *
+                                     scaleValue.value());
       states.select(0, places[static_cast<size_t>(token)]).copy_(state);
     }
   }

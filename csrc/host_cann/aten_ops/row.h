@@ -649,27 +649,28 @@ struct Row {
 
 // The signature of every row stands in the section aclnn_rows of the library, for whoever asks what
 // there is: "aclnnAdd (In, self), (In, other), (Number, alpha), (Out, out)".
-#define ACLNN(Name, ...)                                                                      \
-  [[gnu::section("aclnn_rows"), gnu::used]] static const char signature_##Name[] =            \
-      "aclnn" #Name " " #__VA_ARGS__;                                                         \
-  static void row_##Name(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__));                           \
-  extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnn##Name##GetWorkspaceSize(                   \
-      ACLNN_FOR_EACH(ACLNN_PARAMETER, __VA_ARGS__), uint64_t* workspaceSize,                  \
-      aclOpExecutor** executor) {                                                             \
-    const std::tuple given{ACLNN_FOR_EACH(ACLNN_TRACED, __VA_ARGS__)};                        \
-    return ::aclnn_host::stage1("aclnn" #Name, given, [&] {                                   \
-      ::aclnn_host::Preparation stage("aclnn" #Name, workspaceSize, executor);                \
-      ACLNN_FOR_EACH(ACLNN_ADD, __VA_ARGS__);                                                 \
-      return stage.finish([](const ::aclnn_host::Frame& frame) {                              \
-        ::aclnn_host::Row<ACLNN_FOR_EACH(ACLNN_KIND, __VA_ARGS__)>::call(row_##Name, frame);  \
-      });                                                                                     \
-    });                                                                                       \
-  }                                                                                           \
-  extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnn##Name(                                     \
-      void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) { \
-    return ::aclnn_host::launch("aclnn" #Name, workspace, workspaceSize, executor, stream);   \
-  }                                                                                           \
-  static void row_##Name(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__))
+#define ACLNN(Name, ...) ACL_FUNCTION(aclnn##Name, __VA_ARGS__)
+#define ACL_FUNCTION(api, ...)                                                                  \
+  [[gnu::section("aclnn_rows"), gnu::used]] static const char signature_##api[] =               \
+      #api " " #__VA_ARGS__;                                                                    \
+  static void row_##api(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__));                              \
+  extern "C" ACL_FUNC_VISIBILITY aclnnStatus api##GetWorkspaceSize(                             \
+      ACLNN_FOR_EACH(ACLNN_PARAMETER, __VA_ARGS__), uint64_t* workspaceSize,                    \
+      aclOpExecutor** executor) {                                                               \
+    const std::tuple given{ACLNN_FOR_EACH(ACLNN_TRACED, __VA_ARGS__)};                          \
+    return ::aclnn_host::stage1(#api, given, [&] {                                              \
+      ::aclnn_host::Preparation stage(#api, workspaceSize, executor);                           \
+      ACLNN_FOR_EACH(ACLNN_ADD, __VA_ARGS__);                                                   \
+      return stage.finish([](const ::aclnn_host::Frame& frame) {                                \
+        ::aclnn_host::Row<ACLNN_FOR_EACH(ACLNN_KIND, __VA_ARGS__)>::call(row_##api, frame);     \
+      });                                                                                       \
+    });                                                                                         \
+  }                                                                                             \
+  extern "C" ACL_FUNC_VISIBILITY aclnnStatus api(void* workspace, uint64_t workspaceSize,       \
+                                                 aclOpExecutor* executor, aclrtStream stream) { \
+    return ::aclnn_host::launch(#api, workspace, workspaceSize, executor, stream);              \
+  }                                                                                             \
+  static void row_##api(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__))
 
 // Rows of the shapes that most operators have; `call` is a function of ATen, and the other tensor
 // or number stands on its right.

@@ -64,7 +64,7 @@ UTIL = """\
 def exported(nm: str, library: str) -> set[str]:
     """The functions with two stages that a library has."""
     lines = subprocess.run([nm, "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
-    return set(re.findall(r" (aclnn\w+)GetWorkspaceSize$", lines, re.MULTILINE))
+    return set(re.findall(r" (acl\w+)GetWorkspaceSize$", lines, re.MULTILINE))
 
 
 def declared() -> set[str]:

@@ -236,6 +236,59 @@ TEST(what_a_host_cannot_do_names_itself) {
   refused(rtFunctionRegister(nullptr, nullptr, "k", nullptr, 0), kRuntime, "rtFunctionRegister");
   refused(rtKernelLaunch(nullptr, 1, nullptr, 0, nullptr, nullptr), kRuntime, "rtKernelLaunch");
   refused(rtGetC2cCtrlAddr(nullptr, nullptr), kRuntime, "rtGetC2cCtrlAddr");
+  refused(aclrtIpcMemGetExportKey(nullptr, 1, nullptr, 0, 0), kRuntime, "aclrtIpcMemGetExportKey");
+  refused(aclrtIpcMemSetImportPid("k", nullptr, 0), kRuntime, "aclrtIpcMemSetImportPid");
+  refused(aclrtIpcMemImportByKey(nullptr, "k", 0), kRuntime, "aclrtIpcMemImportByKey");
+  refused(aclrtIpcMemClose("k"), kRuntime, "aclrtIpcMemClose");
+}
+
+TEST(there_are_no_offline_models) {
+  const auto named = [](const char* api) { CHECK(contains(messages(), api)); };
+  const auto refused = [&](aclError status, const char* api) {
+    CHECK_EQ(status, aclError{ACL_ERROR_FEATURE_UNSUPPORTED});
+    named(api);
+  };
+  uint32_t id = 7;
+  refused(aclmdlLoadFromFile("model.om", &id), "aclmdlLoadFromFile");
+  refused(aclmdlLoadFromMem("om", 2, &id), "aclmdlLoadFromMem");
+  refused(aclmdlExecute(id, nullptr, nullptr), "aclmdlExecute");
+  refused(aclmdlExecuteAsync(id, nullptr, nullptr, nullptr), "aclmdlExecuteAsync");
+  refused(aclmdlUnload(id), "aclmdlUnload");
+  refused(aclmdlGetDesc(nullptr, id), "aclmdlGetDesc");
+  refused(aclmdlGetInputDims(nullptr, 0, nullptr), "aclmdlGetInputDims");
+  refused(aclmdlGetOutputDims(nullptr, 0, nullptr), "aclmdlGetOutputDims");
+  refused(aclmdlAddDatasetBuffer(nullptr, nullptr), "aclmdlAddDatasetBuffer");
+  CHECK_EQ(id, 7U);
+  CHECK(aclmdlCreateDesc() == nullptr);
+  named("aclmdlCreateDesc");
+  CHECK(aclmdlCreateDataset() == nullptr);
+  named("aclmdlCreateDataset");
+  CHECK_EQ(aclmdlDestroyDesc(nullptr), ACL_SUCCESS);
+  CHECK_EQ(aclmdlDestroyDataset(nullptr), ACL_SUCCESS);
+  CHECK_EQ(aclmdlGetNumInputs(nullptr), size_t{0});
+  CHECK_EQ(aclmdlGetNumOutputs(nullptr), size_t{0});
+  CHECK_EQ(aclmdlGetInputSizeByIndex(nullptr, 0), size_t{0});
+  CHECK_EQ(aclmdlGetOutputSizeByIndex(nullptr, 0), size_t{0});
+  CHECK_EQ(aclmdlGetDatasetNumBuffers(nullptr), size_t{0});
+  CHECK(aclmdlGetDatasetBuffer(nullptr, 0) == nullptr);
+  CHECK(aclmdlGetInputNameByIndex(nullptr, 0) == nullptr);
+  CHECK(aclmdlGetOutputNameByIndex(nullptr, 0) == nullptr);
+  CHECK_EQ(aclmdlGetInputFormat(nullptr, 0), ACL_FORMAT_UNDEFINED);
+  CHECK_EQ(aclmdlGetOutputFormat(nullptr, 0), ACL_FORMAT_UNDEFINED);
+  CHECK_EQ(aclmdlGetInputDataType(nullptr, 0), ACL_DT_UNDEFINED);
+  CHECK_EQ(aclmdlGetOutputDataType(nullptr, 0), ACL_DT_UNDEFINED);
+  messages();
+}
+
+TEST(a_constant_tensor_of_an_operator_called_by_name) {
+  const int64_t dims[] = {2};
+  int32_t values[] = {3, 4};
+  aclTensorDesc* const desc = aclCreateTensorDesc(ACL_INT32, 1, dims, ACL_FORMAT_ND);
+  CHECK_EQ(aclSetTensorConst(desc, values, sizeof(values)), ACL_SUCCESS);
+  CHECK_EQ(aclSetTensorConst(desc, nullptr, 8), ACL_ERROR_INVALID_PARAM);
+  CHECK_EQ(aclSetTensorConst(nullptr, values, 8), ACL_ERROR_INVALID_PARAM);
+  aclDestroyTensorDesc(desc);
+  messages();
 }
 
 // What the log's line makes of torch_npu's call: the text of the exception, or nothing.

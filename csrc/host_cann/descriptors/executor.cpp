@@ -296,10 +296,15 @@ aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
   return make_repeatable(executor) ? OK : no_executor(kApi, executor, ACLNN_ERR_INNER);
 }
 
+static aclnnStatus destroy_executor(const char* api, aclOpExecutor* executor) {
+  if (executor == nullptr) return fail(ACLNN_ERR_INNER_NULLPTR, "%s: executor is null", api);
+  return take_back(executor) != nullptr ? OK : no_executor(api, executor, ACLNN_ERR_INNER);
+}
 aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
-  constexpr const char* kApi = "aclDestroyAclOpExecutor";
-  if (executor == nullptr) return fail(ACLNN_ERR_INNER_NULLPTR, "%s: executor is null", kApi);
-  return take_back(executor) != nullptr ? OK : no_executor(kApi, executor, ACLNN_ERR_INNER);
+  return destroy_executor("aclDestroyAclOpExecutor", executor);
+}
+aclnnStatus aclDestroyOpExecutor(aclOpExecutor* executor) {
+  return destroy_executor("aclDestroyOpExecutor", executor);
 }
 
 aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,

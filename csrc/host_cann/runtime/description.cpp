@@ -32,6 +32,7 @@ struct aclTensorDesc : Descriptor<Object::kDescription, 1> {
   aclFormat storage_format = ACL_FORMAT_UNDEFINED;
   std::vector<int64_t> storage_dims;
   aclMemType place = ACL_MEMTYPE_DEVICE;
+  std::vector<char> constant;
 };
 
 struct aclopAttr : Descriptor<Object::kDescription, 2> {
@@ -158,6 +159,17 @@ aclError aclSetTensorPlaceMent(aclTensorDesc* desc, aclMemType memType) {
   if (!is_there(desc)) return missing("aclSetTensorPlaceMent", "desc", desc);
   desc->place = memType;
   return ACL_SUCCESS;
+}
+
+aclError aclSetTensorConst(aclTensorDesc* desc, void* dataBuffer, size_t length) {
+  constexpr const char* kApi = "aclSetTensorConst";
+  if (!is_there(desc)) return missing(kApi, "desc", desc);
+  if (dataBuffer == nullptr) return null_argument(kApi, "dataBuffer");
+  return guarded(kApi, [&]() -> aclError {
+    const auto* const bytes = static_cast<const char*>(dataBuffer);
+    desc->constant.assign(bytes, bytes + length);
+    return ACL_SUCCESS;
+  });
 }
 
 void aclSetTensorDescName(aclTensorDesc* desc, const char* name) {

@@ -51,6 +51,23 @@ aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t* pid,
   return no_sharing("aclrtMemSetPidToShareableHandle");
 }
 
+aclError aclrtIpcMemGetExportKey(void* devPtr, size_t size, char* key, size_t len,
+                                 uint64_t flags) {
+  return no_sharing("aclrtIpcMemGetExportKey");
+}
+
+aclError aclrtIpcMemSetImportPid(const char* key, int32_t* pid, size_t num) {
+  return no_sharing("aclrtIpcMemSetImportPid");
+}
+
+aclError aclrtIpcMemImportByKey(void** devPtr, const char* key, uint64_t flags) {
+  return no_sharing("aclrtIpcMemImportByKey");
+}
+
+aclError aclrtIpcMemClose(const char* key) {
+  return no_sharing("aclrtIpcMemClose");
+}
+
 aclError aclrtBinaryLoadFromData(const void* data, size_t length,
                                  const aclrtBinaryLoadOptions* options, aclrtBinHandle* binHandle) {
   return no_binaries("aclrtBinaryLoadFromData");

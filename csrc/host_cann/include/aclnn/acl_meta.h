@@ -118,6 +118,9 @@ ACL_FUNC_VISIBILITY aclnnStatus AclSetDynamicOutputTensorAddr(aclOpExecutor* exe
  * until aclDestroyAclOpExecutor. 561103 on NULL, 561000 on what is no executor. */
 ACL_FUNC_VISIBILITY aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor);
 ACL_FUNC_VISIBILITY aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor);
+/* The same; some of the vendor's programs call it for an executor that stage 2 has used up, which
+ * has no effect. */
+ACL_FUNC_VISIBILITY aclnnStatus aclDestroyOpExecutor(aclOpExecutor* executor);
 
 /* Waits for the stream, then writes the tensors as files below the folder that the environment
  * variable ACLNN_TORCH_DUMP_DIR names; success and no effect when it is not set. */

@@ -152,8 +152,27 @@ class Caller:
     def __init__(self) -> None:
         self.library = library()
         cabi.host = lambda: self.library  # what makes descriptors, too
+        self.gone: set[Any] = set()  # handles that are destroyed already
 
-    def call(self, name: str, arguments: dict[str, Any], strided: bool = False) -> Outcome:
+    def tensor(self, value: Tensor, kind: str, strided: bool, memories: list[tuple[cabi.Memory, str]]) -> int:
+        """A new aclTensor, whose memory is added to the memories."""
+        dtype = Dtype[value.dtype.replace("BFLOAT16", "BF16")]
+        apart = is_stored_apart(dtype, value.format)
+        gaps = strided and not is_output(kind) and not apart
+        strides = [2 * stride for stride in cabi.contiguous_strides(value.shape)] if gaps else None
+        memory = (
+            StoredMemory(dtype, value.shape, value.format)
+            if apart
+            else cabi.Memory(dtype, value.shape, strides, offset=int(gaps))
+        )
+        if not is_output(kind):
+            memory.write(_values(value, dtype))
+        memories.append((memory, kind))
+        return memory.descriptor()
+
+    def call(
+        self, name: str, arguments: dict[str, Any], strided: bool = False, only_stage1: bool = False
+    ) -> Outcome:
         """Runs both stages on new memory; strided inputs have a gap after each element."""
         lib = self.library
         destroy: list[tuple[Any, Any]] = []
@@ -163,26 +182,11 @@ class Caller:
             destroy.append((release, handle))
             return handle
 
-        def tensor(value: Tensor, kind: str) -> int:
-            dtype = Dtype[value.dtype.replace("BFLOAT16", "BF16")]
-            apart = is_stored_apart(dtype, value.format)
-            gaps = strided and not is_output(kind) and not apart
-            strides = [2 * stride for stride in cabi.contiguous_strides(value.shape)] if gaps else None
-            memory = (
-                StoredMemory(dtype, value.shape, value.format)
-                if apart
-                else cabi.Memory(dtype, value.shape, strides, offset=int(gaps))
-            )
-            if not is_output(kind):
-                memory.write(_values(value, dtype))
-            memories.append((memory, kind))
-            return memory.descriptor()
-
         def make(kind: str, value: Any) -> Any:
             if value is None:
                 return None
             if isinstance(value, Tensor):
-                return kept(tensor(value, kind), lib.aclDestroyTensor)
+                return kept(self.tensor(value, kind, strided, memories), lib.aclDestroyTensor)
             if isinstance(value, Number):
                 return kept(cabi.create_scalar(value.value, Dtype[value.dtype]), lib.aclDestroyScalar)
             if kind in ("Ints", "OptionalInts"):
@@ -199,7 +203,7 @@ class Caller:
                     lib.aclDestroyScalarList,
                 )
             if kind.endswith(("Ins", "Outs")):
-                handles = [tensor(x, kind) for x in value]
+                handles = [self.tensor(x, kind, strided, memories) for x in value]
                 return kept(
                     lib.aclCreateTensorList((ctypes.c_void_p * len(handles))(*handles), len(handles)),
                     lib.aclDestroyTensorList,
@@ -211,13 +215,16 @@ class Caller:
         size, executor = ctypes.c_uint64(), ctypes.c_void_p()
         status = getattr(lib, f"{name}GetWorkspaceSize")(*given, ctypes.byref(size), ctypes.byref(executor))
         stage2 = SUCCESS
-        if status == SUCCESS:
+        if status == SUCCESS and only_stage1:
+            lib.aclDestroyAclOpExecutor(executor)
+        elif status == SUCCESS:
             stage2 = getattr(lib, name)(None, size.value, executor, None) or lib.aclrtSynchronizeStream(None)
         text = "" if status == stage2 == SUCCESS else cabi.error_text().strip().splitlines()[0]
         outputs = [memory.read() for memory, kind in memories if "Out" in kind and kind != "SizedOut"]
         intact = all(memory.untouched() for memory, _ in memories)
         for release, handle in destroy:
-            release(handle)
+            if handle not in self.gone:
+                release(handle)
         assert intact, f"{name} wrote beside its outputs"
         return Outcome(status, stage2, text, outputs)
 

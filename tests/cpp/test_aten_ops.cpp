@@ -526,6 +526,19 @@ TEST(an_operator_may_overwrite_what_it_reads) {
   aclDestroyScalar(one);
 }
 
+TEST(what_is_copied_onto_a_part_of_itself_is_read_first) {
+  float a[5] = {1, 2, 3, 4, 5};
+  aclTensor* to = tensor(a + 1, {4});
+  aclTensor* from = tensor(a, {4});
+  Stage1 s;
+  CHECK_EQ(aclnnInplaceCopyGetWorkspaceSize(to, from, &s.size, &s.executor), OK);
+  CHECK_EQ(aclnnInplaceCopy(nullptr, 0, s.executor, nullptr), OK);
+  const float expected[5] = {1, 1, 2, 3, 4};
+  for (int i = 0; i < 5; ++i) CHECK_EQ(a[i], expected[i]);
+  aclDestroyTensor(to);
+  aclDestroyTensor(from);
+}
+
 // The functions that torch_npu has but does not call on every product.
 TEST(rows_that_torch_npu_seldom_reaches) {
   float a[3] = {-1, 0, 1};

@@ -345,6 +345,22 @@ bool is_rehearsed() noexcept {
   return rehearsed;
 }
 
+// Whether two tensors lie in one stretch of memory in different ways.
+static bool share_memory(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return false;
+  const auto begin = [](const at::Tensor& x) {
+    return static_cast<const char*>(x.const_data_ptr());
+  };
+  const auto end = [&](const at::Tensor& x) {
+    int64_t last = 0;
+    for (int64_t i = 0; i < x.dim(); ++i) last += (x.size(i) - 1) * x.stride(i);
+    return begin(x) + (last + 1) * static_cast<int64_t>(x.element_size());
+  };
+  const bool is_same =
+      begin(a) == begin(b) && a.strides() == b.strides() && a.scalar_type() == b.scalar_type();
+  return !is_same && begin(a) < end(b) && begin(b) < end(a);
+}
+
 void Output::expect(at::ScalarType result) const {
   TORCH_CHECK(can_cast(acl_type(result), acl_type(tensor_.scalar_type())), name_, " has dtype ",
               dtype_name(acl_type(tensor_.scalar_type())), ", expected a type that the result's ",
@@ -360,7 +376,11 @@ Output& Output::operator=(const at::Tensor& result) {
 void Output::copy(const at::Tensor& result) {
   TORCH_CHECK(same_shape(result.sizes(), tensor_.sizes()), name_, " has shape ", tensor_.sizes(),
               ", expected ", result.sizes(), ", the shape of the result");
-  if (is_written_) tensor_.copy_(result.view_as(tensor_));
+  if (!is_written_) return;
+  const at::Tensor from = result.view_as(tensor_);
+  // What lies in the output's own memory, as a view of an input that the caller overlaps it with,
+  // is read before anything is written.
+  tensor_.copy_(share_memory(from, tensor_) ? from.clone() : from);
 }
 
 SizedOutput& SizedOutput::operator=(const at::Tensor& result) {

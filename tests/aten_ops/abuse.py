@@ -1,0 +1,277 @@
+"""Every function that is a row on ATen, called wrongly: `python -m tests.aten_ops.abuse [FUNCTION...]` prints what came.
+
+Each argument of each sample is changed in turn: null, destroyed, another type, sizes that are absurd or do not fit,
+memory that overlaps, numbers at the ends of their range. A call must end with a status of stage 1 and a sentence that
+names the function, or be computed; nothing outside its memory may be touched. Calls run in processes of their own, and
+one that dies or hangs is reported with its name: abuse() does that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tests import cabi
+from tests.aten_ops.sweep import LIBRARY, ROOT, Caller, Number, Tensor, is_output, samples
+from tests.cabi import AICORE_EXCEPTION, SUCCESS
+from tests.published import rows
+
+# How long one call may take, in seconds; small tensors take milliseconds.
+LIMIT = 20
+
+INTEGERS = (-(2**63), -(2**31), -9, -2, -1, 0, 1, 3, 9, 2**31, 2**63 - 1)
+REALS = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1e300)
+TEXTS = ("", "x", "BSH" * 1000)
+HUGE = 2**40
+
+
+@dataclass(frozen=True)
+class Described(Tensor):
+    """A tensor of which there is a description alone: stage 2 must not run."""
+
+
+@dataclass(frozen=True)
+class Gone(Tensor):
+    """A tensor that is destroyed before the call."""
+
+
+@dataclass(frozen=True)
+class Overlapping(Tensor):
+    """A tensor in the memory of the first one, one element on."""
+
+
+class Abuser(Caller):
+    """Makes the descriptors of wrong arguments."""
+
+    def tensor(self, value: Tensor | None, kind: str, strided: bool, memories: list[tuple[cabi.Memory, str]]) -> int:
+        if value is None:
+            return 0
+        if isinstance(value, Described):
+            dtype = cabi.Dtype[value.dtype.replace("BFLOAT16", "BF16")]
+            sizes = cabi.int64s(value.shape)
+            memory = ctypes.create_string_buffer(64)
+            found = self.library.aclCreateTensor(
+                sizes, len(value.shape), dtype, None, 0, cabi.Format.ND, sizes, len(value.shape), memory
+            )
+            assert found
+            return int(found)
+        if isinstance(value, Overlapping) and memories:
+            first = memories[0][0]
+            item = cabi.storage_type(cabi.Dtype[value.dtype.replace("BFLOAT16", "BF16")]).itemsize
+            room = first.elements * cabi.storage_type(first.dtype).itemsize - item
+            if math.prod(value.shape) * item <= room:
+                dtype = cabi.Dtype[value.dtype.replace("BFLOAT16", "BF16")]
+                sizes = cabi.int64s(value.shape)
+                return int(
+                    self.library.aclCreateTensor(
+                        sizes, len(value.shape), dtype, None, 0, cabi.Format.ND, sizes, len(value.shape),
+                        first.address + item,
+                    )  # fmt: skip
+                )
+        handle = super().tensor(value, kind, strided, memories)
+        if isinstance(value, Gone):
+            self.library.aclDestroyTensor(handle)
+            self.gone.add(handle)
+        return handle
+
+
+def variants(name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Calls with one argument changed, and what was changed."""
+    for kind, argument in rows(LIBRARY)[name]:
+        value = arguments[argument]
+        for label, changed in _changes(kind, value):
+            yield f"{argument}: {label}", {**arguments, argument: changed}
+    outputs = {a for kind, a in rows(LIBRARY)[name] if is_output(kind) and isinstance(arguments[a], Tensor)}
+    if outputs:
+        shared = {a: Overlapping(v.dtype, v.shape) if a in outputs else v for a, v in arguments.items()}
+        yield "outputs in the memory of the first tensor", shared
+
+
+def _changes(kind: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Tensor):
+        yield from _changed_tensors(value)
+    elif isinstance(value, Number):
+        yield "null", None
+        for number in (*REALS, -(2**31), 2**31 - 1):
+            if value.dtype in ("FLOAT", "DOUBLE", "FLOAT16") or math.isfinite(number):
+                yield f"{number}", Number(value.dtype if abs(number) < 2**62 else "DOUBLE", number)
+    elif isinstance(value, list) and value and isinstance(value[0], Tensor):
+        yield "null", None
+        yield "no tensors", []
+        yield "one more", [*value, value[-1]]
+        yield "one less", value[:-1]
+        for label, changed in _changed_tensors(value[0]):
+            if isinstance(changed, Gone):
+                continue  # the list owns its tensors
+            yield f"the first {label}", [changed, *value[1:]]
+    elif isinstance(value, list) and value and isinstance(value[0], Number):
+        yield "null", None
+        yield "no numbers", []
+        yield "one more", [*value, value[-1]]
+    elif isinstance(value, list):
+        yield "null", None
+        yield "nothing", []
+        yield "one more", [*value, *(value[-1:] or [1])]
+        if value and not isinstance(value[0], bool):
+            for number in (INTEGERS if isinstance(value[0], int) else REALS):
+                yield f"first {number}", [number, *value[1:]]
+                yield f"last {number}", [*value[:-1], number]
+    elif isinstance(value, bool):
+        yield "the other", not value
+    elif isinstance(value, int):
+        bits = {"int8_t": 7, "int32_t": 31, "aclDataType": 31, "uint64_t": 64, "int": 31}.get(kind, 63)
+        for number in INTEGERS:
+            if -(2**bits) <= number < 2**bits and (number >= 0 or kind != "uint64_t"):
+                yield f"{number}", number
+    elif isinstance(value, float):
+        yield from ((f"{number}", number) for number in REALS)
+    elif isinstance(value, str):
+        yield "null", None
+        yield from ((text[:9], text) for text in TEXTS)
+
+
+def _changed_tensors(value: Tensor) -> Iterator[tuple[str, Any]]:
+    shape = value.shape
+    yield "null", None
+    yield "destroyed", Gone(value.dtype, shape, value.values)
+    for dtype in ("INT4", "STRING", "FLOAT8_E5M2", "UINT32", "BOOL", "COMPLEX64", "DOUBLE", "INT64"):
+        if dtype != value.dtype:
+            small = dtype in ("INT4", "STRING")
+            yield f"of {dtype}", Described(dtype, shape) if small else replace(value, dtype=dtype, values=())
+    yield "without dimensions", replace(value, shape=())
+    yield "with one dimension more", replace(value, shape=(*shape, 1))
+    yield "of nine dimensions", replace(value, shape=(1,) * 9)
+    for i, size in enumerate(shape):
+        yield f"without its dimension {i}", replace(value, shape=shape[:i] + shape[i + 1 :])
+        for other in (0, 1, size + 1, 2 * size):
+            if other != size:
+                yield f"with {other} in dimension {i}", replace(value, shape=(*shape[:i], other, *shape[i + 1 :]))
+        for other in (-1, HUGE, 2**62):
+            yield f"with {other} in dimension {i}", Described(value.dtype, (*shape[:i], other, *shape[i + 1 :]))
+    for values in ((-1,), (2**31 - 1,), (7,)):
+        if value.dtype in ("INT32", "INT64"):
+            yield f"full of {values[0]}", replace(value, values=values)
+
+
+def described(value: Any) -> bool:
+    """Whether an argument has no memory, or none of its own."""
+    return any(isinstance(each, Described) for each in (value if isinstance(value, list) else [value]))
+
+
+# ---- in a process of its own
+
+
+def main() -> None:
+    """Prints a JSON line before and after each call; "FUNCTION N" after the command skips what comes before."""
+    caller = Abuser()
+    assert caller.library.aclHostSetProduct(b"host") == SUCCESS
+    first, skip = (sys.argv[1], int(sys.argv[2])) if len(sys.argv) > 1 else ("", 0)
+    names = sys.argv[3:]
+    started = not first
+    for name, arguments in samples_of(names):
+        if name == first:
+            started = True
+        if not started:
+            continue
+        for i, (label, changed) in enumerate(variants(name, arguments)):
+            if name == first and i < skip:
+                continue
+            print(json.dumps({"function": name, "variant": i, "label": label}), flush=True)
+            begin = time.monotonic()
+            only_stage1 = any(described(value) for value in changed.values())
+            outcome = caller.call(name, changed, only_stage1=only_stage1)
+            print(
+                json.dumps([outcome.stage1, outcome.stage2, outcome.text, round(time.monotonic() - begin, 3)]),
+                flush=True,
+            )
+
+
+def samples_of(names: list[str]) -> list[tuple[str, dict[str, Any]]]:
+    """One sample of each function, or of these."""
+    return [(name, arguments) for name, arguments in dict(samples()).items() if not names or name in names]
+
+
+# ---- what watches it
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What was wrong with a call."""
+
+    function: str
+    label: str
+    what: str
+
+
+def _run(arguments: list[str]) -> Iterator[Any]:
+    """The lines of a process; the last one is what ended it."""
+    command = [sys.executable, "-W", "ignore", "-m", "tests.aten_ops.abuse", *arguments]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout and process.stderr
+    os.set_blocking(process.stdout.fileno(), False)
+    rest, last = b"", time.monotonic()
+    while True:
+        ready, _, _ = select.select([process.stdout], [], [], 1)
+        data = process.stdout.read() if ready else None
+        if data:
+            last = time.monotonic()
+            *lines, rest = (rest + data).split(b"\n")
+            yield from (json.loads(line) for line in lines)
+        elif data == b"":
+            break
+        elif time.monotonic() - last > LIMIT:
+            process.kill()
+            process.wait()
+            yield f"took more than {LIMIT} s"
+            return
+    error = process.stderr.read().decode()[-1000:]
+    yield f"ended the process: {process.wait()}, {error}" if process.wait() != 0 or error else ""
+
+
+def fault_of(call: dict[str, Any], outcome: list[Any]) -> str:
+    """What is wrong with an outcome; empty if nothing is."""
+    stage1, stage2, text, _ = outcome
+    if stage1 == stage2 == SUCCESS:
+        return ""
+    if stage1 != SUCCESS and stage1 not in (161001, 161002, 361001) and not 561000 <= stage1 < 562000:
+        return f"stage 1 ended with {stage1}: {text}"
+    if stage1 == SUCCESS and stage2 not in (AICORE_EXCEPTION, 161001, 161002):
+        return f"stage 2 ended with {stage2}: {text}"
+    if not text.startswith(call["function"]):
+        return f"the text does not name the function: {text!r}"
+    return ""
+
+
+def abuse(*names: str) -> tuple[int, list[Fault]]:
+    """The number of calls, and the faults."""
+    count, faults = 0, []
+    start: list[str] = ["", "0"]
+    while True:
+        call: dict[str, Any] = {}
+        for line in _run([*start, *names]):
+            if isinstance(line, dict):
+                call = line
+                count += 1
+            elif isinstance(line, list):
+                if what := fault_of(call, line):
+                    faults.append(Fault(call["function"], call["label"], what))
+            elif line:
+                faults.append(Fault(call.get("function", ""), call.get("label", ""), line))
+                start = [call.get("function", ""), str(call.get("variant", 0) + 1)]
+            else:
+                return count, faults
+        if not call:
+            return count, faults
+
+
+if __name__ == "__main__":
+    main()

@@ -9,8 +9,10 @@
 #include <ATen/ops/_prelu_kernel_backward.h>
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/_softmax_backward_data.h>
+#include <ATen/ops/abs.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/celu.h>
+#include <ATen/ops/elu.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/glu.h>
@@ -42,6 +44,7 @@
 #include <ATen/ops/threshold.h>
 #include <ATen/ops/threshold_backward.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
@@ -81,6 +84,15 @@ struct Halves {
 double beta_of(const std::optional<c10::Scalar>& beta) {
   TORCH_CHECK(!beta || !beta->isComplex(), "betaOptional is complex, expected a real number");
   return beta ? beta->toDouble() : 1;
+}
+
+// Integers are divided without a fraction: clamp(x + 3, 0, 6) / 6 is 1 from 3 on.
+at::Tensor hard_sigmoid(const at::Tensor& x) {
+  if (x.scalar_type() == at::kInt) return (x >= 3).to(at::kInt);
+  TORCH_CHECK(at::isFloatingType(x.scalar_type()), "self has dtype ",
+              dtype_name(acl_type(x.scalar_type())),
+              ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
+  return at::hardsigmoid(wide(x));
 }
 
 }  // namespace
@@ -313,4 +325,95 @@ ACLNN(GeGluBackward, (FloatIn, gradOutput), (FloatIn, self), (FloatIn, gelu), (i
       at::mul(gradient, wide(gelu)),
       at::gelu_backward(at::mul(gradient, x.left), x.right, gelu_formula(approximate))};
   gradInput = at::cat(at::TensorList(parts), dim);
+}
+
+ACLNN(EluV2, (FloatIn, self), (Number, alpha), (Number, scale), (Number, inputScale), (Out, out)) {
+  expect_like("out", out, self);
+  out = at::elu(wide(self), alpha, scale, inputScale);
+}
+// The sign of 0 is 1.
+ACLNN(FastGeluV2, (FloatIn, x), (Out, out)) {
+  expect_like("out", out, x);
+  const at::Tensor value = wide(x);
+  const at::Tensor distance = at::abs(0.7071 * value).clamp_max(1.769) - 1.769;
+  const at::Tensor half = -0.1444 * distance.square() + 0.5;
+  out = value * (at::where(value + 1e-12 < 0, -half, half) + 0.5);
+}
+// NaN becomes 0, where ATen's hardshrink keeps it.
+ACLNN(HardShrink, (FloatIn, self), (Number, lambd), (Out, out)) {
+  expect_like("out", out, self);
+  const at::Tensor x = wide(self);
+  out = x.masked_fill((x > lambd).logical_or(x < -lambd).logical_not(), 0);
+}
+ACLNN(HardsigmoidV2, (In, self), (Out, out)) {
+  expect_like("out", out, self);
+  out = hard_sigmoid(self);
+}
+ACLNN(InplaceHardsigmoidV2, (InOut, self)) {
+  self = hard_sigmoid(self);
+}
+// x is the input of the function and y the gradient of its result; they are broadcast.
+ACLNN(ReluGradV3, (In, x), (In, y), (Out, z)) {
+  expect_dtype("y", y, x);
+  expect_dtype(z, x);
+  z = at::where(x > 0, y, at::zeros({}, y.options()));
+}
+// self says which elements were more than 0.
+ACLNN(ReluGradV4, (In, gradOutput), (In, self), (Number, threshold), (Out, out)) {
+  expect_dtype("self", self, at::kByte);
+  expect_shape("self", self, gradOutput.sizes());
+  expect_like("out", out, gradOutput);
+  TORCH_CHECK(threshold.toDouble() == 0, "threshold is ", threshold.toDouble(), ", expected 0");
+  out = gradOutput.masked_fill(self == 0, 0);
+}
+ACLNN(SiluMul, (FloatIn, x), (FloatIn, y), (Out, out)) {
+  expect_like("y", y, x);
+  expect_like("out", out, x);
+  out = at::silu(wide(x)) * wide(y);
+}
+ACLNN(Softsign, (FloatIn, self), (Out, out)) {
+  expect_like("out", out, self);
+  out = wide(self) / (1 + at::abs(wide(self)));
+}
+ACLNN(SoftsignBackward, (FloatIn, gradients), (FloatIn, features), (Out, out)) {
+  expect_like("features", features, gradients);
+  expect_like("out", out, gradients);
+  out = wide(gradients) / (1 + at::abs(wide(features))).square();
+}
+// The first half of the last dimension is the gate, which is bounded after its activation.
+ACLNN(SwigluClamp, (FloatIn, x), (double, limit), (Out, y)) {
+  TORCH_CHECK(limit > 0, "limit is ", limit, ", expected more than 0");
+  TORCH_CHECK(x.dim() > 0 && x.size(-1) % 2 == 0, "x has shape ", x.sizes(),
+              ", expected an even last dimension");
+  expect_dtype(y, x);
+  const auto halves = wide(x).chunk(2, -1);
+  const c10::Scalar most(limit.value());
+  y = at::silu(halves[0]).clamp_max(most) * halves[1].clamp(-limit.value(), most);
+}
+// y is the result of tanh.
+ACLNN(TanhGrad, (FloatIn, y), (FloatIn, dy), (Out, dx)) {
+  expect_like("dy", dy, y);
+  expect_like("dx", dx, y);
+  dx = wide(dy) * (1 - wide(y) * wide(y));
+}
+ACLNN(ThresholdV2, (FloatIn, self), (Number, threshold), (Number, value), (Out, out)) {
+  expect_like("out", out, self);
+  out = at::threshold(wide(self), threshold, value);
+}
+ACLNN(FusedBiasLeakyRelu, (FloatIn, x), (FloatIn, bias), (double, negativeSlope), (double, scale),
+      (Out, out)) {
+  expect_like("bias", bias, x);
+  expect_like("out", out, x);
+  out = at::leaky_relu(wide(x) + wide(bias), negativeSlope.value()) * scale.value();
+}
+ACLNN(LogSoftmaxV2, (FloatIn, self), (int64_t, dim), (Out, out)) {
+  out = at::_log_softmax(wide(self), dim, false);
+}
+// y is the result of the softmax over the last dimension.
+ACLNN(SoftmaxGrad, (FloatIn, y), (FloatIn, dy), (Out, dx)) {
+  TORCH_CHECK(y.dim() > 0, "y has no dimensions, expected at least one");
+  expect_like("dy", dy, y);
+  expect_like("dx", dx, y);
+  const at::Tensor share = (wide(dy) * wide(y)).sum(-1, /*keepdim=*/true);
+  dx = wide(y) * (wide(dy) - share);
 }

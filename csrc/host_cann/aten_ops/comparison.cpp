@@ -1,9 +1,12 @@
 // Comparisons, logic on booleans and bits, and choices by them.
 
+#include <cmath>
 #include <limits>
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/ScalarOps.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
 #include <ATen/ops/bitwise_and.h>
 #include <ATen/ops/bitwise_left_shift.h>
 #include <ATen/ops/bitwise_or.h>
@@ -29,6 +32,7 @@
 #include <ATen/ops/ne.h>
 #include <ATen/ops/where.h>
 
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -182,4 +186,13 @@ ACLNN(MaskedSelect, (In, self), (In, mask), (SizedOut, out)) {
   at::infer_size(self.sizes(), mask.sizes());
   if (!self.is_cpu()) return;
   out = moved(self, [&](const at::Tensor& x) { return at::masked_select(x, mask.to(at::kBool)); });
+}
+
+ACLNN(ApproximateEqual, (FloatIn, x1), (FloatIn, x2), (float, tolerance), (Out, y)) {
+  TORCH_CHECK(std::isfinite(tolerance.value()) && tolerance >= 0, "tolerance is ",
+              tolerance.value(), ", expected a finite number that is not negative");
+  expect_like("x2", x2, x1);
+  expect_dtype("y", y, at::kBool);
+  expect_shape("y", y, x1.sizes());
+  y = at::abs(wide(x1) - wide(x2)) < tolerance.value();
 }

@@ -4,6 +4,7 @@
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -28,4 +29,16 @@ ACLNN(InplaceFillScalar, (InOut, selfRef), (Number, value)) {
 ACLNN(InplaceFillTensor, (InOut, selfRef), (In, value)) {
   TORCH_CHECK(value.numel() == 1, "value has shape ", value.sizes(), ", expected one element");
   selfRef.copy(value.reshape({}).expand(selfRef->sizes()));
+}
+
+ACLNN(CastV3, (In, x), (int64_t, dstType), (Out, y)) {
+  const aclDataType dtype = acl_type(y->scalar_type());
+  TORCH_CHECK(dstType == static_cast<int64_t>(dtype), "dstType is ", dstType, ", expected ",
+              static_cast<int64_t>(dtype), " (", dtype_name(dtype), "), the dtype of y");
+  expect_shape("y", y, x.sizes());
+  y.copy(x.to(y->scalar_type()));
+}
+ACLNN(TensorMove, (In, x), (Out, y)) {
+  expect_like("y", y, x);
+  y = x;
 }

@@ -133,3 +133,18 @@ ACLNN(Unique, (In, self), (bool, sorted), (bool, returnInverse), (SizedOut, valu
   valueOut = values;
   if (returnInverse) inverseOut = inverse;
 }
+
+ACLNN(EmbeddingDenseGrad, (FloatIn, grad), (IndexIn, indices), (int64_t, numWeights),
+      (int64_t, paddingIdx), (bool, scaleGradByFreq), (Out, y)) {
+  expect_dims("indices", indices, 1);
+  TORCH_CHECK(numWeights > 0, "numWeights is ", numWeights, ", expected more than 0");
+  TORCH_CHECK(paddingIdx >= -1 && paddingIdx < numWeights.value(), "paddingIdx is ", paddingIdx,
+              ", expected -1 to ", numWeights.value() - 1);
+  TORCH_CHECK(grad.dim() == 2 && grad.size(0) == indices.size(0), "grad has shape ", grad.sizes(),
+              ", expected two dimensions, the first one ", indices.size(0));
+  expect_dtype(y, grad);
+  expect_shape("y", y, {numWeights.value(), grad.size(1)});
+  check_bounds("indices", indices, numWeights);
+  y = at::embedding_dense_backward(wide(grad), indices, numWeights.value(), paddingIdx.value(),
+                                   scaleGradByFreq);
+}

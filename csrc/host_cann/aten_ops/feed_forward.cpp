@@ -5,6 +5,7 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/sigmoid.h>
@@ -177,6 +178,10 @@ std::vector<int64_t> values_of(const at::Tensor& tokens, bool are_ends, int64_t 
   return values;
 }
 
+at::Tensor tanh_gelu(const at::Tensor& x) {
+  return at::gelu(x, "tanh");
+}
+
 }  // namespace
 
 ACLNN(FFN, (FloatIn, x), (FloatIn, weight1), (FloatIn, weight2), (OptionalInts, expertTokens),
@@ -236,4 +241,64 @@ ACLNN(FFNV3, (FloatIn, x), (FloatIn, weight1), (FloatIn, weight2),
               ", expected one dimension with 1 to 256 elements");
   TORCH_CHECK(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 to 8");
   run(layer, values_of(tokens, tokensIndexFlag, rows_of(x)), tokensIndexFlag, y);
+}
+
+ACLNN(FusedMatmulGelu, (FloatIn, x), (FloatIn, weight), (OptionalIn, bias), (int64_t, approximate),
+      (Out, y)) {
+  TORCH_CHECK(approximate == 1, "approximate is ", approximate, ", expected 1 (by tanh)");
+  TORCH_CHECK(
+      x.dim() >= 2 && weight.dim() == 2 && x.size(-1) == weight.size(1) && weight.numel() > 0,
+      "x has shape ", x.sizes(), " and weight has shape ", weight.sizes(),
+      ", expected (..., K) and (N, K)");
+  expect_dtype("weight", weight, x);
+  expect_dtype(y, x);
+  if (bias) {
+    expect_dtype("bias", *bias, x);
+    expect_shape("bias", *bias, {weight.size(0)});
+  }
+  y = tanh_gelu(at::linear(wide(x), wide(weight), wide(bias)));
+}
+
+// The weights of the layers lie one after the other, each as (inputs, outputs), and so do the
+// biases.
+ACLNN(FusedPatchMlp, (FloatIn, x), (FloatIn, weights), (FloatIn, biases), (int64_t, numLayers),
+      (Out, out)) {
+  constexpr int64_t kLeastInputs = 16;
+  constexpr int64_t kLeastBytes = 64;
+  TORCH_CHECK(x.dim() >= 2 && x.size(-1) >= kLeastInputs, "x has shape ", x.sizes(),
+              ", expected at least two dimensions, the last one at least ", kLeastInputs);
+  expect_dims("weights", weights, 1);
+  expect_dims("biases", biases, 1);
+  expect_dtype("weights", weights, x);
+  expect_dtype("biases", biases, x.scalar_type() == at::kBFloat16 ? at::kFloat : x.scalar_type());
+  expect_dtype(out, x);
+  TORCH_CHECK(numLayers > 0 && biases.size(0) % numLayers.value() == 0, "numLayers is ", numLayers,
+              ", expected a divisor of ", biases.size(0), ", the size of biases");
+  const int64_t layers = numLayers;
+  const int64_t inputs = x.size(-1);
+  const int64_t outputs = biases.size(0) / layers;
+  TORCH_CHECK(outputs * x.element_size() >= kLeastBytes, "biases has ", outputs,
+              " elements for each layer, expected at least ", kLeastBytes,
+              " bytes of the dtype of ", "x");
+  const double expected = static_cast<double>(outputs) *
+                          (static_cast<double>(inputs) +
+                           static_cast<double>(layers - 1) * static_cast<double>(outputs));
+  TORCH_CHECK(static_cast<double>(weights.size(0)) == expected, "weights has ", weights.size(0),
+              " elements, expected ", expected);
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape.back() = outputs;
+  expect_shape("out", out, shape);
+  at::Tensor hidden = wide(x).reshape({x.numel() / inputs, inputs});
+  const at::Tensor all_weights = wide(weights);
+  const at::Tensor all_biases = wide(biases);
+  int64_t begin = 0;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    if (layer > 0) hidden = tanh_gelu(hidden);
+    const int64_t rows = hidden.size(1);
+    const at::Tensor weight = all_weights.narrow(0, begin, rows * outputs).view({rows, outputs});
+    const at::Tensor bias = all_biases.narrow(0, layer * outputs, outputs);
+    hidden = at::addmm(bias, hidden, weight);
+    begin += rows * outputs;
+  }
+  out = hidden.view(shape);
 }

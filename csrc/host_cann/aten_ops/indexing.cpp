@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/_unique2.h>
 #include <ATen/ops/gather.h>
@@ -20,7 +21,10 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/unique_consecutive.h>
 #include <ATen/ops/unique_dim.h>
+#include <ATen/ops/where.h>
 
+#include "host_cann/aten_ops/bounds.h"
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -81,6 +85,20 @@ at::Tensor copied(const at::Tensor& self, int64_t dim, const at::Tensor& index,
 // A list of indices as a tensor beside `self`.
 at::Tensor indices_tensor(at::IntArrayRef indices, const at::Tensor& self) {
   return at::tensor(indices, at::TensorOptions(at::kLong)).to(self.device());
+}
+
+// Where each letter of a layout stands in another one that has the same letters.
+std::vector<int64_t> places_of(const std::string& layout, const std::string& other) {
+  std::string letters = layout;
+  std::ranges::sort(letters);
+  TORCH_CHECK(letters.size() >= 1 && letters.size() <= 5 &&
+                  std::ranges::adjacent_find(letters) == letters.end(),
+              "srcFormat is \"", layout, "\", expected one to five different letters");
+  TORCH_CHECK(std::ranges::is_permutation(layout, other), "dstFormat is \"", other,
+              "\", expected the letters of srcFormat, \"", layout, "\"");
+  std::vector<int64_t> places;
+  for (const char letter : layout) places.push_back(static_cast<int64_t>(other.find(letter)));
+  return places;
 }
 
 }  // namespace
@@ -207,4 +225,16 @@ ACLNN(UniqueConsecutive, (In, self), (bool, returnInverse), (bool, returnCounts)
   valueOut = values;
   if (returnInverse) inverseOut = inverse;
   if (returnCounts) countsOut = counts;
+}
+
+ACLNN(DataFormatDimMap, (In, x), (const char*, srcFormat), (const char*, dstFormat), (Out, y)) {
+  TORCH_CHECK(x.scalar_type() == at::kInt || x.scalar_type() == at::kLong, "x has dtype ",
+              dtype_name(acl_type(x.scalar_type())), ", expected INT32 or INT64");
+  expect_like("y", y, x);
+  const std::vector<int64_t> places = places_of(srcFormat, dstFormat);
+  const auto count = static_cast<int64_t>(places.size());
+  check_bounds("x", x, count, -count);
+  const at::Tensor dims = at::where(x < 0, x + count, x).to(at::kLong);
+  const at::Tensor table = at::tensor(places).to(x.device()).to(x.scalar_type());
+  y = table.index_select(0, dims.flatten()).view(x.sizes());
 }

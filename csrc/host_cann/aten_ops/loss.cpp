@@ -1,7 +1,9 @@
 // Losses and their gradients. A reduction is ATen's: 0 none, 1 mean, 2 sum.
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numbers>
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
@@ -9,13 +11,16 @@
 #include <ATen/ops/_ctc_loss.h>
 #include <ATen/ops/_ctc_loss_backward.h>
 #include <ATen/ops/_log_softmax.h>
+#include <ATen/ops/abs.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/binary_cross_entropy.h>
 #include <ATen/ops/binary_cross_entropy_backward.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/huber_loss.h>
 #include <ATen/ops/kl_div.h>
 #include <ATen/ops/l1_loss.h>
+#include <ATen/ops/log.h>
 #include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/mse_loss_backward.h>
@@ -31,6 +36,7 @@
 #include <ATen/ops/soft_margin_loss_backward.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
@@ -143,6 +149,61 @@ at::Tensor with_infinities(const at::Tensor& losses, const at::Tensor& log_alpha
   }
   const at::Tensor is_impossible = at::stack(last) == -kInfinity;
   return losses.masked_fill(is_impossible.reshape(losses.sizes()), kInfinity);
+}
+
+// An absent text is the mean.
+at::Reduction::Reduction reduction_of(const char* name, const std::string& text) {
+  if (text.empty() || text == "mean") return at::Reduction::Mean;
+  TORCH_CHECK(text == "none" || text == "sum", name, " is \"", text,
+              "\", expected none, mean or sum");
+  return text == "none" ? at::Reduction::None : at::Reduction::Sum;
+}
+
+void reduce(const at::Tensor& losses, at::Reduction::Reduction reduction, Output& out) {
+  if (reduction == at::Reduction::None) {
+    out = losses;
+    return;
+  }
+  TORCH_CHECK(out->numel() == 1, out.name(), " has shape ", out->sizes(),
+              ", expected one element for a reduced loss");
+  const at::Tensor reduced = reduction == at::Reduction::Mean ? losses.mean() : losses.sum();
+  out = reduced.reshape(out->sizes());
+}
+
+// ---- the negative logarithm of a normal distribution
+
+// Refuses targets that are not as many as the input, or one for all of one dimension.
+void check_target(const at::Tensor& target, const at::Tensor& input) {
+  expect_dtype("target", target, input);
+  int64_t differences = target.dim() == input.dim() ? 0 : 2;
+  for (int64_t dim = 0; differences < 2 && dim < input.dim(); ++dim) {
+    if (target.size(dim) == input.size(dim)) continue;
+    differences += target.size(dim) == 1 ? 1 : 2;
+  }
+  TORCH_CHECK(differences < 2, "target has shape ", target.sizes(), ", expected ", input.sizes(),
+              ", or 1 in one of the dimensions");
+}
+
+// The variance beside the input, which may lack the last dimension or be one number.
+at::Tensor beside(const at::Tensor& var, const at::Tensor& input) {
+  expect_dtype("var", var, input);
+  if (var.sizes() == input.sizes()) return wide(var);
+  if (input.dim() > 0) {
+    const auto last = static_cast<size_t>(input.dim()) - 1;
+    const at::IntArrayRef rows = input.sizes().slice(0, last);
+    if (var.sizes() == rows) return wide(var).unsqueeze(-1);
+    if (var.dim() == input.dim() && var.size(-1) == 1 && var.sizes().slice(0, last) == rows) {
+      return wide(var);
+    }
+  }
+  TORCH_CHECK(var.numel() == 1, "var has shape ", var.sizes(), ", expected ", input.sizes(),
+              ", 1 in the last dimension, no last dimension, or one element");
+  return wide(var).reshape({});
+}
+
+void check_eps(double eps) {
+  TORCH_CHECK(std::isfinite(eps) && eps > 0, "eps is ", eps,
+              ", expected a finite number more than 0");
 }
 
 }  // namespace
@@ -366,4 +427,82 @@ ACLNN(CtcLossBackward, (FloatIn, gradOut), (FloatIn, logProbs), (IndexIn, target
                                targets.contiguous(), inputLengths, targetLengths, losses, log_alpha,
                                blank, zeroInfinity)
             .view(logProbs.sizes());
+}
+
+ACLNN(GaussianNllLoss, (FloatIn, input), (FloatIn, target), (FloatIn, var), (bool, full),
+      (double, eps), (char*, reductionOptional), (Out, out)) {
+  check_target(target, input);
+  check_eps(eps);
+  expect_dtype(out, input);
+  const auto reduction = reduction_of("reductionOptional", reductionOptional);
+  const at::Tensor variance = beside(var, input).clamp_min(eps.value());
+  const at::Tensor difference = wide(input) - wide(target);
+  at::Tensor losses = 0.5 * (at::log(variance) + difference.square() / variance);
+  if (full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
+  reduce(losses, reduction, out);
+}
+// A variance less than eps has the gradient of eps.
+ACLNN(GaussianNllLossGrad, (FloatIn, gradOutput), (FloatIn, input), (FloatIn, target),
+      (FloatIn, var), (bool, full), (float, eps), (const char*, reduction), (Out, gradInput),
+      (Out, gradVar)) {
+  check_target(target, input);
+  check_eps(eps);
+  expect_dtype("gradOutput", gradOutput, input);
+  expect_like("gradInput", gradInput, input);
+  expect_like("gradVar", gradVar, var);
+  const auto mode = reduction_of("reduction", reduction);
+  at::Tensor gradient = wide(gradOutput);
+  if (mode == at::Reduction::None) {
+    expect_shape("gradOutput", gradOutput, input.sizes());
+  } else {
+    TORCH_CHECK(gradOutput.numel() == 1, "gradOutput has shape ", gradOutput.sizes(),
+                ", expected one element for a reduced loss");
+    gradient = gradient.reshape({});
+  }
+  if (mode == at::Reduction::Mean) gradient = gradient / input.numel();
+  const at::Tensor given = beside(var, input);
+  const at::Tensor variance = given.clamp_min(eps.value());
+  const at::Tensor difference = wide(input) - wide(target);
+  const at::Tensor by_variance =
+      gradient * 0.5 * (1 / variance - difference.square() / variance.square());
+  const at::Tensor by_input = gradient * difference / variance;
+  gradInput = by_input;
+  gradVar = by_variance.expand(input.sizes()).sum_to_size(given.sizes()).reshape(var.sizes());
+}
+
+// A target is 1 or -1.
+ACLNN(HingeEmbeddingLoss, (FloatIn, input), (FloatIn, target), (double, margin), (char*, reduction),
+      (Out, loss)) {
+  expect_like("target", target, input);
+  expect_dtype(loss, input);
+  const at::Tensor distance = wide(input);
+  const at::Tensor missing = (margin.value() - distance).clamp_min(0);
+  reduce(at::where(target == 1, distance, missing), reduction_of("reduction", reduction), loss);
+}
+ACLNN(HingeLoss, (FloatIn, predict), (FloatIn, target), (Out, loss)) {
+  expect_like("target", target, predict);
+  expect_like("loss", loss, predict);
+  loss = (1 - wide(target) * wide(predict)).clamp_min(0);
+}
+ACLNN(HingeLossGrad, (FloatIn, predict), (FloatIn, target), (FloatIn, gradOutput),
+      (Out, gradInput)) {
+  expect_like("target", target, predict);
+  expect_like("gradOutput", gradOutput, predict);
+  expect_like("gradInput", gradInput, predict);
+  const at::Tensor has_loss = 1 - wide(target) * wide(predict) > 0;
+  gradInput = (-wide(target) * wide(gradOutput)).masked_fill(has_loss.logical_not(), 0);
+}
+ACLNN(HuberLoss, (FloatIn, predictions), (FloatIn, targets), (float, delta), (Out, loss)) {
+  expect_like("targets", targets, predictions);
+  expect_like("loss", loss, predictions);
+  TORCH_CHECK(delta > 0, "delta is ", delta, ", expected more than 0");
+  loss = at::huber_loss(wide(predictions), wide(targets), at::Reduction::None, delta.value());
+}
+ACLNN(LpLoss, (FloatIn, predict), (FloatIn, label), (int64_t, p), (const char*, reduction),
+      (Out, out)) {
+  expect_like("label", label, predict);
+  expect_dtype(out, predict);
+  TORCH_CHECK(p == 1, "p is ", p, ", expected 1");
+  TORCH_CHECK(!reduction.empty(), "reduction is empty, expected none, mean or sum");
+  reduce(at::abs(wide(predict) - wide(label)), reduction_of("reduction", reduction), out);
 }

@@ -21,6 +21,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/matrix_units.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/descriptors/private_format.h"
 #include "host_cann/ops/aten.h"
@@ -30,70 +31,10 @@ using namespace aclnn_host;
 
 namespace {
 
-// How the matrix units of the current product read their operands, as for a convolution: 16-bit
-// values are widened to FP32, in which the products are summed, and FP32 values lose bits if
-// cubeMathType asks for it.
-class MatrixUnits {
- public:
-  MatrixUnits(int64_t cube_math_type, const at::Tensor& a, const at::Tensor& b) {
-    const Product product = current_product();
-    TORCH_CHECK(cube_math_type >= 0 && cube_math_type <= 3, "cubeMathType is ", cube_math_type,
-                ", expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or 3 "
-                "(USE_HF32)");
-    const at::ScalarType promoted = c10::promoteTypes(a.scalar_type(), b.scalar_type());
-    TORCH_CHECK(is_supported(promoted, product), "the matrices promote to ", promoted,
-                ", which the matrix units of this product do not multiply; expected FLOAT16, FLOAT"
-                " or (Ascend910B and later) BFLOAT16");
-    TORCH_CHECK(promoted != at::kFloat || has_fp32_units(product) || cube_math_type == 1 ||
-                    cube_math_type == 2,
-                "cubeMathType is ", cube_math_type,
-                " with FLOAT matrices, which this product has no matrix units for; pass 1 or 2 to "
-                "compute in FLOAT16, or FLOAT16 tensors");
-    const ComputeType type =
-        compute_type(acl_type(promoted), static_cast<int8_t>(cube_math_type), product);
-    dtype_ = promoted == at::kDouble ? at::kDouble : at::kFloat;
-    round_input_ = type.round_input;
-    round_result_ = type.round_result;
-  }
-
-  // An operand as the units read it.
-  at::Tensor read(const at::Tensor& operand) const { return rounded(operand, round_input_); }
-  // A product as it leaves the units, for what is done with it afterwards.
-  at::Tensor result(const at::Tensor& product) const { return rounded(product, round_result_); }
-  // An addend, in the type of the sums.
-  at::Tensor widen(const at::Tensor& addend) const { return addend.to(dtype_); }
-
- private:
-  static bool is_supported(at::ScalarType dtype, Product product) {
-    switch (dtype) {
-      case at::kHalf:
-      case at::kFloat: return true;
-      case at::kBFloat16: return has_bfloat16(product);
-      case at::kDouble: return product == Product::kHost;
-      default: return false;
-    }
-  }
-  at::Tensor rounded(const at::Tensor& tensor, RoundingKernel round) const {
-    if (round == nullptr) return tensor.to(dtype_);
-    at::Tensor copy = tensor.to(dtype_, /*non_blocking=*/false, /*copy=*/true).contiguous();
-    if (copy.is_cpu()) round(copy.mutable_data_ptr<float>(), copy.numel());
-    return copy;
-  }
-
-  at::ScalarType dtype_;
-  RoundingKernel round_input_;
-  RoundingKernel round_result_;
-};
-
 // Whether two operands are no work for the matrix units.
 bool are_integers(const at::Tensor& a, const at::Tensor& b) {
   return at::isIntegralType(a.scalar_type(), /*includeBool=*/true) &&
          at::isIntegralType(b.scalar_type(), /*includeBool=*/true);
-}
-
-// cubeMathType without 4, which asks for sums in FP32: here they always are.
-int64_t without_fp32_add(int64_t cube_math_type) {
-  return cube_math_type == 4 ? 0 : cube_math_type;
 }
 
 // A batch of one is multiplied with every matrix of the other.
@@ -153,6 +94,13 @@ void check_tbc(const at::Tensor& input, const at::Tensor& weight, const at::Tens
   expect_shape("bias", bias, {weight.size(2)});
   const int64_t length = input.size(0) + 2 * pad - weight.size(0) + 1;
   expect_shape(output_name, output, {length, input.size(1), weight.size(2)});
+}
+
+// A factor that is left out is 1. BOOL is for tensors of BOOL, and fractions are not for integers.
+at::Tensor outer_sum(const at::Tensor& self, const at::Tensor& vec1, const at::Tensor& vec2,
+                     const std::optional<c10::Scalar>& beta,
+                     const std::optional<c10::Scalar>& alpha) {
+  return at::addr(wide(self), wide(vec1), wide(vec2), beta.value_or(1), alpha.value_or(1));
 }
 
 }  // namespace
@@ -356,4 +304,14 @@ ACLNN(ConvTbcBackward, (In, self), (In, input), (In, weight), (In, bias), (int64
                                {1}, {pad.value()}, {1}, false, {0}, 1, {true, true, false});
   gradInput = time_first(units.result(by_input));
   gradWeight = units.result(by_weight).permute({2, 1, 0});
+}
+
+ACLNN(AddrV2, (In, self), (In, vec1), (In, vec2), (OptionalNumber, betaOptional),
+      (OptionalNumber, alphaOptional), (Out, out)) {
+  out = outer_sum(self, vec1, vec2, betaOptional, alphaOptional);
+}
+ACLNN(InplaceAddrV2, (InOut, selfRef), (In, vec1), (In, vec2), (OptionalNumber, betaOptional),
+      (OptionalNumber, alphaOptional)) {
+  expect_dims("selfRef", selfRef, 2);
+  selfRef = outer_sum(selfRef, vec1, vec2, betaOptional, alphaOptional);
 }

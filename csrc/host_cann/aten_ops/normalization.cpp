@@ -5,6 +5,7 @@
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/native_group_norm_backward.h>
+#include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
 
@@ -333,4 +334,48 @@ ACLNN(SyncBatchNormGatherStats, (FloatIn, totalSum), (FloatIn, totalSquareSum), 
   batchInvstd = rstd;
   mean = new_mean;
   variance = new_variance;
+}
+
+// gamma has the last dimensions of x1, which are normalised together.
+ACLNN(FusedAddRmsNorm, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (double, epsilon),
+      (double, scale), (Out, yOut), (Out, rstdOut), (Out, xOut)) {
+  expect_like("x2", x2, x1);
+  expect_dtype("gamma", gamma, x1);
+  expect_like("yOut", yOut, x1);
+  expect_like("xOut", xOut, x1);
+  TORCH_CHECK(x1.numel() > 0, "x1 has shape ", x1.sizes(), ", expected at least one element");
+  TORCH_CHECK(gamma.dim() >= 1 && gamma.dim() <= x1.dim() &&
+                  gamma.sizes() == x1.sizes().slice(static_cast<size_t>(x1.dim() - gamma.dim())),
+              "gamma has shape ", gamma.sizes(), ", expected the last dimensions of x1, ",
+              x1.sizes());
+  std::vector<int64_t> dims;
+  for (int64_t dim = x1.dim() - gamma.dim(); dim < x1.dim(); ++dim) dims.push_back(dim);
+  const at::Tensor x = wide(x1) * scale.value() + wide(x2);
+  const at::Tensor rstd = at::rsqrt(x.square().mean(dims, /*keepdim=*/true) + epsilon.value());
+  yOut = x * rstd * wide(gamma);
+  rstdOut = rstd;
+  xOut = x;
+}
+
+// x, dy and gamma have one shape: samples, groups and the elements of a group. The formula is the
+// document's, which has gamma as a factor of the sums, too.
+ACLNN(GroupNormalizationGrad, (FloatIn, x), (FloatIn, dy), (FloatIn, gamma), (FloatIn, mean),
+      (FloatIn, rstd), (Out, dx)) {
+  TORCH_CHECK(x.dim() >= 3, "x has shape ", x.sizes(), ", expected at least three dimensions");
+  expect_like("dy", dy, x);
+  expect_like("gamma", gamma, x);
+  expect_like("dx", dx, x);
+  expect_dtype("mean", mean, x);
+  expect_dtype("rstd", rstd, x);
+  expect_shape("mean", mean, {x.size(0), x.size(1)});
+  expect_shape("rstd", rstd, {x.size(0), x.size(1)});
+  if (x.numel() == 0) return;
+  const at::Tensor deviation = wide(rstd).unsqueeze(-1);
+  const at::Tensor normal = (wide(x).flatten(2) - wide(mean).unsqueeze(-1)) * deviation;
+  const at::Tensor gradient = wide(dy).flatten(2);
+  const at::Tensor scale = wide(gamma).flatten(2);
+  const at::Tensor sum = (gradient * scale).sum(-1, /*keepdim=*/true);
+  const at::Tensor weighted = (gradient * scale * normal).sum(-1, /*keepdim=*/true);
+  const auto count = static_cast<double>(normal.size(-1));
+  dx = (deviation / count * scale * (count * gradient - sum - normal * weighted)).view(x.sizes());
 }

@@ -41,12 +41,14 @@
 #include <ATen/ops/sin.h>
 #include <ATen/ops/sinc.h>
 #include <ATen/ops/sinh.h>
+#include <ATen/ops/special_ndtri.h>
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/tan.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/trunc.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -75,6 +77,21 @@ at::Tensor rounded(const at::Tensor& self, int64_t decimals) {
 
 std::optional<double> epsilon(double eps) {
   return eps < 0 ? std::nullopt : std::optional(eps);
+}
+
+// Of integers and BOOL the result is FLOAT.
+at::ScalarType floating(at::ScalarType dtype) {
+  return at::isIntegralType(dtype, /*includeBool=*/true) ? at::kFloat : dtype;
+}
+
+// Of DOUBLE it is FLOAT, too.
+at::ScalarType at_most_float(at::ScalarType dtype) {
+  return dtype == at::kDouble ? at::kFloat : floating(dtype);
+}
+
+void arcsinh(const at::Tensor& x, Output& out) {
+  expect_dtype("out", out, at_most_float(x.scalar_type()));
+  out = at::asinh(x).to(out->scalar_type());
 }
 
 }  // namespace
@@ -175,4 +192,19 @@ ACLNN(Logit, (In, input), (double, eps), (Out, out)) {
 }
 ACLNN(LogitGrad, (FloatIn, x), (FloatIn, dy), (double, eps), (Out, dx)) {
   dx = at::logit_backward(wide(dy), wide(x), epsilon(eps));
+}
+
+ACLNN(AsinWithAgent, (In, x), (Out, y)) {
+  expect_dtype("y", y, floating(x.scalar_type()));
+  y = at::asin(x);
+}
+ACLNN(AsinhV2, (In, x), (Out, out)) {
+  arcsinh(x, out);
+}
+ACLNN(AsinhWithAgent, (In, x), (Out, out)) {
+  arcsinh(x, out);
+}
+ACLNN(Ndtri, (FloatIn, self), (Out, out)) {
+  expect_like("out", out, self);
+  out = at::special_ndtri(wide(self));
 }

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "host_cann/aten_ops/checks.h"
-#include "host_cann/aten_ops/quant_param.h"
+#include "host_cann/aten_ops/quantized/quant_param.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/aten_ops/stored.h"
 #include "host_cann/descriptors/private_format.h"

@@ -14,21 +14,6 @@ using namespace aclnn_host;
 
 namespace {
 
-// A tensor like `like` that fill(tensor) has filled; without memory there is nothing to fill. Its
-// numbers do not depend on strides.
-template <class Fill>
-at::Tensor filled(const at::Tensor& like, Fill fill) {
-  at::Tensor numbers = at::empty(like.sizes(), like.options());
-  if (numbers.is_cpu()) fill(numbers);
-  return numbers;
-}
-
-// A tensor like `like` of a type that has fractions: FLOAT for integers, which are cut off.
-at::Tensor with_fractions(const at::Tensor& like) {
-  const bool is_integer = at::isIntegralType(like.scalar_type(), /*includeBool=*/true);
-  return is_integer ? at::empty_like(like, like.options().dtype(at::kFloat)) : like;
-}
-
 at::Tensor normal_like(const at::Tensor& like, double mean, double deviation, int64_t seed,
                        int64_t offset) {
   return filled(like, [&](at::Tensor& numbers) {
@@ -109,16 +94,7 @@ ACLNN(Randperm, (int64_t, n), (int64_t, seed), (int64_t, offset), (Out, out)) {
 }
 ACLNN(Multinomial, (FloatIn, self), (int64_t, numsamples), (bool, replacement), (int64_t, seed),
       (int64_t, offset), (Out, out)) {
-  TORCH_CHECK(self.dim() == 1 || self.dim() == 2, "self has shape ", self.sizes(),
-              ", expected one or two dimensions");
-  TORCH_CHECK(self.size(-1) > 0, "self has no categories, expected at least one");
-  TORCH_CHECK(numsamples > 0, "numsamples is ", numsamples, ", expected 1 or more");
-  TORCH_CHECK(replacement || numsamples <= self.size(-1), "numsamples is ", numsamples,
-              ", expected at most ", self.size(-1), ", the number of categories, as replacement",
-              " is false");
-  constexpr int64_t kMostCategories = 1 << 24;  // ATen's limit
-  TORCH_CHECK(self.size(-1) <= kMostCategories, "self has ", self.size(-1),
-              " categories, expected at most ", kMostCategories);
+  check_distribution(self, numsamples, replacement);
   if (self.is_cpu()) {
     out = at::multinomial(self, numsamples, replacement, generator_of(seed, offset));
   } else {

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/util/Exception.h>
 
 namespace aclnn_host {
@@ -58,6 +59,35 @@ inline at::Tensor unpacked_dropout_mask(const at::Tensor& mask, const at::Tensor
       .narrow(0, 0, like.numel())
       .view(like.sizes())
       .to(like.scalar_type());
+}
+
+// A tensor like `like` that fill(tensor) has filled; without memory there is nothing to fill. Its
+// numbers do not depend on strides.
+template <class Fill>
+at::Tensor filled(const at::Tensor& like, Fill fill) {
+  at::Tensor numbers = at::empty(like.sizes(), like.options());
+  if (numbers.is_cpu()) fill(numbers);
+  return numbers;
+}
+
+// A tensor like `like` of a type that has fractions: FLOAT for integers, which are cut off.
+inline at::Tensor with_fractions(const at::Tensor& like) {
+  const bool is_integer = at::isIntegralType(like.scalar_type(), /*includeBool=*/true);
+  return is_integer ? at::empty_like(like, like.options().dtype(at::kFloat)) : like;
+}
+
+// Of probabilities or weights of categories, in one or two dimensions.
+inline void check_distribution(const at::Tensor& self, int64_t numsamples, bool replacement) {
+  TORCH_CHECK(self.dim() == 1 || self.dim() == 2, "self has shape ", self.sizes(),
+              ", expected one or two dimensions");
+  TORCH_CHECK(self.size(-1) > 0, "self has no categories, expected at least one");
+  TORCH_CHECK(numsamples > 0, "numsamples is ", numsamples, ", expected 1 or more");
+  TORCH_CHECK(replacement || numsamples <= self.size(-1), "numsamples is ", numsamples,
+              ", expected at most ", self.size(-1), ", the number of categories, as replacement",
+              " is false");
+  constexpr int64_t kMostCategories = 1 << 24;
+  TORCH_CHECK(self.size(-1) <= kMostCategories, "self has ", self.size(-1),
+              " categories, expected at most ", kMostCategories);
 }
 
 }  // namespace aclnn_host

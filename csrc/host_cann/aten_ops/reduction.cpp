@@ -313,3 +313,11 @@ ACLNN(CumsumV2, (In, self), (int64_t, dim), (bool, exclusive), (bool, reverse), 
   const at::Tensor sums = at::cumsum(wide(x), dim, wide(x.scalar_type()));
   out = flipped(sums, dim, reverse);
 }
+
+ACLNN(ReduceMinV2, (FloatIn, x), (int64_t, axes), (int64_t, keepdims), (Out, y)) {
+  expect_dims("x", x, 2);
+  expect_dtype(y, x);
+  TORCH_CHECK(axes == 0 || axes == 1, "axes is ", axes, ", expected 0 or 1");
+  TORCH_CHECK(keepdims == 0 || keepdims == 1, "keepdims is ", keepdims, ", expected 0 or 1");
+  y = at::amin(x, axes.value(), keepdims == 1);
+}

@@ -476,6 +476,11 @@ struct OptionalOuts {
     return frame.range(i) ? Outs::get(frame, i) : Value();
   }
 };
+struct OptionalInOuts : OptionalOuts {
+  static void add(Preparation& stage, const char* name, C list) {
+    stage.add_list(name, list, false, Preparation::Access::kInputAndOutput);
+  }
+};
 struct Number {
   using C = const aclScalar*;
   using Value = c10::Scalar;
@@ -548,6 +553,17 @@ struct Bools {
     stage.add_bools(name, array, true);
   }
   static Value get(const Frame& frame, size_t i) { return std::get<Value>(frame.slots[i]); }
+};
+struct OptionalBools {
+  using C = const aclBoolArray*;
+  using Value = std::optional<std::vector<bool>>;
+  static void add(Preparation& stage, const char* name, C array) {
+    stage.add_bools(name, array, false);
+  }
+  static Value get(const Frame& frame, size_t i) {
+    const auto* values = std::get_if<std::vector<bool>>(&frame.slots[i]);
+    return values ? Value(*values) : std::nullopt;
+  }
 };
 
 // Kinds that are C types: numbers, aclDataType, and text (null is refused for const char*, and

@@ -7,6 +7,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/diag_embed.h>
+#include <ATen/ops/diagonal.h>
 #include <ATen/ops/flip.h>
 #include <ATen/ops/index_add.h>
 #include <ATen/ops/index_select.h>
@@ -372,4 +373,18 @@ ACLNN(CircularPad2dBackward, (FloatIn, gradOutput), (FloatIn, self), (Ints, padd
 ACLNN(CircularPad3dBackward, (FloatIn, gradOutput), (FloatIn, self), (Ints, padding),
       (Out, gradInput)) {
   circular_pad_backward(gradOutput, self, padding, 3, gradInput);
+}
+
+ACLNN(DiagPart, (In, x), (Out, y)) {
+  TORCH_CHECK(x.dim() == 2 && x.size(0) == x.size(1), "x has shape ", x.sizes(),
+              ", expected a square matrix");
+  expect_dtype(y, x);
+  expect_shape("y", y, {x.size(0)});
+  y = at::diagonal(x);
+}
+ACLNN(Expandv, (In, self), (Ints, shape), (Out, out)) {
+  expect_dtype(out, self);
+  TORCH_CHECK(std::ranges::all_of(shape, [](int64_t each) { return each >= 0; }), "shape is ",
+              at::IntArrayRef(shape), ", expected no negative sizes");
+  out = self.expand(shape);
 }

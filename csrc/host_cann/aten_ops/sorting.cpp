@@ -5,6 +5,7 @@
 #include <ATen/ops/bincount.h>
 #include <ATen/ops/bucketize.h>
 #include <ATen/ops/histc.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/kthvalue.h>
 #include <ATen/ops/median.h>
 #include <ATen/ops/nanmedian.h>
@@ -12,6 +13,7 @@
 #include <ATen/ops/sort.h>
 #include <ATen/ops/topk.h>
 
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -75,4 +77,26 @@ ACLNN(Histc, (In, self), (int64_t, bins), (Number, min), (Number, max), (Out, ou
   // ATen counts floating-point numbers alone, and counts in their type: FLOAT16 ends at 2,048.
   const bool is_integer = at::isIntegralType(self.scalar_type(), /*includeBool=*/false);
   out.copy(at::histc(is_integer ? self.to(at::kDouble) : wide(self), bins, min, max));
+}
+
+// NaN comes first in either direction, where ATen has it last among ascending numbers. Elements
+// that are alike keep their order, which is one of those that `stable` being false allows.
+ACLNN(SortWithIndex, (In, x), (In, index), (int64_t, axis), (bool, descending), (bool, stable),
+      (Out, valuesOut), (Out, indicesOut)) {
+  expect_dtype("index", index, at::kInt);
+  expect_shape("index", index, x.sizes());
+  expect_like("valuesOut", valuesOut, x);
+  expect_like("indicesOut", indicesOut, index);
+  const int64_t last = std::max<int64_t>(x.dim(), 1) - 1;
+  TORCH_CHECK(axis == -1 || axis == last, "axis is ", axis, ", expected -1 or ", last,
+              ", the last dimension of x");
+  at::Tensor order = std::get<1>(at::sort(x, /*stable=*/true, -1, descending));
+  if (at::isFloatingType(x.scalar_type())) {
+    const at::Tensor is_nan = at::isnan(x).to(at::kByte).gather(-1, order);
+    const at::Tensor nan_first =
+        std::get<1>(at::sort(is_nan, /*stable=*/true, -1, /*descending=*/true));
+    order = order.gather(-1, nan_first);
+  }
+  valuesOut = x.gather(-1, order);
+  indicesOut = index.gather(-1, order);
 }

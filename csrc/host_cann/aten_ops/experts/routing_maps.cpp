@@ -1,0 +1,202 @@
+// Tokens permuted by a routing map, which marks the experts of every token, and back. Each token
+// has the same number of experts, or ("drop and pad") each expert has the same number of tokens,
+// its capacity.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/argsort.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/zeros.h>
+
+#include "host_cann/aten_ops/bounds.h"
+#include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/experts/experts.h"
+#include "host_cann/aten_ops/row.h"
+
+using namespace aclnn_host;
+
+namespace {
+
+constexpr int64_t kMostExpertsOfToken = 512;
+
+// The map as INT8, 1 for the experts of a token.
+at::Tensor marks(const char* name, const at::Tensor& map) {
+  expect_dims(name, map, 2);
+  TORCH_CHECK(map.scalar_type() == at::kChar || map.scalar_type() == at::kBool, name, " has dtype ",
+              dtype_name(acl_type(map.scalar_type())), ", expected INT8 or BOOL");
+  constexpr int64_t kLimit = 16777215;
+  TORCH_CHECK(map.size(0) < kLimit && map.size(1) < kLimit, name, " has shape ", map.sizes(),
+              ", expected sizes below ", kLimit);
+  return map.ne(0).to(at::kChar);
+}
+
+// How many rows each of `parts` has where `rows` are shared out.
+int64_t share(int64_t rows, int64_t parts) {
+  return parts > 0 ? rows / parts : 0;
+}
+
+// Where the pairs of expert and token that are marked stand among all pairs, which come by expert,
+// then by token: `count` of them for each token. Where the map has fewer marks, as in the vendor's
+// sample, pairs without one come after them.
+at::Tensor marked_pairs(const at::Tensor& marks, int64_t count) {
+  TORCH_CHECK(count <= std::min(kMostExpertsOfToken, marks.size(1)), "a token has ", count,
+              " experts, expected at most ", std::min(kMostExpertsOfToken, marks.size(1)));
+  return at::argsort(marks.t().flatten(), /*stable=*/true, 0, /*descending=*/true)
+      .narrow(0, 0, count * marks.size(0));
+}
+
+// Places of tokens, `count` for each expert in turn, as places in a matrix of tokens and experts.
+at::Tensor pairs_of(const at::Tensor& tokens, int64_t capacity, int64_t experts) {
+  const at::Tensor row = at::arange(tokens.size(0), tokens.options());
+  return tokens * experts + row.floor_divide(std::max<int64_t>(capacity, 1));
+}
+
+// Rows that belong to tokens, summed up by token.
+at::Tensor summed(const at::Tensor& rows, const at::Tensor& tokens, int64_t count) {
+  return at::zeros({count, rows.size(1)}, rows.options()).index_add(0, tokens, rows);
+}
+
+}  // namespace
+
+// Of an expert with more tokens than its capacity the first ones stay; one with fewer is given
+// tokens that are not its own.
+ACLNN(MoeTokenPermuteWithRoutingMap, (FloatIn, tokens), (In, routingMap),
+      (OptionalIn, probsOptional), (int64_t, numOutTokens), (bool, dropAndPad),
+      (Out, permuteTokensOut), (OptionalOut, permuteProbsOutOptional), (Out, sortedIndicesOut)) {
+  expect_dims("tokens", tokens, 2);
+  const at::Tensor map = marks("routingMap", routingMap);
+  const int64_t count = map.size(0), experts = map.size(1);
+  TORCH_CHECK(tokens.size(0) == count, "routingMap has ", count, " rows, expected ", tokens.size(0),
+              " as tokens has");
+  expect_range("numOutTokens", numOutTokens, 0, map.numel());
+  expect_dtype(permuteTokensOut, tokens);
+  expect_dtype("sortedIndicesOut", sortedIndicesOut, at::kInt);
+  TORCH_CHECK(probsOptional || !permuteProbsOutOptional,
+              "probsOptional is null, expected a tensor as permuteProbsOutOptional is");
+  if (probsOptional) expect_like("probsOptional", *probsOptional, map.to(tokens.scalar_type()));
+  at::Tensor pairs, order;
+  if (dropAndPad) {
+    const int64_t capacity = share(numOutTokens, experts);
+    order = at::argsort(map.t(), /*stable=*/true, 1, /*descending=*/true)
+                .narrow(1, 0, capacity)
+                .flatten();
+    const at::Tensor expert = at::arange(experts, order.options()).repeat_interleave(capacity);
+    pairs = expert * count + order;
+    permuteTokensOut = tokens.index_select(0, order);
+  } else {
+    pairs = marked_pairs(map, share(numOutTokens, count));
+    const at::Tensor token = pairs.remainder(std::max<int64_t>(count, 1));
+    permuteTokensOut = tokens.index_select(0, token);
+    order = at::argsort(token, /*stable=*/true, 0, /*descending=*/false);
+  }
+  sortedIndicesOut = order;
+  if (!permuteProbsOutOptional) return;
+  expect_dtype(*permuteProbsOutOptional, tokens);
+  permuteProbsOutOptional = probsOptional->t().flatten().index_select(0, pairs);
+}
+
+ACLNN(MoeTokenPermuteWithRoutingMapGrad, (FloatIn, permutedTokenOutputGrad),
+      (OptionalIn, permutedProbsOutputGradOptional), (IndexIn, sortedIndices),
+      (OptionalIn, routingMapOptional), (int64_t, numExperts), (int64_t, tokensNum),
+      (bool, dropAndPad), (Out, tokensGradOut), (OptionalOut, probsGradOutOptional)) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  expect_range("numExperts", numExperts, 1, kMost);
+  expect_range("tokensNum", tokensNum, 1, kMost);
+  expect_dims("permutedTokenOutputGrad", permutedTokenOutputGrad, 2);
+  const int64_t rows = permutedTokenOutputGrad.size(0);
+  expect_shape("sortedIndices", sortedIndices, {rows});
+  expect_shape("tokensGradOut", tokensGradOut, {tokensNum, permutedTokenOutputGrad.size(1)});
+  expect_dtype(tokensGradOut, permutedTokenOutputGrad);
+  const int64_t parts = dropAndPad ? numExperts.value() : tokensNum.value();
+  TORCH_CHECK(rows % parts == 0, "permutedTokenOutputGrad has ", rows,
+              " rows, expected a multiple of ", parts);
+  const at::Tensor gradient = wide(permutedTokenOutputGrad);
+  if (dropAndPad) {
+    check_bounds("sortedIndices", sortedIndices, tokensNum);
+    tokensGradOut = summed(gradient, sortedIndices, tokensNum);
+  } else {
+    check_bounds("sortedIndices", sortedIndices, rows);
+    tokensGradOut =
+        gradient.index_select(0, sortedIndices).unflatten(0, {tokensNum, rows / parts}).sum(1);
+  }
+  if (!permutedProbsOutputGradOptional) return;
+  expect_shape("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional, {rows});
+  expect_dtype("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional,
+               permutedTokenOutputGrad);
+  TORCH_CHECK(routingMapOptional,
+              "routingMapOptional is null, expected a tensor as "
+              "permutedProbsOutputGradOptional is");
+  expect_shape("routingMapOptional", *routingMapOptional, {tokensNum, numExperts});
+  if (!probsGradOutOptional) return;
+  expect_dtype(*probsGradOutOptional, permutedTokenOutputGrad);
+  expect_shape("probsGradOutOptional", *probsGradOutOptional, {tokensNum, numExperts});
+  const at::Tensor map = marks("routingMapOptional", *routingMapOptional);
+  const at::Tensor& by_pair = *permutedProbsOutputGradOptional;
+  const at::Tensor none = at::zeros({map.numel()}, by_pair.options());
+  if (dropAndPad) {
+    const at::Tensor pairs = pairs_of(sortedIndices, rows / parts, numExperts);
+    probsGradOutOptional = none.scatter(0, pairs, by_pair).view(map.sizes());
+  } else {
+    const at::Tensor pairs = marked_pairs(map, rows / parts);
+    probsGradOutOptional =
+        none.scatter(0, pairs, by_pair).view({numExperts, tokensNum}).t().contiguous();
+  }
+}
+
+// outIndex and permuteTokenId are defined for the padded mode alone; in the other they stay as they
+// are.
+ACLNN(MoeTokenUnpermuteWithRoutingMap, (FloatIn, permutedTokens), (IndexIn, sortedIndices),
+      (OptionalIn, routingMapOptional), (OptionalIn, probsOptional), (bool, paddedMode),
+      (OptionalInts, restoreShapeOptional), (Out, unpermutedTokens), (OptionalOut, outIndex),
+      (OptionalOut, permuteTokenId), (OptionalOut, permuteProbs)) {
+  expect_dims("permutedTokens", permutedTokens, 2);
+  const int64_t rows = permutedTokens.size(0);
+  expect_shape("sortedIndices", sortedIndices, {rows});
+  expect_dims("unpermutedTokens", unpermutedTokens, 2);
+  expect_dtype(unpermutedTokens, permutedTokens);
+  TORCH_CHECK(probsOptional || restoreShapeOptional,
+              "probsOptional and restoreShapeOptional are null, expected one of them");
+  const int64_t tokens = unpermutedTokens->size(0);
+  const std::vector<int64_t> shape{tokens, permutedTokens.size(1)};
+  expect_shape("unpermutedTokens", unpermutedTokens, shape);
+  TORCH_CHECK(!restoreShapeOptional || restoreShapeOptional->equals(shape),
+              "restoreShapeOptional is ", restoreShapeOptional.value_or(shape), ", expected ",
+              at::IntArrayRef(shape));
+  at::Tensor values = wide(permutedTokens);
+  int64_t parts = tokens;  // that share the rows
+  if (probsOptional) {
+    expect_dims("probsOptional", *probsOptional, 2);
+    expect_shape("probsOptional", *probsOptional, {tokens, probsOptional->size(1)});
+    expect_dtype("probsOptional", *probsOptional, permutedTokens);
+    if (paddedMode) parts = probsOptional->size(1);
+  }
+  if (!paddedMode || probsOptional) {
+    TORCH_CHECK(parts > 0 ? rows % parts == 0 : rows == 0, "permutedTokens has ", rows,
+                " rows, expected a multiple of ", parts);
+  }
+  const int64_t each = share(rows, parts);
+  check_bounds("sortedIndices", sortedIndices, paddedMode ? tokens : rows);
+  if (probsOptional) {
+    at::Tensor probs;
+    if (paddedMode) {
+      probs = probsOptional->flatten().index_select(0, pairs_of(sortedIndices, each, parts));
+    } else {
+      TORCH_CHECK(routingMapOptional,
+                  "routingMapOptional is null, expected a tensor as probsOptional is");
+      expect_shape("routingMapOptional", *routingMapOptional, probsOptional->sizes());
+      const at::Tensor map = marks("routingMapOptional", *routingMapOptional);
+      probs = probsOptional->t().flatten().index_select(0, marked_pairs(map, each));
+    }
+    if (permuteProbs) expect_dtype(*permuteProbs, *probsOptional);
+    permuteProbs = probs;
+    values = values * wide(probs).unsqueeze(1);
+  }
+  if (!paddedMode) {
+    unpermutedTokens = values.index_select(0, sortedIndices).unflatten(0, {tokens, each}).sum(1);
+    return;
+  }
+  unpermutedTokens = summed(values, sortedIndices, tokens);
+  const auto [token, index] = at::sort(sortedIndices, /*stable=*/true, 0, /*descending=*/false);
+  outIndex = index;
+  permuteTokenId = token;
+}

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
+
+#include "host_cann/descriptors/tensor.h"
+#include "host_cann/ops/aten.h"
+#include "host_cann/ops/convolution/compute_type.h"
+#include "host_cann/runtime/product.h"
+
+namespace aclnn_host {
+
+// How the matrix units of the current product read their operands, as for a convolution: 16-bit
+// values are widened to FP32, in which the products are summed, and FP32 values lose bits if
+// cubeMathType asks for it.
+class MatrixUnits {
+ public:
+  MatrixUnits(int64_t cube_math_type, const at::Tensor& a, const at::Tensor& b) {
+    const Product product = current_product();
+    TORCH_CHECK(cube_math_type >= 0 && cube_math_type <= 3, "cubeMathType is ", cube_math_type,
+                ", expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or 3 "
+                "(USE_HF32)");
+    const at::ScalarType promoted = c10::promoteTypes(a.scalar_type(), b.scalar_type());
+    TORCH_CHECK(is_supported(promoted, product), "the matrices promote to ", promoted,
+                ", which the matrix units of this product do not multiply; expected FLOAT16, FLOAT"
+                " or (Ascend910B and later) BFLOAT16");
+    TORCH_CHECK(promoted != at::kFloat || has_fp32_units(product) || cube_math_type == 1 ||
+                    cube_math_type == 2,
+                "cubeMathType is ", cube_math_type,
+                " with FLOAT matrices, which this product has no matrix units for; pass 1 or 2 to "
+                "compute in FLOAT16, or FLOAT16 tensors");
+    const ComputeType type =
+        compute_type(acl_type(promoted), static_cast<int8_t>(cube_math_type), product);
+    dtype_ = promoted == at::kDouble ? at::kDouble : at::kFloat;
+    round_input_ = type.round_input;
+    round_result_ = type.round_result;
+  }
+
+  // An operand as the units read it.
+  at::Tensor read(const at::Tensor& operand) const { return rounded(operand, round_input_); }
+  // A product as it leaves the units, for what is done with it afterwards.
+  at::Tensor result(const at::Tensor& product) const { return rounded(product, round_result_); }
+  // An addend, in the type of the sums.
+  at::Tensor widen(const at::Tensor& addend) const { return addend.to(dtype_); }
+
+ private:
+  static bool is_supported(at::ScalarType dtype, Product product) {
+    switch (dtype) {
+      case at::kHalf:
+      case at::kFloat: return true;
+      case at::kBFloat16: return has_bfloat16(product);
+      case at::kDouble: return product == Product::kHost;
+      default: return false;
+    }
+  }
+  at::Tensor rounded(const at::Tensor& tensor, RoundingKernel round) const {
+    if (round == nullptr) return tensor.to(dtype_);
+    at::Tensor copy = tensor.to(dtype_, /*non_blocking=*/false, /*copy=*/true).contiguous();
+    if (copy.is_cpu()) round(copy.mutable_data_ptr<float>(), copy.numel());
+    return copy;
+  }
+
+  at::ScalarType dtype_;
+  RoundingKernel round_input_;
+  RoundingKernel round_result_;
+};
+
+// cubeMathType without 4, which asks for sums in FP32: here they always are.
+inline int64_t without_fp32_add(int64_t cube_math_type) {
+  return cube_math_type == 4 ? 0 : cube_math_type;
+}
+
+}  // namespace aclnn_host

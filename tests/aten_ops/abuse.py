@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests import cabi
+from tests.aten_ops.stored import FORMATS
 from tests.aten_ops.sweep import LIBRARY, ROOT, Caller, Number, Tensor, is_output, samples
 from tests.cabi import AICORE_EXCEPTION, SUCCESS
 from tests.published import rows
@@ -32,6 +33,8 @@ INTEGERS = (-(2**63), -(2**31), -9, -2, -1, 0, 1, 3, 9, 2**31, 2**63 - 1)
 REALS = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1e300)
 TEXTS = ("", "x", "BSH" * 1000)
 HUGE = 2**40
+# Of the private formats: a tensor with fewer cannot be laid out.
+LEAST_DIMENSIONS = {"NZ": 2, "NC1HWC0": 4, "FRACTAL_Z": 4, "NDC1HWC0": 5, "FRACTAL_Z_3D": 5}
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,13 @@ class Abuser(Caller):
     def tensor(self, value: Tensor | None, kind: str, strided: bool, memories: list[tuple[cabi.Memory, str]]) -> int:
         if value is None:
             return 0
-        if isinstance(value, Described):
+        if isinstance(value, Described) or len(value.shape) < LEAST_DIMENSIONS.get(value.format, 0):
             dtype = cabi.Dtype[value.dtype.replace("BFLOAT16", "BF16")]
             sizes = cabi.int64s(value.shape)
             memory = ctypes.create_string_buffer(64)
+            format = FORMATS.get(value.format, cabi.Format.ND)
             found = self.library.aclCreateTensor(
-                sizes, len(value.shape), dtype, None, 0, cabi.Format.ND, sizes, len(value.shape), memory
+                sizes, len(value.shape), dtype, None, 0, format, sizes, len(value.shape), memory
             )
             assert found
             return int(found)
@@ -156,7 +160,8 @@ def _changed_tensors(value: Tensor) -> Iterator[tuple[str, Any]]:
             if other != size:
                 yield f"with {other} in dimension {i}", replace(value, shape=(*shape[:i], other, *shape[i + 1 :]))
         for other in (-1, HUGE, 2**62):
-            yield f"with {other} in dimension {i}", Described(value.dtype, (*shape[:i], other, *shape[i + 1 :]))
+            sizes = (*shape[:i], other, *shape[i + 1 :])
+            yield f"with {other} in dimension {i}", Described(value.dtype, sizes, format=value.format)
     for values in ((-1,), (2**31 - 1,), (7,)):
         if value.dtype in ("INT32", "INT64"):
             yield f"full of {values[0]}", replace(value, values=values)
@@ -164,7 +169,8 @@ def _changed_tensors(value: Tensor) -> Iterator[tuple[str, Any]]:
 
 def described(value: Any) -> bool:
     """Whether an argument has no memory, or none of its own."""
-    return any(isinstance(each, Described) for each in (value if isinstance(value, list) else [value]))
+    tensors = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, Tensor)]
+    return any(isinstance(x, Described) or len(x.shape) < LEAST_DIMENSIONS.get(x.format, 0) for x in tensors)
 
 
 # ---- in a process of its own

@@ -48,6 +48,7 @@
 #include <ATen/ops/trunc.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/foreach.h"
 #include "host_cann/aten_ops/row.h"
 
@@ -58,6 +59,14 @@ namespace {
 // The number of a step, of how many there were before, as ATen counts them.
 at::Tensor following(const at::Tensor& step) {
   return step.reshape({}).to(at::kFloat).add(1);
+}
+
+// ATen's kernels trust that the lists of an optimizer have the parameters' shapes.
+void expect_alike(const char* name, const std::vector<Output>& list,
+                  const std::vector<Output>& params) {
+  TORCH_CHECK(list.size() == params.size(), name, " has ", list.size(), " tensors, expected ",
+              params.size());
+  for (size_t i = 0; i < list.size(); ++i) expect_shape(name, list[i], params[i]->sizes());
 }
 
 void write(std::vector<Output>& outputs, const std::vector<at::Tensor>& results) {
@@ -203,6 +212,8 @@ ACLNN(AmpUpdateScale, (In, currentScale), (In, growthTracker), (In, foundInf),
 ACLNN(FusedSgd, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, momentumBufferListOptionalRef),
       (OptionalIn, gradScaleOptional), (float, weightDecay), (float, momentum), (float, lr),
       (float, dampening), (bool, nesterov), (bool, maximize), (bool, isFirstStep)) {
+  expect_alike("gradsRef", gradsRef, paramsRef);
+  expect_alike("momentumBufferListOptionalRef", momentumBufferListOptionalRef, paramsRef);
   const auto [params, grads, momenta] = at::_fused_sgd(
       tensors(paramsRef), tensors(gradsRef), tensors(momentumBufferListOptionalRef), weightDecay,
       momentum, lr, dampening, nesterov, maximize, isFirstStep, gradScaleOptional);
@@ -216,6 +227,12 @@ ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
       (OptionalIn, gradScaleOptional), (OptionalIn, foundInfOptional), (double, lr),
       (double, beta1), (double, beta2), (double, weightDecay), (double, eps), (bool, amsgrad),
       (bool, maximize)) {
+  expect_alike("gradsRef", gradsRef, paramsRef);
+  expect_alike("expAvgsRef", expAvgsRef, paramsRef);
+  expect_alike("expAvgSqsRef", expAvgSqsRef, paramsRef);
+  if (amsgrad) expect_alike("maxExpAvgSqsRef", maxExpAvgSqsRef, paramsRef);
+  TORCH_CHECK(stateSteps.size() == paramsRef.size(), "stateSteps has ", stateSteps.size(),
+              " tensors, expected ", paramsRef.size());
   std::vector<at::Tensor> steps;
   for (const at::Tensor& step : stateSteps) steps.push_back(following(step));
   const auto [params, grads, means, squares, largest] = at::_fused_adam(
@@ -233,6 +250,12 @@ ACLNN(ApplyAdamWV2, (InOut, varRef), (InOut, mRef), (InOut, vRef),
       (float, beta2), (float, weightDecay), (float, eps), (bool, amsgrad), (bool, maximize)) {
   TORCH_CHECK(!amsgrad || maxGradNormOptionalRef,
               "amsgrad is true and maxGradNormOptionalRef is null, expected a tensor");
+  expect_shape("mRef", mRef, varRef->sizes());
+  expect_shape("vRef", vRef, varRef->sizes());
+  expect_shape("grad", grad, varRef->sizes());
+  if (amsgrad) {
+    expect_shape("maxGradNormOptionalRef", *maxGradNormOptionalRef, varRef->sizes());
+  }
   std::vector<at::Tensor> largest;
   if (amsgrad) largest.push_back(*maxGradNormOptionalRef);
   const auto [params, grads, means, squares, larger] =

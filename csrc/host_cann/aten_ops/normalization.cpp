@@ -16,6 +16,11 @@ using namespace aclnn_host;
 
 namespace {
 
+// A statistic or a parameter of each channel, which ATen's kernels do not check.
+void expect_channels(const char* name, const std::optional<at::Tensor>& tensor, int64_t channels) {
+  if (tensor && tensor->numel() > 0) expect_shape(name, *tensor, {channels});
+}
+
 // For functions of ATen that take a tensor to lie row by row without looking.
 at::Tensor row_by_row(const at::Tensor& tensor) {
   return wide(tensor).contiguous();
@@ -106,6 +111,10 @@ Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
 
 ACLNN(GroupNorm, (In, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, N), (int64_t, C),
       (int64_t, HxW), (int64_t, group), (double, eps), (Out, out), (Out, meanOut), (Out, rstdOut)) {
+  TORCH_CHECK(group > 0 && C >= 0 && C.value() % group.value() == 0, "group is ", group.value(),
+              ", expected a divisor of C, which is ", C.value());
+  TORCH_CHECK(N >= 0 && HxW >= 0, "N is ", N.value(), " and HxW ", HxW.value(),
+              ", expected sizes of 0 or more");
   const auto [result, mean, rstd] = at::native_group_norm(row_by_row(self), row_by_row(gamma),
                                                           row_by_row(beta), N, C, HxW, group, eps);
   out = result;
@@ -129,10 +138,17 @@ ACLNN(BatchNorm, (In, input), (OptionalIn, weight), (OptionalIn, bias),
   const auto running = [](const OptionalOutput& statistic) -> std::optional<at::Tensor> {
     if (!statistic) return std::nullopt;
     const at::Tensor& memory = *statistic;
+    if (memory.numel() == 0) return std::nullopt;
     return wide(memory).clone();
   };
+  expect_dims("input", input, 2, 8);
+  const int64_t channels = input.size(1);
+  expect_channels("weight", weight, channels);
+  expect_channels("bias", bias, channels);
   const std::optional<at::Tensor> mean = running(runningMean);
+  expect_channels("runningMean", mean, channels);
   const std::optional<at::Tensor> variance = running(runningVar);
+  expect_channels("runningVar", variance, channels);
   const auto [result, batch_mean, batch_invstd] = at::native_batch_norm(
       wide(input), wide(weight), wide(bias), mean, variance, training, momentum, eps);
   output = result;
@@ -146,6 +162,25 @@ ACLNN(BatchNormBackward, (In, gradOut), (In, input), (OptionalIn, weight),
       (OptionalIn, runningMean), (OptionalIn, runningVar), (OptionalIn, saveMean),
       (OptionalIn, saveInvstd), (bool, training), (double, eps), (Bools, outputMask),
       (OptionalOut, gradInput), (OptionalOut, gradWeight), (OptionalOut, gradBias)) {
+  expect_dims("input", input, 2, 8);
+  expect_shape("gradOut", gradOut, input.sizes());
+  const int64_t channels = input.size(1);
+  expect_channels("weight", weight, channels);
+  expect_channels("runningMean", runningMean, channels);
+  expect_channels("runningVar", runningVar, channels);
+  expect_channels("saveMean", saveMean, channels);
+  expect_channels("saveInvstd", saveInvstd, channels);
+  TORCH_CHECK(!training || (saveMean && saveInvstd),
+              "training is true and saveMean or saveInvstd is null, expected both tensors");
+  TORCH_CHECK(training || (runningMean && runningVar),
+              "training is false and runningMean or runningVar is null, expected both tensors");
+  if (input.numel() == 0) {
+    const at::Tensor sums = at::zeros({channels}, wide(input).options());
+    gradInput = at::zeros_like(wide(input));
+    gradWeight = sums;
+    gradBias = sums;
+    return;
+  }
   write(at::native_batch_norm_backward(wide(gradOut), wide(input), wide(weight), wide(runningMean),
                                        wide(runningVar), wide(saveMean), wide(saveInvstd), training,
                                        eps, mask_of(outputMask)),

@@ -36,6 +36,19 @@ using namespace aclnn_host;
 
 namespace {
 
+// ATen's gradients trust that gradOutput has the batch and the channels of self, and that there is
+// something to pool.
+void expect_planes(const at::Tensor& grad_output, const at::Tensor& self, int64_t pooled) {
+  expect_dims("self", self, pooled + 1, pooled + 2);
+  expect_dims("gradOutput", grad_output, self.dim());
+  const int64_t kept = self.dim() - pooled;
+  TORCH_CHECK(grad_output.sizes().slice(0, kept) == self.sizes().slice(0, kept),
+              "gradOutput has shape ", grad_output.sizes(), ", expected ",
+              self.sizes().slice(0, kept), " in the dimensions that are not pooled");
+  TORCH_CHECK(grad_output.numel() == 0 || self.numel() > 0, "self has shape ", self.sizes(),
+              ", expected sizes of 1 or more");
+}
+
 // The divisor of an average, 0 for the number of elements in the window.
 std::optional<int64_t> divisor_of(int64_t divisor_override) {
   return divisor_override == 0 ? std::nullopt : std::optional(divisor_override);
@@ -169,6 +182,7 @@ ACLNN(AvgPool2d, (In, self), (Ints, kernelSize), (Ints, strides), (Ints, padding
 ACLNN(AvgPool2dBackward, (In, gradOutput), (In, self), (Ints, kernelSize), (Ints, stride),
       (Ints, padding), (bool, ceilMode), (bool, countIncludePad), (int64_t, divisorOverride),
       (int8_t, cubeMathType), (Out, gradInput)) {
+  expect_planes(gradOutput, self, 2);
   gradInput = at::avg_pool2d_backward(wide(gradOutput), wide(self), kernelSize, stride, padding,
                                       ceilMode, countIncludePad, divisor_of(divisorOverride));
 }
@@ -188,12 +202,14 @@ ACLNN(AdaptiveAvgPool2d, (In, self), (Ints, outputSize), (Out, out)) {
   out = at::_adaptive_avg_pool2d(wide(self), outputSize);
 }
 ACLNN(AdaptiveAvgPool2dBackward, (In, gradOutput), (In, self), (Out, out)) {
+  expect_planes(gradOutput, self, 2);
   out = at::_adaptive_avg_pool2d_backward(wide(gradOutput), wide(self));
 }
 ACLNN(AdaptiveAvgPool3d, (In, self), (Ints, outputSize), (Out, out)) {
   out = at::_adaptive_avg_pool3d(wide(self), outputSize);
 }
 ACLNN(AdaptiveAvgPool3dBackward, (In, gradOutput), (In, self), (Out, out)) {
+  expect_planes(gradOutput, self, 3);
   out = at::_adaptive_avg_pool3d_backward(wide(gradOutput), wide(self));
 }
 ACLNN(AdaptiveMaxPool2d, (In, self), (Ints, outputSize), (Out, outputOut), (Out, indicesOut)) {
@@ -256,6 +272,8 @@ ACLNN(MaxPool3dWithArgmax, (In, self), (Ints, kernelSize), (Ints, stride), (Ints
 ACLNN(MaxPool3dWithArgmaxBackward, (In, gradOutput), (In, self), (IndexIn, indices),
       (Ints, kernelSize), (Ints, stride), (Ints, padding), (Ints, dilation), (bool, ceilMode),
       (Out, gradInput)) {
+  expect_planes(gradOutput, self, 3);
+  expect_shape("indices", indices, gradOutput.sizes());
   gradInput =
       at::max_pool3d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
                                            padding, dilation, ceilMode, places(indices, self, 3));

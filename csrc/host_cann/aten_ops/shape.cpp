@@ -21,6 +21,12 @@ using namespace aclnn_host;
 
 namespace {
 
+// Before ATen makes a tensor of that size.
+void expect_count(const at::Tensor& out, int64_t size) {
+  TORCH_CHECK(out.numel() == size, "out has ", out.numel(), " elements, expected ", size,
+              ", which is outputSize");
+}
+
 // How often each of `size` elements is repeated; in a rehearsal numbers that add up to the size of
 // the result, as those of the call must.
 at::Tensor counts(const at::Tensor& repeats, int64_t size, int64_t output_size) {
@@ -78,6 +84,13 @@ ACLNN(Im2col, (In, self), (Ints, kernelSize), (Ints, dilation), (Ints, padding),
 }
 ACLNN(Im2colBackward, (In, gradOutput), (Ints, inputSize), (Ints, kernelSize), (Ints, dilation),
       (Ints, padding), (Ints, stride), (Out, out)) {
+  for (const at::IntArrayRef sizes : {kernelSize, dilation, padding, stride}) {
+    for (const int64_t size : sizes) {
+      TORCH_CHECK(size >= 0 && size <= std::numeric_limits<int32_t>::max() / 4,
+                  "a number of kernelSize, dilation, padding or stride is ", size,
+                  ", expected 0 to 2^29 - 1");
+    }
+  }
   out = at::col2im(wide(gradOutput), inputSize, kernelSize, dilation, padding, stride);
 }
 ACLNN(UnfoldGrad, (In, gradOut), (Ints, inputSizes), (int64_t, dim), (int64_t, size),
@@ -87,6 +100,7 @@ ACLNN(UnfoldGrad, (In, gradOut), (Ints, inputSizes), (int64_t, dim), (int64_t, s
 
 // outputSize is the size of the result along the dimension.
 ACLNN(RepeatInterleave, (In, self), (In, repeats), (int64_t, outputSize), (Out, out)) {
+  expect_count(out, outputSize);
   out = at::repeat_interleave(self, counts(repeats, self.numel(), outputSize), std::nullopt,
                               outputSize);
 }
@@ -104,6 +118,7 @@ ACLNN(RepeatInterleaveIntWithDim, (In, self), (int64_t, repeats), (int64_t, dim)
 }
 // The indices alone.
 ACLNN(RepeatInterleaveTensor, (In, repeats), (int64_t, outputSize), (Out, out)) {
+  expect_count(out, outputSize);
   out = at::repeat_interleave(counts(repeats, repeats.numel(), outputSize),
                               std::optional(outputSize.value()));
 }

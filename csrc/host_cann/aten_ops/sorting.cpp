@@ -74,6 +74,7 @@ ACLNN(Bincount, (In, self), (OptionalIn, weights), (int64_t, minlength), (Out, o
                    is_rehearsed() ? std::max(minlength.value(), out->numel()) : minlength.value());
 }
 ACLNN(Histc, (In, self), (int64_t, bins), (Number, min), (Number, max), (Out, out)) {
+  expect_shape("out", out, {bins.value()});
   // ATen counts floating-point numbers alone, and counts in their type: FLOAT16 ends at 2,048.
   const bool is_integer = at::isIntegralType(self.scalar_type(), /*includeBool=*/false);
   out.copy(at::histc(is_integer ? self.to(at::kDouble) : wide(self), bins, min, max));

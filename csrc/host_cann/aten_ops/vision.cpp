@@ -31,6 +31,13 @@ using namespace aclnn_host;
 
 namespace {
 
+// A padding before and after each dimension of the function's name, such as ReflectionPad2d.
+void expect_pairs(at::IntArrayRef padding, std::string_view function) {
+  const auto count = static_cast<size_t>(function[function.size() - 2] - '0') * 2;
+  TORCH_CHECK(padding.size() == count, "padding has ", padding.size(), " numbers, expected ",
+              count);
+}
+
 void check_sampling(const at::Tensor& input, const at::Tensor& grid, int64_t interpolation,
                     int64_t padding) {
   expect_dtype("grid", grid, input);
@@ -54,6 +61,7 @@ at::Tensor area(const at::Tensor& low, const at::Tensor& high, double eps) {
     out = moved(self, [&](const at::Tensor& x) { return at::function(x, padding); });      \
   }                                                                                        \
   ACLNN(Name##Backward, (In, gradOutput), (In, self), (Ints, padding), (Out, gradInput)) { \
+    expect_pairs(padding, #Name);                                                          \
     gradInput = at::function##_backward(wide(gradOutput), wide(self), padding);            \
   }
 PADDING(ReflectionPad1d, reflection_pad1d)

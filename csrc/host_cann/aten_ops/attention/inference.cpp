@@ -160,6 +160,9 @@ class Inference {
 
   void find_spans() {
     const int64_t size = query_.size(2);
+    constexpr int64_t kMostBatches = 65536;  // the documents' limit
+    TORCH_CHECK(query_.size(0) <= kMostBatches, "query has ", query_.size(0),
+                " batches, expected at most ", kMostBatches);
     if (layout_.is_packed()) {
       queries_ = packed_spans("actualSeqLengths", a_.query_lengths, size);
       const auto batches = static_cast<int64_t>(queries_.size());

@@ -45,8 +45,8 @@ test: build npu
 test-deep: reliability properties soak sanitize $(FUZZ) $(if $(HAS_CLANG),clang)
 	@test -n "$(HAS_CLANG)" || echo "clang: left out, $(CLANG) is not here or has no OpenMP"
 
-RELIABILITY := reliability conformance test_binaries.py test_cpp.py test_determinism.py test_fuzz.py test_memory.py \
-  test_numerics.py
+RELIABILITY := reliability conformance test_aten_abuse.py test_binaries.py test_cpp.py test_determinism.py test_fuzz.py \
+  test_memory.py test_numerics.py
 reliability: build
 	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	$(RUN) -m pytest $(addprefix tests/,$(RELIABILITY)) -m "deep or not deep" --numprocesses=2 --dist=worksteal

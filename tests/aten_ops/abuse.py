@@ -1,4 +1,4 @@
-"""Every function that is a row on ATen, called wrongly: `python -m tests.aten_ops.abuse [FUNCTION...]` prints what came.
+"""Every function that is a row on ATen, called wrongly: `python -m tests.aten_ops.abuse` prints what came.
 
 Each argument of each sample is changed in turn: null, destroyed, another type, sizes that are absurd or do not fit,
 memory that overlaps, numbers at the ends of their range. A call must end with a status of stage 1 and a sentence that
@@ -177,11 +177,14 @@ def described(value: Any) -> bool:
 
 
 def main() -> None:
-    """Prints a JSON line before and after each call; "FUNCTION N" after the command skips what comes before."""
+    """Prints a JSON line before and after each call: "FIRST SKIP EVERY FUNCTION..." stands after the command.
+
+    Calls before number SKIP of the function FIRST are left out, and of the others all but every EVERYth.
+    """
     caller = Abuser()
     assert caller.library.aclHostSetProduct(b"host") == SUCCESS
-    first, skip = (sys.argv[1], int(sys.argv[2])) if len(sys.argv) > 1 else ("", 0)
-    names = sys.argv[3:]
+    first, skip, every = (sys.argv[1], int(sys.argv[2]), int(sys.argv[3])) if len(sys.argv) > 1 else ("", 0, 1)
+    names = sys.argv[4:]
     started = not first
     for name, arguments in samples_of(names):
         if name == first:
@@ -189,7 +192,7 @@ def main() -> None:
         if not started:
             continue
         for i, (label, changed) in enumerate(variants(name, arguments)):
-            if name == first and i < skip:
+            if (name == first and i < skip) or (i + len(name)) % every != 0:
                 continue
             print(json.dumps({"function": name, "variant": i, "label": label}), flush=True)
             begin = time.monotonic()
@@ -257,13 +260,13 @@ def fault_of(call: dict[str, Any], outcome: list[Any]) -> str:
     return ""
 
 
-def abuse(*names: str) -> tuple[int, list[Fault]]:
+def abuse(*names: str, every: int = 1) -> tuple[int, list[Fault]]:
     """The number of calls, and the faults."""
     count, faults = 0, []
     start: list[str] = ["", "0"]
     while True:
         call: dict[str, Any] = {}
-        for line in _run([*start, *names]):
+        for line in _run([*start, str(every), *names]):
             if isinstance(line, dict):
                 call = line
                 count += 1

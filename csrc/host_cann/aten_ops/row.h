@@ -334,6 +334,13 @@ struct BlockedIn : In {
     stage.allow(Preparation::Allowed::kFormats);
   }
 };
+// A tensor that may be absent or in a private format.
+struct OptionalBlockedIn : OptionalIn {
+  static void add(Preparation& stage, const char* name, C tensor) {
+    OptionalIn::add(stage, name, tensor);
+    stage.allow(Preparation::Allowed::kFormats);
+  }
+};
 // Tensors that may have types and formats that ATen lacks: see Stored.
 struct StoredIn {
   using C = const aclTensor*;
@@ -368,6 +375,13 @@ struct StoredOut {
   }
 };
 
+// A tensor of a type that ATen may lack, which is read and overwritten.
+struct StoredInOut : StoredOut {
+  static void add(Preparation& stage, const char* name, C tensor) {
+    stage.add_tensor(name, tensor, true, Preparation::Access::kInputAndOutput);
+    stage.allow(Preparation::Allowed::kFormatsAndTypes);
+  }
+};
 struct OptionalStoredOut {
   using C = aclTensor*;
   using Value = std::optional<StoredOutput>;

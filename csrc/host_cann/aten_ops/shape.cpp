@@ -1,5 +1,6 @@
 // Joining, splitting, repeating and moving elements.
 
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/channel_shuffle.h>
 #include <ATen/ops/col2im.h>
@@ -15,6 +16,7 @@
 #include <ATen/ops/unfold_backward.h>
 #include <ATen/ops/zeros.h>
 
+#include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -35,6 +37,20 @@ at::Tensor counts(const at::Tensor& repeats, int64_t size, int64_t output_size) 
   at::Tensor made = at::zeros(repeats.sizes(), repeats.options());
   made.flatten().narrow(0, 0, 1).fill_(is_one && size > 0 ? output_size / size : output_size);
   return made;
+}
+
+// Refuses what is no order of the dimensions 0 to dims - 1.
+void expect_order(at::IntArrayRef perm, size_t dims) {
+  std::vector<bool> seen(dims, false);
+  bool is_order = perm.size() == dims;
+  for (const int64_t dim : perm) {
+    const bool is_new =
+        is_order && dim >= 0 && dim < static_cast<int64_t>(dims) && !seen[static_cast<size_t>(dim)];
+    if (is_new) seen[static_cast<size_t>(dim)] = true;
+    is_order = is_new;
+  }
+  TORCH_CHECK(is_order, "perm is ", perm, ", expected each of the ", dims,
+              " dimensions that are transposed once, counted from 0");
 }
 
 }  // namespace
@@ -106,6 +122,12 @@ ACLNN(RepeatInterleave, (In, self), (In, repeats), (int64_t, outputSize), (Out, 
 }
 ACLNN(RepeatInterleaveWithDim, (In, self), (In, repeats), (int64_t, dim), (int64_t, outputSize),
       (Out, out)) {
+  const int64_t place = dim < 0 ? dim.value() + self.dim() : dim.value();
+  TORCH_CHECK(place >= 0 && place < self.dim() && out->dim() == self.dim(), "dim is ", dim.value(),
+              " and out has ", out->dim(), " dimensions, expected a dimension of self and ",
+              self.dim());
+  TORCH_CHECK(out->size(place) == outputSize, "out has ", out->size(place), " in dimension ", place,
+              ", expected ", outputSize.value(), ", which is outputSize");
   const int64_t size = self.size(dim);
   out = at::repeat_interleave(self, counts(repeats, size, outputSize), dim, outputSize);
 }
@@ -121,4 +143,20 @@ ACLNN(RepeatInterleaveTensor, (In, repeats), (int64_t, outputSize), (Out, out)) 
   expect_count(out, outputSize);
   out = at::repeat_interleave(counts(repeats, repeats.numel(), outputSize),
                               std::optional(outputSize.value()));
+}
+
+// The vendor's operators split and join only dimensions that perm leaves side by side; here any
+// shape of so many elements will do.
+ACLNN(ConfusionTranspose, (In, x), (Ints, perm), (Ints, shape), (bool, transpose_first),
+      (Out, out)) {
+  expect_dtype(out, x);
+  for (const int64_t size : shape) {
+    TORCH_CHECK(size >= 0, "shape is ", shape, ", expected no sizes less than 0");
+  }
+  expect_order(perm, transpose_first ? static_cast<size_t>(x.dim()) : shape.size());
+  out = moved(x, [&](const at::Tensor& elements) {
+    return (transpose_first ? elements.permute(perm).reshape(shape)
+                            : elements.reshape(shape).permute(perm))
+        .contiguous();
+  });
 }

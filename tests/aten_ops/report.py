@@ -21,6 +21,7 @@ RANDOM = {
     "aclnnInplaceNormal",
     "aclnnInplaceRandom",
     "aclnnInplaceRandomWithoutFromTo",
+    "aclnnInplaceRandomWithoutFromToTensor",
     "aclnnInplaceUniform",
     "aclnnNormalFloatFloat",
     "aclnnNormalFloatTensor",

@@ -70,6 +70,54 @@ at::Tensor joined_batches(const at::Tensor& product, int64_t parts) {
       .flatten(2);
 }
 
+void transposed_product(const at::Tensor& x1, const at::Tensor& x2,
+                        const std::optional<at::Tensor>& bias,
+                        const std::optional<at::Tensor>& scale, at::IntArrayRef permX1,
+                        at::IntArrayRef permX2, at::IntArrayRef permY, Exact<int64_t> cubeMathType,
+                        Exact<int64_t> batchSplitFactor, Output& out) {
+  expect_absent("bias", bias);
+  expect_dims("x1", x1, 3);
+  expect_dims("x2", x2, 3);
+  const int64_t same[] = {0, 1, 2};
+  const int64_t exchanged[] = {1, 0, 2};
+  const int64_t transposed[] = {0, 2, 1};
+  const auto is = [](at::IntArrayRef perm, at::IntArrayRef expected) { return perm == expected; };
+  TORCH_CHECK(is(permX1, same) || is(permX1, exchanged), "permX1 is ", permX1,
+              ", expected [0, 1, 2] or [1, 0, 2]");
+  TORCH_CHECK(is(permX2, same) || is(permX2, transposed), "permX2 is ", permX2,
+              ", expected [0, 1, 2] or [0, 2, 1]");
+  TORCH_CHECK(is(permY, exchanged), "permY is ", permY, ", expected [1, 0, 2]");
+  const at::Tensor a = x1.permute(permX1);
+  const at::Tensor b = x2.permute(permX2);
+  const int64_t batch = a.size(0);
+  TORCH_CHECK(b.size(0) == batch && b.size(1) == a.size(2), "x2 has shape ", x2.sizes(),
+              ", expected a batch of ", batch, " and ", a.size(2), " elements to sum over");
+  TORCH_CHECK(
+      batchSplitFactor >= 1 && batchSplitFactor <= batch && batch % batchSplitFactor.value() == 0,
+      "batchSplitFactor is ", batchSplitFactor.value(), ", expected a divisor of ", batch);
+  const bool has_bfloat16 =
+      (x1.scalar_type() == at::kBFloat16) != (x2.scalar_type() == at::kBFloat16);
+  TORCH_CHECK(!has_bfloat16, "x2 has dtype ", dtype_name(acl_type(x2.scalar_type())),
+              ", expected that of x1 where one is BFLOAT16");
+  const MatrixUnits units(cubeMathType, x1, x2);
+  const at::Tensor product = units.result(at::matmul(units.read(a), units.read(b)));
+  if (!scale) {
+    expect_dtype("out", out, c10::promoteTypes(x1.scalar_type(), x2.scalar_type()));
+    out =
+        batchSplitFactor == 1 ? product.transpose(0, 1) : joined_batches(product, batchSplitFactor);
+    return;
+  }
+  TORCH_CHECK(holds_bits(*scale), "scale has dtype ", dtype_name(acl_type(scale->scalar_type())),
+              ", expected INT64 or UINT64");
+  TORCH_CHECK(batchSplitFactor == 1, "batchSplitFactor is ", batchSplitFactor.value(),
+              ", expected 1 with a scale");
+  expect_dtype("x1", x1, at::kHalf);
+  expect_dtype("x2", x2, at::kHalf);
+  expect_dtype("out", out, at::kChar);
+  expect_shape("scale", *scale, {batch * product.size(2)});
+  out = quantized(joined_batches(product, 1).transpose(0, 1), *scale, std::nullopt);
+}
+
 }  // namespace
 
 ACLNN(FusedMatmul, (In, x1), (In, x2), (OptionalIn, bias), (OptionalIn, x3),
@@ -113,45 +161,14 @@ ACLNN(FusedMatmul, (In, x1), (In, x2), (OptionalIn, bias), (OptionalIn, x3),
 ACLNN(TransposeBatchMatMul, (In, x1), (In, x2), (OptionalIn, bias), (OptionalIn, scale),
       (Ints, permX1), (Ints, permX2), (Ints, permY), (int8_t, cubeMathType),
       (int32_t, batchSplitFactor), (Out, out)) {
-  expect_absent("bias", bias);
-  expect_dims("x1", x1, 3);
-  expect_dims("x2", x2, 3);
-  const int64_t same[] = {0, 1, 2};
-  const int64_t exchanged[] = {1, 0, 2};
-  const int64_t transposed[] = {0, 2, 1};
-  const auto is = [](at::IntArrayRef perm, at::IntArrayRef expected) { return perm == expected; };
-  TORCH_CHECK(is(permX1, same) || is(permX1, exchanged), "permX1 is ", permX1,
-              ", expected [0, 1, 2] or [1, 0, 2]");
-  TORCH_CHECK(is(permX2, same) || is(permX2, transposed), "permX2 is ", permX2,
-              ", expected [0, 1, 2] or [0, 2, 1]");
-  TORCH_CHECK(is(permY, exchanged), "permY is ", permY, ", expected [1, 0, 2]");
-  const at::Tensor a = x1.permute(permX1);
-  const at::Tensor b = x2.permute(permX2);
-  const int64_t batch = a.size(0);
-  TORCH_CHECK(b.size(0) == batch && b.size(1) == a.size(2), "x2 has shape ", x2.sizes(),
-              ", expected a batch of ", batch, " and ", a.size(2), " elements to sum over");
-  TORCH_CHECK(
-      batchSplitFactor >= 1 && batchSplitFactor <= batch && batch % batchSplitFactor.value() == 0,
-      "batchSplitFactor is ", batchSplitFactor.value(), ", expected a divisor of ", batch);
-  const bool has_bfloat16 =
-      (x1.scalar_type() == at::kBFloat16) != (x2.scalar_type() == at::kBFloat16);
-  TORCH_CHECK(!has_bfloat16, "x2 has dtype ", dtype_name(acl_type(x2.scalar_type())),
-              ", expected that of x1 where one is BFLOAT16");
-  const MatrixUnits units(cubeMathType, x1, x2);
-  const at::Tensor product = units.result(at::matmul(units.read(a), units.read(b)));
-  if (!scale) {
-    expect_dtype("out", out, c10::promoteTypes(x1.scalar_type(), x2.scalar_type()));
-    out =
-        batchSplitFactor == 1 ? product.transpose(0, 1) : joined_batches(product, batchSplitFactor);
-    return;
-  }
-  TORCH_CHECK(holds_bits(*scale), "scale has dtype ", dtype_name(acl_type(scale->scalar_type())),
-              ", expected INT64 or UINT64");
-  TORCH_CHECK(batchSplitFactor == 1, "batchSplitFactor is ", batchSplitFactor.value(),
-              ", expected 1 with a scale");
-  expect_dtype("x1", x1, at::kHalf);
-  expect_dtype("x2", x2, at::kHalf);
-  expect_dtype("out", out, at::kChar);
-  expect_shape("scale", *scale, {batch * product.size(2)});
-  out = quantized(joined_batches(product, 1).transpose(0, 1), *scale, std::nullopt);
+  transposed_product(x1, x2, bias, scale, permX1, permX2, permY, cubeMathType, batchSplitFactor,
+                     out);
+}
+ACLNN(TransposeBatchMatMulWeightNz, (In, x1), (StoredIn, x2), (OptionalIn, bias),
+      (OptionalIn, scale), (Ints, permX1), (Ints, permX2), (Ints, permY), (int8_t, cubeMathType),
+      (int32_t, batchSplitFactor), (Out, out)) {
+  expect_weight("x2", x2);
+  TORCH_CHECK(x2.dtype != ACL_FLOAT, "x2 has dtype FLOAT, expected FLOAT16 or BFLOAT16");
+  transposed_product(x1, x2.elements, bias, scale, permX1, permX2, permY, cubeMathType,
+                     batchSplitFactor, out);
 }

@@ -49,20 +49,6 @@ at::Tensor batched_product(const at::Tensor& self, const at::Tensor& mat2, int64
   return units.result(at::bmm(batched(units.read(self)), batched(units.read(mat2))));
 }
 
-// A weight in FRACTAL_NZ, which aclnnTransMatmulWeight or aclnnNpuFormatCast made of another.
-void expect_weight(const char* name, const Stored& weight) {
-  TORCH_CHECK(is_fractal_nz(weight.format), name, " has format ", static_cast<int>(weight.format),
-              ", expected FRACTAL_NZ (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ),
-              "); convert it with aclnnTransMatmulWeight or aclnnNpuFormatCast");
-  TORCH_CHECK(weight.dtype == ACL_FLOAT16 || weight.dtype == ACL_BF16 || weight.dtype == ACL_FLOAT,
-              name, " has dtype ", dtype_name(weight.dtype),
-              ", expected FLOAT16, BFLOAT16 or FLOAT");
-  const int64_t dims = weight.elements.dim();
-  TORCH_CHECK(dims < 2 || (weight.elements.size(-1) != 1 && weight.elements.size(-2) != 1), name,
-              " has shape ", weight.elements.sizes(),
-              ", expected last two dimensions other than 1");
-}
-
 // Both numbers in a range that no sum of a few of them leaves.
 void check_pair(const char* name, at::IntArrayRef values, int64_t least) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();

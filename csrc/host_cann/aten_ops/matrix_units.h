@@ -3,6 +3,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 
+#include "host_cann/aten_ops/row.h"
+#include "host_cann/descriptors/private_format.h"
 #include "host_cann/descriptors/tensor.h"
 #include "host_cann/ops/aten.h"
 #include "host_cann/ops/convolution/compute_type.h"
@@ -68,6 +70,20 @@ class MatrixUnits {
 // cubeMathType without 4, which asks for sums in FP32: here they always are.
 inline int64_t without_fp32_add(int64_t cube_math_type) {
   return cube_math_type == 4 ? 0 : cube_math_type;
+}
+
+// A weight in FRACTAL_NZ, which aclnnTransMatmulWeight or aclnnNpuFormatCast made of another.
+inline void expect_weight(const char* name, const Stored& weight) {
+  TORCH_CHECK(is_fractal_nz(weight.format), name, " has format ", static_cast<int>(weight.format),
+              ", expected FRACTAL_NZ (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ),
+              "); convert it with aclnnTransMatmulWeight or aclnnNpuFormatCast");
+  TORCH_CHECK(weight.dtype == ACL_FLOAT16 || weight.dtype == ACL_BF16 || weight.dtype == ACL_FLOAT,
+              name, " has dtype ", dtype_name(weight.dtype),
+              ", expected FLOAT16, BFLOAT16 or FLOAT");
+  const int64_t dims = weight.elements.dim();
+  TORCH_CHECK(dims < 2 || (weight.elements.size(-1) != 1 && weight.elements.size(-2) != 1), name,
+              " has shape ", weight.elements.sizes(),
+              ", expected last two dimensions other than 1");
 }
 
 }  // namespace aclnn_host

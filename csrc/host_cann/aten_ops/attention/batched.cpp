@@ -1,0 +1,214 @@
+// Attention of training and its gradients where all sequences have one length, with all kinds of
+// shifts: see attention.h.
+
+#include <string>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/stack.h>
+
+#include "host_cann/aten_ops/attention/training.h"
+#include "host_cann/aten_ops/checks.h"
+
+using namespace aclnn_host;
+
+namespace {
+
+// How the dimensions stand in memory: B batch, S sequence, N heads, D the elements of one head, H
+// those of all heads.
+class Layout {
+ public:
+  explicit Layout(const std::string& name) : name_(name) {
+    TORCH_CHECK(name == "BNSD" || name == "BSND" || name == "BSH" || name == "SBH",
+                "inputLayout is \"", name, "\", expected \"BNSD\", \"BSND\", \"BSH\" or \"SBH\"");
+  }
+
+  bool has_heads() const { return name_ == "BNSD" || name_ == "BSND"; }
+  int64_t heads(const at::Tensor& tensor) const { return tensor.size(name_ == "BNSD" ? 1 : 2); }
+
+  // The tensor as B, N, S, D, in the type that is computed in.
+  at::Tensor read(const char* name, const at::Tensor& tensor, int64_t heads) const {
+    expect_dims(name, tensor, has_heads() ? 4 : 3);
+    at::Tensor wide = tensor.to(at::kFloat);
+    if (name_ == "SBH") wide = wide.transpose(0, 1);
+    if (!has_heads()) {
+      TORCH_CHECK(heads > 0 && wide.size(2) % heads == 0, name, " has shape ", tensor.sizes(),
+                  ", expected a multiple of its ", heads, " heads as last dimension");
+      wide = wide.unflatten(2, {heads, wide.size(2) / heads});
+    }
+    return name_ == "BNSD" ? wide : wide.transpose(1, 2);
+  }
+
+  // The way back.
+  at::Tensor written(const at::Tensor& tensor) const {
+    if (name_ == "BNSD") return tensor;
+    at::Tensor result = tensor.transpose(1, 2);
+    if (!has_heads()) result = result.flatten(2);
+    return name_ == "SBH" ? result.transpose(0, 1) : result;
+  }
+
+ private:
+  std::string name_;
+};
+
+struct Batch {
+  int64_t size;
+  int64_t queries;
+  int64_t keys;
+  int64_t heads;
+};
+
+std::optional<at::Tensor> shift_of(const AttentionArguments& arguments, const Batch& batch) {
+  if (!arguments.shift) return std::nullopt;
+  const at::Tensor& shift = *arguments.shift;
+  if (arguments.shift_type == kDistance || arguments.shift_type == kRoot) {
+    TORCH_CHECK(batch.queries == batch.keys, "query and key have ", batch.queries, " and ",
+                batch.keys, " elements in a sequence, expected as many for pseType ",
+                arguments.shift_type);
+    TORCH_CHECK(shift.sizes() == at::IntArrayRef({batch.heads}) ||
+                    shift.sizes() == at::IntArrayRef({batch.size, batch.heads}),
+                "the shift has shape ", shift.sizes(), ", expected slopes of shape [", batch.heads,
+                "] or [", batch.size, ", ", batch.heads, "]");
+    return distance_shift(shift.unsqueeze(-1).unsqueeze(-1), arguments.shift_type, batch.queries,
+                          batch.keys, first_of(arguments.query_start),
+                          first_of(arguments.key_start));
+  }
+  expect_dims("the shift", shift, 4);
+  TORCH_CHECK((shift.size(0) == batch.size || shift.size(0) == 1) && shift.size(1) == batch.heads &&
+                  (shift.size(2) == batch.queries || shift.size(2) == 1) &&
+                  shift.size(3) == batch.keys,
+              "the shift has shape ", shift.sizes(), ", expected [", batch.size, " or 1, ",
+              batch.heads, ", ", batch.queries, " or 1, ", batch.keys,
+              "]; the host CANN takes no shift in another form");
+  return shift.to(at::kFloat);
+}
+
+// The mask of a mode without compression, in a shape that fits the scores.
+std::optional<at::Tensor> mask_of(const AttentionArguments& arguments, const Batch& batch) {
+  const bool is_compressed = arguments.sparse_mode != kDefaultMask &&
+                             arguments.sparse_mode != kAllMask && arguments.sparse_mode != kPrefix;
+  if (!arguments.mask || is_compressed) return std::nullopt;
+  const at::Tensor& mask = *arguments.mask;
+  const int64_t dims = mask.dim();
+  TORCH_CHECK((dims == 2 || (dims == 4 && (mask.size(0) == batch.size || mask.size(0) == 1) &&
+                             (mask.size(1) == batch.heads || mask.size(1) == 1))) &&
+                  mask.size(dims - 2) == batch.queries && mask.size(dims - 1) == batch.keys,
+              "attenMaskOptional has shape ", mask.sizes(), ", expected [", batch.queries, ", ",
+              batch.keys, "] or [", batch.size, " or 1, ", batch.heads, " or 1, ", batch.queries,
+              ", ", batch.keys, "]");
+  return mask.to(at::kBool);
+}
+
+std::optional<at::Tensor> hidden_of(const AttentionArguments& arguments, const Batch& batch,
+                                    const at::TensorOptions& options) {
+  const std::optional<at::Tensor> mask = mask_of(arguments, batch);
+  const int64_t mode = arguments.sparse_mode;
+  if (!arguments.mask || (mode != kPrefix && mode != kPrefixCompressed)) {
+    return hidden_scores(mode, arguments, mask, 0, batch.queries, batch.keys, options);
+  }
+  const size_t count = arguments.prefix ? arguments.prefix->size() : 0;
+  TORCH_CHECK(static_cast<int64_t>(count) == batch.size, "prefixOptional has ", count,
+              " elements, expected ", batch.size, ", one for each batch");
+  std::vector<at::Tensor> hidden;
+  for (int64_t b = 0; b < batch.size; ++b) {
+    std::optional<at::Tensor> part = mask;
+    if (part && part->dim() == 4) part = part->select(0, part->size(0) == 1 ? 0 : b);
+    const at::Tensor places =
+        *hidden_scores(mode, arguments, part, (*arguments.prefix)[static_cast<size_t>(b)],
+                       batch.queries, batch.keys, options);
+    hidden.push_back(places.dim() == 2 ? places.unsqueeze(0) : places);
+  }
+  return hidden.empty() ? std::nullopt : std::optional(at::stack(hidden));
+}
+
+struct Batched {
+  Batched(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+          const AttentionArguments& arguments, const std::string& layout_name)
+      : layout(layout_name), attention(inputs(query, key, value, arguments)) {}
+
+  AttentionInputs inputs(const at::Tensor& query_, const at::Tensor& key_, const at::Tensor& value_,
+                         const AttentionArguments& arguments) const {
+    check_attention(query_, key_, value_, arguments);
+    const at::Tensor query = layout.read("query", query_, arguments.heads);
+    TORCH_CHECK(query.size(1) == arguments.heads, "headNum is ", arguments.heads, ", expected ",
+                query.size(1), ", the heads of query");
+    const int64_t elements = query.size(3);
+    TORCH_CHECK(elements > 0, "query has shape ", query_.sizes(), ", expected ", arguments.heads,
+                " heads of one element or more");
+    expect_dims("key", key_, query_.dim());
+    const int64_t key_heads = layout.has_heads() ? layout.heads(key_) : key_.size(2) / elements;
+    const at::Tensor key = layout.read("key", key_, key_heads);
+    const at::Tensor value = layout.read("value", value_, key_heads);
+    TORCH_CHECK(key.size(0) == query.size(0) && key.size(3) == elements, "key has shape ",
+                key_.sizes(), ", expected the batches and the elements of query's ",
+                query_.sizes());
+    TORCH_CHECK(value.size(0) == key.size(0) && value.size(1) == key.size(1) &&
+                    value.size(2) == key.size(2) && value.size(3) <= elements,
+                "value has shape ", value_.sizes(), ", expected key's ", key_.sizes(),
+                " with as many elements or fewer");
+    const Batch batch{query.size(0), query.size(2), key.size(2), query.size(1)};
+    AttentionInputs result{query, key, value, arguments.scale};
+    result.shifts_first = arguments.shift_type == kShiftThenScale;
+    result.shift = shift_of(arguments, batch);
+    result.hidden = hidden_of(arguments, batch, query.options());
+    if (arguments.drop_mask) {
+      result.kept = kept_of(*arguments.drop_mask, 0,
+                            {batch.size, batch.heads, batch.queries, batch.keys}, arguments.keep);
+    }
+    return result;
+  }
+
+  Layout layout;
+  SoftmaxAttention attention;
+};
+
+}  // namespace
+
+ACLNN(FlashAttentionScoreV2, (FloatIn, query), (FloatIn, key), (FloatIn, value),
+      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalInts, prefixOptional), (OptionalInts, qStartIdxOptional),
+      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut),
+      (Out, softmaxSumOut), (OptionalOut, softmaxOutOut), (Out, attentionOutOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
+  const Batched of(query, key, value,
+                   {realShiftOptional, dropMaskOptional, attenMaskOptional, prefixOptional,
+                    qStartIdxOptional, kvStartIdxOptional, scaleValue, keepProb, preTokens,
+                    nextTokens, headNum, sparseMode, pseType},
+                   inputLayout);
+  softmaxMaxOut = of.attention.largest().expand({-1, -1, -1, kSoftmaxCopies});
+  softmaxSumOut = of.attention.sum().expand({-1, -1, -1, kSoftmaxCopies});
+  attentionOutOut = of.layout.written(of.attention.result());
+}
+// The probabilities are computed anew, so nothing of the forward pass is needed.
+ACLNN(FlashAttentionScoreGradV2, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
+      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
+      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
+      (OptionalInts, prefixOptional), (OptionalInts, qStartIdxOptional),
+      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut),
+      (Out, dkOut), (Out, dvOut), (OptionalOut, dpseOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
+  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
+  const Batched of(query, keyIn, value,
+                   {pseShiftOptional, dropMaskOptional, attenMaskOptional, prefixOptional,
+                    qStartIdxOptional, kvStartIdxOptional, scaleValue, keepProb, preTokens,
+                    nextTokens, headNum, sparseMode, pseType},
+                   inputLayout);
+  expect_dtype("dy", dy, query);
+  const at::Tensor result = of.layout.written(of.attention.result());
+  expect_shape("dy", dy, result.sizes());
+  const SoftmaxAttention::Gradients gradients =
+      of.attention.gradients(of.layout.read("dy", dy, headNum));
+  dqOut = of.layout.written(gradients.query);
+  dkOut = of.layout.written(gradients.key);
+  dvOut = of.layout.written(gradients.value);
+  if (pseShiftOptional && pseType.value() <= kShiftThenScale) {
+    dpseOut = gradients.shift.sum_to_size(pseShiftOptional->sizes());
+  }
+}

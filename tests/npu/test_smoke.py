@@ -14,9 +14,15 @@ import aclnn_torch
 
 # Each of them is one aclnn function that the host CANN does not have, reached in another way.
 MISSING = {
-    "aclnnLSTM": lambda x: torch.nn.LSTM(3, 3).npu()(x.reshape(1, 2, 3)),
-    "aclnnTransQuantParamV2": lambda x: torch_npu.npu_trans_quant_param(x),
-    "aclnnRReluWithNoise": lambda x: torch.nn.functional.rrelu(x, training=True),
+    "aclnnSilentCheck": lambda x: torch_npu._npu_silent_check_v2(
+        x[:1].clone(), x, x[:3].clone(), torch.ones(1, dtype=torch.int64).npu(), 100, 10.0, 1.0, 1.0, 1.0, 1
+    ),
+    "aclnnHansEncode": lambda x: torch_npu.npu_hans_encode(
+        torch.ones(64, 1024).npu(),
+        False,
+        False,
+        out=[torch.zeros(256, dtype=torch.int32).npu(), *(torch.zeros(196608, dtype=torch.uint8).npu() for _ in "123")],
+    ),
 }
 
 

@@ -164,6 +164,24 @@ void check_block_type(int64_t dtype, bool may_be_integer) {
               "35 (FLOAT8_E5M2) or 36 (FLOAT8_E4M3FN), the ones that the host CANN emulates");
 }
 
+void grouped_block_quant(const at::Tensor& x, const at::Tensor& groups, double least_scale,
+                         const std::string& mode, int64_t dtype, int64_t rows, int64_t columns,
+                         int64_t group_list_type, StoredOutput& y, Output& scale) {
+  check_source(x, /*may_be_float=*/false);
+  check_block_type(dtype, /*may_be_integer=*/false);
+  expect_one_of("rowBlockSize", rows, {1, 128, 256, 512});
+  expect_dtype("groupList", groups, at::kInt);
+  TORCH_CHECK(groups.dim() == 1 && groups.size(0) > 0, "groupList has shape ", groups.sizes(),
+              ", expected one dimension with elements");
+  TORCH_CHECK(group_list_type == 0, "groupListType is ", group_list_type, ", expected 0");
+  const BlockRule rule = block_rule(x, least_scale, mode, dtype, rows, columns, y, scale);
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape[shape.size() - 2] = x.size(-2) / rule.rows + groups.size(0);
+  shape[shape.size() - 1] = blocks_in(x.size(-1), rule.columns);
+  expect_shape("scaleOut", scale, shape);
+  if (y.is_written() && x.numel() > 0) quantize_groups(x, groups, rule, y, scale);
+}
+
 }  // namespace
 
 ACLNN(DynamicBlockQuant, (In, x), (double, minScale), (char*, roundModeOptional),
@@ -195,18 +213,16 @@ ACLNN(DynamicBlockQuantV2, (In, x), (double, minScale), (char*, roundModeOptiona
 ACLNN(GroupedDynamicBlockQuant, (In, x), (In, groupList), (double, minScale),
       (char*, roundModeOptional), (int64_t, dstType), (int64_t, rowBlockSize),
       (int64_t, colBlockSize), (int64_t, groupListType), (StoredOut, yOut), (Out, scaleOut)) {
-  check_source(x, /*may_be_float=*/false);
-  check_block_type(dstType, /*may_be_integer=*/false);
-  expect_one_of("rowBlockSize", rowBlockSize, {1, 128, 256, 512});
-  expect_dtype("groupList", groupList, at::kInt);
-  TORCH_CHECK(groupList.dim() == 1 && groupList.size(0) > 0, "groupList has shape ",
-              groupList.sizes(), ", expected one dimension with elements");
-  TORCH_CHECK(groupListType == 0, "groupListType is ", groupListType, ", expected 0");
-  const BlockRule rule = block_rule(x, minScale, roundModeOptional, dstType, rowBlockSize,
-                                    colBlockSize, yOut, scaleOut);
-  std::vector<int64_t> shape = x.sizes().vec();
-  shape[shape.size() - 2] = x.size(-2) / rule.rows + groupList.size(0);
-  shape[shape.size() - 1] = blocks_in(x.size(-1), rule.columns);
-  expect_shape("scaleOut", scaleOut, shape);
-  if (yOut.is_written() && x.numel() > 0) quantize_groups(x, groupList, rule, yOut, scaleOut);
+  grouped_block_quant(x, groupList, minScale, roundModeOptional, dstType, rowBlockSize,
+                      colBlockSize, groupListType, yOut, scaleOut);
+}
+// dstTypeMax is for HIFLOAT8 alone.
+ACLNN(GroupedDynamicBlockQuantV2, (In, x), (In, groupList), (double, minScale),
+      (char*, roundModeOptional), (int64_t, dstType), (int64_t, rowBlockSize),
+      (int64_t, colBlockSize), (int64_t, groupListType), (double, dstTypeMax), (StoredOut, yOut),
+      (Out, scaleOut)) {
+  TORCH_CHECK(dstTypeMax == 0, "dstTypeMax is ", dstTypeMax,
+              ", expected 0 as yOut is not HIFLOAT8");
+  grouped_block_quant(x, groupList, minScale, roundModeOptional, dstType, rowBlockSize,
+                      colBlockSize, groupListType, yOut, scaleOut);
 }

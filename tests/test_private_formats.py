@@ -254,7 +254,14 @@ def test_parameters_of_a_quantised_product(library: ctypes.CDLL) -> None:
     scales, offsets = [1.0, 0.1, -2.5], [3.4, -300.0]
     params, size = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_uint64()
     packed = library.aclnnTransQuantParam
-    packed.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p]
+    packed.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_uint64,
+        ctypes.c_void_p,
+        ctypes.c_uint64,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+    ]
     given = [(ctypes.c_float * 3)(*scales), 3, (ctypes.c_float * 2)(*offsets), 2]
     assert packed(*given, ctypes.byref(params), ctypes.byref(size)) == SUCCESS
     assert size.value == 16  # a multiple

@@ -24,7 +24,7 @@ def declared() -> dict[str, list[tuple[str, str]]]:
 
 
 def ours() -> dict[str, list[tuple[str, str]]]:
-    """The parameters of every function, from its header or its row; of the others from the table that both come from."""
+    """The parameters of every function, from its header or its row; of the others from the table of both."""
     of_rows = {name: [(c_type(kind), argument) for kind, argument in row] for name, row in rows(LIBRARY).items()}
     of_table = {name: list(functions()[name].parameters) for name in OF_FORMATS | refused()}
     return declared() | of_rows | of_table

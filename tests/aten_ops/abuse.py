@@ -77,9 +77,16 @@ class Abuser(Caller):
                 sizes = cabi.int64s(value.shape)
                 return int(
                     self.library.aclCreateTensor(
-                        sizes, len(value.shape), dtype, None, 0, cabi.Format.ND, sizes, len(value.shape),
+                        sizes,
+                        len(value.shape),
+                        dtype,
+                        None,
+                        0,
+                        cabi.Format.ND,
+                        sizes,
+                        len(value.shape),
                         first.address + item,
-                    )  # fmt: skip
+                    )
                 )
         handle = super().tensor(value, kind, strided, memories)
         if isinstance(value, Gone):
@@ -126,7 +133,7 @@ def _changes(kind: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield "nothing", []
         yield "one more", [*value, *(value[-1:] or [1])]
         if value and not isinstance(value[0], bool):
-            for number in (INTEGERS if isinstance(value[0], int) else REALS):
+            for number in INTEGERS if isinstance(value[0], int) else REALS:
                 yield f"first {number}", [number, *value[1:]]
                 yield f"last {number}", [*value[:-1], number]
     elif isinstance(value, bool):

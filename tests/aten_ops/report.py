@@ -51,7 +51,8 @@ This page lists the two-stage functions that CANN's public repositories document
 the host CANN's `libopapi.so` has, for C and C++ programs: {present}. `make conformance` writes it. The functions marked
 "checked" have CANN's own checks, status codes and texts ([conformance.md](conformance.md)); those marked "computed"
 are computed by ATen ([emulation.md](emulation.md#operators-of-aten), [dtypes.md](dtypes.md)). Stage 1 of those marked
-"refused" ends with 361001 and the reason; the others are not there, so that a program that calls them does not link. A header is included as `aclnnop/<header>`.
+"refused" ends with 361001 and the reason; the others are not there, so that a program that calls them does not link.
+A header is included as `aclnnop/<header>`.
 """
 
 # Groups of dtypes that the page writes in one word.

@@ -170,9 +170,7 @@ class Caller:
         memories.append((memory, kind))
         return memory.descriptor()
 
-    def call(
-        self, name: str, arguments: dict[str, Any], strided: bool = False, only_stage1: bool = False
-    ) -> Outcome:
+    def call(self, name: str, arguments: dict[str, Any], strided: bool = False, only_stage1: bool = False) -> Outcome:
         """Runs both stages on new memory; strided inputs have a gap after each element."""
         lib = self.library
         destroy: list[tuple[Any, Any]] = []

@@ -78,13 +78,12 @@ aclnnStatus weight_size(const char* api, const aclIntArray* shape, aclDataType d
 void set_format(aclTensor& tensor, aclFormat format) {
   TensorView& view = tensor.view;
   view.format = format;
-  view.block_width = block_width_of(format, view.dtype, Dims());
   int64_t stride = 1;
   for (uint64_t i = view.shape.size(); i-- > 0;) {
     view.strides.begin()[i] = stride;
     stride *= std::max<int64_t>(view.shape[i], 1);
   }
-  const auto blocks = blocks_of(format, view.shape, view.block_width);
+  const auto blocks = blocks_of(format, view.shape, block_width_of(format, view.dtype, Dims()));
   if (!blocks) return;
   const std::vector<int64_t> sizes = storage_sizes(format, *blocks);
   tensor.storage_shape.assign(sizes.data(), sizes.size());
@@ -130,7 +129,6 @@ aclnnStatus trans_matmul_weight(const char* api, aclTensor* weight, uint64_t* wo
   set_format(converted, ACL_FORMAT_FRACTAL_NZ);
   // The caller's memory is larger than the tensor says, by the padding.
   converted.view.storage_count = view.storage_count;
-  converted.storage_shape = weight->storage_shape;
   StoredOut::add(stage, "mmWeightRef", &converted);
   const aclnnStatus status = stage.finish(move_elements);
   if (status == OK) set_format(*weight, ACL_FORMAT_FRACTAL_NZ);

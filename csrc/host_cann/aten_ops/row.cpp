@@ -524,17 +524,25 @@ struct Preparation::State {
     return text;
   }
 
-  void check(const Argument& argument, Types expected, Allowed allowed) {
-    const TensorView& view = argument.tensor->view;
-    const at::ScalarType type =
-        allowed == Allowed::kFormatsAndTypes ? type_of_elements(view.dtype) : aten_type(view.dtype);
+  // Checks a tensor, and notes the blocks of one whose private format the row takes.
+  void check(size_t i) {
+    const Argument& argument = tensors[i];
+    const Types expected = types[i];
+    TensorView& view = call.views[i];
+    const at::ScalarType type = allowed[i] == Allowed::kFormatsAndTypes
+                                    ? type_of_elements(view.dtype)
+                                    : aten_type(view.dtype);
     checks.require(type != at::ScalarType::Undefined,
                    "%s has dtype %s (%d), which the host CANN does not emulate here; cast the "
                    "tensor",
                    argument.name, dtype_name(view.dtype), static_cast<int>(view.dtype));
     if (!checks.ok()) return;
-    const bool is_blocked = allowed != Allowed::kNone && is_private(view.format);
-    if (!is_blocked) checks.format_like_nd(argument);
+    const bool is_blocked = allowed[i] != Allowed::kNone && is_private(view.format);
+    if (is_blocked) {
+      view.block_width = block_width_of(view.format, view.dtype, argument.tensor->storage_shape);
+    } else {
+      checks.format_like_nd(argument);
+    }
     checks
         .require(!is_blocked || view.offset == 0,
                  "%s has offset %lld in a private format, expected 0", argument.name,
@@ -556,12 +564,12 @@ struct Preparation::State {
                  "%s has a negative stride, which the host CANN does not emulate; make the tensor "
                  "contiguous",
                  argument.name)
-        .addressable(argument);
+        .addressable(argument, view);
   }
 
   // Refuses an output in which two elements have one place in memory.
   void check_overlap(size_t i) {
-    if (!checks.ok() || !call.arguments[i].is_output || is_private(call.views[i].format)) return;
+    if (!checks.ok() || !call.arguments[i].is_output || call.views[i].block_width > 0) return;
     checks.require(at::has_internal_overlap(without_memory(call.views[i])) != at::MemOverlap::Yes,
                    "%s (shape %s, strides %s) has elements that alias one another; pass an output "
                    "in which every element has its own memory",
@@ -687,7 +695,7 @@ aclnnStatus Preparation::finish(Run row) {
   const AtenScope scope;
   Checks& checks = state_->checks;
   for (size_t i = 0; i < state_->tensors.size(); ++i) {
-    state_->check(state_->tensors[i], state_->types[i], state_->allowed[i]);
+    state_->check(i);
     state_->check_overlap(i);
   }
   if (!checks.ok()) return checks.status();

@@ -119,13 +119,14 @@ at::ScalarType type_of_elements(aclDataType dtype) {
 }
 
 bool is_stored_apart(const TensorView& view) {
-  return is_private(view.format) || type_of_elements(view.dtype) != aten_type(view.dtype);
+  return view.block_width > 0 || type_of_elements(view.dtype) != aten_type(view.dtype);
 }
 
 TensorView view_of_elements(const TensorView& view) {
   TensorView elements = view;
   elements.dtype = acl_type(type_of_elements(view.dtype));
   elements.format = ACL_FORMAT_ND;
+  elements.block_width = 0;
   elements.storage = nullptr;
   elements.offset = 0;
   int64_t stride = 1;
@@ -140,7 +141,7 @@ TensorView view_of_elements(const TensorView& view) {
 at::Tensor load(const TensorView& view) {
   const at::IntArrayRef shape{view.shape.begin(), view.shape.size()};
   const at::Tensor memory = decode(view, elements_between(view));
-  if (!is_private(view.format)) {
+  if (view.block_width == 0) {
     return memory.as_strided(shape, {view.strides.begin(), view.strides.size()}).contiguous();
   }
   const Dims in_memory = shape_in_memory(view);
@@ -150,7 +151,7 @@ at::Tensor load(const TensorView& view) {
 }
 
 void store(const at::Tensor& elements, const TensorView& view) {
-  if (is_private(view.format)) {
+  if (view.block_width > 0) {
     const at::Tensor tensor = is_transposed(view) ? elements.transpose(-1, -2) : elements;
     return encode(to_blocks(tensor.contiguous(), view.format, view.block_width), view);
   }

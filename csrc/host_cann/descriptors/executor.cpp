@@ -47,7 +47,9 @@ aclnnStatus reaches_outside(const char* api, const std::string& text, const Regi
 bool is_in_storage(const TensorView& view, const Region& region) {
   const auto before = static_cast<const char*>(region.begin) - static_cast<char*>(view.storage);
   const uint64_t declared =
-      (static_cast<uint64_t>(view.storage_count) * static_cast<uint64_t>(element_bits(view.dtype)) + 7) / 8;
+      (static_cast<uint64_t>(view.storage_count) * static_cast<uint64_t>(element_bits(view.dtype)) +
+       7) /
+      8;
   return before >= 0 && static_cast<uint64_t>(before) + region.size <= declared;
 }
 

@@ -33,7 +33,7 @@ int64_t element_bits(aclDataType dtype) noexcept {
 }
 
 std::optional<Extent> extent_of(const TensorView& view) noexcept {
-  if (is_private(view.format)) {
+  if (view.block_width > 0) {
     const auto count = padded_count(view);
     if (!count || *count == 0) return std::nullopt;
     return Extent{view.offset, view.offset + *count - 1};
@@ -143,7 +143,6 @@ bool describe(aclTensor& tensor, const char* api, const int64_t* view_dims, uint
   view.offset = offset;
   view.dtype = dtype;
   view.format = format;
-  view.block_width = is_private(format) ? block_width_of(format, dtype, tensor.storage_shape) : 0;
   view.storage_count = element_count(tensor.storage_shape).value_or(0);
   view.point_at(data);
   return true;

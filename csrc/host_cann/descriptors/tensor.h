@@ -21,7 +21,9 @@ struct TensorView {
   int64_t offset = 0;  // in elements
   aclDataType dtype = ACL_DT_UNDEFINED;
   aclFormat format = ACL_FORMAT_UNDEFINED;
-  int64_t block_width = 0;  // C0: the size of the blocks of a private format (private_format.h)
+  // C0, the size of the blocks of a private format (private_format.h), for an operator that reads
+  // and writes such; 0 for the others, which read any format as ND.
+  int64_t block_width = 0;
   void* storage = nullptr;
   int64_t storage_count = 0;  // the elements that the storage was said to have; 0 for absurd sizes
   uint64_t block = 0;         // the number of the block of memory that `storage` was in when set

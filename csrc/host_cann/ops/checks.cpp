@@ -247,7 +247,10 @@ Checks& Checks::rank_at_most(Argument argument, uint64_t limit) {
 
 Checks& Checks::addressable(Argument argument) {
   if (!ok() || argument.tensor == nullptr) return *this;
-  const TensorView& view = argument.tensor->view;
+  return addressable(argument, argument.tensor->view);
+}
+
+Checks& Checks::addressable(Argument argument, const TensorView& view) {
   // So many elements of any type have a number of bytes.
   constexpr int64_t kMost = INT64_MAX / 16;
   const auto count = element_count(view.shape);

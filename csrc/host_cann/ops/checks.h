@@ -84,6 +84,8 @@ class Checks {
   // overflow, and a view inside its storage or, as a client may leave the offset out of that,
   // inside one block of device memory. An absent tensor has neither.
   Checks& addressable(Argument argument);
+  // The same of another view of that tensor.
+  Checks& addressable(Argument argument, const TensorView& view);
 
   bool ok() const { return status_ == OK; }
   aclnnStatus status() const { return status_; }

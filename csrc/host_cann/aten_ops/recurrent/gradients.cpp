@@ -189,8 +189,8 @@ at::Tensor of_states(const StackGradients& gradients, at::Tensor CellGradients::
 
 // outputMask is not used, as published. With batchSizesOptional, input, dy and dxOut have a row for
 // each sequence and step; a step that a sequence has not passes on the gradients of its states.
-ACLNN(LstmBackward, (FloatIn, input), (Ins, hx), (Ins, params), (In, dy), (In, dh), (In, dc),
-      (Ins, i), (Ins, g), (Ins, f), (Ins, o), (Ins, h), (Ins, c), (Ins, tanhc),
+ACLNN(LstmBackward, (FloatIn, input), (Ins, hx), (Ins, params), (In, dy), (OptionalIn, dh),
+      (OptionalIn, dc), (Ins, i), (Ins, g), (Ins, f), (Ins, o), (Ins, h), (Ins, c), (Ins, tanhc),
       (OptionalIn, batchSizesOptional), (bool, hasBias), (int64_t, numLayers), (double, dropout),
       (bool, train), (bool, bidirectional), (bool, batchFirst), (OptionalBools, outputMask),
       (Out, dxOut), (Out, dhPrevOut), (Out, dcPrevOut), (Outs, dparamsOut)) {
@@ -220,7 +220,12 @@ ACLNN(LstmBackward, (FloatIn, input), (Ins, hx), (Ins, params), (In, dy), (In, d
   const at::Tensor of_y = batchSizesOptional ? wide(dy).reshape({stack.steps, stack.batch, width})
                                              : steps_first(wide(dy), batchFirst);
   const at::Tensor h0 = states("hx", hx[0], stack, input), c0 = states("hx", hx[1], stack, input);
-  const at::Tensor of_h = states("dh", dh, stack, input), of_c = states("dc", dc, stack, input);
+  // torch_npu passes null for the gradient of a state that nothing depends on.
+  const auto of_state = [&](const char* name, const std::optional<at::Tensor>& gradient) {
+    return gradient ? states(name, *gradient, stack, input)
+                    : at::zeros(stack.states(), wide(input).options());
+  };
+  const at::Tensor of_h = of_state("dh", dh), of_c = of_state("dc", dc);
   const auto is = traces("i", i, stack, input), gs = traces("g", g, stack, input);
   const auto fs = traces("f", f, stack, input), os = traces("o", o, stack, input);
   const auto hs = traces("h", h, stack, input), cs = traces("c", c, stack, input);

@@ -66,7 +66,8 @@ GROUPS = {
 
 def named(dtypes: Iterable[str]) -> str:
     """The dtypes in words, in the order of DTYPES."""
-    left = [dtype for dtype in DTYPES if dtype in set(dtypes)]
+    given = set(dtypes)
+    left = [*(dtype for dtype in DTYPES if dtype in given), *sorted(given - set(DTYPES))]
     words = []
     while left:
         for word, group in GROUPS.items():

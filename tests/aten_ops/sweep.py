@@ -255,7 +255,7 @@ def with_dtypes(name: str, arguments: dict[str, Any], dtype: str, index: str, ou
         if value.dtype == main:
             return Tensor(out if output else dtype, value.shape, value.values, value.format)
         if value.dtype in INDICES and not output:
-            return _Index(index, value.shape, value.values)
+            return _Index(index, value.shape, value.values, value.format)
         return value
 
     kinds = dict((argument, kind) for kind, argument in rows(LIBRARY)[name])
@@ -342,7 +342,9 @@ def strided_difference(caller: Caller, name: str, arguments: dict[str, Any], exp
 def results(caller: Caller, name: str, arguments: dict[str, Any]) -> Iterator[Result]:
     """What comes of every dtype of one function."""
     indices = INDICES if has_indices(name, arguments) else ("",)
-    for dtype, index in itertools.product(DTYPES, indices):
+    main = main_dtype(name, arguments)
+    dtypes = DTYPES if main in DTYPES else (*DTYPES, main)
+    for dtype, index in itertools.product(dtypes, indices):
         for out in outs_for(dtype):
             outcome = caller.call(name, with_dtypes(name, arguments, dtype, index, out))
             if outcome.stage1 == SUCCESS:
@@ -354,7 +356,7 @@ def results(caller: Caller, name: str, arguments: dict[str, Any]) -> Iterator[Re
             continue
         verdict = "computed" if outcome.stage2 == SUCCESS else "failed"
         rounding, strided = 0.0, ""
-        if verdict == "computed" and (dtype == main_dtype(name, arguments) or dtype in INDICES):
+        if verdict == "computed" and (dtype == main or dtype in INDICES):
             strided = strided_difference(caller, name, with_dtypes(name, arguments, dtype, index, out), outcome)
         if verdict == "computed" and dtype in REDUCED and out == dtype:
             rounding = max(rounding_of(caller, name, each, dtype, index) for each in (arguments, odd(arguments)))

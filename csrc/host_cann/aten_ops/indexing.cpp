@@ -91,7 +91,7 @@ at::Tensor indices_tensor(at::IntArrayRef indices, const at::Tensor& self) {
 std::vector<int64_t> places_of(const std::string& layout, const std::string& other) {
   std::string letters = layout;
   std::ranges::sort(letters);
-  TORCH_CHECK(letters.size() >= 1 && letters.size() <= 5 &&
+  TORCH_CHECK(!letters.empty() && letters.size() <= 5 &&
                   std::ranges::adjacent_find(letters) == letters.end(),
               "srcFormat is \"", layout, "\", expected one to five different letters");
   TORCH_CHECK(std::ranges::is_permutation(layout, other), "dstFormat is \"", other,

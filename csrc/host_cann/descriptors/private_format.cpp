@@ -131,6 +131,7 @@ std::optional<Blocks> blocks_of(aclFormat format, const Dims& shape, int64_t blo
 
 std::vector<int64_t> storage_sizes(aclFormat format, const Blocks& blocks) {
   std::vector<int64_t> sizes;
+  sizes.reserve(blocks.order.size());
   for (const int64_t dim : blocks.order) sizes.push_back(blocks.split[static_cast<size_t>(dim)]);
   if (format != ACL_FORMAT_FRACTAL_Z && format != ACL_FRACTAL_Z_3D) return sizes;
   // [C1 * H * W, N1, 16, C0], with a factor D in the first one.

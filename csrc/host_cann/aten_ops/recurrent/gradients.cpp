@@ -181,6 +181,7 @@ void write_parameters(std::vector<Output>& dparamsOut, const StackGradients& gra
 // The initial states' gradients, one above the other.
 at::Tensor of_states(const StackGradients& gradients, at::Tensor CellGradients::* state) {
   std::vector<at::Tensor> list;
+  list.reserve(gradients.cells.size());
   for (const CellGradients& cell : gradients.cells) list.push_back(cell.*state);
   return at::stack(list);
 }

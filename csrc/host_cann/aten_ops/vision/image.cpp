@@ -69,12 +69,14 @@ std::vector<float> gaussian(int64_t size, double sigma) {
   }
   std::vector<double> values;
   double sum = 0;
+  const int64_t middle = size / 2;
   for (int64_t i = 0; i < size; ++i) {
-    const double x = static_cast<double>(i - size / 2) / sigma;
+    const double x = static_cast<double>(i - middle) / sigma;
     values.push_back(std::exp(-x * x / 2));
     sum += values.back();
   }
   std::vector<float> weights;
+  weights.reserve(values.size());
   for (const double value : values) weights.push_back(static_cast<float>(value / sum));
   return weights;
 }

@@ -377,6 +377,7 @@ ACLNN(NonMaxSuppression, (FloatIn, boxes), (FloatIn, scores), (Ints, maxOutputBo
     const at::Tensor values = scores.to(at::kFloat).contiguous();
     for (int64_t i = 0; i < batches * classes; ++i) {
       std::vector<Box> all;
+      all.reserve(static_cast<size_t>(count));
       for (int64_t b = 0; b < count; ++b) {
         all.emplace_back(corners.const_data_ptr<float>() + (i / classes * count + b) * 4,
                          centerPointBox == 1);

@@ -27,8 +27,8 @@ struct View {
     const auto is_negative = [](int64_t value) { return value < 0; };
     TORCH_CHECK(std::ranges::none_of(sizes, is_negative) &&
                     std::ranges::none_of(strides, is_negative) && offset >= 0,
-                "the view of ", name, " has sizes ", sizes, ", strides ", strides, " and offset ",
-                offset, ", expected no negative numbers");
+                "the view of ", name, " has sizes ", at::IntArrayRef(sizes), ", strides ",
+                at::IntArrayRef(strides), " and offset ", offset, ", expected no negative numbers");
     if (is_empty()) return;
     uint64_t last = static_cast<uint64_t>(offset);
     bool overflows = false;
@@ -39,15 +39,17 @@ struct View {
       overflows |= c10::add_overflows(last, distance, &last);
     }
     TORCH_CHECK(!overflows && last < static_cast<uint64_t>(count), "the view of ", name,
-                " has sizes ", sizes, ", strides ", strides, " and offset ", offset,
-                ", expected places among the ", count, " elements of ", name);
+                " has sizes ", at::IntArrayRef(sizes), ", strides ", at::IntArrayRef(strides),
+                " and offset ", offset, ", expected places among the ", count, " elements of ",
+                name);
   }
 
   // Refuses a view to write to that has several elements in one place by a stride of 0.
   void check_distinct(const char* name) const {
     for (size_t i = 0; i < sizes.size(); ++i) {
-      TORCH_CHECK(strides[i] > 0 || sizes[i] <= 1, "the view of ", name, " has sizes ", sizes,
-                  " and strides ", strides, ", expected a place of its own for each element");
+      TORCH_CHECK(strides[i] > 0 || sizes[i] <= 1, "the view of ", name, " has sizes ",
+                  at::IntArrayRef(sizes), " and strides ", at::IntArrayRef(strides),
+                  ", expected a place of its own for each element");
     }
   }
 
@@ -112,8 +114,8 @@ ACLNN(ViewCopy, (In, dst), (IndexIn, dst_size), (IndexIn, dst_stride),
     const View from = view_of(src_size, src_stride, src_storage_offset);
     to.check("dst", dst.numel());
     from.check("src", src.numel());
-    TORCH_CHECK(to.sizes == from.sizes, "src_size is ", from.sizes, ", expected ", to.sizes,
-                ", as dst_size is");
+    TORCH_CHECK(to.sizes == from.sizes, "src_size is ", at::IntArrayRef(from.sizes), ", expected ",
+                at::IntArrayRef(to.sizes), ", as dst_size is");
     to.check_distinct("dst");
     if (!to.is_empty()) to.of(result).copy_(from.of(src.contiguous()));
   }

@@ -30,7 +30,8 @@ aclError aclmdlUnload(uint32_t modelId) {
 aclError aclmdlExecute(uint32_t modelId, const aclmdlDataset* input, aclmdlDataset* output) {
   return no_model("aclmdlExecute");
 }
-aclError aclmdlExecuteAsync(uint32_t modelId, const aclmdlDataset* input, aclmdlDataset* output, aclrtStream stream) {
+aclError aclmdlExecuteAsync(uint32_t modelId, const aclmdlDataset* input, aclmdlDataset* output,
+                            aclrtStream stream) {
   return no_model("aclmdlExecuteAsync");
 }
 aclmdlDesc* aclmdlCreateDesc(void) {

@@ -51,8 +51,7 @@ aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t* pid,
   return no_sharing("aclrtMemSetPidToShareableHandle");
 }
 
-aclError aclrtIpcMemGetExportKey(void* devPtr, size_t size, char* key, size_t len,
-                                 uint64_t flags) {
+aclError aclrtIpcMemGetExportKey(void* devPtr, size_t size, char* key, size_t len, uint64_t flags) {
   return no_sharing("aclrtIpcMemGetExportKey");
 }
 

@@ -13,7 +13,7 @@
 #include "host_cann/aten_ops/experts/grouped_product.h"
 #include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
-#include "host_cann/aten_ops/stored.h"
+#include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/descriptors/private_format.h"
 
 using namespace aclnn_host;

@@ -17,7 +17,7 @@
 #include "host_cann/aten_ops/quantized/quantization_modes.h"
 #include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
-#include "host_cann/aten_ops/stored.h"
+#include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/descriptors/private_format.h"
 
 using namespace aclnn_host;

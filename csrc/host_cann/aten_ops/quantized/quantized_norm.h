@@ -14,7 +14,7 @@
 
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
-#include "host_cann/aten_ops/stored.h"
+#include "host_cann/aten_ops/engine/stored.h"
 
 // What the normalisations with a quantisation behind them share. Sums, statistics and norms are
 // FP32 and not rounded in between. What is quantised to integers is rounded to the nearest one,

@@ -12,7 +12,7 @@
 #include <ATen/ops/where.h>
 
 #include "host_cann/aten_ops/checks.h"
-#include "host_cann/aten_ops/stored.h"
+#include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/descriptors/private_format.h"
 
 namespace aclnn_host {

@@ -12,7 +12,7 @@
 
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
-#include "host_cann/aten_ops/stored.h"
+#include "host_cann/aten_ops/engine/stored.h"
 
 // What the functions that quantise have in common: the types of their results, rounding to these,
 // and scales by the extremes of rows.

@@ -9,7 +9,7 @@
 #include "host_cann/aten_ops/quantized/quant_param.h"
 #include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
-#include "host_cann/aten_ops/stored.h"
+#include "host_cann/aten_ops/engine/stored.h"
 
 using namespace aclnn_host;
 

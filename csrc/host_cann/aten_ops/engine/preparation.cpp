@@ -1,33 +1,31 @@
-// How a row runs, in the order in which it happens: its arguments are copied, prepared, rehearsed
-// without memory, then computed. All of it is one thing, which row.h describes.
-#include "host_cann/aten_ops/row.h"
+// Stage 1 of a row: its arguments are copied and checked, then ATen is asked about them, of shapes
+// without memory, of dtypes in a rehearsal. Stage 2 computes.
+#include "host_cann/aten_ops/engine/preparation.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <mutex>
 #include <new>
-#include <unordered_set>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <dlfcn.h>
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/PythonTorchFunctionTLS.h>
-#include <ATen/ops/empty_strided.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/ones.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <c10/util/Exception.h>
 
 #include "acl/acl_base.h"
-#include "host_cann/aten_ops/stored.h"
+#include "host_cann/aten_ops/engine/accepted.h"
+#include "host_cann/aten_ops/engine/call.h"
+#include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/descriptors/guard.h"
 #include "host_cann/descriptors/private_format.h"
 #include "host_cann/ops/aten.h"
-#include "host_cann/ops/cast.h"
 #include "host_cann/ops/checks.h"
 #include "host_cann/ops/packed.h"
 #include "host_cann/runtime/error.h"
-#include "host_cann/runtime/product.h"
 
 namespace aclnn_host {
 namespace {
@@ -52,11 +50,6 @@ const char* names_of(Preparation::Types types) {
     case Preparation::Types::kIndex: return "INT32 or INT64";
     default: return "any type";
   }
-}
-
-// CANN takes a tensor of one element where ATen has one without dimensions.
-bool same_shape(at::IntArrayRef a, at::IntArrayRef b) {
-  return a == b || (a.size() + b.size() == 1 && (a.empty() ? b : a)[0] == 1);
 }
 
 // An empty tensor may have any size for the price of none, but functions of ATen make tables of it.
@@ -98,186 +91,6 @@ void throw_if_out_of_memory(const std::exception& error) {
   }
 }
 
-// The tensors of one call, and what a row needs beside them.
-struct Call {
-  std::vector<Slot> slots;
-  std::vector<const char*> names;  // of the slots
-  std::vector<TensorView> views;
-  std::vector<TensorArgument> arguments;      // whose views are set by point_at_views()
-  std::vector<std::shared_ptr<Dims>> shapes;  // of the SizedOutputs, by tensor
-
-  void point_at_views() {
-    for (size_t i = 0; i < views.size(); ++i) arguments[i].view = &views[i];
-  }
-
-  // Runs a row on tensors that `tensor_of` makes of the views; `writes` to the outputs, or not.
-  template <class TensorOf>
-  void run(Preparation::Run row, TensorOf tensor_of, bool writes) const {
-    const AtenScope scope;
-    std::vector<at::Tensor> tensors;
-    tensors.reserve(views.size());
-    for (const TensorView& view : views) tensors.push_back(tensor_of(view));
-    row({slots, names, tensors, views, shapes, writes});
-    if (writes) store_outputs(tensors);
-  }
-
- private:
-  void store_outputs(const std::vector<at::Tensor>& tensors) const {
-    for (size_t i = 0; i < views.size(); ++i) {
-      if (arguments[i].is_output && is_stored_apart(views[i])) store(tensors[i], views[i]);
-    }
-  }
-};
-
-// The caller's elements. (An output that is stored apart is loaded, too: a row may leave it alone.)
-at::Tensor with_memory(const TensorView& view) {
-  return is_stored_apart(view) ? load(view) : aten_tensor(view);
-}
-
-at::Tensor without_memory(const TensorView& view) {
-  if (is_stored_apart(view)) return without_memory(view_of_elements(view));
-  return at::empty_strided({view.shape.begin(), view.shape.size()},
-                           {view.strides.begin(), view.strides.size()},
-                           at::TensorOptions(aten_type(view.dtype)).device(at::kMeta));
-}
-
-// The number of elements of memory that a view spans; 0 for an empty one.
-int64_t span_of(const TensorView& view) {
-  const auto extent = extent_of(view);
-  return extent ? extent->last - view.offset + 1 : 0;
-}
-
-// Scratch memory of a view's layout, all zeros. The pages that a kernel only reads cost nothing.
-at::Tensor zeros(const TensorView& view) {
-  if (is_stored_apart(view)) return zeros(view_of_elements(view));
-  void* memory = std::calloc(static_cast<size_t>(std::max<int64_t>(span_of(view), 1)),
-                             aclDataTypeSize(view.dtype));
-  if (memory == nullptr) throw std::bad_alloc();
-  return at::from_blob(memory, {view.shape.begin(), view.shape.size()},
-                       {view.strides.begin(), view.strides.size()}, std::free,
-                       aten_type(view.dtype));
-}
-
-// The same, all ones.
-at::Tensor ones(const TensorView& view) {
-  if (is_stored_apart(view)) return ones(view_of_elements(view));
-  return at::ones({std::max<int64_t>(span_of(view), 1)}, at::TensorOptions(aten_type(view.dtype)))
-      .as_strided({view.shape.begin(), view.shape.size()},
-                  {view.strides.begin(), view.strides.size()});
-}
-
-// A view of the same rank and dtype with sizes of at most 8.
-TensorView shrunken(const TensorView& view) {
-  TensorView small = is_stored_apart(view) ? view_of_elements(view) : view;
-  int64_t* const shape = small.shape.resize(view.shape.size());
-  int64_t* const strides = small.strides.resize(view.shape.size());
-  int64_t stride = 1;
-  for (uint64_t i = view.shape.size(); i-- > 0;) {
-    shape[i] = std::min<int64_t>(view.shape[i], 8);
-    strides[i] = stride;
-    stride *= std::max<int64_t>(shape[i], 1);
-  }
-  small.offset = 0;
-  return small;
-}
-
-// Bytes that two calls share only if ATen finds the same of both in stage 1: of the shapes or, with
-// Aspect::kDtypes, in a rehearsal.
-class Fingerprint {
- public:
-  enum class Aspect { kShapes, kDtypes };
-
-  Fingerprint(Preparation::Run row, const Call& call, Aspect aspect) : aspect_(aspect) {
-    add(row);
-    add(aspect);
-    add(current_product());
-    for (const Slot& slot : call.slots) {
-      add(slot.index());
-      std::visit([&](const auto& value) { add(value); }, slot);
-    }
-    for (const TensorView& view : call.views) {
-      add(view.dtype);
-      add(view.format);
-      if (aspect == Aspect::kShapes) {
-        add(view.shape);
-        add(view.strides);
-      } else {
-        // An empty tensor rehearses nothing.
-        add(view.shape.size());
-        add(element_count(view.shape).value_or(0) == 0);
-      }
-    }
-  }
-  std::string take() { return std::move(bytes_); }
-
- private:
-  template <class T>
-    requires std::is_trivially_copyable_v<T>
-  void add(const T& value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  }
-  template <class T>
-    requires requires(const T& values) {
-      values.begin();
-      values.size();
-    }
-  void add(const T& values) {
-    add(values.size());
-    for (const auto& value : values) add(value);
-  }
-  void add(std::monostate) {}
-  void add(int64_t value) {
-    // Which kernel runs depends on modes, which are small numbers, but on no seed or size. (What is
-    // wrong with the number itself ATen says without memory.)
-    if (aspect_ == Aspect::kDtypes && (value < 0 || value > 8)) value = -1;
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  }
-  void add(const TensorRange& range) {
-    add(range.first);
-    add(range.count);
-  }
-  void add(const c10::Scalar& scalar) {
-    add(scalar.type());
-    if (aspect_ == Aspect::kDtypes && !scalar.isIntegral(true)) return;
-    if (scalar.type() == at::kUInt64) return add(scalar.toUInt64());
-    if (scalar.isIntegral(true)) return add(scalar.toLong());
-    add(scalar.toComplexDouble().real());
-    add(scalar.toComplexDouble().imag());
-  }
-
-  Aspect aspect_;
-  std::string bytes_;
-};
-
-// The calls that ATen accepted lately, so that a program that repeats itself pays for it once.
-class Accepted {
- public:
-  bool contains(const std::string& call) {
-    const std::lock_guard lock(mutex_);
-    return calls_.contains(call);
-  }
-  void add(std::string call) {
-    const std::lock_guard lock(mutex_);
-    if (bytes_ + call.size() > kMostBytes) {
-      calls_.clear();
-      bytes_ = 0;
-    }
-    const size_t size = call.size();
-    if (calls_.insert(std::move(call)).second) bytes_ += size;
-  }
-
- private:
-  static constexpr size_t kMostBytes = 4 << 20;
-  std::mutex mutex_;
-  std::unordered_set<std::string> calls_;
-  size_t bytes_ = 0;  // of the calls
-};
-
-Accepted& accepted() {
-  static auto* calls = new Accepted;  // never destroyed: threads may outlast the statics
-  return *calls;
-}
-
 // While it lives, the calling thread has no modes of Python. Functions in Python that ATen calls
 // for tensors without memory would see them. Stands within an AtenScope, which restores the
 // dispatch keys that come with the modes.
@@ -311,7 +124,7 @@ bool may_call_python() {
 thread_local bool rehearsed = false;
 
 struct RowExecutor final : aclOpExecutor {
-  RowExecutor(const char* api, Preparation::Run row, Call&& call)
+  RowExecutor(const char* api, RowFunction row, Call&& call)
       : aclOpExecutor(api, 0), row(row), call(std::move(call)) {
     this->call.point_at_views();
   }
@@ -335,7 +148,7 @@ struct RowExecutor final : aclOpExecutor {
     return {call.arguments.data(), call.arguments.size()};
   }
 
-  Preparation::Run row;
+  RowFunction row;
   Call call;
 };
 
@@ -343,55 +156,6 @@ struct RowExecutor final : aclOpExecutor {
 
 bool is_rehearsed() noexcept {
   return rehearsed;
-}
-
-// Whether two tensors lie in one stretch of memory in different ways.
-static bool share_memory(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return false;
-  const auto begin = [](const at::Tensor& x) {
-    return static_cast<const char*>(x.const_data_ptr());
-  };
-  const auto end = [&](const at::Tensor& x) {
-    int64_t last = 0;
-    for (int64_t i = 0; i < x.dim(); ++i) last += (x.size(i) - 1) * x.stride(i);
-    return begin(x) + (last + 1) * static_cast<int64_t>(x.element_size());
-  };
-  const bool is_same =
-      begin(a) == begin(b) && a.strides() == b.strides() && a.scalar_type() == b.scalar_type();
-  return !is_same && begin(a) < end(b) && begin(b) < end(a);
-}
-
-void Output::expect(at::ScalarType result) const {
-  TORCH_CHECK(can_cast(acl_type(result), acl_type(tensor_.scalar_type())), name_, " has dtype ",
-              dtype_name(acl_type(tensor_.scalar_type())), ", expected a type that the result's ",
-              dtype_name(acl_type(result)), " can be cast to");
-}
-
-Output& Output::operator=(const at::Tensor& result) {
-  expect(result.scalar_type());
-  copy(result);
-  return *this;
-}
-
-void Output::copy(const at::Tensor& result) {
-  TORCH_CHECK(same_shape(result.sizes(), tensor_.sizes()), name_, " has shape ", tensor_.sizes(),
-              ", expected ", result.sizes(), ", the shape of the result");
-  if (!is_written_) return;
-  const at::Tensor from = result.view_as(tensor_);
-  // What lies in the output's own memory, as a view of an input that the caller overlaps it with,
-  // is read before anything is written.
-  tensor_.copy_(share_memory(from, tensor_) ? from.clone() : from);
-}
-
-SizedOutput& SizedOutput::operator=(const at::Tensor& result) {
-  const at::Tensor& memory = memory_;
-  TORCH_CHECK(result.numel() <= memory.numel(), "the output has memory for ", memory.numel(),
-              " elements, expected at least ", result.numel());
-  memory_.expect(result.scalar_type());
-  if (!memory_.is_written()) return *this;
-  memory.view({-1}).narrow(0, 0, result.numel()).view(result.sizes()).copy_(result);
-  shape_->assign(result.sizes().data(), result.sizes().size());
-  return *this;
 }
 
 // What stage 1 knows so far.
@@ -416,20 +180,20 @@ struct Preparation::State {
   }
 
   // Whether ATen accepts the call.
-  aclnnStatus ask_aten(Run row) {
-    using enum Fingerprint::Aspect;
-    std::string of_shapes = Fingerprint(row, call, kShapes).take();
-    if (accepted().contains(of_shapes)) return OK;
+  aclnnStatus ask_aten(RowFunction row) {
+    using enum Aspect;
+    std::string of_shapes = fingerprint(row, call, kShapes);
+    if (was_accepted(of_shapes)) return OK;
     const std::optional<std::string> refusal = refusal_of_shapes(row);
     if (refusal && !refusal->empty()) return refuse(*refusal);
     // Where the shapes are known to be right, the dtypes are asked about once.
-    std::string of_dtypes = refusal ? Fingerprint(row, call, kDtypes).take() : std::string();
-    if (of_dtypes.empty() || !accepted().contains(of_dtypes)) {
+    std::string of_dtypes = refusal ? fingerprint(row, call, kDtypes) : std::string();
+    if (of_dtypes.empty() || !was_accepted(of_dtypes)) {
       const std::string text = is_large() ? rehearse_small(row) : rehearse(row);
       if (!text.empty()) return refuse(text);
-      if (!of_dtypes.empty()) accepted().add(std::move(of_dtypes));
+      if (!of_dtypes.empty()) note_accepted(std::move(of_dtypes));
     }
-    accepted().add(std::move(of_shapes));
+    note_accepted(std::move(of_shapes));
     return OK;
   }
 
@@ -451,7 +215,7 @@ struct Preparation::State {
 
   // What ATen has against the call on tensors without memory, which is the empty text if it accepts
   // it; nothing if it cannot tell.
-  std::optional<std::string> refusal_of_shapes(Run row) {
+  std::optional<std::string> refusal_of_shapes(RowFunction row) {
     if (!may_call_python()) return std::nullopt;
     try {
       const AtenScope scope;
@@ -471,7 +235,7 @@ struct Preparation::State {
   // What ATen has against the call on memory that is all zeros, and on ones; empty if it accepts
   // either, as it may refuse the other for its values. What it has no kernel for it says of both,
   // unless there is nothing to do, as with a mask of zeros.
-  std::string rehearse(Run row) {
+  std::string rehearse(RowFunction row) {
     const Verdict on_zeros = rehearse_on(row, zeros);
     if (on_zeros.lacks_kernel) return on_zeros.text;
     const Verdict on_ones = rehearse_on(row, ones);
@@ -479,7 +243,7 @@ struct Preparation::State {
   }
   // The same of a large call on small tensors. The sizes need not fit together, so only the lack of
   // a kernel counts.
-  std::string rehearse_small(Run row) {
+  std::string rehearse_small(RowFunction row) {
     const auto small_zeros = [](const TensorView& view) { return zeros(shrunken(view)); };
     const Verdict verdict = rehearse_on(row, small_zeros);
     return verdict.lacks_kernel ? verdict.text : "";
@@ -489,7 +253,7 @@ struct Preparation::State {
     bool lacks_kernel = false;
   };
   template <class TensorOf>
-  Verdict rehearse_on(Run row, TensorOf tensor_of) {
+  Verdict rehearse_on(RowFunction row, TensorOf tensor_of) {
     struct Rehearsal {
       Rehearsal() { rehearsed = true; }
       ~Rehearsal() { rehearsed = false; }
@@ -691,7 +455,7 @@ void Preparation::allow(Allowed allowed) {
   }
 }
 
-aclnnStatus Preparation::finish(Run row) {
+aclnnStatus Preparation::finish(RowFunction row) {
   const AtenScope scope;
   Checks& checks = state_->checks;
   for (size_t i = 0; i < state_->tensors.size(); ++i) {

@@ -632,7 +632,7 @@ TEST(attention_refuses_what_it_does_not_emulate) {
   };
 
   for (const AttentionOptions& options :
-       {AttentionOptions{}, {.shift = square}, {.prefix = none}}) {
+       {AttentionOptions{}, {.shift = square}, {.prefix = none}, {.prefix = list}}) {
     taken(forward, options);
     taken(backward, options);
     taken(forward_v4, options);
@@ -640,10 +640,8 @@ TEST(attention_refuses_what_it_does_not_emulate) {
   }
   refused(forward, {.padding_mask = square},
           "aclnnFlashAttentionScore: paddingMaskOptional is given");
-  refused(forward, {.prefix = list}, "aclnnFlashAttentionScore: prefixOptional is given");
   refused(backward, {.padding_mask = square},
           "aclnnFlashAttentionScoreGrad: paddingMaskOptional is given");
-  refused(backward, {.prefix = list}, "aclnnFlashAttentionScoreGrad: prefixOptional is given");
 
   const auto both = [&](const AttentionOptions& options, const std::string& text) {
     refused(forward_v4, options, "aclnnFlashAttentionScoreV4: " + text);
@@ -659,23 +657,21 @@ TEST(attention_refuses_what_it_does_not_emulate) {
   refused(backward_v4, {.scale_o = x}, "dScaleOOptional is given");
   refused(forward_v4, {.sink = x}, "sinkOptional is given");
   refused(backward_v4, {.sink = x}, "sinkInOptional is given");
-  both({.prefix = list}, "prefixOptional is given");
   both({.query_lengths = list}, "actualSeqQLenOptional is given");
   both({.key_lengths = list}, "actualSeqKvLenOptional is given");
-  both({.query_starts = list}, "qStartIdxOptional is given");
-  both({.key_starts = list}, "kvStartIdxOptional is given");
   refused(forward_v4, {.softmax_layout = varying}, "softmaxOutLayout is given");
   refused(backward_v4, {.softmax_layout = varying}, "softmaxInLayout is given");
-  both({.shift = square, .pse_type = 0}, "pseType is 0, expected 1;");
-  for (const char* type : {"2", "3", "4", "-1"}) {
-    both({.pse_type = std::stoll(type)},
-         std::string("pseType is ") + type + ", expected 1, or 0 without a shift");
-  }
+  both({.pse_type = 2}, "the shift is null, expected the slopes of a shift of pseType 2");
+  both({.pse_type = 4}, "pseType is 4, expected 0 to 3");
+  both({.pse_type = -1}, "pseType is -1, expected 0 to 3");
   both({.out_dtype = 1}, "outDtype is 1, expected 0, or 1 with a query of BFLOAT16");
 
   // What changes nothing.
-  for (const AttentionOptions& options :
-       {AttentionOptions{.pse_type = 0}, {.query_lengths = none}, {.softmax_layout = nothing}}) {
+  for (const AttentionOptions& options : {AttentionOptions{.pse_type = 0},
+                                          {.query_lengths = none},
+                                          {.softmax_layout = nothing},
+                                          {.query_starts = list},
+                                          {.key_starts = list}}) {
     taken(forward_v4, options);
     taken(backward_v4, options);
   }

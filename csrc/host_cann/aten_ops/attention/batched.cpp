@@ -1,17 +1,18 @@
 // Attention of training and its gradients where all sequences have one length, with all kinds of
-// shifts: see attention.h.
+// shifts: see training.h.
 
 #include <string>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
 
-#include "host_cann/aten_ops/attention/training.h"
+#include "host_cann/aten_ops/attention/batched.h"
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/random.h"
 
-using namespace aclnn_host;
-
+namespace aclnn_host {
 namespace {
 
 // How the dimensions stand in memory: B batch, S sequence, N heads, D the elements of one head, H
@@ -52,10 +53,10 @@ class Layout {
 };
 
 struct Batch {
-  int64_t size;
-  int64_t queries;
-  int64_t keys;
-  int64_t heads;
+  int64_t size = 0;
+  int64_t queries = 0;
+  int64_t keys = 0;
+  int64_t heads = 0;
 };
 
 std::optional<at::Tensor> shift_of(const AttentionArguments& arguments, const Batch& batch) {
@@ -123,11 +124,12 @@ std::optional<at::Tensor> hidden_of(const AttentionArguments& arguments, const B
 
 struct Batched {
   Batched(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-          const AttentionArguments& arguments, const std::string& layout_name)
-      : layout(layout_name), attention(inputs(query, key, value, arguments)) {}
+          const AttentionArguments& arguments, const std::string& layout_name,
+          std::optional<DropoutSeed> seed)
+      : layout(layout_name), attention(inputs(query, key, value, arguments, seed)) {}
 
   AttentionInputs inputs(const at::Tensor& query_, const at::Tensor& key_, const at::Tensor& value_,
-                         const AttentionArguments& arguments) const {
+                         const AttentionArguments& arguments, std::optional<DropoutSeed> seed) {
     check_attention(query_, key_, value_, arguments);
     const at::Tensor query = layout.read("query", query_, arguments.heads);
     TORCH_CHECK(query.size(1) == arguments.heads, "headNum is ", arguments.heads, ", expected ",
@@ -146,69 +148,61 @@ struct Batched {
                     value.size(2) == key.size(2) && value.size(3) <= elements,
                 "value has shape ", value_.sizes(), ", expected key's ", key_.sizes(),
                 " with as many elements or fewer");
-    const Batch batch{query.size(0), query.size(2), key.size(2), query.size(1)};
+    batch = {query.size(0), query.size(2), key.size(2), query.size(1)};
+    value_size = value.size(3);
     AttentionInputs result{query, key, value, arguments.scale};
     result.shifts_first = arguments.shift_type == kShiftThenScale;
     result.shift = shift_of(arguments, batch);
     result.hidden = hidden_of(arguments, batch, query.options());
+    const std::vector<int64_t> scores{batch.size, batch.heads, batch.queries, batch.keys};
     if (arguments.drop_mask) {
-      result.kept = kept_of(*arguments.drop_mask, 0,
-                            {batch.size, batch.heads, batch.queries, batch.keys}, arguments.keep);
+      result.kept = kept_of(*arguments.drop_mask, 0, scores, arguments.keep);
+    } else if (seed && arguments.keep < 1) {
+      const at::Tensor like = at::empty(scores, query.options());
+      const at::Tensor drawn =
+          dropout_mask(empty_dropout_mask(like), arguments.keep, seed->seed, seed->offset);
+      result.kept = unpacked_dropout_mask(drawn, like) / arguments.keep;
     }
     return result;
   }
 
   Layout layout;
+  Batch batch;             // set by inputs(), as is the next
+  int64_t value_size = 0;  // the elements of one head of the values
   SoftmaxAttention attention;
 };
 
 }  // namespace
 
-ACLNN(FlashAttentionScoreV2, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalInts, prefixOptional), (OptionalInts, qStartIdxOptional),
-      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut),
-      (Out, softmaxSumOut), (OptionalOut, softmaxOutOut), (Out, attentionOutOut)) {
-  refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
-  const Batched of(query, key, value,
-                   {realShiftOptional, dropMaskOptional, attenMaskOptional, prefixOptional,
-                    qStartIdxOptional, kvStartIdxOptional, scaleValue, keepProb, preTokens,
-                    nextTokens, headNum, sparseMode, pseType},
-                   inputLayout);
-  softmaxMaxOut = of.attention.largest().expand({-1, -1, -1, kSoftmaxCopies});
-  softmaxSumOut = of.attention.sum().expand({-1, -1, -1, kSoftmaxCopies});
-  attentionOutOut = of.layout.written(of.attention.result());
+void write_batched_attention(const at::Tensor& query, const at::Tensor& key,
+                             const at::Tensor& value, const AttentionArguments& arguments,
+                             const std::string& layout, std::optional<DropoutSeed> seed,
+                             Output& largest, Output& sum, Output& out) {
+  const Batched of(query, key, value, arguments, layout, seed);
+  largest = of.attention.largest().expand({-1, -1, -1, kSoftmaxCopies});
+  sum = of.attention.sum().expand({-1, -1, -1, kSoftmaxCopies});
+  out = of.layout.written(of.attention.result());
 }
-// The probabilities are computed anew, so nothing of the forward pass is needed.
-ACLNN(FlashAttentionScoreGradV2, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
-      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
-      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
-      (OptionalInts, prefixOptional), (OptionalInts, qStartIdxOptional),
-      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut),
-      (Out, dkOut), (Out, dvOut), (OptionalOut, dpseOut)) {
-  refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
-  const Batched of(query, keyIn, value,
-                   {pseShiftOptional, dropMaskOptional, attenMaskOptional, prefixOptional,
-                    qStartIdxOptional, kvStartIdxOptional, scaleValue, keepProb, preTokens,
-                    nextTokens, headNum, sparseMode, pseType},
-                   inputLayout);
+
+void write_batched_gradients(const at::Tensor& query, const at::Tensor& key,
+                             const at::Tensor& value, const at::Tensor& dy,
+                             const AttentionArguments& arguments, const std::string& layout,
+                             std::optional<DropoutSeed> seed, Output& dq, Output& dk, Output& dv,
+                             OptionalOutput& dshift) {
+  const Batched of(query, key, value, arguments, layout, seed);
   expect_dtype("dy", dy, query);
-  const at::Tensor result = of.layout.written(of.attention.result());
-  expect_shape("dy", dy, result.sizes());
+  const at::Tensor result =
+      at::empty({of.batch.size, of.batch.heads, of.batch.queries, of.value_size},
+                at::TensorOptions(at::kMeta));
+  expect_shape("dy", dy, of.layout.written(result).sizes());
   const SoftmaxAttention::Gradients gradients =
-      of.attention.gradients(of.layout.read("dy", dy, headNum));
-  dqOut = of.layout.written(gradients.query);
-  dkOut = of.layout.written(gradients.key);
-  dvOut = of.layout.written(gradients.value);
-  if (pseShiftOptional && pseType.value() <= kShiftThenScale) {
-    dpseOut = gradients.shift.sum_to_size(pseShiftOptional->sizes());
+      of.attention.gradients(of.layout.read("dy", dy, arguments.heads));
+  dq = of.layout.written(gradients.query);
+  dk = of.layout.written(gradients.key);
+  dv = of.layout.written(gradients.value);
+  if (arguments.shift && arguments.shift_type <= kShiftThenScale) {
+    dshift = gradients.shift.sum_to_size(arguments.shift->sizes());
   }
 }
+
+}  // namespace aclnn_host

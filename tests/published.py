@@ -31,6 +31,7 @@ KINDS = {
     "Ints": "const aclIntArray*",
     "Floats": "const aclFloatArray*",
     "Bools": "const aclBoolArray*",
+    "Dtype": "aclDataType",
 }
 
 

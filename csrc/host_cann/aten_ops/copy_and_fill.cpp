@@ -5,7 +5,9 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/aten_ops/row.h"
+#include "host_cann/descriptors/private_format.h"
 
 using namespace aclnn_host;
 
@@ -13,8 +15,27 @@ using namespace aclnn_host;
 ACLNN(InplaceCopy, (InOut, selfRef), (In, src)) {
   selfRef.copy(src.expand(selfRef->sizes()));
 }
-ACLNN(Cast, (In, self), (aclDataType, dtype), (Out, out)) {
-  out.copy(self.to(dtype));
+ACLNN(Cast, (StoredIn, self), (StoredDtype, dtype), (StoredOut, out)) {
+  const at::ScalarType type = type_of_elements(dtype);
+  TORCH_CHECK(type != at::ScalarType::Undefined, "dtype is ", static_cast<int64_t>(dtype),
+              ", expected a data type that the host CANN supports");
+  TORCH_CHECK(acl_type(type) == dtype || out.dtype() == dtype, "dtype is ", dtype_name(dtype),
+              ", expected ", dtype_name(out.dtype()), ", the dtype of out");
+  const at::ScalarType source = self.elements.scalar_type();
+  const bool is_small = acl_type(type) != dtype || acl_type(source) != self.dtype;
+  const auto is_float = [](at::ScalarType each) {
+    return at::isFloatingType(each) && each != at::kDouble;
+  };
+  TORCH_CHECK(!is_small || (dtype == ACL_INT4 && self.dtype == ACL_INT32) ||
+                  (is_float(source) && is_float(type)),
+              "self has dtype ", dtype_name(self.dtype), " and dtype is ", dtype_name(dtype),
+              ", which the host CANN does not cast to one another; cast by way of FLOAT, or INT32 "
+              "for INT4");
+  TORCH_CHECK(
+      self.format == out.format() || (!is_private(self.format) && !is_private(out.format())),
+      "out has format ", static_cast<int64_t>(out.format()), ", expected ",
+      static_cast<int64_t>(self.format), " as self has");
+  out.copy(self.elements.to(type));
 }
 
 ACLNN(InplaceZero, (InOut, selfRef)) {

@@ -162,6 +162,7 @@ ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOu
 }
 
 // sRef is the moving average of varRef. Mode 0 adds the decay to the gradient, mode 1 to the step.
+// Of more than one element of step the first counts.
 ACLNN(ApplyFusedEmaAdam, (FloatIn, grad), (InOut, varRef), (InOut, mRef), (InOut, vRef),
       (InOut, sRef), (In, step), (double, lr), (double, emaDecay), (double, beta1), (double, beta2),
       (double, eps), (int64_t, mode), (bool, biasCorrection), (double, weightDecay)) {
@@ -170,7 +171,8 @@ ACLNN(ApplyFusedEmaAdam, (FloatIn, grad), (InOut, varRef), (InOut, mRef), (InOut
   expect_like("vRef", vRef, grad);
   expect_like("sRef", sRef, grad);
   TORCH_CHECK(mode == 0 || mode == 1, "mode is ", mode.value(), ", expected 0 (L2) or 1 (AdamW)");
-  const at::Tensor count = number("step", step, at::kLong);
+  TORCH_CHECK(step.numel() > 0, "step has shape ", step.sizes(), ", expected elements");
+  const at::Tensor count = number("step", step.flatten().narrow(0, 0, 1), at::kLong);
   const auto correction = [&](double beta) {
     return 1 - at::pow(c10::Scalar(beta), count.to(at::kDouble));
   };

@@ -163,4 +163,45 @@ void quantize_mx(const at::Tensor& x, int64_t axis, int64_t block_size, const Mx
   scale = scales;
 }
 
+std::vector<int64_t> mx_group_ends(const char* name, const at::Tensor& groups, int64_t rows,
+                                   int64_t least) {
+  const at::Tensor contiguous = groups.to(at::kLong).contiguous();
+  const auto* values = contiguous.const_data_ptr<int64_t>();
+  std::vector<int64_t> ends(values, values + contiguous.numel());
+  int64_t before = 0;
+  for (const int64_t end : ends) {
+    TORCH_CHECK(end >= before && end >= least && end <= rows, name, " has ", end, " after ", before,
+                ", expected numbers from ", least, " to ", rows, " that do not decrease");
+    before = end;
+  }
+  return ends;
+}
+
+void quantize_mx_groups(const at::Tensor& x, const std::vector<int64_t>& ends, const MxRule& rule,
+                        StoredOutput& y, StoredOutput& scale) {
+  const at::Tensor source = x.to(at::kFloat).contiguous();
+  const at::Tensor elements = at::zeros(x.sizes(), source.options());
+  const at::Tensor scales = at::zeros(scale->sizes(), source.options());
+  const int64_t columns = x.size(1);
+  int64_t begin = 0;
+  int64_t group = 0;
+  for (const int64_t end : ends) {
+    const int64_t first_pair = begin / (2 * kMxBlock) + group++;
+    for (int64_t row = begin; row < end; row += kMxBlock) {
+      const int64_t k = (row - begin) / kMxBlock;
+      const MxBlock block{1, 0, std::min(kMxBlock, end - row), columns};
+      for (int64_t column = 0; column < columns; ++column) {
+        const int64_t place = row * columns + column;
+        const int64_t pair = (first_pair + k / 2) * columns + column;
+        scales.mutable_data_ptr<float>()[pair * 2 + k % 2] =
+            quantize_block(rule, block, source.const_data_ptr<float>() + place,
+                           elements.mutable_data_ptr<float>() + place);
+      }
+    }
+    begin = end;
+  }
+  y = elements;
+  scale = scales;
+}
+
 }  // namespace aclnn_host

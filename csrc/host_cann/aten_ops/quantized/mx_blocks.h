@@ -46,4 +46,13 @@ void expect_mx_scale(const char* name, const at::Tensor& scale, aclDataType dtyp
 void quantize_mx(const at::Tensor& x, int64_t axis, int64_t block_size, const MxRule& rule,
                  StoredOutput& y, StoredOutput& scale);
 
+// The rows at which the groups of rows end, as a list: they do not decrease, and each is from
+// `least` to `rows`.
+std::vector<int64_t> mx_group_ends(const char* name, const at::Tensor& groups, int64_t rows,
+                                   int64_t least);
+// Quantises the rows of each group in blocks of 32. A group's scales begin in the pair of rows that
+// as many whole pairs of blocks and groups come before.
+void quantize_mx_groups(const at::Tensor& x, const std::vector<int64_t>& ends, const MxRule& rule,
+                        StoredOutput& y, StoredOutput& scale);
+
 }  // namespace aclnn_host

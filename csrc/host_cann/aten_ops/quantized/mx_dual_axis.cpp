@@ -18,52 +18,6 @@ using namespace aclnn_host;
 
 namespace {
 
-// The rows at which the groups of x end, as a list: not decreasing, and the last of them the number
-// of rows. Each has at least `least` rows.
-std::vector<int64_t> group_ends(const char* name, const at::Tensor& groups, int64_t rows,
-                                int64_t least) {
-  const at::Tensor contiguous = groups.contiguous();
-  const auto* values = contiguous.const_data_ptr<int64_t>();
-  std::vector<int64_t> ends(values, values + contiguous.numel());
-  int64_t before = 0;
-  for (const int64_t end : ends) {
-    TORCH_CHECK(end >= before && end >= least && end <= rows, name, " has ", end, " after ", before,
-                ", expected numbers from ", least, " to ", rows, " that do not decrease");
-    before = end;
-  }
-  TORCH_CHECK(before == rows, name, " ends with ", before, ", expected ", rows, ", the rows of x");
-  return ends;
-}
-
-// Quantises the rows of each group in blocks of 32. A group's scales begin in the pair of rows that
-// as many whole pairs of blocks and groups come before.
-void quantize_groups(const at::Tensor& x, const std::vector<int64_t>& ends, const MxRule& rule,
-                     StoredOutput& y, StoredOutput& scale) {
-  const at::Tensor source = x.to(at::kFloat).contiguous();
-  const at::Tensor elements = at::zeros(x.sizes(), source.options());
-  const at::Tensor scales = at::zeros(scale->sizes(), source.options());
-  const int64_t columns = x.size(1);
-  int64_t begin = 0;
-  int64_t group = 0;
-  for (const int64_t end : ends) {
-    const int64_t first_pair = begin / (2 * kMxBlock) + group++;
-    for (int64_t row = begin; row < end; row += kMxBlock) {
-      const int64_t k = (row - begin) / kMxBlock;
-      const MxBlock block{1, 0, std::min(kMxBlock, end - row), columns};
-      for (int64_t column = 0; column < columns; ++column) {
-        const int64_t place = row * columns + column;
-        const int64_t pair = (first_pair + k / 2) * columns + column;
-        scales.mutable_data_ptr<float>()[pair * 2 + k % 2] =
-            quantize_block(rule, block, source.const_data_ptr<float>() + place,
-                           elements.mutable_data_ptr<float>() + place);
-      }
-    }
-    begin = end;
-  }
-  y = elements;
-  scale = scales;
-}
-
 struct Along {
   StoredOutput &y, &scale;
 };
@@ -85,8 +39,11 @@ void quantize_both(const at::Tensor& x, const std::optional<at::Tensor>& groups,
   expect_mx_scale(second_last.scale.name(), second_last.scale, second_last.scale.dtype(),
                   {pairs, x.size(1), 2});
   if (!second_last.y.is_written()) return;
-  quantize_groups(x, group_ends("the index of groups", *groups, x.size(0), least_rows), rule2,
-                  second_last.y, second_last.scale);
+  const std::vector<int64_t> ends =
+      mx_group_ends("the index of groups", *groups, x.size(0), least_rows);
+  TORCH_CHECK(ends.back() == x.size(0), "the index of groups ends with ", ends.back(),
+              ", expected ", x.size(0), ", the rows of x");
+  quantize_mx_groups(x, ends, rule2, second_last.y, second_last.scale);
 }
 
 void expect_no_largest(const char* name, double largest) {

@@ -5,9 +5,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros.h>
 
-#include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/quantized/mx_blocks.h"
 #include "host_cann/aten_ops/row.h"
@@ -102,39 +100,6 @@ void quantize_squares(const at::Tensor& x, const MxRule& rule, StoredOutput& y,
   scale2 = by_column;
 }
 
-// Quantises the rows of each group in blocks of 32. A group's scales begin in the pair of rows that
-// as many whole pairs of blocks and groups come before.
-void quantize_groups(const at::Tensor& x, const at::Tensor& ends, const MxRule& rule,
-                     StoredOutput& y, StoredOutput& scale) {
-  check_bounds("groupIndex", ends, x.size(0) + 1);
-  const at::Tensor source = x.to(at::kFloat).contiguous();
-  const at::Tensor elements = at::zeros(x.sizes(), source.options());
-  const at::Tensor scales = at::zeros(scale->sizes(), source.options());
-  const at::Tensor places = ends.to(at::kLong).contiguous();
-  const int64_t columns = x.size(1);
-  int64_t begin = 0;
-  for (int64_t group = 0; group < places.numel(); ++group) {
-    const int64_t end = places.const_data_ptr<int64_t>()[group];
-    TORCH_CHECK(end >= begin, "groupIndex has ", end, " after ", begin,
-                ", expected numbers that do not decrease");
-    const int64_t first_pair = begin / (2 * kMxBlock) + group;
-    for (int64_t row = begin; row < end; row += kMxBlock) {
-      const int64_t k = (row - begin) / kMxBlock;
-      const MxBlock block{1, 0, std::min(kMxBlock, end - row), columns};
-      for (int64_t column = 0; column < columns; ++column) {
-        const int64_t place = row * columns + column;
-        const int64_t pair = (first_pair + k / 2) * columns + column;
-        scales.mutable_data_ptr<float>()[pair * 2 + k % 2] =
-            quantize_block(rule, block, source.const_data_ptr<float>() + place,
-                           elements.mutable_data_ptr<float>() + place);
-      }
-    }
-    begin = end;
-  }
-  y = elements;
-  scale = scales;
-}
-
 void grouped_mx_quant(const at::Tensor& x, const at::Tensor& groups, const std::string& mode,
                       int64_t dtype, int64_t block_size, int64_t algorithm, double largest,
                       StoredOutput& y, StoredOutput& scale) {
@@ -147,7 +112,8 @@ void grouped_mx_quant(const at::Tensor& x, const at::Tensor& groups, const std::
   const MxRule rule = mx_rule(x, mode, dtype, algorithm, largest, y);
   const int64_t pairs = x.size(0) / (2 * kMxBlock) + groups.size(0);
   expect_mx_scale(scale.name(), scale, scale.dtype(), {pairs, x.size(1), 2});
-  if (y.is_written() && x.numel() > 0) quantize_groups(x, groups, rule, y, scale);
+  if (!y.is_written() || x.numel() == 0) return;
+  quantize_mx_groups(x, mx_group_ends("groupIndex", groups, x.size(0), 0), rule, y, scale);
 }
 
 // The scale of each element of x.

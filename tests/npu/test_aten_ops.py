@@ -30,7 +30,7 @@ def with_cases() -> set[str]:
     """The functions that a case, the C++ test, or a call with its values names."""
     modules = [importlib.import_module(f"tests.npu.{path.stem}") for path in HERE.glob("test_aten_ops_*.py")]
     cases = {f"aclnn{name}" for module in modules for case in module.CASES for name in case.functions.split()}
-    calls = (ROOT / "tests" / "aten_ops" / "values.txt").read_text()
+    calls = "".join(path.read_text() for path in (ROOT / "tests" / "aten_ops" / "values").glob("*.txt"))
     cases |= set(re.findall(r"^(acl\w+) [^\t]*\t\[", calls, re.MULTILINE))
     cases |= set(re.findall(r'"(aclnn\w+)"', (ROOT / "tests" / "test_aten_random.py").read_text()))
     return cases | set(re.findall(r"(aclnn\w+)GetWorkspaceSize\(", (ROOT / "tests/cpp/test_aten_ops.cpp").read_text()))

@@ -3,7 +3,8 @@
     python -m benchmarks.call_path
 
 Takes elu_backward apart: the C ABI's parts are timed in C++, what torch adds to them is the difference to a call from
-Python. ATen's operator and function stand beside ours. Medians of many short rounds that take turns.
+Python. ATen's operator and function stand beside ours. Then a row, a function of the host CANN that is one call of
+ATen: what its two stages cost beyond that call. Medians of many short rounds that take turns.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import statistics
 import subprocess
 import tempfile
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -25,33 +26,47 @@ import aclnn_torch
 
 from . import cann
 
-SOURCE = Path(__file__).with_suffix(".cpp")
-INCLUDE = Path(aclnn_torch.__file__).parent / "cann" / "include"
+HERE = Path(__file__).parent
+PREFIX = Path(aclnn_torch.__file__).parent / "cann"
 SIZE, ROUNDS, CALLS = 16, 200, 200
 PARTS = ("descriptors made", "stage 1", "stage 2", "descriptors destroyed")
+ROW_PARTS = ("stage 1", "stage 2", "ATen's call")
 
 
-def load() -> Callable[[Tensor, Tensor, Tensor], list[float]]:
-    """Builds call_path.cpp; returns a function that measures the parts, in nanoseconds."""
+def load(name: str, parts: int, library: ctypes.CDLL, flags: Sequence[str] = ()) -> Callable[..., list[float]]:
+    """Builds NAME.cpp, whose function NAME takes three tensors; returns one that measures the parts, in nanoseconds."""
     with tempfile.TemporaryDirectory() as directory:
-        library = Path(directory) / "call_path.so"
+        binary = Path(directory) / f"{name}.so"
         compiler = shlex.split(os.environ.get("CXX", "g++"))
-        flags = ["-std=c++20", "-O2", "-shared", "-fPIC", f"-I{INCLUDE}"]
-        subprocess.run([*compiler, *flags, SOURCE, "-o", library], check=True)
-        function = ctypes.CDLL(str(library)).call_path
+        own = ["-std=c++20", "-O2", "-shared", "-fPIC", f"-I{PREFIX / 'include'}", str(HERE / f"{name}.cpp")]
+        subprocess.run([*compiler, *own, "-o", str(binary), *flags], check=True)
+        function = ctypes.CDLL(str(binary))[name]
     function.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
-    handle = cann.load()._handle
 
-    def measure(gradient: Tensor, value: Tensor, out: Tensor) -> list[float]:
-        parts = (ctypes.c_double * 5)()
-        addresses = [tensor.data_ptr() for tensor in (gradient, value, out)]
-        status = function(handle, *addresses, gradient.numel(), CALLS, parts)
+    def measure(*tensors: Tensor) -> list[float]:
+        nanoseconds = (ctypes.c_double * (parts + 1))()
+        addresses = [tensor.data_ptr() for tensor in tensors]
+        status = function(library._handle, *addresses, tensors[0].numel(), CALLS, nanoseconds)
         if status != 0:
-            raise RuntimeError(f"aclnnEluBackward failed with status {status}")
-        *times, clock = parts
+            raise RuntimeError(f"{name} failed with status {status}")
+        *times, clock = nanoseconds
         return [time - clock for time in times]
 
     return measure
+
+
+def medians_of(measure: Callable[..., list[float]], names: Sequence[str], *tensors: Tensor) -> dict[str, float]:
+    """The median of each part over many rounds."""
+    turns = [measure(*tensors) for _ in range(ROUNDS)]
+    return {name: statistics.median(own) for name, own in zip(names, zip(*turns, strict=True), strict=True)}
+
+
+def load_row() -> Callable[..., list[float]]:
+    """The function that measures a row of the prefix."""
+    torch_folder = Path(torch.__file__).parent
+    flags = [f"-I{torch_folder / 'include'}", f"-L{torch_folder / 'lib'}", "-ltorch_cpu", "-lc10"]
+    flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}")
+    return load("row_path", len(ROW_PARTS), ctypes.CDLL(str(PREFIX / "lib64" / "libopapi.so")), flags)
 
 
 def rounds_of(candidates: dict[str, Callable[[], object]]) -> dict[str, float]:
@@ -68,9 +83,7 @@ def main() -> None:
     gradient, value = torch.randn(SIZE), torch.randn(SIZE)
     leaf = value.clone().requires_grad_()
     out = torch.empty(SIZE)
-    measure = load()
-    turns = [measure(gradient, value, out) for _ in range(ROUNDS)]
-    parts = {name: statistics.median(own) for name, own in zip(PARTS, zip(*turns, strict=True), strict=True)}
+    parts = medians_of(load("call_path", len(PARTS), cann.load()), PARTS, gradient, value, out)
     own, aten = torch.ops.aclnn.elu_backward.default, torch.ops.aten.elu_backward.default
     arguments = (gradient, 1.0, 1.0, 1.0, False, value)
 
@@ -94,6 +107,12 @@ def main() -> None:
     print(f"  {'operator':32}{times['operator']:8.0f}")
     for name in ("ATen's operator", "a result", "forward and backward", "torch's forward and backward"):
         print(f"  {name:32}{times[name]:8.0f}")
+
+    row = medians_of(load_row(), ROW_PARTS, gradient, value, out)
+    print(f"aclnnMul, a row on ATen, on {SIZE} float32, nanoseconds")
+    for name, time in row.items():
+        print(f"  {name:32}{time:8.0f}")
+    print(f"  {'both stages beyond ATen':32}{row['stage 1'] + row['stage 2'] - row[ROW_PARTS[-1]]:8.0f}")
 
 
 if __name__ == "__main__":

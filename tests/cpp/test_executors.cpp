@@ -740,6 +740,8 @@ TEST(a_tensor_larger_than_its_block_is_refused) {
         CHECK(text.starts_with("aclnnElu: tensor argument 1 "));
         CHECK(contains(text, "outside its block") && contains(text, " 60 bytes were requested"));
         CHECK(contains(text, std::to_string(n * sizeof(float)) + " bytes at "));
+        const bool is_in_padding = n == 16;  // 60 rounded up to 32 is 64
+        CHECK_EQ(contains(text, "ACLNN_TORCH_PADDING=1"), is_in_padding);
       }
       CHECK_EQ(run_elu(elu_stage1(x.data(), 15, 2, block), nullptr), OK);
       CHECK_EQ(block[14], 2.0f);

@@ -1,10 +1,12 @@
 // Memory of the device and the host, copies and fills.
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
 
+#include "host_cann/runtime/memory.h"
 #include "runtime_support.h"
 
 // Before anything reads it. Large enough for huge pages, small enough to run out of.
@@ -306,6 +308,42 @@ TEST(memory_freed_before_its_copy_is_an_error_not_a_crash) {
     CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_COPY_DATA);
     CHECK(contains(messages(), "freed"));
     CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
+TEST(memory_in_use_is_freed_when_its_use_ends) {
+  on_device([] {
+    for (const auto free : {aclrtFree, aclrtFreeHost}) {
+      void* block = nullptr;
+      if (free == aclrtFree) {
+        block = device_block(64);
+      } else {
+        CHECK_EQ(aclrtMallocHost(&block, 64), ACL_SUCCESS);
+      }
+      Gate held, gate, began;
+      std::atomic<bool> done = false;
+      aclrtStream stream = nullptr;
+      CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+      const auto use = [&] {
+        aclnn_host::MemoryInUse in_use;
+        in_use.add(static_cast<char*>(block) + 8, 8);
+        held.open();
+        gate.wait();
+        done = true;
+        return ACL_SUCCESS;
+      };
+      CHECK_EQ(run_on(stream, use), ACL_SUCCESS);
+      held.wait();
+      std::thread other([&] {
+        began.open();
+        CHECK_EQ(free(block), ACL_SUCCESS);
+        CHECK(done);
+      });
+      began.wait();
+      gate.open();
+      other.join();
+      CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+    }
   });
 }
 

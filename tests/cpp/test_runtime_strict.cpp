@@ -16,7 +16,7 @@
 #include "host_cann/runtime/memory.h"
 #include "runtime_support.h"
 
-using aclnn_host::OpenMemory;
+using aclnn_host::MemoryInUse;
 
 static const int environment =
     setenv("ACLNN_TORCH_STRICT", "1", 1) + setenv("ACLNN_TORCH_DEVICES", "2", 1);
@@ -165,10 +165,10 @@ TEST(users_are_counted) {
   CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
   float* x = floats(4);
   {
-    OpenMemory first;
+    MemoryInUse first;
     first.add(x, 4);
     {
-      OpenMemory second;
+      MemoryInUse second;
       second.add(x + 2, 4);
       second.add(x, 4);
     }
@@ -192,7 +192,7 @@ TEST(a_block_is_given_back_when_its_last_user_has_gone) {
   std::atomic<bool> freed = false;
   std::thread other;
   {
-    OpenMemory open;
+    MemoryInUse open;
     open.add(x, 16);
     other = std::thread([&] {
       CHECK_EQ(aclrtFree(x), ACL_SUCCESS);

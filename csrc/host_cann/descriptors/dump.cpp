@@ -16,8 +16,8 @@ using aclnn_host::fail;
 // Writes the elements in row-major order, as numpy.fromfile reads them.
 bool write_elements(std::FILE* file, const aclnn_host::TensorView& view) {
   const aclnn_host::Region region = aclnn_host::region_of(view);
-  aclnn_host::OpenMemory open;
-  open.add(region.begin, region.size);
+  aclnn_host::MemoryInUse in_use;
+  in_use.add(region.begin, region.size);
   const size_t size = aclDataTypeSize(view.dtype);
   const int64_t count = aclnn_host::element_count(view.shape).value_or(0);
   for (int64_t linear = 0; linear < count; ++linear) {

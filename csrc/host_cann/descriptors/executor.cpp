@@ -36,11 +36,16 @@ std::string workspace_text() {
 
 aclnnStatus reaches_outside(const char* api, const std::string& text, const Region& region,
                             const Block& block) {
-  return fail(ACLNN_ERR_PARAM_INVALID,
-              "%s: %s needs %zu bytes at %p, which reaches outside its block: %zu bytes were "
-              "requested from %s, at %p; allocate as many bytes as sizes, strides and offset need",
-              api, text.c_str(), region.size, region.begin, block.asked, block.allocator(),
-              reinterpret_cast<void*>(block.begin));
+  const bool is_in_padding = block.contains(reinterpret_cast<uintptr_t>(region.begin), region.size);
+  return fail(
+      ACLNN_ERR_PARAM_INVALID,
+      "%s: %s needs %zu bytes at %p, which reaches outside its block: %zu bytes were "
+      "requested from %s, at %p; allocate as many bytes as sizes, strides and offset need%s",
+      api, text.c_str(), region.size, region.begin, block.asked, block.allocator(),
+      reinterpret_cast<void*>(block.begin),
+      is_in_padding ? ", or let tensors use the padding of a block as a device does "
+                      "(environment variable ACLNN_TORCH_PADDING=1)"
+                    : "");
 }
 
 // Whether a region lies in the storage that its tensor declared.
@@ -139,14 +144,12 @@ aclError check_access(const char* api, const Region& region, uint64_t number, Te
 
 aclError run_on_device(aclOpExecutor& executor) {
   const TensorArguments tensors = executor.tensors();
-  OpenMemory open;  // what is open cannot go, so it is checked then
-  if (settings().strict) {
-    for (size_t i = 0; i < tensors.count; ++i) {
-      const Region region = region_of(*tensors.begin[i].view);
-      open.add(region.begin, region.size);
-    }
-    open.add(executor.workspace, executor.workspace_size);
+  MemoryInUse in_use;  // what is in use cannot go, so it is checked then
+  for (size_t i = 0; i < tensors.count; ++i) {
+    const Region region = region_of(*tensors.begin[i].view);
+    in_use.add(region.begin, region.size);
   }
+  in_use.add(executor.workspace, executor.workspace_size);
   for (size_t i = 0; i < tensors.count; ++i) {
     const TensorArgument& tensor = tensors.begin[i];
     const auto text = [&] { return tensor_text(i, *tensor.view); };

@@ -109,9 +109,9 @@ aclError freed(const char* api, const char* argument) noexcept {
 
 // Moves the bytes. What is open cannot go, so it is checked then.
 aclError move(const char* api, const Copy& copy) {
-  OpenMemory open;
-  open.add(copy.dst.address, copy.dst.count);
-  open.add(copy.src.address, copy.src.count);
+  MemoryInUse in_use;
+  in_use.add(copy.dst.address, copy.dst.count);
+  in_use.add(copy.src.address, copy.src.count);
   if (!copy.dst.alive()) return freed(api, "dst");
   if (!copy.src.alive()) return freed(api, "src");
   std::memmove(const_cast<void*>(copy.dst.address), copy.src.address, copy.src.count);
@@ -120,8 +120,8 @@ aclError move(const char* api, const Copy& copy) {
 
 // Sets the bytes.
 aclError set(const char* api, const Range& range, int32_t value) {
-  OpenMemory open;
-  open.add(range.address, range.count);
+  MemoryInUse in_use;
+  in_use.add(range.address, range.count);
   if (!range.alive()) return freed(api, "devPtr");
   std::memset(const_cast<void*>(range.address), value, range.count);
   return ACL_SUCCESS;

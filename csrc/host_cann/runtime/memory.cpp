@@ -36,8 +36,10 @@ size_t round_up(size_t size, size_t unit) {
   return (size + unit - 1) / unit * unit;
 }
 
-// Opens a block's pages to the process, or closes them; false if the system refuses.
+// Opens a block's pages to the process, or closes them, where strict mode has them closed; false if
+// the system refuses.
 bool protect(const Block& block, int protection) noexcept {
+  if (!settings().strict || block.side != Side::kDevice) return true;
   const size_t size = block.mapped > 0 ? block.mapped : block.size;
   return mprotect(reinterpret_cast<void*>(block.begin), size, protection) == 0;
 }
@@ -97,33 +99,35 @@ class Blocks {
     if (found != blocks_.end() && found->second.is_mapping) erase(found);
   }
 
-  // Counts a user more for each device block that has bytes in the range, opens those that had
-  // none, and notes their beginnings.
-  void open(uintptr_t address, size_t count, std::vector<uintptr_t>* opened) {
+  // Counts a user more for each block that has bytes in the range, opens those that had none, and
+  // notes their beginnings.
+  void hold(uintptr_t address, size_t count, std::vector<uintptr_t>* held) {
+    // Whoever has an address of a block knows that it was inserted.
+    if (count_.load(std::memory_order_relaxed) == 0) return;
     const std::unique_lock lock(mutex_);
     auto next = blocks_.upper_bound(address);
     if (next != blocks_.begin()) --next;
     for (; next != blocks_.end(); ++next) {
       Block& block = next->second;
       if (block.begin >= address && block.begin - address >= count) break;
-      if (block.side != Side::kDevice || block.begin + block.size <= address) continue;
-      opened->push_back(block.begin);
+      if (block.begin + block.size <= address) continue;
+      held->push_back(block.begin);
       if (++block.users > 1 || protect(block, PROT_READ | PROT_WRITE)) continue;
       --block.users;
-      opened->pop_back();
+      held->pop_back();
       throw std::bad_alloc();
     }
   }
 
   // Counts a user less for each, and closes those that have none left.
-  void close(const std::vector<uintptr_t>& opened) {
+  void let_go(const std::vector<uintptr_t>& held) {
     const std::unique_lock lock(mutex_);
-    for (const uintptr_t begin : opened) {
+    for (const uintptr_t begin : held) {
       Block& block = blocks_.find(begin)->second;  // a block that is used is not removed
       // Pages that stay open for want of memory are a stray access missed, no more.
       if (--block.users == 0) protect(block, PROT_NONE);
     }
-    closed_.notify_all();
+    unused_.notify_all();
   }
 
   bool find(uintptr_t address, size_t count, Block* block) const {
@@ -160,7 +164,7 @@ class Blocks {
                                                    uintptr_t begin) {
     auto found = blocks_.find(begin);
     while (found != blocks_.end() && found->second.users > 0) {
-      closed_.wait(lock);
+      unused_.wait(lock);
       found = blocks_.find(begin);
     }
     return found;
@@ -181,8 +185,7 @@ class Blocks {
     auto& self = get();
     self.mutex_.unlock();
     std::construct_at(&self.mutex_);
-    if (!settings().strict) return;
-    std::construct_at(&self.closed_);
+    std::construct_at(&self.unused_);
     for (auto& [begin, block] : self.blocks_) {
       if (block.users > 0) protect(block, PROT_NONE);
       block.users = 0;
@@ -190,7 +193,7 @@ class Blocks {
   }
 
   mutable std::shared_mutex mutex_;
-  std::condition_variable_any closed_;  // a block's last user left
+  std::condition_variable_any unused_;  // a block's last user left
   std::map<uintptr_t, Block> blocks_;
   std::atomic<size_t> count_ = 0;  // of blocks, to be read without the lock
   uint64_t last_number_ = 0;
@@ -323,13 +326,13 @@ uint64_t block_number(const void* address) noexcept {
   return find_block(address, 1, &block) ? block.number : 0;
 }
 
-void OpenMemory::add(const void* address, size_t count) {
-  if (!settings().strict || count == 0) return;
-  Blocks::get().open(reinterpret_cast<uintptr_t>(address), count, &blocks_);
+void MemoryInUse::add(const void* address, size_t count) {
+  if (count == 0) return;
+  Blocks::get().hold(reinterpret_cast<uintptr_t>(address), count, &blocks_);
 }
 
-OpenMemory::~OpenMemory() {
-  if (!blocks_.empty()) Blocks::get().close(blocks_);
+MemoryInUse::~MemoryInUse() {
+  if (!blocks_.empty()) Blocks::get().let_go(blocks_);
 }
 
 aclError take_device_memory(const char* api, int32_t device, size_t size) noexcept {

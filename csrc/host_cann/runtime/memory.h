@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "acl/acl_base.h"
+#include "host_cann/runtime/settings.h"
 #include "host_cann/runtime/visibility.h"
 
 namespace aclnn_host {
@@ -17,19 +18,21 @@ struct Block {
   uintptr_t begin = 0;
   uint64_t number = 0;  // from 1 on, and never used again: an address may be
   size_t size = 0;      // with the padding, which copies may reach
-  size_t asked = 0;     // without: what the program asked for, and what a tensor may lie in
+  size_t asked = 0;     // without: what the program asked for
   size_t mapped = 0;    // bytes mapped, if it came from mmap
   int32_t device = -1;  // of a device block
   Side side = Side::kHost;
   bool is_mapping = false;  // ends with aclrtUnmapMem, and its physical memory counts, not it
-  size_t users = 0;         // in strict mode: how many OpenMemory hold it
+  size_t users = 0;         // how many MemoryInUse hold it
 
   // Whether the range lies wholly inside the block.
   bool contains(uintptr_t address, size_t count) const { return inside(size, address, count); }
 
-  // Whether it lies in what the program asked for.
+  // Whether a tensor may lie there: in what the program asked for, or in the padding, too, if the
+  // environment says so.
   bool grants(const void* address, size_t count) const {
-    return inside(asked, reinterpret_cast<uintptr_t>(address), count);
+    const size_t limit = settings().padding ? size : asked;
+    return inside(limit, reinterpret_cast<uintptr_t>(address), count);
   }
 
   // The function that made it.
@@ -50,18 +53,18 @@ ACLNN_HOST_INTERNAL bool find_block(const void* address, size_t count, Block* bl
 // The number of the block that an address lies in, its padding included; 0 if there is none.
 ACLNN_HOST_INTERNAL uint64_t block_number(const void* address) noexcept;
 
-// Device memory that is worked on. In strict mode (ACLNN_TORCH_STRICT) the pages of device memory
-// can be neither read nor written, so that a host program that does is found out; what runs on the
-// device opens the blocks it uses for as long as it runs. Such a block is not given back before.
-class ACLNN_HOST_INTERNAL OpenMemory {
+// Memory that is worked on: who frees one of its blocks waits until that is done, lest a program
+// that gives up while a stream still works takes the memory from under it. In strict mode
+// (ACLNN_TORCH_STRICT) the pages of device memory can be neither read nor written, so that a host
+// program that does is found out; those in use are open.
+class ACLNN_HOST_INTERNAL MemoryInUse {
  public:
-  OpenMemory() = default;
-  OpenMemory(const OpenMemory&) = delete;
-  OpenMemory& operator=(const OpenMemory&) = delete;
-  ~OpenMemory();
+  MemoryInUse() = default;
+  MemoryInUse(const MemoryInUse&) = delete;
+  MemoryInUse& operator=(const MemoryInUse&) = delete;
+  ~MemoryInUse();
 
-  // Opens the blocks of device memory that the range has bytes in; std::bad_alloc if the system
-  // cannot.
+  // Holds the blocks that the range has bytes in; std::bad_alloc if the system cannot open one.
   void add(const void* address, size_t count);
 
  private:

@@ -14,6 +14,7 @@ struct Settings {
   size_t device_memory = 0;     // ACLNN_TORCH_DEVICE_MEMORY in bytes; default: the machine's memory
   bool strict = false;          // ACLNN_TORCH_STRICT: device memory is closed to the host
   bool inline_streams = false;  // ACLNN_TORCH_INLINE_STREAMS: a stream's callers do its work
+  bool padding = false;         // ACLNN_TORCH_PADDING: tensors may use the padding of a block
   std::string problem;          // the values that could not be read; empty when all is well
 };
 

@@ -161,6 +161,19 @@ TEST(what_runs_on_the_device_sees_it) {
   CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
 }
 
+TEST(a_copy_has_the_sides_that_its_kind_says) {
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  float* const from = numbers(4);
+  float* const to = floats(4);
+  for (const auto kind : {ACL_MEMCPY_HOST_TO_DEVICE, ACL_MEMCPY_DEVICE_TO_HOST}) {
+    CHECK_EQ(aclrtMemcpy(to, 16, from, 16, kind), ACL_ERROR_RT_PARAM_INVALID);
+    CHECK(messages().find("expected host memory") != std::string::npos);
+  }
+  CHECK_EQ(aclrtFree(from), ACL_SUCCESS);
+  CHECK_EQ(aclrtFree(to), ACL_SUCCESS);
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+}
+
 TEST(users_are_counted) {
   CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
   float* x = floats(4);

@@ -5,6 +5,7 @@
 #include "host_cann/runtime/error.h"
 #include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/memory.h"
+#include "host_cann/runtime/settings.h"
 #include "host_cann/runtime/task.h"
 
 namespace aclnn_host {
@@ -64,9 +65,11 @@ struct Copy {
   Range src;
 };
 
-// The checks that both copies share, in CANN's order. count is not 0.
+// The checks that both copies share, in CANN's order. count is not 0. A copy whose direction is
+// found from the addresses may have device memory on a side that the kind calls the host's.
 aclError check_copy(const char* api, void* dst, size_t destMax, const void* src, size_t count,
-                    aclrtMemcpyKind kind, aclrtMemcpyKind last_kind, Copy* copy) {
+                    aclrtMemcpyKind kind, aclrtMemcpyKind last_kind, bool finds_direction,
+                    Copy* copy) {
   if (dst == nullptr) return null_argument(api, "dst");
   if (src == nullptr) return null_argument(api, "src");
   if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > last_kind) {
@@ -77,13 +80,14 @@ aclError check_copy(const char* api, void* dst, size_t destMax, const void* src,
     return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: count %zu is more than destMax %zu", api, count,
                 destMax);
   }
+  const Place host = finds_direction ? Place::kEither : Place::kHost;
   Place to = Place::kDevice;
   Place from = Place::kDevice;
   switch (kind) {
-    case ACL_MEMCPY_HOST_TO_HOST: to = from = Place::kHost; break;
+    case ACL_MEMCPY_HOST_TO_HOST: to = from = host; break;
     case ACL_MEMCPY_HOST_TO_DEVICE:
-    case ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: from = Place::kHost; break;
-    case ACL_MEMCPY_DEVICE_TO_HOST: to = Place::kHost; break;
+    case ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: from = host; break;
+    case ACL_MEMCPY_DEVICE_TO_HOST: to = host; break;
     case ACL_MEMCPY_DEFAULT: to = from = Place::kEither; break;
     default: break;
   }
@@ -190,7 +194,8 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
     if (count == 0) return ACL_SUCCESS;
     Copy copy;
     const aclError status =
-        check_copy(kApi, dst, destMax, src, count, kind, ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE, &copy);
+        check_copy(kApi, dst, destMax, src, count, kind, ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE,
+                   /*finds_direction=*/!settings().strict, &copy);
     return status == ACL_SUCCESS ? move(kApi, copy) : status;
   });
 }
@@ -202,7 +207,8 @@ aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t cou
     if (count == 0) return ACL_SUCCESS;
     Copy copy;
     const aclError status =
-        check_copy(kApi, dst, destMax, src, count, kind, ACL_MEMCPY_INTER_DEVICE_TO_DEVICE, &copy);
+        check_copy(kApi, dst, destMax, src, count, kind, ACL_MEMCPY_INTER_DEVICE_TO_DEVICE,
+                   /*finds_direction=*/false, &copy);
     if (status != ACL_SUCCESS) return status;
     const bool buffered =
         stream != nullptr && (!copy.src.in_block || kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE);

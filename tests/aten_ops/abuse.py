@@ -1,9 +1,10 @@
 """Every function that is a row on ATen, called wrongly: `python -m tests.aten_ops.abuse` prints what came.
 
 Each argument of each sample is changed in turn: null, destroyed, another type, sizes that are absurd or do not fit,
-memory that overlaps, numbers at the ends of their range. A call must end with a status of stage 1 and a sentence that
-names the function, or be computed; nothing outside its memory may be touched. Calls run in processes of their own, and
-one that dies or hangs is reported with its name: abuse() does that.
+memory that overlaps, numbers at the ends of their range, and, with each mode, tensors that are full of such numbers. A
+call must end with a status of stage 1 and a sentence that names the function, or be computed; nothing outside its
+memory may be touched. Calls run in processes of their own, and one that dies or hangs is reported with its name:
+abuse() does that.
 """
 
 from __future__ import annotations
@@ -22,7 +23,16 @@ from typing import Any
 
 from tests import cabi
 from tests.aten_ops.stored import FORMATS
-from tests.aten_ops.sweep import LIBRARY, ROOT, Caller, Number, Tensor, is_output, samples
+from tests.aten_ops.sweep import (
+    LIBRARY,
+    ROOT,
+    Caller,
+    Number,
+    Tensor,
+    is_output,
+    samples,
+    with_dtypes,
+)
 from tests.cabi import AICORE_EXCEPTION, SUCCESS
 from tests.published import rows
 
@@ -33,6 +43,12 @@ INTEGERS = (-(2**63), -(2**31), -9, -2, -1, 0, 1, 3, 9, 2**31, 2**63 - 1)
 REALS = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1e300)
 TEXTS = ("", "x", "BSH" * 1000)
 HUGE = 2**40
+MODES = (0, 1, 2, 3)
+# Numbers at which arithmetic ends, by dtype.
+ENDS: dict[str, tuple[float, ...]] = {
+    **{f"INT{bits}": (-(2 ** (bits - 1)), -1, 0, 2 ** (bits - 1) - 1, 1) for bits in (8, 16, 32, 64)},
+    "FLOAT": (math.nan, -math.inf, 0.0, math.inf, -1.0, 3e38, 1e-45),
+}
 # Of the private formats: a tensor with fewer cannot be laid out.
 LEAST_DIMENSIONS = {"NZ": 2, "NC1HWC0": 4, "FRACTAL_Z": 4, "NDC1HWC0": 5, "FRACTAL_Z_3D": 5}
 
@@ -105,6 +121,28 @@ def variants(name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, dict[s
     if outputs:
         shared = {a: Overlapping(v.dtype, v.shape) if a in outputs else v for a, v in arguments.items()}
         yield "outputs in the memory of the first tensor", shared
+    for dtype in ENDS if any(_has_tensors(value) for value in arguments.values()) else ():
+        tensors = with_dtypes(name, arguments, dtype, "INT64", dtype).items()
+        hard = {argument: _at_the_ends(value, dtype, i) for i, (argument, value) in enumerate(tensors)}
+        yield f"{dtype} at the ends of its range", hard
+        for argument, value in arguments.items():
+            for mode in MODES if type(value) is int else ():
+                if mode != value:
+                    yield f"{argument}: {mode}, {dtype} at the ends of its range", {**hard, argument: mode}
+
+
+def _has_tensors(value: Any) -> bool:
+    return any(isinstance(each, Tensor) for each in (value if isinstance(value, list) else [value]))
+
+
+def _at_the_ends(value: Any, dtype: str, first: int) -> Any:
+    """Tensors of that dtype with its hardest numbers, from one of them on: those of two tensors meet in pairs."""
+    if isinstance(value, list):
+        return [_at_the_ends(each, dtype, first + i) for i, each in enumerate(value)]
+    if not isinstance(value, Tensor) or value.dtype != dtype:
+        return value
+    start = first % len(ENDS[dtype])
+    return replace(value, values=ENDS[dtype][start:] + ENDS[dtype][:start])
 
 
 def _changes(kind: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -186,7 +224,8 @@ def described(value: Any) -> bool:
 def main() -> None:
     """Prints a JSON line before and after each call: "FIRST SKIP EVERY FUNCTION..." stands after the command.
 
-    Calls before number SKIP of the function FIRST are left out, and of the others all but every EVERYth.
+    Calls before number SKIP of the function FIRST are left out, and of the others all but every EVERYth and those with
+    numbers at the ends of their range.
     """
     caller = Abuser()
     assert caller.library.aclHostSetProduct(b"host") == SUCCESS
@@ -199,7 +238,8 @@ def main() -> None:
         if not started:
             continue
         for i, (label, changed) in enumerate(variants(name, arguments)):
-            if (name == first and i < skip) or (i + len(name)) % every != 0:
+            is_chosen = label.endswith("of its range") or (i + len(name)) % every == 0
+            if (name == first and i < skip) or not is_chosen:
                 continue
             print(json.dumps({"function": name, "variant": i, "label": label}), flush=True)
             begin = time.monotonic()

@@ -40,6 +40,7 @@
 #include <ATen/ops/xlogy.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -51,6 +52,17 @@ std::optional<c10::string_view> rounding_of(int64_t mode) {
   TORCH_CHECK(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
   if (mode == 0) return std::nullopt;
   return mode == 1 ? "trunc" : "floor";
+}
+
+at::Tensor quotient(const at::Tensor& self, const at::Tensor& other, int64_t mode) {
+  const at::ScalarType type = at::result_type(self, other);
+  if (mode == 1 && at::isIntegralType(type, /*includeBool=*/false)) {
+    return truncated_quotient(self.to(type), other.to(type));
+  }
+  return at::div(self, other, rounding_of(mode));
+}
+at::Tensor quotient(const at::Tensor& self, const c10::Scalar& other, int64_t mode) {
+  return quotient(self, at::native::wrapped_scalar_tensor(other), mode);
 }
 
 // The remainder with the sign of the divisor; by an integer 0 it is the dividend, as the documents
@@ -181,16 +193,16 @@ ACLNN_BINARY_NUMBER(Divs, at::div)
 ACLNN_INPLACE_BINARY(Div, at::div)
 ACLNN_INPLACE_BINARY_NUMBER(Divs, at::div)
 ACLNN(DivMod, (In, self), (In, other), (int, mode), (Out, out)) {
-  out = at::div(self, other, rounding_of(mode));
+  out = quotient(self, other, mode);
 }
 ACLNN(DivMods, (In, self), (Number, other), (int, mode), (Out, out)) {
-  out = at::div(self, other, rounding_of(mode));
+  out = quotient(self, other, mode);
 }
 ACLNN(InplaceDivMod, (InOut, selfRef), (In, other), (int, mode)) {
-  selfRef = at::div(selfRef, other, rounding_of(mode));
+  selfRef = quotient(selfRef, other, mode);
 }
 ACLNN(InplaceDivMods, (InOut, selfRef), (Number, other), (int, mode)) {
-  selfRef = at::div(selfRef, other, rounding_of(mode));
+  selfRef = quotient(selfRef, other, mode);
 }
 ACLNN_BINARY(FloorDivide, at::floor_divide)
 ACLNN_BINARY_NUMBER(FloorDivides, at::floor_divide)

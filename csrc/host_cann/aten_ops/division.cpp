@@ -4,13 +4,12 @@
 #include <limits>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/div.h>
 #include <ATen/ops/floor.h>
 #include <ATen/ops/fmod.h>
 #include <ATen/ops/trunc.h>
-#include <ATen/ops/where.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -67,12 +66,10 @@ void check_elements(const at::Tensor& x, const char* other_name, const at::Tenso
   expect_shape(out.name(), out, x.sizes());
 }
 
-// x / other rounded towards 0. A divisor of 0 makes it 0, as the document leaves it open; -1 is a
-// case of its own because the processor refuses to divide the least number by it.
+// x / other rounded towards 0. A divisor of 0 makes it 0, as the document leaves it open.
 at::Tensor truncated_integers(const at::Tensor& x, const at::Tensor& other) {
-  const at::Tensor is_special = (other == 0).logical_or(other == -1);
-  const at::Tensor quotient = at::div(x, other.masked_fill(is_special, 1), "trunc");
-  return at::where(is_special, -x * (other != 0).to(x.scalar_type()), quotient);
+  const at::Tensor is_zero = other == 0;
+  return truncated_quotient(x, other.masked_fill(is_zero, 1)).masked_fill(is_zero, 0);
 }
 
 }  // namespace

@@ -38,6 +38,14 @@ void expect_pairs(at::IntArrayRef padding, std::string_view function) {
               count);
 }
 
+// The places where an image is sampled. With a padding other than zeros ATen takes it that every
+// place has been brought into the image, which nothing brings NaN into: it is the first element.
+at::Tensor places_of(const at::Tensor& grid, int64_t padding) {
+  constexpr double kFar = 1e6;  // of images, of which a place is reflected so often at most
+  if (padding == 0) return wide(grid);
+  return wide(grid).nan_to_num(-1, kFar, -kFar).clamp(-kFar, kFar);
+}
+
 void check_sampling(const at::Tensor& input, const at::Tensor& grid, int64_t interpolation,
                     int64_t padding) {
   expect_dtype("grid", grid, input);
@@ -77,15 +85,16 @@ ACLNN(AffineGrid, (In, theta), (Ints, size), (bool, alignCorners), (Out, out)) {
 }
 ACLNN(GridSampler2D, (In, input), (In, grid), (int64_t, interpolationMode), (int64_t, paddingMode),
       (bool, alignCorners), (Out, out)) {
-  out = at::grid_sampler_2d(wide(input), wide(grid), interpolationMode, paddingMode, alignCorners);
+  out = at::grid_sampler_2d(wide(input), places_of(grid, paddingMode), interpolationMode,
+                            paddingMode, alignCorners);
 }
 ACLNN(GridSampler2DBackward, (In, gradOutput), (In, input), (In, grid),
       (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
       (Bools, outputMask), (OptionalOut, inputGrad), (OptionalOut, gridGrad)) {
   TORCH_CHECK(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
-  const auto [input_gradient, grid_gradient] =
-      at::grid_sampler_2d_backward(wide(gradOutput), wide(input), wide(grid), interpolationMode,
-                                   paddingMode, alignCorners, {outputMask[0], outputMask[1]});
+  const auto [input_gradient, grid_gradient] = at::grid_sampler_2d_backward(
+      wide(gradOutput), wide(input), places_of(grid, paddingMode), interpolationMode, paddingMode,
+      alignCorners, {outputMask[0], outputMask[1]});
   if (outputMask[0]) inputGrad = input_gradient;
   if (outputMask[1]) gridGrad = grid_gradient;
 }
@@ -128,7 +137,8 @@ ACLNN(GridSampler3D, (FloatIn, input), (FloatIn, grid), (int64_t, interpolationM
       (int64_t, paddingMode), (bool, alignCorners), (Out, out)) {
   check_sampling(input, grid, interpolationMode, paddingMode);
   expect_dtype("out", out, input);
-  out = at::grid_sampler_3d(wide(input), wide(grid), interpolationMode, paddingMode, alignCorners);
+  out = at::grid_sampler_3d(wide(input), places_of(grid, paddingMode), interpolationMode,
+                            paddingMode, alignCorners);
 }
 ACLNN(GridSampler3DBackward, (FloatIn, gradOutput), (FloatIn, input), (FloatIn, grid),
       (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
@@ -143,9 +153,9 @@ ACLNN(GridSampler3DBackward, (FloatIn, gradOutput), (FloatIn, input), (FloatIn, 
                                       places[2]};
   TORCH_CHECK(gradOutput.sizes() == expected, "gradOutput has shape ", gradOutput.sizes(),
               ", expected ", expected, " as input and grid have");
-  const auto [input_gradient, grid_gradient] =
-      at::grid_sampler_3d_backward(wide(gradOutput), wide(input), wide(grid), interpolationMode,
-                                   paddingMode, alignCorners, {outputMask[0], outputMask[1]});
+  const auto [input_gradient, grid_gradient] = at::grid_sampler_3d_backward(
+      wide(gradOutput), wide(input), places_of(grid, paddingMode), interpolationMode, paddingMode,
+      alignCorners, {outputMask[0], outputMask[1]});
   if (outputMask[0]) inputGrad = input_gradient;
   if (outputMask[1]) gridGrad = grid_gradient;
 }

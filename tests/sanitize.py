@@ -1,4 +1,4 @@
-"""Runs every C++ test and the operators' Python tests under the sanitizers: `make sanitize`.
+"""Runs every C++ test, and the Python tests of the operators and rows, under the sanitizers: `make sanitize`.
 
 asan: AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer. tsan: ThreadSanitizer, for the C++ tests that
 have threads. Each is a build of its own below build/, of which a second run rebuilds only what changed. The Python
@@ -26,6 +26,7 @@ AT_A_TIME = 2
 PYTHON_TESTS = (
     *(path.stem for path in sorted((ROOT / "tests" / "operators").glob("[!_]*.py"))),
     *("operators", "direct_call", "functional", "nn", "memory"),
+    *("aten_values", "aten_abuse", "private_formats"),
 )
 
 # GCC 12's fake stack, which finds uses after return, is not aligned for AVX-512 vectors.

@@ -24,8 +24,9 @@ from typing import Any
 from tests import cabi
 from tests.aten_ops.stored import FORMATS
 from tests.aten_ops.sweep import (
+    ENVIRONMENT,
     LIBRARY,
-    ROOT,
+    PACKAGE,
     Caller,
     Number,
     Tensor,
@@ -271,7 +272,9 @@ class Fault:
 def _run(arguments: list[str]) -> Iterator[Any]:
     """The lines of a process; the last one is what ended it."""
     command = [sys.executable, "-W", "ignore", "-m", "tests.aten_ops.abuse", *arguments]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, cwd=PACKAGE.parent, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert process.stdout and process.stderr
     os.set_blocking(process.stdout.fileno(), False)
     rest, last = b"", time.monotonic()

@@ -11,11 +11,13 @@ import ctypes
 import itertools
 import json
 import math
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,11 @@ from tests.cabi import PARAM_INVALID, SUCCESS, Dtype
 from tests.published import c_type, rows
 
 ROOT = Path(__file__).resolve().parents[2]
-LIBRARY = ROOT / "aclnn_torch" / "cann" / "lib64" / "libopapi.so"
+# The package that Python finds, which may be that of a variant of the build.
+PACKAGE = Path(str(find_spec("aclnn_torch").submodule_search_locations[0]))  # type: ignore[union-attr,index]
+LIBRARY = PACKAGE / "cann" / "lib64" / "libopapi.so"
+# What a process of its own needs to find that package and the tests.
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), str(ROOT)])}
 SAMPLES = Path(__file__).with_name("samples.txt")
 
 # The dtypes that the main tensors take.
@@ -384,7 +390,7 @@ def main() -> None:
 
 def _run(*arguments: str, text: str = "") -> list[Any]:
     command = [sys.executable, "-W", "ignore", "-m", "tests.aten_ops.sweep", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, input=text)
+    done = subprocess.run(command, cwd=PACKAGE.parent, env=ENVIRONMENT, capture_output=True, text=True, input=text)
     assert done.returncode == 0, f"{done.stdout[-500:]}{done.stderr[-3000:]}"
     assert done.stderr == "", done.stderr[-3000:]  # the host CANN prints nothing
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -89,8 +89,7 @@ double beta_of(const std::optional<c10::Scalar>& beta) {
 // Integers are divided without a fraction: clamp(x + 3, 0, 6) / 6 is 1 from 3 on.
 at::Tensor hard_sigmoid(const at::Tensor& x) {
   if (x.scalar_type() == at::kInt) return (x >= 3).to(at::kInt);
-  TORCH_CHECK(at::isFloatingType(x.scalar_type()), "self has dtype ",
-              dtype_name(acl_type(x.scalar_type())),
+  TORCH_CHECK(at::isFloatingType(x.scalar_type()), "self has dtype ", dtype_text(x.scalar_type()),
               ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
   return at::hardsigmoid(wide(x));
 }

@@ -327,7 +327,7 @@ ACLNN(InplaceBitwiseAndTensorOut, (IntegralInOut, self), (IntegralIn, other)) {
 ACLNN(MaskedScale, (FloatIn, self), (In, mask), (float, scale), (Out, out)) {
   expect_dtype(out, self);
   expect_shape("mask", mask, self.sizes());
-  TORCH_CHECK(!mask.is_complex(), "mask has dtype ", mask.scalar_type(),
+  TORCH_CHECK(!mask.is_complex(), "mask has dtype ", dtype_text(mask.scalar_type()),
               ", expected FLOAT, FLOAT16, INT8 or UINT8");
   const at::Tensor x = wide(self);
   out = at::mul(at::mul(x, mask.to(x.scalar_type())), c10::Scalar(scale.value()));

@@ -10,8 +10,7 @@ namespace aclnn_host {
 
 inline void expect_dtype(const char* name, const at::Tensor& tensor, at::ScalarType expected) {
   TORCH_CHECK(tensor.scalar_type() == expected, name, " has dtype ",
-              dtype_name(acl_type(tensor.scalar_type())), ", expected ",
-              dtype_name(acl_type(expected)));
+              dtype_text(tensor.scalar_type()), ", expected ", dtype_text(expected));
 }
 inline void expect_dtype(const char* name, const at::Tensor& tensor, const at::Tensor& like) {
   expect_dtype(name, tensor, like.scalar_type());

@@ -38,8 +38,8 @@ ACLNN(Range, (Number, start), (Number, end), (Number, step), (Out, out)) {
   // ATen cuts a fraction off the step of an integer range, and divides by the 0 that is left.
   TORCH_CHECK(at::isFloatingType(out->scalar_type()) ||
                   !(is_fraction(start) || is_fraction(end) || is_fraction(step)),
-              "start, end or step has a fraction, and out has dtype ", out->scalar_type(),
-              ", expected a floating-point dtype; cast out");
+              "start, end or step has a fraction, and out has dtype ",
+              dtype_text(out->scalar_type()), ", expected a floating-point dtype; cast out");
   out = at::range(start, end, step, wide_options(out));
 }
 ACLNN(Linspace, (Number, start), (Number, end), (int64_t, steps), (Out, out)) {

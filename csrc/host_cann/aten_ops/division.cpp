@@ -34,7 +34,7 @@ std::pair<double, double> limits_of(const char* name, const at::Tensor& x) {
     case at::kShort: return limits<int16_t>();
     case at::kInt: return limits<int32_t>();
     default:
-      TORCH_CHECK(false, name, " has dtype ", dtype_name(acl_type(x.scalar_type())),
+      TORCH_CHECK(false, name, " has dtype ", dtype_text(x.scalar_type()),
                   ", expected a floating point type, INT8, INT16, INT32 or UINT8");
   }
 }
@@ -120,7 +120,7 @@ ACLNN(TruncateDiv, (In, x1), (In, x2), (Out, out)) {
   expect_dtype("out", out, is_mixed ? at::kFloat : x1.scalar_type());
   for (const at::Tensor& x : {x1, x2}) {
     TORCH_CHECK(x.scalar_type() != at::kBool && !x.is_complex(), "x1 or x2 has dtype ",
-                dtype_name(acl_type(x.scalar_type())), ", expected real numbers");
+                dtype_text(x.scalar_type()), ", expected real numbers");
   }
   if (is_mixed) {
     out = at::trunc(x1.to(at::kFloat) / x2.to(at::kFloat));

@@ -123,8 +123,8 @@ ACLNN(DropoutGenMask, (Ints, shape), (double, prob), (int64_t, seed), (int64_t, 
 // probDataType is the type of what the mask is for; the mask does not depend on it.
 ACLNN(DropoutGenMaskV2Tensor, (Ints, shape), (double, prob), (In, seedTensor), (In, offsetTensor),
       (int64_t, offset), (aclDataType, probDataType), (Out, out)) {
-  TORCH_CHECK(at::isFloatingType(probDataType), "probDataType is ",
-              dtype_name(acl_type(probDataType)), ", expected FLOAT, FLOAT16 or BFLOAT16");
+  TORCH_CHECK(at::isFloatingType(probDataType), "probDataType is ", dtype_text(probDataType),
+              ", expected FLOAT, FLOAT16 or BFLOAT16");
   const Seed seed(seedTensor, offsetTensor, offset.value());
   draw_mask(shape, prob.value(), seed.seed(), seed.offset(), out);
 }

@@ -86,14 +86,16 @@ ACLNN(EmbeddingBag, (FloatIn, weight), (IndexIn, indices), (IndexIn, offsets),
               weight.sizes(), " of weight, ", indices.sizes(), " of indices and ", offsets.sizes(),
               " of offsets, expected two dimensions, one and one");
   TORCH_CHECK(output->scalar_type() == weight.scalar_type(), "output has dtype ",
-              output->scalar_type(), ", expected ", weight.scalar_type(), " as weight has");
+              dtype_text(output->scalar_type()), ", expected ", dtype_text(weight.scalar_type()),
+              " as weight has");
   const Bag bag = mode == 0 ? Bag::kSum : mode == 1 ? Bag::kMean : Bag::kMax;
   if (perSampleWeights) {
     TORCH_CHECK(bag == Bag::kSum && perSampleWeights->scalar_type() == weight.scalar_type() &&
                     perSampleWeights->sizes() == indices.sizes(),
                 "perSampleWeights has shape ", perSampleWeights->sizes(), " and dtype ",
-                perSampleWeights->scalar_type(), " with mode ", mode, ", expected ",
-                indices.sizes(), " and ", weight.scalar_type(), " with mode 0 (sum), or null");
+                dtype_text(perSampleWeights->scalar_type()), " with mode ", mode, ", expected ",
+                indices.sizes(), " and ", dtype_text(weight.scalar_type()),
+                " with mode 0 (sum), or null");
   }
   const int64_t count = offsets.numel() - (includeLastOffset ? 1 : 0);
   TORCH_CHECK(count >= 0, "offsets has no elements, expected the last offset");

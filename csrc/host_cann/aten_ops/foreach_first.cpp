@@ -40,8 +40,8 @@ void for_each_of_one_type(std::vector<Output>& out, Result result, const Lists&.
 at::Tensor number(const char* name, const at::Tensor& value, const at::Tensor& x) {
   TORCH_CHECK(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
   TORCH_CHECK(c10::canCast(value.scalar_type(), x.scalar_type()), name, " has dtype ",
-              value.scalar_type(), ", expected one that converts to ", x.scalar_type(),
-              ", the dtype of the lists; cast it");
+              dtype_text(value.scalar_type()), ", expected one that converts to ",
+              dtype_text(x.scalar_type()), ", the dtype of the lists; cast it");
   return value.reshape({}).to(wide(x.scalar_type()));
 }
 
@@ -50,7 +50,8 @@ at::Tensor number_of(const at::Tensor& scalars, size_t i, const std::vector<at::
   TORCH_CHECK(scalars.numel() == static_cast<int64_t>(list.size()), "scalars has shape ",
               scalars.sizes(), ", expected ", list.size(), " elements, one for each tensor of x1");
   TORCH_CHECK(scalars.scalar_type() == list[i].scalar_type(), "scalars has dtype ",
-              scalars.scalar_type(), ", expected ", list[i].scalar_type(), " as x1 has; cast it");
+              dtype_text(scalars.scalar_type()), ", expected ", dtype_text(list[i].scalar_type()),
+              " as x1 has; cast it");
   return number("scalars", scalars.reshape({-1}).select(0, static_cast<int64_t>(i)), list[i]);
 }
 
@@ -179,8 +180,8 @@ TERNARY(Addcdiv, addcdiv)
 // Without data there is no mode, and all are alike.
 ACLNN(ForeachRoundOffNumber, (Ins, x), (In, roundMode), (Outs, out)) {
   TORCH_CHECK(roundMode.numel() == 1 && roundMode.scalar_type() == at::kChar,
-              "roundMode has shape ", roundMode.sizes(), " and dtype ", roundMode.scalar_type(),
-              ", expected one element of INT8");
+              "roundMode has shape ", roundMode.sizes(), " and dtype ",
+              dtype_text(roundMode.scalar_type()), ", expected one element of INT8");
   const bool is_known = roundMode.is_cpu() && !is_rehearsed();
   const int64_t mode = is_known ? roundMode.reshape({}).item().toLong() : 1;
   for_each_of_one_type(out, [&](size_t i) { return rounded(x[i], mode); }, x);

@@ -25,7 +25,7 @@ at::Tensor expanded(const at::Tensor& mask, const char* name, const at::Tensor& 
               " dimensions and mask has ", mask.dim(), ", expected 4");
   TORCH_CHECK(scores.size(3) >= 1 && scores.size(3) <= 4096, "the last dimension of ", name, " is ",
               scores.size(3), ", expected 1 to 4096");
-  TORCH_CHECK(mask.scalar_type() == at::kBool, "mask has dtype ", mask.scalar_type(),
+  TORCH_CHECK(mask.scalar_type() == at::kBool, "mask has dtype ", dtype_text(mask.scalar_type()),
               ", expected BOOL");
   return mask.expand_as(scores);
 }
@@ -71,8 +71,8 @@ ACLNN(ClippedSwiglu, (FloatIn, x), (OptionalIn, groupIndexOptional), (int64_t, d
   at::Tensor result = (gate * at::sigmoid(gate * alpha.value()) * factor).reshape(shape);
   if (groupIndexOptional) {
     TORCH_CHECK(groupIndexOptional->dim() == 1 && groupIndexOptional->scalar_type() == at::kLong,
-                "groupIndexOptional has dtype ", groupIndexOptional->scalar_type(), " and shape ",
-                groupIndexOptional->sizes(), ", expected INT64 of one dimension");
+                "groupIndexOptional has dtype ", dtype_text(groupIndexOptional->scalar_type()),
+                " and shape ", groupIndexOptional->sizes(), ", expected INT64 of one dimension");
     if (result.numel() == 0) return;
     const auto rows_shape = x.sizes().slice(0, static_cast<size_t>(place));
     std::vector<int64_t> of_rows(static_cast<size_t>(x.dim()), 1);
@@ -101,7 +101,8 @@ ACLNN(ApplyAdamW, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef),
   const auto number = [&](const char* name, const at::Tensor& tensor) {
     TORCH_CHECK(tensor.numel() == 1, name, " has ", tensor.numel(), " elements, expected 1");
     TORCH_CHECK(tensor.scalar_type() == varRef->scalar_type(), name, " has dtype ",
-                tensor.scalar_type(), ", expected ", varRef->scalar_type(), " as varRef has");
+                dtype_text(tensor.scalar_type()), ", expected ", dtype_text(varRef->scalar_type()),
+                " as varRef has");
     return wide(tensor).reshape({});
   };
   const at::Tensor first = number("beta1", beta1), second = number("beta2", beta2);

@@ -25,13 +25,13 @@ void check_fused_types(const at::Tensor& x1, const at::Tensor& x2,
   const bool is_gelu = type == "gelu_erf" || type == "gelu_tanh";
   const bool is_cast = type == "16cast32";
   TORCH_CHECK(is_reduced(x1) || (x1.scalar_type() == at::kFloat && !is_gelu && !is_cast),
-              "x1 has dtype ", dtype_name(acl_type(x1.scalar_type())),
+              "x1 has dtype ", dtype_text(x1.scalar_type()),
               ", expected FLOAT16, BFLOAT16 or, for the fusedOpType \"\", \"add\", \"mul\" and "
               "\"relu\", FLOAT");
   TORCH_CHECK(is_reduced(x1) || cube_math_type == 3, "cubeMathType is ", cube_math_type,
               ", expected 3 for x1 of FLOAT");
   TORCH_CHECK(!is_reduced(x1) || cube_math_type != 3, "cubeMathType is 3, expected another one for",
-              " x1 of ", dtype_name(acl_type(x1.scalar_type())));
+              " x1 of ", dtype_text(x1.scalar_type()));
   TORCH_CHECK(cube_math_type != 2 || x1.scalar_type() != at::kBFloat16,
               "cubeMathType is 2, expected another one for x1 of BFLOAT16");
   TORCH_CHECK(cube_math_type != 4 || x3,
@@ -97,7 +97,7 @@ void transposed_product(const at::Tensor& x1, const at::Tensor& x2,
       "batchSplitFactor is ", batchSplitFactor.value(), ", expected a divisor of ", batch);
   const bool has_bfloat16 =
       (x1.scalar_type() == at::kBFloat16) != (x2.scalar_type() == at::kBFloat16);
-  TORCH_CHECK(!has_bfloat16, "x2 has dtype ", dtype_name(acl_type(x2.scalar_type())),
+  TORCH_CHECK(!has_bfloat16, "x2 has dtype ", dtype_text(x2.scalar_type()),
               ", expected that of x1 where one is BFLOAT16");
   const MatrixUnits units(cubeMathType, x1, x2);
   const at::Tensor product = units.result(at::matmul(units.read(a), units.read(b)));
@@ -107,7 +107,7 @@ void transposed_product(const at::Tensor& x1, const at::Tensor& x2,
         batchSplitFactor == 1 ? product.transpose(0, 1) : joined_batches(product, batchSplitFactor);
     return;
   }
-  TORCH_CHECK(holds_bits(*scale), "scale has dtype ", dtype_name(acl_type(scale->scalar_type())),
+  TORCH_CHECK(holds_bits(*scale), "scale has dtype ", dtype_text(scale->scalar_type()),
               ", expected INT64 or UINT64");
   TORCH_CHECK(batchSplitFactor == 1, "batchSplitFactor is ", batchSplitFactor.value(),
               ", expected 1 with a scale");
@@ -138,7 +138,7 @@ ACLNN(FusedMatmul, (In, x1), (In, x2), (OptionalIn, bias), (OptionalIn, x3),
   at::Tensor product = at::matmul(units.read(x1), units.read(x2));
   if (bias) {
     TORCH_CHECK(is_reduced(*bias) || bias->scalar_type() == at::kFloat, "bias has dtype ",
-                dtype_name(acl_type(bias->scalar_type())), ", expected FLOAT16, BFLOAT16 or FLOAT");
+                dtype_text(bias->scalar_type()), ", expected FLOAT16, BFLOAT16 or FLOAT");
     const int64_t n = product.size(-1);
     TORCH_CHECK(bias->numel() == n && bias->dim() >= 1 && bias->dim() <= 2 && bias->size(-1) == n,
                 "bias has shape ", bias->sizes(), ", expected (", n, ") or (1, ", n, ")");

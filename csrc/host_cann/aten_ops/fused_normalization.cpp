@@ -158,8 +158,8 @@ ACLNN(GemmaRmsNorm, (FloatIn, x), (FloatIn, gamma), (double, epsilon), (Out, yOu
 // y1Out is the norm in FLOAT, y2Out in the type of x1.
 ACLNN(AddRmsNormCast, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (double, epsilon),
       (Out, y1Out), (Out, y2Out), (Out, rstdOut), (Out, xOut)) {
-  TORCH_CHECK(at::isReducedFloatingType(x1.scalar_type()), "x1 has dtype ", x1.scalar_type(),
-              ", expected FLOAT16 or BFLOAT16");
+  TORCH_CHECK(at::isReducedFloatingType(x1.scalar_type()), "x1 has dtype ",
+              dtype_text(x1.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   expect_like("x2", x2, x1);
   expect_dtype("gamma", gamma, x1.scalar_type());
   expect_dtype("y1Out", y1Out, at::kFloat);

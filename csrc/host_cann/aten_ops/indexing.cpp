@@ -76,8 +76,9 @@ at::Tensor scatter(const at::Tensor& self, int64_t dim, const at::Tensor& index,
 // The tensor with some of its rows replaced.
 at::Tensor copied(const at::Tensor& self, int64_t dim, const at::Tensor& index,
                   const at::Tensor& source) {
-  TORCH_CHECK(self.scalar_type() == source.scalar_type(), "source has dtype ", source.scalar_type(),
-              ", expected ", self.scalar_type(), " as selfRef has; cast one of them");
+  TORCH_CHECK(self.scalar_type() == source.scalar_type(), "source has dtype ",
+              dtype_text(source.scalar_type()), ", expected ", dtype_text(self.scalar_type()),
+              " as selfRef has; cast one of them");
   return moved(
       self, [&](const at::Tensor& x) { return at::index_copy(x, dim, index, as_movable(source)); });
 }
@@ -229,7 +230,7 @@ ACLNN(UniqueConsecutive, (In, self), (bool, returnInverse), (bool, returnCounts)
 
 ACLNN(DataFormatDimMap, (In, x), (const char*, srcFormat), (const char*, dstFormat), (Out, y)) {
   TORCH_CHECK(x.scalar_type() == at::kInt || x.scalar_type() == at::kLong, "x has dtype ",
-              dtype_name(acl_type(x.scalar_type())), ", expected INT32 or INT64");
+              dtype_text(x.scalar_type()), ", expected INT32 or INT64");
   expect_like("y", y, x);
   const std::vector<int64_t> places = places_of(srcFormat, dstFormat);
   const auto count = static_cast<int64_t>(places.size());

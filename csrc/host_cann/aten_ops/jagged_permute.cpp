@@ -42,8 +42,7 @@ void write_places(const at::Tensor& permute, const at::Tensor& input, const at::
 ACLNN(ExpandIntoJaggedPermute, (In, permute), (In, inputOffset), (In, outputOffset),
       (int64_t, outputSize), (Out, outputPermuteOut)) {
   TORCH_CHECK(permute.scalar_type() == at::kInt || permute.scalar_type() == at::kLong,
-              "permute has dtype ", dtype_name(acl_type(permute.scalar_type())),
-              ", expected INT32");
+              "permute has dtype ", dtype_text(permute.scalar_type()), ", expected INT32");
   expect_dims("permute", permute, 1);
   expect_dtype("inputOffset", inputOffset, permute);
   expect_dtype("outputOffset", outputOffset, permute);

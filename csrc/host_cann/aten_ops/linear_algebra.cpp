@@ -136,7 +136,7 @@ ACLNN(TriangularSolve, (FloatOrComplexIn, self), (FloatOrComplexIn, A), (bool, u
   expect_dtype(xOut, self);
   expect_dtype(mOut, self);
   TORCH_CHECK(!unitriangular || self.scalar_type() == at::kFloat, "self has dtype ",
-              self.scalar_type(), ", expected FLOAT because unitriangular is true");
+              dtype_text(self.scalar_type()), ", expected FLOAT because unitriangular is true");
   expect_dims("self", self, 2, 8);
   expect_dims("A", A, 2, 8);
   const at::Tensor matrix = wide(A);

@@ -387,7 +387,7 @@ ACLNN(CtcLoss, (FloatIn, logProbs), (In, targets), (Ints, inputLengths), (Ints, 
       (int64_t, blank), (bool, zeroInfinity), (Out, negLogLikelihoodOut), (Out, logAlphaOut)) {
   expect_dtype("negLogLikelihoodOut", negLogLikelihoodOut, logProbs);
   expect_dtype("logAlphaOut", logAlphaOut, logProbs);
-  TORCH_CHECK(!targets.is_complex(), "targets has dtype ", targets.scalar_type(),
+  TORCH_CHECK(!targets.is_complex(), "targets has dtype ", dtype_text(targets.scalar_type()),
               ", expected an integer type");
   const at::Tensor probabilities = batched(logProbs);
   const at::Tensor classes = targets.to(at::kLong).contiguous();

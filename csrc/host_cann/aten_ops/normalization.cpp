@@ -76,7 +76,7 @@ at::Tensor moved_on(const OptionalOutput& running, const at::Tensor& batch, doub
 }
 
 void expect_real(const char* name, const at::Tensor& numbers) {
-  TORCH_CHECK(!numbers.is_complex(), name, " has dtype ", numbers.scalar_type(),
+  TORCH_CHECK(!numbers.is_complex(), name, " has dtype ", dtype_text(numbers.scalar_type()),
               ", expected one that is not complex");
 }
 
@@ -90,14 +90,14 @@ Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
   TORCH_CHECK(groups > 0 && x.size(1) % groups == 0, "the number of groups is ", groups,
               ", expected a divisor of ", x.size(1), ", the number of channels");
   TORCH_CHECK(eps > 0, "eps is ", eps, ", expected more than 0");
-  for (const auto& weights : {gamma, beta}) {
-    TORCH_CHECK(!weights || weights->numel() == x.size(1), "gamma or beta has shape ",
-                weights ? weights->sizes() : x.sizes(), ", expected ", x.size(1),
-                " elements, one per channel");
-    TORCH_CHECK(!weights || weights->scalar_type() == x.scalar_type() ||
-                    weights->scalar_type() == at::kFloat,
-                "gamma or beta has another dtype than the input, ", x.scalar_type(),
-                ", expected that or FLOAT; cast it");
+  for (const auto& [name, weights] : {std::pair("gamma", gamma), std::pair("beta", beta)}) {
+    if (!weights) continue;
+    TORCH_CHECK(weights->numel() == x.size(1), name, " has shape ", weights->sizes(), ", expected ",
+                x.size(1), " elements, one per channel");
+    const at::ScalarType dtype = weights->scalar_type();
+    TORCH_CHECK(dtype == x.scalar_type() || dtype == at::kFloat, name, " has dtype ",
+                dtype_text(dtype), ", expected ", dtype_text(x.scalar_type()),
+                " as the input has, or FLOAT; cast it");
   }
   const int64_t places = x.numel() / x.size(0) / x.size(1);
   const auto flat = [](const std::optional<at::Tensor>& weights) {

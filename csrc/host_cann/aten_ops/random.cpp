@@ -85,7 +85,8 @@ ACLNN(Randperm, (int64_t, n), (int64_t, seed), (int64_t, offset), (Out, out)) {
               n, "]");
   TORCH_CHECK(
       at::isIntegralType(out->scalar_type(), false) || at::isFloatingType(out->scalar_type()),
-      "out has dtype ", out->scalar_type(), ", expected an integer or floating-point type");
+      "out has dtype ", dtype_text(out->scalar_type()),
+      ", expected an integer or floating-point type");
   at::native::check_supported_max_int_with_precision(
       n, at::empty({0}, out->options().device(at::kCPU)));
   if (out->is_cpu()) {

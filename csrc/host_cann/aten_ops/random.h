@@ -9,6 +9,8 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/util/Exception.h>
 
+#include "host_cann/aten_ops/engine/element_types.h"
+
 namespace aclnn_host {
 
 // The numbers that belong to a seed and an offset. Neighbouring seeds and offsets have nothing in
@@ -35,8 +37,8 @@ inline at::Tensor empty_dropout_mask(const at::Tensor& elements) {
 
 inline void check_dropout_mask(const at::Tensor& mask, int64_t elements) {
   const int64_t bytes = dropout_mask_bytes(elements);
-  TORCH_CHECK(mask.scalar_type() == at::kByte, "the mask is of dtype ", mask.scalar_type(),
-              ", expected UINT8");
+  TORCH_CHECK(mask.scalar_type() == at::kByte, "the mask is of dtype ",
+              dtype_text(mask.scalar_type()), ", expected UINT8");
   TORCH_CHECK(mask.numel() == bytes, "the mask has ", mask.numel(), " bytes, expected ", bytes,
               " for ", elements, " elements");
 }

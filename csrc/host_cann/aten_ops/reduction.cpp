@@ -107,7 +107,8 @@ at::Tensor ends_of_groups(const at::Tensor& groups, int64_t type, int64_t rows) 
 // The sums of the rows of each group.
 at::Tensor sums_of_groups(const at::Tensor& gradient, const at::Tensor& groups, int64_t type) {
   TORCH_CHECK(groups.scalar_type() == at::kInt || groups.scalar_type() == at::kLong,
-              "groupIdxOptional has dtype ", groups.scalar_type(), ", expected INT32 or INT64");
+              "groupIdxOptional has dtype ", dtype_text(groups.scalar_type()),
+              ", expected INT32 or INT64");
   expect_dims("groupIdxOptional", groups, 1, 1);
   expect_dims("gradY", gradient, 2, 2);
   constexpr int64_t kMostGroups = 2048;

@@ -40,7 +40,7 @@ ACLNN(SignBitsPack, (FloatIn, self), (int64_t, size), (Out, out)) {
 }
 ACLNN(SignBitsUnpack, (In, self), (int64_t, size), (aclDataType, dtype), (Out, out)) {
   expect_dtype("self", self, at::kByte);
-  TORCH_CHECK(dtype == at::kFloat || dtype == at::kHalf, "dtype is ", dtype_name(acl_type(dtype)),
+  TORCH_CHECK(dtype == at::kFloat || dtype == at::kHalf, "dtype is ", dtype_text(dtype),
               ", expected FLOAT or FLOAT16");
   expect_dtype("out", out, dtype);
   int64_t elements = 0;

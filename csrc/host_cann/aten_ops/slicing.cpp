@@ -224,7 +224,8 @@ void circular_pad(const at::Tensor& self, at::IntArrayRef padding, int64_t dims,
 void circular_pad_backward(const at::Tensor& gradient, const at::Tensor& self,
                            at::IntArrayRef padding, int64_t dims, Output& out) {
   TORCH_CHECK(gradient.scalar_type() == self.scalar_type(), "gradOutput has dtype ",
-              gradient.scalar_type(), ", expected ", self.scalar_type(), " as self has");
+              dtype_text(gradient.scalar_type()), ", expected ", dtype_text(self.scalar_type()),
+              " as self has");
   expect_dtype(out, self);
   out = CircularPadding(self, padding, dims).backward(wide(gradient));
 }
@@ -328,7 +329,7 @@ ACLNN(SplitTensor, (In, self), (uint64_t, splitSections), (int64_t, dim), (Outs,
   const auto parts = at::split(self, static_cast<int64_t>(piece), dim);
   for (size_t i = 0; i < parts.size(); ++i) {
     TORCH_CHECK(out[i]->scalar_type() == out[0]->scalar_type(), "a tensor of out has dtype ",
-                out[i]->scalar_type(), ", expected ", out[0]->scalar_type(),
+                dtype_text(out[i]->scalar_type()), ", expected ", dtype_text(out[0]->scalar_type()),
                 " as the first one has");
     out[i] = parts[i];
   }
@@ -342,8 +343,8 @@ ACLNN(ChunkCat, (Ins, tensors), (int64_t, dim), (int64_t, numChunks), (Out, out)
   std::vector<at::Tensor> pieces;
   for (const at::Tensor& tensor : tensors) {
     TORCH_CHECK(tensor.scalar_type() == tensors[0].scalar_type(), "a tensor of the list has dtype ",
-                tensor.scalar_type(), ", expected ", tensors[0].scalar_type(),
-                " as the first one has");
+                dtype_text(tensor.scalar_type()), ", expected ",
+                dtype_text(tensors[0].scalar_type()), " as the first one has");
     TORCH_CHECK(tensor.dim() > 0, "a tensor of the list has no dimensions, expected 1 to 8");
     if (tensor.numel() == 0) continue;
     TORCH_CHECK(out->dim() == 2 && out->size(0) == rows && out->numel() > 0, "out has shape ",
@@ -355,7 +356,7 @@ ACLNN(ChunkCat, (Ins, tensors), (int64_t, dim), (int64_t, numChunks), (Out, out)
   }
   if (pieces.empty()) return;
   TORCH_CHECK(out->element_size() % pieces[0].element_size() == 0, "out has dtype ",
-              out->scalar_type(), ", expected one whose size is a multiple of that of ",
+              dtype_text(out->scalar_type()), ", expected one whose size is a multiple of that of ",
               pieces[0].scalar_type());
   out = at::cat(pieces, 1);
 }

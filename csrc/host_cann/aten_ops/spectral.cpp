@@ -14,8 +14,7 @@ ACL_FUNCTION(aclStft, (FloatOrComplexIn, self), (OptionalIn, windowOptional), (O
              (bool, onesided), (bool, returnComplex)) {
   expect_dims("self", self, 1, 2);
   TORCH_CHECK(!at::isReducedFloatingType(self.scalar_type()), "self has dtype ",
-              dtype_name(acl_type(self.scalar_type())),
-              ", expected FLOAT, DOUBLE, COMPLEX64 or COMPLEX128");
+              dtype_text(self.scalar_type()), ", expected FLOAT, DOUBLE, COMPLEX64 or COMPLEX128");
   TORCH_CHECK(!onesided || !self.is_complex(),
               "onesided is true and self complex, expected false for complex signals");
   const int64_t length = self.size(-1);

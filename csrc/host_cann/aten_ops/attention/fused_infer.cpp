@@ -48,8 +48,8 @@ void expect_defaults(int64_t pse_type, int64_t out_type) {
 Lengths lengths_in(const char* name, const std::optional<at::Tensor>& tensor) {
   if (!is_given(tensor)) return std::nullopt;
   const at::ScalarType type = tensor->scalar_type();
-  TORCH_CHECK(type == at::kLong || type == at::kInt, name, " has dtype ",
-              dtype_name(acl_type(type)), ", expected INT64 or INT32");
+  TORCH_CHECK(type == at::kLong || type == at::kInt, name, " has dtype ", dtype_text(type),
+              ", expected INT64 or INT32");
   std::vector<int64_t> lengths(static_cast<size_t>(tensor->numel()));
   if (!tensor->is_cpu() || is_rehearsed()) return lengths;
   const at::Tensor values = tensor->to(at::kLong).contiguous();

@@ -12,8 +12,8 @@ constexpr std::string_view kLayouts = "BSH BSND BNSD";
 void incre_attention(InferenceArguments& arguments, const std::optional<at::Tensor>& scale,
                      const std::optional<at::Tensor>& offset, Output& out) {
   const at::Tensor& query = arguments.query;
-  TORCH_CHECK(query.is_floating_point(), "query has dtype ",
-              dtype_name(acl_type(query.scalar_type())), ", expected FLOAT16, BFLOAT16 or FLOAT");
+  TORCH_CHECK(query.is_floating_point(), "query has dtype ", dtype_text(query.scalar_type()),
+              ", expected FLOAT16, BFLOAT16 or FLOAT");
   const int64_t dimension = arguments.layout == "BNSD" ? 2 : 1;
   TORCH_CHECK(query.dim() < 3 || query.size(dimension) == 1, "query has shape ", query.sizes(),
               ", expected one query for each sequence");

@@ -45,7 +45,7 @@ at::Tensor single_scale(const char* name, const std::optional<at::Tensor>& scale
     case at::kBFloat16:
     case at::kFloat: return one.to(at::kFloat);
     default:
-      TORCH_CHECK(false, name, " has dtype ", dtype_name(acl_type(one.scalar_type())),
+      TORCH_CHECK(false, name, " has dtype ", dtype_text(one.scalar_type()),
                   ", expected FLOAT, BFLOAT16 or UINT64");
   }
 }
@@ -122,7 +122,7 @@ class Inference {
   void check_dtypes(const Output& out) const {
     const at::ScalarType type = a_.query.scalar_type();
     TORCH_CHECK(is_quantised() || type == at::kHalf || type == at::kBFloat16 || type == at::kFloat,
-                "query has dtype ", dtype_name(acl_type(type)),
+                "query has dtype ", dtype_text(type),
                 ", expected FLOAT16, BFLOAT16, FLOAT or INT8");
     const at::Tensor& key = a_.key[0];
     expect_dtype("value", a_.value[0], key);
@@ -134,16 +134,15 @@ class Inference {
     }
     const at::ScalarType out_type = out->scalar_type();
     const bool is_plain = is_quantised() ? out_type == at::kHalf : out_type == type;
-    TORCH_CHECK(is_plain || out_type == at::kChar, out.name(), " has dtype ",
-                dtype_name(acl_type(out_type)), ", expected ",
-                is_quantised() ? "FLOAT16" : dtype_name(acl_type(type)), " or INT8");
+    TORCH_CHECK(is_plain || out_type == at::kChar, out.name(), " has dtype ", dtype_text(out_type),
+                ", expected ", is_quantised() ? "FLOAT16" : dtype_text(type), " or INT8");
     TORCH_CHECK(given(a_.quant_scale2) == (out_type == at::kChar), "quantScale2 is ",
                 given(a_.quant_scale2) ? "given" : "null", ", expected ",
                 out_type == at::kChar ? "a scale" : "null", " as ", out.name(), " has dtype ",
-                dtype_name(acl_type(out_type)));
+                dtype_text(out_type));
     TORCH_CHECK(!given(a_.quant_offset2) || out_type == at::kChar,
                 "quantOffset2 is given, expected null as ", out.name(), " has dtype ",
-                dtype_name(acl_type(out_type)));
+                dtype_text(out_type));
     if (is_quantised()) {
       TORCH_CHECK(!a_.single_query_sees_all || query_.size(2) != 1,
                   "query has dtype INT8, expected FLOAT16 or BFLOAT16 for a single query of each ",
@@ -367,7 +366,7 @@ class Inference {
     const auto shaped = [&](const char* name, const at::Tensor& parameters) {
       const at::ScalarType type = parameters.scalar_type();
       TORCH_CHECK(type == at::kFloat || type == at::kBFloat16, name, " has dtype ",
-                  dtype_name(acl_type(type)), ", expected FLOAT or BFLOAT16");
+                  dtype_text(type), ", expected FLOAT or BFLOAT16");
       const int64_t count = heads_ * result.size(3);
       TORCH_CHECK(parameters.numel() == 1 || parameters.numel() == count, name, " has shape ",
                   parameters.sizes(), ", expected 1 or ", count, " elements");

@@ -53,7 +53,7 @@ std::optional<at::Tensor> mask_by_rows(const InferenceArguments& arguments, cons
   at::Tensor mask = *arguments.mask;
   const at::ScalarType type = mask.scalar_type();
   TORCH_CHECK(type == at::kBool || type == at::kChar || type == at::kByte, "attenMask has dtype ",
-              dtype_name(acl_type(type)), ", expected BOOL, INT8 or UINT8");
+              dtype_text(type), ", expected BOOL, INT8 or UINT8");
   expect_dims("attenMask", mask, 2, 4);
   if (mode >= kCausalFromFirst && (is_triangle(mask) || !sees_all)) {
     TORCH_CHECK(is_triangle(mask), "attenMask has shape ", mask.sizes(),

@@ -136,7 +136,7 @@ class Prolog {
     const at::Tensor& gamma = a_.gamma_cq;
     const at::ScalarType type = gamma.scalar_type();
     TORCH_CHECK(type == at::kBFloat16 || type == at::kHalf || type == at::kFloat,
-                "rmsnormGammaCq has dtype ", dtype_name(acl_type(type)),
+                "rmsnormGammaCq has dtype ", dtype_text(type),
                 ", expected BFLOAT16, FLOAT16 or FLOAT");
     const auto expect = [&](const char* name, const at::Tensor& tensor, bool is_quantised) {
       expect_dtype(name, tensor, is_quantised ? at::kChar : type);

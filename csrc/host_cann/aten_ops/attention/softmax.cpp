@@ -29,8 +29,7 @@ void check_attention(const at::Tensor& query, const at::Tensor& key, const at::T
                      const AttentionArguments& arguments) {
   const at::ScalarType dtype = query.scalar_type();
   TORCH_CHECK(dtype == at::kHalf || dtype == at::kBFloat16 || dtype == at::kFloat,
-              "query has dtype ", dtype_name(acl_type(dtype)),
-              ", expected FLOAT16, BFLOAT16 or FLOAT");
+              "query has dtype ", dtype_text(dtype), ", expected FLOAT16, BFLOAT16 or FLOAT");
   expect_dtype("key", key, query);
   expect_dtype("value", value, query);
   TORCH_CHECK(arguments.heads > 0, "headNum is ", arguments.heads, ", expected 1 or more");
@@ -48,7 +47,7 @@ void check_attention(const at::Tensor& query, const at::Tensor& key, const at::T
   if (arguments.mask) {
     const at::ScalarType of_mask = arguments.mask->scalar_type();
     TORCH_CHECK(of_mask == at::kBool || of_mask == at::kByte, "attenMaskOptional has dtype ",
-                dtype_name(acl_type(of_mask)), ", expected BOOL or UINT8");
+                dtype_text(of_mask), ", expected BOOL or UINT8");
   }
   if (arguments.drop_mask) expect_dtype("dropMaskOptional", *arguments.drop_mask, at::kByte);
 }

@@ -51,7 +51,7 @@ void check_mask(const char* name, const std::optional<at::Tensor>& mask, int64_t
                 int64_t columns) {
   if (!mask) return;
   TORCH_CHECK(mask->scalar_type() == at::kBool || mask->scalar_type() == at::kByte, name,
-              " has dtype ", dtype_name(acl_type(mask->scalar_type())), ", expected BOOL or UINT8");
+              " has dtype ", dtype_text(mask->scalar_type()), ", expected BOOL or UINT8");
   expect_shape(name, *mask, {rows, columns});
 }
 

@@ -109,7 +109,7 @@ at::Tensor checked_table(const std::optional<at::Tensor>& table) {
   TORCH_CHECK(table, "blockTableOptional is null, expected a table of pages");
   expect_dims("blockTableOptional", *table, 2);
   TORCH_CHECK(table->scalar_type() == at::kInt || table->scalar_type() == at::kLong,
-              "blockTableOptional has dtype ", dtype_name(acl_type(table->scalar_type())),
+              "blockTableOptional has dtype ", dtype_text(table->scalar_type()),
               ", expected INT32");
   return table->to(at::kLong);
 }

@@ -173,8 +173,8 @@ ACLNN(NsaCompressWithCache, (FloatIn, input), (FloatIn, weight), (IndexIn, slotM
                 page, " tokens");
     TORCH_CHECK(blockTableOptional->scalar_type() == at::kInt ||
                     blockTableOptional->scalar_type() == at::kLong,
-                "blockTableOptional has dtype ",
-                dtype_name(acl_type(blockTableOptional->scalar_type())), ", expected INT32");
+                "blockTableOptional has dtype ", dtype_text(blockTableOptional->scalar_type()),
+                ", expected INT32");
     TORCH_CHECK(blockTableOptional->size(0) == batches, "blockTableOptional has shape ",
                 blockTableOptional->sizes(), ", expected ", batches, " rows");
     capacity = blockTableOptional->size(1) * page;

@@ -6,10 +6,17 @@
 #include <c10/core/ScalarType.h>
 
 #include "host_cann/aten_ops/engine/outputs.h"
+#include "host_cann/descriptors/tensor.h"
+#include "host_cann/ops/aten.h"
 
 // Tensors in the types in which a row computes or moves them.
 
 namespace aclnn_host {
+
+// CANN's name of a type, for texts.
+inline const char* dtype_text(at::ScalarType type) {
+  return dtype_name(acl_type(type));
+}
 
 // FLOAT for FLOAT16 and BFLOAT16, other types and tensors as they are: for rows whose intermediate
 // results would be rounded to 16 bits. An assignment to the output rounds once.

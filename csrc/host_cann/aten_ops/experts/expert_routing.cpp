@@ -97,7 +97,7 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (OptionalIn, scaleOptiona
   const bool is_quantized = quantMode == 1;
   TORCH_CHECK(expandedXOut->scalar_type() == at::kChar ||
                   (!is_quantized && expandedXOut->scalar_type() == x.scalar_type()),
-              "expandedXOut has dtype ", dtype_name(acl_type(expandedXOut->scalar_type())),
+              "expandedXOut has dtype ", dtype_text(expandedXOut->scalar_type()),
               ", expected INT8, or the dtype of x where quantMode is -1");
   expect_dtype("expandedScaleOut", expandedScaleOut, at::kFloat);
 
@@ -129,8 +129,7 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (OptionalIn, scaleOptiona
     expandedScaleOut = scaleOptional->index_select(0, token).masked_fill(~is_valid, 0);
     return;
   }
-  TORCH_CHECK(at::isFloatingType(x.scalar_type()), "x has dtype ",
-              dtype_name(acl_type(x.scalar_type())),
+  TORCH_CHECK(at::isFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
               ", expected FLOAT16, BFLOAT16 or FLOAT where quantMode is 1");
   TORCH_CHECK(x.size(1) > 0 || x.size(0) == 0, "x has shape ", x.sizes(),
               ", expected elements in its rows");
@@ -170,7 +169,7 @@ ACLNN(MoeUpdateExpert, (In, expertIds), (In, eplbTable), (OptionalIn, expertScal
   expect_range("the number of columns of eplbTable", columns, 2,
                (by_rank ? worldSize.value() : kMostRanks) + 1);
   TORCH_CHECK(expertIds.scalar_type() == at::kInt || expertIds.scalar_type() == at::kLong,
-              "expertIds has dtype ", dtype_name(acl_type(expertIds.scalar_type())),
+              "expertIds has dtype ", dtype_text(expertIds.scalar_type()),
               ", expected INT32 or INT64");
   expect_dtype(balancedExpertIds, expertIds);
   TORCH_CHECK(bool(expertScalesOptional) == bool(pruningThresholdOptional),

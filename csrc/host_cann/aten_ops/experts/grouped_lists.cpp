@@ -36,10 +36,10 @@ void expect_dtypes(const char* name, const Tensors& list,
   for (const at::Tensor& each : list) {
     std::string names;
     for (const at::ScalarType type : expected) {
-      names += (names.empty() ? "" : " or ") + std::string(dtype_name(acl_type(type)));
+      names += (names.empty() ? "" : " or ") + std::string(dtype_text(type));
     }
     TORCH_CHECK(std::ranges::find(expected, each.scalar_type()) != expected.end(), name,
-                " has dtype ", dtype_name(acl_type(each.scalar_type())), ", expected ", names,
+                " has dtype ", dtype_text(each.scalar_type()), ", expected ", names,
                 " for these dtypes of x and weight");
   }
 }

@@ -10,10 +10,10 @@
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/aten_ops/experts/grouped_product.h"
 #include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
-#include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/descriptors/private_format.h"
 
 using namespace aclnn_host;
@@ -86,18 +86,18 @@ void check_types(const FinalizeRouting& call, GroupedKind kind, const Output& ou
   expect_type(call.named("sharedInput"), call.shared_input, at::kBFloat16);
   expect_type(call.named("logit"), call.logit, at::kFloat);
   TORCH_CHECK(call.row_index.scalar_type() == at::kLong || call.row_index.scalar_type() == at::kInt,
-              call.named("rowIndex"), " has dtype ",
-              dtype_name(acl_type(call.row_index.scalar_type())), ", expected INT64 or INT32");
+              call.named("rowIndex"), " has dtype ", dtype_text(call.row_index.scalar_type()),
+              ", expected INT64 or INT32");
   const at::ScalarType scale = call.scale.scalar_type();
   if (kind == GroupedKind::kInt8) {
     TORCH_CHECK(scale == at::kFloat || scale == at::kBFloat16 || holds_bits(call.scale),
-                call.named("scale"), " has dtype ", dtype_name(acl_type(scale)),
+                call.named("scale"), " has dtype ", dtype_text(scale),
                 ", expected FLOAT, BFLOAT16 or INT64");
     expect_absent(call.named("bias").c_str(), call.bias);
     expect_absent("offsetOptional", call.offset);
   } else {
-    TORCH_CHECK(holds_bits(call.scale), call.named("scale"), " has dtype ",
-                dtype_name(acl_type(scale)), ", expected INT64");
+    TORCH_CHECK(holds_bits(call.scale), call.named("scale"), " has dtype ", dtype_text(scale),
+                ", expected INT64");
     TORCH_CHECK(call.bias && call.token_scale && call.logit, call.named("bias"),
                 ", pertokenScaleOptional or ", call.named("logit"),
                 " is null, expected tensors as the weight is INT4");
@@ -225,14 +225,14 @@ void swiglu_quant(const at::Tensor& x, const Stored& weight, const Optional& bia
     TORCH_CHECK(!bias, "bias is a tensor, expected null as weight is INT8");
     TORCH_CHECK(weight_scale.scalar_type() == at::kFloat ||
                     at::isReducedFloatingType(weight_scale.scalar_type()),
-                "weightScale has dtype ", dtype_name(acl_type(weight_scale.scalar_type())),
+                "weightScale has dtype ", dtype_text(weight_scale.scalar_type()),
                 ", expected FLOAT, FLOAT16 or BFLOAT16");
   } else {
     TORCH_CHECK(bias, "bias is null, expected a tensor as weight is INT4");
     expect_dtype("bias", *bias, at::kFloat);
     expect_shape("bias", *bias, {count, n});
     TORCH_CHECK(holds_bits(weight_scale), "weightScale has dtype ",
-                dtype_name(acl_type(weight_scale.scalar_type())), ", expected UINT64");
+                dtype_text(weight_scale.scalar_type()), ", expected UINT64");
   }
   expect_dtype("xScale", x_scale, at::kFloat);
   expect_shape("xScale", x_scale, {rows});

@@ -23,7 +23,7 @@ constexpr int64_t kMostExpertsOfToken = 512;
 at::Tensor marks(const char* name, const at::Tensor& map) {
   expect_dims(name, map, 2);
   TORCH_CHECK(map.scalar_type() == at::kChar || map.scalar_type() == at::kBool, name, " has dtype ",
-              dtype_name(acl_type(map.scalar_type())), ", expected INT8 or BOOL");
+              dtype_text(map.scalar_type()), ", expected INT8 or BOOL");
   constexpr int64_t kLimit = 16777215;
   TORCH_CHECK(map.size(0) < kLimit && map.size(1) < kLimit, name, " has shape ", map.sizes(),
               ", expected sizes below ", kLimit);

@@ -67,7 +67,7 @@ void expect_quantised_dtypes(const at::Tensor& updates, const at::Tensor& scales
                              const std::optional<at::Tensor>& offsets) {
   const bool is_half = updates.scalar_type() == at::kHalf;
   TORCH_CHECK(is_half || updates.scalar_type() == at::kBFloat16, "updates has dtype ",
-              dtype_name(acl_type(updates.scalar_type())), ", expected FLOAT16 or BFLOAT16");
+              dtype_text(updates.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   expect_dtype("quantScales", scales, is_half ? at::kFloat : at::kBFloat16);
   if (offsets) expect_dtype("quantZeroPoints", *offsets, is_half ? at::kInt : at::kBFloat16);
 }

@@ -35,7 +35,7 @@ at::Tensor per_row(const char* name, const at::Tensor& tensor, const at::Tensor&
 }
 at::Tensor counts(const char* name, const at::Tensor& tensor, const at::Tensor& logits) {
   TORCH_CHECK(tensor.scalar_type() == at::kInt || tensor.scalar_type() == at::kLong, name,
-              " has dtype ", dtype_name(acl_type(tensor.scalar_type())), ", expected INT32");
+              " has dtype ", dtype_text(tensor.scalar_type()), ", expected INT32");
   return per_row(name, tensor, logits).to(at::kLong);
 }
 at::Tensor shares(const char* name, const at::Tensor& tensor, const at::Tensor& logits) {

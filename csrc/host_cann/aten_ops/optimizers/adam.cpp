@@ -48,7 +48,7 @@ std::vector<at::Tensor> following(const std::vector<at::Tensor>& steps, size_t c
   std::vector<at::Tensor> numbers;
   for (const at::Tensor& step : steps) {
     TORCH_CHECK(step.scalar_type() == at::kLong || step.scalar_type() == at::kFloat,
-                "stateSteps has dtype ", dtype_name(acl_type(step.scalar_type())),
+                "stateSteps has dtype ", dtype_text(step.scalar_type()),
                 ", expected INT64 or FLOAT");
     TORCH_CHECK(step.numel() > 0, "stateSteps has a tensor of shape ", step.sizes(),
                 ", expected one element");
@@ -137,7 +137,7 @@ ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOu
   TORCH_CHECK(!paramsRef.empty(), "paramsRef has no tensors, expected one or more");
   for (const Output& param : paramsRef) {
     TORCH_CHECK(at::isFloatingType(param->scalar_type()), "paramsRef has dtype ",
-                dtype_name(acl_type(param->scalar_type())), ", expected a floating-point type");
+                dtype_text(param->scalar_type()), ", expected a floating-point type");
     expect_dtype(param, paramsRef.front());
   }
   expect_list("grads", grads, paramsRef);

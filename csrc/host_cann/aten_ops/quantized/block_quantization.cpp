@@ -153,7 +153,7 @@ void quantize_groups(const at::Tensor& x, const at::Tensor& ends, const BlockRul
 void check_source(const at::Tensor& x, bool may_be_float) {
   const at::ScalarType dtype = x.scalar_type();
   TORCH_CHECK(at::isReducedFloatingType(dtype) || (may_be_float && dtype == at::kFloat),
-              "x has dtype ", dtype_name(acl_type(dtype)), ", expected ",
+              "x has dtype ", dtype_text(dtype), ", expected ",
               may_be_float ? "FLOAT16, BFLOAT16 or FLOAT" : "FLOAT16 or BFLOAT16");
 }
 

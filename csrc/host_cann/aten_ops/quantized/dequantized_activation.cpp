@@ -70,7 +70,7 @@ Rows rows_of(const Optional& groups, int64_t count) {
   if (!groups) return {};
   const at::ScalarType dtype = groups->scalar_type();
   TORCH_CHECK(dtype == at::kInt || dtype == at::kLong, "groupIndexOptional has dtype ",
-              dtype_name(acl_type(dtype)), ", expected INT32 or INT64");
+              dtype_text(dtype), ", expected INT32 or INT64");
   expect_dims("groupIndexOptional", *groups, 1, 2);
   TORCH_CHECK(groups->size(0) > 0 && (groups->dim() == 1 || groups->size(1) == 2),
               "groupIndexOptional has shape ", groups->sizes(),
@@ -87,7 +87,7 @@ at::Tensor dequantized(const DequantSwiGlu& in, const at::Tensor& x, const Rows&
   const int64_t size = x.size(1);
   if (x.scalar_type() != at::kInt) {
     TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-                dtype_name(acl_type(x.scalar_type())), ", expected FLOAT16, BFLOAT16 or INT32");
+                dtype_text(x.scalar_type()), ", expected FLOAT16, BFLOAT16 or INT32");
     TORCH_CHECK(!in.weight_scale && !in.activation_scale && !in.bias,
                 "weightScaleOptional, activationScaleOptional or biasOptional is a tensor, expected"
                 " null as x is not INT32");
@@ -99,8 +99,7 @@ at::Tensor dequantized(const DequantSwiGlu& in, const at::Tensor& x, const Rows&
   const bool is_integer = in.bias && in.bias->scalar_type() == at::kInt;
   if (in.bias) {
     TORCH_CHECK(is_integer || in.bias->is_floating_point(), "biasOptional has dtype ",
-                dtype_name(acl_type(in.bias->scalar_type())),
-                ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
+                dtype_text(in.bias->scalar_type()), ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
   }
   if (is_integer) sum = sum + parameter("biasOptional", *in.bias, rows, size, false);
   at::Tensor result =
@@ -195,8 +194,8 @@ struct DequantSitu {
 void check_situ(const DequantSitu& in, bool is_dynamic) {
   const at::ScalarType dtype = in.x.scalar_type();
   const bool is_integer = dtype == at::kChar || dtype == at::kInt;
-  TORCH_CHECK(is_integer || at::isReducedFloatingType(dtype), "x has dtype ",
-              dtype_name(acl_type(dtype)), ", expected INT8, INT32, FLOAT16 or BFLOAT16");
+  TORCH_CHECK(is_integer || at::isReducedFloatingType(dtype), "x has dtype ", dtype_text(dtype),
+              ", expected INT8, INT32, FLOAT16 or BFLOAT16");
   expect_dims("x", in.x, 2, dtype == at::kChar ? 8 : 2);
   TORCH_CHECK(in.x.numel() > 0, "x has shape ", in.x.sizes(), ", expected elements");
   TORCH_CHECK(!in.groups,

@@ -77,7 +77,7 @@ void dynamic_quant(const at::Tensor& x, const Optional& smooth, const Optional& 
                    int64_t dtype, bool is_symmetrical, const std::string& mode_name,
                    StoredOutput& y, Output& scale_out, OptionalOutput& offset_out) {
   TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-              dtype_name(acl_type(x.scalar_type())), ", expected FLOAT16 or BFLOAT16");
+              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   expect_dims("x", x, 2, 8);
   expect_quantized(y, {ACL_INT8, ACL_INT32, ACL_INT4, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
   TORCH_CHECK(dtype == int64_t{y.dtype()}, "dstType is ", dtype, ", expected ", int64_t{y.dtype()},

@@ -86,7 +86,7 @@ void expect_mx_source(const char* name, const at::Tensor& x, bool may_be_float, 
                       int64_t most_dims) {
   const at::ScalarType dtype = x.scalar_type();
   TORCH_CHECK(at::isReducedFloatingType(dtype) || (may_be_float && dtype == at::kFloat), name,
-              " has dtype ", dtype_name(acl_type(dtype)), ", expected ",
+              " has dtype ", dtype_text(dtype), ", expected ",
               may_be_float ? "FLOAT16, BFLOAT16 or FLOAT" : "FLOAT16 or BFLOAT16");
   expect_dims(name, x, least_dims, most_dims);
 }

@@ -45,8 +45,8 @@ void quantize_norm(const at::Tensor& x, at::ScalarType narrow, const NormOptions
   const at::Tensor& gamma = options.gamma;
   expect_shape("gamma", gamma, {x.size(-1)});
   TORCH_CHECK(gamma.scalar_type() == narrow || gamma.scalar_type() == at::kFloat,
-              "gamma has dtype ", dtype_name(acl_type(gamma.scalar_type())), ", expected FLOAT or ",
-              dtype_name(acl_type(narrow)));
+              "gamma has dtype ", dtype_text(gamma.scalar_type()), ", expected FLOAT or ",
+              dtype_text(narrow));
   if (options.beta) expect_like("beta", *options.beta, gamma);
   check_algorithm(options.algorithm, options.dtype);
   TORCH_CHECK(!options.mode.empty(), "roundMode is empty, expected a text");

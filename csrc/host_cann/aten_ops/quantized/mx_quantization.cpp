@@ -157,7 +157,7 @@ ACLNN(AntiMxQuant, (StoredIn, x), (StoredIn, mxscale), (int64_t, axis), (int64_t
   TORCH_CHECK(dstType == 0 || dstType == 1 || dstType == 27, "dstType is ", dstType,
               ", expected 0 (FLOAT), 1 (FLOAT16) or 27 (BFLOAT16)");
   TORCH_CHECK(acl_type(y->scalar_type()) == dstType.value(), "y has dtype ",
-              dtype_name(acl_type(y->scalar_type())), ", expected ",
+              dtype_text(y->scalar_type()), ", expected ",
               dtype_name(static_cast<aclDataType>(dstType.value())), " as dstType says");
   const int64_t dim = mx_axis(x.elements, axis);
   expect_mx_scale("mxscale", mxscale.elements, mxscale.dtype,

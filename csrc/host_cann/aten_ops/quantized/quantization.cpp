@@ -84,7 +84,8 @@ at::Tensor smoothed(const at::Tensor& x, const std::optional<at::Tensor>& scales
     return rows * wide(*scales);
   }
   TORCH_CHECK(groups->scalar_type() == at::kInt || groups->scalar_type() == at::kLong,
-              "groupIndexOptional has dtype ", groups->scalar_type(), ", expected INT32 or INT64");
+              "groupIndexOptional has dtype ", dtype_text(groups->scalar_type()),
+              ", expected INT32 or INT64");
   TORCH_CHECK(groups->dim() == 1 && groups->size(0) > 0, "groupIndexOptional has shape ",
               groups->sizes(), ", expected one dimension with elements");
   expect_shape("smoothScalesOptional", *scales, {groups->size(0), size});
@@ -192,7 +193,7 @@ ACLNN(AscendQuantV3, (FloatIn, x), (FloatIn, scale), (OptionalIn, offset), (bool
 // Adds the offset first.
 ACLNN(AscendAntiQuant, (In, x), (FloatIn, scale), (OptionalIn, offset), (int64_t, dstType),
       (bool, sqrtMode), (Out, y)) {
-  TORCH_CHECK(x.scalar_type() == at::kChar, "x has dtype ", x.scalar_type(),
+  TORCH_CHECK(x.scalar_type() == at::kChar, "x has dtype ", dtype_text(x.scalar_type()),
               ", expected INT8; the host CANN does not emulate INT4");
   TORCH_CHECK(dstType == 1 || dstType == 27, "dstType is ", dstType.value(),
               ", expected 1 (FLOAT16) or 27 (BFLOAT16)");

@@ -76,11 +76,11 @@ void expect_out(const QuantizedMatmul& call, std::initializer_list<at::ScalarTyp
   std::string expected;
   for (const at::ScalarType type : types) {
     if (call.out == type) return;
-    expected += (expected.empty() ? "" : " or ") + std::string(dtype_name(acl_type(type)));
+    expected += (expected.empty() ? "" : " or ") + std::string(dtype_text(type));
   }
-  TORCH_CHECK(false, "out has dtype ", dtype_name(acl_type(call.out)), ", expected ", expected,
-              " for x1 of ", dtype_name(call.x1.dtype), ", x2 of ", dtype_name(call.x2.dtype),
-              " and x2Scale of ", dtype_name(call.x2_scale.dtype));
+  TORCH_CHECK(false, "out has dtype ", dtype_text(call.out), ", expected ", expected, " for x1 of ",
+              dtype_name(call.x1.dtype), ", x2 of ", dtype_name(call.x2.dtype), " and x2Scale of ",
+              dtype_name(call.x2_scale.dtype));
 }
 
 void expect_bias(const QuantizedMatmul& call, std::initializer_list<at::ScalarType> types) {
@@ -88,11 +88,11 @@ void expect_bias(const QuantizedMatmul& call, std::initializer_list<at::ScalarTy
   std::string expected;
   for (const at::ScalarType type : types) {
     if (call.bias->scalar_type() == type) return;
-    expected += (expected.empty() ? "" : ", ") + std::string(dtype_name(acl_type(type)));
+    expected += (expected.empty() ? "" : ", ") + std::string(dtype_text(type));
   }
-  TORCH_CHECK(false, "bias has dtype ", dtype_name(acl_type(call.bias->scalar_type())),
-              ", expected ", expected.empty() ? "null" : expected, " for out of ",
-              dtype_name(acl_type(call.out)), " and x2Scale of ", dtype_name(call.x2_scale.dtype));
+  TORCH_CHECK(false, "bias has dtype ", dtype_text(call.bias->scalar_type()), ", expected ",
+              expected.empty() ? "null" : expected, " for out of ", dtype_text(call.out),
+              " and x2Scale of ", dtype_name(call.x2_scale.dtype));
 }
 
 // (n), (1, n) for one matrix, or (batch, 1, n).
@@ -176,7 +176,7 @@ at::Tensor by_channels(const QuantizedMatmul& call, const Matrices& x) {
               ", expected 0 for scales that are not of groups");
   expect_absent("yOffset", call.y_offset);
   TORCH_CHECK(!call.x2_offset || call.out == at::kChar,
-              "x2Offset is given, expected null for out of ", dtype_name(acl_type(call.out)));
+              "x2Offset is given, expected null for out of ", dtype_text(call.out));
   if (call.x2_offset) {
     expect_dtype("x2Offset", *call.x2_offset, at::kFloat);
     expect_channels("x2Offset", *call.x2_offset, x.n());
@@ -405,7 +405,7 @@ at::Tensor by_column_scales(const QuantizedMatmul& call, const Matrices& x) {
               call.transpose_x1 ? " and is transposed" : "",
               ", expected (m, k) with k a multiple of 32");
   TORCH_CHECK(holds_bits(*call.y_scale), "yScale has dtype ",
-              dtype_name(acl_type(call.y_scale->scalar_type())), ", expected UINT64 or INT64");
+              dtype_text(call.y_scale->scalar_type()), ", expected UINT64 or INT64");
   expect_shape("yScale", *call.y_scale, {1, x.n()});
   const at::Tensor b =
       x.b.to(at::kDouble) * block_scale("x2Scale", call.x2_scale, x.b, call.transpose_x2, 32, 1);

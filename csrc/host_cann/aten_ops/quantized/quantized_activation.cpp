@@ -191,7 +191,7 @@ ACLNN(SwigluGroupQuant, (FloatIn, x), (OptionalIn, weightOptional),
   const bool is_mx = quantMode == 1;
   expect_dims("x", x, 2, is_mx ? 7 : 8);
   TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-              dtype_name(acl_type(x.scalar_type())), ", expected FLOAT16 or BFLOAT16");
+              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   TORCH_CHECK(x.numel() > 0 && x.size(-1) % 256 == 0, "x has shape ", x.sizes(),
               ", expected elements, a multiple of 256 in the last dimension");
   expect_type("dstType", dstType, yOut, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});

@@ -28,7 +28,7 @@ Limits limits_of(const char* name, const at::Tensor& x) {
     case at::kInt:
       return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
     default:
-      TORCH_CHECK(false, name, " has dtype ", dtype_name(acl_type(x.scalar_type())),
+      TORCH_CHECK(false, name, " has dtype ", dtype_text(x.scalar_type()),
                   ", expected INT8, UINT8 or INT32");
   }
 }

@@ -54,13 +54,13 @@ void check_convolution_types(const QuantConvolution& call, aclDataType output) {
               ", expected FLOAT16, BFLOAT16 or, for input "
               "of FLOAT8_E4M3FN, FLOAT or FLOAT8_E4M3FN");
   TORCH_CHECK(holds_bits(call.scale) || call.scale.scalar_type() == at::kFloat, "scale has dtype ",
-              dtype_name(acl_type(call.scale.scalar_type())), ", expected FLOAT, INT64 or UINT64");
+              dtype_text(call.scale.scalar_type()), ", expected FLOAT, INT64 or UINT64");
   if (!call.bias) return;
   const at::ScalarType bias = call.bias->scalar_type();
   const bool fits =
       bias == at::kFloat ||
       (is_integer && (acl_type(bias) == output || (bias == at::kInt && output == ACL_FLOAT16)));
-  TORCH_CHECK(fits, "bias has dtype ", dtype_name(acl_type(bias)), ", expected FLOAT",
+  TORCH_CHECK(fits, "bias has dtype ", dtype_text(bias), ", expected FLOAT",
               is_integer ? ", output's or, for output of FLOAT16, INT32" : "");
 }
 

@@ -102,7 +102,7 @@ void quantize(const at::Tensor& y, at::IntArrayRef gamma, bool one, at::ScalarTy
     if (by.scales2) write(results.y2, *by.scales2, by.zeros2);
     return;
   }
-  TORCH_CHECK(at::isReducedFloatingType(x), "x1 has dtype ", dtype_name(acl_type(x)),
+  TORCH_CHECK(at::isReducedFloatingType(x), "x1 has dtype ", dtype_text(x),
               ", expected FLOAT16 or BFLOAT16 as quantMode is \"dynamic\"");
   expect_dims("x1", y, 2, 8);
   TORCH_CHECK(gamma.size() == 1 || (one && gamma.size() == 2 && gamma[0] == 1), "gamma has shape ",

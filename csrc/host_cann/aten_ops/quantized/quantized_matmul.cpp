@@ -70,10 +70,9 @@ at::Tensor fused(const Stored& x1, const Stored& x2, const at::Tensor& x1_scale,
     expect_format("x2", x2);
   }
   TORCH_CHECK(out->scalar_type() == at::kHalf || out->scalar_type() == at::kBFloat16,
-              "out has dtype ", dtype_name(acl_type(out->scalar_type())),
-              ", expected FLOAT16 or BFLOAT16");
-  TORCH_CHECK(!holds_bits(x2_scale), "x2Scale has dtype ",
-              dtype_name(acl_type(x2_scale.scalar_type())), ", expected FLOAT or BFLOAT16");
+              "out has dtype ", dtype_text(out->scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  TORCH_CHECK(!holds_bits(x2_scale), "x2Scale has dtype ", dtype_text(x2_scale.scalar_type()),
+              ", expected FLOAT or BFLOAT16");
   TORCH_CHECK(x1_scale.dim() == 1, "x1Scale has shape ", x1_scale.sizes(), ", expected (m)");
   return activated(product_of({x1, x2, as_stored(x1_scale), as_stored(x2_scale), std::nullopt,
                                std::nullopt, std::nullopt, bias, false, false, group_size,

@@ -14,10 +14,10 @@
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/aten_ops/quantized/quantization_modes.h"
 #include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
-#include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/descriptors/private_format.h"
 
 using namespace aclnn_host;
@@ -335,8 +335,7 @@ ACLNN(DualLevelQuantMatmulWeightNz, (StoredIn, x1), (StoredIn, x2), (In, x1Level
               "x1 has shape ", x1.elements.sizes(), " and x2 has shape ", x2.elements.sizes(),
               ", expected (m, k) and (n, ", is_packed ? "k / 2" : "k", ")");
   TORCH_CHECK(out->scalar_type() == at::kHalf || out->scalar_type() == at::kBFloat16,
-              "out has dtype ", dtype_name(acl_type(out->scalar_type())),
-              ", expected FLOAT16 or BFLOAT16");
+              "out has dtype ", dtype_text(out->scalar_type()), ", expected FLOAT16 or BFLOAT16");
   const int64_t groups = (k + 511) / 512;
   const int64_t pairs = (k + 63) / 64;
   expect_dtype("x1Level0Scale", x1Level0Scale, at::kFloat);

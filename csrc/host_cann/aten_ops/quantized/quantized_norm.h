@@ -13,8 +13,8 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/checks.h"
-#include "host_cann/aten_ops/row.h"
 #include "host_cann/aten_ops/engine/stored.h"
+#include "host_cann/aten_ops/row.h"
 
 // What the normalisations with a quantisation behind them share. Sums, statistics and norms are
 // FP32 and not rounded in between. What is quantised to integers is rounded to the nearest one,
@@ -94,7 +94,7 @@ inline void expect_elements(const at::Tensor& x) {
 
 inline void expect_half(const char* name, const at::Tensor& x) {
   TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), name, " has dtype ",
-              dtype_name(acl_type(x.scalar_type())), ", expected FLOAT16 or BFLOAT16");
+              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
 }
 
 // The type of x or FLOAT.

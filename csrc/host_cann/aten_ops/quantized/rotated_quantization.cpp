@@ -25,7 +25,7 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& l
 
 void check_source(const at::Tensor& x) {
   TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-              dtype_name(acl_type(x.scalar_type())), ", expected FLOAT16 or BFLOAT16");
+              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   TORCH_CHECK(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
 }
 

@@ -12,8 +12,8 @@ namespace aclnn_host {
 
 inline void expect_group_list(const char* name, const at::Tensor& groups) {
   const at::ScalarType dtype = groups.scalar_type();
-  TORCH_CHECK(dtype == at::kInt || dtype == at::kLong, name, " has dtype ",
-              dtype_name(acl_type(dtype)), ", expected INT32 or INT64");
+  TORCH_CHECK(dtype == at::kInt || dtype == at::kLong, name, " has dtype ", dtype_text(dtype),
+              ", expected INT32 or INT64");
   TORCH_CHECK(groups.dim() == 1 && groups.size(0) > 0, name, " has shape ", groups.sizes(),
               ", expected one dimension with elements");
 }

@@ -69,7 +69,7 @@ ACLNN(DequantBias, (In, x), (FloatIn, weightScale), (OptionalIn, activateScaleOp
   if (biasOptional) {
     const at::ScalarType dtype = biasOptional->scalar_type();
     TORCH_CHECK(is_integer || dtype == at::kFloat || at::isReducedFloatingType(dtype),
-                "biasOptional has dtype ", dtype_name(acl_type(dtype)),
+                "biasOptional has dtype ", dtype_text(dtype),
                 ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
     expect_shape("biasOptional", *biasOptional, {columns});
   }

@@ -6,10 +6,10 @@
 #include <ATen/ops/round.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/aten_ops/quantized/quant_param.h"
 #include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
-#include "host_cann/aten_ops/engine/stored.h"
 
 using namespace aclnn_host;
 
@@ -26,7 +26,7 @@ void expect_parameters(const char* name, const at::Tensor& tensor) {
 void pack_parameters(const at::Tensor& scale, const std::optional<at::Tensor>& offset, bool rounds,
                      Output& out) {
   expect_parameters("scale", scale);
-  TORCH_CHECK(holds_bits(out), "out has dtype ", dtype_name(acl_type(out->scalar_type())),
+  TORCH_CHECK(holds_bits(out), "out has dtype ", dtype_text(out->scalar_type()),
               ", expected UINT64 or INT64");
   constexpr int64_t kKept = 0xFFFFE000;
   at::Tensor bits = scale.view(at::kInt).to(at::kLong).bitwise_and(0xFFFFFFFF);
@@ -85,7 +85,7 @@ ACLNN(ConvertWeightToINT4Pack, (In, weight), (StoredOut, weightInt4Pack)) {
   TORCH_CHECK(weight.numel() > 0, "weight has shape ", weight.sizes(), ", expected elements");
   const bool is_integer = weight.scalar_type() == at::kInt;
   TORCH_CHECK(is_integer || weight.scalar_type() == at::kFloat, "weight has dtype ",
-              dtype_name(acl_type(weight.scalar_type())), ", expected INT32 or FLOAT");
+              dtype_text(weight.scalar_type()), ", expected INT32 or FLOAT");
   const aclDataType dtype = weightInt4Pack.dtype();
   TORCH_CHECK(is_integer ? is_int4(dtype) : is_float4(dtype), "weightInt4Pack has dtype ",
               dtype_name(dtype), ", expected ",

@@ -30,8 +30,8 @@ bool is_float_weight(aclDataType dtype) {
 
 void check_weight_types(const WeightQuantMatmul& call, const Output& y) {
   const at::ScalarType type = call.x.scalar_type();
-  TORCH_CHECK(type == at::kHalf || type == at::kBFloat16, "x has dtype ",
-              dtype_name(acl_type(type)), ", expected FLOAT16 or BFLOAT16");
+  TORCH_CHECK(type == at::kHalf || type == at::kBFloat16, "x has dtype ", dtype_text(type),
+              ", expected FLOAT16 or BFLOAT16");
   const aclDataType weight = call.weight.dtype;
   TORCH_CHECK(weight == ACL_INT8 || is_int4(weight) || is_float_weight(weight), "weight has dtype ",
               dtype_name(weight),
@@ -43,8 +43,8 @@ void check_weight_types(const WeightQuantMatmul& call, const Output& y) {
                 call.group_size, ", expected FLOAT4_E2M1 or FLOAT and 32");
   } else if (holds_bits(scale)) {
     TORCH_CHECK(type == at::kHalf && weight == ACL_INT8, "antiquantScale has dtype ",
-                dtype_name(call.scale.dtype), ", expected that of x for x of ",
-                dtype_name(acl_type(type)), " and a weight of ", dtype_name(weight));
+                dtype_name(call.scale.dtype), ", expected that of x for x of ", dtype_text(type),
+                " and a weight of ", dtype_name(weight));
   } else {
     expect_dtype("antiquantScale", scale, type);
   }

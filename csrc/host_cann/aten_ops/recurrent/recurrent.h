@@ -120,8 +120,7 @@ inline int64_t place_of_step(int64_t n, int64_t steps, bool is_backwards) {
 // The mask that says so, by how many sequences have each step.
 inline at::Tensor active(const char* name, const at::Tensor& batch_sizes, int64_t batch) {
   TORCH_CHECK(batch_sizes.scalar_type() == at::kLong || batch_sizes.scalar_type() == at::kInt, name,
-              " has dtype ", dtype_name(acl_type(batch_sizes.scalar_type())),
-              ", expected INT64 or INT32");
+              " has dtype ", dtype_text(batch_sizes.scalar_type()), ", expected INT64 or INT32");
   expect_dims(name, batch_sizes, 1);
   if (has_values(batch_sizes)) check_bounds(name, batch_sizes, batch + 1);
   return (batch_sizes.unsqueeze(1) > at::arange(batch, batch_sizes.options())).unsqueeze(2);

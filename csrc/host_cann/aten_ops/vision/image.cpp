@@ -164,7 +164,7 @@ ACLNN(Resize, (StoredIn, self), (Floats, scales), (const char*, mode), (StoredOu
 
 ACLNN(BackgroundReplace, (In, bkg), (In, src), (In, mask), (Out, out)) {
   TORCH_CHECK(bkg.scalar_type() == at::kByte || bkg.scalar_type() == at::kHalf, "bkg has dtype ",
-              dtype_name(acl_type(bkg.scalar_type())), ", expected UINT8 or FLOAT16");
+              dtype_text(bkg.scalar_type()), ", expected UINT8 or FLOAT16");
   expect_like("src", src, bkg);
   expect_like("out", out, bkg);
   expect_dtype("mask", mask, at::kHalf);
@@ -230,7 +230,7 @@ ACLNN(GaussianBlur, (In, src), (Ints, ksize), (double, sigmaX), (double, sigmaY)
 ACLNN(Rgb2yuv422, (In, x), (char*, dataFormatOptional), (Out, out)) {
   const auto type = x.scalar_type();
   TORCH_CHECK(type == at::kByte || type == at::kHalf || type == at::kFloat, "x has dtype ",
-              dtype_name(acl_type(type)), ", expected UINT8, FLOAT16 or FLOAT");
+              dtype_text(type), ", expected UINT8, FLOAT16 or FLOAT");
   expect_dtype(out, x);
   const bool channels_first = dataFormatOptional == "NCHW";
   TORCH_CHECK(channels_first || dataFormatOptional.empty() || dataFormatOptional == "NHWC",

@@ -358,8 +358,7 @@ ACLNN(NonMaxSuppression, (FloatIn, boxes), (FloatIn, scores), (Ints, maxOutputBo
   expect_shape("scores", scores, {batches, classes, count});
   expect_shape("boxes", boxes, {batches, count, 4});
   TORCH_CHECK(boxes.scalar_type() == at::kFloat || boxes.scalar_type() == at::kHalf,
-              "boxes has dtype ", dtype_name(acl_type(boxes.scalar_type())),
-              ", expected FLOAT or FLOAT16");
+              "boxes has dtype ", dtype_text(boxes.scalar_type()), ", expected FLOAT or FLOAT16");
   expect_dtype("scores", scores, boxes);
   expect_dtype("selectedIndices", selectedIndices, at::kInt);
   const int64_t most = maxOutputBoxesPerClass.empty() ? 0 : maxOutputBoxesPerClass[0];

@@ -212,7 +212,7 @@ aclnnStatus hand_over(const char* api, void* workspace, uint64_t workspace_size,
     if (owned == nullptr) owned = executor->clone();
     owned->workspace = workspace;
     if (const aclnnStatus status = check_addresses(api, *owned)) return status;
-    const aclError status = submit(api, stream, std::move(owned));
+    const aclError status = submit(api, stream, std::move(owned), TaskKind::kOperator);
     return status == ACL_SUCCESS ? OK : ACLNN_ERR_RUNTIME_ERROR;
   });
 }

@@ -70,32 +70,32 @@ class HostFunctionTask final : public Task {
 // that thread has called it. On the null stream the calling thread calls it itself.
 class CallbackTask final : public Task {
  public:
-  CallbackTask(std::shared_ptr<Report> report, bool blocks)
-      : report_(std::move(report)), blocks_(blocks) {}
+  CallbackTask(const Report& report, bool blocks) : report_(report), blocks_(blocks) {}
 
   aclError run() noexcept override {
-    if (report_->stream == nullptr) return call(kApi, report_->function, report_->data);
+    if (report_.stream == nullptr) return call(kApi, report_.function, report_.data);
     return guarded(kApi, [&]() -> aclError {
       auto& state = reports();
       std::unique_lock lock(state.mutex);
-      const auto server = state.threads.find(report_->stream);
+      const auto server = state.threads.find(report_.stream);
       if (server == state.threads.end()) return not_subscribed(kApi);
       if (blocks_ && server->second == static_cast<uint64_t>(pthread_self())) {
         lock.unlock();  // an inline stream: who shall call it stands here
-        return call(kApi, report_->function, report_->data);
+        return call(kApi, report_.function, report_.data);
       }
-      state.waiting[server->second].push_back(report_);
+      const auto report = std::make_shared<Report>(report_);
+      state.waiting[server->second].push_back(report);
       state.changed.notify_all();
       if (!blocks_) return ACL_SUCCESS;
-      state.changed.wait(lock, [&] { return report_->done; });
-      if (report_->status == ACL_SUCCESS) return ACL_SUCCESS;
-      return fail(report_->status, "%s: the callback was cancelled or threw an exception", kApi);
+      state.changed.wait(lock, [&] { return report->done; });
+      if (report->status == ACL_SUCCESS) return ACL_SUCCESS;
+      return fail(report->status, "%s: the callback was cancelled or threw an exception", kApi);
     });
   }
 
  private:
   static constexpr const char* kApi = "aclrtLaunchCallback";
-  const std::shared_ptr<Report> report_;
+  const Report report_;  // of which every run hands a copy over
   const bool blocks_;
 };
 
@@ -192,9 +192,9 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, aclrtCallbackBloc
       const std::lock_guard lock(state.mutex);
       if (!state.threads.contains(stream)) return not_subscribed(kApi);
     }
-    auto report = std::make_shared<Report>(Report{fn, userData, stream});
     const bool blocks = blockType == ACL_CALLBACK_BLOCK;
-    return submit(kApi, stream, std::make_unique<CallbackTask>(std::move(report), blocks));
+    return submit(kApi, stream,
+                  std::make_unique<CallbackTask>(Report{fn, userData, stream}, blocks));
   });
 }
 

@@ -2,9 +2,11 @@
 #include <memory>
 
 #include "acl/acl_rt.h"
+#include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/error.h"
 #include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/memory.h"
+#include "host_cann/runtime/registration.h"
 #include "host_cann/runtime/settings.h"
 #include "host_cann/runtime/task.h"
 
@@ -103,6 +105,23 @@ aclError check_copy(const char* api, void* dst, size_t destMax, const void* src,
   return ACL_SUCCESS;
 }
 
+// Whether a range is host memory that may be gone when a device comes to it.
+bool is_pageable(const Range& range) {
+  return !range.in_block && !is_registered(range.address, range.count);
+}
+
+// What captures forbid of a copy with pageable memory. CANN does such a copy at once, so that it
+// cannot be captured, and on other streams is what a capture's mode forbids.
+aclError refuse_pageable(const char* api, const Copy& copy, aclrtStream stream) {
+  if (!is_pageable(copy.dst) && !is_pageable(copy.src)) return ACL_SUCCESS;
+  if (!is_captured(stream)) return refuse_in_mode(api, ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC);
+  return fail(ACL_ERROR_RT_PARAM_INVALID,
+              "%s: the stream is being captured, and %s is %p, which is pageable host memory; "
+              "captured copies need memory of aclrtMallocHost",
+              api, is_pageable(copy.dst) ? "dst" : "src",
+              is_pageable(copy.dst) ? copy.dst.address : copy.src.address);
+}
+
 // The status of work whose memory went before its turn came.
 aclError freed(const char* api, const char* argument) noexcept {
   return fail(
@@ -193,10 +212,15 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
   return guarded(kApi, [&]() -> aclError {
     if (count == 0) return ACL_SUCCESS;
     Copy copy;
-    const aclError status =
-        check_copy(kApi, dst, destMax, src, count, kind, ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE,
-                   /*finds_direction=*/!settings().strict, &copy);
-    return status == ACL_SUCCESS ? move(kApi, copy) : status;
+    if (const aclError status =
+            check_copy(kApi, dst, destMax, src, count, kind, ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE,
+                       /*finds_direction=*/!settings().strict, &copy)) {
+      return status;
+    }
+    if (const aclError status = refuse_in_mode(kApi, ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT)) {
+      return status;
+    }
+    return move(kApi, copy);
   });
 }
 
@@ -210,8 +234,9 @@ aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t cou
         check_copy(kApi, dst, destMax, src, count, kind, ACL_MEMCPY_INTER_DEVICE_TO_DEVICE,
                    /*finds_direction=*/false, &copy);
     if (status != ACL_SUCCESS) return status;
+    if (const aclError refusal = refuse_pageable(kApi, copy, stream)) return refusal;
     const bool buffered =
-        stream != nullptr && (!copy.src.in_block || kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE);
+        stream != nullptr && (is_pageable(copy.src) || kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE);
     return submit(kApi, stream, std::make_unique<CopyTask>(copy, buffered));
   });
 }
@@ -221,8 +246,11 @@ aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count)
   return guarded(kApi, [&]() -> aclError {
     if (count == 0) return ACL_SUCCESS;
     Range range;
-    const aclError status = check_set(kApi, devPtr, maxCount, count, &range);
-    return status == ACL_SUCCESS ? set(kApi, range, value) : status;
+    if (const aclError status = check_set(kApi, devPtr, maxCount, count, &range)) return status;
+    if (const aclError status = refuse_in_mode(kApi, ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT)) {
+      return status;
+    }
+    return set(kApi, range, value);
   });
 }
 

@@ -8,11 +8,13 @@
 #include <string>
 
 #include "acl/acl_rt.h"
+#include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/deadline.h"
 #include "host_cann/runtime/error.h"
 #include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/handle_table.h"
 #include "host_cann/runtime/per_process.h"
+#include "host_cann/runtime/settings.h"
 #include "host_cann/runtime/task.h"
 
 namespace aclnn_host {
@@ -93,11 +95,31 @@ struct Event {
     return record;
   }
 
+  // The last recording from now on.
+  void set(std::shared_ptr<Record> recording) noexcept {
+    const std::lock_guard lock(mutex);
+    record = std::move(recording);
+    captured = nullptr;
+    changed.notify_all();
+  }
+
+  // The record in a capture, if that was later than the last recording.
+  std::shared_ptr<CapturedRecord> last_captured() {
+    const std::lock_guard lock(mutex);
+    return captured;
+  }
+
+  // Whether streams that are captured may record, wait for and reset it: an external event they do
+  // whenever the model is executed, and another one ties streams of one capture together.
+  bool is_external() const { return (flags & ACL_EVENT_EXTERNAL) != 0; }
+
   const Kind kind;
   const uint32_t flags;
   std::atomic<int64_t> pending_waits = 0;
   std::mutex mutex;
-  std::shared_ptr<Record> record;  // the last recording; null before the first and after a reset
+  std::condition_variable changed;  // there is another recording
+  std::shared_ptr<Record> record;   // the last recording; null before the first and after a reset
+  std::shared_ptr<CapturedRecord> captured;
 };
 
 using EventTable = HandleTable<Event, Object::kEvent>;
@@ -158,6 +180,70 @@ class ResetTask final : public Task {
   const std::shared_ptr<Record> record_;
 };
 
+// What captured streams do to an external event, each time that their model is executed. It is then
+// a flag: a record sets it, a wait blocks until it is set, a reset clears it.
+class ExternalRecordTask final : public Task {
+ public:
+  explicit ExternalRecordTask(std::shared_ptr<Event> event) : event_(std::move(event)) {}
+  aclError run() noexcept override { return record(ACL_SUCCESS, {}); }
+  void abandon(aclError status, const std::string& message) noexcept override {
+    record(status, message);
+  }
+
+ private:
+  aclError record(aclError status, const std::string& message) noexcept {
+    return guarded("aclrtRecordEvent", [&]() -> aclError {
+      auto record = std::make_shared<Record>();
+      record->settle(status, message);
+      event_->set(std::move(record));
+      return ACL_SUCCESS;
+    });
+  }
+
+  const std::shared_ptr<Event> event_;
+};
+
+class ExternalWaitTask final : public Task {
+ public:
+  explicit ExternalWaitTask(std::shared_ptr<Event> event) : event_(std::move(event)) {}
+  aclError run() noexcept override {
+    const Deadline deadline(timeout_);
+    std::unique_lock lock(event_->mutex);
+    const auto recorded = [&] { return event_->record != nullptr; };
+    if (!recorded() && settings().inline_streams) {
+      return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+                  "%s: the model waits for an external event that was not recorded before its "
+                  "execution, and streams without workers (ACLNN_TORCH_INLINE_STREAMS) cannot wait "
+                  "for what their thread does later; record the event first",
+                  kApi);
+    }
+    if (!deadline.wait(event_->changed, lock, recorded)) {
+      return fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
+                  "%s: the external event was not recorded before the timeout", kApi);
+    }
+    const auto record = event_->record;
+    lock.unlock();
+    return record->wait(kApi, deadline);
+  }
+
+ private:
+  static constexpr const char* kApi = "aclrtStreamWaitEvent";
+  const int32_t timeout_ = wait_timeout;
+  const std::shared_ptr<Event> event_;
+};
+
+class ExternalResetTask final : public Task {
+ public:
+  explicit ExternalResetTask(std::shared_ptr<Event> event) : event_(std::move(event)) {}
+  aclError run() noexcept override {
+    event_->set(nullptr);
+    return ACL_SUCCESS;
+  }
+
+ private:
+  const std::shared_ptr<Event> event_;
+};
+
 // Looks the event of a handle up.
 aclError find_event(const char* api, aclrtEvent event, std::shared_ptr<Event>* object) {
   if (event == nullptr) return null_argument(api, "event");
@@ -186,10 +272,57 @@ aclError not_for_ex_events(const char* api) {
               api);
 }
 
+// What a captured stream cannot do with an event that was not made for it.
+aclError not_for_captures(const char* api) {
+  return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+              "%s: the stream is being captured, which takes events of aclrtCreateEventExWithFlag, "
+              "or with the flag ACL_EVENT_EXTERNAL; create the event so",
+              api);
+}
+
+// 107028 for an event that is recorded in a capture, which never completes.
+aclError refuse_captured_event(const char* api, Event& event) {
+  if (!is_pending(event.last_captured())) return ACL_SUCCESS;
+  return fail(ACL_ERROR_RT_EVENT_CAPTURED,
+              "%s: the event was recorded on a stream that is being captured, so that it does not "
+              "complete; call this function after aclmdlRICaptureEnd",
+              api);
+}
+
+// Records an event on a stream that is being captured.
+aclError record_in_capture(const char* api, const std::shared_ptr<Event>& event,
+                           aclrtStream stream) {
+  if (event->is_external()) {
+    return submit(api, stream, std::make_unique<ExternalRecordTask>(event));
+  }
+  if (event->kind != Kind::kExWithFlag) return not_for_captures(api);
+  aclError status = ACL_SUCCESS;
+  auto record = capture_record(api, stream, &status);
+  if (record == nullptr) return status;
+  const std::lock_guard lock(event->mutex);
+  event->captured = std::move(record);
+  return ACL_SUCCESS;
+}
+
+// Has a stream that is being captured wait for an event that was recorded in no capture.
+aclError wait_in_capture(const char* api, aclrtStream stream, const std::shared_ptr<Event>& event) {
+  if (event->is_external()) {
+    return submit(api, stream, std::make_unique<ExternalWaitTask>(event));
+  }
+  if (event->kind != Kind::kExWithFlag) return not_for_captures(api);
+  if (event->last() == nullptr) return ACL_SUCCESS;
+  return fail(ACL_ERROR_RT_CAPTURE_DEPENDENCY,
+              "%s: the stream is being captured, and the event was recorded outside of the "
+              "capture; record it on a stream that is captured too, wait for it before "
+              "aclmdlRICaptureBegin, or take an event with the flag ACL_EVENT_EXTERNAL",
+              api);
+}
+
 aclError synchronize(const char* api, aclrtEvent event, int32_t timeout) {
   return guarded(api, [&]() -> aclError {
     std::shared_ptr<Event> object;
     if (const aclError failure = find_event(api, event, &object)) return failure;
+    if (const aclError refusal = refuse_captured_event(api, *object)) return refusal;
     const auto record = object->last();
     return record == nullptr ? ACL_SUCCESS : record->wait(api, Deadline(timeout));
   });
@@ -207,6 +340,7 @@ aclError query(const Event& event, const std::shared_ptr<Record>& record, bool* 
 aclError time_of(const char* api, const char* argument, aclrtEvent event, Clock::time_point* time) {
   std::shared_ptr<Event> object;
   if (const aclError failure = find_event(api, event, &object)) return failure;
+  if (const aclError refusal = refuse_captured_event(api, *object)) return refusal;
   if ((object->flags & ACL_EVENT_TIME_LINE) == 0) {
     return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
                 "%s: %s was created without ACL_EVENT_TIME_LINE and records no time; create it "
@@ -256,11 +390,11 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
   return guarded(kApi, [&]() -> aclError {
     std::shared_ptr<Event> object;
     if (const aclError failure = find_event(kApi, event, &object)) return failure;
+    if (is_captured(stream)) return record_in_capture(kApi, object, stream);
     const auto record = std::make_shared<Record>();
     const aclError status = submit(kApi, stream, std::make_unique<RecordTask>(record));
     if (status != ACL_SUCCESS) return status;  // the stream is none: the event is as it was
-    const std::lock_guard lock(object->mutex);
-    object->record = record;
+    object->set(record);
     return ACL_SUCCESS;
   });
 }
@@ -271,6 +405,10 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
     std::shared_ptr<Event> object;
     if (const aclError failure = find_event(kApi, event, &object)) return failure;
     if (object->kind == Kind::kExWithFlag) return not_for_ex_events(kApi);
+    if (is_captured(stream)) {
+      if (!object->is_external()) return not_for_captures(kApi);
+      return submit(kApi, stream, std::make_unique<ExternalResetTask>(object));
+    }
     return submit(kApi, stream, std::make_unique<ResetTask>(object));
   });
 }
@@ -280,6 +418,10 @@ aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
   return guarded(kApi, [&]() -> aclError {
     std::shared_ptr<Event> object;
     if (const aclError failure = find_event(kApi, event, &object)) return failure;
+    if (const auto captured = object->last_captured(); is_pending(captured)) {
+      if (const auto status = capture_wait(kApi, stream, *captured)) return *status;
+    }
+    if (is_captured(stream)) return wait_in_capture(kApi, stream, object);
     auto record = object->last();
     // The handle of the stream is checked even if there is nothing to wait for.
     if (record == nullptr) (record = std::make_shared<Record>())->settle(ACL_SUCCESS, {});
@@ -300,6 +442,7 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status) {
     std::shared_ptr<Event> object;
     if (const aclError failure = find_event(kApi, event, &object)) return failure;
     if (object->kind == Kind::kExWithFlag) return not_for_ex_events(kApi);
+    if (const aclError refusal = refuse_captured_event(kApi, *object)) return refusal;
     bool ready = false;
     const aclError failure = query(*object, object->last(), &ready);
     *status = ready ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
@@ -313,6 +456,7 @@ aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* statu
     if (status == nullptr) return null_argument(kApi, "status");
     std::shared_ptr<Event> object;
     if (const aclError failure = find_event(kApi, event, &object)) return failure;
+    if (const aclError refusal = refuse_captured_event(kApi, *object)) return refusal;
     bool ready = false;
     const aclError failure = query(*object, object->last(), &ready);
     *status = ready ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;

@@ -12,8 +12,8 @@ constexpr size_t kKinds = static_cast<size_t>(Object::kCount);
 
 // The names of aclHostLiveObjects, in the order of Object.
 constexpr const char* kNames[kKinds] = {
-    "tensor",     "scalar", "array", "list",    "executor",    "device_block",
-    "host_block", "stream", "event", "context", "description", "physical_memory"};
+    "tensor", "scalar", "array",   "list",        "executor",        "device_block", "host_block",
+    "stream", "event",  "context", "description", "physical_memory", "model",        "task_group"};
 
 std::atomic<int64_t> counts[kKinds];
 

@@ -20,6 +20,8 @@ enum class Object {
   kContext,
   kDescription,  // what operators called by name take: tensors, buffers, attributes
   kPhysicalMemory,
+  kModel,      // what was captured from streams
+  kTaskGroup,  // tasks of a model that can be replaced
   kCount
 };
 

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "host_cann/runtime/callback.h"
+#include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/error.h"
 #include "host_cann/runtime/guard.h"
@@ -75,7 +76,8 @@ void stop_workers() noexcept {
 
 }  // namespace
 
-aclError submit(const char* api, aclrtStream stream, std::unique_ptr<Task> task) noexcept {
+aclError submit(const char* api, aclrtStream stream, std::unique_ptr<Task> task,
+                TaskKind kind) noexcept {
   if (stream == nullptr) {
     const aclError status = task->run();
     if (status != ACL_SUCCESS && null_stream_status == ACL_SUCCESS) null_stream_status = status;
@@ -83,7 +85,9 @@ aclError submit(const char* api, aclrtStream stream, std::unique_ptr<Task> task)
   }
   return guarded(api, [&]() -> aclError {
     const auto target = require_stream(api, stream);
-    return target == nullptr ? ACL_ERROR_RT_INVALID_HANDLE : target->enqueue(api, std::move(task));
+    if (target == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+    if (const auto diverted = divert(api, stream, task, kind)) return *diverted;
+    return target->enqueue(api, std::move(task));
   });
 }
 
@@ -100,6 +104,7 @@ std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream) {
 void end_orphaned_streams() {
   const auto ended = streams().remove_if(
       [](const Stream& stream) { return contexts().find(stream.context()) == nullptr; });
+  for (const auto& [handle, entry] : ended) end_capture_of(reinterpret_cast<aclrtStream>(handle));
   for (const auto& [handle, entry] : ended)
     entry.object->close(false);  // all at once: one may wait for another
   for (const auto& [handle, entry] : ended) entry.object->join();
@@ -258,6 +263,27 @@ void Stream::join() {
   }
 }
 
+void Stream::detach() {
+  const std::lock_guard lock(mutex_);
+  if (worker_.joinable()) worker_.detach();
+}
+
+aclrtStreamAttrValue Stream::attribute(aclrtStreamAttr type) {
+  const std::lock_guard lock(mutex_);
+  aclrtStreamAttrValue value{};
+  if (type == ACL_STREAM_ATTR_FAILURE_MODE) {
+    value.failureMode = stop_on_failure_ ? ACL_STOP_ON_FAILURE : ACL_CONTINUE_ON_FAILURE;
+  } else if (const auto found = attributes_.find(type); found != attributes_.end()) {
+    value = found->second;
+  }
+  return value;
+}
+
+void Stream::set_attribute(aclrtStreamAttr type, const aclrtStreamAttrValue& value) {
+  const std::lock_guard lock(mutex_);
+  attributes_[type] = value;
+}
+
 }  // namespace aclnn_host
 
 using namespace aclnn_host;
@@ -274,8 +300,10 @@ aclError create(const char* api, aclrtStream* stream) {
 
 aclError destroy(const char* api, aclrtStream stream, bool force) {
   if (stream == nullptr) return null_argument(api, "stream");
+  if (const aclError status = refuse_captured(api, stream)) return status;
   const auto object = streams().remove(stream);
   if (object == nullptr) return require_stream(api, stream), ACL_ERROR_RT_INVALID_HANDLE;
+  end_capture_of(stream);
   object->close(force);
   if (force) cancel_reports(stream);
   object->join();
@@ -293,12 +321,14 @@ aclError synchronize(const char* api, aclrtStream stream, int32_t timeout) {
   if (stream == nullptr) return take_null_stream_status();
   const auto object = require_stream(api, stream);
   if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+  if (const aclError status = refuse_captured(api, stream)) return status;
   return object->synchronize(api, Deadline(timeout));
 }
 
 aclError synchronize_device(const char* api, int32_t timeout) {
   const auto context = require_context(api);
   if (context == nullptr) return ACL_ERROR_RT_CONTEXT_NULL;
+  if (const aclError status = refuse_captured_device(api, context->device)) return status;
   const Deadline deadline(timeout);
   aclError first = take_null_stream_status();
   for (const auto& stream : streams().select(
@@ -307,6 +337,37 @@ aclError synchronize_device(const char* api, int32_t timeout) {
     if (first == ACL_SUCCESS) first = status;
   }
   return first;
+}
+
+aclError set_failure_mode(const char* api, aclrtStream stream, uint64_t mode) {
+  if (stream == nullptr) return null_argument(api, "stream");
+  if (mode != ACL_CONTINUE_ON_FAILURE && mode != ACL_STOP_ON_FAILURE) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown mode %llu", api,
+                static_cast<unsigned long long>(mode));
+  }
+  const auto object = require_stream(api, stream);
+  if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+  object->stop_on_failure(mode == ACL_STOP_ON_FAILURE);
+  return ACL_SUCCESS;
+}
+
+// The attributes of the null stream.
+struct NullStream {
+  std::mutex mutex;
+  std::map<aclrtStreamAttr, aclrtStreamAttrValue> attributes;
+  static void after_fork() noexcept {}
+};
+
+NullStream& null_stream() {
+  return PerProcess<NullStream>::get();
+}
+
+bool is_attribute(aclrtStreamAttr type) {
+  return type >= ACL_STREAM_ATTR_FAILURE_MODE && type <= ACL_STREAM_ATTR_PRIORITY;
+}
+
+aclError unknown_attribute(const char* api, aclrtStreamAttr type) {
+  return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: stmAttrType is %d, expected 1 to 5", api, type);
 }
 
 }  // namespace
@@ -376,6 +437,7 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
     if (stream != nullptr) {
       const auto object = require_stream(kApi, stream);
       if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+      if (const aclError status = refuse_captured(kApi, stream)) return status;
       failure = object->query(&idle);
     }
     *status = idle ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
@@ -385,15 +447,44 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
 
 aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode) {
   constexpr const char* kApi = "aclrtSetStreamFailureMode";
+  return guarded(kApi, [&] { return set_failure_mode(kApi, stream, mode); });
+}
+
+aclError aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType,
+                                 aclrtStreamAttrValue* value) {
+  constexpr const char* kApi = "aclrtSetStreamAttribute";
   return guarded(kApi, [&]() -> aclError {
-    if (stream == nullptr) return null_argument(kApi, "stream");
-    if (mode != ACL_CONTINUE_ON_FAILURE && mode != ACL_STOP_ON_FAILURE) {
-      return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown mode %llu", kApi,
-                  static_cast<unsigned long long>(mode));
+    if (value == nullptr) return null_argument(kApi, "value");
+    if (!is_attribute(stmAttrType)) return unknown_attribute(kApi, stmAttrType);
+    if (stmAttrType == ACL_STREAM_ATTR_FAILURE_MODE) {
+      return set_failure_mode(kApi, stream, value->failureMode);
+    }
+    if (stream == nullptr) {
+      const std::lock_guard lock(null_stream().mutex);
+      null_stream().attributes[stmAttrType] = *value;
+      return ACL_SUCCESS;
     }
     const auto object = require_stream(kApi, stream);
     if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
-    object->stop_on_failure(mode == ACL_STOP_ON_FAILURE);
+    object->set_attribute(stmAttrType, *value);
+    return ACL_SUCCESS;
+  });
+}
+
+aclError aclrtGetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType,
+                                 aclrtStreamAttrValue* value) {
+  constexpr const char* kApi = "aclrtGetStreamAttribute";
+  return guarded(kApi, [&]() -> aclError {
+    if (value == nullptr) return null_argument(kApi, "value");
+    if (!is_attribute(stmAttrType)) return unknown_attribute(kApi, stmAttrType);
+    if (stream == nullptr) {
+      const std::lock_guard lock(null_stream().mutex);
+      *value = null_stream().attributes[stmAttrType];
+      return ACL_SUCCESS;
+    }
+    const auto object = require_stream(kApi, stream);
+    if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+    *value = object->attribute(stmAttrType);
     return ACL_SUCCESS;
   });
 }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -46,6 +47,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // calling thread.
   void join();
 
+  // In join's place: lets the worker of a closed stream end by itself.
+  void detach();
+
+  // The attributes that are remembered.
+  aclrtStreamAttrValue attribute(aclrtStreamAttr type);
+  void set_attribute(aclrtStreamAttr type, const aclrtStreamAttrValue& value);
+
   // Whether the thread is the stream's worker.
   bool runs_on(std::thread::id thread) const noexcept { return worker_id_ == thread; }
 
@@ -69,6 +77,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool closed_ = false;
   bool dropping_ = false;
   bool stop_on_failure_ = true;
+  std::map<aclrtStreamAttr, aclrtStreamAttrValue> attributes_;
   aclError status_ = ACL_SUCCESS;
   std::string message_;  // what the failed task said
   std::thread worker_;

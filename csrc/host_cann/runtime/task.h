@@ -11,7 +11,8 @@ namespace aclnn_host {
 
 // Work for a stream. run() returns a status; a failing one records its message with fail().
 // abandon() is called in its place when the stream drops the task, with the reason: an earlier
-// failure on the stream, or the stream's forced end. Either is called once on an accepted task.
+// failure on the stream, or the stream's forced end. Either is called once on an accepted task, and
+// on one that was captured once in every execution of its model, so that it may not use itself up.
 class ACLNN_HOST_INTERNAL Task {
  public:
   virtual ~Task() = default;
@@ -22,14 +23,17 @@ class ACLNN_HOST_INTERNAL Task {
   virtual bool only_tells() const noexcept { return false; }
 };
 
+// What a task is: in a captured model, calls of operators may be replaced, and nothing else.
+enum class TaskKind { kOperator, kOther };
+
 // Hands the task to a stream. The null stream runs it at once, on the calling thread; its status is
 // then kept for the thread's next synchronisation of the null stream. A created stream queues it,
-// or, as ACLNN_TORCH_INLINE_STREAMS has it, runs it at once on the calling thread too.
-// The return value says whether the task was accepted (a stream that is none: 107017, with a
-// message in api's name), never how it went. The task is destroyed after it ran, on the thread that
-// ran it.
-ACLNN_HOST_INTERNAL aclError submit(const char* api, aclrtStream stream,
-                                    std::unique_ptr<Task> task) noexcept;
+// or, as ACLNN_TORCH_INLINE_STREAMS has it, runs it at once on the calling thread too. A stream
+// that is being captured does not run it: its model gets it. The return value says whether the task
+// was accepted (a stream that is none: 107017, with a message in api's name), never how it went.
+// The task is destroyed after it ran, on the thread that ran it; a captured one with its model.
+ACLNN_HOST_INTERNAL aclError submit(const char* api, aclrtStream stream, std::unique_ptr<Task> task,
+                                    TaskKind kind = TaskKind::kOther) noexcept;
 
 // The device of the calling thread, which in a task is its stream's; -1 if it has none, as when CPU
 // tensors are computed.

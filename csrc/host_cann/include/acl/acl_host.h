@@ -20,7 +20,8 @@ ACL_FUNC_VISIBILITY const char* aclHostProductProblem(void);
 
 /* Objects alive now, of one kind: "tensor", "scalar", "array", "list", "executor", "device_block",
  * "host_block", "stream", "event", "context", "description" (aclTensorDesc, aclDataBuffer,
- * aclopAttr) or "physical_memory"; NULL counts them all. -1 for another kind. */
+ * aclopAttr), "physical_memory", "model" (captured) or "task_group"; NULL counts them all. -1 for
+ * another kind. */
 ACL_FUNC_VISIBILITY int64_t aclHostLiveObjects(const char* kind);
 
 /* Writes every two-stage call of this process from now on to a file, in Chrome's trace format: what

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
 
 #include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/context.h"
@@ -130,18 +131,20 @@ aclError destroy(const char* api, aclmdlRI handle) {
 
 // Writes the steps as events of chrome://tracing: a row for each stream, a place for each task.
 bool write_steps(std::FILE* file, const CapturedModel& model) {
-  std::fprintf(file, "{\"traceEvents\": [");
+  std::map<aclrtStream, size_t> streams;  // counted as they come
   size_t index = 0;
+  std::fputc('[', file);
   for (const auto& step : model.steps()) {
+    const size_t stream = streams.emplace(step.stream, streams.size()).first->second;
     std::fprintf(file,
-                 "%s\n  {\"name\": \"%s\", \"ph\": \"X\", \"pid\": \"model %u\", \"tid\": "
-                 "\"stream %p\", \"ts\": %zu, \"dur\": 1, \"args\": {\"Model Id\": %u, "
-                 "\"Task Id\": %zu, \"Task Type\": \"%s\"}}",
-                 index == 0 ? "" : ",", step.api, model.id(), step.stream, index, model.id(), index,
-                 step.kind == TaskKind::kOperator ? "operator" : "runtime");
+                 "%s\n  {\"name\": \"%s\", \"ph\": \"X\", \"pid\": \"model%u\", \"tid\": "
+                 "\"stream%zu\", \"ts\": %zu, \"dur\": 1, \"args\": {\"Model Id\": %u, "
+                 "\"Stream Id\": %zu, \"Task Id\": %zu, \"Task Type\": \"%s\"}}",
+                 index == 0 ? "" : ",", step.api, model.id(), stream, index, model.id(), stream,
+                 index, step.kind == TaskKind::kOperator ? "operator" : "runtime");
     ++index;
   }
-  std::fprintf(file, "\n]}\n");
+  std::fputs("\n]\n", file);
   return std::ferror(file) == 0;
 }
 

@@ -731,6 +731,23 @@ TEST(an_update_beside_the_execution_by_an_external_event) {
   });
 }
 
+TEST(a_thread_does_not_wait_for_what_it_does_itself_later) {
+  with_stream([](aclrtStream stream) {
+    const aclrtEvent event = new_event(ACL_EVENT_EXTERNAL);
+    begin(stream);
+    CHECK_EQ(aclrtStreamWaitEvent(stream, event), ACL_SUCCESS);
+    const aclmdlRI model = end(stream);
+    CHECK_EQ(aclmdlRIExecuteAsync(model, nullptr), ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+    CHECK(contains(messages(), "record the event first"));
+    CHECK_EQ(aclrtRecordEvent(event, nullptr), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRIExecuteAsync(model, nullptr), ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
+    destroy(model);
+    CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+  });
+}
+
 TEST(an_external_event_is_recorded_by_every_execution) {
   with_stream([](aclrtStream stream) {
     const aclrtStream other = new_stream();
@@ -753,6 +770,33 @@ TEST(an_external_event_is_recorded_by_every_execution) {
     destroy(model);
     CHECK_EQ(aclrtDestroyEvent(done), ACL_SUCCESS);
     CHECK_EQ(aclrtDestroyStream(other), ACL_SUCCESS);
+  });
+}
+
+TEST(an_execution_that_fails_records_its_external_events_with_the_failure) {
+  with_stream([](aclrtStream stream) {
+    const aclrtStream failing = new_stream();
+    const aclrtEvent done = new_event(ACL_EVENT_EXTERNAL);
+    begin(stream);
+    run_on(stream, [] { return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "the kernel divided by 0"); });
+    CHECK_EQ(aclrtRecordEvent(done, stream), ACL_SUCCESS);
+    const aclmdlRI first = end(stream);
+    begin(stream);
+    CHECK_EQ(aclrtStreamWaitEvent(stream, done), ACL_SUCCESS);
+    const aclmdlRI second = end(stream);
+    CHECK_EQ(aclmdlRIExecuteAsync(first, failing), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRIExecute(second, -1), ACL_ERROR_RT_AICORE_EXCEPTION);
+    CHECK(contains(messages(), "divided by 0"));
+    // A stream that has failed drops the execution, and tells its events too.
+    begin(stream);
+    CHECK_EQ(aclrtResetEvent(done, stream), ACL_SUCCESS);
+    const aclmdlRI reset = end(stream);
+    CHECK_EQ(aclmdlRIExecute(reset, -1), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRIExecuteAsync(first, failing), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRIExecute(second, -1), ACL_ERROR_RT_AICORE_EXCEPTION);
+    for (const aclmdlRI model : {first, second, reset}) destroy(model);
+    CHECK_EQ(aclrtDestroyStream(failing), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyEvent(done), ACL_SUCCESS);
   });
 }
 

@@ -28,7 +28,18 @@ aclError invalidated(const char* api, const Capture& capture) {
   return fail(ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED,
               "%s: no model can come of the capture any more: %s; end it with aclmdlRICaptureEnd, "
               "and capture anew",
-              api, capture.problem.c_str());
+              api, capture.problem);
+}
+
+// Changes a capture. One that was changed in part, for want of memory, is of no use.
+template <class Change>
+void change(Capture& capture, Change&& make) {
+  try {
+    make();
+  } catch (...) {
+    capture.problem = "memory ran out in it";
+    throw;
+  }
 }
 
 // Counts a step of a stream, which comes after all that the stream has done or waited for.
@@ -45,8 +56,10 @@ aclError add_task(const char* api, Capture& capture, aclrtStream stream,
                 "alone; call this function after aclmdlRICaptureTaskGrpEnd",
                 api);
   }
-  capture.model->add({api, stream, kind, std::shared_ptr<Task>(std::move(task))});
-  step(capture, stream);
+  change(capture, [&] {
+    capture.model->add({api, stream, kind, std::shared_ptr<Task>(std::move(task))});
+    step(capture, stream);
+  });
   return ACL_SUCCESS;
 }
 
@@ -65,7 +78,7 @@ aclrtStream find_unjoined(const Capture& capture) {
 // Sets a capture's streams free, and hands its model out, which events that were recorded in the
 // capture would otherwise keep. The caller holds the mutex.
 std::shared_ptr<CapturedModel> release(Captures& state, Capture& capture) {
-  for (const auto& [stream, progress] : capture.streams) state.streams.erase(stream);
+  std::erase_if(state.streams, [&](const auto& each) { return each.second.get() == &capture; });
   state.count();
   capture.ended = true;
   return std::move(capture.model);
@@ -79,7 +92,7 @@ aclError judge(const char* api, const Capture& capture, std::thread::id thread) 
                 "ACL_MODEL_RI_CAPTURE_MODE_RELAXED",
                 api);
   }
-  if (!capture.problem.empty()) return invalidated(api, capture);
+  if (capture.problem != nullptr) return invalidated(api, capture);
   if (capture.group) {
     return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS,
                 "%s: a group of tasks is still being recorded; call aclmdlRICaptureTaskGrpEnd "
@@ -188,7 +201,7 @@ aclError get_info(const char* api, aclrtStream stream, aclmdlRICaptureStatus* st
   if (state.busy != 0) {
     const std::lock_guard lock(state.mutex);
     capture = capture_of(state, stream);
-    valid = capture != nullptr && capture->problem.empty();
+    valid = capture != nullptr && capture->problem == nullptr;
   }
   if (status != nullptr) {
     *status = capture == nullptr ? ACL_MODEL_RI_CAPTURE_STATUS_NONE
@@ -214,18 +227,21 @@ bool forbids(const Captures& state, aclrtContext context) {
   return false;
 }
 
-// Has a stream take part in a capture, and wait for a record in it. The caller holds the mutex.
-aclError join(const char* api, Captures& state, aclrtStream stream, Capture& capture,
-              const std::shared_ptr<Capture>& shared, const CapturedRecord& record) {
+// Has a stream take part in a record's capture, and wait for the record. The caller holds the
+// mutex.
+aclError join(const char* api, Captures& state, aclrtStream stream, const CapturedRecord& record) {
+  Capture& capture = *record.capture;
   if (const aclError status = admit(api, capture, stream)) return status;
-  Progress& progress = capture.streams[stream];
-  for (const auto& [other, count] : record.progress) {
-    uint64_t& known = progress[other];
-    known = std::max(known, count);
-  }
-  step(capture, stream);
-  state.streams.emplace(stream, shared);
-  state.count();
+  change(capture, [&] {
+    state.streams.emplace(stream, record.capture);
+    state.count();
+    Progress& progress = capture.streams[stream];
+    for (const auto& [other, count] : record.progress) {
+      uint64_t& known = progress[other];
+      known = std::max(known, count);
+    }
+    step(capture, stream);
+  });
   return ACL_SUCCESS;
 }
 
@@ -237,7 +253,7 @@ std::shared_ptr<Capture> capture_of(const Captures& state, aclrtStream stream) {
 }
 
 aclError admit(const char* api, Capture& capture, aclrtStream stream) {
-  if (!capture.problem.empty()) return invalidated(api, capture);
+  if (capture.problem != nullptr) return invalidated(api, capture);
   if (capture.group && capture.group->stream != stream) {
     capture.group->interrupted = true;
     return fail(ACL_ERROR_STREAM_TASK_GROUP_INTR,
@@ -315,7 +331,7 @@ std::shared_ptr<CapturedRecord> capture_record(const char* api, aclrtStream stre
   if (capture == nullptr) return nullptr;
   *status = admit(api, *capture, stream);
   if (*status != ACL_SUCCESS) return nullptr;
-  step(*capture, stream);
+  change(*capture, [&] { step(*capture, stream); });
   Progress progress = capture->streams.at(stream);
   return std::make_shared<CapturedRecord>(CapturedRecord{std::move(capture), std::move(progress)});
 }
@@ -354,7 +370,7 @@ std::optional<aclError> capture_wait(const char* api, aclrtStream stream,
                 "first",
                 api);
   }
-  return join(api, state, stream, capture, record.capture, record);
+  return join(api, state, stream, record);
 }
 
 bool is_pending(const std::shared_ptr<CapturedRecord>& record) {

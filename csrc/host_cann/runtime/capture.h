@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -32,7 +31,7 @@ struct Capture {
   // The streams that are captured, and what the next step of each comes after: a stream is joined
   // when the origin's next step comes after all of its steps.
   std::map<aclrtStream, Progress> streams;
-  std::string problem;  // why no model can come of it; empty if one can
+  const char* problem = nullptr;  // why no model can come of it, if none can
   bool ended = false;
   std::optional<RecordedGroup> group;  // of tasks, that is being recorded
 };

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <map>
 
 #include "host_cann/runtime/capture.h"
@@ -114,10 +114,11 @@ aclError destroy(const char* api, aclmdlRI handle) {
                 "%s: the model is being executed; synchronise the stream that executes it first",
                 api);
   }
+  const auto callbacks = model->callbacks();
   if (models().remove(handle) == nullptr) return find_model(api, handle, &model);
   end_task_groups(*model);
   aclError first = ACL_SUCCESS;
-  for (const auto& [function, data] : model->callbacks()) {
+  for (const auto& [function, data] : callbacks) {
     try {
       function(data);
     } catch (...) {
@@ -130,29 +131,26 @@ aclError destroy(const char* api, aclmdlRI handle) {
 }
 
 // Writes the steps as events of chrome://tracing: a row for each stream, a place for each task.
-bool write_steps(std::FILE* file, const CapturedModel& model) {
+void write_steps(std::ostream& out, const CapturedModel& model) {
   std::map<aclrtStream, size_t> streams;  // counted as they come
   size_t index = 0;
-  std::fputc('[', file);
   for (const auto& step : model.steps()) {
     const size_t stream = streams.emplace(step.stream, streams.size()).first->second;
-    std::fprintf(file,
-                 "%s\n  {\"name\": \"%s\", \"ph\": \"X\", \"pid\": \"model%u\", \"tid\": "
-                 "\"stream%zu\", \"ts\": %zu, \"dur\": 1, \"args\": {\"Model Id\": %u, "
-                 "\"Stream Id\": %zu, \"Task Id\": %zu, \"Task Type\": \"%s\"}}",
-                 index == 0 ? "" : ",", step.api, model.id(), stream, index, model.id(), stream,
-                 index, step.kind == TaskKind::kOperator ? "operator" : "runtime");
+    out << (index == 0 ? "[\n" : ",\n") << R"(  {"name": ")" << step.api
+        << R"(", "ph": "X", "pid": "model)" << model.id() << R"(", "tid": "stream)" << stream
+        << R"(", "ts": )" << index << R"(, "dur": 1, "args": {"Model Id": )" << model.id()
+        << R"(, "Stream Id": )" << stream << R"(, "Task Id": )" << index << R"(, "Task Type": ")"
+        << (step.kind == TaskKind::kOperator ? "operator" : "runtime") << R"("}})";
     ++index;
   }
-  std::fputs("\n]\n", file);
-  return std::ferror(file) == 0;
+  out << (index == 0 ? "[]\n" : "\n]\n");
 }
 
 aclError write_json(const char* api, const CapturedModel& model, const char* path) {
-  std::FILE* const file = std::fopen(path, "w");
-  bool written = file != nullptr && write_steps(file, model);
-  if (file != nullptr && std::fclose(file) != 0) written = false;
-  if (written) return ACL_SUCCESS;
+  std::ofstream file(path);
+  if (file) write_steps(file, model);
+  file.close();
+  if (file) return ACL_SUCCESS;
   return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: path %s cannot be written: %s", api, path,
               std::strerror(errno));
 }

@@ -14,7 +14,7 @@
 #include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/handle_table.h"
 #include "host_cann/runtime/per_process.h"
-#include "host_cann/runtime/settings.h"
+#include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"
 
 namespace aclnn_host {
@@ -210,11 +210,12 @@ class ExternalWaitTask final : public Task {
     const Deadline deadline(timeout_);
     std::unique_lock lock(event_->mutex);
     const auto recorded = [&] { return event_->record != nullptr; };
-    if (!recorded() && settings().inline_streams) {
+    if (!recorded() && !is_worker()) {
       return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
-                  "%s: the model waits for an external event that was not recorded before its "
-                  "execution, and streams without workers (ACLNN_TORCH_INLINE_STREAMS) cannot wait "
-                  "for what their thread does later; record the event first",
+                  "%s: the model waits for an external event that was not recorded before, but is "
+                  "executed by the thread that asked for it, as the default stream does, and every "
+                  "stream under ACLNN_TORCH_INLINE_STREAMS; record the event first, or execute the "
+                  "model on a stream of aclrtCreateStream",
                   kApi);
     }
     if (!deadline.wait(event_->changed, lock, recorded)) {

@@ -24,6 +24,8 @@ constexpr uint32_t kLowestPriority = 7;
 // First failure of the calling thread's tasks on the null stream since it last synchronised.
 thread_local aclError null_stream_status = ACL_SUCCESS;
 
+thread_local bool works_for_a_stream = false;
+
 aclError take_null_stream_status() noexcept {
   const aclError status = null_stream_status;
   null_stream_status = ACL_SUCCESS;
@@ -101,6 +103,10 @@ std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream) {
   return object;
 }
 
+bool is_worker() noexcept {
+  return works_for_a_stream;
+}
+
 void end_orphaned_streams() {
   const auto ended = streams().remove_if(
       [](const Stream& stream) { return contexts().find(stream.context()) == nullptr; });
@@ -159,6 +165,7 @@ void Stream::start_worker() {
 }
 
 void Stream::work() noexcept {
+  works_for_a_stream = true;
   set_thread_context(context_);
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -92,6 +92,9 @@ inline StreamTable& streams() {
 // The stream of a handle that is not null; null, with a message in api's name, if there is none.
 std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream);
 
+// Whether the calling thread does the work of a stream, so that another thread goes on meanwhile.
+bool is_worker() noexcept;
+
 // Ends the streams whose context has ended, after all their work.
 void end_orphaned_streams();
 

@@ -53,9 +53,10 @@ MODES = {
     "queue 2": {"TASK_QUEUE_ENABLE": "2"},
     "queue 2, strict": {"TASK_QUEUE_ENABLE": "2", "ACLNN_TORCH_STRICT": "1"},
 }
-# What else depends on whether streams have threads: our operators, their order, torch_npu's runtime.
+# What else depends on whether streams have threads: graphs, our operators, their order, torch_npu's runtime.
 ON_INLINE_STREAMS = [
-    f"tests/npu/test_{name}.py" for name in ("operators", "order", "smoke", "streams", "torch_npu_path", "training")
+    f"tests/npu/test_{name}.py"
+    for name in ("graphs", "operators", "order", "smoke", "streams", "torch_npu_path", "training")
 ]
 # Start programs of their own, one for each way a process can go; they choose the mode themselves.
 PROGRAMS = ("tests/npu/test_strict.py", "tests/npu/test_process.py")

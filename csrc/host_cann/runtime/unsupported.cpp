@@ -11,7 +11,7 @@ aclError refuse(int status, const char* api, const char* reason) noexcept {
 }
 
 aclError no_models(const char* api) noexcept {
-  return refuse(ACL_ERROR_FEATURE_UNSUPPORTED, api, "it runs no models and dumps none");
+  return refuse(ACL_ERROR_FEATURE_UNSUPPORTED, api, "it runs no offline models and dumps none");
 }
 
 aclError no_sharing(const char* api) noexcept {

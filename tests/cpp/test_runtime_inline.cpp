@@ -158,3 +158,22 @@ TEST(tasks_of_one_stream_never_overlap) {
   end({stream});
   CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
 }
+
+TEST(a_model_is_executed_by_the_thread_that_asks) {
+  leaves_nothing([] {
+    aclrtStream stream = stream_of(0);
+    std::vector<std::thread::id> ran;
+    aclmdlRI model = nullptr;
+    CHECK_EQ(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL), ACL_SUCCESS);
+    run_on(stream, [&] { return ran.push_back(std::this_thread::get_id()), ACL_SUCCESS; });
+    CHECK_EQ(aclmdlRICaptureEnd(stream, &model), ACL_SUCCESS);
+    CHECK(ran.empty());
+    CHECK_EQ(aclmdlRIExecuteAsync(model, stream), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRIExecute(model, -1), ACL_SUCCESS);
+    CHECK_EQ(ran.size(), size_t{2});
+    for (const auto& thread : ran) CHECK(thread == std::this_thread::get_id());
+    CHECK_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+    end({stream});
+    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  });
+}

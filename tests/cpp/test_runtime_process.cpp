@@ -91,6 +91,38 @@ TEST(a_child_has_none_of_its_parents_streams_and_makes_its_own) {
   messages();
 }
 
+TEST(a_child_has_none_of_its_parents_models_and_captures) {
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  aclrtStream stream = nullptr;
+  aclmdlRI model = nullptr, other = nullptr;
+  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+  const auto capture = [&](aclrtStream of, aclmdlRI* result) {
+    CHECK_EQ(aclmdlRICaptureBegin(of, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL), ACL_SUCCESS);
+    run_on(of, [] { return ACL_SUCCESS; });
+    if (result != nullptr) CHECK_EQ(aclmdlRICaptureEnd(of, result), ACL_SUCCESS);
+  };
+  capture(stream, &model);
+  capture(stream, nullptr);
+  in_child([&] {
+    CHECK_EQ(aclHostLiveObjects("model"), 0);
+    CHECK_EQ(aclmdlRIDestroy(model), ACL_ERROR_RT_INVALID_HANDLE);
+    CHECK_EQ(aclmdlRICaptureEnd(stream, &other), ACL_ERROR_RT_INVALID_HANDLE);
+    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeDevice(), ACL_SUCCESS);  // nothing is captured
+    aclrtStream own = nullptr;
+    CHECK_EQ(aclrtCreateStream(&own), ACL_SUCCESS);
+    capture(own, &other);
+    CHECK(other != model);
+    CHECK_EQ(aclmdlRIExecuteAsync(other, nullptr), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRIDestroy(other), ACL_SUCCESS);
+  });
+  CHECK_EQ(aclmdlRICaptureEnd(stream, &other), ACL_SUCCESS);
+  for (const aclmdlRI each : {model, other}) CHECK_EQ(aclmdlRIDestroy(each), ACL_SUCCESS);
+  CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  messages();
+}
+
 TEST(a_fork_amid_other_threads_calls_does_not_hang_the_child) {
   if (kAddressSanitizer) return;
   CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
@@ -167,7 +199,8 @@ static void exit_here(void*) {
 TEST(ends_with_work_queued) {
   const char* what = std::getenv("RUNTIME_PROCESS_END");
   if (what == nullptr) {  // the parent
-    for (const char* end : {"work", "waiting", "callback", "stuck", "exit in a callback"}) {
+    for (const char* end : {"work", "waiting", "callback", "captured", "stuck", "external event",
+                            "exit in a callback"}) {
       const bool leaves_a_thread = end[0] == 's' || end[0] == 'e';
       if (kThreadSanitizer && leaves_a_thread) continue;
       const int status = run_self(end);
@@ -192,6 +225,17 @@ TEST(ends_with_work_queued) {
   } else if (std::strcmp(what, "callback") == 0) {
     CHECK_EQ(aclrtSubscribeReport(1, stream), ACL_SUCCESS);  // a thread that never comes
     CHECK_EQ(aclrtLaunchCallback(sleep_a_little, nullptr, ACL_CALLBACK_BLOCK, stream), ACL_SUCCESS);
+  } else if (std::strcmp(what, "captured") == 0) {
+    CHECK_EQ(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL), ACL_SUCCESS);
+    aclrtLaunchHostFunc(stream, sleep_for_ever, nullptr);
+  } else if (std::strcmp(what, "external event") == 0) {
+    aclrtEvent event = nullptr;  // nobody records it
+    aclmdlRI model = nullptr;
+    CHECK_EQ(aclrtCreateEventWithFlag(&event, ACL_EVENT_EXTERNAL), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL), ACL_SUCCESS);
+    CHECK_EQ(aclrtStreamWaitEvent(stream, event), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRICaptureEnd(stream, &model), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRIExecuteAsync(model, other), ACL_SUCCESS);
   } else if (std::strcmp(what, "stuck") == 0) {
     aclrtLaunchHostFunc(stream, sleep_for_ever, nullptr);
   } else {

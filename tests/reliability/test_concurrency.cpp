@@ -119,6 +119,27 @@ TEST(all_operators_in_16_threads_on_streams_of_their_own) {
   });
 }
 
+TEST(all_operators_captured_in_16_threads_and_executed_again_and_again) {
+  leaves_nothing([] {
+    in_threads([](int) {
+      expect(aclrtSetDevice(0) == ACL_SUCCESS);
+      const aclrtStream stream = new_stream();
+      const auto calls = Calls().all();
+      aclmdlRI model = nullptr;
+      expect(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_RELAXED) == ACL_SUCCESS);
+      for (const Call& call : calls) call.launch(stream);
+      expect(aclmdlRICaptureEnd(stream, &model) == ACL_SUCCESS);
+      for (int round = 0; round < kRounds; ++round) {
+        expect(aclmdlRIExecuteAsync(model, stream) == ACL_SUCCESS);
+        expect(aclrtSynchronizeStream(stream) == ACL_SUCCESS);
+        if (round == 0) expect(all_right(calls));  // later rounds work on what this one left
+      }
+      expect(aclmdlRIDestroy(model) == ACL_SUCCESS);
+      expect(aclrtDestroyStream(stream) == ACL_SUCCESS);
+    });
+  });
+}
+
 TEST(executors_run_on_another_thread_than_the_one_that_made_them) {
   leaves_nothing([] {
     in_threads([](int) {

@@ -63,6 +63,45 @@ void run_inline(const Call& call) {
   call.launch(nullptr);
 }
 
+aclError end_capture(void* stream) {
+  aclmdlRI model = nullptr;
+  aclmdlRICaptureEnd(stream, &model);
+  return model == nullptr ? aclError{ACL_SUCCESS} : aclmdlRIDestroy(model);
+}
+
+// The call as a model, which is captured and executed, behind a fork and a join of streams.
+void run_captured(const Call& call) {
+  Owned device{nullptr, reset_device};
+  Owned stream{nullptr, aclrtDestroyStream};
+  Owned other{nullptr, aclrtDestroyStream};
+  Owned events[] = {{nullptr, aclrtDestroyEvent}, {nullptr, aclrtDestroyEvent}};
+  require("aclrtSetDevice", aclrtSetDevice(0));
+  device.object = &device;
+  require("aclrtCreateStream", aclrtCreateStream(&stream.object));
+  require("aclrtCreateStream", aclrtCreateStream(&other.object));
+  for (Owned& event : events) {
+    require("aclrtCreateEventExWithFlag",
+            aclrtCreateEventExWithFlag(&event.object, ACL_EVENT_SYNC));
+  }
+  Owned model{nullptr, aclmdlRIDestroy};
+  {
+    Owned capture{nullptr, end_capture};
+    require("aclmdlRICaptureBegin",
+            aclmdlRICaptureBegin(stream.object, ACL_MODEL_RI_CAPTURE_MODE_RELAXED));
+    capture.object = stream.object;
+    require("aclrtRecordEvent", aclrtRecordEvent(events[0].object, stream.object));
+    require("aclrtStreamWaitEvent", aclrtStreamWaitEvent(other.object, events[0].object));
+    call.launch(other.object);
+    require("aclrtRecordEvent", aclrtRecordEvent(events[1].object, other.object));
+    require("aclrtStreamWaitEvent", aclrtStreamWaitEvent(stream.object, events[1].object));
+    capture.object = nullptr;
+    require("aclmdlRICaptureEnd", aclmdlRICaptureEnd(stream.object, &model.object));
+  }
+  require("aclmdlRIExecuteAsync", aclmdlRIExecuteAsync(model.object, stream.object));
+  require("aclrtSynchronizeStream", aclrtSynchronizeStream(stream.object));
+  require("aclmdlRIExecute", aclmdlRIExecute(model.object, -1));
+}
+
 using Run = void (*)(const Call&);
 
 struct Outcome {
@@ -184,4 +223,12 @@ TEST(allocations_on_the_null_stream) {
 
 TEST(allocations_on_a_stream) {
   inject_into_all("allocations, own stream", run_on_own_stream, kFaultAllocation, kAllocations);
+}
+
+TEST(captured_calls) {
+  inject_into_all("calls, captured", run_captured, kFaultCall, 3);
+}
+
+TEST(allocations_in_captures) {
+  inject_into_all("allocations, captured", run_captured, kFaultAllocation, kAllocations);
 }

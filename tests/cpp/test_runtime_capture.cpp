@@ -650,7 +650,11 @@ TEST(groups_of_operators_are_updated_in_place) {
     from[0] = from[1] = 3;
     check(3, 6, 12);
 
+    begin(updating);
+    CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(updating, group), ACL_ERROR_RT_STREAM_CAPTURED);
+    destroy(end(updating));
     CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(updating, group), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRICaptureBegin(updating, kGlobal), ACL_ERROR_STREAM_TASK_GROUP_STATUS);
     CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(updating, group), ACL_ERROR_STREAM_TASK_GROUP_STATUS);
     CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(stream, group), ACL_ERROR_STREAM_TASK_GROUP_STATUS);
     CHECK_EQ(elu(in.data, 5, b.data, 2, updating), OK);
@@ -671,7 +675,14 @@ TEST(groups_of_operators_are_updated_in_place) {
     }
     check(3, 15, 21);
 
+    // An update that is open ends with its stream.
+    const aclrtStream other = new_stream();
+    CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(other, group), ACL_SUCCESS);
+    CHECK_EQ(elu(in.data, 9, b.data, 2, other), OK);
+    CHECK_EQ(aclrtDestroyStream(other), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(updating, group), ACL_SUCCESS);
     destroy(model);
+    CHECK_EQ(aclmdlRICaptureTaskUpdateEnd(updating), ACL_ERROR_RT_INTERNAL_ERROR);
     CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(updating, group), ACL_ERROR_RT_INVALID_HANDLE);
     CHECK_EQ(aclrtDestroyStream(updating), ACL_SUCCESS);
   });

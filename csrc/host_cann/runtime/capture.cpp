@@ -123,10 +123,10 @@ aclError begin(const char* api, aclrtStream stream, aclmdlRICaptureMode mode) {
                 api);
   }
   if (!is_mode(mode)) return unknown_mode(api, mode);
-  const auto object = require_stream(api, stream);
-  if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
   auto& state = captures();
   const std::lock_guard lock(state.mutex);
+  const auto object = require_stream(api, stream);  // with the lock: who ends it comes later
+  if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
   if (state.streams.contains(stream)) {
     return fail(ACL_ERROR_RT_STREAM_CAPTURED,
                 "%s: the stream is being captured already; call aclmdlRICaptureEnd first", api);
@@ -284,7 +284,10 @@ bool is_captured(aclrtStream stream) {
 }
 
 aclError refuse_captured(const char* api, aclrtStream stream) {
-  if (!is_captured(stream)) return ACL_SUCCESS;
+  return is_captured(stream) ? stream_is_captured(api) : aclError{ACL_SUCCESS};
+}
+
+aclError stream_is_captured(const char* api) noexcept {
   return fail(ACL_ERROR_RT_STREAM_CAPTURED,
               "%s: the stream is being captured, so that its tasks do not run; call this function "
               "before aclmdlRICaptureBegin or after aclmdlRICaptureEnd",
@@ -344,10 +347,10 @@ std::optional<aclError> capture_wait(const char* api, aclrtStream stream,
                 "stream cannot be captured with it; pass another stream",
                 api);
   }
-  const auto object = require_stream(api, stream);
-  if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
   auto& state = captures();
   const std::lock_guard lock(state.mutex);
+  const auto object = require_stream(api, stream);
+  if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
   Capture& capture = *record.capture;
   if (capture.ended) return std::nullopt;
   const auto own = capture_of(state, stream);
@@ -382,7 +385,6 @@ bool is_pending(const std::shared_ptr<CapturedRecord>& record) {
 
 void end_capture_of(aclrtStream stream) {
   auto& state = captures();
-  if (state.busy == 0) return;
   std::shared_ptr<Capture> capture;
   std::shared_ptr<CapturedModel> model;
   std::map<aclrtStream, GroupUpdate>::node_type update;

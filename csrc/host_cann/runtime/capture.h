@@ -76,6 +76,7 @@ bool is_captured(aclrtStream stream);
 // 107027, in api's name, for a stream, or a device one of whose streams, is being captured, so that
 // it cannot be waited for, queried or ended.
 aclError refuse_captured(const char* api, aclrtStream stream);
+aclError stream_is_captured(const char* api) noexcept;
 aclError refuse_captured_device(const char* api, int32_t device);
 
 // `status` in api's name, if a capture's mode forbids the calling thread what waits for the device.

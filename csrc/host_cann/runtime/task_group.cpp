@@ -80,8 +80,6 @@ aclError end_group(const char* api, aclrtStream stream, aclrtTaskGrp* handle) {
 aclError begin_update(const char* api, aclrtStream stream, aclrtTaskGrp handle) {
   if (stream == nullptr) return null_argument(api, "stream");
   if (handle == nullptr) return null_argument(api, "handle");
-  if (require_stream(api, stream) == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
-  if (const aclError status = refuse_captured(api, stream)) return status;
   const auto group = task_groups().find(handle);
   if (group == nullptr) {
     return fail(ACL_ERROR_RT_INVALID_HANDLE,
@@ -90,6 +88,8 @@ aclError begin_update(const char* api, aclrtStream stream, aclrtTaskGrp handle) 
   }
   auto& state = captures();
   const std::lock_guard lock(state.mutex);
+  if (require_stream(api, stream) == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+  if (state.streams.contains(stream)) return stream_is_captured(api);
   if (state.updates.contains(stream) || group->updating) {
     return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS,
                 "%s: %s; call aclmdlRICaptureTaskUpdateEnd first", api,

@@ -3,6 +3,7 @@
 // in a clean error, or in the right result if the failure was survived; no object is left; and the
 // next run is right.
 #include <thread>
+#include <utility>
 
 #include "acl/acl.h"
 #include "acl/acl_host.h"
@@ -100,6 +101,29 @@ void run_captured(const Call& call) {
   require("aclmdlRIExecuteAsync", aclmdlRIExecuteAsync(model.object, stream.object));
   require("aclrtSynchronizeStream", aclrtSynchronizeStream(stream.object));
   require("aclmdlRIExecute", aclmdlRIExecute(model.object, -1));
+}
+
+// A model whose execution fails, with a text that is handed from thread to thread.
+void run_failing(const Call&) {
+  Owned device{nullptr, reset_device};
+  Owned stream{nullptr, aclrtDestroyStream};
+  Owned block{nullptr, aclrtFree};
+  require("aclrtSetDevice", aclrtSetDevice(0));
+  device.object = &device;
+  require("aclrtCreateStream", aclrtCreateStream(&stream.object));
+  require("aclrtMalloc", aclrtMalloc(&block.object, 64, ACL_MEM_MALLOC_HUGE_FIRST));
+  Owned model{nullptr, aclmdlRIDestroy};
+  {
+    Owned capture{nullptr, end_capture};
+    require("aclmdlRICaptureBegin",
+            aclmdlRICaptureBegin(stream.object, ACL_MODEL_RI_CAPTURE_MODE_RELAXED));
+    capture.object = stream.object;
+    require("aclrtMemsetAsync", aclrtMemsetAsync(block.object, 64, 0, 64, stream.object));
+    capture.object = nullptr;
+    require("aclmdlRICaptureEnd", aclmdlRICaptureEnd(stream.object, &model.object));
+  }
+  require("aclrtFree", aclrtFree(std::exchange(block.object, nullptr)));
+  CHECK(aclmdlRIExecute(model.object, -1) != ACL_SUCCESS);
 }
 
 using Run = void (*)(const Call&);
@@ -227,6 +251,10 @@ TEST(allocations_on_a_stream) {
 
 TEST(captured_calls) {
   inject_into_all("calls, captured", run_captured, kFaultCall, 3);
+}
+
+TEST(allocations_in_an_execution_that_fails) {
+  CHECK(inject(run_failing, Calls().all().front(), kFaultAllocation) >= kAllocations);
 }
 
 TEST(allocations_in_captures) {

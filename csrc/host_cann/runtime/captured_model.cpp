@@ -81,7 +81,21 @@ aclError execute_async(const char* api, aclmdlRI handle, aclrtStream stream) {
   return submit(api, stream, std::make_unique<ExecutionTask>(std::move(model)));
 }
 
-// Executes on a stream of its own, which a late end does not hold up.
+// A stream for one execution. Its worker is waited for if it is known to be done, and otherwise
+// ends by itself.
+struct OwnStream {
+  explicit OwnStream(int32_t device) : stream(std::make_shared<Stream>(thread_context(), device)) {}
+  ~OwnStream() {
+    stream->close(false);
+    done ? stream->join() : stream->detach();
+  }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+  const std::shared_ptr<Stream> stream;
+  bool done = false;
+};
+
 aclError execute(const char* api, aclmdlRI handle, int32_t timeout) {
   if (timeout < kForever || timeout == 0) {
     return fail(ACL_ERROR_RT_PARAM_INVALID,
@@ -93,16 +107,11 @@ aclError execute(const char* api, aclmdlRI handle, int32_t timeout) {
   const auto context = require_context(api);
   if (context == nullptr) return ACL_ERROR_RT_CONTEXT_NULL;
   if (context->device != model->device()) return other_device(api, *model, context->device);
-  const auto stream = std::make_shared<Stream>(thread_context(), context->device);
+  OwnStream own(context->device);
   auto task = std::make_unique<ExecutionTask>(std::move(model));
-  if (const aclError status = stream->enqueue(api, std::move(task))) return status;
-  const aclError status = stream->synchronize(api, Deadline(timeout));
-  stream->close(false);
-  if (status == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT) {
-    stream->detach();
-  } else {
-    stream->join();
-  }
+  if (const aclError status = own.stream->enqueue(api, std::move(task))) return status;
+  const aclError status = own.stream->synchronize(api, Deadline(timeout));
+  own.done = status != ACL_ERROR_RT_STREAM_SYNC_TIMEOUT;
   return status;
 }
 

@@ -460,7 +460,7 @@ TEST(random_draws_are_checked_in_stage_1) {
   CHECK_EQ(draw(weights, 4, true, few), 161002);
   CHECK(told("aclnnMultinomial: out has shape [2, 2], expected [2, 4]"));
   CHECK_EQ(aclnnRandpermGetWorkspaceSize(4, 0, 0, bits, &s.size, &s.executor), 161002);
-  CHECK(told("aclnnRandperm: out has dtype Bool, expected an integer or floating-point type"));
+  CHECK(told("aclnnRandperm: out has dtype BOOL, expected an integer or floating-point type"));
   CHECK_EQ(aclnnRandpermGetWorkspaceSize(3, 0, 0, bits, &s.size, &s.executor), 161002);
   CHECK(told("aclnnRandperm: out has shape [4], expected [3]"));
   CHECK(s.executor == nullptr);

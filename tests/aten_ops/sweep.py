@@ -193,7 +193,7 @@ class Caller:
                 return kept(self.tensor(value, kind, strided, memories), lib.aclDestroyTensor)
             if isinstance(value, Number):
                 return kept(cabi.create_scalar(value.value, Dtype[value.dtype]), lib.aclDestroyScalar)
-            if kind in ("Ints", "OptionalInts"):
+            if kind.endswith("Ints"):
                 return kept(cabi.create_int_array(value), lib.aclDestroyIntArray)
             if kind in ("Floats", "OptionalFloats"):
                 array = (ctypes.c_float * len(value))(*value)
@@ -245,7 +245,7 @@ def main_dtype(name: str, arguments: dict[str, Any]) -> str:
             if isinstance(each, Tensor):
                 tensors[is_output(kind)].append(each.dtype)
     found = tensors[False] or tensors[True]
-    return "FLOAT" if "FLOAT" in found else found[0]
+    return "FLOAT" if "FLOAT" in found or not found else found[0]
 
 
 def with_dtypes(name: str, arguments: dict[str, Any], dtype: str, index: str, out: str) -> dict[str, Any]:

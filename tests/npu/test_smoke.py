@@ -17,11 +17,8 @@ MISSING = {
     "aclnnSilentCheck": lambda x: torch_npu._npu_silent_check_v2(
         x[:1].clone(), x, x[:3].clone(), torch.ones(1, dtype=torch.int64).npu(), 100, 10.0, 1.0, 1.0, 1.0, 1
     ),
-    "aclnnHansEncode": lambda x: torch_npu.npu_hans_encode(
-        torch.ones(64, 1024).npu(),
-        False,
-        False,
-        out=[torch.zeros(256, dtype=torch.int32).npu(), *(torch.zeros(196608, dtype=torch.uint8).npu() for _ in "123")],
+    "aclnnFusedLinearOnlineMaxSum": lambda x: torch_npu.npu_fused_linear_online_max_sum(
+        torch.ones(4, 8).half().npu(), torch.ones(16, 8).half().npu(), torch.ones(4, dtype=torch.int32).npu(), 0, 15
     ),
 }
 

@@ -1,5 +1,6 @@
 // Fourier transforms.
 
+#include <ATen/ops/fft_rfft.h>
 #include <ATen/ops/stft.h>
 #include <ATen/ops/view_as_real.h>
 
@@ -38,4 +39,23 @@ ACL_FUNCTION(aclStft, (FloatOrComplexIn, self), (OptionalIn, windowOptional), (O
   const at::Tensor parts = at::view_as_real(result);
   expect_dtype(out, parts);
   out = parts;
+}
+
+// The transform of a real signal, which n cuts or fills up with zeros; -1 leaves it as it is. The
+// last dimension of the result has the real and the imaginary parts.
+ACL_FUNCTION(aclRfft1D, (In, self), (int64_t, n), (int64_t, dim), (int64_t, norm), (Out, out)) {
+  expect_dtype("self", self, at::kFloat);
+  expect_dtype("out", out, at::kFloat);
+  expect_dims("self", self, 1, 7);
+  constexpr int64_t kMost = 4096, kMostPower = 262144;
+  const int64_t size = n;
+  const bool is_power = size > 0 && (size & (size - 1)) == 0;
+  TORCH_CHECK(size == -1 || (size >= 1 && size <= (is_power ? kMostPower : kMost)), "n is ", size,
+              ", expected 1 to ", kMost, ", a power of two up to ", kMostPower, ", or -1");
+  TORCH_CHECK(dim >= -self.dim() && dim < self.dim(), "dim is ", dim.value(), ", expected ",
+              -self.dim(), " to ", self.dim() - 1);
+  TORCH_CHECK(norm >= 1 && norm <= 3, "norm is ", norm.value(), ", expected 1, 2 or 3");
+  const char* const mode = norm == 1 ? "backward" : norm == 2 ? "forward" : "ortho";
+  const auto length = size == -1 ? std::nullopt : std::optional<int64_t>(size);
+  out = at::view_as_real(at::fft_rfft(self, length, dim.value(), mode));
 }

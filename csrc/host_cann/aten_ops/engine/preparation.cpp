@@ -301,10 +301,13 @@ struct Preparation::State {
                    "tensor",
                    argument.name, dtype_name(view.dtype), static_cast<int>(view.dtype));
     if (!checks.ok()) return;
-    const bool is_blocked = allowed[i] != Allowed::kNone && is_private(view.format);
+    const bool may_be_blocked = allowed[i] != Allowed::kNone && is_private(view.format);
+    // One whose shape is that of its blocks is read as it stands.
+    const bool is_blocked =
+        may_be_blocked && (view.format != ACL_FORMAT_NC1HWC0 || view.shape.size() != 5);
     if (is_blocked) {
       view.block_width = block_width_of(view.format, view.dtype, argument.tensor->storage_shape);
-    } else {
+    } else if (!may_be_blocked) {
       checks.format_like_nd(argument);
     }
     checks
@@ -453,6 +456,15 @@ void Preparation::allow(Allowed allowed) {
   for (size_t i = range->first; i < range->first + range->count; ++i) {
     state_->allowed[i] = allowed;
   }
+}
+
+void Preparation::transpose_blocks() {
+  if (!state_->checks.ok()) return;
+  TensorView& view = state_->call.views.back();
+  const uint64_t rank = view.shape.size();
+  if (!is_fractal_nz(view.format) || rank < 2) return;
+  view.strides.begin()[rank - 2] = 1;
+  view.strides.begin()[rank - 1] = view.shape[rank - 2];
 }
 
 aclnnStatus Preparation::finish(RowFunction row) {

@@ -36,6 +36,9 @@ class Preparation {
   // these and types.
   enum class Allowed { kNone, kFormats, kFormatsAndTypes };
   void allow(Allowed allowed);
+  // Says of the tensor added last that its blocks, if it has some of FRACTAL_NZ, are those of its
+  // transpose, as strides of 1 and the number of rows would say.
+  void transpose_blocks();
 
   aclnnStatus finish(RowFunction row);
 

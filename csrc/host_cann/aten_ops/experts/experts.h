@@ -3,12 +3,15 @@
 #include <cstdint>
 #include <tuple>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/argsort.h>
 #include <ATen/ops/sort.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 
-// What the functions of mixtures of experts share.
+// What the functions of mixtures of experts share. A row that was dropped counts as zeros.
 namespace aclnn_host {
 
 inline void expect_range(const char* name, int64_t value, int64_t low, int64_t high) {
@@ -25,5 +28,40 @@ struct Sorted {
   at::Tensor order;    // which of the pairs of token and expert stands at a place
   at::Tensor places;   // where a pair stands
 };
+
+// How many of `count` rows there are for each of the tokens.
+inline int64_t rows_per_token(const char* name, int64_t count, int64_t tokens) {
+  TORCH_CHECK(tokens > 0 ? count % tokens == 0 : count == 0, name, " has ", count,
+              " elements, expected a multiple of ", tokens, ", the number of tokens");
+  return tokens > 0 ? count / tokens : 1;
+}
+
+// How many experts each of the tokens has.
+inline int64_t experts_per_token(const char* name, const at::Tensor& experts,
+                                 const at::Tensor& tokens) {
+  const int64_t count = experts.dim() == 1 ? 1 : experts.size(1);
+  TORCH_CHECK(experts.size(0) == tokens.size(0) && count > 0, name, " has shape ", experts.sizes(),
+              ", expected ", tokens.size(0), " rows, as there are tokens, of 1 or more");
+  return count;
+}
+
+inline at::Tensor is_place(const at::Tensor& places, int64_t limit) {
+  return (places >= 0) & (places < limit);
+}
+
+// The rows at some places; zeros where a place is none of theirs.
+inline at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& places) {
+  const int64_t limit = rows.size(0);
+  if (limit == 0) return at::zeros({places.size(0), rows.size(1)}, rows.options());
+  const at::Tensor valid = is_place(places, limit);
+  return rows.index_select(0, at::where(valid, places, 0)).masked_fill(~valid.unsqueeze(1), 0);
+}
+
+// The reverse: `count` rows, of which those at the places are given and the others zeros.
+inline at::Tensor placed(const at::Tensor& rows, const at::Tensor& places, int64_t count) {
+  const at::Tensor row = at::where(is_place(places, count), places, count);
+  const at::Tensor all = at::zeros({count + 1, rows.size(1)}, rows.options());
+  return all.index_copy(0, row, rows).narrow(0, 0, count);
+}
 
 }  // namespace aclnn_host

@@ -7,6 +7,7 @@
 #include <ATen/ops/argsort.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
@@ -23,7 +24,7 @@ constexpr int64_t kMostExpertsOfToken = 512;
 at::Tensor marks(const char* name, const at::Tensor& map) {
   expect_dims(name, map, 2);
   TORCH_CHECK(map.scalar_type() == at::kChar || map.scalar_type() == at::kBool, name, " has dtype ",
-              dtype_text(map.scalar_type()), ", expected INT8 or BOOL");
+              dtype_name(acl_type(map.scalar_type())), ", expected INT8 or BOOL");
   constexpr int64_t kLimit = 16777215;
   TORCH_CHECK(map.size(0) < kLimit && map.size(1) < kLimit, name, " has shape ", map.sizes(),
               ", expected sizes below ", kLimit);
@@ -199,4 +200,65 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (FloatIn, permutedTokens), (IndexIn, sort
   const auto [token, index] = at::sort(sortedIndices, /*stable=*/true, 0, /*descending=*/false);
   outIndex = index;
   permuteTokenId = token;
+}
+
+// outIndex tells where the row of a pair of token and expert stands and permuteTokenId its token.
+ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (FloatIn, unpermutedTokensGrad), (IndexIn, outIndex),
+      (IndexIn, permuteTokenId), (OptionalIn, routingMapOptional),
+      (OptionalIn, permutedTokensOptional), (OptionalIn, probsOptional), (bool, dropAndPad),
+      (OptionalInts, restoreShapeOptional), (Out, permutedTokensGradOut),
+      (OptionalOut, probsGradOutOptional)) {
+  expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
+  expect_dims("outIndex", outIndex, 1);
+  const int64_t tokens = unpermutedTokensGrad.size(0), rows = outIndex.numel();
+  expect_shape("permuteTokenId", permuteTokenId, {rows});
+  expect_dtype(permutedTokensGradOut, unpermutedTokensGrad);
+  expect_shape("permutedTokensGradOut", permutedTokensGradOut,
+               {rows, unpermutedTokensGrad.size(1)});
+  TORCH_CHECK(!dropAndPad || !restoreShapeOptional || restoreShapeOptional->empty() ||
+                  restoreShapeOptional->equals(unpermutedTokensGrad.sizes()),
+              "restoreShapeOptional is ",
+              restoreShapeOptional.value_or(unpermutedTokensGrad.sizes()), ", expected ",
+              unpermutedTokensGrad.sizes());
+  check_bounds("outIndex", outIndex, rows);
+  check_bounds("permuteTokenId", permuteTokenId, tokens);
+  const at::Tensor from = wide(unpermutedTokensGrad).index_select(0, permuteTokenId);
+  const at::Tensor gradient = at::zeros_like(from).index_copy(0, outIndex, from);
+  if (!probsOptional) {
+    permutedTokensGradOut = gradient;
+    return;
+  }
+  expect_dims("probsOptional", *probsOptional, 2);
+  expect_dtype("probsOptional", *probsOptional, unpermutedTokensGrad);
+  const int64_t experts = probsOptional->size(1);
+  expect_shape("probsOptional", *probsOptional, {tokens, experts});
+  TORCH_CHECK(
+      routingMapOptional && permutedTokensOptional && probsGradOutOptional,
+      "routingMapOptional, permutedTokensOptional or probsGradOutOptional is null, expected "
+      "tensors as probsOptional is");
+  expect_shape("routingMapOptional", *routingMapOptional, probsOptional->sizes());
+  expect_like("permutedTokensOptional", *permutedTokensOptional, permutedTokensGradOut);
+  expect_like("probsGradOutOptional", *probsGradOutOptional, *probsOptional);
+  const at::Tensor map = marks("routingMapOptional", *routingMapOptional);
+  const int64_t parts = dropAndPad ? experts : tokens;  // that share the rows
+  TORCH_CHECK(parts > 0 ? rows % parts == 0 : rows == 0, "outIndex has ", rows,
+              " elements, expected a multiple of ", parts);
+  const int64_t each = share(rows, parts);
+  const at::Tensor of_rows = (gradient * wide(*permutedTokensOptional)).sum(1);
+  const at::Tensor none = at::zeros({map.numel()}, of_rows.options());
+  if (dropAndPad) {
+    TORCH_CHECK(each <= tokens, "an expert has ", each, " tokens, expected at most ", tokens);
+    const at::Tensor pairs =
+        permuteTokenId * experts + outIndex.floor_divide(std::max<int64_t>(each, 1));
+    const at::Tensor probs = wide(*probsOptional).flatten().index_select(0, pairs);
+    const at::Tensor by_row = at::zeros_like(probs).index_copy(0, outIndex, probs);
+    permutedTokensGradOut = gradient * by_row.unsqueeze(1);
+    probsGradOutOptional =
+        none.scatter(0, pairs, of_rows.index_select(0, outIndex)).view(map.sizes());
+  } else {
+    const at::Tensor pairs = marked_pairs(map, each);
+    const at::Tensor probs = wide(*probsOptional).t().flatten().index_select(0, pairs);
+    permutedTokensGradOut = gradient * probs.unsqueeze(1);
+    probsGradOutOptional = none.scatter(0, pairs, of_rows).view({experts, tokens}).t();
+  }
 }

@@ -1,0 +1,56 @@
+// One part of the cross entropy of a vocabulary that is shared out among devices.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/where.h>
+
+#include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/row.h"
+
+using namespace aclnn_host;
+
+// Targets of other parts have the offset 0 and the logit 0.
+ACLNN(CrossEntropySumExpAndIndexLogit, (FloatIn, vocabParallelLogits), (In, target),
+      (FloatIn, globalLogitsMax), (int64_t, vocabStartIndex), (int64_t, vocabEndIndex),
+      (Out, predictedLogitsOut), (Out, sumExpLogitsOut), (Out, expLogitsOut),
+      (Out, targetOffsetOut), (Out, targetMaskOut)) {
+  const at::Tensor& logits = vocabParallelLogits;
+  expect_dims("vocabParallelLogits", logits, 2, 3);
+  const at::ScalarType type = logits.scalar_type();
+  TORCH_CHECK(type == at::kFloat || type == at::kBFloat16, "vocabParallelLogits has dtype ",
+              dtype_text(type), ", expected FLOAT or BFLOAT16");
+  expect_dtype("globalLogitsMax", globalLogitsMax, logits);
+  expect_dtype("target", target, at::kInt);
+  const at::IntArrayRef tokens = logits.sizes().slice(0, static_cast<size_t>(logits.dim()) - 1);
+  expect_shape("target", target, tokens);
+  expect_shape("globalLogitsMax", globalLogitsMax, tokens);
+  const int64_t size = logits.size(-1);
+  constexpr int64_t kLeast = 16, kMost = 200 * 1024, kMostTokens = 32 * 1024;
+  const int64_t multiple = type == at::kFloat ? 8 : 16;
+  TORCH_CHECK(size >= kLeast && size <= kMost && size % multiple == 0,
+              "the last dimension of vocabParallelLogits is ", size, ", expected a multiple of ",
+              multiple, " from ", kLeast, " to ", kMost);
+  TORCH_CHECK(target.numel() >= 1 && target.numel() <= kMostTokens, "target has ", target.numel(),
+              " elements, expected 1 to ", kMostTokens);
+  TORCH_CHECK(vocabStartIndex >= 0 && vocabEndIndex > vocabStartIndex &&
+                  vocabEndIndex.value() - vocabStartIndex.value() == size,
+              "vocabStartIndex is ", vocabStartIndex.value(), " and vocabEndIndex ",
+              vocabEndIndex.value(), ", expected 0 or more, and ", size, " more");
+  for (const Output* out : {&predictedLogitsOut, &sumExpLogitsOut, &expLogitsOut}) {
+    expect_dtype(out->name(), *out, at::kFloat);
+  }
+  expect_dtype("targetOffsetOut", targetOffsetOut, at::kInt);
+  expect_dtype("targetMaskOut", targetMaskOut, at::kInt);
+
+  const at::Tensor places = target.to(at::kLong) - vocabStartIndex.value();
+  const at::Tensor is_other = (places < 0) | (places >= size);
+  const at::Tensor offsets = at::where(is_other, 0, places);
+  const at::Tensor shifted = wide(logits) - wide(globalLogitsMax).unsqueeze(-1);
+  const at::Tensor exponentials = at::exp(shifted);
+  predictedLogitsOut =
+      shifted.gather(-1, offsets.unsqueeze(-1)).squeeze(-1).masked_fill(is_other, 0);
+  sumExpLogitsOut = exponentials.sum(-1);
+  expLogitsOut = exponentials;
+  targetOffsetOut = offsets;
+  targetMaskOut = is_other.to(at::kInt);
+}

@@ -1,0 +1,52 @@
+"""Codes that are put together again: what the decoder makes of the encoder's outputs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from tests.aten_ops.sweep import run_calls
+from tests.cabi import SUCCESS
+
+COUNT = 32768
+
+
+def call(name: str, **arguments: str) -> list[np.ndarray]:
+    """The outputs of a call that must succeed."""
+    line = " ".join([name, *(f"{argument}={value}" for argument, value in arguments.items())])
+    stage1, stage2, text, outputs = run_calls([line])[0]
+    assert (stage1, stage2, text) == (SUCCESS, SUCCESS, "")
+    return [np.array(output, np.float32).ravel() for output in outputs]
+
+
+def tensor(values: np.ndarray, dtype: str = "FLOAT") -> str:
+    return f"{dtype}[1,{values.size}]:{json.dumps(values.tolist())[1:-1].replace(' ', '')}"
+
+
+def test_exponents_are_coded_and_decoded() -> None:
+    numbers = np.resize(np.array([1, -2, 0.5, 0.75], np.float32), COUNT)
+    room = COUNT // 4 - 1000  # in fixedOut, so that some of the codes stand in varOut
+    counts, mantissas, fixed, rest = call(
+        "aclnnHansEncode",
+        inputTensor=tensor(numbers[:4]).replace("[1,4]", f"[1,{COUNT}]"),
+        pdfRef="INT32[1,256]:0",
+        statistic="true",
+        reshuff="false",
+        mantissaOut=f"FLOAT[1,{3 * COUNT // 4}]",
+        fixedOut=f"FLOAT[1,{room}]",
+        varOut="FLOAT[1,8192]",
+    )
+    exponents = numbers.view(np.uint8)[3::4]
+    np.testing.assert_array_equal(counts, np.bincount(exponents, minlength=256))
+    assert mantissas.view(np.uint8).tolist() == np.delete(numbers.view(np.uint8), np.s_[3::4]).tolist()
+    decoded = call(
+        "aclnnHansDecode",
+        mantissa=tensor(mantissas),
+        fixed=tensor(fixed),
+        var=tensor(rest),
+        pdf=tensor(counts.astype(int), "INT32"),
+        reshuff="false",
+        out=f"FLOAT[1,{COUNT}]",
+    )
+    np.testing.assert_array_equal(decoded[0], numbers)

@@ -113,30 +113,49 @@ def test_dropout_is_the_same_with_gradients() -> None:
     assert not torch.allclose(out.detach().cpu(), attend(Q, K, V))
 
 
-@errors_are_clean
-def test_a_prefix_is_refused() -> None:
-    with pytest.raises(RuntimeError, match=r"aclnnFlashAttentionScore\w*: prefixOptional is given"):
-        fused(Q.npu(), K.npu(), V.npu(), "BNSD", prefix=[1, 1])
+def test_a_prefix_of_the_keys_is_seen_by_all() -> None:
+    prefix = (2, 4)
+    key, query = torch.arange(5), torch.arange(5).unsqueeze(1)
+    hidden = torch.stack([(key > query) & (key >= count) for count in prefix]).unsqueeze(1)
+    ours = with_gradients(lambda q, k, v: fused(q, k, v, "BNSD", prefix=prefix, sparse_mode=5, atten_mask=hidden.npu()))
+    theirs = with_gradients(lambda q, k, v: masked(q, k, v, ~hidden))
+    for got, expected in zip(ours(Q.npu(), K.npu(), V.npu()), theirs(Q, K, V), strict=True):
+        torch.testing.assert_close(got.cpu(), expected, rtol=2**-19, atol=2**-19)
 
 
-@errors_are_clean
+DISTANCE = (torch.arange(5) - torch.arange(5).unsqueeze(1)).float()
+SLOPES = torch.tensor([0.5, 0.25, 0.125])
+
+
 @pytest.mark.parametrize(
-    ("keywords", "name"),
+    ("keywords", "shift", "expected"),
     [
-        ({"pse_type": 0}, "pseType is 0"),
-        ({"pse_type": 2}, "pseType is 2"),
-        ({"pse_type": 3}, "pseType is 3"),
-        ({"actual_seq_qlen": [5, 5], "actual_seq_kvlen": [5, 5]}, "actualSeqQLenOptional is given"),
-        ({"q_start_idx": [1]}, "qStartIdxOptional is given"),
-        ({"kv_start_idx": [1]}, "kvStartIdxOptional is given"),
+        ({"pse_type": 0}, numbers(2, 3, 5, 5), numbers(2, 3, 5, 5)),
+        ({"pse_type": 1}, numbers(2, 3, 5, 5), numbers(2, 3, 5, 5) * 8**-0.5),
+        ({"pse_type": 2}, SLOPES, -DISTANCE.abs() * SLOPES.view(3, 1, 1)),
+        ({"pse_type": 3}, SLOPES, -DISTANCE.abs().sqrt() * SLOPES.view(3, 1, 1)),
+        (
+            {"pse_type": 2, "q_start_idx": [3], "kv_start_idx": [1]},
+            SLOPES,
+            -(DISTANCE - 2).abs() * SLOPES.view(3, 1, 1),
+        ),
     ],
 )
-def test_choices_of_later_versions_are_refused(keywords: dict[str, Any], name: str) -> None:
+def test_shifts_of_later_versions(keywords: dict[str, Any], shift: torch.Tensor, expected: torch.Tensor) -> None:
     if not on_product("950"):
         pytest.skip("torch_npu hands them to FlashAttentionScoreV4, on Ascend950 alone")
     tensors = [x.npu() for x in (Q, K, V)]
-    with pytest.raises(RuntimeError, match=f"aclnnFlashAttentionScoreV4: {name}"):
-        torch_npu.npu_fusion_attention_v2(*tensors, 3, "BNSD", pse=numbers(2, 3, 5, 5).npu(), **keywords)
+    out = torch_npu.npu_fusion_attention_v2(*tensors, 3, "BNSD", pse=shift.npu(), scale=8**-0.5, **keywords)[0]
+    torch.testing.assert_close(out.cpu(), attend(Q, K, V, attn_mask=expected), rtol=2**-19, atol=2**-19)
+
+
+@errors_are_clean
+def test_lengths_are_refused() -> None:
+    if not on_product("950"):
+        pytest.skip("torch_npu hands them to FlashAttentionScoreV4, on Ascend950 alone")
+    lengths = {"actual_seq_qlen": [5, 5], "actual_seq_kvlen": [5, 5]}
+    with pytest.raises(RuntimeError, match="aclnnFlashAttentionScoreV4: actualSeqQLenOptional is given"):
+        torch_npu.npu_fusion_attention_v2(*(x.npu() for x in (Q, K, V)), 3, "BNSD", **lengths)
 
 
 def test_a_shift_is_added_before_scaling() -> None:

@@ -5,9 +5,9 @@
 #include <tuple>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/aten_ops/quantized/quant_param.h"
 #include "host_cann/aten_ops/row.h"
-#include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/descriptors/private_format.h"
 #include "host_cann/prefix/include/aclnnop/aclnn_npu_format_cast.h"
 #include "host_cann/prefix/include/aclnnop/aclnn_trans_convolution_weight.h"

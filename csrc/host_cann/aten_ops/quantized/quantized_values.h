@@ -11,8 +11,8 @@
 #include <ATen/ops/round.h>
 
 #include "host_cann/aten_ops/checks.h"
-#include "host_cann/aten_ops/row.h"
 #include "host_cann/aten_ops/engine/stored.h"
+#include "host_cann/aten_ops/row.h"
 
 // What the functions that quantise have in common: the types of their results, rounding to these,
 // and scales by the extremes of rows.

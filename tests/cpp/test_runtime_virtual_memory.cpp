@@ -310,3 +310,41 @@ TEST(host_memory_is_registered_once) {
     std::free(memory);
   });
 }
+
+// A device's graph has addresses, and uses what lies there when it is executed.
+TEST(a_model_uses_what_is_mapped_at_its_addresses_now) {
+  on_device([] {
+    constexpr size_t kSize = 2 * kMiB;
+    char* const range = reserve(kSize);
+    const aclrtDrvMemHandle first = physical(kSize);
+    CHECK_EQ(aclrtMapMem(range, kSize, 0, first, 0), ACL_SUCCESS);
+    aclrtStream stream = nullptr;
+    CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_RELAXED), ACL_SUCCESS);
+    CHECK_EQ(aclrtMemsetAsync(range, 4, 'a', 4, stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtMemcpyAsync(range + 4, 4, range, 4, ACL_MEMCPY_DEVICE_TO_DEVICE, stream),
+             ACL_SUCCESS);
+    aclmdlRI model = nullptr;
+    CHECK_EQ(aclmdlRICaptureEnd(stream, &model), ACL_SUCCESS);
+
+    // Other memory at the same addresses.
+    CHECK_EQ(aclrtUnmapMem(range), ACL_SUCCESS);
+    const aclrtDrvMemHandle second = physical(kSize);
+    CHECK_EQ(aclrtMapMem(range, kSize, 0, second, 0), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRIExecuteAsync(model, stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+    std::vector<char> back(8);
+    CHECK_EQ(copy_out(back, range), ACL_SUCCESS);
+    CHECK(back == std::vector<char>(8, 'a'));
+
+    // And none.
+    CHECK_EQ(aclrtUnmapMem(range), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRIExecuteAsync(model, stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_COPY_DATA);
+    messages();
+    CHECK_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+    for (const auto handle : {first, second}) CHECK_EQ(aclrtFreePhysical(handle), ACL_SUCCESS);
+    CHECK_EQ(aclrtReleaseMemAddress(range), ACL_SUCCESS);
+  });
+}

@@ -205,6 +205,10 @@ std::shared_ptr<Task> CapturedModel::task_at(size_t index) const noexcept {
   return index < steps_.size() ? steps_[index].task : nullptr;
 }
 
+bool is_replayed() noexcept {
+  return executing != nullptr;
+}
+
 aclError CapturedModel::run() noexcept {
   const std::lock_guard turn(turn_);
   const CapturedModel* const outer = executing;

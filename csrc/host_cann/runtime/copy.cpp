@@ -28,8 +28,9 @@ struct Range {
   // Whether the block is still there: it may be freed while a copy waits in its stream.
   bool alive() const {
     Block now;
-    return !in_block || (find_block(address, count, &now) && now.number == block.number &&
-                         now.contains(begin(), count));
+    return !in_block ||
+           (find_block(address, count, &now) && (now.number == block.number || is_replayed()) &&
+            now.contains(begin(), count));
   }
 
   uintptr_t begin() const { return reinterpret_cast<uintptr_t>(address); }

@@ -35,6 +35,10 @@ enum class TaskKind { kOperator, kOther };
 ACLNN_HOST_INTERNAL aclError submit(const char* api, aclrtStream stream, std::unique_ptr<Task> task,
                                     TaskKind kind = TaskKind::kOther) noexcept;
 
+// Whether the task that runs on the calling thread belongs to a captured model: it uses whatever
+// lies at its addresses now, and not the blocks that were there when it was captured.
+ACLNN_HOST_INTERNAL bool is_replayed() noexcept;
+
 // The device of the calling thread, which in a task is its stream's; -1 if it has none, as when CPU
 // tensors are computed.
 ACLNN_HOST_INTERNAL int32_t current_device() noexcept;

@@ -176,7 +176,7 @@ lint: $(VENV)/linters tidy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	git ls-files -z 'csrc/*.cpp' 'csrc/*.h' 'tests/cpp/*' 'tests/reliability/*' 'benchmarks/*.cpp' | grep -zE '\.(cpp|h)$$' | \
+	git ls-files -z 'csrc/*.cpp' 'csrc/*.h' 'tests/cpp/*' 'tests/reliability/*' 'benchmarks/*' | grep -zE '\.(cpp|h)$$' | \
 	  xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
 
 # clang-tidy, of what is compiled once; the kernels are GCC's vector extensions. OpenMP's header is GCC's, too.

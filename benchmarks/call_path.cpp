@@ -1,25 +1,11 @@
 // What a call of an aclnn operator costs, part by part. Built and loaded by call_path.py.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
 
 #include "aclnnop/aclnn_elu_backward.h"
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-template <class Function>
-Function* find(void* library, Function*, const char* name) {
-  return reinterpret_cast<Function*>(dlsym(library, name));
-}
-
-}  // namespace
-
-#define FIND(function) const auto function##_ = find(library, &function, #function)
+#include "functions.h"
 
 // Calls aclnnEluBackward on `size` floats that many times. `nanoseconds` gets the mean time of
 // making the descriptors, stage 1, stage 2, destroying the descriptors, and reading the clock once.

@@ -1,7 +1,5 @@
 // What a row costs: a function of the host CANN that is one call of ATen. Built and loaded by
 // call_path.py.
-#include <dlfcn.h>
-
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -11,19 +9,7 @@
 #include <ATen/ops/mul.h>
 
 #include "aclnnop/aclnn_mul.h"
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-template <class Function>
-Function* find(void* library, Function*, const char* name) {
-  return reinterpret_cast<Function*>(dlsym(library, name));
-}
-
-}  // namespace
-
-#define FIND(function) const auto function##_ = find(library, &function, #function)
+#include "functions.h"
 
 // Calls aclnnMul on `size` floats that many times, and at::mul beside it. `nanoseconds` gets the
 // mean time of stage 1, stage 2, ATen's call, and reading the clock once. Returns the first status

@@ -3,6 +3,8 @@
 // How the vendor codes the exponents is not published. Here fixedOut has a header of 512 zeros, and
 // after it, continued in varOut, the exponents' bytes as they are.
 
+#include <algorithm>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/bincount.h>
 #include <ATen/ops/cat.h>

@@ -28,6 +28,7 @@ ACLNN(CoalesceSparse, (IndexIn, uniqueLen), (IndexIn, uniqueIndices), (IndexIn, 
   expect_shape("newValuesOut", newValuesOut, shape);
   check_bounds("uniqueIndices", uniqueIndices, places);
   const at::Tensor old_places = static_cast<const at::Tensor&>(newIndicesOut).to(at::kLong);
+  const at::Tensor sums = wide(newValuesOut).index_add(0, uniqueIndices, wide(values));
   newIndicesOut = old_places.index_copy(0, uniqueIndices, indices);
-  newValuesOut = wide(newValuesOut).index_add(0, uniqueIndices, wide(values));
+  newValuesOut = sums;
 }

@@ -131,7 +131,7 @@ aclError freed(const char* api, const char* argument) noexcept {
       api, argument);
 }
 
-// Moves the bytes. What is open cannot go, so it is checked then.
+// Moves the bytes. What is in use cannot go, so it is checked then.
 aclError move(const char* api, const Copy& copy) {
   MemoryInUse in_use;
   in_use.add(copy.dst.address, copy.dst.count);

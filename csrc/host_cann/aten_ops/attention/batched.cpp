@@ -179,9 +179,10 @@ void write_batched_attention(const at::Tensor& query, const at::Tensor& key,
                              const std::string& layout, std::optional<DropoutSeed> seed,
                              Output& largest, Output& sum, Output& out) {
   const Batched of(query, key, value, arguments, layout, seed);
+  const at::Tensor result = of.layout.written(of.attention.result());
   largest = of.attention.largest().expand({-1, -1, -1, kSoftmaxCopies});
   sum = of.attention.sum().expand({-1, -1, -1, kSoftmaxCopies});
-  out = of.layout.written(of.attention.result());
+  out = result;
 }
 
 void write_batched_gradients(const at::Tensor& query, const at::Tensor& key,

@@ -180,14 +180,18 @@ ACLNN(DequantRopeQuantKvcache, (In, x), (FloatIn, cos), (FloatIn, sin), (InOut, 
   const at::Tensor new_keys = quantized(keys, "scaleK", scaleK, "offsetKOptional", offsetKOptional);
   const at::Tensor new_values =
       quantized(rows, "scaleV", scaleV, "offsetVOptional", offsetVOptional);
+  const at::Tensor key_cache = updated(kCacheRef, places, new_keys);
+  const at::Tensor value_cache = updated(vCacheRef, places, new_values);
+  // Values that are not dequantised may be the caller's memory.
+  const at::Tensor value_rows = kvOutput ? shaped(rows).clone() : rows;
   qOut = shaped(queries);
   if (kvOutput) {
     TORCH_CHECK(kOut && vOut, "kOut or vOut is null, expected tensors as kvOutput is true");
     expect_dtype(*kOut, cos);
     expect_dtype(*vOut, cos);
     kOut = shaped(keys);
-    vOut = shaped(rows);
+    vOut = value_rows;
   }
-  kCacheRef = updated(kCacheRef, places, new_keys);
-  vCacheRef = updated(vCacheRef, places, new_values);
+  kCacheRef = key_cache;
+  vCacheRef = value_cache;
 }

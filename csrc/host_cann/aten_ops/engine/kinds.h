@@ -165,6 +165,18 @@ struct OptionalStoredOut {
   }
 };
 
+// A data type that ATen may lack: see Stored.
+struct StoredDtype {
+  using C = aclDataType;
+  using Value = aclDataType;
+  static void add(Preparation& stage, const char* name, C dtype) {
+    stage.add_value(name, static_cast<int64_t>(dtype));
+  }
+  static Value get(const Frame& frame, size_t i) {
+    return static_cast<aclDataType>(std::get<c10::Scalar>(frame.slots[i]).toLong());
+  }
+};
+
 struct Ins {
   using C = const aclTensorList*;
   using Value = std::vector<at::Tensor>;
@@ -374,17 +386,6 @@ struct Plain<aclDataType> {
   using Value = c10::ScalarType;
   static void add(Preparation& stage, const char* name, C dtype) { stage.add_dtype(name, dtype); }
   static Value get(const Frame& frame, size_t i) { return std::get<Value>(frame.slots[i]); }
-};
-// A data type that ATen may lack: see Stored.
-struct StoredDtype {
-  using C = aclDataType;
-  using Value = aclDataType;
-  static void add(Preparation& stage, const char* name, C dtype) {
-    stage.add_value(name, static_cast<int64_t>(dtype));
-  }
-  static Value get(const Frame& frame, size_t i) {
-    return static_cast<aclDataType>(std::get<c10::Scalar>(frame.slots[i]).toLong());
-  }
 };
 template <>
 struct Plain<const char*> {

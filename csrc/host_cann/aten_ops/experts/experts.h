@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <tuple>
 
 #include <ATen/TensorOperators.h>
@@ -13,6 +14,9 @@
 
 // What the functions of mixtures of experts share. A row that was dropped counts as zeros.
 namespace aclnn_host {
+
+// Places are INT32.
+inline constexpr int64_t kMostExperts = std::numeric_limits<int32_t>::max();
 
 inline void expect_range(const char* name, int64_t value, int64_t low, int64_t high) {
   TORCH_CHECK(value >= low && value <= high, name, " is ", value, ", expected ", low, " to ", high);

@@ -1,7 +1,5 @@
 // Final routing of a mixture of experts: what the experts return, summed up by token.
 
-#include <limits>
-
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/where.h>
 
@@ -13,9 +11,6 @@
 using namespace aclnn_host;
 
 namespace {
-
-// Places are INT32.
-constexpr int64_t kMostExperts = std::numeric_limits<int32_t>::max();
 
 // In the modes 1 and 3 expandedX is [experts, capacity, hidden] and dropped rows have the place -1;
 // in the modes 0 and 1 places has all tokens' first ones, then all second ones. A dropped row adds

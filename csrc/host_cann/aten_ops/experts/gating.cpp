@@ -27,6 +27,11 @@ at::Tensor best_groups(const at::Tensor& grouped, int64_t count, bool by_two) {
   return (ranks < count).unsqueeze(-1).expand_as(grouped);
 }
 
+// Where the k largest of each row stand; the first of equals comes first.
+at::Tensor best(const at::Tensor& scores, int64_t k) {
+  return at::argsort(scores, /*stable=*/true, -1, /*descending=*/true).narrow(-1, 0, k);
+}
+
 }  // namespace
 
 // biasOptional decides which experts are chosen, but is no part of their scores. Scores of sigmoids
@@ -66,8 +71,7 @@ ACLNN(MoeGatingTopK, (FloatIn, x), (OptionalIn, biasOptional), (int64_t, k), (in
                                 .masked_fill(~best_groups(grouped, kGroup, groupSelectMode == 1),
                                              -std::numeric_limits<double>::infinity())
                                 .flatten(-2);
-  const at::Tensor indices =
-      at::argsort(chosen, /*stable=*/true, -1, /*descending=*/true).narrow(-1, 0, k);
+  const at::Tensor indices = best(chosen, k);
   at::Tensor result = scores.gather(-1, indices);
   if (normType == 1) result = result / (result.sum(-1, /*keepdim=*/true) + eps.value());
   yOut = result * routedScalingFactor.value();
@@ -92,11 +96,6 @@ void expect_gating(const at::Tensor& x, const std::optional<at::Tensor>& finishe
   expect_dtype(y, x);
   expect_shape("yOut", y, shape);
   expect_dtype("expertIdxOut", experts, at::kInt);
-}
-
-// Where the k largest of each row stand; the first of equals comes first.
-at::Tensor best(const at::Tensor& scores, int64_t k) {
-  return at::argsort(scores, /*stable=*/true, -1, /*descending=*/true).narrow(-1, 0, k);
 }
 
 // Rows that are finished have no experts: the number after the last one.

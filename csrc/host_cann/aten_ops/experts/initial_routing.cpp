@@ -1,8 +1,6 @@
 // Initial routing of a mixture of experts: rows of tokens sorted by expert, as they are or
 // quantised.
 
-#include <limits>
-
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/amax.h>
 #include <ATen/ops/arange.h>
@@ -88,9 +86,6 @@ ACLNN(MoeComputeExpertTokens, (IndexIn, sortedExperts), (int64_t, numExperts), (
 }
 
 namespace {
-
-// Places are INT32.
-constexpr int64_t kMostExperts = std::numeric_limits<int32_t>::max();
 
 // What aclnnMoeInitRoutingV2 is asked for.
 struct Routing {

@@ -136,13 +136,16 @@ ACLNN(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (OptionalIn, prob
   expect_range("the last dimension of indices", count, 1, kMostExpertsOfToken);
   const Range range(*rangeOptional, all);
   const at::Tensor pairs = sorted.order.slice(0, range.first, range.last);
+  at::Tensor probs;
+  if (probsOptional) {
+    TORCH_CHECK(permuteProbsOut, "permuteProbsOut is null, expected a tensor as probsOptional is");
+    expect_shape("probsOptional", *probsOptional, indices.sizes());
+    expect_dtype(*permuteProbsOut, tokens);
+    probs = probsOptional->flatten().index_select(0, pairs);
+  }
   permuteTokensOut = tokens_of(tokens, pairs, count);
   sortedIndicesOut = sorted.places;
-  if (!probsOptional) return;
-  TORCH_CHECK(permuteProbsOut, "permuteProbsOut is null, expected a tensor as probsOptional is");
-  expect_shape("probsOptional", *probsOptional, indices.sizes());
-  expect_dtype(*permuteProbsOut, tokens);
-  permuteProbsOut = probsOptional->flatten().index_select(0, pairs);
+  if (probsOptional) permuteProbsOut = probs;
 }
 
 // Tokens that were dropped are those whose places lie behind the last row.
@@ -177,14 +180,17 @@ ACLNN(MoeTokenPermuteWithEpGrad, (FloatIn, permutedTokensOutputGrad), (IndexIn, 
   TORCH_CHECK(permutedTokensOutputGrad.size(0) >= range.count(), "permutedTokensOutputGrad has ",
               permutedTokensOutputGrad.size(0), " rows, expected ", range.count(),
               " as rangeOptional tells");
+  at::Tensor probs;
+  if (permutedProbsOutputGradOptional) {
+    TORCH_CHECK(probsGradOut,
+                "probsGradOut is null, expected a tensor as permutedProbsOutputGradOptional is");
+    expect_shape("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional,
+                 {permutedTokensOutputGrad.size(0)});
+    probs = rows_at(permutedProbsOutputGradOptional->unsqueeze(1), places)
+                .view({all / numTopk.value(), numTopk.value()});
+  }
   tokenGradOut = summed(permutedTokensOutputGrad, places, numTopk);
-  if (!permutedProbsOutputGradOptional) return;
-  TORCH_CHECK(probsGradOut,
-              "probsGradOut is null, expected a tensor as permutedProbsOutputGradOptional is");
-  expect_shape("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional,
-               {permutedTokensOutputGrad.size(0)});
-  probsGradOut = rows_at(permutedProbsOutputGradOptional->unsqueeze(1), places)
-                     .view({all / numTopk.value(), numTopk.value()});
+  if (permutedProbsOutputGradOptional) probsGradOut = probs;
 }
 
 ACLNN(MoeTokenUnpermute, (FloatIn, permutedTokens), (IndexIn, sortedIndices),

@@ -1,0 +1,16 @@
+// Functions of a library that is loaded at run time, and the clock, for the programs here.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <chrono>
+
+using Clock = std::chrono::steady_clock;
+
+template <class Function>
+Function* find(void* library, Function*, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(library, name));
+}
+
+// Defines name_ as the function `name` of the library.
+#define FIND(name) const auto name##_ = find(library, &name, #name)

@@ -25,7 +25,20 @@ from ._problem import explain, series_of
 PREFIX = Path(__file__).resolve().parent / "cann"
 
 # In the order in which they depend on one another; torch_npu finds each by its name once it is loaded.
-LIBRARIES = ("ascendcl", "nnopbase", "opapi", "hccl", "acl_op_compiler", "ge_runner", "graph", "acl_tdt_channel")
+LIBRARIES = (
+    "ascendcl",
+    "nnopbase",
+    "opapi",
+    "hccl",
+    "acl_op_compiler",
+    "ge_runner",
+    "graph",
+    "acl_tdt_channel",
+    "msprofiler",
+    "profapi",
+    "ms_tools_ext",
+    "ascend_hal",
+)
 MAX_DEVICES = 64
 
 
@@ -68,7 +81,8 @@ def environment(
         "ACL_OP_INIT_MODE": "2",
         # From level 2 on torch_npu tells the host CANN which operator that is, and the error names it.
         "ASCEND_GLOBAL_LOG_LEVEL": min(os.environ.get("ASCEND_GLOBAL_LOG_LEVEL", "2"), "2"),
-        "LD_LIBRARY_PATH": _search_path(),
+        "LD_LIBRARY_PATH": _search_path("LD_LIBRARY_PATH", PREFIX / "lib64"),
+        "PATH": _search_path("PATH", PREFIX / "tools" / "profiler" / "bin"),  # torch_npu's profiler runs msprof
     }
     if product is not None:
         _check_product(product)
@@ -134,11 +148,11 @@ def enable(
         ctypes.CDLL(str(_library(name)), ctypes.RTLD_GLOBAL)
 
 
-def _search_path() -> str:
-    """LD_LIBRARY_PATH with the host CANN in front, once."""
-    own = str(PREFIX / "lib64")
-    others = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path and path != own]
-    return ":".join([own, *others])
+def _search_path(variable: str, own: Path) -> str:
+    """The variable's folders, with one of the host CANN in front, once."""
+    default = os.defpath if variable == "PATH" else ""
+    others = [path for path in os.environ.get(variable, default).split(":") if path and path != str(own)]
+    return ":".join([str(own), *others])
 
 
 def _check_product(name: str) -> None:

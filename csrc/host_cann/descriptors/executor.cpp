@@ -5,6 +5,7 @@
 #include <string>
 
 #include "acl/acl_rt.h"
+#include "host_cann/runtime/json.h"
 #include "host_cann/runtime/memory.h"
 #include "host_cann/runtime/registration.h"
 #include "host_cann/runtime/settings.h"
@@ -222,6 +223,7 @@ aclnnStatus hand_over(const char* api, void* workspace, uint64_t workspace_size,
 
 aclnnStatus launch(const char* api, void* workspace, uint64_t workspace_size,
                    aclOpExecutor* executor, aclrtStream stream) noexcept {
+  const ApiSpan span(api);
   const int64_t begin = trace_begin();
   const aclnnStatus status = hand_over(api, workspace, workspace_size, executor, stream);
   if (begin != 0) [[unlikely]]
@@ -295,6 +297,32 @@ aclError aclOpExecutor::run() noexcept {
   if (begin != 0) [[unlikely]]
     trace_run(api, begin, status);
   return status;
+}
+
+// Its tensors, in the order of the prototype: of each its dtype, its format as CANN numbers it, and
+// its shape.
+void aclOpExecutor::describe(std::string& record) {
+  const TensorArguments all = tensors();
+  const auto add = [&](const char* name, bool TensorArgument::* is_wanted) {
+    record += name;
+    const char* separator = "";
+    for (size_t i = 0; i < all.count; ++i) {
+      if (!(all.begin[i].*is_wanted)) continue;
+      const TensorView& view = *all.begin[i].view;
+      record += separator;
+      separator = ",";
+      record += '[';
+      add_text(record, dtype_name(view.dtype));
+      record += ',';
+      add_number(record, static_cast<int>(view.format));
+      record += ',';
+      add_list(record, view.shape, view.shape.size(), add_number<int64_t>);
+      record += ']';
+    }
+    record += ']';
+  };
+  add(R"(,"inputs":[)", &TensorArgument::is_input);
+  add(R"(,"outputs":[)", &TensorArgument::is_output);
 }
 
 aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "host_cann/descriptors/guard.h"
 #include "host_cann/descriptors/tensor.h"
 #include "host_cann/descriptors/trace.h"
+#include "host_cann/profiling/hooks.h"
 #include "host_cann/runtime/live_objects.h"
 #include "host_cann/runtime/recycled.h"
 #include "host_cann/runtime/task.h"
@@ -49,6 +51,7 @@ struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task, aclnn_host::Recycle
   virtual aclnn_host::TensorArguments tensors() noexcept = 0;
 
   aclError run() noexcept final;
+  void describe(std::string& record) final;
 
   const char* api;  // "aclnnElu"; a string literal
   uint64_t workspace_size;
@@ -111,6 +114,7 @@ const char* find_gone(const std::tuple<Arguments...>& given) noexcept {
 // arguments, each a Named or another pair of a name and a value.
 template <class... Arguments, class Body>
 aclnnStatus stage1(const char* api, const std::tuple<Arguments...>& given, Body&& body) noexcept {
+  const ApiSpan span(api, "GetWorkspaceSize");
   const int64_t begin = trace_begin();
   const char* const gone = find_gone(given);
   aclnnStatus status;

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <climits>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -24,7 +22,9 @@
 #include "host_cann/descriptors/trace_algorithm.h"
 #include "host_cann/runtime/error.h"
 #include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/json.h"
 #include "host_cann/runtime/product.h"
+#include "host_cann/runtime/write_all.h"
 
 namespace aclnn_host {
 
@@ -83,19 +83,6 @@ void report_lost_event(Trace& trace, int error) {
   put_messages(before);
 }
 
-// Writes all of it, or returns the errno that kept it from that.
-int write_all(int descriptor, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = write(descriptor, text.data(), text.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return 0;
-}
-
 // Lets a trace's events go to `path`, which is then its own. 0, or the errno of what failed.
 int redirect(Trace& trace, const char* path) noexcept {
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC;
@@ -148,53 +135,12 @@ void end(Trace& trace) noexcept {
   redirect(trace, "/dev/null");
 }
 
-// JSON, of ASCII alone: other bytes need not be UTF-8.
-void add_text(std::string& out, std::string_view text) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  out += '"';
-  for (const unsigned char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (c < 0x20 || c >= 0x7f) {
-      out += "\\u00";
-      out += kDigits[c / 16];
-      out += kDigits[c % 16];
-    } else {
-      out += static_cast<char>(c);
-    }
-  }
-  out += '"';
-}
-
-template <class T>
-void add_number(std::string& out, T value) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (!std::isfinite(value)) {  // for which JSON has no number
-      add_text(out, std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
-      return;
-    }
-  }
-  char text[32];
-  out.append(text, std::to_chars(text, text + sizeof(text), value).ptr);
-}
-
 // Microseconds, as the format has them.
 void add_time(std::string& out, int64_t nanoseconds) {
   add_number(out, nanoseconds / 1000);
   const std::string rest = std::to_string(1000 + nanoseconds % 1000);
   out += '.';
   out.append(rest, 1);
-}
-
-template <class Range, class Add>
-void add_list(std::string& out, const Range& range, uint64_t size, Add add) {
-  out += '[';
-  for (uint64_t i = 0; i < size; ++i) {
-    if (i > 0) out += ',';
-    add(out, range[i]);
-  }
-  out += ']';
 }
 
 void add_tensor(std::string& out, const aclTensor& tensor) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/record_function.h>
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
@@ -13,10 +15,15 @@
 namespace aclnn_host {
 
 // While it lives, the calling thread's calls of ATen go straight to the CPU kernels: no autograd,
-// autocast, function transform or Python mode of that thread sees or changes them. What ATen warns
-// of, such as that it will do without an argument one day, is dropped: a caller of CANN's interface
-// can do nothing about it, and a library does not print.
+// autocast, function transform, Python mode or profiler of that thread sees or changes them. What
+// ATen warns of, such as that it will do without an argument one day, is dropped: a caller of
+// CANN's interface can do nothing about it, and a library does not print.
 class AtenScope {
+ public:
+  AtenScope() {
+    if (at::hasThreadLocalCallbacks()) unrecorded_.emplace();
+  }
+
  private:
   struct DropWarnings final : c10::WarningHandler {
     void process(const c10::Warning&) override {}
@@ -32,6 +39,7 @@ class AtenScope {
   c10::impl::ForceDispatchKeyGuard guard_{kIncluded, kExcluded};
   DropWarnings drop_;
   c10::WarningUtils::WarningHandlerGuard warnings_{&drop_};
+  std::optional<at::DisableRecordFunctionGuard> unrecorded_;
 };
 
 // The types of CANN that ATen has, too.

@@ -21,10 +21,13 @@ export ASCEND_HOME_PATH=$_aclnn_prefix
 export ASCEND_TOOLKIT_HOME=$_aclnn_prefix
 export ASCEND_OPP_PATH=$_aclnn_prefix/opp
 export AclnnTorch_DIR=$_aclnn_prefix/share/cmake/AclnnTorch
-case ":$PATH:" in
-  *":$_aclnn_prefix/bin:"*) ;;
-  *) export PATH=$_aclnn_prefix/bin:$PATH ;;
-esac
+for _aclnn_bin in "$_aclnn_prefix/tools/profiler/bin" "$_aclnn_prefix/bin"; do
+  case ":$PATH:" in
+    *":$_aclnn_bin:"*) ;;
+    *) export PATH=$_aclnn_bin:$PATH ;;
+  esac
+done
+unset _aclnn_bin
 case ":${LD_LIBRARY_PATH:-}:" in
   *":$_aclnn_prefix/lib64:"*) ;;
   *) export LD_LIBRARY_PATH=$_aclnn_prefix/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ;;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 
+#include "host_cann/profiling/hooks.h"
 #include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/guard.h"
@@ -217,7 +218,7 @@ aclError CapturedModel::run() noexcept {
   for (size_t i = 0; status == ACL_SUCCESS; ++i) {
     const auto task = task_at(i);
     if (task == nullptr) break;
-    status = task->run();
+    status = run_captured(*task);
     if (status == ACL_SUCCESS) continue;
     const std::string message = take_messages();
     abandon_from(i + 1, status, message);

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "acl/acl_rt.h"
+#include "host_cann/profiling/hooks.h"
 #include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/error.h"
 #include "host_cann/runtime/guard.h"
@@ -210,6 +211,7 @@ using namespace aclnn_host;
 aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
                      aclrtMemcpyKind kind) {
   constexpr const char* kApi = "aclrtMemcpy";
+  const ApiSpan span(kApi);
   return guarded(kApi, [&]() -> aclError {
     if (count == 0) return ACL_SUCCESS;
     Copy copy;
@@ -244,6 +246,7 @@ aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t cou
 
 aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
   constexpr const char* kApi = "aclrtMemset";
+  const ApiSpan span(kApi);
   return guarded(kApi, [&]() -> aclError {
     if (count == 0) return ACL_SUCCESS;
     Range range;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "acl/acl_rt.h"
+#include "host_cann/profiling/hooks.h"
 #include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/deadline.h"
 #include "host_cann/runtime/error.h"
@@ -320,6 +321,7 @@ aclError wait_in_capture(const char* api, aclrtStream stream, const std::shared_
 }
 
 aclError synchronize(const char* api, aclrtEvent event, int32_t timeout) {
+  const ApiSpan span(api);
   return guarded(api, [&]() -> aclError {
     std::shared_ptr<Event> object;
     if (const aclError failure = find_event(api, event, &object)) return failure;

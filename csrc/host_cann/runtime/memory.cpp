@@ -1,4 +1,5 @@
 #include "host_cann/runtime/memory.h"
+#include "host_cann/profiling/hooks.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -368,21 +369,25 @@ using namespace aclnn_host;
 
 aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
   constexpr const char* kApi = "aclrtMalloc";
+  const ApiSpan span(kApi);
   return guarded(kApi, [&] { return allocate(kApi, devPtr, size, kGranule, policy); });
 }
 
 aclError aclrtMallocAlign32(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
   constexpr const char* kApi = "aclrtMallocAlign32";
+  const ApiSpan span(kApi);
   return guarded(kApi, [&] { return allocate(kApi, devPtr, size, 0, policy); });
 }
 
 aclError aclrtFree(void* devPtr) {
   constexpr const char* kApi = "aclrtFree";
+  const ApiSpan span(kApi);
   return guarded(kApi, [&] { return release(kApi, "devPtr", devPtr, Side::kDevice); });
 }
 
 aclError aclrtMallocHost(void** hostPtr, size_t size) {
   constexpr const char* kApi = "aclrtMallocHost";
+  const ApiSpan span(kApi);
   return guarded(kApi, [&]() -> aclError {
     if (hostPtr == nullptr) return null_argument(kApi, "hostPtr");
     if (size == 0) return fail(ACL_ERROR_INVALID_PARAM, "%s: size is 0", kApi);
@@ -406,6 +411,7 @@ aclError aclrtMallocHost(void** hostPtr, size_t size) {
 
 aclError aclrtFreeHost(void* hostPtr) {
   constexpr const char* kApi = "aclrtFreeHost";
+  const ApiSpan span(kApi);
   return guarded(kApi, [&] { return release(kApi, "hostPtr", hostPtr, Side::kHost); });
 }
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <unordered_set>
 
+#include "host_cann/profiling/hooks.h"
 #include "host_cann/runtime/callback.h"
 #include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/context.h"
@@ -80,8 +81,9 @@ void stop_workers() noexcept {
 
 aclError submit(const char* api, aclrtStream stream, std::unique_ptr<Task> task,
                 TaskKind kind) noexcept {
+  const LaunchSpan span(api, stream, kind, *task);
   if (stream == nullptr) {
-    const aclError status = task->run();
+    const aclError status = run_task(*task);
     if (status != ACL_SUCCESS && null_stream_status == ACL_SUCCESS) null_stream_status = status;
     return ACL_SUCCESS;
   }
@@ -194,7 +196,7 @@ void Stream::perform(std::unique_ptr<Task> task, std::unique_lock<std::mutex>& l
   aclError status = ACL_SUCCESS;
   std::string message;
   if (!dropped) {
-    status = task->run();
+    status = run_task(*task);
     message = take_messages();
   } else if (forced) {
     task->abandon(ACL_ERROR_RT_STREAM_ABORT,
@@ -325,6 +327,7 @@ aclError bad_timeout(const char* api, int32_t timeout) {
 }
 
 aclError synchronize(const char* api, aclrtStream stream, int32_t timeout) {
+  const ApiSpan span(api);
   if (stream == nullptr) return take_null_stream_status();
   const auto object = require_stream(api, stream);
   if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
@@ -333,6 +336,7 @@ aclError synchronize(const char* api, aclrtStream stream, int32_t timeout) {
 }
 
 aclError synchronize_device(const char* api, int32_t timeout) {
+  const ApiSpan span(api);
   const auto context = require_context(api);
   if (context == nullptr) return ACL_ERROR_RT_CONTEXT_NULL;
   if (const aclError status = refuse_captured_device(api, context->device)) return status;

@@ -9,6 +9,19 @@
 
 namespace aclnn_host {
 
+// What a task is: in a captured model, calls of operators may be replaced, and nothing else; a
+// marker only tells a profile how far its stream is.
+enum class TaskKind { kOperator, kMarker, kOther };
+
+// How a task came to its stream, which a profile says: the function that brought it (a string
+// literal), and the stream's handle.
+struct Launch {
+  uint64_t number = 0;  // of the launch, from 1 on; 0 when no profile was being recorded
+  const char* api = nullptr;
+  aclrtStream stream = nullptr;
+  TaskKind kind = TaskKind::kOther;
+};
+
 // Work for a stream. run() returns a status; a failing one records its message with fail().
 // abandon() is called in its place when the stream drops the task, with the reason: an earlier
 // failure on the stream, or the stream's forced end. Either is called once on an accepted task, and
@@ -21,10 +34,12 @@ class ACLNN_HOST_INTERNAL Task {
   // Whether all it does is to tell others how far the stream is. Who hears of it must find the
   // stream so far, so that the stream does it and counts it as done in one step.
   virtual bool only_tells() const noexcept { return false; }
-};
+  // Puts what a profile says of the task besides its times behind `record`, as members of JSON,
+  // each with a comma in front.
+  virtual void describe(std::string& record) {}
 
-// What a task is: in a captured model, calls of operators may be replaced, and nothing else.
-enum class TaskKind { kOperator, kOther };
+  Launch launch;  // for profiling/hooks.h; a captured task has its function and kind alone
+};
 
 // Hands the task to a stream. The null stream runs it at once, on the calling thread; its status is
 // then kept for the thread's next synchronisation of the null stream. A created stream queues it,

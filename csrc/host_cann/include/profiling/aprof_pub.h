@@ -1,4 +1,5 @@
-/* Reports to CANN's profiler. The host CANN has none: it accepts what it is told and drops it.
+/* Reports of programs to CANN's profiler, beside acl_prof.h. The host CANN accepts what it is told
+ * here and drops it.
  * Written for aclnn_torch from the published interface; usable from C99 and C++. */
 #ifndef ACLNN_TORCH_APROF_PUB_H_
 #define ACLNN_TORCH_APROF_PUB_H_
@@ -32,7 +33,7 @@ MSVP_PROF_API int32_t MsprofReportAdditionalInfo(uint32_t nonPersistantFlag, voi
 /* The same number for the same text, on every machine and in every run. */
 MSVP_PROF_API uint64_t MsprofGetHashId(const char* hashInfo, size_t length);
 
-/* A clock that never goes back: nanoseconds of the host's steady clock. */
+/* A clock that never goes back: nanoseconds of the host's CLOCK_MONOTONIC_RAW. */
 MSVP_PROF_API uint64_t MsprofSysCycleTime(void);
 
 #ifdef __cplusplus

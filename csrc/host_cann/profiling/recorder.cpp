@@ -1,0 +1,108 @@
+#include "host_cann/profiling/recorder.h"
+
+#include <cerrno>
+#include <ctime>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "host_cann/runtime/json.h"
+#include "host_cann/runtime/per_process.h"
+#include "host_cann/runtime/write_all.h"
+
+namespace aclnn_host {
+
+std::atomic<uint32_t> profile_parts = 0;
+std::atomic<uint64_t> profiled_devices = 0;
+
+namespace {
+
+// How much is kept before it is written: a write should be rare, and short beside a task.
+constexpr size_t kBufferSize = size_t{1} << 20;
+
+}  // namespace
+
+Recorder& recorder() {
+  return PerProcess<Recorder>::get();
+}
+
+void Recorder::after_fork() noexcept {
+  profile_parts.store(0);
+  profiled_devices.store(0);
+}
+
+int64_t profile_clock() noexcept {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+uint64_t stream_number(const void* stream) noexcept {
+  return reinterpret_cast<uint64_t>(stream) << 8 >> 12;  // as HandleTable makes handles
+}
+
+std::string begin_record(std::string_view kind, int64_t begin, int64_t end) {
+  std::string record = R"({"kind":)";
+  add_text(record, kind);
+  record += R"(,"thread":)";
+  add_number(record, gettid());
+  record += R"(,"begin":)";
+  add_number(record, begin);
+  record += R"(,"end":)";
+  add_number(record, end);
+  return record;
+}
+
+int Recorder::open(const std::string& path, uint64_t limit) {
+  const std::lock_guard lock(mutex_);
+  buffer_.reserve(kBufferSize + kBufferSize / 4);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+  if (file < 0) return errno;
+  file_ = file;
+  limit_ = limit;
+  size_ = 0;
+  outcome_ = {};
+  return 0;
+}
+
+void Recorder::add(std::string_view record) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (file_ < 0) return;
+  const size_t length = record.size() + 1;
+  if (outcome_.error != 0 || length > limit_ - size_) {
+    ++outcome_.lost;
+    return;
+  }
+  if (buffer_.size() + length > buffer_.capacity()) flush();
+  if (buffer_.size() + length > buffer_.capacity()) {  // not even one of its own
+    ++outcome_.lost;
+    return;
+  }
+  buffer_ += record;
+  buffer_ += '\n';
+  size_ += length;
+  ++buffered_;
+  if (buffer_.size() >= kBufferSize) flush();
+}
+
+void Recorder::flush() noexcept {
+  const int error = outcome_.error != 0 ? outcome_.error : write_all(file_, buffer_);
+  if (error != 0) {
+    outcome_.error = error;
+    outcome_.lost += buffered_;
+  }
+  buffer_.clear();
+  buffered_ = 0;
+}
+
+Recorder::Outcome Recorder::close() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (file_ < 0) return {};
+  flush();
+  if (::close(file_) != 0 && outcome_.error == 0) outcome_.error = errno;
+  file_ = -1;
+  std::string().swap(buffer_);
+  return outcome_;
+}
+
+}  // namespace aclnn_host

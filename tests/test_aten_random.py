@@ -166,7 +166,8 @@ def test_categories() -> None:
     counts = np.bincount(np.array(drawn, dtype=int), minlength=4)
     assert counts[1] == 0
     assert stats.chisquare(counts[[0, 2, 3]], 20_000 * np.array([1, 3, 4]) / 8).pvalue > 0.01
-    weights, found = {0: 1, 2: 3, 3: 4}, {}
+    weights = {0: 1, 2: 3, 3: 4}
+    found: dict[tuple[int, ...], int] = {}
     for outcome in firsts:
         found[tuple(outcome[3][0])] = found.get(tuple(outcome[3][0]), 0) + 1
     expected = {(a, b): 2000 * x / 8 * y / (8 - x) for a, x in weights.items() for b, y in weights.items() if a != b}

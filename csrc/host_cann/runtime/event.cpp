@@ -508,3 +508,16 @@ aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endE
     return ACL_SUCCESS;
   });
 }
+
+aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t* timestamp) {
+  constexpr const char* kApi = "aclrtEventGetTimestamp";
+  return guarded(kApi, [&]() -> aclError {
+    if (timestamp == nullptr) return null_argument(kApi, "timestamp");
+    Clock::time_point time;
+    if (const aclError status = time_of(kApi, "event", event, &time)) return status;
+    const auto since =
+        std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch());
+    *timestamp = static_cast<uint64_t>(since.count());
+    return ACL_SUCCESS;
+  });
+}

@@ -194,7 +194,8 @@ COMMANDS = {
         "report what is installed, whether every operator works, and how to repair what does not",
         _add_arguments,
         _run,
-        "examples:\n  aclnn-torch doctor\n  aclnn-torch doctor --json\n  aclnn-torch doctor --coverage\n  aclnn-torch run -m aclnn_torch doctor\n\n"
+        "examples:\n  aclnn-torch doctor\n  aclnn-torch doctor --json\n  aclnn-torch doctor --coverage\n"
+        "  aclnn-torch run -m aclnn_torch doctor\n\n"
         "exit status: 1 if something that is there does not work",
     )
 }

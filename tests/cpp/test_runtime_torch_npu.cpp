@@ -2,6 +2,7 @@
 // profiling, and what the host cannot do.
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -109,6 +110,74 @@ TEST(events_have_timestamps) {
     }
     messages();
   });
+}
+
+TEST(devices_tell_about_themselves_without_being_set) {
+  int64_t value = 0, cores = 0;
+  CHECK_EQ(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE, &value), ACL_SUCCESS);
+  CHECK(value > 0);
+  CHECK_EQ(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_CUBE_CORE_NUM, &value), ACL_SUCCESS);
+  CHECK_EQ(aclGetDeviceCapability(0, ACL_DEVICE_INFO_AI_CORE_NUM, &cores), ACL_SUCCESS);
+  CHECK_EQ(value, cores);
+  CHECK_EQ(aclrtGetDeviceInfo(0, static_cast<aclrtDevAttr>(401), &value),
+           ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+  CHECK_EQ(aclrtGetDeviceInfo(99, ACL_DEV_ATTR_L2_CACHE_SIZE, &value),
+           ACL_ERROR_RT_INVALID_DEVICEID);
+  CHECK_EQ(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_L2_CACHE_SIZE, nullptr), ACL_ERROR_INVALID_PARAM);
+  messages();
+}
+
+TEST(visible_devices_are_those_of_the_environment) {
+  constexpr const char* kName = "ASCEND_RT_VISIBLE_DEVICES";
+  const auto count = [](const char* visible) {
+    setenv(kName, visible, 1);
+    uint32_t devices = 99;
+    CHECK_EQ(aclrtGetDeviceCount(&devices), ACL_SUCCESS);
+    return devices;
+  };
+  CHECK_EQ(count("0"), 1u);
+  CHECK_EQ(count("0,0"), 1u);
+  CHECK_EQ(count("0,x"), 1u);
+  CHECK_EQ(count("0 ,1"), 1u);
+  CHECK_EQ(count("0,64"), 1u);
+  CHECK_EQ(count("x"), 0u);
+  CHECK_EQ(count("-1"), 0u);
+  CHECK_EQ(aclrtSetDevice(0), ACL_ERROR_RT_INVALID_DEVICEID);
+  unsetenv(kName);
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  messages();
+}
+
+TEST(a_destroyed_event_is_nothing_to_wait_for) {
+  on_device([] {
+    aclrtEvent event = nullptr;
+    CHECK_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
+    CHECK_EQ(aclrtRecordEvent(event, nullptr), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+    CHECK_EQ(aclrtStreamWaitEvent(nullptr, event), ACL_SUCCESS);
+    CHECK_EQ(aclrtRecordEvent(event, nullptr), ACL_ERROR_RT_INVALID_HANDLE);
+    CHECK_EQ(aclrtStreamWaitEvent(nullptr, &event), ACL_ERROR_RT_INVALID_HANDLE);
+    messages();
+  });
+}
+
+TEST(page_locked_memory_begins_at_a_page) {
+  void* memory = nullptr;
+  void* device = nullptr;
+  CHECK_EQ(aclrtMallocHost(&memory, 5000), ACL_SUCCESS);
+  CHECK_EQ(reinterpret_cast<uintptr_t>(memory) % 4096, 0u);
+  CHECK_EQ(aclrtHostRegister(memory, 5000, ACL_HOST_REGISTER_MAPPED, &device), ACL_SUCCESS);
+  CHECK_EQ(aclrtHostUnregister(memory), ACL_SUCCESS);
+  CHECK_EQ(aclrtFreeHost(memory), ACL_SUCCESS);
+  alignas(64) char pageable[128];
+  CHECK_EQ(aclrtHostRegisterV2(pageable + 8, 64, ACL_HOST_REG_PINNED), ACL_SUCCESS);
+  CHECK_EQ(aclrtHostUnregister(pageable + 8), ACL_SUCCESS);
+  if (reinterpret_cast<uintptr_t>(pageable + 8) % 4096 != 0) {
+    CHECK_EQ(aclrtHostRegisterV2(pageable + 8, 64, ACL_HOST_REG_MAPPED),
+             ACL_ERROR_RT_PARAM_INVALID);
+  }
+  messages();
 }
 
 TEST(a_prefetch_is_checked) {

@@ -119,7 +119,7 @@ aclError aclrtGetDeviceCount(uint32_t* count) {
   constexpr const char* kApi = "aclrtGetDeviceCount";
   return guarded(kApi, [&]() -> aclError {
     if (count == nullptr) return null_argument(kApi, "count");
-    *count = static_cast<uint32_t>(settings().devices);
+    *count = static_cast<uint32_t>(visible_devices());
     return ACL_SUCCESS;
   });
 }

@@ -418,6 +418,9 @@ aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
   constexpr const char* kApi = "aclrtStreamWaitEvent";
   return guarded(kApi, [&]() -> aclError {
     std::shared_ptr<Event> object;
+    // torch_npu destroys an event once it is complete, though a wait for it may still be in its
+    // queue: there is nothing to wait for then.
+    if (events().find(event) == nullptr && EventTable::was_made(event)) return ACL_SUCCESS;
     if (const aclError failure = find_event(kApi, event, &object)) return failure;
     if (const auto captured = object->last_captured(); is_pending(captured)) {
       if (const auto status = capture_wait(kApi, stream, *captured)) return *status;

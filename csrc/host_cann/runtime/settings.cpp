@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -75,6 +76,23 @@ Settings read() {
 const Settings& settings() {
   static const Settings* const value = new Settings(read());  // outlives static destructors
   return *value;
+}
+
+int32_t visible_devices() noexcept {
+  const int32_t all = settings().devices;
+  const char* const text = variable("ASCEND_RT_VISIBLE_DEVICES");
+  if (text == nullptr) return all;
+  const char* next = text;
+  const char* const end = text + std::strlen(text);
+  int32_t count = 0, last = -1, device = 0;
+  while (true) {
+    const auto [rest, error] = std::from_chars(next, end, device);
+    if (error != std::errc() || device <= last || device >= all) return count;
+    ++count;
+    last = device;
+    if (rest == end || *rest != ',') return count;
+    next = rest + 1;
+  }
 }
 
 }  // namespace aclnn_host

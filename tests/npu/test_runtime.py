@@ -13,16 +13,14 @@ import torch_npu
 def test_limits_of_cores() -> None:
     torch.ones(1, device="npu:0")  # torch_npu asks a device that is in use alone
     everything = torch.npu.get_device_limit(0)
-    torch.npu.set_device_limit(0, 8, 16)
-    assert torch.npu.get_device_limit(0) == {"cube_core_num": 8, "vector_core_num": 16}
-    torch.npu.set_device_limit(0, everything["cube_core_num"], everything["vector_core_num"])
     stream = torch.npu.Stream()
     torch.npu.set_stream_limit(stream, 4, 6)
     assert torch.npu.get_stream_limit(stream) == {"cube_core_num": 4, "vector_core_num": 6}
+    assert torch.npu.get_device_limit(0) == everything
     torch.npu.reset_stream_limit(stream)
     assert torch.npu.get_stream_limit(stream) == everything
     with pytest.raises(RuntimeError, match="expected 1 to"):
-        torch.npu.set_device_limit(0, 1000, 1)
+        torch.npu.set_stream_limit(stream, 1000, 1)
 
 
 def test_events_have_times() -> None:

@@ -1,6 +1,7 @@
 // Manifold-constrained hyper-connections: n parallel residual streams, mixed by a matrix that
 // Sinkhorn's iteration makes doubly stochastic.
 
+#include <optional>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
@@ -16,19 +17,26 @@ using namespace aclnn_host;
 
 namespace {
 
+// The shape of the matrices that mix the streams.
+std::vector<int64_t> of_mixture(const at::Tensor& x) {
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape.back() = x.size(-2);
+  return shape;
+}
+
 // The shapes of one call: x is (..., n, D), with one or two leading dimensions.
-void check_streams(const at::Tensor& x, const at::Tensor& h_res, const at::Tensor& h_out,
-                   const at::Tensor& h_post) {
+void check_streams(const at::Tensor& x, const std::optional<at::Tensor>& h_res,
+                   const at::Tensor& h_out, const at::Tensor& h_post) {
   expect_dims("x", x, 3, 4);
   TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
               dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   std::vector<int64_t> of_streams = x.sizes().vec(), of_layer = of_streams;
   of_streams.pop_back();
   of_layer.erase(of_layer.end() - 2);
-  std::vector<int64_t> of_mixture = of_streams;
-  of_mixture.push_back(x.size(-2));
-  expect_dtype("h_res", h_res, at::kFloat);
-  expect_shape("h_res", h_res, of_mixture);
+  if (h_res) {
+    expect_dtype("h_res", *h_res, at::kFloat);
+    expect_shape("h_res", *h_res, of_mixture(x));
+  }
   expect_dtype("h_out", h_out, x);
   expect_shape("h_out", h_out, of_layer);
   expect_dtype("h_post", h_post, at::kFloat);
@@ -45,23 +53,25 @@ constexpr int64_t kPadded = 8;  // the size to which n is padded in what is kept
 
 }  // namespace
 
-// output = h_res^T x + h_post h_out, the latter an outer product.
-ACLNN(MhcPost, (FloatIn, x), (In, h_res), (FloatIn, h_out), (In, h_post), (Out, output)) {
+// output = h_res^T x + h_post h_out, the latter an outer product. Without h_res the streams are not
+// mixed.
+ACLNN(MhcPost, (FloatIn, x), (OptionalIn, h_res), (FloatIn, h_out), (In, h_post), (Out, output)) {
   check_streams(x, h_res, h_out, h_post);
   expect_like("output", output, x);
-  output = at::matmul(h_res.transpose(-1, -2), wide(x)) +
-           h_post.unsqueeze(-1) * wide(h_out).unsqueeze(-2);
+  const at::Tensor mixed = h_res ? at::matmul(h_res->transpose(-1, -2), wide(x)) : wide(x);
+  output = mixed + h_post.unsqueeze(-1) * wide(h_out).unsqueeze(-2);
 }
-ACLNN(MhcPostBackward, (FloatIn, gradY), (FloatIn, x), (In, hRes), (FloatIn, hOut), (In, hPost),
-      (Out, gradX), (Out, gradHRes), (Out, gradHOut), (Out, gradHPost)) {
+ACLNN(MhcPostBackward, (FloatIn, gradY), (FloatIn, x), (OptionalIn, hRes), (FloatIn, hOut),
+      (In, hPost), (Out, gradX), (Out, gradHRes), (Out, gradHOut), (Out, gradHPost)) {
   check_streams(x, hRes, hOut, hPost);
   expect_like("gradY", gradY, x);
   expect_like("gradX", gradX, x);
-  expect_like("gradHRes", gradHRes, hRes);
+  expect_dtype("gradHRes", gradHRes, at::kFloat);
+  expect_shape("gradHRes", gradHRes, of_mixture(x));
   expect_like("gradHOut", gradHOut, hOut);
   expect_like("gradHPost", gradHPost, hPost);
   const at::Tensor gradient = wide(gradY);
-  gradX = at::matmul(hRes, gradient);
+  gradX = hRes ? at::matmul(*hRes, gradient) : gradient;
   gradHRes = at::matmul(wide(x), gradient.transpose(-1, -2));
   gradHOut = at::matmul(hPost.unsqueeze(-2), gradient).squeeze(-2);
   gradHPost = at::matmul(gradient, wide(hOut).unsqueeze(-1)).squeeze(-1);

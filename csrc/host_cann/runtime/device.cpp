@@ -124,6 +124,13 @@ aclError aclrtGetDeviceCount(uint32_t* count) {
   });
 }
 
+// Of the driver: torch_npu counts the devices by it, whatever the process may see.
+extern "C" ACL_FUNC_VISIBILITY int drvGetDevNum(uint32_t* devices) {
+  if (devices == nullptr) return ACL_ERROR_INVALID_PARAM;
+  *devices = static_cast<uint32_t>(settings().devices);
+  return 0;
+}
+
 aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags, int32_t* active) {
   constexpr const char* kApi = "aclrtGetPrimaryCtxState";
   return guarded(kApi, [&]() -> aclError {

@@ -417,11 +417,11 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
   constexpr const char* kApi = "aclrtStreamWaitEvent";
   return guarded(kApi, [&]() -> aclError {
-    std::shared_ptr<Event> object;
+    std::shared_ptr<Event> object = events().find(event);
     // torch_npu destroys an event once it is complete, though a wait for it may still be in its
     // queue: there is nothing to wait for then.
-    if (events().find(event) == nullptr && EventTable::was_made(event)) return ACL_SUCCESS;
-    if (const aclError failure = find_event(kApi, event, &object)) return failure;
+    if (object == nullptr && EventTable::was_made(event)) return ACL_SUCCESS;
+    if (object == nullptr) return find_event(kApi, event, &object);
     if (const auto captured = object->last_captured(); is_pending(captured)) {
       if (const auto status = capture_wait(kApi, stream, *captured)) return *status;
     }

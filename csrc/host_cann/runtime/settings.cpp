@@ -80,14 +80,16 @@ const Settings& settings() {
 
 int32_t visible_devices() noexcept {
   const int32_t all = settings().devices;
-  const char* const text = variable("ASCEND_RT_VISIBLE_DEVICES");
-  if (text == nullptr) return all;
-  const char* next = text;
-  const char* const end = text + std::strlen(text);
-  int32_t count = 0, last = -1, device = 0;
+  const char* next = std::getenv("ASCEND_RT_VISIBLE_DEVICES");
+  if (next == nullptr) return all;
+  const char* const end = next + std::strlen(next);
+  int32_t count = 0, last = -1;
   while (true) {
+    int32_t device = 0;
     const auto [rest, error] = std::from_chars(next, end, device);
-    if (error != std::errc() || device <= last || device >= all) return count;
+    if (error != std::errc() || device < 0) return count;
+    if (device <= last) return 0;
+    if (device >= all) return count;
     ++count;
     last = device;
     if (rest == end || *rest != ',') return count;

@@ -89,10 +89,9 @@ struct Row {
 
 // The function that tells the largest workspace of a row's calls with arguments of these sizes, for
 // programs that bring their own: a row asks for none, whatever its arguments are.
-#define ACLNN_MAX_WORKSPACE(Name)                                                    \
-  extern "C" ACL_FUNC_VISIBILITY decltype(aclnn##Name##GetWorkspaceSize)             \
-      aclnn##Name##GetMaxWorkspaceSize                                               \
-      __attribute__((alias("aclnn" #Name "GetWorkspaceSize")))
+#define ACLNN_MAX_WORKSPACE(Name)                                        \
+  extern "C" ACL_FUNC_VISIBILITY decltype(aclnn##Name##GetWorkspaceSize) \
+      aclnn##Name##GetMaxWorkspaceSize __attribute__((alias("aclnn" #Name "GetWorkspaceSize")))
 
 // Rows of the shapes that most operators have; `call` is a function of ATen, and the other tensor
 // or number stands on its right.

@@ -139,7 +139,7 @@ class World {
     }
     for (uint32_t rank = 0; rank < ranks(); ++rank) {
       CHECK_EQ(aclrtDestroyStream(streams[rank]), ACL_SUCCESS);
-      CHECK_EQ(aclrtResetDevice(static_cast<int32_t>(rank)), ACL_SUCCESS);
+      CHECK_EQ(aclrtResetDeviceForce(static_cast<int32_t>(rank)), ACL_SUCCESS);
     }
   }
 

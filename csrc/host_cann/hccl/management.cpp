@@ -89,6 +89,7 @@ std::vector<HcclComm> create_all(std::span<const int32_t> devices) {
   std::vector<std::optional<Failure>> failures(ranks);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(ranks);
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
         try {

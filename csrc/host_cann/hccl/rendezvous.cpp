@@ -140,6 +140,7 @@ struct Entry {
 std::vector<std::vector<uint8_t>> wait_for_all(c10d::Store& store, const std::string& prefix,
                                                uint32_t ranks) {
   std::vector<std::string> keys;
+  keys.reserve(ranks);
   for (uint32_t rank = 0; rank < ranks; ++rank) keys.push_back(prefix + std::to_string(rank));
   try {
     store.wait(keys, connect_timeout());

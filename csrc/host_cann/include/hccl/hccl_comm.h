@@ -1,9 +1,10 @@
 /* Communicators: how ranks find one another, and what is asked of a group. Written for aclnn_torch
  * from the published interface; usable from C99 and C++.
  *
- * Every function returns HCCL_SUCCESS or another HcclResult, and then aclGetRecentErrMsg has a text.
- * A foreign, null or destroyed communicator gives HCCL_E_PARA (HCCL_E_PTR if null); a null pointer
- * for a result HCCL_E_PTR. The ranks may be threads of a process, or processes, of one host. */
+ * Every function returns HCCL_SUCCESS or another HcclResult, and then aclGetRecentErrMsg has a
+ * text. A foreign, null or destroyed communicator gives HCCL_E_PARA (HCCL_E_PTR if null); a null
+ * pointer for a result HCCL_E_PTR. The ranks may be threads of a process, or processes, of one
+ * host. */
 #ifndef ACLNN_TORCH_HCCL_COMM_H_
 #define ACLNN_TORCH_HCCL_COMM_H_
 

@@ -104,7 +104,8 @@ typedef struct HcclRootInfoDef {
 } HcclRootInfo;
 
 /* What a program may ask of a communicator. HcclCommConfigInit fills it. The host CANN takes the
- * name and the timeout, and leaves the rest, which is about links and engines of a device, alone. */
+ * name and the timeout, and leaves the rest, which is about links and engines of a device, alone.
+ */
 typedef struct HcclCommConfigDef {
   char reserved[HCCL_COMM_CONFIG_INFO_BYTES];
   uint32_t hcclBufferSize;

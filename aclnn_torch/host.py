@@ -30,6 +30,7 @@ LIBRARIES = (
     "nnopbase",
     "opapi",
     "hccl",
+    "hcomm",
     "acl_op_compiler",
     "ge_runner",
     "graph",

@@ -3,6 +3,7 @@
 #include <c10/util/StringUtil.h>
 
 #include "host_cann/hccl/reduction.h"
+#include "host_cann/runtime/json.h"
 #include "host_cann/runtime/memory.h"
 #include "host_cann/runtime/product.h"
 #include "host_cann/runtime/task.h"
@@ -54,6 +55,13 @@ class Operation final : public Task {
     } catch (...) {
       return ACL_ERROR_BAD_ALLOC;  // not even for the text
     }
+  }
+
+  void describe(std::string& record) override {
+    record += R"(,"group":)";
+    add_text(record, of_->name());
+    record += R"(,"operation":)";
+    add_text(record, text_of(what_, buffers_.empty() ? 0 : buffers_[0].bytes));
   }
 
   void abandon(aclError status, const std::string& message) noexcept override {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "host_cann/runtime/json.h"
+#include "host_cann/runtime/stream.h"
 
 namespace aclnn_host {
 namespace {
@@ -81,7 +82,7 @@ aclError run_recorded(Task& task, const Launch& launch) noexcept {
     text += R"(,"device":)";
     add_number(text, current_device());
     text += R"(,"stream":)";
-    add_number(text, stream_number(launch.stream));
+    add_number(text, stream_id(launch.stream));
     text += R"(,"status":)";
     add_number(text, status);
     if (is_profiled(kProfileTensors)) task.describe(text);

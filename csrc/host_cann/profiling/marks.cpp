@@ -7,6 +7,7 @@
 #include "host_cann/profiling/recorder.h"
 #include "host_cann/runtime/json.h"
 #include "host_cann/runtime/per_process.h"
+#include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"
 
 namespace aclnn_host {
@@ -54,7 +55,7 @@ class MarkTask final : public Task {
       record += R"(,"device":)";
       add_number(record, current_device());
       record += R"(,"stream":)";
-      add_number(record, stream_number(stream_));
+      add_number(record, stream_id(stream_));
       recorder().add(record += '}');
     } catch (...) {  // for want of memory
     }

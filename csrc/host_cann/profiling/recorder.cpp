@@ -37,10 +37,6 @@ int64_t profile_clock() noexcept {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-uint64_t stream_number(const void* stream) noexcept {
-  return reinterpret_cast<uint64_t>(stream) << 8 >> 12;  // as HandleTable makes handles
-}
-
 std::string begin_record(std::string_view kind, int64_t begin, int64_t end) {
   std::string record = R"({"kind":)";
   add_text(record, kind);

@@ -69,9 +69,6 @@ inline bool is_profiled_device(int32_t device) noexcept {
   return device >= 0 && (profiled_devices.load(std::memory_order_relaxed) >> device & 1) != 0;
 }
 
-// A number for a stream that is small and never used again; 0 is the null stream.
-uint64_t stream_number(const void* stream) noexcept;
-
 // The beginning of a record of the calling thread:
 // `{"kind":kind,"thread":...,"begin":...,"end":...` with the times that are given.
 std::string begin_record(std::string_view kind, int64_t begin, int64_t end);

@@ -42,10 +42,15 @@ class HandleTable {
     return entry == objects_.end() ? nullptr : entry->second.object;
   }
 
+  // From 1 on, in the order in which the handles were made; 0 of a null pointer.
+  static uint64_t number_of(const void* handle) noexcept {
+    return (reinterpret_cast<uint64_t>(handle) & ~(uint64_t{0xff} << 56)) >> 4;
+  }
+
   // Whether the handle was one of this table's, and may have ended since.
   static bool was_made(const void* handle) {
     const auto bits = reinterpret_cast<uint64_t>(handle);
-    const uint64_t number = (bits & ~(uint64_t{0xff} << 56)) >> 4;
+    const uint64_t number = number_of(handle);
     return bits >> 56 == static_cast<uint64_t>(kKind) + 1 && (bits & 0xf) == 0 && number >= 1 &&
            number < next_.load(std::memory_order_relaxed);
   }

@@ -109,6 +109,10 @@ bool is_worker() noexcept {
   return works_for_a_stream;
 }
 
+uint64_t stream_id(aclrtStream stream) noexcept {
+  return StreamTable::number_of(stream);
+}
+
 void end_orphaned_streams() {
   const auto ended = streams().remove_if(
       [](const Stream& stream) { return contexts().find(stream.context()) == nullptr; });
@@ -446,6 +450,18 @@ aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
   return guarded(kApi, [&]() -> aclError {
     if (timeout < kForever) return bad_timeout(kApi, timeout);
     return synchronize_device(kApi, timeout);
+  });
+}
+
+aclError aclrtStreamGetId(aclrtStream stream, int32_t* streamId) {
+  constexpr const char* kApi = "aclrtStreamGetId";
+  return guarded(kApi, [&]() -> aclError {
+    if (streamId == nullptr) return null_argument(kApi, "streamId");
+    if (stream != nullptr && require_stream(kApi, stream) == nullptr) {
+      return ACL_ERROR_RT_INVALID_HANDLE;
+    }
+    *streamId = static_cast<int32_t>(stream_id(stream));
+    return ACL_SUCCESS;
   });
 }
 

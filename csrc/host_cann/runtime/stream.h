@@ -97,6 +97,9 @@ inline StreamTable& streams() {
 // The stream of a handle that is not null; null, with a message in api's name, if there is none.
 std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream);
 
+// The stream's id: a number from 1 on that no other stream gets; 0 is the null stream.
+uint64_t stream_id(aclrtStream stream) noexcept;
+
 // Whether the calling thread does the work of a stream, so that another thread goes on meanwhile.
 bool is_worker() noexcept;
 

@@ -231,6 +231,8 @@ def device_events(profile: Profile, device: int) -> Iterator[Event]:
         }
         if task["operator"]:
             args |= tensor_columns(task)
+        if "group" in task:
+            args |= {"group": task["group"], "operation": task["operation"]}
         yield complete(name_of(task), process, task["stream"], task["begin"], task["end"], **args)
         launch = launches.get(task["launch"])
         if launch is None:
@@ -286,24 +288,31 @@ def timeline(profile: Profile) -> Iterator[Event]:
 
 
 def name_of(task: Event) -> str:
-    """What a task is called: an operator by its function, others by what they are."""
+    """What a task is called: an operator by its function, communication by its operation, others by what they are."""
+    if task["type"] == COMMUNICATION:
+        return operator_type(task)
     return task["name"] if task["operator"] else task["type"]
 
 
 def operator_type(task: Event) -> str:
-    """Add of aclnnAdd. A device has the names of the kernels that a function takes, which are not known here."""
+    """Add of aclnnAdd: a device has the names of the kernels that a function takes, which are not known here.
+    hcom_allReduce_ of HcclAllReduce, as torch_npu looks for hcom_receive_."""
     name: str = task["name"]
-    return name.removeprefix("aclnn")
+    if task["type"] != COMMUNICATION:
+        return name.removeprefix("aclnn")
+    name = name.removeprefix("Hccl").replace("Recv", "Receive")
+    return f"hcom_{name[0].lower()}{name[1:]}_"
 
 
 def op_summary(profile: Profile) -> Iterator[Event]:
-    """Each operator that a device ran; how long its stream was idle before it is the time that it waited."""
+    """Each operator and communication that a device ran; how long its stream was idle before it is the time that it
+    waited."""
     last: dict[tuple[int, int], int] = {}
     for task in profile.tasks:
         stream = (task["device"], task["stream"])
         waited = max(task["begin"] - last.get(stream, task["begin"]), 0)
         last[stream] = task["end"]
-        if not task["operator"]:
+        if not task["operator"] and task["type"] != COMMUNICATION:
             continue
         yield {
             "Device_id": task["device"],

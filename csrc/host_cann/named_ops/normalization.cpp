@@ -2,9 +2,11 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/square.h>
+#include <ATen/ops/where.h>
 
 #include "host_cann/named_ops/operator.h"
 
@@ -145,4 +147,25 @@ NAMED_OPERATOR(BNTrainingReduce, (FloatIn, x), (Out, sum), (Out, square_sum)) {
   for (int64_t i = 2; i < x.dim(); ++i) dims.push_back(i);
   sum = wide(x).sum(dims).view(sum->sizes());
   square_sum = at::square(wide(x)).sum(dims).view(square_sum->sizes());
+}
+// Each sequence of (B, C, T) minus its mean over its steps, over its standard deviation.
+NAMED_OPERATOR(NormalizeBatch, (FloatIn, input_x), (IndexIn, seq_len), (Out, output_y),
+               (Attribute<std::string>, normalize_type), (Attribute<double>, epsilon)) {
+  expect_dims("input_x", input_x, 3);
+  expect_shape("seq_len", seq_len, {input_x.size(0)});
+  const std::string type = normalize_type.value_or("per_feature");
+  TORCH_CHECK(type == "per_feature" || type == "all_features", "normalize_type is ", type,
+              ", expected per_feature or all_features");
+  const at::Tensor x = wide(input_x);
+  const at::Tensor steps = at::arange(x.size(2), seq_len.options());
+  const at::Tensor is_step = (steps < seq_len.unsqueeze(1)).unsqueeze(1);
+  const Integers dims = type == "per_feature" ? Integers{2} : Integers{1, 2};
+  const at::Tensor count =
+      seq_len.view({-1, 1, 1}) * (type == "per_feature" ? 1 : input_x.size(1));
+  const auto sum = [&](const at::Tensor& numbers) {
+    return at::where(is_step, numbers, c10::Scalar(0.0)).sum(dims, /*keepdim=*/true);
+  };
+  const at::Tensor centred = x - sum(x) / count;
+  const at::Tensor deviation = (sum(centred * centred) / (count - 1)).sqrt();
+  output_y = centred / (deviation + epsilon.value_or(1e-5));
 }

@@ -11,6 +11,7 @@
 #include <ATen/ops/atan2.h>
 #include <ATen/ops/atanh.h>
 #include <ATen/ops/clamp.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/cosh.h>
 #include <ATen/ops/cross.h>
@@ -187,4 +188,22 @@ NAMED_OPERATOR(TensorEqual, (In, input_x), (In, input_y), (Out, output_z)) {
 }
 NAMED_OPERATOR(Cross, (In, x1), (In, x2), (Out, y), (Attribute<int64_t>, dim)) {
   y = at::cross(x1, x2, dim.value_or(-1));
+}
+// Parts of the blocks of channels of two tensors, added.
+NAMED_OPERATOR(StrideAdd, (FloatIn, x1), (FloatIn, x2), (Out, y), (Attribute<int64_t>, x1_c1_offset),
+               (Attribute<int64_t>, x2_c1_offset), (Attribute<int64_t>, c1_len)) {
+  constexpr int64_t kChannels = 16;  // in a block
+  expect_dims("x1", x1, 4);
+  expect_dims("x2", x2, 4);
+  const int64_t length = c1_len.value_or(0) * kChannels;
+  // The channels beyond a tensor's last one are the padding of its last block.
+  const auto blocks = [length](const char* name, const at::Tensor& x, int64_t offset) {
+    const int64_t padded = (x.size(1) + kChannels - 1) / kChannels * kChannels;
+    TORCH_CHECK(offset >= 0 && length >= 0 && offset * kChannels + length <= padded, name, " has ",
+                padded / kChannels, " blocks of channels, expected at least ",
+                offset + length / kChannels);
+    const at::Tensor whole = at::constant_pad_nd(wide(x), {0, 0, 0, 0, 0, padded - x.size(1)});
+    return whole.narrow(1, offset * kChannels, length);
+  };
+  y = blocks("x1", x1, x1_c1_offset.value_or(0)) + blocks("x2", x2, x2_c1_offset.value_or(0));
 }

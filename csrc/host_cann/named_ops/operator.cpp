@@ -46,7 +46,7 @@ std::shared_ptr<void> on_device(const void* values, size_t size) {
   if (aclrtMalloc(&memory, size, ACL_MEM_MALLOC_HUGE_FIRST) != ACL_SUCCESS) throw std::bad_alloc();
   std::shared_ptr<void> owned(memory, aclrtFree);
   const aclError status = aclrtMemcpy(memory, size, values, size, ACL_MEMCPY_HOST_TO_DEVICE);
-  TORCH_CHECK(status == ACL_SUCCESS, "an input in host memory cannot be copied to the device");
+  if (status != ACL_SUCCESS) throw std::bad_alloc();
   return owned;
 }
 
@@ -106,9 +106,13 @@ aclError execute(const NamedCall& call, const NamedOperator& op) {
   aclOpExecutor* executor = nullptr;
   uint64_t workspace_size = 0;
   const std::tuple given{Named{"inputs", &arguments.inputs()}, Named{"outputs", &arguments.outputs()}};
-  aclnnStatus status = stage1(op.api, given, [&] {
+  aclnnStatus status = stage1(op.api, given, [&]() -> aclnnStatus {
     Preparation stage(op.api, &workspace_size, &executor);
-    return op.prepare(arguments, stage);
+    try {
+      return op.prepare(arguments, stage);
+    } catch (const c10::Error& error) {
+      return fail(ACLNN_ERR_PARAM_INVALID, "%s: %s", op.api, error.what_without_backtrace());
+    }
   });
   if (status == OK) status = launch(op.api, nullptr, workspace_size, executor, call.stream);
   return status == OK ? finish(call, arguments.outputs()) : status_of(status);
@@ -122,11 +126,7 @@ aclError run(const NamedCall& call) {
                 "this on the CPU, or on an Ascend machine",
                 call.api, call.type);
   }
-  try {
-    return execute(call, *op);
-  } catch (const c10::Error& error) {
-    return fail(ACL_ERROR_INVALID_PARAM, "%s: %s", op->api, error.what_without_backtrace());
-  }
+  return execute(call, *op);
 }
 
 const bool is_registered = (register_named_operators(run), true);

@@ -249,8 +249,7 @@ TEST(mistakes_are_refused) {
     CHECK_EQ(call("Relu", {&x}, {&long_one}), ACL_ERROR_INVALID_PARAM);
     CHECK(contains(messages(), "expected [2], the shape of the result"));
     CHECK_EQ(call("Relu", {}, {&y}), ACL_ERROR_INVALID_PARAM);
-    CHECK_EQ(call("Relu", {&x}, {&y}, nullptr, const_cast<Operand*>(&x)),
-             ACL_ERROR_INTERNAL_ERROR);
+    CHECK_EQ(call("Relu", {&x}, {&y}, nullptr, const_cast<Operand*>(&x)), ACL_ERROR_INTERNAL_ERROR);
     // The buffer is too small for what the description says.
     CHECK_EQ(aclUpdateDataBuffer(x.buffer, x.memory, 4), ACL_SUCCESS);
     CHECK_EQ(call("Relu", {&x}, {&long_one}), ACL_ERROR_INVALID_PARAM);

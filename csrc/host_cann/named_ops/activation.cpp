@@ -159,7 +159,6 @@ NAMED_OPERATOR(ThresholdGradV2D, (In, gradients), (In, features), (Out, backprop
 NAMED_OPERATOR(GLU, (FloatIn, x), (Out, y), (Attribute<int64_t>, dim)) {
   y = at::glu(wide(x), dim.value_or(-1));
 }
-NAMED_OPERATOR(GLUGrad, (FloatIn, y_grad), (FloatIn, x), (Out, x_grad),
-               (Attribute<int64_t>, dim)) {
+NAMED_OPERATOR(GLUGrad, (FloatIn, y_grad), (FloatIn, x), (Out, x_grad), (Attribute<int64_t>, dim)) {
   x_grad = at::glu_backward(wide(y_grad), wide(x), dim.value_or(-1));
 }

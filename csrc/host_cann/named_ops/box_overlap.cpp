@@ -188,8 +188,8 @@ std::pair<at::Tensor, at::Tensor> gradients(Measure kind, const at::Tensor& dy,
   check_boxes(boxes, truths, options);
   const int64_t count = boxes.size(1);
   const int64_t rows = options.is_cross ? truths.size(1) : 1;
-  TORCH_CHECK(dy.numel() == rows * count, "dy has shape ", dy.sizes(), ", expected ",
-              rows * count, " elements");
+  TORCH_CHECK(dy.numel() == rows * count, "dy has shape ", dy.sizes(), ", expected ", rows * count,
+              " elements");
   const auto type = boxes.options().dtype(at::kDouble);
   const at::Tensor by_boxes = at::zeros({count, 4}, type);
   const at::Tensor by_truths = at::zeros({truths.size(1), 4}, type);
@@ -214,26 +214,26 @@ std::pair<at::Tensor, at::Tensor> gradients(Measure kind, const at::Tensor& dy,
 
 }  // namespace
 
-#define NAMED_OVERLAP(Name, kind)                                                             \
-  NAMED_OPERATOR(Name, (FloatIn, bboxes), (FloatIn, gtboxes), (Out, overlap),                 \
-                 (Attribute<bool>, trans), (Attribute<bool>, is_cross),                       \
-                 (Attribute<std::string>, mode)) {                                            \
-    overlap = overlaps(kind, bboxes, gtboxes, options_of(trans, is_cross, mode)).values;      \
-  }                                                                                           \
-  NAMED_OPERATOR(Name##Grad, (FloatIn, dy), (FloatIn, bboxes), (FloatIn, gtboxes),            \
-                 (Out, dbboxes), (Out, dgtboxes), (Attribute<bool>, trans),                   \
-                 (Attribute<bool>, is_cross), (Attribute<std::string>, mode)) {               \
-    const auto [by_boxes, by_truths] =                                                        \
-        gradients(kind, dy, bboxes, gtboxes, options_of(trans, is_cross, mode));              \
-    dbboxes = by_boxes;                                                                       \
-    dgtboxes = by_truths;                                                                     \
+#define NAMED_OVERLAP(Name, kind)                                                                  \
+  NAMED_OPERATOR(Name, (FloatIn, bboxes), (FloatIn, gtboxes), (Out, overlap),                      \
+                 (Attribute<bool>, trans), (Attribute<bool>, is_cross),                            \
+                 (Attribute<std::string>, mode)) {                                                 \
+    overlap = overlaps(kind, bboxes, gtboxes, options_of(trans, is_cross, mode)).values;           \
+  }                                                                                                \
+  NAMED_OPERATOR(Name##Grad, (FloatIn, dy), (FloatIn, bboxes), (FloatIn, gtboxes), (Out, dbboxes), \
+                 (Out, dgtboxes), (Attribute<bool>, trans), (Attribute<bool>, is_cross),           \
+                 (Attribute<std::string>, mode)) {                                                 \
+    const auto [by_boxes, by_truths] =                                                             \
+        gradients(kind, dy, bboxes, gtboxes, options_of(trans, is_cross, mode));                   \
+    dbboxes = by_boxes;                                                                            \
+    dgtboxes = by_truths;                                                                          \
   }
 
 NAMED_OVERLAP(GIoU, Measure::kGeneral)
 NAMED_OVERLAP(DIoU, Measure::kDistance)
 
-NAMED_OPERATOR(CIoU, (FloatIn, bboxes), (FloatIn, gtboxes), (Out, overlap),
-               (OptionalOut, atan_sub), (Attribute<bool>, trans), (Attribute<bool>, is_cross),
+NAMED_OPERATOR(CIoU, (FloatIn, bboxes), (FloatIn, gtboxes), (Out, overlap), (OptionalOut, atan_sub),
+               (Attribute<bool>, trans), (Attribute<bool>, is_cross),
                (Attribute<std::string>, mode), (Attribute<bool>, atan_sub_flag)) {
   const Overlaps result =
       overlaps(Measure::kComplete, bboxes, gtboxes, options_of(trans, is_cross, mode));

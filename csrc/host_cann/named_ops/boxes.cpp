@@ -80,16 +80,15 @@ struct Rotated {
 }  // namespace
 
 // (x, y, width, height) by the anchor: distances in its size, logarithms of ratios.
-NAMED_OPERATOR(BoundingBoxEncode, (FloatIn, anchor_box), (FloatIn, ground_truth_box),
-               (Out, delats), (Attribute<Numerals>, means), (Attribute<Numerals>, stds)) {
+NAMED_OPERATOR(BoundingBoxEncode, (FloatIn, anchor_box), (FloatIn, ground_truth_box), (Out, delats),
+               (Attribute<Numerals>, means), (Attribute<Numerals>, stds)) {
   expect_boxes("anchor_box", anchor_box);
   expect_like("ground_truth_box", ground_truth_box, anchor_box);
   const Centred anchor(anchor_box), truth(ground_truth_box);
-  const at::Tensor deltas = at::stack({(truth.x - anchor.x) / anchor.width,
-                                       (truth.y - anchor.y) / anchor.height,
-                                       at::log(truth.width / anchor.width),
-                                       at::log(truth.height / anchor.height)},
-                                      1);
+  const at::Tensor deltas =
+      at::stack({(truth.x - anchor.x) / anchor.width, (truth.y - anchor.y) / anchor.height,
+                 at::log(truth.width / anchor.width), at::log(truth.height / anchor.height)},
+                1);
   delats = in_half((in_half(deltas) - sides("means", means, 0, deltas)) /
                    sides("stds", stds, 1, deltas));
 }
@@ -101,8 +100,8 @@ NAMED_OPERATOR(BoundingBoxDecode, (FloatIn, rois), (FloatIn, deltas), (Out, bbox
   TORCH_CHECK(!max_shape || max_shape->empty() || max_shape->size() == 2, "max_shape has ",
               max_shape->size(), " numbers, expected a height and a width, or none");
   const Centred roi(rois);
-  const at::Tensor scaled = deltas.to(at::kFloat) * sides("stds", stds, 1, deltas) +
-                            sides("means", means, 0, deltas);
+  const at::Tensor scaled =
+      deltas.to(at::kFloat) * sides("stds", stds, 1, deltas) + sides("means", means, 0, deltas);
   const double most = std::abs(std::log(wh_ratio_clip.value_or(0.016)));
   const auto grown = [&](const at::Tensor& size, int64_t i) {
     return size * at::exp(scaled.select(1, i).clamp(-most, most));
@@ -144,12 +143,11 @@ NAMED_OPERATOR(RotatedBoxEncode, (FloatIn, anchor_box), (FloatIn, gt_box), (Out,
   const Numerals w = weights_of(weight);
   expect_like("gt_box", gt_box, anchor_box);
   const Rotated anchor("anchor_box", anchor_box), truth("gt_box", gt_box);
-  y = at::stack({(truth.x - anchor.x) / anchor.width * w[0],
-                 (truth.y - anchor.y) / anchor.height * w[1],
-                 at::log(truth.width / anchor.width) * w[2],
-                 at::log(truth.height / anchor.height) * w[3],
-                 (truth.tangent - anchor.tangent) * w[4]},
-                1);
+  y = at::stack(
+      {(truth.x - anchor.x) / anchor.width * w[0], (truth.y - anchor.y) / anchor.height * w[1],
+       at::log(truth.width / anchor.width) * w[2], at::log(truth.height / anchor.height) * w[3],
+       (truth.tangent - anchor.tangent) * w[4]},
+      1);
 }
 NAMED_OPERATOR(RotatedBoxDecode, (FloatIn, anchor_box), (FloatIn, deltas), (Out, y),
                (Attribute<Numerals>, weight)) {
@@ -200,12 +198,12 @@ NAMED_OPERATOR(AnchorResponseFlags, (FloatIn, gt_bboxes), (Out, flags),
   const auto is_here = [](const at::Tensor& places, int64_t size) {
     return places.unsqueeze(1) == at::arange(size, places.options());  // (N, size)
   };
-  const at::Tensor marks = (is_here(row, height).unsqueeze(2) & is_here(column, width).unsqueeze(1))
-                               .any(0);
+  const at::Tensor marks =
+      (is_here(row, height).unsqueeze(2) & is_here(column, width).unsqueeze(1)).any(0);
   flags = marks.unsqueeze(2).expand({height, width, anchors}).reshape({-1}).to(at::kByte);
 }
-// Of every box that is responsible the number of the truth, from 1 on, that it overlaps most by more
-// than a threshold; then every truth claims the box, or all boxes, that it overlaps most.
+// Of every box that is responsible the number of the truth, from 1 on, that it overlaps most by
+// more than a threshold; then every truth claims the box, or all boxes, that it overlaps most.
 NAMED_OPERATOR(GridAssignPositive, (FloatIn, assigned_gt_inds), (FloatIn, overlaps),
                (In, box_responsible_flags), (FloatIn, max_overlaps), (IndexIn, argmax_overlaps),
                (FloatIn, gt_max_overlaps), (IndexIn, gt_argmax_overlaps), (In, num_gts),
@@ -227,9 +225,8 @@ NAMED_OPERATOR(GridAssignPositive, (FloatIn, assigned_gt_inds), (FloatIn, overla
       at::where(first, (argmax_overlaps + 1).to(assigned_gt_inds.scalar_type()), assigned_gt_inds);
   const at::Tensor places = at::arange(boxes, argmax_overlaps.options());
   for (int64_t i = 0; i < truths; ++i) {
-    const at::Tensor is_best = gt_max_assign_all.value_or(true)
-                                   ? overlaps[i] == gt_max_overlaps[i]
-                                   : places == gt_argmax_overlaps[i];
+    const at::Tensor is_best = gt_max_assign_all.value_or(true) ? overlaps[i] == gt_max_overlaps[i]
+                                                                : places == gt_argmax_overlaps[i];
     const at::Tensor is_claimed = is_responsible & is_best &
                                   (gt_max_overlaps[i] > min_pos_iou.value_or(0)) &
                                   (num_gts.reshape({}) > i);

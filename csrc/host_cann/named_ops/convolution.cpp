@@ -51,8 +51,12 @@ Window window_of(int64_t rank, const std::optional<Integers>& strides,
   const std::string format = data_format.value_or(dims == 2 ? "NCHW" : "NCDHW");
   TORCH_CHECK(format == "NCHW" || format == "NCDHW", "data_format is ", format,
               ", expected NCHW or NCDHW");
-  Window window{spatial("strides", strides, dims, 1, 1), spatial("dilations", dilations, dims, 1, 1),
-                {}, {}, spatial("output_padding", output_padding, dims, 0, 0), groups.value_or(1)};
+  Window window{spatial("strides", strides, dims, 1, 1),
+                spatial("dilations", dilations, dims, 1, 1),
+                {},
+                {},
+                spatial("output_padding", output_padding, dims, 0, 0),
+                groups.value_or(1)};
   const Integers both = pads.value_or(Integers(2 * dims, 0));
   TORCH_CHECK(both.size() == 2 * dims, "pads has ", both.size(), " numbers, expected ", 2 * dims);
   for (size_t i = 0; i < dims; ++i) {
@@ -97,8 +101,9 @@ at::Tensor convolved(const at::Tensor& x, const at::Tensor& filter,
 // The gradient by one operand of the convolution of x by filter.
 at::Tensor gradient(const at::Tensor& grads, const at::Tensor& x, const at::Tensor& filter,
                     const Window& window, bool by_filter) {
-  TORCH_CHECK(window.is_symmetric(), "pads differ between the two sides of a dimension, which the "
-                                     "host CANN does not emulate in gradients");
+  TORCH_CHECK(window.is_symmetric(),
+              "pads differ between the two sides of a dimension, which the "
+              "host CANN does not emulate in gradients");
   const MatrixUnits units(kKeepDtype, grads, by_filter ? x : filter);
   const auto [grad_x, grad_filter, grad_bias] = at::convolution_backward(
       units.read(grads), units.read(x), units.read(filter), at::OptionalIntArrayRef(),
@@ -118,44 +123,44 @@ at::Tensor depthwise_filter(const at::Tensor& filter, at::IntArrayRef shape) {
 
 }  // namespace
 
-#define NAMED_CONVOLUTION(Name, rank)                                                            \
-  NAMED_OPERATOR(Name, (In, x), (In, filter), (OptionalIn, bias), (Out, y),                      \
-                 (Attribute<Integers>, strides), (Attribute<Integers>, pads),                    \
-                 (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                 \
-                 (Attribute<std::string>, data_format)) {                                        \
-    expect_rank(x, filter, rank);                                                                \
-    y = convolved(                                                                               \
-        x, filter, bias,                                                                         \
-        window_of(rank, strides, pads, dilations, std::nullopt, groups, data_format), false);    \
-  }                                                                                              \
-  NAMED_OPERATOR(Name##Transpose, (HostInts, input_size), (In, x), (In, filter),                 \
-                 (OptionalIn, bias), (Out, y), (Attribute<Integers>, strides),                   \
-                 (Attribute<Integers>, pads), (Attribute<Integers>, dilations),                  \
-                 (Attribute<int64_t>, groups), (Attribute<std::string>, data_format),            \
-                 (Attribute<Integers>, output_padding)) {                                        \
-    expect_rank(x, filter, rank);                                                                \
-    const Window window =                                                                        \
-        window_of(rank, strides, pads, dilations, output_padding, groups, data_format);          \
-    TORCH_CHECK(window.is_symmetric(), "pads differ between the two sides of a dimension");      \
-    y = convolved(x, filter, bias, window, true);                                                \
-  }                                                                                              \
-  NAMED_OPERATOR(Name##BackpropInput, (HostInts, input_size), (In, filter), (In, out_backprop),  \
-                 (Out, y), (Attribute<Integers>, strides), (Attribute<Integers>, pads),          \
-                 (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                 \
-                 (Attribute<std::string>, data_format)) {                                        \
-    expect_rank(out_backprop, filter, rank);                                                     \
-    const Window window =                                                                        \
-        window_of(rank, strides, pads, dilations, std::nullopt, groups, data_format);            \
-    y = gradient(out_backprop, out_backprop.new_zeros(y->sizes()), filter, window, false);       \
-  }                                                                                              \
-  NAMED_OPERATOR(Name##BackpropFilter, (In, x), (HostInts, filter_size), (In, out_backprop),     \
-                 (Out, y), (Attribute<Integers>, strides), (Attribute<Integers>, pads),          \
-                 (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                 \
-                 (Attribute<std::string>, data_format)) {                                        \
-    expect_rank(x, out_backprop, rank);                                                          \
-    const Window window =                                                                        \
-        window_of(rank, strides, pads, dilations, std::nullopt, groups, data_format);            \
-    y = gradient(out_backprop, x, x.new_zeros(y->sizes()), window, true);                        \
+#define NAMED_CONVOLUTION(Name, rank)                                                           \
+  NAMED_OPERATOR(Name, (In, x), (In, filter), (OptionalIn, bias), (Out, y),                     \
+                 (Attribute<Integers>, strides), (Attribute<Integers>, pads),                   \
+                 (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                \
+                 (Attribute<std::string>, data_format)) {                                       \
+    expect_rank(x, filter, rank);                                                               \
+    y = convolved(x, filter, bias,                                                              \
+                  window_of(rank, strides, pads, dilations, std::nullopt, groups, data_format), \
+                  false);                                                                       \
+  }                                                                                             \
+  NAMED_OPERATOR(Name##Transpose, (HostInts, input_size), (In, x), (In, filter),                \
+                 (OptionalIn, bias), (Out, y), (Attribute<Integers>, strides),                  \
+                 (Attribute<Integers>, pads), (Attribute<Integers>, dilations),                 \
+                 (Attribute<int64_t>, groups), (Attribute<std::string>, data_format),           \
+                 (Attribute<Integers>, output_padding)) {                                       \
+    expect_rank(x, filter, rank);                                                               \
+    const Window window =                                                                       \
+        window_of(rank, strides, pads, dilations, output_padding, groups, data_format);         \
+    TORCH_CHECK(window.is_symmetric(), "pads differ between the two sides of a dimension");     \
+    y = convolved(x, filter, bias, window, true);                                               \
+  }                                                                                             \
+  NAMED_OPERATOR(Name##BackpropInput, (HostInts, input_size), (In, filter), (In, out_backprop), \
+                 (Out, y), (Attribute<Integers>, strides), (Attribute<Integers>, pads),         \
+                 (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                \
+                 (Attribute<std::string>, data_format)) {                                       \
+    expect_rank(out_backprop, filter, rank);                                                    \
+    const Window window =                                                                       \
+        window_of(rank, strides, pads, dilations, std::nullopt, groups, data_format);           \
+    y = gradient(out_backprop, out_backprop.new_zeros(y->sizes()), filter, window, false);      \
+  }                                                                                             \
+  NAMED_OPERATOR(Name##BackpropFilter, (In, x), (HostInts, filter_size), (In, out_backprop),    \
+                 (Out, y), (Attribute<Integers>, strides), (Attribute<Integers>, pads),         \
+                 (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                \
+                 (Attribute<std::string>, data_format)) {                                       \
+    expect_rank(x, out_backprop, rank);                                                         \
+    const Window window =                                                                       \
+        window_of(rank, strides, pads, dilations, std::nullopt, groups, data_format);           \
+    y = gradient(out_backprop, x, x.new_zeros(y->sizes()), window, true);                       \
   }
 
 NAMED_CONVOLUTION(Conv2D, 4)
@@ -190,8 +195,7 @@ NAMED_OPERATOR(DepthwiseConv2DBackpropFilter, (In, input), (HostInts, filter_siz
   const Window window =
       window_of(4, strides, pads, dilations, std::nullopt, input.size(1), data_format);
   const Integers grouped{out_backprop.size(1), 1, filter_size[2], filter_size[3]};
-  const at::Tensor grads =
-      gradient(out_backprop, input, input.new_zeros(grouped), window, true);
+  const at::Tensor grads = gradient(out_backprop, input, input.new_zeros(grouped), window, true);
   filter_grad = filter_grad->sizes() == at::IntArrayRef(grouped)
                     ? grads
                     : depthwise_filter(grads, filter_grad->sizes());

@@ -26,8 +26,7 @@ aclTensor strided(const aclTensor& base, const Integers& sizes, const Integers& 
 }
 
 int64_t offset_of(const Integers& values) {
-  TORCH_CHECK(values.size() == 1, "a storage offset has ", values.size(),
-              " values, expected one");
+  TORCH_CHECK(values.size() == 1, "a storage offset has ", values.size(), " values, expected one");
   return values[0];
 }
 
@@ -130,8 +129,8 @@ NAMED_OPERATOR(ConfusionTransposeD, (In, x), (Out, y), (Attribute<Integers>, per
 }
 NAMED_OPERATOR(Slice, (In, x), (HostInts, offsets), (HostInts, size), (Out, y)) {
   TORCH_CHECK(offsets.size() == size.size() && static_cast<int64_t>(size.size()) == x.dim(),
-              "offsets and size have ", offsets.size(), " and ", size.size(),
-              " numbers, expected ", x.dim());
+              "offsets and size have ", offsets.size(), " and ", size.size(), " numbers, expected ",
+              x.dim());
   at::Tensor part = x;
   for (size_t i = 0; i < size.size(); ++i) {
     const auto dim = static_cast<int64_t>(i);

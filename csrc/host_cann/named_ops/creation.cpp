@@ -50,15 +50,19 @@ NAMED_OPERATOR(Eye, (Out, y), (Attribute<int64_t>, num_rows), (Attribute<int64_t
   y = at::eye(rows, columns, y->options());
 }
 NAMED_OPERATOR(LinSpace, (HostFloats, start), (HostFloats, stop), (HostInts, num), (Out, output)) {
-  TORCH_CHECK(num.size() == 1 && num[0] >= 0 && num[0] <= kMostSteps, "num is not one number from 0 "
-              "to ", kMostSteps);
+  TORCH_CHECK(num.size() == 1 && num[0] >= 0 && num[0] <= kMostSteps,
+              "num is not one number from 0 "
+              "to ",
+              kMostSteps);
   output = at::linspace(one("start", start), one("stop", stop), num[0],
                         output->options().dtype(at::kFloat));
 }
-NAMED_OPERATOR(LogSpaceD, (In, assist), (Out, y), (Attribute<double>, start), (Attribute<double>, end),
-               (Attribute<int64_t>, steps), (Attribute<double>, base), (Attribute<int64_t>, dtype)) {
+NAMED_OPERATOR(LogSpaceD, (In, assist), (Out, y), (Attribute<double>, start),
+               (Attribute<double>, end), (Attribute<int64_t>, steps), (Attribute<double>, base),
+               (Attribute<int64_t>, dtype)) {
   const int64_t count = steps.value_or(100);
-  TORCH_CHECK(count >= 0 && count <= kMostSteps, "steps is ", count, ", expected 0 to ", kMostSteps);
+  TORCH_CHECK(count >= 0 && count <= kMostSteps, "steps is ", count, ", expected 0 to ",
+              kMostSteps);
   y = at::logspace(start.value_or(0), end.value_or(1), count, base.value_or(10),
                    y->options().dtype(at::kFloat));
 }

@@ -118,8 +118,8 @@ NAMED_OPERATOR(IndexPutV2, (In, x), (In, value), (HostInts, indexed_sizes),
                 "indexed_sizes asks for more dimensions than x or indices have");
     const at::Tensor& each = indices[next++];
     const bool is_mask = each.scalar_type() == at::kBool || each.scalar_type() == at::kByte;
-    TORCH_CHECK(is_mask || at::isIntegralType(each.scalar_type(), false),
-                "indices have dtype ", dtype_text(each.scalar_type()), ", expected integers or BOOL");
+    TORCH_CHECK(is_mask || at::isIntegralType(each.scalar_type(), false), "indices have dtype ",
+                dtype_text(each.scalar_type()), ", expected integers or BOOL");
     places.push_back(is_mask ? each.to(at::kBool)
                              : wrapped(each.to(at::kLong), x.size(static_cast<int64_t>(dim))));
   }
@@ -175,8 +175,7 @@ NAMED_OPERATOR(OneHotD, (IndexIn, x), (In, on_value), (In, off_value), (Out, y),
                (Attribute<int64_t>, depth), (Attribute<int64_t>, axis)) {
   TORCH_CHECK(depth.value_or(0) > 0, "depth is ", depth.value_or(0), ", expected 1 or more");
   const int64_t dim = c10::maybe_wrap_dim(axis.value_or(-1), x.dim() + 1);
-  const at::Tensor is_class =
-      (x.unsqueeze(-1) == at::arange(*depth, x.options())).movedim(-1, dim);
+  const at::Tensor is_class = (x.unsqueeze(-1) == at::arange(*depth, x.options())).movedim(-1, dim);
   y = at::where(is_class, on_value.reshape({}), off_value.reshape({}));
 }
 NAMED_OPERATOR(EmbeddingDenseGrad, (FloatIn, grad), (IndexIn, indices), (Out, y),

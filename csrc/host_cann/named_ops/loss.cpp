@@ -88,8 +88,8 @@ NAMED_OPERATOR(SmoothL1LossGradV2, (FloatIn, predict), (FloatIn, label), (FloatI
 }
 NAMED_OPERATOR(SoftMarginLoss, (FloatIn, input_x), (FloatIn, input_y), (Out, output_z),
                (Attribute<std::string>, reduction)) {
-  output_z = shaped_as(output_z, at::soft_margin_loss(wide(input_x), wide(input_y),
-                                                      reduction_of(reduction)));
+  output_z = shaped_as(output_z,
+                       at::soft_margin_loss(wide(input_x), wide(input_y), reduction_of(reduction)));
 }
 NAMED_OPERATOR(SoftMarginLossGrad, (FloatIn, predict), (FloatIn, label), (FloatIn, dout),
                (Out, gradient), (Attribute<std::string>, reduction)) {
@@ -110,9 +110,9 @@ NAMED_OPERATOR(BinaryCrossEntropyGrad, (FloatIn, x), (FloatIn, y), (FloatIn, gra
 NAMED_OPERATOR(SigmoidCrossEntropyWithLogitsV2, (FloatIn, predict), (FloatIn, target),
                (OptionalIn, weight), (OptionalIn, pos_weight), (Out, loss),
                (Attribute<std::string>, reduction)) {
-  loss = shaped_as(loss, at::binary_cross_entropy_with_logits(
-                             wide(predict), wide(target), wide(weight), wide(pos_weight),
-                             reduction_of(reduction)));
+  loss = shaped_as(loss,
+                   at::binary_cross_entropy_with_logits(wide(predict), wide(target), wide(weight),
+                                                        wide(pos_weight), reduction_of(reduction)));
 }
 // The derivative of -w (p t log s + (1 - t) log(1 - s)), s the sigmoid of the logits.
 NAMED_OPERATOR(SigmoidCrossEntropyWithLogitsGradV2, (FloatIn, predict), (FloatIn, target),
@@ -148,8 +148,8 @@ NAMED_OPERATOR(KlDivLossGrad, (FloatIn, grad), (FloatIn, input), (FloatIn, targe
 NAMED_OPERATOR(NLLLoss, (FloatIn, x), (IndexIn, target), (OptionalIn, weight), (Out, y),
                (Out, total_weight), (Attribute<std::string>, reduction),
                (Attribute<int64_t>, ignore_index)) {
-  const auto [loss, total] = at::nll_loss_forward(wide(x), target, wide(weight),
-                                                  reduction_of(reduction), ignore_index.value_or(-100));
+  const auto [loss, total] = at::nll_loss_forward(
+      wide(x), target, wide(weight), reduction_of(reduction), ignore_index.value_or(-100));
   y = shaped_as(y, loss);
   total_weight = shaped_as(total_weight, total);
 }

@@ -20,8 +20,8 @@ at::Tensor transposed(const at::Tensor& x, bool is_transposed) {
   return is_transposed ? x.transpose(-1, -2) : x;
 }
 
-at::Tensor product(const at::Tensor& x1, const at::Tensor& x2, bool transpose_x1,
-                   bool transpose_x2, const std::optional<at::Tensor>& bias) {
+at::Tensor product(const at::Tensor& x1, const at::Tensor& x2, bool transpose_x1, bool transpose_x2,
+                   const std::optional<at::Tensor>& bias) {
   TORCH_CHECK(x1.dim() >= 2 && x2.dim() >= 2, "x1 has shape ", x1.sizes(), " and x2 ", x2.sizes(),
               ", expected matrices");
   const at::Tensor left = transposed(x1, transpose_x1), right = transposed(x2, transpose_x2);

@@ -86,7 +86,8 @@ NAMED_OPERATOR(LayerNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, variance), 
   const at::Tensor normal = (wide(x) - wide(mean)) * scale;
   const at::Tensor inner = wide(dy) * wide(gamma);
   const Integers dims = normalized_dims(x, gamma);
-  const at::Tensor centred = inner - inner.mean(dims, true) - normal * (inner * normal).mean(dims, true);
+  const at::Tensor centred =
+      inner - inner.mean(dims, true) - normal * (inner * normal).mean(dims, true);
   pd_x = centred * scale;
   pd_gamma = at::sum_to(wide(dy) * normal, gamma.sizes());
   pd_beta = at::sum_to(wide(dy), gamma.sizes());
@@ -108,11 +109,13 @@ NAMED_OPERATOR(RmsNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, rstd), (Float
   dgamma = at::sum_to(wide(dy) * normal, gamma.sizes());
 }
 NAMED_OPERATOR(GroupNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out, y), (Out, mean),
-               (Out, variance), (Attribute<int64_t>, num_groups), (Attribute<std::string>, data_format),
-               (Attribute<double>, eps), (Attribute<bool>, is_training)) {
+               (Out, variance), (Attribute<int64_t>, num_groups),
+               (Attribute<std::string>, data_format), (Attribute<double>, eps),
+               (Attribute<bool>, is_training)) {
   const at::Tensor grouped = in_groups(wide(x), num_groups.value_or(1));
   const auto [average, spread] = moments_of(grouped, 2);
-  const at::Tensor normal = ((grouped - average) * at::rsqrt(spread + eps.value_or(1e-4))).view(x.sizes());
+  const at::Tensor normal =
+      ((grouped - average) * at::rsqrt(spread + eps.value_or(1e-4))).view(x.sizes());
   y = normal * per_channel(gamma, x) + per_channel(beta, x);
   mean = average.reshape(mean->sizes());
   variance = spread.reshape(variance->sizes());
@@ -160,8 +163,7 @@ NAMED_OPERATOR(NormalizeBatch, (FloatIn, input_x), (IndexIn, seq_len), (Out, out
   const at::Tensor steps = at::arange(x.size(2), seq_len.options());
   const at::Tensor is_step = (steps < seq_len.unsqueeze(1)).unsqueeze(1);
   const Integers dims = type == "per_feature" ? Integers{2} : Integers{1, 2};
-  const at::Tensor count =
-      seq_len.view({-1, 1, 1}) * (type == "per_feature" ? 1 : input_x.size(1));
+  const at::Tensor count = seq_len.view({-1, 1, 1}) * (type == "per_feature" ? 1 : input_x.size(1));
   const auto sum = [&](const at::Tensor& numbers) {
     return at::where(is_step, numbers, c10::Scalar(0.0)).sum(dims, /*keepdim=*/true);
   };

@@ -105,7 +105,8 @@ aclError execute(const NamedCall& call, const NamedOperator& op) {
   NamedArguments arguments(call);
   aclOpExecutor* executor = nullptr;
   uint64_t workspace_size = 0;
-  const std::tuple given{Named{"inputs", &arguments.inputs()}, Named{"outputs", &arguments.outputs()}};
+  const std::tuple given{Named{"inputs", &arguments.inputs()},
+                         Named{"outputs", &arguments.outputs()}};
   aclnnStatus status = stage1(op.api, given, [&]() -> aclnnStatus {
     Preparation stage(op.api, &workspace_size, &executor);
     try {
@@ -144,7 +145,8 @@ template <class To, class From>
 std::optional<To> list(const Frame& frame, size_t i) {
   const Slot& slot = frame.slots[i];
   if (const auto* const values = std::get_if<To>(&slot)) return *values;
-  if (const auto* const values = std::get_if<From>(&slot)) return To(values->begin(), values->end());
+  if (const auto* const values = std::get_if<From>(&slot))
+    return To(values->begin(), values->end());
   TORCH_CHECK(std::holds_alternative<std::monostate>(slot), "attribute ", frame.names[i],
               " is a number or a text, expected a list");
   return std::nullopt;
@@ -234,8 +236,8 @@ void NamedArguments::give_memory(Preparation& stage) {
 void NamedArguments::expect_all_taken() const {
   TORCH_CHECK(inputs_taken_ >= inputs_.elements.size(), "the call has ", inputs_.elements.size(),
               " inputs, expected at most ", inputs_taken_);
-  TORCH_CHECK(outputs_taken_ >= outputs_.elements.size(), "the call has ",
-              outputs_.elements.size(), " outputs, expected at most ", outputs_taken_);
+  TORCH_CHECK(outputs_taken_ >= outputs_.elements.size(), "the call has ", outputs_.elements.size(),
+              " outputs, expected at most ", outputs_taken_);
 }
 
 std::vector<int64_t> integers_of(const at::Tensor& values) {

@@ -17,7 +17,8 @@
 #include "host_cann/runtime/named_call.h"
 
 // One thing, the language of the named operators: those that programs call by name
-// (aclopCompileAndExecute), each a few calls of ATen. An entry says what one takes and what it does:
+// (aclopCompileAndExecute), each a few calls of ATen. An entry says what one takes and what it
+// does:
 //
 //   NAMED_OPERATOR(StrideAdd, (In, x1), (In, x2), (Out, y), (Attribute<int64_t>, c1_len)) {
 //     y = ...;
@@ -143,21 +144,21 @@ void take(NamedArguments& arguments, Preparation& stage, const char* name) {
 
 // The signature of every operator stands in the section named_operators of the library, for whoever
 // asks what there is: "StrideAdd (In, x1), (In, x2), (Out, y), (Attribute<int64_t>, c1_len)".
-#define NAMED_OPERATOR(Name, ...)                                                               \
-  [[gnu::section("named_operators"), gnu::used]] static const char signature_##Name[] =        \
-      #Name " " #__VA_ARGS__;                                                                   \
-  static void operator_##Name(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__));                        \
-  static const ::aclnn_host::NamedOperator entry_##Name(                                        \
-      #Name, "aclop " #Name,                                                                    \
-      [](::aclnn_host::NamedArguments& arguments, ::aclnn_host::Preparation& stage) {           \
-        (ACLNN_FOR_EACH(NAMED_TAKE, __VA_ARGS__));                                              \
-        arguments.give_memory(stage);                                                           \
-        arguments.expect_all_taken();                                                           \
-        return stage.finish([](const ::aclnn_host::Frame& frame) {                              \
-          ::aclnn_host::Row<ACLNN_FOR_EACH(ACLNN_KIND, __VA_ARGS__)>::call(operator_##Name,     \
-                                                                           frame);              \
-        });                                                                                     \
-      });                                                                                       \
+#define NAMED_OPERATOR(Name, ...)                                                           \
+  [[gnu::section("named_operators"), gnu::used]] static const char signature_##Name[] =     \
+      #Name " " #__VA_ARGS__;                                                               \
+  static void operator_##Name(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__));                    \
+  static const ::aclnn_host::NamedOperator entry_##Name(                                    \
+      #Name, "aclop " #Name,                                                                \
+      [](::aclnn_host::NamedArguments& arguments, ::aclnn_host::Preparation& stage) {       \
+        (ACLNN_FOR_EACH(NAMED_TAKE, __VA_ARGS__));                                          \
+        arguments.give_memory(stage);                                                       \
+        arguments.expect_all_taken();                                                       \
+        return stage.finish([](const ::aclnn_host::Frame& frame) {                          \
+          ::aclnn_host::Row<ACLNN_FOR_EACH(ACLNN_KIND, __VA_ARGS__)>::call(operator_##Name, \
+                                                                           frame);          \
+        });                                                                                 \
+      });                                                                                   \
   static void operator_##Name(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__))
 
 #define NAMED_TAKE(kind, name) ::aclnn_host::take<::aclnn_host::Kind<kind>>(arguments, stage, #name)

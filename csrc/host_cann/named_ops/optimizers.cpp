@@ -52,7 +52,8 @@ NAMED_OPERATOR(ApplyAdamW, (FloatIn, var), (FloatIn, m), (FloatIn, v), (In, beta
       decayed - rate * next_m / of_m / (at::sqrt(largest / of_v) + scalar("epsilon", epsilon));
   var_out = next, m_out = next_m, v_out = next_v;
 }
-// BERT's Adam: no correction of the moments but what step_size holds, and weight decay in the update.
+// BERT's Adam: no correction of the moments but what step_size holds, and weight decay in the
+// update.
 NAMED_OPERATOR(ApplyAdamV2, (FloatIn, var), (FloatIn, m), (FloatIn, v), (In, lr), (In, beta1),
                (In, beta2), (In, epsilon), (FloatIn, grad), (In, max_grad_norm),
                (In, global_grad_norm), (In, weight_decay), (OptionalIn, step_size), (Out, var_out),

@@ -23,8 +23,8 @@ namespace {
 // afters.
 Integers from_last(const Integers& paddings, bool are_pairs, int64_t dims) {
   const auto count = static_cast<size_t>(dims);
-  TORCH_CHECK(paddings.size() == 2 * count, "paddings has ", paddings.size(),
-              " numbers, expected ", 2 * count);
+  TORCH_CHECK(paddings.size() == 2 * count, "paddings has ", paddings.size(), " numbers, expected ",
+              2 * count);
   Integers reversed;
   for (size_t i = count; i-- > 0;) {
     reversed.push_back(are_pairs ? paddings[2 * i] : paddings[i]);
@@ -94,8 +94,7 @@ at::Tensor padded(const at::Tensor& x, const Integers& paddings, Mode mode) {
 NAMED_OPERATOR(Pad, (In, x), (HostInts, paddings), (Out, y)) {
   y = padded(x, from_last(paddings, true, x.dim()), Mode::kConstant);
 }
-NAMED_OPERATOR(MirrorPad, (In, x), (HostInts, paddings), (Out, y),
-               (Attribute<std::string>, mode)) {
+NAMED_OPERATOR(MirrorPad, (In, x), (HostInts, paddings), (Out, y), (Attribute<std::string>, mode)) {
   y = padded(x, from_last(paddings, true, x.dim()), mode_of(mode.value_or("REFLECT")));
 }
 NAMED_OPERATOR(PadV3, (In, x), (HostInts, paddings), (OptionalIn, constant_values), (Out, y),
@@ -119,8 +118,6 @@ NAMED_OPERATOR(PadV3Grad, (FloatIn, x), (HostInts, paddings), (Out, y),
   const Integers pads = inner(from_last(paddings, paddings_contiguous.value_or(true), x.dim()));
   const int64_t rank = padded_rank(x.dim(), pads);
   const int64_t leading = x.dim() - rank;
-  const auto folded = [&](const at::Tensor& t) {
-    return leading > 0 ? t.flatten(0, leading) : t;
-  };
+  const auto folded = [&](const at::Tensor& t) { return leading > 0 ? t.flatten(0, leading) : t; };
   y = gradient(folded(x), folded(y).sizes(), pads, kind).view(y->sizes());
 }

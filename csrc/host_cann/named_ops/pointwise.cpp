@@ -55,13 +55,13 @@
 
 using namespace aclnn_host;
 
-#define NAMED_UNARY(Name, call)            \
+#define NAMED_UNARY(Name, call)             \
   NAMED_OPERATOR(Name, (In, x), (Out, y)) { \
-    y = call(x);                           \
+    y = call(x);                            \
   }
-#define NAMED_BINARY(Name, call)                         \
-  NAMED_OPERATOR(Name, (In, x1), (In, x2), (Out, y)) {   \
-    y = call;                                            \
+#define NAMED_BINARY(Name, call)                       \
+  NAMED_OPERATOR(Name, (In, x1), (In, x2), (Out, y)) { \
+    y = call;                                          \
   }
 
 namespace {
@@ -190,8 +190,9 @@ NAMED_OPERATOR(Cross, (In, x1), (In, x2), (Out, y), (Attribute<int64_t>, dim)) {
   y = at::cross(x1, x2, dim.value_or(-1));
 }
 // Parts of the blocks of channels of two tensors, added.
-NAMED_OPERATOR(StrideAdd, (FloatIn, x1), (FloatIn, x2), (Out, y), (Attribute<int64_t>, x1_c1_offset),
-               (Attribute<int64_t>, x2_c1_offset), (Attribute<int64_t>, c1_len)) {
+NAMED_OPERATOR(StrideAdd, (FloatIn, x1), (FloatIn, x2), (Out, y),
+               (Attribute<int64_t>, x1_c1_offset), (Attribute<int64_t>, x2_c1_offset),
+               (Attribute<int64_t>, c1_len)) {
   constexpr int64_t kChannels = 16;  // in a block
   expect_dims("x1", x1, 4);
   expect_dims("x2", x2, 4);

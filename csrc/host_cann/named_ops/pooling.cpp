@@ -106,8 +106,7 @@ NAMED_OPERATOR(AdaptiveAvgPool2d, (FloatIn, x), (Out, y), (Attribute<Integers>, 
 NAMED_OPERATOR(AdaptiveAvgPool2dGrad, (FloatIn, input_grad), (Out, output_grad),
                (Attribute<Integers>, orig_input_shape)) {
   const at::Tensor grads = wide(input_grad);
-  output_grad =
-      at::_adaptive_avg_pool2d_backward(grads, grads.new_zeros(output_grad->sizes()));
+  output_grad = at::_adaptive_avg_pool2d_backward(grads, grads.new_zeros(output_grad->sizes()));
 }
 // argmax is CANN's own affair: zeros here, because the gradient finds the maxima again.
 NAMED_OPERATOR(MaxPoolWithArgmaxV1, (FloatIn, x), (Out, y), (Out, argmax),

@@ -34,10 +34,8 @@ Quantisation reconstruct(const at::Tensor& data, double low, double high,
                          const Numerals& range, double step, bool with_offset, int64_t bits) {
   const auto bins = static_cast<double>(cumulated.numel());
   const auto count = static_cast<double>(data.numel());
-  double most =
-      bins_before(cumulated, count, percentiles[1]) / bins * (high - low) + low;
-  double least =
-      bins_before(cumulated, count, 1 - percentiles[0]) / bins * (high - low) + low;
+  double most = bins_before(cumulated, count, percentiles[1]) / bins * (high - low) + low;
+  double least = bins_before(cumulated, count, 1 - percentiles[0]) / bins * (high - low) + low;
   if (with_offset) {
     most = std::max(most, 0.0), least = std::min(least, 0.0);
   } else {
@@ -79,8 +77,8 @@ NAMED_OPERATOR(IFMR, (FloatIn, data), (FloatIn, data_min), (FloatIn, data_max), 
   Quantisation best{1, 0};
   if (data.is_cpu() && !is_rehearsed()) {
     best = reconstruct(data.to(at::kFloat), data_min.item().toDouble(), data_max.item().toDouble(),
-                       cumsum, {min_percentile.value_or(1), max_percentile.value_or(1)}, range, step,
-                       with_offset.value_or(true), bits);
+                       cumsum, {min_percentile.value_or(1), max_percentile.value_or(1)}, range,
+                       step, with_offset.value_or(true), bits);
   }
   scale = at::zeros(scale->sizes(), data.options().dtype(at::kFloat)) + best.scale;
   offset = at::zeros(offset->sizes(), data.options().dtype(at::kFloat)) + best.offset;
@@ -91,8 +89,8 @@ NAMED_OPERATOR(SignBitsPack, (FloatIn, self), (Out, y), (Attribute<int64_t>, siz
   expect_dims("self", self, 1);
   const int64_t bytes = (self.size(0) + 7) / 8;
   TORCH_CHECK(rows > 0 && bytes % rows == 0, "size is ", rows, ", expected a divisor of ", bytes);
-  const at::Tensor bits = at::constant_pad_nd((self >= 0).to(at::kByte),
-                                              {0, bytes * 8 - self.size(0)});
+  const at::Tensor bits =
+      at::constant_pad_nd((self >= 0).to(at::kByte), {0, bytes * 8 - self.size(0)});
   const at::Tensor places = at::arange(8, bits.options());
   y = bits.view({bytes, 8}).bitwise_left_shift(places).sum(1, false, at::kByte).view({rows, -1});
 }
@@ -102,8 +100,7 @@ NAMED_OPERATOR(SignBitsUnpack, (In, self), (Out, y), (Attribute<int64_t>, size),
   expect_dtype("self", self, at::kByte);
   TORCH_CHECK(rows > 0 && self.numel() * 8 % rows == 0, "size is ", rows,
               ", expected a divisor of ", self.numel() * 8);
-  const at::Tensor bits = self.reshape({-1, 1})
-                              .bitwise_right_shift(at::arange(8, self.options()))
-                              .bitwise_and(1);
+  const at::Tensor bits =
+      self.reshape({-1, 1}).bitwise_right_shift(at::arange(8, self.options())).bitwise_and(1);
   y = (bits.to(at::kFloat) * 2 - 1).view({rows, -1});
 }

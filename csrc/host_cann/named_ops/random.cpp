@@ -56,7 +56,8 @@ int64_t elements_of(const Integers& shape) {
   for (const int64_t size : shape) {
     TORCH_CHECK(size >= 0 && !__builtin_mul_overflow(elements, size, &elements) &&
                     elements <= int64_t{1} << 40,
-                "shape is ", at::IntArrayRef(shape), ", expected sizes of 0 or more, of at most 2^40 "
+                "shape is ", at::IntArrayRef(shape),
+                ", expected sizes of 0 or more, of at most 2^40 "
                 "elements");
   }
   return elements;
@@ -125,8 +126,7 @@ NAMED_OPERATOR(RandomChoiceWithMask, (In, x), (Out, y), (Out, mask), (Attribute<
     const at::Tensor all = at::nonzero(x);
     const int64_t number = std::min(most, all.size(0));
     const at::Tensor order =
-        at::randperm(all.size(0), generator_of(seed.value_or(0), seed2.value_or(0)),
-                     all.options())
+        at::randperm(all.size(0), generator_of(seed.value_or(0), seed2.value_or(0)), all.options())
             .narrow(0, 0, number);
     places.narrow(0, 0, number).copy_(all.index_select(0, std::get<0>(order.sort())));
     is_place.narrow(0, 0, number).fill_(true);

@@ -69,8 +69,7 @@ at::Tensor sequence(const std::vector<at::Tensor>& steps, const at::Tensor& x, b
   std::vector<at::Tensor> in_order = steps;
   if (backwards) std::reverse(in_order.begin(), in_order.end());
   const at::Tensor stacked = at::stack(in_order);
-  return stacked.size(0) == x.size(0) ? stacked
-                                      : stacked.expand({x.size(0), x.size(1), hidden});
+  return stacked.size(0) == x.size(0) ? stacked : stacked.expand({x.size(0), x.size(1), hidden});
 }
 
 // ---- LSTM
@@ -114,7 +113,7 @@ struct LstmTrace {
 };
 
 struct LstmGradients {
-  std::vector<at::Tensor> gates;  // of every step
+  std::vector<at::Tensor> gates;   // of every step
   std::vector<at::Tensor> before;  // the hidden state before it
   at::Tensor of_h, of_c;
 };
@@ -234,9 +233,9 @@ NAMED_OPERATOR(DynamicRNNV2, (FloatIn, x), (FloatIn, weight_input), (FloatIn, we
   check_lstm(x, weight_input, weight_hidden, cell_type);
   const int64_t hidden = weight_hidden.size(0);
   const bool backwards = is_backwards(direction);
-  const LstmOutputs out = lstm(x, wide(weight_input), wide(weight_hidden), b,
-                               Lengths(seq_length, x), state(init_h, x, hidden),
-                               state(init_c, x, hidden), backwards, forget_bias.value_or(0));
+  const LstmOutputs out =
+      lstm(x, wide(weight_input), wide(weight_hidden), b, Lengths(seq_length, x),
+           state(init_h, x, hidden), state(init_c, x, hidden), backwards, forget_bias.value_or(0));
   const auto all = [&](const std::vector<at::Tensor>& steps) {
     return sequence(steps, x, backwards, hidden);
   };
@@ -276,10 +275,10 @@ NAMED_OPERATOR(DynamicRNNV2Grad, (FloatIn, x), (FloatIn, w_x), (FloatIn, w_h), (
   const auto steps = [&](const at::Tensor& t) {
     return t.reshape({inputs.size(0), inputs.size(1), w_h.size(0)});
   };
-  const LstmGradients g = lstm_gradients({inputs, init_h, init_c, steps(h), steps(c), steps(i),
-                                          steps(j), steps(f), steps(o), steps(tanhc)},
-                                         wide(w_h), steps(dy), dh, dc, Lengths(seq_length, inputs),
-                                         backwards);
+  const LstmGradients g =
+      lstm_gradients({inputs, init_h, init_c, steps(h), steps(c), steps(i), steps(j), steps(f),
+                      steps(o), steps(tanhc)},
+                     wide(w_h), steps(dy), dh, dc, Lengths(seq_length, inputs), backwards);
   const Parameters of = parameter_gradients(g, inputs, wide(w_x), backwards);
   dw_x = of.of_input;
   dw_h = of.of_hidden;
@@ -293,8 +292,8 @@ NAMED_OPERATOR(DynamicGRUV2, (FloatIn, x), (FloatIn, weight_input), (FloatIn, we
                (OptionalIn, init_h), (Out, y), (Out, output_h), (Out, update), (Out, reset),
                (Out, new_), (Out, hidden_new), (Attribute<std::string>, direction),
                (Attribute<std::string>, gate_order), (Attribute<bool>, reset_after)) {
-  TORCH_CHECK(gate_order.value_or("zrh") == "rzh" && reset_after.value_or(true),
-              "gate_order is ", gate_order.value_or("zrh"), ", expected rzh with reset_after");
+  TORCH_CHECK(gate_order.value_or("zrh") == "rzh" && reset_after.value_or(true), "gate_order is ",
+              gate_order.value_or("zrh"), ", expected rzh with reset_after");
   TORCH_CHECK(!seq_length, "seq_length is given, which the host CANN does not emulate");
   expect_dims("x", x, 3);
   const int64_t hidden = hidden_of("weight_input", weight_input, 3);

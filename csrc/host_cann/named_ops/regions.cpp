@@ -84,10 +84,10 @@ void each_cell(const at::Tensor& rois, const Pooling& pooling, int64_t height, i
     TORCH_CHECK(std::all_of(box + 1, box + 5, [](double side) { return std::isfinite(side); }),
                 "rois has sides that are not finite");
     const double x = std::round(box[1]) * pooling.scale, y = std::round(box[2]) * pooling.scale;
-    const double cell_width =
-        std::max((std::round(box[3]) + 1) * pooling.scale - x, 0.1) / static_cast<double>(pooling.group);
-    const double cell_height =
-        std::max((std::round(box[4]) + 1) * pooling.scale - y, 0.1) / static_cast<double>(pooling.group);
+    const double cell_width = std::max((std::round(box[3]) + 1) * pooling.scale - x, 0.1) /
+                              static_cast<double>(pooling.group);
+    const double cell_height = std::max((std::round(box[4]) + 1) * pooling.scale - y, 0.1) /
+                               static_cast<double>(pooling.group);
     const auto bound = [](double place, int64_t size) {
       return static_cast<int64_t>(std::clamp(place, 0.0, static_cast<double>(size)));
     };
@@ -95,7 +95,8 @@ void each_cell(const at::Tensor& rois, const Pooling& pooling, int64_t height, i
       for (int64_t row = 0; row < pooling.group; ++row) {
         for (int64_t column = 0; column < pooling.group; ++column) {
           const auto r = static_cast<double>(row), c = static_cast<double>(column);
-          visit(Cell{result++, i / rois.size(2), (out * pooling.group + row) * pooling.group + column,
+          visit(Cell{result++, i / rois.size(2),
+                     (out * pooling.group + row) * pooling.group + column,
                      bound(std::floor(r * cell_height + y), height),
                      bound(std::ceil((r + 1) * cell_height + y), height),
                      bound(std::floor(c * cell_width + x), width),
@@ -126,8 +127,8 @@ Geometry geometry_of(const at::Tensor& images, const std::optional<Integers>& st
     return Integers{list[0], list[3], list[1], list[2]};
   };
   const at::Tensor x = images.permute({0, 3, 1, 2});
-  const at::Tensor weight = at::zeros({x.size(1), 1, 1, 1}, x.options())
-                                .expand({x.size(1), 1, (*ksize)[0], (*ksize)[1]});
+  const at::Tensor weight =
+      at::zeros({x.size(1), 1, 1, 1}, x.options()).expand({x.size(1), 1, (*ksize)[0], (*ksize)[1]});
   return Geometry("X", x, weight, *ksize, channels_second(*strides), *pads,
                   channels_second(dilations.value_or(Integers{1, 1, 1, 1})), x.size(1),
                   deformable_groups.value_or(1), modulated);
@@ -148,8 +149,8 @@ NAMED_OPERATOR(ROIAlign, (FloatIn, features), (FloatIn, rois), (OptionalIn, rois
       align_options(spatial_scale, pooled_height, pooled_width, sample_num, mode);
   expect_dims("features", features, 4);
   const at::Tensor boxes = with_ends(rois, mode), images = wide(features);
-  const at::Tensor result = at::zeros({boxes.size(0), features.size(1), options.height, options.width},
-                                      images.options());
+  const at::Tensor result =
+      at::zeros({boxes.size(0), features.size(1), options.height, options.width}, images.options());
   if (has_regions(features) && result.numel() > 0) {
     each_aligned(boxes, features.sizes(), options,
                  [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
@@ -185,12 +186,13 @@ NAMED_OPERATOR(PSROIPoolingV2, (FloatIn, x), (FloatIn, rois), (Out, y),
                (Attribute<double>, spatial_scale), (Attribute<int64_t>, output_dim),
                (Attribute<int64_t>, group_size)) {
   const Pooling pooling = pooling_of(spatial_scale, output_dim, group_size, rois);
-  expect_shape("x", x, {rois.size(0), pooling.channels(), x.dim() == 4 ? x.size(2) : 0,
-                        x.dim() == 4 ? x.size(3) : 0});
+  expect_shape("x", x,
+               {rois.size(0), pooling.channels(), x.dim() == 4 ? x.size(2) : 0,
+                x.dim() == 4 ? x.size(3) : 0});
   const at::Tensor images = x.to(at::kFloat);
-  const at::Tensor result = at::zeros({rois.size(0) * rois.size(2), pooling.outputs, pooling.group,
-                                       pooling.group},
-                                      images.options());
+  const at::Tensor result =
+      at::zeros({rois.size(0) * rois.size(2), pooling.outputs, pooling.group, pooling.group},
+                images.options());
   if (has_regions(x)) {
     each_cell(rois, pooling, x.size(2), x.size(3), [&](const Cell& cell) {
       if (cell.area() <= 0) return;
@@ -206,7 +208,8 @@ NAMED_OPERATOR(PSROIPoolingGradV2D, (FloatIn, x), (FloatIn, rois), (Out, y),
                (Attribute<double>, spatial_scale), (Attribute<int64_t>, output_dim),
                (Attribute<int64_t>, group_size), (Attribute<Integers>, input_size)) {
   const Pooling pooling = pooling_of(spatial_scale, output_dim, group_size, rois);
-  expect_shape("x", x, {rois.size(0) * rois.size(2), pooling.outputs, pooling.group, pooling.group});
+  expect_shape("x", x,
+               {rois.size(0) * rois.size(2), pooling.outputs, pooling.group, pooling.group});
   expect_dims("y", y, 4);
   expect_shape("y", y, {rois.size(0), pooling.channels(), y->size(2), y->size(3)});
   const at::Tensor gradients = x.to(at::kFloat).contiguous();
@@ -228,8 +231,8 @@ NAMED_OPERATOR(DeformableOffsets, (FloatIn, X), (FloatIn, offsets), (Out, y),
                (Attribute<Integers>, ksize), (Attribute<Integers>, dilations),
                (Attribute<std::string>, data_format), (Attribute<int64_t>, deformable_groups),
                (Attribute<bool>, modulated)) {
-  const Geometry g = geometry_of(X, strides, pads, ksize, dilations, deformable_groups,
-                                 modulated.value_or(true));
+  const Geometry g =
+      geometry_of(X, strides, pads, ksize, dilations, deformable_groups, modulated.value_or(true));
   expect_dims("offsets", offsets, 4);
   const at::Tensor places = planes_of(offsets);
   expect_shape("offsets, channels second,", places, g.offsets());
@@ -240,8 +243,8 @@ NAMED_OPERATOR(DeformableOffsetsGrad, (FloatIn, grad), (FloatIn, X), (FloatIn, o
                (Attribute<Integers>, pads), (Attribute<Integers>, ksize),
                (Attribute<Integers>, dilations), (Attribute<std::string>, data_format),
                (Attribute<int64_t>, deformable_groups), (Attribute<bool>, modulated)) {
-  const Geometry g = geometry_of(X, strides, pads, ksize, dilations, deformable_groups,
-                                 modulated.value_or(true));
+  const Geometry g =
+      geometry_of(X, strides, pads, ksize, dilations, deformable_groups, modulated.value_or(true));
   expect_dims("grad", grad, 4);
   expect_dims("offsets", offsets, 4);
   const at::Tensor images = planes_of(X), places = planes_of(offsets), points = planes_of(grad);

@@ -51,8 +51,7 @@ at::Tensor resized(const at::Tensor& x, at::IntArrayRef size, Interpolation how,
     default: return at::upsample_bicubic2d(x, size, align);
   }
 }
-at::Tensor gradient(const at::Tensor& grads, at::IntArrayRef shape, Interpolation how,
-                    bool align) {
+at::Tensor gradient(const at::Tensor& grads, at::IntArrayRef shape, Interpolation how, bool align) {
   const Integers size = plane(grads);
   switch (how) {
     case Interpolation::kNearest: return at::upsample_nearest2d_backward(grads, size, shape);
@@ -83,8 +82,7 @@ NAMED_OPERATOR(ResizeNearestNeighborV2Grad, (FloatIn, grads), (HostInts, size), 
 NAMED_OPERATOR(Resize, (In, x), (HostFloats, roi), (HostFloats, scales), (HostInts, sizes),
                (Out, y), (Attribute<std::string>, coordinate_transformation_mode),
                (Attribute<std::string>, mode), (Attribute<std::string>, nearest_mode)) {
-  y = resized(x, plane(y), interpolation_of(mode),
-              aligns_corners(coordinate_transformation_mode));
+  y = resized(x, plane(y), interpolation_of(mode), aligns_corners(coordinate_transformation_mode));
 }
 NAMED_OPERATOR(ResizeGrad, (FloatIn, grads), (HostFloats, roi), (HostFloats, scales),
                (HostInts, original_size), (Out, y),

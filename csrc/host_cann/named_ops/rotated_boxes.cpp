@@ -38,7 +38,8 @@ struct Rotated {
   Polygon corners() const {
     const double cosine = std::cos(angle), sine = std::sin(angle);
     Polygon points;
-    for (const auto& [right, down] : {std::pair(-0.5, -0.5), {0.5, -0.5}, {0.5, 0.5}, {-0.5, 0.5}}) {
+    for (const auto& [right, down] :
+         {std::pair(-0.5, -0.5), {0.5, -0.5}, {0.5, 0.5}, {-0.5, 0.5}}) {
       const double dx = right * width, dy = down * height;
       points.push_back({x + dx * cosine - dy * sine, y + dx * sine + dy * cosine});
     }
@@ -64,9 +65,10 @@ Polygon cut(const Polygon& polygon, const Point& a, const Point& b) {
   return rest;
 }
 
-// Sizes below 0 turn the order of the corners; such boxes overlap nothing.
+// Boxes without a positive area overlap nothing; a size below 0 would turn the order of the
+// corners.
 double common_area(const Rotated& a, const Rotated& b) {
-  if (!(a.width > 0 && a.height > 0 && b.width > 0 && b.height > 0)) return 0;
+  if (!(a.area() > 0 && b.area() > 0)) return 0;
   Polygon rest = a.corners();
   const Polygon edges = b.corners();
   for (size_t i = 0; i < edges.size() && !rest.empty(); ++i) {
@@ -97,8 +99,8 @@ at::Tensor pairwise(const at::Tensor& boxes, const at::Tensor& others, bool has_
                   boxes.size(0) == others.size(0),
               "boxes has shape ", boxes.sizes(), " and query_boxes ", others.sizes(),
               ", expected (B, 5, N) and (B, 5, K)");
-  const at::Tensor result = at::zeros({boxes.size(0), boxes.size(2), others.size(2)},
-                                      boxes.options().dtype(at::kDouble));
+  const at::Tensor result =
+      at::zeros({boxes.size(0), boxes.size(2), others.size(2)}, boxes.options().dtype(at::kDouble));
   if (!boxes.is_cpu()) return result;
   auto* out = result.mutable_data_ptr<double>();
   for (int64_t b = 0; b < boxes.size(0); ++b) {

@@ -80,7 +80,8 @@ NAMED_OPERATOR(Bincount, (IndexIn, array), (HostInts, size), (In, weights), (Out
   TORCH_CHECK(count >= 0, "size is ", count, ", expected 0 or more");
   check_bounds("array", array, count);
   const bool is_weighted = weights.numel() > 0;
-  const at::Tensor each = is_weighted ? weights.flatten() : at::ones_like(array, bins->scalar_type()).flatten();
+  const at::Tensor each =
+      is_weighted ? weights.flatten() : at::ones_like(array, bins->scalar_type()).flatten();
   bins = each.new_zeros({count}).scatter_add(0, array.flatten(), each);
 }
 NAMED_OPERATOR(UniqueWithCountsAndSorting, (In, x), (SizedOut, y), (SizedOut, inverse),
@@ -90,9 +91,8 @@ NAMED_OPERATOR(UniqueWithCountsAndSorting, (In, x), (SizedOut, y), (SizedOut, in
   inverse.expect(at::kLong);
   counts.expect(at::kLong);
   if (!x.is_cpu()) return;
-  const auto [values, places, numbers] =
-      at::_unique2(x, sorted.value_or(true), return_inverse.value_or(false),
-                   return_counts.value_or(false));
+  const auto [values, places, numbers] = at::_unique2(
+      x, sorted.value_or(true), return_inverse.value_or(false), return_counts.value_or(false));
   y = values;
   if (return_inverse.value_or(false)) inverse = places;
   if (return_counts.value_or(false)) counts = numbers;

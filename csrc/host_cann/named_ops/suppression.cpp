@@ -91,9 +91,9 @@ NAMED_OPERATOR(NMSWithMask, (FloatIn, box_scores), (Out, selected_boxes), (Out, 
     const std::vector<float> rows = floats_in(box_scores);
     std::vector<float> in_order(static_cast<size_t>(count));
     std::iota(in_order.rbegin(), in_order.rend(), 1.0f);
-    for (const int64_t i : selected(boxes_of(rows.data(), count, 5), in_order,
-                                    static_cast<size_t>(count), 0,
-                                    static_cast<float>(iou_threshold.value_or(0.5)))) {
+    for (const int64_t i :
+         selected(boxes_of(rows.data(), count, 5), in_order, static_cast<size_t>(count), 0,
+                  static_cast<float>(iou_threshold.value_or(0.5)))) {
       mask.mutable_data_ptr<uint8_t>()[i] = 1;
     }
   }
@@ -138,8 +138,8 @@ NAMED_OPERATOR(BatchMultiClassNonMaxSuppression, (FloatIn, boxes), (FloatIn, sco
   const int64_t batches = scores.size(0), count = scores.size(1), classes = scores.size(2);
   TORCH_CHECK(all.size(0) == batches && all.size(1) == count && all.size(3) == 4 &&
                   (all.size(2) == 1 || all.size(2) == classes),
-              "boxes has shape ", boxes.sizes(), ", expected (B, N, 1 or C, 4) for scores of shape ",
-              scores.sizes());
+              "boxes has shape ", boxes.sizes(),
+              ", expected (B, N, 1 or C, 4) for scores of shape ", scores.sizes());
   const int64_t most = max_total_size.value_or(0);
   TORCH_CHECK(max_size_per_class.value_or(0) >= 0 && most >= 0,
               "max_size_per_class or max_total_size is less than 0");

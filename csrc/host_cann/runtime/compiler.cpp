@@ -108,8 +108,8 @@ aclError execute(const char* api, const char* type, int input_count,
     if (status == ACL_SUCCESS) status = check_list(api, "outputs", output_count, outputs);
     if (status != ACL_SUCCESS) return status;
     if (attributes != nullptr && !attributes->is_alive()) {
-      return fail(ACL_ERROR_INVALID_PARAM,
-                  "%s: attr was destroyed, or is another kind of object", api);
+      return fail(ACL_ERROR_INVALID_PARAM, "%s: attr was destroyed, or is another kind of object",
+                  api);
     }
     load_operators();
     const NamedOperators operators = registered;
@@ -120,8 +120,14 @@ aclError execute(const char* api, const char* type, int input_count,
     }
     const auto in = static_cast<size_t>(input_count);
     const auto out = static_cast<size_t>(output_count);
-    status = operators({api, type, {input_descs, in}, {inputs, in}, {output_descs, out},
-                      {outputs, out}, attributes, stream,
+    status = operators({api,
+                        type,
+                        {input_descs, in},
+                        {inputs, in},
+                        {output_descs, out},
+                        {outputs, out},
+                        attributes,
+                        stream,
                         {written_descs, written_descs == nullptr ? 0 : out}});
     if (status != ACL_SUCCESS && is_queue_of_torch_npu()) fail_stream(api, stream, status);
     return status;

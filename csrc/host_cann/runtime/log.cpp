@@ -45,7 +45,10 @@ void aclAppLog(aclLogLevel logLevel, const char* func, const char* file, uint32_
   }
   va_end(values);
   if (!last.starts_with("acl_op::")) return;
-  if (std::ranges::find(kComputedByName, last) != std::end(kComputedByName)) return;
+  if (std::ranges::find(kComputedByName, last.substr(0, last.find('('))) !=
+      std::end(kComputedByName)) {
+    return;
+  }
   aclnn_host::take_messages();
   throw std::runtime_error(std::string(first) +
                            " is not implemented by the host CANN (libopapi.so of aclnn_torch), nor "

@@ -20,8 +20,9 @@ void each_sample(const Geometry& g, const at::Tensor& offset, Visit visit) {
                                     i + (2 * n + 2) * part};
     const int64_t y = result / g.out_width * g.step_y + k / g.columns * g.apart_y - g.before_y;
     const int64_t x = result % g.out_width * g.step_x + k % g.columns * g.apart_x - g.before_x;
+    // In FLOAT, as a device has it: which elements surround a place may depend on its last bit.
     visit(n, group, column, at,
-          Sample(static_cast<double>(y) + offsets[at[1]], static_cast<double>(x) + offsets[at[0]],
+          Sample(static_cast<float>(y) + offsets[at[1]], static_cast<float>(x) + offsets[at[0]],
                  g.height, g.width));
   }
 }

@@ -35,7 +35,7 @@ struct AlignOptions {
 // What each cell of a box takes of the elements along one dimension of the image: [cells, size]. A
 // sample more than 1 beside the image is 0; otherwise the elements at the borders continue.
 inline at::Tensor cell_weights(double low, double high, int64_t cells, int64_t size,
-                        const AlignOptions& options) {
+                               const AlignOptions& options) {
   if (options.aligned) low -= 0.5, high -= 0.5;
   const double extent = options.aligned ? high - low : std::max(high - low, 1.0);
   const double cell = extent / static_cast<double>(cells);

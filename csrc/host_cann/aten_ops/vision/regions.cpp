@@ -26,8 +26,8 @@ using namespace aclnn_host;
 
 namespace {
 
-constexpr int64_t kMostRegions = 1024;             // of the functions with argmax
-constexpr int64_t kMostSelected = 700;             // per class
+constexpr int64_t kMostRegions = 1024;  // of the functions with argmax
+constexpr int64_t kMostSelected = 700;  // per class
 
 void expect_not_double(const char* name, const at::Tensor& tensor) {
   TORCH_CHECK(tensor.scalar_type() != at::kDouble, name,

@@ -25,7 +25,18 @@ from ._problem import explain, series_of
 PREFIX = Path(__file__).resolve().parent / "cann"
 
 # In the order in which they depend on one another; torch_npu finds each by its name once it is loaded.
-LIBRARIES = ("ascendcl", "nnopbase", "opapi", "hccl", "acl_op_compiler", "ge_runner", "graph", "acl_tdt_channel")
+LIBRARIES = (
+    "ascendcl",
+    "nnopbase",
+    "opapi",
+    "hccl",
+    "hcomm",
+    "acl_op_compiler",
+    "ge_runner",
+    "graph",
+    "acl_tdt_channel",
+    "ascend_hal",
+)
 MAX_DEVICES = 64
 
 

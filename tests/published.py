@@ -86,6 +86,12 @@ def refused() -> set[str]:
     return {name for name, function in functions().items() if function.refused}
 
 
+def refused_to_torch_npu() -> dict[str, str]:
+    """Why the host CANN does not have functions that torch_npu looks up, and whose parameters it need not know."""
+    lines = TABLE.with_name("refusals.tsv").read_text().splitlines()[1:]
+    return dict(line.split("\t") for line in lines)
+
+
 @functools.cache
 def rows(library: Path) -> dict[str, tuple[tuple[str, str], ...]]:
     """The kind and the name of each argument of every row on ATen that a library has, by function."""

@@ -1,30 +1,238 @@
-"""Random numbers whose seed and offset stand in tensors: those of the function that takes them as numbers."""
+"""The functions of random numbers of the host CANN: csrc/host_cann/aten_ops/draws.h.
+
+Each number follows from the seed and the offset by Philox4x32-10 and its distribution, on any machine. Both are written
+here a second time: the generator from its paper, the distributions with scipy's quantiles.
+"""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.aten_ops import sweep
 from tests.aten_ops.sweep import run_calls
 from tests.cabi import SUCCESS
 
+MASK = 0xFFFFFFFF
+
+
+def philox(counter: Sequence[int], key: Sequence[int]) -> tuple[int, ...]:
+    """One block of Philox4x32-10."""
+    (c0, c1, c2, c3), (k0, k1) = counter, key
+    for _ in range(10):
+        first, second = 0xD2511F53 * c0, 0xCD9E8D57 * c2
+        c0, c1, c2, c3 = (second >> 32) ^ c1 ^ k0, second & MASK, (first >> 32) ^ c3 ^ k1, first & MASK
+        k0, k1 = (k0 + 0x9E3779B9) & MASK, (k1 + 0xBB67AE85) & MASK
+    return c0, c1, c2, c3
+
+
+def test_philox_itself() -> None:
+    """The known answers that its authors publish with it."""
+    assert philox([0] * 4, [0] * 2) == (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
+    assert philox([MASK] * 4, [MASK] * 2) == (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)
+    pi = (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), (0xA4093822, 0x299F31D0)
+    assert philox(*pi) == (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1)
+
+
+def words(seed: int, offset: int) -> Iterator[int]:
+    """The words of 32 bits of a seed and an offset, without end."""
+    block = 0
+    while True:
+        counter = [block & MASK, block >> 32, offset & MASK, offset >> 32]
+        yield from philox(counter, [seed & MASK, seed >> 32])
+        block += 1
+
+
+def units(seed: int, offset: int, count: int) -> np.ndarray:
+    """Numbers in (0, 1) of 32 bits each."""
+    source = words(seed, offset)
+    return np.array([(next(source) + 0.5) / 2**32 for _ in range(count)])
+
+
+def wide_words(seed: int, offset: int, count: int) -> list[int]:
+    """Words of 64 bits, the low half first."""
+    source = words(seed, offset)
+    return [next(source) | next(source) << 32 for _ in range(count)]
+
+
+N = 301
+SEED, OFFSET = 0x123456789ABCDEF, 0x300000007
+
+
+def of_words(function: Callable[[list[int]], list[int]]) -> np.ndarray:
+    return np.array(function(wide_words(SEED, OFFSET, N)))
+
+
+def fisher_yates(count: int) -> list[int]:
+    order, draws = list(range(count)), wide_words(SEED, OFFSET, count)
+    for i in range(count - 1):
+        j = i + draws[i] % (count - i)
+        order[i], order[j] = order[j], order[i]
+    return order
+
+
+def wide_units() -> np.ndarray:
+    """Numbers in (0, 1) of 52 bits each."""
+    return np.array([((word >> 12) + 0.5) / 2**52 for word in wide_words(SEED, OFFSET, N)])
+
+
+# A call without its seed and offset, and what it must give.
+EXPECTED = {
+    f"aclnnInplaceUniform selfRef=FLOAT[{N}] from=-1 to=3": lambda: (
+        -1 + 4 * np.floor(units(SEED, OFFSET, N) * 2**24) / 2**24
+    ),
+    f"aclnnInplaceUniform selfRef=BFLOAT16[{N}] from=0 to=1": lambda: np.floor(units(SEED, OFFSET, N) * 2**8) / 2**8,
+    f"aclnnInplaceUniform selfRef=FLOAT16[{N}] from=0 to=1": lambda: np.floor(units(SEED, OFFSET, N) * 2**11) / 2**11,
+    f"aclnnInplaceUniform selfRef=DOUBLE[{N}] from=0 to=1": lambda: np.floor(wide_units() * 2**52) / 2**52,
+    f"aclnnInplaceNormal selfRef=FLOAT[{N}] mean=0 std=1": lambda: stats.norm.ppf(units(SEED, OFFSET, N)),
+    f"aclnnInplaceNormal selfRef=DOUBLE[{N}] mean=0.5 std=2": lambda: 0.5 + 2 * stats.norm.ppf(wide_units()),
+    f"aclnnSimThreadExponential selfRef=FLOAT[{N}] count={N} lambda=0.5": lambda: -2 * np.log(units(SEED, OFFSET, N)),
+    f"aclnnInplaceBernoulli selfRef=FLOAT[{N}] prob=DOUBLE(0.25)": lambda: units(SEED, OFFSET, N) < 0.25,
+    f"aclnnInplaceBernoulliTensor selfRef=FLOAT[{N}] prob=FLOAT[{N}]:0.25,0.75": lambda: (
+        units(SEED, OFFSET, N) < np.where(np.arange(N) % 2, 0.75, 0.25)
+    ),
+    f"aclnnInplaceRandom selfRef=INT64[{N}] from=-5 to=900": lambda: of_words(lambda w: [x % 905 - 5 for x in w]),
+    f"aclnnInplaceRandomWithoutFromTo selfRef=INT64[{N}]": lambda: of_words(lambda w: [x % 2**63 for x in w]),
+    f"aclnnInplaceRandomWithoutFromTo selfRef=INT8[{N}]": lambda: of_words(lambda w: [x % 2**7 for x in w]),
+    f"aclnnInplaceRandomWithoutFromTo selfRef=FLOAT[{N}]": lambda: of_words(lambda w: [x % (2**24 + 1) for x in w]),
+    f"aclnnRandperm n={N} out=INT64[{N}]": lambda: np.array(fisher_yates(N)),
+}
+
+
+def call(text: str, seed: int = SEED, offset: int = OFFSET) -> str:
+    """The call with its seed and offset, which come before the outputs."""
+    before, out, after = text.partition(" out=")
+    return f"{before} seed={seed} offset={offset}{out}{after}"
+
+
+def test_every_number() -> None:
+    """Of normal and exponential distributions within an error of rounding, of all others to the bit."""
+    for text, outcome in zip(EXPECTED, run_calls([call(text) for text in EXPECTED]), strict=True):
+        assert outcome[:2] == (SUCCESS, SUCCESS), (text, outcome[2])
+        found, expected = np.array(outcome[3][0], dtype=float), EXPECTED[text]()
+        if "Normal" in text or "Exponential" in text:
+            np.testing.assert_allclose(found, expected, rtol=1e-13 if "DOUBLE" in text else 2.0**-23, err_msg=text)
+        else:
+            np.testing.assert_array_equal(found, np.asarray(expected, dtype=float), err_msg=text)
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "5"])
+def test_threads_do_not_matter(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough numbers for all of them."""
+    text = call("aclnnInplaceNormal selfRef=FLOAT[100001] mean=0 std=1", 5, 0)
+    ((*statuses, _, (numbers,)),) = run_calls([text])
+    monkeypatch.setattr(sweep, "ENVIRONMENT", sweep.ENVIRONMENT | {"OMP_NUM_THREADS": threads})
+    assert run_calls([text])[0][3] == [numbers]
+    assert statuses == [SUCCESS, SUCCESS]
+    np.testing.assert_allclose(numbers[-5:], stats.norm.ppf(units(5, 0, 100_001)[-5:]), rtol=2.0**-23)
+
+
+@pytest.mark.parametrize("capability", ["default", "avx2"])
+def test_processors_do_not_matter(capability: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = [call(text) for text in (*EXPECTED, MULTINOMIAL.format(replacement="true", count=50))]
+    before = run_calls(calls)
+    monkeypatch.setattr(sweep, "ENVIRONMENT", sweep.ENVIRONMENT | {"ATEN_CPU_CAPABILITY": capability})
+    assert run_calls(calls) == before
+
+
+LARGE = 50_000
+# What is drawn, and how it is distributed.
+DISTRIBUTIONS = {
+    f"aclnnInplaceUniform selfRef=FLOAT[{LARGE}] from=-1 to=3": stats.uniform(-1, 4),
+    f"aclnnInplaceNormal selfRef=FLOAT[{LARGE}] mean=2 std=3": stats.norm(2, 3),
+    f"aclnnInplaceNormal selfRef=DOUBLE[{LARGE}] mean=2 std=3": stats.norm(2, 3),
+    f"aclnnSimThreadExponential selfRef=FLOAT[{LARGE}] count={LARGE} lambda=0.5": stats.expon(scale=2),
+}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**63 - 1])
+def test_distributions(seed: int) -> None:
+    """By the Kolmogorov-Smirnov test, at seeds that are fixed, and so is the outcome."""
+    calls = [call(text, seed, 40) for text in DISTRIBUTIONS]
+    for (text, distribution), outcome in zip(DISTRIBUTIONS.items(), run_calls(calls), strict=True):
+        assert stats.kstest(outcome[3][0], distribution.cdf).pvalue > 0.01, text
+
+
+MULTINOMIAL = "aclnnMultinomial self=FLOAT[4]:1,0,3,4 numsamples={count} replacement={replacement} out=INT64[{count}]"
+
+
+def test_categories() -> None:
+    """Their frequencies are the weights; without replacement, the first two are as likely as the rule says."""
+    pairs = [call(MULTINOMIAL.format(count=2, replacement="false"), seed, 0) for seed in range(2000)]
+    ((*_, (drawn,)), *firsts) = run_calls([call(MULTINOMIAL.format(count=20_000, replacement="true")), *pairs])
+    counts = np.bincount(np.array(drawn, dtype=int), minlength=4)
+    assert counts[1] == 0
+    assert stats.chisquare(counts[[0, 2, 3]], 20_000 * np.array([1, 3, 4]) / 8).pvalue > 0.01
+    weights = {0: 1, 2: 3, 3: 4}
+    found: dict[tuple[int, ...], int] = {}
+    for outcome in firsts:
+        found[tuple(outcome[3][0])] = found.get(tuple(outcome[3][0]), 0) + 1
+    expected = {(a, b): 2000 * x / 8 * y / (8 - x) for a, x in weights.items() for b, y in weights.items() if a != b}
+    assert found.keys() == expected.keys()
+    assert stats.chisquare([found[pair] for pair in expected], list(expected.values())).pvalue > 0.01
+
+
+def test_dropout_masks() -> None:
+    """A bit is 1 with the probability of keeping, and no two bits of a byte have anything to do with one another."""
+    ((*_, (mask,)),) = run_calls(["aclnnDropoutGenMask shape=[64000] prob=0.3 seed=3 offset=0 out=UINT8[8000]"])
+    bits = np.unpackbits(np.array(mask, dtype=np.uint8)[:, None], axis=1).astype(float)
+    assert abs(bits.mean() - 0.7) < 5 * (0.21 / bits.size) ** 0.5
+    assert np.abs(np.corrcoef(bits.T) - np.eye(8)).max() < 5 / 8000**0.5
+
+
+def test_calls_and_seeds_have_nothing_in_common() -> None:
+    text = "aclnnInplaceNormal selfRef=FLOAT[20000] mean=0 std=1"
+    sources = [(0, 0), (0, 1), (1, 0), (0, 4), (2**32, 0), (0, 2**32)]
+    rows = [outcome[3][0] for outcome in run_calls([call(text, *source) for source in sources])]
+    assert np.abs(np.corrcoef(rows) - np.eye(len(sources))).max() < 5 / 20_000**0.5
+
+
 # The function with numbers, its arguments beside seed and offset, and the one with tensors.
 PAIRS = {
-    "aclnnInplaceNormal": ("mean=1.5 std=2", "aclnnInplaceNormalTensor"),
-    "aclnnInplaceUniform": ("from=-1 to=3", "aclnnInplaceUniformTensor"),
-    "aclnnInplaceRandom": ("from=3 to=900", "aclnnInplaceRandomTensor"),
-    "aclnnInplaceRandomWithoutFromTo": ("", "aclnnInplaceRandomWithoutFromToTensor"),
+    "aclnnInplaceNormal": ("selfRef=FLOAT[50] mean=1.5 std=2", "aclnnInplaceNormalTensor", ""),
+    "aclnnInplaceUniform": ("selfRef=FLOAT[50] from=-1 to=3", "aclnnInplaceUniformTensor", ""),
+    "aclnnInplaceRandom": ("selfRef=FLOAT[50] from=3 to=900", "aclnnInplaceRandomTensor", ""),
+    "aclnnInplaceRandomWithoutFromTo": ("selfRef=FLOAT[50]", "aclnnInplaceRandomWithoutFromToTensor", ""),
+    "aclnnDropoutV3": (
+        "input=FLOAT[50] optionalNoiseShape=null p=0.25",
+        "aclnnDropoutV3Tensor",
+        " out=FLOAT[50] maskOut=UINT8[16]",
+    ),
 }
 
 
 @pytest.mark.parametrize("function", PAIRS)
 def test_the_same_numbers(function: str) -> None:
-    arguments, by_tensors = PAIRS[function]
+    """Seed and offset may stand in tensors."""
+    arguments, by_tensors, out = PAIRS[function]
     first, second, other = run_calls(
         [
-            f"{function} selfRef=FLOAT[50] {arguments} seed=5 offset=12",
-            f"{by_tensors} selfRef=FLOAT[50] {arguments} seedTensor=INT64[1]:5 offsetTensor=INT64[1]:8 offset=4",
-            f"{by_tensors} selfRef=FLOAT[50] {arguments} seedTensor=INT64[1]:6 offsetTensor=INT64[1]:8 offset=4",
+            f"{function} {arguments} seed=5 offset=12{out}",
+            f"{by_tensors} {arguments} seedTensor=INT64[1]:5 offsetTensor=INT64[1]:8 offset=4{out}",
+            f"{by_tensors} {arguments} seedTensor=INT64[1]:6 offsetTensor=INT64[1]:8 offset=4{out}",
         ]
     )
     assert (first[:2], second[:2], other[:2]) == ((SUCCESS, SUCCESS),) * 3
     assert first[3] == second[3] != other[3]
+
+
+def test_what_is_refused() -> None:
+    refused = {
+        "aclnnInplaceUniform selfRef=FLOAT[3] from=2 to=1": "from is 2, expected at most to, 1",
+        "aclnnInplaceNormal selfRef=FLOAT[3] mean=0 std=-1": "std is -1",
+        "aclnnSimThreadExponential selfRef=FLOAT[3] count=3 lambda=0": "lambda is 0",
+        "aclnnSimThreadExponential selfRef=INT32[3] count=3 lambda=1": "INT32",
+        "aclnnInplaceBernoulli selfRef=FLOAT[3] prob=DOUBLE(1.5)": "1.5, expected 0 to 1",
+        "aclnnInplaceRandom selfRef=INT8[3] from=0 to=200": "out of bounds",
+    }
+    for text, outcome in zip(refused, run_calls([call(text) for text in refused]), strict=True):
+        assert outcome[0] == 161002, text
+        assert refused[text] in outcome[2]
+    weights = ["1,-1", "0,0", "1,NaN"]
+    text = "aclnnMultinomial self=FLOAT[2]:{} numsamples=1 replacement=true out=INT64[1]"
+    for outcome in run_calls([call(text.format(each)) for each in weights]):
+        assert outcome[:2] == (SUCCESS, 507015)
+        assert "self has a" in outcome[2]

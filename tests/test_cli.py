@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,8 +18,11 @@ import torch
 
 import aclnn_torch
 from aclnn_torch import cli, decompositions, functional
-from aclnn_torch.cli import doctor
+from aclnn_torch.cli import coverage, doctor
 from aclnn_torch.ops import OPERATORS
+from tests.aten_ops.sweep import LIBRARY
+from tests.cabi import exported_operators
+from tests.published import refused, refused_to_torch_npu
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "cpp"
@@ -155,6 +160,63 @@ def test_doctor_as_json(product: str) -> None:
     assert f"as {product}, " in findings["host CANN"]["text"]
     count = len(decompositions())
     assert findings["operators"]["text"] == f"{count} of {count} compute what ATen computes"
+
+
+def fake_library(folder: Path, *texts: str) -> Path:
+    """A torch_npu with these texts in its library."""
+    library = folder / "torch_npu" / "lib" / "libtorch_npu.so"
+    library.parent.mkdir(parents=True)
+    library.write_bytes(b"\0".join([b"", *(text.encode() for text in texts), b""]))
+    (folder / "torch_npu" / "__init__.py").touch()
+    return folder
+
+
+def test_coverage_of_a_torch_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names in its library, each with its state; what is no name of a first stage does not count."""
+    texts = [
+        "aclnnAdd",
+        *(f"aclnn{name}GetWorkspaceSize" for name in ("Add", "None", "MatmulAllReduce", "LightningIndexer")),
+    ]
+    texts += ["call aclnnMulGetWorkspaceSize", "aclnnFusedInferAttentionScoreV3GetMaxWorkspaceSize"]
+    fake_library(tmp_path, *texts)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    states = {entry.function: entry for entry in coverage.coverage(coverage.asked_for())}
+    assert {name: entry.state for name, entry in states.items()} == {
+        "aclnnAdd": "computed",
+        "aclnnNone": "missing",
+        "aclnnMatmulAllReduce": "refused",
+        "aclnnLightningIndexer": "missing",
+        "aclnnFusedInferAttentionScoreV3GetMaxWorkspaceSize": "computed",
+    }
+    assert states["aclnnMatmulAllReduce"].reason == "it communicates between devices (HCCL)"
+    assert states["aclnnLightningIndexer"].reason == "it is not written yet"
+
+
+def test_coverage_is_printed(tmp_path: Path) -> None:
+    fake_library(tmp_path, "aclnnAddGetWorkspaceSize", "aclnnNoneGetWorkspaceSize")
+    result = command_line("doctor", "--coverage", PYTHONPATH=str(tmp_path))
+    lines = result.stdout.splitlines()
+    assert result.returncode == 0
+    assert lines[0] == "The installed torch_npu calls 2 functions: 1 computed, 0 refused, 1 missing."
+    assert [line.split() for line in lines[1:]] == [["aclnnAdd", "computed"], ["aclnnNone", "missing"]]
+    entries = json.loads(command_line("doctor", "--coverage", "--json", PYTHONPATH=str(tmp_path)).stdout)
+    assert entries[1] == {"function": "aclnnNone", "state": "missing", "reason": ""}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch_npu") is not None, reason="torch_npu is installed here")
+def test_coverage_without_torch_npu() -> None:
+    """The host CANN's own functions, which are those of its table and the operators'."""
+    lines = command_line("doctor", "--coverage").stdout.splitlines()
+    sentence = (
+        r"torch_npu is not installed here. The host CANN has (\d+) functions: (\d+) computed, (\d+) refused, (\d+) "
+    )
+    match = re.fullmatch(sentence + "missing.", lines[0])
+    assert match
+    functions, computed, refusing, missing = map(int, match.groups())
+    assert functions == computed + refusing + missing == len(lines) - 1
+    assert refusing + missing == len(refused()) + len(refused_to_torch_npu())
+    names = {line.split()[0] for line in lines[1:]}
+    assert exported_operators(LIBRARY) <= names
 
 
 def test_doctor_tries_every_operator(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,9 @@ aclrtSetOpExecuteTimeOut aclrtSetOpExecuteTimeOutV2 aclrtSetStreamFailureMode
     "libhccl.so": """
 HcclSetConfig
 """,
+    "libascend_hal.so": """
+drvGetDevNum
+""",
     "libacl_op_compiler.so": """
 aclGetCompileopt aclGetCompileoptSize aclSetCompileopt aclopCompileAndExecuteV2
 """,

@@ -99,8 +99,8 @@ def shape_and_format(
 
 
 def delete_array(library: ctypes.CDLL, array: Any) -> None:
-    """delete[] of C++."""
-    ctypes.CDLL("libstdc++.so.6")._ZdaPv(ctypes.cast(array, ctypes.c_void_p))
+    """delete[] of C++, as the library finds it: a sanitizer brings one of its own."""
+    library._ZdaPv(ctypes.cast(array, ctypes.c_void_p))
 
 
 @pytest.mark.parametrize(

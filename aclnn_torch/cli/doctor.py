@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from .. import host
 from ..host import PREFIX
+from . import coverage
 from .command import Command
 
 VARIABLES = "ACLNN_TORCH_"
@@ -166,10 +167,17 @@ def findings() -> Iterator[Finding]:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print a JSON list of findings")
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.add_argument(
+        "--coverage",
+        action="store_true",
+        help="list the aclnn functions that the installed torch_npu calls, and whether the host CANN computes them",
+    )
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.coverage:
+        return coverage.run(arguments)
     everything = list(findings())
     if arguments.json:
         print(json.dumps([dataclasses.asdict(finding) for finding in everything], indent=2))
@@ -186,7 +194,8 @@ COMMANDS = {
         "report what is installed, whether every operator works, and how to repair what does not",
         _add_arguments,
         _run,
-        "examples:\n  aclnn-torch doctor\n  aclnn-torch doctor --json\n  aclnn-torch run -m aclnn_torch doctor\n\n"
+        "examples:\n  aclnn-torch doctor\n  aclnn-torch doctor --json\n  aclnn-torch doctor --coverage\n"
+        "  aclnn-torch run -m aclnn_torch doctor\n\n"
         "exit status: 1 if something that is there does not work",
     )
 }

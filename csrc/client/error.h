@@ -101,7 +101,10 @@ inline const char* status_name(int32_t status) noexcept {
       {507911, "ACL_ERROR_HOST_MEMORY_NOT_REGISTERED"},
       {507046, "ACL_ERROR_RT_STREAM_SYNC_TIMEOUT"},
       {507047, "ACL_ERROR_RT_EVENT_SYNC_TIMEOUT"},
+      {507048, "ACL_ERROR_RT_FFTS_PLUS_TIMEOUT"},
+      {507049, "ACL_ERROR_RT_FFTS_PLUS_EXCEPTION"},
       {507052, "ACL_ERROR_RT_COPY_DATA"},
+      {507057, "ACL_ERROR_RT_SUSPECT_REMOTE_ERROR"},
   };
   for (const auto& entry : kNames) {
     if (entry.status == status) return entry.name;

@@ -1,14 +1,225 @@
 // What torch_npu links against beyond the runtime proper: descriptions, compiler options, versions,
 // profiling, and what the host cannot do.
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "acl/acl_op_compiler.h"
+#include "acl/acl_rt.h"
 #include "profiling/aprof_pub.h"
 #include "runtime/rt.h"
 #include "runtime_support.h"
+
+using namespace aclnn_host;
+
+// Runs the body on device 0 and checks that it leaves nothing behind.
+static void on_device(const std::function<void()>& body) {
+  leaves_nothing([&] {
+    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    body();
+    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  });
+}
+
+TEST(limits_of_cores_are_remembered) {
+  on_device([] {
+    const auto device_limit = [](aclrtDevResLimitType type) {
+      uint32_t value = 0;
+      CHECK_EQ(aclrtGetDeviceResLimit(0, type, &value), ACL_SUCCESS);
+      return value;
+    };
+    const auto stream_limit = [](aclrtStream stream) {
+      uint32_t value = 0;
+      CHECK_EQ(aclrtGetStreamResLimit(stream, ACL_RT_DEV_RES_CUBE_CORE, &value), ACL_SUCCESS);
+      return value;
+    };
+    const auto thread_limit = [] {
+      uint32_t value = 0;
+      CHECK_EQ(aclrtGetResInCurrentThread(ACL_RT_DEV_RES_CUBE_CORE, &value), ACL_SUCCESS);
+      return value;
+    };
+    int64_t cores = 0;
+    CHECK_EQ(aclGetDeviceCapability(0, ACL_DEVICE_INFO_AI_CORE_NUM, &cores), ACL_SUCCESS);
+    const uint32_t all = static_cast<uint32_t>(cores);
+    aclrtStream stream = nullptr;
+    CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+    CHECK_EQ(stream_limit(stream), all);
+    CHECK_EQ(aclrtSetDeviceResLimit(0, ACL_RT_DEV_RES_CUBE_CORE, 8), ACL_SUCCESS);
+    CHECK_EQ(device_limit(ACL_RT_DEV_RES_CUBE_CORE), 8u);
+    CHECK(device_limit(ACL_RT_DEV_RES_VECTOR_CORE) > 8);
+    CHECK_EQ(stream_limit(stream), 8u);
+    CHECK_EQ(aclrtSetStreamResLimit(stream, ACL_RT_DEV_RES_CUBE_CORE, 4), ACL_SUCCESS);
+    CHECK_EQ(aclrtSetStreamResLimit(nullptr, ACL_RT_DEV_RES_CUBE_CORE, 3), ACL_SUCCESS);
+    CHECK_EQ(stream_limit(stream), 4u);
+    CHECK_EQ(stream_limit(nullptr), 3u);
+    CHECK_EQ(thread_limit(), 8u);
+    CHECK_EQ(aclrtUseStreamResInCurrentThread(stream), ACL_SUCCESS);
+    CHECK_EQ(thread_limit(), 4u);
+    CHECK_EQ(aclrtUnuseStreamResInCurrentThread(stream), ACL_SUCCESS);
+    CHECK_EQ(thread_limit(), 8u);
+    CHECK_EQ(aclrtResetStreamResLimit(stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtResetStreamResLimit(nullptr), ACL_SUCCESS);
+    CHECK_EQ(aclrtResetDeviceResLimit(0), ACL_SUCCESS);
+    CHECK_EQ(stream_limit(stream), all);
+    CHECK_EQ(stream_limit(nullptr), all);
+
+    CHECK_EQ(aclrtSetDeviceResLimit(0, ACL_RT_DEV_RES_CUBE_CORE, all + 1),
+             ACL_ERROR_RT_PARAM_INVALID);
+    CHECK(contains(messages(), "expected 1 to"));
+    CHECK_EQ(aclrtSetDeviceResLimit(0, ACL_RT_DEV_RES_CUBE_CORE, 0), ACL_ERROR_RT_PARAM_INVALID);
+    CHECK_EQ(aclrtSetDeviceResLimit(0, static_cast<aclrtDevResLimitType>(2), 1),
+             ACL_ERROR_RT_PARAM_INVALID);
+    CHECK_EQ(aclrtSetDeviceResLimit(-1, ACL_RT_DEV_RES_CUBE_CORE, 1),
+             ACL_ERROR_RT_INVALID_DEVICEID);
+    CHECK_EQ(aclrtResetDeviceResLimit(99), ACL_ERROR_RT_INVALID_DEVICEID);
+    CHECK_EQ(aclrtGetDeviceResLimit(0, ACL_RT_DEV_RES_CUBE_CORE, nullptr), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtSetStreamResLimit(stream, ACL_RT_DEV_RES_CUBE_CORE, 1),
+             ACL_ERROR_RT_INVALID_HANDLE);
+    messages();
+  });
+}
+
+TEST(events_have_timestamps) {
+  on_device([] {
+    aclrtEvent first = nullptr, second = nullptr, timeless = nullptr;
+    CHECK_EQ(aclrtCreateEventWithFlag(&first, ACL_EVENT_TIME_LINE), ACL_SUCCESS);
+    CHECK_EQ(aclrtCreateEventWithFlag(&second, ACL_EVENT_TIME_LINE), ACL_SUCCESS);
+    CHECK_EQ(aclrtCreateEventWithFlag(&timeless, ACL_EVENT_SYNC), ACL_SUCCESS);
+    uint64_t begin = 0, end = 0;
+    CHECK_EQ(aclrtEventGetTimestamp(first, &begin), ACL_ERROR_RT_INTERNAL_ERROR);
+    CHECK_EQ(aclrtRecordEvent(first, nullptr), ACL_SUCCESS);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    CHECK_EQ(aclrtRecordEvent(second, nullptr), ACL_SUCCESS);
+    CHECK_EQ(aclrtEventGetTimestamp(first, &begin), ACL_SUCCESS);
+    CHECK_EQ(aclrtEventGetTimestamp(second, &end), ACL_SUCCESS);
+    CHECK(end >= begin + 2000);
+    float ms = 0;
+    CHECK_EQ(aclrtEventElapsedTime(&ms, first, second), ACL_SUCCESS);
+    CHECK(std::abs(static_cast<double>(end - begin) / 1000 - ms) < 0.01);
+    CHECK_EQ(aclrtEventGetTimestamp(first, nullptr), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclrtRecordEvent(timeless, nullptr), ACL_SUCCESS);
+    CHECK_EQ(aclrtEventGetTimestamp(timeless, &begin), ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID);
+    for (const aclrtEvent event : {first, second, timeless}) {
+      CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+    }
+    messages();
+  });
+}
+
+TEST(devices_tell_about_themselves_without_being_set) {
+  int64_t value = 0, cores = 0;
+  CHECK_EQ(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE, &value), ACL_SUCCESS);
+  CHECK(value > 0);
+  CHECK_EQ(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_CUBE_CORE_NUM, &value), ACL_SUCCESS);
+  CHECK_EQ(aclGetDeviceCapability(0, ACL_DEVICE_INFO_AI_CORE_NUM, &cores), ACL_SUCCESS);
+  CHECK_EQ(value, cores);
+  CHECK_EQ(aclrtGetDeviceInfo(0, static_cast<aclrtDevAttr>(401), &value),
+           ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+  CHECK_EQ(aclrtGetDeviceInfo(99, ACL_DEV_ATTR_L2_CACHE_SIZE, &value),
+           ACL_ERROR_RT_INVALID_DEVICEID);
+  CHECK_EQ(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_L2_CACHE_SIZE, nullptr), ACL_ERROR_INVALID_PARAM);
+  messages();
+}
+
+TEST(visible_devices_are_those_of_the_environment) {
+  constexpr const char* kName = "ASCEND_RT_VISIBLE_DEVICES";
+  const auto count = [](const char* visible) {
+    setenv(kName, visible, 1);
+    uint32_t devices = 99;
+    CHECK_EQ(aclrtGetDeviceCount(&devices), ACL_SUCCESS);
+    return devices;
+  };
+  CHECK_EQ(count("0"), 1u);
+  CHECK_EQ(count("0,0"), 0u);
+  CHECK_EQ(count(""), 0u);
+  CHECK_EQ(count("0,x"), 1u);
+  CHECK_EQ(count("0 ,1"), 1u);
+  CHECK_EQ(count("0,64"), 1u);
+  CHECK_EQ(count("x"), 0u);
+  CHECK_EQ(count("-1"), 0u);
+  CHECK_EQ(aclrtSetDevice(0), ACL_ERROR_RT_INVALID_DEVICEID);
+  unsetenv(kName);
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  messages();
+}
+
+TEST(a_destroyed_event_is_nothing_to_wait_for) {
+  on_device([] {
+    aclrtEvent event = nullptr;
+    CHECK_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
+    CHECK_EQ(aclrtRecordEvent(event, nullptr), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+    CHECK_EQ(aclrtStreamWaitEvent(nullptr, event), ACL_SUCCESS);
+    CHECK_EQ(aclrtRecordEvent(event, nullptr), ACL_ERROR_RT_INVALID_HANDLE);
+    CHECK_EQ(aclrtStreamWaitEvent(nullptr, &event), ACL_ERROR_RT_INVALID_HANDLE);
+    messages();
+  });
+}
+
+TEST(page_locked_memory_begins_at_a_page) {
+  void* memory = nullptr;
+  void* device = nullptr;
+  CHECK_EQ(aclrtMallocHost(&memory, 5000), ACL_SUCCESS);
+  CHECK_EQ(reinterpret_cast<uintptr_t>(memory) % 4096, 0u);
+  CHECK_EQ(aclrtHostRegister(memory, 5000, ACL_HOST_REGISTER_MAPPED, &device), ACL_SUCCESS);
+  CHECK_EQ(aclrtHostUnregister(memory), ACL_SUCCESS);
+  CHECK_EQ(aclrtFreeHost(memory), ACL_SUCCESS);
+  alignas(64) char pageable[128];
+  CHECK_EQ(aclrtHostRegisterV2(pageable + 8, 64, ACL_HOST_REG_PINNED), ACL_SUCCESS);
+  CHECK_EQ(aclrtHostUnregister(pageable + 8), ACL_SUCCESS);
+  if (reinterpret_cast<uintptr_t>(pageable + 8) % 4096 != 0) {
+    CHECK_EQ(aclrtHostRegisterV2(pageable + 8, 64, ACL_HOST_REG_MAPPED),
+             ACL_ERROR_RT_PARAM_INVALID);
+  }
+  messages();
+}
+
+TEST(a_prefetch_is_checked) {
+  on_device([] {
+    void* memory = nullptr;
+    CHECK_EQ(aclrtMalloc(&memory, 4096, ACL_MEM_MALLOC_NORMAL_ONLY), ACL_SUCCESS);
+    CHECK_EQ(aclrtCmoAsync(memory, 4096, ACL_RT_CMO_TYPE_PREFETCH, nullptr), ACL_SUCCESS);
+    CHECK_EQ(aclrtCmoAsync(memory, 8192, ACL_RT_CMO_TYPE_PREFETCH, nullptr),
+             ACL_ERROR_RT_PARAM_INVALID);
+    CHECK_EQ(aclrtCmoAsync(&memory, 8, ACL_RT_CMO_TYPE_PREFETCH, nullptr),
+             ACL_ERROR_RT_PARAM_INVALID);
+    CHECK_EQ(aclrtCmoAsync(nullptr, 8, ACL_RT_CMO_TYPE_PREFETCH, nullptr), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclrtCmoAsync(memory, 8, ACL_RT_CMO_TYPE_FLUSH, nullptr),
+             ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+    CHECK_EQ(aclrtFree(memory), ACL_SUCCESS);
+    messages();
+  });
+}
+
+TEST(the_overflow_switch_is_an_attribute_of_a_stream) {
+  on_device([] {
+    aclrtStream stream = nullptr;
+    uint32_t flag = 7;
+    CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtGetStreamOverflowSwitch(stream, &flag), ACL_SUCCESS);
+    CHECK_EQ(flag, 0u);
+    CHECK_EQ(aclrtSetStreamOverflowSwitch(stream, 1), ACL_SUCCESS);
+    CHECK_EQ(aclrtGetStreamOverflowSwitch(stream, &flag), ACL_SUCCESS);
+    CHECK_EQ(flag, 1u);
+    CHECK_EQ(aclrtSetStreamOverflowSwitch(stream, 2), ACL_ERROR_RT_PARAM_INVALID);
+    CHECK_EQ(aclrtGetStreamOverflowSwitch(stream, nullptr), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+    messages();
+  });
+}
+
+TEST(conditional_tasks_are_refused) {
+  void* handle = nullptr;
+  CHECK_EQ(aclmdlRICondHandleCreate(nullptr, 0, 1, &handle), ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+  CHECK(contains(messages(), "aclmdlRICondHandleCreate: not supported by the host CANN"));
+}
 
 TEST(a_data_buffer_keeps_what_it_is_given) {
   leaves_nothing([] {

@@ -186,13 +186,7 @@ def test_graphed_callables() -> None:
     [
         lambda x: torch.randn_like(x),
         lambda x: x.clone().uniform_(),
-        pytest.param(
-            lambda x: F.dropout(x, 0.5),
-            marks=pytest.mark.skipif(
-                torch.npu.get_device_name(0).startswith("Ascend950"),
-                reason="torch_npu captures it there with a function that CANN does not describe",
-            ),
-        ),
+        lambda x: F.dropout(x, 0.5),
     ],
     ids=("randn", "uniform", "dropout"),
 )

@@ -123,3 +123,18 @@ if __name__ == "__main__":
     program.write_text(code)
     result = run(f"import runpy; runpy.run_path({str(program)!r}, run_name='__main__')")
     assert (result.status, result.output) == (0, "0\n"), result.errors
+
+
+def test_an_operator_that_is_refused_in_the_queue_is_named() -> None:
+    """With stage 1 in torch_npu's queue the error comes with the next call that waits."""
+    code = """
+import torch, torch_npu
+
+try:
+    torch_npu.npu_moe_re_routing(torch.ones(4, 4).half().npu(), torch.ones(1, 4, dtype=torch.int64).npu())
+    torch.npu.synchronize()
+except RuntimeError as error:
+    print(error)
+"""
+    result = run(code, seconds=60, TASK_QUEUE_ENABLE="2")
+    assert "aclnnMoeReRouting" in result.output, result

@@ -12,13 +12,13 @@ import torch_npu
 
 import aclnn_torch
 
-# Each of them is one aclnn function that the host CANN does not have, reached in another way.
+# Each of them is one aclnn function that the host CANN refuses, reached in another way.
 MISSING = {
     "aclnnSilentCheck": lambda x: torch_npu._npu_silent_check_v2(
         x[:1].clone(), x, x[:3].clone(), torch.ones(1, dtype=torch.int64).npu(), 100, 10.0, 1.0, 1.0, 1.0, 1
     ),
-    "aclnnFusedLinearOnlineMaxSum": lambda x: torch_npu.npu_fused_linear_online_max_sum(
-        torch.ones(4, 8).half().npu(), torch.ones(16, 8).half().npu(), torch.ones(4, dtype=torch.int32).npu(), 0, 15
+    "aclnnMoeReRouting": lambda x: torch_npu.npu_moe_re_routing(
+        torch.ones(4, 4).half().npu(), torch.ones(1, 4, dtype=torch.int64).npu()
     ),
 }
 
@@ -106,6 +106,8 @@ def test_two_devices() -> None:
     assert torch.equal(y.to("npu:0").cpu(), x)
 
 
+# There stage 1 runs in the queue, where every error ends the process's work: tests/npu/test_process.py.
+@pytest.mark.skipif(os.environ.get("TASK_QUEUE_ENABLE") == "2", reason="stage 1 runs in torch_npu's queue")
 @pytest.mark.parametrize("function", MISSING)
 def test_a_missing_operator_is_named_and_nothing_else_happens(function: str) -> None:
     """At once, again at the second call, and whatever else runs goes on."""

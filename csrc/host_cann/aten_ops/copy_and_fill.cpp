@@ -38,16 +38,16 @@ ACLNN(Cast, (StoredIn, self), (StoredDtype, dtype), (StoredOut, out)) {
   out.copy(self.elements.to(type));
 }
 
-ACLNN(InplaceZero, (InOut, selfRef)) {
+ACLNN(InplaceZero, (FilledInOut, selfRef)) {
   selfRef = at::zeros_like(selfRef);
 }
-ACLNN(InplaceOne, (InOut, selfRef)) {
+ACLNN(InplaceOne, (FilledInOut, selfRef)) {
   selfRef = at::ones_like(selfRef);
 }
-ACLNN(InplaceFillScalar, (InOut, selfRef), (Number, value)) {
+ACLNN(InplaceFillScalar, (FilledInOut, selfRef), (Number, value)) {
   selfRef = at::full_like(selfRef, value);
 }
-ACLNN(InplaceFillTensor, (InOut, selfRef), (In, value)) {
+ACLNN(InplaceFillTensor, (FilledInOut, selfRef), (In, value)) {
   TORCH_CHECK(value.numel() == 1, "value has shape ", value.sizes(), ", expected one element");
   selfRef.copy(value.reshape({}).expand(selfRef->sizes()));
 }

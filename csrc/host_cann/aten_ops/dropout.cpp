@@ -40,22 +40,21 @@ at::Tensor kept(const at::Tensor& x, const at::Tensor& mask, double scale) {
 }
 
 // Draws a mask whose bits are 0 with the probability prob.
-void draw_mask(at::IntArrayRef shape, double prob, int64_t seed, int64_t offset, Output& out) {
+void draw_mask(at::IntArrayRef shape, double prob, Source source, Output& out) {
   check_probability("prob", prob);
   TORCH_CHECK(!shape.empty() && shape.size() <= 8, "shape has ", shape.size(),
               " sizes, expected 1 to 8");
   expect_dims("out", out, 1);
   check_dropout_mask(out, elements_of(shape));
-  out = dropout_mask(out, 1 - prob, seed, offset);
+  out = draw_bits(out, 1 - prob, source);
 }
 
 // The slopes of self in training, drawn as aclnnInplaceUniform draws FLOAT: 1 above 0, else
 // random. The noise may have more elements; they stay.
 at::Tensor draw_slopes(const at::Tensor& self, Output& noise, double lower, double upper,
-                       int64_t seed, int64_t offset) {
-  const at::ScalarType type = wide(self.scalar_type());
-  at::Tensor drawn = at::empty(self.sizes(), self.options().dtype(type));
-  if (drawn.is_cpu()) drawn.uniform_(lower, upper, generator_of(seed, offset));
+                       Source source) {
+  const at::Tensor like = at::empty(self.sizes(), self.options().dtype(wide(self.scalar_type())));
+  const at::Tensor drawn = draw_uniform(like, lower, upper, source);
   const at::Tensor slopes = at::where(wide(self) > 0, c10::Scalar(1.0), drawn);
   const at::Tensor all = wide(noise).reshape({-1}).clone();
   all.narrow(0, 0, self.numel()).copy_(slopes.reshape({-1}));
@@ -64,14 +63,14 @@ at::Tensor draw_slopes(const at::Tensor& self, Output& noise, double lower, doub
 }
 
 at::Tensor rrelu(const at::Tensor& self, Output& noise, const c10::Scalar& lower,
-                 const c10::Scalar& upper, bool training, int64_t seed, int64_t offset) {
+                 const c10::Scalar& upper, bool training, Source source) {
   expect_dtype(noise, self);
   TORCH_CHECK(noise->numel() >= self.numel(), "noise has ", noise->numel(),
               " elements, expected at least ", self.numel(), ", as many as self");
   const double low = lower.toDouble(), high = upper.toDouble();
   if (!training) return at::leaky_relu(wide(self), (low + high) / 2);
   TORCH_CHECK(low <= high, "lower is ", low, ", expected at most upper, ", high);
-  return at::mul(wide(self), draw_slopes(self, noise, low, high, seed, offset));
+  return at::mul(wide(self), draw_slopes(self, noise, low, high, source));
 }
 
 }  // namespace
@@ -79,11 +78,11 @@ at::Tensor rrelu(const at::Tensor& self, Output& noise, const c10::Scalar& lower
 ACLNN(RReluWithNoise, (FloatIn, self), (FloatInOut, noise), (Number, lower), (Number, upper),
       (bool, training), (int64_t, seed), (int64_t, offset), (Out, out)) {
   expect_like("out", out, self);
-  out = rrelu(self, noise, lower, upper, training, seed.value(), offset.value());
+  out = rrelu(self, noise, lower, upper, training, source_of(seed, offset));
 }
 ACLNN(InplaceRReluWithNoise, (FloatInOut, self), (FloatInOut, noise), (Number, lower),
       (Number, upper), (bool, training), (int64_t, seed), (int64_t, offset)) {
-  self = rrelu(self, noise, lower, upper, training, seed.value(), offset.value());
+  self = rrelu(self, noise, lower, upper, training, source_of(seed, offset));
 }
 
 // Where nothing is random, maskOut stays as it is.
@@ -98,7 +97,7 @@ ACLNN(Dropout, (FloatIn, input), (double, p), (bool, train), (int64_t, seed), (i
   } else if (p == 1) {
     out = at::zeros_like(input);
   } else {
-    const at::Tensor mask = dropout_mask(maskOut, 1 - p.value(), seed.value(), offset.value());
+    const at::Tensor mask = draw_bits(maskOut, 1 - p.value(), source_of(seed, offset));
     maskOut = mask;
     out = kept(input, mask, 1 / (1 - p.value()));
   }
@@ -118,7 +117,7 @@ ACLNN(DropoutBackward, (FloatIn, gradOutput), (In, mask), (double, scale), (Out,
 }
 ACLNN(DropoutGenMask, (Ints, shape), (double, prob), (int64_t, seed), (int64_t, offset),
       (Out, out)) {
-  draw_mask(shape, prob.value(), seed.value(), offset.value(), out);
+  draw_mask(shape, prob.value(), source_of(seed, offset), out);
 }
 // probDataType is the type of what the mask is for; the mask does not depend on it.
 ACLNN(DropoutGenMaskV2Tensor, (Ints, shape), (double, prob), (In, seedTensor), (In, offsetTensor),
@@ -126,5 +125,5 @@ ACLNN(DropoutGenMaskV2Tensor, (Ints, shape), (double, prob), (In, seedTensor), (
   TORCH_CHECK(at::isFloatingType(probDataType), "probDataType is ", dtype_text(probDataType),
               ", expected FLOAT, FLOAT16 or BFLOAT16");
   const Seed seed(seedTensor, offsetTensor, offset.value());
-  draw_mask(shape, prob.value(), seed.seed(), seed.offset(), out);
+  draw_mask(shape, prob.value(), seed.source(), out);
 }

@@ -116,7 +116,9 @@ ACLNN(EmbeddingBag, (FloatIn, weight), (IndexIn, indices), (IndexIn, offsets),
       at::zeros({has_last ? offsets.numel() : count}, indices.options()), 0, bags, counts);
   // Only now, as an output may have the memory of an input.
   output = sums;
-  offset2bag = bags;
+  // torch_npu leaves it out where no gradient needs it.
+  const bool is_left_out = offset2bag->numel() == 0 && bag == Bag::kSum && paddingIdx < 0;
+  if (!is_left_out) offset2bag = bags;
   bagSize = sizes;
   if (bag == Bag::kMax) {
     maxIndices = maxima.narrow(0, 0, count);

@@ -2,24 +2,14 @@
 
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/multinomial.h>
-#include <ATen/ops/randperm.h>
-#include <ATen/ops/zeros.h>
 
 #include "host_cann/aten_ops/random.h"
+#include "host_cann/aten_ops/random_tensors.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
 
 namespace {
-
-at::Tensor normal_like(const at::Tensor& like, double mean, double deviation, int64_t seed,
-                       int64_t offset) {
-  return filled(like, [&](at::Tensor& numbers) {
-    numbers.normal_(mean, deviation, generator_of(seed, offset));
-  });
-}
 
 // What dropout keeps of self, scaled so that its mean stays.
 at::Tensor dropped(const at::Tensor& self, const at::Tensor& mask, double probability) {
@@ -29,56 +19,57 @@ at::Tensor dropped(const at::Tensor& self, const at::Tensor& mask, double probab
   return self.mul(unpacked_dropout_mask(mask, self)).mul(scale);
 }
 
+// Draws a mask, and writes it and what it keeps.
+void drop(const at::Tensor& input, double probability, Source source, Output& out,
+          Output& maskOut) {
+  check_dropout_mask(maskOut, input.numel());
+  const at::Tensor mask = draw_bits(maskOut, 1 - probability, source);
+  maskOut = mask;
+  out = dropped(input, mask, probability);
+}
+
 }  // namespace
 
 ACLNN(InplaceUniform, (InOut, selfRef), (double, from), (double, to), (uint64_t, seed),
       (uint64_t, offset)) {
-  selfRef.copy(filled(with_fractions(selfRef), [&](at::Tensor& numbers) {
-    numbers.uniform_(from, to, generator_of(seed, offset));
-  }));
+  selfRef.copy(draw_uniform(selfRef, from, to, source_of(seed, offset)));
 }
 ACLNN(InplaceNormal, (InOut, selfRef), (float, mean), (float, std), (int64_t, seed),
       (int64_t, offset)) {
-  selfRef.copy(normal_like(with_fractions(selfRef), mean, std, seed, offset));
+  selfRef.copy(draw_normal(selfRef, mean.value(), std.value(), source_of(seed, offset)));
 }
 ACLNN(NormalFloatFloat, (float, mean), (float, std), (int64_t, seed), (int64_t, offset),
       (Out, out)) {
-  out = normal_like(out, mean, std, seed, offset);
+  out.copy(draw_normal(out, mean.value(), std.value(), source_of(seed, offset)));
 }
 ACLNN(NormalFloatTensor, (float, mean), (In, std), (int64_t, seed), (int64_t, offset), (Out, out)) {
-  out = normal_like(out, 0, 1, seed, offset).mul(std).add(c10::Scalar(mean.value()));
+  out = draw_normal(out, 0, 1, source_of(seed, offset)).mul(std).add(c10::Scalar(mean.value()));
 }
 ACLNN(NormalTensorFloat, (In, mean), (float, std), (int64_t, seed), (int64_t, offset), (Out, out)) {
-  out = normal_like(out, 0, 1, seed, offset).mul(c10::Scalar(std.value())).add(mean);
+  out = draw_normal(out, 0, 1, source_of(seed, offset)).mul(c10::Scalar(std.value())).add(mean);
 }
 ACLNN(NormalTensorTensor, (In, mean), (In, std), (int64_t, seed), (int64_t, offset), (Out, out)) {
-  out = normal_like(out, 0, 1, seed, offset).mul(std).add(mean);
+  out = draw_normal(out, 0, 1, source_of(seed, offset)).mul(std).add(mean);
 }
 ACLNN(InplaceRandom, (InOut, selfRef), (int64_t, from), (int64_t, to), (int64_t, seed),
       (int64_t, offset)) {
-  selfRef = filled(
-      selfRef, [&](at::Tensor& numbers) { numbers.random_(from, to, generator_of(seed, offset)); });
+  selfRef = draw_integers(selfRef, from, to, source_of(seed, offset));
 }
 ACLNN(InplaceRandomWithoutFromTo, (InOut, selfRef), (int64_t, seed), (int64_t, offset)) {
-  selfRef =
-      filled(selfRef, [&](at::Tensor& numbers) { numbers.random_(generator_of(seed, offset)); });
+  selfRef = draw_integers(selfRef, source_of(seed, offset));
 }
 ACLNN(InplaceBernoulli, (InOut, selfRef), (Number, prob), (int64_t, seed), (int64_t, offset)) {
-  selfRef = filled(selfRef, [&](at::Tensor& numbers) {
-    numbers.bernoulli_(prob.toDouble(), generator_of(seed, offset));
-  });
+  selfRef.copy(draw_bernoulli(selfRef, prob.toDouble(), source_of(seed, offset)));
 }
-ACLNN(InplaceBernoulliTensor, (InOut, selfRef), (In, prob), (int64_t, seed), (int64_t, offset)) {
-  selfRef = filled(
-      selfRef, [&](at::Tensor& numbers) { numbers.bernoulli_(prob, generator_of(seed, offset)); });
+ACLNN(InplaceBernoulliTensor, (InOut, selfRef), (FloatIn, prob), (int64_t, seed),
+      (int64_t, offset)) {
+  selfRef.copy(draw_bernoulli(selfRef, prob, source_of(seed, offset)));
 }
 ACLNN(SimThreadExponential, (InOut, selfRef), (int64_t, count), (double, lambda), (int64_t, seed),
       (int64_t, offset)) {
   TORCH_CHECK(count == selfRef->numel(), "count is ", count, ", expected ", selfRef->numel(),
               ", the number of elements");
-  selfRef = filled(selfRef, [&](at::Tensor& numbers) {
-    numbers.exponential_(lambda, generator_of(seed, offset));
-  });
+  selfRef = draw_exponential(selfRef, lambda, source_of(seed, offset));
 }
 ACLNN(Randperm, (int64_t, n), (int64_t, seed), (int64_t, offset), (Out, out)) {
   TORCH_CHECK(out->dim() == 1 && out->size(0) == n, "out has shape ", out->sizes(), ", expected [",
@@ -89,37 +80,31 @@ ACLNN(Randperm, (int64_t, n), (int64_t, seed), (int64_t, offset), (Out, out)) {
       ", expected an integer or floating-point type");
   at::native::check_supported_max_int_with_precision(
       n, at::empty({0}, out->options().device(at::kCPU)));
-  if (out->is_cpu()) {
-    out = at::randperm(n, generator_of(seed, offset), out->options());
-  }
+  if (out->is_cpu()) out.copy(draw_permutation(n, source_of(seed, offset)));
 }
 ACLNN(Multinomial, (FloatIn, self), (int64_t, numsamples), (bool, replacement), (int64_t, seed),
       (int64_t, offset), (Out, out)) {
   check_distribution(self, numsamples, replacement);
-  if (self.is_cpu()) {
-    out = at::multinomial(self, numsamples, replacement, generator_of(seed, offset));
-  } else {
-    std::vector<int64_t> shape = self.sizes().vec();
-    shape.back() = numsamples;
-    out = at::empty(shape, self.options().dtype(at::kLong));
-  }
+  out = draw_categories(self, numsamples, replacement, source_of(seed, offset));
 }
 
 ACLNN(DropoutGenMaskV2, (Ints, shape), (double, prob), (int64_t, seed), (int64_t, offset),
       (aclDataType, probDataType), (Out, out)) {
   TORCH_CHECK(prob >= 0 && prob <= 1, "prob is ", prob, ", expected 0 to 1");
   check_dropout_mask(out, c10::multiply_integers(shape));
-  out = dropout_mask(out, 1 - prob.value(), seed, offset);
+  out = draw_bits(out, 1 - prob.value(), source_of(seed, offset));
 }
 ACLNN(DropoutDoMask, (In, self), (In, mask), (double, prob), (Out, out)) {
   out = dropped(self, mask, prob);
 }
 ACLNN(DropoutV3, (In, input), (OptionalIn, optionalNoiseShape), (double, p), (int64_t, seed),
       (int64_t, offset), (Out, out), (Out, maskOut)) {
-  check_dropout_mask(maskOut, input.numel());
-  const at::Tensor mask = dropout_mask(maskOut, 1 - p.value(), seed, offset);
-  maskOut = mask;
-  out = dropped(input, mask, p);
+  drop(input, p.value(), source_of(seed, offset), out, maskOut);
+}
+ACLNN(DropoutV3Tensor, (In, input), (OptionalIn, optionalNoiseShape), (double, p), (In, seedTensor),
+      (In, offsetTensor), (int64_t, offset), (Out, out), (Out, maskOut)) {
+  const Seed seed(seedTensor, offsetTensor, offset.value());
+  drop(input, p.value(), seed.source(), out, maskOut);
 }
 ACLNN(DropoutV3Grad, (In, gradOutput), (In, mask), (double, scale), (Out, gradInput)) {
   gradInput =

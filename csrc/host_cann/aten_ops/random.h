@@ -2,28 +2,15 @@
 
 #include <cstdint>
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <c10/util/Exception.h>
 
+#include "host_cann/aten_ops/draws.h"
 #include "host_cann/aten_ops/engine/element_types.h"
 
 namespace aclnn_host {
-
-// The numbers that belong to a seed and an offset. Neighbouring seeds and offsets have nothing in
-// common (the mixing function is that of SplitMix64).
-inline at::Generator generator_of(uint64_t seed, uint64_t offset) {
-  uint64_t mixed = seed + 0x9e3779b97f4a7c15 * (offset + 1);
-  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
-  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
-  return at::detail::createCPUGenerator(mixed ^ (mixed >> 31));
-}
-inline at::Generator generator_of(int64_t seed, int64_t offset) {
-  return generator_of(static_cast<uint64_t>(seed), static_cast<uint64_t>(offset));
-}
 
 // A dropout mask has a bit per element, eight in a byte from the lowest on, and is padded to a
 // multiple of 128 bits.
@@ -43,14 +30,6 @@ inline void check_dropout_mask(const at::Tensor& mask, int64_t elements) {
               " for ", elements, " elements");
 }
 
-// A mask with the layout of `like` in which a bit is 1 with probability `keep`.
-inline at::Tensor dropout_mask(const at::Tensor& like, double keep, int64_t seed, int64_t offset) {
-  at::Tensor bits = at::empty({like.numel(), 8}, like.options());
-  if (bits.is_cpu()) bits.bernoulli_(keep, generator_of(seed, offset));
-  const at::Tensor places = at::arange(8, like.options());
-  return bits.bitwise_left_shift(places).sum(1, /*keepdim=*/false, at::kByte).view(like.sizes());
-}
-
 // The bits of a mask as numbers in the shape of `like` and of its type.
 inline at::Tensor unpacked_dropout_mask(const at::Tensor& mask, const at::Tensor& like) {
   check_dropout_mask(mask, like.numel());
@@ -61,21 +40,6 @@ inline at::Tensor unpacked_dropout_mask(const at::Tensor& mask, const at::Tensor
       .narrow(0, 0, like.numel())
       .view(like.sizes())
       .to(like.scalar_type());
-}
-
-// A tensor like `like` that fill(tensor) has filled; without memory there is nothing to fill. Its
-// numbers do not depend on strides.
-template <class Fill>
-at::Tensor filled(const at::Tensor& like, Fill fill) {
-  at::Tensor numbers = at::empty(like.sizes(), like.options());
-  if (numbers.is_cpu()) fill(numbers);
-  return numbers;
-}
-
-// A tensor like `like` of a type that has fractions: FLOAT for integers, which are cut off.
-inline at::Tensor with_fractions(const at::Tensor& like) {
-  const bool is_integer = at::isIntegralType(like.scalar_type(), /*includeBool=*/true);
-  return is_integer ? at::empty_like(like, like.options().dtype(at::kFloat)) : like;
 }
 
 // Of probabilities or weights of categories, in one or two dimensions.

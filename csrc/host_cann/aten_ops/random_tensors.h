@@ -16,9 +16,7 @@ class Seed {
       : seed_(bits("seedTensor", seed)),
         offset_(bits("offsetTensor", offset) + static_cast<uint64_t>(added)) {}
 
-  at::Generator generator() const { return generator_of(seed_, offset_); }
-  int64_t seed() const { return static_cast<int64_t>(seed_); }
-  int64_t offset() const { return static_cast<int64_t>(offset_); }
+  Source source() const { return {seed_, offset_}; }
 
  private:
   static uint64_t bits(const char* name, const at::Tensor& tensor) {

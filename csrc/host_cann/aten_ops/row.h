@@ -87,6 +87,12 @@ struct Row {
   }                                                                                             \
   static void row_##api(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__))
 
+// The function that tells the largest workspace of a row's calls with arguments of these sizes, for
+// programs that bring their own: a row asks for none, whatever its arguments are.
+#define ACLNN_MAX_WORKSPACE(Name)                                        \
+  extern "C" ACL_FUNC_VISIBILITY decltype(aclnn##Name##GetWorkspaceSize) \
+      aclnn##Name##GetMaxWorkspaceSize __attribute__((alias("aclnn" #Name "GetWorkspaceSize")))
+
 // Rows of the shapes that most operators have; `call` is a function of ATen, and the other tensor
 // or number stands on its right.
 #define ACLNN_UNARY_OF(Kind, Name, call)  \

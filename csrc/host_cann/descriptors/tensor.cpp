@@ -1,5 +1,6 @@
 #include "host_cann/descriptors/tensor.h"
 
+#include <limits>
 #include <memory>
 
 #include "aclnn/aclnn_base.h"
@@ -53,8 +54,13 @@ Region region_of(const TensorView& view) noexcept {
   const auto extent = extent_of(view);
   if (!extent) return {};
   const int64_t bits = element_bits(view.dtype);
-  const int64_t begin = extent->first * bits / 8;
-  const int64_t end = ((extent->last + 1) * bits + 7) / 8;
+  int64_t begin, end;
+  if (__builtin_mul_overflow(extent->first, bits, &begin) ||
+      __builtin_add_overflow(extent->last, 1, &end) || __builtin_mul_overflow(end, bits, &end)) {
+    return {view.storage, std::numeric_limits<size_t>::max()};
+  }
+  begin /= 8;
+  end = end / 8 + (end % 8 != 0);
   return {static_cast<const char*>(view.storage) + begin, static_cast<size_t>(end - begin)};
 }
 

@@ -56,7 +56,8 @@ struct Extent {
 // too.
 ACLNN_HOST_INTERNAL std::optional<Extent> extent_of(const TensorView& view) noexcept;
 
-// The bytes of memory from a view's first element to its last; none for an empty view.
+// The bytes of memory from a view's first element to its last; none for an empty view, and more
+// than there is where the numbers overflow.
 struct Region {
   const void* begin = nullptr;
   size_t size = 0;

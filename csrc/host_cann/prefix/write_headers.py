@@ -61,10 +61,10 @@ UTIL = """\
 """
 
 
-def exported(nm: str, library: str) -> set[str]:
-    """The functions with two stages that a library has."""
+def exported(nm: str, library: str, stage: str = "GetWorkspaceSize") -> set[str]:
+    """The functions with two stages that a library has; or those that it has another first stage of."""
     lines = subprocess.run([nm, "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
-    return set(re.findall(r" (acl\w+)GetWorkspaceSize$", lines, re.MULTILINE))
+    return set(re.findall(rf" (acl\w+){stage}$", lines, re.MULTILINE))
 
 
 def declared() -> set[str]:
@@ -80,12 +80,14 @@ def declaration(name: str, parameters: list[str]) -> str:
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def both_stages(row: dict[str, str]) -> str:
-    """The two declarations of a function, and what it computes."""
+def both_stages(row: dict[str, str], with_largest: bool) -> str:
+    """The two declarations of a function, what it computes and, if there is one, what its largest workspace is."""
     name = row["function"]
     first = [*row["parameters"].split(", "), "uint64_t* workspaceSize", "aclOpExecutor** executor"]
     second = ["void* workspace", "uint64_t workspaceSize", "aclOpExecutor* executor", "aclrtStream stream"]
-    stages = (declaration(f"{name}GetWorkspaceSize", first), declaration(name, second))
+    stages = [declaration(f"{name}GetWorkspaceSize", first), declaration(name, second)]
+    if with_largest:
+        stages.append(declaration(f"{name}GetMaxWorkspaceSize", first))
     comment = "\n".join(textwrap.wrap(f"/* {row['computes']}. */", WIDTH, subsequent_indent="   "))
     return "\n".join(("", comment, *stages, ""))
 
@@ -95,23 +97,25 @@ def headers(nm: str, library: str) -> dict[str, str]:
     with (HERE / "functions.tsv").open(newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     wanted = exported(nm, library) - declared()
+    largest = exported(nm, library, "GetMaxWorkspaceSize")
     by_header: dict[str, list[dict[str, str]]] = defaultdict(list)
     for row in rows:
         if row["function"] in wanted:
             by_header[row["header"]].append(row)
     texts = {path.name: path.read_text() for path in BY_HAND} | {"aclnn_util.h": UTIL}
     for header, functions in by_header.items():
+        declarations = "".join(both_stages(row, row["function"] in largest) for row in functions)
         if header in texts:
             text, end, _ = texts[header].rpartition(END)
             assert end, f"{header} does not end as the others do"
-            added = "".join(map(both_stages, functions)).replace("ACLNN_API", "ACL_FUNC_VISIBILITY")
+            added = declarations.replace("ACLNN_API", "ACL_FUNC_VISIBILITY")
             texts[header] = text + added + end
             continue
         names = ", ".join(row["function"] for row in functions)
         texts[header] = HEADER.format(
             title="\n   ".join(textwrap.wrap(f"{names}; written by {Path(__file__).name}.", WIDTH - 6)),
             guard=f"ACLNN_TORCH_{re.sub(r'[^A-Z0-9]', '_', header.upper())}_",
-            functions="".join(map(both_stages, functions)),
+            functions=declarations,
         )
     return texts
 

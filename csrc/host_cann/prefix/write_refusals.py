@@ -1,6 +1,8 @@
-"""Writes the C++ of the published functions that the host CANN refuses: each says its name and why.
+"""Writes the C++ of the functions that the host CANN refuses: each says its name and why.
 
-``write_refusals.py OUTPUT``: the functions of functions.tsv that have a reason in its column "refused".
+``write_refusals.py OUTPUT``: the published functions of functions.tsv that have a reason in its column "refused", and
+those of refusals.tsv. The latter are functions that torch_npu looks up, without their parameters: what refuses takes
+none. A function does not stand there if torch_npu calls an older one where it is missing.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ using aclnn_host::fail;
 
 """
 FUNCTION = """\
-extern "C" ACL_FUNC_VISIBILITY aclnnStatus {name}GetWorkspaceSize({types}, uint64_t*, aclOpExecutor**) {{
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus {name}GetWorkspaceSize({types}) {{
   return fail(ACLNN_ERR_RUNTIME_ERROR, "{name}: the host CANN does not have this function, because {reason}");
 }}
 extern "C" ACL_FUNC_VISIBILITY aclnnStatus {name}(void*, uint64_t, aclOpExecutor*, aclrtStream) {{
@@ -28,14 +30,21 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus {name}(void*, uint64_t, aclOpExecutor
 """
 
 
+def rows(table: str) -> list[dict[str, str]]:
+    """The rows of a table that have a reason."""
+    with Path(__file__).with_name(table).open(newline="") as file:
+        return [row for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row["refused"]]
+
+
 def main(output: str) -> None:
     """Writes them all."""
-    with Path(__file__).with_name("functions.tsv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row["refused"]]
     text = HEAD
-    for row in rows:
-        types = ", ".join(re.sub(r"\s*\w+$", "", parameter) for parameter in row["parameters"].split(", "))
-        text += FUNCTION.format(name=row["function"], types=types, reason=row["refused"])
+    for row in rows("functions.tsv"):
+        types = [re.sub(r"\s*\w+$", "", parameter) for parameter in row["parameters"].split(", ")]
+        types += ["uint64_t*", "aclOpExecutor**"]
+        text += FUNCTION.format(name=row["function"], types=", ".join(types), reason=row["refused"])
+    for row in rows("refusals.tsv"):
+        text += FUNCTION.format(name=row["function"], types="", reason=row["refused"])
     Path(output).write_text(text)
 
 

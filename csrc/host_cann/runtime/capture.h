@@ -70,9 +70,6 @@ aclError admit(const char* api, Capture& capture, aclrtStream stream);
 std::optional<aclError> divert(const char* api, aclrtStream stream, std::unique_ptr<Task>& task,
                                TaskKind kind);
 
-// Whether a stream is being captured. False for the null stream.
-bool is_captured(aclrtStream stream);
-
 // 107027, in api's name, for a stream, or a device one of whose streams, is being captured, so that
 // it cannot be waited for, queried or ended.
 aclError refuse_captured(const char* api, aclrtStream stream);

@@ -68,14 +68,14 @@ std::shared_ptr<Context> require_context(const char* api) {
 }
 
 bool is_device(int32_t device) noexcept {
-  return device >= 0 && device < settings().devices;
+  return device >= 0 && device < visible_devices();
 }
 
 aclError no_such_device(const char* api, int32_t device) noexcept {
   return fail(ACL_ERROR_RT_INVALID_DEVICEID,
               "%s: device %d does not exist; there are %d (environment variable "
               "ACLNN_TORCH_DEVICES)",
-              api, device, settings().devices);
+              api, device, visible_devices());
 }
 
 }  // namespace aclnn_host

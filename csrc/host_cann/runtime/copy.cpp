@@ -8,6 +8,7 @@
 #include "host_cann/runtime/memory.h"
 #include "host_cann/runtime/registration.h"
 #include "host_cann/runtime/settings.h"
+#include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"
 
 namespace aclnn_host {
@@ -264,5 +265,30 @@ aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t c
     const aclError status = check_set(kApi, devPtr, maxCount, count, &range);
     if (status != ACL_SUCCESS) return status;
     return submit(kApi, stream, std::make_unique<SetTask>(range, value));
+  });
+}
+
+aclError aclrtCmoAsync(void* src, size_t size, aclrtCmoType cmoType, aclrtStream stream) {
+  constexpr const char* kApi = "aclrtCmoAsync";
+  return guarded(kApi, [&]() -> aclError {
+    if (src == nullptr) return null_argument(kApi, "src");
+    if (cmoType != ACL_RT_CMO_TYPE_PREFETCH) {
+      return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+                  "%s: cmoType is %d, expected 0 (ACL_RT_CMO_TYPE_PREFETCH), the only operation "
+                  "that CANN supports",
+                  kApi, cmoType);
+    }
+    Block block;
+    if (!find_block(src, size, &block) || block.side != Side::kDevice ||
+        !block.contains(reinterpret_cast<uintptr_t>(src), size)) {
+      return fail(ACL_ERROR_RT_PARAM_INVALID,
+                  "%s: the %zu bytes at src are not device memory of one block; pass memory of "
+                  "aclrtMalloc",
+                  kApi, size);
+    }
+    if (stream != nullptr && require_stream(kApi, stream) == nullptr) {
+      return ACL_ERROR_RT_INVALID_HANDLE;
+    }
+    return ACL_SUCCESS;
   });
 }

@@ -17,6 +17,8 @@ class Deadline {
       : forever_(timeout < 0),
         end_(std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout)) {}
 
+  bool is_past() const { return !forever_ && std::chrono::steady_clock::now() >= end_; }
+
   // Waits until ready() holds; false if the time is up before.
   template <class Ready>
   bool wait(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,

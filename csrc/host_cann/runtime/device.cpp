@@ -119,9 +119,16 @@ aclError aclrtGetDeviceCount(uint32_t* count) {
   constexpr const char* kApi = "aclrtGetDeviceCount";
   return guarded(kApi, [&]() -> aclError {
     if (count == nullptr) return null_argument(kApi, "count");
-    *count = static_cast<uint32_t>(settings().devices);
+    *count = static_cast<uint32_t>(visible_devices());
     return ACL_SUCCESS;
   });
+}
+
+// Of the driver: torch_npu counts the devices by it, whatever the process may see.
+extern "C" ACL_FUNC_VISIBILITY int drvGetDevNum(uint32_t* devices) {
+  if (devices == nullptr) return ACL_ERROR_INVALID_PARAM;
+  *devices = static_cast<uint32_t>(settings().devices);
+  return 0;
 }
 
 aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags, int32_t* active) {

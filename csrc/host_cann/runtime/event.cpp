@@ -417,8 +417,11 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
   constexpr const char* kApi = "aclrtStreamWaitEvent";
   return guarded(kApi, [&]() -> aclError {
-    std::shared_ptr<Event> object;
-    if (const aclError failure = find_event(kApi, event, &object)) return failure;
+    std::shared_ptr<Event> object = events().find(event);
+    // torch_npu destroys an event once it is complete, though a wait for it may still be in its
+    // queue: there is nothing to wait for then.
+    if (object == nullptr && EventTable::was_made(event)) return ACL_SUCCESS;
+    if (object == nullptr) return find_event(kApi, event, &object);
     if (const auto captured = object->last_captured(); is_pending(captured)) {
       if (const auto status = capture_wait(kApi, stream, *captured)) return *status;
     }
@@ -505,6 +508,19 @@ aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endE
                   kApi);
     }
     *ms = std::chrono::duration<float, std::milli>(end - start).count();
+    return ACL_SUCCESS;
+  });
+}
+
+aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t* timestamp) {
+  constexpr const char* kApi = "aclrtEventGetTimestamp";
+  return guarded(kApi, [&]() -> aclError {
+    if (timestamp == nullptr) return null_argument(kApi, "timestamp");
+    Clock::time_point time;
+    if (const aclError status = time_of(kApi, "event", event, &time)) return status;
+    const auto since =
+        std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch());
+    *timestamp = static_cast<uint64_t>(since.count());
     return ACL_SUCCESS;
   });
 }

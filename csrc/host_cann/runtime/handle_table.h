@@ -42,6 +42,14 @@ class HandleTable {
     return entry == objects_.end() ? nullptr : entry->second.object;
   }
 
+  // Whether the handle was one of this table's, and may have ended since.
+  static bool was_made(const void* handle) {
+    const auto bits = reinterpret_cast<uint64_t>(handle);
+    const uint64_t number = (bits & ~(uint64_t{0xff} << 56)) >> 4;
+    return bits >> 56 == static_cast<uint64_t>(kKind) + 1 && (bits & 0xf) == 0 && number >= 1 &&
+           number < next_.load(std::memory_order_relaxed);
+  }
+
   // Ends the handle; of several callers one gets the object.
   std::shared_ptr<T> remove(const void* handle) {
     const std::unique_lock lock(mutex_);

@@ -1,5 +1,6 @@
 #include "host_cann/runtime/live_objects.h"
 
+#include <array>
 #include <atomic>
 #include <cstring>
 
@@ -11,9 +12,11 @@ namespace {
 constexpr size_t kKinds = static_cast<size_t>(Object::kCount);
 
 // The names of aclHostLiveObjects, in the order of Object.
-constexpr const char* kNames[kKinds] = {
-    "tensor", "scalar", "array",   "list",        "executor",        "device_block", "host_block",
-    "stream", "event",  "context", "description", "physical_memory", "model",        "task_group"};
+constexpr std::array kNames = {"tensor",   "scalar",       "array",       "list",
+                               "executor", "device_block", "host_block",  "stream",
+                               "event",    "context",      "description", "physical_memory",
+                               "model",    "task_group",   "communicator"};
+static_assert(kNames.size() == kKinds);
 
 std::atomic<int64_t> counts[kKinds];
 

@@ -22,13 +22,14 @@ enum class Object {
   kPhysicalMemory,
   kModel,      // what was captured from streams
   kTaskGroup,  // tasks of a model that can be replaced
+  kCommunicator,
   kCount
 };
 
 ACLNN_HOST_INTERNAL void count_object(Object kind, int64_t change) noexcept;
 
 // Forgets the objects of a kind: a forked child has none of its parent's streams.
-void forget_objects(Object kind) noexcept;
+ACLNN_HOST_INTERNAL void forget_objects(Object kind) noexcept;
 
 // A member of this type counts the object that holds it.
 template <Object kKind>

@@ -27,6 +27,7 @@ namespace {
 
 constexpr size_t kAlignment = 512;             // what torch_npu asks of a block
 constexpr size_t kGranule = 32;                // sizes are multiples of it, plus one as padding
+constexpr size_t kPage = 4096;                 // page-locked memory is whole pages
 constexpr size_t kHugePage = size_t{2} << 20;  // alignment and unit of huge-page blocks
 constexpr uint32_t kPolicyBits = 0xFF;         // the rest of a policy are type flags
 constexpr uint32_t kPolicyFlags =
@@ -242,7 +243,8 @@ bool obtain(Block* block, bool huge) {
     memory = map_huge(block->size, &block->mapped);
   } else if (closed) {
     memory = map_pages(block->size, &block->mapped);
-  } else if (posix_memalign(&memory, kAlignment, block->size) != 0) {
+  } else if (posix_memalign(&memory, block->side == Side::kHost ? kPage : kAlignment,
+                            block->size) != 0) {
     memory = nullptr;
   }
   block->begin = reinterpret_cast<uintptr_t>(memory);

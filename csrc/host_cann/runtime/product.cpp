@@ -8,8 +8,10 @@
 
 #include "acl/acl_host.h"
 #include "acl/acl_rt.h"
+#include "host_cann/runtime/context.h"
 #include "host_cann/runtime/error.h"
 #include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/settings.h"
 
 namespace aclnn_host {
 namespace {
@@ -136,6 +138,29 @@ const char* aclHostProductProblem(void) {
 
 const char* aclrtGetSocName(void) {
   return profile(current_product()).soc;
+}
+
+aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t* value) {
+  constexpr const char* kApi = "aclrtGetDeviceInfo";
+  if (value == nullptr) return null_argument(kApi, "value");
+  if (!is_device(static_cast<int32_t>(deviceId))) {
+    return no_such_device(kApi, static_cast<int32_t>(deviceId));
+  }
+  const Profile& soc = profile(current_product());
+  switch (attr) {
+    case ACL_DEV_ATTR_AICORE_CORE_NUM:
+    case ACL_DEV_ATTR_CUBE_CORE_NUM: *value = soc.ai_cores; return ACL_SUCCESS;
+    case ACL_DEV_ATTR_VECTOR_CORE_NUM: *value = soc.vector_cores; return ACL_SUCCESS;
+    case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
+      *value = static_cast<int64_t>(settings().device_memory);
+      return ACL_SUCCESS;
+    case ACL_DEV_ATTR_L2_CACHE_SIZE: *value = soc.l2_bytes; return ACL_SUCCESS;
+    default:
+      return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+                  "%s: attr is %d, expected one of 101, 102, 201, 301 and 302; a simulated device "
+                  "has no others",
+                  kApi, attr);
+  }
 }
 
 aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int64_t* value) {

@@ -44,11 +44,12 @@ Registrations& registrations() {
   return PerProcess<Registrations>::get();
 }
 
-aclError add(const char* api, void* ptr, uint64_t size) {
+// Memory that is only to be page-locked may begin anywhere, as torch_npu counts on.
+aclError add(const char* api, void* ptr, uint64_t size, bool is_mapped) {
   if (ptr == nullptr) return null_argument(api, "ptr");
   const auto begin = reinterpret_cast<uintptr_t>(ptr);
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  if (begin % page != 0) {
+  if (is_mapped && begin % page != 0) {
     return fail(ACL_ERROR_RT_PARAM_INVALID,
                 "%s: ptr is %p, expected the beginning of a page of %zu bytes", api, ptr,
                 static_cast<size_t>(page));
@@ -89,7 +90,7 @@ aclError aclrtHostRegister(void* ptr, uint64_t size, aclrtHostRegisterType type,
       return fail(ACL_ERROR_RT_PARAM_INVALID,
                   "%s: type is %d, expected ACL_HOST_REGISTER_MAPPED (0)", kApi, type);
     }
-    if (const aclError failure = add(kApi, ptr, size)) return failure;
+    if (const aclError failure = add(kApi, ptr, size, true)) return failure;
     *devPtr = ptr;
     return ACL_SUCCESS;
   });
@@ -105,7 +106,7 @@ aclError aclrtHostRegisterV2(void* ptr, uint64_t size, uint32_t flag) {
                   "(0x10000000), or both",
                   kApi, flag);
     }
-    return add(kApi, ptr, size);
+    return add(kApi, ptr, size, (flag & ACL_HOST_REG_MAPPED) != 0);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -75,6 +76,25 @@ Settings read() {
 const Settings& settings() {
   static const Settings* const value = new Settings(read());  // outlives static destructors
   return *value;
+}
+
+int32_t visible_devices() noexcept {
+  const int32_t all = settings().devices;
+  const char* next = std::getenv("ASCEND_RT_VISIBLE_DEVICES");
+  if (next == nullptr) return all;
+  const char* const end = next + std::strlen(next);
+  int32_t count = 0, last = -1;
+  while (true) {
+    int32_t device = 0;
+    const auto [rest, error] = std::from_chars(next, end, device);
+    if (error != std::errc() || device < 0) return count;
+    if (device <= last) return 0;
+    if (device >= all) return count;
+    ++count;
+    last = device;
+    if (rest == end || *rest != ',') return count;
+    next = rest + 1;
+  }
 }
 
 }  // namespace aclnn_host

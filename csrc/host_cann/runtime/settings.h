@@ -20,4 +20,10 @@ struct Settings {
 
 ACLNN_HOST_INTERNAL const Settings& settings();
 
+// How many of the devices the process may see. ASCEND_RT_VISIBLE_DEVICES has their numbers; what
+// follows something else does not count, and where they do not rise there is no device. It is read
+// anew each time, as programs set it before they use one. Which devices they are makes no
+// difference.
+ACLNN_HOST_INTERNAL int32_t visible_devices() noexcept;
+
 }  // namespace aclnn_host

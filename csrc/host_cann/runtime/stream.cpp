@@ -291,6 +291,16 @@ void Stream::set_attribute(aclrtStreamAttr type, const aclrtStreamAttrValue& val
   attributes_[type] = value;
 }
 
+uint32_t Stream::limit(aclrtDevResLimitType type) {
+  const std::lock_guard lock(mutex_);
+  return limits_[type];
+}
+
+void Stream::set_limit(aclrtDevResLimitType type, uint32_t value) {
+  const std::lock_guard lock(mutex_);
+  limits_[type] = value;
+}
+
 }  // namespace aclnn_host
 
 using namespace aclnn_host;
@@ -494,4 +504,23 @@ aclError aclrtGetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType
     *value = object->attribute(stmAttrType);
     return ACL_SUCCESS;
   });
+}
+
+aclError aclrtSetStreamOverflowSwitch(aclrtStream stream, uint32_t flag) {
+  constexpr const char* kApi = "aclrtSetStreamOverflowSwitch";
+  if (flag > 1) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: flag is %u, expected 0 or 1", kApi, flag);
+  }
+  aclrtStreamAttrValue value = {};
+  value.overflowSwitch = flag;
+  return aclrtSetStreamAttribute(stream, ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, &value);
+}
+
+aclError aclrtGetStreamOverflowSwitch(aclrtStream stream, uint32_t* flag) {
+  if (flag == nullptr) return null_argument("aclrtGetStreamOverflowSwitch", "flag");
+  aclrtStreamAttrValue value = {};
+  const aclError status =
+      aclrtGetStreamAttribute(stream, ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, &value);
+  if (status == ACL_SUCCESS) *flag = value.overflowSwitch;
+  return status;
 }

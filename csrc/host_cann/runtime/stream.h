@@ -54,6 +54,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   aclrtStreamAttrValue attribute(aclrtStreamAttr type);
   void set_attribute(aclrtStreamAttr type, const aclrtStreamAttrValue& value);
 
+  // The cores that operators are limited to; 0 where there is no limit.
+  uint32_t limit(aclrtDevResLimitType type);
+  void set_limit(aclrtDevResLimitType type, uint32_t value);
+
   // Whether the thread is the stream's worker.
   bool runs_on(std::thread::id thread) const noexcept { return worker_id_ == thread; }
 
@@ -78,6 +82,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool dropping_ = false;
   bool stop_on_failure_ = true;
   std::map<aclrtStreamAttr, aclrtStreamAttrValue> attributes_;
+  std::map<aclrtDevResLimitType, uint32_t> limits_;
   aclError status_ = ACL_SUCCESS;
   std::string message_;  // what the failed task said
   std::thread worker_;

@@ -39,6 +39,9 @@ ACLNN_HOST_INTERNAL aclError submit(const char* api, aclrtStream stream, std::un
 // lies at its addresses now, and not the blocks that were there when it was captured.
 ACLNN_HOST_INTERNAL bool is_replayed() noexcept;
 
+// Whether a stream is being captured. False for the null stream.
+ACLNN_HOST_INTERNAL bool is_captured(aclrtStream stream);
+
 // The device of the calling thread, which in a task is its stream's; -1 if it has none, as when CPU
 // tensors are computed.
 ACLNN_HOST_INTERNAL int32_t current_device() noexcept;

@@ -37,6 +37,12 @@ aclError aclmdlFinalizeDump(void) {
   return no_models("aclmdlFinalizeDump");
 }
 
+aclError aclmdlRICondHandleCreate(aclmdlRI modelRI, uint32_t defaultLaunchValue, uint32_t flag,
+                                  void** handle) {
+  return refuse(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclmdlRICondHandleCreate",
+                "a captured model has no conditional tasks; make one model for each case");
+}
+
 aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle, aclrtMemHandleType handleType,
                                          uint64_t flags, uint64_t* shareableHandle) {
   return no_sharing("aclrtMemExportToShareableHandle");

@@ -125,11 +125,11 @@ std::optional<at::Tensor> hidden_of(const AttentionArguments& arguments, const B
 struct Batched {
   Batched(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
           const AttentionArguments& arguments, const std::string& layout_name,
-          std::optional<DropoutSeed> seed)
-      : layout(layout_name), attention(inputs(query, key, value, arguments, seed)) {}
+          std::optional<Source> source)
+      : layout(layout_name), attention(inputs(query, key, value, arguments, source)) {}
 
   AttentionInputs inputs(const at::Tensor& query_, const at::Tensor& key_, const at::Tensor& value_,
-                         const AttentionArguments& arguments, std::optional<DropoutSeed> seed) {
+                         const AttentionArguments& arguments, std::optional<Source> source) {
     check_attention(query_, key_, value_, arguments);
     const at::Tensor query = layout.read("query", query_, arguments.heads);
     TORCH_CHECK(query.size(1) == arguments.heads, "headNum is ", arguments.heads, ", expected ",
@@ -157,10 +157,9 @@ struct Batched {
     const std::vector<int64_t> scores{batch.size, batch.heads, batch.queries, batch.keys};
     if (arguments.drop_mask) {
       result.kept = kept_of(*arguments.drop_mask, 0, scores, arguments.keep);
-    } else if (seed && arguments.keep < 1) {
+    } else if (source && arguments.keep < 1) {
       const at::Tensor like = at::empty(scores, query.options());
-      const at::Tensor drawn =
-          dropout_mask(empty_dropout_mask(like), arguments.keep, seed->seed, seed->offset);
+      const at::Tensor drawn = draw_bits(empty_dropout_mask(like), arguments.keep, *source);
       result.kept = unpacked_dropout_mask(drawn, like) / arguments.keep;
     }
     return result;
@@ -176,9 +175,9 @@ struct Batched {
 
 void write_batched_attention(const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value, const AttentionArguments& arguments,
-                             const std::string& layout, std::optional<DropoutSeed> seed,
+                             const std::string& layout, std::optional<Source> source,
                              Output& largest, Output& sum, Output& out) {
-  const Batched of(query, key, value, arguments, layout, seed);
+  const Batched of(query, key, value, arguments, layout, source);
   const at::Tensor result = of.layout.written(of.attention.result());
   largest = of.attention.largest().expand({-1, -1, -1, kSoftmaxCopies});
   sum = of.attention.sum().expand({-1, -1, -1, kSoftmaxCopies});
@@ -188,9 +187,9 @@ void write_batched_attention(const at::Tensor& query, const at::Tensor& key,
 void write_batched_gradients(const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value, const at::Tensor& dy,
                              const AttentionArguments& arguments, const std::string& layout,
-                             std::optional<DropoutSeed> seed, Output& dq, Output& dk, Output& dv,
+                             std::optional<Source> source, Output& dq, Output& dk, Output& dv,
                              OptionalOutput& dshift) {
-  const Batched of(query, key, value, arguments, layout, seed);
+  const Batched of(query, key, value, arguments, layout, source);
   expect_dtype("dy", dy, query);
   const at::Tensor result =
       at::empty({of.batch.size, of.batch.heads, of.batch.queries, of.value_size},

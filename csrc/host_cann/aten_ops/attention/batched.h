@@ -7,27 +7,22 @@
 #include <ATen/core/Tensor.h>
 
 #include "host_cann/aten_ops/attention/training.h"
+#include "host_cann/aten_ops/philox.h"
 #include "host_cann/aten_ops/row.h"
 
 // Attention of training where all sequences have one length, and its gradients. The layout says how
 // the dimensions of queries, keys and values stand in memory: "BNSD", "BSND", "BSH" or "SBH".
 namespace aclnn_host {
 
-// What a dropout without a mask draws it from.
-struct DropoutSeed {
-  int64_t seed;
-  int64_t offset;
-};
-
 void write_batched_attention(const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value, const AttentionArguments& arguments,
-                             const std::string& layout, std::optional<DropoutSeed> seed,
+                             const std::string& layout, std::optional<Source> source,
                              Output& largest, Output& sum, Output& out);
 // The probabilities are computed anew, so nothing of the forward pass is needed.
 void write_batched_gradients(const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value, const at::Tensor& dy,
                              const AttentionArguments& arguments, const std::string& layout,
-                             std::optional<DropoutSeed> seed, Output& dq, Output& dk, Output& dv,
+                             std::optional<Source> source, Output& dq, Output& dk, Output& dv,
                              OptionalOutput& dshift);
 
 }  // namespace aclnn_host

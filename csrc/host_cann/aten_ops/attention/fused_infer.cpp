@@ -390,3 +390,6 @@ ACLNN(InnerFusedInferAttentionScoreTensor, (In, query), (Ins, key), (Ins, value)
   fused_attention(arguments, antiquantScale, antiquantOffset, antiquantMode, softmaxLseFlag,
                   attentionOut, softmaxLse);
 }
+
+ACLNN_MAX_WORKSPACE(FusedInferAttentionScoreV3);
+ACLNN_MAX_WORKSPACE(FusedInferAttentionScoreV4);

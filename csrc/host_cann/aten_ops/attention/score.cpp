@@ -167,7 +167,7 @@ ACLNN(FlashAttentionScoreV4, (FloatIn, query), (FloatIn, key), (FloatIn, value),
                            .heads = headNum,
                            .sparse_mode = sparseMode,
                            .shift_type = pseType},
-                          inputLayout, DropoutSeed{seed, offset}, softmaxMaxOut, softmaxSumOut,
+                          inputLayout, source_of(seed, offset), softmaxMaxOut, softmaxSumOut,
                           attentionOutOut);
 }
 ACLNN(FlashAttentionScoreGradV4, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
@@ -213,5 +213,5 @@ ACLNN(FlashAttentionScoreGradV4, (FloatIn, query), (FloatIn, keyIn), (FloatIn, v
                            .heads = headNum,
                            .sparse_mode = sparseMode,
                            .shift_type = pseType},
-                          inputLayout, DropoutSeed{seed, offset}, dqOut, dkOut, dvOut, dpseOut);
+                          inputLayout, source_of(seed, offset), dqOut, dkOut, dvOut, dpseOut);
 }

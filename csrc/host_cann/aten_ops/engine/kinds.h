@@ -56,6 +56,13 @@ struct InOut : Out {
     stage.add_tensor(name, tensor, true, Preparation::Access::kInputAndOutput);
   }
 };
+// An argument whose elements all become the same.
+struct FilledInOut : InOut {
+  static void add(Preparation& stage, const char* name, C tensor) {
+    InOut::add(stage, name, tensor);
+    stage.write_once();
+  }
+};
 struct OptionalOut {
   using C = aclTensor*;
   using Value = OptionalOutput;

@@ -466,6 +466,14 @@ void Preparation::allow(Allowed allowed) {
   }
 }
 
+void Preparation::write_once() {
+  if (!state_->checks.ok()) return;
+  TensorView& view = state_->call.views.back();
+  for (uint64_t d = 0; d < view.shape.size(); ++d) {
+    if (view.strides[d] == 0 && view.shape[d] > 1) view.shape.begin()[d] = 1;
+  }
+}
+
 void Preparation::transpose_blocks() {
   if (!state_->checks.ok()) return;
   TensorView& view = state_->call.views.back();

@@ -42,6 +42,9 @@ class Preparation {
   // Says of the tensor added last that its blocks, if it has some of FRACTAL_NZ, are those of its
   // transpose, as strides of 1 and the number of rows would say.
   void transpose_blocks();
+  // Says of the tensor added last that all its elements become the same, so that one that stands
+  // for several (a stride of 0) is written once.
+  void write_once();
 
   aclnnStatus finish(RowFunction row);
 

@@ -13,21 +13,26 @@
 
 using namespace aclnn_host;
 
-// x is [k, m] and weight [k, n]; groupList tells where the rows of each group end, and yRef has the
-// matrices [m, n] of the groups one below the other.
-ACLNN(GroupedMatmulAdd, (FloatIn, x), (FloatIn, weight), (In, groupList), (InOut, yRef),
-      (bool, transposeX), (bool, transposeWeight), (int64_t, groupType)) {
-  TORCH_CHECK(transposeX, "transposeX is false, expected true");
-  TORCH_CHECK(!transposeWeight, "transposeWeight is true, expected false");
-  TORCH_CHECK(groupType == 2, "groupType is ", groupType.value(), ", expected 2, groups of k");
+namespace {
+
+// x is [k, m] and weight [k, n]; the list tells where the rows of each group end, or how many they
+// are, and yRef has the matrices [m, n] of the groups one below the other.
+void add_products(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& list,
+                  Output& yRef, bool transpose_x, bool transpose_weight, int64_t group_type,
+                  int64_t list_type) {
+  TORCH_CHECK(transpose_x, "transposeX is false, expected true");
+  TORCH_CHECK(!transpose_weight, "transposeWeight is true, expected false");
+  TORCH_CHECK(group_type == 2, "groupType is ", group_type, ", expected 2, groups of k");
+  TORCH_CHECK(list_type == kGroupEnds || list_type == kGroupSizes, "groupListType is ", list_type,
+              ", expected 0 (where groups end) or 1 (their sizes)");
   TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
               dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   expect_dtype("weight", weight, x);
-  expect_dtype("groupList", groupList, at::kLong);
+  expect_dtype("groupList", list, at::kLong);
   expect_dtype("yRef", yRef, at::kFloat);
   expect_dims("x", x, 2);
-  expect_dims("groupList", groupList, 1);
-  const int64_t k = x.size(0), groups = groupList.numel();
+  expect_dims("groupList", list, 1);
+  const int64_t k = x.size(0), groups = list.numel();
   TORCH_CHECK(groups > 0, "groupList has no elements, expected 1 or more");
   expect_dims("weight", weight, 2);
   expect_shape("weight", weight, {k, weight.size(1)});
@@ -39,9 +44,20 @@ ACLNN(GroupedMatmulAdd, (FloatIn, x), (FloatIn, weight), (In, groupList), (InOut
   std::vector<at::Tensor> products(static_cast<size_t>(groups),
                                    at::zeros({x.size(1), weight.size(1)}, right.options()));
   for (const Group& group :
-       groups_of("groupList", groupList, /*is_on_device=*/true, kGroupEnds, groups, k)) {
+       groups_of("groupList", list, /*is_on_device=*/true, list_type, groups, k)) {
     products[static_cast<size_t>(group.matrix)] =
         at::mm(left.narrow(1, group.begin, group.size), right.narrow(0, group.begin, group.size));
   }
   yRef = wide(yRef) + at::stack(products).reshape(yRef->sizes());
+}
+
+}  // namespace
+
+ACLNN(GroupedMatmulAdd, (FloatIn, x), (FloatIn, weight), (In, groupList), (InOut, yRef),
+      (bool, transposeX), (bool, transposeWeight), (int64_t, groupType)) {
+  add_products(x, weight, groupList, yRef, transposeX, transposeWeight, groupType, kGroupEnds);
+}
+ACLNN(GroupedMatmulAddV2, (FloatIn, x), (FloatIn, weight), (In, groupList), (InOut, yRef),
+      (bool, transposeX), (bool, transposeWeight), (int64_t, groupType), (int64_t, groupListType)) {
+  add_products(x, weight, groupList, yRef, transposeX, transposeWeight, groupType, groupListType);
 }

@@ -41,7 +41,10 @@ static const int ACL_ERROR_RT_RESOURCE_ALLOC_FAIL = 207005;
 static const int ACL_ERROR_RT_INTERNAL_ERROR = 507000;
 static const int ACL_ERROR_RT_STREAM_SYNC_TIMEOUT = 507046;
 static const int ACL_ERROR_RT_EVENT_SYNC_TIMEOUT = 507047;
+static const int ACL_ERROR_RT_FFTS_PLUS_TIMEOUT = 507048;
+static const int ACL_ERROR_RT_FFTS_PLUS_EXCEPTION = 507049;
 static const int ACL_ERROR_RT_COPY_DATA = 507052;
+static const int ACL_ERROR_RT_SUSPECT_REMOTE_ERROR = 507057;
 
 typedef enum ACLNN_TORCH_INT { ACL_DEVICE = 0, ACL_HOST = 1 } aclrtRunMode;
 
@@ -140,6 +143,28 @@ typedef enum ACLNN_TORCH_INT {
   ACL_RT_OVERFLOW_MODE_INFNAN = 1,
   ACL_RT_OVERFLOW_MODE_UNDEF = 2
 } aclrtFloatOverflowMode;
+
+typedef enum ACLNN_TORCH_INT {
+  ACL_DEV_ATTR_AICORE_CORE_NUM = 101,
+  ACL_DEV_ATTR_CUBE_CORE_NUM = 102,
+  ACL_DEV_ATTR_VECTOR_CORE_NUM = 201,
+  ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE = 301,
+  ACL_DEV_ATTR_L2_CACHE_SIZE = 302
+} aclrtDevAttr;
+
+/* The cores of a device that its operators may use. */
+typedef enum ACLNN_TORCH_INT {
+  ACL_RT_DEV_RES_CUBE_CORE = 0,
+  ACL_RT_DEV_RES_VECTOR_CORE = 1
+} aclrtDevResLimitType;
+
+/* Operations on a device's caches. */
+typedef enum ACLNN_TORCH_INT {
+  ACL_RT_CMO_TYPE_PREFETCH = 0,
+  ACL_RT_CMO_TYPE_WRITEBACK = 1,
+  ACL_RT_CMO_TYPE_INVALID = 2,
+  ACL_RT_CMO_TYPE_FLUSH = 3
+} aclrtCmoType;
 
 /* Attributes of aclrtSetStreamAttribute, and the member of the value that each has. */
 typedef enum ACLNN_TORCH_INT {
@@ -415,6 +440,33 @@ ACL_FUNC_VISIBILITY aclError aclrtSetStreamAttribute(aclrtStream stream,
 ACL_FUNC_VISIBILITY aclError aclrtGetStreamAttribute(aclrtStream stream,
                                                      aclrtStreamAttr stmAttrType,
                                                      aclrtStreamAttrValue* value);
+/* Needs no aclrtSetDevice. */
+ACL_FUNC_VISIBILITY aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr,
+                                                int64_t* value);
+
+/* The attribute ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, 0 or 1. */
+ACL_FUNC_VISIBILITY aclError aclrtSetStreamOverflowSwitch(aclrtStream stream, uint32_t flag);
+ACL_FUNC_VISIBILITY aclError aclrtGetStreamOverflowSwitch(aclrtStream stream, uint32_t* flag);
+
+/* Limits of cores: those of a stream, of the process, or else all that the device has. They are
+ * remembered and have no effect. A thread is told those of the stream that it uses. */
+ACL_FUNC_VISIBILITY aclError aclrtSetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type,
+                                                    uint32_t value);
+ACL_FUNC_VISIBILITY aclError aclrtGetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type,
+                                                    uint32_t* value);
+ACL_FUNC_VISIBILITY aclError aclrtResetDeviceResLimit(int32_t deviceId);
+ACL_FUNC_VISIBILITY aclError aclrtSetStreamResLimit(aclrtStream stream, aclrtDevResLimitType type,
+                                                    uint32_t value);
+ACL_FUNC_VISIBILITY aclError aclrtGetStreamResLimit(aclrtStream stream, aclrtDevResLimitType type,
+                                                    uint32_t* value);
+ACL_FUNC_VISIBILITY aclError aclrtResetStreamResLimit(aclrtStream stream);
+ACL_FUNC_VISIBILITY aclError aclrtUseStreamResInCurrentThread(aclrtStream stream);
+ACL_FUNC_VISIBILITY aclError aclrtUnuseStreamResInCurrentThread(aclrtStream stream);
+ACL_FUNC_VISIBILITY aclError aclrtGetResInCurrentThread(aclrtDevResLimitType type, uint32_t* value);
+
+/* Prefetches device memory into a cache, which a host has not: only the arguments are checked. */
+ACL_FUNC_VISIBILITY aclError aclrtCmoAsync(void* src, size_t size, aclrtCmoType cmoType,
+                                           aclrtStream stream);
 
 /* Events. */
 ACL_FUNC_VISIBILITY aclError aclrtCreateEvent(aclrtEvent* event);
@@ -434,6 +486,9 @@ ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, 
 /* Milliseconds from the completion of one recorded event to that of another. */
 ACL_FUNC_VISIBILITY aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent,
                                                    aclrtEvent endEvent);
+
+/* Microseconds of the clock that runs since the machine started. */
+ACL_FUNC_VISIBILITY aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t* timestamp);
 
 /* Capture. What a stream is given between Begin and End is not run, but becomes a model, which is
  * executed as often as is wanted, with what the memory holds then. A stream that waits for an event
@@ -458,6 +513,10 @@ ACL_FUNC_VISIBILITY aclError aclmdlRICaptureTaskGrpEnd(aclrtStream stream, aclrt
 ACL_FUNC_VISIBILITY aclError aclmdlRICaptureTaskUpdateBegin(aclrtStream stream,
                                                             aclrtTaskGrp handle);
 ACL_FUNC_VISIBILITY aclError aclmdlRICaptureTaskUpdateEnd(aclrtStream stream);
+
+/* Conditional tasks: 207000. */
+ACL_FUNC_VISIBILITY aclError aclmdlRICondHandleCreate(aclmdlRI modelRI, uint32_t defaultLaunchValue,
+                                                      uint32_t flag, void** handle);
 
 /* Models. Execution is in the order of a stream, or waits for its end: timeout counts milliseconds,
  * -1 waits for ever. The executions of one model follow one another. */

@@ -1,0 +1,79 @@
+"""``doctor --coverage``: the aclnn functions that the installed torch_npu calls, and what the host CANN does with each.
+
+Both lists come from the libraries themselves, which are read and not loaded: torch_npu's holds the names that it looks
+up, the host CANN's those that it has and, of those that it refuses, the reasons.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import importlib.util
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..host import PREFIX
+
+COMPUTED, REFUSED, MISSING = "computed", "refused", "missing"
+# The reason of what is there to say that it is missing.
+NOT_WRITTEN = "it is not written yet"
+# The function that tells a function's largest workspace is one more that torch_npu looks up by name.
+_NAME = re.compile(rb"(?<=\0)(acl\w+?)(?:GetWorkspaceSize|(GetMaxWorkspaceSize))(?=\0)")
+_REASON = re.compile(rb"(?<=\0)(acl\w+): the host CANN does not have this function, because ([^\0]+)")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One function."""
+
+    function: str
+    state: str
+    reason: str = ""
+
+
+def _names(content: bytes) -> set[str]:
+    return {(match[1] + (match[2] or b"")).decode() for match in _NAME.finditer(content)}
+
+
+def asked_for() -> set[str] | None:
+    """The functions that the installed torch_npu calls; None if there is none."""
+    specification = importlib.util.find_spec("torch_npu")
+    if specification is None or specification.origin is None:
+        return None
+    library = Path(specification.origin).parent / "lib" / "libtorch_npu.so"
+    return _names(library.read_bytes()) if library.exists() else None
+
+
+def coverage(names: set[str] | None) -> list[Entry]:
+    """What the host CANN does with each of these functions, or with all that it knows."""
+    content = (PREFIX / "lib64" / "libopapi.so").read_bytes()
+    here = _names(content)
+    reasons = {match[1].decode(): match[2].decode() for match in _REASON.finditer(content)}
+
+    def entry(name: str) -> Entry:
+        if name in reasons:
+            return Entry(name, MISSING if reasons[name] == NOT_WRITTEN else REFUSED, reasons[name])
+        return Entry(name, COMPUTED if name in here else MISSING)
+
+    return [entry(name) for name in sorted(here if names is None else names)]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the list, and how many functions have each state."""
+    names = asked_for()
+    entries = coverage(names)
+    if arguments.json:
+        print(json.dumps([dataclasses.asdict(each) for each in entries], indent=2))
+        return 0
+    counts = collections.Counter(each.state for each in entries)
+    found = ", ".join(f"{counts[state]} {state}" for state in (COMPUTED, REFUSED, MISSING))
+    if names is None:
+        print(f"torch_npu is not installed here. The host CANN has {len(entries)} functions: {found}.")
+    else:
+        print(f"The installed torch_npu calls {len(entries)} functions: {found}.")
+    for each in entries:
+        print(f"{each.function:<60} {each.state}{f', because {each.reason}' if each.reason else ''}")
+    return 0

@@ -1,0 +1,149 @@
+// Caches of keys and values that lie in blocks (paged attention): written token by token, and
+// gathered sequence by sequence.
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/div.h>
+
+#include "host_cann/aten_ops/bounds.h"
+#include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/row.h"
+
+using namespace aclnn_host;
+
+namespace {
+
+void expect_plain_cache(std::string_view mode) {
+  TORCH_CHECK(mode.empty() || mode == "Norm", "cacheMode is \"", mode,
+              "\", expected \"Norm\" or null; the host CANN does not emulate caches in FRACTAL_NZ");
+}
+
+// A cache (blocks, block, heads, size) for tokens (tokens, heads, size).
+void expect_cache(const char* name, const at::Tensor& cache, const at::Tensor& tokens) {
+  expect_dtype(name, cache, tokens);
+  expect_dims(name, cache, 4);
+  expect_shape(name, cache, {cache.size(0), cache.size(1), tokens.size(1), tokens.size(2)});
+}
+
+// Writes tokens at their places in a cache, which may be strided.
+void write_tokens(const at::Tensor& cache, const at::Tensor& slots, const at::Tensor& tokens) {
+  if (slots.numel() == 0) return;
+  const at::Tensor blocks = at::div(slots, cache.size(1), "floor");
+  as_movable(cache).index_put_({blocks, slots - blocks * cache.size(1)}, as_movable(tokens));
+}
+
+std::vector<int64_t> integers(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.contiguous();
+  const int64_t* const data = flat.const_data_ptr<int64_t>();
+  return {data, data + flat.numel()};
+}
+
+// Where in the rows of a cache each token of the sequences lies; -1 where the table has no block
+// for it. A sequence begins in block `skipped` of its table.
+std::vector<int64_t> rows_of(const std::vector<int64_t>& lengths, const at::Tensor& tables,
+                             const std::vector<int64_t>& skipped, int64_t blocks, int64_t block) {
+  std::vector<int64_t> rows;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const std::vector<int64_t> table = integers(tables.select(0, static_cast<int64_t>(i)));
+    for (int64_t token = 0; token < lengths[i]; ++token) {
+      const int64_t place = skipped[i] + token / block;
+      const bool has_block = place < static_cast<int64_t>(table.size());
+      const int64_t number = has_block ? table[static_cast<size_t>(place)] : -1;
+      const bool is_there = number >= 0 && number < blocks;
+      rows.push_back(is_there ? number * block + token % block : -1);
+    }
+  }
+  return rows;
+}
+
+// Copies the rows, zeros for -1, to the beginning of `tokens`.
+void gather_rows(const at::Tensor& tokens, const at::Tensor& cache,
+                 const std::vector<int64_t>& rows) {
+  const at::Tensor from = as_movable(cache).flatten(0, 1), to = as_movable(tokens);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const at::Tensor token = to.select(0, static_cast<int64_t>(i));
+    rows[i] < 0 ? token.zero_() : token.copy_(from.select(0, rows[i]));
+  }
+}
+
+}  // namespace
+
+// Token i goes to place slotMapping[i] of the cache. Without a value only keys are written.
+ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping), (In, value),
+      (InOut, valueCacheRef), (OptionalIn, compressLensOptional),
+      (OptionalIn, compressSeqOffsetOptional), (OptionalIn, seqLensOptional),
+      (char*, cacheModeOptional), (char*, scatterModeOptional), (OptionalInts, stridesOptional),
+      (OptionalInts, offsetsOptional)) {
+  expect_plain_cache(cacheModeOptional);
+  const std::string_view mode = scatterModeOptional;
+  TORCH_CHECK(mode.empty() || mode == "None", "scatterModeOptional is \"", mode,
+              "\", expected \"None\" or null; the host CANN does not emulate the others");
+  TORCH_CHECK(
+      !compressLensOptional && !compressSeqOffsetOptional && !seqLensOptional,
+      "compressLensOptional, compressSeqOffsetOptional or seqLensOptional is given, expected",
+      " null; the host CANN does not emulate compressed keys");
+  expect_dims("key", key, 3);
+  expect_shape("slotMapping", slotMapping, {key.size(0)});
+  expect_cache("keyCacheRef", keyCacheRef, key);
+  const bool has_values = value.numel() > 0;
+  if (has_values) {
+    expect_dims("value", value, 3);
+    expect_shape("value", value, {key.size(0), key.size(1), value.size(2)});
+    expect_dtype("value", value, key);
+    expect_cache("valueCacheRef", valueCacheRef, value);
+  }
+  TORCH_CHECK(keyCacheRef->size(1) > 0, "keyCacheRef has blocks of no tokens, expected 1 or more");
+  TORCH_CHECK(!has_values || (valueCacheRef->size(0) == keyCacheRef->size(0) &&
+                              valueCacheRef->size(1) == keyCacheRef->size(1)),
+              "valueCacheRef has shape ", valueCacheRef->sizes(), ", expected ",
+              keyCacheRef->size(0), " blocks of ", keyCacheRef->size(1));
+  check_bounds("slotMapping", slotMapping, keyCacheRef->size(0) * keyCacheRef->size(1));
+  write_tokens(keyCacheRef, slotMapping, key);
+  if (has_values) write_tokens(valueCacheRef, slotMapping, value);
+}
+
+// seqLens has a length for each sequence, or where each begins and the last ends; seqOffsetOptional
+// how many tokens of each are left out, in whole blocks.
+ACLNN(GatherPaKvCache, (In, keyCache), (In, valueCache), (IndexIn, blockTables), (IndexIn, seqLens),
+      (InOut, keyRef), (InOut, valueRef), (OptionalIn, seqOffsetOptional), (char*, cacheMode),
+      (bool, isSeqLensCumsum)) {
+  expect_plain_cache(cacheMode);
+  expect_dims("keyRef", keyRef, 3);
+  expect_dims("valueRef", valueRef, 3);
+  expect_cache("keyCache", keyCache, keyRef);
+  expect_cache("valueCache", valueCache, valueRef);
+  const int64_t blocks = keyCache.size(0), block = keyCache.size(1), tokens = keyRef->size(0);
+  TORCH_CHECK(
+      valueCache.size(0) == blocks && valueCache.size(1) == block && valueRef->size(0) == tokens,
+      "valueCache has shape ", valueCache.sizes(), " and valueRef ", valueRef->sizes(),
+      ", expected as many blocks and tokens as keyCache and keyRef have, ", blocks, " of ", block,
+      " and ", tokens);
+  TORCH_CHECK(block > 0, "keyCache has blocks of no tokens, expected 1 or more");
+  expect_dims("blockTables", blockTables, 2);
+  const int64_t batch = blockTables.size(0);
+  expect_shape("seqLens", seqLens, {isSeqLensCumsum ? batch + 1 : batch});
+  if (seqOffsetOptional) expect_shape("seqOffsetOptional", *seqOffsetOptional, {batch});
+  if (!keyRef->is_cpu() || is_rehearsed()) return;
+
+  std::vector<int64_t> lengths = integers(seqLens), skipped(static_cast<size_t>(batch), 0);
+  if (isSeqLensCumsum) {
+    std::adjacent_difference(lengths.begin(), lengths.end(), lengths.begin());
+    lengths.erase(lengths.begin());
+  }
+  if (seqOffsetOptional) skipped = integers(seqOffsetOptional->to(at::kLong));
+  int64_t left = tokens;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    TORCH_CHECK(lengths[i] >= 0 && skipped[i] >= 0, "sequence ", i, " has ", lengths[i],
+                " tokens after ", skipped[i], ", expected 0 or more");
+    skipped[i] /= block;
+    lengths[i] = std::min(lengths[i], left);
+    left -= lengths[i];
+  }
+  const std::vector<int64_t> rows = rows_of(lengths, blockTables, skipped, blocks, block);
+  gather_rows(keyRef, keyCache, rows);
+  gather_rows(valueRef, valueCache, rows);
+}

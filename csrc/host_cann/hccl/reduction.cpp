@@ -1,0 +1,102 @@
+#include "host_cann/hccl/reduction.h"
+
+#include <cstdint>
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
+
+#include "host_cann/hccl/transport.h"
+#include "host_cann/runtime/product.h"
+
+namespace aclnn_host::hccl {
+namespace {
+
+// ATen's type of the elements. Sums and products of unsigned numbers have the bits of those of
+// signed ones.
+at::ScalarType stored_type(HcclDataType type) {
+  switch (type) {
+    case HCCL_DATA_TYPE_INT8: return at::kChar;
+    case HCCL_DATA_TYPE_UINT8: return at::kByte;
+    case HCCL_DATA_TYPE_INT16:
+    case HCCL_DATA_TYPE_UINT16: return at::kShort;
+    case HCCL_DATA_TYPE_INT32:
+    case HCCL_DATA_TYPE_UINT32: return at::kInt;
+    case HCCL_DATA_TYPE_INT64:
+    case HCCL_DATA_TYPE_UINT64: return at::kLong;
+    case HCCL_DATA_TYPE_FP16: return at::kHalf;
+    case HCCL_DATA_TYPE_BFP16: return at::kBFloat16;
+    case HCCL_DATA_TYPE_FP32: return at::kFloat;
+    case HCCL_DATA_TYPE_FP64: return at::kDouble;
+    default: throw Failure(HCCL_E_INTERNAL, "a type that cannot be reduced");
+  }
+}
+
+bool is_wide_unsigned(HcclDataType type) {
+  return type == HCCL_DATA_TYPE_UINT16 || type == HCCL_DATA_TYPE_UINT32 ||
+         type == HCCL_DATA_TYPE_UINT64;
+}
+
+// The numbers with the sign bit turned over, which signed comparison orders as unsigned ones.
+at::Tensor reordered(const at::Tensor& numbers) {
+  const int64_t sign = numbers.scalar_type() == at::kLong
+                           ? std::numeric_limits<int64_t>::min()
+                           : int64_t{-1} << (8 * numbers.element_size() - 1);
+  return numbers.__xor__(sign);
+}
+
+}  // namespace
+
+bool is_reduced(HcclDataType type, HcclReduceOp reduction) noexcept {
+  if (reduction < HCCL_REDUCE_SUM || reduction > HCCL_REDUCE_MIN) return false;
+  const Product product = current_product();
+  switch (type) {
+    case HCCL_DATA_TYPE_INT8:
+    case HCCL_DATA_TYPE_INT32:
+    case HCCL_DATA_TYPE_INT64:
+    case HCCL_DATA_TYPE_FP16:
+    case HCCL_DATA_TYPE_FP32: return true;
+    case HCCL_DATA_TYPE_INT16:
+      return product != Product::kAscend910 &&
+             (reduction != HCCL_REDUCE_PROD || product == Product::kHost);
+    case HCCL_DATA_TYPE_BFP16:
+      return has_bfloat16(product) && (reduction != HCCL_REDUCE_PROD || product == Product::kHost);
+    case HCCL_DATA_TYPE_UINT64:
+    case HCCL_DATA_TYPE_FP64: return product == Product::kAscend950 || product == Product::kHost;
+    case HCCL_DATA_TYPE_UINT8:
+    case HCCL_DATA_TYPE_UINT16:
+    case HCCL_DATA_TYPE_UINT32: return product == Product::kHost;
+    default: return false;
+  }
+}
+
+void reduce(HcclDataType type, HcclReduceOp reduction, std::span<const void* const> sources,
+            void* result, size_t count) {
+  const at::ScalarType stored = stored_type(type);
+  const at::ScalarType computed = at::isReducedFloatingType(stored) ? at::kFloat : stored;
+  const bool compares = reduction == HCCL_REDUCE_MAX || reduction == HCCL_REDUCE_MIN;
+  const auto elements = [&](const void* data) {
+    return at::from_blob(const_cast<void*>(data), {static_cast<int64_t>(count)}, stored);
+  };
+  const auto load = [&](const void* data, bool copy) {
+    const at::Tensor numbers = elements(data).to(computed, /*non_blocking=*/false, copy);
+    return compares && is_wide_unsigned(type) ? reordered(numbers) : numbers;
+  };
+  at::Tensor reduced = load(sources.front(), /*copy=*/true);
+  for (const void* const source : sources.subspan(1)) {
+    const at::Tensor numbers = load(source, /*copy=*/false);
+    switch (reduction) {
+      case HCCL_REDUCE_SUM: reduced.add_(numbers); break;
+      case HCCL_REDUCE_PROD: reduced.mul_(numbers); break;
+      case HCCL_REDUCE_MAX: at::maximum_out(reduced, reduced, numbers); break;
+      case HCCL_REDUCE_MIN: at::minimum_out(reduced, reduced, numbers); break;
+      default: throw Failure(HCCL_E_INTERNAL, "a reduction that there is not");
+    }
+  }
+  elements(result).copy_(compares && is_wide_unsigned(type) ? reordered(reduced) : reduced);
+}
+
+}  // namespace aclnn_host::hccl

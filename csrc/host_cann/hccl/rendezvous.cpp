@@ -1,0 +1,280 @@
+#include "host_cann/hccl/rendezvous.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <vector>
+
+#include <c10/util/StringUtil.h>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "host_cann/hccl/names.h"
+#include "host_cann/hccl/shared_memory.h"
+#include "host_cann/runtime/per_process.h"
+
+namespace aclnn_host::hccl {
+namespace {
+
+constexpr std::chrono::seconds kConnectTimeout{120};
+constexpr char kMagic[8] = {'a', 'c', 'l', 'n', 'n', 'h', 'c', '1'};
+
+// What stands in HcclRootInfo.
+struct Root {
+  char magic[sizeof(kMagic)];
+  uint16_t port;
+  char host[256];
+  char name[64];
+};
+static_assert(sizeof(Root) <= sizeof(HcclRootInfo));
+
+// The servers that this process has opened. A server lives as long as a communicator that met
+// there, or until the first one has.
+struct Servers {
+  std::mutex mutex;
+  std::map<std::string, c10::intrusive_ptr<c10d::Store>> awaited;  // by name
+  std::map<std::string, c10::weak_intrusive_ptr<c10d::Store>> met;
+
+  static void after_fork() noexcept {}
+};
+
+Servers& servers() {
+  return PerProcess<Servers>::get();
+}
+
+std::string random_name() {
+  std::random_device random;
+  std::ostringstream text;
+  text << "hccl_" << std::hex << random() << random() << random() << random();
+  return text.str();
+}
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Whether HCCL_SOCKET_IFNAME names the interface: prefixes, or after "=" whole names, that commas
+// divide; after "^" those that are not meant. Without it all are meant.
+bool is_meant(const std::string& interface) {
+  std::string wanted = environment("HCCL_SOCKET_IFNAME");
+  if (wanted.empty()) return true;
+  const bool excludes = wanted.front() == '^';
+  if (excludes) wanted.erase(0, 1);
+  const bool is_exact = !wanted.empty() && wanted.front() == '=';
+  if (is_exact) wanted.erase(0, 1);
+  std::istringstream names(wanted);
+  for (std::string name; std::getline(names, name, ',');) {
+    if (is_exact ? interface == name : interface.starts_with(name)) return !excludes;
+  }
+  return excludes;
+}
+
+// The address under which other ranks find this process.
+std::string own_address() {
+  if (const std::string address = environment("HCCL_IF_IP"); !address.empty()) return address;
+  ifaddrs* interfaces = nullptr;
+  std::string found = "127.0.0.1";  // of a machine without a network
+  if (getifaddrs(&interfaces) != 0) return found;
+  for (const ifaddrs* one = interfaces; one != nullptr; one = one->ifa_next) {
+    const bool is_up = (one->ifa_flags & IFF_UP) != 0 && (one->ifa_flags & IFF_RUNNING) != 0;
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || !is_up) continue;
+    const bool is_loopback = (one->ifa_flags & IFF_LOOPBACK) != 0;
+    const bool is_asked_for = !environment("HCCL_SOCKET_IFNAME").empty();
+    if (!is_meant(one->ifa_name) || (is_loopback && !is_asked_for)) continue;
+    std::array<char, INET_ADDRSTRLEN> text{};
+    const auto* const address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
+    if (inet_ntop(AF_INET, &address->sin_addr, text.data(), text.size()) == nullptr) continue;
+    found = text.data();
+    break;
+  }
+  freeifaddrs(interfaces);
+  return found;
+}
+
+// What two processes have in common if they can see each other's files in /proc: the running
+// system, and its numbers of processes.
+std::string host_identity() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::array<char, 128> space{};
+  if (readlink("/proc/self/ns/pid", space.data(), space.size() - 1) < 0) space[0] = '\0';
+  return boot + space.data();
+}
+
+std::vector<uint8_t> bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+// What a rank tells the others of itself.
+struct Entry {
+  std::string host;
+  int process;
+  std::string path;  // of rank 0: the shared file
+
+  std::string text() const { return host + '\n' + std::to_string(process) + '\n' + path; }
+  static Entry of(const std::vector<uint8_t>& bytes) {
+    std::istringstream text(std::string(bytes.begin(), bytes.end()));
+    Entry entry{};
+    std::string process;
+    std::getline(text, entry.host);
+    std::getline(text, process);
+    std::getline(text, entry.path);
+    entry.process = static_cast<int>(std::strtol(process.c_str(), nullptr, 10));
+    return entry;
+  }
+};
+
+// Waits until every rank has set its key, and returns what it set.
+std::vector<std::vector<uint8_t>> wait_for_all(c10d::Store& store, const std::string& prefix,
+                                               uint32_t ranks) {
+  std::vector<std::string> keys;
+  keys.reserve(ranks);
+  for (uint32_t rank = 0; rank < ranks; ++rank) keys.push_back(prefix + std::to_string(rank));
+  try {
+    store.wait(keys, connect_timeout());
+  } catch (const std::exception&) {
+    std::vector<uint32_t> missing;
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      if (!store.check({keys[rank]})) missing.push_back(rank);
+    }
+    if (missing.empty()) throw;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(connect_timeout());
+    throw Failure(HCCL_E_TIMEOUT,
+                  c10::str(text_of_ranks(missing), " of ", ranks, " did not come within ",
+                           seconds.count(), " s (HCCL_CONNECT_TIMEOUT)"));
+  }
+  return store.multiGet(keys);
+}
+
+}  // namespace
+
+std::chrono::milliseconds connect_timeout() {
+  const std::string text = environment("HCCL_CONNECT_TIMEOUT");
+  const long seconds = std::strtol(text.c_str(), nullptr, 10);
+  return seconds > 0 ? std::chrono::seconds(seconds) : kConnectTimeout;
+}
+
+HcclRootInfo open_root() {
+  const std::string host = own_address();
+  const std::string name = random_name();
+  c10d::TCPStoreOptions options;
+  options.port = 0;
+  options.isServer = true;
+  options.waitWorkers = false;
+  options.timeout = connect_timeout();
+  Root root{};
+  std::memcpy(root.magic, kMagic, sizeof(kMagic));
+  if (host.size() >= sizeof(root.host)) {
+    throw Failure(HCCL_E_PARA, "HCCL_IF_IP is too long for an address");
+  }
+  try {
+    const auto server = c10::make_intrusive<c10d::TCPStore>(host, options);
+    root.port = server->getPort();
+    auto& state = servers();
+    const std::lock_guard lock(state.mutex);
+    state.awaited.emplace(name, server);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Failure(HCCL_E_TCP_CONNECT,
+                  c10::str("cannot open a TCP port at ", host,
+                           " (HCCL_IF_IP or HCCL_SOCKET_IFNAME choose another): ", error.what()));
+  }
+  host.copy(root.host, sizeof(root.host) - 1);
+  name.copy(root.name, sizeof(root.name) - 1);
+  HcclRootInfo information{};
+  std::memcpy(information.internal, &root, sizeof(root));
+  return information;
+}
+
+Meeting come_to(const HcclRootInfo& information) {
+  Root root;
+  std::memcpy(&root, information.internal, sizeof(root));
+  if (std::memcmp(root.magic, kMagic, sizeof(kMagic)) != 0) {
+    throw Failure(HCCL_E_PARA, "rootInfo is not what HcclGetRootInfo of this library made");
+  }
+  root.host[sizeof(root.host) - 1] = root.name[sizeof(root.name) - 1] = '\0';
+  Meeting meeting;
+  meeting.name = root.name;
+  {
+    auto& state = servers();
+    const std::lock_guard lock(state.mutex);
+    std::erase_if(state.met, [](const auto& entry) { return entry.second.expired(); });
+    if (const auto own = state.awaited.find(root.name); own != state.awaited.end()) {
+      meeting.server = own->second;
+      state.met.emplace(own->first, own->second);
+      state.awaited.erase(own);
+    } else if (const auto other = state.met.find(root.name); other != state.met.end()) {
+      meeting.server = other->second.lock();
+    }
+  }
+  c10d::TCPStoreOptions options;
+  options.port = root.port;
+  options.waitWorkers = false;
+  options.timeout = connect_timeout();
+  try {
+    meeting.store = c10::make_intrusive<c10d::TCPStore>(root.host, options);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Failure(HCCL_E_TCP_CONNECT, c10::str("cannot reach the rank that made rootInfo at ",
+                                               root.host, ":", root.port, ": ", error.what()));
+  }
+  return meeting;
+}
+
+std::unique_ptr<Transport> meet(c10d::Store& store, const std::string& name, uint32_t rank,
+                                uint32_t ranks) {
+  const std::vector<uint8_t> agreed =
+      store.compareSet(name + "/ranks", {}, bytes_of(std::to_string(ranks)));
+  if (agreed != bytes_of(std::to_string(ranks))) {
+    throw Failure(HCCL_E_PARA,
+                  c10::str("nRanks is ", ranks, " for rank ", rank, " and ",
+                           std::string(agreed.begin(), agreed.end()), " for one that came before"));
+  }
+  if (store.add(name + "/claim/" + std::to_string(rank), 1) != 1) {
+    throw Failure(HCCL_E_PARA, c10::str("rank ", rank, " has joined already"));
+  }
+  const size_t size = SharedMemory::file_size(ranks);
+  std::unique_ptr<SharedFile> file;
+  if (rank == 0) file = std::make_unique<SharedFile>(size);
+  const Entry own{host_identity(), getpid(), file ? file->path() : ""};
+  store.set(name + "/rank/" + std::to_string(rank), bytes_of(own.text()));
+
+  std::vector<Entry> entries;
+  for (const auto& bytes : wait_for_all(store, name + "/rank/", ranks)) {
+    entries.push_back(Entry::of(bytes));
+  }
+  std::vector<int> processes;
+  for (uint32_t peer = 0; peer < ranks; ++peer) {
+    const Entry& theirs = entries[peer];
+    if (theirs.host != own.host) {
+      throw Failure(HCCL_E_NOT_SUPPORT,
+                    c10::str("rank ", rank, " and rank ", peer,
+                             " run on different hosts, or in containers that do "
+                             "not see each other's processes; the ranks of the "
+                             "host CANN run on one"));
+    }
+    processes.push_back(theirs.process);
+  }
+  if (file == nullptr) file = std::make_unique<SharedFile>(entries[0].path, size);
+  auto transport = std::make_unique<SharedMemory>(std::move(file), rank, processes);
+  // Rank 0 must not close the file before all have opened it.
+  store.set(name + "/ready/" + std::to_string(rank), bytes_of("1"));
+  wait_for_all(store, name + "/ready/", ranks);
+  return transport;
+}
+
+}  // namespace aclnn_host::hccl

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "hccl/hccl_types.h"
+#include "host_cann/hccl/transport.h"
+
+namespace aclnn_host::hccl {
+
+// Where the ranks of a communicator, and later those of its parts, find one another: torch's
+// TCPStore, whose server lives in the process that made the root information.
+struct Meeting {
+  c10::intrusive_ptr<c10d::Store> server;  // null in other processes
+  c10::intrusive_ptr<c10d::Store> store;
+  std::string name;  // the same for all ranks, and for no other communicator's
+};
+
+// How long ranks wait for one another to come: HCCL_CONNECT_TIMEOUT.
+std::chrono::milliseconds connect_timeout();
+
+// Opens a server and says where it is.
+HcclRootInfo open_root();
+
+// Comes to the place that the root information names.
+Meeting come_to(const HcclRootInfo& root);
+
+// Meets the other ranks and makes the way to them. `name` is the communicator's.
+std::unique_ptr<Transport> meet(c10d::Store& store, const std::string& name, uint32_t rank,
+                                uint32_t ranks);
+
+}  // namespace aclnn_host::hccl

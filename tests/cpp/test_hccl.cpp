@@ -1,0 +1,814 @@
+// Collective communication between devices of one process. Expected values come from the published
+// descriptions of the operations, worked out on the host.
+#include "hccl/hccl.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "runtime_support.h"
+
+// Before anything reads it.
+static const int environment = setenv("ACLNN_TORCH_DEVICES", "8", 1) +
+                               setenv("HCCL_IF_IP", "127.0.0.1", 1) +
+                               setenv("ACLNN_TORCH_PRODUCT", "host", 1);
+
+// Numbers of a type, as bytes and as doubles.
+struct Numbers {
+  HcclDataType type;
+  size_t size;
+  std::function<void(char*, double)> write;
+  std::function<double(const char*)> read;
+};
+
+template <class T>
+static Numbers numbers(HcclDataType type) {
+  return {type, sizeof(T),
+          [](char* to, double value) {
+            const T stored = static_cast<T>(value);
+            std::memcpy(to, &stored, sizeof(T));
+          },
+          [](const char* from) {
+            T stored;
+            std::memcpy(&stored, from, sizeof(T));
+            return static_cast<double>(stored);
+          }};
+}
+
+// BFLOAT16 of values that it has, and of others rounded to even.
+static Numbers bfloat16() {
+  return {HCCL_DATA_TYPE_BFP16, 2,
+          [](char* to, double value) {
+            const float number = static_cast<float>(value);
+            uint32_t bits;
+            std::memcpy(&bits, &number, 4);
+            const auto upper = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+            std::memcpy(to, &upper, 2);
+          },
+          [](const char* from) {
+            uint16_t upper;
+            std::memcpy(&upper, from, 2);
+            const uint32_t bits = uint32_t{upper} << 16;
+            float number;
+            std::memcpy(&number, &bits, 4);
+            return double{number};
+          }};
+}
+
+static Numbers float16() {
+  return {HCCL_DATA_TYPE_FP16, 2,
+          [](char* to, double value) {
+            const uint16_t bits = aclFloatToFloat16(static_cast<float>(value));
+            std::memcpy(to, &bits, 2);
+          },
+          [](const char* from) {
+            uint16_t bits;
+            std::memcpy(&bits, from, 2);
+            return double{aclFloat16ToFloat(bits)};
+          }};
+}
+
+static const std::vector<Numbers>& all_types() {
+  static const std::vector<Numbers> types = {
+      numbers<int8_t>(HCCL_DATA_TYPE_INT8),     numbers<int16_t>(HCCL_DATA_TYPE_INT16),
+      numbers<int32_t>(HCCL_DATA_TYPE_INT32),   float16(),
+      numbers<float>(HCCL_DATA_TYPE_FP32),      numbers<int64_t>(HCCL_DATA_TYPE_INT64),
+      numbers<uint64_t>(HCCL_DATA_TYPE_UINT64), numbers<uint8_t>(HCCL_DATA_TYPE_UINT8),
+      numbers<uint16_t>(HCCL_DATA_TYPE_UINT16), numbers<uint32_t>(HCCL_DATA_TYPE_UINT32),
+      numbers<double>(HCCL_DATA_TYPE_FP64),     bfloat16()};
+  return types;
+}
+static const Numbers& floats() {
+  return all_types()[4];
+}
+
+// Device memory of so many numbers.
+class Buffer {
+ public:
+  Buffer(const Numbers& of, size_t count) : of_(of), count_(count) {
+    CHECK_EQ(aclrtMalloc(&data_, std::max<size_t>(count * of.size, 1), ACL_MEM_MALLOC_HUGE_FIRST),
+             ACL_SUCCESS);
+  }
+  Buffer(const Numbers& of, const std::vector<double>& values) : Buffer(of, values.size()) {
+    for (size_t i = 0; i < count_; ++i)
+      of.write(static_cast<char*>(data_) + i * of.size, values[i]);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { CHECK_EQ(aclrtFree(data_), ACL_SUCCESS); }
+
+  void* data() const { return data_; }
+  std::vector<double> values() const {
+    std::vector<double> found;
+    for (size_t i = 0; i < count_; ++i) {
+      found.push_back(of_.read(static_cast<const char*>(data_) + i * of_.size));
+    }
+    return found;
+  }
+
+ private:
+  const Numbers& of_;
+  const size_t count_;
+  void* data_ = nullptr;
+};
+
+// So many ranks in this process, a device and a stream each.
+class World {
+ public:
+  explicit World(uint32_t ranks) : comms(ranks), streams(ranks) {
+    CHECK_EQ(environment, 0);
+    std::vector<int32_t> devices(ranks);
+    std::iota(devices.begin(), devices.end(), 0);
+    for (uint32_t rank = ranks; rank-- > 0;) {
+      enter(rank);
+      CHECK_EQ(aclrtCreateStream(&streams[rank]), ACL_SUCCESS);
+    }
+    CHECK_EQ(HcclCommInitAll(ranks, devices.data(), comms.data()), HCCL_SUCCESS);
+  }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  ~World() {
+    for (HcclComm comm : comms) {
+      if (comm != nullptr) CHECK_EQ(HcclCommDestroy(comm), HCCL_SUCCESS);
+    }
+    for (uint32_t rank = 0; rank < ranks(); ++rank) {
+      CHECK_EQ(aclrtDestroyStream(streams[rank]), ACL_SUCCESS);
+      CHECK_EQ(aclrtResetDeviceForce(static_cast<int32_t>(rank)), ACL_SUCCESS);
+    }
+  }
+
+  uint32_t ranks() const { return static_cast<uint32_t>(comms.size()); }
+  void enter(uint32_t rank) const {
+    CHECK_EQ(aclrtSetDevice(static_cast<int32_t>(rank)), ACL_SUCCESS);
+  }
+
+  // Calls body(rank) for each rank, on its device, and waits for all streams.
+  void run(const std::function<HcclResult(uint32_t)>& body) const {
+    for (uint32_t rank = 0; rank < ranks(); ++rank) {
+      enter(rank);
+      if (!CHECK_EQ(body(rank), HCCL_SUCCESS)) std::fprintf(stderr, "%s\n", messages().c_str());
+    }
+    for (uint32_t rank = 0; rank < ranks(); ++rank) {
+      const aclError status = aclrtSynchronizeStream(streams[rank]);
+      if (!CHECK_EQ(status, ACL_SUCCESS)) std::fprintf(stderr, "%s\n", messages().c_str());
+    }
+  }
+
+  std::vector<HcclComm> comms;
+  std::vector<aclrtStream> streams;
+};
+
+using Buffers = std::vector<std::unique_ptr<Buffer>>;
+
+// Small numbers, different for each rank and place.
+static double number(uint32_t rank, size_t i) {
+  return static_cast<double>((rank * 5 + i * 3) % 7 % 4 + 1);
+}
+static std::vector<double> values(uint32_t rank, size_t count) {
+  std::vector<double> made(count);
+  for (size_t i = 0; i < count; ++i) made[i] = number(rank, i);
+  return made;
+}
+
+// What each rank begins with, and room for a result.
+static Buffers filled(const World& world, const Numbers& of, size_t count) {
+  Buffers made;
+  for (uint32_t rank = 0; rank < world.ranks(); ++rank) {
+    world.enter(rank);
+    made.push_back(std::make_unique<Buffer>(of, values(rank, count)));
+  }
+  return made;
+}
+static Buffers room(const World& world, const Numbers& of, size_t count) {
+  Buffers made;
+  for (uint32_t rank = 0; rank < world.ranks(); ++rank) {
+    world.enter(rank);
+    made.push_back(std::make_unique<Buffer>(of, std::vector<double>(count, 9)));
+  }
+  return made;
+}
+
+static double reduced(HcclReduceOp op, uint32_t ranks, size_t i) {
+  double result = number(0, i);
+  for (uint32_t rank = 1; rank < ranks; ++rank) {
+    const double next = number(rank, i);
+    if (op == HCCL_REDUCE_SUM) result += next;
+    if (op == HCCL_REDUCE_PROD) result *= next;
+    if (op == HCCL_REDUCE_MAX) result = std::max(result, next);
+    if (op == HCCL_REDUCE_MIN) result = std::min(result, next);
+  }
+  return result;
+}
+
+static const HcclReduceOp kReductions[] = {HCCL_REDUCE_SUM, HCCL_REDUCE_PROD, HCCL_REDUCE_MAX,
+                                           HCCL_REDUCE_MIN};
+
+// Products of eight numbers up to 4 that INT8 has are few: it wraps around, as sums do.
+static double wrapped(const Numbers& of, double value) {
+  char bytes[16];
+  if (of.type == HCCL_DATA_TYPE_INT8) value = static_cast<int8_t>(static_cast<int64_t>(value));
+  if (of.type == HCCL_DATA_TYPE_UINT8) value = static_cast<uint8_t>(static_cast<int64_t>(value));
+  of.write(bytes, value);
+  return of.read(bytes);
+}
+
+static std::vector<double> all_reduced(const Numbers& of, HcclReduceOp op, uint32_t ranks,
+                                       size_t begin, size_t count) {
+  std::vector<double> expected(count);
+  for (size_t i = 0; i < count; ++i) expected[i] = wrapped(of, reduced(op, ranks, begin + i));
+  return expected;
+}
+
+TEST(all_reduce_of_every_type_and_reduction) {
+  for (const uint32_t ranks : {1, 2, 3, 8}) {
+    const World world(ranks);
+    for (const Numbers& of : all_types()) {
+      for (const HcclReduceOp op : kReductions) {
+        for (const size_t count : {size_t{1}, size_t{5000}}) {  // reduced by all, and in parts
+          const Buffers sent = filled(world, of, count), received = room(world, of, count);
+          world.run([&](uint32_t rank) {
+            return HcclAllReduce(sent[rank]->data(), received[rank]->data(), count, of.type, op,
+                                 world.comms[rank], world.streams[rank]);
+          });
+          for (uint32_t rank = 0; rank < ranks; ++rank) {
+            CHECK(received[rank]->values() == all_reduced(of, op, ranks, 0, count));
+            CHECK(sent[rank]->values() == values(rank, count));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(large_unsigned_numbers_are_ordered_as_such) {
+  const World world(2);
+  for (const size_t type : {size_t{6}, size_t{8}, size_t{9}}) {
+    const Numbers& of = all_types()[type];
+    const double large = std::ldexp(1.5, static_cast<int>(of.size) * 8 - 1);
+    for (const HcclReduceOp op : {HCCL_REDUCE_MAX, HCCL_REDUCE_MIN}) {
+      Buffers buffers;
+      for (uint32_t rank = 0; rank < 2; ++rank) {
+        world.enter(rank);
+        buffers.push_back(std::make_unique<Buffer>(of, std::vector<double>{rank == 0 ? large : 3}));
+      }
+      world.run([&](uint32_t rank) {
+        return HcclAllReduce(buffers[rank]->data(), buffers[rank]->data(), 1, of.type, op,
+                             world.comms[rank], world.streams[rank]);
+      });
+      CHECK_EQ(buffers[1]->values()[0], op == HCCL_REDUCE_MAX ? large : 3);
+    }
+  }
+}
+
+// 2048 + 1 is 2048 in FLOAT16, and 256 + 1 is 256 in BFLOAT16: summed in FLOAT, eight ranks add up.
+TEST(sixteen_bits_are_reduced_in_float_and_rounded_once) {
+  const World world(8);
+  for (const auto& [type, first, expected] :
+       {std::tuple{size_t{3}, 2048.0, 2056.0}, {size_t{11}, 256.0, 264.0}}) {
+    const Numbers& of = all_types()[type];
+    Buffers buffers;
+    for (uint32_t rank = 0; rank < 8; ++rank) {
+      world.enter(rank);
+      buffers.push_back(std::make_unique<Buffer>(of, std::vector<double>{rank == 0 ? first : 1}));
+    }
+    world.run([&](uint32_t rank) {
+      return HcclAllReduce(buffers[rank]->data(), buffers[rank]->data(), 1, of.type,
+                           HCCL_REDUCE_SUM, world.comms[rank], world.streams[rank]);
+    });
+    for (const auto& buffer : buffers) CHECK_EQ(buffer->values()[0], expected);
+  }
+}
+
+// More than is exchanged at a time, in place, and the same bits on every rank though sums round.
+TEST(all_reduce_of_much_in_place) {
+  const World world(3);
+  const size_t count = (size_t{13} << 20) / 4 * 3 + 5;
+  Buffers buffers;
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    world.enter(rank);
+    buffers.push_back(std::make_unique<Buffer>(floats(), count));
+    float* const data = static_cast<float*>(buffers[rank]->data());
+    for (size_t i = 0; i < count; ++i)
+      data[i] = 1.0F / static_cast<float>(1 + (i * 7 + rank * 1000) % 997);
+  }
+  std::vector<float> expected(count);
+  for (size_t i = 0; i < count; ++i) {
+    for (uint32_t rank = 0; rank < 3; ++rank)
+      expected[i] += static_cast<const float*>(buffers[rank]->data())[i];
+  }
+  world.run([&](uint32_t rank) {
+    return HcclAllReduce(buffers[rank]->data(), buffers[rank]->data(), count, HCCL_DATA_TYPE_FP32,
+                         HCCL_REDUCE_SUM, world.comms[rank], world.streams[rank]);
+  });
+  for (const auto& buffer : buffers)
+    CHECK_EQ(std::memcmp(buffer->data(), expected.data(), count * 4), 0);
+}
+
+TEST(reduce_reaches_the_root_alone) {
+  const World world(4);
+  for (const size_t count : {size_t{3}, size_t{3} << 20}) {
+    for (const uint32_t root : {0U, 2U}) {
+      const Buffers sent = filled(world, floats(), count), received = room(world, floats(), count);
+      world.run([&](uint32_t rank) {
+        return HcclReduce(sent[rank]->data(), rank == root ? received[rank]->data() : nullptr,
+                          count, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, root, world.comms[rank],
+                          world.streams[rank]);
+      });
+      CHECK(received[root]->values() == all_reduced(floats(), HCCL_REDUCE_SUM, 4, 0, count));
+      CHECK(received[1]->values() == std::vector<double>(count, 9));
+    }
+  }
+}
+
+TEST(reduce_scatter_gives_each_rank_its_part) {
+  const World world(4);
+  for (const size_t count : {size_t{0}, size_t{3}, size_t{5} << 18}) {
+    for (const HcclReduceOp op : kReductions) {
+      const Buffers sent = filled(world, floats(), 4 * count),
+                    received = room(world, floats(), count);
+      world.run([&](uint32_t rank) {
+        return HcclReduceScatter(sent[rank]->data(), received[rank]->data(), count,
+                                 HCCL_DATA_TYPE_FP32, op, world.comms[rank], world.streams[rank]);
+      });
+      for (uint32_t rank = 0; rank < 4; ++rank) {
+        CHECK(received[rank]->values() == all_reduced(floats(), op, 4, rank * count, count));
+      }
+    }
+  }
+}
+
+TEST(reduce_scatter_of_parts_of_any_size) {
+  const World world(3);
+  const std::vector<uint64_t> counts = {2, 0, 3}, displacements = {4, 0, 1};
+  const Buffers sent = filled(world, floats(), 6), received = room(world, floats(), 3);
+  world.run([&](uint32_t rank) {
+    return HcclReduceScatterV(sent[rank]->data(), counts.data(), displacements.data(),
+                              received[rank]->data(), counts[rank], HCCL_DATA_TYPE_FP32,
+                              HCCL_REDUCE_SUM, world.comms[rank], world.streams[rank]);
+  });
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    std::vector<double> expected =
+        all_reduced(floats(), HCCL_REDUCE_SUM, 3, displacements[rank], counts[rank]);
+    expected.resize(3, 9);
+    CHECK(received[rank]->values() == expected);
+  }
+}
+
+TEST(broadcast_of_every_type) {
+  const World world(3);
+  for (const Numbers& of : all_types()) {
+    const Buffers buffers = filled(world, of, 100);
+    world.run([&](uint32_t rank) {
+      return HcclBroadcast(buffers[rank]->data(), 100, of.type, 1, world.comms[rank],
+                           world.streams[rank]);
+    });
+    for (const auto& buffer : buffers) CHECK(buffer->values() == values(1, 100));
+  }
+}
+
+TEST(all_gather_and_scatter) {
+  const World world(3);
+  for (const size_t count : {size_t{0}, size_t{2}, size_t{1} << 20}) {
+    const Buffers sent = filled(world, floats(), count), all = room(world, floats(), 3 * count);
+    const Buffers back = room(world, floats(), count);
+    world.run([&](uint32_t rank) {
+      return HcclAllGather(sent[rank]->data(), all[rank]->data(), count, HCCL_DATA_TYPE_FP32,
+                           world.comms[rank], world.streams[rank]);
+    });
+    std::vector<double> expected;
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      const auto part = values(rank, count);
+      expected.insert(expected.end(), part.begin(), part.end());
+    }
+    for (const auto& buffer : all) CHECK(buffer->values() == expected);
+    world.run([&](uint32_t rank) {
+      return HcclScatter(rank == 2 ? all[rank]->data() : nullptr, back[rank]->data(), count,
+                         HCCL_DATA_TYPE_FP32, 2, world.comms[rank], world.streams[rank]);
+    });
+    for (uint32_t rank = 0; rank < 3; ++rank) CHECK(back[rank]->values() == values(rank, count));
+  }
+}
+
+TEST(all_gather_of_parts_of_any_size) {
+  const World world(2);
+  const std::vector<uint64_t> counts = {1, 3}, displacements = {4, 0};
+  const Buffers sent = filled(world, floats(), 3), received = room(world, floats(), 5);
+  world.run([&](uint32_t rank) {
+    return HcclAllGatherV(sent[rank]->data(), counts[rank], received[rank]->data(), counts.data(),
+                          displacements.data(), HCCL_DATA_TYPE_FP32, world.comms[rank],
+                          world.streams[rank]);
+  });
+  const std::vector<double> expected = {number(1, 0), number(1, 1), number(1, 2), 9, number(0, 0)};
+  for (const auto& buffer : received) CHECK(buffer->values() == expected);
+}
+
+TEST(all_to_all_in_its_three_forms) {
+  const World world(3);
+  const size_t ranks = 3;
+  // Rank i sends i + 2 * j + 1 elements to rank j, from a beginning of the buffer on.
+  std::vector<uint64_t> matrix(ranks * ranks);
+  for (size_t i = 0; i < ranks; ++i) {
+    for (size_t j = 0; j < ranks; ++j) matrix[i * ranks + j] = i + 2 * j + 1;
+  }
+  const auto row = [&](size_t i) {
+    return std::vector<uint64_t>(&matrix[i * ranks], &matrix[i * ranks] + ranks);
+  };
+  const auto column = [&](size_t j) {
+    return std::vector<uint64_t>{matrix[j], matrix[ranks + j], matrix[2 * ranks + j]};
+  };
+  const auto starts = [](const std::vector<uint64_t>& counts) {
+    return std::vector<uint64_t>{0, counts[0], counts[0] + counts[1]};
+  };
+  const Buffers sent = filled(world, floats(), 30);
+  for (const bool by_matrix : {false, true}) {
+    const Buffers received = room(world, floats(), 30);
+    world.run([&](uint32_t rank) {
+      if (by_matrix) {
+        return HcclAlltoAllVC(sent[rank]->data(), matrix.data(), HCCL_DATA_TYPE_FP32,
+                              received[rank]->data(), HCCL_DATA_TYPE_FP32, world.comms[rank],
+                              world.streams[rank]);
+      }
+      const auto sends = row(rank), receipts = column(rank);
+      return HcclAlltoAllV(sent[rank]->data(), sends.data(), starts(sends).data(),
+                           HCCL_DATA_TYPE_FP32, received[rank]->data(), receipts.data(),
+                           starts(receipts).data(), HCCL_DATA_TYPE_FP32, world.comms[rank],
+                           world.streams[rank]);
+    });
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      std::vector<double> expected;
+      for (uint32_t from = 0; from < ranks; ++from) {
+        const auto first = starts(row(from))[rank];
+        for (size_t i = 0; i < matrix[from * ranks + rank]; ++i)
+          expected.push_back(number(from, first + i));
+      }
+      expected.resize(30, 9);
+      CHECK(received[rank]->values() == expected);
+    }
+  }
+
+  const Buffers received = room(world, floats(), 30);
+  world.run([&](uint32_t rank) {
+    return HcclAlltoAll(sent[rank]->data(), 10, HCCL_DATA_TYPE_FP32, received[rank]->data(), 10,
+                        HCCL_DATA_TYPE_FP32, world.comms[rank], world.streams[rank]);
+  });
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    std::vector<double> expected;
+    for (uint32_t from = 0; from < ranks; ++from) {
+      for (size_t i = 0; i < 10; ++i) expected.push_back(number(from, rank * 10 + i));
+    }
+    CHECK(received[rank]->values() == expected);
+  }
+}
+
+TEST(messages_between_two_ranks_arrive_in_order) {
+  const World world(2);
+  const size_t count = size_t{3} << 20;  // more than fits between them
+  const Buffers small = filled(world, floats(), 4), large = filled(world, floats(), count);
+  world.run([&](uint32_t rank) {
+    const auto send_or_receive = rank == 0 ? &HcclSend : &HcclRecv;
+    const uint32_t other = 1 - rank;
+    CHECK_EQ(send_or_receive(small[rank]->data(), 4, HCCL_DATA_TYPE_FP32, other, world.comms[rank],
+                             world.streams[rank]),
+             HCCL_SUCCESS);
+    return send_or_receive(large[rank]->data(), count, HCCL_DATA_TYPE_FP32, other,
+                           world.comms[rank], world.streams[rank]);
+  });
+  CHECK(small[1]->values() == values(0, 4));
+  CHECK(large[1]->values() == values(0, count));
+}
+
+TEST(sends_and_receives_of_a_batch_do_not_wait_for_one_another) {
+  const World world(3);
+  const size_t count = size_t{1} << 20;
+  for (const bool as_group : {false, true}) {
+    const Buffers sent = filled(world, floats(), count), received = room(world, floats(), count);
+    world.run([&](uint32_t rank) {  // a ring, in which every rank sends first
+      const uint32_t next = (rank + 1) % 3, previous = (rank + 2) % 3;
+      HcclComm comm = world.comms[rank];
+      aclrtStream stream = world.streams[rank];
+      if (!as_group) {
+        HcclSendRecvItem items[] = {
+            {HCCL_SEND, sent[rank]->data(), count, HCCL_DATA_TYPE_FP32, next},
+            {HCCL_RECV, received[rank]->data(), count, HCCL_DATA_TYPE_FP32, previous}};
+        return HcclBatchSendRecv(items, 2, comm, stream);
+      }
+      CHECK_EQ(HcclGroupStart(), HCCL_SUCCESS);
+      CHECK_EQ(HcclSend(sent[rank]->data(), count, HCCL_DATA_TYPE_FP32, next, comm, stream),
+               HCCL_SUCCESS);
+      CHECK_EQ(HcclRecv(received[rank]->data(), count, HCCL_DATA_TYPE_FP32, previous, comm, stream),
+               HCCL_SUCCESS);
+      return HcclGroupEnd();
+    });
+    for (uint32_t rank = 0; rank < 3; ++rank)
+      CHECK(received[rank]->values() == values((rank + 2) % 3, count));
+  }
+  CHECK_EQ(HcclGroupEnd(), HCCL_E_PARA);
+  CHECK(contains(messages(), "HcclGroupStart"));
+}
+
+TEST(a_barrier_is_passed_by_all_together) {
+  const World world(2);
+  Gate gate;
+  CHECK_EQ(run_on(world.streams[1], [&] { return gate.wait(), ACL_SUCCESS; }), ACL_SUCCESS);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    CHECK_EQ(HcclBarrier(world.comms[rank], world.streams[rank]), HCCL_SUCCESS);
+  }
+  aclrtStreamStatus status = ACL_STREAM_STATUS_COMPLETE;
+  CHECK_EQ(aclrtStreamQuery(world.streams[0], &status), ACL_SUCCESS);
+  CHECK_EQ(status, ACL_STREAM_STATUS_NOT_READY);
+  gate.open();
+  for (aclrtStream stream : world.streams) CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+}
+
+// The second operation stands on a stream that is free, the first on one that is not.
+TEST(operations_are_done_in_the_order_of_their_calls) {
+  const World world(2);
+  Gate gate;
+  const Buffers first = filled(world, floats(), 1), second = filled(world, floats(), 1);
+  std::vector<aclrtStream> others(2);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    world.enter(rank);
+    CHECK_EQ(aclrtCreateStream(&others[rank]), ACL_SUCCESS);
+    if (rank == 0)
+      CHECK_EQ(run_on(others[rank], [&] { return gate.wait(), ACL_SUCCESS; }), ACL_SUCCESS);
+    CHECK_EQ(HcclAllReduce(first[rank]->data(), first[rank]->data(), 1, HCCL_DATA_TYPE_FP32,
+                           HCCL_REDUCE_SUM, world.comms[rank], others[rank]),
+             HCCL_SUCCESS);
+    CHECK_EQ(HcclAllReduce(second[rank]->data(), second[rank]->data(), 1, HCCL_DATA_TYPE_FP32,
+                           HCCL_REDUCE_PROD, world.comms[rank], world.streams[rank]),
+             HCCL_SUCCESS);
+  }
+  gate.open();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    CHECK_EQ(aclrtSynchronizeStream(others[rank]), ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeStream(world.streams[rank]), ACL_SUCCESS);
+    CHECK_EQ(first[rank]->values()[0], number(0, 0) + number(1, 0));
+    CHECK_EQ(second[rank]->values()[0], number(0, 0) * number(1, 0));
+    CHECK_EQ(aclrtDestroyStream(others[rank]), ACL_SUCCESS);
+  }
+}
+
+TEST(a_captured_operation_is_done_in_every_execution) {
+  const World world(2);
+  const Buffers buffers = filled(world, floats(), 1);
+  std::vector<aclmdlRI> models(2);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    world.enter(rank);
+    CHECK_EQ(aclmdlRICaptureBegin(world.streams[rank], ACL_MODEL_RI_CAPTURE_MODE_GLOBAL),
+             ACL_SUCCESS);
+    CHECK_EQ(HcclAllReduce(buffers[rank]->data(), buffers[rank]->data(), 1, HCCL_DATA_TYPE_FP32,
+                           HCCL_REDUCE_SUM, world.comms[rank], world.streams[rank]),
+             HCCL_SUCCESS);
+    CHECK_EQ(aclmdlRICaptureEnd(world.streams[rank], &models[rank]), ACL_SUCCESS);
+  }
+  double expected = number(0, 0) + number(1, 0);
+  for (int i = 0; i < 3; ++i, expected *= 2) {
+    world.run([&](uint32_t rank) {
+      return aclmdlRIExecuteAsync(models[rank], world.streams[rank]) == ACL_SUCCESS
+                 ? HCCL_SUCCESS
+                 : HCCL_E_RUNTIME;
+    });
+    for (const auto& buffer : buffers) CHECK_EQ(buffer->values()[0], expected);
+  }
+  for (aclmdlRI model : models) CHECK_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+}
+
+TEST(parts_of_a_communicator) {
+  const World world(4);
+  std::vector<HcclComm> parts(4);
+  uint32_t even[] = {0, 2}, odd[] = {3, 1};  // in an order of their own
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      threads.emplace_back([&, rank] {
+        HcclComm whole = world.comms[rank];
+        uint32_t* const ranks = rank % 2 == 0 ? even : odd;
+        HcclCommConfig config;
+        HcclCommConfigInit(&config);
+        std::strcpy(config.hcclCommName, rank % 2 == 0 ? "even" : "odd");
+        const uint32_t own = ranks[0] == rank ? 0 : 1;
+        CHECK_EQ(HcclCreateSubCommConfig(&whole, 2, ranks, 7, own, &config, &parts[rank]),
+                 HCCL_SUCCESS);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const Buffers received = room(world, floats(), 2), sent = filled(world, floats(), 1);
+    world.run([&](uint32_t rank) {
+      return HcclAllGather(sent[rank]->data(), received[rank]->data(), 1, HCCL_DATA_TYPE_FP32,
+                           parts[rank], world.streams[rank]);
+    });
+    CHECK(received[2]->values() == (std::vector<double>{number(0, 0), number(2, 0)}));
+    CHECK(received[1]->values() == (std::vector<double>{number(3, 0), number(1, 0)}));
+    uint32_t rank = 0, size = 0;
+    char name[COMM_NAME_MAX_LENGTH];
+    CHECK_EQ(HcclGetRankId(parts[1], &rank), HCCL_SUCCESS);
+    CHECK_EQ(HcclGetRankSize(parts[1], &size), HCCL_SUCCESS);
+    CHECK_EQ(HcclGetCommName(parts[1], name), HCCL_SUCCESS);
+    CHECK_EQ(rank, 1U);
+    CHECK_EQ(size, 2U);
+    CHECK_EQ(std::string(name), "odd");
+    for (HcclComm part : parts) CHECK_EQ(HcclCommDestroy(part), HCCL_SUCCESS);
+  }
+  HcclComm whole = world.comms[0], none = &none;
+  CHECK_EQ(HcclCreateSubCommConfig(&whole, 2, nullptr, 8, 0, nullptr, &none), HCCL_SUCCESS);
+  CHECK(none == nullptr);
+  uint32_t wrong[] = {1, 4};
+  CHECK_EQ(HcclCreateSubCommConfig(&whole, 2, wrong, 8, 0, nullptr, &none), HCCL_E_PARA);
+  CHECK(contains(messages(), "rankIds is 4"));
+}
+
+TEST(bad_arguments_are_refused_at_once) {
+  const World world(2);
+  world.enter(0);
+  HcclComm comm = world.comms[0];
+  aclrtStream stream = world.streams[0];
+  const Buffer buffer(floats(), 256);
+  const auto all_reduce = [&](void* data, uint64_t count, HcclDataType type, int op, HcclComm of) {
+    return HcclAllReduce(data, buffer.data(), count, type, static_cast<HcclReduceOp>(op), of,
+                         stream);
+  };
+  void* const data = buffer.data();
+  CHECK_EQ(all_reduce(nullptr, 1, HCCL_DATA_TYPE_FP32, 0, comm), HCCL_E_PTR);
+  CHECK(contains(messages(), "HcclAllReduce: sendBuf is a null pointer"));
+  CHECK_EQ(all_reduce(data, 1, HCCL_DATA_TYPE_FP32, 0, nullptr), HCCL_E_PTR);
+  CHECK_EQ(all_reduce(data, 1, HCCL_DATA_TYPE_FP32, 0, &comm), HCCL_E_PARA);
+  CHECK_EQ(all_reduce(data, 257, HCCL_DATA_TYPE_FP32, 0, comm), HCCL_E_PARA);
+  CHECK(contains(messages(), "1028 bytes"));
+  CHECK_EQ(all_reduce(data, UINT64_MAX, HCCL_DATA_TYPE_FP32, 0, comm), HCCL_E_PARA);
+  CHECK_EQ(all_reduce(&comm, 1, HCCL_DATA_TYPE_FP32, 0, comm), HCCL_E_PARA);  // memory of the host
+  CHECK_EQ(all_reduce(data, 1, HCCL_DATA_TYPE_FP8E4M3, 0, comm), HCCL_E_NOT_SUPPORT);
+  CHECK(contains(messages(), "FP8E4M3 and op SUM"));
+  CHECK_EQ(all_reduce(data, 1, HCCL_DATA_TYPE_FP32, 4, comm), HCCL_E_NOT_SUPPORT);
+  CHECK_EQ(all_reduce(data, 1, static_cast<HcclDataType>(13), 0, comm), HCCL_E_NOT_SUPPORT);
+  CHECK_EQ(HcclBroadcast(data, 1, HCCL_DATA_TYPE_FP32, 2, comm, stream), HCCL_E_PARA);
+  CHECK(contains(messages(), "root is 2"));
+  CHECK_EQ(HcclSend(data, 1, HCCL_DATA_TYPE_FP32, 0, comm, stream), HCCL_E_PARA);
+  CHECK_EQ(HcclSend(data, 1, HCCL_DATA_TYPE_FP32, 2, comm, stream), HCCL_E_PARA);
+  CHECK_EQ(HcclAlltoAll(data, 1, HCCL_DATA_TYPE_FP32, data, 1, HCCL_DATA_TYPE_INT8, comm, stream),
+           HCCL_E_PARA);
+  CHECK_EQ(HcclAlltoAll(data, 1, HCCL_DATA_TYPE_FP32, data, 1, HCCL_DATA_TYPE_FP32, comm, stream),
+           HCCL_E_PARA);
+  CHECK_EQ(HcclAllGatherV(data, 1, data, nullptr, nullptr, HCCL_DATA_TYPE_FP32, comm, stream),
+           HCCL_E_PTR);
+  CHECK_EQ(HcclBarrier(comm, data), HCCL_E_PARA);
+  world.enter(1);
+  const Buffer other(floats(), 1);
+  CHECK_EQ(all_reduce(other.data(), 1, HCCL_DATA_TYPE_FP32, 0, comm),
+           HCCL_E_PARA);  // of another device
+  CHECK(contains(messages(), "device 0, the communicator's"));
+
+  HcclRootInfo root{};
+  HcclComm made = nullptr;
+  CHECK_EQ(HcclGetRootInfo(nullptr), HCCL_E_PTR);
+  CHECK_EQ(HcclCommInitRootInfo(1, &root, 0, &made), HCCL_E_PARA);
+  CHECK(contains(messages(), "HcclGetRootInfo"));
+  CHECK_EQ(HcclGetRootInfo(&root), HCCL_SUCCESS);
+  CHECK_EQ(HcclCommInitRootInfo(1, &root, 1, &made), HCCL_E_PARA);
+  HcclCommConfig config{};
+  CHECK_EQ(HcclCommInitRootInfoConfig(1, &root, 0, &config, &made), HCCL_E_PARA);
+  CHECK(contains(messages(), "HcclCommConfigInit"));
+  CHECK_EQ(HcclCommInitRootInfo(1, &root, 0, &made), HCCL_SUCCESS);
+  CHECK_EQ(HcclCommDestroy(made), HCCL_SUCCESS);
+  CHECK_EQ(HcclCommDestroy(made), HCCL_E_PARA);
+  CHECK_EQ(HcclBarrier(made, stream), HCCL_E_PARA);
+  int32_t device = 99;
+  CHECK_EQ(HcclCommInitAll(1, &device, &made), HCCL_E_PARA);
+  CHECK(contains(messages(), "devices has 99"));
+  CHECK_EQ(HcclCommInitClusterInfo("table.json", 0, &made), HCCL_E_NOT_SUPPORT);
+  CHECK_EQ(HcclSetConfig(static_cast<HcclConfig>(5), {0}), HCCL_E_PARA);
+  messages();
+}
+
+// Both ranks fail, each with a text that names both operations, and the communicator is at its end.
+TEST(ranks_that_do_different_things_fail) {
+  const World world(2);
+  const Buffers buffers = filled(world, floats(), 4);
+  CHECK_EQ(HcclAllReduce(buffers[0]->data(), buffers[0]->data(), 4, HCCL_DATA_TYPE_FP32,
+                         HCCL_REDUCE_SUM, world.comms[0], world.streams[0]),
+           HCCL_SUCCESS);
+  CHECK_EQ(HcclAllReduce(buffers[1]->data(), buffers[1]->data(), 3, HCCL_DATA_TYPE_FP32,
+                         HCCL_REDUCE_SUM, world.comms[1], world.streams[1]),
+           HCCL_SUCCESS);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    CHECK_EQ(aclrtSynchronizeStream(world.streams[rank]), ACL_ERROR_RT_FFTS_PLUS_EXCEPTION);
+    const std::string text = messages();
+    CHECK(contains(text, "HcclAllReduce (FP32, SUM) of 16 bytes"));
+    CHECK(contains(text, "HcclAllReduce (FP32, SUM) of 12 bytes"));
+    HcclResult error = HCCL_SUCCESS;
+    CHECK_EQ(HcclGetCommAsyncError(world.comms[rank], &error), HCCL_SUCCESS);
+    CHECK_EQ(error, HCCL_E_PARA);
+    CHECK_EQ(HcclBarrier(world.comms[rank], world.streams[rank]), HCCL_E_PARA);
+    CHECK(contains(messages(), "the communicator has failed"));
+  }
+}
+
+TEST(a_rank_that_does_not_come_is_waited_for_no_longer_than_asked) {
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  HcclRootInfo root;
+  CHECK_EQ(HcclGetRootInfo(&root), HCCL_SUCCESS);
+  HcclComm comms[2];
+  HcclCommConfig config;
+  HcclCommConfigInit(&config);
+  config.hcclExecTimeOut = 1;
+  std::thread other([&] {
+    CHECK_EQ(aclrtSetDevice(1), ACL_SUCCESS);
+    CHECK_EQ(HcclCommInitRootInfoConfig(2, &root, 1, &config, &comms[1]), HCCL_SUCCESS);
+  });
+  CHECK_EQ(HcclCommInitRootInfoConfig(2, &root, 0, &config, &comms[0]), HCCL_SUCCESS);
+  other.join();
+  aclrtStream stream = nullptr;
+  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+  CHECK_EQ(HcclBarrier(comms[0], stream), HCCL_SUCCESS);
+  CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_FFTS_PLUS_TIMEOUT);
+  CHECK(contains(messages(), "waited in vain for rank 1"));
+  HcclResult error = HCCL_SUCCESS;
+  CHECK_EQ(HcclGetCommAsyncError(comms[0], &error), HCCL_SUCCESS);
+  CHECK_EQ(error, HCCL_E_TIMEOUT);
+  CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  for (HcclComm comm : comms) CHECK_EQ(HcclCommDestroy(comm), HCCL_SUCCESS);
+}
+
+TEST(a_rank_that_has_left_is_not_waited_for) {
+  World world(2);
+  CHECK_EQ(HcclCommDestroy(world.comms[1]), HCCL_SUCCESS);
+  world.comms[1] = nullptr;
+  CHECK_EQ(HcclBarrier(world.comms[0], world.streams[0]), HCCL_SUCCESS);
+  CHECK_EQ(aclrtSynchronizeStream(world.streams[0]), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR);
+  CHECK(contains(messages(), "rank 1 has destroyed its communicator"));
+}
+
+TEST(what_was_called_before_a_communicator_is_destroyed_is_done) {
+  World world(2);
+  Gate gate;
+  const Buffers buffers = filled(world, floats(), 1);
+  CHECK_EQ(run_on(world.streams[0], [&] { return gate.wait(), ACL_SUCCESS; }), ACL_SUCCESS);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    CHECK_EQ(HcclAllReduce(buffers[rank]->data(), buffers[rank]->data(), 1, HCCL_DATA_TYPE_FP32,
+                           HCCL_REDUCE_SUM, world.comms[rank], world.streams[rank]),
+             HCCL_SUCCESS);
+    CHECK_EQ(HcclCommDestroy(world.comms[rank]), HCCL_SUCCESS);
+    world.comms[rank] = nullptr;
+  }
+  gate.open();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    CHECK_EQ(aclrtSynchronizeStream(world.streams[rank]), ACL_SUCCESS);
+    CHECK_EQ(buffers[rank]->values()[0], number(0, 0) + number(1, 0));
+  }
+}
+
+// The other rank learns at once why an operation that it waits for will not come.
+TEST(an_operation_behind_a_failed_task_fails_on_all_ranks) {
+  const World world(2);
+  CHECK_EQ(run_on(world.streams[0],
+                  [] { return aclnn_host::fail(ACL_ERROR_RT_AICORE_EXCEPTION, "a fault"); }),
+           ACL_SUCCESS);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    CHECK_EQ(HcclBarrier(world.comms[rank], world.streams[rank]), HCCL_SUCCESS);
+  }
+  CHECK_EQ(aclrtSynchronizeStream(world.streams[0]), ACL_ERROR_RT_AICORE_EXCEPTION);
+  CHECK_EQ(aclrtSynchronizeStream(world.streams[1]), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR);
+  CHECK(
+      contains(messages(), "rank 0 dropped the operation, because its stream had failed: a fault"));
+}
+
+TEST(memory_that_is_freed_too_early_fails_the_operation) {
+  const World world(2);
+  Gate gate;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    world.enter(rank);
+    CHECK_EQ(run_on(world.streams[rank], [&] { return gate.wait(), ACL_SUCCESS; }), ACL_SUCCESS);
+    const Buffer buffer(floats(), 1);
+    CHECK_EQ(HcclBroadcast(buffer.data(), 1, HCCL_DATA_TYPE_FP32, 0, world.comms[rank],
+                           world.streams[rank]),
+             HCCL_SUCCESS);
+  }
+  gate.open();
+  CHECK_EQ(aclrtSynchronizeStream(world.streams[0]), ACL_ERROR_RT_FFTS_PLUS_EXCEPTION);
+  CHECK(contains(messages(), "buf was freed before the stream ran the operation"));
+  CHECK(aclrtSynchronizeStream(world.streams[1]) != ACL_SUCCESS);
+  messages();
+}
+
+TEST(nothing_is_left) {
+  leaves_nothing([] {
+    for (int i = 0; i < 3; ++i) {
+      const World world(4);
+      world.run([&](uint32_t rank) { return HcclBarrier(world.comms[rank], world.streams[rank]); });
+    }
+  });
+}
+
+TEST(texts_of_codes) {
+  for (int code = HCCL_SUCCESS; code <= HCCL_E_OOM; ++code) {
+    CHECK(std::strlen(HcclGetErrorString(static_cast<HcclResult>(code))) > 0);
+    CHECK(std::string(HcclGetErrorString(static_cast<HcclResult>(code))) != "unknown error");
+  }
+  CHECK_EQ(std::string(HcclGetErrorString(static_cast<HcclResult>(77))), "unknown error");
+  CHECK_EQ(HcclGetCommConfigCapability(), 12U);
+}

@@ -1,0 +1,68 @@
+"""What torch_npu asks of the runtime beside memory and streams."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch_npu
+
+
+def test_limits_of_cores() -> None:
+    torch.ones(1, device="npu:0")  # torch_npu asks a device that is in use alone
+    everything = torch.npu.get_device_limit(0)
+    stream = torch.npu.Stream()
+    torch.npu.set_stream_limit(stream, 4, 6)
+    assert torch.npu.get_stream_limit(stream) == {"cube_core_num": 4, "vector_core_num": 6}
+    assert torch.npu.get_device_limit(0) == everything
+    torch.npu.reset_stream_limit(stream)
+    assert torch.npu.get_stream_limit(stream) == everything
+    with pytest.raises(RuntimeError, match="expected 1 to"):
+        torch.npu.set_stream_limit(stream, 1000, 1)
+
+
+def test_events_have_times() -> None:
+    events = [torch.npu.Event(enable_timing=True) for _ in range(2)]
+    for event in events:
+        event.record()
+        event.synchronize()
+    assert events[0].recorded_time() <= events[1].recorded_time()
+
+
+def test_a_prefetch_is_accepted() -> None:
+    x = torch.ones(1024, device="npu")
+    torch_npu.npu_prefetch(x, x, 1024, 0)
+    torch.npu.synchronize()
+
+
+def test_swapped_memory() -> None:
+    """Memory of the host that operators use as a device's."""
+    x = torch_npu.empty_with_swapped_memory([1000], device="npu:0")
+    x.fill_(1.5)
+    assert (x * 2).sum().item() == 3000
+    del x
+    torch.npu.synchronize()
+
+
+def test_elements_that_share_memory_are_filled() -> None:
+    x = torch.zeros(1, 3, device="npu").expand(4, 3)
+    x.fill_(2)
+    assert x.sum().item() == 24
+    assert x.zero_().abs().max().item() == 0
+
+
+@pytest.mark.parametrize(
+    ("visible", "program", "expected"),
+    [
+        ("1", "torch.npu.device_count()", "1"),
+        ("0,1", "torch.npu.device_count()", "2"),
+        ("0", "torch.npu.get_device_properties(0).total_memory > 0", "True"),
+    ],
+)
+def test_visible_devices(visible: str, program: str, expected: str) -> None:
+    """Properties need no device that was set."""
+    command = f"import os; os.environ['ASCEND_RT_VISIBLE_DEVICES'] = '{visible}'; import torch; print({program})"
+    result = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
+    assert result.stdout.split() == [expected], result.stderr[-2000:]

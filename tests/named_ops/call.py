@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import re
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -123,14 +119,3 @@ class Operators:
             self.library.aclGetTensorDescDimV2(ctypes.c_void_p(desc), ctypes.c_size_t(i), ctypes.byref(size))
             sizes.append(size.value)
         return tuple(sizes)
-
-
-def names(library: Path) -> set[str]:
-    """The operators that a library has by name, as its section named_operators lists them."""
-    with tempfile.TemporaryDirectory() as folder:
-        section = Path(folder) / "names"
-        subprocess.run(
-            ["objcopy", "--dump-section", f"named_operators={section}", str(library), str(Path(folder) / "copy")],
-            check=True,
-        )
-        return set(re.findall(r"(?:^|\0)(\w+) \(", section.read_bytes().decode()))

@@ -42,14 +42,6 @@ at::Tensor share_of(const at::Tensor& grads, const at::Tensor& elements, int64_t
   return is_mean ? wide(grads) / static_cast<double>(elements.numel()) : wide(grads);
 }
 
-at::Tensor reduced(const at::Tensor& losses, int64_t reduction) {
-  switch (reduction) {
-    case at::Reduction::Mean: return losses.mean();
-    case at::Reduction::Sum: return losses.sum();
-    default: return losses;
-  }
-}
-
 // A result of another number of dimensions of size 1, as operators have scalars.
 at::Tensor shaped_as(const Output& y, const at::Tensor& result) {
   return result.numel() == y->numel() ? result.view(y->sizes()) : result;

@@ -4,9 +4,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_softmax_backward_data.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/nonzero.h>
-#include <ATen/ops/randperm.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -44,13 +42,6 @@ at::Tensor is_kept(const at::Tensor& mask, const at::Tensor& x) {
   return unpacked_dropout_mask(mask.reshape({-1}), x).to(at::kBool);
 }
 
-// Bytes that are 1 with the probability, as many as `mask` has.
-at::Tensor random_bytes(const at::Tensor& mask, double keep, int64_t seed, int64_t offset) {
-  at::Tensor bytes = at::empty(mask.sizes(), mask.options());
-  if (bytes.is_cpu()) bytes.bernoulli_(keep, generator_of(seed, offset));
-  return bytes;
-}
-
 int64_t elements_of(const Integers& shape) {
   int64_t elements = 1;
   for (const int64_t size : shape) {
@@ -77,7 +68,7 @@ NAMED_OPERATOR(DropOutGenMaskV3, (HostInts, shape), (HostFloats, prob), (Out, y)
   TORCH_CHECK(y->numel() == elements_of(shape), "y has ", y->numel(), " bytes, expected ",
               elements_of(shape), ", one for each element");
   expect_dtype("y", y, at::kByte);
-  y = random_bytes(y, probability("prob", prob), seed.value_or(0), seed2.value_or(0));
+  y = draw_bernoulli(y, probability("prob", prob), source_of(seed.value_or(0), seed2.value_or(0)));
 }
 // A bit for each element, and no more than the mask has.
 NAMED_OPERATOR(StatelessDropOutGenMask, (HostInts, shape), (HostFloats, prob), (HostInts, seed),
@@ -85,7 +76,7 @@ NAMED_OPERATOR(StatelessDropOutGenMask, (HostInts, shape), (HostFloats, prob), (
   expect_dims("y", y, 1);
   check_dropout_mask(y, elements_of(shape));
   const int64_t low = seed.empty() ? 0 : seed[0], high = offset.empty() ? 0 : offset.back();
-  y = dropout_mask(y, probability("prob", prob), low, high);
+  y = draw_bits(y, probability("prob", prob), source_of(low, high));
 }
 NAMED_OPERATOR(DropOutDoMask, (FloatIn, x), (In, mask), (HostFloats, keep_prob), (Out, y)) {
   y = kept(x, unpacked_dropout_mask(mask.reshape({-1}), x).to(at::kBool),
@@ -126,7 +117,7 @@ NAMED_OPERATOR(RandomChoiceWithMask, (In, x), (Out, y), (Out, mask), (Attribute<
     const at::Tensor all = at::nonzero(x);
     const int64_t number = std::min(most, all.size(0));
     const at::Tensor order =
-        at::randperm(all.size(0), generator_of(seed.value_or(0), seed2.value_or(0)), all.options())
+        draw_permutation(all.size(0), source_of(seed.value_or(0), seed2.value_or(0)))
             .narrow(0, 0, number);
     places.narrow(0, 0, number).copy_(all.index_select(0, std::get<0>(order.sort())));
     is_place.narrow(0, 0, number).fill_(true);

@@ -131,20 +131,20 @@ ACLNN(ForeachRoundOffNumberV2, (Ins, x), (Number, roundMode), (Outs, out)) {
 }
 
 // aclnnForeach<Name>ScalarV2(x, scalar, out) and ...ScalarList(x, scalars, out)
-#define WITH_SCALAR(Name, function)                                                            \
-  ACLNN(Foreach##Name##ScalarV2, (Ins, x), (Number, scalar), (Outs, out)) {                    \
+#define WITH_SCALAR(Name, Kind, function)                                                      \
+  ACLNN(Foreach##Name##ScalarV2, (Ins, x), (Kind, scalar), (Outs, out)) {                      \
     for_each(out, [&](size_t i) { return at::function(wide(x[i]), scalar); }, x);              \
   }                                                                                            \
-  ACLNN(Foreach##Name##ScalarList, (Ins, x), (Numbers, scalars), (Outs, out)) {                \
+  ACLNN(Foreach##Name##ScalarList, (Ins, x), (Kind##s, scalars), (Outs, out)) {                \
     for_each(out, [&](size_t i) { return at::function(wide(x[i]), scalars[i]); }, x, scalars); \
   }
-WITH_SCALAR(Add, add)
-WITH_SCALAR(Sub, sub)
-WITH_SCALAR(Mul, mul)
-WITH_SCALAR(Div, div)
-WITH_SCALAR(Pow, pow)
-WITH_SCALAR(Maximum, clamp_min)
-WITH_SCALAR(Minimum, clamp_max)
+WITH_SCALAR(Add, AnyNumber, add)
+WITH_SCALAR(Sub, AnyNumber, sub)
+WITH_SCALAR(Mul, AnyNumber, mul)
+WITH_SCALAR(Div, AnyNumber, div)
+WITH_SCALAR(Pow, Number, pow)
+WITH_SCALAR(Maximum, AnyNumber, clamp_min)
+WITH_SCALAR(Minimum, AnyNumber, clamp_max)
 #undef WITH_SCALAR
 
 // aclnnForeach<Name>List(x1, x2, out)
@@ -159,22 +159,22 @@ WITH_LIST(Maximum, maximum)
 WITH_LIST(Minimum, minimum)
 #undef WITH_LIST
 
-ACLNN(ForeachAddListV2, (Ins, x1), (Ins, x2), (Number, alpha), (Outs, out)) {
+ACLNN(ForeachAddListV2, (Ins, x1), (Ins, x2), (AnyNumber, alpha), (Outs, out)) {
   for_each(out, [&](size_t i) { return at::add(wide(x1[i]), wide(x2[i]), alpha); }, x1, x2);
 }
-ACLNN(ForeachSubListV2, (Ins, x1), (Ins, x2), (Number, alpha), (Outs, out)) {
+ACLNN(ForeachSubListV2, (Ins, x1), (Ins, x2), (AnyNumber, alpha), (Outs, out)) {
   for_each(out, [&](size_t i) { return at::sub(wide(x1[i]), wide(x2[i]), alpha); }, x1, x2);
 }
-ACLNN(ForeachLerpScalar, (Ins, x1), (Ins, x2), (Number, weight), (Outs, out)) {
+ACLNN(ForeachLerpScalar, (Ins, x1), (Ins, x2), (AnyNumber, weight), (Outs, out)) {
   for_each(out, [&](size_t i) { return at::lerp(x1[i], x2[i], weight); }, x1, x2);
 }
 ACLNN(ForeachLerpList, (Ins, x1), (Ins, x2), (Ins, weight), (Outs, out)) {
   for_each(out, [&](size_t i) { return at::lerp(x1[i], x2[i], weight[i]); }, x1, x2, weight);
 }
-ACLNN(ForeachAddcmulScalarV2, (Ins, x1), (Ins, x2), (Ins, x3), (Number, scalar), (Outs, out)) {
+ACLNN(ForeachAddcmulScalarV2, (Ins, x1), (Ins, x2), (Ins, x3), (AnyNumber, scalar), (Outs, out)) {
   for_each(out, [&](size_t i) { return at::addcmul(x1[i], x2[i], x3[i], scalar); }, x1, x2, x3);
 }
-ACLNN(ForeachAddcdivScalarV2, (Ins, x1), (Ins, x2), (Ins, x3), (Number, scalar), (Outs, out)) {
+ACLNN(ForeachAddcdivScalarV2, (Ins, x1), (Ins, x2), (Ins, x3), (AnyNumber, scalar), (Outs, out)) {
   for_each(out, [&](size_t i) { return at::addcdiv(x1[i], x2[i], x3[i], scalar); }, x1, x2, x3);
 }
 ACLNN(ForeachPowScalarAndTensor, (Number, scalar), (Ins, x), (Outs, out)) {

@@ -125,19 +125,17 @@ SoftmaxAttention::SoftmaxAttention(AttentionInputs inputs) : inputs_(std::move(i
   }
   at::Tensor scores = at::matmul(inputs_.query, inputs_.key.transpose(2, 3));
   if (inputs_.shift && inputs_.shifts_first) scores = scores + *inputs_.shift;
-  scores = scores * inputs_.scale;
+  scores.mul_(inputs_.scale);
   if (inputs_.shift && !inputs_.shifts_first) scores = scores + *inputs_.shift;
-  if (inputs_.hidden) {
-    scores = scores.masked_fill(*inputs_.hidden, inputs_.hidden_score);
-  }
+  if (inputs_.hidden) scores.masked_fill_(*inputs_.hidden, inputs_.hidden_score);
   // There is no maximum of no keys.
   largest_ = scores.size(3) == 0
                  ? at::zeros({scores.size(0), heads, scores.size(2), 1}, scores.options())
                        .fill_(-std::numeric_limits<double>::infinity())
                  : scores.amax(3, /*keepdim=*/true);
-  probabilities_ = (scores - largest_.masked_fill(largest_.isinf(), 0)).exp();
+  probabilities_ = scores.sub_(largest_.masked_fill(largest_.isinf(), 0)).exp_();
   sum_ = probabilities_.sum(3, /*keepdim=*/true);
-  probabilities_ = probabilities_ / sum_.masked_fill(sum_ == 0, 1);
+  probabilities_.div_(sum_.masked_fill(sum_ == 0, 1));
 }
 
 at::Tensor SoftmaxAttention::dropped(const at::Tensor& x) const {
@@ -157,7 +155,7 @@ at::Tensor SoftmaxAttention::result() const {
 SoftmaxAttention::Gradients SoftmaxAttention::gradients(const at::Tensor& dy) const {
   const at::Tensor& p = probabilities_;
   const at::Tensor dp = dropped(at::matmul(dy, inputs_.value.transpose(2, 3)));
-  const at::Tensor ds = p * (dp - (dp * p).sum(3, /*keepdim=*/true));
+  const at::Tensor ds = (dp - (dp * p).sum(3, /*keepdim=*/true)).mul_(p);
   const at::Tensor scaled = ds * inputs_.scale;
   return {at::matmul(scaled, inputs_.key),
           by_group(at::matmul(scaled.transpose(2, 3), inputs_.query)),

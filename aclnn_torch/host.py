@@ -74,9 +74,8 @@ def environment(
         "ASCEND_HOME_PATH": str(PREFIX),
         "ASCEND_TOOLKIT_HOME": str(PREFIX),
         "ASCEND_OPP_PATH": str(PREFIX / "opp"),
-        # An operator that the host CANN lacks shall fail in the call itself. Otherwise torch_npu tries its older
-        # interface (aclop), fails on another thread and from then on drops work in silence.
-        "ACL_OP_INIT_MODE": "2",
+        # torch_npu prepares what it calls by name (aclop) at the first such call, and not as it starts.
+        "ACL_OP_INIT_MODE": "1",
         # From level 2 on torch_npu tells the host CANN which operator that is, and the error names it.
         "ASCEND_GLOBAL_LOG_LEVEL": min(os.environ.get("ASCEND_GLOBAL_LOG_LEVEL", "2"), "2"),
         "LD_LIBRARY_PATH": _search_path(),

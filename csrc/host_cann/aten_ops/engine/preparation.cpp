@@ -458,6 +458,14 @@ void Preparation::add_value(const char* name, c10::Scalar value) {
   add(name, this, false, [&]() -> Slot { return value; });
 }
 
+void Preparation::add_slot(const char* name, Slot value) {
+  add(name, this, false, [&]() -> Slot { return std::move(value); });
+}
+
+void Preparation::keep(std::shared_ptr<const void> memory) {
+  state_->call.kept.push_back(std::move(memory));
+}
+
 void Preparation::expect(Types types) {
   if (state_->checks.ok()) state_->types.back() = types;
 }

@@ -30,6 +30,9 @@ class Preparation {
   void add_text(const char* name, const char* text, bool required);
   void add_dtype(const char* name, aclDataType dtype);
   void add_value(const char* name, c10::Scalar value);
+  void add_slot(const char* name, Slot value);
+  // Lets memory of a tensor live as long as the call.
+  void keep(std::shared_ptr<const void> memory);
 
   // Says which types the tensor added last may have.
   enum class Types { kAny, kFloating, kFloatingOrComplex, kIntegral, kIndex };

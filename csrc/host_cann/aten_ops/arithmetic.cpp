@@ -47,6 +47,15 @@ using namespace aclnn_host;
 
 namespace {
 
+// out = function(self, other, ...), where ATen computes element by element.
+#define WRITE_ELEMENTWISE(out, function, self, other, ...)                  \
+  out.write(                                                                \
+      at::result_type(self, other), Output::Reads::kSameElement,            \
+      [&] { return at::function(self, other __VA_OPT__(, ) __VA_ARGS__); }, \
+      [&](at::Tensor& place) {                                              \
+        at::function##_out(place, self, other __VA_OPT__(, ) __VA_ARGS__);  \
+      })
+
 // CANN's divisions by number: 0 keeps the fraction, 1 truncates, 2 rounds down.
 std::optional<c10::string_view> rounding_of(int64_t mode) {
   TORCH_CHECK(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
@@ -143,7 +152,7 @@ std::vector<int64_t> scale_shape(const at::Tensor& x, const at::Tensor& scale, i
 }  // namespace
 
 ACLNN(Add, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
-  out = at::add(self, other, alpha);
+  WRITE_ELEMENTWISE(out, add, self, other, alpha);
 }
 ACLNN(Adds, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
   out = at::add(wide(self), other, alpha);
@@ -155,7 +164,7 @@ ACLNN(AddRelu, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
   out = at::relu(at::add(self, other, alpha));
 }
 ACLNN(InplaceAdd, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
-  selfRef = at::add(selfRef, other, alpha);
+  WRITE_ELEMENTWISE(selfRef, add, selfRef, other, alpha);
 }
 ACLNN(InplaceAdds, (InOut, selfRef), (AnyNumber, other), (AnyNumber, alpha)) {
   selfRef = at::add(wide(selfRef), other, alpha);
@@ -165,13 +174,13 @@ ACLNN(InplaceAddRelu, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
 }
 
 ACLNN(Sub, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
-  out = at::sub(self, other, alpha);
+  WRITE_ELEMENTWISE(out, sub, self, other, alpha);
 }
 ACLNN(Subs, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
   out = at::sub(wide(self), other, alpha);
 }
 ACLNN(InplaceSub, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
-  selfRef = at::sub(selfRef, other, alpha);
+  WRITE_ELEMENTWISE(selfRef, sub, selfRef, other, alpha);
 }
 ACLNN(InplaceSubs, (InOut, selfRef), (AnyNumber, other), (AnyNumber, alpha)) {
   selfRef = at::sub(wide(selfRef), other, alpha);
@@ -183,14 +192,22 @@ ACLNN(Rsubs, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
   out = at::rsub(wide(self), other, alpha);
 }
 
-ACLNN_BINARY(Mul, at::mul)
+ACLNN(Mul, (In, self), (In, other), (Out, out)) {
+  WRITE_ELEMENTWISE(out, mul, self, other);
+}
 ACLNN_BINARY_OF(In, AnyNumber, Muls, at::mul)
-ACLNN_INPLACE_BINARY(Mul, at::mul)
+ACLNN(InplaceMul, (InOut, selfRef), (In, other)) {
+  WRITE_ELEMENTWISE(selfRef, mul, selfRef, other);
+}
 ACLNN_INPLACE_BINARY_OF(InOut, AnyNumber, Muls, at::mul)
 
-ACLNN_BINARY(Div, at::div)
+ACLNN(Div, (In, self), (In, other), (Out, out)) {
+  WRITE_ELEMENTWISE(out, div, self, other);
+}
 ACLNN_BINARY_OF(In, AnyNumber, Divs, at::div)
-ACLNN_INPLACE_BINARY(Div, at::div)
+ACLNN(InplaceDiv, (InOut, selfRef), (In, other)) {
+  WRITE_ELEMENTWISE(selfRef, div, selfRef, other);
+}
 ACLNN_INPLACE_BINARY_OF(InOut, AnyNumber, Divs, at::div)
 ACLNN(DivMod, (In, self), (In, other), (int, mode), (Out, out)) {
   out = quotient(self, other, mode);

@@ -130,21 +130,22 @@ ACLNN(ForeachRoundOffNumberV2, (Ins, x), (Number, roundMode), (Outs, out)) {
       x);
 }
 
-// aclnnForeach<Name>ScalarV2(x, scalar, out) and ...ScalarList(x, scalars, out)
-#define WITH_SCALAR(Name, Kind, function)                                                      \
+// aclnnForeach<Name>ScalarV2(x, scalar, out) and ...ScalarList(x, scalars, out). ATen multiplies
+// and divides 16-bit numbers by one that it does not round before; for the others they are widened.
+#define WITH_SCALAR(Name, Kind, function, read)                                                \
   ACLNN(Foreach##Name##ScalarV2, (Ins, x), (Kind, scalar), (Outs, out)) {                      \
-    for_each(out, [&](size_t i) { return at::function(wide(x[i]), scalar); }, x);              \
+    for_each(out, [&](size_t i) { return at::function(read(x[i]), scalar); }, x);              \
   }                                                                                            \
   ACLNN(Foreach##Name##ScalarList, (Ins, x), (Kind##s, scalars), (Outs, out)) {                \
-    for_each(out, [&](size_t i) { return at::function(wide(x[i]), scalars[i]); }, x, scalars); \
+    for_each(out, [&](size_t i) { return at::function(read(x[i]), scalars[i]); }, x, scalars); \
   }
-WITH_SCALAR(Add, AnyNumber, add)
-WITH_SCALAR(Sub, AnyNumber, sub)
-WITH_SCALAR(Mul, AnyNumber, mul)
-WITH_SCALAR(Div, AnyNumber, div)
-WITH_SCALAR(Pow, Number, pow)
-WITH_SCALAR(Maximum, AnyNumber, clamp_min)
-WITH_SCALAR(Minimum, AnyNumber, clamp_max)
+WITH_SCALAR(Add, AnyNumber, add, wide)
+WITH_SCALAR(Sub, AnyNumber, sub, wide)
+WITH_SCALAR(Mul, AnyNumber, mul, )
+WITH_SCALAR(Div, AnyNumber, div, )
+WITH_SCALAR(Pow, Number, pow, wide)
+WITH_SCALAR(Maximum, AnyNumber, clamp_min, wide)
+WITH_SCALAR(Minimum, AnyNumber, clamp_max, wide)
 #undef WITH_SCALAR
 
 // aclnnForeach<Name>List(x1, x2, out)

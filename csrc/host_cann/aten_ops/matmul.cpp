@@ -42,7 +42,7 @@ void write_product(const at::Tensor& self, const at::Tensor& mat2, Output& out,
   const MatrixUnits units(cube_math_type, self, mat2);
   units.multiply(
       self, mat2, out, [](const auto& a, const auto& b) { return at::mm(a, b); },
-      [](at::Tensor& room, const auto& a, const auto& b) { at::mm_out(room, a, b); });
+      [](at::Tensor& place, const auto& a, const auto& b) { at::mm_out(place, a, b); });
 }
 
 // A batch of one is multiplied with every matrix of the other.
@@ -58,8 +58,8 @@ void write_batched_product(const at::Tensor& self, const at::Tensor& mat2, Outpu
   units.multiply(
       self, mat2, out,
       [&](const auto& a, const auto& b) { return at::bmm(batched(a), batched(b)); },
-      [&](at::Tensor& room, const auto& a, const auto& b) {
-        at::bmm_out(room, batched(a), batched(b));
+      [&](at::Tensor& place, const auto& a, const auto& b) {
+        at::bmm_out(place, batched(a), batched(b));
       });
 }
 
@@ -112,7 +112,7 @@ ACLNN(Matmul, (BlockedIn, self), (BlockedIn, mat2), (Out, out), (int8_t, cubeMat
   const MatrixUnits units(cubeMathType, self, mat2);
   units.multiply(
       self, mat2, out, [](const auto& a, const auto& b) { return at::matmul(a, b); },
-      [](at::Tensor& room, const auto& a, const auto& b) { at::matmul_out(room, a, b); });
+      [](at::Tensor& place, const auto& a, const auto& b) { at::matmul_out(place, a, b); });
 }
 ACLNN(MatmulWeightNz, (In, self), (StoredIn, mat2), (Out, out), (int8_t, cubeMathType)) {
   expect_weight("mat2", mat2);

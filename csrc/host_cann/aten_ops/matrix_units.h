@@ -42,10 +42,10 @@ class MatrixUnits {
 
   // An operand as the units read it.
   at::Tensor read(const at::Tensor& operand) const { return rounded(operand, round_input_); }
-  // out = a b, by multiply(a, b) or multiply_into(memory, a, b), which are functions of ATen, with
-  // the operands as the units read them and the product as it leaves them. BFLOAT16 is multiplied as
-  // it is if all three are and the CPU has instructions for it: ATen sums in FLOAT and rounds once,
-  // too.
+  // out = a b, by multiply(a, b) or multiply_into(place, a, b), which are functions of ATen, with
+  // the operands as the units read them and the product as it leaves them. BFLOAT16 is multiplied
+  // as it is if all three are and the CPU has instructions for it: ATen sums in FLOAT and rounds
+  // once, too.
   template <class Multiply, class MultiplyInto>
   void multiply(const at::Tensor& a, const at::Tensor& b, Output& out, Multiply multiply,
                 MultiplyInto multiply_into) const {
@@ -53,14 +53,12 @@ class MatrixUnits {
     const bool is_as_it_is = read_dtype_ == at::kBFloat16 && is_bfloat16(a) && is_bfloat16(b) &&
                              is_bfloat16(out) && has_bfloat16_products();
     const at::Tensor left = is_as_it_is ? a : read(a), right = is_as_it_is ? b : read(b);
-    const bool is_result = is_as_it_is || round_result_ == nullptr;
-    at::Tensor* const room =
-        is_result ? out.room(left.scalar_type(), Output::Reads::kAnyElement) : nullptr;
-    if (room != nullptr) {
-      multiply_into(*room, left, right);
+    if (!is_as_it_is && round_result_ != nullptr) {
+      out = result(multiply(left, right));
     } else {
-      const at::Tensor product = multiply(left, right);
-      out = is_result ? product : result(product);
+      out.write(
+          left.scalar_type(), Output::Reads::kAnyElement, [&] { return multiply(left, right); },
+          [&](at::Tensor& place) { multiply_into(place, left, right); });
     }
   }
   // A product as it leaves the units, for what is done with it afterwards.

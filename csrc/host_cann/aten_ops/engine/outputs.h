@@ -19,8 +19,8 @@ namespace aclnn_host {
 // its strides. The shapes must agree and the result's type must be castable.
 class Output {
  public:
-  // One of which only the checks are wanted has `is_written` false. `tensors` are those of the call,
-  // this one among them, if it may be computed in place.
+  // One of which only the checks are wanted has `is_written` false. `tensors` are those of the
+  // call, this one among them, if it may be computed in place.
   Output(const char* name, at::Tensor tensor, bool is_written,
          const std::vector<at::Tensor>* tensors = nullptr, bool may_be_written_early = false)
       : name_(name),
@@ -38,12 +38,21 @@ class Output {
   void copy(const at::Tensor& result);
 
   // The output itself, where a function of ATen may put a result of this type at once; assigning it
-  // afterwards does nothing. Null where the result has to be computed apart: in stage 1, for another
-  // type, for a tensor so small that it does not matter, and where another tensor of the call lies
-  // in its memory. What computes element by element may find its inputs there; another row must not
-  // ask for an argument that it reads.
+  // afterwards does nothing. Null where the result has to be computed apart: in stage 1, for
+  // another type, for a tensor so small that it does not matter, and where another tensor of the
+  // call lies in its memory. What computes element by element may find its inputs there; another
+  // row must not ask for an argument that it reads.
   enum class Reads { kAnyElement, kSameElement };
   at::Tensor* room(at::ScalarType result, Reads reads);
+  // Computes into that place, or assigns what is computed apart.
+  template <class Compute, class ComputeInto>
+  void write(at::ScalarType result, Reads reads, Compute compute, ComputeInto compute_into) {
+    if (at::Tensor* const place = room(result, reads)) {
+      compute_into(*place);
+    } else {
+      *this = compute();
+    }
+  }
 
   // The memory before the row writes to it.
   operator const at::Tensor&() const { return tensor_; }

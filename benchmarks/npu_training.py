@@ -2,7 +2,7 @@
 
 A Llama of random weights: forward, loss, backward, AdamW. Starts itself on simulated NPUs::
 
-    .venv-npu/bin/python -m benchmarks.npu_training [--profile]
+    .venv-npu/bin/python -m benchmarks.npu_training
 
 The two are measured in turns of one process, with the same number of threads, and the time includes the
 synchronisation at the end of a step. `--profile` prints instead which functions of CANN the steps on the NPU

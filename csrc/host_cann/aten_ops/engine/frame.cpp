@@ -10,6 +10,7 @@ bool places_are_apart(const Frame& frame) {
   struct Placed {
     Stretch memory;
     size_t place;
+    const at::Tensor* tensor;
   };
   std::vector<Placed> all;
   all.reserve(frame.tensors.size());
@@ -18,19 +19,19 @@ bool places_are_apart(const Frame& frame) {
     const TensorRange* const range = frame.range(slot);
     if (range == nullptr) continue;
     for (size_t i = 0; i < range->count; ++i) {
-      const Stretch memory = stretch_of(frame.tensors[range->first + i]);
-      if (!memory.is_empty()) all.push_back({memory, range->is_list ? i : of_its_own++});
+      const at::Tensor& tensor = frame.tensors[range->first + i];
+      const Stretch memory = stretch_of(tensor);
+      if (!memory.is_empty()) all.push_back({memory, range->is_list ? i : of_its_own++, &tensor});
     }
   }
   std::ranges::sort(all, {}, [](const Placed& each) { return each.memory.begin; });
-  // What ends after the next one begins has its place, or there is an overlap.
-  const Placed* furthest = nullptr;
+  const Placed* last = nullptr;
   for (const Placed& next : all) {
-    if (furthest != nullptr && next.memory.begin < furthest->memory.end &&
-        next.place != furthest->place) {
-      return false;
-    }
-    if (furthest == nullptr || next.memory.end > furthest->memory.end) furthest = &next;
+    const bool is_apart = last == nullptr || next.memory.begin >= last->memory.end;
+    const bool is_same =
+        !is_apart && next.place == last->place && is_same_view(*next.tensor, *last->tensor);
+    if (!is_apart && !is_same) return false;
+    last = &next;
   }
   return true;
 }

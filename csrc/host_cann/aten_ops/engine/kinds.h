@@ -242,8 +242,7 @@ struct Outs {
     const TensorRange range = *frame.range(i);
     const bool are_apart = frame.writes && places_are_apart(frame);
     for (size_t t = range.first; t < range.end(); ++t) {
-      outputs.emplace_back(frame.names[i], frame.tensors[t], frame.writes, &frame.tensors,
-                           are_apart);
+      outputs.emplace_back(frame.names[i], frame.tensors[t], frame.writes, nullptr, are_apart);
     }
     return outputs;
   }

@@ -14,11 +14,6 @@ bool same_shape(at::IntArrayRef a, at::IntArrayRef b) {
   return a == b || (a.size() + b.size() == 1 && (a.empty() ? b : a)[0] == 1);
 }
 
-bool is_same_view(const at::Tensor& a, const at::Tensor& b) {
-  return a.const_data_ptr() == b.const_data_ptr() && a.scalar_type() == b.scalar_type() &&
-         a.sizes() == b.sizes() && a.strides() == b.strides();
-}
-
 // Whether two tensors lie in one stretch of memory in different ways.
 bool share_memory(const at::Tensor& a, const at::Tensor& b) {
   if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return false;
@@ -52,10 +47,12 @@ void Output::copy(const at::Tensor& result) {
 
 at::Tensor* Output::room(at::ScalarType result, Reads reads) {
   constexpr int64_t kLeastElements = 1024;
-  if (!is_written_ || tensors_ == nullptr || tensor_.scalar_type() != result ||
-      tensor_.numel() < kLeastElements || !tensor_.is_non_overlapping_and_dense()) {
+  if (!is_written_ || tensor_.scalar_type() != result || tensor_.numel() < kLeastElements ||
+      !tensor_.is_non_overlapping_and_dense()) {
     return nullptr;
   }
+  if (reads == Reads::kSameElement && may_be_written_early_) return &tensor_;
+  if (tensors_ == nullptr) return nullptr;
   for (const at::Tensor& other : *tensors_) {
     if (other.is_same(tensor_) || other.numel() == 0) continue;
     if (reads == Reads::kSameElement && is_same_view(other, tensor_)) continue;

@@ -59,8 +59,8 @@ class Output {
   const at::Tensor* operator->() const { return &tensor_; }
   const char* name() const { return name_; }
   bool is_written() const { return is_written_; }
-  // Of an output in a list: whether nothing else that the call has lies in its memory, but what has
-  // the same place in another list.
+  // Of an output in a list: whether no other tensor of the call lies in its memory, but those of
+  // the same place in their lists that are the same view.
   bool may_be_written_early() const { return may_be_written_early_; }
 
  private:

@@ -24,4 +24,9 @@ inline Stretch stretch_of(const at::Tensor& tensor) {
   return {begin, begin + (last + 1) * static_cast<int64_t>(tensor.element_size())};
 }
 
+inline bool is_same_view(const at::Tensor& a, const at::Tensor& b) {
+  return a.const_data_ptr() == b.const_data_ptr() && a.scalar_type() == b.scalar_type() &&
+         a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+
 }  // namespace aclnn_host

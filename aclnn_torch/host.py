@@ -79,6 +79,9 @@ def environment(
         # From level 2 on torch_npu tells the host CANN which operator that is, and the error names it.
         "ASCEND_GLOBAL_LOG_LEVEL": min(os.environ.get("ASCEND_GLOBAL_LOG_LEVEL", "2"), "2"),
         "LD_LIBRARY_PATH": _search_path(),
+        # glibc shall keep the memory that operators free and soon take again. Otherwise each of them gets fresh pages.
+        "MALLOC_TRIM_THRESHOLD_": os.environ.get("MALLOC_TRIM_THRESHOLD_", str(256 << 20)),
+        "MALLOC_MMAP_THRESHOLD_": os.environ.get("MALLOC_MMAP_THRESHOLD_", str(32 << 20)),
     }
     if product is not None:
         _check_product(product)

@@ -22,6 +22,8 @@ class Preparation {
   void add_sized(const char* name, aclTensor* tensor);
   void add_scalar(const char* name, const aclScalar* scalar, bool required);
   void add_scalars(const char* name, const aclScalarList* scalars);
+  void add_any_number(const char* name, const aclScalar* scalar);
+  void add_any_numbers(const char* name, const aclScalarList* scalars);
   void add_ints(const char* name, const aclIntArray* values, bool required);
   void add_floats(const char* name, const aclFloatArray* values, bool required);
   void add_bools(const char* name, const aclBoolArray* values, bool required);
@@ -52,6 +54,8 @@ class Preparation {
   struct State;
   template <class Body>
   void add(const char* name, const void* pointer, bool required, Body body);
+  template <class Value>
+  void add_numbers(const char* name, const aclScalarList* scalars);
 
   std::unique_ptr<State> state_;
 };

@@ -77,13 +77,15 @@ def environment(
         "ASCEND_HOME_PATH": str(PREFIX),
         "ASCEND_TOOLKIT_HOME": str(PREFIX),
         "ASCEND_OPP_PATH": str(PREFIX / "opp"),
-        # An operator that the host CANN lacks shall fail in the call itself. Otherwise torch_npu tries its older
-        # interface (aclop), fails on another thread and from then on drops work in silence.
-        "ACL_OP_INIT_MODE": "2",
+        # torch_npu prepares what it calls by name (aclop) at the first such call, and not as it starts.
+        "ACL_OP_INIT_MODE": "1",
         # From level 2 on torch_npu tells the host CANN which operator that is, and the error names it.
         "ASCEND_GLOBAL_LOG_LEVEL": min(os.environ.get("ASCEND_GLOBAL_LOG_LEVEL", "2"), "2"),
         "LD_LIBRARY_PATH": _search_path("LD_LIBRARY_PATH", PREFIX / "lib64"),
         "PATH": _search_path("PATH", PREFIX / "tools" / "profiler" / "bin"),  # torch_npu's profiler runs msprof
+        # glibc shall keep the memory that operators free and soon take again. Otherwise each of them gets fresh pages.
+        "MALLOC_TRIM_THRESHOLD_": os.environ.get("MALLOC_TRIM_THRESHOLD_", str(256 << 20)),
+        "MALLOC_MMAP_THRESHOLD_": os.environ.get("MALLOC_MMAP_THRESHOLD_", str(32 << 20)),
     }
     if product is not None:
         _check_product(product)

@@ -92,17 +92,30 @@ def refused_to_torch_npu() -> dict[str, str]:
     return dict(line.split("\t") for line in lines)
 
 
+def _signatures(library: Path, section: str) -> dict[str, str]:
+    """What a section of a library lists: names, and their arguments as the macro that made it has them."""
+    with tempfile.TemporaryDirectory() as folder:
+        dump = Path(folder) / "section"
+        subprocess.run(
+            ["objcopy", "--dump-section", f"{section}={dump}", str(library), str(Path(folder) / "copy")], check=True
+        )
+        texts = [text.decode() for text in dump.read_bytes().split(b"\0") if text]
+    return dict(text.split(" ", 1) for text in texts)
+
+
 @functools.cache
 def rows(library: Path) -> dict[str, tuple[tuple[str, str], ...]]:
     """The kind and the name of each argument of every row on ATen that a library has, by function."""
-    with tempfile.TemporaryDirectory() as folder:
-        section = Path(folder) / "rows"
-        subprocess.run(
-            ["objcopy", "--dump-section", f"aclnn_rows={section}", str(library), str(Path(folder) / "copy")], check=True
-        )
-        texts = [text.decode() for text in section.read_bytes().split(b"\0") if text]
-    found = {}
-    for text in texts:
-        name, arguments = text.split(" ", 1)
-        found[name] = tuple(tuple(pair.split(", ")) for pair in re.findall(r"\(([^()]*)\)", arguments))
-    return found
+    return {
+        name: tuple(tuple(pair.split(", ")) for pair in re.findall(r"\(([^()]*)\)", arguments))
+        for name, arguments in _signatures(library, "aclnn_rows").items()
+    }
+
+
+# Their arguments are views of memory, or none, so that they are made without the macro that lists the others.
+_UNLISTED = {"AsStrided", "ViewCopy", "NPUClearFloatStatusV2", "NPUClearFloatDebugStatus"}
+
+
+def named_operators(library: Path) -> set[str]:
+    """The operators that a library computes by name (aclop)."""
+    return _signatures(library, "named_operators").keys() | _UNLISTED

@@ -57,6 +57,16 @@ std::size_t next_number() {
   return next++;
 }
 
+// The messages of a function that failed. Before them may stand those of earlier calls that nobody
+// fetched, such as conversions that torch_npu only tries; the host CANN's begin with the operator.
+std::string own_messages(std::string_view all, std::string_view api) {
+  constexpr std::string_view kStage1 = "GetWorkspaceSize";
+  if (api.ends_with(kStage1)) api.remove_suffix(kStage1.size());
+  const std::string begin = std::string(api) + ":";
+  const size_t end_of_others = all.starts_with(begin) ? all.npos : all.find("\n" + begin);
+  return std::string(end_of_others == all.npos ? all : all.substr(end_of_others + 1));
+}
+
 }  // namespace
 
 std::string bundled_library(const char* name) {
@@ -126,7 +136,7 @@ const Library& Library::embedded() {
 
 void Library::fail(const char* api, aclnnStatus status) const {
   const char* reason = meta_.recent_error();
-  throw Error(api, status, reason ? reason : "");
+  throw Error(api, status, reason ? own_messages(reason, api) : "");
 }
 
 void* Library::find(const char* symbol) const {

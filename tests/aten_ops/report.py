@@ -6,12 +6,13 @@ The command is `python -m tests.aten_ops.report`.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable
 
 from tests.aten_ops.sweep import DTYPES, LIBRARY, ROOT, Result, Tensor, is_output, main_dtype, samples, sweep
 from tests.cabi import exported_operators
-from tests.published import OF_FORMATS, functions, refused, rows
+from tests.published import OF_FORMATS, functions, named_operators, refused, rows
 
 PAGE = ROOT / "docs" / "dtypes.md"
 FUNCTIONS = ROOT / "docs" / "functions.md"
@@ -52,7 +53,16 @@ the host CANN's `libopapi.so` has, for C and C++ programs: {present}. `make conf
 "checked" have CANN's own checks, status codes and texts ([conformance.md](conformance.md)); those marked "computed"
 are computed by ATen ([emulation.md](emulation.md#operators-of-aten), [dtypes.md](dtypes.md)). Stage 1 of those marked
 "refused" ends with 361001 and the reason; the others are not there, so that a program that calls them does not link.
-A header is included as `aclnnop/<header>`.
+A header is included as `aclnnop/<header>`. The last section has the operators that programs call by name.
+"""
+
+OF_NAMES = """
+## Operators called by name
+
+`aclopCompileAndExecute` of `libacl_op_compiler.so` computes these {count} operators, on ATen. Their names, inputs and
+attributes are those of CANN's operator prototypes, as torch_npu calls them.
+
+{names}.
 """
 
 # Groups of dtypes that the page writes in one word.
@@ -124,7 +134,9 @@ def functions_page() -> str:
                 state = f"refused: {each.refused}"
             computes = re.sub(r"([|*_<>])", r"\\\1", each.computes)
             parts.append(f"| {name} | {each.header} | {computes} | {state} |")
-    return "\n".join(parts) + "\n"
+    names = sorted(named_operators(LIBRARY))
+    parts.append(OF_NAMES.format(count=len(names), names=textwrap.fill(", ".join(names), 120)))
+    return "\n".join(parts)
 
 
 if __name__ == "__main__":

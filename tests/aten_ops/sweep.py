@@ -200,7 +200,7 @@ class Caller:
                 return kept(lib.aclCreateFloatArray(array, len(value)), lib.aclDestroyFloatArray)
             if kind.endswith("Bools"):
                 return kept(cabi.create_bool_array(value), lib.aclDestroyBoolArray)
-            if kind == "Numbers":
+            if kind.endswith("Numbers"):
                 handles = [cabi.create_scalar(x.value, Dtype[x.dtype]) for x in value]
                 return kept(
                     lib.aclCreateScalarList((ctypes.c_void_p * len(handles))(*handles), len(handles)),

@@ -681,6 +681,24 @@ TEST(objects_that_are_not_made_are_errors) {
            161002);
 }
 
+TEST(messages_of_earlier_calls_are_not_this_errors) {
+  Scope scope;
+  FakeLibrary fakes;
+  const auto text_of = [&](const char* api, const char* messages) {
+    error_text = messages;
+    const std::string text = error_of([&] { fakes.library.fail(api, 161002); }).what();
+    return text.substr(text.find("): ") + 3);
+  };
+  const char* const api = "aclnnMixedGetWorkspaceSize";
+  CHECK_EQ(text_of(api, "aclnnCast: no\naclnnMixed: a\naclnnMixed: b"),
+           "aclnnMixed: a\naclnnMixed: b");
+  CHECK_EQ(text_of(api, "aclnnMixed: a\naclnnMixed: b"), "aclnnMixed: a\naclnnMixed: b");
+  // Those that do not name the operator may be its own.
+  CHECK_EQ(text_of(api, "EZ1001: a\nEZ1001: b"), "EZ1001: a\nEZ1001: b");
+  CHECK_EQ(text_of("aclCreateTensor", "aclnnCast: no\naclCreateTensor: yes"),
+           "aclCreateTensor: yes");
+}
+
 // ---- Libraries ----------------------------------------------------------------------------------
 
 TEST(any_number_of_libraries_works) {

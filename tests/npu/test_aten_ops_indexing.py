@@ -79,15 +79,15 @@ CASES = [
     ),
     Case("IndexAdd", lambda x, i, v: x.index_add_(0, i, v), (X, ROWS, VALUES)),
     *(
-        Case(f"{place}{function}", call, (x, ROWS, *value), product=product)
+        Case(function, call, (X, ROWS, *value), product=product)
         for function, product in (("IndexFill", "910"), ("IndexFillTensor", "950"))
-        for place, call, x, value in [
-            ("", lambda x, i: x.index_fill(0, i, 2.5), X, ()),
-            ("", lambda x, i, v: x.index_fill(1, i, v), X, (torch.tensor(7.0),)),
-            ("Inplace", lambda x, i: x.index_fill_(1, i, 2.5), X, ()),
-            ("Inplace", lambda x, i: x.index_fill_(0, i, -1), STRIDED, ()),
+        for call, value in [
+            (lambda x, i: x.index_fill(0, i, 2.5), ()),
+            (lambda x, i, v: x.index_fill(1, i, v), (torch.tensor(7.0),)),
         ]
     ),
+    Case("InplaceIndexFill", lambda x, i: x.index_fill_(1, i, 2.5), (X, ROWS)),
+    Case("InplaceIndexFill", lambda x, i: x.index_fill_(0, i, -1), (STRIDED, ROWS)),
     Case("IndexCopy", lambda x, i, v: x.index_copy(0, i, v), (X, ROWS[:2], VALUES[:2])),
     Case("InplaceIndexCopy", lambda x, i, v: x.index_copy_(0, i, v), (X, ROWS[:2], VALUES[:2])),
     *(

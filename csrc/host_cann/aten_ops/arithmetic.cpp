@@ -47,6 +47,15 @@ using namespace aclnn_host;
 
 namespace {
 
+// out = function(self, other, ...), where ATen computes element by element.
+#define WRITE_ELEMENTWISE(out, function, self, other, ...)                  \
+  out.write(                                                                \
+      at::result_type(self, other), Output::Reads::kSameElement,            \
+      [&] { return at::function(self, other __VA_OPT__(, ) __VA_ARGS__); }, \
+      [&](at::Tensor& place) {                                              \
+        at::function##_out(place, self, other __VA_OPT__(, ) __VA_ARGS__);  \
+      })
+
 // CANN's divisions by number: 0 keeps the fraction, 1 truncates, 2 rounds down.
 std::optional<c10::string_view> rounding_of(int64_t mode) {
   TORCH_CHECK(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
@@ -142,56 +151,64 @@ std::vector<int64_t> scale_shape(const at::Tensor& x, const at::Tensor& scale, i
 
 }  // namespace
 
-ACLNN(Add, (In, self), (In, other), (Number, alpha), (Out, out)) {
-  out = at::add(self, other, alpha);
+ACLNN(Add, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
+  WRITE_ELEMENTWISE(out, add, self, other, alpha);
 }
-ACLNN(Adds, (In, self), (Number, other), (Number, alpha), (Out, out)) {
+ACLNN(Adds, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
   out = at::add(wide(self), other, alpha);
 }
-ACLNN(AddV3, (Number, self), (In, other), (Number, alpha), (Out, out)) {
+ACLNN(AddV3, (AnyNumber, self), (In, other), (AnyNumber, alpha), (Out, out)) {
   out = at::add(at::native::wrapped_scalar_tensor(self), wide(other), alpha);
 }
-ACLNN(AddRelu, (In, self), (In, other), (Number, alpha), (Out, out)) {
+ACLNN(AddRelu, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
   out = at::relu(at::add(self, other, alpha));
 }
-ACLNN(InplaceAdd, (InOut, selfRef), (In, other), (Number, alpha)) {
-  selfRef = at::add(selfRef, other, alpha);
+ACLNN(InplaceAdd, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
+  WRITE_ELEMENTWISE(selfRef, add, selfRef, other, alpha);
 }
-ACLNN(InplaceAdds, (InOut, selfRef), (Number, other), (Number, alpha)) {
+ACLNN(InplaceAdds, (InOut, selfRef), (AnyNumber, other), (AnyNumber, alpha)) {
   selfRef = at::add(wide(selfRef), other, alpha);
 }
-ACLNN(InplaceAddRelu, (InOut, selfRef), (In, other), (Number, alpha)) {
+ACLNN(InplaceAddRelu, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
   selfRef = at::relu(at::add(selfRef, other, alpha));
 }
 
-ACLNN(Sub, (In, self), (In, other), (Number, alpha), (Out, out)) {
-  out = at::sub(self, other, alpha);
+ACLNN(Sub, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
+  WRITE_ELEMENTWISE(out, sub, self, other, alpha);
 }
-ACLNN(Subs, (In, self), (Number, other), (Number, alpha), (Out, out)) {
+ACLNN(Subs, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
   out = at::sub(wide(self), other, alpha);
 }
-ACLNN(InplaceSub, (InOut, selfRef), (In, other), (Number, alpha)) {
-  selfRef = at::sub(selfRef, other, alpha);
+ACLNN(InplaceSub, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
+  WRITE_ELEMENTWISE(selfRef, sub, selfRef, other, alpha);
 }
-ACLNN(InplaceSubs, (InOut, selfRef), (Number, other), (Number, alpha)) {
+ACLNN(InplaceSubs, (InOut, selfRef), (AnyNumber, other), (AnyNumber, alpha)) {
   selfRef = at::sub(wide(selfRef), other, alpha);
 }
-ACLNN(Rsub, (In, self), (In, other), (Number, alpha), (Out, out)) {
+ACLNN(Rsub, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
   out = at::rsub(self, other, alpha);
 }
-ACLNN(Rsubs, (In, self), (Number, other), (Number, alpha), (Out, out)) {
+ACLNN(Rsubs, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
   out = at::rsub(wide(self), other, alpha);
 }
 
-ACLNN_BINARY(Mul, at::mul)
-ACLNN_BINARY_NUMBER(Muls, at::mul)
-ACLNN_INPLACE_BINARY(Mul, at::mul)
-ACLNN_INPLACE_BINARY_NUMBER(Muls, at::mul)
+ACLNN(Mul, (In, self), (In, other), (Out, out)) {
+  WRITE_ELEMENTWISE(out, mul, self, other);
+}
+ACLNN_BINARY_OF(In, AnyNumber, Muls, at::mul)
+ACLNN(InplaceMul, (InOut, selfRef), (In, other)) {
+  WRITE_ELEMENTWISE(selfRef, mul, selfRef, other);
+}
+ACLNN_INPLACE_BINARY_OF(InOut, AnyNumber, Muls, at::mul)
 
-ACLNN_BINARY(Div, at::div)
-ACLNN_BINARY_NUMBER(Divs, at::div)
-ACLNN_INPLACE_BINARY(Div, at::div)
-ACLNN_INPLACE_BINARY_NUMBER(Divs, at::div)
+ACLNN(Div, (In, self), (In, other), (Out, out)) {
+  WRITE_ELEMENTWISE(out, div, self, other);
+}
+ACLNN_BINARY_OF(In, AnyNumber, Divs, at::div)
+ACLNN(InplaceDiv, (InOut, selfRef), (In, other)) {
+  WRITE_ELEMENTWISE(selfRef, div, selfRef, other);
+}
+ACLNN_INPLACE_BINARY_OF(InOut, AnyNumber, Divs, at::div)
 ACLNN(DivMod, (In, self), (In, other), (int, mode), (Out, out)) {
   out = quotient(self, other, mode);
 }
@@ -238,28 +255,28 @@ ACLNN(InplacePowTensorScalar, (InOut, selfRef), (Number, exponent)) {
   selfRef = at::pow(wide(selfRef), exponent);
 }
 
-ACLNN(Addcmul, (In, self), (In, tensor1), (In, tensor2), (Number, value), (Out, out)) {
+ACLNN(Addcmul, (In, self), (In, tensor1), (In, tensor2), (AnyNumber, value), (Out, out)) {
   out = at::addcmul(self, tensor1, tensor2, value);
 }
-ACLNN(InplaceAddcmul, (InOut, selfRef), (In, tensor1), (In, tensor2), (Number, value)) {
+ACLNN(InplaceAddcmul, (InOut, selfRef), (In, tensor1), (In, tensor2), (AnyNumber, value)) {
   selfRef = at::addcmul(selfRef, tensor1, tensor2, value);
 }
-ACLNN(Addcdiv, (In, self), (In, tensor1), (In, tensor2), (Number, value), (Out, out)) {
+ACLNN(Addcdiv, (In, self), (In, tensor1), (In, tensor2), (AnyNumber, value), (Out, out)) {
   out = at::addcdiv(self, tensor1, tensor2, value);
 }
-ACLNN(InplaceAddcdiv, (InOut, selfRef), (In, tensor1), (In, tensor2), (Number, value)) {
+ACLNN(InplaceAddcdiv, (InOut, selfRef), (In, tensor1), (In, tensor2), (AnyNumber, value)) {
   selfRef = at::addcdiv(selfRef, tensor1, tensor2, value);
 }
 ACLNN(Lerp, (In, self), (In, end), (In, weight), (Out, out)) {
   out = lerp_by(self, end, weight);
 }
-ACLNN(Lerps, (In, self), (In, end), (Number, weight), (Out, out)) {
+ACLNN(Lerps, (In, self), (In, end), (AnyNumber, weight), (Out, out)) {
   out = at::lerp(self, end, weight);
 }
 ACLNN(InplaceLerp, (InOut, selfRef), (In, end), (In, weight)) {
   selfRef = lerp_by(selfRef, end, weight);
 }
-ACLNN(InplaceLerps, (InOut, selfRef), (In, end), (Number, weight)) {
+ACLNN(InplaceLerps, (InOut, selfRef), (In, end), (AnyNumber, weight)) {
   selfRef = at::lerp(selfRef, end, weight);
 }
 
@@ -315,7 +332,7 @@ ACLNN(Xlog1py, (FloatIn, x), (FloatIn, y), (Out, z)) {
 }
 ACLNN_INPLACE_BINARY(XLogYTensor, wide_xlogy)
 // The tensor is overwritten, not the number.
-ACLNN(InplaceAddV3, (Number, selfRef), (InOut, other), (Number, alpha)) {
+ACLNN(InplaceAddV3, (AnyNumber, selfRef), (InOut, other), (AnyNumber, alpha)) {
   other = at::add(at::native::wrapped_scalar_tensor(selfRef), wide(other), alpha);
 }
 ACLNN_INPLACE_BINARY_OF(IntegralInOut, IntegralIn, BitwiseOrTensor, at::bitwise_or)

@@ -1,5 +1,6 @@
 // Lists of tensors, element by element, and the optimisers that work on them.
 
+#include <ATen/ScalarOps.h>
 #include <ATen/ops/_amp_update_scale.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
@@ -36,6 +37,7 @@
 #include <ATen/ops/neg.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/reciprocal.h>
+#include <ATen/ops/result_type.h>
 #include <ATen/ops/round.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/sign.h>
@@ -76,9 +78,12 @@ void write(std::vector<Output>& outputs, const std::vector<at::Tensor>& results)
 }  // namespace
 
 // aclnnForeach<Name>(x, out)
-#define UNARY(Name, function)                                       \
-  ACLNN(Foreach##Name, (Ins, x), (Outs, out)) {                     \
-    for_each(out, [&](size_t i) { return at::function(x[i]); }, x); \
+#define UNARY(Name, function)                                                      \
+  ACLNN(Foreach##Name, (Ins, x), (Outs, out)) {                                    \
+    for_each_elementwise(                                                          \
+        out, [&](size_t i) { return x[i].scalar_type(); },                         \
+        [&](size_t i) { return at::function(x[i]); },                              \
+        [&](size_t i, at::Tensor& place) { at::function##_out(place, x[i]); }, x); \
   }
 UNARY(Abs, abs)
 UNARY(Acos, acos)
@@ -131,21 +136,42 @@ ACLNN(ForeachRoundOffNumberV2, (Ins, x), (Number, roundMode), (Outs, out)) {
 }
 
 // aclnnForeach<Name>ScalarV2(x, scalar, out) and ...ScalarList(x, scalars, out)
-#define WITH_SCALAR(Name, function)                                                            \
-  ACLNN(Foreach##Name##ScalarV2, (Ins, x), (Number, scalar), (Outs, out)) {                    \
+#define WITH_SCALAR(Name, Kind, function)                                                      \
+  ACLNN(Foreach##Name##ScalarV2, (Ins, x), (Kind, scalar), (Outs, out)) {                      \
     for_each(out, [&](size_t i) { return at::function(wide(x[i]), scalar); }, x);              \
   }                                                                                            \
-  ACLNN(Foreach##Name##ScalarList, (Ins, x), (Numbers, scalars), (Outs, out)) {                \
+  ACLNN(Foreach##Name##ScalarList, (Ins, x), (Kind##s, scalars), (Outs, out)) {                \
     for_each(out, [&](size_t i) { return at::function(wide(x[i]), scalars[i]); }, x, scalars); \
   }
-WITH_SCALAR(Add, add)
-WITH_SCALAR(Sub, sub)
-WITH_SCALAR(Mul, mul)
-WITH_SCALAR(Div, div)
-WITH_SCALAR(Pow, pow)
-WITH_SCALAR(Maximum, clamp_min)
-WITH_SCALAR(Minimum, clamp_max)
+WITH_SCALAR(Pow, Number, pow)
+WITH_SCALAR(Maximum, AnyNumber, clamp_min)
+WITH_SCALAR(Minimum, AnyNumber, clamp_max)
 #undef WITH_SCALAR
+
+// The same of functions that ATen has for tensors, with the scalar as one. It multiplies and
+// divides 16-bit numbers by one that it does not round before; for sums they are widened.
+#define WRITE_WITH_OPERAND(function, read, scalar)                                  \
+  for_each_elementwise(                                                             \
+      out, [&](size_t i) { return read(at::result_type(x[i], scalar)); },           \
+      [&](size_t i) { return at::function(read(x[i]), scalar); },                   \
+      [&](size_t i, at::Tensor& place) {                                            \
+        at::function##_out(place, x[i], at::native::wrapped_scalar_tensor(scalar)); \
+      },                                                                            \
+      x)
+#define WITH_OPERAND(Name, function, read)                                         \
+  ACLNN(Foreach##Name##ScalarV2, (Ins, x), (AnyNumber, scalar), (Outs, out)) {     \
+    WRITE_WITH_OPERAND(function, read, scalar);                                    \
+  }                                                                                \
+  ACLNN(Foreach##Name##ScalarList, (Ins, x), (AnyNumbers, scalars), (Outs, out)) { \
+    check_lengths(out, scalars);                                                   \
+    WRITE_WITH_OPERAND(function, read, scalars[i]);                                \
+  }
+WITH_OPERAND(Add, add, wide)
+WITH_OPERAND(Sub, sub, wide)
+WITH_OPERAND(Mul, mul, )
+WITH_OPERAND(Div, div, )
+#undef WITH_OPERAND
+#undef WRITE_WITH_OPERAND
 
 // aclnnForeach<Name>List(x1, x2, out)
 #define WITH_LIST(Name, function)                                                \
@@ -159,23 +185,34 @@ WITH_LIST(Maximum, maximum)
 WITH_LIST(Minimum, minimum)
 #undef WITH_LIST
 
-ACLNN(ForeachAddListV2, (Ins, x1), (Ins, x2), (Number, alpha), (Outs, out)) {
+ACLNN(ForeachAddListV2, (Ins, x1), (Ins, x2), (AnyNumber, alpha), (Outs, out)) {
   for_each(out, [&](size_t i) { return at::add(wide(x1[i]), wide(x2[i]), alpha); }, x1, x2);
 }
-ACLNN(ForeachSubListV2, (Ins, x1), (Ins, x2), (Number, alpha), (Outs, out)) {
+ACLNN(ForeachSubListV2, (Ins, x1), (Ins, x2), (AnyNumber, alpha), (Outs, out)) {
   for_each(out, [&](size_t i) { return at::sub(wide(x1[i]), wide(x2[i]), alpha); }, x1, x2);
 }
-ACLNN(ForeachLerpScalar, (Ins, x1), (Ins, x2), (Number, weight), (Outs, out)) {
-  for_each(out, [&](size_t i) { return at::lerp(x1[i], x2[i], weight); }, x1, x2);
+ACLNN(ForeachLerpScalar, (Ins, x1), (Ins, x2), (AnyNumber, weight), (Outs, out)) {
+  for_each_elementwise(
+      out, [&](size_t i) { return x1[i].scalar_type(); },
+      [&](size_t i) { return at::lerp(x1[i], x2[i], weight); },
+      [&](size_t i, at::Tensor& place) { at::lerp_out(place, x1[i], x2[i], weight); }, x1, x2);
 }
 ACLNN(ForeachLerpList, (Ins, x1), (Ins, x2), (Ins, weight), (Outs, out)) {
   for_each(out, [&](size_t i) { return at::lerp(x1[i], x2[i], weight[i]); }, x1, x2, weight);
 }
-ACLNN(ForeachAddcmulScalarV2, (Ins, x1), (Ins, x2), (Ins, x3), (Number, scalar), (Outs, out)) {
-  for_each(out, [&](size_t i) { return at::addcmul(x1[i], x2[i], x3[i], scalar); }, x1, x2, x3);
+ACLNN(ForeachAddcmulScalarV2, (Ins, x1), (Ins, x2), (Ins, x3), (AnyNumber, scalar), (Outs, out)) {
+  for_each_elementwise(
+      out, [&](size_t i) { return x1[i].scalar_type(); },
+      [&](size_t i) { return at::addcmul(x1[i], x2[i], x3[i], scalar); },
+      [&](size_t i, at::Tensor& place) { at::addcmul_out(place, x1[i], x2[i], x3[i], scalar); }, x1,
+      x2, x3);
 }
-ACLNN(ForeachAddcdivScalarV2, (Ins, x1), (Ins, x2), (Ins, x3), (Number, scalar), (Outs, out)) {
-  for_each(out, [&](size_t i) { return at::addcdiv(x1[i], x2[i], x3[i], scalar); }, x1, x2, x3);
+ACLNN(ForeachAddcdivScalarV2, (Ins, x1), (Ins, x2), (Ins, x3), (AnyNumber, scalar), (Outs, out)) {
+  for_each_elementwise(
+      out, [&](size_t i) { return x1[i].scalar_type(); },
+      [&](size_t i) { return at::addcdiv(x1[i], x2[i], x3[i], scalar); },
+      [&](size_t i, at::Tensor& place) { at::addcdiv_out(place, x1[i], x2[i], x3[i], scalar); }, x1,
+      x2, x3);
 }
 ACLNN(ForeachPowScalarAndTensor, (Number, scalar), (Ins, x), (Outs, out)) {
   for_each(out, [&](size_t i) { return at::pow(scalar, wide(x[i])); }, x);

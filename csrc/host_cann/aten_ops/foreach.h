@@ -1,22 +1,58 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
+#include "host_cann/aten_ops/engine/stretch.h"
 #include "host_cann/aten_ops/row.h"
 
 namespace aclnn_host {
 
-// Fills every output with result(i). All lists of a call have one length. An output may have the
-// memory of any input, so that all results come before the first assignment.
-template <class Result, class... Lists>
-void for_each(std::vector<Output>& out, Result result, const Lists&... lists) {
+template <class... Lists>
+void check_lengths(const std::vector<Output>& out, const Lists&... lists) {
   TORCH_CHECK(
       ((lists.size() == out.size()) && ...),
       "the lists of tensors have different lengths, expected the same length for all of them");
+}
+
+// Fills every output with result(i). All lists of a call have one length. An output may have the
+// memory of any input; where it is that of another place, all results come before the first
+// assignment. Otherwise each is written while it is in the cache.
+template <class Result, class... Lists>
+void for_each(std::vector<Output>& out, Result result, const Lists&... lists) {
+  check_lengths(out, lists...);
+  if (std::ranges::all_of(out, &Output::may_be_written_early)) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = result(i);
+    return;
+  }
   std::vector<at::Tensor> results;
   results.reserve(out.size());
-  for (size_t i = 0; i < out.size(); ++i) results.push_back(result(i));
+  const auto lies_in_output = [&](const at::Tensor& tensor) {
+    return tensor.is_cpu() && std::ranges::any_of(out, [&](const Output& output) {
+             return stretch_of(tensor).meets(stretch_of(output));
+           });
+  };
+  for (size_t i = 0; i < out.size(); ++i) {
+    const at::Tensor of_i = result(i);  // an input itself, if it is only copied
+    results.push_back(lies_in_output(of_i) ? of_i.clone() : of_i);
+  }
   for (size_t i = 0; i < out.size(); ++i) out[i] = results[i];
+}
+
+// The same for functions of ATen that compute results of type(i) element by element: into(i, place)
+// may put one into the output's own memory.
+template <class Type, class Result, class Into, class... Lists>
+void for_each_elementwise(std::vector<Output>& out, Type type, Result result, Into into,
+                          const Lists&... lists) {
+  if (!std::ranges::all_of(out, &Output::may_be_written_early)) {
+    return for_each(out, result, lists...);
+  }
+  check_lengths(out, lists...);
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i].write(
+        type(i), Output::Reads::kSameElement, [&] { return result(i); },
+        [&](at::Tensor& place) { into(i, place); });
+  }
 }
 
 // The tensors of a list, without what there is to write to.

@@ -37,8 +37,17 @@ bool are_integers(const at::Tensor& a, const at::Tensor& b) {
          at::isIntegralType(b.scalar_type(), /*includeBool=*/true);
 }
 
+void write_product(const at::Tensor& self, const at::Tensor& mat2, Output& out,
+                   int64_t cube_math_type) {
+  const MatrixUnits units(cube_math_type, self, mat2);
+  units.multiply(
+      self, mat2, out, [](const auto& a, const auto& b) { return at::mm(a, b); },
+      [](at::Tensor& place, const auto& a, const auto& b) { at::mm_out(place, a, b); });
+}
+
 // A batch of one is multiplied with every matrix of the other.
-at::Tensor batched_product(const at::Tensor& self, const at::Tensor& mat2, int64_t cube_math_type) {
+void write_batched_product(const at::Tensor& self, const at::Tensor& mat2, Output& out,
+                           int64_t cube_math_type) {
   TORCH_CHECK(self.dim() == 3 && mat2.dim() == 3, "self has shape ", self.sizes(),
               " and mat2 has shape ", mat2.sizes(), ", expected three dimensions each");
   const MatrixUnits units(cube_math_type, self, mat2);
@@ -46,7 +55,12 @@ at::Tensor batched_product(const at::Tensor& self, const at::Tensor& mat2, int64
   const auto batched = [batch](const at::Tensor& x) {
     return x.size(0) == 1 ? x.expand({batch, -1, -1}) : x;
   };
-  return units.result(at::bmm(batched(units.read(self)), batched(units.read(mat2))));
+  units.multiply(
+      self, mat2, out,
+      [&](const auto& a, const auto& b) { return at::bmm(batched(a), batched(b)); },
+      [&](at::Tensor& place, const auto& a, const auto& b) {
+        at::bmm_out(place, batched(a), batched(b));
+      });
 }
 
 // Both numbers in a range that no sum of a few of them leaves.
@@ -92,24 +106,24 @@ at::Tensor outer_sum(const at::Tensor& self, const at::Tensor& vec1, const at::T
 }  // namespace
 
 ACLNN(Mm, (BlockedIn, self), (BlockedIn, mat2), (Out, out), (int8_t, cubeMathType)) {
-  const MatrixUnits units(cubeMathType, self, mat2);
-  out = units.result(at::mm(units.read(self), units.read(mat2)));
+  write_product(self, mat2, out, cubeMathType);
 }
 ACLNN(Matmul, (BlockedIn, self), (BlockedIn, mat2), (Out, out), (int8_t, cubeMathType)) {
   const MatrixUnits units(cubeMathType, self, mat2);
-  out = units.result(at::matmul(units.read(self), units.read(mat2)));
+  units.multiply(
+      self, mat2, out, [](const auto& a, const auto& b) { return at::matmul(a, b); },
+      [](at::Tensor& place, const auto& a, const auto& b) { at::matmul_out(place, a, b); });
 }
 ACLNN(MatmulWeightNz, (In, self), (StoredIn, mat2), (Out, out), (int8_t, cubeMathType)) {
   expect_weight("mat2", mat2);
-  const MatrixUnits units(without_fp32_add(cubeMathType), self, mat2.elements);
-  out = units.result(at::mm(units.read(self), units.read(mat2.elements)));
+  write_product(self, mat2.elements, out, without_fp32_add(cubeMathType));
 }
 ACLNN(BatchMatMul, (BlockedIn, self), (BlockedIn, mat2), (Out, out), (int8_t, cubeMathType)) {
-  out = batched_product(self, mat2, cubeMathType);
+  write_batched_product(self, mat2, out, cubeMathType);
 }
 ACLNN(BatchMatMulWeightNz, (In, self), (StoredIn, mat2), (Out, out), (int8_t, cubeMathType)) {
   expect_weight("mat2", mat2);
-  out = batched_product(self, mat2.elements, without_fp32_add(cubeMathType));
+  write_batched_product(self, mat2.elements, out, without_fp32_add(cubeMathType));
 }
 ACLNN(Mv, (In, self), (In, vec), (Out, out), (int8_t, cubeMathType)) {
   const MatrixUnits units(cubeMathType, self, vec);

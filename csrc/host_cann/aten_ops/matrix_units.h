@@ -6,6 +6,7 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/descriptors/private_format.h"
 #include "host_cann/descriptors/tensor.h"
+#include "host_cann/kernels/capability.h"
 #include "host_cann/ops/aten.h"
 #include "host_cann/ops/convolution/compute_type.h"
 #include "host_cann/runtime/product.h"
@@ -34,12 +35,32 @@ class MatrixUnits {
     const ComputeType type =
         compute_type(acl_type(promoted), static_cast<int8_t>(cube_math_type), product);
     dtype_ = promoted == at::kDouble ? at::kDouble : at::kFloat;
+    read_dtype_ = aten_type(type.dtype);
     round_input_ = type.round_input;
     round_result_ = type.round_result;
   }
 
   // An operand as the units read it.
   at::Tensor read(const at::Tensor& operand) const { return rounded(operand, round_input_); }
+  // out = a b, by multiply(a, b) or multiply_into(place, a, b), which are functions of ATen, with
+  // the operands as the units read them and the product as it leaves them. BFLOAT16 is multiplied
+  // as it is if all three are and the CPU has instructions for it: ATen sums in FLOAT and rounds
+  // once, too.
+  template <class Multiply, class MultiplyInto>
+  void multiply(const at::Tensor& a, const at::Tensor& b, Output& out, Multiply multiply,
+                MultiplyInto multiply_into) const {
+    const auto is_bfloat16 = [](const at::Tensor& x) { return x.scalar_type() == at::kBFloat16; };
+    const bool is_as_it_is = read_dtype_ == at::kBFloat16 && is_bfloat16(a) && is_bfloat16(b) &&
+                             is_bfloat16(out) && has_bfloat16_products();
+    const at::Tensor left = is_as_it_is ? a : read(a), right = is_as_it_is ? b : read(b);
+    if (!is_as_it_is && round_result_ != nullptr) {
+      out = result(multiply(left, right));
+    } else {
+      out.write(
+          left.scalar_type(), Output::Reads::kAnyElement, [&] { return multiply(left, right); },
+          [&](at::Tensor& place) { multiply_into(place, left, right); });
+    }
+  }
   // A product as it leaves the units, for what is done with it afterwards.
   at::Tensor result(const at::Tensor& product) const { return rounded(product, round_result_); }
   // An addend, in the type of the sums.
@@ -56,13 +77,14 @@ class MatrixUnits {
     }
   }
   at::Tensor rounded(const at::Tensor& tensor, RoundingKernel round) const {
-    if (round == nullptr) return tensor.to(dtype_);
+    if (round == nullptr || tensor.scalar_type() == read_dtype_) return tensor.to(dtype_);
     at::Tensor copy = tensor.to(dtype_, /*non_blocking=*/false, /*copy=*/true).contiguous();
     if (copy.is_cpu()) round(copy.mutable_data_ptr<float>(), copy.numel());
     return copy;
   }
 
-  at::ScalarType dtype_;
+  at::ScalarType dtype_;       // of the sums
+  at::ScalarType read_dtype_;  // of the operands
   RoundingKernel round_input_;
   RoundingKernel round_result_;
 };

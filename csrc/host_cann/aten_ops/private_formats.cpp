@@ -214,6 +214,11 @@ bool is_pair(aclFormat from, aclFormat to) {
   }
 }
 
+// Whether a tensor of so many dimensions is cast to a format of images, which names them all.
+bool has_dims_of(aclFormat format, uint64_t dims) {
+  return dims >= 4 || (format != ACL_FORMAT_NC1HWC0 && format != ACL_FORMAT_FRACTAL_Z);
+}
+
 bool is_cast_type(aclDataType dtype) {
   switch (dtype) {
     case ACL_INT8:
@@ -264,13 +269,14 @@ aclnnStatus calculate_format(const char* api, const aclTensor* src, aclFormat to
     return invalid(api, "srcTensor has shape " + shape_text(view.shape) +
                             ", expected 2 to 6 dimensions of 1 or more");
   }
-  if (current_product() < Product::kAscend910B || !is_pair(view.format, to)) {
+  const bool has_dims = has_dims_of(view.format, dims) && has_dims_of(to, dims);
+  if (current_product() < Product::kAscend910B || !is_pair(view.format, to) || !has_dims) {
     return fail(ACLNN_ERR_RUNTIME_ERROR,
-                "%s: no conversion from format %d to %d on %s; expected ND or NCL to FRACTAL_NZ "
-                "(29), NCHW to NC1HWC0 (3) or FRACTAL_Z (4), NCDHW to NDC1HWC0 (32) or "
-                "FRACTAL_Z_3D (33), or back, on Ascend910B or later",
+                "%s: no conversion from format %d to %d of %llu dimensions on %s; expected ND or "
+                "NCL to FRACTAL_NZ (29), NCHW of 4 dimensions to NC1HWC0 (3) or FRACTAL_Z (4), "
+                "NCDHW to NDC1HWC0 (32) or FRACTAL_Z_3D (33), or back, on Ascend910B or later",
                 api, static_cast<int>(view.format), static_cast<int>(to),
-                product_name(current_product()));
+                static_cast<unsigned long long>(dims), product_name(current_product()));
   }
   std::vector<int64_t> sizes(view.shape.begin(), view.shape.end());
   Target target{to, 0};
@@ -401,6 +407,11 @@ ACLNN(NpuFormatCast, (StoredIn, srcTensor), (StoredOut, dstTensor)) {
               static_cast<int>(dstTensor.format()),
               " of dstTensor; expected ND or NCL to FRACTAL_NZ (29), NCHW to NC1HWC0 (3) or "
               "FRACTAL_Z (4), NCDHW to NDC1HWC0 (32) or FRACTAL_Z_3D (33), or back");
+  for (const aclFormat format : {srcTensor.format, dstTensor.format()}) {
+    TORCH_CHECK(has_dims_of(format, static_cast<uint64_t>(dstTensor->dim())), "dstTensor has ",
+                dstTensor->dim(), " dimensions in format ", static_cast<int>(format),
+                ", expected 4");
+  }
   dstTensor = srcTensor.elements;
 }
 

@@ -1,18 +1,22 @@
 // Joining, splitting, repeating and moving elements.
 
+#include <algorithm>
+#include <cstring>
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/channel_shuffle.h>
 #include <ATen/ops/col2im.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/flip.h>
 #include <ATen/ops/im2col.h>
 #include <ATen/ops/repeat_interleave.h>
 #include <ATen/ops/roll.h>
 #include <ATen/ops/split_with_sizes.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/tril.h>
-#include <ATen/ops/triu.h>
 #include <ATen/ops/unfold_backward.h>
 #include <ATen/ops/zeros.h>
 
@@ -53,6 +57,42 @@ void expect_order(at::IntArrayRef perm, size_t dims) {
               " dimensions that are transposed once, counted from 0");
 }
 
+// What matrices have on one side of a diagonal, and zeros on the other. The rows are copied as
+// memory is, whatever the type; ATen's functions look at every element, and have not all types.
+void write_triangle(const at::Tensor& self, int64_t diagonal, bool upper, Output& out) {
+  TORCH_CHECK(self.dim() >= 2, "self has ", self.dim(), " dimensions, expected 2 or more");
+  const at::Tensor* const room = out.room(self.scalar_type(), Output::Reads::kSameElement);
+  const bool is_in_room = room != nullptr && room->is_contiguous();
+  const at::Tensor result = is_in_room ? *room : at::empty(self.sizes(), self.options());
+  if (!self.is_cpu() || self.numel() == 0) {
+    out = result;
+    return;
+  }
+  const at::Tensor matrices = self.contiguous();
+  const int64_t rows = self.size(-2), columns = self.size(-1);
+  const int64_t shift = std::clamp(diagonal, -rows - 1, columns) + (upper ? 0 : 1);
+  const auto size = static_cast<int64_t>(self.element_size());
+  const auto* const from = static_cast<const char*>(matrices.const_data_ptr());
+  auto* const to = static_cast<char*>(result.mutable_data_ptr());
+  const int64_t rows_of_a_thread = std::max<int64_t>(at::internal::GRAIN_SIZE / columns, 1);
+  at::parallel_for(0, self.numel() / columns, rows_of_a_thread, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t first = row * columns * size;
+      const int64_t middle = first + std::clamp<int64_t>(row % rows + shift, 0, columns) * size;
+      const int64_t last = first + columns * size;
+      const auto copy = [&](int64_t a, int64_t b) {
+        if (to != from) std::memcpy(to + a, from + a, static_cast<size_t>(b - a));
+      };
+      const auto clear = [&](int64_t a, int64_t b) {
+        std::memset(to + a, 0, static_cast<size_t>(b - a));
+      };
+      upper ? clear(first, middle) : copy(first, middle);
+      upper ? copy(middle, last) : clear(middle, last);
+    }
+  });
+  out = result;
+}
+
 }  // namespace
 
 ACLNN(Cat, (Ins, tensors), (int64_t, dim), (Out, out)) {
@@ -77,16 +117,16 @@ ACLNN(Roll, (In, x), (Ints, shifts), (Ints, dims), (Out, out)) {
   out = at::roll(x, shifts, dims);
 }
 ACLNN(Triu, (In, self), (int64_t, diagonal), (Out, out)) {
-  out = moved(self, [&](const at::Tensor& x) { return at::triu(x, diagonal); });
+  write_triangle(self, diagonal, /*upper=*/true, out);
 }
 ACLNN(Tril, (In, self), (int64_t, diagonal), (Out, out)) {
-  out = moved(self, [&](const at::Tensor& x) { return at::tril(x, diagonal); });
+  write_triangle(self, diagonal, /*upper=*/false, out);
 }
 ACLNN(InplaceTriu, (InOut, selfRef), (int64_t, diagonal)) {
-  selfRef = moved(selfRef, [&](const at::Tensor& x) { return at::triu(x, diagonal); });
+  write_triangle(selfRef, diagonal, /*upper=*/true, selfRef);
 }
 ACLNN(InplaceTril, (InOut, selfRef), (int64_t, diagonal)) {
-  selfRef = moved(selfRef, [&](const at::Tensor& x) { return at::tril(x, diagonal); });
+  write_triangle(selfRef, diagonal, /*upper=*/false, selfRef);
 }
 ACLNN(ConstantPadNd, (In, self), (Ints, pad), (Number, value), (Out, out)) {
   out = at::constant_pad_nd(self, pad, value);

@@ -33,6 +33,16 @@ std::vector<Piece> pieces_of(aclFormat format) {
   }
 }
 
+// The sizes as a format sees them.
+std::vector<int64_t> shape_in(aclFormat format, const Dims& shape) {
+  std::vector<int64_t> sizes(shape.begin(), shape.end());
+  const bool is_image = format == ACL_FORMAT_NC1HWC0 || format == ACL_FORMAT_FRACTAL_Z;
+  if (!is_image || sizes.size() >= 4) return sizes;
+  sizes.insert(sizes.begin(), 1);
+  sizes.resize(4, 1);
+  return sizes;
+}
+
 std::vector<Piece> pieces_of(aclFormat format, int rank) {
   using enum Piece::Part;
   if (!is_fractal_nz(format)) {
@@ -93,7 +103,9 @@ int64_t block_width_of(aclFormat format, aclDataType dtype, const Dims& storage_
 }
 
 std::optional<Blocks> blocks_of(aclFormat format, const Dims& shape, int64_t block_width) {
-  const auto rank = static_cast<int>(shape.size());
+  Blocks blocks;
+  blocks.shape = shape_in(format, shape);
+  const auto rank = static_cast<int>(blocks.shape.size());
   const std::vector<Piece> pieces = pieces_of(format, rank);
   if (pieces.empty() || block_width <= 0) return std::nullopt;
   // How a dimension is split, if it is.
@@ -105,10 +117,9 @@ std::optional<Blocks> blocks_of(aclFormat format, const Dims& shape, int64_t blo
     }
     return 0;
   };
-  Blocks blocks;
   std::vector<int64_t> place;  // of each dimension's first piece among the split ones
   for (int dim = 0; dim < rank; ++dim) {
-    const int64_t size = shape[static_cast<uint64_t>(dim)];
+    const int64_t size = blocks.shape[static_cast<size_t>(dim)];
     const int64_t block = block_size(dim);
     place.push_back(static_cast<int64_t>(blocks.split.size()));
     if (size < 0 || size > INT64_MAX / 256) return std::nullopt;

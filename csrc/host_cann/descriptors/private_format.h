@@ -18,6 +18,9 @@
 //   FRACTAL_Z      [N, C, H, W]       [C1, H, W, N1, 16, C0]
 //   NDC1HWC0       [N, C, D, H, W]    [N, D, C1, H, W, C0]
 //   FRACTAL_Z_3D   [N, C, D, H, W]    [D, C1, H, W, N1, 16, C0]
+//
+// NC1HWC0 and FRACTAL_Z see a tensor of fewer dimensions as [1, C, H, W], with 1 for those it lacks
+// at the end.
 namespace aclnn_host {
 
 ACLNN_HOST_INTERNAL bool is_private(aclFormat format) noexcept;
@@ -28,7 +31,8 @@ ACLNN_HOST_INTERNAL int64_t block_width_of(aclFormat format, aclDataType dtype,
                                            const Dims& storage_shape) noexcept;
 
 struct Blocks {
-  std::vector<int64_t> padded;  // the sizes rounded up to whole blocks
+  std::vector<int64_t> shape;   // the sizes as the format sees them
+  std::vector<int64_t> padded;  // the same rounded up to whole blocks
   std::vector<int64_t> split;   // the same with dimensions split into the number of blocks and C0
   std::vector<int64_t> order;   // of the split dimensions in memory
 };

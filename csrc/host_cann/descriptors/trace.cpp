@@ -198,7 +198,9 @@ struct AddValue {
   void elements(const T* list, Add add) const {
     or_null(list, [add](std::string& text, const T& present) {
       add_list(text, present.elements, present.elements.size(),
-               [add](std::string& inner, const auto& element) { add(inner, *element); });
+               [add](std::string& inner, const auto& element) {
+                 element != nullptr ? add(inner, *element) : void(inner += "null");
+               });
     });
   }
 };

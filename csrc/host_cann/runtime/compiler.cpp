@@ -1,12 +1,23 @@
-// The operator compiler: its options are remembered, and it compiles nothing.
+// The operator compiler: its options are remembered, and it compiles nothing. Operators called by
+// name are computed by those that are registered.
+#include <atomic>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
+
+#include <dlfcn.h>
+#include <pthread.h>
 
 #include "acl/acl_op_compiler.h"
+#include "host_cann/runtime/description.h"
 #include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/named_call.h"
 #include "host_cann/runtime/per_process.h"
+#include "host_cann/runtime/task.h"
 
 namespace aclnn_host {
 namespace {
@@ -22,14 +33,113 @@ Options& options() {
   return PerProcess<Options>::get();
 }
 
-aclError refuse(const char* api, const char* type) noexcept {
-  return fail(ACL_ERROR_FEATURE_UNSUPPORTED,
-              "%s: operator %s: the host CANN compiles no operators; it has the aclnn functions "
-              "of libopapi.so only",
-              api, type == nullptr ? "(null)" : type);
+std::atomic<NamedOperators> registered = nullptr;
+
+// What has ATen lies beside this library and registers its operators as it is loaded. The embedded
+// host CANN has nothing there.
+void load_operators() noexcept {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    Dl_info self;
+    if (registered != nullptr || dladdr(&registered, &self) == 0) return;
+    const std::string path = self.dli_fname;
+    const size_t folder = path.rfind('/') + 1;  // 0 if there is none
+    dlopen((path.substr(0, folder) + "libopapi.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  });
+}
+
+// torch_npu calls operators by name from a thread of its own, its queue. After one that fails
+// there it drops all later work in silence.
+bool is_queue_of_torch_npu() noexcept {
+  char name[16];
+  return pthread_getname_np(pthread_self(), name, sizeof(name)) == 0 &&
+         std::string_view(name) == "acl_thread";
+}
+
+// A task that fails as a call did.
+struct FailedCall final : Task {
+  FailedCall(aclError status, std::string text) : status(status), text(std::move(text)) {}
+  aclError run() noexcept override { return fail_again(status, text); }
+
+  aclError status;
+  std::string text;
+};
+
+// Lets the stream fail, so that whoever waits for it hears of the call and does not read what
+// nobody wrote.
+void fail_stream(const char* api, aclrtStream stream, aclError status) {
+  std::string text = take_messages();
+  put_messages(text);
+  submit(api, stream, std::make_unique<FailedCall>(status, std::move(text)));
+}
+
+// The first object of a list that is null or was destroyed; -1 if there is none.
+template <class T>
+int find_missing(std::span<T* const> objects) noexcept {
+  for (size_t i = 0; i < objects.size(); ++i) {
+    if (objects[i] == nullptr || !objects[i]->is_alive()) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+template <class T>
+aclError check_list(const char* api, const char* argument, int count, T* const* objects) noexcept {
+  if (count < 0 || (count > 0 && objects == nullptr)) {
+    return fail(ACL_ERROR_INVALID_PARAM,
+                "%s: %s has %d elements, or is a null pointer with elements", api, argument, count);
+  }
+  const int missing = find_missing(std::span(objects, static_cast<size_t>(count)));
+  if (missing < 0) return ACL_SUCCESS;
+  return fail(ACL_ERROR_INVALID_PARAM,
+              "%s: %s[%d] is a null pointer, was destroyed, or is another kind of object", api,
+              argument, missing);
+}
+
+aclError execute(const char* api, const char* type, int input_count,
+                 const aclTensorDesc* const* input_descs, const aclDataBuffer* const* inputs,
+                 int output_count, const aclTensorDesc* const* output_descs,
+                 aclDataBuffer* const* outputs, const aclopAttr* attributes, aclrtStream stream,
+                 aclTensorDesc* const* written_descs) noexcept {
+  return guarded(api, [&]() -> aclError {
+    if (type == nullptr) return null_argument(api, "opType");
+    aclError status = check_list(api, "inputDesc", input_count, input_descs);
+    if (status == ACL_SUCCESS) status = check_list(api, "inputs", input_count, inputs);
+    if (status == ACL_SUCCESS) status = check_list(api, "outputDesc", output_count, output_descs);
+    if (status == ACL_SUCCESS) status = check_list(api, "outputs", output_count, outputs);
+    if (status != ACL_SUCCESS) return status;
+    if (attributes != nullptr && !attributes->is_alive()) {
+      return fail(ACL_ERROR_INVALID_PARAM, "%s: attr was destroyed, or is another kind of object",
+                  api);
+    }
+    load_operators();
+    const NamedOperators operators = registered;
+    if (operators == nullptr) {
+      return fail(ACL_ERROR_FEATURE_UNSUPPORTED,
+                  "%s: operator %s: libopapi.so, which computes operators by name, is not there",
+                  api, type);
+    }
+    const auto in = static_cast<size_t>(input_count);
+    const auto out = static_cast<size_t>(output_count);
+    status = operators({api,
+                        type,
+                        {input_descs, in},
+                        {inputs, in},
+                        {output_descs, out},
+                        {outputs, out},
+                        attributes,
+                        stream,
+                        {written_descs, written_descs == nullptr ? 0 : out}});
+    if (status != ACL_SUCCESS && is_queue_of_torch_npu()) fail_stream(api, stream, status);
+    return status;
+  });
 }
 
 }  // namespace
+
+void register_named_operators(NamedOperators operators) noexcept {
+  registered = operators;
+}
+
 }  // namespace aclnn_host
 
 using namespace aclnn_host;
@@ -41,7 +151,8 @@ aclError aclopCompileAndExecute(const char* opType, int numInputs,
                                 aclDataBuffer* const outputs[], const aclopAttr* attr,
                                 aclopEngineType engineType, aclopCompileType compileFlag,
                                 const char* opPath, aclrtStream stream) {
-  return refuse("aclopCompileAndExecute", opType);
+  return execute("aclopCompileAndExecute", opType, numInputs, inputDesc, inputs, numOutputs,
+                 outputDesc, outputs, attr, stream, nullptr);
 }
 
 aclError aclopCompileAndExecuteV2(const char* opType, int numInputs, aclTensorDesc* inputDesc[],
@@ -50,7 +161,8 @@ aclError aclopCompileAndExecuteV2(const char* opType, int numInputs, aclTensorDe
                                   aclopAttr* attr, aclopEngineType engineType,
                                   aclopCompileType compileFlag, const char* opPath,
                                   aclrtStream stream) {
-  return refuse("aclopCompileAndExecuteV2", opType);
+  return execute("aclopCompileAndExecuteV2", opType, numInputs, inputDesc, inputs, numOutputs,
+                 outputDesc, outputs, attr, stream, outputDesc);
 }
 
 aclError aclSetCompileopt(aclCompileOpt opt, const char* value) {

@@ -1,43 +1,14 @@
-// What operators called by name (aclop) take: buffers, tensor descriptions, attributes.
+#include "host_cann/runtime/description.h"
+
 #include <cstdint>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "acl/acl_op.h"
-#include "host_cann/runtime/descriptor.h"
 #include "host_cann/runtime/guard.h"
 
-using aclnn_host::Descriptor;
 using aclnn_host::guarded;
 using aclnn_host::null_argument;
-using aclnn_host::Object;
-
-struct aclDataBuffer : Descriptor<Object::kDescription, 0> {
-  aclDataBuffer(void* data, size_t size) : data(data), size(size) {}
-
-  void* data;
-  size_t size;
-};
-
-struct aclTensorDesc : Descriptor<Object::kDescription, 1> {
-  aclTensorDesc(aclDataType type, aclFormat format, std::vector<int64_t> dims)
-      : type(type), format(format), dims(std::move(dims)) {}
-
-  aclDataType type;
-  aclFormat format;
-  std::vector<int64_t> dims;
-  std::string name;
-  aclFormat storage_format = ACL_FORMAT_UNDEFINED;
-  std::vector<int64_t> storage_dims;
-  aclMemType place = ACL_MEMTYPE_DEVICE;
-  std::vector<char> constant;
-};
-
-struct aclopAttr : Descriptor<Object::kDescription, 2> {
-  std::set<std::string> names;
-};
 
 namespace {
 
@@ -83,8 +54,9 @@ aclError bad_list(const char* api, const char* argument, int count) {
                           argument, count);
 }
 
-// What all setters of attributes do.
-aclError set(const char* api, aclopAttr* attr, const char* name, bool has_value = true) {
+// What all setters of attributes do; value() is called if `has_value`.
+template <class Value>
+aclError set(const char* api, aclopAttr* attr, const char* name, bool has_value, Value value) {
   return guarded(api, [&]() -> aclError {
     if (!is_there(attr)) return missing(api, "attr", attr);
     if (name == nullptr) return null_argument(api, "attrName");
@@ -93,7 +65,7 @@ aclError set(const char* api, aclopAttr* attr, const char* name, bool has_value 
                               "%s: the value of %s is a null pointer, or its size negative", api,
                               name);
     }
-    attr->names.insert(name);
+    attr->values.insert_or_assign(name, value());
     return ACL_SUCCESS;
   });
 }
@@ -216,42 +188,52 @@ void aclopDestroyAttr(const aclopAttr* attr) {
 }
 
 aclError aclopSetAttrBool(aclopAttr* attr, const char* attrName, uint8_t attrValue) {
-  return set("aclopSetAttrBool", attr, attrName);
+  return set("aclopSetAttrBool", attr, attrName, true, [&] { return attrValue != 0; });
 }
 
 aclError aclopSetAttrInt(aclopAttr* attr, const char* attrName, int64_t attrValue) {
-  return set("aclopSetAttrInt", attr, attrName);
+  return set("aclopSetAttrInt", attr, attrName, true, [&] { return attrValue; });
 }
 
 aclError aclopSetAttrFloat(aclopAttr* attr, const char* attrName, float attrValue) {
-  return set("aclopSetAttrFloat", attr, attrName);
+  return set("aclopSetAttrFloat", attr, attrName, true, [&] { return double{attrValue}; });
 }
 
 aclError aclopSetAttrString(aclopAttr* attr, const char* attrName, const char* attrValue) {
-  return set("aclopSetAttrString", attr, attrName, attrValue != nullptr);
+  return set("aclopSetAttrString", attr, attrName, attrValue != nullptr,
+             [&] { return std::string(attrValue); });
 }
 
 aclError aclopSetAttrDataType(aclopAttr* attr, const char* attrName, aclDataType attrValue) {
-  return set("aclopSetAttrDataType", attr, attrName);
+  return set("aclopSetAttrDataType", attr, attrName, true,
+             [&] { return static_cast<int64_t>(attrValue); });
 }
 
 aclError aclopSetAttrListBool(aclopAttr* attr, const char* attrName, int numValues,
                               const uint8_t* values) {
-  return set("aclopSetAttrListBool", attr, attrName, is_list(numValues, values));
+  return set("aclopSetAttrListBool", attr, attrName, is_list(numValues, values),
+             [&] { return std::vector<int64_t>(values, values + numValues); });
 }
 
 aclError aclopSetAttrListInt(aclopAttr* attr, const char* attrName, int numValues,
                              const int64_t* values) {
-  return set("aclopSetAttrListInt", attr, attrName, is_list(numValues, values));
+  return set("aclopSetAttrListInt", attr, attrName, is_list(numValues, values),
+             [&] { return std::vector<int64_t>(values, values + numValues); });
 }
 
 aclError aclopSetAttrListFloat(aclopAttr* attr, const char* attrName, int numValues,
                                const float* values) {
-  return set("aclopSetAttrListFloat", attr, attrName, is_list(numValues, values));
+  return set("aclopSetAttrListFloat", attr, attrName, is_list(numValues, values),
+             [&] { return std::vector<double>(values, values + numValues); });
 }
 
 aclError aclopSetAttrListListInt(aclopAttr* attr, const char* attrName, int numLists,
                                  const int* numValues, const int64_t* const values[]) {
-  return set("aclopSetAttrListListInt", attr, attrName,
-             is_list(numLists, numValues) && is_list(numLists, values));
+  bool are_lists = is_list(numLists, numValues) && is_list(numLists, values);
+  for (int i = 0; are_lists && i < numLists; ++i) are_lists = is_list(numValues[i], values[i]);
+  return set("aclopSetAttrListListInt", attr, attrName, are_lists, [&] {
+    std::vector<std::vector<int64_t>> lists;
+    for (int i = 0; i < numLists; ++i) lists.emplace_back(values[i], values[i] + numValues[i]);
+    return lists;
+  });
 }

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstdarg>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -18,12 +20,15 @@ int string_count(std::string_view format) {
   return count;
 }
 
+// What torch_npu then calls operators for that libopapi.so has by name.
+constexpr std::string_view kComputedByName[] = {"acl_op::npu_roi_align", "acl_op::npu_roi_alignbk"};
+
 }  // namespace
 
 // torch_npu announces here that an aclnn function is missing and that it goes on to the operator
-// of the same meaning that is called by name (aclop). That one cannot work on the host, fails
-// without the function's name, and may do so on another thread, after which torch_npu drops all
-// work in silence. There is no status to return, so an exception ends the call where it stands:
+// of the same meaning that is called by name (aclop). Where the host does not have that one either,
+// it would fail without the function's name, and perhaps on another thread, after which torch_npu
+// drops all work. There is no status to return, so an exception ends the call where it stands:
 // Python gets a RuntimeError. Older messages are dropped, lest they be taken for its text.
 void aclAppLog(aclLogLevel logLevel, const char* func, const char* file, uint32_t line,
                const char* fmt, ...) {
@@ -40,9 +45,13 @@ void aclAppLog(aclLogLevel logLevel, const char* func, const char* file, uint32_
   }
   va_end(values);
   if (!last.starts_with("acl_op::")) return;
+  if (std::ranges::find(kComputedByName, last.substr(0, last.find('('))) !=
+      std::end(kComputedByName)) {
+    return;
+  }
   aclnn_host::take_messages();
   throw std::runtime_error(std::string(first) +
-                           " is not implemented by the host CANN (libopapi.so of aclnn_torch), and "
-                           "it runs no operators by name (aclop) either; compute this on the CPU, "
-                           "or on an Ascend machine");
+                           " is not implemented by the host CANN (libopapi.so of aclnn_torch), nor "
+                           "is there an operator by name (aclop) in its place; compute this on the "
+                           "CPU, or on an Ascend machine");
 }

@@ -12,7 +12,7 @@ namespace aclnn_host {
 namespace {
 
 constexpr const char* kMajor = "9";
-constexpr const char* kMinor = "0";
+constexpr const char* kMinor = "1";
 constexpr const char* kPatch = "0";
 
 constexpr aclCannAttr kAttributes[] = {ACL_CANN_ATTR_INF_NAN, ACL_CANN_ATTR_BF16,

@@ -7,8 +7,11 @@
 #include <utility>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
 
 #include "host_cann/aten_ops/checks.h"
@@ -125,19 +128,24 @@ SoftmaxAttention::SoftmaxAttention(AttentionInputs inputs) : inputs_(std::move(i
   }
   at::Tensor scores = at::matmul(inputs_.query, inputs_.key.transpose(2, 3));
   if (inputs_.shift && inputs_.shifts_first) scores = scores + *inputs_.shift;
-  scores = scores * inputs_.scale;
+  scores.mul_(inputs_.scale);
   if (inputs_.shift && !inputs_.shifts_first) scores = scores + *inputs_.shift;
-  if (inputs_.hidden) {
-    scores = scores.masked_fill(*inputs_.hidden, inputs_.hidden_score);
+  if (inputs_.hidden) scores.masked_fill_(*inputs_.hidden, inputs_.hidden_score);
+  if (scores.size(3) == 0) {  // no maximum of no keys
+    probabilities_ = scores;
+    sum_ = at::zeros({scores.size(0), heads, scores.size(2), 1}, scores.options());
+    largest_ = at::full_like(sum_, -std::numeric_limits<double>::infinity());
+    return;
   }
-  // There is no maximum of no keys.
-  largest_ = scores.size(3) == 0
-                 ? at::zeros({scores.size(0), heads, scores.size(2), 1}, scores.options())
-                       .fill_(-std::numeric_limits<double>::infinity())
-                 : scores.amax(3, /*keepdim=*/true);
-  probabilities_ = (scores - largest_.masked_fill(largest_.isinf(), 0)).exp();
-  sum_ = probabilities_.sum(3, /*keepdim=*/true);
-  probabilities_ = probabilities_ / sum_.masked_fill(sum_ == 0, 1);
+  largest_ = scores.amax(3, /*keepdim=*/true);
+  probabilities_ = at::softmax(scores, 3);
+  // The largest probability is that of the largest score, whose exponential is 1.
+  sum_ = probabilities_.amax(3, /*keepdim=*/true).reciprocal();
+  const at::Tensor is_hidden = largest_ == -std::numeric_limits<double>::infinity();
+  if (scores.is_meta() || is_hidden.any().item().toBool()) {
+    probabilities_.masked_fill_(is_hidden, 0);
+    sum_.masked_fill_(is_hidden, 0);
+  }
 }
 
 at::Tensor SoftmaxAttention::dropped(const at::Tensor& x) const {
@@ -157,7 +165,7 @@ at::Tensor SoftmaxAttention::result() const {
 SoftmaxAttention::Gradients SoftmaxAttention::gradients(const at::Tensor& dy) const {
   const at::Tensor& p = probabilities_;
   const at::Tensor dp = dropped(at::matmul(dy, inputs_.value.transpose(2, 3)));
-  const at::Tensor ds = p * (dp - (dp * p).sum(3, /*keepdim=*/true));
+  const at::Tensor ds = at::_softmax_backward_data(dp, p, 3, p.scalar_type());
   const at::Tensor scaled = ds * inputs_.scale;
   return {at::matmul(scaled, inputs_.key),
           by_group(at::matmul(scaled.transpose(2, 3), inputs_.query)),

@@ -62,6 +62,7 @@ class Fingerprint {
     add(range.first);
     add(range.count);
   }
+  void add(const AnyValue& value) { add(value.number.type()); }
   void add(const c10::Scalar& scalar) {
     add(scalar.type());
     if (aspect_ == Aspect::kDtypes && !scalar.isIntegral(true)) return;

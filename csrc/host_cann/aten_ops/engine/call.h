@@ -19,8 +19,9 @@ struct Call {
   std::vector<Slot> slots;
   std::vector<const char*> names;  // of the slots
   std::vector<TensorView> views;
-  std::vector<TensorArgument> arguments;      // whose views are set by point_at_views()
-  std::vector<std::shared_ptr<Dims>> shapes;  // of the SizedOutputs, by tensor
+  std::vector<TensorArgument> arguments;          // whose views are set by point_at_views()
+  std::vector<std::shared_ptr<Dims>> shapes;      // of the SizedOutputs, by tensor
+  std::vector<std::shared_ptr<const void>> kept;  // memory of tensors that only the call has
 
   void point_at_views() {
     for (size_t i = 0; i < views.size(); ++i) arguments[i].view = &views[i];

@@ -20,10 +20,17 @@ namespace aclnn_host {
 struct TensorRange {
   size_t first;
   size_t count;
+  bool is_list = false;
+
+  size_t end() const { return first + count; }
+};
+// A number whose value makes no call wrong.
+struct AnyValue {
+  c10::Scalar number;
 };
 using Slot = std::variant<std::monostate, TensorRange, c10::Scalar, std::vector<c10::Scalar>,
-                          std::vector<int64_t>, std::vector<double>, std::vector<bool>, std::string,
-                          c10::ScalarType>;
+                          AnyValue, std::vector<AnyValue>, std::vector<int64_t>,
+                          std::vector<double>, std::vector<bool>, std::string, c10::ScalarType>;
 
 // A tensor in a type or a format that ATen may lack, as a row sees it: its elements, INT4 as INT8,
 // the types of FLOAT8 and FLOAT4 as FLOAT, those of a private format in order.
@@ -46,8 +53,12 @@ struct Frame {
   const TensorRange* range(size_t i) const { return std::get_if<TensorRange>(&slots[i]); }
   const at::Tensor& tensor(size_t i) const { return tensors[range(i)->first]; }
   Stored stored(size_t t) const { return {tensors[t], views[t].dtype, views[t].format}; }
-  Output output(size_t i) const { return Output(names[i], tensor(i), writes); }
+  Output output(size_t i) const { return Output(names[i], tensor(i), writes, &tensors); }
 };
+
+// Whether tensors that have different places in the lists of a call, or stand in none, lie in
+// memory apart from one another.
+bool places_are_apart(const Frame& frame);
 
 // A row as the engine calls it.
 using RowFunction = void (*)(const Frame&);

@@ -215,8 +215,8 @@ struct StoredIns {
   }
   static Value get(const Frame& frame, size_t i) {
     Value values;
-    const auto [first, count] = *frame.range(i);
-    for (size_t t = first; t < first + count; ++t) values.push_back(frame.stored(t));
+    const TensorRange range = *frame.range(i);
+    for (size_t t = range.first; t < range.end(); ++t) values.push_back(frame.stored(t));
     return values;
   }
 };
@@ -239,9 +239,10 @@ struct Outs {
   }
   static Value get(const Frame& frame, size_t i) {
     Value outputs;
-    const auto [first, count] = *frame.range(i);
-    for (size_t t = first; t < first + count; ++t) {
-      outputs.emplace_back(frame.names[i], frame.tensors[t], frame.writes);
+    const TensorRange range = *frame.range(i);
+    const bool are_apart = frame.writes && places_are_apart(frame);
+    for (size_t t = range.first; t < range.end(); ++t) {
+      outputs.emplace_back(frame.names[i], frame.tensors[t], frame.writes, nullptr, are_apart);
     }
     return outputs;
   }
@@ -261,8 +262,8 @@ struct StoredOuts {
   }
   static Value get(const Frame& frame, size_t i) {
     Value outputs;
-    const auto [first, count] = *frame.range(i);
-    for (size_t t = first; t < first + count; ++t) {
+    const TensorRange range = *frame.range(i);
+    for (size_t t = range.first; t < range.end(); ++t) {
       const TensorView& view = frame.views[t];
       outputs.emplace_back(Output(frame.names[i], frame.tensors[t], frame.writes), view.dtype,
                            view.format);
@@ -309,6 +310,32 @@ struct Numbers {
   using Value = std::vector<c10::Scalar>;
   static void add(Preparation& stage, const char* name, C list) { stage.add_scalars(name, list); }
   static Value get(const Frame& frame, size_t i) { return std::get<Value>(frame.slots[i]); }
+};
+// Numbers that a row only computes with: whatever their values, the call is right or wrong, so that
+// stage 1 need not ask ATen again where only they differ.
+struct AnyNumber {
+  using C = const aclScalar*;
+  using Value = c10::Scalar;
+  static void add(Preparation& stage, const char* name, C scalar) {
+    stage.add_any_number(name, scalar);
+  }
+  static Value get(const Frame& frame, size_t i) {
+    return std::get<AnyValue>(frame.slots[i]).number;
+  }
+};
+struct AnyNumbers {
+  using C = const aclScalarList*;
+  using Value = std::vector<c10::Scalar>;
+  static void add(Preparation& stage, const char* name, C list) {
+    stage.add_any_numbers(name, list);
+  }
+  static Value get(const Frame& frame, size_t i) {
+    Value numbers;
+    for (const AnyValue& value : std::get<std::vector<AnyValue>>(frame.slots[i])) {
+      numbers.push_back(value.number);
+    }
+    return numbers;
+  }
 };
 struct Ints {
   using C = const aclIntArray*;

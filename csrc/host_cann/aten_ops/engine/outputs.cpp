@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include "host_cann/aten_ops/engine/stretch.h"
 #include "host_cann/ops/aten.h"
 #include "host_cann/ops/cast.h"
 
@@ -16,17 +17,7 @@ bool same_shape(at::IntArrayRef a, at::IntArrayRef b) {
 // Whether two tensors lie in one stretch of memory in different ways.
 bool share_memory(const at::Tensor& a, const at::Tensor& b) {
   if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return false;
-  const auto begin = [](const at::Tensor& x) {
-    return static_cast<const char*>(x.const_data_ptr());
-  };
-  const auto end = [&](const at::Tensor& x) {
-    int64_t last = 0;
-    for (int64_t i = 0; i < x.dim(); ++i) last += (x.size(i) - 1) * x.stride(i);
-    return begin(x) + (last + 1) * static_cast<int64_t>(x.element_size());
-  };
-  const bool is_same =
-      begin(a) == begin(b) && a.strides() == b.strides() && a.scalar_type() == b.scalar_type();
-  return !is_same && begin(a) < end(b) && begin(b) < end(a);
+  return !is_same_view(a, b) && stretch_of(a).meets(stretch_of(b));
 }
 
 }  // namespace
@@ -48,9 +39,26 @@ void Output::copy(const at::Tensor& result) {
               ", expected ", result.sizes(), ", the shape of the result");
   if (!is_written_) return;
   const at::Tensor from = result.view_as(tensor_);
+  if (is_same_view(from, tensor_)) return;
   // What lies in the output's own memory, as a view of an input that the caller overlaps it with,
   // is read before anything is written.
   tensor_.copy_(share_memory(from, tensor_) ? from.clone() : from);
+}
+
+at::Tensor* Output::room(at::ScalarType result, Reads reads) {
+  constexpr int64_t kLeastElements = 1024;
+  if (!is_written_ || tensor_.scalar_type() != result || tensor_.numel() < kLeastElements ||
+      !tensor_.is_non_overlapping_and_dense()) {
+    return nullptr;
+  }
+  if (reads == Reads::kSameElement && may_be_written_early_) return &tensor_;
+  if (tensors_ == nullptr) return nullptr;
+  for (const at::Tensor& other : *tensors_) {
+    if (other.is_same(tensor_) || other.numel() == 0) continue;
+    if (reads == Reads::kSameElement && is_same_view(other, tensor_)) continue;
+    if (stretch_of(other).meets(stretch_of(tensor_))) return nullptr;
+  }
+  return &tensor_;
 }
 
 SizedOutput& SizedOutput::operator=(const at::Tensor& result) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
@@ -18,9 +19,15 @@ namespace aclnn_host {
 // its strides. The shapes must agree and the result's type must be castable.
 class Output {
  public:
-  // One of which only the checks are wanted has `is_written` false.
-  Output(const char* name, at::Tensor tensor, bool is_written)
-      : name_(name), tensor_(std::move(tensor)), is_written_(is_written) {}
+  // One of which only the checks are wanted has `is_written` false. `tensors` are those of the
+  // call, this one among them, if it may be computed in place.
+  Output(const char* name, at::Tensor tensor, bool is_written,
+         const std::vector<at::Tensor>* tensors = nullptr, bool may_be_written_early = false)
+      : name_(name),
+        tensor_(std::move(tensor)),
+        tensors_(tensors),
+        is_written_(is_written),
+        may_be_written_early_(may_be_written_early) {}
   Output(const Output&) = default;
   Output(Output&&) = default;
   Output& operator=(const at::Tensor& result);
@@ -30,16 +37,38 @@ class Output {
   // An assignment where any type may be cast to any other.
   void copy(const at::Tensor& result);
 
+  // The output itself, where a function of ATen may put a result of this type at once; assigning it
+  // afterwards does nothing. Null where the result has to be computed apart: in stage 1, for
+  // another type, for a tensor so small that it does not matter, and where another tensor of the
+  // call lies in its memory. What computes element by element may find its inputs there; another
+  // row must not ask for an argument that it reads.
+  enum class Reads { kAnyElement, kSameElement };
+  at::Tensor* room(at::ScalarType result, Reads reads);
+  // Computes into that place, or assigns what is computed apart.
+  template <class Compute, class ComputeInto>
+  void write(at::ScalarType result, Reads reads, Compute compute, ComputeInto compute_into) {
+    if (at::Tensor* const place = room(result, reads)) {
+      compute_into(*place);
+    } else {
+      *this = compute();
+    }
+  }
+
   // The memory before the row writes to it.
   operator const at::Tensor&() const { return tensor_; }
   const at::Tensor* operator->() const { return &tensor_; }
   const char* name() const { return name_; }
   bool is_written() const { return is_written_; }
+  // Of an output in a list: whether no other tensor of the call lies in its memory, but those of
+  // the same place in their lists that are the same view.
+  bool may_be_written_early() const { return may_be_written_early_; }
 
  private:
   const char* name_;
   at::Tensor tensor_;
+  const std::vector<at::Tensor>* tensors_;
   bool is_written_;
+  bool may_be_written_early_;
 };
 
 // An output that the caller may leave out: nothing is written to one that is absent.

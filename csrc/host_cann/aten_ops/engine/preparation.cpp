@@ -373,7 +373,7 @@ void Preparation::add_tensor(const char* name, const aclTensor* tensor, bool req
 void Preparation::add_list(const char* name, const aclTensorList* list, bool required,
                            Access access) {
   add(name, list, required, [&]() -> Slot {
-    const TensorRange range{state_->call.views.size(), list->elements.size()};
+    const TensorRange range{state_->call.views.size(), list->elements.size(), /*is_list=*/true};
     for (const auto& tensor : list->elements) {
       state_->checks.not_null(name, tensor.get());
       if (!state_->checks.ok()) break;
@@ -399,16 +399,29 @@ void Preparation::add_scalar(const char* name, const aclScalar* scalar, bool req
   add(name, scalar, required, [&]() -> Slot { return aten_scalar(*scalar); });
 }
 
-void Preparation::add_scalars(const char* name, const aclScalarList* scalars) {
+template <class Value>
+void Preparation::add_numbers(const char* name, const aclScalarList* scalars) {
   add(name, scalars, true, [&]() -> Slot {
-    std::vector<c10::Scalar> values;
+    std::vector<Value> values;
     for (const auto& scalar : scalars->elements) {
       state_->checks.not_null(name, scalar.get());
       if (!state_->checks.ok()) break;
-      values.push_back(aten_scalar(*scalar));
+      values.push_back({aten_scalar(*scalar)});
     }
     return values;
   });
+}
+
+void Preparation::add_scalars(const char* name, const aclScalarList* scalars) {
+  add_numbers<c10::Scalar>(name, scalars);
+}
+
+void Preparation::add_any_number(const char* name, const aclScalar* scalar) {
+  add(name, scalar, true, [&]() -> Slot { return AnyValue{aten_scalar(*scalar)}; });
+}
+
+void Preparation::add_any_numbers(const char* name, const aclScalarList* scalars) {
+  add_numbers<AnyValue>(name, scalars);
 }
 
 void Preparation::add_ints(const char* name, const aclIntArray* values, bool required) {
@@ -443,6 +456,14 @@ void Preparation::add_dtype(const char* name, aclDataType dtype) {
 
 void Preparation::add_value(const char* name, c10::Scalar value) {
   add(name, this, false, [&]() -> Slot { return value; });
+}
+
+void Preparation::add_slot(const char* name, Slot value) {
+  add(name, this, false, [&]() -> Slot { return std::move(value); });
+}
+
+void Preparation::keep(std::shared_ptr<const void> memory) {
+  state_->call.kept.push_back(std::move(memory));
 }
 
 void Preparation::expect(Types types) {

@@ -22,12 +22,17 @@ class Preparation {
   void add_sized(const char* name, aclTensor* tensor);
   void add_scalar(const char* name, const aclScalar* scalar, bool required);
   void add_scalars(const char* name, const aclScalarList* scalars);
+  void add_any_number(const char* name, const aclScalar* scalar);
+  void add_any_numbers(const char* name, const aclScalarList* scalars);
   void add_ints(const char* name, const aclIntArray* values, bool required);
   void add_floats(const char* name, const aclFloatArray* values, bool required);
   void add_bools(const char* name, const aclBoolArray* values, bool required);
   void add_text(const char* name, const char* text, bool required);
   void add_dtype(const char* name, aclDataType dtype);
   void add_value(const char* name, c10::Scalar value);
+  void add_slot(const char* name, Slot value);
+  // Lets memory of a tensor live as long as the call.
+  void keep(std::shared_ptr<const void> memory);
 
   // Says which types the tensor added last may have.
   enum class Types { kAny, kFloating, kFloatingOrComplex, kIntegral, kIndex };
@@ -49,6 +54,8 @@ class Preparation {
   struct State;
   template <class Body>
   void add(const char* name, const void* pointer, bool required, Body body);
+  template <class Value>
+  void add_numbers(const char* name, const aclScalarList* scalars);
 
   std::unique_ptr<State> state_;
 };

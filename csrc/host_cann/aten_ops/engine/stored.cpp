@@ -103,7 +103,7 @@ Blocks known_blocks(aclFormat format, at::IntArrayRef shape, int64_t block_width
   auto blocks = blocks_of(format, dims_of(shape), block_width);
   TORCH_CHECK(blocks, "a tensor of shape ", shape, " has no blocks of format ",
               static_cast<int>(format),
-              ", expected 2 or more dimensions for FRACTAL_NZ, 4 for "
+              ", expected 2 or more dimensions for FRACTAL_NZ, 4 or fewer for "
               "NC1HWC0 and FRACTAL_Z, 5 for NDC1HWC0 and FRACTAL_Z_3D");
   return *std::move(blocks);
 }
@@ -175,10 +175,10 @@ void store(const at::Tensor& elements, const TensorView& view) {
 at::Tensor to_blocks(const at::Tensor& tensor, aclFormat format, int64_t block_width) {
   const Blocks blocks = known_blocks(format, tensor.sizes(), block_width);
   std::vector<int64_t> padding;  // from the last dimension, before and after it
-  for (int64_t dim = tensor.dim(); dim-- > 0;) {
-    padding.insert(padding.end(), {0, blocks.padded[static_cast<size_t>(dim)] - tensor.size(dim)});
+  for (size_t dim = blocks.shape.size(); dim-- > 0;) {
+    padding.insert(padding.end(), {0, blocks.padded[dim] - blocks.shape[dim]});
   }
-  const at::Tensor padded = at::constant_pad_nd(tensor, padding);
+  const at::Tensor padded = at::constant_pad_nd(tensor.view(blocks.shape), padding);
   return padded.contiguous().view(blocks.split).permute(blocks.order).contiguous().flatten();
 }
 
@@ -192,10 +192,10 @@ at::Tensor from_blocks(const at::Tensor& elements, at::IntArrayRef shape, aclFor
     back[static_cast<size_t>(blocks.order[i])] = static_cast<int64_t>(i);
   }
   at::Tensor tensor = elements.view(sizes).permute(back).contiguous().view(blocks.padded);
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    tensor = tensor.narrow(static_cast<int64_t>(dim), 0, shape[dim]);
+  for (size_t dim = 0; dim < blocks.shape.size(); ++dim) {
+    tensor = tensor.narrow(static_cast<int64_t>(dim), 0, blocks.shape[dim]);
   }
-  return tensor.contiguous();
+  return tensor.contiguous().view(shape);
 }
 
 at::Tensor unpack_int4(const at::Tensor& bytes) {

@@ -1,0 +1,122 @@
+// Images and volumes of another size, and the gradients.
+
+#include <ATen/ops/upsample_bicubic2d.h>
+#include <ATen/ops/upsample_bicubic2d_backward.h>
+#include <ATen/ops/upsample_bilinear2d.h>
+#include <ATen/ops/upsample_bilinear2d_backward.h>
+#include <ATen/ops/upsample_nearest2d.h>
+#include <ATen/ops/upsample_nearest2d_backward.h>
+#include <ATen/ops/upsample_nearest3d.h>
+#include <ATen/ops/upsample_nearest3d_backward.h>
+#include <ATen/ops/upsample_trilinear3d.h>
+#include <ATen/ops/upsample_trilinear3d_backward.h>
+
+#include "host_cann/named_ops/operator.h"
+
+using namespace aclnn_host;
+
+namespace {
+
+// The last two sizes of an image, of which the output says them better than what the call has in
+// the format of its framework.
+Integers plane(const at::Tensor& image) {
+  expect_dims("the image", image, 4);
+  return {image.size(2), image.size(3)};
+}
+
+Integers last_sizes(const at::Tensor& x, int64_t count) {
+  expect_dims("the tensor", x, count + 2);
+  return Integers(x.sizes().begin() + 2, x.sizes().end());
+}
+
+bool aligns_corners(const std::optional<std::string>& mode) {
+  return mode.value_or("half_pixel") == "align_corners";
+}
+
+enum class Interpolation { kNearest, kLinear, kCubic };
+
+Interpolation interpolation_of(const std::optional<std::string>& mode) {
+  const std::string name = mode.value_or("nearest");
+  if (name == "nearest") return Interpolation::kNearest;
+  if (name == "linear") return Interpolation::kLinear;
+  TORCH_CHECK(name == "cubic", "mode is ", name, ", expected nearest, linear or cubic");
+  return Interpolation::kCubic;
+}
+
+// ATen takes the ratio of the sizes unless a scale is given.
+at::Tensor resized(const at::Tensor& x, at::IntArrayRef size, Interpolation how, bool align) {
+  switch (how) {
+    case Interpolation::kNearest: return at::upsample_nearest2d(x, size);
+    case Interpolation::kLinear: return at::upsample_bilinear2d(x, size, align);
+    default: return at::upsample_bicubic2d(x, size, align);
+  }
+}
+at::Tensor gradient(const at::Tensor& grads, at::IntArrayRef shape, Interpolation how, bool align) {
+  const Integers size = plane(grads);
+  switch (how) {
+    case Interpolation::kNearest: return at::upsample_nearest2d_backward(grads, size, shape);
+    case Interpolation::kLinear: return at::upsample_bilinear2d_backward(grads, size, shape, align);
+    default: return at::upsample_bicubic2d_backward(grads, size, shape, align);
+  }
+}
+
+}  // namespace
+
+NAMED_OPERATOR(ResizeBilinearV2, (FloatIn, x), (HostInts, size), (Out, y),
+               (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers)) {
+  y = resized(wide(x), plane(y), Interpolation::kLinear, align_corners.value_or(false));
+}
+NAMED_OPERATOR(ResizeBilinearV2Grad, (FloatIn, grads), (In, original_image), (Out, y),
+               (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers)) {
+  y = gradient(wide(grads), original_image.sizes(), Interpolation::kLinear,
+               align_corners.value_or(false));
+}
+NAMED_OPERATOR(ResizeNearestNeighborV2, (In, x), (HostInts, size), (Out, y),
+               (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers)) {
+  y = resized(x, plane(y), Interpolation::kNearest, false);
+}
+NAMED_OPERATOR(ResizeNearestNeighborV2Grad, (FloatIn, grads), (HostInts, size), (Out, y),
+               (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers)) {
+  y = gradient(wide(grads), y->sizes(), Interpolation::kNearest, false);
+}
+NAMED_OPERATOR(Resize, (In, x), (HostFloats, roi), (HostFloats, scales), (HostInts, sizes),
+               (Out, y), (Attribute<std::string>, coordinate_transformation_mode),
+               (Attribute<std::string>, mode), (Attribute<std::string>, nearest_mode)) {
+  y = resized(x, plane(y), interpolation_of(mode), aligns_corners(coordinate_transformation_mode));
+}
+NAMED_OPERATOR(ResizeGrad, (FloatIn, grads), (HostFloats, roi), (HostFloats, scales),
+               (HostInts, original_size), (Out, y),
+               (Attribute<std::string>, coordinate_transformation_mode),
+               (Attribute<std::string>, mode), (Attribute<std::string>, nearest_mode)) {
+  y = gradient(wide(grads), y->sizes(), interpolation_of(mode),
+               aligns_corners(coordinate_transformation_mode));
+}
+NAMED_OPERATOR(ResizeD, (FloatIn, X), (Out, y), (Attribute<Integers>, sizes),
+               (Attribute<std::string>, coordinate_transformation_mode),
+               (Attribute<std::string>, mode)) {
+  y = resized(wide(X), plane(y), interpolation_of(mode),
+              aligns_corners(coordinate_transformation_mode));
+}
+NAMED_OPERATOR(ResizeGradD, (FloatIn, grads), (Out, y), (Attribute<Integers>, original_size),
+               (Attribute<std::string>, coordinate_transformation_mode),
+               (Attribute<std::string>, mode)) {
+  y = gradient(wide(grads), y->sizes(), interpolation_of(mode),
+               aligns_corners(coordinate_transformation_mode));
+}
+NAMED_OPERATOR(UpsampleNearest3d, (FloatIn, x), (Out, y), (Attribute<Integers>, output_size)) {
+  y = at::upsample_nearest3d(wide(x), last_sizes(y, 3));
+}
+NAMED_OPERATOR(UpsampleNearest3dGrad, (FloatIn, grad_output), (Out, y),
+               (Attribute<Integers>, input_size), (Attribute<Integers>, output_size)) {
+  y = at::upsample_nearest3d_backward(wide(grad_output), last_sizes(grad_output, 3), y->sizes());
+}
+NAMED_OPERATOR(UpsampleTrilinear3d, (FloatIn, x), (Out, y), (Attribute<Integers>, output_size),
+               (Attribute<bool>, align_corners)) {
+  y = at::upsample_trilinear3d(wide(x), last_sizes(y, 3), align_corners.value_or(false));
+}
+NAMED_OPERATOR(UpsampleTrilinear3dGrad, (FloatIn, grad_output), (Out, y),
+               (Attribute<Integers>, input_size), (Attribute<Integers>, output_size),
+               (Attribute<bool>, align_corners)) {
+  y = at::upsample_trilinear3d_backward(wide(grad_output), last_sizes(grad_output, 3), y->sizes(),
+                                        align_corners.value_or(false));
+}

@@ -1,0 +1,141 @@
+"""What torch_npu still calls by name (aclop): results beside torch's on the CPU, and names that are not there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch_npu
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+@pytest.fixture(autouse=True)
+def not_on_ascend950() -> None:
+    if torch.npu.get_device_name(0).startswith("Ascend950"):
+        pytest.skip("torch_npu calls nothing by name there")
+
+
+def close(got: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(got.cpu(), expected, rtol=2e-5, atol=2e-5)
+
+
+def test_mish_and_silu_with_their_gradients() -> None:
+    for on_npu, on_cpu in ((torch_npu.npu_mish, F.mish), (torch_npu.npu_silu, F.silu)):
+        x = torch.randn(5, 7, requires_grad=True)
+        y = x.detach().npu().requires_grad_()
+        expected, result = on_cpu(x), on_npu(y)
+        close(result.detach(), expected.detach())
+        expected.sum().backward()
+        result.sum().backward()
+        close(y.grad, x.grad)
+
+
+def test_products_with_their_gradients() -> None:
+    a, b = (torch.randn(2, *shape, requires_grad=True) for shape in ((3, 5), (5, 4)))
+    x, y = (t.detach().npu().requires_grad_() for t in (a, b))
+    result = torch_npu.npu_bmmV2(x, y, [])
+    close(result.detach(), (a @ b).detach())
+    (a @ b).sum().backward()
+    result.sum().backward()
+    close(x.grad, a.grad)
+    close(y.grad, b.grad)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_an_lstm_cell_with_its_gradients(bias: bool) -> None:
+    on_cpu = nn.LSTMCell(6, 4, bias=bias)
+    on_npu = nn.LSTMCell(6, 4, bias=bias)
+    on_npu.load_state_dict(on_cpu.state_dict())
+    on_npu = on_npu.npu()
+    x = torch.randn(3, 6, requires_grad=True)
+    y = x.detach().npu().requires_grad_()
+    for got, expected in zip(on_npu(y), on_cpu(x), strict=True):
+        close(got.detach(), expected.detach())
+    h, c = on_cpu(x)
+    (h.sum() + 2 * c.sum()).backward()
+    h, c = on_npu(y)
+    (h.sum() + 2 * c.sum()).backward()
+    close(y.grad, x.grad)
+    for got, expected in zip(on_npu.parameters(), on_cpu.parameters(), strict=True):
+        close(got.grad, expected.grad)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_an_lstm_of_two_layers_in_training(bidirectional: bool) -> None:
+    on_cpu = nn.LSTM(6, 4, num_layers=2, bidirectional=bidirectional)
+    on_npu = nn.LSTM(6, 4, num_layers=2, bidirectional=bidirectional)
+    on_npu.load_state_dict(on_cpu.state_dict())
+    on_npu = on_npu.npu()
+    x = torch.randn(5, 3, 6)
+    result, expected = on_npu(x.npu())[0], on_cpu(x)[0]
+    close(result.detach(), expected.detach())
+    result.square().sum().backward()
+    expected.square().sum().backward()
+    for got, wanted in zip(on_npu.parameters(), on_cpu.parameters(), strict=True):
+        torch.testing.assert_close(got.grad.cpu(), wanted.grad, rtol=1e-4, atol=1e-4)
+
+
+def test_dropout_keeps_what_its_mask_says() -> None:
+    x = torch.ones(64, 64).npu().requires_grad_()
+    y = torch_npu.dropout_with_byte_mask(x, p=0.25, train=True)
+    y.sum().backward()
+    kept = y.detach().cpu() != 0
+    assert 0.7 < kept.float().mean() < 0.8
+    close(y.detach(), kept / 0.75)
+    close(x.grad, kept / 0.75)
+
+
+def test_boxes() -> None:
+    boxes = torch.tensor([[0.0, 0, 10, 10], [10, 10, 20, 20], [32, 32, 38, 42]])
+    truths = torch.tensor([[0.0, 0, 10, 20], [10, 10, 20, 20]])
+    result = torch_npu.npu_iou(boxes.half().npu(), truths.half().npu(), 0).cpu()
+    torch.testing.assert_close(result.float(), torch.tensor([[0.5, 0, 0], [0, 1, 0]]), rtol=0, atol=5e-3)
+    scores = torch.tensor([0.5, 0.9, 0.7])
+    numbers = (torch.tensor(0.5).npu(), torch.tensor(0.1).npu())
+    places, count = torch_npu.npu_nms_v4(boxes.npu(), scores.npu(), 5, *numbers)
+    assert places.cpu()[: count.item()].tolist() == [1, 2, 0]
+    encoded = torch_npu.npu_bounding_box_encode(boxes.npu(), boxes.npu(), 0, 0, 0, 0, 1, 1, 1, 1)
+    assert not encoded.cpu().any()
+    decoded = torch_npu.npu_bounding_box_decode(
+        boxes.npu(), torch.zeros(3, 4).npu(), 0, 0, 0, 0, 1, 1, 1, 1, (99, 99), 0.1
+    )
+    close(decoded, boxes)
+
+
+def test_masked_fill_range() -> None:
+    x = torch.zeros(2, 3, 6)
+    start, end = torch.tensor([[0, 2]], dtype=torch.int32), torch.tensor([[2, 3]], dtype=torch.int32)
+    result = torch_npu.npu_masked_fill_range(x.npu(), start.npu(), end.npu(), torch.tensor([5.0]).npu(), 2)
+    x[0, :, 0:2], x[1, :, 2:3] = 5, 5
+    assert torch.equal(result.cpu(), x)
+
+
+UNKNOWN = """
+import sys, torch, torch_npu
+x = torch.ones(2, 3, 4, 4).npu()
+try:
+    torch_npu.npu_sub_sample(torch.ones(8, dtype=torch.int32).npu(), 4, 0.5).cpu()
+except RuntimeError as error:
+    assert "no operator SubSample among those called by name (aclop)" in str(error), error
+else:
+    sys.exit("no error")
+for _ in range(2):
+    try:
+        (x + 1).cpu()
+    except RuntimeError:
+        continue
+    if sys.argv[1] != "0":
+        sys.exit("what torch_npu dropped was read")
+"""
+
+
+@pytest.mark.parametrize("queue", ["0", "1"])
+def test_an_operator_that_is_not_there_is_named_and_nothing_is_read_after_it(queue: str) -> None:
+    environment = {**os.environ, "TASK_QUEUE_ENABLE": queue}
+    command = [sys.executable, "-W", "ignore", "-c", UNKNOWN, queue]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

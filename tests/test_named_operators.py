@@ -1,0 +1,87 @@
+"""Operators called by name: each of them gives what torch's functions and the formulas say."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests import cabi
+from tests.aten_ops.sweep import LIBRARY, Caller
+from tests.named_ops.call import Host, Operators
+from tests.named_ops.cases import Case, cases
+from tests.published import named_operators
+
+CASES = cases()
+
+
+@pytest.fixture(scope="module")
+def operators() -> Iterator[Operators]:
+    before = cabi.host
+    library: ctypes.CDLL = Caller().library
+    assert library.aclInit(None) in (0, 100002)
+    assert library.aclrtSetDevice(0) == 0
+    with cabi.product("host"):
+        yield Operators(library)
+    assert library.aclrtResetDevice(0) == 0
+    cabi.host = before
+
+
+def room(expected: Tensor, sized: bool) -> Tensor:
+    """Memory for an output, full of what nothing writes, and with places to spare if its size depends on the data."""
+    shape = (expected.shape[0] + 7, *expected.shape[1:]) if sized else expected.shape
+    return torch.full(shape, 77).to(expected.dtype) if expected.dtype != torch.bool else torch.ones(shape) != 0
+
+
+def check(case: Case, outputs: list[Tensor], shapes: list[tuple[int, ...]]) -> None:
+    for got, expected, shape in zip(outputs, case.expected, shapes, strict=True):
+        if case.sized:
+            assert shape == tuple(expected.shape)
+            got = got.flatten()[: expected.numel()].view(shape)
+        tolerance = {"rtol": 0, "atol": 0} if case.exact else {"rtol": 2e-5, "atol": 2e-5}
+        torch.testing.assert_close(got, expected.contiguous(), equal_nan=True, **tolerance)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case.name}-{i}" for i, case in enumerate(CASES)])
+def test_values(operators: Operators, case: Case) -> None:
+    outputs = [room(expected, case.sized) for expected in case.expected]
+    inputs = [x.contiguous() if isinstance(x, Tensor) else x for x in case.inputs]
+    if case.name == "ViewCopy":  # which writes to its first input
+        outputs = [inputs[0].clone()]
+        inputs = [outputs[0], *inputs[1:]]
+    status, shapes = operators.call(case.name, inputs, outputs, **case.attributes)
+    assert status == 0, operators.error()
+    check(case, outputs, shapes)
+
+
+def test_every_operator_has_a_case() -> None:
+    assert named_operators(LIBRARY) == {case.name for case in CASES}
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "output", "text"),
+    [
+        ("MatMul", [torch.ones(2, 3), torch.ones(2, 3)], torch.ones(2, 3), "aclop MatMul"),
+        ("GatherV2", [torch.ones(3), torch.tensor([3]), Host.ints(0)], torch.ones(1), "indices has values"),
+        ("ReduceSum", [torch.ones(3), Host.ints(5)], torch.ones(()), "aclop ReduceSum"),
+        ("Conv2D", [torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2)], torch.ones(1), "filter has 3 dimensions, expected 4"),
+        ("Slice", [torch.ones(3), Host.ints(2), Host.ints(2)], torch.ones(2), "aclop Slice"),
+        ("OneHot", [torch.ones(3), Host.ints(2), torch.ones(()), torch.ones(())], torch.ones(3, 2), "INT32 or INT64"),
+    ],
+)
+def test_mistakes_are_refused(operators: Operators, name: str, inputs: list, output: Tensor, text: str) -> None:
+    status, _ = operators.call(name, inputs, [output])
+    if status == 0:  # what depends on values is found by the stream
+        status = operators.library.aclrtSynchronizeStream(None)
+    assert status != 0
+    assert text in operators.error()
+
+
+@pytest.mark.parametrize("name", ["MlaProlog", "DecodeJpeg", "Nonsense"])
+def test_an_unknown_name_is_refused_by_name(operators: Operators, name: str) -> None:
+    status, _ = operators.call(name, [], [])
+    assert status == 200006
+    assert f"has no operator {name} among those called by name (aclop)" in operators.error()

@@ -14,10 +14,12 @@ import csv
 import json
 import statistics
 import sys
+import time
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Iterable, Iterator
+from typing import IO, Any
 
 Event = dict[str, Any]
 Interval = tuple[int, int]
@@ -62,6 +64,10 @@ CANN, HARDWARE, OVERLAP, MARKS = range(1, 5)
 LAYERS = {CANN: "CANN", HARDWARE: "Ascend Hardware", OVERLAP: "Overlap Analysis", MARKS: "MsTx"}
 HOST = 31  # in the place of a device
 
+# torch_npu looks for a table every tenth of a second while this program runs, and makes nothing of one that it did not
+# see in time.
+SEEN_AFTER = 0.5  # seconds
+
 
 class Profile:
     """The records of a folder PROF_..., with times in nanoseconds of the wall clock."""
@@ -105,9 +111,10 @@ def type_of(task: Event) -> str:
     """What the tables call a task's type. A device has units of several kinds, which the host does not tell apart."""
     if task["operator"]:
         return "AI_CORE"
-    if task["name"].startswith("Hccl"):
+    name: str = task["name"]
+    if name.startswith("Hccl"):
         return COMMUNICATION
-    return TASK_TYPES.get(task["name"], task["name"])
+    return TASK_TYPES.get(name, name)
 
 
 def microseconds(nanoseconds: int) -> str:
@@ -117,7 +124,8 @@ def microseconds(nanoseconds: int) -> str:
 
 def duration(record: Event) -> float:
     """In microseconds."""
-    return (record["end"] - record["begin"]) / 1000
+    nanoseconds: int = record["end"] - record["begin"]
+    return nanoseconds / 1000
 
 
 # Intervals
@@ -199,7 +207,7 @@ def host_events(profile: Profile) -> Iterator[Event]:
 
 def tensor_columns(task: Event) -> dict[str, str]:
     """What the tables say of an operator's tensors."""
-    columns = {}
+    columns: dict[str, str] = {}
     for side, key in (("Input", "inputs"), ("Output", "outputs")):
         tensors = task.get(key)
         shapes = types = formats = UNKNOWN
@@ -295,18 +303,22 @@ def name_of(task: Event) -> str:
 
 
 def operator_type(task: Event) -> str:
-    """Add of aclnnAdd: a device has the names of the kernels that a function takes, which are not known here.
-    hcom_allReduce_ of HcclAllReduce, as torch_npu looks for hcom_receive_."""
-    name: str = task["name"]
+    """Add of aclnnAdd, hcom_allReduce_ of HcclAllReduce, as torch_npu looks for hcom_receive_.
+
+    A device has the names of the kernels that a function takes, which are not known here.
+    """
+    function: str = task["name"]
     if task["type"] != COMMUNICATION:
-        return name.removeprefix("aclnn")
-    name = name.removeprefix("Hccl").replace("Recv", "Receive")
+        return function.removeprefix("aclnn")
+    name = function.removeprefix("Hccl").replace("Recv", "Receive")
     return f"hcom_{name[0].lower()}{name[1:]}_"
 
 
 def op_summary(profile: Profile) -> Iterator[Event]:
-    """Each operator and communication that a device ran; how long its stream was idle before it is the time that it
-    waited."""
+    """Each operator and communication that a device ran.
+
+    How long its stream was idle before it is the time that it waited.
+    """
     last: dict[tuple[int, int], int] = {}
     for task in profile.tasks:
         stream = (task["device"], task["stream"])
@@ -434,8 +446,10 @@ def whole_file(path: Path) -> Iterator[IO[str]]:
 
 
 def export(folder: Path) -> None:
-    """Writes the files of one profile; the timeline, the tables that have rows, and that of functions in any case:
-    torch_npu waits for a table."""
+    """Writes the files of one profile: the timeline, and the tables that have rows.
+
+    That of functions is written in any case, because torch_npu waits for a table.
+    """
     profile = Profile(folder)
     output = folder / OUTPUT
     output.mkdir(exist_ok=True)
@@ -485,6 +499,7 @@ def main() -> int:
     try:
         for folder in found:
             export(folder)
+        time.sleep(SEEN_AFTER)
     except (OSError, ValueError, KeyError) as error:
         print(f"msprof: {options.output} cannot be exported: {type(error).__name__}: {error}", file=sys.stderr)
         return 1

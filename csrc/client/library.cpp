@@ -57,14 +57,20 @@ std::size_t next_number() {
   return next++;
 }
 
-// The messages of a function that failed. Before them may stand those of earlier calls that nobody
-// fetched, such as conversions that torch_npu only tries; the host CANN's begin with the operator.
+// The messages of a function that failed, of which the newest comes first. After them may stand
+// those of earlier calls that nobody fetched, such as conversions that torch_npu only tries. The
+// host CANN's begin with the function.
 std::string own_messages(std::string_view all, std::string_view api) {
   constexpr std::string_view kStage1 = "GetWorkspaceSize";
   if (api.ends_with(kStage1)) api.remove_suffix(kStage1.size());
   const std::string begin = std::string(api) + ":";
-  const size_t end_of_others = all.starts_with(begin) ? all.npos : all.find("\n" + begin);
-  return std::string(end_of_others == all.npos ? all : all.substr(end_of_others + 1));
+  if (!all.starts_with(begin)) return std::string(all);
+  constexpr std::string_view kNextFunction = "\nacl";
+  size_t end = all.find(kNextFunction);
+  while (end != all.npos && all.substr(end + 1).starts_with(begin)) {
+    end = all.find(kNextFunction, end + 1);
+  }
+  return std::string(all.substr(0, end));
 }
 
 }  // namespace

@@ -690,12 +690,13 @@ TEST(messages_of_earlier_calls_are_not_this_errors) {
     return text.substr(text.find("): ") + 3);
   };
   const char* const api = "aclnnMixedGetWorkspaceSize";
-  CHECK_EQ(text_of(api, "aclnnCast: no\naclnnMixed: a\naclnnMixed: b"),
-           "aclnnMixed: a\naclnnMixed: b");
-  CHECK_EQ(text_of(api, "aclnnMixed: a\naclnnMixed: b"), "aclnnMixed: a\naclnnMixed: b");
+  CHECK_EQ(text_of(api, "aclnnMixed: b\naclnnMixed: a\naclnnCast: no"),
+           "aclnnMixed: b\naclnnMixed: a");
+  CHECK_EQ(text_of(api, "aclnnMixed: two\nlines\naclnnCast: no"), "aclnnMixed: two\nlines");
+  CHECK_EQ(text_of(api, "aclnnMixed: b"), "aclnnMixed: b");
   // Those that do not name the operator may be its own.
-  CHECK_EQ(text_of(api, "EZ1001: a\nEZ1001: b"), "EZ1001: a\nEZ1001: b");
-  CHECK_EQ(text_of("aclCreateTensor", "aclnnCast: no\naclCreateTensor: yes"),
+  CHECK_EQ(text_of(api, "EZ1001: b\nEZ1001: a"), "EZ1001: b\nEZ1001: a");
+  CHECK_EQ(text_of("aclCreateTensor", "aclCreateTensor: yes\naclnnCast: no"),
            "aclCreateTensor: yes");
 }
 

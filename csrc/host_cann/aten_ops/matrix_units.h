@@ -77,7 +77,9 @@ class MatrixUnits {
     }
   }
   at::Tensor rounded(const at::Tensor& tensor, RoundingKernel round) const {
-    if (round == nullptr || tensor.scalar_type() == read_dtype_) return tensor.to(dtype_);
+    // The 16-bit numbers that the units read need no rounding; FLOAT may lose bits as HF32.
+    const bool is_read = tensor.scalar_type() == read_dtype_ && read_dtype_ != at::kFloat;
+    if (round == nullptr || is_read) return tensor.to(dtype_);
     at::Tensor copy = tensor.to(dtype_, /*non_blocking=*/false, /*copy=*/true).contiguous();
     if (copy.is_cpu()) round(copy.mutable_data_ptr<float>(), copy.numel());
     return copy;

@@ -299,7 +299,8 @@ def name_of(task: Event) -> str:
     """What a task is called: an operator by its function, communication by its operation, others by what they are."""
     if task["type"] == COMMUNICATION:
         return operator_type(task)
-    return task["name"] if task["operator"] else task["type"]
+    name: str = task["name"] if task["operator"] else task["type"]
+    return name
 
 
 def operator_type(task: Event) -> str:

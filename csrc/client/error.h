@@ -15,8 +15,13 @@ inline const char* status_name(int32_t status) noexcept {
     const char* name;
   } kNames[] = {
       {0, "ACLNN_SUCCESS"},
+      {100042, "ACL_ERROR_PROF_ALREADY_RUN"},
+      {100043, "ACL_ERROR_PROF_NOT_RUN"},
+      {148046, "ACL_ERROR_PROF_REPEAT_SUBSCRIBE"},
+      {148047, "ACL_ERROR_PROF_API_CONFLICT"},
       {161001, "ACLNN_ERR_PARAM_NULLPTR"},
       {161002, "ACLNN_ERR_PARAM_INVALID"},
+      {200007, "ACL_ERROR_PROF_MODULES_UNSUPPORTED"},
       {361001, "ACLNN_ERR_RUNTIME_ERROR"},
       {561000, "ACLNN_ERR_INNER"},
       {561001, "ACLNN_ERR_INNER_INFERSHAPE_ERROR"},

@@ -64,7 +64,7 @@ std::string own_messages(std::string_view all, std::string_view api) {
   constexpr std::string_view kStage1 = "GetWorkspaceSize";
   if (api.ends_with(kStage1)) api.remove_suffix(kStage1.size());
   const std::string begin = std::string(api) + ":";
-  if (!all.starts_with(begin)) return std::string(all);
+  if (!api.starts_with("aclnn") || !all.starts_with(begin)) return std::string(all);
   constexpr std::string_view kNextFunction = "\nacl";
   size_t end = all.find(kNextFunction);
   while (end != all.npos && all.substr(end + 1).starts_with(begin)) {

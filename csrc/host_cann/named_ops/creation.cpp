@@ -1,5 +1,6 @@
 // Sequences and matrices made from numbers alone.
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/linspace.h>

@@ -85,6 +85,7 @@ double common_area(const Rotated& a, const Rotated& b) {
 std::vector<Rotated> rotated_boxes(const at::Tensor& rows, bool has_corners) {
   const at::Tensor numbers = rows.to(at::kDouble).contiguous();
   std::vector<Rotated> boxes;
+  boxes.reserve(static_cast<size_t>(numbers.size(0)));
   for (int64_t i = 0; i < numbers.size(0); ++i) {
     boxes.emplace_back(numbers.const_data_ptr<double>() + 5 * i, has_corners);
   }

@@ -233,6 +233,7 @@ aclError aclopSetAttrListListInt(aclopAttr* attr, const char* attrName, int numL
   for (int i = 0; are_lists && i < numLists; ++i) are_lists = is_list(numValues[i], values[i]);
   return set("aclopSetAttrListListInt", attr, attrName, are_lists, [&] {
     std::vector<std::vector<int64_t>> lists;
+    lists.reserve(static_cast<size_t>(numLists));
     for (int i = 0; i < numLists; ++i) lists.emplace_back(values[i], values[i] + numValues[i]);
     return lists;
   });

@@ -5,6 +5,8 @@
 
 #include "acl/acl_base.h"
 
+#define MSTX_FUNC_VISIBILITY __attribute__((visibility("default")))
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -52,7 +54,7 @@ typedef enum mstxMemRegionRefType {
 
 typedef struct mstxMemRegionRef_t {
   mstxMemRegionRefType refType;
-  union {
+  __extension__ union {
     const void* pointer;
     mstxMemRegionHandle_t handle;
   };
@@ -65,25 +67,26 @@ typedef struct mstxMemRegionsUnregisterBatch_t {
 
 /* Marks and ranges, of the host and, with a stream, of that, too. Without a profile they cost
  * nothing, and a range is MSTX_INVALID_ID. A null domain is the default one. */
-ACL_FUNC_VISIBILITY void mstxMarkA(const char* message, aclrtStream stream);
-ACL_FUNC_VISIBILITY mstxRangeId mstxRangeStartA(const char* message, aclrtStream stream);
-ACL_FUNC_VISIBILITY void mstxRangeEnd(mstxRangeId id);
-ACL_FUNC_VISIBILITY mstxDomainHandle_t mstxDomainCreateA(const char* name);
-ACL_FUNC_VISIBILITY void mstxDomainDestroy(mstxDomainHandle_t handle);
-ACL_FUNC_VISIBILITY void mstxDomainMarkA(mstxDomainHandle_t handle, const char* message,
-                                         aclrtStream stream);
-ACL_FUNC_VISIBILITY mstxRangeId mstxDomainRangeStartA(mstxDomainHandle_t handle,
-                                                      const char* message, aclrtStream stream);
-ACL_FUNC_VISIBILITY void mstxDomainRangeEnd(mstxDomainHandle_t handle, mstxRangeId id);
+MSTX_FUNC_VISIBILITY void mstxMarkA(const char* message, aclrtStream stream);
+MSTX_FUNC_VISIBILITY mstxRangeId mstxRangeStartA(const char* message, aclrtStream stream);
+MSTX_FUNC_VISIBILITY void mstxRangeEnd(mstxRangeId id);
+MSTX_FUNC_VISIBILITY mstxDomainHandle_t mstxDomainCreateA(const char* name);
+MSTX_FUNC_VISIBILITY void mstxDomainDestroy(mstxDomainHandle_t handle);
+MSTX_FUNC_VISIBILITY void mstxDomainMarkA(mstxDomainHandle_t handle, const char* message,
+                                          aclrtStream stream);
+MSTX_FUNC_VISIBILITY mstxRangeId mstxDomainRangeStartA(mstxDomainHandle_t handle,
+                                                       const char* message, aclrtStream stream);
+MSTX_FUNC_VISIBILITY void mstxDomainRangeEnd(mstxDomainHandle_t handle, mstxRangeId id);
 
 /* What a checker of memory would be told. The host CANN has none: nothing happens. */
-ACL_FUNC_VISIBILITY mstxMemHeapHandle_t mstxMemHeapRegister(mstxDomainHandle_t domain,
-                                                            const mstxMemHeapDesc_t* desc);
-ACL_FUNC_VISIBILITY void mstxMemHeapUnregister(mstxDomainHandle_t domain, mstxMemHeapHandle_t heap);
-ACL_FUNC_VISIBILITY void mstxMemRegionsRegister(mstxDomainHandle_t domain,
-                                                const mstxMemRegionsRegisterBatch_t* desc);
-ACL_FUNC_VISIBILITY void mstxMemRegionsUnregister(mstxDomainHandle_t domain,
-                                                  const mstxMemRegionsUnregisterBatch_t* desc);
+MSTX_FUNC_VISIBILITY mstxMemHeapHandle_t mstxMemHeapRegister(mstxDomainHandle_t domain,
+                                                             const mstxMemHeapDesc_t* desc);
+MSTX_FUNC_VISIBILITY void mstxMemHeapUnregister(mstxDomainHandle_t domain,
+                                                mstxMemHeapHandle_t heap);
+MSTX_FUNC_VISIBILITY void mstxMemRegionsRegister(mstxDomainHandle_t domain,
+                                                 const mstxMemRegionsRegisterBatch_t* desc);
+MSTX_FUNC_VISIBILITY void mstxMemRegionsUnregister(mstxDomainHandle_t domain,
+                                                   const mstxMemRegionsUnregisterBatch_t* desc);
 
 #ifdef __cplusplus
 }

@@ -31,9 +31,9 @@ def training_step() -> Callable[[], None]:
         torch.relu(layer(x)).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
+        torch.npu.synchronize()  # so that nothing of it runs in the next step
 
     step()
-    torch.npu.synchronize()
     return step
 
 

@@ -80,6 +80,52 @@ def test_mistakes_are_refused(operators: Operators, name: str, inputs: list, out
     assert text in operators.error()
 
 
+X, BOX = torch.ones(1, 2, 4, 4), torch.tensor([[0, 0, 0, 3, 3.0]])
+ALIGN = {"pooled_height": 2, "pooled_width": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "output", "attributes", "text"),
+    [
+        ("Mish", [X], X, {"approximate": "tanh"}, "does not know attribute approximate of this operator"),
+        ("MaxPool3D", [X[None]], X[None], {"padding": "SAME"}, "attribute padding is not CALCULATED"),
+        (
+            "MaxPool3D",
+            [X[None]],
+            X[None],
+            {"padding": "CALCULATED"},
+            "attribute data_format is absent; set it to NCDHW",
+        ),
+        ("AvgPoolV2", [X], X, {"global_pooling": True}, "attribute global_pooling is not false"),
+        ("ResizeD", [X], X, {"mode": "cubic", "cubic_coeff_a": -0.5}, "attribute cubic_coeff_a is not -0.75"),
+        ("ResizeD", [X], X, {"mode": "nearest"}, "nearest_mode is round_prefer_floor, expected floor"),
+        ("ResizeD", [X], X, {"mode": "linear", "coordinate_transformation_mode": "asymmetric"}, "expected half_pixel"),
+        ("ReduceMeanD", [X], X, {"axes": "all"}, "attribute axes is a number or a text, expected a list"),
+        ("ReduceMeanD", [X], X, {"axes": [1e30]}, "overflow"),
+        ("ResizeD", [X], X, {"mode": 1}, "attribute mode is a number or a list, expected a text"),
+        ("ROIAlign", [X[:, :, :0], BOX], torch.ones(1, 2, 2, 2), ALIGN, "expected no 0 but for the channels"),
+        (
+            *("AnchorResponseFlags", [torch.ones(1, 4)], torch.ones(4, dtype=torch.uint8)),
+            *({"featmap_size": [1 << 40, 1 << 40], "strides": [1, 1]}, "flags has 4 elements"),
+        ),
+        (
+            *("AsStrided", [X, Host.ints(2), Host.ints(1), Host.ints(0)], torch.ones(2, dtype=torch.int32)),
+            *({}, "dtype"),
+        ),
+    ],
+)
+def test_what_is_not_emulated_is_refused(
+    operators: Operators, name: str, inputs: list, output: Tensor, attributes: dict, text: str
+) -> None:
+    before = output.clone()
+    status, _ = operators.call(name, inputs, [output], **attributes)
+    if status == 0:
+        status = operators.library.aclrtSynchronizeStream(None)
+    assert status != 0
+    assert text in operators.error()
+    assert torch.equal(output, before)
+
+
 @pytest.mark.parametrize("name", ["MlaProlog", "DecodeJpeg", "Nonsense"])
 def test_an_unknown_name_is_refused_by_name(operators: Operators, name: str) -> None:
     status, _ = operators.call(name, [], [])

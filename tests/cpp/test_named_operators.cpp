@@ -165,6 +165,11 @@ TEST(axes_come_from_host_memory_or_a_constant) {
     int32_t axis = 1;
     CHECK_EQ(aclSetTensorConst(on_device_axes.desc, &axis, sizeof(axis)), ACL_SUCCESS);
     CHECK_EQ(call("ReduceSum", {&x, &on_device_axes}, {&y}), ACL_SUCCESS);
+
+    const Operand nowhere(ACL_INT32, {1}, std::vector<int32_t>{1}, /*on_host=*/true);
+    CHECK_EQ(aclUpdateDataBuffer(nowhere.buffer, nullptr, sizeof(axis)), ACL_SUCCESS);
+    CHECK_EQ(call("ReduceSum", {&x, &nowhere}, {&y}), ACL_ERROR_INVALID_PARAM);
+    CHECK(contains(messages(), "axes has 1 values at a null address"));
   });
 }
 
@@ -174,12 +179,16 @@ TEST(attributes_are_found_by_name) {
     const Operand y(ACL_FLOAT, {3}, std::vector<float>{0, 0, 0});
     aclopAttr* const attr = aclopCreateAttr();
     CHECK_EQ(aclopSetAttrFloat(attr, "negative_slope", 0.5F), ACL_SUCCESS);
-    CHECK_EQ(aclopSetAttrInt(attr, "nobody_asks_for_this", 1), ACL_SUCCESS);
+    CHECK_EQ(aclopSetAttrInt(attr, "_of_the_compiler", 1), ACL_SUCCESS);
     CHECK_EQ(call("LeakyRelu", {&x}, {&y}, attr), ACL_SUCCESS);
     CHECK(y.values<float>() == (std::vector<float>{-1, 0, 2}));
     CHECK_EQ(aclopSetAttrString(attr, "negative_slope", "steep"), ACL_SUCCESS);
     CHECK_EQ(call("LeakyRelu", {&x}, {&y}, attr), ACL_ERROR_INVALID_PARAM);
     CHECK(contains(messages(), "attribute negative_slope is a text or a list"));
+    CHECK_EQ(aclopSetAttrFloat(attr, "negative_slope", 0.5F), ACL_SUCCESS);
+    CHECK_EQ(aclopSetAttrInt(attr, "unknown", 1), ACL_SUCCESS);
+    CHECK_EQ(call("LeakyRelu", {&x}, {&y}, attr), ACL_ERROR_INVALID_PARAM);
+    CHECK(contains(messages(), "does not know attribute unknown of this operator"));
     aclopDestroyAttr(attr);
   });
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -442,6 +443,52 @@ TEST(a_process_that_ends_leaves_a_profile) {
   CHECK_EQ(waitpid(child, &status, 0), child);
   CHECK_EQ(status, 0);
   CHECK_EQ(select(folder.records(), "task", "aclnnInplaceElu").size(), 1u);
+}
+
+TEST(a_killed_process_leaves_a_profile_that_can_be_read) {
+  const Folder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool started =
+        init(folder.path()) == ACL_SUCCESS && aclprofStart(config_of({0})) == ACL_SUCCESS;
+    kill(getpid(), started ? SIGKILL : SIGTERM);
+  }
+  int status = -1;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  const auto records = folder.records();
+  CHECK_EQ(records.size(), 1u);
+  CHECK(has(records.at(0), "kind", R"("profile")"));
+}
+
+TEST(what_began_in_one_profile_is_not_in_the_next) {
+  const Work work;
+  Gate gate;
+  std::thread waiting;
+  const auto first = profile([&] {
+    CHECK_EQ(run_on(work.stream, [&gate] { return gate.wait(), ACL_SUCCESS; }), ACL_SUCCESS);
+    work.elu();
+    waiting = std::thread([&] {
+      CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+      work.wait();
+      CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until it waits
+  });
+  const auto second = profile([&] {
+    gate.open();
+    waiting.join();
+    work.fill();
+    work.wait();
+  });
+  CHECK_EQ(select(first, "launch", "aclnnInplaceElu").size(), 1u);
+  CHECK(select(first, "task", "aclnnInplaceElu").empty());
+  CHECK(select(second, "task", "aclnnInplaceElu").empty());
+  CHECK_EQ(select(second, "task", "aclrtMemsetAsync").size(), 1u);
+  CHECK_EQ(select(second, "api", "aclrtSynchronizeStream").size(), 1u);
+  for (const auto* records : {&first, &second}) {
+    CHECK(has(records->at(0), "kind", R"("profile")"));
+  }
 }
 
 TEST(a_replayed_model_records_its_tasks) {

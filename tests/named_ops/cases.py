@@ -471,7 +471,7 @@ def _pooled() -> Iterator[Case]:
 
     pooled = average3(volume)
     grad = _numbers(*pooled.shape, seed=3)
-    attributes = {"ksize": [2, 2, 2], "strides": [2, 2, 2], "pads": [1] * 6, "count_include_pad": True}
+    attributes = {"ksize": [2, 2, 2], "strides": [2, 2, 2], "pads": [1] * 6, "data_format": "NCDHW"}
     yield Case("AvgPool3D", [volume], [pooled], attributes)
     back = _grad(average3, volume, grad=grad)
     yield Case("AvgPool3DGrad", [Host(torch.tensor(volume.shape)), grad], [back], attributes)
@@ -485,20 +485,20 @@ def _pooled() -> Iterator[Case]:
 
     pooled = largest(IMAGE)
     grad = _numbers(*pooled.shape, seed=3)
-    attributes = {
-        "ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "pads": [1, 1, 1, 1], "dilation": [1, 1, 1, 1],
-        "dilations": [1, 1, 1, 1], "ceil_mode": False,
-    }  # fmt: skip
+    attributes = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "pads": [1, 1, 1, 1], "ceil_mode": False}
     mask = torch.zeros(2, 4, 9, 2, dtype=torch.int16)
-    yield Case("MaxPoolWithArgmaxV1", [IMAGE], [pooled, mask], attributes)
-    yield Case("MaxPoolGradWithArgmaxV1", [IMAGE, grad, mask], [_grad(largest, IMAGE, grad=grad)], attributes)
+    undilated = [1, 1, 1, 1]
+    yield Case("MaxPoolWithArgmaxV1", [IMAGE], [pooled, mask], {**attributes, "dilation": undilated})
+    back = _grad(largest, IMAGE, grad=grad)
+    yield Case("MaxPoolGradWithArgmaxV1", [IMAGE, grad, mask], [back], {**attributes, "dilations": undilated})
 
     def largest3(x: Tensor) -> Tensor:
         return F.max_pool3d(x, 2, 2)
 
     pooled = largest3(volume)
     grad = _numbers(*pooled.shape, seed=3)
-    attributes = {"ksize": [1, 1, 2, 2, 2], "strides": [1, 1, 2, 2, 2], "pads": [0] * 6, "padding": "CALCULATED"}
+    attributes = {"ksize": [1, 1, 2, 2, 2], "strides": [1, 1, 2, 2, 2], "pads": [0] * 6}
+    attributes |= {"padding": "CALCULATED", "data_format": "NCDHW"}
     yield Case("MaxPool3D", [volume], [pooled], attributes)
     yield Case("MaxPool3DGrad", [volume, pooled, grad], [_grad(largest3, volume, grad=grad)], attributes)
 
@@ -519,12 +519,13 @@ def _resized() -> Iterator[Case]:
     yield Case("ResizeNearestNeighborV2Grad", [grad, original], [_grad(nearest, IMAGE, grad=grad)])
     numbers = Host(torch.ones(4))
     sizes = [Host(torch.tensor(t.shape)) for t in (grad, IMAGE)]
-    yield Case("Resize", [IMAGE, numbers, numbers, sizes[0]], [nearest(IMAGE)], {"mode": "nearest"})
+    attributes = {"mode": "nearest", "nearest_mode": "floor"}
+    yield Case("Resize", [IMAGE, numbers, numbers, sizes[0]], [nearest(IMAGE)], attributes)
     back = _grad(nearest, IMAGE, grad=grad)
-    yield Case("ResizeGrad", [grad, numbers, numbers, sizes[1]], [back], {"mode": "nearest"})
+    yield Case("ResizeGrad", [grad, numbers, numbers, sizes[1]], [back], attributes)
     cubic = interpolated("bicubic", align_corners=False)
-    attributes = {"mode": "cubic", "coordinate_transformation_mode": "half_pixel", "sizes": [5, 9]}
-    yield Case("ResizeD", [IMAGE], [cubic(IMAGE)], attributes)
+    attributes = {"mode": "cubic", "coordinate_transformation_mode": "half_pixel", "cubic_coeff_a": -0.75}
+    yield Case("ResizeD", [IMAGE], [cubic(IMAGE)], {**attributes, "sizes": [5, 9]})
     yield Case("ResizeGradD", [grad], [_grad(cubic, IMAGE, grad=grad)], {**attributes, "original_size": [2, 4, 7, 8]})
     volume = _numbers(1, 2, 3, 4, 5)
     target = (4, 6, 3)
@@ -748,12 +749,21 @@ def _lstm(x: Tensor, h0: Tensor, c0: Tensor, wx: Tensor, wh: Tensor, biases: lis
 
     bias = biases[0]
     outputs = run(x, h0, c0, wx, wh, bias)
-    attributes: dict[str, Attribute] = {"cell_type": "LSTM", "direction": "UNIDIRECTIONAL", "forget_bias": 0.0}
+    cell: dict[str, Attribute] = {"cell_type": "LSTM", "direction": "UNIDIRECTIONAL", "cell_clip": -1.0}
+    attributes = {**cell, "gate_order": "ifjo"}
     w = torch.cat([wx, wh])
+
+    def of_cann(parameter: Tensor) -> Tensor:
+        """In CANN's own order of gates."""
+        i, f, j, o = parameter.chunk(4, -1)
+        return torch.cat([i, j, f, o], -1)
+
     yield Case("DynamicRNN", [x, w, bias, None, h0, c0], outputs, attributes)
     backwards = [each.flip(0) for each in run(x.flip(0), h0, c0, wx, wh, bias)]
     yield Case("DynamicRNN", [x, w, bias, None, h0, c0], backwards, {**attributes, "direction": "REDIRECTIONAL"})
-    yield Case("DynamicRNNV2", [x, wx, wh, bias, None, h0, c0], outputs, attributes)
+    yield Case("DynamicRNN", [x, of_cann(w), of_cann(bias), None, h0, c0], outputs, cell)
+    yield Case("DynamicRNNV2", [x, wx, wh, bias, None, h0, c0], outputs, {**attributes, "stateful": False})
+    yield Case("DynamicRNNV2", [x, of_cann(wx), of_cann(wh), of_cann(bias), None, h0, c0], outputs, cell)
     dy, dh, dc = _numbers(*outputs[0].shape, seed=7), _numbers(*h0.shape, seed=8), _numbers(*c0.shape, seed=9)
     leaves = [t.clone().requires_grad_() for t in (x, h0, c0, wx, wh, bias)]
     y, h, c, *_ = run(*leaves)
@@ -762,9 +772,15 @@ def _lstm(x: Tensor, h0: Tensor, c0: Tensor, wx: Tensor, wh: Tensor, biases: lis
     unused = torch.zeros(())
     trace = [outputs[1], outputs[2], dy, dh, dc, *outputs[3:]]
     inputs = [x, w, bias, outputs[0], h0, c0, *trace, unused, torch.zeros((), dtype=torch.uint8), *[unused] * 3]
-    yield Case("DynamicRNNGrad", inputs, [torch.cat([of_wx, of_wh]), of_b, of_x, of_h, of_c], attributes)
+    of_w = torch.cat([of_wx, of_wh])
+    yield Case("DynamicRNNGrad", inputs, [of_w, of_b, of_x, of_h, of_c], attributes)
+    inputs = [x, of_cann(w), *inputs[2:]]
+    yield Case("DynamicRNNGrad", inputs, [of_cann(of_w), of_cann(of_b), of_x, of_h, of_c], cell)
     inputs = [x, wx, wh, outputs[0], h0, c0, *trace, *[unused] * 4, torch.zeros((), dtype=torch.uint8)]
     yield Case("DynamicRNNV2Grad", inputs, [of_wx, of_wh, of_b, of_x, of_h, of_c], attributes)
+    inputs = [x, of_cann(wx), of_cann(wh), *inputs[3:]]
+    results = [of_cann(of_wx), of_cann(of_wh), of_cann(of_b), of_x, of_h, of_c]
+    yield Case("DynamicRNNV2Grad", inputs, results, cell)
 
 
 def _gru(x: Tensor, h0: Tensor, _: Tensor, wx: Tensor, wh: Tensor, biases: list[Tensor]) -> Iterator[Case]:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcdiv.h>
@@ -47,13 +48,18 @@ using namespace aclnn_host;
 
 namespace {
 
+at::IntArrayRef shape_of(const at::Tensor& tensor) {
+  return tensor.sizes();
+}
+
 // out = function(self, other, ...), where ATen computes element by element.
-#define WRITE_ELEMENTWISE(out, function, self, other, ...)                  \
-  out.write(                                                                \
-      at::result_type(self, other), Output::Reads::kSameElement,            \
-      [&] { return at::function(self, other __VA_OPT__(, ) __VA_ARGS__); }, \
-      [&](at::Tensor& place) {                                              \
-        at::function##_out(place, self, other __VA_OPT__(, ) __VA_ARGS__);  \
+#define WRITE_ELEMENTWISE(out, function, self, other, ...)                           \
+  out.write(                                                                         \
+      at::result_type(self, other), at::infer_size(shape_of(self), shape_of(other)), \
+      Output::Reads::kSameElement,                                                   \
+      [&] { return at::function(self, other __VA_OPT__(, ) __VA_ARGS__); },          \
+      [&](at::Tensor& place) {                                                       \
+        at::function##_out(place, self, other __VA_OPT__(, ) __VA_ARGS__);           \
       })
 
 // CANN's divisions by number: 0 keeps the fraction, 1 truncates, 2 rounds down.

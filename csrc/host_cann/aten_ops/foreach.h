@@ -49,8 +49,13 @@ void for_each_elementwise(std::vector<Output>& out, Type type, Result result, In
   }
   check_lengths(out, lists...);
   for (size_t i = 0; i < out.size(); ++i) {
+    const at::IntArrayRef shape = out[i]->sizes();
+    if (!((lists[i].sizes() == shape) && ...)) {
+      out[i] = result(i);
+      continue;
+    }
     out[i].write(
-        type(i), Output::Reads::kSameElement, [&] { return result(i); },
+        type(i), shape, Output::Reads::kSameElement, [&] { return result(i); },
         [&](at::Tensor& place) { into(i, place); });
   }
 }

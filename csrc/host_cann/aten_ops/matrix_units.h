@@ -1,5 +1,8 @@
 #pragma once
 
+#include <vector>
+
+#include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 
@@ -57,7 +60,8 @@ class MatrixUnits {
       out = result(multiply(left, right));
     } else {
       out.write(
-          left.scalar_type(), Output::Reads::kAnyElement, [&] { return multiply(left, right); },
+          left.scalar_type(), product_shape(left, right), Output::Reads::kAnyElement,
+          [&] { return multiply(left, right); },
           [&](at::Tensor& place) { multiply_into(place, left, right); });
     }
   }
@@ -67,6 +71,16 @@ class MatrixUnits {
   at::Tensor widen(const at::Tensor& addend) const { return addend.to(dtype_); }
 
  private:
+  // Of matrices, or batches of them that ATen expands; empty of others.
+  static std::vector<int64_t> product_shape(const at::Tensor& a, const at::Tensor& b) {
+    if (a.dim() < 2 || b.dim() < 2) return {};
+    const auto batches = [](const at::Tensor& x) {
+      return x.sizes().slice(0, static_cast<size_t>(x.dim()) - 2);
+    };
+    std::vector<int64_t> shape = at::infer_size(batches(a), batches(b));
+    shape.insert(shape.end(), {a.size(-2), b.size(-1)});
+    return shape;
+  }
   static bool is_supported(at::ScalarType dtype, Product product) {
     switch (dtype) {
       case at::kHalf:

@@ -61,7 +61,8 @@ void expect_order(at::IntArrayRef perm, size_t dims) {
 // memory is, whatever the type; ATen's functions look at every element, and have not all types.
 void write_triangle(const at::Tensor& self, int64_t diagonal, bool upper, Output& out) {
   TORCH_CHECK(self.dim() >= 2, "self has ", self.dim(), " dimensions, expected 2 or more");
-  const at::Tensor* const room = out.room(self.scalar_type(), Output::Reads::kSameElement);
+  const at::Tensor* const room =
+      out.room(self.scalar_type(), self.sizes(), Output::Reads::kSameElement);
   const bool is_in_room = room != nullptr && room->is_contiguous();
   const at::Tensor result = is_in_room ? *room : at::empty(self.sizes(), self.options());
   if (!self.is_cpu() || self.numel() == 0) {

@@ -192,6 +192,10 @@ NAMED_OPERATOR(AnchorResponseFlags, (FloatIn, gt_bboxes), (Out, flags),
   const int64_t anchors = num_base_anchors.value_or(1);
   TORCH_CHECK(height >= 0 && width >= 0 && anchors >= 0 && (*strides)[0] > 0 && (*strides)[1] > 0,
               "featmap_size, num_base_anchors or strides has a number that is too small");
+  const double count =
+      static_cast<double>(height) * static_cast<double>(width) * static_cast<double>(anchors);
+  TORCH_CHECK(count == static_cast<double>(flags->numel()), "flags has ", flags->numel(),
+              " elements, expected ", height, " * ", width, " * ", anchors);
   const Centred truth(gt_bboxes, 0);
   const at::Tensor column = at::floor(truth.x / static_cast<double>((*strides)[0])).to(at::kLong);
   const at::Tensor row = at::floor(truth.y / static_cast<double>((*strides)[1])).to(at::kLong);

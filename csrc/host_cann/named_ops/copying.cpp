@@ -33,6 +33,7 @@ int64_t offset_of(const Integers& values) {
 // A row of an input and an output of which the input's shape is expanded to the output's.
 void copy(const Frame& frame) {
   Output out = Out::get(frame, 1);
+  expect_dtype(out, In::get(frame, 0));
   out = as_movable(In::get(frame, 0)).expand(out->sizes()).view(out->scalar_type());
 }
 
@@ -134,6 +135,8 @@ NAMED_OPERATOR(Slice, (In, x), (HostInts, offsets), (HostInts, size), (Out, y)) 
   at::Tensor part = x;
   for (size_t i = 0; i < size.size(); ++i) {
     const auto dim = static_cast<int64_t>(i);
+    TORCH_CHECK(offsets[i] >= 0 && offsets[i] <= x.size(dim), "offsets[", i, "] is ", offsets[i],
+                ", expected 0 to ", x.size(dim));
     part = part.narrow(dim, offsets[i], size[i] == -1 ? x.size(dim) - offsets[i] : size[i]);
   }
   y = part;

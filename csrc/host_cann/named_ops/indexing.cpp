@@ -66,7 +66,7 @@ NAMED_OPERATOR(GatherV2D, (In, x), (IndexIn, indices), (Out, y), (Attribute<int6
   y = taken(x, indices, axis.value_or(0));
 }
 NAMED_OPERATOR(Gather, (In, x), (IndexIn, indices), (Out, y), (Attribute<bool>, validate_indices),
-               (Attribute<int64_t>, batch_dims)) {
+               (Only<"0">, batch_dims)) {
   y = taken(x, indices, 0);
 }
 NAMED_OPERATOR(GatherElements, (In, x), (IndexIn, index), (Out, y), (Attribute<int64_t>, dim)) {

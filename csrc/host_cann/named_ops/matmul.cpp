@@ -46,9 +46,9 @@ NAMED_OPERATOR(MatMulV2, (In, x1), (In, x2), (OptionalIn, bias), (Out, y),
   TORCH_CHECK(offset_x.value_or(0) == 0, "offset_x is ", *offset_x, ", expected 0");
   y = product(x1, x2, transpose_x1.value_or(false), transpose_x2.value_or(false), bias);
 }
-NAMED_OPERATOR(BatchMatMul, (In, x1), (In, x2), (OptionalIn, bias), (Out, y),
-               (Attribute<bool>, adj_x1), (Attribute<bool>, adj_x2)) {
-  y = product(x1, x2, adj_x1.value_or(false), adj_x2.value_or(false), bias);
+NAMED_OPERATOR(BatchMatMul, (In, x1), (In, x2), (OptionalIn, addend), (Out, y),
+               (Attribute<bool>, adj_x1), (Attribute<bool>, adj_x2), (Only<"0">, bias)) {
+  y = product(x1, x2, adj_x1.value_or(false), adj_x2.value_or(false), addend);
 }
 NAMED_OPERATOR(Dot, (In, input_x), (In, input_y), (Out, output)) {
   output = at::dot(wide(input_x), wide(input_y));

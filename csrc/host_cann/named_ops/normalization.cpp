@@ -109,9 +109,8 @@ NAMED_OPERATOR(RmsNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, rstd), (Float
   dgamma = at::sum_to(wide(dy) * normal, gamma.sizes());
 }
 NAMED_OPERATOR(GroupNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out, y), (Out, mean),
-               (Out, variance), (Attribute<int64_t>, num_groups),
-               (Attribute<std::string>, data_format), (Attribute<double>, eps),
-               (Attribute<bool>, is_training)) {
+               (Out, variance), (Attribute<int64_t>, num_groups), (Only<"NCHW">, data_format),
+               (Attribute<double>, eps), (Attribute<bool>, is_training)) {
   const at::Tensor grouped = in_groups(wide(x), num_groups.value_or(1));
   const auto [average, spread] = moments_of(grouped, 2);
   const at::Tensor normal =
@@ -122,7 +121,7 @@ NAMED_OPERATOR(GroupNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out,
 }
 NAMED_OPERATOR(GroupNormSwish, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out, y),
                (Out, mean), (Out, rstd), (Attribute<int64_t>, num_groups),
-               (Attribute<std::string>, data_format), (Attribute<double>, eps),
+               (Only<"NCHW">, data_format), (Attribute<double>, eps),
                (Attribute<bool>, activate_swish), (Attribute<double>, swish_scale)) {
   const at::Tensor grouped = in_groups(wide(x), num_groups.value_or(1));
   const auto [average, spread] = moments_of(grouped, 2);

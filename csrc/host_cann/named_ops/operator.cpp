@@ -2,7 +2,9 @@
 // does its arguments, and the stream runs it.
 #include "host_cann/named_ops/operator.h"
 
-#include <cstring>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <new>
 #include <tuple>
 #include <unordered_map>
@@ -51,14 +53,21 @@ std::shared_ptr<void> on_device(const void* values, size_t size) {
   return owned;
 }
 
+// How many elements so many bytes hold, of which there may be any number.
+int64_t elements_in(size_t size, aclDataType type) {
+  const int64_t bits = element_bits(type);
+  if (bits <= 0) return 0;
+  const auto whole = static_cast<int64_t>(std::min<size_t>(size, INT64_MAX / 8));
+  return whole * 8 / bits;
+}
+
 // The tensor that a description and a buffer mean.
 std::unique_ptr<const aclTensor, DestroyElement> tensor_of(const aclTensorDesc& desc, void* data,
                                                            size_t size) {
   const bool has_format = desc.storage_format != ACL_FORMAT_UNDEFINED;
   const aclFormat format = has_format ? desc.storage_format : desc.format;
   const bool is_blocked = is_private(format);
-  const int64_t bits = element_bits(desc.type);
-  const int64_t count = bits > 0 ? static_cast<int64_t>(size) * 8 / bits : 0;
+  const int64_t count = elements_in(size, desc.type);
   // A private format says by its last size how wide its blocks are.
   const std::vector<int64_t> storage = is_blocked ? desc.storage_dims : std::vector{count};
   aclTensor* const tensor =
@@ -146,8 +155,13 @@ template <class To, class From>
 std::optional<To> list(const Frame& frame, size_t i) {
   const Slot& slot = frame.slots[i];
   if (const auto* const values = std::get_if<To>(&slot)) return *values;
-  if (const auto* const values = std::get_if<From>(&slot))
-    return To(values->begin(), values->end());
+  if (const auto* const values = std::get_if<From>(&slot)) {
+    To converted;
+    for (const auto value : *values) {
+      converted.push_back(c10::checked_convert<typename To::value_type>(value, frame.names[i]));
+    }
+    return converted;
+  }
   TORCH_CHECK(std::holds_alternative<std::monostate>(slot), "attribute ", frame.names[i],
               " is a number or a text, expected a list");
   return std::nullopt;
@@ -221,10 +235,12 @@ at::Tensor NamedArguments::next_values(const char* name) {
               " has shape ", shape_text(input->view.shape), ", but ", size, " bytes of values");
   if (count == 0) return at::empty({0}, type);
   void* const values = has_constant ? const_cast<char*>(desc.constant.data()) : buffer.data;
+  TORCH_CHECK(values != nullptr, name, " has ", count, " values at a null address");
   return at::from_blob(values, {count}, type).clone();
 }
 
-const AttributeValue* NamedArguments::attribute(const char* name) const {
+const AttributeValue* NamedArguments::attribute(const char* name) {
+  attributes_taken_.push_back(name);
   if (call_.attributes == nullptr) return nullptr;
   const auto found = call_.attributes->values.find(name);
   return found == call_.attributes->values.end() ? nullptr : &found->second;
@@ -239,6 +255,52 @@ void NamedArguments::expect_all_taken() const {
               " inputs, expected at most ", inputs_taken_);
   TORCH_CHECK(outputs_taken_ >= outputs_.elements.size(), "the call has ", outputs_.elements.size(),
               " outputs, expected at most ", outputs_taken_);
+  if (call_.attributes == nullptr) return;
+  for (const auto& [name, value] : call_.attributes->values) {
+    TORCH_CHECK(name.starts_with('_') ||
+                    std::ranges::find(attributes_taken_, name) != attributes_taken_.end(),
+                "the host CANN does not know attribute ", name, " of this operator");
+  }
+}
+
+namespace {
+
+// What a number, true or false is; NaN for another text.
+double number_of(std::string_view text) {
+  if (text == "true" || text == "false") return text == "true" ? 1 : 0;
+  double number = NAN;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+bool is_text(const AttributeValue& value, std::string_view text) {
+  return std::visit(
+      [&]<class T>(const T& held) {
+        if constexpr (std::same_as<T, std::string>) {
+          return held == text;
+        } else if constexpr (std::is_arithmetic_v<T>) {
+          return static_cast<double>(held) == number_of(text);
+        } else {
+          return false;
+        }
+      },
+      value);
+}
+
+}  // namespace
+
+void expect_value(const char* name, const AttributeValue* value, std::string_view values,
+                  bool may_be_absent) {
+  TORCH_CHECK(value != nullptr || may_be_absent, "attribute ", name, " is absent; set it to ",
+              values, ", which alone the host CANN emulates");
+  if (value == nullptr) return;
+  for (std::string_view rest = values; !rest.empty();) {
+    const size_t end = std::min(rest.find('|'), rest.size());
+    if (is_text(*value, rest.substr(0, end))) return;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  TORCH_CHECK(false, "attribute ", name, " is not ", values,
+              ", which alone the host CANN emulates");
 }
 
 std::vector<int64_t> integers_of(const at::Tensor& values) {
@@ -283,7 +345,10 @@ Attribute<double>::Value Attribute<double>::get(const Frame& frame, size_t i) {
 template <>
 Attribute<std::string>::Value Attribute<std::string>::get(const Frame& frame, size_t i) {
   const auto* const text = std::get_if<std::string>(&frame.slots[i]);
-  return text != nullptr ? Value(*text) : std::nullopt;
+  if (text != nullptr) return *text;
+  TORCH_CHECK(std::holds_alternative<std::monostate>(frame.slots[i]), "attribute ", frame.names[i],
+              " is a number or a list, expected a text");
+  return std::nullopt;
 }
 template <>
 Attribute<Integers>::Value Attribute<Integers>::get(const Frame& frame, size_t i) {

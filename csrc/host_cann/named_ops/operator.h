@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -45,12 +47,13 @@ class NamedArguments {
   aclTensorList* other_outputs();
   // The values of the next input, which the call has in host memory or as a constant.
   at::Tensor next_values(const char* name);
-  // An attribute; null for one that is absent.
-  const AttributeValue* attribute(const char* name) const;
+  // An attribute, which is taken; null for one that is absent.
+  const AttributeValue* attribute(const char* name);
 
   // Hands memory that only the arguments have to the call.
   void give_memory(Preparation& stage);
-  // Refuses inputs and outputs that the operator did not take.
+  // Refuses inputs, outputs and attributes that the operator did not take, but for attributes that
+  // begin with _, which tell CANN's compiler something.
   void expect_all_taken() const;
   const aclTensorList& inputs() const { return inputs_; }
   const aclTensorList& outputs() const { return outputs_; }
@@ -63,6 +66,7 @@ class NamedArguments {
   std::vector<std::shared_ptr<const void>> memory_;
   size_t inputs_taken_ = 0;
   size_t outputs_taken_ = 0;
+  std::vector<std::string_view> attributes_taken_;
 };
 
 // An operator that there is. They are static objects, which are found by their name.
@@ -97,6 +101,28 @@ Attribute<Integers>::Value Attribute<Integers>::get(const Frame& frame, size_t i
 using Numerals = std::vector<double>;
 template <>
 Attribute<Numerals>::Value Attribute<Numerals>::get(const Frame& frame, size_t i);
+
+// An attribute that changes the result and of which the host CANN has some values alone: a text of
+// them, "CALCULATED", "-1|1" or "false", the first of which is CANN's own for an attribute that is
+// absent. Stated is one that has to be there, because the host CANN does not have CANN's own value.
+template <size_t N>
+struct Text {
+  consteval Text(const char (&text)[N]) { std::copy_n(text, N, chars); }
+  char chars[N];
+};
+template <Text kText>
+struct Only {
+  using Value = std::monostate;
+  static constexpr std::string_view kValues = kText.chars;
+  static constexpr bool kMayBeAbsent = true;
+  static Value get(const Frame& frame, size_t i) { return {}; }
+};
+template <Text kText>
+struct Stated : Only<kText> {
+  static constexpr bool kMayBeAbsent = false;
+};
+void expect_value(const char* name, const AttributeValue* value, std::string_view values,
+                  bool may_be_absent);
 
 std::vector<int64_t> integers_of(const at::Tensor& values);
 std::vector<double> floats_of(const at::Tensor& values);
@@ -135,6 +161,9 @@ void take(NamedArguments& arguments, Preparation& stage, const char* name) {
       Kind::add(stage, name, arguments.next_output());
     }
     stage.allow(Preparation::Allowed::kFormats);
+  } else if constexpr (requires { Kind::kValues; }) {
+    expect_value(name, arguments.attribute(name), Kind::kValues, Kind::kMayBeAbsent);
+    stage.add_slot(name, std::monostate());
   } else {
     stage.add_slot(name, slot_of(name, arguments.attribute(name)));
   }

@@ -61,6 +61,8 @@ NAMED_OPERATOR(ApplyAdamV2, (FloatIn, var), (FloatIn, m), (FloatIn, v), (In, lr)
   const std::string mode = adam_mode.value_or("adam");
   TORCH_CHECK(mode == "adam" || mode == "mbart_adam", "adam_mode is ", mode,
               ", expected adam or mbart_adam");
+  TORCH_CHECK(!max_grad_norm.is_cpu() || scalar("max_grad_norm", max_grad_norm).item<float>() <= 0,
+              "max_grad_norm is above 0, which the host CANN does not emulate; clip the gradient");
   const at::Tensor b1 = scalar("beta1", beta1), b2 = scalar("beta2", beta2), g = wide(grad);
   const at::Tensor next_m = wide(m) * b1 + g * (1 - b1);
   const at::Tensor next_v = wide(v) * b2 + g * g * (1 - b2);

@@ -62,9 +62,9 @@ struct Planes {
 }  // namespace
 
 NAMED_OPERATOR(AvgPoolV2, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
-               (Attribute<Integers>, strides), (Attribute<std::string>, padding_mode),
-               (Attribute<Integers>, pads), (Attribute<std::string>, data_format),
-               (Attribute<bool>, global_pooling), (Attribute<bool>, ceil_mode),
+               (Attribute<Integers>, strides), (Only<"CALCULATED">, padding_mode),
+               (Attribute<Integers>, pads), (Only<"NCHW">, data_format),
+               (Only<"false">, global_pooling), (Attribute<bool>, ceil_mode),
                (Attribute<bool>, exclusive), (Attribute<int64_t>, divisor_override)) {
   y = at::avg_pool2d(wide(x), part("ksize", ksize, 4, 2, 2), part("strides", strides, 4, 2, 2),
                      first_sides(pads, 2), ceil_mode.value_or(false), !exclusive.value_or(true),
@@ -72,8 +72,8 @@ NAMED_OPERATOR(AvgPoolV2, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
 }
 NAMED_OPERATOR(AvgPoolV2Grad, (HostInts, orig_input_shape), (FloatIn, input_grad), (Out, out_grad),
                (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
-               (Attribute<std::string>, padding_mode), (Attribute<Integers>, pads),
-               (Attribute<std::string>, data_format), (Attribute<bool>, global_pooling),
+               (Only<"CALCULATED">, padding_mode), (Attribute<Integers>, pads),
+               (Only<"NCHW">, data_format), (Only<"false">, global_pooling),
                (Attribute<bool>, ceil_mode), (Attribute<bool>, exclusive)) {
   const at::Tensor grads = wide(input_grad);
   out_grad = at::avg_pool2d_backward(
@@ -84,7 +84,7 @@ NAMED_OPERATOR(AvgPoolV2Grad, (HostInts, orig_input_shape), (FloatIn, input_grad
 NAMED_OPERATOR(AvgPool3D, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
                (Attribute<Integers>, strides), (Attribute<Integers>, pads),
                (Attribute<bool>, ceil_mode), (Attribute<bool>, count_include_pad),
-               (Attribute<int64_t>, divisor_override), (Attribute<std::string>, data_format)) {
+               (Attribute<int64_t>, divisor_override), (Stated<"NCDHW">, data_format)) {
   y = at::avg_pool3d(wide(x), volume("ksize", ksize), volume("strides", strides),
                      first_sides(pads, 3), ceil_mode.value_or(false),
                      count_include_pad.value_or(true), divisor_of(divisor_override));
@@ -93,7 +93,7 @@ NAMED_OPERATOR(AvgPool3DGrad, (HostInts, orig_input_shape), (FloatIn, grads), (O
                (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
                (Attribute<Integers>, pads), (Attribute<bool>, ceil_mode),
                (Attribute<bool>, count_include_pad), (Attribute<int64_t>, divisor_override),
-               (Attribute<std::string>, data_format)) {
+               (Stated<"NCDHW">, data_format)) {
   const at::Tensor gradients = wide(grads);
   output = at::avg_pool3d_backward(gradients, gradients.new_zeros(output->sizes()),
                                    volume("ksize", ksize), volume("strides", strides),
@@ -130,9 +130,9 @@ NAMED_OPERATOR(MaxPoolGradWithArgmaxV1, (FloatIn, x), (FloatIn, grad), (In, argm
                                            planes.pads, planes.dilation, ceil, where);
 }
 NAMED_OPERATOR(MaxPool3D, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
-               (Attribute<Integers>, strides), (Attribute<std::string>, padding),
+               (Attribute<Integers>, strides), (Stated<"CALCULATED">, padding),
                (Attribute<Integers>, pads), (Attribute<Integers>, dilation),
-               (Attribute<int64_t>, ceil_mode), (Attribute<std::string>, data_format)) {
+               (Attribute<int64_t>, ceil_mode), (Stated<"NCDHW">, data_format)) {
   y = at::max_pool3d(wide(x), volume("ksize", ksize), volume("strides", strides),
                      first_sides(pads, 3), dilation ? volume("dilation", dilation) : Integers{1},
                      ceil_mode.value_or(0) != 0);
@@ -140,8 +140,8 @@ NAMED_OPERATOR(MaxPool3D, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
 // The second tensor is the result, which is not needed.
 NAMED_OPERATOR(MaxPool3DGrad, (FloatIn, orig_x), (FloatIn, orig_y), (FloatIn, grads), (Out, y),
                (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
-               (Attribute<std::string>, padding), (Attribute<Integers>, pads),
-               (Attribute<std::string>, data_format)) {
+               (Stated<"CALCULATED">, padding), (Attribute<Integers>, pads),
+               (Stated<"NCDHW">, data_format)) {
   const Integers k = volume("ksize", ksize), s = volume("strides", strides);
   const Integers p = first_sides(pads, 3), d{1, 1, 1};
   // Whether the sizes were rounded up is seen from those of the gradient.

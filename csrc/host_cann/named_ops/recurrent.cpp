@@ -1,5 +1,6 @@
 // Recurrent layers of one direction and their gradients. Sequences are (T, B, features); the gates
-// of an LSTM are i, f, j, o, those of a GRU r, z, h, as parts of the last dimension.
+// of an LSTM are computed in the order i, f, j, o, those of a GRU r, z, h, as parts of the last
+// dimension.
 
 #include <algorithm>
 
@@ -73,6 +74,28 @@ at::Tensor sequence(const std::vector<at::Tensor>& steps, const at::Tensor& x, b
 }
 
 // ---- LSTM
+
+// Parameters whose gates are in the order of the call's attribute, in that of the computation, or
+// back. CANN's own order is i, j, f, o.
+at::Tensor reordered(const at::Tensor& parameter, const std::optional<std::string>& gate_order) {
+  const std::string order = gate_order.value_or("ijfo");
+  if (order == "ifjo" || order == "ifco") return parameter;
+  TORCH_CHECK(order == "ijfo", "gate_order is ", order, ", expected ijfo or ifjo");
+  return at::cat(
+      {part(parameter, 0, 4), part(parameter, 2, 4), part(parameter, 1, 4), part(parameter, 3, 4)},
+      -1);
+}
+
+std::optional<at::Tensor> reordered(const std::optional<at::Tensor>& parameter,
+                                    const std::optional<std::string>& gate_order) {
+  return parameter ? std::optional(reordered(*parameter, gate_order)) : std::nullopt;
+}
+
+// Refuses an optional input that has elements: programs pass empty and single ones for none.
+void expect_none(const char* name, const std::optional<at::Tensor>& tensor) {
+  TORCH_CHECK(!tensor || tensor->dim() == 0 || tensor->numel() == 0, name,
+              " is given, which the host CANN does not emulate");
+}
 
 struct LstmOutputs {
   std::vector<at::Tensor> y, h, c, i, j, f, o, tanhc;
@@ -211,14 +234,17 @@ NAMED_OPERATOR(DynamicRNN, (FloatIn, x), (FloatIn, w), (OptionalIn, b), (Optiona
                (OptionalIn, init_h), (OptionalIn, init_c), (Out, y), (Out, output_h),
                (Out, output_c), (Out, i), (Out, j), (Out, f), (Out, o), (Out, tanhc),
                (Attribute<std::string>, cell_type), (Attribute<std::string>, direction),
-               (Attribute<double>, forget_bias)) {
-  const auto [of_input, of_hidden] = split(w, x);
+               (Only<"1|0">, cell_depth), (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob),
+               (Only<"-1">, cell_clip), (Only<"0">, num_proj), (Only<"true">, time_major),
+               (Only<"tanh">, activation), (Attribute<double>, forget_bias),
+               (Attribute<std::string>, gate_order), (Attribute<bool>, is_training)) {
+  const auto [of_input, of_hidden] = split(reordered(w, gate_order), x);
   check_lstm(x, of_input, of_hidden, cell_type);
   const int64_t hidden = of_hidden.size(0);
   const bool backwards = is_backwards(direction);
   const LstmOutputs out =
-      lstm(x, wide(of_input), wide(of_hidden), b, Lengths(seq_length, x), state(init_h, x, hidden),
-           state(init_c, x, hidden), backwards, forget_bias.value_or(0));
+      lstm(x, wide(of_input), wide(of_hidden), reordered(b, gate_order), Lengths(seq_length, x),
+           state(init_h, x, hidden), state(init_c, x, hidden), backwards, forget_bias.value_or(0));
   const auto all = [&](const std::vector<at::Tensor>& steps) {
     return sequence(steps, x, backwards, hidden);
   };
@@ -229,12 +255,19 @@ NAMED_OPERATOR(DynamicRNNV2, (FloatIn, x), (FloatIn, weight_input), (FloatIn, we
                (OptionalIn, b), (OptionalIn, seq_length), (OptionalIn, init_h),
                (OptionalIn, init_c), (Out, y), (Out, output_h), (Out, output_c), (Out, i), (Out, j),
                (Out, f), (Out, o), (Out, tanhc), (Attribute<std::string>, cell_type),
-               (Attribute<std::string>, direction), (Attribute<double>, forget_bias)) {
+               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
+               (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip),
+               (Only<"0">, num_proj), (Only<"true">, time_major), (Only<"tanh">, activation),
+               (Only<"sigmoid">, recurrent_activation), (Only<"false">, stateful),
+               (Only<"concat">, merge_mode), (Attribute<double>, forget_bias),
+               (Attribute<std::string>, gate_order), (Attribute<bool>, is_training)) {
   check_lstm(x, weight_input, weight_hidden, cell_type);
+  const at::Tensor of_input = reordered(wide(weight_input), gate_order);
+  const at::Tensor of_hidden = reordered(wide(weight_hidden), gate_order);
   const int64_t hidden = weight_hidden.size(0);
   const bool backwards = is_backwards(direction);
   const LstmOutputs out =
-      lstm(x, wide(weight_input), wide(weight_hidden), b, Lengths(seq_length, x),
+      lstm(x, of_input, of_hidden, reordered(b, gate_order), Lengths(seq_length, x),
            state(init_h, x, hidden), state(init_c, x, hidden), backwards, forget_bias.value_or(0));
   const auto all = [&](const std::vector<at::Tensor>& steps) {
     return sequence(steps, x, backwards, hidden);
@@ -248,16 +281,21 @@ NAMED_OPERATOR(DynamicRNNGrad, (FloatIn, x), (FloatIn, w), (OptionalIn, b), (Flo
                (FloatIn, tanhc), (OptionalIn, seq_length), (OptionalIn, mask), (OptionalIn, wci),
                (OptionalIn, wcf), (OptionalIn, wco), (Out, dw), (Out, db), (Out, dx),
                (Out, dh_prev), (Out, dc_prev), (Attribute<std::string>, cell_type),
-               (Attribute<std::string>, direction)) {
-  const auto [of_input, of_hidden] = split(w, x);
+               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
+               (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip),
+               (Only<"0">, num_proj), (Only<"true">, time_major), (Attribute<double>, forget_bias),
+               (Attribute<std::string>, gate_order)) {
+  expect_none("mask", mask), expect_none("wci", wci), expect_none("wcf", wcf);
+  expect_none("wco", wco);
+  const auto [of_input, of_hidden] = split(reordered(w, gate_order), x);
   check_lstm(x, of_input, of_hidden, cell_type);
   const bool backwards = is_backwards(direction);
   const LstmGradients g =
       lstm_gradients({x, init_h, init_c, h, c, i, j, f, o, tanhc}, wide(of_hidden), dy, dh, dc,
                      Lengths(seq_length, x), backwards);
   const Parameters of = parameter_gradients(g, x, wide(of_input), backwards);
-  dw = at::cat({of.of_input, of.of_hidden}, 0);
-  db = of.of_bias;
+  dw = reordered(at::cat({of.of_input, of.of_hidden}, 0), gate_order);
+  db = reordered(of.of_bias, gate_order);
   dx = of.of_x;
   dh_prev = g.of_h.reshape(dh_prev->sizes());
   dc_prev = g.of_c.reshape(dc_prev->sizes());
@@ -268,9 +306,18 @@ NAMED_OPERATOR(DynamicRNNV2Grad, (FloatIn, x), (FloatIn, w_x), (FloatIn, w_h), (
                (FloatIn, tanhc), (OptionalIn, seq_length), (OptionalIn, wci), (OptionalIn, wcf),
                (OptionalIn, wco), (OptionalIn, mask), (Out, dw_x), (Out, dw_h), (Out, db),
                (Out, dx), (Out, dh_prev), (Out, dc_prev), (Attribute<std::string>, cell_type),
-               (Attribute<std::string>, direction)) {
+               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
+               (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip),
+               (Only<"0">, num_proj), (Only<"true">, time_major), (Only<"tanh">, activation),
+               (Only<"sigmoid">, recurrent_activation), (Only<"false">, stateful),
+               (Only<"concat">, merge_mode), (Attribute<double>, forget_bias),
+               (Attribute<std::string>, gate_order)) {
+  expect_none("mask", mask), expect_none("wci", wci), expect_none("wcf", wcf);
+  expect_none("wco", wco);
   const at::Tensor inputs = x.dim() == 2 ? x.unsqueeze(0) : x;
   check_lstm(inputs, w_x, w_h, cell_type);
+  const at::Tensor of_input = reordered(wide(w_x), gate_order);
+  const at::Tensor of_hidden = reordered(wide(w_h), gate_order);
   const bool backwards = is_backwards(direction);
   const auto steps = [&](const at::Tensor& t) {
     return t.reshape({inputs.size(0), inputs.size(1), w_h.size(0)});
@@ -278,11 +325,11 @@ NAMED_OPERATOR(DynamicRNNV2Grad, (FloatIn, x), (FloatIn, w_x), (FloatIn, w_h), (
   const LstmGradients g =
       lstm_gradients({inputs, init_h, init_c, steps(h), steps(c), steps(i), steps(j), steps(f),
                       steps(o), steps(tanhc)},
-                     wide(w_h), steps(dy), dh, dc, Lengths(seq_length, inputs), backwards);
-  const Parameters of = parameter_gradients(g, inputs, wide(w_x), backwards);
-  dw_x = of.of_input;
-  dw_h = of.of_hidden;
-  db = of.of_bias;
+                     of_hidden, steps(dy), dh, dc, Lengths(seq_length, inputs), backwards);
+  const Parameters of = parameter_gradients(g, inputs, of_input, backwards);
+  dw_x = reordered(of.of_input, gate_order);
+  dw_h = reordered(of.of_hidden, gate_order);
+  db = reordered(of.of_bias, gate_order);
   dx = of.of_x.view(dx->sizes());
   dh_prev = g.of_h.reshape(dh_prev->sizes());
   dc_prev = g.of_c.reshape(dc_prev->sizes());
@@ -291,10 +338,11 @@ NAMED_OPERATOR(DynamicGRUV2, (FloatIn, x), (FloatIn, weight_input), (FloatIn, we
                (OptionalIn, bias_input), (OptionalIn, bias_hidden), (OptionalIn, seq_length),
                (OptionalIn, init_h), (Out, y), (Out, output_h), (Out, update), (Out, reset),
                (Out, new_), (Out, hidden_new), (Attribute<std::string>, direction),
-               (Attribute<std::string>, gate_order), (Attribute<bool>, reset_after)) {
-  TORCH_CHECK(gate_order.value_or("zrh") == "rzh" && reset_after.value_or(true), "gate_order is ",
-              gate_order.value_or("zrh"), ", expected rzh with reset_after");
-  TORCH_CHECK(!seq_length, "seq_length is given, which the host CANN does not emulate");
+               (Only<"1">, cell_depth), (Only<"1">, keep_prob), (Only<"-1">, cell_clip),
+               (Only<"0">, num_proj), (Only<"true">, time_major), (Only<"tanh">, activation),
+               (Stated<"rzh">, gate_order), (Only<"true">, reset_after),
+               (Attribute<bool>, is_training)) {
+  expect_none("seq_length", seq_length);
   expect_dims("x", x, 3);
   const int64_t hidden = hidden_of("weight_input", weight_input, 3);
   expect_shape("weight_input", weight_input, {x.size(2), 3 * hidden});
@@ -326,7 +374,11 @@ NAMED_OPERATOR(DynamicGRUV2Grad, (FloatIn, x), (FloatIn, weight_input), (FloatIn
                (FloatIn, update), (FloatIn, reset), (FloatIn, new_), (FloatIn, hidden_new),
                (OptionalIn, seq_length), (OptionalIn, mask), (Out, dw_input), (Out, dw_hidden),
                (Out, db_input), (Out, db_hidden), (Out, dx), (Out, dh_prev),
-               (Attribute<std::string>, direction)) {
+               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
+               (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip), (Only<"0">, num_proj),
+               (Only<"true">, time_major), (Attribute<std::string>, bias_type),
+               (Stated<"rzh">, gate_order), (Only<"true">, reset_after)) {
+  expect_none("seq_length", seq_length), expect_none("mask", mask);
   expect_dims("x", x, 3);
   const int64_t hidden = hidden_of("weight_input", weight_input, 3), steps = x.size(0);
   expect_shape("weight_input", weight_input, {x.size(2), 3 * hidden});

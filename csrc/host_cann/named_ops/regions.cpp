@@ -62,11 +62,14 @@ struct Pooling {
 Pooling pooling_of(const std::optional<double>& scale, const std::optional<int64_t>& output_dim,
                    const std::optional<int64_t>& group_size, const at::Tensor& rois) {
   constexpr int64_t kMost = 1 << 10;
+  constexpr double kMostScale = 1e6;  // which no product with a FLOAT overflows
   const Pooling pooling{scale.value_or(1), group_size.value_or(1), output_dim.value_or(1)};
   TORCH_CHECK(pooling.group > 0 && pooling.group <= kMost && pooling.outputs > 0 &&
                   pooling.outputs <= kMost,
               "group_size is ", pooling.group, " and output_dim ", pooling.outputs,
               ", expected 1 to ", kMost);
+  TORCH_CHECK(std::abs(pooling.scale) <= kMostScale, "spatial_scale is ", pooling.scale,
+              ", expected ", -kMostScale, " to ", kMostScale);
   TORCH_CHECK(rois.dim() == 3 && rois.size(1) == 5, "rois has shape ", rois.sizes(),
               ", expected (B, 5, N)");
   return pooling;
@@ -229,7 +232,7 @@ NAMED_OPERATOR(PSROIPoolingGradV2D, (FloatIn, x), (FloatIn, rois), (Out, y),
 NAMED_OPERATOR(DeformableOffsets, (FloatIn, X), (FloatIn, offsets), (Out, y),
                (Attribute<Integers>, strides), (Attribute<Integers>, pads),
                (Attribute<Integers>, ksize), (Attribute<Integers>, dilations),
-               (Attribute<std::string>, data_format), (Attribute<int64_t>, deformable_groups),
+               (Stated<"NHWC">, data_format), (Attribute<int64_t>, deformable_groups),
                (Attribute<bool>, modulated)) {
   const Geometry g =
       geometry_of(X, strides, pads, ksize, dilations, deformable_groups, modulated.value_or(true));
@@ -241,7 +244,7 @@ NAMED_OPERATOR(DeformableOffsets, (FloatIn, X), (FloatIn, offsets), (Out, y),
 NAMED_OPERATOR(DeformableOffsetsGrad, (FloatIn, grad), (FloatIn, X), (FloatIn, offsets),
                (Out, grad_X), (Out, grad_offsets), (Attribute<Integers>, strides),
                (Attribute<Integers>, pads), (Attribute<Integers>, ksize),
-               (Attribute<Integers>, dilations), (Attribute<std::string>, data_format),
+               (Attribute<Integers>, dilations), (Stated<"NHWC">, data_format),
                (Attribute<int64_t>, deformable_groups), (Attribute<bool>, modulated)) {
   const Geometry g =
       geometry_of(X, strides, pads, ksize, dilations, deformable_groups, modulated.value_or(true));

@@ -29,10 +29,6 @@ Integers last_sizes(const at::Tensor& x, int64_t count) {
   return Integers(x.sizes().begin() + 2, x.sizes().end());
 }
 
-bool aligns_corners(const std::optional<std::string>& mode) {
-  return mode.value_or("half_pixel") == "align_corners";
-}
-
 enum class Interpolation { kNearest, kLinear, kCubic };
 
 Interpolation interpolation_of(const std::optional<std::string>& mode) {
@@ -41,6 +37,27 @@ Interpolation interpolation_of(const std::optional<std::string>& mode) {
   if (name == "linear") return Interpolation::kLinear;
   TORCH_CHECK(name == "cubic", "mode is ", name, ", expected nearest, linear or cubic");
   return Interpolation::kCubic;
+}
+
+// Where an element of the result lies. Of the nearest ATen takes the one before it.
+bool aligns_corners(const std::optional<std::string>& mode, Interpolation how,
+                    const std::optional<std::string>& nearest = std::nullopt) {
+  const std::string name = mode.value_or("half_pixel");
+  const bool is_nearest = how == Interpolation::kNearest;
+  TORCH_CHECK(!is_nearest || nearest.value_or("round_prefer_floor") == "floor", "nearest_mode is ",
+              nearest.value_or("round_prefer_floor"), ", expected floor");
+  TORCH_CHECK(name == "half_pixel" || name == "pytorch_half_pixel" || name == "align_corners" ||
+                  (is_nearest && name == "asymmetric"),
+              "coordinate_transformation_mode is ", name,
+              ", expected half_pixel, pytorch_half_pixel or align_corners");
+  return name == "align_corners";
+}
+// The same of an operator that has two attributes for it.
+bool aligns_corners(const std::optional<bool>& corners, const std::optional<bool>& centers) {
+  TORCH_CHECK(corners.value_or(false) != centers.value_or(false),
+              "align_corners and half_pixel_centers are both ", corners.value_or(false),
+              ", expected one to be true");
+  return corners.value_or(false);
 }
 
 // ATen takes the ratio of the sizes unless a scale is given.
@@ -64,44 +81,59 @@ at::Tensor gradient(const at::Tensor& grads, at::IntArrayRef shape, Interpolatio
 
 NAMED_OPERATOR(ResizeBilinearV2, (FloatIn, x), (HostInts, size), (Out, y),
                (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers)) {
-  y = resized(wide(x), plane(y), Interpolation::kLinear, align_corners.value_or(false));
+  y = resized(wide(x), plane(y), Interpolation::kLinear,
+              aligns_corners(align_corners, half_pixel_centers));
 }
 NAMED_OPERATOR(ResizeBilinearV2Grad, (FloatIn, grads), (In, original_image), (Out, y),
                (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers)) {
   y = gradient(wide(grads), original_image.sizes(), Interpolation::kLinear,
-               align_corners.value_or(false));
+               aligns_corners(align_corners, half_pixel_centers));
 }
 NAMED_OPERATOR(ResizeNearestNeighborV2, (In, x), (HostInts, size), (Out, y),
-               (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers)) {
+               (Only<"false">, align_corners), (Only<"false">, half_pixel_centers)) {
   y = resized(x, plane(y), Interpolation::kNearest, false);
 }
 NAMED_OPERATOR(ResizeNearestNeighborV2Grad, (FloatIn, grads), (HostInts, size), (Out, y),
-               (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers)) {
+               (Only<"false">, align_corners), (Only<"false">, half_pixel_centers)) {
   y = gradient(wide(grads), y->sizes(), Interpolation::kNearest, false);
 }
 NAMED_OPERATOR(Resize, (In, x), (HostFloats, roi), (HostFloats, scales), (HostInts, sizes),
                (Out, y), (Attribute<std::string>, coordinate_transformation_mode),
-               (Attribute<std::string>, mode), (Attribute<std::string>, nearest_mode)) {
-  y = resized(x, plane(y), interpolation_of(mode), aligns_corners(coordinate_transformation_mode));
+               (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
+               (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
+               (Attribute<std::string>, nearest_mode)) {
+  const Interpolation how = interpolation_of(mode);
+  y = resized(x, plane(y), how, aligns_corners(coordinate_transformation_mode, how, nearest_mode));
 }
 NAMED_OPERATOR(ResizeGrad, (FloatIn, grads), (HostFloats, roi), (HostFloats, scales),
                (HostInts, original_size), (Out, y),
                (Attribute<std::string>, coordinate_transformation_mode),
-               (Attribute<std::string>, mode), (Attribute<std::string>, nearest_mode)) {
-  y = gradient(wide(grads), y->sizes(), interpolation_of(mode),
-               aligns_corners(coordinate_transformation_mode));
+               (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
+               (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
+               (Attribute<std::string>, nearest_mode)) {
+  const Interpolation how = interpolation_of(mode);
+  y = gradient(wide(grads), y->sizes(), how,
+               aligns_corners(coordinate_transformation_mode, how, nearest_mode));
 }
 NAMED_OPERATOR(ResizeD, (FloatIn, X), (Out, y), (Attribute<Integers>, sizes),
+               (Attribute<Numerals>, scales), (Attribute<Integers>, roi),
                (Attribute<std::string>, coordinate_transformation_mode),
-               (Attribute<std::string>, mode)) {
-  y = resized(wide(X), plane(y), interpolation_of(mode),
-              aligns_corners(coordinate_transformation_mode));
+               (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
+               (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
+               (Attribute<std::string>, nearest_mode)) {
+  const Interpolation how = interpolation_of(mode);
+  y = resized(wide(X), plane(y), how,
+              aligns_corners(coordinate_transformation_mode, how, nearest_mode));
 }
 NAMED_OPERATOR(ResizeGradD, (FloatIn, grads), (Out, y), (Attribute<Integers>, original_size),
+               (Attribute<Integers>, roi), (Attribute<Numerals>, scales),
                (Attribute<std::string>, coordinate_transformation_mode),
-               (Attribute<std::string>, mode)) {
-  y = gradient(wide(grads), y->sizes(), interpolation_of(mode),
-               aligns_corners(coordinate_transformation_mode));
+               (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
+               (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
+               (Attribute<std::string>, nearest_mode), (Only<"NCHW">, data_format)) {
+  const Interpolation how = interpolation_of(mode);
+  y = gradient(wide(grads), y->sizes(), how,
+               aligns_corners(coordinate_transformation_mode, how, nearest_mode));
 }
 NAMED_OPERATOR(UpsampleNearest3d, (FloatIn, x), (Out, y), (Attribute<Integers>, output_size)) {
   y = at::upsample_nearest3d(wide(x), last_sizes(y, 3));

@@ -182,7 +182,7 @@ aclError write_start(const char* api, const std::string& folder, const Moment& m
   return error != 0 ? unwritable(api, "file", path, error) : ACL_SUCCESS;
 }
 
-void add_begin(const Moment& moment) {
+std::string first_record(const Moment& moment) {
   std::string record = R"({"kind":"profile","process":)";
   add_number(record, getpid());
   record += R"(,"product":)";
@@ -191,25 +191,20 @@ void add_begin(const Moment& moment) {
   add_number(record, moment.monotonic);
   record += R"(,"wall":)";
   add_number(record, moment.wall);
-  recorder().add(record += '}');
+  return record += '}';
 }
 
 aclError begin_profile(const char* api, Control& state) {
   const Moment moment = current_moment();
-  const uint64_t number = profile_number.load() + 1;
-  state.folder = state.path + '/' + folder_name(number, moment);
+  state.folder = state.path + '/' + folder_name(profile_number.load() + 1, moment);
   for (const char* part : {"", "/host", "/host/data"}) {
     const std::string folder = state.folder + part;
     if (mkdir(folder.c_str(), 0750) != 0) return unwritable(api, "folder", folder, errno);
   }
   if (const aclError status = write_start(api, state.folder, moment)) return status;
   const std::string file = state.folder + "/host/data/profile.jsonl";
-  if (const int error = recorder().open(file, state.limit)) {
-    return unwritable(api, "file", file, error);
-  }
-  profile_number.store(number);
-  add_begin(moment);
-  return ACL_SUCCESS;
+  const int error = recorder().open(file, state.limit, first_record(moment));
+  return error != 0 ? unwritable(api, "file", file, error) : ACL_SUCCESS;
 }
 
 aclError make_device_folders(const char* api, const std::string& profile, uint64_t devices) {

@@ -13,11 +13,10 @@ std::atomic<uint64_t> launches = 0;
 // The launch of the task that the calling thread runs.
 thread_local const Launch* running = nullptr;
 
-// Whether it began with a profile that goes on. Nothing is recorded of a task whose profile is over
-// while it runs.
+// Whether it began with the profile that goes on.
 bool is_wanted(const Launch& launch) noexcept {
-  return launch.number != 0 && launch.kind != TaskKind::kMarker && is_profiled(kProfileTasks) &&
-         is_profiled_device(current_device());
+  return launch.profile != 0 && launch.profile == current_profile(kProfileTasks) &&
+         launch.kind != TaskKind::kMarker && is_profiled_device(current_device());
 }
 
 void add_name(std::string& record, const char* name, const char* suffix) {
@@ -35,18 +34,18 @@ void add_launch(std::string& record, const Launch& launch) {
 
 // For want of memory a record is dropped.
 template <class Make>
-void record(Make make) noexcept {
+void record(uint64_t profile, Make make) noexcept {
   try {
-    recorder().add(make());
+    recorder().add(profile, make());
   } catch (...) {
   }
 }
 
 }  // namespace
 
-void record_api(const char* api, const char* suffix, int64_t begin) noexcept {
+void record_api(uint64_t profile, const char* api, const char* suffix, int64_t begin) noexcept {
   const int64_t end = profile_clock();
-  record([&] {
+  record(profile, [&] {
     std::string text = begin_record("api", begin, end);
     add_name(text, api, suffix);
     return text += '}';
@@ -55,13 +54,14 @@ void record_api(const char* api, const char* suffix, int64_t begin) noexcept {
 
 int64_t begin_launch(const char* api, aclrtStream stream, TaskKind kind, Task& task) noexcept {
   if (kind == TaskKind::kMarker) return 0;
-  task.launch = {launches.fetch_add(1, std::memory_order_relaxed) + 1, api, stream, kind};
+  task.launch = {profile_number.load(), launches.fetch_add(1, std::memory_order_relaxed) + 1, api,
+                 stream, kind};
   return profile_clock();
 }
 
 void record_launch(const Launch& launch, int64_t begin) noexcept {
   const int64_t end = profile_clock();
-  record([&] {
+  record(launch.profile, [&] {
     std::string text = begin_record("launch", begin, end);
     add_launch(text, launch);
     return text += '}';
@@ -76,7 +76,7 @@ aclError run_recorded(Task& task, const Launch& launch) noexcept {
   const aclError status = task.run();
   const int64_t end = profile_clock();
   running = outer;
-  record([&] {
+  record(launch.profile, [&] {
     std::string text = begin_record("task", begin, end);
     add_launch(text, launch);
     text += R"(,"device":)";
@@ -93,7 +93,8 @@ aclError run_recorded(Task& task, const Launch& launch) noexcept {
 
 aclError run_captured(Task& task) noexcept {
   if (running == nullptr) return task.run();
-  return run_recorded(task, {running->number, task.launch.api, running->stream, task.launch.kind});
+  return run_recorded(task, {running->profile, running->number, task.launch.api, running->stream,
+                             task.launch.kind});
 }
 
 }  // namespace aclnn_host

@@ -10,16 +10,20 @@
 // What the host CANN tells a profile. Without one, each costs a load of `profile_parts` at most.
 namespace aclnn_host {
 
-ACLNN_HOST_INTERNAL void record_api(const char* api, const char* suffix, int64_t begin) noexcept;
+ACLNN_HOST_INTERNAL void record_api(uint64_t profile, const char* api, const char* suffix,
+                                    int64_t begin) noexcept;
 
 // A call of a function, from here to the end of the scope. The name is `api` and `suffix`.
 class ApiSpan {
  public:
   explicit ApiSpan(const char* api, const char* suffix = "") noexcept
-      : api_(api), suffix_(suffix), begin_(is_profiled(kProfileApis) ? profile_clock() : 0) {}
+      : api_(api),
+        suffix_(suffix),
+        profile_(current_profile(kProfileApis)),
+        begin_(profile_ != 0 ? profile_clock() : 0) {}
   ~ApiSpan() {
-    if (begin_ != 0) [[unlikely]]
-      record_api(api_, suffix_, begin_);
+    if (profile_ != 0) [[unlikely]]
+      record_api(profile_, api_, suffix_, begin_);
   }
   ApiSpan(const ApiSpan&) = delete;
   ApiSpan& operator=(const ApiSpan&) = delete;
@@ -27,6 +31,7 @@ class ApiSpan {
  private:
   const char* const api_;
   const char* const suffix_;
+  const uint64_t profile_;
   const int64_t begin_;
 };
 
@@ -59,7 +64,7 @@ class LaunchSpan {
 aclError run_recorded(Task& task, const Launch& launch) noexcept;
 
 inline aclError run_task(Task& task) noexcept {
-  return task.launch.number == 0 ? task.run() : run_recorded(task, task.launch);
+  return task.launch.profile == 0 ? task.run() : run_recorded(task, task.launch);
 }
 
 // Runs a task of a captured model: it belongs to the launch of the execution.

@@ -12,8 +12,6 @@
 
 namespace aclnn_host {
 
-std::atomic<uint64_t> profile_number = 0;
-
 namespace {
 
 constexpr size_t kMostRanges = 65536;
@@ -56,7 +54,7 @@ class MarkTask final : public Task {
       add_number(record, current_device());
       record += R"(,"stream":)";
       add_number(record, stream_id(stream_));
-      recorder().add(record += '}');
+      recorder().add(mark_.profile, record += '}');
     } catch (...) {  // for want of memory
     }
     return ACL_SUCCESS;
@@ -68,6 +66,11 @@ class MarkTask final : public Task {
   const std::shared_ptr<std::atomic<int64_t>> begin_;
   const bool ends_;
 };
+
+void begin(Mark& mark) {
+  mark.profile = profile_number.load();
+  mark.number = ++marks;
+}
 
 struct OpenRanges {
   std::mutex mutex;
@@ -91,16 +94,16 @@ OpenRanges& open_ranges() {
 }  // namespace
 
 aclError mark_moment(const char* api, Mark mark, aclrtStream stream) {
-  mark.number = ++marks;
+  begin(mark);
   const int64_t now = profile_clock();
-  recorder().add(mark_record(mark, now, now) += '}');
+  recorder().add(mark.profile, mark_record(mark, now, now) += '}');
   if (stream == nullptr) return ACL_SUCCESS;
   return submit(api, stream, std::make_unique<MarkTask>(mark, stream, nullptr, true),
                 TaskKind::kMarker);
 }
 
 aclError begin_range(const char* api, Mark mark, aclrtStream stream, Range* range) {
-  mark.number = ++marks;
+  begin(mark);
   *range = {std::move(mark), profile_clock(), stream, nullptr};
   if (stream == nullptr) return ACL_SUCCESS;
   range->begin_on_stream = std::make_shared<std::atomic<int64_t>>(0);
@@ -111,7 +114,7 @@ aclError begin_range(const char* api, Mark mark, aclrtStream stream, Range* rang
 }
 
 aclError end_range(const char* api, const Range& range) {
-  recorder().add(mark_record(range.mark, range.begin, profile_clock()) += '}');
+  recorder().add(range.mark.profile, mark_record(range.mark, range.begin, profile_clock()) += '}');
   if (range.stream == nullptr) return ACL_SUCCESS;
   return submit(
       api, range.stream,

@@ -15,7 +15,10 @@ struct Mark {
   const char* type;  // "mark", "push/pop", "start/end" or "step"; a string literal
   std::string message;
   std::string domain = "default";
-  uint64_t number = 0;  // which the functions below give it: the same in each record of the mark
+
+  // What the functions below give it.
+  uint64_t profile = 0;  // that was being recorded
+  uint64_t number = 0;   // the same in each record of the mark
 };
 
 // A range that has begun.
@@ -39,8 +42,5 @@ bool take_range(uint64_t number, Range* range);
 
 // The text behind a number that MsprofGetHashId gave; empty if it is not remembered.
 std::string text_of_hash(uint64_t hash);
-
-// How many profiles began so far: what an earlier one had open is forgotten.
-extern std::atomic<uint64_t> profile_number;
 
 }  // namespace aclnn_host

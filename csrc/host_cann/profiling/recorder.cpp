@@ -14,6 +14,7 @@ namespace aclnn_host {
 
 std::atomic<uint32_t> profile_parts = 0;
 std::atomic<uint64_t> profiled_devices = 0;
+std::atomic<uint64_t> profile_number = 0;
 
 namespace {
 
@@ -49,21 +50,30 @@ std::string begin_record(std::string_view kind, int64_t begin, int64_t end) {
   return record;
 }
 
-int Recorder::open(const std::string& path, uint64_t limit) {
+int Recorder::open(const std::string& path, uint64_t limit, std::string_view first) {
   const std::lock_guard lock(mutex_);
   buffer_.reserve(kBufferSize + kBufferSize / 4);
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
   if (file < 0) return errno;
+  // Written at once, so that what a killed process leaves can be read.
+  buffer_.append(first).append("\n");
+  size_ = buffer_.size();
+  const int error = write_all(file, buffer_);
+  buffer_.clear();
+  if (error != 0) {
+    ::close(file);
+    return error;
+  }
   file_ = file;
   limit_ = limit;
-  size_ = 0;
   outcome_ = {};
+  profile_number.fetch_add(1);
   return 0;
 }
 
-void Recorder::add(std::string_view record) noexcept {
+void Recorder::add(uint64_t profile, std::string_view record) noexcept {
   const std::lock_guard lock(mutex_);
-  if (file_ < 0) return;
+  if (file_ < 0 || profile != profile_number.load()) return;
   const size_t length = record.size() + 1;
   if (outcome_.error != 0 || length > limit_ - size_) {
     ++outcome_.lost;

@@ -27,18 +27,28 @@ inline bool is_profiled(uint32_t parts) noexcept {
   return (profile_parts.load(std::memory_order_relaxed) & parts) != 0;
 }
 
+// How many profiles began so far, which is the number of the latest. What began in one is no part
+// of the next, where it ends.
+ACLNN_HOST_INTERNAL extern std::atomic<uint64_t> profile_number;
+
+// The number of the profile that records any of these parts now; 0 without one.
+inline uint64_t current_profile(uint32_t parts) noexcept {
+  return is_profiled(parts) ? profile_number.load(std::memory_order_relaxed) : 0;
+}
+
 // Nanoseconds of CLOCK_MONOTONIC_RAW, the clock of torch_npu's own records.
 ACLNN_HOST_INTERNAL int64_t profile_clock() noexcept;
 
 // The file that records go to. In memory there are no more than the last few megabytes of it.
 class Recorder {
  public:
-  // Begins a new file, of at most `limit` bytes; 0, or the errno of what failed.
-  int open(const std::string& path, uint64_t limit);
+  // Begins a new file, the next profile's, of at most `limit` bytes, with its first record. 0, or
+  // the errno of what failed.
+  int open(const std::string& path, uint64_t limit, std::string_view first);
 
-  // Adds a record, whose line end is added too. Dropped when no file is open, and counted as lost
-  // when the file cannot take it.
-  void add(std::string_view record) noexcept;
+  // Adds a record, whose line end is added too. Dropped when its profile's file is not open, and
+  // counted as lost when the file cannot take it.
+  void add(uint64_t profile, std::string_view record) noexcept;
 
   // Ends the file. How many records it lacks, and the errno that is to blame, if any is.
   struct Outcome {

@@ -56,7 +56,7 @@ aclError add_task(const char* api, Capture& capture, aclrtStream stream,
                 "alone; call this function after aclmdlRICaptureTaskGrpEnd",
                 api);
   }
-  task->launch = {0, api, stream, kind};
+  task->launch = {.api = api, .stream = stream, .kind = kind};
   change(capture, [&] {
     capture.model->add({api, stream, kind, std::shared_ptr<Task>(std::move(task))});
     step(capture, stream);

@@ -36,16 +36,19 @@ Options& options() {
 std::atomic<NamedOperators> registered = nullptr;
 
 // What has ATen lies beside this library and registers its operators as it is loaded. The embedded
-// host CANN has nothing there.
-void load_operators() noexcept {
-  static std::once_flag once;
-  std::call_once(once, [] {
+// host CANN has nothing there. Returns what went wrong, which is empty if nothing did.
+const std::string& load_operators() {
+  static const std::string problem = [] {
     Dl_info self;
-    if (registered != nullptr || dladdr(&registered, &self) == 0) return;
+    if (registered != nullptr || dladdr(&registered, &self) == 0) return std::string();
     const std::string path = self.dli_fname;
     const size_t folder = path.rfind('/') + 1;  // 0 if there is none
-    dlopen((path.substr(0, folder) + "libopapi.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-  });
+    const std::string library = path.substr(0, folder) + "libopapi.so";
+    if (dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return std::string();
+    const char* const reason = dlerror();
+    return reason != nullptr ? std::string(reason) : library;
+  }();
+  return problem;
 }
 
 // torch_npu calls operators by name from a thread of its own, its queue. After one that fails
@@ -111,12 +114,14 @@ aclError execute(const char* api, const char* type, int input_count,
       return fail(ACL_ERROR_INVALID_PARAM, "%s: attr was destroyed, or is another kind of object",
                   api);
     }
-    load_operators();
+    const std::string& problem = load_operators();
     const NamedOperators operators = registered;
     if (operators == nullptr) {
-      return fail(ACL_ERROR_FEATURE_UNSUPPORTED,
-                  "%s: operator %s: libopapi.so, which computes operators by name, is not there",
-                  api, type);
+      return fail(
+          ACL_ERROR_FEATURE_UNSUPPORTED,
+          "%s: operator %s: libopapi.so, which computes operators by name, cannot be loaded: "
+          "%s; use the prefix of the host CANN as it was installed",
+          api, type, problem.c_str());
     }
     const auto in = static_cast<size_t>(input_count);
     const auto out = static_cast<size_t>(output_count);

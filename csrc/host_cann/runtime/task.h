@@ -16,7 +16,8 @@ enum class TaskKind { kOperator, kMarker, kOther };
 // How a task came to its stream, which a profile says: the function that brought it (a string
 // literal), and the stream's handle.
 struct Launch {
-  uint64_t number = 0;  // of the launch, from 1 on; 0 when no profile was being recorded
+  uint64_t profile = 0;  // that was being recorded; 0 when none was
+  uint64_t number = 0;   // of the launch, from 1 on
   const char* api = nullptr;
   aclrtStream stream = nullptr;
   TaskKind kind = TaskKind::kOther;

@@ -150,7 +150,7 @@ aclError add_to_update(const char* api, GroupUpdate& update, std::unique_ptr<Tas
                 "alone; call this function after aclmdlRICaptureTaskUpdateEnd",
                 api);
   }
-  task->launch = {0, api, nullptr, kind};
+  task->launch = {.api = api, .kind = kind};
   update.tasks.push_back(std::move(task));
   return ACL_SUCCESS;
 }

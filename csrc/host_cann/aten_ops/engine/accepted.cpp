@@ -1,5 +1,7 @@
 #include "host_cann/aten_ops/engine/accepted.h"
 
+#include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <type_traits>
 #include <unordered_set>
@@ -62,7 +64,18 @@ class Fingerprint {
     add(range.first);
     add(range.count);
   }
-  void add(const AnyValue& value) { add(value.number.type()); }
+  void add(const AnyValue& value) {
+    const c10::Scalar& number = value.number;
+    if (number.isComplex()) return add(number);
+    // What types hold at most; ATen refuses to convert a number that is larger.
+    constexpr double kMost[] = {127,        128,        255,        32767,   32768,   65504,
+                                2147483647, 2147483648, 4294967295, 3.38e38, 3.402e38};
+    const double real = number.toDouble();
+    add(number.type());
+    add(std::ranges::count_if(kMost, [&](double most) { return std::abs(real) <= most; }));
+    add(std::signbit(real));
+    add(std::isnan(real));
+  }
   void add(const c10::Scalar& scalar) {
     add(scalar.type());
     if (aspect_ == Aspect::kDtypes && !scalar.isIntegral(true)) return;

@@ -24,7 +24,7 @@ struct TensorRange {
 
   size_t end() const { return first + count; }
 };
-// A number whose value makes no call wrong.
+// A number of which only the type, the sign and the order of size matter to stage 1.
 struct AnyValue {
   c10::Scalar number;
 };

@@ -311,8 +311,9 @@ struct Numbers {
   static void add(Preparation& stage, const char* name, C list) { stage.add_scalars(name, list); }
   static Value get(const Frame& frame, size_t i) { return std::get<Value>(frame.slots[i]); }
 };
-// Numbers that a row only computes with: whatever their values, the call is right or wrong, so that
-// stage 1 need not ask ATen again where only they differ.
+// Numbers that a row only computes with. Nothing of them but their type, their sign and which types
+// can hold them makes a call right or wrong, so that stage 1 need not ask ATen again where they
+// differ in no more.
 struct AnyNumber {
   using C = const aclScalar*;
   using Value = c10::Scalar;

@@ -45,10 +45,10 @@ void Output::copy(const at::Tensor& result) {
   tensor_.copy_(share_memory(from, tensor_) ? from.clone() : from);
 }
 
-at::Tensor* Output::room(at::ScalarType result, Reads reads) {
+at::Tensor* Output::room(at::ScalarType result, at::IntArrayRef shape, Reads reads) {
   constexpr int64_t kLeastElements = 1024;
-  if (!is_written_ || tensor_.scalar_type() != result || tensor_.numel() < kLeastElements ||
-      !tensor_.is_non_overlapping_and_dense()) {
+  if (!is_written_ || tensor_.scalar_type() != result || tensor_.sizes() != shape ||
+      tensor_.numel() < kLeastElements || !tensor_.is_non_overlapping_and_dense()) {
     return nullptr;
   }
   if (reads == Reads::kSameElement && may_be_written_early_) return &tensor_;

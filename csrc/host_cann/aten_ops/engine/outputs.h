@@ -37,17 +37,19 @@ class Output {
   // An assignment where any type may be cast to any other.
   void copy(const at::Tensor& result);
 
-  // The output itself, where a function of ATen may put a result of this type at once; assigning it
-  // afterwards does nothing. Null where the result has to be computed apart: in stage 1, for
-  // another type, for a tensor so small that it does not matter, and where another tensor of the
-  // call lies in its memory. What computes element by element may find its inputs there; another
-  // row must not ask for an argument that it reads.
+  // The output itself, where a function of ATen may put a result of this type and shape at once;
+  // assigning it afterwards does nothing. Null where the result has to be computed apart: in stage
+  // 1, for another type or shape, which an assignment casts or refuses, for a tensor so small that
+  // it does not matter, and where another tensor of the call lies in its memory. What computes
+  // element by element may find its inputs there; another row must not ask for an argument that it
+  // reads.
   enum class Reads { kAnyElement, kSameElement };
-  at::Tensor* room(at::ScalarType result, Reads reads);
+  at::Tensor* room(at::ScalarType result, at::IntArrayRef shape, Reads reads);
   // Computes into that place, or assigns what is computed apart.
   template <class Compute, class ComputeInto>
-  void write(at::ScalarType result, Reads reads, Compute compute, ComputeInto compute_into) {
-    if (at::Tensor* const place = room(result, reads)) {
+  void write(at::ScalarType result, at::IntArrayRef shape, Reads reads, Compute compute,
+             ComputeInto compute_into) {
+    if (at::Tensor* const place = room(result, shape, reads)) {
       compute_into(*place);
     } else {
       *this = compute();

@@ -188,12 +188,14 @@ struct Preparation::State {
     if (refusal && !refusal->empty()) return refuse(*refusal);
     // Where the shapes are known to be right, the dtypes are asked about once.
     std::string of_dtypes = refusal ? fingerprint(row, call, kDtypes) : std::string();
+    const bool rehearses_small = is_large();
     if (of_dtypes.empty() || !was_accepted(of_dtypes)) {
-      const std::string text = is_large() ? rehearse_small(row) : rehearse(row);
+      const std::string text = rehearses_small ? rehearse_small(row) : rehearse(row);
       if (!text.empty()) return refuse(text);
       if (!of_dtypes.empty()) note_accepted(std::move(of_dtypes));
     }
-    note_accepted(std::move(of_shapes));
+    // A rehearsal on small tensors says nothing of the shapes.
+    if (refusal || !rehearses_small) note_accepted(std::move(of_shapes));
     return OK;
   }
 

@@ -66,6 +66,8 @@ inline at::Tensor cell_weights(double low, double high, int64_t cells, int64_t s
 template <class Visit>
 void each_aligned(const at::Tensor& boxes, at::IntArrayRef images, const AlignOptions& options,
                   Visit visit) {
+  TORCH_CHECK(images[0] > 0 && images[2] > 0 && images[3] > 0, "the images have shape ", images,
+              ", expected no 0 but for the channels");
   const at::Tensor numbers = wide(boxes).to(at::kFloat).contiguous();
   const at::Tensor image = numbers.select(1, 0).floor();
   TORCH_CHECK(image.numel() == 0 || (image >= 0).all().item<bool>(),

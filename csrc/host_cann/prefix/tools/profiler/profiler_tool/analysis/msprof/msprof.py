@@ -62,7 +62,7 @@ FORMATS = {
 # The layers of the timeline, in their order; a process of the viewer each.
 CANN, HARDWARE, OVERLAP, MARKS = range(1, 5)
 LAYERS = {CANN: "CANN", HARDWARE: "Ascend Hardware", OVERLAP: "Overlap Analysis", MARKS: "MsTx"}
-HOST = 31  # in the place of a device
+HOST = 127  # in the place of a device, of which there are 64 at most
 
 # torch_npu looks for a table every tenth of a second while this program runs, and makes nothing of one that it did not
 # see in time.
@@ -78,7 +78,7 @@ class Profile:
         self.launches: list[Event] = []
         self.tasks: list[Event] = []
         self.marks: list[Event] = []
-        with (folder / RECORDS).open() as file:
+        with (folder / RECORDS).open(encoding="ascii") as file:
             head = json.loads(next(file, "{}"))
             if head.get("kind") != "profile":
                 raise ValueError(f"{folder / RECORDS} does not begin with the record of a profile")
@@ -164,8 +164,8 @@ def without(intervals: list[Interval], others: list[Interval]) -> list[Interval]
 
 
 def process_of(profile: Profile, layer: int, device: int = HOST) -> int:
-    """The number that the viewer knows a layer by, as torch_npu makes those of its own."""
-    return profile.process << 10 | layer << 5 | device
+    """The number that the viewer knows a layer by: those that torch_npu makes of its own have two bits less."""
+    return profile.process << 12 | layer << 7 | device
 
 
 def metadata(process: int, layer: int, label: str, threads: dict[int, str]) -> Iterator[Event]:
@@ -439,7 +439,7 @@ def whole_file(path: Path) -> Iterator[IO[str]]:
     """A file to be written, which has its name when it is whole: torch_npu waits for names, and reads then."""
     part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("w", newline="") as file:
+        with part.open("w", newline="", encoding="utf-8") as file:
             yield file
         part.rename(path)
     finally:
@@ -497,14 +497,15 @@ def main() -> int:
         return 1
     if options.export == "off":
         return 0
-    try:
-        for folder in found:
+    failed = False
+    for folder in found:
+        try:
             export(folder)
-        time.sleep(SEEN_AFTER)
-    except (OSError, ValueError, KeyError) as error:
-        print(f"msprof: {options.output} cannot be exported: {type(error).__name__}: {error}", file=sys.stderr)
-        return 1
-    return 0
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            print(f"msprof: {folder} cannot be exported: {type(error).__name__}: {error}", file=sys.stderr)
+            failed = True
+    time.sleep(SEEN_AFTER)
+    return int(failed)
 
 
 if __name__ == "__main__":

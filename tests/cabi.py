@@ -10,13 +10,14 @@ import ctypes
 import functools
 import importlib.util
 import math
+import mmap
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -279,6 +280,9 @@ _PATTERN = 0xA5
 class Memory:
     """One tensor's storage between red zones, all of it filled with a pattern, and the numpy view of its elements."""
 
+    # Whether storage ends at a page that the process may not touch, and not at a red zone: what reads beyond it dies.
+    is_fenced: ClassVar[bool] = False
+
     def __init__(self, dtype: Dtype, shape: Sequence[int], strides: Sequence[int] | None = None, offset: int = 0):
         item = storage_type(dtype).itemsize
         self.dtype, self.shape, self.offset = dtype, tuple(shape), offset
@@ -286,10 +290,9 @@ class Memory:
         self.strides = tuple(contiguous_strides(shape) if strides is None else strides)
         reach = sum(max((size - 1) * stride, 0) for size, stride in zip(self.shape, self.strides, strict=True))
         self.elements = offset + (0 if 0 in self.shape else 1 + reach)
-        self.raw = np.full(self.elements * item + 3 * _GUARD, _PATTERN, np.uint8)
-        address = self.raw.ctypes.data
-        self.start = -address % _GUARD + _GUARD
-        self.address = address + self.start
+        self.raw, self.start = (_fenced if self.is_fenced else _between_red_zones)(self.elements * item)
+        self.raw[...] = _PATTERN
+        self.address = self.raw.ctypes.data + self.start
         self.view = self._view(self.raw, storage_type(dtype), ())
         inside = np.zeros_like(self.raw)
         self._view(inside, np.dtype(np.uint8), (item,))[...] = 1
@@ -326,6 +329,22 @@ class Memory:
         )
         assert tensor, error_text()
         return int(tensor)
+
+
+def _between_red_zones(size: int) -> tuple[np.ndarray, int]:
+    """Bytes, and where in them the storage begins."""
+    raw = np.empty(size + 3 * _GUARD, np.uint8)
+    return raw, -raw.ctypes.data % _GUARD + _GUARD
+
+
+def _fenced(size: int) -> tuple[np.ndarray, int]:
+    """The same, before a page that the process may not touch."""
+    room = (size // mmap.PAGESIZE + 1) * mmap.PAGESIZE
+    area = mmap.mmap(-1, room + mmap.PAGESIZE)
+    raw = np.frombuffer(area, np.uint8, room)
+    fence = ctypes.c_void_p(raw.ctypes.data + room)
+    assert ctypes.CDLL(None).mprotect(fence, ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+    return raw, room - size
 
 
 def contiguous_strides(shape: Sequence[int]) -> list[int]:

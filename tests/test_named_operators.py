@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -67,7 +68,12 @@ def test_every_operator_has_a_case() -> None:
         ("MatMul", [torch.ones(2, 3), torch.ones(2, 3)], torch.ones(2, 3), "aclop MatMul"),
         ("GatherV2", [torch.ones(3), torch.tensor([3]), Host.ints(0)], torch.ones(1), "indices has values"),
         ("ReduceSum", [torch.ones(3), Host.ints(5)], torch.ones(()), "aclop ReduceSum"),
-        ("Conv2D", [torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2)], torch.ones(1), "filter has 3 dimensions, expected 4"),
+        (
+            "Conv2D",
+            [torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2)],
+            torch.ones(1),
+            "data_format is absent; set it to NCHW",
+        ),
         ("Slice", [torch.ones(3), Host.ints(2), Host.ints(2)], torch.ones(2), "aclop Slice"),
         ("OneHot", [torch.ones(3), Host.ints(2), torch.ones(()), torch.ones(())], torch.ones(3, 2), "INT32 or INT64"),
     ],
@@ -82,6 +88,10 @@ def test_mistakes_are_refused(operators: Operators, name: str, inputs: list, out
 
 X, BOX = torch.ones(1, 2, 4, 4), torch.tensor([[0, 0, 0, 3, 3.0]])
 ALIGN = {"pooled_height": 2, "pooled_width": 2}
+INTS, WIDER = torch.ones(1, dtype=torch.int32), torch.ones(9, 2, 4, 4)
+POOL: dict = {"ksize": [1] * 4, "strides": [1] * 4, "pads": [0] * 4}
+POOL3: dict = {"ksize": [1] * 3, "strides": [1] * 3, "pads": [0] * 6, "data_format": "NCDHW"}
+MAX3 = {**POOL3, "padding": "CALCULATED"}
 
 
 @pytest.mark.parametrize(
@@ -101,8 +111,15 @@ ALIGN = {"pooled_height": 2, "pooled_width": 2}
         ("ResizeD", [X], X, {"mode": "nearest"}, "nearest_mode is round_prefer_floor, expected floor"),
         ("ResizeD", [X], X, {"mode": "linear", "coordinate_transformation_mode": "asymmetric"}, "expected half_pixel"),
         ("ReduceMeanD", [X], X, {"axes": "all"}, "attribute axes is a number or a text, expected a list"),
-        ("ReduceMeanD", [X], X, {"axes": [1e30]}, "overflow"),
+        ("ReduceMeanD", [X], X, {"axes": [1e30]}, "axes has 1e+30, expected integers"),
         ("ResizeD", [X], X, {"mode": 1}, "attribute mode is a number or a list, expected a text"),
+        ("ReduceSum", [X, Host(torch.tensor([0.7]))], X, {}, "dtype FLOAT, expected integers"),
+        ("Range", [Host(torch.tensor([math.nan])), *[Host(torch.ones(1))] * 2], INTS, {}, "start has nan"),
+        ("AvgPoolV2Grad", [Host.ints(9, 2, 4, 4), X], WIDER, POOL, "input_grad has shape"),
+        ("AvgPool3DGrad", [Host.ints(9, 2, 1, 4, 4), X[None]], WIDER[None], POOL3, "grads has shape"),
+        ("AdaptiveAvgPool2dGrad", [X], WIDER, {"orig_input_shape": [9, 2, 4, 4]}, "input_grad has shape"),
+        ("MaxPool3DGrad", [WIDER[None], X[None], X[None]], WIDER[None], MAX3, "grads has shape"),
+        ("PadV3Grad", [X, Host.ints(0, 0, 0, 0, 1, 1, 1, 1)], WIDER[:, :, :2, :2], {}, "x has shape"),
         ("ROIAlign", [X[:, :, :0], BOX], torch.ones(1, 2, 2, 2), ALIGN, "expected no 0 but for the channels"),
         (
             *("AnchorResponseFlags", [torch.ones(1, 4)], torch.ones(4, dtype=torch.uint8)),

@@ -3,8 +3,8 @@
 Each argument of each sample is changed in turn: null, destroyed, another type, sizes that are absurd or do not fit,
 memory that overlaps, numbers at the ends of their range, and, with each mode, tensors that are full of such numbers. A
 call must end with a status of stage 1 and a sentence that names the function, or be computed; nothing outside its
-memory may be touched. Calls run in processes of their own, and one that dies or hangs is reported with its name:
-abuse() does that.
+memory may be touched, which ends at pages that the process may not read. Calls run in processes of their own, and one
+that dies or hangs is reported with its name: abuse() does that.
 """
 
 from __future__ import annotations
@@ -232,6 +232,7 @@ def main() -> None:
     numbers at the ends of their range.
     """
     caller = Abuser()
+    cabi.Memory.is_fenced = True
     assert caller.library.aclHostSetProduct(b"host") == SUCCESS
     first, skip, every = (sys.argv[1], int(sys.argv[2]), int(sys.argv[3])) if len(sys.argv) > 1 else ("", 0, 1)
     names = sys.argv[4:]

@@ -1,7 +1,7 @@
 // Calls with shapes that do not fit, from a thread that Python does not know, as torch_npu's queue
-// is one: stage 1 cannot ask ATen about the shapes there, so the stream finds them, and writes
-// nothing. The tensors have so many elements that operators compute in the output's own memory if
-// they may.
+// is one: stage 1 cannot ask ATen about the shapes there, so the stream finds them, and does not
+// write to the output. The tensors have so many elements that operators compute in the output's own
+// memory if they may.
 #include <algorithm>
 #include <cstdint>
 #include <functional>

@@ -519,7 +519,7 @@ def _resized() -> Iterator[Case]:
     yield Case("ResizeNearestNeighborV2Grad", [grad, original], [_grad(nearest, IMAGE, grad=grad)])
     numbers = Host(torch.ones(4))
     sizes = [Host(torch.tensor(t.shape)) for t in (grad, IMAGE)]
-    attributes = {"mode": "nearest", "nearest_mode": "floor"}
+    attributes = {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
     yield Case("Resize", [IMAGE, numbers, numbers, sizes[0]], [nearest(IMAGE)], attributes)
     back = _grad(nearest, IMAGE, grad=grad)
     yield Case("ResizeGrad", [grad, numbers, numbers, sizes[1]], [back], attributes)

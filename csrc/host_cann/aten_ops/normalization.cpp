@@ -16,9 +16,13 @@ using namespace aclnn_host;
 
 namespace {
 
-// A statistic or a parameter of each channel, which ATen's kernels do not check.
-void expect_channels(const char* name, const std::optional<at::Tensor>& tensor, int64_t channels) {
-  if (tensor && tensor->numel() > 0) expect_shape(name, *tensor, {channels});
+// A statistic or a parameter of each channel, which ATen's kernels do not check; without elements
+// it is none.
+std::optional<at::Tensor> of_channels(const char* name, const std::optional<at::Tensor>& tensor,
+                                      int64_t channels) {
+  if (!tensor || tensor->numel() == 0) return std::nullopt;
+  expect_shape(name, *tensor, {channels});
+  return wide(*tensor);
 }
 
 // For functions of ATen that take a tensor to lie row by row without looking.
@@ -143,14 +147,12 @@ ACLNN(BatchNorm, (In, input), (OptionalIn, weight), (OptionalIn, bias),
   };
   expect_dims("input", input, 2, 8);
   const int64_t channels = input.size(1);
-  expect_channels("weight", weight, channels);
-  expect_channels("bias", bias, channels);
-  const std::optional<at::Tensor> mean = running(runningMean);
-  expect_channels("runningMean", mean, channels);
-  const std::optional<at::Tensor> variance = running(runningVar);
-  expect_channels("runningVar", variance, channels);
+  const std::optional<at::Tensor> mean = of_channels("runningMean", running(runningMean), channels);
+  const std::optional<at::Tensor> variance =
+      of_channels("runningVar", running(runningVar), channels);
   const auto [result, batch_mean, batch_invstd] = at::native_batch_norm(
-      wide(input), wide(weight), wide(bias), mean, variance, training, momentum, eps);
+      wide(input), of_channels("weight", weight, channels), of_channels("bias", bias, channels),
+      mean, variance, training, momentum, eps);
   output = result;
   if (!training) return;
   if (mean) runningMean = *mean;
@@ -165,14 +167,13 @@ ACLNN(BatchNormBackward, (In, gradOut), (In, input), (OptionalIn, weight),
   expect_dims("input", input, 2, 8);
   expect_shape("gradOut", gradOut, input.sizes());
   const int64_t channels = input.size(1);
-  expect_channels("weight", weight, channels);
-  expect_channels("runningMean", runningMean, channels);
-  expect_channels("runningVar", runningVar, channels);
-  expect_channels("saveMean", saveMean, channels);
-  expect_channels("saveInvstd", saveInvstd, channels);
-  TORCH_CHECK(!training || (saveMean && saveInvstd),
+  const auto mean = of_channels("runningMean", runningMean, channels);
+  const auto variance = of_channels("runningVar", runningVar, channels);
+  const auto batch_mean = of_channels("saveMean", saveMean, channels);
+  const auto batch_invstd = of_channels("saveInvstd", saveInvstd, channels);
+  TORCH_CHECK(!training || channels == 0 || (batch_mean && batch_invstd),
               "training is true and saveMean or saveInvstd is null, expected both tensors");
-  TORCH_CHECK(training || (runningMean && runningVar),
+  TORCH_CHECK(training || channels == 0 || (mean && variance),
               "training is false and runningMean or runningVar is null, expected both tensors");
   if (input.numel() == 0) {
     const at::Tensor sums = at::zeros({channels}, wide(input).options());
@@ -181,9 +182,9 @@ ACLNN(BatchNormBackward, (In, gradOut), (In, input), (OptionalIn, weight),
     gradBias = sums;
     return;
   }
-  write(at::native_batch_norm_backward(wide(gradOut), wide(input), wide(weight), wide(runningMean),
-                                       wide(runningVar), wide(saveMean), wide(saveInvstd), training,
-                                       eps, mask_of(outputMask)),
+  write(at::native_batch_norm_backward(
+            wide(gradOut), wide(input), of_channels("weight", weight, channels), mean, variance,
+            batch_mean, batch_invstd, training, eps, mask_of(outputMask)),
         gradInput, gradWeight, gradBias);
 }
 

@@ -30,24 +30,12 @@
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/planes.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
 
 namespace {
-
-// ATen's gradients trust that gradOutput has the batch and the channels of self, and that there is
-// something to pool.
-void expect_planes(const at::Tensor& grad_output, const at::Tensor& self, int64_t pooled) {
-  expect_dims("self", self, pooled + 1, pooled + 2);
-  expect_dims("gradOutput", grad_output, self.dim());
-  const int64_t kept = self.dim() - pooled;
-  TORCH_CHECK(grad_output.sizes().slice(0, kept) == self.sizes().slice(0, kept),
-              "gradOutput has shape ", grad_output.sizes(), ", expected ",
-              self.sizes().slice(0, kept), " in the dimensions that are not pooled");
-  TORCH_CHECK(grad_output.numel() == 0 || self.numel() > 0, "self has shape ", self.sizes(),
-              ", expected sizes of 1 or more");
-}
 
 // The divisor of an average, 0 for the number of elements in the window.
 std::optional<int64_t> divisor_of(int64_t divisor_override) {
@@ -182,7 +170,7 @@ ACLNN(AvgPool2d, (In, self), (Ints, kernelSize), (Ints, strides), (Ints, padding
 ACLNN(AvgPool2dBackward, (In, gradOutput), (In, self), (Ints, kernelSize), (Ints, stride),
       (Ints, padding), (bool, ceilMode), (bool, countIncludePad), (int64_t, divisorOverride),
       (int8_t, cubeMathType), (Out, gradInput)) {
-  expect_planes(gradOutput, self, 2);
+  expect_planes("gradOutput", gradOutput, self.sizes(), 2);
   gradInput = at::avg_pool2d_backward(wide(gradOutput), wide(self), kernelSize, stride, padding,
                                       ceilMode, countIncludePad, divisor_of(divisorOverride));
 }
@@ -194,6 +182,7 @@ ACLNN(AvgPool3d, (In, self), (Ints, kernelSize), (Ints, stride), (Ints, padding)
 ACLNN(AvgPool3dBackward, (In, gradOuput), (In, self), (Ints, kernelSize), (Ints, stride),
       (Ints, padding), (bool, ceilMode), (bool, countIncludePad), (int64_t, divisorOverride),
       (Out, output)) {
+  expect_planes("gradOuput", gradOuput, self.sizes(), 3);
   output = at::avg_pool3d_backward(wide(gradOuput), wide(self), kernelSize, stride, padding,
                                    ceilMode, countIncludePad, divisor_of(divisorOverride));
 }
@@ -202,14 +191,14 @@ ACLNN(AdaptiveAvgPool2d, (In, self), (Ints, outputSize), (Out, out)) {
   out = at::_adaptive_avg_pool2d(wide(self), outputSize);
 }
 ACLNN(AdaptiveAvgPool2dBackward, (In, gradOutput), (In, self), (Out, out)) {
-  expect_planes(gradOutput, self, 2);
+  expect_planes("gradOutput", gradOutput, self.sizes(), 2);
   out = at::_adaptive_avg_pool2d_backward(wide(gradOutput), wide(self));
 }
 ACLNN(AdaptiveAvgPool3d, (In, self), (Ints, outputSize), (Out, out)) {
   out = at::_adaptive_avg_pool3d(wide(self), outputSize);
 }
 ACLNN(AdaptiveAvgPool3dBackward, (In, gradOutput), (In, self), (Out, out)) {
-  expect_planes(gradOutput, self, 3);
+  expect_planes("gradOutput", gradOutput, self.sizes(), 3);
   out = at::_adaptive_avg_pool3d_backward(wide(gradOutput), wide(self));
 }
 ACLNN(AdaptiveMaxPool2d, (In, self), (Ints, outputSize), (Out, outputOut), (Out, indicesOut)) {
@@ -219,6 +208,8 @@ ACLNN(AdaptiveMaxPool2d, (In, self), (Ints, outputSize), (Out, outputOut), (Out,
 }
 ACLNN(AdaptiveMaxPool2dBackward, (In, gradOutput), (In, self), (IndexIn, indices),
       (Out, gradInput)) {
+  expect_planes("gradOutput", gradOutput, self.sizes(), 2);
+  expect_shape("indices", indices, gradOutput.sizes());
   gradInput =
       at::adaptive_max_pool2d_backward(wide(gradOutput), wide(self), places(indices, self, 2));
 }
@@ -229,6 +220,8 @@ ACLNN(AdaptiveMaxPool3d, (In, self), (Ints, outputSize), (Out, outputOut), (Out,
 }
 ACLNN(AdaptiveMaxPool3dBackward, (In, gradOutput), (In, self), (IndexIn, indices),
       (Out, gradInput)) {
+  expect_planes("gradOutput", gradOutput, self.sizes(), 3);
+  expect_shape("indices", indices, gradOutput.sizes());
   gradInput =
       at::adaptive_max_pool3d_backward(wide(gradOutput), wide(self), places(indices, self, 3));
 }
@@ -243,6 +236,8 @@ ACLNN(MaxPool2dWithIndices, (In, self), (Ints, kernelSize), (Ints, stride), (Int
 ACLNN(MaxPool2dWithIndicesBackward, (In, gradOutput), (In, self), (IndexIn, indices),
       (Ints, kernelSize), (Ints, stride), (Ints, padding), (Ints, dilation), (bool, ceilMode),
       (Out, gradInput)) {
+  expect_planes("gradOutput", gradOutput, self.sizes(), 2);
+  expect_shape("indices", indices, gradOutput.sizes());
   gradInput =
       at::max_pool2d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
                                            padding, dilation, ceilMode, places(indices, self, 2));
@@ -257,6 +252,7 @@ ACLNN(MaxPool2dWithMask, (In, self), (Ints, kernelSize), (Ints, stride), (Ints, 
 }
 ACLNN(MaxPool2dWithMaskBackward, (In, gradOutput), (In, self), (In, indices), (Ints, kernelSize),
       (Ints, stride), (Ints, padding), (Ints, dilation), (bool, ceilMode), (Out, gradInput)) {
+  expect_planes("gradOutput", gradOutput, self.sizes(), 2);
   const at::Tensor where = std::get<1>(
       at::max_pool2d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode));
   gradInput = at::max_pool2d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
@@ -272,7 +268,7 @@ ACLNN(MaxPool3dWithArgmax, (In, self), (Ints, kernelSize), (Ints, stride), (Ints
 ACLNN(MaxPool3dWithArgmaxBackward, (In, gradOutput), (In, self), (IndexIn, indices),
       (Ints, kernelSize), (Ints, stride), (Ints, padding), (Ints, dilation), (bool, ceilMode),
       (Out, gradInput)) {
-  expect_planes(gradOutput, self, 3);
+  expect_planes("gradOutput", gradOutput, self.sizes(), 3);
   expect_shape("indices", indices, gradOutput.sizes());
   gradInput =
       at::max_pool3d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,

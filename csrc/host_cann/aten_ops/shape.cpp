@@ -152,6 +152,17 @@ ACLNN(Im2colBackward, (In, gradOutput), (Ints, inputSize), (Ints, kernelSize), (
 }
 ACLNN(UnfoldGrad, (In, gradOut), (Ints, inputSizes), (int64_t, dim), (int64_t, size),
       (int64_t, step), (Out, gradIn)) {
+  const int64_t taken = size.value(), apart = step.value();
+  const bool is_scalar = inputSizes.empty();
+  const auto axis =
+      static_cast<size_t>(c10::maybe_wrap_dim(dim, static_cast<int64_t>(inputSizes.size())));
+  const int64_t length = is_scalar ? 1 : inputSizes[axis];
+  TORCH_CHECK(apart > 0 && taken >= 0 && taken <= length, "size is ", taken, " and step ", apart,
+              ", expected 0 to ", length, " and 1 or more");
+  std::vector<int64_t> unfolded = inputSizes.vec();
+  if (!is_scalar) unfolded[axis] = (length - taken) / apart + 1;
+  unfolded.push_back(taken);
+  expect_shape("gradOut", gradOut, unfolded);
   gradIn = at::unfold_backward(wide(gradOut), inputSizes, dim, size, step);
 }
 

@@ -68,10 +68,15 @@ ACLNN(Bucketize, (In, self), (In, boundaries), (bool, outInt32), (bool, right), 
 }
 
 ACLNN(Bincount, (In, self), (OptionalIn, weights), (int64_t, minlength), (Out, out)) {
-  // How many numbers there are depends on the data; in a rehearsal there are as many as out has.
-  out =
-      at::bincount(self, weights,
-                   is_rehearsed() ? std::max(minlength.value(), out->numel()) : minlength.value());
+  // How many numbers there are depends on the data; ATen makes room for as many.
+  const int64_t room = out->numel();
+  TORCH_CHECK(minlength.value() <= room, "minlength is ", minlength.value(), ", but out has ", room,
+              " elements");
+  const bool has_values = self.is_cpu() && self.numel() > 0 && !is_rehearsed();
+  const int64_t most = has_values ? self.max().item().toLong() : 0;
+  TORCH_CHECK(most < room || self.numel() == 0, "self has a value ", most, ", but out has ", room,
+              " elements");
+  out = at::bincount(self, weights, is_rehearsed() ? room : minlength.value());
 }
 ACLNN(Histc, (In, self), (int64_t, bins), (Number, min), (Number, max), (Out, out)) {
   expect_shape("out", out, {bins.value()});

@@ -75,7 +75,6 @@ NAMED_ACTIVATION(HardSwish, at::hardswish)
 NAMED_ACTIVATION(LogSigmoid, at::log_sigmoid)
 NAMED_ACTIVATION(FastGelu, fast_gelu)
 NAMED_GRADIENT(LogSigmoidGrad, wide(grads) * at::sigmoid(-wide(x)))
-NAMED_GRADIENT(HardSigmoidGrad, at::hardsigmoid_backward(grads, x))
 NAMED_GRADIENT(HardSwishGrad, at::hardswish_backward(grads, x))
 NAMED_GRADIENT(SiluGrad, at::silu_backward(grads, x))
 // The second tensor is the result.
@@ -86,11 +85,17 @@ NAMED_OPERATOR(FastGeluGrad, (FloatIn, dy), (FloatIn, x), (Out, z)) {
 NAMED_OPERATOR(MishGrad, (FloatIn, grad), (FloatIn, x), (OptionalIn, tanhx), (Out, x_grad)) {
   x_grad = at::mish_backward(grad, x);
 }
-NAMED_OPERATOR(SigmoidGrad, (FloatIn, y), (FloatIn, dy), (Out, z)) {
+NAMED_OPERATOR(SigmoidGrad, (FloatIn, y), (FloatIn, dy), (Out, z), (Only<"false">, complex_conj)) {
   z = at::sigmoid_backward(dy, y);
 }
-NAMED_OPERATOR(TanhGrad, (FloatIn, y), (FloatIn, dy), (Out, z)) {
+NAMED_OPERATOR(TanhGrad, (FloatIn, y), (FloatIn, dy), (Out, z), (Only<"false">, complex_conj)) {
   z = at::tanh_backward(dy, y);
+}
+NAMED_OPERATOR(HardSigmoidGrad, (FloatIn, grads), (FloatIn, x), (Out, backprops),
+               (Attribute<double>, alpha), (Attribute<double>, beta)) {
+  const double slope = alpha.value_or(1.0 / 6);
+  const at::Tensor line = wide(x) * slope + beta.value_or(0.5);
+  backprops = wide(grads) * slope * at::logical_and(line > 0, line < 1);
 }
 NAMED_OPERATOR(HardSigmoid, (FloatIn, x), (Out, y), (Attribute<double>, alpha),
                (Attribute<double>, beta)) {

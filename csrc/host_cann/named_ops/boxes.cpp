@@ -196,6 +196,10 @@ NAMED_OPERATOR(AnchorResponseFlags, (FloatIn, gt_bboxes), (Out, flags),
       static_cast<double>(height) * static_cast<double>(width) * static_cast<double>(anchors);
   TORCH_CHECK(count == static_cast<double>(flags->numel()), "flags has ", flags->numel(),
               " elements, expected ", height, " * ", width, " * ", anchors);
+  if (count == 0) {
+    flags = at::zeros({0}, gt_bboxes.options().dtype(at::kByte));
+    return;
+  }
   const Centred truth(gt_bboxes, 0);
   const at::Tensor column = at::floor(truth.x / static_cast<double>((*strides)[0])).to(at::kLong);
   const at::Tensor row = at::floor(truth.y / static_cast<double>((*strides)[1])).to(at::kLong);

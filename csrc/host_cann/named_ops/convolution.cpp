@@ -45,12 +45,8 @@ Integers spatial(const char* name, const std::optional<Integers>& values, size_t
 
 Window window_of(int64_t rank, const std::optional<Integers>& strides,
                  const std::optional<Integers>& pads, const std::optional<Integers>& dilations,
-                 const std::optional<Integers>& output_padding, std::optional<int64_t> groups,
-                 const std::optional<std::string>& data_format) {
+                 const std::optional<Integers>& output_padding, std::optional<int64_t> groups) {
   const size_t dims = static_cast<size_t>(rank) - 2;
-  const std::string format = data_format.value_or(dims == 2 ? "NCHW" : "NCDHW");
-  TORCH_CHECK(format == "NCHW" || format == "NCDHW", "data_format is ", format,
-              ", expected NCHW or NCDHW");
   Window window{spatial("strides", strides, dims, 1, 1),
                 spatial("dilations", dilations, dims, 1, 1),
                 {},
@@ -123,64 +119,59 @@ at::Tensor depthwise_filter(const at::Tensor& filter, at::IntArrayRef shape) {
 
 }  // namespace
 
-#define NAMED_CONVOLUTION(Name, rank)                                                           \
+#define NAMED_CONVOLUTION(Name, rank, format)                                                   \
   NAMED_OPERATOR(Name, (In, x), (In, filter), (OptionalIn, bias), (Out, y),                     \
                  (Attribute<Integers>, strides), (Attribute<Integers>, pads),                   \
                  (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                \
-                 (Attribute<std::string>, data_format)) {                                       \
+                 (Stated<format>, data_format), (Only<"0">, offset_x)) {                        \
     expect_rank(x, filter, rank);                                                               \
     y = convolved(x, filter, bias,                                                              \
-                  window_of(rank, strides, pads, dilations, std::nullopt, groups, data_format), \
-                  false);                                                                       \
+                  window_of(rank, strides, pads, dilations, std::nullopt, groups), false);      \
   }                                                                                             \
   NAMED_OPERATOR(Name##Transpose, (HostInts, input_size), (In, x), (In, filter),                \
                  (OptionalIn, bias), (Out, y), (Attribute<Integers>, strides),                  \
                  (Attribute<Integers>, pads), (Attribute<Integers>, dilations),                 \
-                 (Attribute<int64_t>, groups), (Attribute<std::string>, data_format),           \
-                 (Attribute<Integers>, output_padding)) {                                       \
+                 (Attribute<int64_t>, groups), (Stated<format>, data_format),                   \
+                 (Attribute<Integers>, output_padding), (Only<"0">, offset_x)) {                \
     expect_rank(x, filter, rank);                                                               \
-    const Window window =                                                                       \
-        window_of(rank, strides, pads, dilations, output_padding, groups, data_format);         \
+    const Window window = window_of(rank, strides, pads, dilations, output_padding, groups);    \
     TORCH_CHECK(window.is_symmetric(), "pads differ between the two sides of a dimension");     \
     y = convolved(x, filter, bias, window, true);                                               \
   }                                                                                             \
   NAMED_OPERATOR(Name##BackpropInput, (HostInts, input_size), (In, filter), (In, out_backprop), \
                  (Out, y), (Attribute<Integers>, strides), (Attribute<Integers>, pads),         \
                  (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                \
-                 (Attribute<std::string>, data_format)) {                                       \
+                 (Stated<format>, data_format)) {                                               \
     expect_rank(out_backprop, filter, rank);                                                    \
-    const Window window =                                                                       \
-        window_of(rank, strides, pads, dilations, std::nullopt, groups, data_format);           \
+    const Window window = window_of(rank, strides, pads, dilations, std::nullopt, groups);      \
     y = gradient(out_backprop, out_backprop.new_zeros(y->sizes()), filter, window, false);      \
   }                                                                                             \
   NAMED_OPERATOR(Name##BackpropFilter, (In, x), (HostInts, filter_size), (In, out_backprop),    \
                  (Out, y), (Attribute<Integers>, strides), (Attribute<Integers>, pads),         \
                  (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                \
-                 (Attribute<std::string>, data_format)) {                                       \
+                 (Stated<format>, data_format)) {                                               \
     expect_rank(x, out_backprop, rank);                                                         \
-    const Window window =                                                                       \
-        window_of(rank, strides, pads, dilations, std::nullopt, groups, data_format);           \
+    const Window window = window_of(rank, strides, pads, dilations, std::nullopt, groups);      \
     y = gradient(out_backprop, x, x.new_zeros(y->sizes()), window, true);                       \
   }
 
-NAMED_CONVOLUTION(Conv2D, 4)
-NAMED_CONVOLUTION(Conv3D, 5)
+NAMED_CONVOLUTION(Conv2D, 4, "NCHW")
+NAMED_CONVOLUTION(Conv3D, 5, "NCDHW")
 
 NAMED_OPERATOR(DepthwiseConv2D, (In, x), (In, filter), (OptionalIn, bias), (Out, y),
                (Attribute<Integers>, strides), (Attribute<Integers>, pads),
-               (Attribute<Integers>, dilations), (Attribute<std::string>, data_format)) {
+               (Attribute<Integers>, dilations), (Stated<"NCHW">, data_format),
+               (Only<"0">, offset_x)) {
   expect_rank(x, filter, 4);
   y = convolved(x, grouped_filter(filter), bias,
-                window_of(4, strides, pads, dilations, std::nullopt, x.size(1), data_format),
-                false);
+                window_of(4, strides, pads, dilations, std::nullopt, x.size(1)), false);
 }
 NAMED_OPERATOR(DepthwiseConv2DBackpropInput, (HostInts, input_size), (In, filter),
                (In, out_backprop), (Out, input_grad), (Attribute<Integers>, strides),
                (Attribute<Integers>, pads), (Attribute<Integers>, dilations),
-               (Attribute<std::string>, data_format)) {
+               (Stated<"NCHW">, data_format)) {
   expect_rank(out_backprop, filter, 4);
-  const Window window =
-      window_of(4, strides, pads, dilations, std::nullopt, filter.size(1), data_format);
+  const Window window = window_of(4, strides, pads, dilations, std::nullopt, filter.size(1));
   input_grad = gradient(out_backprop, out_backprop.new_zeros(input_grad->sizes()),
                         grouped_filter(filter), window, false);
 }
@@ -188,12 +179,11 @@ NAMED_OPERATOR(DepthwiseConv2DBackpropInput, (HostInts, input_size), (In, filter
 NAMED_OPERATOR(DepthwiseConv2DBackpropFilter, (In, input), (HostInts, filter_size),
                (In, out_backprop), (Out, filter_grad), (Attribute<Integers>, strides),
                (Attribute<Integers>, pads), (Attribute<Integers>, dilations),
-               (Attribute<std::string>, data_format)) {
+               (Stated<"NCHW">, data_format)) {
   expect_rank(input, out_backprop, 4);
   TORCH_CHECK(filter_size.size() == 4, "filter_size has ", filter_size.size(),
               " numbers, expected 4");
-  const Window window =
-      window_of(4, strides, pads, dilations, std::nullopt, input.size(1), data_format);
+  const Window window = window_of(4, strides, pads, dilations, std::nullopt, input.size(1));
   const Integers grouped{out_backprop.size(1), 1, filter_size[2], filter_size[3]};
   const at::Tensor grads = gradient(out_backprop, input, input.new_zeros(grouped), window, true);
   filter_grad = filter_grad->sizes() == at::IntArrayRef(grouped)

@@ -113,7 +113,8 @@ NAMED_OPERATOR(Identity, (In, x), (Out, y)) {
   y = x;
 }
 NAMED_OPERATOR(TransData, (In, src), (Out, dst), (Attribute<std::string>, src_format),
-               (Attribute<std::string>, dst_format)) {
+               (Attribute<std::string>, dst_format), (Attribute<int64_t>, src_subformat),
+               (Attribute<int64_t>, dst_subformat), (Only<"1">, groups)) {
   dst = src;
 }
 NAMED_OPERATOR(Cast, (In, x), (Out, y), (Attribute<int64_t>, dst_type)) {

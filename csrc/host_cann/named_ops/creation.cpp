@@ -30,7 +30,7 @@ at::Tensor range(const Output& y, double begin, double step) {
   expect_dims("y", y, 1);
   const at::Tensor places = at::arange(y->size(0), options_of(y));
   if (at::isIntegralType(y->scalar_type(), false)) {
-    return places * static_cast<int64_t>(step) + static_cast<int64_t>(begin);
+    return places * integer_of("delta", step) + integer_of("start", begin);
   }
   return places * step + begin;
 }

@@ -57,7 +57,8 @@ at::Tensor with_elements(const at::Tensor& var, const at::Tensor& indices,
 }  // namespace
 
 NAMED_OPERATOR(GatherV2, (In, x), (IndexIn, indices), (HostInts, axis), (Out, y),
-               (Attribute<int64_t>, batch_dims), (Attribute<bool>, negative_index_support)) {
+               (Attribute<int64_t>, batch_dims), (Attribute<bool>, negative_index_support),
+               (Attribute<bool>, is_preprocessed)) {
   TORCH_CHECK(axis.size() == 1 && batch_dims.value_or(0) == 0, "axis has ", axis.size(),
               " numbers and batch_dims is ", batch_dims.value_or(0), ", expected one and 0");
   y = taken(x, indices, axis[0]);
@@ -66,7 +67,8 @@ NAMED_OPERATOR(GatherV2D, (In, x), (IndexIn, indices), (Out, y), (Attribute<int6
   y = taken(x, indices, axis.value_or(0));
 }
 NAMED_OPERATOR(Gather, (In, x), (IndexIn, indices), (Out, y), (Attribute<bool>, validate_indices),
-               (Only<"0">, batch_dims)) {
+               (Only<"0">, batch_dims), (Attribute<bool>, is_preprocessed),
+               (Attribute<bool>, negative_index_support)) {
   y = taken(x, indices, 0);
 }
 NAMED_OPERATOR(GatherElements, (In, x), (IndexIn, index), (Out, y), (Attribute<int64_t>, dim)) {

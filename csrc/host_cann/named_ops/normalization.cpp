@@ -108,6 +108,7 @@ NAMED_OPERATOR(RmsNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, rstd), (Float
   dx = (inner - normal * (inner * normal).mean(dims, true)) * wide(rstd);
   dgamma = at::sum_to(wide(dy) * normal, gamma.sizes());
 }
+// Without data_format it is NCHW, as torch_npu calls it, and not the NHWC of CANN.
 NAMED_OPERATOR(GroupNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out, y), (Out, mean),
                (Out, variance), (Attribute<int64_t>, num_groups), (Only<"NCHW">, data_format),
                (Attribute<double>, eps), (Attribute<bool>, is_training)) {

@@ -142,10 +142,52 @@ aclError run(const NamedCall& call) {
 
 const bool is_registered = (register_named_operators(run), true);
 
+bool is_empty_list(const AttributeValue& value) {
+  return std::visit(
+      []<class T>(const T& held) {
+        if constexpr (std::same_as<T, std::string> || std::is_arithmetic_v<T>) {
+          return false;
+        } else {
+          return held.empty();
+        }
+      },
+      value);
+}
+
+// What a number, true or false is; NaN for another text.
+double number_of(std::string_view text) {
+  if (text == "true" || text == "false") return text == "true" ? 1 : 0;
+  double number = NAN;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+bool is_text(const AttributeValue& value, std::string_view text) {
+  return std::visit(
+      [&]<class T>(const T& held) {
+        if constexpr (std::same_as<T, std::string>) {
+          return held == text;
+        } else if constexpr (std::is_arithmetic_v<T>) {
+          const double number = number_of(text);
+          // A text that was set as a bool, as Attribute<std::string> says, may be any.
+          return static_cast<double>(held) == number ||
+                 (std::same_as<T, bool> && std::isnan(number));
+        } else {
+          return false;
+        }
+      },
+      value);
+}
+
 template <class T>
 std::optional<T> number(const Frame& frame, size_t i) {
   const auto* const scalar = std::get_if<c10::Scalar>(&frame.slots[i]);
-  if (scalar != nullptr) return scalar->to<T>();
+  if (scalar != nullptr) {
+    if constexpr (std::same_as<T, int64_t>) {
+      if (scalar->isFloatingPoint()) return integer_of(frame.names[i], scalar->toDouble());
+    }
+    return scalar->to<T>();
+  }
   TORCH_CHECK(std::holds_alternative<std::monostate>(frame.slots[i]), "attribute ", frame.names[i],
               " is a text or a list, expected a number");
   return std::nullopt;
@@ -158,7 +200,11 @@ std::optional<To> list(const Frame& frame, size_t i) {
   if (const auto* const values = std::get_if<From>(&slot)) {
     To converted;
     for (const auto value : *values) {
-      converted.push_back(c10::checked_convert<typename To::value_type>(value, frame.names[i]));
+      if constexpr (std::same_as<To, Integers>) {
+        converted.push_back(integer_of(frame.names[i], value));
+      } else {
+        converted.push_back(static_cast<double>(value));
+      }
     }
     return converted;
   }
@@ -257,37 +303,11 @@ void NamedArguments::expect_all_taken() const {
               " outputs, expected at most ", outputs_taken_);
   if (call_.attributes == nullptr) return;
   for (const auto& [name, value] : call_.attributes->values) {
-    TORCH_CHECK(name.starts_with('_') ||
+    TORCH_CHECK(name.starts_with('_') || is_empty_list(value) ||
                     std::ranges::find(attributes_taken_, name) != attributes_taken_.end(),
                 "the host CANN does not know attribute ", name, " of this operator");
   }
 }
-
-namespace {
-
-// What a number, true or false is; NaN for another text.
-double number_of(std::string_view text) {
-  if (text == "true" || text == "false") return text == "true" ? 1 : 0;
-  double number = NAN;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
-bool is_text(const AttributeValue& value, std::string_view text) {
-  return std::visit(
-      [&]<class T>(const T& held) {
-        if constexpr (std::same_as<T, std::string>) {
-          return held == text;
-        } else if constexpr (std::is_arithmetic_v<T>) {
-          return static_cast<double>(held) == number_of(text);
-        } else {
-          return false;
-        }
-      },
-      value);
-}
-
-}  // namespace
 
 void expect_value(const char* name, const AttributeValue* value, std::string_view values,
                   bool may_be_absent) {
@@ -303,7 +323,16 @@ void expect_value(const char* name, const AttributeValue* value, std::string_vie
               ", which alone the host CANN emulates");
 }
 
+int64_t integer_of(const char* name, double number) {
+  TORCH_CHECK(number >= -0x1p63 && number < 0x1p63 && number == std::trunc(number), name, " has ",
+              number, ", expected integers");
+  return static_cast<int64_t>(number);
+}
+
 std::vector<int64_t> integers_of(const at::Tensor& values) {
+  TORCH_CHECK(at::isIntegralType(values.scalar_type(), /*includeBool=*/true),
+              "the values of an input in host memory are of dtype ",
+              dtype_text(values.scalar_type()), ", expected integers");
   const at::Tensor integers = values.to(at::kLong);
   const auto* const begin = integers.const_data_ptr<int64_t>();
   return {begin, begin + integers.numel()};
@@ -346,6 +375,8 @@ template <>
 Attribute<std::string>::Value Attribute<std::string>::get(const Frame& frame, size_t i) {
   const auto* const text = std::get_if<std::string>(&frame.slots[i]);
   if (text != nullptr) return *text;
+  const auto* const scalar = std::get_if<c10::Scalar>(&frame.slots[i]);
+  if (scalar != nullptr && scalar->isBoolean()) return std::nullopt;
   TORCH_CHECK(std::holds_alternative<std::monostate>(frame.slots[i]), "attribute ", frame.names[i],
               " is a number or a list, expected a text");
   return std::nullopt;

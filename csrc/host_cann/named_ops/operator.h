@@ -53,7 +53,7 @@ class NamedArguments {
   // Hands memory that only the arguments have to the call.
   void give_memory(Preparation& stage);
   // Refuses inputs, outputs and attributes that the operator did not take, but for attributes that
-  // begin with _, which tell CANN's compiler something.
+  // begin with _, which tell CANN's compiler something, and empty lists, which say nothing.
   void expect_all_taken() const;
   const aclTensorList& inputs() const { return inputs_; }
   const aclTensorList& outputs() const { return outputs_; }
@@ -81,7 +81,8 @@ struct NamedOperator {
 };
 
 // An attribute: bool, int64_t, double, std::string, std::vector<int64_t> or <double>; or nothing,
-// if the call does not set it. Numbers are converted, as CANN does.
+// if the call does not set it. Numbers are converted, as CANN does. torch_npu has calls that set a
+// text as a bool, because a literal in C++ becomes one; that is nothing, too.
 template <class T>
 struct Attribute {
   using Value = std::optional<T>;
@@ -137,6 +138,9 @@ struct HostFloats {
   using Value = std::vector<double>;
   static Value get(const Frame& frame, size_t i) { return std::get<Value>(frame.slots[i]); }
 };
+
+// A number that is an integer of 64 bits, which others are not cut to.
+int64_t integer_of(const char* name, double number);
 
 // The slot of an attribute.
 Slot slot_of(const char* name, const AttributeValue* value);

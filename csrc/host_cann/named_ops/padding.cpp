@@ -118,6 +118,11 @@ NAMED_OPERATOR(PadV3Grad, (FloatIn, x), (HostInts, paddings), (Out, y),
   const Integers pads = inner(from_last(paddings, paddings_contiguous.value_or(true), x.dim()));
   const int64_t rank = padded_rank(x.dim(), pads);
   const int64_t leading = x.dim() - rank;
+  const auto kept =
+      static_cast<size_t>(x.dim()) - std::min(pads.size() / 2, static_cast<size_t>(x.dim()));
+  expect_dims("y", y, x.dim());
+  TORCH_CHECK(x.sizes().slice(0, kept) == y->sizes().slice(0, kept), "x has shape ", x.sizes(),
+              ", expected ", y->sizes().slice(0, kept), " in the dimensions that are not padded");
   const auto folded = [&](const at::Tensor& t) { return leading > 0 ? t.flatten(0, leading) : t; };
   y = gradient(folded(x), folded(y).sizes(), pads, kind).view(y->sizes());
 }

@@ -14,6 +14,7 @@
 #include <ATen/ops/max_pool3d_with_indices_backward.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "host_cann/aten_ops/planes.h"
 #include "host_cann/named_ops/operator.h"
 
 using namespace aclnn_host;
@@ -74,12 +75,14 @@ NAMED_OPERATOR(AvgPoolV2Grad, (HostInts, orig_input_shape), (FloatIn, input_grad
                (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
                (Only<"CALCULATED">, padding_mode), (Attribute<Integers>, pads),
                (Only<"NCHW">, data_format), (Only<"false">, global_pooling),
-               (Attribute<bool>, ceil_mode), (Attribute<bool>, exclusive)) {
+               (Attribute<bool>, ceil_mode), (Attribute<bool>, exclusive),
+               (Attribute<int64_t>, divisor_override)) {
+  expect_planes("input_grad", input_grad, out_grad->sizes(), 2);
   const at::Tensor grads = wide(input_grad);
   out_grad = at::avg_pool2d_backward(
       grads, grads.new_zeros(out_grad->sizes()), part("ksize", ksize, 4, 2, 2),
       part("strides", strides, 4, 2, 2), first_sides(pads, 2), ceil_mode.value_or(false),
-      !exclusive.value_or(true), std::nullopt);
+      !exclusive.value_or(true), divisor_of(divisor_override));
 }
 NAMED_OPERATOR(AvgPool3D, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
                (Attribute<Integers>, strides), (Attribute<Integers>, pads),
@@ -94,6 +97,7 @@ NAMED_OPERATOR(AvgPool3DGrad, (HostInts, orig_input_shape), (FloatIn, grads), (O
                (Attribute<Integers>, pads), (Attribute<bool>, ceil_mode),
                (Attribute<bool>, count_include_pad), (Attribute<int64_t>, divisor_override),
                (Stated<"NCDHW">, data_format)) {
+  expect_planes("grads", grads, output->sizes(), 3);
   const at::Tensor gradients = wide(grads);
   output = at::avg_pool3d_backward(gradients, gradients.new_zeros(output->sizes()),
                                    volume("ksize", ksize), volume("strides", strides),
@@ -105,6 +109,7 @@ NAMED_OPERATOR(AdaptiveAvgPool2d, (FloatIn, x), (Out, y), (Attribute<Integers>, 
 }
 NAMED_OPERATOR(AdaptiveAvgPool2dGrad, (FloatIn, input_grad), (Out, output_grad),
                (Attribute<Integers>, orig_input_shape)) {
+  expect_planes("input_grad", input_grad, output_grad->sizes(), 2);
   const at::Tensor grads = wide(input_grad);
   output_grad = at::_adaptive_avg_pool2d_backward(grads, grads.new_zeros(output_grad->sizes()));
 }
@@ -121,8 +126,10 @@ NAMED_OPERATOR(MaxPoolWithArgmaxV1, (FloatIn, x), (Out, y), (Out, argmax),
 NAMED_OPERATOR(MaxPoolGradWithArgmaxV1, (FloatIn, x), (FloatIn, grad), (In, argmax), (Out, y),
                (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
                (Attribute<Integers>, pads), (Attribute<int64_t>, dtype),
-               (Attribute<Integers>, dilations), (Attribute<bool>, ceil_mode)) {
-  const Planes planes(ksize, strides, pads, dilations);
+               (Attribute<Integers>, dilation), (Attribute<Integers>, dilations),
+               (Attribute<bool>, ceil_mode)) {
+  expect_planes("grad", grad, x.sizes(), 2);
+  const Planes planes(ksize, strides, pads, dilations ? dilations : dilation);
   const bool ceil = ceil_mode.value_or(false);
   const at::Tensor where = std::get<1>(at::max_pool2d_with_indices(
       wide(x), planes.ksize, planes.strides, planes.pads, planes.dilation, ceil));
@@ -142,6 +149,7 @@ NAMED_OPERATOR(MaxPool3DGrad, (FloatIn, orig_x), (FloatIn, orig_y), (FloatIn, gr
                (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
                (Stated<"CALCULATED">, padding), (Attribute<Integers>, pads),
                (Stated<"NCDHW">, data_format)) {
+  expect_planes("grads", grads, orig_x.sizes(), 3);
   const Integers k = volume("ksize", ksize), s = volume("strides", strides);
   const Integers p = first_sides(pads, 3), d{1, 1, 1};
   // Whether the sizes were rounded up is seen from those of the gradient.

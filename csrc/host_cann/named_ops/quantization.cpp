@@ -68,7 +68,8 @@ NAMED_OPERATOR(IFMR, (FloatIn, data), (FloatIn, data_min), (FloatIn, data_max), 
   const Numerals range = search_range.value_or(Numerals{0.7, 1.3});
   const double step = search_step.value_or(0.01);
   const int64_t bits = quant_bits.value_or(8);
-  TORCH_CHECK(range.size() == 2 && step > 0 && (range[1] - range[0]) / step <= kMostSteps,
+  TORCH_CHECK(range.size() == 2 && std::isfinite(range[0]) && std::isfinite(range[1]) && step > 0 &&
+                  std::abs(range[1] - range[0]) / step <= kMostSteps,
               "search_range is not two numbers at most ", kMostSteps, " search_steps apart");
   TORCH_CHECK(bits >= 2 && bits <= 16, "quant_bits is ", bits, ", expected 2 to 16");
   TORCH_CHECK(data_min.numel() == 1 && data_max.numel() == 1 && cumsum.numel() > 0,

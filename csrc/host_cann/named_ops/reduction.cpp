@@ -56,17 +56,24 @@ int64_t one_axis(const Integers& axes) {
   return axes[0];
 }
 
+at::Tensor mean(const at::Tensor& x, const Integers& axes, bool keep_dims, bool none_if_empty) {
+  if (axes.empty() && none_if_empty) return x;
+  return at::mean(x, all_if_empty(axes, x), keep_dims);
+}
+
 }  // namespace
 
 NAMED_OPERATOR(ReduceSum, (In, x), (HostInts, axes), (Out, y), (Attribute<bool>, keep_dims)) {
   y = at::sum(x, all_if_empty(axes, x), keep_dims.value_or(false), x.scalar_type());
 }
-NAMED_OPERATOR(ReduceMean, (FloatIn, x), (HostInts, axes), (Out, y), (Attribute<bool>, keep_dims)) {
-  y = at::mean(x, all_if_empty(axes, x), keep_dims.value_or(false));
+NAMED_OPERATOR(ReduceMean, (FloatIn, x), (HostInts, axes), (Out, y), (Attribute<bool>, keep_dims),
+               (Attribute<bool>, noop_with_empty_axes)) {
+  y = mean(x, axes, keep_dims.value_or(false), noop_with_empty_axes.value_or(true));
 }
 NAMED_OPERATOR(ReduceMeanD, (FloatIn, x), (Out, y), (Attribute<Integers>, axes),
-               (Attribute<bool>, keep_dims)) {
-  y = at::mean(x, all_if_empty(axes.value_or(Integers()), x), keep_dims.value_or(false));
+               (Attribute<bool>, keep_dims), (Attribute<bool>, noop_with_empty_axes)) {
+  y = mean(x, axes.value_or(Integers()), keep_dims.value_or(false),
+           noop_with_empty_axes.value_or(false));
 }
 NAMED_OPERATOR(ReduceProd, (In, x), (HostInts, axes), (Out, y), (Attribute<bool>, keep_dims)) {
   y = product(x, all_if_empty(axes, x), keep_dims.value_or(false));
@@ -114,7 +121,8 @@ NAMED_OPERATOR(LpNormReduceV2, (FloatIn, x), (Out, y), (Attribute<double>, p),
 NAMED_OPERATOR(LpNormUpdateV2, (FloatIn, x), (Out, y), (Attribute<double>, p),
                (Attribute<double>, epsilon)) {
   const double power = p.value_or(2);
-  y = has_root(power) ? wide(x).pow(1 / power) : wide(x);
+  const at::Tensor norm = has_root(power) ? wide(x).pow(1 / power) : wide(x);
+  y = norm.clamp_min(epsilon.value_or(1e-12));
 }
 NAMED_OPERATOR(Cumsum, (In, x), (HostInts, axis), (Out, y), (Attribute<bool>, exclusive),
                (Attribute<bool>, reverse)) {
@@ -152,7 +160,8 @@ NAMED_OPERATOR(Renorm, (FloatIn, x), (Out, y), (Attribute<double>, p), (Attribut
   y = y->sizes() == x.sizes() ? wide(x) * factors : factors;
 }
 
-NAMED_OPERATOR(SoftmaxV2, (FloatIn, x), (Out, y), (Attribute<Integers>, axes)) {
+NAMED_OPERATOR(SoftmaxV2, (FloatIn, x), (Out, y), (Attribute<Integers>, axes),
+               (Only<"false">, half_to_float)) {
   y = at::softmax(x, one_axis(axes.value_or(Integers{-1})));
 }
 NAMED_OPERATOR(SoftmaxGrad, (FloatIn, softmax), (FloatIn, grad_softmax), (Out, grad_x),

@@ -146,7 +146,7 @@ at::Tensor planes_of(const at::Tensor& images) {
 NAMED_OPERATOR(ROIAlign, (FloatIn, features), (FloatIn, rois), (OptionalIn, rois_n), (Out, y),
                (Attribute<double>, spatial_scale), (Attribute<int64_t>, pooled_height),
                (Attribute<int64_t>, pooled_width), (Attribute<int64_t>, sample_num),
-               (Attribute<int64_t>, roi_end_mode)) {
+               (Attribute<int64_t>, roi_end_mode), (Only<"avg">, pool_mode)) {
   const int64_t mode = roi_end_mode.value_or(1);
   const AlignOptions options =
       align_options(spatial_scale, pooled_height, pooled_width, sample_num, mode);

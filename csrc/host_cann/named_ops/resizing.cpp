@@ -43,11 +43,15 @@ Interpolation interpolation_of(const std::optional<std::string>& mode) {
 bool aligns_corners(const std::optional<std::string>& mode, Interpolation how,
                     const std::optional<std::string>& nearest = std::nullopt) {
   const std::string name = mode.value_or("half_pixel");
-  const bool is_nearest = how == Interpolation::kNearest;
-  TORCH_CHECK(!is_nearest || nearest.value_or("round_prefer_floor") == "floor", "nearest_mode is ",
-              nearest.value_or("round_prefer_floor"), ", expected floor");
-  TORCH_CHECK(name == "half_pixel" || name == "pytorch_half_pixel" || name == "align_corners" ||
-                  (is_nearest && name == "asymmetric"),
+  if (how == Interpolation::kNearest) {
+    TORCH_CHECK(nearest.value_or("round_prefer_floor") == "floor", "nearest_mode is ",
+                nearest.value_or("round_prefer_floor"), ", expected floor");
+    TORCH_CHECK(name == "pytorch_half_pixel" || name == "asymmetric",
+                "coordinate_transformation_mode is ", name,
+                ", expected pytorch_half_pixel or asymmetric where mode is nearest");
+    return false;
+  }
+  TORCH_CHECK(name == "half_pixel" || name == "pytorch_half_pixel" || name == "align_corners",
               "coordinate_transformation_mode is ", name,
               ", expected half_pixel, pytorch_half_pixel or align_corners");
   return name == "align_corners";
@@ -80,7 +84,8 @@ at::Tensor gradient(const at::Tensor& grads, at::IntArrayRef shape, Interpolatio
 }  // namespace
 
 NAMED_OPERATOR(ResizeBilinearV2, (FloatIn, x), (HostInts, size), (Out, y),
-               (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers)) {
+               (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers),
+               (Attribute<int64_t>, dtype)) {
   y = resized(wide(x), plane(y), Interpolation::kLinear,
               aligns_corners(align_corners, half_pixel_centers));
 }
@@ -120,7 +125,7 @@ NAMED_OPERATOR(ResizeD, (FloatIn, X), (Out, y), (Attribute<Integers>, sizes),
                (Attribute<std::string>, coordinate_transformation_mode),
                (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
                (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
-               (Attribute<std::string>, nearest_mode)) {
+               (Attribute<std::string>, nearest_mode), (Only<"NCHW">, data_format)) {
   const Interpolation how = interpolation_of(mode);
   y = resized(wide(X), plane(y), how,
               aligns_corners(coordinate_transformation_mode, how, nearest_mode));
@@ -130,7 +135,7 @@ NAMED_OPERATOR(ResizeGradD, (FloatIn, grads), (Out, y), (Attribute<Integers>, or
                (Attribute<std::string>, coordinate_transformation_mode),
                (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
                (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
-               (Attribute<std::string>, nearest_mode), (Only<"NCHW">, data_format)) {
+               (Attribute<std::string>, nearest_mode), (Only<"NCHW|HWNC">, data_format)) {
   const Interpolation how = interpolation_of(mode);
   y = gradient(wide(grads), y->sizes(), how,
                aligns_corners(coordinate_transformation_mode, how, nearest_mode));

@@ -127,7 +127,8 @@ NAMED_OPERATOR(RotatedOverlaps, (FloatIn, boxes), (FloatIn, query_boxes), (Out, 
 }
 NAMED_OPERATOR(RotatedIou, (FloatIn, boxes), (FloatIn, query_boxes), (Out, iou),
                (Attribute<bool>, trans), (Attribute<std::string>, mode),
-               (Attribute<bool>, is_cross), (Attribute<double>, value)) {
+               (Attribute<bool>, is_cross), (Attribute<double>, value),
+               (Attribute<double>, v_threshold), (Attribute<double>, e_threshold)) {
   const std::string name = mode.value_or("iou");
   TORCH_CHECK(name == "iou" || name == "iof", "mode is ", name, ", expected iou or iof");
   TORCH_CHECK(is_cross.value_or(true), "is_cross is false, expected true");
@@ -142,7 +143,7 @@ NAMED_OPERATOR(RotatedNMS, (FloatIn, boxes), (FloatIn, scores), (In, labels),
                (SizedOut, selected_detections), (SizedOut, keep_indices),
                (Attribute<double>, iou_threshold), (Attribute<double>, score_threshold),
                (Attribute<int64_t>, max_output_size), (Attribute<int64_t>, mode),
-               (Attribute<bool>, is_angle)) {
+               (Only<"true">, is_angle)) {
   TORCH_CHECK(boxes.dim() == 2 && boxes.size(1) == 5, "boxes has shape ", boxes.sizes(),
               ", expected (N, 5)");
   expect_shape("scores", scores, {boxes.size(0)});

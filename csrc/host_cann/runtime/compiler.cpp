@@ -40,11 +40,14 @@ std::atomic<NamedOperators> registered = nullptr;
 const std::string& load_operators() {
   static const std::string problem = [] {
     Dl_info self;
-    if (registered != nullptr || dladdr(&registered, &self) == 0) return std::string();
+    if (registered != nullptr) return std::string();
+    if (dladdr(&registered, &self) == 0) return std::string("its folder is not known");
     const std::string path = self.dli_fname;
     const size_t folder = path.rfind('/') + 1;  // 0 if there is none
     const std::string library = path.substr(0, folder) + "libopapi.so";
-    if (dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return std::string();
+    if (dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) {
+      return registered != nullptr ? std::string() : library + " has none";
+    }
     const char* const reason = dlerror();
     return reason != nullptr ? std::string(reason) : library;
   }();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <type_traits>
 #include <unordered_set>
@@ -65,24 +66,32 @@ class Fingerprint {
     add(range.count);
   }
   void add(const AnyValue& value) {
-    const c10::Scalar& number = value.number;
-    if (number.isComplex()) return add(number);
-    // What types hold at most; ATen refuses to convert a number that is larger.
-    constexpr double kMost[] = {127,        128,        255,        32767,   32768,   65504,
-                                2147483647, 2147483648, 4294967295, 3.38e38, 3.402e38};
-    const double real = number.toDouble();
-    add(number.type());
-    add(std::ranges::count_if(kMost, [&](double most) { return std::abs(real) <= most; }));
-    add(std::signbit(real));
-    add(std::isnan(real));
+    add(value.number.type());
+    add_order(value.number);
   }
   void add(const c10::Scalar& scalar) {
     add(scalar.type());
-    if (aspect_ == Aspect::kDtypes && !scalar.isIntegral(true)) return;
+    if (aspect_ == Aspect::kDtypes) {
+      add_order(scalar);
+      if (!scalar.isIntegral(true)) return;
+    }
     if (scalar.type() == at::kUInt64) return add(scalar.toUInt64());
     if (scalar.isIntegral(true)) return add(scalar.toLong());
     add(scalar.toComplexDouble().real());
     add(scalar.toComplexDouble().imag());
+  }
+  // Which types can hold a number: ATen refuses to convert one that is too large.
+  void add_order(const c10::Scalar& scalar) {
+    constexpr double kMost[] = {
+        127,    128,    255,        32767,          32768,
+        65504,  65535,  2147483647, 2147483648,     4294967295,
+        0x1p63, 0x1p64, 0x1.FEp127, 0x1.FFFFFEp127, std::numeric_limits<double>::max()};
+    for (const double part : {scalar.toComplexDouble().real(), scalar.toComplexDouble().imag()}) {
+      add(static_cast<int>(
+          std::ranges::count_if(kMost, [&](double most) { return std::abs(part) <= most; })));
+      add(std::signbit(part));
+      add(std::isnan(part));
+    }
   }
 
   Aspect aspect_;

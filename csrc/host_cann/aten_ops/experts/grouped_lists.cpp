@@ -302,7 +302,13 @@ class Computation {
         rows += size;
       }
     }
-    if (!out_[0].is_written()) check_matrices(rows, has_many_outputs);
+    if (!out_[0].is_written()) {
+      check_matrices(rows, has_many_outputs);
+    } else if (!has_many_outputs) {
+      // Stage 1 may have known no shapes; the columns are those of every product.
+      expect_dims(out_[0].name(), out_[0], 2);
+      expect_shape(out_[0].name(), out_[0], {rows, out_[0]->size(1)});
+    }
     for (const Group& group : groups) {
       const auto i = static_cast<size_t>(group.matrix);
       if (group.size == 0 && out_[0].is_written()) continue;

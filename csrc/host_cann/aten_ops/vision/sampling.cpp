@@ -61,6 +61,16 @@ at::Tensor area(const at::Tensor& low, const at::Tensor& high, double eps) {
   return extents.select(-1, 0) * extents.select(-1, 1);
 }
 
+// ATen trusts that a gradient has the shape of what input gives at the places of grid, and some of
+// its checks see no tensor that is empty.
+void expect_sampled(const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& grid) {
+  std::vector<int64_t> expected{input.size(0), input.size(1)};
+  const at::IntArrayRef places = grid.sizes().slice(1, static_cast<size_t>(grid.dim()) - 2);
+  expected.insert(expected.end(), places.begin(), places.end());
+  TORCH_CHECK(gradient.sizes() == expected, "gradOutput has shape ", gradient.sizes(),
+              ", expected ", expected, " as input and grid have");
+}
+
 }  // namespace
 
 // aclnn<Name>(self, padding, out) and aclnn<Name>Backward(gradOutput, self, padding, gradInput)
@@ -92,6 +102,9 @@ ACLNN(GridSampler2DBackward, (In, gradOutput), (In, input), (In, grid),
       (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
       (Bools, outputMask), (OptionalOut, inputGrad), (OptionalOut, gridGrad)) {
   TORCH_CHECK(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
+  expect_dims("input", input, 4);
+  expect_dims("grid", grid, 4);
+  expect_sampled(gradOutput, input, grid);
   const auto [input_gradient, grid_gradient] = at::grid_sampler_2d_backward(
       wide(gradOutput), wide(input), places_of(grid, paddingMode), interpolationMode, paddingMode,
       alignCorners, {outputMask[0], outputMask[1]});
@@ -148,11 +161,7 @@ ACLNN(GridSampler3DBackward, (FloatIn, gradOutput), (FloatIn, input), (FloatIn, 
   expect_dtype("gradOutput", gradOutput, input);
   expect_dims("input", input, 5);
   expect_dims("grid", grid, 5);
-  const at::IntArrayRef places = grid.sizes().slice(1, 3);
-  const std::vector<int64_t> expected{input.size(0), input.size(1), places[0], places[1],
-                                      places[2]};
-  TORCH_CHECK(gradOutput.sizes() == expected, "gradOutput has shape ", gradOutput.sizes(),
-              ", expected ", expected, " as input and grid have");
+  expect_sampled(gradOutput, input, grid);
   const auto [input_gradient, grid_gradient] = at::grid_sampler_3d_backward(
       wide(gradOutput), wide(input), places_of(grid, paddingMode), interpolationMode, paddingMode,
       alignCorners, {outputMask[0], outputMask[1]});

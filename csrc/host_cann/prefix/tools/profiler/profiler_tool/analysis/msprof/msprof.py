@@ -62,7 +62,8 @@ FORMATS = {
 # The layers of the timeline, in their order; a process of the viewer each.
 CANN, HARDWARE, OVERLAP, MARKS = range(1, 5)
 LAYERS = {CANN: "CANN", HARDWARE: "Ascend Hardware", OVERLAP: "Overlap Analysis", MARKS: "MsTx"}
-HOST = 127  # in the place of a device, of which there are 64 at most
+HOST = -1  # in the place of a device
+MOST_DEVICES = 64
 
 # torch_npu looks for a table every tenth of a second while this program runs, and makes nothing of one that it did not
 # see in time.
@@ -164,8 +165,9 @@ def without(intervals: list[Interval], others: list[Interval]) -> list[Interval]
 
 
 def process_of(profile: Profile, layer: int, device: int = HOST) -> int:
-    """The number that the viewer knows a layer by: those that torch_npu makes of its own have two bits less."""
-    return profile.process << 12 | layer << 7 | device
+    """The number that the viewer knows a layer by, of 32 bits at most, and none of torch_npu's own."""
+    place = 2 * MOST_DEVICES + layer if device == HOST else (layer - HARDWARE) * MOST_DEVICES + device
+    return profile.process << 8 | place
 
 
 def metadata(process: int, layer: int, label: str, threads: dict[int, str]) -> Iterator[Event]:

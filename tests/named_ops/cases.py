@@ -526,7 +526,11 @@ def _resized() -> Iterator[Case]:
     cubic = interpolated("bicubic", align_corners=False)
     attributes = {"mode": "cubic", "coordinate_transformation_mode": "half_pixel", "cubic_coeff_a": -0.75}
     yield Case("ResizeD", [IMAGE], [cubic(IMAGE)], {**attributes, "sizes": [5, 9]})
-    yield Case("ResizeGradD", [grad], [_grad(cubic, IMAGE, grad=grad)], {**attributes, "original_size": [2, 4, 7, 8]})
+    back = _grad(cubic, IMAGE, grad=grad)
+    attributes = {**attributes, "original_size": [2, 4, 7, 8]}
+    yield Case("ResizeGradD", [grad], [back], attributes)
+    in_hwnc = back.permute(2, 3, 0, 1).reshape(back.shape)
+    yield Case("ResizeGradD", [grad.permute(2, 3, 0, 1)], [in_hwnc], {**attributes, "data_format": "HWNC"})
     volume = _numbers(1, 2, 3, 4, 5)
     target = (4, 6, 3)
     grad = _numbers(1, 2, *target, seed=3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -139,3 +140,50 @@ def test_an_operator_that_is_not_there_is_named_and_nothing_is_read_after_it(que
     command = [sys.executable, "-W", "ignore", "-c", UNKNOWN, queue]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def compiled_operators(products_of_float32: None) -> Iterator[None]:
+    """torch_npu calls most operators by name where it is to compile them."""
+    torch.npu.set_compile_mode(jit_compile=True)
+    yield
+    torch.npu.set_compile_mode(jit_compile=False)
+
+
+IMAGE, VOLUME, SIGNAL = (2, 4, 6, 7), (1, 2, 4, 5, 6), (2, 4, 9)
+COMPILED: dict[str, tuple[tuple[int, ...], Callable[[Tensor], Tensor]]] = {
+    "bicubic": (IMAGE, lambda x: F.interpolate(x, (9, 5), mode="bicubic")),
+    "bicubic, corners aligned": (IMAGE, lambda x: F.interpolate(x, (9, 5), mode="bicubic", align_corners=True)),
+    "bilinear": (IMAGE, lambda x: F.interpolate(x, (9, 5), mode="bilinear")),
+    "bilinear, corners aligned": (IMAGE, lambda x: F.interpolate(x, (9, 5), mode="bilinear", align_corners=True)),
+    "nearest": (IMAGE, lambda x: F.interpolate(x, (9, 5), mode="nearest")),
+    "nearest of a signal": (SIGNAL, lambda x: F.interpolate(x, 5, mode="nearest")),
+    "trilinear": (VOLUME, lambda x: F.interpolate(x, (3, 7, 6), mode="trilinear")),
+    "average pool": (IMAGE, lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False)),
+    "average pool of volumes": (VOLUME, lambda x: F.avg_pool3d(x, 2, 2)),
+    "adaptive average pool": (IMAGE, lambda x: F.adaptive_avg_pool2d(x, 2)),
+    "max pool": (IMAGE, lambda x: F.max_pool2d(x, 2)),
+    "convolution": (IMAGE, lambda x: F.conv2d(x, torch.ones(3, 4, 3, 3, device=x.device), padding=1)),
+    "convolution of volumes": (VOLUME, lambda x: F.conv3d(x, torch.ones(3, 2, 2, 2, 2, device=x.device))),
+    "softmax": (IMAGE, lambda x: F.softmax(x, 1).square()),
+    "log_softmax": (IMAGE, lambda x: F.log_softmax(x, -1)),
+    "group norm": (IMAGE, lambda x: F.group_norm(x, 2)),
+    "reflection": (IMAGE, lambda x: F.pad(x, (1, 2, 2, 1), "reflect").square()),
+    "replication": (IMAGE, lambda x: F.pad(x, (1, 2, 2, 1), "replicate").square()),
+    "mean and variance": (IMAGE, lambda x: x.mean((2, 3)) + x.std((2, 3))),
+    "hardsigmoid": (IMAGE, F.hardsigmoid),
+    "smooth loss": (IMAGE, lambda x: F.smooth_l1_loss(x, torch.zeros_like(x), reduction="none")),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_operators_that_are_to_be_compiled(name: str, compiled_operators: None) -> None:
+    shape, function = COMPILED[name]
+    x = torch.randn(shape, requires_grad=True)
+    y = x.detach().npu().requires_grad_()
+    expected, result = function(x), function(y)
+    close(result.detach(), expected.detach())
+    grad = torch.randn(expected.shape)
+    expected.backward(grad)
+    result.backward(grad.npu())
+    close(y.grad, x.grad)

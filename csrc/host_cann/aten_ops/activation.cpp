@@ -242,6 +242,7 @@ ACLNN(Softmax, (FloatIn, self), (int64_t, dim), (Out, out)) {
   out = at::_softmax(wide(self), dim, false);
 }
 ACLNN(SoftmaxBackward, (FloatIn, gradOutput), (FloatIn, output), (int64_t, dim), (Out, gradInput)) {
+  expect_shape("output", output, gradOutput.sizes());
   gradInput =
       at::_softmax_backward_data(wide(gradOutput), wide(output), dim, wide(output.scalar_type()));
 }
@@ -249,6 +250,7 @@ ACLNN(LogSoftmax, (FloatIn, self), (int64_t, dim), (Out, out)) {
   out = at::_log_softmax(wide(self), dim, false);
 }
 ACLNN(LogSoftmaxBackward, (FloatIn, gradOutput), (FloatIn, output), (int64_t, dim), (Out, out)) {
+  expect_shape("output", output, gradOutput.sizes());
   out = at::_log_softmax_backward_data(wide(gradOutput), wide(output), dim,
                                        wide(output.scalar_type()));
 }

@@ -100,6 +100,7 @@ NAMED_OPERATOR(DropoutWithMulsAndSoftmaxGrad, (FloatIn, y_grad), (In, mask),
                (FloatIn, softmax_output), (Out, x_grad), (Attribute<double>, input_keep_prob),
                (Attribute<double>, alpha), (Attribute<Integers>, axes)) {
   const at::Tensor softmax = wide(softmax_output);
+  expect_shape("y_grad", y_grad, softmax.sizes());
   const at::Tensor grads = kept(y_grad, is_kept(mask, softmax), input_keep_prob.value_or(1));
   x_grad = at::_softmax_backward_data(grads, softmax, axis_of(axes), softmax.scalar_type()) *
            alpha.value_or(1);

@@ -167,6 +167,7 @@ NAMED_OPERATOR(SoftmaxV2, (FloatIn, x), (Out, y), (Attribute<Integers>, axes),
 NAMED_OPERATOR(SoftmaxGrad, (FloatIn, softmax), (FloatIn, grad_softmax), (Out, grad_x),
                (Attribute<Integers>, axes)) {
   const int64_t axis = one_axis(axes.value_or(Integers{-1}));
+  expect_shape("grad_softmax", grad_softmax, softmax.sizes());
   grad_x = at::_softmax_backward_data(wide(grad_softmax), wide(softmax), axis,
                                       wide(softmax.scalar_type()));
 }
@@ -175,6 +176,7 @@ NAMED_OPERATOR(LogSoftmaxV2, (FloatIn, logits), (Out, logsoftmax), (Attribute<In
 }
 NAMED_OPERATOR(LogSoftmaxGrad, (FloatIn, grad), (FloatIn, x), (Out, y),
                (Attribute<Integers>, axis)) {
+  expect_shape("grad", grad, x.sizes());
   y = at::_log_softmax_backward_data(wide(grad), wide(x), one_axis(axis.value_or(Integers{-1})),
                                      wide(x.scalar_type()));
 }

@@ -1,5 +1,7 @@
 // Images and volumes of another size, and the gradients.
 
+#include <array>
+
 #include <ATen/ops/upsample_bicubic2d.h>
 #include <ATen/ops/upsample_bicubic2d_backward.h>
 #include <ATen/ops/upsample_bilinear2d.h>
@@ -130,15 +132,27 @@ NAMED_OPERATOR(ResizeD, (FloatIn, X), (Out, y), (Attribute<Integers>, sizes),
   y = resized(wide(X), plane(y), how,
               aligns_corners(coordinate_transformation_mode, how, nearest_mode));
 }
+// In HWNC the gradients are of shape (H, W, N, C), and so lie the elements of y, whose shape is
+// that of NCHW. original_size is (N, C, H, W) in any case.
 NAMED_OPERATOR(ResizeGradD, (FloatIn, grads), (Out, y), (Attribute<Integers>, original_size),
                (Attribute<Integers>, roi), (Attribute<Numerals>, scales),
                (Attribute<std::string>, coordinate_transformation_mode),
                (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
                (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
-               (Attribute<std::string>, nearest_mode), (Only<"NCHW|HWNC">, data_format)) {
+               (Attribute<std::string>, nearest_mode), (Attribute<std::string>, data_format)) {
   const Interpolation how = interpolation_of(mode);
-  y = gradient(wide(grads), y->sizes(), how,
-               aligns_corners(coordinate_transformation_mode, how, nearest_mode));
+  const bool align = aligns_corners(coordinate_transformation_mode, how, nearest_mode);
+  const std::string format = data_format.value_or("NCHW");
+  if (format == "NCHW") {
+    y = gradient(wide(grads), y->sizes(), how, align);
+    return;
+  }
+  TORCH_CHECK(format == "HWNC", "data_format is ", format, ", expected NCHW or HWNC");
+  TORCH_CHECK(original_size && original_size->size() == 4, "original_size is not four numbers");
+  expect_dims("grads", grads, 4);
+  constexpr std::array<int64_t, 4> to_nchw{2, 3, 0, 1};  // and back
+  const at::Tensor result = gradient(wide(grads).permute(to_nchw), *original_size, how, align);
+  y = result.permute(to_nchw).reshape(y->sizes());
 }
 NAMED_OPERATOR(UpsampleNearest3d, (FloatIn, x), (Out, y), (Attribute<Integers>, output_size)) {
   y = at::upsample_nearest3d(wide(x), last_sizes(y, 3));

@@ -115,13 +115,17 @@ def test_a_model_learns_as_on_the_cpu(name: str, tmp_path: Path) -> None:
     torch.testing.assert_close(on_npu.evaluate()["eval_loss"], on_cpu.evaluate()["eval_loss"], rtol=1e-5, atol=0)
 
 
+@pytest.mark.parametrize("attention", ["sdpa", "flash_attention_2"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_mixed_precision_with_accumulation_and_checkpointing(dtype: torch.dtype, tmp_path: Path) -> None:
-    """Beside float32 on the CPU, where the Trainer refuses float16."""
+def test_mixed_precision_with_accumulation_and_checkpointing(
+    dtype: torch.dtype, attention: str, tmp_path: Path
+) -> None:
+    """Beside float32 on the CPU, which has no flash attention, and where the Trainer refuses float16."""
     start, data = language(llama())
     # torch_npu's GradScaler passes a fused optimizer an argument that torch's optimizers have no more.
     both = {"gradient_accumulation_steps": 2, "gradient_checkpointing": True, "optim": "adamw_torch"}
     expected, _ = train(start, data, tmp_path, use_cpu=True, **both)
+    start.set_attn_implementation(attention)
     found, _ = train(start, data, tmp_path, bf16=dtype is torch.bfloat16, fp16=dtype is torch.float16, **both)
     expect_alike(found, expected, flat(start), dtype)
 

@@ -15,6 +15,7 @@ TORCH := 2.13.0
 TORCH_NPU := $(basename $(TORCH)).*
 VENV := .venv
 NPU_VENV := .venv-npu
+CLIENTS_VENV := .venv-clients
 RUN := $(VENV)/bin/python
 CMAKE := $(VENV)/bin/cmake
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
@@ -26,8 +27,8 @@ PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 MADE_FOR := torch $(TORCH) in $(CURDIR)
 remake = $(if $(wildcard $(1)/installed),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
 
-.PHONY: remake tidy demo demo-npu test test-deep reliability properties commands soak stock build npu sanitize fuzz \
-  clang test-aarch64 wheel-test wheels conformance bench bench-quick bench-check docs matrix lint clean
+.PHONY: remake tidy demo demo-npu test test-deep reliability properties clients commands soak stock build npu sanitize \
+  fuzz clang test-aarch64 wheel-test wheels conformance bench bench-quick bench-check docs matrix lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -40,9 +41,9 @@ test: build npu
 	$(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
 
 # All of docs/reliability.md, within an hour on two cores: the tests that it is about, those that take long too, every
-# property on many more examples, a million calls, the tests under the sanitizers, the fuzzer, and the C++ tests as clang
-# builds them, where it has its OpenMP.
-test-deep: reliability properties soak sanitize $(FUZZ) $(if $(HAS_CLANG),clang)
+# property on many more examples, a million calls, the tests under the sanitizers, the fuzzer, libraries on simulated
+# NPUs, and the C++ tests as clang builds them, where it has its OpenMP.
+test-deep: reliability properties soak sanitize $(FUZZ) clients $(if $(HAS_CLANG),clang)
 	@test -n "$(HAS_CLANG)" || echo "clang: left out, $(CLANG) is not here or has no OpenMP"
 
 RELIABILITY := reliability conformance test_aten_abuse.py test_binaries.py test_cpp.py test_determinism.py test_fuzz.py \
@@ -59,6 +60,12 @@ soak: build
 
 properties: build
 	$(RUN) -m pytest tests -m hypothesis --hypothesis-profile=deep --numprocesses=2 --dist=worksteal
+
+# Programs of accelerate, Transformers, PEFT, timm and torch on simulated NPUs, beside the CPU; docs/npu.md. They have an
+# environment of their own, .venv-clients, and look for nothing on the network.
+clients: build $(CLIENTS_VENV)/installed
+	HF_HUB_OFFLINE=1 $(CLIENTS_VENV)/bin/python -m aclnn_torch run --devices 2 --memory 2G \
+	  -m pytest -p torch_npu -p no:cacheprovider --disable-warnings tests/clients
 
 # The commands of the documents that `make test` leaves out because they take long.
 commands: build npu
@@ -163,14 +170,25 @@ npu: build $(NPU_VENV)/installed
 	@$(CMAKE) --build build/release -- --quiet
 	@$(CMAKE) --install build/release > /dev/null
 
-$(NPU_VENV)/installed: Makefile $(call remake,$(NPU_VENV))
-	$(call make_environment,$(NPU_VENV))
-	$(NPU_VENV)/bin/python tools/install_torch.py $(TORCH) "$(RUN)"
-	$(NPU_VENV)/bin/python -m pip --disable-pip-version-check install --quiet \
-	  numpy pyyaml setuptools pytest hypothesis expecttest scikit-learn matplotlib rich "transformers>=5,<6"
-	$(NPU_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps "torch_npu==$(TORCH_NPU)"
-	echo "$(CURDIR)" > "$$($(NPU_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/aclnn_torch.pth"
+# An environment with torch_npu for the folder $(1), with the packages $(2).
+define make_npu_environment
+	$(call make_environment,$(1))
+	$(1)/bin/python tools/install_torch.py $(TORCH) "$(RUN)"
+	$(1)/bin/python -m pip --disable-pip-version-check install --quiet numpy pyyaml setuptools pytest hypothesis $(2)
+	$(1)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps "torch_npu==$(TORCH_NPU)"
+	echo "$(CURDIR)" > "$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/aclnn_torch.pth"
 	@touch $@
+endef
+
+NPU_PACKAGES := expecttest scikit-learn matplotlib rich "transformers>=5,<6"
+$(NPU_VENV)/installed: Makefile $(call remake,$(NPU_VENV))
+	$(call make_npu_environment,$(NPU_VENV),$(NPU_PACKAGES))
+
+# timm needs torchvision, which belongs to one torch; TORCH_INDEX has its builds for CPUs.
+CLIENTS_PACKAGES := accelerate peft timm torchvision "transformers>=5,<6" "torch==$(TORCH)" \
+  $(if $(TORCH_INDEX),--retries 0 --extra-index-url "$(TORCH_INDEX)")
+$(CLIENTS_VENV)/installed: Makefile $(call remake,$(CLIENTS_VENV))
+	$(call make_npu_environment,$(CLIENTS_VENV),$(CLIENTS_PACKAGES))
 
 lint: $(VENV)/linters tidy
 	$(VENV)/bin/ruff check .
@@ -192,4 +210,4 @@ $(VENV)/linters: $(VENV)/installed
 	@touch $@
 
 clean:
-	rm -rf build $(VENV) $(NPU_VENV) aclnn_torch/lib aclnn_torch/cann aclnn_torch/*.so
+	rm -rf build $(VENV) $(NPU_VENV) $(CLIENTS_VENV) aclnn_torch/lib aclnn_torch/cann aclnn_torch/*.so

@@ -149,6 +149,41 @@ def test_shifts_of_later_versions(keywords: dict[str, Any], shift: torch.Tensor,
     torch.testing.assert_close(out.cpu(), attend(Q, K, V, attn_mask=expected), rtol=2**-19, atol=2**-19)
 
 
+def packed(q, k, v, **keywords: Any):  # type: ignore[no-untyped-def]
+    """torch_npu's attention of two sequences, of 2 and 3 queries and of 4 and 3 keys, one behind the other."""
+    lengths = {"actual_seq_qlen": [2, 5], "actual_seq_kvlen": [4, 7]}
+    return torch_npu.npu_fusion_attention(q, k, v, 3, "TND", scale=8**-0.5, **lengths, **keywords)[0]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_packed_sequences(causal: bool) -> None:
+    """FlashAttentionScoreV4 on Ascend950, FlashAttentionVarLenScore elsewhere. A causal one ends with the last key."""
+    tensors = [x[0].transpose(0, 1).contiguous() for x in (Q, LONG_K, LONG_V)]
+    mask = {"atten_mask": torch.ones(2048, 2048, dtype=torch.bool).triu(1).npu(), "sparse_mode": 3} if causal else {}
+
+    def one_by_one(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        results = []
+        for queries, keys in ((slice(0, 2), slice(0, 4)), (slice(2, 5), slice(4, 7))):
+            rows = [x.transpose(0, 1) for x in (q[queries], k[keys], v[keys])]
+            seen = torch.ones(rows[0].size(1), rows[1].size(1), dtype=torch.bool)
+            results.append(masked(*rows, seen.tril(seen.size(1) - seen.size(0)) if causal else seen).transpose(0, 1))
+        return torch.cat(results)
+
+    got = with_gradients(partial(packed, **mask))(*(x.npu() for x in tensors))
+    for ours, theirs in zip(got, with_gradients(one_by_one)(*tensors), strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs, rtol=2**-19, atol=2**-19)
+
+
+def test_dropout_of_packed_sequences_is_the_same_with_gradients() -> None:
+    torch.manual_seed(3)
+    q, k, v = (x[0].transpose(0, 1).contiguous().npu() for x in (Q, LONG_K, LONG_V))
+    out = packed(q, k, v.requires_grad_(), keep_prob=0.5)
+    weights = numbers(*out.shape, seed=9).npu()
+    (gradient,) = torch.autograd.grad(out, v, weights)
+    assert (out * weights).sum().item() == pytest.approx((gradient * v).sum().item(), rel=1e-4)
+    assert not torch.allclose(out, packed(q, k, v))
+
+
 @errors_are_clean
 def test_lengths_are_refused() -> None:
     if not on_product("950"):

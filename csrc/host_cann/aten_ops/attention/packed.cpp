@@ -57,7 +57,7 @@ PackedAttention::PackedAttention(const at::Tensor& query, const at::Tensor& key,
   check_shift();
   check_mask();
   if (arguments.drop_mask) {
-    const int64_t bytes = scores_ * arguments.heads / 8 + (scores_ * arguments.heads % 8 != 0);
+    const int64_t bytes = scores() / 8 + (scores() % 8 != 0);
     TORCH_CHECK(arguments.drop_mask->numel() >= bytes, "dropMaskOptional has ",
                 arguments.drop_mask->numel(), " bytes, expected at least ", bytes,
                 ", one bit for each score");

@@ -31,6 +31,8 @@ class PackedAttention {
                   const at::OptionalIntArrayRef& key_sums, const AttentionArguments& arguments);
 
   size_t count() const { return queries_.size(); }
+  // Of all heads of all sequences.
+  int64_t scores() const { return scores_ * arguments_.heads; }
   const SequencePart& queries(size_t i) const { return queries_[i]; }
   const SequencePart& keys(size_t i) const { return keys_[i]; }
 

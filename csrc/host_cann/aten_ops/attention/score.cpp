@@ -1,9 +1,14 @@
-// FlashAttentionScore and its gradient, where all sequences have one length: see batched.h.
+// FlashAttentionScore and its gradient, where all sequences have one length (see batched.h) or, in
+// version 4, are packed with many (see packed.h).
 
 #include <optional>
 #include <string>
 
+#include <ATen/ops/empty.h>
+
 #include "host_cann/aten_ops/attention/batched.h"
+#include "host_cann/aten_ops/attention/packed.h"
+#include "host_cann/aten_ops/random.h"
 
 using namespace aclnn_host;
 
@@ -24,6 +29,24 @@ void check_out_dtype(const at::Tensor& query, int64_t out_dtype) {
   TORCH_CHECK(out_dtype == 0 || (out_dtype == 1 && query.scalar_type() == at::kBFloat16),
               "outDtype is ", out_dtype, ", expected 0, or 1 with a query of BFLOAT16; the results",
               " have the dtype of query");
+}
+
+// Where version 4 has sequences of many lengths; lengths in another layout are refused.
+bool is_packed(const std::string& layout) {
+  return layout == "TND";
+}
+
+// The sequences of version 4, whose dropout without a mask draws one bit for each score.
+PackedAttention packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                       AttentionArguments arguments, const std::string& layout,
+                       const at::OptionalIntArrayRef& query_sums,
+                       const at::OptionalIntArrayRef& key_sums, const Source& source) {
+  check_value_size(key, value);
+  const PackedAttention sequences(query, key, value, layout, query_sums, key_sums, arguments);
+  if (arguments.drop_mask || arguments.keep >= 1) return sequences;
+  const at::Tensor like = at::empty({sequences.scores()}, query.options());
+  arguments.drop_mask = draw_bits(empty_dropout_mask(like), arguments.keep, source);
+  return {query, key, value, layout, query_sums, key_sums, arguments};
 }
 
 }  // namespace
@@ -148,27 +171,34 @@ ACLNN(FlashAttentionScoreV4, (FloatIn, query), (FloatIn, key), (FloatIn, value),
                               {"dScaleQOptional", given(dScaleQOptional)},
                               {"dScaleKOptional", given(dScaleKOptional)},
                               {"dScaleVOptional", given(dScaleVOptional)},
-                              {"sinkOptional", given(sinkOptional)},
-                              {"actualSeqQLenOptional", given(actualSeqQLenOptional)},
+                              {"sinkOptional", given(sinkOptional)}});
+  check_out_dtype(query, outDtype);
+  const AttentionArguments arguments = {.shift = realShiftOptional,
+                                        .drop_mask = dropMaskOptional,
+                                        .mask = attenMaskOptional,
+                                        .prefix = prefixOptional,
+                                        .query_start = qStartIdxOptional,
+                                        .key_start = kvStartIdxOptional,
+                                        .scale = scaleValue,
+                                        .keep = keepProb,
+                                        .pre_tokens = preTokens,
+                                        .next_tokens = nextTokens,
+                                        .heads = headNum,
+                                        .sparse_mode = sparseMode,
+                                        .shift_type = pseType};
+  const Source source = source_of(seed, offset);
+  if (is_packed(inputLayout)) {
+    const PackedAttention sequences = packed(query, key, value, arguments, inputLayout,
+                                             actualSeqQLenOptional, actualSeqKvLenOptional, source);
+    write_attention(query, value, sequences, is_as_input("softmaxOutLayout", softmaxOutLayout),
+                    softmaxMaxOut, softmaxSumOut, attentionOutOut);
+    return;
+  }
+  refuse_attention_arguments({{"actualSeqQLenOptional", given(actualSeqQLenOptional)},
                               {"actualSeqKvLenOptional", given(actualSeqKvLenOptional)},
                               {"softmaxOutLayout", given(softmaxOutLayout)}});
-  check_out_dtype(query, outDtype);
-  write_batched_attention(query, key, value,
-                          {.shift = realShiftOptional,
-                           .drop_mask = dropMaskOptional,
-                           .mask = attenMaskOptional,
-                           .prefix = prefixOptional,
-                           .query_start = qStartIdxOptional,
-                           .key_start = kvStartIdxOptional,
-                           .scale = scaleValue,
-                           .keep = keepProb,
-                           .pre_tokens = preTokens,
-                           .next_tokens = nextTokens,
-                           .heads = headNum,
-                           .sparse_mode = sparseMode,
-                           .shift_type = pseType},
-                          inputLayout, source_of(seed, offset), softmaxMaxOut, softmaxSumOut,
-                          attentionOutOut);
+  write_batched_attention(query, key, value, arguments, inputLayout, source, softmaxMaxOut,
+                          softmaxSumOut, attentionOutOut);
 }
 ACLNN(FlashAttentionScoreGradV4, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
       (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
@@ -193,25 +223,36 @@ ACLNN(FlashAttentionScoreGradV4, (FloatIn, query), (FloatIn, keyIn), (FloatIn, v
                               {"dScaleKOptional", given(dScaleKOptional)},
                               {"dScaleVOptional", given(dScaleVOptional)},
                               {"dScaleDyOptional", given(dScaleDyOptional)},
-                              {"dScaleOOptional", given(dScaleOOptional)},
-                              {"actualSeqQLenOptional", given(actualSeqQLenOptional)},
-                              {"actualSeqKvLenOptional", given(actualSeqKvLenOptional)},
-                              {"softmaxInLayout", given(softmaxInLayout)}});
+                              {"dScaleOOptional", given(dScaleOOptional)}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   check_out_dtype(query, outDtype);
-  write_batched_gradients(query, keyIn, value, dy,
-                          {.shift = pseShiftOptional,
-                           .drop_mask = dropMaskOptional,
-                           .mask = attenMaskOptional,
-                           .prefix = prefixOptional,
-                           .query_start = qStartIdxOptional,
-                           .key_start = kvStartIdxOptional,
-                           .scale = scaleValue,
-                           .keep = keepProb,
-                           .pre_tokens = preTokens,
-                           .next_tokens = nextTokens,
-                           .heads = headNum,
-                           .sparse_mode = sparseMode,
-                           .shift_type = pseType},
-                          inputLayout, source_of(seed, offset), dqOut, dkOut, dvOut, dpseOut);
+  const AttentionArguments arguments = {.shift = pseShiftOptional,
+                                        .drop_mask = dropMaskOptional,
+                                        .mask = attenMaskOptional,
+                                        .prefix = prefixOptional,
+                                        .query_start = qStartIdxOptional,
+                                        .key_start = kvStartIdxOptional,
+                                        .scale = scaleValue,
+                                        .keep = keepProb,
+                                        .pre_tokens = preTokens,
+                                        .next_tokens = nextTokens,
+                                        .heads = headNum,
+                                        .sparse_mode = sparseMode,
+                                        .shift_type = pseType};
+  const Source source = source_of(seed, offset);
+  if (is_packed(inputLayout)) {
+    is_as_input("softmaxInLayout", softmaxInLayout);
+    const PackedAttention sequences = packed(query, keyIn, value, arguments, inputLayout,
+                                             actualSeqQLenOptional, actualSeqKvLenOptional, source);
+    const PackedGradients gradients = packed_gradients(query, keyIn, value, dy, sequences);
+    dqOut = gradients.query;
+    dkOut = gradients.key;
+    dvOut = gradients.value;
+    return;
+  }
+  refuse_attention_arguments({{"actualSeqQLenOptional", given(actualSeqQLenOptional)},
+                              {"actualSeqKvLenOptional", given(actualSeqKvLenOptional)},
+                              {"softmaxInLayout", given(softmaxInLayout)}});
+  write_batched_gradients(query, keyIn, value, dy, arguments, inputLayout, source, dqOut, dkOut,
+                          dvOut, dpseOut);
 }

@@ -15,6 +15,7 @@ UNPUBLISHED = {
     "aclnnFusedAdam",
     "aclnnFlashAttentionScoreV4",
     "aclnnFlashAttentionScoreGradV4",
+    "aclnnMhcPreV2",
     "aclnnMoeReRouting",
     "aclnnTopkV2",
 }

@@ -436,6 +436,9 @@ CONVOLUTIONS = [
 ]
 
 
-@cases_of(KV_CACHES, QKV_CACHES, POSITIONS, EXPERTS, CONVOLUTIONS)
+CASES = [*KV_CACHES, *QKV_CACHES, *POSITIONS, *EXPERTS, *CONVOLUTIONS]
+
+
+@cases_of(CASES)
 def test_inference(case: Case) -> None:
     check(case)

@@ -219,6 +219,17 @@ def test_the_same_numbers(function: str) -> None:
     assert first[3] == second[3] != other[3]
 
 
+def test_exponential_numbers_of_a_seed_in_a_tensor() -> None:
+    """The function that has no other with numbers and the same parameters."""
+    name, seed = "aclnnStatelessExponentialTensor", "seedTensor=INT64[1]:5 offsetTensor=INT64[1]:8 offset=4"
+    text = f"{name} self=FLOAT[{N}] {seed} lambd="
+    ((*statuses, _, (drawn,)), refused) = run_calls([text + "0.5", text + "0"])
+    assert statuses == [SUCCESS, SUCCESS]
+    np.testing.assert_allclose(drawn, -2 * np.log(units(5, 12, N)), rtol=2.0**-23)
+    assert refused[0] == 161002
+    assert "lambda is 0" in refused[2]
+
+
 def test_what_is_refused() -> None:
     refused = {
         "aclnnInplaceUniform selfRef=FLOAT[3] from=2 to=1": "from is 2, expected at most to, 1",

@@ -29,6 +29,7 @@ RANDOM = {
     "aclnnNormalTensorFloat",
     "aclnnNormalTensorTensor",
     "aclnnSimThreadExponential",
+    "aclnnStatelessExponentialTensor",
 }
 
 INTRODUCTION = """\

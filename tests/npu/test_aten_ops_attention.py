@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 import torch.nn.functional as F
 import torch_npu
 
-from .aten_ops import Case, cases_of, check, errors_are_clean, numbers, on_product, with_gradients
+from .aten_ops import Case, cases_of, check, errors_are_clean, numbers, on_product, operators_of, with_gradients
 
 Q, K, V = (numbers(2, 3, 5, 8, seed=i) for i in range(3))
 LONG_K, LONG_V = (numbers(2, 3, 7, 8, seed=i) for i in (3, 4))
@@ -199,3 +200,169 @@ def test_a_shift_is_added_before_scaling() -> None:
     expected = with_gradients(lambda q, k, v, pse: attend(q, k, v, attn_mask=pse * 8**-0.5))(Q, K, V, shift)
     for ours, theirs in zip(got, expected, strict=True):
         torch.testing.assert_close(ours.cpu(), theirs, rtol=2**-19, atol=2**-19)
+
+
+def with_sink(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, sink: torch.Tensor, hidden: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Attention with one more score for each query of a head, which has no value."""
+    scores = q @ k.transpose(-2, -1) * 8**-0.5
+    if hidden is not None:
+        scores = scores.masked_fill(hidden, -torch.inf)
+    all_scores = torch.cat((scores, sink.view(1, -1, 1, 1).expand(*scores.shape[:3], 1)), -1)
+    return all_scores.softmax(-1)[..., :-1] @ v
+
+
+SINK = torch.tensor([-0.5, 1.25, 3.0])
+ONLY_BEFORE_950 = pytest.mark.skipif(on_product("950"), reason="Ascend950 has no sinks")
+
+
+@ONLY_BEFORE_950
+@pytest.mark.parametrize("mode", [0, 3])
+def test_sinks(mode: int) -> None:
+    hidden = torch.ones(5, 7, dtype=torch.bool).triu(3) if mode else None
+    mask = torch.ones(2048, 2048, dtype=torch.bool).triu(1).npu() if mode else None
+
+    def ours(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, sink: torch.Tensor) -> torch.Tensor:
+        return fused(q, k, v, "BSND", sink=sink, atten_mask=mask, sparse_mode=mode)
+
+    tensors = (Q, LONG_K, LONG_V, SINK)
+    got, ran = operators_of(lambda: with_gradients(ours)(*(x.npu() for x in tensors)))
+    assert {"FlashAttentionScoreV3", "FlashAttentionScoreGradV3"} <= set(ran)
+    expected = with_gradients(partial(with_sink, hidden=hidden))(*tensors)
+    for mine, theirs in zip(got, expected, strict=True):
+        torch.testing.assert_close(mine.cpu(), theirs, rtol=2**-18, atol=2**-18)
+
+
+@ONLY_BEFORE_950
+def test_sinks_of_packed_sequences() -> None:
+    ends = [2, 2, 5]
+    q, k, v = (numbers(5, 3, 8, seed=i) for i in range(3))
+
+    def ours(*tensors: torch.Tensor) -> torch.Tensor:
+        *parts, sink = tensors
+        return torch_npu.npu_fusion_attention(
+            *parts, 3, "TND", scale=8**-0.5, sink=sink, actual_seq_qlen=ends, actual_seq_kvlen=ends
+        )[0]
+
+    def theirs(*tensors: torch.Tensor) -> torch.Tensor:
+        *parts, sink = tensors
+        rows = [slice(0, 2), slice(2, 5)]
+        results = [with_sink(*(x[row].transpose(0, 1)[None] for x in parts), sink)[0].transpose(0, 1) for row in rows]
+        return torch.cat(results)
+
+    got, ran = operators_of(lambda: with_gradients(ours)(*(x.npu() for x in (q, k, v, SINK))))
+    assert {"FlashAttentionVarLenScoreV5", "FlashAttentionUnpaddingScoreGradV5"} <= set(ran)
+    for mine, expected in zip(got, with_gradients(theirs)(q, k, v, SINK), strict=True):
+        torch.testing.assert_close(mine.cpu(), expected, rtol=2**-18, atol=2**-18)
+
+
+def visible(rows: int, columns: int, mode: int) -> torch.Tensor:
+    """Which keys each query may see: all, or, with mode 3, those up to its own place from the last ones."""
+    seen = torch.ones(rows, columns, dtype=torch.bool)
+    return seen.tril(columns - rows) if mode == 3 else seen
+
+
+def of_sequences(x: torch.Tensor, layout: str, lengths: torch.Tensor, table: torch.Tensor | None) -> list[torch.Tensor]:
+    """The tokens of each sequence of a tensor in a layout."""
+    if layout == "TND":
+        ends = [0, *lengths.tolist()]
+        return [x[a:b] for a, b in itertools.pairwise(ends)]
+    if layout == "PA_BSND":
+        assert table is not None
+        return [x[row.long()].flatten(0, 1)[:n] for row, n in zip(table, lengths.tolist(), strict=True)]
+    return [part[:n] for part, n in zip(x, lengths.tolist(), strict=True)]
+
+
+LAYOUTS_OF_SEQUENCES = [
+    # The layout of queries and of keys, their shapes without heads, and the lengths.
+    ("BSND", "BSND", (2, 3), (2, 7), [3, 2], [7, 5]),
+    ("TND", "TND", (5,), (12,), [2, 5], [5, 12]),
+    ("TND", "PA_BSND", (5,), (4, 16), [2, 5], [20, 9]),
+]
+TABLE = torch.tensor([[2, 0], [3, 1]], dtype=torch.int32)
+
+
+@pytest.mark.parametrize("mode", [0, 3])
+@pytest.mark.parametrize("case", LAYOUTS_OF_SEQUENCES, ids=lambda case: f"{case[0]}-{case[1]}")
+def test_the_indexer(case: Any, mode: int) -> None:
+    of_queries, of_keys, queries, keys, query_lengths, key_lengths = case
+    q, k = numbers(*queries, 4, 128).half(), numbers(*keys, 1, 128, seed=1).half()
+    w = numbers(*queries, 4, seed=2)
+    lengths = [torch.tensor(x, dtype=torch.int32) for x in (query_lengths, key_lengths)]
+    table = TABLE if of_keys == "PA_BSND" else None
+    count = 6
+    got, ran = operators_of(
+        lambda: torch_npu.npu_lightning_indexer(
+            q.npu(), k.npu(), w.npu(), actual_seq_lengths_query=lengths[0].npu(), sparse_count=count,
+            actual_seq_lengths_key=lengths[1].npu(), block_table=None if table is None else table.npu(),
+            layout_query=of_queries, layout_key=of_keys, sparse_mode=mode, return_value=table is None,
+        )
+    )  # fmt: skip
+    assert "LightningIndexer" in ran
+    parts = [of_sequences(x, of_queries, lengths[0], None) for x in (got[0].cpu(), q, w)]
+    values = of_sequences(got[1].cpu(), of_queries, lengths[0], None) if table is None else parts[0]
+    for index, query, weight, key, value in zip(
+        *parts, of_sequences(k, of_keys, lengths[1], table), values, strict=True
+    ):
+        scores = (torch.relu(query.float() @ key[:, 0].float().t()) * weight[..., None]).sum(1)
+        scores = scores.masked_fill(~visible(*scores.shape, mode), -torch.inf)
+        order = scores.argsort(dim=-1, descending=True)[:, :count]
+        best = scores.gather(1, order)
+        expected = torch.full(index.shape, -1, dtype=torch.int32)
+        expected[:, 0, : order.size(1)] = order.masked_fill(best == -torch.inf, -1)
+        assert torch.equal(index, expected)
+        if table is None:
+            torch.testing.assert_close(value[:, 0, : best.size(1)], best.half(), rtol=2**-9, atol=2**-9)
+
+
+@pytest.mark.parametrize("mode", [0, 3])
+@pytest.mark.parametrize("case", LAYOUTS_OF_SEQUENCES, ids=lambda case: f"{case[0]}-{case[1]}")
+def test_attention_to_selected_keys(case: Any, mode: int) -> None:
+    of_queries, of_keys, queries, keys, query_lengths, key_lengths = case
+    block = 2
+    q, k, v = (
+        numbers(*shape, 512, seed=i).half() / 8 for i, shape in enumerate(((*queries, 4), (*keys, 1), (*keys, 1)))
+    )
+    q_rope, k_rope = numbers(*queries, 4, 64, seed=3).half() / 8, numbers(*keys, 1, 64, seed=4).half() / 8
+    lists = torch.tensor([[1, 0, -1, 9], [2, -1, 0, 0], [0, 1, 2, -1], [1, 2, -1, -1], [0, -1, -1, -1]]).int()
+    indices = (lists.repeat(2, 1)[: q.numel() // 2048]).view(*queries, 1, 4).contiguous()
+    lengths = [torch.tensor(x, dtype=torch.int32) for x in (query_lengths, key_lengths)]
+    table = TABLE if of_keys == "PA_BSND" else None
+    got, ran = operators_of(
+        lambda: torch_npu.npu_sparse_flash_attention(
+            *(x.npu() for x in (q, k, v, indices)), 0.5, block_table=None if table is None else table.npu(),
+            actual_seq_lengths_query=lengths[0].npu(), actual_seq_lengths_kv=lengths[1].npu(), query_rope=q_rope.npu(),
+            key_rope=k_rope.npu(), sparse_block_size=block, layout_query=of_queries, layout_kv=of_keys,
+            sparse_mode=mode, attention_mode=2, return_softmax_lse=False,
+        )
+    )  # fmt: skip
+    assert {"SparseFlashAttention", "SparseFlashAttentionV2"} & set(ran)
+    query_parts = [of_sequences(x, of_queries, lengths[0], None) for x in (got[0].cpu(), q, q_rope, indices)]
+    key_parts = [of_sequences(x, of_keys, lengths[1], table) for x in (k, k_rope, v)]
+    for result, query, rope, listed, key, of_key, value in zip(*query_parts, *key_parts, strict=True):
+        scores = torch.einsum("shd,td->sht", query.float(), key[:, 0].float())
+        scores = (scores + torch.einsum("shd,td->sht", rope.float(), of_key[:, 0].float())) * 0.5
+        seen = visible(len(query), len(key), mode)
+        for row, numbers_of_blocks in enumerate(listed[:, 0].tolist()):
+            valid = itertools.takewhile(lambda number: number >= 0, numbers_of_blocks)
+            selected = {token for number in valid for token in range(number * block, number * block + block)}
+            seen[row] &= torch.tensor([token in selected for token in range(len(key))])
+        weights = scores.masked_fill(~seen[:, None], -torch.inf).softmax(-1).nan_to_num(0.0)
+        torch.testing.assert_close(result, (weights @ value[:, 0].float()).half(), rtol=2**-9, atol=2**-9)
+
+
+def test_inference_on_ascend950() -> None:
+    """The only version that torch_npu calls there."""
+    if not on_product("950"):
+        pytest.skip("torch_npu calls FusedInferAttentionScoreV5 on Ascend950 alone")
+    q, k, v = (x.half() for x in (Q, LONG_K, LONG_V))
+    (got, _), ran = operators_of(
+        lambda: torch_npu.npu_fused_infer_attention_score(
+            *(x.npu() for x in (q, k, v)), num_heads=3, scale=8**-0.5, input_layout="BNSD", actual_seq_lengths_kv=[7, 4]
+        )
+    )
+    assert "FusedInferAttentionScoreV5" in ran
+    seen = torch.arange(7) < torch.tensor([7, 4]).view(2, 1, 1, 1)
+    expected = attend(*(x.float() for x in (q, k, v)), attn_mask=seen)
+    torch.testing.assert_close(got.cpu().float(), expected, rtol=2**-9, atol=2**-9)

@@ -6,8 +6,12 @@ from functools import partial
 
 import torch
 
+from aclnn_torch.cli.coverage import asked_for
+
 from .aten_ops import Case, cases_of, check, numbers, with_gradients
 
+# Older versions of torch_npu do not know the second version.
+TOPK = "TopkV2" if "aclnnTopkV2" in (asked_for() or ()) else "Topk"
 X = numbers(4, 5)
 STRIDED = numbers(5, 4).t()
 HOLES = torch.where(X > 1, torch.nan, X)
@@ -22,8 +26,8 @@ CASES = [
             ("Sort", torch.sort),
             ("Sort", partial(torch.sort, dim=0, descending=True, stable=True)),
             ("Sort", torch.argsort),
-            ("Topk", partial(torch.topk, k=3)),
-            ("Topk", partial(torch.topk, k=2, dim=0, largest=False)),
+            (TOPK, partial(torch.topk, k=3)),
+            (TOPK, partial(torch.topk, k=2, dim=0, largest=False)),
             ("Kthvalue", partial(torch.kthvalue, k=2)),
             ("MedianDim", partial(torch.median, dim=1)),
             ("MedianDim", partial(torch.median, dim=0, keepdim=True)),
@@ -32,7 +36,7 @@ CASES = [
     ),
     Case("NanMedian", torch.nanmedian, (HOLES,)),
     Case("NanMedianDim", partial(torch.nanmedian, dim=1), (HOLES,)),
-    Case("Topk", with_gradients(partial(torch.topk, k=2)), (X,)),
+    Case(TOPK, with_gradients(partial(torch.topk, k=2)), (X,)),
     Case("Sort", with_gradients(torch.sort), (X,)),
     Case("SearchSorted", torch.searchsorted, (EDGES, X)),
     Case("SearchSorted", partial(torch.searchsorted, right=True, out_int32=True), (EDGES, X)),

@@ -17,8 +17,8 @@ MISSING = {
     "aclnnSilentCheck": lambda x: torch_npu._npu_silent_check_v2(
         x[:1].clone(), x, x[:3].clone(), torch.ones(1, dtype=torch.int64).npu(), 100, 10.0, 1.0, 1.0, 1.0, 1
     ),
-    "aclnnMoeReRouting": lambda x: torch_npu.npu_moe_re_routing(
-        torch.ones(4, 4).half().npu(), torch.ones(1, 4, dtype=torch.int64).npu()
+    "aclnnSilentCheckV2": lambda x: torch_npu._npu_silent_check_v3(
+        x[:1].clone(), x, torch.ones(1, dtype=torch.int64).npu(), x[:1].clone(), x[:1].clone(), 10.0, 1.0, 1.0, 1
     ),
 }
 

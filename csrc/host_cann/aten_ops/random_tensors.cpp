@@ -33,6 +33,14 @@ ACLNN(InplaceUniformTensor, (InOut, selfRef), (double, from), (double, to), (In,
   const Seed seed(seedTensor, offsetTensor, static_cast<int64_t>(offset.value()));
   selfRef.copy(draw_uniform(selfRef, from, to, seed.source()));
 }
+ACLNN(StatelessExponentialTensor, (InOut, self), (In, seedTensor), (In, offsetTensor),
+      (int64_t, offset), (double, lambd)) {
+  expect_dims("self", self, 0, 8);
+  expect_dims("seedTensor", seedTensor, 1);
+  expect_dims("offsetTensor", offsetTensor, 1);
+  const Seed seed(seedTensor, offsetTensor, offset.value());
+  self = draw_exponential(self, lambd, seed.source());
+}
 ACLNN(InplaceRandomTensor, (InOut, selfRef), (int64_t, from), (int64_t, to), (In, seedTensor),
       (In, offsetTensor), (int64_t, offset)) {
   expect_dims("selfRef", selfRef, 0, 8);

@@ -30,6 +30,16 @@ ACLNN(Topk, (In, self), (int64_t, k), (int64_t, dim), (bool, largest), (bool, so
   valuesOut = values;
   indicesOut = indices;
 }
+// torch_npu asks for version 2, with sortPolicy 1, the bitonic order of a device. Which of equal
+// elements come first is ATen's choice with either.
+ACLNN(TopkV2, (In, self), (int64_t, k), (int64_t, dim), (bool, largest), (bool, sorted),
+      (int64_t, sortPolicy), (Out, valuesOut), (Out, indicesOut)) {
+  TORCH_CHECK(sortPolicy == 0 || sortPolicy == 1, "sortPolicy is ", sortPolicy.value(),
+              ", expected 0 or 1");
+  const auto [values, indices] = at::topk(self, k, dim, largest, sorted);
+  valuesOut = values;
+  indicesOut = indices;
+}
 ACLNN(Kthvalue, (In, self), (int64_t, k), (int64_t, dim), (bool, keepdim), (Out, valuesOut),
       (Out, indicesOut)) {
   const auto [values, indices] = at::kthvalue(self, k, dim, keepdim);

@@ -154,6 +154,7 @@ struct Batched {
     result.shifts_first = arguments.shift_type == kShiftThenScale;
     result.shift = shift_of(arguments, batch);
     result.hidden = hidden_of(arguments, batch, query.options());
+    result.sink = arguments.sink;
     const std::vector<int64_t> scores{batch.size, batch.heads, batch.queries, batch.keys};
     if (arguments.drop_mask) {
       result.kept = kept_of(*arguments.drop_mask, 0, scores, arguments.keep);
@@ -184,11 +185,12 @@ void write_batched_attention(const at::Tensor& query, const at::Tensor& key,
   out = result;
 }
 
-void write_batched_gradients(const at::Tensor& query, const at::Tensor& key,
-                             const at::Tensor& value, const at::Tensor& dy,
-                             const AttentionArguments& arguments, const std::string& layout,
-                             std::optional<Source> source, Output& dq, Output& dk, Output& dv,
-                             OptionalOutput& dshift) {
+std::optional<at::Tensor> write_batched_gradients(const at::Tensor& query, const at::Tensor& key,
+                                                  const at::Tensor& value, const at::Tensor& dy,
+                                                  const AttentionArguments& arguments,
+                                                  const std::string& layout,
+                                                  std::optional<Source> source, Output& dq,
+                                                  Output& dk, Output& dv, OptionalOutput& dshift) {
   const Batched of(query, key, value, arguments, layout, source);
   expect_dtype("dy", dy, query);
   const at::Tensor result =
@@ -203,6 +205,7 @@ void write_batched_gradients(const at::Tensor& query, const at::Tensor& key,
   if (arguments.shift && arguments.shift_type <= kShiftThenScale) {
     dshift = gradients.shift.sum_to_size(arguments.shift->sizes());
   }
+  return gradients.sink;
 }
 
 }  // namespace aclnn_host

@@ -78,6 +78,7 @@ SoftmaxAttention PackedAttention::attention(size_t i) const {
   inputs.shifts_first = arguments_.shift_type == kShiftThenScale;
   inputs.shift = shift(i);
   inputs.hidden = hidden(i);
+  inputs.sink = arguments_.sink;
   if (arguments_.drop_mask) {
     inputs.kept = kept_of(*arguments_.drop_mask, scores_before_[i] * arguments_.heads,
                           {1, arguments_.heads, queries_[i].size, keys_[i].size}, arguments_.keep);
@@ -302,7 +303,8 @@ PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,
   expect_dtype("dy", dy, query);
   expect_shape("dy", dy, {query.size(0), query.size(1), value.size(2)});
   const auto zeros = [](const at::Tensor& like) { return at::zeros_like(like, at::kFloat); };
-  PackedGradients results{zeros(query), zeros(key), zeros(value)};
+  PackedGradients results{zeros(query), zeros(key), zeros(value),
+                          at::zeros({query.size(1)}, query.options().dtype(at::kFloat))};
   if (!query.is_cpu() || is_rehearsed()) return results;
   for (size_t i = 0; i < sequences.count(); ++i) {
     const SequencePart& queries = sequences.queries(i);
@@ -312,6 +314,7 @@ PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,
     PackedAttention::write(results.query, queries, gradients.query);
     PackedAttention::write(results.key, sequences.keys(i), gradients.key);
     PackedAttention::write(results.value, sequences.keys(i), gradients.value);
+    if (gradients.sink) results.sink.add_(*gradients.sink);
   }
   return results;
 }

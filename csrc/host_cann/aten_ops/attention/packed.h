@@ -97,6 +97,7 @@ struct PackedGradients {
   at::Tensor query;
   at::Tensor key;
   at::Tensor value;
+  at::Tensor sink;  // zeros without one
 };
 
 PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/stack.h>
 
 #include "host_cann/aten_ops/checks.h"
@@ -96,6 +97,19 @@ void check_angles(const char* name, const at::Tensor& x, const at::Tensor& cos,
               ", with the first three dimensions 1, or two of them, or the second or the third");
 }
 
+// The same of x in three dimensions, tokens, heads, elements: those of one batch.
+void check_angles_of_any(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+                         Mode mode) {
+  expect_dims("x", x, 3, 4);
+  expect_dims("cos", cos, x.dim());
+  expect_dims("sin", sin, x.dim());
+  if (x.dim() == 4) {
+    check_angles("x", x, cos, sin, mode);
+  } else {
+    check_angles("x", x.unsqueeze(0), cos.unsqueeze(0), sin.unsqueeze(0), mode);
+  }
+}
+
 // Embeds query and key in place. They have their heads in another dimension by the layout, which is
 // 1 in cos and sin.
 void embed(Output& query, Output& key, const at::Tensor& cos, const at::Tensor& sin, int64_t layout,
@@ -132,6 +146,24 @@ ACLNN(RotaryPositionEmbedding, (FloatIn, x), (FloatIn, cos), (FloatIn, sin), (in
   }
   check_angles("x", x, cos, sin, pairs);
   out = rotated(x, cos, sin, pairs);
+}
+// A matrix takes the place of the mode: the elements times `rotate` are what is turned.
+ACLNN(RotaryPositionEmbeddingV2, (FloatIn, x), (FloatIn, cos), (FloatIn, sin), (int64_t, mode),
+      (OptionalIn, rotate), (Out, out)) {
+  const Mode pairs = mode_of(mode);
+  expect_dtype("out", out, x);
+  if (x.numel() == 0) {
+    out = x;
+    return;
+  }
+  check_angles_of_any(x, cos, sin, pairs);
+  if (!rotate) {
+    out = rotated(x, cos, sin, pairs);
+    return;
+  }
+  expect_dtype("rotate", *rotate, x);
+  expect_shape("rotate", *rotate, {x.size(-1), x.size(-1)});
+  out = wide(x) * wide(cos) + at::matmul(wide(x), wide(*rotate)) * wide(sin);
 }
 // Without xOptional there are no gradients of cos and sin.
 ACLNN(RotaryPositionEmbeddingGrad, (FloatIn, dy), (FloatIn, cos), (FloatIn, sin),

@@ -152,6 +152,67 @@ ACLNN(FlashAttentionScoreGradV2, (FloatIn, query), (FloatIn, keyIn), (FloatIn, v
                           inputLayout, std::nullopt, dqOut, dkOut, dvOut, dpseOut);
 }
 
+// The second version with a sink.
+ACLNN(FlashAttentionScoreV3, (FloatIn, query), (FloatIn, key), (FloatIn, value),
+      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, sinkOptional), (OptionalInts, prefixOptional), (OptionalInts, qStartIdxOptional),
+      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut),
+      (Out, softmaxSumOut), (OptionalOut, softmaxOutOut), (Out, attentionOutOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
+  write_batched_attention(query, key, value,
+                          {.shift = realShiftOptional,
+                           .drop_mask = dropMaskOptional,
+                           .mask = attenMaskOptional,
+                           .prefix = prefixOptional,
+                           .query_start = qStartIdxOptional,
+                           .key_start = kvStartIdxOptional,
+                           .scale = scaleValue,
+                           .keep = keepProb,
+                           .pre_tokens = preTokens,
+                           .next_tokens = nextTokens,
+                           .heads = headNum,
+                           .sparse_mode = sparseMode,
+                           .shift_type = pseType,
+                           .sink = sinkOptional},
+                          inputLayout, std::nullopt, softmaxMaxOut, softmaxSumOut, attentionOutOut);
+}
+ACLNN(FlashAttentionScoreGradV3, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
+      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
+      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
+      (OptionalIn, sinkInOptional), (OptionalInts, prefixOptional),
+      (OptionalInts, qStartIdxOptional), (OptionalInts, kvStartIdxOptional), (double, scaleValue),
+      (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
+      (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType),
+      (Out, dqOut), (Out, dkOut), (Out, dvOut), (OptionalOut, dpseOut), (OptionalOut, dsinkOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
+  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
+  TORCH_CHECK(dsinkOut || !sinkInOptional,
+              "dsinkOut is null, expected a tensor as sinkInOptional is");
+  const std::optional<at::Tensor> dsink =
+      write_batched_gradients(query, keyIn, value, dy,
+                              {.shift = pseShiftOptional,
+                               .drop_mask = dropMaskOptional,
+                               .mask = attenMaskOptional,
+                               .prefix = prefixOptional,
+                               .query_start = qStartIdxOptional,
+                               .key_start = kvStartIdxOptional,
+                               .scale = scaleValue,
+                               .keep = keepProb,
+                               .pre_tokens = preTokens,
+                               .next_tokens = nextTokens,
+                               .heads = headNum,
+                               .sparse_mode = sparseMode,
+                               .shift_type = pseType,
+                               .sink = sinkInOptional},
+                              inputLayout, std::nullopt, dqOut, dkOut, dvOut, dpseOut);
+  if (dsink) dsinkOut = *dsink;
+}
+
 // What Ascend950 is asked for: a dropout without a mask draws it from the seed.
 ACLNN(FlashAttentionScoreV4, (FloatIn, query), (FloatIn, key), (FloatIn, value),
       (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),

@@ -9,6 +9,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
@@ -53,6 +54,10 @@ void check_attention(const at::Tensor& query, const at::Tensor& key, const at::T
                 dtype_text(of_mask), ", expected BOOL or UINT8");
   }
   if (arguments.drop_mask) expect_dtype("dropMaskOptional", *arguments.drop_mask, at::kByte);
+  if (arguments.sink) {
+    expect_dtype("the sink", *arguments.sink, at::kFloat);
+    expect_shape("the sink", *arguments.sink, {arguments.heads});
+  }
 }
 
 void check_softmax_inputs(const std::optional<at::Tensor>& largest,
@@ -131,6 +136,12 @@ SoftmaxAttention::SoftmaxAttention(AttentionInputs inputs) : inputs_(std::move(i
   scores.mul_(inputs_.scale);
   if (inputs_.shift && !inputs_.shifts_first) scores = scores + *inputs_.shift;
   if (inputs_.hidden) scores.masked_fill_(*inputs_.hidden, inputs_.hidden_score);
+  const int64_t keys = scores.size(3);
+  if (inputs_.sink) {
+    const at::Tensor sink = inputs_.sink->view({1, heads, 1, 1});
+    const at::Tensor all[] = {scores, sink.expand({scores.size(0), heads, scores.size(2), 1})};
+    scores = at::cat(at::TensorList(all), 3);
+  }
   if (scores.size(3) == 0) {  // no maximum of no keys
     probabilities_ = scores;
     sum_ = at::zeros({scores.size(0), heads, scores.size(2), 1}, scores.options());
@@ -145,6 +156,10 @@ SoftmaxAttention::SoftmaxAttention(AttentionInputs inputs) : inputs_(std::move(i
   if (scores.is_meta() || is_hidden.any().item().toBool()) {
     probabilities_.masked_fill_(is_hidden, 0);
     sum_.masked_fill_(is_hidden, 0);
+  }
+  if (inputs_.sink) {
+    of_sink_ = probabilities_.narrow(3, keys, 1);
+    probabilities_ = probabilities_.narrow(3, 0, keys);
   }
 }
 
@@ -167,9 +182,14 @@ SoftmaxAttention::Gradients SoftmaxAttention::gradients(const at::Tensor& dy) co
   const at::Tensor dp = dropped(at::matmul(dy, inputs_.value.transpose(2, 3)));
   const at::Tensor ds = at::_softmax_backward_data(dp, p, 3, p.scalar_type());
   const at::Tensor scaled = ds * inputs_.scale;
+  std::optional<at::Tensor> of_sink;
+  if (inputs_.sink) {
+    of_sink = -(of_sink_ * (dp * p).sum(3, /*keepdim=*/true)).sum(at::IntArrayRef{0, 2, 3});
+  }
   return {at::matmul(scaled, inputs_.key),
           by_group(at::matmul(scaled.transpose(2, 3), inputs_.query)),
-          by_group(at::matmul(dropped(p).transpose(2, 3), dy)), inputs_.shifts_first ? scaled : ds};
+          by_group(at::matmul(dropped(p).transpose(2, 3), dy)), inputs_.shifts_first ? scaled : ds,
+          of_sink};
 }
 
 at::Tensor kept_of(const at::Tensor& mask, int64_t first, at::IntArrayRef scores, double keep) {

@@ -14,7 +14,8 @@
 
 // The attention of training, for the operators whose sequences have one length and for those that
 // pack sequences of many: with the scores S, the softmax P of those that are not hidden and its
-// part D that a dropout keeps, the result is D V.
+// part D that a dropout keeps, the result is D V. A sink is one more score of each query of a head,
+// which takes its part of the softmax and has no value.
 namespace aclnn_host {
 
 // What the operators have beside queries, keys and values.
@@ -32,6 +33,7 @@ struct AttentionArguments {
   int64_t heads = 0;
   int64_t sparse_mode = 0;
   int64_t shift_type = 1;
+  std::optional<at::Tensor> sink = {};
 };
 
 // The sparse modes: what of the scores counts. A compressed mask says nothing that the mode does
@@ -87,6 +89,7 @@ struct AttentionInputs {
   std::optional<at::Tensor> hidden = {};
   double hidden_score = -std::numeric_limits<double>::infinity();
   std::optional<at::Tensor> kept = {};  // 0 for what is dropped, 1 / keepProb for what is kept
+  std::optional<at::Tensor> sink = {};  // one for each head of queries
 };
 
 class SoftmaxAttention {
@@ -105,6 +108,7 @@ class SoftmaxAttention {
     at::Tensor key;
     at::Tensor value;
     at::Tensor shift;  // in the shape of the scores
+    std::optional<at::Tensor> sink;
   };
   Gradients gradients(const at::Tensor& dy) const;
 
@@ -117,6 +121,7 @@ class SoftmaxAttention {
   at::Tensor largest_;
   at::Tensor sum_;
   at::Tensor probabilities_;
+  at::Tensor of_sink_;  // the probability of the sink
 };
 
 // CANN writes the maximum and the sum of each query eight times.

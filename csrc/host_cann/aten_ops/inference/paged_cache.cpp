@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,15 @@ namespace {
 void expect_plain_cache(std::string_view mode) {
   TORCH_CHECK(mode.empty() || mode == "Norm", "cacheMode is \"", mode,
               "\", expected \"Norm\" or null; the host CANN does not emulate caches in FRACTAL_NZ");
+}
+
+void refuse_compressed(const std::optional<at::Tensor>& lengths,
+                       const std::optional<at::Tensor>& offsets,
+                       const std::optional<at::Tensor>& sequence_lengths) {
+  TORCH_CHECK(
+      !lengths && !offsets && !sequence_lengths,
+      "compressLensOptional, compressSeqOffsetOptional or seqLensOptional is given, expected",
+      " null; the host CANN does not emulate compressed keys");
 }
 
 // A cache (blocks, block, heads, size) for tokens (tokens, heads, size).
@@ -72,7 +82,19 @@ void gather_rows(const at::Tensor& tokens, const at::Tensor& cache,
 
 }  // namespace
 
-// Token i goes to place slotMapping[i] of the cache. Without a value only keys are written.
+// Token i goes to place slotMapping[i] of the cache.
+ACLNN(ScatterPaCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
+      (OptionalIn, compressLensOptional), (OptionalIn, compressSeqOffsetOptional),
+      (OptionalIn, seqLensOptional), (char*, cacheMode)) {
+  refuse_compressed(compressLensOptional, compressSeqOffsetOptional, seqLensOptional);
+  expect_dims("key", key, 3);
+  expect_shape("slotMapping", slotMapping, {key.size(0)});
+  expect_cache("keyCacheRef", keyCacheRef, key);
+  TORCH_CHECK(keyCacheRef->size(1) > 0, "keyCacheRef has blocks of no tokens, expected 1 or more");
+  check_bounds("slotMapping", slotMapping, keyCacheRef->size(0) * keyCacheRef->size(1));
+  write_tokens(keyCacheRef, slotMapping, key);
+}
+// The same with values. Without a value only keys are written.
 ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping), (In, value),
       (InOut, valueCacheRef), (OptionalIn, compressLensOptional),
       (OptionalIn, compressSeqOffsetOptional), (OptionalIn, seqLensOptional),
@@ -82,10 +104,7 @@ ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
   const std::string_view mode = scatterModeOptional;
   TORCH_CHECK(mode.empty() || mode == "None", "scatterModeOptional is \"", mode,
               "\", expected \"None\" or null; the host CANN does not emulate the others");
-  TORCH_CHECK(
-      !compressLensOptional && !compressSeqOffsetOptional && !seqLensOptional,
-      "compressLensOptional, compressSeqOffsetOptional or seqLensOptional is given, expected",
-      " null; the host CANN does not emulate compressed keys");
+  refuse_compressed(compressLensOptional, compressSeqOffsetOptional, seqLensOptional);
   expect_dims("key", key, 3);
   expect_shape("slotMapping", slotMapping, {key.size(0)});
   expect_cache("keyCacheRef", keyCacheRef, key);

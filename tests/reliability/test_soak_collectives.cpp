@@ -12,6 +12,14 @@ TEST(collectives) {
   const Buffers sent = filled(world, floats(), 4 * count);
   const Buffers received = room(world, floats(), 4 * count);
   constexpr HcclDataType kFloat = HCCL_DATA_TYPE_FP32;
+  {  // touches all of the memory between the ranks
+    const size_t large = size_t{1} << 18;
+    const Buffers from = filled(world, floats(), 4 * large), to = room(world, floats(), 4 * large);
+    world.run([&](uint32_t rank) {
+      return HcclAlltoAll(from[rank]->data(), large, kFloat, to[rank]->data(), large, kFloat,
+                          world.comms[rank], world.streams[rank]);
+    });
+  }
   soak("collectives", 10'000, [&](int64_t i) {
     world.run([&](uint32_t rank) {
       void* const send = sent[rank]->data();

@@ -2,231 +2,16 @@
 // descriptions of the operations, worked out on the host.
 #include "hccl/hccl.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <numeric>
 #include <thread>
-#include <vector>
 
-#include "runtime_support.h"
-
-// Before anything reads it.
-static const int environment = setenv("ACLNN_TORCH_DEVICES", "8", 1) +
-                               setenv("HCCL_IF_IP", "127.0.0.1", 1) +
-                               setenv("ACLNN_TORCH_PRODUCT", "host", 1);
-
-// Numbers of a type, as bytes and as doubles.
-struct Numbers {
-  HcclDataType type;
-  size_t size;
-  std::function<void(char*, double)> write;
-  std::function<double(const char*)> read;
-};
-
-template <class T>
-static Numbers numbers(HcclDataType type) {
-  return {type, sizeof(T),
-          [](char* to, double value) {
-            const T stored = static_cast<T>(value);
-            std::memcpy(to, &stored, sizeof(T));
-          },
-          [](const char* from) {
-            T stored;
-            std::memcpy(&stored, from, sizeof(T));
-            return static_cast<double>(stored);
-          }};
-}
-
-// BFLOAT16 of values that it has, and of others rounded to even.
-static Numbers bfloat16() {
-  return {HCCL_DATA_TYPE_BFP16, 2,
-          [](char* to, double value) {
-            const float number = static_cast<float>(value);
-            uint32_t bits;
-            std::memcpy(&bits, &number, 4);
-            const auto upper = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-            std::memcpy(to, &upper, 2);
-          },
-          [](const char* from) {
-            uint16_t upper;
-            std::memcpy(&upper, from, 2);
-            const uint32_t bits = uint32_t{upper} << 16;
-            float number;
-            std::memcpy(&number, &bits, 4);
-            return double{number};
-          }};
-}
-
-static Numbers float16() {
-  return {HCCL_DATA_TYPE_FP16, 2,
-          [](char* to, double value) {
-            const uint16_t bits = aclFloatToFloat16(static_cast<float>(value));
-            std::memcpy(to, &bits, 2);
-          },
-          [](const char* from) {
-            uint16_t bits;
-            std::memcpy(&bits, from, 2);
-            return double{aclFloat16ToFloat(bits)};
-          }};
-}
-
-static const std::vector<Numbers>& all_types() {
-  static const std::vector<Numbers> types = {
-      numbers<int8_t>(HCCL_DATA_TYPE_INT8),     numbers<int16_t>(HCCL_DATA_TYPE_INT16),
-      numbers<int32_t>(HCCL_DATA_TYPE_INT32),   float16(),
-      numbers<float>(HCCL_DATA_TYPE_FP32),      numbers<int64_t>(HCCL_DATA_TYPE_INT64),
-      numbers<uint64_t>(HCCL_DATA_TYPE_UINT64), numbers<uint8_t>(HCCL_DATA_TYPE_UINT8),
-      numbers<uint16_t>(HCCL_DATA_TYPE_UINT16), numbers<uint32_t>(HCCL_DATA_TYPE_UINT32),
-      numbers<double>(HCCL_DATA_TYPE_FP64),     bfloat16()};
-  return types;
-}
-static const Numbers& floats() {
-  return all_types()[4];
-}
-
-// Device memory of so many numbers.
-class Buffer {
- public:
-  Buffer(const Numbers& of, size_t count) : of_(of), count_(count) {
-    CHECK_EQ(aclrtMalloc(&data_, std::max<size_t>(count * of.size, 1), ACL_MEM_MALLOC_HUGE_FIRST),
-             ACL_SUCCESS);
-  }
-  Buffer(const Numbers& of, const std::vector<double>& values) : Buffer(of, values.size()) {
-    for (size_t i = 0; i < count_; ++i)
-      of.write(static_cast<char*>(data_) + i * of.size, values[i]);
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() { CHECK_EQ(aclrtFree(data_), ACL_SUCCESS); }
-
-  void* data() const { return data_; }
-  std::vector<double> values() const {
-    std::vector<double> found;
-    for (size_t i = 0; i < count_; ++i) {
-      found.push_back(of_.read(static_cast<const char*>(data_) + i * of_.size));
-    }
-    return found;
-  }
-
- private:
-  const Numbers& of_;
-  const size_t count_;
-  void* data_ = nullptr;
-};
-
-// So many ranks in this process, a device and a stream each.
-class World {
- public:
-  explicit World(uint32_t ranks) : comms(ranks), streams(ranks) {
-    CHECK_EQ(environment, 0);
-    std::vector<int32_t> devices(ranks);
-    std::iota(devices.begin(), devices.end(), 0);
-    for (uint32_t rank = ranks; rank-- > 0;) {
-      enter(rank);
-      CHECK_EQ(aclrtCreateStream(&streams[rank]), ACL_SUCCESS);
-    }
-    CHECK_EQ(HcclCommInitAll(ranks, devices.data(), comms.data()), HCCL_SUCCESS);
-  }
-  World(const World&) = delete;
-  World& operator=(const World&) = delete;
-  ~World() {
-    for (HcclComm comm : comms) {
-      if (comm != nullptr) CHECK_EQ(HcclCommDestroy(comm), HCCL_SUCCESS);
-    }
-    for (uint32_t rank = 0; rank < ranks(); ++rank) {
-      CHECK_EQ(aclrtDestroyStream(streams[rank]), ACL_SUCCESS);
-      CHECK_EQ(aclrtResetDeviceForce(static_cast<int32_t>(rank)), ACL_SUCCESS);
-    }
-  }
-
-  uint32_t ranks() const { return static_cast<uint32_t>(comms.size()); }
-  void enter(uint32_t rank) const {
-    CHECK_EQ(aclrtSetDevice(static_cast<int32_t>(rank)), ACL_SUCCESS);
-  }
-
-  // Calls body(rank) for each rank, on its device, and waits for all streams.
-  void run(const std::function<HcclResult(uint32_t)>& body) const {
-    for (uint32_t rank = 0; rank < ranks(); ++rank) {
-      enter(rank);
-      if (!CHECK_EQ(body(rank), HCCL_SUCCESS)) std::fprintf(stderr, "%s\n", messages().c_str());
-    }
-    for (uint32_t rank = 0; rank < ranks(); ++rank) {
-      const aclError status = aclrtSynchronizeStream(streams[rank]);
-      if (!CHECK_EQ(status, ACL_SUCCESS)) std::fprintf(stderr, "%s\n", messages().c_str());
-    }
-  }
-
-  std::vector<HcclComm> comms;
-  std::vector<aclrtStream> streams;
-};
-
-using Buffers = std::vector<std::unique_ptr<Buffer>>;
-
-// Small numbers, different for each rank and place.
-static double number(uint32_t rank, size_t i) {
-  return static_cast<double>((rank * 5 + i * 3) % 7 % 4 + 1);
-}
-static std::vector<double> values(uint32_t rank, size_t count) {
-  std::vector<double> made(count);
-  for (size_t i = 0; i < count; ++i) made[i] = number(rank, i);
-  return made;
-}
-
-// What each rank begins with, and room for a result.
-static Buffers filled(const World& world, const Numbers& of, size_t count) {
-  Buffers made;
-  for (uint32_t rank = 0; rank < world.ranks(); ++rank) {
-    world.enter(rank);
-    made.push_back(std::make_unique<Buffer>(of, values(rank, count)));
-  }
-  return made;
-}
-static Buffers room(const World& world, const Numbers& of, size_t count) {
-  Buffers made;
-  for (uint32_t rank = 0; rank < world.ranks(); ++rank) {
-    world.enter(rank);
-    made.push_back(std::make_unique<Buffer>(of, std::vector<double>(count, 9)));
-  }
-  return made;
-}
-
-static double reduced(HcclReduceOp op, uint32_t ranks, size_t i) {
-  double result = number(0, i);
-  for (uint32_t rank = 1; rank < ranks; ++rank) {
-    const double next = number(rank, i);
-    if (op == HCCL_REDUCE_SUM) result += next;
-    if (op == HCCL_REDUCE_PROD) result *= next;
-    if (op == HCCL_REDUCE_MAX) result = std::max(result, next);
-    if (op == HCCL_REDUCE_MIN) result = std::min(result, next);
-  }
-  return result;
-}
-
-static const HcclReduceOp kReductions[] = {HCCL_REDUCE_SUM, HCCL_REDUCE_PROD, HCCL_REDUCE_MAX,
-                                           HCCL_REDUCE_MIN};
-
-// Products of eight numbers up to 4 that INT8 has are few: it wraps around, as sums do.
-static double wrapped(const Numbers& of, double value) {
-  char bytes[16];
-  if (of.type == HCCL_DATA_TYPE_INT8) value = static_cast<int8_t>(static_cast<int64_t>(value));
-  if (of.type == HCCL_DATA_TYPE_UINT8) value = static_cast<uint8_t>(static_cast<int64_t>(value));
-  of.write(bytes, value);
-  return of.read(bytes);
-}
-
-static std::vector<double> all_reduced(const Numbers& of, HcclReduceOp op, uint32_t ranks,
-                                       size_t begin, size_t count) {
-  std::vector<double> expected(count);
-  for (size_t i = 0; i < count; ++i) expected[i] = wrapped(of, reduced(op, ranks, begin + i));
-  return expected;
-}
+#include "hccl/hccl_rank_graph.h"
+#include "hccl/hcomm_res.h"
+#include "hccl_support.h"
 
 TEST(all_reduce_of_every_type_and_reduction) {
-  for (const uint32_t ranks : {1, 2, 3, 8}) {
+  for (const uint32_t ranks : {1, 2, 3, 4, 8}) {
     const World world(ranks);
     for (const Numbers& of : all_types()) {
       for (const HcclReduceOp op : kReductions) {
@@ -623,6 +408,151 @@ TEST(parts_of_a_communicator) {
   CHECK(contains(messages(), "rankIds is 4"));
 }
 
+// Several roots, of which the first is where the ranks meet.
+TEST(a_communicator_of_several_roots) {
+  HcclRootInfo roots[2], others[2];
+  for (HcclRootInfo* root : {&roots[0], &roots[1], &others[1]})
+    CHECK_EQ(HcclGetRootInfoScalable(root), HCCL_SUCCESS);
+  others[0] = roots[0];
+  HcclCommConfig config;
+  HcclCommConfigInit(&config);
+  HcclComm comms[2] = {};
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  const auto join = [&](uint32_t count, const HcclRootInfo* list, uint32_t rank, uint32_t more) {
+    return HcclCommInitRootInfoScalable(2, count, list, rank, more, &config, &comms[rank]);
+  };
+  CHECK_EQ(join(0, roots, 0, 0), HCCL_E_PARA);
+  CHECK(contains(messages(), "nRoot is 0, expected 1 to the number of ranks, 2"));
+  CHECK_EQ(join(3, roots, 0, 0), HCCL_E_PARA);
+  CHECK_EQ(join(2, roots, 0, 1), HCCL_E_PARA);
+  CHECK_EQ(join(2, nullptr, 0, 0), HCCL_E_PTR);
+  std::thread other([&] {
+    CHECK_EQ(aclrtSetDevice(1), ACL_SUCCESS);
+    CHECK_EQ(join(2, roots, 1, 0), HCCL_SUCCESS);
+  });
+  CHECK_EQ(join(2, roots, 0, 0), HCCL_SUCCESS);
+  other.join();
+  CHECK_EQ(HcclCommInitRootInfoScalable(2, 2, others, 0, 0, &config, &comms[0]), HCCL_E_PARA);
+  CHECK(contains(messages(), "rootInfoList is not that of a rank that came before"));
+  uint32_t size = 0;
+  CHECK_EQ(HcclGetRankSize(comms[1], &size), HCCL_SUCCESS);
+  CHECK_EQ(size, 2U);
+  for (HcclComm comm : comms) CHECK_EQ(HcclCommDestroy(comm), HCCL_SUCCESS);
+}
+
+TEST(communicators_are_found_by_their_names) {
+  const World world(2);
+  char name[COMM_NAME_MAX_LENGTH];
+  CHECK_EQ(HcclGetCommName(world.comms[0], name), HCCL_SUCCESS);
+  HcclComm found = nullptr;
+  HcclCommStatus status = HCCL_COMM_STATUS_RESERVED;
+  for (const uint32_t rank : {1U, 0U}) {  // both have the name
+    world.enter(rank);
+    CHECK_EQ(HcclCommGetHandleWithName(name, &found), HCCL_SUCCESS);
+    CHECK_EQ(found, world.comms[rank]);
+    CHECK_EQ(HcclCommGetStatus(name, &status), HCCL_SUCCESS);
+    CHECK_EQ(status, HCCL_COMM_STATUS_READY);
+  }
+  const Buffer buffer(floats(), 2);
+  HcclAllReduce(buffer.data(), buffer.data(), 1, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM,
+                world.comms[0], world.streams[0]);
+  HcclBarrier(world.comms[1], world.streams[1]);
+  for (aclrtStream stream : world.streams) CHECK(aclrtSynchronizeStream(stream) != ACL_SUCCESS);
+  CHECK_EQ(HcclCommGetStatus(name, &status), HCCL_SUCCESS);
+  CHECK_EQ(status, HCCL_COMM_STATUS_INVALID);
+  messages();
+  CHECK_EQ(HcclCommGetHandleWithName("nobody", &found), HCCL_E_NOT_FOUND);
+  CHECK(
+      contains(messages(), "commName is nobody, which no communicator of this process is called"));
+  CHECK_EQ(HcclCommGetStatus(nullptr, &status), HCCL_E_PTR);
+  bool is_group = true;
+  CHECK_EQ(HcclGroupStatusGet(&is_group), HCCL_SUCCESS);
+  CHECK(!is_group);
+  CHECK_EQ(HcclGroupStart(), HCCL_SUCCESS);
+  CHECK_EQ(HcclGroupStatusGet(&is_group), HCCL_SUCCESS);
+  CHECK(is_group);
+  CHECK_EQ(HcclGroupEnd(), HCCL_SUCCESS);
+  messages();
+}
+
+TEST(windows_of_memory) {
+  leaves_nothing([] {
+    World world(2);
+    HcclComm comm = world.comms[0];
+    void* memory = nullptr;
+    world.enter(0);
+    CHECK_EQ(HcommMemAlloc(&memory, 4096), HCCL_SUCCESS);
+    HcclCommSymWindow window = nullptr, found = nullptr;
+    CHECK_EQ(HcclCommSymWinRegister(comm, memory, 4096, &window, 1), HCCL_SUCCESS);
+    size_t offset = 0;
+    CHECK_EQ(HcclCommSymWinGet(comm, static_cast<char*>(memory) + 96, 4000, &found, &offset),
+             HCCL_SUCCESS);
+    CHECK_EQ(found, window);
+    CHECK_EQ(offset, 96U);
+    CHECK_EQ(HcclCommSymWinGet(comm, static_cast<char*>(memory) + 97, 4000, &found, &offset),
+             HCCL_E_NOT_FOUND);
+    CHECK(contains(messages(), "ptr has 4000 bytes that lie in no window of the communicator"));
+    CHECK_EQ(HcclCommSymWinGet(world.comms[1], memory, 1, &found, &offset), HCCL_E_NOT_FOUND);
+    CHECK_EQ(HcclCommSymWinDeregister(window), HCCL_SUCCESS);
+    CHECK_EQ(HcclCommSymWinDeregister(window), HCCL_E_PARA);
+    CHECK_EQ(HcclCommSymWinRegister(comm, memory, 0, &window, 1), HCCL_E_PARA);
+    CHECK_EQ(HcclCommSymWinRegister(comm, nullptr, 1, &window, 1), HCCL_E_PTR);
+    CHECK_EQ(HcclCommSymWinRegister(comm, memory, 4096, &window, 1), HCCL_SUCCESS);
+    CHECK_EQ(HcclCommDestroy(comm), HCCL_SUCCESS);  // with its window
+    world.comms[0] = nullptr;
+    CHECK_EQ(HcclCommSymWinDeregister(window), HCCL_E_PARA);
+    CHECK_EQ(HcommMemFree(memory), HCCL_SUCCESS);
+    CHECK_EQ(HcommMemFree(memory), HCCL_E_PARA);
+    CHECK_EQ(HcommMemAlloc(nullptr, 1), HCCL_E_PTR);
+  });
+}
+
+TEST(ranks_are_connected_each_with_each) {
+  const World world(3);
+  HcclComm comm = world.comms[1];
+  uint32_t* list = nullptr;
+  uint32_t count = 0;
+  const auto values_are = [&](std::vector<uint32_t> expected) {
+    return std::vector<uint32_t>(list, list + count) == expected;
+  };
+  CHECK_EQ(HcclRankGraphGetLayers(comm, &list, &count), HCCL_SUCCESS);
+  CHECK(values_are({0}));
+  CHECK_EQ(HcclRankGraphGetRanksByLayer(comm, 0, &list, &count), HCCL_SUCCESS);
+  CHECK(values_are({0, 1, 2}));
+  CHECK_EQ(HcclRankGraphGetInstSizeListByLayer(comm, 0, &list, &count), HCCL_SUCCESS);
+  CHECK(values_are({3}));
+  CHECK_EQ(HcclRankGraphGetTopoInstsByLayer(comm, 0, &list, &count), HCCL_SUCCESS);
+  CHECK(values_are({0}));
+  CHECK_EQ(HcclRankGraphGetRanksByTopoInst(comm, 0, 0, &list, &count), HCCL_SUCCESS);
+  CHECK(values_are({0, 1, 2}));
+  CHECK_EQ(HcclRankGraphGetRankSizeByLayer(comm, 0, &count), HCCL_SUCCESS);
+  CHECK_EQ(count, 3U);
+  CommTopo topology = COMM_TOPO_RESERVED;
+  CHECK_EQ(HcclRankGraphGetTopoTypeByLayer(comm, 0, &topology), HCCL_SUCCESS);
+  CHECK_EQ(topology, COMM_TOPO_1DMESH);
+  CHECK_EQ(HcclRankGraphGetTopoType(comm, 0, 1, &topology), HCCL_E_PARA);
+  CHECK(contains(messages(), "topoInstId is 1, expected 0, the only one"));
+  CHECK_EQ(HcclRankGraphGetRanksByLayer(comm, 1, &list, &count), HCCL_E_PARA);
+  CHECK_EQ(HcclRankGraphGetLayers(comm, nullptr, &count), HCCL_E_PTR);
+  CHECK_EQ(HcclRankGraphGetLayers(nullptr, &list, &count), HCCL_E_PTR);
+  HcclHeterogMode mode = HCCL_HETEROG_MODE_INVALID;
+  CHECK_EQ(HcclGetHeterogMode(comm, &mode), HCCL_SUCCESS);
+  CHECK_EQ(mode, HCCL_HETEROG_MODE_HOMOGENEOUS);
+  messages();
+}
+
+// Some of the functions that are refused, which take any arguments.
+extern "C" HcclResult HcclRankGraphGetLinks();
+extern "C" HcclResult HcclGetHcclBuffer();
+extern "C" HcclResult HcommChannelCreate();
+
+TEST(what_one_host_cannot_do_is_refused) {
+  for (const auto function : {&HcclRankGraphGetLinks, &HcclGetHcclBuffer, &HcommChannelCreate}) {
+    CHECK_EQ(function(), HCCL_E_NOT_SUPPORT);
+    CHECK(contains(messages(), "the host CANN does not have this function, because it is about"));
+  }
+}
+
 TEST(bad_arguments_are_refused_at_once) {
   const World world(2);
   world.enter(0);
@@ -775,6 +705,72 @@ TEST(an_operation_behind_a_failed_task_fails_on_all_ranks) {
   CHECK_EQ(aclrtSynchronizeStream(world.streams[1]), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR);
   CHECK(
       contains(messages(), "rank 0 dropped the operation, because its stream had failed: a fault"));
+}
+
+// A text of any length reaches the other ranks: whole up to two paths of the greatest length, and
+// beyond that in whole characters with a remark.
+TEST(the_longest_texts_reach_the_other_ranks) {
+  for (const size_t length : {size_t{8100}, size_t{1} << 16}) {
+    const World world(2);
+    std::string text;
+    while (text.size() < length) text += "/\u5b57";  // a character of three bytes
+    CHECK_EQ(
+        run_on(world.streams[0],
+               [&] { return aclnn_host::fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s", text.c_str()); }),
+        ACL_SUCCESS);
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      CHECK_EQ(HcclBarrier(world.comms[rank], world.streams[rank]), HCCL_SUCCESS);
+    }
+    CHECK_EQ(aclrtSynchronizeStream(world.streams[0]), ACL_ERROR_RT_AICORE_EXCEPTION);
+    messages();
+    CHECK_EQ(aclrtSynchronizeStream(world.streams[1]), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR);
+    const std::string found = messages();
+    const std::string end = " ... (the rest stands with the rank that failed)";
+    CHECK_EQ(contains(found, "had failed: " + text), length < 8192);
+    CHECK_EQ(contains(found, "\u5b57/" + end) || contains(found, "\u5b57" + end), length > 8192);
+  }
+}
+
+TEST(the_longest_names_are_whole_in_names_and_texts) {
+  const World world(1);  // for its stream
+  HcclRootInfo root;
+  HcclCommConfig config;
+  HcclCommConfigInit(&config);
+  const std::string longest(COMM_NAME_MAX_LENGTH - 1, 'n');
+  std::memset(config.hcclCommName, 'n', COMM_NAME_MAX_LENGTH);
+  HcclComm comm = nullptr;
+  CHECK_EQ(HcclGetRootInfo(&root), HCCL_SUCCESS);
+  CHECK_EQ(HcclCommInitRootInfoConfig(1, &root, 0, &config, &comm), HCCL_E_PARA);
+  CHECK(contains(messages(), "hcclCommName has no end within 128 bytes"));
+  config.hcclCommName[COMM_NAME_MAX_LENGTH - 1] = '\0';
+  CHECK_EQ(HcclCommInitRootInfoConfig(1, &root, 0, &config, &comm), HCCL_SUCCESS);
+  char name[COMM_NAME_MAX_LENGTH];
+  CHECK_EQ(HcclGetCommName(comm, name), HCCL_SUCCESS);
+  CHECK_EQ(std::string(name), longest);
+  Gate gate;
+  CHECK_EQ(run_on(world.streams[0], [&] { return gate.wait(), ACL_SUCCESS; }), ACL_SUCCESS);
+  {
+    const Buffer buffer(floats(), 1);
+    CHECK_EQ(HcclBroadcast(buffer.data(), 1, HCCL_DATA_TYPE_FP32, 0, comm, world.streams[0]),
+             HCCL_SUCCESS);
+  }
+  gate.open();
+  CHECK(aclrtSynchronizeStream(world.streams[0]) != ACL_SUCCESS);
+  CHECK(contains(messages(), "HcclBroadcast: communicator " + longest + ", rank 0 of 1: "));
+  CHECK_EQ(HcclCommDestroy(comm), HCCL_SUCCESS);
+}
+
+// The name of a host of 255 bytes stands whole in the text; HcclRootInfo has no room for more.
+TEST(the_longest_addresses) {
+  HcclRootInfo root;
+  const std::string longest(255, 'h');
+  setenv("HCCL_IF_IP", longest.c_str(), 1);
+  CHECK_EQ(HcclGetRootInfo(&root), HCCL_E_TCP_CONNECT);
+  CHECK(contains(messages(), "cannot open a TCP port at " + longest + " (HCCL_IF_IP"));
+  setenv("HCCL_IF_IP", (longest + "h").c_str(), 1);
+  CHECK_EQ(HcclGetRootInfo(&root), HCCL_E_PARA);
+  CHECK(contains(messages(), "HCCL_IF_IP is too long for an address"));
+  setenv("HCCL_IF_IP", "127.0.0.1", 1);
 }
 
 TEST(memory_that_is_freed_too_early_fails_the_operation) {

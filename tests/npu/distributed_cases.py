@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -35,12 +35,12 @@ def case(function: Callable[[], None]) -> Callable[[], None]:
     return function
 
 
-def numbers(rank: int, count: int = 12) -> Tensor:
+def numbers(rank: int, count: int = 24) -> Tensor:
     """Small whole numbers, which every dtype has, different for each rank."""
     return (torch.arange(count) * 3 + rank * 5) % 7 + 1
 
 
-def of_all(count: int = 12) -> Tensor:
+def of_all(count: int = 24) -> Tensor:
     """The numbers of all ranks, a row each."""
     return torch.stack([numbers(rank, count) for rank in range(RANKS)])
 
@@ -51,46 +51,86 @@ def expect(found: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(found.cpu(), expected.to(found.dtype), rtol=0, atol=0)
 
 
+FLOATING = (torch.float32, torch.float16, torch.bfloat16)
+COPIED = (*FLOATING, torch.float64, torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
+REDUCTIONS: dict[dist.ReduceOp.RedOpType, Callable[[Tensor], Tensor]] = {
+    dist.ReduceOp.SUM: lambda rows: rows.sum(0),
+    dist.ReduceOp.MAX: lambda rows: rows.amax(0),
+    dist.ReduceOp.MIN: lambda rows: rows.amin(0),
+    dist.ReduceOp.PRODUCT: lambda rows: rows.prod(0),
+    dist.ReduceOp.AVG: lambda rows: rows.double().mean(0),
+}
+
+
+def reductions() -> Iterator[tuple[torch.dtype, dist.ReduceOp.RedOpType, Tensor, Tensor]]:
+    """What is reduced: dtype, reduction, this rank's numbers, and what becomes of those of all ranks."""
+    for reduction, compute in REDUCTIONS.items():
+        for dtype in (*FLOATING, torch.int8, torch.int16, torch.int32, torch.int64):
+            product, mean = reduction == dist.ReduceOp.PRODUCT, reduction == dist.ReduceOp.AVG
+            if product and dtype in (torch.bfloat16, torch.int16):
+                continue  # not of the product Ascend910B
+            if mean and dtype not in FLOATING:
+                continue
+            rows = of_all() % 2 + 1 if product else of_all()  # products that every floating dtype has
+            yield dtype, reduction, rows[RANK].to(DEVICE, dtype), compute(rows)
+
+
 @case
 def all_reduce() -> None:
-    rows = of_all()
-    reductions = {
-        dist.ReduceOp.SUM: rows.sum(0),
-        dist.ReduceOp.MAX: rows.amax(0),
-        dist.ReduceOp.MIN: rows.amin(0),
-        dist.ReduceOp.PRODUCT: rows.prod(0),
-    }
-    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.int8):
-        for reduction, expected in reductions.items():
-            if reduction == dist.ReduceOp.PRODUCT and dtype in (torch.bfloat16, torch.int8, torch.float16):
-                continue  # not of the product, or more than the dtype has
-            values = numbers(RANK).to(DEVICE, dtype)
-            dist.all_reduce(values, reduction)
-            expect(values, expected)
-    mean = numbers(RANK).to(DEVICE, torch.float32)
-    dist.all_reduce(mean, dist.ReduceOp.AVG)
-    expect(mean, rows.sum(0).float() / RANKS)
+    for _, reduction, values, expected in reductions():
+        dist.all_reduce(values, reduction)
+        expect(values, expected)
 
 
 @case
-def reduce_and_broadcast() -> None:
-    values = numbers(RANK).to(DEVICE)
-    dist.reduce(values, RANKS - 1)
-    if RANK == RANKS - 1:
-        expect(values, of_all().sum(0))
-    values = numbers(RANK).to(DEVICE)
-    dist.broadcast(values, 1)
-    expect(values, numbers(1))
+def reduce() -> None:
+    for _, reduction, values, expected in reductions():
+        dist.reduce(values, RANKS - 1, reduction)
+        if RANK == RANKS - 1:
+            expect(values, expected)
+
+
+@case
+def reduce_scatter() -> None:
+    for dtype, reduction, values, expected in reductions():
+        part = torch.empty(24 // RANKS, dtype=dtype, device=DEVICE)
+        dist.reduce_scatter_tensor(part, values, reduction)
+        expect(part, expected.view(RANKS, -1)[RANK])
+        parts = list(values.view(RANKS, -1))
+        dist.reduce_scatter(part, parts, reduction)
+        expect(part, expected.view(RANKS, -1)[RANK])
+
+
+@case
+def the_same_bits_on_every_rank() -> None:
+    """Sums that round: in the order of the ranks, of 16-bit numbers in float32, rounded once."""
+    for dtype in FLOATING:
+        rows = torch.stack([1 / (1 + numbers(rank, 5000) + torch.arange(5000)) for rank in range(RANKS)]).to(dtype)
+        expected = rows[0].float()
+        for row in rows[1:]:
+            expected = expected + row.float()
+        values = rows[RANK].to(DEVICE)
+        dist.all_reduce(values)
+        expect(values, expected)
+
+
+@case
+def broadcast() -> None:
+    for dtype in COPIED:
+        values = numbers(RANK).to(DEVICE, dtype)
+        dist.broadcast(values, 1)
+        expect(values, numbers(1))
 
 
 @case
 def gathers() -> None:
-    parts = [torch.empty(12, dtype=torch.int64, device=DEVICE) for _ in range(RANKS)]
-    dist.all_gather(parts, numbers(RANK).to(DEVICE))
-    expect(torch.stack(parts), of_all())
-    whole = torch.empty(RANKS * 12, dtype=torch.int64, device=DEVICE)
-    dist.all_gather_into_tensor(whole, numbers(RANK).to(DEVICE))
-    expect(whole, of_all().flatten())
+    for dtype in COPIED:
+        parts = [torch.empty(24, dtype=dtype, device=DEVICE) for _ in range(RANKS)]
+        dist.all_gather(parts, numbers(RANK).to(DEVICE, dtype))
+        expect(torch.stack(parts), of_all())
+        whole = torch.empty(RANKS * 24, dtype=dtype, device=DEVICE)
+        dist.all_gather_into_tensor(whole, numbers(RANK).to(DEVICE, dtype))
+        expect(whole, of_all().flatten())
     uneven = [torch.empty(rank + 1, device=DEVICE) for rank in range(RANKS)]
     dist.all_gather(uneven, torch.full((RANK + 1,), float(RANK), device=DEVICE))
     for rank, part in enumerate(uneven):
@@ -98,20 +138,19 @@ def gathers() -> None:
 
 
 @case
-def scatters() -> None:
-    part = torch.empty(12, dtype=torch.int64, device=DEVICE)
-    dist.scatter(part, list(of_all().to(DEVICE)) if RANK == 0 else None, 0)
-    expect(part, numbers(RANK))
-    part = torch.empty(12 // RANKS, dtype=torch.int64, device=DEVICE)
-    dist.reduce_scatter_tensor(part, numbers(RANK).to(DEVICE))
-    expect(part, of_all().sum(0).view(RANKS, -1)[RANK])
+def scatter() -> None:
+    for dtype in COPIED:
+        part = torch.empty(24, dtype=dtype, device=DEVICE)
+        dist.scatter(part, list(of_all().to(DEVICE, dtype)) if RANK == 0 else None, 0)
+        expect(part, numbers(RANK))
 
 
 @case
 def all_to_all() -> None:
-    received = torch.empty(12, dtype=torch.int64, device=DEVICE)
-    dist.all_to_all_single(received, numbers(RANK).to(DEVICE))
-    expect(received, of_all().view(RANKS, RANKS, -1)[:, RANK].flatten())
+    for dtype in COPIED:
+        received = torch.empty(24, dtype=dtype, device=DEVICE)
+        dist.all_to_all_single(received, numbers(RANK).to(DEVICE, dtype))
+        expect(received, of_all().view(RANKS, RANKS, -1)[:, RANK].flatten())
     # Rank i sends i + j + 1 numbers to rank j.
     counts = [[i + j + 1 for j in range(RANKS)] for i in range(RANKS)]
     sent = torch.cat([torch.full((counts[RANK][j],), 10 * RANK + j) for j in range(RANKS)])
@@ -123,12 +162,14 @@ def all_to_all() -> None:
 
 @case
 def messages() -> None:
-    received = torch.empty(12, dtype=torch.int64, device=DEVICE)
-    if RANK == 0:
-        dist.send(numbers(0).to(DEVICE), 1)
-    elif RANK == 1:
-        dist.recv(received, 0)
-        expect(received, numbers(0))
+    for dtype in COPIED:
+        received = torch.empty(24, dtype=dtype, device=DEVICE)
+        if RANK == 0:
+            dist.send(numbers(0).to(DEVICE, dtype), 1)
+        elif RANK == 1:
+            dist.recv(received, 0)
+            expect(received, numbers(0))
+    received = torch.empty(24, dtype=torch.int64, device=DEVICE)
     operations = [
         dist.P2POp(dist.isend, numbers(RANK).to(DEVICE), NEXT),
         dist.P2POp(dist.irecv, received, PREVIOUS),
@@ -146,6 +187,7 @@ def groups_and_objects() -> None:
     values = numbers(RANK).to(DEVICE)
     dist.all_reduce(values, group=groups[mine])
     expect(values, of_all()[halves[mine]].sum(0))
+    dist.barrier()
     objects: list[object] = [None] * RANKS
     dist.all_gather_object(objects, {"rank": RANK})
     assert objects == [{"rank": rank} for rank in range(RANKS)]

@@ -22,7 +22,7 @@ def environment(ranks: int, **more: str) -> dict[str, str]:
     return os.environ | small | {"PYTHONPATH": str(ROOT)} | more
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_every_case(ranks: int, tmp_path: Path) -> None:
     """All cases in one launch, since starting takes longer than most of them."""
     output = tmp_path / "outcomes.json"
@@ -30,7 +30,7 @@ def test_every_case(ranks: int, tmp_path: Path) -> None:
     result = subprocess.run(command, cwd=ROOT, env=environment(ranks), capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     outcomes = json.loads(output.read_text())
-    assert len(outcomes) >= 11
+    assert len(outcomes) >= 14
     problems = [
         f"{name}, rank {rank}\n{problem}"
         for name, problems in outcomes.items()

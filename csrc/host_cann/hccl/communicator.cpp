@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <numeric>
 
 #include <c10/util/StringUtil.h>
 
@@ -39,7 +40,11 @@ Communicator::Communicator(const Meeting& meeting, const std::string& key, uint3
       device_(device),
       name_(options.name.empty() ? key : options.name),
       timeout_(timeout_of(options)),
-      transport_(meet(*meeting.store, key, rank, ranks)) {}
+      transport_(meet(*meeting.store, key, rank, ranks)) {
+  graph_.sizes = {ranks};
+  graph_.ranks.resize(ranks);
+  std::iota(graph_.ranks.begin(), graph_.ranks.end(), 0U);
+}
 
 std::string Communicator::key_of_part(const std::string& kind) {
   const std::lock_guard lock(mutex_);
@@ -93,6 +98,12 @@ void Communicator::fail(const Failure& failure) noexcept {
 std::optional<Failure> Communicator::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;
+}
+
+HcclComm publish(std::shared_ptr<Communicator> communicator) {
+  HcclComm const handle = communicators().insert(communicator);
+  communicator->handle_ = handle;
+  return handle;
 }
 
 std::shared_ptr<Communicator> require_communicator(const char* api, HcclComm handle,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "host_cann/hccl/rendezvous.h"
 #include "host_cann/hccl/transport.h"
@@ -35,6 +37,18 @@ class Communicator {
   int32_t device() const noexcept { return device_; }
   const std::string& name() const noexcept { return name_; }
   const Meeting& meeting() const noexcept { return meeting_; }
+
+  // How the ranks are connected: each with each, in one layer. Programs get addresses of the lists.
+  struct Graph {
+    std::vector<uint32_t> layers = {0};
+    std::vector<uint32_t> instances = {0};  // of the layer
+    std::vector<uint32_t> sizes;            // of the instances
+    std::vector<uint32_t> ranks;
+  };
+  Graph& graph() noexcept { return graph_; }
+
+  // What programs call it; null before publish().
+  HcclComm handle() const noexcept { return handle_.load(); }
 
   // What the meeting calls the part with these ranks: the n-th one of its kind.
   std::string key_of_part(const std::string& kind);
@@ -68,6 +82,8 @@ class Communicator {
   std::optional<Failure> failure() const;
 
  private:
+  friend HcclComm publish(std::shared_ptr<Communicator> communicator);
+
   const Meeting meeting_;
   const std::string key_;
   const uint32_t rank_;
@@ -76,6 +92,8 @@ class Communicator {
   const std::string name_;
   const int32_t timeout_;  // in milliseconds
   const std::unique_ptr<Transport> transport_;
+  Graph graph_;
+  std::atomic<HcclComm> handle_ = nullptr;
 
   mutable std::mutex mutex_;
   std::condition_variable turned_;
@@ -89,6 +107,9 @@ using CommunicatorTable = HandleTable<Communicator, Object::kCommunicator>;
 inline CommunicatorTable& communicators() {
   return PerProcess<CommunicatorTable>::get();
 }
+
+// Gives a communicator its handle.
+HcclComm publish(std::shared_ptr<Communicator> communicator);
 
 // The communicator of a handle; null, with a message in api's name and *status set, if it is none.
 std::shared_ptr<Communicator> require_communicator(const char* api, HcclComm handle,

@@ -13,6 +13,7 @@
 #include "hccl/hccl.h"
 #include "host_cann/hccl/communicator.h"
 #include "host_cann/hccl/guard.h"
+#include "host_cann/hccl/windows.h"
 #include "host_cann/runtime/per_process.h"
 #include "host_cann/runtime/task.h"
 
@@ -66,11 +67,11 @@ int32_t expect_device() {
   throw Failure(HCCL_E_RUNTIME, "the thread has no device; call aclrtSetDevice first");
 }
 
-HcclComm create(uint32_t ranks, const HcclRootInfo& root, uint32_t rank, int32_t device,
+HcclComm create(uint32_t ranks, std::span<const HcclRootInfo> roots, uint32_t rank, int32_t device,
                 const Communicator::Options& options) {
   expect_rank("rank", rank, ranks);
-  const Meeting meeting = come_to(root);
-  return communicators().insert(
+  const Meeting meeting = come_to(roots);
+  return publish(
       std::make_shared<Communicator>(meeting, meeting.name, rank, ranks, device, options));
 }
 
@@ -93,7 +94,7 @@ std::vector<HcclComm> create_all(std::span<const int32_t> devices) {
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
         try {
-          made[rank] = create(ranks, root, rank, devices[rank], {});
+          made[rank] = create(ranks, {&root, 1}, rank, devices[rank], {});
         } catch (...) {
           failures[rank] = failure_of_exception();
         }
@@ -134,6 +135,30 @@ HcclResult check_only(const char* api, HcclComm comm) noexcept {
   });
 }
 
+HcclResult get_root_info(const char* api, HcclRootInfo* information) noexcept {
+  return guarded(api, [&] {
+    if (information == nullptr) return null_argument(api, "rootInfo");
+    *information = open_root();
+    return HCCL_SUCCESS;
+  });
+}
+
+// The communicator of that name, or null: of several, which ranks that are threads have, that of
+// the calling thread's device.
+std::shared_ptr<Communicator> find_by_name(const char* name) {
+  const auto found =
+      communicators().select([&](const Communicator& one) { return one.name() == name; });
+  if (found.empty()) return nullptr;
+  const auto own = std::ranges::find(found, current_device(), &Communicator::device);
+  return own == found.end() ? found.front() : *own;
+}
+
+HcclResult no_communicator(const char* api, const char* argument, const char* name) noexcept {
+  fail(HCCL_E_NOT_FOUND, "%s: %s is %s, which no communicator of this process is called", api,
+       argument, name);
+  return HCCL_E_NOT_FOUND;
+}
+
 HcclResult no_rank_tables(const char* api) noexcept {
   fail(HCCL_E_NOT_SUPPORT,
        "%s: the host CANN reads no rank tables, which describe the network of devices; use "
@@ -149,12 +174,11 @@ using namespace aclnn_host::hccl;
 using aclnn_host::fail;
 
 HcclResult HcclGetRootInfo(HcclRootInfo* rootInfo) {
-  constexpr const char* kApi = "HcclGetRootInfo";
-  return guarded(kApi, [&] {
-    if (rootInfo == nullptr) return null_argument(kApi, "rootInfo");
-    *rootInfo = open_root();
-    return HCCL_SUCCESS;
-  });
+  return get_root_info("HcclGetRootInfo", rootInfo);
+}
+
+HcclResult HcclGetRootInfoScalable(HcclRootInfo* rootInfo) {
+  return get_root_info("HcclGetRootInfoScalable", rootInfo);
 }
 
 HcclResult HcclCommInitRootInfo(uint32_t nRanks, const HcclRootInfo* rootInfo, uint32_t rank,
@@ -163,7 +187,7 @@ HcclResult HcclCommInitRootInfo(uint32_t nRanks, const HcclRootInfo* rootInfo, u
   return guarded(kApi, [&] {
     if (rootInfo == nullptr) return null_argument(kApi, "rootInfo");
     if (comm == nullptr) return null_argument(kApi, "comm");
-    *comm = create(nRanks, *rootInfo, rank, expect_device(), {});
+    *comm = create(nRanks, {rootInfo, 1}, rank, expect_device(), {});
     return HCCL_SUCCESS;
   });
 }
@@ -175,7 +199,28 @@ HcclResult HcclCommInitRootInfoConfig(uint32_t nRanks, const HcclRootInfo* rootI
     if (rootInfo == nullptr) return null_argument(kApi, "rootInfo");
     if (config == nullptr) return null_argument(kApi, "config");
     if (comm == nullptr) return null_argument(kApi, "comm");
-    *comm = create(nRanks, *rootInfo, rank, expect_device(), options_of(config));
+    *comm = create(nRanks, {rootInfo, 1}, rank, expect_device(), options_of(config));
+    return HCCL_SUCCESS;
+  });
+}
+
+HcclResult HcclCommInitRootInfoScalable(uint32_t nRanks, uint32_t nRoot,
+                                        const HcclRootInfo* rootInfoList, uint32_t rank,
+                                        uint32_t nExtRoot, const HcclCommConfig* config,
+                                        HcclComm* comm) {
+  constexpr const char* kApi = "HcclCommInitRootInfoScalable";
+  return guarded(kApi, [&] {
+    if (rootInfoList == nullptr) return null_argument(kApi, "rootInfoList");
+    if (config == nullptr) return null_argument(kApi, "config");
+    if (comm == nullptr) return null_argument(kApi, "comm");
+    if (nRoot == 0 || nRoot > nRanks) {
+      throw Failure(HCCL_E_PARA,
+                    c10::str("nRoot is ", nRoot, ", expected 1 to the number of ranks, ", nRanks));
+    }
+    if (nExtRoot != 0) {
+      throw Failure(HCCL_E_PARA, c10::str("nExtRoot is ", nExtRoot, ", expected 0"));
+    }
+    *comm = create(nRanks, {rootInfoList, nRoot}, rank, expect_device(), options_of(config));
     return HCCL_SUCCESS;
   });
 }
@@ -224,9 +269,9 @@ HcclResult HcclCreateSubCommConfig(HcclComm* comm, uint32_t rankNum, uint32_t* r
                     c10::str("rankIds has ", rankIds[subCommRankId], " at subCommRankId, ",
                              subCommRankId, ", expected the calling rank, ", whole->rank()));
     }
-    *subComm = communicators().insert(
-        std::make_shared<Communicator>(whole->meeting(), whole->key_of_part(kind), subCommRankId,
-                                       rankNum, whole->device(), options_of(config)));
+    *subComm = publish(std::make_shared<Communicator>(whole->meeting(), whole->key_of_part(kind),
+                                                      subCommRankId, rankNum, whole->device(),
+                                                      options_of(config)));
     return HCCL_SUCCESS;
   });
 }
@@ -235,7 +280,12 @@ HcclResult HcclCommDestroy(HcclComm comm) {
   constexpr const char* kApi = "HcclCommDestroy";
   return guarded(kApi, [&] {
     HcclResult status = HCCL_SUCCESS;
-    if (communicators().remove(comm) == nullptr) require_communicator(kApi, comm, &status);
+    const auto removed = communicators().remove(comm);
+    if (removed == nullptr) {
+      require_communicator(kApi, comm, &status);
+    } else {
+      end_windows(*removed);
+    }
     return status;
   });
 }
@@ -269,6 +319,30 @@ HcclResult HcclGetCommName(HcclComm comm, char* commName) {
     if (found == nullptr) return status;
     const size_t length = found->name().copy(commName, COMM_NAME_MAX_LENGTH - 1);
     commName[length] = '\0';
+    return HCCL_SUCCESS;
+  });
+}
+
+HcclResult HcclCommGetHandleWithName(const char* commName, HcclComm* comm) {
+  constexpr const char* kApi = "HcclCommGetHandleWithName";
+  return guarded(kApi, [&] {
+    if (commName == nullptr) return null_argument(kApi, "commName");
+    if (comm == nullptr) return null_argument(kApi, "comm");
+    const auto found = find_by_name(commName);
+    if (found == nullptr) return no_communicator(kApi, "commName", commName);
+    *comm = found->handle();
+    return HCCL_SUCCESS;
+  });
+}
+
+HcclResult HcclCommGetStatus(const char* commId, HcclCommStatus* status) {
+  constexpr const char* kApi = "HcclCommGetStatus";
+  return guarded(kApi, [&] {
+    if (commId == nullptr) return null_argument(kApi, "commId");
+    if (status == nullptr) return null_argument(kApi, "status");
+    const auto found = find_by_name(commId);
+    if (found == nullptr) return no_communicator(kApi, "commId", commId);
+    *status = found->failure() ? HCCL_COMM_STATUS_INVALID : HCCL_COMM_STATUS_READY;
     return HCCL_SUCCESS;
   });
 }

@@ -103,6 +103,12 @@ HcclResult HcclGroupStart(void) {
   return HCCL_SUCCESS;
 }
 
+HcclResult HcclGroupStatusGet(bool* isGroupEnabled) {
+  if (isGroupEnabled == nullptr) return null_argument("HcclGroupStatusGet", "isGroupEnabled");
+  *isGroupEnabled = group().depth > 0;
+  return HCCL_SUCCESS;
+}
+
 HcclResult HcclGroupEnd(void) {
   constexpr const char* kApi = "HcclGroupEnd";
   return called(kApi, [&]() -> HcclResult {

@@ -58,6 +58,7 @@ const char* name_of(HcclCMDType operation) noexcept {
     case HCCL_CMD_SCATTER: return "HcclScatter";
     case HCCL_CMD_BATCH_SEND_RECV: return "HcclBatchSendRecv";
     case HCCL_CMD_BARRIER: return "HcclBarrier";
+    case HCCL_CMD_INIT: return "the making of a communicator";
     default: return "an unknown operation";
   }
 }

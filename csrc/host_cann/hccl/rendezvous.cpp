@@ -15,8 +15,10 @@
 #include <optional>
 #include <random>
 #include <sstream>
+#include <system_error>
 #include <vector>
 
+#include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -113,6 +115,16 @@ std::string host_identity() {
   return boot + space.data();
 }
 
+// Why a host has no address; empty if it has. Asked first, because torch's store asks again and
+// again, and writes to stderr what it finds.
+std::string why_unknown(const std::string& host) {
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), nullptr, nullptr, &found);
+  if (error != 0) return gai_strerror(error);
+  freeaddrinfo(found);
+  return "";
+}
+
 std::vector<uint8_t> bytes_of(const std::string& text) {
   return {text.begin(), text.end()};
 }
@@ -136,6 +148,28 @@ struct Entry {
   }
 };
 
+Root read(const HcclRootInfo& information) {
+  Root root;
+  std::memcpy(&root, information.internal, sizeof(root));
+  if (std::memcmp(root.magic, kMagic, sizeof(kMagic)) != 0) {
+    throw Failure(HCCL_E_PARA, "rootInfo is not what HcclGetRootInfo of this library made");
+  }
+  root.host[sizeof(root.host) - 1] = root.name[sizeof(root.name) - 1] = '\0';
+  return root;
+}
+
+// Runs what talks to the store, which is gone when the process of its server is.
+template <class Body>
+void while_connected(Body&& body) {
+  try {
+    body();
+  } catch (const c10::Error& error) {
+    throw Failure(HCCL_E_REMOTE, c10::str("the rank that made rootInfo, where the others meet, "
+                                          "has ended or cannot be reached: ",
+                                          error.what_without_backtrace()));
+  }
+}
+
 // Waits until every rank has set its key, and returns what it set.
 std::vector<std::vector<uint8_t>> wait_for_all(c10d::Store& store, const std::string& prefix,
                                                uint32_t ranks) {
@@ -158,84 +192,18 @@ std::vector<std::vector<uint8_t>> wait_for_all(c10d::Store& store, const std::st
   return store.multiGet(keys);
 }
 
-}  // namespace
-
-std::chrono::milliseconds connect_timeout() {
-  const std::string text = environment("HCCL_CONNECT_TIMEOUT");
-  const long seconds = std::strtol(text.c_str(), nullptr, 10);
-  return seconds > 0 ? std::chrono::seconds(seconds) : kConnectTimeout;
-}
-
-HcclRootInfo open_root() {
-  const std::string host = own_address();
-  const std::string name = random_name();
-  c10d::TCPStoreOptions options;
-  options.port = 0;
-  options.isServer = true;
-  options.waitWorkers = false;
-  options.timeout = connect_timeout();
-  Root root{};
-  std::memcpy(root.magic, kMagic, sizeof(kMagic));
-  if (host.size() >= sizeof(root.host)) {
-    throw Failure(HCCL_E_PARA, "HCCL_IF_IP is too long for an address");
-  }
+// Opens the file of rank 0, which may have ended since it told where that is.
+std::unique_ptr<SharedFile> open_file(const Entry& of, size_t size) {
   try {
-    const auto server = c10::make_intrusive<c10d::TCPStore>(host, options);
-    root.port = server->getPort();
-    auto& state = servers();
-    const std::lock_guard lock(state.mutex);
-    state.awaited.emplace(name, server);
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Failure(HCCL_E_TCP_CONNECT,
-                  c10::str("cannot open a TCP port at ", host,
-                           " (HCCL_IF_IP or HCCL_SOCKET_IFNAME choose another): ", error.what()));
+    return std::make_unique<SharedFile>(of.path, size);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::no_such_file_or_directory) throw;
+    throw Failure(HCCL_E_REMOTE, c10::str("the process of rank 0 (", of.process, ") has ended"));
   }
-  host.copy(root.host, sizeof(root.host) - 1);
-  name.copy(root.name, sizeof(root.name) - 1);
-  HcclRootInfo information{};
-  std::memcpy(information.internal, &root, sizeof(root));
-  return information;
 }
 
-Meeting come_to(const HcclRootInfo& information) {
-  Root root;
-  std::memcpy(&root, information.internal, sizeof(root));
-  if (std::memcmp(root.magic, kMagic, sizeof(kMagic)) != 0) {
-    throw Failure(HCCL_E_PARA, "rootInfo is not what HcclGetRootInfo of this library made");
-  }
-  root.host[sizeof(root.host) - 1] = root.name[sizeof(root.name) - 1] = '\0';
-  Meeting meeting;
-  meeting.name = root.name;
-  {
-    auto& state = servers();
-    const std::lock_guard lock(state.mutex);
-    std::erase_if(state.met, [](const auto& entry) { return entry.second.expired(); });
-    if (const auto own = state.awaited.find(root.name); own != state.awaited.end()) {
-      meeting.server = own->second;
-      state.met.emplace(own->first, own->second);
-      state.awaited.erase(own);
-    } else if (const auto other = state.met.find(root.name); other != state.met.end()) {
-      meeting.server = other->second.lock();
-    }
-  }
-  c10d::TCPStoreOptions options;
-  options.port = root.port;
-  options.waitWorkers = false;
-  options.timeout = connect_timeout();
-  try {
-    meeting.store = c10::make_intrusive<c10d::TCPStore>(root.host, options);
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Failure(HCCL_E_TCP_CONNECT, c10::str("cannot reach the rank that made rootInfo at ",
-                                               root.host, ":", root.port, ": ", error.what()));
-  }
-  return meeting;
-}
-
-std::unique_ptr<Transport> meet(c10d::Store& store, const std::string& name, uint32_t rank,
+// Tells the other ranks of this one, and makes the way to them.
+std::unique_ptr<Transport> join(c10d::Store& store, const std::string& name, uint32_t rank,
                                 uint32_t ranks) {
   const std::vector<uint8_t> agreed =
       store.compareSet(name + "/ranks", {}, bytes_of(std::to_string(ranks)));
@@ -269,11 +237,115 @@ std::unique_ptr<Transport> meet(c10d::Store& store, const std::string& name, uin
     }
     processes.push_back(theirs.process);
   }
-  if (file == nullptr) file = std::make_unique<SharedFile>(entries[0].path, size);
+  if (file == nullptr) file = open_file(entries[0], size);
   auto transport = std::make_unique<SharedMemory>(std::move(file), rank, processes);
-  // Rank 0 must not close the file before all have opened it.
-  store.set(name + "/ready/" + std::to_string(rank), bytes_of("1"));
-  wait_for_all(store, name + "/ready/", ranks);
+  // Rank 0 must not close the file before all have opened it. From here on the ranks notice when
+  // one of them ends.
+  std::vector<Message> greetings;
+  for (uint32_t peer = 0; peer < ranks; ++peer) {
+    if (peer != rank) greetings.push_back({peer, nullptr, 0, {HCCL_CMD_INIT}});
+  }
+  try {
+    transport->exchange(greetings, greetings,
+                        Deadline(static_cast<int32_t>(connect_timeout().count())));
+  } catch (const Failure& failure) {
+    transport->fail(failure);
+    throw;
+  }
+  return transport;
+}
+
+}  // namespace
+
+std::chrono::milliseconds connect_timeout() {
+  const std::string text = environment("HCCL_CONNECT_TIMEOUT");
+  const long seconds = std::strtol(text.c_str(), nullptr, 10);
+  return seconds > 0 ? std::chrono::seconds(seconds) : kConnectTimeout;
+}
+
+HcclRootInfo open_root() {
+  const std::string host = own_address();
+  const std::string name = random_name();
+  c10d::TCPStoreOptions options;
+  options.port = 0;
+  options.isServer = true;
+  options.waitWorkers = false;
+  options.timeout = connect_timeout();
+  Root root{};
+  std::memcpy(root.magic, kMagic, sizeof(kMagic));
+  if (host.size() >= sizeof(root.host)) {
+    throw Failure(HCCL_E_PARA, "HCCL_IF_IP is too long for an address");
+  }
+  try {
+    if (const auto reason = why_unknown(host); !reason.empty()) throw std::runtime_error(reason);
+    const auto server = c10::make_intrusive<c10d::TCPStore>(host, options);
+    root.port = server->getPort();
+    auto& state = servers();
+    const std::lock_guard lock(state.mutex);
+    state.awaited.emplace(name, server);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Failure(HCCL_E_TCP_CONNECT,
+                  c10::str("cannot open a TCP port at ", host,
+                           " (HCCL_IF_IP or HCCL_SOCKET_IFNAME choose another): ", error.what()));
+  }
+  host.copy(root.host, sizeof(root.host) - 1);
+  name.copy(root.name, sizeof(root.name) - 1);
+  HcclRootInfo information{};
+  std::memcpy(information.internal, &root, sizeof(root));
+  return information;
+}
+
+Meeting come_to(std::span<const HcclRootInfo> roots) {
+  const Root root = read(roots.front());
+  Meeting meeting;
+  meeting.name = root.name;
+  std::string others;
+  {
+    auto& state = servers();
+    const std::lock_guard lock(state.mutex);
+    std::erase_if(state.met, [](const auto& entry) { return entry.second.expired(); });
+    if (const auto own = state.awaited.find(root.name); own != state.awaited.end()) {
+      meeting.server = own->second;
+      state.met.emplace(own->first, own->second);
+      state.awaited.erase(own);
+    } else if (const auto other = state.met.find(root.name); other != state.met.end()) {
+      meeting.server = other->second.lock();
+    }
+    for (const HcclRootInfo& other : roots.subspan(1)) {
+      const std::string name = read(other).name;
+      state.awaited.erase(name);  // nobody comes there
+      others += name + '\n';
+    }
+  }
+  c10d::TCPStoreOptions options;
+  options.port = root.port;
+  options.waitWorkers = false;
+  options.timeout = connect_timeout();
+  try {
+    const auto reason = why_unknown(root.host);
+    if (!reason.empty()) throw std::runtime_error(reason);
+    meeting.store = c10::make_intrusive<c10d::TCPStore>(root.host, options);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Failure(HCCL_E_TCP_CONNECT, c10::str("cannot reach the rank that made rootInfo at ",
+                                               root.host, ":", root.port, ": ", error.what()));
+  }
+  while_connected([&] {
+    if (meeting.store->compareSet(meeting.name + "/roots", {}, bytes_of(others + "end")) !=
+        bytes_of(others + "end")) {
+      throw Failure(HCCL_E_PARA, "rootInfoList is not that of a rank that came before");
+    }
+  });
+  return meeting;
+}
+
+std::unique_ptr<Transport> meet(c10d::Store& store, const std::string& name, uint32_t rank,
+                                uint32_t ranks) {
+  std::unique_ptr<Transport> transport;
+  while_connected([&] { transport = join(store, name, rank, ranks); });
   return transport;
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -26,8 +27,9 @@ std::chrono::milliseconds connect_timeout();
 // Opens a server and says where it is.
 HcclRootInfo open_root();
 
-// Comes to the place that the root information names.
-Meeting come_to(const HcclRootInfo& root);
+// Comes to the place that the first root information names. Of several the others only have to be
+// the same for all ranks: one place is enough for the ranks of one host.
+Meeting come_to(std::span<const HcclRootInfo> roots);
 
 // Meets the other ranks and makes the way to them. `name` is the communicator's.
 std::unique_ptr<Transport> meet(c10d::Store& store, const std::string& name, uint32_t rank,

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <ctime>
 #include <new>
+#include <string_view>
 #include <system_error>
 
 #include <c10/util/StringUtil.h>
@@ -41,6 +42,20 @@ size_t ring_capacity(uint32_t ranks) {
   const size_t rings = size_t{ranks} * ranks;
   return std::clamp(std::bit_floor(kLargestFile / std::max<size_t>(rings, 1)), kSmallestRing,
                     kLargestRing);
+}
+
+// Writes a text, or as many whole characters of it as there is room for and a remark that it goes
+// on: two paths of the greatest length fit.
+void write_text(char* to, size_t room, std::string_view text) noexcept {
+  constexpr std::string_view kRest = " ... (the rest stands with the rank that failed)";
+  size_t count = text.size();
+  if (count >= room) {
+    count = room - kRest.size() - 1;
+    const auto continues = [&] { return (static_cast<unsigned char>(text[count]) & 0xc0) == 0x80; };
+    while (count > 0 && continues()) --count;
+    kRest.copy(to + count, kRest.size());
+  }
+  text.copy(to, count);
 }
 
 [[noreturn]] void throw_system_error(const std::string& what) {
@@ -91,7 +106,7 @@ struct alignas(kCacheLine) SharedMemory::Place {
   std::atomic<uint32_t> listener;  // 1 while the rank may sleep
   std::atomic<uint32_t> state;
   std::atomic<int32_t> code;  // of its failure
-  char text[1024];            // of its failure, written before the state is
+  char text[8 << 10];         // of its failure, written before the state is
 };
 
 struct alignas(kCacheLine) SharedMemory::Ring {
@@ -311,7 +326,7 @@ void SharedMemory::fail(const Failure& failure) noexcept {
 void SharedMemory::take_leave(uint32_t state, const char* text) noexcept {
   Place& here = place(rank_);
   if (here.state.load() != kPresent) return;
-  std::strncpy(here.text, text, sizeof(here.text) - 1);
+  write_text(here.text, sizeof(here.text), text);
   here.state.store(state, std::memory_order_release);
   for (uint32_t peer = 0; peer < ranks_; ++peer) ring_bell(peer);
 }

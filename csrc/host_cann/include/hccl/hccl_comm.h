@@ -45,6 +45,16 @@ HCCL_FUNC_VISIBILITY HcclResult HcclCommInitRootInfoConfig(uint32_t nRanks,
                                                            const HcclCommConfig* config,
                                                            HcclComm* comm);
 
+/* The same with nRoot places, 1 to nRanks, each opened by HcclGetRootInfoScalable. The list is the
+ * same on every rank, else HCCL_E_PARA; the ranks of one host meet in the first place, and the
+ * others are closed. nExtRoot is 0. */
+HCCL_FUNC_VISIBILITY HcclResult HcclGetRootInfoScalable(HcclRootInfo* rootInfo);
+HCCL_FUNC_VISIBILITY HcclResult HcclCommInitRootInfoScalable(uint32_t nRanks, uint32_t nRoot,
+                                                             const HcclRootInfo* rootInfoList,
+                                                             uint32_t rank, uint32_t nExtRoot,
+                                                             const HcclCommConfig* config,
+                                                             HcclComm* comm);
+
 /* Makes devices[i] rank i, all in this process. */
 HCCL_FUNC_VISIBILITY HcclResult HcclCommInitAll(uint32_t ndev, int32_t* devices, HcclComm* comms);
 
@@ -70,6 +80,13 @@ HCCL_FUNC_VISIBILITY HcclResult HcclGetRankSize(HcclComm comm, uint32_t* rankSiz
 HCCL_FUNC_VISIBILITY HcclResult HcclGetRankId(HcclComm comm, uint32_t* rank);
 /* Writes the name into COMM_NAME_MAX_LENGTH bytes. */
 HCCL_FUNC_VISIBILITY HcclResult HcclGetCommName(HcclComm comm, char* commName);
+
+/* The communicator of a name; of several in this process, that of the thread's device.
+ * HCCL_E_NOT_FOUND if there is none. */
+HCCL_FUNC_VISIBILITY HcclResult HcclCommGetHandleWithName(const char* commName, HcclComm* comm);
+/* HCCL_COMM_STATUS_READY, or HCCL_COMM_STATUS_INVALID after a failure, of the communicator of a
+ * name. HCCL_E_NOT_FOUND if there is none. */
+HCCL_FUNC_VISIBILITY HcclResult HcclCommGetStatus(const char* commId, HcclCommStatus* status);
 
 /* Why an operation of the communicator failed, on this rank or another; HCCL_SUCCESS if none has.
  * After that every operation of the communicator is refused with the same code. */
@@ -109,6 +126,17 @@ static inline void HcclCommConfigInit(HcclCommConfig* config) {
  * HcclBatchSendRecv do. Pairs may be nested; the outermost counts. */
 HCCL_FUNC_VISIBILITY HcclResult HcclGroupStart(void);
 HCCL_FUNC_VISIBILITY HcclResult HcclGroupEnd(void);
+/* Whether the calling thread is between the two. */
+HCCL_FUNC_VISIBILITY HcclResult HcclGroupStatusGet(bool* isGroupEnabled);
+
+/* Windows of memory, which every rank registers. The host CANN copies as without them. A window
+ * ends with its communicator. HcclCommSymWinGet finds the window that the bytes lie in, and how far
+ * from its beginning: HCCL_E_NOT_FOUND if they lie in none. */
+HCCL_FUNC_VISIBILITY HcclResult HcclCommSymWinRegister(HcclComm comm, void* addr, uint64_t size,
+                                                       HcclCommSymWindow* winHandle, uint32_t flag);
+HCCL_FUNC_VISIBILITY HcclResult HcclCommSymWinDeregister(HcclCommSymWindow winHandle);
+HCCL_FUNC_VISIBILITY HcclResult HcclCommSymWinGet(HcclComm comm, void* ptr, size_t size,
+                                                  HcclCommSymWindow* winHandle, size_t* offset);
 
 /* About memory that links of a device reach without a copy. The host CANN copies; it checks the
  * communicator and does nothing. */

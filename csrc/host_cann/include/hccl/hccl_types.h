@@ -174,6 +174,17 @@ typedef enum {
   HCCL_CMD_MAX = 104
 } HcclCMDType;
 
+/* Whether a communicator can be used. */
+typedef enum {
+  HCCL_COMM_STATUS_READY = 0,
+  HCCL_COMM_STATUS_SUSPENDING = 1,
+  HCCL_COMM_STATUS_INVALID = 254,
+  HCCL_COMM_STATUS_RESERVED = 255
+} HcclCommStatus;
+
+/* Memory that was registered with HcclCommSymWinRegister. */
+typedef void* HcclCommSymWindow;
+
 /* One item of HcclBatchSendRecv. */
 typedef struct HcclSendRecvItemDef {
   HcclSendRecvType sendRecvType;

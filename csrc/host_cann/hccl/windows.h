@@ -1,0 +1,10 @@
+#pragma once
+
+namespace aclnn_host::hccl {
+
+class Communicator;
+
+// Forgets the windows of a communicator that ends.
+void end_windows(const Communicator& of);
+
+}  // namespace aclnn_host::hccl

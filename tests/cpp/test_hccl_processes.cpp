@@ -1,0 +1,381 @@
+// Ranks that are processes, and die: in an operation, while they find one another, and while their
+// communicator is made. The others fail with a text, long before an alarm would end them, and
+// nothing is left behind. Each rank is a child of this process, which itself runs nothing.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdarg>
+#include <filesystem>
+#include <set>
+#include <string_view>
+
+#include "hccl_support.h"
+
+namespace {
+
+constexpr unsigned kPatience = 60;  // seconds
+
+// What a rank does when it gets to such a point, set in its own process.
+struct Points {
+  std::function<void()> in_rendezvous;     // it has come, and has not told the others of itself
+  std::function<void()> in_making;         // all have, and it opens the memory they share
+  std::function<void()> waits_for_a_peer;  // in the midst of an operation
+};
+Points points;
+
+void die() {
+  raise(SIGKILL);
+}
+
+// Waits until a process has ended, which nobody has waited for.
+void wait_for_end(pid_t process) {
+  const auto file = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
+  pollfd end{file, POLLIN, 0};
+  CHECK_EQ(poll(&end, 1, -1), 1);
+  close(file);
+}
+
+}  // namespace
+
+// In the place of the C library's functions, which libhccl.so calls at these points.
+extern "C" ACL_FUNC_VISIBILITY ssize_t readlink(const char* path, char* buffer,
+                                                size_t size) noexcept {
+  using Function = ssize_t(const char*, char*, size_t);
+  static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "readlink"));
+  if (points.in_rendezvous && std::string_view(path) == "/proc/self/ns/pid") points.in_rendezvous();
+  return real(path, buffer, size);
+}
+
+extern "C" ACL_FUNC_VISIBILITY int open(const char* path, int flags, ...) {
+  using Function = int(const char*, int, mode_t);
+  static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "open"));
+  va_list arguments;
+  va_start(arguments, flags);
+  const auto mode = static_cast<mode_t>(va_arg(arguments, int));
+  va_end(arguments);
+  const std::string_view text(path);
+  if (points.in_making && text.starts_with("/proc/") && text.find("/fd/") != text.npos) {
+    points.in_making();
+  }
+  return real(path, flags, mode);
+}
+
+extern "C" ACL_FUNC_VISIBILITY long syscall(long number, ...) noexcept {
+  using Function = long(long, ...);
+  static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "syscall"));
+  long values[6];
+  va_list arguments;
+  va_start(arguments, number);
+  for (long& value : values) value = va_arg(arguments, long);
+  va_end(arguments);
+  const bool waits = number == SYS_futex && static_cast<int>(values[1]) == FUTEX_WAIT;
+  if (waits && points.waits_for_a_peer) points.waits_for_a_peer();
+  return real(number, values[0], values[1], values[2], values[3], values[4], values[5]);
+}
+
+namespace {
+
+// Ranks that are children, whose texts come back through pipes.
+class Processes {
+ public:
+  // Each child runs body(rank), whose text the parent gets.
+  Processes(uint32_t ranks, const std::function<std::string(uint32_t)>& body) {
+    CHECK_EQ(environment, 0);
+    std::fflush(nullptr);
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      int ends[2];
+      CHECK_EQ(pipe2(ends, O_CLOEXEC), 0);
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(kPatience);
+        const int before = check::failures();
+        const std::string text = body(rank);
+        CHECK_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+        _exit(check::failures() == before ? 0 : 1);
+      }
+      close(ends[1]);
+      children_.push_back({child, ends[0], ""});
+    }
+    for (Child& one : children_) {
+      char part[4096];
+      for (ssize_t count; (count = read(one.pipe, part, sizeof(part))) > 0;)
+        one.text.append(part, static_cast<size_t>(count));
+      close(one.pipe);
+    }
+    for (Child& one : children_) CHECK_EQ(waitpid(one.process, &one.status, 0), one.process);
+  }
+
+  const std::string& text(uint32_t rank) const { return children_[rank].text; }
+  // What other ranks say of one that has ended.
+  std::string end_of(uint32_t rank) const {
+    return "the process of rank " + std::to_string(rank) + " (" +
+           std::to_string(children_[rank].process) + ") has ended";
+  }
+  bool was_killed(uint32_t rank) const {
+    return WIFSIGNALED(children_[rank].status) && WTERMSIG(children_[rank].status) == SIGKILL;
+  }
+  bool has_succeeded(uint32_t rank) const {
+    return WIFEXITED(children_[rank].status) && WEXITSTATUS(children_[rank].status) == 0;
+  }
+
+ private:
+  struct Child {
+    pid_t process;
+    int pipe;
+    std::string text;
+    int status = -1;
+  };
+  std::vector<Child> children_;
+};
+
+// How rank 0 gives the root information, and its process, to the others.
+class Invitation {
+ public:
+  Invitation() { CHECK_EQ(pipe2(ends_, O_CLOEXEC), 0); }
+  Invitation(const Invitation&) = delete;
+  Invitation& operator=(const Invitation&) = delete;
+  ~Invitation() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+
+  HcclRootInfo meet(uint32_t rank, uint32_t ranks) {
+    CHECK_EQ(aclrtSetDevice(static_cast<int32_t>(rank)), ACL_SUCCESS);
+    Letter letter{};
+    if (rank == 0) {
+      CHECK_EQ(HcclGetRootInfo(&letter.root), HCCL_SUCCESS);
+      letter.process = getpid();
+      for (uint32_t other = 1; other < ranks; ++other) {
+        CHECK_EQ(write(ends_[1], &letter, sizeof(letter)), static_cast<ssize_t>(sizeof(letter)));
+      }
+    } else {
+      CHECK_EQ(read(ends_[0], &letter, sizeof(letter)), static_cast<ssize_t>(sizeof(letter)));
+    }
+    root_process = letter.process;
+    return letter.root;
+  }
+
+  pid_t root_process = -1;
+
+ private:
+  struct Letter {
+    HcclRootInfo root;
+    pid_t process;
+  };
+  int ends_[2];
+};
+
+// One rank in its process.
+struct Rank {
+  Rank(Invitation& invitation, uint32_t number, uint32_t ranks) {
+    const HcclRootInfo root = invitation.meet(number, ranks);
+    status = HcclCommInitRootInfo(ranks, &root, number, &comm);
+    if (status == HCCL_SUCCESS) CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+  }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+  ~Rank() {
+    if (status != HCCL_SUCCESS) return;
+    CHECK_EQ(HcclCommDestroy(comm), HCCL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  }
+
+  HcclResult status;
+  HcclComm comm = nullptr;
+  aclrtStream stream = nullptr;
+};
+
+// What an end of a process could leave behind.
+std::set<std::string> files_of_ours() {
+  std::set<std::string> found;
+  for (const char* folder : {"/dev/shm", "/tmp"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      std::string name = entry.path().filename();
+      std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+      if (contains(name, "hccl") || contains(name, "aclnn")) found.insert(entry.path());
+    }
+  }
+  return found;
+}
+
+void leaves_no_files(const std::function<void()>& body) {
+  const std::set<std::string> before = files_of_ours();
+  body();
+  CHECK(files_of_ours() == before);
+}
+
+struct Operation {
+  const char* name;
+  HcclResult (*call)(void*, void*, uint64_t, HcclComm, aclrtStream);
+};
+
+constexpr HcclDataType kFloat = HCCL_DATA_TYPE_FP32;
+
+// Operations in which every rank needs every other one.
+const Operation kOperations[] = {
+    {"HcclAllReduce",
+     [](void* send, void* receive, uint64_t count, HcclComm comm, aclrtStream stream) {
+       return HcclAllReduce(send, receive, count, kFloat, HCCL_REDUCE_SUM, comm, stream);
+     }},
+    {"HcclReduceScatter",
+     [](void* send, void* receive, uint64_t count, HcclComm comm, aclrtStream stream) {
+       return HcclReduceScatter(send, receive, count / 4, kFloat, HCCL_REDUCE_SUM, comm, stream);
+     }},
+    {"HcclAllGather",
+     [](void* send, void* receive, uint64_t count, HcclComm comm, aclrtStream stream) {
+       return HcclAllGather(send, receive, count / 4, kFloat, comm, stream);
+     }},
+    {"HcclAlltoAll",
+     [](void* send, void* receive, uint64_t count, HcclComm comm, aclrtStream stream) {
+       return HcclAlltoAll(send, count / 4, kFloat, receive, count / 4, kFloat, comm, stream);
+     }}};
+
+}  // namespace
+
+TEST(ranks_that_are_processes) {
+  for (const uint32_t ranks : {2U, 4U, 8U}) {
+    Invitation invitation;
+    const Processes all(ranks, [&](uint32_t own) -> std::string {
+      const Rank rank(invitation, own, ranks);
+      if (!CHECK_EQ(rank.status, HCCL_SUCCESS)) return messages();
+      const size_t count = 1000;
+      const Buffer sent(floats(), values(own, ranks * count));
+      const Buffer reduced(floats(), ranks * count), gathered(floats(), ranks * count);
+      const Buffer part(floats(), count), exchanged(floats(), ranks * count);
+      CHECK_EQ(HcclAllReduce(sent.data(), reduced.data(), ranks * count, kFloat, HCCL_REDUCE_SUM,
+                             rank.comm, rank.stream),
+               HCCL_SUCCESS);
+      CHECK_EQ(HcclAllGather(sent.data(), gathered.data(), count, kFloat, rank.comm, rank.stream),
+               HCCL_SUCCESS);
+      CHECK_EQ(HcclReduceScatter(sent.data(), part.data(), count, kFloat, HCCL_REDUCE_MAX,
+                                 rank.comm, rank.stream),
+               HCCL_SUCCESS);
+      CHECK_EQ(HcclAlltoAll(sent.data(), count, kFloat, exchanged.data(), count, kFloat, rank.comm,
+                            rank.stream),
+               HCCL_SUCCESS);
+      CHECK_EQ(aclrtSynchronizeStream(rank.stream), ACL_SUCCESS);
+      std::vector<double> all_of_them, to_me;
+      for (uint32_t from = 0; from < ranks; ++from) {
+        for (size_t i = 0; i < count; ++i) {
+          all_of_them.push_back(number(from, i));
+          to_me.push_back(number(from, own * count + i));
+        }
+      }
+      CHECK(reduced.values() == all_reduced(floats(), HCCL_REDUCE_SUM, ranks, 0, ranks * count));
+      CHECK(gathered.values() == all_of_them);
+      CHECK(part.values() == all_reduced(floats(), HCCL_REDUCE_MAX, ranks, own * count, count));
+      CHECK(exchanged.values() == to_me);
+      return messages();
+    });
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      CHECK(all.has_succeeded(rank));
+      CHECK_EQ(all.text(rank), "");
+    }
+  }
+}
+
+// Rank 3 of 4 dies where it waits for the others, which come when it is dead.
+TEST(a_rank_that_dies_in_an_operation_fails_all_others) {
+  leaves_no_files([] {
+    for (const Operation& operation : kOperations) {
+      Invitation invitation;
+      int victim[2];
+      CHECK_EQ(pipe2(victim, O_CLOEXEC), 0);
+      const Processes all(4, [&](uint32_t own) {
+        const Rank rank(invitation, own, 4);
+        CHECK_EQ(rank.status, HCCL_SUCCESS);
+        const size_t count = size_t{4} << 20;  // of which more is missing than fits between them
+        const Buffer sent(floats(), count), received(floats(), count);
+        pid_t process = getpid();
+        if (own == 3) {
+          points.waits_for_a_peer = die;
+          for (int other = 0; other < 3; ++other)
+            CHECK_EQ(write(victim[1], &process, sizeof(process)), ssize_t{sizeof(process)});
+        } else {
+          CHECK_EQ(read(victim[0], &process, sizeof(process)), ssize_t{sizeof(process)});
+          wait_for_end(process);
+        }
+        CHECK_EQ(operation.call(sent.data(), received.data(), count, rank.comm, rank.stream),
+                 HCCL_SUCCESS);
+        CHECK_EQ(aclrtSynchronizeStream(rank.stream), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR);
+        const std::string text = messages();
+        HcclResult error = HCCL_SUCCESS;
+        CHECK_EQ(HcclGetCommAsyncError(rank.comm, &error), HCCL_SUCCESS);
+        CHECK_EQ(error, HCCL_E_REMOTE);
+        return text;
+      });
+      close(victim[0]);
+      close(victim[1]);
+      CHECK(all.was_killed(3));
+      for (uint32_t rank = 0; rank < 3; ++rank) {
+        CHECK(all.has_succeeded(rank));
+        CHECK(contains(all.text(rank), std::string(operation.name) + ": communicator hccl_"));
+        CHECK(contains(all.text(rank), all.end_of(3)));
+      }
+    }
+  });
+}
+
+// What a rank whose communicator cannot be made says.
+static std::string refusal(Invitation& invitation, uint32_t own, uint32_t ranks,
+                           std::initializer_list<HcclResult> expected) {
+  const Rank rank(invitation, own, ranks);
+  CHECK(std::ranges::find(expected, rank.status) != expected.end());
+  return messages();
+}
+
+// It has come to the place, and told nobody of itself: the others wait for it as long as they may.
+TEST(a_rank_that_dies_in_the_rendezvous_fails_all_others) {
+  leaves_no_files([] {
+    for (const uint32_t victim : {0U, 2U}) {
+      Invitation invitation;
+      const Processes all(4, [&](uint32_t own) {
+        setenv("HCCL_CONNECT_TIMEOUT", "2", 1);
+        if (own == victim) points.in_rendezvous = die;
+        return refusal(invitation, own, 4, {HCCL_E_TIMEOUT, HCCL_E_REMOTE, HCCL_E_TCP_CONNECT});
+      });
+      CHECK(all.was_killed(victim));
+      for (uint32_t rank = 0; rank < 4; ++rank) {
+        if (rank == victim) continue;
+        CHECK(all.has_succeeded(rank));
+        // Rank 0, whose process is the place, ends with the others, or before.
+        const bool names_it =
+            contains(all.text(rank), "rank 2 of 4 did not come within 2 s (HCCL_CONNECT_TIMEOUT)");
+        CHECK(names_it || (rank != 0 && contains(all.text(rank), "the rank that made rootInfo")));
+      }
+    }
+  });
+}
+
+// All have told of themselves, and one dies before it has opened what they share: the others
+// notice.
+TEST(a_rank_that_dies_while_a_communicator_is_made_fails_all_others) {
+  leaves_no_files([] {
+    for (const uint32_t victim : {0U, 1U}) {
+      Invitation invitation;
+      const Processes all(4, [&](uint32_t own) {
+        if (own == 1 && victim == 1) points.in_making = die;
+        if (own == 1 && victim == 0) {
+          points.in_making = [&] {
+            kill(invitation.root_process, SIGKILL);
+            wait_for_end(invitation.root_process);
+          };
+        }
+        return refusal(invitation, own, 4, {HCCL_E_REMOTE});
+      });
+      CHECK(all.was_killed(victim));
+      for (uint32_t rank = 0; rank < 4; ++rank) {
+        if (rank == victim) continue;
+        CHECK(all.has_succeeded(rank));
+        CHECK(contains(all.text(rank), all.end_of(victim)) ||
+              (victim == 0 && contains(all.text(rank), "the rank that made rootInfo")));
+      }
+    }
+  });
+}

@@ -327,6 +327,7 @@ ACLNN(MaskedCausalConv1dBackward, (FloatIn, gradY), (FloatIn, x), (FloatIn, weig
   const int64_t length = gradY.size(0);
   const at::Tensor gradient = padded(masked(wide(gradY), maskOptional), 0, kWidth - 1);
   std::vector<at::Tensor> of_weight;
+  of_weight.reserve(kWidth);
   for (int64_t k = 0; k < kWidth; ++k) {
     of_weight.push_back(
         (gradient.narrow(0, kWidth - 1 - k, length) * wide(x)).sum(at::IntArrayRef{0, 1}));

@@ -16,7 +16,7 @@ inline void expect_planes(const char* name, const at::Tensor& grad, at::IntArray
   expect_dims(name, grad, dims);
   const auto kept = static_cast<size_t>(dims - pooled);
   TORCH_CHECK(grad.sizes().slice(0, kept) == self.slice(0, kept), name, " has shape ", grad.sizes(),
-              ", expected ", self.slice(0, kept), " in the dimensions that are not pooled");
+              ", expected ", self.slice(0, kept), " in the leading dimensions");
   TORCH_CHECK(grad.numel() == 0 || c10::multiply_integers(self) > 0, "self has shape ", self,
               ", expected sizes of 1 or more");
 }

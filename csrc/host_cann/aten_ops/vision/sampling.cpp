@@ -24,6 +24,7 @@
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/planes.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/aten_ops/scale.h"
 
@@ -80,6 +81,8 @@ void expect_sampled(const at::Tensor& gradient, const at::Tensor& input, const a
   }                                                                                        \
   ACLNN(Name##Backward, (In, gradOutput), (In, self), (Ints, padding), (Out, gradInput)) { \
     expect_pairs(padding, #Name);                                                          \
+    expect_planes("gradOutput", gradOutput, self.sizes(),                                  \
+                  static_cast<int64_t>(padding.size() / 2));                               \
     gradInput = at::function##_backward(wide(gradOutput), wide(self), padding);            \
   }
 PADDING(ReflectionPad1d, reflection_pad1d)

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "hccl/hccl_rank_graph.h"
@@ -791,13 +792,24 @@ TEST(memory_that_is_freed_too_early_fails_the_operation) {
   messages();
 }
 
+static int64_t open_sockets() {
+  return std::ranges::count_if(std::filesystem::directory_iterator("/proc/self/fd"),
+                               [](const std::filesystem::directory_entry& entry) {
+                                 std::error_code gone;
+                                 const auto link = std::filesystem::read_symlink(entry, gone);
+                                 return link.string().starts_with("socket:");
+                               });
+}
+
 TEST(nothing_is_left) {
   leaves_nothing([] {
     for (int i = 0; i < 3; ++i) {
       const World world(4);
       world.run([&](uint32_t rank) { return HcclBarrier(world.comms[rank], world.streams[rank]); });
+      CHECK(open_sockets() > 0);
     }
   });
+  CHECK_EQ(open_sockets(), 0);  // the place where the ranks met is closed, too
 }
 
 TEST(texts_of_codes) {

@@ -373,8 +373,9 @@ TEST(a_rank_that_dies_while_a_communicator_is_made_fails_all_others) {
       for (uint32_t rank = 0; rank < 4; ++rank) {
         if (rank == victim) continue;
         CHECK(all.has_succeeded(rank));
+        // Rank 0 may have ended for that while others still ask in its process who has come.
         CHECK(contains(all.text(rank), all.end_of(victim)) ||
-              (victim == 0 && contains(all.text(rank), "the rank that made rootInfo")));
+              (rank != 0 && contains(all.text(rank), "the rank that made rootInfo")));
       }
     }
   });

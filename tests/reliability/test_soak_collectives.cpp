@@ -42,8 +42,14 @@ TEST(collectives) {
   CHECK(sent[3]->values() == values(3, 4 * count));
 }
 
+// What follows opens ports, and so asks for names: only where all is run.
+static bool is_full() {
+  return std::getenv("ACLNN_TEST_SOAK") != nullptr;
+}
+
 TEST(communicators) {
-  soak("communicators", 1'000, [&](int64_t i) {
+  if (!is_full()) return;
+  soak("communicators", 200, [&](int64_t i) {
     const World world(2 + static_cast<uint32_t>(i % 3));
     world.run([&](uint32_t rank) { return HcclBarrier(world.comms[rank], world.streams[rank]); });
   });
@@ -51,7 +57,8 @@ TEST(communicators) {
 
 // Ranks that fail, each time in a communicator of its own.
 TEST(failing_collectives) {
-  soak("failing collectives", 1'000, [&](int64_t) {
+  if (!is_full()) return;
+  soak("failing collectives", 200, [&](int64_t) {
     const World world(2);
     const Buffers buffers = filled(world, floats(), 4);
     for (uint32_t rank = 0; rank < 2; ++rank) {

@@ -15,7 +15,7 @@ namespace {
 
 // How much of each rank's part is exchanged and reduced at a time: what is received to be reduced
 // lies in memory of the host meanwhile.
-constexpr size_t kMostAtATime = size_t{4} << 20;
+constexpr size_t kMostAtATime = size_t{1} << 20;
 
 // Below that, in bytes, every rank reduces everything, instead of a part for all.
 constexpr size_t kSmall = size_t{4} << 10;

@@ -5,9 +5,11 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
+#include <ATen/ops/mul.h>
 
 #include "host_cann/hccl/transport.h"
 #include "host_cann/runtime/product.h"
@@ -48,6 +50,20 @@ at::Tensor reordered(const at::Tensor& numbers) {
   return numbers.__xor__(sign);
 }
 
+// Whether the result may take the first sum: it lies apart from the sources, or is one of the first
+// two, which are read by then.
+bool may_be_written_at_once(std::span<const void* const> sources, const void* result,
+                            size_t bytes) {
+  const auto address = [](const void* data) { return reinterpret_cast<uintptr_t>(data); };
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i] == result && i < 2) continue;
+    const bool is_apart = address(sources[i]) + bytes <= address(result) ||
+                          address(result) + bytes <= address(sources[i]);
+    if (!is_apart) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool is_reduced(HcclDataType type, HcclReduceOp reduction) noexcept {
@@ -78,25 +94,36 @@ void reduce(HcclDataType type, HcclReduceOp reduction, std::span<const void* con
   const at::ScalarType stored = stored_type(type);
   const at::ScalarType computed = at::isReducedFloatingType(stored) ? at::kFloat : stored;
   const bool compares = reduction == HCCL_REDUCE_MAX || reduction == HCCL_REDUCE_MIN;
+  const bool reorders = compares && is_wide_unsigned(type);
   const auto elements = [&](const void* data) {
     return at::from_blob(const_cast<void*>(data), {static_cast<int64_t>(count)}, stored);
   };
   const auto load = [&](const void* data, bool copy) {
     const at::Tensor numbers = elements(data).to(computed, /*non_blocking=*/false, copy);
-    return compares && is_wide_unsigned(type) ? reordered(numbers) : numbers;
+    return reorders ? reordered(numbers) : numbers;
   };
-  at::Tensor reduced = load(sources.front(), /*copy=*/true);
-  for (const void* const source : sources.subspan(1)) {
-    const at::Tensor numbers = load(source, /*copy=*/false);
+  const auto combine = [&](at::Tensor& into, const at::Tensor& first, const at::Tensor& second) {
     switch (reduction) {
-      case HCCL_REDUCE_SUM: reduced.add_(numbers); break;
-      case HCCL_REDUCE_PROD: reduced.mul_(numbers); break;
-      case HCCL_REDUCE_MAX: at::maximum_out(reduced, reduced, numbers); break;
-      case HCCL_REDUCE_MIN: at::minimum_out(reduced, reduced, numbers); break;
+      case HCCL_REDUCE_SUM: at::add_out(into, first, second); break;
+      case HCCL_REDUCE_PROD: at::mul_out(into, first, second); break;
+      case HCCL_REDUCE_MAX: at::maximum_out(into, first, second); break;
+      case HCCL_REDUCE_MIN: at::minimum_out(into, first, second); break;
       default: throw Failure(HCCL_E_INTERNAL, "a reduction that there is not");
     }
+  };
+  at::Tensor target = elements(result);
+  const size_t bytes = count * target.element_size();
+  if (computed == stored && !reorders && sources.size() > 1 &&
+      may_be_written_at_once(sources, result, bytes)) {
+    combine(target, elements(sources[0]), elements(sources[1]));
+    for (const void* const source : sources.subspan(2)) combine(target, target, elements(source));
+    return;
   }
-  elements(result).copy_(compares && is_wide_unsigned(type) ? reordered(reduced) : reduced);
+  at::Tensor reduced = load(sources.front(), /*copy=*/true);
+  for (const void* const source : sources.subspan(1)) {
+    combine(reduced, reduced, load(source, /*copy=*/false));
+  }
+  target.copy_(reorders ? reordered(reduced) : reduced);
 }
 
 }  // namespace aclnn_host::hccl

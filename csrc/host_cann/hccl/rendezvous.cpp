@@ -45,8 +45,8 @@ static_assert(sizeof(Root) <= sizeof(HcclRootInfo));
 // there, or until the first one has.
 struct Servers {
   std::mutex mutex;
-  std::map<std::string, c10::intrusive_ptr<c10d::Store>> awaited;  // by name
-  std::map<std::string, c10::weak_intrusive_ptr<c10d::Store>> met;
+  std::map<std::string, std::shared_ptr<Meeting::Server>> awaited;  // by name
+  std::map<std::string, std::weak_ptr<Meeting::Server>> met;
 
   static void after_fork() noexcept {}
 };
@@ -278,8 +278,9 @@ HcclRootInfo open_root() {
   }
   try {
     if (const auto reason = why_unknown(host); !reason.empty()) throw std::runtime_error(reason);
-    const auto server = c10::make_intrusive<c10d::TCPStore>(host, options);
-    root.port = server->getPort();
+    const auto store = c10::make_intrusive<c10d::TCPStore>(host, options);
+    root.port = store->getPort();
+    const auto server = std::make_shared<Meeting::Server>(store);
     auto& state = servers();
     const std::lock_guard lock(state.mutex);
     state.awaited.emplace(name, server);

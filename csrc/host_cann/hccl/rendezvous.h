@@ -16,7 +16,9 @@ namespace aclnn_host::hccl {
 // Where the ranks of a communicator, and later those of its parts, find one another: torch's
 // TCPStore, whose server lives in the process that made the root information.
 struct Meeting {
-  c10::intrusive_ptr<c10d::Store> server;  // null in other processes
+  // Held by a pointer of the standard library: a weak one of c10's would keep the port open.
+  using Server = c10::intrusive_ptr<c10d::Store>;
+  std::shared_ptr<Server> server;  // null in other processes
   c10::intrusive_ptr<c10d::Store> store;
   std::string name;  // the same for all ranks, and for no other communicator's
 };

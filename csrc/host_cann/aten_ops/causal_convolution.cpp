@@ -15,6 +15,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -83,12 +84,6 @@ struct Steps {
     return first_block && last_block && initial && computed && cache_indices;
   }
 };
-
-std::vector<int64_t> values_of(const at::Tensor& integers) {
-  const at::Tensor flat = integers.to(at::kLong).contiguous();
-  const int64_t* const data = flat.const_data_ptr<int64_t>();
-  return {data, data + flat.numel()};
-}
 
 void expect_number_for_each(const char* name, const std::optional<at::Tensor>& numbers,
                             int64_t batch) {
@@ -181,12 +176,12 @@ class Convolution {
 
  private:
   static void read_optional(const std::optional<at::Tensor>& tensor, std::vector<int64_t>& values) {
-    if (tensor) values = values_of(*tensor);
+    if (tensor) values = integers_in(*tensor);
   }
   void read(const Steps& steps, int64_t batch) {
     const int64_t tokens = x_.size(0);
     if (steps.query_starts) {
-      starts_ = values_of(*steps.query_starts);
+      starts_ = integers_in(*steps.query_starts);
     } else {
       for (int64_t i = 0; i <= batch; ++i) starts_.push_back(i * (tokens / batch));
     }

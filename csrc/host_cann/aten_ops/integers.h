@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/eq.h>
@@ -8,6 +11,13 @@
 #include <c10/core/ScalarType.h>
 
 namespace aclnn_host {
+
+// The values of a tensor of integers that has some, in order.
+inline std::vector<int64_t> integers_in(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.to(at::kLong).contiguous();
+  const auto* const begin = flat.const_data_ptr<int64_t>();
+  return {begin, begin + flat.numel()};
+}
 
 // x / other rounded towards 0, of one integer type. The processor refuses to divide the least
 // number by -1, so that this is a case of its own.

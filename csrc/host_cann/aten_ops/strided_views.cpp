@@ -5,6 +5,7 @@
 #include <c10/util/safe_numerics.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/descriptors/private_format.h"
 
@@ -58,15 +59,8 @@ struct View {
   }
 };
 
-// The values of a tensor that describes a view.
-std::vector<int64_t> values_of(const at::Tensor& tensor) {
-  const at::Tensor known = tensor.to(at::kLong).contiguous();
-  const int64_t* const data = known.const_data_ptr<int64_t>();
-  return {data, data + known.numel()};
-}
-
 View view_of(const at::Tensor& sizes, const at::Tensor& strides, const at::Tensor& offset) {
-  return {values_of(sizes), values_of(strides), values_of(offset)[0]};
+  return {integers_in(sizes), integers_in(strides), integers_in(offset)[0]};
 }
 
 void expect_count(const char* name, const at::Tensor& tensor, int64_t count) {

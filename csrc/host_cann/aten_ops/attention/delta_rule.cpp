@@ -8,6 +8,7 @@
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -17,11 +18,6 @@ namespace {
 // Heads of keys, each for as many heads of values as there are more of these.
 at::Tensor for_values(const at::Tensor& keys, int64_t heads) {
   return wide(keys).repeat_interleave(heads / keys.size(1), 1);
-}
-
-std::vector<int64_t> numbers_of(const at::Tensor& tensor) {
-  const at::Tensor numbers = tensor.to(at::kLong).contiguous();
-  return {numbers.const_data_ptr<int64_t>(), numbers.const_data_ptr<int64_t>() + numbers.numel()};
 }
 
 }  // namespace
@@ -64,10 +60,10 @@ ACLNN(RecurrentGatedDeltaRule, (FloatIn, query), (FloatIn, key), (FloatIn, value
   const at::Tensor queries = for_values(query, heads).unsqueeze(-1);
   const at::Tensor values = wide(value).unsqueeze(-1);
   const at::Tensor rates = wide(beta).unsqueeze(-1).unsqueeze(-1);
-  const std::vector<int64_t> places = numbers_of(ssmStateIndices);
-  const std::vector<int64_t> lengths = numbers_of(actualSeqLengths);
+  const std::vector<int64_t> places = integers_in(ssmStateIndices);
+  const std::vector<int64_t> lengths = integers_in(actualSeqLengths);
   const std::vector<int64_t> accepted =
-      numAcceptedTokens ? numbers_of(*numAcceptedTokens) : std::vector<int64_t>(lengths.size(), 1);
+      numAcceptedTokens ? integers_in(*numAcceptedTokens) : std::vector<int64_t>(lengths.size(), 1);
   const at::Tensor states = wide(stateRef).clone();
   int64_t token = 0;
   for (size_t i = 0; i < lengths.size(); ++i) {

@@ -12,6 +12,7 @@
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -46,19 +47,13 @@ void write_tokens(const at::Tensor& cache, const at::Tensor& slots, const at::Te
   as_movable(cache).index_put_({blocks, slots - blocks * cache.size(1)}, as_movable(tokens));
 }
 
-std::vector<int64_t> integers(const at::Tensor& tensor) {
-  const at::Tensor flat = tensor.contiguous();
-  const int64_t* const data = flat.const_data_ptr<int64_t>();
-  return {data, data + flat.numel()};
-}
-
 // Where in the rows of a cache each token of the sequences lies; -1 where the table has no block
 // for it. A sequence begins in block `skipped` of its table.
 std::vector<int64_t> rows_of(const std::vector<int64_t>& lengths, const at::Tensor& tables,
                              const std::vector<int64_t>& skipped, int64_t blocks, int64_t block) {
   std::vector<int64_t> rows;
   for (size_t i = 0; i < lengths.size(); ++i) {
-    const std::vector<int64_t> table = integers(tables.select(0, static_cast<int64_t>(i)));
+    const std::vector<int64_t> table = integers_in(tables.select(0, static_cast<int64_t>(i)));
     for (int64_t token = 0; token < lengths[i]; ++token) {
       const int64_t place = skipped[i] + token / block;
       const bool has_block = place < static_cast<int64_t>(table.size());
@@ -148,12 +143,12 @@ ACLNN(GatherPaKvCache, (In, keyCache), (In, valueCache), (IndexIn, blockTables),
   if (seqOffsetOptional) expect_shape("seqOffsetOptional", *seqOffsetOptional, {batch});
   if (!keyRef->is_cpu() || is_rehearsed()) return;
 
-  std::vector<int64_t> lengths = integers(seqLens), skipped(static_cast<size_t>(batch), 0);
+  std::vector<int64_t> lengths = integers_in(seqLens), skipped(static_cast<size_t>(batch), 0);
   if (isSeqLensCumsum) {
     std::adjacent_difference(lengths.begin(), lengths.end(), lengths.begin());
     lengths.erase(lengths.begin());
   }
-  if (seqOffsetOptional) skipped = integers(seqOffsetOptional->to(at::kLong));
+  if (seqOffsetOptional) skipped = integers_in(*seqOffsetOptional);
   int64_t left = tokens;
   for (size_t i = 0; i < lengths.size(); ++i) {
     TORCH_CHECK(lengths[i] >= 0 && skipped[i] >= 0, "sequence ", i, " has ", lengths[i],

@@ -158,13 +158,26 @@ def library_path() -> Path:
 
 
 @functools.cache
-def host() -> ctypes.CDLL:
-    """The host CANN, every function with its prototype."""
+def embedded() -> ctypes.CDLL:
+    """The embedded host CANN, every function with its prototype."""
     library = ctypes.CDLL(str(library_path()))
     for name, (result, parameters) in prototypes().items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, parameters
     return library
+
+
+_in_use: list[Any] = []
+
+
+def use(library: Any) -> None:
+    """Makes everything here call another CANN, whose functions are attributes; before the first call."""
+    _in_use[:] = [library]
+
+
+def host() -> Any:
+    """The CANN in use: the embedded host CANN, unless another was chosen."""
+    return _in_use[0] if _in_use else embedded()
 
 
 def error_text() -> str:
@@ -290,13 +303,16 @@ class Memory:
         self.strides = tuple(contiguous_strides(shape) if strides is None else strides)
         reach = sum(max((size - 1) * stride, 0) for size, stride in zip(self.shape, self.strides, strict=True))
         self.elements = offset + (0 if 0 in self.shape else 1 + reach)
-        self.raw, self.start = (_fenced if self.is_fenced else _between_red_zones)(self.elements * item)
+        self.raw, self.start = self._storage(self.elements * item)
         self.raw[...] = _PATTERN
         self.address = self.raw.ctypes.data + self.start
         self.view = self._view(self.raw, storage_type(dtype), ())
         inside = np.zeros_like(self.raw)
         self._view(inside, np.dtype(np.uint8), (item,))[...] = 1
         self._outside = inside == 0
+
+    def _storage(self, size: int) -> tuple[np.ndarray, int]:
+        return (_fenced if self.is_fenced else _between_red_zones)(size)
 
     def _view(self, buffer: np.ndarray, kind: np.dtype[Any], tail: tuple[int, ...]) -> np.ndarray:
         item = storage_type(self.dtype).itemsize
@@ -398,6 +414,37 @@ def allocate(size: int) -> int:
     assert host().aclrtMalloc(ctypes.byref(address), size, 0) == SUCCESS, error_text()
     assert address.value
     return address.value
+
+
+class DeviceMemory(Memory):
+    """Memory on the device of the CANN in use, which the host may not touch, with a copy of it on the host."""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self._block = allocate(self.raw.nbytes)
+        self.address = self._block + self.start
+
+    def _storage(self, size: int) -> tuple[np.ndarray, int]:
+        return np.empty(size + 2 * _GUARD, np.uint8), _GUARD  # blocks begin at a multiple of more than that
+
+    def upload(self) -> None:
+        """Gives the device the host's bytes."""
+        _copy(self._block, self.raw.ctypes.data, self.raw.nbytes, _HOST_TO_DEVICE)
+
+    def download(self) -> None:
+        """Gives the host the device's bytes."""
+        _copy(self.raw.ctypes.data, self._block, self.raw.nbytes, _DEVICE_TO_HOST)
+
+    def free(self) -> None:
+        """Gives the device's memory back; one on which an operator failed may refuse it."""
+        host().aclrtFree(self._block)
+
+
+_HOST_TO_DEVICE, _DEVICE_TO_HOST = 1, 2
+
+
+def _copy(to: int, source: int, size: int, kind: int) -> None:
+    assert host().aclrtMemcpy(to, size, source, size, kind) == SUCCESS, error_text()
 
 
 # ---- the two stages

@@ -57,6 +57,7 @@ ELSEWHERE = {
     ".venv/bin/python -m benchmarks.run --filter elu": "minutes of measuring",
     ".venv/bin/python -m benchmarks.run --quick --no-compile": "minutes of measuring",
     "pip install ": "on an Ascend machine; tests/wheel.py installs what is built",
+    "aclnn-torch verify": "on an Ascend machine; tests/test_verify.py runs it on a simulated NPU",
     "python examples/train_digits.py --device npu": "on an Ascend machine; make demo-npu runs it on a simulated NPU",
     "python -m aclnn_torch run ": "train.py stands for any program; tests/test_npu.py runs programs in this way",
 }

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__, problem
-from . import bench, check, config, doctor, npu
+from . import bench, check, config, doctor, npu, verify
 
 __all__ = ["main"]
 
-COMMANDS = config.COMMANDS | check.COMMANDS | npu.COMMANDS | doctor.COMMANDS | bench.COMMANDS
+COMMANDS = config.COMMANDS | check.COMMANDS | npu.COMMANDS | doctor.COMMANDS | bench.COMMANDS | verify.COMMANDS
 # What needs the package whole.
-NEEDS_PACKAGE = bench.COMMANDS
+NEEDS_PACKAGE = bench.COMMANDS | verify.COMMANDS
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -247,8 +247,9 @@ def all_tables() -> list[Table]:
 class Prepared:
     """Memory and descriptors of one call's arguments; gives the descriptors back when it is left."""
 
-    def __init__(self, operator: Operator, changes: Changes):
+    def __init__(self, operator: Operator, changes: Changes, memory: type[Memory] = Memory):
         self.operator = operator
+        self._memory = memory
         self.arguments = operator.changed(changes)
         self.memory: dict[str, Memory] = {}
         self.handles: dict[str, int] = {}
@@ -270,7 +271,7 @@ class Prepared:
     def _create(self, name: str, spec: Any) -> None:
         host = cabi.host()
         if isinstance(spec, Tensor):
-            self.memory[name] = Memory(spec.dtype, spec.shape, spec.strides, spec.offset)
+            self.memory[name] = self._memory(spec.dtype, spec.shape, spec.strides, spec.offset)
             if self.operator.reads(name) and spec.dtype in _COMPUTABLE:
                 values = self.operator.values(spec.dtype, name) if spec.values is None else spec.values
                 self.memory[name].write(values)
@@ -337,13 +338,16 @@ class Prepared:
             if not any(memory is output for output in outputs):
                 assert np.array_equal(memory.raw, self.before[name]), f"input {name} was written"
 
+    def references(self, product: str) -> dict[str, Reference | None]:
+        """What each output is to be; None for one that is not to be written."""
+        given = Given(product, self.memory[self.operator.source].dtype, self.inputs, self.arguments)
+        with np.errstate(all="ignore"):
+            return {name: self.operator.outputs[name](given) for name in self.outputs}
+
     def check_values(self, product: str = "Ascend910B") -> None:
         """Each output is its reference, rounded and cast as that says; one without a reference was not written."""
-        dtype = self.memory[self.operator.source].dtype
-        given = Given(product, dtype, self.inputs, self.arguments)
-        for name, memory in self.outputs.items():
-            with np.errstate(all="ignore"):
-                reference = self.operator.outputs[name](given)
+        for name, reference in self.references(product).items():
+            memory = self.outputs[name]
             if reference is None:
                 assert np.array_equal(memory.raw, self.before[name]), f"{name} was written"
             else:

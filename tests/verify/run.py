@@ -1,0 +1,217 @@
+"""Runs the cases in workers and keeps what was seen of each in a file, as it comes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import aclnn_torch
+from tests import cabi
+from tests.verify import worker
+from tests.verify.observation import Observation
+
+ROOT = Path(__file__).resolve().parents[2]
+TRAINING = "training/digits"
+TRAINING_SECONDS = 3600.0
+# A worker imports and starts a CANN before its first answer.
+START_SECONDS = 600.0
+
+# A worker finds the package where this process did, and the tests here.
+_WORKER = """
+import sys
+sys.path[:0] = {before!r}
+sys.path.insert(0, {root!r})
+from tests.verify.worker import serve
+serve(sys.argv[1], sys.argv[2], sys.stdin, int(sys.argv[3]))
+"""
+
+
+class Gone(Exception):
+    """A worker that did not answer, and why."""
+
+
+class Worker:
+    """A process that runs cases, started when it is needed and again when it is gone."""
+
+    def __init__(self, role: str, product: str, seconds: float, log: TextIO):
+        self._role, self._product, self._seconds, self._log = role, product, seconds, log
+        self._process: subprocess.Popen[str] | None = None
+        self.described: Any = []
+
+    def start(self) -> None:
+        """Starts the process, which then says which cases it has, or what else it is for."""
+        read, write = os.pipe()
+        package = str(Path(aclnn_torch.__file__).resolve().parents[1])
+        code = _WORKER.format(before=[package], root=str(ROOT))
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code, self._role, self._product, str(write)],
+            stdin=subprocess.PIPE,
+            stdout=self._log,
+            stderr=self._log,
+            text=True,
+            pass_fds=[write],
+        )
+        os.close(write)
+        self._answers = os.fdopen(read)
+        self.described = json.loads(self._answer(START_SECONDS))
+
+    def ask(self, name: str) -> Observation:
+        """What is seen of a case."""
+        try:
+            if self._process is None:
+                self.start()
+            assert self._process and self._process.stdin
+            self._process.stdin.write(name + "\n")
+            self._process.stdin.flush()
+            seen = Observation.from_json(self._answer(self._seconds))
+        except (Gone, BrokenPipeError) as error:
+            self.stop()
+            return Observation(str(error) or "died")
+        if not (seen.outcome == "0" or seen.outcome.startswith(("16", "56", "36")) or seen.outcome == "missing"):
+            self.stop()  # the device may not be fit for the next case
+        return seen
+
+    def _answer(self, seconds: float) -> str:
+        """The next line, or Gone."""
+        assert self._process
+        if not select.select([self._answers], [], [], seconds)[0]:
+            raise Gone(f"no answer within {seconds:g} s")
+        if line := self._answers.readline():
+            return line
+        code = self._process.wait()
+        raise Gone(f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}")
+
+    def stop(self) -> None:
+        """Ends the process, whatever it does."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            assert self._process.stdin
+            self._process.stdin.close()
+            self._answers.close()
+            self._process = None
+
+
+@dataclass
+class Record:
+    """A case, what the host CANN makes of it, if it was asked, and what the installed CANN does."""
+
+    name: str
+    expected: str
+    section: str
+    installed: Observation
+    host: Observation | None
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, line: str) -> Record:
+        """The record of a line."""
+        fields = json.loads(line)
+        host = fields.pop("host")
+        installed = Observation(**fields.pop("installed"))
+        return cls(installed=installed, host=Observation(**host) if host else None, **fields)
+
+
+class Notebook:
+    """The file of records. What stands in it already was seen on the same machine, or is refused."""
+
+    def __init__(self, path: Path, versions: dict[str, str]):
+        self._path = path
+        self.records: dict[str, Record] = {}
+        if path.exists():
+            before, *lines = path.read_text(encoding="utf-8").splitlines()
+            if json.loads(before) != versions:
+                raise ValueError(f"{path} is of other versions or of another machine; give --fresh or another --output")
+            for line in lines:
+                if line.endswith("}"):  # else the run ended within it
+                    record = Record.from_json(line)
+                    self.records[record.name] = record
+        self._write([json.dumps(versions), *(record.to_json() for record in self.records.values())], "w")
+
+    def add(self, record: Record) -> None:
+        """Writes a record down."""
+        self.records[record.name] = record
+        self._write([record.to_json()], "a")
+
+    def _write(self, lines: Sequence[str], mode: str) -> None:
+        with self._path.open(mode, encoding="utf-8") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+
+
+def product_of(soc: str) -> str:
+    """The product whose rules the host CANN follows for a SoC; ValueError if it knows none."""
+    host = cabi.embedded()
+    if host.aclHostSetProduct(soc.encode()) != cabi.SUCCESS:
+        raise ValueError(host.aclGetRecentErrMsg().decode() + "; say which one it is with --product")
+    return str(host.aclHostGetProduct().decode())
+
+
+class Verification:
+    """One run over everything that a pattern chooses."""
+
+    def __init__(self, product: str, pattern: str, seconds: float, notebook: Notebook, folder: Path):
+        self._product, self._pattern, self._seconds = product, re.compile(pattern), seconds
+        self._notebook, self._folder = notebook, folder
+        self.notes: list[str] = []  # what was not tried, and why
+
+    def run(self, progress: Callable[[int, int], None]) -> None:
+        """Tries what was not tried yet."""
+        with (self._folder / "workers.log").open("a", encoding="utf-8") as log:
+            workers = {
+                role: Worker(role, self._product, self._seconds, log)
+                for role in (worker.HOST, worker.INSTALLED, worker.TORCH)
+            }
+            try:
+                self._run(workers, log, progress)
+            finally:
+                for one in workers.values():
+                    one.stop()
+
+    def _run(self, workers: dict[str, Worker], log: TextIO, progress: Callable[[int, int], None]) -> None:
+        host, installed, torch = workers.values()
+        host.start()
+        try:
+            torch.start()
+        except Gone as error:
+            torch.stop()
+            self.notes.append(
+                f"torch_npu and training were not tried: the process that imports it {error}; workers.log says more"
+            )
+        asked = [(case, installed, host) for case in host.described]
+        asked += [(case, torch, None) for case in torch.described]
+        if torch.described:
+            asked.append(({"name": TRAINING, "expected": "0", "section": ""}, None, None))
+        done = self._notebook.records
+        chosen = [one for one in asked if self._pattern.search(one[0]["name"])]
+        for number, (case, first, second) in enumerate(chosen):
+            progress(number, len(chosen))
+            if case["name"] in done:
+                continue
+            seen = first.ask(case["name"]) if first else self._train(log)
+            self._notebook.add(Record(**case, installed=seen, host=second.ask(case["name"]) if second else None))
+        progress(len(chosen), len(chosen))
+
+    def _train(self, log: TextIO) -> Observation:
+        """The example that trains a network, whose exit code says whether everything was as it must be."""
+        command = [sys.executable, str(ROOT / "examples" / "train_digits.py"), "--device", "npu"]
+        try:
+            code = subprocess.run(
+                [*command, "--output", str(self._folder / "training")], stdout=log, stderr=log, timeout=TRAINING_SECONDS
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return Observation(f"no answer within {TRAINING_SECONDS:g} s")
+        return Observation(
+            "0" if code == 0 else f"ended with code {code}", wrong="" if code == 0 else "see workers.log"
+        )

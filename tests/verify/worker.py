@@ -1,0 +1,81 @@
+"""The process in which cases run, one at a time, until one of them ends it.
+
+It is told on its standard input which to run, and answers on a file descriptor of its own, because libraries of CANN
+write to the standard ones.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import sys
+from collections.abc import Iterable
+
+from tests import cabi
+from tests.verify.installed import Installed, MissingFunction
+from tests.verify.observation import Case, Observation
+
+# What a worker is for: to say what the installed CANN is and runs on; to run cases of the C interface with it, or with
+# the embedded host CANN; to run those of torch_npu.
+MACHINE, INSTALLED, HOST, TORCH = "machine", "installed", "host", "torch"
+
+VERSION_SIZE = 128  # ACL_PKG_VERSION_MAX_SIZE
+
+
+def _begin(role: str, product: str) -> None:
+    """Starts the CANN."""
+    if role == HOST:
+        assert cabi.embedded().aclHostSetProduct(product.encode()) == cabi.SUCCESS, cabi.error_text()
+    else:
+        cabi.use(Installed())
+    for function, arguments in (("aclInit", (None,)), ("aclrtSetDevice", (0,))):
+        status = getattr(cabi.host(), function)(*arguments)
+        assert status in (cabi.SUCCESS, 100002), f"{function}: status {status}: {cabi.error_text()}"  # 100002: again
+
+
+def _machine() -> dict[str, str]:
+    """The SoC, and the version of CANN, if it tells."""
+    soc, version = cabi.host().aclrtGetSocName().decode(), ctypes.create_string_buffer(VERSION_SIZE)
+    try:
+        known = cabi.host().aclsysGetVersionStr(ctypes.create_string_buffer(b"runtime"), version) == cabi.SUCCESS
+    except MissingFunction:
+        known = False
+    return {"SoC": soc, "CANN": version.value.decode() if known else "unknown"}
+
+
+def _cases(role: str, product: str) -> dict[str, Case]:
+    """The cases by name."""
+    module = importlib.import_module("tests.verify.torch_cases" if role == TORCH else "tests.verify.cases")
+    found: dict[str, Case] = {}
+    for case in module.cases(product):
+        found.setdefault(case.name, case)
+    return found
+
+
+def _run(case: Case) -> Observation:
+    try:
+        return case.run()
+    except MissingFunction as error:
+        return Observation("missing", str(error))
+    except Exception as error:
+        return Observation("failed", f"{type(error).__name__}: {error}")
+
+
+def serve(role: str, product: str, requests: Iterable[str], answers: int) -> None:
+    """Says what the machine is; or which cases there are, and then what was seen of those that are asked for."""
+    if role != TORCH:
+        _begin(role, product)
+    with os.fdopen(answers, "w", buffering=1) as out:
+        if role == MACHINE:
+            print(json.dumps(_machine()), file=out)
+            return
+        cases = _cases(role, product)
+        print(json.dumps([case.described() for case in cases.values()]), file=out)
+        for request in requests:
+            print(_run(cases[request.rstrip("\n")]).to_json(), file=out)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], sys.argv[2], sys.stdin, int(sys.argv[3]))

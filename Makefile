@@ -83,7 +83,7 @@ $(VENV)/libfuzzer: $(VENV)/installed
 	$(PIP) atheris
 	@touch $@
 
-# Source distribution, wheel from that, a fresh environment: see tests/wheel.py. Downloads torch.
+# Source distribution, wheel, a fresh environment: see tests/wheel.py. Downloads torch.
 wheel-test: $(VENV)/installed
 	$(RUN) -m tests.wheel
 

@@ -39,7 +39,8 @@ class CMakeBuild(build_ext):
         """Installs into the source tree for an editable install, else into the wheel's tree."""
         in_place = self.inplace or self.editable_mode
         package = ROOT / "aclnn_torch" if in_place else Path(self.build_lib).resolve() / "aclnn_torch"
-        directory = ROOT / "build" / ("release" if in_place else f"wheel-{sysconfig.get_platform()}")
+        elsewhere = {name: os.environ[name] for name in ELSEWHERE if name in os.environ}
+        directory = ROOT / "build" / (f"wheel-{sysconfig.get_platform()}" if elsewhere else "release")
         program = Path(cmake.CMAKE_BIN_DIR) / "cmake"
         options = {
             "CMAKE_MAKE_PROGRAM": Path(ninja.BIN_DIR) / "ninja",
@@ -47,7 +48,9 @@ class CMakeBuild(build_ext):
             "ACLNN_PYTHON": sys.executable,
             "ACLNN_RELOCATABLE": "OFF" if in_place else "ON",
         }
-        options |= {name: os.environ[name] for name in ELSEWHERE if name in os.environ}
+        if not in_place:
+            options["ACLNN_TORCH_NPU"] = ""  # a wheel is for the torch_npu beside its torch, if there is one
+        options |= elsewhere
         defines = [f"-D{name}={value}" for name, value in options.items()]
         cache = directory / "CMakeCache.txt"
         if cache.exists() and f"CMAKE_CACHEFILE_DIR:INTERNAL={directory}\n" not in cache.read_text():

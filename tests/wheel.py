@@ -1,8 +1,8 @@
 """Packages, from source to an installed wheel: ``python -m tests.wheel`` (or ``make wheel-test``).
 
-Makes the source distribution, a wheel from that, a fresh environment, and installs the wheel with what it needs from
-the package index. There it has to do all that an installed package does. CXX is the compiler, if it is set. All of it
-is in a folder whose name has a space.
+Makes the source distribution, which must have every file of the repository, a wheel from the same files, a fresh
+environment, and installs the wheel with what it needs from the package index. There it has to do all that an installed
+package does. CXX is the compiler, if it is set. The environment is in a folder whose name has a space.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -26,10 +27,10 @@ OTHERS = ("libtorch.so", "libtorch_cpu.so", "libtorch_python.so", "libtorch_npu.
 PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
-def run(*command: str | Path, cwd: Path) -> str:
+def run(*command: str | Path, cwd: Path, **variables: str) -> str:
     """What a command prints; it must succeed."""
     path = os.pathsep.join([str(Path(command[0]).parent), os.environ["PATH"]])  # auditwheel looks for patchelf
-    environment = os.environ | {"PATH": path, "TMPDIR": str(cwd)}  # pip builds in a temporary folder
+    environment = os.environ | {"PATH": path, "TMPDIR": str(cwd)} | variables
     result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
     return result.stdout
@@ -52,10 +53,12 @@ def check_sdist(sdist: Path) -> None:
     assert generated <= {"PKG-INFO", "setup.cfg"}, f"not in the repository: {sorted(generated)}"
 
 
-def make_wheel(sdist: Path, folder: Path) -> Path:
-    """The wheel that the source distribution alone gives."""
-    command = [*PIP, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", folder, sdist]
-    run(sys.executable, *command, cwd=folder)
+def make_wheel(python: Path, folder: Path, **variables: str) -> Path:
+    """The wheel of the tree, of which what is compiled already is not compiled again; variables are setup.py's."""
+    for modules in (ROOT / "build").glob("lib.*"):  # setuptools would leave in what the tree has no more
+        shutil.rmtree(modules)
+    command = [python, *PIP, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", folder, ROOT]
+    run(*command, cwd=folder, **variables)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -144,7 +147,7 @@ def main() -> None:
         sdist = make_sdist(folder)
         check_sdist(sdist)
         print(f"{sdist.name}: everything is in it", flush=True)
-        wheel = make_wheel(sdist, folder)
+        wheel = make_wheel(Path(sys.executable), folder)
         check_files(wheel)
         environment = folder / "environment"
         venv.create(environment, with_pip=True)

@@ -58,12 +58,7 @@ def make_environment(interpreter: Path, folder: Path, *requirements: str) -> Pat
 def make_wheel(python: Path, variables: dict[str, str], folder: Path) -> Path:
     """The wheel that an interpreter builds, with the tag of any Linux that its libraries can be on."""
     folder.mkdir()
-    for modules in (ROOT / "build").glob("lib.*"):  # setuptools would leave in what the tree has no more
-        shutil.rmtree(modules)
-    command = [python, *wheel.PIP, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", folder, ROOT]
-    result = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
-    (made,) = folder.glob("*.whl")
+    made = wheel.make_wheel(python, folder, **variables)
     wheel.check_files(made)
     return wheel.check_platform(Path(sys.executable), made, folder)
 

@@ -1,6 +1,7 @@
 #include "host_cann/aten_ops/draws.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -36,20 +37,26 @@ namespace {
 
 constexpr int64_t kChunk = 256;  // numbers that are computed together
 
-// The natural logarithm of a positive normal number, within 1e-15 of it.
-double logarithm(double x) {
+// Replaces each positive normal number by its natural logarithm, within 1e-15 of it. Without a
+// branch or a call, so that the loop is several at once.
+void logarithms(double* numbers, int64_t count) {
   constexpr double kLn2 = 0.69314718055994530942, kSqrtHalf = 0.70710678118654752440;
-  int exponent;
-  double mantissa = std::frexp(x, &exponent);  // exact
-  if (mantissa < kSqrtHalf) {
-    mantissa *= 2;
-    --exponent;
+  constexpr uint64_t kMantissa = (uint64_t{1} << 52) - 1, kHalf = uint64_t{1022} << 52;
+  constexpr double kInteger = 0x1p52;  // its bits, or those of a small integer: the sum of both
+  for (int64_t i = 0; i < count; ++i) {
+    const auto bits = std::bit_cast<uint64_t>(numbers[i]);
+    const double half_up = std::bit_cast<double>((bits & kMantissa) | kHalf);  // in [0.5, 1)
+    const double raised =
+        std::bit_cast<double>((bits >> 52) | std::bit_cast<uint64_t>(kInteger)) - (kInteger + 1022);
+    const bool is_low = half_up < kSqrtHalf;
+    const double mantissa = is_low ? half_up * 2 : half_up;
+    const double exponent = is_low ? raised - 1 : raised;
+    // log(m) = 2 artanh(s) = 2 (s + s^3 / 3 + s^5 / 5 + ...) with |s| < 0.172.
+    const double s = (mantissa - 1) / (mantissa + 1), square = s * s;
+    double sum = 0;
+    for (int k = 23; k >= 1; k -= 2) sum = sum * square + 1.0 / k;
+    numbers[i] = exponent * kLn2 + 2 * s * sum;
   }
-  // log(m) = 2 artanh(s) = 2 (s + s^3 / 3 + s^5 / 5 + ...) with |s| < 0.172.
-  const double s = (mantissa - 1) / (mantissa + 1), square = s * s;
-  double sum = 0;
-  for (int k = 23; k >= 1; k -= 2) sum = sum * square + 1.0 / k;
-  return exponent * kLn2 + 2 * s * sum;
 }
 
 // The sum of the coefficients times powers of x, the constant first.
@@ -100,23 +107,31 @@ void normal_quantiles(double* numbers, int64_t count) {
                            1.84631831751005468180e-5,
                            1.42151175831644588870e-7,
                            2.04426310338993978564e-15};
-  // Most are in the middle, and a loop without branches is several at once.
-  double middles[kChunk];
+  // All as if they were in the middle, then those that are not: loops without branches are several
+  // at once.
+  double middles[kChunk], roots[kChunk];
+  int64_t places[kChunk], outside = 0;
   for (int64_t i = 0; i < count; ++i) {
     const double q = numbers[i] - 0.5, r = 0.180625 - q * q;
     middles[i] = q * polynomial(r, kA) / polynomial(r, kB);
   }
   for (int64_t i = 0; i < count; ++i) {
-    const double p = numbers[i], q = p - 0.5;
-    if (std::abs(q) <= 0.425) {
-      numbers[i] = middles[i];
-      continue;
-    }
-    const double r = std::sqrt(-logarithm(std::min(p, 1 - p)));
-    const double size = r <= 5 ? polynomial(r - 1.6, kC) / polynomial(r - 1.6, kD)
-                               : polynomial(r - 5, kE) / polynomial(r - 5, kF);
-    numbers[i] = q < 0 ? -size : size;
+    places[outside] = i;
+    roots[outside] = std::min(numbers[i], 1 - numbers[i]);
+    outside += std::abs(numbers[i] - 0.5) > 0.425 ? 1 : 0;
   }
+  logarithms(roots, outside);
+  for (int64_t k = 0; k < outside; ++k) roots[k] = std::sqrt(-roots[k]);
+  double sizes[kChunk];
+  for (int64_t k = 0; k < outside; ++k) {
+    sizes[k] = polynomial(roots[k] - 1.6, kC) / polynomial(roots[k] - 1.6, kD);
+  }
+  for (int64_t k = 0; k < outside; ++k) {
+    const double r = roots[k];
+    const double size = r <= 5 ? sizes[k] : polynomial(r - 5, kE) / polynomial(r - 5, kF);
+    middles[places[k]] = numbers[places[k]] < 0.5 ? -size : size;
+  }
+  std::copy_n(middles, count, numbers);
 }
 
 // A word as a number in (0, 1), and so in the midst of its interval.
@@ -258,7 +273,8 @@ at::Tensor draw_exponential(const at::Tensor& like, double lambda, Source source
               dtype_text(like.scalar_type()), ", expected a floating-point type");
   TORCH_CHECK(lambda > 0, "lambda is ", lambda, ", expected more than 0");
   return continuous(like, source, [=](double* u, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) u[i] = -logarithm(u[i]) / lambda;
+    logarithms(u, count);
+    for (int64_t i = 0; i < count; ++i) u[i] = -u[i] / lambda;
   });
 }
 

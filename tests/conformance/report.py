@@ -58,6 +58,8 @@ UNCHECKED = (
 )
 DEVIATIONS = (
     Deviation(ELU_AND_SELU, ".*", r"format (NC1HWC0|FRACTAL_\w+|NC1HWC0_C04|NDC1HWC0)", "elu-and-selu"),
+    Deviation("aclnnElu(Backward)?", "5|6", r"(out|gradInput) of \w+", "elu-and-selu"),
+    Deviation("aclnnGeluBackward(V2)?", "3", r"(HIF|F)LOAT8\w* beside FLOAT|gradInput of HIFLOAT8", "silu-and-gelu"),
     Deviation("aclnnSoftplusBackward", ".*", r"(beta|threshold) (null|complex)", "softplus-and-hardswish"),
     Deviation("aclnnCrossEntropyLossGrad", "7", UNCHECKED, "crossentropyloss"),
     Deviation(CROSS_ENTROPY, "7", r"label smoothing|all of it smoothing|z-loss.*|lse .*", "crossentropyloss"),

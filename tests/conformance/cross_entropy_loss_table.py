@@ -444,6 +444,8 @@ BACKWARD_ACCEPTED = [
     Row("7", "gradLoss 0-D for mean", {"gradLoss.shape": ()}, PRESENT),
     Row("7", "gradLoss 0-D for sum", {"gradLoss.shape": (), "reductionOptional": "sum"}, PRESENT),
     *(Row("8", f"no rows, {text}", backward_shapes(0, C, text), PRESENT) for text in ("mean", "sum", "none")),
+    Row("8", "no classes", backward_shapes(N, 0, "none"), PRESENT),
+    Row("8", "out empty, all else wrong", {"out.shape": (0,), "logProb.shape": (7,), "labelSmoothing": 2.0}, PRESENT),
     Row("4.3", "a negative ignoreIndex", {"target.values": (1, -100, 2)}, PRESENT),
     Row("4.3", "another negative one", {"target.values": (1, -7, 2), "ignoreIndex": -7}, PRESENT),
     Row("4.3", "a class ignored", {"ignoreIndex": 2}, PRESENT),
@@ -454,6 +456,8 @@ BACKWARD_ACCEPTED = [
         for text in ("mean", "sum", "none")
     ),
 ]
+
+EMPTY_OUTPUTS = {f"{name}.shape": (0,) for name in CROSS_ENTROPY_LOSS.outputs}
 
 # spec 4.4, "Forward": the numbers are the backward's.
 FORWARD_CHECKS = [
@@ -484,6 +488,7 @@ FORWARD_MORE = [
         {**{f"{name}.dtype": F16 for name in ("input", "logProbOut", "zlossOut", "lseForZlossOut")}},
         words=("lossOut", "FLOAT"),
     ),
+    refused("7", "no classes", forward_shapes(N, 0, "none"), "input", "3, 0"),
     refused("7", "input has 1 dim", {"input.shape": (N * C,)}, "input", "15"),
     refused("7", "target has 2 dims", {"target.shape": (N, 1)}, "target", "3, 1"),
     refused("7", "target has no dims", {"target.shape": ()}, "target"),
@@ -513,6 +518,7 @@ FORWARD_ACCEPTED = [
     Row("4.1", "reduction null is mean", {"reductionOptional": None}, PRESENT),
     Row("4.1", "no weight", {"weightOptional": None}, PRESENT),
     Row("8", "no rows, none", forward_shapes(0, C, "none"), PRESENT),
+    Row("8", "all outputs empty", {**EMPTY_OUTPUTS, "input.shape": (7,), "reductionOptional": "average"}, PRESENT),
     Row("4.3", "a negative ignoreIndex", {"target.values": (1, -100, 2)}, PRESENT),
     Row("4.3", "another negative one", {"target.values": (1, -7, 2), "ignoreIndex": -7}, PRESENT),
     Row("4.3", "a class ignored", {"ignoreIndex": 2}, PRESENT),

@@ -56,12 +56,17 @@ UNCHECKED = (
     r"(?!gradLoss 0-D for (mean|sum))gradLoss .*|out has .*|logProb has . dims?|target has (2|no) dims|"
     r"weight has 2 dims|an unknown reduction|reduction '.*'|labelSmoothing .*"
 )
+FORWARD_UNCHECKED = (
+    r"lossOut .*|logProbOut .*|input has . dims?|target has (2|no) dims|weight has 2 dims|no classes|labelSmoothing NaN"
+)
 DEVIATIONS = (
     Deviation(ELU_AND_SELU, ".*", r"format (NC1HWC0|FRACTAL_\w+|NC1HWC0_C04|NDC1HWC0)", "elu-and-selu"),
     Deviation("aclnnElu(Backward)?", "5|6", r"(out|gradInput) of \w+", "elu-and-selu"),
     Deviation("aclnnGeluBackward(V2)?", "3", r"(HIF|F)LOAT8\w* beside FLOAT|gradInput of HIFLOAT8", "silu-and-gelu"),
     Deviation("aclnnSoftplusBackward", ".*", r"(beta|threshold) (null|complex)", "softplus-and-hardswish"),
+    Deviation("aclnnRmsNorm", "8|11", r"rstdOut has (an element for each of x|one row)|no columns", "rmsnorm"),
     Deviation("aclnnCrossEntropyLossGrad", "7", UNCHECKED, "crossentropyloss"),
+    Deviation("aclnnCrossEntropyLoss", "7", FORWARD_UNCHECKED, "crossentropyloss"),
     Deviation(CROSS_ENTROPY, "7", r"label smoothing|all of it smoothing|z-loss.*|lse .*", "crossentropyloss"),
     Deviation("aclnnCrossEntropyLossGrad", "7", "a z-loss scale", "crossentropyloss"),
     Deviation(CROSS_ENTROPY, "4.2", r"label -?\d+", "crossentropyloss"),

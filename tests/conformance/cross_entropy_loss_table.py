@@ -27,6 +27,7 @@ from tests.conformance.machinery import (
     summing,
     unit,
 )
+from tests.conformance.provenance import GENERATED_DTYPES, NO_LAUNCH, generated, ops_nn
 
 F32, F16, BF16, F64, I32, I64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE, Dtype.INT32, Dtype.INT64
 MISSING = frozenset({"Ascend310P", "Ascend910"})
@@ -581,6 +582,31 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return changes
 
 
+# ---- where the rows come from
+
+_SHARED = {"5": GENERATED_DTYPES, "6": GENERATED_DTYPES, "8": NO_LAUNCH}
+_LOSS, _GRAD = (f"loss/{name}" for name in ("cross_entropy_loss", "cross_entropy_loss_grad"))
+FORWARD_SOURCES = generated(
+    f"{_LOSS}/op_host/cross_entropy_loss_tiling.cpp",
+    {
+        **_SHARED,
+        "4.1": ops_nn(f"{_LOSS}/op_host/cross_entropy_loss_tiling.cpp", "GetTilingAttr"),
+        "4.3": ops_nn(f"{_LOSS}/op_kernel/cross_entropy_loss.h", "CrossEntropyLossCalc"),
+    },
+    "CheckInputShape",
+    "GetTilingAttr",
+)
+BACKWARD_SOURCES = generated(
+    f"{_GRAD}/op_host/cross_entropy_loss_grad_tiling.cpp",
+    {
+        **_SHARED,
+        "4.1": ops_nn(f"{_GRAD}/op_host/cross_entropy_loss_grad_tiling.cpp", "GetTilingAttr"),
+        "4.3": ops_nn(f"{_GRAD}/op_kernel/cross_entropy_loss_grad_base.h", "ComputeIgnoreMask"),
+    },
+    "GetTilingInput",
+    "GetTilingAttr",
+)
+
 TABLES = (
     Table(
         CROSS_ENTROPY_LOSS,
@@ -590,6 +616,7 @@ TABLES = (
         dtypes=FORWARD_DTYPES,
         shapes=[forward_shapes(3, 8), forward_shapes(4, 5, "none")],
         calls=lambda draw: any_call(draw, CROSS_ENTROPY_LOSS),
+        sources=FORWARD_SOURCES,
     ),
     Table(
         CROSS_ENTROPY_LOSS_GRAD,
@@ -599,5 +626,6 @@ TABLES = (
         dtypes=BACKWARD_DTYPES,
         shapes=[backward_shapes(3, 8), backward_shapes(4, 5, "none")],
         calls=lambda draw: any_call(draw, CROSS_ENTROPY_LOSS_GRAD),
+        sources=BACKWARD_SOURCES,
     ),
 )

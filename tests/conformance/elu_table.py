@@ -30,6 +30,7 @@ from tests.conformance.machinery import (
     some_roundings,
     working,
 )
+from tests.conformance.provenance import by_hand
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 I32, I8 = Dtype.INT32, Dtype.INT8
@@ -277,6 +278,27 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return changes
 
 
+# ---- where the rows come from
+
+_ELU = by_hand(
+    "activation/elu/op_api/aclnn_elu.cpp",
+    {**dict.fromkeys("345", "CheckDtypeValid"), **dict.fromkeys("67", "CheckShape")},
+)
+SOURCES = {
+    "aclnnElu": _ELU,
+    "aclnnInplaceElu": _ELU,
+    "aclnnEluBackward": by_hand(
+        "activation/elu_grad_v2/op_api/aclnn_elu_backward.cpp",
+        {
+            **dict.fromkeys("3456", "CheckDtypeValid"),
+            **dict.fromkeys("789", "CheckShape"),
+            "10": "CheckAttributeValue",
+            "11": "CheckFormat",
+        },
+    ),
+}
+
+
 def table(
     operator: Operator,
     rows: tuple[list[Row], list[Row], list[Row]],
@@ -290,6 +312,7 @@ def table(
         dtypes=[DtypeRow((dtype,) * len(operator.tensors), accepted) for dtype, accepted in dtypes.items()],
         shapes=[on_all(operator, "shape", shape) for shape in ((3, 4), (2, 3, 4))],
         calls=lambda draw: any_call(draw, operator),
+        sources=SOURCES[operator.api],
         accepts=backward_accepts if operator is ELU_BACKWARD else forward_accepts,
         aliases=aliases,
     )

@@ -36,6 +36,7 @@ from tests.conformance.machinery import (
     sigmoid_roundings,
     unit,
 )
+from tests.conformance.provenance import by_hand
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 
@@ -379,6 +380,25 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return changes
 
 
+# ---- where the rows come from
+
+SOURCES = {
+    "aclnnGelu": by_hand(
+        "activation/gelu/op_api/aclnn_gelu.cpp",
+        {"3": "CheckDtypeValid", "4": "CheckFormat", "5": "CheckShape", "6": "CheckShape"},
+    ),
+    "aclnnGeluV2": by_hand("activation/gelu_v2/op_api/aclnn_gelu_v2.cpp", {"3": "CheckDtypeValid", "4": "CheckShape"}),
+    "aclnnGeluBackward": by_hand(
+        "activation/gelu_grad/op_api/aclnn_gelu_backward.cpp",
+        {"3": "CheckPromoteType", "4": "CheckShape", "5": "CheckShape"},
+    ),
+    "aclnnGeluBackwardV2": by_hand(
+        "activation/gelu_grad_v2/op_api/aclnn_gelu_backward_v2.cpp",
+        {"3": "CheckPromoteType", "5": "CheckShape", "6": "CheckAttrValue"},
+    ),
+}
+
+
 def table(operator: Operator) -> Table:
     """What the four have in common."""
     accepts = {GELU_BACKWARD: backward_accepts, GELU_BACKWARD_V2: backward_v2_accepts}.get(operator)
@@ -391,6 +411,7 @@ def table(operator: Operator) -> Table:
         dtypes=[DtypeRow((dtype,) * len(operator.tensors), products) for dtype, products in DTYPES.items()],
         shapes=[on_all(operator, "shape", shape) for shape in ((3, 4), (2, 3, 4))],
         calls=lambda draw: any_call(draw, operator),
+        sources=SOURCES[operator.api],
         accepts=accepts,
         aliases=[(out, name) for name in operator.inputs],
     )

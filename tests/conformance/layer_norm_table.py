@@ -34,6 +34,7 @@ from tests.conformance.machinery import (
     summing,
     unit,
 )
+from tests.conformance.provenance import by_hand
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 
@@ -452,6 +453,32 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return {**changes, **dict.fromkeys(absent)}
 
 
+# ---- where the rows come from
+
+SOURCES = {
+    "aclnnLayerNorm": by_hand(
+        "norm/layer_norm_v4/op_host/op_api/aclnn_layer_norm.cpp",
+        {
+            "3": "CheckInputDtype",
+            "4": "CheckOutputDtype",
+            "5": "CheckLen",
+            **dict.fromkeys("678", "CheckShape"),
+            "9": "CheckMeanRstdOutputShape",
+        },
+        rest="CheckParamsWithImplMode",
+    ),
+    "aclnnLayerNormBackward": by_hand(
+        "norm/layer_norm_grad_v3/op_host/op_api/aclnn_layer_norm_backward.cpp",
+        {
+            "3": "aclnnLayerNormBackwardGetWorkspaceSize",
+            "4": "aclnnLayerNormBackwardGetWorkspaceSize",
+            "5": "CheckDtype",
+            **dict.fromkeys(("6", "7", "8", "9", "10", "11"), "CheckShape"),
+        },
+    ),
+}
+
+
 def table(operator: Operator, rows: tuple[list[Row], list[Row], list[Row]]) -> Table:
     """What the two have in common."""
     shapes = forward_shapes if operator is LAYER_NORM else backward_shapes
@@ -469,6 +496,7 @@ def table(operator: Operator, rows: tuple[list[Row], list[Row], list[Row]]) -> T
         ],
         shapes=[shapes((3,), (4,)), shapes((2, 3), (4,)), shapes((2,), (3, 4))],
         calls=lambda draw: any_call(draw, operator),
+        sources=SOURCES[operator.api],
         accepts=forward_accepts if operator is LAYER_NORM else backward_accepts,
     )
 

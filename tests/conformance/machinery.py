@@ -35,6 +35,7 @@ from tests.cabi import (
     Format,
     Memory,
 )
+from tests.conformance.provenance import Source, Sources
 
 ANYWHERE = frozenset(PRODUCTS)
 NOWHERE: frozenset[str] = frozenset()
@@ -187,6 +188,7 @@ class Row(NamedTuple):
     accepted: frozenset[str] = NOWHERE  # the products on which it is no failure
     code: int = PARAM_INVALID
     words: tuple[str, ...] = ()  # in the error text; the first is the argument
+    source: Source | None = None  # if it is not that of the check's number
 
     def on(self, operator: Operator, product: str) -> int:
         """The status on a product."""
@@ -213,6 +215,7 @@ class Table:
     dtypes: list[DtypeRow]  # accepted rows, on which everything else is tried
     shapes: list[Changes]  # shapes in which each tensor is tried in each of its views
     calls: Callable[[st.DrawFn], Changes]  # draws any valid call of the `host` product
+    sources: Sources  # of the rows, by their numbers
     # Whether the dtypes, by argument name, are accepted on a product; by default when they are one of the rows.
     accepts: Callable[[dict[str, Dtype], str], bool] | None = None
     aliases: Sequence[tuple[str, str]] = ()  # an output and an input whose memory it may be

@@ -26,6 +26,7 @@ from tests.conformance.machinery import (
     summing,
     unit,
 )
+from tests.conformance.provenance import GENERATED_DTYPES, NO_LAUNCH, generated, ops_nn
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 WITH_EMPTY = frozenset({"Ascend950", "host"})
@@ -378,6 +379,26 @@ def any_backward(draw: st.DrawFn) -> Changes:
 
 SHAPES = (((3,), (8,)), ((2, 3), (4, 5)), ((), (2, 3, 4)))
 
+
+# ---- where the rows come from
+
+_TILING, _GRAD_TILING = (f"norm/{name}/op_host/{name}_tiling.cpp" for name in ("rms_norm", "rms_norm_grad"))
+FORWARD_SOURCES = generated(
+    _TILING,
+    {"4": GENERATED_DTYPES, "10": ops_nn(_TILING, "Tiling4RmsNorm"), "12": NO_LAUNCH},
+    "CheckInputShape4RmsNorm",
+)
+BACKWARD_SOURCES = generated(
+    _GRAD_TILING,
+    {
+        "4": GENERATED_DTYPES,
+        "10": ops_nn(_GRAD_TILING, "Tiling4RmsNormGrad"),
+        "11": ops_nn(_GRAD_TILING, "Tiling4RmsNormGrad"),
+        "12": NO_LAUNCH,
+    },
+    "CheckInputShape4RmsNormGrad",
+)
+
 TABLES = (
     Table(
         RMS_NORM,
@@ -387,6 +408,7 @@ TABLES = (
         dtypes=FORWARD_DTYPES,
         shapes=[forward_shapes(*shape) for shape in SHAPES],
         calls=any_forward,
+        sources=FORWARD_SOURCES,
     ),
     Table(
         RMS_NORM_GRAD,
@@ -396,5 +418,6 @@ TABLES = (
         dtypes=BACKWARD_DTYPES,
         shapes=[backward_shapes(*shape) for shape in SHAPES],
         calls=any_backward,
+        sources=BACKWARD_SOURCES,
     ),
 )

@@ -33,6 +33,7 @@ from tests.conformance.machinery import (
     nulls,
     on_all,
 )
+from tests.conformance.provenance import RESULTS, Sources, document, ops_nn
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 I32 = Dtype.INT32
@@ -406,8 +407,17 @@ def length_rows(number: str, names: Sequence[str]) -> list[Row]:
 def group_rows(number: str) -> list[Row]:
     """What groups never is."""
     return [
-        Row(number, f"groups {groups}", {"groups": groups}, words=("groups", str(groups), "65535"))
-        for groups in (0, -1, 65536)
+        *(
+            Row(number, f"groups {groups}", {"groups": groups}, words=("groups", str(groups), "65535"))
+            for groups in (0, -1)
+        ),
+        Row(
+            number,
+            "groups 65536",
+            {"groups": 65536},
+            words=("groups", "65536", "65535"),
+            source=document("aclnnConvolution.md and aclnnConvolutionBackward.md"),  # no checker has the upper limit
+        ),
     ]
 
 
@@ -816,6 +826,47 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return {**changes, "outputMask": mask, **absent}
 
 
+# ---- where the rows come from
+
+_FORWARD = "conv/convolution_forward/op_host/op_api/aclnn_convolution.cpp"
+_CHECKER = "conv/convolution_backward/op_api/convolution_backward_checker.cpp"
+_BACKWARD = "conv/convolution_backward/op_api/aclnn_convolution_backward.cpp"
+SOURCES = {
+    "aclnnConvolution": Sources(
+        {
+            "1": ops_nn(_FORWARD, "NullptrChecker::Check"),
+            "2": ops_nn(_FORWARD, "NullptrChecker::Check", "DtypeChecker::Check"),
+            "3": ops_nn(_FORWARD, "DimChecker::Check"),
+            "4": ops_nn(_FORWARD, "FormatChecker::Check"),
+            "5": ops_nn(_FORWARD, "ValueChecker::Check"),
+            "6": ops_nn(_FORWARD, "ConvXdChecker::Check"),
+            "7": ops_nn(_FORWARD, "HardwareLimitChecker::Check"),
+            "8": ops_nn(_FORWARD, "TemporarySoftwareLimitChecker::Check"),
+        },
+        ops_nn(_FORWARD, "CheckConvParams"),
+    ),
+    "aclnnConvolutionBackward": Sources(
+        {
+            "1": RESULTS,
+            **dict.fromkeys("234", ops_nn(_CHECKER, "CheckNotNull")),
+            "5": ops_nn(_CHECKER, "CheckDtypeValid"),
+            "6": ops_nn(_CHECKER, "CheckDataTypeValidForGradInput"),
+            "7": ops_nn(_CHECKER, "CheckFormatValid"),
+            **dict.fromkeys(("9", "10", "11", "12", "13"), ops_nn(_CHECKER, "CheckConvParams")),
+            "14": ops_nn(_CHECKER, "CheckCubeMathTypeConvBackward"),
+            "15": ops_nn(_CHECKER, "CheckCubeMathTypeConvBackward"),
+            "17": ops_nn(_CHECKER, "CheckEmptyTensor", "CheckShapeEmpty"),
+            **dict.fromkeys(("18", "19", "20", "21", "22"), ops_nn(_CHECKER, "CheckConvShape")),
+            "23": ops_nn(_CHECKER, "CheckConvChannelAndGroup"),
+            "24": ops_nn(_CHECKER, "CheckConvShapePlus"),
+            "26": ops_nn(_BACKWARD, "aclnnConvolutionBackwardGetWorkspaceSize"),
+            "28": ops_nn(_BACKWARD, "CheckSupportedForConv3dBackpropFilter"),
+        },
+        ops_nn(_CHECKER, "CheckParams"),
+    ),
+}
+
+
 def table(
     operator: Operator, call: Callable[[Problem], Changes], order: list[Row], more: list[Row], accepted: list[Row]
 ) -> Table:
@@ -829,6 +880,7 @@ def table(
         dtypes=[DtypeRow((dtype,) * len(operator.tensors), products) for dtype, products in KEPT.items()],
         shapes=[call(problem) for problem in shaped],
         calls=lambda draw: any_call(draw, operator),
+        sources=SOURCES[operator.api],
         accepts=accepts,
     )
 

@@ -27,6 +27,7 @@ from tests.conformance.machinery import (
     summing,
     unit,
 )
+from tests.conformance.provenance import GENERATED_DTYPES, NO_LAUNCH, generated, ops_nn
 
 F32, F16, BF16, F64, I32, I64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE, Dtype.INT32, Dtype.INT64
 MISSING = frozenset({"Ascend310P", "Ascend910"})
@@ -444,6 +445,8 @@ BACKWARD_ACCEPTED = [
     Row("7", "gradLoss 0-D for mean", {"gradLoss.shape": ()}, PRESENT),
     Row("7", "gradLoss 0-D for sum", {"gradLoss.shape": (), "reductionOptional": "sum"}, PRESENT),
     *(Row("8", f"no rows, {text}", backward_shapes(0, C, text), PRESENT) for text in ("mean", "sum", "none")),
+    Row("8", "no classes", backward_shapes(N, 0, "none"), PRESENT),
+    Row("8", "out empty, all else wrong", {"out.shape": (0,), "logProb.shape": (7,), "labelSmoothing": 2.0}, PRESENT),
     Row("4.3", "a negative ignoreIndex", {"target.values": (1, -100, 2)}, PRESENT),
     Row("4.3", "another negative one", {"target.values": (1, -7, 2), "ignoreIndex": -7}, PRESENT),
     Row("4.3", "a class ignored", {"ignoreIndex": 2}, PRESENT),
@@ -454,6 +457,8 @@ BACKWARD_ACCEPTED = [
         for text in ("mean", "sum", "none")
     ),
 ]
+
+EMPTY_OUTPUTS = {f"{name}.shape": (0,) for name in CROSS_ENTROPY_LOSS.outputs}
 
 # spec 4.4, "Forward": the numbers are the backward's.
 FORWARD_CHECKS = [
@@ -484,6 +489,7 @@ FORWARD_MORE = [
         {**{f"{name}.dtype": F16 for name in ("input", "logProbOut", "zlossOut", "lseForZlossOut")}},
         words=("lossOut", "FLOAT"),
     ),
+    refused("7", "no classes", forward_shapes(N, 0, "none"), "input", "3, 0"),
     refused("7", "input has 1 dim", {"input.shape": (N * C,)}, "input", "15"),
     refused("7", "target has 2 dims", {"target.shape": (N, 1)}, "target", "3, 1"),
     refused("7", "target has no dims", {"target.shape": ()}, "target"),
@@ -513,6 +519,7 @@ FORWARD_ACCEPTED = [
     Row("4.1", "reduction null is mean", {"reductionOptional": None}, PRESENT),
     Row("4.1", "no weight", {"weightOptional": None}, PRESENT),
     Row("8", "no rows, none", forward_shapes(0, C, "none"), PRESENT),
+    Row("8", "all outputs empty", {**EMPTY_OUTPUTS, "input.shape": (7,), "reductionOptional": "average"}, PRESENT),
     Row("4.3", "a negative ignoreIndex", {"target.values": (1, -100, 2)}, PRESENT),
     Row("4.3", "another negative one", {"target.values": (1, -7, 2), "ignoreIndex": -7}, PRESENT),
     Row("4.3", "a class ignored", {"ignoreIndex": 2}, PRESENT),
@@ -575,6 +582,31 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return changes
 
 
+# ---- where the rows come from
+
+_SHARED = {"5": GENERATED_DTYPES, "6": GENERATED_DTYPES, "8": NO_LAUNCH}
+_LOSS, _GRAD = (f"loss/{name}" for name in ("cross_entropy_loss", "cross_entropy_loss_grad"))
+FORWARD_SOURCES = generated(
+    f"{_LOSS}/op_host/cross_entropy_loss_tiling.cpp",
+    {
+        **_SHARED,
+        "4.1": ops_nn(f"{_LOSS}/op_host/cross_entropy_loss_tiling.cpp", "GetTilingAttr"),
+        "4.3": ops_nn(f"{_LOSS}/op_kernel/cross_entropy_loss.h", "CrossEntropyLossCalc"),
+    },
+    "CheckInputShape",
+    "GetTilingAttr",
+)
+BACKWARD_SOURCES = generated(
+    f"{_GRAD}/op_host/cross_entropy_loss_grad_tiling.cpp",
+    {
+        **_SHARED,
+        "4.1": ops_nn(f"{_GRAD}/op_host/cross_entropy_loss_grad_tiling.cpp", "GetTilingAttr"),
+        "4.3": ops_nn(f"{_GRAD}/op_kernel/cross_entropy_loss_grad_base.h", "ComputeIgnoreMask"),
+    },
+    "GetTilingInput",
+    "GetTilingAttr",
+)
+
 TABLES = (
     Table(
         CROSS_ENTROPY_LOSS,
@@ -584,6 +616,7 @@ TABLES = (
         dtypes=FORWARD_DTYPES,
         shapes=[forward_shapes(3, 8), forward_shapes(4, 5, "none")],
         calls=lambda draw: any_call(draw, CROSS_ENTROPY_LOSS),
+        sources=FORWARD_SOURCES,
     ),
     Table(
         CROSS_ENTROPY_LOSS_GRAD,
@@ -593,5 +626,6 @@ TABLES = (
         dtypes=BACKWARD_DTYPES,
         shapes=[backward_shapes(3, 8), backward_shapes(4, 5, "none")],
         calls=lambda draw: any_call(draw, CROSS_ENTROPY_LOSS_GRAD),
+        sources=BACKWARD_SOURCES,
     ),
 )

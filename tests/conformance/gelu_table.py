@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from tests import cabi
 from tests.cabi import Dtype, Format
 from tests.conformance.machinery import (
     ANYWHERE,
@@ -35,6 +36,7 @@ from tests.conformance.machinery import (
     sigmoid_roundings,
     unit,
 )
+from tests.conformance.provenance import by_hand
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 
@@ -112,10 +114,20 @@ def computed(given: Given) -> Dtype:
     return promoted({name: value.dtype for name, value in given.arguments.items() if isinstance(value, Tensor)})
 
 
+# Integers that are promoted to the floating type beside them.
+INTEGERS = (Dtype.BOOL, Dtype.UINT8, Dtype.INT8, Dtype.INT16, Dtype.INT32, Dtype.INT64)
+
+
 def promoted(dtypes: dict[str, Dtype]) -> Dtype:
-    """gradOutput's dtype and self's, or what they are promoted to."""
+    """What gradOutput's dtype and self's are promoted to (opbase, PromoteType); UNDEFINED for nothing that is
+    computed with."""
     g, x = dtypes["gradOutput"], dtypes["self"]
-    return g if g == x else F64 if F64 in (g, x) else F32
+    if g == x:
+        return g
+    floating = {g, x} - set(INTEGERS)
+    if not floating or not floating <= {F16, BF16, F32, F64}:
+        return Dtype.DT_UNDEFINED
+    return floating.pop() if len(floating) == 1 else F64 if F64 in floating else F32
 
 
 def backward(given: Given) -> Reference:
@@ -182,18 +194,19 @@ def takes(product: str, *dtypes: Dtype) -> bool:
 
 
 def backward_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
-    """Each is one of the set; they may differ."""
-    return takes(product, *dtypes.values())
+    """What the inputs are promoted to is one of the set; the output has anything that the host casts to."""
+    casts = (F32, F16, BF16, F64, Dtype.INT8, Dtype.INT32, *cabi.COMPLEX)
+    return takes(product, promoted(dtypes)) and dtypes["gradInput"] in casts
 
 
 def backward_v2_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
-    """The output has what the inputs are promoted to."""
-    return takes(product, *dtypes.values()) and dtypes["gradInput"] == promoted(dtypes)
+    """The output has what the inputs are promoted to, which is one of the set."""
+    return takes(product, promoted(dtypes)) and dtypes["gradInput"] == promoted(dtypes)
 
 
 # ---- the checks, in order: number, condition, change, where it is accepted, status elsewhere, words of the text
 
-I32 = Dtype.INT32
+I32, U16, C64, HIF8 = Dtype.INT32, Dtype.UINT16, Dtype.COMPLEX64, Dtype.HIFLOAT8
 DIMS_8 = (2, 1, 2, 1, 2, 1, 2, 1)
 DIMS_9 = (*DIMS_8, 2)
 PRIVATE = (
@@ -218,6 +231,20 @@ def backward_rows(operator: Operator) -> list[Row]:
     return [
         Row("3", "bfloat16", on_all(operator, "dtype", BF16), WITH_BF16, words=("gradOutput", "BFLOAT16")),
         Row("3", "float64", on_all(operator, "dtype", F64), HOST, words=("gradOutput", "DOUBLE", "host")),
+        Row("3", "an unsupported self", {"self.dtype": C64}, words=("self", "COMPLEX64", "FLOAT16")),
+        Row("3", "both of integers", {"gradOutput.dtype": I32, "self.dtype": I32}, words=("gradOutput", "INT32")),
+        Row("3", "two integers", {"gradOutput.dtype": I32, "self.dtype": Dtype.INT8}, words=("self", "INT8", "INT32")),
+        Row(
+            "3",
+            "bfloat16 beside an integer",
+            {**on_all(operator, "dtype", BF16), "self.dtype": I32},
+            WITH_BF16,
+            words=("gradOutput", "BFLOAT16"),
+        ),
+        *(
+            Row("3", f"{dtype.name} beside FLOAT", {"self.dtype": dtype}, words=("self", "FLOAT8"))
+            for dtype in (HIF8, Dtype.FLOAT8_E5M2, Dtype.FLOAT8_E4M3FN)
+        ),
         Row("5", "sizes 2 and 3", {"self.shape": (3, 3)}, words=("self", "3, 3", "2, 3", "broadcast")),
     ]
 
@@ -241,9 +268,8 @@ CHECKS = {
     ],
     GELU_BACKWARD: [
         *nulls(GELU_BACKWARD),
-        Row("3", "an unsupported gradOutput", {"gradOutput.dtype": I32}, words=("gradOutput", "INT32", "FLOAT16")),
-        Row("3", "an unsupported self", {"self.dtype": I32}, words=("self", "INT32", "FLOAT16")),
-        Row("3", "an unsupported gradInput", {"gradInput.dtype": I32}, words=("gradInput", "INT32", "FLOAT16")),
+        Row("3", "an unsupported gradOutput", {"gradOutput.dtype": U16}, words=("gradOutput", "UINT16", "FLOAT16")),
+        Row("3", "gradInput of HIFLOAT8", {"gradInput.dtype": HIF8}, words=("gradInput", "HIFLOAT8", "does not cast")),
         Row("4", "gradOutput has 9 dims", {"gradOutput.shape": DIMS_9}, words=("gradOutput", "9", "8")),
         Row("4", "self has 9 dims", {"self.shape": DIMS_9}, words=("self", "9", "8")),
         Row("5", "self has other dims", {"self.shape": (4, 3)}, words=("self", "4, 3", "2, 3", "broadcast")),
@@ -251,8 +277,7 @@ CHECKS = {
     ],
     GELU_BACKWARD_V2: [
         *nulls(GELU_BACKWARD_V2),
-        Row("3", "an unsupported gradOutput", {"gradOutput.dtype": I32}, words=("gradOutput", "INT32", "FLOAT16")),
-        Row("3", "an unsupported self", {"self.dtype": I32}, words=("self", "INT32", "FLOAT16")),
+        Row("3", "an unsupported gradOutput", {"gradOutput.dtype": U16}, words=("gradOutput", "UINT16", "FLOAT16")),
         Row("3", "gradInput has another dtype", {"gradInput.dtype": F16}, words=("gradInput", "FLOAT16", "FLOAT")),
         Row("5", "self has other dims", {"self.shape": (4, 3)}, words=("self", "4, 3", "2, 3", "broadcast")),
         Row("5", "gradInput has other dims", {"gradInput.shape": (3, 2)}, words=("gradInput", "3, 2", "2, 3")),
@@ -300,7 +325,15 @@ BROADCAST = [
     ),
     Row("3", "a wider gradOutput", {"self.dtype": F16}, ANYWHERE),
     Row("3", "a wider self", {"gradOutput.dtype": F16}, ANYWHERE),
-    Row("3", "two 16-bit types", {"gradOutput.dtype": F16, "self.dtype": BF16}, WITH_BF16),
+    Row("3", "two 16-bit types", {"gradOutput.dtype": F16, "self.dtype": BF16}, ANYWHERE),
+    Row("3", "bfloat16 beside float", {"self.dtype": BF16}, ANYWHERE),
+    *(Row("3", f"{dtype.name} beside FLOAT", {"self.dtype": dtype}, ANYWHERE) for dtype in INTEGERS),
+    Row(
+        "3",
+        "an integer beside FLOAT16",
+        {"gradOutput.dtype": I32, "self.dtype": F16, "gradInput.dtype": F16},
+        ANYWHERE,
+    ),
 ]
 
 ACCEPTED: dict[Operator, list[Row]] = {
@@ -308,7 +341,10 @@ ACCEPTED: dict[Operator, list[Row]] = {
     GELU_V2: [Row("5", "approximate 1", {"approximate": 1}, ANYWHERE)],
     GELU_BACKWARD: [
         *BROADCAST,
-        Row("3", "a narrower gradInput", {"gradInput.dtype": F16}, ANYWHERE),
+        *(
+            Row("3", f"gradInput of {dtype.name}", {"gradInput.dtype": dtype}, ANYWHERE)
+            for dtype in (F16, BF16, F64, I32, C64)
+        ),
     ],
     GELU_BACKWARD_V2: [*BROADCAST, Row("6", "tanh", {"approximate": "tanh"}, ANYWHERE)],
 }
@@ -344,6 +380,25 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return changes
 
 
+# ---- where the rows come from
+
+SOURCES = {
+    "aclnnGelu": by_hand(
+        "activation/gelu/op_api/aclnn_gelu.cpp",
+        {"3": "CheckDtypeValid", "4": "CheckFormat", "5": "CheckShape", "6": "CheckShape"},
+    ),
+    "aclnnGeluV2": by_hand("activation/gelu_v2/op_api/aclnn_gelu_v2.cpp", {"3": "CheckDtypeValid", "4": "CheckShape"}),
+    "aclnnGeluBackward": by_hand(
+        "activation/gelu_grad/op_api/aclnn_gelu_backward.cpp",
+        {"3": "CheckPromoteType", "4": "CheckShape", "5": "CheckShape"},
+    ),
+    "aclnnGeluBackwardV2": by_hand(
+        "activation/gelu_grad_v2/op_api/aclnn_gelu_backward_v2.cpp",
+        {"3": "CheckPromoteType", "5": "CheckShape", "6": "CheckAttrValue"},
+    ),
+}
+
+
 def table(operator: Operator) -> Table:
     """What the four have in common."""
     accepts = {GELU_BACKWARD: backward_accepts, GELU_BACKWARD_V2: backward_v2_accepts}.get(operator)
@@ -356,6 +411,7 @@ def table(operator: Operator) -> Table:
         dtypes=[DtypeRow((dtype,) * len(operator.tensors), products) for dtype, products in DTYPES.items()],
         shapes=[on_all(operator, "shape", shape) for shape in ((3, 4), (2, 3, 4))],
         calls=lambda draw: any_call(draw, operator),
+        sources=SOURCES[operator.api],
         accepts=accepts,
         aliases=[(out, name) for name in operator.inputs],
     )

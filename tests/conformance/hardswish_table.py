@@ -29,6 +29,7 @@ from tests.conformance.machinery import (
     same_shape_calls,
     unit,
 )
+from tests.conformance.provenance import by_hand
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 
@@ -208,6 +209,21 @@ def accepted(operator: Operator) -> list[Row]:
     ]
 
 
+# ---- where the rows come from
+
+_HARDSWISH = by_hand("activation/hard_swish/op_host/op_api/aclnn_hardswish.cpp", {})
+SOURCES = {
+    "aclnnHardswish": _HARDSWISH,
+    "aclnnInplaceHardswish": _HARDSWISH,
+    "aclnnHardswishBackward": by_hand(
+        "activation/hard_swish_grad/op_host/op_api/aclnn_hardswish_backward.cpp", {}, nulls="CheckNotNull3Tensor"
+    ),
+    "aclnnHardswishBackwardV2": by_hand(
+        "activation/hard_swish_grad_v2/op_host/op_api/aclnn_hardswish_backward_v2.cpp", {}, nulls="CheckNotNull3Tensor"
+    ),
+}
+
+
 def table(operator: Operator, checks: list[Row], more: list[Row], aliases: tuple[tuple[str, str], ...] = ()) -> Table:
     """What all have in common."""
     most_dims = 12 if operator.any_rank else 8
@@ -219,6 +235,7 @@ def table(operator: Operator, checks: list[Row], more: list[Row], aliases: tuple
         dtypes=[DtypeRow((dtype,) * len(operator.tensors), products) for dtype, products in DTYPES.items()],
         shapes=[on_all(operator, "shape", shape) for shape in ((3, 4), (2, 3, 4))],
         calls=lambda draw: same_shape_calls(draw, operator, tuple(DTYPES), most_dims),
+        sources=SOURCES[operator.api],
         accepts=forward_accepts if operator is HARDSWISH else None,
         aliases=aliases,
     )

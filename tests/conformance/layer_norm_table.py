@@ -34,6 +34,7 @@ from tests.conformance.machinery import (
     summing,
     unit,
 )
+from tests.conformance.provenance import by_hand
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 
@@ -255,24 +256,29 @@ LAYER_NORM_BACKWARD = Operator(
 SETS = {F32: ANYWHERE, F16: ANYWHERE, BF16: WITH_BF16, F64: HOST}
 
 
-def taken(dtypes: dict[str, Dtype], product: str) -> bool:
+# The gradient's checker has one set for all products.
+BACKWARD_SETS = {**SETS, BF16: ANYWHERE}
+
+
+def taken(dtypes: dict[str, Dtype], product: str, sets: dict[Dtype, frozenset[str]]) -> bool:
     """Each is one of the product's; weights have FLOAT or input's."""
-    good = all(product in SETS.get(dtype, NOWHERE) for dtype in dtypes.values())
+    good = all(product in sets.get(dtype, NOWHERE) for dtype in dtypes.values())
     return good and dtypes["weightOptional"] in (F32, dtypes["input"])
 
 
 def forward_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
     """weight and bias of one dtype; out, mean and rstd of any."""
-    return taken(dtypes, product) and dtypes["biasOptional"] == dtypes["weightOptional"]
+    return taken(dtypes, product, SETS) and dtypes["biasOptional"] == dtypes["weightOptional"]
 
 
 def backward_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
     """gradOut of input's dtype."""
-    return taken(dtypes, product) and dtypes["gradOut"] == dtypes["input"]
+    return taken(dtypes, product, BACKWARD_SETS) and dtypes["gradOut"] == dtypes["input"]
 
 
 # ---- the checks, in order
 
+OTHERS = ANYWHERE - {"Ascend950"}
 I32 = Dtype.INT32
 DIMS_9 = (1,) * 8 + (3,)
 
@@ -313,6 +319,18 @@ FORWARD_MORE = [
     Row("6", "9 sizes", {"normalizedShape": Ints(DIMS_9)}, words=("normalizedShape", "9", "8")),
     Row("7", "weight has another rank", {"weightOptional.shape": (1, 3)}, words=("weight", "1, 3", "3")),
     Row("7", "bias has another rank", {"biasOptional.shape": (1, 3)}, words=("bias", "1, 3", "3")),
+    *(
+        Row("9", f"{name} {how}", {f"{name}Optional.shape": shape}, OTHERS, words=(name, f"{list(shape)}", "[2, 1]"))
+        for name in ("meanOut", "rstdOut")
+        for how, shape in (("flat", (2,)), ("of a leading 1", (1, 2)), ("of three dims", (1, 2, 1)))
+    ),
+    Row(
+        "9",
+        "no rows, rstdOut without the last dim",
+        {**forward_shapes((0,), (3,)), "rstdOutOptional.shape": (0,)},
+        OTHERS,
+        words=("rstdOut", "[0]", "[0, 1]"),
+    ),
 ]
 
 BACKWARD_CHECKS = [
@@ -342,7 +360,6 @@ BACKWARD_CHECKS = [
     Row("11", "gradBiasOut of other sizes", {"gradBiasOut.shape": (4,)}, words=("gradBiasOut", "4", "3")),
 ]
 BACKWARD_MORE = [
-    Row("5", "bfloat16", on_all(LAYER_NORM_BACKWARD, "dtype", BF16), WITH_BF16, words=("gradOut", "BFLOAT16")),
     Row("5", "float64", on_all(LAYER_NORM_BACKWARD, "dtype", F64), HOST, words=("gradOut", "DOUBLE", "host")),
     Row("7", "more sizes than dims", {"normalizedShape": Ints((1, 2, 3))}, words=("input", "2, 3", "3")),
     Row("8", "weight has another rank", {"weightOptional.shape": (1, 3)}, words=("weight", "1, 3", "3")),
@@ -372,7 +389,6 @@ FORWARD_ACCEPTED = rows_of(
         "out alone": {"meanOutOptional": None, "rstdOutOptional": None},
         "all dims normalised": forward_shapes((), (2, 3)),
         "8 dims": forward_shapes((1, 2, 1, 2, 1), (2, 1, 2)),
-        "mean and rstd flat": {"meanOutOptional.shape": (2,), "rstdOutOptional.shape": (1, 2)},
         "float weights of float16": {"input.dtype": F16, "out.dtype": F16},
         "no rows": forward_shapes((0,), (3,)),
         "no columns": forward_shapes((2,), (0,)),
@@ -401,6 +417,7 @@ BACKWARD_ACCEPTED = rows_of(
         "mean and rstd flat": {"mean.shape": (2,), "rstd.shape": (2,)},
         "gradients of the weights in another shape": {"gradWeightOut.shape": (1, 3), "gradBiasOut.shape": (3, 1)},
         "bias of another dtype": {"biasOptional.dtype": F16},
+        "bfloat16": on_all(LAYER_NORM_BACKWARD, "dtype", BF16),
         "no rows": backward_shapes((0,), (3,)),
         "no rows, only gradInputOut": {
             **backward_shapes((0,), (3,)),
@@ -436,23 +453,50 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return {**changes, **dict.fromkeys(absent)}
 
 
+# ---- where the rows come from
+
+SOURCES = {
+    "aclnnLayerNorm": by_hand(
+        "norm/layer_norm_v4/op_host/op_api/aclnn_layer_norm.cpp",
+        {
+            "3": "CheckInputDtype",
+            "4": "CheckOutputDtype",
+            "5": "CheckLen",
+            **dict.fromkeys("678", "CheckShape"),
+            "9": "CheckMeanRstdOutputShape",
+        },
+        rest="CheckParamsWithImplMode",
+    ),
+    "aclnnLayerNormBackward": by_hand(
+        "norm/layer_norm_grad_v3/op_host/op_api/aclnn_layer_norm_backward.cpp",
+        {
+            "3": "aclnnLayerNormBackwardGetWorkspaceSize",
+            "4": "aclnnLayerNormBackwardGetWorkspaceSize",
+            "5": "CheckDtype",
+            **dict.fromkeys(("6", "7", "8", "9", "10", "11"), "CheckShape"),
+        },
+    ),
+}
+
+
 def table(operator: Operator, rows: tuple[list[Row], list[Row], list[Row]]) -> Table:
     """What the two have in common."""
     shapes = forward_shapes if operator is LAYER_NORM else backward_shapes
-    names = operator.tensors
+    names, sets = operator.tensors, SETS if operator is LAYER_NORM else BACKWARD_SETS
     narrow = {"weightOptional", "biasOptional", "meanOutOptional", "rstdOutOptional", "mean", "rstd", *GRADIENTS[1:]}
     return Table(
         operator,
         *rows,
         dtypes=[
-            *(DtypeRow((dtype,) * len(names), products) for dtype, products in SETS.items()),
+            *(DtypeRow((dtype,) * len(names), products) for dtype, products in sets.items()),
             *(
-                DtypeRow(tuple(F32 if name in narrow else dtype for name in names), SETS[dtype])
+                DtypeRow(tuple(F32 if name in narrow else dtype for name in names), sets[dtype])
                 for dtype in (F16, BF16)
             ),
         ],
         shapes=[shapes((3,), (4,)), shapes((2, 3), (4,)), shapes((2,), (3, 4))],
         calls=lambda draw: any_call(draw, operator),
+        sources=SOURCES[operator.api],
         accepts=forward_accepts if operator is LAYER_NORM else backward_accepts,
     )
 

@@ -35,6 +35,7 @@ from tests.cabi import (
     Format,
     Memory,
 )
+from tests.conformance.provenance import Source, Sources
 
 ANYWHERE = frozenset(PRODUCTS)
 NOWHERE: frozenset[str] = frozenset()
@@ -187,6 +188,7 @@ class Row(NamedTuple):
     accepted: frozenset[str] = NOWHERE  # the products on which it is no failure
     code: int = PARAM_INVALID
     words: tuple[str, ...] = ()  # in the error text; the first is the argument
+    source: Source | None = None  # if it is not that of the check's number
 
     def on(self, operator: Operator, product: str) -> int:
         """The status on a product."""
@@ -213,6 +215,7 @@ class Table:
     dtypes: list[DtypeRow]  # accepted rows, on which everything else is tried
     shapes: list[Changes]  # shapes in which each tensor is tried in each of its views
     calls: Callable[[st.DrawFn], Changes]  # draws any valid call of the `host` product
+    sources: Sources  # of the rows, by their numbers
     # Whether the dtypes, by argument name, are accepted on a product; by default when they are one of the rows.
     accepts: Callable[[dict[str, Dtype], str], bool] | None = None
     aliases: Sequence[tuple[str, str]] = ()  # an output and an input whose memory it may be
@@ -339,10 +342,13 @@ class Prepared:
                 assert np.array_equal(memory.raw, self.before[name]), f"input {name} was written"
 
     def references(self, product: str) -> dict[str, Reference | None]:
-        """What each output is to be; None for one that is not to be written."""
+        """What each output is to be; None for one that is not to be written, or has no elements."""
         given = Given(product, self.memory[self.operator.source].dtype, self.inputs, self.arguments)
         with np.errstate(all="ignore"):
-            return {name: self.operator.outputs[name](given) for name in self.outputs}
+            return {
+                name: self.operator.outputs[name](given) if memory.view.size else None
+                for name, memory in self.outputs.items()
+            }
 
     def check_values(self, product: str = "Ascend910B") -> None:
         """Each output is its reference, rounded and cast as that says; one without a reference was not written."""

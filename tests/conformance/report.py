@@ -16,6 +16,7 @@ from typing import NamedTuple
 from tests import cabi
 from tests.cabi import PRODUCTS, SUCCESS
 from tests.conformance.machinery import Operator, Row, Table, all_tables, call
+from tests.conformance.provenance import REVISIONS, Kind, Source, own
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "conformance.md"
 
@@ -25,8 +26,13 @@ HEAD = """# Conformance: operator, condition, product, status
 test compares the page with the results. The numbers are those of the checks in CANN's documents, in their order; `-`
 marks a call that no check concerns. A cell has the expected status, followed by ✓ where the host CANN returned that
 status, and otherwise by the status that it returned. 0 is success, 161001 a null pointer, 161002 an invalid argument,
-561002 a refusal by CANN's tiling, 561003 a product that does not have the operator, and 507015 an error that the stream
-reports when it is synchronised.
+561002 a refusal by CANN's tiling, 561003 a product that does not have the operator (by CANN's description of the
+operator; of SiLU, Softplus and Hardswish by their documents), and 507015 an error that the stream reports when it is
+synchronised.
+
+The column *source* says what a row rests on, as the list beneath its table has it: a function of CANN's published
+source ({revisions}), a document, an inference, a measurement on a device,
+or the project's own rule.
 
 *why* links to the reason of a row in which the host CANN differs from CANN on purpose. The column `host` as a whole is
 an extension: no Ascend product has that name ([why](emulation.md#all-operators)).
@@ -56,10 +62,20 @@ UNCHECKED = (
     r"(?!gradLoss 0-D for (mean|sum))gradLoss .*|out has .*|logProb has . dims?|target has (2|no) dims|"
     r"weight has 2 dims|an unknown reduction|reduction '.*'|labelSmoothing .*"
 )
+FORWARD_UNCHECKED = (
+    r"lossOut .*|logProbOut .*|input has . dims?|target has (2|no) dims|weight has 2 dims|no classes|labelSmoothing NaN"
+)
 DEVIATIONS = (
     Deviation(ELU_AND_SELU, ".*", r"format (NC1HWC0|FRACTAL_\w+|NC1HWC0_C04|NDC1HWC0)", "elu-and-selu"),
+    Deviation("aclnnElu(Backward)?", "5|6", r"(out|gradInput) of \w+", "elu-and-selu"),
+    Deviation("aclnnGeluBackward(V2)?", "3", r"(HIF|F)LOAT8\w* beside FLOAT|gradInput of HIFLOAT8", "silu-and-gelu"),
+    Deviation("aclnnGeluV2", "5", r"approximate (2|-1)", "silu-and-gelu"),
+    Deviation("aclnnSiluBackward", "4|6", r"(gradOutput|self) (has another dtype|would broadcast)", "silu-and-gelu"),
+    Deviation("aclnnLayerNorm", "9", r"(mean|rstd) of other rows", "layernorm"),
     Deviation("aclnnSoftplusBackward", ".*", r"(beta|threshold) (null|complex)", "softplus-and-hardswish"),
+    Deviation("aclnnRmsNorm", "8|11", r"rstdOut has (an element for each of x|one row)|no columns", "rmsnorm"),
     Deviation("aclnnCrossEntropyLossGrad", "7", UNCHECKED, "crossentropyloss"),
+    Deviation("aclnnCrossEntropyLoss", "7", FORWARD_UNCHECKED, "crossentropyloss"),
     Deviation(CROSS_ENTROPY, "7", r"label smoothing|all of it smoothing|z-loss.*|lse .*", "crossentropyloss"),
     Deviation("aclnnCrossEntropyLossGrad", "7", "a z-loss scale", "crossentropyloss"),
     Deviation(CROSS_ENTROPY, "4.2", r"label -?\d+", "crossentropyloss"),
@@ -84,6 +100,12 @@ def deviation(operator: Operator, row: Row) -> Deviation | None:
     return next((deviation for deviation in DEVIATIONS if deviation.fits(operator, row)), None)
 
 
+def source_of(table: Table, row: Row) -> Source:
+    """What a row rests on: the reason of a deviation, its own source, or that of its check."""
+    reason = deviation(table.operator, row)
+    return own(reason.section) if reason else row.source or table.sources.of(row.number)
+
+
 def rows_of(table: Table) -> list[Row]:
     """All rows, in the order of the checks."""
     return [*table.checks, *table.more, *table.accepted]
@@ -94,41 +116,61 @@ def obtained(operator: Operator, row: Row) -> dict[str, int]:
     return {product: call(operator, row.changes, product).status for product in PRODUCTS}
 
 
-def lines(table: Table, count: Counter[bool]) -> Iterator[str]:
-    """An operator's part of the page; counts the cells that are as expected, and those that are not."""
+def lines(table: Table, count: Counter[bool], kinds: Counter[Kind]) -> Iterator[str]:
+    """An operator's part of the page; counts the cells that are as expected, and those that are not, and what the rows
+    rest on."""
     operator = table.operator
+    sources: dict[Source, int] = {}
     yield f"\n## {operator.api}\n"
-    yield f"| | condition | {' | '.join(PRODUCTS)} | |"
-    yield "|---" * (len(PRODUCTS) + 3) + "|"
+    yield f"| | condition | {' | '.join(PRODUCTS)} | source | |"
+    yield "|---" * (len(PRODUCTS) + 4) + "|"
     for row in rows_of(table):
         cells = []
         for product, status in obtained(operator, row).items():
             expected = row.on(operator, product)
             count[status == expected] += 1
             cells.append(f"{expected} ✓" if status == expected else f"**{expected}, got {status}**")
+        source = source_of(table, row)
+        kinds[source.kind] += 1
+        number = sources.setdefault(source, len(sources) + 1)
         reason = deviation(operator, row)
         link = f"[why](emulation.md#{reason.section})" if reason else ""
         condition = row.condition.replace("|", r"\|")
-        yield f"| {row.number} | {condition} | {' | '.join(cells)} | {link} |"
+        yield f"| {row.number} | {condition} | {' | '.join(cells)} | {number} | {link} |"
+    yield ""
+    for source, number in sources.items():
+        yield f"{number}. {source.kind}: {source.where}"
 
 
-def report() -> tuple[str, Counter[bool]]:
-    """The page, and how many cells are as expected."""
-    count: Counter[bool] = Counter()
-    parts = [line for table in all_tables() for line in lines(table, count)]
-    total = f"\n{sum(count.values()):,} cells, {count[True]:,} as expected, {count[False]:,} not."
-    return "\n".join([HEAD + total, *parts]) + "\n", count
+class Counts(NamedTuple):
+    """Of cells that are as expected and that are not, and of rows by what they rest on."""
+
+    cells: Counter[bool]
+    rows: Counter[Kind]
+
+    def __str__(self) -> str:
+        rows = ", ".join(f"{self.rows[kind]:,} {kind}" for kind in Kind)
+        cells = f"{sum(self.cells.values()):,} cells, {self.cells[True]:,} as expected, {self.cells[False]:,} not"
+        return f"{cells}; {sum(self.rows.values()):,} rows: {rows}"
+
+
+def report() -> tuple[str, Counts]:
+    """The page, and what it has."""
+    counts = Counts(Counter(), Counter())
+    parts = [line for table in all_tables() for line in lines(table, *counts)]
+    revisions = ", ".join(f"{repository} {commit}" for repository, commit in REVISIONS.items())
+    return "\n".join([HEAD.format(revisions=revisions) + f"\n{counts}.", *parts]) + "\n", counts
 
 
 def main() -> int:
     """Writes the page, says where, and returns 0 if every status is the expected one."""
     assert cabi.host().aclInit(None) in (SUCCESS, 100002)
     assert cabi.host().aclrtSetDevice(0) == SUCCESS
-    text, count = report()
+    text, counts = report()
     FILE.write_text(text, encoding="utf-8")
     print(text)
-    print(f"written to {FILE}: {count[True]:,} statuses as expected, {count[False]:,} not")
-    return 1 if count[False] else 0
+    print(f"written to {FILE}: {counts}")
+    return 1 if counts.cells[False] else 0
 
 
 if __name__ == "__main__":

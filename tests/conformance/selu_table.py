@@ -26,6 +26,7 @@ from tests.conformance.machinery import (
     some_roundings,
     working,
 )
+from tests.conformance.provenance import by_hand
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 I32, I8 = Dtype.INT32, Dtype.INT8
@@ -63,12 +64,14 @@ def selu_backward(given: Given) -> Reference:
 
 def selu(given: Given) -> Reference:
     """scale * (max(x, 0) + min(alpha * (exp(min(x, 0)) - 1), 0)), whose exp - 1 may miss an ulp of 1; integers are
-    truncated."""
+    truncated, and INT8 wraps around."""
     dtype, x = given.dtype, next(iter(given.inputs.values()))
     scale = float(round_to(working(dtype), SCALE))
     positive, negative = x * scale, SCALE_ALPHA * np.expm1(np.minimum(x, 0))
     value = np.where(x <= 0, negative, positive)
-    if dtype in (I32, I8):
+    if dtype == I8:
+        return Reference((np.trunc(value) + 128) % 256 - 128, 0.0, dtype)
+    if dtype == I32:
         return Reference(np.trunc(value), 0.0, dtype)
     tolerance = exp_roundings(dtype, negative) + SCALE_ALPHA * cabi.ulp(working(dtype), 1.0)
     return Reference(value, np.where(x <= 0, tolerance, one_rounding(dtype, positive)), dtype)
@@ -180,6 +183,24 @@ def accepted(operator: Operator) -> list[Row]:
     ]
 
 
+# ---- where the rows come from
+
+_SELU = by_hand(
+    "activation/selu/op_api/aclnn_selu.cpp",
+    {"3": "CheckDtypeValid", "4": "CheckDtypeValid", "5": "CheckShape"},
+    rest="ExecSeluGetWorkspaceSize",
+)
+SOURCES = {
+    "aclnnSelu": _SELU,
+    "aclnnInplaceSelu": _SELU,
+    "aclnnSeluBackward": by_hand(
+        "activation/selu_grad/op_api/aclnn_selu_backward.cpp",
+        {"3": "CheckDtypeValid", "4": "CheckDtypeValid", "5": "CheckShape"},
+        rest="aclnnSeluBackwardGetWorkspaceSize",
+    ),
+}
+
+
 def table(operator: Operator, checks: list[Row], more: list[Row], aliases: tuple[tuple[str, str], ...] = ()) -> Table:
     """What the three have in common."""
     return Table(
@@ -190,6 +211,7 @@ def table(operator: Operator, checks: list[Row], more: list[Row], aliases: tuple
         dtypes=[DtypeRow((dtype,) * len(operator.tensors), products) for dtype, products in DTYPES.items()],
         shapes=[on_all(operator, "shape", shape) for shape in ((3, 4), (2, 3, 4), (1, 2, 1, 2, 1, 2, 1, 2, 3))],
         calls=lambda draw: same_shape_calls(draw, operator, tuple(DTYPES), 11),
+        sources=SOURCES[operator.api],
         accepts=forward_accepts if operator is SELU else None,
         aliases=aliases,
     )

@@ -27,6 +27,7 @@ from tests.conformance.machinery import (
     sigmoid,
     sigmoid_roundings,
 )
+from tests.conformance.provenance import by_hand
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 
@@ -141,6 +142,17 @@ def accepted(operator: Operator, most_dims: int) -> list[Row]:
     ]
 
 
+# ---- where the rows come from
+
+SOURCES = {
+    "aclnnSilu": by_hand("activation/swish/op_api/aclnn_silu.cpp", {}),
+    "aclnnSiluBackward": by_hand(
+        "activation/silu_grad/op_api/aclnn_silu_backward.cpp",
+        {**dict.fromkeys("34", "CheckDtypeValid"), **dict.fromkeys("56", "CheckShapeValid")},
+    ),
+}
+
+
 def table(
     operator: Operator, checks: list[Row], more: list[Row], most_dims: int, aliases: tuple[tuple[str, str], ...]
 ) -> Table:
@@ -153,6 +165,7 @@ def table(
         dtypes=[DtypeRow((t,) * len(operator.tensors), products - operator.missing) for t, products in DTYPES.items()],
         shapes=[on_all(operator, "shape", shape) for shape in ((3, 4), (2, 3, 4))],
         calls=lambda draw: same_shape_calls(draw, operator, tuple(DTYPES), most_dims),
+        sources=SOURCES[operator.api],
         aliases=aliases,
     )
 

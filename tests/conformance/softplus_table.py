@@ -35,6 +35,7 @@ from tests.conformance.machinery import (
     unit,
     working,
 )
+from tests.conformance.provenance import by_hand
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 INTEGERS = (Dtype.INT8, Dtype.INT16, Dtype.INT32, Dtype.INT64, Dtype.UINT8, Dtype.BOOL)
@@ -255,6 +256,14 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return changes
 
 
+# ---- where the rows come from
+
+SOURCES = {
+    "aclnnSoftplus": by_hand("activation/softplus_v2/op_api/aclnn_softplus.cpp", {}),
+    "aclnnSoftplusBackward": by_hand("activation/softplus_v2_grad/op_api/aclnn_softplus_backward.cpp", {}),
+}
+
+
 def table(
     operator: Operator,
     rows: tuple[list[Row], list[Row], list[Row]],
@@ -271,6 +280,7 @@ def table(
         dtypes=[DtypeRow((t,) * len(operator.tensors), products - operator.missing) for t, products in dtypes.items()],
         shapes=[on_all(operator, "shape", shape) for shape in ((3, 4), (2, 3, 4))],
         calls=lambda draw: any_call(draw, operator),
+        sources=SOURCES[operator.api],
         accepts=backward_accepts if operator is SOFTPLUS_BACKWARD else forward_accepts,
         aliases=aliases,
     )

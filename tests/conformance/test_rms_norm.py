@@ -118,6 +118,27 @@ def test_y_is_rounded_once() -> None:
     assert np.array_equal(y[0], once)
 
 
+def test_ascend910_rounds_float16_before_gamma() -> None:
+    """hicann/ops-nn, norm/rms_norm/op_kernel/rms_norm_whole_reduce_sum.h, Compute: in rows of up to 21728 elements. Its
+    gradient does not (rms_norm_grad_whole_reduce_n.h, ComputeMain)."""
+    for columns, twice in ((64, True), (21728, True), (21729, False)):
+        gamma = 1 + np.arange(columns) % 64 / 64
+        x = Tensor(F16, (1, columns), values=[1.0])
+        changes = {
+            "x": x,
+            "gamma": Tensor(F16, (columns,), values=gamma),
+            "epsilon": 0.01,
+            "yOut": x,
+            "rstdOut.shape": (1, 1),
+        }
+        y = succeeds(RMS_NORM, changes, "Ascend910").view("yOut")[0]
+        rstd = 1 / np.sqrt(1.01)
+        assert np.array_equal(y, np.float16(gamma * (np.float64(np.float16(rstd)) if twice else rstd)))
+    tensors = dict.fromkeys(("dy", "x", "dxOut"), Tensor(F16, (3, 64), values=np.linspace(-2, 2, 192)))
+    gamma = Tensor(F16, (64,), values=1 + np.arange(64) / 64)
+    succeeds(RMS_NORM_GRAD, {**tensors, "gamma": gamma, "rstd": Tensor(shape=(3,), values=[0.7])}, "Ascend910")
+
+
 def test_answer_of_the_published_example() -> None:
     """Spec 11; its rstd is not that of x."""
     counted = np.arange(1.0, 33.0)

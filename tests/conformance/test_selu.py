@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.cabi import Dtype
+from tests.cabi import PRODUCTS, Dtype
 from tests.conformance.machinery import Operator, Tensor, on_all, succeeds, sweep
 from tests.conformance.selu_table import DTYPES, GRADIENTS, INPLACE_SELU, SELU, SELU_BACKWARD, TABLES
 
@@ -49,6 +49,25 @@ def test_integers_forward() -> None:
         tensor = Tensor(dtype, (len(x),), values=x)
         assert succeeds(SELU, {"self": tensor, "out": tensor}).view().tolist() == y
         assert succeeds(INPLACE_SELU, {"selfRef": tensor}).view().tolist() == y
+
+
+def published_int8(x: int) -> int:
+    """Ascend950's kernel (hicann/ops-nn, activation/selu/op_kernel/arch35/selu.h, ComputeInt8): above 0 the product
+    with FLOAT16's scale, truncated to FLOAT16; below 0 steps of FLOAT16, rounded up; truncated, and wrapped around."""
+    product = np.float32(max(x, 0)) * np.float32(1.05078125)
+    upper = np.float16(product)
+    if float(upper) > float(product):
+        upper = np.nextafter(upper, np.float16(0))
+    lower = np.float16(np.float16(np.exp(np.float32(min(x, 0)))) - np.float16(1)) * np.float16(1.75809934085)
+    return (int(upper + np.ceil(lower)) + 128) % 256 - 128
+
+
+def test_int8_is_that_of_the_published_kernel() -> None:
+    x = list(range(-128, 128))
+    y = [published_int8(value) for value in x]
+    tensor = Tensor(I8, (256,), values=x)
+    for product in PRODUCTS:
+        assert succeeds(SELU, {"self": tensor, "out": tensor}, product).view().tolist() == y
 
 
 def test_integers_backward() -> None:

@@ -23,9 +23,7 @@ bool is_integer(aclDataType dtype) {
     case ACL_UINT8:
     case ACL_UINT16:
     case ACL_UINT32:
-    case ACL_UINT64:
-    case ACL_INT4:
-    case ACL_UINT1: return true;
+    case ACL_UINT64: return true;
     default: return false;
   }
 }
@@ -91,7 +89,25 @@ bool can_cast(aclDataType from, aclDataType to) noexcept {
 
 aclDataType promote_type(aclDataType a, aclDataType b) noexcept {
   if (a == b) return a;
-  return a == ACL_DOUBLE || b == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
+  const auto rank = [](aclDataType dtype) {
+    switch (dtype) {
+      case ACL_BOOL:
+      case ACL_INT8:
+      case ACL_INT16:
+      case ACL_INT32:
+      case ACL_INT64:
+      case ACL_UINT8: return 0;
+      case ACL_FLOAT16:
+      case ACL_BF16: return 1;
+      case ACL_FLOAT: return 2;
+      case ACL_DOUBLE: return 3;
+      default: return -1;
+    }
+  };
+  const int of_a = rank(a), of_b = rank(b);
+  if (of_a < 0 || of_b < 0 || (of_a == 0 && of_b == 0)) return ACL_DT_UNDEFINED;
+  if (of_a == of_b) return ACL_FLOAT;  // the two 16-bit types
+  return of_a > of_b ? a : b;
 }
 
 CastFunction find_cast(aclDataType from, aclDataType to) noexcept {

@@ -7,11 +7,13 @@
 
 namespace aclnn_host {
 
-// CANN's rule of casts: false for complex to real, floating to integer, anything else to bool.
+// CANN's rule of casts: false for complex to real, floating to integers of 8 bits and more,
+// anything else to bool. It says nothing of types with which the host does not compute; find_cast()
+// does.
 ACLNN_HOST_INTERNAL bool can_cast(aclDataType from, aclDataType to) noexcept;
 
-// CANN's rule of promotion for FLOAT, FLOAT16, BFLOAT16 and DOUBLE; an integer beside one of them
-// is computed with as FLOAT, beside DOUBLE as that.
+// CANN's rule of promotion where a floating type that the host computes with is the result: two
+// 16-bit types make FLOAT, an integer or bool takes the type beside it. Else ACL_DT_UNDEFINED.
 ACLNN_HOST_INTERNAL aclDataType promote_type(aclDataType a, aclDataType b) noexcept;
 
 // Converts n contiguous elements: to nearest even into a floating type (DOUBLE by way of FLOAT into

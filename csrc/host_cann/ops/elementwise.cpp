@@ -134,18 +134,15 @@ Geometry::Geometry(std::span<const TensorView* const> tensors) {
   }
 }
 
-ElementwisePlan::ElementwisePlan(ElementwiseKernel kernel,
+ElementwisePlan::ElementwisePlan(ElementwiseKernel kernel, aclDataType dtype,
                                  std::span<const TensorView* const> arguments)
     : tensor_count(arguments.size()),
       input_count(std::max<size_t>(arguments.size() - 1, 1)),
-      kernel(kernel) {
+      kernel(kernel),
+      dtype(dtype) {
   size_t i = 0;
   for (const TensorView* argument : arguments) tensors[i++] = *argument;
-  dtype = operand(0).dtype;
-  for (size_t t = 0; t < input_count; ++t) {
-    expand(tensors[t], operand(input_count).shape);
-    dtype = promote_type(dtype, operand(t).dtype);
-  }
+  for (size_t t = 0; t < input_count; ++t) expand(tensors[t], operand(input_count).shape);
   for (size_t t = 0; t <= input_count; ++t) {
     const aclDataType own = operand(t).dtype;
     casts[t] = own == dtype      ? nullptr

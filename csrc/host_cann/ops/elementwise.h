@@ -30,8 +30,8 @@ struct Geometry {
 
 // The plan of an operator that computes every output element from the input elements at its place.
 // Its arguments are one or two inputs and the output, or a single tensor that is overwritten. Any
-// strides, inputs that are broadcast to the output's shape, inputs of two types, which are promoted
-// to the kernel's, and an output of another are handled here: the kernel only ever sees contiguous
+// strides, inputs that are broadcast to the output's shape, inputs of other types than the
+// kernel's, and an output of another are handled here: the kernel only ever sees contiguous
 // elements of its own type.
 struct ElementwisePlan {
   static constexpr size_t kMaxTensors = Geometry::kMaxTensors;
@@ -47,10 +47,11 @@ struct ElementwisePlan {
   CastFunction casts[kMaxTensors];
   alignas(8) char coefficients[kMaxCoefficients];
 
+  // `dtype` is the kernel's, to which inputs of another are cast.
   template <class Coefficients>
-  ElementwisePlan(ElementwiseKernel kernel, const Coefficients& values,
+  ElementwisePlan(ElementwiseKernel kernel, aclDataType dtype, const Coefficients& values,
                   std::span<const TensorView* const> arguments)
-      : ElementwisePlan(kernel, arguments) {
+      : ElementwisePlan(kernel, dtype, arguments) {
     static_assert(std::is_trivially_copyable_v<Coefficients>);
     static_assert(sizeof(Coefficients) <= kMaxCoefficients);
     std::memcpy(coefficients, &values, sizeof(values));
@@ -67,7 +68,8 @@ struct ElementwisePlan {
   // The kernel's inputs and, at input_count, its output: in place, all are the one tensor.
   const TensorView& operand(size_t i) const { return tensors[std::min(i, tensor_count - 1)]; }
 
-  ElementwisePlan(ElementwiseKernel kernel, std::span<const TensorView* const> arguments);
+  ElementwisePlan(ElementwiseKernel kernel, aclDataType dtype,
+                  std::span<const TensorView* const> arguments);
   void compute_contiguous();
   void compute_strided(int64_t begin, int64_t end) const;
 };
@@ -75,7 +77,7 @@ struct ElementwisePlan {
 // The end of stage 1 of an elementwise operator, once its checks have passed: it needs no
 // workspace.
 template <class Coefficients>
-aclnnStatus make_elementwise_executor(const char* api, ElementwiseKernel kernel,
+aclnnStatus make_elementwise_executor(const char* api, ElementwiseKernel kernel, aclDataType dtype,
                                       const Coefficients& coefficients,
                                       std::initializer_list<const aclTensor*> arguments,
                                       uint64_t* workspace_size, aclOpExecutor** executor) {
@@ -83,7 +85,7 @@ aclnnStatus make_elementwise_executor(const char* api, ElementwiseKernel kernel,
   size_t count = 0;
   for (const aclTensor* argument : arguments) tensors[count++] = &argument->view;
   return make_executor(api, workspace_size, executor, [&](Workspace&) {
-    return ElementwisePlan(kernel, coefficients, {tensors, count});
+    return ElementwisePlan(kernel, dtype, coefficients, {tensors, count});
   });
 }
 

@@ -49,10 +49,11 @@ aclnnStatus make_executor(const char* api, const FloatKernels& kernels, const Sc
                           aclOpExecutor** executor) {
   const aclDataType dtype = (*tensors.begin())->view.dtype;
   if (dtype == ACL_DOUBLE) {
-    return make_elementwise_executor(api, kernels.find(dtype), coefficients_of<double>(scalars),
-                                     tensors, workspace_size, executor);
+    return make_elementwise_executor(api, kernels.find(dtype), dtype,
+                                     coefficients_of<double>(scalars), tensors, workspace_size,
+                                     executor);
   }
-  return make_elementwise_executor(api, kernels.find(dtype), coefficients_of<float>(scalars),
+  return make_elementwise_executor(api, kernels.find(dtype), dtype, coefficients_of<float>(scalars),
                                    tensors, workspace_size, executor);
 }
 

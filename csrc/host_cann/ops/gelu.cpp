@@ -24,7 +24,8 @@ constexpr uint64_t kMaxRank = 8;  // of aclnnGelu and aclnnGeluBackward
 
 aclnnStatus forward(const char* api, const FloatKernels& kernels, const aclTensor* in,
                     const aclTensor* out, uint64_t* workspace_size, aclOpExecutor** executor) {
-  return make_elementwise_executor(api, kernels.find(in->view.dtype), NoCoefficients<float>(),
+  const aclDataType dtype = in->view.dtype;
+  return make_elementwise_executor(api, kernels.find(dtype), dtype, NoCoefficients<float>(),
                                    {in, out}, workspace_size, executor);
 }
 
@@ -32,8 +33,22 @@ aclnnStatus backward(const char* api, const FloatKernels& kernels, const aclTens
                      const aclTensor* value, const aclTensor* out, uint64_t* workspace_size,
                      aclOpExecutor** executor) {
   const aclDataType dtype = promote_type(gradient->view.dtype, value->view.dtype);
-  return make_elementwise_executor(api, kernels.find(dtype), NoCoefficients<float>(),
+  return make_elementwise_executor(api, kernels.find(dtype), dtype, NoCoefficients<float>(),
                                    {gradient, value, out}, workspace_size, executor);
+}
+
+// The gradients' checkers look at what the two inputs are promoted to alone, so that integers pass
+// beside a floating type, and BFLOAT16 beside FLOAT or FLOAT16 on every product.
+void check_promoted(Checks& checks, Argument gradient, Argument value) {
+  if (!checks.ok()) return;
+  const aclDataType first = gradient.tensor->view.dtype, second = value.tensor->view.dtype;
+  const aclDataType promoted = promote_type(first, second);
+  if (promoted == first) checks.dtype_in(gradient, kTypes);
+  if (promoted == second) checks.dtype_in(value, kTypes);
+  checks.require(promoted != ACL_DT_UNDEFINED,
+                 "%s has dtype %s and %s has dtype %s, expected FLOAT, FLOAT16 or BFLOAT16, or one "
+                 "of these beside BOOL, UINT8 or a signed integer; cast one of them",
+                 gradient.name, dtype_name(first), value.name, dtype_name(second));
 }
 
 }  // namespace
@@ -78,10 +93,17 @@ aclnnStatus aclnnGeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
     checks.results_not_null(workspaceSize, executor)
         .not_null(gradient)
         .not_null(value)
-        .not_null(result)
-        .dtype_in(gradient, kTypes)
-        .dtype_in(value, kTypes)
-        .dtype_in(result, kTypes)
+        .not_null(result);
+    check_promoted(checks, gradient, value);
+    if (!checks.ok()) return checks.status();
+    // CANN's checker does not look at gradInput's dtype: the result is cast to it.
+    const aclDataType promoted = promote_type(gradOutput->view.dtype, self->view.dtype);
+    const aclDataType dtype = gradInput->view.dtype;
+    checks
+        .require(dtype == promoted || find_cast(promoted, dtype) != nullptr,
+                 "gradInput has dtype %s, to which the host CANN does not cast; expected FLOAT, "
+                 "FLOAT16, BFLOAT16, DOUBLE, INT8, INT32 or a complex type",
+                 dtype_name(dtype))
         .rank_at_most(gradient, kMaxRank)
         .rank_at_most(value, kMaxRank)
         .broadcast_shape(result, gradient, value)
@@ -137,9 +159,8 @@ aclnnStatus aclnnGeluBackwardV2GetWorkspaceSize(const aclTensor* gradOutput, con
         .not_null(gradient)
         .not_null(value)
         .not_null(formula)
-        .not_null(result)
-        .dtype_in(gradient, kTypes)
-        .dtype_in(value, kTypes);
+        .not_null(result);
+    check_promoted(checks, gradient, value);
     if (checks.ok()) {
       const aclDataType promoted = promote_type(gradOutput->view.dtype, self->view.dtype);
       const aclDataType dtype = gradInput->view.dtype;

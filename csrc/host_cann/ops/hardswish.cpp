@@ -22,7 +22,7 @@ aclnnStatus make_executor(const char* api, FloatKernels HardswishKernels::* kern
                           std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
                           aclOpExecutor** executor) {
   const aclDataType dtype = (*tensors.begin())->view.dtype;
-  return make_elementwise_executor(api, (hardswish_kernels().*kernels).find(dtype),
+  return make_elementwise_executor(api, (hardswish_kernels().*kernels).find(dtype), dtype,
                                    NoCoefficients<float>(), tensors, workspace_size, executor);
 }
 

@@ -25,6 +25,9 @@ constexpr DtypeRule kTypes[] = {{ACL_FLOAT16, kAll},
                                 {ACL_FLOAT, kAll},
                                 {ACL_BF16, Product::kAscend910B},
                                 {ACL_DOUBLE, Product::kHost}};
+// The gradient's checker has one set for all products.
+constexpr DtypeRule kBackwardTypes[] = {
+    {ACL_FLOAT16, kAll}, {ACL_FLOAT, kAll}, {ACL_BF16, kAll}, {ACL_DOUBLE, Product::kHost}};
 constexpr uint64_t kMaxRank = 8;
 
 // ---- Checks -------------------------------------------------------------------------------------
@@ -37,14 +40,14 @@ void check_rank(Checks& checks, Argument argument) {
   if (argument.tensor != nullptr) checks.rank_at_most(argument, kMaxRank);
 }
 
-void check_dtype(Checks& checks, Argument argument) {
-  if (argument.tensor != nullptr) checks.dtype_in(argument, kTypes);
+void check_dtype(Checks& checks, Argument argument, DtypeRules rules) {
+  if (argument.tensor != nullptr) checks.dtype_in(argument, rules);
 }
 
 // weight and bias have input's dtype, or FLOAT.
-void check_weight_dtype(Checks& checks, Argument weight, Argument input) {
+void check_weight_dtype(Checks& checks, Argument weight, Argument input, DtypeRules rules) {
   if (weight.tensor == nullptr) return;
-  checks.dtype_in(weight, kTypes);
+  checks.dtype_in(weight, rules);
   if (checks.ok() && weight.tensor->view.dtype != ACL_FLOAT) checks.same_dtype(weight, input);
 }
 
@@ -80,6 +83,21 @@ void check_count(Checks& checks, Argument argument, int64_t count, const char* w
   if (given == count) return;
   checks.require(false, "%s has shape %s, expected %lld elements, one for every %s", argument.name,
                  shape_text(shape_of(argument)).c_str(), static_cast<long long>(count), what);
+}
+
+// Ascend950 looks at the shape of mean or rstd, if there is one with elements: input's, with a 1 in
+// place of every normalised size.
+void check_statistic(Checks& checks, Argument argument, Argument input, const aclIntArray& shape) {
+  if (!checks.ok() || checks.product() != Product::kAscend950) return;
+  if (argument.tensor == nullptr || element_count(shape_of(argument)) == 0) return;
+  Dims expected = shape_of(input);
+  std::fill_n(expected.begin() + (expected.size() - shape.size), shape.size, int64_t{1});
+  if (shape_of(argument) == expected) return;
+  checks.require(false,
+                 "%s has shape %s, expected %s: input's, with 1 in place of the normalised sizes; "
+                 "reshape it",
+                 argument.name, shape_text(shape_of(argument)).c_str(),
+                 shape_text(expected).c_str());
 }
 
 struct Counts {
@@ -431,10 +449,10 @@ aclnnStatus aclnnLayerNormGetWorkspaceSize(
         .not_null(result)
         .dtype_in(value, kTypes);
     if (!checks.ok()) return checks.status();
-    check_weight_dtype(checks, weight, value);
-    check_weight_dtype(checks, bias, value);
+    check_weight_dtype(checks, weight, value, kTypes);
+    check_weight_dtype(checks, bias, value, kTypes);
     if (weightOptional != nullptr && biasOptional != nullptr) checks.same_dtype(bias, weight);
-    for (const Argument& output : {result, mean, rstd}) check_dtype(checks, output);
+    for (const Argument& output : {result, mean, rstd}) check_dtype(checks, output, kTypes);
     for (const Argument& each : {value, result, weight, bias, mean, rstd}) {
       check_rank(checks, each);
     }
@@ -444,6 +462,12 @@ aclnnStatus aclnnLayerNormGetWorkspaceSize(
     check_normalized(checks, weight, *normalizedShape, true);
     check_normalized(checks, bias, *normalizedShape, true);
     checks.same_shape(result, value);
+    check_statistic(checks, mean, value, *normalizedShape);
+    check_statistic(checks, rstd, value, *normalizedShape);
+    if (checks.product() == Product::kAscend950 && mean.tensor != nullptr &&
+        rstd.tensor != nullptr) {
+      checks.same_shape(rstd, mean);
+    }
     if (!checks.ok()) return checks.status();
     const Counts count = rows_and_columns(value, *normalizedShape);
     check_count(checks, mean, count.rows, "row");
@@ -498,11 +522,12 @@ aclnnStatus aclnnLayerNormBackwardGetWorkspaceSize(
       asked[i] = {outputs[i].name, outputMask->values[i] ? outputs[i].tensor : nullptr};
       if (outputMask->values[i]) checks.not_null(outputs[i]);
     }
-    for (const Argument& each : {gradient, value, means, factors}) check_dtype(checks, each);
+    for (const Argument& each : {gradient, value, means, factors})
+      check_dtype(checks, each, kBackwardTypes);
     checks.same_dtype(gradient, value);
-    check_weight_dtype(checks, weight, value);
-    check_dtype(checks, bias);
-    for (const Argument& each : outputs) check_dtype(checks, each);
+    check_weight_dtype(checks, weight, value, kBackwardTypes);
+    check_dtype(checks, bias, kBackwardTypes);
+    for (const Argument& each : outputs) check_dtype(checks, each, kBackwardTypes);
     for (const Argument& each : {gradient, value, means, factors}) check_rank(checks, each);
     for (const Argument& each : asked) check_rank(checks, each);
     if (!checks.ok()) return checks.status();

@@ -27,7 +27,7 @@ bool is_contiguous(const TensorView& view) noexcept {
 
 void copy_elements(const TensorView& from, const TensorView& to) {
   const TensorView* const tensors[] = {&from, &to};
-  ElementwisePlan(copy_kernel, aclDataTypeSize(from.dtype), tensors).compute(nullptr);
+  ElementwisePlan(copy_kernel, from.dtype, aclDataTypeSize(from.dtype), tensors).compute(nullptr);
 }
 
 Packed::Packed(const TensorView& view, aclDataType dtype, Workspace& workspace)

@@ -9,6 +9,7 @@
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
 #include "host_cann/ops/checks.h"
+#include "host_cann/ops/no_launch.h"
 #include "host_cann/ops/packed.h"
 #include "host_cann/ops/plan.h"
 #include "host_cann/ops/rows.h"
@@ -146,27 +147,13 @@ void check_rstd_in(Checks& checks, Argument rstd, Argument x, Argument gamma) {
   check_rstd(checks, fits, rstd, x, gamma);
 }
 
-// Atlas inference wants a vector's worth of the last dimension.
-void check_last_dimension(Checks& checks, Argument x) {
-  if (!checks.ok() || checks.product() != Product::kAscend310P) return;
-  constexpr int64_t kLeast = 32;
-  const Dims& shape = shape_of(x);
-  const int64_t size = static_cast<int64_t>(aclDataTypeSize(x.tensor->view.dtype));
-  if (shape[shape.size() - 1] >= kLeast / size) return;
+// An empty x, of an output that is not; `since` is the first product that takes it.
+void check_empty(Checks& checks, Argument x, Product since, const char* where) {
+  if (!checks.ok() || count_of(x) != 0 || checks.product() >= since) return;
   checks.require_tiling(false,
-                        "x has shape %s, expected a last dimension of at least %lld elements (%lld "
-                        "bytes); pad it, or select another product",
-                        shape_text(shape).c_str(), static_cast<long long>(kLeast / size),
-                        static_cast<long long>(kLeast));
-}
-
-// Empty tensors are for Ascend950 and the host product.
-void check_empty(Checks& checks, Argument x) {
-  if (!checks.ok() || count_of(x) != 0 || checks.product() >= Product::kAscend950) return;
-  checks.require_tiling(false,
-                        "x has shape %s, expected at least one element; only Ascend950 and host "
-                        "accept empty tensors",
-                        shape_text(shape_of(x)).c_str());
+                        "x has shape %s, expected at least one element beside an output that has "
+                        "some; %s accepts it",
+                        shape_text(shape_of(x)).c_str(), where);
 }
 
 // ---- How the work is divided --------------------------------------------------------------------
@@ -187,6 +174,15 @@ Division division_of(Argument x, Argument gamma, int64_t matrices, Group group) 
 
 // ---- aclnnRmsNorm -------------------------------------------------------------------------------
 
+// Ascend910's kernel of FLOAT16 rounds x * rstd to FLOAT16 before it multiplies by gamma, unless a
+// row is too long to be normalised at once. (hicann/ops-nn, rms_norm_whole_reduce_sum.h, and
+// Tiling4RmsNorm with the 256 KiB of that product's unified buffer.)
+constexpr int64_t kMostColumnsAtOnce = 21728;
+
+bool rounds_twice(Product product, aclDataType dtype, int64_t columns) {
+  return product == Product::kAscend910 && dtype == ACL_FLOAT16 && columns <= kMostColumnsAtOnce;
+}
+
 struct RmsNormPlan {
   static constexpr size_t kMaxTensors = 4;
   enum { kX, kGamma, kY, kRstd };
@@ -195,15 +191,17 @@ struct RmsNormPlan {
   size_t tensor_count = kMaxTensors;
   Division division;
   double epsilon;
+  bool rounds_xhat;  // to x's type
   Packed packed[kMaxTensors];
   uint64_t sums = 0;
+  uint64_t ones = 0;  // as many as columns, or as rows of a group, if rounds_xhat
 
   RmsNormPlan(Argument x, Argument gamma, double epsilon, Argument y, Argument rstd,
-              Workspace& workspace)
+              Product product, Workspace& workspace)
       : tensors{x.tensor->view, gamma.tensor->view, y.tensor->view, rstd.tensor->view},
         division(division_of(x, gamma, 2, kGroup)),
-        epsilon(epsilon) {
-    if (division.rows == 0) return;  // both outputs are empty
+        epsilon(epsilon),
+        rounds_xhat(rounds_twice(product, x.tensor->view.dtype, division.columns)) {
     const aclDataType dtype = tensors[kX].dtype;
     const aclDataType real = real_type(dtype);
     packed[kX] = Packed(tensors[kX], dtype, workspace);
@@ -212,13 +210,13 @@ struct RmsNormPlan {
     packed[kRstd] = Packed(tensors[kRstd], real, workspace);
     sums = workspace.reserve(static_cast<uint64_t>(division.blocks * division.sums_per_block()) *
                              sizeof(double));
+    if (rounds_xhat) ones = workspace.reserve(count_of_ones() * sizeof(float));
   }
 
   bool is_input(size_t i) const { return i < kY; }
   bool is_output(size_t i) const { return i >= kY; }
 
   aclnnStatus compute(void* workspace) {
-    if (division.rows == 0) return OK;
     if (tensors[kX].dtype == ACL_DOUBLE) {
       run<double>(workspace, epsilon);
     } else {
@@ -228,6 +226,10 @@ struct RmsNormPlan {
   }
 
  private:
+  uint64_t count_of_ones() const {
+    return static_cast<uint64_t>(std::max(division.columns, division.rows_per_group));
+  }
+
   template <class Real>
   void run(void* workspace, Real epsilon) const {
     const aclDataType dtype = tensors[kX].dtype;
@@ -238,6 +240,8 @@ struct RmsNormPlan {
     void* y = packed[kY].begin(tensors[kY], workspace);
     auto* rstd = static_cast<Real*>(packed[kRstd].begin(tensors[kRstd], workspace));
     const int64_t columns = division.columns;
+    auto* const one = reinterpret_cast<float*>(static_cast<char*>(workspace) + ones);
+    if (rounds_xhat) std::fill_n(one, count_of_ones(), 1.0f);
 
     division.for_each_block([&](int64_t block, int64_t begin, int64_t end) {
       double* const means = reinterpret_cast<double*>(static_cast<char*>(workspace) + sums) +
@@ -252,8 +256,11 @@ struct RmsNormPlan {
           rstd[row + k] = static_cast<Real>(1 / std::sqrt(means[k * division.segments] + epsilon));
         }
         division.for_each_segment(count, [&](int64_t, int64_t i, const RowTile& tile) {
+          const void* const scale = from(gamma, i, real);
+          void* const result = from(y, row * columns + i, dtype);
           kernels.normalize(tile, from(x, row * columns + i, dtype), rstd + row,
-                            from(gamma, i, real), from(y, row * columns + i, dtype));
+                            rounds_xhat ? one : scale, result);
+          if (rounds_xhat) kernels.normalize(tile, result, one, scale, result);
         });
       }
     });
@@ -285,7 +292,6 @@ struct RmsNormGradPlan {
         // PyTorch has 0.
         dgamma_of_no_rows(product == Product::kAscend950 ? std::numeric_limits<double>::quiet_NaN()
                                                          : 0) {
-    if (division.columns == 0) return;  // both outputs are empty
     const aclDataType dtype = tensors[kX].dtype;
     const aclDataType real = real_type(dtype);
     for (const size_t i : {kDy, kX, kDx}) packed[i] = Packed(tensors[i], dtype, workspace);
@@ -302,7 +308,6 @@ struct RmsNormGradPlan {
   bool is_output(size_t i) const { return i >= kDx; }
 
   aclnnStatus compute(void* workspace) {
-    if (division.columns == 0) return OK;
     if (tensors[kX].dtype == ACL_DOUBLE) {
       run<double>(workspace);
     } else {
@@ -376,6 +381,7 @@ aclnnStatus aclnnRmsNormGetWorkspaceSize(const aclTensor* x, const aclTensor* ga
                                          uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnRmsNorm";
   const Argument in{"x", x}, scale{"gamma", gamma}, out{"yOut", yOut}, rstd{"rstdOut", rstdOut};
+  const std::initializer_list<Argument> all = {in, scale, out, rstd};
   const std::tuple given{in, scale, Named{"epsilon", epsilon}, out, rstd};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
@@ -384,22 +390,23 @@ aclnnStatus aclnnRmsNormGetWorkspaceSize(const aclTensor* x, const aclTensor* ga
         .not_null(out)
         .not_null(rstd)
         .results_not_null(workspaceSize, executor)
-        .dtype_row_in({in, scale, out, rstd}, kForwardTypes)
-        .format_like_nd(in)
-        .format_like_nd(scale)
-        .format_like_nd(out)
-        .format_like_nd(rstd);
+        .dtype_row_in(all, kForwardTypes);
+    for (const Argument& argument : all) checks.format_like_nd(argument);
+    if (launches_nothing(checks, all, 2)) {
+      return make_no_launch_executor(kApi, checks, all, 2, workspaceSize, executor);
+    }
     check_ranks(checks, in, scale);
     check_same_shape(checks, out, in);
     check_rstd_out(checks, rstd, in, scale);
     check_trailing(checks, scale, in);
-    checks.require_tiling(!(epsilon < 0), "epsilon is %g, expected >= 0", epsilon);
-    check_last_dimension(checks, in);
-    check_empty(checks, in);
-    checks.addressable(in).addressable(scale).addressable(out).addressable(rstd);
+    // CANN narrows the C double before it looks.
+    checks.require_tiling(!(static_cast<float>(epsilon) < 0), "epsilon is %g, expected >= 0",
+                          epsilon);
+    check_empty(checks, in, Product::kHost, "host");
+    for (const Argument& argument : all) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
     return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-      return RmsNormPlan(in, scale, epsilon, out, rstd, workspace);
+      return RmsNormPlan(in, scale, epsilon, out, rstd, checks.product(), workspace);
     });
   });
 }
@@ -420,6 +427,9 @@ aclnnStatus aclnnRmsNormGradGetWorkspaceSize(const aclTensor* dy, const aclTenso
     for (const Argument& argument : all) checks.not_null(argument);
     checks.results_not_null(workspaceSize, executor).dtype_row_in(all, kGradTypes);
     for (const Argument& argument : all) checks.format_like_nd(argument);
+    if (launches_nothing(checks, all, 2)) {
+      return make_no_launch_executor(kApi, checks, all, 2, workspaceSize, executor);
+    }
 
     check_ranks(checks, value, scale);
     check_same_rank(checks, gradient, value);
@@ -440,8 +450,7 @@ aclnnStatus aclnnRmsNormGradGetWorkspaceSize(const aclTensor* dy, const aclTenso
                             "select another product",
                             shape_text(gamma->view.shape).c_str());
     }
-    check_last_dimension(checks, value);
-    check_empty(checks, value);
+    check_empty(checks, value, Product::kAscend950, "Ascend950");
     for (const Argument& argument : all) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
     return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {

@@ -32,11 +32,11 @@ aclnnStatus make_executor(const char* api, const FloatKernels& floating, Element
                           aclOpExecutor** executor) {
   const aclDataType dtype = (*tensors.begin())->view.dtype;
   if (dtype == ACL_DOUBLE) {
-    return make_elementwise_executor(api, floating.float64, kSelu<double>, tensors, workspace_size,
-                                     executor);
+    return make_elementwise_executor(api, floating.float64, dtype, kSelu<double>, tensors,
+                                     workspace_size, executor);
   }
-  return make_elementwise_executor(api, integer ? integer : floating.find(dtype), kSelu<float>,
-                                   tensors, workspace_size, executor);
+  return make_elementwise_executor(api, integer ? integer : floating.find(dtype), dtype,
+                                   kSelu<float>, tensors, workspace_size, executor);
 }
 
 // aclnnSelu and, with out = self, aclnnInplaceSelu; `tensors` are the prototype's.

@@ -21,7 +21,7 @@ aclnnStatus make_executor(const char* api, FloatKernels SiluKernels::* kernels,
                           std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
                           aclOpExecutor** executor) {
   const aclDataType dtype = (*tensors.begin())->view.dtype;
-  return make_elementwise_executor(api, (silu_kernels().*kernels).find(dtype),
+  return make_elementwise_executor(api, (silu_kernels().*kernels).find(dtype), dtype,
                                    NoCoefficients<float>(), tensors, workspace_size, executor);
 }
 

@@ -50,11 +50,18 @@ aclnnStatus make_executor(const char* api, const FloatKernels& kernels, aclDataT
                           const Scalars& scalars, std::initializer_list<const aclTensor*> tensors,
                           uint64_t* workspace_size, aclOpExecutor** executor) {
   if (dtype == ACL_DOUBLE) {
-    return make_elementwise_executor(api, kernels.find(dtype), coefficients_of<double>(scalars),
-                                     tensors, workspace_size, executor);
+    return make_elementwise_executor(api, kernels.find(dtype), dtype,
+                                     coefficients_of<double>(scalars), tensors, workspace_size,
+                                     executor);
   }
-  return make_elementwise_executor(api, kernels.find(dtype), coefficients_of<float>(scalars),
+  return make_elementwise_executor(api, kernels.find(dtype), dtype, coefficients_of<float>(scalars),
                                    tensors, workspace_size, executor);
+}
+
+// The gradient of two dtypes is computed in FLOAT, with DOUBLE among them in that.
+aclDataType working_type(aclDataType gradient, aclDataType value) {
+  if (gradient == value) return gradient;
+  return gradient == ACL_DOUBLE || value == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
 }
 
 }  // namespace
@@ -125,7 +132,7 @@ aclnnStatus aclnnSoftplusBackwardGetWorkspaceSize(const aclTensor* gradOutput,
         .addressable(value)
         .addressable(result);
     if (!checks.ok()) return checks.status();
-    const aclDataType dtype = promote_type(gradOutput->view.dtype, self->view.dtype);
+    const aclDataType dtype = working_type(gradOutput->view.dtype, self->view.dtype);
     return make_executor(kApi, softplus_kernels().backward, dtype, scalars,
                          {gradOutput, self, gradInput}, workspaceSize, executor);
   });

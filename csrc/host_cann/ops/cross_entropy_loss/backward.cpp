@@ -81,7 +81,6 @@ struct BackwardPlan::Run {
 };
 
 aclnnStatus BackwardPlan::compute(void* workspace) {
-  if (sizes.rows == 0) return OK;
   const aclDataType dtype = tensors[kLogProb].dtype;
   const auto size = static_cast<int64_t>(aclDataTypeSize(dtype));
   const Pieces pieces{sizes.classes};

@@ -6,6 +6,7 @@
 #include "host_cann/ops/checks.h"
 #include "host_cann/ops/cross_entropy_loss/backward.h"
 #include "host_cann/ops/cross_entropy_loss/forward.h"
+#include "host_cann/ops/no_launch.h"
 
 namespace aclnn_host {
 namespace {
@@ -102,7 +103,8 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
   const Argument weight{"weight", weightOptional};
   const Argument loss{"lossOut", lossOut}, log_prob{"logProbOut", logProbOut};
   const Argument zloss{"zlossOut", zlossOut}, lse{"lseForZlossOut", lseForZlossOut};
-  const auto arguments = {logits, labels, weight, loss, log_prob, zloss, lse};
+  const std::initializer_list<Argument> arguments = {logits,   labels, weight, loss,
+                                                     log_prob, zloss,  lse};
   const std::tuple given{logits,
                          labels,
                          weight,
@@ -124,6 +126,9 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
         .available_since(kA2)
         .dtype_row_in(arguments, kForwardRows);
     for (const Argument& argument : arguments) checks.format_like_nd(argument);
+    if (launches_nothing(checks, arguments, 4)) {
+      return make_no_launch_executor(kApi, checks, arguments, 4, workspaceSize, executor);
+    }
 
     const Sizes sizes = require_matrix(checks, logits);
     const auto [rows, classes] = sizes;
@@ -149,12 +154,11 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
     if (!checks.ok()) return checks.status();
 
     return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-      Workspace none;  // without rows a loss for each is nothing to compute
       return ForwardPlan(
           {input, target, weightOptional, lossOut, logProbOut, zlossOut, lseForZlossOut},
           Attributes(reductionOptional, ignoreIndex, labelSmoothing, lseSquareScaleForZloss,
                      input->view.dtype),
-          returnZloss, return_lse, sizes, results == 0 ? none : workspace);
+          returnZloss, return_lse, sizes, workspace);
     });
   });
 }
@@ -172,7 +176,8 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
   const Argument labels{"target", target}, weight{"weight", weightOptional};
   const Argument zloss_gradient{"gradZloss", gradZlossOptional};
   const Argument lse{"lseForZloss", lseForZlossOptional}, result{"out", out};
-  const auto arguments = {gradient, log_prob, labels, weight, zloss_gradient, lse, result};
+  const std::initializer_list<Argument> arguments = {gradient,       log_prob, labels, weight,
+                                                     zloss_gradient, lse,      result};
   const std::tuple given{gradient,
                          log_prob,
                          labels,
@@ -193,6 +198,9 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
         .available_since(kA2)
         .dtype_row_in(arguments, kBackwardRows);
     for (const Argument& argument : arguments) checks.format_like_nd(argument);
+    if (launches_nothing(checks, arguments, 1)) {
+      return make_no_launch_executor(kApi, checks, arguments, 1, workspaceSize, executor);
+    }
 
     const Sizes sizes = require_matrix(checks, log_prob);
     const int64_t rows = sizes.rows;
@@ -231,12 +239,11 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
     if (!checks.ok()) return checks.status();
 
     return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-      Workspace none;  // without rows there is nothing to compute
       return BackwardPlan(
           {gradLoss, logProb, target, weightOptional, gradZlossOptional, lseForZlossOptional, out},
           Attributes(reductionOptional, ignoreIndex, labelSmoothing, lseSquareScaleForZloss,
                      logProb->view.dtype),
-          sizes, rows == 0 ? none : workspace);
+          sizes, workspace);
     });
   });
 }

@@ -18,7 +18,7 @@ from pathlib import Path
 from ..host import PREFIX
 
 COMPUTED, REFUSED, MISSING = "computed", "refused", "missing"
-# The reason of what is there to say that it is missing.
+# How the reason begins of what is there to say that it is missing.
 NOT_WRITTEN = "it is not written yet"
 # The function that tells a function's largest workspace is one more that torch_npu looks up by name.
 _NAME = re.compile(rb"(?<=\0)(acl\w+?)(?:GetWorkspaceSize|(GetMaxWorkspaceSize))(?=\0)")
@@ -55,7 +55,7 @@ def coverage(names: set[str] | None) -> list[Entry]:
 
     def entry(name: str) -> Entry:
         if name in reasons:
-            return Entry(name, MISSING if reasons[name] == NOT_WRITTEN else REFUSED, reasons[name])
+            return Entry(name, MISSING if reasons[name].startswith(NOT_WRITTEN) else REFUSED, reasons[name])
         return Entry(name, COMPUTED if name in here else MISSING)
 
     return [entry(name) for name in sorted(here if names is None else names)]

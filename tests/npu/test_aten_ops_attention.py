@@ -366,3 +366,102 @@ def test_inference_on_ascend950() -> None:
     seen = torch.arange(7) < torch.tensor([7, 4]).view(2, 1, 1, 1)
     expected = attend(*(x.float() for x in (q, k, v)), attn_mask=seen)
     torch.testing.assert_close(got.cpu().float(), expected, rtol=2**-9, atol=2**-9)
+
+
+def gradients_close(got: Any, expected: Any) -> None:
+    for mine, other in zip(got, expected, strict=True):
+        other = other.detach().float()
+        torch.testing.assert_close(mine.cpu().float(), other, rtol=2**-8, atol=2**-8 * float(other.abs().max()))
+
+
+def leaves_of(*tensors: torch.Tensor) -> list[torch.Tensor]:
+    return [x.float().requires_grad_() for x in tensors]
+
+
+def scores_of_indexer(q: torch.Tensor, k: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (torch.relu(torch.einsum("bshd,btd->bsht", q, k[:, :, 0])) * w[..., None].float()).sum(2)
+
+
+def test_gradients_of_attention_to_selected_keys() -> None:
+    q, k, q_rope, k_rope, dout = (
+        numbers(1, *shape, seed=i).half() / 8
+        for i, shape in enumerate(((3, 4, 512), (7, 1, 512), (3, 4, 64), (7, 1, 64), (3, 4, 512)))
+    )
+    indices = torch.tensor([[[[2, 0]], [[1, -1]], [[6, 3]]]], dtype=torch.int32)
+    seen = torch.zeros(3, 7, dtype=torch.bool)
+    for row, place in ((0, 2), (0, 0), (1, 1), (2, 6), (2, 3)):
+        seen[row, place] = True
+    leaves = leaves_of(q, k, k, q_rope, k_rope)
+    query, key = torch.cat([leaves[0], leaves[3]], -1), torch.cat([leaves[1], leaves[4]], -1)
+    scores = (torch.einsum("bshd,btd->bhst", query, key[:, :, 0]) * 0.5).masked_fill(~seen, -torch.inf)
+    out = torch.einsum("bhst,btd->bshd", scores.softmax(-1), leaves[2][:, :, 0])
+    out.backward(dout.float())
+    largest = scores.detach().amax(-1).permute(0, 2, 1)[:, None]
+    total = (scores.detach() - scores.detach().amax(-1, keepdim=True)).exp().sum(-1).permute(0, 2, 1)[:, None]
+    got, ran = operators_of(
+        lambda: torch_npu.npu_sparse_flash_attention_grad(
+            *(x.npu() for x in (q, k, k, indices, dout, out.detach().half(), largest, total)), 0.5, 1,
+            query_rope=q_rope.npu(), key_rope=k_rope.npu(),
+        )
+    )  # fmt: skip
+    assert "SparseFlashAttentionGrad" in ran
+    gradients_close(got, [x.grad for x in leaves])
+
+
+def test_gradients_of_the_indexer() -> None:
+    q, k, w = (
+        numbers(2, 3, 4, 128).half() / 4,
+        numbers(2, 7, 1, 128, seed=1).half() / 4,
+        numbers(2, 3, 4, seed=2).half(),
+    )
+    dy = numbers(2, 3, 2, seed=3).half()
+    leaves = leaves_of(q, k, w)
+    values, places = scores_of_indexer(*leaves).masked_fill(~visible(3, 7, 3), -torch.inf).topk(2, dim=-1)
+    values.backward(dy.float())
+    got, ran = operators_of(
+        lambda: torch_npu.npu_lightning_indexer_grad(*(x.npu() for x in (q, k, dy, places.int(), w)))
+    )
+    assert "LightningIndexerGrad" in ran
+    gradients_close(got, [x.grad for x in leaves])
+
+
+@pytest.mark.parametrize("selected", [False, True])
+def test_the_loss_of_the_indexer(selected: bool) -> None:
+    """The indexer learns the mean over heads of the attention's probabilities, of all keys or of those selected."""
+    size, key_heads = (512, 1) if selected else (128, 32)
+    q, k, q_rope, k_rope = (
+        numbers(1, *shape, seed=i).half() / 8
+        for i, shape in enumerate(((3, 32, size), (7, key_heads, size), (3, 32, 64), (7, key_heads, 64)))
+    )
+    q_index, k_index = numbers(1, 3, 8, 128, seed=4).half() / 8, numbers(1, 7, 1, 128, seed=5).half() / 8
+    w = numbers(1, 3, 8, seed=6).half()
+    seen = visible(3, 7, 3)
+    indices = torch.full((1, 3, 1, 1024), -1, dtype=torch.int32)
+    if selected:
+        indices[..., :2] = torch.tensor([[4, 0], [1, 5], [6, 2]])[:, None]
+        seen = torch.zeros(3, 7, dtype=torch.bool).scatter(1, indices[0, :, 0, :2].long(), True)
+    query, key = torch.cat([q, q_rope], -1).float(), torch.cat([k, k_rope], -1).float().expand(-1, -1, 32, -1)
+    scores = (torch.einsum("bshd,bthd->bhst", query, key) * 0.25).masked_fill(~seen, -torch.inf)
+    largest = scores.amax(-1)
+    total = (scores - largest[..., None]).exp().sum(-1)
+    leaves = leaves_of(q_index, k_index, w)
+    of_index = scores_of_indexer(*leaves).masked_fill(~seen, -torch.inf)
+    target = scores.softmax(-1).mean(1)
+    loss = F.kl_div(of_index.log_softmax(-1)[:, seen], target[:, seen], reduction="sum")
+    loss.backward()
+    lengths = {"actual_seq_qlen": [3], "actual_seq_klen": [7]}
+    if selected:
+        softmax = [x.permute(0, 2, 1)[:, None].contiguous() for x in (largest, total)]
+        inputs = [x.npu() for x in (q, k, q_index, k_index, w, indices, *softmax)]
+        function, names = torch_npu.npu_sparse_lightning_indexer_grad_kl_loss, {"SparseLightningIndexerGradKLLoss"}
+    else:
+        softmax, ran = operators_of(
+            lambda: torch_npu.npu_dense_lightning_indexer_softmax_lse(q_index.npu(), k_index.npu(), w.npu(), **lengths)
+        )
+        assert "DenseLightningIndexerSoftmaxLse" in ran
+        torch.testing.assert_close(softmax[0].cpu()[:, 0], of_index.detach().amax(-1), rtol=1e-5, atol=1e-5)
+        inputs = [x.npu() for x in (q, k, q_index, k_index, w, largest[..., None], total[..., None], *softmax)]
+        function, names = torch_npu.npu_dense_lightning_indexer_grad_kl_loss, {"DenseLightningIndexerGradKLLoss"}
+    got, ran = operators_of(lambda: function(*inputs, 0.25, query_rope=q_rope.npu(), key_rope=k_rope.npu(), **lengths))
+    assert names <= set(ran)
+    gradients_close(got, [*(x.grad for x in leaves), loss[None]])

@@ -1,7 +1,10 @@
-// Attention of inference to keys that were selected for each query (DeepSeek sparse attention).
+// Attention to keys that were selected for each query (DeepSeek sparse attention), and its
+// gradients.
 
-#include <limits>
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
@@ -37,8 +40,8 @@ struct Selected {
   bool returns_softmax;
 };
 
-void check(const Selected& given, int64_t pre_tokens, int64_t next_tokens, int64_t attention_mode) {
-  constexpr int64_t kSize = 512, kRopeSize = 64, kMostHeads = 128, kMostBlock = 128, kAbsorbed = 2;
+void check(const Selected& given) {
+  constexpr int64_t kSize = 512, kRopeSize = 64, kMostHeads = 128;
   const at::Tensor &query = given.query, &key = given.key;
   TORCH_CHECK(at::isReducedFloatingType(query.scalar_type()), "query has dtype ",
               dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
@@ -67,17 +70,22 @@ void check(const Selected& given, int64_t pre_tokens, int64_t next_tokens, int64
   expect_dtype("sparseIndices", given.indices, at::kInt);
   expect_shape("sparseIndices", given.indices, shape);
   TORCH_CHECK(shape.back() > 0, "sparseIndices has no columns");
+  TORCH_CHECK(given.mode == 0 || given.mode == 3, "sparseMode is ", given.mode,
+              ", expected 0 or 3");
+  TORCH_CHECK(given.query_layout != "PA_BSND", "the layout of query is \"PA_BSND\", expected BSND ",
+              "or TND");
+}
+
+void check_inference(const Selected& given, int64_t pre_tokens, int64_t next_tokens,
+                     int64_t attention_mode) {
+  constexpr int64_t kMostBlock = 128, kAbsorbed = 2;
   TORCH_CHECK(
       given.block >= 1 && given.block <= kMostBlock && (given.block & (given.block - 1)) == 0,
       "sparseBlockSize is ", given.block, ", expected a power of 2 up to ", kMostBlock);
-  TORCH_CHECK(given.mode == 0 || given.mode == 3, "sparseMode is ", given.mode,
-              ", expected 0 or 3");
   TORCH_CHECK(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,
               "preTokens or nextTokens is not the largest number, the only one supported");
   TORCH_CHECK(attention_mode == kAbsorbed, "attentionMode is ", attention_mode, ", expected ",
               kAbsorbed);
-  TORCH_CHECK(given.query_layout != "PA_BSND", "the layout of query is \"PA_BSND\", expected BSND ",
-              "or TND");
 }
 
 // Which keys each query does not select: those of no block of its list, which ends with the first
@@ -100,25 +108,74 @@ at::Tensor joined(const at::Tensor& part, const std::optional<at::Tensor>& rope)
   return at::cat(at::TensorList(parts), -1);
 }
 
+// The sequences of a call.
+class Sequences {
+ public:
+  Sequences(const Selected& given, const char* query_lengths, const char* key_lengths)
+      : given_(given),
+        queries_("query", given.query, given.query_layout, query_lengths, given.query_lengths),
+        keys_("key", given.key, given.key_layout, key_lengths, given.key_lengths, given.table) {
+    check(given);
+    TORCH_CHECK(queries_.count() == keys_.count(), "key has ", keys_.count(),
+                " sequences, expected ", queries_.count(), " as query has");
+  }
+
+  const TokenSequences& queries() const { return queries_; }
+  const TokenSequences& keys() const { return keys_; }
+  int64_t tokens() const { return given_.query.numel() / (queries_.heads() * size()); }
+  int64_t size() const { return given_.query.size(-1); }
+  // One head of keys, of which all heads of queries are one group.
+  std::vector<int64_t> softmax_shape() const {
+    const int64_t heads = queries_.heads();
+    if (given_.query_layout == "TND") return {1, tokens(), heads};
+    return {given_.query.size(0), 1, given_.query.size(1), heads};
+  }
+
+  void measure() {
+    queries_.measure();
+    keys_.measure();
+  }
+  // A tensor of tokens in the form that one attention takes.
+  static at::Tensor read(const TokenSequences& sequences, const at::Tensor& part,
+                         const std::optional<at::Tensor>& rope, int64_t i) {
+    return joined(sequences.read(part, i),
+                  rope ? std::optional(sequences.read(*rope, i)) : std::nullopt)
+        .transpose(0, 1)
+        .unsqueeze(0);
+  }
+  // The way back.
+  static at::Tensor by_token(const at::Tensor& x) { return x.squeeze(0).transpose(0, 1); }
+
+  SoftmaxAttention attention(int64_t i) const {
+    const int64_t rows = queries_.length(i), columns = keys_.length(i);
+    const at::Tensor lists = given_.indices.reshape({tokens(), -1});
+    at::Tensor hidden = unselected(lists.narrow(0, queries_.first(i), rows), given_.block, columns);
+    if (given_.mode == 3) {
+      const auto places = given_.query.options().dtype(at::kLong);
+      hidden = hidden | (at::arange(columns, places) - at::arange(rows, places).unsqueeze(1) >
+                         columns - rows);
+    }
+    AttentionInputs inputs{read(queries_, given_.query, given_.query_rope, i),
+                           read(keys_, given_.key, given_.key_rope, i),
+                           read(keys_, given_.value, std::nullopt, i), given_.scale};
+    inputs.hidden = hidden;
+    return SoftmaxAttention(std::move(inputs));
+  }
+
+ private:
+  const Selected& given_;
+  TokenSequences queries_;
+  TokenSequences keys_;
+};
+
 void attend(const Selected& given, int64_t pre_tokens, int64_t next_tokens, int64_t attention_mode,
             Output& out, OptionalOutput& largest_out, OptionalOutput& sum_out) {
-  TokenSequences queries("query", given.query, given.query_layout, "actualSeqLengthsQuery",
-                         given.query_lengths);
-  TokenSequences keys("key", given.key, given.key_layout, "actualSeqLengthsKv", given.key_lengths,
-                      given.table);
-  check(given, pre_tokens, next_tokens, attention_mode);
-  TORCH_CHECK(queries.count() == keys.count(), "key has ", keys.count(), " sequences, expected ",
-              queries.count(), " as query has");
+  Sequences sequences(given, "actualSeqLengthsQuery", "actualSeqLengthsKv");
+  check_inference(given, pre_tokens, next_tokens, attention_mode);
   expect_like(out.name(), out, given.query);
-  const int64_t heads = queries.heads(), size = given.query.size(-1);
-  const int64_t tokens = given.query.numel() / (heads * size);
-  const bool is_packed = given.query_layout == "TND";
-  // One head of keys, of which all heads of queries are one group.
-  const std::vector<int64_t> of_softmax =
-      is_packed ? std::vector<int64_t>{1, tokens, heads}
-                : std::vector<int64_t>{given.query.size(0), 1, given.query.size(1), heads};
+  const std::vector<int64_t> of_softmax = sequences.softmax_shape();
   if (given.returns_softmax) {
-    TORCH_CHECK(largest_out && sum_out && !keys.is_paged(),
+    TORCH_CHECK(largest_out && sum_out && !sequences.keys().is_paged(),
                 "returnSoftmaxLse is true, expected tensors for the softmax and no pages of keys");
     for (const OptionalOutput* each : {&largest_out, &sum_out}) {
       expect_dtype((**each).name(), **each, at::kFloat);
@@ -126,34 +183,16 @@ void attend(const Selected& given, int64_t pre_tokens, int64_t next_tokens, int6
     }
   }
   const auto options = given.query.options().dtype(at::kFloat);
-  const at::Tensor results = at::zeros({tokens, heads, size}, options);
+  const int64_t tokens = sequences.tokens(), heads = sequences.queries().heads();
+  const at::Tensor results = at::zeros({tokens, heads, sequences.size()}, options);
   const at::Tensor largest = at::zeros({tokens, heads}, options), sum = at::zeros_like(largest);
   if (given.query.is_cpu() && !is_rehearsed()) {
-    queries.measure();
-    keys.measure();
-    const auto read = [](const TokenSequences& sequences, const at::Tensor& part,
-                         const std::optional<at::Tensor>& rope, int64_t i) {
-      return joined(sequences.read(part, i),
-                    rope ? std::optional(sequences.read(*rope, i)) : std::nullopt)
-          .transpose(0, 1)
-          .unsqueeze(0);
-    };
-    const at::Tensor lists = given.indices.reshape({tokens, -1});
-    for (int64_t i = 0; i < queries.count(); ++i) {
-      const int64_t rows = queries.length(i), columns = keys.length(i), first = queries.first(i);
+    sequences.measure();
+    for (int64_t i = 0; i < sequences.queries().count(); ++i) {
+      const int64_t rows = sequences.queries().length(i), first = sequences.queries().first(i);
       if (rows == 0) continue;
-      at::Tensor hidden = unselected(lists.narrow(0, first, rows), given.block, columns);
-      if (given.mode == 3) {
-        const auto places = options.dtype(at::kLong);
-        hidden = hidden | (at::arange(columns, places) - at::arange(rows, places).unsqueeze(1) >
-                           columns - rows);
-      }
-      AttentionInputs inputs{read(queries, given.query, given.query_rope, i),
-                             read(keys, given.key, given.key_rope, i),
-                             read(keys, given.value, std::nullopt, i), given.scale};
-      inputs.hidden = hidden;
-      const SoftmaxAttention attention(std::move(inputs));
-      const auto by_token = [](const at::Tensor& x) { return x.squeeze(0).transpose(0, 1); };
+      const SoftmaxAttention attention = sequences.attention(i);
+      const auto by_token = Sequences::by_token;
       results.narrow(0, first, rows).copy_(by_token(attention.result()));
       largest.narrow(0, first, rows).copy_(by_token(attention.largest()).squeeze(-1));
       sum.narrow(0, first, rows).copy_(by_token(attention.sum()).squeeze(-1));
@@ -193,4 +232,93 @@ ACLNN(SparseFlashAttentionV2, (FloatIn, query), (FloatIn, key), (FloatIn, value)
           sparseBlockSizeOptional, layoutQueryOptional, layoutKvOptional, sparseMode,
           returnSoftmaxLse},
          preTokens, nextTokens, attentionMode, attentionOutOut, softmaxMaxOut, softmaxSumOut);
+}
+
+// Without a value the keys are the values, and their gradient has both parts. The probabilities are
+// computed anew.
+ACLNN(SparseFlashAttentionGrad, (FloatIn, query), (FloatIn, key), (OptionalIn, value),
+      (In, sparseIndices), (FloatIn, dOut), (FloatIn, out), (FloatIn, softmaxMax),
+      (FloatIn, softmaxSum), (OptionalIn, actualSeqLengthsQueryOptional),
+      (OptionalIn, actualSeqLengthskvOptional), (OptionalIn, queryRopeOptional),
+      (OptionalIn, keyRopeOptional), (double, scaleValue), (int64_t, sparseBlockSize),
+      (char*, layoutOptional), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
+      (bool, deterministic), (Out, dQueryOut), (Out, dKeyOut), (OptionalOut, dValueOut),
+      (OptionalOut, dQueryRopeOutOptional), (OptionalOut, dKeyRopeOutOptional)) {
+  constexpr int64_t kBlocks[] = {1, 8, 16, 32, 64};
+  constexpr int64_t kHeads[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128};
+  if (query.numel() == 0) return;
+  TORCH_CHECK(layoutOptional == "BSND" || layoutOptional == "TND", "layoutOptional is \"",
+              layoutOptional, "\", expected BSND or TND");
+  const Selected given{query,
+                       key,
+                       value ? *value : key,
+                       sparseIndices,
+                       std::nullopt,
+                       actualSeqLengthsQueryOptional,
+                       actualSeqLengthskvOptional,
+                       queryRopeOptional,
+                       keyRopeOptional,
+                       scaleValue,
+                       sparseBlockSize,
+                       layoutOptional,
+                       layoutOptional,
+                       sparseMode,
+                       false};
+  Sequences sequences(given, "actualSeqLengthsQueryOptional", "actualSeqLengthskvOptional");
+  const int64_t tokens = sequences.tokens(), heads = sequences.queries().heads();
+  const int64_t size = sequences.size();
+  TORCH_CHECK(std::ranges::count(kHeads, heads) > 0, "query has ", heads,
+              " heads, expected one of ", at::IntArrayRef(kHeads));
+  TORCH_CHECK(std::ranges::count(kBlocks, sparseBlockSize.value()) > 0, "sparseBlockSize is ",
+              sparseBlockSize.value(), ", expected one of ", at::IntArrayRef(kBlocks));
+  expect_like("dOut", dOut, query);
+  expect_like("out", out, query);
+  for (const auto& [name, tensor] :
+       {std::pair("softmaxMax", softmaxMax), std::pair("softmaxSum", softmaxSum)}) {
+    expect_dtype(name, tensor, at::kFloat);
+    expect_shape(name, tensor, sequences.softmax_shape());
+  }
+  expect_like(dQueryOut.name(), dQueryOut, query);
+  expect_like(dKeyOut.name(), dKeyOut, key);
+  TORCH_CHECK(value.has_value() == static_cast<bool>(dValueOut),
+              "one of value and dValueOut is given and the other is null");
+  if (dValueOut) expect_like((*dValueOut).name(), *dValueOut, *value);
+  if (queryRopeOptional) {
+    TORCH_CHECK(dQueryRopeOutOptional && dKeyRopeOutOptional,
+                "dQueryRopeOutOptional or dKeyRopeOutOptional is null, expected the gradients of "
+                "the rotary parts");
+    expect_like((*dQueryRopeOutOptional).name(), *dQueryRopeOutOptional, *queryRopeOptional);
+    expect_like((*dKeyRopeOutOptional).name(), *dKeyRopeOutOptional, *keyRopeOptional);
+  }
+
+  const auto options = query.options().dtype(at::kFloat);
+  const int64_t rope = queryRopeOptional ? queryRopeOptional->size(-1) : 0;
+  const int64_t places = key.numel() / size;
+  const at::Tensor dquery = at::zeros({tokens, heads, size + rope}, options);
+  const at::Tensor dkey = at::zeros({places, 1, size + rope}, options);
+  const at::Tensor dvalue = at::zeros({places, 1, size}, options);
+  if (query.is_cpu() && !is_rehearsed()) {
+    sequences.measure();
+    const TokenSequences &queries = sequences.queries(), &keys = sequences.keys();
+    for (int64_t i = 0; i < queries.count(); ++i) {
+      if (queries.length(i) == 0 || keys.length(i) == 0) continue;
+      const SoftmaxAttention::Gradients gradients =
+          sequences.attention(i).gradients(Sequences::read(queries, dOut, std::nullopt, i));
+      const auto write = [](const at::Tensor& all, const TokenSequences& part, int64_t sequence,
+                            const at::Tensor& gradient) {
+        all.narrow(0, part.first(sequence), part.length(sequence))
+            .copy_(Sequences::by_token(gradient));
+      };
+      write(dquery, queries, i, gradients.query);
+      write(dkey, keys, i, gradients.key);
+      write(dvalue, keys, i, gradients.value);
+    }
+  }
+  const at::Tensor of_key = dkey.narrow(2, 0, size);
+  dQueryOut = dquery.narrow(2, 0, size).reshape(query.sizes());
+  dKeyOut = (value ? of_key : of_key + dvalue).reshape(key.sizes());
+  if (value) dValueOut = dvalue.view(value->sizes());
+  if (!queryRopeOptional) return;
+  dQueryRopeOutOptional = dquery.narrow(2, size, rope).reshape(queryRopeOptional->sizes());
+  dKeyRopeOutOptional = dkey.narrow(2, size, rope).reshape(keyRopeOptional->sizes());
 }

@@ -2,10 +2,21 @@
 
 #include "host_cann/aten_ops/attention/token_sequences.h"
 
+#include <ATen/ops/tensor.h>
+
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
 
 namespace aclnn_host {
+
+std::optional<at::Tensor> lengths_from(const char* name, const at::OptionalIntArrayRef& lengths) {
+  if (!lengths || lengths->empty()) return std::nullopt;
+  for (const int64_t length : *lengths) {
+    TORCH_CHECK(length >= 0 && length <= INT32_MAX, name, " has ", length, ", expected 0 to ",
+                INT32_MAX);
+  }
+  return at::tensor(*lengths, at::kInt);
+}
 
 TokenSequences::TokenSequences(const char* name, const at::Tensor& tokens,
                                const std::string& layout, const char* lengths_name,

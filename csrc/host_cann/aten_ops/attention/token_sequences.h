@@ -6,9 +6,13 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/OptionalArrayRef.h>
 
 // Sequences whose lengths stand in a tensor, so that they are known in stage 2 alone.
 namespace aclnn_host {
+
+// Lengths from an array, which stage 1 knows; nothing from one that is null or empty.
+std::optional<at::Tensor> lengths_from(const char* name, const at::OptionalIntArrayRef& lengths);
 
 // Tokens of heads in a layout: B, S, N, D, of which each sequence has its first ones; T, N, D, one
 // sequence after the other; or pages of blocks, tokens of the block, N, D, which a table lists for

@@ -1,0 +1,362 @@
+"""Training of sparse attention and its indexer on ATen, beside autograd in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.aten_ops.sweep import run_calls
+from tests.cabi import SUCCESS
+
+LARGEST = 2**63 - 1
+DTYPES = {torch.float16: "FLOAT16", torch.float32: "FLOAT", torch.int32: "INT32"}
+# The layout, and the lengths of the sequences of queries and of keys.
+CASES = {"BSND": ("BSND", (3, 3), (5, 5)), "TND": ("TND", (2, 3), (4, 3))}
+
+
+def numbers(*shape: int, seed: int, scale: float = 1.0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.randn(*shape, generator=generator) * scale).half()
+
+
+def text(value: Any) -> str:
+    if isinstance(value, Tensor):
+        values = ",".join(map(str, value.flatten().tolist()))
+        return f"{described(value)}:{values}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "null" if value is None else str(value).replace(" ", "")
+
+
+def described(value: Tensor) -> str:
+    return f"{DTYPES[value.dtype]}{list(value.shape)}".replace(" ", "")
+
+
+def call(name: str, inputs: dict[str, Any], outputs: dict[str, Tensor | None]) -> list[Tensor]:
+    """The outputs of a call that must succeed; an output's value says its dtype and shape alone."""
+    line = " ".join([name, *(f"{key}={text(value)}" for key, value in inputs.items())])
+    line += "".join(f" {key}={described(value) if value is not None else 'null'}" for key, value in outputs.items())
+    stage1, stage2, message, results = run_calls([line])[0]
+    assert (stage1, stage2, message) == (SUCCESS, SUCCESS, "")
+    return [torch.tensor(result, dtype=torch.float64) for result in results]
+
+
+def sums(lengths: tuple[int, ...]) -> list[int]:
+    return torch.tensor(lengths).cumsum(0).tolist()
+
+
+def stored(parts: list[Tensor], layout: str) -> Tensor:
+    return torch.cat(parts) if layout == "TND" else torch.stack(parts)
+
+
+def leaf(tensor: Tensor) -> Tensor:
+    return tensor.double().requires_grad_()
+
+
+def hidden(rows: int, columns: int) -> Tensor:
+    return torch.ones(rows, columns, dtype=torch.bool).triu(columns - rows + 1)
+
+
+def assert_close(actual: list[Tensor], expected: list[Tensor], largest: float = 2**-9) -> None:
+    for result, value in zip(actual, expected, strict=True):
+        torch.testing.assert_close(result, value.detach(), rtol=2**-9, atol=largest * float(value.detach().abs().max()))
+
+
+def softmax_by_head(parts: list[Tensor], layout: str) -> Tensor:
+    """Heads of each token as the functions write them: one head of keys, the queries of which are its group."""
+    return torch.cat(parts)[None] if layout == "TND" else torch.stack(parts)[:, None]
+
+
+@pytest.mark.parametrize("merged", [False, True])
+@pytest.mark.parametrize("mode", [0, 3])
+@pytest.mark.parametrize("case", CASES)
+def test_gradients_of_attention_to_selected_keys(case: str, mode: int, merged: bool) -> None:
+    layout, queries, keys = CASES[case]
+    shape = {"q": (2, 512), "k": (1, 512), "v": (1, 512), "q_rope": (2, 64), "k_rope": (1, 64), "d": (2, 512)}
+    given = {
+        name: [
+            numbers(length, *each, seed=10 * i + j, scale=0.25)
+            for j, length in enumerate(keys if name in {"k", "v", "k_rope"} else queries)
+        ]
+        for i, (name, each) in enumerate(shape.items())
+    }
+    lists = [torch.tensor([[[0, 2, -1]], [[1, -1, 0]], [[2, 1, 0]]], dtype=torch.int32)[:length] for length in queries]
+    wanted: dict[str, list[Tensor]] = {name: [] for name in ("out", "largest", "sum", *shape)}
+    for i, listed in enumerate(lists):
+        q, k, q_rope, k_rope = (leaf(given[name][i]) for name in ("q", "k", "q_rope", "k_rope"))
+        v = k if merged else leaf(given["v"][i])
+        scores = (torch.einsum("shd,td->hst", q, k[:, 0]) + torch.einsum("shd,td->hst", q_rope, k_rope[:, 0])) * 0.25
+        unseen = torch.ones(len(q), len(k), dtype=torch.bool)
+        for row, places in enumerate(listed[:, 0].tolist()):
+            unseen[row, places[: places.index(-1) if -1 in places else 3]] = False
+        if mode == 3:
+            unseen |= hidden(len(q), len(k))
+        scores = scores.masked_fill(unseen, -torch.inf)
+        result = torch.einsum("hst,td->shd", scores.softmax(-1).nan_to_num(0.0), v[:, 0])
+        result.backward(given["d"][i].double())
+        wanted["out"].append(result.detach().half())
+        largest = scores.detach().amax(-1)
+        wanted["largest"].append(largest.t().float())
+        wanted["sum"].append((scores.detach() - largest[..., None]).exp().sum(-1).t().float())
+        for name, each in {"q": q, "k": k, "v": v, "q_rope": q_rope, "k_rope": k_rope}.items():
+            wanted[name].append(each.grad.nan_to_num(0.0))
+    tensors = {name: stored(parts, layout) for name, parts in given.items()}
+    got = call(
+        "aclnnSparseFlashAttentionGrad",
+        {
+            "query": tensors["q"],
+            "key": tensors["k"],
+            "value": None if merged else tensors["v"],
+            "sparseIndices": stored(lists, layout),
+            "dOut": tensors["d"],
+            "out": stored(wanted["out"], layout),
+            "softmaxMax": softmax_by_head(wanted["largest"], layout),
+            "softmaxSum": softmax_by_head(wanted["sum"], layout),
+            "actualSeqLengthsQueryOptional": torch.tensor(sums(queries)).int() if layout == "TND" else None,
+            "actualSeqLengthskvOptional": torch.tensor(sums(keys)).int() if layout == "TND" else None,
+            "queryRopeOptional": tensors["q_rope"],
+            "keyRopeOptional": tensors["k_rope"],
+            "scaleValue": 0.25,
+            "sparseBlockSize": 1,
+            "layoutOptional": f'"{layout}"',
+            "sparseMode": mode,
+            "preTokens": 2147483647,
+            "nextTokens": 2147483647,
+            "deterministic": True,
+        },
+        {
+            "dQueryOut": tensors["q"],
+            "dKeyOut": tensors["k"],
+            "dValueOut": None if merged else tensors["v"],
+            "dQueryRopeOutOptional": tensors["q_rope"],
+            "dKeyRopeOutOptional": tensors["k_rope"],
+        },
+    )
+    names = ["q", "k", *([] if merged else ["v"]), "q_rope", "k_rope"]
+    assert_close(got, [stored(wanted[name], layout) for name in names])
+
+
+def indexer_scores(q: Tensor, k: Tensor, w: Tensor) -> Tensor:
+    return (torch.relu(torch.einsum("shd,td->sht", q, k[:, 0])) * w[..., None]).sum(1)
+
+
+def indexer_inputs(case: str, heads: int) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    _, queries, keys = CASES[case]
+    return (
+        [numbers(length, heads, 128, seed=i, scale=0.25) for i, length in enumerate(queries)],
+        [numbers(length, 1, 128, seed=10 + i, scale=0.25) for i, length in enumerate(keys)],
+        [numbers(length, heads, seed=20 + i) for i, length in enumerate(queries)],
+    )
+
+
+@pytest.mark.parametrize("mode", [0, 3])
+@pytest.mark.parametrize("case", CASES)
+def test_gradients_of_the_indexer(case: str, mode: int) -> None:
+    layout, queries, keys = CASES[case]
+    q, k, w = indexer_inputs(case, heads=3)
+    expected: list[list[Tensor]] = [[], [], []]
+    lists, gradients = [], []
+    for i, parts in enumerate(zip(q, k, w, strict=True)):
+        leaves = [leaf(part) for part in parts]
+        scores = indexer_scores(*leaves)
+        rows, columns = scores.shape
+        seen = scores.masked_fill(hidden(rows, columns), -torch.inf) if mode == 3 else scores
+        values, places = seen.sort(descending=True, stable=True)
+        values, places = values[:, :3], places[:, :3].masked_fill(values[:, :3] == -torch.inf, -1)
+        dy = numbers(rows, 3, seed=30 + i)
+        values.masked_fill(places < 0, 0.0).backward(dy.double())
+        lists.append(places[:, None].int())
+        gradients.append(dy[:, None])
+        for wanted, each in zip(expected, leaves, strict=True):
+            wanted.append(each.grad.nan_to_num(0.0))
+    got = call(
+        "aclnnLightningIndexerGrad",
+        {
+            "query": stored(q, layout),
+            "key": stored(k, layout),
+            "dy": stored(gradients, layout),
+            "spareIndices": stored(lists, layout),
+            "weights": stored(w, layout),
+            "actualSeqLengthsQuery": torch.tensor(sums(queries)).int() if layout == "TND" else None,
+            "actualSeqLengthsKey": torch.tensor(sums(keys)).int() if layout == "TND" else None,
+            "headNum": 0,
+            "layout": f'"{layout}"',
+            "sparseMode": mode,
+            "preTokens": LARGEST,
+            "nextTokens": LARGEST,
+            "deterministic": False,
+        },
+        {"dQuery": stored(q, layout), "dKey": stored(k, layout), "dWeights": stored(w, layout)},
+    )
+    assert_close(got, [stored(parts, layout) for parts in expected])
+
+
+def loss_inputs(case: str, size: int, key_heads: int) -> dict[str, list[Tensor]]:
+    """What the losses have beside the indexer."""
+    _, queries, keys = CASES[case]
+    return {
+        "query": [numbers(n, 32, size, seed=40 + i, scale=0.25) for i, n in enumerate(queries)],
+        "key": [numbers(n, key_heads, size, seed=50 + i, scale=0.25) for i, n in enumerate(keys)],
+        "queryRope": [numbers(n, 32, 64, seed=60 + i, scale=0.25) for i, n in enumerate(queries)],
+        "keyRope": [numbers(n, key_heads, 64, seed=70 + i, scale=0.25) for i, n in enumerate(keys)],
+    }
+
+
+def target_scores(given: dict[str, list[Tensor]], i: int, scale: float) -> Tensor:
+    """The scores of the attention, heads first."""
+    q = torch.cat([given["query"][i], given["queryRope"][i]], -1).double()
+    k = torch.cat([given["key"][i], given["keyRope"][i]], -1).double().expand(-1, 32, -1)
+    return torch.einsum("shd,thd->hst", q, k) * scale
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_dense_loss_of_the_indexer(case: str) -> None:
+    layout, queries, keys = CASES[case]
+    q, k, w = indexer_inputs(case, heads=8)
+    given = loss_inputs(case, 128, 32)
+    scale = 0.25
+    lengths = [sums(queries), sums(keys)] if layout == "TND" else [None, None]
+    of_indexer = call(
+        "aclnnDenseLightningIndexerSoftmaxLse",
+        {
+            "queryIndex": stored(q, layout),
+            "keyIndex": stored(k, layout),
+            "weight": stored(w, layout),
+            "actualSeqLengthsQueryOptional": lengths[0],
+            "actualSeqLengthsKeyOptional": lengths[1],
+            "layoutOptional": f'"{layout}"',
+            "sparseMode": 3,
+            "preTokens": LARGEST,
+            "nextTokens": LARGEST,
+        },
+        {
+            name: torch.empty(1, sum(queries)) if layout == "TND" else torch.empty(2, 1, 3)
+            for name in ("softmaxMaxOut", "softmaxSumOut")
+        },
+    )
+    expected: list[list[Tensor]] = [[], [], []]
+    index_softmax: list[list[Tensor]] = [[], []]
+    softmax: list[list[Tensor]] = [[], []]
+    loss = torch.zeros(1, dtype=torch.float64)
+    for i, parts in enumerate(zip(q, k, w, strict=True)):
+        leaves = [leaf(part) for part in parts]
+        unseen = hidden(len(parts[0]), len(parts[1]))
+        scores = indexer_scores(*leaves).masked_fill(unseen, -torch.inf)
+        attention = target_scores(given, i, scale).masked_fill(unseen, -torch.inf)
+        for maxima_and_sums, each in ((index_softmax, scores.detach()), (softmax, attention)):
+            maxima_and_sums[0].append(each.amax(-1))
+            maxima_and_sums[1].append((each - each.amax(-1, keepdim=True)).exp().sum(-1))
+        target = attention.softmax(-1).mean(0)
+        of_sequence = torch.nn.functional.kl_div(
+            scores.log_softmax(-1)[~unseen], target[~unseen], reduction="sum", log_target=False
+        )
+        of_sequence.backward()
+        loss += of_sequence.detach()
+        for wanted, each in zip(expected, leaves, strict=True):
+            wanted.append(each.grad.nan_to_num(0.0))
+    for result, wanted in zip(of_indexer, index_softmax, strict=True):
+        together = torch.cat(wanted)[None] if layout == "TND" else torch.stack(wanted)[:, None]
+        torch.testing.assert_close(result, together, rtol=1e-5, atol=1e-5)
+    # Heads of keys first, one query of each.
+    by_head = [
+        (torch.cat(parts, 1) if layout == "TND" else torch.stack(parts)).unsqueeze(-1).float() for parts in softmax
+    ]
+    tensors = {name: stored(parts, layout) for name, parts in given.items()}
+    got = call(
+        "aclnnDenseLightningIndexerGradKLLoss",
+        {
+            "query": tensors["query"],
+            "key": tensors["key"],
+            "queryIndex": stored(q, layout),
+            "keyIndex": stored(k, layout),
+            "weights": stored(w, layout).float(),
+            "softmaxMax": by_head[0],
+            "softmaxSum": by_head[1],
+            "softmaxMaxIndex": of_indexer[0].float(),
+            "softmaxSumIndex": of_indexer[1].float(),
+            "queryRope": tensors["queryRope"],
+            "keyRope": tensors["keyRope"],
+            "actualSeqLengthsQuery": lengths[0],
+            "actualSeqLengthsKey": lengths[1],
+            "scaleValue": scale,
+            "layout": f'"{layout}"',
+            "sparseMode": 3,
+            "preTokens": LARGEST,
+            "nextTokens": LARGEST,
+        },
+        {
+            "dQueryIndex": stored(q, layout),
+            "dKeyIndex": stored(k, layout),
+            "dWeights": stored(w, layout).float(),
+            "loss": torch.empty(1),
+        },
+    )
+    assert_close(got, [*(stored(parts, layout) for parts in expected), loss])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_sparse_loss_of_the_indexer(case: str) -> None:
+    layout, queries, keys = CASES[case]
+    q, k, w = indexer_inputs(case, heads=8)
+    given = loss_inputs(case, 512, 1)
+    scale = 0.125
+    expected: list[list[Tensor]] = [[], [], []]
+    lists: list[Tensor] = []
+    softmax: list[list[Tensor]] = [[], []]
+    loss = torch.zeros(1, dtype=torch.float64)
+    for i, parts in enumerate(zip(q, k, w, strict=True)):
+        leaves = [leaf(part) for part in parts]
+        rows, columns = len(parts[0]), len(parts[1])
+        # Two keys that each query sees, or the one that there is.
+        listed = torch.full((rows, 1, 1024), -1, dtype=torch.int32)
+        unseen = torch.ones(rows, columns, dtype=torch.bool)
+        for row in range(rows):
+            last = columns - rows + row
+            places = [last, last // 2] if last > 0 else [0]
+            listed[row, 0, : len(places)] = torch.tensor(places)
+            unseen[row, places] = False
+        lists.append(listed)
+        attention = target_scores(given, i, scale).masked_fill(unseen, -torch.inf)
+        softmax[0].append(attention.amax(-1).t().float())
+        softmax[1].append((attention - attention.amax(-1, keepdim=True)).exp().sum(-1).t().float())
+        scores = indexer_scores(*leaves).masked_fill(unseen, -torch.inf)
+        target = attention.softmax(-1).mean(0)
+        of_sequence = torch.nn.functional.kl_div(scores.log_softmax(-1)[~unseen], target[~unseen], reduction="sum")
+        of_sequence.backward()
+        loss += of_sequence.detach()
+        for wanted, each in zip(expected, leaves, strict=True):
+            wanted.append(each.grad.nan_to_num(0.0))
+    tensors = {name: stored(parts, layout) for name, parts in given.items()}
+    got = call(
+        "aclnnSparseLightningIndexerGradKLLoss",
+        {
+            "query": tensors["query"],
+            "key": tensors["key"],
+            "queryIndex": stored(q, layout),
+            "keyIndex": stored(k, layout),
+            "weights": stored(w, layout),
+            "sparseIndices": stored(lists, layout),
+            "softmaxMax": softmax_by_head(softmax[0], layout),
+            "softmaxSum": softmax_by_head(softmax[1], layout),
+            "queryRope": tensors["queryRope"],
+            "keyRope": tensors["keyRope"],
+            "actualSeqLengthsQuery": sums(queries) if layout == "TND" else None,
+            "actualSeqLengthsKey": sums(keys) if layout == "TND" else None,
+            "scaleValue": scale,
+            "layout": f'"{layout}"',
+            "sparseMode": 3,
+            "pre_tokens": LARGEST,
+            "next_tokens": LARGEST,
+            "deterministic": True,
+        },
+        {
+            "dQueryIndex": stored(q, layout),
+            "dKeyIndex": stored(k, layout),
+            "dWeights": stored(w, layout),
+            "loss": torch.empty(1),
+        },
+    )
+    assert_close(got, [*(stored(parts, layout) for parts in expected), loss])

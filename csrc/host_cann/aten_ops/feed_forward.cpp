@@ -1,5 +1,5 @@
 // Feed-forward layers, for all tokens or for those of each expert. Products are summed in FP32, and
-// what lies between the two is not rounded. Quantised ones are refused.
+// what lies between the two is not rounded, but for the INT8 of quantised layers.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
@@ -12,6 +12,7 @@
 #include <ATen/ops/silu.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -19,14 +20,6 @@ using namespace aclnn_host;
 namespace {
 
 using Optional = std::optional<at::Tensor>;
-
-void refuse_quantisation(std::initializer_list<std::pair<const char*, const Optional*>> given) {
-  for (const auto& [name, tensor] : given) {
-    TORCH_CHECK(!*tensor, name,
-                " is a tensor, expected null; the host CANN does not emulate "
-                "quantised layers");
-  }
-}
 
 void check(const char* name, const at::Tensor& tensor, at::IntArrayRef shape,
            at::ScalarType dtype) {
@@ -62,73 +55,212 @@ class Activation {
   std::string name_;
 };
 
+// An argument that a call may lack.
+struct Parameter {
+  const char* name;
+  Optional tensor;
+
+  explicit operator bool() const { return tensor.has_value(); }
+  // The expert's part.
+  Parameter of(std::optional<int64_t> expert) const {
+    return {name, tensor && expert ? Optional(tensor->select(0, *expert)) : tensor};
+  }
+};
+
+// The parameters of one of the two products.
+struct Step {
+  Stored weight;
+  Parameter bias;
+  Parameter dequantisation;  // the scale of the sums of INT8
+  Parameter weight_scale;    // of weights that are quantised alone, as is the offset
+  Parameter weight_offset;
+
+  Step of(std::optional<int64_t> expert) const {
+    const at::Tensor& all = weight.elements;
+    return {{expert ? all.select(0, *expert) : all, weight.dtype, weight.format},
+            bias.of(expert),
+            dequantisation.of(expert),
+            weight_scale.of(expert),
+            weight_offset.of(expert)};
+  }
+
+  // A number for each element of the weight, or for each of a group of rows.
+  at::Tensor over_weight(const at::Tensor& numbers) const {
+    const int64_t rows = weight.elements.size(0);
+    if (numbers.dim() < 2) return wide(numbers);
+    return wide(numbers).repeat_interleave(rows / numbers.size(0), 0);
+  }
+  at::Tensor values() const {
+    const at::Tensor& elements = weight.elements;
+    if (!weight_scale) return wide(elements);
+    at::Tensor values = elements.to(at::kFloat);
+    if (weight_offset) values = values + over_weight(*weight_offset.tensor);
+    return values * over_weight(*weight_scale.tensor);
+  }
+  at::Tensor product(const at::Tensor& rows) const {
+    return bias ? at::addmm(wide(*bias.tensor), rows, values()) : at::mm(rows, values());
+  }
+
+  // Of INT8. A scale that is given as bits gives FLOAT16.
+  at::Tensor dequantised_product(const at::Tensor& rows) const {
+    at::Tensor sums = exact_product(rows, weight.elements);
+    if (bias) sums = sums + *bias.tensor;
+    const at::Tensor& scale = *dequantisation.tensor;
+    const at::Tensor result = sums.to(at::kFloat) * decoded_scale(scale);
+    return holds_bits(scale) ? result.to(at::kHalf).to(at::kFloat) : result;
+  }
+};
+
 // The layer's arguments but for the experts.
 struct Layer {
-  const at::Tensor& x;
-  const at::Tensor& weight1;
-  const at::Tensor& weight2;
-  const Optional& bias1;
-  const Optional& bias2;
-  const Activation activation;
+  at::Tensor x;
+  Step first;
+  Step second;
+  Parameter scale;  // of what lies between two quantised products, as is the offset
+  Parameter offset;
+  Activation activation;
   int64_t precise;
 
+  bool is_quantised() const { return x.scalar_type() == at::kChar; }
+  bool has_quantised_weights() const { return static_cast<bool>(first.weight_scale); }
+
+  void check_parameters(const Output& y) const {
+    const bool is_plain = !is_quantised() && !has_quantised_weights();
+    const auto expect = [&](bool is_here, std::initializer_list<const Parameter*> parameters) {
+      for (const Parameter* parameter : parameters) {
+        TORCH_CHECK(is_here == static_cast<bool>(*parameter), parameter->name, " is ",
+                    *parameter ? "a tensor" : "null", ", expected ", is_here ? "a tensor" : "null",
+                    " as x is ", dtype_text(x.scalar_type()), " and antiquantScale1 is ",
+                    has_quantised_weights() ? "a tensor" : "null");
+      }
+    };
+    expect(is_quantised(), {&scale, &offset, &first.dequantisation, &second.dequantisation});
+    expect(has_quantised_weights(), {&second.weight_scale});
+    if (is_quantised()) expect(false, {&first.weight_scale});
+    if (is_plain || is_quantised()) expect(false, {&first.weight_offset, &second.weight_offset});
+    if (is_quantised()) {
+      TORCH_CHECK(at::isReducedFloatingType(y->scalar_type()), "y has dtype ",
+                  dtype_text(y->scalar_type()), ", expected FLOAT16 or BFLOAT16 as x is INT8");
+      return;
+    }
+    TORCH_CHECK(x.is_floating_point(), "x has dtype ", dtype_text(x.scalar_type()),
+                ", expected a floating-point type or INT8");
+    TORCH_CHECK(is_plain || at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
+                dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16 as ",
+                first.weight_scale.name, " is a tensor");
+    expect_dtype(y, x);
+    if (!is_plain) return;
+    TORCH_CHECK(precise == 0 || precise == 1, "innerPrecise is ", precise, ", expected 0 or 1");
+    TORCH_CHECK(precise == 0 || x.scalar_type() != at::kBFloat16, "innerPrecise is ", precise,
+                ", expected 0 because x is BFLOAT16");
+  }
+
+  // Of a product of `rows` by `columns`.
+  void check_step(const Step& step, const char* name, std::optional<int64_t> experts, int64_t rows,
+                  int64_t columns, at::ScalarType result) const {
+    std::vector<int64_t> lead;
+    if (experts) lead.push_back(*experts);
+    const auto shape = [&](std::initializer_list<int64_t> sizes) {
+      std::vector<int64_t> all = lead;
+      all.insert(all.end(), sizes);
+      return all;
+    };
+    const aclDataType type = step.weight.dtype;
+    if (is_quantised() || has_quantised_weights()) {
+      TORCH_CHECK(type == ACL_INT8 || (type == ACL_INT4 && !is_quantised()), name, " has dtype ",
+                  dtype_name(type), ", expected INT8", is_quantised() ? "" : " or INT4");
+    } else {
+      TORCH_CHECK(type == acl_type(x.scalar_type()), name, " has dtype ", dtype_name(type),
+                  ", expected ", dtype_text(x.scalar_type()));
+    }
+    expect_format(name, step.weight);
+    expect_shape(name, step.weight.elements, shape({rows, columns}));
+    if (step.bias) {
+      // Beside BFLOAT16 the document has FLOAT.
+      const bool is_wide = x.scalar_type() == at::kBFloat16;
+      check(step.bias.name, *step.bias.tensor, shape({columns}),
+            is_quantised() ? at::kInt
+            : is_wide      ? at::kFloat
+                           : x.scalar_type());
+    }
+    if (step.dequantisation) {
+      const auto& [of_scale, tensor] = step.dequantisation;
+      const at::ScalarType given = tensor->scalar_type();
+      const bool is_known = result == at::kBFloat16 ? given == at::kBFloat16
+                                                    : holds_bits(*tensor) || given == at::kFloat;
+      TORCH_CHECK(is_known, of_scale, " has dtype ", dtype_text(given), ", expected ",
+                  result == at::kBFloat16 ? "BFLOAT16" : "UINT64, INT64 or FLOAT", " as y is ",
+                  dtype_text(result));
+      expect_shape(of_scale, *tensor, shape({columns}));
+    }
+    if (!step.weight_scale) return;
+    const auto& [of_scale, tensor] = step.weight_scale;
+    expect_dtype(of_scale, *tensor, x.scalar_type());
+    const size_t dims = lead.size();
+    if (tensor->dim() == static_cast<int64_t>(dims) + 2) {
+      const int64_t groups = tensor->size(static_cast<int64_t>(dims));
+      TORCH_CHECK(groups > 0 && rows % groups == 0, of_scale, " has ", groups,
+                  " groups, expected a divisor of ", rows, ", the rows of ", name);
+      expect_shape(of_scale, *tensor, shape({groups, columns}));
+    } else {
+      expect_shape(of_scale, *tensor, shape({columns}));
+    }
+    if (step.weight_offset)
+      expect_like(step.weight_offset.name, *step.weight_offset.tensor, *tensor);
+  }
+
   // With as many experts as given; without experts there are no dimensions for them.
-  void check_with(std::optional<int64_t> experts, const at::Tensor& y) const {
+  void check_with(std::optional<int64_t> experts, const Output& y) const {
     TORCH_CHECK(x.dim() >= 2 && x.dim() <= 8, "x has ", x.dim(), " dimensions, expected 2 to 8");
     TORCH_CHECK(!activation.is_gated(),
                 "activation is a gated one, expected \"fastgelu\", \"gelu\", \"relu\" or \"silu\"; "
                 "the host CANN does not emulate the others");
-    TORCH_CHECK(precise == 0 || precise == 1, "innerPrecise is ", precise, ", expected 0 or 1");
-    TORCH_CHECK(precise == 0 || x.scalar_type() != at::kBFloat16, "innerPrecise is ", precise,
-                ", expected 0 because x is BFLOAT16");
-    const int64_t dims = experts ? 3 : 2;
-    TORCH_CHECK(weight1.dim() == dims, "weight1 has ", weight1.dim(), " dimensions, expected ",
-                dims);
+    check_parameters(y);
+    const at::Tensor& weight1 = first.weight.elements;
+    expect_dims("weight1", weight1, experts ? 3 : 2);
     const int64_t inner = weight1.size(-1);
-    std::vector<int64_t> shape1{x.size(-1), inner}, shape2{inner, x.size(-1)};
-    std::vector<int64_t> of_bias1{inner}, of_bias2{x.size(-1)};
-    if (experts) {
-      for (auto* shape : {&shape1, &shape2, &of_bias1, &of_bias2}) {
-        shape->insert(shape->begin(), *experts);
-      }
-    }
     TORCH_CHECK(inner < 65536 && x.size(-1) < 65536, "weight1 has shape ", weight1.sizes(),
                 ", expected rows and columns of less than 65536");
-    check("weight1", weight1, shape1, x.scalar_type());
-    check("weight2", weight2, shape2, x.scalar_type());
-    // Beside BFLOAT16 the document has FLOAT.
-    const bool is_wide = x.scalar_type() == at::kBFloat16;
-    const at::ScalarType of_bias = is_wide ? at::kFloat : x.scalar_type();
-    if (bias1) check("bias1", *bias1, of_bias1, of_bias);
-    if (bias2) check("bias2", *bias2, of_bias2, of_bias);
-    check("y", y, x.sizes(), x.scalar_type());
+    check_step(first, "weight1", experts, x.size(-1), inner, y->scalar_type());
+    check_step(second, "weight2", experts, inner, x.size(-1), y->scalar_type());
+    if (is_quantised()) {
+      const at::ScalarType of_scales[] = {first.dequantisation.tensor->scalar_type(),
+                                          second.dequantisation.tensor->scalar_type()};
+      TORCH_CHECK(of_scales[0] == of_scales[1], second.dequantisation.name, " has dtype ",
+                  dtype_text(of_scales[1]), ", expected ", dtype_text(of_scales[0]), " as ",
+                  first.dequantisation.name, " has");
+      const int64_t count = experts.value_or(1);
+      check(offset.name, *offset.tensor, {count}, at::kFloat);
+      expect_dtype(scale.name, *scale.tensor, at::kFloat);
+      const at::IntArrayRef sizes = scale.tensor->sizes();
+      const std::vector<int64_t> of_columns =
+          experts ? std::vector<int64_t>{count, inner} : std::vector<int64_t>{inner};
+      TORCH_CHECK(sizes == at::IntArrayRef{count} || sizes == at::IntArrayRef(of_columns),
+                  scale.name, " has shape ", sizes, ", expected ", at::IntArrayRef{count}, " or ",
+                  at::IntArrayRef(of_columns));
+    }
+    expect_shape("y", y, x.sizes());
   }
 
-  // The results for some rows with weights of their own.
-  at::Tensor run(const at::Tensor& rows, const at::Tensor& first, const at::Tensor& second,
-                 const Optional& bias_first, const Optional& bias_second) const {
-    const auto product = [](const at::Tensor& a, const at::Tensor& b, const Optional& bias) {
-      return bias ? at::addmm(wide(*bias), a, wide(b)) : at::mm(a, wide(b));
-    };
-    return product(activation(product(wide(rows), first, bias_first)), second, bias_second);
+  // The results for some rows with the parameters of an expert, if there are any.
+  at::Tensor run(const at::Tensor& rows, std::optional<int64_t> expert) const {
+    const Step from = first.of(expert);
+    const Step to = second.of(expert);
+    if (!is_quantised()) return to.product(activation(from.product(wide(rows))));
+    const at::Tensor between = activation(from.dequantised_product(rows));
+    return to.dequantised_product(
+        to_int8(between * *scale.of(expert).tensor + *offset.of(expert).tensor));
   }
 
-  at::Tensor run() const {
-    return run(x.flatten(0, -2), weight1, weight2, bias1, bias2).reshape(x.sizes());
-  }
+  at::Tensor run() const { return run(x.flatten(0, -2), std::nullopt).reshape(x.sizes()); }
   // Each expert takes so many rows.
   at::Tensor run(const std::vector<int64_t>& counts) const {
     const at::Tensor rows = x.flatten(0, -2);
     std::vector<at::Tensor> results;
-    int64_t first = 0;
-    for (size_t i = 0; i < counts.size(); ++i) {
-      const auto expert = static_cast<int64_t>(i);
-      const auto of_expert = [expert](const Optional& bias) {
-        return bias ? Optional(bias->select(0, expert)) : std::nullopt;
-      };
-      results.push_back(run(rows.narrow(0, first, counts[i]), weight1.select(0, expert),
-                            weight2.select(0, expert), of_expert(bias1), of_expert(bias2)));
-      first += counts[i];
+    int64_t begin = 0;
+    for (size_t expert = 0; expert < counts.size(); ++expert) {
+      results.push_back(run(rows.narrow(0, begin, counts[expert]), static_cast<int64_t>(expert)));
+      begin += counts[expert];
     }
     return at::cat(results, 0).reshape(x.sizes());
   }
@@ -154,14 +286,15 @@ int64_t rows_of(const at::Tensor& x) {
   return x.flatten(0, -2).size(0);
 }
 
+// Without tokens, or with an empty list of them, there are no experts.
 void run(const Layer& layer, const at::OptionalIntArrayRef& tokens, bool are_ends, Output& y) {
-  if (!tokens) {
+  if (!tokens || tokens->empty()) {
     layer.check_with(std::nullopt, y);
     y = layer.run();
     return;
   }
-  TORCH_CHECK(!tokens->empty() && tokens->size() <= 256, "expertTokens has ", tokens->size(),
-              " values, expected 1 to 256");
+  TORCH_CHECK(tokens->size() <= 256, "expertTokens has ", tokens->size(),
+              " values, expected at most 256");
   layer.check_with(static_cast<int64_t>(tokens->size()), y);
   y = layer.run(counts_of(*tokens, are_ends, rows_of(layer.x)));
 }
@@ -184,61 +317,50 @@ at::Tensor tanh_gelu(const at::Tensor& x) {
 
 }  // namespace
 
-ACLNN(FFN, (FloatIn, x), (FloatIn, weight1), (FloatIn, weight2), (OptionalInts, expertTokens),
+// The layer of a row's arguments, whose names may have an ending.
+#define PARAMETER(name) \
+  Parameter {           \
+    #name, name         \
+  }
+#define LAYER(ending)                                                                             \
+  Layer {                                                                                         \
+    x,                                                                                            \
+        Step{weight1, PARAMETER(bias1##ending), PARAMETER(deqScale1##ending),                     \
+             PARAMETER(antiquantScale1##ending), PARAMETER(antiquantOffset1##ending)},            \
+        Step{weight2, PARAMETER(bias2##ending), PARAMETER(deqScale2##ending),                     \
+             PARAMETER(antiquantScale2##ending), PARAMETER(antiquantOffset2##ending)},            \
+        PARAMETER(scale##ending), PARAMETER(offset##ending), Activation(activation), innerPrecise \
+  }
+
+ACLNN(FFN, (In, x), (StoredIn, weight1), (StoredIn, weight2), (OptionalInts, expertTokens),
       (OptionalIn, bias1), (OptionalIn, bias2), (OptionalIn, scale), (OptionalIn, offset),
       (OptionalIn, deqScale1), (OptionalIn, deqScale2), (OptionalIn, antiquantScale1),
       (OptionalIn, antiquantScale2), (OptionalIn, antiquantOffset1), (OptionalIn, antiquantOffset2),
       (const char*, activation), (int64_t, innerPrecise), (Out, y)) {
-  refuse_quantisation({{"scale", &scale},
-                       {"offset", &offset},
-                       {"deqScale1", &deqScale1},
-                       {"deqScale2", &deqScale2},
-                       {"antiquantScale1", &antiquantScale1},
-                       {"antiquantScale2", &antiquantScale2},
-                       {"antiquantOffset1", &antiquantOffset1},
-                       {"antiquantOffset2", &antiquantOffset2}});
-  run({x, weight1, weight2, bias1, bias2, Activation(activation), innerPrecise}, expertTokens,
-      /*are_ends=*/false, y);
+  run(LAYER(), expertTokens, /*are_ends=*/false, y);
 }
-ACLNN(FFNV2, (FloatIn, x), (FloatIn, weight1), (FloatIn, weight2), (OptionalInts, expertTokens),
+ACLNN(FFNV2, (In, x), (StoredIn, weight1), (StoredIn, weight2), (OptionalInts, expertTokens),
       (OptionalIn, bias1), (OptionalIn, bias2), (OptionalIn, scale), (OptionalIn, offset),
       (OptionalIn, deqScale1), (OptionalIn, deqScale2), (OptionalIn, antiquantScale1),
       (OptionalIn, antiquantScale2), (OptionalIn, antiquantOffset1), (OptionalIn, antiquantOffset2),
       (const char*, activation), (int64_t, innerPrecise), (bool, tokensIndexFlag), (Out, y)) {
-  refuse_quantisation({{"scale", &scale},
-                       {"offset", &offset},
-                       {"deqScale1", &deqScale1},
-                       {"deqScale2", &deqScale2},
-                       {"antiquantScale1", &antiquantScale1},
-                       {"antiquantScale2", &antiquantScale2},
-                       {"antiquantOffset1", &antiquantOffset1},
-                       {"antiquantOffset2", &antiquantOffset2}});
-  run({x, weight1, weight2, bias1, bias2, Activation(activation), innerPrecise}, expertTokens,
-      tokensIndexFlag, y);
+  run(LAYER(), expertTokens, tokensIndexFlag, y);
 }
-ACLNN(FFNV3, (FloatIn, x), (FloatIn, weight1), (FloatIn, weight2),
-      (OptionalIn, expertTokensOptional), (OptionalIn, bias1Optional), (OptionalIn, bias2Optional),
-      (OptionalIn, scaleOptional), (OptionalIn, offsetOptional), (OptionalIn, deqScale1Optional),
+ACLNN(FFNV3, (In, x), (StoredIn, weight1), (StoredIn, weight2), (OptionalIn, expertTokensOptional),
+      (OptionalIn, bias1Optional), (OptionalIn, bias2Optional), (OptionalIn, scaleOptional),
+      (OptionalIn, offsetOptional), (OptionalIn, deqScale1Optional),
       (OptionalIn, deqScale2Optional), (OptionalIn, antiquantScale1Optional),
       (OptionalIn, antiquantScale2Optional), (OptionalIn, antiquantOffset1Optional),
       (OptionalIn, antiquantOffset2Optional), (const char*, activation), (int64_t, innerPrecise),
       (bool, tokensIndexFlag), (Out, y)) {
-  refuse_quantisation({{"scaleOptional", &scaleOptional},
-                       {"offsetOptional", &offsetOptional},
-                       {"deqScale1Optional", &deqScale1Optional},
-                       {"deqScale2Optional", &deqScale2Optional},
-                       {"antiquantScale1Optional", &antiquantScale1Optional},
-                       {"antiquantScale2Optional", &antiquantScale2Optional},
-                       {"antiquantOffset1Optional", &antiquantOffset1Optional},
-                       {"antiquantOffset2Optional", &antiquantOffset2Optional}});
-  const Layer layer{
-      x, weight1, weight2, bias1Optional, bias2Optional, Activation(activation), innerPrecise};
-  if (!expertTokensOptional) return run(layer, std::nullopt, tokensIndexFlag, y);
+  const Layer layer = LAYER(Optional);
+  if (!expertTokensOptional || expertTokensOptional->numel() == 0) {
+    return run(layer, std::nullopt, tokensIndexFlag, y);
+  }
   const at::Tensor& tokens = *expertTokensOptional;
   expect_dtype("expertTokensOptional", tokens, at::kLong);
-  TORCH_CHECK(tokens.dim() == 1 && tokens.size(0) > 0 && tokens.size(0) <= 256,
-              "expertTokensOptional has shape ", tokens.sizes(),
-              ", expected one dimension with 1 to 256 elements");
+  TORCH_CHECK(tokens.dim() == 1 && tokens.size(0) <= 256, "expertTokensOptional has shape ",
+              tokens.sizes(), ", expected one dimension with at most 256 elements");
   TORCH_CHECK(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 to 8");
   run(layer, values_of(tokens, tokensIndexFlag, rows_of(x)), tokensIndexFlag, y);
 }

@@ -1,5 +1,6 @@
 // Experts of tokens, routed: rows sorted by expert and quantised, and experts mapped to instances.
 
+#include <algorithm>
 #include <limits>
 
 #include <ATen/TensorOperators.h>
@@ -7,7 +8,9 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/argsort.h>
 #include <ATen/ops/clamp.h>
+#include <ATen/ops/cumsum.h>
 #include <ATen/ops/floor_divide.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/ones_like.h>
@@ -61,15 +64,57 @@ at::Tensor as_int8(const at::Tensor& values) {
   return at::clamp(at::nan_to_num(at::round(values), 0.0, 127.0, -128.0), -128, 127).to(at::kChar);
 }
 
+// How aclnnMoeInitRoutingV3 lays out the rows of experts.
+struct Layout {
+  int64_t active_num;  // at most so many rows, if it is not 0
+  int64_t capacity;    // of each expert, where they are dropped and padded
+  int64_t experts;
+  bool drops;
+
+  // The rows of the result for `pairs` of a token and an expert.
+  int64_t rows(int64_t pairs) const {
+    if (drops) return experts * capacity;
+    return active_num == 0 ? pairs : std::min(active_num, pairs);
+  }
+
+  // For each row of the result the pair that it comes from, or -1.
+  at::Tensor sources(const at::Tensor& places, int64_t pairs) const {
+    const int64_t count = rows(pairs);
+    const at::Tensor at_end = at::where((places >= 0) & (places < count), places, count);
+    return at::full({count + 1}, -1, places.options())
+        .scatter(0, at_end, at::arange(pairs, places.options()))
+        .narrow(0, 0, count);
+  }
+};
+
+// Where in the result each pair of a token and an expert goes, -1 for what is not wanted.
+// `counts` are the numbers of tokens of the active experts, `active` how many experts these are.
+at::Tensor places_of(const at::Tensor& experts, const Sorted& sorted, const at::Tensor& counts,
+                     int64_t active, const Layout& layout) {
+  const at::Tensor is_active = experts < active;
+  if (!layout.drops) return at::where(is_active, sorted.places, -1);
+  const at::Tensor expert = experts.clamp_max(active - 1);
+  const at::Tensor rank = sorted.places - (at::cumsum(counts, 0) - counts).index_select(0, expert);
+  return at::where(is_active & (rank < layout.capacity), expert * layout.capacity + rank, -1);
+}
+
 // Refuses what the document of aclnnMoeInitRoutingV3 names but does not support yet.
-void expect_supported(int64_t drop_pad_mode, int64_t tokens_type, bool tokens_flag,
-                      int64_t quant_mode, int64_t row_index_type) {
-  TORCH_CHECK(drop_pad_mode == 0, "dropPadMode is ", drop_pad_mode, ", expected 0");
-  expect_range("expertTokensNumType", tokens_type, 1, 2);
-  TORCH_CHECK(tokens_flag, "expertTokensNumFlag is false, expected true");
-  TORCH_CHECK(quant_mode == 1 || quant_mode == -1, "quantMode is ", quant_mode,
-              ", expected 1 or -1");
+void expect_supported(const Layout& layout, int64_t tokens_type, bool tokens_flag,
+                      int64_t quant_mode, int64_t row_index_type, int64_t tokens,
+                      const ActiveExperts& active) {
+  expect_range("expertTokensNumType", tokens_type, 0, 2);
+  TORCH_CHECK(quant_mode >= -1 && quant_mode <= 1, "quantMode is ", quant_mode,
+              ", expected -1, 0 or 1; the host CANN does not emulate the others");
   expect_range("rowIdxType", row_index_type, 0, 1);
+  if (!layout.drops) return;
+  TORCH_CHECK(layout.capacity > 0 && layout.capacity <= tokens, "expertCapacity is ",
+              layout.capacity, ", expected 1 to ", tokens, ", the rows of x, as dropPadMode is 1");
+  TORCH_CHECK(row_index_type == 0 && (!tokens_flag || tokens_type == 1), "rowIdxType is ",
+              row_index_type, " and expertTokensNumType is ", tokens_type,
+              ", expected 0 and 1 as dropPadMode is 1");
+  TORCH_CHECK(active.first == 0 && active.last == layout.experts, "activeExpertRangeOptional is [",
+              active.first, ", ", active.last, "], expected [0, ", layout.experts,
+              "] as dropPadMode is 1");
 }
 
 }  // namespace
@@ -82,21 +127,20 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (OptionalIn, scaleOptiona
       (bool, expertTokensNumFlag), (int64_t, quantMode), (OptionalInts, activeExpertRangeOptional),
       (int64_t, rowIdxType), (Out, expandedXOut), (Out, expandedRowIdxOut),
       (Out, expertTokensCountOrCumsumOut), (Out, expandedScaleOut)) {
-  expect_supported(dropPadMode, expertTokensNumType, expertTokensNumFlag, quantMode, rowIdxType);
+  expect_range("dropPadMode", dropPadMode, 0, 1);
   expect_dims("x", x, 2);
   expect_dims("expertIdx", expertIdx, 2);
   TORCH_CHECK(expertIdx.size(0) == x.size(0) && expertIdx.size(1) > 0, "expertIdx has shape ",
               expertIdx.sizes(), ", expected ", x.size(0), " rows, as x has, of 1 or more");
-  TORCH_CHECK(activeNum == expertIdx.numel(), "activeNum is ", activeNum.value(), ", expected ",
-              expertIdx.numel(), ", the number of elements of expertIdx");
-  TORCH_CHECK(expertCapacity >= 0, "expertCapacity is ", expertCapacity.value(),
-              ", expected 0 or more");
+  TORCH_CHECK(activeNum >= 0, "activeNum is ", activeNum.value(), ", expected 0 or more");
   const bool has_keys = expertTokensNumType == 2;
   expect_range("expertNum", expertNum, 1, has_keys ? 5120 : 10240);
   const ActiveExperts active = active_experts(activeExpertRangeOptional, expertNum);
-  const bool is_quantized = quantMode == 1;
+  const Layout layout{activeNum, expertCapacity, expertNum, dropPadMode == 1};
+  expect_supported(layout, expertTokensNumType, expertTokensNumFlag, quantMode, rowIdxType,
+                   x.size(0), active);
   TORCH_CHECK(expandedXOut->scalar_type() == at::kChar ||
-                  (!is_quantized && expandedXOut->scalar_type() == x.scalar_type()),
+                  (quantMode == -1 && expandedXOut->scalar_type() == x.scalar_type()),
               "expandedXOut has dtype ", dtype_text(expandedXOut->scalar_type()),
               ", expected INT8, or the dtype of x where quantMode is -1");
   expect_dtype("expandedScaleOut", expandedScaleOut, at::kFloat);
@@ -105,44 +149,59 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (OptionalIn, scaleOptiona
   const at::Tensor experts =
       at::where(is_active, expertIdx - active.first, active.count()).flatten();
   const Sorted sorted(experts);
-  const at::Tensor token = sorted.order.floor_divide(expertIdx.size(1));
-  const at::Tensor is_valid = sorted.experts < active.count();
   const at::Tensor counts = tokens_of(experts, active);
-  if (has_keys) {
-    expertTokensCountOrCumsumOut = keys_and_values(counts, active, expertNum);
-  } else {
-    expertTokensCountOrCumsumOut = counts;
+  const at::Tensor places = places_of(experts, sorted, counts, active.count(), layout);
+  const at::Tensor source = layout.sources(places, experts.numel());
+  const at::Tensor is_padding = source < 0;
+  const at::Tensor token = source.clamp_min(0).floor_divide(expertIdx.size(1));
+  std::vector<int64_t> shape{layout.rows(experts.numel()), x.size(1)};
+  if (layout.drops) shape = {expertNum, expertCapacity, x.size(1)};
+  if (expertTokensNumFlag) {
+    expertTokensCountOrCumsumOut = has_keys ? keys_and_values(counts, active, expertNum)
+                                   : expertTokensNumType == 0 ? at::cumsum(counts, 0)
+                                                              : counts;
   }
   if (rowIdxType == 0) {
-    expandedRowIdxOut = at::where(experts < active.count(), sorted.places, -1);
+    expandedRowIdxOut = places;
   } else {
-    expandedRowIdxOut = at::where(is_valid, sorted.order, -1);
+    expandedRowIdxOut = at::where(sorted.experts < active.count(), sorted.order, -1);
   }
-  if (!is_quantized) {
+  if (quantMode == -1) {
     const at::Tensor rows = moved(x, [&](const at::Tensor& each) {
-      return each.index_select(0, token).masked_fill(~is_valid.unsqueeze(1), 0);
+      return each.index_select(0, token).masked_fill(is_padding.unsqueeze(1), 0);
     });
-    expect_shape("expandedXOut", expandedXOut, rows.sizes());
-    expandedXOut.copy(rows);
+    expect_shape("expandedXOut", expandedXOut, shape);
+    expandedXOut.copy(rows.view(shape));
     if (!scaleOptional) return;
     expect_shape("scaleOptional", *scaleOptional, {x.size(0)});
-    expandedScaleOut = scaleOptional->index_select(0, token).masked_fill(~is_valid, 0);
+    expandedScaleOut = scaleOptional->index_select(0, token).masked_fill(is_padding, 0);
     return;
   }
   TORCH_CHECK(at::isFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
-              ", expected FLOAT16, BFLOAT16 or FLOAT where quantMode is 1");
+              ", expected FLOAT16, BFLOAT16 or FLOAT where quantMode is 0 or 1");
+  at::Tensor rows = wide(x).index_select(0, token);
+  if (quantMode == 0) {
+    TORCH_CHECK(scaleOptional && offsetOptional, scaleOptional ? "offsetOptional" : "scaleOptional",
+                " is null, expected a tensor where quantMode is 0");
+    expect_shape("scaleOptional", *scaleOptional, {1});
+    expect_shape("offsetOptional", *offsetOptional, {1});
+    expandedXOut = as_int8(rows * wide(*scaleOptional) + wide(*offsetOptional))
+                       .masked_fill(is_padding.unsqueeze(1), 0)
+                       .view(shape);
+    return;
+  }
   TORCH_CHECK(x.size(1) > 0 || x.size(0) == 0, "x has shape ", x.sizes(),
               ", expected elements in its rows");
-  at::Tensor rows = wide(x).index_select(0, token);
   if (scaleOptional) {
     expect_shape("scaleOptional", *scaleOptional, {active.count(), x.size(1)});
-    const at::Tensor row = sorted.experts.clamp_max(active.count() - 1);
-    rows = rows * scaleOptional->index_select(0, row);
+    const at::Tensor row = experts.index_select(0, source.clamp_min(0));
+    rows = rows * scaleOptional->index_select(0, row.clamp_max(active.count() - 1));
   }
   if (x.numel() == 0) return;
   const at::Tensor scale = at::amax(rows.abs(), 1) / 127;
-  expandedXOut = as_int8(rows / scale.unsqueeze(1)).masked_fill(~is_valid.unsqueeze(1), 0);
-  expandedScaleOut = scale.masked_fill(~is_valid, 0);
+  expandedXOut =
+      as_int8(rows / scale.unsqueeze(1)).masked_fill(is_padding.unsqueeze(1), 0).view(shape);
+  expandedScaleOut = scale.masked_fill(is_padding, 0);
 }
 
 // A row of eplbTable is the number of an expert's instances, then these. Without scales nothing is

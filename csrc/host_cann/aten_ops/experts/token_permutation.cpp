@@ -15,11 +15,9 @@ namespace {
 
 constexpr int64_t kMostExpertsOfToken = 512;
 
+// restoreShapeOptional counts in the other mode alone; torch_npu passes it in this one.
 void refuse_padding(bool padded) {
   TORCH_CHECK(!padded, "paddedMode is true, expected false, the only mode supported");
-}
-void expect_no_shape(at::OptionalIntArrayRef shape) {
-  TORCH_CHECK(!shape, "restoreShapeOptional is a list, expected null");
 }
 
 // Checks what is permuted, and returns how many experts each token has.
@@ -197,7 +195,6 @@ ACLNN(MoeTokenUnpermute, (FloatIn, permutedTokens), (IndexIn, sortedIndices),
       (OptionalIn, probsOptional), (bool, paddedMode), (OptionalInts, restoreShapeOptional),
       (Out, out)) {
   refuse_padding(paddedMode);
-  expect_no_shape(restoreShapeOptional);
   expect_dims("permutedTokens", permutedTokens, 2);
   expect_places(sortedIndices);
   expect_dtype(out, permutedTokens);
@@ -208,7 +205,6 @@ ACLNN(MoeTokenUnpermuteWithEp, (FloatIn, permutedTokens), (IndexIn, sortedIndice
       (OptionalIn, probsOptional), (int64_t, numTopk), (OptionalInts, rangeOptional),
       (bool, paddedMode), (OptionalInts, restoreShapeOptional), (Out, out)) {
   refuse_padding(paddedMode);
-  expect_no_shape(restoreShapeOptional);
   expect_dims("permutedTokens", permutedTokens, 2);
   expect_places(sortedIndices);
   expect_dtype(out, permutedTokens);
@@ -232,7 +228,6 @@ ACLNN(MoeTokenUnpermuteGrad, (FloatIn, permuteTokens), (FloatIn, unpermutedToken
       (OptionalInts, restoreShapeOptional), (Out, permutedTokensGradOut),
       (OptionalOut, probsGradOut)) {
   refuse_padding(paddedMode);
-  expect_no_shape(restoreShapeOptional);
   expect_dims("permuteTokens", permuteTokens, 2);
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
   expect_dtype("unpermutedTokensGrad", unpermutedTokensGrad, permuteTokens);
@@ -261,7 +256,6 @@ ACLNN(MoeTokenUnpermuteWithEpGrad, (FloatIn, unpermutedTokensGrad), (IndexIn, so
       (OptionalInts, restoreShapeOptional), (OptionalInts, rangeOptional), (int64_t, topkNum),
       (Out, permutedTokensGradOut), (OptionalOut, probsGradOut)) {
   refuse_padding(paddedMode);
-  expect_no_shape(restoreShapeOptional);
   expect_range("topkNum", topkNum, 1, kMostExpertsOfToken);
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
   expect_dims("permutedTokensGradOut", permutedTokensGradOut, 2);

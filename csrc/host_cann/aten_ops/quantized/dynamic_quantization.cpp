@@ -76,8 +76,6 @@ void expect_scale(const Output& scale, const Mode& mode) {
 void dynamic_quant(const at::Tensor& x, const Optional& smooth, const Optional& groups,
                    int64_t dtype, bool is_symmetrical, const std::string& mode_name,
                    StoredOutput& y, Output& scale_out, OptionalOutput& offset_out) {
-  TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   expect_dims("x", x, 2, 8);
   expect_quantized(y, {ACL_INT8, ACL_INT32, ACL_INT4, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
   TORCH_CHECK(dtype == int64_t{y.dtype()}, "dstType is ", dtype, ", expected ", int64_t{y.dtype()},
@@ -107,11 +105,30 @@ void dynamic_quant(const at::Tensor& x, const Optional& smooth, const Optional& 
   offset_out = offset.reshape(mode.scale_shape);
 }
 
+void expect_16_bits(const at::Tensor& x) {
+  TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
+              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+}
+
 }  // namespace
 
+ACLNN(DynamicQuant, (FloatIn, x), (OptionalIn, smoothScalesOptional), (StoredOut, yOut),
+      (Out, scaleOut)) {
+  OptionalOutput none;
+  dynamic_quant(x, smoothScalesOptional, std::nullopt, int64_t{yOut.dtype()},
+                /*is_symmetrical=*/true, "pertoken", yOut, scaleOut, none);
+}
+// Without offsetOut the quantisation is symmetric.
+ACLNN(DynamicQuantV2, (FloatIn, x), (OptionalIn, smoothScalesOptional),
+      (OptionalIn, groupIndexOptional), (int64_t, dstType), (StoredOut, yOut), (Out, scaleOut),
+      (OptionalOut, offsetOut)) {
+  dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, !offsetOut, "pertoken", yOut,
+                scaleOut, offsetOut);
+}
 ACLNN(DynamicQuantV3, (In, x), (OptionalIn, smoothScalesOptional), (OptionalIn, groupIndexOptional),
       (int64_t, dstType), (bool, isSymmetrical), (const char*, quantMode), (StoredOut, yOut),
       (Out, scaleOut), (OptionalOut, offsetOut)) {
+  expect_16_bits(x);
   dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, isSymmetrical, quantMode,
                 yOut, scaleOut, offsetOut);
 }
@@ -119,6 +136,7 @@ ACLNN(DynamicQuantV3, (In, x), (OptionalIn, smoothScalesOptional), (OptionalIn, 
 ACLNN(DynamicQuantV4, (In, x), (OptionalIn, smoothScalesOptional), (OptionalIn, groupIndexOptional),
       (int64_t, dstType), (bool, isSymmetrical), (const char*, quantMode), (float, dstTypeMax),
       (StoredOut, yOut), (Out, scaleOut), (OptionalOut, offsetOut)) {
+  expect_16_bits(x);
   TORCH_CHECK(dstTypeMax >= 0.0 && dstTypeMax <= 32768.0, "dstTypeMax is ", dstTypeMax.value(),
               ", expected 0 to 32768");
   dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, isSymmetrical, quantMode,

@@ -2,32 +2,24 @@
 // even one, unless a mode says otherwise. NaN becomes 0.
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/amin.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/ceil.h>
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/floor.h>
-#include <ATen/ops/ge.h>
 #include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/round.h>
 #include <ATen/ops/trunc.h>
 #include <ATen/ops/where.h>
 
-#include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/quantized/quantized_arguments.h"
+#include "host_cann/aten_ops/quantized/quantized_product.h"
+#include "host_cann/aten_ops/quantized/quantized_values.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
 
 namespace {
-
-void expect_int8(const char* name, const at::Tensor& y, int64_t dtype) {
-  TORCH_CHECK(dtype == 2, "dstType is ", dtype,
-              ", expected 2 (INT8), the only one that the host CANN emulates");
-  expect_dtype(name, y, at::kChar);
-}
 
 int64_t from_start(int64_t axis, const at::Tensor& x) {
   return axis < 0 ? axis + x.dim() : axis;
@@ -69,62 +61,10 @@ at::Tensor along(const char* name, const at::Tensor& parameters, const at::Tenso
   return wide(parameters).reshape(shape);
 }
 
-// x as parameters of the tokens scale it before it is quantised, one row for each token.
-at::Tensor smoothed(const at::Tensor& x, const std::optional<at::Tensor>& scales,
-                    const std::optional<at::Tensor>& groups) {
-  TORCH_CHECK(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 or more");
-  const int64_t size = x.size(-1);
-  at::Tensor rows = wide(x).flatten(0, -2);
-  TORCH_CHECK(scales || !groups,
-              "smoothScalesOptional is null, expected a tensor as groupIndexOptional is");
-  if (!scales) return rows;
-  expect_dtype("smoothScalesOptional", *scales, x.scalar_type());
-  if (!groups) {
-    expect_shape("smoothScalesOptional", *scales, {size});
-    return rows * wide(*scales);
-  }
-  TORCH_CHECK(groups->scalar_type() == at::kInt || groups->scalar_type() == at::kLong,
-              "groupIndexOptional has dtype ", dtype_text(groups->scalar_type()),
-              ", expected INT32 or INT64");
-  TORCH_CHECK(groups->dim() == 1 && groups->size(0) > 0, "groupIndexOptional has shape ",
-              groups->sizes(), ", expected one dimension with elements");
-  expect_shape("smoothScalesOptional", *scales, {groups->size(0), size});
-  // A group ends before the row that groupIndexOptional says.
-  const at::Tensor row = at::arange(rows.size(0), rows.options().dtype(at::kLong)).unsqueeze(1);
-  const at::Tensor group = at::ge(row, groups->to(at::kLong)).sum(1);
-  if (!is_rehearsed()) check_bounds("the group of a row", group, groups->size(0));
-  return rows * wide(*scales).index_select(0, group.clamp_max(groups->size(0) - 1));
-}
-
-// Scales, and offsets if there is an output for them, by the extremes of each row.
-void quantize_rows(const at::Tensor& x, const at::Tensor& rows, Output& y, Output& scale_out,
-                   OptionalOutput& offset_out) {
-  expect_dtype("scaleOut", scale_out, at::kFloat);
-  const at::IntArrayRef shape = x.sizes().slice(0, static_cast<size_t>(x.dim()) - 1);
-  expect_shape("yOut", y, x.sizes());
-  expect_shape("scaleOut", scale_out, shape);
-  TORCH_CHECK(x.size(-1) > 0 || rows.size(0) == 0, "x has shape ", x.sizes(),
-              ", expected elements in its rows");
-  if (x.numel() == 0) return;
-  at::Tensor scale = at::amax(rows.abs(), -1, /*keepdim=*/true) / 127;
-  at::Tensor result;
-  if (offset_out) {
-    const at::Tensor high = at::amax(rows, -1, /*keepdim=*/true);
-    scale = (high - at::amin(rows, -1, /*keepdim=*/true)) / 255;
-    const at::Tensor offset = 127 - high / scale;
-    result = rows / scale + offset;
-    offset_out = offset.reshape(shape);
-  } else {
-    result = rows / scale;
-  }
-  y = saturated(at::round(result), at::kChar).reshape(x.sizes());
-  scale_out = scale.reshape(shape);
-}
-
-// (x * scale [* scale]) + offset, rounded.
-at::Tensor scaled(const at::Tensor& x, const at::Tensor& scale,
-                  const std::optional<at::Tensor>& offset, bool sqrt, const std::string& mode,
-                  int64_t axis) {
+// (x * scale [* scale]) + offset, rounded. The types of FLOAT8 round as ATen's casts do.
+void quantize_scaled(StoredOutput& y, const at::Tensor& x, const at::Tensor& scale,
+                     const std::optional<at::Tensor>& offset, bool sqrt, const std::string& mode,
+                     int64_t axis) {
   const at::Tensor factor = along("scale", scale, x, axis);
   at::Tensor result = wide(x) * factor;
   if (sqrt) result = result * factor;
@@ -133,7 +73,9 @@ at::Tensor scaled(const at::Tensor& x, const at::Tensor& scale,
     expect_shape("offset", *offset, scale.sizes());
     result = result + along("offset", *offset, x, axis);
   }
-  return saturated(rounded(result, mode), at::kChar);
+  const at::Tensor integers = rounded(result, mode);
+  expect_values(y, x.sizes());
+  quantize(y, is_floating(y.dtype()) ? result : integers);
 }
 
 void check_limits(int64_t low, int64_t high) {
@@ -157,59 +99,62 @@ void check_fake(const at::Tensor& self, const at::Tensor& zero, const Output& ou
 
 }  // namespace
 
-ACLNN(DynamicQuant, (FloatIn, x), (OptionalIn, smoothScalesOptional), (Out, yOut),
-      (Out, scaleOut)) {
-  expect_int8("yOut", yOut, 2);
-  OptionalOutput none;
-  quantize_rows(x, smoothed(x, smoothScalesOptional, std::nullopt), yOut, scaleOut, none);
-}
-// Without offsetOut the quantisation is symmetric.
-ACLNN(DynamicQuantV2, (FloatIn, x), (OptionalIn, smoothScalesOptional),
-      (OptionalIn, groupIndexOptional), (int64_t, dstType), (Out, yOut), (Out, scaleOut),
-      (OptionalOut, offsetOut)) {
-  expect_int8("yOut", yOut, dstType);
-  quantize_rows(x, smoothed(x, smoothScalesOptional, groupIndexOptional), yOut, scaleOut,
-                offsetOut);
-}
-
 ACLNN(AscendQuant, (FloatIn, x), (FloatIn, scale), (OptionalIn, offset), (bool, sqrtMode),
-      (const char*, roundMode), (int32_t, dstType), (Out, y)) {
+      (const char*, roundMode), (int32_t, dstType), (StoredOut, y)) {
   TORCH_CHECK(x.dim() > 0, "x has no dimensions, expected 1 to 8");
-  expect_int8("y", y, dstType);
+  expect_type("dstType", dstType, y, {ACL_INT8, ACL_INT32, ACL_INT4});
   if (x.scalar_type() != at::kFloat) expect_dtype("scale", scale, x.scalar_type());
-  y = scaled(x, scale, offset, sqrtMode, roundMode, x.dim() - 1);
+  quantize_scaled(y, x, scale, offset, sqrtMode, roundMode, x.dim() - 1);
 }
 // axis is one of the last two dimensions.
 ACLNN(AscendQuantV3, (FloatIn, x), (FloatIn, scale), (OptionalIn, offset), (bool, sqrtMode),
-      (const char*, roundMode), (int32_t, dstType), (int32_t, axis), (Out, y)) {
+      (const char*, roundMode), (int32_t, dstType), (int32_t, axis), (StoredOut, y)) {
   TORCH_CHECK(x.dim() > 0, "x has no dimensions, expected 1 to 8");
   const int64_t place = from_start(axis, x);
   TORCH_CHECK(place >= 0 && place >= x.dim() - 2 && place < x.dim(), "axis is ", axis.value(),
               ", expected one of the last two dimensions of x, which has ", x.dim());
-  expect_int8("y", y, dstType);
+  expect_type("dstType", dstType, y,
+              {ACL_INT8, ACL_INT32, ACL_INT4, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
   expect_dtype("scale", scale, x.scalar_type());
-  y = scaled(x, scale, offset, sqrtMode, roundMode, place);
+  quantize_scaled(y, x, scale, offset, sqrtMode, roundMode, place);
 }
-// Adds the offset first.
-ACLNN(AscendAntiQuant, (In, x), (FloatIn, scale), (OptionalIn, offset), (int64_t, dstType),
+// Adds the offset first. A scale is one for all, for the last dimension or for the one before.
+ACLNN(AscendAntiQuant, (StoredIn, x), (FloatIn, scale), (OptionalIn, offset), (int64_t, dstType),
       (bool, sqrtMode), (Out, y)) {
-  TORCH_CHECK(x.scalar_type() == at::kChar, "x has dtype ", dtype_text(x.scalar_type()),
-              ", expected INT8; the host CANN does not emulate INT4");
+  TORCH_CHECK(x.dtype == ACL_INT8 || is_int4(x.dtype) || is_float8(x.dtype), "x has dtype ",
+              dtype_name(x.dtype), ", expected INT8, INT4, INT32, FLOAT8_E4M3FN or FLOAT8_E5M2");
+  expect_format("x", x);
+  TORCH_CHECK(!is_float8(x.dtype) || !sqrtMode, "sqrtMode is true, expected false as x is ",
+              dtype_name(x.dtype));
+  if (is_float8(x.dtype)) expect_dtype("scale", scale, at::kFloat);
   TORCH_CHECK(dstType == 1 || dstType == 27, "dstType is ", dstType.value(),
               ", expected 1 (FLOAT16) or 27 (BFLOAT16)");
   expect_dtype("y", y, dstType == 1 ? at::kHalf : at::kBFloat16);
-  const int64_t size = x.dim() > 0 ? x.size(-1) : 1;
-  TORCH_CHECK(scale.dim() == 1 && (scale.size(0) == 1 || scale.size(0) == size), "scale has shape ",
-              scale.sizes(), ", expected 1 or ", size, " elements");
-  at::Tensor result = x.to(wide(scale.scalar_type()));
+  const at::Tensor values = is_packed(x.dtype) ? unpacked_rows(x.elements) : x.elements;
+  std::vector<int64_t> shape(static_cast<size_t>(scale.dim()), 1);
+  const auto fits = [&](int64_t dim) {
+    const bool is_short = scale.dim() == 1;
+    if (values.dim() < -dim || (!is_short && scale.dim() != values.dim())) return false;
+    shape.assign(static_cast<size_t>(is_short ? -dim : scale.dim()), 1);
+    *(shape.end() + dim) = values.size(dim);
+    return is_short ? scale.size(0) == values.size(dim) : scale.sizes() == shape;
+  };
+  const bool is_one = scale.numel() == 1 && (scale.dim() == 1 || scale.dim() == values.dim());
+  TORCH_CHECK(is_one || fits(-1) || fits(-2), "scale has shape ", scale.sizes(),
+              ", expected 1 element, or those of one of the last two dimensions of ",
+              values.sizes());
+  const auto factor = [&](const at::Tensor& tensor) {
+    return wide(is_one ? tensor.reshape({}) : tensor.reshape(shape));
+  };
+  at::Tensor result = values.to(wide(scale.scalar_type()));
   if (offset) {
     expect_dtype("offset", *offset, scale.scalar_type());
     expect_shape("offset", *offset, scale.sizes());
-    result = result + wide(*offset);
+    result = result + factor(*offset);
   }
-  result = result * wide(scale);
-  if (sqrtMode) result = result * wide(scale);
-  y = result.reshape(x.sizes());
+  result = result * factor(scale);
+  if (sqrtMode) result = result * factor(scale);
+  y = result;
 }
 
 // A scale of 0 is 1. Where a tensor is empty, nothing is written.

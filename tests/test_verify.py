@@ -127,7 +127,7 @@ def test_what_explains_a_difference() -> None:
     """A difference in a case that differs on purpose is explained; one in any other, or a wrong value, is not."""
 
     def record(installed: Observation, section: str = "") -> Record:
-        return Record("status/aclnnX/1/x", "0", section, installed, Observation("0"))
+        return Record("status/aclnnX/1/x", "0", "document: X", section, installed, Observation("0"))
 
     refused, wrong = Observation("161002", "no"), Observation("0", wrong="1 of 1 values of out are wrong")
     records = [record(Observation("0")), record(refused, "elu"), record(refused), record(wrong), record(wrong, "elu")]

@@ -13,7 +13,7 @@ import numpy as np
 from tests import cabi
 from tests.cabi import REAL, SUCCESS, Dtype
 from tests.conformance.machinery import Changes, DtypeRow, Operator, Prepared, Reference, Row, Table, all_tables, views
-from tests.conformance.report import deviation, rows_of
+from tests.conformance.report import deviation, rows_of, source_of
 from tests.verify.observation import Case, Observation
 
 SIZES = ((1, 1), (3, 65), (64, 1000))
@@ -143,6 +143,7 @@ def _of_row(table: Table, row: Row, product: str) -> Case:
         f"status/{operator.api}/{row.number}/{row.condition}",
         partial(observe, operator, row.changes, product),
         str(row.on(operator, product)),
+        ": ".join(source_of(table, row)),
         reason.section if reason else "",
     )
 

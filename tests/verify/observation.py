@@ -35,8 +35,9 @@ class Case:
     name: str
     run: Callable[[], Observation]
     expected: str = "0"  # the outcome that the tables expect
+    source: str = ""  # what that rests on
     section: str = ""  # of docs/emulation.md, with the reason why the host CANN differs on purpose
 
     def described(self) -> dict[str, Any]:
         """What the process that asks needs to know of it."""
-        return {"name": self.name, "expected": self.expected, "section": self.section}
+        return {"name": self.name, "expected": self.expected, "source": self.source, "section": self.section}

@@ -106,13 +106,14 @@ class Report:
         (folder / "report.md").write_text(self.to_markdown(), encoding="utf-8")
 
 
-_HEAD = ("case", "installed", "host", "tables", "what was said")
+_HEAD = ("case", "installed", "host", "tables", "which rest on", "what was said")
 
 
 def _row(record: Record) -> tuple[str, ...]:
     installed, host = record.installed, record.host
     said = " ".join((installed.wrong or installed.text or (host.wrong if host else "")).split())
-    return record.name, installed.outcome, host.outcome if host else "", record.expected, said[:TEXT_LENGTH]
+    of_host = host.outcome if host else ""
+    return record.name, installed.outcome, of_host, record.expected, record.source, said[:TEXT_LENGTH]
 
 
 def _table(head: Sequence[str], rows: Any) -> list[str]:

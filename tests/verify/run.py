@@ -107,6 +107,7 @@ class Record:
 
     name: str
     expected: str
+    source: str
     section: str
     installed: Observation
     host: Observation | None
@@ -192,7 +193,7 @@ class Verification:
         asked = [(case, installed, host) for case in host.described]
         asked += [(case, torch, None) for case in torch.described]
         if torch.described:
-            asked.append(({"name": TRAINING, "expected": "0", "section": ""}, None, None))
+            asked.append(({"name": TRAINING, "expected": "0", "source": "", "section": ""}, None, None))
         done = self._notebook.records
         chosen = [one for one in asked if self._pattern.search(one[0]["name"])]
         for number, (case, first, second) in enumerate(chosen):

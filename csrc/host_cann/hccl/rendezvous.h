@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -22,9 +21,6 @@ struct Meeting {
   c10::intrusive_ptr<c10d::Store> store;
   std::string name;  // the same for all ranks, and for no other communicator's
 };
-
-// How long ranks wait for one another to come: HCCL_CONNECT_TIMEOUT.
-std::chrono::milliseconds connect_timeout();
 
 // Opens a server and says where it is.
 HcclRootInfo open_root();

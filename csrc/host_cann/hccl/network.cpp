@@ -34,6 +34,9 @@ constexpr size_t kWindow = 4 * kPiece;
 // The thread waits for letters until it is stopped; torch's store asks how long that may take.
 constexpr std::chrono::hours kEver{24};
 
+// How long torch tries to connect to a process that was reached a moment ago.
+constexpr std::chrono::seconds kSoon{10};
+
 // How long after a rank's end what it sent before may still come.
 constexpr std::chrono::seconds kLastWords{1};
 
@@ -137,15 +140,15 @@ void Network::connect_to(uint32_t peer) {
   Peer& to = peers_[peer];
   try {
     to.presence = std::make_unique<Presence>(to.place.address);
-    to.store = connect_to_store(to.place.address, connect_timeout());
+    to.store = connect_to_store(to.place.address, kSoon);
   } catch (const std::bad_alloc&) {
     throw;
-  } catch (const std::exception& error) {
+  } catch (...) {
     throw Failure(
         HCCL_E_TCP_CONNECT,
-        c10::str(
-            "rank ", rank_, " cannot reach rank ", peer, " at ", to.place.address.text(),
-            " (there HCCL_IF_IP or HCCL_SOCKET_IFNAME choose another address): ", error.what()));
+        c10::str("rank ", rank_, " cannot reach rank ", peer, " at ", to.place.address.text(),
+                 " (HCCL_IF_IP or HCCL_SOCKET_IFNAME choose another there): ",
+                 failure_of_exception().what()));
   }
 }
 

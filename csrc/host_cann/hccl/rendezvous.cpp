@@ -63,12 +63,11 @@ std::string random_name() {
 // system, its numbers of processes, and the user. A process that is asked to use the network shares
 // it with none.
 std::string host_identity() {
-  if (settings().hccl_network) return random_name();
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   std::array<char, 128> space{};
   if (readlink("/proc/self/ns/pid", space.data(), space.size() - 1) < 0) space[0] = '\0';
-  return c10::str(boot, space.data(), " ", geteuid());
+  return c10::str(boot, space.data(), geteuid(), settings().hccl_network ? random_name() : "");
 }
 
 std::vector<uint8_t> bytes_of(const std::string& text) {

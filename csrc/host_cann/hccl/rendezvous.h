@@ -26,7 +26,7 @@ struct Meeting {
 HcclRootInfo open_root();
 
 // Comes to the place that the first root information names. Of several the others only have to be
-// the same for all ranks: one place is enough for the ranks of one host.
+// the same for all ranks: one place is enough.
 Meeting come_to(std::span<const HcclRootInfo> roots);
 
 // Meets the other ranks and makes the way to them. `name` is the communicator's.

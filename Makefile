@@ -57,6 +57,7 @@ soak: build
 	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	ACLNN_TEST_SOAK=1 build/release/tests/test_soak
 	ACLNN_TEST_SOAK=1 build/release/tests/test_soak_collectives
+	ACLNN_TEST_SOAK=1 build/release/tests/test_soak_collectives_network
 	ACLNN_TEST_SOAK=1 $(RUN) -m tests.reliability.soak
 
 properties: build

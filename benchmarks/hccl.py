@@ -1,6 +1,7 @@
 """Collective operations of simulated NPUs beside torch's gloo on CPU tensors of the same processes.
 
-Starts itself on 2 and on 4 simulated NPUs, a process each::
+Starts itself on 2 and on 4 simulated NPUs, a process each, which share memory, and again, which use the network as if
+each had a host of its own::
 
     .venv-npu/bin/python -m benchmarks.hccl
 
@@ -11,6 +12,7 @@ float32. A turn is a number of calls, and ends when the results are there; its t
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import statistics
 import subprocess
@@ -19,6 +21,7 @@ import time
 from collections.abc import Callable
 
 RANKS = (2, 4)
+TRANSPORTS = ("memory", "network")
 SIZES = tuple(1 << power for power in range(10, 27, 4))  # 1 KiB to 64 MiB
 LEAST_SECONDS = 0.02  # a turn
 OPERATIONS = ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll")
@@ -29,7 +32,7 @@ def text_of(size: int) -> str:
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
 
 
-def measure(turns: int, sizes: list[int]) -> None:
+def measure(turns: int, sizes: list[int], transport: str) -> None:
     """Measures in this process, which is one rank; rank 0 prints."""
     import torch
     import torch.distributed as dist
@@ -77,7 +80,7 @@ def measure(turns: int, sizes: list[int]) -> None:
             own, other = (statistics.median(times[name]) for name in calls)
             if rank == 0:
                 print(
-                    f"{ranks:>5}  {operation:13} {text_of(size):>7} {own:10.0f} {other:10.0f}"
+                    f"{transport:8} {ranks:>5}  {operation:13} {text_of(size):>7} {own:10.0f} {other:10.0f}"
                     f"   {statistics.median(ratios):5.2f} ({low:.2f} - {high:.2f})",
                     flush=True,
                 )
@@ -89,19 +92,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=15, help="of each operation and size (default: %(default)s)")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="in bytes (default: 1 KiB to 64 MiB)")
+    parser.add_argument("--transport", choices=TRANSPORTS, nargs="+", default=TRANSPORTS, help="(default: both)")
     parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.in_process:
-        measure(arguments.turns, arguments.sizes)
+        measure(arguments.turns, arguments.sizes, *arguments.transport)
         return 0
     print("microseconds a call, medians; gloo's time divided by HCCL's, median (20th - 80th percentile)")
-    print("ranks  operation        size       HCCL       gloo   ratio")
-    for ranks in RANKS:
+    print("way      ranks  operation        size       HCCL       gloo   ratio")
+    for transport, ranks in itertools.product(arguments.transport, RANKS):
         command = [sys.executable, "-m", "aclnn_torch", "run", "--devices", str(ranks)]
         command += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
         command += ["-m", "benchmarks.hccl", "--in-process", "--turns", str(arguments.turns)]
-        command += ["--sizes", *map(str, arguments.sizes)]
+        command += ["--transport", transport, "--sizes", *map(str, arguments.sizes)]
         own = {"OMP_NUM_THREADS": "1", "HCCL_IF_IP": "127.0.0.1", "GLOO_SOCKET_IFNAME": "lo"}
+        own["ACLNN_TORCH_HCCL_NETWORK"] = str(TRANSPORTS.index(transport))
         # torch_npu's warnings are of interest only when it fails.
         result = subprocess.run(command, env=os.environ | own, stderr=subprocess.PIPE, text=True)
         if result.returncode != 0:

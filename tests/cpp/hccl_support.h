@@ -14,10 +14,18 @@
 #include "hccl/hccl.h"
 #include "runtime_support.h"
 
+// Whether each rank uses the network as if it had a host of its own; test_hccl*_network.cpp say so.
+#ifdef ACLNN_TEST_OVER_NETWORK
+inline constexpr bool kOverNetwork = true;
+#else
+inline constexpr bool kOverNetwork = false;
+#endif
+
 // Before anything reads it. Torch's store asks for the names of addresses, which no name server
 // that is slow to answer shall hold up.
 inline const int environment =
     setenv("ACLNN_TORCH_DEVICES", "8", 1) + setenv("HCCL_IF_IP", "127.0.0.1", 1) +
+    setenv("ACLNN_TORCH_HCCL_NETWORK", kOverNetwork ? "1" : "0", 1) +
     setenv("ACLNN_TORCH_PRODUCT", "host", 1) + setenv("RES_OPTIONS", "timeout:1 attempts:1", 1);
 
 // Numbers of a type, as bytes and as doubles.

@@ -2,9 +2,14 @@
 // descriptions of the operations, worked out on the host.
 #include "hccl/hccl.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "hccl/hccl_rank_graph.h"
@@ -267,6 +272,27 @@ TEST(messages_between_two_ranks_arrive_in_order) {
   });
   CHECK(small[1]->values() == values(0, 4));
   CHECK(large[1]->values() == values(0, count));
+}
+
+// A rank is not given more than it takes: the sender's operation ends no sooner.
+TEST(a_long_message_waits_for_its_receiver) {
+  const World world(2);
+  const size_t count = size_t{4} << 20;
+  const Buffers buffers = filled(world, floats(), count);
+  Gate gate;
+  CHECK_EQ(run_on(world.streams[1], [&] { return gate.wait(), ACL_SUCCESS; }), ACL_SUCCESS);
+  CHECK_EQ(
+      HcclSend(buffers[0]->data(), count, HCCL_DATA_TYPE_FP32, 1, world.comms[0], world.streams[0]),
+      HCCL_SUCCESS);
+  CHECK_EQ(
+      HcclRecv(buffers[1]->data(), count, HCCL_DATA_TYPE_FP32, 0, world.comms[1], world.streams[1]),
+      HCCL_SUCCESS);
+  CHECK_EQ(aclrtSynchronizeStreamWithTimeout(world.streams[0], 200),
+           ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+  messages();
+  gate.open();
+  for (aclrtStream stream : world.streams) CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+  CHECK(buffers[1]->values() == values(0, count));
 }
 
 TEST(sends_and_receives_of_a_batch_do_not_wait_for_one_another) {
@@ -772,6 +798,70 @@ TEST(the_longest_addresses) {
   CHECK_EQ(HcclGetRootInfo(&root), HCCL_E_PARA);
   CHECK(contains(messages(), "HCCL_IF_IP is too long for an address"));
   setenv("HCCL_IF_IP", "127.0.0.1", 1);
+}
+
+// Sets a variable of the environment, and takes it back.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    const char* const before = std::getenv(name);
+    if (before != nullptr) before_ = before;
+    value == nullptr ? unsetenv(name) : setenv(name, value, 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* const name_;
+  std::optional<std::string> before_;
+};
+
+TEST(interfaces_and_ports_are_chosen_by_the_environment) {
+  HcclRootInfo root;
+  const Variable none("HCCL_IF_IP", nullptr);
+  const auto opens = [&](const char* name, const char* value) {
+    const Variable variable(name, value);
+    const HcclResult status = HcclGetRootInfo(&root);
+    if (status != HCCL_SUCCESS) return messages();
+    HcclComm comm = nullptr;  // of this rank alone, so that the port is closed
+    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    CHECK_EQ(HcclCommInitRootInfo(1, &root, 0, &comm), HCCL_SUCCESS);
+    CHECK_EQ(HcclCommDestroy(comm), HCCL_SUCCESS);
+    return std::string("opened");
+  };
+  CHECK_EQ(opens("HCCL_SOCKET_IFNAME", "=lo"), "opened");
+  CHECK(contains(
+      opens("HCCL_SOCKET_IFNAME", "=nothing,l"),
+      "HCCL_SOCKET_IFNAME is =nothing,l, which means none of the interfaces that are up: "));
+  CHECK(contains(opens("HCCL_SOCKET_FAMILY", "AF_UNIX"),
+                 "HCCL_SOCKET_FAMILY is AF_UNIX, expected AF_INET or AF_INET6"));
+  const Variable loopback("HCCL_IF_IP", "127.0.0.1");
+  for (const char* wrong : {"65536", "0", "7-6", "1-", "x", "60000,,1"}) {
+    CHECK(contains(opens("HCCL_HOST_SOCKET_PORT_RANGE", wrong),
+                   "expected auto, or ports such as 60000,60050-60100"));
+  }
+  CHECK_EQ(opens("HCCL_HOST_SOCKET_PORT_RANGE", "auto"), "opened");
+
+  // A port that is taken, and one that was free a moment ago.
+  const auto port_of = [](int file) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    socklen_t size = sizeof(address);
+    CHECK_EQ(bind(file, reinterpret_cast<sockaddr*>(&address), size), 0);
+    CHECK_EQ(getsockname(file, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    return std::to_string(ntohs(address.sin_port));
+  };
+  const int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int free = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const std::string first = port_of(taken), second = port_of(free);
+  CHECK_EQ(listen(taken, 1), 0);
+  CHECK(contains(opens("HCCL_HOST_SOCKET_PORT_RANGE", first.c_str()),
+                 "all ports of HCCL_HOST_SOCKET_PORT_RANGE are taken"));
+  close(free);
+  CHECK_EQ(opens("HCCL_HOST_SOCKET_PORT_RANGE", (first + "," + second).c_str()), "opened");
+  CHECK_EQ(opens("HCCL_HOST_SOCKET_PORT_RANGE", second.c_str()), "opened");
+  close(taken);
 }
 
 TEST(memory_that_is_freed_too_early_fails_the_operation) {

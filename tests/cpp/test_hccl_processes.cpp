@@ -4,7 +4,10 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +15,7 @@
 #include <csignal>
 #include <cstdarg>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string_view>
 
@@ -24,7 +28,8 @@ constexpr unsigned kPatience = 60;  // seconds
 // What a rank does when it gets to such a point, set in its own process.
 struct Points {
   std::function<void()> in_rendezvous;     // it has come, and has not told the others of itself
-  std::function<void()> in_making;         // all have, and it opens the memory they share
+  std::function<void()> in_making;         // all have, and it opens the memory they share, or has
+                                           // connected to the first other one
   std::function<void()> waits_for_a_peer;  // in the midst of an operation
 };
 Points points;
@@ -79,6 +84,25 @@ extern "C" ACL_FUNC_VISIBILITY long syscall(long number, ...) noexcept {
   return real(number, values[0], values[1], values[2], values[3], values[4], values[5]);
 }
 
+// Over the network a rank looks whether another one is there before it sends, too. It waits after
+// it has looked more often than it can send.
+extern "C" ACL_FUNC_VISIBILITY int poll(pollfd* files, nfds_t count, int timeout) {
+  using Function = int(pollfd*, nfds_t, int);
+  static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "poll"));
+  static int looks = 0;
+  const bool looks_for_a_peer = count == 1 && (files[0].events & POLLRDHUP) != 0;
+  if (looks_for_a_peer && points.waits_for_a_peer && ++looks > 20) points.waits_for_a_peer();
+  return real(files, count, timeout);
+}
+
+extern "C" ACL_FUNC_VISIBILITY int setsockopt(int file, int level, int option, const void* value,
+                                              socklen_t size) noexcept {
+  using Function = int(int, int, int, const void*, socklen_t);
+  static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "setsockopt"));
+  if (points.in_making && level == IPPROTO_TCP && option == TCP_KEEPCNT) points.in_making();
+  return real(file, level, option, value, size);
+}
+
 namespace {
 
 // Ranks that are children, whose texts come back through pipes.
@@ -121,9 +145,15 @@ class Processes {
   // and ended itself.
   bool names_an_end(uint32_t rank) const {
     for (uint32_t other = 0; other < children_.size(); ++other) {
-      if (other != rank && contains(text(rank), end_of(other))) return true;
+      if (other == rank) continue;
+      if (contains(text(rank), end_of(other))) return true;
+      if (kOverNetwork && contains(text(rank), cannot_reach(other))) return true;
     }
     return false;
+  }
+  // What others say that come to one after its end.
+  static std::string cannot_reach(uint32_t rank) {
+    return "cannot reach rank " + std::to_string(rank) + " at 127.0.0.1:";
   }
   bool was_killed(uint32_t rank) const {
     return WIFSIGNALED(children_[rank].status) && WTERMSIG(children_[rank].status) == SIGKILL;
@@ -330,6 +360,49 @@ TEST(a_rank_that_dies_in_an_operation_fails_all_others) {
   });
 }
 
+// Waits until a process stands still.
+static void wait_for_stop(pid_t process) {
+  std::string word;
+  while (word != "T") {
+    std::ifstream state("/proc/" + std::to_string(process) + "/stat");
+    state >> word >> word >> word;  // number, name, state
+  }
+}
+
+// Its system takes what is sent to it for as long as there is room.
+TEST(a_rank_that_stands_still_is_waited_for_no_longer_than_asked) {
+  Invitation invitation;
+  int victim[2];
+  CHECK_EQ(pipe2(victim, O_CLOEXEC), 0);
+  const Processes all(2, [&](uint32_t own) {
+    setenv("HCCL_EXEC_TIMEOUT", "1", 1);
+    pid_t process = getpid();
+    std::string text;
+    {
+      const Rank rank(invitation, own, 2);
+      CHECK_EQ(rank.status, HCCL_SUCCESS);
+      if (own == 1) {
+        CHECK_EQ(write(victim[1], &process, sizeof(process)), ssize_t{sizeof(process)});
+        raise(SIGSTOP);
+      }
+      CHECK_EQ(read(victim[0], &process, sizeof(process)), ssize_t{sizeof(process)});
+      wait_for_stop(process);
+      const size_t count = size_t{4} << 20;
+      const Buffer sent(floats(), count);
+      CHECK_EQ(HcclSend(sent.data(), count, kFloat, 1, rank.comm, rank.stream), HCCL_SUCCESS);
+      CHECK_EQ(aclrtSynchronizeStream(rank.stream), ACL_ERROR_RT_FFTS_PLUS_TIMEOUT);
+      text = messages();
+    }
+    kill(process, SIGKILL);  // after this rank's end, which must not wait for it either
+    return text;
+  });
+  close(victim[0]);
+  close(victim[1]);
+  CHECK(all.was_killed(1));
+  CHECK(all.has_succeeded(0));
+  CHECK(contains(all.text(0), "waited in vain for rank 1"));
+}
+
 // What a rank whose communicator cannot be made says.
 static std::string refusal(Invitation& invitation, uint32_t own, uint32_t ranks,
                            std::initializer_list<HcclResult> expected) {
@@ -375,7 +448,7 @@ TEST(a_rank_that_dies_while_a_communicator_is_made_fails_all_others) {
             wait_for_end(invitation.root_process);
           };
         }
-        return refusal(invitation, own, 4, {HCCL_E_REMOTE});
+        return refusal(invitation, own, 4, {HCCL_E_REMOTE, HCCL_E_TCP_CONNECT});
       });
       CHECK(all.was_killed(victim));
       for (uint32_t rank = 0; rank < 4; ++rank) {

@@ -22,13 +22,8 @@ def environment(ranks: int, **more: str) -> dict[str, str]:
     return os.environ | small | {"PYTHONPATH": str(ROOT)} | more
 
 
-@pytest.mark.parametrize("ranks", [2, 4, 8])
-def test_every_case(ranks: int, tmp_path: Path) -> None:
-    """All cases in one launch, since starting takes longer than most of them."""
-    output = tmp_path / "outcomes.json"
-    command = [*LAUNCH, str(ranks), "-m", "tests.npu.distributed_cases", output]
-    result = subprocess.run(command, cwd=ROOT, env=environment(ranks), capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stderr
+def expect_no_problems(output: Path) -> None:
+    """In what the cases' rank 0 has written."""
     outcomes = json.loads(output.read_text())
     assert len(outcomes) >= 14
     problems = [
@@ -41,7 +36,26 @@ def test_every_case(ranks: int, tmp_path: Path) -> None:
         pytest.fail("\n".join(problems), pytrace=False)
 
 
-def test_a_rank_that_dies_is_noticed(tmp_path: Path) -> None:
+# Ranks that share no host use the network.
+WAYS: dict[str, dict[str, str]] = {"memory": {}, "network": {"ACLNN_TORCH_HCCL_NETWORK": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("ranks", "way"), [(2, "memory"), (4, "memory"), (8, "memory"), (2, "network"), (4, "network")]
+)
+def test_every_case(ranks: int, way: str, tmp_path: Path) -> None:
+    """All cases in one launch, since starting takes longer than most of them."""
+    output = tmp_path / "outcomes.json"
+    command = [*LAUNCH, str(ranks), "-m", "tests.npu.distributed_cases", output]
+    result = subprocess.run(
+        command, cwd=ROOT, env=environment(ranks, **WAYS[way]), capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr
+    expect_no_problems(output)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_rank_that_dies_is_noticed(way: str, tmp_path: Path) -> None:
     """The other one's error comes at once and names it; nothing is left in shared memory."""
     program = f"""
 import os, signal, torch, torch.distributed as dist
@@ -63,7 +77,7 @@ torch.npu.synchronize()
             stack.enter_context(
                 subprocess.Popen(
                     [sys.executable, "-W", "ignore", "-c", program],
-                    env=environment(2, RANK=str(rank)),
+                    env=environment(2, RANK=str(rank), **WAYS[way]),
                     stderr=subprocess.PIPE,
                     text=True,
                 )
@@ -78,3 +92,59 @@ torch.npu.synchronize()
     assert "507057" in text
     assert f"the process of rank 1 ({second.pid}) has ended" in text
     assert set(Path("/dev/shm").iterdir()) <= before
+
+
+# Two hosts, as far as one machine has them: containers that see neither each other's processes nor memory, each with a
+# network of its own, which a cable connects. A rank in each, whose addresses nobody tells.
+CONTAINER = ["unshare", "--net", "--ipc", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
+HOSTS = f"""
+set -e
+enter() {{
+    ip link set lo up
+    ip address add 10.0.0.$1/24 dev cable$1
+    ip link set cable$1 up
+    shift
+    mount -t tmpfs tmpfs /dev/shm
+    "$@"
+}}
+export -f enter
+mkfifo "$1/cable"
+ip link add cable1 type veth peer name cable2
+{" ".join(CONTAINER)} bash -c 'read < "$1/cable"; shift; RANK=1 enter 2 "$@"' - "$@" &
+other=$!
+while [ "$(readlink /proc/$other/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.1; done
+ip link set cable2 netns $other
+echo > "$1/cable"
+shift
+RANK=0 enter 1 "$@"
+wait $other
+"""
+
+
+def test_two_hosts(tmp_path: Path) -> None:
+    """Every case between two containers, which find each other's addresses themselves."""
+    container = [*CONTAINER, "--user", "--map-root-user"]
+    try:
+        probe = subprocess.run(
+            [*container, "bash", "-ec", "ip link add cable1 type veth peer name cable2; mount -t tmpfs tmpfs /dev/shm"],
+            capture_output=True,
+            text=True,
+        )
+    except FileNotFoundError as missing:
+        pytest.skip(f"no containers without unshare: {missing}")
+    if probe.returncode != 0:
+        pytest.skip(f"no containers for this user: {probe.stderr.strip()}")
+    output = tmp_path / "outcomes.json"
+    ranks = [sys.executable, "-W", "ignore", "-m", "tests.npu.distributed_cases", output]
+    variables = environment(2, WORLD_SIZE="2", MASTER_ADDR="10.0.0.1", MASTER_PORT="29500")
+    del variables["HCCL_IF_IP"]
+    result = subprocess.run(
+        [*container, "bash", "-c", HOSTS, "-", tmp_path, *ranks],
+        cwd=ROOT,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stderr
+    expect_no_problems(output)

@@ -1,4 +1,4 @@
-// How ranks are connected: on one host each with each, in one layer.
+// How ranks are connected: each with each, in one layer, on one host and on several.
 #include "hccl/hccl_rank_graph.h"
 
 #include <c10/util/StringUtil.h>

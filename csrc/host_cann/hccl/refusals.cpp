@@ -6,7 +6,7 @@
 namespace {
 
 constexpr const char* kLinks =
-    "it is about links between devices, which the ranks of one host do not have";
+    "it is about links between devices, which simulated ones do not have";
 constexpr const char* kEngines =
     "it is about engines, threads and channels of a device, which the host does not have; use the "
     "operations of hccl.h";

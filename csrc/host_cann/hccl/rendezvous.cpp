@@ -1,18 +1,14 @@
 #include "host_cann/hccl/rendezvous.h"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netdb.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <random>
 #include <sstream>
 #include <system_error>
@@ -20,16 +16,17 @@
 
 #include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "host_cann/hccl/names.h"
+#include "host_cann/hccl/network.h"
 #include "host_cann/hccl/shared_memory.h"
+#include "host_cann/hccl/stores.h"
 #include "host_cann/runtime/per_process.h"
+#include "host_cann/runtime/settings.h"
 
 namespace aclnn_host::hccl {
 namespace {
 
-constexpr std::chrono::seconds kConnectTimeout{120};
 constexpr char kMagic[8] = {'a', 'c', 'l', 'n', 'n', 'h', 'c', '1'};
 
 // What stands in HcclRootInfo.
@@ -62,67 +59,15 @@ std::string random_name() {
   return text.str();
 }
 
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-// Whether HCCL_SOCKET_IFNAME names the interface: prefixes, or after "=" whole names, that commas
-// divide; after "^" those that are not meant. Without it all are meant.
-bool is_meant(const std::string& interface) {
-  std::string wanted = environment("HCCL_SOCKET_IFNAME");
-  if (wanted.empty()) return true;
-  const bool excludes = wanted.front() == '^';
-  if (excludes) wanted.erase(0, 1);
-  const bool is_exact = !wanted.empty() && wanted.front() == '=';
-  if (is_exact) wanted.erase(0, 1);
-  std::istringstream names(wanted);
-  for (std::string name; std::getline(names, name, ',');) {
-    if (is_exact ? interface == name : interface.starts_with(name)) return !excludes;
-  }
-  return excludes;
-}
-
-// The address under which other ranks find this process.
-std::string own_address() {
-  if (const std::string address = environment("HCCL_IF_IP"); !address.empty()) return address;
-  ifaddrs* interfaces = nullptr;
-  std::string found = "127.0.0.1";  // of a machine without a network
-  if (getifaddrs(&interfaces) != 0) return found;
-  for (const ifaddrs* one = interfaces; one != nullptr; one = one->ifa_next) {
-    const bool is_up = (one->ifa_flags & IFF_UP) != 0 && (one->ifa_flags & IFF_RUNNING) != 0;
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || !is_up) continue;
-    const bool is_loopback = (one->ifa_flags & IFF_LOOPBACK) != 0;
-    const bool is_asked_for = !environment("HCCL_SOCKET_IFNAME").empty();
-    if (!is_meant(one->ifa_name) || (is_loopback && !is_asked_for)) continue;
-    std::array<char, INET_ADDRSTRLEN> text{};
-    const auto* const address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
-    if (inet_ntop(AF_INET, &address->sin_addr, text.data(), text.size()) == nullptr) continue;
-    found = text.data();
-    break;
-  }
-  freeifaddrs(interfaces);
-  return found;
-}
-
-// What two processes have in common if they can see each other's files in /proc: the running
-// system, and its numbers of processes.
+// What two processes have in common if they can open each other's files in /proc: the running
+// system, its numbers of processes, and the user. A process that is asked to use the network shares
+// it with none.
 std::string host_identity() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   std::array<char, 128> space{};
   if (readlink("/proc/self/ns/pid", space.data(), space.size() - 1) < 0) space[0] = '\0';
-  return boot + space.data();
-}
-
-// Why a host has no address; empty if it has. Asked first, because torch's store asks again and
-// again, and writes to stderr what it finds.
-std::string why_unknown(const std::string& host) {
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(host.c_str(), nullptr, nullptr, &found);
-  if (error != 0) return gai_strerror(error);
-  freeaddrinfo(found);
-  return "";
+  return c10::str(boot, space.data(), geteuid(), settings().hccl_network ? random_name() : "");
 }
 
 std::vector<uint8_t> bytes_of(const std::string& text) {
@@ -202,6 +147,33 @@ std::unique_ptr<SharedFile> open_file(const Entry& of, size_t size) {
   }
 }
 
+// The way between ranks of one host.
+std::unique_ptr<Transport> share(std::unique_ptr<SharedFile> file, uint32_t rank,
+                                 const std::vector<Entry>& entries) {
+  if (file == nullptr) {
+    file = open_file(entries[0], SharedMemory::file_size(static_cast<uint32_t>(entries.size())));
+  }
+  std::vector<int> processes;
+  processes.reserve(entries.size());
+  for (const Entry& entry : entries) processes.push_back(entry.process);
+  return std::make_unique<SharedMemory>(std::move(file), rank, processes);
+}
+
+// The way between ranks of several hosts.
+std::unique_ptr<Transport> connect(c10d::Store& store, const std::string& name, uint32_t rank,
+                                   const std::vector<Entry>& entries) {
+  const auto ranks = static_cast<uint32_t>(entries.size());
+  auto network = std::make_unique<Network>(rank, ranks);
+  store.set(name + "/address/" + std::to_string(rank), bytes_of(network->address().text()));
+  std::vector<Network::Place> places;
+  for (const auto& bytes : wait_for_all(store, name + "/address/", ranks)) {
+    const std::string text(bytes.begin(), bytes.end());
+    places.push_back({Address::of(text), entries[places.size()].process});
+  }
+  network->connect(places);
+  return network;
+}
+
 // Tells the other ranks of this one, and makes the way to them.
 std::unique_ptr<Transport> join(c10d::Store& store, const std::string& name, uint32_t rank,
                                 uint32_t ranks) {
@@ -215,9 +187,8 @@ std::unique_ptr<Transport> join(c10d::Store& store, const std::string& name, uin
   if (store.add(name + "/claim/" + std::to_string(rank), 1) != 1) {
     throw Failure(HCCL_E_PARA, c10::str("rank ", rank, " has joined already"));
   }
-  const size_t size = SharedMemory::file_size(ranks);
   std::unique_ptr<SharedFile> file;
-  if (rank == 0) file = std::make_unique<SharedFile>(size);
+  if (rank == 0) file = std::make_unique<SharedFile>(SharedMemory::file_size(ranks));
   const Entry own{host_identity(), getpid(), file ? file->path() : ""};
   store.set(name + "/rank/" + std::to_string(rank), bytes_of(own.text()));
 
@@ -225,20 +196,10 @@ std::unique_ptr<Transport> join(c10d::Store& store, const std::string& name, uin
   for (const auto& bytes : wait_for_all(store, name + "/rank/", ranks)) {
     entries.push_back(Entry::of(bytes));
   }
-  std::vector<int> processes;
-  for (uint32_t peer = 0; peer < ranks; ++peer) {
-    const Entry& theirs = entries[peer];
-    if (theirs.host != own.host) {
-      throw Failure(HCCL_E_NOT_SUPPORT,
-                    c10::str("rank ", rank, " and rank ", peer,
-                             " run on different hosts, or in containers that do "
-                             "not see each other's processes; the ranks of the "
-                             "host CANN run on one"));
-    }
-    processes.push_back(theirs.process);
-  }
-  if (file == nullptr) file = open_file(entries[0], size);
-  auto transport = std::make_unique<SharedMemory>(std::move(file), rank, processes);
+  const bool share_a_host =
+      std::ranges::all_of(entries, [&](const Entry& entry) { return entry.host == own.host; });
+  auto transport =
+      share_a_host ? share(std::move(file), rank, entries) : connect(store, name, rank, entries);
   // Rank 0 must not close the file before all have opened it. From here on the ranks notice when
   // one of them ends.
   std::vector<Message> greetings;
@@ -257,39 +218,21 @@ std::unique_ptr<Transport> join(c10d::Store& store, const std::string& name, uin
 
 }  // namespace
 
-std::chrono::milliseconds connect_timeout() {
-  const std::string text = environment("HCCL_CONNECT_TIMEOUT");
-  const long seconds = std::strtol(text.c_str(), nullptr, 10);
-  return seconds > 0 ? std::chrono::seconds(seconds) : kConnectTimeout;
-}
-
 HcclRootInfo open_root() {
-  const std::string host = own_address();
+  const std::string host = own_host();
   const std::string name = random_name();
-  c10d::TCPStoreOptions options;
-  options.port = 0;
-  options.isServer = true;
-  options.waitWorkers = false;
-  options.timeout = connect_timeout();
   Root root{};
   std::memcpy(root.magic, kMagic, sizeof(kMagic));
   if (host.size() >= sizeof(root.host)) {
     throw Failure(HCCL_E_PARA, "HCCL_IF_IP is too long for an address");
   }
-  try {
-    if (const auto reason = why_unknown(host); !reason.empty()) throw std::runtime_error(reason);
-    const auto store = c10::make_intrusive<c10d::TCPStore>(host, options);
-    root.port = store->getPort();
+  const StorePointer store = open_store(host, connect_timeout());
+  root.port = store->getPort();
+  {
     const auto server = std::make_shared<Meeting::Server>(store);
     auto& state = servers();
     const std::lock_guard lock(state.mutex);
     state.awaited.emplace(name, server);
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Failure(HCCL_E_TCP_CONNECT,
-                  c10::str("cannot open a TCP port at ", host,
-                           " (HCCL_IF_IP or HCCL_SOCKET_IFNAME choose another): ", error.what()));
   }
   host.copy(root.host, sizeof(root.host) - 1);
   name.copy(root.name, sizeof(root.name) - 1);
@@ -320,19 +263,14 @@ Meeting come_to(std::span<const HcclRootInfo> roots) {
       others += name + '\n';
     }
   }
-  c10d::TCPStoreOptions options;
-  options.port = root.port;
-  options.waitWorkers = false;
-  options.timeout = connect_timeout();
+  const Address address{root.host, root.port};
   try {
-    const auto reason = why_unknown(root.host);
-    if (!reason.empty()) throw std::runtime_error(reason);
-    meeting.store = c10::make_intrusive<c10d::TCPStore>(root.host, options);
+    meeting.store = connect_to_store(address, connect_timeout());
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
     throw Failure(HCCL_E_TCP_CONNECT, c10::str("cannot reach the rank that made rootInfo at ",
-                                               root.host, ":", root.port, ": ", error.what()));
+                                               address.text(), ": ", error.what()));
   }
   while_connected([&] {
     if (meeting.store->compareSet(meeting.name + "/roots", {}, bytes_of(others + "end")) !=

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,14 +22,11 @@ struct Meeting {
   std::string name;  // the same for all ranks, and for no other communicator's
 };
 
-// How long ranks wait for one another to come: HCCL_CONNECT_TIMEOUT.
-std::chrono::milliseconds connect_timeout();
-
 // Opens a server and says where it is.
 HcclRootInfo open_root();
 
 // Comes to the place that the first root information names. Of several the others only have to be
-// the same for all ranks: one place is enough for the ranks of one host.
+// the same for all ranks: one place is enough.
 Meeting come_to(std::span<const HcclRootInfo> roots);
 
 // Meets the other ranks and makes the way to them. `name` is the communicator's.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "host_cann/hccl/transport.h"
+#include "host_cann/hccl/streams.h"
 
 namespace aclnn_host::hccl {
 
@@ -35,7 +35,7 @@ class SharedFile {
 
 // The ranks of one host. From each to each other leads a ring of bytes in shared memory, and each
 // rank has a bell that the others ring when they have written or read something of its.
-class SharedMemory final : public Transport {
+class SharedMemory final : public Streams {
  public:
   // How many bytes the file of so many ranks has.
   static size_t file_size(uint32_t ranks) noexcept;
@@ -46,30 +46,25 @@ class SharedMemory final : public Transport {
   SharedMemory& operator=(const SharedMemory&) = delete;
   ~SharedMemory() override;
 
-  void exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
-                const Deadline& deadline) override;
   void fail(const Failure& failure) noexcept override;
 
  private:
-  struct Place;     // of a rank: its bell, and whether it takes part
-  struct Ring;      // how much was written and read
-  struct Transfer;  // a message on its way
+  struct Place;  // of a rank: its bell, and whether it takes part
+  struct Ring;   // how much was written and read
+
+  bool push(Transfer& transfer) override;
+  bool pull(Transfer& transfer) override;
+  uint32_t bell() const override;
+  void wait(uint32_t seen) override;
+  std::optional<Failure> absence(uint32_t peer) override;
 
   Place& place(uint32_t rank) const;
   Ring& ring(uint32_t from, uint32_t to) const;
   char* bytes_of(const Ring& ring) const;
-  bool push(Transfer& transfer) const;
-  bool pull(Transfer& transfer) const;
   void ring_bell(uint32_t rank) const noexcept;
-  void wait(uint32_t seen) const noexcept;
-  std::optional<Failure> absence(uint32_t peer) const;
-  static std::vector<uint32_t> missing_peers(const std::vector<Transfer>& sends,
-                                             const std::vector<Transfer>& receipts);
   void take_leave(uint32_t state, const char* text) noexcept;
 
   const std::unique_ptr<SharedFile> file_;
-  const uint32_t rank_;
-  const uint32_t ranks_;
   const size_t capacity_;  // of a ring
   std::vector<int> processes_;
   std::vector<int> watched_;  // a file that tells when the process of a rank ends; -1 for this one

@@ -68,6 +68,7 @@ Settings read() {
   result.strict = read_switch("ACLNN_TORCH_STRICT");
   result.inline_streams = read_switch("ACLNN_TORCH_INLINE_STREAMS");
   result.padding = read_switch("ACLNN_TORCH_PADDING");
+  result.hccl_network = read_switch("ACLNN_TORCH_HCCL_NETWORK");
   return result;
 }
 

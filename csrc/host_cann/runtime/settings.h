@@ -15,6 +15,7 @@ struct Settings {
   bool strict = false;          // ACLNN_TORCH_STRICT: device memory is closed to the host
   bool inline_streams = false;  // ACLNN_TORCH_INLINE_STREAMS: a stream's callers do its work
   bool padding = false;         // ACLNN_TORCH_PADDING: tensors may use the padding of a block
+  bool hccl_network = false;    // ACLNN_TORCH_HCCL_NETWORK: ranks share no host
   std::string problem;          // the values that could not be read; empty when all is well
 };
 

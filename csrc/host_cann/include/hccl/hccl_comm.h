@@ -28,15 +28,17 @@
 extern "C" {
 #endif
 
-/* Opens a meeting place, for one communicator: a TCP port of the calling process, under the address
- * HCCL_IF_IP, or of the first interface that HCCL_SOCKET_IFNAME names, or of the first that is up.
- * HCCL_E_TCP_CONNECT if no port can be opened. */
+/* Opens a meeting place, for one communicator: a TCP port of the calling process, of those in
+ * HCCL_HOST_SOCKET_PORT_RANGE if it is set, under the address HCCL_IF_IP, or of the first interface
+ * that HCCL_SOCKET_IFNAME names, or of the first that is up. HCCL_E_PARA for a variable that cannot
+ * be read or names no interface, HCCL_E_TCP_CONNECT if no port can be opened. */
 HCCL_FUNC_VISIBILITY HcclResult HcclGetRootInfo(HcclRootInfo* rootInfo);
 
 /* Makes the calling thread's device rank `rank` of `nRanks`, each of which calls it once. Waits for
  * the others, HCCL_CONNECT_TIMEOUT seconds (120) at most: then HCCL_E_TIMEOUT names who is missing.
  * HCCL_E_PARA for a rank out of range, one that is there already, or different nRanks;
- * HCCL_E_NOT_SUPPORT for ranks on several hosts; HCCL_E_RUNTIME without a device. */
+ * HCCL_E_TCP_CONNECT if it does not reach rank 0's process or a rank on another host;
+ * HCCL_E_RUNTIME without a device. */
 HCCL_FUNC_VISIBILITY HcclResult HcclCommInitRootInfo(uint32_t nRanks, const HcclRootInfo* rootInfo,
                                                      uint32_t rank, HcclComm* comm);
 HCCL_FUNC_VISIBILITY HcclResult HcclCommInitRootInfoConfig(uint32_t nRanks,
@@ -46,8 +48,8 @@ HCCL_FUNC_VISIBILITY HcclResult HcclCommInitRootInfoConfig(uint32_t nRanks,
                                                            HcclComm* comm);
 
 /* The same with nRoot places, 1 to nRanks, each opened by HcclGetRootInfoScalable. The list is the
- * same on every rank, else HCCL_E_PARA; the ranks of one host meet in the first place, and the
- * others are closed. nExtRoot is 0. */
+ * same on every rank, else HCCL_E_PARA; all ranks meet in the first place, and the others are
+ * closed. nExtRoot is 0. */
 HCCL_FUNC_VISIBILITY HcclResult HcclGetRootInfoScalable(HcclRootInfo* rootInfo);
 HCCL_FUNC_VISIBILITY HcclResult HcclCommInitRootInfoScalable(uint32_t nRanks, uint32_t nRoot,
                                                              const HcclRootInfo* rootInfoList,

@@ -1,8 +1,8 @@
 /* How the ranks of a communicator are connected. Written for aclnn_torch from the published
  * interface; usable from C99 and C++.
  *
- * The ranks of the host CANN run on one host: there is one layer, 0, with one instance, 0, in which
- * each rank reaches each. Lists belong to the communicator and end with it. HCCL_E_PARA for another
+ * Whether on one host or on several: there is one layer, 0, with one instance, 0, in which each
+ * rank reaches each. Lists belong to the communicator and end with it. HCCL_E_PARA for another
  * layer or instance, HCCL_E_PTR for a null pointer. The functions about links and endpoints, which
  * the host has none of, are refused: HCCL_E_NOT_SUPPORT. */
 #ifndef ACLNN_TORCH_HCCL_RANK_GRAPH_H_

@@ -738,8 +738,15 @@ FORWARD_MORE = [
     Row("6", "1-D", {**ONE_D.forward(), "output.shape": (2, 6, 5)}, words=("output",)),
     Row("6", "transposed", {**TRANSPOSED.forward(), "output.shape": (2, 6, 5, 6)}, words=("output",)),
     Row("7", "one float", {"weight.dtype": F32}, WIDE, words=("cubeMathType", "0", "FLOAT")),
-    Row("8", "3-D", THREE_D.forward(), WIDE, words=("3-D", "Ascend910B")),
-    Row("8", "3-D as ND", {**THREE_D.forward(), **formatted(FORWARD, Format.ND)}, WIDE),
+    Row("8", "3-D", THREE_D.forward(), WIDE | {"Ascend310P"}, words=("3-D", "Ascend910B")),
+    Row("8", "3-D as ND", {**THREE_D.forward(), **formatted(FORWARD, Format.ND)}, WIDE | {"Ascend310P"}),
+    Row(
+        "8",
+        "3-D, floats as FP16",
+        {**THREE_D.forward(), **on_all(FORWARD, "dtype", F32), "cubeMathType": 1},
+        WIDE,
+        words=("3-D", "Ascend910B"),
+    ),
     Row("8", "3-D transposed", replace(THREE_D, transposed=True).forward(), WIDE, words=("Ascend910B",)),
 ]
 FORWARD_ACCEPTED = [
@@ -850,7 +857,7 @@ SOURCES = {
             "5": ops_nn(_FORWARD, "ValueChecker::Check"),
             "6": ops_nn(_FORWARD, "ConvXdChecker::Check"),
             "7": ops_nn(_FORWARD, "HardwareLimitChecker::Check"),
-            "8": ops_nn(_FORWARD, "TemporarySoftwareLimitChecker::Check"),
+            "8": document("aclnnConvolution.md"),  # no checker asks for the product
         },
         ops_nn(_FORWARD, "CheckConvParams"),
     ),

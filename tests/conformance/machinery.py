@@ -59,7 +59,7 @@ class Tensor:
     shape: tuple[int, ...] = (2, 3)
     strides: tuple[int, ...] | None = None
     offset: int = 0
-    format: Format = Format.ND
+    format: Format | None = None  # by default the operator's own for such a shape
     values: Sequence[float] | np.ndarray | None = None
 
 
@@ -139,6 +139,7 @@ class Operator:
     missing: frozenset[str] = NOWHERE  # products without it: 561003 once nothing is null
     # Changes that give a call of so many rows and columns, all tensors contiguous; by default all have that shape.
     sizes: Callable[[int, int], Changes] | None = None
+    format_of: Callable[[tuple[int, ...]], Format] = lambda shape: Format.ND  # of a tensor of such a shape
 
     @property
     def tensors(self) -> list[str]:
@@ -278,7 +279,13 @@ class Prepared:
             if self.operator.reads(name) and spec.dtype in _COMPUTABLE:
                 values = self.operator.values(spec.dtype, name) if spec.values is None else spec.values
                 self.memory[name].write(values)
-            self._own(name, host.aclDestroyTensor, self.memory[name].descriptor(spec.format))
+            self._own(
+                name,
+                host.aclDestroyTensor,
+                self.memory[name].descriptor(
+                    self.operator.format_of(spec.shape) if spec.format is None else spec.format
+                ),
+            )
         elif isinstance(spec, Scalar):
             self._own(name, host.aclDestroyScalar, cabi.create_scalar(spec.value, spec.dtype))
         elif isinstance(spec, Ints):

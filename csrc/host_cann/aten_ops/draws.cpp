@@ -305,6 +305,15 @@ at::Tensor draw_bernoulli(const at::Tensor& like, const at::Tensor& probability,
 
 at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Source source) {
   TORCH_CHECK(from < to, "from is ", from, ", expected less than to, ", to);
+  // A number below `to` may be rounded to it: the largest one is below what is rounded so.
+  if (at::isFloatingType(like.scalar_type())) {
+    AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, like.scalar_type(), "random", [&] {
+      from = at::native::templates::update_from<scalar_t>(from);
+      to = at::native::templates::update_to<scalar_t>(to);
+    });
+    TORCH_CHECK(from < to, "from and to are ", from, " and ", to, " in ",
+                dtype_text(like.scalar_type()), ", expected from to be less than to");
+  }
   at::native::templates::check_from_to_in_range(from, to - 1, like.options().dtype());
   const uint64_t range = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
   at::Tensor numbers = empty_as(like, at::kLong);

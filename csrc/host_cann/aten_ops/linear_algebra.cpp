@@ -1,8 +1,10 @@
 // Decompositions and products of small matrices, and distances.
 
 #include <algorithm>
+#include <cmath>
 
 #include <ATen/ScalarOps.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_cdist_backward.h>
 #include <ATen/ops/inverse.h>
 #include <ATen/ops/linalg_cholesky.h>
@@ -44,6 +46,15 @@ void check_cdist(const at::Tensor& grad, const at::Tensor& x1, const at::Tensor&
     TORCH_CHECK(x2.size(dim) == grad.size(dim) || x2.size(dim) == 1, "x2 has shape ", x2.sizes(),
                 ", expected one that can be broadcast to grad's ", grad.sizes());
   }
+}
+
+// With p of infinity: that of the elements that are as far apart as cdist says, or farther where
+// cdist was rounded down. Of 16 bits ATen, which asks for the same number, would find none of them.
+at::Tensor largest_difference_gradient(const at::Tensor& grad, const at::Tensor& x1,
+                                       const at::Tensor& x2, const at::Tensor& cdist) {
+  const at::Tensor difference = x1.unsqueeze(-2) - x2.unsqueeze(-3);
+  const at::Tensor is_largest = difference.abs() >= cdist.unsqueeze(-1);
+  return (grad.unsqueeze(-1) * difference.sign() * is_largest).sum(-2);
 }
 
 // ---- aclnnPdist
@@ -96,6 +107,10 @@ ACLNN(CdistBackward, (FloatIn, grad), (FloatIn, x1), (FloatIn, x2), (FloatIn, cd
       (Out, out)) {
   check_cdist(grad, x1, x2, cdist, p.value());
   expect_dtype(out, grad);
+  if (std::isinf(p.value()) && at::isReducedFloatingType(grad.scalar_type())) {
+    out = largest_difference_gradient(wide(grad), wide(x1), wide(x2), wide(cdist));
+    return;
+  }
   out = at::_cdist_backward(wide(grad).contiguous(), wide(x1).contiguous(), wide(x2).contiguous(),
                             p, wide(cdist).contiguous());
 }

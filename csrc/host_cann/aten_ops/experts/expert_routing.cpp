@@ -119,8 +119,9 @@ void expect_supported(const Layout& layout, int64_t tokens_type, bool tokens_fla
 
 }  // namespace
 
-// The rows of experts that are not active come last. What the document leaves undefined is 0, in
-// expandedRowIdxOut -1. A vendor's sample has INT8 for the rows of FLOAT: they are converted.
+// The rows of experts that are not active come last. Where the document leaves rows undefined they
+// are 0, and places in expandedRowIdxOut go on. A vendor's sample has INT8 for the rows of FLOAT:
+// they are converted.
 ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (OptionalIn, scaleOptional),
       (OptionalIn, offsetOptional), (int64_t, activeNum), (int64_t, expertCapacity),
       (int64_t, expertNum), (int64_t, dropPadMode), (int64_t, expertTokensNumType),
@@ -148,7 +149,9 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (OptionalIn, scaleOptiona
   const at::Tensor is_active = (expertIdx >= active.first) & (expertIdx < active.last);
   const at::Tensor experts =
       at::where(is_active, expertIdx - active.first, active.count()).flatten();
-  const Sorted sorted(experts);
+  // The active experts come first, those before them last.
+  const at::Tensor is_before = expertIdx < active.first;
+  const Sorted sorted(expertIdx.masked_fill(is_before, std::numeric_limits<int64_t>::max()));
   const at::Tensor counts = tokens_of(experts, active);
   const at::Tensor places = places_of(experts, sorted, counts, active.count(), layout);
   const at::Tensor source = layout.sources(places, experts.numel());
@@ -161,11 +164,7 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (OptionalIn, scaleOptiona
                                    : expertTokensNumType == 0 ? at::cumsum(counts, 0)
                                                               : counts;
   }
-  if (rowIdxType == 0) {
-    expandedRowIdxOut = places;
-  } else {
-    expandedRowIdxOut = at::where(sorted.experts < active.count(), sorted.order, -1);
-  }
+  expandedRowIdxOut = rowIdxType == 0 ? places : sorted.order;
   if (quantMode == -1) {
     const at::Tensor rows = moved(x, [&](const at::Tensor& each) {
       return each.index_select(0, token).masked_fill(is_padding.unsqueeze(1), 0);

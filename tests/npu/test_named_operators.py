@@ -35,6 +35,18 @@ def test_mish_and_silu_with_their_gradients() -> None:
         close(y.grad, x.grad)
 
 
+def test_a_number_of_the_host_compared_with_a_tensor() -> None:
+    assert torch.ge(torch.tensor(1), torch.tensor([0, 1, 2]).npu()).tolist() == [True, True, False]
+
+
+def test_the_gradient_of_a_largest_difference_in_16_bits() -> None:
+    # The distance, 1.50048828125, is rounded to 1.5.
+    x = torch.tensor([[1.0, 0.25]], dtype=torch.float16, device="npu", requires_grad=True)
+    y = torch.tensor([[-0.50048828125, 0.0]], dtype=torch.float16, device="npu")
+    torch.cdist(x, y, p=float("inf")).backward(torch.tensor([[2.0]], dtype=torch.float16, device="npu"))
+    assert x.grad.tolist() == [[2.0, 0.0]]
+
+
 def test_products_with_their_gradients() -> None:
     a, b = (torch.randn(2, *shape, requires_grad=True) for shape in ((3, 5), (5, 4)))
     x, y = (t.detach().npu().requires_grad_() for t in (a, b))

@@ -247,9 +247,14 @@ struct Layer {
     const Step from = first.of(expert);
     const Step to = second.of(expert);
     if (!is_quantised()) return to.product(activation(from.product(wide(rows))));
-    const at::Tensor between = activation(from.dequantised_product(rows));
-    return to.dequantised_product(
-        to_int8(between * *scale.of(expert).tensor + *offset.of(expert).tensor));
+    // Where the first product gives FLOAT16, its quantisation computes in that, too.
+    const bool is_half = holds_bits(*first.dequantisation.tensor);
+    const auto computed_with = [&](const at::Tensor& tensor) {
+      return is_half ? tensor.to(at::kHalf) : tensor;
+    };
+    const at::Tensor between = computed_with(activation(from.dequantised_product(rows)));
+    return to.dequantised_product(to_int8(between * computed_with(*scale.of(expert).tensor) +
+                                          computed_with(*offset.of(expert).tensor)));
   }
 
   at::Tensor run() const { return run(x.flatten(0, -2), std::nullopt).reshape(x.sizes()); }

@@ -19,6 +19,7 @@
 #include <ATen/ops/slogdet.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/distances.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -46,15 +47,6 @@ void check_cdist(const at::Tensor& grad, const at::Tensor& x1, const at::Tensor&
     TORCH_CHECK(x2.size(dim) == grad.size(dim) || x2.size(dim) == 1, "x2 has shape ", x2.sizes(),
                 ", expected one that can be broadcast to grad's ", grad.sizes());
   }
-}
-
-// With p of infinity: that of the elements that are as far apart as cdist says, or farther where
-// cdist was rounded down. Of 16 bits ATen, which asks for the same number, would find none of them.
-at::Tensor largest_difference_gradient(const at::Tensor& grad, const at::Tensor& x1,
-                                       const at::Tensor& x2, const at::Tensor& cdist) {
-  const at::Tensor difference = x1.unsqueeze(-2) - x2.unsqueeze(-3);
-  const at::Tensor is_largest = difference.abs() >= cdist.unsqueeze(-1);
-  return (grad.unsqueeze(-1) * difference.sign() * is_largest).sum(-2);
 }
 
 // ---- aclnnPdist
@@ -108,7 +100,10 @@ ACLNN(CdistBackward, (FloatIn, grad), (FloatIn, x1), (FloatIn, x2), (FloatIn, cd
   check_cdist(grad, x1, x2, cdist, p.value());
   expect_dtype(out, grad);
   if (std::isinf(p.value()) && at::isReducedFloatingType(grad.scalar_type())) {
-    out = largest_difference_gradient(wide(grad), wide(x1), wide(x2), wide(cdist));
+    out = largest_difference_gradient(wide(grad).unsqueeze(-1),
+                                      wide(x1).unsqueeze(-2) - wide(x2).unsqueeze(-3),
+                                      wide(cdist).unsqueeze(-1))
+              .sum(-2);
     return;
   }
   out = at::_cdist_backward(wide(grad).contiguous(), wide(x1).contiguous(), wide(x2).contiguous(),

@@ -1,5 +1,6 @@
 // Decompositions, inverses, determinants and distances.
 
+#include <cmath>
 #include <limits>
 
 #include <ATen/ops/_cdist_backward.h>
@@ -9,6 +10,7 @@
 #include <ATen/ops/linalg_slogdet.h>
 #include <ATen/ops/pdist.h>
 
+#include "host_cann/aten_ops/distances.h"
 #include "host_cann/named_ops/operator.h"
 
 using namespace aclnn_host;
@@ -61,7 +63,10 @@ NAMED_OPERATOR(CdistGrad, (FloatIn, grad), (FloatIn, x1), (FloatIn, x2), (FloatI
   };
   const at::Tensor rows = wide(x1).reshape({-1, 1, x1.size(-1)});
   const at::Tensor others = wide(x2).reshape({-1, 1, x2.size(-1)});
+  const bool is_rounded = std::isinf(norm_of(p)) && at::isReducedFloatingType(grad.scalar_type());
   const at::Tensor gradient =
-      at::_cdist_backward(column(grad), rows, others, norm_of(p), column(cdist)).view(x1.sizes());
+      (is_rounded ? largest_difference_gradient(column(grad), rows - others, column(cdist))
+                  : at::_cdist_backward(column(grad), rows, others, norm_of(p), column(cdist)))
+          .view(x1.sizes());
   y = gradient.sizes() == y->sizes() ? gradient : gradient.sum(-2);
 }

@@ -21,7 +21,8 @@ int string_count(std::string_view format) {
 }
 
 // What torch_npu then calls operators for that libopapi.so has by name.
-constexpr std::string_view kComputedByName[] = {"acl_op::npu_roi_align", "acl_op::npu_roi_alignbk"};
+constexpr std::string_view kComputedByName[] = {"acl_op::ge", "acl_op::npu_roi_align",
+                                                "acl_op::npu_roi_alignbk"};
 
 }  // namespace
 

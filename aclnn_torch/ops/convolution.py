@@ -190,7 +190,7 @@ def conv3d(
 ) -> Tensor:
     r"""3-D convolution of ``(N, C_in, D, H, W)``; as ``torch.nn.functional.conv3d``, see :func:`conv2d`.
 
-    Ascend310P and Ascend910 refuse it.
+    Ascend910 refuses it, Ascend310P its gradients and all but float16.
     """
     return _convolve(conv3d, 3, False, input, weight, bias, stride, padding, dilation, 0, groups, cube_math_type)
 

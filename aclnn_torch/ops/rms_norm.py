@@ -52,8 +52,8 @@ def rms_norm(
         A tensor of the input's shape and dtype.
 
     Raises:
-        AclnnError: status 161002 for dtypes that are not accepted together, 561002 for shapes that do not match, an
-            empty tensor (but on Ascend950 and ``host``), or a negative eps.
+        AclnnError: status 161002 for dtypes that are not accepted together, 561002 for shapes that do not match,
+            rows of no elements (but on ``host``), or a negative eps.
     """
     if has_torch_function_variadic(input, weight):
         return overridden(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps)

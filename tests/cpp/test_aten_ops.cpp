@@ -203,7 +203,8 @@ TEST(what_does_not_fit_is_refused_in_stage_1) {
   CHECK_EQ(add(x, x, big), 161002);
   CHECK(told("aclnnAdd: out has shape [3, 3], expected [2, 3], the shape of the result"));
   CHECK_EQ(add(x, x, whole), 161002);
-  CHECK(told("aclnnAdd: out has dtype INT32, but result type FLOAT can't be cast to the desired output"));
+  CHECK(told(
+      "aclnnAdd: out has dtype INT32, but result type FLOAT can't be cast to the desired output"));
   CHECK_EQ(add(x, backwards, x), 161002);
   CHECK(told("aclnnAdd: other has a negative stride"));
   CHECK_EQ(add(outside, outside, outside), 161002);

@@ -120,7 +120,9 @@ def test_operators_under_torch_npu(tmp_path: Path) -> None:
     report = json.loads(result.stdout)
     assert report["notes"] == []
     assert len(report["cases"]) > 60
-    assert report["errors"]["elu_backward"]["float32"][0] == 0
+    of_elu = [of for name, of in report["errors"].items() if name.startswith("elu_backward")]
+    assert of_elu
+    assert all(of["float32"] == [0, None] for of in of_elu)
 
 
 def test_what_explains_a_difference() -> None:

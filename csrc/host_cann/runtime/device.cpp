@@ -134,12 +134,15 @@ extern "C" ACL_FUNC_VISIBILITY int drvGetDevNum(uint32_t* devices) {
 aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags, int32_t* active) {
   constexpr const char* kApi = "aclrtGetPrimaryCtxState";
   return guarded(kApi, [&]() -> aclError {
-    if (flags == nullptr) return null_argument(kApi, "flags");
     if (active == nullptr) return null_argument(kApi, "active");
+    if (flags != nullptr) {
+      return fail(ACL_ERROR_INVALID_PARAM,
+                  "%s: flags is %p, expected a null pointer; it is reserved", kApi,
+                  static_cast<void*>(flags));
+    }
     if (!is_device(deviceId)) return no_such_device(kApi, deviceId);
     auto& state = devices();
     const std::lock_guard lock(state.mutex);
-    *flags = 0;
     *active = state.all[static_cast<size_t>(deviceId)].primary != nullptr ? 1 : 0;
     return ACL_SUCCESS;
   });

@@ -23,12 +23,11 @@ bool share_memory(const at::Tensor& a, const at::Tensor& b) {
 }  // namespace
 
 void Output::expect(at::ScalarType result) const {
-  // The words are torch's own, for programs that look for them.
-  const char* given = dtype_name(acl_type(result));
-  const char* expected = dtype_name(acl_type(tensor_.scalar_type()));
-  TORCH_CHECK(can_cast(acl_type(result), acl_type(tensor_.scalar_type())), name_, " has dtype ",
-              expected, ", but result type ", given, " can't be cast to the desired output type ",
-              expected);
+  const at::ScalarType expected = tensor_.scalar_type();
+  // The last words are torch's own, for programs that look for them.
+  TORCH_CHECK(can_cast(acl_type(result), acl_type(expected)), name_, " has dtype ",
+              dtype_name(acl_type(expected)), ", but result type ", result,
+              " can't be cast to the desired output type ", expected);
 }
 
 Output& Output::operator=(const at::Tensor& result) {

@@ -292,7 +292,7 @@ ACL_FUNC_VISIBILITY aclError aclrtResetDevice(int32_t deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtResetDeviceForce(int32_t deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtGetDevice(int32_t* deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtGetDeviceCount(uint32_t* count);
-/* Whether aclrtSetDevice has made the device's context (active: 1, or 0); flags is 0. */
+/* Whether aclrtSetDevice has made the device's context (active: 1, or 0). flags is null. */
 ACL_FUNC_VISIBILITY aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags,
                                                      int32_t* active);
 /* How much of the device's memory is taken, in percent; there are no cores to tell about.

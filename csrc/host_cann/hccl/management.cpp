@@ -6,6 +6,7 @@
 #include <mutex>
 #include <span>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include <c10/util/StringUtil.h>
@@ -120,9 +121,13 @@ Configuration& configuration() {
   return PerProcess<Configuration>::get();
 }
 
-HcclResult check_option(const char* api, HcclConfig config) {
-  if (config == HCCL_DETERMINISTIC || config == HCCL_ACCELERATOR) return HCCL_SUCCESS;
-  fail(HCCL_E_PARA, "%s: unknown option %d", api, config);
+// C programs can give any number, which C++ must not read as an enumeration that has too few values
+// for it.
+HcclResult check_option(const char* api, const HcclConfig& config) {
+  std::underlying_type_t<HcclConfig> number;
+  std::memcpy(&number, &config, sizeof(number));
+  if (number == HCCL_DETERMINISTIC || number == HCCL_ACCELERATOR) return HCCL_SUCCESS;
+  fail(HCCL_E_PARA, "%s: unknown option %d", api, static_cast<int>(number));
   return HCCL_E_PARA;
 }
 

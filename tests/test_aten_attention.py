@@ -1,4 +1,4 @@
-"""Training of sparse attention and its indexer on ATen, beside autograd in float64."""
+"""Attention on ATen beside its formulas in float64: to selected keys, of edges, quantised, and its gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from tests.aten_ops.sweep import run_calls
 from tests.cabi import SUCCESS
 
 LARGEST = 2**63 - 1
-DTYPES = {torch.float16: "FLOAT16", torch.float32: "FLOAT", torch.int32: "INT32"}
+DTYPES = {
+    torch.bfloat16: "BFLOAT16",
+    torch.float16: "FLOAT16",
+    torch.float32: "FLOAT",
+    torch.float8_e4m3fn: "FLOAT8_E4M3FN",
+    torch.int32: "INT32",
+    torch.int8: "INT8",
+    torch.uint8: "UINT8",
+}
 # The layout, and the lengths of the sequences of queries and of keys.
 CASES = {"BSND": ("BSND", (3, 3), (5, 5)), "TND": ("TND", (2, 3), (4, 3))}
 
@@ -360,3 +368,174 @@ def test_the_sparse_loss_of_the_indexer(case: str) -> None:
         },
     )
     assert_close(got, [*(stored(parts, layout) for parts in expected), loss])
+
+
+# ---- Floyd attention
+
+
+def floyd(q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor, hidden: Tensor, scale: float) -> list[Tensor]:
+    """The result, and the maximum and the sum of the softmax."""
+    scores = torch.einsum("bhnmc,bhnkc->bhnmk", q, k1) + torch.einsum("bhnmc,bhkmc->bhnmk", q, k2)
+    scores = (scores * scale).masked_fill(hidden, -torch.inf)
+    p = scores.softmax(-1)
+    largest = scores.amax(-1)
+    result = torch.einsum("bhnmk,bhnkc->bhnmc", p, v1) + torch.einsum("bhnmk,bhkmc->bhnmc", p, v2)
+    return [result, largest, (scores - largest[..., None]).exp().sum(-1)]
+
+
+def test_floyd_attention() -> None:
+    n, m, k, size, scale = 16, 128, 128, 32, 0.125
+    shapes = {"query": (n, m), "key1": (n, k), "value1": (n, k), "key2": (k, m), "value2": (k, m)}
+    given = {name: numbers(1, 1, *edges, size, seed=80 + i) for i, (name, edges) in enumerate(shapes.items())}
+    mask = (torch.arange(n)[:, None] + torch.arange(k)) % 3 == 0
+    leaves = [leaf(tensor) for tensor in given.values()]
+    result, largest, total = floyd(*leaves, mask[None, None, :, None], scale)
+    dy = numbers(1, 1, n, m, size, seed=90)
+    result.backward(dy.double())
+    copies = [x.detach()[..., None].expand(-1, -1, -1, -1, 8).float() for x in (largest, total)]
+    of_mask = {"attenMaskOptional": mask.to(torch.uint8)[None, None, :, None]}
+    got = call(
+        "aclnnFusedFloydAttention",
+        {**given, **of_mask, "scaleValueOptional": scale},
+        {"softmaxMaxOut": copies[0], "softmaxSumOut": copies[1], "attentionOutOut": given["query"]},
+    )
+    assert_close(got, [copies[0].double(), copies[1].double(), result])
+    softmax = {"softmaxMax": copies[0], "softmaxSum": copies[1], "attentionIn": result.detach().half()}
+    got = call(
+        "aclnnFusedFloydAttentionGrad",
+        {**given, "dy": dy, **of_mask, **softmax, "scaleValue": scale},
+        {
+            "dqOut": given["query"],
+            "dk1Out": given["key1"],
+            "dv1Out": given["value1"],
+            "dk2Out": given["key2"],
+            "dv2Out": given["value2"],
+        },
+    )
+    assert_close(got, [x.grad for x in leaves])
+
+
+# ---- inference
+
+
+@pytest.mark.parametrize("with_decay", [False, True])
+def test_the_delta_rule_in_chunks(with_decay: bool) -> None:
+    """Each token decays the state and corrects what it gives for the token's key."""
+    lengths, key_heads, heads, key_size, size, scale = (3, 0, 4), 2, 4, 8, 6, 0.5
+    tokens = sum(lengths)
+    q, k = (numbers(tokens, key_heads, key_size, seed=i, scale=0.5).bfloat16() for i in (0, 1))
+    v = numbers(tokens, heads, size, seed=2).bfloat16()
+    beta = torch.sigmoid(numbers(tokens, heads, seed=3).float()).bfloat16()
+    g = -torch.sigmoid(numbers(tokens, heads, seed=4).float())
+    state = numbers(len(lengths), heads, size, key_size, seed=5).float()
+    results = torch.zeros(tokens, heads, size, dtype=torch.float64)
+    states = state.double()
+    token = 0
+    for i, length in enumerate(lengths):
+        for _ in range(length):
+            for head in range(heads):
+                key, query = (x[token, head * key_heads // heads].double() for x in (k, q))
+                decayed = states[i, head] * (g[token, head].double().exp() if with_decay else 1.0)
+                wrong = v[token, head].double() - decayed @ key
+                states[i, head] = decayed + beta[token, head].double() * torch.outer(wrong, key)
+                results[token, head] = states[i, head] @ query * scale
+            token += 1
+    got = call(
+        "aclnnChunkGatedDeltaRule",
+        {
+            "query": q,
+            "key": k,
+            "value": v,
+            "beta": beta,
+            "initialState": state,
+            "actualSeqLengths": torch.tensor(lengths).int(),
+            "gOptional": g if with_decay else None,
+            "scaleValue": scale,
+        },
+        {"out": v, "finalState": state},
+    )
+    torch.testing.assert_close(got[0], results, rtol=2**-7, atol=2**-8)
+    torch.testing.assert_close(got[1], states, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn])
+def test_the_indexer_of_quantised_keys(dtype: torch.dtype) -> None:
+    rows, columns, heads, count = 4, 7, 4, 3
+    q, k = ((numbers(2, n, h, 128, seed=n) * 8).round() for n, h in ((rows, heads), (columns, 1)))
+    of_q, of_k = numbers(2, rows, heads, seed=1).abs(), numbers(2, columns, 1, seed=2).abs()
+    w = numbers(2, rows, heads, seed=3)
+    q, k = (x.float().to(dtype) for x in (q, k))
+    products = torch.einsum("bshd,btd->bsht", q.double(), k.double()[:, :, 0])
+    scaled = products * of_q.double()[..., None] * of_k.double()[:, None, :, 0].unsqueeze(1)
+    scores = (torch.relu(scaled) * w.double()[..., None]).sum(2).masked_fill(hidden(rows, columns), -torch.inf)
+    expected = scores.argsort(dim=-1, descending=True)[..., :count].unsqueeze(2).double()
+    got = call(
+        "aclnnQuantLightningIndexer",
+        {
+            "query": q,
+            "key": k,
+            "weights": w,
+            "queryDequantScale": of_q,
+            "keyDequantScale": of_k,
+            "actualSeqLengthsQueryOptional": None,
+            "actualSeqLengthsKeyOptional": None,
+            "blockTableOptional": None,
+            "queryQuantMode": 0,
+            "keyQuantMode": 0,
+            "layoutQueryOptional": '"BSND"',
+            "layoutKeyOptional": '"BSND"',
+            "sparseCount": count,
+            "sparseMode": 3,
+            "preTokens": LARGEST,
+            "nextTokens": LARGEST,
+        },
+        {"out": torch.empty(2, rows, 1, count, dtype=torch.int32)},
+    )
+    assert torch.equal(got[0], expected)
+
+
+@pytest.mark.parametrize("paged", [False, True])
+def test_attention_to_selected_keys_of_int8(paged: bool) -> None:
+    """Behind the elements of a key stand its rotary part and a scale for each 128 of them, in the same bytes."""
+    columns, heads, scale, block = (16 if paged else 5), 2, 0.0625, 2
+    q = numbers(1, 2, heads, 576, scale=0.25, seed=1)
+    elements = (numbers(1, columns, 1, 512, seed=2) * 32).round().clamp(-128, 127).to(torch.int8)
+    rope = numbers(1, columns, 1, 64, scale=0.25, seed=3)
+    scales = numbers(1, columns, 1, 4, seed=4).float().abs() / 64
+    key = torch.cat([elements, rope.contiguous().view(torch.int8), scales.contiguous().view(torch.int8)], -1)
+    indices = torch.tensor([[[[0, 1]], [[2, -1]]]], dtype=torch.int32)
+    seen = torch.tensor([[1, 1, 1, 1, 0], [0, 0, 0, 0, 1]], dtype=torch.bool)
+    dequantised = elements.double() * scales.double().repeat_interleave(128, -1)
+    whole = torch.cat([dequantised, rope.double()], -1)[0, :5, 0]
+    scores = torch.einsum("shd,td->hst", q[0].double(), whole) * scale
+    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
+    expected = torch.einsum("hst,td->shd", weights, dequantised[0, :5, 0])[None]
+    got = call(
+        "aclnnKvQuantSparseFlashAttention",
+        {
+            "query": q,
+            "key": key,
+            "value": key,
+            "sparseIndices": indices,
+            "keyDequantScaleOptional": None,
+            "valueDequantScaleOptional": None,
+            "blockTableOptional": torch.zeros(1, 1, dtype=torch.int32) if paged else None,
+            "actualSeqLengthsQueryOptional": None,
+            "actualSeqLengthsKvOptional": torch.tensor([5], dtype=torch.int32),
+            "scaleValue": scale,
+            "keyQuantMode": 2,
+            "valueQuantMode": 2,
+            "sparseBlockSize": block,
+            "layoutQueryOptional": '"BSND"',
+            "layoutKvOptional": '"PA_BSND"' if paged else '"BSND"',
+            "sparseMode": 0,
+            "preTokens": LARGEST,
+            "nextTokens": LARGEST,
+            "attentionMode": 2,
+            "quantScaleRepoMode": 1,
+            "tileSize": 128,
+            "ropeHeadDim": 64,
+        },
+        {"attentionOut": q[..., :512]},
+    )
+    assert_close(got, [expected])

@@ -175,7 +175,7 @@ def test_coverage_of_a_torch_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Names in its library, each with its state; what is no name of a first stage does not count."""
     texts = [
         "aclnnAdd",
-        *(f"aclnn{name}GetWorkspaceSize" for name in ("Add", "None", "MatmulAllReduce", "ChunkGatedDeltaRule")),
+        *(f"aclnn{name}GetWorkspaceSize" for name in ("Add", "None", "MatmulAllReduce", "BlockSparseAttention")),
     ]
     texts += ["call aclnnMulGetWorkspaceSize", "aclnnFusedInferAttentionScoreV3GetMaxWorkspaceSize"]
     fake_library(tmp_path, *texts)
@@ -185,11 +185,11 @@ def test_coverage_of_a_torch_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "aclnnAdd": "computed",
         "aclnnNone": "missing",
         "aclnnMatmulAllReduce": "refused",
-        "aclnnChunkGatedDeltaRule": "missing",
+        "aclnnBlockSparseAttention": "missing",
         "aclnnFusedInferAttentionScoreV3GetMaxWorkspaceSize": "computed",
     }
     assert states["aclnnMatmulAllReduce"].reason == "it communicates between devices (HCCL)"
-    assert states["aclnnChunkGatedDeltaRule"].reason == "it is not written yet"
+    assert states["aclnnBlockSparseAttention"].reason == "it is not written yet"
 
 
 def test_coverage_is_printed(tmp_path: Path) -> None:

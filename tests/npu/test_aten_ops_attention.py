@@ -368,7 +368,7 @@ def test_inference_on_ascend950() -> None:
     torch.testing.assert_close(got.cpu().float(), expected, rtol=2**-9, atol=2**-9)
 
 
-def gradients_close(got: Any, expected: Any) -> None:
+def are_close(got: Any, expected: Any) -> None:
     for mine, other in zip(got, expected, strict=True):
         other = other.detach().float()
         torch.testing.assert_close(mine.cpu().float(), other, rtol=2**-8, atol=2**-8 * float(other.abs().max()))
@@ -405,7 +405,7 @@ def test_gradients_of_attention_to_selected_keys() -> None:
         )
     )  # fmt: skip
     assert "SparseFlashAttentionGrad" in ran
-    gradients_close(got, [x.grad for x in leaves])
+    are_close(got, [x.grad for x in leaves])
 
 
 def test_gradients_of_the_indexer() -> None:
@@ -422,7 +422,7 @@ def test_gradients_of_the_indexer() -> None:
         lambda: torch_npu.npu_lightning_indexer_grad(*(x.npu() for x in (q, k, dy, places.int(), w)))
     )
     assert "LightningIndexerGrad" in ran
-    gradients_close(got, [x.grad for x in leaves])
+    are_close(got, [x.grad for x in leaves])
 
 
 @pytest.mark.parametrize("selected", [False, True])
@@ -464,4 +464,82 @@ def test_the_loss_of_the_indexer(selected: bool) -> None:
         function, names = torch_npu.npu_dense_lightning_indexer_grad_kl_loss, {"DenseLightningIndexerGradKLLoss"}
     got, ran = operators_of(lambda: function(*inputs, 0.25, query_rope=q_rope.npu(), key_rope=k_rope.npu(), **lengths))
     assert names <= set(ran)
-    gradients_close(got, [*(x.grad for x in leaves), loss[None]])
+    are_close(got, [*(x.grad for x in leaves), loss[None]])
+
+
+def test_floyd_attention() -> None:
+    """Of the edges (n, m) of a graph by way of k, to pairs of edges (n, k) and (k, m)."""
+    n, m, k, size, scale = 16, 128, 128, 32, 0.125
+    shapes = ((n, m), (n, k), (n, k), (k, m), (k, m))
+    given = [numbers(1, 2, *edges, size, seed=i).half() for i, edges in enumerate(shapes)]
+    hidden = (torch.arange(n)[:, None] + torch.arange(k)) % 3 == 0
+
+    def theirs(q, k1, v1, k2, v2):  # type: ignore[no-untyped-def]
+        scores = torch.einsum("bhnmc,bhnkc->bhnmk", q, k1) + torch.einsum("bhnmc,bhkmc->bhnmk", q, k2)
+        p = (scores * scale).masked_fill(hidden[None, None, :, None], -torch.inf).softmax(-1)
+        return torch.einsum("bhnmk,bhnkc->bhnmc", p, v1) + torch.einsum("bhnmk,bhkmc->bhnmc", p, v2)
+
+    def ours(*tensors):  # type: ignore[no-untyped-def]
+        mask = hidden[None, None, :, None].npu()
+        return torch_npu.npu_fused_floyd_attention(*tensors, atten_mask=mask, scale_value=scale)[2]
+
+    got, ran = operators_of(lambda: with_gradients(ours)(*(x.npu() for x in given)))
+    assert {"FusedFloydAttention", "FusedFloydAttentionGrad"} <= set(ran)
+    are_close(got, with_gradients(theirs)(*(x.float() for x in given)))
+
+
+def test_the_delta_rule_in_chunks() -> None:
+    lengths, heads, size = [2, 3], 2, 8
+    q, k, v = (numbers(5, heads, size, seed=i).bfloat16() / 4 for i in range(3))
+    beta, g = numbers(5, heads, seed=3).sigmoid().bfloat16(), -numbers(5, heads, seed=4).sigmoid()
+    state = numbers(2, heads, size, size, seed=5)
+    (out, last), ran = operators_of(
+        lambda: torch_npu.npu_chunk_gated_delta_rule(
+            q.npu(), k.npu(), v.npu(), beta=beta.npu(), initial_state=state.npu(), scale=0.5, g=g.npu(),
+            actual_seq_lengths=torch.tensor(lengths, dtype=torch.int32).npu(),
+        )
+    )  # fmt: skip
+    assert "ChunkGatedDeltaRule" in ran
+    token = 0
+    for i, length in enumerate(lengths):
+        for _ in range(length):
+            decayed = state[i] * g[token].exp()[:, None, None]
+            wrong = v[token].float() - torch.einsum("hvk,hk->hv", decayed, k[token].float())
+            state[i] = decayed + beta[token].float()[:, None, None] * wrong[..., None] * k[token].float()[:, None]
+            expected = torch.einsum("hvk,hk->hv", state[i], q[token].float()) * 0.5
+            torch.testing.assert_close(out[token].cpu().float(), expected, rtol=2**-7, atol=2**-8)
+            token += 1
+    torch.testing.assert_close(last.cpu(), state, rtol=1e-5, atol=1e-5)
+
+
+def test_the_indexer_of_int8() -> None:
+    q, k = ((numbers(1, n, h, 128, seed=n) * 8).round().to(torch.int8) for n, h in ((3, 4), (7, 1)))
+    of_q, of_k = numbers(1, 3, 4, seed=1).abs().half(), numbers(1, 7, 1, seed=2).abs().half()
+    w = numbers(1, 3, 4, seed=3).half()
+    got, ran = operators_of(
+        lambda: torch_npu.npu_quant_lightning_indexer(*(x.npu() for x in (q, k, w, of_q, of_k)), 0, 0, sparse_count=2)
+    )
+    assert "QuantLightningIndexer" in ran
+    products = torch.einsum("bshd,btd->bsht", q.float(), k.float()[:, :, 0])
+    scaled = products * of_q.float()[..., None] * of_k.float()[..., 0][:, None, None]
+    scores = (torch.relu(scaled) * w.float()[..., None]).sum(2).masked_fill(~visible(3, 7, 3), -torch.inf)
+    assert torch.equal(got.cpu()[:, :, 0], scores.topk(2, dim=-1).indices.int())
+
+
+def test_attention_to_selected_keys_of_int8() -> None:
+    q = numbers(1, 2, 4, 576).half() / 8
+    elements = (numbers(1, 5, 1, 512, seed=1) * 32).round().clamp(-128, 127).to(torch.int8)
+    rope, scales = numbers(1, 5, 1, 64, seed=2).half() / 4, numbers(1, 5, 1, 4, seed=3).abs() / 64
+    key = torch.cat([elements, rope.view(torch.int8), scales.view(torch.int8)], -1)
+    indices = torch.tensor([[[[0, 3]], [[4, -1]]]], dtype=torch.int32)
+    got, ran = operators_of(
+        lambda: torch_npu.npu_kv_quant_sparse_flash_attention(
+            q.npu(), key.npu(), key.npu(), indices.npu(), 0.0625, 2, 2, sparse_mode=0, attention_mode=2
+        )
+    )
+    assert "KvQuantSparseFlashAttention" in ran
+    v = elements.float() * scales.repeat_interleave(128, -1)
+    seen = torch.tensor([[1, 0, 0, 1, 0], [0, 0, 0, 0, 1]], dtype=torch.bool)
+    scores = torch.einsum("bshd,btd->bhst", q.float(), torch.cat([v, rope.float()], -1)[:, :, 0]) * 0.0625
+    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
+    are_close([got], [torch.einsum("bhst,btd->bshd", weights, v[:, :, 0])])

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 import torch_npu
 
-from .aten_ops import Case, cases_of, check, numbers, on_npu
+from .aten_ops import Case, cases_of, check, numbers, on_npu, operators_of
 
 HALF = {"relative": 2**-9, "absolute": 2**-9}
 FLOAT = {"relative": 2**-18, "absolute": 2**-18}
@@ -442,3 +442,42 @@ CASES = [*KV_CACHES, *QKV_CACHES, *POSITIONS, *EXPERTS, *CONVOLUTIONS]
 @cases_of(CASES)
 def test_inference(case: Case) -> None:
     check(case)
+
+
+# ---- products of groups of rows
+
+
+def quantised_rows(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    scale = x.abs().amax(-1, keepdim=True) / 127
+    return (x / scale).round(), scale
+
+
+def test_rows_are_quantised_for_experts() -> None:
+    x, scale = numbers(5, 32).half(), numbers(2, 16, seed=1).abs() / 64
+    w = (numbers(2, 16, 32, seed=2) * 32).round().clamp(-128, 127).to(torch.int8)
+    groups = torch.tensor([2, 5])
+    got, ran = operators_of(
+        lambda: torch_npu.npu_quant_grouped_matmul_dequant(x.npu(), w.npu(), scale.npu(), groups.npu())
+    )
+    assert "QuantGroupedMatmulDequant" in ran
+    q, of_rows = quantised_rows(x.float())
+    parts = [q[a:b] @ w[i].float().t() * scale[i] * of_rows[a:b] for i, (a, b) in enumerate(((0, 2), (2, 5)))]
+    torch.testing.assert_close(got.cpu(), torch.cat(parts).half(), rtol=2**-9, atol=2**-9)
+
+
+def test_products_of_experts_are_activated_and_quantised() -> None:
+    x = (numbers(5, 32) * 32).round().clamp(-128, 127).to(torch.int8)
+    w = (numbers(2, 32, 64, seed=1) * 32).round().clamp(-128, 127).to(torch.int8)
+    scale, of_rows = numbers(2, 64, seed=2).abs() / 4096, numbers(5, seed=3).abs()
+    groups = torch.tensor([2, 3])
+    (got, got_scale), ran = operators_of(
+        lambda: torch_npu.npu_grouped_matmul_swiglu_quant_v2(
+            x.npu(), [w.npu()], [scale.npu()], of_rows.npu(), groups.npu(), group_list_type=1
+        )
+    )
+    assert "GroupedMatmulSwigluQuantV2" in ran
+    products = [x[a:b].float() @ w[i].float() * scale[i] for i, (a, b) in enumerate(((0, 2), (2, 5)))]
+    first, second = (torch.cat(products) * of_rows[:, None]).chunk(2, -1)
+    expected, expected_scale = quantised_rows(F.silu(first) * second)
+    assert (got.cpu().float() - expected).abs().max() <= 1
+    torch.testing.assert_close(got_scale.cpu(), expected_scale[:, 0], rtol=1e-5, atol=1e-7)

@@ -10,7 +10,6 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/attention/token_sequences.h"
 #include "host_cann/aten_ops/attention/training.h"
@@ -40,11 +39,16 @@ struct Selected {
   bool returns_softmax;
 };
 
-void check(const Selected& given) {
-  constexpr int64_t kSize = 512, kRopeSize = 64, kMostHeads = 128;
-  const at::Tensor &query = given.query, &key = given.key;
+constexpr int64_t kSize = 512, kRopeSize = 64;  // elements of a head
+
+void expect_reduced(const at::Tensor& query) {
   TORCH_CHECK(at::isReducedFloatingType(query.scalar_type()), "query has dtype ",
               dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+}
+
+void check(const Selected& given) {
+  constexpr int64_t kMostHeads = 128;
+  const at::Tensor &query = given.query, &key = given.key;
   expect_dtype("key", key, query);
   expect_like("value", given.value, key);
   TORCH_CHECK(query.size(-1) == kSize && query.size(-2) <= kMostHeads, "query has shape ",
@@ -168,8 +172,34 @@ class Sequences {
   TokenSequences keys_;
 };
 
+// The results of all tokens, and the maxima and sums of their softmax; 0 of tokens of no sequence.
+struct Results {
+  at::Tensor results;  // tokens, heads, elements
+  at::Tensor largest;  // tokens, heads
+  at::Tensor sum;
+};
+Results results_of(const Selected& given, Sequences& sequences) {
+  const auto options = given.query.options().dtype(at::kFloat);
+  const int64_t tokens = sequences.tokens(), heads = sequences.queries().heads();
+  const Results all{at::zeros({tokens, heads, sequences.size()}, options),
+                    at::zeros({tokens, heads}, options), at::zeros({tokens, heads}, options)};
+  if (!given.query.is_cpu() || is_rehearsed()) return all;
+  sequences.measure();
+  for (int64_t i = 0; i < sequences.queries().count(); ++i) {
+    const int64_t rows = sequences.queries().length(i), first = sequences.queries().first(i);
+    if (rows == 0) continue;
+    const SoftmaxAttention attention = sequences.attention(i);
+    const auto by_token = Sequences::by_token;
+    all.results.narrow(0, first, rows).copy_(by_token(attention.result()));
+    all.largest.narrow(0, first, rows).copy_(by_token(attention.largest()).squeeze(-1));
+    all.sum.narrow(0, first, rows).copy_(by_token(attention.sum()).squeeze(-1));
+  }
+  return all;
+}
+
 void attend(const Selected& given, int64_t pre_tokens, int64_t next_tokens, int64_t attention_mode,
             Output& out, OptionalOutput& largest_out, OptionalOutput& sum_out) {
+  expect_reduced(given.query);
   Sequences sequences(given, "actualSeqLengthsQuery", "actualSeqLengthsKv");
   check_inference(given, pre_tokens, next_tokens, attention_mode);
   expect_like(out.name(), out, given.query);
@@ -182,26 +212,27 @@ void attend(const Selected& given, int64_t pre_tokens, int64_t next_tokens, int6
       expect_shape((**each).name(), **each, of_softmax);
     }
   }
-  const auto options = given.query.options().dtype(at::kFloat);
-  const int64_t tokens = sequences.tokens(), heads = sequences.queries().heads();
-  const at::Tensor results = at::zeros({tokens, heads, sequences.size()}, options);
-  const at::Tensor largest = at::zeros({tokens, heads}, options), sum = at::zeros_like(largest);
-  if (given.query.is_cpu() && !is_rehearsed()) {
-    sequences.measure();
-    for (int64_t i = 0; i < sequences.queries().count(); ++i) {
-      const int64_t rows = sequences.queries().length(i), first = sequences.queries().first(i);
-      if (rows == 0) continue;
-      const SoftmaxAttention attention = sequences.attention(i);
-      const auto by_token = Sequences::by_token;
-      results.narrow(0, first, rows).copy_(by_token(attention.result()));
-      largest.narrow(0, first, rows).copy_(by_token(attention.largest()).squeeze(-1));
-      sum.narrow(0, first, rows).copy_(by_token(attention.sum()).squeeze(-1));
-    }
-  }
-  out = results.view(given.query.sizes());
+  const Results all = results_of(given, sequences);
+  out = all.results.view(given.query.sizes());
   if (!given.returns_softmax) return;
-  largest_out = largest.view(of_softmax);
-  sum_out = sum.view(of_softmax);
+  largest_out = all.largest.view(of_softmax);
+  sum_out = all.sum.view(of_softmax);
+}
+
+// Keys of INT8 and what stands behind them in the same bytes: a rotary part in the type of queries
+// and a scale of FLOAT for each tile.
+struct PackedKeys {
+  at::Tensor elements;
+  at::Tensor rope;
+};
+PackedKeys unpacked(const at::Tensor& bytes, at::ScalarType rope_type) {
+  constexpr int64_t kTile = 128, kRopeBytes = kRopeSize * 2;
+  const at::Tensor rope = bytes.narrow(-1, kSize, kRopeBytes).contiguous().view(rope_type);
+  const at::Tensor scales = bytes.narrow(-1, kSize + kRopeBytes, kSize / kTile * 4)
+                                .contiguous()
+                                .view(at::kFloat)
+                                .repeat_interleave(kTile, -1);
+  return {bytes.narrow(-1, 0, kSize).to(at::kFloat) * scales, rope.to(at::kFloat)};
 }
 
 }  // namespace
@@ -247,6 +278,7 @@ ACLNN(SparseFlashAttentionGrad, (FloatIn, query), (FloatIn, key), (OptionalIn, v
   constexpr int64_t kBlocks[] = {1, 8, 16, 32, 64};
   constexpr int64_t kHeads[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128};
   if (query.numel() == 0) return;
+  expect_reduced(query);
   TORCH_CHECK(layoutOptional == "BSND" || layoutOptional == "TND", "layoutOptional is \"",
               layoutOptional, "\", expected BSND or TND");
   const Selected given{query,
@@ -321,4 +353,64 @@ ACLNN(SparseFlashAttentionGrad, (FloatIn, query), (FloatIn, key), (OptionalIn, v
   if (!queryRopeOptional) return;
   dQueryRopeOutOptional = dquery.narrow(2, size, rope).reshape(queryRopeOptional->sizes());
   dKeyRopeOutOptional = dkey.narrow(2, size, rope).reshape(keyRopeOptional->sizes());
+}
+
+// The scales stand in the keys' bytes, so that the arguments for them do not count. The host CANN
+// sees the elements of FLOAT8 and not their bytes.
+ACLNN(KvQuantSparseFlashAttention, (FloatIn, query), (In, key), (In, value), (In, sparseIndices),
+      (OptionalIn, keyDequantScaleOptional), (OptionalIn, valueDequantScaleOptional),
+      (OptionalIn, blockTableOptional), (OptionalIn, actualSeqLengthsQueryOptional),
+      (OptionalIn, actualSeqLengthsKvOptional), (double, scaleValue), (int64_t, keyQuantMode),
+      (int64_t, valueQuantMode), (int64_t, sparseBlockSize), (char*, layoutQueryOptional),
+      (char*, layoutKvOptional), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
+      (int64_t, attentionMode), (int64_t, quantScaleRepoMode), (int64_t, tileSize),
+      (int64_t, ropeHeadDim), (Out, attentionOut)) {
+  constexpr int64_t kByTiles = 2, kTile = 128, kMostBlock = 16;
+  constexpr int64_t kHeads[] = {1, 2, 4, 8, 16, 32, 48, 64, 128};
+  constexpr int64_t kBytes = kSize + kRopeSize * 2 + kSize / kTile * 4;
+  expect_reduced(query);
+  expect_dtype("key", key, at::kChar);
+  expect_like("value", value, key);
+  TORCH_CHECK(keyQuantMode == kByTiles && valueQuantMode == kByTiles,
+              "keyQuantMode or valueQuantMode is not ", kByTiles, ", the only one supported");
+  TORCH_CHECK(quantScaleRepoMode == 1 && tileSize == kTile && ropeHeadDim == kRopeSize,
+              "quantScaleRepoMode, tileSize or ropeHeadDim is not 1, ", kTile, " or ", kRopeSize,
+              ", the only ones supported");
+  TORCH_CHECK(sparseBlockSize <= kMostBlock, "sparseBlockSize is ", sparseBlockSize.value(),
+              ", expected a power of 2 up to ", kMostBlock);
+  TORCH_CHECK(layoutKvOptional == "PA_BSND" || layoutKvOptional == layoutQueryOptional,
+              "layoutKvOptional is \"", layoutKvOptional, "\", expected PA_BSND or \"",
+              layoutQueryOptional, "\" as queries have");
+  expect_dims("query", query, 3, 4);
+  expect_dims("key", key, 3, 4);
+  TORCH_CHECK(query.size(-1) == kSize + kRopeSize && std::ranges::count(kHeads, query.size(-2)) > 0,
+              "query has shape ", query.sizes(), ", expected heads of ", kSize + kRopeSize,
+              " elements, as many as one of ", at::IntArrayRef(kHeads));
+  TORCH_CHECK(key.size(-1) == kBytes, "key has shape ", key.sizes(), ", expected ", kBytes,
+              " bytes of each token");
+  const PackedKeys keys = unpacked(key, query.scalar_type());
+  const at::Tensor values = unpacked(value, query.scalar_type()).elements;
+  const at::Tensor queries = query.to(at::kFloat).narrow(-1, 0, kSize);
+  const std::optional<at::Tensor> query_rope = query.to(at::kFloat).narrow(-1, kSize, kRopeSize);
+  const std::optional<at::Tensor> key_rope = keys.rope;
+  const Selected given{queries,
+                       keys.elements,
+                       values,
+                       sparseIndices,
+                       blockTableOptional,
+                       actualSeqLengthsQueryOptional,
+                       actualSeqLengthsKvOptional,
+                       query_rope,
+                       key_rope,
+                       scaleValue,
+                       sparseBlockSize,
+                       layoutQueryOptional,
+                       layoutKvOptional,
+                       sparseMode,
+                       false};
+  Sequences sequences(given, "actualSeqLengthsQueryOptional", "actualSeqLengthsKvOptional");
+  check_inference(given, preTokens, nextTokens, attentionMode);
+  expect_dtype(attentionOut, query);
+  expect_shape(attentionOut.name(), attentionOut, queries.sizes());
+  attentionOut = results_of(given, sequences).results.view(queries.sizes());
 }

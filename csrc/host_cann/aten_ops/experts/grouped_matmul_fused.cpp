@@ -1,11 +1,8 @@
-// Products of groups of rows whose results are added to the rows of tokens, or activated and
-// quantised.
+// Products of groups of rows whose results are added to the rows of tokens.
 
 #include <string>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/silu.h>
 #include <ATen/ops/zeros.h>
 
 #include "host_cann/aten_ops/bounds.h"
@@ -14,7 +11,6 @@
 #include "host_cann/aten_ops/experts/grouped_product.h"
 #include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
-#include "host_cann/descriptors/private_format.h"
 
 using namespace aclnn_host;
 
@@ -175,92 +171,6 @@ void check_tuning(at::OptionalIntArrayRef config, const at::Tensor& x) {
               (*config)[0], ", expected 0 to ", x.size(0), ", the number of rows");
 }
 
-// One with the blocks of FRACTAL_NZ in memory, whatever its format says.
-Stored as_blocked(const Stored& weight) {
-  if (is_private(weight.format) || weight.elements.dim() != 3) return weight;
-  const int64_t width = weight.dtype == ACL_INT4 ? 64 : weight.dtype == ACL_INT32 ? 8 : 32;
-  const at::Tensor& elements = weight.elements;
-  TORCH_CHECK(
-      elements.is_contiguous() && elements.size(1) % 16 == 0 && elements.size(2) % width == 0,
-      "weight has shape ", elements.sizes(), ", expected contiguous blocks of 16 rows of ", width,
-      ", or format FRACTAL_NZ");
-  return {from_blocks(elements.flatten(), elements.sizes(), ACL_FORMAT_FRACTAL_NZ, width),
-          weight.dtype, ACL_FORMAT_FRACTAL_NZ};
-}
-
-// The activated first half of each row times the second, as INT8 with a scale.
-void swiglu_quant(const at::Tensor& x, const Stored& weight, const Optional& bias,
-                  const Optional& offset, const at::Tensor& weight_scale, const at::Tensor& x_scale,
-                  const at::Tensor& group_list, Output& out, Output& out_scale,
-                  const OptionalOutput& out_offset) {
-  expect_dims("x", x, 2);
-  expect_dtype("x", x, at::kChar);
-  const GroupedKind kind = grouped_kind(ACL_INT8, weight.dtype);
-  const bool is_int8 = kind == GroupedKind::kInt8;
-  expect_format("weight", weight, /*or_blocked=*/true);
-  TORCH_CHECK(!is_int8 || is_private(weight.format), "weight has format ",
-              static_cast<int>(weight.format), ", expected FRACTAL_NZ (",
-              static_cast<int>(ACL_FORMAT_FRACTAL_NZ), ") as it is INT8");
-  TORCH_CHECK(has_all_matrices({weight}), "weight has shape ", weight.elements.sizes(),
-              ", expected (experts, k, n)");
-  expect_absent("offset", offset);
-  TORCH_CHECK(!out_offset, "outputOffset is a tensor, expected null");
-  const Matrices matrices("weight", {weight}, true);
-  const int64_t rows = x.size(0), k = x.size(1), count = matrices.count();
-  TORCH_CHECK(weight_scale.dim() == 2 || (!is_int8 && weight_scale.dim() == 3),
-              "weightScale has shape ", weight_scale.sizes(), ", expected (experts, ",
-              is_int8 ? "" : "[groups,] ", "n)");
-  const int64_t n = weight_scale.size(-1);
-  constexpr int64_t kMostColumns = 10240;
-  TORCH_CHECK(n <= kMostColumns && n % 2 == 0, "weightScale has ", n,
-              " columns, expected an even number up to ", kMostColumns);
-  const int64_t groups = weight_scale.dim() == 3 ? weight_scale.size(1) : 1;
-  TORCH_CHECK(groups > 0 && k % groups == 0, "weightScale has ", groups,
-              " groups, expected a divisor of ", k, ", the number of columns of x");
-  const int64_t most = is_int8 ? 65535 : 19999;
-  TORCH_CHECK(k <= most, "x has ", k, " columns, expected at most ", most);
-  TORCH_CHECK(weight_scale.size(0) == count, "weightScale has shape ", weight_scale.sizes(),
-              ", expected scales of ", count, " experts");
-  if (is_int8) {
-    TORCH_CHECK(!bias, "bias is a tensor, expected null as weight is INT8");
-    TORCH_CHECK(weight_scale.scalar_type() == at::kFloat ||
-                    at::isReducedFloatingType(weight_scale.scalar_type()),
-                "weightScale has dtype ", dtype_text(weight_scale.scalar_type()),
-                ", expected FLOAT, FLOAT16 or BFLOAT16");
-  } else {
-    TORCH_CHECK(bias, "bias is null, expected a tensor as weight is INT4");
-    expect_dtype("bias", *bias, at::kFloat);
-    expect_shape("bias", *bias, {count, n});
-    TORCH_CHECK(holds_bits(weight_scale), "weightScale has dtype ",
-                dtype_text(weight_scale.scalar_type()), ", expected UINT64");
-  }
-  expect_dtype("xScale", x_scale, at::kFloat);
-  expect_shape("xScale", x_scale, {rows});
-  expect_dtype("output", out, at::kChar);
-  expect_dtype("outputScale", out_scale, at::kFloat);
-  expect_shape("output", out, {rows, n / 2});
-  expect_shape("outputScale", out_scale, {rows});
-
-  const at::Tensor& values_memory = out;
-  const at::Tensor& scales_memory = out_scale;
-  for (const Group& group :
-       groups_of("groupList", group_list, /*is_on_device=*/true, kGroupEnds, count, rows)) {
-    if ((group.size == 0 && out.is_written()) || n == 0) continue;
-    const at::Tensor product =
-        grouped_product(kind, {x.narrow(0, group.begin, group.size), matrices.at(group.matrix, k),
-                               bias ? Optional(bias->select(0, group.matrix)) : std::nullopt,
-                               weight_scale.select(0, group.matrix), std::nullopt, std::nullopt,
-                               std::nullopt, x_scale.narrow(0, group.begin, group.size)});
-    const std::vector<at::Tensor> halves = product.chunk(2, 1);
-    const at::Tensor activated = at::silu(halves[0]) * halves[1];
-    const at::Tensor scale = at::amax(activated.abs(), 1) / 127;
-    Output(out.name(), values_memory.narrow(0, group.begin, group.size), out.is_written()) =
-        to_int8(activated / scale.unsqueeze(1));
-    Output(out_scale.name(), scales_memory.narrow(0, group.begin, group.size),
-           out_scale.is_written()) = scale;
-  }
-}
-
 }  // namespace
 
 // INT4 only, as it is: rows by `rowIndex` become zeros where no group has one for them.
@@ -412,19 +322,4 @@ ACLNN(GroupedMatmulFinalizeRoutingWeightNzV2, (In, x1), (StoredIn, x2), (In, sca
                     transposeX2,
                     groupListType},
                    out);
-}
-
-ACLNN(GroupedMatmulSwigluQuant, (In, x), (StoredIn, weight), (OptionalIn, bias),
-      (OptionalIn, offset), (In, weightScale), (In, xScale), (In, groupList), (Out, output),
-      (Out, outputScale), (OptionalOut, outputOffset)) {
-  swiglu_quant(x, weight, bias, offset, weightScale, xScale, groupList, output, outputScale,
-               outputOffset);
-}
-ACLNN(GroupedMatmulSwigluQuantWeightNZ, (In, x), (StoredIn, weight), (OptionalIn, bias),
-      (OptionalIn, offset), (In, weightScale), (In, xScale), (In, groupList), (Out, output),
-      (Out, outputScale), (OptionalOut, outputOffset)) {
-  Stored blocked = as_blocked(weight);
-  blocked.format = ACL_FORMAT_FRACTAL_NZ;
-  swiglu_quant(x, blocked, bias, offset, weightScale, xScale, groupList, output, outputScale,
-               outputOffset);
 }

@@ -14,7 +14,7 @@ constexpr int64_t kDimsOfBlocks = 4;
 
 // (n1, k1, 16, n0) as (k1 * 16, n1 * n0), without what pads k.
 at::Tensor joined_blocks(const char* name, const at::Tensor& blocks, aclDataType dtype, int64_t k) {
-  const int64_t width = dtype == ACL_INT4 ? 64 : dtype == ACL_INT32 ? 8 : 32;
+  const int64_t width = width_of_blocks(dtype);
   TORCH_CHECK(blocks.size(-2) == 16 && blocks.size(-1) == width, name, " has shape ",
               blocks.sizes(), " and dtype ", dtype_name(dtype),
               ", expected blocks of FRACTAL_NZ, 16 rows of ", width);
@@ -101,6 +101,15 @@ at::Tensor product_of_int8_by_int4(const GroupOperands& operands) {
 }
 
 }  // namespace
+
+int64_t width_of_blocks(aclDataType dtype) {
+  switch (dtype) {
+    case ACL_INT4:
+    case ACL_FLOAT4_E2M1: return 64;
+    case ACL_INT32: return 8;
+    default: return 32;
+  }
+}
 
 std::vector<Group> groups_of(const char* name, const at::Tensor& list, bool is_on_device,
                              int64_t type, int64_t matrices, int64_t limit) {

@@ -49,6 +49,9 @@ class Matrices {
   bool is_one_tensor_;
 };
 
+// How many elements a row of a block of FRACTAL_NZ has.
+int64_t width_of_blocks(aclDataType dtype);
+
 // Whether the shape of a weight is that of one tensor with all matrices.
 bool has_all_matrices(const std::vector<Stored>& weight);
 

@@ -24,11 +24,6 @@ using namespace aclnn_host;
 
 namespace {
 
-// An argument that is null or empty.
-bool is_absent(const std::optional<at::Tensor>& tensor) {
-  return !tensor || tensor->numel() == 0;
-}
-
 // ---- permuted batches
 
 struct Permutations {
@@ -172,8 +167,6 @@ ACLNN(QuantMatmulDequant, (In, x), (StoredIn, weight), (In, weightScale),
   TORCH_CHECK(!biasOptional && !xOffsetOptional,
               "biasOptional or xOffsetOptional is given, expected null");
   TORCH_CHECK(transposeWeight, "transposeWeight is false, expected true");
-  TORCH_CHECK(xQuantMode == "pertoken" || xQuantMode == "pertensor", "xQuantMode is \"", xQuantMode,
-              "\", expected \"pertoken\" or \"pertensor\"");
   const int64_t n = weight.elements.size(0);
   const int64_t k = weight.elements.size(1);
   TORCH_CHECK(n > 0 && k > 0 && n % 16 == 0 && k % 16 == 0, "weight has shape ",
@@ -183,29 +176,11 @@ ACLNN(QuantMatmulDequant, (In, x), (StoredIn, weight), (In, weightScale),
   expect_shape("weightScale", weightScale, {n});
   const bool has_bits = weightScale.scalar_type() == at::kLong;
   if (!has_bits) expect_dtype("weightScale", weightScale, at::kFloat);
-  at::Tensor values = wide(x);
-  if (!is_absent(smoothScaleOptional)) {
-    expect_dtype("smoothScaleOptional", *smoothScaleOptional, at::kHalf);
-    expect_shape("smoothScaleOptional", *smoothScaleOptional, {k});
-    values = values * wide(*smoothScaleOptional);
-  }
-  const bool by_rows = xQuantMode == "pertoken";
-  TORCH_CHECK(by_rows || !is_absent(xScaleOptional),
-              "xQuantMode is \"pertensor\", expected \"pertoken\" without xScaleOptional");
-  TORCH_CHECK(!has_bits || !by_rows,
-              "weightScale has dtype INT64, expected FLOAT with the mode "
-              "\"pertoken\"");
-  at::Tensor scale;
-  if (is_absent(xScaleOptional)) {
-    scale = at::amax(values.abs(), -1, /*keepdim=*/true) / 127;
-  } else {
-    expect_dtype("xScaleOptional", *xScaleOptional, has_bits ? at::kHalf : at::kFloat);
-    expect_shape("xScaleOptional", *xScaleOptional, {by_rows ? x.size(0) : 1});
-    scale = wide(*xScaleOptional).unsqueeze(-1);
-  }
-  const at::Tensor sums = exact_product(to_int8(values / scale), weight.elements.t());
+  const QuantizedRows rows =
+      quantized_rows(x, smoothScaleOptional, xScaleOptional, xQuantMode, has_bits);
+  const at::Tensor sums = exact_product(rows.x, weight.elements.t());
   const at::Tensor result = sums.to(at::kDouble) * decoded_scale(weightScale);
-  out = has_bits ? result : result * scale;
+  out = has_bits ? result : result * rows.scale;
 }
 
 // The sum over the batch.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/amax.h>
 #include <ATen/ops/bucketize.h>
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/matmul.h>
@@ -114,8 +115,44 @@ at::Tensor quantized(const at::Tensor& values, const at::Tensor& scale,
   return to_int8(holds_bits(scale) ? rounded + decoded_offset(scale) : rounded);
 }
 
+QuantizedRows quantized_rows(const at::Tensor& x, const std::optional<at::Tensor>& smooth,
+                             const std::optional<at::Tensor>& scale, const std::string& mode,
+                             bool weight_has_bits) {
+  const bool by_rows = mode == "pertoken";
+  TORCH_CHECK(by_rows || mode == "pertensor", "xQuantMode is \"", mode,
+              "\", expected \"pertoken\" or \"pertensor\"");
+  at::Tensor values = wide(x);
+  if (!is_absent(smooth)) {
+    expect_dtype("smoothScaleOptional", *smooth, at::kHalf);
+    expect_shape("smoothScaleOptional", *smooth, {x.size(1)});
+    values = values * wide(*smooth);
+  }
+  TORCH_CHECK(by_rows || !is_absent(scale),
+              "xQuantMode is \"pertensor\", expected \"pertoken\" without xScaleOptional");
+  TORCH_CHECK(!weight_has_bits || !by_rows,
+              "weightScale has dtype INT64, expected FLOAT with the mode \"pertoken\"");
+  at::Tensor divisor;
+  if (is_absent(scale)) {
+    divisor = at::amax(values.abs(), -1, /*keepdim=*/true) / 127;
+  } else {
+    expect_dtype("xScaleOptional", *scale, weight_has_bits ? at::kHalf : at::kFloat);
+    expect_shape("xScaleOptional", *scale, {by_rows ? x.size(0) : 1});
+    divisor = wide(*scale).unsqueeze(-1);
+  }
+  return {to_int8(values / divisor), divisor};
+}
+
 at::Tensor spread(const at::Tensor& groups, int64_t dim, int64_t group, int64_t size) {
   return groups.repeat_interleave(group, dim).narrow(dim, 0, size);
+}
+
+at::Tensor spread_pairs(const at::Tensor& pairs, int64_t rows) {
+  constexpr int64_t kBlock = 32;
+  return spread(pairs.to(at::kDouble).transpose(1, 2).flatten(0, 1), 0, kBlock, rows);
+}
+
+bool is_absent(const std::optional<at::Tensor>& tensor) {
+  return !tensor || tensor->numel() == 0;
 }
 
 void expect_absent(const char* name, const std::optional<at::Tensor>& tensor) {

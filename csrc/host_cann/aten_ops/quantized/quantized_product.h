@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include <ATen/core/Tensor.h>
 
@@ -47,10 +49,28 @@ at::Tensor to_int8(const at::Tensor& values);
 at::Tensor quantized(const at::Tensor& values, const at::Tensor& scale,
                      const std::optional<at::Tensor>& offset);
 
+// The rows of x in INT8, and the scales by which they were divided, a column.
+struct QuantizedRows {
+  at::Tensor x;
+  at::Tensor scale;
+};
+// Divides rows of FLOAT16, times `smooth`, by a scale that is given, of each row ("pertoken") or of
+// all ("pertensor"), or by a 127th of the largest magnitude in each. Where the scale of a weight is
+// given as bits, it has x's scale in it. The names in errors are those of the functions that
+// quantise x.
+QuantizedRows quantized_rows(const at::Tensor& x, const std::optional<at::Tensor>& smooth,
+                             const std::optional<at::Tensor>& scale, const std::string& mode,
+                             bool weight_has_bits);
+
 // Each of the numbers of groups along a dimension for all `group` elements of its group, `size` in
 // all.
 at::Tensor spread(const at::Tensor& groups, int64_t dim, int64_t group, int64_t size);
 
+// The scales of MX in pairs, (pairs, columns, 2), as one for each of `rows` rows and each column.
+at::Tensor spread_pairs(const at::Tensor& pairs, int64_t rows);
+
+// An argument that is null or empty.
+bool is_absent(const std::optional<at::Tensor>& tensor);
 // Refuses anything but a missing argument or one without elements.
 void expect_absent(const char* name, const std::optional<at::Tensor>& tensor);
 // Refuses matrices that are not in FRACTAL_NZ, or have a size of 1, which it does not take.

@@ -505,34 +505,10 @@ BAD_CALLS: dict[str, tuple[str, Callable[[], object], list[str], tuple[int, str]
         ["dy", "[4, 2]", "[2, 4]", "expand"],
         TILING,
     ),
-    "no rows": (
+    "no columns": (
         "Ascend910B",
-        lambda: ops.rms_norm(ones(0, 4), ones(4)),
-        ["x", "[0, 4]", "at least one element", "Ascend950 and host"],
-        TILING,
-    ),
-    "no rows for the gradient": (
-        "Ascend910_93",
-        lambda: ops.rms_norm_grad(ones(0, 4), ones(0, 4), ones(0), ones(4)),
-        ["aclnnRmsNormGrad", "x", "[0, 4]", "Ascend950 and host"],
-        TILING,
-    ),
-    "no columns for the gradient": (
-        "host",
-        lambda: ops.rms_norm_grad(ones(4, 0), ones(4, 0), ones(4), ones(0)),
-        ["dy", "[4, 0]", "last dimension of at least 1"],
-        TILING,
-    ),
-    "a last dimension below 32 bytes on Ascend310P": (
-        "Ascend310P",
-        lambda: ops.rms_norm(ones(2, 7), ones(7)),
-        ["x", "[2, 7]", "at least 8 elements (32 bytes)", "Ascend310P"],
-        TILING,
-    ),
-    "the same in 16 bits": (
-        "Ascend310P",
-        lambda: ops.rms_norm_grad(ones(2, 15).half(), ones(2, 15).half(), ones(2), ones(15).half()),
-        ["[2, 15]", "at least 16 elements (32 bytes)", "Ascend310P"],
+        lambda: ops.rms_norm(ones(4, 0), ones(0)),
+        ["x", "[4, 0]"],
         TILING,
     ),
     "tensors on different devices": (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tests import cabi
-from tests.cabi import PARAM_INVALID, SUCCESS, Format
+from tests.cabi import PARAM_INVALID, SUCCESS
 from tests.conformance.convolution_table import BACKWARD, FORWARD, Problem
 from tests.conformance.machinery import Ints, Operator, Prepared, Table, all_tables, call
 
@@ -50,7 +50,7 @@ def descriptor(prepared: Prepared, name: str, layout: Layout, address: int | Non
             memory.dtype,
             cabi.int64s(strides),
             layout.offset,
-            Format.ND,
+            prepared.operator.format_of(shape),
             cabi.int64s(storage),
             len(storage),
             memory.address if address is None else address,

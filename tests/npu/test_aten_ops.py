@@ -32,7 +32,7 @@ def with_cases() -> set[str]:
     cases = {f"aclnn{name}" for module in modules for case in module.CASES for name in case.functions.split()}
     calls = "".join(path.read_text() for path in (ROOT / "tests" / "aten_ops" / "values").glob("*.txt"))
     cases |= set(re.findall(r"^(acl\w+) [^\t]*\t\[", calls, re.MULTILINE))
-    for name in ("random", "coding"):
+    for name in ("attention", "coding", "random"):
         cases |= set(re.findall(r'"(aclnn\w+)"', (ROOT / "tests" / f"test_aten_{name}.py").read_text()))
     return cases | set(re.findall(r"(aclnn\w+)GetWorkspaceSize\(", (ROOT / "tests/cpp/test_aten_ops.cpp").read_text()))
 

@@ -118,9 +118,18 @@ class StoredMemory(cabi.Memory):
         given = np.resize(np.asarray(values, np.float64), self.element_shape)
         codes = np.zeros(math.prod(self._sizes()), np.int64 if self.element_dtype in _CODES else self._item())
         table = _CODES.get(self.element_dtype)
-        exact = None if table is not None else cabi.encode(self.element_dtype, given).reshape(self.element_shape)
-        for index, place in self._places():
-            codes[place] = exact[index] if table is None else _code(table, given[index])
+        if table is None:
+            exact = cabi.encode(self.element_dtype, given).reshape(self.element_shape)
+        else:
+            # By their bits, so that zeros keep their signs.
+            bits, which = np.unique(given.view(np.int64), return_inverse=True)
+            of_bits = np.array([_code(table, value) for value in bits.view(np.float64)], np.int64)
+            exact = of_bits[which].reshape(self.element_shape)
+        if self.format == "":
+            codes[...] = exact.reshape(-1)
+        else:
+            for index, place in self._places():
+                codes[place] = exact[index]
         if self.bits == 4:
             codes = np.append(codes, [0] * (len(codes) % 2))
             codes = codes[0::2] + 16 * codes[1::2]
@@ -133,6 +142,8 @@ class StoredMemory(cabi.Memory):
             codes = np.stack([codes & 15, codes >> 4], -1).reshape(-1)
         table = _CODES.get(self.element_dtype)
         flat = np.array(table)[codes] if table is not None else cabi.decode(self.element_dtype, codes)
+        if self.format == "":
+            return np.asarray(flat[: math.prod(self.element_shape)], np.float64).reshape(self.element_shape)
         values = np.zeros(self.element_shape)
         for index, place in self._places():
             values[index] = flat[place]

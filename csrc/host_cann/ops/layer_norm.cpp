@@ -522,8 +522,9 @@ aclnnStatus aclnnLayerNormBackwardGetWorkspaceSize(
       asked[i] = {outputs[i].name, outputMask->values[i] ? outputs[i].tensor : nullptr};
       if (outputMask->values[i]) checks.not_null(outputs[i]);
     }
-    for (const Argument& each : {gradient, value, means, factors})
+    for (const Argument& each : {gradient, value, means, factors}) {
       check_dtype(checks, each, kBackwardTypes);
+    }
     checks.same_dtype(gradient, value);
     check_weight_dtype(checks, weight, value, kBackwardTypes);
     check_dtype(checks, bias, kBackwardTypes);

@@ -187,7 +187,15 @@ at::Tensor listed(const at::Tensor& list, int64_t most, int64_t keys) {
   return places;
 }
 
-// The gradients of a call, in FLOAT and with all tokens in one dimension.
+// The divergence of a query's probabilities from the target. Those that are next to nothing count
+// as 1e-8.
+double divergence(const at::Tensor& target, const at::Tensor& learnt) {
+  constexpr double kLeast = 1e-8;
+  const at::Tensor ratio = target.clamp_min(kLeast).log() - learnt.clamp_min(kLeast).log();
+  return (target * ratio).sum(at::kDouble).item().toDouble();
+}
+
+// The gradients of a call, in FLOAT and with all tokens in one dimension, and its loss.
 class Sums {
  public:
   Sums(const at::Tensor& query, const at::Tensor& key)
@@ -207,16 +215,25 @@ class Sums {
     weights_.select(0, token).copy_(gradients.weights);
     key_.narrow(0, first_key, gradients.keys.size(0)).add_(gradients.keys);
   }
+  // Adds the divergence of what a query's scores have learnt, and its gradients.
+  template <class Keys>
+  void learn(const QueryScores& scores, const at::Tensor& target, const at::Tensor& learnt,
+             int64_t token, const Keys& keys) {
+    loss_ += divergence(target, learnt);
+    add(scores.gradients(learnt - target), token, keys);
+  }
   void write(Output& query, Output& key, Output& weights) const {
     query = query_.view(query->sizes());
     key = key_.view(key->sizes());
     weights = weights_.view(weights->sizes());
   }
+  at::Tensor loss() const { return at::full({1}, loss_, query_.options()); }
 
  private:
   at::Tensor query_;
   at::Tensor key_;
   at::Tensor weights_;
+  double loss_ = 0;
 };
 
 // What the losses have beside the indexer: the attention that is to be learnt, with the maxima and
@@ -294,14 +311,12 @@ struct AttentionParts {
   }
 };
 
-// The divergence of a query's probabilities from the target. Those that are next to nothing count
-// as 1e-8.
-double divergence(const at::Tensor& target, const at::Tensor& learnt) {
-  constexpr double kLeast = 1e-8;
-  const at::Tensor ratio = target.clamp_min(kLeast).log() - learnt.clamp_min(kLeast).log();
-  return (target * ratio).sum(at::kDouble).item().toDouble();
+void expect_results(const Output& query, const at::Tensor& of_query, const Output& key,
+                    const at::Tensor& of_key, const Output& weights, const at::Tensor& of_weights) {
+  expect_like(query.name(), query, of_query);
+  expect_like(key.name(), key, of_key);
+  expect_like(weights.name(), weights, of_weights);
 }
-
 void expect_loss(const Output& loss) {
   expect_dtype(loss.name(), loss, at::kFloat);
   expect_shape(loss.name(), loss, {1});
@@ -333,9 +348,7 @@ ACLNN(LightningIndexerGrad, (FloatIn, query), (FloatIn, key), (FloatIn, dy), (In
   expect_dtype("spareIndices", spareIndices, at::kInt);
   expect_shape("spareIndices", spareIndices, of_tokens);
   expect_shape("dy", dy, of_tokens);
-  expect_like(dQuery.name(), dQuery, query);
-  expect_like(dKey.name(), dKey, key);
-  expect_like(dWeights.name(), dWeights, weights);
+  expect_results(dQuery, query, dKey, key, dWeights, weights);
 
   Sums sums(query, key);
   if (query.is_cpu() && !is_rehearsed()) {
@@ -430,15 +443,12 @@ ACLNN(DenseLightningIndexerGradKLLoss, (FloatIn, query), (FloatIn, key), (FloatI
     expect_dtype(name, tensor, at::kFloat);
     expect_shape(name, tensor, of_index);
   }
-  expect_like(dQueryIndex.name(), dQueryIndex, queryIndex);
-  expect_like(dKeyIndex.name(), dKeyIndex, keyIndex);
-  expect_like(dWeights.name(), dWeights, weights);
+  expect_results(dQueryIndex, queryIndex, dKeyIndex, keyIndex, dWeights, weights);
   expect_loss(loss);
   indexer.measure();
   indexer.expect_enough_keys("actualSeqLengthsKey");
 
   Sums sums(queryIndex, keyIndex);
-  double total = 0;
   if (query.is_cpu() && !is_rehearsed()) {
     struct Sequence {
       int64_t number;
@@ -461,12 +471,11 @@ ACLNN(DenseLightningIndexerGradKLLoss, (FloatIn, query), (FloatIn, key), (FloatI
           (scores.values() - sequence.largest.select(0, row)).exp() / sequence.sum.select(0, row);
       const at::Tensor target =
           sequence.attention.target(row, sequence.attention.key.narrow(0, 0, visible), scaleValue);
-      total += divergence(target, learnt);
-      sums.add(scores.gradients(learnt - target), token, indexer.keys().first(sequence.number));
+      sums.learn(scores, target, learnt, token, indexer.keys().first(sequence.number));
     });
   }
   sums.write(dQueryIndex, dKeyIndex, dWeights);
-  loss = at::full({1}, total, queryIndex.options().dtype(at::kFloat));
+  loss = sums.loss();
 }
 
 // The same of the keys that each query selects; the softmax is over them.
@@ -503,15 +512,12 @@ ACLNN(SparseLightningIndexerGradKLLoss, (FloatIn, query), (FloatIn, key), (Float
   of_indices.back() = count;
   expect_dtype("sparseIndices", sparseIndices, at::kInt);
   expect_shape("sparseIndices", sparseIndices, of_indices);
-  expect_like(dQueryIndex.name(), dQueryIndex, queryIndex);
-  expect_like(dKeyIndex.name(), dKeyIndex, keyIndex);
-  expect_like(dWeights.name(), dWeights, weights);
+  expect_results(dQueryIndex, queryIndex, dKeyIndex, keyIndex, dWeights, weights);
   expect_loss(loss);
   indexer.measure();
   indexer.expect_enough_keys("actualSeqLengthsKey");
 
   Sums sums(queryIndex, keyIndex);
-  double total = 0;
   if (query.is_cpu() && !is_rehearsed()) {
     struct Sequence {
       int64_t number;
@@ -522,22 +528,20 @@ ACLNN(SparseLightningIndexerGradKLLoss, (FloatIn, query), (FloatIn, key), (Float
     const auto begin = [&](int64_t i) {
       return Sequence{i, indexer.parts(i), AttentionParts(attention, indexer, i)};
     };
-    indexer.each_query(begin,
-                       [&](const Sequence& sequence, int64_t token, int64_t row, int64_t visible) {
-                         const at::Tensor places =
-                             listed(lists.select(0, token), visible, sequence.index.keys.size(0));
-                         if (places.numel() == 0) return;
-                         const QueryScores scores(sequence.index.query.select(0, row),
-                                                  sequence.index.keys.index_select(0, places),
-                                                  sequence.index.weights.select(0, row));
-                         const at::Tensor learnt = at::softmax(scores.values(), 0);
-                         const at::Tensor target = sequence.attention.target(
-                             row, sequence.attention.key.index_select(0, places), scaleValue);
-                         total += divergence(target, learnt);
-                         sums.add(scores.gradients(learnt - target), token,
-                                  places + indexer.keys().first(sequence.number));
-                       });
+    indexer.each_query(
+        begin, [&](const Sequence& sequence, int64_t token, int64_t row, int64_t visible) {
+          const at::Tensor places =
+              listed(lists.select(0, token), visible, sequence.index.keys.size(0));
+          if (places.numel() == 0) return;
+          const QueryScores scores(sequence.index.query.select(0, row),
+                                   sequence.index.keys.index_select(0, places),
+                                   sequence.index.weights.select(0, row));
+          const at::Tensor learnt = at::softmax(scores.values(), 0);
+          const at::Tensor target = sequence.attention.target(
+              row, sequence.attention.key.index_select(0, places), scaleValue);
+          sums.learn(scores, target, learnt, token, places + indexer.keys().first(sequence.number));
+        });
   }
   sums.write(dQueryIndex, dKeyIndex, dWeights);
-  loss = at::full({1}, total, queryIndex.options().dtype(at::kFloat));
+  loss = sums.loss();
 }

@@ -16,7 +16,7 @@ from aclnn_torch import host
 from tests import builds, test_npu
 from tests.verify.observation import Observation
 from tests.verify.report import EQUAL, EXPLAINED, UNEXPLAINED, Report, verdict
-from tests.verify.run import Record
+from tests.verify.run import FINDING, Record
 
 LIBRARIES = host.PREFIX / "lib64"
 INCLUDE = builds.ROOT / "csrc" / "host_cann" / "include"
@@ -138,6 +138,19 @@ def test_what_explains_a_difference() -> None:
     assert report.counts == {EQUAL: 1, EXPLAINED: 1, UNEXPLAINED: 3}
     assert "5 cases: 1 equal, 1 explained deviation, 3 unexplained." in report.to_markdown()
     assert "Torch was not tried." in report.to_markdown()
+
+
+def test_where_a_worker_finds_things(tmp_path: Path) -> None:
+    """The tests are this tree's, although there are others beside the package; the package is not this tree's."""
+    for name in ("aclnn_torch", "tests"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+    code = FINDING.format(root=str(builds.ROOT), package=str(tmp_path))
+    code += "import aclnn_torch, tests.verify; print(aclnn_torch.__file__, tests.verify.__file__, sep='\\n')"
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    package, ours = map(Path, result.stdout.split("\n")[:2])
+    assert package == tmp_path / "aclnn_torch" / "__init__.py"
+    assert ours == builds.ROOT / "tests" / "verify" / "__init__.py"
 
 
 def test_what_cannot_begin(tmp_path: Path) -> None:

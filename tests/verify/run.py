@@ -27,11 +27,14 @@ LEAVES_THE_DEVICE_FIT = re.compile(r"0|(161|361|561)\d{3}|missing")
 # A worker imports and starts a CANN before its first answer.
 START_SECONDS = 600.0
 
-# A worker finds the package where this process did, and the tests here.
-_WORKER = """
+# A worker finds the tests here, and the package where this process did: the one in this tree may not be built.
+FINDING = """
 import sys
-sys.path[:0] = {before!r}
 sys.path.insert(0, {root!r})
+import tests
+sys.path[0] = {package!r}
+"""
+SERVING = """
 from tests.verify.worker import serve
 serve(sys.argv[1], sys.argv[2], sys.stdin, int(sys.argv[3]))
 """
@@ -53,7 +56,7 @@ class Worker:
         """Starts the process, which then says which cases it has, or what else it is for."""
         read, write = os.pipe()
         package = str(Path(aclnn_torch.__file__).resolve().parents[1])
-        code = _WORKER.format(before=[package], root=str(ROOT))
+        code = FINDING.format(root=str(ROOT), package=package) + SERVING
         self._process = subprocess.Popen(
             [sys.executable, "-c", code, self._role, self._product, str(write)],
             stdin=subprocess.PIPE,

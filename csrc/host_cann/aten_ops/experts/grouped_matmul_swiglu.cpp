@@ -37,16 +37,15 @@ struct SwigluQuant {
   int64_t list_type;
 };
 
-// One with the blocks of FRACTAL_NZ in memory, whatever its format says.
+// One whose elements, in the order of its shape, are the blocks of FRACTAL_NZ, whatever its format.
 Stored as_blocked(const Stored& weight) {
   const at::Tensor& elements = weight.elements;
   const bool has_blocks = is_private(weight.format) || elements.dim() > 3 || elements.dim() < 2;
   if (has_blocks) return {elements, weight.dtype, ACL_FORMAT_FRACTAL_NZ};
   const int64_t width = width_of_blocks(weight.dtype);
-  TORCH_CHECK(
-      elements.is_contiguous() && elements.size(-2) % 16 == 0 && elements.size(-1) % width == 0,
-      "weight has shape ", elements.sizes(), ", expected contiguous blocks of 16 rows of ", width,
-      ", or format FRACTAL_NZ");
+  TORCH_CHECK(elements.size(-2) % 16 == 0 && elements.size(-1) % width == 0, "weight has shape ",
+              elements.sizes(), ", expected blocks of 16 rows of ", width,
+              ", or format FRACTAL_NZ");
   return {from_blocks(elements.flatten(), elements.sizes(), ACL_FORMAT_FRACTAL_NZ, width),
           weight.dtype, ACL_FORMAT_FRACTAL_NZ};
 }

@@ -20,6 +20,7 @@
 #include "torch_ops/autograd.h"
 #include "torch_ops/call.h"
 #include "torch_ops/memory_pool.h"
+#include "torch_ops/straight.h"
 
 namespace aclnn_torch {
 namespace {
@@ -118,23 +119,6 @@ Tensor grad_device(const Tensor& grad_loss, const Tensor& log_prob, const Tensor
   return out;
 }
 
-// Whether an operator of these tensors, some of which may be absent, would come straight to the
-// CPU: no mode or wrapper is there to see it, no lazy sign or zero is to be written out, and
-// neither a graph nor a tangent is recorded.
-bool go_straight_to_cpu(std::initializer_list<Tensor> tensors) {
-  const auto threads = c10::impl::tls_local_dispatch_key_set();
-  c10::DispatchKeySet all = threads.included_;
-  for (const Tensor& tensor : tensors) {
-    if (!tensor.defined()) continue;
-    if (torch::autograd::isFwGradDefined(tensor)) return false;
-    all = all | tensor.key_set();
-  }
-  const auto keys = all - threads.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView -
-                    c10::autocast_dispatch_keyset -
-                    c10::DispatchKeySet(c10::DispatchKey::BackendSelect);
-  return keys.highestPriorityTypeId() == c10::DispatchKey::CPU && !at::GradMode::is_enabled();
-}
-
 // Whether nothing but its tensor knows the memory, which is of the pool: what came from elsewhere,
 // such as a hook that brings saved tensors back, may have owners that torch does not know.
 bool is_known_to_nobody_else(const c10::Storage& memory) {
@@ -150,7 +134,7 @@ Tensor grad_of_unneeded(const Tensor& grad_loss, const Tensor& log_prob, const T
   // The copies in the list would count as owners, and a wrapper has no storage to ask.
   const bool has_one_owner = log_prob.use_count() == 1;
   if (!has_one_owner ||
-      !go_straight_to_cpu({grad_loss, log_prob, target, weight, grad_zloss, lse}) ||
+      !goes_straight_to_cpu({grad_loss, log_prob, target, weight, grad_zloss, lse}) ||
       !is_known_to_nobody_else(log_prob.storage())) {
     return grad_op().call(grad_loss, log_prob, target, optional_of(weight), optional_of(grad_zloss),
                           optional_of(lse), reduction, ignore_index, label_smoothing, zloss_scale);

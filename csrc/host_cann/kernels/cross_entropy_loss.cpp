@@ -211,6 +211,20 @@ template <class T>
 }
 
 template <class T>
+[[gnu::flatten]] void probability(const void* x, double max, double factor, void* probability,
+                                  int64_t n) {
+  using V = VectorOf<T>;
+  const auto* row = static_cast<const T*>(x);
+  auto* out = static_cast<RealOf<T>*>(probability);
+  const V shift(static_cast<RealOf<T>>(max));
+  const V scale(static_cast<RealOf<T>>(factor));
+  for_each_step<T>(n, [=](int64_t i, auto... count) {
+    const auto function = [=](const V& v) { return exp<RealOf<T>>(v - shift) * scale; };
+    Lanes<T>::store_real(map(Lanes<T>::load(row + i, count...), function), out + i, count...);
+  });
+}
+
+template <class T>
 [[gnu::flatten]] void gradient(const void* log_prob, const void* weight, double factor,
                                double smoothing, void* gradient, int64_t n, bool streaming) {
   using V = VectorOf<T>;
@@ -235,7 +249,7 @@ template <class T>
 template <class T>
 constexpr CrossEntropyLossKernels kernels_of() {
   return {exponential_sum<T>,       exponential_sums<T>, logarithms, log_prob<T>,
-          log_prob_and_next_sum<T>, weighted_sum<T>,     gradient<T>};
+          log_prob_and_next_sum<T>, weighted_sum<T>,     probability<T>, gradient<T>};
 }
 
 }  // namespace

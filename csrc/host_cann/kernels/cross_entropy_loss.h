@@ -36,6 +36,9 @@ struct CrossEntropyLossKernels {
                                           const void* next, int64_t n);
   // The sum of weight * ((x - max) - log_sum); null weights are 1.
   double (*weighted_sum)(const void* x, const void* weight, double max, double log_sum, int64_t n);
+  // probability = exp(x - max) * factor, in the type the kernels compute in; in the place of x too,
+  // where that is its type.
+  void (*probability)(const void* x, double max, double factor, void* probability, int64_t n);
   // gradient = exp(log_prob) * factor - smoothing * weight; null weights are 1, and none is read
   // when smoothing is 0. A nan among the scalars has the default one's lower bits, zeros.
   void (*gradient)(const void* log_prob, const void* weight, double factor, double smoothing,

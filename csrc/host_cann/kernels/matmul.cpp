@@ -214,7 +214,7 @@ struct Block {
   int64_t column;
   int64_t columns;
   int64_t depth;
-  bool is_first;  // of the segments
+  bool adds;  // to the sums of the segments before
   bool is_last;
 
   int64_t tiles(int64_t of_rows) const {
@@ -248,7 +248,7 @@ class Blocks {
                    .column = column,
                    .columns = std::min(kBlockColumns, p_.columns - column),
                    .depth = std::min(kLength, p_.depth - k),
-                   .is_first = segment == 0,
+                   .adds = segment > 0 || p_.adds,
                    .is_last = segment == segments_ - 1};
     block.left.data += term * p_.left_term;
     block.right.data += term * p_.right_term;
@@ -300,7 +300,7 @@ void multiply_rows(const MatrixProduct<T>& p, const Block<T>& block, int64_t row
       const int64_t tile_columns = std::min(kColumns, block.columns - j);
       const Sums tile{sums.row(row + i) + j, sums.stride};
       compute_tile<T>(tile_rows, tile_columns, length, panels.left + i * length,
-                      panels.right + j * length, tile.data, tile.stride, !block.is_first);
+                      panels.right + j * length, tile.data, tile.stride, block.adds);
       if (block.is_last && p.bias.data != nullptr) {
         add_bias(p.bias.from(block.row + row + i, block.column + j), tile_rows, tile_columns, tile);
       }

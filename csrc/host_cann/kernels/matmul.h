@@ -21,7 +21,8 @@ struct MatrixView {
 
 // out = left x right + bias; in rows of `out` the columns lie side by side. Of several terms the
 // products are added up: the matrices of the next one are so many elements further on. The bias is
-// added to what they come to, so that their sum has no roundings of its size.
+// added to what they come to, so that their sum has no roundings of its size. With `adds`, which
+// FLOAT may have, all is added to what `out` has, as further terms would be.
 template <class T>
 struct MatrixProduct {  // no size is 0
   int64_t rows;
@@ -36,6 +37,7 @@ struct MatrixProduct {  // no size is 0
   int64_t terms = 1;
   int64_t left_term = 0;
   int64_t right_term = 0;
+  bool adds = false;
 };
 
 // Every sum is made in the order of the terms and the depth, in segments of so many words of 32

@@ -237,6 +237,13 @@ Checks& Checks::public_format(Argument argument) {
   }
 }
 
+Checks& Checks::format_nd(Argument argument) {
+  if (!ok()) return *this;
+  const aclFormat format = argument.tensor->view.format;
+  return require(format == ACL_FORMAT_ND, "%s has format %d, expected ND (%d)", argument.name,
+                 static_cast<int>(format), static_cast<int>(ACL_FORMAT_ND));
+}
+
 Checks& Checks::rank_at_most(Argument argument, uint64_t limit) {
   if (!ok()) return *this;
   const uint64_t rank = argument.tensor->view.shape.size();
@@ -302,6 +309,15 @@ Checks& Checks::require_tiling(bool condition, const char* format, ...) {
   std::va_list values;
   va_start(values, format);
   fail_with(ACLNN_ERR_INNER_TILING_ERROR, format, values);
+  va_end(values);
+  return *this;
+}
+
+Checks& Checks::require_status(bool condition, aclnnStatus status, const char* format, ...) {
+  if (!ok() || condition) return *this;
+  std::va_list values;
+  va_start(values, format);
+  fail_with(status, format, values);
   va_end(values);
   return *this;
 }

@@ -71,6 +71,8 @@ class Checks {
   Checks& broadcast_shape(Argument argument, Argument first, Argument second);
   // A format that says how the dimensions are meant, not one of the layouts of the matrix units.
   Checks& public_format(Argument argument);
+  // ND and nothing else.
+  Checks& format_nd(Argument argument);
   Checks& rank_at_most(Argument argument, uint64_t limit);
   // Fails with 161002 unless `condition`; the rest is a printf format.
   Checks& require(bool condition, const char* format, ...) __attribute__((format(printf, 3, 4)));
@@ -80,6 +82,9 @@ class Checks {
   // The same with 561002, which the generated operators give for shapes and attribute values.
   Checks& require_tiling(bool condition, const char* format, ...)
       __attribute__((format(printf, 3, 4)));
+  // The same with a status of the caller's.
+  Checks& require_status(bool condition, aclnnStatus status, const char* format, ...)
+      __attribute__((format(printf, 4, 5)));
   // The host's own last check, because it must never leave its buffers: sizes that multiply without
   // overflow, and a view inside its storage or, as a client may leave the offset out of that,
   // inside one block of device memory. An absent tensor has neither.

@@ -73,6 +73,16 @@ double weighted_sum(const void* x, const void* weight, double max, double log_su
 }
 
 template <class T>
+void probability(const void* x, double max, double factor, void* probability, int64_t n) {
+  using Real = RealOf<T>;
+  const auto* row = static_cast<const T*>(x);
+  for (int64_t i = 0; i < n; ++i) {
+    static_cast<Real*>(probability)[i] =
+        std::exp(static_cast<Real>(row[i]) - static_cast<Real>(max)) * static_cast<Real>(factor);
+  }
+}
+
+template <class T>
 void gradient(const void* log_prob, const void* weight, double factor, double smoothing,
               void* gradient, int64_t n, bool) {
   using Real = RealOf<T>;
@@ -88,7 +98,7 @@ void gradient(const void* log_prob, const void* weight, double factor, double sm
 template <class T>
 constexpr CrossEntropyLossKernels kernels_of() {
   return {exponential_sum<T>,       exponential_sums<T>, logarithms, log_prob<T>,
-          log_prob_and_next_sum<T>, weighted_sum<T>,     gradient<T>};
+          log_prob_and_next_sum<T>, weighted_sum<T>,     probability<T>, gradient<T>};
 }
 
 }  // namespace

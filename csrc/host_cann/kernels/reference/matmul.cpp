@@ -26,7 +26,7 @@ void multiply(const MatrixProduct<T>& p, void*) {
   for (int64_t i = 0; i < p.rows; ++i) {
     for (int64_t j = 0; j < p.columns; ++j) {
       T& out = p.out[i * p.out_stride + j];
-      double sum = 0;
+      double sum = p.adds ? value_of(out) : 0;
       for (int64_t term = 0; term < p.terms; ++term) {
         for (int64_t k = 0; k < p.depth; ++k) {
           sum += value_of(p.left.from(i, k).data[term * p.left_term]) *

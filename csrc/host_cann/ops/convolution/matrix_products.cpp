@@ -5,7 +5,6 @@
 #include <ATen/Parallel.h>
 
 #include "host_cann/kernels/matmul.h"
-#include "host_cann/kernels/sizes.h"
 #include "host_cann/ops/convolution/parts.h"
 
 namespace aclnn_host {
@@ -41,50 +40,27 @@ int64_t stride_of_first(const at::Tensor& tensor) {
   return tensor.dim() == 3 ? tensor.stride(0) : 0;
 }
 
-// Where one of so many parts of `size` begins, or the one before ends: at a multiple of `step`.
-int64_t begin_of(int64_t part, int64_t parts, int64_t size, int64_t step) {
-  return std::min(size, divide_up(size, step) * part / parts * step);
-}
-
 // How products are divided: images among the threads where that is even; else parts of the
-// matrices are, of the longer side first.
+// matrices are.
 struct Division {
   int64_t matrices;  // of the result
   bool by_images;
-  int64_t row_parts = 1;
-  int64_t column_parts = 1;
+  ProductPieces parts;
   int64_t pieces;
 
   Division(int64_t rows, int64_t columns, int64_t matrices, int64_t parts, bool by_images,
            const MatmulKernels& kernels)
       : matrices(matrices), by_images(by_images), pieces(matrices) {
     if (by_images) return;
-    const int64_t row_tiles = divide_up(rows, kernels.row_step);
-    const int64_t column_tiles = divide_up(columns, kernels.column_step);
-    const bool wide = columns >= rows;
-    int64_t& first = wide ? column_parts : row_parts;
-    int64_t& second = wide ? row_parts : column_parts;
-    first = std::min(parts, wide ? column_tiles : row_tiles);
-    second = std::min(parts / first, wide ? row_tiles : column_tiles);
-    pieces = row_parts * column_parts;
+    this->parts = ProductPieces(rows, columns, parts, kernels);
+    pieces = this->parts.count();
   }
 
   // The rows and columns of a piece, of the first image.
   template <class T>
   MatrixProduct<T> of(int64_t piece, const MatrixProduct<T>& whole,
                       const MatmulKernels& kernels) const {
-    const int64_t i = by_images ? 0 : piece / column_parts;
-    const int64_t j = by_images ? 0 : piece % column_parts;
-    const int64_t row = begin_of(i, row_parts, whole.rows, kernels.row_step);
-    const int64_t column = begin_of(j, column_parts, whole.columns, kernels.column_step);
-    MatrixProduct<T> product = whole;
-    product.rows = begin_of(i + 1, row_parts, whole.rows, kernels.row_step) - row;
-    product.columns = begin_of(j + 1, column_parts, whole.columns, kernels.column_step) - column;
-    product.left = whole.left.from(row, 0);
-    product.right = whole.right.from(0, column);
-    product.bias = whole.bias.from(row, column);
-    product.out += row * whole.out_stride + column;
-    return product;
+    return parts.of(by_images ? 0 : piece, whole, kernels);
   }
 };
 

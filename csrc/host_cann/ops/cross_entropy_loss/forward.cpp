@@ -164,13 +164,7 @@ struct ForwardPlan::Run {
   ExponentialSum joined(const Piece* found) const {
     ExponentialSum all = found[0].exponentials;
     for (int64_t i = 1; i < pieces.count(); ++i) {
-      const auto [max, sum] = found[i].exponentials;
-      if (max > all.max) {
-        all = {max, all.sum * std::exp(all.max - max) + sum};
-      } else {
-        // A piece of -inf has only a nan to add.
-        all.sum += std::isinf(max) && max < 0 ? sum : sum * std::exp(max - all.max);
-      }
+      all = cross_entropy::joined(all, found[i].exponentials);
     }
     return all;
   }

@@ -147,6 +147,14 @@ struct Pieces {
   int64_t length(int64_t piece) const { return std::min(kPiece, classes - begin(piece)); }
 };
 
+// The exponentials of two pieces as those of one.
+inline ExponentialSum joined(const ExponentialSum& a, const ExponentialSum& b) {
+  if (b.max > a.max) return {b.max, a.sum * std::exp(a.max - b.max) + b.sum};
+  // A piece of -inf has only a nan to add.
+  const bool is_none = std::isinf(b.max) && b.max < 0;
+  return {a.max, a.sum + (is_none ? b.sum : b.sum * std::exp(b.max - a.max))};
+}
+
 // A nan is made the default one, as the kernels want it.
 inline double canonical(double value) {
   return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;

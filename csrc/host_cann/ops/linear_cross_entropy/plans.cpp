@@ -1,0 +1,302 @@
+#include "host_cann/ops/linear_cross_entropy/plans.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include <ATen/Parallel.h>
+
+#include "host_cann/kernels/tuning.h"
+#include "host_cann/runtime/error.h"
+
+namespace aclnn_host::linear_cross_entropy {
+namespace {
+
+template <class T>
+T* at(void* workspace, uint64_t offset) {
+  return reinterpret_cast<T*>(static_cast<char*>(workspace) + offset);
+}
+
+// Whole numbers of either type.
+struct Integers {
+  const void* elements;
+  bool narrow;  // INT32, else INT64
+
+  int64_t operator[](int64_t i) const {
+    return narrow ? static_cast<const int32_t*>(elements)[i]
+                  : static_cast<const int64_t*>(elements)[i];
+  }
+  static void store(void* elements, bool narrow, int64_t i, int64_t value) {
+    if (narrow) {
+      static_cast<int32_t*>(elements)[i] = static_cast<int32_t>(value);
+    } else {
+      static_cast<int64_t*>(elements)[i] = value;
+    }
+  }
+};
+
+// The gradients of no rows.
+void clear(const TensorView& view, void* elements, aclDataType dtype) {
+  if (elements == nullptr) return;
+  const int64_t count = element_count(view.shape).value_or(0);
+  std::memset(elements, 0, static_cast<size_t>(count) * aclDataTypeSize(dtype));
+}
+
+}  // namespace
+
+// ---- aclnnFusedLinearOnlineMaxSum ----------------------------------------------------------------
+
+template <class Real>
+OnlineMaxSumPlan<Real>::OnlineMaxSumPlan(std::initializer_list<const aclTensor*> arguments,
+                                         const Sizes& sizes, const Shard& shard, bool rounds,
+                                         Workspace& workspace)
+    : PlanTensors(arguments),
+      sizes_(sizes),
+      shard_(shard),
+      tiles_(sizes, tensors[kWeight].dtype, Tiles<Real>::Use::kSums, rounds, workspace),
+      rows_(reserve_array<Row>(workspace, sizes.rows)) {
+  for (const size_t i : {kInput, kMax, kSum, kPredicted}) pack(i, kRealType<Real>, workspace);
+  for (const size_t i : {kWeight, kTarget, kMask, kMaskedTarget, kLogits}) pack(i, workspace);
+}
+
+template <class Real>
+aclnnStatus OnlineMaxSumPlan<Real>::compute(void* workspace) {
+  const bool narrow = tensors[kTarget].dtype == ACL_INT32;
+  const Integers targets{read<void>(kTarget, workspace), narrow};
+  Row* const rows = at<Row>(workspace, rows_);
+  auto* const mask = begin<uint8_t>(kMask, workspace);
+  auto* const masked_targets = begin<void>(kMaskedTarget, workspace);
+  // Behind the last row the mask has the bits of target 0.
+  std::fill_n(mask, divide_up(sizes_.rows, 8), shard_.has(0) ? 0 : 0xff);
+  for (int64_t i = 0; i < sizes_.rows; ++i) {
+    const int64_t target = targets[i];
+    const bool is_here = shard_.has(target);
+    const int64_t place = is_here ? target - shard_.begin : 0;
+    rows[i] = {.label = is_here && place < sizes_.classes ? place : kElsewhere};
+    Integers::store(masked_targets, narrow, i, place);
+    const auto bit = static_cast<uint8_t>(1 << i % 8);
+    mask[i / 8] = static_cast<uint8_t>(is_here ? mask[i / 8] & ~bit : mask[i / 8] | bit);
+  }
+  Tiles<Real> tiles = tiles_;
+  tiles.place({read<Real>(kInput, workspace), read<void>(kWeight, workspace), nullptr}, workspace);
+  tiles.find_sums(rows, {begin<void>(kLogits, workspace), tensors[kLogits].dtype});
+  auto* const max = begin<Real>(kMax, workspace);
+  auto* const sum = begin<Real>(kSum, workspace);
+  auto* const predicted = begin<Real>(kPredicted, workspace);
+  for (int64_t i = 0; i < sizes_.rows; ++i) {
+    max[i] = static_cast<Real>(rows[i].max);
+    sum[i] = static_cast<Real>(rows[i].sum);
+    const bool is_masked = (mask[i / 8] >> i % 8 & 1) != 0;
+    predicted[i] = is_masked ? Real(0) : static_cast<Real>(rows[i].label_logit - rows[i].max);
+  }
+  finish(workspace);
+  return OK;
+}
+
+// ---- aclnnFusedCrossEntropyLossWithMaxSum --------------------------------------------------------
+
+template <class Real>
+LossPlan<Real>::LossPlan(std::initializer_list<const aclTensor*> arguments, Workspace& workspace)
+    : PlanTensors(arguments) {
+  for (const size_t i : {kMax, kSum, kPredicted, kLoss}) pack(i, kRealType<Real>, workspace);
+  if (!given[kLogits]) given[kSoftmax] = false;  // nothing to compute it from
+  for (const size_t i : {kLogits, kSoftmax}) pack(i, workspace);
+}
+
+template <class Real>
+aclnnStatus LossPlan<Real>::compute(void* workspace) {
+  const Real* const max = read<Real>(kMax, workspace);
+  const Real* const sum = read<Real>(kSum, workspace);
+  const Real* const predicted = read<Real>(kPredicted, workspace);
+  Real* const loss = begin<Real>(kLoss, workspace);
+  const int64_t rows = tensors[kLoss].shape[0];
+  for (int64_t i = 0; i < rows; ++i) {
+    loss[i] = static_cast<Real>(std::log(static_cast<double>(sum[i])) -
+                                static_cast<double>(predicted[i]));
+  }
+  if (given[kSoftmax]) {
+    const aclDataType dtype = tensors[kLogits].dtype;
+    const auto size = static_cast<int64_t>(aclDataTypeSize(dtype));
+    const int64_t classes = tensors[kLogits].shape[1];
+    const char* const logits = read<char>(kLogits, workspace);
+    Real* const softmax = begin<Real>(kSoftmax, workspace);
+    const CrossEntropyLossKernels& kernels = cross_entropy_loss_kernels().find(dtype);
+    at::parallel_for(0, rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(classes, 1)),
+                     [&](int64_t first, int64_t end) {
+                       for (int64_t i = first; i < end; ++i) {
+                         const double factor = 1 / static_cast<double>(sum[i]);
+                         kernels.probability(logits + i * classes * size, max[i],
+                                             cross_entropy::canonical(factor),
+                                             softmax + i * classes, classes);
+                       }
+                     });
+  }
+  finish(workspace);
+  return OK;
+}
+
+// ---- aclnnFusedLinearCrossEntropyLossGrad --------------------------------------------------------
+
+template <class Real>
+GradientPlan<Real>::GradientPlan(std::initializer_list<const aclTensor*> arguments,
+                                 const Sizes& sizes, bool rounds, Workspace& workspace)
+    : PlanTensors(arguments),
+      sizes_(sizes),
+      tiles_(sizes, tensors[kWeight].dtype, Tiles<Real>::Use::kGradients, rounds, workspace),
+      rows_(reserve_array<Row>(workspace, sizes.rows)),
+      factors_(reserve_array<double>(workspace, sizes.rows)) {
+  if (given[kSoftmax]) given[kMax] = given[kSum] = false;
+  for (const size_t i : {kInput, kMax, kSum, kSoftmax, kInputGrad}) {
+    pack(i, kRealType<Real>, workspace);
+  }
+  for (const size_t i : {kGrad, kWeight, kMask, kMaskedTarget, kWeightGrad}) pack(i, workspace);
+}
+
+template <class Real>
+aclnnStatus GradientPlan<Real>::compute(void* workspace) {
+  auto* const input_grad = begin<Real>(kInputGrad, workspace);
+  auto* const weight_grad = begin<void>(kWeightGrad, workspace);
+  if (sizes_.rows == 0) {
+    clear(tensors[kWeightGrad], weight_grad, tensors[kWeightGrad].dtype);
+    finish(workspace);
+    return OK;
+  }
+  const Integers targets{read<void>(kMaskedTarget, workspace),
+                         tensors[kMaskedTarget].dtype == ACL_INT32};
+  const auto* const mask = read<uint8_t>(kMask, workspace);
+  const bool has_bits = tensors[kMask].dtype == ACL_UINT8;
+  const Real* const grad = read<Real>(kGrad, workspace);
+  const Real* const max = read<Real>(kMax, workspace);
+  const Real* const sum = read<Real>(kSum, workspace);
+  Row* const rows = at<Row>(workspace, rows_);
+  auto* const factors = at<double>(workspace, factors_);
+  for (int64_t i = 0; i < sizes_.rows; ++i) {
+    const bool is_masked = has_bits ? (mask[i / 8] >> i % 8 & 1) != 0 : mask[i] != 0;
+    const int64_t target = targets[i];
+    const bool has_label = !is_masked && target >= 0 && target < sizes_.classes;
+    rows[i] = {.label = has_label ? target : kElsewhere,
+               .max = max != nullptr ? static_cast<double>(max[i]) : 0,
+               .sum = sum != nullptr ? static_cast<double>(sum[i]) : 1};
+    factors[i] = grad[i];
+  }
+  Tiles<Real> tiles = tiles_;
+  tiles.place({read<Real>(kInput, workspace), read<void>(kWeight, workspace), nullptr}, workspace);
+  tiles.find_gradients(
+      rows, factors,
+      {const_cast<Real*>(read<Real>(kSoftmax, workspace)), kRealType<Real>},
+      {.rows = input_grad, .weight = weight_grad, .bias = nullptr});
+  finish(workspace);
+  return OK;
+}
+
+// ---- aclnnHostLinearCrossEntropy -----------------------------------------------------------------
+
+template <class Real>
+HostPlan<Real>::HostPlan(std::initializer_list<const aclTensor*> arguments, const Sizes& sizes,
+                         int64_t ignore_index, double smoothing, Workspace& workspace)
+    : PlanTensors(arguments),
+      sizes_(sizes),
+      ignore_index_(ignore_index),
+      smoothing_(smoothing),
+      // Sums in FLOAT for all classes would take twice the memory of a 16-bit gradient.
+      at_once_(wants_gradients() && !given[kLseIn] && tensors[kWeight].dtype == kRealType<Real>),
+      tiles_(sizes, tensors[kWeight].dtype,
+             at_once_            ? Tiles<Real>::Use::kAtOnce
+             : wants_gradients() ? Tiles<Real>::Use::kGradients
+                                 : Tiles<Real>::Use::kSums,
+             false, workspace),
+      rows_(reserve_array<Row>(workspace, sizes.rows)),
+      factors_(reserve_array<double>(workspace, sizes.rows)) {
+  for (const size_t i : {kInput, kBias, kClassWeights, kFactors, kLseIn, kLoss, kLse, kInputGrad,
+                         kBiasGrad}) {
+    pack(i, kRealType<Real>, workspace);
+  }
+  for (const size_t i : {kWeight, kTarget, kWeightGrad}) pack(i, workspace);
+}
+
+// Fails for a label that is none.
+template <class Real>
+aclnnStatus HostPlan<Real>::find_labels(const Real* class_weights, Row* rows,
+                                        void* workspace) const {
+  const Integers targets{read<void>(kTarget, workspace), tensors[kTarget].dtype == ACL_INT32};
+  for (int64_t i = 0; i < sizes_.rows; ++i) {
+    const int64_t target = targets[i];
+    if (target != ignore_index_ && (target < 0 || target >= sizes_.classes)) {
+      return fail(
+          ACL_ERROR_RT_AICORE_EXCEPTION,
+          "aclnnHostLinearCrossEntropy: target[%lld] is %lld, expected a class in [0, %lld) or "
+          "ignoreIndex (%lld); correct the label, or pass it as ignoreIndex",
+          static_cast<long long>(i), static_cast<long long>(target),
+          static_cast<long long>(sizes_.classes), static_cast<long long>(ignore_index_));
+    }
+    rows[i] = {.label = target == ignore_index_ ? kIgnored : target};
+    const bool has_weight = class_weights != nullptr && rows[i].label >= 0;
+    rows[i].weight = (1 - smoothing_) * (has_weight ? static_cast<double>(class_weights[target]) : 1);
+  }
+  return OK;
+}
+
+template <class Real>
+aclnnStatus HostPlan<Real>::compute(void* workspace) {
+  Row* const rows = at<Row>(workspace, rows_);
+  const Real* const class_weights = read<Real>(kClassWeights, workspace);
+  if (const auto status = find_labels(class_weights, rows, workspace)) return status;
+  auto* const factors = at<double>(workspace, factors_);
+  const Real* const given_factors = read<Real>(kFactors, workspace);
+  for (int64_t i = 0; i < sizes_.rows; ++i) {
+    factors[i] = given_factors != nullptr ? static_cast<double>(given_factors[i]) : 1;
+  }
+  const GradientsOut<Real> out{begin<Real>(kInputGrad, workspace),
+                               begin<void>(kWeightGrad, workspace),
+                               begin<Real>(kBiasGrad, workspace)};
+  if (sizes_.rows == 0) {
+    clear(tensors[kWeightGrad], out.weight, tensors[kWeightGrad].dtype);
+    clear(tensors[kBiasGrad], out.bias, kRealType<Real>);
+    finish(workspace);
+    return OK;
+  }
+  const auto classes = static_cast<double>(sizes_.classes);
+  Smoothing<Real> smoothing{smoothing_ / classes, class_weights, classes};
+  if (class_weights != nullptr) {
+    smoothing.all_weights = std::accumulate(class_weights, class_weights + sizes_.classes, 0.0);
+  }
+  Tiles<Real> tiles = tiles_;
+  tiles.place({read<Real>(kInput, workspace), read<void>(kWeight, workspace),
+               read<Real>(kBias, workspace), smoothing},
+              workspace);
+  if (given[kLseIn]) {
+    const Real* const lse = read<Real>(kLseIn, workspace);
+    for (int64_t i = 0; i < sizes_.rows; ++i) rows[i].max = lse[i];
+  } else if (at_once_) {
+    tiles.find_sums_and_gradients(rows, factors, out);
+  } else {
+    tiles.find_sums(rows, {});
+  }
+  if (wants_gradients() && !at_once_) tiles.find_gradients(rows, factors, {}, out);
+  Real* const loss = begin<Real>(kLoss, workspace);
+  Real* const lse = begin<Real>(kLse, workspace);
+  for (int64_t i = 0; i < sizes_.rows && !given[kLseIn]; ++i) {
+    const Row& row = rows[i];
+    const double log_sum = std::log(row.sum), log_sum_exp = row.max + log_sum;
+    double value = row.weight * (log_sum - (row.label_logit - row.max));
+    if (smoothing_ != 0) {
+      value += smoothing.of_class * (smoothing.all_weights * log_sum_exp - row.weighted_logits);
+    }
+    loss[i] = row.label == kIgnored ? Real(0) : static_cast<Real>(value);
+    lse[i] = static_cast<Real>(log_sum_exp);
+  }
+  finish(workspace);
+  return OK;
+}
+
+template struct OnlineMaxSumPlan<float>;
+template struct OnlineMaxSumPlan<double>;
+template struct LossPlan<float>;
+template struct LossPlan<double>;
+template struct GradientPlan<float>;
+template struct GradientPlan<double>;
+template struct HostPlan<float>;
+template struct HostPlan<double>;
+
+}  // namespace aclnn_host::linear_cross_entropy

@@ -1,0 +1,632 @@
+// torch.ops.aclnn.fused_linear_online_max_sum, fused_cross_entropy_loss_with_max_sum,
+// fused_linear_cross_entropy_loss_grad: CANN's three functions, whose headers have the formulas,
+// under their names. And linear_cross_entropy, which is differentiable: on CPU by the host CANN's
+// own function for all of it, on an NPU by the three. One file, because the latter needs them.
+
+#include <array>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+#include "aclnnop/aclnn_fused_cross_entropy_loss_with_max_sum.h"
+#include "aclnnop/aclnn_fused_linear_cross_entropy_loss_grad.h"
+#include "aclnnop/aclnn_fused_linear_online_max_sum.h"
+#include "aclnnop/aclnn_host_linear_cross_entropy.h"
+#include "torch_ops/autograd.h"
+#include "torch_ops/call.h"
+#include "torch_ops/straight.h"
+
+namespace aclnn_torch {
+namespace {
+
+using c10::SymInt;
+using OptionalTensor = std::optional<Tensor>;
+using Mask = std::array<bool, 3>;  // of input, weight, bias
+
+ACLNN_DECLARE(FusedLinearOnlineMaxSum);
+ACLNN_DECLARE(FusedCrossEntropyLossWithMaxSum);
+ACLNN_DECLARE(FusedLinearCrossEntropyLossGrad);
+ACLNN_DECLARE(HostLinearCrossEntropy);
+
+using Sums = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
+using Two = std::tuple<Tensor, Tensor>;
+// losses, lse, and the gradients of input, weight and bias, without elements where not wanted.
+using Parts = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
+
+using SumsSignature = Sums(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t, bool);
+using LossSignature = Two(const Tensor&, const Tensor&, const Tensor&, double,
+                          const OptionalTensor&);
+using GradSignature = Two(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                          double, const OptionalTensor&, const OptionalTensor&,
+                          const OptionalTensor&);
+using PartsSignature = Parts(const Tensor&, const Tensor&, const Tensor&, const OptionalTensor&,
+                             const OptionalTensor&, const OptionalTensor&, const OptionalTensor&,
+                             int64_t, double, Mask);
+using TotalSignature = Tensor(const Tensor&, const Tensor&, const Tensor&, const OptionalTensor&,
+                              const OptionalTensor&, const OptionalTensor&, int64_t, double, bool);
+
+const auto& sums_op() {
+  static const auto op = find_operator<SumsSignature>("aclnn::fused_linear_online_max_sum");
+  return op;
+}
+
+const auto& grad_op() {
+  static const auto op = find_operator<GradSignature>("aclnn::fused_linear_cross_entropy_loss_grad");
+  return op;
+}
+
+const auto& parts_op() {
+  static const auto op = find_operator<PartsSignature>("aclnn::_linear_cross_entropy");
+  return op;
+}
+
+const auto& total_op() {
+  static const auto op = find_operator<TotalSignature>("aclnn::linear_cross_entropy");
+  return op;
+}
+
+// What sums and losses are.
+at::ScalarType real_type(const Tensor& tensor) {
+  return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+Tensor like(const Tensor& tensor, c10::SymIntArrayRef sizes) {
+  return new_tensor(tensor, sizes, tensor.scalar_type());
+}
+Tensor real_like(const Tensor& tensor, c10::SymIntArrayRef sizes) {
+  return new_tensor(tensor, sizes, real_type(tensor));
+}
+
+SymInt size_of(const Tensor& tensor, int64_t dim) {
+  return tensor.dim() > dim ? tensor.sym_size(dim) : SymInt(0);  // stage 1 wants them
+}
+
+// What stage 1 would refuse, as far as a trace knows the sizes.
+void check_matrices(const char* api, const Tensor& input, const Tensor& weight,
+                    const Tensor& target) {
+  const auto require = [&](bool condition, const std::string& text) {
+    if (!condition) refuse(api, input.device(), text);
+  };
+  const auto differ = [](const SymInt& a, const SymInt& b) {
+    const auto x = a.maybe_as_int(), y = b.maybe_as_int();
+    return x && y && *x != *y;
+  };
+  require(input.dim() == 2,
+          "input has shape " + c10::str(input.sym_sizes()) + ", expected [N, D]; reshape it");
+  require(weight.dim() == 2 && !differ(weight.sym_size(1), input.sym_size(1)),
+          "weight has shape " + c10::str(weight.sym_sizes()) +
+              ", expected [C, D], rows as long as those of input, which has shape " +
+              c10::str(input.sym_sizes()));
+  require(weight.scalar_type() == input.scalar_type(),
+          "weight has dtype " + c10::str(weight.scalar_type()) + ", expected " +
+              c10::str(input.scalar_type()) + " as input has; cast one of them");
+  require(target.dim() == 1 && !differ(target.sym_size(0), input.sym_size(0)),
+          "target has shape " + c10::str(target.sym_sizes()) +
+              ", expected [N], a number for every row of input, which has shape " +
+              c10::str(input.sym_sizes()));
+}
+
+// ---- CANN's three ------------------------------------------------------------------------------
+
+Sums sums_outputs(const Tensor& input, const Tensor& weight, const Tensor& target,
+                  bool return_logits) {
+  check_tensors(FusedLinearOnlineMaxSum::kStage1,
+                {{"input", input}, {"weight", weight}, {"target", target}});
+  const SymInt rows = size_of(input, 0);
+  const auto bytes = new_tensor(input, {(rows + 7) / 8}, at::kByte);
+  const Tensor logits = return_logits ? like(input, {rows, size_of(weight, 0)})
+                                      : like(input, {SymInt(0)});
+  return {real_like(input, {rows}), real_like(input, {rows}), real_like(input, {rows}), bytes,
+          like(target, {rows}),     logits};
+}
+
+Sums sums_device(const Tensor& input, const Tensor& weight, const Tensor& target, int64_t start,
+                 int64_t end, bool return_logits) {
+  Sums results = sums_outputs(input, weight, target, return_logits);
+  const auto& [max, sum, predicted, mask, masked, logits] = results;
+  const Tensor none;
+  call_device<FusedLinearOnlineMaxSum>(input, weight, target, start, end, Written{max},
+                                       Written{sum}, Written{predicted}, Written{mask},
+                                       Written{masked}, Written{return_logits ? logits : none});
+  return results;
+}
+
+Sums sums_meta(const Tensor& input, const Tensor& weight, const Tensor& target, int64_t, int64_t,
+               bool return_logits) {
+  check_matrices(FusedLinearOnlineMaxSum::kStage1, input, weight, target);
+  return sums_outputs(input, weight, target, return_logits);
+}
+
+Two loss_outputs(const Tensor& max, const Tensor& sum, const Tensor& predicted,
+                 const Tensor& logits) {
+  check_tensors(FusedCrossEntropyLossWithMaxSum::kStage1,
+                {{"logitsMax", max},
+                 {"sumExpLogits", sum},
+                 {"predictedLogits", predicted},
+                 {"vocabParallelLogitsOptional", logits, /*optional=*/true}});
+  return {like(max, max.sym_sizes()),
+          logits.defined() ? real_like(logits, logits.sym_sizes()) : like(max, {SymInt(0)})};
+}
+
+Two loss_device(const Tensor& max, const Tensor& sum, const Tensor& predicted,
+                double label_smoothing, const OptionalTensor& vocab_parallel_logits) {
+  const Tensor logits = tensor_of(vocab_parallel_logits), none;
+  Two results = loss_outputs(max, sum, predicted, logits);
+  const auto& [loss, softmax] = results;
+  call_device<FusedCrossEntropyLossWithMaxSum>(
+      max, sum, predicted, static_cast<float>(label_smoothing), none, none, logits, Written{loss},
+      Written{logits.defined() ? softmax : none});
+  return results;
+}
+
+Two loss_meta(const Tensor& max, const Tensor& sum, const Tensor& predicted, double,
+              const OptionalTensor& vocab_parallel_logits) {
+  return loss_outputs(max, sum, predicted, tensor_of(vocab_parallel_logits));
+}
+
+Two grad_outputs(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mask,
+                 const Tensor& masked, const Tensor& max, const Tensor& sum,
+                 const Tensor& softmax) {
+  check_tensors(FusedLinearCrossEntropyLossGrad::kStage1,
+                {{"grad", grad},
+                 {"input", input},
+                 {"weight", weight},
+                 {"targetMask", mask},
+                 {"maskedTarget", masked},
+                 {"logitsMaxOptional", max, /*optional=*/true},
+                 {"sumExpLogitsOptional", sum, /*optional=*/true},
+                 {"softmaxOptional", softmax, /*optional=*/true}});
+  return {like(input, input.sym_sizes()), like(input, weight.sym_sizes())};
+}
+
+Two grad_device(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mask,
+                const Tensor& masked, double label_smoothing, const OptionalTensor& logits_max,
+                const OptionalTensor& sum_exp_logits, const OptionalTensor& softmax) {
+  const Tensor max = tensor_of(logits_max), sum = tensor_of(sum_exp_logits);
+  const Tensor probabilities = tensor_of(softmax);
+  Two results = grad_outputs(grad, input, weight, mask, masked, max, sum, probabilities);
+  const auto& [input_grad, weight_grad] = results;
+  // CANN writes nothing then.
+  if (input.numel() == 0 || weight.numel() == 0) {
+    input_grad.zero_();
+    weight_grad.zero_();
+  }
+  call_device<FusedLinearCrossEntropyLossGrad>(
+      grad, input, weight, mask, masked, static_cast<float>(label_smoothing), max, sum,
+      probabilities, Written{input_grad}, Written{weight_grad});
+  return results;
+}
+
+Two grad_meta(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mask,
+              const Tensor& masked, double, const OptionalTensor& logits_max,
+              const OptionalTensor& sum_exp_logits, const OptionalTensor& softmax) {
+  check_matrices(FusedLinearCrossEntropyLossGrad::kStage1, input, weight, masked);
+  return grad_outputs(grad, input, weight, mask, masked, tensor_of(logits_max),
+                      tensor_of(sum_exp_logits), tensor_of(softmax));
+}
+
+// ---- All of it ---------------------------------------------------------------------------------
+
+Parts parts_outputs(const Tensor& input, const Tensor& weight, const Tensor& target,
+                    const Tensor& bias, const Tensor& class_weights, const Tensor& factors,
+                    const Tensor& lse, Mask mask) {
+  check_tensors(HostLinearCrossEntropy::kStage1, {{"input", input},
+                                                  {"weight", weight},
+                                                  {"target", target},
+                                                  {"bias", bias, /*optional=*/true},
+                                                  {"classWeights", class_weights, true},
+                                                  {"factors", factors, /*optional=*/true},
+                                                  {"lse", lse, /*optional=*/true}});
+  const SymInt rows = lse.defined() ? SymInt(0) : size_of(input, 0);
+  const auto wanted = [&](size_t i, const Tensor& tensor) {
+    return mask[i] && tensor.defined() ? like(input, tensor.sym_sizes())
+                                       : like(input, {SymInt(0)});
+  };
+  return {real_like(input, {rows}), real_like(input, {rows}), wanted(0, input), wanted(1, weight),
+          wanted(2, bias)};
+}
+
+Parts parts_cpu(const Tensor& input, const Tensor& weight, const Tensor& target,
+                const OptionalTensor& bias, const OptionalTensor& class_weights,
+                const OptionalTensor& factors, const OptionalTensor& lse, int64_t ignore_index,
+                double label_smoothing, Mask mask) {
+  const Tensor biases = tensor_of(bias), weights = tensor_of(class_weights);
+  const Tensor factor = tensor_of(factors), given_lse = tensor_of(lse);
+  Parts results = parts_outputs(input, weight, target, biases, weights, factor, given_lse, mask);
+  const auto& [losses, lse_out, input_grad, weight_grad, bias_grad] = results;
+  const Tensor none;
+  const bool has_lse = given_lse.defined();
+  call_device<HostLinearCrossEntropy>(
+      input, weight, biases, target, weights, factor, given_lse, ignore_index, label_smoothing,
+      Written{has_lse ? none : losses}, Written{has_lse ? none : lse_out},
+      Written{mask[0] ? input_grad : none}, Written{mask[1] ? weight_grad : none},
+      Written{mask[2] && biases.defined() ? bias_grad : none});
+  return results;
+}
+
+// A column more, of ones or of the bias: CANN's functions have none.
+Tensor with_column(const Tensor& matrix, const Tensor& column) {
+  return at::cat({matrix, column.to(matrix.scalar_type()).unsqueeze(1)}, 1);
+}
+
+Parts parts_npu(const Tensor& input, const Tensor& weight, const Tensor& target,
+                const OptionalTensor& bias, const OptionalTensor& class_weights,
+                const OptionalTensor& factors, const OptionalTensor& lse, int64_t ignore_index,
+                double label_smoothing, Mask mask) {
+  const Tensor biases = tensor_of(bias), weights = tensor_of(class_weights);
+  Parts results = parts_outputs(input, weight, target, biases, weights, tensor_of(factors),
+                                tensor_of(lse), mask);
+  if (label_smoothing != 0) {
+    refuse(FusedLinearOnlineMaxSum::kStage1, input.device(),
+           "label_smoothing is " + std::to_string(label_smoothing) +
+               ", expected 0 on an NPU; call cross_entropy of the logits");
+  }
+  auto& [losses, lse_out, input_grad, weight_grad, bias_grad] = results;
+  Tensor rows = input, matrix = weight;
+  if (biases.defined()) {
+    rows = with_column(input, at::ones({input.size(0)}, input.options()));
+    matrix = with_column(weight, biases);
+  }
+  const int64_t classes = weight.size(0);
+  const Tensor counts = at::ne(target, ignore_index);
+  Tensor of_rows_in_total = counts.to(real_type(input));
+  if (weights.defined()) {
+    of_rows_in_total = of_rows_in_total * weights.index_select(0, at::where(counts, target, 0));
+  }
+  Tensor sum_exp, max = tensor_of(lse), masks, masked;
+  if (max.defined()) {
+    // A mask in bytes, which the gradient takes as well.
+    masked = at::where(counts, target, 0);
+    masks = counts.logical_not();
+    sum_exp = at::ones_like(max);
+  } else {
+    const auto [largest, sum, predicted, bits, places, _] =
+        sums_op().call(rows, matrix, target, 0, classes, /*return_logits=*/false);
+    const Tensor log_sum = sum.log();
+    losses = at::where(counts, (log_sum - predicted) * of_rows_in_total, 0);
+    lse_out = largest + log_sum;
+    std::tie(max, sum_exp, masks, masked) = std::tuple(largest, sum, bits, places);
+  }
+  if (!mask[0] && !mask[1] && !mask[2]) return results;
+  const Tensor grad = factors ? of_rows_in_total * *factors : of_rows_in_total;
+  const auto [of_rows, of_matrix] = grad_op().call(grad, rows, matrix, masks, masked,
+                                                   /*label_smoothing=*/0, max, sum_exp,
+                                                   std::nullopt);
+  const int64_t depth = input.size(1);
+  if (mask[0]) input_grad = of_rows.narrow(1, 0, depth).contiguous();
+  if (mask[1]) weight_grad = of_matrix.narrow(1, 0, depth).contiguous();
+  if (mask[2] && biases.defined()) bias_grad = of_matrix.select(1, depth).contiguous();
+  return results;
+}
+
+Parts parts_meta(const Tensor& input, const Tensor& weight, const Tensor& target,
+                 const OptionalTensor& bias, const OptionalTensor& class_weights,
+                 const OptionalTensor& factors, const OptionalTensor& lse, int64_t, double,
+                 Mask mask) {
+  check_matrices(HostLinearCrossEntropy::kStage1, input, weight, target);
+  return parts_outputs(input, weight, target, tensor_of(bias), tensor_of(class_weights),
+                       tensor_of(factors), tensor_of(lse), mask);
+}
+
+// ---- Derivatives -------------------------------------------------------------------------------
+
+// Factors of the rows as the losses count in what is differentiated: of a total, whose gradient is
+// a number, those that were given.
+Tensor factors_of(const Tensor& grad, const Tensor& factors, bool reduced) {
+  if (!reduced || !factors.defined()) return grad;
+  return factors * grad;
+}
+
+// What the losses depend on besides matrices and labels.
+struct Options {
+  int64_t ignore_index;
+  double label_smoothing;
+  bool reduced;
+};
+
+// The derivatives by ATen, of which there are more; with whole logits.
+struct Composition {
+  Tensor gradient;  // of the sum of factors * losses by the logits, in FLOAT or DOUBLE
+  Tensor input;
+  Tensor weight;
+
+  Composition(const Tensor& input, const Tensor& weight, const Tensor& target, const Tensor& bias,
+              const Tensor& class_weights, const Tensor& factors, const Options& options)
+      : input(input.to(real_type(input))), weight(weight.to(real_type(input))) {
+    Tensor logits = at::matmul(this->input, this->weight.t());
+    if (bias.defined()) logits = logits + bias.to(logits.scalar_type());
+    const Tensor counts = at::ne(target, options.ignore_index);
+    const Tensor label = at::where(counts, target, 0).to(at::kLong);
+    const Tensor of_rows = at::where(counts, factors, 0).unsqueeze(1);
+    Tensor of_label = at::ones_like(of_rows);
+    if (class_weights.defined()) of_label = class_weights.index_select(0, label).unsqueeze(1);
+    Tensor of_softmax = of_label = of_label * (1 - options.label_smoothing);
+    Tensor of_classes;
+    if (options.label_smoothing != 0) {
+      const Tensor weights = class_weights.defined()
+                                 ? class_weights
+                                 : at::ones_symint({weight.sym_size(0)}, logits.options());
+      of_classes = weights * options.label_smoothing / at::Scalar(weight.sym_size(0));
+      of_softmax = of_softmax + of_classes.sum();
+    }
+    Tensor of_logits = (at::softmax(logits, 1) * of_softmax)
+                           .scatter_add(1, label.unsqueeze(1), of_label.neg());
+    if (of_classes.defined()) of_logits = of_logits - of_classes;
+    gradient = of_logits * of_rows;
+  }
+
+  variable_list all(Needed needed, at::ScalarType type) const {
+    variable_list result(3);
+    if (needed[0]) result[0] = at::matmul(gradient, weight).to(type);
+    if (needed[1]) result[1] = at::matmul(gradient.t(), input).to(type);
+    if (needed[2]) result[2] = gradient.sum(0).to(type);
+    return result;
+  }
+};
+
+// Saves input, weight, target, bias, class_weights, factors, lse, and the gradients where they were
+// computed.
+struct LinearCrossEntropyFormula {
+  static constexpr const char* kName = "AclnnLinearCrossEntropyBackward0";
+  static constexpr bool kReleasesFirst = true;
+  using Attributes = std::tuple<int64_t, double, bool>;  // Options
+
+  static variable_list backward(const variable_list& grads, const std::vector<Tensor>& saved,
+                                Needed needed, const Attributes& attributes) {
+    const auto [ignore_index, label_smoothing, reduced] = attributes;
+    const Tensor &input = saved[0], &weight = saved[1], &target = saved[2], &bias = saved[3];
+    const Tensor &class_weights = saved[4], &given_factors = saved[5], &lse = saved[6];
+    if (at::GradMode::is_enabled()) {
+      Tensor factors = factors_of(grads[0], given_factors, reduced);
+      if (factors.dim() == 0) factors = factors.expand_symint({input.sym_size(0)});
+      return Composition(input, weight, target, bias, class_weights, factors,
+                         {ignore_index, label_smoothing, reduced})
+          .all(needed, input.scalar_type());
+    }
+    variable_list result(3);
+    if (saved[7].defined() || saved[8].defined() || saved[9].defined()) {
+      for (size_t i = 0; i < 3; ++i) {
+        if (needed[i] && saved[7 + i].defined()) result[i] = scaled(saved[7 + i], grads[0]);
+      }
+      return result;
+    }
+    Tensor factors = factors_of(grads[0].to(real_type(input)), given_factors, reduced);
+    if (factors.dim() == 0) factors = factors.expand_symint({input.sym_size(0)});
+    const auto [_, __, of_input, of_weight, of_bias] =
+        parts_op().call(input, weight, target, optional_of(bias), optional_of(class_weights),
+                        factors, lse, ignore_index, label_smoothing, {needed[0], needed[1], needed[2]});
+    if (needed[0]) result[0] = of_input;
+    if (needed[1]) result[1] = of_weight;
+    if (needed[2]) result[2] = of_bias;
+    return result;
+  }
+
+  // The number is mostly 1, and the gradient of a weight large.
+  static Tensor scaled(const Tensor& gradient, const Tensor& number) {
+    if (goes_straight_to_cpu({gradient, number}) && number.item<double>() == 1) return gradient;
+    return gradient * number.to(gradient.scalar_type());
+  }
+};
+
+// As in torch, for whose cross entropy the weights of the classes are constants.
+void refuse_derivative(const char* name, const Tensor& tensor) {
+  TORCH_CHECK(!torch::autograd::compute_requires_grad(tensor) && !tangent_of(tensor).defined(),
+              "aclnn::linear_cross_entropy: ", name,
+              " requires a gradient, but the operator has no derivative with respect to it; detach "
+              "it");
+}
+
+Tensor total_of(const Tensor& losses, const Tensor& factors, bool reduced) {
+  if (!reduced) return losses;
+  return factors.defined() ? (losses * factors).sum() : losses.sum();
+}
+
+// Without a graph.
+Tensor total_composed(const Tensor& input, const Tensor& weight, const Tensor& target,
+                      const OptionalTensor& bias, const OptionalTensor& class_weights,
+                      const OptionalTensor& factors, int64_t ignore_index, double label_smoothing,
+                      bool reduced) {
+  const Tensor losses =
+      std::get<0>(parts_op().call(input, weight, target, bias, class_weights, std::nullopt,
+                                  std::nullopt, ignore_index, label_smoothing,
+                                  {false, false, false}));
+  return total_of(losses, tensor_of(factors), reduced);
+}
+
+Tensor total_autograd(const Tensor& input, const Tensor& weight, const Tensor& target,
+                      const OptionalTensor& bias, const OptionalTensor& class_weights,
+                      const OptionalTensor& factors, int64_t ignore_index, double label_smoothing,
+                      bool reduced) {
+  const Tensor biases = tensor_of(bias), weights = tensor_of(class_weights);
+  const Tensor factor = tensor_of(factors);
+  refuse_derivative("class_weights", weights);
+  refuse_derivative("factors", factor);
+  const auto node = make_node<LinearCrossEntropyFormula>(
+      {ignore_index, label_smoothing, reduced}, input, weight, biases);
+  // Where all rows' factors are known, the gradients come with the loss for one product less. Of 16
+  // bits they do not: small ones would be lost before the loss's own gradient enlarges them.
+  const bool at_once = node && reduced && input.is_cpu() &&
+                       real_type(input) == input.scalar_type();
+  const Mask mask{at_once && input.requires_grad(), at_once && weight.requires_grad(),
+                  at_once && biases.defined() && biases.requires_grad()};
+  Parts parts;
+  Tensor total;
+  {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    parts = parts_op().call(input, weight, target, bias, class_weights,
+                            at_once ? factors : std::nullopt, std::nullopt, ignore_index,
+                            label_smoothing, mask);
+    total = total_of(std::get<0>(parts), factor, reduced);
+  }
+  const auto& [losses, lse, of_input, of_weight, of_bias] = parts;
+  if (node) {
+    torch::autograd::set_history(total, node);
+    for (const Tensor& tensor : {input, weight, target, biases, weights, factor, lse}) {
+      node->save(tensor, /*is_output=*/false);
+    }
+    node->save(mask[0] ? of_input : Tensor(), /*is_output=*/false);
+    node->save(mask[1] ? of_weight : Tensor(), /*is_output=*/false);
+    node->save(mask[2] ? of_bias : Tensor(), /*is_output=*/false);
+  }
+  const Tensor of_rows = tangent_of(input), of_matrix = tangent_of(weight);
+  const Tensor of_biases = biases.defined() ? tangent_of(biases) : Tensor();
+  if (of_rows.defined() || of_matrix.defined() || of_biases.defined()) {
+    const Tensor ones = at::ones_symint({input.sym_size(0)},
+                                        input.options().dtype(real_type(input)));
+    const Composition composition(primal_of(input), primal_of(weight), target,
+                                  biases.defined() ? primal_of(biases) : biases, weights, ones,
+                                  {ignore_index, label_smoothing, reduced});
+    const auto type = real_type(input);
+    Tensor tangent;
+    if (of_rows.defined()) tangent = at::matmul(of_rows.to(type), composition.weight.t());
+    if (of_matrix.defined()) {
+      tangent = sum_of_defined(tangent, at::matmul(composition.input, of_matrix.to(type).t()));
+    }
+    if (of_biases.defined()) tangent = sum_of_defined(tangent, of_biases.to(type));
+    set_tangent(total, total_of((composition.gradient * tangent).sum(1), factor, reduced));
+  }
+  return total;
+}
+
+// As linear, of which the loss is computed in FP32 anyway.
+template <at::DeviceType kDevice>
+Tensor total_autocast(const Tensor& input, const Tensor& weight, const Tensor& target,
+                      const OptionalTensor& bias, const OptionalTensor& class_weights,
+                      const OptionalTensor& factors, int64_t ignore_index, double label_smoothing,
+                      bool reduced) {
+  const c10::impl::ExcludeDispatchKeyGuard guard(
+      at::autocast::get_autocast_dispatch_key_from_device_type(kDevice));
+  const auto type = at::autocast::get_autocast_dtype(kDevice);
+  const auto cast = [type](const auto& value) {
+    return at::autocast::cached_cast(type, value, kDevice);
+  };
+  return total_op().call(cast(input), cast(weight), target, cast(bias), class_weights, factors,
+                         ignore_index, label_smoothing, reduced);
+}
+
+// The others are for those who write derivatives.
+template <class... Tensors>
+void refuse_derivatives(const char* name, const Tensors&... tensors) {
+  TORCH_CHECK(!torch::autograd::compute_requires_grad(tensors...), name,
+              " has no derivative, and an argument requires a gradient; call "
+              "torch.ops.aclnn.linear_cross_entropy, or torch.autograd.Function's forward");
+}
+
+Parts parts_autograd(const Tensor& input, const Tensor& weight, const Tensor& target,
+                     const OptionalTensor& bias, const OptionalTensor& class_weights,
+                     const OptionalTensor& factors, const OptionalTensor& lse, int64_t ignore_index,
+                     double label_smoothing, Mask mask) {
+  refuse_derivatives("aclnn::_linear_cross_entropy", input, weight, tensor_of(bias),
+                     tensor_of(class_weights), tensor_of(factors));
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  return parts_op().call(input, weight, target, bias, class_weights, factors, lse, ignore_index,
+                         label_smoothing, mask);
+}
+
+Sums sums_autograd(const Tensor& input, const Tensor& weight, const Tensor& target, int64_t start,
+                   int64_t end, bool return_logits) {
+  refuse_derivatives("aclnn::fused_linear_online_max_sum", input, weight);
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  return sums_op().call(input, weight, target, start, end, return_logits);
+}
+
+Two grad_autograd(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mask,
+                  const Tensor& masked, double label_smoothing, const OptionalTensor& logits_max,
+                  const OptionalTensor& sum_exp_logits, const OptionalTensor& softmax) {
+  refuse_derivatives("aclnn::fused_linear_cross_entropy_loss_grad", grad, input, weight);
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  return grad_op().call(grad, input, weight, mask, masked, label_smoothing, logits_max,
+                        sum_exp_logits, softmax);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(aclnn, m) {
+  m.def(
+      "fused_linear_online_max_sum(Tensor input, Tensor weight, Tensor target, int "
+      "vocab_start_index, int vocab_end_index, bool return_logits=False) -> (Tensor logits_max, "
+      "Tensor sum_exp_logits, Tensor predicted_logits, Tensor target_mask, Tensor masked_target, "
+      "Tensor logits)",
+      {at::Tag::pt2_compliant_tag});
+  m.def(
+      "fused_cross_entropy_loss_with_max_sum(Tensor logits_max, Tensor sum_exp_logits, Tensor "
+      "predicted_logits, float label_smoothing=0.0, Tensor? vocab_parallel_logits=None) -> (Tensor "
+      "loss, Tensor softmax)",
+      {at::Tag::pt2_compliant_tag});
+  m.def(
+      "fused_linear_cross_entropy_loss_grad(Tensor grad, Tensor input, Tensor weight, Tensor "
+      "target_mask, Tensor masked_target, float label_smoothing=0.0, Tensor? logits_max=None, "
+      "Tensor? sum_exp_logits=None, Tensor? softmax=None) -> (Tensor input_grad, Tensor "
+      "weight_grad)",
+      {at::Tag::pt2_compliant_tag});
+  m.def(
+      "_linear_cross_entropy(Tensor input, Tensor weight, Tensor target, Tensor? bias=None, "
+      "Tensor? class_weights=None, Tensor? factors=None, Tensor? lse=None, int ignore_index=-100, "
+      "float label_smoothing=0.0, bool[3] output_mask=[False, False, False]) -> (Tensor losses, "
+      "Tensor lse_out, Tensor input_grad, Tensor weight_grad, Tensor bias_grad)",
+      {at::Tag::pt2_compliant_tag});
+  m.def(
+      "linear_cross_entropy(Tensor input, Tensor weight, Tensor target, Tensor? bias=None, "
+      "Tensor? class_weights=None, Tensor? factors=None, int ignore_index=-100, float "
+      "label_smoothing=0.0, bool reduced=True) -> Tensor",
+      {at::Tag::pt2_compliant_tag});
+  m.impl("linear_cross_entropy",
+         torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, &total_composed));
+}
+
+TORCH_LIBRARY_IMPL(aclnn, FuncTorchBatchedDecomposition, m) {
+  m.impl("linear_cross_entropy", &total_composed);
+}
+
+ACLNN_IMPL_ON_DEVICES(m) {
+  m.impl("fused_linear_online_max_sum", &sums_device);
+  m.impl("fused_cross_entropy_loss_with_max_sum", &loss_device);
+  m.impl("fused_linear_cross_entropy_loss_grad", &grad_device);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
+  m.impl("_linear_cross_entropy", &parts_cpu);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
+  m.impl("_linear_cross_entropy", &parts_npu);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, Meta, m) {
+  m.impl("fused_linear_online_max_sum", &sums_meta);
+  m.impl("fused_cross_entropy_loss_with_max_sum", &loss_meta);
+  m.impl("fused_linear_cross_entropy_loss_grad", &grad_meta);
+  m.impl("_linear_cross_entropy", &parts_meta);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
+  m.impl("fused_linear_online_max_sum", &sums_autograd);
+  m.impl("fused_linear_cross_entropy_loss_grad", &grad_autograd);
+  m.impl("_linear_cross_entropy", &parts_autograd);
+}
+
+// By these names only: the key for all of them would come after the composite.
+TORCH_LIBRARY_IMPL(aclnn, AutogradCPU, m) {
+  m.impl("linear_cross_entropy", &total_autograd);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, AutogradPrivateUse1, m) {
+  m.impl("linear_cross_entropy", &total_autograd);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, AutocastCPU, m) {
+  m.impl("linear_cross_entropy", &total_autocast<at::kCPU>);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, AutocastPrivateUse1, m) {
+  m.impl("linear_cross_entropy", &total_autocast<at::kPrivateUse1>);
+}
+
+}  // namespace aclnn_torch

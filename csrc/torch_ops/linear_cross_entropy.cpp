@@ -48,7 +48,7 @@ using GradSignature = Two(const Tensor&, const Tensor&, const Tensor&, const Ten
                           const OptionalTensor&);
 using PartsSignature = Parts(const Tensor&, const Tensor&, const Tensor&, const OptionalTensor&,
                              const OptionalTensor&, const OptionalTensor&, const OptionalTensor&,
-                             int64_t, double, Mask);
+                             int64_t, double, Mask, int64_t, int64_t);
 using TotalSignature = Tensor(const Tensor&, const Tensor&, const Tensor&, const OptionalTensor&,
                               const OptionalTensor&, const OptionalTensor&, int64_t, double, bool);
 
@@ -58,7 +58,8 @@ const auto& sums_op() {
 }
 
 const auto& grad_op() {
-  static const auto op = find_operator<GradSignature>("aclnn::fused_linear_cross_entropy_loss_grad");
+  static const auto op =
+      find_operator<GradSignature>("aclnn::fused_linear_cross_entropy_loss_grad");
   return op;
 }
 
@@ -121,9 +122,10 @@ Sums sums_outputs(const Tensor& input, const Tensor& weight, const Tensor& targe
                 {{"input", input}, {"weight", weight}, {"target", target}});
   const SymInt rows = size_of(input, 0);
   const auto bytes = new_tensor(input, {(rows + 7) / 8}, at::kByte);
-  const Tensor logits = return_logits ? like(input, {rows, size_of(weight, 0)})
-                                      : like(input, {SymInt(0)});
-  return {real_like(input, {rows}), real_like(input, {rows}), real_like(input, {rows}), bytes,
+  const Tensor logits =
+      return_logits ? like(input, {rows, size_of(weight, 0)}) : like(input, {SymInt(0)});
+  return {real_like(input, {rows}), real_like(input, {rows}),
+          real_like(input, {rows}), bytes,
           like(target, {rows}),     logits};
 }
 
@@ -226,8 +228,7 @@ Parts parts_outputs(const Tensor& input, const Tensor& weight, const Tensor& tar
                                                   {"lse", lse, /*optional=*/true}});
   const SymInt rows = lse.defined() ? SymInt(0) : size_of(input, 0);
   const auto wanted = [&](size_t i, const Tensor& tensor) {
-    return mask[i] && tensor.defined() ? like(input, tensor.sym_sizes())
-                                       : like(input, {SymInt(0)});
+    return mask[i] && tensor.defined() ? like(input, tensor.sym_sizes()) : like(input, {SymInt(0)});
   };
   return {real_like(input, {rows}), real_like(input, {rows}), wanted(0, input), wanted(1, weight),
           wanted(2, bias)};
@@ -236,7 +237,7 @@ Parts parts_outputs(const Tensor& input, const Tensor& weight, const Tensor& tar
 Parts parts_cpu(const Tensor& input, const Tensor& weight, const Tensor& target,
                 const OptionalTensor& bias, const OptionalTensor& class_weights,
                 const OptionalTensor& factors, const OptionalTensor& lse, int64_t ignore_index,
-                double label_smoothing, Mask mask) {
+                double label_smoothing, Mask mask, int64_t first_class, int64_t vocabulary) {
   const Tensor biases = tensor_of(bias), weights = tensor_of(class_weights);
   const Tensor factor = tensor_of(factors), given_lse = tensor_of(lse);
   Parts results = parts_outputs(input, weight, target, biases, weights, factor, given_lse, mask);
@@ -245,7 +246,7 @@ Parts parts_cpu(const Tensor& input, const Tensor& weight, const Tensor& target,
   const bool has_lse = given_lse.defined();
   call_device<HostLinearCrossEntropy>(
       input, weight, biases, target, weights, factor, given_lse, ignore_index, label_smoothing,
-      Written{has_lse ? none : losses}, Written{has_lse ? none : lse_out},
+      first_class, vocabulary, Written{has_lse ? none : losses}, Written{has_lse ? none : lse_out},
       Written{mask[0] ? input_grad : none}, Written{mask[1] ? weight_grad : none},
       Written{mask[2] && biases.defined() ? bias_grad : none});
   return results;
@@ -259,7 +260,7 @@ Tensor with_column(const Tensor& matrix, const Tensor& column) {
 Parts parts_npu(const Tensor& input, const Tensor& weight, const Tensor& target,
                 const OptionalTensor& bias, const OptionalTensor& class_weights,
                 const OptionalTensor& factors, const OptionalTensor& lse, int64_t ignore_index,
-                double label_smoothing, Mask mask) {
+                double label_smoothing, Mask mask, int64_t first_class, int64_t vocabulary) {
   const Tensor biases = tensor_of(bias), weights = tensor_of(class_weights);
   Parts results = parts_outputs(input, weight, target, biases, weights, tensor_of(factors),
                                 tensor_of(lse), mask);
@@ -274,31 +275,32 @@ Parts parts_npu(const Tensor& input, const Tensor& weight, const Tensor& target,
     rows = with_column(input, at::ones({input.size(0)}, input.options()));
     matrix = with_column(weight, biases);
   }
-  const int64_t classes = weight.size(0);
   const Tensor counts = at::ne(target, ignore_index);
+  const int64_t end_class = first_class + weight.size(0);
+  const Tensor is_here = counts & at::ge(target, first_class) & at::lt(target, end_class);
   Tensor of_rows_in_total = counts.to(real_type(input));
   if (weights.defined()) {
     of_rows_in_total = of_rows_in_total * weights.index_select(0, at::where(counts, target, 0));
   }
   Tensor sum_exp, max = tensor_of(lse), masks, masked;
   if (max.defined()) {
-    // A mask in bytes, which the gradient takes as well.
-    masked = at::where(counts, target, 0);
-    masks = counts.logical_not();
+    masked = at::where(is_here, target - first_class, 0);
+    masks = is_here.logical_not();  // in bytes, which the gradient takes as well
     sum_exp = at::ones_like(max);
   } else {
-    const auto [largest, sum, predicted, bits, places, _] =
-        sums_op().call(rows, matrix, target, 0, classes, /*return_logits=*/false);
-    const Tensor log_sum = sum.log();
-    losses = at::where(counts, (log_sum - predicted) * of_rows_in_total, 0);
-    lse_out = largest + log_sum;
-    std::tie(max, sum_exp, masks, masked) = std::tuple(largest, sum, bits, places);
+    Tensor predicted;
+    std::tie(max, sum_exp, predicted, masks, masked, std::ignore) =
+        sums_op().call(rows, matrix, target, first_class, end_class, /*return_logits=*/false);
+    const Tensor log_sum = sum_exp.log();
+    lse_out = max + log_sum;
+    losses = at::where(is_here, log_sum - predicted, lse_out) * of_rows_in_total;
+    losses = at::where(counts, losses, 0);
   }
   if (!mask[0] && !mask[1] && !mask[2]) return results;
   const Tensor grad = factors ? of_rows_in_total * *factors : of_rows_in_total;
-  const auto [of_rows, of_matrix] = grad_op().call(grad, rows, matrix, masks, masked,
-                                                   /*label_smoothing=*/0, max, sum_exp,
-                                                   std::nullopt);
+  const auto [of_rows, of_matrix] =
+      grad_op().call(grad, rows, matrix, masks, masked,
+                     /*label_smoothing=*/0, max, sum_exp, std::nullopt);
   const int64_t depth = input.size(1);
   if (mask[0]) input_grad = of_rows.narrow(1, 0, depth).contiguous();
   if (mask[1]) weight_grad = of_matrix.narrow(1, 0, depth).contiguous();
@@ -309,7 +311,7 @@ Parts parts_npu(const Tensor& input, const Tensor& weight, const Tensor& target,
 Parts parts_meta(const Tensor& input, const Tensor& weight, const Tensor& target,
                  const OptionalTensor& bias, const OptionalTensor& class_weights,
                  const OptionalTensor& factors, const OptionalTensor& lse, int64_t, double,
-                 Mask mask) {
+                 Mask mask, int64_t, int64_t) {
   check_matrices(HostLinearCrossEntropy::kStage1, input, weight, target);
   return parts_outputs(input, weight, target, tensor_of(bias), tensor_of(class_weights),
                        tensor_of(factors), tensor_of(lse), mask);
@@ -356,8 +358,8 @@ struct Composition {
       of_classes = weights * options.label_smoothing / at::Scalar(weight.sym_size(0));
       of_softmax = of_softmax + of_classes.sum();
     }
-    Tensor of_logits = (at::softmax(logits, 1) * of_softmax)
-                           .scatter_add(1, label.unsqueeze(1), of_label.neg());
+    Tensor of_logits =
+        (at::softmax(logits, 1) * of_softmax).scatter_add(1, label.unsqueeze(1), of_label.neg());
     if (of_classes.defined()) of_logits = of_logits - of_classes;
     gradient = of_logits * of_rows;
   }
@@ -399,9 +401,9 @@ struct LinearCrossEntropyFormula {
     }
     Tensor factors = factors_of(grads[0].to(real_type(input)), given_factors, reduced);
     if (factors.dim() == 0) factors = factors.expand_symint({input.sym_size(0)});
-    const auto [_, __, of_input, of_weight, of_bias] =
-        parts_op().call(input, weight, target, optional_of(bias), optional_of(class_weights),
-                        factors, lse, ignore_index, label_smoothing, {needed[0], needed[1], needed[2]});
+    const auto [_, __, of_input, of_weight, of_bias] = parts_op().call(
+        input, weight, target, optional_of(bias), optional_of(class_weights), factors, lse,
+        ignore_index, label_smoothing, {needed[0], needed[1], needed[2]}, 0, 0);
     if (needed[0]) result[0] = of_input;
     if (needed[1]) result[1] = of_weight;
     if (needed[2]) result[2] = of_bias;
@@ -433,10 +435,9 @@ Tensor total_composed(const Tensor& input, const Tensor& weight, const Tensor& t
                       const OptionalTensor& bias, const OptionalTensor& class_weights,
                       const OptionalTensor& factors, int64_t ignore_index, double label_smoothing,
                       bool reduced) {
-  const Tensor losses =
-      std::get<0>(parts_op().call(input, weight, target, bias, class_weights, std::nullopt,
-                                  std::nullopt, ignore_index, label_smoothing,
-                                  {false, false, false}));
+  const Tensor losses = std::get<0>(parts_op().call(input, weight, target, bias, class_weights,
+                                                    std::nullopt, std::nullopt, ignore_index,
+                                                    label_smoothing, {false, false, false}, 0, 0));
   return total_of(losses, tensor_of(factors), reduced);
 }
 
@@ -448,12 +449,11 @@ Tensor total_autograd(const Tensor& input, const Tensor& weight, const Tensor& t
   const Tensor factor = tensor_of(factors);
   refuse_derivative("class_weights", weights);
   refuse_derivative("factors", factor);
-  const auto node = make_node<LinearCrossEntropyFormula>(
-      {ignore_index, label_smoothing, reduced}, input, weight, biases);
+  const auto node = make_node<LinearCrossEntropyFormula>({ignore_index, label_smoothing, reduced},
+                                                         input, weight, biases);
   // Where all rows' factors are known, the gradients come with the loss for one product less. Of 16
   // bits they do not: small ones would be lost before the loss's own gradient enlarges them.
-  const bool at_once = node && reduced && input.is_cpu() &&
-                       real_type(input) == input.scalar_type();
+  const bool at_once = node && reduced && input.is_cpu() && real_type(input) == input.scalar_type();
   const Mask mask{at_once && input.requires_grad(), at_once && weight.requires_grad(),
                   at_once && biases.defined() && biases.requires_grad()};
   Parts parts;
@@ -462,7 +462,7 @@ Tensor total_autograd(const Tensor& input, const Tensor& weight, const Tensor& t
     const at::AutoDispatchBelowADInplaceOrView guard;
     parts = parts_op().call(input, weight, target, bias, class_weights,
                             at_once ? factors : std::nullopt, std::nullopt, ignore_index,
-                            label_smoothing, mask);
+                            label_smoothing, mask, 0, 0);
     total = total_of(std::get<0>(parts), factor, reduced);
   }
   const auto& [losses, lse, of_input, of_weight, of_bias] = parts;
@@ -478,8 +478,8 @@ Tensor total_autograd(const Tensor& input, const Tensor& weight, const Tensor& t
   const Tensor of_rows = tangent_of(input), of_matrix = tangent_of(weight);
   const Tensor of_biases = biases.defined() ? tangent_of(biases) : Tensor();
   if (of_rows.defined() || of_matrix.defined() || of_biases.defined()) {
-    const Tensor ones = at::ones_symint({input.sym_size(0)},
-                                        input.options().dtype(real_type(input)));
+    const Tensor ones =
+        at::ones_symint({input.sym_size(0)}, input.options().dtype(real_type(input)));
     const Composition composition(primal_of(input), primal_of(weight), target,
                                   biases.defined() ? primal_of(biases) : biases, weights, ones,
                                   {ignore_index, label_smoothing, reduced});
@@ -522,12 +522,12 @@ void refuse_derivatives(const char* name, const Tensors&... tensors) {
 Parts parts_autograd(const Tensor& input, const Tensor& weight, const Tensor& target,
                      const OptionalTensor& bias, const OptionalTensor& class_weights,
                      const OptionalTensor& factors, const OptionalTensor& lse, int64_t ignore_index,
-                     double label_smoothing, Mask mask) {
+                     double label_smoothing, Mask mask, int64_t first_class, int64_t vocabulary) {
   refuse_derivatives("aclnn::_linear_cross_entropy", input, weight, tensor_of(bias),
                      tensor_of(class_weights), tensor_of(factors));
   const at::AutoDispatchBelowADInplaceOrView guard;
   return parts_op().call(input, weight, target, bias, class_weights, factors, lse, ignore_index,
-                         label_smoothing, mask);
+                         label_smoothing, mask, first_class, vocabulary);
 }
 
 Sums sums_autograd(const Tensor& input, const Tensor& weight, const Tensor& target, int64_t start,
@@ -569,8 +569,11 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
   m.def(
       "_linear_cross_entropy(Tensor input, Tensor weight, Tensor target, Tensor? bias=None, "
       "Tensor? class_weights=None, Tensor? factors=None, Tensor? lse=None, int ignore_index=-100, "
-      "float label_smoothing=0.0, bool[3] output_mask=[False, False, False]) -> (Tensor losses, "
-      "Tensor lse_out, Tensor input_grad, Tensor weight_grad, Tensor bias_grad)",
+      "float label_smoothing=0.0, bool[3] output_mask=[False, False, False], int first_class=0, "
+      "int "
+      "vocabulary_size=0) -> (Tensor losses, Tensor lse_out, Tensor input_grad, Tensor "
+      "weight_grad, "
+      "Tensor bias_grad)",
       {at::Tag::pt2_compliant_tag});
   m.def(
       "linear_cross_entropy(Tensor input, Tensor weight, Tensor target, Tensor? bias=None, "

@@ -248,7 +248,7 @@ template <class T>
 
 template <class T>
 constexpr CrossEntropyLossKernels kernels_of() {
-  return {exponential_sum<T>,       exponential_sums<T>, logarithms, log_prob<T>,
+  return {exponential_sum<T>,       exponential_sums<T>, logarithms,     log_prob<T>,
           log_prob_and_next_sum<T>, weighted_sum<T>,     probability<T>, gradient<T>};
 }
 

@@ -1,5 +1,5 @@
-/* aclnnHostLinearCrossEntropy: the cross entropy of a linear layer, with its gradients. An extension
- * of the host CANN: no CANN has it. */
+/* aclnnHostLinearCrossEntropy: the cross entropy of a linear layer, with its gradients. An
+ * extension of the host CANN: no CANN has it. */
 #ifndef ACLNN_TORCH_ACLNN_HOST_LINEAR_CROSS_ENTROPY_H_
 #define ACLNN_TORCH_ACLNN_HOST_LINEAR_CROSS_ENTROPY_H_
 
@@ -15,15 +15,18 @@ extern "C" {
  *   lossOut [N] = (1 - s) * w[target] * (lse - logits[target])
  *     + s / C * sum over C of w * (lse - logits), likewise; 0 for rows whose target is ignoreIndex
  * with s = labelSmoothing and w = classWeightsOptional [C], of the type of lossOut, or ones.
- * Where lseOptional is given, which an earlier call has found, neither is written, and may be null.
- * inputGradOutOptional, weightGradOutOptional and biasGradOutOptional, each unless it is null, are
- * the gradients of the sum of factors * loss; factorsOptional [N] is of the type of lossOut, null
- * means ones. */
+ * weight may have the classes from firstClass on of a vocabulary of vocabularySize, of which 0
+ * stands for those of weight: then a target that is another class counts as a logit of 0, and s and
+ * w are not supported. Where lseOptional is given, which an earlier call has found, neither is
+ * written, and may be null. inputGradOutOptional, weightGradOutOptional and biasGradOutOptional,
+ * each unless it is null, are the gradients of the sum of factors * loss; factorsOptional [N] is of
+ * the type of lossOut, null means ones. */
 ACL_FUNC_VISIBILITY aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
     const aclTensor* input, const aclTensor* weight, const aclTensor* biasOptional,
     const aclTensor* target, const aclTensor* classWeightsOptional,
     const aclTensor* factorsOptional, const aclTensor* lseOptional, int64_t ignoreIndex,
-    double labelSmoothing, aclTensor* lossOut, aclTensor* lseOut, aclTensor* inputGradOutOptional, aclTensor* weightGradOutOptional,
+    double labelSmoothing, int64_t firstClass, int64_t vocabularySize, aclTensor* lossOut,
+    aclTensor* lseOut, aclTensor* inputGradOutOptional, aclTensor* weightGradOutOptional,
     aclTensor* biasGradOutOptional, uint64_t* workspaceSize, aclOpExecutor** executor);
 ACL_FUNC_VISIBILITY aclnnStatus aclnnHostLinearCrossEntropy(void* workspace, uint64_t workspaceSize,
                                                             aclOpExecutor* executor,

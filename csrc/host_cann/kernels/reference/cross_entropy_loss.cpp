@@ -97,7 +97,7 @@ void gradient(const void* log_prob, const void* weight, double factor, double sm
 
 template <class T>
 constexpr CrossEntropyLossKernels kernels_of() {
-  return {exponential_sum<T>,       exponential_sums<T>, logarithms, log_prob<T>,
+  return {exponential_sum<T>,       exponential_sums<T>, logarithms,     log_prob<T>,
           log_prob_and_next_sum<T>, weighted_sum<T>,     probability<T>, gradient<T>};
 }
 

@@ -166,11 +166,11 @@ aclnnStatus aclnnFusedLinearOnlineMaxSumGetWorkspaceSize(
 
     const auto make = [&]<class Real>() {
       return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-        return OnlineMaxSumPlan<Real>(
-            {input, weight, target, logitsMaxLocalOut, sumExpLogitsLocalOut,
-             predictedLogitsLocalOut, targetMaskOut, maskedTargetOut,
-             vocabParallelLogitsOutOptional},
-            sizes, {vocabStartIndex, vocabEndIndex}, rounds(checks), workspace);
+        return OnlineMaxSumPlan<Real>({input, weight, target, logitsMaxLocalOut,
+                                       sumExpLogitsLocalOut, predictedLogitsLocalOut, targetMaskOut,
+                                       maskedTargetOut, vocabParallelLogitsOutOptional},
+                                      sizes, {vocabStartIndex, vocabEndIndex}, rounds(checks),
+                                      workspace);
       });
     };
     return input->view.dtype == ACL_DOUBLE ? make.operator()<double>() : make.operator()<float>();
@@ -190,9 +190,9 @@ aclnnStatus aclnnFusedCrossEntropyLossWithMaxSumGetWorkspaceSize(
   const Argument input{"inputOptional", inputOptional}, weight{"weightOptional", weightOptional};
   const Argument logits{"vocabParallelLogitsOptional", vocabParallelLogitsOptional};
   const Argument softmax{"softMaxOutOptional", softMaxOutOptional};
-  const std::tuple given{
-      max,    sum,  predicted, Named{"labelSmoothing", labelSmoothing}, input, weight,
-      logits, loss, softmax};
+  const std::tuple given{max,    sum,    predicted, Named{"labelSmoothing", labelSmoothing},
+                         input,  weight, logits,    loss,
+                         softmax};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor);
@@ -269,17 +269,9 @@ aclnnStatus aclnnFusedLinearCrossEntropyLossGradGetWorkspaceSize(
   const Argument softmax{"softmaxOptional", softmaxOptional};
   const Argument input_grad{"inputGradOut", inputGradOut};
   const Argument weight_grad{"weightGradOut", weightGradOut};
-  const std::tuple given{gradient,
-                         rows,
-                         matrix,
-                         mask,
-                         masked,
-                         Named{"labelSmoothing", labelSmoothing},
-                         max,
-                         sum,
-                         softmax,
-                         input_grad,
-                         weight_grad};
+  const std::tuple given{
+      gradient, rows, matrix,  mask,       masked,     Named{"labelSmoothing", labelSmoothing},
+      max,      sum,  softmax, input_grad, weight_grad};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor);
@@ -360,23 +352,22 @@ aclnnStatus aclnnFusedLinearCrossEntropyLossGradGetWorkspaceSize(
       checks.require_status(sizes.depth <= 65535, ACLNN_ERR_INNER_NULLPTR,
                             "input has rows of %lld elements, expected at most 65535",
                             static_cast<long long>(sizes.depth));
-      checks.require_status(!has_softmax || (sizes.rows <= 65536 && sizes.classes <= 24560),
-                            ACLNN_ERR_INNER_NULLPTR,
-                            "softmaxOptional has shape [%lld, %lld], expected at most [65536, "
-                            "24560]; pass logitsMaxOptional and sumExpLogitsOptional instead",
-                            static_cast<long long>(sizes.rows),
-                            static_cast<long long>(sizes.classes));
+      checks.require_status(
+          !has_softmax || (sizes.rows <= 65536 && sizes.classes <= 24560), ACLNN_ERR_INNER_NULLPTR,
+          "softmaxOptional has shape [%lld, %lld], expected at most [65536, "
+          "24560]; pass logitsMaxOptional and sumExpLogitsOptional instead",
+          static_cast<long long>(sizes.rows), static_cast<long long>(sizes.classes));
     }
     for (const Argument& argument : used) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
 
     const auto make = [&]<class Real>() {
       return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-        return GradientPlan<Real>(
-            {grad, input, weight, targetMask, maskedTarget,
-             has_softmax ? nullptr : logitsMaxOptional, has_softmax ? nullptr : sumExpLogitsOptional,
-             softmaxOptional, inputGradOut, weightGradOut},
-            sizes, rounds(checks), workspace);
+        return GradientPlan<Real>({grad, input, weight, targetMask, maskedTarget,
+                                   has_softmax ? nullptr : logitsMaxOptional,
+                                   has_softmax ? nullptr : sumExpLogitsOptional, softmaxOptional,
+                                   inputGradOut, weightGradOut},
+                                  sizes, rounds(checks), workspace);
       });
     };
     return input->view.dtype == ACL_DOUBLE ? make.operator()<double>() : make.operator()<float>();
@@ -389,7 +380,8 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
     const aclTensor* input, const aclTensor* weight, const aclTensor* biasOptional,
     const aclTensor* target, const aclTensor* classWeightsOptional,
     const aclTensor* factorsOptional, const aclTensor* lseOptional, int64_t ignoreIndex,
-    double labelSmoothing, aclTensor* lossOut, aclTensor* lseOut, aclTensor* inputGradOutOptional, aclTensor* weightGradOutOptional,
+    double labelSmoothing, int64_t firstClass, int64_t vocabularySize, aclTensor* lossOut,
+    aclTensor* lseOut, aclTensor* inputGradOutOptional, aclTensor* weightGradOutOptional,
     aclTensor* biasGradOutOptional, uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnHostLinearCrossEntropy";
   constexpr DtypeRule kTypes[] = {{ACL_FLOAT, Product::kAscend310P},
@@ -404,7 +396,8 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
   const Argument weight_grad{"weightGradOut", weightGradOutOptional};
   const Argument bias_grad{"biasGradOut", biasGradOutOptional};
   const std::initializer_list<Argument> arguments = {
-      rows, matrix, bias, labels, class_weights, factors, given_lse, loss, lse, input_grad, weight_grad, bias_grad};
+      rows,      matrix, bias, labels,     class_weights, factors,
+      given_lse, loss,   lse,  input_grad, weight_grad,   bias_grad};
   const std::tuple given{rows,
                          matrix,
                          bias,
@@ -414,6 +407,8 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
                          given_lse,
                          Named{"ignoreIndex", ignoreIndex},
                          Named{"labelSmoothing", labelSmoothing},
+                         Named{"firstClass", firstClass},
+                         Named{"vocabularySize", vocabularySize},
                          loss,
                          lse,
                          input_grad,
@@ -426,8 +421,8 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
     if (lseOptional == nullptr) checks.not_null(loss).not_null(lse);
     checks.dtype_in(rows, kTypes).dtype_in(labels, kTargetTypes);
     if (!checks.ok()) return checks.status();
-    const DtypeRule real[] = {{input->view.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT,
-                               Product::kAscend310P}};
+    const DtypeRule real[] = {
+        {input->view.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT, Product::kAscend310P}};
     for (const Argument& argument : {matrix, bias, input_grad, weight_grad, bias_grad}) {
       if (argument.tensor != nullptr) checks.same_dtype(argument, rows);
     }
@@ -448,6 +443,17 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
     }
     checks.require(labelSmoothing >= 0 && labelSmoothing <= 1,
                    "labelSmoothing is %g, expected a number from 0 to 1", labelSmoothing);
+    const int64_t vocabulary = vocabularySize == 0 ? sizes.classes : vocabularySize;
+    checks.require(firstClass >= 0 && firstClass <= vocabulary - sizes.classes,
+                   "firstClass is %lld, expected 0 to %lld, where the %lld rows of weight end with "
+                   "the vocabulary of %lld",
+                   static_cast<long long>(firstClass),
+                   static_cast<long long>(vocabulary - sizes.classes),
+                   static_cast<long long>(sizes.classes), static_cast<long long>(vocabulary));
+    const bool is_part = sizes.classes < vocabulary;
+    checks.require(!is_part || (labelSmoothing == 0 && classWeightsOptional == nullptr),
+                   "labelSmoothing or classWeights is given, expected neither beside a part of a "
+                   "vocabulary");
     for (const Argument& argument : {labels, factors, given_lse, loss, lse}) {
       require_shape(checks, argument, {sizes.rows}, "a number for every row of input");
     }
@@ -460,10 +466,11 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
     const auto make = [&]<class Real>() {
       return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
         return HostPlan<Real>(
-            {input, weight, biasOptional, target, classWeightsOptional, factorsOptional, lseOptional,
-             lseOptional == nullptr ? lossOut : nullptr, lseOptional == nullptr ? lseOut : nullptr,
-             inputGradOutOptional, weightGradOutOptional, biasGradOutOptional},
-            sizes, ignoreIndex, labelSmoothing, workspace);
+            {input, weight, biasOptional, target, classWeightsOptional, factorsOptional,
+             lseOptional, lseOptional == nullptr ? lossOut : nullptr,
+             lseOptional == nullptr ? lseOut : nullptr, inputGradOutOptional, weightGradOutOptional,
+             biasGradOutOptional},
+            sizes, {ignoreIndex, labelSmoothing, firstClass, vocabulary}, workspace);
       });
     };
     return input->view.dtype == ACL_DOUBLE ? make.operator()<double>() : make.operator()<float>();

@@ -45,7 +45,8 @@ void clear(const TensorView& view, void* elements, aclDataType dtype) {
 
 }  // namespace
 
-// ---- aclnnFusedLinearOnlineMaxSum ----------------------------------------------------------------
+// ---- aclnnFusedLinearOnlineMaxSum
+// ----------------------------------------------------------------
 
 template <class Real>
 OnlineMaxSumPlan<Real>::OnlineMaxSumPlan(std::initializer_list<const aclTensor*> arguments,
@@ -94,7 +95,8 @@ aclnnStatus OnlineMaxSumPlan<Real>::compute(void* workspace) {
   return OK;
 }
 
-// ---- aclnnFusedCrossEntropyLossWithMaxSum --------------------------------------------------------
+// ---- aclnnFusedCrossEntropyLossWithMaxSum
+// --------------------------------------------------------
 
 template <class Real>
 LossPlan<Real>::LossPlan(std::initializer_list<const aclTensor*> arguments, Workspace& workspace)
@@ -136,7 +138,8 @@ aclnnStatus LossPlan<Real>::compute(void* workspace) {
   return OK;
 }
 
-// ---- aclnnFusedLinearCrossEntropyLossGrad --------------------------------------------------------
+// ---- aclnnFusedLinearCrossEntropyLossGrad
+// --------------------------------------------------------
 
 template <class Real>
 GradientPlan<Real>::GradientPlan(std::initializer_list<const aclTensor*> arguments,
@@ -182,23 +185,22 @@ aclnnStatus GradientPlan<Real>::compute(void* workspace) {
   }
   Tiles<Real> tiles = tiles_;
   tiles.place({read<Real>(kInput, workspace), read<void>(kWeight, workspace), nullptr}, workspace);
-  tiles.find_gradients(
-      rows, factors,
-      {const_cast<Real*>(read<Real>(kSoftmax, workspace)), kRealType<Real>},
-      {.rows = input_grad, .weight = weight_grad, .bias = nullptr});
+  tiles.find_gradients(rows, factors,
+                       {const_cast<Real*>(read<Real>(kSoftmax, workspace)), kRealType<Real>},
+                       {.rows = input_grad, .weight = weight_grad, .bias = nullptr});
   finish(workspace);
   return OK;
 }
 
-// ---- aclnnHostLinearCrossEntropy -----------------------------------------------------------------
+// ---- aclnnHostLinearCrossEntropy
+// -----------------------------------------------------------------
 
 template <class Real>
 HostPlan<Real>::HostPlan(std::initializer_list<const aclTensor*> arguments, const Sizes& sizes,
-                         int64_t ignore_index, double smoothing, Workspace& workspace)
+                         const HostOptions& options, Workspace& workspace)
     : PlanTensors(arguments),
       sizes_(sizes),
-      ignore_index_(ignore_index),
-      smoothing_(smoothing),
+      options_(options),
       // Sums in FLOAT for all classes would take twice the memory of a 16-bit gradient.
       at_once_(wants_gradients() && !given[kLseIn] && tensors[kWeight].dtype == kRealType<Real>),
       tiles_(sizes, tensors[kWeight].dtype,
@@ -208,8 +210,8 @@ HostPlan<Real>::HostPlan(std::initializer_list<const aclTensor*> arguments, cons
              false, workspace),
       rows_(reserve_array<Row>(workspace, sizes.rows)),
       factors_(reserve_array<double>(workspace, sizes.rows)) {
-  for (const size_t i : {kInput, kBias, kClassWeights, kFactors, kLseIn, kLoss, kLse, kInputGrad,
-                         kBiasGrad}) {
+  for (const size_t i :
+       {kInput, kBias, kClassWeights, kFactors, kLseIn, kLoss, kLse, kInputGrad, kBiasGrad}) {
     pack(i, kRealType<Real>, workspace);
   }
   for (const size_t i : {kWeight, kTarget, kWeightGrad}) pack(i, workspace);
@@ -220,19 +222,26 @@ template <class Real>
 aclnnStatus HostPlan<Real>::find_labels(const Real* class_weights, Row* rows,
                                         void* workspace) const {
   const Integers targets{read<void>(kTarget, workspace), tensors[kTarget].dtype == ACL_INT32};
+  const auto [ignored, smoothing, first, vocabulary] = options_;
   for (int64_t i = 0; i < sizes_.rows; ++i) {
     const int64_t target = targets[i];
-    if (target != ignore_index_ && (target < 0 || target >= sizes_.classes)) {
+    if (target == ignored) {
+      rows[i] = {.label = kIgnored};
+      continue;
+    }
+    if (target < 0 || target >= vocabulary) {
       return fail(
           ACL_ERROR_RT_AICORE_EXCEPTION,
           "aclnnHostLinearCrossEntropy: target[%lld] is %lld, expected a class in [0, %lld) or "
           "ignoreIndex (%lld); correct the label, or pass it as ignoreIndex",
           static_cast<long long>(i), static_cast<long long>(target),
-          static_cast<long long>(sizes_.classes), static_cast<long long>(ignore_index_));
+          static_cast<long long>(vocabulary), static_cast<long long>(ignored));
     }
-    rows[i] = {.label = target == ignore_index_ ? kIgnored : target};
-    const bool has_weight = class_weights != nullptr && rows[i].label >= 0;
-    rows[i].weight = (1 - smoothing_) * (has_weight ? static_cast<double>(class_weights[target]) : 1);
+    const bool is_here = target >= first && target - first < sizes_.classes;
+    rows[i] = {.label = is_here ? target - first : kElsewhere};
+    const bool has_weight = class_weights != nullptr && is_here;
+    rows[i].weight =
+        (1 - smoothing) * (has_weight ? static_cast<double>(class_weights[target - first]) : 1);
   }
   return OK;
 }
@@ -257,7 +266,7 @@ aclnnStatus HostPlan<Real>::compute(void* workspace) {
     return OK;
   }
   const auto classes = static_cast<double>(sizes_.classes);
-  Smoothing<Real> smoothing{smoothing_ / classes, class_weights, classes};
+  Smoothing<Real> smoothing{options_.smoothing / classes, class_weights, classes};
   if (class_weights != nullptr) {
     smoothing.all_weights = std::accumulate(class_weights, class_weights + sizes_.classes, 0.0);
   }
@@ -279,8 +288,9 @@ aclnnStatus HostPlan<Real>::compute(void* workspace) {
   for (int64_t i = 0; i < sizes_.rows && !given[kLseIn]; ++i) {
     const Row& row = rows[i];
     const double log_sum = std::log(row.sum), log_sum_exp = row.max + log_sum;
-    double value = row.weight * (log_sum - (row.label_logit - row.max));
-    if (smoothing_ != 0) {
+    const double label_logit = row.label == kElsewhere ? 0 : row.label_logit;
+    double value = row.weight * (log_sum - (label_logit - row.max));
+    if (options_.smoothing != 0) {
       value += smoothing.of_class * (smoothing.all_weights * log_sum_exp - row.weighted_logits);
     }
     loss[i] = row.label == kIgnored ? Real(0) : static_cast<Real>(value);

@@ -114,6 +114,14 @@ struct GradientPlan : PlanTensors<10, 2> {
   uint64_t factors_;
 };
 
+// What aclnnHostLinearCrossEntropy has besides tensors.
+struct HostOptions {
+  int64_t ignore_index;
+  double smoothing;
+  int64_t first_class;  // of a vocabulary
+  int64_t vocabulary;   // how many classes it has
+};
+
 // aclnnHostLinearCrossEntropy
 template <class Real>
 struct HostPlan : PlanTensors<12, 5> {
@@ -133,7 +141,7 @@ struct HostPlan : PlanTensors<12, 5> {
   };
 
   HostPlan(std::initializer_list<const aclTensor*> arguments, const Sizes& sizes,
-           int64_t ignore_index, double smoothing, Workspace& workspace);
+           const HostOptions& options, Workspace& workspace);
   aclnnStatus compute(void* workspace);
 
  private:
@@ -143,8 +151,7 @@ struct HostPlan : PlanTensors<12, 5> {
   aclnnStatus find_labels(const Real* class_weights, Row* rows, void* workspace) const;
 
   Sizes sizes_;
-  int64_t ignore_index_;
-  double smoothing_;
+  HostOptions options_;
   bool at_once_;
   Tiles<Real> tiles_;
   uint64_t rows_;

@@ -27,7 +27,7 @@ convolution_backward           as its forward; the gradients of weight and bias 
 What comes in other parts is gathered first, as everywhere in DTensor; so is what leaves a process without any rows,
 examples or channels, since most of CANN's operators refuse empty tensors. "mean" divides by a sum over all rows, of
 which one process knows nothing, so there all logits are gathered; :func:`cross_entropy` avoids that, and takes logits
-whose classes are spread too.
+whose classes are spread too. :func:`linear_cross_entropy` has no logits at all: the head's weight is spread.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from typing import Any
 import torch
 import torch.distributed._functional_collectives as collectives
 from torch import Tensor
+from torch.distributed import ProcessGroup
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
@@ -47,7 +48,7 @@ from torch.distributed.tensor.experimental import register_sharding
 
 from .ops import OPERATORS, _operator
 
-__all__ = ["cross_entropy"]
+__all__ = ["cross_entropy", "linear_cross_entropy", "vocabulary_parallel_linear_cross_entropy"]
 
 _REPLICATED = Replicate()
 
@@ -203,3 +204,170 @@ class _ShardedClasses(torch.autograd.Function):
         log_prob, label = ctx.saved_tensors
         gradient = torch.ops.aclnn.cross_entropy_loss_grad(grad, log_prob, label, None, None, None, "none", -1)
         return gradient[:, :-1].to(ctx.dtype), None, None, None, None, None
+
+
+def linear_cross_entropy(
+    input: DTensor,
+    linear_weight: DTensor,
+    target: Tensor,
+    *,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    r"""Cross entropy of ``linear(input, linear_weight)`` where the weight's classes are spread; no logits exist whole.
+
+    A process computes with its classes: of each row the log of the sum of their exponentials, and the logit of the
+    label if it is one of these. Of both one number per row and process is exchanged, and in the backward pass the
+    input's gradient. In float32 (float64 for float64), for 16-bit tensors too; differentiable once.
+
+    Args:
+        input: ``(N, D)``, a DTensor whose rows may be spread over the dimensions of the mesh that the classes are not.
+        linear_weight: ``(C, D)``, a DTensor whose classes are spread over at most one dimension of the mesh, evenly or
+            not, and replicated over the others.
+        target: class indices ``(N)``, int64: a DTensor, or a tensor that is the same on every process.
+        weight: a factor for each class, ``(C)``, likewise. Not differentiable.
+        ignore_index: the target that counts for nothing.
+        reduction: ``"mean"`` (over the sum of the targets' weights, of all processes), ``"sum"`` or ``"none"``.
+
+    Returns:
+        The loss as a DTensor, a number or ``(N)``, float32 or float64; ``full_tensor()`` is the same on every process.
+
+    Raises:
+        AclnnError: status 161002 for dtypes and shapes, 507015 for a target outside ``[0, C)``.
+        ValueError: another reduction, or the tensors are spread in another way.
+    """
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"linear_cross_entropy: reduction is {reduction!r}, expected 'mean', 'sum' or 'none'")
+    mesh = input.device_mesh
+    spread = [dim for dim, place in enumerate(linear_weight.placements) if place.is_shard(0)]
+    others = [place for place in linear_weight.placements if not place.is_shard(0)]
+    if len(spread) > 1 or not all(place.is_replicate() for place in others):
+        raise ValueError(
+            f"linear_cross_entropy: linear_weight has placements {linear_weight.placements}, expected classes that are "
+            "sharded over at most one dimension of the mesh and replicated over the others; redistribute it"
+        )
+    rows = [
+        _REPLICATED if dim in spread or not place.is_shard(0) else place for dim, place in enumerate(input.placements)
+    ]
+    x = input.redistribute(placements=rows)
+    labels = _on_mesh(target, mesh).redistribute(placements=rows)
+    counts = labels != ignore_index
+    # A process's gradient of the weight is of its rows.
+    of_weight = [
+        place if dim in spread or rows[dim].is_replicate() else Partial()
+        for dim, place in enumerate(linear_weight.placements)
+    ]
+    group, dim = ((mesh, spread[0]), spread[0]) if spread else (None, None)
+    classes = linear_weight.shape[0]
+    first = 0 if dim is None else min(-(-classes // mesh.size(dim)) * mesh.get_local_rank(dim), classes)
+    nll = _ShardedVocabulary.apply(  # type: ignore[no-untyped-call]
+        x.to_local(grad_placements=rows),
+        linear_weight.to_local(grad_placements=of_weight),
+        labels.to_local(),
+        first,
+        classes,
+        group,
+        ignore_index,
+    )
+    losses: Tensor = DTensor.from_local(nll, mesh, rows, run_check=False, shape=labels.shape, stride=(1,))
+    if weight is None:
+        factors = counts.to(losses.dtype)
+    else:
+        weights = _on_mesh(weight, mesh).to(losses.dtype)
+        factors = weights[torch.where(counts, labels, torch.zeros_like(labels))] * counts
+        losses = losses * factors
+    if reduction == "none":
+        return losses
+    total = losses.sum()
+    return total if reduction == "sum" else total / factors.sum()
+
+
+def vocabulary_parallel_linear_cross_entropy(
+    input: Tensor, linear_weight: Tensor, target: Tensor, group: ProcessGroup, ignore_index: int = -100
+) -> Tensor:
+    r"""The losses of rows that every process of a group has, of a vocabulary that they share, as Megatron has it.
+
+    The same as :func:`linear_cross_entropy` without DTensor. The input's gradient is that of the whole vocabulary on
+    every process.
+
+    Args:
+        input: ``(N, D)``, the same on every process.
+        linear_weight: ``(C, D)``, this process's classes; all have as many, in the order of their ranks.
+        target: ``(N)``, int64, indices into the whole vocabulary, the same on every process.
+        group: the processes.
+        ignore_index: the target that counts for nothing.
+
+    Returns:
+        The losses ``(N)``, float32 (float64 for float64), 0 where the target is ignored.
+
+    Raises:
+        AclnnError: as :func:`linear_cross_entropy`.
+    """
+    own = linear_weight.shape[0]
+    first, classes = own * group.rank(), own * group.size()
+    losses: Tensor = _ShardedVocabulary.apply(  # type: ignore[no-untyped-call]
+        input, linear_weight, target, first, classes, group, ignore_index
+    )
+    return losses
+
+
+class _ShardedVocabulary(torch.autograd.Function):
+    """The loss of each row, 0 where it is ignored, from some of the classes and what others tell of theirs."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        input: Tensor,
+        weight: Tensor,
+        target: Tensor,
+        first: int,
+        classes: int,
+        group: Any,
+        ignore_index: int,
+    ) -> Tensor:
+        ctx.shard = (first, classes)
+        ctx.group, ctx.ignore_index = group, ignore_index
+        if weight.shape[0] > 0:
+            losses, lse, *_ = torch.ops.aclnn._linear_cross_entropy(
+                input, weight, target, ignore_index=ignore_index, first_class=first, vocabulary_size=classes
+            )
+        else:
+            lse = input.new_full(target.shape, -math.inf, dtype=torch.promote_types(input.dtype, torch.float32))
+            losses = lse
+        is_here = (target >= first) & (target < first + weight.shape[0])
+        counts = target != ignore_index
+        logit = torch.where(is_here & counts, lse - losses, torch.zeros_like(lse))
+        if group is not None:
+            largest = collectives.all_reduce(lse, "max", group)
+            total = collectives.all_reduce(torch.exp(lse - largest), "sum", group)
+            lse = largest + torch.log(total)
+            logit = collectives.all_reduce(logit, "sum", group)
+        ctx.save_for_backward(input, weight, target, lse)
+        return torch.where(counts, lse - logit, torch.zeros_like(lse))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        input, weight, target, lse = ctx.saved_tensors
+        if weight.shape[0] == 0:
+            of_input, of_weight = torch.zeros_like(input), torch.zeros_like(weight)
+        else:
+            *_, of_input, of_weight, _ = torch.ops.aclnn._linear_cross_entropy(
+                input,
+                weight,
+                target,
+                factors=grad.to(lse.dtype).contiguous(),
+                lse=lse,
+                ignore_index=ctx.ignore_index,
+                output_mask=[ctx.needs_input_grad[0], ctx.needs_input_grad[1], False],
+                first_class=ctx.shard[0],
+                vocabulary_size=ctx.shard[1],
+            )
+        if ctx.needs_input_grad[0] and ctx.group is not None:
+            of_input = collectives.all_reduce(of_input, "sum", ctx.group)
+        return (
+            of_input if ctx.needs_input_grad[0] else None,
+            of_weight if ctx.needs_input_grad[1] else None,
+            *[None] * 5,
+        )

@@ -378,6 +378,75 @@ def cross_entropy_refuses_what_is_no_class() -> None:
         aclnn_torch.distributed.cross_entropy(distribute_tensor(torch.randn(4), mesh(), [R]), torch.tensor(0))
 
 
+@case
+def linear_cross_entropy_of_spread_classes() -> None:
+    """Rows, classes or both, of a vocabulary that does not divide evenly; its logits are nowhere whole."""
+    world = dist.get_world_size()
+    meshes = {"one": mesh()}
+    places: list[tuple[str, list[Placement], list[Placement]]] = [
+        ("one", [R], [Shard(0)]),
+        ("one", [Shard(0)], [R]),
+        ("one", [Shard(0)], [Shard(0)]),  # the rows are gathered
+        ("one", [R], [R]),
+    ]
+    if world == 4:
+        meshes["two"] = init_device_mesh("cpu", (2, 2))
+        places += [("two", [Shard(0), R], [R, Shard(0)]), ("two", [R, Shard(0)], [Shard(0), R])]
+    target = torch.tensor([0, 9, 2, -100, 1, 10, 4, 3])
+    for name, rows, classes in places:
+        for dtype in (torch.float32, torch.bfloat16):
+            x, matrix = torch.randn(8, 6).to(dtype), torch.randn(11, 6).to(dtype)
+            for weight in (None, torch.rand(11)):
+                for reduction in ("mean", "sum", "none"):
+                    whole = [tensor.float().requires_grad_() for tensor in (x, matrix)]
+                    logits = torch.nn.functional.linear(*whole)
+                    expected = torch.nn.functional.cross_entropy(logits, target, weight, reduction=reduction)
+                    seed = torch.rand(expected.shape)
+                    gradients = torch.autograd.grad(expected, whole, seed)
+                    spread = [
+                        distribute_tensor(tensor, meshes[name], placements).requires_grad_()
+                        for tensor, placements in ((x, rows), (matrix, classes))
+                    ]
+                    loss = aclnn_torch.distributed.linear_cross_entropy(
+                        *spread, target, weight=weight, reduction=reduction
+                    )
+                    full = loss.full_tensor()
+                    torch.testing.assert_close(full, expected, rtol=1e-5, atol=1e-5)
+                    error = dict(rtol=2e-2, atol=2e-2) if dtype == torch.bfloat16 else dict(rtol=1e-5, atol=1e-6)
+                    for found, gradient in zip(torch.autograd.grad(full, spread, seed), gradients, strict=True):
+                        torch.testing.assert_close(found.full_tensor().float(), gradient, **error)
+
+
+@case
+def linear_cross_entropy_without_dtensor() -> None:
+    rank, world = dist.get_rank(), dist.get_world_size()
+    x, matrix = torch.randn(7, 6, requires_grad=True), torch.randn(4 * world, 6, requires_grad=True)
+    target = torch.tensor([0, 3, 4, 4 * world - 1, -100, 1, 5])
+    expected = torch.nn.functional.cross_entropy(torch.nn.functional.linear(x, matrix), target, reduction="none")
+    gradients = torch.autograd.grad(expected.square().sum(), [x, matrix])
+    own = matrix.detach()[4 * rank : 4 * rank + 4].clone().requires_grad_()
+    losses = aclnn_torch.distributed.vocabulary_parallel_linear_cross_entropy(x, own, target, dist.group.WORLD)
+    torch.testing.assert_close(losses, expected, rtol=1e-5, atol=1e-5)
+    of_x, of_own = torch.autograd.grad(losses.square().sum(), [x, own])
+    torch.testing.assert_close(of_x, gradients[0], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(of_own, gradients[1][4 * rank : 4 * rank + 4], rtol=1e-5, atol=1e-5)
+
+
+@case
+def linear_cross_entropy_refuses_what_it_cannot() -> None:
+    x, matrix = torch.randn(4, 6), distribute_tensor(torch.randn(8, 6), mesh(), [Shard(0)])
+    spread = distribute_tensor(x, mesh(), [R])
+    for wrong in (8, -1):
+        with pytest.raises(aclnn_torch.AclnnError) as caught:
+            aclnn_torch.distributed.linear_cross_entropy(spread, matrix, torch.tensor([0, wrong, 1, 2]))
+        assert caught.value.status == 507015
+    with pytest.raises(ValueError, match="reduction is 'avg'"):
+        aclnn_torch.distributed.linear_cross_entropy(spread, matrix, torch.arange(4), reduction="avg")
+    by_columns = distribute_tensor(torch.randn(8, 6), mesh(), [Shard(1)])
+    with pytest.raises(ValueError, match="linear_weight has placements"):
+        aclnn_torch.distributed.linear_cross_entropy(spread, by_columns, torch.arange(4))
+
+
 class Feedforward(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -22,6 +22,8 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
+from aclnn_torch.distributed import vocabulary_parallel_linear_cross_entropy
+
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 DEVICE = torch.device("npu", RANK)
 NEXT, PREVIOUS = (RANK + 1) % RANKS, (RANK - 1) % RANKS
@@ -253,6 +255,29 @@ def tensor_parallel() -> None:
     mesh = init_device_mesh("npu", (RANKS,))
     net = copy.deepcopy(model()).to(DEVICE)
     compare(parallelize_module(net, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()}), data_parallel=False)
+
+
+@case
+def shared_vocabulary() -> None:
+    """CANN's three functions, each rank's with its own classes; they take 16 bits only."""
+    torch.manual_seed(2)
+    classes = 130
+    x, weight = torch.randn(9, 64).bfloat16(), torch.randn(classes * RANKS, 64).bfloat16()
+    target = torch.arange(9) * classes * RANKS // 9
+    target[4] = -100
+    exact = [tensor.double().requires_grad_() for tensor in (x, weight)]
+    expected = nn.functional.cross_entropy(nn.functional.linear(*exact), target, reduction="none")
+    gradients = torch.autograd.grad(expected.square().sum(), exact)
+    own = slice(classes * RANK, classes * (RANK + 1))
+    inputs = [x.to(DEVICE).requires_grad_(), weight[own].to(DEVICE).requires_grad_()]
+    losses = vocabulary_parallel_linear_cross_entropy(*inputs, target.to(DEVICE), dist.group.WORLD)
+    assert losses.device.type == "npu"
+    found = torch.autograd.grad(losses.square().sum(), inputs)
+    # Logits of some tens are rounded to BFLOAT16 on a device.
+    torch.testing.assert_close(losses.cpu().double(), expected.detach(), rtol=1e-2, atol=0.2)
+    for one, other in zip(found, (gradients[0], gradients[1][own]), strict=True):
+        error = (one.cpu().double() - other).norm() / other.norm()
+        assert error < 0.03, error
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from . import functional as F
 from ._scripting import not_scriptable
+from ._waiting_logits import WaitingHead
 from .ops import OPERATORS
 
 __all__ = ["convert", "revert"]
@@ -32,7 +33,7 @@ _EPSILONS = ("variance_epsilon", "eps", "epsilon")
 _ROUNDINGS = ("cann", "library")
 
 
-def convert(model: torch.nn.Module, rounding: str = "cann") -> dict[str, Any]:
+def convert(model: torch.nn.Module, rounding: str = "cann", linear_loss: bool = True) -> dict[str, Any]:
     """Makes the modules of a model compute through aclnn, in place.
 
     Swapped are instances of exactly the ``torch.nn`` classes that :mod:`aclnn_torch.nn` has, so neither subclasses nor
@@ -47,11 +48,18 @@ def convert(model: torch.nn.Module, rounding: str = "cann") -> dict[str, Any]:
     still prepares logits and labels, and every cross entropy with class indices that it asks torch for is
     :func:`aclnn_torch.functional.cross_entropy`.
 
+    Of a language model with a loss (``ForCausalLM``) the head is swapped, too, if it is a ``torch.nn.Linear`` without
+    hooks. In training it does not compute its logits: the loss is
+    :func:`aclnn_torch.functional.linear_cross_entropy` of the hidden states and the head's weight, tied or not.
+    Whatever else is done with the logits, as models do that cap theirs, computes them after all; until the weight
+    changes. Compiled, they are computed at once.
+
     Args:
         model: a module, itself swapped if its class is one of these.
         rounding: where a library's RMSNorm of 16 bits rounds. ``"cann"``: once, at the end, as aclnnRmsNorm does.
             ``"library"``: as the libraries that were found to compute the formula do, before the weight multiplies, and
             after; aclnnRmsNorm then gets a gamma of ones, and torch multiplies. The same in wider dtypes.
+        linear_loss: whether the heads of language models are swapped.
 
     Returns:
         The qualified name of each module that was swapped (``""`` for the model itself), and its class before; for a
@@ -73,6 +81,10 @@ def convert(model: torch.nn.Module, rounding: str = "cann") -> dict[str, Any]:
         if not isinstance(owner.loss_function, _Loss):
             swapped[name] = owner.loss_function
             owner.loss_function = _Loss(owner.loss_function)
+    for name, head in _heads(model) if linear_loss else ():
+        if type(head) is torch.nn.Linear:
+            head.__class__ = WaitingHead
+            swapped[name] = torch.nn.Linear
     return swapped
 
 
@@ -87,6 +99,10 @@ def revert(model: torch.nn.Module) -> dict[str, Any]:
         if isinstance(owner.loss_function, _Loss):
             swapped[name] = owner.loss_function
             owner.loss_function = owner.loss_function.original
+    for name, head in _heads(model):
+        if type(head) is WaitingHead:
+            head.__class__ = torch.nn.Linear
+            swapped[name] = WaitingHead
     for name, module in model.named_modules():
         before: Any = type(module)
         foreign = issubclass(before, _ForeignRMSNorm)
@@ -130,6 +146,14 @@ def _owners_of_losses(model: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     for name, module in model.named_modules():
         if isinstance(module, library.PreTrainedModel) and module.loss_type is not None:
             yield f"{name}.loss_function".lstrip("."), module
+
+
+def _heads(model: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
+    """The heads of the language models of Transformers in a model, and their names."""
+    heads = {
+        id(owner.get_output_embeddings()) for _, owner in _owners_of_losses(model) if owner.loss_type == "ForCausalLM"
+    }
+    yield from ((name, module) for name, module in model.named_modules() if id(module) in heads)
 
 
 class _ForeignRMSNorm:

@@ -57,8 +57,15 @@ const auto& sums_op() {
   return op;
 }
 
+const auto& loss_op() {
+  static const auto op =
+      find_operator<LossSignature>("aclnn::fused_cross_entropy_loss_with_max_sum");
+  return op;
+}
+
 const auto& grad_op() {
-  static const auto op = find_operator<GradSignature>("aclnn::fused_linear_cross_entropy_loss_grad");
+  static const auto op =
+      find_operator<GradSignature>("aclnn::fused_linear_cross_entropy_loss_grad");
   return op;
 }
 
@@ -121,9 +128,10 @@ Sums sums_outputs(const Tensor& input, const Tensor& weight, const Tensor& targe
                 {{"input", input}, {"weight", weight}, {"target", target}});
   const SymInt rows = size_of(input, 0);
   const auto bytes = new_tensor(input, {(rows + 7) / 8}, at::kByte);
-  const Tensor logits = return_logits ? like(input, {rows, size_of(weight, 0)})
-                                      : like(input, {SymInt(0)});
-  return {real_like(input, {rows}), real_like(input, {rows}), real_like(input, {rows}), bytes,
+  const Tensor logits =
+      return_logits ? like(input, {rows, size_of(weight, 0)}) : like(input, {SymInt(0)});
+  return {real_like(input, {rows}), real_like(input, {rows}),
+          real_like(input, {rows}), bytes,
           like(target, {rows}),     logits};
 }
 
@@ -226,8 +234,7 @@ Parts parts_outputs(const Tensor& input, const Tensor& weight, const Tensor& tar
                                                   {"lse", lse, /*optional=*/true}});
   const SymInt rows = lse.defined() ? SymInt(0) : size_of(input, 0);
   const auto wanted = [&](size_t i, const Tensor& tensor) {
-    return mask[i] && tensor.defined() ? like(input, tensor.sym_sizes())
-                                       : like(input, {SymInt(0)});
+    return mask[i] && tensor.defined() ? like(input, tensor.sym_sizes()) : like(input, {SymInt(0)});
   };
   return {real_like(input, {rows}), real_like(input, {rows}), wanted(0, input), wanted(1, weight),
           wanted(2, bias)};
@@ -296,9 +303,9 @@ Parts parts_npu(const Tensor& input, const Tensor& weight, const Tensor& target,
   }
   if (!mask[0] && !mask[1] && !mask[2]) return results;
   const Tensor grad = factors ? of_rows_in_total * *factors : of_rows_in_total;
-  const auto [of_rows, of_matrix] = grad_op().call(grad, rows, matrix, masks, masked,
-                                                   /*label_smoothing=*/0, max, sum_exp,
-                                                   std::nullopt);
+  const auto [of_rows, of_matrix] =
+      grad_op().call(grad, rows, matrix, masks, masked,
+                     /*label_smoothing=*/0, max, sum_exp, std::nullopt);
   const int64_t depth = input.size(1);
   if (mask[0]) input_grad = of_rows.narrow(1, 0, depth).contiguous();
   if (mask[1]) weight_grad = of_matrix.narrow(1, 0, depth).contiguous();
@@ -356,10 +363,11 @@ struct Composition {
       of_classes = weights * options.label_smoothing / at::Scalar(weight.sym_size(0));
       of_softmax = of_softmax + of_classes.sum();
     }
-    Tensor of_logits = (at::softmax(logits, 1) * of_softmax)
-                           .scatter_add(1, label.unsqueeze(1), of_label.neg());
+    Tensor of_logits =
+        (at::softmax(logits, 1) * of_softmax).scatter_add(1, label.unsqueeze(1), of_label.neg());
     if (of_classes.defined()) of_logits = of_logits - of_classes;
-    gradient = of_logits * of_rows;
+    // Whatever the logits of a row that counts for nothing are.
+    gradient = at::where(counts.unsqueeze(1), of_logits * of_rows, 0);
   }
 
   variable_list all(Needed needed, at::ScalarType type) const {
@@ -370,6 +378,11 @@ struct Composition {
     return result;
   }
 };
+
+template <class... Tensors>
+bool have_tangents(const Tensors&... tensors) {
+  return (torch::autograd::isFwGradDefined(tensors) || ...);
+}
 
 // Saves input, weight, target, bias, class_weights, factors, lse, and the gradients where they were
 // computed.
@@ -383,7 +396,7 @@ struct LinearCrossEntropyFormula {
     const auto [ignore_index, label_smoothing, reduced] = attributes;
     const Tensor &input = saved[0], &weight = saved[1], &target = saved[2], &bias = saved[3];
     const Tensor &class_weights = saved[4], &given_factors = saved[5], &lse = saved[6];
-    if (at::GradMode::is_enabled()) {
+    if (at::GradMode::is_enabled() || have_tangents(grads[0], input, weight, bias)) {
       Tensor factors = factors_of(grads[0], given_factors, reduced);
       if (factors.dim() == 0) factors = factors.expand_symint({input.sym_size(0)});
       return Composition(input, weight, target, bias, class_weights, factors,
@@ -399,25 +412,30 @@ struct LinearCrossEntropyFormula {
     }
     Tensor factors = factors_of(grads[0].to(real_type(input)), given_factors, reduced);
     if (factors.dim() == 0) factors = factors.expand_symint({input.sym_size(0)});
-    const auto [_, __, of_input, of_weight, of_bias] =
-        parts_op().call(input, weight, target, optional_of(bias), optional_of(class_weights),
-                        factors, lse, ignore_index, label_smoothing, {needed[0], needed[1], needed[2]});
+    const auto [_, __, of_input, of_weight, of_bias] = parts_op().call(
+        input, weight, target, optional_of(bias), optional_of(class_weights), factors, lse,
+        ignore_index, label_smoothing, {needed[0], needed[1], needed[2]});
     if (needed[0]) result[0] = of_input;
     if (needed[1]) result[1] = of_weight;
     if (needed[2]) result[2] = of_bias;
     return result;
   }
 
-  // The number is mostly 1, and the gradient of a weight large.
+  // The number is mostly 1, and the gradient of a weight large: it is given away, scaled in its
+  // place, where nobody else has it, such as the node of a graph that is kept.
   static Tensor scaled(const Tensor& gradient, const Tensor& number) {
-    if (goes_straight_to_cpu({gradient, number}) && number.item<double>() == 1) return gradient;
-    return gradient * number.to(gradient.scalar_type());
+    if (gradient.use_count() > 1 || !goes_straight_to_cpu({gradient, number}) ||
+        !is_known_to_nobody_else(gradient.storage())) {
+      return gradient * number.to(gradient.scalar_type());
+    }
+    if (number.item<double>() != 1) gradient.mul_(number);
+    return gradient;
   }
 };
 
 // As in torch, for whose cross entropy the weights of the classes are constants.
 void refuse_derivative(const char* name, const Tensor& tensor) {
-  TORCH_CHECK(!torch::autograd::compute_requires_grad(tensor) && !tangent_of(tensor).defined(),
+  TORCH_CHECK(!torch::autograd::compute_requires_grad(tensor) && !have_tangents(tensor),
               "aclnn::linear_cross_entropy: ", name,
               " requires a gradient, but the operator has no derivative with respect to it; detach "
               "it");
@@ -425,7 +443,9 @@ void refuse_derivative(const char* name, const Tensor& tensor) {
 
 Tensor total_of(const Tensor& losses, const Tensor& factors, bool reduced) {
   if (!reduced) return losses;
-  return factors.defined() ? (losses * factors).sum() : losses.sum();
+  // In DOUBLE the threads' shares, whose number decides the order, add up to the same FLOAT.
+  const Tensor rows = factors.defined() ? losses * factors : losses;
+  return rows.sum(at::kDouble).to(losses.scalar_type());
 }
 
 // Without a graph.
@@ -433,10 +453,9 @@ Tensor total_composed(const Tensor& input, const Tensor& weight, const Tensor& t
                       const OptionalTensor& bias, const OptionalTensor& class_weights,
                       const OptionalTensor& factors, int64_t ignore_index, double label_smoothing,
                       bool reduced) {
-  const Tensor losses =
-      std::get<0>(parts_op().call(input, weight, target, bias, class_weights, std::nullopt,
-                                  std::nullopt, ignore_index, label_smoothing,
-                                  {false, false, false}));
+  const Tensor losses = std::get<0>(parts_op().call(input, weight, target, bias, class_weights,
+                                                    std::nullopt, std::nullopt, ignore_index,
+                                                    label_smoothing, {false, false, false}));
   return total_of(losses, tensor_of(factors), reduced);
 }
 
@@ -448,12 +467,11 @@ Tensor total_autograd(const Tensor& input, const Tensor& weight, const Tensor& t
   const Tensor factor = tensor_of(factors);
   refuse_derivative("class_weights", weights);
   refuse_derivative("factors", factor);
-  const auto node = make_node<LinearCrossEntropyFormula>(
-      {ignore_index, label_smoothing, reduced}, input, weight, biases);
+  const auto node = make_node<LinearCrossEntropyFormula>({ignore_index, label_smoothing, reduced},
+                                                         input, weight, biases);
   // Where all rows' factors are known, the gradients come with the loss for one product less. Of 16
   // bits they do not: small ones would be lost before the loss's own gradient enlarges them.
-  const bool at_once = node && reduced && input.is_cpu() &&
-                       real_type(input) == input.scalar_type();
+  const bool at_once = node && reduced && input.is_cpu() && real_type(input) == input.scalar_type();
   const Mask mask{at_once && input.requires_grad(), at_once && weight.requires_grad(),
                   at_once && biases.defined() && biases.requires_grad()};
   Parts parts;
@@ -478,8 +496,8 @@ Tensor total_autograd(const Tensor& input, const Tensor& weight, const Tensor& t
   const Tensor of_rows = tangent_of(input), of_matrix = tangent_of(weight);
   const Tensor of_biases = biases.defined() ? tangent_of(biases) : Tensor();
   if (of_rows.defined() || of_matrix.defined() || of_biases.defined()) {
-    const Tensor ones = at::ones_symint({input.sym_size(0)},
-                                        input.options().dtype(real_type(input)));
+    const Tensor ones =
+        at::ones_symint({input.sym_size(0)}, input.options().dtype(real_type(input)));
     const Composition composition(primal_of(input), primal_of(weight), target,
                                   biases.defined() ? primal_of(biases) : biases, weights, ones,
                                   {ignore_index, label_smoothing, reduced});
@@ -514,9 +532,10 @@ Tensor total_autocast(const Tensor& input, const Tensor& weight, const Tensor& t
 // The others are for those who write derivatives.
 template <class... Tensors>
 void refuse_derivatives(const char* name, const Tensors&... tensors) {
-  TORCH_CHECK(!torch::autograd::compute_requires_grad(tensors...), name,
+  TORCH_CHECK(!torch::autograd::compute_requires_grad(tensors...) && !have_tangents(tensors...),
+              name,
               " has no derivative, and an argument requires a gradient; call "
-              "torch.ops.aclnn.linear_cross_entropy, or torch.autograd.Function's forward");
+              "torch.ops.aclnn.linear_cross_entropy, or this in a torch.autograd.Function");
 }
 
 Parts parts_autograd(const Tensor& input, const Tensor& weight, const Tensor& target,
@@ -537,10 +556,19 @@ Sums sums_autograd(const Tensor& input, const Tensor& weight, const Tensor& targ
   return sums_op().call(input, weight, target, start, end, return_logits);
 }
 
+Two loss_autograd(const Tensor& max, const Tensor& sum, const Tensor& predicted,
+                  double label_smoothing, const OptionalTensor& vocab_parallel_logits) {
+  refuse_derivatives("aclnn::fused_cross_entropy_loss_with_max_sum", max, sum, predicted,
+                     tensor_of(vocab_parallel_logits));
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  return loss_op().call(max, sum, predicted, label_smoothing, vocab_parallel_logits);
+}
+
 Two grad_autograd(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mask,
                   const Tensor& masked, double label_smoothing, const OptionalTensor& logits_max,
                   const OptionalTensor& sum_exp_logits, const OptionalTensor& softmax) {
-  refuse_derivatives("aclnn::fused_linear_cross_entropy_loss_grad", grad, input, weight);
+  refuse_derivatives("aclnn::fused_linear_cross_entropy_loss_grad", grad, input, weight,
+                     tensor_of(logits_max), tensor_of(sum_exp_logits), tensor_of(softmax));
   const at::AutoDispatchBelowADInplaceOrView guard;
   return grad_op().call(grad, input, weight, mask, masked, label_smoothing, logits_max,
                         sum_exp_logits, softmax);
@@ -608,6 +636,7 @@ TORCH_LIBRARY_IMPL(aclnn, Meta, m) {
 
 TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("fused_linear_online_max_sum", &sums_autograd);
+  m.impl("fused_cross_entropy_loss_with_max_sum", &loss_autograd);
   m.impl("fused_linear_cross_entropy_loss_grad", &grad_autograd);
   m.impl("_linear_cross_entropy", &parts_autograd);
 }
@@ -618,6 +647,10 @@ TORCH_LIBRARY_IMPL(aclnn, AutogradCPU, m) {
 }
 
 TORCH_LIBRARY_IMPL(aclnn, AutogradPrivateUse1, m) {
+  m.impl("linear_cross_entropy", &total_autograd);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, AutogradMeta, m) {
   m.impl("linear_cross_entropy", &total_autograd);
 }
 

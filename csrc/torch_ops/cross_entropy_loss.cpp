@@ -19,7 +19,6 @@
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
 #include "torch_ops/autograd.h"
 #include "torch_ops/call.h"
-#include "torch_ops/memory_pool.h"
 #include "torch_ops/straight.h"
 
 namespace aclnn_torch {
@@ -117,12 +116,6 @@ Tensor grad_device(const Tensor& grad_loss, const Tensor& log_prob, const Tensor
   call_device<CrossEntropyLossGrad>(grad_loss, log_prob, target, weights, grad_z, lses, word.data(),
                                     ignore_index, label_smoothing, zloss_scale, Written{out});
   return out;
-}
-
-// Whether nothing but its tensor knows the memory, which is of the pool: what came from elsewhere,
-// such as a hook that brings saved tensors back, may have owners that torch does not know.
-bool is_known_to_nobody_else(const c10::Storage& memory) {
-  return memory.use_count() == 1 && memory.allocator() == &memory_pool();
 }
 
 // The same for a log_prob that nobody needs any more: on CPU, where the operator allows it, the

@@ -57,6 +57,12 @@ const auto& sums_op() {
   return op;
 }
 
+const auto& loss_op() {
+  static const auto op =
+      find_operator<LossSignature>("aclnn::fused_cross_entropy_loss_with_max_sum");
+  return op;
+}
+
 const auto& grad_op() {
   static const auto op =
       find_operator<GradSignature>("aclnn::fused_linear_cross_entropy_loss_grad");
@@ -361,7 +367,8 @@ struct Composition {
     Tensor of_logits =
         (at::softmax(logits, 1) * of_softmax).scatter_add(1, label.unsqueeze(1), of_label.neg());
     if (of_classes.defined()) of_logits = of_logits - of_classes;
-    gradient = of_logits * of_rows;
+    // Whatever the logits of a row that counts for nothing are.
+    gradient = at::where(counts.unsqueeze(1), of_logits * of_rows, 0);
   }
 
   variable_list all(Needed needed, at::ScalarType type) const {
@@ -372,6 +379,11 @@ struct Composition {
     return result;
   }
 };
+
+template <class... Tensors>
+bool have_tangents(const Tensors&... tensors) {
+  return (torch::autograd::isFwGradDefined(tensors) || ...);
+}
 
 // Saves input, weight, target, bias, class_weights, factors, lse, and the gradients where they were
 // computed.
@@ -385,7 +397,7 @@ struct LinearCrossEntropyFormula {
     const auto [ignore_index, label_smoothing, reduced] = attributes;
     const Tensor &input = saved[0], &weight = saved[1], &target = saved[2], &bias = saved[3];
     const Tensor &class_weights = saved[4], &given_factors = saved[5], &lse = saved[6];
-    if (at::GradMode::is_enabled()) {
+    if (at::GradMode::is_enabled() || have_tangents(grads[0], input, weight, bias)) {
       Tensor factors = factors_of(grads[0], given_factors, reduced);
       if (factors.dim() == 0) factors = factors.expand_symint({input.sym_size(0)});
       return Composition(input, weight, target, bias, class_weights, factors,
@@ -410,16 +422,21 @@ struct LinearCrossEntropyFormula {
     return result;
   }
 
-  // The number is mostly 1, and the gradient of a weight large.
+  // The number is mostly 1, and the gradient of a weight large: it is given away, scaled in its
+  // place, where nobody else has it, such as the node of a graph that is kept.
   static Tensor scaled(const Tensor& gradient, const Tensor& number) {
-    if (goes_straight_to_cpu({gradient, number}) && number.item<double>() == 1) return gradient;
-    return gradient * number.to(gradient.scalar_type());
+    if (gradient.use_count() > 1 || !goes_straight_to_cpu({gradient, number}) ||
+        !is_known_to_nobody_else(gradient.storage())) {
+      return gradient * number.to(gradient.scalar_type());
+    }
+    if (number.item<double>() != 1) gradient.mul_(number);
+    return gradient;
   }
 };
 
 // As in torch, for whose cross entropy the weights of the classes are constants.
 void refuse_derivative(const char* name, const Tensor& tensor) {
-  TORCH_CHECK(!torch::autograd::compute_requires_grad(tensor) && !tangent_of(tensor).defined(),
+  TORCH_CHECK(!torch::autograd::compute_requires_grad(tensor) && !have_tangents(tensor),
               "aclnn::linear_cross_entropy: ", name,
               " requires a gradient, but the operator has no derivative with respect to it; detach "
               "it");
@@ -427,7 +444,9 @@ void refuse_derivative(const char* name, const Tensor& tensor) {
 
 Tensor total_of(const Tensor& losses, const Tensor& factors, bool reduced) {
   if (!reduced) return losses;
-  return factors.defined() ? (losses * factors).sum() : losses.sum();
+  // In DOUBLE the threads' shares, whose number decides the order, add up to the same FLOAT.
+  const Tensor rows = factors.defined() ? losses * factors : losses;
+  return rows.sum(at::kDouble).to(losses.scalar_type());
 }
 
 // Without a graph.
@@ -514,9 +533,10 @@ Tensor total_autocast(const Tensor& input, const Tensor& weight, const Tensor& t
 // The others are for those who write derivatives.
 template <class... Tensors>
 void refuse_derivatives(const char* name, const Tensors&... tensors) {
-  TORCH_CHECK(!torch::autograd::compute_requires_grad(tensors...), name,
+  TORCH_CHECK(!torch::autograd::compute_requires_grad(tensors...) && !have_tangents(tensors...),
+              name,
               " has no derivative, and an argument requires a gradient; call "
-              "torch.ops.aclnn.linear_cross_entropy, or torch.autograd.Function's forward");
+              "torch.ops.aclnn.linear_cross_entropy, or this in a torch.autograd.Function");
 }
 
 Parts parts_autograd(const Tensor& input, const Tensor& weight, const Tensor& target,
@@ -537,10 +557,19 @@ Sums sums_autograd(const Tensor& input, const Tensor& weight, const Tensor& targ
   return sums_op().call(input, weight, target, start, end, return_logits);
 }
 
+Two loss_autograd(const Tensor& max, const Tensor& sum, const Tensor& predicted,
+                  double label_smoothing, const OptionalTensor& vocab_parallel_logits) {
+  refuse_derivatives("aclnn::fused_cross_entropy_loss_with_max_sum", max, sum, predicted,
+                     tensor_of(vocab_parallel_logits));
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  return loss_op().call(max, sum, predicted, label_smoothing, vocab_parallel_logits);
+}
+
 Two grad_autograd(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mask,
                   const Tensor& masked, double label_smoothing, const OptionalTensor& logits_max,
                   const OptionalTensor& sum_exp_logits, const OptionalTensor& softmax) {
-  refuse_derivatives("aclnn::fused_linear_cross_entropy_loss_grad", grad, input, weight);
+  refuse_derivatives("aclnn::fused_linear_cross_entropy_loss_grad", grad, input, weight,
+                     tensor_of(logits_max), tensor_of(sum_exp_logits), tensor_of(softmax));
   const at::AutoDispatchBelowADInplaceOrView guard;
   return grad_op().call(grad, input, weight, mask, masked, label_smoothing, logits_max,
                         sum_exp_logits, softmax);
@@ -611,6 +640,7 @@ TORCH_LIBRARY_IMPL(aclnn, Meta, m) {
 
 TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("fused_linear_online_max_sum", &sums_autograd);
+  m.impl("fused_cross_entropy_loss_with_max_sum", &loss_autograd);
   m.impl("fused_linear_cross_entropy_loss_grad", &grad_autograd);
   m.impl("_linear_cross_entropy", &parts_autograd);
 }
@@ -621,6 +651,10 @@ TORCH_LIBRARY_IMPL(aclnn, AutogradCPU, m) {
 }
 
 TORCH_LIBRARY_IMPL(aclnn, AutogradPrivateUse1, m) {
+  m.impl("linear_cross_entropy", &total_autograd);
+}
+
+TORCH_LIBRARY_IMPL(aclnn, AutogradMeta, m) {
   m.impl("linear_cross_entropy", &total_autograd);
 }
 

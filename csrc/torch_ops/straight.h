@@ -8,6 +8,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "torch_ops/autograd.h"
+#include "torch_ops/memory_pool.h"
 
 namespace aclnn_torch {
 
@@ -26,6 +27,12 @@ inline bool goes_straight_to_cpu(std::initializer_list<Tensor> tensors) {
                     c10::autocast_dispatch_keyset -
                     c10::DispatchKeySet(c10::DispatchKey::BackendSelect);
   return keys.highestPriorityTypeId() == c10::DispatchKey::CPU && !at::GradMode::is_enabled();
+}
+
+// Whether nothing but its tensor knows the memory, which is of the pool: what came from elsewhere,
+// such as a hook that brings saved tensors back, may have owners that torch does not know.
+inline bool is_known_to_nobody_else(const c10::Storage& memory) {
+  return memory.use_count() == 1 && memory.allocator() == &memory_pool();
 }
 
 }  // namespace aclnn_torch

@@ -77,14 +77,14 @@ def convert(model: torch.nn.Module, rounding: str = "cann", linear_loss: bool = 
         if after is not None and after is not before:
             module.__class__ = after
             swapped[name] = before
-    for name, owner in _owners_of_losses(model):
-        if not isinstance(owner.loss_function, _Loss):
-            swapped[name] = owner.loss_function
-            owner.loss_function = _Loss(owner.loss_function)
     for name, head in _heads(model) if linear_loss else ():
         if type(head) is torch.nn.Linear:
             head.__class__ = WaitingHead
             swapped[name] = torch.nn.Linear
+    for name, owner in _owners_of_losses(model):
+        if not isinstance(owner.loss_function, _Loss):
+            swapped[name] = owner.loss_function
+            owner.loss_function = _Loss(owner.loss_function)
     return swapped
 
 

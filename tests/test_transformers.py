@@ -70,8 +70,8 @@ def test_every_norm_and_the_loss_are_ours(family: str) -> None:
     expected = loss_and_gradients(model, input_ids=ids, labels=ids)
     swapped = aclnn_torch.convert(model)
     norms = 2 * NORMS[family] + 1
-    assert list(swapped)[-1] == "loss_function"
-    assert len(swapped) == norms + 1
+    assert list(swapped)[-2:] == ["lm_head", "loss_function"]
+    assert len(swapped) == norms + 2
     with Called() as called:
         found = loss_and_gradients(model, input_ids=ids, labels=ids)
     assert called.counts["rms_norm"] == called.counts["rms_norm_grad"] == norms
@@ -83,8 +83,97 @@ def test_every_norm_and_the_loss_are_ours(family: str) -> None:
 
 
 def test_gemma_has_another_norm() -> None:
-    """It multiplies by 1 + weight: only its loss is ours."""
-    assert list(aclnn_torch.convert(build("Gemma"))) == ["loss_function"]
+    """It multiplies by 1 + weight: only its head and its loss are ours."""
+    assert list(aclnn_torch.convert(build("Gemma"))) == ["lm_head", "loss_function"]
+
+
+@pytest.mark.parametrize("family", [*NORMS, "Mixtral", "Gemma"])
+@pytest.mark.parametrize("tied", [False, True])
+def test_in_training_the_loss_has_no_logits(family: str, tied: bool) -> None:
+    model = build(family, tie_word_embeddings=tied).train()
+    ids = tokens()
+    labels = torch.where(ids % 3 == 0, -100, ids)
+    expected = loss_and_gradients(model, input_ids=ids, labels=labels)
+    aclnn_torch.convert(model)
+    with Called() as called:
+        found = loss_and_gradients(model, input_ids=ids, labels=labels)
+    assert called.counts["_linear_cross_entropy"] == 1
+    assert not {"cross_entropy_loss", "_log_softmax"} & set(called.counts)
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5 * float(b.abs().max()))
+
+
+def test_logits_that_somebody_looks_at_are_computed() -> None:
+    """Once, with a gradient, whatever the mode is then."""
+    model = build("Llama").train()
+    ids = tokens()
+    expected = model(input_ids=ids).logits
+    (gradient,) = torch.autograd.grad(expected.square().sum(), model.lm_head.weight)
+    aclnn_torch.convert(model)
+    logits = model(input_ids=ids, labels=ids).logits
+    assert isinstance(logits, Tensor)
+    assert logits.shape == expected.shape
+    assert logits.dtype == expected.dtype
+    with torch.no_grad():
+        assert torch.equal(logits.argmax(-1), expected.argmax(-1))
+    torch.testing.assert_close(logits + 0, expected)
+    torch.testing.assert_close(torch.log_softmax(logits[:, -1], -1), torch.log_softmax(expected[:, -1], -1))
+    (found,) = torch.autograd.grad(logits.square().sum(), model.lm_head.weight)
+    torch.testing.assert_close(found, gradient, rtol=1e-4, atol=1e-4)
+
+
+def test_logits_are_refused_once_the_weight_has_changed() -> None:
+    model = build("Llama").train()
+    aclnn_torch.convert(model)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    outputs, seen = (model(input_ids=tokens(), labels=tokens()) for _ in range(2))
+    before = seen.logits.sum()
+    outputs.loss.backward()
+    optimizer.step()
+    assert seen.logits.sum() == before
+    with pytest.raises(RuntimeError, match="look at them before the optimizer's step"):
+        outputs.logits.sum()
+
+
+def test_capped_logits_are_computed() -> None:
+    """As Gemma 2 has them."""
+    model = build("Gemma2", final_logit_softcapping=2.0, attn_implementation="eager").train()
+    ids = tokens()
+    expected = loss_and_gradients(model, input_ids=ids, labels=ids)
+    aclnn_torch.convert(model)
+    with Called() as called:
+        found = loss_and_gradients(model, input_ids=ids, labels=ids)
+    assert "_linear_cross_entropy" not in called.counts
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5 * float(b.abs().max()))
+
+
+@pytest.mark.parametrize("why", ["linear_loss", "hook", "eval", "no_grad", "compiled"])
+def test_heads_that_compute_at_once(why: str) -> None:
+    model = build("Llama").train(why != "eval")
+    ids = tokens()
+    assert ("lm_head" in aclnn_torch.convert(model, linear_loss=why != "linear_loss")) == (why != "linear_loss")
+    if why == "hook":
+        model.lm_head.register_forward_hook(lambda module, arguments, result: None)
+    run = torch.compile(model, backend="eager", fullgraph=True) if why == "compiled" else model
+    with torch.set_grad_enabled(why != "no_grad"), Called() as called:
+        run(input_ids=ids, labels=ids)
+    assert "_linear_cross_entropy" not in called.counts
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_the_loss_of_16_bits_has_float32(autocast: bool) -> None:
+    """The library casts logits of 16 bits; here they have never been rounded."""
+    model = build("Llama").train()
+    ids = tokens()
+    exact = copy.deepcopy(model).double()(input_ids=ids, labels=ids).loss
+    aclnn_torch.convert(model if autocast else model.bfloat16())
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast), Called() as called:
+        outputs = model(input_ids=ids, labels=ids)
+    assert called.counts["_linear_cross_entropy"] == 1
+    assert outputs.loss.dtype == torch.float32
+    assert outputs.logits.sum().dtype == torch.bfloat16
+    torch.testing.assert_close(outputs.loss.double(), exact, rtol=0.01, atol=0)
 
 
 def test_revert_gives_the_model_back() -> None:

@@ -467,14 +467,15 @@ EACH_PARAMETER = pytest.mark.parametrize(("name", "parameter"), PARAMETERS, ids=
 
 @EACH_PARAMETER
 def test_what_has_the_wrong_kind_is_named(name: str, parameter: str) -> None:
-    """Where torch raises a TypeError, so do we, with function, argument, value and what was expected."""
+    """Where torch raises a TypeError, or stumbles over it, we raise one with function, argument, value and what was
+    expected."""
     refused = 0
     values = [None, "text", object(), 1.5, [None], {}, torch.ones(2, 2)]
     for value in [*values, torch.tensor(1.5, requires_grad=True)] if parameter == "alpha" else values:
         changed = arguments_of(name) | {parameter: value}
         try:
             getattr(TF, name)(**changed)
-        except TypeError:
+        except (TypeError, AttributeError):
             with pytest.raises(TypeError) as caught:
                 getattr(F, name)(**changed)
             assert str(caught.value).startswith(f"{name}: {parameter} is ")

@@ -361,22 +361,30 @@ def _decomposed_total(
     return (losses if factors is None else losses * factors).sum()
 
 
-# ---- Sharding: by rows, and nothing by classes, whose labels begin elsewhere on each process -------
+# ---- Sharding: by rows, and never by classes, whose labels begin elsewhere on each process ----------
 
 
-def _sharding_of_matrices(*arguments: Any, **_: Any) -> Sequence[Sharding]:
+def _replicated(results: int) -> Callable[..., Sequence[Sharding]]:
     """Of CANN's functions of rows and a matrix: no part, for a byte of the mask has eight rows."""
-    results = 6 if len(arguments) < 8 else 2
-    return [([REPLICATE] * results, [REPLICATE] * sum(hasattr(each, "placements") for each in arguments))]
+
+    def sharding(*arguments: Any, **named: Any) -> Sequence[Sharding]:
+        tensors = [each for each in (*arguments, *named.values()) if hasattr(each, "placements")]
+        return [([REPLICATE] * results, [REPLICATE] * len(tensors))]
+
+    return sharding
 
 
 def _sharding_of_loss(
-    logits_max: Any, sum_exp_logits: Any, predicted_logits: Any, label_smoothing: Any = 0.0, logits: Any = None
+    logits_max: Any,
+    sum_exp_logits: Any,
+    predicted_logits: Any,
+    label_smoothing: Any = 0.0,
+    vocab_parallel_logits: Any = None,
 ) -> Sequence[Sharding]:
-    row, count = shard(0), 3 if logits is None else 4
+    row, count = shard(0), 3 if vocab_parallel_logits is None else 4
     return [
         ([REPLICATE] * 2, [REPLICATE] * count),
-        ([row, REPLICATE if logits is None else row], [row] * count),
+        ([row, REPLICATE if vocab_parallel_logits is None else row], [row] * count),
     ]
 
 
@@ -470,7 +478,7 @@ OPERATOR = Operator(
             decomposition=_decomposed_sums,
             example=lambda: (*_example(), 1, 6, True),
             batching=one_by_one(aclnn.fused_linear_online_max_sum.default),
-            sharding=_sharding_of_matrices,
+            sharding=_replicated(6),
             flops=_flops_of_sums,
         ),
         Overload(
@@ -486,7 +494,7 @@ OPERATOR = Operator(
             decomposition=_decomposed_grad,
             example=_example_of_grad,
             batching=one_by_one(aclnn.fused_linear_cross_entropy_loss_grad.default),
-            sharding=_sharding_of_matrices,
+            sharding=_replicated(2),
             flops=_flops_of_grad,
         ),
         Overload(

@@ -20,9 +20,12 @@ from .ops import OPERATORS
 
 __all__ = ["convert", "revert"]
 
-# torch's class -> ours, which is its subclass and adds nothing to an instance.
+# torch's class -> ours, which is its subclass and adds nothing to an instance. An older torch lacks some.
 _OURS: dict[type, type] = {
-    getattr(torch.nn, ours.__name__): ours for operator in OPERATORS.values() for ours in operator.modules
+    getattr(torch.nn, ours.__name__): ours
+    for operator in OPERATORS.values()
+    for ours in operator.modules
+    if hasattr(torch.nn, ours.__name__)
 }
 _TORCHS = {ours: torchs for torchs, ours in _OURS.items()}
 

@@ -18,6 +18,10 @@ rms_norm                       rows: dimensions that are not normalised
 rms_norm_grad                  rows; the gradient of gamma is a partial sum
 cross_entropy_loss             rows, where ``reduction`` is "none", or "sum": the loss is a partial sum
 cross_entropy_loss_grad        rows, likewise
+_linear_cross_entropy          rows; the gradients of matrix and bias are partial sums
+fused_cross_entropy_loss_with  rows
+_max_sum
+other fused_linear operators   none: a byte of their mask has eight rows
 convolution                    examples of the batch; output channels; input channels without a bias: a partial sum.
                                Channels only without groups
 convolution_backward           as its forward; the gradients of weight and bias are partial sums over examples. Output

@@ -12,6 +12,7 @@ from .ops.elu import celu, elu
 from .ops.gelu import gelu
 from .ops.hardswish import hardswish
 from .ops.layer_norm import layer_norm
+from .ops.linear_cross_entropy import linear_cross_entropy
 from .ops.rms_norm import rms_norm
 from .ops.selu import selu
 from .ops.silu import silu
@@ -30,6 +31,7 @@ __all__ = [
     "gelu",
     "hardswish",
     "layer_norm",
+    "linear_cross_entropy",
     "rms_norm",
     "selu",
     "silu",

@@ -12,6 +12,7 @@ from .ops.elu import CELU, ELU
 from .ops.gelu import GELU
 from .ops.hardswish import Hardswish
 from .ops.layer_norm import LayerNorm
+from .ops.linear_cross_entropy import LinearCrossEntropyLoss
 from .ops.rms_norm import RMSNorm
 from .ops.selu import SELU
 from .ops.silu import SiLU
@@ -31,6 +32,7 @@ __all__ = [
     "CrossEntropyLoss",
     "Hardswish",
     "LayerNorm",
+    "LinearCrossEntropyLoss",
     "RMSNorm",
     "SiLU",
     "Softplus",

@@ -30,11 +30,20 @@ class EveryOperator(torch.nn.Module):
         logits = normal.flatten(1)
         loss, log_prob, _, _ = ops.cross_entropy_loss(logits, target)
         grad = ops.cross_entropy_loss_grad(torch.ones_like(loss), log_prob, target).reshape(normal.shape)
+        head = logits.t() @ logits
+        of_head = ops._linear_cross_entropy(logits, head, target, output_mask=[True, True, False])[:4]
+        largest, total, predicted, mask, masked, _ = ops.fused_linear_online_max_sum(
+            logits.half(), head.half(), target, 0, 40
+        )
+        of_part, _ = ops.fused_cross_entropy_loss_with_max_sum(largest, total, predicted)
+        of_matrices = ops.fused_linear_cross_entropy_loss_grad(
+            of_part, logits.half(), head.half(), mask, masked, 0.0, largest, total
+        )
         dx, dgamma = ops.rms_norm_grad(grad, active, rstd, gamma)
         grad = ops.selu_backward(dx, active)
         grad = ops.elu_backward(grad, 0.5, 1.0, 1.0, False, image)
         dx, dweight, dbias = ops.convolution_backward(grad, x, weight, [4], *geometry, [True, True, True])
-        return loss, dgamma, dx, dweight, dbias
+        return loss, dgamma, dx, dweight, dbias, *of_head, of_part, *of_matrices
 
 
 def example() -> tuple[torch.nn.Module, tuple[Tensor, ...], torch.export.ExportedProgram]:
@@ -43,7 +52,9 @@ def example() -> tuple[torch.nn.Module, tuple[Tensor, ...], torch.export.Exporte
     arguments = (torch.randn(2, 3, 4, 5), torch.randn(4, 3, 3, 3), torch.randn(5), torch.tensor([3, 70]))
     module = EveryOperator()
     calls = {"elu", "elu_backward", "selu", "selu_backward", "convolution", "convolution_backward"}
-    calls |= {"rms_norm", "rms_norm_grad", "cross_entropy_loss", "cross_entropy_loss_grad"}
+    calls |= {"rms_norm", "rms_norm_grad", "cross_entropy_loss", "cross_entropy_loss_grad", "_linear_cross_entropy"}
+    calls |= {"fused_linear_online_max_sum", "fused_cross_entropy_loss_with_max_sum"}
+    calls |= {"fused_linear_cross_entropy_loss_grad"}
     program = torch.export.export(module, arguments)
     found = {node.target._opname for node in program.graph.nodes if "aclnn" in str(node.target)}
     assert found == calls

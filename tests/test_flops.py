@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import aclnn_torch
 import aclnn_torch.functional as F
 from tests.operators import ELEMENTWISE
+from tests.operators.linear_cross_entropy import in_three
 
 
 def counted(run: Callable[[], Any]) -> dict[str, int]:
@@ -47,6 +48,35 @@ def test_rounded_factors_count_as_others() -> None:
     )
     assert plain == rounded
     assert all(plain.values())
+
+
+@pytest.mark.parametrize("mask", [(True, True), (True, False), (False, True)], ids=str)
+@pytest.mark.parametrize("bias", [False, True])
+def test_linear_cross_entropy(bias: bool, mask: tuple[bool, bool]) -> None:
+    """The products of matrices: in 16 bits one more, for the logits are computed again."""
+    target = torch.tensor([0, 3, 1])
+
+    def run(function: Callable[..., Tensor], dtype: torch.dtype) -> None:
+        x = torch.ones(3, 4, dtype=dtype, requires_grad=mask[0])
+        weight = torch.ones(5, 4, dtype=dtype, requires_grad=mask[1])
+        function(x, weight, target, torch.ones(5, dtype=dtype) if bias else None).backward()
+
+    def torchs(x: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None) -> Tensor:
+        return torch.nn.functional.cross_entropy(torch.nn.functional.linear(x, weight, bias), target)
+
+    def ours(x: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None) -> Tensor:
+        return F.linear_cross_entropy(x, weight, target, linear_bias=bias)
+
+    expected = sum(counted(lambda: run(torchs, torch.float32)).values())
+    assert counted(lambda: run(ours, torch.float32)) == {"_linear_cross_entropy": expected}
+    again = 2 * 3 * 4 * 5
+    assert counted(lambda: run(ours, torch.bfloat16)) == {"_linear_cross_entropy": expected + again}
+
+
+def test_a_vocabulary_on_one_of_several_devices() -> None:
+    found = counted(lambda: in_three(torch.ones(3, 4).half(), torch.ones(5, 4).half(), torch.tensor([0, 3, 1])))
+    product = 2 * 3 * 4 * 5
+    assert found == {"fused_linear_online_max_sum": product, "fused_linear_cross_entropy_loss_grad": 3 * product}
 
 
 def model() -> torch.nn.Sequential:

@@ -208,6 +208,25 @@ def test_cross_entropy_on_torchs_samples(dtype: torch.dtype) -> None:
     assert refused >= 1
 
 
+def test_linear_cross_entropy_on_torchs_samples(host_product: None) -> None:
+    """In float64; tests/test_linear_cross_entropy.py has what rounding allows in every dtype."""
+    if not hasattr(TF, "linear_cross_entropy"):
+        pytest.skip("this torch has no such function to compare with")
+    count = refused = 0
+    for sample in samples("linear_cross_entropy", torch.float64):
+        if sample.args[1].is_floating_point():
+            with pytest.raises(NotImplementedError, match="class probabilities"):
+                F.linear_cross_entropy(sample.input, *sample.args, **sample.kwargs)
+            refused += 1
+            continue
+        got, exact = (run(f.linear_cross_entropy, sample, lambda tensor: tensor) for f in (F, TF))
+        torch.testing.assert_close(got.value, exact.value)
+        torch.testing.assert_close(got.gradients, exact.gradients)
+        count += 1
+    assert count >= 20
+    assert refused >= 20
+
+
 @pytest.mark.parametrize("product", ["Ascend910B", "Ascend950"])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -431,28 +450,32 @@ def arguments_of(name: str) -> dict[str, Any]:
     """A call of a function, all arguments by name that torch's has too and does not call deprecated."""
     x = torch.linspace(-2, 2, 12).reshape(3, 4)
     given: dict[str, Any] = {"input": x, "normalized_shape": (4,), "target": torch.tensor([0, 1, 2])}
+    if name == "linear_cross_entropy":
+        given |= {"linear_weight": torch.ones(5, 4), "weight": None}
     if name in CONVOLUTIONS:
         dims = int(name[-2])
         given |= {"input": torch.ones(1, 2, *[4] * dims), "weight": torch.ones(2, 2, *[3] * dims)}
     parameters = inspect.signature(getattr(F, name)).parameters
-    other = ("cube_math_type", "size_average", "reduce")
+    other = ("cube_math_type", "size_average", "reduce", "options")  # the last are without effect
     return {key: given.get(key, value.default) for key, value in parameters.items() if key not in other}
 
 
-PARAMETERS = [(name, parameter) for name in F.__all__ for parameter in arguments_of(name)]
+# Of functions that an older torch lacks there is nothing to compare with.
+PARAMETERS = [(name, parameter) for name in F.__all__ if hasattr(TF, name) for parameter in arguments_of(name)]
 EACH_PARAMETER = pytest.mark.parametrize(("name", "parameter"), PARAMETERS, ids=str)
 
 
 @EACH_PARAMETER
 def test_what_has_the_wrong_kind_is_named(name: str, parameter: str) -> None:
-    """Where torch raises a TypeError, so do we, with function, argument, value and what was expected."""
+    """Where torch raises a TypeError, or stumbles over it, we raise one with function, argument, value and what was
+    expected."""
     refused = 0
     values = [None, "text", object(), 1.5, [None], {}, torch.ones(2, 2)]
     for value in [*values, torch.tensor(1.5, requires_grad=True)] if parameter == "alpha" else values:
         changed = arguments_of(name) | {parameter: value}
         try:
             getattr(TF, name)(**changed)
-        except TypeError:
+        except (TypeError, AttributeError):
             with pytest.raises(TypeError) as caught:
                 getattr(F, name)(**changed)
             assert str(caught.value).startswith(f"{name}: {parameter} is ")

@@ -42,7 +42,8 @@ ROWS = (
 CPU = (
     *("tests/test_operators.py", "tests/test_functional.py", "tests/test_nn.py", "tests/test_decompositions.py"),
     *("tests/test_fx.py", "tests/test_scripting.py", "tests/test_plumbing.py", "tests/test_elu.py"),
-    *("tests/test_rms_norm.py", "tests/test_cross_entropy_loss.py", "tests/test_convolution.py"),
+    *("tests/test_rms_norm.py", "tests/test_cross_entropy_loss.py", "tests/test_linear_cross_entropy.py"),
+    "tests/test_convolution.py",
 )
 NPU = ("tests/npu/test_smoke.py", "tests/npu/test_operators.py", "tests/npu/test_streams.py")
 

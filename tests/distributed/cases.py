@@ -36,6 +36,7 @@ from torch.utils.checkpoint import checkpoint
 
 import aclnn_torch
 import aclnn_torch.distributed
+import aclnn_torch.functional as F
 from tests import inductor
 from tests.operators import ELEMENTWISE
 
@@ -291,6 +292,61 @@ def rules_of_cross_entropy_with_zloss() -> None:
             arguments = (torch.ones_like(total), log_prob, target, None, torch.ones_like(zloss), lse, *arguments[3:-1])
             grad = row if reduction == "none" else R
             in_parts(ops.cross_entropy_loss_grad, arguments, [grad, row, row, grad, row], [row])
+
+
+@case
+def rules_of_linear_cross_entropy() -> None:
+    """Of 5 rows the last of 4 processes gets none, which it works on like the others."""
+    row = Shard(0)
+    for rows in (8, 5):
+        x, w, b = torch.randn(rows, 6), torch.randn(5, 6), torch.randn(5)
+        target = torch.arange(rows) % 5
+        weights, factors = torch.rand(5), torch.rand(rows)
+        places = [row, R, row, R, R, row]
+        arguments = (x, w, target, b, weights, factors, None, 3, 0.1)
+        in_parts(ops._linear_cross_entropy, (*arguments, [True] * 3), places, [row, row, row, P, P])
+        in_parts(ops._linear_cross_entropy, (*arguments, [True, False, True]), places, [row, row, row, R, P])
+        lse = ops._linear_cross_entropy(*arguments)[1]
+        arguments = (x, w, target, None, None, factors, lse, 3, 0.1, [False, True, True])
+        in_parts(ops._linear_cross_entropy, arguments, [row, R, row, row, row], [R, R, R, P, R])
+        sums = (torch.randn(rows), torch.rand(rows) + 1, torch.randn(rows), 0.0)
+        in_parts(ops.fused_cross_entropy_loss_with_max_sum, sums, [row] * 3, [row, R])
+        arguments = (*sums, torch.randn(rows, 7))
+        in_parts(ops.fused_cross_entropy_loss_with_max_sum, arguments, [row] * 4, [row, row])
+
+
+@case
+def rules_of_a_shared_vocabulary() -> None:
+    row = Shard(0)
+    x, w, target = torch.randn(16, 6), torch.randn(5, 6), torch.arange(16) % 7
+    with aclnn_torch.product("host"):
+        arguments = (x, w, target, 1, 6, True)
+        in_parts(ops.fused_linear_online_max_sum, arguments, [row, R, row], [R] * 6, communicates=True)
+        largest, total, _, mask, masked, _ = ops.fused_linear_online_max_sum(*arguments)
+        arguments = (torch.rand(16), x, w, mask, masked, 0.0, largest, total)
+        places = [row, row, R, R, row, row, row]
+        in_parts(ops.fused_linear_cross_entropy_loss_grad, arguments, places, [R, R], communicates=True)
+
+
+@case
+def linear_cross_entropy_of_spread_rows() -> None:
+    """The function, forward and backward, on DTensors."""
+    x, w, target = torch.randn(8, 6), torch.randn(5, 6), torch.tensor([0, 4, 2, -100, 1, 1, 4, 3])
+    for reduction in ("mean", "sum", "none"):
+        leaves = [tensor.clone().requires_grad_() for tensor in (x, w)]
+        expected = F.linear_cross_entropy(leaves[0], leaves[1], target, reduction=reduction)
+        spread = [
+            distribute_tensor(leaf.detach(), mesh(), [place]) for leaf, place in zip((x, w), (Shard(0), R), strict=True)
+        ]
+        for tensor in spread:
+            tensor.requires_grad_()
+        labels = distribute_tensor(target, mesh(), [Shard(0)])
+        found = F.linear_cross_entropy(spread[0], spread[1], labels, reduction=reduction)
+        torch.testing.assert_close(found.full_tensor(), expected)
+        expected.sum().backward()
+        found.sum().full_tensor().backward()
+        for leaf, tensor in zip(leaves, spread, strict=True):
+            torch.testing.assert_close(tensor.grad.full_tensor(), leaf.grad)
 
 
 @case

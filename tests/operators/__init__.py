@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+import torch
+
 from ._info import FunctionCase, Kernel, ModuleCase, OperatorInfo
 
 OPERATORS: dict[str, OperatorInfo] = {
@@ -14,8 +16,13 @@ OPERATORS: dict[str, OperatorInfo] = {
 }
 
 ELEMENTWISE = {name: info for name, info in OPERATORS.items() if info.kernels}
-FUNCTIONS: list[FunctionCase] = [case for info in OPERATORS.values() for case in info.functions]
-MODULES: list[ModuleCase] = [case for info in OPERATORS.values() for case in info.modules]
+# Those that torch has too; an older one lacks some.
+FUNCTIONS: list[FunctionCase] = [
+    case for info in OPERATORS.values() for case in info.functions if hasattr(torch.nn.functional, case.name)
+]
+MODULES: list[ModuleCase] = [
+    case for info in OPERATORS.values() for case in info.modules if hasattr(torch.nn, case.name)
+]
 
 
 def kernels_for(user: str) -> list[Kernel]:

@@ -1,0 +1,515 @@
+"""Cross entropy of a linear layer: see csrc/torch_ops/linear_cross_entropy.cpp."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import has_torch_function_variadic
+
+from .. import _C
+from ._batching import one_by_one
+from ._decomposing import working_dtype
+from ._functions import accepted, overridden, wrong_kind
+from ._operator import (
+    PARTIAL,
+    REPLICATE,
+    Operator,
+    Overload,
+    Sharding,
+    example_rows,
+    public_function,
+    public_module,
+    shard,
+)
+from .cross_entropy_loss import _weights_of_rows, cross_entropy
+
+aclnn = torch.ops.aclnn
+
+# Looked up once: attribute access on torch.ops costs as much as a small operator.
+_linear_cross_entropy: Callable[..., Tensor] = aclnn.linear_cross_entropy.default
+
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+@public_function
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: object = None,
+) -> Tensor:
+    r"""``cross_entropy(linear(input, linear_weight, linear_bias), target)`` without the logits.
+
+    As ``torch.nn.functional.linear_cross_entropy`` of torch 2.13. Logits exist in parts only, forward and backward,
+    which for a large vocabulary is most of a training step's memory; their sums are made in float32 whatever the dtype.
+
+    On a CPU any product computes it, by a function of the host CANN's own. On an NPU it is CANN's
+    aclnnFusedLinearOnlineMaxSum and aclnnFusedLinearCrossEntropyLossGrad, of Ascend910B and Ascend910_93; what these
+    lack, float32, label smoothing and the other products, is composed there of a linear layer and
+    :func:`cross_entropy`, with whole logits. So is everywhere a layer of several outputs.
+
+    Args:
+        input: ``(N, D)``, or one row, ``(D)``: float32, float16, bfloat16 or float64.
+        linear_weight: ``(C, D)``, of the input's dtype; or ``(C, d1, ..., D)`` for a loss of each of ``d1 * ...``
+            outputs of an input ``(N, D)``.
+        target: class indices, ``(N)``, of one row ``()`` or ``(1)``, of several outputs ``(N, d1, ...)``: int64, int32
+            or uint8; each in ``[0, C)`` or equal to ``ignore_index``. Class probabilities are not supported.
+        linear_bias: ``(C)``, or ``(C, d1, ...)``, of the input's dtype.
+        weight: a factor for each class, ``(C)``. Not differentiable.
+        reduction: ``"mean"`` (over the sum of the targets' weights; NaN if every target is ignored), ``"sum"`` or
+            ``"none"``.
+        ignore_index: the target that counts for nothing; None: -100.
+        label_smoothing: between 0 and 1.
+        options: torch's ways to save memory. Accepted and without effect: it is saved always.
+
+    Returns:
+        A number, or a tensor of the target's shape for ``"none"``, in the input's dtype; under autocast in float32, if
+        the input is not float64.
+
+    Raises:
+        AclnnError: status 161002 for dtypes and shapes, 507015 for a target outside ``[0, C)``.
+        NotImplementedError: the target has class probabilities.
+        ValueError: another reduction, a label smoothing outside ``[0, 1]``, or shapes without the dimensions above.
+    """
+    if has_torch_function_variadic(input, linear_weight, target, linear_bias, weight):
+        return overridden(
+            linear_cross_entropy,
+            (input, linear_weight, target, linear_bias, weight),
+            input,
+            linear_weight,
+            target,
+            linear_bias=linear_bias,
+            weight=weight,
+            reduction=reduction,
+            ignore_index=ignore_index,
+            label_smoothing=label_smoothing,
+            options=options,
+        )
+    for name, value in (("input", input), ("linear_weight", linear_weight), ("target", target)):
+        if not isinstance(value, Tensor):
+            raise wrong_kind("linear_cross_entropy", name, value, "a tensor")
+    for name, optional in (("linear_bias", linear_bias), ("weight", weight)):
+        if optional is not None and not isinstance(optional, Tensor):
+            raise wrong_kind("linear_cross_entropy", name, optional, "a tensor or None")
+    if target.is_floating_point():
+        raise NotImplementedError(
+            f"linear_cross_entropy: target has dtype {target.dtype}, class probabilities, expected class indices "
+            "(int64): aclnn takes nothing else; call torch.nn.functional.linear_cross_entropy for these"
+        )
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"linear_cross_entropy: reduction is {reduction!r}, expected 'mean', 'sum' or 'none'")
+    ignored = -100 if ignore_index is None else accepted("linear_cross_entropy", "ignore_index", "int", ignore_index)
+    smoothing = accepted("linear_cross_entropy", "label_smoothing", "float", label_smoothing)
+    if not 0.0 <= smoothing <= 1.0:
+        raise ValueError(f"linear_cross_entropy: label_smoothing is {smoothing}, expected a number between 0 and 1")
+    _check_dimensions(input, linear_weight, target, linear_bias)
+    if linear_weight.dim() > 2 or not _has_functions(input, smoothing):
+        bias = None if linear_bias is None else linear_bias.flatten()
+        logits = torch.nn.functional.linear(input, linear_weight.flatten(0, -2), bias)
+        logits = logits.reshape(*input.shape[:-1], *linear_weight.shape[:-1])
+        return cross_entropy(
+            logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=smoothing
+        )
+    rows = input if input.dim() == 2 else input.unsqueeze(0)
+    labels = target if target.dim() == 1 else target.reshape(1)
+    if labels.dtype == torch.uint8:
+        labels = labels.long()
+    real = torch.promote_types(input.dtype, torch.float32)
+    weights = None if weight is None else weight.to(real)
+    factors = _shares(labels, weights, ignored, real) if reduction == "mean" else None
+    loss = _linear_cross_entropy(
+        rows, linear_weight, labels, linear_bias, weights, factors, ignored, smoothing, reduction != "none"
+    )
+    if reduction == "none":
+        loss = loss.reshape(target.shape if input.dim() == 2 else ())
+    elif reduction == "mean" and rows.shape[0] == 0:
+        loss = loss + math.nan
+    return loss if torch.is_autocast_enabled(input.device.type) else loss.to(input.dtype)
+
+
+def _check_dimensions(input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor | None) -> None:
+    """What the operator, which has rows and a matrix, is not asked."""
+    outputs = linear_weight.shape[1:-1]
+    if linear_weight.dim() < 2:
+        raise ValueError(
+            f"linear_cross_entropy: linear_weight has shape {list(linear_weight.shape)}, expected (C, D) or "
+            "(C, d1, ..., D)"
+        )
+    if input.dim() not in (1, 2) or (outputs and input.dim() == 1):
+        expected = "(N, D), as linear_weight has several outputs" if outputs else "(D) or (N, D)"
+        raise ValueError(f"linear_cross_entropy: input has shape {list(input.shape)}, expected {expected}; reshape it")
+    if input.dim() == 1:
+        if target.shape not in ((), (1,)):
+            raise ValueError(f"linear_cross_entropy: target has shape {list(target.shape)}, expected [] or [1]")
+    elif target.dim() != 1 + len(outputs):
+        raise ValueError(
+            f"linear_cross_entropy: target has shape {list(target.shape)}, expected "
+            f"{[input.shape[0], *outputs]}; reshape it"
+        )
+    if outputs and linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
+        raise ValueError(
+            f"linear_cross_entropy: linear_bias has shape {list(linear_bias.shape)}, expected "
+            f"{list(linear_weight.shape[:-1])}, that of linear_weight without its last dimension"
+        )
+
+
+def _has_functions(input: Tensor, label_smoothing: float) -> bool:
+    """Whether it may be left to the operator. A compiler's trace may run on any product."""
+    device = input.device.type
+    if device != "npu":
+        return True
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else input.dtype
+    if label_smoothing != 0.0 or dtype not in (torch.float16, torch.bfloat16) or torch.compiler.is_compiling():
+        return False
+    return _C.product_of(device).startswith(("Ascend910B", "Ascend910_93", "host"))
+
+
+def _shares(labels: Tensor, weights: Tensor | None, ignore_index: int, real: torch.dtype) -> Tensor:
+    """What each row's loss counts in the mean: the same for all, as the ignored ones' losses are zeros."""
+    counts = labels != ignore_index
+    if weights is None:
+        total = counts.sum(dtype=real)
+    else:
+        # A label that is no class is for the operator to refuse.
+        places = torch.where(counts, labels, 0).clamp(0, max(weights.shape[0] - 1, 0))
+        total = torch.where(counts, weights.detach().index_select(0, places), 0).sum()
+    return total.reciprocal().expand(labels.shape)
+
+
+class _LossOfALinearLayer(torch.nn.modules.loss._WeightedLoss):
+    """What ``torch.nn.LinearCrossEntropyLoss`` is made with, for a torch that lacks it."""
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: object = None,
+    ) -> None:
+        super().__init__(weight, reduction=reduction)
+        self.num_classes, self.out_features = num_classes, out_features
+        self.ignore_index, self.label_smoothing, self.options = ignore_index, label_smoothing, options
+        outputs = math.prod(out_features, start=num_classes)
+        self.linear = torch.nn.Linear(in_features, outputs, bias, device, dtype)
+
+
+_Base: Any = getattr(torch.nn, "LinearCrossEntropyLoss", _LossOfALinearLayer)
+
+
+@public_module
+class LinearCrossEntropyLoss(_Base):  # type: ignore[misc]
+    """``torch.nn.LinearCrossEntropyLoss`` of torch 2.13 through aclnn.
+
+    See :func:`aclnn_torch.functional.linear_cross_entropy`.
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """The loss of rows, whose logits are those of ``self.linear``, against class indices."""
+        shape = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
+        return linear_cross_entropy(
+            input,
+            self.linear.weight.reshape(*shape, self.linear.in_features),
+            target,
+            linear_bias=None if bias is None else bias.reshape(shape),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
+
+
+# ---- The operators in ATen's terms -----------------------------------------------------------------
+
+
+def _decomposed_sums(
+    input: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    vocab_start_index: int,
+    vocab_end_index: int,
+    return_logits: bool = False,
+) -> tuple[Tensor, ...]:
+    real = working_dtype(input.dtype)
+    logits = input.to(real) @ weight.to(real).t()
+    largest = logits.amax(1)
+    total = (logits - largest.unsqueeze(1)).exp().sum(1)
+    masked = (target < vocab_start_index) | (target >= vocab_end_index)
+    label = torch.where(masked, 0, target - vocab_start_index)
+    place = label.long().clamp(max=weight.shape[0] - 1)
+    of_label = torch.where(label == place, logits.gather(1, place.unsqueeze(1)).squeeze(1), 0)
+    predicted = torch.where(masked, 0, of_label - largest)
+    # Behind the last row come the bits of target 0.
+    of_zero = 0 if vocab_start_index <= 0 < vocab_end_index else 1
+    bits = torch.nn.functional.pad(masked.to(torch.uint8), (0, -masked.shape[0] % 8), value=of_zero).reshape(-1, 8)
+    mask = (bits << torch.arange(8, dtype=torch.uint8, device=bits.device)).sum(1, dtype=torch.uint8)
+    return largest, total, predicted, mask, label, logits.to(input.dtype) if return_logits else input.new_empty([0])
+
+
+def _decomposed_loss(
+    logits_max: Tensor,
+    sum_exp_logits: Tensor,
+    predicted_logits: Tensor,
+    label_smoothing: float = 0.0,
+    vocab_parallel_logits: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    loss = sum_exp_logits.log() - predicted_logits
+    if vocab_parallel_logits is None:
+        return loss, loss.new_empty([0])
+    logits = vocab_parallel_logits.to(working_dtype(vocab_parallel_logits.dtype))
+    return loss, (logits - logits_max.unsqueeze(1)).exp() / sum_exp_logits.unsqueeze(1)
+
+
+def _decomposed_grad(
+    grad: Tensor,
+    input: Tensor,
+    weight: Tensor,
+    target_mask: Tensor,
+    masked_target: Tensor,
+    label_smoothing: float = 0.0,
+    logits_max: Tensor | None = None,
+    sum_exp_logits: Tensor | None = None,
+    softmax: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    real = working_dtype(input.dtype)
+    rows, matrix = input.to(real), weight.to(real)
+    if softmax is None:
+        assert logits_max is not None and sum_exp_logits is not None
+        softmax = (rows @ matrix.t() - logits_max.unsqueeze(1)).exp() / sum_exp_logits.unsqueeze(1)
+    masked = target_mask
+    if masked.dtype != torch.bool:
+        row = torch.arange(grad.shape[0], device=grad.device)
+        masked = (target_mask[row // 8] >> (row % 8).to(torch.uint8)) & 1 != 0
+    is_label = torch.arange(weight.shape[0], device=grad.device) == masked_target.unsqueeze(1)
+    of_logits = grad.unsqueeze(1) * (softmax - (is_label & ~masked.unsqueeze(1)).to(real))
+    return (of_logits @ matrix).to(input.dtype), (of_logits.t() @ rows).to(input.dtype)
+
+
+def _decomposed(
+    input: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    bias: Tensor | None = None,
+    class_weights: Tensor | None = None,
+    factors: Tensor | None = None,
+    lse: Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    output_mask: Sequence[bool] = (False, False, False),
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    classes, real = weight.shape[0], working_dtype(input.dtype)
+    rows, matrix = input.to(real), weight.to(real)
+    logits = rows @ matrix.t()
+    if bias is not None:
+        logits = logits + bias.to(real)
+    weights, counts, labels, weight_of = _weights_of_rows(target, class_weights, classes, ignore_index, real)
+    losses = lse_out = logits.new_empty([0])
+    if lse is None:
+        lse = lse_out = logits.logsumexp(1)
+        losses = (1 - label_smoothing) * weight_of * (lse - logits.gather(1, labels.unsqueeze(1)).squeeze(1))
+        if label_smoothing:
+            losses = losses + label_smoothing / classes * (lse * weights.sum() - logits @ weights)
+        losses = torch.where(counts, losses, 0)
+    factor = torch.where(counts, 1 if factors is None else factors, 0).to(real)
+    at_label = (1 - label_smoothing) * weight_of * factor
+    everywhere = label_smoothing / classes * factor
+    is_label = torch.arange(classes, device=target.device) == labels.unsqueeze(1)
+    of_logits = (logits - lse.unsqueeze(1)).exp() * (at_label + everywhere * weights.sum()).unsqueeze(1)
+    of_logits = of_logits - torch.where(is_label, at_label.unsqueeze(1), 0) - everywhere.unsqueeze(1) * weights
+    of_logits = torch.where(counts.unsqueeze(1), of_logits, 0)
+
+    def wanted(i: int, gradient: Tensor) -> Tensor:
+        return gradient.to(input.dtype) if output_mask[i] else input.new_empty([0])
+
+    of_bias = input.new_empty([0]) if bias is None else wanted(2, of_logits.sum(0))
+    return losses, lse_out, wanted(0, of_logits @ matrix), wanted(1, of_logits.t() @ rows), of_bias
+
+
+def _decomposed_total(
+    input: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    bias: Tensor | None = None,
+    class_weights: Tensor | None = None,
+    factors: Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduced: bool = True,
+) -> Tensor:
+    losses = _decomposed(input, weight, target, bias, class_weights, None, None, ignore_index, label_smoothing)[0]
+    if not reduced:
+        return losses
+    return (losses if factors is None else losses * factors).sum()
+
+
+# ---- Sharding: by rows, and never by classes, whose labels begin elsewhere on each process ----------
+
+
+def _replicated(results: int) -> Callable[..., Sequence[Sharding]]:
+    """Of CANN's functions of rows and a matrix: no part, for a byte of the mask has eight rows."""
+
+    def sharding(*arguments: Any, **named: Any) -> Sequence[Sharding]:
+        tensors = [each for each in (*arguments, *named.values()) if hasattr(each, "placements")]
+        return [([REPLICATE] * results, [REPLICATE] * len(tensors))]
+
+    return sharding
+
+
+def _sharding_of_loss(
+    logits_max: Any,
+    sum_exp_logits: Any,
+    predicted_logits: Any,
+    label_smoothing: Any = 0.0,
+    vocab_parallel_logits: Any = None,
+) -> Sequence[Sharding]:
+    row, count = shard(0), 3 if vocab_parallel_logits is None else 4
+    return [
+        ([REPLICATE] * 2, [REPLICATE] * count),
+        ([row, REPLICATE if vocab_parallel_logits is None else row], [row] * count),
+    ]
+
+
+def _sharding(
+    input: Any,
+    weight: Any,
+    target: Any,
+    bias: Any = None,
+    class_weights: Any = None,
+    factors: Any = None,
+    lse: Any = None,
+    ignore_index: Any = None,
+    label_smoothing: Any = None,
+    output_mask: Sequence[bool] = (False, False, False),
+) -> Sequence[Sharding]:
+    row = shard(0)
+    places = [
+        place
+        for tensor, place in (
+            *((input, row), (weight, REPLICATE), (target, row), (bias, REPLICATE)),
+            *((class_weights, REPLICATE), (factors, row), (lse, row)),
+        )
+        if tensor is not None
+    ]
+    # What was not asked for is empty.
+    found = [row if lse is None else REPLICATE] * 2
+    gradients = [
+        place if wanted else REPLICATE for place, wanted in zip((row, PARTIAL, PARTIAL), output_mask, strict=True)
+    ]
+    if bias is None:
+        gradients[2] = REPLICATE
+    return [([REPLICATE] * 5, [REPLICATE] * len(places)), ([*found, *gradients], places)]
+
+
+# ---- Operations: those of the products of matrices -------------------------------------------------
+
+
+def _flops_of_product(input: Tensor, weight: Tensor) -> int:
+    return 2 * input.shape[0] * weight.shape[0] * input.shape[1]
+
+
+def _flops_of_sums(input: Tensor, weight: Tensor, *_: Any, **__: Any) -> int:
+    return _flops_of_product(input, weight)
+
+
+def _flops_of_grad(
+    grad: Tensor,
+    input: Tensor,
+    weight: Tensor,
+    target_mask: Tensor,
+    masked_target: Tensor,
+    label_smoothing: float = 0.0,
+    logits_max: Tensor | None = None,
+    sum_exp_logits: Tensor | None = None,
+    softmax: Tensor | None = None,
+    **_: Any,
+) -> int:
+    return (3 if softmax is None else 2) * _flops_of_product(input, weight)
+
+
+def _flops(
+    input: Tensor,
+    weight: Tensor,
+    *options: Any,
+    output_mask: Sequence[bool] = (False, False, False),
+    **_: Any,
+) -> int:
+    mask = options[7] if len(options) > 7 else output_mask
+    return (1 + sum(mask[:2])) * _flops_of_product(input, weight)
+
+
+def _example() -> tuple[Tensor, Tensor, Tensor]:
+    """Four rows, as many classes, and labels."""
+    return example_rows(), example_rows(1.5, -1), torch.arange(4)
+
+
+def _example_of_grad() -> tuple[Any, ...]:
+    rows, matrix, target = _example()
+    logits = rows @ matrix.t()
+    largest = logits.amax(1)
+    mask = torch.tensor([False, True, False, False])
+    return rows[:, 0], rows, matrix, mask, target, 0.0, largest, (logits - largest.unsqueeze(1)).exp().sum(1)
+
+
+OPERATOR = Operator(
+    functions=(linear_cross_entropy,),
+    modules=(LinearCrossEntropyLoss,),
+    overloads=(
+        Overload(
+            operator=aclnn.fused_linear_online_max_sum.default,
+            decomposition=_decomposed_sums,
+            example=lambda: (*_example(), 1, 6, True),
+            batching=one_by_one(aclnn.fused_linear_online_max_sum.default),
+            sharding=_replicated(6),
+            flops=_flops_of_sums,
+        ),
+        Overload(
+            operator=aclnn.fused_cross_entropy_loss_with_max_sum.default,
+            decomposition=_decomposed_loss,
+            example=lambda: (torch.zeros(4), torch.arange(1.0, 5.0), torch.full((4,), -0.5), 0.0, example_rows()),
+            batching=one_by_one(aclnn.fused_cross_entropy_loss_with_max_sum.default),
+            sharding=_sharding_of_loss,
+            accepts_empty=True,
+        ),
+        Overload(
+            operator=aclnn.fused_linear_cross_entropy_loss_grad.default,
+            decomposition=_decomposed_grad,
+            example=_example_of_grad,
+            batching=one_by_one(aclnn.fused_linear_cross_entropy_loss_grad.default),
+            sharding=_replicated(2),
+            flops=_flops_of_grad,
+        ),
+        Overload(
+            operator=aclnn._linear_cross_entropy.default,
+            decomposition=_decomposed,
+            example=lambda: (*_example(), None, None, None, None, -100, 0.1, [True, True, False]),
+            batching=one_by_one(aclnn._linear_cross_entropy.default),
+            sharding=_sharding,
+            accepts_empty=True,
+            flops=_flops,
+        ),
+        Overload(
+            operator=aclnn.linear_cross_entropy.default,
+            decomposition=_decomposed_total,
+            example=_example,
+        ),
+    ),
+)

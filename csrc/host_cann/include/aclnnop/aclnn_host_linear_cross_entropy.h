@@ -1,5 +1,5 @@
-/* aclnnHostLinearCrossEntropy: the cross entropy of a linear layer, with its gradients. An extension
- * of the host CANN: no CANN has it. */
+/* aclnnHostLinearCrossEntropy: the cross entropy of a linear layer, with its gradients. An
+ * extension of the host CANN: no CANN has it. */
 #ifndef ACLNN_TORCH_ACLNN_HOST_LINEAR_CROSS_ENTROPY_H_
 #define ACLNN_TORCH_ACLNN_HOST_LINEAR_CROSS_ENTROPY_H_
 
@@ -23,8 +23,9 @@ ACL_FUNC_VISIBILITY aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
     const aclTensor* input, const aclTensor* weight, const aclTensor* biasOptional,
     const aclTensor* target, const aclTensor* classWeightsOptional,
     const aclTensor* factorsOptional, const aclTensor* lseOptional, int64_t ignoreIndex,
-    double labelSmoothing, aclTensor* lossOut, aclTensor* lseOut, aclTensor* inputGradOutOptional, aclTensor* weightGradOutOptional,
-    aclTensor* biasGradOutOptional, uint64_t* workspaceSize, aclOpExecutor** executor);
+    double labelSmoothing, aclTensor* lossOut, aclTensor* lseOut, aclTensor* inputGradOutOptional,
+    aclTensor* weightGradOutOptional, aclTensor* biasGradOutOptional, uint64_t* workspaceSize,
+    aclOpExecutor** executor);
 ACL_FUNC_VISIBILITY aclnnStatus aclnnHostLinearCrossEntropy(void* workspace, uint64_t workspaceSize,
                                                             aclOpExecutor* executor,
                                                             aclrtStream stream);

@@ -79,6 +79,20 @@ bool is_a2(Product product) {
   return product == kA2 || product == Product::kAscend910_93;
 }
 
+// The end of stage 1: a plan for DOUBLE or FLOAT, which `plan` makes.
+template <class Plan>
+aclnnStatus make_executor_of(const char* api, bool is_double, uint64_t* workspace_size,
+                             aclOpExecutor** executor, Plan plan) {
+  const auto make = [&]<class Real>() {
+    return make_executor(api, workspace_size, executor, [&](Workspace& workspace) {
+      auto made = plan.template operator()<Real>(workspace);
+      if (made.writes_nothing()) workspace = Workspace();
+      return made;
+    });
+  };
+  return is_double ? make.template operator()<double>() : make.template operator()<float>();
+}
+
 // CANN's logits and their gradients are matrices of 16 bits.
 bool rounds(const Checks& checks) {
   return checks.product() != kHost;
@@ -164,16 +178,15 @@ aclnnStatus aclnnFusedLinearOnlineMaxSumGetWorkspaceSize(
     for (const Argument& argument : arguments) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
 
-    const auto make = [&]<class Real>() {
-      return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-        return OnlineMaxSumPlan<Real>(
-            {input, weight, target, logitsMaxLocalOut, sumExpLogitsLocalOut,
-             predictedLogitsLocalOut, targetMaskOut, maskedTargetOut,
-             vocabParallelLogitsOutOptional},
-            sizes, {vocabStartIndex, vocabEndIndex}, rounds(checks), workspace);
-      });
-    };
-    return input->view.dtype == ACL_DOUBLE ? make.operator()<double>() : make.operator()<float>();
+    const bool wide = input->view.dtype == ACL_DOUBLE;
+    return make_executor_of(
+        kApi, wide, workspaceSize, executor, [&]<class Real>(Workspace& workspace) {
+          return OnlineMaxSumPlan<Real>(
+              {input, weight, target, logitsMaxLocalOut, sumExpLogitsLocalOut,
+               predictedLogitsLocalOut, targetMaskOut, maskedTargetOut,
+               vocabParallelLogitsOutOptional},
+              sizes, {vocabStartIndex, vocabEndIndex}, rounds(checks), workspace);
+        });
   });
 }
 
@@ -190,9 +203,9 @@ aclnnStatus aclnnFusedCrossEntropyLossWithMaxSumGetWorkspaceSize(
   const Argument input{"inputOptional", inputOptional}, weight{"weightOptional", weightOptional};
   const Argument logits{"vocabParallelLogitsOptional", vocabParallelLogitsOptional};
   const Argument softmax{"softMaxOutOptional", softMaxOutOptional};
-  const std::tuple given{
-      max,    sum,  predicted, Named{"labelSmoothing", labelSmoothing}, input, weight,
-      logits, loss, softmax};
+  const std::tuple given{max,    sum,    predicted, Named{"labelSmoothing", labelSmoothing},
+                         input,  weight, logits,    loss,
+                         softmax};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor);
@@ -241,15 +254,13 @@ aclnnStatus aclnnFusedCrossEntropyLossWithMaxSumGetWorkspaceSize(
     if (has_logits) checks.addressable(softmax);
     if (!checks.ok()) return checks.status();
 
-    const auto make = [&]<class Real>() {
-      return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-        return LossPlan<Real>(
-            {logitsMax, sumExpLogits, predictedLogits, nullptr, nullptr,
-             vocabParallelLogitsOptional, lossOut, has_logits ? softMaxOutOptional : nullptr},
-            workspace);
-      });
-    };
-    return is_double ? make.operator()<double>() : make.operator()<float>();
+    return make_executor_of(
+        kApi, is_double, workspaceSize, executor, [&]<class Real>(Workspace& workspace) {
+          return LossPlan<Real>(
+              {logitsMax, sumExpLogits, predictedLogits, nullptr, nullptr,
+               vocabParallelLogitsOptional, lossOut, has_logits ? softMaxOutOptional : nullptr},
+              workspace);
+        });
   });
 }
 
@@ -269,17 +280,9 @@ aclnnStatus aclnnFusedLinearCrossEntropyLossGradGetWorkspaceSize(
   const Argument softmax{"softmaxOptional", softmaxOptional};
   const Argument input_grad{"inputGradOut", inputGradOut};
   const Argument weight_grad{"weightGradOut", weightGradOut};
-  const std::tuple given{gradient,
-                         rows,
-                         matrix,
-                         mask,
-                         masked,
-                         Named{"labelSmoothing", labelSmoothing},
-                         max,
-                         sum,
-                         softmax,
-                         input_grad,
-                         weight_grad};
+  const std::tuple given{
+      gradient, rows, matrix,  mask,       masked,     Named{"labelSmoothing", labelSmoothing},
+      max,      sum,  softmax, input_grad, weight_grad};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor);
@@ -360,26 +363,24 @@ aclnnStatus aclnnFusedLinearCrossEntropyLossGradGetWorkspaceSize(
       checks.require_status(sizes.depth <= 65535, ACLNN_ERR_INNER_NULLPTR,
                             "input has rows of %lld elements, expected at most 65535",
                             static_cast<long long>(sizes.depth));
-      checks.require_status(!has_softmax || (sizes.rows <= 65536 && sizes.classes <= 24560),
-                            ACLNN_ERR_INNER_NULLPTR,
-                            "softmaxOptional has shape [%lld, %lld], expected at most [65536, "
-                            "24560]; pass logitsMaxOptional and sumExpLogitsOptional instead",
-                            static_cast<long long>(sizes.rows),
-                            static_cast<long long>(sizes.classes));
+      checks.require_status(
+          !has_softmax || (sizes.rows <= 65536 && sizes.classes <= 24560), ACLNN_ERR_INNER_NULLPTR,
+          "softmaxOptional has shape [%lld, %lld], expected at most [65536, "
+          "24560]; pass logitsMaxOptional and sumExpLogitsOptional instead",
+          static_cast<long long>(sizes.rows), static_cast<long long>(sizes.classes));
     }
     for (const Argument& argument : used) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
 
-    const auto make = [&]<class Real>() {
-      return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-        return GradientPlan<Real>(
-            {grad, input, weight, targetMask, maskedTarget,
-             has_softmax ? nullptr : logitsMaxOptional, has_softmax ? nullptr : sumExpLogitsOptional,
-             softmaxOptional, inputGradOut, weightGradOut},
-            sizes, rounds(checks), workspace);
-      });
-    };
-    return input->view.dtype == ACL_DOUBLE ? make.operator()<double>() : make.operator()<float>();
+    const bool wide = input->view.dtype == ACL_DOUBLE;
+    return make_executor_of(
+        kApi, wide, workspaceSize, executor, [&]<class Real>(Workspace& workspace) {
+          return GradientPlan<Real>({grad, input, weight, targetMask, maskedTarget,
+                                     has_softmax ? nullptr : logitsMaxOptional,
+                                     has_softmax ? nullptr : sumExpLogitsOptional, softmaxOptional,
+                                     inputGradOut, weightGradOut},
+                                    sizes, rounds(checks), workspace);
+        });
   });
 }
 
@@ -389,8 +390,9 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
     const aclTensor* input, const aclTensor* weight, const aclTensor* biasOptional,
     const aclTensor* target, const aclTensor* classWeightsOptional,
     const aclTensor* factorsOptional, const aclTensor* lseOptional, int64_t ignoreIndex,
-    double labelSmoothing, aclTensor* lossOut, aclTensor* lseOut, aclTensor* inputGradOutOptional, aclTensor* weightGradOutOptional,
-    aclTensor* biasGradOutOptional, uint64_t* workspaceSize, aclOpExecutor** executor) {
+    double labelSmoothing, aclTensor* lossOut, aclTensor* lseOut, aclTensor* inputGradOutOptional,
+    aclTensor* weightGradOutOptional, aclTensor* biasGradOutOptional, uint64_t* workspaceSize,
+    aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnHostLinearCrossEntropy";
   constexpr DtypeRule kTypes[] = {{ACL_FLOAT, Product::kAscend310P},
                                   {ACL_FLOAT16, Product::kAscend310P},
@@ -404,7 +406,8 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
   const Argument weight_grad{"weightGradOut", weightGradOutOptional};
   const Argument bias_grad{"biasGradOut", biasGradOutOptional};
   const std::initializer_list<Argument> arguments = {
-      rows, matrix, bias, labels, class_weights, factors, given_lse, loss, lse, input_grad, weight_grad, bias_grad};
+      rows,      matrix, bias, labels,     class_weights, factors,
+      given_lse, loss,   lse,  input_grad, weight_grad,   bias_grad};
   const std::tuple given{rows,
                          matrix,
                          bias,
@@ -426,8 +429,8 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
     if (lseOptional == nullptr) checks.not_null(loss).not_null(lse);
     checks.dtype_in(rows, kTypes).dtype_in(labels, kTargetTypes);
     if (!checks.ok()) return checks.status();
-    const DtypeRule real[] = {{input->view.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT,
-                               Product::kAscend310P}};
+    const DtypeRule real[] = {
+        {input->view.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT, Product::kAscend310P}};
     for (const Argument& argument : {matrix, bias, input_grad, weight_grad, bias_grad}) {
       if (argument.tensor != nullptr) checks.same_dtype(argument, rows);
     }
@@ -457,16 +460,16 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
     for (const Argument& argument : arguments) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
 
-    const auto make = [&]<class Real>() {
-      return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-        return HostPlan<Real>(
-            {input, weight, biasOptional, target, classWeightsOptional, factorsOptional, lseOptional,
-             lseOptional == nullptr ? lossOut : nullptr, lseOptional == nullptr ? lseOut : nullptr,
-             inputGradOutOptional, weightGradOutOptional, biasGradOutOptional},
-            sizes, ignoreIndex, labelSmoothing, workspace);
-      });
-    };
-    return input->view.dtype == ACL_DOUBLE ? make.operator()<double>() : make.operator()<float>();
+    const bool wide = input->view.dtype == ACL_DOUBLE;
+    return make_executor_of(
+        kApi, wide, workspaceSize, executor, [&]<class Real>(Workspace& workspace) {
+          return HostPlan<Real>(
+              {input, weight, biasOptional, target, classWeightsOptional, factorsOptional,
+               lseOptional, lseOptional == nullptr ? lossOut : nullptr,
+               lseOptional == nullptr ? lseOut : nullptr, inputGradOutOptional,
+               weightGradOutOptional, biasGradOutOptional},
+              sizes, ignoreIndex, labelSmoothing, workspace);
+        });
   });
 }
 

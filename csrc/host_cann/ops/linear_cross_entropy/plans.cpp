@@ -45,7 +45,8 @@ void clear(const TensorView& view, void* elements, aclDataType dtype) {
 
 }  // namespace
 
-// ---- aclnnFusedLinearOnlineMaxSum ----------------------------------------------------------------
+// ---- aclnnFusedLinearOnlineMaxSum
+// ----------------------------------------------------------------
 
 template <class Real>
 OnlineMaxSumPlan<Real>::OnlineMaxSumPlan(std::initializer_list<const aclTensor*> arguments,
@@ -62,6 +63,7 @@ OnlineMaxSumPlan<Real>::OnlineMaxSumPlan(std::initializer_list<const aclTensor*>
 
 template <class Real>
 aclnnStatus OnlineMaxSumPlan<Real>::compute(void* workspace) {
+  if (writes_nothing()) return OK;
   const bool narrow = tensors[kTarget].dtype == ACL_INT32;
   const Integers targets{read<void>(kTarget, workspace), narrow};
   Row* const rows = at<Row>(workspace, rows_);
@@ -94,7 +96,8 @@ aclnnStatus OnlineMaxSumPlan<Real>::compute(void* workspace) {
   return OK;
 }
 
-// ---- aclnnFusedCrossEntropyLossWithMaxSum --------------------------------------------------------
+// ---- aclnnFusedCrossEntropyLossWithMaxSum
+// --------------------------------------------------------
 
 template <class Real>
 LossPlan<Real>::LossPlan(std::initializer_list<const aclTensor*> arguments, Workspace& workspace)
@@ -136,7 +139,8 @@ aclnnStatus LossPlan<Real>::compute(void* workspace) {
   return OK;
 }
 
-// ---- aclnnFusedLinearCrossEntropyLossGrad --------------------------------------------------------
+// ---- aclnnFusedLinearCrossEntropyLossGrad
+// --------------------------------------------------------
 
 template <class Real>
 GradientPlan<Real>::GradientPlan(std::initializer_list<const aclTensor*> arguments,
@@ -155,6 +159,7 @@ GradientPlan<Real>::GradientPlan(std::initializer_list<const aclTensor*> argumen
 
 template <class Real>
 aclnnStatus GradientPlan<Real>::compute(void* workspace) {
+  if (writes_nothing()) return OK;
   auto* const input_grad = begin<Real>(kInputGrad, workspace);
   auto* const weight_grad = begin<void>(kWeightGrad, workspace);
   if (sizes_.rows == 0) {
@@ -182,15 +187,15 @@ aclnnStatus GradientPlan<Real>::compute(void* workspace) {
   }
   Tiles<Real> tiles = tiles_;
   tiles.place({read<Real>(kInput, workspace), read<void>(kWeight, workspace), nullptr}, workspace);
-  tiles.find_gradients(
-      rows, factors,
-      {const_cast<Real*>(read<Real>(kSoftmax, workspace)), kRealType<Real>},
-      {.rows = input_grad, .weight = weight_grad, .bias = nullptr});
+  tiles.find_gradients(rows, factors,
+                       {const_cast<Real*>(read<Real>(kSoftmax, workspace)), kRealType<Real>},
+                       {.rows = input_grad, .weight = weight_grad, .bias = nullptr});
   finish(workspace);
   return OK;
 }
 
-// ---- aclnnHostLinearCrossEntropy -----------------------------------------------------------------
+// ---- aclnnHostLinearCrossEntropy
+// -----------------------------------------------------------------
 
 template <class Real>
 HostPlan<Real>::HostPlan(std::initializer_list<const aclTensor*> arguments, const Sizes& sizes,
@@ -208,8 +213,8 @@ HostPlan<Real>::HostPlan(std::initializer_list<const aclTensor*> arguments, cons
              false, workspace),
       rows_(reserve_array<Row>(workspace, sizes.rows)),
       factors_(reserve_array<double>(workspace, sizes.rows)) {
-  for (const size_t i : {kInput, kBias, kClassWeights, kFactors, kLseIn, kLoss, kLse, kInputGrad,
-                         kBiasGrad}) {
+  for (const size_t i :
+       {kInput, kBias, kClassWeights, kFactors, kLseIn, kLoss, kLse, kInputGrad, kBiasGrad}) {
     pack(i, kRealType<Real>, workspace);
   }
   for (const size_t i : {kWeight, kTarget, kWeightGrad}) pack(i, workspace);
@@ -232,13 +237,15 @@ aclnnStatus HostPlan<Real>::find_labels(const Real* class_weights, Row* rows,
     }
     rows[i] = {.label = target == ignore_index_ ? kIgnored : target};
     const bool has_weight = class_weights != nullptr && rows[i].label >= 0;
-    rows[i].weight = (1 - smoothing_) * (has_weight ? static_cast<double>(class_weights[target]) : 1);
+    rows[i].weight =
+        (1 - smoothing_) * (has_weight ? static_cast<double>(class_weights[target]) : 1);
   }
   return OK;
 }
 
 template <class Real>
 aclnnStatus HostPlan<Real>::compute(void* workspace) {
+  if (writes_nothing()) return OK;
   Row* const rows = at<Row>(workspace, rows_);
   const Real* const class_weights = read<Real>(kClassWeights, workspace);
   if (const auto status = find_labels(class_weights, rows, workspace)) return status;

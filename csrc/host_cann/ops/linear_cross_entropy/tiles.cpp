@@ -77,9 +77,10 @@ Tiles<Real>::Tiles(const Sizes& sizes, aclDataType weight_dtype, Use use, bool r
   const bool at_once = use == Use::kAtOnce;
   rows_ = at_once ? rows_at_once<Real>(sizes) : std::min(kMostRows, sizes.rows);
   tile_rows_ = std::min(kTileRows, rows_);
-  const int64_t tile_bytes = std::max<int64_t>(rows_, 1) * width_ * static_cast<int64_t>(sizeof(Real));
-  group_ = at_once ? block_count()
-                   : std::min(std::max(kGroupBytes / tile_bytes, parts), block_count());
+  const int64_t tile_bytes =
+      std::max<int64_t>(rows_, 1) * width_ * static_cast<int64_t>(sizeof(Real));
+  group_ =
+      at_once ? block_count() : std::min(std::max(kGroupBytes / tile_bytes, parts), block_count());
   const auto reserve = [&](int64_t count, int64_t length) {
     return reserve_array<Real>(workspace, count, length);
   };
@@ -104,8 +105,7 @@ void Tiles<Real>::place(const Operands<Real>& operands, void* workspace) {
 // A block of the weight in Real, in `room` if it is not so already.
 template <class Real>
 const Real* Tiles<Real>::weight_of(int64_t block, Real* room) const {
-  const char* const from =
-      at(operands_.weight, begin_of(block) * sizes_.depth, weight_size_);
+  const char* const from = at(operands_.weight, begin_of(block) * sizes_.depth, weight_size_);
   if (widen_ == nullptr) return reinterpret_cast<const Real*>(from);
   widen_(from, room, length_of(block) * sizes_.depth);
   return room;
@@ -153,7 +153,8 @@ void Tiles<Real>::find_tile_sums(Row* rows, int64_t count, int64_t block, const 
     TileSum& sum = sums[i * block_count() + block];
     sum.exponentials = kernels<Real>().exponential_sum(row, length, false);
     if (operands_.smoothing.of_class != 0) {
-      sum.weighted_logits = kernels<Real>().weighted_sum(row, class_weights_of(block), 0, 0, length);
+      sum.weighted_logits =
+          kernels<Real>().weighted_sum(row, class_weights_of(block), 0, 0, length);
     }
     const int64_t position = rows[i].label - begin_of(block);
     if (rows[i].label >= 0 && position >= 0 && position < length) {
@@ -191,8 +192,7 @@ void Tiles<Real>::find_sums(Row* rows, const Matrix& logits) const {
       const int64_t row = task % tiles * tile_rows_;
       const int64_t some = std::min(tile_rows_, count - row);
       Real* const tile = room(tiles_) + part * tile_rows_ * width_;
-      const Real* const weight =
-          weight_of(block, room(weights_) + part * width_ * sizes_.depth);
+      const Real* const weight = weight_of(block, room(weights_) + part * width_ * sizes_.depth);
       compute_logits(first + row, some, block, weight, tile, part);
       if (rounds_) round_tile(some, block, tile);
       find_tile_sums(rows + first + row, some, block, tile, sums + row * block_count());
@@ -207,8 +207,8 @@ void Tiles<Real>::find_sums(Row* rows, const Matrix& logits) const {
 
 // Logits become gradients of the loss by them.
 template <class Real>
-void Tiles<Real>::to_gradients(const Row* rows, const double* factors, int64_t count,
-                               int64_t block, Real* tile) const {
+void Tiles<Real>::to_gradients(const Row* rows, const double* factors, int64_t count, int64_t block,
+                               Real* tile) const {
   const int64_t length = length_of(block);
   for (int64_t i = 0; i < count; ++i) {
     Real* const row = tile + i * width_;
@@ -328,9 +328,8 @@ void Tiles<Real>::find_gradients(const Row* rows, const double* factors, const M
       weight = weight_of(group, nullptr);
     } else {
       weight = room(weights_);
-      products_.for_each(blocks, [&](int64_t, int64_t i) {
-        weight_of(group + i, weight_in(group + i, group));
-      });
+      products_.for_each(
+          blocks, [&](int64_t, int64_t i) { weight_of(group + i, weight_in(group + i, group)); });
     }
     for (int64_t first = 0; first < sizes_.rows; first += rows_) {
       const int64_t count = std::min(rows_, sizes_.rows - first);
@@ -355,9 +354,8 @@ void Tiles<Real>::find_gradients(const Row* rows, const double* factors, const M
         const int64_t begin = begin_of(group + i);
         Real* of_weight = nullptr;
         if (out.weight != nullptr) {
-          of_weight = narrow_ != nullptr
-                          ? room(weight_gradients_) + i * width_ * sizes_.depth
-                          : static_cast<Real*>(out.weight) + begin * sizes_.depth;
+          of_weight = narrow_ != nullptr ? room(weight_gradients_) + i * width_ * sizes_.depth
+                                         : static_cast<Real*>(out.weight) + begin * sizes_.depth;
         }
         add_to_classes(first, count, group + i, tiles + i * rows_ * width_, of_weight,
                        out.bias != nullptr ? out.bias + begin : nullptr, first > 0, part);

@@ -92,8 +92,8 @@ class Tiles {
     kAtOnce,     // sums_and_gradients()
   };
 
-  // With `rounds`, logits that find_sums() has computed, and gradients by logits, are rounded to the
-  // type of the weight, as they are where matrix units take it.
+  // With `rounds`, logits that find_sums() has computed, and gradients by logits, are rounded to
+  // the type of the weight, as they are where matrix units take it.
   Tiles(const Sizes& sizes, aclDataType weight_dtype, Use use, bool rounds, Workspace& workspace);
 
   // With its memory, and what to compute with.

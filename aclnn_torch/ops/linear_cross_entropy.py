@@ -113,7 +113,7 @@ def linear_cross_entropy(
     if not 0.0 <= smoothing <= 1.0:
         raise ValueError(f"linear_cross_entropy: label_smoothing is {smoothing}, expected a number between 0 and 1")
     _check_dimensions(input, linear_weight, target, linear_bias)
-    if linear_weight.dim() > 2 or not _has_functions(input, smoothing):
+    if linear_weight.dim() > 2 or not has_functions(input, smoothing):
         bias = None if linear_bias is None else linear_bias.flatten()
         logits = torch.nn.functional.linear(input, linear_weight.flatten(0, -2), bias)
         logits = logits.reshape(*input.shape[:-1], *linear_weight.shape[:-1])
@@ -124,17 +124,30 @@ def linear_cross_entropy(
     labels = target if target.dim() == 1 else target.reshape(1)
     if labels.dtype == torch.uint8:
         labels = labels.long()
-    real = torch.promote_types(input.dtype, torch.float32)
-    weights = None if weight is None else weight.to(real)
-    factors = _shares(labels, weights, ignored, real) if reduction == "mean" else None
-    loss = _linear_cross_entropy(
-        rows, linear_weight, labels, linear_bias, weights, factors, ignored, smoothing, reduction != "none"
-    )
+    loss = loss_of_rows(rows, linear_weight, labels, linear_bias, weight, reduction, ignored, smoothing)
     if reduction == "none":
         loss = loss.reshape(target.shape if input.dim() == 2 else ())
-    elif reduction == "mean" and rows.shape[0] == 0:
-        loss = loss + math.nan
     return loss if torch.is_autocast_enabled(input.device.type) else loss.to(input.dtype)
+
+
+def loss_of_rows(
+    rows: Tensor,
+    linear_weight: Tensor,
+    labels: Tensor,
+    linear_bias: Tensor | None,
+    weight: Tensor | None,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+) -> Tensor:
+    """The loss of rows ``(N, D)`` by a matrix ``(C, D)`` in FLOAT or, for DOUBLE, in that."""
+    real = torch.promote_types(rows.dtype, torch.float32)
+    weights = None if weight is None else weight.to(real)
+    factors = _shares(labels, weights, ignore_index, real) if reduction == "mean" else None
+    loss = _linear_cross_entropy(
+        rows, linear_weight, labels, linear_bias, weights, factors, ignore_index, label_smoothing, reduction != "none"
+    )
+    return loss + math.nan if reduction == "mean" and rows.shape[0] == 0 else loss
 
 
 def _check_dimensions(input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor | None) -> None:
@@ -163,7 +176,7 @@ def _check_dimensions(input: Tensor, linear_weight: Tensor, target: Tensor, line
         )
 
 
-def _has_functions(input: Tensor, label_smoothing: float) -> bool:
+def has_functions(input: Tensor, label_smoothing: float) -> bool:
     """Whether it may be left to the operator. A compiler's trace may run on any product."""
     device = input.device.type
     if device != "npu":

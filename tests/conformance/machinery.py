@@ -137,6 +137,9 @@ class Operator:
     any_rank: bool = False  # of the tensors of an elementwise one; else 8 dimensions at most
     generated: bool = False  # CANN generates its checks: executor and workspaceSize come after the tensors
     missing: frozenset[str] = NOWHERE  # products without it: 561003 once nothing is null
+    # Products without it, where that is found behind the arguments, and the status. A row that they refuse so has a
+    # code that is none of an argument.
+    lacks: dict[str, int] = field(default_factory=dict)
     # Changes that give a call of so many rows and columns, all tensors contiguous; by default all have that shape.
     sizes: Callable[[int, int], Changes] | None = None
     format_of: Callable[[tuple[int, ...]], Format] = lambda shape: Format.ND  # of a tensor of such a shape
@@ -195,6 +198,8 @@ class Row(NamedTuple):
         """The status on a product."""
         if product in operator.missing and self.code != PARAM_NULLPTR:
             return FIND_KERNEL_ERROR
+        if product in operator.lacks and self.code not in (PARAM_NULLPTR, PARAM_INVALID):
+            return operator.lacks[product]
         return SUCCESS if product in self.accepted else self.code
 
 

@@ -79,6 +79,20 @@ bool is_a2(Product product) {
   return product == kA2 || product == Product::kAscend910_93;
 }
 
+// The end of stage 1: a plan for DOUBLE or FLOAT, which `plan` makes.
+template <class Plan>
+aclnnStatus make_executor_of(const char* api, bool is_double, uint64_t* workspace_size,
+                             aclOpExecutor** executor, Plan plan) {
+  const auto make = [&]<class Real>() {
+    return make_executor(api, workspace_size, executor, [&](Workspace& workspace) {
+      auto made = plan.template operator()<Real>(workspace);
+      if (made.writes_nothing()) workspace = Workspace();
+      return made;
+    });
+  };
+  return is_double ? make.template operator()<double>() : make.template operator()<float>();
+}
+
 // CANN's logits and their gradients are matrices of 16 bits.
 bool rounds(const Checks& checks) {
   return checks.product() != kHost;
@@ -164,16 +178,15 @@ aclnnStatus aclnnFusedLinearOnlineMaxSumGetWorkspaceSize(
     for (const Argument& argument : arguments) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
 
-    const auto make = [&]<class Real>() {
-      return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-        return OnlineMaxSumPlan<Real>({input, weight, target, logitsMaxLocalOut,
-                                       sumExpLogitsLocalOut, predictedLogitsLocalOut, targetMaskOut,
-                                       maskedTargetOut, vocabParallelLogitsOutOptional},
-                                      sizes, {vocabStartIndex, vocabEndIndex}, rounds(checks),
-                                      workspace);
-      });
-    };
-    return input->view.dtype == ACL_DOUBLE ? make.operator()<double>() : make.operator()<float>();
+    const bool wide = input->view.dtype == ACL_DOUBLE;
+    return make_executor_of(
+        kApi, wide, workspaceSize, executor, [&]<class Real>(Workspace& workspace) {
+          return OnlineMaxSumPlan<Real>(
+              {input, weight, target, logitsMaxLocalOut, sumExpLogitsLocalOut,
+               predictedLogitsLocalOut, targetMaskOut, maskedTargetOut,
+               vocabParallelLogitsOutOptional},
+              sizes, {vocabStartIndex, vocabEndIndex}, rounds(checks), workspace);
+        });
   });
 }
 
@@ -241,15 +254,13 @@ aclnnStatus aclnnFusedCrossEntropyLossWithMaxSumGetWorkspaceSize(
     if (has_logits) checks.addressable(softmax);
     if (!checks.ok()) return checks.status();
 
-    const auto make = [&]<class Real>() {
-      return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-        return LossPlan<Real>(
-            {logitsMax, sumExpLogits, predictedLogits, nullptr, nullptr,
-             vocabParallelLogitsOptional, lossOut, has_logits ? softMaxOutOptional : nullptr},
-            workspace);
-      });
-    };
-    return is_double ? make.operator()<double>() : make.operator()<float>();
+    return make_executor_of(
+        kApi, is_double, workspaceSize, executor, [&]<class Real>(Workspace& workspace) {
+          return LossPlan<Real>(
+              {logitsMax, sumExpLogits, predictedLogits, nullptr, nullptr,
+               vocabParallelLogitsOptional, lossOut, has_logits ? softMaxOutOptional : nullptr},
+              workspace);
+        });
   });
 }
 
@@ -361,16 +372,15 @@ aclnnStatus aclnnFusedLinearCrossEntropyLossGradGetWorkspaceSize(
     for (const Argument& argument : used) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
 
-    const auto make = [&]<class Real>() {
-      return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-        return GradientPlan<Real>({grad, input, weight, targetMask, maskedTarget,
-                                   has_softmax ? nullptr : logitsMaxOptional,
-                                   has_softmax ? nullptr : sumExpLogitsOptional, softmaxOptional,
-                                   inputGradOut, weightGradOut},
-                                  sizes, rounds(checks), workspace);
-      });
-    };
-    return input->view.dtype == ACL_DOUBLE ? make.operator()<double>() : make.operator()<float>();
+    const bool wide = input->view.dtype == ACL_DOUBLE;
+    return make_executor_of(
+        kApi, wide, workspaceSize, executor, [&]<class Real>(Workspace& workspace) {
+          return GradientPlan<Real>({grad, input, weight, targetMask, maskedTarget,
+                                     has_softmax ? nullptr : logitsMaxOptional,
+                                     has_softmax ? nullptr : sumExpLogitsOptional, softmaxOptional,
+                                     inputGradOut, weightGradOut},
+                                    sizes, rounds(checks), workspace);
+        });
   });
 }
 
@@ -463,17 +473,16 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
     for (const Argument& argument : arguments) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
 
-    const auto make = [&]<class Real>() {
-      return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-        return HostPlan<Real>(
-            {input, weight, biasOptional, target, classWeightsOptional, factorsOptional,
-             lseOptional, lseOptional == nullptr ? lossOut : nullptr,
-             lseOptional == nullptr ? lseOut : nullptr, inputGradOutOptional, weightGradOutOptional,
-             biasGradOutOptional},
-            sizes, {ignoreIndex, labelSmoothing, firstClass, vocabulary}, workspace);
-      });
-    };
-    return input->view.dtype == ACL_DOUBLE ? make.operator()<double>() : make.operator()<float>();
+    const bool wide = input->view.dtype == ACL_DOUBLE;
+    return make_executor_of(
+        kApi, wide, workspaceSize, executor, [&]<class Real>(Workspace& workspace) {
+          return HostPlan<Real>(
+              {input, weight, biasOptional, target, classWeightsOptional, factorsOptional,
+               lseOptional, lseOptional == nullptr ? lossOut : nullptr,
+               lseOptional == nullptr ? lseOut : nullptr, inputGradOutOptional,
+               weightGradOutOptional, biasGradOutOptional},
+              sizes, {ignoreIndex, labelSmoothing, firstClass, vocabulary}, workspace);
+        });
   });
 }
 

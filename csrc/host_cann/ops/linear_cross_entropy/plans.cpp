@@ -45,8 +45,7 @@ void clear(const TensorView& view, void* elements, aclDataType dtype) {
 
 }  // namespace
 
-// ---- aclnnFusedLinearOnlineMaxSum
-// ----------------------------------------------------------------
+// ---- aclnnFusedLinearOnlineMaxSum --------------------------------------------------------------
 
 template <class Real>
 OnlineMaxSumPlan<Real>::OnlineMaxSumPlan(std::initializer_list<const aclTensor*> arguments,
@@ -63,6 +62,7 @@ OnlineMaxSumPlan<Real>::OnlineMaxSumPlan(std::initializer_list<const aclTensor*>
 
 template <class Real>
 aclnnStatus OnlineMaxSumPlan<Real>::compute(void* workspace) {
+  if (writes_nothing()) return OK;
   const bool narrow = tensors[kTarget].dtype == ACL_INT32;
   const Integers targets{read<void>(kTarget, workspace), narrow};
   Row* const rows = at<Row>(workspace, rows_);
@@ -95,8 +95,7 @@ aclnnStatus OnlineMaxSumPlan<Real>::compute(void* workspace) {
   return OK;
 }
 
-// ---- aclnnFusedCrossEntropyLossWithMaxSum
-// --------------------------------------------------------
+// ---- aclnnFusedCrossEntropyLossWithMaxSum ------------------------------------------------------
 
 template <class Real>
 LossPlan<Real>::LossPlan(std::initializer_list<const aclTensor*> arguments, Workspace& workspace)
@@ -138,8 +137,7 @@ aclnnStatus LossPlan<Real>::compute(void* workspace) {
   return OK;
 }
 
-// ---- aclnnFusedLinearCrossEntropyLossGrad
-// --------------------------------------------------------
+// ---- aclnnFusedLinearCrossEntropyLossGrad ------------------------------------------------------
 
 template <class Real>
 GradientPlan<Real>::GradientPlan(std::initializer_list<const aclTensor*> arguments,
@@ -158,6 +156,7 @@ GradientPlan<Real>::GradientPlan(std::initializer_list<const aclTensor*> argumen
 
 template <class Real>
 aclnnStatus GradientPlan<Real>::compute(void* workspace) {
+  if (writes_nothing()) return OK;
   auto* const input_grad = begin<Real>(kInputGrad, workspace);
   auto* const weight_grad = begin<void>(kWeightGrad, workspace);
   if (sizes_.rows == 0) {
@@ -192,8 +191,7 @@ aclnnStatus GradientPlan<Real>::compute(void* workspace) {
   return OK;
 }
 
-// ---- aclnnHostLinearCrossEntropy
-// -----------------------------------------------------------------
+// ---- aclnnHostLinearCrossEntropy ---------------------------------------------------------------
 
 template <class Real>
 HostPlan<Real>::HostPlan(std::initializer_list<const aclTensor*> arguments, const Sizes& sizes,
@@ -248,6 +246,7 @@ aclnnStatus HostPlan<Real>::find_labels(const Real* class_weights, Row* rows,
 
 template <class Real>
 aclnnStatus HostPlan<Real>::compute(void* workspace) {
+  if (writes_nothing()) return OK;
   Row* const rows = at<Row>(workspace, rows_);
   const Real* const class_weights = read<Real>(kClassWeights, workspace);
   if (const auto status = find_labels(class_weights, rows, workspace)) return status;

@@ -29,6 +29,13 @@ struct PlanTensors {
 
   bool is_input(size_t i) const { return i < kCount - kOutputs; }
   bool is_output(size_t i) const { return i >= kCount - kOutputs; }
+  // Whether no output has an element: then there is nothing to do, and no memory to do it in.
+  bool writes_nothing() const {
+    for (size_t i = kCount - kOutputs; i < kCount; ++i) {
+      if (given[i] && element_count(tensors[i].shape) != 0) return false;
+    }
+    return true;
+  }
 
  protected:
   // What the tensors are packed as; an absent one is nothing.

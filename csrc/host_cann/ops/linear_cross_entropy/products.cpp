@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/mm.h>
 
 #include "host_cann/ops/aten.h"
 #include "host_cann/ops/parts.h"
@@ -41,8 +42,10 @@ void multiply_here(const MatrixProduct<double>& product, void*) {
     MatrixView<double> right = product.right;
     left.data += term * product.left_term;
     right.data += term * product.right_term;
-    out.addmm_(matrix(left, product.rows, product.depth),
-               matrix(right, product.depth, product.columns));
+    // Not by addmm_, which adds the products of a single row to it one by one: over all terms their
+    // roundings would add up.
+    out.add_(at::mm(matrix(left, product.rows, product.depth),
+                    matrix(right, product.depth, product.columns)));
   }
   if (product.bias.data != nullptr) out.add_(matrix(product.bias, product.rows, product.columns));
 }

@@ -77,7 +77,13 @@ BARS = (
         operators=("convolution_backward",),
     ),
     Bar("tiny convolutions, backward", "eager", ("tiny_convolution",), worst=4, operators=("convolution_backward",)),
-    Bar("peak memory of cross entropy", "eager", ("memory",), worst=1 / 0.6),
+    Bar("peak memory of cross entropy", "eager", ("memory",), worst=1 / 0.6, operators=("cross_entropy",)),
+    Bar("peak memory of linear cross entropy", "eager", ("memory",), worst=4, operators=("linear_cross_entropy",)),
+    *(
+        Bar("loss of a large vocabulary", peer, ("vocabulary",), worst=1.3, dtypes=("float32", "bfloat16"))
+        for peer in ("eager", "chunks")
+    ),
+    Bar("loss of a large vocabulary", "GEMM peak", ("vocabulary",), worst=0.8, dtypes=("float32", "bfloat16")),
     Bar("training steps", "eager", ("training",), worst=1.3),
     Bar("operator calls of every size", "JAX", tuple(MODES), mean=1.5, each_operator=True),
     Bar("arithmetic in cache, 1 to all threads", "1 thread", ("scaling",), worst=1.7),

@@ -554,9 +554,30 @@ MODELS = (
 
 @dataclass(frozen=True)
 class PeakMemory:
-    """The memory that a loss takes, forward and backward, its input among it."""
+    """The memory that a loss takes, forward and backward: see memory.py."""
 
     name: str
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The cross entropy of a linear layer, forward and backward; its shape is rows, their width, and classes."""
+
+    name: str
+
+    def inputs(self, shape: Shape, dtype: torch.dtype) -> Tensors:
+        """Rows, matrix and labels; logits are of about 1."""
+        rows, width, classes = shape
+        labels = torch.randint(classes, (rows,), generator=torch.Generator().manual_seed(2))
+        return noise((rows, width), dtype, 0), noise((classes, width), dtype, 1).div_(width**0.5), labels
+
+    def flops(self, shape: Shape) -> float:
+        """Multiplications and additions of the three products: logits, and the gradients of rows and matrix."""
+        return 6.0 * math.prod(shape)
+
+
+VOCABULARY = Vocabulary("linear_cross_entropy")
+VOCABULARIES = ((1503, 512, 40001), (512, 4096, 32000), (8192, 1024, 32000), (512, 2048, 151936))
 
 
 # What a mode measures, in what unit, and against whom; JAX beside them where an operator is called.
@@ -570,6 +591,7 @@ MODES = {
     "convolution": ("GFLOP/s", ("eager", "GEMM peak", "JAX")),
     "tiny_convolution": ("us", ("eager", "JAX", "nothing asked")),
     "memory": ("MiB", ("eager",)),
+    "vocabulary": ("GFLOP/s", ("eager", "chunks", "CANN's three", "torch.compile", "JAX", "GEMM peak")),
     "training": ("ms", ("eager", "rest of the step")),
     "scaling": ("us", ("1 thread",)),
 }
@@ -589,7 +611,7 @@ LIMITS = {
 class Case:
     """One measurement."""
 
-    subject: Operator | Function | Model | PeakMemory
+    subject: Operator | Function | Model | PeakMemory | Vocabulary
     mode: str
     dtype: torch.dtype
     shape: Shape = ()
@@ -613,7 +635,8 @@ class Case:
         middle = self.mode in ("curve", "cached") and math.prod(self.shape) in (2**16, 2**17, 2**18)
         like_bfloat16 = self.mode in ("large", "cached") and self.dtype == torch.float16
         later = self.mode in ("large", "kernel", "curve") and self.subject.name.startswith(LATER)
-        return not (middle or like_bfloat16 or later)
+        others = self.mode == "vocabulary" and (self.shape != VOCABULARIES[0] or self.dtype == torch.float16)
+        return not (middle or like_bfloat16 or later or others)
 
     def __str__(self) -> str:
         return "/".join(filter(None, (self.mode, self.subject.name, self.dtype_name, self.size)))
@@ -643,6 +666,8 @@ def cases() -> list[Case]:
         for layer in layers:
             found += [Case(row, mode, dtype, _batch(layer, dtype)) for row in layer.rows() for dtype in dtypes]
     found.append(Case(PeakMemory("cross_entropy"), "memory", torch.float32, (2048, 32000)))
+    found.append(Case(PeakMemory("linear_cross_entropy"), "memory", torch.float32, VOCABULARIES[0]))
+    found += [Case(VOCABULARY, "vocabulary", dtype, shape) for shape in VOCABULARIES for dtype in DTYPES]
     found += [Case(model, "training", dtype) for model, dtypes in MODELS for dtype in dtypes]
     # An exponential for every element, and so little memory that it stays in the caches.
     bound_by_arithmetic = ("elu", "elu_backward", "selu", "cross_entropy_loss")

@@ -1,9 +1,11 @@
-"""The peak of memory that cross entropy takes, forward and backward, measured in a process of its own.
+"""The peak of memory that a loss takes, forward and backward, measured in a process of its own.
 
     python -m benchmarks.memory PROVIDER ROWSxCLASSES THREADS
+    python -m benchmarks.memory PROVIDER ROWSxWIDTHxCLASSES THREADS
 
-Prints MiB: the most the process ever held, less what it held before the logits were made. The logits, which are the
-caller's, and their gradient count: no memory of the step is left out.
+The first is of cross entropy, and prints MiB: the most the process ever held, less what it held before the logits were
+made. The logits, which are the caller's, and their gradient count: no memory of the step is left out. The second is of
+the cross entropy of a linear layer, less what the process held when rows and matrix were made; their gradients count.
 """
 
 from __future__ import annotations
@@ -14,10 +16,19 @@ import sys
 from pathlib import Path
 
 import torch
+import torch.nn.functional as TF
+from torch import Tensor
 
-import aclnn_torch
+import aclnn_torch.functional as F
 
-FUNCTIONS = {"aclnn": aclnn_torch.functional.cross_entropy, "eager": torch.nn.functional.cross_entropy}
+
+def linear_cross_entropy(x: Tensor, matrix: Tensor, labels: Tensor) -> Tensor:
+    """Torch's two functions."""
+    return TF.cross_entropy(TF.linear(x, matrix), labels)
+
+
+FUNCTIONS = {"aclnn": F.cross_entropy, "eager": TF.cross_entropy}
+OF_LINEAR_LAYERS = {"aclnn": F.linear_cross_entropy, "eager": linear_cross_entropy}
 
 
 def peak(provider: str, shape: tuple[int, ...], threads: int) -> float:
@@ -28,11 +39,21 @@ def peak(provider: str, shape: tuple[int, ...], threads: int) -> float:
     return float(subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout)
 
 
-def step(provider: str, rows: int, classes: int) -> None:
-    """Makes logits and runs the loss forward and backward."""
-    logits = torch.randn(rows, classes, requires_grad=True)
-    FUNCTIONS[provider](logits, torch.zeros(rows, dtype=torch.int64)).backward()
-    assert logits.grad is not None
+def step(provider: str, rows: int, *sizes: int) -> int:
+    """Makes the inputs and runs the loss forward and backward; what the process held before, in KiB."""
+    labels = torch.zeros(rows, dtype=torch.int64)
+    if len(sizes) == 1:
+        before = resident("VmRSS")
+        logits = torch.randn(rows, *sizes, requires_grad=True)
+        FUNCTIONS[provider](logits, labels).backward()
+        assert logits.grad is not None
+        return before
+    width, classes = sizes
+    x, matrix = torch.randn(rows, width, requires_grad=True), torch.randn(classes, width, requires_grad=True)
+    before = resident("VmRSS")
+    OF_LINEAR_LAYERS[provider](x, matrix, labels).backward()
+    assert x.grad is not None and matrix.grad is not None
+    return before
 
 
 def resident(which: str) -> int:
@@ -46,10 +67,9 @@ def main(arguments: list[str]) -> None:
     """Measures this process."""
     provider, size, threads = arguments
     torch.set_num_threads(int(threads))
-    rows, classes = map(int, size.split("x"))
-    step(provider, 8, 8)  # what is loaded once is not the step's
-    before = resident("VmRSS")
-    step(provider, rows, classes)
+    shape = tuple(map(int, size.split("x")))
+    step(provider, *(min(count, 8) for count in shape))  # what is loaded once is not the step's
+    before = step(provider, *shape)
     print((resident("VmHWM") - before) / 1024)
 
 

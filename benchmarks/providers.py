@@ -16,8 +16,11 @@ import torch
 from torch import Tensor
 from torch.autograd.profiler_legacy import profile
 
+import aclnn_torch
+from tests.operators.linear_cross_entropy import in_three
+
 from . import cann, memory, models
-from .cases import KERNELS, MODES, Case, Function, Model, Operator, Tensors, noise
+from .cases import KERNELS, MODES, Case, Function, Model, Operator, Tensors, Vocabulary, noise
 from .jax_peer import Jax
 from .roofline import allocate, rooflines
 
@@ -152,6 +155,8 @@ def providers(case: Case, settings: Settings) -> Iterator[Providers]:
             yield make(case, subject, settings, stack)
         elif isinstance(subject, Function):
             yield _forward_backward(case, subject)
+        elif isinstance(subject, Vocabulary):
+            yield _vocabulary(case, subject, settings, stack)
         elif isinstance(subject, Model):
             ours, eager = models.steps(subject.name, case.dtype)
             yield {OURS: Provider(ours), "eager": Provider(eager), "rest of the step": Rest(ours)}
@@ -195,8 +200,7 @@ def _operator(case: Case, operator: Operator, settings: Settings, stack: context
     if "nothing asked" in peers and operator.nothing:
         found["nothing asked"] = Provider(operator.nothing(*inputs), work)
     if "GEMM peak" in peers and case.dtype in GEMM_DTYPES:
-        a, b, c = (noise((GEMM_SIZE, GEMM_SIZE), case.dtype, seed) for seed in range(3))
-        found["GEMM peak"] = Provider(functools.partial(torch.mm, a, b, out=c), 2.0 * GEMM_SIZE**3)
+        found["GEMM peak"] = _gemm_peak(case.dtype)
     if "roofline" in peers:
         present = tuple(_device_like(tensor) for tensor in inputs)
         moved, roofs = _traffic(operator, present, tuple(map(_device_like, expected)))
@@ -204,6 +208,12 @@ def _operator(case: Case, operator: Operator, settings: Settings, stack: context
         cached = _in_cache(case, operator, moved / max(tensor.nbytes for tensor in expected), settings, stack)
         found["in cache"] = OneThread(cached.call, cached.work / moved * work)
     return found
+
+
+def _gemm_peak(dtype: torch.dtype) -> Provider:
+    """The highest rate of products."""
+    a, b, c = (noise((GEMM_SIZE, GEMM_SIZE), dtype, seed) for seed in range(3))
+    return Provider(functools.partial(torch.mm, a, b, out=c), 2.0 * GEMM_SIZE**3)
 
 
 def _kernel(case: Case, operator: Operator, settings: Settings, stack: contextlib.ExitStack) -> Providers:
@@ -273,6 +283,41 @@ def _forward_backward(case: Case, function: Function) -> Providers:
     close([ours(*inputs)], [torchs(*inputs)], f"{case}: eager")
     close(step(ours), step(torchs), f"{case}: the gradient of eager")
     return {OURS: Provider(functools.partial(step, ours)), "eager": Provider(functools.partial(step, torchs))}
+
+
+def _vocabulary(case: Case, subject: Vocabulary, settings: Settings, stack: contextlib.ExitStack) -> Providers:
+    """The mean loss of a linear layer and its gradients, in every way that there is."""
+    x, matrix, labels = inputs = subject.inputs(case.shape, case.dtype)
+    work = subject.flops(case.shape)
+    leaves = (x.requires_grad_(), matrix.requires_grad_())
+
+    def step(loss: Callable[..., Tensor], *tensors: Tensor) -> Tensors:
+        value = loss(*tensors, labels)
+        return value.detach(), *torch.autograd.grad(value, tensors)
+
+    eager = functools.partial(step, memory.linear_cross_entropy, *leaves)
+    ours = functools.partial(step, aclnn_torch.functional.linear_cross_entropy, *leaves)
+    # In 16 bits eager torch rounds logits and their gradients; only its float32 tells what is right.
+    exact = step(memory.linear_cross_entropy, *(leaf.detach().float().requires_grad_() for leaf in leaves))
+    close(ours(), exact, f"{case}: eager")
+    found = {OURS: Provider(ours, work), "eager": Provider(eager, work)}
+    if hasattr(torch.nn, "LinearCrossEntropyOptions"):
+        options = torch.nn.LinearCrossEntropyOptions()
+        chunks = functools.partial(torch.nn.functional.linear_cross_entropy, options=options)
+        found["chunks"] = Provider(functools.partial(step, chunks, *leaves), work)
+    if case.dtype != torch.float32:
+        found["CANN's three"] = Provider(functools.partial(in_three, x.detach(), matrix.detach(), labels), work)
+    if settings.compile:
+        torch._dynamo.reset()
+        compiled = torch.compile(memory.linear_cross_entropy, dynamic=False)
+        found["torch.compile"] = Provider(functools.partial(step, compiled, *leaves), work)
+    if settings.jax:
+        stack.callback(settings.jax.unload)
+        settings.jax.load(subject.name, {}, tuple(tensor.detach() for tensor in inputs))
+        found["JAX"] = Jaxs(ours, work, settings.jax)
+    if case.dtype in GEMM_DTYPES:
+        found["GEMM peak"] = _gemm_peak(case.dtype)
+    return found
 
 
 def _device_like(tensor: Tensor) -> Tensor:

@@ -32,6 +32,7 @@ from benchmarks.cases import (
     Model,
     Operator,
     PeakMemory,
+    Vocabulary,
 )
 from benchmarks.jax_peer import Jax, JaxError
 from benchmarks.measure import FULL, QUICK, Effort, Spread, measure
@@ -50,6 +51,8 @@ def tiny(case: Case) -> Case:
     if case.mode in ("convolution", "scaling") and len(case.shape) > 2:
         _, channels, *sizes = case.shape
         return dataclasses.replace(case, shape=(1, channels, *(min(size, 16) for size in sizes)))
+    if isinstance(case.subject, Vocabulary):
+        return dataclasses.replace(case, shape=(40, 24, 70))
     return dataclasses.replace(case, shape=(256, 4096)) if isinstance(case.subject, PeakMemory) else case
 
 
@@ -74,6 +77,11 @@ def registered_operators() -> set[str]:
 
 
 CONVOLUTION_OPERATORS = {"convolution", "convolution_backward"}
+# Measured together: the loss of a large vocabulary, forward and backward.
+VOCABULARY_OPERATORS = {
+    *("linear_cross_entropy", "fused_linear_online_max_sum"),
+    *("fused_cross_entropy_loss_with_max_sum", "fused_linear_cross_entropy_loss_grad"),
+}
 
 
 # ---- The tables ----------------------------------------------------------------------------------
@@ -81,8 +89,8 @@ CONVOLUTION_OPERATORS = {"convolution", "convolution_backward"}
 
 def test_every_registered_operator_is_measured_and_the_reverse():
     own = {operator.operator for operator in OPERATORS}
-    assert not own & CONVOLUTION_OPERATORS
-    assert own | CONVOLUTION_OPERATORS == registered_operators()
+    assert not own & (CONVOLUTION_OPERATORS | VOCABULARY_OPERATORS)
+    assert own | CONVOLUTION_OPERATORS | VOCABULARY_OPERATORS == registered_operators()
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
@@ -115,7 +123,8 @@ def test_large_is_at_least_64_mib(case):
 
 
 def test_functions_run_every_operator():
-    assert {operator for function in FUNCTIONS for operator in function.operators} == registered_operators()
+    ran = {operator for function in FUNCTIONS for operator in function.operators}
+    assert ran | VOCABULARY_OPERATORS == registered_operators()
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
@@ -192,6 +201,32 @@ def test_case_runs_and_agrees_with_its_peers(case, small_gemm):
         assert row.case == (case.mode, case.subject.name, case.dtype_name, case.size, 2)
         assert row.metric == MODES[case.mode][0]
     assert [row.speedup for row in rows if row.provider == "aclnn"] == [1.0]
+
+
+VOCABULARY_CASES = dict.fromkeys(tiny(case) for case in CASES if case.mode == "vocabulary")
+
+
+@pytest.mark.parametrize("case", VOCABULARY_CASES, ids=str)
+def test_a_loss_of_a_vocabulary_runs_in_every_way(case, small_gemm):
+    ran = set()
+
+    class Calls(TorchDispatchMode):
+        def __torch_dispatch__(self, called, types, arguments=(), keywords=None):
+            if called.namespace == "aclnn":
+                ran.add(called._opname.removeprefix("_"))
+            return called(*arguments, **(keywords or {}))
+
+    with Calls():
+        rows = measure(case, ALONE, TWO_TURNS)
+    narrow = case.dtype != torch.float32
+    assert ran == (VOCABULARY_OPERATORS if narrow else {"linear_cross_entropy"})
+    expected = {"aclnn", "eager"} | ({"CANN's three"} if narrow else set())
+    if hasattr(torch.nn, "LinearCrossEntropyOptions"):
+        expected |= {"chunks"}
+    if case.dtype != torch.float16:
+        expected |= {"GEMM peak"}
+    assert {row.provider for row in rows} == expected
+    assert all(row.metric == "GFLOP/s" and row.size == "40x24x70" for row in rows)
 
 
 def peers_of(rows: list[Row]) -> list[str]:
@@ -273,6 +308,14 @@ def test_peak_memory_counts_logits_and_gradient():
     tensor = rows * classes * 4 / 2**20
     # Logits, their log softmax, the loss's gradient by it, and the gradient by the logits, or a part of these.
     assert 2 * tensor <= memory.peak("eager", (rows, classes), 1) <= 4.5 * tensor
+
+
+def test_peak_memory_of_a_linear_layer_counts_gradients_and_no_inputs():
+    rows, width, classes = 512, 64, 8192
+    # The gradient of the matrix, and for torch logits, their log softmax and both gradients, or a part of these.
+    matrix, logits = (size * classes * 4 / 2**20 for size in (width, rows))
+    assert matrix <= memory.peak("aclnn", (rows, width, classes), 1) <= memory.peak("eager", (rows, width, classes), 1)
+    assert matrix + 2 * logits <= memory.peak("eager", (rows, width, classes), 1) <= matrix + 4.5 * logits
 
 
 def test_peak_memory_is_compared(monkeypatch):
@@ -411,7 +454,8 @@ def fake_jax(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_jax_has_every_operator():
-    assert set(jax_child.functions(SimpleNamespace(numpy=None, lax=None))) == registered_operators()
+    ours_alone = VOCABULARY_OPERATORS - {"linear_cross_entropy"}
+    assert set(jax_child.functions(SimpleNamespace(numpy=None, lax=None))) == registered_operators() - ours_alone
 
 
 def test_jax_takes_its_turns(fake_jax):

@@ -9,10 +9,7 @@ with them add as many U as they have terms.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +21,7 @@ from torch import Tensor
 import aclnn_torch
 import aclnn_torch.functional as F
 from aclnn_torch.ops.linear_cross_entropy import _LossOfALinearLayer
+from benchmarks import memory
 from tests import inductor, operator_checks
 from tests.operator_checks import FLOATS
 from tests.operators.linear_cross_entropy import in_three
@@ -765,34 +763,8 @@ def test_a_failed_run_leaves_the_thread_as_it_was() -> None:
 
 # ---- Memory ----------------------------------------------------------------------------------------
 
-STEP = """
-import sys, torch
-import torch.nn.functional as TF
-import aclnn_torch
-from benchmarks.memory import resident
-torch.set_num_threads(2)
-def step(rows, depth, classes):
-    x, w = torch.randn(rows, depth, requires_grad=True), torch.randn(classes, depth, requires_grad=True)
-    target = torch.arange(rows) % classes
-    before = resident("VmRSS")
-    if sys.argv[1] == "aclnn":
-        loss = aclnn_torch.functional.linear_cross_entropy(x, w, target)
-    else:
-        loss = TF.cross_entropy(TF.linear(x, w), target)
-    loss.backward()
-    assert x.grad is not None and w.grad is not None
-    return before
-step(8, 8, 8)
-before = step(1503, 512, 40001)
-print(resident("VmHWM") - before)
-"""
-
 
 def test_a_quarter_of_the_memory() -> None:
     """The most that a process of its own holds beyond the inputs, gradients included."""
-    root = Path(__file__).parents[1]
-    peaks = {
-        name: int(subprocess.run([sys.executable, "-c", STEP, name], cwd=root, check=True, capture_output=True).stdout)
-        for name in ("aclnn", "torch")
-    }
-    assert peaks["aclnn"] <= 0.25 * peaks["torch"], peaks
+    shape = (1503, 512, 40001)
+    assert memory.peak("aclnn", shape, 2) <= 0.25 * memory.peak("eager", shape, 2)

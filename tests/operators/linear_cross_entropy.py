@@ -158,11 +158,5 @@ INFO = OperatorInfo(
     },
     runs=runs,
     npu=npu,
-    npu_functions={
-        "linear_cross_entropy": (
-            lambda x, w: F.linear_cross_entropy(x, w, torch.tensor([0, 3, 1, 1, 2], device=x.device)),
-            [(5, 4), (6, 4)],
-        )
-    },
     later=True,
 )

@@ -172,7 +172,7 @@ def test_the_loss_of_16_bits_has_float32(autocast: bool) -> None:
     assert called.counts["_linear_cross_entropy"] == 1
     assert outputs.loss.dtype == torch.float32
     assert outputs.logits.sum().dtype == torch.bfloat16
-    torch.testing.assert_close(outputs.loss.double(), exact, rtol=0.01, atol=0)
+    torch.testing.assert_close(outputs.loss, exact, rtol=0.01, atol=0)
 
 
 def test_revert_gives_the_model_back() -> None:

@@ -285,6 +285,33 @@ def _forward_backward(case: Case, function: Function) -> Providers:
     return {OURS: Provider(functools.partial(step, ours)), "eager": Provider(functools.partial(step, torchs))}
 
 
+class _RowsInParts(torch.autograd.Function):
+    """What Liger-Kernel computes, in torch's operators: losses and gradients of some rows at a time, in the forward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrix: Tensor, labels: Tensor) -> Tensor:
+        # As many rows as have logits of the size of x.
+        parts = max(1, matrix.shape[0] // x.shape[1])
+        rows = 1 << (-(-x.shape[0] // parts) - 1).bit_length()
+        total = torch.zeros(())
+        of_x, of_matrix = torch.empty_like(x), torch.zeros_like(matrix, dtype=torch.float32)
+        for some, own, gradient in zip(x.split(rows), labels.split(rows), of_x.split(rows), strict=True):
+            logits = torch.nn.functional.linear(some, matrix).float()
+            total += torch.nn.functional.cross_entropy(logits, own, reduction="sum")
+            by_logits = logits.softmax(1)
+            by_logits[torch.arange(len(own)), own] -= 1
+            by_logits = by_logits.div_(len(labels)).to(x.dtype)
+            torch.mm(by_logits, matrix, out=gradient)
+            of_matrix += by_logits.t() @ some
+        ctx.save_for_backward(of_x, of_matrix.to(matrix.dtype))
+        return total / len(labels)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        of_x, of_matrix = ctx.saved_tensors
+        return of_x * grad, of_matrix * grad, None
+
+
 def _vocabulary(case: Case, subject: Vocabulary, settings: Settings, stack: contextlib.ExitStack) -> Providers:
     """The mean loss of a linear layer and its gradients, in every way that there is."""
     x, matrix, labels = inputs = subject.inputs(case.shape, case.dtype)
@@ -305,6 +332,7 @@ def _vocabulary(case: Case, subject: Vocabulary, settings: Settings, stack: cont
         options = torch.nn.LinearCrossEntropyOptions()
         chunks = functools.partial(torch.nn.functional.linear_cross_entropy, options=options)
         found["chunks"] = Provider(functools.partial(step, chunks, *leaves), work)
+    found["rows in parts"] = Provider(functools.partial(step, _RowsInParts.apply, *leaves), work)
     if case.dtype != torch.float32:
         found["CANN's three"] = Provider(functools.partial(in_three, x.detach(), matrix.detach(), labels), work)
     if settings.compile:

@@ -331,7 +331,7 @@ def host_loss(given: Given) -> Reference | None:
         magnitudes = (np.abs(t.weight) * np.abs(t.z.middle)).sum(axis=1)
         part = np.abs(t.weight).sum() * lse.half + (np.abs(t.weight) * t.z.half).sum(axis=1)
         miss = miss + np.abs(t.share) * (part + (summing(len(t.weight)) + 2) * u * magnitudes)
-    return reference(value, t.mask * (miss + u * np.abs(value)))
+    return reference(np.where(t.mask, value, 0), np.where(t.mask, miss + u * np.abs(value), 0))
 
 
 def host_gradient(given: Given) -> Interval:
@@ -349,7 +349,8 @@ def host_gradient(given: Given) -> Interval:
     value = factor * (of_p - kept * at_label - others)
     relative = np.expm1(t.z.half + lse.half[:, None]) + (np.abs(shifted) + 6) * u
     miss = np.abs(factor) * (np.abs(of_p) * relative + 2 * u * np.abs(others)) + 2 * u * np.abs(value)
-    return around(value, miss + 4 * least(given.dtype))
+    counts = t.mask[:, None] != 0  # whatever the others hold
+    return around(np.where(counts, value, 0), np.where(counts, miss + 4 * least(given.dtype), 0))
 
 
 def host_rows_gradient(given: Given) -> Reference:
@@ -363,10 +364,10 @@ def host_weight_gradient(given: Given) -> Reference:
 
 
 def host_bias_gradient(given: Given) -> Reference:
-    """The sum of g over the rows."""
+    """The sum of g over the rows. Many small ones may all be lost beside a large one: so a unit for each."""
     g = host_gradient(given)
-    found = product(g.middle.T, np.ones((len(g.middle), 1)), given, g.half.T)
-    return reference(found.middle[:, 0], found.half[:, 0])
+    units = len(g.middle) * unit(given.dtype)
+    return reference(g.middle.sum(axis=0), g.half.sum(axis=0) + units * np.abs(g.middle).sum(axis=0))
 
 
 # ---- prototypes

@@ -77,6 +77,11 @@ def functions() -> dict[str, Function]:
     return found
 
 
+def is_extension(name: str) -> bool:
+    """Whether a function is the host CANN's own, which nobody else publishes: its name says so."""
+    return name.startswith("aclnnHost")
+
+
 # Functions that change the aclTensor they are given, and are therefore no rows.
 OF_FORMATS = {"aclnnTransMatmulWeight", "aclnnTransConvolutionWeight"}
 

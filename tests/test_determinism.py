@@ -15,6 +15,7 @@ import torch
 
 from tests import cabi
 from tests.cabi import SUCCESS, Dtype
+from tests.conformance import linear_cross_entropy_table as linear
 from tests.conformance.convolution_table import BACKWARD, FORWARD, Problem
 from tests.conformance.machinery import Changes, DtypeRow, Operator, Prepared, Table, Tensor, all_tables
 from tests.operator_checks import BFLOAT16_IS_OURS
@@ -98,9 +99,9 @@ def differing(got: dict[str, bytes], expected: dict[str, bytes]) -> list[str]:
     return [name for name in expected if got[name] != expected[name]]
 
 
-def check_threads(operator: Operator, changes: Changes) -> None:
+def check_threads(operator: Operator, changes: Changes, product: str = "host") -> None:
     """The same bits on 1 to 8 threads, and when run again."""
-    with cabi.product("host"), Prepared(operator, with_numbers(operator, changes)) as prepared:
+    with cabi.product(product), Prepared(operator, with_numbers(operator, changes)) as prepared:
         expected = run(prepared, 1)
         for threads in (*THREADS, 2):
             assert differing(run(prepared, threads), expected) == [], f"on {threads} threads"
@@ -115,6 +116,32 @@ SIZES = ((3, 7), (37, 1003), (3, 70_001), *(pytest.param(s, marks=DEEP) for s in
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_threads_change_no_bit(table: Table, row: DtypeRow, size: tuple[int, int]) -> None:
     check_threads(table.operator, {**table.of_dtypes(row.dtypes), **table.operator.of_size(*size)})
+
+
+# Several tiles of rows and blocks of classes, of which the last is narrower.
+LINEAR_CALLS: dict[str, tuple[Table, Changes]] = {
+    "max and sum": (linear.TABLES[0], linear.online_shapes(700, 1300, 40)),
+    "softmax": (linear.TABLES[1], linear.loss_shapes(700, 1300)),
+    "gradient of sums": (linear.TABLES[2], linear.gradient_shapes(700, 1300, 40)),
+    "gradient of softmax": (linear.TABLES[2], linear.with_softmax(700, 1300, 40)),
+    "at once": (linear.TABLES[3], linear.host_shapes(700, 1300, 40)),
+    "at once, with smoothing": (linear.TABLES[3], linear.host_shapes(700, 1300, 40) | {"labelSmoothing": 0.25}),
+    "loss": (linear.TABLES[3], linear.host_shapes(700, 1300, 40) | linear.NO_GRADIENTS),
+}
+
+
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT, Dtype.BF16, Dtype.DOUBLE], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("name", LINEAR_CALLS)
+def test_threads_change_no_bit_of_linear_cross_entropy(name: str, dtype: Dtype) -> None:
+    table, changes = LINEAR_CALLS[name]
+    matrix = {linear.LOSS: 3, linear.GRADIENT: 1}.get(table.operator, 0)  # among the tensors
+    dtypes = next(row.dtypes for row in table.dtypes if row.dtypes[matrix] == dtype)
+    changes = {**table.of_dtypes(dtypes), **changes}
+    softmax = changes.get("softmaxOptional")
+    if softmax is not None:
+        changes["softmaxOptional"] = replace(softmax, dtype=dtypes[0])
+    for product in ("host", "Ascend910B") if dtype == Dtype.BF16 else ("host",):
+        check_threads(table.operator, changes, product)
 
 
 @EACH_DTYPE_ROW

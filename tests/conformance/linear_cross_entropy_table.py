@@ -43,7 +43,7 @@ SECTION = "linear-cross-entropy"
 # Products and sums are made in FLOAT, in DOUBLE for DOUBLE; u is its unit. A sum misses what `summing` says and, since
 # products are rounded too, one unit of its magnitudes more. What is rounded to 16 bits on the way, as logits and their
 # gradients are on a product, may go to either side where the value before may miss: so it is an interval, and what
-# follows from it another. The references are in long double.
+# follows from it another. The references are in DOUBLE, those of DOUBLE in long double.
 
 
 class Interval(NamedTuple):
@@ -68,12 +68,12 @@ class Interval(NamedTuple):
 
     def rounded(self, dtype: Dtype) -> Interval:
         """Both ends in another type: rounding keeps order."""
-        return Interval(*(wide(round_to(dtype, end.astype(np.float64))) for end in self))
+        return Interval(*(round_to(dtype, end) for end in self))
 
 
-def wide(values: np.ndarray) -> np.ndarray:
-    """In long double."""
-    return values.astype(np.longdouble)
+def wide(values: np.ndarray, given: Given) -> np.ndarray:
+    """As the references have them: for DOUBLE in long double."""
+    return values.astype(np.longdouble) if given.dtype == F64 else values
 
 
 def around(value: np.ndarray, miss: np.ndarray | float) -> Interval:
@@ -82,7 +82,7 @@ def around(value: np.ndarray, miss: np.ndarray | float) -> Interval:
 
 
 def reference(value: np.ndarray, miss: np.ndarray | float = 0.0) -> Reference:
-    """Of long doubles."""
+    """As the machinery has it."""
     return Reference(np.asarray(value, np.float64), np.asarray(miss, np.float64))
 
 
@@ -102,7 +102,7 @@ def stored(numbers: Interval, given: Given) -> Interval:
 
 def given_rows(given: Given) -> tuple[np.ndarray, np.ndarray]:
     """input and weight."""
-    return wide(given.inputs["input"]), wide(given.inputs["weight"])
+    return wide(given.inputs["input"], given), wide(given.inputs["weight"], given)
 
 
 # ---- aclnnFusedLinearOnlineMaxSum
@@ -199,7 +199,7 @@ def online_logits(given: Given) -> Reference:
 
 def loss_of_sums(given: Given) -> Reference:
     """log(sum) - predicted"""
-    log, predicted = np.log(wide(given.inputs["sumExpLogits"])), wide(given.inputs["predictedLogits"])
+    log, predicted = np.log(wide(given.inputs["sumExpLogits"], given)), wide(given.inputs["predictedLogits"], given)
     value = log - predicted
     return reference(value, (2 * np.abs(log) + np.abs(value)) * unit(given.dtype))
 
@@ -209,8 +209,8 @@ def softmax_of_sums(given: Given) -> Reference | None:
     logits nothing is written."""
     if given.arguments["vocabParallelLogitsOptional"] is None:
         return None
-    most, total = (wide(given.inputs[name])[:, None] for name in ("logitsMax", "sumExpLogits"))
-    shifted = wide(given.inputs["vocabParallelLogitsOptional"]) - most
+    most, total = (wide(given.inputs[name], given)[:, None] for name in ("logitsMax", "sumExpLogits"))
+    shifted = wide(given.inputs["vocabParallelLogitsOptional"], given) - most
     value = np.exp(shifted) / total
     tiny = 2 * least(given.dtype) * np.maximum(1, 1 / np.abs(total))
     return reference(value, np.abs(value) * (np.abs(shifted) + 4) * unit(given.dtype) + tiny)
@@ -233,15 +233,15 @@ def of_logits(given: Given) -> Interval:
     p is given, and the difference and the product miss a unit each; or it is exp(logits - max) / sum, with 2 units of
     exp, that of the difference, 2 of factor and product, and the error of the logit, which exp multiplies."""
     x, weight = given_rows(given)
-    factor = wide(given.inputs["grad"])[:, None]
+    factor = wide(given.inputs["grad"], given)[:, None]
     u = unit(given.dtype)
     if given.arguments["softmaxOptional"] is not None:
-        p = wide(given.inputs["softmaxOptional"])
+        p = wide(given.inputs["softmaxOptional"], given)
         miss = np.zeros_like(p)
     else:
         z = raw_logits(given)
-        shifted = z.middle - wide(given.inputs["logitsMaxOptional"])[:, None]
-        p = np.exp(shifted) / wide(given.inputs["sumExpLogitsOptional"])[:, None]
+        shifted = z.middle - wide(given.inputs["logitsMaxOptional"], given)[:, None]
+        p = np.exp(shifted) / wide(given.inputs["sumExpLogitsOptional"], given)[:, None]
         miss = np.abs(p) * (np.expm1(z.half) + (np.abs(shifted) + 4) * u)
     at = given.inputs["maskedTarget"]
     has_label = ~masked(given, len(x)) & (at >= 0) & (at < len(weight))
@@ -276,7 +276,7 @@ class Terms(NamedTuple):
     mask: np.ndarray  # [N], 0 for ignored rows
     weight: np.ndarray  # of each class, [C]
     kept: np.ndarray  # [N], what the label's part is multiplied by
-    share: np.longdouble  # the same of each class's part, smoothing / C
+    share: float  # the same of each class's part, smoothing / C
 
 
 def terms(given: Given) -> Terms:
@@ -284,14 +284,14 @@ def terms(given: Given) -> Terms:
     x, weight = given_rows(given)
     z = product(x, weight.T, given)
     if given.arguments["biasOptional"] is not None:
-        value = z.middle + wide(given.inputs["biasOptional"])
+        value = z.middle + wide(given.inputs["biasOptional"], given)
         z = around(value, z.half + unit(given.dtype) * np.abs(value))
     target = given.inputs["target"]
-    mask = wide(target != given.arguments["ignoreIndex"])
+    mask = wide(target != given.arguments["ignoreIndex"], given)
     label = np.where(mask == 0, 0, target).astype(np.int64)
     classes = given.inputs.get("classWeightsOptional")
-    classes = np.ones(len(weight), np.longdouble) if classes is None else wide(classes)
-    smoothing = np.longdouble(given.arguments["labelSmoothing"])
+    classes = np.ones(len(weight)) if classes is None else wide(classes, given)
+    smoothing = given.arguments["labelSmoothing"]
     return Terms(z, label, mask, classes, mask * (1 - smoothing) * classes[label], smoothing / len(weight))
 
 
@@ -299,7 +299,7 @@ def lse_of(t: Terms, given: Given) -> Interval:
     """log(sum over C of exp(z)) of each row, which moves by no more than its logits; exp and the sum miss as in
     aclnnCrossEntropyLoss, and what follows is in DOUBLE, rounded once."""
     if given.arguments["lseOptional"] is not None:
-        return around(wide(given.inputs["lseOptional"]), 0.0)
+        return around(wide(given.inputs["lseOptional"], given), 0.0)
     x = t.z.middle
     most = x.max(axis=1, keepdims=True)
     power = np.exp(x - most)
@@ -331,7 +331,7 @@ def host_loss(given: Given) -> Reference | None:
         magnitudes = (np.abs(t.weight) * np.abs(t.z.middle)).sum(axis=1)
         part = np.abs(t.weight).sum() * lse.half + (np.abs(t.weight) * t.z.half).sum(axis=1)
         miss = miss + np.abs(t.share) * (part + (summing(len(t.weight)) + 2) * u * magnitudes)
-    return reference(value, t.mask * (miss + u * np.abs(value)))
+    return reference(np.where(t.mask, value, 0), np.where(t.mask, miss + u * np.abs(value), 0))
 
 
 def host_gradient(given: Given) -> Interval:
@@ -340,7 +340,7 @@ def host_gradient(given: Given) -> Interval:
     t = terms(given)
     lse, u = lse_of(t, given), unit(given.dtype)
     factor = given.inputs.get("factorsOptional")
-    factor = np.ones(len(t.label), np.longdouble) if factor is None else wide(factor)
+    factor = np.ones(len(t.label)) if factor is None else wide(factor, given)
     factor = (factor * t.mask)[:, None]
     at_label = t.label[:, None] == np.arange(len(t.weight))
     shifted = t.z.middle - lse.middle[:, None]
@@ -349,7 +349,8 @@ def host_gradient(given: Given) -> Interval:
     value = factor * (of_p - kept * at_label - others)
     relative = np.expm1(t.z.half + lse.half[:, None]) + (np.abs(shifted) + 6) * u
     miss = np.abs(factor) * (np.abs(of_p) * relative + 2 * u * np.abs(others)) + 2 * u * np.abs(value)
-    return around(value, miss + 4 * least(given.dtype))
+    counts = t.mask[:, None] != 0  # whatever the others hold
+    return around(np.where(counts, value, 0), np.where(counts, miss + 4 * least(given.dtype), 0))
 
 
 def host_rows_gradient(given: Given) -> Reference:
@@ -363,10 +364,10 @@ def host_weight_gradient(given: Given) -> Reference:
 
 
 def host_bias_gradient(given: Given) -> Reference:
-    """The sum of g over the rows."""
+    """The sum of g over the rows. Many small ones may all be lost beside a large one: so a unit for each."""
     g = host_gradient(given)
-    found = product(g.middle.T, np.ones((len(g.middle), 1), np.longdouble), given, g.half.T)
-    return reference(found.middle[:, 0], found.half[:, 0])
+    units = len(g.middle) * unit(given.dtype)
+    return reference(g.middle.sum(axis=0), g.half.sum(axis=0) + units * np.abs(g.middle).sum(axis=0))
 
 
 # ---- prototypes
@@ -534,6 +535,7 @@ GRADIENT = Operator(
     empty=gradient_shapes(N, C, 0),
 )
 GRADIENTS = ("inputGradOutOptional", "weightGradOutOptional", "biasGradOutOptional")
+RESULTS = ("lossOut", "lseOut")
 MAY_BE_NULL = (*GRADIENTS, "biasOptional", "classWeightsOptional", "factorsOptional")
 OURS = Operator(
     "aclnnHostLinearCrossEntropy",
@@ -561,7 +563,7 @@ OURS = Operator(
         "biasGradOutOptional": host_bias_gradient,
     },
     values,
-    optional=frozenset({*MAY_BE_NULL, "lseOptional"}),
+    optional=frozenset({*MAY_BE_NULL, "lseOptional", "lossOut", "lseOut"}),
     sizes=host_shapes,
     empty={**host_shapes(0, C, 0), "biasGradOutOptional": None},
 )
@@ -838,6 +840,7 @@ def bad_label(label: int) -> Row:
 
 OUR_CHECKS = [
     *nulls(OURS),
+    *(Row("2", f"{name} null without lse", {name: None}, code=PARAM_NULLPTR, words=(name,)) for name in RESULTS),
     *wrong_dtypes("3", {"input": (I32,), "target": (F32,), "weight": (F16,), "biasOptional": (F16,)}),
     *wrong_dtypes("3", {name: (F64,) for name in GRADIENTS}),
     *wrong_dtypes(
@@ -852,7 +855,7 @@ OUR_CHECKS = [
     *wrong_shapes("5", {"inputGradOutOptional": [(N, D + 1)], "weightGradOutOptional": [(C, N)]}),
     *wrong_shapes("5", {"biasGradOutOptional": [(C + 1,)]}),
 ]
-LSE_GIVEN: Changes = {"lseOptional": PER_ROW, "lossOut": None, "lseOut": None}
+LSE_GIVEN: Changes = {"lseOptional": PER_ROW, **dict.fromkeys(RESULTS)}
 NO_GRADIENTS: Changes = dict.fromkeys(GRADIENTS)
 OUR_MORE = [
     Row("3", "lse FLOAT16", {**LSE_GIVEN, "lseOptional": Tensor(F16, (N,))}, words=("lse", "FLOAT16")),

@@ -28,7 +28,7 @@ marks a call that no check concerns. A cell has the expected status, followed by
 status, and otherwise by the status that it returned. 0 is success, 161001 a null pointer, 161002 an invalid argument,
 561002 a refusal by CANN's tiling, 561003 a product that does not have the operator (by CANN's description of the
 operator; of SiLU, Softplus and Hardswish by their documents), and 507015 an error that the stream reports when it is
-synchronised.
+synchronised. Of linear cross entropy, 561000 and 361001 are such products, and 561103 refusals by the tiling.
 
 The column *source* says what a row rests on, as the list beneath its table has it: a function of CANN's published
 source ({revisions}), a document, an inference, a measurement on a device,
@@ -65,6 +65,8 @@ UNCHECKED = (
 FORWARD_UNCHECKED = (
     r"lossOut .*|logProbOut .*|input has . dims?|target has (2|no) dims|weight has 2 dims|no classes|labelSmoothing NaN"
 )
+ONLINE, LOSS_OF_SUMS = "aclnnFusedLinearOnlineMaxSum", "aclnnFusedCrossEntropyLossWithMaxSum"
+LINEAR_GRADIENT, LINEAR = "aclnnFusedLinearCrossEntropyLossGrad", "linear-cross-entropy"
 DEVIATIONS = (
     Deviation(ELU_AND_SELU, ".*", r"format (NC1HWC0|FRACTAL_\w+|NC1HWC0_C04|NDC1HWC0)", "elu-and-selu"),
     Deviation("aclnnElu(Backward)?", "5|6", r"(out|gradInput) of \w+", "elu-and-selu"),
@@ -88,6 +90,13 @@ DEVIATIONS = (
     Deviation(CONVOLUTION, "-", "one value for all dimensions", "convolution"),
     Deviation("aclnnConvolution", "-|8", ".* as ND", "convolution"),
     Deviation(BACKWARD, "-|26", "[23]-D.* as ND", "convolution"),
+    Deviation(f"{ONLINE}|{LOSS_OF_SUMS}", "7|9", "any other call", LINEAR),
+    Deviation(ONLINE, "4", "rows of nothing", LINEAR),
+    Deviation(ONLINE, "9", r"targets beyond 2\^24", LINEAR),
+    Deviation(LOSS_OF_SUMS, "6|7", "logits of other rows|no (rows|classes).*", LINEAR),
+    Deviation(LINEAR_GRADIENT, "2", "softmax( and sums of any kind)?", LINEAR),
+    Deviation(LINEAR_GRADIENT, "7", "no (rows|classes)", LINEAR),
+    Deviation("aclnnHostLinearCrossEntropy", ".*", ".*", LINEAR),
 )
 
 

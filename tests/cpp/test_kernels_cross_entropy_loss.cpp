@@ -186,6 +186,18 @@ size_t weight_size(const Type& type) {
   return type.size == 8 ? 8 : 4;
 }
 
+// An element of the type the kernels compute in.
+double computed_value(const Type& type, const char* from) {
+  if (type.size == 8) {
+    double value = 0;
+    std::memcpy(&value, from, 8);
+    return value;
+  }
+  float value = 0;
+  std::memcpy(&value, from, 4);
+  return value;
+}
+
 bool near(double got, double expected, double error) {
   if (std::isnan(expected)) return std::isnan(got);
   if (std::isinf(expected) || std::isinf(got)) return got == expected;
@@ -373,6 +385,73 @@ TEST(gradients_may_overwrite_their_input_and_be_cut_anywhere) {
       kernels.gradient(second, nullptr, 0.75, 0, second, static_cast<int64_t>(kLongest - cut),
                        false);
       check::report(parts == whole, __FILE__, __LINE__, label(version, type, "cut", cut));
+    }
+  });
+}
+
+TEST(probabilities_are_the_references) {
+  const Fenced memory, result;
+  for_each_version([&](const Version& version, const auto& kernels, const Type& type) {
+    const size_t size = weight_size(type);
+    for_each_place([&](size_t n, bool at_end) {
+      char* x = memory.place(n * type.size, at_end);
+      char* out = result.place(n * size, at_end);
+      write(type, values(n, -8), x);
+      std::vector<char> expected(n * size);
+      const auto count = static_cast<int64_t>(n);
+      kernels.probability(x, 2.9375, -0.3, out, count);
+      reference(type).probability(x, 2.9375, -0.3, expected.data(), count);
+      bool same = true;
+      for (size_t i = 0; i < n; ++i) {
+        const double value = computed_value(type, expected.data() + i * size);
+        same &= near(computed_value(type, out + i * size), value, std::abs(value) * type.relative);
+      }
+      check::report(same, __FILE__, __LINE__, label(version, type, "probability", n));
+    });
+  });
+}
+
+TEST(probabilities_may_overwrite_their_input_and_be_cut_anywhere) {
+  for_each_version([&](const Version& version, const auto& kernels, const Type& type) {
+    const size_t size = weight_size(type);
+    std::vector<char> x(kLongest * type.size), whole(kLongest * size);
+    write(type, values(kLongest, -8), x.data());
+    kernels.probability(x.data(), 0.5, 0.75, whole.data(), kLongest);
+    for (size_t cut = 0; cut <= kLongest; ++cut) {
+      // In the place of the input, where its type is that of the result.
+      std::vector<char> parts = type.size == size ? x : std::vector<char>(kLongest * size);
+      char* const from = type.size == size ? parts.data() : x.data();
+      kernels.probability(from, 0.5, 0.75, parts.data(), static_cast<int64_t>(cut));
+      kernels.probability(from + cut * type.size, 0.5, 0.75, parts.data() + cut * size,
+                          static_cast<int64_t>(kLongest - cut));
+      check::report(parts == whole, __FILE__, __LINE__, label(version, type, "cut", cut));
+    }
+  });
+}
+
+TEST(probabilities_of_special_values_are_the_references) {
+  for_each_version([&](const Version& version, const auto& kernels, const Type& type) {
+    const size_t size = weight_size(type);
+    const std::vector<double> special = {0, -0.0, 1, INFINITY, -INFINITY, NAN, -1000, 1000, 512};
+    for (const double max : {0.0, 512.0, double{INFINITY}, -double{INFINITY}, double{NAN}}) {
+      for (const double factor : {0.0, 2.0, -1.0, double{INFINITY}, double{NAN}}) {
+        for (size_t n = 1; n <= 40; ++n) {
+          std::vector<double> all(n);
+          for (size_t i = 0; i < n; ++i) all[i] = special[(i + n) % special.size()];
+          std::vector<char> x(n * type.size), got(n * size), expected(n * size);
+          write(type, all, x.data());
+          const auto count = static_cast<int64_t>(n);
+          kernels.probability(x.data(), max, factor, got.data(), count);
+          reference(type).probability(x.data(), max, factor, expected.data(), count);
+          bool same = true;
+          for (size_t i = 0; i < n; ++i) {
+            const double value = computed_value(type, expected.data() + i * size);
+            same &= near(computed_value(type, got.data() + i * size), value,
+                         std::abs(value) * type.relative);
+          }
+          check::report(same, __FILE__, __LINE__, label(version, type, "special values", n));
+        }
+      }
     }
   });
 }

@@ -1,6 +1,7 @@
 // The matrix product itself, of FLOAT and of BFLOAT16, in every version that this CPU can run:
 // against the plain reference where every sum is exact; against sums in double; in pieces; of
-// several terms; nothing written outside.
+// several terms, and added to what is there; nothing written outside.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -111,6 +112,9 @@ struct Call {
   bool left_by_columns, right_by_columns;
   Bias bias;
   std::vector<T> left, right, biases;
+  // If not 0, the product of so many terms is made first, and that of the others added to it.
+  int64_t first_terms = 0;
+  bool adds = false;  // to the paint
 
   template <class Make>
   Call(const Sizes& sizes, int order, Bias bias, Make make)
@@ -166,18 +170,29 @@ struct Call {
         const int64_t rows = cut(i + 1, row_parts, sizes.rows) - row;
         const int64_t columns = cut(j + 1, column_parts, sizes.columns) - column;
         if (rows == 0 || columns == 0) continue;
-        kernel.multiply({.rows = rows,
-                         .columns = columns,
-                         .depth = sizes.depth,
-                         .left = left_view().from(row, 0),
-                         .right = right_view().from(0, column),
-                         .out = out + row * stride + column,
-                         .out_stride = stride,
-                         .bias = bias_view().from(row, column),
-                         .terms = sizes.terms,
-                         .left_term = left_size(),
-                         .right_term = right_size()},
-                        reinterpret_cast<void*>(address));
+        MatrixProduct<T> product{.rows = rows,
+                                 .columns = columns,
+                                 .depth = sizes.depth,
+                                 .left = left_view().from(row, 0),
+                                 .right = right_view().from(0, column),
+                                 .out = out + row * stride + column,
+                                 .out_stride = stride,
+                                 .bias = bias_view().from(row, column),
+                                 .terms = sizes.terms,
+                                 .left_term = left_size(),
+                                 .right_term = right_size(),
+                                 .adds = adds};
+        if (first_terms > 0) {
+          MatrixProduct<T> first = product;
+          first.bias = {};
+          first.terms = first_terms;
+          kernel.multiply(first, reinterpret_cast<void*>(address));
+          product.left.data += first_terms * left_size();
+          product.right.data += first_terms * right_size();
+          product.terms -= first_terms;
+          product.adds = true;
+        }
+        kernel.multiply(product, reinterpret_cast<void*>(address));
       }
     }
     std::vector<T> result;
@@ -258,6 +273,39 @@ TEST(the_reference_computes_what_it_says) {
     // Two terms of one row and column each: (1)(5 6) + (2)(7 8) and so on.
     multiply({2, 2, 1, {left, 2, 1}, {right, 2, 1}, out.data(), 2, {}, 2, 1, 2}, nullptr);
     CHECK(out == matrix(19, 22, 43, 50));
+  });
+}
+
+// Not of the reference, which makes its sums in DOUBLE and rounds each product once.
+TEST(what_is_added_has_the_bits_of_further_terms) {
+  for_each_call([](Sizes sizes, int order, Bias bias, std::mt19937& random) {
+    std::normal_distribution<float> normal;
+    sizes.terms = std::max<int64_t>(sizes.terms, 2);
+    Call<float> call(sizes, order, bias, [&] { return normal(random); });
+    for (const Version<float>& version : versions<float>()) {
+      const std::string text = call.text(version.name);
+      call.first_terms = 0;
+      const std::vector<float> whole = call.run(version.kernel, text);
+      for (call.first_terms = 1; call.first_terms < sizes.terms; ++call.first_terms) {
+        check::report(call.run(version.kernel, text) == whole, __FILE__, __LINE__, text);
+      }
+    }
+  });
+}
+
+TEST(what_is_there_is_added) {
+  for_each_call([](const Sizes& sizes, int order, Bias bias, std::mt19937& random) {
+    const auto quarters = [&] { return static_cast<float>(static_cast<int>(random() % 9) - 4); };
+    Call<float> call(sizes, order, bias, [&] { return quarters() / 4; });
+    std::vector<float> expected = call.run(reference<float>(), call.text("reference"));
+    for (float& value : expected) value += kPaint;  // exactly
+    call.adds = true;
+    std::vector<Version<float>> all = versions<float>();
+    all.push_back({"reference", reference<float>()});
+    for (const Version<float>& version : all) {
+      const std::string text = call.text(version.name);
+      check::report(call.run(version.kernel, text) == expected, __FILE__, __LINE__, text);
+    }
   });
 }
 

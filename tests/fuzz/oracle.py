@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tests.cabi import (
     AICORE_EXCEPTION,
     FIND_KERNEL_ERROR,
+    INNER_NULLPTR,
     PARAM_INVALID,
     PARAM_NULLPTR,
     SUCCESS,
@@ -23,7 +24,14 @@ from tests.cabi import (
     Format,
     round_to,
 )
-from tests.conformance import convolution_table, cross_entropy_loss_table, gelu_table, layer_norm_table, rms_norm_table
+from tests.conformance import (
+    convolution_table,
+    cross_entropy_loss_table,
+    gelu_table,
+    layer_norm_table,
+    linear_cross_entropy_table,
+    rms_norm_table,
+)
 from tests.conformance.machinery import WITH_BF16, Scalar, Table, all_tables
 
 CREATE_EXECUTOR = 561101
@@ -335,6 +343,160 @@ def bad_labels(call: Call) -> set[int]:
     return {SUCCESS} if good else {AICORE_EXCEPTION}
 
 
+# ---- linear cross entropy: what CANN lacks on a product, and what its tiling refuses, comes behind the arguments
+
+
+def linear_dtypes_good(call: Call) -> bool:
+    """One of the table's rows, of the tensors that are there; softmax has the type of sums, the mask may be BOOL."""
+    for row in call.table.dtypes:
+        dtypes = dict(zip(call.operator.tensors, row.dtypes, strict=True))
+        sums = dtypes.get("grad", dtypes.get("lossOut"))
+        dtypes |= {"softmaxOptional": sums, "lseOptional": sums}  # type: ignore[dict-item]
+        good = call.product in row.accepted and all(
+            call.dtype(name) == dtypes[name] or (name == "targetMask" and call.dtype(name) == Dtype.BOOL)
+            for name in looked_at(call)
+        )
+        if good:
+            return True
+    return False
+
+
+def linear_shapes_good(call: Call, shapes: dict[str, tuple[int, ...]]) -> bool:
+    return all(call[name] is None or call.shape(name) == shape for name, shape in shapes.items())
+
+
+def looked_at(call: Call) -> list[str]:
+    """The tensors that are there and not passed over."""
+    skipped: set[str] = set()
+    if call.operator is linear_cross_entropy_table.LOSS:
+        skipped = {"inputOptional", "weightOptional"}
+        skipped |= {"softMaxOutOptional"} if call["vocabParallelLogitsOptional"] is None else set()
+    if call.operator is linear_cross_entropy_table.GRADIENT and call["softmaxOptional"] is not None:
+        skipped = set(linear_cross_entropy_table.SUMS)
+    return [name for name in call.tensors if name not in skipped]
+
+
+def lacking(call: Call) -> int:
+    return call.operator.lacks.get(call.product, SUCCESS)
+
+
+def bytes_of_bits(rows: int) -> int:
+    return (rows + 7) // 8
+
+
+def online_max_sum(call: Call) -> int:
+    good = linear_dtypes_good(call) and all(len(call.shape(name)) == 2 for name in ("input", "weight"))
+    if not good:
+        return PARAM_INVALID
+    (rows, depth), classes = call.shape("input"), call.shape("weight")[0]
+    per_row = ("target", "logitsMaxLocalOut", "sumExpLogitsLocalOut", "predictedLogitsLocalOut", "maskedTargetOut")
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(per_row, (rows,))
+    shapes |= {"weight": (classes, depth), "vocabParallelLogitsOutOptional": (rows, classes)}
+    good = classes > 0 and linear_shapes_good(call, {**shapes, "targetMaskOut": (bytes_of_bits(rows),)})
+    good = good and (depth <= 65534 or call.product == "host")
+    good = good and 0 <= call["vocabStartIndex"] <= call["vocabEndIndex"]
+    if not good:
+        return PARAM_INVALID
+    return lacking(call) if rows > 0 else SUCCESS
+
+
+def loss_with_max_sum(call: Call) -> int:
+    logits = call["vocabParallelLogitsOptional"]
+    if logits is not None and call["softMaxOutOptional"] is None:
+        return PARAM_NULLPTR
+    shape = call.shape("logitsMax")
+    good = linear_dtypes_good(call) and len(shape) == 1
+    good = good and linear_shapes_good(call, dict.fromkeys(("sumExpLogits", "predictedLogits", "lossOut"), shape))
+    if logits is not None:
+        matrix = call.shape("vocabParallelLogitsOptional")
+        good = good and len(matrix) == 2 and call.shape("softMaxOutOptional") == matrix
+    if not good or round_to(F32, call["labelSmoothing"]) != 0:
+        return PARAM_INVALID
+    if lacking(call) != SUCCESS:
+        return lacking(call)
+    other_rows = logits is not None and matrix[0] != shape[0]
+    empty = shape[0] <= 0 or (logits is not None and matrix[1] <= 0)
+    return INNER_NULLPTR if other_rows or (empty and call.product == "Ascend950") else SUCCESS
+
+
+def linear_loss_grad(call: Call) -> int:
+    softmax = call["softmaxOptional"] is not None
+    if not softmax and any(call[name] is None for name in linear_cross_entropy_table.SUMS):
+        return PARAM_NULLPTR
+    formats = [call[name]["format"] for name in looked_at(call)]
+    if call.product == "host":
+        good = not any(format in gelu_table.PRIVATE for format in formats)
+    else:
+        good = all(format == Format.ND for format in formats)
+    good = good and linear_dtypes_good(call) and round_to(F32, call["labelSmoothing"]) == 0
+    good = good and len(call.shape("grad")) == 1 and all(len(call.shape(name)) == 2 for name in ("input", "weight"))
+    if not good:
+        return PARAM_INVALID
+    (rows,), depth, classes = call.shape("grad"), call.shape("input")[1], call.shape("weight")[0]
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("input", "inputGradOut"), (rows, depth))
+    shapes |= dict.fromkeys(("weight", "weightGradOut"), (classes, depth)) | {"maskedTarget": (rows,)}
+    shapes |= (
+        {"softmaxOptional": (rows, classes)} if softmax else dict.fromkeys(linear_cross_entropy_table.SUMS, (rows,))
+    )
+    good = linear_shapes_good(call, shapes) and len(call.shape("targetMask")) == 1
+    (bits,) = call.shape("targetMask") if good else (0,)
+    good = good and (bits == rows if call.dtype("targetMask") == Dtype.BOOL else bits >= bytes_of_bits(rows))
+    if not good or (softmax and classes < 128 and call.product != "host"):
+        return PARAM_INVALID
+    if 0 in (rows, classes, depth):
+        return SUCCESS
+    if lacking(call) != SUCCESS:
+        return lacking(call)
+    fits = depth <= 65535 and (not softmax or (rows <= 65536 and classes <= 24560))
+    return SUCCESS if fits or call.product == "host" else INNER_NULLPTR
+
+
+def host_linear_loss(call: Call) -> int:
+    if call["lseOptional"] is None and any(call[name] is None for name in linear_cross_entropy_table.RESULTS):
+        return PARAM_NULLPTR
+    good = linear_dtypes_good(call)
+    good = good and not any(call[name]["format"] in gelu_table.PRIVATE for name in call.tensors)
+    good = good and all(len(call.shape(name)) == 2 for name in ("input", "weight"))
+    if not good:
+        return PARAM_INVALID
+    (rows, depth), classes = call.shape("input"), call.shape("weight")[0]
+    shapes: dict[str, tuple[int, ...]] = {"inputGradOutOptional": (rows, depth)}
+    shapes |= dict.fromkeys(("weight", "weightGradOutOptional"), (classes, depth))
+    shapes |= dict.fromkeys(("target", "factorsOptional", "lseOptional", "lossOut", "lseOut"), (rows,))
+    shapes |= dict.fromkeys(("biasOptional", "classWeightsOptional", "biasGradOutOptional"), (classes,))
+    good = classes > 0 and linear_shapes_good(call, shapes) and 0 <= call["labelSmoothing"] <= 1
+    return SUCCESS if good else PARAM_INVALID
+
+
+def bad_class(call: Call) -> set[int]:
+    """What the stream may report: a label that is no class, unless nothing is written."""
+    outputs = [name for name in call.operator.outputs if name in written_or_read(call)]
+    if all(count(call.shape(name)) == 0 for name in outputs) or not count(call.shape("target")):
+        return {SUCCESS}
+    if not call["target"]["labels"]:
+        return {SUCCESS, AICORE_EXCEPTION}
+    classes = call.shape("weight")[0]
+    good = all(label == call["ignoreIndex"] or 0 <= label < classes for label in call["target"]["labels"])
+    return {SUCCESS} if good else {AICORE_EXCEPTION}
+
+
+def written_or_read(call: Call) -> list[str]:
+    """Of the tensors that are looked at: where lse is given, the results have nothing written to them."""
+    given_lse = call.operator is linear_cross_entropy_table.OURS and call["lseOptional"] is not None
+    skipped = linear_cross_entropy_table.RESULTS if given_lse else ()
+    return [name for name in looked_at(call) if name not in skipped]
+
+
+def logit_count(call: Call) -> int:
+    """Of whatever tensors; there may be none of their size."""
+    if (
+        call.operator not in {table.operator for table in linear_cross_entropy_table.TABLES}
+        or "weight" not in call.arguments
+    ):
+        return 0
+    return max(call.shape("input")[0], 1) * max(call.shape("weight")[0], 1)
+
+
 # ---- convolution (spec 3.3, 3.4, and the Policy)
 
 RANK_FORMATS = {3: Format.NCL, 4: Format.NCHW, 5: Format.NCDHW}
@@ -575,6 +737,10 @@ RULES: dict[str, Callable[[Call], int]] = {
     "aclnnConvolutionBackward": convolution_backward,
     "aclnnCrossEntropyLoss": cross_entropy_forward,
     "aclnnCrossEntropyLossGrad": cross_entropy_backward,
+    "aclnnFusedLinearOnlineMaxSum": online_max_sum,
+    "aclnnFusedCrossEntropyLossWithMaxSum": loss_with_max_sum,
+    "aclnnFusedLinearCrossEntropyLossGrad": linear_loss_grad,
+    "aclnnHostLinearCrossEntropy": host_linear_loss,
     "aclnnRmsNorm": rms_norm_forward,
     "aclnnRmsNormGrad": rms_norm_backward,
 }
@@ -601,7 +767,7 @@ def stage1_status(call: Call) -> int:
     if call.product in call.operator.missing:
         return FIND_KERNEL_ERROR
     status = RULES.get(call.operator.api, elementwise)(call)
-    if status == SUCCESS and not all(addressable(call[name]) for name in call.tensors):
+    if status == SUCCESS and not all(addressable(call[name]) for name in looked_at(call)):
         return PARAM_INVALID
     return status
 
@@ -619,16 +785,19 @@ def expected(api: str, case: dict[str, Any]) -> Expected:
     status = stage1_status(call)
     if status != SUCCESS:
         return Expected({status})
-    large = any(count(call.shape(name)) * 64 > MOST_MEMORY for name in call.tensors)  # type: ignore[operator]
+    counts = [count(call.shape(name)) for name in looked_at(call)]
+    large = max([*counts, logit_count(call)]) * 64 > MOST_MEMORY  # type: ignore[type-var, operator]
     statuses = {SUCCESS, CREATE_EXECUTOR} if large else {SUCCESS}
-    addresses = all(call[name]["data"] or not elements_met(call, name) for name in call.tensors)
+    addresses = all(call[name]["data"] or not elements_met(call, name) for name in written_or_read(call))
     # The workspace is looked at first; how large it is, the table does not say.
     if case["stage2"] in (PARAM_NULLPTR, PARAM_INVALID):
         workspace = {PARAM_NULLPTR: case["null_workspace"], PARAM_INVALID: case["small_workspace"]}
         return Expected(
             statuses, case["stage2"] if workspace[case["stage2"]] else SUCCESS if addresses else PARAM_NULLPTR
         )
-    stream = bad_labels(call) if "target" in call.arguments else {SUCCESS}
+    stream = {SUCCESS}
+    if "ignoreIndex" in call.arguments:
+        stream = bad_class(call) if call.operator is linear_cross_entropy_table.OURS else bad_labels(call)
     return Expected(statuses, SUCCESS if addresses else PARAM_NULLPTR, stream)
 
 

@@ -22,6 +22,10 @@
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
+#include "aclnnop/aclnn_fused_cross_entropy_loss_with_max_sum.h"
+#include "aclnnop/aclnn_fused_linear_cross_entropy_loss_grad.h"
+#include "aclnnop/aclnn_fused_linear_online_max_sum.h"
+#include "aclnnop/aclnn_host_linear_cross_entropy.h"
 #include "aclnnop/aclnn_layer_norm.h"
 #include "aclnnop/aclnn_layer_norm_backward.h"
 #include "aclnnop/aclnn_rms_norm.h"
@@ -164,6 +168,10 @@ const Entry* find_entry(std::string_view name) {
                                   FAULTY_OPERATOR(ConvolutionBackward),
                                   FAULTY_OPERATOR(CrossEntropyLoss),
                                   FAULTY_OPERATOR(CrossEntropyLossGrad),
+                                  FAULTY_OPERATOR(FusedCrossEntropyLossWithMaxSum),
+                                  FAULTY_OPERATOR(FusedLinearCrossEntropyLossGrad),
+                                  FAULTY_OPERATOR(FusedLinearOnlineMaxSum),
+                                  FAULTY_OPERATOR(HostLinearCrossEntropy),
                                   FAULTY_OPERATOR(LayerNorm),
                                   FAULTY_OPERATOR(LayerNormBackward),
                                   FAULTY_OPERATOR(RmsNorm),

@@ -15,6 +15,10 @@
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
+#include "aclnnop/aclnn_fused_cross_entropy_loss_with_max_sum.h"
+#include "aclnnop/aclnn_fused_linear_cross_entropy_loss_grad.h"
+#include "aclnnop/aclnn_fused_linear_online_max_sum.h"
+#include "aclnnop/aclnn_host_linear_cross_entropy.h"
 #include "aclnnop/aclnn_layer_norm.h"
 #include "aclnnop/aclnn_layer_norm_backward.h"
 #include "aclnnop/aclnn_rms_norm.h"
@@ -33,6 +37,10 @@ ACLNN_DECLARE(Convolution);
 ACLNN_DECLARE(ConvolutionBackward);
 ACLNN_DECLARE(CrossEntropyLoss);
 ACLNN_DECLARE(CrossEntropyLossGrad);
+ACLNN_DECLARE(FusedCrossEntropyLossWithMaxSum);
+ACLNN_DECLARE(FusedLinearCrossEntropyLossGrad);
+ACLNN_DECLARE(FusedLinearOnlineMaxSum);
+ACLNN_DECLARE(HostLinearCrossEntropy);
 ACLNN_DECLARE(LayerNorm);
 ACLNN_DECLARE(LayerNormBackward);
 ACLNN_DECLARE(RmsNorm);
@@ -104,6 +112,7 @@ class Calls {
     add<CrossEntropyLossGrad>("CrossEntropyLossGrad", input({1}), x, target, gamma, none, none,
                               value(mean_), value(int64_t{-100}), value(0.0), value(0.0),
                               output({4, 24}));
+    add_linear_cross_entropy(none);
     add_convolutions(" (direct)", {2, 2, 7, 7}, {2, 2, 3, 3}, {2, 2, 5, 5});
     add_convolutions(" (products)", {2, 16, 19, 19}, {32, 16, 3, 3}, {2, 32, 17, 17});
     return std::move(calls_);
@@ -180,6 +189,42 @@ class Calls {
       return results;
     };
     calls_.push_back(std::move(call));
+  }
+
+  // Memory as FLOAT16, of which the halves of FLOATs are finite.
+  static auto as_half(Numbers<float> numbers) {
+    return [numbers] {
+      return make_tensor(library(), numbers.dims, ACL_FLOAT16, {}, 0, ACL_FORMAT_ND, numbers.dims,
+                         numbers.values->data());
+    };
+  }
+
+  // Of two blocks of classes.
+  template <class None>
+  void add_linear_cross_entropy(None none) {
+    constexpr int64_t kRows = 5, kClasses = 530, kDepth = 24;
+    const auto rows = input({kRows, kDepth});
+    const auto weight = input({kClasses, kDepth});
+    const auto of_rows = input({kRows});
+    const Numbers<float> sums{{kRows}, make<float>({1, 2.5f, 3, 40, 5})};
+    const Numbers<int64_t> target{{kRows}, make<int64_t>({0, kClasses - 1, 5, 5, 7})};
+    const Numbers<int64_t> places{{kRows}, make<int64_t>({0, 0, 0, 0, 0})};
+    const Numbers<uint8_t> mask{{1}, make<uint8_t>({2})};
+    const Numbers<uint8_t> written_mask{{1}, make<uint8_t>({0})};
+    add<FusedLinearOnlineMaxSum>("FusedLinearOnlineMaxSum", as_half(rows), as_half(weight), target,
+                                 value(int64_t{0}), value(kClasses), output({kRows}),
+                                 output({kRows}), output({kRows}), written_mask, places, none);
+    add<FusedCrossEntropyLossWithMaxSum>("FusedCrossEntropyLossWithMaxSum", of_rows, sums, of_rows,
+                                         value(0.0f), none, none, rows, output({kRows}),
+                                         output({kRows, kDepth}));
+    add<FusedLinearCrossEntropyLossGrad>("FusedLinearCrossEntropyLossGrad", of_rows, as_half(rows),
+                                         as_half(weight), mask, target, value(0.0f), of_rows, sums,
+                                         none, as_half(output({kRows, kDepth})),
+                                         as_half(output({kClasses, kDepth})));
+    add<HostLinearCrossEntropy>("HostLinearCrossEntropy", rows, weight, input({kClasses}), target,
+                                none, of_rows, none, value(int64_t{-100}), value(0.125),
+                                output({kRows}), output({kRows}), output({kRows, kDepth}),
+                                output({kClasses, kDepth}), output({kClasses}));
   }
 
   void add_convolutions(const std::string& kind, const std::vector<int64_t>& in,

@@ -10,6 +10,10 @@
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
+#include "aclnnop/aclnn_fused_cross_entropy_loss_with_max_sum.h"
+#include "aclnnop/aclnn_fused_linear_cross_entropy_loss_grad.h"
+#include "aclnnop/aclnn_fused_linear_online_max_sum.h"
+#include "aclnnop/aclnn_host_linear_cross_entropy.h"
 #include "aclnnop/aclnn_layer_norm.h"
 #include "aclnnop/aclnn_layer_norm_backward.h"
 #include "aclnnop/aclnn_rms_norm.h"
@@ -33,15 +37,15 @@ constexpr Kind kind_of() {
   if constexpr (std::is_same_v<T, int8_t>) return Kind::kInt8;
   if constexpr (std::is_same_v<T, int32_t>) return Kind::kInt32;
   if constexpr (std::is_same_v<T, int64_t>) return Kind::kInt64;
-  if constexpr (std::is_same_v<T, double>) return Kind::kReal;
+  if constexpr (std::is_floating_point_v<T>) return Kind::kReal;
 }
 
 template <class T>
 T value_of(const Given& given) {
   if constexpr (std::is_pointer_v<T>) {
     return static_cast<T>(given.object);
-  } else if constexpr (std::is_same_v<T, double>) {
-    return given.argument->real;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(given.argument->real);
   } else {
     return static_cast<T>(given.argument->integer);
   }
@@ -243,6 +247,87 @@ void fit_cross_entropy_loss_grad(Arguments& arguments, const Fitting& fitting) {
   fit_dtype(arguments, fitting, kWeight, wide(dtype));
 }
 
+// Of a linear layer: rows and their length, and the classes that the weight has.
+struct LinearSizes {
+  int64_t rows, classes, depth;
+};
+
+LinearSizes fit_linear(Arguments& arguments, const Fitting& fitting, size_t input, size_t weight) {
+  const auto [rows, depth] = rows_and_classes(arguments, fitting, input);
+  const auto [classes, unused] = rows_and_classes(arguments, fitting, weight);
+  fit_shape(arguments, fitting, weight, {classes, depth});
+  fit_dtype(arguments, fitting, weight, arguments[input].tensor.dtype);
+  return {rows, classes, depth};
+}
+
+void fit_tensor(Arguments& arguments, const Fitting& fitting, size_t i, Shape shape,
+                aclDataType dtype) {
+  fit_shape(arguments, fitting, i, std::move(shape));
+  fit_dtype(arguments, fitting, i, dtype);
+}
+
+int64_t bytes_of_bits(int64_t count) {
+  return count / 8 + (count % 8 > 0 ? 1 : 0);
+}
+
+void fit_online_max_sum(Arguments& arguments, const Fitting& fitting) {
+  enum { kInput, kWeight, kTarget, kStart, kEnd, kMax, kSum, kPredicted, kMask };
+  enum { kMaskedTarget = kMask + 1, kLogits };
+  const auto [rows, classes, depth] = fit_linear(arguments, fitting, kInput, kWeight);
+  const aclDataType dtype = arguments[kInput].tensor.dtype;
+  fit_tensor(arguments, fitting, kTarget, {rows}, ACL_INT64);
+  for (const size_t i : {kMax, kSum, kPredicted}) {
+    fit_tensor(arguments, fitting, i, {rows}, wide(dtype));
+  }
+  fit_tensor(arguments, fitting, kMask, {bytes_of_bits(rows)}, ACL_UINT8);
+  fit_tensor(arguments, fitting, kMaskedTarget, {rows}, arguments[kTarget].tensor.dtype);
+  fit_tensor(arguments, fitting, kLogits, {rows, classes}, dtype);
+}
+
+void fit_loss_with_max_sum(Arguments& arguments, const Fitting& fitting) {
+  enum { kMax, kSum, kPredicted, kSmoothing, kInput, kWeight, kLogits, kLoss, kSoftmax };
+  const auto [rows, classes] = rows_and_classes(arguments, fitting, kLogits);
+  const aclDataType dtype = arguments[kMax].tensor.dtype;
+  for (const size_t i : {kMax, kSum, kPredicted, kLoss}) {
+    fit_tensor(arguments, fitting, i, {rows}, dtype);
+  }
+  fit_tensor(arguments, fitting, kSoftmax, {rows, classes}, dtype);
+}
+
+void fit_linear_loss_grad(Arguments& arguments, const Fitting& fitting) {
+  enum { kGrad, kInput, kWeight, kMask, kMaskedTarget, kSmoothing, kMax, kSum, kSoftmax };
+  enum { kInputGrad = kSoftmax + 1, kWeightGrad };
+  const auto [rows, classes, depth] = fit_linear(arguments, fitting, kInput, kWeight);
+  const aclDataType dtype = arguments[kInput].tensor.dtype;
+  for (const size_t i : {kGrad, kMax, kSum}) {
+    fit_tensor(arguments, fitting, i, {rows}, wide(dtype));
+  }
+  fit_dtype(arguments, fitting, kMask, ACL_UINT8);
+  const bool has_bits = arguments[kMask].tensor.dtype == ACL_UINT8;
+  fit_shape(arguments, fitting, kMask, {has_bits ? bytes_of_bits(rows) : rows});
+  fit_tensor(arguments, fitting, kMaskedTarget, {rows}, ACL_INT64);
+  fit_tensor(arguments, fitting, kSoftmax, {rows, classes}, wide(dtype));
+  fit_tensor(arguments, fitting, kInputGrad, {rows, depth}, dtype);
+  fit_tensor(arguments, fitting, kWeightGrad, {classes, depth}, dtype);
+}
+
+void fit_host_linear_loss(Arguments& arguments, const Fitting& fitting) {
+  enum { kInput, kWeight, kBias, kTarget, kClassWeights, kFactors, kLseIn, kIgnore, kSmoothing };
+  enum { kLoss = kSmoothing + 1, kLse, kInputGrad, kWeightGrad, kBiasGrad };
+  const auto [rows, classes, depth] = fit_linear(arguments, fitting, kInput, kWeight);
+  const aclDataType dtype = arguments[kInput].tensor.dtype;
+  for (const size_t i : {size_t{kBias}, size_t{kBiasGrad}}) {
+    fit_tensor(arguments, fitting, i, {classes}, dtype);
+  }
+  fit_tensor(arguments, fitting, kTarget, {rows}, ACL_INT64);
+  fit_tensor(arguments, fitting, kClassWeights, {classes}, wide(dtype));
+  for (const size_t i : {size_t{kFactors}, size_t{kLseIn}, size_t{kLoss}, size_t{kLse}}) {
+    fit_tensor(arguments, fitting, i, {rows}, wide(dtype));
+  }
+  fit_tensor(arguments, fitting, kInputGrad, {rows, depth}, dtype);
+  fit_tensor(arguments, fitting, kWeightGrad, {classes, depth}, dtype);
+}
+
 // Where a convolution's arguments are.
 struct Convolution {
   size_t input, weight, stride, padding, dilation, transposed, output_padding, groups, output;
@@ -353,6 +438,10 @@ const std::vector<Function>& functions() {
       FUNCTION(aclnnConvolutionBackward, {12, 13, 14}, fit_convolution_backward),
       FUNCTION(aclnnCrossEntropyLoss, {8, 9, 10, 11}, fit_cross_entropy_loss),
       FUNCTION(aclnnCrossEntropyLossGrad, {10}, fit_cross_entropy_loss_grad),
+      FUNCTION(aclnnFusedCrossEntropyLossWithMaxSum, {7, 8}, fit_loss_with_max_sum),
+      FUNCTION(aclnnFusedLinearCrossEntropyLossGrad, {9, 10}, fit_linear_loss_grad),
+      FUNCTION(aclnnFusedLinearOnlineMaxSum, {5, 6, 7, 8, 9, 10}, fit_online_max_sum),
+      FUNCTION(aclnnHostLinearCrossEntropy, {9, 10, 11, 12, 13}, fit_host_linear_loss),
       FUNCTION(aclnnLayerNorm, {5, 6, 7}, fit_layer_norm),
       FUNCTION(aclnnLayerNormBackward, {8, 9, 10}, fit_layer_norm_backward),
       FUNCTION(aclnnRmsNorm, {3, 4}, fit_rms_norm),

@@ -336,6 +336,9 @@ bool is_known(aclnnStatus status) {
   constexpr aclnnStatus kKnown[] = {OK,
                                     ACLNN_ERR_PARAM_NULLPTR,
                                     ACLNN_ERR_PARAM_INVALID,
+                                    ACLNN_ERR_RUNTIME_ERROR,
+                                    ACLNN_ERR_INNER,
+                                    ACLNN_ERR_INNER_NULLPTR,
                                     ACLNN_ERR_INNER_TILING_ERROR,
                                     ACLNN_ERR_INNER_FIND_KERNEL_ERROR,
                                     ACLNN_ERR_INNER_CREATE_EXECUTOR};

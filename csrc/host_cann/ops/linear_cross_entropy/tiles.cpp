@@ -31,6 +31,14 @@ int64_t rows_at_once(const Sizes& sizes) {
   return std::min(std::clamp(rows, kLeastRows, kTileRows), sizes.rows);
 }
 
+// Fails for more logits than memory could have, of which some may be without a tensor of their
+// size.
+const Sizes& countable(const Sizes& sizes) {
+  constexpr int64_t kMost = int64_t{1} << 56;
+  if (sizes.classes > kMost / std::max<int64_t>(sizes.rows, 1)) throw std::length_error("logits");
+  return sizes;
+}
+
 template <class Real>
 const CrossEntropyLossKernels& kernels() {
   return cross_entropy_loss_kernels().find(kRealType<Real>);
@@ -64,7 +72,7 @@ double canonical(double value) {
 template <class Real>
 Tiles<Real>::Tiles(const Sizes& sizes, aclDataType weight_dtype, Use use, bool rounds,
                    Workspace& workspace)
-    : sizes_(sizes),
+    : sizes_(countable(sizes)),
       width_(width_for(sizes.depth)),
       widen_(weight_dtype == kRealType<Real> ? nullptr : find_cast(weight_dtype, kRealType<Real>)),
       narrow_(weight_dtype == kRealType<Real> ? nullptr : find_cast(kRealType<Real>, weight_dtype)),

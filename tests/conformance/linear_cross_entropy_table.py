@@ -272,7 +272,8 @@ class Terms(NamedTuple):
     """What loss and gradients read off the arguments."""
 
     z: Interval  # logits, [N, C]
-    label: np.ndarray  # [N], of ignored rows 0
+    label: np.ndarray  # [N], of ignored rows and of those of other classes 0
+    here: np.ndarray  # [N], whether it is one of these classes
     mask: np.ndarray  # [N], 0 for ignored rows
     weight: np.ndarray  # of each class, [C]
     kept: np.ndarray  # [N], what the label's part is multiplied by
@@ -288,11 +289,13 @@ def terms(given: Given) -> Terms:
         z = around(value, z.half + unit(given.dtype) * np.abs(value))
     target = given.inputs["target"]
     mask = wide(target != given.arguments["ignoreIndex"], given)
-    label = np.where(mask == 0, 0, target).astype(np.int64)
+    first = given.arguments["firstClass"]
+    here = (mask != 0) & (target >= first) & (target < first + len(weight))
+    label = np.where(here, target - first, 0).astype(np.int64)
     classes = given.inputs.get("classWeightsOptional")
     classes = np.ones(len(weight)) if classes is None else wide(classes, given)
     smoothing = given.arguments["labelSmoothing"]
-    return Terms(z, label, mask, classes, mask * (1 - smoothing) * classes[label], smoothing / len(weight))
+    return Terms(z, label, here, mask, classes, mask * (1 - smoothing) * classes[label], smoothing / len(weight))
 
 
 def lse_of(t: Terms, given: Given) -> Interval:
@@ -324,7 +327,7 @@ def host_loss(given: Given) -> Reference | None:
         return None
     t = terms(given)
     lse, u, rows = lse_of(t, given), unit(given.dtype), np.arange(len(t.label))
-    value = t.kept * (lse.middle - t.z.middle[rows, t.label])
+    value = t.kept * (lse.middle - np.where(t.here, t.z.middle[rows, t.label], 0))
     miss = np.abs(t.kept) * (lse.half + t.z.half[rows, t.label])
     if t.share:
         value = value + t.mask * t.share * (t.weight * (lse.middle[:, None] - t.z.middle)).sum(axis=1)
@@ -342,7 +345,7 @@ def host_gradient(given: Given) -> Interval:
     factor = given.inputs.get("factorsOptional")
     factor = np.ones(len(t.label)) if factor is None else wide(factor, given)
     factor = (factor * t.mask)[:, None]
-    at_label = t.label[:, None] == np.arange(len(t.weight))
+    at_label = t.here[:, None] & (t.label[:, None] == np.arange(len(t.weight)))
     shifted = t.z.middle - lse.middle[:, None]
     kept, others = t.kept[:, None], t.share * t.weight
     of_p = (kept + others.sum()) * np.exp(shifted)
@@ -549,6 +552,8 @@ OURS = Operator(
         "lseOptional": None,
         "ignoreIndex": -100,
         "labelSmoothing": 0.0,
+        "firstClass": 0,
+        "vocabularySize": 0,
         "lossOut": PER_ROW,
         "lseOut": PER_ROW,
         "inputGradOutOptional": Tensor(shape=(N, D)),
@@ -855,12 +860,32 @@ OUR_CHECKS = [
     *wrong_shapes("5", {"inputGradOutOptional": [(N, D + 1)], "weightGradOutOptional": [(C, N)]}),
     *wrong_shapes("5", {"biasGradOutOptional": [(C + 1,)]}),
 ]
+PART: Changes = {"classWeightsOptional": None, "firstClass": 2, "vocabularySize": C + 4}
 LSE_GIVEN: Changes = {"lseOptional": PER_ROW, **dict.fromkeys(RESULTS)}
 NO_GRADIENTS: Changes = dict.fromkeys(GRADIENTS)
 OUR_MORE = [
     Row("3", "lse FLOAT16", {**LSE_GIVEN, "lseOptional": Tensor(F16, (N,))}, words=("lse", "FLOAT16")),
     Row("5", "lse of other rows", {**LSE_GIVEN, "lseOptional": Tensor(shape=(N + 1,))}, words=("lse", "[6]")),
     *(bad_label(label) for label in (C, -1, -99, 2**31, 2**40, -(2**63))),
+    *(
+        Row("5", f"firstClass {first} of {size}", {**PART, "firstClass": first, "vocabularySize": size}, words=words)
+        for first, size, words in (
+            (-1, 0, ("firstClass", "-1")),
+            (1, 0, ("firstClass", "1")),
+            (5, 10, ("firstClass", "5", "10")),
+            (0, C - 1, ("vocabularySize", str(C - 1))),
+            (0, -1, ("vocabularySize", "-1")),
+            (0, -(2**63), ("vocabularySize",)),
+            (2**63 - 1, 2**63 - 1, ("firstClass",)),
+        )
+    ),
+    *(
+        Row("5", f"{name} of a part", {**PART, **more}, words=(name,))
+        for name, more in (
+            ("labelSmoothing", {"labelSmoothing": 0.5}),
+            ("classWeights", {"classWeightsOptional": PER_CLASS}),
+        )
+    ),
 ]
 OUR_ACCEPTED = [
     Row("2", "loss alone", NO_GRADIENTS, ANYWHERE),
@@ -873,6 +898,9 @@ OUR_ACCEPTED = [
         for value in (0.125, 1.0)
         for text, more in (("", {}), (", no weights", {"classWeightsOptional": None}))
     ),
+    Row("5", "classes of a vocabulary", {**PART, "target.values": (0, 2, 7, C + 3, -100)}, ANYWHERE),
+    Row("5", "the same, lse given", {**PART, **LSE_GIVEN, "target.values": (0, 2, 7, C + 3, -100)}, ANYWHERE),
+    Row("5", "all of a vocabulary", {"vocabularySize": C}, ANYWHERE),
     Row("6", "a label ignored", {"target.values": (1, -100, 2)}, ANYWHERE),
     Row("6", "a class ignored", {"ignoreIndex": 2}, ANYWHERE),
     Row("6", "all labels ignored", {"target.values": (-100,)}, ANYWHERE),
@@ -920,7 +948,17 @@ def modes(operator: Operator, matrix: Tensor) -> list[Changes]:
     lse: Changes = {**LSE_GIVEN, "lseOptional": Tensor(matrix.dtype, matrix.shape[:1])}
     one_gradient: list[Changes] = [{other: None for other in GRADIENTS if other != name} for name in GRADIENTS]
     smoothing: Changes = {"labelSmoothing": 0.25}
-    return [{}, NO_GRADIENTS, lse, *one_gradient, smoothing, {**smoothing, **lse, "classWeightsOptional": None}]
+    part: Changes = {"classWeightsOptional": None, "firstClass": 1, "vocabularySize": 64}
+    return [
+        {},
+        NO_GRADIENTS,
+        lse,
+        *one_gradient,
+        part,
+        {**part, **lse},
+        smoothing,
+        {**smoothing, **lse, "classWeightsOptional": None},
+    ]
 
 
 # ---- where the rows come from

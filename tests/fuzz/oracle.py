@@ -465,6 +465,10 @@ def host_linear_loss(call: Call) -> int:
     shapes |= dict.fromkeys(("target", "factorsOptional", "lseOptional", "lossOut", "lseOut"), (rows,))
     shapes |= dict.fromkeys(("biasOptional", "classWeightsOptional", "biasGradOutOptional"), (classes,))
     good = classes > 0 and linear_shapes_good(call, shapes) and 0 <= call["labelSmoothing"] <= 1
+    vocabulary = call["vocabularySize"] or classes
+    good = good and 0 <= call["firstClass"] <= vocabulary - classes
+    if vocabulary != classes:
+        good = good and call["labelSmoothing"] == 0 and call["classWeightsOptional"] is None
     return SUCCESS if good else PARAM_INVALID
 
 
@@ -475,7 +479,7 @@ def bad_class(call: Call) -> set[int]:
         return {SUCCESS}
     if not call["target"]["labels"]:
         return {SUCCESS, AICORE_EXCEPTION}
-    classes = call.shape("weight")[0]
+    classes = call["vocabularySize"] or call.shape("weight")[0]
     good = all(label == call["ignoreIndex"] or 0 <= label < classes for label in call["target"]["labels"])
     return {SUCCESS} if good else {AICORE_EXCEPTION}
 

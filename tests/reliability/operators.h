@@ -221,10 +221,10 @@ class Calls {
                                          as_half(weight), mask, target, value(0.0f), of_rows, sums,
                                          none, as_half(output({kRows, kDepth})),
                                          as_half(output({kClasses, kDepth})));
-    add<HostLinearCrossEntropy>("HostLinearCrossEntropy", rows, weight, input({kClasses}), target,
-                                none, of_rows, none, value(int64_t{-100}), value(0.125),
-                                output({kRows}), output({kRows}), output({kRows, kDepth}),
-                                output({kClasses, kDepth}), output({kClasses}));
+    add<HostLinearCrossEntropy>(
+        "HostLinearCrossEntropy", rows, weight, input({kClasses}), target, none, of_rows, none,
+        value(int64_t{-100}), value(0.125), value(int64_t{0}), value(int64_t{0}), output({kRows}),
+        output({kRows}), output({kRows, kDepth}), output({kClasses, kDepth}), output({kClasses}));
   }
 
   void add_convolutions(const std::string& kind, const std::vector<int64_t>& in,

@@ -313,7 +313,7 @@ void fit_linear_loss_grad(Arguments& arguments, const Fitting& fitting) {
 
 void fit_host_linear_loss(Arguments& arguments, const Fitting& fitting) {
   enum { kInput, kWeight, kBias, kTarget, kClassWeights, kFactors, kLseIn, kIgnore, kSmoothing };
-  enum { kLoss = kSmoothing + 1, kLse, kInputGrad, kWeightGrad, kBiasGrad };
+  enum { kFirst = kSmoothing + 1, kVocabulary, kLoss, kLse, kInputGrad, kWeightGrad, kBiasGrad };
   const auto [rows, classes, depth] = fit_linear(arguments, fitting, kInput, kWeight);
   const aclDataType dtype = arguments[kInput].tensor.dtype;
   for (const size_t i : {size_t{kBias}, size_t{kBiasGrad}}) {
@@ -326,6 +326,11 @@ void fit_host_linear_loss(Arguments& arguments, const Fitting& fitting) {
   }
   fit_tensor(arguments, fitting, kInputGrad, {rows, depth}, dtype);
   fit_tensor(arguments, fitting, kWeightGrad, {classes, depth}, dtype);
+  // All of a vocabulary, or its last classes.
+  const int64_t others = arguments[kFirst].integer & 7;
+  const bool is_part = fitting.shape[kFirst] && arguments[kClassWeights].null;
+  if (fitting.shape[kFirst]) arguments[kFirst].integer = is_part ? others : 0;
+  if (fitting.shape[kVocabulary]) arguments[kVocabulary].integer = is_part ? classes + others : 0;
 }
 
 // Where a convolution's arguments are.
@@ -441,7 +446,7 @@ const std::vector<Function>& functions() {
       FUNCTION(aclnnFusedCrossEntropyLossWithMaxSum, {7, 8}, fit_loss_with_max_sum),
       FUNCTION(aclnnFusedLinearCrossEntropyLossGrad, {9, 10}, fit_linear_loss_grad),
       FUNCTION(aclnnFusedLinearOnlineMaxSum, {5, 6, 7, 8, 9, 10}, fit_online_max_sum),
-      FUNCTION(aclnnHostLinearCrossEntropy, {9, 10, 11, 12, 13}, fit_host_linear_loss),
+      FUNCTION(aclnnHostLinearCrossEntropy, {11, 12, 13, 14, 15}, fit_host_linear_loss),
       FUNCTION(aclnnLayerNorm, {5, 6, 7}, fit_layer_norm),
       FUNCTION(aclnnLayerNormBackward, {8, 9, 10}, fit_layer_norm_backward),
       FUNCTION(aclnnRmsNorm, {3, 4}, fit_rms_norm),

@@ -454,6 +454,10 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
     checks.require(labelSmoothing >= 0 && labelSmoothing <= 1,
                    "labelSmoothing is %g, expected a number from 0 to 1", labelSmoothing);
     const int64_t vocabulary = vocabularySize == 0 ? sizes.classes : vocabularySize;
+    checks.require(vocabulary >= sizes.classes,
+                   "vocabularySize is %lld, expected 0 or at least the %lld rows of weight",
+                   static_cast<long long>(vocabulary), static_cast<long long>(sizes.classes));
+    if (!checks.ok()) return checks.status();
     checks.require(firstClass >= 0 && firstClass <= vocabulary - sizes.classes,
                    "firstClass is %lld, expected 0 to %lld, where the %lld rows of weight end with "
                    "the vocabulary of %lld",

@@ -36,7 +36,7 @@ constexpr bool kIsSanitized = false;
 
 // Whether LeakSanitizer, which asks at the end, is to let pass what this process leaves.
 static bool leaves_leaks = false;
-extern "C" int __lsan_is_turned_off() {
+extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() {
   return leaves_leaks ? 1 : 0;
 }
 

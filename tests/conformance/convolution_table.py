@@ -501,6 +501,7 @@ A2_AND_A3 = frozenset({"Ascend910B", "Ascend910_93"})
 PUBLISHED = A2_AND_A3 | {"Ascend950"}  # their 3-D operators are
 ON_950 = (frozenset({"Ascend950"}), INNER_NULLPTR)
 ON_PUBLISHED = (PUBLISHED, INNER_NULLPTR)
+ONLY_INPUT: Changes = {"outputMask": Bools((True, False, False)), "gradWeight": None, "gradBias": None}
 ONLY_WEIGHT: Changes = {"outputMask": Bools((False, True, False)), "gradInput": None, "gradBias": None}
 
 _INPUT_GRADIENT = "conv/conv3d_backprop_input_v2/op_host/op_tiling/common/conv_backprop_input_context_utils.cpp"
@@ -731,7 +732,10 @@ BACKWARD_MORE = [
                 "transposed, stride 64, only gradWeight",
                 {**volume((1, 2, 1), stride=(1, 64, 1), transposed=True).backward(), **ONLY_WEIGHT},
             ),
-            ("dilation 256 of one tap", volume((1, 2, 1), dilation=(1, 256, 1)).backward()),
+            (
+                "dilation 256 of one tap, only gradInput",
+                {**volume((1, 2, 1), dilation=(1, 256, 1)).backward(), **ONLY_INPUT},
+            ),
             ("width 4097", volume((1, 1, 4097)).backward()),
             ("groups, rows within a core's memory", wide_rows(4056).backward()),
         )
@@ -785,7 +789,7 @@ BACKWARD_MORE = [
             ),
             (
                 "3-D, floats of width 4097",
-                {**volume((1, 1, 4097)).backward(), **on_all(BACKWARD, "dtype", F32)},
+                {**volume((1, 1, 4097), kernel=(1, 1, 2)).backward(), **on_all(BACKWARD, "dtype", F32)},
                 ops_nn(_INPUT_GRADIENT, "CheckAlignAndSizeLimits"),
             ),
             (

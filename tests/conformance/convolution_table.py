@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from tests import cabi
-from tests.cabi import PARAM_NULLPTR, Dtype, Format, round_to
+from tests.cabi import INNER_NULLPTR, PARAM_INVALID, PARAM_NULLPTR, RUNTIME_ERROR, Dtype, Format, round_to
 from tests.conformance.machinery import (
     ANYWHERE,
     HOST,
@@ -33,7 +34,7 @@ from tests.conformance.machinery import (
     nulls,
     on_all,
 )
-from tests.conformance.provenance import RESULTS, Sources, document, ops_nn
+from tests.conformance.provenance import RESULTS, Source, Sources, document, ops_nn
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 I32 = Dtype.INT32
@@ -41,7 +42,7 @@ NARROW = frozenset({"Ascend310P", "Ascend910"})  # no FP32 matrix units
 
 # ---- cubeMathType (spec 3.5, 0.9)
 
-KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32 = range(4)
+KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32, USE_FP32_ADD = range(5)
 
 
 def to_hf32(product: str, value: np.ndarray) -> np.ndarray:
@@ -66,7 +67,7 @@ def converted(given: Given, names: Sequence[str]) -> tuple[list[np.ndarray], Dty
         return tensors, F64
     if mode == USE_FP16 or (mode == ALLOW_FP32_DOWN_PRECISION and dtype == F32 and given.product in NARROW):
         return [round_to(F16, tensor) for tensor in tensors], F16
-    if dtype == F32 and mode != KEEP_DTYPE:
+    if dtype == F32 and mode not in (KEEP_DTYPE, USE_FP32_ADD):
         return [to_hf32(given.product, tensor) for tensor in tensors], F32
     return tensors, dtype
 
@@ -159,10 +160,18 @@ def of_products(value: np.ndarray, magnitude: np.ndarray, count: int, dtype: Dty
     return Reference(value, count * unit * magnitude, result)
 
 
+def converted_bias(given: Given, dtype: Dtype) -> np.ndarray:
+    """In the dtype of the products, or in FLOAT where the operator adds it in that."""
+    in_float = given.arguments["transposed"] or (dtype == BF16 and given.product != "Ascend950")
+    if dtype in (F32, F64) or (in_float and given.product not in NARROW):
+        return given.inputs["bias"]
+    return round_to(dtype, given.inputs["bias"])
+
+
 def output(given: Given) -> Reference:
     """The convolution and the bias, in the dtype that the matrix units give."""
-    names = [name for name in ("input", "weight", "bias") if given.arguments[name]]
-    (source, weight, *bias), dtype = converted(given, names)
+    (source, weight), dtype = converted(given, ("input", "weight"))
+    bias = [converted_bias(given, dtype)] if given.arguments["bias"] else []
     groups, shape, transposed = (given.arguments[name] for name in ("groups", "output", "transposed"))
     place, shape = geometry(given.arguments), shape.shape
 
@@ -384,6 +393,9 @@ BACKWARD = Operator(
 
 # ---- what the checks of both have in common
 
+_FORWARD = "conv/convolution_forward/op_host/op_api/aclnn_convolution.cpp"
+_CHECKER = "conv/convolution_backward/op_api/convolution_backward_checker.cpp"
+_BACKWARD = "conv/convolution_backward/op_api/aclnn_convolution_backward.cpp"
 UNEMULATED = (Dtype.HIFLOAT8, Dtype.FLOAT8_E4M3FN, Dtype.FLOAT8_E5M2)
 WIDE = ANYWHERE - NARROW
 
@@ -395,6 +407,7 @@ def formatted(operator: Operator, format: Format) -> Changes:
 
 def parameter_rows(numbers: dict[str, str]) -> list[Row]:
     """Values that these never have, by the number of each check, in order."""
+    wrong: dict[str, tuple[tuple[int, ...], ...]]
     wrong = {"stride": ((2, 0), (-3,)), "padding": ((1, -1),), "dilation": ((0, 2), (-2,))}
     return [
         Row(number, f"{name} {given}", {f"{name}.values": given}, words=(name, str(min(given))))
@@ -416,27 +429,24 @@ def length_rows(number: str, names: Sequence[str]) -> list[Row]:
 def group_rows(number: str) -> list[Row]:
     """What groups never is."""
     return [
-        *(
-            Row(number, f"groups {groups}", {"groups": groups}, words=("groups", str(groups), "65535"))
-            for groups in (0, -1)
-        ),
-        Row(
-            number,
-            "groups 65536",
-            {"groups": 65536},
-            words=("groups", "65536", "65535"),
-            source=document("aclnnConvolution.md and aclnnConvolutionBackward.md"),  # no checker has the upper limit
-        ),
+        Row(number, f"groups {groups}", {"groups": groups}, words=("groups", str(groups), "65535"))
+        for groups in (0, -1)
     ]
 
 
-def mode_rows(operator: Operator, number: str, last: str) -> list[Row]:
+def many_groups(transposed: bool, spatial: int) -> Problem:
+    """One more than the document allows."""
+    ones, zeros = (1,) * spatial, (0,) * spatial
+    return Problem(1, 65536, 65536, ones, ones, ones, zeros, ones, transposed, zeros, 65536)
+
+
+def mode_rows(operator: Operator, number: str, last: str, most: int) -> list[Row]:
     """What cubeMathType never is, and what it asks of products without FP32 matrix units."""
     floats = on_all(operator, "dtype", F32)
     return [
         *(
             Row(number, f"cubeMathType {mode}", {"cubeMathType": mode}, words=("cubeMathType", str(mode)))
-            for mode in (4, -1, 127)
+            for mode in (most + 1, -1, 127)
         ),
         Row(last, "floats kept", floats, WIDE, words=("cubeMathType", "0", "FLOAT", "1")),
         Row(last, "floats as HF32", {**floats, "cubeMathType": USE_HF32}, WIDE, words=("cubeMathType", "3", "FLOAT")),
@@ -485,6 +495,53 @@ def unchecked(number: str, cases: dict[str, Changes], accepted: frozenset[str] =
 ALL = (True, True, True)
 NO_INPUT, NO_WEIGHT, NO_BIAS = (Bools(tuple(i != index for i in range(3))) for index in range(3))
 
+# What the operators inside CANN's own refuse, of products that have them.
+
+A2_AND_A3 = frozenset({"Ascend910B", "Ascend910_93"})
+PUBLISHED = A2_AND_A3 | {"Ascend950"}  # their 3-D operators are
+ON_950 = (frozenset({"Ascend950"}), INNER_NULLPTR)
+ON_PUBLISHED = (PUBLISHED, INNER_NULLPTR)
+ONLY_INPUT: Changes = {"outputMask": Bools((True, False, False)), "gradWeight": None, "gradBias": None}
+ONLY_WEIGHT: Changes = {"outputMask": Bools((False, True, False)), "gradInput": None, "gradBias": None}
+
+_INPUT_GRADIENT = "conv/conv3d_backprop_input_v2/op_host/op_tiling/common/conv_backprop_input_context_utils.cpp"
+_WEIGHT_GRADIENT = "conv/conv3d_backprop_filter_v2/op_host/op_tiling/common/conv_backprop_filter_context_utils.cpp"
+# The checker divides the channels of depthwise convolutions only; the older operators are not published.
+UNEVEN = ops_nn(_INPUT_GRADIENT, "CheckGroupsDivisibility")
+
+
+def volume(sizes: tuple[int, ...], **changes: Any) -> Problem:
+    """A convolution of one volume with one tap."""
+    ones, none = (1,) * 3, (0,) * 3
+    thin = Problem(1, 1, 1, sizes, ones, ones, none, ones, False, none, 1)
+    return replace(thin, **changes)
+
+
+def flat(sizes: tuple[int, ...], **changes: Any) -> Problem:
+    """The same of a line or a plane."""
+    ones, none = (1,) * len(sizes), (0,) * len(sizes)
+    return replace(Problem(1, 1, 1, sizes, ones, ones, none, ones, False, none, 1), **changes)
+
+
+def wide_rows(width: int) -> Problem:
+    """Rows of which a kernel of 3 meets four at once, in groups."""
+    return replace(volume((1, 4, width), kernel=(1, 3, 3), padding=(0, 1, 1), groups=2), channels=2, results=2)
+
+
+def in_volumes(
+    number: str,
+    condition: str,
+    changes: Changes,
+    code: int,
+    refusing: frozenset[str],
+    source: Source | None = None,
+    without: frozenset[str] = NARROW,
+) -> Row:
+    """A row of three dimensions, which products without such convolutions refuse as those."""
+    accepted = ANYWHERE - refusing - without
+    return Row(number, condition, changes, accepted, code, ("host",), source, (without, PARAM_INVALID))
+
+
 # All checks in their order; some are those of some products only.
 BACKWARD_ORDER = [
     *nulls(BACKWARD),
@@ -514,7 +571,7 @@ BACKWARD_ORDER = [
     *parameter_rows({"stride": "9", "padding": "10", "dilation": "11"}),
     Row("12", "outputPadding, not transposed", {"outputPadding.values": (0, 1)}, words=("outputPadding", "1")),
     *group_rows("13"),
-    *mode_rows(BACKWARD, "14", "15"),
+    *mode_rows(BACKWARD, "14", "15", USE_HF32),
     Row("18", "weight of another rank", {"weight.shape": (6, 2, 6)}, words=("weight",)),
     Row("19", "gradOutput empty", {"gradOutput.shape": (2, 6, 0, 4)}, words=("gradOutput",)),
     Row("20", "gradInput of another shape", {"gradInput.shape": (2, 4, 6, 5)}, words=("gradInput", "2, 4, 5, 6")),
@@ -594,9 +651,29 @@ BACKWARD_MORE = [
     Row("23", "gradOutput's channels", of_channels(DEFAULT, results=8), words=("weight",)),
     Row("23", "input's channels, uneven", of_channels(DEFAULT, channels=5), words=("input",)),
     Row("23", "input's channels", of_channels(DEFAULT, channels=6), words=("input",)),
-    Row("23", "uneven groups", replace(DEFAULT, results=5).backward(), words=("groups", "2", "5")),
-    Row("23", "depthwise, uneven", replace(DEPTHWISE, results=6).backward(), words=("groups", "4", "6")),
-    Row("23", "depthwise, too few", replace(DEPTHWISE, results=3).backward(), words=("groups", "4", "3")),
+    Row(
+        "23",
+        "uneven groups",
+        replace(DEFAULT, results=5).backward(),
+        words=("groups", "2", "5"),
+        source=UNEVEN,
+        other=ON_950,
+    ),
+    Row(
+        "23",
+        "depthwise, uneven",
+        replace(DEPTHWISE, results=6).backward(),
+        words=("groups", "4", "6"),
+        other=ON_950,
+    ),
+    Row(
+        "23",
+        "depthwise, too few",
+        replace(DEPTHWISE, results=3).backward(),
+        words=("groups", "4", "3"),
+        other=ON_950,
+    ),
+    Row("23", "3-D, uneven groups", replace(THREE_D, results=5).backward(), source=UNEVEN, other=ON_PUBLISHED),
     Row("23", "transposed, input's channels", of_channels(TRANSPOSED, channels=6), words=("input",)),
     Row("23", "transposed, gradOutput's channels", of_channels(TRANSPOSED, results=8), words=("gradOutput",)),
     Row("23", "transposed, groups", {**TRANSPOSED.backward(), "groups": 3}, words=("gradOutput", "groups", "9")),
@@ -610,6 +687,24 @@ BACKWARD_MORE = [
     Row("25", "gradOutput of another batch", {"gradOutput.shape": (3, 6, 3, 4)}, words=("gradOutput", "3", "2")),
     Row("25", "kernel too large", {"dilation.values": (4, 2)}),
     Row("24", "3-D", {**THREE_D_WHOLE.backward(), "gradOutput.shape": (2, 6, 4, 1, 6)}, words=("gradOutput",)),
+    Row(
+        "24",
+        "3-D transposed, without outputPadding",
+        {
+            **replace(THREE_D_WHOLE, transposed=True, output_padding=(0, 1, 0)).backward(),
+            "outputPadding.values": (0, 0, 0),
+        },
+        WIDE,
+    ),
+    Row(
+        "24",
+        "3-D transposed, gradOutput of other sizes",
+        {
+            **replace(THREE_D_WHOLE, transposed=True, output_padding=(0, 2, 0)).backward(),
+            "outputPadding.values": (0, 0, 0),
+        },
+        words=("gradOutput", "stride"),
+    ),
     Row("24", "3-D, kernel too large", {**THREE_D_WHOLE.backward(), "dilation.values": (9, 1, 1)}),
     Row("26", "3-D", THREE_D_WHOLE.backward(), WIDE, words=("3-D", "Ascend910B")),
     Row("26", "3-D transposed", replace(THREE_D_WHOLE, transposed=True).backward(), WIDE, words=("Ascend910B",)),
@@ -627,6 +722,111 @@ BACKWARD_MORE = [
         "3-D, groups, floats as FP16",
         {**THREE_D.backward(), **on_all(BACKWARD, "dtype", F32), "cubeMathType": USE_FP16},
         HOST | {"Ascend950"},
+    ),
+    *(
+        in_volumes("29", f"3-D, {condition}", changes, INNER_NULLPTR, NOWHERE)
+        for condition, changes in (
+            ("a kernel that moves by itself", volume((1, 128, 1), kernel=(1, 64, 1), stride=(1, 64, 1)).backward()),
+            ("stride 64, only gradWeight", {**volume((1, 65, 1), stride=(1, 64, 1)).backward(), **ONLY_WEIGHT}),
+            (
+                "transposed, stride 64, only gradWeight",
+                {**volume((1, 2, 1), stride=(1, 64, 1), transposed=True).backward(), **ONLY_WEIGHT},
+            ),
+            (
+                "dilation 256 of one tap, only gradInput",
+                {**volume((1, 2, 1), dilation=(1, 256, 1)).backward(), **ONLY_INPUT},
+            ),
+            ("width 4097", volume((1, 1, 4097)).backward()),
+            ("groups, rows within a core's memory", wide_rows(4056).backward()),
+        )
+    ),
+    *(
+        Row(
+            "29",
+            f"groups 65536{name}",
+            many_groups(transposed, spatial).backward(),
+            words=("groups", "65536", "65535"),
+            source=ops_nn(_INPUT_GRADIENT, "CheckGroupsAndFilterRange"),
+            other=ON_PUBLISHED if spatial == 3 else ON_950,
+        )
+        for name, transposed, spatial in (("", False, 1), (", transposed", True, 2), (", 3-D", False, 3))
+    ),
+    Row(
+        "29",
+        "3-D, gradOutput of another batch",
+        {**THREE_D_WHOLE.backward(), "gradOutput.shape": (3, *THREE_D_WHOLE.output[1:])},
+        words=("gradOutput", "3", "2"),
+        source=ops_nn(_INPUT_GRADIENT, "CheckBatchConsistency"),
+        other=ON_PUBLISHED,
+    ),
+    *(
+        in_volumes("29", condition, changes, INNER_NULLPTR, A2_AND_A3, source)
+        for condition, changes, source in (
+            (
+                "3-D, stride 64 in H",
+                volume((1, 65, 1), stride=(1, 64, 1)).backward(),
+                ops_nn(_INPUT_GRADIENT, "CheckAttrs"),
+            ),
+            (
+                "3-D, stride 256 in D",
+                volume((257, 1, 1), stride=(256, 1, 1)).backward(),
+                ops_nn(_INPUT_GRADIENT, "CheckAttrs"),
+            ),
+            (
+                "3-D, dilation 256 in W",
+                volume((1, 1, 257), kernel=(1, 1, 2), dilation=(1, 1, 256)).backward(),
+                ops_nn(_INPUT_GRADIENT, "CheckDilationsRangeInParams"),
+            ),
+            (
+                "3-D, padding 256 in D",
+                volume((1, 1, 1), padding=(256, 0, 0)).backward(),
+                ops_nn(_INPUT_GRADIENT, "CheckPadRange"),
+            ),
+            (
+                "3-D, kernel 512 in H",
+                volume((1, 513, 1), kernel=(1, 512, 1)).backward(),
+                ops_nn(_INPUT_GRADIENT, "CheckGroupsAndFilterRange"),
+            ),
+            (
+                "3-D, floats of width 4097",
+                {**volume((1, 1, 4097), kernel=(1, 1, 2)).backward(), **on_all(BACKWARD, "dtype", F32)},
+                ops_nn(_INPUT_GRADIENT, "CheckAlignAndSizeLimits"),
+            ),
+            (
+                "3-D, groups, rows beyond a core's memory",
+                wide_rows(4057).backward(),
+                ops_nn(_INPUT_GRADIENT, "CheckL1SizeLimit"),
+            ),
+            (
+                "3-D, dilation 256 in H, only gradWeight",
+                {**volume((1, 257, 1), kernel=(1, 2, 1), dilation=(1, 256, 1)).backward(), **ONLY_WEIGHT},
+                ops_nn(_WEIGHT_GRADIENT, "CheckDilationsRange"),
+            ),
+            (
+                "3-D, padding 256 in W, only gradWeight",
+                {**volume((1, 1, 1), padding=(0, 0, 256)).backward(), **ONLY_WEIGHT},
+                ops_nn(_WEIGHT_GRADIENT, "CheckPadsRange"),
+            ),
+        )
+    ),
+    *(
+        in_volumes("30", condition, changes, INNER_NULLPTR, PUBLISHED)
+        for condition, changes in (
+            ("3-D transposed, stride 64 in H", volume((1, 2, 1), stride=(1, 64, 1), transposed=True).backward()),
+            (
+                "3-D transposed, dilation 256 in W",
+                volume((1, 1, 1), dilation=(1, 1, 256), transposed=True).backward(),
+            ),
+        )
+    ),
+    *(
+        Row("30", condition, problem.backward(), ANYWHERE - {"Ascend950"}, INNER_NULLPTR)
+        for condition, problem in (
+            ("2-D transposed, stride 64", flat((2, 1), stride=(64, 1), transposed=True)),
+            ("2-D transposed, dilation 256", flat((1, 1), dilation=(1, 256), transposed=True)),
+            ("2-D transposed, kernel 512", flat((1, 1), kernel=(1, 512), transposed=True)),
+            ("1-D transposed, stride 64", flat((2,), stride=(64,), transposed=True)),
+        )
     ),
     # Empty tensors. Where FP32 matrix units are missing, rows 18 to 25 see them too.
     Row("16", "no batch", NO_BATCH.backward(), WIDE, words=("gradOutput",)),
@@ -666,12 +866,30 @@ BACKWARD_ACCEPTED = [
             },
         },
     ),
+    *unchecked(
+        "22",
+        {"transposed, outputPadding of 4": {**TRANSPOSED.backward(), "outputPadding.values": (1, 5, 0, 0)}},
+    ),
+    *unchecked(
+        "24",
+        {
+            "transposed, another outputPadding": {**TRANSPOSED.backward(), "outputPadding.values": (0, 0)},
+            "transposed, outputPadding beyond the stride": {**TRANSPOSED.backward(), "outputPadding.values": (7, 9)},
+            "1-D transposed, without outputPadding": {
+                **replace(ONE_D, transposed=True, output_padding=(1,)).backward(),
+                "outputPadding.values": (0,),
+            },
+        },
+    ),
     *unchecked("Policy", {"biasSizes null, no gradBias": {"outputMask": NO_BIAS, "biasSizes": None}}),
     *unchecked("17", {"biasSizes of another length": {"biasSizes": Ints((1, 2))}, "of none": {"biasSizes": Ints(())}}),
     *unchecked("17", {"no pixels, no gradInput": {**NO_PIXELS.backward(), "outputMask": NO_INPUT}}),
 ]
 
 # ---- aclnnConvolution (spec 3.4)
+
+REGISTERED = ops_nn(_FORWARD, "UpdateOutputDtype", "ConvL0Warper")
+WITHOUT_VOLUMES = frozenset({"Ascend910"})
 
 FORWARD_ORDER = [
     *nulls(FORWARD),
@@ -686,11 +904,11 @@ FORWARD_ORDER = [
     Row("4", "input NHWC", {"input.format": Format.NHWC}, words=("input", "format 1", "NCHW")),
     Row("4", "weight NCL", {"weight.format": Format.NCL}, words=("weight", "format 47", "NCHW")),
     Row("5", "kernel empty", {"weight.shape": (6, 2, 0, 2)}, words=("weight", "0")),
-    *parameter_rows({"stride": "5", "dilation": "5", "padding": "5"}),
+    *parameter_rows({"stride": "5", "dilation": "5"}),
     *group_rows("5"),
     Row("5", "groups", {"groups": 3}, words=("input", "groups", "6")),
     Row("6", "output of other sizes", {"output.shape": (2, 6, 3, 5)}, words=("output", "2, 6, 3, 5", "4")),
-    *mode_rows(FORWARD, "7", "7"),
+    *mode_rows(FORWARD, "7", "7", USE_FP32_ADD),
 ]
 FORWARD_MORE = [
     Row("1", "outputPadding null, transposed", {**TRANSPOSED.forward(), "outputPadding": None}, code=PARAM_NULLPTR),
@@ -737,6 +955,41 @@ FORWARD_MORE = [
     Row("6", "output of other channels", {"output.shape": (2, 5, 3, 4)}, words=("output", "2, 5, 3, 4", "6")),
     Row("6", "1-D", {**ONE_D.forward(), "output.shape": (2, 6, 5)}, words=("output",)),
     Row("6", "transposed", {**TRANSPOSED.forward(), "output.shape": (2, 6, 5, 6)}, words=("output",)),
+    Row("6", "no channels", replace(DEFAULT, channels=0).forward(), HOST, words=("input", "output")),
+    Row("6", "no pixels", NO_PIXELS.forward(), HOST, words=("input", "output")),
+    Row("6", "no channels, transposed", replace(TRANSPOSED, channels=0).forward(), HOST, words=("input", "channels")),
+    Row(
+        "6",
+        "no pixels, transposed",
+        replace(TRANSPOSED, sizes=(0, 6)).forward(),
+        ANYWHERE - {"Ascend950"},
+        words=("input", "spatial"),
+        source=ops_nn(_FORWARD, "CheckEmptyTensorTransposed"),
+    ),
+    *(
+        Row(
+            "6",
+            f"{name} transposed, a kernel beyond the padding",
+            problem.forward(),
+            HOST | {"Ascend950"},
+            words=("padding", str(over)),
+            source=ops_nn(_FORWARD, "padBinaryValid"),
+        )
+        for name, problem, over in (
+            ("1-D", flat((2,), kernel=(257,), transposed=True), 256),
+            ("2-D", flat((2, 1), kernel=(301, 1), padding=(44, 0), transposed=True), 256),
+            ("2-D with four paddings", flat((1, 2), kernel=(1, 257), padding=(0, 0, 1, 1), transposed=True), 256),
+        )
+    ),
+    in_volumes(
+        "6",
+        "3-D transposed, a padding beyond the kernel",
+        volume((1, 3, 1), padding=(0, 1, 0), transposed=True).forward(),
+        PARAM_INVALID,
+        A2_AND_A3,
+        ops_nn(_FORWARD, "padBinaryValid"),
+    ),
+    Row("7", "floats with FP32 sums", {**on_all(FORWARD, "dtype", F32), "cubeMathType": USE_FP32_ADD}, WIDE),
     Row("7", "one float", {"weight.dtype": F32}, WIDE, words=("cubeMathType", "0", "FLOAT")),
     Row("8", "3-D", THREE_D.forward(), WIDE | {"Ascend310P"}, words=("3-D", "Ascend910B")),
     Row("8", "3-D as ND", {**THREE_D.forward(), **formatted(FORWARD, Format.ND)}, WIDE | {"Ascend310P"}),
@@ -748,6 +1001,120 @@ FORWARD_MORE = [
         words=("3-D", "Ascend910B"),
     ),
     Row("8", "3-D transposed", replace(THREE_D, transposed=True).forward(), WIDE, words=("Ascend910B",)),
+    Row("8", "3-D, a bias of floats", {**THREE_D.forward(), "bias.dtype": F32}, WIDE | {"Ascend310P"}),
+    *(
+        Row("9", condition, problem.forward(), code=RUNTIME_ERROR, words=("padding", "-1"))
+        for condition, problem in (
+            ("padding < 0", replace(DEFAULT, padding=(1, -1))),
+            ("transposed, padding < 0", replace(TRANSPOSED, padding=(1, -1))),
+        )
+    ),
+    Row(
+        "9",
+        "transposed, output of floats",
+        {**TRANSPOSED.forward(), "output.dtype": F32},
+        NARROW | HOST,
+        RUNTIME_ERROR,
+        ("output", "FLOAT", "FLOAT16"),
+        REGISTERED,
+    ),
+    Row(
+        "9",
+        "1-D transposed, one position to floats",
+        {**flat((1,), kernel=(3,), transposed=True).forward(), "output.dtype": F32, "bias": None},
+        NARROW | HOST | {"Ascend950"},
+        RUNTIME_ERROR,
+        source=REGISTERED,
+    ),
+    Row(
+        "9",
+        "groups 65536, transposed",
+        many_groups(True, 2).forward(),
+        words=("groups", "65536", "65535"),
+        source=ops_nn(_INPUT_GRADIENT, "CheckAttrs"),
+        other=(frozenset({"Ascend950"}), RUNTIME_ERROR),
+    ),
+    Row(
+        "9",
+        "groups 65536, 3-D transposed",
+        many_groups(True, 3).forward(),
+        words=("groups", "65536", "65535"),
+        source=ops_nn(_INPUT_GRADIENT, "CheckAttrs"),
+        other=(PUBLISHED, RUNTIME_ERROR),
+    ),
+    *(
+        in_volumes("9", f"3-D transposed, {condition}", changes, RUNTIME_ERROR, A2_AND_A3, source)
+        for condition, changes, source in (
+            (
+                "stride 64 in H",
+                volume((1, 2, 1), stride=(1, 64, 1), transposed=True).forward(),
+                ops_nn(_INPUT_GRADIENT, "CheckAttrs"),
+            ),
+            (
+                "dilation 256 in H",
+                volume((1, 3, 1), kernel=(1, 2, 1), padding=(0, 1, 0), dilation=(1, 256, 1), transposed=True).forward(),
+                ops_nn(_INPUT_GRADIENT, "CheckDilationsRangeInParams"),
+            ),
+            (
+                "padding 256 in D",
+                volume((513, 1, 1), padding=(256, 0, 0), transposed=True).forward(),
+                ops_nn(_INPUT_GRADIENT, "CheckPadRange"),
+            ),
+            (
+                "floats of width 4097",
+                {**volume((1, 1, 4097), transposed=True).forward(), **on_all(FORWARD, "dtype", F32)},
+                ops_nn(_INPUT_GRADIENT, "CheckAlignAndSizeLimits"),
+            ),
+            (
+                "groups, rows beyond a core's memory",
+                replace(wide_rows(4057), transposed=True).forward(),
+                ops_nn(_INPUT_GRADIENT, "CheckL1SizeLimit"),
+            ),
+        )
+    ),
+    *(
+        in_volumes("9", f"3-D transposed, {condition}", problem.forward(), RUNTIME_ERROR, NOWHERE)
+        for condition, problem in (
+            ("width 4097", volume((1, 1, 4097), transposed=True)),
+            ("groups, rows within a core's memory", replace(wide_rows(4056), transposed=True)),
+        )
+    ),
+    # CANN's stage 1 succeeds, and stage 2 finds no operator.
+    Row("10", "groups 65536", many_groups(False, 1).forward(), words=("groups", "65536", "65535"), other=ON_950),
+    Row("10", "groups 65536, 3-D", many_groups(False, 3).forward(), words=("groups", "65536", "65535"), other=ON_950),
+    *(
+        in_volumes("10", f"3-D, {condition}", problem.forward(), INNER_NULLPTR, refusing, without=WITHOUT_VOLUMES)
+        for condition, problem, refusing in (
+            ("stride 64 in H", volume((1, 2, 1), stride=(1, 64, 1)), PUBLISHED),
+            ("dilation 256 in W", volume((1, 1, 2), dilation=(1, 1, 256)), PUBLISHED),
+            ("padding 256 in H", volume((1, 2, 1), padding=(0, 256, 0)), PUBLISHED),
+            ("kernel 512 in H", volume((1, 513, 1), kernel=(1, 512, 1)), PUBLISHED),
+            ("kernel of 4096 taps", volume((1, 64, 65), kernel=(1, 64, 64)), PUBLISHED),
+            ("groups, rows beyond a core's memory", wide_rows(4097), A2_AND_A3),
+            ("one tap, rows beyond a core's memory", volume((1, 2, 8193)), A2_AND_A3),
+            ("stride 1000001 in D", volume((2, 1, 1), stride=(1000001, 1, 1)), frozenset({"Ascend950"})),
+        )
+    ),
+    *(
+        Row("10", condition, problem.forward(), ANYWHERE - {"Ascend950"}, INNER_NULLPTR, ("stride", "1000001"))
+        for condition, problem in (
+            ("stride 1000001", flat((2, 1), stride=(1000001, 1))),
+            ("1-D, stride 1000001", flat((2,), stride=(1000001,))),
+        )
+    ),
+    *(
+        in_volumes("10", f"3-D, {condition}", changes, INNER_NULLPTR, NOWHERE, without=WITHOUT_VOLUMES)
+        for condition, changes in (
+            (
+                "stride 63, dilation and padding 255",
+                volume((1, 2, 1), stride=(1, 63, 63), padding=(0, 255, 255)).forward(),
+            ),
+            ("stride 64, a matrix product", volume((1, 1, 1), stride=(1, 64, 64)).forward()),
+            ("groups, rows within a core's memory", {**wide_rows(4096).forward(), "bias": None}),
+            ("stride 256, dilation 256 in D", volume((2, 2, 2), stride=(256, 1, 1), dilation=(256, 1, 1)).forward()),
+            ("rows of columns within a core's memory", volume((1, 4, 5000), kernel=(1, 3, 3)).forward()),
+        )
+    ),
 ]
 FORWARD_ACCEPTED = [
     *same_on_all(FORWARD, Problem.forward),
@@ -760,6 +1127,40 @@ FORWARD_ACCEPTED = [
         },
     ),
     *unchecked("-", {"no batch": NO_BATCH.forward()}),
+    *unchecked(
+        "5",
+        {
+            "no batch, kernel too large": {
+                **NO_BATCH.forward(),
+                "dilation.values": (4, 2),
+                "output.shape": (0, 6, 0, 4),
+            },
+            "no batch, kernel larger by one": {
+                **replace(NO_BATCH, sizes=(6, 6)).forward(),
+                "dilation.values": (4, 2),
+                "output.shape": (0, 6, 1, 4),
+            },
+        },
+    ),
+    *unchecked(
+        "6",
+        {
+            "transposed, output of no size": flat((1, 1), kernel=(2, 2), padding=(1, 1), transposed=True).forward(),
+            "transposed, a kernel as large as the padding lets": flat((2,), kernel=(256,), transposed=True).forward(),
+        },
+    ),
+    *unchecked("7", {"mode 4": {"cubeMathType": USE_FP32_ADD}, "a bias of floats": {"bias.dtype": F32}}),
+    *unchecked(
+        "9",
+        {
+            "transposed, output of floats, mode 2": {
+                **TRANSPOSED.forward(),
+                "output.dtype": F32,
+                "cubeMathType": USE_FP16,
+            }
+        },
+    ),
+    *unchecked("10", {"a matrix product of stride 1000001": flat((1, 1), stride=(1000001, 1)).forward()}),
 ]
 
 # ---- dtypes (spec 3.3 row 5, 3.4 row 2): the products that know each, and those that compute it with KEEP_DTYPE
@@ -774,7 +1175,7 @@ def accepts(dtypes: dict[str, Dtype], product: str) -> bool:
     if any(product not in SUPPORTED.get(dtype, NOWHERE) for dtype in dtypes.values()):
         return False
     if product in NARROW:
-        names = ("gradOutput", "input", "weight") if "gradOutput" in dtypes else ("input", "weight", "bias")
+        names = ("gradOutput", "input", "weight") if "gradOutput" in dtypes else ("input", "weight")
         return promoted(dtypes[name] for name in names) == F16
     if product == "Ascend950" and "gradOutput" in dtypes:
         gradients = (("gradInput", "input"), ("gradWeight", "weight"), ("gradBias", "gradOutput"))
@@ -844,9 +1245,6 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
 
 # ---- where the rows come from
 
-_FORWARD = "conv/convolution_forward/op_host/op_api/aclnn_convolution.cpp"
-_CHECKER = "conv/convolution_backward/op_api/convolution_backward_checker.cpp"
-_BACKWARD = "conv/convolution_backward/op_api/aclnn_convolution_backward.cpp"
 SOURCES = {
     "aclnnConvolution": Sources(
         {
@@ -858,6 +1256,7 @@ SOURCES = {
             "6": ops_nn(_FORWARD, "ConvXdChecker::Check"),
             "7": ops_nn(_FORWARD, "HardwareLimitChecker::Check"),
             "8": document("aclnnConvolution.md"),  # no checker asks for the product
+            "9": ops_nn("conv/common/op_host/conv_forward_infershape.cpp", "CheckPositivePads"),
         },
         ops_nn(_FORWARD, "CheckConvParams"),
     ),
@@ -877,6 +1276,7 @@ SOURCES = {
             "24": ops_nn(_CHECKER, "CheckConvShapePlus"),
             "26": ops_nn(_BACKWARD, "aclnnConvolutionBackwardGetWorkspaceSize"),
             "28": ops_nn(_BACKWARD, "CheckSupportedForConv3dBackpropFilter"),
+            "29": ops_nn(_INPUT_GRADIENT, "CheckParams", "CheckAttrs"),
         },
         ops_nn(_CHECKER, "CheckParams"),
     ),

@@ -193,6 +193,7 @@ class Row(NamedTuple):
     code: int = PARAM_INVALID
     words: tuple[str, ...] = ()  # in the error text; the first is the argument
     source: Source | None = None  # if it is not that of the check's number
+    other: tuple[frozenset[str], int] | None = None  # products that refuse it with another code
 
     def on(self, operator: Operator, product: str) -> int:
         """The status on a product."""
@@ -200,7 +201,9 @@ class Row(NamedTuple):
             return FIND_KERNEL_ERROR
         if product in operator.lacks and self.code not in (PARAM_NULLPTR, PARAM_INVALID):
             return operator.lacks[product]
-        return SUCCESS if product in self.accepted else self.code
+        if product in self.accepted:
+            return SUCCESS
+        return self.other[1] if self.other and product in self.other[0] else self.code
 
 
 class DtypeRow(NamedTuple):
@@ -468,6 +471,7 @@ def check_row(operator: Operator, row: Row, product: str) -> None:
     # A null pointer, and what stage 2 finds, is one on every product; everything else depends on the product's rules.
     product_matters = outcome.status not in (PARAM_NULLPTR, cabi.AICORE_EXCEPTION)
     words = (operator.api, product) if product_matters else (operator.api,)
+    # A product that lacks the operator, or refuses all such calls, has its own words.
     for word in words if expected != row.code else (*words, *row.words):
         assert word in outcome.text, f"{word!r} is not in {outcome.text!r}"
 

@@ -308,6 +308,21 @@ def test_where_results_are_rounded() -> None:
     assert succeeds(BACKWARD, {**long.backward(), **ones, **floats}, "Ascend910B").view("gradWeight") == 2049
 
 
+@EACH_PRODUCT
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dtype", [F16, BF16], ids=lambda dtype: dtype.name)
+def test_where_a_bias_is_rounded(dtype: Dtype, transposed: bool, product: str) -> None:
+    """1 + 2^-12, of which 16 bits keep 1, and a product of -1."""
+    if dtype == BF16 and product in NARROW:
+        return
+    pixel = Problem(1, 1, 1, (1,), (1,), (1,), (0,), (1,), transposed, (0,), 1)
+    values = {"input.values": (1.0,), "weight.values": (-1.0,), "bias.values": (1 + 2.0**-12,)}
+    changes = {**pixel.forward(), **on_all(FORWARD, "dtype", dtype), "bias.dtype": F32, **values}
+    is_rounded = product in NARROW or (not transposed and (dtype == F16 or product == "Ascend950"))
+    got = succeeds(FORWARD, changes, product).prepared.output.read()
+    assert got.ravel() == [0.0 if is_rounded else 2.0**-12]
+
+
 @pytest.mark.parametrize("mode", [ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32])
 def test_grad_bias_is_of_the_gradient_as_it_came(mode: int) -> None:
     """Not of its conversion, which would lose the last bits or overflow."""

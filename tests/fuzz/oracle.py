@@ -18,6 +18,7 @@ from tests.cabi import (
     INNER_NULLPTR,
     PARAM_INVALID,
     PARAM_NULLPTR,
+    RUNTIME_ERROR,
     SUCCESS,
     TILING_ERROR,
     Dtype,
@@ -520,8 +521,10 @@ class Geometry:
             if doubled
             else [(p, p) for p in spread(padding, spatial)]
         )
+        self.before = [before for before, _ in pairs]
+        self.widest = [max(pair) for pair in pairs]
         self.around = [before + after for before, after in pairs]
-        self.more = spread(call["outputPadding"], spatial) if self.transposed else [0] * spatial
+        self.more = spread(call["outputPadding"], spatial)[:spatial] if self.transposed else [0] * spatial
 
     def reach(self, weight: tuple[int, ...]) -> list[int]:
         return [(size - 1) * d + 1 for size, d in zip(weight[2:], self.dilation, strict=True)]
@@ -534,7 +537,18 @@ class Geometry:
         parts = zip(x[2:], self.stride, self.around, self.reach(weight), self.more, strict=True)
         if self.transposed:
             return tuple((size - 1) * s - p + r + more for size, s, p, r, more in parts)
-        return tuple((size + p - r) // s + 1 for size, s, p, r, _ in parts)
+        # An empty input may be smaller than the kernel; then the quotient is truncated.
+        rooms = [(size + p - r, s) for size, s, p, r, _ in parts]
+        return tuple((room // s if room >= 0 else -(-room // s)) + 1 for room, s in rooms)
+
+    def output_of_gradient(self, x: tuple[int, ...], weight: tuple[int, ...], g: tuple[int, ...]) -> bool:
+        """Transposed, sizes from which x follows, or of the outputPadding that is given."""
+        bare = [size - more for size, more in zip(self.output(x, weight), self.more, strict=True)]
+        given = len(bare) < 3
+        return all(
+            0 <= size - least < s or (given and size - least == more and 0 <= more < d)
+            for size, least, s, d, more in zip(g[2:], bare, self.stride, self.dilation, self.more, strict=True)
+        )
 
     def countable(self, large: tuple[int, ...]) -> bool:
         """The host's own limits."""
@@ -562,8 +576,8 @@ def lengths_good(call: Call, spatial: int, doubled: bool) -> bool:
 
 def values_good(call: Call) -> bool:
     good = all(value >= 1 for name in ("stride", "dilation") for value in call[name])
-    good = good and all(value >= 0 for value in call["padding"])
-    return good and 1 <= call["groups"] <= 65535 and 0 <= call["cubeMathType"] <= 3
+    most = 3 if "gradOutput" in call.arguments else 4
+    return good and call["groups"] >= 1 and 0 <= call["cubeMathType"] <= most
 
 
 def mode_good(call: Call, names: Sequence[str]) -> bool:
@@ -588,13 +602,18 @@ def channels_good(first: int, second: int, weight: tuple[int, ...], groups: int)
 
 def in_three_dims_on_inference(call: Call) -> bool:
     """Ascend310P has FLOAT16 forwards."""
-    dtypes = call.dtypes([name for name in ("input", "weight", "bias") if call[name] is not None])
+    dtypes = call.dtypes(("input", "weight"))
     return call.product == "Ascend310P" and not call["transposed"] and set(dtypes) == {F16}
 
 
 def convolution(call: Call) -> int:
-    """Spec 3.4."""
-    return SUCCESS if convolution_good(call) else PARAM_INVALID
+    """Spec 3.4, and what the operators inside refuse of what it lets through."""
+    return convolution_inside(call) if convolution_good(call) else PARAM_INVALID
+
+
+def few_groups(call: Call, inside: bool) -> bool:
+    """Unless an operator inside counts them."""
+    return inside or call["groups"] <= 65535
 
 
 def convolution_good(call: Call) -> bool:
@@ -607,7 +626,8 @@ def convolution_good(call: Call) -> bool:
     transposed, groups = call["transposed"], call["groups"]
     if not lengths_good(call, spatial, spatial < 3) or not values_good(call):
         return False
-    if transposed and len(call["outputPadding"]) not in (1, spatial):
+    published = call.product == "Ascend950" or (transposed and published_gradients(call, spatial))
+    if not few_groups(call, published) or (transposed and len(call["outputPadding"]) not in (1, spatial)):
         return False
     if transposed and any(value < 0 for value in call["outputPadding"]):
         return False
@@ -624,13 +644,160 @@ def convolution_good(call: Call) -> bool:
     return (
         channels_good(sides[0][1], sides[1][1], weight, groups)
         and geometry.output_padding_good()
-        and geometry.kernel_fits(x, weight)
+        and (0 in x or geometry.kernel_fits(x, weight))
         and output == (x[0], output[1], *sizes)
-        and (not transposed or all(size > 0 for size in sizes))
-        and mode_good(call, ("input", "weight", "bias"))
+        and all(size >= 0 for size in sizes)
+        and something_good(call, x, weight, output)
+        and inverse_padding_good(call, geometry, x, weight, output)
+        and mode_good(call, ("input", "weight"))
         and (spatial < 3 or call.product not in NARROW or in_three_dims_on_inference(call))
         and geometry.countable(output if transposed else x)
     )
+
+
+def something_good(call: Call, x: tuple[int, ...], weight: tuple[int, ...], output: tuple[int, ...]) -> bool:
+    """What may be empty."""
+    if call.product == "host" or (0 not in x and 0 not in weight):
+        return True
+    if not call["transposed"]:
+        return 0 in output
+    return x[1] != 0 and (call.product != "Ascend950" or 0 not in x[2:])
+
+
+def inverse_padding_good(
+    call: Call, geometry: Geometry, x: tuple[int, ...], weight: tuple[int, ...], output: tuple[int, ...]
+) -> bool:
+    """Of the convolution that computes a transposed one."""
+    if not call["transposed"] or call.product in ("Ascend950", "host") or 0 in x or 0 in output:
+        return True
+    reach = [size - 1 for size in geometry.reach(weight)]
+    inverse = [r - p for r, p in zip(reach, spread(call["padding"], len(reach)), strict=False)]
+    if len(reach) == 3:
+        return all(0 <= value <= 255 for value in inverse[1:])
+    return all(value <= 255 for value in inverse)
+
+
+def published_gradients(call: Call, spatial: int) -> bool:
+    """Whether their operators check what the checkers do not."""
+    return call.product == "Ascend950" or (call.product in convolution_table.A2_AND_A3 and spatial == 3)
+
+
+def products_dtype(call: Call, names: Sequence[str]) -> Dtype:
+    """Of what the matrix units multiply."""
+    dtype = convolution_table.promoted(call.dtypes(names))  # type: ignore[arg-type]
+    return F16 if call["cubeMathType"] == 2 and dtype != Dtype.DOUBLE else dtype
+
+
+def convolution_inside(call: Call) -> int:
+    """The order of what has one status does not show."""
+    transposed = call["transposed"]
+    status = RUNTIME_ERROR if transposed else INNER_NULLPTR
+    if any(value < 0 for value in call["padding"]):
+        return RUNTIME_ERROR
+    if call["groups"] > 65535:
+        return status
+    x, weight, output = (call.shape(name) for name in ("input", "weight", "output"))
+    if 0 in x or 0 in weight or 0 in output:
+        return SUCCESS
+    geometry, dtype = Geometry(call, len(x) - 2), products_dtype(call, ("input", "weight"))
+    if transposed:
+        line = (
+            (len(x), geometry.groups, geometry.around, geometry.more, geometry.dilation) == (3, 1, [0], [0], [1])
+            and (x[2], output[2]) == (1, weight[2])
+            and (weight[2] == 1 or call["bias"] is None)
+        )
+        widened = call.dtype("output") == F32 and dtype in (F16, Dtype.BF16) and call["cubeMathType"] != 2
+        if widened and call.product in convolution_table.PUBLISHED and not (call.product == "Ascend950" and line):
+            return RUNTIME_ERROR
+        good = input_gradient_good(call, geometry, output, x, weight, dtype)
+    else:
+        product = len(x) > 3 and may_be_product(geometry) and x[2:] == weight[2:]
+        good = product or forward_good(call, geometry, x, output, weight, dtype)
+    return SUCCESS if good else status
+
+
+def may_be_product(geometry: Geometry) -> bool:
+    return geometry.groups == 1 and not any(geometry.around) and set(geometry.dilation) == {1}
+
+
+MILLION, L1 = 10**6, 2**19
+
+
+def forward_good(
+    call: Call,
+    geometry: Geometry,
+    x: tuple[int, ...],
+    y: tuple[int, ...],
+    weight: tuple[int, ...],
+    dtype: Dtype,
+    volumes: bool = False,
+) -> bool:
+    """A convolution from x to y within the limits of its operator."""
+    spatial = len(x) - 2
+    on_950 = call.product == "Ascend950"
+    of_axes = list(zip(geometry.stride, geometry.dilation, geometry.widest, weight[2:], strict=True))
+    if on_950:
+        numbers = [value for axis in of_axes for value in axis]
+        small = all(value <= MILLION for value in (*x, *y, *numbers)) and prod(y[2:]) < 2**32
+        if not volumes and spatial < 3:
+            return small
+        if not small or prod(x[2:]) * (4 if dtype == F32 else 2) >= 2**40:
+            return False
+    elif call.product not in convolution_table.A2_AND_A3 or spatial < 3:
+        return True
+    plane = of_axes[1:] if spatial == 3 else of_axes
+    if any(s > 63 or d > 255 or p > 255 or k > 511 for s, d, p, k in plane):
+        return False
+    if prod(weight[-2:] if spatial > 1 else weight[-1:]) * (8 if dtype == F32 else 16) > 65535:
+        return False
+    return on_950 or loadable(call, geometry, x, y, weight, dtype)
+
+
+def loadable(
+    call: Call, geometry: Geometry, x: tuple[int, ...], y: tuple[int, ...], weight: tuple[int, ...], dtype: Dtype
+) -> bool:
+    """Rows for 16 positions, or the part of them that is met."""
+    reach = geometry.reach(weight)
+    bias = 16 * (4 if dtype == F32 else 2) if call.arguments.get("bias") else 0
+    rows = (16 // y[4] + 1) * geometry.stride[1] + reach[1]
+    if min(rows, x[3]) * x[4] * 32 + bias <= L1:
+        return True
+    pointwise = may_be_product(geometry) and {*weight[2:], *geometry.stride} == {1} and prod(x[2:]) < 65536
+    columns = 15 * geometry.stride[2] + reach[2]
+    return geometry.groups == 1 and not pointwise and min(reach[1], x[3]) * min(columns, x[4]) * 32 + bias <= L1
+
+
+def input_gradient_good(
+    call: Call,
+    geometry: Geometry,
+    large: tuple[int, ...],
+    small: tuple[int, ...],
+    weight: tuple[int, ...],
+    dtype: Dtype,
+) -> bool:
+    """The transposed convolution from small to large within the limits of its operator."""
+    if call.product not in convolution_table.A2_AND_A3 or len(large) != 5:
+        return True
+    kernel, reach = weight[2:], geometry.reach(weight)
+    axes = list(zip(geometry.stride, geometry.dilation, geometry.widest, kernel, strict=True))
+    if any(p > 255 or (d > 255 and k > 1) for _, d, p, k in axes) or geometry.stride[0] > 255:
+        return False
+    if any(s > 63 or k > 511 for s, _, _, k in axes[1:]):
+        return False
+    if dtype != F32 and geometry.groups == 1 and set(geometry.dilation) == {1}:
+        return True
+    spread_sizes = [size * s for size, s in zip(small[2:], geometry.stride, strict=True)]
+    for i in (1, 2):
+        behind = large[i + 2] - spread_sizes[i] + geometry.before[i]
+        if reach[i] - 1 - geometry.before[i] > 255 or behind > 255:
+            return False
+    if max(large[4], spread_sizes[2]) > 4096:
+        return False
+    if dtype == F32:
+        return True
+    whole = 1 if large[4] > 16 else 16 // large[4] - 1 + (0 if 16 % large[4] == 0 else 2)
+    rows = min(reach[1] + whole, spread_sizes[1])
+    return rows * spread_sizes[2] * 32 + (kernel[1] * kernel[2] + 1) * 512 <= L1
 
 
 def convolution_backward_nulls(call: Call) -> bool:
@@ -646,7 +813,37 @@ def convolution_backward(call: Call) -> int:
     """Spec 3.3."""
     if not convolution_backward_nulls(call):
         return PARAM_NULLPTR
-    return SUCCESS if convolution_backward_good(call) else PARAM_INVALID
+    if not convolution_backward_good(call):
+        return PARAM_INVALID
+    return SUCCESS if convolution_backward_inside(call) else INNER_NULLPTR
+
+
+def convolution_backward_inside(call: Call) -> bool:
+    """What the operators inside refuse."""
+    g, x, weight = (call.shape(name) for name in ("gradOutput", "input", "weight"))
+    if 0 in x or 0 in weight:
+        return True
+    if call["groups"] > 65535 or weight[0] % call["groups"] != 0 or g[0] != x[0]:
+        return False
+    geometry = Geometry(call, len(x) - 2)
+    dtype = products_dtype(call, ("gradOutput", "input", "weight"))
+    large, small = (g, x) if geometry.transposed else (x, g)
+    parts = list(zip(large[2:], small[2:], weight[2:], geometry.stride, strict=True))
+    product = may_be_product(geometry) and (
+        all(size == k and out == 1 for size, out, k, _ in parts)
+        or all(k == s and out * k == size for size, out, k, s in parts)
+    )
+    if product and not geometry.transposed:
+        return True
+    good = True
+    if call["outputMask"][0]:
+        if not geometry.transposed:
+            good = input_gradient_good(call, geometry, large, small, weight, dtype)
+        elif published_gradients(call, len(x) - 2):
+            good = forward_good(call, geometry, large, small, weight, dtype, volumes=True)
+    if call["outputMask"][1] and call.product in convolution_table.A2_AND_A3 and len(x) == 5:
+        good = good and all(value <= 255 for value in (*geometry.dilation[1:], *geometry.widest[1:]))
+    return good
 
 
 def convolution_backward_good(call: Call) -> bool:
@@ -664,7 +861,9 @@ def convolution_backward_good(call: Call) -> bool:
         return False
     g, x, weight = (call.shape(name) for name in ("gradOutput", "input", "weight"))
     more = call["outputPadding"]
-    if not values_good(call) or not mode_good(call, names[:3]):
+    if not values_good(call) or any(value < 0 for value in call["padding"]) or not mode_good(call, names[:3]):
+        return False
+    if not few_groups(call, published_gradients(call, len(x) - 2)):
         return False
     if call["transposed"]:
         stride = spread(call["stride"], max(len(more), len(call["stride"])))
@@ -695,18 +894,26 @@ def backward_shapes_good(call: Call, g: tuple[int, ...], x: tuple[int, ...], wei
     expected = {"gradInput": x, "gradWeight": weight, "gradBias": (g[1],)}
     if any(call[name] is not None and call.shape(name) != shape for name, shape in expected.items()):
         return False
-    if not lengths_good(call, spatial, spatial == 2) or len(call["outputPadding"]) not in (1, spatial):
+    if not lengths_good(call, spatial, spatial == 2) or not output_padding_length_good(call, spatial):
         return False
     geometry = Geometry(call, spatial)
     first, second = (x, g) if geometry.transposed else (g, x)
-    sizes = geometry.output(x, weight)
+    published = published_gradients(call, spatial)
+    divided_inside = published and (call.product == "Ascend950" or second[1] != geometry.groups)
     return (
-        channels_good(first[1], second[1], weight, geometry.groups)
-        and geometry.output_padding_good()
+        first[1] == weight[0]
+        and second[1] == weight[1] * geometry.groups
+        and (divided_inside or weight[0] % geometry.groups == 0)
         and geometry.kernel_fits(x, weight)
-        and (g[0], *g[2:]) == (x[0], *sizes)
+        and (geometry.output_of_gradient(x, weight, g) if geometry.transposed else g[2:] == geometry.output(x, weight))
+        and (g[0] == x[0] or (published and spatial == 3))
         and geometry.countable(g if geometry.transposed else x)
     )
+
+
+def output_padding_length_good(call: Call, spatial: int) -> bool:
+    """A plane may have four, which nothing reads."""
+    return len(call["outputPadding"]) in ({1, 2, 4} if spatial == 2 else {1, spatial})
 
 
 def backward_empty_good(call: Call, x: tuple[int, ...], weight: tuple[int, ...]) -> bool:
@@ -719,7 +926,7 @@ def backward_empty_good(call: Call, x: tuple[int, ...], weight: tuple[int, ...])
         return False
     if call.product in NARROW:
         return True
-    lengths = lengths_good(call, spatial, spatial == 2) and len(call["outputPadding"]) in (1, spatial)
+    lengths = lengths_good(call, spatial, spatial == 2) and output_padding_length_good(call, spatial)
     if not lengths or weight[0] % groups != 0:
         return False
     if call["transposed"]:

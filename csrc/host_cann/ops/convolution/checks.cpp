@@ -7,6 +7,8 @@
 #include <span>
 
 #include "host_cann/ops/cast.h"
+#include "host_cann/ops/convolution/compute_type.h"
+#include "host_cann/ops/convolution/limits.h"
 #include "host_cann/ops/convolution/requirements.h"
 
 namespace aclnn_host {
@@ -69,6 +71,12 @@ void check_formats(Checks& checks, const ForwardTensors& tensors) {
   }
 }
 
+// Whether it is an operator's tiling that counts the groups, not CANN's checks.
+bool has_counted_groups(Product product, uint64_t spatial, bool transposed) {
+  return product == Product::kAscend950 ||
+         (transposed && has_published_gradients(product, spatial));
+}
+
 // Kernel sizes, and the parameters that are no tensors.
 void check_values(Checks& checks, Argument weight, const ConvolutionArguments& arguments) {
   if (!checks.ok()) return;
@@ -81,8 +89,95 @@ void check_values(Checks& checks, Argument weight, const ConvolutionArguments& a
   }
   require_at_least(checks, {"stride", arguments.stride}, 1);
   require_at_least(checks, {"dilation", arguments.dilation}, 1);
-  require_at_least(checks, {"padding", arguments.padding}, 0);
   require_groups(checks, arguments.groups);
+  if (!has_counted_groups(checks.product(), kernel.size() - 2, arguments.transposed)) {
+    require_few_groups(checks, arguments.groups);
+  }
+}
+
+// CANN computes nothing from nothing, and lets no output wait for it.
+void require_something(Checks& checks, const ForwardTensors& tensors, bool transposed) {
+  if (!checks.ok() || checks.product() == Product::kHost) return;
+  const Dims& shape = tensors.input.tensor->view.shape;
+  if (!is_empty(tensors.input.tensor->view) && !is_empty(tensors.weight.tensor->view)) return;
+  constexpr const char* kText =
+      "input has shape %s and output %s, expected %s; or select the product host, whose output is "
+      "the bias then";
+  const auto require = [&](bool condition, const char* expected) {
+    if (condition) return;
+    checks.require(false, kText, shape_text(shape).c_str(),
+                   shape_text(tensors.output.tensor->view.shape).c_str(), expected);
+  };
+  if (!transposed) {
+    return require(is_empty(tensors.output.tensor->view),
+                   "an output without elements of an input without");
+  }
+  require(shape[1] != 0, "channels");
+  const bool has_positions = std::find(shape.begin() + 2, shape.end(), 0) == shape.end();
+  require(has_positions || checks.product() != Product::kAscend950, "spatial sizes > 0");
+}
+
+// The padding of the convolution that computes a transposed one.
+void require_inverse_padding(Checks& checks, const ConvolutionGeometry& geometry, Argument weight,
+                             const aclIntArray& padding) {
+  constexpr Wide kMax = 255;
+  if (!checks.ok() || !geometry.transposed || checks.product() >= Product::kAscend950) return;
+  const bool is_volume = geometry.spatial == 3;
+  for (uint64_t d = is_volume ? 1 : 0; d < geometry.spatial; ++d) {
+    // As CANN does, the first two of four values too.
+    const int64_t given = padding.values[padding.size == 1 ? 0 : d];
+    const int64_t taps = weight.tensor->view.shape[d + 2];
+    const Wide inverse = Wide{taps - 1} * geometry.dilation[d] - given;
+    checks.require(inverse <= kMax && (!is_volume || inverse >= 0),
+                   "padding is %s, with which dilation (weight - 1) - padding is %lld in spatial "
+                   "dimension %llu, expected %s255; or select the product Ascend950 or host",
+                   text_of(padding).c_str(), static_cast<long long>(inverse),
+                   static_cast<unsigned long long>(d), is_volume ? "0 to " : "at most ");
+  }
+}
+
+// A line that CANN transposes as a matrix product on Ascend950.
+bool is_product_of_lines(const ForwardTensors& tensors, const ConvolutionGeometry& geometry) {
+  const int64_t taps = tensors.weight.tensor->view.shape[2];
+  return geometry.spatial == 1 && geometry.groups == 1 && geometry.padding_before[0] == 0 &&
+         geometry.padding_after[0] == 0 && geometry.output_padding[0] == 0 &&
+         geometry.dilation[0] == 1 && tensors.input.tensor->view.shape[2] == 1 &&
+         tensors.output.tensor->view.shape[2] == taps &&
+         (taps == 1 || tensors.bias.tensor == nullptr);
+}
+
+// No operator transposes 16-bit tensors into FLOAT; before Ascend910B the output is cast.
+void require_transposed_dtype(Checks& checks, const ForwardTensors& tensors,
+                              const ConvolutionGeometry& geometry, aclDataType dtype) {
+  const Product product = checks.product();
+  if (!has_fp32_units(product) || product == Product::kHost || !geometry.transposed) return;
+  if (product == Product::kAscend950 && is_product_of_lines(tensors, geometry)) return;
+  const bool casts =
+      tensors.output.tensor->view.dtype == ACL_FLOAT && (dtype == ACL_FLOAT16 || dtype == ACL_BF16);
+  checks.require(!casts,
+                 "output has dtype FLOAT, expected %s as the products have when transposed is "
+                 "true; pass such an output and cast it, cubeMathType 2, or select the "
+                 "product host",
+                 dtype_name(dtype));
+}
+
+// What the tilings of the operators inside take.
+void require_within_limits(Checks& checks, const ForwardTensors& tensors,
+                           const ConvolutionArguments& arguments) {
+  const auto& [input, weight, bias, output] = tensors;
+  const Dims& kernel = weight.tensor->view.shape;
+  const ConvolutionGeometry geometry(arguments, kernel.size() - 2);
+  const aclDataType dtype =
+      compute_type(promoted_type({input, weight}), arguments.cube_math_type, checks.product())
+          .dtype;
+  const bool has_bias = bias.tensor != nullptr;
+  if (arguments.transposed) {
+    const bool in_half = arguments.cube_math_type == 2;
+    if (!in_half) require_transposed_dtype(checks, tensors, geometry, dtype);
+    require_data_gradient(checks, {geometry, output, input, kernel, dtype, has_bias});
+  } else {
+    require_convolvable(checks, {geometry, input, output, kernel, dtype, has_bias});
+  }
 }
 
 }  // namespace
@@ -108,23 +203,50 @@ void check_convolution(Checks& checks, const ForwardTensors& tensors,
   require_channels(checks,
                    arguments.transposed ? ChannelSides{input, output} : ChannelSides{output, input},
                    weight, arguments.groups);
+  require_divided(checks, weight, arguments.groups);
   if (arguments.transposed) {
     require_at_least(checks, {"outputPadding", arguments.output_padding}, 0);
     require_output_padding(checks, geometry);
   }
-  require_kernel_fits(checks, geometry, input, weight);
+  const bool is_empty_input = is_empty(input.tensor->view);
+  if (!is_empty_input) require_kernel_fits(checks, geometry, input, weight);
 
+  require_batch(checks, output, input);
   require_output_sizes(checks, geometry, input, weight, output);
+  require_something(checks, tensors, arguments.transposed);
+  if (!is_empty_input && !is_empty(output.tensor->view)) {
+    require_inverse_padding(checks, geometry, weight, *arguments.padding);
+  }
 
-  require_cube_math_type(checks, arguments.cube_math_type);
-  const aclDataType promoted = promoted_type({input, weight, bias});
+  require_cube_math_type(checks, arguments.cube_math_type, CubeMathTypes::kOfForward);
+  // The bias is cast to what these two become.
+  const aclDataType promoted = promoted_type({input, weight});
   require_computable(checks, promoted, arguments.cube_math_type);
 
   // Atlas inference has it forwards, in FLOAT16 (its document; no checker asks).
   const bool on_inference = checks.product() == Product::kAscend310P && promoted == ACL_FLOAT16;
   if (!on_inference || arguments.transposed) require_3d_supported(checks, spatial);
   require_countable(checks, geometry, arguments.transposed ? output : input);
-  for (const Argument& argument : {input, weight, bias, output}) checks.addressable(argument);
+}
+
+aclnnStatus check_inside_convolution(const char* api, const ForwardTensors& tensors,
+                                     const ConvolutionArguments& arguments) {
+  const auto& [input, weight, bias, output] = tensors;
+  Checks padding(api);
+  require_at_least(padding, {"padding", arguments.padding}, 0);
+  if (!padding.ok()) return ACLNN_ERR_RUNTIME_ERROR;
+
+  Checks checks(api);
+  require_few_groups(checks, arguments.groups);
+  const bool is_launched = !is_empty(input.tensor->view) && !is_empty(weight.tensor->view) &&
+                           !is_empty(output.tensor->view);
+  if (is_launched) require_within_limits(checks, tensors, arguments);
+  if (checks.ok()) return OK;
+  return arguments.transposed ? ACLNN_ERR_RUNTIME_ERROR : ACLNN_ERR_INNER_NULLPTR;
+}
+
+void check_memory(Checks& checks, std::initializer_list<Argument> tensors) {
+  for (const Argument& argument : tensors) checks.addressable(argument);
 }
 
 namespace {
@@ -176,7 +298,10 @@ void require_backward_values(Checks& checks, const ConvolutionArguments& argumen
     }
   }
   require_groups(checks, arguments.groups);
-  require_cube_math_type(checks, arguments.cube_math_type);
+  if (!has_published_gradients(checks.product(), rank - 2)) {
+    require_few_groups(checks, arguments.groups);
+  }
+  require_cube_math_type(checks, arguments.cube_math_type, CubeMathTypes::kOfBackward);
 }
 
 void require_bias_sizes(Checks& checks, const aclIntArray& bias_sizes, Wide channels) {
@@ -206,7 +331,7 @@ void check_empty_backward(Checks& checks, Argument input, Argument weight,
   if (checks.product() < Product::kAscend910B) return;
   const uint64_t spatial = shape.size() - 2;
   require_lengths(checks, arguments, spatial, spatial == 2);
-  require_length(checks, {"outputPadding", arguments.output_padding}, spatial);
+  require_length(checks, {"outputPadding", arguments.output_padding}, spatial, spatial == 2);
   require_divided(checks, weight, arguments.groups);
   if (arguments.transposed) {
     if (kernel[0] == 0) {
@@ -222,10 +347,29 @@ void check_empty_backward(Checks& checks, Argument input, Argument weight,
   }
 }
 
+ChannelSides sides_of(Argument grad_output, Argument input, bool transposed) {
+  return transposed ? ChannelSides{input, grad_output} : ChannelSides{grad_output, input};
+}
+
+// Whether it is an operator's tiling that divides the channels by the groups, not CANN's checks,
+// which look at the channels of a depthwise one only.
+bool is_divided_inside(Product product, uint64_t spatial, const ChannelSides& sides,
+                       int64_t groups) {
+  const bool is_depthwise = sides.second.tensor->view.shape[1] == groups;
+  return has_published_gradients(product, spatial) &&
+         (product == Product::kAscend950 || !is_depthwise);
+}
+
+// The same of the batch, but that those of lines and planes are checked here at once.
+bool has_batch_inside(Product product, uint64_t spatial) {
+  return spatial == 3 && has_published_gradients(product, spatial);
+}
+
 // The shapes of a call in which neither input nor weight is empty.
 void check_backward_shapes(Checks& checks, Argument grad_output, Argument input, Argument weight,
                            const ConvolutionArguments& arguments,
                            std::span<const Argument, 3> gradients) {
+  const ChannelSides sides = sides_of(grad_output, input, arguments.transposed);
   require_same_rank(checks, grad_output, input);
   require_same_rank(checks, weight, input);
   if (!checks.ok()) return;
@@ -249,16 +393,20 @@ void check_backward_shapes(Checks& checks, Argument grad_output, Argument input,
   }
   const uint64_t spatial = input.tensor->view.shape.size() - 2;
   require_lengths(checks, arguments, spatial, spatial == 2);
-  require_length(checks, {"outputPadding", arguments.output_padding}, spatial);
-  require_channels(
-      checks,
-      arguments.transposed ? ChannelSides{input, grad_output} : ChannelSides{grad_output, input},
-      weight, arguments.groups);
+  require_length(checks, {"outputPadding", arguments.output_padding}, spatial, spatial == 2);
+  require_channels(checks, sides, weight, arguments.groups);
+  if (!is_divided_inside(checks.product(), spatial, sides, arguments.groups)) {
+    require_divided(checks, weight, arguments.groups);
+  }
   if (!checks.ok()) return;
   const ConvolutionGeometry geometry(arguments, spatial);
-  require_output_padding(checks, geometry);
   require_kernel_fits(checks, geometry, input, weight);
-  require_output_sizes(checks, geometry, input, weight, grad_output);
+  if (arguments.transposed) {
+    require_transposed_sizes(checks, geometry, input, weight, grad_output);
+  } else {
+    require_output_sizes(checks, geometry, input, weight, grad_output);
+  }
+  if (!has_batch_inside(checks.product(), spatial)) require_batch(checks, grad_output, input);
   require_countable(checks, geometry, arguments.transposed ? grad_output : input);
 }
 
@@ -323,10 +471,33 @@ void check_convolution_backward(Checks& checks, const BackwardTensors& tensors,
   if (empty) check_empty_backward(checks, input, weight, bias_sizes, arguments, *output_mask);
   require_3d_supported(checks, rank - 2);
   if (rank == 5) require_writable_grad_weight(checks, arguments, promoted, grad_weight);
-  for (const Argument& argument :
-       {grad_output, input, weight, grad_input, grad_weight, grad_bias}) {
-    checks.addressable(argument);
+}
+
+aclnnStatus check_inside_convolution_backward(const char* api, const BackwardTensors& tensors,
+                                              const ConvolutionArguments& arguments,
+                                              const aclBoolArray& output_mask) {
+  const auto& [grad_output, input, weight, grad_input, grad_weight, grad_bias] = tensors;
+  Checks checks(api);
+  require_few_groups(checks, arguments.groups);
+  if (!is_empty(input.tensor->view) && !is_empty(weight.tensor->view)) {
+    const Dims& kernel = weight.tensor->view.shape;
+    require_divided(checks, weight, arguments.groups);
+    require_batch(checks, grad_output, input);
+    const ConvolutionGeometry geometry(arguments, kernel.size() - 2);
+    const aclDataType dtype = compute_type(promoted_type({grad_output, input, weight}),
+                                           arguments.cube_math_type, checks.product())
+                                  .dtype;
+    const bool transposed = arguments.transposed;
+    const InnerConvolution call{
+        geometry, transposed ? grad_output : input, transposed ? input : grad_output, kernel, dtype,
+        false};
+    if (output_mask.values[0]) {
+      transposed ? require_transposed_data_gradient(checks, call)
+                 : require_data_gradient(checks, call);
+    }
+    if (output_mask.values[1]) require_weight_gradient(checks, call);
   }
+  return checks.ok() ? OK : ACLNN_ERR_INNER_NULLPTR;
 }
 
 }  // namespace aclnn_host

@@ -25,13 +25,24 @@ struct BackwardTensors {
   Argument grad_bias;
 };
 
-// All checks of the two operators, in the order of CANN's documents.
+// The checks of the two operators, in the order of CANN's documents.
 void check_convolution(Checks& checks, const ForwardTensors& tensors,
                        const ConvolutionArguments& arguments);
 void check_convolution_backward(Checks& checks, const BackwardTensors& tensors,
                                 const aclIntArray* bias_sizes,
                                 const ConvolutionArguments& arguments,
                                 const aclBoolArray* output_mask);
+
+// What the operators inside refuse of what these checks let through (limits.h), with the status
+// that CANN's function makes of that.
+aclnnStatus check_inside_convolution(const char* api, const ForwardTensors& tensors,
+                                     const ConvolutionArguments& arguments);
+aclnnStatus check_inside_convolution_backward(const char* api, const BackwardTensors& tensors,
+                                              const ConvolutionArguments& arguments,
+                                              const aclBoolArray& output_mask);
+
+// The last check, of all tensors.
+void check_memory(Checks& checks, std::initializer_list<Argument> tensors);
 
 // CANN's PromoteType of the dtypes that the checks let through.
 aclDataType promoted_type(std::initializer_list<Argument> arguments);

@@ -66,8 +66,8 @@ Computation::Computation(const Choice& choice, const Problem& problem, const Pas
   if (tensors.dst != nullptr) dst_ = operand(*tensors.dst, form_.layout, {});
   weight_ = operand(*tensors.weight, form_.weight_layout, {});
   if (tensors.bias != nullptr) {
-    bias_ = Operand(*tensors.bias, form_.image_dtype, round_bias(*tensors.bias, type),
-                    Layout::kChannelsFirst, workspace);
+    bias_ = Operand(*tensors.bias, form_.image_dtype, tensors.round_bias, Layout::kChannelsFirst,
+                    workspace);
   }
   if (form_.allocates) return;
   if (passes.image) image_ = result(*tensors.image, form_.image_dtype, form_.layout);
@@ -101,8 +101,12 @@ RoundingKernel round_factor(const TensorView& view, const ComputeType& type) {
   return view.dtype == type.dtype && view.dtype != ACL_FLOAT ? nullptr : type.round_input;
 }
 
-RoundingKernel round_bias(const TensorView& view, const ComputeType& type) {
-  return type.dtype == ACL_FLOAT ? nullptr : round_factor(view, type);
+RoundingKernel round_bias(const TensorView& view, const ComputeType& type, bool transposed,
+                          Product product) {
+  const bool adds_in_float =
+      transposed || (type.dtype == ACL_BF16 && product != Product::kAscend950);
+  if (has_fp32_units(product) && adds_in_float) return nullptr;
+  return view.dtype == type.dtype ? nullptr : type.round_result;
 }
 
 aclDataType common_type(std::span<const TensorView> tensors, const ComputeType& type) {

@@ -15,6 +15,7 @@ struct CallerTensors {
   const TensorView* dst = nullptr;
   const TensorView* weight = nullptr;
   const TensorView* bias = nullptr;
+  RoundingKernel round_bias = nullptr;
   // Results.
   const TensorView* image = nullptr;
   const TensorView* weight_gradient = nullptr;
@@ -54,8 +55,10 @@ class Computation {
 // What rounds a factor's values to the type of the products.
 RoundingKernel round_factor(const TensorView& view, const ComputeType& type);
 
-// What rounds a bias to the type of the products. It is no factor of one, so HF32 leaves it alone.
-RoundingKernel round_bias(const TensorView& view, const ComputeType& type);
+// What rounds the bias of a convolution. It is no factor of a product, so HF32 leaves it alone; and
+// where an operator adds it in FLOAT, nothing rounds it.
+RoundingKernel round_bias(const TensorView& view, const ComputeType& type, bool transposed,
+                          Product product);
 
 // The type of the operands, if it is that of the products for all tensors; else that of their sums.
 aclDataType common_type(std::span<const TensorView> tensors, const ComputeType& type);

@@ -36,14 +36,20 @@ aclnnStatus aclnnConvolutionGetWorkspaceSize(const aclTensor* input, const aclTe
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor);
-    check_convolution(checks, {data, kernel, added, {"output", output}}, arguments);
+    const ForwardTensors tensors{data, kernel, added, {"output", output}};
+    check_convolution(checks, tensors, arguments);
+    if (!checks.ok()) return checks.status();
+    const aclnnStatus inside = check_inside_convolution(kApi, tensors, arguments);
+    if (inside != OK) return inside;
+    check_memory(checks, {data, kernel, added, tensors.output});
     if (!checks.ok()) return checks.status();
 
     return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
       const ConvolutionGeometry geometry(arguments, input->view.shape.size() - 2);
       const ComputeType type =
-          compute_type(promoted_type({data, kernel, added}), cubeMathType, checks.product());
-      return ConvolutionPlan(input, weight, bias, output, geometry, type, workspace);
+          compute_type(promoted_type({data, kernel}), cubeMathType, checks.product());
+      return ConvolutionPlan(input, weight, bias, output, geometry, type, checks.product(),
+                             workspace);
     });
   });
 }
@@ -83,22 +89,29 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor);
-    check_convolution_backward(checks,
-                               {gradient,
-                                data,
-                                kernel,
-                                {"gradInput", gradInput},
-                                {"gradWeight", gradWeight},
-                                {"gradBias", gradBias}},
-                               biasSizes, arguments, outputMask);
+    const BackwardTensors tensors{gradient,
+                                  data,
+                                  kernel,
+                                  {"gradInput", gradInput},
+                                  {"gradWeight", gradWeight},
+                                  {"gradBias", gradBias}};
+    check_convolution_backward(checks, tensors, biasSizes, arguments, outputMask);
+    if (!checks.ok()) return checks.status();
+    const aclnnStatus inside =
+        check_inside_convolution_backward(kApi, tensors, arguments, *outputMask);
+    if (inside != OK) return inside;
+    check_memory(checks, {gradient, data, kernel, tensors.grad_input, tensors.grad_weight,
+                          tensors.grad_bias});
     if (!checks.ok()) return checks.status();
 
     return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
       // A call without elements may have arrays of any length, and needs no geometry.
       const bool empty = is_empty(input->view) || is_empty(weight->view);
-      const ConvolutionGeometry geometry =
-          empty ? ConvolutionGeometry()
-                : ConvolutionGeometry(arguments, input->view.shape.size() - 2);
+      ConvolutionGeometry geometry;
+      if (!empty) {
+        geometry = ConvolutionGeometry(arguments, input->view.shape.size() - 2);
+        geometry.take_output_padding(input->view.shape, weight->view.shape, gradOutput->view.shape);
+      }
       const ComputeType type =
           compute_type(promoted_type({gradient, data, kernel}), cubeMathType, checks.product());
       return ConvolutionBackwardPlan(gradOutput, input, weight, {gradInput, gradWeight, gradBias},

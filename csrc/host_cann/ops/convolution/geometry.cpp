@@ -17,4 +17,13 @@ ConvolutionGeometry::ConvolutionGeometry(const ConvolutionArguments& arguments, 
   }
 }
 
+void ConvolutionGeometry::take_output_padding(const Dims& input, const Dims& weight,
+                                              const Dims& output) {
+  for (uint64_t d = 0; transposed && d < spatial; ++d) {
+    const int64_t least = (input[d + 2] - 1) * stride[d] - padding_before[d] - padding_after[d] +
+                          dilation[d] * (weight[d + 2] - 1) + 1;
+    output_padding[d] = output[d + 2] - least;
+  }
+}
+
 }  // namespace aclnn_host

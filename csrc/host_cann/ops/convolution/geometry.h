@@ -38,6 +38,9 @@ struct ConvolutionGeometry {
   // Of arrays whose lengths have been checked.
   ConvolutionGeometry(const ConvolutionArguments& arguments, uint64_t spatial);
 
+  // The outputPadding that gives a transposed convolution this output, whatever its caller says.
+  void take_output_padding(const Dims& input, const Dims& weight, const Dims& output);
+
   // Whether the padding is the same on both sides, which is all that ATen can do.
   bool is_symmetric() const { return padding_before == padding_after; }
 };

@@ -14,17 +14,20 @@ namespace aclnn_host {
 ConvolutionPlan::ConvolutionPlan(const aclTensor* input, const aclTensor* weight,
                                  const aclTensor* bias, const aclTensor* output,
                                  const ConvolutionGeometry& geometry, const ComputeType& type,
-                                 Workspace& workspace)
+                                 Product product, Workspace& workspace)
     : geometry(geometry), steps(take_steps(this->geometry, weight->view)), type(type) {
   for (const aclTensor* tensor : {input, weight, bias, output}) {
     if (tensor != nullptr) tensors[tensor_count++] = tensor->view;
   }
   if (is_empty(output->view)) return;
+  if (bias != nullptr) {
+    round_bias = aclnn_host::round_bias(bias->view, type, geometry.transposed, product);
+  }
   if (!is_empty(input->view) && !is_empty(weight->view)) {
     plan_products(workspace);
   } else if (bias != nullptr) {
-    this->bias = Operand(bias->view, sum_type(type.dtype), round_bias(bias->view, type),
-                         Layout::kChannelsFirst, workspace);
+    this->bias =
+        Operand(bias->view, sum_type(type.dtype), round_bias, Layout::kChannelsFirst, workspace);
   }
 }
 
@@ -33,6 +36,7 @@ CallerTensors ConvolutionPlan::roles(const TensorView& met) const {
   (geometry.transposed ? roles.dst : roles.src) = &met;
   roles.weight = &tensors[1];
   if (has_bias()) roles.bias = &tensors[2];
+  roles.round_bias = round_bias;
   roles.image = &output_view();
   return roles;
 }

@@ -20,12 +20,13 @@ struct ConvolutionPlan {
   ConvolutionGeometry geometry;
   ConvolutionGeometry::Values steps;  // of the input, beside which the rest is not met
   ComputeType type;
+  RoundingKernel round_bias = nullptr;
   std::optional<Computation> products;  // unless there are no input elements to convolve
   Operand bias;                         // otherwise
 
   ConvolutionPlan(const aclTensor* input, const aclTensor* weight, const aclTensor* bias,
                   const aclTensor* output, const ConvolutionGeometry& geometry,
-                  const ComputeType& type, Workspace& workspace);
+                  const ComputeType& type, Product product, Workspace& workspace);
 
   bool is_input(size_t i) const { return i + 1 < tensor_count; }
   bool is_output(size_t i) const { return i + 1 == tensor_count; }

@@ -14,7 +14,6 @@ constexpr DtypeRule kTypes[] = {{ACL_FLOAT, Product::kAscend310P},
                                 {ACL_BF16, Product::kAscend910B},
                                 {ACL_DOUBLE, Product::kHost}};
 constexpr int64_t kMaxGroups = 65535;
-constexpr int64_t kMaxCubeMathType = 3;
 
 Wide reach_of(int64_t kernel, int64_t dilation) {
   return Wide{dilation} * (Wide{kernel} - 1) + 1;
@@ -24,7 +23,8 @@ Wide padded_size(const ConvolutionGeometry& geometry, const Dims& shape, uint64_
   return Wide{shape[d + 2]} + geometry.padding_before[d] + geometry.padding_after[d];
 }
 
-// The size of the output of a convolution over dimension d; at most 0 when nothing fits.
+// The size of the output of a convolution over dimension d. Nothing is asked of the kernel of an
+// empty input, whose quotient CANN truncates like C++.
 Wide output_size(const ConvolutionGeometry& geometry, const Dims& input, const Dims& weight,
                  uint64_t d) {
   const Wide reach = reach_of(weight[d + 2], geometry.dilation[d]);
@@ -32,8 +32,7 @@ Wide output_size(const ConvolutionGeometry& geometry, const Dims& input, const D
     return (Wide{input[d + 2]} - 1) * geometry.stride[d] - geometry.padding_before[d] -
            geometry.padding_after[d] + reach + geometry.output_padding[d];
   }
-  const Wide room = padded_size(geometry, input, d) - reach;
-  return room < 0 ? 0 : room / geometry.stride[d] + 1;
+  return (padded_size(geometry, input, d) - reach) / geometry.stride[d] + 1;
 }
 
 }  // namespace
@@ -127,15 +126,21 @@ void require_lengths(Checks& checks, const ConvolutionArguments& arguments, uint
 }
 
 void require_groups(Checks& checks, int64_t groups) {
-  checks.require(groups >= 1 && groups <= kMaxGroups, "groups is %lld, expected 1 to %lld",
+  checks.require(groups >= 1, "groups is %lld, expected 1 to %lld", static_cast<long long>(groups),
+                 static_cast<long long>(kMaxGroups));
+}
+
+void require_few_groups(Checks& checks, int64_t groups) {
+  checks.require(groups <= kMaxGroups, "groups is %lld, expected 1 to %lld",
                  static_cast<long long>(groups), static_cast<long long>(kMaxGroups));
 }
 
-void require_cube_math_type(Checks& checks, int8_t type) {
-  checks.require(type >= 0 && type <= kMaxCubeMathType,
+void require_cube_math_type(Checks& checks, int8_t type, CubeMathTypes types) {
+  const bool is_forward = types == CubeMathTypes::kOfForward;
+  checks.require(type >= 0 && type <= (is_forward ? 4 : 3),
                  "cubeMathType is %d, expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 "
-                 "(USE_FP16) or 3 (USE_HF32)",
-                 type);
+                 "(USE_FP16)%s 3 (USE_HF32)%s",
+                 type, is_forward ? "," : " or", is_forward ? " or 4 (USE_FP32_ADD)" : "");
 }
 
 // Products without FP32 matrix units compute FLOAT in FLOAT16 or not at all.
@@ -183,7 +188,6 @@ void require_channels(Checks& checks, const ChannelSides& channels, Argument wei
   require_size(checks, channels.first, 1, kernel[0], "the size of weight's dimension 0");
   require_size(checks, channels.second, 1, Wide{kernel[1]} * groups,
                "groups times the size of weight's dimension 1");
-  require_divided(checks, weight, groups);
 }
 
 // The kernel lies within the padded input.
@@ -203,24 +207,55 @@ void require_kernel_fits(Checks& checks, const ConvolutionGeometry& geometry, Ar
   }
 }
 
-// The batch and the spatial sizes of what the convolution of input with weight gives.
+void require_batch(Checks& checks, Argument output, Argument input) {
+  if (!checks.ok()) return;
+  const int64_t batch = input.tensor->view.shape[0];
+  const Dims& shape = output.tensor->view.shape;
+  if (shape[0] != batch) {
+    checks.require(false, "%s has shape %s, expected %lld at dimension 0: the batch size of input",
+                   output.name, shape_text(shape).c_str(), static_cast<long long>(batch));
+  }
+}
+
+// The spatial sizes of what the convolution of input with weight gives.
 void require_output_sizes(Checks& checks, const ConvolutionGeometry& geometry, Argument input,
                           Argument weight, Argument output) {
   if (!checks.ok()) return;
   const Dims& shape = input.tensor->view.shape;
   const Dims& kernel = weight.tensor->view.shape;
-  require_size(checks, output, 0, shape[0], "the batch size of input");
   for (uint64_t d = 0; d < geometry.spatial; ++d) {
     const Wide expected = output_size(geometry, shape, kernel, d);
     if (geometry.transposed) {
-      checks.require(expected > 0,
-                     "the output has no elements in spatial dimension %llu; expected less padding",
-                     static_cast<unsigned long long>(d));
+      checks.require(
+          expected >= 0,
+          "output would have a size < 0 in spatial dimension %llu; expected less padding",
+          static_cast<unsigned long long>(d));
     }
     require_size(checks, output, d + 2, expected,
                  geometry.transposed
                      ? "(input - 1) stride - 2 padding + dilation (kernel - 1) + outputPadding + 1"
                      : "floor((input + 2 padding - dilation (kernel - 1) - 1) / stride) + 1");
+  }
+}
+
+void require_transposed_sizes(Checks& checks, const ConvolutionGeometry& geometry, Argument input,
+                              Argument weight, Argument grad_output) {
+  if (!checks.ok()) return;
+  const Dims& shape = grad_output.tensor->view.shape;
+  ConvolutionGeometry bare = geometry;
+  bare.output_padding = {};
+  for (uint64_t d = 0; d < geometry.spatial; ++d) {
+    const Wide least = output_size(bare, input.tensor->view.shape, weight.tensor->view.shape, d);
+    const Wide more = shape[d + 2] - least;
+    const bool is_given =
+        geometry.spatial < 3 && more == geometry.output_padding[d] && more < geometry.dilation[d];
+    if (more >= 0 && (more < geometry.stride[d] || is_given)) continue;
+    checks.require(false,
+                   "%s has shape %s, expected %lld to %lld at dimension %llu: (input - 1) stride - "
+                   "2 padding + dilation (kernel - 1) + 1, and up to stride - 1 more",
+                   grad_output.name, shape_text(shape).c_str(), static_cast<long long>(least),
+                   static_cast<long long>(least + geometry.stride[d] - 1),
+                   static_cast<unsigned long long>(d + 2));
   }
 }
 

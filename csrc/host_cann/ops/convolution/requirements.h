@@ -40,7 +40,10 @@ void require_length(Checks& checks, NamedArray array, uint64_t spatial, bool dou
 void require_lengths(Checks& checks, const ConvolutionArguments& arguments, uint64_t spatial,
                      bool doubled_padding);
 void require_groups(Checks& checks, int64_t groups);
-void require_cube_math_type(Checks& checks, int8_t type);
+void require_few_groups(Checks& checks, int64_t groups);
+// The gradient has all but the last, USE_FP32_ADD.
+enum class CubeMathTypes { kOfForward, kOfBackward };
+void require_cube_math_type(Checks& checks, int8_t type, CubeMathTypes types);
 
 // Products without FP32 matrix units compute FLOAT in FLOAT16 or not at all.
 void require_computable(Checks& checks, aclDataType promoted, int8_t type);
@@ -54,9 +57,16 @@ void require_channels(Checks& checks, const ChannelSides& channels, Argument wei
 void require_kernel_fits(Checks& checks, const ConvolutionGeometry& geometry, Argument input,
                          Argument weight);
 
-// The batch and the spatial sizes of what the convolution of input with weight gives.
+void require_batch(Checks& checks, Argument output, Argument input);
+
+// The spatial sizes of what the convolution of input with weight gives.
 void require_output_sizes(Checks& checks, const ConvolutionGeometry& geometry, Argument input,
                           Argument weight, Argument output);
+
+// Sizes of gradOutput from which the transposed convolution's gradients follow: an outputPadding
+// less than the stride gives them, or in 1-D and 2-D, the one that is given.
+void require_transposed_sizes(Checks& checks, const ConvolutionGeometry& geometry, Argument input,
+                              Argument weight, Argument grad_output);
 
 // The host's own limits, because it must never leave its buffers: oneDNN counts positions in 32
 // bits, and asymmetric padding becomes memory.

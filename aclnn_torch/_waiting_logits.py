@@ -91,7 +91,7 @@ class WaitingLogits(Tensor):
         return func(*args, **kwargs)
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         args, kwargs = tree_map_only(WaitingLogits, WaitingLogits.compute, (args, kwargs or {}))
         return func(*args, **kwargs)
 

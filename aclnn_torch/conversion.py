@@ -151,7 +151,7 @@ def _owners_of_losses(model: torch.nn.Module) -> Iterator[tuple[str, Any]]:
             yield f"{name}.loss_function".lstrip("."), module
 
 
-def _heads(model: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
+def _heads(model: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     """The heads of the language models of Transformers in a model, and their names."""
     heads = {
         id(owner.get_output_embeddings()) for _, owner in _owners_of_losses(model) if owner.loss_type == "ForCausalLM"

@@ -104,7 +104,7 @@ def revert(model: torch.nn.Module) -> dict[str, Any]:
             owner.loss_function = owner.loss_function.original
     for name, head in _heads(model):
         if type(head) is WaitingHead:
-            head.__class__ = torch.nn.Linear
+            head.__class__ = torch.nn.Linear  # type: ignore[assignment]
             swapped[name] = WaitingHead
     for name, module in model.named_modules():
         before: Any = type(module)

@@ -14,6 +14,14 @@ from . import functional as F
 from .ops.linear_cross_entropy import has_functions, loss_of_rows
 
 
+def _autocast_of(hidden: Tensor) -> torch.dtype | None:
+    """What autocast makes of a linear layer's input."""
+    kind = hidden.device.type
+    if hidden.dtype == torch.float64 or not torch.amp.is_autocast_available(kind):
+        return None
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+
+
 class WaitingLogits(Tensor):
     """``linear(hidden, weight, bias)``, of which the cross entropy is :func:`functional.linear_cross_entropy`.
 
@@ -21,13 +29,18 @@ class WaitingLogits(Tensor):
     with the logits, which are computed once then, as if they had been at once.
     """
 
+    # What __new__ sets.
+    parts: tuple[Tensor, Tensor, Tensor | None]
+    versions: list[tuple[Tensor, int]]  # of what the head was called with
+    autocast: torch.dtype | None
+    whole: Tensor | None
+
     @staticmethod
     def __new__(
         cls, hidden: Tensor, weight: Tensor, bias: Tensor | None, origin: WaitingLogits | None = None, **changed: Any
     ) -> WaitingLogits:
         """Made by :class:`WaitingHead`, and from another one by what changes it."""
-        kind = hidden.device.type
-        autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+        autocast = _autocast_of(hidden) if origin is None else origin.autocast
         made: Any = torch.Tensor._make_wrapper_subclass(
             cls,
             (*hidden.shape[:-1], weight.shape[0]),
@@ -35,18 +48,13 @@ class WaitingLogits(Tensor):
             device=hidden.device,
         )
         made.parts = hidden, weight, bias
-        made.versions = [part._version for part in made.parts if part is not None]
         made.autocast = autocast
         made.whole = None
         if origin is not None:
-            made.versions, made.autocast = origin.versions, origin.autocast
+            made.versions = origin.versions
+        else:
+            made.versions = [(part, part._version) for part in made.parts if part is not None]
         return made  # type: ignore[no-any-return]
-
-    # What the constructor sets; declared for type checkers.
-    parts: tuple[Tensor, Tensor, Tensor | None]
-    versions: list[int]
-    autocast: torch.dtype | None
-    whole: Tensor | None
 
     def like(self, hidden: Tensor, **changed: Any) -> WaitingLogits:
         """The same of other rows, or in another dtype."""
@@ -57,13 +65,13 @@ class WaitingLogits(Tensor):
 
     def context(self) -> Any:
         """Autocast as it was when the head was called, once it is known that nothing has changed since."""
-        if self.versions != [part._version for part in self.parts if part is not None]:
+        if any(part._version != version for part, version in self.versions):
             raise RuntimeError(
                 "the logits of a converted model are asked for after its head's weight, or what it was called with, "
                 "was changed, and were not computed before; look at them before the optimizer's step, or call "
-                "aclnn_torch.convert with linear_loss=False"
+                "aclnn_torch.convert without linear_loss=True"
             )
-        kind = self.parts[0].device.type
+        kind = self.parts[0].device.type if self.autocast is not None else "cpu"
         return torch.autocast(kind, dtype=self.autocast, enabled=self.autocast is not None)
 
     def compute(self) -> Tensor:
@@ -71,7 +79,7 @@ class WaitingLogits(Tensor):
         if self.whole is None:
             with torch._C.DisableTorchFunctionSubclass():
                 dtype = self.dtype
-            with torch.enable_grad(), self.context():
+            with torch.inference_mode(False), torch.enable_grad(), self.context():
                 self.whole = torch.nn.functional.linear(*self.parts).to(dtype)
         return self.whole
 
@@ -83,8 +91,10 @@ class WaitingLogits(Tensor):
         if func in _DESCRIPTIONS:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
-        if func in _CHANGES and isinstance(args[0], WaitingLogits):
-            changed = _CHANGES[func](*args, **kwargs)
+        first = args[0] if args else None
+        # Once there are logits, which somebody may have written to, they are what counts.
+        if func in _CHANGES and isinstance(first, WaitingLogits) and first.whole is None and torch.is_grad_enabled():
+            changed = _CHANGES[func](*args, **kwargs) if func in _LOSSES or not kwargs else None
             if changed is not None:
                 return changed
         args, kwargs = tree_map_only(WaitingLogits, WaitingLogits.compute, (args, kwargs))
@@ -107,8 +117,8 @@ def _to_float(logits: WaitingLogits) -> WaitingLogits:
     return logits.like(logits.parts[0], dtype=torch.float32)
 
 
-def _to(logits: WaitingLogits, *args: Any, **kwargs: Any) -> WaitingLogits | None:
-    return _to_float(logits) if args == (torch.float32,) and not kwargs else None
+def _to(logits: WaitingLogits, *args: Any) -> WaitingLogits | None:
+    return _to_float(logits) if args == (torch.float32,) else None
 
 
 def _itself(logits: WaitingLogits) -> WaitingLogits:
@@ -117,7 +127,7 @@ def _itself(logits: WaitingLogits) -> WaitingLogits:
 
 def _view(logits: WaitingLogits, *shape: Any) -> WaitingLogits | None:
     """Rows in another arrangement."""
-    sizes = list(shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, torch.dtype)) else shape)
+    sizes = list(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
     hidden, weight, _ = logits.parts
     if len(sizes) < 2 or sizes[-1] != weight.shape[0]:
         return None
@@ -128,10 +138,9 @@ def _rows(logits: WaitingLogits, index: Any) -> WaitingLogits | None:
     """Some of the rows: ``[..., :-1, :]``."""
     hidden = logits.parts[0]
     places = index if isinstance(index, tuple) else (index,)
-    whole = slice(None)
-    if not all(place is Ellipsis or isinstance(place, slice) for place in places) or places[-1] != whole:
+    if not places or not all(place is Ellipsis or isinstance(place, slice) for place in places):
         return None
-    if Ellipsis not in places and len(places) != hidden.dim():
+    if places[-1] != slice(None) or (Ellipsis not in places and len(places) != hidden.dim()):
         return None
     return logits.like(hidden[index])
 
@@ -146,18 +155,24 @@ def _loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor | None:
-    """The cross entropy of rows with class indices."""
+    """The cross entropy of rows with class indices; None: all else, and what is refused, is for the logits."""
     hidden, matrix, bias = logits.parts
-    if hidden.dim() != 2 or target.is_floating_point() or size_average is not None or reduce is not None:
+    labels = target.dim() == 1 and target.dtype in (torch.int64, torch.int32)
+    if hidden.dim() != 2 or not labels or size_average is not None or reduce is not None:
+        return None
+    if reduction not in ("mean", "sum", "none") or not 0 <= label_smoothing <= 1:
         return None
     with torch._C.DisableTorchFunctionSubclass():
         dtype = logits.dtype
+    if _autocast_of(hidden) is not None:
+        dtype = torch.float32  # in which autocast computes losses
     with logits.context():
         if not has_functions(hidden, label_smoothing):
             return None
         return loss_of_rows(hidden, matrix, target, bias, weight, reduction, ignore_index, label_smoothing).to(dtype)
 
 
+_LOSSES = (torch.nn.functional.cross_entropy, F.cross_entropy)
 _CHANGES: dict[Callable[..., Any], Callable[..., Any]] = {
     Tensor.float: _to_float,
     Tensor.to: _to,
@@ -165,8 +180,7 @@ _CHANGES: dict[Callable[..., Any], Callable[..., Any]] = {
     Tensor.view: _view,
     Tensor.reshape: _view,
     Tensor.__getitem__: _rows,
-    torch.nn.functional.cross_entropy: _loss,
-    F.cross_entropy: _loss,
+    **dict.fromkeys(_LOSSES, _loss),
 }
 
 
@@ -175,9 +189,14 @@ class WaitingHead(torch.nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """The logits."""
-        hooks = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
+        everyones = torch.nn.modules.module
+        hooks = (
+            *(self._forward_hooks, self._forward_pre_hooks, self._backward_hooks, self._backward_pre_hooks),
+            *(everyones._global_forward_hooks, everyones._global_forward_pre_hooks),
+        )
         plain = {type(tensor) for tensor in (input, self.weight)} <= {Tensor, torch.nn.Parameter}
+        traced = is_compiling() or torch._C._is_tracing() or input.is_meta
         # A hook, or what a weight is wrapped in, may put the weight away when this returns.
-        if not self.training or not torch.is_grad_enabled() or hooks or not plain or is_compiling():
+        if not self.training or not torch.is_grad_enabled() or any(hooks) or not plain or traced:
             return super().forward(input)
         return WaitingLogits(input, self.weight, self.bias)

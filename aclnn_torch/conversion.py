@@ -36,7 +36,7 @@ _EPSILONS = ("variance_epsilon", "eps", "epsilon")
 _ROUNDINGS = ("cann", "library")
 
 
-def convert(model: torch.nn.Module, rounding: str = "cann", linear_loss: bool = True) -> dict[str, Any]:
+def convert(model: torch.nn.Module, rounding: str = "cann", linear_loss: bool = False) -> dict[str, Any]:
     """Makes the modules of a model compute through aclnn, in place.
 
     Swapped are instances of exactly the ``torch.nn`` classes that :mod:`aclnn_torch.nn` has, so neither subclasses nor
@@ -51,11 +51,12 @@ def convert(model: torch.nn.Module, rounding: str = "cann", linear_loss: bool = 
     still prepares logits and labels, and every cross entropy with class indices that it asks torch for is
     :func:`aclnn_torch.functional.cross_entropy`.
 
-    Of a language model with a loss (``ForCausalLM``) the head is swapped, too, if it is a ``torch.nn.Linear`` without
-    hooks. In training it does not compute its logits: the loss is
+    With ``linear_loss``, of a language model with a loss (``ForCausalLM``) the head is swapped, too, if it is a
+    ``torch.nn.Linear``. In training it does not compute its logits: the loss is
     :func:`aclnn_torch.functional.linear_cross_entropy` of the hidden states and the head's weight, tied or not.
-    Whatever else is done with the logits, as models do that cap theirs, computes them after all; until the weight
-    changes. Compiled, they are computed at once.
+    Whatever else is done with the logits, as models do that cap theirs, computes them after all, until the weight
+    changes. They are computed at once where the head has hooks, and compiled. It is for training by ``outputs.loss``:
+    an ``autograd.Function`` that is given the logits, such as that of ``DataParallel``, sees no gradient.
 
     Args:
         model: a module, itself swapped if its class is one of these.
@@ -102,7 +103,7 @@ def revert(model: torch.nn.Module) -> dict[str, Any]:
         if isinstance(owner.loss_function, _Loss):
             swapped[name] = owner.loss_function
             owner.loss_function = owner.loss_function.original
-    for name, head in _heads(model):
+    for name, head in model.named_modules():  # wherever a library has put it meanwhile
         if type(head) is WaitingHead:
             head.__class__ = torch.nn.Linear  # type: ignore[assignment]
             swapped[name] = WaitingHead

@@ -223,7 +223,8 @@ def linear_cross_entropy(
 
     A process computes with its classes: of each row the log of the sum of their exponentials, and the logit of the
     label if it is one of these. Of both one number per row and process is exchanged, and in the backward pass the
-    input's gradient. In float32 (float64 for float64), for 16-bit tensors too; differentiable once.
+    input's gradient. In float32 (float64 for float64), for 16-bit tensors too; differentiable once. Autocast is not
+    looked at: both have one dtype.
 
     Args:
         input: ``(N, D)``, a DTensor whose rows may be spread over the dimensions of the mesh that the classes are not.
@@ -278,7 +279,7 @@ def linear_cross_entropy(
     if weight is None:
         factors = counts.to(losses.dtype)
     else:
-        weights = _on_mesh(weight, mesh).to(losses.dtype)
+        weights = _on_mesh(weight.detach(), mesh).to(losses.dtype)
         factors = weights[torch.where(counts, labels, torch.zeros_like(labels))] * counts
         losses = losses * factors
     if reduction == "none":
@@ -337,8 +338,15 @@ class _ShardedVocabulary(torch.autograd.Function):
                 input, weight, target, ignore_index=ignore_index, first_class=first, vocabulary_size=classes
             )
         else:
-            lse = input.new_full(target.shape, -math.inf, dtype=torch.promote_types(input.dtype, torch.float32))
-            losses = lse
+            # One class of zeros, for the labels to be looked at here as well.
+            losses, *_ = torch.ops.aclnn._linear_cross_entropy(
+                input,
+                weight.new_zeros([1, weight.shape[1]]),
+                target,
+                ignore_index=ignore_index,
+                vocabulary_size=classes,
+            )
+            lse = torch.full_like(losses, -math.inf)
         is_here = (target >= first) & (target < first + weight.shape[0])
         counts = target != ignore_index
         logit = torch.where(is_here & counts, lse - losses, torch.zeros_like(lse))
@@ -369,7 +377,8 @@ class _ShardedVocabulary(torch.autograd.Function):
                 vocabulary_size=ctx.shard[1],
             )
         if ctx.needs_input_grad[0] and ctx.group is not None:
-            of_input = collectives.all_reduce(of_input, "sum", ctx.group)
+            # Rounded once, when it is whole.
+            of_input = collectives.all_reduce(of_input.to(lse.dtype), "sum", ctx.group).to(input.dtype)
         return (
             of_input if ctx.needs_input_grad[0] else None,
             of_weight if ctx.needs_input_grad[1] else None,

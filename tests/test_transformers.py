@@ -70,8 +70,8 @@ def test_every_norm_and_the_loss_are_ours(family: str) -> None:
     expected = loss_and_gradients(model, input_ids=ids, labels=ids)
     swapped = aclnn_torch.convert(model)
     norms = 2 * NORMS[family] + 1
-    assert list(swapped)[-2:] == ["lm_head", "loss_function"]
-    assert len(swapped) == norms + 2
+    assert list(swapped)[-1] == "loss_function"
+    assert len(swapped) == norms + 1
     with Called() as called:
         found = loss_and_gradients(model, input_ids=ids, labels=ids)
     assert called.counts["rms_norm"] == called.counts["rms_norm_grad"] == norms
@@ -83,8 +83,8 @@ def test_every_norm_and_the_loss_are_ours(family: str) -> None:
 
 
 def test_gemma_has_another_norm() -> None:
-    """It multiplies by 1 + weight: only its head and its loss are ours."""
-    assert list(aclnn_torch.convert(build("Gemma"))) == ["lm_head", "loss_function"]
+    """It multiplies by 1 + weight: only its loss is ours."""
+    assert list(aclnn_torch.convert(build("Gemma"))) == ["loss_function"]
 
 
 @pytest.mark.parametrize("family", [*NORMS, "Mixtral", "Gemma"])
@@ -94,7 +94,7 @@ def test_in_training_the_loss_has_no_logits(family: str, tied: bool) -> None:
     ids = tokens()
     labels = torch.where(ids % 3 == 0, -100, ids)
     expected = loss_and_gradients(model, input_ids=ids, labels=labels)
-    aclnn_torch.convert(model)
+    aclnn_torch.convert(model, linear_loss=True)
     with Called() as called:
         found = loss_and_gradients(model, input_ids=ids, labels=labels)
     assert called.counts["_linear_cross_entropy"] == 1
@@ -109,7 +109,7 @@ def test_logits_that_somebody_looks_at_are_computed() -> None:
     ids = tokens()
     expected = model(input_ids=ids).logits
     (gradient,) = torch.autograd.grad(expected.square().sum(), model.lm_head.weight)
-    aclnn_torch.convert(model)
+    aclnn_torch.convert(model, linear_loss=True)
     logits = model(input_ids=ids, labels=ids).logits
     assert isinstance(logits, Tensor)
     assert logits.shape == expected.shape
@@ -124,7 +124,7 @@ def test_logits_that_somebody_looks_at_are_computed() -> None:
 
 def test_logits_are_refused_once_the_weight_has_changed() -> None:
     model = build("Llama").train()
-    aclnn_torch.convert(model)
+    aclnn_torch.convert(model, linear_loss=True)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     outputs, seen = (model(input_ids=tokens(), labels=tokens()) for _ in range(2))
     before = seen.logits.sum()
@@ -140,7 +140,7 @@ def test_capped_logits_are_computed() -> None:
     model = build("Gemma2", final_logit_softcapping=2.0, attn_implementation="eager").train()
     ids = tokens()
     expected = loss_and_gradients(model, input_ids=ids, labels=ids)
-    aclnn_torch.convert(model)
+    aclnn_torch.convert(model, linear_loss=True)
     with Called() as called:
         found = loss_and_gradients(model, input_ids=ids, labels=ids)
     assert "_linear_cross_entropy" not in called.counts
@@ -166,13 +166,40 @@ def test_the_loss_of_16_bits_has_float32(autocast: bool) -> None:
     model = build("Llama").train()
     ids = tokens()
     exact = copy.deepcopy(model).double()(input_ids=ids, labels=ids).loss
-    aclnn_torch.convert(model if autocast else model.bfloat16())
+    aclnn_torch.convert(model if autocast else model.bfloat16(), linear_loss=True)
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast), Called() as called:
         outputs = model(input_ids=ids, labels=ids)
     assert called.counts["_linear_cross_entropy"] == 1
     assert outputs.loss.dtype == torch.float32
     assert outputs.logits.sum().dtype == torch.bfloat16
     torch.testing.assert_close(outputs.loss, exact, rtol=0.01, atol=0)
+
+
+def test_logits_that_were_written_to_are_what_counts() -> None:
+    model = build("Llama").train()
+    ids = tokens()
+    labels = ids.flatten()
+
+    def loss() -> Tensor:
+        logits = model(input_ids=ids).logits
+        logits[..., 0] = 3.0
+        return torch.nn.functional.cross_entropy(logits.view(-1, VOCABULARY), labels)
+
+    expected = loss()
+    aclnn_torch.convert(model, linear_loss=True)
+    torch.testing.assert_close(loss(), expected)
+
+
+def test_logits_under_no_grad_have_no_graph() -> None:
+    model = build("Llama").train()
+    aclnn_torch.convert(model, linear_loss=True)
+    logits = model(input_ids=tokens()).logits
+    with torch.no_grad():
+        target = logits.float()[..., :-1, :]
+    assert not target.requires_grad
+    with torch.inference_mode():
+        logits.argmax(-1)
+    assert logits.sum().requires_grad
 
 
 def test_revert_gives_the_model_back() -> None:
@@ -311,7 +338,7 @@ def test_a_converted_model_compiles_without_graph_breaks(training: bool) -> None
     """Compiled, its logits do not wait."""
     torch._dynamo.reset()
     model = build("Llama").train(training)
-    aclnn_torch.convert(model)
+    aclnn_torch.convert(model, linear_loss=training)
     found: list[str] = []
 
     def backend(graph: torch.fx.GraphModule, inputs: Any) -> Any:

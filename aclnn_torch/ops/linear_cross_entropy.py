@@ -73,8 +73,8 @@ def linear_cross_entropy(
         options: torch's ways to save memory. Accepted and without effect: it is saved always.
 
     Returns:
-        A number, or a tensor of the target's shape for ``"none"``, in the input's dtype; under autocast in float32, if
-        the input is not float64.
+        A number, or for ``"none"`` a tensor of the target's shape, ``()`` of one row, in the input's dtype; under
+        autocast in float32, if the input is not float64.
 
     Raises:
         AclnnError: status 161002 for dtypes and shapes, 507015 for a target outside ``[0, C)``.
@@ -195,7 +195,7 @@ def _shares(labels: Tensor, weights: Tensor | None, ignore_index: int, real: tor
     else:
         # A label that is no class is for the operator to refuse.
         places = torch.where(counts, labels, 0).clamp(0, max(weights.shape[0] - 1, 0))
-        total = torch.where(counts, weights.detach().index_select(0, places), 0).sum()
+        total = torch.where(counts, weights.detach().index_select(0, places), 0).sum(dtype=torch.float64).to(real)
     return total.reciprocal().expand(labels.shape)
 
 
@@ -328,24 +328,30 @@ def _decomposed(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
     output_mask: Sequence[bool] = (False, False, False),
+    first_class: int = 0,
+    vocabulary_size: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     classes, real = weight.shape[0], working_dtype(input.dtype)
     rows, matrix = input.to(real), weight.to(real)
     logits = rows @ matrix.t()
     if bias is not None:
         logits = logits + bias.to(real)
-    weights, counts, labels, weight_of = _weights_of_rows(target, class_weights, classes, ignore_index, real)
+    # A label that is another class of the vocabulary has the logit 0, and no gradient of its own.
+    is_here = (target >= first_class) & (target < first_class + classes)
+    places = torch.where(target == ignore_index, target, torch.where(is_here, target - first_class, 0))
+    weights, counts, labels, weight_of = _weights_of_rows(places, class_weights, classes, ignore_index, real)
     losses = lse_out = logits.new_empty([0])
     if lse is None:
         lse = lse_out = logits.logsumexp(1)
-        losses = (1 - label_smoothing) * weight_of * (lse - logits.gather(1, labels.unsqueeze(1)).squeeze(1))
+        of_label = torch.where(is_here, logits.gather(1, labels.unsqueeze(1)).squeeze(1), 0)
+        losses = (1 - label_smoothing) * weight_of * (lse - of_label)
         if label_smoothing:
             losses = losses + label_smoothing / classes * (lse * weights.sum() - logits @ weights)
         losses = torch.where(counts, losses, 0)
     factor = torch.where(counts, 1 if factors is None else factors, 0).to(real)
     at_label = (1 - label_smoothing) * weight_of * factor
     everywhere = label_smoothing / classes * factor
-    is_label = torch.arange(classes, device=target.device) == labels.unsqueeze(1)
+    is_label = (torch.arange(classes, device=target.device) == labels.unsqueeze(1)) & is_here.unsqueeze(1)
     of_logits = (logits - lse.unsqueeze(1)).exp() * (at_label + everywhere * weights.sum()).unsqueeze(1)
     of_logits = of_logits - torch.where(is_label, at_label.unsqueeze(1), 0) - everywhere.unsqueeze(1) * weights
     of_logits = torch.where(counts.unsqueeze(1), of_logits, 0)
@@ -412,6 +418,7 @@ def _sharding(
     ignore_index: Any = None,
     label_smoothing: Any = None,
     output_mask: Sequence[bool] = (False, False, False),
+    *_: Any,
 ) -> Sequence[Sharding]:
     row = shard(0)
     places = [
@@ -523,6 +530,7 @@ OPERATOR = Operator(
             operator=aclnn.linear_cross_entropy.default,
             decomposition=_decomposed_total,
             example=_example,
+            batching=one_by_one(aclnn.linear_cross_entropy.default),
         ),
     ),
 )

@@ -303,7 +303,9 @@ Parts parts_npu(const Tensor& input, const Tensor& weight, const Tensor& target,
     losses = at::where(counts, losses, 0);
   }
   if (!mask[0] && !mask[1] && !mask[2]) return results;
-  const Tensor grad = factors ? of_rows_in_total * *factors : of_rows_in_total;
+  // A row that is ignored has no gradient, whatever its factor is.
+  const Tensor grad =
+      factors ? at::where(counts, of_rows_in_total * *factors, 0) : of_rows_in_total;
   const auto [of_rows, of_matrix] =
       grad_op().call(grad, rows, matrix, masks, masked,
                      /*label_smoothing=*/0, max, sum_exp, std::nullopt);
@@ -444,7 +446,7 @@ void refuse_derivative(const char* name, const Tensor& tensor) {
 
 Tensor total_of(const Tensor& losses, const Tensor& factors, bool reduced) {
   if (!reduced) return losses;
-  // In DOUBLE the threads' shares, whose number decides the order, add up to the same FLOAT.
+  // In DOUBLE the threads' shares, whose number decides the order, mostly add up to the same FLOAT.
   const Tensor rows = factors.defined() ? losses * factors : losses;
   return rows.sum(at::kDouble).to(losses.scalar_type());
 }
@@ -611,10 +613,6 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
       {at::Tag::pt2_compliant_tag});
   m.impl("linear_cross_entropy",
          torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, &total_composed));
-}
-
-TORCH_LIBRARY_IMPL(aclnn, FuncTorchBatchedDecomposition, m) {
-  m.impl("linear_cross_entropy", &total_composed);
 }
 
 ACLNN_IMPL_ON_DEVICES(m) {

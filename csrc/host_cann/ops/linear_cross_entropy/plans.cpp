@@ -112,10 +112,6 @@ aclnnStatus LossPlan<Real>::compute(void* workspace) {
   const Real* const predicted = read<Real>(kPredicted, workspace);
   Real* const loss = begin<Real>(kLoss, workspace);
   const int64_t rows = tensors[kLoss].shape[0];
-  for (int64_t i = 0; i < rows; ++i) {
-    loss[i] = static_cast<Real>(std::log(static_cast<double>(sum[i])) -
-                                static_cast<double>(predicted[i]));
-  }
   if (given[kSoftmax]) {
     const aclDataType dtype = tensors[kLogits].dtype;
     const auto size = static_cast<int64_t>(aclDataTypeSize(dtype));
@@ -132,6 +128,11 @@ aclnnStatus LossPlan<Real>::compute(void* workspace) {
                                              softmax + i * classes, classes);
                        }
                      });
+  }
+  // At last: it may lie where the sums do.
+  for (int64_t i = 0; i < rows; ++i) {
+    loss[i] = static_cast<Real>(std::log(static_cast<double>(sum[i])) -
+                                static_cast<double>(predicted[i]));
   }
   finish(workspace);
   return OK;

@@ -139,7 +139,7 @@ void Tiles<Real>::compute_logits(int64_t first, int64_t count, int64_t block, co
 template <class Real>
 void Tiles<Real>::round_tile(int64_t count, int64_t block, Real* tile) const {
   constexpr int64_t kSome = 64;
-  char narrow[kSome * sizeof(Real)];
+  alignas(Real) char narrow[kSome * sizeof(Real)];
   const int64_t length = length_of(block);
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t j = 0; j < length; j += kSome) {

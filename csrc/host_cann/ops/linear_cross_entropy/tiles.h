@@ -88,8 +88,8 @@ class Tiles {
   // What is to be computed with it, for which stage 1 reserves memory.
   enum class Use {
     kSums,       // find_sums()
-    kGradients,  // find_sums(), and add_gradients() of what it has found
-    kAtOnce,     // sums_and_gradients()
+    kGradients,  // find_sums(), and find_gradients() of what it has found
+    kAtOnce,     // find_sums_and_gradients()
   };
 
   // With `rounds`, logits that find_sums() has computed, and gradients by logits, are rounded to

@@ -272,7 +272,8 @@ void require_countable(Checks& checks, const ConvolutionGeometry& geometry, Argu
                    "dimension %llu",
                    src.name, static_cast<unsigned long long>(d));
     if (!checks.ok()) return;
-    padded.begin()[d + 2] = static_cast<int64_t>(size);
+    // Nothing is left of an empty image with less than no padding.
+    padded.begin()[d + 2] = static_cast<int64_t>(std::max(size, Wide{0}));
   }
   const auto count = element_count(padded);
   checks.require(count && *count < INT64_MAX / 16, "%s with its padding has too many elements",

@@ -31,6 +31,10 @@ def _arguments(name: str, function: Callable[..., Any], elements: int, dtype: An
     rows = max(elements // columns, 1)
     if "normalized_shape" in parameters:
         return numbers(rows, columns), (columns,), numbers(columns)
+    if "linear_weight" in parameters:
+        width = min(elements, 64)
+        rows = max(elements // width, 1)
+        return numbers(rows, width), numbers(columns, width), torch.randint(columns, (rows,))
     if "target" in parameters:
         return numbers(rows, columns), torch.randint(columns, (rows,))
     if "stride" in parameters:
@@ -62,8 +66,8 @@ def measure(pattern: str, elements: int, dtype_name: str) -> Iterator[dict[str, 
 
     dtype = getattr(torch, dtype_name)
     for name in functional.__all__:
-        ours, theirs = getattr(functional, name), getattr(torch.nn.functional, name)
-        if not re.search(pattern, name):
+        ours, theirs = getattr(functional, name), getattr(torch.nn.functional, name, None)
+        if theirs is None or not re.search(pattern, name):  # an older torch lacks some
             continue
         torch.manual_seed(0)
         plain = _arguments(name, ours, elements, dtype)

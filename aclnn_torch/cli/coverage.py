@@ -22,7 +22,8 @@ COMPUTED, REFUSED, MISSING = "computed", "refused", "missing"
 NOT_WRITTEN = "it is not written yet"
 # The function that tells a function's largest workspace is one more that torch_npu looks up by name.
 _NAME = re.compile(rb"(?<=\0)(acl\w+?)(?:GetWorkspaceSize|(GetMaxWorkspaceSize))(?=\0)")
-_REASON = re.compile(rb"(?<=\0)(acl\w+): the host CANN does not have this function, because ([^\0]+)")
+# The first text of its section has whatever data before it.
+_REASON = re.compile(rb"(acl\w+): the host CANN does not have this function, because ([^\0]+)")
 
 
 @dataclass(frozen=True)

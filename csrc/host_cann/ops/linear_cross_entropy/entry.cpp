@@ -117,7 +117,7 @@ aclnnStatus aclnnFusedLinearOnlineMaxSumGetWorkspaceSize(
   const Argument predicted{"predictedLogitsLocalOut", predictedLogitsLocalOut};
   const Argument mask{"targetMaskOut", targetMaskOut};
   const Argument masked{"maskedTargetOut", maskedTargetOut};
-  const Argument logits{"vocabParallelLogitsOutOptional", vocabParallelLogitsOutOptional};
+  const Argument logits{"vocabParallelLogitsOut", vocabParallelLogitsOutOptional};
   const std::tuple given{rows,
                          matrix,
                          labels,
@@ -200,9 +200,9 @@ aclnnStatus aclnnFusedCrossEntropyLossWithMaxSumGetWorkspaceSize(
   constexpr const char* kApi = "aclnnFusedCrossEntropyLossWithMaxSum";
   const Argument max{"logitsMax", logitsMax}, sum{"sumExpLogits", sumExpLogits};
   const Argument predicted{"predictedLogits", predictedLogits}, loss{"lossOut", lossOut};
-  const Argument input{"inputOptional", inputOptional}, weight{"weightOptional", weightOptional};
-  const Argument logits{"vocabParallelLogitsOptional", vocabParallelLogitsOptional};
-  const Argument softmax{"softMaxOutOptional", softMaxOutOptional};
+  const Argument input{"input", inputOptional}, weight{"weight", weightOptional};
+  const Argument logits{"vocabParallelLogits", vocabParallelLogitsOptional};
+  const Argument softmax{"softMaxOut", softMaxOutOptional};
   const std::tuple given{max,    sum,    predicted, Named{"labelSmoothing", labelSmoothing},
                          input,  weight, logits,    loss,
                          softmax};
@@ -275,9 +275,9 @@ aclnnStatus aclnnFusedLinearCrossEntropyLossGradGetWorkspaceSize(
   constexpr const char* kApi = "aclnnFusedLinearCrossEntropyLossGrad";
   const Argument gradient{"grad", grad}, rows{"input", input}, matrix{"weight", weight};
   const Argument mask{"targetMask", targetMask}, masked{"maskedTarget", maskedTarget};
-  const Argument max{"logitsMaxOptional", logitsMaxOptional};
-  const Argument sum{"sumExpLogitsOptional", sumExpLogitsOptional};
-  const Argument softmax{"softmaxOptional", softmaxOptional};
+  const Argument max{"logitsMax", logitsMaxOptional};
+  const Argument sum{"sumExpLogits", sumExpLogitsOptional};
+  const Argument softmax{"softmax", softmaxOptional};
   const Argument input_grad{"inputGradOut", inputGradOut};
   const Argument weight_grad{"weightGradOut", weightGradOut};
   const std::tuple given{

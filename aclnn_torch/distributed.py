@@ -152,22 +152,12 @@ def cross_entropy(
         )
     rows = [_REPLICATED if dim in spread else place for dim, place in enumerate(input.placements)]
     labels = _on_mesh(target, mesh).redistribute(placements=rows)
-    counts = labels != ignore_index
     if spread:
         nll = _ShardedClasses.apply(input.to_local(), labels.to_local(), input.shape[1], mesh, spread[0], ignore_index)  # type: ignore[no-untyped-call]
         losses = DTensor.from_local(nll, mesh, rows, run_check=False, shape=labels.shape, stride=(1,))
     else:
         losses = torch.ops.aclnn.cross_entropy_loss(input, labels, None, "none", ignore_index)[0]
-    if weight is None:
-        factors = counts.to(losses.dtype)
-    else:
-        weights = _on_mesh(weight, mesh).to(losses.dtype)
-        factors = weights[torch.where(counts, labels, torch.zeros_like(labels))] * counts
-        losses = losses * factors
-    if reduction == "none":
-        return losses
-    total = losses.sum()
-    return total if reduction == "sum" else total / factors.sum()
+    return _reduced(losses, labels, weight, ignore_index, reduction)
 
 
 def _on_mesh(tensor: Tensor, mesh: DeviceMesh) -> DTensor:
@@ -175,6 +165,21 @@ def _on_mesh(tensor: Tensor, mesh: DeviceMesh) -> DTensor:
     if isinstance(tensor, DTensor):
         return tensor
     return DTensor.from_local(tensor, mesh, [_REPLICATED] * mesh.ndim, run_check=False)
+
+
+def _reduced(losses: Tensor, labels: DTensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+    """What a reduction makes of the losses of rows, each times the weight of its label."""
+    counts = labels != ignore_index
+    if weight is None:
+        factors = counts.to(losses.dtype)
+    else:
+        weights = _on_mesh(weight.detach(), labels.device_mesh).to(losses.dtype)
+        factors = weights[torch.where(counts, labels, torch.zeros_like(labels))] * counts
+        losses = losses * factors
+    if reduction == "none":
+        return losses
+    total = losses.sum()
+    return total if reduction == "sum" else total / factors.sum()
 
 
 class _ShardedClasses(torch.autograd.Function):
@@ -257,7 +262,6 @@ def linear_cross_entropy(
     ]
     x = input.redistribute(placements=rows)
     labels = _on_mesh(target, mesh).redistribute(placements=rows)
-    counts = labels != ignore_index
     # A process's gradient of the weight is of its rows.
     of_weight = [
         place if dim in spread or rows[dim].is_replicate() else Partial()
@@ -276,16 +280,7 @@ def linear_cross_entropy(
         ignore_index,
     )
     losses: Tensor = DTensor.from_local(nll, mesh, rows, run_check=False, shape=labels.shape, stride=(1,))
-    if weight is None:
-        factors = counts.to(losses.dtype)
-    else:
-        weights = _on_mesh(weight.detach(), mesh).to(losses.dtype)
-        factors = weights[torch.where(counts, labels, torch.zeros_like(labels))] * counts
-        losses = losses * factors
-    if reduction == "none":
-        return losses
-    total = losses.sum()
-    return total if reduction == "sum" else total / factors.sum()
+    return _reduced(losses, labels, weight, ignore_index, reduction)
 
 
 def vocabulary_parallel_linear_cross_entropy(

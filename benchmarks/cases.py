@@ -549,6 +549,7 @@ class Model:
 MODELS = (
     (Model("digits"), (torch.float32,)),
     (Model("llama"), (torch.float32, torch.bfloat16)),
+    (Model("finetune_llama"), (torch.float32,)),
 )
 
 
@@ -607,6 +608,7 @@ LIMITS = {
     "kernel": _OF_A_KERNEL,
     "tiny_convolution": ("nothing asked",),
     "training": ("rest of the step",),
+    "vocabulary": ("GEMM peak",),
 }
 
 

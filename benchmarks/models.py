@@ -1,7 +1,8 @@
 """Training steps of whole models, with torch's modules and with the same modules converted.
 
-The digits' network is the one of examples/train_digits.py; the other is shaped like Llama: RMSNorm, attention with
-rotary positions, a gated feed-forward, tied embeddings, and cross entropy over a large vocabulary.
+Two are those of examples: the digits' network of train_digits.py, and the Llama of finetune_llama.py with as many words
+as Llama has, whose loss ours computes without its logits. The third is shaped like Llama: RMSNorm, attention with rotary
+positions, a gated feed-forward, tied embeddings, and cross entropy over a large vocabulary.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import torch
 from torch import Tensor, nn
@@ -86,7 +88,7 @@ class LanguageModel(nn.Module):
 
 def steps(name: str, dtype: torch.dtype) -> tuple[Step, Step]:
     """A training step of a model as converted and of the same in torch; each call is the next step of its own copy."""
-    ours, torchs = {"digits": digits, "llama": llama}[name](dtype)
+    ours, torchs = {"digits": digits, "llama": llama, "finetune_llama": finetune_llama}[name](dtype)
     for _ in range(STEPS):
         # float32 sums of many steps stand behind a 16-bit loss, which is rounded as it is returned.
         torch.testing.assert_close(ours(), torchs(), rtol=AGREEMENT * torch.finfo(dtype).eps, atol=0)
@@ -95,9 +97,7 @@ def steps(name: str, dtype: torch.dtype) -> tuple[Step, Step]:
 
 def digits(dtype: torch.dtype) -> tuple[Step, Step]:
     """The example's network, on one of its batches."""
-    if str(EXAMPLES) not in sys.path:
-        sys.path.append(str(EXAMPLES))
-    example = importlib.import_module("train_digits")
+    example = example_of("train_digits")
     torch.manual_seed(0)
     model = example.build_model(nn).to(dtype)
     images, _, labels, _ = example.load_data(0)
@@ -107,6 +107,40 @@ def digits(dtype: torch.dtype) -> tuple[Step, Step]:
         return functools.partial(example.train_step, example.new_run(model, 1), *batch)
 
     return step_of(converted(model)), step_of(model)
+
+
+def example_of(name: str) -> ModuleType:
+    """A file of the examples."""
+    if str(EXAMPLES) not in sys.path:
+        sys.path.append(str(EXAMPLES))
+    return importlib.import_module(name)
+
+
+VOCABULARY = 32000  # Llama's
+
+
+def finetune_llama(dtype: torch.dtype) -> tuple[Step, Step]:
+    """The example's Llama, on one of its batches."""
+    ours, torchs = (finetune_llama_step(converts, dtype) for converts in (True, False))
+    return ours, torchs
+
+
+def finetune_llama_step(converts: bool, dtype: torch.dtype) -> Step:
+    """One of the two, from the same weights."""
+    example = example_of("finetune_llama")
+    torch.manual_seed(0)
+    model = example.build_model(VOCABULARY).to(dtype)
+    if converts:
+        assert "lm_head" in aclnn_torch.convert(model, linear_loss=True)
+    run = example.new_run(model)
+    text, _ = example.load_text()
+    batch = text[: example.BATCH]
+
+    def step() -> float:
+        example.train_step(run, batch)
+        return float(run.losses[-1])
+
+    return step
 
 
 def llama(dtype: torch.dtype) -> tuple[Step, Step]:

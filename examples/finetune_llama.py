@@ -6,6 +6,10 @@ models aclnn's RMSNorm and cross entropy. Both see the same batches, step by ste
 text held out from training, how far the two learning curves lie apart, tokens per second, and a picture of the curves.
 
     python examples/finetune_llama.py [--steps N] [--seed N] [--output DIR] [--device DEVICE] [--rounding WHERE]
+        [--vocabulary N] [--linear-loss]
+
+`--vocabulary 32000` gives both models as many words as Llama has, though the text uses 256 of them: then most of a step
+is the loss, and `--linear-loss` computes it without its logits.
 
 It needs `pip install transformers`. On NPUs, `--device npu` under torch_npu; without one,
 `python -m aclnn_torch run examples/finetune_llama.py --device npu` simulates it. The exit code is 0 when every check
@@ -34,6 +38,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 import aclnn_torch
 
 BATCH, LENGTH = 8, 128  # sequences in a step, bytes in a sequence
+BYTES = 256
 HELD_OUT = 64  # sequences
 # Relative, of both models' losses at any step: the same mathematics, rounded in another order. It is 1e-7 at first, and
 # training multiplies it: below 1e-4 after 300 steps here.
@@ -90,14 +95,14 @@ def load_text() -> tuple[Tensor, Tensor]:
 
 def loss_of_guessing(train: Tensor, held_out: Tensor) -> float:
     """Cross entropy of the held-out bytes under the frequencies of the training text."""
-    counts = torch.bincount(train.flatten(), minlength=256) + 1
+    counts = torch.bincount(train.flatten(), minlength=BYTES) + 1
     return -(counts / counts.sum()).log()[held_out[:, 1:]].mean().item()
 
 
-def build_model() -> LlamaForCausalLM:
-    """A Llama with a word for every byte."""
+def build_model(vocabulary: int = BYTES) -> LlamaForCausalLM:
+    """A Llama with a word for every byte, and maybe more."""
     config = LlamaConfig(
-        vocab_size=256,
+        vocab_size=vocabulary,
         hidden_size=128,
         intermediate_size=352,
         num_hidden_layers=4,
@@ -114,6 +119,11 @@ def build_model() -> LlamaForCausalLM:
 def loss_of(model: LlamaForCausalLM, tokens: Tensor) -> Tensor:
     """The mean loss over the bytes that follow a byte."""
     return model(input_ids=tokens, labels=tokens).loss
+
+
+def new_run(model: LlamaForCausalLM) -> Run:
+    """A model to train, with its optimizer."""
+    return Run(model.train(), torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95)))
 
 
 def train_step(run: Run, tokens: Tensor) -> None:
@@ -134,18 +144,18 @@ def train(
     device: torch.device | str = "cpu",
     rounding: str = "cann",
     console: Console | None = None,
+    *,
+    vocabulary: int = BYTES,
+    linear_loss: bool = False,
 ) -> Report:
     """Trains both models step by step in turns, from the same weights on the same batches."""
     train_text, held_out = load_text()
     # Every random number is drawn on the CPU, for the same ones on every device.
     torch.manual_seed(seed)
-    models = {name: build_model() for name in (PLAIN, OURS)}
+    models = {name: build_model(vocabulary) for name in (PLAIN, OURS)}
     models[OURS].load_state_dict(models[PLAIN].state_dict())
-    replaced = aclnn_torch.convert(models[OURS], rounding)
-    runs = {}
-    for name, model in models.items():
-        model.to(device).train()
-        runs[name] = Run(model, torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95)))
+    replaced = aclnn_torch.convert(models[OURS], rounding, linear_loss=linear_loss)
+    runs = {name: new_run(model.to(device)) for name, model in models.items()}
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console or Console(quiet=True)) as progress:
@@ -200,11 +210,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "output", metavar="DIR")
     parser.add_argument("--device", default="cpu", help="cpu, or npu where torch_npu is installed")
     parser.add_argument("--rounding", choices=("cann", "library"), default="cann", help="see aclnn_torch.convert")
+    parser.add_argument("--vocabulary", type=int, default=BYTES, metavar="N", help="words that the models have")
+    parser.add_argument("--linear-loss", action="store_true", help="the loss without its logits: see aclnn_torch.convert")
     options = parser.parse_args(arguments)
     if options.steps < 1:
         parser.error("--steps must be at least 1")
+    if options.vocabulary < BYTES:
+        parser.error(f"--vocabulary must be at least {BYTES}")
     console = Console()
-    report = train(options.steps, options.seed, options.output, options.device, options.rounding, console)
+    report = train(
+        options.steps,
+        options.seed,
+        options.output,
+        options.device,
+        options.rounding,
+        console,
+        vocabulary=options.vocabulary,
+        linear_loss=options.linear_loss,
+    )
     show(report, console)
     return 0 if report.passed else 1
 

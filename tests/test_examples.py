@@ -347,7 +347,7 @@ def test_llama_learns_what_transformers_learns(llama, llama_report):
 def test_llama_is_held_to_its_checks(llama, llama_report, monkeypatch, capsys):
     found = copy.copy(llama_report)
     found.runs = {name: copy.copy(run) for name, run in llama_report.runs.items()}
-    monkeypatch.setattr(llama, "train", lambda *arguments: found)
+    monkeypatch.setattr(llama, "train", lambda *arguments, **options: found)
     assert llama.main([]) == 0
     found.runs[llama.OURS].losses = [1.01 * loss for loss in found.runs[llama.PLAIN].losses]
     assert llama.main([]) == 1
@@ -355,6 +355,19 @@ def test_llama_is_held_to_its_checks(llama, llama_report, monkeypatch, capsys):
     found.runs[llama.OURS] = copy.copy(llama_report.runs[llama.OURS])
     found.runs[llama.OURS].held_out = found.guess
     assert llama.main([]) == 1
+
+
+def test_llama_without_logits_learns_what_transformers_learns(llama, tmp_path):
+    report = llama.train(steps=3, seed=0, output=tmp_path, vocabulary=2000, linear_loss=True)
+    assert "lm_head" in report.replaced
+    assert report.runs[llama.OURS].model.config.vocab_size == 2000
+    assert report.checks["learns what Transformers learns"]
+
+
+def test_llama_knows_every_byte(llama, capsys):
+    with pytest.raises(SystemExit):
+        llama.main(["--vocabulary", "255"])
+    assert "--vocabulary must be at least 256" in capsys.readouterr().err
 
 
 def test_llama_text_is_held_out(llama):

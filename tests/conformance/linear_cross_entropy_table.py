@@ -100,6 +100,16 @@ def stored(numbers: Interval, given: Given) -> Interval:
     return numbers if given.product == "host" else numbers.rounded(given.arguments["input"].dtype)
 
 
+def multiplied(g: Interval, given: Given) -> Interval:
+    """A gradient by logits as the products take it: on a product as it is stored; on the host in BFLOAT16 so where the
+    CPU multiplies that, and else as it is."""
+    found = stored(g, given)
+    if given.product != "host" or given.arguments["input"].dtype != BF16:
+        return found
+    rounded = g.rounded(BF16)
+    return Interval(np.minimum(g.low, rounded.low), np.maximum(g.high, rounded.high))
+
+
 def given_rows(given: Given) -> tuple[np.ndarray, np.ndarray]:
     """input and weight."""
     return wide(given.inputs["input"], given), wide(given.inputs["weight"], given)
@@ -228,7 +238,7 @@ def masked(given: Given, rows: int) -> np.ndarray:
 
 
 def of_logits(given: Given) -> Interval:
-    """grad * (p - 1 at the label of rows that are not masked), on a product in 16 bits.
+    """grad * (p - 1 at the label of rows that are not masked).
 
     p is given, and the difference and the product miss a unit each; or it is exp(logits - max) / sum, with 2 units of
     exp, that of the difference, 2 of factor and product, and the error of the logit, which exp multiplies."""
@@ -246,7 +256,7 @@ def of_logits(given: Given) -> Interval:
     at = given.inputs["maskedTarget"]
     has_label = ~masked(given, len(x)) & (at >= 0) & (at < len(weight))
     g = (p - (has_label[:, None] & (np.arange(len(weight)) == at[:, None]))) * factor
-    return stored(around(g, miss * np.abs(factor) + 2 * u * np.abs(g) + 4 * least(given.dtype)), given)
+    return multiplied(around(g, miss * np.abs(factor) + 2 * u * np.abs(g) + 4 * least(given.dtype)), given)
 
 
 def product_with(g: Interval, right: np.ndarray, given: Given) -> Reference:
@@ -353,7 +363,8 @@ def host_gradient(given: Given) -> Interval:
     relative = np.expm1(t.z.half + lse.half[:, None]) + (np.abs(shifted) + 6) * u
     miss = np.abs(factor) * (np.abs(of_p) * relative + 2 * u * np.abs(others)) + 2 * u * np.abs(value)
     counts = t.mask[:, None] != 0  # whatever the others hold
-    return around(np.where(counts, value, 0), np.where(counts, miss + 4 * least(given.dtype), 0))
+    found = around(np.where(counts, value, 0), np.where(counts, miss + 4 * least(given.dtype), 0))
+    return multiplied(found, given)
 
 
 def host_rows_gradient(given: Given) -> Reference:

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <type_traits>
@@ -39,39 +40,49 @@ double number(BFloat16 element) {
 template <class T>
 constexpr bool kIsFloat = std::is_same_v<T, float>;
 
-template <class T>
-const MatmulKernel<T>& kernel_of(const MatmulKernels& kernels) {
+template <class T, class Result>
+const MatmulKernel<T, Result>& kernel_of(const MatmulKernels& kernels) {
   if constexpr (kIsFloat<T>) {
     return kernels.float32;
+  } else if constexpr (kIsFloat<Result>) {
+    return kernels.bfloat16_sums;
   } else {
     return kernels.bfloat16;
   }
 }
 
-template <class T>
+template <class T, class Result = T>
 struct Version {
   const char* name;
-  const MatmulKernel<T>& kernel;
+  const MatmulKernel<T, Result>& kernel;
 };
 
-template <class T>
-std::vector<Version<T>> versions() {
-  std::vector<Version<T>> all;
+template <class T, class Result = T>
+std::vector<Version<T, Result>> versions() {
+  std::vector<Version<T, Result>> all;
   for_each_capability([&all]<Capability kCapability>(const char* name) {
     if (!kIsFloat<T> && !multiplies_bfloat16<kCapability>()) return;
-    all.push_back({name, kernel_of<T>(matmul_kernels<kCapability>())});
+    all.push_back({name, kernel_of<T, Result>(matmul_kernels<kCapability>())});
   });
   return all;
 }
 
-template <class T>
-const MatmulKernel<T>& reference() {
-  return kernel_of<T>(matmul_kernels<Capability::kReference>());
+template <class T, class Result = T>
+const MatmulKernel<T, Result>& reference() {
+  return kernel_of<T, Result>(matmul_kernels<Capability::kReference>());
 }
 
-// Calls body.operator()<T>() for both types of elements.
+// Calls body.operator()<T, Result>() for all types of elements and of results.
 template <class Body>
-void for_both_types(Body body) {
+void for_all_types(Body body) {
+  body.template operator()<float, float>();
+  body.template operator()<BFloat16, BFloat16>();
+  body.template operator()<BFloat16, float>();
+}
+
+// Calls body.operator()<T>() for the types whose sums may be results.
+template <class Body>
+void for_sums_in_float(Body body) {
   body.template operator()<float>();
   body.template operator()<BFloat16>();
 }
@@ -106,12 +117,13 @@ constexpr int64_t kFence = 64;
 enum class Bias { kNone, kOfRows, kOfColumns };
 
 // The operands in either order, rows or columns side by side, with gaps between them.
-template <class T>
+template <class T, class Result = T>
 struct Call {
   Sizes sizes;
   bool left_by_columns, right_by_columns;
   Bias bias;
-  std::vector<T> left, right, biases;
+  std::vector<T> left, right;
+  std::vector<Result> biases;
   // If not 0, the product of so many terms is made first, and that of the others added to it.
   int64_t first_terms = 0;
   bool adds = false;  // to the paint
@@ -122,14 +134,14 @@ struct Call {
         left_by_columns((order & 1) != 0),
         right_by_columns((order & 2) != 0),
         bias(bias),
-        left(numbers(left_size() * sizes.terms, make)),
-        right(numbers(right_size() * sizes.terms, make)),
-        biases(numbers(bias == Bias::kOfRows ? sizes.rows : sizes.columns, make)) {}
+        left(numbers<T>(left_size() * sizes.terms, make)),
+        right(numbers<T>(right_size() * sizes.terms, make)),
+        biases(numbers<Result>(bias == Bias::kOfRows ? sizes.rows : sizes.columns, make)) {}
 
-  template <class Make>
-  static std::vector<T> numbers(int64_t n, Make make) {
-    std::vector<T> all(static_cast<size_t>(n));
-    for (T& one : all) one = element<T>(make());
+  template <class Type, class Make>
+  static std::vector<Type> numbers(int64_t n, Make make) {
+    std::vector<Type> all(static_cast<size_t>(n));
+    for (Type& one : all) one = element<Type>(make());
     return all;
   }
 
@@ -146,19 +158,19 @@ struct Call {
                             : MatrixView<T>{right.data(), sizes.columns + kGap, 1};
   }
 
-  MatrixView<T> bias_view() const {
+  MatrixView<Result> bias_view() const {
     if (bias == Bias::kNone) return {};
     const bool of_rows = bias == Bias::kOfRows;
     return {biases.data(), of_rows ? 1 : 0, of_rows ? 0 : 1};
   }
 
   // The result, in so many pieces of rows and columns.
-  std::vector<T> run(const MatmulKernel<T>& kernel, const std::string& what, int64_t row_parts = 1,
-                     int64_t column_parts = 1) const {
+  std::vector<Result> run(const MatmulKernel<T, Result>& kernel, const std::string& what,
+                          int64_t row_parts = 1, int64_t column_parts = 1) const {
     const int64_t stride = sizes.columns + kGap;
-    const T paint = element<T>(kPaint);
-    std::vector<T> memory(static_cast<size_t>(sizes.rows * stride + 2 * kFence), paint);
-    T* const out = memory.data() + kFence;
+    const auto paint = element<Result>(kPaint);
+    std::vector<Result> memory(static_cast<size_t>(sizes.rows * stride + 2 * kFence), paint);
+    Result* const out = memory.data() + kFence;
     std::vector<float> scratch(static_cast<size_t>(kernel.scratch_size / 4) + 16 + kFence, NAN);
     auto address = reinterpret_cast<uintptr_t>(scratch.data());
     address = (address + 63) / 64 * 64;
@@ -170,20 +182,20 @@ struct Call {
         const int64_t rows = cut(i + 1, row_parts, sizes.rows) - row;
         const int64_t columns = cut(j + 1, column_parts, sizes.columns) - column;
         if (rows == 0 || columns == 0) continue;
-        MatrixProduct<T> product{.rows = rows,
-                                 .columns = columns,
-                                 .depth = sizes.depth,
-                                 .left = left_view().from(row, 0),
-                                 .right = right_view().from(0, column),
-                                 .out = out + row * stride + column,
-                                 .out_stride = stride,
-                                 .bias = bias_view().from(row, column),
-                                 .terms = sizes.terms,
-                                 .left_term = left_size(),
-                                 .right_term = right_size(),
-                                 .adds = adds};
+        MatrixProduct<T, Result> product{.rows = rows,
+                                         .columns = columns,
+                                         .depth = sizes.depth,
+                                         .left = left_view().from(row, 0),
+                                         .right = right_view().from(0, column),
+                                         .out = out + row * stride + column,
+                                         .out_stride = stride,
+                                         .bias = bias_view().from(row, column),
+                                         .terms = sizes.terms,
+                                         .left_term = left_size(),
+                                         .right_term = right_size(),
+                                         .adds = adds};
         if (first_terms > 0) {
-          MatrixProduct<T> first = product;
+          MatrixProduct<T, Result> first = product;
           first.bias = {};
           first.terms = first_terms;
           kernel.multiply(first, reinterpret_cast<void*>(address));
@@ -195,7 +207,7 @@ struct Call {
         kernel.multiply(product, reinterpret_cast<void*>(address));
       }
     }
-    std::vector<T> result;
+    std::vector<Result> result;
     bool intact = true;
     for (int64_t at = 0; at < static_cast<int64_t>(memory.size()); ++at) {
       const int64_t inside = at - kFence;
@@ -210,7 +222,10 @@ struct Call {
   }
 
   std::string text(const char* version) const {
-    return std::string(version) + (kIsFloat<T> ? " float " : " bfloat16 ") +
+    return std::string(version) +
+           (kIsFloat<T>        ? " float "
+            : kIsFloat<Result> ? " bfloat16 sums "
+                               : " bfloat16 ") +
            std::to_string(sizes.rows) + "x" + std::to_string(sizes.depth) + "x" +
            std::to_string(sizes.columns) + " in " + std::to_string(sizes.terms) +
            (left_by_columns ? " left by columns" : "") +
@@ -236,12 +251,12 @@ void for_each_call(Body body) {
 }  // namespace
 
 TEST(exact_sums_are_the_references) {
-  for_both_types([]<class T>() {
+  for_all_types([]<class T, class Result>() {
     for_each_call([](const Sizes& sizes, int order, Bias bias, std::mt19937& random) {
       const auto quarters = [&] { return static_cast<float>(static_cast<int>(random() % 9) - 4); };
-      const Call<T> call(sizes, order, bias, [&] { return quarters() / 4; });
-      const std::vector<T> expected = call.run(reference<T>(), call.text("reference"));
-      for (const Version<T>& version : versions<T>()) {
+      const Call<T, Result> call(sizes, order, bias, [&] { return quarters() / 4; });
+      const std::vector<Result> expected = call.run(reference<T, Result>(), call.text("reference"));
+      for (const Version<T, Result>& version : versions<T, Result>()) {
         const std::string text = call.text(version.name);
         check::report(call.run(version.kernel, text) == expected, __FILE__, __LINE__, text);
       }
@@ -250,75 +265,81 @@ TEST(exact_sums_are_the_references) {
 }
 
 TEST(the_reference_computes_what_it_says) {
-  for_both_types([]<class T>() {
+  for_all_types([]<class T, class Result>() {
     // 1 2   5 6   19 22
     // 3 4   7 8   43 50
-    const auto matrix = [](double a, double b, double c, double d) {
-      return std::array{element<T>(a), element<T>(b), element<T>(c), element<T>(d)};
+    const auto matrix = []<class Type>(Type, double a, double b, double c, double d) {
+      return std::array{element<Type>(a), element<Type>(b), element<Type>(c), element<Type>(d)};
     };
-    const auto lefts = matrix(1, 2, 3, 4);
-    const auto rights = matrix(5, 6, 7, 8);
-    auto out = matrix(1, 1, 1, 1);
+    const auto result = std::bind_front(matrix, Result());
+    const auto lefts = matrix(T(), 1, 2, 3, 4);
+    const auto rights = matrix(T(), 5, 6, 7, 8);
+    auto out = result(1, 1, 1, 1);
     const T* const left = lefts.data();
     const T* const right = rights.data();
-    const auto& multiply = reference<T>().multiply;
+    const auto& multiply = reference<T, Result>().multiply;
     multiply({2, 2, 2, {left, 2, 1}, {right, 2, 1}, out.data(), 2}, nullptr);
-    CHECK(out == matrix(19, 22, 43, 50));
+    CHECK(out == result(19, 22, 43, 50));
     // The left one transposed, and a bias: 1*5+3*7, 1*6+3*8, 2*5+4*7, 2*6+4*8.
-    const std::array bias{element<T>(100), element<T>(50)};
+    const std::array bias{element<Result>(100), element<Result>(50)};
     multiply({2, 2, 2, {left, 1, 2}, {right, 2, 1}, out.data(), 2, {bias.data(), 1, 0}}, nullptr);
-    CHECK(out == matrix(100 + 26, 100 + 30, 50 + 38, 50 + 44));
+    CHECK(out == result(100 + 26, 100 + 30, 50 + 38, 50 + 44));
     multiply({2, 2, 2, {left, 1, 2}, {right, 2, 1}, out.data(), 2, {bias.data(), 0, 1}}, nullptr);
-    CHECK(out == matrix(100 + 26, 50 + 30, 100 + 38, 50 + 44));
+    CHECK(out == result(100 + 26, 50 + 30, 100 + 38, 50 + 44));
     // Two terms of one row and column each: (1)(5 6) + (2)(7 8) and so on.
     multiply({2, 2, 1, {left, 2, 1}, {right, 2, 1}, out.data(), 2, {}, 2, 1, 2}, nullptr);
-    CHECK(out == matrix(19, 22, 43, 50));
+    CHECK(out == result(19, 22, 43, 50));
   });
 }
 
 // Not of the reference, which makes its sums in DOUBLE and rounds each product once.
 TEST(what_is_added_has_the_bits_of_further_terms) {
-  for_each_call([](Sizes sizes, int order, Bias bias, std::mt19937& random) {
-    std::normal_distribution<float> normal;
-    sizes.terms = std::max<int64_t>(sizes.terms, 2);
-    Call<float> call(sizes, order, bias, [&] { return normal(random); });
-    for (const Version<float>& version : versions<float>()) {
-      const std::string text = call.text(version.name);
-      call.first_terms = 0;
-      const std::vector<float> whole = call.run(version.kernel, text);
-      for (call.first_terms = 1; call.first_terms < sizes.terms; ++call.first_terms) {
-        check::report(call.run(version.kernel, text) == whole, __FILE__, __LINE__, text);
+  for_sums_in_float([]<class T>() {
+    for_each_call([](Sizes sizes, int order, Bias bias, std::mt19937& random) {
+      std::normal_distribution<float> normal;
+      sizes.terms = std::max<int64_t>(sizes.terms, 2);
+      Call<T, float> call(sizes, order, bias, [&] { return normal(random); });
+      for (const Version<T, float>& version : versions<T, float>()) {
+        const std::string text = call.text(version.name);
+        call.first_terms = 0;
+        const std::vector<float> whole = call.run(version.kernel, text);
+        for (call.first_terms = 1; call.first_terms < sizes.terms; ++call.first_terms) {
+          check::report(call.run(version.kernel, text) == whole, __FILE__, __LINE__, text);
+        }
       }
-    }
+    });
   });
 }
 
 TEST(what_is_there_is_added) {
-  for_each_call([](const Sizes& sizes, int order, Bias bias, std::mt19937& random) {
-    const auto quarters = [&] { return static_cast<float>(static_cast<int>(random() % 9) - 4); };
-    Call<float> call(sizes, order, bias, [&] { return quarters() / 4; });
-    std::vector<float> expected = call.run(reference<float>(), call.text("reference"));
-    for (float& value : expected) value += kPaint;  // exactly
-    call.adds = true;
-    std::vector<Version<float>> all = versions<float>();
-    all.push_back({"reference", reference<float>()});
-    for (const Version<float>& version : all) {
-      const std::string text = call.text(version.name);
-      check::report(call.run(version.kernel, text) == expected, __FILE__, __LINE__, text);
-    }
+  for_sums_in_float([]<class T>() {
+    for_each_call([](const Sizes& sizes, int order, Bias bias, std::mt19937& random) {
+      const auto quarters = [&] { return static_cast<float>(static_cast<int>(random() % 9) - 4); };
+      Call<T, float> call(sizes, order, bias, [&] { return quarters() / 4; });
+      const MatmulKernel<T, float>& plain = reference<T, float>();
+      std::vector<float> expected = call.run(plain, call.text("reference"));
+      for (float& value : expected) value += kPaint;  // exactly
+      call.adds = true;
+      std::vector<Version<T, float>> all = versions<T, float>();
+      all.push_back({"reference", plain});
+      for (const Version<T, float>& version : all) {
+        const std::string text = call.text(version.name);
+        check::report(call.run(version.kernel, text) == expected, __FILE__, __LINE__, text);
+      }
+    });
   });
 }
 
 TEST(rounding_is_that_of_so_many_sums) {
   // Every sum has at most as many roundings as terms, each half an ULP of a partial sum; BFLOAT16
   // is rounded once more.
-  for_both_types([]<class T>() {
+  for_all_types([]<class T, class Result>() {
     std::mt19937 random(11);
     std::normal_distribution<float> normal;
     for (const Sizes& sizes : {Sizes{30, 70, 1000}, Sizes{7, 33, 4096}}) {
-      const Call<T> call(sizes, 0, Bias::kNone, [&] { return normal(random); });
-      for (const Version<T>& version : versions<T>()) {
-        const std::vector<T> got = call.run(version.kernel, call.text(version.name));
+      const Call<T, Result> call(sizes, 0, Bias::kNone, [&] { return normal(random); });
+      for (const Version<T, Result>& version : versions<T, Result>()) {
+        const std::vector<Result> got = call.run(version.kernel, call.text(version.name));
         double worst = 0;
         for (int64_t i = 0; i < sizes.rows; ++i) {
           for (int64_t j = 0; j < sizes.columns; ++j) {
@@ -331,7 +352,7 @@ TEST(rounding_is_that_of_so_many_sums) {
               magnitude += std::abs(term);
             }
             double bound = static_cast<double>(sizes.depth + 1) * 0x1p-24 * magnitude;
-            if (!kIsFloat<T>) bound += std::abs(sum) * 0x1p-8;
+            if (!kIsFloat<Result>) bound += std::abs(sum) * 0x1p-8;
             const double result = number(got[static_cast<size_t>(i * sizes.columns + j)]);
             worst = std::max(worst, std::abs(result - sum) / bound);
           }
@@ -388,15 +409,15 @@ TEST(sums_of_bfloat16_are_rounded_once) {
 }
 
 TEST(pieces_have_the_same_bits) {
-  for_both_types([]<class T>() {
+  for_all_types([]<class T, class Result>() {
     std::mt19937 random(13);
     std::normal_distribution<float> normal;
     for (int order = 0; order < 8; ++order) {
       const Bias bias = (order & 4) != 0 ? Bias::kOfColumns : Bias::kOfRows;
-      const Call<T> call({101, 203, 530}, order, bias, [&] { return normal(random); });
-      for (const Version<T>& version : versions<T>()) {
+      const Call<T, Result> call({101, 203, 530}, order, bias, [&] { return normal(random); });
+      for (const Version<T, Result>& version : versions<T, Result>()) {
         const std::string text = call.text(version.name);
-        const std::vector<T> whole = call.run(version.kernel, text);
+        const std::vector<Result> whole = call.run(version.kernel, text);
         const auto is_whole = [&](int64_t rows, int64_t columns) {
           check::report(call.run(version.kernel, text, rows, columns) == whole, __FILE__, __LINE__,
                         text);
@@ -412,12 +433,12 @@ TEST(pieces_have_the_same_bits) {
 }
 
 TEST(infinities_and_nans_reach_their_own_rows_and_columns_only) {
-  for_both_types([]<class T>() {
-    for (const Version<T>& version : versions<T>()) {
-      Call<T> call({14, 35, 20}, 0, Bias::kNone, [] { return 1.0f; });
+  for_all_types([]<class T, class Result>() {
+    for (const Version<T, Result>& version : versions<T, Result>()) {
+      Call<T, Result> call({14, 35, 20}, 0, Bias::kNone, [] { return 1.0f; });
       call.left[static_cast<size_t>(13 * (20 + kGap) + 5)] = element<T>(INFINITY);
       call.right[static_cast<size_t>(7 * (35 + kGap) + 34)] = element<T>(NAN);
-      const std::vector<T> got = call.run(version.kernel, call.text(version.name));
+      const std::vector<Result> got = call.run(version.kernel, call.text(version.name));
       for (int64_t i = 0; i < 14; ++i) {
         for (int64_t j = 0; j < 35; ++j) {
           const double value = number(got[static_cast<size_t>(i * 35 + j)]);

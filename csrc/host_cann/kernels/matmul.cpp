@@ -36,10 +36,10 @@ struct Panels {
   float* sums;  // of results that are not FLOAT
 };
 
-template <class T>
+template <class Result>
 Panels take_panels(ScratchParts& parts) {
   return {parts.take<float>(kBlockColumns * kDepth), parts.take<float>(kBlockRows * kDepth),
-          parts.take<float>(kIsFloat<T> ? 0 : kSumRows * kBlockColumns)};
+          parts.take<float>(kIsFloat<Result> ? 0 : kSumRows * kBlockColumns)};
 }
 
 // Asks memory for elements that lie side by side, to be read or, with `kWrites`, written.
@@ -223,12 +223,12 @@ struct Block {
 };
 
 // The blocks of a product, in the order in which they are computed.
-template <class T>
+template <class T, class Result>
 class Blocks {
  public:
-  explicit Blocks(const MatrixProduct<T>& product)
+  explicit Blocks(const MatrixProduct<T, Result>& product)
       : p_(product),
-        rows_(kIsFloat<T> ? p_.rows : std::min(kSumRows, p_.rows)),
+        rows_(kIsFloat<Result> ? p_.rows : std::min(kSumRows, p_.rows)),
         term_segments_(divide_up(p_.depth, kLength)),
         segments_(term_segments_ * p_.terms),
         chunks_(divide_up(p_.rows, rows_)) {}
@@ -258,7 +258,7 @@ class Blocks {
  private:
   static constexpr int64_t kLength = kDepth * kWord<T>;
 
-  const MatrixProduct<T>& p_;
+  const MatrixProduct<T, Result>& p_;
   const int64_t rows_;
   const int64_t term_segments_;
   const int64_t segments_;
@@ -273,8 +273,8 @@ float value_of(BFloat16 element) {
 }
 
 // Adds its bias to a tile of the result.
-template <class T>
-void add_bias(const MatrixView<T>& bias, int64_t rows, int64_t columns, const Sums& sums) {
+template <class Result>
+void add_bias(const MatrixView<Result>& bias, int64_t rows, int64_t columns, const Sums& sums) {
   for (int64_t i = 0; i < rows; ++i) {
     float* const row = sums.row(i);
     if (bias.column_stride == 0) {
@@ -288,8 +288,8 @@ void add_bias(const MatrixView<T>& bias, int64_t rows, int64_t columns, const Su
 
 // Of the block some rows, kBlockRows at most. While tiles are computed memory is asked for what
 // comes next.
-template <class T>
-void multiply_rows(const MatrixProduct<T>& p, const Block<T>& block, int64_t row,
+template <class T, class Result>
+void multiply_rows(const MatrixProduct<T, Result>& p, const Block<T>& block, int64_t row,
                    const Panels& panels, const Sums& sums, Ahead& next_right, Ahead next_left) {
   const int64_t rows = std::min(kBlockRows, block.rows - row);
   const int64_t length = words<T>(block.depth);
@@ -321,36 +321,36 @@ void narrow(const float* from, int64_t count, BFloat16* to, int64_t ahead) {
   }
 }
 
-template <class T>
-T* result_of(const MatrixProduct<T>& p, const Block<T>& block) {
+template <class T, class Result>
+Result* result_of(const MatrixProduct<T, Result>& p, const Block<T>& block) {
   return p.out + block.row * p.out_stride + block.column;
 }
 
 // Where a block's sums are made: FLOAT in the result, others in memory of their own.
-template <class T>
-Sums place_of_sums(const MatrixProduct<T>& p, const Block<T>& block, const Panels& panels) {
-  if constexpr (kIsFloat<T>) {
+template <class T, class Result>
+Sums place_of_sums(const MatrixProduct<T, Result>& p, const Block<T>& block, const Panels& panels) {
+  if constexpr (kIsFloat<Result>) {
     return {result_of(p, block), p.out_stride};
   } else {
     return {panels.sums, kBlockColumns};
   }
 }
 
-template <class T>
-void end_sums(const MatrixProduct<T>& p, const Block<T>& block, const Sums& sums) {
-  if constexpr (!kIsFloat<T>) {
-    T* const out = result_of(p, block);
+template <class T, class Result>
+void end_sums(const MatrixProduct<T, Result>& p, const Block<T>& block, const Sums& sums) {
+  if constexpr (!kIsFloat<Result>) {
+    Result* const out = result_of(p, block);
     for (int64_t i = 0; block.is_last && i < block.rows; ++i) {
       narrow(sums.row(i), block.columns, out + i * p.out_stride, 2 * p.out_stride);
     }
   }
 }
 
-template <class T>
-void multiply(const MatrixProduct<T>& p, void* scratch) {
+template <class T, class Result>
+void multiply(const MatrixProduct<T, Result>& p, void* scratch) {
   ScratchParts parts(scratch);
-  const Panels panels = take_panels<T>(parts);
-  const Blocks<T> blocks(p);
+  const Panels panels = take_panels<Result>(parts);
+  const Blocks<T, Result> blocks(p);
   Block<T> block = blocks.at(0);
   for (int64_t i = 0, count = blocks.count(); i < count; ++i) {
     const bool follows = i + 1 < count;
@@ -376,18 +376,19 @@ void multiply(const MatrixProduct<T>& p, void* scratch) {
   }
 }
 
-template <class T>
-MatmulKernel<T> kernel() {
+template <class T, class Result = T>
+MatmulKernel<T, Result> kernel() {
   ScratchParts parts(nullptr);
-  take_panels<T>(parts);
-  return {parts.size(), multiply<T>};
+  take_panels<Result>(parts);
+  return {parts.size(), multiply<T, Result>};
 }
 
 }  // namespace
 
 template <>
 const MatmulKernels& matmul_kernels<Capability::CPU_CAPABILITY>() noexcept {
-  static const MatmulKernels kKernels{kRows, kColumns, kernel<float>(), kernel<BFloat16>()};
+  static const MatmulKernels kKernels{kRows, kColumns, kernel<float>(), kernel<BFloat16>(),
+                                      kernel<BFloat16, float>()};
   return kKernels;
 }
 

@@ -22,18 +22,18 @@ struct MatrixView {
 // out = left x right + bias; in rows of `out` the columns lie side by side. Of several terms the
 // products are added up: the matrices of the next one are so many elements further on. The bias is
 // added to what they come to, so that their sum has no roundings of its size. With `adds`, which
-// FLOAT may have, all is added to what `out` has, as further terms would be.
-template <class T>
+// results of FLOAT may have, all is added to what `out` has, as further terms would be.
+template <class T, class Result = T>
 struct MatrixProduct {  // no size is 0
   int64_t rows;
   int64_t columns;
   int64_t depth;  // columns of left, rows of right
   MatrixView<T> left;
   MatrixView<T> right;
-  T* out;
+  Result* out;
   int64_t out_stride;
   // For each row or column one, the stride of the other dimension is 0; without data there is none.
-  MatrixView<T> bias{};
+  MatrixView<Result> bias{};
   int64_t terms = 1;
   int64_t left_term = 0;
   int64_t right_term = 0;
@@ -42,13 +42,13 @@ struct MatrixProduct {  // no size is 0
 
 // Every sum is made in the order of the terms and the depth, in segments of so many words of 32
 // bits, wherever a product is divided by rows and columns: so its bits depend on nothing else. Sums
-// of BFLOAT16 are made in FLOAT, and rounded once.
+// of BFLOAT16 are made in FLOAT, and rounded once if the result is BFLOAT16, too.
 constexpr int64_t kSegmentWords = 256;
 
-template <class T>
+template <class T, class Result = T>
 struct MatmulKernel {
   int64_t scratch_size;  // bytes that `multiply` needs, aligned to 64
-  void (*multiply)(const MatrixProduct<T>& product, void* scratch);
+  void (*multiply)(const MatrixProduct<T, Result>& product, void* scratch);
 };
 
 struct MatmulKernels {
@@ -59,6 +59,7 @@ struct MatmulKernels {
   // With AVX512 and on aarch64 only for CPUs that have AVX512_BF16 or FEAT_BF16 too
   // (has_bfloat16_products). The other versions multiply it in FLOAT, and only tests call them.
   MatmulKernel<BFloat16> bfloat16;
+  MatmulKernel<BFloat16, float> bfloat16_sums;
 };
 
 // The kernels in one version; kernels/matmul.cpp defines it once per CPU capability.

@@ -42,14 +42,14 @@ struct ProductPieces {
 
   int64_t count() const { return row_parts * column_parts; }
 
-  template <class T>
-  MatrixProduct<T> of(int64_t piece, const MatrixProduct<T>& whole,
-                      const MatmulKernels& kernels) const {
+  template <class T, class Result>
+  MatrixProduct<T, Result> of(int64_t piece, const MatrixProduct<T, Result>& whole,
+                              const MatmulKernels& kernels) const {
     const int64_t i = piece / column_parts;
     const int64_t j = piece % column_parts;
     const int64_t row = begin_of(i, row_parts, whole.rows, kernels.row_step);
     const int64_t column = begin_of(j, column_parts, whole.columns, kernels.column_step);
-    MatrixProduct<T> product = whole;
+    MatrixProduct<T, Result> product = whole;
     product.rows = begin_of(i + 1, row_parts, whole.rows, kernels.row_step) - row;
     product.columns = begin_of(j + 1, column_parts, whole.columns, kernels.column_step) - column;
     product.left = whole.left.from(row, 0);

@@ -21,11 +21,11 @@ void store(double value, BFloat16& to) {
   to = {c10::BFloat16(static_cast<float>(value)).x};
 }
 
-template <class T>
-void multiply(const MatrixProduct<T>& p, void*) {
+template <class T, class Result>
+void multiply(const MatrixProduct<T, Result>& p, void*) {
   for (int64_t i = 0; i < p.rows; ++i) {
     for (int64_t j = 0; j < p.columns; ++j) {
-      T& out = p.out[i * p.out_stride + j];
+      Result& out = p.out[i * p.out_stride + j];
       double sum = p.adds ? value_of(out) : 0;
       for (int64_t term = 0; term < p.terms; ++term) {
         for (int64_t k = 0; k < p.depth; ++k) {
@@ -42,7 +42,11 @@ void multiply(const MatrixProduct<T>& p, void*) {
 
 template <>
 const MatmulKernels& matmul_kernels<Capability::kReference>() noexcept {
-  static constexpr MatmulKernels kKernels = {1, 1, {0, multiply<float>}, {0, multiply<BFloat16>}};
+  static constexpr MatmulKernels kKernels = {1,
+                                             1,
+                                             {0, multiply<float, float>},
+                                             {0, multiply<BFloat16, BFloat16>},
+                                             {0, multiply<BFloat16, float>}};
   return kKernels;
 }
 

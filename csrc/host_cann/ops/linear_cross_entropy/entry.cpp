@@ -6,6 +6,7 @@
 #include "aclnnop/aclnn_fused_linear_cross_entropy_loss_grad.h"
 #include "aclnnop/aclnn_fused_linear_online_max_sum.h"
 #include "aclnnop/aclnn_host_linear_cross_entropy.h"
+#include "host_cann/kernels/capability.h"
 #include "host_cann/kernels/sizes.h"
 #include "host_cann/ops/checks.h"
 #include "host_cann/ops/linear_cross_entropy/plans.h"
@@ -79,18 +80,23 @@ bool is_a2(Product product) {
   return product == kA2 || product == Product::kAscend910_93;
 }
 
-// The end of stage 1: a plan for DOUBLE or FLOAT, which `plan` makes.
+// The end of stage 1: a plan for DOUBLE or FLOAT, which `plan` makes. BFLOAT16 is multiplied as it
+// is where the CPU has a unit for it.
 template <class Plan>
-aclnnStatus make_executor_of(const char* api, bool is_double, uint64_t* workspace_size,
+aclnnStatus make_executor_of(const char* api, aclDataType dtype, uint64_t* workspace_size,
                              aclOpExecutor** executor, Plan plan) {
-  const auto make = [&]<class Real>() {
+  const auto make = [&]<class Real, class Element>() {
     return make_executor(api, workspace_size, executor, [&](Workspace& workspace) {
-      auto made = plan.template operator()<Real>(workspace);
+      auto made = plan.template operator()<Real, Element>(workspace);
       if (made.writes_nothing()) workspace = Workspace();
       return made;
     });
   };
-  return is_double ? make.template operator()<double>() : make.template operator()<float>();
+  if (dtype == ACL_DOUBLE) return make.template operator()<double, double>();
+  if (dtype == ACL_BF16 && has_bfloat16_products()) {
+    return make.template operator()<float, BFloat16>();
+  }
+  return make.template operator()<float, float>();
 }
 
 // CANN's logits and their gradients are matrices of 16 bits.
@@ -178,10 +184,10 @@ aclnnStatus aclnnFusedLinearOnlineMaxSumGetWorkspaceSize(
     for (const Argument& argument : arguments) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
 
-    const bool wide = input->view.dtype == ACL_DOUBLE;
+    const aclDataType dtype = input->view.dtype;
     return make_executor_of(
-        kApi, wide, workspaceSize, executor, [&]<class Real>(Workspace& workspace) {
-          return OnlineMaxSumPlan<Real>(
+        kApi, dtype, workspaceSize, executor, [&]<class Real, class Element>(Workspace& workspace) {
+          return OnlineMaxSumPlan<Real, Element>(
               {input, weight, target, logitsMaxLocalOut, sumExpLogitsLocalOut,
                predictedLogitsLocalOut, targetMaskOut, maskedTargetOut,
                vocabParallelLogitsOutOptional},
@@ -255,7 +261,8 @@ aclnnStatus aclnnFusedCrossEntropyLossWithMaxSumGetWorkspaceSize(
     if (!checks.ok()) return checks.status();
 
     return make_executor_of(
-        kApi, is_double, workspaceSize, executor, [&]<class Real>(Workspace& workspace) {
+        kApi, logitsMax->view.dtype, workspaceSize, executor,
+        [&]<class Real, class>(Workspace& workspace) {
           return LossPlan<Real>(
               {logitsMax, sumExpLogits, predictedLogits, nullptr, nullptr,
                vocabParallelLogitsOptional, lossOut, has_logits ? softMaxOutOptional : nullptr},
@@ -372,14 +379,14 @@ aclnnStatus aclnnFusedLinearCrossEntropyLossGradGetWorkspaceSize(
     for (const Argument& argument : used) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
 
-    const bool wide = input->view.dtype == ACL_DOUBLE;
+    const aclDataType dtype = input->view.dtype;
     return make_executor_of(
-        kApi, wide, workspaceSize, executor, [&]<class Real>(Workspace& workspace) {
-          return GradientPlan<Real>({grad, input, weight, targetMask, maskedTarget,
-                                     has_softmax ? nullptr : logitsMaxOptional,
-                                     has_softmax ? nullptr : sumExpLogitsOptional, softmaxOptional,
-                                     inputGradOut, weightGradOut},
-                                    sizes, rounds(checks), workspace);
+        kApi, dtype, workspaceSize, executor, [&]<class Real, class Element>(Workspace& workspace) {
+          return GradientPlan<Real, Element>({grad, input, weight, targetMask, maskedTarget,
+                                              has_softmax ? nullptr : logitsMaxOptional,
+                                              has_softmax ? nullptr : sumExpLogitsOptional,
+                                              softmaxOptional, inputGradOut, weightGradOut},
+                                             sizes, rounds(checks), workspace);
         });
   });
 }
@@ -477,10 +484,10 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
     for (const Argument& argument : arguments) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
 
-    const bool wide = input->view.dtype == ACL_DOUBLE;
+    const aclDataType dtype = input->view.dtype;
     return make_executor_of(
-        kApi, wide, workspaceSize, executor, [&]<class Real>(Workspace& workspace) {
-          return HostPlan<Real>(
+        kApi, dtype, workspaceSize, executor, [&]<class Real, class Element>(Workspace& workspace) {
+          return HostPlan<Real, Element>(
               {input, weight, biasOptional, target, classWeightsOptional, factorsOptional,
                lseOptional, lseOptional == nullptr ? lossOut : nullptr,
                lseOptional == nullptr ? lseOut : nullptr, inputGradOutOptional,

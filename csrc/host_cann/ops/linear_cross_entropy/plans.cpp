@@ -47,21 +47,22 @@ void clear(const TensorView& view, void* elements, aclDataType dtype) {
 
 // ---- aclnnFusedLinearOnlineMaxSum --------------------------------------------------------------
 
-template <class Real>
-OnlineMaxSumPlan<Real>::OnlineMaxSumPlan(std::initializer_list<const aclTensor*> arguments,
-                                         const Sizes& sizes, const Shard& shard, bool rounds,
-                                         Workspace& workspace)
+template <class Real, class Element>
+OnlineMaxSumPlan<Real, Element>::OnlineMaxSumPlan(std::initializer_list<const aclTensor*> arguments,
+                                                  const Sizes& sizes, const Shard& shard,
+                                                  bool rounds, Workspace& workspace)
     : PlanTensors(arguments),
       sizes_(sizes),
       shard_(shard),
-      tiles_(sizes, tensors[kWeight].dtype, Tiles<Real>::Use::kSums, rounds, workspace),
+      tiles_(sizes, tensors[kWeight].dtype, Use::kSums, rounds, workspace),
       rows_(reserve_array<Row>(workspace, sizes.rows)) {
-  for (const size_t i : {kInput, kMax, kSum, kPredicted}) pack(i, kRealType<Real>, workspace);
+  pack(kInput, kTypeOf<Element>, workspace);
+  for (const size_t i : {kMax, kSum, kPredicted}) pack(i, kTypeOf<Real>, workspace);
   for (const size_t i : {kWeight, kTarget, kMask, kMaskedTarget, kLogits}) pack(i, workspace);
 }
 
-template <class Real>
-aclnnStatus OnlineMaxSumPlan<Real>::compute(void* workspace) {
+template <class Real, class Element>
+aclnnStatus OnlineMaxSumPlan<Real, Element>::compute(void* workspace) {
   if (writes_nothing()) return OK;
   const bool narrow = tensors[kTarget].dtype == ACL_INT32;
   const Integers targets{read<void>(kTarget, workspace), narrow};
@@ -79,8 +80,9 @@ aclnnStatus OnlineMaxSumPlan<Real>::compute(void* workspace) {
     const auto bit = static_cast<uint8_t>(1 << i % 8);
     mask[i / 8] = static_cast<uint8_t>(is_here ? mask[i / 8] & ~bit : mask[i / 8] | bit);
   }
-  Tiles<Real> tiles = tiles_;
-  tiles.place({read<Real>(kInput, workspace), read<void>(kWeight, workspace), nullptr}, workspace);
+  Tiles<Real, Element> tiles = tiles_;
+  tiles.place({read<Element>(kInput, workspace), read<void>(kWeight, workspace), nullptr},
+              workspace);
   tiles.find_sums(rows, {begin<void>(kLogits, workspace), tensors[kLogits].dtype});
   auto* const max = begin<Real>(kMax, workspace);
   auto* const sum = begin<Real>(kSum, workspace);
@@ -100,7 +102,7 @@ aclnnStatus OnlineMaxSumPlan<Real>::compute(void* workspace) {
 template <class Real>
 LossPlan<Real>::LossPlan(std::initializer_list<const aclTensor*> arguments, Workspace& workspace)
     : PlanTensors(arguments) {
-  for (const size_t i : {kMax, kSum, kPredicted, kLoss}) pack(i, kRealType<Real>, workspace);
+  for (const size_t i : {kMax, kSum, kPredicted, kLoss}) pack(i, kTypeOf<Real>, workspace);
   if (!given[kLogits]) given[kSoftmax] = false;  // nothing to compute it from
   for (const size_t i : {kLogits, kSoftmax}) pack(i, workspace);
 }
@@ -140,23 +142,24 @@ aclnnStatus LossPlan<Real>::compute(void* workspace) {
 
 // ---- aclnnFusedLinearCrossEntropyLossGrad ------------------------------------------------------
 
-template <class Real>
-GradientPlan<Real>::GradientPlan(std::initializer_list<const aclTensor*> arguments,
-                                 const Sizes& sizes, bool rounds, Workspace& workspace)
+template <class Real, class Element>
+GradientPlan<Real, Element>::GradientPlan(std::initializer_list<const aclTensor*> arguments,
+                                          const Sizes& sizes, bool rounds, Workspace& workspace)
     : PlanTensors(arguments),
       sizes_(sizes),
-      tiles_(sizes, tensors[kWeight].dtype, Tiles<Real>::Use::kGradients, rounds, workspace),
+      tiles_(sizes, tensors[kWeight].dtype, Use::kGradients, rounds, workspace),
       rows_(reserve_array<Row>(workspace, sizes.rows)),
       factors_(reserve_array<double>(workspace, sizes.rows)) {
   if (given[kSoftmax]) given[kMax] = given[kSum] = false;
-  for (const size_t i : {kInput, kMax, kSum, kSoftmax, kInputGrad}) {
-    pack(i, kRealType<Real>, workspace);
+  pack(kInput, kTypeOf<Element>, workspace);
+  for (const size_t i : {kMax, kSum, kSoftmax, kInputGrad}) {
+    pack(i, kTypeOf<Real>, workspace);
   }
   for (const size_t i : {kGrad, kWeight, kMask, kMaskedTarget, kWeightGrad}) pack(i, workspace);
 }
 
-template <class Real>
-aclnnStatus GradientPlan<Real>::compute(void* workspace) {
+template <class Real, class Element>
+aclnnStatus GradientPlan<Real, Element>::compute(void* workspace) {
   if (writes_nothing()) return OK;
   auto* const input_grad = begin<Real>(kInputGrad, workspace);
   auto* const weight_grad = begin<void>(kWeightGrad, workspace);
@@ -183,10 +186,11 @@ aclnnStatus GradientPlan<Real>::compute(void* workspace) {
                .sum = sum != nullptr ? static_cast<double>(sum[i]) : 1};
     factors[i] = grad[i];
   }
-  Tiles<Real> tiles = tiles_;
-  tiles.place({read<Real>(kInput, workspace), read<void>(kWeight, workspace), nullptr}, workspace);
+  Tiles<Real, Element> tiles = tiles_;
+  tiles.place({read<Element>(kInput, workspace), read<void>(kWeight, workspace), nullptr},
+              workspace);
   tiles.find_gradients(rows, factors,
-                       {const_cast<Real*>(read<Real>(kSoftmax, workspace)), kRealType<Real>},
+                       {const_cast<Real*>(read<Real>(kSoftmax, workspace)), kTypeOf<Real>},
                        {.rows = input_grad, .weight = weight_grad, .bias = nullptr});
   finish(workspace);
   return OK;
@@ -194,32 +198,37 @@ aclnnStatus GradientPlan<Real>::compute(void* workspace) {
 
 // ---- aclnnHostLinearCrossEntropy ---------------------------------------------------------------
 
-template <class Real>
-HostPlan<Real>::HostPlan(std::initializer_list<const aclTensor*> arguments, const Sizes& sizes,
-                         const HostOptions& options, Workspace& workspace)
+template <class Real, class Element>
+HostPlan<Real, Element>::HostPlan(std::initializer_list<const aclTensor*> arguments,
+                                  const Sizes& sizes, const HostOptions& options,
+                                  Workspace& workspace)
     : PlanTensors(arguments),
       sizes_(sizes),
       options_(options),
-      // Sums in FLOAT for all classes would take twice the memory of a 16-bit gradient.
-      at_once_(wants_gradients() && !given[kLseIn] && tensors[kWeight].dtype == kRealType<Real>),
-      tiles_(sizes, tensors[kWeight].dtype,
-             at_once_            ? Tiles<Real>::Use::kAtOnce
-             : wants_gradients() ? Tiles<Real>::Use::kGradients
-                                 : Tiles<Real>::Use::kSums,
-             false, workspace),
+      use_(find_use()),
+      tiles_(sizes, tensors[kWeight].dtype, use_, false, workspace),
       rows_(reserve_array<Row>(workspace, sizes.rows)),
       factors_(reserve_array<double>(workspace, sizes.rows)) {
+  pack(kInput, kTypeOf<Element>, workspace);
   for (const size_t i :
-       {kInput, kBias, kClassWeights, kFactors, kLseIn, kLoss, kLse, kInputGrad, kBiasGrad}) {
-    pack(i, kRealType<Real>, workspace);
+       {kBias, kClassWeights, kFactors, kLseIn, kLoss, kLse, kInputGrad, kBiasGrad}) {
+    pack(i, kTypeOf<Real>, workspace);
   }
   for (const size_t i : {kWeight, kTarget, kWeightGrad}) pack(i, workspace);
 }
 
+template <class Real, class Element>
+Use HostPlan<Real, Element>::find_use() const {
+  if (!given[kInputGrad] && !given[kWeightGrad] && !given[kBiasGrad]) return Use::kSums;
+  if (given[kLseIn]) return Use::kGradients;
+  // Sums in FLOAT for all classes would take twice the memory of a 16-bit gradient.
+  return tensors[kWeight].dtype == kTypeOf<Real> ? Use::kAtOnce : Use::kOneByOne;
+}
+
 // Fails for a label that is none.
-template <class Real>
-aclnnStatus HostPlan<Real>::find_labels(const Real* class_weights, Row* rows,
-                                        void* workspace) const {
+template <class Real, class Element>
+aclnnStatus HostPlan<Real, Element>::find_labels(const Real* class_weights, Row* rows,
+                                                 void* workspace) const {
   const Integers targets{read<void>(kTarget, workspace), tensors[kTarget].dtype == ACL_INT32};
   const auto [ignored, smoothing, first, vocabulary] = options_;
   for (int64_t i = 0; i < sizes_.rows; ++i) {
@@ -245,8 +254,8 @@ aclnnStatus HostPlan<Real>::find_labels(const Real* class_weights, Row* rows,
   return OK;
 }
 
-template <class Real>
-aclnnStatus HostPlan<Real>::compute(void* workspace) {
+template <class Real, class Element>
+aclnnStatus HostPlan<Real, Element>::compute(void* workspace) {
   if (writes_nothing()) return OK;
   Row* const rows = at<Row>(workspace, rows_);
   const Real* const class_weights = read<Real>(kClassWeights, workspace);
@@ -261,7 +270,7 @@ aclnnStatus HostPlan<Real>::compute(void* workspace) {
                                begin<Real>(kBiasGrad, workspace)};
   if (sizes_.rows == 0) {
     clear(tensors[kWeightGrad], out.weight, tensors[kWeightGrad].dtype);
-    clear(tensors[kBiasGrad], out.bias, kRealType<Real>);
+    clear(tensors[kBiasGrad], out.bias, kTypeOf<Real>);
     finish(workspace);
     return OK;
   }
@@ -270,19 +279,21 @@ aclnnStatus HostPlan<Real>::compute(void* workspace) {
   if (class_weights != nullptr) {
     smoothing.all_weights = std::accumulate(class_weights, class_weights + sizes_.classes, 0.0);
   }
-  Tiles<Real> tiles = tiles_;
-  tiles.place({read<Real>(kInput, workspace), read<void>(kWeight, workspace),
+  Tiles<Real, Element> tiles = tiles_;
+  tiles.place({read<Element>(kInput, workspace), read<void>(kWeight, workspace),
                read<Real>(kBias, workspace), smoothing},
               workspace);
   if (given[kLseIn]) {
     const Real* const lse = read<Real>(kLseIn, workspace);
     for (int64_t i = 0; i < sizes_.rows; ++i) rows[i].max = lse[i];
-  } else if (at_once_) {
-    tiles.find_sums_and_gradients(rows, factors, out);
-  } else {
+  } else if (use_ != Use::kAtOnce) {
     tiles.find_sums(rows, {});
+  } else if constexpr (std::is_same_v<Element, Real>) {
+    tiles.find_sums_and_gradients(rows, factors, out);
   }
-  if (wants_gradients() && !at_once_) tiles.find_gradients(rows, factors, {}, out);
+  if (use_ == Use::kGradients || use_ == Use::kOneByOne) {
+    tiles.find_gradients(rows, factors, {}, out);
+  }
   Real* const loss = begin<Real>(kLoss, workspace);
   Real* const lse = begin<Real>(kLse, workspace);
   for (int64_t i = 0; i < sizes_.rows && !given[kLseIn]; ++i) {
@@ -301,12 +312,15 @@ aclnnStatus HostPlan<Real>::compute(void* workspace) {
 }
 
 template struct OnlineMaxSumPlan<float>;
+template struct OnlineMaxSumPlan<float, BFloat16>;
 template struct OnlineMaxSumPlan<double>;
 template struct LossPlan<float>;
 template struct LossPlan<double>;
 template struct GradientPlan<float>;
+template struct GradientPlan<float, BFloat16>;
 template struct GradientPlan<double>;
 template struct HostPlan<float>;
+template struct HostPlan<float, BFloat16>;
 template struct HostPlan<double>;
 
 }  // namespace aclnn_host::linear_cross_entropy

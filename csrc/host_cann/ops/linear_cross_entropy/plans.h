@@ -1,4 +1,5 @@
 // What stage 2 of the functions of linear cross entropy does, in FLOAT or, for DOUBLE, in that.
+// What is multiplied has type Element.
 #pragma once
 
 #include <cstdint>
@@ -70,7 +71,7 @@ struct Shard {
 };
 
 // aclnnFusedLinearOnlineMaxSum
-template <class Real>
+template <class Real, class Element = Real>
 struct OnlineMaxSumPlan : PlanTensors<9, 6> {
   enum { kInput, kWeight, kTarget, kMax, kSum, kPredicted, kMask, kMaskedTarget, kLogits };
 
@@ -81,7 +82,7 @@ struct OnlineMaxSumPlan : PlanTensors<9, 6> {
  private:
   Sizes sizes_;
   Shard shard_;
-  Tiles<Real> tiles_;
+  Tiles<Real, Element> tiles_;
   uint64_t rows_;
 };
 
@@ -95,7 +96,7 @@ struct LossPlan : PlanTensors<8, 2> {
 };
 
 // aclnnFusedLinearCrossEntropyLossGrad
-template <class Real>
+template <class Real, class Element = Real>
 struct GradientPlan : PlanTensors<10, 2> {
   enum {
     kGrad,
@@ -116,7 +117,7 @@ struct GradientPlan : PlanTensors<10, 2> {
 
  private:
   Sizes sizes_;
-  Tiles<Real> tiles_;
+  Tiles<Real, Element> tiles_;
   uint64_t rows_;
   uint64_t factors_;
 };
@@ -130,7 +131,7 @@ struct HostOptions {
 };
 
 // aclnnHostLinearCrossEntropy
-template <class Real>
+template <class Real, class Element = Real>
 struct HostPlan : PlanTensors<12, 5> {
   enum {
     kInput,
@@ -152,15 +153,13 @@ struct HostPlan : PlanTensors<12, 5> {
   aclnnStatus compute(void* workspace);
 
  private:
-  bool wants_gradients() const {
-    return given[kInputGrad] || given[kWeightGrad] || given[kBiasGrad];
-  }
+  Use find_use() const;
   aclnnStatus find_labels(const Real* class_weights, Row* rows, void* workspace) const;
 
   Sizes sizes_;
   HostOptions options_;
-  bool at_once_;
-  Tiles<Real> tiles_;
+  Use use_;
+  Tiles<Real, Element> tiles_;
   uint64_t rows_;
   uint64_t factors_;
 };

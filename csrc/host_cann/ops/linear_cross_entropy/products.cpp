@@ -12,19 +12,32 @@
 namespace aclnn_host::linear_cross_entropy {
 namespace {
 
-template <class Real>
-constexpr bool kIsFloat = std::is_same_v<Real, float>;
-
 // Rows that are multiplied at a time where ATen does: however many parts there are.
 constexpr int64_t kRows = 64;
 
-template <class Real>
-int64_t scratch_size() {
-  return kIsFloat<Real> ? matmul_kernels().float32.scratch_size : 0;
+const MatmulKernel<float>& kernel_of(float) {
+  return matmul_kernels().float32;
+}
+const MatmulKernel<BFloat16, float>& kernel_of(BFloat16) {
+  return matmul_kernels().bfloat16_sums;
 }
 
-void multiply_here(const MatrixProduct<float>& product, void* scratch) {
-  matmul_kernels().float32.multiply(product, scratch);
+// ATen multiplies what no kernel does.
+template <class Element>
+constexpr bool kIsAtens = std::is_same_v<Element, double>;
+
+template <class Element>
+int64_t scratch_size() {
+  if constexpr (kIsAtens<Element>) {
+    return 0;
+  } else {
+    return kernel_of(Element()).scratch_size;
+  }
+}
+
+template <class Element, class Real>
+void multiply_here(const MatrixProduct<Element, Real>& product, void* scratch) {
+  kernel_of(Element()).multiply(product, scratch);
 }
 
 at::Tensor matrix(const MatrixView<double>& view, int64_t rows, int64_t columns) {
@@ -51,8 +64,8 @@ void multiply_here(const MatrixProduct<double>& product, void*) {
 }
 
 // Without a depth there is nothing to multiply.
-template <class Real>
-void multiply_nothing(const MatrixProduct<Real>& product) {
+template <class Element, class Real>
+void multiply_nothing(const MatrixProduct<Element, Real>& product) {
   for (int64_t i = 0; i < product.rows; ++i) {
     for (int64_t j = 0; j < product.columns; ++j) {
       Real& out = product.out[i * product.out_stride + j];
@@ -64,22 +77,23 @@ void multiply_nothing(const MatrixProduct<Real>& product) {
 
 }  // namespace
 
-template <class Real>
-Products<Real>::Products(int64_t parts, Workspace& workspace)
+template <class Real, class Element>
+Products<Real, Element>::Products(int64_t parts, Workspace& workspace)
     : parts_(parts),
-      offset_(workspace.reserve(static_cast<uint64_t>(parts * scratch_size<Real>()))) {}
+      offset_(workspace.reserve(static_cast<uint64_t>(parts * scratch_size<Element>()))) {}
 
-template <class Real>
-void Products<Real>::multiply(const MatrixProduct<Real>& product, int64_t part) const {
+template <class Real, class Element>
+void Products<Real, Element>::multiply(const MatrixProduct<Element, Real>& product,
+                                       int64_t part) const {
   if (product.rows == 0 || product.columns == 0) return;
   if (product.depth == 0) return multiply_nothing(product);
-  multiply_here(product, scratch_ + part * scratch_size<Real>());
+  multiply_here(product, scratch_ + part * scratch_size<Element>());
 }
 
-template <class Real>
-void Products<Real>::multiply_together(const MatrixProduct<Real>& product) const {
+template <class Real, class Element>
+void Products<Real, Element>::multiply_together(const MatrixProduct<Element, Real>& product) const {
   if (product.rows == 0 || product.columns == 0) return;
-  if constexpr (kIsFloat<Real>) {
+  if constexpr (!kIsAtens<Element>) {
     const MatmulKernels& kernels = matmul_kernels();
     const ProductPieces pieces(product.rows, product.columns, parts_, kernels);
     for_each(pieces.count(), [&](int64_t part, int64_t piece) {
@@ -88,7 +102,7 @@ void Products<Real>::multiply_together(const MatrixProduct<Real>& product) const
   } else {
     for_each((product.rows + kRows - 1) / kRows, [&](int64_t part, int64_t piece) {
       const int64_t row = piece * kRows;
-      MatrixProduct<Real> some = product;
+      MatrixProduct<Element, Real> some = product;
       some.rows = std::min(kRows, product.rows - row);
       some.left = product.left.from(row, 0);
       some.bias = product.bias.from(row, 0);
@@ -99,6 +113,7 @@ void Products<Real>::multiply_together(const MatrixProduct<Real>& product) const
 }
 
 template class Products<float>;
+template class Products<float, BFloat16>;
 template class Products<double>;
 
 }  // namespace aclnn_host::linear_cross_entropy

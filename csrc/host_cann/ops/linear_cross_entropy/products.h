@@ -1,4 +1,5 @@
-// Matrix products of FLOAT by the host's kernels, and of DOUBLE by ATen.
+// Matrix products of FLOAT, and of BFLOAT16 into FLOAT, by the host's kernels, and of DOUBLE by
+// ATen.
 #pragma once
 
 #include <atomic>
@@ -12,8 +13,8 @@
 namespace aclnn_host::linear_cross_entropy {
 
 // Work on so many parts at a time, of which each has memory to pack matrices in. Who does what
-// changes no bit.
-template <class Real>
+// changes no bit. Results and sums are Real, what is multiplied has type Element.
+template <class Real, class Element = Real>
 class Products {
  public:
   Products(int64_t parts, Workspace& workspace);
@@ -22,9 +23,9 @@ class Products {
   void place(void* workspace) { scratch_ = static_cast<char*>(workspace) + offset_; }
 
   // The product, whose depth may be 0, within a part of the work.
-  void multiply(const MatrixProduct<Real>& product, int64_t part) const;
+  void multiply(const MatrixProduct<Element, Real>& product, int64_t part) const;
   // By all parts.
-  void multiply_together(const MatrixProduct<Real>& product) const;
+  void multiply_together(const MatrixProduct<Element, Real>& product) const;
 
   // Calls body(part, task) for so many tasks.
   template <class Body>

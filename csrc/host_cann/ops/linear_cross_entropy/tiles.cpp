@@ -16,10 +16,12 @@ int64_t width_for(int64_t depth) {
 }
 
 // Rows whose logits exist at a time: where they exist for some blocks only, and where they do for
-// all classes, which should take this memory at most.
+// all classes, which should take this memory at most, or this share of the weight's gradient, which
+// is read and written for so many rows.
 constexpr int64_t kMostRows = 2048;
 constexpr int64_t kLeastRows = 128;
 constexpr int64_t kLogitBytes = 48 << 20;
+constexpr int64_t kShareOfGradient = 8;
 // Rows of a tile, and bytes of the tiles of a group of blocks.
 constexpr int64_t kTileRows = 512;
 constexpr int64_t kGroupBytes = 16 << 20;
@@ -27,7 +29,8 @@ constexpr int64_t kGroupBytes = 16 << 20;
 template <class Real>
 int64_t rows_at_once(const Sizes& sizes) {
   const int64_t bytes = std::max<int64_t>(sizes.classes, 1) * static_cast<int64_t>(sizeof(Real));
-  const int64_t rows = kLogitBytes / bytes / kLeastRows * kLeastRows;
+  const int64_t rows =
+      std::max(kLogitBytes / bytes, sizes.depth / kShareOfGradient) / kLeastRows * kLeastRows;
   return std::min(std::clamp(rows, kLeastRows, kTileRows), sizes.rows);
 }
 
@@ -41,7 +44,7 @@ const Sizes& countable(const Sizes& sizes) {
 
 template <class Real>
 const CrossEntropyLossKernels& kernels() {
-  return cross_entropy_loss_kernels().find(kRealType<Real>);
+  return cross_entropy_loss_kernels().find(kTypeOf<Real>);
 }
 
 // Elements from a position on.
@@ -63,20 +66,29 @@ void subtract(double factor, const Real* weights, int64_t n, Real* values) {
   for (int64_t i = 0; i < n; ++i) values[i] -= weights != nullptr ? each * weights[i] : each;
 }
 
+template <class T>
+T one() {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    return {0x3f80};
+  } else {
+    return 1;
+  }
+}
+
 double canonical(double value) {
   return cross_entropy::canonical(value);
 }
 
 }  // namespace
 
-template <class Real>
-Tiles<Real>::Tiles(const Sizes& sizes, aclDataType weight_dtype, Use use, bool rounds,
-                   Workspace& workspace)
+template <class Real, class Element>
+Tiles<Real, Element>::Tiles(const Sizes& sizes, aclDataType weight_dtype, Use use, bool rounds,
+                            Workspace& workspace)
     : sizes_(countable(sizes)),
       width_(width_for(sizes.depth)),
-      widen_(weight_dtype == kRealType<Real> ? nullptr : find_cast(weight_dtype, kRealType<Real>)),
-      narrow_(weight_dtype == kRealType<Real> ? nullptr : find_cast(kRealType<Real>, weight_dtype)),
-      weight_size_(size_of(weight_dtype)),
+      weight_dtype_(weight_dtype),
+      widen_(weight_dtype == kTypeOf<Real> ? nullptr : find_cast(weight_dtype, kTypeOf<Real>)),
+      narrow_(weight_dtype == kTypeOf<Real> ? nullptr : find_cast(kTypeOf<Real>, weight_dtype)),
       rounds_(rounds && widen_ != nullptr),
       products_(part_count(static_cast<double>(sizes.rows) * static_cast<double>(sizes.classes) *
                            static_cast<double>(std::max<int64_t>(sizes.depth, 1))),
@@ -92,36 +104,38 @@ Tiles<Real>::Tiles(const Sizes& sizes, aclDataType weight_dtype, Use use, bool r
   const auto reserve = [&](int64_t count, int64_t length) {
     return reserve_array<Real>(workspace, count, length);
   };
+  const bool sums = use != Use::kGradients;
+  const bool gradients = use != Use::kSums;
   // find_sums() has a tile and a block of the weight for each part, find_gradients() for a group.
-  const int64_t part_tiles = at_once ? 0 : parts * tile_rows_;
-  const bool gradients = use == Use::kGradients;
-  tiles_ = reserve(std::max(part_tiles, gradients || at_once ? group_ * rows_ : 0), width_);
-  const int64_t weights = widen_ == nullptr ? 0 : gradients ? std::max(parts, group_) : parts;
-  weights_ = reserve(weights * width_, sizes.depth);
-  weight_gradients_ = reserve(widen_ != nullptr && gradients ? group_ * width_ : 0, sizes.depth);
-  ones_ = reserve(use == Use::kSums ? 0 : rows_, 1);
-  sums_ = reserve_array<TileSum>(workspace, rows_, block_count());
+  const int64_t part_tiles = sums && !at_once ? parts * tile_rows_ : 0;
+  tiles_ = reserve(std::max(part_tiles, gradients ? group_ * rows_ : 0), width_);
+  const int64_t weights = !widens_weight() ? 0 : gradients ? std::max(parts, group_) : parts;
+  weights_ = reserve_array<Element>(workspace, weights * width_, sizes.depth);
+  weight_gradients_ = reserve(narrow_ != nullptr && gradients ? group_ * width_ : 0, sizes.depth);
+  ones_ = reserve_array<Element>(workspace, gradients ? rows_ : 0);
+  sums_ = reserve_array<TileSum>(workspace, sums ? rows_ : 0, block_count());
 }
 
-template <class Real>
-void Tiles<Real>::place(const Operands<Real>& operands, void* workspace) {
+template <class Real, class Element>
+void Tiles<Real, Element>::place(const Operands<Real, Element>& operands, void* workspace) {
   operands_ = operands;
   workspace_ = workspace;
   products_.place(workspace);
 }
 
-// A block of the weight in Real, in `room` if it is not so already.
-template <class Real>
-const Real* Tiles<Real>::weight_of(int64_t block, Real* room) const {
-  const char* const from = at(operands_.weight, begin_of(block) * sizes_.depth, weight_size_);
-  if (widen_ == nullptr) return reinterpret_cast<const Real*>(from);
+// A block of the weight to multiply, in `room` if it is not of that type already.
+template <class Real, class Element>
+const Element* Tiles<Real, Element>::weight_of(int64_t block, Element* room) const {
+  const char* const from =
+      at(operands_.weight, begin_of(block) * sizes_.depth, size_of(weight_dtype_));
+  if (!widens_weight()) return reinterpret_cast<const Element*>(from);
   widen_(from, room, length_of(block) * sizes_.depth);
   return room;
 }
 
-template <class Real>
-void Tiles<Real>::compute_logits(int64_t first, int64_t count, int64_t block, const Real* weight,
-                                 Real* tile, int64_t part) const {
+template <class Real, class Element>
+void Tiles<Real, Element>::compute_logits(int64_t first, int64_t count, int64_t block,
+                                          const Element* weight, Real* tile, int64_t part) const {
   MatrixView<Real> bias{};
   if (operands_.bias != nullptr) bias = {operands_.bias + begin_of(block), 0, 1};
   products_.multiply({.rows = count,
@@ -136,8 +150,8 @@ void Tiles<Real>::compute_logits(int64_t first, int64_t count, int64_t block, co
 }
 
 // As it is in the weight's type.
-template <class Real>
-void Tiles<Real>::round_tile(int64_t count, int64_t block, Real* tile) const {
+template <class Real, class Element>
+void Tiles<Real, Element>::round_tile(int64_t count, int64_t block, Real* tile) const {
   constexpr int64_t kSome = 64;
   alignas(Real) char narrow[kSome * sizeof(Real)];
   const int64_t length = length_of(block);
@@ -150,11 +164,29 @@ void Tiles<Real>::round_tile(int64_t count, int64_t block, Real* tile) const {
   }
 }
 
+// Each of its rows as elements, where it begins.
+template <class Real, class Element>
+void Tiles<Real, Element>::to_elements(int64_t count, int64_t block, Real* tile) const {
+  if constexpr (!std::is_same_v<Element, Real>) {
+    constexpr int64_t kSome = 64;
+    Element elements[kSome];
+    const int64_t length = length_of(block);
+    for (int64_t i = 0; i < count; ++i) {
+      Real* const row = tile + i * width_;
+      for (int64_t j = 0; j < length; j += kSome) {
+        const int64_t some = std::min(kSome, length - j);
+        narrow_(row + j, elements, some);
+        std::copy_n(elements, some, reinterpret_cast<Element*>(row) + j);
+      }
+    }
+  }
+}
+
 // What a tile has to say of its rows: their labels' logits, and the exponentials in `sums`, which
 // are a block apart.
-template <class Real>
-void Tiles<Real>::find_tile_sums(Row* rows, int64_t count, int64_t block, const Real* tile,
-                                 TileSum* sums) const {
+template <class Real, class Element>
+void Tiles<Real, Element>::find_tile_sums(Row* rows, int64_t count, int64_t block, const Real* tile,
+                                          TileSum* sums) const {
   const int64_t length = length_of(block);
   for (int64_t i = 0; i < count; ++i) {
     const Real* const row = tile + i * width_;
@@ -171,8 +203,8 @@ void Tiles<Real>::find_tile_sums(Row* rows, int64_t count, int64_t block, const 
   }
 }
 
-template <class Real>
-void Tiles<Real>::join_sums(Row* rows, int64_t count, const TileSum* sums) const {
+template <class Real, class Element>
+void Tiles<Real, Element>::join_sums(Row* rows, int64_t count, const TileSum* sums) const {
   const bool smooths = operands_.smoothing.of_class != 0;
   for (int64_t i = 0; i < count; ++i, sums += block_count()) {
     ExponentialSum all = sums[0].exponentials;
@@ -187,11 +219,11 @@ void Tiles<Real>::join_sums(Row* rows, int64_t count, const TileSum* sums) const
   }
 }
 
-template <class Real>
-void Tiles<Real>::find_sums(Row* rows, const Matrix& logits) const {
+template <class Real, class Element>
+void Tiles<Real, Element>::find_sums(Row* rows, const Matrix& logits) const {
   auto* const sums = reinterpret_cast<TileSum*>(room(sums_));
   const CastFunction store =
-      logits.elements == nullptr ? nullptr : find_cast(kRealType<Real>, logits.dtype);
+      logits.elements == nullptr ? nullptr : find_cast(kTypeOf<Real>, logits.dtype);
   for (int64_t first = 0; first < sizes_.rows; first += rows_) {
     const int64_t count = std::min(rows_, sizes_.rows - first);
     const int64_t tiles = divide_up(count, tile_rows_);
@@ -200,7 +232,8 @@ void Tiles<Real>::find_sums(Row* rows, const Matrix& logits) const {
       const int64_t row = task % tiles * tile_rows_;
       const int64_t some = std::min(tile_rows_, count - row);
       Real* const tile = room(tiles_) + part * tile_rows_ * width_;
-      const Real* const weight = weight_of(block, room(weights_) + part * width_ * sizes_.depth);
+      const Element* const weight =
+          weight_of(block, room<Element>(weights_) + part * width_ * sizes_.depth);
       compute_logits(first + row, some, block, weight, tile, part);
       if (rounds_) round_tile(some, block, tile);
       find_tile_sums(rows + first + row, some, block, tile, sums + row * block_count());
@@ -214,9 +247,9 @@ void Tiles<Real>::find_sums(Row* rows, const Matrix& logits) const {
 }
 
 // Logits become gradients of the loss by them.
-template <class Real>
-void Tiles<Real>::to_gradients(const Row* rows, const double* factors, int64_t count, int64_t block,
-                               Real* tile) const {
+template <class Real, class Element>
+void Tiles<Real, Element>::to_gradients(const Row* rows, const double* factors, int64_t count,
+                                        int64_t block, Real* tile) const {
   const int64_t length = length_of(block);
   for (int64_t i = 0; i < count; ++i) {
     Real* const row = tile + i * width_;
@@ -246,12 +279,12 @@ void Tiles<Real>::to_gradients(const Row* rows, const double* factors, int64_t c
 }
 
 // The same of probabilities that the caller has.
-template <class Real>
-void Tiles<Real>::load_gradients(const Row* rows, const double* factors, int64_t first,
-                                 int64_t count, int64_t block, const Matrix& softmax,
-                                 Real* tile) const {
+template <class Real, class Element>
+void Tiles<Real, Element>::load_gradients(const Row* rows, const double* factors, int64_t first,
+                                          int64_t count, int64_t block, const Matrix& softmax,
+                                          Real* tile) const {
   const int64_t length = length_of(block);
-  const CastFunction load = find_cast(softmax.dtype, kRealType<Real>);
+  const CastFunction load = find_cast(softmax.dtype, kTypeOf<Real>);
   for (int64_t i = 0; i < count; ++i) {
     Real* const row = tile + i * width_;
     const int64_t from = (first + i) * sizes_.classes + begin_of(block);
@@ -264,14 +297,15 @@ void Tiles<Real>::load_gradients(const Row* rows, const double* factors, int64_t
 }
 
 // The gradients of a block's weight, and of its bias, by a tile of gradients.
-template <class Real>
-void Tiles<Real>::add_to_classes(int64_t first, int64_t count, int64_t block, const Real* tile,
-                                 Real* weight, Real* bias, bool adds, int64_t part) const {
+template <class Real, class Element>
+void Tiles<Real, Element>::add_to_classes(int64_t first, int64_t count, int64_t block,
+                                          const Element* tile, Real* weight, Real* bias, bool adds,
+                                          int64_t part) const {
   if (weight != nullptr) {
     products_.multiply({.rows = length_of(block),
                         .columns = sizes_.depth,
                         .depth = count,
-                        .left = {tile, 1, width_},
+                        .left = {tile, 1, width_ * kPerReal},
                         .right = {operands_.rows + first * sizes_.depth, sizes_.depth, 1},
                         .out = weight,
                         .out_stride = sizes_.depth,
@@ -282,8 +316,8 @@ void Tiles<Real>::add_to_classes(int64_t first, int64_t count, int64_t block, co
     products_.multiply({.rows = 1,
                         .columns = length_of(block),
                         .depth = count,
-                        .left = {room(ones_), count, 1},
-                        .right = {tile, width_, 1},
+                        .left = {room<Element>(ones_), count, 1},
+                        .right = {tile, width_ * kPerReal, 1},
                         .out = bias,
                         .out_stride = sizes_.classes,
                         .adds = adds},
@@ -292,19 +326,20 @@ void Tiles<Real>::add_to_classes(int64_t first, int64_t count, int64_t block, co
 }
 
 // The gradients of rows by the tiles of some blocks, which are rows_ rows apart.
-template <class Real>
-void Tiles<Real>::add_to_rows(int64_t first, int64_t count, int64_t block, int64_t blocks,
-                              const Real* tiles, const Real* weight, Real* out, bool adds) const {
-  MatrixProduct<Real> product{.rows = count,
-                              .columns = sizes_.depth,
-                              .depth = width_,
-                              .left = {tiles, width_, 1},
-                              .right = {weight, sizes_.depth, 1},
-                              .out = out + first * sizes_.depth,
-                              .out_stride = sizes_.depth,
-                              .left_term = rows_ * width_,
-                              .right_term = width_ * sizes_.depth,
-                              .adds = adds};
+template <class Real, class Element>
+void Tiles<Real, Element>::add_to_rows(int64_t first, int64_t count, int64_t block, int64_t blocks,
+                                       const Element* tiles, const Element* weight, Real* out,
+                                       bool adds) const {
+  MatrixProduct<Element, Real> product{.rows = count,
+                                       .columns = sizes_.depth,
+                                       .depth = width_,
+                                       .left = {tiles, width_ * kPerReal, 1},
+                                       .right = {weight, sizes_.depth, 1},
+                                       .out = out + first * sizes_.depth,
+                                       .out_stride = sizes_.depth,
+                                       .left_term = rows_ * width_ * kPerReal,
+                                       .right_term = width_ * sizes_.depth,
+                                       .adds = adds};
   // The last block of all may be narrower.
   const int64_t last = length_of(block + blocks - 1);
   product.terms = last < width_ ? blocks - 1 : blocks;
@@ -320,24 +355,22 @@ void Tiles<Real>::add_to_rows(int64_t first, int64_t count, int64_t block, int64
   products_.multiply_together(product);
 }
 
-template <class Real>
-void Tiles<Real>::find_gradients(const Row* rows, const double* factors, const Matrix& softmax,
-                                 const GradientsOut<Real>& out) const {
+template <class Real, class Element>
+void Tiles<Real, Element>::find_gradients(const Row* rows, const double* factors,
+                                          const Matrix& softmax,
+                                          const GradientsOut<Real>& out) const {
   Real* const tiles = room(tiles_);
-  std::fill_n(room(ones_), rows_, Real(1));
-  const auto weight_in = [&](int64_t block, int64_t group) {
-    return widen_ != nullptr ? room(weights_) + (block - group) * width_ * sizes_.depth
-                             : static_cast<Real*>(nullptr);
-  };
+  std::fill_n(room<Element>(ones_), rows_, one<Element>());
+  auto* const elements = reinterpret_cast<const Element*>(tiles);  // of a tile, once it has them
   for (int64_t group = 0; group < block_count(); group += group_) {
     const int64_t blocks = std::min(group_, block_count() - group);
-    const Real* weight = nullptr;  // of the group
-    if (widen_ == nullptr) {
-      weight = weight_of(group, nullptr);
+    const Element* weight = room<Element>(weights_);  // of the group
+    if (widens_weight()) {
+      products_.for_each(blocks, [&](int64_t, int64_t i) {
+        weight_of(group + i, room<Element>(weights_) + i * width_ * sizes_.depth);
+      });
     } else {
-      weight = room(weights_);
-      products_.for_each(
-          blocks, [&](int64_t, int64_t i) { weight_of(group + i, weight_in(group + i, group)); });
+      weight = weight_of(group, nullptr);
     }
     for (int64_t first = 0; first < sizes_.rows; first += rows_) {
       const int64_t count = std::min(rows_, sizes_.rows - first);
@@ -357,6 +390,7 @@ void Tiles<Real>::find_gradients(const Row* rows, const double* factors, const M
           to_gradients(of_rows, factors + first + row, some, group + i, tile);
         }
         if (rounds_) round_tile(some, group + i, tile);
+        to_elements(some, group + i, tile);
       });
       products_.for_each(blocks, [&](int64_t part, int64_t i) {
         const int64_t begin = begin_of(group + i);
@@ -365,22 +399,24 @@ void Tiles<Real>::find_gradients(const Row* rows, const double* factors, const M
           of_weight = narrow_ != nullptr ? room(weight_gradients_) + i * width_ * sizes_.depth
                                          : static_cast<Real*>(out.weight) + begin * sizes_.depth;
         }
-        add_to_classes(first, count, group + i, tiles + i * rows_ * width_, of_weight,
+        add_to_classes(first, count, group + i, elements + i * rows_ * width_ * kPerReal, of_weight,
                        out.bias != nullptr ? out.bias + begin : nullptr, first > 0, part);
         if (of_weight == nullptr || narrow_ == nullptr || first + count < sizes_.rows) return;
-        narrow_(of_weight, at(out.weight, begin * sizes_.depth, weight_size_),
+        narrow_(of_weight, at(out.weight, begin * sizes_.depth, size_of(weight_dtype_)),
                 length_of(group + i) * sizes_.depth);
       });
       if (out.rows != nullptr) {
-        add_to_rows(first, count, group, blocks, tiles, weight, out.rows, group > 0);
+        add_to_rows(first, count, group, blocks, elements, weight, out.rows, group > 0);
       }
     }
   }
 }
 
-template <class Real>
-void Tiles<Real>::find_sums_and_gradients(Row* rows, const double* factors,
-                                          const GradientsOut<Real>& out) const {
+template <class Real, class Element>
+void Tiles<Real, Element>::find_sums_and_gradients(Row* rows, const double* factors,
+                                                   const GradientsOut<Real>& out) const
+  requires std::is_same_v<Element, Real>
+{
   Real* const tiles = room(tiles_);
   auto* const sums = reinterpret_cast<TileSum*>(room(sums_));
   std::fill_n(room(ones_), rows_, Real(1));
@@ -408,6 +444,7 @@ void Tiles<Real>::find_sums_and_gradients(Row* rows, const double* factors,
 }
 
 template class Tiles<float>;
+template class Tiles<float, BFloat16>;
 template class Tiles<double>;
 
 }  // namespace aclnn_host::linear_cross_entropy

@@ -12,9 +12,11 @@
 
 namespace aclnn_host::linear_cross_entropy {
 
-// FLOAT or DOUBLE.
-template <class Real>
-constexpr aclDataType kRealType = std::is_same_v<Real, double> ? ACL_DOUBLE : ACL_FLOAT;
+// FLOAT, DOUBLE or BFLOAT16.
+template <class T>
+constexpr aclDataType kTypeOf = std::is_same_v<T, double>     ? ACL_DOUBLE
+                                : std::is_same_v<T, BFloat16> ? ACL_BF16
+                                                              : ACL_FLOAT;
 
 // Memory for so many rows of so many elements; sizes of an empty tensor may multiply to anything.
 template <class T>
@@ -58,9 +60,9 @@ struct Smoothing {
 };
 
 // The matrices, contiguous: rows [N, D], weight [C, D], bias [C] or null.
-template <class Real>
+template <class Real, class Element>
 struct Operands {
-  const Real* rows;
+  const Element* rows;
   const void* weight;
   const Real* bias;
   Smoothing<Real> smoothing{};
@@ -80,24 +82,26 @@ struct Matrix {
   aclDataType dtype;
 };
 
-// Logits and all products are in Real, whatever the weight's type is. Sums are made in an order
-// that the sizes alone decide.
-template <class Real>
+// What is to be computed, for which stage 1 reserves memory.
+enum class Use {
+  kSums,       // find_sums()
+  kGradients,  // find_gradients()
+  kOneByOne,   // find_sums(), and find_gradients() of what it has found
+  kAtOnce,     // find_sums_and_gradients()
+};
+
+// Logits and the sums of all products are in Real, whatever the weight's type is; what is
+// multiplied has type Element, to which gradients by logits are then rounded. Sums are made in an
+// order that the sizes alone decide.
+template <class Real, class Element = Real>
 class Tiles {
  public:
-  // What is to be computed with it, for which stage 1 reserves memory.
-  enum class Use {
-    kSums,       // find_sums()
-    kGradients,  // find_sums(), and find_gradients() of what it has found
-    kAtOnce,     // find_sums_and_gradients()
-  };
-
   // With `rounds`, logits that find_sums() has computed, and gradients by logits, are rounded to
   // the type of the weight, as they are where matrix units take it.
   Tiles(const Sizes& sizes, aclDataType weight_dtype, Use use, bool rounds, Workspace& workspace);
 
   // With its memory, and what to compute with.
-  void place(const Operands<Real>& operands, void* workspace);
+  void place(const Operands<Real, Element>& operands, void* workspace);
 
   // Of each row, whose label is given, the rest. `logits` are written, unless there are none.
   void find_sums(Row* rows, const Matrix& logits) const;
@@ -110,9 +114,13 @@ class Tiles {
   // Both, with one product less: of as many rows at a time as there is memory for the logits of.
   // The gradient of the weight is added up in its place, so the weight has type Real.
   void find_sums_and_gradients(Row* rows, const double* factors,
-                               const GradientsOut<Real>& out) const;
+                               const GradientsOut<Real>& out) const
+    requires std::is_same_v<Element, Real>;
 
  private:
+  // Elements in the place of a Real.
+  static constexpr int64_t kPerReal = sizeof(Real) / sizeof(Element);
+
   // Of a row in a tile.
   struct TileSum {
     ExponentialSum exponentials;
@@ -124,18 +132,21 @@ class Tiles {
   int64_t length_of(int64_t block) const {
     return std::min(width_, sizes_.classes - begin_of(block));
   }
-  Real* room(uint64_t offset) const {
-    return reinterpret_cast<Real*>(static_cast<char*>(workspace_) + offset);
+  template <class T = Real>
+  T* room(uint64_t offset) const {
+    return reinterpret_cast<T*>(static_cast<char*>(workspace_) + offset);
   }
 
-  const Real* weight_of(int64_t block, Real* room) const;
+  bool widens_weight() const { return weight_dtype_ != kTypeOf<Element>; }
+  const Element* weight_of(int64_t block, Element* room) const;
   const Real* class_weights_of(int64_t block) const {
     const Real* const weights = operands_.smoothing.class_weights;
     return weights != nullptr ? weights + begin_of(block) : nullptr;
   }
-  void compute_logits(int64_t first, int64_t count, int64_t block, const Real* weight, Real* tile,
-                      int64_t part) const;
+  void compute_logits(int64_t first, int64_t count, int64_t block, const Element* weight,
+                      Real* tile, int64_t part) const;
   void round_tile(int64_t count, int64_t block, Real* tile) const;
+  void to_elements(int64_t count, int64_t block, Real* tile) const;
   void find_tile_sums(Row* rows, int64_t count, int64_t block, const Real* tile,
                       TileSum* sums) const;
   void join_sums(Row* rows, int64_t count, const TileSum* sums) const;
@@ -143,22 +154,22 @@ class Tiles {
                     Real* tile) const;
   void load_gradients(const Row* rows, const double* factors, int64_t first, int64_t count,
                       int64_t block, const Matrix& softmax, Real* tile) const;
-  void add_to_classes(int64_t first, int64_t count, int64_t block, const Real* tile, Real* weight,
-                      Real* bias, bool adds, int64_t part) const;
-  void add_to_rows(int64_t first, int64_t count, int64_t block, int64_t blocks, const Real* tiles,
-                   const Real* weight, Real* out, bool adds) const;
+  void add_to_classes(int64_t first, int64_t count, int64_t block, const Element* tile,
+                      Real* weight, Real* bias, bool adds, int64_t part) const;
+  void add_to_rows(int64_t first, int64_t count, int64_t block, int64_t blocks,
+                   const Element* tiles, const Element* weight, Real* out, bool adds) const;
 
   Sizes sizes_;
-  int64_t width_;       // classes of a block
-  int64_t group_;       // blocks whose gradients exist at a time
-  int64_t rows_;        // that exist at a time
-  int64_t tile_rows_;   // that a part works on
-  CastFunction widen_;  // null: the weight has type Real
+  int64_t width_;      // classes of a block
+  int64_t group_;      // blocks whose gradients exist at a time
+  int64_t rows_;       // that exist at a time
+  int64_t tile_rows_;  // that a part works on
+  aclDataType weight_dtype_;
+  CastFunction widen_;  // to Real, and back; null: the weight has that type
   CastFunction narrow_;
-  int64_t weight_size_;  // of an element
   bool rounds_;
-  Products<Real> products_;
-  Operands<Real> operands_{};
+  Products<Real, Element> products_;
+  Operands<Real, Element> operands_{};
   void* workspace_ = nullptr;
   uint64_t tiles_;
   uint64_t weights_;

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed._functional_collectives as collectives
@@ -55,6 +55,8 @@ from .ops import OPERATORS, _operator
 __all__ = ["cross_entropy", "linear_cross_entropy", "vocabulary_parallel_linear_cross_entropy"]
 
 _REPLICATED = Replicate()
+
+_SomeTensor = TypeVar("_SomeTensor", bound=Tensor)
 
 
 def _placement(stated: _operator.Placement | None) -> Placement | None:
@@ -160,6 +162,14 @@ def cross_entropy(
     return _reduced(losses, labels, weight, ignore_index, reduction)
 
 
+def _as_in_autocast(tensor: _SomeTensor) -> _SomeTensor:
+    """As autocast makes a linear layer's tensor, if it is on."""
+    kind = tensor.device.type
+    if tensor.dtype == torch.float64 or not torch.is_autocast_enabled(kind):
+        return tensor
+    return tensor.to(torch.get_autocast_dtype(kind))  # type: ignore[return-value]
+
+
 def _on_mesh(tensor: Tensor, mesh: DeviceMesh) -> DTensor:
     """A tensor that is the same on every process, as a DTensor."""
     if isinstance(tensor, DTensor):
@@ -228,8 +238,8 @@ def linear_cross_entropy(
 
     A process computes with its classes: of each row the log of the sum of their exponentials, and the logit of the
     label if it is one of these. Of both one number per row and process is exchanged, and in the backward pass the
-    input's gradient. In float32 (float64 for float64), for 16-bit tensors too; differentiable once. Autocast is not
-    looked at: both have one dtype.
+    input's gradient. In float32 (float64 for float64), for 16-bit tensors too; differentiable once. Under autocast
+    input and weight are cast as for a linear layer.
 
     Args:
         input: ``(N, D)``, a DTensor whose rows may be spread over the dimensions of the mesh that the classes are not.
@@ -244,12 +254,26 @@ def linear_cross_entropy(
         The loss as a DTensor, a number or ``(N)``, float32 or float64; ``full_tensor()`` is the same on every process.
 
     Raises:
-        AclnnError: status 161002 for dtypes and shapes, 507015 for a target outside ``[0, C)``.
-        ValueError: another reduction, or the tensors are spread in another way.
+        AclnnError: status 161002 for dtypes and shapes, 507015 for a target outside ``[0, C)``, except on an NPU, where
+            it is no process's: its logit counts as 0.
+        TypeError: input or weight is no DTensor.
+        ValueError: another reduction, or the tensors are spread in another way, or over different meshes.
     """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"linear_cross_entropy: reduction is {reduction!r}, expected 'mean', 'sum' or 'none'")
+    for name, tensor in {"input": input, "linear_weight": linear_weight}.items():
+        if not isinstance(tensor, DTensor):
+            raise TypeError(
+                f"linear_cross_entropy: {name} is a {type(tensor).__name__}, expected a DTensor; distribute it, or use "
+                "vocabulary_parallel_linear_cross_entropy"
+            )
     mesh = input.device_mesh
+    if linear_weight.device_mesh != mesh:
+        raise ValueError(
+            f"linear_cross_entropy: linear_weight is on {linear_weight.device_mesh}, expected input's {mesh}; "
+            "distribute both over one mesh"
+        )
+    input, linear_weight = _as_in_autocast(input), _as_in_autocast(linear_weight)
     spread = [dim for dim, place in enumerate(linear_weight.placements) if place.is_shard(0)]
     others = [place for place in linear_weight.placements if not place.is_shard(0)]
     if len(spread) > 1 or not all(place.is_replicate() for place in others):
@@ -288,8 +312,8 @@ def vocabulary_parallel_linear_cross_entropy(
 ) -> Tensor:
     r"""The losses of rows that every process of a group has, of a vocabulary that they share, as Megatron has it.
 
-    The same as :func:`linear_cross_entropy` without DTensor. The input's gradient is that of the whole vocabulary on
-    every process.
+    The same as :func:`linear_cross_entropy` without DTensor, under autocast, too. The input's gradient is that of the
+    whole vocabulary on every process.
 
     Args:
         input: ``(N, D)``, the same on every process.
@@ -307,7 +331,7 @@ def vocabulary_parallel_linear_cross_entropy(
     own = linear_weight.shape[0]
     first, classes = own * group.rank(), own * group.size()
     losses: Tensor = _ShardedVocabulary.apply(  # type: ignore[no-untyped-call]
-        input, linear_weight, target, first, classes, group, ignore_index
+        _as_in_autocast(input), _as_in_autocast(linear_weight), target, first, classes, group, ignore_index
     )
     return losses
 

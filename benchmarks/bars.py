@@ -79,12 +79,15 @@ BARS = (
     Bar("tiny convolutions, backward", "eager", ("tiny_convolution",), worst=4, operators=("convolution_backward",)),
     Bar("peak memory of cross entropy", "eager", ("memory",), worst=1 / 0.6, operators=("cross_entropy",)),
     Bar("peak memory of linear cross entropy", "eager", ("memory",), worst=4, operators=("linear_cross_entropy",)),
+    Bar("peak memory of linear cross entropy", "chunks", ("memory", "memory_curve"), worst=1),
+    Bar("peak memory of a training step, the same", "eager", ("memory",), worst=2, operators=("finetune_llama",)),
     *(
         Bar("loss of a large vocabulary", peer, ("vocabulary",), worst=1.3, dtypes=("float32", "bfloat16"))
         for peer in ("eager", "chunks")
     ),
     Bar("loss of a large vocabulary", "GEMM peak", ("vocabulary",), worst=0.8, dtypes=("float32", "bfloat16")),
-    Bar("training steps", "eager", ("training",), worst=1.3),
+    Bar("training steps", "eager", ("training",), worst=1.3, operators=("digits", "llama")),
+    Bar("training step, loss of a large vocabulary", "eager", ("training",), worst=1 / 0.8, operators=("finetune_llama",)),
     Bar("operator calls of every size", "JAX", tuple(MODES), mean=1.5, each_operator=True),
     Bar("arithmetic in cache, 1 to all threads", "1 thread", ("scaling",), worst=1.7),
 )

@@ -555,7 +555,7 @@ MODELS = (
 
 @dataclass(frozen=True)
 class PeakMemory:
-    """The memory that a loss takes, forward and backward: see memory.py."""
+    """The memory that a loss, or a training step, takes: see memory.py."""
 
     name: str
 
@@ -578,6 +578,7 @@ class Vocabulary:
 
 
 VOCABULARY = Vocabulary("linear_cross_entropy")
+CURVE_CLASSES = (8000, 16000, 32000, 64000, 128000)
 VOCABULARIES = ((1503, 512, 40001), (512, 4096, 32000), (8192, 1024, 32000), (512, 2048, 151936))
 
 
@@ -591,7 +592,8 @@ MODES = {
     "forward+backward": ("us", ("eager",)),
     "convolution": ("GFLOP/s", ("eager", "GEMM peak", "JAX")),
     "tiny_convolution": ("us", ("eager", "JAX", "nothing asked")),
-    "memory": ("MiB", ("eager",)),
+    "memory": ("MiB", ("eager", "chunks")),
+    "memory_curve": ("MiB", ("eager", "chunks")),
     "vocabulary": (
         "GFLOP/s",
         ("eager", "chunks", "rows in parts", "CANN's three", "torch.compile", "JAX", "GEMM peak"),
@@ -641,7 +643,7 @@ class Case:
         like_bfloat16 = self.mode in ("large", "cached") and self.dtype == torch.float16
         later = self.mode in ("large", "kernel", "curve") and self.subject.name.startswith(LATER)
         others = self.mode == "vocabulary" and (self.shape != VOCABULARIES[0] or self.dtype == torch.float16)
-        return not (middle or like_bfloat16 or later or others)
+        return not (middle or like_bfloat16 or later or others or self.mode == "memory_curve")
 
     def __str__(self) -> str:
         return "/".join(filter(None, (self.mode, self.subject.name, self.dtype_name, self.size)))
@@ -672,6 +674,12 @@ def cases() -> list[Case]:
             found += [Case(row, mode, dtype, _batch(layer, dtype)) for row in layer.rows() for dtype in dtypes]
     found.append(Case(PeakMemory("cross_entropy"), "memory", torch.float32, (2048, 32000)))
     found.append(Case(PeakMemory("linear_cross_entropy"), "memory", torch.float32, VOCABULARIES[0]))
+    found.append(Case(PeakMemory("finetune_llama"), "memory", torch.float32))
+    rows, width, _ = VOCABULARIES[0]
+    found += [
+        Case(PeakMemory("linear_cross_entropy"), "memory_curve", torch.float32, (rows, width, classes))
+        for classes in CURVE_CLASSES
+    ]
     found += [Case(VOCABULARY, "vocabulary", dtype, shape) for shape in VOCABULARIES for dtype in DTYPES]
     found += [Case(model, "training", dtype) for model, dtypes in MODELS for dtype in dtypes]
     # An exponential for every element, and so little memory that it stays in the caches.

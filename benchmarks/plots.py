@@ -17,6 +17,7 @@ COLOURS = {
     "eager out=": "#c9b458",
     "torch.compile": "#b5532a",
     "JAX": "#5a9a78",
+    "chunks": "#c9b458",
     "limit": "#999999",
 }
 LINES = ("#1b3a5c", "#2f6f9f", "#6aa9cf", "#b5532a", "#f2a65a", "#c9b458", "#5a9a78", "#8a6fae", "#444444")
@@ -125,16 +126,42 @@ def draw_calls(axes: Any, rows: Sequence[Row]) -> None:
     _finish(axes)
 
 
+def draw_memory(axes: Any, rows: Sequence[Row]) -> None:
+    """MiB that linear cross entropy takes over the number of classes, forward and backward."""
+    own = [row for row in rows if row.mode == "memory_curve"]
+    if not own:
+        return axes.set_axis_off()
+    for provider in dict.fromkeys(row.provider for row in own):
+        points = {int(row.size.rpartition("x")[2]): row.median for row in own if row.provider == provider}
+        _line(axes, points, provider, COLOURS[provider])
+    # Nothing can do without it.
+    gradients = {}
+    for row in own:
+        _, width, classes = map(int, row.size.split("x"))
+        gradients[classes] = width * classes * 4 / 2**20
+    _line(axes, gradients, "gradient of the matrix alone", COLOURS["limit"], linestyle="--")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(sorted(gradients), [f"{classes:,}" for classes in sorted(gradients)])
+    axes.minorticks_off()
+    _plain_numbers(axes.yaxis)
+    rows_and_width = own[0].size.rpartition("x")[0].replace("x", " rows of ")
+    axes.set_title(f"Loss of a linear layer, {rows_and_width}, float32: MiB over classes", loc="left", fontsize=10)
+    _finish(axes)
+
+
 PANELS: dict[str, Callable[[Any, Sequence[Row]], None]] = {
     "speedups": draw_speedups,
     "bandwidth": draw_bandwidth,
     "convolutions": draw_convolutions,
     "calls": draw_calls,
+    "memory": draw_memory,
 }
+OVERVIEW = ("speedups", "bandwidth", "convolutions", "calls")
 
 
 def save(rows: Sequence[Row], directory: Path) -> list[Path]:
-    """Draws every panel by itself, and all of them as overview.png; the paths. Of one number of threads, the most."""
+    """Draws every panel by itself, and four of them as overview.png; the paths. Of one number of threads, the most."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -156,8 +183,8 @@ def save(rows: Sequence[Row], directory: Path) -> list[Path]:
         draw(axes, rows)
         write(figure, name)
     figure, grid = pyplot.subplots(2, 2, figsize=(13, 9), layout="constrained")
-    for axes, draw in zip(grid.flat, PANELS.values(), strict=True):
-        draw(axes, rows)
+    for axes, name in zip(grid.flat, OVERVIEW, strict=True):
+        PANELS[name](axes, rows)
     figure.suptitle(rows[0].machine, fontsize=10)
     write(figure, "overview")
     return pictures

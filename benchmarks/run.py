@@ -49,7 +49,7 @@ def select(filters: Sequence[str], quick: bool, threads: int, again: bool = Fals
         if (not filters or any(text in str(case) for text in filters))
         and (case.quick or not quick)
         and (case.mode != "scaling" or threads > 1)
-        and not (case.mode == "memory" and again)
+        and not (case.mode.startswith("memory") and again)
     ]
 
 

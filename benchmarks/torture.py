@@ -399,6 +399,76 @@ def with_log_prob(condition: Condition) -> Condition:
     return Condition(condition.name, inputs, condition.large, condition.dtypes)
 
 
+# ---- The cross entropy of a linear layer
+
+
+def loss_and_gradients(function: Callable[..., Tensor]) -> Callable[..., Tensors]:
+    """The mean loss, and its gradients by rows and matrix."""
+
+    def compute(x: Tensor, matrix: Tensor, target: Tensor) -> Tensors:
+        leaves = x.detach().requires_grad_(), matrix.detach().requires_grad_()
+        loss = function(*leaves, target)
+        return loss.detach(), *torch.autograd.grad(loss, leaves)
+
+    return compute
+
+
+def exact_linear_cross_entropy(dtype: torch.dtype, x: Array, matrix: Array, target: Array) -> Sequence[Expected]:
+    z = x @ matrix.T
+    rows = np.arange(len(x)), target.astype(int)
+    shifted = z - np.max(z, 1, keepdims=True)
+    logarithm = np.log(np.sum(np.exp(shifted), 1, keepdims=True))
+    log_prob = shifted - logarithm
+    # What a row's logits are the sums of: an error of theirs is one of the loss, and relative to each probability.
+    terms = np.max(np.abs(x) @ np.abs(matrix.T), 1, keepdims=True)
+    size = 1 + terms + np.abs(shifted) + logarithm
+    p = np.exp(log_prob)
+    at_label = np.zeros_like(p)
+    at_label[rows] = 1
+    g, of_g = (p - at_label) / len(x), (p * size + at_label) / len(x)
+    return (
+        (-np.mean(log_prob[rows]), np.mean(size[rows])),
+        (g @ matrix, of_g @ np.abs(matrix)),
+        (g.T @ x, of_g.T @ np.abs(x)),
+    )
+
+
+def layer(
+    rows: int, width: int, classes: int, scale: float = 1.0, offset: float = 0.0, set_to: float | None = None
+) -> Callable[[torch.dtype], Tensors]:
+    """Rows and matrix whose logits are of this size, around `offset`; a class that has one number, if any; labels."""
+
+    def inputs(dtype: torch.dtype) -> Tensors:
+        x = noise((rows, width), torch.float64, 4)
+        matrix = noise((classes, width), torch.float64, 5).mul(scale / width**0.5)
+        if offset:
+            x[:, 0], matrix[:, 0] = 1.0, offset
+        if set_to is not None:
+            matrix[classes // 2] = set_to
+        return x.to(dtype), matrix.to(dtype), labels(rows, classes)
+
+    return inputs
+
+
+def largest_layer(dtype: torch.dtype) -> Tensors:
+    """Logits that the dtype cannot have."""
+    most = torch.finfo(dtype).max
+    return torch.full((2, 3), most).to(dtype), torch.tensor([[most] * 3, [1.0] * 3]).to(dtype), torch.tensor([0, 0])
+
+
+LINEAR_LAYERS = (
+    Condition("any numbers", layer(64, 48, 1000)),
+    Condition("one class", layer(50, 8, 1)),
+    Condition("logits of 30, nearly sure", layer(50, 16, 20, 30.0)),
+    Condition("logits around 1000", layer(20, 32, 500, 1.0, 1000.0)),
+    Condition("rows of 2^16", layer(4, 1 << 16, 10)),
+    Condition("one class of inf", layer(20, 8, 50, set_to=INFINITY)),
+    Condition("one class of nan", layer(20, 8, 50, set_to=float("nan"))),
+    Condition("largest numbers", largest_layer),
+    Condition("2^20 classes", layer(2, 2, VOCABULARY), large=True),
+    Condition("2^20 rows", layer(1 << 20, 2, 4), large=True),
+)
+
 # ---- Convolution
 
 LINE = ([1], [0], [1], False, [0], 1)  # one dimension, no padding
@@ -563,6 +633,14 @@ OPERATORS = (
         cross_entropy_loss_grad,
         exact_cross_entropy_loss_grad,
         tuple(with_log_prob(condition) for condition in LOSSES),
+    ),
+    Operator(
+        "linear_cross_entropy",
+        ("loss", "dx", "dmatrix"),
+        loss_and_gradients(aclnn_torch.functional.linear_cross_entropy),
+        loss_and_gradients(lambda x, matrix, target: TF.cross_entropy(TF.linear(x, matrix), target)),
+        exact_linear_cross_entropy,
+        LINEAR_LAYERS,
     ),
     Operator(
         "convolution",

@@ -244,6 +244,7 @@ def test_compiled_torch_is_a_peer():
 def small_models(monkeypatch: pytest.MonkeyPatch) -> None:
     shape = {"layers": 1, "width": 24, "heads": 2, "hidden": 16, "vocabulary": 64}
     monkeypatch.setattr(models, "LanguageModel", functools.partial(models.LanguageModel, **shape))
+    monkeypatch.setattr(models, "VOCABULARY", 512)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if isinstance(case.subject, Model)], ids=str)
@@ -253,12 +254,17 @@ def test_training_steps_run(case, small_models):
 
 
 def test_the_rest_of_a_step_is_what_is_not_in_our_operators(monkeypatch):
-    """Of a step of 5 seconds the operators have 3 of the 4 that the profiled one takes."""
+    """Of a step of 5 seconds the operators have 3 of the 4 that the profiled one takes, one of which calls another."""
     x = torch.ones(3)
     clock = iter([10.0, 14.0])
     monkeypatch.setattr(providers.time, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(providers.timeit, "timeit", lambda call, number: 5.0 * number)
-    events = [SimpleNamespace(name=name, cpu_time_total=1e6 * s) for name, s in (("aclnn::elu", 3), ("aten::mm", 1))]
+    outer, other = (
+        SimpleNamespace(name=name, cpu_time_total=1e6 * seconds, cpu_parent=None)
+        for name, seconds in (("aclnn::elu", 3), ("aten::mm", 1))
+    )
+    inner = SimpleNamespace(name="aclnn::silu", cpu_time_total=2e6, cpu_parent=outer)
+    events = [outer, other, inner]
     monkeypatch.setattr(providers, "profile", lambda: contextlib.nullcontext(SimpleNamespace(function_events=events)))
     assert providers.Rest(lambda: x).sample(2) == pytest.approx(5.0 / 4)
 
@@ -318,8 +324,15 @@ def test_peak_memory_of_a_linear_layer_counts_gradients_and_no_inputs():
     assert matrix + 2 * logits <= memory.peak("eager", (rows, width, classes), 1) <= matrix + 4.5 * logits
 
 
+def test_peak_memory_of_a_training_step_counts_model_and_optimizer():
+    # Embedding and head; each has a gradient, and two numbers of Adam's.
+    matrices = 2 * models.VOCABULARY * 128 * 4 / 2**20
+    ours = memory.peak("aclnn", "finetune_llama", 1)
+    assert 4 * matrices <= ours <= memory.peak("eager", "finetune_llama", 1)
+
+
 def test_peak_memory_is_compared(monkeypatch):
-    monkeypatch.setattr(memory, "peak", lambda name, shape, threads: {"aclnn": 10.0, "eager": 30.0}[name])
+    monkeypatch.setattr(memory, "peak", lambda name, work, threads: {"aclnn": 10.0, "eager": 30.0}[name])
     rows = measure(find("memory", "cross_entropy"), ALONE, TWO_TURNS)
     assert [(row.provider, row.metric, row.median, row.speedup) for row in rows] == [
         ("aclnn", "MiB", 10.0, 1.0),
@@ -732,6 +745,7 @@ def test_plots_are_written(modes, tmp_path):
         "bandwidth.png",
         "convolutions.png",
         "calls.png",
+        "memory.png",
         "overview.png",
     ]
     for picture in pictures:

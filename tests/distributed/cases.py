@@ -489,6 +489,30 @@ def linear_cross_entropy_without_dtensor() -> None:
 
 
 @case
+def linear_cross_entropy_in_autocast() -> None:
+    """Products of rounded numbers, the loss and the leaves' gradients in float32."""
+    world = dist.get_world_size()
+    x, matrix = torch.randn(6, 8), torch.randn(2 * world, 8)
+    target = torch.tensor([0, 1, 2 * world - 1, -100, 1, 0])
+    whole = [tensor.bfloat16().float().requires_grad_() for tensor in (x, matrix)]
+    expected = torch.nn.functional.cross_entropy(torch.nn.functional.linear(*whole), target)
+    of_x, of_matrix = torch.autograd.grad(expected, whole)
+    spread = [
+        distribute_tensor(tensor, mesh(), [place]).requires_grad_() for tensor, place in ((x, R), (matrix, Shard(0)))
+    ]
+    own = spread[1].detach().to_local().clone().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = aclnn_torch.distributed.linear_cross_entropy(*spread, target).full_tensor()
+        losses = aclnn_torch.distributed.vocabulary_parallel_linear_cross_entropy(x, own, target, dist.group.WORLD)
+    gradients = [gradient.full_tensor() for gradient in torch.autograd.grad(loss, spread)]
+    (of_own,) = torch.autograd.grad(losses.sum() / 5, [own])
+    torch.testing.assert_close([loss, losses.sum() / 5], [expected, expected], rtol=1e-5, atol=1e-5)
+    # Rounded to bfloat16 before they are widened, and maybe so are the gradients by logits.
+    expected_gradients = [of_x, of_matrix, distribute_tensor(of_matrix, mesh(), [Shard(0)]).to_local()]
+    torch.testing.assert_close([*gradients, of_own], expected_gradients, rtol=2**-7, atol=2**-9)
+
+
+@case
 def linear_cross_entropy_refuses_what_it_cannot() -> None:
     x, matrix = torch.randn(4, 6), distribute_tensor(torch.randn(8, 6), mesh(), [Shard(0)])
     spread = distribute_tensor(x, mesh(), [R])
@@ -501,6 +525,11 @@ def linear_cross_entropy_refuses_what_it_cannot() -> None:
     by_columns = distribute_tensor(torch.randn(8, 6), mesh(), [Shard(1)])
     with pytest.raises(ValueError, match="linear_weight has placements"):
         aclnn_torch.distributed.linear_cross_entropy(spread, by_columns, torch.arange(4))
+    with pytest.raises(TypeError, match="linear_weight is a Tensor, expected a DTensor"):
+        aclnn_torch.distributed.linear_cross_entropy(spread, matrix.full_tensor(), torch.arange(4))
+    elsewhere = DTensor.from_local(x, init_device_mesh("cpu", (1, dist.get_world_size())), [R, R])
+    with pytest.raises(ValueError, match="distribute both over one mesh"):
+        aclnn_torch.distributed.linear_cross_entropy(elsewhere, matrix, torch.arange(4))
 
 
 class Feedforward(nn.Module):

@@ -87,7 +87,13 @@ BARS = (
     ),
     Bar("loss of a large vocabulary", "GEMM peak", ("vocabulary",), worst=0.8, dtypes=("float32", "bfloat16")),
     Bar("training steps", "eager", ("training",), worst=1.3, operators=("digits", "llama")),
-    Bar("training step, loss of a large vocabulary", "eager", ("training",), worst=1 / 0.8, operators=("finetune_llama",)),
+    Bar(
+        "training step, loss of a large vocabulary",
+        "eager",
+        ("training",),
+        worst=1 / 0.8,
+        operators=("finetune_llama",),
+    ),
     Bar("operator calls of every size", "JAX", tuple(MODES), mean=1.5, each_operator=True),
     Bar("arithmetic in cache, 1 to all threads", "1 thread", ("scaling",), worst=1.7),
 )

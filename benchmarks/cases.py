@@ -643,7 +643,8 @@ class Case:
         like_bfloat16 = self.mode in ("large", "cached") and self.dtype == torch.float16
         later = self.mode in ("large", "kernel", "curve") and self.subject.name.startswith(LATER)
         others = self.mode == "vocabulary" and (self.shape != VOCABULARIES[0] or self.dtype == torch.float16)
-        return not (middle or like_bfloat16 or later or others or self.mode == "memory_curve")
+        between = self.mode == "memory_curve" and self.shape[-1] not in (CURVE_CLASSES[0], CURVE_CLASSES[-2])
+        return not (middle or like_bfloat16 or later or others or between)
 
     def __str__(self) -> str:
         return "/".join(filter(None, (self.mode, self.subject.name, self.dtype_name, self.size)))

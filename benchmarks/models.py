@@ -1,8 +1,8 @@
 """Training steps of whole models, with torch's modules and with the same modules converted.
 
 Two are those of examples: the digits' network of train_digits.py, and the Llama of finetune_llama.py with as many words
-as Llama has, whose loss ours computes without its logits. The third is shaped like Llama: RMSNorm, attention with rotary
-positions, a gated feed-forward, tied embeddings, and cross entropy over a large vocabulary.
+as Llama has, whose loss ours computes without its logits. The third is shaped like Llama: RMSNorm, attention with
+rotary positions, a gated feed-forward, tied embeddings, and cross entropy over a large vocabulary.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def finetune_llama_step(converts: bool, dtype: torch.dtype) -> Step:
     example = example_of("finetune_llama")
     torch.manual_seed(0)
     model = example.build_model(VOCABULARY).to(dtype)
-    if converts:
-        assert "lm_head" in aclnn_torch.convert(model, linear_loss=True)
+    if converts and "lm_head" not in aclnn_torch.convert(model, linear_loss=True):
+        raise AssertionError("the head is not converted")
     run = example.new_run(model)
     text, _ = example.load_text()
     batch = text[: example.BATCH]
@@ -167,5 +167,6 @@ def llama(dtype: torch.dtype) -> tuple[Step, Step]:
 def converted(model: nn.Module) -> nn.Module:
     """A copy whose modules are ours."""
     ours = copy.deepcopy(model)
-    assert aclnn_torch.convert(ours)
+    if not aclnn_torch.convert(ours):
+        raise AssertionError("nothing is converted")
     return ours

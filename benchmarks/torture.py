@@ -636,7 +636,7 @@ OPERATORS = (
     ),
     Operator(
         "linear_cross_entropy",
-        ("loss", "dx", "dmatrix"),
+        ("loss", "dinput", "dweight"),
         loss_and_gradients(aclnn_torch.functional.linear_cross_entropy),
         loss_and_gradients(lambda x, matrix, target: TF.cross_entropy(TF.linear(x, matrix), target)),
         exact_linear_cross_entropy,

@@ -8,8 +8,8 @@ text held out from training, how far the two learning curves lie apart, tokens p
     python examples/finetune_llama.py [--steps N] [--seed N] [--output DIR] [--device DEVICE] [--rounding WHERE]
         [--vocabulary N] [--linear-loss]
 
-`--vocabulary 32000` gives both models as many words as Llama has, though the text uses 256 of them: then most of a step
-is the loss, and `--linear-loss` computes it without its logits.
+`--vocabulary 32000` gives both models as many words as Llama has, though the text has bytes alone: then most of a step
+is the loss, and `--linear-loss` computes it without its logits (on NPUs in 16 bits only).
 
 It needs `pip install transformers`. On NPUs, `--device npu` under torch_npu; without one,
 `python -m aclnn_torch run examples/finetune_llama.py --device npu` simulates it. The exit code is 0 when every check
@@ -211,7 +211,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", default="cpu", help="cpu, or npu where torch_npu is installed")
     parser.add_argument("--rounding", choices=("cann", "library"), default="cann", help="see aclnn_torch.convert")
     parser.add_argument("--vocabulary", type=int, default=BYTES, metavar="N", help="words that the models have")
-    parser.add_argument("--linear-loss", action="store_true", help="the loss without its logits: see aclnn_torch.convert")
+    parser.add_argument(
+        "--linear-loss", action="store_true", help="the loss without its logits: see aclnn_torch.convert"
+    )
     options = parser.parse_args(arguments)
     if options.steps < 1:
         parser.error("--steps must be at least 1")

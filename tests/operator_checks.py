@@ -40,6 +40,10 @@ HAS_FEAT_BF16 = platform.machine() == "aarch64" and bool(ctypes.CDLL(None).getau
 NEEDS_BFLOAT16_PRODUCTS = pytest.mark.skipif(
     not (HAS_AVX512_BFLOAT16 or HAS_FEAT_BF16), reason="a CPU without AVX512_BF16 and FEAT_BF16"
 )
+# Whether linear cross entropy multiplies BFLOAT16 as it is, gradients by logits rounded to it.
+MULTIPLIES_BFLOAT16 = (
+    HAS_AVX512_BFLOAT16 or HAS_FEAT_BF16 or os.environ.get("ACLNN_TORCH_CPU_CAPABILITY") == "reference"
+)
 NEEDS_AVX512_BFLOAT16 = pytest.mark.skipif(not HAS_AVX512_BFLOAT16, reason="a CPU without AVX512_BF16")
 NEEDS_AMX_BFLOAT16 = pytest.mark.skipif(
     not (HAS_AVX512_BFLOAT16 and torch.cpu._is_amx_tile_supported()), reason="a CPU without AMX"

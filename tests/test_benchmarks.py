@@ -263,8 +263,9 @@ def test_the_rest_of_a_step_is_what_is_not_in_our_operators(monkeypatch):
         SimpleNamespace(name=name, cpu_time_total=1e6 * seconds, cpu_parent=None)
         for name, seconds in (("aclnn::elu", 3), ("aten::mm", 1))
     )
-    inner = SimpleNamespace(name="aclnn::silu", cpu_time_total=2e6, cpu_parent=outer)
-    events = [outer, other, inner]
+    between = SimpleNamespace(name="aten::mul", cpu_time_total=2.5e6, cpu_parent=outer)
+    inner = SimpleNamespace(name="aclnn::silu", cpu_time_total=2e6, cpu_parent=between)
+    events = [outer, other, between, inner]
     monkeypatch.setattr(providers, "profile", lambda: contextlib.nullcontext(SimpleNamespace(function_events=events)))
     assert providers.Rest(lambda: x).sample(2) == pytest.approx(5.0 / 4)
 

@@ -9,7 +9,11 @@ with them add as many U as they have terms.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,11 +27,12 @@ import aclnn_torch.functional as F
 from aclnn_torch.ops.linear_cross_entropy import _LossOfALinearLayer
 from benchmarks import memory
 from tests import inductor, operator_checks
-from tests.operator_checks import FLOATS
+from tests.operator_checks import FLOATS, MULTIPLIES_BFLOAT16
 from tests.operators.linear_cross_entropy import in_three
 
 ops = torch.ops.aclnn
 
+ROOT = Path(__file__).resolve().parents[1]
 DTYPES = (*FLOATS, torch.float64)
 EACH_DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 IGNORED = -100
@@ -160,7 +165,7 @@ def test_values(size: tuple[int, int, int], name: str, dtype: torch.dtype) -> No
         probabilities * largest[:, None] + (1 - smoothing) * one_hot + smoothing / classes * counts[:, None] * weights
     )
     of_logits = (factor * largest)[:, None] * probabilities * (2.2 * errors + few)[:, None] + (rows + 8) * u * terms
-    if dtype == torch.bfloat16:  # some CPUs multiply it, and so gradients by logits are rounded to it
+    if dtype == torch.bfloat16 and MULTIPLIES_BFLOAT16:
         of_logits += terms * torch.finfo(dtype).eps / 2
     bounds = [
         of_logits @ wide[1].abs() + (classes + 8) * u * terms @ wide[1].abs(),
@@ -196,8 +201,21 @@ def test_strides(dtype: torch.dtype) -> None:
             assert torch.equal(got, one)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("size", [(3000, 70, 40), (70, 3000, 40), (600, 1100, 16), (50000, 3, 2)], ids=str)
+def test_plain_code_multiplies_bfloat16() -> None:
+    """As CPUs with a unit for it do, which this one may not be."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    command += ["-k", "bfloat16 and (values or strides or bits or rows or ignored)"]
+    environment = os.environ | {"ACLNN_TORCH_CPU_CAPABILITY": "reference"}
+    result = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout
+    assert " passed" in result.stdout
+
+
+SIZES_OF_THREADS = [(3000, 70, 40), (70, 3000, 40), (600, 1100, 16), (50000, 3, 2), (2048, 5200, 16)]
+
+
+@EACH_DTYPE
+@pytest.mark.parametrize("size", SIZES_OF_THREADS, ids=str)
 def test_the_same_bits_for_any_number_of_threads(size: tuple[int, int, int], dtype: torch.dtype) -> None:
     x, w, b, target = inputs(*size, dtype)
     before = torch.get_num_threads()
@@ -211,6 +229,19 @@ def test_the_same_bits_for_any_number_of_threads(size: tuple[int, int, int], dty
         torch.set_num_threads(before)
     for run in runs[1:]:
         assert all(torch.equal(a, b) for a, b in zip(run, runs[0], strict=True))
+
+
+@EACH_DTYPE
+def test_a_class_weight_that_no_label_has_counts_for_nothing(dtype: torch.dtype) -> None:
+    x, w, _, _ = inputs(2, 4, 3, dtype)
+    weight = torch.tensor([1, 0.5, 1, torch.inf]).to(torch.promote_types(dtype, torch.float32))
+    results = [
+        outcome(function, x, w, None, torch.tensor([0, 1]), weight=some, reduction="sum")
+        for function, some in ((F.linear_cross_entropy, weight), (F.linear_cross_entropy, weight.clamp(max=1)))
+    ]
+    assert torch.equal(results[0][0], results[1][0])
+    for got, expected in zip(results[0][1], results[1][1], strict=True):
+        assert torch.equal(got, expected) and got.isfinite().all()
 
 
 @EACH_DTYPE

@@ -446,9 +446,11 @@ void refuse_derivative(const char* name, const Tensor& tensor) {
 
 Tensor total_of(const Tensor& losses, const Tensor& factors, bool reduced) {
   if (!reduced) return losses;
-  // In DOUBLE the threads' shares, whose number decides the order, mostly add up to the same FLOAT.
   const Tensor rows = factors.defined() ? losses * factors : losses;
-  return rows.sum(at::kDouble).to(losses.scalar_type());
+  if (!rows.is_cpu()) return rows.sum(at::kDouble).to(losses.scalar_type());
+  // One after the other, behind a zero: a sum's order depends on the number of threads.
+  const Tensor sums = at::constant_pad_nd(rows.to(at::kDouble), {1, 0}).cumsum(0);
+  return sums.select(0, -1).to(losses.scalar_type());
 }
 
 // Without a graph.

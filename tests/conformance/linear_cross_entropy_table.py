@@ -30,6 +30,7 @@ from tests.conformance.machinery import (
     unit,
 )
 from tests.conformance.provenance import Source, Sources, by_hand, ops_nn, own
+from tests.operator_checks import MULTIPLIES_BFLOAT16
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 I32, I64, U8, BOOL = Dtype.INT32, Dtype.INT64, Dtype.UINT8, Dtype.BOOL
@@ -101,13 +102,8 @@ def stored(numbers: Interval, given: Given) -> Interval:
 
 
 def multiplied(g: Interval, given: Given) -> Interval:
-    """A gradient by logits as the products take it: on a product as it is stored; on the host in BFLOAT16 so where the
-    CPU multiplies that, and else as it is."""
-    found = stored(g, given)
-    if given.product != "host" or given.arguments["input"].dtype != BF16:
-        return found
-    rounded = g.rounded(BF16)
-    return Interval(np.minimum(g.low, rounded.low), np.maximum(g.high, rounded.high))
+    """A gradient by logits as the host's products take it: in BFLOAT16 if the CPU multiplies that."""
+    return g.rounded(BF16) if given.arguments["input"].dtype == BF16 and MULTIPLIES_BFLOAT16 else g
 
 
 def given_rows(given: Given) -> tuple[np.ndarray, np.ndarray]:
@@ -256,7 +252,8 @@ def of_logits(given: Given) -> Interval:
     at = given.inputs["maskedTarget"]
     has_label = ~masked(given, len(x)) & (at >= 0) & (at < len(weight))
     g = (p - (has_label[:, None] & (np.arange(len(weight)) == at[:, None]))) * factor
-    return multiplied(around(g, miss * np.abs(factor) + 2 * u * np.abs(g) + 4 * least(given.dtype)), given)
+    found = around(g, miss * np.abs(factor) + 2 * u * np.abs(g) + 4 * least(given.dtype))
+    return multiplied(stored(found, given), given)
 
 
 def product_with(g: Interval, right: np.ndarray, given: Given) -> Reference:

@@ -233,6 +233,10 @@ def test_labels_that_are_no_class(dtype: Dtype) -> None:
 
 
 @pytest.mark.parametrize("changes", [gradient_shapes(3, 0), gradient_shapes(0, 6)], ids=["classes", "rows"])
-def test_gradients_without_classes_or_rows_are_zeros(changes: Changes) -> None:
-    outcome = succeeds(GRADIENT, changes, "Ascend910B")
-    assert not any(output.read().any() for output in outcome.prepared.outputs.values())
+@pytest.mark.parametrize(("dtype", "product"), [(F16, "Ascend910B"), (BF16, "Ascend910B"), (F32, "host")])
+def test_gradients_without_classes_or_rows_are_zeros(changes: Changes, dtype: Dtype, product: str) -> None:
+    matrices = {f"{name}.dtype": dtype for name in ("input", "weight", "inputGradOut", "weightGradOut")}
+    outcome = succeeds(GRADIENT, changes | matrices, product)
+    for output in outcome.prepared.outputs.values():
+        found = output.read()
+        assert not found.any() and not np.signbit(found).any()

@@ -80,8 +80,12 @@ bool is_a2(Product product) {
   return product == kA2 || product == Product::kAscend910_93;
 }
 
-// The end of stage 1: a plan for DOUBLE or FLOAT, which `plan` makes. BFLOAT16 is multiplied as it
-// is where the CPU has a unit for it.
+// Whether BFLOAT16 is multiplied as it is: where the CPU has a unit for it, and in plain code.
+bool multiplies_bfloat16() {
+  return has_bfloat16_products() || current_capability() == Capability::kReference;
+}
+
+// The end of stage 1: a plan for DOUBLE or FLOAT, which `plan` makes.
 template <class Plan>
 aclnnStatus make_executor_of(const char* api, aclDataType dtype, uint64_t* workspace_size,
                              aclOpExecutor** executor, Plan plan) {
@@ -93,9 +97,8 @@ aclnnStatus make_executor_of(const char* api, aclDataType dtype, uint64_t* works
     });
   };
   if (dtype == ACL_DOUBLE) return make.template operator()<double, double>();
-  if (dtype == ACL_BF16 && has_bfloat16_products()) {
+  if (dtype == ACL_BF16 && multiplies_bfloat16())
     return make.template operator()<float, BFloat16>();
-  }
   return make.template operator()<float, float>();
 }
 

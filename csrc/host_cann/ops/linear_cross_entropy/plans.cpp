@@ -36,7 +36,7 @@ struct Integers {
   }
 };
 
-// The gradients of no rows.
+// The gradients of no rows, or of no classes.
 void clear(const TensorView& view, void* elements, aclDataType dtype) {
   if (elements == nullptr) return;
   const int64_t count = element_count(view.shape).value_or(0);
@@ -163,7 +163,8 @@ aclnnStatus GradientPlan<Real, Element>::compute(void* workspace) {
   if (writes_nothing()) return OK;
   auto* const input_grad = begin<Real>(kInputGrad, workspace);
   auto* const weight_grad = begin<void>(kWeightGrad, workspace);
-  if (sizes_.rows == 0) {
+  if (sizes_.rows == 0 || sizes_.classes == 0) {
+    clear(tensors[kInputGrad], input_grad, kTypeOf<Real>);
     clear(tensors[kWeightGrad], weight_grad, tensors[kWeightGrad].dtype);
     finish(workspace);
     return OK;

@@ -262,7 +262,7 @@ void Tiles<Real, Element>::to_gradients(const Row* rows, const double* factors, 
     const bool has_label = all.label >= 0 && position >= 0 && position < length;
     const double label_logit = has_label ? static_cast<double>(row[position]) : 0;
     const auto& [of_class, class_weights, all_weights] = operands_.smoothing;
-    const double others = of_class * all_weights * factors[i];
+    const double others = of_class != 0 ? of_class * all_weights * factors[i] : 0;
     const double total = all.weight * factors[i] + others;
     kernels<Real>().probability(row, all.max, canonical(total / all.sum), row, length);
     if (of_class != 0) subtract(of_class * factors[i], class_weights_of(block), length, row);

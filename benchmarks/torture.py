@@ -453,7 +453,8 @@ def layer(
 def largest_layer(dtype: torch.dtype) -> Tensors:
     """Logits that the dtype cannot have."""
     most = torch.finfo(dtype).max
-    return torch.full((2, 3), most).to(dtype), torch.tensor([[most] * 3, [1.0] * 3]).to(dtype), torch.tensor([0, 0])
+    matrix = torch.tensor([[most] * 3, [1.0] * 3], dtype=dtype)
+    return torch.full((2, 3), most, dtype=dtype), matrix, torch.tensor([0, 0])
 
 
 LINEAR_LAYERS = (

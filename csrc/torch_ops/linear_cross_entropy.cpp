@@ -448,9 +448,12 @@ Tensor total_of(const Tensor& losses, const Tensor& factors, bool reduced) {
   if (!reduced) return losses;
   const Tensor rows = factors.defined() ? losses * factors : losses;
   if (!rows.is_cpu()) return rows.sum(at::kDouble).to(losses.scalar_type());
-  // One after the other, behind a zero: a sum's order depends on the number of threads.
-  const Tensor sums = at::constant_pad_nd(rows.to(at::kDouble), {1, 0}).cumsum(0);
-  return sums.select(0, -1).to(losses.scalar_type());
+  // In pieces, and then these: threads share out the pieces, where they would share out a whole sum.
+  constexpr int64_t kPiece = 1024;
+  const c10::SymInt size = rows.sym_size(0), pieces = (size + (kPiece - 1)) / kPiece;
+  const Tensor padded = at::constant_pad_nd_symint(rows, {0, pieces * kPiece - size});
+  const Tensor sums = padded.view_symint({pieces, kPiece}).sum(1, false, at::kDouble);
+  return sums.sum().to(losses.scalar_type());
 }
 
 // Without a graph.

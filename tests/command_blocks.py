@@ -56,6 +56,7 @@ ELSEWHERE = {
     ".venv/bin/python -m benchmarks.torture": "15 minutes; tests/test_numerics.py holds its figures",
     ".venv/bin/python -m benchmarks.run --filter elu": "minutes of measuring",
     ".venv/bin/python -m benchmarks.run --quick --no-compile": "minutes of measuring",
+    ".venv/bin/python -m benchmarks.run --no-compile --filter vocabulary": "half an hour of measuring",
     "pip install ": "on an Ascend machine; tests/wheel.py installs what is built",
     "aclnn-torch verify": "on an Ascend machine; tests/test_verify.py runs it on a simulated NPU",
     "python examples/train_digits.py --device npu": "on an Ascend machine; make demo-npu runs it on a simulated NPU",

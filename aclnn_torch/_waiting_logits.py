@@ -193,6 +193,7 @@ class WaitingHead(torch.nn.Linear):
         hooks = (
             *(self._forward_hooks, self._forward_pre_hooks, self._backward_hooks, self._backward_pre_hooks),
             *(everyones._global_forward_hooks, everyones._global_forward_pre_hooks),
+            *(everyones._global_backward_hooks, everyones._global_backward_pre_hooks),
         )
         plain = {type(tensor) for tensor in (input, self.weight)} <= {Tensor, torch.nn.Parameter}
         traced = is_compiling() or torch._C._is_tracing() or input.is_meta

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 import transformers
 from torch import Tensor
+from torch.nn.modules import module as everyones
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import aclnn_torch
@@ -148,14 +151,26 @@ def test_capped_logits_are_computed() -> None:
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5 * float(b.abs().max()))
 
 
-@pytest.mark.parametrize("why", ["linear_loss", "hook", "eval", "no_grad"])
+# What makes hooks of every module, and one that is called and changes nothing.
+EVERYONES_HOOKS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
+    "everyone's pre hook": (everyones.register_module_forward_pre_hook, lambda module, arguments: None),
+    "everyone's hook": (everyones.register_module_forward_hook, lambda module, arguments, result: None),
+    "everyone's backward pre hook": (everyones.register_module_full_backward_pre_hook, lambda module, gradients: None),
+    "everyone's backward hook": (everyones.register_module_full_backward_hook, lambda module, *gradients: None),
+}
+
+
+@pytest.mark.filterwarnings("ignore:For backward hooks to be called")  # of results that are no tensors
+@pytest.mark.parametrize("why", ["linear_loss", "hook", *EVERYONES_HOOKS, "eval", "no_grad"])
 def test_heads_that_compute_at_once(why: str) -> None:
     model = build("Llama").train(why != "eval")
     ids = tokens()
     assert ("lm_head" in aclnn_torch.convert(model, linear_loss=why != "linear_loss")) == (why != "linear_loss")
     if why == "hook":
         model.lm_head.register_forward_hook(lambda module, arguments, result: None)
-    with torch.set_grad_enabled(why != "no_grad"), Called() as called:
+    register, hook = EVERYONES_HOOKS.get(why, (None, None))
+    handle = register(hook) if register is not None else contextlib.nullcontext()
+    with handle, torch.set_grad_enabled(why != "no_grad"), Called() as called:
         model(input_ids=ids, labels=ids)
     assert "_linear_cross_entropy" not in called.counts
 

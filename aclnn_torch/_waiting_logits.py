@@ -11,15 +11,8 @@ from torch.compiler import is_compiling
 from torch.utils._pytree import tree_map_only
 
 from . import functional as F
+from .ops._functions import autocast_dtype
 from .ops.linear_cross_entropy import has_functions, loss_of_rows
-
-
-def _autocast_of(hidden: Tensor) -> torch.dtype | None:
-    """What autocast makes of a linear layer's input."""
-    kind = hidden.device.type
-    if hidden.dtype == torch.float64 or not torch.amp.is_autocast_available(kind):
-        return None
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
 
 
 class WaitingLogits(Tensor):
@@ -40,7 +33,7 @@ class WaitingLogits(Tensor):
         cls, hidden: Tensor, weight: Tensor, bias: Tensor | None, origin: WaitingLogits | None = None, **changed: Any
     ) -> WaitingLogits:
         """Made by :class:`WaitingHead`, and from another one by what changes it."""
-        autocast = _autocast_of(hidden) if origin is None else origin.autocast
+        autocast = autocast_dtype(hidden) if origin is None else origin.autocast
         made: Any = torch.Tensor._make_wrapper_subclass(
             cls,
             (*hidden.shape[:-1], weight.shape[0]),
@@ -164,7 +157,7 @@ def _loss(
         return None
     with torch._C.DisableTorchFunctionSubclass():
         dtype = logits.dtype
-    if _autocast_of(hidden) is not None:
+    if autocast_dtype(hidden) is not None:
         dtype = torch.float32  # in which autocast computes losses
     with logits.context():
         if not has_functions(hidden, label_smoothing):

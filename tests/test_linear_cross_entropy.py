@@ -9,6 +9,7 @@ with them add as many U as they have terms.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -490,6 +491,18 @@ def test_decompositions(name: str, host_product: None) -> None:
     torch.testing.assert_close(aclnn_torch.decompositions()[operator](*arguments), operator(*arguments))
 
 
+def test_an_infinite_weight_of_another_class_in_the_decomposition() -> None:
+    """Without label smoothing only the labels' weights count: 0 times the others is not computed."""
+    x, w, b, _ = inputs(2, 4, 3, torch.float32)
+    target, weight = torch.tensor([0, 1]), torch.tensor([1, 1, 1, math.inf])
+    decomposed = aclnn_torch.decompositions()[ops._linear_cross_entropy.default]
+    losses, _, *found = decomposed(x, w, target, b, weight, output_mask=[True, True, True])
+    leaves = [tensor.requires_grad_() for tensor in (x, w, b)]
+    exact = in_torch(x, w, target, b, weight=weight, reduction="none")
+    torch.testing.assert_close(losses, exact.detach())
+    torch.testing.assert_close(found, list(torch.autograd.grad(exact.sum(), leaves)))
+
+
 @EACH
 def test_vmap(name: str, host_product: None) -> None:
     operator, arguments = three_calls()[name]
@@ -573,6 +586,21 @@ def test_autocast(dtype: torch.dtype, narrow: torch.dtype) -> None:
     # torch rounds the logits, of up to 8, and their gradients, of up to 1/16.
     eps = torch.finfo(narrow).eps
     torch.testing.assert_close(results[0], results[1], rtol=4 * eps, atol=8 * eps)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("autocast", [False, True])
+def test_meta_tensors(autocast: bool, reduction: str) -> None:
+    """Shapes and dtypes of the loss and its gradients; autocast of the CPU is no matter of theirs."""
+    x, w, b, target = inputs(9, 7, 5, torch.bfloat16)
+    keywords = {"weight": weights_of(7, torch.float32).to("meta"), "label_smoothing": 0.1, "reduction": reduction}
+    leaves = [tensor.to("meta").requires_grad_() for tensor in (x, w, b)]
+    with torch.autocast("cpu", dtype=torch.float16, enabled=autocast):
+        loss = F.linear_cross_entropy(leaves[0], leaves[1], target.to("meta"), linear_bias=leaves[2], **keywords)  # type: ignore[arg-type]
+    assert (loss.device.type, loss.dtype) == ("meta", torch.bfloat16)
+    assert loss.shape == ((9,) if reduction == "none" else ())
+    for gradient, leaf in zip(torch.autograd.grad(loss, leaves, torch.ones_like(loss)), leaves, strict=True):
+        assert (gradient.device.type, gradient.dtype, gradient.shape) == ("meta", leaf.dtype, leaf.shape)
 
 
 def test_a_compiled_step() -> None:

@@ -13,7 +13,7 @@ from torch.overrides import has_torch_function_variadic
 from .. import _C
 from ._batching import one_by_one
 from ._decomposing import working_dtype
-from ._functions import accepted, overridden, wrong_kind
+from ._functions import accepted, autocast_dtype, overridden, wrong_kind
 from ._operator import (
     PARTIAL,
     REPLICATE,
@@ -127,7 +127,7 @@ def linear_cross_entropy(
     loss = loss_of_rows(rows, linear_weight, labels, linear_bias, weight, reduction, ignored, smoothing)
     if reduction == "none":
         loss = loss.reshape(target.shape if input.dim() == 2 else ())
-    return loss if torch.is_autocast_enabled(input.device.type) else loss.to(input.dtype)
+    return loss.to(input.dtype) if autocast_dtype(input) is None else loss
 
 
 def loss_of_rows(
@@ -181,7 +181,7 @@ def has_functions(input: Tensor, label_smoothing: float) -> bool:
     device = input.device.type
     if device != "npu":
         return True
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else input.dtype
+    dtype = autocast_dtype(input) or input.dtype
     if label_smoothing != 0.0 or dtype not in (torch.float16, torch.bfloat16) or torch.compiler.is_compiling():
         return False
     return _C.product_of(device).startswith(("Ascend910B", "Ascend910_93", "host"))
@@ -350,10 +350,16 @@ def _decomposed(
         losses = torch.where(counts, losses, 0)
     factor = torch.where(counts, 1 if factors is None else factors, 0).to(real)
     at_label = (1 - label_smoothing) * weight_of * factor
-    everywhere = label_smoothing / classes * factor
     is_label = (torch.arange(classes, device=target.device) == labels.unsqueeze(1)) & is_here.unsqueeze(1)
-    of_logits = (logits - lse.unsqueeze(1)).exp() * (at_label + everywhere * weights.sum()).unsqueeze(1)
-    of_logits = of_logits - torch.where(is_label, at_label.unsqueeze(1), 0) - everywhere.unsqueeze(1) * weights
+    of_softmax, of_classes = at_label, None
+    if label_smoothing:  # without, the weight of no other class counts, not even an infinite one
+        everywhere = label_smoothing / classes * factor
+        of_softmax = at_label + everywhere * weights.sum()
+        of_classes = everywhere.unsqueeze(1) * weights
+    of_logits = (logits - lse.unsqueeze(1)).exp() * of_softmax.unsqueeze(1)
+    of_logits = of_logits - torch.where(is_label, at_label.unsqueeze(1), 0)
+    if of_classes is not None:
+        of_logits = of_logits - of_classes
     of_logits = torch.where(counts.unsqueeze(1), of_logits, 0)
 
     def wanted(i: int, gradient: Tensor) -> Tensor:

@@ -110,7 +110,7 @@ def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
     """What autocast makes of a linear layer's tensor; None: it leaves it as it is."""
     kind = tensor.device.type
     # Of meta tensors there is no autocast to ask about.
-    if tensor.dtype == torch.float64 or not torch.amp.is_autocast_available(kind):
+    if not torch.amp.is_autocast_available(kind) or not tensor.is_floating_point() or tensor.dtype == torch.float64:
         return None
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
 

@@ -11,57 +11,64 @@ from torch.compiler import is_compiling
 from torch.utils._pytree import tree_map_only
 
 from . import functional as F
+from .ops._functions import autocast_dtype
 from .ops.linear_cross_entropy import has_functions, loss_of_rows
-
-
-def _autocast_of(hidden: Tensor) -> torch.dtype | None:
-    """What autocast makes of a linear layer's input."""
-    kind = hidden.device.type
-    if hidden.dtype == torch.float64 or not torch.amp.is_autocast_available(kind):
-        return None
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
 
 
 class WaitingLogits(Tensor):
     """``linear(hidden, weight, bias)``, of which the cross entropy is :func:`functional.linear_cross_entropy`.
 
     It may be cast to float32, and its rows may be taken, joined and left out; whatever else is done with it is done
-    with the logits, which are computed once then, as if they had been at once.
+    with the logits, which are computed once then, as if they had been at once. What is a view of logits is one of these
+    as well, once they are computed: both see what is written to either.
     """
 
     # What __new__ sets.
     parts: tuple[Tensor, Tensor, Tensor | None]
+    form: Tensor  # on meta: the shape, strides and dtype of the logits
+    view_of: tuple[WaitingLogits, Callable[..., Tensor], tuple[Any, ...]] | None  # those, by a function and arguments
     versions: list[tuple[Tensor, int]]  # of what the head was called with
     autocast: torch.dtype | None
     whole: Tensor | None
 
     @staticmethod
     def __new__(
-        cls, hidden: Tensor, weight: Tensor, bias: Tensor | None, origin: WaitingLogits | None = None, **changed: Any
+        cls, hidden: Tensor, weight: Tensor, bias: Tensor | None, form: Tensor, origin: WaitingLogits | None = None
     ) -> WaitingLogits:
         """Made by :class:`WaitingHead`, and from another one by what changes it."""
-        autocast = _autocast_of(hidden) if origin is None else origin.autocast
         made: Any = torch.Tensor._make_wrapper_subclass(
-            cls,
-            (*hidden.shape[:-1], weight.shape[0]),
-            dtype=changed.get("dtype", autocast or hidden.dtype),
-            device=hidden.device,
+            cls, form.shape, strides=form.stride(), dtype=form.dtype, device=hidden.device
         )
         made.parts = hidden, weight, bias
-        made.autocast = autocast
-        made.whole = None
+        made.form = form
+        made.view_of = made.whole = None
         if origin is not None:
-            made.versions = origin.versions
+            made.autocast, made.versions = origin.autocast, origin.versions
         else:
+            made.autocast = autocast_dtype(hidden)
             made.versions = [(part, part._version) for part in made.parts if part is not None]
         return made  # type: ignore[no-any-return]
 
-    def like(self, hidden: Tensor, **changed: Any) -> WaitingLogits:
-        """The same of other rows, or in another dtype."""
-        with torch._C.DisableTorchFunctionSubclass():
-            changed.setdefault("dtype", self.dtype)
+    @classmethod
+    def of_head(cls, hidden: Tensor, weight: Tensor, bias: Tensor | None) -> WaitingLogits:
+        """Those of a layer and its input."""
+        dtype = autocast_dtype(hidden) or hidden.dtype
+        form = torch.empty((*hidden.shape[:-1], weight.shape[0]), dtype=dtype, device="meta")
+        return cls(hidden, weight, bias, form)
+
+    def changed(self, function: Callable[..., Tensor], args: tuple[Any, ...]) -> WaitingLogits | None:
+        """What one of _CHANGES makes of it; None: this needs the logits."""
+        hidden = _CHANGES[function](self.parts[0], self, *args)
+        if hidden is None:
+            return None
+        form = function(self.form, *args)
+        if form is self.form:
+            return self
         _, weight, bias = self.parts
-        return WaitingLogits(hidden, weight, bias, self, **changed)
+        made = WaitingLogits(hidden, weight, bias, form, self)
+        if form._is_view():
+            made.view_of = self, function, args
+        return made
 
     def context(self) -> Any:
         """Autocast as it was when the head was called, once it is known that nothing has changed since."""
@@ -74,13 +81,20 @@ class WaitingLogits(Tensor):
         kind = self.parts[0].device.type if self.autocast is not None else "cpu"
         return torch.autocast(kind, dtype=self.autocast, enabled=self.autocast is not None)
 
+    def is_computed(self) -> bool:
+        """Whether there are logits, which somebody may have written to."""
+        return self.whole is not None or (self.view_of is not None and self.view_of[0].is_computed())
+
     def compute(self) -> Tensor:
         """The logits."""
         if self.whole is None:
-            with torch._C.DisableTorchFunctionSubclass():
-                dtype = self.dtype
-            with torch.inference_mode(False), torch.enable_grad(), self.context():
-                self.whole = torch.nn.functional.linear(*self.parts).to(dtype)
+            with torch.inference_mode(False), torch.enable_grad():
+                if self.view_of is not None:
+                    origin, function, args = self.view_of
+                    self.whole = function(origin.compute(), *args)
+                else:
+                    with self.context():
+                        self.whole = torch.nn.functional.linear(*self.parts).to(self.form.dtype)
         return self.whole
 
     @classmethod
@@ -92,11 +106,15 @@ class WaitingLogits(Tensor):
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
         first = args[0] if args else None
-        # Once there are logits, which somebody may have written to, they are what counts.
-        if func in _CHANGES and isinstance(first, WaitingLogits) and first.whole is None and torch.is_grad_enabled():
-            changed = _CHANGES[func](*args, **kwargs) if func in _LOSSES or not kwargs else None
-            if changed is not None:
-                return changed
+        # Once there are logits, they are what counts.
+        if isinstance(first, WaitingLogits) and not first.is_computed() and torch.is_grad_enabled():
+            found: Tensor | None = None
+            if func in _LOSSES:
+                found = _loss(*args, **kwargs)
+            elif func in _CHANGES and not kwargs:
+                found = first.changed(func, args[1:])
+            if found is not None:
+                return found
         args, kwargs = tree_map_only(WaitingLogits, WaitingLogits.compute, (args, kwargs))
         return func(*args, **kwargs)
 
@@ -113,36 +131,34 @@ _DESCRIPTIONS = {
 }
 
 
-def _to_float(logits: WaitingLogits) -> WaitingLogits:
-    return logits.like(logits.parts[0], dtype=torch.float32)
+# What functions make of the hidden states of logits that wait, given these, those and further arguments.
 
 
-def _to(logits: WaitingLogits, *args: Any) -> WaitingLogits | None:
-    return _to_float(logits) if args == (torch.float32,) else None
+def _same(hidden: Tensor, logits: WaitingLogits, *args: Any) -> Tensor | None:
+    """In float32, or contiguous."""
+    return None if args else hidden
 
 
-def _itself(logits: WaitingLogits) -> WaitingLogits:
-    return logits
+def _to(hidden: Tensor, logits: WaitingLogits, *args: Any) -> Tensor | None:
+    return hidden if args == (torch.float32,) else None
 
 
-def _view(logits: WaitingLogits, *shape: Any) -> WaitingLogits | None:
+def _view(hidden: Tensor, logits: WaitingLogits, *shape: Any) -> Tensor | None:
     """Rows in another arrangement."""
     sizes = list(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
-    hidden, weight, _ = logits.parts
-    if len(sizes) < 2 or sizes[-1] != weight.shape[0]:
+    if len(sizes) < 2 or sizes[-1] != logits.form.shape[-1]:
         return None
-    return logits.like(hidden.reshape(*sizes[:-1], hidden.shape[-1]))
+    return hidden.reshape(*sizes[:-1], hidden.shape[-1])
 
 
-def _rows(logits: WaitingLogits, index: Any) -> WaitingLogits | None:
+def _rows(hidden: Tensor, logits: WaitingLogits, index: Any) -> Tensor | None:
     """Some of the rows: ``[..., :-1, :]``."""
-    hidden = logits.parts[0]
     places = index if isinstance(index, tuple) else (index,)
     if not places or not all(place is Ellipsis or isinstance(place, slice) for place in places):
         return None
     if places[-1] != slice(None) or (Ellipsis not in places and len(places) != hidden.dim()):
         return None
-    return logits.like(hidden[index])
+    return hidden[index]
 
 
 def _loss(
@@ -162,10 +178,8 @@ def _loss(
         return None
     if reduction not in ("mean", "sum", "none") or not 0 <= label_smoothing <= 1:
         return None
-    with torch._C.DisableTorchFunctionSubclass():
-        dtype = logits.dtype
-    if _autocast_of(hidden) is not None:
-        dtype = torch.float32  # in which autocast computes losses
+    # In float32 autocast computes losses.
+    dtype = logits.form.dtype if autocast_dtype(hidden) is None else torch.float32
     with logits.context():
         if not has_functions(hidden, label_smoothing):
             return None
@@ -173,14 +187,13 @@ def _loss(
 
 
 _LOSSES = (torch.nn.functional.cross_entropy, F.cross_entropy)
-_CHANGES: dict[Callable[..., Any], Callable[..., Any]] = {
-    Tensor.float: _to_float,
+_CHANGES: dict[Callable[..., Any], Callable[..., Tensor | None]] = {
+    Tensor.float: _same,
+    Tensor.contiguous: _same,
     Tensor.to: _to,
-    Tensor.contiguous: _itself,
     Tensor.view: _view,
     Tensor.reshape: _view,
     Tensor.__getitem__: _rows,
-    **dict.fromkeys(_LOSSES, _loss),
 }
 
 
@@ -193,10 +206,11 @@ class WaitingHead(torch.nn.Linear):
         hooks = (
             *(self._forward_hooks, self._forward_pre_hooks, self._backward_hooks, self._backward_pre_hooks),
             *(everyones._global_forward_hooks, everyones._global_forward_pre_hooks),
+            *(everyones._global_backward_hooks, everyones._global_backward_pre_hooks),
         )
         plain = {type(tensor) for tensor in (input, self.weight)} <= {Tensor, torch.nn.Parameter}
         traced = is_compiling() or torch._C._is_tracing() or input.is_meta
         # A hook, or what a weight is wrapped in, may put the weight away when this returns.
         if not self.training or not torch.is_grad_enabled() or any(hooks) or not plain or traced:
             return super().forward(input)
-        return WaitingLogits(input, self.weight, self.bias)
+        return WaitingLogits.of_head(input, self.weight, self.bias)

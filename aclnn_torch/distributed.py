@@ -51,6 +51,7 @@ from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
 from torch.distributed.tensor.experimental import register_sharding
 
 from .ops import OPERATORS, _operator
+from .ops._functions import autocast_dtype
 
 __all__ = ["cross_entropy", "linear_cross_entropy", "vocabulary_parallel_linear_cross_entropy"]
 
@@ -164,10 +165,8 @@ def cross_entropy(
 
 def _as_in_autocast(tensor: _SomeTensor) -> _SomeTensor:
     """As autocast makes a linear layer's tensor, if it is on."""
-    kind = tensor.device.type
-    if tensor.dtype == torch.float64 or not torch.is_autocast_enabled(kind):
-        return tensor
-    return tensor.to(torch.get_autocast_dtype(kind))  # type: ignore[return-value]
+    dtype = autocast_dtype(tensor)
+    return tensor if dtype is None else tensor.to(dtype)  # type: ignore[return-value]
 
 
 def _on_mesh(tensor: Tensor, mesh: DeviceMesh) -> DTensor:
@@ -184,7 +183,8 @@ def _reduced(losses: Tensor, labels: DTensor, weight: Tensor | None, ignore_inde
         factors = counts.to(losses.dtype)
     else:
         weights = _on_mesh(weight.detach(), labels.device_mesh).to(losses.dtype)
-        factors = weights[torch.where(counts, labels, torch.zeros_like(labels))] * counts
+        of_labels = weights[torch.where(counts, labels, torch.zeros_like(labels))]
+        factors = torch.where(counts, of_labels, torch.zeros_like(of_labels))
         losses = losses * factors
     if reduction == "none":
         return losses
@@ -237,9 +237,10 @@ def linear_cross_entropy(
     r"""Cross entropy of ``linear(input, linear_weight)`` where the weight's classes are spread; no logits exist whole.
 
     A process computes with its classes: of each row the log of the sum of their exponentials, and the logit of the
-    label if it is one of these. Of both one number per row and process is exchanged, and in the backward pass the
-    input's gradient. In float32 (float64 for float64), for 16-bit tensors too; differentiable once. Under autocast
-    input and weight are cast as for a linear layer.
+    label if it is one of these. Three numbers per row are reduced over the processes, one after the other: the largest
+    of these logs, the sum of their exponentials, and the label's logit; and in the backward pass the input's gradient.
+    In float32 (float64 for float64), for 16-bit tensors too; differentiable once. Under autocast input and weight are
+    cast as for a linear layer.
 
     Args:
         input: ``(N, D)``, a DTensor whose rows may be spread over the dimensions of the mesh that the classes are not.

@@ -9,6 +9,7 @@ with them add as many U as they have terms.
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -521,6 +522,18 @@ def test_decompositions(name: str, host_product: None) -> None:
     torch.testing.assert_close(aclnn_torch.decompositions()[operator](*arguments), operator(*arguments))
 
 
+def test_an_infinite_weight_of_another_class_in_the_decomposition() -> None:
+    """Without label smoothing only the labels' weights count: 0 times the others is not computed."""
+    x, w, b, _ = inputs(2, 4, 3, torch.float32)
+    target, weight = torch.tensor([0, 1]), torch.tensor([1, 1, 1, math.inf])
+    decomposed = aclnn_torch.decompositions()[ops._linear_cross_entropy.default]
+    losses, _, *found = decomposed(x, w, target, b, weight, output_mask=[True, True, True])
+    leaves = [tensor.requires_grad_() for tensor in (x, w, b)]
+    exact = in_torch(x, w, target, b, weight=weight, reduction="none")
+    torch.testing.assert_close(losses, exact.detach())
+    torch.testing.assert_close(found, list(torch.autograd.grad(exact.sum(), leaves)))
+
+
 @EACH
 def test_vmap(name: str, host_product: None) -> None:
     operator, arguments = three_calls()[name]
@@ -576,6 +589,24 @@ def test_targets_of_other_kinds(dtype: torch.dtype) -> None:
     assert torch.equal(got, F.linear_cross_entropy(x, w, target, weight=weights_of(7, torch.float32)))
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8], ids=str)
+@pytest.mark.parametrize("product", ["Ascend910B", "Ascend950"])
+def test_targets_of_other_kinds_of_several_outputs(product: Any, dtype: torch.dtype) -> None:
+    x, w, target = torch.randn(4, 6), torch.randn(5, 2, 6), torch.randint(5, (4, 2))
+    with aclnn_torch.product(product):
+        assert torch.equal(F.linear_cross_entropy(x, w, target.to(dtype)), F.linear_cross_entropy(x, w, target))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64], ids=str)
+def test_weights_of_classes_of_another_dtype(dtype: torch.dtype) -> None:
+    x, w, _, target = inputs(9, 7, 5, torch.float32)
+    weight = torch.arange(1, 8)
+    assert torch.equal(
+        F.linear_cross_entropy(x, w, target, weight=weight.to(dtype)),
+        F.linear_cross_entropy(x, w, target, weight=weight.float()),
+    )
+
+
 @pytest.mark.parametrize("product", ["Ascend310P", "Ascend910", "Ascend910B", "Ascend950"])
 def test_on_a_cpu_every_product_has_it(product: Any) -> None:
     x, w, b, target = inputs(9, 7, 5, torch.float32)
@@ -604,6 +635,21 @@ def test_autocast(dtype: torch.dtype, narrow: torch.dtype) -> None:
     # torch rounds the logits, of up to 8, and their gradients, of up to 1/16.
     eps = torch.finfo(narrow).eps
     torch.testing.assert_close(results[0], results[1], rtol=4 * eps, atol=8 * eps)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("autocast", [False, True])
+def test_meta_tensors(autocast: bool, reduction: str) -> None:
+    """Shapes and dtypes of the loss and its gradients; autocast of the CPU is no matter of theirs."""
+    x, w, b, target = inputs(9, 7, 5, torch.bfloat16)
+    keywords = {"weight": weights_of(7, torch.float32).to("meta"), "label_smoothing": 0.1, "reduction": reduction}
+    leaves = [tensor.to("meta").requires_grad_() for tensor in (x, w, b)]
+    with torch.autocast("cpu", dtype=torch.float16, enabled=autocast):
+        loss = F.linear_cross_entropy(leaves[0], leaves[1], target.to("meta"), linear_bias=leaves[2], **keywords)  # type: ignore[arg-type]
+    assert (loss.device.type, loss.dtype) == ("meta", torch.bfloat16)
+    assert loss.shape == ((9,) if reduction == "none" else ())
+    for gradient, leaf in zip(torch.autograd.grad(loss, leaves, torch.ones_like(loss)), leaves, strict=True):
+        assert (gradient.device.type, gradient.dtype, gradient.shape) == ("meta", leaf.dtype, leaf.shape)
 
 
 def test_a_compiled_step() -> None:
@@ -674,13 +720,32 @@ BAD_CALLS: dict[str, tuple[Callable[[], Any], list[str], tuple[int, str]]] = {
     ),
     "a weight of another width": (
         lambda: F.linear_cross_entropy(X, W[:, :2], T),
-        ["weight has shape [4, 2]", "expected [4, 3]"],
+        ["linear_weight has shape [4, 2]", "expected [4, 3]", "input [2, 3]"],
         INVALID,
     ),
-    "no classes": (lambda: F.linear_cross_entropy(X, W[:0], T), ["weight has shape [0, 3]", "at least one"], INVALID),
-    "no classes, in a trace": (
+    "a weight of another width, of one row": (
+        lambda: F.linear_cross_entropy(X[0], W[:, :2], T[0]),
+        ["linear_weight has shape [4, 2]", "expected [4, 3]"],
+        INVALID,
+    ),
+    "a weight of another width, of several outputs": (
+        lambda: F.linear_cross_entropy(X, W[:, None, :2], T[:, None]),
+        ["linear_weight has shape [4, 1, 2]", "expected [4, 1, 3]"],
+        INVALID,
+    ),
+    "no classes": (
+        lambda: F.linear_cross_entropy(X, W[:0], T),
+        ["linear_weight has shape [0, 3]", "at least one"],
+        INVALID,
+    ),
+    "no classes, of several outputs": (
+        lambda: F.linear_cross_entropy(X, W[:0, None], T[:, None]),
+        ["linear_weight has shape [0, 1, 3]", "at least one"],
+        INVALID,
+    ),
+    "a weight of another width, on meta": (
         lambda: F.linear_cross_entropy(X.to("meta"), W[:, :2].to("meta"), T.to("meta")),
-        ["weight has shape [4, 2]", "[2, 3]"],
+        ["linear_weight has shape [4, 2]", "[2, 3]"],
         INVALID,
     ),
     "another number of labels": (
@@ -688,28 +753,93 @@ BAD_CALLS: dict[str, tuple[Callable[[], Any], list[str], tuple[int, str]]] = {
         ["target has shape [1]", "expected [2]"],
         INVALID,
     ),
+    "another number of labels, of several outputs": (
+        lambda: F.linear_cross_entropy(X, W[:, None], T[:, None].expand(2, 3)),
+        ["target has shape [2, 3]", "expected [2, 1]"],
+        INVALID,
+    ),
     "two dtypes": (
         lambda: F.linear_cross_entropy(X, W.half(), T),
-        ["weight has dtype FLOAT16", "FLOAT"],
+        ["linear_weight has dtype torch.float16", "torch.float32"],
+        INVALID,
+    ),
+    "two dtypes, of several outputs": (
+        lambda: F.linear_cross_entropy(X, W[:, None].half(), T[:, None]),
+        ["linear_weight has dtype torch.float16", "torch.float32"],
         INVALID,
     ),
     "a bias of another dtype": (
         lambda: F.linear_cross_entropy(X, W, T, linear_bias=B.double()),
-        ["bias has dtype DOUBLE"],
+        ["linear_bias has dtype torch.float64"],
+        INVALID,
+    ),
+    "a bias of another dtype, of several outputs": (
+        lambda: F.linear_cross_entropy(X, W[:, None], T[:, None], linear_bias=B[:, None].double()),
+        ["linear_bias has dtype torch.float64"],
         INVALID,
     ),
     "a bias of another shape": (
         lambda: F.linear_cross_entropy(X, W, T, linear_bias=B[:3]),
-        ["bias has shape [3]", "expected [4]"],
+        ["linear_bias has shape [3]", "expected [4]"],
         INVALID,
     ),
     "a bias in a matrix": (
         lambda: F.linear_cross_entropy(X, W, T, linear_bias=B[None]),
-        ["bias has shape [1, 4]", "expected [4]"],
+        ["linear_bias has shape [1, 4]", "expected [4]"],
         INVALID,
     ),
     "class weights of another length": (
         lambda: F.linear_cross_entropy(X, W, T, weight=torch.ones(3)),
+        [": weight has shape [3]", "expected [4]"],
+        INVALID,
+    ),
+    "class weights of another length, of several outputs": (
+        lambda: F.linear_cross_entropy(X, W[:, None], T[:, None], weight=torch.ones(3)),
+        [": weight has shape [3]", "expected [4]"],
+        INVALID,
+    ),
+    "class weights elsewhere": (
+        lambda: F.linear_cross_entropy(X, W, T, weight=torch.ones(4, device="meta")),
+        [": weight is on meta", "expected cpu"],
+        INVALID,
+    ),
+    "a matrix of another width": (
+        lambda: ops.linear_cross_entropy(X, W[:, :2], T),
+        ["weight has shape [4, 2]", "expected [4, 3]"],
+        INVALID,
+    ),
+    "a matrix of another width, on meta": (
+        lambda: ops.linear_cross_entropy(X.to("meta"), W[:, :2].to("meta"), T.to("meta")),
+        ["weight has shape [4, 2]", "[2, 3]"],
+        INVALID,
+    ),
+    "a matrix without rows": (
+        lambda: ops.linear_cross_entropy(X, W[:0], T),
+        ["weight has shape [0, 3]", "at least one"],
+        INVALID,
+    ),
+    "a matrix of another dtype": (
+        lambda: ops.linear_cross_entropy(X, W.half(), T),
+        ["weight has dtype FLOAT16", "FLOAT"],
+        INVALID,
+    ),
+    "another number of labels for the operator": (
+        lambda: ops.linear_cross_entropy(X, W, T[:1]),
+        ["target has shape [1]", "expected [2]"],
+        INVALID,
+    ),
+    "the operator's bias of another dtype": (
+        lambda: ops.linear_cross_entropy(X, W, T, B.double()),
+        ["bias has dtype DOUBLE"],
+        INVALID,
+    ),
+    "the operator's bias in a matrix": (
+        lambda: ops.linear_cross_entropy(X, W, T, B[None]),
+        ["bias has shape [1, 4]", "expected [4]"],
+        INVALID,
+    ),
+    "the operator's class weights of another length": (
+        lambda: ops.linear_cross_entropy(X, W, T, None, torch.ones(3)),
         ["classWeights has shape [3]", "expected [4]"],
         INVALID,
     ),

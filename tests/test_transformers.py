@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 import transformers
 from torch import Tensor
+from torch.nn.modules import module as everyones
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import aclnn_torch
+from aclnn_torch._waiting_logits import WaitingHead
 
 VOCABULARY = 96
 # Model -> how many RMSNorms each of its layers has; one more stands at the end.
@@ -148,14 +152,26 @@ def test_capped_logits_are_computed() -> None:
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5 * float(b.abs().max()))
 
 
-@pytest.mark.parametrize("why", ["linear_loss", "hook", "eval", "no_grad"])
+# What makes hooks of every module, and one that is called and changes nothing.
+EVERYONES_HOOKS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
+    "everyone's pre hook": (everyones.register_module_forward_pre_hook, lambda module, arguments: None),
+    "everyone's hook": (everyones.register_module_forward_hook, lambda module, arguments, result: None),
+    "everyone's backward pre hook": (everyones.register_module_full_backward_pre_hook, lambda module, gradients: None),
+    "everyone's backward hook": (everyones.register_module_full_backward_hook, lambda module, *gradients: None),
+}
+
+
+@pytest.mark.filterwarnings("ignore:For backward hooks to be called")  # of results that are no tensors
+@pytest.mark.parametrize("why", ["linear_loss", "hook", *EVERYONES_HOOKS, "eval", "no_grad"])
 def test_heads_that_compute_at_once(why: str) -> None:
     model = build("Llama").train(why != "eval")
     ids = tokens()
     assert ("lm_head" in aclnn_torch.convert(model, linear_loss=why != "linear_loss")) == (why != "linear_loss")
     if why == "hook":
         model.lm_head.register_forward_hook(lambda module, arguments, result: None)
-    with torch.set_grad_enabled(why != "no_grad"), Called() as called:
+    register, hook = EVERYONES_HOOKS.get(why, (None, None))
+    handle = register(hook) if register is not None else contextlib.nullcontext()
+    with handle, torch.set_grad_enabled(why != "no_grad"), Called() as called:
         model(input_ids=ids, labels=ids)
     assert "_linear_cross_entropy" not in called.counts
 
@@ -188,6 +204,104 @@ def test_logits_that_were_written_to_are_what_counts() -> None:
     expected = loss()
     aclnn_torch.convert(model, linear_loss=True)
     torch.testing.assert_close(loss(), expected)
+
+
+# What gives a view of logits [2, 3, 6] in float32, and what gives a copy of those in bfloat16.
+VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "view": lambda logits: logits.view(-1, 6),
+    "reshape": lambda logits: logits.reshape(6, 6),
+    "rows": lambda logits: logits[1:, :, :],
+    "rows of a view": lambda logits: logits.float().view(-1, 6)[1:4, :],
+    "itself": lambda logits: logits.contiguous().to(torch.float32),
+}
+COPIES: dict[str, Callable[[Tensor], Tensor]] = {
+    "float": lambda logits: logits.float(),
+    "contiguous": lambda logits: logits[..., :-1, :].contiguous(),
+    "reshape": lambda logits: logits[..., :-1, :].reshape(-1, 6),
+    "view of a copy": lambda logits: logits.float()[..., 1:, :],
+}
+
+
+def heads(dtype: torch.dtype) -> tuple[torch.nn.Linear, torch.nn.Linear, Tensor]:
+    """A head whose logits wait, the same without, and hidden states."""
+    torch.manual_seed(0)
+    plain = torch.nn.Linear(4, 6, dtype=dtype)
+    waiting = copy.deepcopy(plain)
+    waiting.__class__ = WaitingHead
+    return waiting, plain, torch.randn(2, 3, 4, dtype=dtype)
+
+
+def outcome(head: torch.nn.Linear, hidden: Tensor, function: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
+    """What a function makes of a head's logits, and the gradients by the head and its input."""
+    leaf = hidden.clone().requires_grad_()
+    results = function(head(leaf))
+    total = sum((result.float() * torch.arange(1.0, result.numel() + 1).view_as(result)).sum() for result in results)
+    return [*(result + 0 for result in results), *torch.autograd.grad(total, [leaf, *head.parameters()])]
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("written", ["view", "logits", "computed logits"])
+def test_a_view_of_logits_that_wait_is_one(written: str, name: str) -> None:
+    """What is written to either is in both, and has no gradient in either."""
+    waiting, plain, hidden = heads(torch.float32)
+
+    def write(logits: Tensor) -> list[Tensor]:
+        if written == "computed logits":
+            logits.sum()
+        view = VIEWS[name](logits)
+        target = view if written == "view" else logits
+        target[0].mul_(3)
+        target[1:].zero_()
+        return [logits, view, VIEWS[name](logits)]
+
+    torch.testing.assert_close(outcome(waiting, hidden, write), outcome(plain, hidden, write))
+
+
+@pytest.mark.parametrize("name", COPIES)
+@pytest.mark.parametrize("written", ["copy", "logits"])
+def test_a_copy_of_logits_that_wait_is_one(written: str, name: str) -> None:
+    waiting, plain, hidden = heads(torch.bfloat16)
+
+    def write(logits: Tensor) -> list[Tensor]:
+        copied = COPIES[name](logits)
+        (copied if written == "copy" else logits).zero_()
+        return [logits, copied]
+
+    # Their gradients are summed in another order.
+    torch.testing.assert_close(outcome(waiting, hidden, write), outcome(plain, hidden, write), rtol=2**-6, atol=2**-4)
+
+
+def test_a_view_of_logits_that_were_written_to_has_their_loss() -> None:
+    waiting, plain, hidden = heads(torch.float32)
+
+    def write(logits: Tensor) -> list[Tensor]:
+        view = logits[:, 1:, :].contiguous().view(-1, 6)
+        whole = logits.view(-1, 6)
+        logits[..., 2] = 5
+        losses = [torch.nn.functional.cross_entropy(each, torch.arange(len(each))) for each in (view, whole)]
+        return [*losses, logits]
+
+    torch.testing.assert_close(outcome(waiting, hidden, write), outcome(plain, hidden, write))
+
+
+def test_a_view_that_torch_refuses() -> None:
+    for head in heads(torch.float32)[:2]:
+        with pytest.raises(RuntimeError, match="view size is not compatible"):
+            head(torch.randn(2, 3, 4))[:, 1:, :].view(-1, 6)
+
+
+def test_the_loss_of_shifted_logits_computes_none() -> None:
+    waiting, plain, hidden = heads(torch.float32)
+    target = torch.tensor([1, 0, 5, 2])
+
+    def loss(logits: Tensor) -> list[Tensor]:
+        return [torch.nn.functional.cross_entropy(logits.float()[..., :-1, :].contiguous().view(-1, 6), target)]
+
+    with Called() as called:
+        found = outcome(waiting, hidden, loss)
+    assert called.counts["_linear_cross_entropy"] == 1
+    assert not {"addmm", "mm", "linear"} & set(called.counts)
+    torch.testing.assert_close(found, outcome(plain, hidden, loss))
 
 
 def test_logits_under_no_grad_have_no_graph() -> None:

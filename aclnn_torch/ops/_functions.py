@@ -106,6 +106,15 @@ def direct_call(name: str, function: str) -> tuple[Callable[..., Tensor], Callab
     return _C.direct_call(f"aclnn::{name}", traced), traced
 
 
+def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
+    """What autocast makes of a linear layer's tensor; None: it leaves it as it is."""
+    kind = tensor.device.type
+    # Of meta tensors there is no autocast to ask about.
+    if not torch.amp.is_autocast_available(kind) or not tensor.is_floating_point() or tensor.dtype == torch.float64:
+        return None
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+
+
 def overridden(function: Callable[..., Tensor], tensors: Sequence[object], *args: object, **kwargs: object) -> Tensor:
     """What ``__torch_function__`` of one of the tensors, or a mode, makes of a call: torch.fx, say, a node."""
     result: Tensor = handle_torch_function(function, tensors, *args, **kwargs)

@@ -11,9 +11,10 @@ from torch import Tensor
 from torch.overrides import has_torch_function_variadic
 
 from .. import _C
+from ..errors import AclnnError
 from ._batching import one_by_one
 from ._decomposing import working_dtype
-from ._functions import accepted, overridden, wrong_kind
+from ._functions import accepted, autocast_dtype, overridden, wrong_kind
 from ._operator import (
     PARTIAL,
     REPLICATE,
@@ -51,7 +52,8 @@ def linear_cross_entropy(
     r"""``cross_entropy(linear(input, linear_weight, linear_bias), target)`` without the logits.
 
     As ``torch.nn.functional.linear_cross_entropy`` of torch 2.13. Logits exist in parts only, forward and backward,
-    which for a large vocabulary is most of a training step's memory; their sums are made in float32 whatever the dtype.
+    which for a large vocabulary is most of a training step's memory; their sums are made in float32, of float64 in
+    that.
 
     On a CPU any product computes it, by a function of the host CANN's own. On an NPU it is CANN's
     aclnnFusedLinearOnlineMaxSum and aclnnFusedLinearCrossEntropyLossGrad, of Ascend910B and Ascend910_93; what these
@@ -62,10 +64,11 @@ def linear_cross_entropy(
         input: ``(N, D)``, or one row, ``(D)``: float32, float16, bfloat16 or float64.
         linear_weight: ``(C, D)``, of the input's dtype; or ``(C, d1, ..., D)`` for a loss of each of ``d1 * ...``
             outputs of an input ``(N, D)``.
-        target: class indices, ``(N)``, of one row ``()`` or ``(1)``, of several outputs ``(N, d1, ...)``: int64, int32
-            or uint8; each in ``[0, C)`` or equal to ``ignore_index``. Class probabilities are not supported.
+        target: class indices, ``(N)``, of one row ``()`` or ``(1)``, of several outputs ``(N, d1, ...)``: int64, uint8
+            or, which torch refuses, int32; each in ``[0, C)`` or equal to ``ignore_index``. Class probabilities are not
+            supported.
         linear_bias: ``(C)``, or ``(C, d1, ...)``, of the input's dtype.
-        weight: a factor for each class, ``(C)``. Not differentiable.
+        weight: a factor for each class, ``(C)``; unlike torch's, of any real dtype. Not differentiable.
         reduction: ``"mean"`` (over the sum of the targets' weights; NaN if every target is ignored), ``"sum"`` or
             ``"none"``.
         ignore_index: the target that counts for nothing; None: -100.
@@ -113,12 +116,15 @@ def linear_cross_entropy(
     if not 0.0 <= smoothing <= 1.0:
         raise ValueError(f"linear_cross_entropy: label_smoothing is {smoothing}, expected a number between 0 and 1")
     _check_dimensions(input, linear_weight, target, linear_bias)
+    if not torch.compiler.is_compiling():  # a trace of unknown sizes, in which the operator refuses what it knows
+        _check_sizes_and_dtypes(input, linear_weight, target, linear_bias, weight)
     if linear_weight.dim() > 2 or not has_functions(input, smoothing):
         bias = None if linear_bias is None else linear_bias.flatten()
         logits = torch.nn.functional.linear(input, linear_weight.flatten(0, -2), bias)
         logits = logits.reshape(*input.shape[:-1], *linear_weight.shape[:-1])
+        labels = target.long() if target.dtype == torch.int32 else target  # which not every product takes
         return cross_entropy(
-            logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=smoothing
+            logits, labels, weight, ignore_index=ignored, reduction=reduction, label_smoothing=smoothing
         )
     rows = input if input.dim() == 2 else input.unsqueeze(0)
     labels = target if target.dim() == 1 else target.reshape(1)
@@ -127,7 +133,7 @@ def linear_cross_entropy(
     loss = loss_of_rows(rows, linear_weight, labels, linear_bias, weight, reduction, ignored, smoothing)
     if reduction == "none":
         loss = loss.reshape(target.shape if input.dim() == 2 else ())
-    return loss if torch.is_autocast_enabled(input.device.type) else loss.to(input.dtype)
+    return loss.to(input.dtype) if autocast_dtype(input) is None else loss
 
 
 def loss_of_rows(
@@ -176,12 +182,65 @@ def _check_dimensions(input: Tensor, linear_weight: Tensor, target: Tensor, line
         )
 
 
+def _check_sizes_and_dtypes(
+    input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor | None, weight: Tensor | None
+) -> None:
+    """What stage 1 would refuse, in the names of the function's arguments, and what a linear layer would."""
+
+    def require(condition: bool, text: str) -> None:
+        if not condition:
+            raise AclnnError(
+                f"linear_cross_entropy: {text}",
+                "aclnnHostLinearCrossEntropyGetWorkspaceSize",
+                161002,
+                "ACLNN_ERR_PARAM_INVALID",
+            )
+
+    def require_shape(name: str, tensor: Tensor, *expected: Any) -> None:
+        # As far as sizes are known.
+        pairs = [(a, b) for a, b in zip(tensor.shape, expected, strict=False) if type(a) is type(b) is int]
+        require(
+            tensor.dim() == len(expected) and all(a == b for a, b in pairs),
+            f"{name} has shape {list(tensor.shape)}, expected {list(expected)} beside input {list(input.shape)} and "
+            f"linear_weight {list(linear_weight.shape)}; reshape it",
+        )
+
+    optional = {"linear_bias": linear_bias, "weight": weight}
+    others = {"linear_weight": linear_weight, "target": target} | {
+        name: tensor for name, tensor in optional.items() if tensor is not None
+    }
+    for name, tensor in others.items():
+        require(
+            tensor.device == input.device,
+            f"{name} is on {tensor.device}, expected {input.device} as input is; move one with .to()",
+        )
+    for name in ("linear_weight", "linear_bias"):
+        if name in others:
+            dtypes = [autocast_dtype(each) or each.dtype for each in (others[name], input)]
+            require(
+                dtypes[0] == dtypes[1],
+                f"{name} has dtype {dtypes[0]}, expected {dtypes[1]} as input has; cast one of them",
+            )
+    *classes, _ = linear_weight.shape
+    require(
+        type(classes[0]) is not int or classes[0] > 0,
+        f"linear_weight has shape {list(linear_weight.shape)}, expected at least one class",
+    )
+    require_shape("linear_weight", linear_weight, *classes, input.shape[-1])
+    if input.dim() == 2:
+        require_shape("target", target, input.shape[0], *classes[1:])
+    if linear_bias is not None:
+        require_shape("linear_bias", linear_bias, *classes)
+    if weight is not None:
+        require_shape("weight", weight, classes[0])
+
+
 def has_functions(input: Tensor, label_smoothing: float) -> bool:
     """Whether it may be left to the operator. A compiler's trace may run on any product."""
     device = input.device.type
     if device != "npu":
         return True
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else input.dtype
+    dtype = autocast_dtype(input) or input.dtype
     if label_smoothing != 0.0 or dtype not in (torch.float16, torch.bfloat16) or torch.compiler.is_compiling():
         return False
     return _C.product_of(device).startswith(("Ascend910B", "Ascend910_93", "host"))
@@ -350,10 +409,16 @@ def _decomposed(
         losses = torch.where(counts, losses, 0)
     factor = torch.where(counts, 1 if factors is None else factors, 0).to(real)
     at_label = (1 - label_smoothing) * weight_of * factor
-    everywhere = label_smoothing / classes * factor
     is_label = (torch.arange(classes, device=target.device) == labels.unsqueeze(1)) & is_here.unsqueeze(1)
-    of_logits = (logits - lse.unsqueeze(1)).exp() * (at_label + everywhere * weights.sum()).unsqueeze(1)
-    of_logits = of_logits - torch.where(is_label, at_label.unsqueeze(1), 0) - everywhere.unsqueeze(1) * weights
+    of_softmax, of_classes = at_label, None
+    if label_smoothing:  # without, the weight of no other class counts, not even an infinite one
+        everywhere = label_smoothing / classes * factor
+        of_softmax = at_label + everywhere * weights.sum()
+        of_classes = everywhere.unsqueeze(1) * weights
+    of_logits = (logits - lse.unsqueeze(1)).exp() * of_softmax.unsqueeze(1)
+    of_logits = of_logits - torch.where(is_label, at_label.unsqueeze(1), 0)
+    if of_classes is not None:
+        of_logits = of_logits - of_classes
     of_logits = torch.where(counts.unsqueeze(1), of_logits, 0)
 
     def wanted(i: int, gradient: Tensor) -> Tensor:

@@ -403,6 +403,18 @@ def cross_entropy_of_spread_logits() -> None:
 
 
 @case
+def an_ignored_row_has_no_weight() -> None:
+    """Not even an infinite one, of the class whose number stands in for its label."""
+    logits, target = torch.randn(4, 8), torch.tensor([3, -100, 5, 7])
+    weight = torch.tensor([float("inf"), *[1.0] * 7])
+    for reduction in ("mean", "sum", "none"):
+        expected = torch.nn.functional.cross_entropy(logits, target, weight, reduction=reduction)
+        spread = distribute_tensor(logits, mesh(), [Shard(1)])
+        found = aclnn_torch.distributed.cross_entropy(spread, target, weight, reduction=reduction)
+        torch.testing.assert_close(found.full_tensor(), expected)
+
+
+@case
 def cross_entropy_exchanges_no_logits() -> None:
     rows, classes = 8, 1000
     logits = distribute_tensor(torch.randn(rows, classes), mesh(), [Shard(1)]).requires_grad_()

@@ -15,23 +15,36 @@ int64_t width_for(int64_t depth) {
   return depth <= 4096 ? 512 : 128;
 }
 
-// Rows whose logits exist at a time: where they exist for some blocks only, and where they do for
-// all classes, which should take this memory at most, or this share of the weight's gradient, which
-// is read and written for so many rows.
-constexpr int64_t kMostRows = 2048;
-constexpr int64_t kLeastRows = 128;
-constexpr int64_t kLogitBytes = 48 << 20;
-constexpr int64_t kShareOfGradient = 8;
 // Rows of a tile, and bytes of the tiles of a group of blocks.
 constexpr int64_t kTileRows = 512;
-constexpr int64_t kGroupBytes = 16 << 20;
+constexpr int64_t kGroupBytes = 2 << 20;
+// Rows whose logits exist at a time, where they exist for some blocks only: of few classes more,
+// for the threads to have tiles.
+constexpr int64_t kMostRows = 2048;
+constexpr int64_t kLogits = kMostRows * 512;
+// And where they exist for all classes, which should take this memory at most. But for fewer rows
+// than kEnoughRows reading and writing the weight's gradient takes longer, so they may take a share
+// of its memory.
+constexpr int64_t kLeastRows = 128;
+constexpr int64_t kLogitBytes = 48 << 20;
+constexpr int64_t kEnoughRows = 256;
+constexpr int64_t kShareOfGradient = 8;
+
+int64_t rows_of_some_blocks(const Sizes& sizes) {
+  const int64_t rows = kLogits / std::max<int64_t>(sizes.classes, 1) / kTileRows * kTileRows;
+  return std::min(std::clamp(rows, kTileRows, kMostRows), sizes.rows);
+}
 
 template <class Real>
 int64_t rows_at_once(const Sizes& sizes) {
   const int64_t bytes = std::max<int64_t>(sizes.classes, 1) * static_cast<int64_t>(sizeof(Real));
-  const int64_t rows =
-      std::max(kLogitBytes / bytes, sizes.depth / kShareOfGradient) / kLeastRows * kLeastRows;
-  return std::min(std::clamp(rows, kLeastRows, kTileRows), sizes.rows);
+  const int64_t most = std::clamp(
+      std::max(kLogitBytes / bytes, std::min(kEnoughRows, sizes.depth / kShareOfGradient)),
+      kLeastRows, kTileRows);
+  // As few times as that allows, and as many each time.
+  const int64_t times = divide_up(sizes.rows, most / kLeastRows * kLeastRows);
+  const int64_t rows = divide_up(divide_up(sizes.rows, std::max<int64_t>(times, 1)), kLeastRows);
+  return std::min(rows * kLeastRows, sizes.rows);
 }
 
 // Fails for more logits than memory could have, of which some may be without a tensor of their
@@ -95,7 +108,7 @@ Tiles<Real, Element>::Tiles(const Sizes& sizes, aclDataType weight_dtype, Use us
                 workspace) {
   const int64_t parts = products_.parts();
   const bool at_once = use == Use::kAtOnce;
-  rows_ = at_once ? rows_at_once<Real>(sizes) : std::min(kMostRows, sizes.rows);
+  rows_ = at_once ? rows_at_once<Real>(sizes) : rows_of_some_blocks(sizes);
   tile_rows_ = std::min(kTileRows, rows_);
   const int64_t tile_bytes =
       std::max<int64_t>(rows_, 1) * width_ * static_cast<int64_t>(sizeof(Real));

@@ -119,7 +119,7 @@ class Tiles {
 
  private:
   // Elements in the place of a Real.
-  static constexpr int64_t kPerReal = sizeof(Real) / sizeof(Element);
+  static constexpr int64_t kPerReal = int64_t{sizeof(Real)} / int64_t{sizeof(Element)};
 
   // Of a row in a tile.
   struct TileSum {

@@ -34,6 +34,9 @@ ELEMENTWISE = {kernel.operator for kernel in KERNELS}
 
 # The product whose time says how fast the processor multiplies, where it has units for the dtype.
 GEMM_SIZE = 2048
+# Peers that would take longer for a loss of a large vocabulary, by the time of so small a part of it, are not timed.
+LONGEST_CALL = 25.0  # seconds
+PARTS_OF_A_CALL = 16
 GEMM_DTYPES = (torch.float32, torch.bfloat16)
 
 # Of a result that stays in a core's own caches with what it is computed from.
@@ -328,27 +331,36 @@ def _vocabulary(case: Case, subject: Vocabulary, settings: Settings, stack: cont
     """The mean loss of a linear layer and its gradients, in every way that there is."""
     x, matrix, labels = inputs = subject.inputs(case.shape, case.dtype)
     work = subject.flops(case.shape)
-    leaves = (x.requires_grad_(), matrix.requires_grad_())
+    x.requires_grad_(), matrix.requires_grad_()
 
-    def step(loss: Callable[..., Tensor], *tensors: Tensor) -> Tensors:
-        value = loss(*tensors, labels)
-        return value.detach(), *torch.autograd.grad(value, tensors)
+    def step(loss: Callable[..., Tensor], x: Tensor, matrix: Tensor, labels: Tensor) -> Tensors:
+        value = loss(x, matrix, labels)
+        return value.detach(), *torch.autograd.grad(value, (x, matrix))
 
-    eager = functools.partial(step, memory.linear_cross_entropy, *leaves)
-    ours = functools.partial(step, aclnn_torch.functional.linear_cross_entropy, *leaves)
+    ours = functools.partial(step, aclnn_torch.functional.linear_cross_entropy, *inputs)
     # In 16 bits eager torch rounds logits and their gradients; only its float32 tells what is right.
-    exact = step(memory.linear_cross_entropy, *(leaf.detach().float().requires_grad_() for leaf in leaves))
+    wide = [tensor.detach().float().requires_grad_() for tensor in (x, matrix)]
+    exact = step(memory.linear_cross_entropy, *wide, labels)
     close(ours(), exact, f"{case}: eager")
-    found = {OURS: Provider(ours, work), "eager": Provider(eager, work)}
+    found = {OURS: Provider(ours, work)}
+    peers = {"eager": memory.linear_cross_entropy, "rows in parts": _RowsInParts.apply}
     if chunks := memory.OF_LINEAR_LAYERS.get("chunks"):
-        found["chunks"] = Provider(functools.partial(step, chunks, *leaves), work)
-    found["rows in parts"] = Provider(functools.partial(step, _RowsInParts.apply, *leaves), work)
+        peers["chunks"] = chunks
+    few = -(-len(x) // PARTS_OF_A_CALL)
+    for name, loss in peers.items():
+        part = functools.partial(step, loss, x[:few], matrix, labels[:few])
+        part()
+        seconds = timeit.timeit(part, number=1) * len(x) / few
+        if seconds < LONGEST_CALL:
+            found[name] = Provider(functools.partial(step, loss, *inputs), work)
+        else:
+            warnings.warn(f"{case}: {name} is not timed: a call would take {seconds:.0f} s", stacklevel=2)
     if case.dtype != torch.float32:
         found["CANN's three"] = Provider(functools.partial(in_three, x.detach(), matrix.detach(), labels), work)
-    if settings.compile:
+    if settings.compile and "eager" in found:
         torch._dynamo.reset()
         compiled = torch.compile(memory.linear_cross_entropy, dynamic=False)
-        found["torch.compile"] = Provider(functools.partial(step, compiled, *leaves), work)
+        found["torch.compile"] = Provider(functools.partial(step, compiled, *inputs), work)
     if settings.jax:
         stack.callback(settings.jax.unload)
         settings.jax.load(subject.name, {}, tuple(tensor.detach() for tensor in inputs))

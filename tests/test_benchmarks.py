@@ -234,6 +234,14 @@ def peers_of(rows: list[Row]) -> list[str]:
     return list(dict.fromkeys(row.provider.partition(":")[0] for row in rows))
 
 
+def test_peers_that_take_too_long_for_a_vocabulary_are_named(monkeypatch):
+    monkeypatch.setattr(providers, "LONGEST_CALL", 0.0)
+    case = next(iter(VOCABULARY_CASES))
+    with pytest.warns(UserWarning, match=r"eager is not timed: a call would take \d+ s"):
+        rows = measure(case, ALONE, TWO_TURNS)
+    assert peers_of(rows) == ["aclnn", "GEMM peak"]
+
+
 @inductor.needed
 def test_compiled_torch_is_a_peer():
     rows = measure(find("large", "elu"), Settings(), TWO_TURNS)

@@ -333,6 +333,12 @@ def test_peak_memory_of_a_linear_layer_counts_gradients_and_no_inputs():
     assert matrix + 2 * logits <= memory.peak("eager", (rows, width, classes), 1) <= matrix + 4.5 * logits
 
 
+def test_peak_memory_of_chunks_is_less():
+    if "chunks" not in memory.OF_LINEAR_LAYERS:
+        pytest.skip("this torch has no linear_cross_entropy")
+    assert memory.peak("chunks", (512, 64, 8192), 1) < memory.peak("eager", (512, 64, 8192), 1)
+
+
 def test_peak_memory_of_a_training_step_counts_model_and_optimizer():
     # Embedding and head; each has a gradient, and two numbers of Adam's.
     matrices = 2 * models.VOCABULARY * 128 * 4 / 2**20
@@ -347,6 +353,17 @@ def test_peak_memory_is_compared(monkeypatch):
         ("aclnn", "MiB", 10.0, 1.0),
         ("eager", "MiB", 30.0, 3.0),
     ]
+
+
+def test_memory_is_measured_of_every_case(monkeypatch):
+    asked = set()
+    monkeypatch.setattr(memory, "peak", lambda name, work, threads: asked.add((name, work)) or 1.0)
+    every = {"aclnn", "eager"} | ({"chunks"} if hasattr(torch.nn, "LinearCrossEntropyOptions") else set())
+    for case in CASES:
+        if case.mode.startswith("memory"):
+            expected = every if case.subject.name == "linear_cross_entropy" else {"aclnn", "eager"}
+            assert set(peers_of(measure(case, ALONE, TWO_TURNS))) == expected
+            assert {(name, case.shape or "finetune_llama") for name in expected} <= asked
 
 
 def test_scaling_takes_one_thread_and_gives_the_others_back():

@@ -364,6 +364,13 @@ def test_llama_without_logits_learns_what_transformers_learns(llama, tmp_path):
     assert report.checks["learns what Transformers learns"]
 
 
+def test_llama_trains_as_the_command_says(llama, llama_report, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(llama, "train", lambda *arguments, **options: asked.append(options) or llama_report)
+    assert llama.main([]) == llama.main(["--vocabulary", "2000", "--linear-loss"]) == 0
+    assert asked == [{"vocabulary": 256, "linear_loss": False}, {"vocabulary": 2000, "linear_loss": True}]
+
+
 def test_llama_knows_every_byte(llama, capsys):
     with pytest.raises(SystemExit):
         llama.main(["--vocabulary", "255"])

@@ -448,7 +448,8 @@ Tensor total_of(const Tensor& losses, const Tensor& factors, bool reduced) {
   if (!reduced) return losses;
   const Tensor rows = factors.defined() ? losses * factors : losses;
   if (!rows.is_cpu()) return rows.sum(at::kDouble).to(losses.scalar_type());
-  // In pieces, and then these: threads share out the pieces, where they would share out a whole sum.
+  // In pieces, and then these: threads share out the pieces, where they would share out a whole
+  // sum.
   constexpr int64_t kPiece = 1024;
   const c10::SymInt size = rows.sym_size(0), pieces = (size + (kPiece - 1)) / kPiece;
   const Tensor padded = at::constant_pad_nd_symint(rows, {0, pieces * kPiece - size});

@@ -447,13 +447,15 @@ void refuse_derivative(const char* name, const Tensor& tensor) {
 Tensor total_of(const Tensor& losses, const Tensor& factors, bool reduced) {
   if (!reduced) return losses;
   const Tensor rows = factors.defined() ? losses * factors : losses;
-  if (!rows.is_cpu()) return rows.sum(at::kDouble).to(losses.scalar_type());
+  const c10::SymInt size = rows.sym_size(0);
   // In pieces, and then these: threads share out the pieces, where they would share out a whole
-  // sum.
+  // sum. Not in a trace of unknown sizes, which would become known to be of so many pieces.
   constexpr int64_t kPiece = 1024;
-  const c10::SymInt size = rows.sym_size(0), pieces = (size + (kPiece - 1)) / kPiece;
-  const Tensor padded = at::constant_pad_nd_symint(rows, {0, pieces * kPiece - size});
-  const Tensor sums = padded.view_symint({pieces, kPiece}).sum(1, false, at::kDouble);
+  const bool in_pieces = rows.is_cpu() && !size.is_symbolic() && size > kPiece;
+  if (!in_pieces) return rows.sum(at::kDouble).to(losses.scalar_type());
+  const int64_t pieces = (size.expect_int() + kPiece - 1) / kPiece;
+  const Tensor padded = at::constant_pad_nd(rows, {0, pieces * kPiece - size.expect_int()});
+  const Tensor sums = padded.view({pieces, kPiece}).sum(1, false, at::kDouble);
   return sums.sum().to(losses.scalar_type());
 }
 

@@ -229,14 +229,15 @@ struct Rank {
   aclrtStream stream = nullptr;
 };
 
-// What an end of a process could leave behind.
+// What an end of a process could leave behind. Others trace and profile meanwhile, in files of
+// other names.
 std::set<std::string> files_of_ours() {
   std::set<std::string> found;
   for (const char* folder : {"/dev/shm", "/tmp"}) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       std::string name = entry.path().filename();
       std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-      if (contains(name, "hccl") || contains(name, "aclnn")) found.insert(entry.path());
+      if (contains(name, "hccl")) found.insert(entry.path());
     }
   }
   return found;

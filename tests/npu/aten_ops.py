@@ -6,6 +6,7 @@ tensors, and must have gone through the aclnn functions that it names: the host 
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import tempfile
@@ -18,6 +19,7 @@ import torch
 
 # Where the host CANN of this process writes down which operators it ran; it looks when it runs the first.
 TRACE = tempfile.NamedTemporaryFile("r", prefix="aclnn_torch_trace_")  # noqa: SIM115
+atexit.register(TRACE.close)  # which deletes it; a module's end does not
 os.environ["ACLNN_TORCH_TRACE"] = TRACE.name
 
 # With this mode torch_npu runs stage 1 on its queue, too, and drops all later work in silence after an error.

@@ -177,10 +177,12 @@ void Tiles<Real, Element>::round_tile(int64_t count, int64_t block, Real* tile) 
   }
 }
 
-// Each of its rows as elements, where it begins.
+// A tile of gradients as the products take it: each of its rows as elements, where it begins.
 template <class Real, class Element>
 void Tiles<Real, Element>::to_elements(int64_t count, int64_t block, Real* tile) const {
-  if constexpr (!std::is_same_v<Element, Real>) {
+  if constexpr (std::is_same_v<Element, Real>) {
+    if (rounds_) round_tile(count, block, tile);
+  } else {
     constexpr int64_t kSome = 64;
     Element elements[kSome];
     const int64_t length = length_of(block);
@@ -402,7 +404,6 @@ void Tiles<Real, Element>::find_gradients(const Row* rows, const double* factors
                          part);
           to_gradients(of_rows, factors + first + row, some, group + i, tile);
         }
-        if (rounds_) round_tile(some, group + i, tile);
         to_elements(some, group + i, tile);
       });
       products_.for_each(blocks, [&](int64_t part, int64_t i) {

@@ -1,12 +1,10 @@
 #include "host_cann/hccl/communicator.h"
 
-#include <algorithm>
-#include <cstdlib>
-#include <limits>
 #include <numeric>
 
 #include <c10/util/StringUtil.h>
 
+#include "host_cann/hccl/addresses.h"
 #include "host_cann/runtime/error.h"
 
 namespace aclnn_host::hccl {
@@ -16,17 +14,9 @@ constexpr std::chrono::seconds kExecutionTimeout{1836};
 
 // In milliseconds, or kForever.
 int32_t timeout_of(const Communicator::Options& options) {
-  std::chrono::seconds timeout = kExecutionTimeout;
-  if (options.timeout) {
-    timeout = *options.timeout;
-  } else if (const char* const text = std::getenv("HCCL_EXEC_TIMEOUT"); text != nullptr) {
-    char* end = nullptr;
-    const long seconds = std::strtol(text, &end, 10);
-    if (end != text && seconds >= 0) timeout = std::chrono::seconds(seconds);
-  }
-  if (timeout.count() == 0) return kForever;
-  const auto milliseconds = std::chrono::milliseconds(timeout).count();
-  return static_cast<int32_t>(std::min<int64_t>(milliseconds, std::numeric_limits<int32_t>::max()));
+  const std::chrono::seconds timeout =
+      options.timeout ? *options.timeout : seconds_of("HCCL_EXEC_TIMEOUT", kExecutionTimeout, 0);
+  return timeout.count() == 0 ? kForever : milliseconds_of(timeout);
 }
 
 }  // namespace
@@ -40,7 +30,7 @@ Communicator::Communicator(const Meeting& meeting, const std::string& key, uint3
       device_(device),
       name_(options.name.empty() ? key : options.name),
       timeout_(timeout_of(options)),
-      transport_(meet(*meeting.store, key, rank, ranks)) {
+      transport_(meet(meeting, key, rank, ranks)) {
   graph_.sizes = {ranks};
   graph_.ranks.resize(ranks);
   std::iota(graph_.ranks.begin(), graph_.ranks.end(), 0U);

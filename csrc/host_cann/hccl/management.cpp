@@ -62,6 +62,12 @@ void expect_rank(const char* argument, uint32_t rank, uint32_t ranks) {
                                       ", expected less than the number of ranks, ", ranks));
 }
 
+void expect_ranks(const char* argument, uint32_t ranks) {
+  if (ranks <= kMostRanks) return;
+  throw Failure(HCCL_E_PARA,
+                c10::str(argument, " is ", ranks, ", expected at most ", kMostRanks));
+}
+
 int32_t expect_device() {
   const int32_t device = current_device();
   if (device >= 0) return device;
@@ -70,10 +76,11 @@ int32_t expect_device() {
 
 HcclComm create(uint32_t ranks, std::span<const HcclRootInfo> roots, uint32_t rank, int32_t device,
                 const Communicator::Options& options) {
+  expect_ranks("nRanks", ranks);
   expect_rank("rank", rank, ranks);
-  const Meeting meeting = come_to(roots);
+  const Meeting meeting = meeting_of(roots);
   return publish(
-      std::make_shared<Communicator>(meeting, meeting.name, rank, ranks, device, options));
+      std::make_shared<Communicator>(meeting, meeting.invitation.name, rank, ranks, device, options));
 }
 
 // Makes all of a process's communicators. Each waits for the others, so each has a thread.
@@ -235,6 +242,7 @@ HcclResult HcclCommInitAll(uint32_t ndev, int32_t* devices, HcclComm* comms) {
   return guarded(kApi, [&] {
     if (devices == nullptr) return null_argument(kApi, "devices");
     if (comms == nullptr) return null_argument(kApi, "comms");
+    expect_ranks("ndev", ndev);
     std::ranges::copy(create_all({devices, ndev}), comms);
     return HCCL_SUCCESS;
   });
@@ -263,6 +271,7 @@ HcclResult HcclCreateSubCommConfig(HcclComm* comm, uint32_t rankNum, uint32_t* r
       *subComm = nullptr;
       return HCCL_SUCCESS;
     }
+    expect_ranks("rankNum", rankNum);
     expect_rank("subCommRankId", subCommRankId, rankNum);
     std::string kind = c10::str("part ", subCommId, " of");
     for (uint32_t i = 0; i < rankNum; ++i) {

@@ -5,82 +5,61 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
-#include "host_cann/hccl/stores.h"
+#include "host_cann/hccl/addresses.h"
+#include "host_cann/hccl/connection.h"
 #include "host_cann/hccl/streams.h"
 
 namespace aclnn_host::hccl {
 
-// A connection on which nothing is said. It ends with the process at the other side, or when that
-// has not been reached for a while.
-class Presence {
- public:
-  // Connects to where a process listens.
-  explicit Presence(const Address& address);
-  Presence(const Presence&) = delete;
-  Presence& operator=(const Presence&) = delete;
-  ~Presence();
-
-  bool has_ended() const noexcept;
-  // The error with which it has ended; 0 if the other side has closed it.
-  int error() const noexcept;
-
- private:
-  int file_ = -1;
-};
-
-// Ranks that do not share a host. Each has a store with one queue, its inbox, to which the others
-// give what they send; a thread of the rank empties it.
+// Ranks that do not share a host. Each connects to each other one, and sends on this connection.
+// What comes in on the others' connections a thread of the rank receives. How much of it waits to be
+// read is bounded here, whatever the others do.
 class Network final : public Streams {
  public:
-  // Opens the inbox.
-  Network(uint32_t rank, uint32_t ranks);
+  // Opens the door to other ranks of the communicator.
+  Network(uint32_t rank, uint32_t ranks, const Secret& secret, const std::string& key);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
   ~Network() override;
 
-  // Where the inbox is.
-  Address address() const;
+  // Where the door is.
+  const Address& address() const noexcept { return address_; }
 
-  // Where a rank is: its inbox and its process.
+  // Where a rank is: its door and its process.
   struct Place {
     Address address;
     int process;
   };
   // Makes the way to the other ranks, of which each has a place.
-  void connect(const std::vector<Place>& places);
+  void connect(const std::vector<Place>& places, const Deadline& deadline);
 
   void fail(const Failure& failure) noexcept override;
 
  private:
-  enum class Kind : uint32_t { kBytes, kReceipt, kFailure, kLeave, kStop };
-  // What stands before the rest of everything that comes into an inbox.
-  struct Header {
-    Kind kind;
-    uint32_t from;
-    uint64_t number;  // of a receipt, how many bytes; of a failure, its code
-  };
-  using Letter = std::vector<uint8_t>;
-
   struct Peer {
     Place place;
-    StorePointer store;
-    std::unique_ptr<Presence> presence;
+    std::unique_ptr<Connection> outgoing;
 
-    uint64_t sent = 0;              // bytes
-    uint64_t unreceipted = 0;       // bytes that were read, and for which no receipt was sent
-    size_t begin = sizeof(Header);  // of what is not read of the first letter
+    uint64_t unreceipted = 0;  // bytes that were read, and for which no receipt was sent
+    size_t begin = 0;          // of what is not read of the first letter
 
     // What is known of it, guarded by mutex_.
     std::deque<Letter> letters;  // with bytes
-    uint64_t receipted = 0;      // of the bytes that were sent
+    uint64_t held = 0;           // bytes that came, and for which no receipt was sent
+    uint64_t sent = 0;           // bytes
+    uint64_t receipted = 0;      // of them
     std::optional<Failure> failure;
-    bool is_cut = false;                         // nothing can be sent
+    bool has_closed = false;                     // nothing more can come
     bool is_absent = false;                      // it was seen to have ended
     std::chrono::steady_clock::time_point last;  // when that was, or when something came after it
+
+    std::unique_ptr<Connection> incoming;  // the thread's
   };
 
   bool push(Transfer& transfer) override;
@@ -89,22 +68,28 @@ class Network final : public Streams {
   void wait(uint32_t seen) override;
   std::optional<Failure> absence(uint32_t peer) override;
 
-  void connect_to(uint32_t peer);
-  static Letter letter(const Header& header, size_t bytes = 0);
-  void send(Peer& to, const Letter& letter);
-  void receive() noexcept;
-  bool sort(Letter letter);
-  void take_leave(Kind kind, HcclResult code, std::string_view text) noexcept;
+  void connect_to(uint32_t peer, const Deadline& deadline);
+  void send(Peer& to, Letter letter);
+  void serve() noexcept;
+  void welcome();
+  void receive_from(uint32_t rank);
+  void sort(uint32_t rank, Letter letter);
+  void take_leave(uint32_t kind, HcclResult code, std::string_view text) noexcept;
+  void ring();
 
-  const StorePointer own_;  // with the server
-  StorePointer inbox_;      // a connection to it, on which the thread waits
+  const Secret secret_;
+  const std::string purpose_;
+  Address address_;
+  Door door_;
   std::vector<Peer> peers_;
   std::atomic<bool> has_left_ = false;
+  std::atomic<bool> is_connected_ = false;  // the thread may look at the outgoing connections
+  std::atomic<bool> is_closed_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   uint32_t bell_ = 0;
-  std::optional<Failure> defect_;  // of the inbox
+  Waker waker_;
   std::thread thread_;
 };
 

@@ -5,32 +5,45 @@
 #include <span>
 #include <string>
 
-#include <torch/csrc/distributed/c10d/Store.hpp>
-
 #include "hccl/hccl_types.h"
+#include "host_cann/hccl/meeting_place.h"
 #include "host_cann/hccl/transport.h"
 
 namespace aclnn_host::hccl {
 
-// Where the ranks of a communicator, and later those of its parts, find one another: torch's
-// TCPStore, whose server lives in the process that made the root information.
+// What stands in HcclRootInfo.
+struct Root {
+  char magic[8];
+  uint16_t port;  // 0: processes of the host alone can come
+  char address[256];
+  char host[512];  // which one it is, as host_identity() says
+  char local_name[64];
+  char name[64];
+  Secret secret;
+};
+static_assert(sizeof(Root) <= sizeof(HcclRootInfo));
+
+// What two processes have in common if they can share memory and see each other end: the running
+// system, its numbers of processes, the network and the user. A process that is asked to use the
+// network (ACLNN_TORCH_HCCL_NETWORK) shares it with none.
+std::string host_identity();
+
+// Where the ranks of a communicator, and later those of its parts, find one another.
 struct Meeting {
-  // Held by a pointer of the standard library: a weak one of c10's would keep the port open.
-  using Server = c10::intrusive_ptr<c10d::Store>;
-  std::shared_ptr<Server> server;  // null in other processes
-  c10::intrusive_ptr<c10d::Store> store;
-  std::string name;  // the same for all ranks, and for no other communicator's
+  std::shared_ptr<MeetingPlace> place;  // null in other processes than that of the place
+  Invitation invitation;
+  std::string roots;  // what the ranks agree on
 };
 
-// Opens a server and says where it is.
+// Opens a place and says where it is.
 HcclRootInfo open_root();
 
-// Comes to the place that the first root information names. Of several the others only have to be
-// the same for all ranks: one place is enough.
-Meeting come_to(std::span<const HcclRootInfo> roots);
+// The meeting in the place that the first root information names. Of several the others only have
+// to be the same for all ranks: one place is enough.
+Meeting meeting_of(std::span<const HcclRootInfo> roots);
 
-// Meets the other ranks and makes the way to them. `name` is the communicator's.
-std::unique_ptr<Transport> meet(c10d::Store& store, const std::string& name, uint32_t rank,
+// Meets the other ranks and makes the way to them. `key` is the communicator's.
+std::unique_ptr<Transport> meet(const Meeting& meeting, const std::string& key, uint32_t rank,
                                 uint32_t ranks);
 
 }  // namespace aclnn_host::hccl

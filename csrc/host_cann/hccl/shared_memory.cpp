@@ -38,48 +38,7 @@ size_t ring_capacity(uint32_t ranks) {
                     kLargestRing);
 }
 
-[[noreturn]] void throw_system_error(const std::string& what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
-
 }  // namespace
-
-SharedFile::SharedFile(size_t bytes) : file_(memfd_create("aclnn_torch HCCL", MFD_CLOEXEC)) {
-  if (file_ < 0) throw_system_error("cannot make a file in memory");
-  // Taken now, since a page that the system does not have later would end the process.
-  if (const int error = posix_fallocate(file_, 0, static_cast<off_t>(bytes)); error != 0) {
-    close(file_);
-    throw std::system_error(error, std::generic_category(),
-                            "cannot take " + std::to_string(bytes) + " bytes of shared memory");
-  }
-  map(bytes);
-}
-
-SharedFile::SharedFile(const std::string& path, size_t bytes)
-    : file_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
-  if (file_ < 0) throw_system_error("cannot open " + path);
-  map(bytes);
-}
-
-void SharedFile::map(size_t bytes) {
-  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
-  if (data == MAP_FAILED) {
-    const int error = errno;
-    close(file_);
-    throw std::system_error(error, std::generic_category(), "cannot map shared memory");
-  }
-  data_ = static_cast<char*>(data);
-  bytes_ = bytes;
-}
-
-SharedFile::~SharedFile() {
-  munmap(data_, bytes_);
-  close(file_);
-}
-
-std::string SharedFile::path() const {
-  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file_);
-}
 
 struct alignas(kCacheLine) SharedMemory::Place {
   std::atomic<uint32_t> bell;      // rung by counting
@@ -99,48 +58,52 @@ size_t SharedMemory::file_size(uint32_t ranks) noexcept {
   return ranks * sizeof(Place) + rings * (sizeof(Ring) + ring_capacity(ranks));
 }
 
-SharedMemory::SharedMemory(std::unique_ptr<SharedFile> file, uint32_t rank,
-                           const std::vector<int>& processes)
+SharedMemory::SharedMemory(SharedFile file, uint32_t rank, const std::vector<int>& processes)
     : Streams(rank, static_cast<uint32_t>(processes.size())),
       file_(std::move(file)),
       capacity_(ring_capacity(ranks_)),
       processes_(processes),
-      watched_(ranks_, -1) {
+      watched_(ranks_) {
   for (uint32_t peer = 0; peer < ranks_; ++peer) {
     if (processes[peer] == getpid()) continue;
-    watched_[peer] = static_cast<int>(syscall(SYS_pidfd_open, processes[peer], 0));
+    watched_[peer] = File(static_cast<int>(syscall(SYS_pidfd_open, processes[peer], 0)));
   }
 }
 
 SharedMemory::~SharedMemory() {
   take_leave(kGone, "");
-  for (const int file : watched_) {
-    if (file >= 0) close(file);
-  }
 }
 
 SharedMemory::Place& SharedMemory::place(uint32_t rank) const {
-  return reinterpret_cast<Place*>(file_->data())[rank];
+  return reinterpret_cast<Place*>(file_.data())[rank];
 }
 
 SharedMemory::Ring& SharedMemory::ring(uint32_t from, uint32_t to) const {
-  char* const rings = file_->data() + ranks_ * sizeof(Place);
+  char* const rings = file_.data() + ranks_ * sizeof(Place);
   return reinterpret_cast<Ring*>(rings)[size_t{from} * ranks_ + to];
 }
 
 char* SharedMemory::bytes_of(const Ring& ring) const {
-  const auto* const rings = reinterpret_cast<const Ring*>(file_->data() + ranks_ * sizeof(Place));
+  const auto* const rings = reinterpret_cast<const Ring*>(file_.data() + ranks_ * sizeof(Place));
   const size_t number = static_cast<size_t>(&ring - rings);
-  return file_->data() + ranks_ * sizeof(Place) + size_t{ranks_} * ranks_ * sizeof(Ring) +
+  return file_.data() + ranks_ * sizeof(Place) + size_t{ranks_} * ranks_ * sizeof(Ring) +
          number * capacity_;
+}
+
+// How many bytes of a ring are written and not read, one number of which the peer counts.
+size_t SharedMemory::filled(const Ring& ring, uint32_t peer) const {
+  const uint64_t count = ring.written.load(std::memory_order_acquire) -
+                         ring.read.load(std::memory_order_acquire);
+  if (count <= capacity_) return count;
+  throw Failure(HCCL_E_REMOTE, c10::str("rank ", peer, " has ", count, " bytes on the way in ",
+                                        capacity_, ": its counts are wrong"));
 }
 
 // Writes what there is room for, a piece at most.
 bool SharedMemory::push(Transfer& transfer) {
   Ring& to = ring(rank_, transfer.peer());
   const uint64_t written = to.written.load(std::memory_order_relaxed);
-  const size_t room = capacity_ - (written - to.read.load(std::memory_order_acquire));
-  const size_t most = std::min(room, kPiece);
+  const size_t most = std::min(capacity_ - filled(to, transfer.peer()), kPiece);
   size_t count = 0;
   while (count < most && !transfer.is_done()) {
     const size_t at = (written + count) % capacity_;
@@ -156,7 +119,7 @@ bool SharedMemory::push(Transfer& transfer) {
 bool SharedMemory::pull(Transfer& transfer) {
   Ring& from = ring(transfer.peer(), rank_);
   const uint64_t read = from.read.load(std::memory_order_relaxed);
-  const size_t most = std::min<size_t>(from.written.load(std::memory_order_acquire) - read, kPiece);
+  const size_t most = std::min(filled(from, transfer.peer()), kPiece);
   size_t count = 0;
   while (count < most && !transfer.is_done()) {
     const size_t at = (read + count) % capacity_;
@@ -193,15 +156,16 @@ std::optional<Failure> SharedMemory::absence(uint32_t peer) {
   const Place& there = place(peer);
   const std::string rank = "rank " + std::to_string(peer);
   switch (there.state.load(std::memory_order_acquire)) {
-    case kFailed: return Failure(static_cast<HcclResult>(there.code.load()), there.text);
+    case kFailed:
+      return Failure(result_of(there.code.load()), {there.text, strnlen(there.text, kLongestText)});
     case kGone: return Failure(HCCL_E_REMOTE, c10::str(rank, " has destroyed its communicator"));
     default: break;
   }
   const int process = processes_[peer];
   if (process == getpid()) return std::nullopt;
-  pollfd end{watched_[peer], POLLIN, 0};
+  pollfd end{watched_[peer].number(), POLLIN, 0};
   const bool has_ended =
-      watched_[peer] < 0 ? kill(process, 0) != 0 && errno == ESRCH : poll(&end, 1, 0) == 1;
+      !watched_[peer] ? kill(process, 0) != 0 && errno == ESRCH : poll(&end, 1, 0) == 1;
   if (!has_ended) return std::nullopt;
   return Failure(HCCL_E_REMOTE, c10::str("the process of ", rank, " (", process, ") has ended"));
 }

@@ -57,12 +57,28 @@ size_t Transfer::write(std::span<const char> from, uint32_t own) {
   return count;
 }
 
+Transfer::Envelope::Envelope(const Message& of)
+    : operation(of.what.operation),
+      type(of.what.type),
+      reduction(of.what.reduction),
+      root(of.what.root),
+      bytes(of.bytes) {}
+
+// Numbers that no enumeration has are unknown ones of it.
+Description Transfer::Envelope::what() const {
+  return {operation < HCCL_CMD_MAX ? static_cast<HcclCMDType>(operation) : HCCL_CMD_INVALID,
+          type < HCCL_DATA_TYPE_RESERVED ? static_cast<HcclDataType>(type)
+                                         : HCCL_DATA_TYPE_RESERVED,
+          reduction < HCCL_REDUCE_RESERVED ? static_cast<HcclReduceOp>(reduction)
+                                           : HCCL_REDUCE_RESERVED,
+          root};
+}
+
 void Transfer::check_envelope(uint32_t own) const {
-  const auto& [theirs, size] = envelope_;
-  if (theirs == message_.what && size == message_.bytes) return;
+  if (envelope_ == Envelope(message_)) return;
   throw Failure(HCCL_E_PARA,
                 c10::str("rank ", own, " is in ", text_of(message_.what, message_.bytes), ", rank ",
-                         message_.peer, " in ", text_of(theirs, size),
+                         message_.peer, " in ", text_of(envelope_.what(), envelope_.bytes),
                          "; all ranks must call the same operations in the same order"));
 }
 

@@ -15,7 +15,7 @@ namespace aclnn_host::hccl {
 // A message on its way: an envelope and the data, of which so many bytes have been passed on.
 class Transfer {
  public:
-  explicit Transfer(const Message& of) : message_(of), envelope_{of.what, of.bytes} {}
+  explicit Transfer(const Message& of) : message_(of), envelope_(of) {}
 
   uint32_t peer() const { return message_.peer; }
   size_t rest() const { return sizeof(Envelope) + message_.bytes - passed_; }
@@ -28,8 +28,16 @@ class Transfer {
   size_t write(std::span<const char> from, uint32_t own);
 
  private:
+  // In numbers, since what another process sends may be no value of an enumeration.
   struct Envelope {
-    Description what;
+    explicit Envelope(const Message& of);
+    bool operator==(const Envelope&) const = default;
+    Description what() const;
+
+    uint32_t operation;
+    uint32_t type;
+    uint32_t reduction;
+    uint32_t root;
     uint64_t bytes;
   };
 

@@ -21,6 +21,12 @@ class Failure : public std::runtime_error {
   HcclResult code_;
 };
 
+// The code that another rank gives for its failure; HCCL_E_INTERNAL if there is none such.
+inline HcclResult result_of(uint64_t number) noexcept {
+  const bool is_known = number > HCCL_SUCCESS && number <= HCCL_E_OOM;
+  return is_known ? static_cast<HcclResult>(number) : HCCL_E_INTERNAL;
+}
+
 constexpr uint32_t kNoRoot = UINT32_MAX;
 
 // What a rank is doing. Ranks that exchange messages compare it.

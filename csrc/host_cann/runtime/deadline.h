@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -18,6 +19,13 @@ class Deadline {
         end_(std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout)) {}
 
   bool is_past() const { return !forever_ && std::chrono::steady_clock::now() >= end_; }
+
+  // The milliseconds that are left, as poll takes them: at most so many.
+  int left(int most) const {
+    if (forever_) return most;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - std::chrono::steady_clock::now());
+    return static_cast<int>(std::clamp<int64_t>(left.count(), 0, most));
+  }
 
   // Waits until ready() holds; false if the time is up before.
   template <class Ready>

@@ -1,0 +1,637 @@
+// Processes that do not belong to a communicator, or that do and send what they should not: each
+// costs an error, in time, and nothing else. docs/reliability.md lists what is promised. The tests
+// have HCCL's own objects, so that a peer can be half of the protocol.
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+#include <string_view>
+#include <thread>
+
+#include "hccl_support.h"
+#include "host_cann/hccl/connection.h"
+#include "host_cann/hccl/letters.h"
+#include "host_cann/hccl/network.h"
+#include "host_cann/hccl/rendezvous.h"
+#include "host_cann/hccl/shared_file.h"
+#include "host_cann/hccl/shared_memory.h"
+
+using namespace aclnn_host::hccl;
+using aclnn_host::Deadline;
+
+// As on a machine without OpenSSL.
+static bool hides_crypto = false;
+extern "C" ACL_FUNC_VISIBILITY void* dlopen(const char* name, int flags) noexcept {
+  using Function = void*(const char*, int);
+  static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "dlopen"));
+  const bool is_crypto = name != nullptr && std::string_view(name).starts_with("libcrypto");
+  return real(hides_crypto && is_crypto ? "libhidden.so" : name, flags);
+}
+
+namespace {
+
+Deadline soon() {
+  return Deadline(10'000);
+}
+
+// What an exception says; "" if the body throws none.
+template <class Body>
+std::string refusal_of(Body&& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Root root_of(const HcclRootInfo& information) {
+  Root root;
+  std::memcpy(&root, information.internal, sizeof(root));
+  return root;
+}
+
+HcclRootInfo open_information() {
+  CHECK_EQ(::environment, 0);
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  HcclRootInfo information;
+  CHECK_EQ(HcclGetRootInfo(&information), HCCL_SUCCESS);
+  return information;
+}
+
+File outsider(const Root& root) {
+  return connect_to(Address{root.address, root.port}, soon());
+}
+
+// Everything that comes until the other side closes the connection.
+std::string all_from(const File& file) {
+  std::string text;
+  char byte;
+  while (refusal_of([&] { receive_all(file, {&byte, 1}, soon()); }).empty()) text += byte;
+  return text;
+}
+
+// Two ranks of the root information meet and add.
+void ranks_meet(const HcclRootInfo& information) {
+  std::array<double, 2> sums{};
+  const auto rank_of = [&](uint32_t rank) {
+    CHECK_EQ(aclrtSetDevice(static_cast<int32_t>(rank)), ACL_SUCCESS);
+    HcclComm comm = nullptr;
+    if (!CHECK_EQ(HcclCommInitRootInfo(2, &information, rank, &comm), HCCL_SUCCESS)) {
+      std::fprintf(stderr, "%s\n", messages().c_str());
+      return;
+    }
+    aclrtStream stream = nullptr;
+    CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+    {
+      const Buffer buffer(floats(), std::vector<double>{rank + 1.0});
+      CHECK_EQ(HcclAllReduce(buffer.data(), buffer.data(), 1, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM,
+                             comm, stream),
+               HCCL_SUCCESS);
+      CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+      sums[rank] = buffer.values().front();
+    }
+    CHECK_EQ(HcclCommDestroy(comm), HCCL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  };
+  std::thread other(rank_of, 1);
+  rank_of(0);
+  other.join();
+  CHECK_EQ(sums[0], 3.0);
+  CHECK_EQ(sums[1], 3.0);
+}
+
+std::set<std::string> own_sockets() {
+  std::set<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string link = std::filesystem::read_symlink(entry, gone);
+    if (link.starts_with("socket:[")) found.insert(link.substr(8, link.size() - 9));
+  }
+  return found;
+}
+
+// The addresses at which this process listens, as /proc/net has them.
+std::set<std::string> listening_addresses() {
+  const std::set<std::string> own = own_sockets();
+  std::set<std::string> found;
+  for (const char* table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
+    std::ifstream lines(table);
+    std::string line;
+    std::getline(lines, line);
+    while (std::getline(lines, line)) {
+      std::istringstream words(line);
+      std::string number, local, remote, state, word, inode;
+      words >> number >> local >> remote >> state;
+      for (int i = 0; i < 6; ++i) words >> inode;
+      if (state == "0A" && own.contains(inode)) found.insert(local.substr(0, local.find(':')));
+    }
+  }
+  return found;
+}
+
+// A secret, and where a rank of a communicator of two listens in this process.
+struct Pair {
+  Secret secret = random_secret();
+  std::string key = "pair";
+  File listener = listen_at("127.0.0.1");  // of rank 1, which the test plays
+  Network::Place place{{"127.0.0.1", port_of(listener)}, getpid()};
+  Network network{0, 2, secret, key};
+  std::unique_ptr<Connection> to_network;
+
+  // Both sides connect.
+  Pair() {
+    std::thread other([&] {
+      Door door(std::move(listener), secret, "letters of " + key);
+      std::vector<Contact> admitted;
+      while (admitted.empty()) {
+        admitted = door.admit();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      from_network_ = std::move(admitted.front());
+    });
+    network.connect({place, place}, soon());
+    other.join();
+    to_network = std::make_unique<Connection>(contact(1), std::span<const size_t>());
+  }
+  Contact contact(uint32_t rank) {
+    return introduce(connect_to(network.address(), soon()), secret, "letters of " + key, rank,
+                     soon());
+  }
+  // What a rank that sends more than the window has room for is told.
+  std::string end_of_sending() {
+    std::vector<char> much(size_t{8} << 20);
+    const Message message{1, much.data(), much.size(), {HCCL_CMD_SEND}};
+    return refusal_of([&] { network.exchange({&message, 1}, {}, Deadline(3000)); });
+  }
+
+ private:
+  Contact from_network_;
+};
+
+// Gives whatever it has to the first that proves the secret.
+std::string fetched(std::vector<int> files, size_t bytes) {
+  const Secret secret = random_secret();
+  const std::string name = "aclnn_torch/test/" + random_text();
+  Door door(listen_as(name), secret, "shared memory");
+  std::thread giver([&] {
+    std::vector<Contact> admitted;
+    while (admitted.empty()) admitted = door.admit();
+    char byte = 0;
+    iovec words{&byte, 1};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &words;
+    message.msg_iovlen = 1;
+    if (!files.empty()) {
+      message.msg_control = control.data();
+      message.msg_controllen = CMSG_SPACE(files.size() * sizeof(int));
+      cmsghdr* const header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(files.size() * sizeof(int));
+      std::memcpy(CMSG_DATA(header), files.data(), files.size() * sizeof(int));
+    }
+    CHECK_EQ(sendmsg(admitted.front().file.number(), &message, 0), 1);
+  });
+  const std::string text = refusal_of([&] { fetch_file(name, secret, 1, bytes, soon()); });
+  giver.join();
+  return text;
+}
+
+File memory_file(size_t bytes, int seals) {
+  File file(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  CHECK_EQ(ftruncate(file.number(), static_cast<off_t>(bytes)), 0);
+  CHECK_EQ(fcntl(file.number(), F_ADD_SEALS, seals), 0);
+  return file;
+}
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+constexpr size_t kBytes = 4096;
+
+// What the place says, and the text of its next letter; "" if it closes the connection.
+constexpr std::array<size_t, 3> kAnswers = {0, 1 << 20, 1 << 14};
+std::string text_from(Connection& connection) {
+  std::string text;
+  const auto take = [&](const Letter& letter) {
+    text.assign(letter.body().begin(), letter.body().end());
+  };
+  do {
+    wait_for(connection.file(), POLLIN, soon());
+  } while (connection.receive(take) && text.empty());
+  return text;
+}
+
+// The letters' kinds of network.cpp.
+enum : uint32_t { kOfBytes, kOfReceipt, kOfFailure };
+
+const std::array<size_t, 2> kLargest = {64, 0};
+
+// The letters of a reader to which bytes come in pieces, and what it refuses.
+std::vector<std::string> read_all(const std::optional<Secret>& key, std::span<const char> bytes,
+                                  std::mt19937& random, std::string* refusal) {
+  LetterReader reader(key, kLargest);
+  std::vector<std::string> letters;
+  *refusal = refusal_of([&] {
+    while (!bytes.empty()) {
+      const auto room = reader.room();
+      CHECK(!room.empty() && room.size() <= 32 + 64 + sizeof(Tag));
+      const size_t count = std::min({room.size(), bytes.size(), size_t{1} + random() % 40});
+      std::ranges::copy(bytes.first(count), room.begin());
+      bytes = bytes.subspan(count);
+      if (const auto letter = reader.advance(count)) {
+        const auto body = letter->body();
+        letters.emplace_back(body.begin(), body.end());
+      }
+    }
+  });
+  return letters;
+}
+
+}  // namespace
+
+// The first of these tests, since a process looks for the library once.
+TEST(without_a_library_for_proofs_there_is_one_host) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    hides_crypto = true;
+    const HcclRootInfo information = open_information();
+    CHECK_EQ(root_of(information).port, 0);
+    CHECK(listening_addresses().empty());
+    ranks_meet(information);
+    Root root = root_of(open_information());
+    root.host[0] ^= 1;
+    HcclRootInfo elsewhere{};
+    std::memcpy(elsewhere.internal, &root, sizeof(root));
+    HcclComm comm = nullptr;
+    CHECK_EQ(HcclCommInitRootInfo(2, &elsewhere, 1, &comm), HCCL_E_NOT_SUPPORT);
+    CHECK(contains(messages(), "it found no libcrypto"));
+    std::fflush(nullptr);
+    _exit(check::failures());
+  }
+  int status = -1;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
+}
+
+TEST(listeners_are_at_the_chosen_address_alone) {
+  const HcclRootInfo information = open_information();
+  CHECK(listening_addresses() == std::set<std::string>{"0100007F"});
+  const Network network(0, 2, random_secret(), "listener");
+  CHECK(listening_addresses() == std::set<std::string>{"0100007F"});
+  ranks_meet(information);
+}
+
+// Of a program that speaks another protocol, of one that says half of something, and of one that
+// guesses. 40 bytes is what the door says to everybody.
+TEST(an_outsider_learns_and_changes_nothing) {
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  const std::string list_keys("\0\x01\x02\x03\x04\x0f", 6);  // of torch's TCPStore
+  std::string guess(1 << 16, 'x');
+  for (const std::string& words : {list_keys, std::string("GET / HTTP/1.1\r\n\r\n"), guess}) {
+    const File file = outsider(root);
+    refusal_of([&] { send_all(file, words, soon()); });  // it may be thrown out before
+    shutdown(file.number(), SHUT_WR);
+    const std::string answer = all_from(file);
+    CHECK(answer.size() <= 40);
+    for (const std::string_view secret :
+         {std::string_view(root.name), std::string_view(root.secret.data(), root.secret.size())})
+      CHECK(answer.find(secret) == answer.npos);
+  }
+  ranks_meet(information);
+}
+
+TEST(another_secret_is_refused) {
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  Secret wrong = root.secret;
+  wrong.back() ^= 1;
+  const auto says = [&](File file, const Secret& secret, const std::string& purpose) {
+    return refusal_of([&] { introduce(std::move(file), secret, purpose, 0, soon()); });
+  };
+  const std::string closed = "it has ended, or has another secret than rootInfo's";
+  CHECK(contains(says(outsider(root), wrong, root.name), closed));
+  CHECK(contains(says(connect_to(root.local_name, soon()), wrong, root.name), closed));
+  CHECK(contains(says(outsider(root), root.secret, "something else"), closed));
+  CHECK_EQ(says(outsider(root), root.secret, root.name), "");
+  const Meeting meeting = meeting_of({&information, 1});  // which keeps the place
+  Invitation forged = meeting.invitation;
+  forged.secret = wrong;
+  CHECK(contains(refusal_of([&] { attend(forged, {root.name, "", 1, 2, ""}); }),
+                 "cannot reach the rank that made rootInfo at this host: " + closed));
+  ranks_meet(information);
+}
+
+// Who listens proves itself, too: a rank tells nothing to whoever has its place.
+TEST(a_place_without_the_secret_is_refused) {
+  const File listener = listen_at("127.0.0.1");
+  const auto says = [&](const std::string& words) {
+    std::thread place([&] {
+      wait_for(listener.number(), POLLIN, soon());
+      const File guest(accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      send_all(guest, words, soon());
+      std::array<char, 68> answer;
+      refusal_of([&] { receive_all(guest, answer, Deadline(200)); });
+      refusal_of([&] { send_all(guest, std::string(32, 'w'), soon()); });
+    });
+    const std::string text = refusal_of([&] {
+      introduce(connect_to(Address{"127.0.0.1", port_of(listener)}, soon()), random_secret(), "it",
+                0, soon());
+    });
+    place.join();
+    return text;
+  };
+  CHECK(contains(says(std::string(40, 'g')), "another program listens there"));
+  CHECK(contains(says("aclnnhc2" + std::string(32, 'r')),
+                 "it does not prove that it has rootInfo's secret"));
+}
+
+// The answer of a rank to one challenge, sent to another.
+TEST(a_recorded_answer_is_refused) {
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  const File first = outsider(root), second = outsider(root);
+  const File listener = listen_at("127.0.0.1");
+  std::array<char, 40> challenge;
+  std::array<char, 68> answer;
+  receive_all(first, challenge, soon());
+  // A rank is led to the recorder, which passes on the challenge of the place.
+  std::thread rank([&] {
+    refusal_of([&] {
+      introduce(connect_to(Address{"127.0.0.1", port_of(listener)}, soon()), root.secret, root.name,
+                0, soon());
+    });
+  });
+  wait_for(listener.number(), POLLIN, soon());
+  {
+    const File guest(accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    send_all(guest, challenge, soon());
+    receive_all(guest, answer, soon());
+  }
+  rank.join();
+  receive_all(second, challenge, soon());
+  send_all(second, answer, soon());
+  CHECK_EQ(all_from(second), "");
+  send_all(first, answer, soon());  // while it is right for the challenge that it answers
+  std::array<char, 32> welcome;
+  CHECK_EQ(refusal_of([&] { receive_all(first, welcome, soon()); }), "");
+  ranks_meet(information);
+}
+
+TEST(a_flood_of_silent_connections_holds_nobody_up) {
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  const size_t before = own_sockets().size();
+  std::vector<File> flood;
+  for (int i = 0; i < 300; ++i) flood.push_back(outsider(root));
+  for (const File& one : flood) refusal_of([&] { send_all(one, "half", soon()); });
+  const size_t most = before + flood.size() + 64;
+  while (own_sockets().size() < most) std::this_thread::yield();
+  for (int i = 0; i < 100; ++i) CHECK(own_sockets().size() <= most);
+  ranks_meet(information);
+}
+
+// The kernel says who connects; only root can be somebody else.
+TEST(other_users_of_the_host_are_refused) {
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  if (geteuid() != 0) {
+    std::printf("not run as root, which alone can be another user\n");
+    return;
+  }
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (setuid(kNobody) != 0) _exit(2);
+    const std::string text =
+        refusal_of([&] { connect_to(std::string(root.local_name), Deadline(1000)); });
+    sockaddr_un address{};  // without the look at who listens
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path + 1, root.local_name);
+    const File file(socket(AF_UNIX, SOCK_STREAM, 0));
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                             std::strlen(root.local_name));
+    connect(file.number(), reinterpret_cast<const sockaddr*>(&address), size);
+    char byte;
+    const bool is_closed = recv(file.number(), &byte, 1, 0) <= 0;
+    _exit(contains(text, "Permission denied") && is_closed ? 0 : 1);
+  }
+  int status = -1;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
+  ranks_meet(information);
+}
+
+TEST(memory_that_is_not_sealed_and_of_the_size_is_refused) {
+  char path[] = "/tmp/aclnn_hostile_XXXXXX";
+  const File victim(mkstemp(path));
+  const std::string content = "34 bytes that nobody may overwrite";
+  CHECK_EQ(write(victim.number(), content.data(), content.size()), ssize_t{34});
+  const File folder(open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const File good = memory_file(kBytes, kSeals);
+  CHECK_EQ(fetched({good.number()}, kBytes), "");
+  CHECK(contains(fetched({victim.number()}, 34), "rank 0 gave a file whose size may change"));
+  CHECK(contains(fetched({folder.number()}, kBytes), "rank 0 gave no regular file"));
+  CHECK(contains(fetched({memory_file(kBytes, 0).number()}, kBytes), "whose size may change"));
+  CHECK(contains(fetched({memory_file(kBytes, F_SEAL_GROW).number()}, kBytes), "size may change"));
+  CHECK(contains(fetched({memory_file(kBytes - 1, kSeals).number()}, kBytes),
+                 "rank 0 gave a file of 4095 bytes instead of 4096"));
+  CHECK(contains(fetched({}, kBytes), "rank 0 gave no file"));
+  CHECK(contains(fetched({good.number(), good.number()}, kBytes), "rank 0 gave no file"));
+  std::string now(64, '\0');
+  CHECK_EQ(pread(victim.number(), now.data(), now.size(), 0), ssize_t{34});
+  CHECK_EQ(now.substr(0, 34), content);
+  unlink(path);
+}
+
+// Whatever another rank writes into the memory that both share.
+TEST(shared_memory_full_of_garbage_ends_the_exchange) {
+  const size_t bytes = SharedMemory::file_size(2);
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    SharedFile file(bytes);
+    char* const data = file.data();
+    SharedMemory memory(std::move(file), 0, {getpid(), getpid()});
+    std::mt19937 random(seed);
+    const size_t head = bytes - 4 * (size_t{1} << 20);  // without what the rings hold
+    for (size_t i = 0; i < head; ++i) {
+      if (random() % (seed % 7 + 1) == 0) data[i] = static_cast<char>(random());
+    }
+    std::vector<char> buffer(1 << 16);
+    const Message message{1, buffer.data(), buffer.size(), {HCCL_CMD_SEND}};
+    CHECK(refusal_of([&] { memory.exchange({&message, 1}, {&message, 1}, Deadline(50)); }) != "");
+  }
+}
+
+TEST(a_rank_that_floods_another_is_cut_off) {
+  Pair pair;
+  const std::vector<char> piece(size_t{512} << 10);
+  for (int i = 0; i < 5; ++i)
+    pair.to_network->send(Letter(kOfBytes, 0, std::span<const char>(piece)));
+  while (!pair.to_network->flush() && !pair.to_network->is_broken()) std::this_thread::yield();
+  CHECK(contains(pair.end_of_sending(), "rank 1 sent what is refused: more than 2097152 bytes that "
+                                        "nobody has read yet"));
+}
+
+TEST(a_rank_that_sends_nonsense_is_cut_off) {
+  const auto ends = [](Letter letter) {
+    Pair pair;
+    pair.to_network->send(std::move(letter));
+    return pair.end_of_sending();
+  };
+  CHECK(contains(ends(Letter(kOfReceipt, uint64_t{1} << 63, size_t{0})),
+                 "a receipt for 9223372036854775808 bytes of "));
+  CHECK(contains(ends(Letter(7, 0, size_t{0})), "a letter of kind 7, which there is not"));
+  CHECK(contains(ends(Letter(kOfBytes, 0, size_t{600} << 10)),
+                 "a letter of 614400 bytes, expected at most 524288"));
+  CHECK(contains(ends(Letter(kOfBytes, 0, size_t{0})), "a letter without bytes"));
+  Pair pair;
+  pair.to_network->send(Letter(kOfFailure, 12345, std::string("no such code")));
+  const std::vector<char> much(size_t{8} << 20);
+  const Message message{1, const_cast<char*>(much.data()), much.size(), {HCCL_CMD_SEND}};
+  HcclResult code = HCCL_SUCCESS;
+  try {
+    pair.network.exchange({&message, 1}, {}, soon());
+  } catch (const Failure& failure) {
+    code = failure.code();
+  }
+  CHECK_EQ(code, HCCL_E_INTERNAL);
+}
+
+// Of two that say that they are rank 1, the first is it; and no rank is rank 7 of 2.
+TEST(a_second_rank_of_a_number_is_refused) {
+  Pair pair;
+  for (const uint32_t rank : {1U, 7U, 0U}) CHECK_EQ(all_from(pair.contact(rank).file), "");
+  CHECK(!pair.to_network->is_broken());
+}
+
+TEST(a_rank_that_stalls_costs_no_more_than_the_time_allowed) {
+  Pair pair;
+  char byte = 0;
+  const Message message{1, &byte, 1, {HCCL_CMD_SEND}};
+  const std::string text =
+      refusal_of([&] { pair.network.exchange({}, {&message, 1}, Deadline(300)); });
+  CHECK(contains(text, "waited in vain for rank 1"));
+}
+
+// Requests of one who has the secret and does not keep to what is asked.
+TEST(malformed_requests_do_not_end_the_place) {
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  const Meeting meeting = meeting_of({&information, 1});  // which keeps the place
+  const auto answer_to = [&](std::span<const char> request, uint64_t rank = 0) {
+    Connection connection(introduce(outsider(root), root.secret, root.name,
+                                    static_cast<uint32_t>(rank), soon()),
+                          kAnswers);
+    connection.send(Letter(0, 0, request));
+    return text_from(connection);
+  };
+  const auto asked = [&](std::vector<std::string> texts, uint32_t rank = 0) {
+    return answer_to(joined(texts), rank);
+  };
+  CHECK_EQ(asked({"key", "", "18446744073709551615", "1", ""}),
+           "18446744073709551615 is no number from 0 to 32768");
+  CHECK_EQ(asked({"key", "", "2", "-1", ""}), "-1 is no number from 0 to 2147483647");
+  CHECK_EQ(asked({"key", "", "2", "1"}), "a letter that is not one of 5 texts");
+  const std::string nobody = "a rank without a key, with too many words, or of no such rank";
+  CHECK_EQ(asked({"", "", "2", "1", ""}), nobody);
+  CHECK_EQ(asked({"key", "", "2", "1", std::string(2000, 'w')}), nobody);
+  CHECK_EQ(asked({"key", "", "2", "1", ""}, 2), nobody);
+  const uint64_t huge = uint64_t{1} << 63;
+  CHECK_EQ(answer_to({reinterpret_cast<const char*>(&huge), sizeof(huge)}),
+           "a text of 9223372036854775808 bytes where 0 are left");
+  ranks_meet(information);
+  CHECK_EQ(asked({root.name, "", "2", "1", ""}, 1), "rank 1 has joined already");
+}
+
+// A fuzzer of the letters' parser: letters come out as they were written, and after one change to
+// their bytes only those before it do. `make sanitize` runs it under AddressSanitizer.
+TEST(changed_repeated_and_exchanged_letters_are_refused) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 4000; ++round) {
+    const auto key = std::optional<Secret>(random_secret());
+    LetterWriter writer(key);
+    std::vector<std::string> bodies;
+    std::vector<std::vector<char>> pieces;
+    for (uint32_t i = 0; i < 1 + random() % 6; ++i) {
+      bodies.push_back(std::string(random() % 65, static_cast<char>('a' + i)));
+      pieces.push_back(writer.write(Letter(0, random(), bodies.back())));
+    }
+    const auto whole = [&] {
+      std::vector<char> bytes;
+      for (const auto& piece : pieces) bytes.insert(bytes.end(), piece.begin(), piece.end());
+      return bytes;
+    };
+    std::string refusal;
+    CHECK(read_all(key, whole(), random, &refusal) == bodies && refusal.empty());
+    size_t intact = random() % pieces.size();  // how many letters are left as they were
+    const auto at = pieces.begin() + static_cast<ptrdiff_t>(intact);
+    switch (round % 4) {
+      case 0: (*at)[random() % at->size()] ^= static_cast<char>(1 << random() % 7); break;
+      case 1: pieces.insert(at, std::vector<char>(200, static_cast<char>(random()))); break;
+      case 2:
+        ++intact;
+        pieces.insert(at + 1, std::vector<char>(*at));
+        break;
+      default:
+        if (at + 1 == pieces.end()) continue;
+        std::iter_swap(at, at + 1);
+    }
+    bodies.resize(intact);
+    CHECK(read_all(key, whole(), random, &refusal) == bodies);
+    // A changed size may make a letter of one that has not ended.
+    CHECK(!refusal.empty() || round % 4 == 0);
+  }
+}
+
+// The same for bytes that nobody wrote, without a tag that would refuse them all.
+TEST(any_bytes_are_letters_or_refused) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 20'000; ++round) {
+    std::vector<char> bytes(random() % 400);
+    for (char& byte : bytes) byte = static_cast<char>(random() % 3 ? 0 : random());
+    std::string refusal;
+    read_all(std::nullopt, bytes, random, &refusal);
+    refusal_of([&] { parted(bytes, random() % 6); });
+  }
+  const std::string header("\1\0\0\0" "\0\0\0\0" "\0\0\0\0\0\0\0\0" "\0\0\0\0\0\0\0\0" "\0\0\0\0\0\0\0\x80", 32);
+  std::string refusal;
+  CHECK(read_all(std::nullopt, header, random, &refusal).empty());
+  CHECK_EQ(refusal, "a letter of 9223372036854775808 bytes, expected at most 0");
+}
+
+// A meeting that cannot become complete ends for all that wait.
+TEST(a_rank_that_leaves_before_all_have_come_ends_the_meeting) {
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  const Meeting meeting = meeting_of({&information, 1});  // which keeps the place
+  const auto come = [&](uint32_t rank) {
+    auto connection = std::make_unique<Connection>(
+        introduce(outsider(root), root.secret, root.name, rank, soon()), kAnswers);
+    const auto request = joined({root.name, "", "3", "100", ""});
+    connection->send(Letter(0, 0, std::span<const char>(request)));
+    return connection;
+  };
+  auto early = come(0);
+  const auto waiting = come(1);
+  // Its answer says that the place has read what was sent before.
+  CHECK_EQ(refusal_of([&] { attend(meeting.invitation, {root.name, "", 0, 2, ""}); }),
+           "nRanks is 2 for rank 0 and 3 for one that came before");
+  early.reset();
+  CHECK_EQ(text_from(*waiting), "rank 0 has ended before all ranks had come");
+  CHECK_EQ(refusal_of([&] { attend(meeting.invitation, {root.name, "", 2, 3, ""}); }),
+           "the others have given up: rank 0 has ended before all ranks had come");
+}

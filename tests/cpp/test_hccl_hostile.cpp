@@ -476,6 +476,21 @@ TEST(shared_memory_full_of_garbage_ends_the_exchange) {
   }
 }
 
+TEST(counts_of_shared_memory_are_checked) {
+  const size_t bytes = SharedMemory::file_size(2);
+  SharedFile file(bytes);
+  // Before what the four rings hold stand their counts, 128 bytes each; the third leads from rank 1
+  // to rank 0.
+  char* const counts = file.data() + bytes - 4 * (size_t{1} << 20) - 2 * 128;
+  SharedMemory memory(std::move(file), 0, {getpid(), getpid()});
+  const uint64_t written = (size_t{1} << 20) + 1;
+  std::memcpy(counts, &written, sizeof(written));
+  char byte = 0;
+  const Message message{1, &byte, 1, {HCCL_CMD_SEND}};
+  CHECK_EQ(refusal_of([&] { memory.exchange({}, {&message, 1}, Deadline(50)); }),
+           "rank 1 has 1048577 bytes on the way in 1048576: its counts are wrong");
+}
+
 TEST(a_rank_that_floods_another_is_cut_off) {
   Pair pair;
   const std::vector<char> piece(size_t{512} << 10);
@@ -515,7 +530,8 @@ TEST(a_rank_that_sends_nonsense_is_cut_off) {
 TEST(a_second_rank_of_a_number_is_refused) {
   Pair pair;
   for (const uint32_t rank : {1U, 7U, 0U}) CHECK_EQ(all_from(pair.contact(rank).file), "");
-  CHECK(!pair.to_network->is_broken());
+  pair.to_network->send(Letter(kOfFailure, HCCL_E_OOM, std::string("the first speaks")));
+  CHECK_EQ(pair.end_of_sending(), "the first speaks");
 }
 
 TEST(a_rank_that_stalls_costs_no_more_than_the_time_allowed) {

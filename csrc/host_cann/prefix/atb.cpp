@@ -1,0 +1,70 @@
+// libatb.so, the library of Ascend's transformer operators, which comes with another package than
+// CANN (NNAL). The host CANN has none of its operators; this has what torch_npu takes from it, so
+// that a call says so. Without it torch_npu's own error has no text. ATB's is a C++ interface, in
+// which an exception is an error that arrives as it is.
+#include <cstdint>
+#include <stdexcept>
+
+// Declarations of the published interface, as far as names of functions need them.
+namespace atb __attribute__((visibility("default"))) {
+
+using Status = int32_t;
+class Context;
+class Operation;
+struct Tensor;
+namespace infer __attribute__((visibility("default"))) {
+struct ElewiseParam;
+struct GroupTopkParam;
+struct LinearParam;
+struct PagedAttentionParam;
+struct ReshapeAndCacheParam;
+struct RmsNormParam;
+struct RopeParam;
+struct SelfAttentionParam;
+}  // namespace infer
+
+namespace {
+
+[[noreturn]] void refuse() {
+  throw std::runtime_error(
+      "the host CANN has no libatb.so, the operators of ATB, which the package NNAL brings; call an "
+      "operator of CANN instead, such as those of torch_npu without a leading _, or run this on an "
+      "Ascend NPU with NNAL");
+}
+
+}  // namespace
+
+Status CreateContext(Context**) {
+  refuse();
+}
+Status DestroyContext(Context*) {
+  return 0;  // there is none
+}
+Status DestroyOperation(Operation*) {
+  return 0;
+}
+
+template <class Parameters>
+Status CreateOperation(const Parameters&, Operation**) {
+  refuse();
+}
+template Status CreateOperation(const infer::ElewiseParam&, Operation**);
+template Status CreateOperation(const infer::GroupTopkParam&, Operation**);
+template Status CreateOperation(const infer::LinearParam&, Operation**);
+template Status CreateOperation(const infer::PagedAttentionParam&, Operation**);
+template Status CreateOperation(const infer::ReshapeAndCacheParam&, Operation**);
+template Status CreateOperation(const infer::RmsNormParam&, Operation**);
+template Status CreateOperation(const infer::RopeParam&, Operation**);
+template Status CreateOperation(const infer::SelfAttentionParam&, Operation**);
+
+class Utils {
+ public:
+  static uint64_t GetTensorSize(const Tensor&);
+};
+
+// Asked for first, for the tensors of a call.
+uint64_t Utils::GetTensorSize(const Tensor&) {
+  refuse();
+}
+
+}  // namespace atb

@@ -21,7 +21,7 @@ def programs() -> Path:
     return builds.cpp_tests()
 
 
-# Ten times what the slowest, test_faults, takes where it has a processor to itself.
+# More than ten times what the slowest takes where it has a processor to itself.
 SECONDS = 1800
 
 # Every thread of it computes with OpenMP, whose threads on a large machine would be more than a process may have.

@@ -142,6 +142,14 @@ def test_an_operator_of_atb_says_that_the_library_is_missing(name: str) -> None:
     assert torch.equal((x + 1).cpu(), torch.ones(2, 2, 16, dtype=torch.float16))
 
 
+def test_an_operator_of_atb_that_is_found_by_name_is_named() -> None:
+    x = torch.zeros(4, 16, dtype=torch.float16).npu()
+    with pytest.raises(RuntimeError, match="AtbFusedAddTopkDiv"):
+        torch_npu.atb.npu_fused_add_topk_div(x, x[0])
+    torch.npu.synchronize()
+    assert torch.equal((x + 1).cpu(), torch.ones(4, 16, dtype=torch.float16))
+
+
 def test_all_that_torch_npu_takes_of_atb_is_there() -> None:
     def symbols(path: Path, option: str) -> set[str]:
         command = ["nm", "--dynamic", "--format=posix", option, path]

@@ -1,7 +1,8 @@
 // libatb.so, the library of Ascend's transformer operators, which comes with another package than
 // CANN (NNAL). The host CANN has none of its operators; this has what torch_npu takes from it, so
 // that a call says so. Without it torch_npu's own error has no text. ATB's is a C++ interface, in
-// which an exception is an error that arrives as it is.
+// which an exception is an error that arrives as it is. Functions that torch_npu looks for by name
+// (Atb...) are left out: that none is found is an error with the name, in the call.
 #include <cstdint>
 #include <stdexcept>
 
@@ -27,9 +28,9 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw std::runtime_error(
-      "the host CANN has no libatb.so, the operators of ATB, which the package NNAL brings; call an "
-      "operator of CANN instead, such as those of torch_npu without a leading _, or run this on an "
-      "Ascend NPU with NNAL");
+      "the host CANN has no libatb.so, the operators of ATB, which the package NNAL brings; call "
+      "one of CANN's instead, which torch_npu has for most of them, or run this on an NPU with "
+      "NNAL");
 }
 
 }  // namespace

@@ -71,8 +71,8 @@ aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor**
           const aclnn_host::NamedFile opened =
               aclnn_host::open_named_file(path, aclnn_host::Existing::kEmptied);
           if (opened.error != 0) {
-            return fail(ACLNN_ERR_INNER, "%s: cannot write %s, which ACLNN_TORCH_DUMP_DIR asks for: %s",
-                        kApi, path.c_str(), opened.reason.c_str());
+            return fail(ACLNN_ERR_INNER, "%s: cannot write %s: %s", kApi, path.c_str(),
+                        opened.reason.c_str());
           }
           std::FILE* const file = fdopen(opened.descriptor, "w");
           if (file == nullptr) close(opened.descriptor);

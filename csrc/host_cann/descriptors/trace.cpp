@@ -84,7 +84,7 @@ void report_lost_event(Trace& trace, int error) {
   put_messages(before);
 }
 
-// Lets a trace's events go to `path`, which is then its own. Returns why it cannot; empty if it can.
+// Lets a trace's events go to `path`, which is then its own. Returns why it cannot, if it cannot.
 std::string redirect(Trace& trace, const char* path) {
   const NamedFile opened = open_named_file(path, Existing::kContinued);
   if (opened.error != 0) return opened.reason;

@@ -18,11 +18,9 @@
 #include <ATen/ops/glu.h>
 #include <ATen/ops/glu_backward.h>
 #include <ATen/ops/hardshrink.h>
-#include <ATen/ops/hardshrink_backward.h>
 #include <ATen/ops/hardsigmoid.h>
 #include <ATen/ops/hardsigmoid_backward.h>
 #include <ATen/ops/hardtanh.h>
-#include <ATen/ops/hardtanh_backward.h>
 #include <ATen/ops/heaviside.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/leaky_relu_backward.h>
@@ -47,6 +45,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/clipped_gradients.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -167,14 +166,14 @@ ACLNN(InplaceHardtanh, (InOut, selfRef), (Number, clipValueMin), (Number, clipVa
 }
 ACLNN(HardtanhBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, min), (Number, max),
       (Out, out)) {
-  out = at::hardtanh_backward(gradOutput, self, min, max);
+  out = hardtanh_gradient(gradOutput, self, min, max);
 }
 ACLNN(Hardshrink, (FloatIn, self), (Number, lambd), (Out, out)) {
   out = at::hardshrink(self, lambd);
 }
 ACLNN(HardshrinkBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, lambd),
       (Out, gradInput)) {
-  gradInput = at::hardshrink_backward(gradOutput, self, lambd);
+  gradInput = hardshrink_gradient(gradOutput, self, lambd);
 }
 ACLNN(Softshrink, (FloatIn, self), (Number, lambd), (Out, out)) {
   out = at::softshrink(self, lambd);

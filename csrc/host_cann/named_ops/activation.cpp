@@ -7,12 +7,10 @@
 #include <ATen/ops/glu.h>
 #include <ATen/ops/glu_backward.h>
 #include <ATen/ops/hardshrink.h>
-#include <ATen/ops/hardshrink_backward.h>
 #include <ATen/ops/hardsigmoid.h>
 #include <ATen/ops/hardsigmoid_backward.h>
 #include <ATen/ops/hardswish.h>
 #include <ATen/ops/hardswish_backward.h>
-#include <ATen/ops/hardtanh_backward.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/leaky_relu_backward.h>
 #include <ATen/ops/log_sigmoid.h>
@@ -32,6 +30,7 @@
 #include <ATen/ops/threshold.h>
 #include <ATen/ops/threshold_backward.h>
 
+#include "host_cann/aten_ops/clipped_gradients.h"
 #include "host_cann/named_ops/operator.h"
 
 using namespace aclnn_host;
@@ -107,7 +106,7 @@ NAMED_OPERATOR(HardShrink, (FloatIn, x), (Out, y), (Attribute<double>, lambd)) {
 }
 NAMED_OPERATOR(HardShrinkGrad, (FloatIn, gradients), (FloatIn, features), (Out, backprops),
                (Attribute<double>, lambd)) {
-  backprops = at::hardshrink_backward(gradients, features, lambd.value_or(0.5));
+  backprops = hardshrink_gradient(gradients, features, lambd.value_or(0.5));
 }
 NAMED_OPERATOR(SoftShrink, (FloatIn, x), (Out, y), (Attribute<double>, lambd)) {
   y = at::softshrink(x, lambd.value_or(0.5));
@@ -118,7 +117,7 @@ NAMED_OPERATOR(SoftShrinkGrad, (FloatIn, input_grad), (FloatIn, input_x), (Out, 
 }
 NAMED_OPERATOR(HardtanhGrad, (FloatIn, result), (FloatIn, grad), (Out, y),
                (Attribute<double>, min_val), (Attribute<double>, max_val)) {
-  y = at::hardtanh_backward(grad, result, min_val.value_or(-1), max_val.value_or(1));
+  y = hardtanh_gradient(grad, result, min_val.value_or(-1), max_val.value_or(1));
 }
 NAMED_OPERATOR(LeakyRelu, (In, x), (Out, y), (Attribute<double>, negative_slope)) {
   y = at::leaky_relu(x, negative_slope.value_or(0));

@@ -172,7 +172,7 @@ NAMED_OPERATOR(SoftmaxGrad, (FloatIn, softmax), (FloatIn, grad_softmax), (Out, g
                                       wide(softmax.scalar_type()));
 }
 NAMED_OPERATOR(LogSoftmaxV2, (FloatIn, logits), (Out, logsoftmax), (Attribute<Integers>, axes)) {
-  logsoftmax = at::log_softmax(logits, one_axis(axes.value_or(Integers{-1})));
+  logsoftmax = at::log_softmax(wide(logits), one_axis(axes.value_or(Integers{-1})));
 }
 NAMED_OPERATOR(LogSoftmaxGrad, (FloatIn, grad), (FloatIn, x), (Out, y),
                (Attribute<Integers>, axis)) {

@@ -6,7 +6,6 @@
 #include <ATen/ops/elu_backward.h>
 #include <ATen/ops/glu.h>
 #include <ATen/ops/glu_backward.h>
-#include <ATen/ops/hardshrink.h>
 #include <ATen/ops/hardsigmoid.h>
 #include <ATen/ops/hardsigmoid_backward.h>
 #include <ATen/ops/hardswish.h>
@@ -23,14 +22,12 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
 #include <ATen/ops/softplus.h>
-#include <ATen/ops/softshrink.h>
-#include <ATen/ops/softshrink_backward.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/tanh_backward.h>
 #include <ATen/ops/threshold.h>
 #include <ATen/ops/threshold_backward.h>
 
-#include "host_cann/aten_ops/clipped_gradients.h"
+#include "host_cann/aten_ops/shrinking.h"
 #include "host_cann/named_ops/operator.h"
 
 using namespace aclnn_host;
@@ -102,18 +99,18 @@ NAMED_OPERATOR(HardSigmoid, (FloatIn, x), (Out, y), (Attribute<double>, alpha),
   y = (wide(x) * slope + beta.value_or(0.5)).clamp(0, 1);
 }
 NAMED_OPERATOR(HardShrink, (FloatIn, x), (Out, y), (Attribute<double>, lambd)) {
-  y = at::hardshrink(x, lambd.value_or(0.5));
+  y = hard_shrink(x, x, lambd.value_or(0.5));
 }
 NAMED_OPERATOR(HardShrinkGrad, (FloatIn, gradients), (FloatIn, features), (Out, backprops),
                (Attribute<double>, lambd)) {
-  backprops = hardshrink_gradient(gradients, features, lambd.value_or(0.5));
+  backprops = hard_shrink(gradients, features, lambd.value_or(0.5));
 }
 NAMED_OPERATOR(SoftShrink, (FloatIn, x), (Out, y), (Attribute<double>, lambd)) {
-  y = at::softshrink(x, lambd.value_or(0.5));
+  y = soft_shrink(x, lambd.value_or(0.5));
 }
 NAMED_OPERATOR(SoftShrinkGrad, (FloatIn, input_grad), (FloatIn, input_x), (Out, output_y),
                (Attribute<double>, lambd)) {
-  output_y = at::softshrink_backward(input_grad, input_x, lambd.value_or(0.5));
+  output_y = hard_shrink(input_grad, input_x, lambd.value_or(0.5));
 }
 NAMED_OPERATOR(HardtanhGrad, (FloatIn, result), (FloatIn, grad), (Out, y),
                (Attribute<double>, min_val), (Attribute<double>, max_val)) {

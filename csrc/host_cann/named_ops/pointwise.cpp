@@ -187,7 +187,7 @@ NAMED_OPERATOR(TensorEqual, (In, input_x), (In, input_y), (Out, output_z)) {
   output_z = at::eq(input_x, input_y).all();
 }
 NAMED_OPERATOR(Cross, (In, x1), (In, x2), (Out, y), (Attribute<int64_t>, dim)) {
-  y = at::cross(x1, x2, dim.value_or(-1));
+  y = at::cross(wide(x1), wide(x2), dim.value_or(-1));
 }
 // Parts of the blocks of channels of two tensors, added.
 NAMED_OPERATOR(StrideAdd, (FloatIn, x1), (FloatIn, x2), (Out, y),

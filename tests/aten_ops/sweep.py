@@ -43,9 +43,9 @@ DTYPES = (
 )
 INDICES = ("INT64", "INT32")
 REDUCED = ("FLOAT16", "BFLOAT16")
-# With how many fills the 16-bit results are compared with those in FLOAT, and by how many units of FLOAT's last place
-# two orders of a sum may differ.
-FILLS = 3
+# With how many fills the 16-bit results are compared with those in FLOAT: FILLS=20 in the environment looks deeper.
+FILLS = int(os.environ.get("FILLS", "1"))
+# By how many units of FLOAT's last place two orders of a sum may differ.
 FLOAT_SUMS = 64
 
 
@@ -346,7 +346,7 @@ def odd(arguments: dict[str, Any]) -> dict[str, Any]:
 def rounding_of(caller: Caller, name: str, arguments: dict[str, Any], dtype: str, index: str) -> float:
     """How far a call with outputs of the dtype or FLOAT lies from the same in FLOAT; 0 where one is not computed."""
     most = 0.0
-    for each, caller.fill in itertools.product((arguments, odd(arguments)), range(FILLS)):
+    for each, caller.fill in itertools.product((arguments, odd(arguments)), range(1, FILLS + 1)):
         wide = caller.call(name, with_dtypes(name, each, "FLOAT", index, "FLOAT"))
         if wide.stage1 or wide.stage2:
             continue

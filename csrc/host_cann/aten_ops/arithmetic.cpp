@@ -58,38 +58,45 @@ at::IntArrayRef shape_of(const at::Tensor& tensor) {
   out.write(                                                                         \
       at::result_type(self, other), at::infer_size(shape_of(self), shape_of(other)), \
       Output::Reads::kSameElement,                                                   \
-      [&] { return function(self, other __VA_OPT__(, ) __VA_ARGS__); },          \
+      [&] { return function(self, other __VA_OPT__(, ) __VA_ARGS__); },              \
       [&](at::Tensor& place) {                                                       \
-        function##_out(place, self, other __VA_OPT__(, ) __VA_ARGS__);           \
+        function##_out(place, self, other __VA_OPT__(, ) __VA_ARGS__);               \
       })
 
-// Whether ATen's sum and difference round alpha and the product to 16 bits before the result.
-bool is_scaled_in_16_bits(const at::Tensor& self, const at::Tensor& other, const c10::Scalar& alpha) {
+// self + alpha * other and self - alpha * other. ATen's own functions round alpha and the product to
+// 16 bits; addcmul computes in FLOAT and rounds once.
+bool is_scaled_in_16_bits(const at::Tensor& self, const at::Tensor& other,
+                          const c10::Scalar& alpha) {
   const bool is_real = alpha.isFloatingPoint() || alpha.isIntegral(/*includeBool=*/false);
   return is_real && alpha.toDouble() != 1 && at::isReducedFloatingType(at::result_type(self, other));
 }
-// The tensor that makes addcmul, which computes in FLOAT and rounds once, self + alpha * other.
-at::Tensor one_like(const at::Tensor& self, const at::Tensor& other) {
+at::Tensor one_of_both(const at::Tensor& self, const at::Tensor& other) {
   return at::ones({}, self.options().dtype(at::result_type(self, other)));
 }
 at::Tensor scaled_sum(const at::Tensor& self, const at::Tensor& other, const c10::Scalar& alpha) {
   if (!is_scaled_in_16_bits(self, other, alpha)) return at::add(self, other, alpha);
-  return at::addcmul(self, other, one_like(self, other), alpha);
+  return at::addcmul(self, other, one_of_both(self, other), alpha);
+}
+void scaled_sum_out(at::Tensor& place, const at::Tensor& self, const at::Tensor& other,
+                    const c10::Scalar& alpha) {
+  if (is_scaled_in_16_bits(self, other, alpha)) {
+    at::addcmul_out(place, self, other, one_of_both(self, other), alpha);
+  } else {
+    at::add_out(place, self, other, alpha);
+  }
 }
 at::Tensor scaled_difference(const at::Tensor& self, const at::Tensor& other,
-                         const c10::Scalar& alpha) {
+                             const c10::Scalar& alpha) {
   if (!is_scaled_in_16_bits(self, other, alpha)) return at::sub(self, other, alpha);
-  return at::addcmul(self, other, one_like(self, other), -alpha.toDouble());
+  return at::addcmul(self, other, one_of_both(self, other), -alpha.toDouble());
 }
-at::Tensor& scaled_sum_out(at::Tensor& place, const at::Tensor& self, const at::Tensor& other,
-                       const c10::Scalar& alpha) {
-  if (!is_scaled_in_16_bits(self, other, alpha)) return at::add_out(place, self, other, alpha);
-  return at::addcmul_out(place, self, other, one_like(self, other), alpha);
-}
-at::Tensor& scaled_difference_out(at::Tensor& place, const at::Tensor& self, const at::Tensor& other,
-                              const c10::Scalar& alpha) {
-  if (!is_scaled_in_16_bits(self, other, alpha)) return at::sub_out(place, self, other, alpha);
-  return at::addcmul_out(place, self, other, one_like(self, other), -alpha.toDouble());
+void scaled_difference_out(at::Tensor& place, const at::Tensor& self, const at::Tensor& other,
+                           const c10::Scalar& alpha) {
+  if (is_scaled_in_16_bits(self, other, alpha)) {
+    at::addcmul_out(place, self, other, one_of_both(self, other), -alpha.toDouble());
+  } else {
+    at::sub_out(place, self, other, alpha);
+  }
 }
 
 // CANN's divisions by number: 0 keeps the fraction, 1 truncates, 2 rounds down.

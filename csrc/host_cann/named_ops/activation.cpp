@@ -82,10 +82,10 @@ NAMED_OPERATOR(MishGrad, (FloatIn, grad), (FloatIn, x), (OptionalIn, tanhx), (Ou
   x_grad = at::mish_backward(grad, x);
 }
 NAMED_OPERATOR(SigmoidGrad, (FloatIn, y), (FloatIn, dy), (Out, z), (Only<"false">, complex_conj)) {
-  z = at::sigmoid_backward(dy, y);
+  z = at::sigmoid_backward(wide(dy), wide(y));
 }
 NAMED_OPERATOR(TanhGrad, (FloatIn, y), (FloatIn, dy), (Out, z), (Only<"false">, complex_conj)) {
-  z = at::tanh_backward(dy, y);
+  z = at::tanh_backward(wide(dy), wide(y));
 }
 NAMED_OPERATOR(HardSigmoidGrad, (FloatIn, grads), (FloatIn, x), (Out, backprops),
                (Attribute<double>, alpha), (Attribute<double>, beta)) {

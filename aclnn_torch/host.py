@@ -39,6 +39,7 @@ LIBRARIES = (
     "profapi",
     "ms_tools_ext",
     "ascend_hal",
+    "atb",
 )
 MAX_DEVICES = 64
 

@@ -59,14 +59,15 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
     Several may be on at once, within one another, in several threads, beside the environment's: each has all calls.
 
     Args:
-        path: the file; one that exists is replaced.
+        path: the file, which is its user's alone; a file or a symbolic link that exists is replaced, not written to.
 
     Raises:
         OSError: the file cannot be written, or, at the end, lacks calls because it could not be, as on a full disk. If
             the body raises, that is a warning.
         ValueError: another trace is being written to it.
     """
-    path = Path(path).resolve()
+    path = Path(path)
+    path = path.parent.resolve() / path.name
     _begin(path)
     try:
         yield
@@ -82,9 +83,14 @@ _open: set[Path] = set()  # the files of traces that are on
 _open_lock = threading.Lock()
 
 
+def _open_itself(path: str, flags: int) -> int:
+    """As the host CANN opens it: no file that a symbolic link leads to, and no wait for a pipe's reader."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+
+
 def _append(path: Path, mode: str, text: str) -> None:
     try:
-        with path.open(mode) as file:
+        with open(path, mode, opener=_open_itself) as file:
             file.write(text)
     except OSError as error:  # of a write, which knows no file
         raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
@@ -109,7 +115,9 @@ def _begin(path: Path) -> None:
             )
         _open.add(path)
     try:
-        _append(path, "w", "[\n")
+        if path.is_file() or path.is_symlink():
+            path.unlink()
+        _append(path, "w" if path.exists() else "x", "[\n")
         try:
             _C.trace(os.fsencode(path))
         except BaseException:

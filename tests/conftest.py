@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,12 @@ from hypothesis import HealthCheck, settings
 
 import aclnn_torch
 from aclnn_torch import _C
+
+# What is meant for the pytest that was called, which has read it by now. The processes that tests start, other pytests
+# among them whose words a test reads, shall do the same for every caller.
+OF_THE_CALLER = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONWARNINGS", "FORCE_COLOR", "PY_COLORS", "COLUMNS")
+for _name in OF_THE_CALLER:
+    os.environ.pop(_name, None)
 
 # How many examples a property is tried on: some with every test run, many with --hypothesis-profile=deep. They are the
 # same every time; how fast the machine is tells nothing about the property.

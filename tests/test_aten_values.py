@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,24 @@ COMPUTED: dict[str, Any] = {
     "aclnnGtScalar self=UINT16[2]:5,1 other=INT32(-1) out=BOOL[2]": [[1, 1]],
     "aclnnLtScalar self=UINT16[2]:5,1 other=FLOAT(1.5) out=BOOL[2]": [[0, 1]],
     "aclnnGeScalar self=UINT64[2]:9223372036854775808,1 other=INT64(2) out=BOOL[2]": [[1, 0]],
+    # The norm is that of the sum in FLOAT: 1 / sqrt((1.005859375**2 + 0.671875**2) / 2).
+    (
+        "aclnnAddRmsNorm x1=BFLOAT16[1,2]:1,0.3359375 x2=BFLOAT16[1,2]:0.005859375,0.3359375 gamma=BFLOAT16[2]:1 "
+        "epsilon=0 yOut=BFLOAT16[1,2] rstdOut=FLOAT[1,1] xOut=BFLOAT16[1,2]"
+    ): [[[1.1796875, 0.78515625]], [[1.1691433191299438]], [[1.0078125, 0.671875]]],
+    # nan passes the gradients of Hardtanh and Hardshrink, in vectors and in what is left of them; the ends are FLOAT.
+    "aclnnHardtanhBackward gradOutput=FLOAT[20]:1 self=FLOAT[20]:NaN min=FLOAT(-1) max=FLOAT(1) out=FLOAT[20]": [
+        [1.0] * 20
+    ],
+    "aclnnHardshrinkBackward gradOutput=FLOAT[20]:1 self=FLOAT[20]:NaN lambd=FLOAT(0.5) gradInput=FLOAT[20]": [
+        [1.0] * 20
+    ],
+    "aclnnHardshrink self=BFLOAT16[2]:0.6015625,0.59765625 lambd=FLOAT(0.6) out=BFLOAT16[2]": [[0.6015625, 0]],
+    # The kernel selects what lies above the threshold: nan does not.
+    (
+        "aclnnApplyFtrl varRef=FLOAT[1]:1 accumRef=FLOAT[1]:1 linearRef=FLOAT[1]:NaN grad=FLOAT[1]:0 lr=FLOAT[1]:1 "
+        "l1=FLOAT[1]:0.5 l2=FLOAT[1]:0 lrPower=FLOAT[1]:-0.5 useLocking=false"
+    ): [[0], [1], [pytest.approx(math.nan, nan_ok=True)]],
     # Long sums in 16 bits.
     "aclnnInplacePut selfRef=FLOAT16[1]:0 index=INT64[3000]:0 source=FLOAT16[3000]:1 accumulate=true": [[3000]],
     (

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
+import struct
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -444,6 +446,71 @@ def test_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len([path for path in files if memory.view.tobytes() in path.read_bytes()]) == 2
     for tensor in tensors:
         assert host.aclDestroyTensor(tensor) == SUCCESS
+
+
+def dump(type: str, name: str) -> int:
+    """The status of writing one tensor of three numbers."""
+    memory = Memory(Dtype.FLOAT, (3,))
+    memory.write([1.25, 2.5, 5.0])
+    tensors = (ctypes.c_void_p * 1)(memory.descriptor())
+    status: int = cabi.host().aclDumpOpTensors(type.encode(), name.encode(), tensors, 1, 0, None)
+    assert cabi.host().aclDestroyTensor(tensors[0]) == SUCCESS
+    return status
+
+
+def test_a_dump_stays_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the operator's names are; different names are different files, which their user alone may read."""
+    folder = tmp_path / "dumps"
+    (folder / "Elu.").mkdir(parents=True)
+    (tmp_path / "a.b").mkdir()
+    monkeypatch.setenv("ACLNN_TORCH_DUMP_DIR", str(folder))
+    for type, name in (("../a", "b/c"), ("Elu", "/../../out"), ("Elu", "a/b"), ("Elu", "a%2Fb"), ("E\n", "\x7f")):
+        assert dump(type, name) == SUCCESS, cabi.error_text()
+    files = {path.name for path in tmp_path.rglob("*") if path.is_file() and path.parent == folder}
+    names = {"..%2Fa.b%2Fc", "Elu.%2F..%2F..%2Fout", "Elu.a%2Fb", "Elu.a%252Fb", "E%0A.%7F"}
+    assert files == {f"{name}.input.0.bin" for name in names}
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == len(names)
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir() if path.is_file()} == {0o600}
+
+
+HOSTILE = {
+    "symbolic link": (lambda path, victim: path.symlink_to(victim), "is a symbolic link, which is not followed"),
+    "hard link": (lambda path, victim: path.hardlink_to(victim), "has another name too (a hard link)"),
+    "pipe": (lambda path, victim: os.mkfifo(path), "is neither a regular file nor a device"),
+    "folder": (lambda path, victim: path.mkdir(), "Is a directory"),
+    "file of another user": (lambda path, victim: (path.touch(), os.chown(path, 4242, 4242)), "another user (4242)"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_nothing_is_written_where_a_name_leads_elsewhere(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dumps and traces refuse what somebody else may have put at their file's place."""
+    if "user" in kind and os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    victim, path = tmp_path / "victim", tmp_path / "Elu.x.input.0.bin"
+    victim.write_text("precious")
+    place, reason = HOSTILE[kind]
+    place(path, victim)
+    monkeypatch.setenv("ACLNN_TORCH_DUMP_DIR", str(tmp_path))
+    assert dump("Elu", "x") == INNER
+    text = cabi.error_text()
+    assert f"aclDumpOpTensors: cannot write {path}" in text
+    assert reason in text
+    assert cabi.host().aclHostTrace(os.fsencode(path)) == 100000
+    text = cabi.error_text()
+    assert f"aclHostTrace: {path} cannot be opened for writing" in text
+    assert reason in text
+    assert victim.read_text() == "precious"
+
+
+def test_a_shorter_dump_replaces_a_longer_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "Elu.x.input.0.bin"
+    path.write_bytes(bytes(100))
+    monkeypatch.setenv("ACLNN_TORCH_DUMP_DIR", str(tmp_path))
+    assert dump("Elu", "x") == SUCCESS, cabi.error_text()
+    assert struct.unpack("3f", path.read_bytes()) == (1.25, 2.5, 5.0)
 
 
 def test_error_text() -> None:

@@ -48,6 +48,17 @@ def test_each_device_has_layers_of_its_own(tmp_path: Path) -> None:
     assert len(names) == len({process for process, _ in names}) == 1 + 2 * 64
 
 
+def test_a_profile_leads_nowhere_else(tmp_path: Path) -> None:
+    """A profile that somebody else made may hold a link where files are written."""
+    folder = make_profile(tmp_path / "PROF_1", HEAD, task(0))
+    (tmp_path / "elsewhere").mkdir()
+    (folder / "mindstudio_profiler_output").symlink_to(tmp_path / "elsewhere")
+    done = export(tmp_path)
+    assert done.returncode == 1
+    assert "mindstudio_profiler_output is a symbolic link, which is not followed; remove it" in done.stderr
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_a_folder_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:
     make_profile(tmp_path / "PROF_1", {"kind": "task"})
     make_profile(tmp_path / "PROF_2", HEAD, {"kind": "task"})

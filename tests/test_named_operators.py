@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from tests.named_ops.cases import Case, cases
 from tests.published import named_operators
 
 CASES = cases()
+NOT_COMPARED: set[str] = set()
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +46,32 @@ def check(case: Case, outputs: list[Tensor], shapes: list[tuple[int, ...]]) -> N
             got = got.flatten()[: expected.numel()].view(shape)
         tolerance = {"rtol": 0, "atol": 0} if case.exact else {"rtol": 2e-5, "atol": 2e-5}
         torch.testing.assert_close(got, expected.contiguous(), equal_nan=True, **tolerance)
+
+
+def in_type(values: list[Any], dtype: torch.dtype) -> list[Any]:
+    """The values with tensors of FLOAT in another type."""
+    return [x.to(dtype) if isinstance(x, Tensor) and x.dtype == torch.float32 else x for x in values]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_16_bit_results_are_rounded_once(operators: Operators, dtype: torch.dtype) -> None:
+    """Each is the result in FLOAT of the same numbers, rounded to 16 bits; an operator may refuse the type."""
+    wrong = []
+    for case in CASES:
+        if case.sized or case.name in NOT_COMPARED:
+            continue
+        inputs = in_type([x.contiguous() if isinstance(x, Tensor) else x for x in case.inputs], dtype)
+        wide = [x.float() if isinstance(x, Tensor) and x.dtype == dtype else x for x in inputs]
+        outputs = in_type([room(x, False) for x in case.expected], dtype)
+        exact = [room(x, False) for x in case.expected]
+        if operators.call(case.name, inputs, outputs, **case.attributes)[0]:
+            continue
+        if operators.call(case.name, wide, exact, **case.attributes)[0]:
+            continue
+        for got, result in zip(outputs, exact, strict=True):
+            if got.dtype == dtype and not torch.equal(got.nan_to_num(5), result.to(dtype).nan_to_num(5)):
+                wrong.append(case.name)
+    assert not wrong, sorted(set(wrong))
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.name}-{i}" for i, case in enumerate(CASES)])

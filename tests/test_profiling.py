@@ -344,6 +344,26 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     assert stages(tmp_path / "trace.json") == ["aclnnElu"]
 
 
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    """What stands behind it, or has another name, stays as it was; the trace is its user's alone."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "symbolic").symlink_to(victim)
+    (tmp_path / "hard").hardlink_to(victim)
+    for name in ("symbolic", "hard"):
+        with aclnn_torch.trace(tmp_path / name):
+            F.elu(torch.ones(2))
+        assert stages(tmp_path / name) == ["aclnnElu"]
+        assert (tmp_path / name).lstat().st_mode & 0o777 == 0o600
+    assert victim.read_text() == "precious"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="No such device or address"), aclnn_torch.trace(tmp_path / "pipe"):
+        pass
+
+
 def test_a_full_disk_at_the_beginning() -> None:
     with pytest.raises(OSError, match="No space left on device") as caught, aclnn_torch.trace("/dev/full"):
         pass

@@ -46,7 +46,10 @@ void add_if_exists(std::vector<std::string>& paths, std::string path) {
 // leads out of the folder is none.
 std::vector<std::string> vendors(const std::string& folder) {
   constexpr std::string_view kKey = "load_priority=";
-  std::ifstream config(folder + "/config.ini");
+  const std::string path = folder + "/config.ini";
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return {};  // a pipe would be waited for
+  std::ifstream config(path);
   for (std::string line; std::getline(config, line);) {
     if (!line.starts_with(kKey)) continue;
     auto names = split(line.substr(kKey.size()), ',');

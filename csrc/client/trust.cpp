@@ -1,5 +1,6 @@
 #include "client/trust.h"
 
+#include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,11 +22,29 @@ namespace fs = std::filesystem;
   throw Error("dlopen", ACL_ERROR_INVALID_FILE, text);
 }
 
-bool is_own(const struct stat& file) {
-  return file.st_uid == 0 || file.st_uid == geteuid();
+// Who owns this code, which is running already; the user where that is not known.
+uid_t owner_of_this_code() {
+  Dl_info self{};
+  struct stat file{};
+  const bool known = dladdr(reinterpret_cast<const void*>(&check_trusted), &self) != 0 &&
+                     self.dli_fname != nullptr && stat(self.dli_fname, &file) == 0;
+  return known ? file.st_uid : geteuid();
 }
 
-// In a folder for everyone with the sticky bit, such as /tmp, each entry is its owner's alone.
+// Belongs to somebody who could change what this process runs in any case.
+bool is_own(const struct stat& file) {
+  return file.st_uid == 0 || file.st_uid == geteuid() || file.st_uid == owner_of_this_code();
+}
+
+// Who may write to it besides its owner; null if nobody. The group of an owner's own, which has
+// the owner's number, and that of root are not somebody else.
+const char* other_writers(const struct stat& file) {
+  if ((file.st_mode & S_IWOTH) != 0) return "everyone";
+  const bool others_group = file.st_gid != 0 && file.st_gid != file.st_uid;
+  return (file.st_mode & S_IWGRP) != 0 && others_group ? "its group" : nullptr;
+}
+
+// In a folder for many with the sticky bit, such as /tmp, each entry is its owner's alone.
 bool is_shared_safely(const struct stat& folder, const struct stat& entry) {
   return (folder.st_mode & S_ISVTX) != 0 && is_own(entry);
 }
@@ -36,11 +55,16 @@ void check_permissions(const fs::path& path) {
   for (fs::path at = path;; at = at.parent_path()) {
     struct stat found{};
     if (lstat(at.c_str(), &found) != 0) return;
-    // Everyone may "write" to a link, which changes nothing; in an open folder its owner counts.
-    const bool open = !S_ISLNK(found.st_mode) && (found.st_mode & S_IWOTH) != 0;
-    if (open && !(S_ISDIR(found.st_mode) && is_shared_safely(found, entry))) {
-      refuse(at.string() + " may be written by everyone, so " + path.string() +
-             " is not loaded; remove that permission (chmod o-w)");
+    if (!is_own(found)) {
+      refuse(at.string() + " belongs to user " + std::to_string(found.st_uid) + ", so " +
+             path.string() +
+             " is not loaded; its owner must be root or the user of this process (chown)");
+    }
+    // Everyone may "write" to a link, which changes nothing; its owner counts.
+    const char* const others = S_ISLNK(found.st_mode) ? nullptr : other_writers(found);
+    if (others != nullptr && !(S_ISDIR(found.st_mode) && is_shared_safely(found, entry))) {
+      refuse(at.string() + " may be written by " + others + ", so " + path.string() +
+             " is not loaded; remove that permission (chmod go-w)");
     }
     if (at == at.root_path()) return;
     entry = found;

@@ -43,6 +43,10 @@ DTYPES = (
 )
 INDICES = ("INT64", "INT32")
 REDUCED = ("FLOAT16", "BFLOAT16")
+# With how many fills the 16-bit results are compared with those in FLOAT: FILLS=20 in the environment looks deeper.
+FILLS = int(os.environ.get("FILLS", "1"))
+# By how many units of FLOAT's last place two orders of a sum may differ.
+FLOAT_SUMS = 64
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,11 @@ def _ctype(kind: str) -> Any:
     return _CTYPES[kind] if found == kind else ctypes.c_void_p
 
 
-def _values(tensor: Tensor, dtype: Dtype) -> np.ndarray:
-    """What the tensor holds: small positive numbers that every dtype of its kind has exactly, unless it says what."""
+def _values(tensor: Tensor, dtype: Dtype, fill: int) -> np.ndarray:
+    """What the tensor holds: small positive numbers that every dtype of its kind has exactly, unless it says what.
+
+    Each fill has other fractions.
+    """
     count = math.prod(tensor.shape)
     if tensor.values:
         return np.resize(np.array(tensor.values), tensor.shape)
@@ -138,7 +145,7 @@ def _values(tensor: Tensor, dtype: Dtype) -> np.ndarray:
             [0] if isinstance(tensor, _Index) else [1, 2, 3] if dtype != Dtype.BOOL else [1, 0, 1], tensor.shape
         )
     # In (0, 1), with all 8 bits of BFLOAT16's significand in use; no two neighbours alike.
-    places = np.arange(count)
+    places = np.arange(count) + 29 * fill
     return ((129 + places * 74 % 127) / 256 * np.where(places % 3 == 1, 0.5, 1)).reshape(tensor.shape)
 
 
@@ -150,6 +157,7 @@ class Outcome:
     stage2: int
     text: str
     outputs: list[np.ndarray]
+    dtypes: list[Dtype]  # of the outputs
 
 
 class Caller:
@@ -159,6 +167,7 @@ class Caller:
         self.library = library()
         cabi.host = lambda: self.library  # what makes descriptors, too
         self.gone: set[Any] = set()  # handles that are destroyed already
+        self.fill = 0  # of the tensors that do not say what they hold
 
     def tensor(self, value: Tensor, kind: str, strided: bool, memories: list[tuple[cabi.Memory, str]]) -> int:
         """A new aclTensor, whose memory is added to the memories."""
@@ -172,7 +181,8 @@ class Caller:
             else cabi.Memory(dtype, value.shape, strides, offset=int(gaps))
         )
         if not is_output(kind):
-            memory.write(_values(value, dtype))
+            # Tensors of the same shape differ, too, from fill 1 on.
+            memory.write(_values(value, dtype, self.fill * (1 + len(memories))))
         memories.append((memory, kind))
         return memory.descriptor()
 
@@ -224,13 +234,14 @@ class Caller:
         elif status == SUCCESS:
             stage2 = getattr(lib, name)(None, size.value, executor, None) or lib.aclrtSynchronizeStream(None)
         text = "" if status == stage2 == SUCCESS else cabi.error_text().strip().splitlines()[0]
-        outputs = [memory.read() for memory, kind in memories if "Out" in kind and kind != "SizedOut"]
+        written = [memory for memory, kind in memories if "Out" in kind and kind != "SizedOut"]
+        outputs, dtypes = [memory.read() for memory in written], [memory.dtype for memory in written]
         intact = all(memory.untouched() for memory, _ in memories)
         for release, handle in destroy:
             if handle not in self.gone:
                 release(handle)
         assert intact, f"{name} wrote beside its outputs"
-        return Outcome(status, stage2, text, outputs)
+        return Outcome(status, stage2, text, outputs, dtypes)
 
 
 # ---- the sweep
@@ -300,38 +311,51 @@ def outs_for(dtype: str) -> Sequence[str]:
     return list(dict.fromkeys([dtype, "FLOAT", "BOOL", "INT64", real.get(dtype, "INT32")]))
 
 
-def roundings(dtype: str, reduced: list[np.ndarray], wide: list[np.ndarray]) -> float:
-    """How far the outputs lie from those in FLOAT, in units of the last place of the dtype, beyond half of one."""
+def roundings(dtype: str, reduced: Outcome, wide: Outcome) -> float:
+    """How far the outputs lie from those in FLOAT, in units of the last place of the dtype.
+
+    An output in FLOAT has the result in FLOAT, up to the order of sums, or this rounded once to the dtype.
+    """
     kind = Dtype[dtype.replace("BFLOAT16", "BF16")]
     most = 0.0
-    for mine, exact in zip(reduced, wide, strict=True):
+    for mine, exact, stored in zip(reduced.outputs, wide.outputs, reduced.dtypes, strict=True):
         with np.errstate(all="ignore"):
             # Of 0, and of inf, which is rounded to inf.
             rounded = cabi.round_to(kind, exact)
             same = (mine == rounded) | (np.isnan(mine) & np.isnan(rounded))
             distance = np.where(same, 0, np.abs(mine - exact) / cabi.ulp(kind, exact))
+            if stored == Dtype.FLOAT:
+                is_rounded = mine == cabi.round_to(kind, mine)
+                in_float = np.abs(mine - exact) / (FLOAT_SUMS * cabi.ulp(Dtype.FLOAT, exact))
+                distance = np.where(same | is_rounded, distance, in_float)
         most = max(most, float(np.max(np.nan_to_num(distance, nan=math.inf), initial=0)))
     return most
 
 
 def odd(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The same with fractions as numbers, of more digits than 16 bits have."""
+    """The same with fractions as numbers, of more digits than 16 bits have; what CANN's samples call 1 among them."""
 
     def changed(value: Any) -> Any:
         if isinstance(value, list):
             return [changed(each) for each in value]
-        fractional = isinstance(value, Number) and value.dtype in ("FLOAT", "DOUBLE")
-        return Number(value.dtype, value.value + 0.1) if fractional else value
+        return Number("FLOAT", value.value + 0.1) if isinstance(value, Number) else value
 
     return {name: changed(value) for name, value in arguments.items()}
 
 
 def rounding_of(caller: Caller, name: str, arguments: dict[str, Any], dtype: str, index: str) -> float:
-    """How far a call lies from the same in FLOAT; 0 if one of them is not computed."""
-    reduced, wide = (caller.call(name, with_dtypes(name, arguments, each, index, each)) for each in (dtype, "FLOAT"))
-    if (reduced.stage1, reduced.stage2, wide.stage1, wide.stage2) != (SUCCESS,) * 4:
-        return 0.0
-    return roundings(dtype, reduced.outputs, wide.outputs)
+    """How far a call with outputs of the dtype or FLOAT lies from the same in FLOAT; 0 where one is not computed."""
+    most = 0.0
+    for each, caller.fill in itertools.product((arguments, odd(arguments)), range(1, FILLS + 1)):
+        wide = caller.call(name, with_dtypes(name, each, "FLOAT", index, "FLOAT"))
+        if wide.stage1 or wide.stage2:
+            continue
+        for out in (dtype, "FLOAT"):
+            reduced = caller.call(name, with_dtypes(name, each, dtype, index, out))
+            if reduced.stage1 == SUCCESS == reduced.stage2:
+                most = max(most, roundings(dtype, reduced, wide))
+    caller.fill = 0
+    return most
 
 
 def strided_difference(caller: Caller, name: str, arguments: dict[str, Any], expected: Outcome) -> str:
@@ -365,7 +389,7 @@ def results(caller: Caller, name: str, arguments: dict[str, Any]) -> Iterator[Re
         if verdict == "computed" and (dtype == main or dtype in INDICES):
             strided = strided_difference(caller, name, with_dtypes(name, arguments, dtype, index, out), outcome)
         if verdict == "computed" and dtype in REDUCED and out == dtype:
-            rounding = max(rounding_of(caller, name, each, dtype, index) for each in (arguments, odd(arguments)))
+            rounding = rounding_of(caller, name, arguments, dtype, index)
         yield Result(name, dtype, index, out, verdict, outcome.text, rounding, strided)
 
 

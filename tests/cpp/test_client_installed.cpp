@@ -2,6 +2,7 @@
 #include "client/installed.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -166,6 +167,44 @@ TEST(a_library_that_everyone_may_replace_is_refused) {
     CHECK(names(refusal(), home + " may be written by everyone"));
     unsetenv(variable);
   }
+}
+
+TEST(what_a_group_may_write_to_is_refused) {
+  const Folder folder;
+  const std::string path = folder.write(kCustom);
+  fs::permissions(path, fs::perms::group_write, fs::perm_options::add);
+  set("ASCEND_CUSTOM_OPP_PATH", folder / "");
+  if (geteuid() != 0) return;  // nobody else can give it to another group
+  CHECK(!names(refusal(), "may be written by"));  // root's own group
+  CHECK_EQ(chown(path.c_str(), 0, 4242), 0);
+  CHECK(names(refusal(), std::string(kCustom) + " may be written by its group, so "));
+}
+
+TEST(what_belongs_to_another_user_is_refused) {
+  if (geteuid() != 0) return;  // nobody else can give files away
+  for (const char* part : {kCustom, "op_api/lib", "op_api"}) {
+    const Folder folder;
+    folder.write(kCustom);
+    set("ASCEND_CUSTOM_OPP_PATH", folder / "");
+    CHECK(!names(refusal(), "belongs to user"));
+    CHECK_EQ(chown((folder / part).c_str(), 4242, 4242), 0);
+    CHECK(names(refusal(), std::string(part) + " belongs to user 4242, so "));
+    CHECK(names(refusal(), "its owner must be root or the user of this process (chown)"));
+  }
+  const Folder folder;  // of a link, the owner of the link itself
+  folder.write(std::string("there/") + kCustom);
+  fs::create_symlink(folder / "there", folder / "link");
+  CHECK_EQ(lchown((folder / "link").c_str(), 4242, 4242), 0);
+  set("ASCEND_CUSTOM_OPP_PATH", folder / "link");
+  CHECK(names(refusal(), "link belongs to user 4242"));
+}
+
+TEST(a_list_of_vendors_that_is_a_pipe_is_not_waited_for) {
+  const Folder folder;
+  folder.write(std::string("opp/vendors/mine/") + kCustom);
+  CHECK_EQ(mkfifo((folder / "opp/vendors/config.ini").c_str(), 0600), 0);
+  set("ASCEND_OPP_PATH", folder / "opp");
+  CHECK_EQ(joined(aclnn::installed_paths()), kCannAlone);
 }
 
 TEST(the_target_of_a_symbolic_link_counts) {

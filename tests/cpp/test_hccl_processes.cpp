@@ -425,6 +425,23 @@ TEST(a_rank_that_dies_in_the_rendezvous_fails_all_others) {
   });
 }
 
+// As after an elastic restart of torch, whose store still has it. Nobody waits for the timeout.
+TEST(root_information_of_a_process_that_has_ended_is_told_at_once) {
+  Invitation invitation;
+  const Processes all(2, [&](uint32_t own) -> std::string {
+    const HcclRootInfo root = invitation.meet(own, 2);
+    if (own == 0) die();
+    wait_for_end(invitation.root_process);
+    HcclComm comm = nullptr;
+    CHECK_EQ(HcclCommInitRootInfo(2, &root, 1, &comm), HCCL_E_TCP_CONNECT);
+    return messages();
+  });
+  CHECK(all.has_succeeded(1));
+  CHECK(contains(all.text(1), "Connection refused; its process has ended. If torch has restarted "
+                              "the ranks, its store gave them the root information of those "
+                              "before: set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"));
+}
+
 // All have told of themselves, and one dies before it has opened what they share: the others
 // notice.
 TEST(a_rank_that_dies_while_a_communicator_is_made_fails_all_others) {

@@ -951,6 +951,10 @@ TEST(a_model_has_a_name_and_can_be_written_to_a_file) {
     CHECK(contains(text.str(), "\"aclnnElu\"") && contains(text.str(), "\"aclrtMemsetAsync\""));
     std::remove(path.c_str());
     messages();
+    CHECK_EQ(symlink("/nowhere/model.json", path.c_str()), 0);
+    CHECK_EQ(aclmdlRIDebugJsonPrint(model, path.c_str(), 0), ACL_ERROR_RT_PARAM_INVALID);
+    CHECK(contains(messages(), "is a symbolic link, which is not followed"));
+    std::remove(path.c_str());
     CHECK_EQ(aclmdlRIDebugJsonPrint(model, "/nowhere/model.json", 0), ACL_ERROR_RT_PARAM_INVALID);
     CHECK(contains(messages(), "/nowhere/model.json"));
     CHECK_EQ(aclmdlRIDebugJsonPrint(model, path.c_str(), 2), ACL_ERROR_RT_PARAM_INVALID);

@@ -94,6 +94,33 @@ torch.npu.synchronize()
     assert set(Path("/dev/shm").iterdir()) <= before
 
 
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), signal.SIGKILL)", "raise RuntimeError"])
+def test_ranks_that_torch_restarts(end: str, tmp_path: Path) -> None:
+    """Torch's store would hand out the root information of the ranks before, as HCCL's text says; not with this."""
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import os, signal, torch, torch.distributed as dist
+
+rank = int(os.environ["RANK"])
+torch.npu.set_device(rank)
+dist.init_process_group("hccl")
+values = torch.ones(4, device="npu")
+dist.all_reduce(values)
+torch.npu.synchronize()
+if rank == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    {end}
+dist.all_reduce(values)
+open(f"{tmp_path}/rank{{rank}}", "w").write(str(values.tolist()))
+dist.destroy_process_group()
+""")
+    variables = environment(2, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
+    result = subprocess.run(
+        [*LAUNCH, "2", "--max-restarts", "1", program], env=variables, capture_output=True, text=True, timeout=600
+    )
+    assert result.returncode == 0, result.stderr
+    assert [(tmp_path / f"rank{rank}").read_text() for rank in range(2)] == ["[4.0, 4.0, 4.0, 4.0]"] * 2
+
+
 # Two hosts, as far as one machine has them: containers that see neither each other's processes nor memory, each with a
 # network of its own, which a cable connects. A rank in each, whose addresses nobody tells.
 CONTAINER = ["unshare", "--net", "--ipc", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]

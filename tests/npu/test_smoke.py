@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -119,6 +120,45 @@ def test_a_missing_operator_is_named_and_nothing_else_happens(function: str) -> 
     torch.npu.synchronize()
     assert torch.equal(y.cpu(), x)
     torch.testing.assert_close(torch.nn.functional.elu(y).cpu(), x)
+
+
+# The published signatures of torch_npu's operators of ATB; each of the library's functions that they come to first.
+OF_ATB = {
+    "_npu_reshape_and_cache": lambda x: torch_npu._npu_reshape_and_cache(
+        x, x, x.unsqueeze(0), x.unsqueeze(0), torch.zeros(2, dtype=torch.int32).npu()
+    ),
+    "_npu_group_topk": lambda x: torch_npu._npu_group_topk(x[0], 1, 1, 1),
+}
+
+
+@pytest.mark.parametrize("name", OF_ATB)
+def test_an_operator_of_atb_says_that_the_library_is_missing(name: str) -> None:
+    """At once, again at the second call, and whatever else runs goes on."""
+    x = torch.zeros(2, 2, 16, dtype=torch.float16).npu()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="^the host CANN has no libatb.so, .* which the package NNAL brings; "):
+            OF_ATB[name](x)
+    torch.npu.synchronize()
+    assert torch.equal((x + 1).cpu(), torch.ones(2, 2, 16, dtype=torch.float16))
+
+
+def test_an_operator_of_atb_that_is_found_by_name_is_named() -> None:
+    x = torch.zeros(4, 16, dtype=torch.float16).npu()
+    with pytest.raises(RuntimeError, match="AtbFusedAddTopkDiv"):
+        torch_npu.atb.npu_fused_add_topk_div(x, x[0])
+    torch.npu.synchronize()
+    assert torch.equal((x + 1).cpu(), torch.ones(4, 16, dtype=torch.float16))
+
+
+def test_all_that_torch_npu_takes_of_atb_is_there() -> None:
+    def symbols(path: Path, option: str) -> set[str]:
+        command = ["nm", "--dynamic", "--format=posix", option, path]
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        return {line.split()[0] for line in lines if line.startswith("_ZN3atb") and line.split()[1] in "UTW"}
+
+    taken = symbols(Path(torch_npu.__file__).parent / "lib" / "libop_plugin_atb.so", "--undefined-only")
+    assert taken
+    assert taken <= symbols(aclnn_torch.host.PREFIX / "lib64" / "libatb.so", "--defined-only")
 
 
 def test_expandable_segments_use_virtual_memory() -> None:

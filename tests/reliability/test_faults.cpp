@@ -134,43 +134,45 @@ struct Outcome {
   std::vector<float> results;
 };
 
-// Descriptors in all the memory that destroyed ones left, so that a new one must ask for more.
-class Descriptors {
- public:
-  Descriptors() {
-    const Meta& meta = library().meta();
-    fill(meta.destroy_tensor, [&meta] {
-      return meta.create_tensor(nullptr, 0, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, nullptr, 0,
-                                nullptr);
-    });
-    fill(meta.destroy_scalar, [&meta] {
-      float value = 0;
-      return meta.create_scalar(&value, ACL_FLOAT);
-    });
-    fill(meta.destroy_int_array, [&meta] { return meta.create_int_array(nullptr, 0); });
-    fill(meta.destroy_bool_array, [&meta] { return meta.create_bool_array(nullptr, 0); });
-  }
+// Descriptors that take all the memory that destroyed ones left, so that a new one must ask for
+// more. They are held to the end of the process: if each run gave them back, the next one would
+// have to take them all, and one more, so that n runs made n * n of them.
+int64_t held_descriptors = 0;
 
- private:
-  // Holds what is made, until making one allocates.
-  template <class T, class Make>
-  void fill(aclnnStatus (*destroy)(const T*), Make make) {
-    for (int64_t allocations = 0; allocations == 0;) {
-      faults_arm(kFaultAllocation, 0);
-      T* const made = make();
-      allocations = faults_disarm();
-      held_.emplace_back(made, [destroy](T* object) { CHECK_EQ(destroy(object), 0); });
-    }
+// Makes such descriptors until making one allocates.
+template <class Make>
+void hold(Make make) {
+  for (int64_t allocations = 0; allocations == 0; ++held_descriptors) {
+    faults_arm(kFaultAllocation, 0);
+    const void* const made = make();
+    allocations = faults_disarm();
+    CHECK(made != nullptr);
   }
+}
 
-  std::vector<std::shared_ptr<void>> held_;
-};
+void hold_descriptors() {
+  const Meta& meta = library().meta();
+  hold([&meta] {
+    return meta.create_tensor(nullptr, 0, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, nullptr, 0,
+                              nullptr);
+  });
+  hold([&meta] {
+    float value = 0;
+    return meta.create_scalar(&value, ACL_FLOAT);
+  });
+  hold([&meta] { return meta.create_int_array(nullptr, 0); });
+  hold([&meta] { return meta.create_bool_array(nullptr, 0); });
+}
+
+int64_t live_objects() {
+  return aclHostLiveObjects(nullptr) - held_descriptors;
+}
 
 // One run on a thread of its own, which has no memory kept from earlier calls.
 Outcome run_with_fault(Run run, const Call& call, int kind, int64_t n) {
   Outcome outcome;
   std::thread([&] {
-    const Descriptors descriptors;
+    hold_descriptors();
     faults_arm(kind, n);
     try {
       run(call);
@@ -193,13 +195,13 @@ bool is_right(const Outcome& outcome, const std::vector<float>& expected) {
 
 // All faults of one kind in one call; how many there were.
 int64_t inject(Run run, const Call& call, int kind) {
-  const int64_t live = aclHostLiveObjects(nullptr);
+  const int64_t live = live_objects();
   const std::vector<float> expected = run_with_fault(run, call, kind, 0).results;
   CHECK(!expected.empty());
   for (int64_t n = 1; n <= kMost; ++n) {
     const Outcome outcome = run_with_fault(run, call, kind, n);
     const bool survived = !outcome.succeeded || is_right(outcome, expected);
-    const bool left_nothing = aclHostLiveObjects(nullptr) == live;
+    const bool left_nothing = live_objects() == live;
     const bool next_works = is_right(run_with_fault(run, call, kind, 0), expected);
     if (!(survived && left_nothing && next_works)) {
       std::fprintf(stderr, "%s, event %lld of kind %d: %s%s%s\n", call.name.c_str(),

@@ -17,12 +17,9 @@
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/glu.h>
 #include <ATen/ops/glu_backward.h>
-#include <ATen/ops/hardshrink.h>
-#include <ATen/ops/hardshrink_backward.h>
 #include <ATen/ops/hardsigmoid.h>
 #include <ATen/ops/hardsigmoid_backward.h>
 #include <ATen/ops/hardtanh.h>
-#include <ATen/ops/hardtanh_backward.h>
 #include <ATen/ops/heaviside.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/leaky_relu_backward.h>
@@ -38,8 +35,6 @@
 #include <ATen/ops/sigmoid_backward.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
-#include <ATen/ops/softshrink.h>
-#include <ATen/ops/softshrink_backward.h>
 #include <ATen/ops/tanh_backward.h>
 #include <ATen/ops/threshold.h>
 #include <ATen/ops/threshold_backward.h>
@@ -47,6 +42,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/shrinking.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -167,21 +163,21 @@ ACLNN(InplaceHardtanh, (InOut, selfRef), (Number, clipValueMin), (Number, clipVa
 }
 ACLNN(HardtanhBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, min), (Number, max),
       (Out, out)) {
-  out = at::hardtanh_backward(gradOutput, self, min, max);
+  out = hardtanh_gradient(gradOutput, self, min, max);
 }
 ACLNN(Hardshrink, (FloatIn, self), (Number, lambd), (Out, out)) {
-  out = at::hardshrink(self, lambd);
+  out = hard_shrink(self, self, lambd);
 }
 ACLNN(HardshrinkBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, lambd),
       (Out, gradInput)) {
-  gradInput = at::hardshrink_backward(gradOutput, self, lambd);
+  gradInput = hard_shrink(gradOutput, self, lambd);
 }
 ACLNN(Softshrink, (FloatIn, self), (Number, lambd), (Out, out)) {
-  out = at::softshrink(self, lambd);
+  out = soft_shrink(self, lambd);
 }
 ACLNN(SoftshrinkBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, lambd),
       (Out, gradInput)) {
-  gradInput = at::softshrink_backward(gradOutput, self, lambd);
+  gradInput = hard_shrink(gradOutput, self, lambd);
 }
 ACLNN_UNARY_OF(FloatIn, LogSigmoid, at::log_sigmoid)
 ACLNN(LogSigmoidForward, (FloatIn, self), (Out, out), (Out, buffer)) {

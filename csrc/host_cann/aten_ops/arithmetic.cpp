@@ -26,6 +26,7 @@
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/neg.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/polar.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/real.h>
@@ -57,10 +58,46 @@ at::IntArrayRef shape_of(const at::Tensor& tensor) {
   out.write(                                                                         \
       at::result_type(self, other), at::infer_size(shape_of(self), shape_of(other)), \
       Output::Reads::kSameElement,                                                   \
-      [&] { return at::function(self, other __VA_OPT__(, ) __VA_ARGS__); },          \
+      [&] { return function(self, other __VA_OPT__(, ) __VA_ARGS__); },              \
       [&](at::Tensor& place) {                                                       \
-        at::function##_out(place, self, other __VA_OPT__(, ) __VA_ARGS__);           \
+        function##_out(place, self, other __VA_OPT__(, ) __VA_ARGS__);               \
       })
+
+// self + alpha * other and self - alpha * other. ATen's own functions round alpha and the product to
+// 16 bits; addcmul computes in FLOAT and rounds once.
+bool is_scaled_in_16_bits(const at::Tensor& self, const at::Tensor& other,
+                          const c10::Scalar& alpha) {
+  const bool is_real = alpha.isFloatingPoint() || alpha.isIntegral(/*includeBool=*/false);
+  return is_real && alpha.toDouble() != 1 && at::isReducedFloatingType(at::result_type(self, other));
+}
+at::Tensor one_of_both(const at::Tensor& self, const at::Tensor& other) {
+  return at::ones({}, self.options().dtype(at::result_type(self, other)));
+}
+at::Tensor scaled_sum(const at::Tensor& self, const at::Tensor& other, const c10::Scalar& alpha) {
+  if (!is_scaled_in_16_bits(self, other, alpha)) return at::add(self, other, alpha);
+  return at::addcmul(self, other, one_of_both(self, other), alpha);
+}
+void scaled_sum_out(at::Tensor& place, const at::Tensor& self, const at::Tensor& other,
+                    const c10::Scalar& alpha) {
+  if (is_scaled_in_16_bits(self, other, alpha)) {
+    at::addcmul_out(place, self, other, one_of_both(self, other), alpha);
+  } else {
+    at::add_out(place, self, other, alpha);
+  }
+}
+at::Tensor scaled_difference(const at::Tensor& self, const at::Tensor& other,
+                             const c10::Scalar& alpha) {
+  if (!is_scaled_in_16_bits(self, other, alpha)) return at::sub(self, other, alpha);
+  return at::addcmul(self, other, one_of_both(self, other), -alpha.toDouble());
+}
+void scaled_difference_out(at::Tensor& place, const at::Tensor& self, const at::Tensor& other,
+                           const c10::Scalar& alpha) {
+  if (is_scaled_in_16_bits(self, other, alpha)) {
+    at::addcmul_out(place, self, other, one_of_both(self, other), -alpha.toDouble());
+  } else {
+    at::sub_out(place, self, other, alpha);
+  }
+}
 
 // CANN's divisions by number: 0 keeps the fraction, 1 truncates, 2 rounds down.
 std::optional<c10::string_view> rounding_of(int64_t mode) {
@@ -158,7 +195,7 @@ std::vector<int64_t> scale_shape(const at::Tensor& x, const at::Tensor& scale, i
 }  // namespace
 
 ACLNN(Add, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
-  WRITE_ELEMENTWISE(out, add, self, other, alpha);
+  WRITE_ELEMENTWISE(out, scaled_sum, self, other, alpha);
 }
 ACLNN(Adds, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
   out = at::add(wide(self), other, alpha);
@@ -167,52 +204,52 @@ ACLNN(AddV3, (AnyNumber, self), (In, other), (AnyNumber, alpha), (Out, out)) {
   out = at::add(at::native::wrapped_scalar_tensor(self), wide(other), alpha);
 }
 ACLNN(AddRelu, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
-  out = at::relu(at::add(self, other, alpha));
+  out = at::relu(scaled_sum(self, other, alpha));
 }
 ACLNN(InplaceAdd, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
-  WRITE_ELEMENTWISE(selfRef, add, selfRef, other, alpha);
+  WRITE_ELEMENTWISE(selfRef, scaled_sum, selfRef, other, alpha);
 }
 ACLNN(InplaceAdds, (InOut, selfRef), (AnyNumber, other), (AnyNumber, alpha)) {
   selfRef = at::add(wide(selfRef), other, alpha);
 }
 ACLNN(InplaceAddRelu, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
-  selfRef = at::relu(at::add(selfRef, other, alpha));
+  selfRef = at::relu(scaled_sum(selfRef, other, alpha));
 }
 
 ACLNN(Sub, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
-  WRITE_ELEMENTWISE(out, sub, self, other, alpha);
+  WRITE_ELEMENTWISE(out, scaled_difference, self, other, alpha);
 }
 ACLNN(Subs, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
   out = at::sub(wide(self), other, alpha);
 }
 ACLNN(InplaceSub, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
-  WRITE_ELEMENTWISE(selfRef, sub, selfRef, other, alpha);
+  WRITE_ELEMENTWISE(selfRef, scaled_difference, selfRef, other, alpha);
 }
 ACLNN(InplaceSubs, (InOut, selfRef), (AnyNumber, other), (AnyNumber, alpha)) {
   selfRef = at::sub(wide(selfRef), other, alpha);
 }
 ACLNN(Rsub, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
-  out = at::rsub(self, other, alpha);
+  out = scaled_difference(other, self, alpha);
 }
 ACLNN(Rsubs, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
   out = at::rsub(wide(self), other, alpha);
 }
 
 ACLNN(Mul, (In, self), (In, other), (Out, out)) {
-  WRITE_ELEMENTWISE(out, mul, self, other);
+  WRITE_ELEMENTWISE(out, at::mul, self, other);
 }
 ACLNN_BINARY_OF(In, AnyNumber, Muls, at::mul)
 ACLNN(InplaceMul, (InOut, selfRef), (In, other)) {
-  WRITE_ELEMENTWISE(selfRef, mul, selfRef, other);
+  WRITE_ELEMENTWISE(selfRef, at::mul, selfRef, other);
 }
 ACLNN_INPLACE_BINARY_OF(InOut, AnyNumber, Muls, at::mul)
 
 ACLNN(Div, (In, self), (In, other), (Out, out)) {
-  WRITE_ELEMENTWISE(out, div, self, other);
+  WRITE_ELEMENTWISE(out, at::div, self, other);
 }
 ACLNN_BINARY_OF(In, AnyNumber, Divs, at::div)
 ACLNN(InplaceDiv, (InOut, selfRef), (In, other)) {
-  WRITE_ELEMENTWISE(selfRef, div, selfRef, other);
+  WRITE_ELEMENTWISE(selfRef, at::div, selfRef, other);
 }
 ACLNN_INPLACE_BINARY_OF(InOut, AnyNumber, Divs, at::div)
 ACLNN(DivMod, (In, self), (In, other), (int, mode), (Out, out)) {

@@ -64,7 +64,7 @@ at::Tensor distances(const at::Tensor& self, double p, const Output& out) {
 }  // namespace
 
 ACLNN(LinalgCross, (In, self), (In, other), (int64_t, dim), (Out, out)) {
-  out = at::linalg_cross(self, other, dim);
+  out = at::linalg_cross(wide(self), wide(other), dim);
 }
 // mode is 0 for the reduced decomposition, 1 for the complete one, 2 for R alone.
 ACLNN(LinalgQr, (FloatOrComplexIn, self), (int64_t, mode), (Out, Q), (Out, R)) {

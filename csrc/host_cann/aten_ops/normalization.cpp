@@ -191,14 +191,13 @@ ACLNN(BatchNormBackward, (In, gradOut), (In, input), (OptionalIn, weight),
 // The root mean square norm of x1 + x2, and that sum.
 ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut), (Out, rstdOut),
       (Out, xOut)) {
-  const at::Tensor sum = x1 + x2;
-  const at::Tensor x = wide(sum);
+  const at::Tensor x = wide(x1) + wide(x2);
   std::vector<int64_t> dims;
   for (int64_t dim = x.dim() - gamma.dim(); dim < x.dim(); ++dim) dims.push_back(dim);
   const at::Tensor rstd = (x.square().mean(dims, /*keepdim=*/true) + epsilon.value()).rsqrt();
   yOut = x * rstd * wide(gamma);
   rstdOut = rstd;
-  xOut = sum;
+  xOut = x;
 }
 
 // A mean and a variance per sample and channel, as tensors of four dimensions.

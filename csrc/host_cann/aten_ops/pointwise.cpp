@@ -29,6 +29,7 @@
 #include <ATen/ops/log2.h>
 #include <ATen/ops/logical_not.h>
 #include <ATen/ops/logit.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/logit_backward.h>
 #include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/neg.h>
@@ -46,6 +47,7 @@
 #include <ATen/ops/tan.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/trunc.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/checks.h"
@@ -191,7 +193,9 @@ ACLNN(Logit, (In, input), (double, eps), (Out, out)) {
   out = at::logit(wide(input), epsilon(eps));
 }
 ACLNN(LogitGrad, (FloatIn, x), (FloatIn, dy), (double, eps), (Out, dx)) {
-  dx = at::logit_backward(wide(dy), wide(x), epsilon(eps));
+  // ATen's vectors have 0 where x is nan.
+  const at::Tensor gradient = at::logit_backward(wide(dy), wide(x), epsilon(eps));
+  dx = at::where(at::isnan(x), wide(x), gradient);
 }
 
 ACLNN(AsinWithAgent, (In, x), (Out, y)) {

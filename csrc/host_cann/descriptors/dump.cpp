@@ -1,13 +1,17 @@
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
+#include <cstring>
 #include <string>
+
+#include <unistd.h>
 
 #include "acl/acl.h"
 #include "aclnn/aclnn_base.h"
 #include "host_cann/descriptors/guard.h"
 #include "host_cann/descriptors/tensor.h"
 #include "host_cann/runtime/memory.h"
+#include "host_cann/runtime/named_file.h"
 
 namespace {
 
@@ -59,13 +63,23 @@ aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor**
                         "after the call",
                         kApi, i);
           }
-          const std::string path = std::string(folder) + "/" + opType + "." + opName +
+          const std::string path = std::string(folder) + "/" +
+                                   aclnn_host::file_name_part(opType) + "." +
+                                   aclnn_host::file_name_part(opName) +
                                    (input ? ".input." : ".output.") +
                                    std::to_string(input ? i : i - inputTensorNum) + ".bin";
-          const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"),
-                                                                     &std::fclose);
-          if (file == nullptr || !write_elements(file.get(), tensors[i]->view)) {
-            return fail(ACLNN_ERR_INNER, "%s: cannot write %s", kApi, path.c_str());
+          const aclnn_host::NamedFile opened =
+              aclnn_host::open_named_file(path, aclnn_host::Existing::kEmptied);
+          if (opened.error != 0) {
+            return fail(ACLNN_ERR_INNER, "%s: cannot write %s: %s", kApi, path.c_str(),
+                        opened.reason.c_str());
+          }
+          std::FILE* const file = fdopen(opened.descriptor, "w");
+          if (file == nullptr) close(opened.descriptor);
+          const bool written = file != nullptr && write_elements(file, tensors[i]->view);
+          if (file == nullptr || std::fclose(file) != 0 || !written) {
+            return fail(ACLNN_ERR_INNER, "%s: cannot write %s: %s", kApi, path.c_str(),
+                        std::strerror(errno));
           }
         }
         return OK;

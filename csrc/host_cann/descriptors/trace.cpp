@@ -23,6 +23,7 @@
 #include "host_cann/runtime/error.h"
 #include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/json.h"
+#include "host_cann/runtime/named_file.h"
 #include "host_cann/runtime/product.h"
 #include "host_cann/runtime/write_all.h"
 
@@ -83,25 +84,23 @@ void report_lost_event(Trace& trace, int error) {
   put_messages(before);
 }
 
-// Lets a trace's events go to `path`, which is then its own. 0, or the errno of what failed.
-int redirect(Trace& trace, const char* path) noexcept {
-  constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC;
-  int file = open(path, kFlags | O_CREAT | O_EXCL, 0666);
-  if (file >= 0) {
+// Lets a trace's events go to `path`, which is then its own. Returns why it cannot, if it cannot.
+std::string redirect(Trace& trace, const char* path) {
+  const NamedFile opened = open_named_file(path, Existing::kContinued);
+  if (opened.error != 0) return opened.reason;
+  const int file = opened.descriptor;
+  if (opened.is_new) {
     if (const int error = write_all(file, "[\n")) {
       close(file);
-      return error;
+      return reason(error);
     }
-  } else {
-    file = open(path, kFlags);
-    if (file < 0) return errno;
   }
   trace.path[std::string_view(path).copy(trace.path, sizeof(trace.path) - 1)] = '\0';
   int none = -1;
-  if (trace.descriptor.compare_exchange_strong(none, file)) return 0;
+  if (trace.descriptor.compare_exchange_strong(none, file)) return "";
   const int error = dup3(file, trace.descriptor.load(), O_CLOEXEC) >= 0 ? 0 : errno;
   close(file);
-  return error;
+  return error == 0 ? "" : reason(error);
 }
 
 // Begins the trace that the environment asks for, once. The text about a file that cannot be opened
@@ -116,20 +115,20 @@ void ask_environment(bool told) {
     return;
   }
   const char* const file = text == "1" ? kDefaultFile : path;
-  const int error = redirect(traces[0], file);
-  if (error == 0) {
+  const std::string refusal = redirect(traces[0], file);
+  if (refusal.empty()) {
     traces[0].on.store(true);
   } else {
     environment_problem.store(new std::string(
         "ACLNN_TORCH_TRACE=" + std::string(text) + ": " + file + " cannot be opened for writing: " +
-        reason(error) + "; nothing is traced; name a file in a folder that you may write to"));
+        refusal + "; nothing is traced; name a file in a folder that you may write to"));
     if (!told) put_messages(*environment_problem.load());
   }
-  trace_state.store(error == 0 ? 1 : 0);
+  trace_state.store(refusal.empty() ? 1 : 0);
 }
 
 // Lets the events of a trace go nowhere.
-void end(Trace& trace) noexcept {
+void end(Trace& trace) {
   trace.on.store(false);
   trace_state.fetch_sub(1);
   redirect(trace, "/dev/null");
@@ -347,9 +346,9 @@ aclError aclHostTrace(const char* path) {
           "%s: %zu traces are already active, which is the most; end one with aclHostTraceEnd",
           kApi, kMaxTraces - 1);
     }
-    if (const int error = redirect(*free, path)) {
+    if (const std::string refusal = redirect(*free, path); !refusal.empty()) {
       return fail(ACL_ERROR_INVALID_PARAM, "%s: %s cannot be opened for writing: %s", kApi, path,
-                  reason(error).c_str());
+                  refusal.c_str());
     }
     free->error.store(0);
     free->owner.store(getpid());

@@ -6,13 +6,10 @@
 #include <ATen/ops/elu_backward.h>
 #include <ATen/ops/glu.h>
 #include <ATen/ops/glu_backward.h>
-#include <ATen/ops/hardshrink.h>
-#include <ATen/ops/hardshrink_backward.h>
 #include <ATen/ops/hardsigmoid.h>
 #include <ATen/ops/hardsigmoid_backward.h>
 #include <ATen/ops/hardswish.h>
 #include <ATen/ops/hardswish_backward.h>
-#include <ATen/ops/hardtanh_backward.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/leaky_relu_backward.h>
 #include <ATen/ops/log_sigmoid.h>
@@ -25,13 +22,12 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
 #include <ATen/ops/softplus.h>
-#include <ATen/ops/softshrink.h>
-#include <ATen/ops/softshrink_backward.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/tanh_backward.h>
 #include <ATen/ops/threshold.h>
 #include <ATen/ops/threshold_backward.h>
 
+#include "host_cann/aten_ops/shrinking.h"
 #include "host_cann/named_ops/operator.h"
 
 using namespace aclnn_host;
@@ -86,10 +82,10 @@ NAMED_OPERATOR(MishGrad, (FloatIn, grad), (FloatIn, x), (OptionalIn, tanhx), (Ou
   x_grad = at::mish_backward(grad, x);
 }
 NAMED_OPERATOR(SigmoidGrad, (FloatIn, y), (FloatIn, dy), (Out, z), (Only<"false">, complex_conj)) {
-  z = at::sigmoid_backward(dy, y);
+  z = at::sigmoid_backward(wide(dy), wide(y));
 }
 NAMED_OPERATOR(TanhGrad, (FloatIn, y), (FloatIn, dy), (Out, z), (Only<"false">, complex_conj)) {
-  z = at::tanh_backward(dy, y);
+  z = at::tanh_backward(wide(dy), wide(y));
 }
 NAMED_OPERATOR(HardSigmoidGrad, (FloatIn, grads), (FloatIn, x), (Out, backprops),
                (Attribute<double>, alpha), (Attribute<double>, beta)) {
@@ -103,22 +99,22 @@ NAMED_OPERATOR(HardSigmoid, (FloatIn, x), (Out, y), (Attribute<double>, alpha),
   y = (wide(x) * slope + beta.value_or(0.5)).clamp(0, 1);
 }
 NAMED_OPERATOR(HardShrink, (FloatIn, x), (Out, y), (Attribute<double>, lambd)) {
-  y = at::hardshrink(x, lambd.value_or(0.5));
+  y = hard_shrink(x, x, lambd.value_or(0.5));
 }
 NAMED_OPERATOR(HardShrinkGrad, (FloatIn, gradients), (FloatIn, features), (Out, backprops),
                (Attribute<double>, lambd)) {
-  backprops = at::hardshrink_backward(gradients, features, lambd.value_or(0.5));
+  backprops = hard_shrink(gradients, features, lambd.value_or(0.5));
 }
 NAMED_OPERATOR(SoftShrink, (FloatIn, x), (Out, y), (Attribute<double>, lambd)) {
-  y = at::softshrink(x, lambd.value_or(0.5));
+  y = soft_shrink(x, lambd.value_or(0.5));
 }
 NAMED_OPERATOR(SoftShrinkGrad, (FloatIn, input_grad), (FloatIn, input_x), (Out, output_y),
                (Attribute<double>, lambd)) {
-  output_y = at::softshrink_backward(input_grad, input_x, lambd.value_or(0.5));
+  output_y = hard_shrink(input_grad, input_x, lambd.value_or(0.5));
 }
 NAMED_OPERATOR(HardtanhGrad, (FloatIn, result), (FloatIn, grad), (Out, y),
                (Attribute<double>, min_val), (Attribute<double>, max_val)) {
-  y = at::hardtanh_backward(grad, result, min_val.value_or(-1), max_val.value_or(1));
+  y = hardtanh_gradient(grad, result, min_val.value_or(-1), max_val.value_or(1));
 }
 NAMED_OPERATOR(LeakyRelu, (In, x), (Out, y), (Attribute<double>, negative_slope)) {
   y = at::leaky_relu(x, negative_slope.value_or(0));

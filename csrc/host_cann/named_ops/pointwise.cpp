@@ -93,7 +93,6 @@ NAMED_UNARY(Log1p, at::log1p)
 NAMED_UNARY(LogicalNot, at::logical_not)
 NAMED_UNARY(Neg, at::neg)
 NAMED_UNARY(Reciprocal, at::reciprocal)
-NAMED_UNARY(Rsqrt, at::rsqrt)
 NAMED_UNARY(Sign, at::sign)
 NAMED_UNARY(Sin, at::sin)
 NAMED_UNARY(Sinh, at::sinh)
@@ -102,6 +101,9 @@ NAMED_UNARY(Square, at::square)
 NAMED_UNARY(Tan, at::tan)
 NAMED_UNARY(Trunc, at::trunc)
 
+NAMED_OPERATOR(Rsqrt, (In, x), (Out, y)) {
+  y = at::rsqrt(wide(x));
+}
 NAMED_OPERATOR(Exp, (In, x), (Out, y), (Attribute<double>, base), (Attribute<double>, scale),
                (Attribute<double>, shift)) {
   const at::Tensor exponent = wide(x) * scale.value_or(1) + shift.value_or(0);
@@ -136,7 +138,7 @@ NAMED_BINARY(Pow, at::pow(x1, x2))
 NAMED_BINARY(Maximum, at::maximum(x1, x2))
 NAMED_BINARY(Minimum, at::minimum(x1, x2))
 NAMED_BINARY(Atan2, at::atan2(x1, x2))
-NAMED_BINARY(Xlogy, at::xlogy(x1, x2))
+NAMED_BINARY(Xlogy, at::xlogy(wide(x1), wide(x2)))
 NAMED_BINARY(BitwiseAnd, at::bitwise_and(x1, x2))
 NAMED_BINARY(BitwiseOr, at::bitwise_or(x1, x2))
 NAMED_BINARY(BitwiseXor, at::bitwise_xor(x1, x2))
@@ -187,7 +189,7 @@ NAMED_OPERATOR(TensorEqual, (In, input_x), (In, input_y), (Out, output_z)) {
   output_z = at::eq(input_x, input_y).all();
 }
 NAMED_OPERATOR(Cross, (In, x1), (In, x2), (Out, y), (Attribute<int64_t>, dim)) {
-  y = at::cross(x1, x2, dim.value_or(-1));
+  y = at::cross(wide(x1), wide(x2), dim.value_or(-1));
 }
 // Parts of the blocks of channels of two tensors, added.
 NAMED_OPERATOR(StrideAdd, (FloatIn, x1), (FloatIn, x2), (Out, y),

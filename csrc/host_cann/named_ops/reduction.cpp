@@ -76,7 +76,7 @@ NAMED_OPERATOR(ReduceMeanD, (FloatIn, x), (Out, y), (Attribute<Integers>, axes),
            noop_with_empty_axes.value_or(false));
 }
 NAMED_OPERATOR(ReduceProd, (In, x), (HostInts, axes), (Out, y), (Attribute<bool>, keep_dims)) {
-  y = product(x, all_if_empty(axes, x), keep_dims.value_or(false));
+  y = product(wide(x), all_if_empty(axes, x), keep_dims.value_or(false));
 }
 NAMED_OPERATOR(ReduceMax, (In, x), (HostInts, axes), (Out, y), (Attribute<bool>, keep_dims)) {
   y = at::amax(x, all_if_empty(axes, x), keep_dims.value_or(false));
@@ -92,7 +92,7 @@ NAMED_OPERATOR(ReduceAny, (In, x), (HostInts, axes), (Out, y), (Attribute<bool>,
 }
 NAMED_OPERATOR(ReduceLogSumExp, (FloatIn, x), (HostInts, axes), (Out, y),
                (Attribute<bool>, keep_dims)) {
-  y = at::logsumexp(x, all_if_empty(axes, x), keep_dims.value_or(false));
+  y = at::logsumexp(wide(x), all_if_empty(axes, x), keep_dims.value_or(false));
 }
 // The mean is given, in the shape of x. What is computed is the standard deviation or, with
 // `invert`, one over it, where epsilon is added to the variance.
@@ -172,7 +172,7 @@ NAMED_OPERATOR(SoftmaxGrad, (FloatIn, softmax), (FloatIn, grad_softmax), (Out, g
                                       wide(softmax.scalar_type()));
 }
 NAMED_OPERATOR(LogSoftmaxV2, (FloatIn, logits), (Out, logsoftmax), (Attribute<Integers>, axes)) {
-  logsoftmax = at::log_softmax(logits, one_axis(axes.value_or(Integers{-1})));
+  logsoftmax = at::log_softmax(wide(logits), one_axis(axes.value_or(Integers{-1})));
 }
 NAMED_OPERATOR(LogSoftmaxGrad, (FloatIn, grad), (FloatIn, x), (Out, y),
                (Attribute<Integers>, axis)) {

@@ -30,6 +30,7 @@
 #include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/json.h"
 #include "host_cann/runtime/per_process.h"
+#include "host_cann/runtime/named_file.h"
 #include "host_cann/runtime/write_all.h"
 
 using namespace aclnn_host;
@@ -175,10 +176,10 @@ aclError write_start(const char* api, const std::string& folder, const Moment& m
   text += R"(","clockMonotonicRaw":")";
   add_number(text, moment.monotonic);
   text += "\"}\n";
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-  if (file < 0) return unwritable(api, "file", path, errno);
-  const int error = write_all(file, text);
-  close(file);
+  const NamedFile file = open_named_file(path, Existing::kRefused);
+  if (file.error != 0) return unwritable(api, "file", path, file.error);
+  const int error = write_all(file.descriptor, text);
+  close(file.descriptor);
   return error != 0 ? unwritable(api, "file", path, error) : ACL_SUCCESS;
 }
 
@@ -199,7 +200,7 @@ aclError begin_profile(const char* api, Control& state) {
   state.folder = state.path + '/' + folder_name(profile_number.load() + 1, moment);
   for (const char* part : {"", "/host", "/host/data"}) {
     const std::string folder = state.folder + part;
-    if (mkdir(folder.c_str(), 0750) != 0) return unwritable(api, "folder", folder, errno);
+    if (mkdir(folder.c_str(), 0700) != 0) return unwritable(api, "folder", folder, errno);
   }
   if (const aclError status = write_start(api, state.folder, moment)) return status;
   const std::string file = state.folder + "/host/data/profile.jsonl";
@@ -210,7 +211,7 @@ aclError begin_profile(const char* api, Control& state) {
 aclError make_device_folders(const char* api, const std::string& profile, uint64_t devices) {
   for (; devices != 0; devices &= devices - 1) {
     const std::string folder = profile + "/device_" + std::to_string(std::countr_zero(devices));
-    if (mkdir(folder.c_str(), 0750) != 0 && errno != EEXIST) {
+    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
       return unwritable(api, "folder", folder, errno);
     }
   }

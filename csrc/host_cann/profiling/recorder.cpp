@@ -8,6 +8,7 @@
 
 #include "host_cann/runtime/json.h"
 #include "host_cann/runtime/per_process.h"
+#include "host_cann/runtime/named_file.h"
 #include "host_cann/runtime/write_all.h"
 
 namespace aclnn_host {
@@ -53,8 +54,9 @@ std::string begin_record(std::string_view kind, int64_t begin, int64_t end) {
 int Recorder::open(const std::string& path, uint64_t limit, std::string_view first) {
   const std::lock_guard lock(mutex_);
   buffer_.reserve(kBufferSize + kBufferSize / 4);
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-  if (file < 0) return errno;
+  const NamedFile opened = open_named_file(path, Existing::kRefused);
+  if (opened.error != 0) return opened.error;
+  const int file = opened.descriptor;
   // Written at once, so that what a killed process leaves can be read.
   buffer_.append(first).append("\n");
   size_ = buffer_.size();

@@ -2,17 +2,20 @@
 #include "host_cann/runtime/captured_model.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <map>
+#include <sstream>
+
+#include <unistd.h>
 
 #include "host_cann/profiling/hooks.h"
 #include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/named_file.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task_group.h"
+#include "host_cann/runtime/write_all.h"
 
 namespace aclnn_host {
 namespace {
@@ -157,12 +160,17 @@ void write_steps(std::ostream& out, const CapturedModel& model) {
 }
 
 aclError write_json(const char* api, const CapturedModel& model, const char* path) {
-  std::ofstream file(path);
-  if (file) write_steps(file, model);
-  file.close();
-  if (file) return ACL_SUCCESS;
+  std::ostringstream text;
+  write_steps(text, model);
+  NamedFile file = open_named_file(path, Existing::kEmptied);
+  if (file.error == 0) {
+    const int error = write_all(file.descriptor, text.str());
+    close(file.descriptor);
+    if (error == 0) return ACL_SUCCESS;
+    file.reason = std::strerror(error);
+  }
   return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: path %s cannot be written: %s", api, path,
-              std::strerror(errno));
+              file.reason.c_str());
 }
 
 }  // namespace

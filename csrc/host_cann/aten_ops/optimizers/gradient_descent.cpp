@@ -126,8 +126,9 @@ ACLNN(ApplyFtrl, (FloatInOut, varRef), (FloatInOut, accumRef), (FloatInOut, line
   const at::Tensor linear =
       wide(linearRef) + gradient - (scale - at::pow(wide(accumRef), power)) / rate * wide(varRef);
   const at::Tensor quadratic = scale / rate + 2 * setting("l2", l2, varRef);
-  const at::Tensor result = ((at::sign(linear) * threshold - linear) / quadratic)
-                                .masked_fill(at::abs(linear) <= threshold, 0);
+  // 0 where linear is nan, too: the kernel selects what is above the threshold.
+  const at::Tensor result = at::where(at::abs(linear) > threshold,
+                                      (at::sign(linear) * threshold - linear) / quadratic, 0);
   varRef = result;
   accumRef = squares;
   linearRef = linear;

@@ -438,10 +438,13 @@ TABLES = (op_summary, op_statistic, task_time, api_statistic, msprof_tx)
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[IO[str]]:
-    """A file to be written, which has its name when it is whole: torch_npu waits for names, and reads then."""
+    """A file to be written, which has its name when it is whole: torch_npu waits for names, and reads then.
+
+    It is made anew: what was put there, such as a symbolic link, is not written to.
+    """
     part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("w", newline="", encoding="utf-8") as file:
+        with part.open("x", newline="", encoding="utf-8") as file:
             yield file
         part.rename(path)
     finally:
@@ -455,7 +458,9 @@ def export(folder: Path) -> None:
     """
     profile = Profile(folder)
     output = folder / OUTPUT
-    output.mkdir(exist_ok=True)
+    output.mkdir(mode=0o700, exist_ok=True)
+    if output.is_symlink():
+        raise ValueError(f"{output} is a symbolic link, which is not followed; remove it")
     stamp = datetime.now().strftime("%Y%m%d%H%M%S")
     with whole_file(output / f"msprof_{stamp}.json") as file:
         separator = "["

@@ -1,0 +1,14 @@
+"""Every elementwise function that is a row on ATen gives the same result for the same element, wherever it stands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.aten_ops.sweep import ENVIRONMENT, PACKAGE
+
+
+def test_special_values_have_one_answer() -> None:
+    command = [sys.executable, "-W", "ignore", "-m", "tests.aten_ops.places"]
+    done = subprocess.run(command, cwd=PACKAGE.parent, env=ENVIRONMENT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr[-3000:]) == (0, "", "")

@@ -174,7 +174,7 @@ TEST(what_a_group_may_write_to_is_refused) {
   const std::string path = folder.write(kCustom);
   fs::permissions(path, fs::perms::group_write, fs::perm_options::add);
   set("ASCEND_CUSTOM_OPP_PATH", folder / "");
-  if (geteuid() != 0) return;  // nobody else can give it to another group
+  if (geteuid() != 0) return;                     // nobody else can give it to another group
   CHECK(!names(refusal(), "may be written by"));  // root's own group
   CHECK_EQ(chown(path.c_str(), 0, 4242), 0);
   CHECK(names(refusal(), std::string(kCustom) + " may be written by its group, so "));

@@ -423,8 +423,8 @@ TEST(other_users_of_the_host_are_refused) {
     address.sun_family = AF_UNIX;
     std::strcpy(address.sun_path + 1, root.local_name);
     const File file(socket(AF_UNIX, SOCK_STREAM, 0));
-    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
-                                             std::strlen(root.local_name));
+    const auto size =
+        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + std::strlen(root.local_name));
     connect(file.number(), reinterpret_cast<const sockaddr*>(&address), size);
     char byte;
     const bool is_closed = recv(file.number(), &byte, 1, 0) <= 0;
@@ -497,8 +497,9 @@ TEST(a_rank_that_floods_another_is_cut_off) {
   for (int i = 0; i < 5; ++i)
     pair.to_network->send(Letter(kOfBytes, 0, std::span<const char>(piece)));
   while (!pair.to_network->flush() && !pair.to_network->is_broken()) std::this_thread::yield();
-  CHECK(contains(pair.end_of_sending(), "rank 1 sent what is refused: more than 2097152 bytes that "
-                                        "nobody has read yet"));
+  CHECK(contains(pair.end_of_sending(),
+                 "rank 1 sent what is refused: more than 2097152 bytes that "
+                 "nobody has read yet"));
 }
 
 TEST(a_rank_that_sends_nonsense_is_cut_off) {
@@ -549,9 +550,9 @@ TEST(malformed_requests_do_not_end_the_place) {
   const Root root = root_of(information);
   const Meeting meeting = meeting_of({&information, 1});  // which keeps the place
   const auto answer_to = [&](std::span<const char> request, uint64_t rank = 0) {
-    Connection connection(introduce(outsider(root), root.secret, root.name,
-                                    static_cast<uint32_t>(rank), soon()),
-                          kAnswers);
+    Connection connection(
+        introduce(outsider(root), root.secret, root.name, static_cast<uint32_t>(rank), soon()),
+        kAnswers);
     connection.send(Letter(0, 0, request));
     return text_from(connection);
   };
@@ -623,7 +624,13 @@ TEST(any_bytes_are_letters_or_refused) {
     read_all(std::nullopt, bytes, random, &refusal);
     refusal_of([&] { parted(bytes, random() % 6); });
   }
-  const std::string header("\1\0\0\0" "\0\0\0\0" "\0\0\0\0\0\0\0\0" "\0\0\0\0\0\0\0\0" "\0\0\0\0\0\0\0\x80", 32);
+  const std::string header(
+      "\1\0\0\0"
+      "\0\0\0\0"
+      "\0\0\0\0\0\0\0\0"
+      "\0\0\0\0\0\0\0\0"
+      "\0\0\0\0\0\0\0\x80",
+      32);
   std::string refusal;
   CHECK(read_all(std::nullopt, header, random, &refusal).empty());
   CHECK_EQ(refusal, "a letter of 9223372036854775808 bytes, expected at most 0");

@@ -437,9 +437,10 @@ TEST(root_information_of_a_process_that_has_ended_is_told_at_once) {
     return messages();
   });
   CHECK(all.has_succeeded(1));
-  CHECK(contains(all.text(1), "Connection refused; its process has ended. If torch has restarted "
-                              "the ranks, its store gave them the root information of those "
-                              "before: set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"));
+  CHECK(contains(all.text(1),
+                 "Connection refused; its process has ended. If torch has restarted "
+                 "the ranks, its store gave them the root information of those "
+                 "before: set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"));
 }
 
 // All have told of themselves, and one dies before it has opened what they share: the others

@@ -42,8 +42,8 @@
 #include <ATen/ops/zeros.h>
 
 #include "host_cann/aten_ops/checks.h"
-#include "host_cann/aten_ops/shrinking.h"
 #include "host_cann/aten_ops/row.h"
+#include "host_cann/aten_ops/shrinking.h"
 
 using namespace aclnn_host;
 

@@ -59,16 +59,15 @@ at::IntArrayRef shape_of(const at::Tensor& tensor) {
       at::result_type(self, other), at::infer_size(shape_of(self), shape_of(other)), \
       Output::Reads::kSameElement,                                                   \
       [&] { return function(self, other __VA_OPT__(, ) __VA_ARGS__); },              \
-      [&](at::Tensor& place) {                                                       \
-        function##_out(place, self, other __VA_OPT__(, ) __VA_ARGS__);               \
-      })
+      [&](at::Tensor& place) { function##_out(place, self, other __VA_OPT__(, ) __VA_ARGS__); })
 
-// self + alpha * other and self - alpha * other. ATen's own functions round alpha and the product to
-// 16 bits; addcmul computes in FLOAT and rounds once.
+// self + alpha * other and self - alpha * other. ATen's own functions round alpha and the product
+// to 16 bits; addcmul computes in FLOAT and rounds once.
 bool is_scaled_in_16_bits(const at::Tensor& self, const at::Tensor& other,
                           const c10::Scalar& alpha) {
   const bool is_real = alpha.isFloatingPoint() || alpha.isIntegral(/*includeBool=*/false);
-  return is_real && alpha.toDouble() != 1 && at::isReducedFloatingType(at::result_type(self, other));
+  return is_real && alpha.toDouble() != 1 &&
+         at::isReducedFloatingType(at::result_type(self, other));
 }
 at::Tensor one_of_both(const at::Tensor& self, const at::Tensor& other) {
   return at::ones({}, self.options().dtype(at::result_type(self, other)));

@@ -21,6 +21,7 @@
 #include <ATen/ops/floor.h>
 #include <ATen/ops/frac.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/isneginf.h>
 #include <ATen/ops/isposinf.h>
 #include <ATen/ops/log.h>
@@ -29,7 +30,6 @@
 #include <ATen/ops/log2.h>
 #include <ATen/ops/logical_not.h>
 #include <ATen/ops/logit.h>
-#include <ATen/ops/isnan.h>
 #include <ATen/ops/logit_backward.h>
 #include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/neg.h>

@@ -23,7 +23,7 @@ inline at::Tensor hardtanh_gradient(const at::Tensor& gradient, const at::Tensor
 }
 // Hardshrink, where the values are x, and the gradients of Hardshrink and Softshrink.
 inline at::Tensor hard_shrink(const at::Tensor& values, const at::Tensor& x,
-                             const c10::Scalar& lambd) {
+                              const c10::Scalar& lambd) {
   return at::where(at::abs(wide(x)) <= lambd, 0, values);
 }
 // Softshrink, whose zeros are positive: ATen's are not where it computes in vectors.

@@ -63,9 +63,8 @@ aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor**
                         "after the call",
                         kApi, i);
           }
-          const std::string path = std::string(folder) + "/" +
-                                   aclnn_host::file_name_part(opType) + "." +
-                                   aclnn_host::file_name_part(opName) +
+          const std::string path = std::string(folder) + "/" + aclnn_host::file_name_part(opType) +
+                                   "." + aclnn_host::file_name_part(opName) +
                                    (input ? ".input." : ".output.") +
                                    std::to_string(input ? i : i - inputTensorNum) + ".bin";
           const aclnn_host::NamedFile opened =

@@ -108,8 +108,8 @@ std::chrono::seconds seconds_of(const char* name, std::chrono::seconds otherwise
   int64_t seconds = 0;
   const auto [rest, error] = std::from_chars(text.data(), end, seconds);
   if (error != std::errc() || rest != end || seconds < least || seconds > kMost) {
-    throw Failure(HCCL_E_PARA, c10::str(name, " is ", text, ", expected whole seconds, ", least,
-                                        " to ", kMost));
+    throw Failure(HCCL_E_PARA,
+                  c10::str(name, " is ", text, ", expected whole seconds, ", least, " to ", kMost));
   }
   return std::chrono::seconds(seconds);
 }

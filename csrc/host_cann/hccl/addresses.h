@@ -21,8 +21,8 @@ struct Address {
 // The text of a variable of the environment, empty if it is not set.
 std::string environment(const char* name);
 
-// The seconds that a variable of the environment says, or so many if it is not set. Throws a Failure
-// if it says anything but a whole number from `least` on.
+// The seconds that a variable of the environment says, or so many if it is not set. Throws a
+// Failure if it says anything but a whole number from `least` on.
 std::chrono::seconds seconds_of(const char* name, std::chrono::seconds otherwise, int64_t least);
 
 // The milliseconds of a timeout, the most that a Deadline can have of a longer one.

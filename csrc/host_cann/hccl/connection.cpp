@@ -100,8 +100,8 @@ Contact introduce(File file, const Secret& secret, const std::string& purpose, u
   if (std::memcmp(challenge.magic, kMagic, sizeof(kMagic)) != 0) {
     throw Failure(HCCL_E_TCP_CONNECT, "another program listens there");
   }
-  const Introduction ours{secret, purpose, is_of_network(file), challenge.random, random_secret(),
-                          rank};
+  const Introduction ours{secret,           purpose,         is_of_network(file),
+                          challenge.random, random_secret(), rank};
   Answer answer{ours.answer, rank, ours.derive(kProofOfConnecting)};
   send_all(file, bytes_of(answer), deadline);
   Welcome welcome;
@@ -186,8 +186,8 @@ bool Door::listen_to(Guest& guest, std::vector<Contact>& admitted) {
   }
   guest.filled += static_cast<size_t>(count);
   if (guest.filled < sizeof(Answer)) return true;
-  const Introduction theirs{secret_,         purpose_,            is_network_,
-                            guest.challenge, guest.answer.random, guest.answer.rank};
+  const Introduction theirs{
+      secret_, purpose_, is_network_, guest.challenge, guest.answer.random, guest.answer.rank};
   if (!are_equal(guest.answer.proof, theirs.derive(kProofOfConnecting))) return false;
   const Welcome welcome{theirs.derive(kProofOfListening)};
   const auto sent = ::send(guest.file.number(), &welcome, sizeof(welcome), MSG_NOSIGNAL);

@@ -109,7 +109,8 @@ std::vector<std::string> parted(std::span<const char> bytes, size_t count) {
     if (bytes.size() < sizeof(size)) break;
     std::memcpy(&size, bytes.data(), sizeof(size));
     bytes = bytes.subspan(sizeof(size));
-    if (size > bytes.size()) refuse(c10::str("a text of ", size, " bytes where ", bytes.size(), " are left"));
+    if (size > bytes.size())
+      refuse(c10::str("a text of ", size, " bytes where ", bytes.size(), " are left"));
     texts.emplace_back(bytes.data(), size);
     bytes = bytes.subspan(size);
   }

@@ -64,8 +64,7 @@ void expect_rank(const char* argument, uint32_t rank, uint32_t ranks) {
 
 void expect_ranks(const char* argument, uint32_t ranks) {
   if (ranks <= kMostRanks) return;
-  throw Failure(HCCL_E_PARA,
-                c10::str(argument, " is ", ranks, ", expected at most ", kMostRanks));
+  throw Failure(HCCL_E_PARA, c10::str(argument, " is ", ranks, ", expected at most ", kMostRanks));
 }
 
 int32_t expect_device() {
@@ -79,8 +78,8 @@ HcclComm create(uint32_t ranks, std::span<const HcclRootInfo> roots, uint32_t ra
   expect_ranks("nRanks", ranks);
   expect_rank("rank", rank, ranks);
   const Meeting meeting = meeting_of(roots);
-  return publish(
-      std::make_shared<Communicator>(meeting, meeting.invitation.name, rank, ranks, device, options));
+  return publish(std::make_shared<Communicator>(meeting, meeting.invitation.name, rank, ranks,
+                                                device, options));
 }
 
 // Makes all of a process's communicators. Each waits for the others, so each has a thread.

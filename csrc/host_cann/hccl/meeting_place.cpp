@@ -57,8 +57,9 @@ Contact visit(const Invitation& to, uint32_t rank, const Deadline& deadline) {
   } catch (const std::exception& error) {
     const auto* const system = dynamic_cast<const std::system_error*>(&error);
     const bool is_refused = system != nullptr && system->code() == std::errc::connection_refused;
-    throw Failure(HCCL_E_TCP_CONNECT, c10::str("cannot reach the rank that made rootInfo at ", where,
-                                               ": ", error.what(), is_refused ? kWayOut : ""));
+    throw Failure(HCCL_E_TCP_CONNECT,
+                  c10::str("cannot reach the rank that made rootInfo at ", where, ": ",
+                           error.what(), is_refused ? kWayOut : ""));
   }
 }
 
@@ -244,8 +245,8 @@ void MeetingPlace::complete(const std::string& key, Group& group) {
 
 void MeetingPlace::refuse(Visitor& visitor, HcclResult code, const std::string& text) {
   visitor.is_served = true;
-  visitor.connection.send(
-      Letter(kRefusal, code, std::span<const char>(text).first(std::min(text.size(), kLongestText))));
+  visitor.connection.send(Letter(
+      kRefusal, code, std::span<const char>(text).first(std::min(text.size(), kLongestText))));
 }
 
 // Nobody waits in the group any more.

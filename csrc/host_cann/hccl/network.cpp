@@ -271,8 +271,9 @@ void Network::sort(uint32_t rank, Letter letter) {
         if (body.empty()) throw Failure(HCCL_E_NETWORK, "a letter without bytes");
         from.held += body.size();
         if (from.held > kWindow) {
-          throw Failure(HCCL_E_NETWORK, c10::str("more than ", kWindow, " bytes that nobody has "
-                                                                        "read yet"));
+          throw Failure(HCCL_E_NETWORK, c10::str("more than ", kWindow,
+                                                 " bytes that nobody has "
+                                                 "read yet"));
         }
         from.letters.push_back(std::move(letter));
         break;

@@ -18,8 +18,8 @@
 namespace aclnn_host::hccl {
 
 // Ranks that do not share a host. Each connects to each other one, and sends on this connection.
-// What comes in on the others' connections a thread of the rank receives. How much of it waits to be
-// read is bounded here, whatever the others do.
+// What comes in on the others' connections a thread of the rank receives. How much of it waits to
+// be read is bounded here, whatever the others do.
 class Network final : public Streams {
  public:
   // Opens the door to other ranks of the communicator.

@@ -227,7 +227,8 @@ std::unique_ptr<Transport> meet(const Meeting& meeting, const std::string& key, 
   }
   const size_t bytes = SharedMemory::file_size(ranks);
   std::optional<Handout> handout;  // until all have the file
-  SharedFile file = rank == 0 ? SharedFile(bytes) : fetch(entries[0], secret, rank, bytes, deadline);
+  SharedFile file =
+      rank == 0 ? SharedFile(bytes) : fetch(entries[0], secret, rank, bytes, deadline);
   if (rank == 0) handout.emplace(std::move(*door), file, secret);
   auto memory = std::make_unique<SharedMemory>(std::move(file), rank, processes_of(entries));
   greet(*memory, rank, ranks, deadline);

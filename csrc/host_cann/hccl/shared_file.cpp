@@ -105,8 +105,9 @@ SharedFile::SharedFile(size_t bytes)
 
 SharedFile::SharedFile(File file, size_t bytes) : file_(std::move(file)) {
   if (const std::string defect = defect_of(file_, bytes); !defect.empty()) {
-    throw Failure(HCCL_E_REMOTE, c10::str("rank 0 gave ", defect, " as the memory that the ranks "
-                                                                  "share, which is refused"));
+    throw Failure(HCCL_E_REMOTE, c10::str("rank 0 gave ", defect,
+                                          " as the memory that the ranks "
+                                          "share, which is refused"));
   }
   map(bytes);
 }
@@ -128,7 +129,8 @@ void SharedFile::map(size_t bytes) {
 }
 
 Handout::Handout(File listener, const SharedFile& file, const Secret& secret)
-    : door_(std::move(listener), secret, kPurpose), file_(fcntl(file.number(), F_DUPFD_CLOEXEC, 0)) {
+    : door_(std::move(listener), secret, kPurpose),
+      file_(fcntl(file.number(), F_DUPFD_CLOEXEC, 0)) {
   if (!file_) throw_system_error("cannot share a file in memory");
   thread_ = std::thread([this] { serve(); });
 }

@@ -92,8 +92,8 @@ char* SharedMemory::bytes_of(const Ring& ring) const {
 
 // How many bytes of a ring are written and not read, one number of which the peer counts.
 size_t SharedMemory::filled(const Ring& ring, uint32_t peer) const {
-  const uint64_t count = ring.written.load(std::memory_order_acquire) -
-                         ring.read.load(std::memory_order_acquire);
+  const uint64_t count =
+      ring.written.load(std::memory_order_acquire) - ring.read.load(std::memory_order_acquire);
   if (count <= capacity_) return count;
   throw Failure(HCCL_E_REMOTE, c10::str("rank ", peer, " has ", count, " bytes on the way in ",
                                         capacity_, ": its counts are wrong"));

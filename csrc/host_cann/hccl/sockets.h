@@ -26,8 +26,8 @@ File connect_to(const Address& address, const Deadline& deadline);
 // The same by its name, to a process of the same user.
 File connect_to(const std::string& name, const Deadline& deadline);
 
-// Sends, or receives, exactly so many bytes. Throws a std::system_error if the other side closes the
-// connection or the deadline passes.
+// Sends, or receives, exactly so many bytes. Throws a std::system_error if the other side closes
+// the connection or the deadline passes.
 void send_all(const File& to, std::span<const char> bytes, const Deadline& deadline);
 void receive_all(const File& from, std::span<char> bytes, const Deadline& deadline);
 

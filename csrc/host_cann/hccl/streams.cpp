@@ -66,12 +66,12 @@ Transfer::Envelope::Envelope(const Message& of)
 
 // Numbers that no enumeration has are unknown ones of it.
 Description Transfer::Envelope::what() const {
-  return {operation < HCCL_CMD_MAX ? static_cast<HcclCMDType>(operation) : HCCL_CMD_INVALID,
-          type < HCCL_DATA_TYPE_RESERVED ? static_cast<HcclDataType>(type)
-                                         : HCCL_DATA_TYPE_RESERVED,
-          reduction < HCCL_REDUCE_RESERVED ? static_cast<HcclReduceOp>(reduction)
-                                           : HCCL_REDUCE_RESERVED,
-          root};
+  return {
+      operation < HCCL_CMD_MAX ? static_cast<HcclCMDType>(operation) : HCCL_CMD_INVALID,
+      type < HCCL_DATA_TYPE_RESERVED ? static_cast<HcclDataType>(type) : HCCL_DATA_TYPE_RESERVED,
+      reduction < HCCL_REDUCE_RESERVED ? static_cast<HcclReduceOp>(reduction)
+                                       : HCCL_REDUCE_RESERVED,
+      root};
 }
 
 void Transfer::check_envelope(uint32_t own) const {

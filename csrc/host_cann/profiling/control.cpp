@@ -29,8 +29,8 @@
 #include "host_cann/runtime/descriptor.h"
 #include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/json.h"
-#include "host_cann/runtime/per_process.h"
 #include "host_cann/runtime/named_file.h"
+#include "host_cann/runtime/per_process.h"
 #include "host_cann/runtime/write_all.h"
 
 using namespace aclnn_host;

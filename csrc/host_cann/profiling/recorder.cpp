@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "host_cann/runtime/json.h"
-#include "host_cann/runtime/per_process.h"
 #include "host_cann/runtime/named_file.h"
+#include "host_cann/runtime/per_process.h"
 #include "host_cann/runtime/write_all.h"
 
 namespace aclnn_host {

@@ -23,7 +23,8 @@ class Deadline {
   // The milliseconds that are left, as poll takes them: at most so many.
   int left(int most) const {
     if (forever_) return most;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end_ - std::chrono::steady_clock::now());
     return static_cast<int>(std::clamp<int64_t>(left.count(), 0, most));
   }
 

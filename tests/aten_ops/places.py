@@ -1,7 +1,8 @@
 """One answer for every element: `python -m tests.aten_ops.places` prints the calls whose elements differ.
 
-A function counts as elementwise if tensors of equal elements, each of its own, give equal results. Then special values in every place, in the
-even and in the odd ones must give the same results, whichever part of a vectorised loop computes them.
+A function counts as elementwise if tensors of equal elements, each of its own, give equal results. Then special values
+in every place, in the even and in the odd ones must give the same results, whichever part of a vectorised loop computes
+them.
 """
 
 from __future__ import annotations

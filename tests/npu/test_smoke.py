@@ -136,7 +136,7 @@ def test_an_operator_of_atb_says_that_the_library_is_missing(name: str) -> None:
     """At once, again at the second call, and whatever else runs goes on."""
     x = torch.zeros(2, 2, 16, dtype=torch.float16).npu()
     for _ in range(2):
-        with pytest.raises(RuntimeError, match="^the host CANN has no libatb.so, .* which the package NNAL brings; "):
+        with pytest.raises(RuntimeError, match=r"^the host CANN has no libatb.so, .* which the package NNAL brings; "):
             OF_ATB[name](x)
     torch.npu.synchronize()
     assert torch.equal((x + 1).cpu(), torch.ones(2, 2, 16, dtype=torch.float16))

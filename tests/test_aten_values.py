@@ -15,6 +15,23 @@ from tests.cabi import AICORE_EXCEPTION, PARAM_INVALID, SUCCESS
 
 # A call, and what its outputs hold.
 COMPUTED: dict[str, Any] = {
+    # A row of probability 0 is left out, whatever is in it, and may have no place.
+    "aclnnMoeTokenUnpermute permutedTokens=FLOAT[2,2]:1,2,nan,nan sortedIndices=INT32[2]:0,-1 "
+    "probsOptional=FLOAT[1,2]:1,0 paddedMode=false restoreShapeOptional=null out=FLOAT[1,2]": [[[1, 2]]],
+    "aclnnMoeTokenUnpermute permutedTokens=FLOAT[2,2]:1,2,nan,nan sortedIndices=INT32[2]:0,1 "
+    "probsOptional=FLOAT[1,2]:3,0 paddedMode=false restoreShapeOptional=null out=FLOAT[1,2]": [[[3, 6]]],
+    "aclnnMoeTokenUnpermute permutedTokens=FLOAT[2,1]:1,2 sortedIndices=INT32[2]:1,9 probsOptional=null "
+    "paddedMode=false restoreShapeOptional=null out=FLOAT[2,1]": [[[2], [0]]],
+    # With a range every place outside it is left out.
+    "aclnnMoeTokenUnpermuteWithEp permutedTokens=FLOAT[2,1]:1,nan sortedIndices=INT32[4]:0,-1,1,9 "
+    "probsOptional=FLOAT[2,2]:2,5,0,5 numTopk=2 rangeOptional=[0,2] paddedMode=false restoreShapeOptional=null "
+    "out=FLOAT[2,1]": [[[2], [0]]],
+    "aclnnMoeTokenUnpermuteGrad permuteTokens=FLOAT[2,1]:3,5 unpermutedTokensGrad=FLOAT[1,1]:2 "
+    "sortedIndices=INT32[2]:1,-1 probsOptional=FLOAT[1,2]:4,0 paddedMode=false restoreShapeOptional=null "
+    "permutedTokensGradOut=FLOAT[2,1] probsGradOut=FLOAT[1,2]": [[[0], [8]], [[10, 0]]],
+    "aclnnMoeTokenUnpermuteWithEpGrad unpermutedTokensGrad=FLOAT[1,1]:2 sortedIndices=INT32[2]:1,-1 "
+    "permutedTokensOptional=FLOAT[2,1]:3,5 probsOptional=FLOAT[1,2]:4,6 paddedMode=false restoreShapeOptional=null "
+    "rangeOptional=[0,2] topkNum=2 permutedTokensGradOut=FLOAT[2,1] probsGradOut=FLOAT[1,2]": [[[0], [8]], [[10, 0]]],
     # The remainder by an integer 0 is the dividend; the sign is otherwise the divisor's.
     "aclnnRemainderTensorTensor self=INT32[4]:7,-7,7,-7 other=INT32[4]:3,3,0,0 out=INT32[4]": [[1, 2, 7, -7]],
     "aclnnRemainderTensorTensor self=INT64[2]:5,6 other=INT32[1]:0 out=INT64[2]": [[5, 6]],
@@ -111,6 +128,13 @@ REFUSED = {
 
 # A call whose values the kernel refuses, as ATen does, and what the stream says.
 FAILED = {
+    # The device would read, or write, a row before the first.
+    "aclnnMoeTokenUnpermute permutedTokens=FLOAT[2,1]:1,2 sortedIndices=INT32[2]:0,-1 probsOptional=FLOAT[1,2]:1,0.5 "
+    "paddedMode=false restoreShapeOptional=null out=FLOAT[1,1]": "sortedIndices has -1 for a probability other than 0, "
+    "expected 0 or more",
+    "aclnnMoeTokenUnpermuteGrad permuteTokens=FLOAT[2,1] unpermutedTokensGrad=FLOAT[2,1] sortedIndices=INT32[2]:0,-1 "
+    "probsOptional=null paddedMode=false restoreShapeOptional=null permutedTokensGradOut=FLOAT[2,1] "
+    "probsGradOut=null": "sortedIndices has -1, expected 0 or more",
     "aclnnFloorDivide self=INT32[2]:1,2 other=INT32[2]:1,0 out=INT32[2]": "an integer is divided by 0; expected",
     "aclnnGather self=FLOAT[3] dim=0 index=INT64[1]:3 out=FLOAT[1]": "index 3 is out of bounds",
 }

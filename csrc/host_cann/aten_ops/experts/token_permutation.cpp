@@ -2,9 +2,9 @@
 // shared out among devices ("WithEp"), rows are those of a range of places.
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/amin.h>
 #include <ATen/ops/where.h>
 
-#include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/experts/experts.h"
 #include "host_cann/aten_ops/row.h"
@@ -41,9 +41,25 @@ at::Tensor tokens_of(const at::Tensor& tokens, const at::Tensor& pairs, int64_t 
   return moved(tokens, [&](const at::Tensor& x) { return x.index_select(0, from); });
 }
 
-void expect_places(const at::Tensor& sorted_indices) {
+// The kernels leave out places behind the last row, and with a range all others. Without one they
+// would read or write a row before the first, unless it has the probability 0.
+void expect_places(const at::Tensor& sorted_indices, bool has_range = false,
+                   const std::optional<at::Tensor>& probs = std::nullopt) {
   expect_dims("sortedIndices", sorted_indices, 1);
-  check_bounds("sortedIndices", sorted_indices, sorted_indices.numel());
+  TORCH_CHECK(!probs || probs->numel() == sorted_indices.numel(), "probsOptional has ",
+              probs->numel(), " elements, expected ", sorted_indices.numel(),
+              " as sortedIndices has");
+  if (has_range || !sorted_indices.is_cpu() || sorted_indices.numel() == 0) return;
+  const at::Tensor used =
+      probs ? at::where(probs->flatten() != 0, sorted_indices, 0) : sorted_indices;
+  const int64_t least = at::amin(used).item().toLong();
+  TORCH_CHECK(least >= 0, "sortedIndices has ", least,
+              probs ? " for a probability other than 0" : "", ", expected 0 or more");
+}
+
+// The places of which rows are read: a row of probability 0 is left out, whatever is in it.
+at::Tensor read_places(const at::Tensor& places, const std::optional<at::Tensor>& probs) {
+  return probs ? at::where(probs->flatten() != 0, places, -1) : places;
 }
 
 void expect_experts(const char* name, int64_t count, int64_t pairs) {
@@ -73,8 +89,8 @@ struct Range {
 // The rows at the places, weighed and summed up by token.
 at::Tensor summed(const at::Tensor& rows, const at::Tensor& places, int64_t count,
                   const std::optional<at::Tensor>& probs = std::nullopt) {
-  const at::Tensor of_tokens =
-      rows_at(wide(rows), places).unflatten(0, {places.numel() / count, count});
+  const at::Tensor of_tokens = rows_at(wide(rows), read_places(places, probs))
+                                   .unflatten(0, {places.numel() / count, count});
   return (probs ? of_tokens * wide(*probs).unsqueeze(-1) : of_tokens).sum(1);
 }
 
@@ -83,10 +99,7 @@ at::Tensor unpermuted(const at::Tensor& rows, const at::Tensor& places,
                       const std::optional<at::Tensor>& probs) {
   if (!probs) return rows_at(wide(rows), places);
   expect_dims("probsOptional", *probs, 2);
-  TORCH_CHECK(probs->numel() == places.numel(), "probsOptional has ", probs->numel(),
-              " elements, expected ", places.numel(), " as sortedIndices has");
-  return (rows_at(wide(rows), places).unflatten(0, probs->sizes()) * wide(*probs).unsqueeze(-1))
-      .sum(1);
+  return summed(rows, places, probs->size(1), probs);
 }
 
 // The gradients of `count` rows, which the places of each token's pairs tell.
@@ -165,7 +178,7 @@ ACLNN(MoeTokenPermuteWithEpGrad, (FloatIn, permutedTokensOutputGrad), (IndexIn, 
       (OptionalOut, probsGradOut)) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokensOutputGrad", permutedTokensOutputGrad, 2);
-  expect_places(sortedIndices);
+  expect_places(sortedIndices, rangeOptional.has_value());
   expect_dtype(tokenGradOut, permutedTokensOutputGrad);
   const int64_t all = sortedIndices.numel();
   expect_experts("numTopk", numTopk, all);
@@ -196,7 +209,7 @@ ACLNN(MoeTokenUnpermute, (FloatIn, permutedTokens), (IndexIn, sortedIndices),
       (Out, out)) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokens", permutedTokens, 2);
-  expect_places(sortedIndices);
+  expect_places(sortedIndices, false, probsOptional);
   expect_dtype(out, permutedTokens);
   out = unpermuted(permutedTokens, sortedIndices, probsOptional);
 }
@@ -206,7 +219,7 @@ ACLNN(MoeTokenUnpermuteWithEp, (FloatIn, permutedTokens), (IndexIn, sortedIndice
       (bool, paddedMode), (OptionalInts, restoreShapeOptional), (Out, out)) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokens", permutedTokens, 2);
-  expect_places(sortedIndices);
+  expect_places(sortedIndices, rangeOptional.has_value(), probsOptional);
   expect_dtype(out, permutedTokens);
   if (!rangeOptional) {
     out = unpermuted(permutedTokens, sortedIndices, probsOptional);
@@ -232,7 +245,7 @@ ACLNN(MoeTokenUnpermuteGrad, (FloatIn, permuteTokens), (FloatIn, unpermutedToken
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
   expect_dtype("unpermutedTokensGrad", unpermutedTokensGrad, permuteTokens);
   expect_dtype(permutedTokensGradOut, permuteTokens);
-  expect_places(sortedIndices);
+  expect_places(sortedIndices, false, probsOptional);
   const int64_t tokens = unpermutedTokensGrad.size(0);
   expect_shape("unpermutedTokensGrad", unpermutedTokensGrad, {tokens, permuteTokens.size(1)});
   const int64_t count =
@@ -260,7 +273,7 @@ ACLNN(MoeTokenUnpermuteWithEpGrad, (FloatIn, unpermutedTokensGrad), (IndexIn, so
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
   expect_dims("permutedTokensGradOut", permutedTokensGradOut, 2);
   expect_dtype(permutedTokensGradOut, unpermutedTokensGrad);
-  expect_places(sortedIndices);
+  expect_places(sortedIndices, rangeOptional.has_value(), probsOptional);
   const int64_t all = sortedIndices.numel();
   const int64_t tokens = unpermutedTokensGrad.size(0), rows = permutedTokensGradOut->size(0);
   const int64_t count = rows_per_token("sortedIndices", all, tokens);

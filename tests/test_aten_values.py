@@ -15,6 +15,18 @@ from tests.cabi import AICORE_EXCEPTION, PARAM_INVALID, SUCCESS
 
 # A call, and what its outputs hold.
 COMPUTED: dict[str, Any] = {
+    # A negative slot is that of padding. In PA_NZ a cache has its tokens in pieces of 32 bytes.
+    "aclnnScatterPaCache key=FLOAT[3,1,1]:1,2,3 keyCacheRef=FLOAT[1,2,1,1]:9 slotMapping=INT32[3]:-1,1,-2 "
+    'compressLensOptional=null compressSeqOffsetOptional=null seqLensOptional=null cacheMode="Norm"': [
+        [[[[9]], [[2]]]]
+    ],
+    "aclnnScatterPaKvCache key=FLOAT[2,2,8]:1,2,3,4,5,6,7,8,9 keyCacheRef=FLOAT[1,2,2,8]:0 slotMapping=INT32[2]:1,-1 "
+    "value=FLOAT[2,2,4]:1,2,3,4,5,6,7 valueCacheRef=FLOAT[1,1,2,8]:0 compressLensOptional=null "
+    'compressSeqOffsetOptional=null seqLensOptional=null cacheModeOptional="PA_NZ" scatterModeOptional="None" '
+    "stridesOptional=null offsetsOptional=null": [
+        [[[[0] * 8, [1, 2, 3, 4, 5, 6, 7, 8]], [[0] * 8, [9, 1, 2, 3, 4, 5, 6, 7]]]],
+        [[[[0] * 8, [1, 2, 3, 4, 5, 6, 7, 1]]]],
+    ],
     # A row of probability 0 is left out, whatever is in it, and may have no place.
     "aclnnMoeTokenUnpermute permutedTokens=FLOAT[2,2]:1,2,nan,nan sortedIndices=INT32[2]:0,-1 "
     "probsOptional=FLOAT[1,2]:1,0 paddedMode=false restoreShapeOptional=null out=FLOAT[1,2]": [[[1, 2]]],
@@ -106,6 +118,11 @@ COMPUTED: dict[str, Any] = {
 
 # A call, and a part of the text with which stage 1 refuses it.
 REFUSED = {
+    "aclnnScatterPaKvCache key=FLOAT16[1,1,8] keyCacheRef=FLOAT16[1,1,1,8] slotMapping=INT32[1] value=FLOAT16[1,1,8] "
+    "valueCacheRef=FLOAT16[1,1,1,8] compressLensOptional=null compressSeqOffsetOptional=null seqLensOptional=null "
+    'cacheModeOptional="PA_NZ" scatterModeOptional="None" stridesOptional=null '
+    "offsetsOptional=null": "a token of keyCacheRef has 8 elements, expected a multiple of 16, 32 bytes, as cacheMode "
+    "is PA_NZ",
     "aclnnOneHot self=INT64[2] numClasses=-1 onValue=FLOAT[1] offValue=FLOAT[1] axis=-1 out=FLOAT[2,1]": (
         "numClasses is -1, expected 0 or more"
     ),
@@ -128,6 +145,9 @@ REFUSED = {
 
 # A call whose values the kernel refuses, as ATen does, and what the stream says.
 FAILED = {
+    "aclnnScatterPaCache key=FLOAT[1,1,1] keyCacheRef=FLOAT[1,2,1,1] slotMapping=INT32[1]:2 "
+    "compressLensOptional=null compressSeqOffsetOptional=null seqLensOptional=null "
+    'cacheMode="Norm"': "slotMapping has 2, expected less than 2, or a negative number for a token that is not written",
     # The device would read, or write, a row before the first.
     "aclnnMoeTokenUnpermute permutedTokens=FLOAT[2,1]:1,2 sortedIndices=INT32[2]:0,-1 probsOptional=FLOAT[1,2]:1,0.5 "
     "paddedMode=false restoreShapeOptional=null out=FLOAT[1,1]": "sortedIndices has -1 for a probability other than 0, "

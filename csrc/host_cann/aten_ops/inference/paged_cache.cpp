@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/amax.h>
 #include <ATen/ops/div.h>
 
-#include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
@@ -40,12 +40,52 @@ void expect_cache(const char* name, const at::Tensor& cache, const at::Tensor& t
   expect_shape(name, cache, {cache.size(0), cache.size(1), tokens.size(1), tokens.size(2)});
 }
 
-// Writes tokens at their places in a cache, which may be strided.
-void write_tokens(const at::Tensor& cache, const at::Tensor& slots, const at::Tensor& tokens) {
-  if (slots.numel() == 0) return;
-  const at::Tensor blocks = at::div(slots, cache.size(1), "floor");
-  as_movable(cache).index_put_({blocks, slots - blocks * cache.size(1)}, as_movable(tokens));
+// A token with a negative slot is padding, which no place is written for.
+void expect_slots(const at::Tensor& slots, const at::Tensor& tokens, int64_t blocks,
+                  int64_t block) {
+  expect_shape("slotMapping", slots, {tokens.size(0)});
+  TORCH_CHECK(block > 0, "keyCacheRef has blocks of no tokens, expected 1 or more");
+  if (!slots.is_cpu() || slots.numel() == 0) return;
+  const int64_t last = at::amax(slots).item().toLong();
+  TORCH_CHECK(last < blocks * block, "slotMapping has ", last, ", expected less than ",
+              blocks * block, ", or a negative number for a token that is not written");
 }
+
+// Writes tokens at their places in a cache, which may be strided.
+void write_tokens(const at::Tensor& cache, const at::Tensor& all_slots,
+                  const at::Tensor& all_tokens) {
+  if (all_slots.numel() == 0) return;
+  const at::Tensor written = (all_slots >= 0).nonzero().flatten();
+  const at::Tensor slots = all_slots.index_select(0, written);
+  const at::Tensor tokens = as_movable(all_tokens).index_select(0, written);
+  const at::Tensor blocks = at::div(slots, cache.size(1), "floor");
+  as_movable(cache).index_put_({blocks, slots - blocks * cache.size(1)}, tokens);
+}
+
+// A cache and the tokens for it, both in pieces of tokens: of a head, or of 32 bytes (PA_NZ).
+struct Cache {
+  // Checked for tokens (tokens, heads, size).
+  Cache(const char* name, const at::Tensor& cache, const at::Tensor& of_tokens, bool in_pieces) {
+    if (!in_pieces) {
+      expect_cache(name, cache, of_tokens);
+      blocks = cache;
+      tokens = of_tokens;
+      return;
+    }
+    const int64_t piece = 32 / static_cast<int64_t>(of_tokens.element_size());
+    const int64_t size = of_tokens.size(1) * of_tokens.size(2);
+    TORCH_CHECK(size % piece == 0, "a token of ", name, " has ", size,
+                " elements, expected a multiple of ", piece, ", 32 bytes, as cacheMode is PA_NZ");
+    expect_dtype(name, cache, of_tokens);
+    expect_dims(name, cache, 4);
+    expect_shape(name, cache, {cache.size(0), size / piece, cache.size(2), piece});
+    blocks = cache.transpose(1, 2);
+    tokens = of_tokens.flatten(1).unflatten(1, {size / piece, piece});
+  }
+
+  at::Tensor blocks;  // (blocks, block, pieces, size of a piece)
+  at::Tensor tokens;  // (tokens, pieces, size of a piece)
+};
 
 // Where in the rows of a cache each token of the sequences lies; -1 where the table has no block
 // for it. A sequence begins in block `skipped` of its table.
@@ -83,10 +123,8 @@ ACLNN(ScatterPaCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
       (OptionalIn, seqLensOptional), (char*, cacheMode)) {
   refuse_compressed(compressLensOptional, compressSeqOffsetOptional, seqLensOptional);
   expect_dims("key", key, 3);
-  expect_shape("slotMapping", slotMapping, {key.size(0)});
   expect_cache("keyCacheRef", keyCacheRef, key);
-  TORCH_CHECK(keyCacheRef->size(1) > 0, "keyCacheRef has blocks of no tokens, expected 1 or more");
-  check_bounds("slotMapping", slotMapping, keyCacheRef->size(0) * keyCacheRef->size(1));
+  expect_slots(slotMapping, key, keyCacheRef->size(0), keyCacheRef->size(1));
   write_tokens(keyCacheRef, slotMapping, key);
 }
 // The same with values. Without a value only keys are written.
@@ -95,29 +133,30 @@ ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
       (OptionalIn, compressSeqOffsetOptional), (OptionalIn, seqLensOptional),
       (char*, cacheModeOptional), (char*, scatterModeOptional), (OptionalInts, stridesOptional),
       (OptionalInts, offsetsOptional)) {
-  expect_plain_cache(cacheModeOptional);
+  const std::string_view form = cacheModeOptional;
+  TORCH_CHECK(form.empty() || form == "Norm" || form == "PA_NZ", "cacheModeOptional is \"", form,
+              "\", expected \"Norm\", \"PA_NZ\" or null");
+  const bool in_pieces = form == "PA_NZ";
   const std::string_view mode = scatterModeOptional;
   TORCH_CHECK(mode.empty() || mode == "None", "scatterModeOptional is \"", mode,
               "\", expected \"None\" or null; the host CANN does not emulate the others");
   refuse_compressed(compressLensOptional, compressSeqOffsetOptional, seqLensOptional);
   expect_dims("key", key, 3);
-  expect_shape("slotMapping", slotMapping, {key.size(0)});
-  expect_cache("keyCacheRef", keyCacheRef, key);
-  const bool has_values = value.numel() > 0;
-  if (has_values) {
+  const Cache keys("keyCacheRef", keyCacheRef, key, in_pieces);
+  const int64_t blocks = keys.blocks.size(0), block = keys.blocks.size(1);
+  std::optional<Cache> values;
+  if (value.numel() > 0) {
     expect_dims("value", value, 3);
     expect_shape("value", value, {key.size(0), key.size(1), value.size(2)});
     expect_dtype("value", value, key);
-    expect_cache("valueCacheRef", valueCacheRef, value);
+    values.emplace("valueCacheRef", valueCacheRef, value, in_pieces);
+    TORCH_CHECK(values->blocks.size(0) == blocks && values->blocks.size(1) == block,
+                "valueCacheRef has shape ", valueCacheRef->sizes(), ", expected ", blocks,
+                " blocks of ", block);
   }
-  TORCH_CHECK(keyCacheRef->size(1) > 0, "keyCacheRef has blocks of no tokens, expected 1 or more");
-  TORCH_CHECK(!has_values || (valueCacheRef->size(0) == keyCacheRef->size(0) &&
-                              valueCacheRef->size(1) == keyCacheRef->size(1)),
-              "valueCacheRef has shape ", valueCacheRef->sizes(), ", expected ",
-              keyCacheRef->size(0), " blocks of ", keyCacheRef->size(1));
-  check_bounds("slotMapping", slotMapping, keyCacheRef->size(0) * keyCacheRef->size(1));
-  write_tokens(keyCacheRef, slotMapping, key);
-  if (has_values) write_tokens(valueCacheRef, slotMapping, value);
+  expect_slots(slotMapping, key, blocks, block);
+  write_tokens(keys.blocks, slotMapping, keys.tokens);
+  if (values) write_tokens(values->blocks, slotMapping, values->tokens);
 }
 
 // seqLens has a length for each sequence, or where each begins and the last ends; seqOffsetOptional

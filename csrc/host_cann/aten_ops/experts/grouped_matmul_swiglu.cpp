@@ -282,24 +282,23 @@ void expect_int8_results(const SwigluProduct& product, const Output& out, const 
   expect_shape("outputScale", out_scale, {product.rows()});
 }
 
-// The first versions, which know INT8 in FRACTAL_NZ and INT4.
+// The first versions, which know INT8 in FRACTAL_NZ and INT4. The published check of an offset, an
+// outputOffset, and a bias beside INT8 warns and goes on: they have no effect.
 void swiglu_quant(const at::Tensor& x, const Stored& weight, const Optional& bias,
-                  const Optional& offset, const at::Tensor& weight_scale, const at::Tensor& x_scale,
-                  const at::Tensor& group_list, Output& out, Output& out_scale,
-                  const OptionalOutput& out_offset) {
+                  const at::Tensor& weight_scale, const at::Tensor& x_scale,
+                  const at::Tensor& group_list, Output& out, Output& out_scale) {
   expect_dtype("x", x, at::kChar);
   TORCH_CHECK(weight.dtype != ACL_INT8 || is_private(weight.format), "weight has format ",
               static_cast<int>(weight.format), ", expected FRACTAL_NZ (",
               static_cast<int>(ACL_FORMAT_FRACTAL_NZ), ") as it is INT8");
   TORCH_CHECK(has_all_matrices({weight}), "weight has shape ", weight.elements.sizes(),
               ", expected (experts, k, n)");
-  expect_absent("offset", offset);
-  TORCH_CHECK(!out_offset, "outputOffset is a tensor, expected null");
+  const bool uses_bias = bias && weight.dtype != ACL_INT8;
   const SwigluProduct product({as_stored(x),
                                {weight},
                                {as_stored(weight_scale)},
                                "bias",
-                               bias ? std::vector{*bias} : std::vector<at::Tensor>(),
+                               uses_bias ? std::vector{*bias} : std::vector<at::Tensor>(),
                                as_stored(x_scale),
                                std::nullopt,
                                group_list,
@@ -319,7 +318,8 @@ void swiglu_quant(const SwigluQuant& call, const Optional& bias, int64_t dequant
                   int64_t dequant_dtype, int64_t quant_mode, at::OptionalIntArrayRef tuning,
                   StoredOutput& out, StoredOutput& out_scale) {
   constexpr int64_t kMostGroups = 1024, kByMx = 2;
-  expect_absent("bias", bias);
+  const bool is_int8 = !call.weight.empty() && call.weight[0].dtype == ACL_INT8;
+  if (!is_int8) expect_absent("bias", bias);  // beside INT8 the published check only warns
   TORCH_CHECK(call.list_type == kGroupEnds || call.list_type == kGroupSizes, "groupListType is ",
               call.list_type, ", expected 0 (where groups end) or 1 (their sizes)");
   const SwigluProduct product(call);
@@ -364,14 +364,12 @@ void swiglu_quant(const SwigluQuant& call, const Optional& bias, int64_t dequant
 ACLNN(GroupedMatmulSwigluQuant, (In, x), (StoredIn, weight), (OptionalIn, bias),
       (OptionalIn, offset), (In, weightScale), (In, xScale), (In, groupList), (Out, output),
       (Out, outputScale), (OptionalOut, outputOffset)) {
-  swiglu_quant(x, weight, bias, offset, weightScale, xScale, groupList, output, outputScale,
-               outputOffset);
+  swiglu_quant(x, weight, bias, weightScale, xScale, groupList, output, outputScale);
 }
 ACLNN(GroupedMatmulSwigluQuantWeightNZ, (In, x), (StoredIn, weight), (OptionalIn, bias),
       (OptionalIn, offset), (In, weightScale), (In, xScale), (In, groupList), (Out, output),
       (Out, outputScale), (OptionalOut, outputOffset)) {
-  swiglu_quant(x, as_blocked(weight), bias, offset, weightScale, xScale, groupList, output,
-               outputScale, outputOffset);
+  swiglu_quant(x, as_blocked(weight), bias, weightScale, xScale, groupList, output, outputScale);
 }
 
 // The second versions know lists, counts, INT4 for both matrices, and FLOAT8 and FLOAT4.

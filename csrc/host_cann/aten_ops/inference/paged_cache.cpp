@@ -54,7 +54,7 @@ void expect_slots(const at::Tensor& slots, const at::Tensor& tokens, int64_t blo
 // Writes tokens at their places in a cache, which may be strided.
 void write_tokens(const at::Tensor& cache, const at::Tensor& all_slots,
                   const at::Tensor& all_tokens) {
-  if (all_slots.numel() == 0) return;
+  if (all_slots.numel() == 0 || !all_slots.is_cpu()) return;
   const at::Tensor written = (all_slots >= 0).nonzero().flatten();
   const at::Tensor slots = all_slots.index_select(0, written);
   const at::Tensor tokens = as_movable(all_tokens).index_select(0, written);

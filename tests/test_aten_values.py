@@ -15,6 +15,13 @@ from tests.cabi import AICORE_EXCEPTION, PARAM_INVALID, SUCCESS
 
 # A call, and what its outputs hold.
 COMPUTED: dict[str, Any] = {
+    # Slices whose place is outside are left out.
+    "aclnnScatterNdUpdate varRef=FLOAT[2,2]:1,2,3,4 indices=INT32[3,1]:2,1,-1 updates=FLOAT[3,2]:5,6,7,8,9,10": [
+        [[1, 2], [7, 8]]
+    ],
+    "aclnnScatterNdUpdate varRef=FLOAT16[2,2]:1,2,3,4 indices=INT64[2,2]:1,2,1,0 updates=FLOAT16[2]:5,6": [
+        [[1, 2], [6, 4]]
+    ],
     # A negative slot is that of padding. In PA_NZ a cache has its tokens in pieces of 32 bytes.
     "aclnnScatterPaCache key=FLOAT[3,1,1]:1,2,3 keyCacheRef=FLOAT[1,2,1,1]:9 slotMapping=INT32[3]:-1,1,-2 "
     'compressLensOptional=null compressSeqOffsetOptional=null seqLensOptional=null cacheMode="Norm"': [

@@ -481,3 +481,42 @@ def test_products_of_experts_are_activated_and_quantised() -> None:
     expected, expected_scale = quantised_rows(F.silu(first) * second)
     assert (got.cpu().float() - expected).abs().max() <= 1
     torch.testing.assert_close(got_scale.cpu(), expected_scale[:, 0], rtol=1e-5, atol=1e-7)
+
+
+def test_products_of_experts_come_with_an_offset_that_nothing_writes() -> None:
+    x = (numbers(5, 32) * 32).round().clamp(-128, 127).to(torch.int8)
+    w = (numbers(2, 32, 64, seed=1) * 32).round().clamp(-128, 127).to(torch.int8)
+    scale, of_rows = numbers(2, 64, seed=2).abs() / 4096, numbers(5, seed=3).abs()
+    # Torch_npu says that the memory of weight is FRACTAL_NZ: columns of blocks of 16 rows by 32 elements.
+    blocks = w.view(2, 2, 16, 2, 32).permute(0, 3, 1, 2, 4).reshape(w.shape)
+    (got, got_scale, _), ran = operators_of(
+        lambda: torch_npu.npu_grouped_matmul_swiglu_quant(
+            x.npu(), blocks.npu(), torch.tensor([2, 5]).npu(), scale.npu(), of_rows.npu()
+        )
+    )
+    assert "GroupedMatmulSwigluQuantWeightNZ" in ran
+    products = [x[a:b].float() @ w[i].float() * scale[i] for i, (a, b) in enumerate(((0, 2), (2, 5)))]
+    first, second = (torch.cat(products) * of_rows[:, None]).chunk(2, -1)
+    expected, expected_scale = quantised_rows(F.silu(first) * second)
+    assert (got.cpu().float() - expected).abs().max() <= 1
+    torch.testing.assert_close(got_scale.cpu(), expected_scale[:, 0], rtol=1e-5, atol=1e-7)
+
+
+def test_a_padded_token_is_not_written_to_a_cache_in_pieces() -> None:
+    key, value = numbers(2, 2, 8).half(), numbers(2, 2, 16, seed=1).half()
+    keys, values = torch.zeros(1, 1, 2, 16).half().npu(), torch.zeros(1, 2, 2, 16).half().npu()
+    slots = torch.tensor([1, -1], dtype=torch.int32).npu()
+    _, ran = operators_of(lambda: torch_npu.npu_scatter_pa_kv_cache(key.npu(), value.npu(), keys, values, slots))
+    assert "ScatterPaKvCache" in ran
+    expected = torch.zeros(1, 1, 2, 16).half()
+    expected[0, 0, 1] = key[0].flatten()
+    assert torch.equal(keys.cpu(), expected)
+    expected = torch.zeros(1, 2, 2, 16).half()
+    expected[0, :, 1] = value[0]
+    assert torch.equal(values.cpu(), expected)
+
+
+def test_a_dropped_token_of_probability_0_is_left_out() -> None:
+    indices = torch.tensor([0, -1], dtype=torch.int32).npu()
+    got = torch_npu.npu_moe_token_unpermute(torch.ones(2, 4).npu(), indices, torch.tensor([[1.0, 0.0]]).npu())
+    assert got.cpu().tolist() == [[1, 1, 1, 1]]

@@ -16,6 +16,7 @@
 #include <ATen/ops/scatter_reduce.h>
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/sort.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
@@ -88,17 +89,28 @@ Sizes slices_shape(const at::Tensor& indices, const at::Tensor& tensor, int64_t 
                 tensor.sizes().slice(static_cast<size_t>(depth)));
 }
 
+// Which coordinates mean a place in the tensor, as numbers in their order.
+at::Tensor inside(const at::Tensor& indices, const at::Tensor& tensor) {
+  const at::Tensor sizes =
+      at::tensor(tensor.sizes().slice(0, static_cast<size_t>(indices.size(-1))), indices.options());
+  return ((indices >= 0) & (indices < sizes)).all(-1).flatten().nonzero().flatten();
+}
+
 // `tensor` with slices replaced, the last one where several have one place.
 at::Tensor replaced(const at::Tensor& tensor, const at::Tensor& indices, const at::Tensor& updates,
-                    int64_t least) {
+                    int64_t least, bool leaves_out_others = false) {
   const int64_t depth = depth_of(indices, tensor, least);
   expect_dtype("updates", updates, tensor);
   expect_shape("updates", updates, slices_shape(indices, tensor, depth));
-  const at::Tensor rows = rows_at(indices, tensor);
+  const at::Tensor places = indices.reshape({-1, depth});
+  const bool all = !leaves_out_others || !indices.is_cpu();
+  const at::Tensor kept = all ? at::Tensor() : inside(places, tensor);
+  const at::Tensor rows = rows_at(all ? places : places.index_select(0, kept), tensor);
   return moved(tensor, [&](const at::Tensor& x) {
     const at::Tensor matrix = as_rows(x, depth);
-    const at::Tensor source = as_movable(updates).reshape({rows.numel(), matrix.size(1)});
-    return at::index_copy(matrix, 0, rows, source).view(x.sizes());
+    const at::Tensor source = as_movable(updates).reshape({places.size(0), matrix.size(1)});
+    return at::index_copy(matrix, 0, rows, all ? source : source.index_select(0, kept))
+        .view(x.sizes());
   });
 }
 
@@ -241,7 +253,8 @@ ACLNN(ScatterNd, (In, data), (IndexIn, indices), (In, updates), (Out, out)) {
 ACLNN(ScatterNdUpdate, (InOut, varRef), (IndexIn, indices), (In, updates)) {
   TORCH_CHECK(indices.dim() >= 2, "indices has shape ", indices.sizes(),
               ", expected at least two dimensions");
-  varRef = replaced(varRef, indices, updates, 1);
+  // The published kernel leaves out slices whose place is outside.
+  varRef = replaced(varRef, indices, updates, 1, /*leaves_out_others=*/true);
 }
 ACLNN(ScatterReduce, (In, self), (int64_t, dim), (IndexIn, index), (In, src), (int64_t, reduce),
       (bool, includeSelf), (Out, out)) {

@@ -89,8 +89,8 @@ struct Range {
 // The rows at the places, weighed and summed up by token.
 at::Tensor summed(const at::Tensor& rows, const at::Tensor& places, int64_t count,
                   const std::optional<at::Tensor>& probs = std::nullopt) {
-  const at::Tensor of_tokens = rows_at(wide(rows), read_places(places, probs))
-                                   .unflatten(0, {places.numel() / count, count});
+  const at::Tensor of_tokens =
+      rows_at(wide(rows), read_places(places, probs)).unflatten(0, {places.numel() / count, count});
   return (probs ? of_tokens * wide(*probs).unsqueeze(-1) : of_tokens).sum(1);
 }
 

@@ -138,3 +138,14 @@ def test_types_are_checked_in_stage_one() -> None:
         torch.bitwise_not(x)
     torch.npu.synchronize()
     assert torch.equal(x.cpu(), torch.ones(2))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_the_sign_of_a_complex_number_has_its_angle(dtype: torch.dtype) -> None:
+    """The gradient of a magnitude is the sign, as CANN's aclnnSign documents it: x / |x|, and 0 of 0."""
+    x = torch.tensor([3 + 4j, 0, -2j, -5], dtype=dtype)
+    expected = torch.tensor([0.6 + 0.8j, 0, -1j, -1], dtype=dtype)
+    torch.testing.assert_close(torch.sgn(x.npu()).cpu(), expected)
+    on_npu = x.npu().requires_grad_()
+    on_npu.abs().sum().backward()
+    torch.testing.assert_close(on_npu.grad.cpu(), expected)

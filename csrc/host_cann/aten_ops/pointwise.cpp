@@ -37,7 +37,7 @@
 #include <ATen/ops/round.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sigmoid.h>
-#include <ATen/ops/sign.h>
+#include <ATen/ops/sgn.h>
 #include <ATen/ops/signbit.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/sinc.h>
@@ -133,7 +133,7 @@ ACLNN_UNARY(Reciprocal, at::reciprocal)
 ACLNN_UNARY(Round, at::round)
 ACLNN_UNARY(Rsqrt, wide_rsqrt)
 ACLNN_UNARY(Sigmoid, at::sigmoid)
-ACLNN_UNARY(Sign, at::sign)
+ACLNN_UNARY(Sign, at::sgn)  // of complex numbers, too
 ACLNN_UNARY(Signbit, at::signbit)
 ACLNN_UNARY(Sin, at::sin)
 ACLNN_UNARY(Sinc, at::sinc)

@@ -29,8 +29,9 @@ status, and otherwise by the status that it returned. 0 is success, 161001 a nul
 561002 a refusal by CANN's tiling, 361001 and 561103 one by an operator inside a convolution, 561003 a product that does
 not have the operator (by CANN's description of the operator; of SiLU, Softplus and Hardswish by their documents, which
 no check enforces), and 507015 an error that the stream reports when it is synchronised. Of linear cross entropy, 561000
-and 361001 are such products, and 561103 refusals by the tiling. {lacking} cells marked † are refusals of a product without the operator
-that no published check makes in stage 1: they are the project's own rule, whatever the rest of their row rests on.
+and 361001 are such products, and 561103 refusals by the tiling. {lacking} cells marked † are refusals of a product
+without the operator that no published check makes in stage 1: they are the project's own rule, whatever the rest of
+their row rests on.
 
 The column *source* says what a row rests on, as the list beneath its table has it: a function of CANN's published
 source ({revisions}), a document, an inference, a measurement on a device,

@@ -10,6 +10,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterable
 
+from tests.aten_ops.limits import lacks
 from tests.aten_ops.sweep import DTYPES, LIBRARY, ROOT, Result, Tensor, is_output, main_dtype, samples, sweep
 from tests.cabi import exported_operators
 from tests.published import OF_FORMATS, functions, named_operators, refused, rows
@@ -52,7 +53,8 @@ OF_FUNCTIONS = """\
 This page lists the two-stage functions that CANN's public repositories document, {count} in number, and which of them
 the host CANN's `libopapi.so` has, for C and C++ programs: {present}. `make conformance` writes it. The functions marked
 "checked" have CANN's own checks, status codes and texts ([conformance.md](conformance.md)); those marked "computed"
-are computed by ATen ([emulation.md](emulation.md#operators-of-aten), [dtypes.md](dtypes.md)). Stage 1 of those marked
+are computed by ATen ([emulation.md](emulation.md#operators-of-aten), [dtypes.md](dtypes.md)); those marked "partial",
+too, but for what is named there, which they refuse or do otherwise, as that page says. Stage 1 of those marked
 "refused" ends with 361001 and the reason; the others are not there, so that a program that calls them does not link.
 A header is included as `aclnnop/<header>`. The last section has the operators that programs call by name.
 """
@@ -122,7 +124,7 @@ def page(results: list[Result]) -> str:
 def functions_page() -> str:
     """The page of all published functions."""
     here = exported_operators(LIBRARY) - refused()
-    computed = set(rows(LIBRARY)) | OF_FORMATS
+    computed, lacking = set(rows(LIBRARY)) | OF_FORMATS, lacks()
     present = len(here & functions().keys())
     parts = [OF_FUNCTIONS.format(count=len(functions()), present=present)]
     for repository in sorted({function.repository for function in functions().values()}):
@@ -133,6 +135,8 @@ def functions_page() -> str:
             state = "computed" if name in computed else "checked" if name in here else ""
             if each.refused:
                 state = f"refused: {each.refused}"
+            if name in lacking:
+                state = f"partial: {', '.join(lacking[name])}"
             computes = re.sub(r"([|*_<>])", r"\\\1", each.computes)
             parts.append(f"| {name} | {each.header} | {computes} | {state} |")
     names = sorted(named_operators(LIBRARY))

@@ -1255,10 +1255,24 @@ SOURCES = {
             "5": ops_nn(_FORWARD, "ValueChecker::Check"),
             "6": ops_nn(_FORWARD, "ConvXdChecker::Check"),
             "7": ops_nn(_FORWARD, "HardwareLimitChecker::Check"),
-            "8": document("aclnnConvolution.md"),  # no checker asks for the product
+            "8": document("conv/convolution_forward/docs/aclnnConvolution.md"),  # no checker asks for the product
             "9": ops_nn("conv/common/op_host/conv_forward_infershape.cpp", "CheckPositivePads"),
         },
         ops_nn(_FORWARD, "CheckConvParams"),
+        {
+            r"(floats, )?mode \d": ops_nn(_FORWARD, "HardwareLimitChecker::Check"),
+            "1-D|[12]-D transposed": ops_nn(_FORWARD, "DimChecker::CheckTensorDimensions"),
+            "four paddings.*": ops_nn(_FORWARD, "DimChecker::CheckParameterSizes"),
+            "padding .*|kernel as large as the padded input|stride past the input": ops_nn(
+                _FORWARD, "ValueChecker::CheckPad"
+            ),
+            "one group|depthwise.*|as many groups as there can be": ops_nn(
+                _FORWARD, "ValueChecker::CheckChannelAndGroups"
+            ),
+            "one pixel": ops_nn(_FORWARD, "ValueChecker::CheckShape"),
+            "no batch": ops_nn(_FORWARD, "ValueChecker::CheckEmptyTensor"),
+            "outputPadding below the dilation": ops_nn(_FORWARD, "ConvXdChecker::Check"),
+        },
     ),
     "aclnnConvolutionBackward": Sources(
         {
@@ -1279,6 +1293,15 @@ SOURCES = {
             "29": ops_nn(_INPUT_GRADIENT, "CheckParams", "CheckAttrs"),
         },
         ops_nn(_CHECKER, "CheckParams"),
+        {
+            r"(floats, )?mode \d": ops_nn(_CHECKER, "CheckCubeMathTypeConvBackward"),
+            "1-D|[12]-D transposed": ops_nn(_CHECKER, "CheckConvShape"),
+            "1-D as ND": ops_nn(_CHECKER, "CheckFormatValid"),
+            "four paddings.*": ops_nn(_CHECKER, "CheckConvShape"),
+            "padding .*|outputPadding .*|stride past the input": ops_nn(_CHECKER, "CheckConvParams"),
+            "one group|depthwise.*|as many groups as there can be": ops_nn(_CHECKER, "CheckConvChannelAndGroup"),
+            "kernel as large as the padded input|one pixel": ops_nn(_CHECKER, "CheckParams"),
+        },
     ),
 }
 

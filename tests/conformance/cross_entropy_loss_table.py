@@ -591,7 +591,7 @@ FORWARD_SOURCES = generated(
     {
         **_SHARED,
         "4.1": ops_nn(f"{_LOSS}/op_host/cross_entropy_loss_tiling.cpp", "GetTilingAttr"),
-        "4.3": ops_nn(f"{_LOSS}/op_kernel/cross_entropy_loss.h", "CrossEntropyLossCalc"),
+        "4.3": ops_nn(f"{_LOSS}/op_kernel/cross_entropy_loss.h", "Process"),
     },
     "CheckInputShape",
     "GetTilingAttr",

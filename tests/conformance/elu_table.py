@@ -283,6 +283,7 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
 _ELU = by_hand(
     "activation/elu/op_api/aclnn_elu.cpp",
     {**dict.fromkeys("345", "CheckDtypeValid"), **dict.fromkeys("67", "CheckShape")},
+    {"alpha < 0|format .*": "CheckParams", "empty .*": "GetWorkspaceSizeCommon"},
 )
 SOURCES = {
     "aclnnElu": _ELU,
@@ -295,6 +296,7 @@ SOURCES = {
             "10": "CheckAttributeValue",
             "11": "CheckFormat",
         },
+        {},
     ),
 }
 

@@ -36,7 +36,7 @@ from tests.conformance.machinery import (
     sigmoid_roundings,
     unit,
 )
-from tests.conformance.provenance import by_hand
+from tests.conformance.provenance import Source, by_hand
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 
@@ -382,19 +382,31 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
 
 # ---- where the rows come from
 
+_FORWARD: dict[str, str | Source] = {
+    "out is wider": "CheckDtypeValid",
+    r"out has another rank|\d+ dims": "CheckShape",
+}
+_GRADIENT: dict[str, str | Source] = {r"\d+ dims": "CheckShape", "format .*": "CheckParams"}
 SOURCES = {
     "aclnnGelu": by_hand(
         "activation/gelu/op_api/aclnn_gelu.cpp",
         {"3": "CheckDtypeValid", "4": "CheckFormat", "5": "CheckShape", "6": "CheckShape"},
+        {**_FORWARD, "format .*": "CheckFormat", "empty .*": "aclnnGeluGetWorkspaceSize"},
     ),
-    "aclnnGeluV2": by_hand("activation/gelu_v2/op_api/aclnn_gelu_v2.cpp", {"3": "CheckDtypeValid", "4": "CheckShape"}),
+    "aclnnGeluV2": by_hand(
+        "activation/gelu_v2/op_api/aclnn_gelu_v2.cpp",
+        {"3": "CheckDtypeValid", "4": "CheckShape"},
+        {**_FORWARD, "format .*": "CheckParams", "empty .*": "aclnnGeluV2GetWorkspaceSize"},
+    ),
     "aclnnGeluBackward": by_hand(
         "activation/gelu_grad/op_api/aclnn_gelu_backward.cpp",
         {"3": "CheckPromoteType", "4": "CheckShape", "5": "CheckShape"},
+        {**_GRADIENT, "empty .*": "aclnnGeluBackwardGetWorkspaceSize"},
     ),
     "aclnnGeluBackwardV2": by_hand(
         "activation/gelu_grad_v2/op_api/aclnn_gelu_backward_v2.cpp",
         {"3": "CheckPromoteType", "5": "CheckShape", "6": "CheckAttrValue"},
+        {**_GRADIENT, "empty .*": "aclnnGeluBackwardV2GetWorkspaceSize"},
     ),
 }
 

@@ -29,7 +29,7 @@ from tests.conformance.machinery import (
     same_shape_calls,
     unit,
 )
-from tests.conformance.provenance import by_hand
+from tests.conformance.provenance import NULLS_OF_3, Sources, by_hand
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 
@@ -211,15 +211,33 @@ def accepted(operator: Operator) -> list[Row]:
 
 # ---- where the rows come from
 
-_HARDSWISH = by_hand("activation/hard_swish/op_host/op_api/aclnn_hardswish.cpp", {})
+_HARDSWISH = by_hand(
+    "activation/hard_swish/op_host/op_api/aclnn_hardswish.cpp",
+    {"3": "CheckDtypeValid", "4": "CheckShape"},
+    {r"\d+ dims": "CheckShape", "format .*": "CheckParams", "empty .*": "aclnnHardswishGetWorkspaceSize"},
+)
+
+
+def _gradient(file: str, stage_1: str) -> Sources:
+    """Of either gradient."""
+    return by_hand(
+        file,
+        {**dict.fromkeys("345", "CheckDtypeValid"), **dict.fromkeys("678", "CheckShapeValid")},
+        {r"\d+ dims": "CheckShapeValid", "format .*": "CheckParams", "empty .*": stage_1},
+        nulls=NULLS_OF_3,
+    )
+
+
 SOURCES = {
     "aclnnHardswish": _HARDSWISH,
     "aclnnInplaceHardswish": _HARDSWISH,
-    "aclnnHardswishBackward": by_hand(
-        "activation/hard_swish_grad/op_host/op_api/aclnn_hardswish_backward.cpp", {}, nulls="CheckNotNull3Tensor"
+    "aclnnHardswishBackward": _gradient(
+        "activation/hard_swish_grad/op_host/op_api/aclnn_hardswish_backward.cpp",
+        "aclnnHardswishBackwardGetWorkspaceSize",
     ),
-    "aclnnHardswishBackwardV2": by_hand(
-        "activation/hard_swish_grad_v2/op_host/op_api/aclnn_hardswish_backward_v2.cpp", {}, nulls="CheckNotNull3Tensor"
+    "aclnnHardswishBackwardV2": _gradient(
+        "activation/hard_swish_grad_v2/op_host/op_api/aclnn_hardswish_backward_v2.cpp",
+        "aclnnHardswishBackwardV2GetWorkspaceSize",
     ),
 }
 

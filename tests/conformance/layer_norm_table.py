@@ -465,6 +465,14 @@ SOURCES = {
             **dict.fromkeys("678", "CheckShape"),
             "9": "CheckMeanRstdOutputShape",
         },
+        {
+            "no (weight|bias|mean|rstd)|neither|out alone": "CheckNotNull",
+            "float weights of float16": "CheckInputDtype",
+            "8 dims": "CheckLen",
+            "all dims normalised": "CheckShape",
+            "format .*|eps 0": "CheckParamsWithImplMode",
+            "no rows|no columns.*": "aclnnLayerNormWithImplModeGetWorkspaceSize",
+        },
         rest="CheckParamsWithImplMode",
     ),
     "aclnnLayerNormBackward": by_hand(
@@ -474,6 +482,15 @@ SOURCES = {
             "4": "aclnnLayerNormBackwardGetWorkspaceSize",
             "5": "CheckDtype",
             **dict.fromkeys(("6", "7", "8", "9", "10", "11"), "CheckShape"),
+        },
+        {
+            "no (weight|bias)": "CheckNotNull",
+            "bias of another dtype|bfloat16": "CheckDtype",
+            ".* dims.*|mean and rstd flat|.* shape": "CheckShape",
+            "format .*": "CheckParams",
+            "nothing asked for|only .*|masked off, not null|no rows.*|no columns": (
+                "aclnnLayerNormBackwardGetWorkspaceSize"
+            ),
         },
     ),
 }

@@ -29,7 +29,7 @@ from tests.conformance.machinery import (
     summing,
     unit,
 )
-from tests.conformance.provenance import Source, Sources, by_hand, ops_nn, own
+from tests.conformance.provenance import Sources, by_hand, ops_nn, own
 from tests.operator_checks import MULTIPLIES_BFLOAT16
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
@@ -979,37 +979,33 @@ _ONLINE_API = f"{_ONLINE}/op_api/aclnn_fused_linear_online_max_sum.cpp"
 _LOSS_API = f"{_LOSS}/op_api/aclnn_fused_cross_entropy_loss_with_max_sum.cpp"
 _GRADIENT_API = f"{_GRADIENT}/op_host/op_api/aclnn_fused_linear_cross_entropy_loss_grad.cpp"
 
-
-def sources(file: str, checks: dict[str, str], more: dict[str, Source]) -> Sources:
-    """The checks of one file, and the rest."""
-    found = by_hand(file, checks)
-    return Sources(found.checks | more, found.rest)
-
-
-ONLINE_SOURCES = sources(
+ONLINE_SOURCES = by_hand(
     _ONLINE_API,
     {
         "3": "CheckDtypeValid",
         "4": "CheckShapeValid",
         "5": "CheckAttrValid",
         "6": "aclnnFusedLinearOnlineMaxSumGetWorkspaceSize",
-    },
-    {
         "8": ops_nn(f"{_ONLINE}/op_host/fused_linear_online_max_sum_def.cpp", "FusedLinearOnlineMaxSum"),
         "9": ops_nn(f"{_ONLINE}/op_kernel/fused_linear_online_max_sum.h", "TargetInnerProcess"),
     },
+    {},
+    rest="CheckParam",
 )
-LOSS_SOURCES = sources(
+LOSS_SOURCES = by_hand(
     _LOSS_API,
-    {"3": "CheckDtypeValid", "4": "CheckShape", "5": "aclnnFusedCrossEntropyLossWithMaxSumGetWorkspaceSize"},
     {
+        "3": "CheckDtypeValid",
+        "4": "CheckShape",
+        "5": "aclnnFusedCrossEntropyLossWithMaxSumGetWorkspaceSize",
         "8": ops_nn(
             f"{_LOSS}/op_host/fused_cross_entropy_loss_with_max_sum_def.cpp", "FusedCrossEntropyLossWithMaxSum"
         ),
         "10": ops_nn(f"{_LOSS}/op_kernel/fused_cross_entropy_loss_with_max_sum.h", "FusedCrossEntropyLossWithMaxSum"),
     },
+    {},
 )
-GRADIENT_SOURCES = sources(
+GRADIENT_SOURCES = by_hand(
     _GRADIENT_API,
     {
         "3": "CheckDtypeValid",
@@ -1017,15 +1013,15 @@ GRADIENT_SOURCES = sources(
         "5": "aclnnFusedLinearCrossEntropyLossGradGetWorkspaceSize",
         "6": "CheckShapeValid",
         "9": "CheckPlatformSupported",
-    },
-    {
         "8": ops_nn(
             f"{_GRADIENT}/op_host/fused_linear_cross_entropy_loss_grad_tiling.cpp",
             "HighPerfTilingFunc",
             "MemFriendlyTilingFunc",
         ),
-        "10": ops_nn(f"{_GRADIENT}/op_kernel/fused_linear_cross_entropy_loss_grad_mem_friendly.h", "V1"),
+        "10": ops_nn(f"{_GRADIENT}/op_kernel/fused_linear_cross_entropy_loss_grad_mem_friendly.h", "ComputeV1"),
     },
+    {},
+    rest="CheckParam",
 )
 
 TABLES = (

@@ -224,7 +224,7 @@ class Table:
     dtypes: list[DtypeRow]  # accepted rows, on which everything else is tried
     shapes: list[Changes]  # shapes in which each tensor is tried in each of its views
     calls: Callable[[st.DrawFn], Changes]  # draws any valid call of the `host` product
-    sources: Sources  # of the rows, by their numbers
+    sources: Sources  # of the rows, by their numbers and conditions
     # Whether the dtypes, by argument name, are accepted on a product; by default when they are one of the rows.
     accepts: Callable[[dict[str, Dtype], str], bool] | None = None
     aliases: Sequence[tuple[str, str]] = ()  # an output and an input whose memory it may be

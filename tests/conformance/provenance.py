@@ -1,17 +1,38 @@
 """Where the rows of the tables come from: each names a source, and `make conformance` counts the kinds.
 
-A table says for the number of a check which function of the published sources makes it; a row may name a source of its
-own. A row in which the host differs from CANN on purpose is the project's own rule, whatever CANN's source says: its
-reason stands in docs/emulation.md (report.DEVIATIONS).
+A table says for the number of a check which function of the published sources makes it, and for a row without a number
+which function decides it; a row may name a source of its own. A row in which the host differs from CANN on purpose is
+the project's own rule, whatever CANN's source says: its reason stands in docs/emulation.md (report.DEVIATIONS).
+
+`published_functions.tsv` lists what each cited file defines at the commit that was read: functions, methods, macros.
 """
 
 from __future__ import annotations
 
+import csv
+import re
+from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
-# The commits that were read.
-REVISIONS = {"hicann/ops-nn": "e5c3fa93", "hicann/opbase": "0e247b8c"}
+_PUBLISHED = Path(__file__).with_name("published_functions.tsv")
+
+
+def _published() -> tuple[dict[str, str], dict[tuple[str, str], frozenset[str]]]:
+    """The commit of each repository, and what each of its files defines."""
+    revisions: dict[str, str] = {}
+    definitions = {}
+    with _PUBLISHED.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            assert revisions.setdefault(row["repository"], row["commit"]) == row["commit"]
+            definitions[row["repository"], row["file"]] = frozenset(row["defines"].split())
+    return revisions, definitions
+
+
+# The commits that were read, and the definitions of each file there.
+REVISIONS, DEFINITIONS = _published()
 
 
 class Kind(StrEnum):
@@ -33,7 +54,6 @@ class Source(NamedTuple):
 
 def code(repository: str, file: str, *functions: str) -> Source:
     """Functions of a published file."""
-    assert repository in REVISIONS
     return Source(Kind.CODE, ", ".join((repository, file, *functions)))
 
 
@@ -43,7 +63,7 @@ def ops_nn(file: str, *functions: str) -> Source:
 
 
 def document(name: str) -> Source:
-    """A page of ops-nn's documents, by its file's name."""
+    """A page of ops-nn's documents, by its file."""
     return Source(Kind.DOCUMENT, f"hicann/ops-nn, {name}")
 
 
@@ -52,15 +72,38 @@ def own(section: str) -> Source:
     return Source(Kind.OWN, f"emulation.md#{section}")
 
 
+def unknown(source: Source) -> str:
+    """What of a source the published files do not have; empty if they have all."""
+    if source.kind not in (Kind.CODE, Kind.DOCUMENT):
+        return ""
+    repository, file, *functions = source.where.split(", ")
+    if (repository, file) not in DEFINITIONS:
+        return f"{repository} has no file {file}"
+    if source.kind == Kind.CODE and not functions:
+        return f"{file}: no function is named"
+    defined = DEFINITIONS[repository, file]
+    names = defined | {name.rpartition("::")[2] for name in defined}
+    return ", ".join(f"{file} does not define {function}" for function in functions if function not in names)
+
+
+UNNUMBERED = "-"  # the number of a row that no check concerns
+
+
 class Sources(NamedTuple):
-    """Of a table's rows, by the numbers of its checks."""
+    """Of a table's rows: by the numbers of its checks and, of rows without one, by the condition."""
 
     checks: dict[str, Source]
     rest: Source  # of all other numbers
+    unnumbered: Mapping[str, Source] = MappingProxyType({})  # by a regular expression of the conditions
 
-    def of(self, number: str) -> Source:
-        """The source of a check."""
-        return self.checks.get(number, self.rest)
+    def of(self, number: str, condition: str) -> Source:
+        """The source of a row."""
+        if number != UNNUMBERED:
+            return self.checks.get(number, self.rest)
+        for pattern, source in self.unnumbered.items():
+            if re.fullmatch(pattern, condition):
+                return source
+        raise LookupError(f"no source for a row without a number: {condition}")
 
 
 # ---- what the operators of a family share
@@ -71,7 +114,7 @@ RESULTS = code("hicann/opbase", "include/nnopbase/opdev/op_dfx.h", "L2_DFX_PHASE
 GENERATED_NULLS = code(
     "hicann/opbase",
     "tests/nnopbase/common/depends/op/aclnn_bninference_d_kernel_stub.cpp",
-    "NNOPBASE_ASSERT_NOTNULL_RETVAL",
+    "aclnnBninferenceDKernelGetWorkspaceSize",
 )
 GENERATED_RESULTS = code(
     "hicann/opbase", "src/nnopbase/individual_op/api/individual_op_api.cpp", "NnopbaseRunForWorkspace"
@@ -81,15 +124,29 @@ GENERATED_DTYPES = code("hicann/opbase", _EXECUTOR, "CheckSocVersionAndParam")
 NO_LAUNCH = code("hicann/opbase", _EXECUTOR, "NnopbaseExecutorMatchCache", "NnopbaseExecutorDoTiling")
 
 
-def by_hand(file: str, checks: dict[str, str], rest: str = "CheckParams", nulls: str = "CheckNotNull") -> Sources:
-    """Of an operator whose checker is one file: which of its functions makes which check."""
+# Checks that several operators share.
+NULLS_OF_3 = ops_nn("common/inc/op_api/level2_base.h", "CheckNotNull3Tensor")
+DTYPES_OF_2 = ops_nn("common/inc/op_api/level2_base_caculation.h", "CheckDtypeValidActivation")
+SHAPES_OF_2 = ops_nn("common/inc/op_api/level2_base.h", "CheckSameShapeNotlimit1In1Out")
+
+
+def by_hand(
+    file: str,
+    checks: dict[str, str | Source],
+    unnumbered: dict[str, str | Source],
+    rest: str = "CheckParams",
+    nulls: str | Source = "CheckNotNull",
+) -> Sources:
+    """Of an operator whose checker is one file: which of its functions makes which check, and which decides about the
+    rows without a number. A property that no check looks at rests on the function that calls all of them."""
+
+    def place(function: str | Source) -> Source:
+        return ops_nn(file, function) if isinstance(function, str) else function
+
     return Sources(
-        {
-            "1": RESULTS,
-            "2": ops_nn(file, nulls),
-            **{number: ops_nn(file, function) for number, function in checks.items()},
-        },
-        ops_nn(file, rest),
+        {"1": RESULTS, **{number: place(function) for number, function in {"2": nulls, **checks}.items()}},
+        place(rest),
+        {pattern: place(function) for pattern, function in unnumbered.items()},
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests import cabi
-from tests.cabi import PRODUCTS, SUCCESS
+from tests.cabi import FIND_KERNEL_ERROR, PRODUCTS, SUCCESS
 from tests.conformance.machinery import Operator, Row, Table, all_tables, call
 from tests.conformance.provenance import REVISIONS, Kind, Source, own
 
@@ -27,27 +27,30 @@ test compares the page with the results. The numbers are those of the checks in 
 marks a call that no check concerns. A cell has the expected status, followed by ✓ where the host CANN returned that
 status, and otherwise by the status that it returned. 0 is success, 161001 a null pointer, 161002 an invalid argument,
 561002 a refusal by CANN's tiling, 361001 and 561103 one by an operator inside a convolution, 561003 a product that does
-not have the operator (by CANN's description of the operator; of SiLU, Softplus and Hardswish by their documents), and
-507015 an error that the stream reports when it is synchronised. Of linear cross entropy, 561000 and 361001 are such
-products, and 561103 refusals by the tiling.
+not have the operator (by CANN's description of the operator; of SiLU, Softplus and Hardswish by their documents, which
+no check enforces), and 507015 an error that the stream reports when it is synchronised. Of linear cross entropy, 561000
+and 361001 are such products, and 561103 refusals by the tiling. {lacking} cells marked † are refusals of a product
+without the operator that no published check makes in stage 1: they are the project's own rule, whatever the rest of
+their row rests on.
 
 The column *source* says what a row rests on, as the list beneath its table has it: a function of CANN's published
 source ({revisions}), a document, an inference, a measurement on a device,
 or the project's own rule.
 
-*why* links to the reason of a row in which the host CANN differs from CANN on purpose. The column `host` as a whole is
-an extension: no Ascend product has that name ([why](emulation.md#all-operators)).
+*why* links to the reason of a row, or of a cell marked †, in which the host CANN differs from CANN on purpose. The
+column `host` as a whole is an extension: no Ascend product has that name ([why](emulation.md#all-operators)).
 """
 
 
 class Deviation(NamedTuple):
     """Rows that differ from CANN on purpose, by operator, number and condition (each a regular expression), and the
-    section of docs/emulation.md with the reason."""
+    section of docs/emulation.md with the reason. `lacking`: only their cells of products that lack the operator."""
 
     api: str
     number: str
     condition: str
     section: str
+    lacking: bool = False
 
     def fits(self, operator: Operator, row: Row) -> bool:
         """Whether it is about a row."""
@@ -100,6 +103,15 @@ DEVIATIONS = (
     Deviation(LINEAR_GRADIENT, "2", "softmax( and sums of any kind)?", LINEAR),
     Deviation(LINEAR_GRADIENT, "7", "no (rows|classes)", LINEAR),
     Deviation("aclnnHostLinearCrossEntropy", ".*", ".*", LINEAR),
+    Deviation("aclnnSiluBackward", ".*", ".*", "silu-and-gelu", lacking=True),
+    Deviation(
+        "aclnn(Inplace)?Hardswish|aclnnHardswishBackward(V2)?|aclnnSoftplusBackward",
+        ".*",
+        ".*",
+        "softplus-and-hardswish",
+        lacking=True,
+    ),
+    Deviation(f"{ONLINE}|{LOSS_OF_SUMS}", ".*", ".*", LINEAR, lacking=True),
 )
 
 
@@ -111,13 +123,25 @@ def sections(document: str) -> set[str]:
 
 def deviation(operator: Operator, row: Row) -> Deviation | None:
     """Why a row is not CANN's, if it is not."""
-    return next((deviation for deviation in DEVIATIONS if deviation.fits(operator, row)), None)
+    return next((each for each in DEVIATIONS if not each.lacking and each.fits(operator, row)), None)
+
+
+def refused_for(operator: Operator, product: str) -> int | None:
+    """The status with which a product refuses an operator that it lacks."""
+    return FIND_KERNEL_ERROR if product in operator.missing else operator.lacks.get(product)
+
+
+def of_lacking(operator: Operator, row: Row, product: str) -> Deviation | None:
+    """Why a refusal of a product that lacks the operator is not CANN's, if it is not, though the row is."""
+    if row.on(operator, product) != refused_for(operator, product) or deviation(operator, row):
+        return None
+    return next((each for each in DEVIATIONS if each.lacking and each.fits(operator, row)), None)
 
 
 def source_of(table: Table, row: Row) -> Source:
     """What a row rests on: the reason of a deviation, its own source, or that of its check."""
     reason = deviation(table.operator, row)
-    return own(reason.section) if reason else row.source or table.sources.of(row.number)
+    return own(reason.section) if reason else row.source or table.sources.of(row.number, row.condition)
 
 
 def rows_of(table: Table) -> list[Row]:
@@ -130,24 +154,26 @@ def obtained(operator: Operator, row: Row) -> dict[str, int]:
     return {product: call(operator, row.changes, product).status for product in PRODUCTS}
 
 
-def lines(table: Table, count: Counter[bool], kinds: Counter[Kind]) -> Iterator[str]:
-    """An operator's part of the page; counts the cells that are as expected, and those that are not, and what the rows
-    rest on."""
+def lines(table: Table, counts: Counts) -> Iterator[str]:
+    """An operator's part of the page, which it counts."""
     operator = table.operator
     sources: dict[Source, int] = {}
     yield f"\n## {operator.api}\n"
     yield f"| | condition | {' | '.join(PRODUCTS)} | source | |"
     yield "|---" * (len(PRODUCTS) + 4) + "|"
     for row in rows_of(table):
-        cells = []
+        cells, reason = [], deviation(operator, row)
         for product, status in obtained(operator, row).items():
             expected = row.on(operator, product)
-            count[status == expected] += 1
-            cells.append(f"{expected} ✓" if status == expected else f"**{expected}, got {status}**")
+            counts.cells[status == expected] += 1
+            cell = f"{expected} ✓" if status == expected else f"**{expected}, got {status}**"
+            if lacks := of_lacking(operator, row, product):
+                counts.lacking[operator.api] += 1
+                reason, cell = reason or lacks, f"{cell} †"
+            cells.append(cell)
         source = source_of(table, row)
-        kinds[source.kind] += 1
+        counts.rows[source.kind] += 1
         number = sources.setdefault(source, len(sources) + 1)
-        reason = deviation(operator, row)
         link = f"[why](emulation.md#{reason.section})" if reason else ""
         condition = row.condition.replace("|", r"\|")
         yield f"| {row.number} | {condition} | {' | '.join(cells)} | {number} | {link} |"
@@ -157,10 +183,12 @@ def lines(table: Table, count: Counter[bool], kinds: Counter[Kind]) -> Iterator[
 
 
 class Counts(NamedTuple):
-    """Of cells that are as expected and that are not, and of rows by what they rest on."""
+    """Of cells that are as expected and that are not, of rows by what they rest on, and of cells that are the project's
+    own rule in any row, by operator."""
 
     cells: Counter[bool]
     rows: Counter[Kind]
+    lacking: Counter[str]
 
     def __str__(self) -> str:
         rows = ", ".join(f"{self.rows[kind]:,} {kind}" for kind in Kind)
@@ -170,10 +198,11 @@ class Counts(NamedTuple):
 
 def report() -> tuple[str, Counts]:
     """The page, and what it has."""
-    counts = Counts(Counter(), Counter())
-    parts = [line for table in all_tables() for line in lines(table, *counts)]
+    counts = Counts(Counter(), Counter(), Counter())
+    parts = [line for table in all_tables() for line in lines(table, counts)]
     revisions = ", ".join(f"{repository} {commit}" for repository, commit in REVISIONS.items())
-    return "\n".join([HEAD.format(revisions=revisions) + f"\n{counts}.", *parts]) + "\n", counts
+    head = HEAD.format(revisions=revisions, lacking=counts.lacking.total())
+    return "\n".join([f"{head}\n{counts}.", *parts]) + "\n", counts
 
 
 def main() -> int:

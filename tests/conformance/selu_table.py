@@ -188,6 +188,7 @@ def accepted(operator: Operator) -> list[Row]:
 _SELU = by_hand(
     "activation/selu/op_api/aclnn_selu.cpp",
     {"3": "CheckDtypeValid", "4": "CheckDtypeValid", "5": "CheckShape"},
+    {},
     rest="ExecSeluGetWorkspaceSize",
 )
 SOURCES = {
@@ -196,6 +197,7 @@ SOURCES = {
     "aclnnSeluBackward": by_hand(
         "activation/selu_grad/op_api/aclnn_selu_backward.cpp",
         {"3": "CheckDtypeValid", "4": "CheckDtypeValid", "5": "CheckShape"},
+        {},
         rest="aclnnSeluBackwardGetWorkspaceSize",
     ),
 }

@@ -27,7 +27,7 @@ from tests.conformance.machinery import (
     sigmoid,
     sigmoid_roundings,
 )
-from tests.conformance.provenance import by_hand
+from tests.conformance.provenance import DTYPES_OF_2, SHAPES_OF_2, by_hand
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 
@@ -145,10 +145,15 @@ def accepted(operator: Operator, most_dims: int) -> list[Row]:
 # ---- where the rows come from
 
 SOURCES = {
-    "aclnnSilu": by_hand("activation/swish/op_api/aclnn_silu.cpp", {}),
+    "aclnnSilu": by_hand(
+        "activation/swish/op_api/aclnn_silu.cpp",
+        {"3": DTYPES_OF_2, "4": DTYPES_OF_2, "5": SHAPES_OF_2},
+        {r"\d+ dims": SHAPES_OF_2, "format .*": "CheckParams", "empty .*": "aclnnSiluGetWorkspaceSize"},
+    ),
     "aclnnSiluBackward": by_hand(
         "activation/silu_grad/op_api/aclnn_silu_backward.cpp",
         {**dict.fromkeys("34", "CheckDtypeValid"), **dict.fromkeys("56", "CheckShapeValid")},
+        {r"\d+ dims": "CheckShapeValid", "format .*": "CheckParams", "empty .*": "aclnnSiluBackwardGetWorkspaceSize"},
     ),
 }
 

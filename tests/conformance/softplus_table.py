@@ -259,8 +259,25 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
 # ---- where the rows come from
 
 SOURCES = {
-    "aclnnSoftplus": by_hand("activation/softplus_v2/op_api/aclnn_softplus.cpp", {}),
-    "aclnnSoftplusBackward": by_hand("activation/softplus_v2_grad/op_api/aclnn_softplus_backward.cpp", {}),
+    "aclnnSoftplus": by_hand(
+        "activation/softplus_v2/op_api/aclnn_softplus.cpp",
+        {**dict.fromkeys("3456", "CheckDtype"), **dict.fromkeys("78", "CheckShape")},
+        {
+            "real scalars of any dtype": "CheckDtype",
+            "(beta|threshold) .*|format .*": "CheckParams",
+            r"\d+ dims": "CheckShape",
+            "empty .*": "aclnnSoftplusGetWorkspaceSize",
+        },
+    ),
+    "aclnnSoftplusBackward": by_hand(
+        "activation/softplus_v2_grad/op_api/aclnn_softplus_backward.cpp",
+        {"3": "CheckDtypeValid", **dict.fromkeys("56", "CheckShape")},
+        {
+            "(beta|threshold) .*|format .*": "CheckParams",
+            r"\d+ dims": "CheckShape",
+            "real scalars of any dtype|empty .*": "aclnnSoftplusBackwardGetWorkspaceSize",
+        },
+    ),
 }
 
 

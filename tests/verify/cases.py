@@ -13,7 +13,8 @@ import numpy as np
 from tests import cabi
 from tests.cabi import REAL, SUCCESS, Dtype
 from tests.conformance.machinery import Changes, DtypeRow, Operator, Prepared, Reference, Row, Table, all_tables, views
-from tests.conformance.report import deviation, rows_of, source_of
+from tests.conformance.provenance import own
+from tests.conformance.report import deviation, of_lacking, rows_of, source_of
 from tests.verify.observation import Case, Observation
 
 SIZES = ((1, 1), (3, 65), (64, 1000))
@@ -138,12 +139,13 @@ def observe_times(operator: Operator, changes: Changes, product: str) -> Observa
 
 
 def _of_row(table: Table, row: Row, product: str) -> Case:
-    operator, reason = table.operator, deviation(table.operator, row)
+    operator = table.operator
+    reason = deviation(operator, row) or of_lacking(operator, row, product)
     return Case(
         f"status/{operator.api}/{row.number}/{row.condition}",
         partial(observe, operator, row.changes, product),
         str(row.on(operator, product)),
-        ": ".join(source_of(table, row)),
+        ": ".join(own(reason.section) if reason else source_of(table, row)),
         reason.section if reason else "",
     )
 

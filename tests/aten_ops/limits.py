@@ -1,0 +1,64 @@
+"""The calls that hold docs/emulation.md to what it says of functions on ATen: limits.tsv."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.aten_ops.sweep import SAMPLES
+
+_WORDS = re.compile(r'(?:\{[^}]*\}|"[^"]*"|\S)+')
+
+
+class Limit(NamedTuple):
+    """A call, what comes of it, the page's row that says so with its words, and what the function therefore lacks."""
+
+    row: str
+    words: str
+    status: int
+    text: str
+    call: str
+    lacks: str
+
+    @property
+    def function(self) -> str:
+        """The function's name."""
+        return self.call.partition(" ")[0]
+
+    def line(self) -> str:
+        """The call with all of its arguments, as samples.txt has them."""
+        arguments = dict(_samples()[self.function])
+        for word in _WORDS.findall(self.call)[1:]:
+            name, _, value = word.partition("=")
+            assert name in arguments, self.call
+            arguments[name] = value
+        return " ".join([self.function, *(f"{name}={value}" for name, value in arguments.items())])
+
+
+@functools.cache
+def _samples() -> dict[str, dict[str, str]]:
+    """The arguments of each function's first sample, as text."""
+    found: dict[str, dict[str, str]] = {}
+    for line in SAMPLES.read_text().splitlines():
+        name, *arguments = _WORDS.findall(line)
+        found.setdefault(name, dict(each.split("=", 1) for each in arguments))
+    return found
+
+
+def _limit(line: str) -> Limit:
+    row, words, status, text, call, lacking = line.split("\t")
+    return Limit(row, words, int(status), text, call, lacking)
+
+
+LIMITS = [_limit(line) for line in Path(__file__).with_name("limits.tsv").read_text().splitlines()[1:]]
+
+
+def lacks() -> dict[str, list[str]]:
+    """What functions lack of what their documents have, by function."""
+    found: dict[str, list[str]] = {}
+    for limit in LIMITS:
+        if limit.lacks and limit.lacks not in found.setdefault(limit.function, []):
+            found[limit.function].append(limit.lacks)
+    return found

@@ -4,8 +4,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -28,8 +26,8 @@ constexpr unsigned kPatience = 60;  // seconds
 // What a rank does when it gets to such a point, set in its own process.
 struct Points {
   std::function<void()> in_rendezvous;     // it has come, and has not told the others of itself
-  std::function<void()> in_making;         // all have, and it gets the memory they share, or has
-                                           // connected to the first other one
+  std::function<void()> in_making;         // all have, and it is about to get the memory they
+                                           // share, or to connect to the first other one
   std::function<void()> waits_for_a_peer;  // in the midst of an operation
 };
 Points points;
@@ -52,8 +50,8 @@ void wait_for_end(pid_t process) {
 extern "C" ACL_FUNC_VISIBILITY int connect(int file, const sockaddr* address, socklen_t size) {
   using Function = int(int, const sockaddr*, socklen_t);
   static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "connect"));
-  static int connections = 0;  // the first to where the ranks meet, the second to the memory
-  if (!kOverNetwork && ++connections == 2 && points.in_making) points.in_making();
+  static int connections = 0;  // to where the ranks meet, once or twice, then to the first of them
+  if (++connections == (kOverNetwork ? 3 : 2) && points.in_making) points.in_making();
   const int result = real(file, address, size);
   if (points.in_rendezvous) points.in_rendezvous();
   return result;
@@ -81,14 +79,6 @@ extern "C" ACL_FUNC_VISIBILITY int poll(pollfd* files, nfds_t count, int timeout
   const bool looks_for_a_peer = count == 1 && (files[0].events & POLLRDHUP) != 0;
   if (looks_for_a_peer && points.waits_for_a_peer && ++looks > 20) points.waits_for_a_peer();
   return real(files, count, timeout);
-}
-
-extern "C" ACL_FUNC_VISIBILITY int setsockopt(int file, int level, int option, const void* value,
-                                              socklen_t size) noexcept {
-  using Function = int(int, int, int, const void*, socklen_t);
-  static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "setsockopt"));
-  if (points.in_making && level == IPPROTO_TCP && option == TCP_KEEPCNT) points.in_making();
-  return real(file, level, option, value, size);
 }
 
 namespace {

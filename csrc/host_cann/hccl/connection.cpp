@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <c10/util/StringUtil.h>
@@ -21,9 +22,11 @@ namespace {
 
 constexpr char kMagic[8] = {'a', 'c', 'l', 'n', 'n', 'h', 'c', '2'};
 
-constexpr size_t kMostGuests = 64;
+constexpr size_t kMostGuests = 256;
+constexpr int kMostVisits = 5;
 constexpr std::chrono::seconds kPatienceWithGuests{10};
 constexpr std::chrono::milliseconds kClosed{100};
+constexpr std::chrono::milliseconds kPause{20};
 
 // How many bytes one connection may take of a thread's time before others have their turn.
 constexpr size_t kMostAtOnce = size_t{1} << 20;
@@ -91,6 +94,20 @@ struct Introduction {
 constexpr std::string_view kProofOfConnecting = "proof of who connects";
 constexpr std::string_view kProofOfListening = "proof of who listens";
 
+template <class Where>
+Contact visit_again(const Where& where, const Secret& secret, const std::string& purpose,
+                    uint32_t rank, const Deadline& deadline) {
+  for (int visits = 1;; ++visits) {
+    try {
+      return introduce(connect_to(where, deadline), secret, purpose, rank, deadline);
+    } catch (const std::system_error& error) {
+      const bool was_sent_away = error.code() == std::errc::connection_reset;
+      if (!was_sent_away || visits == kMostVisits || deadline.is_past()) throw;
+    }
+    std::this_thread::sleep_for(visits * kPause);
+  }
+}
+
 }  // namespace
 
 Contact introduce(File file, const Secret& secret, const std::string& purpose, uint32_t rank,
@@ -115,6 +132,16 @@ Contact introduce(File file, const Secret& secret, const std::string& purpose, u
     throw Failure(HCCL_E_TCP_CONNECT, "it does not prove that it has rootInfo's secret");
   }
   return ours.contact(std::move(file), true);
+}
+
+Contact visit(const Address& where, const Secret& secret, const std::string& purpose, uint32_t rank,
+              const Deadline& deadline) {
+  return visit_again(where, secret, purpose, rank, deadline);
+}
+
+Contact visit(const std::string& where, const Secret& secret, const std::string& purpose,
+              uint32_t rank, const Deadline& deadline) {
+  return visit_again(where, secret, purpose, rank, deadline);
 }
 
 // Somebody who has connected and not proved the secret yet.

@@ -36,6 +36,13 @@ struct Contact {
 Contact introduce(File file, const Secret& secret, const std::string& purpose, uint32_t rank,
                   const Deadline& deadline);
 
+// Connects to where somebody listens, and does so. A few times, since a door at which many stand
+// sends the first away.
+Contact visit(const Address& where, const Secret& secret, const std::string& purpose, uint32_t rank,
+              const Deadline& deadline);
+Contact visit(const std::string& where, const Secret& secret, const std::string& purpose,
+              uint32_t rank, const Deadline& deadline);
+
 // The side that listens. Who connects has a few seconds to prove the secret, and there is room for
 // so many who have not; whoever came first then gives way. For one thread.
 class Door {

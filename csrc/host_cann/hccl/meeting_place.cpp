@@ -46,12 +46,11 @@ uint64_t number_of(const std::string& text, uint64_t most) {
 }
 
 // Connects to the place: by its name on its host, else by its address.
-Contact visit(const Invitation& to, uint32_t rank, const Deadline& deadline) {
+Contact come_to(const Invitation& to, uint32_t rank, const Deadline& deadline) {
   const std::string where = to.local_name.empty() ? to.address.text() : "this host";
   try {
-    File file = to.local_name.empty() ? connect_to(to.address, deadline)
-                                      : connect_to(to.local_name, deadline);
-    return introduce(std::move(file), to.secret, to.name, rank, deadline);
+    return to.local_name.empty() ? visit(to.address, to.secret, to.name, rank, deadline)
+                                 : visit(to.local_name, to.secret, to.name, rank, deadline);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
@@ -67,7 +66,7 @@ Contact visit(const Invitation& to, uint32_t rank, const Deadline& deadline) {
 
 std::vector<std::string> attend(const Invitation& to, const Attendance& attendance) {
   const auto patience = connect_timeout();
-  Connection connection(visit(to, attendance.rank, Deadline(milliseconds_of(patience))),
+  Connection connection(come_to(to, attendance.rank, Deadline(milliseconds_of(patience))),
                         kFromPlace);
   const std::vector<char> request =
       joined({attendance.key, attendance.agreement, std::to_string(attendance.ranks),

@@ -104,9 +104,8 @@ void Network::connect(const std::vector<Place>& places, const Deadline& deadline
 void Network::connect_to(uint32_t peer, const Deadline& deadline) {
   Peer& to = peers_[peer];
   try {
-    File file = aclnn_host::hccl::connect_to(to.place.address, deadline);
-    watch_for_silence(file.number());
-    Contact contact = introduce(std::move(file), secret_, purpose_, rank_, deadline);
+    Contact contact = visit(to.place.address, secret_, purpose_, rank_, deadline);
+    watch_for_silence(contact.file.number());
     to.outgoing = std::make_unique<Connection>(std::move(contact), std::span<const size_t>());
   } catch (const std::bad_alloc&) {
     throw;

@@ -159,8 +159,7 @@ void Handout::serve() noexcept {
 
 SharedFile fetch_file(const std::string& listener, const Secret& secret, uint32_t rank,
                       size_t bytes, const Deadline& deadline) {
-  const Contact contact =
-      introduce(connect_to(listener, deadline), secret, kPurpose, rank, deadline);
+  const Contact contact = visit(listener, secret, kPurpose, rank, deadline);
   return {receive_file(contact.file, deadline), bytes};
 }
 

@@ -8,7 +8,7 @@
 #include "host_cann/aten_ops/engine/preparation.h"
 #include "host_cann/descriptors/guard.h"
 
-// One thing, the language of the rows: operators that are one call of ATen. A row declares one
+// One thing, the language of the rows: operators that ATen computes. A row declares one
 // against CANN's published prototype, and says what it is:
 //
 //   ACLNN(Add, (In, self), (In, other), (Number, alpha), (Out, out)) {

@@ -1,0 +1,110 @@
+"""Numbers in pages that nobody measured are counted here: functions, calls, programs, cases of tests."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests import test_determinism as determinism
+from tests import test_numerics as numerics
+from tests.aten_ops.sweep import LIBRARY, ROOT
+from tests.fuzz import corpus, oracle
+from tests.fuzz.__main__ import TOGETHER
+from tests.published import refused_to_torch_npu, rows
+
+PROGRAMS = [path.stem for room in ("cpp", "reliability") for path in (ROOT / "tests" / room).glob("test_*.cpp")]
+# As tests/reliability/CMakeLists.txt and tests/cpp/CMakeLists.txt leave them out.
+OF_ADDRESSES = [name for name in PROGRAMS if name != "test_faults"]
+OF_THREADS = [name for name in OF_ADDRESSES if not re.match("test_(kernels|aten_ops|named_operators)", name)]
+
+
+def is_deep(marks: Any) -> bool:
+    return any(mark.name == "deep" for mark in marks)
+
+
+def cases(*tests: Callable[..., None]) -> str:
+    """How many cases tests have, and how many of them `make test` runs."""
+    everything = quick = 0
+    for test in tests:
+        lists = [mark.args[1] for mark in test.pytestmark if mark.name == "parametrize"]  # type: ignore[attr-defined]
+        everything += math.prod(len(values) for values in lists)
+        if not is_deep(test.pytestmark):  # type: ignore[attr-defined]
+            quick += math.prod(sum(not is_deep(getattr(value, "marks", ())) for value in values) for values in lists)
+    return f"{everything:,}; `make test`: {quick:,}"
+
+
+def of_convolutions() -> str:
+    return cases(
+        determinism.test_threads_change_no_bit_of_a_deterministic_convolution,
+        determinism.test_nor_of_one_that_is_channels_last,
+        determinism.test_nor_of_another_type,
+    )
+
+
+def of_numbers() -> str:
+    total, quick = re.findall(r"\d+", cases(numerics.test_never_worse_than_torch))
+    return f"{quick} cases with `make test`,\n{int(total) - int(quick)} of"
+
+
+# What pages say, with the number's place in braces, and the number.
+SAID: list[tuple[str, str, Callable[[], str]]] = [
+    ("README.md", "More than {} aclnn functions\nexist beside", lambda: f"{len(rows(LIBRARY)) // 100 * 100:,}"),
+    ("docs/npu.md", "more than {} beside the project's own", lambda: f"{len(rows(LIBRARY)) // 100 * 100:,}"),
+    ("docs/reliability.md", "UndefinedBehaviorSanitizer: {} C++ programs", lambda: str(len(OF_ADDRESSES))),
+    ("docs/reliability.md", "ThreadSanitizer: {} C++ programs", lambda: str(len(OF_THREADS))),
+    ("docs/reliability.md", "calls of {} two-stage functions", lambda: str(len(oracle.TABLES))),
+    (
+        "docs/reliability.md",
+        "The committed corpus has {} calls",
+        lambda: f"{sum(len(corpus.read(name)) for name in oracle.TABLES):,}",
+    ),
+    (
+        "docs/reliability.md",
+        "to results that bypass the caches | {} |",
+        lambda: cases(
+            determinism.test_threads_change_no_bit,
+            determinism.test_threads_change_no_bit_of_linear_cross_entropy,
+        ),
+    ),
+    (
+        "docs/reliability.md",
+        "at every offset in a cache line | {} |",
+        lambda: cases(determinism.test_alignment_changes_no_bit),
+    ),
+    ("docs/reliability.md", "its gradients: {} shapes", lambda: str(len(determinism.PROBLEMS))),
+    ("docs/reliability.md", "channels-first and channels-last | {} |", of_convolutions),
+    (
+        "docs/reliability.md",
+        "without determinism requested | {} |",
+        lambda: cases(determinism.test_convolution_is_the_same_in_every_run),
+    ),
+    ("docs/reliability.md", "checks every number: {} up to 2^24 terms", of_numbers),
+]
+
+
+@pytest.mark.parametrize(("page", "text", "number"), SAID, ids=lambda value: value if isinstance(value, str) else "")
+def test_number_is_what_it_counts(page: str, text: str, number: Callable[[], str]) -> None:
+    assert text.format(number()) in (ROOT / page).read_text()
+
+
+def test_operators_that_share_ten_minutes_are_named() -> None:
+    """By the page, of make fuzz."""
+    page = " ".join((ROOT / "docs" / "reliability.md").read_text().split())
+    named = re.search(r"functions share; ([^;]*) share ten minutes", page)
+    assert named
+    assert {name.lower().replace(" ", "_") for name in re.split(", | and ", named[1])} == {
+        name.replace("layer_norm", "layernorm") for name in TOGETHER
+    }
+
+
+@pytest.mark.parametrize("page", ["docs/others_programs.md", "docs/npu.md"])
+def test_what_a_page_calls_not_written_is_not_there(page: str) -> None:
+    """The functions that a sentence or a cell names before "not written yet" are refused for that reason."""
+    parts = re.findall(r"[^|.]*not written yet", (ROOT / page).read_text())
+    found = re.findall(r"aclnn\w+", " ".join(parts))
+    assert found
+    assert {refused_to_torch_npu().get(name) for name in found} == {"it is not written yet"}

@@ -209,6 +209,19 @@ def test_examples_notice_what_is_wrong(tmp_path: Path) -> None:
         assert (result.returncode, result.stdout, result.stderr) == expected
 
 
+# Chinese, in which CANN's documents are written, and the helpers that all examples of theirs have.
+OF_THE_DOCUMENTS = re.compile(r"[\u4e00-\u9fff]|\b(?:CHECK_RET|LOG_PRINT|GetShapeSize|CreateAclTensor)\b")
+
+
+def test_no_text_is_from_the_documents() -> None:
+    folders = ("aclnn_torch", "benchmarks", "csrc", "docs", "examples", "tests", "tools")
+    suffixes = {".cpp", ".h", ".md", ".py", ".sh", ".txt"}
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in suffixes]
+    assert EXAMPLE in paths
+    copied = [path for path in paths if path != Path(__file__) and OF_THE_DOCUMENTS.search(path.read_text("utf-8"))]
+    assert copied == []
+
+
 def plain_style_prints() -> list[str]:
     """ELU from its output y: 1 above 0, else inputScale * (y + alpha * scale). All but SELU and exp are exact."""
     scale, alpha = np.float32(1.0507009873554805), 1.0507009873554805 * 1.6732632423543772

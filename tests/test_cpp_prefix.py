@@ -126,6 +126,12 @@ FORMULAS = {
     "cross_entropy_loss_grad": cross_entropy_loss_grad,
     "rms_norm_grad": rms_norm_grad,
 }
+# Where a program ends with a refusal, as the README says, and with which words.
+REFUSED = {
+    "cross_entropy_loss_grad": (("Ascend910", "Ascend310P"), "561003, aclnnCrossEntropyLossGrad: product "),
+    "rms_norm_grad": (("Ascend910",), "561002, aclnnRmsNormGrad: gamma has shape [4], expected a multiple of 64 "),
+    "attention_block": (("Ascend910", "Ascend310P"), "161002, aclnnMatmul: cubeMathType is 0 with FLOAT matrices"),
+}
 PROGRAMS = [*FORMULAS, "attention_block"]
 
 
@@ -155,6 +161,16 @@ def build(source: Path, binary: Path, compiler: str = "g++", *flags: str) -> Non
 def test_example_runs_as_the_readme_says(compiler: str, program: str, tmp_path: Path) -> None:
     build(EXAMPLES / f"{program}.cpp", tmp_path / program, compiler, "-Wall", "-Wextra", "-Werror")
     verify(program, run([tmp_path / program]))
+    for product in ("Ascend910", "Ascend310P", "Ascend910B", "Ascend950"):
+        environment = ENVIRONMENT | {"ACLNN_TORCH_PRODUCT": product}
+        result = subprocess.run([tmp_path / program], env=environment, capture_output=True, text=True)
+        products, text = REFUSED.get(program, ((), ""))
+        if product in products:
+            assert (result.returncode, result.stdout) == (1, "")
+            assert text in result.stderr
+        else:
+            assert result.returncode == 0, result.stderr
+            verify(program, result.stdout)
 
 
 # Uses what the examples share, and says on stderr what arrived.

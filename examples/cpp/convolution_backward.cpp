@@ -43,13 +43,13 @@ static bool convolution_backward(Stream& stream) {
                  padding = int_array({pad, pad});
   const IntArray dilation = int_array({1, 1}), output_padding = int_array({0, 0});
   const BoolArray all = bool_array({true, true, true});
-  stream.call(ACLNN(aclnnConvolutionBackward), grad, input, weight, bias_sizes, stride, padding,
-              dilation,
-              false,  // not transposed
-              output_padding,
-              1,               // group
-              all, int8_t{0},  // cubeMathType: compute in the type of the inputs
-              grad_input, grad_weight, grad_bias);
+  stream.call(
+      ACLNN(aclnnConvolutionBackward), grad, input, weight, bias_sizes, stride, padding, dilation,
+      false,  // not transposed
+      output_padding,
+      1,               // group
+      all, int8_t{1},  // cubeMathType: FLOAT may become HF32 or FLOAT16, which hold these integers
+      grad_input, grad_weight, grad_bias);
   stream.synchronize();
 
   bool is_right = agree("grad_input", grad_input.read(), of_input, 0);

@@ -196,8 +196,8 @@ lint: $(VENV)/linters tidy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	git ls-files -z 'csrc/*.cpp' 'csrc/*.h' 'tests/cpp/*' 'tests/reliability/*' 'benchmarks/*' | grep -zE '\.(cpp|h)$$' | \
-	  xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
+	git ls-files -z 'csrc/*.cpp' 'csrc/*.h' 'tests/cpp/*' 'tests/programs/*' 'tests/reliability/*' 'benchmarks/*' \
+	  'examples/*' | grep -zE '\.(cpp|h)$$' | xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
 
 # clang-tidy, of what is compiled once; the kernels are GCC's vector extensions. OpenMP's header is GCC's, too. The rows
 # on ATen, more files than all others together, are left to test-deep: CI has an hour.

@@ -69,11 +69,8 @@ def check(*arguments: str | Path) -> dict[str, object]:
 def test_check_runs_a_program() -> None:
     result = command_line("check", EXAMPLES / "elu_backward.cpp")
     assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines() == [
-        "result[0] is: 2.000000",
-        "result[1] is: -0.000000",
-        "result[2] is: 0.000000",
-        "result[3] is: 1.000000",
+    assert result.stdout.splitlines()[-3:] == [
+        "right",
         "aclnn-torch: exit status 0",
         "aclnn-torch: released everything",
     ]

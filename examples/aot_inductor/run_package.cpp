@@ -1,4 +1,5 @@
-// Runs the package that make_package.py wrote. No Python: torch.ops.aclnn comes from libaclnn_torch.so.
+// Runs the package that make_package.py wrote. No Python: torch.ops.aclnn comes from
+// libaclnn_torch.so.
 
 #include <cstdio>
 

@@ -1,18 +1,11 @@
-// A small transformer: three blocks of RMS norm, rotary embedding, causal attention and SwiGLU, with
-// residuals, computed by 42 calls on one stream. The weights of the next block are copied by a second
-// stream meanwhile; events say when they are there, and when their memory is free again. The result is
-// compared with plain loops in double. For the host CANN and for an Ascend machine.
+// A small transformer: three blocks of RMS norm, rotary embedding, causal attention and SwiGLU,
+// with residuals, computed by 42 calls on one stream. The weights of the next block are copied by a
+// second stream meanwhile; events say when they are there, and when their memory is free again. The
+// result is compared with plain loops in double. For the host CANN and for an Ascend machine.
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <random>
-#include <utility>
-#include <vector>
 
-#include "acl/acl.h"
+#include "aclnn_raii.h"
 #include "aclnnop/aclnn_add.h"
 #include "aclnnop/aclnn_flash_attention_score.h"
 #include "aclnnop/aclnn_matmul.h"
@@ -22,69 +15,18 @@
 
 namespace {
 
-constexpr int64_t kTokens = 24, kHeads = 4, kHeadSize = 16, kWidth = kHeads * kHeadSize, kInner = 96;
+constexpr int64_t kTokens = 24, kHeads = 4, kHeadSize = 16, kWidth = kHeads * kHeadSize,
+                  kInner = 96;
 constexpr int kBlocks = 3;
 constexpr double kEpsilon = 1e-6;
 
-void check(int status, const char* what) {
-  if (status == ACL_SUCCESS) return;
-  const char* message = aclGetRecentErrMsg();
-  std::fprintf(stderr, "%s: %d %s\n", what, status, message != nullptr ? message : "");
-  std::exit(1);
-}
-#define CHECK(call) check(call, #call)
-
 using Numbers = std::vector<float>;
-using Shape = std::vector<int64_t>;
-
-// Memory of the device, which its owner frees.
-class Memory {
- public:
-  explicit Memory(size_t bytes) { CHECK(aclrtMalloc(&address_, bytes, ACL_MEM_MALLOC_HUGE_FIRST)); }
-  explicit Memory(const Numbers& values) : Memory(values.size() * sizeof(float)) {
-    const size_t bytes = values.size() * sizeof(float);
-    CHECK(aclrtMemcpy(address_, bytes, values.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE));
-  }
-  Memory(Memory&& other) noexcept : address_(std::exchange(other.address_, nullptr)) {}
-  Memory& operator=(Memory&&) = delete;
-  ~Memory() {
-    if (address_ != nullptr) CHECK(aclrtFree(address_));
-  }
-  void* get() const { return address_; }
-
- private:
-  void* address_ = nullptr;
-};
-
-// A view of memory, row by row.
-class Tensor {
- public:
-  Tensor(const Memory& memory, const Shape& shape, aclDataType type = ACL_FLOAT) {
-    Shape strides(shape.size(), 1);
-    for (size_t i = shape.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * shape[i];
-    tensor_ = aclCreateTensor(shape.data(), shape.size(), type, strides.data(), 0, ACL_FORMAT_ND,
-                              shape.data(), shape.size(), memory.get());
-    check(tensor_ != nullptr ? ACL_SUCCESS : 1, "aclCreateTensor");
-  }
-  Tensor(const Tensor&) = delete;
-  Tensor& operator=(const Tensor&) = delete;
-  ~Tensor() { CHECK(aclDestroyTensor(tensor_)); }
-  operator aclTensor*() const { return tensor_; }
-
- private:
-  aclTensor* tensor_;
-};
 
 // The weights of a block, one behind the other in memory.
 enum Weight { kNorm1, kQuery, kKey, kValue, kOutput, kNorm2, kGateUp, kDown, kWeights };
-const Shape kShapes[kWeights] = {{kWidth},         {kWidth, kWidth}, {kWidth, kWidth}, {kWidth, kWidth},
-                                 {kWidth, kWidth}, {kWidth},         {kWidth, 2 * kInner}, {kInner, kWidth}};
-
-size_t elements(const Shape& shape) {
-  size_t count = 1;
-  for (const int64_t size : shape) count *= static_cast<size_t>(size);
-  return count;
-}
+const Shape kShapes[kWeights] = {
+    {kWidth},         {kWidth, kWidth}, {kWidth, kWidth},     {kWidth, kWidth},
+    {kWidth, kWidth}, {kWidth},         {kWidth, 2 * kInner}, {kInner, kWidth}};
 
 // A place for the weights of one block on the device, and the events that guard it.
 struct Place {
@@ -92,12 +34,12 @@ struct Place {
     for (const Shape& shape : kShapes) {
       memory.emplace_back(elements(shape) * sizeof(float));
     }
-    CHECK(aclrtCreateEvent(&filled));
-    CHECK(aclrtCreateEvent(&used));
+    check(aclrtCreateEvent(&filled), "aclrtCreateEvent");
+    check(aclrtCreateEvent(&used), "aclrtCreateEvent");
   }
   ~Place() {
-    CHECK(aclrtDestroyEvent(filled));
-    CHECK(aclrtDestroyEvent(used));
+    aclrtDestroyEvent(filled);
+    aclrtDestroyEvent(used);
   }
   std::vector<Memory> memory;
   aclrtEvent filled = nullptr;  // the weights are there
@@ -106,63 +48,36 @@ struct Place {
 
 // What a block computes between its input and its output.
 struct Buffers {
-  static size_t bytes(int64_t width) { return static_cast<size_t>(kTokens * width) * sizeof(float); }
+  static size_t bytes(int64_t width) {
+    return static_cast<size_t>(kTokens * width) * sizeof(float);
+  }
   static constexpr size_t kStatistics = kHeads * kTokens * 8 * sizeof(float);
 
-  Memory x{bytes(kWidth)}, normed{bytes(kWidth)}, rstd{bytes(1)}, query{bytes(kWidth)}, key{bytes(kWidth)},
-      value{bytes(kWidth)}, turned_query{bytes(kWidth)}, turned_key{bytes(kWidth)}, attended{bytes(kWidth)},
-      largest{kStatistics}, sums{kStatistics}, added{bytes(kWidth)}, sum{bytes(kWidth)}, gate_up{bytes(2 * kInner)},
-      inner{bytes(kInner)};
+  explicit Buffers(const Numbers& input) : x(input) {}
+
+  Memory x, normed{bytes(kWidth)}, rstd{bytes(1)}, query{bytes(kWidth)}, key{bytes(kWidth)},
+      value{bytes(kWidth)}, turned_query{bytes(kWidth)}, turned_key{bytes(kWidth)},
+      attended{bytes(kWidth)}, largest{kStatistics}, sums{kStatistics}, added{bytes(kWidth)},
+      sum{bytes(kWidth)}, gate_up{bytes(2 * kInner)}, inner{bytes(kInner)};
 };
 
-// Calls operators on a stream. Workspaces last until the stream is synchronised.
-class Calls {
- public:
-  explicit Calls(aclrtStream stream) : stream_(stream) {}
-
-  using Stage1 = std::function<aclnnStatus(uint64_t*, aclOpExecutor**)>;
-  using Stage2 = aclnnStatus (*)(void*, uint64_t, aclOpExecutor*, aclrtStream);
-  void run(const char* name, const Stage1& prepare, Stage2 launch) {
-    uint64_t size = 0;
-    aclOpExecutor* executor = nullptr;
-    check(prepare(&size, &executor), name);
-    if (size > 0) workspaces_.emplace_back(size);
-    check(launch(size > 0 ? workspaces_.back().get() : nullptr, size, executor, stream_), name);
-    ++count_;
-  }
-  int count() const { return count_; }
-
- private:
-  aclrtStream stream_;
-  std::vector<Memory> workspaces_;
-  int count_ = 0;
-};
-#define RUN(calls, name, ...)                                                              \
-  (calls).run(                                                                             \
-      #name,                                                                               \
-      [&](uint64_t* size, aclOpExecutor** executor) {                                      \
-        return name##GetWorkspaceSize(__VA_ARGS__, size, executor);                        \
-      },                                                                                   \
-      name)
-
-void multiply(Calls& calls, const Memory& a, const Memory& weight, const Shape& shape, const Memory& out) {
-  const Tensor left(a, {kTokens, shape[0]}), right(weight, shape), result(out, {kTokens, shape[1]});
-  RUN(calls, aclnnMatmul, left, right, result, int8_t{0});
+void multiply(Stream& stream, const Memory& a, const Memory& weight, const Shape& shape,
+              const Memory& out) {
+  const View left = view(a, {kTokens, shape[0]}), right = view(weight, shape),
+             result = view(out, {kTokens, shape[1]});
+  stream.call(ACLNN(aclnnMatmul), left, right, result, int8_t{0});
 }
 
-void add(Calls& calls, const Memory& a, const Memory& b, const Memory& out) {
+void add(Stream& stream, const Memory& a, const Memory& b, const Memory& out) {
   const Shape shape = {kTokens, kWidth};
-  const Tensor left(a, shape), right(b, shape), result(out, shape);
-  const float one = 1;
-  aclScalar* const alpha = aclCreateScalar(const_cast<float*>(&one), ACL_FLOAT);
-  RUN(calls, aclnnAdd, left, right, alpha, result);
-  CHECK(aclDestroyScalar(alpha));
+  const View left = view(a, shape), right = view(b, shape), result = view(out, shape);
+  stream.call(ACLNN(aclnnAdd), left, right, scalar(1), result);
 }
 
-void normalize(Calls& calls, const Memory& x, const Memory& weight, const Buffers& buffers) {
-  const Tensor in(x, {kTokens, kWidth}), gamma(weight, {kWidth}), out(buffers.normed, {kTokens, kWidth}),
-      rstd(buffers.rstd, {kTokens, 1});
-  RUN(calls, aclnnRmsNorm, in, gamma, kEpsilon, out, rstd);
+void normalize(Stream& stream, const Memory& x, const Memory& weight, const Buffers& buffers) {
+  const View in = view(x, {kTokens, kWidth}), gamma = view(weight, {kWidth}),
+             out = view(buffers.normed, {kTokens, kWidth}), rstd = view(buffers.rstd, {kTokens, 1});
+  stream.call(ACLNN(aclnnRmsNorm), in, gamma, kEpsilon, out, rstd);
 }
 
 // The angles of the positions, and what may not be seen.
@@ -170,40 +85,46 @@ struct Positions {
   Memory cos, sin, mask;
 };
 
-void turn(Calls& calls, const Memory& x, const Positions& positions, const Memory& out) {
+void turn(Stream& stream, const Memory& x, const Positions& positions, const Memory& out) {
   const Shape heads = {1, kTokens, kHeads, kHeadSize}, angles = {1, kTokens, 1, kHeadSize};
-  const Tensor in(x, heads), cos(positions.cos, angles), sin(positions.sin, angles), result(out, heads);
-  RUN(calls, aclnnRotaryPositionEmbedding, in, cos, sin, int64_t{0}, result);
+  const View in = view(x, heads), cos = view(positions.cos, angles),
+             sin = view(positions.sin, angles), result = view(out, heads);
+  stream.call(ACLNN(aclnnRotaryPositionEmbedding), in, cos, sin, int64_t{0}, result);
 }
 
-void attend(Calls& calls, const Positions& positions, const Buffers& buffers) {
+void attend(Stream& stream, const Positions& positions, const Buffers& buffers) {
   const Shape heads = {1, kTokens, kHeads, kHeadSize}, statistics = {1, kHeads, kTokens, 8};
-  const Tensor query(buffers.turned_query, heads), key(buffers.turned_key, heads), value(buffers.value, heads),
-      mask(positions.mask, {kTokens, kTokens}, ACL_BOOL), largest(buffers.largest, statistics),
-      sums(buffers.sums, statistics), out(buffers.attended, heads);
+  const View query = view(buffers.turned_query, heads), key = view(buffers.turned_key, heads),
+             value = view(buffers.value, heads),
+             mask = view(positions.mask, {kTokens, kTokens}, ACL_BOOL),
+             largest = view(buffers.largest, statistics), sums = view(buffers.sums, statistics),
+             out = view(buffers.attended, heads);
   char layout[] = "BSND";
   const double scale = 1 / std::sqrt(static_cast<double>(kHeadSize));
-  RUN(calls, aclnnFlashAttentionScore, query, key, value, nullptr, nullptr, nullptr, mask, nullptr, scale, 1.0,
-      kTokens, kTokens, kHeads, layout, int64_t{0}, int64_t{0}, largest, sums, nullptr, out);
+  stream.call(ACLNN(aclnnFlashAttentionScore), query, key, value, nullptr, nullptr, nullptr, mask,
+              nullptr, scale, 1.0, kTokens, kTokens, kHeads, layout, int64_t{0}, int64_t{0},
+              largest, sums, nullptr, out);
 }
 
 // One block: buffers.x becomes the next block's input.
-void block(Calls& calls, const std::vector<Memory>& weights, const Positions& positions, const Buffers& b) {
-  normalize(calls, b.x, weights[kNorm1], b);
-  multiply(calls, b.normed, weights[kQuery], kShapes[kQuery], b.query);
-  multiply(calls, b.normed, weights[kKey], kShapes[kKey], b.key);
-  multiply(calls, b.normed, weights[kValue], kShapes[kValue], b.value);
-  turn(calls, b.query, positions, b.turned_query);
-  turn(calls, b.key, positions, b.turned_key);
-  attend(calls, positions, b);
-  multiply(calls, b.attended, weights[kOutput], kShapes[kOutput], b.added);
-  add(calls, b.x, b.added, b.sum);
-  normalize(calls, b.sum, weights[kNorm2], b);
-  multiply(calls, b.normed, weights[kGateUp], kShapes[kGateUp], b.gate_up);
-  const Tensor gate_up(b.gate_up, {kTokens, 2 * kInner}), inner(b.inner, {kTokens, kInner});
-  RUN(calls, aclnnSwiGlu, gate_up, int64_t{-1}, inner);
-  multiply(calls, b.inner, weights[kDown], kShapes[kDown], b.added);
-  add(calls, b.sum, b.added, b.x);
+void block(Stream& stream, const std::vector<Memory>& weights, const Positions& positions,
+           const Buffers& b) {
+  normalize(stream, b.x, weights[kNorm1], b);
+  multiply(stream, b.normed, weights[kQuery], kShapes[kQuery], b.query);
+  multiply(stream, b.normed, weights[kKey], kShapes[kKey], b.key);
+  multiply(stream, b.normed, weights[kValue], kShapes[kValue], b.value);
+  turn(stream, b.query, positions, b.turned_query);
+  turn(stream, b.key, positions, b.turned_key);
+  attend(stream, positions, b);
+  multiply(stream, b.attended, weights[kOutput], kShapes[kOutput], b.added);
+  add(stream, b.x, b.added, b.sum);
+  normalize(stream, b.sum, weights[kNorm2], b);
+  multiply(stream, b.normed, weights[kGateUp], kShapes[kGateUp], b.gate_up);
+  const View gate_up = view(b.gate_up, {kTokens, 2 * kInner}),
+             inner = view(b.inner, {kTokens, kInner});
+  stream.call(ACLNN(aclnnSwiGlu), gate_up, int64_t{-1}, inner);
+  multiply(stream, b.inner, weights[kDown], kShapes[kDown], b.added);
+  add(stream, b.sum, b.added, b.x);
 }
 
 // ---- the same in plain loops
@@ -215,7 +136,8 @@ Doubles product(const Doubles& a, const Numbers& weight, const Shape& shape) {
   Doubles out(static_cast<size_t>(kTokens) * width);
   for (size_t i = 0; i < static_cast<size_t>(kTokens); ++i) {
     for (size_t k = 0; k < depth; ++k) {
-      for (size_t j = 0; j < width; ++j) out[i * width + j] += a[i * depth + k] * weight[k * width + j];
+      for (size_t j = 0; j < width; ++j)
+        out[i * width + j] += a[i * depth + k] * weight[k * width + j];
     }
   }
   return out;
@@ -251,7 +173,8 @@ Doubles attention(const Doubles& query, const Doubles& key, const Doubles& value
       const size_t row = i * kWidth + head * kHeadSize;
       Doubles scores(i + 1);
       for (size_t k = 0; k <= i; ++k) {
-        for (size_t j = 0; j < kHeadSize; ++j) scores[k] += query[row + j] * key[k * kWidth + head * kHeadSize + j];
+        for (size_t j = 0; j < kHeadSize; ++j)
+          scores[k] += query[row + j] * key[k * kWidth + head * kHeadSize + j];
         scores[k] /= std::sqrt(static_cast<double>(kHeadSize));
       }
       const double largest = *std::max_element(scores.begin(), scores.end());
@@ -272,14 +195,16 @@ void block_in_loops(const Numbers* weights, const Numbers& cos, const Numbers& s
   const Doubles query = turned(product(normed, weights[kQuery], kShapes[kQuery]), cos, sin);
   const Doubles key = turned(product(normed, weights[kKey], kShapes[kKey]), cos, sin);
   const Doubles value = product(normed, weights[kValue], kShapes[kValue]);
-  const Doubles attended = product(attention(query, key, value), weights[kOutput], kShapes[kOutput]);
+  const Doubles attended =
+      product(attention(query, key, value), weights[kOutput], kShapes[kOutput]);
   for (size_t i = 0; i < x.size(); ++i) x[i] += attended[i];
   normed = normalized(x, weights[kNorm2]);
   const Doubles gate_up = product(normed, weights[kGateUp], kShapes[kGateUp]);
   Doubles inner(static_cast<size_t>(kTokens * kInner));
   for (size_t i = 0; i < inner.size(); ++i) {
     const double gate = gate_up[i / kInner * 2 * kInner + i % kInner];
-    inner[i] = gate / (1 + std::exp(-gate)) * gate_up[i / kInner * 2 * kInner + kInner + i % kInner];
+    inner[i] =
+        gate / (1 + std::exp(-gate)) * gate_up[i / kInner * 2 * kInner + kInner + i % kInner];
   }
   const Doubles down = product(inner, weights[kDown], kShapes[kDown]);
   for (size_t i = 0; i < x.size(); ++i) x[i] += down[i];
@@ -300,63 +225,56 @@ std::vector<Numbers> random_weights() {
   std::vector<Numbers> weights;
   for (const Shape& shape : kShapes) {
     const bool is_norm = shape.size() == 1;
-    weights.push_back(random_numbers(elements(shape), is_norm ? 0.2 : 1.5 / std::sqrt(1.0 * shape[0]), is_norm ? 1 : 0));
+    weights.push_back(random_numbers(
+        elements(shape), is_norm ? 0.2 : 1.5 / std::sqrt(1.0 * shape[0]), is_norm ? 1 : 0));
   }
   return weights;
 }
 
 // Copies weights to their place, behind whatever still reads what is there.
-void send(const std::vector<Numbers>& weights, const Place& place, bool is_in_use, aclrtStream stream) {
-  if (is_in_use) CHECK(aclrtStreamWaitEvent(stream, place.used));
+void send(const std::vector<Numbers>& weights, const Place& place, bool is_in_use,
+          aclrtStream stream) {
+  if (is_in_use) check(aclrtStreamWaitEvent(stream, place.used), "aclrtStreamWaitEvent");
   for (size_t i = 0; i < weights.size(); ++i) {
-    const size_t bytes = weights[i].size() * sizeof(float);
-    CHECK(aclrtMemcpyAsync(place.memory[i].get(), bytes, weights[i].data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE, stream));
+    const Memory& to = place.memory[i];
+    check(aclrtMemcpyAsync(to.address(), to.bytes(), weights[i].data(), to.bytes(),
+                           ACL_MEMCPY_HOST_TO_DEVICE, stream),
+          "aclrtMemcpyAsync");
   }
-  CHECK(aclrtRecordEvent(place.filled, stream));
+  check(aclrtRecordEvent(place.filled, stream), "aclrtRecordEvent");
 }
 
-double compute() {
+bool attention_block(Stream& computing) {
   std::vector<std::vector<Numbers>> weights;
   for (int i = 0; i < kBlocks; ++i) weights.push_back(random_weights());
   const Numbers input = random_numbers(static_cast<size_t>(kTokens * kWidth), 1);
   Numbers cos(static_cast<size_t>(kTokens * kHeadSize)), sin(cos.size());
   for (size_t i = 0; i < cos.size(); ++i) {
-    const double frequency = std::pow(10000.0, -2.0 * static_cast<double>(i % (kHeadSize / 2)) / kHeadSize);
+    const double frequency =
+        std::pow(10000.0, -2.0 * static_cast<double>(i % (kHeadSize / 2)) / kHeadSize);
     cos[i] = static_cast<float>(std::cos(static_cast<double>(i / kHeadSize) * frequency));
     sin[i] = static_cast<float>(std::sin(static_cast<double>(i / kHeadSize) * frequency));
   }
   std::vector<uint8_t> hidden(kTokens * kTokens);  // whatever comes later
   for (size_t i = 0; i < hidden.size(); ++i) hidden[i] = i % kTokens > i / kTokens;
 
-  aclrtStream computing = nullptr, copying = nullptr;
-  CHECK(aclrtCreateStream(&computing));
-  CHECK(aclrtCreateStream(&copying));
-  Numbers output(input.size());
-  int count = 0;
-  {
-    const Positions positions = {Memory(cos), Memory(sin), Memory(hidden.size())};
-    CHECK(aclrtMemcpy(positions.mask.get(), hidden.size(), hidden.data(), hidden.size(), ACL_MEMCPY_HOST_TO_DEVICE));
-    const Buffers buffers;
-    const size_t bytes = input.size() * sizeof(float);
-    CHECK(aclrtMemcpy(buffers.x.get(), bytes, input.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE));
-    const Place places[2];
-    Calls calls(computing);
-    send(weights[0], places[0], false, copying);
-    for (int i = 0; i < kBlocks; ++i) {
-      const Place& place = places[i % 2];
-      if (i + 1 < kBlocks) send(weights[static_cast<size_t>(i) + 1], places[(i + 1) % 2], i > 0, copying);
-      CHECK(aclrtStreamWaitEvent(computing, place.filled));
-      block(calls, place.memory, positions, buffers);
-      CHECK(aclrtRecordEvent(place.used, computing));
-    }
-    CHECK(aclrtSynchronizeStream(computing));
-    CHECK(aclrtSynchronizeStream(copying));
-    CHECK(aclrtMemcpy(output.data(), bytes, buffers.x.get(), bytes, ACL_MEMCPY_DEVICE_TO_HOST));
-    count = calls.count();
+  const Positions positions = {Memory(cos), Memory(sin), Memory(hidden)};
+  const Buffers buffers(input);
+  const Place places[2];
+  Stream copying;
+  send(weights[0], places[0], false, copying);
+  for (int i = 0; i < kBlocks; ++i) {
+    const Place& place = places[i % 2];
+    if (i + 1 < kBlocks)
+      send(weights[static_cast<size_t>(i) + 1], places[(i + 1) % 2], i > 0, copying);
+    check(aclrtStreamWaitEvent(computing, place.filled), "aclrtStreamWaitEvent");
+    block(computing, place.memory, positions, buffers);
+    check(aclrtRecordEvent(place.used, computing), "aclrtRecordEvent");
   }
-  CHECK(aclrtDestroyStream(copying));
-  CHECK(aclrtDestroyStream(computing));
-  std::printf("%d calls in %d blocks\n", count, kBlocks);
+  copying.synchronize();
+  computing.synchronize();
+  const Numbers output = buffers.x.read<float>();
+  std::printf("%d calls in %d blocks\n", computing.calls(), kBlocks);
 
   Doubles expected(input.begin(), input.end());
   for (const auto& each : weights) block_in_loops(each.data(), cos, sin, expected);
@@ -365,20 +283,15 @@ double compute() {
     largest = std::max(largest, std::abs(expected[i]));
     difference = std::max(difference, std::abs(output[i] - expected[i]));
   }
-  return difference / largest;
+  // One rounding is 6e-8, and each number went through some thirty operators.
+  const bool is_right = difference < 2e-6 * largest;
+  if (!is_right)
+    std::printf("the largest difference is %g of the largest element\n", difference / largest);
+  return is_right;
 }
 
 }  // namespace
 
 int main() {
-  CHECK(aclInit(nullptr));
-  CHECK(aclrtSetDevice(0));
-  const double difference = compute();
-  CHECK(aclrtResetDevice(0));
-  CHECK(aclFinalize());
-  // One rounding is 6e-8, and each number went through some thirty operators.
-  const bool is_right = difference < 2e-6;
-  std::printf("%s by the reference in double\n", is_right ? "right" : "wrong");
-  if (!is_right) std::printf("the largest difference is %g of the largest element\n", difference);
-  return is_right ? 0 : 1;
+  return run(attention_block);
 }

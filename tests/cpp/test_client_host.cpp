@@ -58,7 +58,7 @@ TensorHandle tensor(const Library& library, std::vector<T>& data) {
   return make_tensor(library, dims, kScalarType<T>, {}, 0, ACL_FORMAT_ND, dims, data.data());
 }
 
-// The example of CANN's document, over the client.
+// The gradient from results of which two are below zero, over the client.
 template <class T>
 std::vector<T> elu_backward(const Library& library, aclrtStream stream) {
   std::vector<T> grad = {-2, -1, 0, 1};
@@ -77,7 +77,7 @@ std::vector<T> elu_backward(const Library& library, aclrtStream stream) {
   return out;
 }
 
-void check_example(const Library& library) {
+void check_elu_backward(const Library& library) {
   const std::vector<float> out = elu_backward<float>(library, nullptr);
   CHECK_EQ(out[0], 2.0f);
   CHECK_EQ(out[1], 0.0f);
@@ -88,9 +88,9 @@ void check_example(const Library& library) {
 
 }  // namespace
 
-TEST(both_libraries_run_the_documents_example) {
-  check_example(prefix());
-  check_example(beside());
+TEST(both_libraries_compute_the_same) {
+  check_elu_backward(prefix());
+  check_elu_backward(beside());
 }
 
 TEST(two_libraries_share_nothing) {
@@ -155,7 +155,7 @@ TEST(embedded_library_is_found_beside_the_client) {
   const fs::path link = self.parent_path() / "lib";
   fs::create_directory_symlink(embedded_file().parent_path(), link);
   try {
-    check_example(Library::embedded());
+    check_elu_backward(Library::embedded());
   } catch (const Error& error) {
     CHECK_EQ(std::string(error.what()), "");
   }

@@ -36,12 +36,12 @@ RANDOM = {
 INTRODUCTION = """\
 # Dtypes of the functions on ATen
 
-This page lists the functions of the host CANN that ATen computes. `make conformance` calls each of them with every dtype
-and writes the page. A function's main tensors take the dtype; indices are INT32 and INT64. The host CANN
-either computes a call or refuses it in stage 1 with 161002; no call fails in stage 2. Results in FLOAT16 and BFLOAT16
-are the result in FLOAT, rounded once (except for functions of random numbers). The last column has the dtypes that
-CANN's document lists and the host CANN does not compute; in-place functions with integers there are those whose
-result is a floating-point number. The product is `host`.
+This page lists the functions of the host CANN that ATen computes. `make conformance` calls each of them with every
+dtype and writes the page. A function's main tensors take the dtype; indices are INT32 and INT64. The host CANN either
+computes a call or refuses it in stage 1 with 161002; no call fails in stage 2. Results in FLOAT16 and BFLOAT16 are
+the result in FLOAT, rounded once (except for functions of random numbers). The last column has the dtypes that CANN's
+document lists and the host CANN does not compute; in-place functions with integers there are those whose result is a
+floating-point number. The product is `host`.
 
 | Function | Computed | Refused, though documented |
 |---|---|---|

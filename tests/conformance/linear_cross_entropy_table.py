@@ -87,10 +87,20 @@ def reference(value: np.ndarray, miss: np.ndarray | float = 0.0) -> Reference:
     return Reference(np.asarray(value, np.float64), np.asarray(miss, np.float64))
 
 
+def in_units_of_bfloat16(given: Given) -> bool:
+    """Whether the host's products are those of the CPU's own instructions, which treat subnormal factors and sums as 0
+    (Intel's manual, VDPBF16PS; docs/precision.md)."""
+    return given.arguments["input"].dtype == BF16 and MULTIPLIES_BFLOAT16
+
+
+NORMAL = 2.0**-126  # the smallest normal number of FLOAT and BFLOAT16
+
+
 def product(left: np.ndarray, right: np.ndarray, given: Given, half: np.ndarray | float = 0.0) -> Interval:
     """left x right, the elements of the former missing `half`."""
     units = summing(left.shape[1]) + 1
-    miss = units * unit(given.dtype) * (np.abs(left) @ np.abs(right)) + left.shape[1] * least(given.dtype)
+    miss = units * unit(given.dtype) * (np.abs(left) @ np.abs(right))
+    miss = miss + left.shape[1] * (NORMAL if in_units_of_bfloat16(given) else least(given.dtype))
     if np.ndim(half):
         miss = miss + half @ np.abs(right)
     return around(left @ right, miss)
@@ -103,7 +113,10 @@ def stored(numbers: Interval, given: Given) -> Interval:
 
 def multiplied(g: Interval, given: Given) -> Interval:
     """A gradient by logits as the host's products take it: in BFLOAT16 if the CPU multiplies that."""
-    return g.rounded(BF16) if given.arguments["input"].dtype == BF16 and MULTIPLIES_BFLOAT16 else g
+    if not in_units_of_bfloat16(given):
+        return g
+    low, high = g.rounded(BF16)
+    return Interval(np.where((low > 0) & (low < NORMAL), 0, low), np.where((high < 0) & (high > -NORMAL), 0, high))
 
 
 def given_rows(given: Given) -> tuple[np.ndarray, np.ndarray]:

@@ -36,8 +36,8 @@
 #include <ATen/ops/reciprocal.h>
 #include <ATen/ops/round.h>
 #include <ATen/ops/rsqrt.h>
-#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/sgn.h>
+#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/signbit.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/sinc.h>

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -84,6 +85,82 @@ def test_values(operators: Operators, case: Case) -> None:
     status, shapes = operators.call(case.name, inputs, outputs, **case.attributes)
     assert status == 0, operators.error()
     check(case, outputs, shapes)
+
+
+ONE, MANY = torch.tensor([0.5]), torch.linspace(-1, 2, 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "attributes", "each"),
+    [
+        ("L1LossGrad", [torch.ones(1), ONE, MANY], {}, torch.sign(ONE - MANY)),
+        ("MseLossGrad", [ONE, MANY, torch.ones(1)], {}, 2 * (ONE - MANY)),
+        ("SmoothL1LossGradV2", [ONE, MANY, torch.ones(1)], {"sigma": 1.0}, (ONE - MANY).clamp(-1, 1)),
+        ("SoftMarginLossGrad", [ONE, MANY.sign(), torch.ones(1)], {}, -MANY.sign() / (1 + (MANY.sign() / 2).exp())),
+        ("KlDivLossGrad", [torch.ones(1), ONE, MANY], {}, -MANY.clamp(0)),
+    ],
+)
+def test_the_mean_is_over_all_elements_of_a_loss(
+    operators: Operators, name: str, inputs: list[Tensor], attributes: dict, each: Tensor
+) -> None:
+    """Tensors of one element are stretched to those of the other; the mean is over what comes of it."""
+    output = torch.full((16,), 77.0)
+    status, _ = operators.call(name, inputs, [output], reduction="mean", **attributes)
+    assert status == 0, operators.error()
+    torch.testing.assert_close(output, each / 16, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8])
+def test_the_remainder_by_an_integer_0_is_the_dividend(operators: Operators, dtype: torch.dtype) -> None:
+    output = torch.zeros(3, dtype=dtype)
+    inputs = [torch.tensor(values, dtype=dtype) for values in ([7, 8, 9], [0, 3, 0])]
+    status, _ = operators.call("FloorMod", inputs, [output])
+    assert (status, operators.library.aclrtSynchronizeStream(None)) == (0, 0), operators.error()
+    assert output.tolist() == [7, 2, 9]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_unsigned_integers(operators: Operators, dtype: torch.dtype) -> None:
+    """Their highest bit is no sign."""
+    high = (1 << (dtype.itemsize * 8)) - 1
+    x, y = (torch.tensor(values, dtype=dtype) for values in ([1, high, 5], [high, 1, 5]))
+    matrix, places = torch.tensor([[1, high], [3, 4]], dtype=dtype), torch.tensor([[1], [0]])
+    expected = {
+        "Equal": ([x, y], [False, False, True]),
+        "NotEqual": ([x, y], [True, True, False]),
+        "Greater": ([x, y], [False, True, False]),
+        "GreaterEqual": ([x, y], [False, True, True]),
+        "Less": ([x, y], [True, False, False]),
+        "LessEqual": ([x, y], [True, False, True]),
+        "Triu": ([matrix], [[1, high], [0, 4]]),
+        "Tril": ([matrix], [[1, 0], [3, 4]]),
+        "GatherElements": ([matrix, places], [[high], [3]]),
+    }
+    for name, (inputs, values) in expected.items():
+        output = torch.tensor(values, dtype=torch.bool if len(values) == 3 else dtype)
+        output.view(torch.uint8).fill_(1)
+        attributes = {"dim": 1} if name == "GatherElements" else {}
+        status, _ = operators.call(name, inputs, [output], **attributes)
+        assert (status, operators.library.aclrtSynchronizeStream(None)) == (0, 0), operators.error()
+        assert output.tolist() == values, name
+
+
+def test_a_thread_without_a_device_is_told_so(operators: Operators) -> None:
+    """Values in host memory need memory of a device, which such a thread has none of."""
+    found: list[tuple[int, str]] = []
+
+    def call() -> None:
+        status, _ = operators.call("ReduceSum", [torch.ones(3), Host.ints(0)], [torch.ones(())])
+        found.append((status, operators.error()))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    ((status, text),) = found
+    assert status == 107002  # ACL_ERROR_RT_CONTEXT_NULL
+    assert "aclop ReduceSum: the values in host memory do not reach the device" in text
+    assert "aclrtMalloc" in text
+    assert "exhausted" not in text
 
 
 def test_every_operator_has_a_case() -> None:

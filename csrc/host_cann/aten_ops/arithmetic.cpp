@@ -116,15 +116,7 @@ at::Tensor quotient(const at::Tensor& self, const c10::Scalar& other, int64_t mo
   return quotient(self, at::native::wrapped_scalar_tensor(other), mode);
 }
 
-// The remainder with the sign of the divisor; by an integer 0 it is the dividend, as the documents
-// say, where ATen raises an error.
-at::Tensor remainder_or_self(const at::Tensor& self, const at::Tensor& other) {
-  if (!at::isIntegralType(at::result_type(self, other), /*includeBool=*/true)) {
-    return at::remainder(self, other);
-  }
-  const at::Tensor is_zero = at::eq(other, 0);
-  return at::where(is_zero, self, at::remainder(self, other.masked_fill(is_zero, 1)));
-}
+using aclnn_host::remainder_or_self;
 at::Tensor remainder_or_self(const at::Tensor& self, const c10::Scalar& other) {
   return remainder_or_self(self, at::native::wrapped_scalar_tensor(other));
 }

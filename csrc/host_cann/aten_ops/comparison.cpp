@@ -33,31 +33,14 @@
 #include <ATen/ops/where.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
 
 namespace {
 
-bool is_unsigned(const at::Tensor& x) {
-  return c10::isBarebonesUnsignedType(x.scalar_type());
-}
-
-// Compares two tensors. ATen has no order of UINT16, UINT32 and UINT64: the first two are compared
-// as INT64, UINT64 by its bits with the highest turned over, which is the same order as INT64.
-template <class Compare>
-at::Tensor compared(at::Tensor self, at::Tensor other, Compare compare) {
-  if (self.scalar_type() == at::kUInt64 || other.scalar_type() == at::kUInt64) {
-    TORCH_CHECK(self.scalar_type() == other.scalar_type(), "a tensor of UINT64 is compared with ",
-                "one of another dtype, expected UINT64 for both; cast one of them");
-    constexpr int64_t kHighest = std::numeric_limits<int64_t>::min();
-    return compare(self.view(at::kLong).bitwise_xor(kHighest),
-                   other.view(at::kLong).bitwise_xor(kHighest));
-  }
-  if (is_unsigned(self)) self = self.to(at::kLong);
-  if (is_unsigned(other)) other = other.to(at::kLong);
-  return compare(self, other);
-}
+using aclnn_host::compared;
 template <class Compare>
 at::Tensor compared(const at::Tensor& self, const c10::Scalar& other, Compare compare) {
   at::Tensor number = at::native::wrapped_scalar_tensor(other);

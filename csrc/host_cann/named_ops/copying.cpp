@@ -190,10 +190,10 @@ NAMED_OPERATOR(DiagPart, (In, x), (Out, y), (Attribute<int64_t>, diagonal)) {
   y = x.diag(diagonal.value_or(0));
 }
 NAMED_OPERATOR(Tril, (In, x), (Out, y), (Attribute<int64_t>, diagonal)) {
-  y = x.tril(diagonal.value_or(0));
+  y = moved(x, [&](const at::Tensor& all) { return all.tril(diagonal.value_or(0)); });
 }
 NAMED_OPERATOR(Triu, (In, x), (Out, y), (Attribute<int64_t>, diagonal)) {
-  y = x.triu(diagonal.value_or(0));
+  y = moved(x, [&](const at::Tensor& all) { return all.triu(diagonal.value_or(0)); });
 }
 NAMED_OPERATOR(ShuffleChannel, (In, x), (Out, y), (Attribute<int64_t>, group)) {
   const int64_t groups = group.value_or(1);

@@ -73,7 +73,8 @@ NAMED_OPERATOR(Gather, (In, x), (IndexIn, indices), (Out, y), (Attribute<bool>, 
 }
 NAMED_OPERATOR(GatherElements, (In, x), (IndexIn, index), (Out, y), (Attribute<int64_t>, dim)) {
   const int64_t axis = c10::maybe_wrap_dim(dim.value_or(0), x.dim());
-  y = at::gather(x, axis, x.dim() == 0 ? index : wrapped(index, x.size(axis)));
+  const at::Tensor places = x.dim() == 0 ? index : wrapped(index, x.size(axis));
+  y = moved(x, [&](const at::Tensor& all) { return at::gather(all, axis, places); });
 }
 NAMED_OPERATOR(ScatterElements, (In, data), (IndexIn, indices), (In, updates), (Out, y),
                (Attribute<int64_t>, axis), (Attribute<std::string>, reduction)) {

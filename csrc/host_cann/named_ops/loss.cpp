@@ -1,10 +1,13 @@
 // Losses and their gradients. `reduction` is "none", "mean" or "sum".
 
+#include <utility>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/binary_cross_entropy.h>
 #include <ATen/ops/binary_cross_entropy_backward.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
+#include <ATen/ops/broadcast_tensors.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/kl_div.h>
 #include <ATen/ops/l1_loss.h>
@@ -36,10 +39,16 @@ int64_t reduction_of(const std::optional<std::string>& attribute) {
   return at::Reduction::Mean;
 }
 
-// What the gradient of each element's loss is multiplied by.
-at::Tensor share_of(const at::Tensor& grads, const at::Tensor& elements, int64_t reduction) {
-  const bool is_mean = reduction == at::Reduction::Mean;
-  return is_mean ? wide(grads) / static_cast<double>(elements.numel()) : wide(grads);
+// The derivative of each element's loss, times the gradient and the element's share in the whole.
+at::Tensor chain(const at::Tensor& each, const at::Tensor& grads, int64_t reduction) {
+  const at::Tensor product = each * wide(grads);
+  return reduction == at::Reduction::Mean ? product / static_cast<double>(each.numel()) : product;
+}
+
+// ATen counts the elements of the first tensor for the mean, which has to have all of them.
+std::pair<at::Tensor, at::Tensor> of_one_shape(const at::Tensor& a, const at::Tensor& b) {
+  const auto both = at::broadcast_tensors({wide(a), wide(b)});
+  return {both[0], both[1]};
 }
 
 // A result of another number of dimensions of size 1, as operators have scalars.
@@ -56,7 +65,7 @@ NAMED_OPERATOR(MseLoss, (FloatIn, predict), (FloatIn, label), (Out, y),
 NAMED_OPERATOR(MseLossGrad, (FloatIn, predict), (FloatIn, label), (FloatIn, dout), (Out, y),
                (Attribute<std::string>, reduction)) {
   const int64_t mode = reduction_of(reduction);
-  y = 2 * (wide(predict) - wide(label)) * share_of(dout, predict, mode);
+  y = chain(2 * (wide(predict) - wide(label)), dout, mode);
 }
 NAMED_OPERATOR(LpLoss, (FloatIn, predict), (FloatIn, label), (Out, y), (Attribute<int64_t>, p),
                (Attribute<std::string>, reduction)) {
@@ -66,7 +75,7 @@ NAMED_OPERATOR(LpLoss, (FloatIn, predict), (FloatIn, label), (Out, y), (Attribut
 NAMED_OPERATOR(L1LossGrad, (FloatIn, grads), (FloatIn, predict), (FloatIn, label), (Out, y),
                (Attribute<std::string>, reduction)) {
   const int64_t mode = reduction_of(reduction);
-  y = at::sign(wide(predict) - wide(label)) * share_of(grads, predict, mode);
+  y = chain(at::sign(wide(predict) - wide(label)), grads, mode);
 }
 NAMED_OPERATOR(SmoothL1LossV2, (FloatIn, predict), (FloatIn, label), (Out, loss),
                (Attribute<double>, sigma), (Attribute<std::string>, reduction)) {
@@ -75,8 +84,9 @@ NAMED_OPERATOR(SmoothL1LossV2, (FloatIn, predict), (FloatIn, label), (Out, loss)
 }
 NAMED_OPERATOR(SmoothL1LossGradV2, (FloatIn, predict), (FloatIn, label), (FloatIn, dout),
                (Out, gradient), (Attribute<double>, sigma), (Attribute<std::string>, reduction)) {
-  gradient = at::smooth_l1_loss_backward(wide(dout), wide(predict), wide(label),
-                                         reduction_of(reduction), sigma.value_or(1));
+  const auto [x, target] = of_one_shape(predict, label);
+  gradient = at::smooth_l1_loss_backward(wide(dout), x, target, reduction_of(reduction),
+                                         sigma.value_or(1));
 }
 NAMED_OPERATOR(SoftMarginLoss, (FloatIn, input_x), (FloatIn, input_y), (Out, output_z),
                (Attribute<std::string>, reduction)) {
@@ -85,8 +95,8 @@ NAMED_OPERATOR(SoftMarginLoss, (FloatIn, input_x), (FloatIn, input_y), (Out, out
 }
 NAMED_OPERATOR(SoftMarginLossGrad, (FloatIn, predict), (FloatIn, label), (FloatIn, dout),
                (Out, gradient), (Attribute<std::string>, reduction)) {
-  gradient = at::soft_margin_loss_backward(wide(dout), wide(predict), wide(label),
-                                           reduction_of(reduction));
+  const auto [x, target] = of_one_shape(predict, label);
+  gradient = at::soft_margin_loss_backward(wide(dout), x, target, reduction_of(reduction));
 }
 NAMED_OPERATOR(BinaryCrossEntropy, (FloatIn, x), (FloatIn, y), (OptionalIn, weight), (Out, output),
                (Attribute<std::string>, reduction)) {
@@ -117,7 +127,7 @@ NAMED_OPERATOR(SigmoidCrossEntropyWithLogitsGradV2, (FloatIn, predict), (FloatIn
     each = (p + 1 - t) * s - p;
   }
   if (weight) each = each * wide(*weight);
-  gradient = each * share_of(dout, predict, reduction_of(reduction));
+  gradient = chain(each, dout, reduction_of(reduction));
 }
 NAMED_OPERATOR(KLDiv, (FloatIn, x), (FloatIn, target), (Out, y),
                (Attribute<std::string>, reduction), (Attribute<bool>, log_target)) {
@@ -135,7 +145,7 @@ NAMED_OPERATOR(KlDivLossGrad, (FloatIn, grad), (FloatIn, input), (FloatIn, targe
   const at::Tensor t = wide(target);
   const at::Tensor each =
       log_target.value_or(false) ? -at::exp(t) : at::where(t > 0, -t, c10::Scalar(0.0));
-  y = each * share_of(grad, input, reduction_of(reduction));
+  y = chain(each, grad, reduction_of(reduction));
 }
 NAMED_OPERATOR(NLLLoss, (FloatIn, x), (IndexIn, target), (OptionalIn, weight), (Out, y),
                (Out, total_weight), (Attribute<std::string>, reduction),

@@ -43,13 +43,21 @@ bool is_on_host(const aclTensorDesc& desc) {
   return desc.place != ACL_MEMTYPE_DEVICE;
 }
 
+// A call of the runtime that failed, and has told why.
+struct Failed {
+  aclError status;
+};
+
+void expect_success(aclError status) {
+  if (status != ACL_SUCCESS) throw Failed{status};
+}
+
 // Memory of the current device with a copy of what lies in host memory.
 std::shared_ptr<void> on_device(const void* values, size_t size) {
   void* memory = nullptr;
-  if (aclrtMalloc(&memory, size, ACL_MEM_MALLOC_HUGE_FIRST) != ACL_SUCCESS) throw std::bad_alloc();
+  expect_success(aclrtMalloc(&memory, size, ACL_MEM_MALLOC_HUGE_FIRST));
   std::shared_ptr<void> owned(memory, aclrtFree);
-  const aclError status = aclrtMemcpy(memory, size, values, size, ACL_MEMCPY_HOST_TO_DEVICE);
-  if (status != ACL_SUCCESS) throw std::bad_alloc();
+  expect_success(aclrtMemcpy(memory, size, values, size, ACL_MEMCPY_HOST_TO_DEVICE));
   return owned;
 }
 
@@ -137,7 +145,11 @@ aclError run(const NamedCall& call) {
                 "this on the CPU, or on an Ascend machine",
                 call.api, call.type);
   }
-  return execute(call, *op);
+  try {
+    return execute(call, *op);
+  } catch (const Failed& failed) {
+    return fail(failed.status, "%s: the values in host memory do not reach the device", op->api);
+  }
 }
 
 const bool is_registered = (register_named_operators(run), true);

@@ -39,7 +39,6 @@
 #include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/reciprocal.h>
-#include <ATen/ops/remainder.h>
 #include <ATen/ops/round.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sign.h>
@@ -51,6 +50,7 @@
 #include <ATen/ops/trunc.h>
 #include <ATen/ops/xlogy.h>
 
+#include "host_cann/aten_ops/integers.h"
 #include "host_cann/named_ops/operator.h"
 
 using namespace aclnn_host;
@@ -62,6 +62,15 @@ using namespace aclnn_host;
 #define NAMED_BINARY(Name, call)                       \
   NAMED_OPERATOR(Name, (In, x1), (In, x2), (Out, y)) { \
     y = call;                                          \
+  }
+
+// An order, which unsigned integers have too.
+#define NAMED_COMPARISON(Name, function)                                                \
+  NAMED_OPERATOR(Name, (In, x1), (In, x2), (Out, y)) {                                  \
+    const auto compare = [](const at::Tensor& a, const at::Tensor& b) {                 \
+      return function(a, b);                                                            \
+    };                                                                                  \
+    y = compared(x1, x2, compare);                                                      \
   }
 
 namespace {
@@ -132,7 +141,7 @@ NAMED_BINARY(Mul, at::mul(x1, x2))
 NAMED_BINARY(RealDiv, at::div(x1, x2))
 NAMED_BINARY(Div, at::div(x1, x2))
 NAMED_BINARY(FloorDiv, at::floor_divide(x1, x2))
-NAMED_BINARY(FloorMod, at::remainder(x1, x2))
+NAMED_BINARY(FloorMod, remainder_or_self(x1, x2))
 NAMED_BINARY(Mod, at::fmod(x1, x2))
 NAMED_BINARY(Pow, at::pow(x1, x2))
 NAMED_BINARY(Maximum, at::maximum(x1, x2))
@@ -146,10 +155,10 @@ NAMED_BINARY(LeftShift, at::bitwise_left_shift(x1, x2))
 NAMED_BINARY(RightShift, at::bitwise_right_shift(x1, x2))
 NAMED_BINARY(Equal, at::eq(x1, x2))
 NAMED_BINARY(NotEqual, at::ne(x1, x2))
-NAMED_BINARY(Greater, at::gt(x1, x2))
-NAMED_BINARY(GreaterEqual, at::ge(x1, x2))
-NAMED_BINARY(Less, at::lt(x1, x2))
-NAMED_BINARY(LessEqual, at::le(x1, x2))
+NAMED_COMPARISON(Greater, at::gt)
+NAMED_COMPARISON(GreaterEqual, at::ge)
+NAMED_COMPARISON(Less, at::lt)
+NAMED_COMPARISON(LessEqual, at::le)
 NAMED_BINARY(LogicalAnd, at::logical_and(x1, x2))
 NAMED_BINARY(LogicalOr, at::logical_or(x1, x2))
 NAMED_UNARY(BitwiseNot, at::bitwise_not)

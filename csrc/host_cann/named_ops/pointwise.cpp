@@ -65,12 +65,10 @@ using namespace aclnn_host;
   }
 
 // An order, which unsigned integers have too.
-#define NAMED_COMPARISON(Name, function)                                                \
-  NAMED_OPERATOR(Name, (In, x1), (In, x2), (Out, y)) {                                  \
-    const auto compare = [](const at::Tensor& a, const at::Tensor& b) {                 \
-      return function(a, b);                                                            \
-    };                                                                                  \
-    y = compared(x1, x2, compare);                                                      \
+#define NAMED_COMPARISON(Name, function)                                                          \
+  NAMED_OPERATOR(Name, (In, x1), (In, x2), (Out, y)) {                                            \
+    const auto compare = [](const at::Tensor& a, const at::Tensor& b) { return function(a, b); }; \
+    y = compared(x1, x2, compare);                                                                \
   }
 
 namespace {

@@ -1,4 +1,4 @@
-// The matrix product itself, of FLOAT and of BFLOAT16, in every version that this CPU can run:
+// The matrix product itself, of FLOAT, DOUBLE and BFLOAT16, in every version that this CPU can run:
 // against the plain reference where every sum is exact; against sums in double; in pieces; of
 // several terms, and added to what is there; nothing written outside.
 #include <algorithm>
@@ -20,11 +20,11 @@ using namespace aclnn_host;
 
 namespace {
 
-// Both types of elements, rounded and read here.
+// The types of elements, rounded and read here.
 template <class T>
 T element(double value) {
-  if constexpr (std::is_same_v<T, float>) {
-    return static_cast<float>(value);
+  if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(value);
   } else {
     const auto rounded = static_cast<float>(Brain::round(value));
     return {static_cast<uint16_t>(std::bit_cast<uint32_t>(rounded) >> 16)};
@@ -33,18 +33,23 @@ T element(double value) {
 double number(float element) {
   return element;
 }
+double number(double element) {
+  return element;
+}
 double number(BFloat16 element) {
   return Brain{element.bits}.value();
 }
 
 template <class T>
-constexpr bool kIsFloat = std::is_same_v<T, float>;
+constexpr bool kIsReal = std::is_floating_point_v<T>;
 
 template <class T, class Result>
 const MatmulKernel<T, Result>& kernel_of(const MatmulKernels& kernels) {
-  if constexpr (kIsFloat<T>) {
+  if constexpr (std::is_same_v<T, float>) {
     return kernels.float32;
-  } else if constexpr (kIsFloat<Result>) {
+  } else if constexpr (std::is_same_v<T, double>) {
+    return kernels.float64;
+  } else if constexpr (kIsReal<Result>) {
     return kernels.bfloat16_sums;
   } else {
     return kernels.bfloat16;
@@ -61,7 +66,7 @@ template <class T, class Result = T>
 std::vector<Version<T, Result>> versions() {
   std::vector<Version<T, Result>> all;
   for_each_capability([&all]<Capability kCapability>(const char* name) {
-    if (!kIsFloat<T> && !multiplies_bfloat16<kCapability>()) return;
+    if (!kIsReal<T> && !multiplies_bfloat16<kCapability>()) return;
     all.push_back({name, kernel_of<T, Result>(matmul_kernels<kCapability>())});
   });
   return all;
@@ -76,15 +81,17 @@ const MatmulKernel<T, Result>& reference() {
 template <class Body>
 void for_all_types(Body body) {
   body.template operator()<float, float>();
+  body.template operator()<double, double>();
   body.template operator()<BFloat16, BFloat16>();
   body.template operator()<BFloat16, float>();
 }
 
-// Calls body.operator()<T>() for the types whose sums may be results.
+// Calls body.operator()<T, Result>() where sums are results.
 template <class Body>
-void for_sums_in_float(Body body) {
-  body.template operator()<float>();
-  body.template operator()<BFloat16>();
+void for_types_of_sums(Body body) {
+  body.template operator()<float, float>();
+  body.template operator()<double, double>();
+  body.template operator()<BFloat16, float>();
 }
 
 struct Sizes {
@@ -223,9 +230,10 @@ struct Call {
 
   std::string text(const char* version) const {
     return std::string(version) +
-           (kIsFloat<T>        ? " float "
-            : kIsFloat<Result> ? " bfloat16 sums "
-                               : " bfloat16 ") +
+           (std::is_same_v<T, float>    ? " float "
+            : std::is_same_v<T, double> ? " double "
+            : kIsReal<Result>           ? " bfloat16 sums "
+                                        : " bfloat16 ") +
            std::to_string(sizes.rows) + "x" + std::to_string(sizes.depth) + "x" +
            std::to_string(sizes.columns) + " in " + std::to_string(sizes.terms) +
            (left_by_columns ? " left by columns" : "") +
@@ -294,15 +302,15 @@ TEST(the_reference_computes_what_it_says) {
 
 // Not of the reference, which makes its sums in DOUBLE and rounds each product once.
 TEST(what_is_added_has_the_bits_of_further_terms) {
-  for_sums_in_float([]<class T>() {
+  for_types_of_sums([]<class T, class Result>() {
     for_each_call([](Sizes sizes, int order, Bias bias, std::mt19937& random) {
-      std::normal_distribution<float> normal;
+      std::normal_distribution<double> normal;
       sizes.terms = std::max<int64_t>(sizes.terms, 2);
-      Call<T, float> call(sizes, order, bias, [&] { return normal(random); });
-      for (const Version<T, float>& version : versions<T, float>()) {
+      Call<T, Result> call(sizes, order, bias, [&] { return normal(random); });
+      for (const Version<T, Result>& version : versions<T, Result>()) {
         const std::string text = call.text(version.name);
         call.first_terms = 0;
-        const std::vector<float> whole = call.run(version.kernel, text);
+        const std::vector<Result> whole = call.run(version.kernel, text);
         for (call.first_terms = 1; call.first_terms < sizes.terms; ++call.first_terms) {
           check::report(call.run(version.kernel, text) == whole, __FILE__, __LINE__, text);
         }
@@ -312,17 +320,17 @@ TEST(what_is_added_has_the_bits_of_further_terms) {
 }
 
 TEST(what_is_there_is_added) {
-  for_sums_in_float([]<class T>() {
+  for_types_of_sums([]<class T, class Result>() {
     for_each_call([](const Sizes& sizes, int order, Bias bias, std::mt19937& random) {
       const auto quarters = [&] { return static_cast<float>(static_cast<int>(random() % 9) - 4); };
-      Call<T, float> call(sizes, order, bias, [&] { return quarters() / 4; });
-      const MatmulKernel<T, float>& plain = reference<T, float>();
-      std::vector<float> expected = call.run(plain, call.text("reference"));
-      for (float& value : expected) value += kPaint;  // exactly
+      Call<T, Result> call(sizes, order, bias, [&] { return quarters() / 4; });
+      const MatmulKernel<T, Result>& plain = reference<T, Result>();
+      std::vector<Result> expected = call.run(plain, call.text("reference"));
+      for (Result& value : expected) value += kPaint;  // exactly
       call.adds = true;
-      std::vector<Version<T, float>> all = versions<T, float>();
+      std::vector<Version<T, Result>> all = versions<T, Result>();
       all.push_back({"reference", plain});
-      for (const Version<T, float>& version : all) {
+      for (const Version<T, Result>& version : all) {
         const std::string text = call.text(version.name);
         check::report(call.run(version.kernel, text) == expected, __FILE__, __LINE__, text);
       }
@@ -335,7 +343,7 @@ TEST(rounding_is_that_of_so_many_sums) {
   // is rounded once more.
   for_all_types([]<class T, class Result>() {
     std::mt19937 random(11);
-    std::normal_distribution<float> normal;
+    std::normal_distribution<double> normal;
     for (const Sizes& sizes : {Sizes{30, 70, 1000}, Sizes{7, 33, 4096}}) {
       const Call<T, Result> call(sizes, 0, Bias::kNone, [&] { return normal(random); });
       for (const Version<T, Result>& version : versions<T, Result>()) {
@@ -343,18 +351,20 @@ TEST(rounding_is_that_of_so_many_sums) {
         double worst = 0;
         for (int64_t i = 0; i < sizes.rows; ++i) {
           for (int64_t j = 0; j < sizes.columns; ++j) {
-            double sum = 0;
+            long double sum = 0;
             double magnitude = 0;
             for (int64_t k = 0; k < sizes.depth; ++k) {
-              const double term = number(*call.left_view().from(i, k).data) *
-                                  number(*call.right_view().from(k, j).data);
+              const long double term =
+                  static_cast<long double>(number(*call.left_view().from(i, k).data)) *
+                  number(*call.right_view().from(k, j).data);
               sum += term;
-              magnitude += std::abs(term);
+              magnitude += std::abs(static_cast<double>(term));
             }
-            double bound = static_cast<double>(sizes.depth + 1) * 0x1p-24 * magnitude;
-            if (!kIsFloat<Result>) bound += std::abs(sum) * 0x1p-8;
+            const double unit = std::is_same_v<T, double> ? 0x1p-53 : 0x1p-24;
+            double bound = static_cast<double>(sizes.depth + 1) * unit * magnitude;
+            if (!kIsReal<Result>) bound += std::abs(static_cast<double>(sum)) * 0x1p-8;
             const double result = number(got[static_cast<size_t>(i * sizes.columns + j)]);
-            worst = std::max(worst, std::abs(result - sum) / bound);
+            worst = std::max(worst, std::abs(static_cast<double>(result - sum)) / bound);
           }
         }
         check::report(worst <= 1, __FILE__, __LINE__, call.text(version.name));
@@ -411,7 +421,7 @@ TEST(sums_of_bfloat16_are_rounded_once) {
 TEST(pieces_have_the_same_bits) {
   for_all_types([]<class T, class Result>() {
     std::mt19937 random(13);
-    std::normal_distribution<float> normal;
+    std::normal_distribution<double> normal;
     for (int order = 0; order < 8; ++order) {
       const Bias bias = (order & 4) != 0 ? Bias::kOfColumns : Bias::kOfRows;
       const Call<T, Result> call({101, 203, 530}, order, bias, [&] { return normal(random); });

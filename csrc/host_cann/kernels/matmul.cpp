@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "host_cann/kernels/matmul_double.h"
 #include "host_cann/kernels/matmul_tile.h"
 #include "host_cann/kernels/scratch.h"
 
@@ -387,7 +388,11 @@ MatmulKernel<T, Result> kernel() {
 
 template <>
 const MatmulKernels& matmul_kernels<Capability::CPU_CAPABILITY>() noexcept {
-  static const MatmulKernels kKernels{kRows, kColumns, kernel<float>(), kernel<BFloat16>(),
+  static const MatmulKernels kKernels{kRows,
+                                      kColumns,
+                                      kernel<float>(),
+                                      of_double::kernel(),
+                                      kernel<BFloat16>(),
                                       kernel<BFloat16, float>()};
   return kKernels;
 }

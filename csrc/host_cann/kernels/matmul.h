@@ -22,7 +22,7 @@ struct MatrixView {
 // out = left x right + bias; in rows of `out` the columns lie side by side. Of several terms the
 // products are added up: the matrices of the next one are so many elements further on. The bias is
 // added to what they come to, so that their sum has no roundings of its size. With `adds`, which
-// results of FLOAT may have, all is added to what `out` has, as further terms would be.
+// results of FLOAT and DOUBLE may have, all is added to what `out` has, as further terms would be.
 template <class T, class Result = T>
 struct MatrixProduct {  // no size is 0
   int64_t rows;
@@ -56,6 +56,7 @@ struct MatmulKernels {
   int64_t row_step;
   int64_t column_step;
   MatmulKernel<float> float32;
+  MatmulKernel<double> float64;
   // With AVX512 and on aarch64 only for CPUs that have AVX512_BF16 or FEAT_BF16 too
   // (has_bfloat16_products). The other versions multiply it in FLOAT, and only tests call them.
   MatmulKernel<BFloat16> bfloat16;

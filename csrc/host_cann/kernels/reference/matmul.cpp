@@ -10,12 +10,18 @@ namespace {
 double value_of(float element) {
   return element;
 }
+double value_of(double element) {
+  return element;
+}
 double value_of(BFloat16 element) {
   return c10::BFloat16(element.bits, c10::BFloat16::from_bits());
 }
 
 void store(double value, float& to) {
   to = static_cast<float>(value);
+}
+void store(double value, double& to) {
+  to = value;
 }
 void store(double value, BFloat16& to) {
   to = {c10::BFloat16(static_cast<float>(value)).x};
@@ -45,6 +51,7 @@ const MatmulKernels& matmul_kernels<Capability::kReference>() noexcept {
   static constexpr MatmulKernels kKernels = {1,
                                              1,
                                              {0, multiply<float, float>},
+                                             {0, multiply<double, double>},
                                              {0, multiply<BFloat16, BFloat16>},
                                              {0, multiply<BFloat16, float>}};
   return kKernels;

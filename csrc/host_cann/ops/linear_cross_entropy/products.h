@@ -1,5 +1,4 @@
-// Matrix products of FLOAT, and of BFLOAT16 into FLOAT, by the host's kernels, and of DOUBLE by
-// ATen.
+// Matrix products of FLOAT, of DOUBLE, and of BFLOAT16 into FLOAT.
 #pragma once
 
 #include <atomic>

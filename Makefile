@@ -27,16 +27,16 @@ PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 MADE_FOR := torch $(TORCH) in $(CURDIR)
 remake = $(if $(wildcard $(1)/installed),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
 
-.PHONY: remake tidy tidy-rows demo demo-npu test test-deep reliability properties clients commands soak stock build npu sanitize \
-  fuzz clang test-aarch64 wheel-test wheels conformance bench bench-quick bench-check docs matrix lint clean
+.PHONY: remake tidy tidy-rows demo demo-npu test test-deep reliability properties clients commands soak stock build cann npu \
+  sanitize fuzz clang test-aarch64 wheel-test wheels conformance bench bench-quick bench-check docs matrix lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
 
-demo-npu: build npu
+demo-npu: npu
 	$(NPU_VENV)/bin/python -m aclnn_torch run examples/train_digits.py --device npu
 
-test: build npu
+test: npu
 	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	$(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
 
@@ -48,35 +48,35 @@ test-deep: reliability properties soak tidy-rows sanitize $(FUZZ) clients $(if $
 
 RELIABILITY := reliability conformance test_aten_abuse.py test_binaries.py test_cpp.py test_determinism.py test_fuzz.py \
   test_memory.py test_numerics.py
-reliability: build
+reliability: cann
 	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	$(RUN) -m pytest $(addprefix tests/,$(RELIABILITY)) -m "deep or not deep" --numprocesses=2 --dist=worksteal
 
 # Memory, file descriptors and threads over a million calls; docs/reliability.md.
-soak: build
+soak: cann
 	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	ACLNN_TEST_SOAK=1 build/release/tests/test_soak
 	ACLNN_TEST_SOAK=1 build/release/tests/test_soak_collectives
 	ACLNN_TEST_SOAK=1 build/release/tests/test_soak_collectives_network
 	ACLNN_TEST_SOAK=1 $(RUN) -m tests.reliability.soak
 
-properties: build
+properties: cann
 	$(RUN) -m pytest tests -m hypothesis --hypothesis-profile=deep --numprocesses=2 --dist=worksteal
 
 # Programs of accelerate, Transformers, PEFT, timm and torch on simulated NPUs, beside the CPU; docs/npu.md. They have an
 # environment of their own, .venv-clients, and look for nothing on the network.
-clients: build $(CLIENTS_VENV)/installed
+clients: cann $(CLIENTS_VENV)/installed
 	HF_HUB_OFFLINE=1 $(CLIENTS_VENV)/bin/python -m aclnn_torch run --devices 2 --memory 2G \
 	  -m pytest -p torch_npu -p no:cacheprovider --disable-warnings tests/clients
 
 # The commands of the documents that `make test` leaves out because they take long.
-commands: build npu
+commands: npu
 	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	$(RUN) -m pytest tests/test_documents.py -m deep --numprocesses=2 --dist=worksteal
 
 # Made-up calls of the C interface under ASan + UBSan, ten minutes for each operator, three at a time.
 # ARGS are passed on.
-fuzz: build $(VENV)/libfuzzer
+fuzz: cann $(VENV)/libfuzzer
 	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	$(RUN) -m tests.fuzz $(ARGS)
 
@@ -126,31 +126,38 @@ test-aarch64: build
 	$(RUN) -m tests.aarch64
 
 # Every condition of every operator on every product, expected and obtained, into docs/conformance.md.
-conformance: build
+conformance: cann
 	$(RUN) -m tests.conformance.report
 	$(RUN) -m tests.aten_ops.report
 
 # Speed beside every peer; docs/benchmarks.md says what and how. ARGS are passed on.
-bench: build
+bench: cann
 	$(RUN) -m benchmarks.run $(ARGS)
 
-bench-quick: build
+bench-quick: cann
 	$(RUN) -m benchmarks.run --quick $(ARGS)
 
 # Ends with code 1 when a bar is missed.
-bench-check: build
+bench-check: cann
 	$(RUN) -m benchmarks.run --check --threads 2 --threads 1 $(ARGS)
 
 # The documents and the interface as a site, in build/docs/html.
-docs: build $(VENV)/documents
+docs: cann $(VENV)/documents
 	$(RUN) -m docs.site.build
 
 $(VENV)/documents: $(VENV)/installed
 	$(PIP) --no-build-isolation --editable ".[docs]"
 	@touch $@
 
+# What CPU tensors need, and what else was built before.
 build: $(VENV)/installed
-	@$(RUN) setup.py --quiet build_ext --inplace
+	@$(BUILD)
+
+# And the folder that looks like an installed CANN, for C++ programs and torch_npu.
+cann: $(VENV)/installed
+	@$(BUILD) --cann
+
+BUILD = $(RUN) setup.py --quiet build_ext --inplace
 
 define make_environment
 	test "$$(cat $(1)/made_for 2> /dev/null)" = "$(MADE_FOR)" && $(1)/bin/python -c "" || rm -rf $(1)
@@ -162,12 +169,13 @@ $(VENV)/installed: pyproject.toml $(call remake,$(VENV))
 	$(call make_environment,$(VENV))
 	$(RUN) tools/install_torch.py $(TORCH) "$(PYTHON)"
 	$(PIP) "pip>=21.3" "setuptools>=77" "cmake>=3.24" "ninja!=1.13.*" "pybind11>=3" numpy
+	$(BUILD)
 	$(PIP) --no-build-isolation --editable ".[test]"
 	@touch $@
 
 # An environment of its own for torch_npu: beside it, `import torch` needs a CANN. The package is used from here, as
 # built for the default environment; torch is the same. What the operators need of torch_npu is built with it.
-npu: build $(NPU_VENV)/installed
+npu: cann $(NPU_VENV)/installed
 	@$(CMAKE) build/release -DACLNN_TORCH_NPU="$(CURDIR)/$$(echo $(NPU_VENV)/lib/python*/site-packages/torch_npu)" > /dev/null
 	@$(CMAKE) --build build/release -- --quiet
 	@$(CMAKE) --install build/release > /dev/null

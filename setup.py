@@ -1,5 +1,8 @@
 """Builds the package; CMakeLists.txt says what, and is driven from here.
 
+In the source tree that is what CPU tensors need, the core. With ``--cann``, or where it was built before, it is also
+the folder that looks like an installed CANN, for C++ programs and torch_npu. A wheel has both.
+
 For another interpreter or machine than the one that builds, variables say what differs, as tests/wheels.py sets them:
 ACLNN_TORCH_DIR, the folder of the torch to build against, and ACLNN_PYTHON_INCLUDE, those of Python's headers;
 CMAKE_TOOLCHAIN_FILE, which CMake reads; and _PYTHON_HOST_PLATFORM, which is Python's own.
@@ -13,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import ClassVar
 
 import cmake
 import ninja
@@ -35,6 +39,14 @@ def run(purpose: str, *command: str | Path, quiet: bool = True) -> None:
 class CMakeBuild(build_ext):
     """Hands everything to CMake, which rebuilds only what changed."""
 
+    user_options: ClassVar = [*build_ext.user_options, ("cann", None, "build what looks like an installed CANN, too")]
+    boolean_options: ClassVar = [*build_ext.boolean_options, "cann"]
+
+    def initialize_options(self) -> None:
+        """Sets the options' defaults."""
+        super().initialize_options()
+        self.cann = False
+
     def run(self) -> None:
         """Installs into the source tree for an editable install, else into the wheel's tree."""
         in_place = self.inplace or self.editable_mode
@@ -56,8 +68,16 @@ class CMakeBuild(build_ext):
         if cache.exists() and f"CMAKE_CACHEFILE_DIR:INTERNAL={directory}\n" not in cache.read_text():
             defines.append("--fresh")  # the tree was somewhere else
         run("configuring", program, "-S", ROOT, "-B", directory, "-G", "Ninja", *defines)
-        run("compiling", program, "--build", directory, "--", "--quiet", quiet=False)
-        run("installing", program, "--install", directory)
+        quiet = [] if sys.stdout.isatty() else ["--quiet"]  # ninja counts on a terminal, in one line
+        components = {"core": "core"}
+        libraries = package / "cann" / "lib64"
+        if self.cann or not in_place or libraries.exists():
+            components["cann"] = "all"
+        for component, target in components.items():
+            if component == "cann" and in_place and not libraries.exists():
+                print("Building the host CANN for C++ programs and torch_npu; the first time takes minutes", flush=True)
+            run("compiling", program, "--build", directory, "--target", target, "--", *quiet, quiet=False)
+            run("installing", program, "--install", directory, "--component", component)
 
     def get_outputs(self) -> list[str]:
         """Nothing for setuptools to copy: the files are where they belong."""

@@ -48,6 +48,11 @@ def _library(name: str) -> Path:
     return PREFIX / "lib64" / f"lib{name}.so"
 
 
+def missing_libraries() -> list[str]:
+    """Names of the libraries that are not there: of a source tree, all until they are built."""
+    return [path.name for path in map(_library, LIBRARIES) if not path.exists()]
+
+
 def environment(
     product: str | None = None,
     devices: int | None = None,
@@ -69,10 +74,9 @@ def environment(
         RuntimeError: the host CANN is not built.
         ValueError: no such product, a number of devices out of range, or an amount of memory that is none.
     """
-    missing = [path.name for path in map(_library, LIBRARIES) if not path.exists()]
-    if missing:
+    if missing := missing_libraries():
         raise RuntimeError(
-            f"the host CANN is not built: {PREFIX / 'lib64'} lacks {', '.join(missing)}; run `make build`"
+            f"the host CANN is not built: {PREFIX / 'lib64'} lacks {', '.join(missing)}; run `make cann`"
         )
     variables = {
         "ASCEND_HOME_PATH": str(PREFIX),

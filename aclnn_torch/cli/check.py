@@ -15,7 +15,7 @@ from typing import Any
 
 from ..host import PREFIX
 from .command import Command, add_device_arguments, environment
-from .config import compile_flags, is_built, link_flags
+from .config import compile_flags, link_flags
 
 INCLUDE = PREFIX / "include"
 # Linked into the program: writes down what is left when it ends, after everything that the program itself has at exit.
@@ -130,7 +130,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    variables = environment(arguments) if is_built() else None
+    variables = environment(arguments)
     if variables is None:
         return 2
     try:

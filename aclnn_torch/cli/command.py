@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .. import host
+from .prefix import is_built
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ def add_device_arguments(parser: argparse.ArgumentParser) -> None:
 
 def environment(arguments: argparse.Namespace) -> dict[str, str] | None:
     """The variables for these NPUs, or None, after a word about what is wrong."""
+    if not is_built():
+        return None
     try:
         return host.environment(arguments.product, arguments.devices, arguments.memory, arguments.strict)
     except (RuntimeError, ValueError) as error:

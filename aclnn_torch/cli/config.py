@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 
 from ..host import PREFIX
 from .command import Command
+from .prefix import is_built
 
 LIBRARIES = ("ascendcl", "nnopbase", "opapi")
 
@@ -37,14 +37,6 @@ def config_values() -> dict[str, tuple[str, str]]:
     }
 
 
-def is_built() -> bool:
-    """Whether there is a host CANN to compile against; says so if not."""
-    if (PREFIX / "lib64" / "libopapi.so").exists():
-        return True
-    print(f"the host CANN is not built: no libraries in {PREFIX / 'lib64'}; run `make build`", file=sys.stderr)
-    return False
-
-
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     """One switch per value; they are printed in the order of the table, as pkg-config does."""
     for name, (_, text) in config_values().items():
@@ -72,6 +64,6 @@ COMMANDS = {
         "example:\n  g++ program.cpp $(aclnn-torch config --cflags --libs) -o program\n\n"
         "Flags of a path with a space are quoted, for a shell that reads them again:\n"
         '  eval "g++ program.cpp $(aclnn-torch config --cflags --libs) -o program"\n\n'
-        "exit status: 1 if the host CANN is not built",
+        "In a source tree the first use builds the host CANN.\n\nexit status: 1 if it cannot be built",
     )
 }

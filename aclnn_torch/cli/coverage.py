@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..host import PREFIX
+from .prefix import is_built
 
 COMPUTED, REFUSED, MISSING = "computed", "refused", "missing"
 # How the reason begins of what is there to say that it is missing.
@@ -64,6 +65,8 @@ def coverage(names: set[str] | None) -> list[Entry]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the list, and how many functions have each state."""
+    if not is_built():
+        return 1
     names = asked_for()
     entries = coverage(names)
     if arguments.json:

@@ -54,7 +54,7 @@ def _npu_operators() -> Finding:
         return Finding(
             "NPU operators",
             "not built; needed for NPU tensors only",
-            advice="build aclnn_torch where torch_npu is, or `cmake build/release -DACLNN_TORCH_NPU=DIR`",
+            advice="build aclnn_torch where torch_npu is, or `cmake build/release -DACLNN_TORCH_NPU=DIR` and `make cann`",
         )
     if torch_npu and torch_npu.split(".")[:3] != built.split(".")[:3]:
         return Finding(
@@ -98,9 +98,11 @@ def _cann() -> Finding:
 
 
 def _prefix() -> Finding:
-    missing = [name for name in host.LIBRARIES if not (PREFIX / "lib64" / f"lib{name}.so").exists()]
+    missing = host.missing_libraries()
+    if len(missing) == len(host.LIBRARIES):
+        return Finding("prefix", "not built yet; needed for C++ programs and torch_npu", advice="run `make cann`")
     if missing:
-        return Finding("prefix", f"{PREFIX} lacks {', '.join(missing)}", works=False, advice="run `make build`")
+        return Finding("prefix", f"{PREFIX} lacks {', '.join(missing)}", works=False, advice="run `make cann`")
     return Finding("prefix", f"{PREFIX}, for C++ programs and torch_npu")
 
 

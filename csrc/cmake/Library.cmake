@@ -1,10 +1,17 @@
 # The build's folder has the package as it is installed, so that its libraries find one another there, too.
 set(PACKAGE "${CMAKE_BINARY_DIR}/package/aclnn_torch")
 
+# What is installed is of one of two components. `core` is what CPU tensors need, and a target that builds no more; `cann`
+# is the folder that looks like an installed CANN, with what needs torch_npu.
+add_custom_target(core)
+
 # A library of the package in `folder`, which is installed there.
-function(package_library target folder)
+function(package_library target folder component)
   set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PACKAGE}/${folder}")
-  install(TARGETS ${target} LIBRARY DESTINATION ${folder})
+  install(TARGETS ${target} LIBRARY DESTINATION ${folder} COMPONENT ${component})
+  if(component STREQUAL "core")
+    add_dependencies(core ${target})
+  endif()
 endfunction()
 
 # A library that exports what a version script says. Never unloaded: it has threads, and state that lasts as long as

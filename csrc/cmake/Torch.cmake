@@ -45,7 +45,8 @@ elseif(TORCH_SERIES VERSION_GREATER_EQUAL CMAKE_MATCH_2)
 endif()
 # torch's binary interface changes with every series: the package compares this with the torch that it meets.
 file(CONFIGURE OUTPUT package/aclnn_torch/lib/torch_version.txt CONTENT "${TORCH_VERSION}\n")
-install(FILES "${CMAKE_BINARY_DIR}/package/aclnn_torch/lib/torch_version.txt" DESTINATION lib)
+install(FILES "${CMAKE_BINARY_DIR}/package/aclnn_torch/lib/torch_version.txt" DESTINATION lib
+        COMPONENT core)
 
 add_library(torch_headers INTERFACE)
 target_include_directories(torch_headers SYSTEM INTERFACE

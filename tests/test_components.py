@@ -1,0 +1,139 @@
+"""The two components: what CPU tensors need, and the CANN that looks installed, which is built when it is needed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import ninja
+import pytest
+
+from aclnn_torch import host
+
+ROOT = Path(__file__).resolve().parent.parent
+NOT_OF_THE_CORE = re.compile(r"csrc/(host_cann/(aten_ops|named_ops|hccl|prefix)|torch_npu)/")
+# In the place of the real one: writes down how it was called, and makes the libraries.
+SETUP = """
+import sys, time
+from pathlib import Path
+with open("calls.txt", "a") as file:
+    file.write(" ".join(sys.argv[1:]) + "\\n")
+print("compiling", flush=True)
+time.sleep(0.5)
+if {works}:
+    folder = Path("aclnn_torch/cann/lib64")
+    folder.mkdir(parents=True)
+    for name in {names}:
+        (folder / f"lib{{name}}.so").touch()
+sys.exit({works} is False)
+"""
+
+
+def of_ninja(*arguments: str) -> str:
+    command = [Path(ninja.BIN_DIR) / "ninja", "-C", ROOT / "build" / "release", "-t", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_core_is_made_of_the_core() -> None:
+    inputs = set(of_ninja("inputs", "core").split("\n"))
+    sources = {line for line in inputs if line.endswith(".cpp")}
+    objects = {line for line in inputs if line.endswith(".o")}
+    assert any("torch_ops/elu.cpp" in line for line in sources) and len(objects) > 100
+    assert not [line for line in inputs if NOT_OF_THE_CORE.search(line.replace("/CMakeFiles", ""))]
+    compiled = {}
+    for part in of_ninja("deps", *sorted(objects)).split("\n\n"):
+        first, *headers = part.strip().split("\n")
+        compiled[first.partition(":")[0]] = headers
+    assert set(compiled) - {""} == objects
+    foreign = {name: [line for line in headers if NOT_OF_THE_CORE.search(line)] for name, headers in compiled.items()}
+    assert not {name: headers for name, headers in foreign.items() if headers}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A source tree whose core alone is built."""
+    left_out = shutil.ignore_patterns("cann", "__pycache__")
+    shutil.copytree(ROOT / "aclnn_torch", tmp_path / "aclnn_torch", ignore=left_out, copy_function=os.link)
+    return tmp_path
+
+
+def start(tree: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "aclnn_torch", *arguments],
+        cwd=tree,
+        env=os.environ | {"PYTHONPATH": str(tree)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def make_setup(tree: Path, works: bool) -> None:
+    (tree / "setup.py").write_text(SETUP.format(works=works, names=host.LIBRARIES))
+
+
+def test_commands_that_need_it_build_it_once(tree: Path) -> None:
+    make_setup(tree, works=True)
+    commands = [start(tree, "config", "--prefix"), start(tree, "env"), start(tree, "config", "--libdir")]
+    results = [(*command.communicate(timeout=60), command.returncode) for command in commands]
+    assert [result[2] for result in results] == [0, 0, 0]
+    assert results[0][0] == f"{tree / 'aclnn_torch' / 'cann'}\n"  # what the build says is not among it
+    assert results[2][0] == f"{tree / 'aclnn_torch' / 'cann' / 'lib64'}\n"
+    assert sorted(result[1] for result in results) == ["", "", "compiling\n"]
+    assert (tree / "calls.txt").read_text() == "--quiet build_ext --inplace --cann\n"
+
+
+@pytest.mark.parametrize(
+    "command", [["config"], ["env"], ["run", "x.py"], ["check", "x.cpp"], ["doctor", "--coverage"]]
+)
+def test_where_it_cannot_be_built_they_say_how(tree: Path, command: list[str]) -> None:
+    process = start(tree, *command)  # no setup.py: not where it was built
+    stdout, stderr = process.communicate(timeout=60)
+    missing = ", ".join(f"lib{name}.so" for name in host.LIBRARIES)
+    lib64 = tree / "aclnn_torch" / "cann" / "lib64"
+    said = f"aclnn-torch: the host CANN is not built: {lib64} lacks {missing}; run `make cann` in the repository\n"
+    assert (stdout, stderr) == ("", said)
+    assert process.returncode in (1, 2)
+
+
+def test_a_build_that_fails_is_told(tree: Path) -> None:
+    make_setup(tree, works=False)
+    process = start(tree, "config")
+    stdout, stderr = process.communicate(timeout=60)
+    end = "is not built: what is missing or wrong is said above; run `make cann` in the repository\n"
+    assert (stdout, process.returncode) == ("", 1)
+    assert stderr.startswith("compiling\n") and stderr.endswith(end)
+
+
+def test_doctor_is_content_with_the_core(tree: Path) -> None:
+    process = start(tree, "doctor")
+    stdout, _ = process.communicate(timeout=120)
+    assert "not built yet; needed for C++ programs and torch_npu" in stdout and "make cann" in stdout
+    assert process.returncode == 0, stdout
+
+
+@pytest.mark.parametrize("asked", [[], ["--cann"]], ids=["build", "cann"])
+@pytest.mark.parametrize("was_built", [False, True])
+def test_what_setup_builds(tmp_path: Path, was_built: bool, asked: list[str]) -> None:
+    """The core first, and what looks installed only if it is asked for or was built before."""
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    for module in ("cmake", "ninja"):  # it calls a program that only writes down how
+        (tmp_path / f"{module}.py").write_text(f"CMAKE_BIN_DIR = BIN_DIR = {str(tmp_path)!r}\n")
+    (tmp_path / "cmake").write_text(f'#!/bin/sh\necho "$*" >> "{tmp_path}/calls.txt"\n')
+    (tmp_path / "cmake").chmod(0o755)
+    package = tmp_path / "aclnn_torch"
+    (package / "cann" / "lib64").mkdir(parents=True) if was_built else package.mkdir()
+    (package / "__init__.py").write_text('__version__ = "0"\n')
+    command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace", *asked]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ACLNN_")}
+    subprocess.run(command, cwd=tmp_path, env=environment | {"PYTHONPATH": str(tmp_path)}, check=True, timeout=60)
+    calls = (tmp_path / "calls.txt").read_text().replace(f"{tmp_path}/build/release", "BUILD").splitlines()
+    core = ["--build BUILD --target core -- --quiet", "--install BUILD --component core"]
+    rest = ["--build BUILD --target all -- --quiet", "--install BUILD --component cann"]
+    assert calls[0].startswith(f"-S {tmp_path} -B BUILD -G Ninja ")
+    assert calls[1:] == (core + rest if was_built or asked else core)

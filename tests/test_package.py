@@ -95,7 +95,7 @@ print(_C.live_objects(), _C.live_objects("tensor"), _C.live_objects("executor"))
     assert run_python(code) == "0 0 0\n"
 
 
-@pytest.mark.parametrize("capability", ["reference", "default", "avx2"])
+@pytest.mark.parametrize("capability", ["reference", "avx2"])
 def test_every_version_of_the_kernels_agrees(capability: str) -> None:
     """In processes of their own, since the version is chosen once; on a CPU without AVX2, fewer versions exist."""
     code = """

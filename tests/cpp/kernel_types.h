@@ -107,7 +107,6 @@ bool multiplies_bfloat16() {
 // reference not among them.
 template <class Body>
 void for_each_capability(Body body) {
-  body.template operator()<Capability::DEFAULT>("default");
 #if defined(__x86_64__)
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (avx2) body.template operator()<Capability::AVX2>("avx2");
@@ -115,6 +114,8 @@ void for_each_capability(Body body) {
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
     body.template operator()<Capability::AVX512>("avx512");
   }
+#else
+  body.template operator()<Capability::DEFAULT>("default");
 #endif
 }
 

@@ -5,7 +5,8 @@
 namespace aclnn_host {
 
 // Versions of the kernels, worst first. kReference is plain scalar code, the statement of what the
-// others compute. The enumerators without a k are what -DCPU_CAPABILITY=... names, as in PyTorch.
+// others compute, and the version for x86-64 without AVX2, of before 2013; DEFAULT is for other
+// architectures. The enumerators without a k are what -DCPU_CAPABILITY=... names, as in PyTorch.
 enum class Capability { kReference, DEFAULT, AVX2, AVX512 };
 
 // The version to use: PyTorch's choice for this CPU (which its ATEN_CPU_CAPABILITY can lower), or
@@ -26,9 +27,10 @@ auto& select_kernels(Get get) {
 #if defined(__x86_64__)
     case Capability::AVX512: return get.template operator()<Capability::AVX512>();
     case Capability::AVX2: return get.template operator()<Capability::AVX2>();
+#else
+    case Capability::DEFAULT: return get.template operator()<Capability::DEFAULT>();
 #endif
-    case Capability::kReference: return get.template operator()<Capability::kReference>();
-    default: return get.template operator()<Capability::DEFAULT>();
+    default: return get.template operator()<Capability::kReference>();
   }
 }
 

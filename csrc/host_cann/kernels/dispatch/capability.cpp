@@ -20,15 +20,17 @@ Capability best_capability() {
   const std::string torch_choice = at::get_cpu_capability();
   if (torch_choice == "AVX512") return Capability::AVX512;
   if (torch_choice == "AVX2") return Capability::AVX2;
-#endif
+  return Capability::kReference;
+#else
   return Capability::DEFAULT;
+#endif
 }
 
 Capability choose() {
   const Capability best = best_capability();
   const char* wanted = std::getenv("ACLNN_TORCH_CPU_CAPABILITY");
   if (wanted == nullptr) return best;
-  for (const Capability one : {Capability::kReference, Capability::DEFAULT, Capability::AVX2}) {
+  for (const Capability one : {Capability::kReference, Capability::AVX2}) {
     if (std::strcmp(wanted, capability_name(one)) == 0 && one < best) return one;
   }
   return best;

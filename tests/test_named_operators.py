@@ -29,7 +29,9 @@ def operators() -> Iterator[Operators]:
     assert library.aclInit(None) in (0, 100002)
     assert library.aclrtSetDevice(0) == 0
     with cabi.product("host"):
+        assert library.aclrtSetDeviceSatMode(0) == 0  # in which there is a float status to read
         yield Operators(library)
+        assert library.aclrtSetDeviceSatMode(1) == 0
     assert library.aclrtResetDevice(0) == 0
     cabi.host = before
 

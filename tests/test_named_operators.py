@@ -29,7 +29,9 @@ def operators() -> Iterator[Operators]:
     assert library.aclInit(None) in (0, 100002)
     assert library.aclrtSetDevice(0) == 0
     with cabi.product("host"):
+        assert library.aclrtSetDeviceSatMode(0) == 0  # in which there is a float status to read
         yield Operators(library)
+        assert library.aclrtSetDeviceSatMode(1) == 0
     assert library.aclrtResetDevice(0) == 0
     cabi.host = before
 
@@ -108,6 +110,28 @@ def test_the_mean_is_over_all_elements_of_a_loss(
     status, _ = operators.call(name, inputs, [output], reduction="mean", **attributes)
     assert status == 0, operators.error()
     torch.testing.assert_close(output, each / 16, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("product", ["Ascend310P", "Ascend910", "host"])
+def test_float_matrices_are_multiplied_in_float16_where_there_are_no_units_for_them(
+    operators: Operators, product: str
+) -> None:
+    """FLOAT16 has ten bits behind the point: of 1 + 2^-12 it keeps 1."""
+    x, one = torch.full((1, 1, 1, 1), 1 + 2**-12), torch.ones(1, 1, 1, 1)
+    outputs = [torch.zeros(1, 1), *(torch.zeros(1, 1, 1, 1) for _ in range(3))]
+    place: dict = {"strides": [1] * 4, "pads": [0] * 4, "data_format": "NCHW"}
+    size = Host.ints(1, 1, 1, 1)
+    with cabi.product(product):
+        for name, inputs, attributes, output in (
+            ("MatMul", [x[0, 0], one[0, 0]], {}, outputs[0]),
+            ("Conv2D", [x, one], place, outputs[1]),
+            ("Conv2DBackpropInput", [size, one, x], place, outputs[2]),
+            ("Conv2DBackpropFilter", [x, size, one], place, outputs[3]),
+        ):
+            assert operators.call(name, inputs, [output], **attributes)[0] == 0, operators.error()
+        assert operators.library.aclrtSynchronizeStream(None) == 0
+    expected = 1 + 2**-12 if product == "host" else 1
+    assert [output.item() for output in outputs] == [expected] * 4
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8])

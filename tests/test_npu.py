@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from aclnn_torch import cli, host
+from aclnn_torch.products import PRODUCTS
 
 ROOT = Path(__file__).resolve().parent.parent
 # `make` puts torch_npu into an environment of its own; the variable names another.
@@ -92,6 +93,17 @@ def test_inline_streams_under_torch_npu(queue: str) -> None:
 def test_operators_of_ascend950() -> None:
     """There torch_npu calls other functions for some of them."""
     run_pytest(*CASES, product="Ascend950")
+
+
+@needs_torch_npu
+@pytest.mark.parametrize("product", [product for product in PRODUCTS if product != "host"])
+def test_every_product(product: str) -> None:
+    run_pytest("tests/npu/test_products.py", product=product, TASK_QUEUE_ENABLE="0")
+
+
+@needs_torch_npu
+def test_saturation_mode_of_a_product_that_has_both() -> None:
+    run_pytest("tests/npu/test_products.py", TASK_QUEUE_ENABLE="0", INF_NAN_MODE_FORCE_DISABLE="1")
 
 
 @needs_torch_npu

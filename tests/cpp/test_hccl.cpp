@@ -15,6 +15,7 @@
 #include "hccl/hccl_rank_graph.h"
 #include "hccl/hcomm_res.h"
 #include "hccl_support.h"
+#include "host_cann/runtime/float_status.h"
 
 TEST(all_reduce_of_every_type_and_reduction) {
   for (const uint32_t ranks : {1, 2, 3, 4, 8}) {
@@ -115,6 +116,52 @@ TEST(reduce_reaches_the_root_alone) {
       CHECK(received[1]->values() == std::vector<double>(count, 9));
     }
   }
+}
+
+// In saturation mode a sum out of range sets the float status of the device that reduces; what
+// selects does not, and nothing does in infinity mode.
+TEST(a_sum_out_of_range_sets_the_float_status_of_its_device) {
+  using aclnn_host::FloatStatus;
+  const World world(3);
+  const auto statuses_after = [&](HcclReduceOp op, double value) {
+    std::vector<int> found(world.ranks());
+    Buffers buffers = room(world, floats(), 0);
+    for (uint32_t rank = 0; rank < world.ranks(); ++rank) {
+      world.enter(rank);
+      buffers[rank] = std::make_unique<Buffer>(floats(), std::vector<double>{1, value});
+      CHECK_EQ(run_on(world.streams[rank],
+                      [] {
+                        aclnn_host::clear_overflow(FloatStatus::kOperators);
+                        return ACL_SUCCESS;
+                      }),
+               ACL_SUCCESS);
+    }
+    world.run([&](uint32_t rank) {
+      void* const data = buffers[rank]->data();
+      return HcclReduce(data, data, 2, HCCL_DATA_TYPE_FP32, op, 1, world.comms[rank],
+                        world.streams[rank]);
+    });
+    world.run([&](uint32_t rank) {
+      run_on(world.streams[rank], [&found, rank] {
+        found[rank] = aclnn_host::has_overflowed(FloatStatus::kOperators);
+        return ACL_SUCCESS;
+      });
+      return aclrtSynchronizeStream(world.streams[rank]) == ACL_SUCCESS ? HCCL_SUCCESS
+                                                                        : HCCL_E_RUNTIME;
+    });
+    return found;
+  };
+  const std::vector<int> none{0, 0, 0}, root{0, 1, 0};
+  CHECK(statuses_after(HCCL_REDUCE_SUM, 3e38) == none);
+  CHECK_EQ(aclrtSetDeviceSatMode(ACL_RT_OVERFLOW_MODE_SATURATION), ACL_SUCCESS);
+  CHECK(statuses_after(HCCL_REDUCE_SUM, 3e38) == none);  // the switches are off
+  for (aclrtStream stream : world.streams) {
+    CHECK_EQ(aclrtSetStreamOverflowSwitch(stream, 1), ACL_SUCCESS);
+  }
+  CHECK(statuses_after(HCCL_REDUCE_SUM, 3e38) == root);
+  CHECK(statuses_after(HCCL_REDUCE_SUM, 1e38) == none);
+  CHECK(statuses_after(HCCL_REDUCE_MAX, HUGE_VAL) == none);
+  CHECK_EQ(aclrtSetDeviceSatMode(ACL_RT_OVERFLOW_MODE_INFNAN), ACL_SUCCESS);
 }
 
 TEST(reduce_scatter_gives_each_rank_its_part) {

@@ -398,12 +398,23 @@ TEST(versions_and_abilities) {
 
 TEST(settings_of_the_device_are_remembered) {
   aclrtFloatOverflowMode mode = ACL_RT_OVERFLOW_MODE_UNDEF;
+  CHECK_EQ(aclHostSetProduct("Ascend910B"), ACL_SUCCESS);
   CHECK_EQ(aclrtGetDeviceSatMode(&mode), ACL_SUCCESS);
   CHECK_EQ(mode, ACL_RT_OVERFLOW_MODE_INFNAN);
   CHECK_EQ(aclrtSetDeviceSatMode(ACL_RT_OVERFLOW_MODE_SATURATION), ACL_SUCCESS);
   CHECK_EQ(aclrtGetDeviceSatMode(&mode), ACL_SUCCESS);
   CHECK_EQ(mode, ACL_RT_OVERFLOW_MODE_SATURATION);
   CHECK_EQ(aclrtSetDeviceSatMode(ACL_RT_OVERFLOW_MODE_UNDEF), ACL_ERROR_RT_PARAM_INVALID);
+  CHECK_EQ(aclrtGetDeviceSatMode(nullptr), ACL_ERROR_INVALID_PARAM);
+  CHECK_EQ(aclHostSetProduct("Ascend950"), ACL_SUCCESS);  // which has one alone
+  CHECK_EQ(aclrtGetDeviceSatMode(&mode), ACL_SUCCESS);
+  CHECK_EQ(mode, ACL_RT_OVERFLOW_MODE_INFNAN);
+  CHECK_EQ(aclrtSetDeviceSatMode(ACL_RT_OVERFLOW_MODE_SATURATION),
+           ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+  CHECK_EQ(aclHostSetProduct("Ascend910B"), ACL_SUCCESS);  // and which was left alone
+  CHECK_EQ(aclrtGetDeviceSatMode(&mode), ACL_SUCCESS);
+  CHECK_EQ(mode, ACL_RT_OVERFLOW_MODE_SATURATION);
+  CHECK_EQ(aclrtSetDeviceSatMode(ACL_RT_OVERFLOW_MODE_INFNAN), ACL_SUCCESS);
   uint64_t actual = 0;
   CHECK_EQ(aclrtSetOpExecuteTimeOutV2(1000, &actual), ACL_SUCCESS);
   CHECK_EQ(actual, 1000u);

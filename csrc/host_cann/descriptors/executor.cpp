@@ -5,6 +5,8 @@
 #include <string>
 
 #include "acl/acl_rt.h"
+#include "host_cann/descriptors/overflow.h"
+#include "host_cann/runtime/float_status.h"
 #include "host_cann/runtime/json.h"
 #include "host_cann/runtime/memory.h"
 #include "host_cann/runtime/registration.h"
@@ -144,7 +146,7 @@ aclError check_access(const char* api, const Region& region, uint64_t number, Te
               api, text().c_str(), block.device, device);
 }
 
-aclError run_on_device(aclOpExecutor& executor) {
+aclError run_on_device(aclOpExecutor& executor, bool tells) {
   const TensorArguments tensors = executor.tensors();
   MemoryInUse in_use;  // what is in use cannot go, so it is checked then
   for (size_t i = 0; i < tensors.count; ++i) {
@@ -164,8 +166,30 @@ aclError run_on_device(aclOpExecutor& executor) {
                                            executor.workspace_block, workspace_text)) {
     return status;
   }
-  return executor.compute(executor.workspace);
+  const aclError status = executor.compute(executor.workspace);
+  if (tells && status == ACL_SUCCESS && has_overflowed(executor.api, tensors)) note_overflow();
+  return status;
 }
+
+// Runs a call when its turn comes; `tells` sets the float status of the device.
+aclError run_call(aclOpExecutor& executor, bool tells) noexcept {
+  const int64_t begin = trace_begin();
+  const aclError status =
+      guarded(executor.api, aclError{ACL_ERROR_INTERNAL_ERROR}, ACL_ERROR_INTERNAL_ERROR,
+              [&] { return run_on_device(executor, tells); });
+  if (begin != 0) [[unlikely]]
+    trace_run(executor.api, begin, status);
+  return status;
+}
+
+// A call on a stream that tells of overflows.
+struct TellingCall final : Task {
+  explicit TellingCall(std::unique_ptr<aclOpExecutor> executor) : executor(std::move(executor)) {}
+  aclError run() noexcept override { return run_call(*executor, /*tells=*/true); }
+  void describe(std::string& record) override { executor->describe(record); }
+
+  std::unique_ptr<aclOpExecutor> executor;
+};
 
 // What a function says of a handle that has no executor; `spent` is the status of one that had.
 aclnnStatus no_executor(const char* api, const aclOpExecutor* handle, aclnnStatus spent) {
@@ -214,7 +238,13 @@ aclnnStatus hand_over(const char* api, void* workspace, uint64_t workspace_size,
     if (owned == nullptr) owned = executor->clone();
     owned->workspace = workspace;
     if (const aclnnStatus status = check_addresses(api, *owned)) return status;
-    const aclError status = submit(api, stream, std::move(owned), TaskKind::kOperator);
+    std::unique_ptr<Task> task;
+    if (tells_of_overflow(stream)) [[unlikely]] {
+      task = std::make_unique<TellingCall>(std::move(owned));
+    } else {
+      task = std::move(owned);
+    }
+    const aclError status = submit(api, stream, std::move(task), TaskKind::kOperator);
     return status == ACL_SUCCESS ? OK : ACLNN_ERR_RUNTIME_ERROR;
   });
 }
@@ -291,12 +321,7 @@ aclnnStatus set_address(const char* api, const aclOpExecutor* handle, ArgumentSi
 using namespace aclnn_host;
 
 aclError aclOpExecutor::run() noexcept {
-  const int64_t begin = trace_begin();
-  const aclError status = guarded(api, aclError{ACL_ERROR_INTERNAL_ERROR}, ACL_ERROR_INTERNAL_ERROR,
-                                  [&] { return run_on_device(*this); });
-  if (begin != 0) [[unlikely]]
-    trace_run(api, begin, status);
-  return status;
+  return run_call(*this, /*tells=*/false);
 }
 
 // Its tensors, in the order of the prototype: of each its dtype, its format as CANN numbers it, and

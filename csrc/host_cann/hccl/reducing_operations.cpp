@@ -9,6 +9,7 @@
 #include "host_cann/hccl/call.h"
 #include "host_cann/hccl/parts.h"
 #include "host_cann/hccl/reduction.h"
+#include "host_cann/runtime/float_status.h"
 
 namespace aclnn_host::hccl {
 namespace {
@@ -25,6 +26,14 @@ struct Reduction {
   HcclDataType type;
   HcclReduceOp operation;
   size_t element;
+  bool tells_of_overflow;  // of its stream: a result out of range sets the device's float status
+
+  Reduction(HcclDataType type, HcclReduceOp operation, size_t element, aclrtStream stream)
+      : type(type),
+        operation(operation),
+        element(element),
+        tells_of_overflow((operation == HCCL_REDUCE_SUM || operation == HCCL_REDUCE_PROD) &&
+                          aclnn_host::tells_of_overflow(stream)) {}
 
   // Receives the same elements of every other rank, sends what `outgoing` says, and reduces.
   void operator()(Session& session, const std::vector<Message>& outgoing, const char* own,
@@ -40,7 +49,9 @@ struct Reduction {
       return {place, bytes};
     });
     session.exchange(outgoing, incoming);
-    if (count > 0) reduce(type, operation, sources, result, count);
+    if (count == 0) return;
+    reduce(type, operation, sources, result, count);
+    if (tells_of_overflow && !are_finite(type, result, count)) note_overflow();
   }
 
   size_t most_at_a_time() const { return kMostAtATime / element; }
@@ -133,7 +144,7 @@ HcclResult HcclAllReduce(void* sendBuf, void* recvBuf, uint64_t count, HcclDataT
     Call call(kApi, comm, stream, {HCCL_CMD_ALLREDUCE, dataType, op});
     char* const send = call.use("sendBuf", sendBuf, count);
     char* const receive = call.use("recvBuf", recvBuf, count);
-    const Reduction reduction{dataType, op, call.element()};
+    const Reduction reduction{dataType, op, call.element(), stream};
     return call.submit(
         [=](Session& session) { all_reduce(session, reduction, send, receive, count); });
   });
@@ -146,7 +157,7 @@ HcclResult HcclReduce(void* sendBuf, void* recvBuf, uint64_t count, HcclDataType
     Call call(kApi, comm, stream, {HCCL_CMD_REDUCE, dataType, op, root});
     char* const send = call.use("sendBuf", sendBuf, count);
     char* const receive = call.is_root() ? call.use("recvBuf", recvBuf, count) : nullptr;
-    const Reduction reduction{dataType, op, call.element()};
+    const Reduction reduction{dataType, op, call.element(), stream};
     return call.submit(
         [=](Session& session) { reduce_to_root(session, reduction, root, send, receive, count); });
   });
@@ -160,7 +171,7 @@ HcclResult HcclReduceScatter(void* sendBuf, void* recvBuf, uint64_t recvCount,
     Call call(kApi, comm, stream, {HCCL_CMD_REDUCE_SCATTER, dataType, op});
     const std::vector<uint64_t> counts(call.ranks(), recvCount);
     return reduce_scatter(call, sendBuf, counts, in_a_row(counts), recvBuf, recvCount,
-                          {dataType, op, call.element()});
+                          {dataType, op, call.element(), stream});
   });
 }
 
@@ -172,6 +183,6 @@ HcclResult HcclReduceScatterV(void* sendBuf, const void* sendCounts, const void*
     Call call(kApi, comm, stream, {HCCL_CMD_REDUCE_SCATTER_V, dataType, op});
     return reduce_scatter(call, sendBuf, values_of("sendCounts", sendCounts, call.ranks()),
                           values_of("sendDispls", sendDispls, call.ranks()), recvBuf, recvCount,
-                          {dataType, op, call.element()});
+                          {dataType, op, call.element(), stream});
   });
 }

@@ -6,7 +6,9 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/all.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/mul.h>
@@ -124,6 +126,12 @@ void reduce(HcclDataType type, HcclReduceOp reduction, std::span<const void* con
     combine(reduced, reduced, load(source, /*copy=*/false));
   }
   target.copy_(reorders ? reordered(reduced) : reduced);
+}
+
+bool are_finite(HcclDataType type, const void* numbers, size_t count) {
+  const auto tensor =
+      at::from_blob(const_cast<void*>(numbers), {static_cast<int64_t>(count)}, stored_type(type));
+  return at::isfinite(tensor).all().item<bool>();
 }
 
 }  // namespace aclnn_host::hccl

@@ -16,4 +16,7 @@ bool is_reduced(HcclDataType type, HcclReduceOp reduction) noexcept;
 void reduce(HcclDataType type, HcclReduceOp reduction, std::span<const void* const> sources,
             void* result, size_t count);
 
+// Whether none of the numbers is an infinity or a NaN.
+bool are_finite(HcclDataType type, const void* numbers, size_t count);
+
 }  // namespace aclnn_host::hccl

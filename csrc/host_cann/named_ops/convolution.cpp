@@ -6,15 +6,13 @@
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
 
-#include "host_cann/aten_ops/matrix_units.h"
 #include "host_cann/named_ops/operator.h"
+#include "host_cann/named_ops/precision.h"
 
 using namespace aclnn_host;
 
 namespace {
 
-// FLOAT is convolved in HF32 where the product does so unless told otherwise.
-constexpr int64_t kKeepDtype = 0;
 constexpr int64_t kMostGap = 1 << 20;
 
 // The attributes of a convolution as ATen has them.
@@ -85,7 +83,7 @@ at::Tensor evened(const at::Tensor& x, Window& window) {
 
 at::Tensor convolved(const at::Tensor& x, const at::Tensor& filter,
                      const std::optional<at::Tensor>& bias, Window window, bool transposed) {
-  const MatrixUnits units(kKeepDtype, x, filter);
+  const MatrixUnits units(cube_math_type_by_name(), x, filter);
   const at::Tensor input = transposed ? x : evened(x, window);
   const at::Tensor result = at::convolution(units.read(input), units.read(filter),
                                             bias ? std::optional(units.widen(*bias)) : std::nullopt,
@@ -100,7 +98,7 @@ at::Tensor gradient(const at::Tensor& grads, const at::Tensor& x, const at::Tens
   TORCH_CHECK(window.is_symmetric(),
               "pads differ between the two sides of a dimension, which the "
               "host CANN does not emulate in gradients");
-  const MatrixUnits units(kKeepDtype, grads, by_filter ? x : filter);
+  const MatrixUnits units(cube_math_type_by_name(), grads, by_filter ? x : filter);
   const auto [grad_x, grad_filter, grad_bias] = at::convolution_backward(
       units.read(grads), units.read(x), units.read(filter), at::OptionalIntArrayRef(),
       window.stride, window.before, window.dilation, /*transposed=*/false, window.output_padding,

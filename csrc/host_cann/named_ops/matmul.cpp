@@ -6,15 +6,12 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 
-#include "host_cann/aten_ops/matrix_units.h"
 #include "host_cann/named_ops/operator.h"
+#include "host_cann/named_ops/precision.h"
 
 using namespace aclnn_host;
 
 namespace {
-
-// Operands of FLOAT stay FLOAT.
-constexpr int64_t kKeepDtype = 0;
 
 at::Tensor transposed(const at::Tensor& x, bool is_transposed) {
   return is_transposed ? x.transpose(-1, -2) : x;
@@ -29,7 +26,7 @@ at::Tensor product(const at::Tensor& x1, const at::Tensor& x2, bool transpose_x1
     const at::Tensor result = at::matmul(left.to(at::kInt), right.to(at::kInt));
     return bias ? result + *bias : result;
   }
-  const MatrixUnits units(kKeepDtype, left, right);
+  const MatrixUnits units(cube_math_type_by_name(), left, right);
   const at::Tensor result = at::matmul(units.read(left), units.read(right));
   return units.result(bias ? result + units.widen(*bias) : result);
 }

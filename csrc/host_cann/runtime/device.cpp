@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "host_cann/runtime/context.h"
+#include "host_cann/runtime/float_status.h"
 #include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/memory.h"
 #include "host_cann/runtime/settings.h"
@@ -37,8 +37,6 @@ Devices& devices() {
   return PerProcess<Devices>::get();
 }
 
-std::atomic<aclrtFloatOverflowMode> overflow_mode = ACL_RT_OVERFLOW_MODE_INFNAN;
-
 // The longest time an operator may be given on a device, in microseconds.
 constexpr uint64_t kLongestOperator = uint64_t{547} * 1000 * 1000;
 
@@ -58,6 +56,7 @@ aclError reset(const char* api, int32_t device, bool force) {
   // Without the lock: a callback that still runs may set its device, and a thread that sets it anew
   // gets a context and streams of its own.
   end_orphaned_streams();
+  forget_overflow(device);
   return ACL_SUCCESS;
 }
 
@@ -72,6 +71,7 @@ void end_devices() {
     contexts().remove_if([](const Context&) { return true; });
   }
   end_orphaned_streams();
+  for (int32_t device = 0; device < settings().devices; ++device) forget_overflow(device);
 }
 
 }  // namespace aclnn_host
@@ -232,21 +232,6 @@ aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int
 aclError aclrtDeviceGetBareTgid(int32_t* pid) {
   if (pid == nullptr) return null_argument("aclrtDeviceGetBareTgid", "pid");
   *pid = getpid();
-  return ACL_SUCCESS;
-}
-
-aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
-  constexpr const char* kApi = "aclrtSetDeviceSatMode";
-  if (mode != ACL_RT_OVERFLOW_MODE_SATURATION && mode != ACL_RT_OVERFLOW_MODE_INFNAN) {
-    return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown mode %d", kApi, mode);
-  }
-  overflow_mode = mode;
-  return ACL_SUCCESS;
-}
-
-aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode) {
-  if (mode == nullptr) return null_argument("aclrtGetDeviceSatMode", "mode");
-  *mode = overflow_mode;
   return ACL_SUCCESS;
 }
 

@@ -317,8 +317,9 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId);
 ACL_FUNC_VISIBILITY aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId,
                                                          int32_t* status);
 
-/* What the device makes of numbers out of range; remembered for the process. Operators here give
- * infinities and NaN. */
+/* What the device makes of numbers out of range, for the process; 207000 for a mode that the
+ * product lacks. Operators here give infinities and NaN in either mode; in saturation mode such a
+ * result sets the float status of the device, which NPUGetFloatStatus and its kin read. */
 ACL_FUNC_VISIBILITY aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode);
 ACL_FUNC_VISIBILITY aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode);
 /* How long an operator may run: seconds, and microseconds (V2, which says what applies). Accepted

@@ -12,8 +12,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <new>
 #include <random>
 #include <set>
 #include <string_view>
@@ -37,6 +40,21 @@ extern "C" ACL_FUNC_VISIBILITY void* dlopen(const char* name, int flags) noexcep
   static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "dlopen"));
   const bool is_crypto = name != nullptr && std::string_view(name).starts_with("libcrypto");
   return real(hides_crypto && is_crypto ? "libhidden.so" : name, flags);
+}
+
+// As without memory for so many bytes at once.
+static std::atomic<size_t> bytes_refused = 0;
+[[gnu::noinline]] void* operator new(size_t bytes) {
+  const bool is_refused = bytes > 0 && bytes == bytes_refused;
+  void* const made = is_refused ? nullptr : std::malloc(std::max<size_t>(bytes, 1));
+  if (made == nullptr) throw std::bad_alloc();
+  return made;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
 }
 
 namespace {
@@ -76,10 +94,21 @@ File outsider(const Root& root) {
 
 // Everything that comes until the other side closes the connection.
 std::string all_from(const File& file) {
-  std::string text;
+  std::string text, end;
   char byte;
-  while (refusal_of([&] { receive_all(file, {&byte, 1}, soon()); }).empty()) text += byte;
+  while ((end = refusal_of([&] { receive_all(file, {&byte, 1}, soon()); })).empty()) text += byte;
+  CHECK(contains(end, "reset"));  // not the end of patience
   return text;
+}
+
+// A child does the body, and says whether it holds.
+void in_a_child(const std::function<bool()>& body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  int status = -1;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
 }
 
 // Two ranks of the root information meet and add.
@@ -263,9 +292,7 @@ std::vector<std::string> read_all(const std::optional<Secret>& key, std::span<co
 
 // The first of these tests, since a process looks for the library once.
 TEST(without_a_library_for_proofs_there_is_one_host) {
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
+  in_a_child([] {
     hides_crypto = true;
     const HcclRootInfo information = open_information();
     CHECK_EQ(root_of(information).port, 0);
@@ -279,11 +306,8 @@ TEST(without_a_library_for_proofs_there_is_one_host) {
     CHECK_EQ(HcclCommInitRootInfo(2, &elsewhere, 1, &comm), HCCL_E_NOT_SUPPORT);
     CHECK(contains(messages(), "it found no libcrypto"));
     std::fflush(nullptr);
-    _exit(check::failures());
-  }
-  int status = -1;
-  CHECK_EQ(waitpid(child, &status, 0), child);
-  CHECK_EQ(status, 0);
+    return check::failures() == 0;
+  });
 }
 
 TEST(listeners_are_at_the_chosen_address_alone) {
@@ -404,6 +428,16 @@ TEST(a_flood_of_silent_connections_holds_nobody_up) {
   ranks_meet(information);
 }
 
+// Whoever has proved the secret, and brings nothing.
+TEST(a_visitor_that_says_nothing_is_sent_away) {
+  setenv("HCCL_CONNECT_TIMEOUT", "1", 1);
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  const Contact contact = introduce(outsider(root), root.secret, root.name, 0, soon());
+  CHECK_EQ(all_from(contact.file), "");
+  unsetenv("HCCL_CONNECT_TIMEOUT");
+}
+
 // The kernel says who connects; only root can be somebody else.
 TEST(other_users_of_the_host_are_refused) {
   const HcclRootInfo information = open_information();
@@ -412,11 +446,9 @@ TEST(other_users_of_the_host_are_refused) {
     std::printf("not run as root, which alone can be another user\n");
     return;
   }
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
+  in_a_child([&] {
     constexpr uid_t kNobody = 65534;
-    if (setuid(kNobody) != 0) _exit(2);
+    if (setuid(kNobody) != 0) return false;
     const std::string text =
         refusal_of([&] { connect_to(std::string(root.local_name), Deadline(1000)); });
     sockaddr_un address{};  // without the look at who listens
@@ -428,11 +460,8 @@ TEST(other_users_of_the_host_are_refused) {
     connect(file.number(), reinterpret_cast<const sockaddr*>(&address), size);
     char byte;
     const bool is_closed = recv(file.number(), &byte, 1, 0) <= 0;
-    _exit(contains(text, "Permission denied") && is_closed ? 0 : 1);
-  }
-  int status = -1;
-  CHECK_EQ(waitpid(child, &status, 0), child);
-  CHECK_EQ(status, 0);
+    return contains(text, "Permission denied") && is_closed;
+  });
   ranks_meet(information);
 }
 
@@ -657,4 +686,41 @@ TEST(a_rank_that_leaves_before_all_have_come_ends_the_meeting) {
   CHECK_EQ(text_from(*waiting), "rank 0 has ended before all ranks had come");
   CHECK_EQ(refusal_of([&] { attend(meeting.invitation, {root.name, "", 2, 3, ""}); }),
            "the others have given up: rank 0 has ended before all ranks had come");
+}
+
+// A rank that waits is sent away for what it says. Nothing is left of it that the others meet.
+TEST(a_rank_that_waits_and_sends_nonsense_ends_the_meeting) {
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  const Meeting meeting = meeting_of({&information, 1});  // which keeps the place
+  const auto connection = [&](uint32_t rank) {
+    return std::make_unique<Connection>(
+        introduce(outsider(root), root.secret, root.name, rank, soon()), kAnswers);
+  };
+  const auto request = joined({root.name, "", "2", "100", ""});
+  auto first = connection(0);
+  first->send(Letter(0, 0, std::span<const char>(request)));
+  first->send(Letter(0, 0, std::span<const char>(request)));
+  CHECK_EQ(text_from(*first), "a rank comes once on a connection");
+  first.reset();
+  CHECK_EQ(refusal_of([&] { attend(meeting.invitation, {root.name, "", 1, 2, ""}); }),
+           "the others have given up: rank 0 has ended before all ranks had come");
+}
+
+// A request for which there is no memory costs its rank, and no more.
+TEST(a_place_without_memory_for_a_communicator_goes_on) {
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  const Meeting meeting = meeting_of({&information, 1});  // which keeps the place
+  const auto ask = [&] {
+    Connection connection(introduce(outsider(root), root.secret, root.name, 0, soon()), kAnswers);
+    const auto request = joined({"key", "", "32768", "1", ""});
+    connection.send(Letter(0, 0, std::span<const char>(request)));
+    return text_from(connection);
+  };
+  bytes_refused = size_t{32768} * sizeof(std::string);
+  CHECK_EQ(ask(), "");
+  bytes_refused = 0;
+  CHECK(contains(ask(), ", 31, 32 and 32735 others of 32768 did not come within 1 s"));
+  ranks_meet(information);
 }

@@ -182,7 +182,7 @@ struct Pair {
   // Both sides connect.
   Pair() {
     std::thread other([&] {
-      Door door(std::move(listener), secret, "letters of " + key);
+      Door door(std::move(listener), secret, "letters of " + key + " to rank 1");
       std::vector<Contact> admitted;
       while (admitted.empty()) {
         admitted = door.admit();
@@ -195,8 +195,8 @@ struct Pair {
     to_network = std::make_unique<Connection>(contact(1), std::span<const size_t>());
   }
   Contact contact(uint32_t rank) {
-    return introduce(connect_to(network.address(), soon()), secret, "letters of " + key, rank,
-                     soon());
+    return introduce(connect_to(network.address(), soon()), secret,
+                     "letters of " + key + " to rank 0", rank, soon());
   }
   // What a rank that sends more than the window has room for is told.
   std::string end_of_sending() {
@@ -425,7 +425,33 @@ TEST(a_flood_of_silent_connections_holds_nobody_up) {
   const size_t most = before + flood.size() + 256;
   while (own_sockets().size() < most) std::this_thread::yield();
   for (int i = 0; i < 100; ++i) CHECK(own_sockets().size() <= most);
+  const Address door{root.address, root.port};
+  CHECK_EQ(refusal_of([&] { visit(door, root.secret, root.name, 0, soon()); }), "");
   ranks_meet(information);
+}
+
+// As many come at once as there is room for. Whoever has answered before is let in.
+TEST(whoever_has_answered_does_not_give_way) {
+  const Secret secret = random_secret();
+  File listener = listen_at("127.0.0.1");
+  const Address address{"127.0.0.1", port_of(listener)};
+  Door door(std::move(listener), secret, "it");
+  File guest = connect_to(address, soon());
+  std::vector<pollfd> files;
+  int timeout = -1;
+  while (files.size() < 2) {
+    CHECK(door.admit().empty());
+    files.clear();
+    door.watch(files, timeout);
+  }
+  std::thread rank([&] {
+    CHECK_EQ(refusal_of([&] { introduce(std::move(guest), secret, "it", 0, soon()); }), "");
+  });
+  wait_for(files[1].fd, POLLIN, soon());
+  std::vector<File> flood;
+  for (int i = 0; i < 256; ++i) flood.push_back(connect_to(address, soon()));
+  CHECK_EQ(door.admit().size(), size_t{1});
+  rank.join();
 }
 
 // Whoever has proved the secret, and brings nothing.
@@ -529,6 +555,35 @@ TEST(a_rank_that_floods_another_is_cut_off) {
   CHECK(contains(pair.end_of_sending(),
                  "rank 1 sent what is refused: more than 2097152 bytes that "
                  "nobody has read yet"));
+}
+
+// A letter of one byte takes a hundred times as much memory.
+TEST(a_rank_that_floods_another_with_small_letters_is_cut_off) {
+  Pair pair;
+  for (int i = 0; i < 20'000; ++i)
+    pair.to_network->send(Letter(kOfBytes, 0, std::string_view("x")));
+  while (!pair.to_network->flush() && !pair.to_network->is_broken()) std::this_thread::yield();
+  CHECK(contains(pair.end_of_sending(), "rank 1 sent what is refused: more than 2097152 bytes"));
+}
+
+// Between hosts that know each other by the same address, a connection may lead to another rank.
+TEST(a_connection_to_another_rank_is_refused) {
+  Pair pair;
+  const auto says = [&](const std::string& purpose) {
+    return refusal_of([&] {
+      introduce(connect_to(pair.network.address(), soon()), pair.secret, purpose, 1, soon());
+    });
+  };
+  CHECK(contains(says("letters of pair to rank 1"), "it has ended, or has another secret"));
+  CHECK_EQ(says("letters of pair to rank 0"), "");
+}
+
+TEST(a_rank_that_has_gone_does_not_come_again) {
+  Pair pair;
+  pair.to_network.reset();
+  CHECK(contains(pair.end_of_sending(),
+                 "the process of rank 1 (" + std::to_string(getpid()) + ") has ended, or has "));
+  CHECK_EQ(all_from(pair.contact(1).file), "");
 }
 
 TEST(a_rank_that_sends_nonsense_is_cut_off) {

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -40,6 +42,15 @@ extern "C" ACL_FUNC_VISIBILITY void* dlopen(const char* name, int flags) noexcep
   static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "dlopen"));
   const bool is_crypto = name != nullptr && std::string_view(name).starts_with("libcrypto");
   return real(hides_crypto && is_crypto ? "libhidden.so" : name, flags);
+}
+
+// As on systems that refuse files in memory with some flags, by the error.
+static int (*refusal_of_memory_files)(unsigned flags) = nullptr;
+extern "C" ACL_FUNC_VISIBILITY int memfd_create(const char* name, unsigned flags) noexcept {
+  using Function = int(const char*, unsigned);
+  static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "memfd_create"));
+  errno = refusal_of_memory_files == nullptr ? 0 : refusal_of_memory_files(flags);
+  return errno == 0 ? real(name, flags) : -1;
 }
 
 // As without memory for so many bytes at once.
@@ -305,6 +316,10 @@ TEST(without_a_library_for_proofs_there_is_one_host) {
     HcclComm comm = nullptr;
     CHECK_EQ(HcclCommInitRootInfo(2, &elsewhere, 1, &comm), HCCL_E_NOT_SUPPORT);
     CHECK(contains(messages(), "it found no libcrypto"));
+    root.port = 1;  // of a process that has one
+    std::memcpy(elsewhere.internal, &root, sizeof(root));
+    CHECK_EQ(HcclCommInitRootInfo(2, &elsewhere, 1, &comm), HCCL_E_NOT_SUPPORT);
+    CHECK(contains(messages(), "libcrypto, which this process cannot load; install OpenSSL: lib"));
     std::fflush(nullptr);
     return check::failures() == 0;
   });
@@ -316,6 +331,31 @@ TEST(listeners_are_at_the_chosen_address_alone) {
   const Network network(0, 2, random_secret(), "listener");
   CHECK(listening_addresses() == std::set<std::string>{"0100007F"});
   ranks_meet(information);
+}
+
+TEST(no_listener_is_at_all_addresses) {
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  for (const char* const all : {"0.0.0.0", "0", "::"}) {
+    setenv("HCCL_IF_IP", all, 1);
+    HcclRootInfo information;
+    CHECK_EQ(HcclGetRootInfo(&information), HCCL_E_PARA);
+    CHECK(contains(messages(), "HCCL_IF_IP is " + std::string(all) +
+                                   ", which stands for all addresses of this host, expected the "
+                                   "one under which other hosts find it"));
+  }
+  setenv("HCCL_IF_IP", "127.0.0.1", 1);
+}
+
+TEST(a_listener_of_ip_6_is_at_its_address_alone) {
+  if (!std::filesystem::exists("/proc/self/net/if_inet6")) {
+    std::printf("not run without IPv6\n");
+    return;
+  }
+  const std::set<std::string> before = listening_addresses();
+  const File listener = listen_at("::1");
+  std::set<std::string> now = listening_addresses();
+  for (const std::string& address : before) now.erase(address);
+  CHECK(now == std::set<std::string>{"00000000000000000000000001000000"});
 }
 
 // Of a program that speaks another protocol, of one that says half of something, and of one that
@@ -489,6 +529,40 @@ TEST(other_users_of_the_host_are_refused) {
     return contains(text, "Permission denied") && is_closed;
   });
   ranks_meet(information);
+}
+
+// In a user namespace without a map all users have one number, this process's own, too.
+TEST(users_that_cannot_be_told_apart_are_refused) {
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  CHECK(is_user_known() && host_identity() == host_identity());
+  in_a_child([&] {
+    if (unshare(CLONE_NEWUSER) != 0) {
+      std::printf("not run where the system makes no user namespaces\n");
+      std::fflush(nullptr);
+      return true;
+    }
+    const std::string text =
+        refusal_of([&] { connect_to(std::string(root.local_name), Deadline(1000)); });
+    return !is_user_known() && contains(text, "Permission denied") &&
+           host_identity() != host_identity();
+  });
+}
+
+TEST(memory_is_made_on_systems_that_know_other_flags) {
+  constexpr unsigned kNotExecuted = 8;
+  refusal_of_memory_files = [](unsigned flags) {  // vm.memfd_noexec is 2
+    return (flags & kNotExecuted) == 0 ? EACCES : 0;
+  };
+  CHECK_EQ(refusal_of([] { SharedFile{kBytes}; }), "");
+  refusal_of_memory_files = [](unsigned flags) {  // before Linux 6.3
+    return (flags & kNotExecuted) != 0 ? EINVAL : 0;
+  };
+  CHECK_EQ(refusal_of([] { SharedFile{kBytes}; }), "");
+  refusal_of_memory_files = [](unsigned) { return ENOSYS; };
+  CHECK_EQ(refusal_of([] { SharedFile{kBytes}; }),
+           "cannot make a file in memory: Function not implemented");
+  refusal_of_memory_files = nullptr;
 }
 
 TEST(memory_that_is_not_sealed_and_of_the_size_is_refused) {

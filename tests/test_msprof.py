@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 import aclnn_torch.host
 
@@ -57,6 +60,58 @@ def test_a_profile_leads_nowhere_else(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "mindstudio_profiler_output is a symbolic link, which is not followed; remove it" in done.stderr
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_an_output_that_leads_to_nothing_is_told_as_a_link(tmp_path: Path) -> None:
+    folder = make_profile(tmp_path / "PROF_1", HEAD, task(0))
+    (folder / "mindstudio_profiler_output").symlink_to(tmp_path / "elsewhere")
+    assert "mindstudio_profiler_output is a symbolic link, which is not followed" in export(tmp_path).stderr
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("link", ["host", "host/data", "host/data/profile.jsonl"])
+def test_records_are_those_of_the_folder_itself(tmp_path: Path, link: str) -> None:
+    """A profile that somebody else made may lead to files that only its reader may read."""
+    other = make_profile(tmp_path / "other", HEAD, task(0))
+    folder = tmp_path / "PROF_1"
+    (folder / link).parent.mkdir(parents=True)
+    (folder / link).symlink_to(other / link)
+    done = export(tmp_path)
+    assert done.returncode == 1
+    assert f"{folder / link} is a symbolic link, which is not followed; remove it" in done.stderr
+    assert not (folder / "mindstudio_profiler_output").exists()
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["folder", "of folders"])
+def test_nobody_is_waited_for(tmp_path: Path, whole: bool) -> None:
+    """In the place of records a pipe, into which nobody writes."""
+    folder = make_profile(tmp_path / "PROF_1")
+    records = folder / "host/data/profile.jsonl"
+    records.unlink()
+    os.mkfifo(records)
+    done = export(tmp_path if whole else folder)
+    assert done.returncode == 1
+    assert f"{records} is not a regular file" in done.stderr
+
+
+def test_a_record_without_an_end_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """A file of zeros, which takes no room on its disk and would take all memory."""
+    folder = make_profile(tmp_path / "PROF_1", HEAD)
+    os.truncate(folder / "host/data/profile.jsonl", 1 << 40)
+    done = export(tmp_path)
+    assert done.returncode == 1
+    assert "it has a record of more than 2097152 characters" in done.stderr
+
+
+def test_records_of_any_shape_do_not_hide_other_profiles(tmp_path: Path) -> None:
+    deep = make_profile(tmp_path / "PROF_1", HEAD) / "host/data/profile.jsonl"
+    deep.write_text(deep.read_text() + "[" * 100_000 + "\n")
+    make_profile(tmp_path / "PROF_2", HEAD, {**task(0), "begin": 0, "end": 10**400})
+    good = make_profile(tmp_path / "PROF_3", HEAD, task(0))
+    done = export(tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert any(event["name"] == "aclnnAdd" for event in timeline_of(good))
 
 
 def test_a_folder_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:

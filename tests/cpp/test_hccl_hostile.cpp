@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -12,8 +13,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <new>
 #include <random>
 #include <set>
 #include <string_view>
@@ -37,6 +42,30 @@ extern "C" ACL_FUNC_VISIBILITY void* dlopen(const char* name, int flags) noexcep
   static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "dlopen"));
   const bool is_crypto = name != nullptr && std::string_view(name).starts_with("libcrypto");
   return real(hides_crypto && is_crypto ? "libhidden.so" : name, flags);
+}
+
+// As on systems that refuse files in memory with some flags, by the error.
+static int (*refusal_of_memory_files)(unsigned flags) = nullptr;
+extern "C" ACL_FUNC_VISIBILITY int memfd_create(const char* name, unsigned flags) noexcept {
+  using Function = int(const char*, unsigned);
+  static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "memfd_create"));
+  errno = refusal_of_memory_files == nullptr ? 0 : refusal_of_memory_files(flags);
+  return errno == 0 ? real(name, flags) : -1;
+}
+
+// As without memory for so many bytes at once.
+static std::atomic<size_t> bytes_refused = 0;
+[[gnu::noinline]] void* operator new(size_t bytes) {
+  const bool is_refused = bytes > 0 && bytes == bytes_refused;
+  void* const made = is_refused ? nullptr : std::malloc(std::max<size_t>(bytes, 1));
+  if (made == nullptr) throw std::bad_alloc();
+  return made;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
 }
 
 namespace {
@@ -76,10 +105,21 @@ File outsider(const Root& root) {
 
 // Everything that comes until the other side closes the connection.
 std::string all_from(const File& file) {
-  std::string text;
+  std::string text, end;
   char byte;
-  while (refusal_of([&] { receive_all(file, {&byte, 1}, soon()); }).empty()) text += byte;
+  while ((end = refusal_of([&] { receive_all(file, {&byte, 1}, soon()); })).empty()) text += byte;
+  CHECK(contains(end, "reset"));  // not the end of patience
   return text;
+}
+
+// A child does the body, and says whether it holds.
+void in_a_child(const std::function<bool()>& body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  int status = -1;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
 }
 
 // Two ranks of the root information meet and add.
@@ -153,7 +193,7 @@ struct Pair {
   // Both sides connect.
   Pair() {
     std::thread other([&] {
-      Door door(std::move(listener), secret, "letters of " + key);
+      Door door(std::move(listener), secret, "letters of " + key + " to rank 1");
       std::vector<Contact> admitted;
       while (admitted.empty()) {
         admitted = door.admit();
@@ -166,8 +206,8 @@ struct Pair {
     to_network = std::make_unique<Connection>(contact(1), std::span<const size_t>());
   }
   Contact contact(uint32_t rank) {
-    return introduce(connect_to(network.address(), soon()), secret, "letters of " + key, rank,
-                     soon());
+    return introduce(connect_to(network.address(), soon()), secret,
+                     "letters of " + key + " to rank 0", rank, soon());
   }
   // What a rank that sends more than the window has room for is told.
   std::string end_of_sending() {
@@ -263,9 +303,7 @@ std::vector<std::string> read_all(const std::optional<Secret>& key, std::span<co
 
 // The first of these tests, since a process looks for the library once.
 TEST(without_a_library_for_proofs_there_is_one_host) {
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
+  in_a_child([] {
     hides_crypto = true;
     const HcclRootInfo information = open_information();
     CHECK_EQ(root_of(information).port, 0);
@@ -278,12 +316,13 @@ TEST(without_a_library_for_proofs_there_is_one_host) {
     HcclComm comm = nullptr;
     CHECK_EQ(HcclCommInitRootInfo(2, &elsewhere, 1, &comm), HCCL_E_NOT_SUPPORT);
     CHECK(contains(messages(), "it found no libcrypto"));
+    root.port = 1;  // of a process that has one
+    std::memcpy(elsewhere.internal, &root, sizeof(root));
+    CHECK_EQ(HcclCommInitRootInfo(2, &elsewhere, 1, &comm), HCCL_E_NOT_SUPPORT);
+    CHECK(contains(messages(), "libcrypto, which this process cannot load; install OpenSSL: lib"));
     std::fflush(nullptr);
-    _exit(check::failures());
-  }
-  int status = -1;
-  CHECK_EQ(waitpid(child, &status, 0), child);
-  CHECK_EQ(status, 0);
+    return check::failures() == 0;
+  });
 }
 
 TEST(listeners_are_at_the_chosen_address_alone) {
@@ -292,6 +331,31 @@ TEST(listeners_are_at_the_chosen_address_alone) {
   const Network network(0, 2, random_secret(), "listener");
   CHECK(listening_addresses() == std::set<std::string>{"0100007F"});
   ranks_meet(information);
+}
+
+TEST(no_listener_is_at_all_addresses) {
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  for (const char* const all : {"0.0.0.0", "0", "::"}) {
+    setenv("HCCL_IF_IP", all, 1);
+    HcclRootInfo information;
+    CHECK_EQ(HcclGetRootInfo(&information), HCCL_E_PARA);
+    CHECK(contains(messages(), "HCCL_IF_IP is " + std::string(all) +
+                                   ", which stands for all addresses of this host, expected the "
+                                   "one under which other hosts find it"));
+  }
+  setenv("HCCL_IF_IP", "127.0.0.1", 1);
+}
+
+TEST(a_listener_of_ip_6_is_at_its_address_alone) {
+  if (!std::filesystem::exists("/proc/self/net/if_inet6")) {
+    std::printf("not run without IPv6\n");
+    return;
+  }
+  const std::set<std::string> before = listening_addresses();
+  const File listener = listen_at("::1");
+  std::set<std::string> now = listening_addresses();
+  for (const std::string& address : before) now.erase(address);
+  CHECK(now == std::set<std::string>{"00000000000000000000000001000000"});
 }
 
 // Of a program that speaks another protocol, of one that says half of something, and of one that
@@ -401,7 +465,43 @@ TEST(a_flood_of_silent_connections_holds_nobody_up) {
   const size_t most = before + flood.size() + 256;
   while (own_sockets().size() < most) std::this_thread::yield();
   for (int i = 0; i < 100; ++i) CHECK(own_sockets().size() <= most);
+  const Address door{root.address, root.port};
+  CHECK_EQ(refusal_of([&] { visit(door, root.secret, root.name, 0, soon()); }), "");
   ranks_meet(information);
+}
+
+// As many come at once as there is room for. Whoever has answered before is let in.
+TEST(whoever_has_answered_does_not_give_way) {
+  const Secret secret = random_secret();
+  File listener = listen_at("127.0.0.1");
+  const Address address{"127.0.0.1", port_of(listener)};
+  Door door(std::move(listener), secret, "it");
+  File guest = connect_to(address, soon());
+  std::vector<pollfd> files;
+  int timeout = -1;
+  while (files.size() < 2) {
+    CHECK(door.admit().empty());
+    files.clear();
+    door.watch(files, timeout);
+  }
+  std::thread rank([&] {
+    CHECK_EQ(refusal_of([&] { introduce(std::move(guest), secret, "it", 0, soon()); }), "");
+  });
+  wait_for(files[1].fd, POLLIN, soon());
+  std::vector<File> flood;
+  for (int i = 0; i < 256; ++i) flood.push_back(connect_to(address, soon()));
+  CHECK_EQ(door.admit().size(), size_t{1});
+  rank.join();
+}
+
+// Whoever has proved the secret, and brings nothing.
+TEST(a_visitor_that_says_nothing_is_sent_away) {
+  setenv("HCCL_CONNECT_TIMEOUT", "1", 1);
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  const Contact contact = introduce(outsider(root), root.secret, root.name, 0, soon());
+  CHECK_EQ(all_from(contact.file), "");
+  unsetenv("HCCL_CONNECT_TIMEOUT");
 }
 
 // The kernel says who connects; only root can be somebody else.
@@ -412,11 +512,9 @@ TEST(other_users_of_the_host_are_refused) {
     std::printf("not run as root, which alone can be another user\n");
     return;
   }
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
+  in_a_child([&] {
     constexpr uid_t kNobody = 65534;
-    if (setuid(kNobody) != 0) _exit(2);
+    if (setuid(kNobody) != 0) return false;
     const std::string text =
         refusal_of([&] { connect_to(std::string(root.local_name), Deadline(1000)); });
     sockaddr_un address{};  // without the look at who listens
@@ -428,12 +526,43 @@ TEST(other_users_of_the_host_are_refused) {
     connect(file.number(), reinterpret_cast<const sockaddr*>(&address), size);
     char byte;
     const bool is_closed = recv(file.number(), &byte, 1, 0) <= 0;
-    _exit(contains(text, "Permission denied") && is_closed ? 0 : 1);
-  }
-  int status = -1;
-  CHECK_EQ(waitpid(child, &status, 0), child);
-  CHECK_EQ(status, 0);
+    return contains(text, "Permission denied") && is_closed;
+  });
   ranks_meet(information);
+}
+
+// In a user namespace without a map all users have one number, this process's own, too.
+TEST(users_that_cannot_be_told_apart_are_refused) {
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  CHECK(is_user_known() && host_identity() == host_identity());
+  in_a_child([&] {
+    if (unshare(CLONE_NEWUSER) != 0) {
+      std::printf("not run where the system makes no user namespaces\n");
+      std::fflush(nullptr);
+      return true;
+    }
+    const std::string text =
+        refusal_of([&] { connect_to(std::string(root.local_name), Deadline(1000)); });
+    return !is_user_known() && contains(text, "Permission denied") &&
+           host_identity() != host_identity();
+  });
+}
+
+TEST(memory_is_made_on_systems_that_know_other_flags) {
+  constexpr unsigned kNotExecuted = 8;
+  refusal_of_memory_files = [](unsigned flags) {  // vm.memfd_noexec is 2
+    return (flags & kNotExecuted) == 0 ? EACCES : 0;
+  };
+  CHECK_EQ(refusal_of([] { SharedFile{kBytes}; }), "");
+  refusal_of_memory_files = [](unsigned flags) {  // before Linux 6.3
+    return (flags & kNotExecuted) != 0 ? EINVAL : 0;
+  };
+  CHECK_EQ(refusal_of([] { SharedFile{kBytes}; }), "");
+  refusal_of_memory_files = [](unsigned) { return ENOSYS; };
+  CHECK_EQ(refusal_of([] { SharedFile{kBytes}; }),
+           "cannot make a file in memory: Function not implemented");
+  refusal_of_memory_files = nullptr;
 }
 
 TEST(memory_that_is_not_sealed_and_of_the_size_is_refused) {
@@ -500,6 +629,35 @@ TEST(a_rank_that_floods_another_is_cut_off) {
   CHECK(contains(pair.end_of_sending(),
                  "rank 1 sent what is refused: more than 2097152 bytes that "
                  "nobody has read yet"));
+}
+
+// A letter of one byte takes a hundred times as much memory.
+TEST(a_rank_that_floods_another_with_small_letters_is_cut_off) {
+  Pair pair;
+  for (int i = 0; i < 20'000; ++i)
+    pair.to_network->send(Letter(kOfBytes, 0, std::string_view("x")));
+  while (!pair.to_network->flush() && !pair.to_network->is_broken()) std::this_thread::yield();
+  CHECK(contains(pair.end_of_sending(), "rank 1 sent what is refused: more than 2097152 bytes"));
+}
+
+// Between hosts that know each other by the same address, a connection may lead to another rank.
+TEST(a_connection_to_another_rank_is_refused) {
+  Pair pair;
+  const auto says = [&](const std::string& purpose) {
+    return refusal_of([&] {
+      introduce(connect_to(pair.network.address(), soon()), pair.secret, purpose, 1, soon());
+    });
+  };
+  CHECK(contains(says("letters of pair to rank 1"), "it has ended, or has another secret"));
+  CHECK_EQ(says("letters of pair to rank 0"), "");
+}
+
+TEST(a_rank_that_has_gone_does_not_come_again) {
+  Pair pair;
+  pair.to_network.reset();
+  CHECK(contains(pair.end_of_sending(),
+                 "the process of rank 1 (" + std::to_string(getpid()) + ") has ended, or has "));
+  CHECK_EQ(all_from(pair.contact(1).file), "");
 }
 
 TEST(a_rank_that_sends_nonsense_is_cut_off) {
@@ -657,4 +815,41 @@ TEST(a_rank_that_leaves_before_all_have_come_ends_the_meeting) {
   CHECK_EQ(text_from(*waiting), "rank 0 has ended before all ranks had come");
   CHECK_EQ(refusal_of([&] { attend(meeting.invitation, {root.name, "", 2, 3, ""}); }),
            "the others have given up: rank 0 has ended before all ranks had come");
+}
+
+// A rank that waits is sent away for what it says. Nothing is left of it that the others meet.
+TEST(a_rank_that_waits_and_sends_nonsense_ends_the_meeting) {
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  const Meeting meeting = meeting_of({&information, 1});  // which keeps the place
+  const auto connection = [&](uint32_t rank) {
+    return std::make_unique<Connection>(
+        introduce(outsider(root), root.secret, root.name, rank, soon()), kAnswers);
+  };
+  const auto request = joined({root.name, "", "2", "100", ""});
+  auto first = connection(0);
+  first->send(Letter(0, 0, std::span<const char>(request)));
+  first->send(Letter(0, 0, std::span<const char>(request)));
+  CHECK_EQ(text_from(*first), "a rank comes once on a connection");
+  first.reset();
+  CHECK_EQ(refusal_of([&] { attend(meeting.invitation, {root.name, "", 1, 2, ""}); }),
+           "the others have given up: rank 0 has ended before all ranks had come");
+}
+
+// A request for which there is no memory costs its rank, and no more.
+TEST(a_place_without_memory_for_a_communicator_goes_on) {
+  const HcclRootInfo information = open_information();
+  const Root root = root_of(information);
+  const Meeting meeting = meeting_of({&information, 1});  // which keeps the place
+  const auto ask = [&] {
+    Connection connection(introduce(outsider(root), root.secret, root.name, 0, soon()), kAnswers);
+    const auto request = joined({"key", "", "32768", "1", ""});
+    connection.send(Letter(0, 0, std::span<const char>(request)));
+    return text_from(connection);
+  };
+  bytes_refused = size_t{32768} * sizeof(std::string);
+  CHECK_EQ(ask(), "");
+  bytes_refused = 0;
+  CHECK(contains(ask(), ", 31, 32 and 32735 others of 32768 did not come within 1 s"));
+  ranks_meet(information);
 }

@@ -36,6 +36,14 @@ void die() {
   raise(SIGKILL);
 }
 
+// A child of a rank, such as one that loads data, which lives longer than the rank.
+pid_t fork_heir() {
+  const pid_t heir = fork();
+  if (heir != 0) return heir;
+  alarm(kPatience);
+  for (;;) pause();
+}
+
 // Waits until a process has ended, which nobody has waited for.
 void wait_for_end(pid_t process) {
   const auto file = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
@@ -339,6 +347,35 @@ TEST(a_rank_that_dies_in_an_operation_fails_all_others) {
   });
 }
 
+// A forked child has copies of all that its parent had opened.
+TEST(a_rank_that_dies_and_leaves_a_child_fails_all_others) {
+  Invitation invitation;
+  int victim[2];
+  CHECK_EQ(pipe2(victim, O_CLOEXEC), 0);
+  const Processes all(2, [&](uint32_t own) {
+    setenv("HCCL_EXEC_TIMEOUT", "5", 1);
+    const Rank rank(invitation, own, 2);
+    CHECK_EQ(rank.status, HCCL_SUCCESS);
+    if (own == 1) {
+      const pid_t heir = fork_heir();
+      CHECK_EQ(write(victim[1], &heir, sizeof(heir)), ssize_t{sizeof(heir)});
+      die();
+    }
+    pid_t heir = -1;
+    CHECK_EQ(read(victim[0], &heir, sizeof(heir)), ssize_t{sizeof(heir)});
+    const Buffer buffer(floats(), 1);
+    CHECK_EQ(HcclRecv(buffer.data(), 1, kFloat, 1, rank.comm, rank.stream), HCCL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeStream(rank.stream), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR);
+    kill(heir, SIGKILL);
+    return messages();
+  });
+  close(victim[0]);
+  close(victim[1]);
+  CHECK(all.was_killed(1));
+  CHECK(all.has_succeeded(0));
+  CHECK(contains(all.text(0), all.end_of(1)));
+}
+
 // Waits until a process stands still.
 static void wait_for_stop(pid_t process) {
   std::string word;
@@ -418,14 +455,26 @@ TEST(a_rank_that_dies_in_the_rendezvous_fails_all_others) {
 // As after an elastic restart of torch, whose store still has it. Nobody waits for the timeout.
 TEST(root_information_of_a_process_that_has_ended_is_told_at_once) {
   Invitation invitation;
+  int heirs[2];
+  CHECK_EQ(pipe2(heirs, O_CLOEXEC), 0);
   const Processes all(2, [&](uint32_t own) -> std::string {
+    setenv("HCCL_CONNECT_TIMEOUT", "5", 1);
     const HcclRootInfo root = invitation.meet(own, 2);
-    if (own == 0) die();
+    pid_t heir = -1;  // which does not listen in its parent's place
+    if (own == 0) {
+      heir = fork_heir();
+      CHECK_EQ(write(heirs[1], &heir, sizeof(heir)), ssize_t{sizeof(heir)});
+      die();
+    }
+    CHECK_EQ(read(heirs[0], &heir, sizeof(heir)), ssize_t{sizeof(heir)});
     wait_for_end(invitation.root_process);
     HcclComm comm = nullptr;
     CHECK_EQ(HcclCommInitRootInfo(2, &root, 1, &comm), HCCL_E_TCP_CONNECT);
+    kill(heir, SIGKILL);
     return messages();
   });
+  close(heirs[0]);
+  close(heirs[1]);
   CHECK(all.has_succeeded(1));
   CHECK(contains(all.text(1),
                  "Connection refused; its process has ended. If torch has restarted "

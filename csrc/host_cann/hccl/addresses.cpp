@@ -38,6 +38,7 @@ bool is_meant(const std::string& interface) {
   if (is_exact) wanted.erase(0, 1);
   std::istringstream names(wanted);
   for (std::string name; std::getline(names, name, ',');) {
+    if (name.empty()) continue;
     if (is_exact ? interface == name : interface.starts_with(name)) return !excludes;
   }
   return excludes;

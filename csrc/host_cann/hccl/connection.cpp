@@ -173,11 +173,12 @@ void Door::watch(std::vector<pollfd>& files, int& timeout) const {
 
 std::vector<Contact> Door::admit() {
   std::vector<Contact> admitted;
-  accept_all();
+  // First those who have come, since each that comes may cost the first of them its place.
   for (auto guest = guests_.begin(); guest != guests_.end();) {
     const bool stays = listen_to(*guest, admitted);
     guest = stays ? std::next(guest) : guests_.erase(guest);
   }
+  accept_all();
   return admitted;
 }
 

@@ -99,10 +99,12 @@ std::vector<std::string> attend(const Invitation& to, const Attendance& attendan
   throw Failure(result_of(reply->number()), std::string(text.begin(), text.end()));
 }
 
-MeetingPlace::Visitor::Visitor(Contact contact)
-    : connection(std::move(contact), kFromVisitors), rank(connection.rank()) {}
+MeetingPlace::Visitor::Visitor(Contact contact, Clock::time_point its_deadline)
+    : connection(std::move(contact), kFromVisitors),
+      deadline(its_deadline),
+      rank(connection.rank()) {}
 
-MeetingPlace::MeetingPlace(const std::string& host) {
+MeetingPlace::MeetingPlace(const std::string& host) : patience_(connect_timeout()) {
   invitation_.name = "hccl_" + random_text();
   invitation_.secret = random_secret();
   invitation_.local_name = "aclnn_torch/" + random_text();
@@ -161,16 +163,23 @@ void MeetingPlace::serve() noexcept {
 int MeetingPlace::milliseconds_to_next_deadline() const {
   constexpr int64_t kMost = 60'000;
   int64_t least = kMost;
-  for (const auto& [key, group] : groups_) {
-    if (group.is_complete || !group.end.empty()) continue;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(group.deadline - Clock::now());
+  const auto wait_for = [&](Clock::time_point deadline) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     least = std::clamp<int64_t>(left.count(), 0, least);
+  };
+  for (const auto& [key, group] : groups_) {
+    if (!group.is_complete && group.end.empty()) wait_for(group.deadline);
+  }
+  for (const Visitor& visitor : visitors_) {
+    if (visitor.key.empty()) wait_for(visitor.deadline);
   }
   return static_cast<int>(least);
 }
 
 void MeetingPlace::welcome(Door& door) {
-  for (Contact& contact : door.admit()) visitors_.emplace_back(std::move(contact));
+  for (Contact& contact : door.admit()) {
+    visitors_.emplace_back(std::move(contact), Clock::now() + patience_);
+  }
 }
 
 // False if there is nothing more to do for a visitor.
@@ -178,15 +187,18 @@ bool MeetingPlace::attend_to(Visitor& visitor) {
   try {
     const bool is_there =
         visitor.connection.receive([&](const Letter& letter) { take(visitor, letter); });
-    return is_there && !visitor.connection.is_broken();
+    const bool is_late = visitor.key.empty() && Clock::now() >= visitor.deadline;
+    return is_there && !is_late && !visitor.connection.is_broken();
   } catch (const Failure& failure) {
     refuse(visitor, failure.code(), failure.what());
     return false;
+  } catch (const std::bad_alloc&) {
+    return false;  // what it brought is lost
   }
 }
 
 void MeetingPlace::take(Visitor& visitor, const Letter& letter) {
-  if (visitor.is_served || !visitor.key.empty()) {
+  if (!visitor.key.empty()) {
     throw Failure(HCCL_E_NETWORK, "a rank comes once on a connection");
   }
   const auto texts = parted(letter.body(), 5);
@@ -196,18 +208,15 @@ void MeetingPlace::take(Visitor& visitor, const Letter& letter) {
   if (key.empty() || words.size() > kLongestWords || visitor.rank >= ranks) {
     throw Failure(HCCL_E_NETWORK, "a rank without a key, with too many words, or of no such rank");
   }
-  if (!groups_.contains(key) && groups_.size() >= kMostGroups) {
-    throw Failure(HCCL_E_UNAVAIL, c10::str(kMostGroups, " communicators meet here, or failed to"));
+  auto entry = groups_.find(key);
+  if (entry == groups_.end()) {
+    if (groups_.size() >= kMostGroups) {
+      throw Failure(HCCL_E_UNAVAIL,
+                    c10::str(kMostGroups, " communicators meet here, or failed to"));
+    }
+    entry = groups_.emplace(key, Group(agreement, ranks)).first;  // whole, or not at all
   }
-  const auto [entry, is_first] = groups_.try_emplace(key);
   Group& group = entry->second;
-  if (is_first) {
-    group.agreement = agreement;
-    group.ranks = ranks;
-    group.visitors.resize(ranks);
-    group.words.resize(ranks);
-    group.deadline = Clock::time_point::max();
-  }
   if (group.agreement != agreement) {
     throw Failure(HCCL_E_PARA, "rootInfoList is not that of a rank that came before");
   }
@@ -232,18 +241,14 @@ void MeetingPlace::take(Visitor& visitor, const Letter& letter) {
 // Tells all of all. A part's key is not used again, while the root information may be.
 void MeetingPlace::complete(const std::string& key, Group& group) {
   const std::vector<char> all = joined(group.words);
-  for (Visitor* const visitor : group.visitors) {
-    visitor->is_served = true;
+  group.is_complete = true;
+  for (Visitor* const visitor : group.close()) {
     visitor->connection.send(Letter(kAll, 0, std::span<const char>(all)));
   }
-  group.is_complete = true;
-  group.visitors.clear();
-  group.words.clear();
   if (key != invitation_.name) groups_.erase(key);
 }
 
 void MeetingPlace::refuse(Visitor& visitor, HcclResult code, const std::string& text) {
-  visitor.is_served = true;
   visitor.connection.send(Letter(
       kRefusal, code, std::span<const char>(text).first(std::min(text.size(), kLongestText))));
 }
@@ -251,11 +256,9 @@ void MeetingPlace::refuse(Visitor& visitor, HcclResult code, const std::string& 
 // Nobody waits in the group any more.
 void MeetingPlace::end(Group& group, HcclResult code, const std::string& text) {
   group.end = text;
-  for (Visitor* const visitor : group.visitors) {
+  for (Visitor* const visitor : group.close()) {
     if (visitor != nullptr) refuse(*visitor, code, text);
   }
-  group.visitors.clear();
-  group.words.clear();
 }
 
 void MeetingPlace::end_what_is_late() {
@@ -271,11 +274,13 @@ void MeetingPlace::end_what_is_late() {
   }
 }
 
-// A visitor has gone. If it has not got its answer, its group cannot become complete.
+// A visitor has gone, or is sent away. If its group waits with it, that cannot become complete.
 void MeetingPlace::leave(Visitor& visitor) {
   const auto found = groups_.find(visitor.key);
-  if (visitor.is_served || visitor.key.empty() || found == groups_.end()) return;
-  found->second.visitors[visitor.rank] = nullptr;
+  if (found == groups_.end()) return;
+  auto& waiting = found->second.visitors;
+  if (visitor.rank >= waiting.size() || waiting[visitor.rank] != &visitor) return;
+  waiting[visitor.rank] = nullptr;
   end(found->second, HCCL_E_REMOTE,
       c10::str("rank ", visitor.rank, " has ended before all ranks had come"));
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "hccl/hccl_types.h"
@@ -59,20 +60,31 @@ class MeetingPlace {
 
   // Somebody who has proved the secret; with what it brought, once that has come.
   struct Visitor {
-    explicit Visitor(Contact contact);
+    Visitor(Contact contact, Clock::time_point its_deadline);
     Connection connection;
-    std::string key;
+    const Clock::time_point deadline;  // for what it brings
+    std::string key;                   // of its group; empty until it has one
     uint32_t rank = 0;
-    bool is_served = false;  // it has got its answer
   };
 
   // Ranks of one communicator that come together.
   struct Group {
+    Group(std::string its_agreement, uint32_t its_ranks)
+        : agreement(std::move(its_agreement)),
+          ranks(its_ranks),
+          visitors(its_ranks),
+          words(its_ranks) {}
+    // Nobody can come any more. Returns who has, and keeps no room for them.
+    std::vector<Visitor*> close() {
+      std::vector<std::string>().swap(words);
+      return std::exchange(visitors, std::vector<Visitor*>());
+    }
+
     std::string agreement;
-    uint32_t ranks = 0;
-    std::vector<Visitor*> visitors;  // by rank; null for who has not come
+    uint32_t ranks;
+    std::vector<Visitor*> visitors;  // by rank; null for who has not come; none when it is closed
     std::vector<std::string> words;
-    Clock::time_point deadline;
+    Clock::time_point deadline = Clock::time_point::max();
     std::string patience;  // which made the deadline
     std::string end;       // why nobody can come any more
     bool is_complete = false;
@@ -89,6 +101,7 @@ class MeetingPlace {
   void end_what_is_late();
   void leave(Visitor& visitor);
 
+  const std::chrono::seconds patience_;
   Invitation invitation_;
   std::unique_ptr<Door> local_door_;
   std::unique_ptr<Door> network_door_;  // null without tags

@@ -75,13 +75,16 @@ std::string text_of(const Description& what, size_t bytes) {
 }
 
 std::string text_of_ranks(std::vector<uint32_t> ranks) {
+  constexpr size_t kMost = 32;
   std::ranges::sort(ranks);
   ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
+  const size_t named = ranks.size() > kMost + 1 ? kMost : ranks.size();
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) {
+  for (size_t i = 0; i < named; ++i) {
     if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
     text += std::to_string(ranks[i]);
   }
+  if (named < ranks.size()) text += c10::str(" and ", ranks.size() - named, " others");
   return text;
 }
 

@@ -17,7 +17,8 @@ const char* name_of(HcclCMDType operation) noexcept;  // the function
 // "HcclAllReduce (FP32, SUM) of 16 bytes".
 std::string text_of(const Description& what, size_t bytes);
 
-// "rank 1" or "ranks 1, 2 and 5". One that is named twice counts once.
+// "rank 1" or "ranks 1, 2 and 5". One that is named twice counts once; of many the first are named,
+// and the others counted.
 std::string text_of_ranks(std::vector<uint32_t> ranks);
 
 // The bytes of an element; 0 for a type that there is none of.

@@ -21,8 +21,13 @@ namespace {
 constexpr size_t kPiece = size_t{512} << 10;
 // How much of what was sent to a rank it may not have read yet.
 constexpr size_t kWindow = 4 * kPiece;
+// What a letter takes of the window: its bytes, and the memory that it needs beside them, so that
+// many small ones take no more than a few large ones.
+constexpr size_t cost_of(size_t bytes) {
+  return bytes + 128;
+}
 
-// What ranks tell each other; of a receipt the number says how many bytes, of a failure its code.
+// What ranks tell each other; of a receipt the number says for how much, of a failure its code.
 enum Kind : uint32_t { kBytes, kReceipt, kFailure, kLeave };
 
 // How long after a rank's end what it sent before may still come, and how long a rank that leaves
@@ -48,11 +53,17 @@ bool has_ended(int file) noexcept {
   return poll(&end, 1, 0) == 1;
 }
 
-// The error with which such a connection has ended; 0 if the other side has closed it.
+// The error with which such a connection has ended; 0 if the other side has closed it, or has not.
 int error_of(int file) noexcept {
   char byte;
   const ssize_t count = recv(file, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return count >= 0 || errno == ECONNRESET ? 0 : errno;
+  return count >= 0 || errno == ECONNRESET || errno == EAGAIN ? 0 : errno;
+}
+
+// What a connection is for. With the rank to which it leads, since an address may lead to another:
+// hosts that know each other by the same address, such as 127.0.0.1, have the same ports.
+std::string purpose_of(const std::string& key, uint32_t rank) {
+  return c10::str("letters of ", key, " to rank ", rank);
 }
 
 File listener_of(Address& address) {
@@ -66,9 +77,9 @@ File listener_of(Address& address) {
 Network::Network(uint32_t rank, uint32_t ranks, const Secret& secret, const std::string& key)
     : Streams(rank, ranks),
       secret_(secret),
-      purpose_("letters of " + key),
+      key_(key),
       address_{own_host(), 0},
-      door_(listener_of(address_), secret, purpose_),
+      door_(listener_of(address_), secret, purpose_of(key, rank)),
       peers_(ranks) {
   thread_ = std::thread([this] { serve(); });
 }
@@ -104,7 +115,7 @@ void Network::connect(const std::vector<Place>& places, const Deadline& deadline
 void Network::connect_to(uint32_t peer, const Deadline& deadline) {
   Peer& to = peers_[peer];
   try {
-    Contact contact = visit(to.place.address, secret_, purpose_, rank_, deadline);
+    Contact contact = visit(to.place.address, secret_, purpose_of(key_, peer), rank_, deadline);
     watch_for_silence(contact.file.number());
     to.outgoing = std::make_unique<Connection>(std::move(contact), std::span<const size_t>());
   } catch (const std::bad_alloc&) {
@@ -130,8 +141,8 @@ bool Network::push(Transfer& transfer) {
   const size_t count = std::min(transfer.rest(), kPiece);
   {
     const std::lock_guard lock(mutex_);
-    if (kWindow - (to.sent - to.receipted) < count) return false;
-    to.sent += count;
+    if (kWindow - (to.sent - to.receipted) < cost_of(count)) return false;
+    to.sent += cost_of(count);
   }
   Letter bytes(kBytes, 0, count);
   transfer.read(bytes.body());
@@ -150,19 +161,19 @@ bool Network::pull(Transfer& transfer) {
   const auto body = first->body();
   const size_t count = transfer.write(body.subspan(from.begin), rank_);
   from.begin += count;
-  from.unreceipted += count;
   if (from.begin == body.size()) {
     from.begin = 0;
+    from.unreceipted += cost_of(body.size());
     const std::lock_guard lock(mutex_);
     from.letters.pop_front();
   }
   if (from.unreceipted >= kWindow / 2) {
-    const uint64_t bytes = std::exchange(from.unreceipted, 0);
+    const uint64_t read = std::exchange(from.unreceipted, 0);
     {
       const std::lock_guard lock(mutex_);
-      from.held -= bytes;
+      from.held -= read;
     }
-    send(from, Letter(kReceipt, bytes, size_t{0}));
+    send(from, Letter(kReceipt, read, size_t{0}));
   }
   return true;
 }
@@ -234,9 +245,10 @@ void Network::serve() noexcept {
 void Network::welcome() {
   for (Contact& contact : door_.admit()) {
     const uint32_t rank = contact.rank;
-    if (rank >= ranks_ || rank == rank_ || peers_[rank].incoming) continue;  // is there already
+    if (rank >= ranks_ || rank == rank_ || peers_[rank].has_come) continue;
     static constexpr std::array<size_t, 4> kLargest = {kPiece, 0, kLongestText, 0};
     peers_[rank].incoming = std::make_unique<Connection>(std::move(contact), kLargest);
+    peers_[rank].has_come = true;
   }
 }
 
@@ -268,7 +280,7 @@ void Network::sort(uint32_t rank, Letter letter) {
     switch (letter.kind()) {
       case kBytes:
         if (body.empty()) throw Failure(HCCL_E_NETWORK, "a letter without bytes");
-        from.held += body.size();
+        from.held += cost_of(body.size());
         if (from.held > kWindow) {
           throw Failure(HCCL_E_NETWORK, c10::str("more than ", kWindow,
                                                  " bytes that nobody has "

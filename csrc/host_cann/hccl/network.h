@@ -46,20 +46,22 @@ class Network final : public Streams {
     Place place;
     std::unique_ptr<Connection> outgoing;
 
-    uint64_t unreceipted = 0;  // bytes that were read, and for which no receipt was sent
+    uint64_t unreceipted = 0;  // what was read, and for which no receipt was sent
     size_t begin = 0;          // of what is not read of the first letter
 
-    // What is known of it, guarded by mutex_.
+    // What is known of it, guarded by mutex_. Letters with bytes are counted by what they cost.
     std::deque<Letter> letters;  // with bytes
-    uint64_t held = 0;           // bytes that came, and for which no receipt was sent
-    uint64_t sent = 0;           // bytes
-    uint64_t receipted = 0;      // of them
+    uint64_t held = 0;           // what came, and for which no receipt was sent
+    uint64_t sent = 0;
+    uint64_t receipted = 0;  // of what was sent
     std::optional<Failure> failure;
     bool has_closed = false;                     // nothing more can come
     bool is_absent = false;                      // it was seen to have ended
     std::chrono::steady_clock::time_point last;  // when that was, or when something came after it
 
-    std::unique_ptr<Connection> incoming;  // the thread's
+    // The thread's.
+    std::unique_ptr<Connection> incoming;
+    bool has_come = false;  // once; it does not come again
   };
 
   bool push(Transfer& transfer) override;
@@ -78,7 +80,7 @@ class Network final : public Streams {
   void ring();
 
   const Secret secret_;
-  const std::string purpose_;
+  const std::string key_;
   Address address_;
   Door door_;
   std::vector<Peer> peers_;

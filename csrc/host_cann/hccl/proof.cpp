@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <limits>
 #include <system_error>
 
 #include <c10/util/StringUtil.h>
@@ -66,11 +68,20 @@ const std::string& why_no_tags() {
   return crypto().problem;
 }
 
+void expect_tags() {
+  if (why_no_tags().empty()) return;
+  throw Failure(
+      HCCL_E_NOT_SUPPORT,
+      c10::str("ranks of several hosts prove that they belong together with HMAC-SHA256 "
+               "of OpenSSL's libcrypto, which this process cannot load; install OpenSSL: ",
+               why_no_tags()));
+}
+
 Tag tag_of(const Secret& key, std::span<const char> bytes) {
+  expect_tags();
   Tag tag;
   const auto* const data = reinterpret_cast<const unsigned char*>(bytes.data());
-  if (!why_no_tags().empty() ||
-      crypto().hmac(crypto().sha256(), key.data(), static_cast<int>(key.size()), data, bytes.size(),
+  if (crypto().hmac(crypto().sha256(), key.data(), static_cast<int>(key.size()), data, bytes.size(),
                     reinterpret_cast<unsigned char*>(tag.data()), nullptr) == nullptr) {
     throw Failure(HCCL_E_INTERNAL, "libcrypto cannot compute HMAC-SHA256");
   }
@@ -85,10 +96,20 @@ bool are_equal(const Tag& one, const Tag& other) noexcept {
   return difference == 0;
 }
 
-bool is_same_user(int socket) noexcept {
+bool is_user_known() {
+  uid_t unknown = 65534;
+  std::ifstream("/proc/sys/kernel/overflowuid") >> unknown;
+  if (geteuid() != unknown) return true;
+  uint64_t first = 0, outside = 0, count = 0;
+  std::ifstream("/proc/self/uid_map") >> first >> outside >> count;
+  return count == std::numeric_limits<uint32_t>::max();  // all are mapped, as outside containers
+}
+
+bool is_same_user(int socket) {
   ucred peer{};
   socklen_t size = sizeof(peer);
-  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid() &&
+         is_user_known();
 }
 
 }  // namespace aclnn_host::hccl

@@ -140,8 +140,10 @@ void greet(Transport& transport, uint32_t rank, uint32_t ranks, const Deadline& 
 std::string host_identity() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return c10::str(boot, ' ', target_of("/proc/self/ns/pid"), ' ', target_of("/proc/self/ns/net"),
-                  ' ', geteuid(), settings().hccl_network ? random_text() : "");
+  const bool is_alone = settings().hccl_network || boot.empty() || !is_user_known();
+  return c10::str(boot, ' ', target_of("/proc/self/ns/pid"), ' ', target_of("/proc/self/ns/user"),
+                  ' ', target_of("/proc/self/ns/net"), ' ', geteuid(),
+                  is_alone ? random_text() : "");
 }
 
 HcclRootInfo open_root() {
@@ -198,6 +200,7 @@ Meeting meeting_of(std::span<const HcclRootInfo> roots) {
                   "libcrypto, with which ranks of several hosts prove that they belong together; "
                   "install OpenSSL there");
   }
+  if (invitation.local_name.empty()) expect_tags();
   return meeting;
 }
 

@@ -24,8 +24,9 @@ struct Root {
 static_assert(sizeof(Root) <= sizeof(HcclRootInfo));
 
 // What two processes have in common if they can share memory and see each other end: the running
-// system, its numbers of processes, the network and the user. A process that is asked to use the
-// network (ACLNN_TORCH_HCCL_NETWORK) shares it with none.
+// system, its numbers of processes and of users, the network and the user. A process that is asked
+// to use the network (ACLNN_TORCH_HCCL_NETWORK) shares it with none, nor does one to which the
+// system does not tell all of that.
 std::string host_identity();
 
 // Where the ranks of a communicator, and later those of its parts, find one another.

@@ -87,10 +87,18 @@ std::string defect_of(const File& file, size_t bytes) {
   return "";
 }
 
+// Systems may want to hear that nobody executes a file in memory (vm.memfd_noexec of sysctl);
+// before Linux 6.3 they do not know how that is said.
+File memory_file() {
+  constexpr unsigned kNotExecuted = 8;  // MFD_NOEXEC_SEAL
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  File file(memfd_create("aclnn_torch HCCL", kFlags | kNotExecuted));
+  return file || errno != EINVAL ? std::move(file) : File(memfd_create("aclnn_torch HCCL", kFlags));
+}
+
 }  // namespace
 
-SharedFile::SharedFile(size_t bytes)
-    : file_(memfd_create("aclnn_torch HCCL", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+SharedFile::SharedFile(size_t bytes) : file_(memory_file()) {
   if (!file_) throw_system_error("cannot make a file in memory");
   // Taken now, since a page that the system does not have later would end the process.
   if (const int error = posix_fallocate(file_.number(), 0, static_cast<off_t>(bytes)); error != 0) {

@@ -49,6 +49,14 @@ File stream_socket(int family) {
   return file;
 }
 
+// Whether an address stands for all of the host's.
+bool is_any(const sockaddr* address) {
+  if (address->sa_family == AF_INET) {
+    return reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr == htonl(INADDR_ANY);
+  }
+  return IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+}
+
 void set_port(sockaddr* address, uint16_t port) {
   if (address->sa_family == AF_INET) reinterpret_cast<sockaddr_in*>(address)->sin_port = port;
   if (address->sa_family == AF_INET6) reinterpret_cast<sockaddr_in6*>(address)->sin6_port = port;
@@ -110,16 +118,21 @@ File connected(Attempt&& attempt, const Deadline& deadline) {
 File listen_at(const std::string& host) {
   try {
     const Addresses addresses = addresses_of(host, 0);
+    if (is_any(addresses->ai_addr)) {
+      throw Failure(HCCL_E_PARA, c10::str("HCCL_IF_IP is ", host,
+                                          ", which stands for all addresses of this host, expected "
+                                          "the one under which other hosts find it"));
+    }
     auto ranges = port_ranges();
-    const bool is_any = ranges.empty();
-    if (is_any) ranges.emplace_back(0, 0);
+    const bool has_range = !ranges.empty();
+    if (!has_range) ranges.emplace_back(0, 0);
     for (const auto& [first, last] : ranges) {
       for (uint32_t port = first; port <= last; ++port) {
         if (File file = bound_socket(*addresses, static_cast<uint16_t>(port))) return file;
       }
     }
-    throw std::runtime_error(is_any ? "all ports are taken"
-                                    : "all ports of HCCL_HOST_SOCKET_PORT_RANGE are taken");
+    throw std::runtime_error(has_range ? "all ports of HCCL_HOST_SOCKET_PORT_RANGE are taken"
+                                       : "all ports are taken");
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const Failure&) {

@@ -12,6 +12,8 @@ import argparse
 import contextlib
 import csv
 import json
+import os
+import stat
 import statistics
 import sys
 import time
@@ -25,6 +27,8 @@ Event = dict[str, Any]
 Interval = tuple[int, int]
 
 RECORDS = "host/data/profile.jsonl"
+FOLDER = os.O_RDONLY | os.O_DIRECTORY  # how one is opened
+LONGEST_RECORD = 2 << 20  # characters; the host CANN writes none of more than 1.25 MiB
 OUTPUT = "mindstudio_profiler_output"
 UNKNOWN = "N/A"
 
@@ -70,6 +74,51 @@ MOST_DEVICES = 64
 SEEN_AFTER = 0.5  # seconds
 
 
+@contextlib.contextmanager
+def opened(path: Path, flags: int, folder: int | None = None) -> Iterator[int]:
+    """Opens what stands under the last name of a path in an open folder, or without one under the path itself.
+
+    What somebody else may have put there is not followed, if it is a symbolic link, nor waited for, if it is a pipe.
+    """
+    if folder is not None:
+        flags |= os.O_NOFOLLOW
+    try:
+        file = os.open(path if folder is None else path.name, flags | os.O_NONBLOCK, 0o666, dir_fd=folder)
+    except OSError as error:
+        if folder is not None and path.is_symlink():
+            raise ValueError(f"{path} is a symbolic link, which is not followed; remove it") from None
+        raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+@contextlib.contextmanager
+def records_of(folder: Path) -> Iterator[IO[str]]:
+    """The file of a profile's records."""
+    path = folder
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(opened(folder, FOLDER))
+        *between, last = RECORDS.split("/")
+        for name in between:
+            path = path / name
+            file = stack.enter_context(opened(path, FOLDER, file))
+        file = stack.enter_context(opened(path / last, os.O_RDONLY, file))
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise ValueError(f"{path / last} is not a regular file")
+        with open(file, encoding="ascii", closefd=False) as text:
+            yield text
+
+
+def whole_lines(file: IO[str]) -> Iterator[str]:
+    """The lines of a file of records, but the last one if its process was ended while it wrote that."""
+    while (line := file.readline(LONGEST_RECORD)).endswith("\n"):
+        yield line
+    if len(line) == LONGEST_RECORD:
+        raise ValueError(f"it has a record of more than {LONGEST_RECORD} characters")
+
+
 class Profile:
     """The records of a folder PROF_..., with times in nanoseconds of the wall clock."""
 
@@ -79,16 +128,15 @@ class Profile:
         self.launches: list[Event] = []
         self.tasks: list[Event] = []
         self.marks: list[Event] = []
-        with (folder / RECORDS).open(encoding="ascii") as file:
-            head = json.loads(next(file, "{}"))
+        with records_of(folder) as file:
+            lines = whole_lines(file)
+            head = json.loads(next(lines, "{}"))
             if head.get("kind") != "profile":
                 raise ValueError(f"{folder / RECORDS} does not begin with the record of a profile")
             self.process: int = head["process"]
             shift = head["wall"] - head["begin"]
             kinds = {"api": self.calls, "launch": self.launches, "task": self.tasks, "mark": self.marks}
-            for line in file:
-                if not line.endswith("\n"):
-                    break  # the process was ended while it wrote
+            for line in lines:
                 record = json.loads(line)
                 record["begin"] += shift
                 record["end"] += shift
@@ -437,18 +485,23 @@ TABLES = (op_summary, op_statistic, task_time, api_statistic, msprof_tx)
 
 
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[IO[str]]:
-    """A file to be written, which has its name when it is whole: torch_npu waits for names, and reads then.
+def whole_file(path: Path, folder: int) -> Iterator[IO[str]]:
+    """A file to be written in an open folder, which has its name when it is whole.
 
+    torch_npu waits for names, and reads then.
     It is made anew: what was put there, such as a symbolic link, is not written to.
     """
     part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("x", newline="", encoding="utf-8") as file:
+        with (
+            opened(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder) as number,
+            open(number, "w", newline="", encoding="utf-8", closefd=False) as file,
+        ):
             yield file
-        part.rename(path)
+        os.rename(part.name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part.name, dir_fd=folder)
 
 
 def export(folder: Path) -> None:
@@ -457,12 +510,18 @@ def export(folder: Path) -> None:
     That of functions is written in any case, because torch_npu waits for a table.
     """
     profile = Profile(folder)
-    output = folder / OUTPUT
-    output.mkdir(mode=0o700, exist_ok=True)
-    if output.is_symlink():
-        raise ValueError(f"{output} is a symbolic link, which is not followed; remove it")
+    path = folder / OUTPUT
+    with opened(folder, FOLDER) as there:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(OUTPUT, 0o700, dir_fd=there)
+        with opened(path, FOLDER, there) as output:
+            write(profile, path, output)
+
+
+def write(profile: Profile, path: Path, output: int) -> None:
+    """Writes a profile's files to an open folder, whose path texts name."""
     stamp = datetime.now().strftime("%Y%m%d%H%M%S")
-    with whole_file(output / f"msprof_{stamp}.json") as file:
+    with whole_file(path / f"msprof_{stamp}.json", output) as file:
         separator = "["
         for event in timeline(profile):
             file.write(separator + json.dumps(event))
@@ -472,7 +531,7 @@ def export(folder: Path) -> None:
         rows = list(table(profile))
         if not rows and table is not api_statistic:
             continue
-        with whole_file(output / f"{table.__name__}_{stamp}.csv") as file:
+        with whole_file(path / f"{table.__name__}_{stamp}.csv", output) as file:
             writer = csv.DictWriter(file, list(rows[0]) if rows else ["Device_id", "Level", "API Name"])
             writer.writeheader()
             writer.writerows(rows)
@@ -480,7 +539,7 @@ def export(folder: Path) -> None:
 
 def folders(output: Path) -> list[Path]:
     """The profiles that are meant."""
-    if (output / RECORDS).is_file():
+    if os.path.lexists(output / RECORDS):
         return [output]
     return sorted(path.parent.parent.parent for path in output.glob(f"PROF_*/{RECORDS}"))
 
@@ -508,7 +567,7 @@ def main() -> int:
     for folder in found:
         try:
             export(folder)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             print(f"msprof: {folder} cannot be exported: {type(error).__name__}: {error}", file=sys.stderr)
             failed = True
     time.sleep(SEEN_AFTER)

@@ -51,6 +51,30 @@ COMPUTED: dict[str, Any] = {
     "aclnnMoeTokenUnpermuteWithEpGrad unpermutedTokensGrad=FLOAT[1,1]:2 sortedIndices=INT32[2]:1,-1 "
     "permutedTokensOptional=FLOAT[2,1]:3,5 probsOptional=FLOAT[1,2]:4,6 paddedMode=false restoreShapeOptional=null "
     "rangeOptional=[0,2] topkNum=2 permutedTokensGradOut=FLOAT[2,1] probsGradOut=FLOAT[1,2]": [[[0], [8]], [[10, 0]]],
+    # With a routing map, but without padding, a place that is none of the rows' is left out, and so is a row of
+    # probability 0. Probabilities count by token, then by expert, as sortedIndices does.
+    "aclnnMoeTokenUnpermuteWithRoutingMap permutedTokens=FLOAT[4,1]:1,2,3,nan sortedIndices=INT32[4]:0,-1,2,9 "
+    "routingMapOptional=null probsOptional=null paddedMode=false restoreShapeOptional=[2,1] "
+    "unpermutedTokens=FLOAT[2,1] outIndex=null permuteTokenId=null permuteProbs=null": [[[1], [3]]],
+    "aclnnMoeTokenUnpermuteWithRoutingMap permutedTokens=FLOAT[4,1]:1,2,3,nan sortedIndices=INT32[4]:0,3,-1,2 "
+    "routingMapOptional=INT8[2,3]:1,0,1,0,1,1 probsOptional=FLOAT[2,3]:2,7,0,7,inf,3 paddedMode=false "
+    "restoreShapeOptional=[2,1] unpermutedTokens=FLOAT[2,1] outIndex=null permuteTokenId=null permuteProbs=FLOAT[4]": [
+        [[2], [9]],
+        [2, math.inf, 0, 3],
+    ],
+    "aclnnMoeTokenPermuteWithRoutingMapGrad permutedTokenOutputGrad=FLOAT[4,1]:1,2,3,4 "
+    "permutedProbsOutputGradOptional=null sortedIndices=INT32[4]:0,-1,2,9 routingMapOptional=null numExperts=2 "
+    "tokensNum=2 dropAndPad=false tokensGradOut=FLOAT[2,1] probsGradOutOptional=null": [[[1], [3]]],
+    # In pages a token with a negative index is not written. All of x is 1, turned by the angle 0, divided by 1.
+    "aclnnDequantRopeQuantKvcache x=FLOAT16[2,64]:1 cos=FLOAT16[2,16]:1 sin=FLOAT16[2,16]:0 "
+    "kCacheRef=INT8[1,2,1,16]:9 vCacheRef=INT8[1,2,1,16]:8 indices=INT32[2]:-2,1 scaleK=FLOAT[16]:1 "
+    "scaleV=FLOAT[16]:1 offsetKOptional=null offsetVOptional=null weightScaleOptional=null "
+    "activationScaleOptional=null biasOptional=null sizeSplits=[32,16,16] "
+    'quantModeOptional="static" layoutOptional="BSND" kvOutput=false cacheModeOptional="page" qOut=FLOAT16[2,2,16] kOut=null vOut=null': [
+        [[[[9] * 16], [[1] * 16]]],
+        [[[[8] * 16], [[1] * 16]]],
+        [[[1] * 16] * 2] * 2,
+    ],
     # The remainder by an integer 0 is the dividend; the sign is otherwise the divisor's.
     "aclnnRemainderTensorTensor self=INT32[4]:7,-7,7,-7 other=INT32[4]:3,3,0,0 out=INT32[4]": [[1, 2, 7, -7]],
     "aclnnRemainderTensorTensor self=INT64[2]:5,6 other=INT32[1]:0 out=INT64[2]": [[5, 6]],
@@ -162,6 +186,10 @@ FAILED = {
     "aclnnMoeTokenUnpermuteGrad permuteTokens=FLOAT[2,1] unpermutedTokensGrad=FLOAT[2,1] sortedIndices=INT32[2]:0,-1 "
     "probsOptional=null paddedMode=false restoreShapeOptional=null permutedTokensGradOut=FLOAT[2,1] "
     "probsGradOut=null": "sortedIndices has -1, expected 0 or more",
+    "aclnnMoeTokenUnpermuteWithRoutingMap permutedTokens=FLOAT[2,1] sortedIndices=INT32[2]:0,-1 "
+    "routingMapOptional=null probsOptional=null paddedMode=true restoreShapeOptional=[2,1] "
+    "unpermutedTokens=FLOAT[2,1] outIndex=INT32[2] permuteTokenId=INT32[2] "
+    "permuteProbs=null": "sortedIndices has values from -1 to 0, expected 0 to 1",
     "aclnnFloorDivide self=INT32[2]:1,2 other=INT32[2]:1,0 out=INT32[2]": "an integer is divided by 0; expected",
     "aclnnGather self=FLOAT[3] dim=0 index=INT64[1]:3 out=FLOAT[1]": "index 3 is out of bounds",
 }

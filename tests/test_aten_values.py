@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests import cabi
+from tests.aten_ops.limits import samples_by_function
 from tests.aten_ops.sweep import ROOT, run_calls
 from tests.cabi import AICORE_EXCEPTION, PARAM_INVALID, SUCCESS
 
@@ -70,7 +73,8 @@ COMPUTED: dict[str, Any] = {
     "kCacheRef=INT8[1,2,1,16]:9 vCacheRef=INT8[1,2,1,16]:8 indices=INT32[2]:-2,1 scaleK=FLOAT[16]:1 "
     "scaleV=FLOAT[16]:1 offsetKOptional=null offsetVOptional=null weightScaleOptional=null "
     "activationScaleOptional=null biasOptional=null sizeSplits=[32,16,16] "
-    'quantModeOptional="static" layoutOptional="BSND" kvOutput=false cacheModeOptional="page" qOut=FLOAT16[2,2,16] kOut=null vOut=null': [
+    'quantModeOptional="static" layoutOptional="BSND" kvOutput=false cacheModeOptional="page" '
+    "qOut=FLOAT16[2,2,16] kOut=null vOut=null": [
         [[[[9] * 16], [[1] * 16]]],
         [[[[8] * 16], [[1] * 16]]],
         [[[1] * 16] * 2] * 2,
@@ -224,6 +228,45 @@ def test_further(line: str) -> None:
     assert (stage1, stage2, text) == (SUCCESS, SUCCESS, "")
     for output, values in zip(outputs, expected, strict=True):
         np.testing.assert_allclose(output, values, rtol=1e-6, atol=1e-7)
+
+
+# The products on which a call is computed; on the others its text has this.
+ON_PRODUCTS = {
+    "aclnnIndex self=COMPLEX64[2]:1,2 indices={INT64[1]:1} out=COMPLEX64[1]": (
+        {"Ascend950", "host"},
+        "self has dtype COMPLEX64, which this product does not index",
+    ),
+    "aclnnIndex self=COMPLEX128[2]:1,2 indices={INT64[1]:1} out=COMPLEX128[1]": (
+        {"host"},
+        "self has dtype COMPLEX128, which this product does not index",
+    ),
+}
+
+
+@pytest.mark.parametrize("product", cabi.PRODUCTS)
+def test_on_products(product: str) -> None:
+    lines = list(ON_PRODUCTS)
+    for line, (stage1, stage2, text, _) in zip(lines, run_calls(lines, product), strict=True):
+        products, refusal = ON_PRODUCTS[line]
+        expected = (SUCCESS, SUCCESS) if product in products else (PARAM_INVALID, SUCCESS)
+        assert (stage1, stage2) == expected, text
+        assert product in products or refusal in text
+
+
+# Distributions of real numbers, as the checks of CANN's functions have it.
+DISTRIBUTIONS = [name for name in samples_by_function() if re.match("aclnn(Inplace)?(Normal|Uniform|Bernoulli)", name)]
+
+
+def test_complex_numbers_are_not_drawn() -> None:
+    lines = []
+    for name in DISTRIBUTIONS:
+        arguments = dict(samples_by_function()[name])
+        for argument in arguments.keys() & {"self", "selfRef", "out"}:
+            arguments[argument] = re.sub("^[A-Z0-9]+", "COMPLEX64", arguments[argument])
+        lines.append(" ".join([name, *(f"{key}={value}" for key, value in arguments.items())]))
+    assert len(lines) == 12
+    for name, (stage1, _, text, _) in zip(DISTRIBUTIONS, run_calls(lines), strict=True):
+        assert (stage1, "of dtype COMPLEX64, expected a real type" in text) == (PARAM_INVALID, True), (name, text)
 
 
 @functools.cache

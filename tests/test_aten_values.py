@@ -79,6 +79,15 @@ COMPUTED: dict[str, Any] = {
         [[[[8] * 16], [[1] * 16]]],
         [[[1] * 16] * 2] * 2,
     ],
+    # Integers are moved as they are.
+    "aclnnMaxUnpool2d self=INT8[1,1,2]:5,-7 indices=INT64[1,1,2]:3,0 outputSize=[2,2] out=INT8[1,2,2]": [
+        [[[-7, 0], [0, 5]]]
+    ],
+    "aclnnIm2col self=INT64[1,2,2]:900,-2,3,4 kernelSize=[1,2] dilation=[1,1] padding=[0,1] stride=[1,2] "
+    "out=INT64[2,4]": [[[0, -2, 0, 4], [900, 0, 3, 0]]],
+    "aclnnIm2col self=UINT8[1,1,2]:200,7 kernelSize=[1,1] dilation=[1,1] padding=[0,0] stride=[1,1] out=UINT8[1,2]": [
+        [[200, 7]]
+    ],
     # The remainder by an integer 0 is the dividend; the sign is otherwise the divisor's.
     "aclnnRemainderTensorTensor self=INT32[4]:7,-7,7,-7 other=INT32[4]:3,3,0,0 out=INT32[4]": [[1, 2, 7, -7]],
     "aclnnRemainderTensorTensor self=INT64[2]:5,6 other=INT32[1]:0 out=INT64[2]": [[5, 6]],

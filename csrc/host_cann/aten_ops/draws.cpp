@@ -296,6 +296,7 @@ at::Tensor draw_bernoulli(const at::Tensor& like, const at::Tensor& probability,
 }
 
 at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Source source) {
+  expect_real(like);
   TORCH_CHECK(from < to, "from is ", from, ", expected less than to, ", to);
   // A number below `to` may be rounded to it: the largest one is below what is rounded so.
   if (at::isFloatingType(like.scalar_type())) {
@@ -319,6 +320,7 @@ at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Sourc
 }
 
 at::Tensor draw_integers(const at::Tensor& like, Source source) {
+  expect_real(like);
   const at::ScalarType type = like.scalar_type();
   uint64_t most = 1;
   if (at::isFloatingType(type)) {

@@ -229,12 +229,17 @@ ACLNN(UniqueConsecutive, (In, self), (bool, returnInverse), (bool, returnCounts)
   valueOut.expect(self.scalar_type());
   if (returnInverse) inverseOut.expect(at::kLong);
   if (returnCounts) countsOut.expect(at::kLong);
-  if (dim != kNoDim) at::maybe_wrap_dim(dim, self.dim());
+  const bool is_flat = dim == kNoDim;
+  const int64_t along = is_flat ? 0 : at::maybe_wrap_dim(dim, self.dim());
   if (!self.is_cpu()) return;
+  // ATen compares real numbers alone, but slices of two of them as well.
+  const at::Tensor from = is_flat ? self.flatten() : self;
+  const bool is_complex = self.is_complex();
   const auto [values, inverse, counts] = at::unique_consecutive(
-      self, returnInverse, returnCounts, dim == kNoDim ? std::nullopt : std::optional(dim));
-  valueOut = values;
-  if (returnInverse) inverseOut = inverse;
+      is_complex ? at::view_as_real(from) : from, returnInverse, returnCounts,
+      is_flat && !is_complex ? std::nullopt : std::optional(along));
+  valueOut = is_complex ? at::view_as_complex(values) : values;
+  if (returnInverse) inverseOut = is_flat ? inverse.view(self.sizes()) : inverse;
   if (returnCounts) countsOut = counts;
 }
 

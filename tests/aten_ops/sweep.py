@@ -374,8 +374,10 @@ def results(caller: Caller, name: str, arguments: dict[str, Any]) -> Iterator[Re
     indices = INDICES if has_indices(name, arguments) else ("",)
     main = main_dtype(name, arguments)
     dtypes = DTYPES if main in DTYPES else (*DTYPES, main)
+    inputs = [arguments[argument] for kind, argument in rows(LIBRARY)[name] if not is_output(kind)]
+    has_tensors = any(isinstance(value, (Tensor, list)) for value in inputs)
     for dtype, index in itertools.product(dtypes, indices):
-        for out in outs_for(dtype):
+        for out in outs_for(dtype) if has_tensors else [dtype]:  # without one the output alone has the dtype
             outcome = caller.call(name, with_dtypes(name, arguments, dtype, index, out))
             if outcome.stage1 == SUCCESS:
                 break

@@ -25,6 +25,7 @@ PAGE = (ROOT / "docs" / "emulation.md").read_text()
 ROWS = {row.split(" | ")[0].removeprefix("| "): row for row in PAGE.splitlines() if row.startswith("| ")}
 # Where other tests make the calls of a row.
 ELSEWHERE = {
+    "aclnnIndex of complex numbers": ("tests/test_aten_values.py", "def test_on_products("),
     "strides": ("tests/cpp/test_aten_ops.cpp", "TEST(what_does_not_fit_is_refused_in_stage_1)"),
     "functions that communicate between devices, such as aclnnMatmulAllReduce": (
         "tests/test_aten_limits.py",

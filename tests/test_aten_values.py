@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests import cabi
+from tests.aten_ops.limits import samples_by_function
 from tests.aten_ops.sweep import ROOT, run_calls
 from tests.cabi import AICORE_EXCEPTION, PARAM_INVALID, SUCCESS
 
@@ -51,6 +54,40 @@ COMPUTED: dict[str, Any] = {
     "aclnnMoeTokenUnpermuteWithEpGrad unpermutedTokensGrad=FLOAT[1,1]:2 sortedIndices=INT32[2]:1,-1 "
     "permutedTokensOptional=FLOAT[2,1]:3,5 probsOptional=FLOAT[1,2]:4,6 paddedMode=false restoreShapeOptional=null "
     "rangeOptional=[0,2] topkNum=2 permutedTokensGradOut=FLOAT[2,1] probsGradOut=FLOAT[1,2]": [[[0], [8]], [[10, 0]]],
+    # With a routing map, but without padding, a place that is none of the rows' is left out, and so is a row of
+    # probability 0. Probabilities count by token, then by expert, as sortedIndices does.
+    "aclnnMoeTokenUnpermuteWithRoutingMap permutedTokens=FLOAT[4,1]:1,2,3,nan sortedIndices=INT32[4]:0,-1,2,9 "
+    "routingMapOptional=null probsOptional=null paddedMode=false restoreShapeOptional=[2,1] "
+    "unpermutedTokens=FLOAT[2,1] outIndex=null permuteTokenId=null permuteProbs=null": [[[1], [3]]],
+    "aclnnMoeTokenUnpermuteWithRoutingMap permutedTokens=FLOAT[4,1]:1,2,3,nan sortedIndices=INT32[4]:0,3,-1,2 "
+    "routingMapOptional=INT8[2,3]:1,0,1,0,1,1 probsOptional=FLOAT[2,3]:2,7,0,7,inf,3 paddedMode=false "
+    "restoreShapeOptional=[2,1] unpermutedTokens=FLOAT[2,1] outIndex=null permuteTokenId=null permuteProbs=FLOAT[4]": [
+        [[2], [9]],
+        [2, math.inf, 0, 3],
+    ],
+    "aclnnMoeTokenPermuteWithRoutingMapGrad permutedTokenOutputGrad=FLOAT[4,1]:1,2,3,4 "
+    "permutedProbsOutputGradOptional=null sortedIndices=INT32[4]:0,-1,2,9 routingMapOptional=null numExperts=2 "
+    "tokensNum=2 dropAndPad=false tokensGradOut=FLOAT[2,1] probsGradOutOptional=null": [[[1], [3]]],
+    # In pages a token with a negative index is not written. All of x is 1, turned by the angle 0, divided by 1.
+    "aclnnDequantRopeQuantKvcache x=FLOAT16[2,64]:1 cos=FLOAT16[2,16]:1 sin=FLOAT16[2,16]:0 "
+    "kCacheRef=INT8[1,2,1,16]:9 vCacheRef=INT8[1,2,1,16]:8 indices=INT32[2]:-2,1 scaleK=FLOAT[16]:1 "
+    "scaleV=FLOAT[16]:1 offsetKOptional=null offsetVOptional=null weightScaleOptional=null "
+    "activationScaleOptional=null biasOptional=null sizeSplits=[32,16,16] "
+    'quantModeOptional="static" layoutOptional="BSND" kvOutput=false cacheModeOptional="page" '
+    "qOut=FLOAT16[2,2,16] kOut=null vOut=null": [
+        [[[[9] * 16], [[1] * 16]]],
+        [[[[8] * 16], [[1] * 16]]],
+        [[[1] * 16] * 2] * 2,
+    ],
+    # Integers are moved as they are.
+    "aclnnMaxUnpool2d self=INT8[1,1,2]:5,-7 indices=INT64[1,1,2]:3,0 outputSize=[2,2] out=INT8[1,2,2]": [
+        [[[-7, 0], [0, 5]]]
+    ],
+    "aclnnIm2col self=INT64[1,2,2]:900,-2,3,4 kernelSize=[1,2] dilation=[1,1] padding=[0,1] stride=[1,2] "
+    "out=INT64[2,4]": [[[0, -2, 0, 4], [900, 0, 3, 0]]],
+    "aclnnIm2col self=UINT8[1,1,2]:200,7 kernelSize=[1,1] dilation=[1,1] padding=[0,0] stride=[1,1] out=UINT8[1,2]": [
+        [[200, 7]]
+    ],
     # The remainder by an integer 0 is the dividend; the sign is otherwise the divisor's.
     "aclnnRemainderTensorTensor self=INT32[4]:7,-7,7,-7 other=INT32[4]:3,3,0,0 out=INT32[4]": [[1, 2, 7, -7]],
     "aclnnRemainderTensorTensor self=INT64[2]:5,6 other=INT32[1]:0 out=INT64[2]": [[5, 6]],
@@ -162,6 +199,10 @@ FAILED = {
     "aclnnMoeTokenUnpermuteGrad permuteTokens=FLOAT[2,1] unpermutedTokensGrad=FLOAT[2,1] sortedIndices=INT32[2]:0,-1 "
     "probsOptional=null paddedMode=false restoreShapeOptional=null permutedTokensGradOut=FLOAT[2,1] "
     "probsGradOut=null": "sortedIndices has -1, expected 0 or more",
+    "aclnnMoeTokenUnpermuteWithRoutingMap permutedTokens=FLOAT[2,1] sortedIndices=INT32[2]:0,-1 "
+    "routingMapOptional=null probsOptional=null paddedMode=true restoreShapeOptional=[2,1] "
+    "unpermutedTokens=FLOAT[2,1] outIndex=INT32[2] permuteTokenId=INT32[2] "
+    "permuteProbs=null": "sortedIndices has values from -1 to 0, expected 0 to 1",
     "aclnnFloorDivide self=INT32[2]:1,2 other=INT32[2]:1,0 out=INT32[2]": "an integer is divided by 0; expected",
     "aclnnGather self=FLOAT[3] dim=0 index=INT64[1]:3 out=FLOAT[1]": "index 3 is out of bounds",
 }
@@ -196,6 +237,45 @@ def test_further(line: str) -> None:
     assert (stage1, stage2, text) == (SUCCESS, SUCCESS, "")
     for output, values in zip(outputs, expected, strict=True):
         np.testing.assert_allclose(output, values, rtol=1e-6, atol=1e-7)
+
+
+# The products on which a call is computed; on the others its text has this.
+ON_PRODUCTS = {
+    "aclnnIndex self=COMPLEX64[2]:1,2 indices={INT64[1]:1} out=COMPLEX64[1]": (
+        {"Ascend950", "host"},
+        "self has dtype COMPLEX64, which this product does not index",
+    ),
+    "aclnnIndex self=COMPLEX128[2]:1,2 indices={INT64[1]:1} out=COMPLEX128[1]": (
+        {"host"},
+        "self has dtype COMPLEX128, which this product does not index",
+    ),
+}
+
+
+@pytest.mark.parametrize("product", cabi.PRODUCTS)
+def test_on_products(product: str) -> None:
+    lines = list(ON_PRODUCTS)
+    for line, (stage1, stage2, text, _) in zip(lines, run_calls(lines, product), strict=True):
+        products, refusal = ON_PRODUCTS[line]
+        expected = (SUCCESS, SUCCESS) if product in products else (PARAM_INVALID, SUCCESS)
+        assert (stage1, stage2) == expected, text
+        assert product in products or refusal in text
+
+
+# Distributions of real numbers, as the checks of CANN's functions have it.
+DISTRIBUTIONS = [name for name in samples_by_function() if re.match("aclnn(Inplace)?(Normal|Uniform|Bernoulli)", name)]
+
+
+def test_complex_numbers_are_not_drawn() -> None:
+    lines = []
+    for name in DISTRIBUTIONS:
+        arguments = dict(samples_by_function()[name])
+        for argument in arguments.keys() & {"self", "selfRef", "out"}:
+            arguments[argument] = re.sub("^[A-Z0-9]+", "COMPLEX64", arguments[argument])
+        lines.append(" ".join([name, *(f"{key}={value}" for key, value in arguments.items())]))
+    assert len(lines) == 12
+    for name, (stage1, _, text, _) in zip(DISTRIBUTIONS, run_calls(lines), strict=True):
+        assert (stage1, "of dtype COMPLEX64, expected a real type" in text) == (PARAM_INVALID, True), (name, text)
 
 
 @functools.cache

@@ -198,6 +198,12 @@ def test_every_operator_has_a_case() -> None:
         ("GatherV2", [torch.ones(3), torch.tensor([3]), Host.ints(0)], torch.ones(1), "indices has values"),
         ("ReduceSum", [torch.ones(3), Host.ints(5)], torch.ones(()), "aclop ReduceSum"),
         (
+            "ReduceSum",
+            [torch.ones((1,) * 9), Host.ints(0)],
+            torch.ones((1,) * 8),
+            "has 9 dimensions, expected at most 8",
+        ),
+        (
             "Conv2D",
             [torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2)],
             torch.ones(1),

@@ -29,7 +29,7 @@ class Limit(NamedTuple):
 
     def line(self) -> str:
         """The call with all of its arguments, as samples.txt has them."""
-        arguments = dict(_samples()[self.function])
+        arguments = dict(samples_by_function()[self.function])
         for word in _WORDS.findall(self.call)[1:]:
             name, _, value = word.partition("=")
             assert name in arguments, self.call
@@ -38,7 +38,7 @@ class Limit(NamedTuple):
 
 
 @functools.cache
-def _samples() -> dict[str, dict[str, str]]:
+def samples_by_function() -> dict[str, dict[str, str]]:
     """The arguments of each function's first sample, as text."""
     found: dict[str, dict[str, str]] = {}
     for line in SAMPLES.read_text().splitlines():

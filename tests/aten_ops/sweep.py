@@ -374,8 +374,10 @@ def results(caller: Caller, name: str, arguments: dict[str, Any]) -> Iterator[Re
     indices = INDICES if has_indices(name, arguments) else ("",)
     main = main_dtype(name, arguments)
     dtypes = DTYPES if main in DTYPES else (*DTYPES, main)
+    inputs = [arguments[argument] for kind, argument in rows(LIBRARY)[name] if not is_output(kind)]
+    has_tensors = any(isinstance(value, (Tensor, list)) for value in inputs)
     for dtype, index in itertools.product(dtypes, indices):
-        for out in outs_for(dtype):
+        for out in outs_for(dtype) if has_tensors else [dtype]:  # without one the output alone has the dtype
             outcome = caller.call(name, with_dtypes(name, arguments, dtype, index, out))
             if outcome.stage1 == SUCCESS:
                 break
@@ -393,15 +395,24 @@ def results(caller: Caller, name: str, arguments: dict[str, Any]) -> Iterator[Re
         yield Result(name, dtype, index, out, verdict, outcome.text, rounding, strided)
 
 
+def as_reals(values: np.ndarray) -> np.ndarray:
+    """Complex numbers as pairs."""
+    return np.stack([values.real, values.imag], -1) if np.iscomplexobj(values) else values
+
+
 def main() -> None:
-    """Prints the results as JSON lines; names after the command select functions, and - runs calls of the input."""
+    """Prints the results as JSON lines; names after the command select functions, and - PRODUCT runs calls of the
+    input."""
     caller = Caller()
-    assert caller.library.aclHostSetProduct(b"host") == SUCCESS
-    if sys.argv[1:] == ["-"]:
+    of_input = sys.argv[1:2] == ["-"]
+    assert caller.library.aclHostSetProduct(sys.argv[2].encode() if of_input else b"host") == SUCCESS
+    if of_input:
         for line in sys.stdin:
             outcome = caller.call(*parse(line))
             outputs = (
-                [output.tolist() for output in outcome.outputs] if outcome.stage2 == SUCCESS == outcome.stage1 else []
+                [as_reals(output).tolist() for output in outcome.outputs]
+                if outcome.stage2 == SUCCESS == outcome.stage1
+                else []
             )
             print(json.dumps([outcome.stage1, outcome.stage2, outcome.text, outputs]))
         return
@@ -425,9 +436,9 @@ def sweep(*names: str) -> list[Result]:
     return [Result(**each) for each in _run(*names)]
 
 
-def run_calls(lines: Sequence[str]) -> list[tuple[int, int, str, list[Any]]]:
-    """Both statuses, the text and the outputs of calls that are written as in samples.txt."""
-    return [tuple(each) for each in _run("-", text="\n".join(lines))]
+def run_calls(lines: Sequence[str], product: str = "host") -> list[tuple[int, int, str, list[Any]]]:
+    """Both statuses, the text and the outputs, complex numbers as pairs, of calls written as in samples.txt."""
+    return [tuple(each) for each in _run("-", product, text="\n".join(lines))]
 
 
 if __name__ == "__main__":

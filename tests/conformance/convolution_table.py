@@ -589,6 +589,7 @@ NO_BATCH = replace(DEFAULT, batch=0)
 NO_CHANNELS = replace(DEFAULT, channels=0)
 NO_PIXELS = replace(DEFAULT, sizes=(0, 6), padding=(2, 0))
 NO_BATCH_TRANSPOSED = replace(TRANSPOSED, batch=0)
+NO_PIXELS_TRANSPOSED = replace(TRANSPOSED, sizes=(0, 6), padding=(0, 0))
 
 
 def of_channels(problem: Problem, **channels: int) -> Changes:
@@ -833,10 +834,18 @@ BACKWARD_MORE = [
     Row("16", "no channels", NO_CHANNELS.backward(), WIDE, words=("weight",)),
     Row("16", "no batch, transposed", NO_BATCH_TRANSPOSED.backward(), WIDE, words=("gradOutput",)),
     Row("16", "no batch, gradients of other shapes", {**NO_BATCH.backward(), "gradWeight.shape": (7, 1, 3, 2)}, WIDE),
+    Row("16", "no batch, gradOutput of other channels than weight", of_channels(NO_BATCH, results=5), WIDE),
+    Row(
+        "16",
+        "no batch, transposed, channels of gradOutput",
+        {**NO_BATCH_TRANSPOSED.backward(), "gradOutput.shape": (0, 5, 10, 8)},
+        WIDE,
+    ),
     Row("17", "no pixels", NO_PIXELS.backward(), words=("input", "0")),
     Row("17", "no batch, biasSizes of 2", {**NO_BATCH.backward(), "biasSizes": Ints((6, 6))}),
     Row("17", "no batch, biasSizes of none", {**NO_BATCH.backward(), "biasSizes": Ints(())}),
     Row("17", "no batch, another biasSizes", {**NO_BATCH.backward(), "biasSizes": Ints((5,))}),
+    Row("17", "no batch, biasSizes of weight", {**of_channels(NO_BATCH, results=5), "biasSizes": Ints((6,))}),
     Row("17", "no batch, transposed, another biasSizes", {**NO_BATCH_TRANSPOSED.backward(), "biasSizes": Ints((3,))}),
     Row("17", "no batch, biasSizes null", {**NO_BATCH.backward(), "biasSizes": None}, code=PARAM_NULLPTR),
     Row("17", "no batch, stride of 3", {**NO_BATCH.backward(), "stride.values": (2, 1, 1)}),
@@ -845,6 +854,12 @@ BACKWARD_MORE = [
     Row("17", "no channels, but the weight's", of_channels(replace(NO_BATCH, channels=4), channels=0)),
     Row("17", "no batch, transposed, channels", of_channels(NO_BATCH_TRANSPOSED, channels=6)),
     Row("17", "no channels, transposed", replace(TRANSPOSED, channels=0).backward()),
+    Row(
+        "17",
+        "no pixels, transposed, channels of gradOutput",
+        {**NO_PIXELS_TRANSPOSED.backward(), "gradOutput.shape": (2, 5, 2, 8), "outputMask": NO_INPUT},
+        words=("gradOutput", "5", "6"),
+    ),
     Row("17", "no batch, kernel too large", {**NO_BATCH.backward(), "dilation.values": (4, 2)}),
 ]
 
@@ -883,7 +898,13 @@ BACKWARD_ACCEPTED = [
     ),
     *unchecked("Policy", {"biasSizes null, no gradBias": {"outputMask": NO_BIAS, "biasSizes": None}}),
     *unchecked("17", {"biasSizes of another length": {"biasSizes": Ints((1, 2))}, "of none": {"biasSizes": Ints(())}}),
-    *unchecked("17", {"no pixels, no gradInput": {**NO_PIXELS.backward(), "outputMask": NO_INPUT}}),
+    *unchecked(
+        "17",
+        {
+            "no pixels, no gradInput": {**NO_PIXELS.backward(), "outputMask": NO_INPUT},
+            "no pixels, transposed, no gradInput": {**NO_PIXELS_TRANSPOSED.backward(), "outputMask": NO_INPUT},
+        },
+    ),
 ]
 
 # ---- aclnnConvolution (spec 3.4)

@@ -2,6 +2,7 @@
 // says, what it keeps, lists, and outputs whose shape depends on the data.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -72,6 +73,10 @@ aclnnStatus aclnnUnique2GetWorkspaceSize(const aclTensor*, bool, bool, bool, acl
 aclnnStatus aclnnUniqueGetWorkspaceSize(const aclTensor*, bool, bool, aclTensor*, aclTensor*,
                                         uint64_t*, aclOpExecutor**);
 aclnnStatus aclnnUnique(void*, uint64_t, aclOpExecutor*, aclrtStream);
+aclnnStatus aclnnUniqueConsecutiveGetWorkspaceSize(const aclTensor*, bool, bool, int64_t,
+                                                   aclTensor*, aclTensor*, aclTensor*, uint64_t*,
+                                                   aclOpExecutor**);
+aclnnStatus aclnnUniqueConsecutive(void*, uint64_t, aclOpExecutor*, aclrtStream);
 aclnnStatus aclnnMultinomialGetWorkspaceSize(const aclTensor*, int64_t, bool, int64_t, int64_t,
                                              aclTensor*, uint64_t*, aclOpExecutor**);
 aclnnStatus aclnnRandpermGetWorkspaceSize(int64_t, int64_t, int64_t, aclTensor*, uint64_t*,
@@ -356,6 +361,38 @@ TEST(unique_values_and_where_they_were) {
   for (int k = 0; k < 3; ++k) CHECK_EQ(values[k], static_cast<float>(k + 1));
   for (int k = 0; k < 6; ++k) CHECK_EQ(values[places[k]], a[k]);
   for (aclTensor* each : {x, v, i}) aclDestroyTensor(each);
+}
+
+// Two complex numbers are one if both of their parts are, in rows too.
+TEST(complex_numbers_that_follow_one_another) {
+  float a[12] = {1, 2, 1, 2, 1, 3, 1, 2, 1, 3, 1, 2}, values[12] = {};
+  int64_t places[6] = {}, counts[6] = {};
+  aclTensor *x = tensor(a, {3, 2}, ACL_COMPLEX64), *v = tensor(values, {6}, ACL_COMPLEX64);
+  aclTensor *i = tensor(places, {3, 2}), *n = tensor(counts, {6});
+  Stage1 s;
+  constexpr int64_t kNoDim = 1000;
+  CHECK_EQ(
+      aclnnUniqueConsecutiveGetWorkspaceSize(x, true, true, kNoDim, v, i, n, &s.size, &s.executor),
+      OK);
+  CHECK_EQ(aclnnUniqueConsecutive(nullptr, 0, s.executor, nullptr), OK);
+  const std::vector<float> expected{1, 2, 1, 3, 1, 2, 1, 3, 1, 2};
+  CHECK(std::equal(expected.begin(), expected.end(), values));
+  const std::vector<int64_t> numbers{2, 1, 1, 1, 1}, where{0, 0, 1, 2, 3, 4};
+  CHECK(std::equal(numbers.begin(), numbers.end(), counts));
+  CHECK(std::equal(where.begin(), where.end(), places));
+
+  float rows[12] = {1, 2, 1, 3, 1, 2, 1, 3, 1, 2, 1, 2};
+  aclTensor *y = tensor(rows, {3, 2}, ACL_COMPLEX64), *w = tensor(values, {3, 2}, ACL_COMPLEX64);
+  aclTensor* j = tensor(places, {3});
+  aclTensor* m = tensor(counts, {3});
+  CHECK_EQ(aclnnUniqueConsecutiveGetWorkspaceSize(y, true, true, 0, w, j, m, &s.size, &s.executor),
+           OK);
+  CHECK_EQ(aclnnUniqueConsecutive(nullptr, 0, s.executor, nullptr), OK);
+  const std::vector<float> rest{1, 2, 1, 3, 1, 2, 1, 2};
+  CHECK(std::equal(rest.begin(), rest.end(), values));
+  CHECK_EQ(counts[0], 2);
+  CHECK_EQ(counts[1], 1);
+  for (aclTensor* each : {x, v, i, n, y, w, j, m}) aclDestroyTensor(each);
 }
 
 TEST(a_shape_that_depends_on_the_data_is_written_back) {

@@ -20,8 +20,6 @@
 #include <ATen/ops/nextafter.h>
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/sort.h>
-#include <ATen/ops/view_as_complex.h>
-#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
@@ -193,18 +191,16 @@ void fill(const at::Tensor& numbers, Source source, Transform transform) {
   });
 }
 
+void expect_real(const at::Tensor& like) {
+  TORCH_CHECK(!like.is_complex(), "the numbers are of dtype ", dtype_text(like.scalar_type()),
+              ", expected a real type; draw the real and the imaginary parts");
+}
+
 // Such numbers, rounded to the dtype of `like`. DOUBLE takes a word of 64 bits for each, the other
 // types one of 32.
 template <class Transform>
 at::Tensor continuous(const at::Tensor& like, Source source, Transform transform) {
-  if (like.is_complex()) {
-    std::vector<int64_t> parts = like.sizes().vec();
-    parts.push_back(2);
-    const at::ScalarType type = c10::toRealValueType(like.scalar_type());
-    const at::Tensor numbers =
-        continuous(at::empty(parts, like.options().dtype(type)), source, transform);
-    return at::view_as_complex(numbers);
-  }
+  expect_real(like);
   const bool is_integer = at::isIntegralType(like.scalar_type(), /*includeBool=*/true);
   const at::ScalarType type = is_integer ? at::kFloat : like.scalar_type();
   const at::Tensor numbers = empty_as(like, type == at::kDouble ? at::kDouble : at::kFloat);
@@ -219,7 +215,7 @@ at::Tensor continuous(const at::Tensor& like, Source source, Transform transform
 // How many bits of a number in [0, 1) a dtype has. Of more, the last ones would be rounded, and
 // that up to 1.
 int unit_bits(at::ScalarType type) {
-  switch (c10::toRealValueType(type)) {
+  switch (type) {
     case at::kHalf: return std::numeric_limits<c10::Half>::digits;
     case at::kBFloat16: return std::numeric_limits<c10::BFloat16>::digits;
     case at::kDouble: return 52;
@@ -254,17 +250,11 @@ at::Tensor draw_uniform(const at::Tensor& like, double from, double to, Source s
     }
   });
   // What the sum was rounded up to is outside.
-  at::Tensor reals = numbers.is_complex() ? at::view_as_real(numbers) : numbers;
-  reals.masked_fill_(reals.ge(to), from);
-  return numbers;
+  return numbers.masked_fill_(numbers.ge(to), from);
 }
 
 at::Tensor draw_normal(const at::Tensor& like, double mean, double deviation, Source source) {
   TORCH_CHECK(deviation >= 0, "std is ", deviation, ", expected 0 or more");
-  if (like.is_complex()) {
-    constexpr double kSqrtHalf = 0.70710678118654752440;
-    return continuous(like, source, scaled_normal(0, deviation * kSqrtHalf)).add(mean);
-  }
   return continuous(like, source, scaled_normal(mean, deviation));
 }
 
@@ -279,6 +269,7 @@ at::Tensor draw_exponential(const at::Tensor& like, double lambda, Source source
 }
 
 at::Tensor draw_bernoulli(const at::Tensor& like, double probability, Source source) {
+  expect_real(like);
   check_probability(probability);
   at::Tensor numbers = empty_as(like, at::kByte);
   if (numbers.is_cpu()) {
@@ -291,6 +282,7 @@ at::Tensor draw_bernoulli(const at::Tensor& like, double probability, Source sou
 }
 
 at::Tensor draw_bernoulli(const at::Tensor& like, const at::Tensor& probability, Source source) {
+  expect_real(like);
   const at::Tensor each = probability.expand(like.sizes()).to(at::kDouble).contiguous();
   at::Tensor numbers = empty_as(like, at::kByte);
   if (numbers.is_cpu()) {
@@ -304,6 +296,7 @@ at::Tensor draw_bernoulli(const at::Tensor& like, const at::Tensor& probability,
 }
 
 at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Source source) {
+  expect_real(like);
   TORCH_CHECK(from < to, "from is ", from, ", expected less than to, ", to);
   // A number below `to` may be rounded to it: the largest one is below what is rounded so.
   if (at::isFloatingType(like.scalar_type())) {
@@ -327,6 +320,7 @@ at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Sourc
 }
 
 at::Tensor draw_integers(const at::Tensor& like, Source source) {
+  expect_real(like);
   const at::ScalarType type = like.scalar_type();
   uint64_t most = 1;
   if (at::isFloatingType(type)) {

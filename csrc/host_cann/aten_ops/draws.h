@@ -6,16 +6,16 @@
 
 #include "host_cann/aten_ops/philox.h"
 
-// Random numbers. Those of a source are the same on every processor, with any number of threads and
-// in any layout: they are computed by operations that IEEE 754 defines to the last bit, in the
-// order of the elements. Tensors without memory stay without, and only the arguments are checked.
+// Random numbers, all of them real. Those of a source are the same on every processor, with any
+// number of threads and in any layout: they are computed by operations that IEEE 754 defines to the
+// last bit, in the order of the elements. Tensors without memory stay without, and only the
+// arguments are checked.
 
 namespace aclnn_host {
 
 // Evenly distributed in [from, to), with the dtype of `like`; FLOAT for integers.
 at::Tensor draw_uniform(const at::Tensor& like, double from, double to, Source source);
-// Normally distributed, with the dtype of `like`; FLOAT for integers. The real and the imaginary
-// part of a complex number have sqrt(1/2) of the deviation each.
+// Normally distributed, with the dtype of `like`; FLOAT for integers.
 at::Tensor draw_normal(const at::Tensor& like, double mean, double deviation, Source source);
 // Exponentially distributed with the rate lambda, and never 0; of a floating-point type.
 at::Tensor draw_exponential(const at::Tensor& like, double lambda, Source source);

@@ -21,11 +21,14 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/unique_consecutive.h>
 #include <ATen/ops/unique_dim.h>
+#include <ATen/ops/view_as_complex.h>
+#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/where.h>
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
+#include "host_cann/runtime/product.h"
 
 using namespace aclnn_host;
 
@@ -105,6 +108,13 @@ std::vector<int64_t> places_of(const std::string& layout, const std::string& oth
 }  // namespace
 
 ACLNN(Index, (In, self), (Ins, indices), (Out, out)) {
+  const Product product = current_product();
+  const bool has_complex =
+      product == Product::kAscend950 && self.scalar_type() == at::kComplexFloat;
+  TORCH_CHECK(!self.is_complex() || has_complex || product == Product::kHost, "self has dtype ",
+              dtype_text(self.scalar_type()),
+              ", which this product does not index; pass a real type, or select the product ",
+              "Ascend950 (COMPLEX64) or host");
   if (out->numel() == 0) return;  // or else no index is empty
   TORCH_CHECK(!std::ranges::all_of(indices, is_empty),
               "indices have no elements, expected at least one because out has shape ",
@@ -219,12 +229,17 @@ ACLNN(UniqueConsecutive, (In, self), (bool, returnInverse), (bool, returnCounts)
   valueOut.expect(self.scalar_type());
   if (returnInverse) inverseOut.expect(at::kLong);
   if (returnCounts) countsOut.expect(at::kLong);
-  if (dim != kNoDim) at::maybe_wrap_dim(dim, self.dim());
+  const bool is_flat = dim == kNoDim;
+  const int64_t along = is_flat ? 0 : at::maybe_wrap_dim(dim, self.dim());
   if (!self.is_cpu()) return;
+  // ATen compares real numbers alone, but slices of two of them as well.
+  const at::Tensor from = is_flat ? self.flatten() : self;
+  const bool is_complex = self.is_complex();
   const auto [values, inverse, counts] = at::unique_consecutive(
-      self, returnInverse, returnCounts, dim == kNoDim ? std::nullopt : std::optional(dim));
-  valueOut = values;
-  if (returnInverse) inverseOut = inverse;
+      is_complex ? at::view_as_real(from) : from, returnInverse, returnCounts,
+      is_flat && !is_complex ? std::nullopt : std::optional(along));
+  valueOut = is_complex ? at::view_as_complex(values) : values;
+  if (returnInverse) inverseOut = is_flat ? inverse.view(self.sizes()) : inverse;
   if (returnCounts) countsOut = counts;
 }
 

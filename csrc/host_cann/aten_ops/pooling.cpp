@@ -153,6 +153,15 @@ void check_unpool3d(const at::Tensor& self, const at::Tensor& indices, at::IntAr
               ", expected as many places as self has, ", self.sizes().slice(self.dim() - 3));
 }
 
+// What stands in the windows at its places of an image, the rest of which is 0.
+at::Tensor unpooled(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef sizes,
+                    int64_t dims) {
+  return moved(self, [&](const at::Tensor& x) {
+    const at::Tensor empty = at::zeros(sizes, x.options());
+    return at::scatter(flat(empty, dims), -1, flat(indices, dims), flat(x, dims)).view(sizes);
+  });
+}
+
 at::Tensor picked(const at::Tensor& image, const at::Tensor& indices, int64_t dims) {
   return moved(image, [&](const at::Tensor& x) {
     return at::gather(flat(x, dims), -1, flat(indices, dims)).view(indices.sizes());
@@ -275,7 +284,12 @@ ACLNN(MaxPool3dWithArgmaxBackward, (In, gradOutput), (In, self), (IndexIn, indic
                                            padding, dilation, ceilMode, places(indices, self, 3));
 }
 ACLNN(MaxUnpool2d, (In, self), (IndexIn, indices), (Ints, outputSize), (Out, out)) {
-  out = at::max_unpool2d(self, indices.contiguous(), outputSize);
+  if (!at::isIntegralType(self.scalar_type(), /*includeBool=*/false)) {
+    out = at::max_unpool2d(self, indices.contiguous(), outputSize);
+    return;
+  }
+  check_unpool(self, indices, outputSize, "out", out, 2);
+  out = unpooled(self, indices, out->sizes(), 2);
 }
 
 // Without strides they are 1. The padding is that of both directions, of each (top and bottom, left
@@ -331,10 +345,7 @@ ACLNN(MaxUnpool2dBackward, (In, gradOutput), (In, self), (IndexIn, indices), (In
 ACLNN(MaxUnpool3d, (In, self), (IndexIn, indices), (Ints, outputSize), (Ints, stride),
       (Ints, padding), (Out, outRef)) {
   check_unpool3d(self, indices, outputSize, stride, padding, "outRef", outRef);
-  outRef = moved(self, [&](const at::Tensor& x) {
-    const at::Tensor empty = at::zeros(outRef->sizes(), x.options());
-    return at::scatter(flat(empty, 3), -1, flat(indices, 3), flat(x, 3)).view(outRef->sizes());
-  });
+  outRef = unpooled(self, indices, outRef->sizes(), 3);
 }
 ACLNN(MaxUnpool3dBackward, (In, gradOutput), (In, self), (IndexIn, indices), (Ints, outputSize),
       (Ints, stride), (Ints, padding), (Out, out)) {

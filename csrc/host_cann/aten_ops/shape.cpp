@@ -137,7 +137,20 @@ ACLNN(ChannelShuffle, (In, self), (int64_t, groups), (Out, out)) {
 }
 ACLNN(Im2col, (In, self), (Ints, kernelSize), (Ints, dilation), (Ints, padding), (Ints, stride),
       (Out, out)) {
-  out = at::im2col(self, kernelSize, dilation, padding, stride);
+  const auto columns = [&](const at::Tensor& x) {
+    return at::im2col(x, kernelSize, dilation, padding, stride);
+  };
+  if (!at::isIntegralType(self.scalar_type(), /*includeBool=*/false) &&
+      self.scalar_type() != at::kComplexHalf) {
+    out = columns(self);
+    return;
+  }
+  // Nothing is computed, so these elements may pass for floating-point numbers of their size.
+  const at::Tensor bits = self.element_size() == 1 ? self.to(at::kShort) : self;
+  const at::ScalarType like = bits.element_size() == 2   ? at::kHalf
+                              : bits.element_size() == 4 ? at::kFloat
+                                                         : at::kDouble;
+  out = columns(bits.view(like)).view(bits.scalar_type()).to(self.scalar_type());
 }
 ACLNN(Im2colBackward, (In, gradOutput), (Ints, inputSize), (Ints, kernelSize), (Ints, dilation),
       (Ints, padding), (Ints, stride), (Out, out)) {

@@ -12,6 +12,7 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "host_cann/aten_ops/attention/updated_cache.h"
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/quantized/quantized_values.h"
@@ -51,19 +52,6 @@ at::Tensor from_fractals(const at::Tensor& cache, int64_t heads, int64_t page, i
 }
 at::Tensor to_fractals(const at::Tensor& tokens, at::IntArrayRef shape) {
   return tokens.unflatten(3, {-1, width_of(tokens)}).permute({0, 2, 3, 1, 4}).reshape(shape);
-}
-
-// The tokens of a cache, places of the first two dimensions, with others instead of some of them.
-at::Tensor updated(const at::Tensor& cache, const at::Tensor& places, const at::Tensor& tokens) {
-  const at::Tensor rows = cache.flatten(0, 1);
-  const int64_t count = rows.size(0);
-  // What has no place comes behind the rows.
-  const at::Tensor row = at::where((places >= 0) & (places < count), places, count);
-  const at::Tensor all[] = {rows, at::zeros_like(rows.narrow(0, 0, 1))};
-  return at::cat(at::TensorList(all), 0)
-      .index_copy(0, row, tokens.to(cache.scalar_type()))
-      .narrow(0, 0, count)
-      .view(cache.sizes());
 }
 
 at::Tensor normalized(const at::Tensor& x, const at::Tensor& gamma, double epsilon) {

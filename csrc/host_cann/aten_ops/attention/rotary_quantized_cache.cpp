@@ -8,6 +8,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/round.h>
 
+#include "host_cann/aten_ops/attention/updated_cache.h"
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/quantized/quantized_values.h"
@@ -85,7 +86,8 @@ at::Tensor quantized(const at::Tensor& heads, const char* scale_name, const at::
   return saturated(at::round(values), -128, 127).to(at::kChar);
 }
 
-// Where the rows of the tokens stand in a cache of [blocks, rows, heads, size].
+// Where the rows of the tokens stand in a cache of [blocks, rows, heads, size]. In pages a token
+// with a negative index is not written.
 at::Tensor places_in(const at::Tensor& cache, const at::Tensor& indices, const Layout& layout,
                      bool is_paged) {
   const int64_t count = is_paged ? layout.tokens() : layout.batch;
@@ -93,7 +95,7 @@ at::Tensor places_in(const at::Tensor& cache, const at::Tensor& indices, const L
               " elements");
   const at::Tensor flat = indices.flatten();
   if (is_paged) {
-    check_bounds("indices", flat, cache.size(0) * cache.size(1));
+    check_bounds("indices", flat.clamp_min(-1), cache.size(0) * cache.size(1), -1);
     return flat;
   }
   TORCH_CHECK(cache.size(0) >= layout.batch, "kCacheRef has shape ", cache.sizes(), ", expected ",
@@ -105,10 +107,6 @@ at::Tensor places_in(const at::Tensor& cache, const at::Tensor& indices, const L
   const at::Tensor block = at::arange(layout.batch, flat.options());
   const at::Tensor row = at::arange(layout.sequence, flat.options());
   return ((block * cache.size(1) + flat).unsqueeze(1) + row).flatten();
-}
-
-at::Tensor updated(const at::Tensor& cache, const at::Tensor& places, const at::Tensor& rows) {
-  return cache.flatten(0, 1).index_copy(0, places, rows).view(cache.sizes());
 }
 
 Layout layout_of(const at::Tensor& x, at::IntArrayRef splits, const at::Tensor& cache) {

@@ -19,6 +19,7 @@
 #include "acl/acl_base.h"
 #include "host_cann/aten_ops/engine/accepted.h"
 #include "host_cann/aten_ops/engine/call.h"
+#include "host_cann/aten_ops/engine/ranks.h"
 #include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/descriptors/guard.h"
 #include "host_cann/descriptors/private_format.h"
@@ -334,6 +335,9 @@ struct Preparation::State {
                  "contiguous",
                  argument.name)
         .addressable(argument, view);
+    if (view.shape.size() > kMostDimensions && !takes_more_dimensions(api)) {
+      checks.rank_at_most(argument, kMostDimensions);
+    }
   }
 
   // Refuses an output in which two elements have one place in memory.

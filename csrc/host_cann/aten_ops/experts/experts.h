@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include <ATen/TensorOperators.h>
@@ -59,6 +60,11 @@ inline at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& places) {
   if (limit == 0) return at::zeros({places.size(0), rows.size(1)}, rows.options());
   const at::Tensor valid = is_place(places, limit);
   return rows.index_select(0, at::where(valid, places, 0)).masked_fill(~valid.unsqueeze(1), 0);
+}
+
+// The places of which rows are read: a row of probability 0 is left out, whatever is in it.
+inline at::Tensor read_places(const at::Tensor& places, const std::optional<at::Tensor>& probs) {
+  return probs ? at::where(probs->flatten() != 0, places, -1) : places;
 }
 
 // The reverse: `count` rows, of which those at the places are given and the others zeros.

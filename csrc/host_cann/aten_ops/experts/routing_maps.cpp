@@ -36,14 +36,18 @@ int64_t share(int64_t rows, int64_t parts) {
   return parts > 0 ? rows / parts : 0;
 }
 
+// Where the first `count` of the marks that are 1 stand among all. Where there are fewer, as in the
+// vendor's sample, others come after them.
+at::Tensor marked(const at::Tensor& marks, int64_t count) {
+  return at::argsort(marks.flatten(), /*stable=*/true, 0, /*descending=*/true).narrow(0, 0, count);
+}
+
 // Where the pairs of expert and token that are marked stand among all pairs, which come by expert,
-// then by token: `count` of them for each token. Where the map has fewer marks, as in the vendor's
-// sample, pairs without one come after them.
+// then by token: `count` of them for each token.
 at::Tensor marked_pairs(const at::Tensor& marks, int64_t count) {
-  TORCH_CHECK(count <= std::min(kMostExpertsOfToken, marks.size(1)), "a token has ", count,
-              " experts, expected at most ", std::min(kMostExpertsOfToken, marks.size(1)));
-  return at::argsort(marks.t().flatten(), /*stable=*/true, 0, /*descending=*/true)
-      .narrow(0, 0, count * marks.size(0));
+  const int64_t most = std::min(kMostExpertsOfToken, marks.size(1));
+  TORCH_CHECK(count <= most, "a token has ", count, " experts, expected at most ", most);
+  return marked(marks.t(), count * marks.size(0));
 }
 
 // Places of tokens, `count` for each expert in turn, as places in a matrix of tokens and experts.
@@ -116,9 +120,8 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (FloatIn, permutedTokenOutputGrad),
     check_bounds("sortedIndices", sortedIndices, tokensNum);
     tokensGradOut = summed(gradient, sortedIndices, tokensNum);
   } else {
-    check_bounds("sortedIndices", sortedIndices, rows);
-    tokensGradOut =
-        gradient.index_select(0, sortedIndices).unflatten(0, {tokensNum, rows / parts}).sum(1);
+    // A place that is none of the rows' is that of an expert which the token does not have.
+    tokensGradOut = rows_at(gradient, sortedIndices).unflatten(0, {tokensNum, rows / parts}).sum(1);
   }
   if (!permutedProbsOutputGradOptional) return;
   expect_shape("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional, {rows});
@@ -145,7 +148,8 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (FloatIn, permutedTokenOutputGrad),
 }
 
 // outIndex and permuteTokenId are defined for the padded mode alone; in the other they stay as they
-// are.
+// are. There sortedIndices has places by token, then by expert, and so has the kernel their
+// probabilities; one that is none of the rows', or has the probability 0, is left out.
 ACLNN(MoeTokenUnpermuteWithRoutingMap, (FloatIn, permutedTokens), (IndexIn, sortedIndices),
       (OptionalIn, routingMapOptional), (OptionalIn, probsOptional), (bool, paddedMode),
       (OptionalInts, restoreShapeOptional), (Out, unpermutedTokens), (OptionalOut, outIndex),
@@ -163,7 +167,6 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (FloatIn, permutedTokens), (IndexIn, sort
   TORCH_CHECK(!restoreShapeOptional || restoreShapeOptional->equals(shape),
               "restoreShapeOptional is ", restoreShapeOptional.value_or(shape), ", expected ",
               at::IntArrayRef(shape));
-  at::Tensor values = wide(permutedTokens);
   int64_t parts = tokens;  // that share the rows
   if (probsOptional) {
     expect_dims("probsOptional", *probsOptional, 2);
@@ -176,24 +179,33 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (FloatIn, permutedTokens), (IndexIn, sort
                 " rows, expected a multiple of ", parts);
   }
   const int64_t each = share(rows, parts);
-  check_bounds("sortedIndices", sortedIndices, paddedMode ? tokens : rows);
+  if (paddedMode) check_bounds("sortedIndices", sortedIndices, tokens);
+  std::optional<at::Tensor> weights;  // of the rows; without padding, of the places
   if (probsOptional) {
-    at::Tensor probs;
+    at::Tensor permuted;
     if (paddedMode) {
-      probs = probsOptional->flatten().index_select(0, pairs_of(sortedIndices, each, parts));
+      permuted = probsOptional->flatten().index_select(0, pairs_of(sortedIndices, each, parts));
+      weights = permuted;
     } else {
       TORCH_CHECK(routingMapOptional,
                   "routingMapOptional is null, expected a tensor as probsOptional is");
       expect_shape("routingMapOptional", *routingMapOptional, probsOptional->sizes());
       const at::Tensor map = marks("routingMapOptional", *routingMapOptional);
-      probs = probsOptional->t().flatten().index_select(0, marked_pairs(map, each));
+      permuted = probsOptional->t().flatten().index_select(0, marked_pairs(map, each));
+      weights = probsOptional->flatten().index_select(0, marked(map, rows));
     }
     if (permuteProbs) expect_dtype(*permuteProbs, *probsOptional);
-    permuteProbs = probs;
-    values = values * wide(probs).unsqueeze(1);
+    permuteProbs = permuted;
   }
+  at::Tensor values = wide(permutedTokens);
   if (!paddedMode) {
-    unpermutedTokens = values.index_select(0, sortedIndices).unflatten(0, {tokens, each}).sum(1);
+    const at::Tensor places = read_places(sortedIndices, weights);
+    values = rows_at(values, places);
+    if (weights) weights = weights->masked_fill(~is_place(places, rows), 0);  // inf is not nan
+  }
+  if (weights) values = values * wide(*weights).unsqueeze(1);
+  if (!paddedMode) {
+    unpermutedTokens = values.unflatten(0, {tokens, each}).sum(1);
     return;
   }
   unpermutedTokens = summed(values, sortedIndices, tokens);

@@ -57,11 +57,6 @@ void expect_places(const at::Tensor& sorted_indices, bool has_range = false,
               probs ? " for a probability other than 0" : "", ", expected 0 or more");
 }
 
-// The places of which rows are read: a row of probability 0 is left out, whatever is in it.
-at::Tensor read_places(const at::Tensor& places, const std::optional<at::Tensor>& probs) {
-  return probs ? at::where(probs->flatten() != 0, places, -1) : places;
-}
-
 void expect_experts(const char* name, int64_t count, int64_t pairs) {
   TORCH_CHECK(count > 0 && count <= kMostExpertsOfToken && pairs % count == 0, name, " is ", count,
               ", expected 1 to ", kMostExpertsOfToken, ", and a divisor of the ", pairs,

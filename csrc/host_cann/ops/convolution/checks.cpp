@@ -312,15 +312,17 @@ void require_bias_sizes(Checks& checks, const aclIntArray& bias_sizes, Wide chan
 }
 
 // What remains to be checked of a call whose input or weight is empty.
-void check_empty_backward(Checks& checks, Argument input, Argument weight,
+void check_empty_backward(Checks& checks, Argument grad_output, Argument input, Argument weight,
                           const aclIntArray* bias_sizes, const ConvolutionArguments& arguments,
                           const aclBoolArray& output_mask) {
   if (!checks.ok()) return;
   const Dims& shape = input.tensor->view.shape;
   const Dims& kernel = weight.tensor->view.shape;
+  const Wide transposed_channels = Wide{kernel[1]} * arguments.groups;
   if (output_mask.values[2]) {
-    require_bias_sizes(checks, *bias_sizes,
-                       arguments.transposed ? Wide{kernel[1]} * arguments.groups : kernel[0]);
+    require_bias_sizes(
+        checks, *bias_sizes,
+        arguments.transposed ? transposed_channels : grad_output.tensor->view.shape[1]);
   }
   if (output_mask.values[0] && shape[0] != 0 && shape[1] != 0) {
     checks.require(false,
@@ -334,6 +336,10 @@ void check_empty_backward(Checks& checks, Argument input, Argument weight,
   require_length(checks, {"outputPadding", arguments.output_padding}, spatial, spatial == 2);
   require_divided(checks, weight, arguments.groups);
   if (arguments.transposed) {
+    if (shape[0] != 0) {
+      require_size(checks, grad_output, 1, transposed_channels,
+                   "groups times the size of weight's dimension 1");
+    }
     if (kernel[0] == 0) {
       checks.require(false, "weight has shape %s, expected channels", shape_text(kernel).c_str());
     }
@@ -468,7 +474,9 @@ void check_convolution_backward(Checks& checks, const BackwardTensors& tensors,
   if (!empty || checks.product() < Product::kAscend910B) {
     check_backward_shapes(checks, grad_output, input, weight, arguments, gradients);
   }
-  if (empty) check_empty_backward(checks, input, weight, bias_sizes, arguments, *output_mask);
+  if (empty) {
+    check_empty_backward(checks, grad_output, input, weight, bias_sizes, arguments, *output_mask);
+  }
   require_3d_supported(checks, rank - 2);
   if (rank == 5) require_writable_grad_weight(checks, arguments, promoted, grad_weight);
 }

@@ -1,0 +1,76 @@
+"""Functions on ATen take tensors of 8 dimensions at most, as CANN's checks do.
+
+`tests/aten_ops/ranks.tsv` has the exceptions, each with the public source whose check has no limit, or flattens a
+tensor of more dimensions. Every tensor of every function's sample gets 9 dimensions in turn.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.aten_ops.limits import samples_by_function
+from tests.aten_ops.sweep import run_calls
+from tests.cabi import PARAM_INVALID, SUCCESS
+
+RANKS = [line.split("\t") for line in (Path(__file__).parent / "aten_ops" / "ranks.tsv").read_text().splitlines()[1:]]
+OF_ANY_RANK = {function for function, _, _ in RANKS}
+# A tensor of a public format: the dtype and the sizes.
+TENSOR = re.compile(r"\b([A-Z]\w+)\[([\d,]*)\]")
+
+
+def with_nine_dimensions(value: str, count: int = 0) -> str:
+    """An argument whose tensors, or the first of them, have 9 dimensions and as many elements."""
+
+    def extended(match: re.Match[str]) -> str:
+        sizes = [size for size in match[2].split(",") if size]
+        return f"{match[1]}[{','.join(['1'] * (9 - len(sizes)) + sizes)}]"
+
+    return TENSOR.sub(extended, value, count=count)
+
+
+def line(function: str, arguments: dict[str, str]) -> str:
+    """A call as samples.txt has it."""
+    return " ".join([function, *(f"{name}={value}" for name, value in arguments.items())])
+
+
+def calls() -> dict[tuple[str, str], str]:
+    """A call for each tensor of a function's sample."""
+    return {
+        (function, name): line(function, {**arguments, name: with_nine_dimensions(value, count=1)})
+        for function, arguments in samples_by_function().items()
+        for name, value in arguments.items()
+        if function not in OF_ANY_RANK and TENSOR.match(value.removeprefix("{"))
+    }
+
+
+def test_nine_dimensions_are_refused() -> None:
+    found = calls()
+    for (function, name), (stage1, _, text, _) in zip(found, run_calls(list(found.values())), strict=True):
+        expected = f"{name} has 9 dimensions, expected at most 8; reshape it"
+        assert (stage1, expected in text) == (PARAM_INVALID, True), (function, text)
+
+
+# What cannot have as many dimensions, or has to be as long.
+BESIDE = {
+    "aclnnBinaryCrossEntropy": {"out": "FLOAT[]"},
+    "aclnnConfusionTranspose": {"perm": "[0,1,2,3,4,5,6,7,8]", "out": "FLOAT[2,4]"},
+}
+
+
+@functools.cache
+def outcomes() -> dict[str, tuple[int, int, str, list[Any]]]:
+    lines = []
+    for function in sorted(OF_ANY_RANK):
+        extended = {name: with_nine_dimensions(value) for name, value in samples_by_function()[function].items()}
+        lines.append(line(function, extended | BESIDE.get(function, {})))
+    return dict(zip(sorted(OF_ANY_RANK), run_calls(lines), strict=True))
+
+
+@pytest.mark.parametrize("function", sorted(OF_ANY_RANK))
+def test_exceptions_take_more(function: str) -> None:
+    assert outcomes()[function][:3] == (SUCCESS, SUCCESS, "")

@@ -13,6 +13,9 @@ import pytest
 from tests.aten_ops.sweep import ROOT, run_calls
 from tests.cabi import AICORE_EXCEPTION, PARAM_INVALID, SUCCESS
 
+# What several calls begin with.
+BATCH_NORM = "aclnnBatchNorm weight=null bias=null momentum=0.5"
+
 # A call, and what its outputs hold.
 COMPUTED: dict[str, Any] = {
     # Slices whose place is outside are left out.
@@ -111,6 +114,19 @@ COMPUTED: dict[str, Any] = {
         "aclnnApplyFtrl varRef=FLOAT[1]:1 accumRef=FLOAT[1]:1 linearRef=FLOAT[1]:NaN grad=FLOAT[1]:0 lr=FLOAT[1]:1 "
         "l1=FLOAT[1]:0.5 l2=FLOAT[1]:0 lrPower=FLOAT[1]:-0.5 useLocking=false"
     ): [[0], [1], [pytest.approx(math.nan, nan_ok=True)]],
+    # A running mean that is absent is 0, and a variance 1; either alone is moved on by a batch (ops-nn,
+    # norm/batch_norm/op_api/aclnn_batch_norm.cpp). (x - mean) / sqrt(variance + eps), and momentum 0.5 of the batch's
+    # mean 2 and unbiased variance 2.
+    f"{BATCH_NORM} input=FLOAT[1,2]:3,5 runningMean=null runningVar=null training=false eps=3 "
+    "output=FLOAT[1,2] saveMean=null saveInvstd=null": [[[1.5, 2.5]]],
+    f"{BATCH_NORM} input=FLOAT[1,2]:3,5 runningMean=FLOAT[2]:1,2 runningVar=null training=false eps=3 "
+    "output=FLOAT[1,2] saveMean=null saveInvstd=null": [[1, 2], [[1, 1.5]]],
+    f"{BATCH_NORM} input=FLOAT16[1,2]:3,5 runningMean=null runningVar=FLOAT[2]:0.25,4 training=false eps=0 "
+    "output=FLOAT16[1,2] saveMean=null saveInvstd=null": [[0.25, 4], [[6, 2.5]]],
+    f"{BATCH_NORM} input=FLOAT[2,1]:1,3 runningMean=FLOAT[1]:10 runningVar=null training=true eps=0 "
+    "output=FLOAT[2,1] saveMean=FLOAT[1] saveInvstd=FLOAT[1]": [[6], [[-1], [1]], [2], [1]],
+    f"{BATCH_NORM} input=FLOAT[2,1]:1,3 runningMean=null runningVar=FLOAT[1]:4 training=true eps=0 "
+    "output=FLOAT[2,1] saveMean=FLOAT[1] saveInvstd=FLOAT[1]": [[3], [[-1], [1]], [2], [1]],
     # Long sums in 16 bits.
     "aclnnInplacePut selfRef=FLOAT16[1]:0 index=INT64[3000]:0 source=FLOAT16[3000]:1 accumulate=true": [[3000]],
     (

@@ -1,6 +1,7 @@
 // Normalisations. 16-bit tensors are widened once, so that statistics are FP32.
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/native_group_norm.h>
@@ -135,28 +136,28 @@ ACLNN(GroupNormBackward, (In, gradOut), (In, input), (In, mean), (In, rstd), (Op
 }
 
 // Training updates the running statistics and saves those of the batch; otherwise nothing is saved.
+// A running mean that is absent is 0, and a variance 1.
 ACLNN(BatchNorm, (In, input), (OptionalIn, weight), (OptionalIn, bias),
       (OptionalInOut, runningMean), (OptionalInOut, runningVar), (bool, training),
       (double, momentum), (double, eps), (Out, output), (OptionalOut, saveMean),
       (OptionalOut, saveInvstd)) {
-  const auto running = [](const OptionalOutput& statistic) -> std::optional<at::Tensor> {
-    if (!statistic) return std::nullopt;
-    const at::Tensor& memory = *statistic;
-    if (memory.numel() == 0) return std::nullopt;
-    return wide(memory).clone();
-  };
   expect_dims("input", input, 2, 8);
   const int64_t channels = input.size(1);
-  const std::optional<at::Tensor> mean = of_channels("runningMean", running(runningMean), channels);
-  const std::optional<at::Tensor> variance =
-      of_channels("runningVar", running(runningVar), channels);
+  // A copy, because ATen writes to it.
+  const auto running = [&](const char* name, const OptionalOutput& statistic, double absent) {
+    const auto given = statistic ? std::optional<at::Tensor>(*statistic) : std::nullopt;
+    const auto numbers = of_channels(name, given, channels);
+    return numbers ? numbers->clone() : at::full({channels}, absent, wide(input).options());
+  };
+  const at::Tensor mean = running("runningMean", runningMean, 0);
+  const at::Tensor variance = running("runningVar", runningVar, 1);
   const auto [result, batch_mean, batch_invstd] = at::native_batch_norm(
       wide(input), of_channels("weight", weight, channels), of_channels("bias", bias, channels),
       mean, variance, training, momentum, eps);
   output = result;
   if (!training) return;
-  if (mean) runningMean = *mean;
-  if (variance) runningVar = *variance;
+  if (runningMean && (*runningMean)->numel() > 0) runningMean = mean;
+  if (runningVar && (*runningVar)->numel() > 0) runningVar = variance;
   saveMean = batch_mean;
   saveInvstd = batch_invstd;
 }

@@ -59,6 +59,13 @@ ENDS: dict[str, tuple[float, ...]] = {
 }
 # Calls that are made however few of the others are.
 ALWAYS = re.compile("of its range$|^all optional tensors")
+# What torch and Python say of their own inside, of no use to a caller of CANN's interface.
+INSIDE = re.compile(r"[Pp]ython|[a-z]Error\b|INTERNAL ASSERT|report a bug|c10::|std::|bad_\w+|vector::|nullptr")
+# How torch's texts begin and what they call things; ours quote them behind these words.
+OF_TORCH = re.compile(
+    r"Expected |[Ee]xpected all tensors|scalar type|at non-singleton|mat1 and mat2|tensor [ab] |aten::|torch\."
+)
+QUOTED = re.compile("; ATen, which computes it, says: |cast the tensors \\(")
 # Of the private formats: a tensor with fewer cannot be laid out.
 LEAST_DIMENSIONS = {"NZ": 2, "NC1HWC0": 4, "FRACTAL_Z": 4, "NDC1HWC0": 5, "FRACTAL_Z_3D": 5}
 
@@ -324,11 +331,23 @@ def _run(arguments: list[str]) -> Iterator[Any]:
     yield f"ended the process: {process.wait()}, {error}" if process.wait() != 0 or error else ""
 
 
+def fault_of_text(text: str) -> str:
+    """What is wrong with the text of a refusal: one that is not ours stands behind one that is."""
+    ours = QUOTED.split(text)[0]
+    if found := INSIDE.search(text):
+        return f"the text speaks of torch's inside, {found[0]!r}: {text!r}"
+    if found := OF_TORCH.search(ours):
+        return f"the text is torch's, {found[0]!r}: {text!r}"
+    return ""
+
+
 def fault_of(call: dict[str, Any], outcome: list[Any]) -> str:
     """What is wrong with an outcome; empty if nothing is."""
     stage1, stage2, text, _ = outcome
     if stage1 == stage2 == SUCCESS:
         return ""
+    if wrong := fault_of_text(text):
+        return wrong
     if stage1 != SUCCESS and stage1 not in (161001, 161002, 361001) and not 561000 <= stage1 < 562000:
         return f"stage 1 ended with {stage1}: {text}"
     if stage1 == SUCCESS and stage2 not in (AICORE_EXCEPTION, 161001, 161002):

@@ -8,6 +8,7 @@ the same call in FLOAT. The calls go through the C ABI of the prefix, in a proce
 from __future__ import annotations
 
 import ctypes
+import importlib
 import itertools
 import json
 import math
@@ -394,16 +395,23 @@ def results(caller: Caller, name: str, arguments: dict[str, Any]) -> Iterator[Re
 
 
 def main() -> None:
-    """Prints the results as JSON lines; names after the command select functions, and - runs calls of the input."""
+    """Prints the results as JSON lines; names after the command select functions.
+
+    - runs the calls of the input instead, on the product that comes next, and once torch is imported if that is last.
+    """
+    runs_input, *options = sys.argv[1:] or [""]
+    if options[1:] == ["torch"]:
+        importlib.import_module("torch")
     caller = Caller()
-    assert caller.library.aclHostSetProduct(b"host") == SUCCESS
-    if sys.argv[1:] == ["-"]:
+    product = options[0] if runs_input == "-" else "host"
+    assert caller.library.aclHostSetProduct(product.encode()) == SUCCESS
+    if runs_input == "-":
         for line in sys.stdin:
             outcome = caller.call(*parse(line))
             outputs = (
                 [output.tolist() for output in outcome.outputs] if outcome.stage2 == SUCCESS == outcome.stage1 else []
             )
-            print(json.dumps([outcome.stage1, outcome.stage2, outcome.text, outputs]))
+            print(json.dumps([outcome.stage1, outcome.stage2, outcome.text, outputs], default=str))  # complex numbers
         return
     for name, arguments in samples():
         if len(sys.argv) > 1 and name not in sys.argv[1:]:
@@ -425,9 +433,15 @@ def sweep(*names: str) -> list[Result]:
     return [Result(**each) for each in _run(*names)]
 
 
-def run_calls(lines: Sequence[str]) -> list[tuple[int, int, str, list[Any]]]:
-    """Both statuses, the text and the outputs of calls that are written as in samples.txt."""
-    return [tuple(each) for each in _run("-", text="\n".join(lines))]
+def run_calls(
+    lines: Sequence[str], product: str = "host", with_torch: bool = False
+) -> list[tuple[int, int, str, list[Any]]]:
+    """Both statuses, the text and the outputs of calls that are written as in samples.txt.
+
+    The process has torch's libraries, and with_torch also Python's torch.
+    """
+    options = ["torch"] if with_torch else []
+    return [tuple(each) for each in _run("-", product, *options, text="\n".join(lines))]
 
 
 if __name__ == "__main__":

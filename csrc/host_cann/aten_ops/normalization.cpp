@@ -1,7 +1,10 @@
 // Normalisations. 16-bit tensors are widened once, so that statistics are FP32.
 
+#include <limits>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/native_group_norm.h>
@@ -9,9 +12,11 @@
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
+#include "host_cann/runtime/product.h"
 
 using namespace aclnn_host;
 
@@ -89,8 +94,10 @@ using Normed = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
 // A group normalisation of (N, C, ...), with the means and the inverse deviations.
 Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
-                    const std::optional<at::Tensor>& beta, int64_t groups, double eps) {
-  TORCH_CHECK(x.dim() >= 2 && x.size(0) > 0 && x.size(1) > 0, "the input has shape ", x.sizes(),
+                    const std::optional<at::Tensor>& beta, int64_t groups, double eps,
+                    bool may_lack_channels = false) {
+  TORCH_CHECK(x.dim() >= 2 && (may_lack_channels || (x.size(0) > 0 && x.size(1) > 0)),
+              "the input has shape ", x.sizes(),
               ", expected two dimensions or more, of which the first two are not 0");
   TORCH_CHECK(groups > 0 && x.size(1) % groups == 0, "the number of groups is ", groups,
               ", expected a divisor of ", x.size(1), ", the number of channels");
@@ -104,12 +111,26 @@ Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
                 dtype_text(dtype), ", expected ", dtype_text(x.scalar_type()),
                 " as the input has, or FLOAT; cast it");
   }
-  const int64_t places = x.numel() / x.size(0) / x.size(1);
+  const int64_t places = c10::multiply_integers(x.sizes().slice(2));
   const auto flat = [](const std::optional<at::Tensor>& weights) {
     return weights ? std::optional(row_by_row(*weights).reshape({-1})) : std::nullopt;
   };
   return at::native_group_norm(row_by_row(x), flat(gamma), flat(beta), x.size(0), x.size(1), places,
                                groups, eps);
+}
+
+// Without elements there is nothing to be normalised. On Ascend950 N and C may be 0, and the means
+// are nan, as the inverse deviations are on every product.
+Normed group_normed_before_silu(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
+                                const std::optional<at::Tensor>& beta, int64_t groups, double eps) {
+  const Product product = current_product();
+  const bool may_lack_channels = product == Product::kAscend950 || product == Product::kHost;
+  Normed normed = group_normed(x, gamma, beta, groups, eps, may_lack_channels);
+  if (x.numel() > 0) return normed;
+  auto& [result, mean, rstd] = normed;
+  rstd = at::full_like(rstd, std::numeric_limits<double>::quiet_NaN());
+  mean = product == Product::kAscend950 ? rstd : at::zeros_like(rstd);
+  return normed;
 }
 
 }  // namespace
@@ -230,7 +251,7 @@ ACLNN(InstanceNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (const char
 ACLNN(GroupNormSilu, (FloatIn, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, group),
       (double, eps), (Out, out), (Out, meanOut), (Out, rstdOut)) {
   expect_dtype("out", out, self);
-  const auto [result, mean, rstd] = group_normed(self, gamma, beta, group, eps);
+  const auto [result, mean, rstd] = group_normed_before_silu(self, gamma, beta, group, eps);
   out = at::silu(result);
   meanOut = mean;
   rstdOut = rstd;
@@ -238,7 +259,7 @@ ACLNN(GroupNormSilu, (FloatIn, self), (OptionalIn, gamma), (OptionalIn, beta), (
 ACLNN(GroupNormSiluV2, (FloatIn, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, group),
       (double, eps), (bool, activateSilu), (Out, out), (Out, meanOut), (Out, rstdOut)) {
   expect_dtype("out", out, self);
-  const auto [result, mean, rstd] = group_normed(self, gamma, beta, group, eps);
+  const auto [result, mean, rstd] = group_normed_before_silu(self, gamma, beta, group, eps);
   out = activateSilu ? at::silu(result) : result;
   meanOut = mean;
   rstdOut = rstd;

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from tests import cabi
-from tests.aten_ops.stored import StoredMemory, is_stored_apart
+from tests.aten_ops.stored import FORMATS, StoredMemory, is_stored_apart
 from tests.cabi import PARAM_INVALID, SUCCESS, Dtype
 from tests.published import c_type, rows
 
@@ -173,11 +173,12 @@ class Caller:
     def tensor(self, value: Tensor, kind: str, strided: bool, memories: list[tuple[cabi.Memory, str]]) -> int:
         """A new aclTensor, whose memory is added to the memories."""
         dtype = Dtype[value.dtype.replace("BFLOAT16", "BF16")]
-        apart = is_stored_apart(dtype, value.format)
+        layout = value.format if value.format in FORMATS else ""
+        apart = is_stored_apart(dtype, layout)
         gaps = strided and not is_output(kind) and not apart
         strides = [2 * stride for stride in cabi.contiguous_strides(value.shape)] if gaps else None
         memory = (
-            StoredMemory(dtype, value.shape, value.format)
+            StoredMemory(dtype, value.shape, layout)
             if apart
             else cabi.Memory(dtype, value.shape, strides, offset=int(gaps))
         )
@@ -185,7 +186,7 @@ class Caller:
             # Tensors of the same shape differ, too, from fill 1 on.
             memory.write(_values(value, dtype, self.fill * (1 + len(memories))))
         memories.append((memory, kind))
-        return memory.descriptor()
+        return memory.descriptor(cabi.Format[value.format]) if value.format and not layout else memory.descriptor()
 
     def call(self, name: str, arguments: dict[str, Any], strided: bool = False, only_stage1: bool = False) -> Outcome:
         """Runs both stages on new memory; strided inputs have a gap after each element."""

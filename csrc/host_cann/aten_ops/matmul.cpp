@@ -23,6 +23,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/matrix_units.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/descriptors/private_format.h"
@@ -268,8 +269,9 @@ ACLNN(Einsum, (Ins, tensors), (const char*, equation), (Out, output)) {
 }
 
 // Each channel has filters of its own.
-ACLNN(ConvDepthwise2d, (In, self), (In, weight), (Ints, kernelSize), (OptionalIn, bias),
-      (Ints, stride), (Ints, padding), (Ints, dilation), (Out, out), (int8_t, cubeMathType)) {
+ACLNN(ConvDepthwise2d, (Image<In>, self), (In, weight), (Ints, kernelSize), (OptionalIn, bias),
+      (Ints, stride), (Ints, padding), (Ints, dilation), (Image<Out>, out),
+      (int8_t, cubeMathType)) {
   expect_dims("self", self, 4);
   expect_dims("weight", weight, 4);
   expect_dtype("weight", weight, self);

@@ -15,6 +15,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/runtime/product.h"
 
@@ -135,8 +136,9 @@ Normed group_normed_before_silu(const at::Tensor& x, const std::optional<at::Ten
 
 }  // namespace
 
-ACLNN(GroupNorm, (In, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, N), (int64_t, C),
-      (int64_t, HxW), (int64_t, group), (double, eps), (Out, out), (Out, meanOut), (Out, rstdOut)) {
+ACLNN(GroupNorm, (Image<In>, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, N),
+      (int64_t, C), (int64_t, HxW), (int64_t, group), (double, eps), (Image<Out>, out),
+      (Out, meanOut), (Out, rstdOut)) {
   TORCH_CHECK(group > 0 && C >= 0 && C.value() % group.value() == 0, "group is ", group.value(),
               ", expected a divisor of C, which is ", C.value());
   TORCH_CHECK(N >= 0 && HxW >= 0, "N is ", N.value(), " and HxW ", HxW.value(),
@@ -147,9 +149,10 @@ ACLNN(GroupNorm, (In, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, 
   meanOut = mean;
   rstdOut = rstd;
 }
-ACLNN(GroupNormBackward, (In, gradOut), (In, input), (In, mean), (In, rstd), (OptionalIn, gamma),
-      (int64_t, N), (int64_t, C), (int64_t, HxW), (int64_t, group), (Bools, outputMask),
-      (OptionalOut, gradInput), (OptionalOut, gradGammaOut), (OptionalOut, gradBetaOut)) {
+ACLNN(GroupNormBackward, (Image<In>, gradOut), (Image<In>, input), (In, mean), (In, rstd),
+      (OptionalIn, gamma), (int64_t, N), (int64_t, C), (int64_t, HxW), (int64_t, group),
+      (Bools, outputMask), (Image<OptionalOut>, gradInput), (OptionalOut, gradGammaOut),
+      (OptionalOut, gradBetaOut)) {
   write(at::native_group_norm_backward(row_by_row(gradOut), row_by_row(input), row_by_row(mean),
                                        row_by_row(rstd), row_by_row(gamma), N, C, HxW, group,
                                        mask_of(outputMask)),
@@ -158,9 +161,9 @@ ACLNN(GroupNormBackward, (In, gradOut), (In, input), (In, mean), (In, rstd), (Op
 
 // Training updates the running statistics and saves those of the batch; otherwise nothing is saved.
 // A running mean that is absent is 0, and a variance 1.
-ACLNN(BatchNorm, (In, input), (OptionalIn, weight), (OptionalIn, bias),
+ACLNN(BatchNorm, (Image<In>, input), (OptionalIn, weight), (OptionalIn, bias),
       (OptionalInOut, runningMean), (OptionalInOut, runningVar), (bool, training),
-      (double, momentum), (double, eps), (Out, output), (OptionalOut, saveMean),
+      (double, momentum), (double, eps), (Image<Out>, output), (OptionalOut, saveMean),
       (OptionalOut, saveInvstd)) {
   expect_dims("input", input, 2, 8);
   const int64_t channels = input.size(1);
@@ -182,10 +185,10 @@ ACLNN(BatchNorm, (In, input), (OptionalIn, weight), (OptionalIn, bias),
   saveMean = batch_mean;
   saveInvstd = batch_invstd;
 }
-ACLNN(BatchNormBackward, (In, gradOut), (In, input), (OptionalIn, weight),
+ACLNN(BatchNormBackward, (Image<In>, gradOut), (Image<In>, input), (OptionalIn, weight),
       (OptionalIn, runningMean), (OptionalIn, runningVar), (OptionalIn, saveMean),
       (OptionalIn, saveInvstd), (bool, training), (double, eps), (Bools, outputMask),
-      (OptionalOut, gradInput), (OptionalOut, gradWeight), (OptionalOut, gradBias)) {
+      (Image<OptionalOut>, gradInput), (OptionalOut, gradWeight), (OptionalOut, gradBias)) {
   expect_dims("input", input, 2, 8);
   expect_shape("gradOut", gradOut, input.sizes());
   const int64_t channels = input.size(1);
@@ -248,16 +251,17 @@ ACLNN(InstanceNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (const char
   variance = placed(spread);
 }
 
-ACLNN(GroupNormSilu, (FloatIn, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, group),
-      (double, eps), (Out, out), (Out, meanOut), (Out, rstdOut)) {
+ACLNN(GroupNormSilu, (Image<FloatIn>, self), (OptionalIn, gamma), (OptionalIn, beta),
+      (int64_t, group), (double, eps), (Image<Out>, out), (Out, meanOut), (Out, rstdOut)) {
   expect_dtype("out", out, self);
   const auto [result, mean, rstd] = group_normed_before_silu(self, gamma, beta, group, eps);
   out = at::silu(result);
   meanOut = mean;
   rstdOut = rstd;
 }
-ACLNN(GroupNormSiluV2, (FloatIn, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, group),
-      (double, eps), (bool, activateSilu), (Out, out), (Out, meanOut), (Out, rstdOut)) {
+ACLNN(GroupNormSiluV2, (Image<FloatIn>, self), (OptionalIn, gamma), (OptionalIn, beta),
+      (int64_t, group), (double, eps), (bool, activateSilu), (Image<Out>, out), (Out, meanOut),
+      (Out, rstdOut)) {
   expect_dtype("out", out, self);
   const auto [result, mean, rstd] = group_normed_before_silu(self, gamma, beta, group, eps);
   out = activateSilu ? at::silu(result) : result;
@@ -265,9 +269,9 @@ ACLNN(GroupNormSiluV2, (FloatIn, self), (OptionalIn, gamma), (OptionalIn, beta),
   rstdOut = rstd;
 }
 // The channels are the second dimension whatever dataFormatOptional says.
-ACLNN(GroupNormSwish, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (int64_t, numGroups),
+ACLNN(GroupNormSwish, (Image<FloatIn>, x), (FloatIn, gamma), (FloatIn, beta), (int64_t, numGroups),
       (char*, dataFormatOptional), (double, eps), (bool, activateSwish), (double, swishScale),
-      (Out, yOut), (Out, meanOut), (Out, rstdOut)) {
+      (Image<Out>, yOut), (Out, meanOut), (Out, rstdOut)) {
   expect_dtype("yOut", yOut, x);
   expect_dtype("beta", beta, gamma);
   expect_dtype("meanOut", meanOut, gamma);
@@ -279,8 +283,8 @@ ACLNN(GroupNormSwish, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (int64_t,
 }
 
 // A batch normalisation with given statistics. invstd has eps in it already.
-ACLNN(BatchNormElemt, (FloatIn, input), (OptionalIn, weight), (OptionalIn, bias), (FloatIn, mean),
-      (FloatIn, invstd), (double, eps), (Out, output)) {
+ACLNN(BatchNormElemt, (Image<FloatIn>, input), (OptionalIn, weight), (OptionalIn, bias),
+      (FloatIn, mean), (FloatIn, invstd), (double, eps), (Image<Out>, output)) {
   static_cast<void>(eps);
   channels_of("input", input);
   expect_dtype("mean", mean, input);
@@ -299,9 +303,9 @@ ACLNN(BatchNormElemt, (FloatIn, input), (OptionalIn, weight), (OptionalIn, bias)
   output = result;
 }
 // The sums are over all devices, and counter has the number of elements on each.
-ACLNN(BatchNormElemtBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, mean),
+ACLNN(BatchNormElemtBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input), (FloatIn, mean),
       (FloatIn, invstd), (OptionalIn, weight), (FloatIn, sumDy), (FloatIn, sumDyXmu), (In, counter),
-      (Out, gradInput)) {
+      (Image<Out>, gradInput)) {
   channels_of("input", input);
   expect_shape("gradOut", gradOut, input.sizes());
   expect_real("counter", counter);
@@ -314,7 +318,7 @@ ACLNN(BatchNormElemtBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, me
       (wide(gradOut) - mean_dy - centred * (scale.square() * mean_dy_xmu)) * scale;
   gradInput = weight ? result * along_channels("weight", *weight, input) : result;
 }
-ACLNN(BatchNormReduce, (FloatIn, x), (Out, sum), (Out, squareSum)) {
+ACLNN(BatchNormReduce, (Image<FloatIn>, x), (Out, sum), (Out, squareSum)) {
   TORCH_CHECK(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
   const Sizes dims = dims_but_channels(x);
   const at::Tensor sums = wide(x).sum(dims);
@@ -322,7 +326,7 @@ ACLNN(BatchNormReduce, (FloatIn, x), (Out, sum), (Out, squareSum)) {
   sum = sums;
   squareSum = square_sums;
 }
-ACLNN(BatchNormReduceBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, mean),
+ACLNN(BatchNormReduceBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input), (FloatIn, mean),
       (FloatIn, invstd), (OptionalIn, weight), (bool, inputG), (bool, weightG), (bool, biasG),
       (OptionalOut, sumDy), (OptionalOut, sumDyXmu), (OptionalOut, gradWeight),
       (OptionalOut, gradBias)) {
@@ -347,7 +351,7 @@ ACLNN(BatchNormReduceBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, m
 
 // Of the statistics of each device and its number of elements, those of all. The running variance
 // is the unbiased one.
-ACLNN(BatchNormGatherStatsWithCounts, (FloatIn, input), (FloatIn, mean), (FloatIn, invstd),
+ACLNN(BatchNormGatherStatsWithCounts, (Image<FloatIn>, input), (FloatIn, mean), (FloatIn, invstd),
       (OptionalInOut, runningMean), (OptionalInOut, runningVar), (double, momentum), (double, eps),
       (FloatIn, counts), (Out, meanAll), (Out, invstdAll)) {
   const int64_t channels = channels_of("input", input);
@@ -416,8 +420,8 @@ ACLNN(FusedAddRmsNorm, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (double, 
 
 // x, dy and gamma have one shape: samples, groups and the elements of a group. The formula is the
 // document's, which has gamma as a factor of the sums, too.
-ACLNN(GroupNormalizationGrad, (FloatIn, x), (FloatIn, dy), (FloatIn, gamma), (FloatIn, mean),
-      (FloatIn, rstd), (Out, dx)) {
+ACLNN(GroupNormalizationGrad, (Image<FloatIn>, x), (Image<FloatIn>, dy), (FloatIn, gamma),
+      (FloatIn, mean), (FloatIn, rstd), (Image<Out>, dx)) {
   TORCH_CHECK(x.dim() >= 3, "x has shape ", x.sizes(), ", expected at least three dimensions");
   expect_like("dy", dy, x);
   expect_like("gamma", gamma, x);

@@ -112,9 +112,22 @@ def _signatures(library: Path, section: str) -> dict[str, str]:
 def rows(library: Path) -> dict[str, tuple[tuple[str, str], ...]]:
     """The kind and the name of each argument of every row on ATen that a library has, by function."""
     return {
-        name: tuple(tuple(pair.split(", ")) for pair in re.findall(r"\(([^()]*)\)", arguments))
+        name: tuple((re.sub(r"^Image<(\w+)>$", r"\1", kind), argument) for kind, argument in _pairs(arguments))
         for name, arguments in _signatures(library, "aclnn_rows").items()
     }
+
+
+def images(library: Path) -> dict[str, tuple[str, ...]]:
+    """The arguments of every row on ATen that are images, whose channels are dimension 1, by function."""
+    found = {
+        name: tuple(argument for kind, argument in _pairs(arguments) if kind.startswith("Image<"))
+        for name, arguments in _signatures(library, "aclnn_rows").items()
+    }
+    return {name: arguments for name, arguments in found.items() if arguments}
+
+
+def _pairs(arguments: str) -> list[list[str]]:
+    return [pair.split(", ") for pair in re.findall(r"\(([^()]*)\)", arguments)]
 
 
 # Their arguments are views of memory, or none, so that they are made without the macro that lists the others.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.aten_ops.abuse import abuse
-from tests.aten_ops.sweep import samples
+from tests.aten_ops.abuse import abuse, fault_of_text
+from tests.aten_ops.sweep import SAMPLES, run_calls, samples
 
 NAMES = sorted(dict(samples()))
 PARTS = 16
@@ -24,3 +26,44 @@ def test_each_wrong_argument(part: int) -> None:
     calls, faults = abuse(*NAMES[part::PARTS])
     assert faults == []
     assert calls > 1000
+
+
+def wrong(line: str) -> str:
+    """A call whose last tensor has one dimension more."""
+    *_, last = re.finditer(r"(?<=[A-Z0-9])\[([\d,]*)\]", line)
+    return f"{line[: last.start()]}[{','.join(filter(None, (last[1], '1')))}]{line[last.end() :]}"
+
+
+def test_nothing_depends_on_torch_in_python() -> None:
+    lines = [*SAMPLES.read_text().splitlines(), "aclnnAdd self=FLOAT[2] other=FLOAT[3] alpha=FLOAT(1) out=FLOAT[3]"]
+    lines += [wrong(line) for line in lines if re.search(r"[A-Z0-9]\[", line)]
+    # torch in Python divides by 0 where it infers the shape of this one's variance.
+    lines.append(
+        "aclnnBatchNorm input=FLOAT[1,1,1,1,1] weight=null bias=null runningMean=FLOAT[1] runningVar=FLOAT[1] "
+        "training=true momentum=0.5 eps=1 output=FLOAT[1,1,1,1,1] saveMean=FLOAT[1] saveInvstd=FLOAT[1]"
+    )
+    without, with_torch = run_calls(lines), run_calls(lines, with_torch=True)
+    assert [line for line, a, b in zip(lines, without, with_torch, strict=True) if repr(a) != repr(b)] == []
+    assert without[-1][:2] == (0, 0)
+    assert sum(stage1 != 0 for stage1, *_ in without) > 100
+    assert [text for _, _, text, _ in without if fault_of_text(text)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "aclnnBatchNorm: ZeroDivisionError: division by zero",
+        "aclnnAdd: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0",
+        "aclnnAdd: Expected all tensors to be on the same device",
+        "aclnnX: the arguments do not fit together; ATen, which computes it, says: c10::Half",
+    ],
+)
+def test_texts_of_torch_are_faults(text: str) -> None:
+    assert fault_of_text(text) != ""
+
+
+def test_texts_of_torch_may_be_quoted() -> None:
+    quoted = "ATen, which computes it, says: The size of tensor a (2) must match the size of tensor b (3)"
+    assert (
+        fault_of_text(f"aclnnAdd: the arguments do not fit together: self FLOAT [2], other FLOAT [3]; {quoted}") == ""
+    )

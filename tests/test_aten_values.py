@@ -6,6 +6,7 @@ import functools
 import json
 import math
 import re
+import unittest.mock
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,16 @@ from tests import cabi
 from tests.aten_ops.limits import samples_by_function
 from tests.aten_ops.sweep import ROOT, run_calls
 from tests.cabi import AICORE_EXCEPTION, PARAM_INVALID, SUCCESS
+
+# What several calls begin with.
+BATCH_NORM = "aclnnBatchNorm weight=null bias=null momentum=0.5"
+GROUP_NORM = "aclnnGroupNormSiluV2 gamma=null beta=null group=2 eps=1 activateSilu=true"
+ADAM = (
+    "aclnnApplyAdamWV2 varRef=FLOAT[1]:1 mRef=FLOAT[1]:0 vRef=FLOAT[1]:0 lr=0.5 beta1=0.5 beta2=0.75 weightDecay=0 "
+    "eps=0 maximize=false"
+)
+UP = ["0", "0.25", "0.5", "1", "1.5", "2", "3", "-4"]
+ANY = unittest.mock.ANY
 
 # A call, and what its outputs hold.
 COMPUTED: dict[str, Any] = {
@@ -148,6 +159,69 @@ COMPUTED: dict[str, Any] = {
         "aclnnApplyFtrl varRef=FLOAT[1]:1 accumRef=FLOAT[1]:1 linearRef=FLOAT[1]:NaN grad=FLOAT[1]:0 lr=FLOAT[1]:1 "
         "l1=FLOAT[1]:0.5 l2=FLOAT[1]:0 lrPower=FLOAT[1]:-0.5 useLocking=false"
     ): [[0], [1], [pytest.approx(math.nan, nan_ok=True)]],
+    # A running mean that is absent is 0, and a variance 1; either alone is moved on by a batch (ops-nn,
+    # norm/batch_norm/op_api/aclnn_batch_norm.cpp). (x - mean) / sqrt(variance + eps), and momentum 0.5 of the batch's
+    # mean 2 and unbiased variance 2.
+    f"{BATCH_NORM} input=FLOAT[1,2]:3,5 runningMean=null runningVar=null training=false eps=3 "
+    "output=FLOAT[1,2] saveMean=null saveInvstd=null": [[[1.5, 2.5]]],
+    f"{BATCH_NORM} input=FLOAT[1,2]:3,5 runningMean=FLOAT[2]:1,2 runningVar=null training=false eps=3 "
+    "output=FLOAT[1,2] saveMean=null saveInvstd=null": [[1, 2], [[1, 1.5]]],
+    f"{BATCH_NORM} input=FLOAT16[1,2]:3,5 runningMean=null runningVar=FLOAT[2]:0.25,4 training=false eps=0 "
+    "output=FLOAT16[1,2] saveMean=null saveInvstd=null": [[0.25, 4], [[6, 2.5]]],
+    f"{BATCH_NORM} input=FLOAT[2,1]:1,3 runningMean=FLOAT[1]:10 runningVar=null training=true eps=0 "
+    "output=FLOAT[2,1] saveMean=FLOAT[1] saveInvstd=FLOAT[1]": [[6], [[-1], [1]], [2], [1]],
+    f"{BATCH_NORM} input=FLOAT[2,1]:1,3 runningMean=null runningVar=FLOAT[1]:4 training=true eps=0 "
+    "output=FLOAT[2,1] saveMean=FLOAT[1] saveInvstd=FLOAT[1]": [[3], [[-1], [1]], [2], [1]],
+    # One number has no unbiased variance.
+    f"{BATCH_NORM} input=FLOAT[1,1,1,1,1]:3 runningMean=FLOAT[1]:1 runningVar=FLOAT[1]:1 training=true eps=1 "
+    "output=FLOAT[1,1,1,1,1] saveMean=FLOAT[1] saveInvstd=FLOAT[1]": [
+        [2],
+        [pytest.approx(math.nan, nan_ok=True)],
+        [[[[[0]]]]],
+        [3],
+        [1],
+    ],
+    # Reduction 3 divides by the size of the first dimension (ops-math, math/kl_div_v2). The losses are
+    # target (log target - self), here target is 1: 0, -1, -2, -3.
+    "aclnnKlDiv self=FLOAT[2,2]:0,1,2,3 target=FLOAT[2,2]:1 reduction=3 logTarget=false out=FLOAT[]": [-3],
+    "aclnnKlDiv self=FLOAT[]:2 target=FLOAT[]:1 reduction=3 logTarget=false out=FLOAT[]": [-2],
+    # The gradients, -target and log target + 1 - self times that of the loss, are summed to the shape of self and of
+    # target (ops-nn, loss/kl_div_loss_grad and kl_div_target_loss_grad).
+    "aclnnKlDivBackward gradOutput=FLOAT[1]:4 self=FLOAT[2] target=FLOAT[2,2]:1,2,3,4 reduction=3 logTarget=false "
+    "out=FLOAT[2]": [[-8, -12]],
+    "aclnnKlDivBackward gradOutput=FLOAT[2,2]:1,2,3,4 self=FLOAT[1] target=FLOAT[2,2]:1,2,3,4 reduction=0 "
+    "logTarget=false out=FLOAT[1]": [[-30]],
+    "aclnnKlDivBackward gradOutput=FLOAT[1]:4 self=FLOAT[2,2] target=FLOAT[2]:1,2 reduction=1 logTarget=false "
+    "out=FLOAT[2,2]": [[[-1, -2], [-1, -2]]],
+    "aclnnKlDivTargetBackward gradOutput=FLOAT[1]:4 self=FLOAT[2,2]:1,2,3,4 target=FLOAT[2]:0 reduction=3 "
+    "logTarget=true gradTarget=FLOAT[2]": [[-4, -8]],
+    # The letters of an equation are renamed in the order in which they come (ops-nn, aclnn_einsum.cpp).
+    'aclnnEinsum tensors={FLOAT[2]:1,2 FLOAT[2]:3,4} equation="i,j->ij" output=FLOAT[2,2]': [[[3, 4], [6, 8]]],
+    'aclnnEinsum tensors={FLOAT[1,1,1,2]:1,2 FLOAT[1,1,1,1,2]:3,4} equation="bhnD,bhnkD->bhnk" output=FLOAT[1,1,1,1]': [
+        [[[[11]]]]
+    ],
+    # One step of Adam moves by lr times the gradient's sign, or by lr (m / (1 - beta1)) / sqrt(max / (1 - beta2)): m is
+    # 0.25, v 0.0625, the largest v 4, in the types that ops-nn's aclnn_apply_adam_w_v2.cpp mixes.
+    f"{ADAM} maxGradNormOptionalRef=null grad=FLOAT16[1]:0.5 step=FLOAT[1]:0 amsgrad=false": [[0.5], [0.25], [0.0625]],
+    f"{ADAM} maxGradNormOptionalRef=FLOAT16[1]:4 grad=BFLOAT16[1]:0.5 step=INT64[1]:0 amsgrad=true": [
+        [0.9375],
+        [0.25],
+        [0.0625],
+        [4],
+    ],
+    # Without elements the inverse deviations are nan (ops-nn, norm/group_norm_silu).
+    f"{GROUP_NORM} self=FLOAT[0,2,2] out=FLOAT[0,2,2] meanOut=FLOAT[0,2] rstdOut=FLOAT[0,2]": [[], [], []],
+    f"{GROUP_NORM} self=FLOAT[1,0,2] out=FLOAT[1,0,2] meanOut=FLOAT[1,2] rstdOut=FLOAT[1,2]": [
+        [[]],
+        [[0, 0]],
+        [pytest.approx([math.nan] * 2, nan_ok=True)],
+    ],
+    # silu(20) is 20. A block's largest magnitude, 80, is below 2**7, so its scale is 2**(6 - 2), and the elements are
+    # rounded to FLOAT4_E2M1: 0, 0.3125, 0.625, 1.25, 1.875, 2.5, 3.75, -5 (ops-nn, activation/swiglu_group_quant).
+    f"aclnnSwigluGroupQuant x=BFLOAT16[1,256]:{','.join(['20'] * 128 + UP * 16)} weightOptional=null "
+    "groupIndexOptional=null scaleOptional=null dstType=40 quantMode=1 blockSize=0 roundScale=true clampLimit=-1.0 "
+    "dstTypeMax=0.0 outputOrigin=false yOut=FLOAT4_E2M1[1,128] yScaleOut=FLOAT8_E8M0[1,2,2] "
+    "yOriginOut=BFLOAT16[1,128]": [[[0, 0.5, 0.5, 1, 2, 2, 4, -4] * 16], [[[16, 16], [16, 16]]], ANY],
     # Long sums in 16 bits.
     "aclnnInplacePut selfRef=FLOAT16[1]:0 index=INT64[3000]:0 source=FLOAT16[3000]:1 accumulate=true": [[3000]],
     (
@@ -167,6 +241,22 @@ REFUSED = {
     'cacheModeOptional="PA_NZ" scatterModeOptional="None" stridesOptional=null '
     "offsetsOptional=null": "a token of keyCacheRef has 8 elements, expected a multiple of 16, 32 bytes, as cacheMode "
     "is PA_NZ",
+    # The checks of what is not computed.
+    "aclnnKlDiv self=FLOAT[2] target=FLOAT[2] reduction=4 logTarget=false out=FLOAT[]": "2 (sum) or 3 (batchmean)",
+    "aclnnKlDivBackward gradOutput=FLOAT[2,2] self=FLOAT[1] target=FLOAT[2,2] reduction=0 logTarget=false "
+    "out=FLOAT[2,2]": "out has shape [2, 2], expected [1]",
+    "aclnnKlDivBackward gradOutput=FLOAT[3,2,2] self=FLOAT[2,2] target=FLOAT[2,2] reduction=0 logTarget=false "
+    "out=FLOAT[3,2,2]": "gradOutput has shape [3, 2, 2], expected one that broadcasts to [2, 2]",
+    "aclnnKlDivTargetBackward gradOutput=FLOAT[2,2] self=FLOAT[2,2] target=FLOAT[2] reduction=0 logTarget=false "
+    "gradTarget=FLOAT[2,2]": "gradTarget has shape [2, 2], expected [2]",
+    'aclnnEinsum tensors={FLOAT[2] FLOAT[2]} equation="i,j->ji" output=FLOAT[2,2]': 'equation is "i,j->ji", expected',
+    f"{ADAM} maxGradNormOptionalRef=null grad=DOUBLE[1] step=FLOAT[1] amsgrad=false": "grad has dtype DOUBLE beside "
+    "varRef, which has FLOAT, expected",
+    f"{ADAM} maxGradNormOptionalRef=null grad=INT32[1] step=FLOAT[1] amsgrad=false": "grad has dtype INT32, expected",
+    f"{ADAM} maxGradNormOptionalRef=null grad=FLOAT[1] step=FLOAT[2] amsgrad=false": "step has shape [2], expected one",
+    # What ATen says comes behind a sentence of the host's.
+    "aclnnMm self=FLOAT[2,3] mat2=FLOAT[2,3] out=FLOAT[2,3] cubeMathType=0": "aclnnMm: the arguments do not fit "
+    "together: self FLOAT [2, 3], mat2 FLOAT [2, 3], out FLOAT [2, 3]; ATen, which computes it, says: mat1 and mat2",
     "aclnnOneHot self=INT64[2] numClasses=-1 onValue=FLOAT[1] offValue=FLOAT[1] axis=-1 out=FLOAT[2,1]": (
         "numClasses is -1, expected 0 or more"
     ),
@@ -287,6 +377,21 @@ def outcomes() -> dict[str, tuple[int, int, str, list[Any]]]:
 @pytest.mark.parametrize("line", COMPUTED)
 def test_computed(line: str) -> None:
     assert outcomes()[line] == (SUCCESS, SUCCESS, "", COMPUTED[line])
+
+
+# On Ascend950 N and C may be 0 as well, and the means are nan too.
+def test_a_group_norm_without_elements() -> None:
+    no_samples, no_channels = (
+        f"{GROUP_NORM} self=FLOAT[{n},{c},2] out=FLOAT[{n},{c},2] meanOut=FLOAT[{n},2] rstdOut=FLOAT[{n},2]"
+        for n, c in ((0, 2), (1, 0))
+    )
+    assert run_calls([no_samples], "Ascend950") == [(SUCCESS, SUCCESS, "", [[], [], []])]
+    ((stage1, stage2, _, outputs),) = run_calls([no_channels], "Ascend950")
+    assert (stage1, stage2) == (SUCCESS, SUCCESS)
+    assert np.isnan(outputs[1:]).all()
+    for line in (no_samples, no_channels):
+        ((stage1, _, text, _),) = run_calls([line], "Ascend910B")
+        assert (stage1, "expected two dimensions or more, of which the first two are not 0" in text) == (161002, True)
 
 
 @pytest.mark.parametrize("line", REFUSED)

@@ -221,6 +221,32 @@ def test_mistakes_are_refused(operators: Operators, name: str, inputs: list, out
     assert text in operators.error()
 
 
+NORMED, ROWS, LAST = torch.ones(2, 3, 4), torch.ones(2, 3, 1), torch.ones(4)
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "text"),
+    [
+        ("RmsNormGrad", [NORMED[:, :2], NORMED, ROWS, LAST], "dy has shape [2, 2, 4], expected [2, 3, 4]"),
+        ("RmsNormGrad", [NORMED, NORMED, ROWS[:, :2], LAST], "rstd has shape [2, 2, 1], expected [2, 3, 1]"),
+        ("RmsNormGrad", [NORMED, NORMED, ROWS, LAST[:3]], "gamma has shape [3], expected the last dimensions of x"),
+        ("LayerNormGrad", [NORMED[:1], NORMED, ROWS, ROWS, LAST], "dy has shape [1, 3, 4], expected [2, 3, 4]"),
+        ("LayerNormGrad", [NORMED, NORMED, ROWS[:1], ROWS, LAST], "variance has shape [1, 3, 1], expected [2, 3, 1]"),
+        ("LayerNormGrad", [NORMED, NORMED, ROWS, ROWS[:1], LAST], "mean has shape [1, 3, 1], expected [2, 3, 1]"),
+        (
+            "LayerNormGrad",
+            [NORMED, NORMED, ROWS, ROWS, ROWS],
+            "gamma has shape [2, 3, 1], expected the last dimensions",
+        ),
+    ],
+)
+def test_gradients_of_norms_refuse_what_does_not_fit(operators: Operators, name: str, inputs: list, text: str) -> None:
+    gamma = inputs[-1]
+    outputs = [NORMED.clone(), gamma.clone(), gamma.clone()][: 2 if name == "RmsNormGrad" else 3]
+    status, _ = operators.call(name, inputs, outputs)
+    assert (status != 0, text in operators.error()) == (True, True), operators.error()
+
+
 X, BOX = torch.ones(1, 2, 4, 4), torch.tensor([[0, 0, 0, 3, 3.0]])
 ALIGN = {"pooled_height": 2, "pooled_width": 2}
 INTS, WIDER = torch.ones(1, dtype=torch.int32), torch.ones(9, 2, 4, 4)

@@ -1,7 +1,8 @@
 """Every function that is a row on ATen, called wrongly: `python -m tests.aten_ops.abuse` prints what came.
 
 Each argument of each sample is changed in turn: null, destroyed, another type, sizes that are absurd or do not fit,
-memory that overlaps, numbers at the ends of their range, and, with each mode, tensors that are full of such numbers. A
+memory that overlaps, numbers at the ends of their range, and, with each mode, tensors that are full of such numbers;
+and optional tensors are left out together, with each flag as it is and the other way. A
 call must end with a status of stage 1 and a sentence that names the function, or be computed; nothing outside its
 memory may be touched, which ends at pages that the process may not read. Calls run in processes of their own, and one
 that dies or hangs is reported with its name: abuse() does that.
@@ -10,9 +11,11 @@ that dies or hangs is reported with its name: abuse() does that.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import math
 import os
+import re
 import select
 import subprocess
 import sys
@@ -54,6 +57,15 @@ ENDS: dict[str, tuple[float, ...]] = {
     **{f"INT{bits}": (-(2 ** (bits - 1)), -1, 0, 2 ** (bits - 1) - 1, 1) for bits in (8, 16, 32, 64)},
     "FLOAT": (math.nan, -math.inf, 0.0, math.inf, -1.0, 3e38, 1e-45),
 }
+# Calls that are made however few of the others are.
+ALWAYS = re.compile("of its range$|^all optional tensors")
+# What torch and Python say of their own inside, of no use to a caller of CANN's interface.
+INSIDE = re.compile(r"[Pp]ython|[a-z]Error\b|INTERNAL ASSERT|report a bug|c10::|std::|bad_\w+|vector::|nullptr")
+# How torch's texts begin and what they call things; ours quote them behind these words.
+OF_TORCH = re.compile(
+    r"Expected |[Ee]xpected all tensors|scalar type|at non-singleton|mat1 and mat2|tensor [ab] |aten::|torch\."
+)
+QUOTED = re.compile("; ATen, which computes it, says: |cast the tensors \\(")
 # Of the private formats: a tensor with fewer cannot be laid out.
 LEAST_DIMENSIONS = {"NZ": 2, "NC1HWC0": 4, "FRACTAL_Z": 4, "NDC1HWC0": 5, "FRACTAL_Z_3D": 5}
 
@@ -134,6 +146,23 @@ def variants(name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, dict[s
             for mode in MODES if type(value) is int else ():
                 if mode != value:
                     yield f"{argument}: {mode}, {dtype} at the ends of its range", {**hard, argument: mode}
+
+    yield from _without_optional_tensors(name, arguments)
+
+
+def _without_optional_tensors(name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Calls without all, two or one of the optional tensors, some of which matter with a flag's other value alone."""
+    kinds = rows(LIBRARY)[name]
+    optional = [argument for kind, argument in kinds if "Optional" in kind and _has_tensors(arguments[argument])]
+    flags = [argument for argument, value in arguments.items() if type(value) is bool]
+    some = [absent for count in (1, 2) for absent in itertools.combinations(optional, count) if len(optional) > count]
+    for label, absent in (("all optional tensors", tuple(optional)), *((", ".join(each), each) for each in some)):
+        for flag in (None, *flags):
+            if not absent or (flag is None and len(absent) == 1):
+                continue  # what is changed alone stands above
+            other = {flag: not arguments[flag]} if flag else {}
+            with_flag = f", {flag}: the other" if flag else ""
+            yield f"{label}: null{with_flag}", {**arguments, **dict.fromkeys(absent), **other}
 
 
 def _has_tensors(value: Any) -> bool:
@@ -230,8 +259,8 @@ def described(value: Any) -> bool:
 def main() -> None:
     """Prints a JSON line before and after each call: "FIRST SKIP EVERY FUNCTION..." stands after the command.
 
-    Calls before number SKIP of the function FIRST are left out, and of the others all but every EVERYth and those with
-    numbers at the ends of their range.
+    Calls before number SKIP of the function FIRST are left out, and of the others all but every EVERYth and those that
+    ALWAYS names.
     """
     caller = Abuser()
     cabi.Memory.is_fenced = True
@@ -245,7 +274,7 @@ def main() -> None:
         if not started:
             continue
         for i, (label, changed) in enumerate(variants(name, arguments)):
-            is_chosen = label.endswith("of its range") or (i + len(name)) % every == 0
+            is_chosen = ALWAYS.search(label) is not None or (i + len(name)) % every == 0
             if (name == first and i < skip) or not is_chosen:
                 continue
             print(json.dumps({"function": name, "variant": i, "label": label}), flush=True)
@@ -302,11 +331,23 @@ def _run(arguments: list[str]) -> Iterator[Any]:
     yield f"ended the process: {process.wait()}, {error}" if process.wait() != 0 or error else ""
 
 
+def fault_of_text(text: str) -> str:
+    """What is wrong with the text of a refusal: one that is not ours stands behind one that is."""
+    ours = QUOTED.split(text)[0]
+    if found := INSIDE.search(text):
+        return f"the text speaks of torch's inside, {found[0]!r}: {text!r}"
+    if found := OF_TORCH.search(ours):
+        return f"the text is torch's, {found[0]!r}: {text!r}"
+    return ""
+
+
 def fault_of(call: dict[str, Any], outcome: list[Any]) -> str:
     """What is wrong with an outcome; empty if nothing is."""
     stage1, stage2, text, _ = outcome
     if stage1 == stage2 == SUCCESS:
         return ""
+    if wrong := fault_of_text(text):
+        return wrong
     if stage1 != SUCCESS and stage1 not in (161001, 161002, 361001) and not 561000 <= stage1 < 562000:
         return f"stage 1 ended with {stage1}: {text}"
     if stage1 == SUCCESS and stage2 not in (AICORE_EXCEPTION, 161001, 161002):

@@ -8,6 +8,7 @@ the same call in FLOAT. The calls go through the C ABI of the prefix, in a proce
 from __future__ import annotations
 
 import ctypes
+import importlib
 import itertools
 import json
 import math
@@ -24,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from tests import cabi
-from tests.aten_ops.stored import StoredMemory, is_stored_apart
+from tests.aten_ops.stored import FORMATS, StoredMemory, is_stored_apart
 from tests.cabi import PARAM_INVALID, SUCCESS, Dtype
 from tests.published import c_type, rows
 
@@ -172,11 +173,12 @@ class Caller:
     def tensor(self, value: Tensor, kind: str, strided: bool, memories: list[tuple[cabi.Memory, str]]) -> int:
         """A new aclTensor, whose memory is added to the memories."""
         dtype = Dtype[value.dtype.replace("BFLOAT16", "BF16")]
-        apart = is_stored_apart(dtype, value.format)
+        layout = value.format if value.format in FORMATS else ""
+        apart = is_stored_apart(dtype, layout)
         gaps = strided and not is_output(kind) and not apart
         strides = [2 * stride for stride in cabi.contiguous_strides(value.shape)] if gaps else None
         memory = (
-            StoredMemory(dtype, value.shape, value.format)
+            StoredMemory(dtype, value.shape, layout)
             if apart
             else cabi.Memory(dtype, value.shape, strides, offset=int(gaps))
         )
@@ -184,7 +186,7 @@ class Caller:
             # Tensors of the same shape differ, too, from fill 1 on.
             memory.write(_values(value, dtype, self.fill * (1 + len(memories))))
         memories.append((memory, kind))
-        return memory.descriptor()
+        return memory.descriptor(cabi.Format[value.format]) if value.format and not layout else memory.descriptor()
 
     def call(self, name: str, arguments: dict[str, Any], strided: bool = False, only_stage1: bool = False) -> Outcome:
         """Runs both stages on new memory; strided inputs have a gap after each element."""
@@ -401,12 +403,17 @@ def as_reals(values: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    """Prints the results as JSON lines; names after the command select functions, and - PRODUCT runs calls of the
-    input."""
+    """Prints the results as JSON lines; names after the command select functions.
+
+    - runs the calls of the input instead, on the product that comes next, and once torch is imported if that is last.
+    """
+    runs_input, *options = sys.argv[1:] or [""]
+    if options[1:] == ["torch"]:
+        importlib.import_module("torch")
     caller = Caller()
-    of_input = sys.argv[1:2] == ["-"]
-    assert caller.library.aclHostSetProduct(sys.argv[2].encode() if of_input else b"host") == SUCCESS
-    if of_input:
+    product = options[0] if runs_input == "-" else "host"
+    assert caller.library.aclHostSetProduct(product.encode()) == SUCCESS
+    if runs_input == "-":
         for line in sys.stdin:
             outcome = caller.call(*parse(line))
             outputs = (
@@ -436,9 +443,15 @@ def sweep(*names: str) -> list[Result]:
     return [Result(**each) for each in _run(*names)]
 
 
-def run_calls(lines: Sequence[str], product: str = "host") -> list[tuple[int, int, str, list[Any]]]:
-    """Both statuses, the text and the outputs, complex numbers as pairs, of calls written as in samples.txt."""
-    return [tuple(each) for each in _run("-", product, text="\n".join(lines))]
+def run_calls(
+    lines: Sequence[str], product: str = "host", with_torch: bool = False
+) -> list[tuple[int, int, str, list[Any]]]:
+    """Both statuses, the text and the outputs, complex numbers as pairs, of calls that are written as in samples.txt.
+
+    The process has torch's libraries, and with_torch also Python's torch.
+    """
+    options = ["torch"] if with_torch else []
+    return [tuple(each) for each in _run("-", product, *options, text="\n".join(lines))]
 
 
 if __name__ == "__main__":

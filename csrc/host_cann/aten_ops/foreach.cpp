@@ -282,9 +282,10 @@ ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
   write(expAvgSqsRef, squares);
   if (amsgrad) write(maxExpAvgSqsRef, largest);
 }
-ACLNN(ApplyAdamWV2, (InOut, varRef), (InOut, mRef), (InOut, vRef),
-      (OptionalInOut, maxGradNormOptionalRef), (In, grad), (In, step), (float, lr), (float, beta1),
-      (float, beta2), (float, weightDecay), (float, eps), (bool, amsgrad), (bool, maximize)) {
+ACLNN(ApplyAdamWV2, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef),
+      (OptionalInOut, maxGradNormOptionalRef), (FloatIn, grad), (In, step), (float, lr),
+      (float, beta1), (float, beta2), (float, weightDecay), (float, eps), (bool, amsgrad),
+      (bool, maximize)) {
   TORCH_CHECK(!amsgrad || maxGradNormOptionalRef,
               "amsgrad is true and maxGradNormOptionalRef is null, expected a tensor");
   expect_shape("mRef", mRef, varRef->sizes());
@@ -293,10 +294,22 @@ ACLNN(ApplyAdamWV2, (InOut, varRef), (InOut, mRef), (InOut, vRef),
   if (amsgrad) {
     expect_shape("maxGradNormOptionalRef", *maxGradNormOptionalRef, varRef->sizes());
   }
+  // FLOAT, FLOAT16 and BFLOAT16 may be mixed.
+  const auto expect_width = [&](const char* name, const at::Tensor& tensor) {
+    TORCH_CHECK(wide(tensor.scalar_type()) == wide(varRef->scalar_type()), name, " has dtype ",
+                dtype_text(tensor.scalar_type()), " beside varRef, which has ",
+                dtype_text(varRef->scalar_type()),
+                ", expected FLOAT, FLOAT16 or BFLOAT16 for each, or DOUBLE for all");
+  };
+  expect_width("mRef", mRef);
+  expect_width("vRef", vRef);
+  expect_width("grad", grad);
+  if (amsgrad) expect_width("maxGradNormOptionalRef", *maxGradNormOptionalRef);
+  TORCH_CHECK(step.numel() == 1, "step has shape ", step.sizes(), ", expected one element");
   std::vector<at::Tensor> largest;
-  if (amsgrad) largest.push_back(*maxGradNormOptionalRef);
+  if (amsgrad) largest.push_back(wide(*maxGradNormOptionalRef));
   const auto [params, grads, means, squares, larger] =
-      at::_fused_adamw(tensors({varRef}), {grad}, tensors({mRef}), tensors({vRef}), largest,
+      at::_fused_adamw({wide(varRef)}, {wide(grad)}, {wide(mRef)}, {wide(vRef)}, largest,
                        {following(step)}, lr, beta1, beta2, weightDecay, eps, amsgrad, maximize);
   varRef = params[0];
   mRef = means[0];

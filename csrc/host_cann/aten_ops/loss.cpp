@@ -65,6 +65,39 @@ void check_expands(const char* name, const at::Tensor& tensor, const at::Tensor&
               ", expected one that broadcasts to ", to.sizes());
 }
 
+// The reduction that KlDiv has beside ATen's.
+constexpr int64_t kBatchMean = 3;
+
+void check_divergence_reduction(int64_t reduction) {
+  TORCH_CHECK(reduction >= 0 && reduction <= kBatchMean, "reduction is ", reduction,
+              ", expected 0 (none), 1 (mean), 2 (sum) or 3 (batchmean)");
+}
+
+// The number of samples. A tensor without dimensions is one.
+int64_t batch_of(const at::Tensor& losses) {
+  return losses.dim() > 0 ? losses.size(0) : 1;
+}
+
+// The shape that self and target broadcast to, to which the gradient of the loss expands.
+std::vector<int64_t> common_shape(const at::Tensor& grad, const at::Tensor& self,
+                                  const at::Tensor& target) {
+  expect_dims("self", self, 0, 8);
+  expect_dims("target", target, 0, 8);
+  std::vector<int64_t> shape = at::infer_size(self.sizes(), target.sizes());
+  TORCH_CHECK(at::is_expandable_to(grad.sizes(), shape), "gradOutput has shape ", grad.sizes(),
+              ", expected one that broadcasts to ", at::IntArrayRef(shape),
+              ", the shape of self and target");
+  return shape;
+}
+
+// A gradient of the divergence, in the shape of the tensor that it belongs to.
+at::Tensor of_divergence(const at::Tensor& derivative, const at::Tensor& grad, int64_t reduction,
+                         const at::Tensor& of) {
+  const at::Tensor all = reduction == kBatchMean ? derivative * wide(grad) / batch_of(derivative)
+                                                 : chain(derivative, grad, reduction);
+  return at::sum_to(all, of.sizes());
+}
+
 // An absent text is the mean.
 at::Reduction::Reduction reduction_of(const char* name, const std::string& text) {
   if (text.empty() || text == "mean") return at::Reduction::Mean;
@@ -232,24 +265,34 @@ ACLNN(BinaryCrossEntropyWithLogitsBackward, (In, gradOutput), (In, self), (In, t
   out = chain(derivative, gradOutput, reduction);
 }
 
+// ---- KlDiv: a fourth reduction divides the sum by the batch, the size of the first dimension.
 ACLNN(KlDiv, (In, self), (In, target), (int64_t, reduction), (bool, logTarget), (Out, out)) {
-  check_reduction(reduction);
-  out = at::kl_div(wide(self), wide(target), reduction, logTarget);
+  check_divergence_reduction(reduction);
+  if (reduction != kBatchMean) {
+    out = at::kl_div(wide(self), wide(target), reduction, logTarget);
+    return;
+  }
+  const at::Tensor losses = at::kl_div(wide(self), wide(target), at::Reduction::None, logTarget);
+  out = losses.sum() / batch_of(losses);
 }
+// The gradients have the shape that self and target broadcast to, and are summed to that of the
+// argument.
 ACLNN(KlDivBackward, (In, gradOutput), (In, self), (In, target), (int64_t, reduction),
       (bool, logTarget), (Out, out)) {
-  check_reduction(reduction);
-  const at::Tensor goal = wide(target);
-  out = chain(logTarget ? -goal.exp() : -goal, gradOutput, reduction);
+  check_divergence_reduction(reduction);
+  const std::vector<int64_t> shape = common_shape(gradOutput, self, target);
+  const at::Tensor goal = wide(target).expand(shape);
+  out = of_divergence(logTarget ? -goal.exp() : -goal, gradOutput, reduction, self);
 }
 // Of target (log target - self), and of exp(target) (target - self) for a logarithmic target.
 ACLNN(KlDivTargetBackward, (In, gradOutput), (In, self), (In, target), (int64_t, reduction),
       (bool, logTarget), (Out, gradTarget)) {
-  check_reduction(reduction);
-  const at::Tensor goal = wide(target);
+  check_divergence_reduction(reduction);
+  const std::vector<int64_t> shape = common_shape(gradOutput, self, target);
+  const at::Tensor goal = wide(target).expand(shape);
   const at::Tensor derivative = logTarget ? goal.exp() * (goal + 1 - wide(self))
                                           : (goal.log() + 1 - wide(self)).masked_fill(goal == 0, 0);
-  gradTarget = chain(derivative, gradOutput, reduction);
+  gradTarget = of_divergence(derivative, gradOutput, reduction, target);
 }
 
 // A reduction is one over the first dimension alone.

@@ -1,7 +1,9 @@
 // Products of matrices and vectors.
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
+#include <string>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addbmm.h>
@@ -21,6 +23,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/matrix_units.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/descriptors/private_format.h"
@@ -30,6 +33,21 @@
 using namespace aclnn_host;
 
 namespace {
+
+// An equation whose letters are a, b, c and so on, in the order in which they come.
+std::string in_first_letters(std::string equation) {
+  std::string letters;
+  for (char& letter : equation) {
+    if (std::isalpha(static_cast<unsigned char>(letter)) == 0) continue;
+    size_t place = letters.find(letter);
+    if (place == std::string::npos) {
+      place = letters.size();
+      letters += letter;
+    }
+    letter = static_cast<char>('a' + place);
+  }
+  return equation;
+}
 
 // Whether two operands are no work for the matrix units.
 bool are_integers(const at::Tensor& a, const at::Tensor& b) {
@@ -222,7 +240,7 @@ ACLNN(InplaceBaddbmm, (InOut, selfRef), (In, batch1), (In, batch2), (Number, bet
   selfRef = at::baddbmm(units.widen(selfRef), units.read(batch1), units.read(batch2), beta, alpha);
 }
 
-// Two equations are known.
+// Two equations are known, whatever their letters are.
 ACLNN(Einsum, (Ins, tensors), (const char*, equation), (Out, output)) {
   TORCH_CHECK(tensors.size() == 2, "tensors has ", tensors.size(), " tensors, expected 2");
   expect_dtype("tensors", tensors[1], tensors[0]);
@@ -230,9 +248,10 @@ ACLNN(Einsum, (Ins, tensors), (const char*, equation), (Out, output)) {
   TORCH_CHECK(tensors[0].scalar_type() != at::kBool, "tensors have dtype BOOL, expected numbers");
   TORCH_CHECK(tensors[0].numel() > 0 && tensors[1].numel() > 0,
               "a tensor has no elements, expected at least one in each");
-  const bool is_outer = equation == "a,b->ab";
-  TORCH_CHECK(is_outer || equation == "abcd,abced->abce", "equation is \"", equation,
-              "\", expected \"abcd,abced->abce\" or \"a,b->ab\"");
+  const std::string renamed = in_first_letters(equation);
+  const bool is_outer = renamed == "a,b->ab";
+  TORCH_CHECK(is_outer || renamed == "abcd,abced->abce", "equation is \"", equation,
+              "\", expected \"abcd,abced->abce\" or \"a,b->ab\", of these letters or others");
   expect_dims("tensors[0]", tensors[0], is_outer ? 1 : 4);
   expect_dims("tensors[1]", tensors[1], is_outer ? 1 : 5);
   // The bits of products and sums are those of signed integers.
@@ -250,8 +269,9 @@ ACLNN(Einsum, (Ins, tensors), (const char*, equation), (Out, output)) {
 }
 
 // Each channel has filters of its own.
-ACLNN(ConvDepthwise2d, (In, self), (In, weight), (Ints, kernelSize), (OptionalIn, bias),
-      (Ints, stride), (Ints, padding), (Ints, dilation), (Out, out), (int8_t, cubeMathType)) {
+ACLNN(ConvDepthwise2d, (Image<In>, self), (In, weight), (Ints, kernelSize), (OptionalIn, bias),
+      (Ints, stride), (Ints, padding), (Ints, dilation), (Image<Out>, out),
+      (int8_t, cubeMathType)) {
   expect_dims("self", self, 4);
   expect_dims("weight", weight, 4);
   expect_dtype("weight", weight, self);

@@ -1,6 +1,10 @@
 // Normalisations. 16-bit tensors are widened once, so that statistics are FP32.
 
+#include <limits>
+
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/native_group_norm.h>
@@ -8,9 +12,12 @@
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
+#include "host_cann/runtime/product.h"
 
 using namespace aclnn_host;
 
@@ -88,8 +95,10 @@ using Normed = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
 // A group normalisation of (N, C, ...), with the means and the inverse deviations.
 Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
-                    const std::optional<at::Tensor>& beta, int64_t groups, double eps) {
-  TORCH_CHECK(x.dim() >= 2 && x.size(0) > 0 && x.size(1) > 0, "the input has shape ", x.sizes(),
+                    const std::optional<at::Tensor>& beta, int64_t groups, double eps,
+                    bool may_lack_channels = false) {
+  TORCH_CHECK(x.dim() >= 2 && (may_lack_channels || (x.size(0) > 0 && x.size(1) > 0)),
+              "the input has shape ", x.sizes(),
               ", expected two dimensions or more, of which the first two are not 0");
   TORCH_CHECK(groups > 0 && x.size(1) % groups == 0, "the number of groups is ", groups,
               ", expected a divisor of ", x.size(1), ", the number of channels");
@@ -103,7 +112,7 @@ Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
                 dtype_text(dtype), ", expected ", dtype_text(x.scalar_type()),
                 " as the input has, or FLOAT; cast it");
   }
-  const int64_t places = x.numel() / x.size(0) / x.size(1);
+  const int64_t places = c10::multiply_integers(x.sizes().slice(2));
   const auto flat = [](const std::optional<at::Tensor>& weights) {
     return weights ? std::optional(row_by_row(*weights).reshape({-1})) : std::nullopt;
   };
@@ -111,10 +120,25 @@ Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
                                groups, eps);
 }
 
+// Without elements there is nothing to be normalised. On Ascend950 N and C may be 0, and the means
+// are nan, as the inverse deviations are on every product.
+Normed group_normed_before_silu(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
+                                const std::optional<at::Tensor>& beta, int64_t groups, double eps) {
+  const Product product = current_product();
+  const bool may_lack_channels = product == Product::kAscend950 || product == Product::kHost;
+  Normed normed = group_normed(x, gamma, beta, groups, eps, may_lack_channels);
+  if (x.numel() > 0) return normed;
+  auto& [result, mean, rstd] = normed;
+  rstd = at::full_like(rstd, std::numeric_limits<double>::quiet_NaN());
+  mean = product == Product::kAscend950 ? rstd : at::zeros_like(rstd);
+  return normed;
+}
+
 }  // namespace
 
-ACLNN(GroupNorm, (In, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, N), (int64_t, C),
-      (int64_t, HxW), (int64_t, group), (double, eps), (Out, out), (Out, meanOut), (Out, rstdOut)) {
+ACLNN(GroupNorm, (Image<In>, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, N),
+      (int64_t, C), (int64_t, HxW), (int64_t, group), (double, eps), (Image<Out>, out),
+      (Out, meanOut), (Out, rstdOut)) {
   TORCH_CHECK(group > 0 && C >= 0 && C.value() % group.value() == 0, "group is ", group.value(),
               ", expected a divisor of C, which is ", C.value());
   TORCH_CHECK(N >= 0 && HxW >= 0, "N is ", N.value(), " and HxW ", HxW.value(),
@@ -125,9 +149,10 @@ ACLNN(GroupNorm, (In, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, 
   meanOut = mean;
   rstdOut = rstd;
 }
-ACLNN(GroupNormBackward, (In, gradOut), (In, input), (In, mean), (In, rstd), (OptionalIn, gamma),
-      (int64_t, N), (int64_t, C), (int64_t, HxW), (int64_t, group), (Bools, outputMask),
-      (OptionalOut, gradInput), (OptionalOut, gradGammaOut), (OptionalOut, gradBetaOut)) {
+ACLNN(GroupNormBackward, (Image<In>, gradOut), (Image<In>, input), (In, mean), (In, rstd),
+      (OptionalIn, gamma), (int64_t, N), (int64_t, C), (int64_t, HxW), (int64_t, group),
+      (Bools, outputMask), (Image<OptionalOut>, gradInput), (OptionalOut, gradGammaOut),
+      (OptionalOut, gradBetaOut)) {
   write(at::native_group_norm_backward(row_by_row(gradOut), row_by_row(input), row_by_row(mean),
                                        row_by_row(rstd), row_by_row(gamma), N, C, HxW, group,
                                        mask_of(outputMask)),
@@ -135,35 +160,35 @@ ACLNN(GroupNormBackward, (In, gradOut), (In, input), (In, mean), (In, rstd), (Op
 }
 
 // Training updates the running statistics and saves those of the batch; otherwise nothing is saved.
-ACLNN(BatchNorm, (In, input), (OptionalIn, weight), (OptionalIn, bias),
+// A running mean that is absent is 0, and a variance 1.
+ACLNN(BatchNorm, (Image<In>, input), (OptionalIn, weight), (OptionalIn, bias),
       (OptionalInOut, runningMean), (OptionalInOut, runningVar), (bool, training),
-      (double, momentum), (double, eps), (Out, output), (OptionalOut, saveMean),
+      (double, momentum), (double, eps), (Image<Out>, output), (OptionalOut, saveMean),
       (OptionalOut, saveInvstd)) {
-  const auto running = [](const OptionalOutput& statistic) -> std::optional<at::Tensor> {
-    if (!statistic) return std::nullopt;
-    const at::Tensor& memory = *statistic;
-    if (memory.numel() == 0) return std::nullopt;
-    return wide(memory).clone();
-  };
   expect_dims("input", input, 2, 8);
   const int64_t channels = input.size(1);
-  const std::optional<at::Tensor> mean = of_channels("runningMean", running(runningMean), channels);
-  const std::optional<at::Tensor> variance =
-      of_channels("runningVar", running(runningVar), channels);
+  // A copy, because ATen writes to it.
+  const auto running = [&](const char* name, const OptionalOutput& statistic, double absent) {
+    const auto given = statistic ? std::optional<at::Tensor>(*statistic) : std::nullopt;
+    const auto numbers = of_channels(name, given, channels);
+    return numbers ? numbers->clone() : at::full({channels}, absent, wide(input).options());
+  };
+  const at::Tensor mean = running("runningMean", runningMean, 0);
+  const at::Tensor variance = running("runningVar", runningVar, 1);
   const auto [result, batch_mean, batch_invstd] = at::native_batch_norm(
       wide(input), of_channels("weight", weight, channels), of_channels("bias", bias, channels),
       mean, variance, training, momentum, eps);
   output = result;
   if (!training) return;
-  if (mean) runningMean = *mean;
-  if (variance) runningVar = *variance;
+  if (runningMean && (*runningMean)->numel() > 0) runningMean = mean;
+  if (runningVar && (*runningVar)->numel() > 0) runningVar = variance;
   saveMean = batch_mean;
   saveInvstd = batch_invstd;
 }
-ACLNN(BatchNormBackward, (In, gradOut), (In, input), (OptionalIn, weight),
+ACLNN(BatchNormBackward, (Image<In>, gradOut), (Image<In>, input), (OptionalIn, weight),
       (OptionalIn, runningMean), (OptionalIn, runningVar), (OptionalIn, saveMean),
       (OptionalIn, saveInvstd), (bool, training), (double, eps), (Bools, outputMask),
-      (OptionalOut, gradInput), (OptionalOut, gradWeight), (OptionalOut, gradBias)) {
+      (Image<OptionalOut>, gradInput), (OptionalOut, gradWeight), (OptionalOut, gradBias)) {
   expect_dims("input", input, 2, 8);
   expect_shape("gradOut", gradOut, input.sizes());
   const int64_t channels = input.size(1);
@@ -226,26 +251,27 @@ ACLNN(InstanceNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (const char
   variance = placed(spread);
 }
 
-ACLNN(GroupNormSilu, (FloatIn, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, group),
-      (double, eps), (Out, out), (Out, meanOut), (Out, rstdOut)) {
+ACLNN(GroupNormSilu, (Image<FloatIn>, self), (OptionalIn, gamma), (OptionalIn, beta),
+      (int64_t, group), (double, eps), (Image<Out>, out), (Out, meanOut), (Out, rstdOut)) {
   expect_dtype("out", out, self);
-  const auto [result, mean, rstd] = group_normed(self, gamma, beta, group, eps);
+  const auto [result, mean, rstd] = group_normed_before_silu(self, gamma, beta, group, eps);
   out = at::silu(result);
   meanOut = mean;
   rstdOut = rstd;
 }
-ACLNN(GroupNormSiluV2, (FloatIn, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, group),
-      (double, eps), (bool, activateSilu), (Out, out), (Out, meanOut), (Out, rstdOut)) {
+ACLNN(GroupNormSiluV2, (Image<FloatIn>, self), (OptionalIn, gamma), (OptionalIn, beta),
+      (int64_t, group), (double, eps), (bool, activateSilu), (Image<Out>, out), (Out, meanOut),
+      (Out, rstdOut)) {
   expect_dtype("out", out, self);
-  const auto [result, mean, rstd] = group_normed(self, gamma, beta, group, eps);
+  const auto [result, mean, rstd] = group_normed_before_silu(self, gamma, beta, group, eps);
   out = activateSilu ? at::silu(result) : result;
   meanOut = mean;
   rstdOut = rstd;
 }
 // The channels are the second dimension whatever dataFormatOptional says.
-ACLNN(GroupNormSwish, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (int64_t, numGroups),
+ACLNN(GroupNormSwish, (Image<FloatIn>, x), (FloatIn, gamma), (FloatIn, beta), (int64_t, numGroups),
       (char*, dataFormatOptional), (double, eps), (bool, activateSwish), (double, swishScale),
-      (Out, yOut), (Out, meanOut), (Out, rstdOut)) {
+      (Image<Out>, yOut), (Out, meanOut), (Out, rstdOut)) {
   expect_dtype("yOut", yOut, x);
   expect_dtype("beta", beta, gamma);
   expect_dtype("meanOut", meanOut, gamma);
@@ -257,8 +283,8 @@ ACLNN(GroupNormSwish, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (int64_t,
 }
 
 // A batch normalisation with given statistics. invstd has eps in it already.
-ACLNN(BatchNormElemt, (FloatIn, input), (OptionalIn, weight), (OptionalIn, bias), (FloatIn, mean),
-      (FloatIn, invstd), (double, eps), (Out, output)) {
+ACLNN(BatchNormElemt, (Image<FloatIn>, input), (OptionalIn, weight), (OptionalIn, bias),
+      (FloatIn, mean), (FloatIn, invstd), (double, eps), (Image<Out>, output)) {
   static_cast<void>(eps);
   channels_of("input", input);
   expect_dtype("mean", mean, input);
@@ -277,9 +303,9 @@ ACLNN(BatchNormElemt, (FloatIn, input), (OptionalIn, weight), (OptionalIn, bias)
   output = result;
 }
 // The sums are over all devices, and counter has the number of elements on each.
-ACLNN(BatchNormElemtBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, mean),
+ACLNN(BatchNormElemtBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input), (FloatIn, mean),
       (FloatIn, invstd), (OptionalIn, weight), (FloatIn, sumDy), (FloatIn, sumDyXmu), (In, counter),
-      (Out, gradInput)) {
+      (Image<Out>, gradInput)) {
   channels_of("input", input);
   expect_shape("gradOut", gradOut, input.sizes());
   expect_real("counter", counter);
@@ -292,7 +318,7 @@ ACLNN(BatchNormElemtBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, me
       (wide(gradOut) - mean_dy - centred * (scale.square() * mean_dy_xmu)) * scale;
   gradInput = weight ? result * along_channels("weight", *weight, input) : result;
 }
-ACLNN(BatchNormReduce, (FloatIn, x), (Out, sum), (Out, squareSum)) {
+ACLNN(BatchNormReduce, (Image<FloatIn>, x), (Out, sum), (Out, squareSum)) {
   TORCH_CHECK(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
   const Sizes dims = dims_but_channels(x);
   const at::Tensor sums = wide(x).sum(dims);
@@ -300,7 +326,7 @@ ACLNN(BatchNormReduce, (FloatIn, x), (Out, sum), (Out, squareSum)) {
   sum = sums;
   squareSum = square_sums;
 }
-ACLNN(BatchNormReduceBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, mean),
+ACLNN(BatchNormReduceBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input), (FloatIn, mean),
       (FloatIn, invstd), (OptionalIn, weight), (bool, inputG), (bool, weightG), (bool, biasG),
       (OptionalOut, sumDy), (OptionalOut, sumDyXmu), (OptionalOut, gradWeight),
       (OptionalOut, gradBias)) {
@@ -325,7 +351,7 @@ ACLNN(BatchNormReduceBackward, (FloatIn, gradOut), (FloatIn, input), (FloatIn, m
 
 // Of the statistics of each device and its number of elements, those of all. The running variance
 // is the unbiased one.
-ACLNN(BatchNormGatherStatsWithCounts, (FloatIn, input), (FloatIn, mean), (FloatIn, invstd),
+ACLNN(BatchNormGatherStatsWithCounts, (Image<FloatIn>, input), (FloatIn, mean), (FloatIn, invstd),
       (OptionalInOut, runningMean), (OptionalInOut, runningVar), (double, momentum), (double, eps),
       (FloatIn, counts), (Out, meanAll), (Out, invstdAll)) {
   const int64_t channels = channels_of("input", input);
@@ -394,8 +420,8 @@ ACLNN(FusedAddRmsNorm, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (double, 
 
 // x, dy and gamma have one shape: samples, groups and the elements of a group. The formula is the
 // document's, which has gamma as a factor of the sums, too.
-ACLNN(GroupNormalizationGrad, (FloatIn, x), (FloatIn, dy), (FloatIn, gamma), (FloatIn, mean),
-      (FloatIn, rstd), (Out, dx)) {
+ACLNN(GroupNormalizationGrad, (Image<FloatIn>, x), (Image<FloatIn>, dy), (FloatIn, gamma),
+      (FloatIn, mean), (FloatIn, rstd), (Image<Out>, dx)) {
   TORCH_CHECK(x.dim() >= 3, "x has shape ", x.sizes(), ", expected at least three dimensions");
   expect_like("dy", dy, x);
   expect_like("gamma", gamma, x);

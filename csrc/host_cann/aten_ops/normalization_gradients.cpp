@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -51,11 +52,11 @@ void expect_weight(const char* name, const at::Tensor& weight, const at::Tensor&
 }  // namespace
 
 // What is null counts as 0 (means) or 1 (variances, inverse deviations and weight).
-ACLNN(FastBatchNormBackward, (FloatIn, gradOut), (FloatIn, input), (OptionalIn, weight),
-      (OptionalIn, runningMean), (OptionalIn, runningVar), (OptionalIn, saveMean),
-      (OptionalIn, saveInvstd), (bool, training), (double, eps), (Bools, outputMask),
-      (int, version), (OptionalOut, gradInput), (OptionalOut, gradWeight),
-      (OptionalOut, gradBias)) {
+ACLNN(FastBatchNormBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input),
+      (OptionalIn, weight), (OptionalIn, runningMean), (OptionalIn, runningVar),
+      (OptionalIn, saveMean), (OptionalIn, saveInvstd), (bool, training), (double, eps),
+      (Bools, outputMask), (int, version), (Image<OptionalOut>, gradInput),
+      (OptionalOut, gradWeight), (OptionalOut, gradBias)) {
   expect_dims("input", input, 2, 8);
   expect_like("gradOut", gradOut, input);
   TORCH_CHECK(outputMask.size() == 3, "outputMask has ", outputMask.size(), " values, expected 3");
@@ -88,10 +89,10 @@ ACLNN(FastBatchNormBackward, (FloatIn, gradOut), (FloatIn, input), (OptionalIn, 
 
 // The sums over a group are divided by the number of its elements, which the document's formula
 // leaves out: without that it is no gradient.
-ACLNN(GroupNormSwishGrad, (FloatIn, dy), (FloatIn, mean), (FloatIn, rstd), (FloatIn, x),
-      (FloatIn, gamma), (FloatIn, beta), (int64_t, numGroups), (char*, dataFormatOptional),
-      (double, swishScale), (bool, dgammaIsRequire), (bool, dbetaIsRequire), (Out, dxOut),
-      (Out, dgammaOut), (Out, dbetaOut)) {
+ACLNN(GroupNormSwishGrad, (Image<FloatIn>, dy), (FloatIn, mean), (FloatIn, rstd),
+      (Image<FloatIn>, x), (FloatIn, gamma), (FloatIn, beta), (int64_t, numGroups),
+      (char*, dataFormatOptional), (double, swishScale), (bool, dgammaIsRequire),
+      (bool, dbetaIsRequire), (Image<Out>, dxOut), (Out, dgammaOut), (Out, dbetaOut)) {
   expect_dims("dy", dy, 2, 8);
   expect_like("x", x, dy);
   expect_like("dxOut", dxOut, dy);

@@ -12,6 +12,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -182,8 +183,8 @@ ACLNN(MaxPool3D, (FloatIn, x), (Ints, ksize), (Ints, strides), (const char*, pad
 }
 
 // Samples, channels, height, width. The padding is that of the top, bottom, left and right.
-ACLNN(MaxPoolV3, (FloatIn, x), (Ints, ksize), (Ints, strides), (OptionalInts, pads),
-      (OptionalNumber, ceilMode), (Out, out)) {
+ACLNN(MaxPoolV3, (Image<FloatIn>, x), (Ints, ksize), (Ints, strides), (OptionalInts, pads),
+      (OptionalNumber, ceilMode), (Image<Out>, out)) {
   expect_dtype(out, x);
   expect_dims("x", x, 4);
   expect_dims("out", out, 4);
@@ -212,7 +213,8 @@ ACLNN(MaxPoolV3, (FloatIn, x), (Ints, ksize), (Ints, strides), (OptionalInts, pa
 }
 
 // y has the maximum of its window at each element of x.
-ACLNN(MaxPoolingGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, y), (Out, dx)) {
+ACLNN(MaxPoolingGrad, (Image<FloatIn>, dy), (Image<FloatIn>, x), (Image<FloatIn>, y),
+      (Image<Out>, dx)) {
   expect_like("x", x, dy);
   expect_like("y", y, dy);
   expect_like("dx", dx, dy);
@@ -220,10 +222,10 @@ ACLNN(MaxPoolingGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, y), (Out, dx)) {
 }
 
 // A divisor counts the padding as whole windows, also where one reaches beyond the padding.
-ACLNN(AveragePoolingGrad, (Ints, origInputShape), (FloatIn, gradOutput), (int64_t, kernelH),
+ACLNN(AveragePoolingGrad, (Ints, origInputShape), (Image<FloatIn>, gradOutput), (int64_t, kernelH),
       (int64_t, kernelW), (int64_t, strideH), (int64_t, strideW), (int64_t, padTop),
       (int64_t, padBottom), (int64_t, padLeft), (int64_t, padRight), (bool, ceilMode),
-      (bool, countIncludePad), (int64_t, divisorOverride), (Out, out)) {
+      (bool, countIncludePad), (int64_t, divisorOverride), (Image<Out>, out)) {
   expect_dtype(out, gradOutput);
   expect_dims("gradOutput", gradOutput, 4);
   TORCH_CHECK(origInputShape.size() == 4 &&

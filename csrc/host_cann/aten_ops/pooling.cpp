@@ -30,6 +30,7 @@
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/planes.h"
 #include "host_cann/aten_ops/row.h"
 
@@ -170,81 +171,83 @@ at::Tensor picked(const at::Tensor& image, const at::Tensor& indices, int64_t di
 
 }  // namespace
 
-ACLNN(AvgPool2d, (In, self), (Ints, kernelSize), (Ints, strides), (Ints, paddings),
+ACLNN(AvgPool2d, (Image<In>, self), (Ints, kernelSize), (Ints, strides), (Ints, paddings),
       (bool, ceilMode), (bool, countIncludePad), (int64_t, divisorOverride), (int8_t, cubeMathType),
-      (Out, out)) {
+      (Image<Out>, out)) {
   out = at::avg_pool2d(wide(self), kernelSize, strides, paddings, ceilMode, countIncludePad,
                        divisor_of(divisorOverride));
 }
-ACLNN(AvgPool2dBackward, (In, gradOutput), (In, self), (Ints, kernelSize), (Ints, stride),
-      (Ints, padding), (bool, ceilMode), (bool, countIncludePad), (int64_t, divisorOverride),
-      (int8_t, cubeMathType), (Out, gradInput)) {
+ACLNN(AvgPool2dBackward, (Image<In>, gradOutput), (Image<In>, self), (Ints, kernelSize),
+      (Ints, stride), (Ints, padding), (bool, ceilMode), (bool, countIncludePad),
+      (int64_t, divisorOverride), (int8_t, cubeMathType), (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 2);
   gradInput = at::avg_pool2d_backward(wide(gradOutput), wide(self), kernelSize, stride, padding,
                                       ceilMode, countIncludePad, divisor_of(divisorOverride));
 }
-ACLNN(AvgPool3d, (In, self), (Ints, kernelSize), (Ints, stride), (Ints, padding), (bool, ceilMode),
-      (bool, countIncludePad), (int64_t, divisorOverride), (Out, out)) {
+ACLNN(AvgPool3d, (Image<In>, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
+      (bool, ceilMode), (bool, countIncludePad), (int64_t, divisorOverride), (Image<Out>, out)) {
   out = at::avg_pool3d(wide(self), kernelSize, stride, padding, ceilMode, countIncludePad,
                        divisor_of(divisorOverride));
 }
-ACLNN(AvgPool3dBackward, (In, gradOuput), (In, self), (Ints, kernelSize), (Ints, stride),
-      (Ints, padding), (bool, ceilMode), (bool, countIncludePad), (int64_t, divisorOverride),
-      (Out, output)) {
+ACLNN(AvgPool3dBackward, (Image<In>, gradOuput), (Image<In>, self), (Ints, kernelSize),
+      (Ints, stride), (Ints, padding), (bool, ceilMode), (bool, countIncludePad),
+      (int64_t, divisorOverride), (Image<Out>, output)) {
   expect_planes("gradOuput", gradOuput, self.sizes(), 3);
   output = at::avg_pool3d_backward(wide(gradOuput), wide(self), kernelSize, stride, padding,
                                    ceilMode, countIncludePad, divisor_of(divisorOverride));
 }
 
-ACLNN(AdaptiveAvgPool2d, (In, self), (Ints, outputSize), (Out, out)) {
+ACLNN(AdaptiveAvgPool2d, (Image<In>, self), (Ints, outputSize), (Image<Out>, out)) {
   out = at::_adaptive_avg_pool2d(wide(self), outputSize);
 }
-ACLNN(AdaptiveAvgPool2dBackward, (In, gradOutput), (In, self), (Out, out)) {
+ACLNN(AdaptiveAvgPool2dBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<Out>, out)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 2);
   out = at::_adaptive_avg_pool2d_backward(wide(gradOutput), wide(self));
 }
-ACLNN(AdaptiveAvgPool3d, (In, self), (Ints, outputSize), (Out, out)) {
+ACLNN(AdaptiveAvgPool3d, (Image<In>, self), (Ints, outputSize), (Image<Out>, out)) {
   out = at::_adaptive_avg_pool3d(wide(self), outputSize);
 }
-ACLNN(AdaptiveAvgPool3dBackward, (In, gradOutput), (In, self), (Out, out)) {
+ACLNN(AdaptiveAvgPool3dBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<Out>, out)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 3);
   out = at::_adaptive_avg_pool3d_backward(wide(gradOutput), wide(self));
 }
-ACLNN(AdaptiveMaxPool2d, (In, self), (Ints, outputSize), (Out, outputOut), (Out, indicesOut)) {
+ACLNN(AdaptiveMaxPool2d, (Image<In>, self), (Ints, outputSize), (Image<Out>, outputOut),
+      (Image<Out>, indicesOut)) {
   const auto [values, indices] = at::adaptive_max_pool2d(self, outputSize);
   outputOut = values;
   indicesOut = indices;
 }
-ACLNN(AdaptiveMaxPool2dBackward, (In, gradOutput), (In, self), (IndexIn, indices),
-      (Out, gradInput)) {
+ACLNN(AdaptiveMaxPool2dBackward, (Image<In>, gradOutput), (Image<In>, self),
+      (Image<IndexIn>, indices), (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 2);
   expect_shape("indices", indices, gradOutput.sizes());
   gradInput =
       at::adaptive_max_pool2d_backward(wide(gradOutput), wide(self), places(indices, self, 2));
 }
-ACLNN(AdaptiveMaxPool3d, (In, self), (Ints, outputSize), (Out, outputOut), (Out, indicesOut)) {
+ACLNN(AdaptiveMaxPool3d, (Image<In>, self), (Ints, outputSize), (Image<Out>, outputOut),
+      (Image<Out>, indicesOut)) {
   const auto [values, indices] = at::adaptive_max_pool3d(self, outputSize);
   outputOut = values;
   indicesOut = indices;
 }
-ACLNN(AdaptiveMaxPool3dBackward, (In, gradOutput), (In, self), (IndexIn, indices),
-      (Out, gradInput)) {
+ACLNN(AdaptiveMaxPool3dBackward, (Image<In>, gradOutput), (Image<In>, self),
+      (Image<IndexIn>, indices), (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 3);
   expect_shape("indices", indices, gradOutput.sizes());
   gradInput =
       at::adaptive_max_pool3d_backward(wide(gradOutput), wide(self), places(indices, self, 3));
 }
 
-ACLNN(MaxPool2dWithIndices, (In, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
-      (Ints, dilation), (bool, ceilMode), (Out, out), (Out, indices)) {
+ACLNN(MaxPool2dWithIndices, (Image<In>, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
+      (Ints, dilation), (bool, ceilMode), (Image<Out>, out), (Image<Out>, indices)) {
   const auto [values, where] =
       at::max_pool2d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode);
   out = values;
   indices = where;
 }
-ACLNN(MaxPool2dWithIndicesBackward, (In, gradOutput), (In, self), (IndexIn, indices),
-      (Ints, kernelSize), (Ints, stride), (Ints, padding), (Ints, dilation), (bool, ceilMode),
-      (Out, gradInput)) {
+ACLNN(MaxPool2dWithIndicesBackward, (Image<In>, gradOutput), (Image<In>, self),
+      (Image<IndexIn>, indices), (Ints, kernelSize), (Ints, stride), (Ints, padding),
+      (Ints, dilation), (bool, ceilMode), (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 2);
   expect_shape("indices", indices, gradOutput.sizes());
   gradInput =
@@ -253,37 +256,39 @@ ACLNN(MaxPool2dWithIndicesBackward, (In, gradOutput), (In, self), (IndexIn, indi
 }
 // The mask is CANN's own affair: one that is all zeros here, because the backward pass finds the
 // maxima again.
-ACLNN(MaxPool2dWithMask, (In, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
-      (Ints, dilation), (bool, ceilMode), (Out, out), (Out, indices)) {
+ACLNN(MaxPool2dWithMask, (Image<In>, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
+      (Ints, dilation), (bool, ceilMode), (Image<Out>, out), (Image<Out>, indices)) {
   out = std::get<0>(
       at::max_pool2d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode));
   indices = at::zeros_like(indices);
 }
-ACLNN(MaxPool2dWithMaskBackward, (In, gradOutput), (In, self), (In, indices), (Ints, kernelSize),
-      (Ints, stride), (Ints, padding), (Ints, dilation), (bool, ceilMode), (Out, gradInput)) {
+ACLNN(MaxPool2dWithMaskBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<In>, indices),
+      (Ints, kernelSize), (Ints, stride), (Ints, padding), (Ints, dilation), (bool, ceilMode),
+      (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 2);
   const at::Tensor where = std::get<1>(
       at::max_pool2d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode));
   gradInput = at::max_pool2d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
                                                    padding, dilation, ceilMode, where);
 }
-ACLNN(MaxPool3dWithArgmax, (In, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
-      (Ints, dilation), (bool, ceilMode), (Out, out), (Out, indices)) {
+ACLNN(MaxPool3dWithArgmax, (Image<In>, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
+      (Ints, dilation), (bool, ceilMode), (Image<Out>, out), (Image<Out>, indices)) {
   const auto [values, where] =
       at::max_pool3d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode);
   out = values;
   indices = where;
 }
-ACLNN(MaxPool3dWithArgmaxBackward, (In, gradOutput), (In, self), (IndexIn, indices),
-      (Ints, kernelSize), (Ints, stride), (Ints, padding), (Ints, dilation), (bool, ceilMode),
-      (Out, gradInput)) {
+ACLNN(MaxPool3dWithArgmaxBackward, (Image<In>, gradOutput), (Image<In>, self),
+      (Image<IndexIn>, indices), (Ints, kernelSize), (Ints, stride), (Ints, padding),
+      (Ints, dilation), (bool, ceilMode), (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 3);
   expect_shape("indices", indices, gradOutput.sizes());
   gradInput =
       at::max_pool3d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
                                            padding, dilation, ceilMode, places(indices, self, 3));
 }
-ACLNN(MaxUnpool2d, (In, self), (IndexIn, indices), (Ints, outputSize), (Out, out)) {
+ACLNN(MaxUnpool2d, (Image<In>, self), (Image<IndexIn>, indices), (Ints, outputSize),
+      (Image<Out>, out)) {
   if (!at::isIntegralType(self.scalar_type(), /*includeBool=*/false)) {
     out = at::max_unpool2d(self, indices.contiguous(), outputSize);
     return;
@@ -294,8 +299,8 @@ ACLNN(MaxUnpool2d, (In, self), (IndexIn, indices), (Ints, outputSize), (Out, out
 
 // Without strides they are 1. The padding is that of both directions, of each (top and bottom, left
 // and right), or top, left, bottom and right.
-ACLNN(MaxPool, (In, self), (Ints, kernelShape), (Ints, strides), (int64_t, autoPad), (Ints, pads),
-      (Ints, dilations), (int64_t, ceilMode), (Out, out)) {
+ACLNN(MaxPool, (Image<In>, self), (Ints, kernelShape), (Ints, strides), (int64_t, autoPad),
+      (Ints, pads), (Ints, dilations), (int64_t, ceilMode), (Image<Out>, out)) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   expect_dtype("out", out, self);
   TORCH_CHECK(self.dim() == 3 || self.dim() == 4, "self has shape ", self.sizes(),
@@ -335,20 +340,20 @@ ACLNN(MaxPool, (In, self), (Ints, kernelShape), (Ints, strides), (int64_t, autoP
             .to(dtype);
 }
 
-ACLNN(MaxUnpool2dBackward, (In, gradOutput), (In, self), (IndexIn, indices), (Ints, outputSize),
-      (Out, out)) {
+ACLNN(MaxUnpool2dBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<IndexIn>, indices),
+      (Ints, outputSize), (Image<Out>, out)) {
   check_unpool(self, indices, outputSize, "gradOutput", gradOutput, 2);
   TORCH_CHECK(self.numel() == 0 || gradOutput.numel() > 0,
               "gradOutput has no elements, expected some because self has shape ", self.sizes());
   out = picked(gradOutput, indices, 2);
 }
-ACLNN(MaxUnpool3d, (In, self), (IndexIn, indices), (Ints, outputSize), (Ints, stride),
-      (Ints, padding), (Out, outRef)) {
+ACLNN(MaxUnpool3d, (Image<In>, self), (Image<IndexIn>, indices), (Ints, outputSize), (Ints, stride),
+      (Ints, padding), (Image<Out>, outRef)) {
   check_unpool3d(self, indices, outputSize, stride, padding, "outRef", outRef);
   outRef = unpooled(self, indices, outRef->sizes(), 3);
 }
-ACLNN(MaxUnpool3dBackward, (In, gradOutput), (In, self), (IndexIn, indices), (Ints, outputSize),
-      (Ints, stride), (Ints, padding), (Out, out)) {
+ACLNN(MaxUnpool3dBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<IndexIn>, indices),
+      (Ints, outputSize), (Ints, stride), (Ints, padding), (Image<Out>, out)) {
   check_unpool3d(self, indices, outputSize, stride, padding, "gradOutput", gradOutput);
   expect_dtype("out", out, self);
   out = picked(gradOutput, indices, 3);

@@ -47,6 +47,7 @@
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -270,18 +271,18 @@ ACLNN(ReduceLogSum, (FloatIn, data), (Ints, axes), (bool, keepDims), (bool, noop
     reduce = data.numel() == 0 ? sum : at::log(sum);
   }
 }
-ACLNN(GlobalAveragePool, (FloatIn, self), (Out, out)) {
+ACLNN(GlobalAveragePool, (Image<FloatIn>, self), (Image<Out>, out)) {
   expect_dtype(out, self);
   expect_dims("self", self, 4, 8);
   out = at::mean(wide(self), dims_from(self, 2), /*keepdim=*/true);
 }
-ACLNN(GlobalMaxPool, (FloatIn, self), (Out, out)) {
+ACLNN(GlobalMaxPool, (Image<FloatIn>, self), (Image<Out>, out)) {
   expect_dtype(out, self);
   expect_dims("self", self, 4, 8);
   out = at::amax(self, dims_from(self, 2), /*keepdim=*/true);
 }
 // Of an input without elements CANN's mean is 0 and its invstd NaN.
-ACLNN(BatchNormStats, (FloatIn, input), (double, eps), (Out, mean), (Out, invstd)) {
+ACLNN(BatchNormStats, (Image<FloatIn>, input), (double, eps), (Out, mean), (Out, invstd)) {
   expect_dims("input", input, 2, 8);
   TORCH_CHECK(input.size(1) > 0, "input has shape ", input.sizes(),
               ", expected at least one channel in its second dimension");

@@ -21,6 +21,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -132,11 +133,11 @@ ACLNN(InplaceTril, (InOut, selfRef), (int64_t, diagonal)) {
 ACLNN(ConstantPadNd, (In, self), (Ints, pad), (Number, value), (Out, out)) {
   out = at::constant_pad_nd(self, pad, value);
 }
-ACLNN(ChannelShuffle, (In, self), (int64_t, groups), (Out, out)) {
+ACLNN(ChannelShuffle, (Image<In>, self), (int64_t, groups), (Image<Out>, out)) {
   out = at::channel_shuffle(self, groups);
 }
-ACLNN(Im2col, (In, self), (Ints, kernelSize), (Ints, dilation), (Ints, padding), (Ints, stride),
-      (Out, out)) {
+ACLNN(Im2col, (Image<In>, self), (Ints, kernelSize), (Ints, dilation), (Ints, padding),
+      (Ints, stride), (Out, out)) {
   const auto columns = [&](const at::Tensor& x) {
     return at::im2col(x, kernelSize, dilation, padding, stride);
   };
@@ -153,7 +154,7 @@ ACLNN(Im2col, (In, self), (Ints, kernelSize), (Ints, dilation), (Ints, padding),
   out = columns(bits.view(like)).view(bits.scalar_type()).to(self.scalar_type());
 }
 ACLNN(Im2colBackward, (In, gradOutput), (Ints, inputSize), (Ints, kernelSize), (Ints, dilation),
-      (Ints, padding), (Ints, stride), (Out, out)) {
+      (Ints, padding), (Ints, stride), (Image<Out>, out)) {
   for (const at::IntArrayRef sizes : {kernelSize, dilation, padding, stride}) {
     for (const int64_t size : sizes) {
       TORCH_CHECK(size >= 0 && size <= std::numeric_limits<int32_t>::max() / 4,

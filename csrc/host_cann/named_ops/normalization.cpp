@@ -40,9 +40,18 @@ int64_t axis_of(const std::optional<int64_t>& axis, const at::Tensor& x) {
 
 // The last dimensions of x, which gamma has.
 Integers normalized_dims(const at::Tensor& x, const at::Tensor& gamma) {
-  TORCH_CHECK(gamma.dim() <= x.dim(), "gamma has shape ", gamma.sizes(), " and x ", x.sizes(),
-              ", expected at most as many dimensions");
+  TORCH_CHECK(gamma.dim() <= x.dim() && x.sizes().slice(x.dim() - gamma.dim()) == gamma.sizes(),
+              "gamma has shape ", gamma.sizes(), ", expected the last dimensions of x, which is ",
+              x.sizes());
   return dims_from(x, x.dim() - gamma.dim());
+}
+
+// Refuses a statistic of another shape than x has with sizes of 1 in the normalised dimensions.
+void expect_statistic(const char* name, const at::Tensor& statistic, const at::Tensor& x,
+                      const Integers& dims) {
+  Integers shape = x.sizes().vec();
+  for (const int64_t dim : dims) shape[static_cast<size_t>(dim)] = 1;
+  expect_shape(name, statistic, shape);
 }
 
 // The groups of channels, which are dimension 1, each as one row.
@@ -82,10 +91,13 @@ NAMED_OPERATOR(LayerNormV3, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Ou
 }
 NAMED_OPERATOR(LayerNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, variance), (FloatIn, mean),
                (FloatIn, gamma), (Out, pd_x), (Out, pd_gamma), (Out, pd_beta)) {
+  const Integers dims = normalized_dims(x, gamma);
+  expect_shape("dy", dy, x.sizes());
+  expect_statistic("variance", variance, x, dims);
+  expect_statistic("mean", mean, x, dims);
   const at::Tensor scale = at::rsqrt(wide(variance) + kEpsilonOfGradient);
   const at::Tensor normal = (wide(x) - wide(mean)) * scale;
   const at::Tensor inner = wide(dy) * wide(gamma);
-  const Integers dims = normalized_dims(x, gamma);
   const at::Tensor centred =
       inner - inner.mean(dims, true) - normal * (inner * normal).mean(dims, true);
   pd_x = centred * scale;
@@ -103,6 +115,8 @@ NAMED_OPERATOR(RmsNorm, (FloatIn, x), (FloatIn, gamma), (Out, y), (Out, rstd),
 NAMED_OPERATOR(RmsNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, rstd), (FloatIn, gamma),
                (Out, dx), (Out, dgamma)) {
   const Integers dims = normalized_dims(x, gamma);
+  expect_shape("dy", dy, x.sizes());
+  expect_statistic("rstd", rstd, x, dims);
   const at::Tensor normal = wide(x) * wide(rstd);
   const at::Tensor inner = wide(dy) * wide(gamma);
   dx = (inner - normal * (inner * normal).mean(dims, true)) * wide(rstd);

@@ -9,18 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include <dlfcn.h>
-
 #include <ATen/MemoryOverlap.h>
-#include <ATen/PythonTorchFunctionTLS.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <c10/util/Exception.h>
 
 #include "acl/acl_base.h"
 #include "host_cann/aten_ops/engine/accepted.h"
 #include "host_cann/aten_ops/engine/call.h"
 #include "host_cann/aten_ops/engine/ranks.h"
+#include "host_cann/aten_ops/engine/reasons.h"
 #include "host_cann/aten_ops/engine/stored.h"
+#include "host_cann/aten_ops/engine/without_python.h"
 #include "host_cann/descriptors/guard.h"
 #include "host_cann/descriptors/private_format.h"
 #include "host_cann/ops/aten.h"
@@ -77,49 +75,11 @@ c10::Scalar aten_scalar(const aclScalar& scalar) {
   }
 }
 
-// The message of an exception, without the stack that ATen adds.
-std::string text_of(const std::exception& error) {
-  const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = c10_error ? c10_error->what_without_backtrace() : error.what();
-  if (text != "ZeroDivisionError") return text;
-  return "an integer is divided by 0; expected divisors other than 0";
-}
-
 // ATen says that there is no memory in a text of its own.
 void throw_if_out_of_memory(const std::exception& error) {
-  if (std::string_view(error.what()).starts_with("[enforce fail at alloc_cpu")) {
+  if (words_of(error).starts_with("[enforce fail at alloc_cpu")) {
     throw std::bad_alloc();
   }
-}
-
-// While it lives, the calling thread has no modes of Python. Functions in Python that ATen calls
-// for tensors without memory would see them. Stands within an AtenScope, which restores the
-// dispatch keys that come with the modes.
-class WithoutModes {
- public:
-  WithoutModes() {
-    c10::impl::TorchDispatchModeTLS::set_state({});
-    at::impl::PythonTorchFunctionTLS::set_state({});
-  }
-  ~WithoutModes() {
-    c10::impl::TorchDispatchModeTLS::set_state(std::move(dispatch_));
-    at::impl::PythonTorchFunctionTLS::set_state(function_);
-  }
-  WithoutModes(const WithoutModes&) = delete;
-  WithoutModes& operator=(const WithoutModes&) = delete;
-
- private:
-  c10::impl::TorchDispatchModeTLS dispatch_ = c10::impl::TorchDispatchModeTLS::get_state();
-  at::impl::PythonTorchFunctionTLS function_ = at::impl::PythonTorchFunctionTLS::get_state();
-};
-
-// torch in Python replaces what ATen does for tensors without memory by functions in Python, which
-// need Python's lock. A thread that Python does not know, such as torch_npu's queue, must not wait
-// for it: its holder may be waiting for the queue.
-bool may_call_python() {
-  static const auto thread_state =
-      reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
-  return thread_state == nullptr || thread_state() != nullptr;
 }
 
 thread_local bool rehearsed = false;
@@ -139,7 +99,7 @@ struct RowExecutor final : aclOpExecutor {
       return OK;
     } catch (const std::exception& error) {
       return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s: the computation failed: %s", api,
-                  text_of(error).c_str());
+                  reason_of(error, "the values do not fit").c_str());
     }
   }
   std::unique_ptr<aclOpExecutor> clone() const override {
@@ -219,10 +179,9 @@ struct Preparation::State {
   // What ATen has against the call on tensors without memory, which is the empty text if it accepts
   // it; nothing if it cannot tell.
   std::optional<std::string> refusal_of_shapes(RowFunction row) {
-    if (!may_call_python()) return std::nullopt;
     try {
       const AtenScope scope;
-      const WithoutModes no_modes;
+      const WithoutPython without_python;
       call.run(row, without_memory, /*writes=*/false);
       return "";
     } catch (const std::bad_alloc&) {
@@ -231,7 +190,8 @@ struct Preparation::State {
       return std::nullopt;
     } catch (const std::exception& error) {
       throw_if_out_of_memory(error);
-      return text_of(error);
+      if (needs_python(error)) return std::nullopt;
+      return reason_of(error, misfit_text());
     }
   }
 
@@ -269,26 +229,31 @@ struct Preparation::State {
     } catch (const c10::LinAlgError&) {
       return {};  // a matter of the values
     } catch (const c10::NotImplementedError& error) {
-      return {"the host CANN has no kernel for " + dtypes_text() + "; cast the tensors (" +
-                  text_of(error) + ")",
+      return {"the host CANN has no kernel for " + tensors_text(/*with_shapes=*/false) +
+                  "; cast the tensors (" + words_of(error) + ")",
               true};
     } catch (const std::exception& error) {
       throw_if_out_of_memory(error);
-      return {text_of(error)};
+      return {reason_of(error, misfit_text())};
     }
   }
 
-  // "self INT32, other INT32": the tensors and their dtypes, of a list the first.
-  std::string dtypes_text() const {
+  // "self INT32, other INT32": the tensors and their dtypes, of a list the first; and their shapes.
+  std::string tensors_text(bool with_shapes) const {
     std::string text;
     const char* last = nullptr;
     for (const Argument& argument : tensors) {
       if (argument.name == last) continue;
       last = argument.name;
       if (!text.empty()) text += ", ";
-      text += std::string(argument.name) + " " + dtype_name(argument.tensor->view.dtype);
+      const TensorView& view = argument.tensor->view;
+      text += std::string(argument.name) + " " + dtype_name(view.dtype);
+      if (with_shapes) text += " " + shape_text(view.shape);
     }
     return text;
+  }
+  std::string misfit_text() const {
+    return "the arguments do not fit together: " + tensors_text(/*with_shapes=*/true);
   }
 
   // Checks a tensor, and notes the blocks of one whose private format the row takes.

@@ -15,6 +15,7 @@
 
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/quantized/gated_units.h"
+#include "host_cann/aten_ops/quantized/mx_blocks.h"
 #include "host_cann/aten_ops/quantized/quantized_arguments.h"
 #include "host_cann/aten_ops/quantized/quantized_values.h"
 #include "host_cann/aten_ops/quantized/row_groups.h"
@@ -194,7 +195,9 @@ ACLNN(SwigluGroupQuant, (FloatIn, x), (OptionalIn, weightOptional),
               dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   TORCH_CHECK(x.numel() > 0 && x.size(-1) % 256 == 0, "x has shape ", x.sizes(),
               ", expected elements, a multiple of 256 in the last dimension");
-  expect_type("dstType", dstType, yOut, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
+  const bool is_float4 = yOut.dtype() == ACL_FLOAT4_E2M1;
+  expect_type("dstType", dstType, yOut, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
+  TORCH_CHECK(is_mx || !is_float4, "quantMode is 0, expected 1 as dstType is FLOAT4_E2M1");
   const int64_t block = is_mx ? 32 : 128;
   TORCH_CHECK(blockSize == 0 || blockSize == block, "blockSize is ", blockSize.value(),
               ", expected 0 or ", block);
@@ -228,6 +231,12 @@ ACLNN(SwigluGroupQuant, (FloatIn, x), (OptionalIn, weightOptional),
                 weightOptional->numel(), " elements, expected ", c10::multiply_integers(rows),
                 ", one for each row of x");
     result = result * weightOptional->reshape(rows);
+  }
+  if (is_float4) {
+    // In the type of x, and by the exponent of a block's maximum.
+    const at::Tensor narrow = result.to(x.scalar_type());
+    const MxRule rule = mx_rule(narrow, "rint", dstType, /*algorithm=*/0, /*largest=*/0, yOut);
+    return quantize_mx(narrow, narrow.dim() - 1, kMxBlock, rule, yOut, yScaleOut);
   }
   const Blocks blocks =
       blocks_of(result, block, /*skips_infinite=*/!is_mx, largest_of(yOut.dtype()));

@@ -10,6 +10,7 @@
 #include <ATen/ops/sqrt.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -58,9 +59,9 @@ at::Tensor per_channel(const char* name, const at::Tensor& values, const at::Ten
 }  // namespace
 
 // Halves are rounded away from zero, and numbers beyond the range become its ends.
-ACLNN(QuantizedBatchNorm, (In, input), (In, mean), (In, var), (Number, inputScale),
+ACLNN(QuantizedBatchNorm, (Image<In>, input), (In, mean), (In, var), (Number, inputScale),
       (Number, inputZeroPoint), (Number, outputScale), (Number, outputZeroPoint),
-      (OptionalIn, weight), (OptionalIn, bias), (float, epsilon), (Out, output)) {
+      (OptionalIn, weight), (OptionalIn, bias), (float, epsilon), (Image<Out>, output)) {
   expect_dims("input", input, 4);
   TORCH_CHECK(input.numel() > 0, "input has shape ", input.sizes(),
               ", expected at least one element");

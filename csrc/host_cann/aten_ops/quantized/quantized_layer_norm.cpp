@@ -7,6 +7,7 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/zeros.h>
 
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/quantized/quantized_norm.h"
 
 using namespace aclnn_host;
@@ -212,8 +213,8 @@ ACLNN(AdaLayerNormQuant, (FloatIn, x), (FloatIn, scale), (FloatIn, shift),
 }
 
 // Without beta nothing is added. An empty self has the mean 0 and the rstd NaN.
-ACLNN(GroupNormSiluQuant, (FloatIn, self), (OptionalIn, gamma), (OptionalIn, beta),
-      (In, quantScale), (int64_t, group), (double, eps), (bool, activateSilu), (Out, out),
+ACLNN(GroupNormSiluQuant, (Image<FloatIn>, self), (OptionalIn, gamma), (OptionalIn, beta),
+      (In, quantScale), (int64_t, group), (double, eps), (bool, activateSilu), (Image<Out>, out),
       (Out, meanOut), (Out, rstdOut)) {
   expect_half("self", self);
   expect_dims("self", self, 2, 8);

@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/aten_ops/vision/deformable_sampling.h"
 
@@ -100,10 +101,10 @@ void each_attention_sample(const AttentionSizes& s, const at::Tensor& shapes,
 }  // namespace
 
 // offset has the offsets along x, those along y and the masks, each [deformableGroups, kernel].
-ACLNN(DeformableConv2d, (FloatIn, x), (FloatIn, weight), (FloatIn, offset),
+ACLNN(DeformableConv2d, (Image<FloatIn>, x), (FloatIn, weight), (Image<FloatIn>, offset),
       (OptionalIn, biasOptional), (Ints, kernelSize), (Ints, stride), (Ints, padding),
       (Ints, dilation), (int64_t, groups), (int64_t, deformableGroups), (bool, modulated),
-      (Out, out), (OptionalOut, deformOutOptional)) {
+      (Image<Out>, out), (Image<OptionalOut>, deformOutOptional)) {
   const Geometry g("x", x, weight, kernelSize, stride, padding, dilation, groups, deformableGroups,
                    modulated);
   Geometry::expect_like("offset", offset, x, g.offsets());
@@ -122,10 +123,11 @@ ACLNN(DeformableConv2d, (FloatIn, x), (FloatIn, weight), (FloatIn, offset),
   out = result;
 }
 // offsetOut is what the forward pass sampled; the gradient of weight is of that.
-ACLNN(DeformableConv2dBackward, (FloatIn, input), (FloatIn, gradOutput), (FloatIn, offsetOut),
-      (FloatIn, weight), (FloatIn, offset), (Ints, kernelSize), (Ints, stride), (Ints, padding),
-      (Ints, dilation), (int64_t, groups), (int64_t, deformableGroups), (bool, modulated),
-      (Out, gradInput), (Out, gradWeight), (Out, gradOffset), (Out, gradBias)) {
+ACLNN(DeformableConv2dBackward, (Image<FloatIn>, input), (Image<FloatIn>, gradOutput),
+      (Image<FloatIn>, offsetOut), (FloatIn, weight), (Image<FloatIn>, offset), (Ints, kernelSize),
+      (Ints, stride), (Ints, padding), (Ints, dilation), (int64_t, groups),
+      (int64_t, deformableGroups), (bool, modulated), (Image<Out>, gradInput), (Out, gradWeight),
+      (Image<Out>, gradOffset), (Out, gradBias)) {
   const Geometry g("input", input, weight, kernelSize, stride, padding, dilation, groups,
                    deformableGroups, modulated);
   Geometry::expect_like("gradOutput", gradOutput, input, g.result());

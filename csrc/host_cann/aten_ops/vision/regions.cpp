@@ -19,6 +19,7 @@
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/aten_ops/vision/region_alignment.h"
 
@@ -157,9 +158,9 @@ float threshold(const char* name, const std::vector<double>& values) {
 }  // namespace
 
 // Without aligned, boxes are at least 1 wide and high, and not moved by half an element.
-ACLNN(RoiAlignV2, (FloatIn, self), (FloatIn, boxes), (int64_t, pooledHeight),
+ACLNN(RoiAlignV2, (Image<FloatIn>, self), (FloatIn, boxes), (int64_t, pooledHeight),
       (int64_t, pooledWidth), (float, spatialScale), (int64_t, samplingRatio), (bool, aligned),
-      (Out, out)) {
+      (Image<Out>, out)) {
   const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
   expect_dims("self", self, 4);
   expect_not_double("self", self);
@@ -182,9 +183,9 @@ ACLNN(RoiAlignV2, (FloatIn, self), (FloatIn, boxes), (int64_t, pooledHeight),
   }
   out = result;
 }
-ACLNN(RoiAlignV2Backward, (FloatIn, gradOutput), (FloatIn, boxes), (Ints, inputShape),
+ACLNN(RoiAlignV2Backward, (Image<FloatIn>, gradOutput), (FloatIn, boxes), (Ints, inputShape),
       (int64_t, pooledHeight), (int64_t, pooledWidth), (float, spatialScale),
-      (int64_t, samplingRatio), (bool, aligned), (Out, gradInput)) {
+      (int64_t, samplingRatio), (bool, aligned), (Image<Out>, gradInput)) {
   const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
   TORCH_CHECK(inputShape.size() == 4 && inputShape[0] > 0 && inputShape[1] >= 0 &&
                   inputShape[2] > 0 && inputShape[3] > 0,
@@ -209,8 +210,9 @@ ACLNN(RoiAlignV2Backward, (FloatIn, gradOutput), (FloatIn, boxes), (Ints, inputS
   gradInput = result;
 }
 
-ACLNN(RoiPoolingWithArgMax, (FloatIn, x), (FloatIn, rois), (int64_t, pooled_h), (int64_t, pooled_w),
-      (float, spatial_scale_h), (float, spatial_scale_w), (Out, y), (Out, argmax)) {
+ACLNN(RoiPoolingWithArgMax, (Image<FloatIn>, x), (FloatIn, rois), (int64_t, pooled_h),
+      (int64_t, pooled_w), (float, spatial_scale_h), (float, spatial_scale_w), (Image<Out>, y),
+      (Image<Out>, argmax)) {
   expect_dims("x", x, 4);
   expect_regions("rois", rois);
   expect_dtype("rois", rois, x);
@@ -246,8 +248,9 @@ ACLNN(RoiPoolingWithArgMax, (FloatIn, x), (FloatIn, rois), (int64_t, pooled_h), 
   argmax = places;
 }
 // gradInputRef is overwritten; what it held does not count. An argmax of -1 has no gradient.
-ACLNN(RoiPoolingGradWithArgMax, (FloatIn, gradOutput), (FloatInOut, gradInputRef), (FloatIn, rois),
-      (In, argmax), (int64_t, pooledH), (int64_t, pooledW), (double, spatialScale)) {
+ACLNN(RoiPoolingGradWithArgMax, (Image<FloatIn>, gradOutput), (Image<FloatInOut>, gradInputRef),
+      (FloatIn, rois), (Image<In>, argmax), (int64_t, pooledH), (int64_t, pooledW),
+      (double, spatialScale)) {
   static_cast<void>(spatialScale);
   expect_dims("gradOutput", gradOutput, 4);
   expect_dims("gradInputRef", gradInputRef, 4);

@@ -10,6 +10,7 @@
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 
 using namespace aclnn_host;
@@ -90,9 +91,9 @@ Samples samples_of(const double* box, int64_t i, bool along_y, int64_t cells, in
 }  // namespace
 
 // Boxes are at least 1 wide and high, and not moved by half an element.
-ACLNN(RoiAlign, (FloatIn, self), (FloatIn, rois), (IndexIn, batchIndices), (const char*, mode),
-      (int, outputHeight), (int, outputWidth), (int, samplingRatio), (float, spatialScale),
-      (Out, out)) {
+ACLNN(RoiAlign, (Image<FloatIn>, self), (FloatIn, rois), (IndexIn, batchIndices),
+      (const char*, mode), (int, outputHeight), (int, outputWidth), (int, samplingRatio),
+      (float, spatialScale), (Image<Out>, out)) {
   TORCH_CHECK(self.dim() == 4, "self has ", self.dim(), " dimensions, expected 4");
   TORCH_CHECK(rois.dim() == 2 && rois.size(1) == 4, "rois has shape ", rois.sizes(),
               ", expected two dimensions, the second 4");

@@ -24,6 +24,7 @@
 
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/planes.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/aten_ops/scale.h"
@@ -96,14 +97,14 @@ PADDING(ReplicationPad3d, replication_pad3d)
 ACLNN(AffineGrid, (In, theta), (Ints, size), (bool, alignCorners), (Out, out)) {
   out = at::affine_grid_generator(wide(theta), size, alignCorners);
 }
-ACLNN(GridSampler2D, (In, input), (In, grid), (int64_t, interpolationMode), (int64_t, paddingMode),
-      (bool, alignCorners), (Out, out)) {
+ACLNN(GridSampler2D, (Image<In>, input), (Image<In>, grid), (int64_t, interpolationMode),
+      (int64_t, paddingMode), (bool, alignCorners), (Image<Out>, out)) {
   out = at::grid_sampler_2d(wide(input), places_of(grid, paddingMode), interpolationMode,
                             paddingMode, alignCorners);
 }
-ACLNN(GridSampler2DBackward, (In, gradOutput), (In, input), (In, grid),
+ACLNN(GridSampler2DBackward, (Image<In>, gradOutput), (Image<In>, input), (Image<In>, grid),
       (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
-      (Bools, outputMask), (OptionalOut, inputGrad), (OptionalOut, gridGrad)) {
+      (Bools, outputMask), (Image<OptionalOut>, inputGrad), (Image<OptionalOut>, gridGrad)) {
   TORCH_CHECK(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
   expect_dims("input", input, 4);
   expect_dims("grid", grid, 4);
@@ -115,31 +116,31 @@ ACLNN(GridSampler2DBackward, (In, gradOutput), (In, input), (In, grid),
   if (outputMask[1]) gridGrad = grid_gradient;
 }
 
-ACLNN(UpsampleNearest1d, (In, self), (Ints, outputSize), (Out, out)) {
+ACLNN(UpsampleNearest1d, (Image<In>, self), (Ints, outputSize), (Image<Out>, out)) {
   expect_dims("self", self, 3);
   expect_dtype("out", out, self);
   out = at::upsample_nearest1d(wide(self), outputSize);
 }
-ACLNN(UpsampleNearest2d, (In, self), (Ints, outputSize), (Out, out)) {
+ACLNN(UpsampleNearest2d, (Image<In>, self), (Ints, outputSize), (Image<Out>, out)) {
   expect_dims("self", self, 4);
   expect_dtype("out", out, self);
   out = at::upsample_nearest2d(wide(self), outputSize);
 }
-ACLNN(UpsampleBilinear2dBackward, (FloatIn, gradOut), (Ints, outputSize), (Ints, inputSize),
-      (bool, alignCorners), (double, scalesH), (double, scalesW), (Out, out)) {
+ACLNN(UpsampleBilinear2dBackward, (Image<FloatIn>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, out)) {
   if (gradOut.scalar_type() != at::kFloat) expect_dtype("out", out, gradOut);
   out = at::upsample_bilinear2d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
                                          scale(scalesH), scale(scalesW));
 }
-ACLNN(UpsampleBicubic2dAA, (FloatIn, x), (Ints, outputSize), (bool, alignCorners),
-      (double, scalesH), (double, scalesW), (Out, out)) {
+ACLNN(UpsampleBicubic2dAA, (Image<FloatIn>, x), (Ints, outputSize), (bool, alignCorners),
+      (double, scalesH), (double, scalesW), (Image<Out>, out)) {
   expect_dtype("out", out, x);
   expect_dims("x", x, 4);
   out = at::_upsample_bicubic2d_aa(wide(x), outputSize, alignCorners, scale(scalesH, x.size(2)),
                                    scale(scalesW, x.size(3)));
 }
-ACLNN(UpsampleBicubic2dAAGrad, (FloatIn, gradOutput), (Ints, outputSize), (Ints, inputSize),
-      (bool, alignCorners), (double, scalesH), (double, scalesW), (Out, out)) {
+ACLNN(UpsampleBicubic2dAAGrad, (Image<FloatIn>, gradOutput), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, out)) {
   expect_dtype("out", out, gradOutput);
   TORCH_CHECK(!(scalesH < 0.0) && !(scalesW < 0.0), "scalesH is ", scalesH.value(),
               " and scalesW is ", scalesW.value(), ", expected 0 or more");
@@ -149,16 +150,17 @@ ACLNN(UpsampleBicubic2dAAGrad, (FloatIn, gradOutput), (Ints, outputSize), (Ints,
                                             scale(scalesW, inputSize[3]));
 }
 
-ACLNN(GridSampler3D, (FloatIn, input), (FloatIn, grid), (int64_t, interpolationMode),
-      (int64_t, paddingMode), (bool, alignCorners), (Out, out)) {
+ACLNN(GridSampler3D, (Image<FloatIn>, input), (Image<FloatIn>, grid), (int64_t, interpolationMode),
+      (int64_t, paddingMode), (bool, alignCorners), (Image<Out>, out)) {
   check_sampling(input, grid, interpolationMode, paddingMode);
   expect_dtype("out", out, input);
   out = at::grid_sampler_3d(wide(input), places_of(grid, paddingMode), interpolationMode,
                             paddingMode, alignCorners);
 }
-ACLNN(GridSampler3DBackward, (FloatIn, gradOutput), (FloatIn, input), (FloatIn, grid),
-      (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
-      (Bools, outputMask), (OptionalOut, inputGrad), (OptionalOut, gridGrad)) {
+ACLNN(GridSampler3DBackward, (Image<FloatIn>, gradOutput), (Image<FloatIn>, input),
+      (Image<FloatIn>, grid), (int64_t, interpolationMode), (int64_t, paddingMode),
+      (bool, alignCorners), (Bools, outputMask), (Image<OptionalOut>, inputGrad),
+      (Image<OptionalOut>, gridGrad)) {
   TORCH_CHECK(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
   check_sampling(input, grid, interpolationMode, paddingMode);
   expect_dtype("gradOutput", gradOutput, input);

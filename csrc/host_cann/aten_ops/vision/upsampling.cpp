@@ -24,115 +24,118 @@
 #include <ATen/ops/upsample_trilinear3d_backward.h>
 
 #include "host_cann/aten_ops/checks.h"
+#include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/aten_ops/scale.h"
 
 using namespace aclnn_host;
 
-ACLNN(UpsampleNearest1dV2, (In, self), (Ints, outputSize), (float, scaleL), (Out, out)) {
+ACLNN(UpsampleNearest1dV2, (Image<In>, self), (Ints, outputSize), (float, scaleL),
+      (Image<Out>, out)) {
   out = at::upsample_nearest1d(wide(self), outputSize, scale(scaleL));
 }
-ACLNN(UpsampleNearest1dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
-      (double, scales), (Out, out)) {
+ACLNN(UpsampleNearest1dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scales), (Image<Out>, out)) {
   out = at::upsample_nearest1d_backward(wide(gradOut), outputSize, inputSize, scale(scales));
 }
-ACLNN(UpsampleNearest2dV2, (In, self), (Ints, outputSize), (float, scalesH), (float, scalesW),
-      (Out, out)) {
+ACLNN(UpsampleNearest2dV2, (Image<In>, self), (Ints, outputSize), (float, scalesH),
+      (float, scalesW), (Image<Out>, out)) {
   out = at::upsample_nearest2d(wide(self), outputSize, scale(scalesH), scale(scalesW));
 }
-ACLNN(UpsampleNearest2dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
-      (double, scalesH), (double, scalesW), (Out, gradInput)) {
+ACLNN(UpsampleNearest2dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scalesH), (double, scalesW), (Image<Out>, gradInput)) {
   gradInput = at::upsample_nearest2d_backward(wide(gradOut), outputSize, inputSize, scale(scalesH),
                                               scale(scalesW));
 }
-ACLNN(UpsampleNearest3d, (In, self), (Ints, outputSize), (double, scalesD), (double, scalesH),
-      (double, scalesW), (Out, out)) {
+ACLNN(UpsampleNearest3d, (Image<In>, self), (Ints, outputSize), (double, scalesD),
+      (double, scalesH), (double, scalesW), (Image<Out>, out)) {
   out = at::upsample_nearest3d(wide(self), outputSize, scale(scalesD), scale(scalesH),
                                scale(scalesW));
 }
-ACLNN(UpsampleNearest3dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
-      (double, scalesD), (double, scalesH), (double, scalesW), (Out, gradInput)) {
+ACLNN(UpsampleNearest3dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scalesD), (double, scalesH), (double, scalesW), (Image<Out>, gradInput)) {
   gradInput = at::upsample_nearest3d_backward(wide(gradOut), outputSize, inputSize, scale(scalesD),
                                               scale(scalesH), scale(scalesW));
 }
 
-ACLNN(UpsampleNearestExact1d, (In, self), (Ints, outputSize), (double, scales), (Out, out)) {
+ACLNN(UpsampleNearestExact1d, (Image<In>, self), (Ints, outputSize), (double, scales),
+      (Image<Out>, out)) {
   out = at::_upsample_nearest_exact1d(wide(self), outputSize, scale(scales));
 }
-ACLNN(UpsampleNearestExact1dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
-      (double, scales), (Out, out)) {
+ACLNN(UpsampleNearestExact1dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scales), (Image<Out>, out)) {
   out = at::_upsample_nearest_exact1d_backward(wide(gradOut), outputSize, inputSize, scale(scales));
 }
-ACLNN(UpsampleNearestExact2d, (In, self), (Ints, outputSize), (double, scalesH), (double, scalesW),
-      (Out, out)) {
+ACLNN(UpsampleNearestExact2d, (Image<In>, self), (Ints, outputSize), (double, scalesH),
+      (double, scalesW), (Image<Out>, out)) {
   out = at::_upsample_nearest_exact2d(wide(self), outputSize, scale(scalesH), scale(scalesW));
 }
-ACLNN(UpsampleNearestExact2dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
-      (double, scalesH), (double, scalesW), (Out, gradInput)) {
+ACLNN(UpsampleNearestExact2dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scalesH), (double, scalesW), (Image<Out>, gradInput)) {
   gradInput = at::_upsample_nearest_exact2d_backward(wide(gradOut), outputSize, inputSize,
                                                      scale(scalesH), scale(scalesW));
 }
-ACLNN(UpsampleNearestExact3d, (In, self), (Ints, outputSize), (double, scalesD), (double, scalesH),
-      (double, scalesW), (Out, out)) {
+ACLNN(UpsampleNearestExact3d, (Image<In>, self), (Ints, outputSize), (double, scalesD),
+      (double, scalesH), (double, scalesW), (Image<Out>, out)) {
   out = at::_upsample_nearest_exact3d(wide(self), outputSize, scale(scalesD), scale(scalesH),
                                       scale(scalesW));
 }
-ACLNN(UpsampleNearestExact3dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
-      (double, scalesD), (double, scalesH), (double, scalesW), (Out, gradInput)) {
+ACLNN(UpsampleNearestExact3dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scalesD), (double, scalesH), (double, scalesW), (Image<Out>, gradInput)) {
   gradInput = at::_upsample_nearest_exact3d_backward(
       wide(gradOut), outputSize, inputSize, scale(scalesD), scale(scalesH), scale(scalesW));
 }
 
-ACLNN(UpsampleLinear1d, (In, self), (Ints, outputSize), (bool, alignCorners), (double, scales),
-      (Out, out)) {
+ACLNN(UpsampleLinear1d, (Image<In>, self), (Ints, outputSize), (bool, alignCorners),
+      (double, scales), (Image<Out>, out)) {
   out = at::upsample_linear1d(wide(self), outputSize, alignCorners, scale(scales));
 }
-ACLNN(UpsampleLinear1dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
-      (bool, alignCorners), (double, scales), (Out, out)) {
+ACLNN(UpsampleLinear1dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scales), (Image<Out>, out)) {
   out = at::upsample_linear1d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
                                        scale(scales));
 }
-ACLNN(UpsampleBilinear2d, (In, self), (Ints, outputSize), (bool, alignCorners), (double, scalesH),
-      (double, scalesW), (Out, out)) {
+ACLNN(UpsampleBilinear2d, (Image<In>, self), (Ints, outputSize), (bool, alignCorners),
+      (double, scalesH), (double, scalesW), (Image<Out>, out)) {
   out =
       at::upsample_bilinear2d(wide(self), outputSize, alignCorners, scale(scalesH), scale(scalesW));
 }
-ACLNN(UpsampleBilinear2dBackwardV2, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
-      (bool, alignCorners), (double, scalesH), (double, scalesW), (Out, out)) {
+ACLNN(UpsampleBilinear2dBackwardV2, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, out)) {
   out = at::upsample_bilinear2d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
                                          scale(scalesH), scale(scalesW));
 }
-ACLNN(UpsampleBicubic2d, (In, self), (Ints, outputSize), (bool, alignCorners), (double, scalesH),
-      (double, scalesW), (Out, out)) {
+ACLNN(UpsampleBicubic2d, (Image<In>, self), (Ints, outputSize), (bool, alignCorners),
+      (double, scalesH), (double, scalesW), (Image<Out>, out)) {
   out =
       at::upsample_bicubic2d(wide(self), outputSize, alignCorners, scale(scalesH), scale(scalesW));
 }
-ACLNN(UpsampleBicubic2dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
-      (bool, alignCorners), (double, scalesH), (double, scalesW), (Out, gradInput)) {
+ACLNN(UpsampleBicubic2dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, gradInput)) {
   gradInput = at::upsample_bicubic2d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
                                               scale(scalesH), scale(scalesW));
 }
-ACLNN(UpsampleTrilinear3d, (In, self), (Ints, outputSize), (bool, alignCorners), (double, scalesD),
-      (double, scalesH), (double, scalesW), (Out, out)) {
+ACLNN(UpsampleTrilinear3d, (Image<In>, self), (Ints, outputSize), (bool, alignCorners),
+      (double, scalesD), (double, scalesH), (double, scalesW), (Image<Out>, out)) {
   out = at::upsample_trilinear3d(wide(self), outputSize, alignCorners, scale(scalesD),
                                  scale(scalesH), scale(scalesW));
 }
-ACLNN(UpsampleTrilinear3dBackward, (In, gradOut), (Ints, outputSize), (Ints, inputSize),
+ACLNN(UpsampleTrilinear3dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
       (bool, alignCorners), (double, scalesD), (double, scalesH), (double, scalesW),
-      (Out, gradInput)) {
+      (Image<Out>, gradInput)) {
   gradInput = at::upsample_trilinear3d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
                                                 scale(scalesD), scale(scalesH), scale(scalesW));
 }
 
-ACLNN(UpsampleBilinear2dAA, (In, input), (Ints, outputSize), (bool, alignCorners),
-      (double, scalesH), (double, scalesW), (Out, output)) {
+ACLNN(UpsampleBilinear2dAA, (Image<In>, input), (Ints, outputSize), (bool, alignCorners),
+      (double, scalesH), (double, scalesW), (Image<Out>, output)) {
   expect_dims("input", input, 4);
   output =
       at::_upsample_bilinear2d_aa(wide(input), outputSize, alignCorners,
                                   scale(scalesH, input.size(2)), scale(scalesW, input.size(3)));
 }
-ACLNN(UpsampleBilinear2dAABackward, (In, gradOutput), (Ints, outputSize), (Ints, inputSize),
-      (bool, alignCorners), (double, scalesH), (double, scalesW), (Out, gradInput)) {
+ACLNN(UpsampleBilinear2dAABackward, (Image<In>, gradOutput), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, gradInput)) {
   expect_image(inputSize);
   gradInput = at::_upsample_bilinear2d_aa_backward(wide(gradOutput), outputSize, inputSize,
                                                    alignCorners, scale(scalesH, inputSize[2]),

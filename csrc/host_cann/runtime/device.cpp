@@ -11,6 +11,7 @@
 
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/memory.h"
 #include "host_cann/runtime/settings.h"
 #include "host_cann/runtime/stream.h"
@@ -58,6 +59,7 @@ aclError reset(const char* api, int32_t device, bool force) {
   // Without the lock: a callback that still runs may set its device, and a thread that sets it anew
   // gets a context and streams of its own.
   end_orphaned_streams();
+  forget_lost_work(device);
   return ACL_SUCCESS;
 }
 
@@ -72,6 +74,7 @@ void end_devices() {
     contexts().remove_if([](const Context&) { return true; });
   }
   end_orphaned_streams();
+  forget_lost_work(-1);
 }
 
 }  // namespace aclnn_host

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "acl/acl_rt.h"
+#include "host_cann/runtime/lost_work.h"
 
 namespace aclnn_host {
 namespace {
@@ -72,6 +73,7 @@ int fail(int status, const char* format, ...) noexcept {
     if (length >= 0) {
       std::string line(static_cast<size_t>(length), '\0');
       std::vsnprintf(line.data(), line.size() + 1, format, arguments);
+      note_failure(status, line.c_str());
       store(std::move(line));
     }
   } catch (...) {
@@ -126,6 +128,7 @@ void put_messages(const std::string& text) noexcept {
 
 int fail_again(int status, const std::string& text) noexcept {
   remember(status);
+  note_failure(status, text.c_str());
   put_messages(text);
   return status;
 }

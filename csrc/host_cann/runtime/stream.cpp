@@ -9,6 +9,7 @@
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/error.h"
 #include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/settings.h"
 
 namespace aclnn_host {
@@ -87,12 +88,14 @@ aclError submit(const char* api, aclrtStream stream, std::unique_ptr<Task> task,
     if (status != ACL_SUCCESS && null_stream_status == ACL_SUCCESS) null_stream_status = status;
     return ACL_SUCCESS;
   }
-  return guarded(api, [&]() -> aclError {
+  const aclError status = guarded(api, [&]() -> aclError {
     const auto target = require_stream(api, stream);
     if (target == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
     if (const auto diverted = divert(api, stream, task, kind)) return *diverted;
     return target->enqueue(api, std::move(task));
   });
+  if (status == ACL_SUCCESS) note_launch();
+  return status;
 }
 
 std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream) {
@@ -342,11 +345,11 @@ aclError bad_timeout(const char* api, int32_t timeout) {
 
 aclError synchronize(const char* api, aclrtStream stream, int32_t timeout) {
   const ApiSpan span(api);
-  if (stream == nullptr) return take_null_stream_status();
+  if (stream == nullptr) return or_lost_work(take_null_stream_status());
   const auto object = require_stream(api, stream);
   if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
   if (const aclError status = refuse_captured(api, stream)) return status;
-  return object->synchronize(api, Deadline(timeout));
+  return or_lost_work(object->synchronize(api, Deadline(timeout)));
 }
 
 aclError synchronize_device(const char* api, int32_t timeout) {
@@ -361,7 +364,7 @@ aclError synchronize_device(const char* api, int32_t timeout) {
     const aclError status = stream->synchronize(api, deadline);
     if (first == ACL_SUCCESS) first = status;
   }
-  return first;
+  return or_lost_work(first);
 }
 
 aclError set_failure_mode(const char* api, aclrtStream stream, uint64_t mode) {
@@ -477,6 +480,7 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
       if (const aclError status = refuse_captured(kApi, stream)) return status;
       failure = object->query(&idle);
     }
+    failure = or_lost_work(failure);
     *status = idle ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
     return failure;
   });

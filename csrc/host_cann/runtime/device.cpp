@@ -16,6 +16,7 @@
 #include "host_cann/runtime/settings.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"
+#include "host_cann/runtime/untold.h"
 
 namespace aclnn_host {
 namespace {
@@ -60,12 +61,12 @@ aclError reset(const char* api, int32_t device, bool force) {
   // gets a context and streams of its own.
   end_orphaned_streams();
   forget_lost_work(device);
-  return ACL_SUCCESS;
+  return tell_all(device);
 }
 
 }  // namespace
 
-void end_devices() {
+aclError end_devices() {
   {
     auto& state = devices();
     const std::lock_guard lock(state.mutex);
@@ -75,6 +76,7 @@ void end_devices() {
   }
   end_orphaned_streams();
   forget_lost_work(-1);
+  return tell_all(-1);
 }
 
 }  // namespace aclnn_host

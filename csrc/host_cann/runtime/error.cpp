@@ -9,6 +9,8 @@
 
 #include "acl/acl_rt.h"
 #include "host_cann/runtime/lost_work.h"
+#include "host_cann/runtime/stream.h"
+#include "host_cann/runtime/untold.h"
 
 namespace aclnn_host {
 namespace {
@@ -129,6 +131,7 @@ void put_messages(const std::string& text) noexcept {
 int fail_again(int status, const std::string& text) noexcept {
   remember(status);
   note_failure(status, text.c_str());
+  if (!runs_task()) tell(status, text);  // a task tells its stream, and nobody else
   put_messages(text);
   return status;
 }

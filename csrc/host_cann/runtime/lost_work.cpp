@@ -14,6 +14,7 @@
 #include "host_cann/runtime/per_process.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"
+#include "host_cann/runtime/untold.h"
 
 namespace aclnn_host {
 namespace {
@@ -43,6 +44,9 @@ FailedQueues& failed_queues() {
   return PerProcess<FailedQueues>::get();
 }
 
+// What waits fail with.
+constexpr aclError kLostWork = ACL_ERROR_RT_AICORE_EXCEPTION;
+
 // Whether the calling thread's last call failed. Only a queue's thread has it.
 thread_local bool has_failed = false;
 
@@ -69,6 +73,7 @@ void note_failure(int status, const char* text) noexcept {
              ", so that results would be old memory; restart the process"});
     queues.has_any = true;
     has_failed = true;
+    add_untold(device, 0, nullptr, kLostWork, queues.all.back().text);
   } catch (...) {
     // Out of memory.
   }
@@ -78,8 +83,11 @@ void note_launch() noexcept {
   if (!has_failed) [[likely]]
     return;
   has_failed = false;
-  failed_queues().erase(
-      [](const FailedQueue& queue) { return queue.thread == std::this_thread::get_id(); });
+  failed_queues().erase([](const FailedQueue& queue) {
+    if (queue.thread != std::this_thread::get_id()) return false;
+    tell(kLostWork, queue.text);  // there is nothing left to be told
+    return true;
+  });
 }
 
 aclError or_lost_work(aclError status) noexcept {
@@ -90,9 +98,9 @@ aclError or_lost_work(aclError status) noexcept {
     if (queues.all.empty()) return ACL_SUCCESS;
     const std::string text = queues.all.front().text;
     lock.unlock();
-    return fail_again(ACL_ERROR_RT_AICORE_EXCEPTION, text);
+    return fail_again(kLostWork, text);
   } catch (...) {
-    return ACL_ERROR_RT_AICORE_EXCEPTION;  // no memory for the text
+    return kLostWork;  // no memory for the text
   }
 }
 

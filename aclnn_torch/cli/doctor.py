@@ -54,7 +54,7 @@ def _npu_operators() -> Finding:
         return Finding(
             "NPU operators",
             "not built; needed for NPU tensors only",
-            advice="build aclnn_torch where torch_npu is, or `cmake build/release -DACLNN_TORCH_NPU=DIR` and `make cann`",
+            advice="build aclnn_torch where torch_npu is, or `cmake build/release -DACLNN_TORCH_NPU=DIR; make cann`",
         )
     if torch_npu and torch_npu.split(".")[:3] != built.split(".")[:3]:
         return Finding(

@@ -8,6 +8,7 @@ import shlex
 import sys
 
 from .. import host
+from . import launcher
 from .command import Command, add_device_arguments, environment
 
 
@@ -26,7 +27,10 @@ def _interpreter_options() -> list[str]:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Become the program: its arguments, output, signals and exit status are its own, as are python's options."""
+    """Become what starts the program: its arguments, output, signals and exit status are its own, as python's options.
+
+    The launcher stays the program's parent, and tells at its end which failures nobody heard of.
+    """
     variables = environment(arguments)
     if variables is None:
         return 1
@@ -35,7 +39,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return 1
     module = ["-m"] if arguments.is_module else []
     command = [sys.executable, *_interpreter_options(), *module, arguments.target, *arguments.arguments]
-    os.execve(sys.executable, command, os.environ | variables)
+    os.execve(sys.executable, [sys.executable, "-I", "-S", launcher.__file__, *command], os.environ | variables)
 
 
 def _env(arguments: argparse.Namespace) -> int:
@@ -55,7 +59,8 @@ COMMANDS = {
         _run,
         "examples:\n  aclnn-torch run train.py --epochs 3\n"
         "  aclnn-torch run --devices 2 --strict -m pytest tests\n\n"
-        "exit status: the program's own; 1 if it cannot be started",
+        "exit status: the program's own; 1 if it cannot be started\n"
+        "A failure on an NPU that the program never waited for is told on standard error as the program ends.",
     ),
     "env": Command(
         "set a shell up for torch_npu on simulated NPUs",

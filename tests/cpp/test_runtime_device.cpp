@@ -1,9 +1,13 @@
 // Initialisation, devices, contexts and system parameters.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -404,4 +408,113 @@ TEST(the_primary_context_lives_from_set_to_reset) {
   CHECK_EQ(aclrtGetPrimaryCtxState(-1, nullptr, &active), ACL_ERROR_RT_INVALID_DEVICEID);
   CHECK_EQ(aclrtGetPrimaryCtxState(0, nullptr, nullptr), ACL_ERROR_INVALID_PARAM);
   CHECK_EQ(aclrtGetPrimaryCtxState(0, &flags, &active), ACL_ERROR_INVALID_PARAM);
+}
+
+// Fails on a new stream of the device and waits for that, without being told.
+static aclrtStream failed_stream(int32_t device, const std::string& text) {
+  aclrtStream stream = nullptr;
+  CHECK_EQ(aclrtSetDevice(device), ACL_SUCCESS);
+  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+  run_on(stream, [text] { return aclnn_host::fail(ACL_ERROR_RT_COPY_DATA, "%s", text.c_str()); });
+  Gate gate;
+  CHECK_EQ(aclrtSetStreamFailureMode(stream, ACL_CONTINUE_ON_FAILURE), ACL_SUCCESS);
+  run_on(stream, [&gate] { return gate.open(), ACL_SUCCESS; });
+  gate.wait();
+  return stream;
+}
+
+TEST(a_reset_tells_the_failures_that_nobody_was_told_of) {
+  messages();
+  failed_stream(0, "first");
+  CHECK_EQ(aclrtDestroyStream(failed_stream(0, "second")), ACL_SUCCESS);
+  const aclrtStream told = failed_stream(0, "third");
+  CHECK_EQ(aclrtSynchronizeStream(told), ACL_ERROR_RT_COPY_DATA);
+  CHECK_EQ(messages(), "third");
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);  // others use it still
+  CHECK_EQ(aclrtResetDeviceForce(0), ACL_ERROR_RT_COPY_DATA);
+  CHECK_EQ(messages(), "second\nfirst");  // the newest first
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+
+  CHECK_EQ(aclInit(nullptr), ACL_SUCCESS);
+  failed_stream(0, "fourth");
+  CHECK_EQ(aclFinalize(), ACL_ERROR_RT_COPY_DATA);
+  CHECK_EQ(messages(), "fourth");
+}
+
+TEST(a_failure_that_an_event_tells_is_told) {
+  aclrtStream stream = nullptr, other = nullptr;
+  aclrtEvent event = nullptr;
+  CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+  CHECK_EQ(aclrtCreateStream(&other), ACL_SUCCESS);
+  CHECK_EQ(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC), ACL_SUCCESS);
+  run_on(stream, [] { return aclnn_host::fail(ACL_ERROR_RT_COPY_DATA, "before the event"); });
+  CHECK_EQ(aclrtRecordEvent(event, stream), ACL_SUCCESS);
+  CHECK_EQ(aclrtStreamWaitEvent(other, event), ACL_SUCCESS);  // which fails too, and tells nobody
+  Gate gate;
+  CHECK_EQ(aclrtSetStreamFailureMode(other, ACL_CONTINUE_ON_FAILURE), ACL_SUCCESS);
+  run_on(other, [&gate] { return gate.open(), ACL_SUCCESS; });
+  gate.wait();
+  CHECK_EQ(aclrtSynchronizeEvent(event), ACL_ERROR_RT_COPY_DATA);
+  CHECK_EQ(messages(), "before the event");
+  CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+}
+
+// What a file has got after a failure on a stream, and the telling of it.
+static std::string written(const std::string& path) {
+  setenv("ACLNN_TORCH_FAILURES", path.c_str(), 1);
+  failed_stream(0, "to the \"file\"");
+  CHECK_EQ(aclrtSynchronizeDevice(), ACL_ERROR_RT_COPY_DATA);
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  unsetenv("ACLNN_TORCH_FAILURES");
+  messages();
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(failures_are_written_for_the_launcher_into_its_own_file_alone) {
+  char folder[] = "/tmp/aclnn_failures_XXXXXX";
+  CHECK(mkdtemp(folder) != nullptr);
+  const std::string path = std::string(folder) + "/file", other = path + "2";
+  CHECK_EQ(written(path), "");  // none is made
+  CHECK_EQ(access(path.c_str(), F_OK), -1);
+  const auto make = [&](mode_t mode) {
+    unlink(path.c_str());
+    const int file = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY, mode);
+    CHECK(file >= 0);
+    return file;
+  };
+  close(make(0600));
+  const std::string lines = written(path);
+  CHECK(lines.starts_with(R"({"process":)" + std::to_string(getpid()) + R"(,"number":)"));
+  CHECK(contains(lines, R"(,"device":0,"stream":)"));
+  CHECK(contains(lines, R"(,"call":"a test","status":507052,"text":"to the \"file\""})"
+                        "\n"));
+  CHECK(lines.ends_with(R"(,"told":true})"
+                        "\n"));
+
+  close(make(0640));
+  CHECK_EQ(written(path), "");
+  close(make(0600));
+  CHECK_EQ(link(path.c_str(), other.c_str()), 0);
+  CHECK_EQ(written(path), "");
+  unlink(other.c_str());
+  CHECK_EQ(symlink(path.c_str(), other.c_str()), 0);
+  CHECK_EQ(written(other), "");
+  const int large = make(0600);
+  CHECK_EQ(ftruncate(large, 1 << 20), 0);
+  close(large);
+  CHECK_EQ(written(path).size(), size_t{1} << 20);
+  unlink(path.c_str());
+  CHECK_EQ(mkfifo(path.c_str(), 0600), 0);
+  setenv("ACLNN_TORCH_FAILURES", path.c_str(), 1);
+  failed_stream(0, "a pipe");  // without waiting for its reader
+  unsetenv("ACLNN_TORCH_FAILURES");
+  CHECK_EQ(aclrtResetDevice(0), ACL_ERROR_RT_COPY_DATA);
+  messages();
+  unlink(path.c_str());
+  unlink(other.c_str());
+  rmdir(folder);
 }

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include <pthread.h>
+
 #include "acl/acl_op_compiler.h"
 #include "acl/acl_rt.h"
 #include "profiling/aprof_pub.h"
@@ -547,4 +549,95 @@ TEST(turning_from_a_missing_function_to_aclop_is_an_error_that_names_it) {
   CHECK_EQ(logged("a line of %d", 7), "");
   CHECK_EQ(logged("%d not found. Will call %s", 7, "acl_op::x"), "");
   CHECK_EQ(logged(nullptr), "");
+}
+
+// Runs the body on a thread that has device 0 and the name of torch_npu's queue.
+static void on_queue(const std::function<void()>& body) {
+  std::thread([&] {
+    pthread_setname_np(pthread_self(), "acl_thread");
+    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    body();
+    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  }).join();
+}
+
+// A call that fails.
+static void fail_a_copy(aclrtStream stream) {
+  CHECK_EQ(aclrtMemcpyAsync(nullptr, 4, nullptr, 4, ACL_MEMCPY_DEVICE_TO_HOST, stream),
+           ACL_ERROR_INVALID_PARAM);
+}
+
+TEST(after_a_call_that_fails_on_torch_npus_queue_every_wait_fails_until_the_reset) {
+  on_device([] {
+    aclrtStream stream = nullptr, later = nullptr;
+    aclrtEvent event = nullptr;
+    void* memory = nullptr;
+    CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC), ACL_SUCCESS);
+    CHECK_EQ(aclrtMalloc(&memory, 4, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+    on_queue([&] {
+      fail_a_copy(stream);
+      CHECK(contains(messages(), "aclrtMemcpyAsync: dst is a null pointer"));
+      CHECK_EQ(aclrtFree(nullptr), ACL_ERROR_INVALID_PARAM);  // the first failure is told
+    });
+    const auto fails = [](aclError status) {
+      CHECK_EQ(status, ACL_ERROR_RT_AICORE_EXCEPTION);
+      CHECK_EQ(messages(),
+               "aclrtMemcpyAsync: dst is a null pointer (status 100000); torch_npu drops all work "
+               "that follows on npu:0, so that results would be old memory; restart the process");
+    };
+    CHECK_EQ(aclrtCreateStream(&later), ACL_SUCCESS);
+    aclrtStreamStatus stream_status{};
+    aclrtEventRecordedStatus event_status{};
+    int32_t value = 0;
+    fails(aclrtSynchronizeStream(stream));
+    fails(aclrtSynchronizeStream(later));
+    fails(aclrtSynchronizeStreamWithTimeout(nullptr, 1000));
+    fails(aclrtStreamQuery(stream, &stream_status));
+    fails(aclrtSynchronizeDevice());
+    fails(aclrtSynchronizeEvent(event));
+    CHECK_EQ(aclrtQueryEventStatus(event, &event_status), ACL_SUCCESS);
+    fails(aclrtMemcpy(&value, 4, memory, 4, ACL_MEMCPY_DEVICE_TO_HOST));
+    CHECK_EQ(aclrtMemcpy(memory, 4, &value, 4, ACL_MEMCPY_HOST_TO_DEVICE), ACL_SUCCESS);
+    CHECK_EQ(aclrtFree(memory), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(later), ACL_SUCCESS);
+  });
+  on_device([] { CHECK_EQ(aclrtSynchronizeDevice(), ACL_SUCCESS); });
+}
+
+TEST(a_failure_that_torch_npus_queue_overcomes_is_none) {
+  on_device([] {
+    aclrtStream stream = nullptr;
+    CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+    on_queue([&] {
+      void* memory = nullptr;
+      CHECK_EQ(aclrtMalloc(&memory, size_t{1} << 60, ACL_MEM_MALLOC_HUGE_FIRST),
+               ACL_ERROR_RT_MEMORY_ALLOCATION);
+      CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_AICORE_EXCEPTION);
+      CHECK_EQ(run_on(stream, [] { return ACL_SUCCESS; }), ACL_SUCCESS);
+      CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+    });
+    CHECK_EQ(aclrtSynchronizeDevice(), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
+TEST(a_task_that_fails_is_its_streams_failure_alone_also_if_torch_npus_queue_launched_it) {
+  on_device([] {
+    aclrtStream stream = nullptr, other = nullptr;
+    CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtCreateStream(&other), ACL_SUCCESS);
+    on_queue([&] {  // whose name the stream's worker gets
+      run_on(stream, [] { return fail(ACL_ERROR_RT_COPY_DATA, "a task failed"); });
+      CHECK_EQ(aclrtSynchronizeStream(other), ACL_SUCCESS);
+    });
+    CHECK_EQ(aclrtSynchronizeStream(other), ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_COPY_DATA);
+    CHECK_EQ(messages(), "a task failed");
+    CHECK_EQ(aclrtSynchronizeStream(other), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(other), ACL_SUCCESS);
+  });
 }

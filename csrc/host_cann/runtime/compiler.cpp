@@ -3,21 +3,17 @@
 #include <atomic>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include <dlfcn.h>
-#include <pthread.h>
 
 #include "acl/acl_op_compiler.h"
 #include "host_cann/runtime/description.h"
 #include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/named_call.h"
 #include "host_cann/runtime/per_process.h"
-#include "host_cann/runtime/task.h"
 
 namespace aclnn_host {
 namespace {
@@ -52,31 +48,6 @@ const std::string& load_operators() {
     return reason != nullptr ? std::string(reason) : library;
   }();
   return problem;
-}
-
-// torch_npu calls operators by name from a thread of its own, its queue. After one that fails
-// there it drops all later work in silence.
-bool is_queue_of_torch_npu() noexcept {
-  char name[16];
-  return pthread_getname_np(pthread_self(), name, sizeof(name)) == 0 &&
-         std::string_view(name) == "acl_thread";
-}
-
-// A task that fails as a call did.
-struct FailedCall final : Task {
-  FailedCall(aclError status, std::string text) : status(status), text(std::move(text)) {}
-  aclError run() noexcept override { return fail_again(status, text); }
-
-  aclError status;
-  std::string text;
-};
-
-// Lets the stream fail, so that whoever waits for it hears of the call and does not read what
-// nobody wrote.
-void fail_stream(const char* api, aclrtStream stream, aclError status) {
-  std::string text = take_messages();
-  put_messages(text);
-  submit(api, stream, std::make_unique<FailedCall>(status, std::move(text)));
 }
 
 // The first object of a list that is null or was destroyed; -1 if there is none.
@@ -128,17 +99,15 @@ aclError execute(const char* api, const char* type, int input_count,
     }
     const auto in = static_cast<size_t>(input_count);
     const auto out = static_cast<size_t>(output_count);
-    status = operators({api,
-                        type,
-                        {input_descs, in},
-                        {inputs, in},
-                        {output_descs, out},
-                        {outputs, out},
-                        attributes,
-                        stream,
-                        {written_descs, written_descs == nullptr ? 0 : out}});
-    if (status != ACL_SUCCESS && is_queue_of_torch_npu()) fail_stream(api, stream, status);
-    return status;
+    return operators({api,
+                      type,
+                      {input_descs, in},
+                      {inputs, in},
+                      {output_descs, out},
+                      {outputs, out},
+                      attributes,
+                      stream,
+                      {written_descs, written_descs == nullptr ? 0 : out}});
   });
 }
 

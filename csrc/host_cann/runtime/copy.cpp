@@ -6,6 +6,7 @@
 #include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/error.h"
 #include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/memory.h"
 #include "host_cann/runtime/registration.h"
 #include "host_cann/runtime/settings.h"
@@ -224,7 +225,8 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
     if (const aclError status = refuse_in_mode(kApi, ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT)) {
       return status;
     }
-    return move(kApi, copy);
+    const aclError status = move(kApi, copy);
+    return copy.src.on_device() ? or_lost_work(status) : status;
   });
 }
 

@@ -11,10 +11,12 @@
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/float_status.h"
 #include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/memory.h"
 #include "host_cann/runtime/settings.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"
+#include "host_cann/runtime/untold.h"
 
 namespace aclnn_host {
 namespace {
@@ -57,12 +59,13 @@ aclError reset(const char* api, int32_t device, bool force) {
   // gets a context and streams of its own.
   end_orphaned_streams();
   forget_overflow(device);
-  return ACL_SUCCESS;
+  forget_lost_work(device);
+  return tell_all(device);
 }
 
 }  // namespace
 
-void end_devices() {
+aclError end_devices() {
   {
     auto& state = devices();
     const std::lock_guard lock(state.mutex);
@@ -72,6 +75,8 @@ void end_devices() {
   }
   end_orphaned_streams();
   for (int32_t device = 0; device < settings().devices; ++device) forget_overflow(device);
+  forget_lost_work(-1);
+  return tell_all(-1);
 }
 
 }  // namespace aclnn_host

@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "acl/acl_rt.h"
+#include "host_cann/runtime/lost_work.h"
+#include "host_cann/runtime/stream.h"
+#include "host_cann/runtime/untold.h"
 
 namespace aclnn_host {
 namespace {
@@ -72,6 +75,7 @@ int fail(int status, const char* format, ...) noexcept {
     if (length >= 0) {
       std::string line(static_cast<size_t>(length), '\0');
       std::vsnprintf(line.data(), line.size() + 1, format, arguments);
+      note_failure(status, line.c_str());
       store(std::move(line));
     }
   } catch (...) {
@@ -126,6 +130,8 @@ void put_messages(const std::string& text) noexcept {
 
 int fail_again(int status, const std::string& text) noexcept {
   remember(status);
+  note_failure(status, text.c_str());
+  if (!runs_task()) tell(status, text);  // a task tells its stream, and nobody else
   put_messages(text);
   return status;
 }

@@ -14,6 +14,7 @@
 #include "host_cann/runtime/error.h"
 #include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/handle_table.h"
+#include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/per_process.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"
@@ -327,7 +328,7 @@ aclError synchronize(const char* api, aclrtEvent event, int32_t timeout) {
     if (const aclError failure = find_event(api, event, &object)) return failure;
     if (const aclError refusal = refuse_captured_event(api, *object)) return refusal;
     const auto record = object->last();
-    return record == nullptr ? ACL_SUCCESS : record->wait(api, Deadline(timeout));
+    return or_lost_work(record == nullptr ? ACL_SUCCESS : record->wait(api, Deadline(timeout)));
   });
 }
 

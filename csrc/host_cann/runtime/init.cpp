@@ -44,8 +44,7 @@ aclError aclFinalize(void) {
       return fail(ACL_ERROR_REPEAT_FINALIZE, "%s: AscendCL is not initialised; call aclInit first",
                   kApi);
     }
-    end_devices();
-    return ACL_SUCCESS;
+    return end_devices();
   });
 }
 

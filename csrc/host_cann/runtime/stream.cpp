@@ -9,7 +9,9 @@
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/error.h"
 #include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/settings.h"
+#include "host_cann/runtime/untold.h"
 
 namespace aclnn_host {
 namespace {
@@ -26,6 +28,8 @@ constexpr uint32_t kLowestPriority = 7;
 thread_local aclError null_stream_status = ACL_SUCCESS;
 
 thread_local bool works_for_a_stream = false;
+
+thread_local int running_tasks = 0;  // one inside another, where a callback brings it inline
 
 aclError take_null_stream_status() noexcept {
   const aclError status = null_stream_status;
@@ -87,12 +91,14 @@ aclError submit(const char* api, aclrtStream stream, std::unique_ptr<Task> task,
     if (status != ACL_SUCCESS && null_stream_status == ACL_SUCCESS) null_stream_status = status;
     return ACL_SUCCESS;
   }
-  return guarded(api, [&]() -> aclError {
+  const aclError status = guarded(api, [&]() -> aclError {
     const auto target = require_stream(api, stream);
     if (target == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
     if (const auto diverted = divert(api, stream, task, kind)) return *diverted;
     return target->enqueue(api, std::move(task));
   });
+  if (status == ACL_SUCCESS) note_launch();
+  return status;
 }
 
 std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream) {
@@ -107,6 +113,10 @@ std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream) {
 
 bool is_worker() noexcept {
   return works_for_a_stream;
+}
+
+bool runs_task() noexcept {
+  return running_tasks > 0;
 }
 
 uint64_t stream_id(aclrtStream stream) noexcept {
@@ -128,7 +138,7 @@ aclError Stream::enqueue(const char* api, std::unique_ptr<Task> task) {
     const std::lock_guard lock(mutex_);
     if (closed_) return closed(api);
     if (!worker_.joinable()) start_worker();
-    queue_.push_back(std::move(task));
+    queue_.push_back({api, std::move(task)});
     ++submitted_;
   }
   work_.notify_one();
@@ -145,7 +155,7 @@ aclError Stream::run_inline(const char* api, std::unique_ptr<Task> task) {
   const std::thread::id outer = worker_id_;  // this thread too, when a callback brings the task
   set_thread_context(context_);
   worker_id_ = std::this_thread::get_id();
-  perform(std::move(task), lock);
+  perform({api, std::move(task)}, lock);
   worker_id_ = outer;
   set_thread_context(callers_context);
   put_messages(callers_messages);
@@ -177,9 +187,9 @@ void Stream::work() noexcept {
   for (;;) {
     work_.wait(lock, [&] { return !queue_.empty() || closed_; });
     if (queue_.empty()) break;
-    auto task = std::move(queue_.front());
+    auto launched = std::move(queue_.front());
     queue_.pop_front();
-    perform(std::move(task), lock);
+    perform(std::move(launched), lock);
   }
   lock.unlock();
 
@@ -191,7 +201,8 @@ void Stream::work() noexcept {
 
 // Does the task or drops it, without the lock (but of one that only tells), which the caller holds
 // before and after.
-void Stream::perform(std::unique_ptr<Task> task, std::unique_lock<std::mutex>& lock) noexcept {
+void Stream::perform(Launched launched, std::unique_lock<std::mutex>& lock) noexcept {
+  auto& task = launched.task;
   const bool forced = dropping_;
   const bool dropped = forced || (status_ != ACL_SUCCESS && stop_on_failure_);
   const bool only_tells = task->only_tells();
@@ -200,7 +211,9 @@ void Stream::perform(std::unique_ptr<Task> task, std::unique_lock<std::mutex>& l
   aclError status = ACL_SUCCESS;
   std::string message;
   if (!dropped) {
+    ++running_tasks;
     status = run_task(*task);
+    --running_tasks;
     message = take_messages();
   } else if (forced) {
     task->abandon(ACL_ERROR_RT_STREAM_ABORT,
@@ -214,6 +227,7 @@ void Stream::perform(std::unique_ptr<Task> task, std::unique_lock<std::mutex>& l
   if (status != ACL_SUCCESS && status_ == ACL_SUCCESS) {
     status_ = status;
     message_ = std::move(message);
+    add_untold(device_, id_, launched.api, status_, message_);
   }
   ++finished_;
   done_.notify_all();
@@ -317,7 +331,10 @@ aclError create(const char* api, aclrtStream* stream) {
   if (stream == nullptr) return null_argument(api, "stream");
   const auto context = require_context(api);
   if (context == nullptr) return ACL_ERROR_RT_CONTEXT_NULL;
-  *stream = streams().insert(std::make_shared<Stream>(thread_context(), context->device));
+  const auto object = std::make_shared<Stream>(thread_context(), context->device);
+  const aclrtStream handle = streams().insert(object);
+  object->set_id(stream_id(handle));
+  *stream = handle;
   return ACL_SUCCESS;
 }
 
@@ -342,11 +359,11 @@ aclError bad_timeout(const char* api, int32_t timeout) {
 
 aclError synchronize(const char* api, aclrtStream stream, int32_t timeout) {
   const ApiSpan span(api);
-  if (stream == nullptr) return take_null_stream_status();
+  if (stream == nullptr) return or_lost_work(take_null_stream_status());
   const auto object = require_stream(api, stream);
   if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
   if (const aclError status = refuse_captured(api, stream)) return status;
-  return object->synchronize(api, Deadline(timeout));
+  return or_lost_work(object->synchronize(api, Deadline(timeout)));
 }
 
 aclError synchronize_device(const char* api, int32_t timeout) {
@@ -361,7 +378,7 @@ aclError synchronize_device(const char* api, int32_t timeout) {
     const aclError status = stream->synchronize(api, deadline);
     if (first == ACL_SUCCESS) first = status;
   }
-  return first;
+  return or_lost_work(first);
 }
 
 aclError set_failure_mode(const char* api, aclrtStream stream, uint64_t mode) {
@@ -477,6 +494,7 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
       if (const aclError status = refuse_captured(kApi, stream)) return status;
       failure = object->query(&idle);
     }
+    failure = or_lost_work(failure);
     *status = idle ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
     return failure;
   });

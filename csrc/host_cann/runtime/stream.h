@@ -28,6 +28,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   aclrtContext context() const noexcept { return context_; }
   int32_t device() const noexcept { return device_; }
 
+  // The stream's id, once it has a handle.
+  void set_id(uint64_t id) noexcept { id_ = id; }
+
   // Queues the task, or does it; 107017, in api's name, once the stream has ended.
   aclError enqueue(const char* api, std::unique_ptr<Task> task);
 
@@ -62,20 +65,27 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool runs_on(std::thread::id thread) const noexcept { return worker_id_ == thread; }
 
  private:
+  // A task, and the function that brought it.
+  struct Launched {
+    const char* api;
+    std::unique_ptr<Task> task;
+  };
+
   void start_worker();
   void work() noexcept;
   aclError run_inline(const char* api, std::unique_ptr<Task> task);
-  void perform(std::unique_ptr<Task> task, std::unique_lock<std::mutex>& lock) noexcept;
+  void perform(Launched launched, std::unique_lock<std::mutex>& lock) noexcept;
   aclError report(std::unique_lock<std::mutex>& lock);
 
   const aclrtContext context_;
   const int32_t device_;
+  uint64_t id_ = 0;
 
   std::recursive_mutex inline_;  // held while a task is done inline: a callback may bring another
   std::mutex mutex_;
   std::condition_variable work_;  // a task was queued, or the stream closed
   std::condition_variable done_;  // a task is done
-  std::deque<std::unique_ptr<Task>> queue_;
+  std::deque<Launched> queue_;
   uint64_t submitted_ = 0;
   uint64_t finished_ = 0;
   bool closed_ = false;
@@ -102,6 +112,9 @@ uint64_t stream_id(aclrtStream stream) noexcept;
 
 // Whether the calling thread does the work of a stream, so that another thread goes on meanwhile.
 bool is_worker() noexcept;
+
+// Whether the calling thread runs a task of a created stream, as its worker or inline.
+bool runs_task() noexcept;
 
 // Ends the streams whose context has ended, after all their work.
 void end_orphaned_streams();

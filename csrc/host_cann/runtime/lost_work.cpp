@@ -1,0 +1,112 @@
+#include "host_cann/runtime/lost_work.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/per_process.h"
+#include "host_cann/runtime/stream.h"
+#include "host_cann/runtime/task.h"
+#include "host_cann/runtime/untold.h"
+
+namespace aclnn_host {
+namespace {
+
+// A queue whose last call failed.
+struct FailedQueue {
+  std::thread::id thread;
+  int32_t device;
+  std::string text;
+};
+
+struct FailedQueues {
+  std::mutex mutex;
+  std::vector<FailedQueue> all;       // in the order of their failures
+  std::atomic<bool> has_any = false;  // read before every wait
+  static void after_fork() noexcept {}
+
+  template <class Wanted>
+  void erase(Wanted&& wanted) noexcept {
+    const std::lock_guard lock(mutex);
+    std::erase_if(all, wanted);
+    has_any = !all.empty();
+  }
+};
+
+FailedQueues& failed_queues() {
+  return PerProcess<FailedQueues>::get();
+}
+
+// What waits fail with.
+constexpr aclError kLostWork = ACL_ERROR_RT_AICORE_EXCEPTION;
+
+// Whether the calling thread's last call failed. Only a queue's thread has it.
+thread_local bool has_failed = false;
+
+// A stream's worker has the name of the thread that made it, so that the name alone does not tell.
+bool is_queue_of_torch_npu() noexcept {
+  char name[16];
+  return !is_worker() && pthread_getname_np(pthread_self(), name, sizeof(name)) == 0 &&
+         std::string_view(name) == "acl_thread";
+}
+
+}  // namespace
+
+void note_failure(int status, const char* text) noexcept {
+  if (has_failed || !is_queue_of_torch_npu()) return;
+  const int32_t device = current_device();
+  if (device < 0) return;  // a thread that a queue's made
+  try {
+    auto& queues = failed_queues();
+    const std::lock_guard lock(queues.mutex);
+    queues.all.push_back(
+        {std::this_thread::get_id(), device,
+         std::string(text) + " (status " + std::to_string(status) +
+             "); torch_npu drops all work that follows on npu:" + std::to_string(device) +
+             ", so that results would be old memory; restart the process"});
+    queues.has_any = true;
+    has_failed = true;
+    add_untold(device, 0, nullptr, kLostWork, queues.all.back().text);
+  } catch (...) {
+    // Out of memory.
+  }
+}
+
+void note_launch() noexcept {
+  if (!has_failed) [[likely]]
+    return;
+  has_failed = false;
+  failed_queues().erase([](const FailedQueue& queue) {
+    if (queue.thread != std::this_thread::get_id()) return false;
+    tell(kLostWork, queue.text);  // there is nothing left to be told
+    return true;
+  });
+}
+
+aclError or_lost_work(aclError status) noexcept {
+  auto& queues = failed_queues();
+  if (status != ACL_SUCCESS || !queues.has_any) return status;
+  try {
+    std::unique_lock lock(queues.mutex);
+    if (queues.all.empty()) return ACL_SUCCESS;
+    const std::string text = queues.all.front().text;
+    lock.unlock();
+    return fail_again(kLostWork, text);
+  } catch (...) {
+    return kLostWork;  // no memory for the text
+  }
+}
+
+void forget_lost_work(int32_t device) noexcept {
+  failed_queues().erase(
+      [&](const FailedQueue& queue) { return device < 0 || queue.device == device; });
+}
+
+}  // namespace aclnn_host

@@ -10,7 +10,7 @@ namespace aclnn_host {
 enum class Capability { kReference, DEFAULT, AVX2, AVX512 };
 
 // The version to use: PyTorch's choice for this CPU (which its ATEN_CPU_CAPABILITY can lower), or
-// what ACLNN_TORCH_CPU_CAPABILITY says, if the CPU can run it: reference, default, avx2, avx512.
+// what ACLNN_TORCH_CPU_CAPABILITY says, if the CPU can run it: reference, avx2, avx512.
 ACLNN_HOST_INTERNAL Capability current_capability() noexcept;
 // Whether the version may multiply BFLOAT16 by an instruction for it: AVX512_BF16, or FEAT_BF16 of
 // aarch64; whether that is AVX512_BF16, and whether the CPU has AMX for it.

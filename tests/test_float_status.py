@@ -93,8 +93,9 @@ OUT_OF_RANGE = [
     "aclnnMul self=COMPLEX64[2]:1e38,1 other=COMPLEX64[2]:1e38,1 out=COMPLEX64[2]",
     "aclnnAdd self=FLOAT[2]:-inf,1 other=FLOAT[2]:1,1 alpha=FLOAT(1) out=FLOAT[2]",
     "aclnnCast self=FLOAT[2]:1e30,1 dtype=1 out=FLOAT16[2]",
-    "aclnnInplaceCopy selfRef=FLOAT16[2] src=FLOAT[2]:1e30,1",
+    "aclnnInplaceCopy selfRef=FLOAT16[2]:nan src=FLOAT[2]:1e30,1",
     "aclnnForeachExp x={FLOAT[2]:1,1 FLOAT[2]:1,1000} out={FLOAT[2] FLOAT[2]}",
+    "aclnnIndexPutImpl selfRef=FLOAT[3]:3e38,1,1 indices={INT64[1]:0} values=FLOAT[1]:3e38 accumulate=true unsafe=false",
     "aclnnMm self=FLOAT16[2,2]:600 mat2=FLOAT16[2,2]:600 out=FLOAT16[2,2] cubeMathType=0",
 ]
 IN_RANGE = [
@@ -107,6 +108,8 @@ IN_RANGE = [
     "aclnnInplaceMaskedFillScalar selfRef=FLOAT[2] mask=BOOL[2]:1,0 value=FLOAT(-Infinity)",
     "aclnnSWhere condition=BOOL[2]:1,0 self=FLOAT[2]:-inf,1 other=FLOAT[2] out=FLOAT[2]",
     "aclnnMaximum self=FLOAT[2]:-inf,1 other=FLOAT[2]:-inf,2 out=FLOAT[2]",
+    "aclnnIndexPutImpl selfRef=FLOAT[3]:-inf,-inf,1 indices={INT64[1]:1} values=FLOAT[1]:0 accumulate=false unsafe=false",
+    "aclnnInplacePut selfRef=FLOAT[2]:-inf,-inf index=INT64[1]:1 source=FLOAT[1]:0 accumulate=false",
     "aclnnSoftmax self=FLOAT[2]:-inf,1 dim=0 out=FLOAT[2]",
     "aclnnIsInf x=FLOAT[2]:-inf,1 out=BOOL[2]",
 ]

@@ -235,21 +235,20 @@ bool is_out_of_range(const TensorView& view) {
 
 }  // namespace
 
-bool has_overflowed(const char* api, const TensorArguments& arguments) noexcept {
+bool may_overflow(const char* api, const TensorArguments& arguments) noexcept {
   const std::string_view name = name_of(api);
   if (std::ranges::binary_search(kMoves, name)) return false;
-  bool outputs = false;
-  bool inputs = false;
-  const bool converts = std::ranges::binary_search(kConverts, name);
-  for (size_t i = 0; i < arguments.count; ++i) {
-    const TensorArgument& argument = arguments.begin[i];
-    if (argument.is_output) {
-      outputs = outputs || is_out_of_range(*argument.view);
-    } else if (converts) {
-      inputs = inputs || is_out_of_range(*argument.view);
-    }
-  }
-  return outputs && !inputs;
+  if (!std::ranges::binary_search(kConverts, name)) return true;
+  const bool overwrites_all = name == "Copy" || name == "ViewCopy";
+  return std::none_of(arguments.begin, arguments.begin + arguments.count, [&](const auto& each) {
+    return each.is_input && !(each.is_output && overwrites_all) && is_out_of_range(*each.view);
+  });
+}
+
+bool has_overflowed(const TensorArguments& arguments) noexcept {
+  return std::any_of(arguments.begin, arguments.begin + arguments.count, [](const auto& each) {
+    return each.is_output && is_out_of_range(*each.view);
+  });
 }
 
 }  // namespace aclnn_host

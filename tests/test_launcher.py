@@ -345,6 +345,14 @@ def test_what_is_told(case: str) -> None:
     assert is_right(done.stderr), done.stderr
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])
+def test_a_closed_file_does_not_keep_it_from_telling(closed: str) -> None:
+    """Its number is the next file's, which may be the memory."""
+    command = ["bash", "-c", f'exec "$@" {closed}', "bash", *LAUNCH, WRITE + "fail(1, process=77); sys.exit(3)"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (3, SENTENCE)
+
+
 def test_a_closed_standard_error_does_not_change_the_status() -> None:
     done = subprocess.run(
         ["bash", "-c", 'exec "$@" 2>&-', "bash", *LAUNCH, WRITE + "fail(1); sys.exit(3)"], timeout=120, check=False

@@ -73,7 +73,7 @@ def let_go(kept: int) -> None:
         if number not in (0, 1, 2, kept, null):
             with contextlib.suppress(OSError):  # the list's own
                 os.close(number)
-    for number in (0, 1):
+    for number in {0, 1} - {kept, null}:
         os.dup2(null, number)
 
 

@@ -93,8 +93,9 @@ OUT_OF_RANGE = [
     "aclnnMul self=COMPLEX64[2]:1e38,1 other=COMPLEX64[2]:1e38,1 out=COMPLEX64[2]",
     "aclnnAdd self=FLOAT[2]:-inf,1 other=FLOAT[2]:1,1 alpha=FLOAT(1) out=FLOAT[2]",
     "aclnnCast self=FLOAT[2]:1e30,1 dtype=1 out=FLOAT16[2]",
-    "aclnnInplaceCopy selfRef=FLOAT16[2] src=FLOAT[2]:1e30,1",
+    "aclnnInplaceCopy selfRef=FLOAT16[2]:nan src=FLOAT[2]:1e30,1",
     "aclnnForeachExp x={FLOAT[2]:1,1 FLOAT[2]:1,1000} out={FLOAT[2] FLOAT[2]}",
+    "aclnnIndexPutImpl selfRef=FLOAT[2]:3e38,1 indices={INT64[1]:0} values=FLOAT[1]:3e38 accumulate=true unsafe=false",
     "aclnnMm self=FLOAT16[2,2]:600 mat2=FLOAT16[2,2]:600 out=FLOAT16[2,2] cubeMathType=0",
 ]
 IN_RANGE = [
@@ -107,6 +108,12 @@ IN_RANGE = [
     "aclnnInplaceMaskedFillScalar selfRef=FLOAT[2] mask=BOOL[2]:1,0 value=FLOAT(-Infinity)",
     "aclnnSWhere condition=BOOL[2]:1,0 self=FLOAT[2]:-inf,1 other=FLOAT[2] out=FLOAT[2]",
     "aclnnMaximum self=FLOAT[2]:-inf,1 other=FLOAT[2]:-inf,2 out=FLOAT[2]",
+    "aclnnIndexPutImpl selfRef=FLOAT[2]:-inf,-inf indices={INT64[1]:1} values=FLOAT[1]:0 accumulate=false unsafe=false",
+    "aclnnInplacePut selfRef=FLOAT[2]:-inf,-inf index=INT64[1]:1 source=FLOAT[1]:0 accumulate=false",
+    "aclnnForeachMaximumList x1={FLOAT[2]:-inf,1} x2={FLOAT[2]:-inf,2} out={FLOAT[2]}",
+    "aclnnUpsampleNearest2d self=FLOAT[1,1,1,2]:-inf,1 outputSize=[1,4] out=FLOAT[1,1,1,4]",
+    "aclnnMaxPool2dWithIndices self=FLOAT[1,1,1,2]:-inf,1 kernelSize=[1,1] stride=[1,1] padding=[0,0] dilation=[1,1]"
+    " ceilMode=false out=FLOAT[1,1,1,2] indices=INT32[1,1,1,2]",
     "aclnnSoftmax self=FLOAT[2]:-inf,1 dim=0 out=FLOAT[2]",
     "aclnnIsInf x=FLOAT[2]:-inf,1 out=BOOL[2]",
 ]
@@ -267,10 +274,11 @@ class Remembering(Caller):
         return handle
 
     def numbers(self, arguments: dict[str, Any]) -> set[float]:
-        """Those that are no tensors."""
+        """Those that are no tensors, and as FLOAT has them."""
         values = [x for value in arguments.values() for x in (value if isinstance(value, list) else [value])]
         scalars = {x.value for x in values if isinstance(x, Number)}
-        return scalars | {float(x) for x in values if isinstance(x, (bool, int, float))}
+        numbers = scalars | {float(x) for x in values if isinstance(x, (bool, int, float))}
+        return numbers | {float(np.float32(x)) for x in numbers}
 
 
 def test_rows_that_move_have_elements_of_their_inputs(device: Device) -> None:

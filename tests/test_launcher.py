@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import pty
 import re
+import select
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +33,7 @@ def fail(number, process=os.getpid(), text="aclnnElu: no", device=1, stream=3, c
     write(process=process, number=number, device=device, stream=stream, call=call, status=507015, text=text)
 """
 READY = "print('ready', flush=True)\n"
+WAIT = "[time.sleep(0.05) for _ in range(2000)]"  # a signal that comes just before a sleep does not cut that short
 
 
 def launch(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -38,9 +42,11 @@ def launch(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def start(code: str) -> subprocess.Popen[str]:
+def start(code: str, **options: Any) -> subprocess.Popen[str]:
     """A program that has said that it is ready."""
-    process = subprocess.Popen([*LAUNCH, WRITE + code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*LAUNCH, WRITE + code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
@@ -63,9 +69,11 @@ def test_a_program_that_a_signal_ends(number: signal.Signals) -> None:
     assert "aclnnElu: no" in done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGABRT, signal.SIGWINCH]
+)
 def test_signals_to_the_launcher_alone_reach_the_program(number: signal.Signals) -> None:
-    code = f"signal.signal({int(number)}, lambda *_: sys.exit(5))\n{READY}time.sleep(100)"
+    code = f"signal.signal({int(number)}, lambda *_: sys.exit(5))\n{READY}{WAIT}"
     process = start(code)
     process.send_signal(number)
     assert process.wait(60) == 5
@@ -91,28 +99,163 @@ def test_a_terminals_interrupt_comes_once() -> None:
     assert b"count 1\r\n" in output
 
 
-def test_a_launcher_that_is_killed_takes_the_program_with_it() -> None:
-    process = start(f"{READY}print(os.getpid(), flush=True)\ntime.sleep(100)")
-    assert process.stdout is not None
-    program = int(process.stdout.readline())
-    process.kill()
-    process.wait(60)
+def is_in_state(process: int, letters: str) -> bool:
+    """Whether a process is in one of the states of /proc/PID/stat, or is gone, which is the state X."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] in letters
+    except FileNotFoundError:
+        return "X" in letters
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
     end = time.monotonic() + 60
-    while Path(f"/proc/{program}").exists() and ") Z " not in Path(f"/proc/{program}/stat").read_text():
+    while not is_so():
         assert time.monotonic() < end
         time.sleep(0.01)
 
 
-def test_the_file_is_the_users_alone_and_goes() -> None:
-    done = launch("print(path, oct(os.stat(path).st_mode & 0o777), os.listdir('/proc/self/fd'))")
-    path, mode, *open_files = done.stdout.split(maxsplit=2)
-    assert mode == "0o600"
-    assert not Path(path).exists()
-    assert "aclnn_torch_failures" not in open_files[0]
+def test_a_terminal_that_goes_ends_the_program(tmp_path: Path) -> None:
+    """The launcher is the first process of its session here, as in `ssh -t`, and the only one that the kernel tells."""
+    place = tmp_path / "program"
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(LAUNCH[0], [*LAUNCH, f"{WRITE}{READY}open({str(place)!r}, 'w').write(str(os.getpid()))\n{WAIT}"])
+    wait_for(lambda: place.exists() and place.read_text() != "")
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGHUP
+    assert is_in_state(int(place.read_text()), "XZ")
+
+
+# A program in a process group of its own, as the shell starts it, that says its number.
+JOB: dict[str, Any] = {"preexec_fn": os.setpgrp}
+PROGRAM = f"{READY}print(os.getpid(), flush=True)\n{WAIT}"
+
+
+def program_of(process: subprocess.Popen[str]) -> int:
+    assert process.stdout is not None
+    return int(process.stdout.readline())
+
+
+def stopped_by(process: subprocess.Popen[str]) -> int:
+    """The signal by which a shell sees that its job has stopped."""
+    found, status = os.waitpid(process.pid, os.WUNTRACED)
+    assert found == process.pid
+    assert os.WIFSTOPPED(status)
+    return os.WSTOPSIG(status)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])
+@pytest.mark.parametrize("to", ["the launcher", "the group"])
+def test_it_stops_and_goes_on_with_the_program(to: str, number: signal.Signals) -> None:
+    process = start(PROGRAM, **JOB)
+    program = program_of(process)
+    for _ in range(2):
+        (os.killpg if to == "the group" else os.kill)(process.pid, number)
+        assert stopped_by(process) == number
+        assert is_in_state(program, "T")
+        (os.killpg if to == "the group" else os.kill)(process.pid, signal.SIGCONT)
+        wait_for(lambda: is_in_state(program, "S") and is_in_state(process.pid, "S"))
+    process.terminate()
+    assert process.wait(60) == -signal.SIGTERM
+
+
+def test_a_program_that_does_not_stop_is_not_stopped() -> None:
+    """Its handler says that it came, which ends it."""
+    process = start(f"signal.signal(signal.SIGTSTP, lambda *_: os._exit(5))\n{PROGRAM}", **JOB)
+    program_of(process)
+    os.killpg(process.pid, signal.SIGTSTP)
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    assert (os.WIFEXITED(status), os.waitstatus_to_exitcode(status)) == (True, 5)
+
+
+TIDIES_UP = "signal.signal(signal.SIGTSTP, lambda *_: (time.sleep(0.1), os.kill(os.getpid(), signal.SIGSTOP)))\n"
+
+
+@pytest.mark.parametrize("before", ["", TIDIES_UP], ids=["plain", "tidies up"])
+def test_a_shell_has_its_terminal_back(before: str, tmp_path: Path) -> None:
+    """Ctrl-Z, fg, Ctrl-C; a program may catch the first, and stop itself when it has tidied up."""
+    program = tmp_path / "program.py"
+    code = "import os, signal, sys, time\nsignal.signal(signal.SIGCONT, lambda *_: print('going on', flush=True))\n"
+    program.write_text(f"{code}{before}{READY}try: {WAIT}\nexcept KeyboardInterrupt: sys.exit(5)\n")
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], os.environ | {"TERM": "dumb", "PS1": "$ "})
+    output = b""
+
+    def type_and_wait(typed: str, expected: bytes) -> None:
+        nonlocal output
+        os.write(terminal, typed.encode())
+        while re.search(expected, output) is None:
+            assert select.select([terminal], [], [], 60)[0], output
+            output += os.read(terminal, 1000)
+        output = b""
+
+    type_and_wait(f"{shlex.join([*LAUNCH[:-1], str(program)])}; echo status $?\n", rb"ready\r\n")
+    type_and_wait("\x1a", rb"Stopped.*\r\n")
+    type_and_wait("fg; echo status $?\n", rb"going on\r\n")
+    type_and_wait("\x03", rb"status 5\r\n")
+    os.close(terminal)
+    os.waitpid(child, 0)
+
+
+def test_who_stops_the_program_alone_may_let_it_go_on_alone() -> None:
+    """As programs do that limit the use of processors: they do not know the launcher."""
+    process = start(f"signal.signal(signal.SIGUSR1, lambda *_: sys.exit(5))\n{PROGRAM}")
+    program = program_of(process)
+    os.kill(program, signal.SIGSTOP)
+    wait_for(lambda: is_in_state(program, "T"))
+    os.kill(process.pid, signal.SIGURG)  # nothing to the program, and after it the launcher has seen it stop
+    wait_for(lambda: is_in_state(process.pid, "S"))
+    os.kill(program, signal.SIGCONT)
+    os.kill(program, signal.SIGUSR1)
+    assert process.wait(60) == 5
+
+
+def test_the_ends_of_pipes_are_the_programs() -> None:
+    """Its standard output and input, and another one: closed by the program, they are closed."""
+    reading, writing = os.pipe()
+    code = f"{READY}os.close(1); os.close(0); os.close({writing}); {WAIT}"
+    process = start(code, stdin=subprocess.PIPE, pass_fds=[writing])
+    os.close(writing)
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.read() == ""
+    assert os.read(reading, 1) == b""
+    os.close(reading)
+    with pytest.raises(BrokenPipeError):
+        os.write(process.stdin.fileno(), b"in")
+    assert process.poll() is None
+    process.terminate()
+    assert process.wait(60) == -signal.SIGTERM
+
+
+def test_a_launcher_that_is_killed_takes_the_program_with_it(tmp_path: Path) -> None:
+    """And leaves nothing."""
+    process = start(PROGRAM, env=os.environ | {"TMPDIR": str(tmp_path)})
+    program = program_of(process)
+    process.kill()
+    process.wait(60)
+    wait_for(lambda: is_in_state(program, "XZ"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_process_of_a_container_has_the_shells_status() -> None:
+    """The kernel does not end it by the signal that it sends itself."""
+    code = "import sys; from aclnn_torch.cli import launcher; launcher.os.kill = lambda *_: None; launcher.end(15)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 128 + 15
+
+
+def test_the_memory_is_not_the_programs_to_keep() -> None:
+    done = launch(
+        "print(os.readlink(path), [os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')[:-1]])"
+    )
+    memory, files = done.stdout.split(" (deleted) ")
+    assert memory == "/memfd:aclnn_torch_failures"
+    assert memory not in files
     assert done.stderr == ""
 
 
-def test_each_launcher_has_a_file_of_its_own(tmp_path: Path) -> None:
+def test_each_launcher_has_its_own(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("")
     other.chmod(0o600)
@@ -121,13 +264,27 @@ def test_each_launcher_has_a_file_of_its_own(tmp_path: Path) -> None:
     assert other.read_text() == ""
 
 
-def test_without_a_place_for_the_file_the_program_runs() -> None:
-    code = "import tempfile; tempfile.tempdir = '/nowhere'; import runpy, sys; sys.argv = sys.argv[1:]; "
-    code += f"runpy.run_path({launcher.__file__!r}, run_name='__main__')"
+def launch_with(change: str, program: str) -> subprocess.CompletedProcess[str]:
+    """Launches, in a launcher that was changed."""
+    code = f"import sys\nfrom aclnn_torch.cli import launcher\n{change}\nlauncher.main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_without_memory_for_it_the_program_runs() -> None:
     program = "import os; print(os.environ.get('ACLNN_TORCH_FAILURES'))"
-    command = [sys.executable, "-c", code, launcher.__file__, sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = launch_with("launcher.libc.memfd_create = lambda *_: -1", program)
     assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
+
+
+def test_a_program_that_cannot_be_started() -> None:
+    done = launch_with("def no(): raise BlockingIOError(11, 'no processes')\nlauncher.os.fork = no", "")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"aclnn-torch: {sys.executable} cannot be started: [Errno 11] no processes\n"
+    command = [*LAUNCH[:4], "/nowhere/python"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("aclnn-torch: /nowhere/python cannot be started: [Errno 2] ")
 
 
 TELLS: dict[str, tuple[str, Callable[[str], bool]]] = {
@@ -164,10 +321,15 @@ TELLS: dict[str, tuple[str, Callable[[str], bool]]] = {
         lambda text: text == "",
     ),
     "what is too large": (
-        "open(path, 'a').write(' ' * (1 << 20) + '\\n'); fail(1)",
-        lambda text: text == "",
+        "open(path, 'a').write(' ' * (2 << 20) + '\\n'); fail(1)",
+        lambda text: text == NOT_ALL,
+    ),
+    "one that was told when there was room for that alone": (
+        "fail(1); open(path, 'a').write(' ' * (1 << 20) + '\\n')\nwrite(process=os.getpid(), number=1, told=True)",
+        lambda text: text == NOT_ALL,
     ),
 }
+NOT_ALL = "aclnn-torch: streams failed so often that not all of it was written down\n"
 SENTENCE = (
     "aclnn-torch: npu:1, stream 3 of process 77 failed with 507015, and nothing waited for it to hear so: "
     "aclnnElu: no; what was computed after it is not to be used, and torch.npu.synchronize(1) in the program raises "
@@ -181,6 +343,14 @@ def test_what_is_told(case: str) -> None:
     done = launch(code)
     assert done.returncode == 0, done.stderr
     assert is_right(done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])
+def test_a_closed_file_does_not_keep_it_from_telling(closed: str) -> None:
+    """Its number is the next file's, which may be the memory."""
+    command = ["bash", "-c", f'exec "$@" {closed}', "bash", *LAUNCH, WRITE + "fail(1, process=77); sys.exit(3)"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (3, SENTENCE)
 
 
 def test_a_closed_standard_error_does_not_change_the_status() -> None:

@@ -4,10 +4,12 @@
 
 It uses the standard library alone, so that it takes little memory beside the program. A failure of a stream is an error
 of whatever waits for the stream. Of those for which nothing does, the host CANN of each process below this one writes a
-line into a file that this one makes (csrc/host_cann/runtime/untold.h).
+line into memory of this one (csrc/host_cann/runtime/untold.h), which is gone with it, however it ends.
 
 To whoever started it, this process is the program: it stays in the same process group, hands on the signals that are
-sent to it alone, and ends as the program does, by the same status or signal. If it is killed, so is the program.
+sent to it, stops as the program does, holds no file but standard error open, and ends as the program does, by the same
+status or signal. If it is killed, so is the program. One difference is left: a signal that a process, and not a
+terminal, sends to the whole group comes to the program twice.
 """
 
 from __future__ import annotations
@@ -19,39 +21,38 @@ import os
 import resource
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
 
 VARIABLE = "ACLNN_TORCH_FAILURES"
-MOST_BYTES = 1 << 20  # that are read of the file; the host CANN writes no more than a line beyond
+NAME = b"aclnn_torch_failures"  # of the memory, by which the host CANN knows it
+MOST_BYTES = 1 << 20  # of failures that are written; what says that they were told takes no more than that again
 MOST_FAILURES = 20  # that are told one by one
 
-# What this process does not hand on: what cannot be caught, its own faults, its child's end, and job control, which
-# concerns the whole group.
-KEPT = {
-    *(signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD),
-    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS),
-    *(signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT, signal.SIGWINCH, signal.SIGURG),
-}
-# A terminal sends these to the whole group.
-OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
+# A terminal sends these to the whole group. They stop a process unless it catches them.
+STOPPING = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGWINCH, signal.SIGCONT} | STOPPING
 SI_KERNEL = 0x80
 PR_SET_PDEATHSIG = 1
+MFD_CLOEXEC = 1
+
+libc = ctypes.CDLL(None)
 
 
 def start(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, set[signal.Signals]]:
     """The program's process, and the signals that are blocked from then on, to be waited for."""
-    waited = set(signal.valid_signals()) - KEPT | {signal.SIGCHLD}
+    waited = set(signal.valid_signals()) - {
+        signal.SIGKILL,
+        signal.SIGSTOP,
+    }  # a fault of this process ends it all the same
     reaping = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # were it ignored, the status would be lost
-    prctl = ctypes.CDLL(None).prctl
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     parent = os.getpid()
     child = os.fork()
     if child:
         return child, waited
     try:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
         signal.signal(signal.SIGCHLD, reaping)
@@ -65,16 +66,48 @@ def start(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, 
         os._exit(1)
 
 
+def let_go(kept: int) -> None:
+    """Closes what the program was given, but standard error: the end of a pipe is the program's to close."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number not in (0, 1, 2, kept, null):
+            with contextlib.suppress(OSError):  # the list's own
+                os.close(number)
+    for number in {0, 1} - {kept, null}:
+        os.dup2(null, number)
+
+
+def stop(number: int) -> None:
+    """Stops this process by the signal that stopped the program, until it is to go on."""
+    if number != signal.SIGSTOP:
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)  # before it is let through: it may have come already, and stops once
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+
+
 def wait(child: int, waited: set[signal.Signals]) -> int:
     """The child's wait status."""
+    is_asked_to_stop = False
     while True:
         event = signal.sigwaitinfo(waited)
-        if event.si_signo == signal.SIGCHLD:
-            ended, status = os.waitpid(child, os.WNOHANG)
-            if ended:
+        number = event.si_signo
+        if number == signal.SIGCHLD:
+            changed, status = os.waitpid(child, os.WNOHANG | os.WUNTRACED)
+            if changed and not os.WIFSTOPPED(status):
                 return status
-        elif event.si_signo not in OF_TERMINAL or event.si_code != SI_KERNEL:
-            os.kill(child, event.si_signo)
+            # SIGSTOP comes from the program if it has caught SIGTSTP. From others it is the program's alone, who may
+            # not know of this process when they let it go on.
+            is_asked_to_stop |= signal.SIGTSTP in signal.sigpending()
+            if changed and (os.WSTOPSIG(status) != signal.SIGSTOP or is_asked_to_stop):
+                stop(os.WSTOPSIG(status))
+            continue
+        if number in (signal.SIGTSTP, signal.SIGCONT):
+            is_asked_to_stop = number == signal.SIGTSTP
+        # Of a terminal that is gone the first process of its session alone is told.
+        is_own = number == signal.SIGHUP and os.getsid(0) == os.getpid()
+        if event.si_code != SI_KERNEL or number not in OF_TERMINAL or is_own:
+            os.kill(child, number)
 
 
 def untold(lines: Sequence[str]) -> Iterator[str]:
@@ -110,12 +143,14 @@ def tell(report: int) -> None:
     """Writes the sentences to standard error, where there is one."""
     if sys.stderr is None:
         return
-    lines = os.pread(report, MOST_BYTES, 0).decode(errors="replace").splitlines()
+    lines = os.pread(report, 2 * MOST_BYTES, 0).decode(errors="replace").splitlines()
     sentences = list(untold(lines))
     for sentence in sentences[:MOST_FAILURES]:
         print(f"aclnn-torch: {sentence}", file=sys.stderr)
     if len(sentences) > MOST_FAILURES:
         print(f"aclnn-torch: {len(sentences) - MOST_FAILURES} more streams failed like that", file=sys.stderr)
+    if os.fstat(report).st_size >= MOST_BYTES:
+        print("aclnn-torch: streams failed so often that not all of it was written down", file=sys.stderr)
     sys.stderr.flush()
 
 
@@ -124,25 +159,30 @@ def end(status: int) -> NoReturn:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the child has written the one that there is to be
-        if number not in (signal.SIGKILL, signal.SIGSTOP):
+        if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
         os.kill(os.getpid(), number)
-    os._exit(os.waitstatus_to_exitcode(status))
+        os._exit(128 + number)  # the first process of a container, which its own signals do not end
+    os._exit(os.WEXITSTATUS(status))
 
 
 def main(command: Sequence[str]) -> NoReturn:
     """Runs the command, an executable's path with its arguments."""
     environment = dict(os.environ)
     environment.pop(VARIABLE, None)
-    report, path = -1, ""
-    with contextlib.suppress(OSError):  # without a place for the file the program runs all the same
-        report, path = tempfile.mkstemp(prefix="aclnn_torch_failures_")  # of mode 0600
-        environment[VARIABLE] = path
-    status = wait(*start(command, environment))
-    if path:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+    report = libc.memfd_create(NAME, MFD_CLOEXEC)
+    if report >= 0:  # without it the program runs all the same
+        environment[VARIABLE] = f"/proc/{os.getpid()}/fd/{report}"  # some programs close what they did not open
+    try:
+        child, waited = start(command, environment)
+    except OSError as error:
+        print(f"aclnn-torch: {command[0]} cannot be started: {error}", file=sys.stderr, flush=True)
+        os._exit(1)
+    with contextlib.suppress(OSError):  # no /proc
+        let_go(report)
+    status = wait(child, waited)
+    if report >= 0:
         with contextlib.suppress(OSError):  # nobody reads standard error
             tell(report)
     end(status)

@@ -1,11 +1,14 @@
 // Initialisation, devices, contexts and system parameters.
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <thread>
@@ -15,7 +18,8 @@
 #include "runtime_support.h"
 
 // Before anything reads it.
-static const int environment = setenv("ACLNN_TORCH_DEVICES", "2", 1);
+static const int environment =
+    setenv("ACLNN_TORCH_DEVICES", "2", 1) + setenv("ACLNN_TORCH_FAILURES", "/proc/self/fd/700", 1);
 
 TEST(init_and_finalize_are_once_each) {
   CHECK_EQ(environment, 0);
@@ -462,59 +466,96 @@ TEST(a_failure_that_an_event_tells_is_told) {
   CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
 }
 
-// What a file has got after a failure on a stream, and the telling of it.
-static std::string written(const std::string& path) {
-  setenv("ACLNN_TORCH_FAILURES", path.c_str(), 1);
-  failed_stream(0, "to the \"file\"");
-  CHECK_EQ(aclrtSynchronizeDevice(), ACL_ERROR_RT_COPY_DATA);
-  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
-  unsetenv("ACLNN_TORCH_FAILURES");
+TEST(a_failure_of_another_device_is_not_told_by_the_same_text) {
   messages();
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const aclrtStream other = failed_stream(1, "twice");
+  CHECK_EQ(aclrtSynchronizeStream(failed_stream(0, "twice")), ACL_ERROR_RT_COPY_DATA);
+  CHECK_EQ(messages(), "twice");
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  CHECK_EQ(aclrtDestroyStream(other), ACL_SUCCESS);
+  CHECK_EQ(aclrtResetDevice(1), ACL_ERROR_RT_COPY_DATA);
+  CHECK_EQ(messages(), "twice");
 }
 
-TEST(failures_are_written_for_the_launcher_into_its_own_file_alone) {
-  char folder[] = "/tmp/aclnn_failures_XXXXXX";
-  CHECK(mkdtemp(folder) != nullptr);
-  const std::string path = std::string(folder) + "/file", other = path + "2";
-  CHECK_EQ(written(path), "");  // none is made
-  CHECK_EQ(access(path.c_str(), F_OK), -1);
-  const auto make = [&](mode_t mode) {
-    unlink(path.c_str());
-    const int file = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY, mode);
-    CHECK(file >= 0);
-    return file;
-  };
-  close(make(0600));
-  const std::string lines = written(path);
+// The descriptor to which ACLNN_TORCH_FAILURES leads here.
+constexpr int kLaunchers = 700;
+
+// What it is given next.
+static void give(int file) {
+  CHECK_EQ(dup2(file, kLaunchers), kLaunchers);
+  close(file);
+}
+
+// What it has, and nothing from then on.
+static std::string taken() {
+  std::string text(4 << 20, '\0');
+  const ssize_t length = pread(kLaunchers, text.data(), text.size(), 0);
+  close(kLaunchers);
+  text.resize(length < 0 ? 0 : static_cast<size_t>(length));
+  return text;
+}
+
+// Fails on a stream, is told if anybody asks, and calls the body before that.
+static void fail_and_tell(const std::function<void()>& before = [] {}) {
+  failed_stream(0, "to the \"launcher\"");
+  before();
+  CHECK_EQ(aclrtSynchronizeDevice(), ACL_ERROR_RT_COPY_DATA);
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  messages();
+}
+
+TEST(failures_are_written_into_memory_of_the_launcher_alone) {
+  constexpr const char* kName = "aclnn_torch_failures";
+  fail_and_tell();  // there is none
+  give(memfd_create(kName, 0));
+  fail_and_tell();
+  const std::string lines = taken();
   CHECK(lines.starts_with(R"({"process":)" + std::to_string(getpid()) + R"(,"number":)"));
   CHECK(contains(lines, R"(,"device":0,"stream":)"));
-  CHECK(contains(lines, R"(,"call":"a test","status":507052,"text":"to the \"file\""})"
+  CHECK(contains(lines, R"(,"call":"a test","status":507052,"text":"to the \"launcher\""})"
                         "\n"));
   CHECK(lines.ends_with(R"(,"told":true})"
                         "\n"));
 
-  close(make(0640));
-  CHECK_EQ(written(path), "");
-  close(make(0600));
-  CHECK_EQ(link(path.c_str(), other.c_str()), 0);
-  CHECK_EQ(written(path), "");
-  unlink(other.c_str());
-  CHECK_EQ(symlink(path.c_str(), other.c_str()), 0);
-  CHECK_EQ(written(other), "");
-  const int large = make(0600);
-  CHECK_EQ(ftruncate(large, 1 << 20), 0);
-  close(large);
-  CHECK_EQ(written(path).size(), size_t{1} << 20);
+  give(memfd_create("another", 0));
+  fail_and_tell();
+  CHECK_EQ(taken(), "");
+  char folder[] = "/tmp/aclnn_failures_XXXXXX";
+  CHECK(mkdtemp(folder) != nullptr);
+  const std::string path = std::string(folder) + "/memfd:" + kName + " (deleted)";
+  give(open(path.c_str(), O_CREAT | O_RDWR, 0600));
+  fail_and_tell();
+  CHECK_EQ(taken(), "");
   unlink(path.c_str());
   CHECK_EQ(mkfifo(path.c_str(), 0600), 0);
-  setenv("ACLNN_TORCH_FAILURES", path.c_str(), 1);
-  failed_stream(0, "a pipe");  // without waiting for its reader
-  unsetenv("ACLNN_TORCH_FAILURES");
-  CHECK_EQ(aclrtResetDevice(0), ACL_ERROR_RT_COPY_DATA);
-  messages();
+  const int pipe = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  give(dup(pipe));
+  fail_and_tell();
+  pollfd ended{pipe, POLLIN, 0};
+  CHECK_EQ(poll(&ended, 1, 0), 0);  // it had no writer, whose end would be seen
+  close(pipe);
+  taken();
   unlink(path.c_str());
-  unlink(other.c_str());
   rmdir(folder);
+}
+
+TEST(the_launchers_memory_is_bounded_and_has_room_to_tell) {
+  constexpr off_t kMost = 1 << 20;
+  constexpr const char* kName = "aclnn_torch_failures";
+  const auto grow = [](off_t size) { CHECK_EQ(ftruncate(kLaunchers, size), 0); };
+  give(memfd_create(kName, 0));
+  grow(kMost - 1);
+  fail_and_tell();
+  CHECK(contains(taken(), "launcher"));
+  give(memfd_create(kName, 0));
+  grow(kMost);
+  fail_and_tell();
+  CHECK(!contains(taken(), "launcher"));
+  give(memfd_create(kName, 0));
+  fail_and_tell([&] { grow(kMost); });
+  CHECK(taken().ends_with(R"(,"told":true})"
+                          "\n"));
+  give(memfd_create(kName, 0));
+  fail_and_tell([&] { grow(2 * kMost); });
+  CHECK_EQ(taken().size(), size_t{2 * kMost});
 }

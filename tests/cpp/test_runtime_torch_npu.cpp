@@ -607,6 +607,19 @@ TEST(after_a_call_that_fails_on_torch_npus_queue_every_wait_fails_until_the_rese
   on_device([] { CHECK_EQ(aclrtSynchronizeDevice(), ACL_SUCCESS); });
 }
 
+TEST(a_queue_that_failed_before_its_device_was_reset_fails_again) {
+  std::thread([] {
+    pthread_setname_np(pthread_self(), "acl_thread");
+    for (int turn = 0; turn < 2; ++turn) {
+      CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+      fail_a_copy(nullptr);
+      CHECK_EQ(aclrtSynchronizeDevice(), ACL_ERROR_RT_AICORE_EXCEPTION);
+      CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+      messages();
+    }
+  }).join();
+}
+
 TEST(a_failure_that_torch_npus_queue_overcomes_is_none) {
   on_device([] {
     aclrtStream stream = nullptr;

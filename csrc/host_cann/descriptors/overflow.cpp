@@ -12,6 +12,8 @@ namespace {
 // Operators of which each element of the result is an element of an input, a number that was given,
 // 0 or 1, as they are called without aclnn, aclop and Inplace; in alphabetical order.
 constexpr std::string_view kMoves[] = {
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
     "Amax",
     "Amin",
     "Aminmax",
@@ -54,6 +56,15 @@ constexpr std::string_view kMoves[] = {
     "FillTensor",
     "Flatten",
     "Flip",
+    "ForeachMaximumList",
+    "ForeachMaximumScalar",
+    "ForeachMaximumScalarList",
+    "ForeachMaximumScalarV2",
+    "ForeachMinimumList",
+    "ForeachMinimumScalar",
+    "ForeachMinimumScalarList",
+    "ForeachMinimumScalarV2",
+    "ForeachZeroInplace",
     "Gather",
     "GatherElements",
     "GatherNd",
@@ -61,6 +72,7 @@ constexpr std::string_view kMoves[] = {
     "GatherV2",
     "GatherV2D",
     "GatherV3",
+    "GlobalMaxPool",
     "Identity",
     "Im2col",
     "Index",
@@ -79,6 +91,14 @@ constexpr std::string_view kMoves[] = {
     "Max",
     "MaxDim",
     "MaxN",
+    "MaxPool",
+    "MaxPool2dWithIndices",
+    "MaxPool2dWithMask",
+    "MaxPool3D",
+    "MaxPool3dWithArgmax",
+    "MaxPoolV3",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
     "MaxV2",
     "Maximum",
     "Median",
@@ -93,6 +113,7 @@ constexpr std::string_view kMoves[] = {
     "MoeReRouting",
     "MoeTokenPermute",
     "MoeTokenPermuteWithEp",
+    "MoeTokenPermuteWithRoutingMap",
     "NanMedian",
     "NanMedianDim",
     "NpuFormatCast",
@@ -155,6 +176,14 @@ constexpr std::string_view kMoves[] = {
     "UniqueConsecutive",
     "UniqueDim",
     "UniqueWithCountsAndSorting",
+    "UpsampleNearest1d",
+    "UpsampleNearest1dV2",
+    "UpsampleNearest2d",
+    "UpsampleNearest2dV2",
+    "UpsampleNearest3d",
+    "UpsampleNearestExact1d",
+    "UpsampleNearestExact2d",
+    "UpsampleNearestExact3d",
     "Zero",
     "ZerosLike",
 };
@@ -235,21 +264,20 @@ bool is_out_of_range(const TensorView& view) {
 
 }  // namespace
 
-bool has_overflowed(const char* api, const TensorArguments& arguments) noexcept {
+bool may_overflow(const char* api, const TensorArguments& arguments) noexcept {
   const std::string_view name = name_of(api);
   if (std::ranges::binary_search(kMoves, name)) return false;
-  bool outputs = false;
-  bool inputs = false;
-  const bool converts = std::ranges::binary_search(kConverts, name);
-  for (size_t i = 0; i < arguments.count; ++i) {
-    const TensorArgument& argument = arguments.begin[i];
-    if (argument.is_output) {
-      outputs = outputs || is_out_of_range(*argument.view);
-    } else if (converts) {
-      inputs = inputs || is_out_of_range(*argument.view);
-    }
-  }
-  return outputs && !inputs;
+  if (!std::ranges::binary_search(kConverts, name)) return true;
+  const bool overwrites_all = name == "Copy" || name == "ViewCopy";
+  return std::none_of(arguments.begin, arguments.begin + arguments.count, [&](const auto& each) {
+    return each.is_input && !(each.is_output && overwrites_all) && is_out_of_range(*each.view);
+  });
+}
+
+bool has_overflowed(const TensorArguments& arguments) noexcept {
+  return std::any_of(arguments.begin, arguments.begin + arguments.count, [](const auto& each) {
+    return each.is_output && is_out_of_range(*each.view);
+  });
 }
 
 }  // namespace aclnn_host

@@ -87,6 +87,7 @@ aclError aclrtSetDevice(int32_t deviceId) {
   constexpr const char* kApi = "aclrtSetDevice";
   return guarded(kApi, [&]() -> aclError {
     if (!is_device(deviceId)) return no_such_device(kApi, deviceId);
+    read_where_to_write();
     auto& state = devices();
     const std::lock_guard lock(state.mutex);
     auto& device = state.all[static_cast<size_t>(deviceId)];

@@ -129,9 +129,13 @@ void put_messages(const std::string& text) noexcept {
 }
 
 int fail_again(int status, const std::string& text) noexcept {
+  return fail_again_on(-1, status, text);
+}
+
+int fail_again_on(int32_t device, int status, const std::string& text) noexcept {
   remember(status);
   note_failure(status, text.c_str());
-  if (!runs_task()) tell(status, text);  // a task tells its stream, and nobody else
+  if (!runs_task()) tell(status, text, device);  // a task tells its stream, and nobody else
   put_messages(text);
   return status;
 }

@@ -31,23 +31,22 @@ struct FailedQueues {
   std::vector<FailedQueue> all;       // in the order of their failures
   std::atomic<bool> has_any = false;  // read before every wait
   static void after_fork() noexcept {}
-
-  template <class Wanted>
-  void erase(Wanted&& wanted) noexcept {
-    const std::lock_guard lock(mutex);
-    std::erase_if(all, wanted);
-    has_any = !all.empty();
-  }
 };
 
-FailedQueues& failed_queues() {
-  return PerProcess<FailedQueues>::get();
+// Takes those out that are wanted so.
+template <class Wanted>
+void erase(Wanted&& wanted) noexcept {
+  FailedQueues* const queues = PerProcess<FailedQueues>::find();
+  if (queues == nullptr) return;
+  const std::lock_guard lock(queues->mutex);
+  std::erase_if(queues->all, wanted);
+  queues->has_any = !queues->all.empty();
 }
 
 // What waits fail with.
 constexpr aclError kLostWork = ACL_ERROR_RT_AICORE_EXCEPTION;
 
-// Whether the calling thread's last call failed. Only a queue's thread has it.
+// Whether the calling thread has had a failure since it launched work. Only a queue's thread has.
 thread_local bool has_failed = false;
 
 // A stream's worker has the name of the thread that made it, so that the name alone does not tell.
@@ -60,14 +59,17 @@ bool is_queue_of_torch_npu() noexcept {
 }  // namespace
 
 void note_failure(int status, const char* text) noexcept {
-  if (has_failed || !is_queue_of_torch_npu()) return;
+  if (!is_queue_of_torch_npu()) return;
   const int32_t device = current_device();
   if (device < 0) return;  // a thread that a queue's made
   try {
-    auto& queues = failed_queues();
+    auto& queues = PerProcess<FailedQueues>::get();
+    const auto self = std::this_thread::get_id();
     const std::lock_guard lock(queues.mutex);
+    const auto is_own = [&](const FailedQueue& queue) { return queue.thread == self; };
+    if (std::ranges::any_of(queues.all, is_own)) return;  // the first one is told
     queues.all.push_back(
-        {std::this_thread::get_id(), device,
+        {self, device,
          std::string(text) + " (status " + std::to_string(status) +
              "); torch_npu drops all work that follows on npu:" + std::to_string(device) +
              ", so that results would be old memory; restart the process"});
@@ -83,7 +85,7 @@ void note_launch() noexcept {
   if (!has_failed) [[likely]]
     return;
   has_failed = false;
-  failed_queues().erase([](const FailedQueue& queue) {
+  erase([](const FailedQueue& queue) {
     if (queue.thread != std::this_thread::get_id()) return false;
     tell(kLostWork, queue.text);  // there is nothing left to be told
     return true;
@@ -91,12 +93,12 @@ void note_launch() noexcept {
 }
 
 aclError or_lost_work(aclError status) noexcept {
-  auto& queues = failed_queues();
-  if (status != ACL_SUCCESS || !queues.has_any) return status;
+  FailedQueues* const queues = PerProcess<FailedQueues>::find();
+  if (status != ACL_SUCCESS || queues == nullptr || !queues->has_any) return status;
   try {
-    std::unique_lock lock(queues.mutex);
-    if (queues.all.empty()) return ACL_SUCCESS;
-    const std::string text = queues.all.front().text;
+    std::unique_lock lock(queues->mutex);
+    if (queues->all.empty()) return ACL_SUCCESS;
+    const std::string text = queues->all.front().text;
     lock.unlock();
     return fail_again(kLostWork, text);
   } catch (...) {
@@ -105,8 +107,7 @@ aclError or_lost_work(aclError status) noexcept {
 }
 
 void forget_lost_work(int32_t device) noexcept {
-  failed_queues().erase(
-      [&](const FailedQueue& queue) { return device < 0 || queue.device == device; });
+  erase([&](const FailedQueue& queue) { return device < 0 || queue.device == device; });
 }
 
 }  // namespace aclnn_host

@@ -14,9 +14,12 @@ template <class T>
 class PerProcess {
  public:
   static T& get() {
-    T* const state = state_.load(std::memory_order_acquire);
+    T* const state = find();
     return state != nullptr ? *state : create();
   }
+
+  // The one that there is; null before its first use.
+  static T* find() noexcept { return state_.load(std::memory_order_acquire); }
 
  private:
   static T& create() {

@@ -223,11 +223,12 @@ void Stream::perform(Launched launched, std::unique_lock<std::mutex>& lock) noex
   }
   task.reset();  // what it holds is given back before anyone sees it done
 
+  const bool is_first = status != ACL_SUCCESS && status_ == ACL_SUCCESS;
+  if (is_first) add_untold(device_, id_, launched.api, status, message);  // before it can be told
   if (!only_tells) lock.lock();
-  if (status != ACL_SUCCESS && status_ == ACL_SUCCESS) {
+  if (is_first) {
     status_ = status;
     message_ = std::move(message);
-    add_untold(device_, id_, launched.api, status_, message_);
   }
   ++finished_;
   done_.notify_all();
@@ -258,7 +259,7 @@ aclError Stream::report(std::unique_lock<std::mutex>& lock) {
   if (status == ACL_SUCCESS) return status;
   const std::string message = message_;
   lock.unlock();
-  return fail_again(status, message);
+  return fail_again_on(device_, status, message);
 }
 
 void Stream::stop_on_failure(bool stop) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
@@ -20,11 +21,14 @@ namespace aclnn_host {
 namespace {
 
 constexpr size_t kMostFailures = 256;  // that are remembered
-constexpr size_t kLongestText = 4096;  // of one, in the file
-constexpr off_t kLargestFile = 1 << 20;
+constexpr size_t kLongestText = 4096;  // of one, in the launcher's memory
+// How large that may be when a failure is written, and when it is written that it was told: such a
+// line is less than half as long as one of a failure, so that there is room for all of them.
+constexpr off_t kMostOfFailures = 1 << 20;
+constexpr off_t kMost = 2 * kMostOfFailures;
 
 struct Failure {
-  uint64_t number;  // in the file
+  uint64_t number;  // in the launcher's memory
   int32_t device;
   aclError status;
   std::string text;
@@ -38,48 +42,62 @@ struct Untold {
   static void after_fork() noexcept {}
 };
 
-Untold& untold() {
-  return PerProcess<Untold>::get();
+// The variable's text, as it was first read.
+const std::string& where_to_write() {
+  static const std::string* const text = [] {
+    const char* const found = std::getenv("ACLNN_TORCH_FAILURES");
+    return new std::string(found == nullptr ? "" : found);
+  }();
+  return *text;
 }
 
-// The file of `aclnn-torch run`, for one line; -1 if there is none, or if it is not one that run
-// makes: a regular file that is the user's alone and has no other name. The variable may be left
-// from a process that has ended, so that nothing is made here.
-int open_file() noexcept {
-  const char* const path = std::getenv("ACLNN_TORCH_FAILURES");
-  if (path == nullptr || *path == '\0') return -1;
-  const int file = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (file < 0) return -1;
+// Whether a link leads to memory that `aclnn-torch run` made.
+bool leads_to_memory_of_run(const char* link) noexcept {
+  char name[64];
+  const ssize_t length = readlink(link, name, sizeof(name));
+  return length > 0 && std::string_view(name, static_cast<size_t>(length)) ==
+                           "/memfd:aclnn_torch_failures (deleted)";
+}
+
+// That memory, for one line; -1 if there is none, it is another user's, or it has `most` bytes. The
+// variable may be left from a process that has ended, and its path lead to another's files, so that
+// nothing else is even opened: to open a pipe or a device has effects.
+int open_memory(off_t most) noexcept {
+  const char* const path = where_to_write().c_str();
+  if (!leads_to_memory_of_run(path)) return -1;
+  const int memory = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (memory < 0) return -1;
+  char own[32];
+  std::snprintf(own, sizeof(own), "/proc/self/fd/%d", memory);
   struct stat found{};
-  if (fstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_uid == geteuid() &&
-      (found.st_mode & 0777) == 0600 && found.st_nlink == 1 && found.st_size < kLargestFile) {
-    return file;
+  if (leads_to_memory_of_run(own) && fstat(memory, &found) == 0 && found.st_uid == geteuid() &&
+      found.st_size < most) {
+    return memory;
   }
-  close(file);
+  close(memory);
   return -1;
 }
 
 // Writes a line: the process, the number, and further members with a comma in front.
-void write_line(uint64_t number, std::string_view members) {
-  const int file = open_file();
-  if (file < 0) return;
+void write_line(uint64_t number, std::string_view members, off_t most) noexcept {
+  const int memory = open_memory(most);
+  if (memory < 0) return;
   try {
     std::string line = R"({"process":)";
     add_number(line, getpid());
     line += R"(,"number":)";
     add_number(line, number);
     line.append(members).append("}\n");
-    write_all(file, line);
+    write_all(memory, line);
   } catch (...) {
     // Out of memory.
   }
-  close(file);
+  close(memory);
 }
 
 // Takes the failures out that are told now.
 template <class Told>
-std::vector<Failure> take(Told&& told) {
-  auto& state = untold();
+std::vector<Failure> take(Untold& state, Told&& told) {
   std::vector<Failure> taken;
   const std::lock_guard lock(state.mutex);
   for (auto each = state.all.begin(); each != state.all.end();) {
@@ -87,7 +105,7 @@ std::vector<Failure> take(Told&& told) {
       ++each;
       continue;
     }
-    write_line(each->number, R"(,"told":true)");
+    write_line(each->number, R"(,"told":true)", kMost);
     taken.push_back(std::move(*each));
     each = state.all.erase(each);
   }
@@ -96,6 +114,10 @@ std::vector<Failure> take(Told&& told) {
 }
 
 }  // namespace
+
+void read_where_to_write() {
+  where_to_write();
+}
 
 void add_untold(int32_t device, uint64_t stream, const char* api, aclError status,
                 const std::string& text) noexcept {
@@ -110,10 +132,10 @@ void add_untold(int32_t device, uint64_t stream, const char* api, aclError statu
     add_number(members, status);
     members += R"(,"text":)";
     add_text(members, std::string_view(text).substr(0, kLongestText));
-    auto& state = untold();
+    auto& state = PerProcess<Untold>::get();
     const std::lock_guard lock(state.mutex);
     if (state.all.size() == kMostFailures) return;
-    write_line(++state.last, members);
+    write_line(++state.last, members, kMostOfFailures);
     state.all.push_back({state.last, device, status, text});
     state.has_any = true;
   } catch (...) {
@@ -121,22 +143,26 @@ void add_untold(int32_t device, uint64_t stream, const char* api, aclError statu
   }
 }
 
-void tell(aclError status, const std::string& text) noexcept {
-  if (!untold().has_any) return;
+void tell(aclError status, const std::string& text, int32_t device) noexcept {
+  Untold* const state = PerProcess<Untold>::find();
+  if (state == nullptr || !state->has_any) return;
   try {
-    take([&](const Failure& each) { return each.status == status && each.text == text; });
+    take(*state, [&](const Failure& each) {
+      return (device < 0 || each.device == device) && each.status == status && each.text == text;
+    });
   } catch (...) {
     // Out of memory: it is told again.
   }
 }
 
 aclError tell_all(int32_t device) noexcept {
-  if (!untold().has_any) return ACL_SUCCESS;
+  Untold* const state = PerProcess<Untold>::find();
+  if (state == nullptr || !state->has_any) return ACL_SUCCESS;
   aclError first = ACL_SUCCESS;
   try {
     const auto is_wanted = [&](const Failure& each) { return device < 0 || each.device == device; };
-    for (const Failure& each : take(is_wanted)) {
-      fail_again(each.status, each.text);
+    for (const Failure& each : take(*state, is_wanted)) {
+      fail_again_on(each.device, each.status, each.text);
       if (first == ACL_SUCCESS) first = each.status;
     }
   } catch (...) {

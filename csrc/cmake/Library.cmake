@@ -14,6 +14,12 @@ function(package_library target folder component)
   endif()
 endfunction()
 
+# Compiles the files of a target as one for each `count` of them: most of the time to compile one goes into the headers.
+# Names in unnamed namespaces meet, so that they differ, or each file has a namespace of its own.
+function(compile_together target count)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${ACLNN_UNITY} UNITY_BUILD_BATCH_SIZE ${count})
+endfunction()
+
 # A library that exports what a version script says. Never unloaded: it has threads, and state that lasts as long as
 # the process.
 function(export_by target script)

@@ -15,7 +15,7 @@
 #include "torch_ops/autograd.h"
 #include "torch_ops/call.h"
 
-namespace aclnn_torch {
+namespace aclnn_torch::convolution_ops {
 namespace {
 
 using at::OptionalSymIntArrayRef;
@@ -344,7 +344,7 @@ Tensor output_change(const Tensor& input_change, const Tensor& weight_change,
 // Saves input and weight. Inputs: input, weight, bias.
 struct ConvolutionFormula {
   static constexpr const char* kName = "AclnnConvolutionBackward0";
-  using Attributes = aclnn_torch::Attributes;
+  using Attributes = convolution_ops::Attributes;
 
   static variable_list backward(const variable_list& grads, const std::vector<Tensor>& saved,
                                 Needed needed, const Attributes& attributes) {
@@ -357,7 +357,7 @@ struct ConvolutionFormula {
 // Saves gradOutput, input and weight, which are its inputs.
 struct ConvolutionBackwardFormula {
   static constexpr const char* kName = "AclnnConvolutionBackwardBackward0";
-  using Attributes = aclnn_torch::Attributes;
+  using Attributes = convolution_ops::Attributes;
 
   static variable_list backward(const variable_list& grads, const std::vector<Tensor>& saved,
                                 Needed needed, const Attributes& attributes) {
@@ -515,4 +515,4 @@ TORCH_LIBRARY_IMPL(aclnn, AutocastPrivateUse1, m) {
   m.impl("convolution", &convolution_autocast<at::kPrivateUse1>);
 }
 
-}  // namespace aclnn_torch
+}  // namespace aclnn_torch::convolution_ops

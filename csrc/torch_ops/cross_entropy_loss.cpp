@@ -21,7 +21,7 @@
 #include "torch_ops/call.h"
 #include "torch_ops/straight.h"
 
-namespace aclnn_torch {
+namespace aclnn_torch::cross_entropy_loss_ops {
 namespace {
 
 using c10::string_view;
@@ -574,4 +574,4 @@ TORCH_LIBRARY_IMPL(aclnn, AutocastPrivateUse1, m) {
   m.impl("_cross_entropy", &number_autocast<at::kPrivateUse1>);
 }
 
-}  // namespace aclnn_torch
+}  // namespace aclnn_torch::cross_entropy_loss_ops

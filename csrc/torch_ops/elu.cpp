@@ -12,7 +12,7 @@
 #include "torch_ops/call.h"
 #include "torch_ops/inplace.h"
 
-namespace aclnn_torch {
+namespace aclnn_torch::elu_ops {
 namespace {
 
 using at::Scalar;
@@ -238,4 +238,4 @@ TORCH_LIBRARY_IMPL(aclnn, Functionalize, m) {
   m.impl("elu_", &elu_inplace_functionalize);
 }
 
-}  // namespace aclnn_torch
+}  // namespace aclnn_torch::elu_ops

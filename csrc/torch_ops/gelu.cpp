@@ -15,7 +15,7 @@
 #include "torch_ops/autograd.h"
 #include "torch_ops/call.h"
 
-namespace aclnn_torch {
+namespace aclnn_torch::gelu_ops {
 namespace {
 
 using c10::string_view;
@@ -168,4 +168,4 @@ TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("gelu_backward", &gelu_backward_autograd);
 }
 
-}  // namespace aclnn_torch
+}  // namespace aclnn_torch::gelu_ops

@@ -12,7 +12,7 @@
 #include "torch_ops/call.h"
 #include "torch_ops/inplace.h"
 
-namespace aclnn_torch {
+namespace aclnn_torch::hardswish_ops {
 namespace {
 
 ACLNN_DECLARE(Hardswish);
@@ -181,4 +181,4 @@ TORCH_LIBRARY_IMPL(aclnn, Functionalize, m) {
   m.impl("hardswish_", &hardswish_inplace_functionalize);
 }
 
-}  // namespace aclnn_torch
+}  // namespace aclnn_torch::hardswish_ops

@@ -15,7 +15,7 @@
 #include "torch_ops/call.h"
 #include "torch_ops/normalization.h"
 
-namespace aclnn_torch {
+namespace aclnn_torch::layer_norm_ops {
 namespace {
 
 using c10::SymIntArrayRef;
@@ -357,4 +357,4 @@ TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("layer_norm_backward", &layer_norm_backward_autograd);
 }
 
-}  // namespace aclnn_torch
+}  // namespace aclnn_torch::layer_norm_ops

@@ -23,7 +23,7 @@
 #include "torch_ops/call.h"
 #include "torch_ops/straight.h"
 
-namespace aclnn_torch {
+namespace aclnn_torch::linear_cross_entropy_ops {
 namespace {
 
 using c10::SymInt;
@@ -672,4 +672,4 @@ TORCH_LIBRARY_IMPL(aclnn, AutocastPrivateUse1, m) {
   m.impl("linear_cross_entropy", &total_autocast<at::kPrivateUse1>);
 }
 
-}  // namespace aclnn_torch
+}  // namespace aclnn_torch::linear_cross_entropy_ops

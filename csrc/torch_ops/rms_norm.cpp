@@ -11,7 +11,7 @@
 #include "torch_ops/call.h"
 #include "torch_ops/normalization.h"
 
-namespace aclnn_torch {
+namespace aclnn_torch::rms_norm_ops {
 namespace {
 
 using Pair = std::tuple<Tensor, Tensor>;
@@ -249,4 +249,4 @@ TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("rms_norm_grad", &rms_norm_grad_autograd);
 }
 
-}  // namespace aclnn_torch
+}  // namespace aclnn_torch::rms_norm_ops

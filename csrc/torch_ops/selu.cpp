@@ -12,7 +12,7 @@
 #include "torch_ops/call.h"
 #include "torch_ops/inplace.h"
 
-namespace aclnn_torch {
+namespace aclnn_torch::selu_ops {
 namespace {
 
 ACLNN_DECLARE(Selu);
@@ -192,4 +192,4 @@ TORCH_LIBRARY_IMPL(aclnn, Functionalize, m) {
   m.impl("selu_", &selu_inplace_functionalize);
 }
 
-}  // namespace aclnn_torch
+}  // namespace aclnn_torch::selu_ops

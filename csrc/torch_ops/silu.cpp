@@ -9,7 +9,7 @@
 #include "torch_ops/autograd.h"
 #include "torch_ops/call.h"
 
-namespace aclnn_torch {
+namespace aclnn_torch::silu_ops {
 namespace {
 
 ACLNN_DECLARE(Silu);
@@ -120,4 +120,4 @@ TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("silu_backward", &silu_backward_autograd);
 }
 
-}  // namespace aclnn_torch
+}  // namespace aclnn_torch::silu_ops

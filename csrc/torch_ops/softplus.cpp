@@ -11,7 +11,7 @@
 #include "torch_ops/autograd.h"
 #include "torch_ops/call.h"
 
-namespace aclnn_torch {
+namespace aclnn_torch::softplus_ops {
 namespace {
 
 using at::Scalar;
@@ -148,4 +148,4 @@ TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("softplus_backward", &softplus_backward_autograd);
 }
 
-}  // namespace aclnn_torch
+}  // namespace aclnn_torch::softplus_ops

@@ -45,14 +45,14 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/aten_ops/shrinking.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::activation_rows {
 
 namespace {
 
 // torch's name of GELU's formula by CANN's number.
 c10::string_view gelu_formula(int64_t approximate) {
-  TORCH_CHECK(approximate == 0 || approximate == 1, "approximate is ", approximate,
-              ", expected 0 (none) or 1 (tanh)");
+  EXPECT(approximate == 0 || approximate == 1, "approximate is ", approximate,
+         ", expected 0 (none) or 1 (tanh)");
   return approximate == 0 ? "none" : "tanh";
 }
 
@@ -68,8 +68,8 @@ struct Halves {
   Halves(const at::Tensor& x, int64_t dim) {
     const int64_t place = at::maybe_wrap_dim(dim, x.dim());
     const int64_t size = x.dim() == 0 ? 1 : x.size(place);
-    TORCH_CHECK(size % 2 == 0, "the input has shape ", x.sizes(), ", expected an even dimension ",
-                dim, ", which is split in halves");
+    EXPECT(size % 2 == 0, "the input has shape ", x.sizes(), ", expected an even dimension ", dim,
+           ", which is split in halves");
     left = x.narrow(place, 0, size / 2);
     right = x.narrow(place, size / 2, size / 2);
   }
@@ -78,15 +78,15 @@ struct Halves {
 };
 
 double beta_of(const std::optional<c10::Scalar>& beta) {
-  TORCH_CHECK(!beta || !beta->isComplex(), "betaOptional is complex, expected a real number");
+  EXPECT(!beta || !beta->isComplex(), "betaOptional is complex, expected a real number");
   return beta ? beta->toDouble() : 1;
 }
 
 // Integers are divided without a fraction: clamp(x + 3, 0, 6) / 6 is 1 from 3 on.
 at::Tensor hard_sigmoid(const at::Tensor& x) {
   if (x.scalar_type() == at::kInt) return (x >= 3).to(at::kInt);
-  TORCH_CHECK(at::isFloatingType(x.scalar_type()), "self has dtype ", dtype_text(x.scalar_type()),
-              ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
+  EXPECT(at::isFloatingType(x.scalar_type()), "self has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
   return at::hardsigmoid(wide(x));
 }
 
@@ -259,13 +259,13 @@ ACLNN(Heaviside, (FloatIn, input), (FloatIn, values), (Out, out)) {
 // x - bias above lambd, x + bias below -lambd, and 0 between.
 ACLNN(Shrink, (FloatIn, self), (Number, lambd), (Number, bias), (Out, out)) {
   const double limit = lambd.toDouble();
-  TORCH_CHECK(!(limit < 0), "lambd is ", limit, ", expected 0 or more");
+  EXPECT(!(limit < 0), "lambd is ", limit, ", expected 0 or more");
   const at::Tensor x = wide(self);
   out = at::where(x > limit, x - bias, at::where(x < -limit, x + bias, c10::Scalar(0.0)));
 }
 ACLNN(SquaredRelu, (FloatIn, input), (Out, out)) {
   expect_like("out", out, input);
-  TORCH_CHECK(input.dim() > 0, "input has no dimensions, expected at least one");
+  EXPECT(input.dim() > 0, "input has no dimensions, expected at least one");
   out = at::relu(wide(input)).square();
 }
 // x sigmoid(beta x), with beta 1 if it is null. Its derivative by x is that of SiLU by beta x.
@@ -286,15 +286,15 @@ ACLNN(SwishBackward, (FloatIn, gradOutput), (FloatIn, self), (OptionalNumber, be
 ACLNN(FatreluMul, (FloatIn, input), (FloatIn, threshold), (Out, out)) {
   expect_dtype("threshold", threshold, input);
   expect_dtype("out", out, input);
-  TORCH_CHECK(threshold.numel() == 1, "threshold has shape ", threshold.sizes(),
-              ", expected one element");
+  EXPECT(threshold.numel() == 1, "threshold has shape ", threshold.sizes(),
+         ", expected one element");
   const Halves x(wide(input), -1);
   const at::Tensor is_low = x.left < wide(threshold).reshape({});
   out = at::mul(x.left.masked_fill(is_low, 0), x.right);
 }
 ACLNN(GeluMul, (FloatIn, input), (char*, approximateOptional), (Out, out)) {
   expect_dtype("out", out, input);
-  TORCH_CHECK(
+  EXPECT(
       approximateOptional.empty() || approximateOptional == "none" || approximateOptional == "tanh",
       "approximateOptional is \"", approximateOptional, "\", expected \"none\", \"tanh\" or null");
   const Halves x(wide(input), -1);
@@ -315,8 +315,8 @@ ACLNN(GeGluBackward, (FloatIn, gradOutput), (FloatIn, self), (FloatIn, gelu), (i
   expect_like("gelu", gelu, gradOutput);
   expect_like("gradInput", gradInput, self);
   expect_dtype("gradOutput", gradOutput, self);
-  TORCH_CHECK(gradOutput.sizes() == x.left.sizes(), "gradOutput has shape ", gradOutput.sizes(),
-              ", expected ", x.left.sizes(), ", half of self");
+  EXPECT(gradOutput.sizes() == x.left.sizes(), "gradOutput has shape ", gradOutput.sizes(),
+         ", expected ", x.left.sizes(), ", half of self");
   const at::Tensor gradient = wide(gradOutput);
   const at::Tensor parts[] = {
       at::mul(gradient, wide(gelu)),
@@ -360,7 +360,7 @@ ACLNN(ReluGradV4, (In, gradOutput), (In, self), (Number, threshold), (Out, out))
   expect_dtype("self", self, at::kByte);
   expect_shape("self", self, gradOutput.sizes());
   expect_like("out", out, gradOutput);
-  TORCH_CHECK(threshold.toDouble() == 0, "threshold is ", threshold.toDouble(), ", expected 0");
+  EXPECT(threshold.toDouble() == 0, "threshold is ", threshold.toDouble(), ", expected 0");
   out = gradOutput.masked_fill(self == 0, 0);
 }
 ACLNN(SiluMul, (FloatIn, x), (FloatIn, y), (Out, out)) {
@@ -379,9 +379,9 @@ ACLNN(SoftsignBackward, (FloatIn, gradients), (FloatIn, features), (Out, out)) {
 }
 // The first half of the last dimension is the gate, which is bounded after its activation.
 ACLNN(SwigluClamp, (FloatIn, x), (double, limit), (Out, y)) {
-  TORCH_CHECK(limit > 0, "limit is ", limit, ", expected more than 0");
-  TORCH_CHECK(x.dim() > 0 && x.size(-1) % 2 == 0, "x has shape ", x.sizes(),
-              ", expected an even last dimension");
+  EXPECT(limit > 0, "limit is ", limit, ", expected more than 0");
+  EXPECT(x.dim() > 0 && x.size(-1) % 2 == 0, "x has shape ", x.sizes(),
+         ", expected an even last dimension");
   expect_dtype(y, x);
   const auto halves = wide(x).chunk(2, -1);
   const c10::Scalar most(limit.value());
@@ -408,9 +408,11 @@ ACLNN(LogSoftmaxV2, (FloatIn, self), (int64_t, dim), (Out, out)) {
 }
 // y is the result of the softmax over the last dimension.
 ACLNN(SoftmaxGrad, (FloatIn, y), (FloatIn, dy), (Out, dx)) {
-  TORCH_CHECK(y.dim() > 0, "y has no dimensions, expected at least one");
+  EXPECT(y.dim() > 0, "y has no dimensions, expected at least one");
   expect_like("dy", dy, y);
   expect_like("dx", dx, y);
   const at::Tensor share = (wide(dy) * wide(y)).sum(-1, /*keepdim=*/true);
   dx = wide(y) * (wide(dy) - share);
 }
+
+}  // namespace aclnn_host::activation_rows

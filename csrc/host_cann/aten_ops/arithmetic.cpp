@@ -45,7 +45,7 @@
 #include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::arithmetic_rows {
 
 namespace {
 
@@ -100,7 +100,7 @@ void scaled_difference_out(at::Tensor& place, const at::Tensor& self, const at::
 
 // CANN's divisions by number: 0 keeps the fraction, 1 truncates, 2 rounds down.
 std::optional<c10::string_view> rounding_of(int64_t mode) {
-  TORCH_CHECK(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
+  EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
   if (mode == 0) return std::nullopt;
   return mode == 1 ? "trunc" : "floor";
 }
@@ -141,7 +141,7 @@ at::Tensor lerp_by(const at::Tensor& self, const at::Tensor& end, const at::Tens
 // The tensors of a list, all of out's dtype, combined from the first to the last.
 template <class Combine>
 at::Tensor combined(const std::vector<at::Tensor>& tensors, const Output& out, Combine combine) {
-  TORCH_CHECK(!tensors.empty(), "tensors is empty, expected at least one tensor");
+  EXPECT(!tensors.empty(), "tensors is empty, expected at least one tensor");
   for (const at::Tensor& tensor : tensors) expect_dtype("a tensor of the list", tensor, out);
   at::Tensor result = wide(tensors[0]);
   for (size_t i = 1; i < tensors.size(); ++i) result = combine(result, wide(tensors[i]));
@@ -157,7 +157,7 @@ at::Tensor sum_of(const std::vector<at::Tensor>& tensors, const Output& out) {
 // How many dimensions of x, from axis on, scale has by the arguments.
 int64_t scaled_dims(const at::Tensor& x, const at::Tensor& scale, int64_t axis, int64_t num_axes,
                     bool from_blob) {
-  TORCH_CHECK(num_axes >= -1, "numAxes is ", num_axes, ", expected -1 or more");
+  EXPECT(num_axes >= -1, "numAxes is ", num_axes, ", expected -1 or more");
   if (!from_blob) return scale.dim();
   return num_axes == -1 ? x.dim() - axis : num_axes;
 }
@@ -166,18 +166,18 @@ int64_t scaled_dims(const at::Tensor& x, const at::Tensor& scale, int64_t axis, 
 // follow.
 std::vector<int64_t> scale_shape(const at::Tensor& x, const at::Tensor& scale, int64_t axis,
                                  int64_t num_axes, bool from_blob) {
-  TORCH_CHECK(axis >= -x.dim() && axis < x.dim(), "axis is ", axis, ", expected ", -x.dim(), " to ",
-              x.dim() - 1, ", a dimension of x");
+  EXPECT(axis >= -x.dim() && axis < x.dim(), "axis is ", axis, ", expected ", -x.dim(), " to ",
+         x.dim() - 1, ", a dimension of x");
   if (axis < 0) axis += x.dim();
   const int64_t dims = scaled_dims(x, scale, axis, num_axes, from_blob);
-  TORCH_CHECK(dims <= x.dim() - axis, "scale is for ", dims, " dimensions of x from ", axis,
-              " on, expected at most ", x.dim() - axis);
+  EXPECT(dims <= x.dim() - axis, "scale is for ", dims, " dimensions of x from ", axis,
+         " on, expected at most ", x.dim() - axis);
   const bool is_one = scale.numel() == 1 && scale.dim() <= 1;
   if (is_one && (!from_blob || dims == 0)) return {};
   const at::IntArrayRef expected =
       x.sizes().slice(static_cast<size_t>(axis), static_cast<size_t>(dims));
-  TORCH_CHECK(dims > 0 && scale.sizes() == expected, "scale has shape ", scale.sizes(),
-              ", expected ", dims > 0 ? expected : at::IntArrayRef(1), " by axis and numAxes");
+  EXPECT(dims > 0 && scale.sizes() == expected, "scale has shape ", scale.sizes(), ", expected ",
+         dims > 0 ? expected : at::IntArrayRef(1), " by axis and numAxes");
   std::vector<int64_t> shape = expected.vec();
   shape.resize(static_cast<size_t>(x.dim() - axis), 1);
   return shape;
@@ -378,8 +378,8 @@ ACLNN(InplaceBitwiseAndTensorOut, (IntegralInOut, self), (IntegralIn, other)) {
 ACLNN(MaskedScale, (FloatIn, self), (In, mask), (float, scale), (Out, out)) {
   expect_dtype(out, self);
   expect_shape("mask", mask, self.sizes());
-  TORCH_CHECK(!mask.is_complex(), "mask has dtype ", dtype_text(mask.scalar_type()),
-              ", expected FLOAT, FLOAT16, INT8 or UINT8");
+  EXPECT(!mask.is_complex(), "mask has dtype ", dtype_text(mask.scalar_type()),
+         ", expected FLOAT, FLOAT16, INT8 or UINT8");
   const at::Tensor x = wide(self);
   out = at::mul(at::mul(x, mask.to(x.scalar_type())), c10::Scalar(scale.value()));
 }
@@ -420,3 +420,5 @@ ACLNN(MinN, (Ins, tensors), (Out, out)) {
   out = combined(tensors, out,
                  [](const at::Tensor& a, const at::Tensor& b) { return at::minimum(a, b); });
 }
+
+}  // namespace aclnn_host::arithmetic_rows

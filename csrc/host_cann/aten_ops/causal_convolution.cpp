@@ -18,7 +18,7 @@
 #include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::causal_convolution_rows {
 
 namespace {
 
@@ -37,16 +37,16 @@ at::Tensor weighted(const at::Tensor& x, const at::Tensor& weight, int64_t count
 void check_masked(const char* name, const at::Tensor& x, const at::Tensor& weight,
                   const std::optional<at::Tensor>& mask) {
   expect_dims(name, x, 3);
-  TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), name, " has dtype ",
-              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), name, " has dtype ",
+         dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   constexpr int64_t kLeastChannels = 384, kMostChannels = 24576, kMultiple = 64;
   constexpr int64_t kMostTokens = 512 * 1024;
   const int64_t channels = x.size(2);
-  TORCH_CHECK(channels >= kLeastChannels && channels <= kMostChannels && channels % kMultiple == 0,
-              "the last dimension of ", name, " is ", channels, ", expected a multiple of ",
-              kMultiple, " from ", kLeastChannels, " to ", kMostChannels);
-  TORCH_CHECK(x.size(0) > 0 && x.size(1) > 0 && x.size(0) <= kMostTokens / x.size(1), name,
-              " has shape ", x.sizes(), ", expected 1 to ", kMostTokens, " tokens");
+  EXPECT(channels >= kLeastChannels && channels <= kMostChannels && channels % kMultiple == 0,
+         "the last dimension of ", name, " is ", channels, ", expected a multiple of ", kMultiple,
+         " from ", kLeastChannels, " to ", kMostChannels);
+  EXPECT(x.size(0) > 0 && x.size(1) > 0 && x.size(0) <= kMostTokens / x.size(1), name,
+         " has shape ", x.sizes(), ", expected 1 to ", kMostTokens, " tokens");
   expect_dtype("weight", weight, x);
   expect_shape("weight", weight, {kWidth, channels});
   if (!mask) return;
@@ -96,54 +96,54 @@ void expect_number_for_each(const char* name, const std::optional<at::Tensor>& n
 int64_t check_steps(const at::Tensor& x, const at::Tensor& weight, const Output& states,
                     const Steps& steps) {
   expect_dims("x", x, 2, 3);
-  TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT16 or BFLOAT16");
   constexpr int64_t kLeastChannels = 64, kMostChannels = 16384, kMultiple = 16, kMostBatch = 256;
   const int64_t channels = x.size(-1);
-  TORCH_CHECK(channels >= kLeastChannels && channels <= kMostChannels && channels % kMultiple == 0,
-              "the last dimension of x is ", channels, ", expected a multiple of ", kMultiple,
-              " from ", kLeastChannels, " to ", kMostChannels);
-  TORCH_CHECK(x.numel() > 0, "x is empty");
+  EXPECT(channels >= kLeastChannels && channels <= kMostChannels && channels % kMultiple == 0,
+         "the last dimension of x is ", channels, ", expected a multiple of ", kMultiple, " from ",
+         kLeastChannels, " to ", kMostChannels);
+  EXPECT(x.numel() > 0, "x is empty");
   expect_dtype("weight", weight, x);
   expect_shape("weight", weight, {kWidth, channels});
   expect_dims("convStates", states, 3);
   expect_dtype(states, x);
   constexpr int64_t kMostDrafts = 7;
   const int64_t length = states->size(1);
-  TORCH_CHECK(length >= kWidth - 1 && length <= kWidth - 1 + kMostDrafts && states->size(0) > 0,
-              "convStates has shape ", states->sizes(), ", expected states of ", kWidth - 1, " to ",
-              kWidth - 1 + kMostDrafts, " tokens");
+  EXPECT(length >= kWidth - 1 && length <= kWidth - 1 + kMostDrafts && states->size(0) > 0,
+         "convStates has shape ", states->sizes(), ", expected states of ", kWidth - 1, " to ",
+         kWidth - 1 + kMostDrafts, " tokens");
   expect_shape("convStates", states, {states->size(0), length, channels});
-  TORCH_CHECK(x.dim() == 3 || steps.query_starts,
-              "queryStartLoc is null, expected a tensor as x has two dimensions");
+  EXPECT(x.dim() == 3 || steps.query_starts,
+         "queryStartLoc is null, expected a tensor as x has two dimensions");
   if (steps.query_starts) {
     expect_dtype("queryStartLoc", *steps.query_starts, at::kInt);
     expect_dims("queryStartLoc", *steps.query_starts, 1);
   }
   const int64_t batch = x.dim() == 3 ? x.size(0) : steps.query_starts->size(0) - 1;
-  TORCH_CHECK(batch >= 1 && batch <= kMostBatch, "there are ", batch, " sequences, expected 1 to ",
-              kMostBatch);
+  EXPECT(batch >= 1 && batch <= kMostBatch, "there are ", batch, " sequences, expected 1 to ",
+         kMostBatch);
   if (steps.query_starts) expect_shape("queryStartLoc", *steps.query_starts, {batch + 1});
-  TORCH_CHECK(states->size(0) >= batch, "convStates has shape ", states->sizes(), ", expected ",
-              batch, " states or more, as there are sequences");
+  EXPECT(states->size(0) >= batch, "convStates has shape ", states->sizes(), ", expected ", batch,
+         " states or more, as there are sequences");
   if (steps.cache_indices) {
     const at::Tensor& indices = *steps.cache_indices;
     expect_dtype("cacheIndices", indices, at::kInt);
     expect_dims("cacheIndices", indices, steps.keeps_blocks() ? 2 : 1);
-    TORCH_CHECK(indices.size(0) == batch && indices.numel() > 0, "cacheIndices has shape ",
-                indices.sizes(), ", expected ", batch, " rows, as there are sequences");
+    EXPECT(indices.size(0) == batch && indices.numel() > 0, "cacheIndices has shape ",
+           indices.sizes(), ", expected ", batch, " rows, as there are sequences");
   }
   expect_number_for_each("numAcceptedTokens", steps.accepted, batch);
   expect_number_for_each("numComputedTokens", steps.computed, batch);
   expect_number_for_each("blockIdxFirstScheduledToken", steps.first_block, batch);
   expect_number_for_each("blockIdxLastScheduledToken", steps.last_block, batch);
   expect_number_for_each("initialStateIdx", steps.initial, batch);
-  TORCH_CHECK(steps.residual == 0 || steps.residual == 1, "residualConnection is ", steps.residual,
-              ", expected 0 or 1");
-  TORCH_CHECK(steps.mode == 0 || steps.mode == 1, "convMode is ", steps.mode, ", expected 0 or 1");
-  TORCH_CHECK(steps.mode == 0 || steps.computed,
-              "numComputedTokens is null, expected a tensor as convMode is 1");
-  TORCH_CHECK(steps.block >= 2, "blockSize is ", steps.block, ", expected 2 or more");
+  EXPECT(steps.residual == 0 || steps.residual == 1, "residualConnection is ", steps.residual,
+         ", expected 0 or 1");
+  EXPECT(steps.mode == 0 || steps.mode == 1, "convMode is ", steps.mode, ", expected 0 or 1");
+  EXPECT(steps.mode == 0 || steps.computed,
+         "numComputedTokens is null, expected a tensor as convMode is 1");
+  EXPECT(steps.block >= 2, "blockSize is ", steps.block, ", expected 2 or more");
   return batch;
 }
 
@@ -185,18 +185,18 @@ class Convolution {
     } else {
       for (int64_t i = 0; i <= batch; ++i) starts_.push_back(i * (tokens / batch));
     }
-    TORCH_CHECK(starts_.front() == 0 && starts_.back() == tokens, "queryStartLoc goes from ",
-                starts_.front(), " to ", starts_.back(), ", expected 0 to ", tokens);
+    EXPECT(starts_.front() == 0 && starts_.back() == tokens, "queryStartLoc goes from ",
+           starts_.front(), " to ", starts_.back(), ", expected 0 to ", tokens);
     for (size_t i = 1; i < starts_.size(); ++i) {
-      TORCH_CHECK(starts_[i] > starts_[i - 1], "queryStartLoc has ", starts_[i - 1], " before ",
-                  starts_[i], ", expected numbers that increase");
+      EXPECT(starts_[i] > starts_[i - 1], "queryStartLoc has ", starts_[i - 1], " before ",
+             starts_[i], ", expected numbers that increase");
     }
     read_optional(steps.cache_indices, indices_);
     lines_ = steps.cache_indices ? steps.cache_indices->numel() / batch : 0;
     read_optional(steps.accepted, accepted_);
     read_optional(steps.computed, computed_);
     for (const int64_t count : computed_) {
-      TORCH_CHECK(count >= 0, "numComputedTokens has ", count, ", expected 0 or more");
+      EXPECT(count >= 0, "numComputedTokens has ", count, ", expected 0 or more");
     }
     if (!steps.keeps_blocks()) return;
     read_optional(steps.first_block, first_block_);
@@ -209,13 +209,13 @@ class Convolution {
                int64_t added) const {
     if (indices_.empty()) return static_cast<int64_t>(i);
     const int64_t column = blocks.empty() ? 0 : blocks[i] + added;
-    TORCH_CHECK(column >= 0 && column < lines_, name, " asks for block ", column,
-                ", expected 0 to ", lines_ - 1);
+    EXPECT(column >= 0 && column < lines_, name, " asks for block ", column, ", expected 0 to ",
+           lines_ - 1);
     return indices_[i * static_cast<size_t>(lines_) + static_cast<size_t>(column)];
   }
   at::Tensor state(int64_t line) const {
-    TORCH_CHECK(line >= 0 && line < states_.size(0), "cacheIndices has ", line, ", expected 0 to ",
-                states_.size(0) - 1);
+    EXPECT(line >= 0 && line < states_.size(0), "cacheIndices has ", line, ", expected 0 to ",
+           states_.size(0) - 1);
     return states_.select(0, line);
   }
 
@@ -223,10 +223,10 @@ class Convolution {
   int64_t offset(size_t i, int64_t length) const {
     if (!computed_.empty() && computed_[i] == 0) return 0;
     if (accepted_.empty()) return states_.size(1) - (kWidth - 1);
-    TORCH_CHECK(accepted_[i] >= 1 && accepted_[i] <= length &&
-                    accepted_[i] <= states_.size(1) - (kWidth - 2),
-                "numAcceptedTokens has ", accepted_[i], ", expected 1 to ",
-                std::min(length, states_.size(1) - (kWidth - 2)));
+    EXPECT(accepted_[i] >= 1 && accepted_[i] <= length &&
+               accepted_[i] <= states_.size(1) - (kWidth - 2),
+           "numAcceptedTokens has ", accepted_[i], ", expected 1 to ",
+           std::min(length, states_.size(1) - (kWidth - 2)));
     return accepted_[i] - 1;
   }
 
@@ -257,17 +257,16 @@ class Convolution {
   void keep_blocks(size_t i, const at::Tensor& counted, int64_t length) {
     if (first_block_.empty()) return;
     const int64_t first = first_block_[i], count = last_block_[i] - first;
-    TORCH_CHECK(count >= 0 && count < lines_, "blockIdxLastScheduledToken has ", last_block_[i],
-                ", expected ", first, " to ", lines_ - 1);
+    EXPECT(count >= 0 && count < lines_, "blockIdxLastScheduledToken has ", last_block_[i],
+           ", expected ", first, " to ", lines_ - 1);
     const int64_t missing = block_ - computed_[i] % block_;
     int64_t behind = (length - missing) % block_;
     if (behind < 0) behind += block_;
     const int64_t last = behind == 0 ? length - block_ : length - behind;
     for (int64_t chunk = 0; chunk < count; ++chunk) {
       const int64_t distance = count - chunk - 1;
-      TORCH_CHECK(distance <= length / block_ && last - distance * block_ > 0, "a sequence of ",
-                  length, " tokens fills fewer than ", count,
-                  " blocks, which blockIdxLastScheduledToken says");
+      EXPECT(distance <= length / block_ && last - distance * block_ > 0, "a sequence of ", length,
+             " tokens fills fewer than ", count, " blocks, which blockIdxLastScheduledToken says");
       state(line("blockIdxFirstScheduledToken", i, first_block_, chunk))
           .narrow(0, states_.size(1) - (kWidth - 1), kWidth - 1)
           .copy_(counted.narrow(0, last - distance * block_, kWidth - 1));
@@ -358,3 +357,5 @@ ACLNN(InplaceFusedCausalConv1d, (FloatInOut, x), (FloatIn, weight), (InOut, conv
             residualConnection, blockSize, convMode},
            x, x);
 }
+
+}  // namespace aclnn_host::causal_convolution_rows

@@ -9,8 +9,8 @@
 namespace aclnn_host {
 
 inline void expect_dtype(const char* name, const at::Tensor& tensor, at::ScalarType expected) {
-  TORCH_CHECK(tensor.scalar_type() == expected, name, " has dtype ",
-              dtype_text(tensor.scalar_type()), ", expected ", dtype_text(expected));
+  EXPECT(tensor.scalar_type() == expected, name, " has dtype ", dtype_text(tensor.scalar_type()),
+         ", expected ", dtype_text(expected));
 }
 inline void expect_dtype(const char* name, const at::Tensor& tensor, const at::Tensor& like) {
   expect_dtype(name, tensor, like.scalar_type());
@@ -20,8 +20,7 @@ inline void expect_dtype(const Output& out, const at::Tensor& like) {
 }
 
 inline void expect_shape(const char* name, const at::Tensor& tensor, at::IntArrayRef expected) {
-  TORCH_CHECK(tensor.sizes() == expected, name, " has shape ", tensor.sizes(), ", expected ",
-              expected);
+  EXPECT(tensor.sizes() == expected, name, " has shape ", tensor.sizes(), ", expected ", expected);
 }
 inline void expect_like(const char* name, const at::Tensor& tensor, const at::Tensor& like) {
   expect_dtype(name, tensor, like);
@@ -29,11 +28,11 @@ inline void expect_like(const char* name, const at::Tensor& tensor, const at::Te
 }
 
 inline void expect_dims(const char* name, const at::Tensor& tensor, int64_t dims) {
-  TORCH_CHECK(tensor.dim() == dims, name, " has ", tensor.dim(), " dimensions, expected ", dims);
+  EXPECT(tensor.dim() == dims, name, " has ", tensor.dim(), " dimensions, expected ", dims);
 }
 inline void expect_dims(const char* name, const at::Tensor& tensor, int64_t least, int64_t most) {
-  TORCH_CHECK(tensor.dim() >= least && tensor.dim() <= most, name, " has ", tensor.dim(),
-              " dimensions, expected ", least, " to ", most);
+  EXPECT(tensor.dim() >= least && tensor.dim() <= most, name, " has ", tensor.dim(),
+         " dimensions, expected ", least, " to ", most);
 }
 
 }  // namespace aclnn_host

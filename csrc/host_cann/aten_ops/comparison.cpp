@@ -36,7 +36,7 @@
 #include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::comparison_rows {
 
 namespace {
 
@@ -45,10 +45,10 @@ template <class Compare>
 at::Tensor compared(const at::Tensor& self, const c10::Scalar& other, Compare compare) {
   at::Tensor number = at::native::wrapped_scalar_tensor(other);
   if (self.scalar_type() == at::kUInt64) {
-    TORCH_CHECK(other.isIntegral(/*includeBool=*/true) &&
-                    (other.type() == at::kUInt64 || other.toLong() >= 0),
-                "other is ", other,
-                ", expected an integer of 0 or more, because the tensor has dtype UINT64");
+    EXPECT(other.isIntegral(/*includeBool=*/true) &&
+               (other.type() == at::kUInt64 || other.toLong() >= 0),
+           "other is ", other,
+           ", expected an integer of 0 or more, because the tensor has dtype UINT64");
     number = number.to(at::kUInt64);
   }
   return compared(self, number, compare);
@@ -142,13 +142,13 @@ ACLNN_BINARY(Minimum, at::minimum)
 
 ACLNN(Clamp, (In, self), (OptionalNumber, clipValueMin), (OptionalNumber, clipValueMax),
       (Out, out)) {
-  TORCH_CHECK(clipValueMin || clipValueMax,
-              "clipValueMin and clipValueMax are null, expected a number for one of them");
+  EXPECT(clipValueMin || clipValueMax,
+         "clipValueMin and clipValueMax are null, expected a number for one of them");
   out = at::clamp(self, clipValueMin, clipValueMax);
 }
 ACLNN(ClampTensor, (In, self), (OptionalIn, clipValueMin), (OptionalIn, clipValueMax), (Out, out)) {
-  TORCH_CHECK(clipValueMin || clipValueMax,
-              "clipValueMin and clipValueMax are null, expected a tensor for one of them");
+  EXPECT(clipValueMin || clipValueMax,
+         "clipValueMin and clipValueMax are null, expected a tensor for one of them");
   out = at::clamp(self, clipValueMin, clipValueMax);
 }
 ACLNN_BINARY_NUMBER(ClampMin, at::clamp_min)
@@ -176,10 +176,12 @@ ACLNN(MaskedSelect, (In, self), (In, mask), (SizedOut, out)) {
 }
 
 ACLNN(ApproximateEqual, (FloatIn, x1), (FloatIn, x2), (float, tolerance), (Out, y)) {
-  TORCH_CHECK(std::isfinite(tolerance.value()) && tolerance >= 0, "tolerance is ",
-              tolerance.value(), ", expected a finite number that is not negative");
+  EXPECT(std::isfinite(tolerance.value()) && tolerance >= 0, "tolerance is ", tolerance.value(),
+         ", expected a finite number that is not negative");
   expect_like("x2", x2, x1);
   expect_dtype("y", y, at::kBool);
   expect_shape("y", y, x1.sizes());
   y = at::abs(wide(x1) - wide(x2)) < tolerance.value();
 }
+
+}  // namespace aclnn_host::comparison_rows

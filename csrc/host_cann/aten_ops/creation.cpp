@@ -12,7 +12,7 @@
 
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::creation_rows {
 
 namespace {
 
@@ -30,16 +30,16 @@ bool is_fraction(const c10::Scalar& number) {
 // The document asks for the number of elements and says nothing of their shape.
 ACLNN(Arange, (Number, start), (Number, end), (Number, step), (Out, out)) {
   const at::Tensor numbers = at::arange(start, end, step, wide_options(out));
-  TORCH_CHECK(numbers.numel() == out->numel(), "out has ", out->numel(), " elements, expected ",
-              numbers.numel());
+  EXPECT(numbers.numel() == out->numel(), "out has ", out->numel(), " elements, expected ",
+         numbers.numel());
   out = numbers.view(out->sizes());
 }
 ACLNN(Range, (Number, start), (Number, end), (Number, step), (Out, out)) {
   // ATen cuts a fraction off the step of an integer range, and divides by the 0 that is left.
-  TORCH_CHECK(at::isFloatingType(out->scalar_type()) ||
-                  !(is_fraction(start) || is_fraction(end) || is_fraction(step)),
-              "start, end or step has a fraction, and out has dtype ",
-              dtype_text(out->scalar_type()), ", expected a floating-point dtype; cast out");
+  EXPECT(at::isFloatingType(out->scalar_type()) ||
+             !(is_fraction(start) || is_fraction(end) || is_fraction(step)),
+         "start, end or step has a fraction, and out has dtype ", dtype_text(out->scalar_type()),
+         ", expected a floating-point dtype; cast out");
   out = at::range(start, end, step, wide_options(out));
 }
 ACLNN(Linspace, (Number, start), (Number, end), (int64_t, steps), (Out, out)) {
@@ -54,3 +54,5 @@ ACLNN(Eye, (int64_t, n), (int64_t, m), (Out, out)) {
 ACLNN(InplaceFillDiagonal, (InOut, selfRef), (Number, fillValue), (bool, wrap)) {
   selfRef = selfRef->clone().fill_diagonal_(fillValue, wrap);
 }
+
+}  // namespace aclnn_host::creation_rows

@@ -15,7 +15,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::ctc_loss_rows {
 
 namespace {
 
@@ -31,27 +31,26 @@ void check_ctc(const at::Tensor& log_probs, const at::Tensor& targets,
   const int64_t times = log_probs.size(0);
   const int64_t batch = log_probs.size(1);
   const int64_t classes = log_probs.size(2);
-  TORCH_CHECK(classes > 0 && blank >= 0 && blank < classes, "blank is ", blank, " with ", classes,
-              " classes, expected one of the classes");
-  TORCH_CHECK(times > 0, "logProbs has shape ", log_probs.sizes(),
-              " as (T, N, C), expected a T of 1 or more");
+  EXPECT(classes > 0 && blank >= 0 && blank < classes, "blank is ", blank, " with ", classes,
+         " classes, expected one of the classes");
+  EXPECT(times > 0, "logProbs has shape ", log_probs.sizes(),
+         " as (T, N, C), expected a T of 1 or more");
   const auto count = static_cast<size_t>(batch);
-  TORCH_CHECK(input_lengths.size() == count && target_lengths.size() == count, "inputLengths has ",
-              input_lengths.size(), " values and targetLengths ", target_lengths.size(),
-              ", expected ", batch, " each, one per sample");
-  TORCH_CHECK(targets.dim() == 1 || (targets.dim() == 2 && targets.size(0) == batch),
-              "targets has shape ", targets.sizes(), ", expected (", batch,
-              ", S) or one dimension");
+  EXPECT(input_lengths.size() == count && target_lengths.size() == count, "inputLengths has ",
+         input_lengths.size(), " values and targetLengths ", target_lengths.size(), ", expected ",
+         batch, " each, one per sample");
+  EXPECT(targets.dim() == 1 || (targets.dim() == 2 && targets.size(0) == batch),
+         "targets has shape ", targets.sizes(), ", expected (", batch, ", S) or one dimension");
   const int64_t longest = targets.size(-1);
   int64_t sum = 0;
   for (size_t i = 0; i < count; ++i) {
-    TORCH_CHECK(input_lengths[i] >= 0 && input_lengths[i] <= times, "inputLengths has the value ",
-                input_lengths[i], ", expected 0 to ", times);
-    TORCH_CHECK(target_lengths[i] >= 0 && target_lengths[i] <= longest,
-                "targetLengths has the value ", target_lengths[i], ", expected 0 to ", longest);
+    EXPECT(input_lengths[i] >= 0 && input_lengths[i] <= times, "inputLengths has the value ",
+           input_lengths[i], ", expected 0 to ", times);
+    EXPECT(target_lengths[i] >= 0 && target_lengths[i] <= longest, "targetLengths has the value ",
+           target_lengths[i], ", expected 0 to ", longest);
     if (targets.dim() == 1) sum += target_lengths[i];
-    TORCH_CHECK(sum <= longest, "targetLengths add up to more than ", longest,
-                ", the number of targets");
+    EXPECT(sum <= longest, "targetLengths add up to more than ", longest,
+           ", the number of targets");
   }
   if (!targets.is_cpu()) return;
   // What stands after the end of a target has no meaning.
@@ -64,8 +63,8 @@ void check_ctc(const at::Tensor& log_probs, const at::Tensor& targets,
 
 // The log probabilities where there is one sample without a dimension of its own.
 at::Tensor batched(const at::Tensor& log_probs) {
-  TORCH_CHECK(log_probs.dim() == 2 || log_probs.dim() == 3, "logProbs has shape ",
-              log_probs.sizes(), ", expected (T, N, C) or (T, C)");
+  EXPECT(log_probs.dim() == 2 || log_probs.dim() == 3, "logProbs has shape ", log_probs.sizes(),
+         ", expected (T, N, C) or (T, C)");
   return wide(log_probs.dim() == 2 ? log_probs.unsqueeze(1) : log_probs).contiguous();
 }
 
@@ -104,14 +103,14 @@ ACLNN(CtcLoss, (FloatIn, logProbs), (In, targets), (Ints, inputLengths), (Ints, 
       (int64_t, blank), (bool, zeroInfinity), (Out, negLogLikelihoodOut), (Out, logAlphaOut)) {
   expect_dtype("negLogLikelihoodOut", negLogLikelihoodOut, logProbs);
   expect_dtype("logAlphaOut", logAlphaOut, logProbs);
-  TORCH_CHECK(!targets.is_complex(), "targets has dtype ", dtype_text(targets.scalar_type()),
-              ", expected an integer type");
+  EXPECT(!targets.is_complex(), "targets has dtype ", dtype_text(targets.scalar_type()),
+         ", expected an integer type");
   const at::Tensor probabilities = batched(logProbs);
   const at::Tensor classes = targets.to(at::kLong).contiguous();
   check_ctc(probabilities, classes, inputLengths, targetlengths, blank);
   const int64_t width = 2 * largest(targetlengths) + 1;
-  TORCH_CHECK(logAlphaOut->dim() == 3 && logAlphaOut->size(2) >= width, "logAlphaOut has shape ",
-              logAlphaOut->sizes(), ", expected three dimensions, the last one at least ", width);
+  EXPECT(logAlphaOut->dim() == 3 && logAlphaOut->size(2) >= width, "logAlphaOut has shape ",
+         logAlphaOut->sizes(), ", expected three dimensions, the last one at least ", width);
   const auto [losses, log_alpha] =
       at::_ctc_loss(probabilities, classes, inputLengths, targetlengths, blank, zeroInfinity);
   clear_unused(log_alpha, inputLengths, targetlengths);
@@ -130,13 +129,13 @@ ACLNN(CtcLossBackward, (FloatIn, gradOut), (FloatIn, logProbs), (IndexIn, target
   check_ctc(probabilities, targets, inputLengths, targetLengths, blank);
   const int64_t batch = probabilities.size(1);
   const int64_t width = 2 * largest(targetLengths) + 1;
-  TORCH_CHECK(gradOut.numel() == batch && negLogLikelihood.numel() == batch, "gradOut has shape ",
-              gradOut.sizes(), " and negLogLikelihood has shape ", negLogLikelihood.sizes(),
-              ", expected ", batch, " elements each");
-  TORCH_CHECK(logAlpha.dim() == 3 && logAlpha.size(0) == batch &&
-                  logAlpha.size(1) == probabilities.size(0) && logAlpha.size(2) >= width,
-              "logAlpha has shape ", logAlpha.sizes(), ", expected (", batch, ", ",
-              probabilities.size(0), ", ", width, " or more)");
+  EXPECT(gradOut.numel() == batch && negLogLikelihood.numel() == batch, "gradOut has shape ",
+         gradOut.sizes(), " and negLogLikelihood has shape ", negLogLikelihood.sizes(),
+         ", expected ", batch, " elements each");
+  EXPECT(logAlpha.dim() == 3 && logAlpha.size(0) == batch &&
+             logAlpha.size(1) == probabilities.size(0) && logAlpha.size(2) >= width,
+         "logAlpha has shape ", logAlpha.sizes(), ", expected (", batch, ", ",
+         probabilities.size(0), ", ", width, " or more)");
   const at::Tensor log_alpha = wide(logAlpha).narrow(2, 0, width).contiguous();
   at::Tensor losses = wide(negLogLikelihood).reshape({batch}).contiguous();
   if (zeroInfinity) losses = with_infinities(losses, log_alpha, inputLengths, targetLengths);
@@ -145,3 +144,5 @@ ACLNN(CtcLossBackward, (FloatIn, gradOut), (FloatIn, logProbs), (IndexIn, target
                                blank, zeroInfinity)
             .view(logProbs.sizes());
 }
+
+}  // namespace aclnn_host::ctc_loss_rows

@@ -12,7 +12,7 @@
 #include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::division_rows {
 
 namespace {
 
@@ -34,8 +34,8 @@ std::pair<double, double> limits_of(const char* name, const at::Tensor& x) {
     case at::kShort: return limits<int16_t>();
     case at::kInt: return limits<int32_t>();
     default:
-      TORCH_CHECK(false, name, " has dtype ", dtype_text(x.scalar_type()),
-                  ", expected a floating point type, INT8, INT16, INT32 or UINT8");
+      EXPECT(false, name, " has dtype ", dtype_text(x.scalar_type()),
+             ", expected a floating point type, INT8, INT16, INT32 or UINT8");
   }
 }
 
@@ -77,7 +77,7 @@ at::Tensor truncated_integers(const at::Tensor& x, const at::Tensor& other) {
 // Mode 0 is the quotient, 1 rounds it towards 0 and 2 down; the quotient of integers is always
 // rounded.
 ACLNN(DivV3, (In, self), (In, other), (int64_t, mode), (Out, out)) {
-  TORCH_CHECK(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
+  EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
   check_operands(self, "other", other, out);
   const at::Tensor quotient = exact(self) / exact(other);
   if (is_integer(self)) {
@@ -119,8 +119,8 @@ ACLNN(TruncateDiv, (In, x1), (In, x2), (Out, out)) {
   const bool is_mixed = x1.scalar_type() != x2.scalar_type();
   expect_dtype("out", out, is_mixed ? at::kFloat : x1.scalar_type());
   for (const at::Tensor& x : {x1, x2}) {
-    TORCH_CHECK(x.scalar_type() != at::kBool && !x.is_complex(), "x1 or x2 has dtype ",
-                dtype_text(x.scalar_type()), ", expected real numbers");
+    EXPECT(x.scalar_type() != at::kBool && !x.is_complex(), "x1 or x2 has dtype ",
+           dtype_text(x.scalar_type()), ", expected real numbers");
   }
   if (is_mixed) {
     out = at::trunc(x1.to(at::kFloat) / x2.to(at::kFloat));
@@ -137,3 +137,5 @@ ACLNN(TruncateMod, (In, x1), (In, x2), (Out, out)) {
   const at::Tensor remainder = at::fmod(exact(x1), exact(x2));
   out = is_integer(x1) ? saturated(remainder, "x1", x1) : remainder;
 }
+
+}  // namespace aclnn_host::division_rows

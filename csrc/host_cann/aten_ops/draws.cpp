@@ -25,6 +25,7 @@
 #include <c10/util/Half.h>
 
 #include "host_cann/aten_ops/engine/element_types.h"
+#include "host_cann/aten_ops/engine/refusal.h"
 
 namespace aclnn_host {
 
@@ -192,8 +193,8 @@ void fill(const at::Tensor& numbers, Source source, Transform transform) {
 }
 
 void expect_real(const at::Tensor& like) {
-  TORCH_CHECK(!like.is_complex(), "the numbers are of dtype ", dtype_text(like.scalar_type()),
-              ", expected a real type; draw the real and the imaginary parts");
+  EXPECT(!like.is_complex(), "the numbers are of dtype ", dtype_text(like.scalar_type()),
+         ", expected a real type; draw the real and the imaginary parts");
 }
 
 // Such numbers, rounded to the dtype of `like`. DOUBLE takes a word of 64 bits for each, the other
@@ -232,16 +233,16 @@ auto scaled_normal(double mean, double deviation) {
 }
 
 void check_probability(double probability) {
-  TORCH_CHECK(probability >= 0 && probability <= 1, "the probability is ", probability,
-              ", expected 0 to 1");
+  EXPECT(probability >= 0 && probability <= 1, "the probability is ", probability,
+         ", expected 0 to 1");
 }
 
 }  // namespace
 
 at::Tensor draw_uniform(const at::Tensor& like, double from, double to, Source source) {
-  TORCH_CHECK(from <= to, "from is ", from, ", expected at most to, ", to);
-  TORCH_CHECK(std::isfinite(to - from), "from is ", from, " and to is ", to,
-              ", expected finite numbers with a finite difference");
+  EXPECT(from <= to, "from is ", from, ", expected at most to, ", to);
+  EXPECT(std::isfinite(to - from), "from is ", from, " and to is ", to,
+         ", expected finite numbers with a finite difference");
   const double steps = static_cast<double>(int64_t{1} << unit_bits(like.scalar_type()));
   const at::Tensor numbers = continuous(like, source, [=](double* u, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
@@ -254,14 +255,14 @@ at::Tensor draw_uniform(const at::Tensor& like, double from, double to, Source s
 }
 
 at::Tensor draw_normal(const at::Tensor& like, double mean, double deviation, Source source) {
-  TORCH_CHECK(deviation >= 0, "std is ", deviation, ", expected 0 or more");
+  EXPECT(deviation >= 0, "std is ", deviation, ", expected 0 or more");
   return continuous(like, source, scaled_normal(mean, deviation));
 }
 
 at::Tensor draw_exponential(const at::Tensor& like, double lambda, Source source) {
-  TORCH_CHECK(at::isFloatingType(like.scalar_type()), "the numbers are of dtype ",
-              dtype_text(like.scalar_type()), ", expected a floating-point type");
-  TORCH_CHECK(lambda > 0, "lambda is ", lambda, ", expected more than 0");
+  EXPECT(at::isFloatingType(like.scalar_type()), "the numbers are of dtype ",
+         dtype_text(like.scalar_type()), ", expected a floating-point type");
+  EXPECT(lambda > 0, "lambda is ", lambda, ", expected more than 0");
   return continuous(like, source, [=](double* u, int64_t count) {
     logarithms(u, count);
     for (int64_t i = 0; i < count; ++i) u[i] = -u[i] / lambda;
@@ -297,15 +298,15 @@ at::Tensor draw_bernoulli(const at::Tensor& like, const at::Tensor& probability,
 
 at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Source source) {
   expect_real(like);
-  TORCH_CHECK(from < to, "from is ", from, ", expected less than to, ", to);
+  EXPECT(from < to, "from is ", from, ", expected less than to, ", to);
   // A number below `to` may be rounded to it: the largest one is below what is rounded so.
   if (at::isFloatingType(like.scalar_type())) {
     AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, like.scalar_type(), "random", [&] {
       from = at::native::templates::update_from<scalar_t>(from);
       to = at::native::templates::update_to<scalar_t>(to);
     });
-    TORCH_CHECK(from < to, "from and to are ", from, " and ", to, " in ",
-                dtype_text(like.scalar_type()), ", expected from to be less than to");
+    EXPECT(from < to, "from and to are ", from, " and ", to, " in ", dtype_text(like.scalar_type()),
+           ", expected from to be less than to");
   }
   at::native::templates::check_from_to_in_range(from, to - 1, like.options().dtype());
   const uint64_t range = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
@@ -363,10 +364,10 @@ at::Tensor draw_categories(const at::Tensor& weights, int64_t count, bool replac
   shape.back() = count;
   if (!weights.is_cpu()) return at::empty(shape, weights.options().dtype(at::kLong));
   const at::Tensor wide = weights.to(at::kDouble).contiguous();
-  TORCH_CHECK(wide.isfinite().logical_and(wide.ge(0)).all().item().toBool(),
-              "self has a weight that is negative, infinite or NaN, expected numbers of 0 or more");
-  TORCH_CHECK(wide.gt(0).any(-1).all().item().toBool(),
-              "self has a row of weights that are all 0, expected one above 0");
+  EXPECT(wide.isfinite().logical_and(wide.ge(0)).all().item().toBool(),
+         "self has a weight that is negative, infinite or NaN, expected numbers of 0 or more");
+  EXPECT(wide.gt(0).any(-1).all().item().toBool(),
+         "self has a row of weights that are all 0, expected one above 0");
   if (!replacement) {
     // The order of the weights over exponentially distributed numbers is that of drawing.
     const at::Tensor keys = wide / draw_exponential(wide, 1, source);

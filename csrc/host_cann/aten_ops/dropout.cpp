@@ -13,23 +13,23 @@
 #include "host_cann/aten_ops/random_tensors.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::dropout_rows {
 
 namespace {
 
 void check_probability(const char* name, double probability) {
-  TORCH_CHECK(probability >= 0 && probability <= 1, name, " is ", probability, ", expected 0 to 1");
+  EXPECT(probability >= 0 && probability <= 1, name, " is ", probability, ", expected 0 to 1");
 }
 
 // The number of elements of a shape.
 int64_t elements_of(at::IntArrayRef shape) {
   int64_t elements = 1;
   for (const int64_t size : shape) {
-    TORCH_CHECK(size >= 0 && !__builtin_mul_overflow(elements, size, &elements), "shape is ", shape,
-                ", expected sizes of 0 or more whose product fits INT64");
+    EXPECT(size >= 0 && !__builtin_mul_overflow(elements, size, &elements), "shape is ", shape,
+           ", expected sizes of 0 or more whose product fits INT64");
   }
   constexpr int64_t kMost = int64_t{1} << 62;
-  TORCH_CHECK(elements <= kMost, "shape is ", shape, ", expected at most ", kMost, " elements");
+  EXPECT(elements <= kMost, "shape is ", shape, ", expected at most ", kMost, " elements");
   return elements;
 }
 
@@ -42,8 +42,8 @@ at::Tensor kept(const at::Tensor& x, const at::Tensor& mask, double scale) {
 // Draws a mask whose bits are 0 with the probability prob.
 void draw_mask(at::IntArrayRef shape, double prob, Source source, Output& out) {
   check_probability("prob", prob);
-  TORCH_CHECK(!shape.empty() && shape.size() <= 8, "shape has ", shape.size(),
-              " sizes, expected 1 to 8");
+  EXPECT(!shape.empty() && shape.size() <= 8, "shape has ", shape.size(),
+         " sizes, expected 1 to 8");
   expect_dims("out", out, 1);
   check_dropout_mask(out, elements_of(shape));
   out = draw_bits(out, 1 - prob, source);
@@ -65,11 +65,11 @@ at::Tensor draw_slopes(const at::Tensor& self, Output& noise, double lower, doub
 at::Tensor rrelu(const at::Tensor& self, Output& noise, const c10::Scalar& lower,
                  const c10::Scalar& upper, bool training, Source source) {
   expect_dtype(noise, self);
-  TORCH_CHECK(noise->numel() >= self.numel(), "noise has ", noise->numel(),
-              " elements, expected at least ", self.numel(), ", as many as self");
+  EXPECT(noise->numel() >= self.numel(), "noise has ", noise->numel(),
+         " elements, expected at least ", self.numel(), ", as many as self");
   const double low = lower.toDouble(), high = upper.toDouble();
   if (!training) return at::leaky_relu(wide(self), (low + high) / 2);
-  TORCH_CHECK(low <= high, "lower is ", low, ", expected at most upper, ", high);
+  EXPECT(low <= high, "lower is ", low, ", expected at most upper, ", high);
   return at::mul(wide(self), draw_slopes(self, noise, low, high, source));
 }
 
@@ -104,7 +104,7 @@ ACLNN(Dropout, (FloatIn, input), (double, p), (bool, train), (int64_t, seed), (i
 }
 // A scale of 1 stands for a probability of 0, whatever the mask says.
 ACLNN(DropoutBackward, (FloatIn, gradOutput), (In, mask), (double, scale), (Out, out)) {
-  TORCH_CHECK(scale == 0 || scale >= 1, "scale is ", scale.value(), ", expected 0, or 1 or more");
+  EXPECT(scale == 0 || scale >= 1, "scale is ", scale.value(), ", expected 0, or 1 or more");
   expect_dims("gradOutput", gradOutput, 0, 8);
   check_dropout_mask(mask, gradOutput.numel());
   if (scale == 0) {
@@ -122,8 +122,10 @@ ACLNN(DropoutGenMask, (Ints, shape), (double, prob), (int64_t, seed), (int64_t, 
 // probDataType is the type of what the mask is for; the mask does not depend on it.
 ACLNN(DropoutGenMaskV2Tensor, (Ints, shape), (double, prob), (In, seedTensor), (In, offsetTensor),
       (int64_t, offset), (aclDataType, probDataType), (Out, out)) {
-  TORCH_CHECK(at::isFloatingType(probDataType), "probDataType is ", dtype_text(probDataType),
-              ", expected FLOAT, FLOAT16 or BFLOAT16");
+  EXPECT(at::isFloatingType(probDataType), "probDataType is ", dtype_text(probDataType),
+         ", expected FLOAT, FLOAT16 or BFLOAT16");
   const Seed seed(seedTensor, offsetTensor, offset.value());
   draw_mask(shape, prob.value(), seed.source(), out);
 }
+
+}  // namespace aclnn_host::dropout_rows

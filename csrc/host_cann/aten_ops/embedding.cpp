@@ -16,7 +16,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::embedding_rows {
 
 namespace {
 
@@ -25,8 +25,8 @@ enum class Bag { kSum = 0, kMean = 1, kMax = 2 };
 // Where bags start, refusing offsets that are no starts. ATen trusts them, so that a rehearsal
 // needs some that are.
 at::Tensor starts_of(const at::Tensor& offsets, int64_t count, bool has_last) {
-  TORCH_CHECK(offsets.numel() > (has_last ? 1 : 0) || count == 0, "offsets has shape ",
-              offsets.sizes(), ", expected at least one bag because there are ", count, " indices");
+  EXPECT(offsets.numel() > (has_last ? 1 : 0) || count == 0, "offsets has shape ", offsets.sizes(),
+         ", expected at least one bag because there are ", count, " indices");
   if (!offsets.is_cpu() || offsets.numel() == 0) return offsets.contiguous();
   if (is_rehearsed()) {
     at::Tensor starts = at::zeros(offsets.sizes(), offsets.options());
@@ -34,12 +34,11 @@ at::Tensor starts_of(const at::Tensor& offsets, int64_t count, bool has_last) {
     return starts;
   }
   check_bounds("offsets", offsets, count + 1);
-  TORCH_CHECK(
-      offsets.select(0, 0).item().toLong() == 0 && offsets.diff().ge(0).all().item().toBool(),
-      "offsets do not grow from 0, expected the starts of the bags, in order");
+  EXPECT(offsets.select(0, 0).item().toLong() == 0 && offsets.diff().ge(0).all().item().toBool(),
+         "offsets do not grow from 0, expected the starts of the bags, in order");
   const int64_t last = offsets.select(0, -1).item().toLong();
-  TORCH_CHECK(!has_last || last == count, "the last offset is ", last, ", expected ", count,
-              ", the number of indices");
+  EXPECT(!has_last || last == count, "the last offset is ", last, ", expected ", count,
+         ", the number of indices");
   return offsets.contiguous();
 }
 
@@ -64,8 +63,8 @@ ACLNN(EmbeddingRenorm, (InOut, selfRef), (IndexIn, indices), (double, maxNorm),
 // onValue at the class's place along axis, offValue elsewhere.
 ACLNN(OneHot, (In, self), (int, numClasses), (In, onValue), (In, offValue), (int64_t, axis),
       (Out, out)) {
-  TORCH_CHECK(axis >= -1 && axis <= self.dim(), "axis is ", axis, ", expected -1 to ", self.dim());
-  TORCH_CHECK(numClasses >= 0, "numClasses is ", numClasses, ", expected 0 or more");
+  EXPECT(axis >= -1 && axis <= self.dim(), "axis is ", axis, ", expected -1 to ", self.dim());
+  EXPECT(numClasses >= 0, "numClasses is ", numClasses, ", expected 0 or more");
   const at::Tensor classes = at::arange(c10::Scalar(numClasses.value()), self.options());
   const int64_t place = axis < 0 ? self.dim() : axis;
   std::vector<int64_t> along(static_cast<size_t>(self.dim()) + 1, 1);
@@ -82,23 +81,23 @@ ACLNN(EmbeddingBag, (FloatIn, weight), (IndexIn, indices), (IndexIn, offsets),
       (Out, bagSize), (Out, maxIndices)) {
   static_cast<void>(scaleGradByFreq);
   static_cast<void>(sparse);
-  TORCH_CHECK(weight.dim() == 2 && indices.dim() == 1 && offsets.dim() == 1, "the shapes are ",
-              weight.sizes(), " of weight, ", indices.sizes(), " of indices and ", offsets.sizes(),
-              " of offsets, expected two dimensions, one and one");
-  TORCH_CHECK(output->scalar_type() == weight.scalar_type(), "output has dtype ",
-              dtype_text(output->scalar_type()), ", expected ", dtype_text(weight.scalar_type()),
-              " as weight has");
+  EXPECT(weight.dim() == 2 && indices.dim() == 1 && offsets.dim() == 1, "the shapes are ",
+         weight.sizes(), " of weight, ", indices.sizes(), " of indices and ", offsets.sizes(),
+         " of offsets, expected two dimensions, one and one");
+  EXPECT(output->scalar_type() == weight.scalar_type(), "output has dtype ",
+         dtype_text(output->scalar_type()), ", expected ", dtype_text(weight.scalar_type()),
+         " as weight has");
   const Bag bag = mode == 0 ? Bag::kSum : mode == 1 ? Bag::kMean : Bag::kMax;
   if (perSampleWeights) {
-    TORCH_CHECK(bag == Bag::kSum && perSampleWeights->scalar_type() == weight.scalar_type() &&
-                    perSampleWeights->sizes() == indices.sizes(),
-                "perSampleWeights has shape ", perSampleWeights->sizes(), " and dtype ",
-                dtype_text(perSampleWeights->scalar_type()), " with mode ", mode, ", expected ",
-                indices.sizes(), " and ", dtype_text(weight.scalar_type()),
-                " with mode 0 (sum), or null");
+    EXPECT(bag == Bag::kSum && perSampleWeights->scalar_type() == weight.scalar_type() &&
+               perSampleWeights->sizes() == indices.sizes(),
+           "perSampleWeights has shape ", perSampleWeights->sizes(), " and dtype ",
+           dtype_text(perSampleWeights->scalar_type()), " with mode ", mode, ", expected ",
+           indices.sizes(), " and ", dtype_text(weight.scalar_type()),
+           " with mode 0 (sum), or null");
   }
   const int64_t count = offsets.numel() - (includeLastOffset ? 1 : 0);
-  TORCH_CHECK(count >= 0, "offsets has no elements, expected the last offset");
+  EXPECT(count >= 0, "offsets has no elements, expected the last offset");
   const at::Tensor bounds = starts_of(offsets, indices.numel(), includeLastOffset);
   check_bounds("indices", indices, weight.size(0));
 
@@ -141,14 +140,16 @@ ACLNN(Unique, (In, self), (bool, sorted), (bool, returnInverse), (SizedOut, valu
 ACLNN(EmbeddingDenseGrad, (FloatIn, grad), (IndexIn, indices), (int64_t, numWeights),
       (int64_t, paddingIdx), (bool, scaleGradByFreq), (Out, y)) {
   expect_dims("indices", indices, 1);
-  TORCH_CHECK(numWeights > 0, "numWeights is ", numWeights, ", expected more than 0");
-  TORCH_CHECK(paddingIdx >= -1 && paddingIdx < numWeights.value(), "paddingIdx is ", paddingIdx,
-              ", expected -1 to ", numWeights.value() - 1);
-  TORCH_CHECK(grad.dim() == 2 && grad.size(0) == indices.size(0), "grad has shape ", grad.sizes(),
-              ", expected two dimensions, the first one ", indices.size(0));
+  EXPECT(numWeights > 0, "numWeights is ", numWeights, ", expected more than 0");
+  EXPECT(paddingIdx >= -1 && paddingIdx < numWeights.value(), "paddingIdx is ", paddingIdx,
+         ", expected -1 to ", numWeights.value() - 1);
+  EXPECT(grad.dim() == 2 && grad.size(0) == indices.size(0), "grad has shape ", grad.sizes(),
+         ", expected two dimensions, the first one ", indices.size(0));
   expect_dtype(y, grad);
   expect_shape("y", y, {numWeights.value(), grad.size(1)});
   check_bounds("indices", indices, numWeights);
   y = at::embedding_dense_backward(wide(grad), indices, numWeights.value(), paddingIdx.value(),
                                    scaleGradByFreq);
 }
+
+}  // namespace aclnn_host::embedding_rows

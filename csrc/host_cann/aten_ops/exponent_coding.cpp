@@ -13,7 +13,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::exponent_coding_rows {
 
 namespace {
 
@@ -33,20 +33,19 @@ at::Tensor as_output(const at::Tensor& bytes, const Output& like) {
 }
 
 void expect_numbers(const char* name, const at::Tensor& numbers) {
-  TORCH_CHECK(numbers.scalar_type() != at::kDouble && numbers.is_floating_point(), name,
-              " has dtype ", dtype_text(numbers.scalar_type()),
-              ", expected FLOAT16, BFLOAT16 or FLOAT");
+  EXPECT(numbers.scalar_type() != at::kDouble && numbers.is_floating_point(), name, " has dtype ",
+         dtype_text(numbers.scalar_type()), ", expected FLOAT16, BFLOAT16 or FLOAT");
 }
 void expect_counts(const char* name, const at::Tensor& counts) {
   expect_dtype(name, counts, at::kInt);
-  TORCH_CHECK(counts.numel() == kCodes, name, " has shape ", counts.sizes(), ", expected [1, ",
-              kCodes, "]");
+  EXPECT(counts.numel() == kCodes, name, " has shape ", counts.sizes(), ", expected [1, ", kCodes,
+         "]");
 }
 // Of each number all bytes but one.
 void expect_mantissas(const char* name, const at::Tensor& mantissas, const at::Tensor& numbers) {
   const int64_t expected = byte_count(numbers) - numbers.numel();
-  TORCH_CHECK(byte_count(mantissas) == expected, name, " has ", byte_count(mantissas),
-              " bytes, expected ", expected);
+  EXPECT(byte_count(mantissas) == expected, name, " has ", byte_count(mantissas),
+         " bytes, expected ", expected);
 }
 
 // What the codes may take at worst, where the vendor's device has the fewest cores.
@@ -64,16 +63,16 @@ ACLNN(HansEncode, (FloatIn, inputTensor), (InOut, pdfRef), (bool, statistic), (b
   expect_counts("pdfRef", pdfRef);
   const int64_t count = inputTensor.numel();
   constexpr int64_t kLeast = 32768, kMultiple = 64;
-  TORCH_CHECK(count >= kLeast && count % kMultiple == 0, "inputTensor has ", count,
-              " elements, expected a multiple of ", kMultiple, " from ", kLeast, " on");
+  EXPECT(count >= kLeast && count % kMultiple == 0, "inputTensor has ", count,
+         " elements, expected a multiple of ", kMultiple, " from ", kLeast, " on");
   expect_mantissas("mantissaOut", mantissaOut, inputTensor);
   for (const Output* out : {&mantissaOut, &fixedOut, &varOut}) expect_dtype(*out, inputTensor);
   const int64_t room = byte_count(fixedOut), all = room + byte_count(varOut);
-  TORCH_CHECK(room >= kHeader && all >= bound_of(count), "fixedOut and varOut have ", room, " and ",
-              all - room, " bytes, expected ", kHeader, " or more of fixedOut and ",
-              bound_of(count), " together");
-  TORCH_CHECK(!reshuff || room >= bound_of(count), "fixedOut has ", room, " bytes, expected ",
-              bound_of(count), " as reshuff is true");
+  EXPECT(room >= kHeader && all >= bound_of(count), "fixedOut and varOut have ", room, " and ",
+         all - room, " bytes, expected ", kHeader, " or more of fixedOut and ", bound_of(count),
+         " together");
+  EXPECT(!reshuff || room >= bound_of(count), "fixedOut has ", room, " bytes, expected ",
+         bound_of(count), " as reshuff is true");
   const auto size = static_cast<int64_t>(inputTensor.element_size());
   const at::Tensor bytes = bytes_of(inputTensor).view({count, size});
   const at::Tensor exponents = bytes.select(1, size - 1).contiguous();
@@ -93,9 +92,9 @@ ACLNN(HansDecode, (In, mantissa), (In, fixed), (In, var), (In, pdf), (bool, resh
   const int64_t count = out->numel();
   expect_mantissas("mantissa", mantissa, out);
   const int64_t room = byte_count(fixed), all = room + byte_count(var);
-  TORCH_CHECK(room >= kHeader && all - kHeader >= count, "fixed and var have ", room, " and ",
-              all - room, " bytes, expected ", kHeader, " or more of fixed and ", count,
-              " more together");
+  EXPECT(room >= kHeader && all - kHeader >= count, "fixed and var have ", room, " and ",
+         all - room, " bytes, expected ", kHeader, " or more of fixed and ", count,
+         " more together");
   const int64_t first = std::min(count, room - kHeader);
   const at::Tensor parts[] = {bytes_of(fixed).narrow(0, kHeader, first),
                               bytes_of(var).narrow(0, 0, count - first)};
@@ -104,3 +103,5 @@ ACLNN(HansDecode, (In, mantissa), (In, fixed), (In, var), (In, pdf), (bool, resh
   const at::Tensor columns[] = {bytes_of(mantissa).view({count, others}), exponents};
   out = at::cat(at::TensorList(columns), 1).flatten().view(out->scalar_type()).view(out->sizes());
 }
+
+}  // namespace aclnn_host::exponent_coding_rows

@@ -15,7 +15,7 @@
 #include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::feed_forward_rows {
 
 namespace {
 
@@ -24,7 +24,7 @@ using Optional = std::optional<at::Tensor>;
 void check(const char* name, const at::Tensor& tensor, at::IntArrayRef shape,
            at::ScalarType dtype) {
   expect_dtype(name, tensor, dtype);
-  TORCH_CHECK(tensor.sizes() == shape, name, " has shape ", tensor.sizes(), ", expected ", shape);
+  EXPECT(tensor.sizes() == shape, name, " has shape ", tensor.sizes(), ", expected ", shape);
 }
 
 // An activation by its name, in whatever case.
@@ -37,9 +37,9 @@ class Activation {
     }
     const bool is_known =
         is_gated() || name_ == "fastgelu" || name_ == "relu" || name_ == "silu" || name_ == "gelu";
-    TORCH_CHECK(is_known, "activation is \"", name,
-                "\", expected \"fastgelu\", \"gelu\", \"relu\", \"silu\", \"geglu\", \"swiglu\" or "
-                "\"reglu\"");
+    EXPECT(is_known, "activation is \"", name,
+           "\", expected \"fastgelu\", \"gelu\", \"relu\", \"silu\", \"geglu\", \"swiglu\" or "
+           "\"reglu\"");
   }
   // Whether it multiplies one half of a row by the other.
   bool is_gated() const { return name_ == "geglu" || name_ == "swiglu" || name_ == "reglu"; }
@@ -128,10 +128,10 @@ struct Layer {
     const bool is_plain = !is_quantised() && !has_quantised_weights();
     const auto expect = [&](bool is_here, std::initializer_list<const Parameter*> parameters) {
       for (const Parameter* parameter : parameters) {
-        TORCH_CHECK(is_here == static_cast<bool>(*parameter), parameter->name, " is ",
-                    *parameter ? "a tensor" : "null", ", expected ", is_here ? "a tensor" : "null",
-                    " as x is ", dtype_text(x.scalar_type()), " and antiquantScale1 is ",
-                    has_quantised_weights() ? "a tensor" : "null");
+        EXPECT(is_here == static_cast<bool>(*parameter), parameter->name, " is ",
+               *parameter ? "a tensor" : "null", ", expected ", is_here ? "a tensor" : "null",
+               " as x is ", dtype_text(x.scalar_type()), " and antiquantScale1 is ",
+               has_quantised_weights() ? "a tensor" : "null");
       }
     };
     expect(is_quantised(), {&scale, &offset, &first.dequantisation, &second.dequantisation});
@@ -139,20 +139,20 @@ struct Layer {
     if (is_quantised()) expect(false, {&first.weight_scale});
     if (is_plain || is_quantised()) expect(false, {&first.weight_offset, &second.weight_offset});
     if (is_quantised()) {
-      TORCH_CHECK(at::isReducedFloatingType(y->scalar_type()), "y has dtype ",
-                  dtype_text(y->scalar_type()), ", expected FLOAT16 or BFLOAT16 as x is INT8");
+      EXPECT(at::isReducedFloatingType(y->scalar_type()), "y has dtype ",
+             dtype_text(y->scalar_type()), ", expected FLOAT16 or BFLOAT16 as x is INT8");
       return;
     }
-    TORCH_CHECK(x.is_floating_point(), "x has dtype ", dtype_text(x.scalar_type()),
-                ", expected a floating-point type or INT8");
-    TORCH_CHECK(is_plain || at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-                dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16 as ",
-                first.weight_scale.name, " is a tensor");
+    EXPECT(x.is_floating_point(), "x has dtype ", dtype_text(x.scalar_type()),
+           ", expected a floating-point type or INT8");
+    EXPECT(is_plain || at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
+           dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16 as ",
+           first.weight_scale.name, " is a tensor");
     expect_dtype(y, x);
     if (!is_plain) return;
-    TORCH_CHECK(precise == 0 || precise == 1, "innerPrecise is ", precise, ", expected 0 or 1");
-    TORCH_CHECK(precise == 0 || x.scalar_type() != at::kBFloat16, "innerPrecise is ", precise,
-                ", expected 0 because x is BFLOAT16");
+    EXPECT(precise == 0 || precise == 1, "innerPrecise is ", precise, ", expected 0 or 1");
+    EXPECT(precise == 0 || x.scalar_type() != at::kBFloat16, "innerPrecise is ", precise,
+           ", expected 0 because x is BFLOAT16");
   }
 
   // Of a product of `rows` by `columns`.
@@ -167,11 +167,11 @@ struct Layer {
     };
     const aclDataType type = step.weight.dtype;
     if (is_quantised() || has_quantised_weights()) {
-      TORCH_CHECK(type == ACL_INT8 || (type == ACL_INT4 && !is_quantised()), name, " has dtype ",
-                  dtype_name(type), ", expected INT8", is_quantised() ? "" : " or INT4");
+      EXPECT(type == ACL_INT8 || (type == ACL_INT4 && !is_quantised()), name, " has dtype ",
+             dtype_name(type), ", expected INT8", is_quantised() ? "" : " or INT4");
     } else {
-      TORCH_CHECK(type == acl_type(x.scalar_type()), name, " has dtype ", dtype_name(type),
-                  ", expected ", dtype_text(x.scalar_type()));
+      EXPECT(type == acl_type(x.scalar_type()), name, " has dtype ", dtype_name(type),
+             ", expected ", dtype_text(x.scalar_type()));
     }
     expect_format(name, step.weight);
     expect_shape(name, step.weight.elements, shape({rows, columns}));
@@ -188,9 +188,9 @@ struct Layer {
       const at::ScalarType given = tensor->scalar_type();
       const bool is_known = result == at::kBFloat16 ? given == at::kBFloat16
                                                     : holds_bits(*tensor) || given == at::kFloat;
-      TORCH_CHECK(is_known, of_scale, " has dtype ", dtype_text(given), ", expected ",
-                  result == at::kBFloat16 ? "BFLOAT16" : "UINT64, INT64 or FLOAT", " as y is ",
-                  dtype_text(result));
+      EXPECT(is_known, of_scale, " has dtype ", dtype_text(given), ", expected ",
+             result == at::kBFloat16 ? "BFLOAT16" : "UINT64, INT64 or FLOAT", " as y is ",
+             dtype_text(result));
       expect_shape(of_scale, *tensor, shape({columns}));
     }
     if (!step.weight_scale) return;
@@ -199,8 +199,8 @@ struct Layer {
     const size_t dims = lead.size();
     if (tensor->dim() == static_cast<int64_t>(dims) + 2) {
       const int64_t groups = tensor->size(static_cast<int64_t>(dims));
-      TORCH_CHECK(groups > 0 && rows % groups == 0, of_scale, " has ", groups,
-                  " groups, expected a divisor of ", rows, ", the rows of ", name);
+      EXPECT(groups > 0 && rows % groups == 0, of_scale, " has ", groups,
+             " groups, expected a divisor of ", rows, ", the rows of ", name);
       expect_shape(of_scale, *tensor, shape({groups, columns}));
     } else {
       expect_shape(of_scale, *tensor, shape({columns}));
@@ -211,33 +211,33 @@ struct Layer {
 
   // With as many experts as given; without experts there are no dimensions for them.
   void check_with(std::optional<int64_t> experts, const Output& y) const {
-    TORCH_CHECK(x.dim() >= 2 && x.dim() <= 8, "x has ", x.dim(), " dimensions, expected 2 to 8");
-    TORCH_CHECK(!activation.is_gated(),
-                "activation is a gated one, expected \"fastgelu\", \"gelu\", \"relu\" or \"silu\"; "
-                "the host CANN does not emulate the others");
+    EXPECT(x.dim() >= 2 && x.dim() <= 8, "x has ", x.dim(), " dimensions, expected 2 to 8");
+    EXPECT(!activation.is_gated(),
+           "activation is a gated one, expected \"fastgelu\", \"gelu\", \"relu\" or \"silu\"; "
+           "the host CANN does not emulate the others");
     check_parameters(y);
     const at::Tensor& weight1 = first.weight.elements;
     expect_dims("weight1", weight1, experts ? 3 : 2);
     const int64_t inner = weight1.size(-1);
-    TORCH_CHECK(inner < 65536 && x.size(-1) < 65536, "weight1 has shape ", weight1.sizes(),
-                ", expected rows and columns of less than 65536");
+    EXPECT(inner < 65536 && x.size(-1) < 65536, "weight1 has shape ", weight1.sizes(),
+           ", expected rows and columns of less than 65536");
     check_step(first, "weight1", experts, x.size(-1), inner, y->scalar_type());
     check_step(second, "weight2", experts, inner, x.size(-1), y->scalar_type());
     if (is_quantised()) {
       const at::ScalarType of_scales[] = {first.dequantisation.tensor->scalar_type(),
                                           second.dequantisation.tensor->scalar_type()};
-      TORCH_CHECK(of_scales[0] == of_scales[1], second.dequantisation.name, " has dtype ",
-                  dtype_text(of_scales[1]), ", expected ", dtype_text(of_scales[0]), " as ",
-                  first.dequantisation.name, " has");
+      EXPECT(of_scales[0] == of_scales[1], second.dequantisation.name, " has dtype ",
+             dtype_text(of_scales[1]), ", expected ", dtype_text(of_scales[0]), " as ",
+             first.dequantisation.name, " has");
       const int64_t count = experts.value_or(1);
       check(offset.name, *offset.tensor, {count}, at::kFloat);
       expect_dtype(scale.name, *scale.tensor, at::kFloat);
       const at::IntArrayRef sizes = scale.tensor->sizes();
       const std::vector<int64_t> of_columns =
           experts ? std::vector<int64_t>{count, inner} : std::vector<int64_t>{inner};
-      TORCH_CHECK(sizes == at::IntArrayRef{count} || sizes == at::IntArrayRef(of_columns),
-                  scale.name, " has shape ", sizes, ", expected ", at::IntArrayRef{count}, " or ",
-                  at::IntArrayRef(of_columns));
+      EXPECT(sizes == at::IntArrayRef{count} || sizes == at::IntArrayRef(of_columns), scale.name,
+             " has shape ", sizes, ", expected ", at::IntArrayRef{count}, " or ",
+             at::IntArrayRef(of_columns));
     }
     expect_shape("y", y, x.sizes());
   }
@@ -277,13 +277,13 @@ std::vector<int64_t> counts_of(at::IntArrayRef tokens, bool are_ends, int64_t ro
   int64_t sum = 0;
   for (const int64_t value : tokens) {
     const int64_t most = rows - sum;
-    TORCH_CHECK(value >= (are_ends ? sum : 0) && value <= (are_ends ? rows : most),
-                "expertTokens has the value ", value, ", expected ", are_ends ? "ends" : "numbers",
-                " of the ", rows, " rows of x");
+    EXPECT(value >= (are_ends ? sum : 0) && value <= (are_ends ? rows : most),
+           "expertTokens has the value ", value, ", expected ", are_ends ? "ends" : "numbers",
+           " of the ", rows, " rows of x");
     counts.push_back(are_ends ? value - sum : value);
     sum += counts.back();
   }
-  TORCH_CHECK(sum == rows, "expertTokens covers ", sum, " rows, expected ", rows, " as x has");
+  EXPECT(sum == rows, "expertTokens covers ", sum, " rows, expected ", rows, " as x has");
   return counts;
 }
 
@@ -298,8 +298,8 @@ void run(const Layer& layer, const at::OptionalIntArrayRef& tokens, bool are_end
     y = layer.run();
     return;
   }
-  TORCH_CHECK(tokens->size() <= 256, "expertTokens has ", tokens->size(),
-              " values, expected at most 256");
+  EXPECT(tokens->size() <= 256, "expertTokens has ", tokens->size(),
+         " values, expected at most 256");
   layer.check_with(static_cast<int64_t>(tokens->size()), y);
   y = layer.run(counts_of(*tokens, are_ends, rows_of(layer.x)));
 }
@@ -364,19 +364,18 @@ ACLNN(FFNV3, (In, x), (StoredIn, weight1), (StoredIn, weight2), (OptionalIn, exp
   }
   const at::Tensor& tokens = *expertTokensOptional;
   expect_dtype("expertTokensOptional", tokens, at::kLong);
-  TORCH_CHECK(tokens.dim() == 1 && tokens.size(0) <= 256, "expertTokensOptional has shape ",
-              tokens.sizes(), ", expected one dimension with at most 256 elements");
-  TORCH_CHECK(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 to 8");
+  EXPECT(tokens.dim() == 1 && tokens.size(0) <= 256, "expertTokensOptional has shape ",
+         tokens.sizes(), ", expected one dimension with at most 256 elements");
+  EXPECT(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 to 8");
   run(layer, values_of(tokens, tokensIndexFlag, rows_of(x)), tokensIndexFlag, y);
 }
 
 ACLNN(FusedMatmulGelu, (FloatIn, x), (FloatIn, weight), (OptionalIn, bias), (int64_t, approximate),
       (Out, y)) {
-  TORCH_CHECK(approximate == 1, "approximate is ", approximate, ", expected 1 (by tanh)");
-  TORCH_CHECK(
-      x.dim() >= 2 && weight.dim() == 2 && x.size(-1) == weight.size(1) && weight.numel() > 0,
-      "x has shape ", x.sizes(), " and weight has shape ", weight.sizes(),
-      ", expected (..., K) and (N, K)");
+  EXPECT(approximate == 1, "approximate is ", approximate, ", expected 1 (by tanh)");
+  EXPECT(x.dim() >= 2 && weight.dim() == 2 && x.size(-1) == weight.size(1) && weight.numel() > 0,
+         "x has shape ", x.sizes(), " and weight has shape ", weight.sizes(),
+         ", expected (..., K) and (N, K)");
   expect_dtype("weight", weight, x);
   expect_dtype(y, x);
   if (bias) {
@@ -392,26 +391,26 @@ ACLNN(FusedPatchMlp, (FloatIn, x), (FloatIn, weights), (FloatIn, biases), (int64
       (Out, out)) {
   constexpr int64_t kLeastInputs = 16;
   constexpr int64_t kLeastBytes = 64;
-  TORCH_CHECK(x.dim() >= 2 && x.size(-1) >= kLeastInputs, "x has shape ", x.sizes(),
-              ", expected at least two dimensions, the last one at least ", kLeastInputs);
+  EXPECT(x.dim() >= 2 && x.size(-1) >= kLeastInputs, "x has shape ", x.sizes(),
+         ", expected at least two dimensions, the last one at least ", kLeastInputs);
   expect_dims("weights", weights, 1);
   expect_dims("biases", biases, 1);
   expect_dtype("weights", weights, x);
   expect_dtype("biases", biases, x.scalar_type() == at::kBFloat16 ? at::kFloat : x.scalar_type());
   expect_dtype(out, x);
-  TORCH_CHECK(numLayers > 0 && biases.size(0) % numLayers.value() == 0, "numLayers is ", numLayers,
-              ", expected a divisor of ", biases.size(0), ", the size of biases");
+  EXPECT(numLayers > 0 && biases.size(0) % numLayers.value() == 0, "numLayers is ", numLayers,
+         ", expected a divisor of ", biases.size(0), ", the size of biases");
   const int64_t layers = numLayers;
   const int64_t inputs = x.size(-1);
   const int64_t outputs = biases.size(0) / layers;
-  TORCH_CHECK(outputs * x.element_size() >= kLeastBytes, "biases has ", outputs,
-              " elements for each layer, expected at least ", kLeastBytes,
-              " bytes of the dtype of ", "x");
+  EXPECT(outputs * x.element_size() >= kLeastBytes, "biases has ", outputs,
+         " elements for each layer, expected at least ", kLeastBytes, " bytes of the dtype of ",
+         "x");
   const double expected = static_cast<double>(outputs) *
                           (static_cast<double>(inputs) +
                            static_cast<double>(layers - 1) * static_cast<double>(outputs));
-  TORCH_CHECK(static_cast<double>(weights.size(0)) == expected, "weights has ", weights.size(0),
-              " elements, expected ", expected);
+  EXPECT(static_cast<double>(weights.size(0)) == expected, "weights has ", weights.size(0),
+         " elements, expected ", expected);
   std::vector<int64_t> shape = x.sizes().vec();
   shape.back() = outputs;
   expect_shape("out", out, shape);
@@ -429,3 +428,5 @@ ACLNN(FusedPatchMlp, (FloatIn, x), (FloatIn, weights), (FloatIn, biases), (int64
   }
   out = hidden.view(shape);
 }
+
+}  // namespace aclnn_host::feed_forward_rows

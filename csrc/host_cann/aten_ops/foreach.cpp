@@ -54,7 +54,7 @@
 #include "host_cann/aten_ops/foreach.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::foreach_rows {
 
 namespace {
 
@@ -66,8 +66,8 @@ at::Tensor following(const at::Tensor& step) {
 // ATen's kernels trust that the lists of an optimizer have the parameters' shapes.
 void expect_alike(const char* name, const std::vector<Output>& list,
                   const std::vector<Output>& params) {
-  TORCH_CHECK(list.size() == params.size(), name, " has ", list.size(), " tensors, expected ",
-              params.size());
+  EXPECT(list.size() == params.size(), name, " has ", list.size(), " tensors, expected ",
+         params.size());
   for (size_t i = 0; i < list.size(); ++i) expect_shape(name, list[i], params[i]->sizes());
 }
 
@@ -129,8 +129,8 @@ ACLNN(ForeachRoundOffNumberV2, (Ins, x), (Number, roundMode), (Outs, out)) {
           case kTrunc: return at::trunc(x[i]);
           case kFrac: return at::frac(x[i]);
         }
-        TORCH_CHECK(false, "roundMode is ", mode,
-                    ", expected 1 (round), 2 (floor), 3 (ceil), 5 (trunc) or 7 (frac)");
+        EXPECT(false, "roundMode is ", mode,
+               ", expected 1 (round), 2 (floor), 3 (ceil), 5 (trunc) or 7 (frac)");
       },
       x);
 }
@@ -268,8 +268,8 @@ ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
   expect_alike("expAvgsRef", expAvgsRef, paramsRef);
   expect_alike("expAvgSqsRef", expAvgSqsRef, paramsRef);
   if (amsgrad) expect_alike("maxExpAvgSqsRef", maxExpAvgSqsRef, paramsRef);
-  TORCH_CHECK(stateSteps.size() == paramsRef.size(), "stateSteps has ", stateSteps.size(),
-              " tensors, expected ", paramsRef.size());
+  EXPECT(stateSteps.size() == paramsRef.size(), "stateSteps has ", stateSteps.size(),
+         " tensors, expected ", paramsRef.size());
   std::vector<at::Tensor> steps;
   for (const at::Tensor& step : stateSteps) steps.push_back(following(step));
   const auto [params, grads, means, squares, largest] = at::_fused_adam(
@@ -286,8 +286,8 @@ ACLNN(ApplyAdamWV2, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef)
       (OptionalInOut, maxGradNormOptionalRef), (FloatIn, grad), (In, step), (float, lr),
       (float, beta1), (float, beta2), (float, weightDecay), (float, eps), (bool, amsgrad),
       (bool, maximize)) {
-  TORCH_CHECK(!amsgrad || maxGradNormOptionalRef,
-              "amsgrad is true and maxGradNormOptionalRef is null, expected a tensor");
+  EXPECT(!amsgrad || maxGradNormOptionalRef,
+         "amsgrad is true and maxGradNormOptionalRef is null, expected a tensor");
   expect_shape("mRef", mRef, varRef->sizes());
   expect_shape("vRef", vRef, varRef->sizes());
   expect_shape("grad", grad, varRef->sizes());
@@ -296,16 +296,16 @@ ACLNN(ApplyAdamWV2, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef)
   }
   // FLOAT, FLOAT16 and BFLOAT16 may be mixed.
   const auto expect_width = [&](const char* name, const at::Tensor& tensor) {
-    TORCH_CHECK(wide(tensor.scalar_type()) == wide(varRef->scalar_type()), name, " has dtype ",
-                dtype_text(tensor.scalar_type()), " beside varRef, which has ",
-                dtype_text(varRef->scalar_type()),
-                ", expected FLOAT, FLOAT16 or BFLOAT16 for each, or DOUBLE for all");
+    EXPECT(wide(tensor.scalar_type()) == wide(varRef->scalar_type()), name, " has dtype ",
+           dtype_text(tensor.scalar_type()), " beside varRef, which has ",
+           dtype_text(varRef->scalar_type()),
+           ", expected FLOAT, FLOAT16 or BFLOAT16 for each, or DOUBLE for all");
   };
   expect_width("mRef", mRef);
   expect_width("vRef", vRef);
   expect_width("grad", grad);
   if (amsgrad) expect_width("maxGradNormOptionalRef", *maxGradNormOptionalRef);
-  TORCH_CHECK(step.numel() == 1, "step has shape ", step.sizes(), ", expected one element");
+  EXPECT(step.numel() == 1, "step has shape ", step.sizes(), ", expected one element");
   std::vector<at::Tensor> largest;
   if (amsgrad) largest.push_back(wide(*maxGradNormOptionalRef));
   const auto [params, grads, means, squares, larger] =
@@ -316,3 +316,5 @@ ACLNN(ApplyAdamWV2, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef)
   vRef = squares[0];
   if (amsgrad) maxGradNormOptionalRef = larger[0];
 }
+
+}  // namespace aclnn_host::foreach_rows

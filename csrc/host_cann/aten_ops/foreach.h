@@ -10,9 +10,8 @@ namespace aclnn_host {
 
 template <class... Lists>
 void check_lengths(const std::vector<Output>& out, const Lists&... lists) {
-  TORCH_CHECK(
-      ((lists.size() == out.size()) && ...),
-      "the lists of tensors have different lengths, expected the same length for all of them");
+  EXPECT(((lists.size() == out.size()) && ...),
+         "the lists of tensors have different lengths, expected the same length for all of them");
 }
 
 // Fills every output with result(i). All lists of a call have one length. An output may have the

@@ -19,7 +19,7 @@
 #include "host_cann/aten_ops/foreach.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::foreach_first_rows {
 
 namespace {
 
@@ -28,9 +28,9 @@ template <class Result, class... Lists>
 void for_each_of_one_type(std::vector<Output>& out, Result result, const Lists&... lists) {
   const auto checked = [&](size_t i) {
     const at::ScalarType dtype = out[0]->scalar_type();
-    TORCH_CHECK(out[i]->scalar_type() == dtype && ((lists[i].scalar_type() == dtype) && ...),
-                "the tensors ", i, " of the lists have different dtypes, expected ", dtype,
-                " for all of them; cast them");
+    EXPECT(out[i]->scalar_type() == dtype && ((lists[i].scalar_type() == dtype) && ...),
+           "the tensors ", i, " of the lists have different dtypes, expected ", dtype,
+           " for all of them; cast them");
     return result(i);
   };
   for_each(out, checked, lists...);
@@ -38,20 +38,20 @@ void for_each_of_one_type(std::vector<Output>& out, Result result, const Lists&.
 
 // The only element of a tensor, to compute with x.
 at::Tensor number(const char* name, const at::Tensor& value, const at::Tensor& x) {
-  TORCH_CHECK(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
-  TORCH_CHECK(c10::canCast(value.scalar_type(), x.scalar_type()), name, " has dtype ",
-              dtype_text(value.scalar_type()), ", expected one that converts to ",
-              dtype_text(x.scalar_type()), ", the dtype of the lists; cast it");
+  EXPECT(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
+  EXPECT(c10::canCast(value.scalar_type(), x.scalar_type()), name, " has dtype ",
+         dtype_text(value.scalar_type()), ", expected one that converts to ",
+         dtype_text(x.scalar_type()), ", the dtype of the lists; cast it");
   return value.reshape({}).to(wide(x.scalar_type()));
 }
 
 // Element i of a tensor with one number for each tensor of a list.
 at::Tensor number_of(const at::Tensor& scalars, size_t i, const std::vector<at::Tensor>& list) {
-  TORCH_CHECK(scalars.numel() == static_cast<int64_t>(list.size()), "scalars has shape ",
-              scalars.sizes(), ", expected ", list.size(), " elements, one for each tensor of x1");
-  TORCH_CHECK(scalars.scalar_type() == list[i].scalar_type(), "scalars has dtype ",
-              dtype_text(scalars.scalar_type()), ", expected ", dtype_text(list[i].scalar_type()),
-              " as x1 has; cast it");
+  EXPECT(scalars.numel() == static_cast<int64_t>(list.size()), "scalars has shape ",
+         scalars.sizes(), ", expected ", list.size(), " elements, one for each tensor of x1");
+  EXPECT(scalars.scalar_type() == list[i].scalar_type(), "scalars has dtype ",
+         dtype_text(scalars.scalar_type()), ", expected ", dtype_text(list[i].scalar_type()),
+         " as x1 has; cast it");
   return number("scalars", scalars.reshape({-1}).select(0, static_cast<int64_t>(i)), list[i]);
 }
 
@@ -72,7 +72,7 @@ at::Tensor rounded(const at::Tensor& x, int64_t mode) {
     case kAway: return round_away(x);
     case kTrunc: return at::trunc(x);
     case kFrac: return x - at::trunc(x);
-    case kOdd: TORCH_CHECK(false, "roundMode is 6 (to odd), which the host CANN does not emulate");
+    case kOdd: EXPECT(false, "roundMode is 6 (to odd), which the host CANN does not emulate");
     default: return at::round(x);
   }
 }
@@ -179,10 +179,12 @@ TERNARY(Addcdiv, addcdiv)
 
 // Without data there is no mode, and all are alike.
 ACLNN(ForeachRoundOffNumber, (Ins, x), (In, roundMode), (Outs, out)) {
-  TORCH_CHECK(roundMode.numel() == 1 && roundMode.scalar_type() == at::kChar,
-              "roundMode has shape ", roundMode.sizes(), " and dtype ",
-              dtype_text(roundMode.scalar_type()), ", expected one element of INT8");
+  EXPECT(roundMode.numel() == 1 && roundMode.scalar_type() == at::kChar, "roundMode has shape ",
+         roundMode.sizes(), " and dtype ", dtype_text(roundMode.scalar_type()),
+         ", expected one element of INT8");
   const bool is_known = roundMode.is_cpu() && !is_rehearsed();
   const int64_t mode = is_known ? roundMode.reshape({}).item().toLong() : 1;
   for_each_of_one_type(out, [&](size_t i) { return rounded(x[i], mode); }, x);
 }
+
+}  // namespace aclnn_host::foreach_first_rows

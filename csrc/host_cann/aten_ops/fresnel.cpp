@@ -10,7 +10,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::fresnel_rows {
 
 namespace {
 
@@ -93,3 +93,5 @@ ACLNN(FresnelSin, (FloatIn, x), (Out, out)) {
   expect_like("out", out, x);
   out = odd_function(x, fresnel_sine);
 }
+
+}  // namespace aclnn_host::fresnel_rows

@@ -13,20 +13,20 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::fused_activation_rows {
 
 namespace {
 
 // The mask for every score, where true ones are left out.
 at::Tensor expanded(const at::Tensor& mask, const char* name, const at::Tensor& scores,
                     bool is_triangle) {
-  TORCH_CHECK(!is_triangle, "the flag of a generated triangle is true, expected false");
-  TORCH_CHECK(scores.dim() == 4 && mask.dim() == 4, name, " has ", scores.dim(),
-              " dimensions and mask has ", mask.dim(), ", expected 4");
-  TORCH_CHECK(scores.size(3) >= 1 && scores.size(3) <= 4096, "the last dimension of ", name, " is ",
-              scores.size(3), ", expected 1 to 4096");
-  TORCH_CHECK(mask.scalar_type() == at::kBool, "mask has dtype ", dtype_text(mask.scalar_type()),
-              ", expected BOOL");
+  EXPECT(!is_triangle, "the flag of a generated triangle is true, expected false");
+  EXPECT(scores.dim() == 4 && mask.dim() == 4, name, " has ", scores.dim(),
+         " dimensions and mask has ", mask.dim(), ", expected 4");
+  EXPECT(scores.size(3) >= 1 && scores.size(3) <= 4096, "the last dimension of ", name, " is ",
+         scores.size(3), ", expected 1 to 4096");
+  EXPECT(mask.scalar_type() == at::kBool, "mask has dtype ", dtype_text(mask.scalar_type()),
+         ", expected BOOL");
   return mask.expand_as(scores);
 }
 
@@ -53,15 +53,15 @@ ACLNN(ScaledMaskedSoftmaxBackward, (FloatIn, gradOutput), (FloatIn, y), (In, mas
 // it. Of the dimensions before it, only the groups' rows are written.
 ACLNN(ClippedSwiglu, (FloatIn, x), (OptionalIn, groupIndexOptional), (int64_t, dim),
       (double, alpha), (double, limit), (double, bias), (bool, interleaved), (Out, out)) {
-  TORCH_CHECK(x.dim() >= 1 && dim >= -x.dim() && dim < x.dim(), "dim is ", dim.value(),
-              ", expected ", -x.dim(), " to ", x.dim() - 1);
+  EXPECT(x.dim() >= 1 && dim >= -x.dim() && dim < x.dim(), "dim is ", dim.value(), ", expected ",
+         -x.dim(), " to ", x.dim() - 1);
   const int64_t place = dim < 0 ? dim.value() + x.dim() : dim.value();
-  TORCH_CHECK(x.size(place) % 2 == 0, "dimension ", place, " of x is ", x.size(place),
-              ", expected an even number");
-  TORCH_CHECK(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
+  EXPECT(x.size(place) % 2 == 0, "dimension ", place, " of x is ", x.size(place),
+         ", expected an even number");
+  EXPECT(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
   std::vector<int64_t> shape = x.sizes().vec();
   shape[static_cast<size_t>(place)] /= 2;
-  TORCH_CHECK(out->sizes() == shape, "out has shape ", out->sizes(), ", expected ", shape);
+  EXPECT(out->sizes() == shape, "out has shape ", out->sizes(), ", expected ", shape);
   const at::Tensor row = wide(x).flatten(place);
   const int64_t half = row.size(-1) / 2;
   const at::Tensor a = interleaved ? row.slice(-1, 0, std::nullopt, 2) : row.narrow(-1, 0, half);
@@ -70,9 +70,9 @@ ACLNN(ClippedSwiglu, (FloatIn, x), (OptionalIn, groupIndexOptional), (int64_t, d
   const at::Tensor factor = at::clamp(b, -limit.value(), limit.value()) + bias.value();
   at::Tensor result = (gate * at::sigmoid(gate * alpha.value()) * factor).reshape(shape);
   if (groupIndexOptional) {
-    TORCH_CHECK(groupIndexOptional->dim() == 1 && groupIndexOptional->scalar_type() == at::kLong,
-                "groupIndexOptional has dtype ", dtype_text(groupIndexOptional->scalar_type()),
-                " and shape ", groupIndexOptional->sizes(), ", expected INT64 of one dimension");
+    EXPECT(groupIndexOptional->dim() == 1 && groupIndexOptional->scalar_type() == at::kLong,
+           "groupIndexOptional has dtype ", dtype_text(groupIndexOptional->scalar_type()),
+           " and shape ", groupIndexOptional->sizes(), ", expected INT64 of one dimension");
     if (result.numel() == 0) return;
     const auto rows_shape = x.sizes().slice(0, static_cast<size_t>(place));
     std::vector<int64_t> of_rows(static_cast<size_t>(x.dim()), 1);
@@ -95,14 +95,14 @@ ACLNN(ApplyAdamW, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef),
   expect_like("mRef", mRef, varRef);
   expect_like("vRef", vRef, varRef);
   expect_like("grad", grad, varRef);
-  TORCH_CHECK(!amsgrad || maxGradNormOptional,
-              "amsgrad is true and maxGradNormOptional is null, expected a tensor");
+  EXPECT(!amsgrad || maxGradNormOptional,
+         "amsgrad is true and maxGradNormOptional is null, expected a tensor");
   if (amsgrad) expect_like("maxGradNormOptional", *maxGradNormOptional, varRef);
   const auto number = [&](const char* name, const at::Tensor& tensor) {
-    TORCH_CHECK(tensor.numel() == 1, name, " has ", tensor.numel(), " elements, expected 1");
-    TORCH_CHECK(tensor.scalar_type() == varRef->scalar_type(), name, " has dtype ",
-                dtype_text(tensor.scalar_type()), ", expected ", dtype_text(varRef->scalar_type()),
-                " as varRef has");
+    EXPECT(tensor.numel() == 1, name, " has ", tensor.numel(), " elements, expected 1");
+    EXPECT(tensor.scalar_type() == varRef->scalar_type(), name, " has dtype ",
+           dtype_text(tensor.scalar_type()), ", expected ", dtype_text(varRef->scalar_type()),
+           " as varRef has");
     return wide(tensor).reshape({});
   };
   const at::Tensor first = number("beta1", beta1), second = number("beta2", beta2);
@@ -121,3 +121,5 @@ ACLNN(ApplyAdamW, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef),
   mRef = mean;
   vRef = square;
 }
+
+}  // namespace aclnn_host::fused_activation_rows

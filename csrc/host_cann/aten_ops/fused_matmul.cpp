@@ -10,7 +10,7 @@
 #include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::fused_matmul_rows {
 
 namespace {
 
@@ -24,19 +24,19 @@ void check_fused_types(const at::Tensor& x1, const at::Tensor& x2,
   expect_dtype("x2", x2, x1);
   const bool is_gelu = type == "gelu_erf" || type == "gelu_tanh";
   const bool is_cast = type == "16cast32";
-  TORCH_CHECK(is_reduced(x1) || (x1.scalar_type() == at::kFloat && !is_gelu && !is_cast),
-              "x1 has dtype ", dtype_text(x1.scalar_type()),
-              ", expected FLOAT16, BFLOAT16 or, for the fusedOpType \"\", \"add\", \"mul\" and "
-              "\"relu\", FLOAT");
-  TORCH_CHECK(is_reduced(x1) || cube_math_type == 3, "cubeMathType is ", cube_math_type,
-              ", expected 3 for x1 of FLOAT");
-  TORCH_CHECK(!is_reduced(x1) || cube_math_type != 3, "cubeMathType is 3, expected another one for",
-              " x1 of ", dtype_text(x1.scalar_type()));
-  TORCH_CHECK(cube_math_type != 2 || x1.scalar_type() != at::kBFloat16,
-              "cubeMathType is 2, expected another one for x1 of BFLOAT16");
-  TORCH_CHECK(cube_math_type != 4 || x3,
-              "cubeMathType is 4, expected it with the fusedOpType "
-              "\"add\" or \"mul\" only");
+  EXPECT(is_reduced(x1) || (x1.scalar_type() == at::kFloat && !is_gelu && !is_cast),
+         "x1 has dtype ", dtype_text(x1.scalar_type()),
+         ", expected FLOAT16, BFLOAT16 or, for the fusedOpType \"\", \"add\", \"mul\" and "
+         "\"relu\", FLOAT");
+  EXPECT(is_reduced(x1) || cube_math_type == 3, "cubeMathType is ", cube_math_type,
+         ", expected 3 for x1 of FLOAT");
+  EXPECT(!is_reduced(x1) || cube_math_type != 3, "cubeMathType is 3, expected another one for",
+         " x1 of ", dtype_text(x1.scalar_type()));
+  EXPECT(cube_math_type != 2 || x1.scalar_type() != at::kBFloat16,
+         "cubeMathType is 2, expected another one for x1 of BFLOAT16");
+  EXPECT(cube_math_type != 4 || x3,
+         "cubeMathType is 4, expected it with the fusedOpType "
+         "\"add\" or \"mul\" only");
   expect_dtype("y", y, is_cast ? at::kFloat : x1.scalar_type());
 }
 
@@ -47,10 +47,9 @@ void check_fused_shapes(const at::Tensor& x1, const at::Tensor& x2, const std::s
   expect_dims("x1", x1, 2, most);
   expect_dims("x2", x2, x1.dim());
   const size_t batch = static_cast<size_t>(x1.dim()) - 2;
-  TORCH_CHECK(
-      x1.sizes().slice(0, batch) == x2.sizes().slice(0, batch) && x1.size(-1) == x2.size(-2),
-      "x2 has shape ", x2.sizes(), ", expected the batch of x1 and ", x1.size(-1),
-      " rows, as x1 has shape ", x1.sizes());
+  EXPECT(x1.sizes().slice(0, batch) == x2.sizes().slice(0, batch) && x1.size(-1) == x2.size(-2),
+         "x2 has shape ", x2.sizes(), ", expected the batch of x1 and ", x1.size(-1),
+         " rows, as x1 has shape ", x1.sizes());
 }
 
 at::Tensor followed(const at::Tensor& product, const std::optional<at::Tensor>& x3,
@@ -82,23 +81,23 @@ void transposed_product(const at::Tensor& x1, const at::Tensor& x2,
   const int64_t exchanged[] = {1, 0, 2};
   const int64_t transposed[] = {0, 2, 1};
   const auto is = [](at::IntArrayRef perm, at::IntArrayRef expected) { return perm == expected; };
-  TORCH_CHECK(is(permX1, same) || is(permX1, exchanged), "permX1 is ", permX1,
-              ", expected [0, 1, 2] or [1, 0, 2]");
-  TORCH_CHECK(is(permX2, same) || is(permX2, transposed), "permX2 is ", permX2,
-              ", expected [0, 1, 2] or [0, 2, 1]");
-  TORCH_CHECK(is(permY, exchanged), "permY is ", permY, ", expected [1, 0, 2]");
+  EXPECT(is(permX1, same) || is(permX1, exchanged), "permX1 is ", permX1,
+         ", expected [0, 1, 2] or [1, 0, 2]");
+  EXPECT(is(permX2, same) || is(permX2, transposed), "permX2 is ", permX2,
+         ", expected [0, 1, 2] or [0, 2, 1]");
+  EXPECT(is(permY, exchanged), "permY is ", permY, ", expected [1, 0, 2]");
   const at::Tensor a = x1.permute(permX1);
   const at::Tensor b = x2.permute(permX2);
   const int64_t batch = a.size(0);
-  TORCH_CHECK(b.size(0) == batch && b.size(1) == a.size(2), "x2 has shape ", x2.sizes(),
-              ", expected a batch of ", batch, " and ", a.size(2), " elements to sum over");
-  TORCH_CHECK(
+  EXPECT(b.size(0) == batch && b.size(1) == a.size(2), "x2 has shape ", x2.sizes(),
+         ", expected a batch of ", batch, " and ", a.size(2), " elements to sum over");
+  EXPECT(
       batchSplitFactor >= 1 && batchSplitFactor <= batch && batch % batchSplitFactor.value() == 0,
       "batchSplitFactor is ", batchSplitFactor.value(), ", expected a divisor of ", batch);
   const bool has_bfloat16 =
       (x1.scalar_type() == at::kBFloat16) != (x2.scalar_type() == at::kBFloat16);
-  TORCH_CHECK(!has_bfloat16, "x2 has dtype ", dtype_text(x2.scalar_type()),
-              ", expected that of x1 where one is BFLOAT16");
+  EXPECT(!has_bfloat16, "x2 has dtype ", dtype_text(x2.scalar_type()),
+         ", expected that of x1 where one is BFLOAT16");
   const MatrixUnits units(cubeMathType, x1, x2);
   const at::Tensor product = units.result(at::matmul(units.read(a), units.read(b)));
   if (!scale) {
@@ -107,10 +106,10 @@ void transposed_product(const at::Tensor& x1, const at::Tensor& x2,
         batchSplitFactor == 1 ? product.transpose(0, 1) : joined_batches(product, batchSplitFactor);
     return;
   }
-  TORCH_CHECK(holds_bits(*scale), "scale has dtype ", dtype_text(scale->scalar_type()),
-              ", expected INT64 or UINT64");
-  TORCH_CHECK(batchSplitFactor == 1, "batchSplitFactor is ", batchSplitFactor.value(),
-              ", expected 1 with a scale");
+  EXPECT(holds_bits(*scale), "scale has dtype ", dtype_text(scale->scalar_type()),
+         ", expected INT64 or UINT64");
+  EXPECT(batchSplitFactor == 1, "batchSplitFactor is ", batchSplitFactor.value(),
+         ", expected 1 with a scale");
   expect_dtype("x1", x1, at::kHalf);
   expect_dtype("x2", x2, at::kHalf);
   expect_dtype("out", out, at::kChar);
@@ -125,23 +124,23 @@ ACLNN(FusedMatmul, (In, x1), (In, x2), (OptionalIn, bias), (OptionalIn, x3),
   const std::string& type = fusedOpType;
   const bool is_gelu = type == "gelu_erf" || type == "gelu_tanh";
   const bool is_binary = type == "add" || type == "mul";
-  TORCH_CHECK(is_gelu || is_binary || type.empty() || type == "16cast32" || type == "relu",
-              "fusedOpType is \"", type,
-              "\", expected \"\", \"16cast32\", \"add\", \"mul\", "
-              "\"gelu_erf\", \"gelu_tanh\" or \"relu\"");
-  TORCH_CHECK(is_binary == x3.has_value(), "x3 is ", x3 ? "given" : "null", ", expected ",
-              is_binary ? "a tensor" : "null", " for the fusedOpType \"", type, "\"");
-  TORCH_CHECK(!is_gelu || !bias, "bias is given, expected null for the fusedOpType \"", type, "\"");
+  EXPECT(is_gelu || is_binary || type.empty() || type == "16cast32" || type == "relu",
+         "fusedOpType is \"", type,
+         "\", expected \"\", \"16cast32\", \"add\", \"mul\", "
+         "\"gelu_erf\", \"gelu_tanh\" or \"relu\"");
+  EXPECT(is_binary == x3.has_value(), "x3 is ", x3 ? "given" : "null", ", expected ",
+         is_binary ? "a tensor" : "null", " for the fusedOpType \"", type, "\"");
+  EXPECT(!is_gelu || !bias, "bias is given, expected null for the fusedOpType \"", type, "\"");
   check_fused_types(x1, x2, x3, type, cubeMathType, y);
   check_fused_shapes(x1, x2, type);
   const MatrixUnits units(without_fp32_add(cubeMathType), x1, x2);
   at::Tensor product = at::matmul(units.read(x1), units.read(x2));
   if (bias) {
-    TORCH_CHECK(is_reduced(*bias) || bias->scalar_type() == at::kFloat, "bias has dtype ",
-                dtype_text(bias->scalar_type()), ", expected FLOAT16, BFLOAT16 or FLOAT");
+    EXPECT(is_reduced(*bias) || bias->scalar_type() == at::kFloat, "bias has dtype ",
+           dtype_text(bias->scalar_type()), ", expected FLOAT16, BFLOAT16 or FLOAT");
     const int64_t n = product.size(-1);
-    TORCH_CHECK(bias->numel() == n && bias->dim() >= 1 && bias->dim() <= 2 && bias->size(-1) == n,
-                "bias has shape ", bias->sizes(), ", expected (", n, ") or (1, ", n, ")");
+    EXPECT(bias->numel() == n && bias->dim() >= 1 && bias->dim() <= 2 && bias->size(-1) == n,
+           "bias has shape ", bias->sizes(), ", expected (", n, ") or (1, ", n, ")");
     product = product + units.widen(*bias).reshape({n});
   }
   if (x3) {
@@ -151,8 +150,8 @@ ACLNN(FusedMatmul, (In, x1), (In, x2), (OptionalIn, bias), (OptionalIn, x3),
     const bool is_batch = x3->dim() == 3 && shape.size() == 3 &&
                           x3->sizes().slice(1) == shape.slice(1) &&
                           (x3->size(0) == shape[0] || x3->size(0) == 1);
-    TORCH_CHECK(is_matrix || is_batch, "x3 has shape ", x3->sizes(), ", expected ", shape,
-                " as y has, or a batch of 1 or none");
+    EXPECT(is_matrix || is_batch, "x3 has shape ", x3->sizes(), ", expected ", shape,
+           " as y has, or a batch of 1 or none");
   }
   y = followed(product, x3, type);
 }
@@ -168,7 +167,9 @@ ACLNN(TransposeBatchMatMulWeightNz, (In, x1), (StoredIn, x2), (OptionalIn, bias)
       (OptionalIn, scale), (Ints, permX1), (Ints, permX2), (Ints, permY), (int8_t, cubeMathType),
       (int32_t, batchSplitFactor), (Out, out)) {
   expect_weight("x2", x2);
-  TORCH_CHECK(x2.dtype != ACL_FLOAT, "x2 has dtype FLOAT, expected FLOAT16 or BFLOAT16");
+  EXPECT(x2.dtype != ACL_FLOAT, "x2 has dtype FLOAT, expected FLOAT16 or BFLOAT16");
   transposed_product(x1, x2.elements, bias, scale, permX1, permX2, permY, cubeMathType,
                      batchSplitFactor, out);
 }
+
+}  // namespace aclnn_host::fused_matmul_rows

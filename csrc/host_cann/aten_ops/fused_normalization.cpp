@@ -7,7 +7,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::fused_normalization_rows {
 
 namespace {
 
@@ -16,9 +16,9 @@ class Dimensions {
  public:
   Dimensions(const at::Tensor& x, at::IntArrayRef gamma)
       : count_(static_cast<int64_t>(gamma.size())) {
-    TORCH_CHECK(count_ >= 1 && count_ <= x.dim() &&
-                    gamma == x.sizes().slice(static_cast<size_t>(x.dim() - count_)),
-                "gamma has shape ", gamma, ", expected the last dimensions of ", x.sizes());
+    EXPECT(count_ >= 1 && count_ <= x.dim() &&
+               gamma == x.sizes().slice(static_cast<size_t>(x.dim() - count_)),
+           "gamma has shape ", gamma, ", expected the last dimensions of ", x.sizes());
     statistics_ = x.sizes().vec();
     for (int64_t dim = x.dim() - count_; dim < x.dim(); ++dim) {
       statistics_[static_cast<size_t>(dim)] = 1;
@@ -71,8 +71,8 @@ at::Tensor layer_norm_gradient(const at::Tensor& gradient, const at::Tensor& nor
 at::ScalarType sum_dtype(const at::Tensor& x1, const at::Tensor& x2) {
   const at::ScalarType a = x1.scalar_type();
   const at::ScalarType b = x2.scalar_type();
-  TORCH_CHECK(a == b || a == at::kFloat || b == at::kFloat, "x2 has dtype ", b, " and x1 has ", a,
-              ", expected the same or one of them FLOAT");
+  EXPECT(a == b || a == at::kFloat || b == at::kFloat, "x2 has dtype ", b, " and x1 has ", a,
+         ", expected the same or one of them FLOAT");
   return c10::promoteTypes(a, b);
 }
 
@@ -82,8 +82,8 @@ at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Te
   const at::Tensor aligned = factor.dim() == x.dim() - 1 ? factor.unsqueeze(-2) : factor;
   std::vector<int64_t> expected = x.sizes().vec();
   expected[expected.size() - 2] = 1;
-  TORCH_CHECK(aligned.sizes() == expected, name, " has shape ", factor.sizes(), ", expected ",
-              expected, " with or without the dimension of size 1");
+  EXPECT(aligned.sizes() == expected, name, " has shape ", factor.sizes(), ", expected ", expected,
+         " with or without the dimension of size 1");
   return wide(aligned);
 }
 
@@ -92,7 +92,7 @@ at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Te
 LayerNorm adaptive(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                    const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
                    double epsilon, bool mixes, Output& out) {
-  TORCH_CHECK(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 to 8");
+  EXPECT(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 to 8");
   expect_like("out", out, x);
   const auto check = [&](const char* name, const at::Tensor& tensor) {
     if (!mixes || tensor.scalar_type() != at::kFloat) expect_dtype(name, tensor, x.scalar_type());
@@ -158,8 +158,8 @@ ACLNN(GemmaRmsNorm, (FloatIn, x), (FloatIn, gamma), (double, epsilon), (Out, yOu
 // y1Out is the norm in FLOAT, y2Out in the type of x1.
 ACLNN(AddRmsNormCast, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (double, epsilon),
       (Out, y1Out), (Out, y2Out), (Out, rstdOut), (Out, xOut)) {
-  TORCH_CHECK(at::isReducedFloatingType(x1.scalar_type()), "x1 has dtype ",
-              dtype_text(x1.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(at::isReducedFloatingType(x1.scalar_type()), "x1 has dtype ", dtype_text(x1.scalar_type()),
+         ", expected FLOAT16 or BFLOAT16");
   expect_like("x2", x2, x1);
   expect_dtype("gamma", gamma, x1.scalar_type());
   expect_dtype("y1Out", y1Out, at::kFloat);
@@ -230,8 +230,8 @@ ACLNN(AddLayerNormGrad, (FloatIn, dy), (FloatIn, x1), (FloatIn, x2), (In, rstd),
 ACLNN(DeepNorm, (FloatIn, x), (FloatIn, gx), (FloatIn, beta), (FloatIn, gamma), (double, alpha),
       (double, epsilon), (Out, meanOut), (Out, rstdOut), (Out, yOut)) {
   const Dimensions dims(x, gamma.sizes());
-  TORCH_CHECK(gamma.dim() < x.dim(), "gamma has ", gamma.dim(), " dimensions, expected fewer than ",
-              x.dim(), " as x has");
+  EXPECT(gamma.dim() < x.dim(), "gamma has ", gamma.dim(), " dimensions, expected fewer than ",
+         x.dim(), " as x has");
   expect_like("gx", gx, x);
   expect_dtype("gamma", gamma, x.scalar_type());
   expect_like("beta", beta, gamma);
@@ -273,12 +273,12 @@ ACLNN(FastLayerNorm, (FloatIn, input), (Ints, normalizedShape), (OptionalIn, wei
 ACLNN(LayerNormWithImplMode, (FloatIn, input), (Ints, normalizedShape),
       (OptionalIn, weightOptional), (OptionalIn, biasOptional), (double, eps), (Out, out),
       (OptionalOut, meanOutOptional), (OptionalOut, rstdOutOptional), (int32_t, implMode)) {
-  TORCH_CHECK(implMode >= 0 && implMode <= 2, "implMode is ", implMode.value(),
-              ", expected 0 (precise), 1 (fast) or 2 (FLOAT16)");
+  EXPECT(implMode >= 0 && implMode <= 2, "implMode is ", implMode.value(),
+         ", expected 0 (precise), 1 (fast) or 2 (FLOAT16)");
   const bool is_half = input.scalar_type() == at::kHalf &&
                        (!weightOptional || weightOptional->scalar_type() == at::kHalf) &&
                        (!biasOptional || biasOptional->scalar_type() == at::kHalf);
-  TORCH_CHECK(implMode != 2 || is_half, "implMode is 2, expected all inputs to be FLOAT16");
+  EXPECT(implMode != 2 || is_half, "implMode is 2, expected all inputs to be FLOAT16");
   normalize(input, normalizedShape, weightOptional, biasOptional, eps, out, meanOutOptional,
             rstdOutOptional);
 }
@@ -300,13 +300,13 @@ ACLNN(AdaLayerNormV2, (FloatIn, x), (FloatIn, scale), (FloatIn, shift),
 
 ACLNN(Modulate, (FloatIn, self), (OptionalIn, scaleOptional), (OptionalIn, shiftOptional),
       (Out, out)) {
-  TORCH_CHECK(self.dim() == 3, "self has ", self.dim(), " dimensions, expected 3");
-  TORCH_CHECK(scaleOptional || shiftOptional,
-              "scaleOptional and shiftOptional are null, expected at least one of them");
+  EXPECT(self.dim() == 3, "self has ", self.dim(), " dimensions, expected 3");
+  EXPECT(scaleOptional || shiftOptional,
+         "scaleOptional and shiftOptional are null, expected at least one of them");
   expect_like("out", out, self);
   for (const auto& factor : {scaleOptional, shiftOptional}) {
-    TORCH_CHECK(self.numel() > 0 || !factor || factor->numel() == 0,
-                "self is empty and scaleOptional or shiftOptional is not, expected empty ones");
+    EXPECT(self.numel() > 0 || !factor || factor->numel() == 0,
+           "self is empty and scaleOptional or shiftOptional is not, expected empty ones");
   }
   at::Tensor result = wide(self);
   if (scaleOptional) result = result * (per_sequence("scaleOptional", *scaleOptional, self) + 1);
@@ -317,8 +317,7 @@ ACLNN(Modulate, (FloatIn, self), (OptionalIn, scaleOptional), (OptionalIn, shift
 ACLNN(ModulateBackward, (FloatIn, grad_output), (FloatIn, input), (OptionalIn, scale),
       (OptionalIn, shift), (Out, grad_input), (OptionalOut, grad_scale),
       (OptionalOut, grad_shift)) {
-  TORCH_CHECK(grad_output.dim() == 3, "grad_output has ", grad_output.dim(),
-              " dimensions, expected 3");
+  EXPECT(grad_output.dim() == 3, "grad_output has ", grad_output.dim(), " dimensions, expected 3");
   expect_like("input", input, grad_output);
   expect_like("grad_input", grad_input, input);
   const at::Tensor gradient = wide(grad_output);
@@ -332,3 +331,5 @@ ACLNN(ModulateBackward, (FloatIn, grad_output), (FloatIn, input), (OptionalIn, s
   if (scale) grad_scale = products;
   if (shift) grad_shift = sums;
 }
+
+}  // namespace aclnn_host::fused_normalization_rows

@@ -15,7 +15,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::hyper_connection_inputs_rows {
 
 namespace {
 
@@ -36,15 +36,15 @@ struct Streams {
 };
 Streams streams_of(const at::Tensor& x) {
   expect_dims("x", x, 3, 4);
-  TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
-  TORCH_CHECK(x.numel() > 0, "x is empty");
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT16 or BFLOAT16");
+  EXPECT(x.numel() > 0, "x is empty");
   const int64_t count = x.size(-2), size = x.size(-1);
   constexpr int64_t kMultiple = 16, kMost = 16384;
-  TORCH_CHECK(count == 4 || count == 6 || count == 8, "x has shape ", x.sizes(),
-              ", expected 4, 6 or 8 streams");
-  TORCH_CHECK(size <= kMost && size % kMultiple == 0, "the last dimension of x is ", size,
-              ", expected a multiple of ", kMultiple, " up to ", kMost);
+  EXPECT(count == 4 || count == 6 || count == 8, "x has shape ", x.sizes(),
+         ", expected 4, 6 or 8 streams");
+  EXPECT(size <= kMost && size % kMultiple == 0, "the last dimension of x is ", size,
+         ", expected a multiple of ", kMultiple, " up to ", kMost);
   return {x.sizes().slice(0, static_cast<size_t>(x.dim() - 2)).vec(), x.numel() / (count * size),
           count, size};
 }
@@ -91,11 +91,11 @@ void compute(const Parameters& given, const Results& results) {
   if (given.gamma) expect_float("gammaOptional", *given.gamma, {n, streams.size});
   expect_dtype(results.in, given.x);
   expect_dtype("hPost", results.post, at::kFloat);
-  TORCH_CHECK(results.residual || !has_residual,
-              "hRes is null, expected a tensor as alpha has three elements");
-  TORCH_CHECK(static_cast<bool>(results.inverse_rms) == static_cast<bool>(results.mix) &&
-                  static_cast<bool>(results.mix) == static_cast<bool>(results.pre),
-              "one of invRmsOptional, hMixOptional and hPreOptional is given and another is null");
+  EXPECT(results.residual || !has_residual,
+         "hRes is null, expected a tensor as alpha has three elements");
+  EXPECT(static_cast<bool>(results.inverse_rms) == static_cast<bool>(results.mix) &&
+             static_cast<bool>(results.mix) == static_cast<bool>(results.pre),
+         "one of invRmsOptional, hMixOptional and hPreOptional is given and another is null");
 
   const at::Tensor x = wide(given.x);
   const at::Tensor flat = x.reshape({streams.tokens, n * streams.size});
@@ -139,8 +139,8 @@ ACLNN(MhcPreV2, (FloatIn, x), (In, phi), (In, alpha), (In, bias), (OptionalIn, g
       (double, normEps), (double, hcEps), (int64_t, innerPrecise), (Out, hIn), (Out, hPost),
       (OptionalOut, hRes), (OptionalOut, invRmsOptional), (OptionalOut, hMixOptional),
       (OptionalOut, hPreOptional)) {
-  TORCH_CHECK(innerPrecise == 0 || innerPrecise == 1, "innerPrecise is ", innerPrecise.value(),
-              ", expected 0 or 1");
+  EXPECT(innerPrecise == 0 || innerPrecise == 1, "innerPrecise is ", innerPrecise.value(),
+         ", expected 0 or 1");
   compute({x, phi, alpha, bias, gammaOptional, normEps, hcEps},
           {hIn, hPost, hRes, invRmsOptional, hMixOptional, hPreOptional});
 }
@@ -201,3 +201,5 @@ ACLNN(MhcPreBackward, (FloatIn, x), (In, phi), (In, alpha), (FloatIn, gradHIn), 
   gradBias = at::cat(at::TensorList(of_sums), -1).sum(0);
   if (gamma) gradGamma = (x_flat * of_scaled).sum(0).view({n, streams.size});
 }
+
+}  // namespace aclnn_host::hyper_connection_inputs_rows

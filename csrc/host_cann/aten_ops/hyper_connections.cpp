@@ -13,7 +13,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::hyper_connections_rows {
 
 namespace {
 
@@ -28,8 +28,8 @@ std::vector<int64_t> of_mixture(const at::Tensor& x) {
 void check_streams(const at::Tensor& x, const std::optional<at::Tensor>& h_res,
                    const at::Tensor& h_out, const at::Tensor& h_post) {
   expect_dims("x", x, 3, 4);
-  TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT16 or BFLOAT16");
   std::vector<int64_t> of_streams = x.sizes().vec(), of_layer = of_streams;
   of_streams.pop_back();
   of_layer.erase(of_layer.end() - 2);
@@ -84,20 +84,20 @@ ACLNN(MhcSinkhorn, (In, x), (float, eps), (int64_t, numIters), (Out, output),
   expect_dtype("x", x, at::kFloat);
   expect_dims("x", x, 3, 4);
   const int64_t n = x.size(-1);
-  TORCH_CHECK((n == 4 || n == 6 || n == 8) && x.size(-2) == n, "x has shape ", x.sizes(),
-              ", expected square matrices of 4, 6 or 8 rows");
-  TORCH_CHECK(numIters >= 1 && numIters <= kMostIterations, "numIters is ", numIters.value(),
-              ", expected 1 to ", kMostIterations);
+  EXPECT((n == 4 || n == 6 || n == 8) && x.size(-2) == n, "x has shape ", x.sizes(),
+         ", expected square matrices of 4, 6 or 8 rows");
+  EXPECT(numIters >= 1 && numIters <= kMostIterations, "numIters is ", numIters.value(),
+         ", expected 1 to ", kMostIterations);
   expect_like("output", output, x);
   const bool is_kept = normOut && sumOut;
   const int64_t steps = 2 * numIters.value(), matrices = x.numel() / (n * n);
   if (is_kept) {
     expect_dtype(*normOut, x);
     expect_dtype(*sumOut, x);
-    TORCH_CHECK((*normOut)->numel() == steps * matrices * n * kPadded, "normOut has ",
-                (*normOut)->numel(), " elements, expected ", steps * matrices * n * kPadded);
-    TORCH_CHECK((*sumOut)->numel() == steps * matrices * kPadded, "sumOut has ", (*sumOut)->numel(),
-                " elements, expected ", steps * matrices * kPadded);
+    EXPECT((*normOut)->numel() == steps * matrices * n * kPadded, "normOut has ",
+           (*normOut)->numel(), " elements, expected ", steps * matrices * n * kPadded);
+    EXPECT((*sumOut)->numel() == steps * matrices * kPadded, "sumOut has ", (*sumOut)->numel(),
+           " elements, expected ", steps * matrices * kPadded);
   }
 
   const c10::Scalar epsilon(eps.value());
@@ -120,18 +120,18 @@ ACLNN(MhcSinkhornBackward, (In, gradY), (In, norm), (In, sum), (Out, out)) {
   expect_dtype("gradY", gradY, at::kFloat);
   expect_dims("gradY", gradY, 3, 4);
   const int64_t n = gradY.size(-1);
-  TORCH_CHECK((n == 4 || n == 6 || n == 8) && gradY.size(-2) == n, "gradY has shape ",
-              gradY.sizes(), ", expected square matrices of 4, 6 or 8 rows");
+  EXPECT((n == 4 || n == 6 || n == 8) && gradY.size(-2) == n, "gradY has shape ", gradY.sizes(),
+         ", expected square matrices of 4, 6 or 8 rows");
   expect_dtype("norm", norm, gradY);
   expect_dtype("sum", sum, gradY);
   expect_like("out", out, gradY);
   const int64_t matrices = gradY.numel() / (n * n), of_step = matrices * kPadded;
-  TORCH_CHECK(of_step > 0 && sum.numel() % (2 * of_step) == 0 && norm.numel() == sum.numel() * n,
-              "norm has ", norm.numel(), " elements and sum ", sum.numel(),
-              ", expected those of aclnnMhcSinkhorn");
+  EXPECT(of_step > 0 && sum.numel() % (2 * of_step) == 0 && norm.numel() == sum.numel() * n,
+         "norm has ", norm.numel(), " elements and sum ", sum.numel(),
+         ", expected those of aclnnMhcSinkhorn");
   const int64_t steps = sum.numel() / of_step;
-  TORCH_CHECK(steps >= 2 && steps <= 2 * kMostIterations, "sum has ", steps,
-              " steps, expected 2 to ", 2 * kMostIterations);
+  EXPECT(steps >= 2 && steps <= 2 * kMostIterations, "sum has ", steps, " steps, expected 2 to ",
+         2 * kMostIterations);
   const at::Tensor norms = norm.reshape({steps, matrices, n, kPadded}).narrow(-1, 0, n);
   const at::Tensor sums = sum.reshape({steps, matrices, kPadded}).narrow(-1, 0, n);
   at::Tensor gradient = gradY.reshape({matrices, n, n});
@@ -146,3 +146,5 @@ ACLNN(MhcSinkhornBackward, (In, gradY), (In, norm), (In, sum), (Out, out)) {
   const at::Tensor mean = (gradient * probabilities).sum(-1, /*keepdim=*/true);
   out = (probabilities * (gradient - mean)).reshape(gradY.sizes());
 }
+
+}  // namespace aclnn_host::hyper_connections_rows

@@ -30,7 +30,7 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/runtime/product.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::indexing_rows {
 
 namespace {
 
@@ -73,15 +73,15 @@ at::Tensor scatter(const at::Tensor& self, int64_t dim, const at::Tensor& index,
     case Reduce::kAdd: return at::scatter(wide(self), dim, index, wide(source), "add");
     case Reduce::kMultiply: return at::scatter(wide(self), dim, index, wide(source), "multiply");
   }
-  TORCH_CHECK(false, "reduce is ", reduce, ", expected 0 (replace), 1 (add) or 2 (multiply)");
+  EXPECT(false, "reduce is ", reduce, ", expected 0 (replace), 1 (add) or 2 (multiply)");
 }
 
 // The tensor with some of its rows replaced.
 at::Tensor copied(const at::Tensor& self, int64_t dim, const at::Tensor& index,
                   const at::Tensor& source) {
-  TORCH_CHECK(self.scalar_type() == source.scalar_type(), "source has dtype ",
-              dtype_text(source.scalar_type()), ", expected ", dtype_text(self.scalar_type()),
-              " as selfRef has; cast one of them");
+  EXPECT(self.scalar_type() == source.scalar_type(), "source has dtype ",
+         dtype_text(source.scalar_type()), ", expected ", dtype_text(self.scalar_type()),
+         " as selfRef has; cast one of them");
   return moved(
       self, [&](const at::Tensor& x) { return at::index_copy(x, dim, index, as_movable(source)); });
 }
@@ -95,11 +95,11 @@ at::Tensor indices_tensor(at::IntArrayRef indices, const at::Tensor& self) {
 std::vector<int64_t> places_of(const std::string& layout, const std::string& other) {
   std::string letters = layout;
   std::ranges::sort(letters);
-  TORCH_CHECK(!letters.empty() && letters.size() <= 5 &&
-                  std::ranges::adjacent_find(letters) == letters.end(),
-              "srcFormat is \"", layout, "\", expected one to five different letters");
-  TORCH_CHECK(std::ranges::is_permutation(layout, other), "dstFormat is \"", other,
-              "\", expected the letters of srcFormat, \"", layout, "\"");
+  EXPECT(!letters.empty() && letters.size() <= 5 &&
+             std::ranges::adjacent_find(letters) == letters.end(),
+         "srcFormat is \"", layout, "\", expected one to five different letters");
+  EXPECT(std::ranges::is_permutation(layout, other), "dstFormat is \"", other,
+         "\", expected the letters of srcFormat, \"", layout, "\"");
   std::vector<int64_t> places;
   for (const char letter : layout) places.push_back(static_cast<int64_t>(other.find(letter)));
   return places;
@@ -111,14 +111,13 @@ ACLNN(Index, (In, self), (Ins, indices), (Out, out)) {
   const Product product = current_product();
   const bool has_complex =
       product == Product::kAscend950 && self.scalar_type() == at::kComplexFloat;
-  TORCH_CHECK(!self.is_complex() || has_complex || product == Product::kHost, "self has dtype ",
-              dtype_text(self.scalar_type()),
-              ", which this product does not index; pass a real type, or select the product ",
-              "Ascend950 (COMPLEX64) or host");
+  EXPECT(!self.is_complex() || has_complex || product == Product::kHost, "self has dtype ",
+         dtype_text(self.scalar_type()),
+         ", which this product does not index; pass a real type, or select the product ",
+         "Ascend950 (COMPLEX64) or host");
   if (out->numel() == 0) return;  // or else no index is empty
-  TORCH_CHECK(!std::ranges::all_of(indices, is_empty),
-              "indices have no elements, expected at least one because out has shape ",
-              out->sizes());
+  EXPECT(!std::ranges::all_of(indices, is_empty),
+         "indices have no elements, expected at least one because out has shape ", out->sizes());
   out = at::index(self, index_list(indices));
 }
 ACLNN(IndexPutImpl, (InOut, selfRef), (Ins, indices), (In, values), (bool, accumulate),
@@ -244,8 +243,8 @@ ACLNN(UniqueConsecutive, (In, self), (bool, returnInverse), (bool, returnCounts)
 }
 
 ACLNN(DataFormatDimMap, (In, x), (const char*, srcFormat), (const char*, dstFormat), (Out, y)) {
-  TORCH_CHECK(x.scalar_type() == at::kInt || x.scalar_type() == at::kLong, "x has dtype ",
-              dtype_text(x.scalar_type()), ", expected INT32 or INT64");
+  EXPECT(x.scalar_type() == at::kInt || x.scalar_type() == at::kLong, "x has dtype ",
+         dtype_text(x.scalar_type()), ", expected INT32 or INT64");
   expect_like("y", y, x);
   const std::vector<int64_t> places = places_of(srcFormat, dstFormat);
   const auto count = static_cast<int64_t>(places.size());
@@ -254,3 +253,5 @@ ACLNN(DataFormatDimMap, (In, x), (const char*, srcFormat), (const char*, dstForm
   const at::Tensor table = at::tensor(places).to(x.device()).to(x.scalar_type());
   y = table.index_select(0, dims.flatten()).view(x.sizes());
 }
+
+}  // namespace aclnn_host::indexing_rows

@@ -13,6 +13,8 @@
 #include <ATen/ops/where.h>
 #include <c10/core/ScalarType.h>
 
+#include "host_cann/aten_ops/engine/refusal.h"
+
 namespace aclnn_host {
 
 // The values of a tensor of integers that has some, in order.
@@ -45,8 +47,8 @@ inline at::Tensor remainder_or_self(const at::Tensor& self, const at::Tensor& ot
 template <class Compare>
 at::Tensor compared(at::Tensor self, at::Tensor other, Compare compare) {
   if (self.scalar_type() == at::kUInt64 || other.scalar_type() == at::kUInt64) {
-    TORCH_CHECK(self.scalar_type() == other.scalar_type(), "a tensor of UINT64 is compared with ",
-                "one of another dtype, expected UINT64 for both; cast one of them");
+    EXPECT(self.scalar_type() == other.scalar_type(), "a tensor of UINT64 is compared with ",
+           "one of another dtype, expected UINT64 for both; cast one of them");
     constexpr int64_t kHighest = std::numeric_limits<int64_t>::min();
     return compare(self.view(at::kLong).bitwise_xor(kHighest),
                    other.view(at::kLong).bitwise_xor(kHighest));

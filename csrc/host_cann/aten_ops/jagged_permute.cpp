@@ -7,7 +7,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::jagged_permute_rows {
 
 namespace {
 
@@ -23,11 +23,11 @@ void write_places(const at::Tensor& permute, const at::Tensor& input, const at::
   const int64_t* end = ends.const_data_ptr<int64_t>();
   auto* place = places.mutable_data_ptr<int64_t>();
   const int64_t count = permute.numel();
-  TORCH_CHECK(end[0] >= 0 && end[count] == places.numel(), "outputOffset goes from ", end[0],
-              " to ", end[count], ", expected an end of ", places.numel(), ", outputSize");
+  EXPECT(end[0] >= 0 && end[count] == places.numel(), "outputOffset goes from ", end[0], " to ",
+         end[count], ", expected an end of ", places.numel(), ", outputSize");
   for (int64_t i = 0; i < count; ++i) {
-    TORCH_CHECK(end[i] <= end[i + 1], "outputOffset has ", end[i], " before ", end[i + 1],
-                ", expected values that grow");
+    EXPECT(end[i] <= end[i + 1], "outputOffset has ", end[i], " before ", end[i + 1],
+           ", expected values that grow");
   }
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t j = end[i]; j < end[i + 1]; ++j) {
@@ -41,15 +41,15 @@ void write_places(const at::Tensor& permute, const at::Tensor& input, const at::
 
 ACLNN(ExpandIntoJaggedPermute, (In, permute), (In, inputOffset), (In, outputOffset),
       (int64_t, outputSize), (Out, outputPermuteOut)) {
-  TORCH_CHECK(permute.scalar_type() == at::kInt || permute.scalar_type() == at::kLong,
-              "permute has dtype ", dtype_text(permute.scalar_type()), ", expected INT32");
+  EXPECT(permute.scalar_type() == at::kInt || permute.scalar_type() == at::kLong,
+         "permute has dtype ", dtype_text(permute.scalar_type()), ", expected INT32");
   expect_dims("permute", permute, 1);
   expect_dtype("inputOffset", inputOffset, permute);
   expect_dtype("outputOffset", outputOffset, permute);
   expect_dtype(outputPermuteOut, permute);
   expect_shape("inputOffset", inputOffset, {permute.numel() + 1});
   expect_shape("outputOffset", outputOffset, {permute.numel() + 1});
-  TORCH_CHECK(outputSize >= 0, "outputSize is ", outputSize.value(), ", expected 0 or more");
+  EXPECT(outputSize >= 0, "outputSize is ", outputSize.value(), ", expected 0 or more");
   expect_shape("outputPermuteOut", outputPermuteOut, {outputSize.value()});
   const at::Tensor places = at::zeros({outputSize.value()}, permute.options().dtype(at::kLong));
   if (permute.is_cpu() && !is_rehearsed()) {
@@ -57,3 +57,5 @@ ACLNN(ExpandIntoJaggedPermute, (In, permute), (In, inputOffset), (In, outputOffs
   }
   outputPermuteOut = places.to(permute.scalar_type());
 }
+
+}  // namespace aclnn_host::jagged_permute_rows

@@ -8,7 +8,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::latent_compression_rows {
 
 namespace {
 
@@ -33,10 +33,10 @@ ACLNN(TurboQuantCompressLatent, (In, latent), (In, centroids), (Out, out)) {
   expect_dtype("latent", latent, at::kFloat);
   expect_dtype("centroids", centroids, at::kFloat);
   expect_dtype("out", out, at::kByte);
-  TORCH_CHECK(latent.dim() == 2 && latent.size(1) == kElements, "latent has shape ", latent.sizes(),
-              ", expected two dimensions, the last one ", kElements);
-  TORCH_CHECK(centroids.numel() == 16, "centroids has shape ", centroids.sizes(),
-              ", expected 16 elements");
+  EXPECT(latent.dim() == 2 && latent.size(1) == kElements, "latent has shape ", latent.sizes(),
+         ", expected two dimensions, the last one ", kElements);
+  EXPECT(centroids.numel() == 16, "centroids has shape ", centroids.sizes(),
+         ", expected 16 elements");
   const int64_t rows = latent.size(0);
   expect_shape("out", out, {rows, kBytes});
   const at::Tensor norm = at::sqrt(latent.square().sum(1, /*keepdim=*/true) + kEpsilon);
@@ -47,3 +47,5 @@ ACLNN(TurboQuantCompressLatent, (In, latent), (In, centroids), (Out, out)) {
   const int64_t rest = kBytes - kElements / 2 - 2;
   out = at::cat({packed, length, at::zeros({rows, rest}, packed.options())}, 1);
 }
+
+}  // namespace aclnn_host::latent_compression_rows

@@ -22,7 +22,7 @@
 #include "host_cann/aten_ops/distances.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::linear_algebra_rows {
 
 namespace {
 
@@ -30,22 +30,22 @@ namespace {
 
 void check_cdist(const at::Tensor& grad, const at::Tensor& x1, const at::Tensor& x2,
                  const at::Tensor& cdist, double p) {
-  TORCH_CHECK(p >= 0, "p is ", p, ", expected 0 or more");
+  EXPECT(p >= 0, "p is ", p, ", expected 0 or more");
   expect_dims("grad", grad, 2, 7);
   expect_dtype("x1", x1, grad);
   expect_dtype("x2", x2, grad);
   expect_dtype("cdist", cdist, grad);
   expect_shape("cdist", cdist, grad.sizes());
-  TORCH_CHECK(x1.dim() == grad.dim() &&
-                  x1.sizes().slice(0, x1.dim() - 1) == grad.sizes().slice(0, grad.dim() - 1),
-              "x1 has shape ", x1.sizes(), ", expected grad's ", grad.sizes(),
-              " but for the last dimension");
-  TORCH_CHECK(x2.dim() == grad.dim() && x2.size(-2) == grad.size(-1) && x2.size(-1) == x1.size(-1),
-              "x2 has shape ", x2.sizes(), ", expected [..., ", grad.size(-1), ", ", x1.size(-1),
-              "] with as many dimensions as grad");
+  EXPECT(x1.dim() == grad.dim() &&
+             x1.sizes().slice(0, x1.dim() - 1) == grad.sizes().slice(0, grad.dim() - 1),
+         "x1 has shape ", x1.sizes(), ", expected grad's ", grad.sizes(),
+         " but for the last dimension");
+  EXPECT(x2.dim() == grad.dim() && x2.size(-2) == grad.size(-1) && x2.size(-1) == x1.size(-1),
+         "x2 has shape ", x2.sizes(), ", expected [..., ", grad.size(-1), ", ", x1.size(-1),
+         "] with as many dimensions as grad");
   for (int64_t dim = 0; dim < grad.dim() - 2; ++dim) {
-    TORCH_CHECK(x2.size(dim) == grad.size(dim) || x2.size(dim) == 1, "x2 has shape ", x2.sizes(),
-                ", expected one that can be broadcast to grad's ", grad.sizes());
+    EXPECT(x2.size(dim) == grad.size(dim) || x2.size(dim) == 1, "x2 has shape ", x2.sizes(),
+           ", expected one that can be broadcast to grad's ", grad.sizes());
   }
 }
 
@@ -54,8 +54,8 @@ void check_cdist(const at::Tensor& grad, const at::Tensor& x1, const at::Tensor&
 at::Tensor distances(const at::Tensor& self, double p, const Output& out) {
   expect_dims("self", self, 2, 2);
   constexpr int64_t kMostRows = int64_t{1} << 31;
-  TORCH_CHECK(self.size(0) <= kMostRows, "self has ", self.size(0), " rows, expected at most ",
-              kMostRows);
+  EXPECT(self.size(0) <= kMostRows, "self has ", self.size(0), " rows, expected at most ",
+         kMostRows);
   const int64_t rows = self.size(0);
   expect_shape("out", out, {rows * (rows - 1) / 2});
   return at::pdist(wide(self), p);
@@ -68,7 +68,7 @@ ACLNN(LinalgCross, (In, self), (In, other), (int64_t, dim), (Out, out)) {
 }
 // mode is 0 for the reduced decomposition, 1 for the complete one, 2 for R alone.
 ACLNN(LinalgQr, (FloatOrComplexIn, self), (int64_t, mode), (Out, Q), (Out, R)) {
-  TORCH_CHECK(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
+  EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
   const auto [q, r] = at::linalg_qr(wide(self), mode == 0   ? "reduced"
                                                 : mode == 1 ? "complete"
                                                             : "r");
@@ -145,8 +145,8 @@ ACLNN(TriangularSolve, (FloatOrComplexIn, self), (FloatOrComplexIn, A), (bool, u
   expect_dtype("A", A, self);
   expect_dtype(xOut, self);
   expect_dtype(mOut, self);
-  TORCH_CHECK(!unitriangular || self.scalar_type() == at::kFloat, "self has dtype ",
-              dtype_text(self.scalar_type()), ", expected FLOAT because unitriangular is true");
+  EXPECT(!unitriangular || self.scalar_type() == at::kFloat, "self has dtype ",
+         dtype_text(self.scalar_type()), ", expected FLOAT because unitriangular is true");
   expect_dims("self", self, 2, 8);
   expect_dims("A", A, 2, 8);
   const at::Tensor matrix = wide(A);
@@ -158,3 +158,5 @@ ACLNN(TriangularSolve, (FloatOrComplexIn, self), (FloatOrComplexIn, A), (bool, u
   xOut = x;
   mOut = A.expand(shape);
 }
+
+}  // namespace aclnn_host::linear_algebra_rows

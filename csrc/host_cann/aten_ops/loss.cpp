@@ -34,7 +34,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::loss_rows {
 
 namespace {
 
@@ -44,8 +44,8 @@ struct TargetIn : IntegralIn {
 };
 
 void check_reduction(int64_t reduction) {
-  TORCH_CHECK(reduction >= 0 && reduction < at::Reduction::END, "reduction is ", reduction,
-              ", expected 0 (none), 1 (mean) or 2 (sum)");
+  EXPECT(reduction >= 0 && reduction < at::Reduction::END, "reduction is ", reduction,
+         ", expected 0 (none), 1 (mean) or 2 (sum)");
 }
 
 // A loss's derivative by one element, times the gradient of the loss and the share that the element
@@ -61,16 +61,16 @@ void check_targets(const at::Tensor& target, int64_t classes, int64_t ignored) {
 }
 
 void check_expands(const char* name, const at::Tensor& tensor, const at::Tensor& to) {
-  TORCH_CHECK(at::is_expandable_to(tensor.sizes(), to.sizes()), name, " has shape ", tensor.sizes(),
-              ", expected one that broadcasts to ", to.sizes());
+  EXPECT(at::is_expandable_to(tensor.sizes(), to.sizes()), name, " has shape ", tensor.sizes(),
+         ", expected one that broadcasts to ", to.sizes());
 }
 
 // The reduction that KlDiv has beside ATen's.
 constexpr int64_t kBatchMean = 3;
 
 void check_divergence_reduction(int64_t reduction) {
-  TORCH_CHECK(reduction >= 0 && reduction <= kBatchMean, "reduction is ", reduction,
-              ", expected 0 (none), 1 (mean), 2 (sum) or 3 (batchmean)");
+  EXPECT(reduction >= 0 && reduction <= kBatchMean, "reduction is ", reduction,
+         ", expected 0 (none), 1 (mean), 2 (sum) or 3 (batchmean)");
 }
 
 // The number of samples. A tensor without dimensions is one.
@@ -84,9 +84,9 @@ std::vector<int64_t> common_shape(const at::Tensor& grad, const at::Tensor& self
   expect_dims("self", self, 0, 8);
   expect_dims("target", target, 0, 8);
   std::vector<int64_t> shape = at::infer_size(self.sizes(), target.sizes());
-  TORCH_CHECK(at::is_expandable_to(grad.sizes(), shape), "gradOutput has shape ", grad.sizes(),
-              ", expected one that broadcasts to ", at::IntArrayRef(shape),
-              ", the shape of self and target");
+  EXPECT(at::is_expandable_to(grad.sizes(), shape), "gradOutput has shape ", grad.sizes(),
+         ", expected one that broadcasts to ", at::IntArrayRef(shape),
+         ", the shape of self and target");
   return shape;
 }
 
@@ -101,8 +101,7 @@ at::Tensor of_divergence(const at::Tensor& derivative, const at::Tensor& grad, i
 // An absent text is the mean.
 at::Reduction::Reduction reduction_of(const char* name, const std::string& text) {
   if (text.empty() || text == "mean") return at::Reduction::Mean;
-  TORCH_CHECK(text == "none" || text == "sum", name, " is \"", text,
-              "\", expected none, mean or sum");
+  EXPECT(text == "none" || text == "sum", name, " is \"", text, "\", expected none, mean or sum");
   return text == "none" ? at::Reduction::None : at::Reduction::Sum;
 }
 
@@ -111,8 +110,8 @@ void reduce(const at::Tensor& losses, at::Reduction::Reduction reduction, Output
     out = losses;
     return;
   }
-  TORCH_CHECK(out->numel() == 1, out.name(), " has shape ", out->sizes(),
-              ", expected one element for a reduced loss");
+  EXPECT(out->numel() == 1, out.name(), " has shape ", out->sizes(),
+         ", expected one element for a reduced loss");
   const at::Tensor reduced = reduction == at::Reduction::Mean ? losses.mean() : losses.sum();
   out = reduced.reshape(out->sizes());
 }
@@ -127,8 +126,8 @@ void check_target(const at::Tensor& target, const at::Tensor& input) {
     if (target.size(dim) == input.size(dim)) continue;
     differences += target.size(dim) == 1 ? 1 : 2;
   }
-  TORCH_CHECK(differences < 2, "target has shape ", target.sizes(), ", expected ", input.sizes(),
-              ", or 1 in one of the dimensions");
+  EXPECT(differences < 2, "target has shape ", target.sizes(), ", expected ", input.sizes(),
+         ", or 1 in one of the dimensions");
 }
 
 // The variance beside the input, which may lack the last dimension or be one number.
@@ -143,14 +142,13 @@ at::Tensor beside(const at::Tensor& var, const at::Tensor& input) {
       return wide(var);
     }
   }
-  TORCH_CHECK(var.numel() == 1, "var has shape ", var.sizes(), ", expected ", input.sizes(),
-              ", 1 in the last dimension, no last dimension, or one element");
+  EXPECT(var.numel() == 1, "var has shape ", var.sizes(), ", expected ", input.sizes(),
+         ", 1 in the last dimension, no last dimension, or one element");
   return wide(var).reshape({});
 }
 
 void check_eps(double eps) {
-  TORCH_CHECK(std::isfinite(eps) && eps > 0, "eps is ", eps,
-              ", expected a finite number more than 0");
+  EXPECT(std::isfinite(eps) && eps > 0, "eps is ", eps, ", expected a finite number more than 0");
 }
 
 }  // namespace
@@ -306,8 +304,8 @@ ACLNN(MseLossOut, (FloatIn, self), (FloatIn, target), (int64_t, reduction), (Out
 }
 ACLNN(SoftmaxCrossEntropyWithLogits, (FloatIn, features), (FloatIn, labels), (Out, loss),
       (Out, backprop)) {
-  TORCH_CHECK(features.dim() == 2 && labels.dim() == 2, "features has shape ", features.sizes(),
-              " and labels has shape ", labels.sizes(), ", expected two dimensions each");
+  EXPECT(features.dim() == 2 && labels.dim() == 2, "features has shape ", features.sizes(),
+         " and labels has shape ", labels.sizes(), ", expected two dimensions each");
   expect_shape("labels", labels, features.sizes());
   expect_dtype("loss", loss, features);
   expect_dtype("backprop", backprop, features);
@@ -365,8 +363,8 @@ ACLNN(GaussianNllLossGrad, (FloatIn, gradOutput), (FloatIn, input), (FloatIn, ta
   if (mode == at::Reduction::None) {
     expect_shape("gradOutput", gradOutput, input.sizes());
   } else {
-    TORCH_CHECK(gradOutput.numel() == 1, "gradOutput has shape ", gradOutput.sizes(),
-                ", expected one element for a reduced loss");
+    EXPECT(gradOutput.numel() == 1, "gradOutput has shape ", gradOutput.sizes(),
+           ", expected one element for a reduced loss");
     gradient = gradient.reshape({});
   }
   if (mode == at::Reduction::Mean) gradient = gradient / input.numel();
@@ -405,14 +403,16 @@ ACLNN(HingeLossGrad, (FloatIn, predict), (FloatIn, target), (FloatIn, gradOutput
 ACLNN(HuberLoss, (FloatIn, predictions), (FloatIn, targets), (float, delta), (Out, loss)) {
   expect_like("targets", targets, predictions);
   expect_like("loss", loss, predictions);
-  TORCH_CHECK(delta > 0, "delta is ", delta, ", expected more than 0");
+  EXPECT(delta > 0, "delta is ", delta, ", expected more than 0");
   loss = at::huber_loss(wide(predictions), wide(targets), at::Reduction::None, delta.value());
 }
 ACLNN(LpLoss, (FloatIn, predict), (FloatIn, label), (int64_t, p), (const char*, reduction),
       (Out, out)) {
   expect_like("label", label, predict);
   expect_dtype(out, predict);
-  TORCH_CHECK(p == 1, "p is ", p, ", expected 1");
-  TORCH_CHECK(!reduction.empty(), "reduction is empty, expected none, mean or sum");
+  EXPECT(p == 1, "p is ", p, ", expected 1");
+  EXPECT(!reduction.empty(), "reduction is empty, expected none, mean or sum");
   reduce(at::abs(wide(predict) - wide(label)), reduction_of("reduction", reduction), out);
 }
+
+}  // namespace aclnn_host::loss_rows

@@ -30,7 +30,7 @@
 #include "host_cann/ops/aten.h"
 #include "host_cann/ops/convolution/compute_type.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::matmul_rows {
 
 namespace {
 
@@ -66,8 +66,8 @@ void write_product(const at::Tensor& self, const at::Tensor& mat2, Output& out,
 // A batch of one is multiplied with every matrix of the other.
 void write_batched_product(const at::Tensor& self, const at::Tensor& mat2, Output& out,
                            int64_t cube_math_type) {
-  TORCH_CHECK(self.dim() == 3 && mat2.dim() == 3, "self has shape ", self.sizes(),
-              " and mat2 has shape ", mat2.sizes(), ", expected three dimensions each");
+  EXPECT(self.dim() == 3 && mat2.dim() == 3, "self has shape ", self.sizes(),
+         " and mat2 has shape ", mat2.sizes(), ", expected three dimensions each");
   const MatrixUnits units(cube_math_type, self, mat2);
   const int64_t batch = self.size(0) == 1 ? mat2.size(0) : self.size(0);
   const auto batched = [batch](const at::Tensor& x) {
@@ -84,10 +84,10 @@ void write_batched_product(const at::Tensor& self, const at::Tensor& mat2, Outpu
 // Both numbers in a range that no sum of a few of them leaves.
 void check_pair(const char* name, at::IntArrayRef values, int64_t least) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  TORCH_CHECK(values.size() == 2 &&
-                  std::ranges::all_of(
-                      values, [least](int64_t value) { return value >= least && value <= kMost; }),
-              name, " is ", values, ", expected two numbers from ", least, " on");
+  EXPECT(values.size() == 2 &&
+             std::ranges::all_of(
+                 values, [least](int64_t value) { return value >= least && value <= kMost; }),
+         name, " is ", values, ", expected two numbers from ", least, " on");
 }
 
 // The convolution of ConvTbc's tensors, (B, C, T) for ATen.
@@ -106,9 +106,9 @@ void check_tbc(const at::Tensor& input, const at::Tensor& weight, const at::Tens
   expect_dtype("weight", weight, input);
   expect_dtype("bias", bias, input);
   expect_dtype(output_name, output, input);
-  TORCH_CHECK(pad >= 0 && pad <= most_pad, "pad is ", pad, ", expected 0 to ", most_pad);
-  TORCH_CHECK(weight.size(0) > 0 && weight.size(1) == input.size(2), "weight has shape ",
-              weight.sizes(), ", expected (K, ", input.size(2), ", Cout) with K more than 0");
+  EXPECT(pad >= 0 && pad <= most_pad, "pad is ", pad, ", expected 0 to ", most_pad);
+  EXPECT(weight.size(0) > 0 && weight.size(1) == input.size(2), "weight has shape ", weight.sizes(),
+         ", expected (K, ", input.size(2), ", Cout) with K more than 0");
   expect_shape("bias", bias, {weight.size(2)});
   const int64_t length = input.size(0) + 2 * pad - weight.size(0) + 1;
   expect_shape(output_name, output, {length, input.size(1), weight.size(2)});
@@ -227,8 +227,8 @@ ACLNN(InplaceAddbmm, (InOut, selfRef), (In, batch1), (In, batch2), (Number, beta
   const auto batched = [batch](const at::Tensor& x) {
     return x.size(0) == 1 ? x.expand({batch, -1, -1}) : x;
   };
-  TORCH_CHECK(batch > 0 || selfRef->numel() == 0,
-              "batch1 and batch2 have no matrices, expected some because selfRef has elements");
+  EXPECT(batch > 0 || selfRef->numel() == 0,
+         "batch1 and batch2 have no matrices, expected some because selfRef has elements");
   const at::Tensor result = at::addbmm(units.widen(selfRef), batched(units.read(batch1)),
                                        batched(units.read(batch2)), beta, alpha);
   const bool ignores_product = alpha.toDouble() == 0 && beta.toDouble() != 0;
@@ -242,16 +242,16 @@ ACLNN(InplaceBaddbmm, (InOut, selfRef), (In, batch1), (In, batch2), (Number, bet
 
 // Two equations are known, whatever their letters are.
 ACLNN(Einsum, (Ins, tensors), (const char*, equation), (Out, output)) {
-  TORCH_CHECK(tensors.size() == 2, "tensors has ", tensors.size(), " tensors, expected 2");
+  EXPECT(tensors.size() == 2, "tensors has ", tensors.size(), " tensors, expected 2");
   expect_dtype("tensors", tensors[1], tensors[0]);
   expect_dtype("output", output, tensors[0]);
-  TORCH_CHECK(tensors[0].scalar_type() != at::kBool, "tensors have dtype BOOL, expected numbers");
-  TORCH_CHECK(tensors[0].numel() > 0 && tensors[1].numel() > 0,
-              "a tensor has no elements, expected at least one in each");
+  EXPECT(tensors[0].scalar_type() != at::kBool, "tensors have dtype BOOL, expected numbers");
+  EXPECT(tensors[0].numel() > 0 && tensors[1].numel() > 0,
+         "a tensor has no elements, expected at least one in each");
   const std::string renamed = in_first_letters(equation);
   const bool is_outer = renamed == "a,b->ab";
-  TORCH_CHECK(is_outer || renamed == "abcd,abced->abce", "equation is \"", equation,
-              "\", expected \"abcd,abced->abce\" or \"a,b->ab\", of these letters or others");
+  EXPECT(is_outer || renamed == "abcd,abced->abce", "equation is \"", equation,
+         "\", expected \"abcd,abced->abce\" or \"a,b->ab\", of these letters or others");
   expect_dims("tensors[0]", tensors[0], is_outer ? 1 : 4);
   expect_dims("tensors[1]", tensors[1], is_outer ? 1 : 5);
   // The bits of products and sums are those of signed integers.
@@ -259,8 +259,8 @@ ACLNN(Einsum, (Ins, tensors), (const char*, equation), (Out, output)) {
   const at::Tensor b = wide(as_movable(tensors[1]));
   if (!is_outer) {
     const auto common = a.sizes().slice(0, 3);
-    TORCH_CHECK(common == b.sizes().slice(0, 3) && a.size(3) == b.size(4), "tensors[1] has shape ",
-                b.sizes(), ", expected (a, b, c, e, d) with a, b, c and d of ", a.sizes());
+    EXPECT(common == b.sizes().slice(0, 3) && a.size(3) == b.size(4), "tensors[1] has shape ",
+           b.sizes(), ", expected (a, b, c, e, d) with a, b, c and d of ", a.sizes());
   }
   const at::Tensor result =
       is_outer ? at::mul(a.unsqueeze(1), b) : at::matmul(b, a.unsqueeze(-1)).squeeze(-1);
@@ -279,10 +279,10 @@ ACLNN(ConvDepthwise2d, (Image<In>, self), (In, weight), (Ints, kernelSize), (Opt
   check_pair("stride", stride, 1);
   check_pair("padding", padding, 0);
   check_pair("dilation", dilation, 1);
-  TORCH_CHECK(kernelSize == weight.sizes().slice(2), "kernelSize is ", kernelSize, ", expected ",
-              weight.sizes().slice(2), " as weight has");
+  EXPECT(kernelSize == weight.sizes().slice(2), "kernelSize is ", kernelSize, ", expected ",
+         weight.sizes().slice(2), " as weight has");
   const int64_t channels = self.size(1);
-  TORCH_CHECK(
+  EXPECT(
       channels > 0 && weight.size(1) == 1 && weight.size(0) > 0 && weight.size(0) % channels == 0,
       "weight has shape ", weight.sizes(), ", expected filters of one channel, a multiple ",
       "of self's ", channels, " channels of them");
@@ -335,3 +335,5 @@ ACLNN(InplaceAddrV2, (InOut, selfRef), (In, vec1), (In, vec2), (OptionalNumber, 
   expect_dims("selfRef", selfRef, 2);
   selfRef = outer_sum(selfRef, vec1, vec2, betaOptional, alphaOptional);
 }
+
+}  // namespace aclnn_host::matmul_rows

@@ -4,7 +4,6 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
-#include <c10/util/Exception.h>
 
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/descriptors/private_format.h"
@@ -23,18 +22,18 @@ class MatrixUnits {
  public:
   MatrixUnits(int64_t cube_math_type, const at::Tensor& a, const at::Tensor& b) {
     const Product product = current_product();
-    TORCH_CHECK(cube_math_type >= 0 && cube_math_type <= 3, "cubeMathType is ", cube_math_type,
-                ", expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or 3 "
-                "(USE_HF32)");
+    EXPECT(cube_math_type >= 0 && cube_math_type <= 3, "cubeMathType is ", cube_math_type,
+           ", expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or 3 "
+           "(USE_HF32)");
     const at::ScalarType promoted = c10::promoteTypes(a.scalar_type(), b.scalar_type());
-    TORCH_CHECK(is_supported(promoted, product), "the matrices promote to ", promoted,
-                ", which the matrix units of this product do not multiply; expected FLOAT16, FLOAT"
-                " or (Ascend910B and later) BFLOAT16");
-    TORCH_CHECK(promoted != at::kFloat || has_fp32_units(product) || cube_math_type == 1 ||
-                    cube_math_type == 2,
-                "cubeMathType is ", cube_math_type,
-                " with FLOAT matrices, which this product has no matrix units for; pass 1 or 2 to "
-                "compute in FLOAT16, or FLOAT16 tensors");
+    EXPECT(is_supported(promoted, product), "the matrices promote to ", promoted,
+           ", which the matrix units of this product do not multiply; expected FLOAT16, FLOAT"
+           " or (Ascend910B and later) BFLOAT16");
+    EXPECT(promoted != at::kFloat || has_fp32_units(product) || cube_math_type == 1 ||
+               cube_math_type == 2,
+           "cubeMathType is ", cube_math_type,
+           " with FLOAT matrices, which this product has no matrix units for; pass 1 or 2 to "
+           "compute in FLOAT16, or FLOAT16 tensors");
     const ComputeType type =
         compute_type(acl_type(promoted), static_cast<int8_t>(cube_math_type), product);
     dtype_ = promoted == at::kDouble ? at::kDouble : at::kFloat;
@@ -112,16 +111,14 @@ inline int64_t without_fp32_add(int64_t cube_math_type) {
 
 // A weight in FRACTAL_NZ, which aclnnTransMatmulWeight or aclnnNpuFormatCast made of another.
 inline void expect_weight(const char* name, const Stored& weight) {
-  TORCH_CHECK(is_fractal_nz(weight.format), name, " has format ", static_cast<int>(weight.format),
-              ", expected FRACTAL_NZ (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ),
-              "); convert it with aclnnTransMatmulWeight or aclnnNpuFormatCast");
-  TORCH_CHECK(weight.dtype == ACL_FLOAT16 || weight.dtype == ACL_BF16 || weight.dtype == ACL_FLOAT,
-              name, " has dtype ", dtype_name(weight.dtype),
-              ", expected FLOAT16, BFLOAT16 or FLOAT");
+  EXPECT(is_fractal_nz(weight.format), name, " has format ", static_cast<int>(weight.format),
+         ", expected FRACTAL_NZ (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ),
+         "); convert it with aclnnTransMatmulWeight or aclnnNpuFormatCast");
+  EXPECT(weight.dtype == ACL_FLOAT16 || weight.dtype == ACL_BF16 || weight.dtype == ACL_FLOAT, name,
+         " has dtype ", dtype_name(weight.dtype), ", expected FLOAT16, BFLOAT16 or FLOAT");
   const int64_t dims = weight.elements.dim();
-  TORCH_CHECK(dims < 2 || (weight.elements.size(-1) != 1 && weight.elements.size(-2) != 1), name,
-              " has shape ", weight.elements.sizes(),
-              ", expected last two dimensions other than 1");
+  EXPECT(dims < 2 || (weight.elements.size(-1) != 1 && weight.elements.size(-2) != 1), name,
+         " has shape ", weight.elements.sizes(), ", expected last two dimensions other than 1");
 }
 
 }  // namespace aclnn_host

@@ -5,15 +5,15 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::mse_loss_gradient_rows {
 
 // The order of the operator and of the vendor's sample: another one than in the document.
 ACLNN(MseLossGrad, (FloatIn, predict), (FloatIn, label), (FloatIn, dout),
       (char*, reductionOptional), (Out, yOut)) {
-  TORCH_CHECK(reductionOptional.empty() || reductionOptional == "none" ||
-                  reductionOptional == "mean" || reductionOptional == "sum",
-              "reductionOptional is \"", reductionOptional,
-              "\", expected \"none\", \"mean\" or \"sum\"");
+  EXPECT(reductionOptional.empty() || reductionOptional == "none" || reductionOptional == "mean" ||
+             reductionOptional == "sum",
+         "reductionOptional is \"", reductionOptional,
+         "\", expected \"none\", \"mean\" or \"sum\"");
   expect_dtype("label", label, predict);
   expect_dtype("dout", dout, predict);
   expect_dims("predict", predict, 0, 8);
@@ -23,3 +23,5 @@ ACLNN(MseLossGrad, (FloatIn, predict), (FloatIn, label), (FloatIn, dout),
   const at::Tensor gradient = wide(dout) * (wide(predict) - wide(label)) * 2;
   yOut = is_mean ? gradient / static_cast<double>(predict.numel()) : gradient;
 }
+
+}  // namespace aclnn_host::mse_loss_gradient_rows

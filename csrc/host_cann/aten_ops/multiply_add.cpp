@@ -8,21 +8,21 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::multiply_add_rows {
 
 namespace {
 
 // The only element of a tensor, for products.
 at::Tensor factor(const char* name, const at::Tensor& value) {
-  TORCH_CHECK(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
+  EXPECT(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
   return wide(value).reshape({});
 }
 
 // The dimension of x in which the channels lie.
 int64_t channel_dim(const at::Tensor& x, const std::string& data_format) {
   if (data_format.empty() || data_format == "NHWC" || data_format == "NDHWC") return x.dim() - 1;
-  TORCH_CHECK(data_format == "NCHW" || data_format == "NCDHW", "dataFormatOptional is \"",
-              data_format, "\", expected NCHW, NHWC, NCDHW or NDHWC");
+  EXPECT(data_format == "NCHW" || data_format == "NCDHW", "dataFormatOptional is \"", data_format,
+         "\", expected NCHW, NHWC, NCDHW or NDHWC");
   return x.dim() == 1 ? 0 : 1;
 }
 
@@ -63,7 +63,7 @@ ACLNN(AssignSub, (In, var), (In, value), (Out, varOut)) {
 ACLNN(BiasAdd, (In, x), (In, bias), (char*, dataFormatOptional), (Out, out)) {
   expect_dtype("bias", bias, x);
   expect_like("out", out, x);
-  TORCH_CHECK(x.dim() > 0, "x has no dimensions, expected at least one");
+  EXPECT(x.dim() > 0, "x has no dimensions, expected at least one");
   const int64_t channels = channel_dim(x, dataFormatOptional);
   expect_shape("bias", bias, {x.size(channels)});
   std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
@@ -78,9 +78,11 @@ ACLNN(MulNoNan, (FloatIn, x), (FloatIn, y), (Out, z)) {
 }
 // The tensors are broadcast, added from the first to the last and rounded once.
 ACLNN(SumV2, (Ins, tensors), (Out, out)) {
-  TORCH_CHECK(!tensors.empty(), "tensors is empty, expected at least one tensor");
+  EXPECT(!tensors.empty(), "tensors is empty, expected at least one tensor");
   for (const at::Tensor& tensor : tensors) expect_dtype("a tensor of the list", tensor, out);
   at::Tensor sum = wide(tensors[0]);
   for (size_t i = 1; i < tensors.size(); ++i) sum = at::add(sum, wide(tensors[i]));
   out = sum;
 }
+
+}  // namespace aclnn_host::multiply_add_rows

@@ -19,7 +19,7 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/runtime/product.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::normalization_rows {
 
 namespace {
 
@@ -41,7 +41,7 @@ std::optional<at::Tensor> row_by_row(const std::optional<at::Tensor>& tensor) {
 }
 
 std::array<bool, 3> mask_of(const std::vector<bool>& mask) {
-  TORCH_CHECK(mask.size() == 3, "outputMask has ", mask.size(), " values, expected 3");
+  EXPECT(mask.size() == 3, "outputMask has ", mask.size(), " values, expected 3");
   return {mask[0], mask[1], mask[2]};
 }
 
@@ -57,8 +57,8 @@ using Sizes = std::vector<int64_t>;
 
 // The number of channels, which are the second dimension.
 int64_t channels_of(const char* name, const at::Tensor& x) {
-  TORCH_CHECK(x.dim() >= 2 && x.size(1) > 0, name, " has shape ", x.sizes(),
-              ", expected two dimensions or more, and channels in the second one");
+  EXPECT(x.dim() >= 2 && x.size(1) > 0, name, " has shape ", x.sizes(),
+         ", expected two dimensions or more, and channels in the second one");
   return x.size(1);
 }
 
@@ -87,8 +87,8 @@ at::Tensor moved_on(const OptionalOutput& running, const at::Tensor& batch, doub
 }
 
 void expect_real(const char* name, const at::Tensor& numbers) {
-  TORCH_CHECK(!numbers.is_complex(), name, " has dtype ", dtype_text(numbers.scalar_type()),
-              ", expected one that is not complex");
+  EXPECT(!numbers.is_complex(), name, " has dtype ", dtype_text(numbers.scalar_type()),
+         ", expected one that is not complex");
 }
 
 using Normed = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
@@ -97,20 +97,19 @@ using Normed = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
                     const std::optional<at::Tensor>& beta, int64_t groups, double eps,
                     bool may_lack_channels = false) {
-  TORCH_CHECK(x.dim() >= 2 && (may_lack_channels || (x.size(0) > 0 && x.size(1) > 0)),
-              "the input has shape ", x.sizes(),
-              ", expected two dimensions or more, of which the first two are not 0");
-  TORCH_CHECK(groups > 0 && x.size(1) % groups == 0, "the number of groups is ", groups,
-              ", expected a divisor of ", x.size(1), ", the number of channels");
-  TORCH_CHECK(eps > 0, "eps is ", eps, ", expected more than 0");
+  EXPECT(x.dim() >= 2 && (may_lack_channels || (x.size(0) > 0 && x.size(1) > 0)),
+         "the input has shape ", x.sizes(),
+         ", expected two dimensions or more, of which the first two are not 0");
+  EXPECT(groups > 0 && x.size(1) % groups == 0, "the number of groups is ", groups,
+         ", expected a divisor of ", x.size(1), ", the number of channels");
+  EXPECT(eps > 0, "eps is ", eps, ", expected more than 0");
   for (const auto& [name, weights] : {std::pair("gamma", gamma), std::pair("beta", beta)}) {
     if (!weights) continue;
-    TORCH_CHECK(weights->numel() == x.size(1), name, " has shape ", weights->sizes(), ", expected ",
-                x.size(1), " elements, one per channel");
+    EXPECT(weights->numel() == x.size(1), name, " has shape ", weights->sizes(), ", expected ",
+           x.size(1), " elements, one per channel");
     const at::ScalarType dtype = weights->scalar_type();
-    TORCH_CHECK(dtype == x.scalar_type() || dtype == at::kFloat, name, " has dtype ",
-                dtype_text(dtype), ", expected ", dtype_text(x.scalar_type()),
-                " as the input has, or FLOAT; cast it");
+    EXPECT(dtype == x.scalar_type() || dtype == at::kFloat, name, " has dtype ", dtype_text(dtype),
+           ", expected ", dtype_text(x.scalar_type()), " as the input has, or FLOAT; cast it");
   }
   const int64_t places = c10::multiply_integers(x.sizes().slice(2));
   const auto flat = [](const std::optional<at::Tensor>& weights) {
@@ -139,10 +138,10 @@ Normed group_normed_before_silu(const at::Tensor& x, const std::optional<at::Ten
 ACLNN(GroupNorm, (Image<In>, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, N),
       (int64_t, C), (int64_t, HxW), (int64_t, group), (double, eps), (Image<Out>, out),
       (Out, meanOut), (Out, rstdOut)) {
-  TORCH_CHECK(group > 0 && C >= 0 && C.value() % group.value() == 0, "group is ", group.value(),
-              ", expected a divisor of C, which is ", C.value());
-  TORCH_CHECK(N >= 0 && HxW >= 0, "N is ", N.value(), " and HxW ", HxW.value(),
-              ", expected sizes of 0 or more");
+  EXPECT(group > 0 && C >= 0 && C.value() % group.value() == 0, "group is ", group.value(),
+         ", expected a divisor of C, which is ", C.value());
+  EXPECT(N >= 0 && HxW >= 0, "N is ", N.value(), " and HxW ", HxW.value(),
+         ", expected sizes of 0 or more");
   const auto [result, mean, rstd] = at::native_group_norm(row_by_row(self), row_by_row(gamma),
                                                           row_by_row(beta), N, C, HxW, group, eps);
   out = result;
@@ -196,10 +195,10 @@ ACLNN(BatchNormBackward, (Image<In>, gradOut), (Image<In>, input), (OptionalIn, 
   const auto variance = of_channels("runningVar", runningVar, channels);
   const auto batch_mean = of_channels("saveMean", saveMean, channels);
   const auto batch_invstd = of_channels("saveInvstd", saveInvstd, channels);
-  TORCH_CHECK(!training || channels == 0 || (batch_mean && batch_invstd),
-              "training is true and saveMean or saveInvstd is null, expected both tensors");
-  TORCH_CHECK(training || channels == 0 || (mean && variance),
-              "training is false and runningMean or runningVar is null, expected both tensors");
+  EXPECT(!training || channels == 0 || (batch_mean && batch_invstd),
+         "training is true and saveMean or saveInvstd is null, expected both tensors");
+  EXPECT(training || channels == 0 || (mean && variance),
+         "training is false and runningMean or runningVar is null, expected both tensors");
   if (input.numel() == 0) {
     const at::Tensor sums = at::zeros({channels}, wide(input).options());
     gradInput = at::zeros_like(wide(input));
@@ -228,9 +227,9 @@ ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut
 // A mean and a variance per sample and channel, as tensors of four dimensions.
 ACLNN(InstanceNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (const char*, dataFormat),
       (double, eps), (Out, y), (Out, mean), (Out, variance)) {
-  TORCH_CHECK(dataFormat == "NCHW" || dataFormat == "NHWC", "dataFormat is \"", dataFormat,
-              "\", expected \"NCHW\" or \"NHWC\"");
-  TORCH_CHECK(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
+  EXPECT(dataFormat == "NCHW" || dataFormat == "NHWC", "dataFormat is \"", dataFormat,
+         "\", expected \"NCHW\" or \"NHWC\"");
+  EXPECT(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
   expect_dtype("gamma", gamma, x);
   expect_dtype("beta", beta, x);
   expect_dtype(y, x);
@@ -319,7 +318,7 @@ ACLNN(BatchNormElemtBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input)
   gradInput = weight ? result * along_channels("weight", *weight, input) : result;
 }
 ACLNN(BatchNormReduce, (Image<FloatIn>, x), (Out, sum), (Out, squareSum)) {
-  TORCH_CHECK(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
+  EXPECT(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
   const Sizes dims = dims_but_channels(x);
   const at::Tensor sums = wide(x).sum(dims);
   const at::Tensor square_sums = wide(x).square().sum(dims);
@@ -334,9 +333,9 @@ ACLNN(BatchNormReduceBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input
   expect_dtype("gradOut", gradOut, input);
   expect_shape("gradOut", gradOut, input.sizes());
   if (weight) expect_shape("weight", *weight, {channels});
-  TORCH_CHECK((!inputG || (sumDy && sumDyXmu)) && (!weightG || gradWeight) && (!biasG || gradBias),
-              "an output that is asked for is null, expected sumDy and sumDyXmu with inputG, "
-              "gradWeight with weightG and gradBias with biasG");
+  EXPECT((!inputG || (sumDy && sumDyXmu)) && (!weightG || gradWeight) && (!biasG || gradBias),
+         "an output that is asked for is null, expected sumDy and sumDyXmu with inputG, "
+         "gradWeight with weightG and gradBias with biasG");
   const Sizes dims = dims_but_channels(input);
   const at::Tensor sum = wide(gradOut).sum(dims);
   const at::Tensor centred = wide(input) - along_channels("mean", mean, input);
@@ -355,7 +354,7 @@ ACLNN(BatchNormGatherStatsWithCounts, (Image<FloatIn>, input), (FloatIn, mean), 
       (OptionalInOut, runningMean), (OptionalInOut, runningVar), (double, momentum), (double, eps),
       (FloatIn, counts), (Out, meanAll), (Out, invstdAll)) {
   const int64_t channels = channels_of("input", input);
-  TORCH_CHECK(counts.dim() == 1, "counts has shape ", counts.sizes(), ", expected one dimension");
+  EXPECT(counts.dim() == 1, "counts has shape ", counts.sizes(), ", expected one dimension");
   expect_shape("mean", mean, {counts.size(0), channels});
   expect_shape("invstd", invstd, {counts.size(0), channels});
   const at::Tensor count = wide(counts).unsqueeze(1);
@@ -375,8 +374,8 @@ ACLNN(BatchNormGatherStatsWithCounts, (Image<FloatIn>, input), (FloatIn, mean), 
 ACLNN(SyncBatchNormGatherStats, (FloatIn, totalSum), (FloatIn, totalSquareSum), (In, sampleCount),
       (InOut, mean), (InOut, variance), (float, momentum), (float, eps), (Out, batchMean),
       (Out, batchInvstd)) {
-  TORCH_CHECK(totalSum.dim() == 2 && totalSum.size(0) > 0, "totalSum has shape ", totalSum.sizes(),
-              ", expected (devices, channels) with at least one device");
+  EXPECT(totalSum.dim() == 2 && totalSum.size(0) > 0, "totalSum has shape ", totalSum.sizes(),
+         ", expected (devices, channels) with at least one device");
   expect_shape("totalSquareSum", totalSquareSum, totalSum.sizes());
   expect_shape("sampleCount", sampleCount, {totalSum.size(0)});
   expect_dtype("totalSquareSum", totalSquareSum, totalSum);
@@ -404,11 +403,10 @@ ACLNN(FusedAddRmsNorm, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (double, 
   expect_dtype("gamma", gamma, x1);
   expect_like("yOut", yOut, x1);
   expect_like("xOut", xOut, x1);
-  TORCH_CHECK(x1.numel() > 0, "x1 has shape ", x1.sizes(), ", expected at least one element");
-  TORCH_CHECK(gamma.dim() >= 1 && gamma.dim() <= x1.dim() &&
-                  gamma.sizes() == x1.sizes().slice(static_cast<size_t>(x1.dim() - gamma.dim())),
-              "gamma has shape ", gamma.sizes(), ", expected the last dimensions of x1, ",
-              x1.sizes());
+  EXPECT(x1.numel() > 0, "x1 has shape ", x1.sizes(), ", expected at least one element");
+  EXPECT(gamma.dim() >= 1 && gamma.dim() <= x1.dim() &&
+             gamma.sizes() == x1.sizes().slice(static_cast<size_t>(x1.dim() - gamma.dim())),
+         "gamma has shape ", gamma.sizes(), ", expected the last dimensions of x1, ", x1.sizes());
   std::vector<int64_t> dims;
   for (int64_t dim = x1.dim() - gamma.dim(); dim < x1.dim(); ++dim) dims.push_back(dim);
   const at::Tensor x = wide(x1) * scale.value() + wide(x2);
@@ -422,7 +420,7 @@ ACLNN(FusedAddRmsNorm, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (double, 
 // document's, which has gamma as a factor of the sums, too.
 ACLNN(GroupNormalizationGrad, (Image<FloatIn>, x), (Image<FloatIn>, dy), (FloatIn, gamma),
       (FloatIn, mean), (FloatIn, rstd), (Image<Out>, dx)) {
-  TORCH_CHECK(x.dim() >= 3, "x has shape ", x.sizes(), ", expected at least three dimensions");
+  EXPECT(x.dim() >= 3, "x has shape ", x.sizes(), ", expected at least three dimensions");
   expect_like("dy", dy, x);
   expect_like("gamma", gamma, x);
   expect_like("dx", dx, x);
@@ -440,3 +438,5 @@ ACLNN(GroupNormalizationGrad, (Image<FloatIn>, x), (Image<FloatIn>, dy), (FloatI
   const auto count = static_cast<double>(normal.size(-1));
   dx = (deviation / count * scale * (count * gradient - sum - normal * weighted)).view(x.sizes());
 }
+
+}  // namespace aclnn_host::normalization_rows

@@ -10,7 +10,7 @@
 #include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::normalization_gradients_rows {
 
 namespace {
 
@@ -33,8 +33,8 @@ at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Te
   const at::Tensor aligned = factor.dim() == input.dim() - 1 ? factor.unsqueeze(-2) : factor;
   Sizes expected = input.sizes().vec();
   expected[expected.size() - 2] = 1;
-  TORCH_CHECK(aligned.sizes() == expected, name, " has shape ", factor.sizes(), ", expected ",
-              expected, " with or without the dimension of size 1");
+  EXPECT(aligned.sizes() == expected, name, " has shape ", factor.sizes(), ", expected ", expected,
+         " with or without the dimension of size 1");
   return wide(aligned);
 }
 
@@ -59,12 +59,12 @@ ACLNN(FastBatchNormBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input),
       (OptionalOut, gradWeight), (OptionalOut, gradBias)) {
   expect_dims("input", input, 2, 8);
   expect_like("gradOut", gradOut, input);
-  TORCH_CHECK(outputMask.size() == 3, "outputMask has ", outputMask.size(), " values, expected 3");
-  TORCH_CHECK(version == 0 || version == 1, "version is ", version.value(), ", expected 0 or 1");
-  TORCH_CHECK((!outputMask[0] || gradInput) && (!outputMask[1] || gradWeight) &&
-                  (!outputMask[2] || gradBias),
-              "an output that outputMask asks for is null, expected gradInput, gradWeight and "
-              "gradBias where it has true");
+  EXPECT(outputMask.size() == 3, "outputMask has ", outputMask.size(), " values, expected 3");
+  EXPECT(version == 0 || version == 1, "version is ", version.value(), ", expected 0 or 1");
+  EXPECT((!outputMask[0] || gradInput) && (!outputMask[1] || gradWeight) &&
+             (!outputMask[2] || gradBias),
+         "an output that outputMask asks for is null, expected gradInput, gradWeight and "
+         "gradBias where it has true");
   if (gradInput && outputMask[0]) expect_like("gradInput", *gradInput, input);
   if (gradWeight && outputMask[1]) expect_dtype(*gradWeight, input);
   if (gradBias && outputMask[2]) expect_dtype(*gradBias, input);
@@ -96,17 +96,17 @@ ACLNN(GroupNormSwishGrad, (Image<FloatIn>, dy), (FloatIn, mean), (FloatIn, rstd)
   expect_dims("dy", dy, 2, 8);
   expect_like("x", x, dy);
   expect_like("dxOut", dxOut, dy);
-  TORCH_CHECK(dy.numel() > 0, "dy has shape ", dy.sizes(), ", expected at least one element");
+  EXPECT(dy.numel() > 0, "dy has shape ", dy.sizes(), ", expected at least one element");
   const int64_t samples = dy.size(0);
   const int64_t channels = dy.size(1);
   const int64_t groups = numGroups.value();
-  TORCH_CHECK(groups > 0 && channels % groups == 0 && channels / groups <= 4000, "numGroups is ",
-              groups, ", expected a divisor of ", channels,
-              ", the number of channels, with at most 4000 of them in a group");
+  EXPECT(groups > 0 && channels % groups == 0 && channels / groups <= 4000, "numGroups is ", groups,
+         ", expected a divisor of ", channels,
+         ", the number of channels, with at most 4000 of them in a group");
   const auto beside = [&](const char* name, const at::Tensor& tensor, int64_t count) {
     expect_dtype(name, tensor, dy);
-    TORCH_CHECK(tensor.numel() == count, name, " has shape ", tensor.sizes(), ", expected ", count,
-                " elements");
+    EXPECT(tensor.numel() == count, name, " has shape ", tensor.sizes(), ", expected ", count,
+           " elements");
     return wide(tensor);
   };
   const Sizes by_group{samples, groups, channels / groups, -1};
@@ -142,11 +142,9 @@ ACLNN(AdaLayerNormBackward, (FloatIn, gradOut), (FloatIn, input), (Ints, normali
       (OptionalOut, gradBiasOut)) {
   expect_dims("input", input, 2, 8);
   expect_like("gradOut", gradOut, input);
-  TORCH_CHECK(input.numel() > 0, "input has shape ", input.sizes(),
-              ", expected at least one element");
-  TORCH_CHECK(normalizedShape.size() == 1 && normalizedShape[0] == input.size(-1),
-              "normalizedShape is ", normalizedShape, ", expected [", input.size(-1),
-              "], the last dimension of input");
+  EXPECT(input.numel() > 0, "input has shape ", input.sizes(), ", expected at least one element");
+  EXPECT(normalizedShape.size() == 1 && normalizedShape[0] == input.size(-1), "normalizedShape is ",
+         normalizedShape, ", expected [", input.size(-1), "], the last dimension of input");
   Sizes rows = input.sizes().vec();
   rows.back() = 1;
   for (const auto& [name, statistic] : {std::pair("rstd", rstd), std::pair("mean", mean)}) {
@@ -182,3 +180,5 @@ ACLNN(AdaLayerNormBackward, (FloatIn, gradOut), (FloatIn, input), (Ints, normali
   gradWeightOut = sum_of_rows(scaled * normal);
   gradBiasOut = sum_of_rows(scaled);
 }
+
+}  // namespace aclnn_host::normalization_gradients_rows

@@ -7,7 +7,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::optimal_transport_rows {
 
 // A tolerance of 0 or less may never be met: the iteration ends when nothing changes any more, and
 // after so many steps.
@@ -36,3 +36,5 @@ ACLNN(Sinkhorn, (FloatIn, cost), (OptionalNumber, tol), (Out, p)) {
   }
   p = of_columns * weights * of_rows.unsqueeze(1);
 }
+
+}  // namespace aclnn_host::optimal_transport_rows

@@ -15,15 +15,15 @@
 #include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::padded_pooling_rows {
 
 namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 
 void check_number(const char* name, int64_t value, int64_t least) {
-  TORCH_CHECK(value >= least && value <= kMost, name, " has ", value, ", expected numbers from ",
-              least, " to ", kMost);
+  EXPECT(value >= least && value <= kMost, name, " has ", value, ", expected numbers from ", least,
+         " to ", kMost);
 }
 
 // One direction of an image, its padding, and the windows that run over it.
@@ -44,8 +44,8 @@ struct Direction {
   // there.
   void count(bool ceil) {
     const int64_t room = size + before + after - extent();
-    TORCH_CHECK(room >= 0, "a window reaches over ", extent(), " elements in a direction of ",
-                size + before + after, " elements with the padding, expected at most that");
+    EXPECT(room >= 0, "a window reaches over ", extent(), " elements in a direction of ",
+           size + before + after, " elements with the padding, expected at most that");
     windows = (room + (ceil ? stride - 1 : 0)) / stride + 1;
     if (ceil && (windows - 1) * stride >= size + before) --windows;
   }
@@ -70,9 +70,9 @@ void check_padded(const char* name, int64_t images, const Directions& directions
     padded *= static_cast<double>(each.covered());
     elements *= static_cast<double>(each.size);
   }
-  TORCH_CHECK(padded <= std::max(kManyElements, 16 * elements), name, " would have ", padded,
-              " elements with the padding, expected at most 2^28 or 16 times those without; pass "
-              "smaller windows and paddings");
+  EXPECT(padded <= std::max(kManyElements, 16 * elements), name, " would have ", padded,
+         " elements with the padding, expected at most 2^28 or 16 times those without; pass "
+         "smaller windows and paddings");
 }
 
 // The maxima of x of five dimensions: samples, channels, depth, height, width.
@@ -97,24 +97,23 @@ at::Tensor maxima(const at::Tensor& x, const Directions& directions) {
 // Numbers for depth, height and width: one for all, one for each, or one for each dimension.
 std::array<int64_t, 3> spatial(const char* name, at::IntArrayRef values, bool channels_last,
                                bool checks_others) {
-  TORCH_CHECK(values.size() == 1 || values.size() == 3 || values.size() == 5, name, " is ", values,
-              ", expected 1, 3 or 5 numbers");
+  EXPECT(values.size() == 1 || values.size() == 3 || values.size() == 5, name, " is ", values,
+         ", expected 1, 3 or 5 numbers");
   for (const int64_t value : values) check_number(name, value, 1);
   if (values.size() == 1) return {values[0], values[0], values[0]};
   if (values.size() == 3) return {values[0], values[1], values[2]};
   const size_t depth = channels_last ? 1 : 2;
-  TORCH_CHECK(!checks_others || (values[0] == 1 && values[channels_last ? 4 : 1] == 1), name,
-              " is ", values, ", expected 1 for the samples and the channels");
+  EXPECT(!checks_others || (values[0] == 1 && values[channels_last ? 4 : 1] == 1), name, " is ",
+         values, ", expected 1 for the samples and the channels");
   return {values[depth], values[depth + 1], values[depth + 2]};
 }
 
 void place_windows(Directions& directions, const std::string& mode,
                    const at::OptionalIntArrayRef& pads, bool ceil) {
-  TORCH_CHECK(mode == "VALID" || mode == "SAME" || mode == "CALCULATED", "padding is \"", mode,
-              "\", expected VALID, SAME or CALCULATED");
+  EXPECT(mode == "VALID" || mode == "SAME" || mode == "CALCULATED", "padding is \"", mode,
+         "\", expected VALID, SAME or CALCULATED");
   const bool is_calculated = mode == "CALCULATED" && pads;
-  TORCH_CHECK(!is_calculated || pads->size() == 6, "padsOptional is ", *pads,
-              ", expected six numbers");
+  EXPECT(!is_calculated || pads->size() == 6, "padsOptional is ", *pads, ", expected six numbers");
   for (size_t i = 0; i < directions.size(); ++i) {
     Direction& direction = directions[i];
     if (mode == "SAME") {
@@ -164,8 +163,8 @@ ACLNN(MaxPool3D, (FloatIn, x), (Ints, ksize), (Ints, strides), (const char*, pad
   expect_dims("x", x, 5);
   expect_dims("out", out, 5);
   const bool channels_last = dataFormatOptional.empty() || dataFormatOptional == "NDHWC";
-  TORCH_CHECK(channels_last || dataFormatOptional == "NCDHW", "dataFormatOptional is \"",
-              dataFormatOptional, "\", expected NCDHW or NDHWC");
+  EXPECT(channels_last || dataFormatOptional == "NCDHW", "dataFormatOptional is \"",
+         dataFormatOptional, "\", expected NCDHW or NDHWC");
   const auto kernel = spatial("ksize", ksize, channels_last, true);
   const auto stride = spatial("strides", strides, channels_last, true);
   const auto dilation =
@@ -188,12 +187,11 @@ ACLNN(MaxPoolV3, (Image<FloatIn>, x), (Ints, ksize), (Ints, strides), (OptionalI
   expect_dtype(out, x);
   expect_dims("x", x, 4);
   expect_dims("out", out, 4);
-  TORCH_CHECK(ksize.size() == 4 && ksize[0] == 1 && ksize[1] == 1, "ksize is ",
-              at::IntArrayRef(ksize), ", expected 1, 1 and two sizes of a window");
-  TORCH_CHECK(strides.size() == 4 && strides[0] == 1 && strides[1] == 1, "strides is ",
-              at::IntArrayRef(strides), ", expected 1, 1 and two strides");
-  TORCH_CHECK(!pads || pads->empty() || pads->size() == 4, "pads is ", *pads,
-              ", expected four numbers");
+  EXPECT(ksize.size() == 4 && ksize[0] == 1 && ksize[1] == 1, "ksize is ", at::IntArrayRef(ksize),
+         ", expected 1, 1 and two sizes of a window");
+  EXPECT(strides.size() == 4 && strides[0] == 1 && strides[1] == 1, "strides is ",
+         at::IntArrayRef(strides), ", expected 1, 1 and two strides");
+  EXPECT(!pads || pads->empty() || pads->size() == 4, "pads is ", *pads, ", expected four numbers");
   if (x.numel() == 0 || out->numel() == 0) return;
   Directions directions;
   for (size_t i = 0; i < 2; ++i) {
@@ -228,12 +226,11 @@ ACLNN(AveragePoolingGrad, (Ints, origInputShape), (Image<FloatIn>, gradOutput), 
       (bool, countIncludePad), (int64_t, divisorOverride), (Image<Out>, out)) {
   expect_dtype(out, gradOutput);
   expect_dims("gradOutput", gradOutput, 4);
-  TORCH_CHECK(origInputShape.size() == 4 &&
-                  std::ranges::all_of(origInputShape, [](int64_t size) { return size > 0; }),
-              "origInputShape is ", at::IntArrayRef(origInputShape), ", expected four sizes");
+  EXPECT(origInputShape.size() == 4 &&
+             std::ranges::all_of(origInputShape, [](int64_t size) { return size > 0; }),
+         "origInputShape is ", at::IntArrayRef(origInputShape), ", expected four sizes");
   expect_shape("out", out, origInputShape);
-  TORCH_CHECK(divisorOverride >= 0, "divisorOverride is ", divisorOverride,
-              ", expected at least 0");
+  EXPECT(divisorOverride >= 0, "divisorOverride is ", divisorOverride, ", expected at least 0");
   Directions directions;
   directions[1] = {origInputShape[2], kernelH.value(),  strideH.value(), 1,
                    padTop.value(),    padBottom.value()};
@@ -245,9 +242,8 @@ ACLNN(AveragePoolingGrad, (Ints, origInputShape), (Image<FloatIn>, gradOutput), 
     check_number("the stride", each.stride, 1);
     check_number("the padding", each.before, 0);
     check_number("the padding", each.after, 0);
-    TORCH_CHECK(2 * std::max(each.before, each.after) <= each.kernel, "the padding is ",
-                each.before, " and ", each.after, ", expected at most half of the kernel, ",
-                each.kernel);
+    EXPECT(2 * std::max(each.before, each.after) <= each.kernel, "the padding is ", each.before,
+           " and ", each.after, ", expected at most half of the kernel, ", each.kernel);
     each.count(ceilMode);
   }
   const Direction& height = directions[1];
@@ -269,3 +265,5 @@ ACLNN(AveragePoolingGrad, (Ints, origInputShape), (Image<FloatIn>, gradOutput), 
       at::constant_pad_nd(padded, {-width.before, width.size + width.before - width.covered(),
                                    -height.before, height.size + height.before - height.covered()});
 }
+
+}  // namespace aclnn_host::padded_pooling_rows

@@ -11,14 +11,14 @@ namespace aclnn_host {
 inline void expect_planes(const char* name, const at::Tensor& grad, at::IntArrayRef self,
                           int64_t pooled) {
   const auto dims = static_cast<int64_t>(self.size());
-  TORCH_CHECK(dims == pooled + 1 || dims == pooled + 2, "self has ", dims, " dimensions, expected ",
-              pooled + 1, " or ", pooled + 2);
+  EXPECT(dims == pooled + 1 || dims == pooled + 2, "self has ", dims, " dimensions, expected ",
+         pooled + 1, " or ", pooled + 2);
   expect_dims(name, grad, dims);
   const auto kept = static_cast<size_t>(dims - pooled);
-  TORCH_CHECK(grad.sizes().slice(0, kept) == self.slice(0, kept), name, " has shape ", grad.sizes(),
-              ", expected ", self.slice(0, kept), " in the leading dimensions");
-  TORCH_CHECK(grad.numel() == 0 || c10::multiply_integers(self) > 0, "self has shape ", self,
-              ", expected sizes of 1 or more");
+  EXPECT(grad.sizes().slice(0, kept) == self.slice(0, kept), name, " has shape ", grad.sizes(),
+         ", expected ", self.slice(0, kept), " in the leading dimensions");
+  EXPECT(grad.numel() == 0 || c10::multiply_integers(self) > 0, "self has shape ", self,
+         ", expected sizes of 1 or more");
 }
 
 }  // namespace aclnn_host

@@ -53,7 +53,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::pointwise_rows {
 
 namespace {
 
@@ -212,3 +212,5 @@ ACLNN(Ndtri, (FloatIn, self), (Out, out)) {
   expect_like("out", out, self);
   out = at::special_ndtri(wide(self));
 }
+
+}  // namespace aclnn_host::pointwise_rows

@@ -34,7 +34,7 @@
 #include "host_cann/aten_ops/planes.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::pooling_rows {
 
 namespace {
 
@@ -53,8 +53,8 @@ at::Tensor places(const at::Tensor& indices, const at::Tensor& self, int64_t dim
 }
 
 void check_values(const char* name, at::IntArrayRef values, int64_t least, int64_t most) {
-  TORCH_CHECK(std::ranges::all_of(values, [=](int64_t x) { return x >= least && x <= most; }), name,
-              " is ", values, ", expected numbers from ", least, " to ", most);
+  EXPECT(std::ranges::all_of(values, [=](int64_t x) { return x >= least && x <= most; }), name,
+         " is ", values, ", expected numbers from ", least, " to ", most);
 }
 
 // A number for each of two directions: one may stand for both.
@@ -87,8 +87,8 @@ struct Direction {
   // starts there.
   int64_t windows(bool ceil) const {
     const int64_t room = size + before + after - kernel;
-    TORCH_CHECK(room >= 0, "kernelShape has ", kernel, " in a direction of ", size + before + after,
-                " elements with the padding, expected at most that");
+    EXPECT(room >= 0, "kernelShape has ", kernel, " in a direction of ", size + before + after,
+           " elements with the padding, expected at most that");
     int64_t count = (room + (ceil ? stride - 1 : 0)) / stride + 1;
     if (ceil && (count - 1) * stride >= size + before) --count;
     return count;
@@ -120,21 +120,21 @@ void check_padded(const at::Tensor& self, const Direction& height, const Directi
   for (const int64_t size : self.sizes().slice(0, static_cast<size_t>(self.dim() - 2))) {
     elements *= static_cast<double>(size);
   }
-  TORCH_CHECK(elements <= std::max(kManyElements, 16 * static_cast<double>(self.numel())),
-              "self has shape ", self.sizes(), " and would have ", elements,
-              " elements with the padding, expected at most 2^28 or 16 times those of self; pass "
-              "a smaller kernelShape and smaller pads");
+  EXPECT(elements <= std::max(kManyElements, 16 * static_cast<double>(self.numel())),
+         "self has shape ", self.sizes(), " and would have ", elements,
+         " elements with the padding, expected at most 2^28 or 16 times those of self; pass "
+         "a smaller kernelShape and smaller pads");
 }
 
 // What the inverse of pooling over `dims` dimensions takes: an index for each element of self, and
 // the sizes of the larger image.
 void check_unpool(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size,
                   const char* name, const at::Tensor& image, int64_t dims) {
-  TORCH_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, "self has shape ", self.sizes(),
-              ", expected ", dims + 1, " or ", dims + 2, " dimensions");
+  EXPECT(self.dim() == dims + 1 || self.dim() == dims + 2, "self has shape ", self.sizes(),
+         ", expected ", dims + 1, " or ", dims + 2, " dimensions");
   expect_shape("indices", indices, self.sizes());
-  TORCH_CHECK(output_size.size() == static_cast<size_t>(dims), "outputSize is ", output_size,
-              ", expected ", dims, " numbers");
+  EXPECT(output_size.size() == static_cast<size_t>(dims), "outputSize is ", output_size,
+         ", expected ", dims, " numbers");
   expect_dtype(name, image, self);
   expect_shape(name, image, with_places(self, dims, output_size));
 }
@@ -145,13 +145,13 @@ void check_unpool3d(const at::Tensor& self, const at::Tensor& indices, at::IntAr
                     const at::Tensor& image) {
   check_unpool(self, indices, output_size, name, image, 3);
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  TORCH_CHECK(stride.size() == 3 && padding.size() == 3, "stride is ", stride, " and padding is ",
-              padding, ", expected 3 numbers each");
+  EXPECT(stride.size() == 3 && padding.size() == 3, "stride is ", stride, " and padding is ",
+         padding, ", expected 3 numbers each");
   check_values("stride", stride, 1, kMost);
   check_values("the sizes of self", self.sizes().slice(1), 1, kMost);
   check_values("outputSize", output_size, 1, kMost);
-  TORCH_CHECK(self.size(0) == 0 || image.numel() >= self.numel(), "outputSize is ", output_size,
-              ", expected as many places as self has, ", self.sizes().slice(self.dim() - 3));
+  EXPECT(self.size(0) == 0 || image.numel() >= self.numel(), "outputSize is ", output_size,
+         ", expected as many places as self has, ", self.sizes().slice(self.dim() - 3));
 }
 
 // What stands in the windows at its places of an image, the rest of which is 0.
@@ -303,16 +303,15 @@ ACLNN(MaxPool, (Image<In>, self), (Ints, kernelShape), (Ints, strides), (int64_t
       (Ints, pads), (Ints, dilations), (int64_t, ceilMode), (Image<Out>, out)) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   expect_dtype("out", out, self);
-  TORCH_CHECK(self.dim() == 3 || self.dim() == 4, "self has shape ", self.sizes(),
-              ", expected three or four dimensions");
-  TORCH_CHECK(autoPad == 0, "autoPad is ", autoPad, ", expected 0 (NOTSET)");
-  TORCH_CHECK(kernelShape.size() == 1 || kernelShape.size() == 2, "kernelShape is ", kernelShape,
-              ", expected one or two numbers");
-  TORCH_CHECK(strides.size() <= 2, "strides is ", strides, ", expected at most two numbers");
-  TORCH_CHECK(pads.size() <= 4 && pads.size() != 3, "pads is ", pads,
-              ", expected 0, 1, 2 or 4 numbers");
-  TORCH_CHECK(dilations.size() <= 4 && dilations.size() != 3, "dilations is ", dilations,
-              ", expected 0, 1, 2 or 4 numbers");
+  EXPECT(self.dim() == 3 || self.dim() == 4, "self has shape ", self.sizes(),
+         ", expected three or four dimensions");
+  EXPECT(autoPad == 0, "autoPad is ", autoPad, ", expected 0 (NOTSET)");
+  EXPECT(kernelShape.size() == 1 || kernelShape.size() == 2, "kernelShape is ", kernelShape,
+         ", expected one or two numbers");
+  EXPECT(strides.size() <= 2, "strides is ", strides, ", expected at most two numbers");
+  EXPECT(pads.size() <= 4 && pads.size() != 3, "pads is ", pads, ", expected 0, 1, 2 or 4 numbers");
+  EXPECT(dilations.size() <= 4 && dilations.size() != 3, "dilations is ", dilations,
+         ", expected 0, 1, 2 or 4 numbers");
   check_values("kernelShape", kernelShape, 1, kMost);
   check_values("strides", strides, 1, kMost);
   check_values("pads", pads, 0, kMost);
@@ -323,8 +322,8 @@ ACLNN(MaxPool, (Image<In>, self), (Ints, kernelShape), (Ints, strides), (int64_t
                                    : pair(pads.slice(0, std::min<size_t>(pads.size(), 2)));
   const auto after = pads.size() == 4 ? pair(pads.slice(2)) : before;
   const auto direction = [&](size_t i) {
-    TORCH_CHECK(before[i] + after[i] <= kernel[i], "pads is ", pads, ", expected a sum of at most ",
-                kernel[i], ", the size of the window");
+    EXPECT(before[i] + after[i] <= kernel[i], "pads is ", pads, ", expected a sum of at most ",
+           kernel[i], ", the size of the window");
     return Direction{self.size(i == 0 ? -2 : -1), before[i], after[i], kernel[i], stride[i]};
   };
   const Direction height = direction(0);
@@ -343,8 +342,8 @@ ACLNN(MaxPool, (Image<In>, self), (Ints, kernelShape), (Ints, strides), (int64_t
 ACLNN(MaxUnpool2dBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<IndexIn>, indices),
       (Ints, outputSize), (Image<Out>, out)) {
   check_unpool(self, indices, outputSize, "gradOutput", gradOutput, 2);
-  TORCH_CHECK(self.numel() == 0 || gradOutput.numel() > 0,
-              "gradOutput has no elements, expected some because self has shape ", self.sizes());
+  EXPECT(self.numel() == 0 || gradOutput.numel() > 0,
+         "gradOutput has no elements, expected some because self has shape ", self.sizes());
   out = picked(gradOutput, indices, 2);
 }
 ACLNN(MaxUnpool3d, (Image<In>, self), (Image<IndexIn>, indices), (Ints, outputSize), (Ints, stride),
@@ -358,3 +357,5 @@ ACLNN(MaxUnpool3dBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<In
   expect_dtype("out", out, self);
   out = picked(gradOutput, indices, 3);
 }
+
+}  // namespace aclnn_host::pooling_rows

@@ -7,7 +7,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::precision_compare_rows {
 
 // 0 if all elements are the same, 503 if not. nan is the same as nan.
 ACLNN(PrecisionCompare, (FloatIn, golden), (FloatIn, realdata), (Out, out)) {
@@ -20,3 +20,5 @@ ACLNN(PrecisionCompare, (FloatIn, golden), (FloatIn, realdata), (Out, out)) {
       at::eq(golden, realdata).logical_or(at::isnan(golden).logical_and(at::isnan(realdata))).all();
   out = is_same.logical_not().to(at::kLong).mul(kDifferent).to(at::kUInt32);
 }
+
+}  // namespace aclnn_host::precision_compare_rows

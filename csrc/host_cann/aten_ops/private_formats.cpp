@@ -15,7 +15,7 @@
 #include "host_cann/prefix/include/aclnnop/aclnn_trans_quant_param.h"
 #include "host_cann/runtime/product.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::private_formats_rows {
 
 namespace {
 
@@ -324,7 +324,7 @@ aclnnStatus aclnnCalculateMatmulWeightSizeV2(const aclIntArray* tensorShape, acl
 extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransMatmulWeightGetWorkspaceSize(
     aclTensor* mmWeightRef, uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnTransMatmulWeight";
-  const std::tuple given{Named{"mmWeightRef", static_cast<const aclTensor*>(mmWeightRef)}};
+  const Given given[] = {Named{"mmWeightRef", static_cast<const aclTensor*>(mmWeightRef)}};
   return stage1(kApi, given,
                 [&] { return trans_matmul_weight(kApi, mmWeightRef, workspaceSize, executor); });
 }
@@ -368,7 +368,7 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransConvolutionWeightGetWorkspa
     const aclTensor* weightIn, bool transposed, const int64_t groups, aclTensor* weightOut,
     uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnTransConvolutionWeight";
-  const std::tuple given{Named{"weightIn", weightIn}, Named{"transposed", transposed},
+  const Given given[] = {Named{"weightIn", weightIn}, Named{"transposed", transposed},
                          Named{"groups", groups},
                          Named{"weightOut", static_cast<const aclTensor*>(weightOut)}};
   return stage1(kApi, given, [&] {
@@ -396,21 +396,20 @@ aclnnStatus aclnnNpuFormatCastCalculateSizeAndFormat(const aclTensor* srcTensor,
 }
 
 ACLNN(NpuFormatCast, (StoredIn, srcTensor), (StoredOut, dstTensor)) {
-  TORCH_CHECK(srcTensor.dtype == dstTensor.dtype(), "dstTensor has dtype ",
-              dtype_name(dstTensor.dtype()), ", expected ", dtype_name(srcTensor.dtype),
-              " as srcTensor has");
-  TORCH_CHECK(is_cast_type(srcTensor.dtype), "srcTensor has dtype ", dtype_name(srcTensor.dtype),
-              ", expected INT8, UINT8, INT32, UINT32, FLOAT, FLOAT16, BFLOAT16 or, on Ascend950, "
-              "FLOAT8_E4M3FN or FLOAT4_E2M1");
-  TORCH_CHECK(is_pair(srcTensor.format, dstTensor.format()), "no conversion from format ",
-              static_cast<int>(srcTensor.format), " of srcTensor to ",
-              static_cast<int>(dstTensor.format()),
-              " of dstTensor; expected ND or NCL to FRACTAL_NZ (29), NCHW to NC1HWC0 (3) or "
-              "FRACTAL_Z (4), NCDHW to NDC1HWC0 (32) or FRACTAL_Z_3D (33), or back");
+  EXPECT(srcTensor.dtype == dstTensor.dtype(), "dstTensor has dtype ",
+         dtype_name(dstTensor.dtype()), ", expected ", dtype_name(srcTensor.dtype),
+         " as srcTensor has");
+  EXPECT(is_cast_type(srcTensor.dtype), "srcTensor has dtype ", dtype_name(srcTensor.dtype),
+         ", expected INT8, UINT8, INT32, UINT32, FLOAT, FLOAT16, BFLOAT16 or, on Ascend950, "
+         "FLOAT8_E4M3FN or FLOAT4_E2M1");
+  EXPECT(is_pair(srcTensor.format, dstTensor.format()), "no conversion from format ",
+         static_cast<int>(srcTensor.format), " of srcTensor to ",
+         static_cast<int>(dstTensor.format()),
+         " of dstTensor; expected ND or NCL to FRACTAL_NZ (29), NCHW to NC1HWC0 (3) or "
+         "FRACTAL_Z (4), NCDHW to NDC1HWC0 (32) or FRACTAL_Z_3D (33), or back");
   for (const aclFormat format : {srcTensor.format, dstTensor.format()}) {
-    TORCH_CHECK(has_dims_of(format, static_cast<uint64_t>(dstTensor->dim())), "dstTensor has ",
-                dstTensor->dim(), " dimensions in format ", static_cast<int>(format),
-                ", expected 4");
+    EXPECT(has_dims_of(format, static_cast<uint64_t>(dstTensor->dim())), "dstTensor has ",
+           dstTensor->dim(), " dimensions in format ", static_cast<int>(format), ", expected 4");
   }
   dstTensor = srcTensor.elements;
 }
@@ -446,3 +445,5 @@ aclnnStatus aclnnTransQuantParam(const float* scaleArray, uint64_t scaleSize,
   *quantParamSize = size;
   return OK;
 }
+
+}  // namespace aclnn_host::private_formats_rows

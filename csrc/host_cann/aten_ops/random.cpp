@@ -7,14 +7,14 @@
 #include "host_cann/aten_ops/random_tensors.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::random_rows {
 
 namespace {
 
 // What dropout keeps of self, scaled so that its mean stays.
 at::Tensor dropped(const at::Tensor& self, const at::Tensor& mask, double probability) {
-  TORCH_CHECK(probability >= 0 && probability <= 1, "the probability is ", probability,
-              ", expected 0 to 1");
+  EXPECT(probability >= 0 && probability <= 1, "the probability is ", probability,
+         ", expected 0 to 1");
   const double scale = probability == 1 ? 0 : 1 / (1 - probability);
   return self.mul(unpacked_dropout_mask(mask, self)).mul(scale);
 }
@@ -67,17 +67,16 @@ ACLNN(InplaceBernoulliTensor, (InOut, selfRef), (FloatIn, prob), (int64_t, seed)
 }
 ACLNN(SimThreadExponential, (InOut, selfRef), (int64_t, count), (double, lambda), (int64_t, seed),
       (int64_t, offset)) {
-  TORCH_CHECK(count == selfRef->numel(), "count is ", count, ", expected ", selfRef->numel(),
-              ", the number of elements");
+  EXPECT(count == selfRef->numel(), "count is ", count, ", expected ", selfRef->numel(),
+         ", the number of elements");
   selfRef = draw_exponential(selfRef, lambda, source_of(seed, offset));
 }
 ACLNN(Randperm, (int64_t, n), (int64_t, seed), (int64_t, offset), (Out, out)) {
-  TORCH_CHECK(out->dim() == 1 && out->size(0) == n, "out has shape ", out->sizes(), ", expected [",
-              n, "]");
-  TORCH_CHECK(
-      at::isIntegralType(out->scalar_type(), false) || at::isFloatingType(out->scalar_type()),
-      "out has dtype ", dtype_text(out->scalar_type()),
-      ", expected an integer or floating-point type");
+  EXPECT(out->dim() == 1 && out->size(0) == n, "out has shape ", out->sizes(), ", expected [", n,
+         "]");
+  EXPECT(at::isIntegralType(out->scalar_type(), false) || at::isFloatingType(out->scalar_type()),
+         "out has dtype ", dtype_text(out->scalar_type()),
+         ", expected an integer or floating-point type");
   at::native::check_supported_max_int_with_precision(
       n, at::empty({0}, out->options().device(at::kCPU)));
   if (out->is_cpu()) out.copy(draw_permutation(n, source_of(seed, offset)));
@@ -90,7 +89,7 @@ ACLNN(Multinomial, (FloatIn, self), (int64_t, numsamples), (bool, replacement), 
 
 ACLNN(DropoutGenMaskV2, (Ints, shape), (double, prob), (int64_t, seed), (int64_t, offset),
       (aclDataType, probDataType), (Out, out)) {
-  TORCH_CHECK(prob >= 0 && prob <= 1, "prob is ", prob, ", expected 0 to 1");
+  EXPECT(prob >= 0 && prob <= 1, "prob is ", prob, ", expected 0 to 1");
   check_dropout_mask(out, c10::multiply_integers(shape));
   out = draw_bits(out, 1 - prob.value(), source_of(seed, offset));
 }
@@ -110,3 +109,5 @@ ACLNN(DropoutV3Grad, (In, gradOutput), (In, mask), (double, scale), (Out, gradIn
   gradInput =
       gradOutput.mul(unpacked_dropout_mask(mask, gradOutput)).mul(c10::Scalar(scale.value()));
 }
+
+}  // namespace aclnn_host::random_rows

@@ -5,10 +5,10 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
-#include <c10/util/Exception.h>
 
 #include "host_cann/aten_ops/draws.h"
 #include "host_cann/aten_ops/engine/element_types.h"
+#include "host_cann/aten_ops/engine/refusal.h"
 
 namespace aclnn_host {
 
@@ -24,10 +24,10 @@ inline at::Tensor empty_dropout_mask(const at::Tensor& elements) {
 
 inline void check_dropout_mask(const at::Tensor& mask, int64_t elements) {
   const int64_t bytes = dropout_mask_bytes(elements);
-  TORCH_CHECK(mask.scalar_type() == at::kByte, "the mask is of dtype ",
-              dtype_text(mask.scalar_type()), ", expected UINT8");
-  TORCH_CHECK(mask.numel() == bytes, "the mask has ", mask.numel(), " bytes, expected ", bytes,
-              " for ", elements, " elements");
+  EXPECT(mask.scalar_type() == at::kByte, "the mask is of dtype ", dtype_text(mask.scalar_type()),
+         ", expected UINT8");
+  EXPECT(mask.numel() == bytes, "the mask has ", mask.numel(), " bytes, expected ", bytes, " for ",
+         elements, " elements");
 }
 
 // The bits of a mask as numbers in the shape of `like` and of its type.
@@ -44,16 +44,16 @@ inline at::Tensor unpacked_dropout_mask(const at::Tensor& mask, const at::Tensor
 
 // Of probabilities or weights of categories, in one or two dimensions.
 inline void check_distribution(const at::Tensor& self, int64_t numsamples, bool replacement) {
-  TORCH_CHECK(self.dim() == 1 || self.dim() == 2, "self has shape ", self.sizes(),
-              ", expected one or two dimensions");
-  TORCH_CHECK(self.size(-1) > 0, "self has no categories, expected at least one");
-  TORCH_CHECK(numsamples > 0, "numsamples is ", numsamples, ", expected 1 or more");
-  TORCH_CHECK(replacement || numsamples <= self.size(-1), "numsamples is ", numsamples,
-              ", expected at most ", self.size(-1), ", the number of categories, as replacement",
-              " is false");
+  EXPECT(self.dim() == 1 || self.dim() == 2, "self has shape ", self.sizes(),
+         ", expected one or two dimensions");
+  EXPECT(self.size(-1) > 0, "self has no categories, expected at least one");
+  EXPECT(numsamples > 0, "numsamples is ", numsamples, ", expected 1 or more");
+  EXPECT(replacement || numsamples <= self.size(-1), "numsamples is ", numsamples,
+         ", expected at most ", self.size(-1), ", the number of categories, as replacement",
+         " is false");
   constexpr int64_t kMostCategories = 1 << 24;
-  TORCH_CHECK(self.size(-1) <= kMostCategories, "self has ", self.size(-1),
-              " categories, expected at most ", kMostCategories);
+  EXPECT(self.size(-1) <= kMostCategories, "self has ", self.size(-1),
+         " categories, expected at most ", kMostCategories);
 }
 
 }  // namespace aclnn_host

@@ -5,7 +5,7 @@
 #include "host_cann/aten_ops/random.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::random_tensors_rows {
 
 namespace {
 
@@ -15,7 +15,7 @@ void bernoulli(const at::Tensor& self, const Probability& probability, int64_t s
                Output& out) {
   expect_dims("self", self, 0, 8);
   expect_like("out", out, self);
-  TORCH_CHECK(offset % 4 == 0, "offset is ", offset, ", expected a multiple of 4");
+  EXPECT(offset % 4 == 0, "offset is ", offset, ", expected a multiple of 4");
   out.copy(draw_bernoulli(out, probability, source_of(seed, offset)));
 }
 
@@ -69,3 +69,5 @@ ACLNN(BernoulliTensor, (In, self), (FloatIn, prob), (int64_t, seed), (int64_t, o
   expect_dims("prob", prob, 0, 8);
   bernoulli(self, prob, seed.value(), offset.value(), out);
 }
+
+}  // namespace aclnn_host::random_tensors_rows

@@ -20,9 +20,9 @@ class Seed {
 
  private:
   static uint64_t bits(const char* name, const at::Tensor& tensor) {
-    TORCH_CHECK(tensor.scalar_type() == at::kLong || tensor.scalar_type() == at::kUInt64, name,
-                " has dtype ", dtype_text(tensor.scalar_type()), ", expected INT64 or UINT64");
-    TORCH_CHECK(tensor.numel() == 1, name, " has shape ", tensor.sizes(), ", expected [1]");
+    EXPECT(tensor.scalar_type() == at::kLong || tensor.scalar_type() == at::kUInt64, name,
+           " has dtype ", dtype_text(tensor.scalar_type()), ", expected INT64 or UINT64");
+    EXPECT(tensor.numel() == 1, name, " has shape ", tensor.sizes(), ", expected [1]");
     return tensor.is_cpu() ? static_cast<uint64_t>(tensor.view(at::kLong).item().toLong()) : 0;
   }
 

@@ -50,7 +50,7 @@
 #include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::reduction_rows {
 
 namespace {
 
@@ -72,8 +72,8 @@ at::Tensor mean_of(const at::Tensor& self, at::OptionalIntArrayRef dims, bool ke
                           !c10::isBarebonesUnsignedType(self.scalar_type());
   if (!is_integer) return at::mean(wide(self), dims, keep);
   const at::Tensor sum = at::sum(self, dims, keep, at::kLong);
-  TORCH_CHECK(self.numel() > 0, "self has shape ", self.sizes(),
-              ", expected elements because integers have no mean of none");
+  EXPECT(self.numel() > 0, "self has shape ", self.sizes(),
+         ", expected elements because integers have no mean of none");
   return at::div(sum, self.numel() / std::max<int64_t>(sum.numel(), 1), "trunc")
       .to(self.scalar_type());
 }
@@ -98,24 +98,24 @@ at::Tensor ends_of_groups(const at::Tensor& groups, int64_t type, int64_t rows) 
   check_bounds("groupIdxOptional", groups, rows + 1);
   at::Tensor ends = type == 0 ? groups.to(at::kLong) : at::cumsum(groups, 0, at::kLong);
   if (!ends.is_cpu() || is_rehearsed()) return ends;
-  TORCH_CHECK(ends[-1].item().toLong() == rows, "groupIdxOptional ends with row ",
-              ends[-1].item().toLong(), ", expected ", rows, ", the number of rows in gradY");
-  TORCH_CHECK(at::ge(at::diff(ends), 0).all().item().toBool(),
-              "groupIdxOptional has ends that decrease, expected each at or after the one before");
+  EXPECT(ends[-1].item().toLong() == rows, "groupIdxOptional ends with row ",
+         ends[-1].item().toLong(), ", expected ", rows, ", the number of rows in gradY");
+  EXPECT(at::ge(at::diff(ends), 0).all().item().toBool(),
+         "groupIdxOptional has ends that decrease, expected each at or after the one before");
   return ends;
 }
 
 // The sums of the rows of each group.
 at::Tensor sums_of_groups(const at::Tensor& gradient, const at::Tensor& groups, int64_t type) {
-  TORCH_CHECK(groups.scalar_type() == at::kInt || groups.scalar_type() == at::kLong,
-              "groupIdxOptional has dtype ", dtype_text(groups.scalar_type()),
-              ", expected INT32 or INT64");
+  EXPECT(groups.scalar_type() == at::kInt || groups.scalar_type() == at::kLong,
+         "groupIdxOptional has dtype ", dtype_text(groups.scalar_type()),
+         ", expected INT32 or INT64");
   expect_dims("groupIdxOptional", groups, 1, 1);
   expect_dims("gradY", gradient, 2, 2);
   constexpr int64_t kMostGroups = 2048;
   const int64_t rows = gradient.size(0), count = groups.size(0);
-  TORCH_CHECK(count > 0 && count <= kMostGroups, "groupIdxOptional has ", count,
-              " groups, expected 1 to ", kMostGroups);
+  EXPECT(count > 0 && count <= kMostGroups, "groupIdxOptional has ", count,
+         " groups, expected 1 to ", kMostGroups);
   const at::Tensor places =
       at::arange(rows, at::TensorOptions(at::kLong).device(gradient.device()));
   const at::Tensor group = at::bucketize(places, ends_of_groups(groups, type, rows),
@@ -129,8 +129,8 @@ at::Tensor sums_of_groups(const at::Tensor& gradient, const at::Tensor& groups, 
 void grouped_bias_add_grad(const at::Tensor& gradient, const std::optional<at::Tensor>& groups,
                            int64_t type, Output& out) {
   expect_dtype(out, gradient);
-  TORCH_CHECK(type == 0 || type == 1, "groupIdxType is ", type,
-              ", expected 0 (ends of groups) or 1 (sizes)");
+  EXPECT(type == 0 || type == 1, "groupIdxType is ", type,
+         ", expected 0 (ends of groups) or 1 (sizes)");
   if (groups) {
     out = sums_of_groups(gradient, *groups, type);
   } else {
@@ -284,8 +284,8 @@ ACLNN(GlobalMaxPool, (Image<FloatIn>, self), (Image<Out>, out)) {
 // Of an input without elements CANN's mean is 0 and its invstd NaN.
 ACLNN(BatchNormStats, (Image<FloatIn>, input), (double, eps), (Out, mean), (Out, invstd)) {
   expect_dims("input", input, 2, 8);
-  TORCH_CHECK(input.size(1) > 0, "input has shape ", input.sizes(),
-              ", expected at least one channel in its second dimension");
+  EXPECT(input.size(1) > 0, "input has shape ", input.sizes(),
+         ", expected at least one channel in its second dimension");
   std::vector<int64_t> dims = dims_from(input, 1);
   dims[0] = 0;
   const auto [variance, average] = at::var_mean(wide(input), dims, c10::Scalar(0));
@@ -301,7 +301,7 @@ ACLNN(GroupedBiasAddGradV2, (FloatIn, gradY), (OptionalIn, groupIdxOptional),
 }
 
 ACLNN(InplaceCumprod, (InOut, input), (Number, dim)) {
-  TORCH_CHECK(dim.isIntegral(/*includeBool=*/false), "dim is ", dim, ", expected an integer");
+  EXPECT(dim.isIntegral(/*includeBool=*/false), "dim is ", dim, ", expected an integer");
   input = running_product(input, dim.toLong());
 }
 // An exclusive sum is that of the elements before; a reverse one starts at the end.
@@ -319,7 +319,9 @@ ACLNN(CumsumV2, (In, self), (int64_t, dim), (bool, exclusive), (bool, reverse), 
 ACLNN(ReduceMinV2, (FloatIn, x), (int64_t, axes), (int64_t, keepdims), (Out, y)) {
   expect_dims("x", x, 2);
   expect_dtype(y, x);
-  TORCH_CHECK(axes == 0 || axes == 1, "axes is ", axes, ", expected 0 or 1");
-  TORCH_CHECK(keepdims == 0 || keepdims == 1, "keepdims is ", keepdims, ", expected 0 or 1");
+  EXPECT(axes == 0 || axes == 1, "axes is ", axes, ", expected 0 or 1");
+  EXPECT(keepdims == 0 || keepdims == 1, "keepdims is ", keepdims, ", expected 0 or 1");
   y = at::amin(x, axes.value(), keepdims == 1);
 }
+
+}  // namespace aclnn_host::reduction_rows

@@ -11,7 +11,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::relu_mask_rows {
 
 namespace {
 
@@ -24,8 +24,8 @@ at::Tensor packed(const at::Tensor& marks) {
 }
 
 void expect_format(const char* name, aclFormat format) {
-  TORCH_CHECK(format == ACL_FORMAT_ND || format == ACL_FORMAT_NC1HWC0, name, " has format ",
-              static_cast<int>(format), ", expected NC1HWC0 (3) or ND (2)");
+  EXPECT(format == ACL_FORMAT_ND || format == ACL_FORMAT_NC1HWC0, name, " has format ",
+         static_cast<int>(format), ", expected NC1HWC0 (3) or ND (2)");
 }
 
 }  // namespace
@@ -37,12 +37,12 @@ ACLNN(ReluV3, (StoredIn, x), (StoredOut, yOut), (Out, maskOut)) {
   expect_dims("x", values, 5);
   expect_format("x", x.format);
   expect_format("yOut", yOut.format());
-  TORCH_CHECK(x.dtype == yOut.dtype(), "yOut has dtype ", dtype_name(yOut.dtype()), ", expected ",
-              dtype_name(x.dtype), " as x has");
-  TORCH_CHECK(x.dtype == ACL_FLOAT || x.dtype == ACL_FLOAT16 || x.dtype == ACL_BF16 ||
-                  x.dtype == ACL_INT32 || x.dtype == ACL_INT8 || x.dtype == ACL_UINT8,
-              "x has dtype ", dtype_name(x.dtype),
-              ", expected FLOAT16, FLOAT, INT32, INT8, UINT8 or BFLOAT16");
+  EXPECT(x.dtype == yOut.dtype(), "yOut has dtype ", dtype_name(yOut.dtype()), ", expected ",
+         dtype_name(x.dtype), " as x has");
+  EXPECT(x.dtype == ACL_FLOAT || x.dtype == ACL_FLOAT16 || x.dtype == ACL_BF16 ||
+             x.dtype == ACL_INT32 || x.dtype == ACL_INT8 || x.dtype == ACL_UINT8,
+         "x has dtype ", dtype_name(x.dtype),
+         ", expected FLOAT16, FLOAT, INT32, INT8, UINT8 or BFLOAT16");
   expect_dtype("maskOut", maskOut, at::kByte);
   const at::Tensor marks = values > 0;
   yOut = at::relu(values);
@@ -55,3 +55,5 @@ ACLNN(ReluV3, (StoredIn, x), (StoredOut, yOut), (Out, maskOut)) {
   expect_shape("maskOut", maskOut, shape);
   maskOut = packed(marks);
 }
+
+}  // namespace aclnn_host::relu_mask_rows

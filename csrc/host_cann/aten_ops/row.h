@@ -1,11 +1,11 @@
 #pragma once
 
-#include <tuple>
 #include <utility>
 
 #include "host_cann/aten_ops/engine/element_types.h"
 #include "host_cann/aten_ops/engine/kinds.h"
 #include "host_cann/aten_ops/engine/preparation.h"
+#include "host_cann/aten_ops/engine/refusal.h"
 #include "host_cann/descriptors/guard.h"
 
 // One thing, the language of the rows: operators that ATen computes. A row declares one
@@ -56,10 +56,7 @@ struct Row {
 #define ACLNN_KIND(kind, name) ::aclnn_host::Kind<kind>
 #define ACLNN_PARAMETER(kind, name) typename ::aclnn_host::Kind<kind>::C name
 #define ACLNN_VALUE(kind, name) typename ::aclnn_host::Kind<kind>::Value name
-#define ACLNN_TRACED(kind, name) \
-  ::aclnn_host::Named {          \
-    #name, name                  \
-  }
+#define ACLNN_GIVEN(kind, name) {#name, name}
 #define ACLNN_ADD(kind, name) ::aclnn_host::Kind<kind>::add(stage, #name, name)
 
 // The signature of every row stands in the section aclnn_rows of the library, for whoever asks what
@@ -72,7 +69,7 @@ struct Row {
   extern "C" ACL_FUNC_VISIBILITY aclnnStatus api##GetWorkspaceSize(                             \
       ACLNN_FOR_EACH(ACLNN_PARAMETER, __VA_ARGS__), uint64_t* workspaceSize,                    \
       aclOpExecutor** executor) {                                                               \
-    const std::tuple given{ACLNN_FOR_EACH(ACLNN_TRACED, __VA_ARGS__)};                          \
+    const ::aclnn_host::Given given[] = {ACLNN_FOR_EACH(ACLNN_GIVEN, __VA_ARGS__)};             \
     return ::aclnn_host::stage1(#api, given, [&] {                                              \
       ::aclnn_host::Preparation stage(#api, workspaceSize, executor);                           \
       ACLNN_FOR_EACH(ACLNN_ADD, __VA_ARGS__);                                                   \

@@ -3,7 +3,8 @@
 #include <optional>
 
 #include <c10/util/ArrayRef.h>
-#include <c10/util/Exception.h>
+
+#include "host_cann/aten_ops/engine/refusal.h"
 
 namespace aclnn_host {
 
@@ -12,8 +13,8 @@ namespace aclnn_host {
 inline std::optional<double> scale(double factor) {
   constexpr double kLeast = 1.0 / (1 << 24);
   if (!(factor > 0)) return std::nullopt;
-  TORCH_CHECK(factor >= kLeast, "a scale is ", factor, ", expected at least ", kLeast,
-              ", or 0 for none");
+  EXPECT(factor >= kLeast, "a scale is ", factor, ", expected at least ", kLeast,
+         ", or 0 for none");
   return factor;
 }
 
@@ -21,14 +22,14 @@ inline std::optional<double> scale(double factor) {
 // `size` one is computed.
 inline std::optional<double> scale(double factor, int64_t size) {
   if (!(factor > 0)) return std::nullopt;
-  TORCH_CHECK(1 / factor <= static_cast<double>(size) + 1, "a scale is ", factor, " for ", size,
-              " elements, expected at least their reciprocal, or 0 for none");
+  EXPECT(1 / factor <= static_cast<double>(size) + 1, "a scale is ", factor, " for ", size,
+         " elements, expected at least their reciprocal, or 0 for none");
   return factor;
 }
 
 // Refuses sizes that are not those of images: batch, channels, height, width.
 inline void expect_image(c10::IntArrayRef input_size) {
-  TORCH_CHECK(input_size.size() == 4, "inputSize is ", input_size, ", expected four sizes");
+  EXPECT(input_size.size() == 4, "inputSize is ", input_size, ", expected four sizes");
 }
 
 }  // namespace aclnn_host

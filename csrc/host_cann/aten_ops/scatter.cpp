@@ -25,7 +25,7 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/runtime/context.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::scatter_rows {
 
 namespace {
 
@@ -34,8 +34,8 @@ using Sizes = std::vector<int64_t>;
 int64_t product(at::IntArrayRef sizes) {
   int64_t result = 1;
   for (const int64_t size : sizes) {
-    TORCH_CHECK(!__builtin_mul_overflow(result, size, &result), "the product of the sizes ", sizes,
-                " is more than INT64 holds, expected smaller tensors");
+    EXPECT(!__builtin_mul_overflow(result, size, &result), "the product of the sizes ", sizes,
+           " is more than INT64 holds, expected smaller tensors");
   }
   return result;
 }
@@ -56,12 +56,12 @@ at::Tensor as_rows(const at::Tensor& tensor, int64_t depth) {
 
 // How many coordinates stand in the last dimension of `indices`.
 int64_t depth_of(const at::Tensor& indices, const at::Tensor& tensor, int64_t least) {
-  TORCH_CHECK(tensor.dim() > 0 && indices.dim() > 0, "the tensors have shapes ", tensor.sizes(),
-              " and ", indices.sizes(), ", expected at least one dimension each");
+  EXPECT(tensor.dim() > 0 && indices.dim() > 0, "the tensors have shapes ", tensor.sizes(), " and ",
+         indices.sizes(), ", expected at least one dimension each");
   const int64_t depth = indices.size(-1);
-  TORCH_CHECK(depth >= least && depth <= tensor.dim(), "indices has shape ", indices.sizes(),
-              ", expected a last dimension of ", least, " to ", tensor.dim(),
-              ", the number of dimensions that are indexed");
+  EXPECT(depth >= least && depth <= tensor.dim(), "indices has shape ", indices.sizes(),
+         ", expected a last dimension of ", least, " to ", tensor.dim(),
+         ", the number of dimensions that are indexed");
   return depth;
 }
 
@@ -119,8 +119,8 @@ at::Tensor replaced(const at::Tensor& tensor, const at::Tensor& indices, const a
 at::Tensor gathered(const at::Tensor& self, int64_t dim, const at::Tensor& index, int64_t batch) {
   const auto place = static_cast<size_t>(dim);
   const auto lead = static_cast<size_t>(batch);
-  TORCH_CHECK(self.sizes().slice(0, lead) == index.sizes().slice(0, lead), "index has shape ",
-              index.sizes(), ", expected the first ", batch, " sizes of self, ", self.sizes());
+  EXPECT(self.sizes().slice(0, lead) == index.sizes().slice(0, lead), "index has shape ",
+         index.sizes(), ", expected the first ", batch, " sizes of self, ", self.sizes());
   const Sizes result = joined(self.sizes().slice(0, place), index.sizes().slice(lead),
                               self.sizes().slice(place + 1));
   const int64_t batches = product(self.sizes().slice(0, lead));
@@ -157,15 +157,15 @@ c10::string_view name_of(Reduce reduce) {
     case Reduce::kMean: return "mean";
     default: break;
   }
-  TORCH_CHECK(false, "reduce is ", static_cast<int64_t>(reduce),
-              ", expected 0 (replace), 1 (add), 2 (multiply), 3 (max), 4 (min) or 5 (mean)");
+  EXPECT(false, "reduce is ", static_cast<int64_t>(reduce),
+         ", expected 0 (replace), 1 (add), 2 (multiply), 3 (max), 4 (min) or 5 (mean)");
 }
 
 at::Tensor scatter_reduced(const at::Tensor& self, int64_t dim, const at::Tensor& index,
                            const at::Tensor& src, int64_t reduce, bool include_self) {
   expect_dtype("src", src, self);
-  TORCH_CHECK(index.dim() == self.dim() && src.dim() == self.dim(), "index has ", index.dim(),
-              " dimensions and src has ", src.dim(), ", expected ", self.dim(), " as self has");
+  EXPECT(index.dim() == self.dim() && src.dim() == self.dim(), "index has ", index.dim(),
+         " dimensions and src has ", src.dim(), ", expected ", self.dim(), " as self has");
   at::maybe_wrap_dim(dim, self.dim());
   if (reduce == static_cast<int64_t>(Reduce::kNone)) {
     return moved(self,
@@ -178,7 +178,7 @@ at::Tensor scatter_reduced(const at::Tensor& self, int64_t dim, const at::Tensor
 // What TensorFlow's scatter functions take: a slice of updates for each index of the first
 // dimension.
 void check_slices(const at::Tensor& var, const at::Tensor& indices, const at::Tensor& updates) {
-  TORCH_CHECK(var.dim() > 0, "varRef has no dimensions, expected at least one");
+  EXPECT(var.dim() > 0, "varRef has no dimensions, expected at least one");
   expect_dtype("updates", updates, var);
   expect_shape("updates", updates, joined(indices.sizes(), var.sizes().slice(1)));
 }
@@ -228,11 +228,11 @@ ACLNN(GatherV2, (In, self), (int64_t, dim), (IndexIn, index), (Out, out)) {
 ACLNN(GatherV3, (In, self), (int64_t, dim), (IndexIn, index), (int64_t, batchDims), (int64_t, mode),
       (Out, out)) {
   expect_dtype("out", out, self);
-  TORCH_CHECK(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
+  EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
   const at::Tensor x = at_least_1d(self);
   const int64_t place = at::maybe_wrap_dim(dim, x.dim());
-  TORCH_CHECK(batchDims >= 0 && batchDims <= std::min(place, index.dim()), "batchDims is ",
-              batchDims, ", expected 0 to ", std::min(place, index.dim()));
+  EXPECT(batchDims >= 0 && batchDims <= std::min(place, index.dim()), "batchDims is ", batchDims,
+         ", expected 0 to ", std::min(place, index.dim()));
   // An index without dimensions may add a dimension, as the document says, or none.
   const bool adds = index.dim() == 0 && out->dim() == x.dim();
   out = gathered(x, place, adds ? at_least_1d(index) : index, batchDims);
@@ -251,8 +251,8 @@ ACLNN(ScatterNd, (In, data), (IndexIn, indices), (In, updates), (Out, out)) {
   out = replaced(data, indices, updates, 0);
 }
 ACLNN(ScatterNdUpdate, (InOut, varRef), (IndexIn, indices), (In, updates)) {
-  TORCH_CHECK(indices.dim() >= 2, "indices has shape ", indices.sizes(),
-              ", expected at least two dimensions");
+  EXPECT(indices.dim() >= 2, "indices has shape ", indices.sizes(),
+         ", expected at least two dimensions");
   // The published kernel leaves out slices whose place is outside.
   varRef = replaced(varRef, indices, updates, 1, /*leaves_out_others=*/true);
 }
@@ -270,21 +270,21 @@ ACLNN(InplaceScatterReduce, (InOut, selfRef), (int64_t, dim), (IndexIn, index), 
 // say which batch, and where it starts.
 ACLNN(InplaceScatterUpdate, (InOut, data), (IndexIn, indices), (In, updates), (int64_t, axis)) {
   expect_dtype("updates", updates, data);
-  TORCH_CHECK(data->dim() >= 2 && updates.dim() == data->dim(), "data has shape ", data->sizes(),
-              " and updates has shape ", updates.sizes(),
-              ", expected two dimensions or more, as many in both");
-  TORCH_CHECK(data->numel() > 0 && indices.numel() > 0 && updates.numel() > 0,
-              "a tensor has no elements, expected at least one in each");
+  EXPECT(data->dim() >= 2 && updates.dim() == data->dim(), "data has shape ", data->sizes(),
+         " and updates has shape ", updates.sizes(),
+         ", expected two dimensions or more, as many in both");
+  EXPECT(data->numel() > 0 && indices.numel() > 0 && updates.numel() > 0,
+         "a tensor has no elements, expected at least one in each");
   const int64_t dim = at::maybe_wrap_dim(axis, data->dim());
-  TORCH_CHECK(dim != 0, "axis is ", axis, ", expected a dimension other than the first");
+  EXPECT(dim != 0, "axis is ", axis, ", expected a dimension other than the first");
   const int64_t count = updates.size(0);
   const int64_t length = updates.size(dim);
   const bool is_pairs = indices.dim() == 2 && indices.size(1) == 2;
-  TORCH_CHECK(indices.dim() < 2 || is_pairs, "indices has shape ", indices.sizes(),
-              ", expected no dimensions, one, or two of which the second has the size 2");
-  TORCH_CHECK(count == (indices.dim() == 0 ? 1 : indices.size(0)) && count <= data->size(0),
-              "updates has shape ", updates.sizes(),
-              ", expected as many parts as indices has places, and at most ", data->size(0));
+  EXPECT(indices.dim() < 2 || is_pairs, "indices has shape ", indices.sizes(),
+         ", expected no dimensions, one, or two of which the second has the size 2");
+  EXPECT(count == (indices.dim() == 0 ? 1 : indices.size(0)) && count <= data->size(0),
+         "updates has shape ", updates.sizes(),
+         ", expected as many parts as indices has places, and at most ", data->size(0));
   Sizes expected = data->sizes().vec();
   expected[0] = count;
   expected[static_cast<size_t>(dim)] = std::min(length, data->size(dim));
@@ -341,9 +341,9 @@ ACLNN(ScatterDiv, (InOut, varRef), (IndexIn, indices), (In, updates), (bool, use
 // As TensorFlow's scatter_add or, where the shapes are those, its scatter_nd_add.
 ACLNN(TfScatterAdd, (InOut, varRef), (IndexIn, indices), (In, updates)) {
   expect_dtype("updates", updates, varRef);
-  TORCH_CHECK(varRef->dim() > 0, "varRef has no dimensions, expected at least one");
-  TORCH_CHECK(varRef->numel() > 0 || indices.numel() == 0,
-              "varRef has no elements, expected some because indices has shape ", indices.sizes());
+  EXPECT(varRef->dim() > 0, "varRef has no dimensions, expected at least one");
+  EXPECT(varRef->numel() > 0 || indices.numel() == 0,
+         "varRef has no elements, expected some because indices has shape ", indices.sizes());
   const bool is_slices = updates.sizes() == joined(indices.sizes(), varRef->sizes().slice(1));
   const int64_t depth = is_slices ? 1 : depth_of(indices, varRef, 0);
   if (!is_slices) expect_shape("updates", updates, slices_shape(indices, varRef, depth));
@@ -359,14 +359,14 @@ ACLNN(IndexAddV2, (In, self), (int64_t, dim), (IndexIn, index), (In, source), (N
       (int64_t, mode), (Out, out)) {
   expect_dtype("source", source, self);
   expect_dtype("out", out, self);
-  TORCH_CHECK(index.dim() == 1, "index has shape ", index.sizes(), ", expected one dimension");
+  EXPECT(index.dim() == 1, "index has shape ", index.sizes(), ", expected one dimension");
   const auto dtype = self.scalar_type();
-  TORCH_CHECK(mode != 0 || (self.dim() == 2 && (dim == 0 || dim == -2) &&
-                            (dtype == at::kFloat || at::isReducedFloatingType(dtype) ||
-                             dtype == at::kInt || dtype == at::kShort)),
-              "mode is 0 with dim ", dim, " of a tensor of shape ", self.sizes(), " and dtype ",
-              dtype, ", expected dim 0 or -2 of a matrix of FLOAT, FLOAT16, BFLOAT16, INT32 or ",
-              "INT16; pass mode 1");
+  EXPECT(mode != 0 || (self.dim() == 2 && (dim == 0 || dim == -2) &&
+                       (dtype == at::kFloat || at::isReducedFloatingType(dtype) ||
+                        dtype == at::kInt || dtype == at::kShort)),
+         "mode is 0 with dim ", dim, " of a tensor of shape ", self.sizes(), " and dtype ", dtype,
+         ", expected dim 0 or -2 of a matrix of FLOAT, FLOAT16, BFLOAT16, INT32 or ",
+         "INT16; pass mode 1");
   const bool is_fast = mode == 0 && !wants_determinism();
   out = at::index_add(wide(self), dim, index, wide(source), is_fast ? c10::Scalar(1) : alpha);
 }
@@ -375,8 +375,8 @@ ACLNN(IndexAddV2, (In, self), (int64_t, dim), (IndexIn, index), (In, source), (N
 // the output's size says how many there are. The output may have any shape of so many elements.
 ACLNN(RepeatInterleaveGrad, (FloatIn, yGrad), (IndexIn, repeats), (int64_t, axis), (Out, out)) {
   expect_dtype("out", out, yGrad);
-  TORCH_CHECK(repeats.dim() <= 1 && repeats.numel() > 0, "repeats has shape ", repeats.sizes(),
-              ", expected at most one dimension and at least one element");
+  EXPECT(repeats.dim() <= 1 && repeats.numel() > 0, "repeats has shape ", repeats.sizes(),
+         ", expected at most one dimension and at least one element");
   const at::Tensor y = at_least_1d(wide(yGrad));
   const auto dim = static_cast<size_t>(at::maybe_wrap_dim(axis, y.dim()));
   const int64_t length = y.sizes()[dim];
@@ -387,21 +387,21 @@ ACLNN(RepeatInterleaveGrad, (FloatIn, yGrad), (IndexIn, repeats), (int64_t, axis
   const int64_t groups = !is_one ? repeats.numel() : rest == 0 ? 0 : out->numel() / rest;
   const bool is_known = repeats.is_cpu() && !is_rehearsed();
   const bool is_split = groups == 0 ? y.numel() == 0 : length % groups == 0;
-  TORCH_CHECK(product({groups, rest}) == out->numel() && (!is_one || is_split), "out has shape ",
-              out->sizes(), ", expected the sums of yGrad, which has shape ", y.sizes(),
-              ", over equal parts of dimension ", axis, " or one per number of repeats");
+  EXPECT(product({groups, rest}) == out->numel() && (!is_one || is_split), "out has shape ",
+         out->sizes(), ", expected the sums of yGrad, which has shape ", y.sizes(),
+         ", over equal parts of dimension ", axis, " or one per number of repeats");
   if (out->numel() == 0) return;
   at::Tensor sums;
   if (is_one) {
-    TORCH_CHECK(!is_known || repeats.reshape({}).item().toLong() == length / groups,
-                "repeats is not ", length / groups, ", which the shapes of yGrad and out need");
+    EXPECT(!is_known || repeats.reshape({}).item().toLong() == length / groups, "repeats is not ",
+           length / groups, ", which the shapes of yGrad and out need");
     sums = y.reshape({before, groups, length / groups, after}).sum(2);
   } else {
     at::Tensor group = at::zeros({length}, repeats.options());
     if (is_known) {
       check_bounds("repeats", repeats, length + 1);
-      TORCH_CHECK(repeats.sum().item().toLong() == length, "repeats do not add up to ", length,
-                  ", the size of yGrad's dimension ", axis);
+      EXPECT(repeats.sum().item().toLong() == length, "repeats do not add up to ", length,
+             ", the size of yGrad's dimension ", axis);
       group = at::repeat_interleave(repeats.contiguous(), std::optional(length));
     }
     sums = at::index_add(at::zeros({before, groups, after}, y.options()), 1, group,
@@ -409,3 +409,5 @@ ACLNN(RepeatInterleaveGrad, (FloatIn, yGrad), (IndexIn, repeats), (int64_t, axis
   }
   out = sums.reshape(out->sizes());
 }
+
+}  // namespace aclnn_host::scatter_rows

@@ -9,7 +9,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::segment_sums_rows {
 
 // The element (i, j) is exp(self[j + 1] + ... + self[i]), 1 where i is j, and 0 where i is less.
 ACLNN(ExpSegsum, (FloatIn, self), (Out, out)) {
@@ -26,8 +26,8 @@ ACLNN(ExpSegsum, (FloatIn, self), (Out, out)) {
 // gradSelf is what ExpSegsum made.
 ACLNN(ExpSegsumBackward, (FloatIn, gradOutput), (FloatIn, gradSelf), (Out, gradInput)) {
   expect_dims("gradOutput", gradOutput, 4, 5);
-  TORCH_CHECK(gradOutput.size(-1) == gradOutput.size(-2), "gradOutput has shape ",
-              gradOutput.sizes(), ", expected two last dimensions of one size");
+  EXPECT(gradOutput.size(-1) == gradOutput.size(-2), "gradOutput has shape ", gradOutput.sizes(),
+         ", expected two last dimensions of one size");
   expect_like("gradSelf", gradSelf, gradOutput);
   expect_dtype(gradInput, gradOutput);
   expect_shape("gradInput", gradInput,
@@ -36,3 +36,5 @@ ACLNN(ExpSegsumBackward, (FloatIn, gradOutput), (FloatIn, gradSelf), (Out, gradI
   const at::Tensor sums = at::flip(at::cumsum(at::flip(product, {-2}), -2), {-2});
   gradInput = at::tril(sums, -1).sum(-1);
 }
+
+}  // namespace aclnn_host::segment_sums_rows

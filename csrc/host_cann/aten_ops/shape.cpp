@@ -24,14 +24,14 @@
 #include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::shape_rows {
 
 namespace {
 
 // Before ATen makes a tensor of that size.
 void expect_count(const at::Tensor& out, int64_t size) {
-  TORCH_CHECK(out.numel() == size, "out has ", out.numel(), " elements, expected ", size,
-              ", which is outputSize");
+  EXPECT(out.numel() == size, "out has ", out.numel(), " elements, expected ", size,
+         ", which is outputSize");
 }
 
 // How often each of `size` elements is repeated; in a rehearsal numbers that add up to the size of
@@ -54,14 +54,14 @@ void expect_order(at::IntArrayRef perm, size_t dims) {
     if (is_new) seen[static_cast<size_t>(dim)] = true;
     is_order = is_new;
   }
-  TORCH_CHECK(is_order, "perm is ", perm, ", expected each of the ", dims,
-              " dimensions that are transposed once, counted from 0");
+  EXPECT(is_order, "perm is ", perm, ", expected each of the ", dims,
+         " dimensions that are transposed once, counted from 0");
 }
 
 // What matrices have on one side of a diagonal, and zeros on the other. The rows are copied as
 // memory is, whatever the type; ATen's functions look at every element, and have not all types.
 void write_triangle(const at::Tensor& self, int64_t diagonal, bool upper, Output& out) {
-  TORCH_CHECK(self.dim() >= 2, "self has ", self.dim(), " dimensions, expected 2 or more");
+  EXPECT(self.dim() >= 2, "self has ", self.dim(), " dimensions, expected 2 or more");
   const at::Tensor* const room =
       out.room(self.scalar_type(), self.sizes(), Output::Reads::kSameElement);
   const bool is_in_room = room != nullptr && room->is_contiguous();
@@ -105,8 +105,8 @@ ACLNN(Stack, (Ins, tensors), (int64_t, dim), (Out, out)) {
 }
 ACLNN(SplitWithSize, (In, self), (Ints, splitSize), (int64_t, dim), (Outs, out)) {
   const auto parts = at::split_with_sizes(self, splitSize, dim);
-  TORCH_CHECK(out.size() == parts.size(), "out has ", out.size(), " tensors, expected ",
-              parts.size(), ", one for each size in splitSize");
+  EXPECT(out.size() == parts.size(), "out has ", out.size(), " tensors, expected ", parts.size(),
+         ", one for each size in splitSize");
   for (size_t i = 0; i < parts.size(); ++i) out[i] = parts[i];
 }
 ACLNN(Repeat, (In, self), (Ints, repeats), (Out, out)) {
@@ -157,9 +157,9 @@ ACLNN(Im2colBackward, (In, gradOutput), (Ints, inputSize), (Ints, kernelSize), (
       (Ints, padding), (Ints, stride), (Image<Out>, out)) {
   for (const at::IntArrayRef sizes : {kernelSize, dilation, padding, stride}) {
     for (const int64_t size : sizes) {
-      TORCH_CHECK(size >= 0 && size <= std::numeric_limits<int32_t>::max() / 4,
-                  "a number of kernelSize, dilation, padding or stride is ", size,
-                  ", expected 0 to 2^29 - 1");
+      EXPECT(size >= 0 && size <= std::numeric_limits<int32_t>::max() / 4,
+             "a number of kernelSize, dilation, padding or stride is ", size,
+             ", expected 0 to 2^29 - 1");
     }
   }
   out = at::col2im(wide(gradOutput), inputSize, kernelSize, dilation, padding, stride);
@@ -171,8 +171,8 @@ ACLNN(UnfoldGrad, (In, gradOut), (Ints, inputSizes), (int64_t, dim), (int64_t, s
   const auto axis =
       static_cast<size_t>(c10::maybe_wrap_dim(dim, static_cast<int64_t>(inputSizes.size())));
   const int64_t length = is_scalar ? 1 : inputSizes[axis];
-  TORCH_CHECK(apart > 0 && taken >= 0 && taken <= length, "size is ", taken, " and step ", apart,
-              ", expected 0 to ", length, " and 1 or more");
+  EXPECT(apart > 0 && taken >= 0 && taken <= length, "size is ", taken, " and step ", apart,
+         ", expected 0 to ", length, " and 1 or more");
   std::vector<int64_t> unfolded = inputSizes.vec();
   if (!is_scalar) unfolded[axis] = (length - taken) / apart + 1;
   unfolded.push_back(taken);
@@ -189,11 +189,10 @@ ACLNN(RepeatInterleave, (In, self), (In, repeats), (int64_t, outputSize), (Out, 
 ACLNN(RepeatInterleaveWithDim, (In, self), (In, repeats), (int64_t, dim), (int64_t, outputSize),
       (Out, out)) {
   const int64_t place = dim < 0 ? dim.value() + self.dim() : dim.value();
-  TORCH_CHECK(place >= 0 && place < self.dim() && out->dim() == self.dim(), "dim is ", dim.value(),
-              " and out has ", out->dim(), " dimensions, expected a dimension of self and ",
-              self.dim());
-  TORCH_CHECK(out->size(place) == outputSize, "out has ", out->size(place), " in dimension ", place,
-              ", expected ", outputSize.value(), ", which is outputSize");
+  EXPECT(place >= 0 && place < self.dim() && out->dim() == self.dim(), "dim is ", dim.value(),
+         " and out has ", out->dim(), " dimensions, expected a dimension of self and ", self.dim());
+  EXPECT(out->size(place) == outputSize, "out has ", out->size(place), " in dimension ", place,
+         ", expected ", outputSize.value(), ", which is outputSize");
   const int64_t size = self.size(dim);
   out = at::repeat_interleave(self, counts(repeats, size, outputSize), dim, outputSize);
 }
@@ -217,7 +216,7 @@ ACLNN(ConfusionTranspose, (In, x), (Ints, perm), (Ints, shape), (bool, transpose
       (Out, out)) {
   expect_dtype(out, x);
   for (const int64_t size : shape) {
-    TORCH_CHECK(size >= 0, "shape is ", shape, ", expected no sizes less than 0");
+    EXPECT(size >= 0, "shape is ", shape, ", expected no sizes less than 0");
   }
   expect_order(perm, transpose_first ? static_cast<size_t>(x.dim()) : shape.size());
   out = moved(x, [&](const at::Tensor& elements) {
@@ -226,3 +225,5 @@ ACLNN(ConfusionTranspose, (In, x), (Ints, perm), (Ints, shape), (bool, transpose
         .contiguous();
   });
 }
+
+}  // namespace aclnn_host::shape_rows

@@ -7,7 +7,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::sharded_cross_entropy_rows {
 
 namespace {
 
@@ -36,8 +36,8 @@ ACLNN(CrossEntropySumExpAndIndexLogit, (FloatIn, vocabParallelLogits), (In, targ
   const at::Tensor& logits = vocabParallelLogits;
   expect_dims("vocabParallelLogits", logits, 2, 3);
   const at::ScalarType type = logits.scalar_type();
-  TORCH_CHECK(type == at::kFloat || type == at::kBFloat16, "vocabParallelLogits has dtype ",
-              dtype_text(type), ", expected FLOAT or BFLOAT16");
+  EXPECT(type == at::kFloat || type == at::kBFloat16, "vocabParallelLogits has dtype ",
+         dtype_text(type), ", expected FLOAT or BFLOAT16");
   expect_dtype("globalLogitsMax", globalLogitsMax, logits);
   expect_dtype("target", target, at::kInt);
   const at::IntArrayRef tokens = logits.sizes().slice(0, static_cast<size_t>(logits.dim()) - 1);
@@ -46,15 +46,15 @@ ACLNN(CrossEntropySumExpAndIndexLogit, (FloatIn, vocabParallelLogits), (In, targ
   const int64_t size = logits.size(-1);
   constexpr int64_t kLeast = 16, kMost = 200 * 1024, kMostTokens = 32 * 1024;
   const int64_t multiple = type == at::kFloat ? 8 : 16;
-  TORCH_CHECK(size >= kLeast && size <= kMost && size % multiple == 0,
-              "the last dimension of vocabParallelLogits is ", size, ", expected a multiple of ",
-              multiple, " from ", kLeast, " to ", kMost);
-  TORCH_CHECK(target.numel() >= 1 && target.numel() <= kMostTokens, "target has ", target.numel(),
-              " elements, expected 1 to ", kMostTokens);
-  TORCH_CHECK(vocabStartIndex >= 0 && vocabEndIndex > vocabStartIndex &&
-                  vocabEndIndex.value() - vocabStartIndex.value() == size,
-              "vocabStartIndex is ", vocabStartIndex.value(), " and vocabEndIndex ",
-              vocabEndIndex.value(), ", expected 0 or more, and ", size, " more");
+  EXPECT(size >= kLeast && size <= kMost && size % multiple == 0,
+         "the last dimension of vocabParallelLogits is ", size, ", expected a multiple of ",
+         multiple, " from ", kLeast, " to ", kMost);
+  EXPECT(target.numel() >= 1 && target.numel() <= kMostTokens, "target has ", target.numel(),
+         " elements, expected 1 to ", kMostTokens);
+  EXPECT(vocabStartIndex >= 0 && vocabEndIndex > vocabStartIndex &&
+             vocabEndIndex.value() - vocabStartIndex.value() == size,
+         "vocabStartIndex is ", vocabStartIndex.value(), " and vocabEndIndex ",
+         vocabEndIndex.value(), ", expected 0 or more, and ", size, " more");
   for (const Output* out : {&predictedLogitsOut, &sumExpLogitsOut, &expLogitsOut}) {
     expect_dtype(out->name(), *out, at::kFloat);
   }
@@ -70,3 +70,5 @@ ACLNN(CrossEntropySumExpAndIndexLogit, (FloatIn, vocabParallelLogits), (In, targ
   targetOffsetOut = targets.places;
   targetMaskOut = targets.is_other.to(at::kInt);
 }
+
+}  // namespace aclnn_host::sharded_cross_entropy_rows

@@ -7,7 +7,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::sign_bits_rows {
 
 namespace {
 
@@ -18,8 +18,7 @@ at::Tensor bits_of(const at::Tensor& like) {
 void expect_rows(const at::Tensor& self, int64_t size, int64_t elements, const at::Tensor& out) {
   expect_dims("self", self, 1);
   expect_dims("out", out, 2);
-  TORCH_CHECK(size > 0 && elements % size == 0, "size is ", size, ", expected a divisor of ",
-              elements);
+  EXPECT(size > 0 && elements % size == 0, "size is ", size, ", expected a divisor of ", elements);
   expect_shape("out", out, {size, elements / size});
 }
 
@@ -40,12 +39,12 @@ ACLNN(SignBitsPack, (FloatIn, self), (int64_t, size), (Out, out)) {
 }
 ACLNN(SignBitsUnpack, (In, self), (int64_t, size), (aclDataType, dtype), (Out, out)) {
   expect_dtype("self", self, at::kByte);
-  TORCH_CHECK(dtype == at::kFloat || dtype == at::kHalf, "dtype is ", dtype_text(dtype),
-              ", expected FLOAT or FLOAT16");
+  EXPECT(dtype == at::kFloat || dtype == at::kHalf, "dtype is ", dtype_text(dtype),
+         ", expected FLOAT or FLOAT16");
   expect_dtype("out", out, dtype);
   int64_t elements = 0;
-  TORCH_CHECK(!__builtin_mul_overflow(self.numel(), int64_t{8}, &elements), "self has ",
-              self.numel(), " elements, expected fewer");
+  EXPECT(!__builtin_mul_overflow(self.numel(), int64_t{8}, &elements), "self has ", self.numel(),
+         " elements, expected fewer");
   expect_rows(self, size.value(), elements, out);
   out = self.unsqueeze(1)
             .bitwise_right_shift(bits_of(self))
@@ -55,3 +54,5 @@ ACLNN(SignBitsUnpack, (In, self), (int64_t, size), (aclDataType, dtype), (Out, o
             .sub(1)
             .view({size.value(), elements / size.value()});
 }
+
+}  // namespace aclnn_host::sign_bits_rows

@@ -21,7 +21,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::slicing_rows {
 
 namespace {
 
@@ -32,8 +32,8 @@ at::Tensor sliced(const at::Tensor& self, int64_t dim, int64_t start, int64_t en
 }
 
 void check_same_count(const char* name, size_t count, size_t expected) {
-  TORCH_CHECK(count == expected, name, " has ", count, " values, expected ", expected,
-              ", as many as the other lists have");
+  EXPECT(count == expected, name, " has ", count, " values, expected ", expected,
+         ", as many as the other lists have");
 }
 
 // Slices along some dimensions, of which none may come twice.
@@ -42,9 +42,9 @@ at::Tensor sliced_along_axes(at::Tensor self, at::IntArrayRef starts, at::IntArr
   std::vector<bool> taken(static_cast<size_t>(self.dim()));
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t dim = c10::maybe_wrap_dim(axes[i], self.dim(), /*wrap_scalar=*/false);
-    TORCH_CHECK(!taken[static_cast<size_t>(dim)], "dimension ", dim,
-                " is sliced twice, expected different axes");
-    TORCH_CHECK(steps[i] > 0, "the step at ", i, " is ", steps[i], ", expected 1 or more");
+    EXPECT(!taken[static_cast<size_t>(dim)], "dimension ", dim,
+           " is sliced twice, expected different axes");
+    EXPECT(steps[i] > 0, "the step at ", i, " is ", steps[i], ", expected 1 or more");
     taken[static_cast<size_t>(dim)] = true;
     self = sliced(self, dim, starts[i], ends[i], steps[i]);
   }
@@ -96,12 +96,12 @@ struct StridedSlice {
     check_same_count("end", end.size(), begin.size());
     check_same_count("strides", strides.size(), begin.size());
     const auto bits = static_cast<uint64_t>(ellipsis_mask);
-    TORCH_CHECK((bits & (bits - 1)) == 0, "ellipsisMask is ", ellipsis_mask,
-                ", expected one bit at most");
+    EXPECT((bits & (bits - 1)) == 0, "ellipsisMask is ", ellipsis_mask,
+           ", expected one bit at most");
     for (size_t i = 0; i < strides.size(); ++i) {
-      TORCH_CHECK(strides[i] != 0, "the stride at ", i, " is 0, expected another number");
-      TORCH_CHECK(strides[i] > 0 || !has_bit(shrink_axis_mask, i), "the stride at ", i, " is ",
-                  strides[i], ", expected 1 or more because of its bit in shrinkAxisMask");
+      EXPECT(strides[i] != 0, "the stride at ", i, " is 0, expected another number");
+      EXPECT(strides[i] > 0 || !has_bit(shrink_axis_mask, i), "the stride at ", i, " is ",
+             strides[i], ", expected 1 or more because of its bit in shrinkAxisMask");
     }
   }
 
@@ -115,8 +115,8 @@ struct StridedSlice {
     int64_t taken = 0;
     for (size_t i = 0; i < strides.size(); ++i) taken += takes_dimension(i);
     const int64_t others = self.dim() - taken;
-    TORCH_CHECK(others >= 0, "the lists are for ", taken, " dimensions, expected at most ",
-                self.dim(), " as self has");
+    EXPECT(others >= 0, "the lists are for ", taken, " dimensions, expected at most ", self.dim(),
+           " as self has");
     int64_t dim = 0;
     for (size_t i = 0; i < strides.size(); ++i) {
       if (has_bit(ellipsis_mask, i)) {
@@ -138,8 +138,8 @@ struct StridedSlice {
 int64_t product(at::IntArrayRef sizes) {
   int64_t product = 1;
   for (const int64_t size : sizes) {
-    TORCH_CHECK(!__builtin_mul_overflow(product, size, &product), "self has shape with a product ",
-                "of sizes beyond INT64, expected a smaller one");
+    EXPECT(!__builtin_mul_overflow(product, size, &product), "self has shape with a product ",
+           "of sizes beyond INT64, expected a smaller one");
   }
   return product;
 }
@@ -149,8 +149,8 @@ at::Tensor matrix_with(const at::Tensor& vector, int64_t diagonal, const Output&
   const int64_t size = out->dim() == 2 && out->size(0) == out->size(1) ? out->size(0) : -1;
   const bool fits = -size <= diagonal && diagonal <= size &&
                     vector.numel() == (diagonal < 0 ? size + diagonal : size - diagonal);
-  TORCH_CHECK(fits, out.name(), " has shape ", out->sizes(), ", expected a square matrix of size ",
-              vector.numel(), " + |diagonal|, where diagonal is ", diagonal);
+  EXPECT(fits, out.name(), " has shape ", out->sizes(), ", expected a square matrix of size ",
+         vector.numel(), " + |diagonal|, where diagonal is ", diagonal);
   return at::diag_embed(vector, diagonal);
 }
 
@@ -160,18 +160,18 @@ class CircularPadding {
  public:
   CircularPadding(const at::Tensor& self, at::IntArrayRef padding, int64_t dims)
       : self_(self), padding_(padding), dims_(dims) {
-    TORCH_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, "self has ", self.dim(),
-                " dimensions, expected ", dims + 1, " or ", dims + 2);
-    TORCH_CHECK(static_cast<int64_t>(padding.size()) == 2 * dims, "padding has ", padding.size(),
-                " values, expected ", 2 * dims);
+    EXPECT(self.dim() == dims + 1 || self.dim() == dims + 2, "self has ", self.dim(),
+           " dimensions, expected ", dims + 1, " or ", dims + 2);
+    EXPECT(static_cast<int64_t>(padding.size()) == 2 * dims, "padding has ", padding.size(),
+           " values, expected ", 2 * dims);
     for (int64_t dim = self.dim() - dims - 1; dim < self.dim(); ++dim) {
-      TORCH_CHECK(self.size(dim) > 0, "self has shape ", self.sizes(),
-                  ", expected no size 0 but that of the batch");
+      EXPECT(self.size(dim) > 0, "self has shape ", self.sizes(),
+             ", expected no size 0 but that of the batch");
     }
     for (size_t i = 0; i < padding.size(); ++i) {
       const int64_t size = self.size(self.dim() - 1 - static_cast<int64_t>(i / 2));
-      TORCH_CHECK(padding[i] >= 0 && padding[i] < size, "padding[", i, "] is ", padding[i],
-                  ", expected 0 to ", size - 1, ", less than the size of its dimension");
+      EXPECT(padding[i] >= 0 && padding[i] < size, "padding[", i, "] is ", padding[i],
+             ", expected 0 to ", size - 1, ", less than the size of its dimension");
     }
   }
 
@@ -206,8 +206,8 @@ class CircularPadding {
   void check_gradient(const at::Tensor& gradient) const {
     std::vector<int64_t> expected = self_.sizes().vec();
     for (int64_t i = 0; i < dims_; ++i) expected[static_cast<size_t>(dim(i))] = padded_size(i);
-    TORCH_CHECK(gradient.sizes() == at::IntArrayRef(expected), "gradOutput has shape ",
-                gradient.sizes(), ", expected ", expected, ", that of the padded self");
+    EXPECT(gradient.sizes() == at::IntArrayRef(expected), "gradOutput has shape ", gradient.sizes(),
+           ", expected ", expected, ", that of the padded self");
   }
 
   const at::Tensor& self_;
@@ -223,9 +223,9 @@ void circular_pad(const at::Tensor& self, at::IntArrayRef padding, int64_t dims,
 
 void circular_pad_backward(const at::Tensor& gradient, const at::Tensor& self,
                            at::IntArrayRef padding, int64_t dims, Output& out) {
-  TORCH_CHECK(gradient.scalar_type() == self.scalar_type(), "gradOutput has dtype ",
-              dtype_text(gradient.scalar_type()), ", expected ", dtype_text(self.scalar_type()),
-              " as self has");
+  EXPECT(gradient.scalar_type() == self.scalar_type(), "gradOutput has dtype ",
+         dtype_text(gradient.scalar_type()), ", expected ", dtype_text(self.scalar_type()),
+         " as self has");
   expect_dtype(out, self);
   out = CircularPadding(self, padding, dims).backward(wide(gradient));
 }
@@ -238,8 +238,8 @@ ACLNN(Permute, (In, self), (Ints, dims), (Out, out)) {
 }
 ACLNN(Expand, (In, self), (Ints, size), (Out, out)) {
   expect_dtype(out, self);
-  TORCH_CHECK(std::ranges::all_of(size, [](int64_t each) { return each >= 0; }), "size is ",
-              at::IntArrayRef(size), ", expected no negative sizes");
+  EXPECT(std::ranges::all_of(size, [](int64_t each) { return each >= 0; }), "size is ",
+         at::IntArrayRef(size), ", expected no negative sizes");
   out = self.expand(size);
 }
 ACLNN(Flatten, (In, self), (int64_t, axis), (Out, out)) {
@@ -251,7 +251,7 @@ ACLNN(Flatten, (In, self), (int64_t, axis), (Out, out)) {
 ACLNN(Slice, (In, self), (int64_t, dim), (int64_t, start), (int64_t, end), (int64_t, step),
       (Out, out)) {
   expect_dtype(out, self);
-  TORCH_CHECK(step > 0, "step is ", step.value(), ", expected 1 or more");
+  EXPECT(step > 0, "step is ", step.value(), ", expected 1 or more");
   out = sliced(self, dim, start, end, step);
 }
 ACLNN(SliceV2, (In, self), (Ints, starts), (Ints, ends), (Ints, axes), (Ints, steps), (Out, out)) {
@@ -279,7 +279,7 @@ ACLNN(StridedSlice, (In, self), (Ints, begin), (Ints, end), (Ints, strides), (in
 ACLNN(StridedSliceAssignV2, (InOut, varRef), (In, inputValue), (Ints, begin), (Ints, end),
       (Ints, strides), (OptionalInts, axesOptional)) {
   expect_dtype(varRef, inputValue);
-  TORCH_CHECK(varRef->dim() > 0, "varRef has no dimensions, expected 1 to 8");
+  EXPECT(varRef->dim() > 0, "varRef has no dimensions, expected 1 to 8");
   std::vector<int64_t> axes = axesOptional ? axesOptional->vec() : std::vector<int64_t>();
   if (!axesOptional) {
     for (int64_t dim = 0; dim < varRef->dim(); ++dim) axes.push_back(dim);
@@ -288,27 +288,26 @@ ACLNN(StridedSliceAssignV2, (InOut, varRef), (In, inputValue), (Ints, begin), (I
   check_same_count("end", end.size(), axes.size());
   check_same_count("strides", strides.size(), axes.size());
   for (size_t i = 0; i < axes.size(); ++i) {
-    TORCH_CHECK(strides[i] == 1 || (axes[i] != -1 && axes[i] != varRef->dim() - 1),
-                "the stride of the last dimension is ", strides[i], ", expected 1");
+    EXPECT(strides[i] == 1 || (axes[i] != -1 && axes[i] != varRef->dim() - 1),
+           "the stride of the last dimension is ", strides[i], ", expected 1");
   }
   const at::Tensor result = varRef->clone();
   const at::Tensor slice = sliced_along_axes(result, begin, end, axes, strides);
-  TORCH_CHECK(inputValue.sizes() == slice.sizes(), "inputValue has shape ", inputValue.sizes(),
-              ", expected ", slice.sizes(), ", the shape of the slice");
+  EXPECT(inputValue.sizes() == slice.sizes(), "inputValue has shape ", inputValue.sizes(),
+         ", expected ", slice.sizes(), ", the shape of the slice");
   slice.copy_(inputValue);
   varRef = result;
 }
 
 ACLNN(Diag, (In, self), (int64_t, diagonal), (Out, out)) {
   expect_dtype(out, self);
-  TORCH_CHECK(self.dim() == 1 || self.dim() == 2, "self has ", self.dim(),
-              " dimensions, expected 1 or 2");
+  EXPECT(self.dim() == 1 || self.dim() == 2, "self has ", self.dim(),
+         " dimensions, expected 1 or 2");
   if (self.dim() == 1) {
     out = matrix_with(self, diagonal, out);
   } else {
-    TORCH_CHECK(-self.size(0) <= diagonal && diagonal <= self.size(1), "diagonal is ",
-                diagonal.value(), ", expected ", -self.size(0), " to ", self.size(1),
-                ", within self's sizes");
+    EXPECT(-self.size(0) <= diagonal && diagonal <= self.size(1), "diagonal is ", diagonal.value(),
+           ", expected ", -self.size(0), " to ", self.size(1), ", within self's sizes");
     out = self.diagonal(diagonal);
   }
 }
@@ -320,44 +319,44 @@ ACLNN(DiagFlat, (In, self), (int64_t, diagonal), (Out, out)) {
 // splitSections is the size of a piece; the last piece may be smaller.
 ACLNN(SplitTensor, (In, self), (uint64_t, splitSections), (int64_t, dim), (Outs, out)) {
   const int64_t size = self.size(dim);
-  TORCH_CHECK((size == 0) == (splitSections == 0), "splitSections is ", splitSections.value(),
-              " for a dimension of size ", size, ", expected 0 if, and only if, the size is 0");
+  EXPECT((size == 0) == (splitSections == 0), "splitSections is ", splitSections.value(),
+         " for a dimension of size ", size, ", expected 0 if, and only if, the size is 0");
   const uint64_t piece = std::min(splitSections.value(), static_cast<uint64_t>(size));
   const uint64_t count = size == 0 ? 1 : (static_cast<uint64_t>(size) - 1) / piece + 1;
-  TORCH_CHECK(out.size() == count, "out has ", out.size(), " tensors, expected ", count,
-              ", one for each piece");
+  EXPECT(out.size() == count, "out has ", out.size(), " tensors, expected ", count,
+         ", one for each piece");
   const auto parts = at::split(self, static_cast<int64_t>(piece), dim);
   for (size_t i = 0; i < parts.size(); ++i) {
-    TORCH_CHECK(out[i]->scalar_type() == out[0]->scalar_type(), "a tensor of out has dtype ",
-                dtype_text(out[i]->scalar_type()), ", expected ", dtype_text(out[0]->scalar_type()),
-                " as the first one has");
+    EXPECT(out[i]->scalar_type() == out[0]->scalar_type(), "a tensor of out has dtype ",
+           dtype_text(out[i]->scalar_type()), ", expected ", dtype_text(out[0]->scalar_type()),
+           " as the first one has");
     out[i] = parts[i];
   }
 }
 // Each tensor is padded with zeros to numChunks equal pieces, which become rows; the rows of the
 // tensors stand side by side.
 ACLNN(ChunkCat, (Ins, tensors), (int64_t, dim), (int64_t, numChunks), (Out, out)) {
-  TORCH_CHECK(dim == 0, "dim is ", dim.value(), ", expected 0");
-  TORCH_CHECK(numChunks > 0, "numChunks is ", numChunks.value(), ", expected 1 or more");
+  EXPECT(dim == 0, "dim is ", dim.value(), ", expected 0");
+  EXPECT(numChunks > 0, "numChunks is ", numChunks.value(), ", expected 1 or more");
   const int64_t rows = numChunks.value();
   std::vector<at::Tensor> pieces;
   for (const at::Tensor& tensor : tensors) {
-    TORCH_CHECK(tensor.scalar_type() == tensors[0].scalar_type(), "a tensor of the list has dtype ",
-                dtype_text(tensor.scalar_type()), ", expected ",
-                dtype_text(tensors[0].scalar_type()), " as the first one has");
-    TORCH_CHECK(tensor.dim() > 0, "a tensor of the list has no dimensions, expected 1 to 8");
+    EXPECT(tensor.scalar_type() == tensors[0].scalar_type(), "a tensor of the list has dtype ",
+           dtype_text(tensor.scalar_type()), ", expected ", dtype_text(tensors[0].scalar_type()),
+           " as the first one has");
+    EXPECT(tensor.dim() > 0, "a tensor of the list has no dimensions, expected 1 to 8");
     if (tensor.numel() == 0) continue;
-    TORCH_CHECK(out->dim() == 2 && out->size(0) == rows && out->numel() > 0, "out has shape ",
-                out->sizes(), ", expected a matrix of numChunks (", rows, ") rows");
+    EXPECT(out->dim() == 2 && out->size(0) == rows && out->numel() > 0, "out has shape ",
+           out->sizes(), ", expected a matrix of numChunks (", rows, ") rows");
     const int64_t size = tensor.size(0);
     const int64_t padded = (size / rows + (size % rows != 0)) * rows;
     pieces.push_back(at::constant_pad_nd(tensor.reshape({size, -1}), {0, 0, 0, padded - size})
                          .reshape({rows, -1}));
   }
   if (pieces.empty()) return;
-  TORCH_CHECK(out->element_size() % pieces[0].element_size() == 0, "out has dtype ",
-              dtype_text(out->scalar_type()), ", expected one whose size is a multiple of that of ",
-              pieces[0].scalar_type());
+  EXPECT(out->element_size() % pieces[0].element_size() == 0, "out has dtype ",
+         dtype_text(out->scalar_type()), ", expected one whose size is a multiple of that of ",
+         pieces[0].scalar_type());
   out = at::cat(pieces, 1);
 }
 
@@ -377,15 +376,17 @@ ACLNN(CircularPad3dBackward, (FloatIn, gradOutput), (FloatIn, self), (Ints, padd
 }
 
 ACLNN(DiagPart, (In, x), (Out, y)) {
-  TORCH_CHECK(x.dim() == 2 && x.size(0) == x.size(1), "x has shape ", x.sizes(),
-              ", expected a square matrix");
+  EXPECT(x.dim() == 2 && x.size(0) == x.size(1), "x has shape ", x.sizes(),
+         ", expected a square matrix");
   expect_dtype(y, x);
   expect_shape("y", y, {x.size(0)});
   y = at::diagonal(x);
 }
 ACLNN(Expandv, (In, self), (Ints, shape), (Out, out)) {
   expect_dtype(out, self);
-  TORCH_CHECK(std::ranges::all_of(shape, [](int64_t each) { return each >= 0; }), "shape is ",
-              at::IntArrayRef(shape), ", expected no negative sizes");
+  EXPECT(std::ranges::all_of(shape, [](int64_t each) { return each >= 0; }), "shape is ",
+         at::IntArrayRef(shape), ", expected no negative sizes");
   out = self.expand(shape);
 }
+
+}  // namespace aclnn_host::slicing_rows

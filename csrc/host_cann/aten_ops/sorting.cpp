@@ -16,7 +16,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::sorting_rows {
 
 ACLNN(Sort, (In, self), (bool, stable), (int64_t, dim), (bool, descending), (Out, valuesOut),
       (Out, indicesOut)) {
@@ -34,8 +34,8 @@ ACLNN(Topk, (In, self), (int64_t, k), (int64_t, dim), (bool, largest), (bool, so
 // elements come first is ATen's choice with either.
 ACLNN(TopkV2, (In, self), (int64_t, k), (int64_t, dim), (bool, largest), (bool, sorted),
       (int64_t, sortPolicy), (Out, valuesOut), (Out, indicesOut)) {
-  TORCH_CHECK(sortPolicy == 0 || sortPolicy == 1, "sortPolicy is ", sortPolicy.value(),
-              ", expected 0 or 1");
+  EXPECT(sortPolicy == 0 || sortPolicy == 1, "sortPolicy is ", sortPolicy.value(),
+         ", expected 0 or 1");
   const auto [values, indices] = at::topk(self, k, dim, largest, sorted);
   valuesOut = values;
   indicesOut = indices;
@@ -80,12 +80,12 @@ ACLNN(Bucketize, (In, self), (In, boundaries), (bool, outInt32), (bool, right), 
 ACLNN(Bincount, (In, self), (OptionalIn, weights), (int64_t, minlength), (Out, out)) {
   // How many numbers there are depends on the data; ATen makes room for as many.
   const int64_t room = out->numel();
-  TORCH_CHECK(minlength.value() <= room, "minlength is ", minlength.value(), ", but out has ", room,
-              " elements");
+  EXPECT(minlength.value() <= room, "minlength is ", minlength.value(), ", but out has ", room,
+         " elements");
   const bool has_values = self.is_cpu() && self.numel() > 0 && !is_rehearsed();
   const int64_t most = has_values ? self.max().item().toLong() : 0;
-  TORCH_CHECK(most < room || self.numel() == 0, "self has a value ", most, ", but out has ", room,
-              " elements");
+  EXPECT(most < room || self.numel() == 0, "self has a value ", most, ", but out has ", room,
+         " elements");
   out = at::bincount(self, weights, is_rehearsed() ? room : minlength.value());
 }
 ACLNN(Histc, (In, self), (int64_t, bins), (Number, min), (Number, max), (Out, out)) {
@@ -104,8 +104,8 @@ ACLNN(SortWithIndex, (In, x), (In, index), (int64_t, axis), (bool, descending), 
   expect_like("valuesOut", valuesOut, x);
   expect_like("indicesOut", indicesOut, index);
   const int64_t last = std::max<int64_t>(x.dim(), 1) - 1;
-  TORCH_CHECK(axis == -1 || axis == last, "axis is ", axis, ", expected -1 or ", last,
-              ", the last dimension of x");
+  EXPECT(axis == -1 || axis == last, "axis is ", axis, ", expected -1 or ", last,
+         ", the last dimension of x");
   at::Tensor order = std::get<1>(at::sort(x, /*stable=*/true, -1, descending));
   if (at::isFloatingType(x.scalar_type())) {
     const at::Tensor is_nan = at::isnan(x).to(at::kByte).gather(-1, order);
@@ -116,3 +116,5 @@ ACLNN(SortWithIndex, (In, x), (In, index), (int64_t, axis), (bool, descending), 
   valuesOut = x.gather(-1, order);
   indicesOut = index.gather(-1, order);
 }
+
+}  // namespace aclnn_host::sorting_rows

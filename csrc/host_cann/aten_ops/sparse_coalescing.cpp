@@ -6,7 +6,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::sparse_coalescing_rows {
 
 // uniqueIndices tells where each of the places and values goes, and uniqueLen by its shape how many
 // unique places there are. What is in newValuesOut counts: the caller fills it with zeros.
@@ -17,8 +17,8 @@ ACLNN(CoalesceSparse, (IndexIn, uniqueLen), (IndexIn, uniqueIndices), (IndexIn, 
   const int64_t count = uniqueIndices.size(0);
   expect_dims("indices", indices, 2);
   expect_shape("indices", indices, {count, indices.size(1)});
-  TORCH_CHECK(values.dim() > 0 && values.size(0) == count, "values has shape ", values.sizes(),
-              ", expected ", count, " rows as uniqueIndices has elements");
+  EXPECT(values.dim() > 0 && values.size(0) == count, "values has shape ", values.sizes(),
+         ", expected ", count, " rows as uniqueIndices has elements");
   expect_dtype(newValuesOut, values);
   expect_dims("newIndicesOut", newIndicesOut, 2);
   const int64_t places = newIndicesOut->size(0);
@@ -32,3 +32,5 @@ ACLNN(CoalesceSparse, (IndexIn, uniqueLen), (IndexIn, uniqueIndices), (IndexIn, 
   newIndicesOut = old_places.index_copy(0, uniqueIndices, indices);
   newValuesOut = sums;
 }
+
+}  // namespace aclnn_host::sparse_coalescing_rows

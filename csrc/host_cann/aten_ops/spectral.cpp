@@ -7,23 +7,23 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::spectral_rows {
 
 // The name of this one is without "nn".
 ACL_FUNCTION(aclStft, (FloatOrComplexIn, self), (OptionalIn, windowOptional), (Out, out),
              (int64_t, nFft), (int64_t, hopLength), (int64_t, winLength), (bool, normalized),
              (bool, onesided), (bool, returnComplex)) {
   expect_dims("self", self, 1, 2);
-  TORCH_CHECK(!at::isReducedFloatingType(self.scalar_type()), "self has dtype ",
-              dtype_text(self.scalar_type()), ", expected FLOAT, DOUBLE, COMPLEX64 or COMPLEX128");
-  TORCH_CHECK(!onesided || !self.is_complex(),
-              "onesided is true and self complex, expected false for complex signals");
+  EXPECT(!at::isReducedFloatingType(self.scalar_type()), "self has dtype ",
+         dtype_text(self.scalar_type()), ", expected FLOAT, DOUBLE, COMPLEX64 or COMPLEX128");
+  EXPECT(!onesided || !self.is_complex(),
+         "onesided is true and self complex, expected false for complex signals");
   const int64_t length = self.size(-1);
-  TORCH_CHECK(nFft > 0 && nFft <= length, "nFft is ", nFft.value(), ", expected 1 to ", length,
-              ", the length of self");
-  TORCH_CHECK(hopLength > 0, "hopLength is ", hopLength.value(), ", expected 1 or more");
-  TORCH_CHECK(winLength > 0 && winLength <= nFft, "winLength is ", winLength.value(),
-              ", expected 1 to ", nFft.value(), ", which is nFft");
+  EXPECT(nFft > 0 && nFft <= length, "nFft is ", nFft.value(), ", expected 1 to ", length,
+         ", the length of self");
+  EXPECT(hopLength > 0, "hopLength is ", hopLength.value(), ", expected 1 or more");
+  EXPECT(winLength > 0 && winLength <= nFft, "winLength is ", winLength.value(), ", expected 1 to ",
+         nFft.value(), ", which is nFft");
   if (windowOptional) {
     expect_dtype("windowOptional", *windowOptional, self);
     expect_shape("windowOptional", *windowOptional, {winLength.value()});
@@ -50,12 +50,14 @@ ACL_FUNCTION(aclRfft1D, (In, self), (int64_t, n), (int64_t, dim), (int64_t, norm
   constexpr int64_t kMost = 4096, kMostPower = 262144;
   const int64_t size = n;
   const bool is_power = size > 0 && (size & (size - 1)) == 0;
-  TORCH_CHECK(size == -1 || (size >= 1 && size <= (is_power ? kMostPower : kMost)), "n is ", size,
-              ", expected 1 to ", kMost, ", a power of two up to ", kMostPower, ", or -1");
-  TORCH_CHECK(dim >= -self.dim() && dim < self.dim(), "dim is ", dim.value(), ", expected ",
-              -self.dim(), " to ", self.dim() - 1);
-  TORCH_CHECK(norm >= 1 && norm <= 3, "norm is ", norm.value(), ", expected 1, 2 or 3");
+  EXPECT(size == -1 || (size >= 1 && size <= (is_power ? kMostPower : kMost)), "n is ", size,
+         ", expected 1 to ", kMost, ", a power of two up to ", kMostPower, ", or -1");
+  EXPECT(dim >= -self.dim() && dim < self.dim(), "dim is ", dim.value(), ", expected ", -self.dim(),
+         " to ", self.dim() - 1);
+  EXPECT(norm >= 1 && norm <= 3, "norm is ", norm.value(), ", expected 1, 2 or 3");
   const char* const mode = norm == 1 ? "backward" : norm == 2 ? "forward" : "ortho";
   const auto length = size == -1 ? std::nullopt : std::optional<int64_t>(size);
   out = at::view_as_real(at::fft_rfft(self, length, dim.value(), mode));
 }
+
+}  // namespace aclnn_host::spectral_rows

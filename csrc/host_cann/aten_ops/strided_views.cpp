@@ -9,7 +9,7 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/descriptors/private_format.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::strided_views_rows {
 
 namespace {
 
@@ -26,10 +26,10 @@ struct View {
   // Refuses a view of other elements than the `count` there are. `name` is what it belongs to.
   void check(const char* name, int64_t count) const {
     const auto is_negative = [](int64_t value) { return value < 0; };
-    TORCH_CHECK(std::ranges::none_of(sizes, is_negative) &&
-                    std::ranges::none_of(strides, is_negative) && offset >= 0,
-                "the view of ", name, " has sizes ", at::IntArrayRef(sizes), ", strides ",
-                at::IntArrayRef(strides), " and offset ", offset, ", expected no negative numbers");
+    EXPECT(std::ranges::none_of(sizes, is_negative) && std::ranges::none_of(strides, is_negative) &&
+               offset >= 0,
+           "the view of ", name, " has sizes ", at::IntArrayRef(sizes), ", strides ",
+           at::IntArrayRef(strides), " and offset ", offset, ", expected no negative numbers");
     if (is_empty()) return;
     uint64_t last = static_cast<uint64_t>(offset);
     bool overflows = false;
@@ -39,18 +39,17 @@ struct View {
                                       static_cast<uint64_t>(strides[i]), &distance);
       overflows |= c10::add_overflows(last, distance, &last);
     }
-    TORCH_CHECK(!overflows && last < static_cast<uint64_t>(count), "the view of ", name,
-                " has sizes ", at::IntArrayRef(sizes), ", strides ", at::IntArrayRef(strides),
-                " and offset ", offset, ", expected places among the ", count, " elements of ",
-                name);
+    EXPECT(!overflows && last < static_cast<uint64_t>(count), "the view of ", name, " has sizes ",
+           at::IntArrayRef(sizes), ", strides ", at::IntArrayRef(strides), " and offset ", offset,
+           ", expected places among the ", count, " elements of ", name);
   }
 
   // Refuses a view to write to that has several elements in one place by a stride of 0.
   void check_distinct(const char* name) const {
     for (size_t i = 0; i < sizes.size(); ++i) {
-      TORCH_CHECK(strides[i] > 0 || sizes[i] <= 1, "the view of ", name, " has sizes ",
-                  at::IntArrayRef(sizes), " and strides ", at::IntArrayRef(strides),
-                  ", expected a place of its own for each element");
+      EXPECT(strides[i] > 0 || sizes[i] <= 1, "the view of ", name, " has sizes ",
+             at::IntArrayRef(sizes), " and strides ", at::IntArrayRef(strides),
+             ", expected a place of its own for each element");
     }
   }
 
@@ -64,23 +63,23 @@ View view_of(const at::Tensor& sizes, const at::Tensor& strides, const at::Tenso
 }
 
 void expect_count(const char* name, const at::Tensor& tensor, int64_t count) {
-  TORCH_CHECK(tensor.numel() == count, name, " has shape ", tensor.sizes(), ", expected ", count,
-              " elements");
+  EXPECT(tensor.numel() == count, name, " has shape ", tensor.sizes(), ", expected ", count,
+         " elements");
 }
 
 }  // namespace
 
 ACLNN(AsStrided, (StoredIn, x), (Ints, size), (Ints, stride), (Ints, storageOffset),
       (StoredOut, out)) {
-  TORCH_CHECK(out.dtype() == x.dtype, "out has dtype ", dtype_name(out.dtype()), ", expected ",
-              dtype_name(x.dtype));
-  TORCH_CHECK(!is_private(x.format) && !is_private(out.format()), "x has format ", x.format,
-              " and out has format ", out.format(), ", expected ND");
-  TORCH_CHECK(size.size() == stride.size() && !size.empty() && size.size() <= kMostDims, "size is ",
-              at::IntArrayRef(size), " and stride is ", at::IntArrayRef(stride),
-              ", expected 1 to 8 numbers each, as many in one as in the other");
-  TORCH_CHECK(storageOffset.size() == 1, "storageOffset is ", at::IntArrayRef(storageOffset),
-              ", expected one number");
+  EXPECT(out.dtype() == x.dtype, "out has dtype ", dtype_name(out.dtype()), ", expected ",
+         dtype_name(x.dtype));
+  EXPECT(!is_private(x.format) && !is_private(out.format()), "x has format ", x.format,
+         " and out has format ", out.format(), ", expected ND");
+  EXPECT(size.size() == stride.size() && !size.empty() && size.size() <= kMostDims, "size is ",
+         at::IntArrayRef(size), " and stride is ", at::IntArrayRef(stride),
+         ", expected 1 to 8 numbers each, as many in one as in the other");
+  EXPECT(storageOffset.size() == 1, "storageOffset is ", at::IntArrayRef(storageOffset),
+         ", expected one number");
   const View view{size.vec(), stride.vec(), storageOffset[0]};
   view.check("x", x.elements.numel());
   expect_shape("out", out, size);
@@ -94,8 +93,8 @@ ACLNN(ViewCopy, (In, dst), (IndexIn, dst_size), (IndexIn, dst_stride),
   expect_dtype("src", src, dst);
   expect_like("dst_out", dst_out, dst);
   const int64_t rank = dst_size.numel();
-  TORCH_CHECK(rank >= 1 && rank <= static_cast<int64_t>(kMostDims), "dst_size has shape ",
-              dst_size.sizes(), ", expected 1 to 8 elements");
+  EXPECT(rank >= 1 && rank <= static_cast<int64_t>(kMostDims), "dst_size has shape ",
+         dst_size.sizes(), ", expected 1 to 8 elements");
   expect_count("dst_stride", dst_stride, rank);
   expect_count("src_size", src_size, rank);
   expect_count("src_stride", src_stride, rank);
@@ -108,10 +107,12 @@ ACLNN(ViewCopy, (In, dst), (IndexIn, dst_size), (IndexIn, dst_stride),
     const View from = view_of(src_size, src_stride, src_storage_offset);
     to.check("dst", dst.numel());
     from.check("src", src.numel());
-    TORCH_CHECK(to.sizes == from.sizes, "src_size is ", at::IntArrayRef(from.sizes), ", expected ",
-                at::IntArrayRef(to.sizes), ", as dst_size is");
+    EXPECT(to.sizes == from.sizes, "src_size is ", at::IntArrayRef(from.sizes), ", expected ",
+           at::IntArrayRef(to.sizes), ", as dst_size is");
     to.check_distinct("dst");
     if (!to.is_empty()) to.of(result).copy_(from.of(src.contiguous()));
   }
   dst_out = result;
 }
+
+}  // namespace aclnn_host::strided_views_rows

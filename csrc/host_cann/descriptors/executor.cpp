@@ -6,6 +6,7 @@
 
 #include "acl/acl_rt.h"
 #include "host_cann/descriptors/overflow.h"
+#include "host_cann/descriptors/trace.h"
 #include "host_cann/runtime/float_status.h"
 #include "host_cann/runtime/json.h"
 #include "host_cann/runtime/memory.h"
@@ -252,6 +253,28 @@ aclnnStatus hand_over(const char* api, void* workspace, uint64_t workspace_size,
 }
 
 }  // namespace
+
+aclnnStatus stage1(const char* api, GivenArguments given, aclnnStatus (*body)(const void* of),
+                   const void* of) noexcept {
+  const ApiSpan span(api, "GetWorkspaceSize");
+  const int64_t begin = trace_begin();
+  const char* const gone = find_gone(given);
+  aclnnStatus status;
+  if (gone != nullptr) [[unlikely]] {
+    status =
+        fail(ACLNN_ERR_PARAM_INVALID,
+             "%s: %s, or an element of it, was destroyed, or is another kind of object; destroy "
+             "descriptors after the call",
+             api, gone);
+  } else {
+    status = guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR},
+                     ACLNN_ERR_INNER_CREATE_EXECUTOR, [&] { return body(of); });
+  }
+  if (begin != 0) [[unlikely]] {
+    trace_stage1(api, begin, status, gone == nullptr ? given : GivenArguments());
+  }
+  return status;
+}
 
 aclnnStatus launch(const char* api, void* workspace, uint64_t workspace_size,
                    aclOpExecutor* executor, aclrtStream stream) noexcept {

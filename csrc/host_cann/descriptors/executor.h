@@ -4,15 +4,14 @@
 #include <exception>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "aclnn/aclnn_base.h"
 #include "host_cann/descriptors/containers.h"
 #include "host_cann/descriptors/executor_table.h"
+#include "host_cann/descriptors/given.h"
 #include "host_cann/descriptors/guard.h"
 #include "host_cann/descriptors/tensor.h"
-#include "host_cann/descriptors/trace.h"
 #include "host_cann/profiling/hooks.h"
 #include "host_cann/runtime/live_objects.h"
 #include "host_cann/runtime/recycled.h"
@@ -97,45 +96,16 @@ struct ExecutorOf final : aclOpExecutor {
   TensorArgument arguments[Plan::kMaxTensors];
 };
 
-// The name of the first argument that is a descriptor and was destroyed; null if none was.
-template <class... Arguments>
-const char* find_gone(const std::tuple<Arguments...>& given) noexcept {
-  const char* gone = nullptr;
-  const auto look = [&gone](const auto& argument) {
-    const auto& [name, value] = argument;
-    if (gone == nullptr && !is_usable(value)) gone = name;
-  };
-  std::apply([&](const Arguments&... each) { (look(each), ...); }, given);
-  return gone;
-}
-
 // Stage 1 of every operator: `body` checks the arguments and makes the executor. What it throws,
 // even the text of a refusal for want of memory, becomes a status. `given` are the prototype's
-// arguments, each a Named or another pair of a name and a value.
-template <class... Arguments, class Body>
-aclnnStatus stage1(const char* api, const std::tuple<Arguments...>& given, Body&& body) noexcept {
-  const ApiSpan span(api, "GetWorkspaceSize");
-  const int64_t begin = trace_begin();
-  const char* const gone = find_gone(given);
-  aclnnStatus status;
-  if (gone != nullptr) [[unlikely]] {
-    status =
-        fail(ACLNN_ERR_PARAM_INVALID,
-             "%s: %s, or an element of it, was destroyed, or is another kind of object; destroy "
-             "descriptors after the call",
-             api, gone);
-  } else {
-    status = guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR},
-                     ACLNN_ERR_INNER_CREATE_EXECUTOR, std::forward<Body>(body));
-  }
-  if (begin != 0) [[unlikely]] {
-    const auto trace = [&](const Arguments&... each) {
-      if (gone != nullptr) return trace_stage1(api, begin, status, {});
-      trace_stage1(api, begin, status, {trace_argument(each)...});
-    };
-    std::apply(trace, given);
-  }
-  return status;
+// arguments.
+ACLNN_HOST_INTERNAL aclnnStatus stage1(const char* api, GivenArguments given,
+                                       aclnnStatus (*body)(const void* of),
+                                       const void* of) noexcept;
+template <class Body>
+aclnnStatus stage1(const char* api, GivenArguments given, const Body& body) noexcept {
+  return stage1(
+      api, given, [](const void* of) { return (*static_cast<const Body*>(of))(); }, &body);
 }
 
 // Stage 2 of every operator: checks executor and workspace, hands the call to the stream, and

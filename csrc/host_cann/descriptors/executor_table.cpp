@@ -21,7 +21,7 @@ constexpr uint64_t kAlive = 1;
 constexpr uint64_t kRepeatable = 2;
 constexpr uint64_t kFlags = 15;
 
-struct Place {
+struct Entry {
   // The last handle that it had, and flags.
   std::atomic<uint64_t> state = 0;
   std::atomic<aclOpExecutor*> executor = nullptr;
@@ -31,14 +31,14 @@ struct Place {
 
 // Places come in chunks, which are never given back.
 constexpr uint64_t kChunk = 1024;
-using Chunk = std::array<Place, kChunk>;
+using Chunk = std::array<Entry, kChunk>;
 constinit std::atomic<Chunk*> chunks[kPlaces / kChunk] = {};
 constinit std::atomic<uint64_t> made = 0;  // places in use, or free
 
 // The first free place, counted from 1, and above it how often that changed.
 constinit std::atomic<uint64_t> free_places = 0;
 
-Place& place_at(uint64_t index) {
+Entry& place_at(uint64_t index) {
   return (*chunks[index / kChunk].load(std::memory_order_acquire))[index % kChunk];
 }
 
@@ -73,7 +73,7 @@ uint64_t take_place() {
 }
 
 void free_place(uint64_t index) {
-  Place& place = place_at(index);
+  Entry& place = place_at(index);
   uint64_t first = free_places.load(std::memory_order_relaxed);
   uint64_t changed;
   do {
@@ -92,7 +92,7 @@ uint64_t index_of(uint64_t handle) {
 }
 
 // The place that a handle names; null if it cannot be one.
-Place* place_of(uint64_t handle) {
+Entry* place_of(uint64_t handle) {
   if (handle >> 60 != kTag >> 60 || (handle & kFlags) != 0) return nullptr;
   const uint64_t index = index_of(handle);
   return index < made.load(std::memory_order_acquire) ? &place_at(index) : nullptr;
@@ -100,7 +100,7 @@ Place* place_of(uint64_t handle) {
 
 // Ends a handle whose place has one of the states.
 std::unique_ptr<aclOpExecutor> end(uint64_t handle, std::initializer_list<uint64_t> flags) {
-  Place* const place = place_of(handle);
+  Entry* const place = place_of(handle);
   if (place == nullptr) return nullptr;
   for (const uint64_t flag : flags) {
     uint64_t state = handle | flag;
@@ -117,7 +117,7 @@ std::unique_ptr<aclOpExecutor> end(uint64_t handle, std::initializer_list<uint64
 
 aclOpExecutor* hand_out(std::unique_ptr<aclOpExecutor> executor) {
   const uint64_t index = take_place();
-  Place& place = place_at(index);
+  Entry& place = place_at(index);
   const uint64_t uses = (place.state.load(std::memory_order_relaxed) + kNextUse) & kUses;
   const uint64_t handle = kTag | uses | index << 4;
   place.executor.store(executor.release(), std::memory_order_relaxed);
@@ -127,7 +127,7 @@ aclOpExecutor* hand_out(std::unique_ptr<aclOpExecutor> executor) {
 
 aclOpExecutor* find_executor(const aclOpExecutor* handle) noexcept {
   const uint64_t number = number_of(handle);
-  Place* const place = place_of(number);
+  Entry* const place = place_of(number);
   if (place == nullptr) return nullptr;
   const uint64_t state = place->state.load(std::memory_order_acquire);
   const bool alive = (state & ~kFlags) == number && (state & kAlive) != 0;
@@ -144,7 +144,7 @@ std::unique_ptr<aclOpExecutor> take_back(const aclOpExecutor* handle) noexcept {
 
 bool make_repeatable(const aclOpExecutor* handle) noexcept {
   const uint64_t number = number_of(handle);
-  Place* const place = place_of(number);
+  Entry* const place = place_of(number);
   if (place == nullptr) return false;
   uint64_t state = number | kAlive;
   return place->state.compare_exchange_strong(state, state | kRepeatable,
@@ -154,7 +154,7 @@ bool make_repeatable(const aclOpExecutor* handle) noexcept {
 
 bool was_executor(const aclOpExecutor* handle) noexcept {
   const uint64_t number = number_of(handle);
-  const Place* const place = place_of(number);
+  const Entry* const place = place_of(number);
   return place != nullptr && (number & kUses) != 0 &&
          (number & kUses) <= (place->state.load(std::memory_order_relaxed) & kUses);
 }

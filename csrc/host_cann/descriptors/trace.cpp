@@ -286,18 +286,18 @@ void trace_algorithm(const char* result, const char* algorithm) noexcept {
 }
 
 void trace_stage1(const char* api, int64_t begin, aclnnStatus status,
-                  std::initializer_list<TraceArgument> arguments) noexcept {
+                  GivenArguments given) noexcept {
   write_event("stage 1", api, "GetWorkspaceSize", begin, status, [&](std::string& line) {
     line += R"(,"product":)";
     add_text(line, product_name(current_product()));
     line += R"(,"arguments":{)";
     const char* separator = "";
-    for (const auto& [name, value] : arguments) {
+    for (const Given& argument : given) {
       line += separator;
       separator = ",";
-      add_text(line, name);
+      add_text(line, argument.name);
       line += ':';
-      std::visit(AddValue{line}, value);
+      std::visit(AddValue{line}, argument.value.any());
     }
     line += '}';
     add_algorithms(line, begin);

@@ -2,51 +2,15 @@
 
 #include <atomic>
 #include <cstdint>
-#include <initializer_list>
-#include <type_traits>
-#include <variant>
 
 #include "aclnn/aclnn_base.h"
+#include "host_cann/descriptors/given.h"
 #include "host_cann/runtime/visibility.h"
 
 // Who called which operator with what: events of Chrome's trace format, one a line. The file begins
 // with "[" and its end may be missing, as that format allows, so it is whole whenever it is read.
 // Events go to it by one write() each at its end, from any thread and process.
 namespace aclnn_host {
-
-// An argument of a stage 1, as its document calls it: written once in each entry point, read by
-// checks, traces and texts.
-template <class T>
-struct Named {
-  const char* name;
-  T value;
-};
-template <class T>
-Named(const char*, T) -> Named<T>;
-
-using TraceValue = std::variant<const aclTensor*, const aclScalar*, const aclIntArray*,
-                                const aclFloatArray*, const aclBoolArray*, const aclTensorList*,
-                                const aclScalarList*, const char*, bool, int64_t, double>;
-struct TraceArgument {
-  const char* name;
-  TraceValue value;
-};
-
-// From a Named or an Argument.
-template <class T>
-TraceArgument trace_argument(const T& argument) {
-  const auto& [name, value] = argument;
-  using Value = std::remove_cvref_t<decltype(value)>;
-  if constexpr (std::is_same_v<Value, bool>) {
-    return {name, value};
-  } else if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value>) {
-    return {name, static_cast<int64_t>(value)};
-  } else if constexpr (std::is_floating_point_v<Value>) {
-    return {name, static_cast<double>(value)};
-  } else {
-    return {name, static_cast<const std::remove_pointer_t<Value>*>(value)};
-  }
-}
 
 // How many traces are on; below 0, when the environment was not asked yet.
 ACLNN_HOST_INTERNAL extern std::atomic<int> trace_state;
@@ -59,7 +23,7 @@ inline int64_t trace_begin() noexcept {
 
 // The end of what began then: a stage 1, a stage 2, and the computation on the stream's thread.
 ACLNN_HOST_INTERNAL void trace_stage1(const char* api, int64_t begin, aclnnStatus status,
-                                      std::initializer_list<TraceArgument> arguments) noexcept;
+                                      GivenArguments given) noexcept;
 ACLNN_HOST_INTERNAL void trace_stage2(const char* api, int64_t begin, aclnnStatus status,
                                       uint64_t workspace_size) noexcept;
 ACLNN_HOST_INTERNAL void trace_run(const char* api, int64_t begin, int status) noexcept;

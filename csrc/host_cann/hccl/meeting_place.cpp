@@ -19,7 +19,7 @@ namespace aclnn_host::hccl {
 namespace {
 
 // What is said here: a rank comes, and is told of all, or that there is no meeting.
-enum Kind : uint32_t { kCome, kAll, kRefusal };
+enum Word : uint32_t { kCome, kAll, kRefusal };
 constexpr size_t kLongestText = size_t{16} << 10;
 constexpr size_t kLongestRequest = size_t{1} << 20;
 constexpr size_t kLongestWords = 1024;

@@ -26,7 +26,7 @@
 namespace aclnn_host::hccl {
 namespace {
 
-constexpr char kMagic[8] = {'a', 'c', 'l', 'n', 'n', 'h', 'c', '2'};
+constexpr char kRootMagic[8] = {'a', 'c', 'l', 'n', 'n', 'h', 'c', '2'};
 
 // The places that this process has opened. A place lives as long as a communicator that met there,
 // or until the first one has.
@@ -66,7 +66,7 @@ std::string text_in(const char (&field)[N]) {
 Root read(const HcclRootInfo& information) {
   Root root;
   std::memcpy(&root, information.internal, sizeof(root));
-  if (std::memcmp(root.magic, kMagic, sizeof(kMagic)) != 0) {
+  if (std::memcmp(root.magic, kRootMagic, sizeof(kRootMagic)) != 0) {
     throw Failure(HCCL_E_PARA, "rootInfo is not what HcclGetRootInfo of this library made");
   }
   return root;
@@ -148,7 +148,7 @@ std::string host_identity() {
 
 HcclRootInfo open_root() {
   Root root{};
-  std::memcpy(root.magic, kMagic, sizeof(kMagic));
+  std::memcpy(root.magic, kRootMagic, sizeof(kRootMagic));
   const std::string address = own_host();
   if (address.size() >= sizeof(root.address)) {
     throw Failure(HCCL_E_PARA, "HCCL_IF_IP is too long for an address");

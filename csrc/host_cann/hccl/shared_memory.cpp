@@ -25,7 +25,7 @@ constexpr size_t kCacheLine = 64;
 constexpr size_t kLargestRing = size_t{1} << 20;
 constexpr size_t kSmallestRing = size_t{1} << 14;
 constexpr size_t kLargestFile = size_t{64} << 20;  // unless there are very many ranks
-constexpr size_t kPiece = size_t{128} << 10;       // what is written before the reader is told
+constexpr size_t kRingPiece = size_t{128} << 10;   // what is written before the reader is told
 
 // The states of a rank.
 constexpr uint32_t kPresent = 0;
@@ -103,7 +103,7 @@ size_t SharedMemory::filled(const Ring& ring, uint32_t peer) const {
 bool SharedMemory::push(Transfer& transfer) {
   Ring& to = ring(rank_, transfer.peer());
   const uint64_t written = to.written.load(std::memory_order_relaxed);
-  const size_t most = std::min(capacity_ - filled(to, transfer.peer()), kPiece);
+  const size_t most = std::min(capacity_ - filled(to, transfer.peer()), kRingPiece);
   size_t count = 0;
   while (count < most && !transfer.is_done()) {
     const size_t at = (written + count) % capacity_;
@@ -119,7 +119,7 @@ bool SharedMemory::push(Transfer& transfer) {
 bool SharedMemory::pull(Transfer& transfer) {
   Ring& from = ring(transfer.peer(), rank_);
   const uint64_t read = from.read.load(std::memory_order_relaxed);
-  const size_t most = std::min(filled(from, transfer.peer()), kPiece);
+  const size_t most = std::min(filled(from, transfer.peer()), kRingPiece);
   size_t count = 0;
   while (count < most && !transfer.is_done()) {
     const size_t at = (read + count) % capacity_;

@@ -25,7 +25,7 @@ namespace aclnn_host::hccl {
 namespace {
 
 constexpr int kLongestWait = 1000;  // milliseconds of one call of poll
-constexpr std::chrono::milliseconds kPause{50};
+constexpr std::chrono::milliseconds kBetweenTries{50};
 
 [[noreturn]] void throw_system_error(int error) {
   throw std::system_error(error, std::generic_category());
@@ -109,7 +109,7 @@ File connected(Attempt&& attempt, const Deadline& deadline) {
     const int error = attempt(file);
     if (error == 0) return file;
     if (error == ECONNREFUSED || deadline.is_past()) throw_system_error(error);
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kBetweenTries);
   }
 }
 

@@ -30,7 +30,7 @@
 #include "host_cann/aten_ops/shrinking.h"
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_activation {
 
 #define NAMED_ACTIVATION(Name, call)             \
   NAMED_OPERATOR(Name, (FloatIn, x), (Out, y)) { \
@@ -163,3 +163,5 @@ NAMED_OPERATOR(GLU, (FloatIn, x), (Out, y), (Attribute<int64_t>, dim)) {
 NAMED_OPERATOR(GLUGrad, (FloatIn, y_grad), (FloatIn, x), (Out, x_grad), (Attribute<int64_t>, dim)) {
   x_grad = at::glu_backward(wide(y_grad), wide(x), dim.value_or(-1));
 }
+
+}  // namespace aclnn_host::named_activation

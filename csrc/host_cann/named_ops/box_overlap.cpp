@@ -9,7 +9,7 @@
 
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_box_overlap {
 
 namespace {
 
@@ -81,7 +81,7 @@ struct Options {
 Options options_of(const std::optional<bool>& trans, const std::optional<bool>& is_cross,
                    const std::optional<std::string>& mode) {
   const std::string name = mode.value_or("iou");
-  TORCH_CHECK(name == "iou" || name == "iof", "mode is ", name, ", expected iou or iof");
+  EXPECT(name == "iou" || name == "iof", "mode is ", name, ", expected iou or iof");
   return {trans.value_or(false), is_cross.value_or(true), name == "iof"};
 }
 
@@ -136,10 +136,10 @@ Overlap overlap_of(Measure kind, const double* box, const double* truth, const O
 void check_boxes(const at::Tensor& boxes, const at::Tensor& truths, const Options& options) {
   expect_dims("bboxes", boxes, 2);
   expect_dims("gtboxes", truths, 2);
-  TORCH_CHECK(boxes.size(0) == 4 && truths.size(0) == 4, "bboxes has shape ", boxes.sizes(),
-              " and gtboxes ", truths.sizes(), ", expected (4, N) and (4, M)");
-  TORCH_CHECK(options.is_cross || boxes.size(1) == truths.size(1), "bboxes has ", boxes.size(1),
-              " boxes and gtboxes ", truths.size(1), ", expected as many, as is_cross is false");
+  EXPECT(boxes.size(0) == 4 && truths.size(0) == 4, "bboxes has shape ", boxes.sizes(),
+         " and gtboxes ", truths.sizes(), ", expected (4, N) and (4, M)");
+  EXPECT(options.is_cross || boxes.size(1) == truths.size(1), "bboxes has ", boxes.size(1),
+         " boxes and gtboxes ", truths.size(1), ", expected as many, as is_cross is false");
 }
 
 // Calls visit(row, column, box, truth) for the elements of the result, whose rows are the second
@@ -188,8 +188,8 @@ std::pair<at::Tensor, at::Tensor> gradients(Measure kind, const at::Tensor& dy,
   check_boxes(boxes, truths, options);
   const int64_t count = boxes.size(1);
   const int64_t rows = options.is_cross ? truths.size(1) : 1;
-  TORCH_CHECK(dy.numel() == rows * count, "dy has shape ", dy.sizes(), ", expected ", rows * count,
-              " elements");
+  EXPECT(dy.numel() == rows * count, "dy has shape ", dy.sizes(), ", expected ", rows * count,
+         " elements");
   const auto type = boxes.options().dtype(at::kDouble);
   const at::Tensor by_boxes = at::zeros({count, 4}, type);
   const at::Tensor by_truths = at::zeros({truths.size(1), 4}, type);
@@ -248,3 +248,5 @@ NAMED_OPERATOR(CIoUGrad, (FloatIn, dy), (FloatIn, bboxes), (FloatIn, gtboxes),
   dbboxes = by_boxes;
   dgtboxes = by_truths;
 }
+
+}  // namespace aclnn_host::named_box_overlap

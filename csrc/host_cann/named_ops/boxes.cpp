@@ -19,20 +19,20 @@
 
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_boxes {
 
 namespace {
 
 void expect_boxes(const char* name, const at::Tensor& boxes) {
-  TORCH_CHECK(boxes.dim() == 2 && boxes.size(1) == 4, name, " has shape ", boxes.sizes(),
-              ", expected (N, 4)");
+  EXPECT(boxes.dim() == 2 && boxes.size(1) == 4, name, " has shape ", boxes.sizes(),
+         ", expected (N, 4)");
 }
 
 // One number for each of the sides of a box.
 at::Tensor sides(const char* name, const std::optional<Numerals>& numbers, double otherwise,
                  const at::Tensor& like) {
   const Numerals values = numbers.value_or(Numerals(4, otherwise));
-  TORCH_CHECK(values.size() == 4, name, " has ", values.size(), " numbers, expected 4");
+  EXPECT(values.size() == 4, name, " has ", values.size(), " numbers, expected 4");
   return at::tensor(values, like.options().dtype(at::kDouble)).to(at::kFloat);
 }
 
@@ -59,7 +59,7 @@ double radians(double degrees) {
 // The weights of the five numbers of a rotated box.
 Numerals weights_of(const std::optional<Numerals>& weight) {
   const Numerals weights = weight.value_or(Numerals(5, 1));
-  TORCH_CHECK(weights.size() == 5, "weight has ", weights.size(), " numbers, expected 5");
+  EXPECT(weights.size() == 5, "weight has ", weights.size(), " numbers, expected 5");
   return weights;
 }
 
@@ -68,8 +68,8 @@ struct Rotated {
   at::Tensor x, y, width, height, tangent;
 
   Rotated(const char* name, const at::Tensor& boxes) {
-    TORCH_CHECK(boxes.dim() == 3 && boxes.size(1) == 5, name, " has shape ", boxes.sizes(),
-                ", expected (B, 5, N)");
+    EXPECT(boxes.dim() == 3 && boxes.size(1) == 5, name, " has shape ", boxes.sizes(),
+           ", expected (B, 5, N)");
     const auto row = [&](int64_t i) { return boxes.select(1, i).to(at::kFloat); };
     x = (row(0) + row(2)) * 0.5, y = (row(1) + row(3)) * 0.5;
     width = row(2) - row(0), height = row(3) - row(1);
@@ -97,8 +97,8 @@ NAMED_OPERATOR(BoundingBoxDecode, (FloatIn, rois), (FloatIn, deltas), (Out, bbox
                (Attribute<Integers>, max_shape), (Attribute<double>, wh_ratio_clip)) {
   expect_boxes("rois", rois);
   expect_like("deltas", deltas, rois);
-  TORCH_CHECK(!max_shape || max_shape->empty() || max_shape->size() == 2, "max_shape has ",
-              max_shape->size(), " numbers, expected a height and a width, or none");
+  EXPECT(!max_shape || max_shape->empty() || max_shape->size() == 2, "max_shape has ",
+         max_shape->size(), " numbers, expected a height and a width, or none");
   const Centred roi(rois);
   const at::Tensor scaled =
       deltas.to(at::kFloat) * sides("stds", stds, 1, deltas) + sides("means", means, 0, deltas);
@@ -124,9 +124,9 @@ NAMED_OPERATOR(Iou, (FloatIn, bboxes), (FloatIn, gtboxes), (Out, overlap),
                (Attribute<bool>, aligned)) {
   expect_boxes("bboxes", bboxes);
   expect_boxes("gtboxes", gtboxes);
-  TORCH_CHECK(!aligned.value_or(false), "aligned is true, expected false");
+  EXPECT(!aligned.value_or(false), "aligned is true, expected false");
   const std::string name = mode.value_or("iou");
-  TORCH_CHECK(name == "iou" || name == "iof", "mode is ", name, ", expected iou or iof");
+  EXPECT(name == "iou" || name == "iof", "mode is ", name, ", expected iou or iof");
   const at::Tensor a = bboxes.to(at::kFloat).unsqueeze(0);
   const at::Tensor b = gtboxes.to(at::kFloat).unsqueeze(1);
   const double longer = eps.value_or(1);
@@ -186,16 +186,16 @@ NAMED_OPERATOR(AnchorResponseFlags, (FloatIn, gt_bboxes), (Out, flags),
                (Attribute<Integers>, featmap_size), (Attribute<Integers>, strides),
                (Attribute<int64_t>, num_base_anchors)) {
   expect_boxes("gt_bboxes", gt_bboxes);
-  TORCH_CHECK(featmap_size && featmap_size->size() == 2 && strides && strides->size() == 2,
-              "featmap_size and strides are not two numbers each");
+  EXPECT(featmap_size && featmap_size->size() == 2 && strides && strides->size() == 2,
+         "featmap_size and strides are not two numbers each");
   const int64_t height = (*featmap_size)[0], width = (*featmap_size)[1];
   const int64_t anchors = num_base_anchors.value_or(1);
-  TORCH_CHECK(height >= 0 && width >= 0 && anchors >= 0 && (*strides)[0] > 0 && (*strides)[1] > 0,
-              "featmap_size, num_base_anchors or strides has a number that is too small");
+  EXPECT(height >= 0 && width >= 0 && anchors >= 0 && (*strides)[0] > 0 && (*strides)[1] > 0,
+         "featmap_size, num_base_anchors or strides has a number that is too small");
   const double count =
       static_cast<double>(height) * static_cast<double>(width) * static_cast<double>(anchors);
-  TORCH_CHECK(count == static_cast<double>(flags->numel()), "flags has ", flags->numel(),
-              " elements, expected ", height, " * ", width, " * ", anchors);
+  EXPECT(count == static_cast<double>(flags->numel()), "flags has ", flags->numel(),
+         " elements, expected ", height, " * ", width, " * ", anchors);
   if (count == 0) {
     flags = at::zeros({0}, gt_bboxes.options().dtype(at::kByte));
     return;
@@ -243,3 +243,5 @@ NAMED_OPERATOR(GridAssignPositive, (FloatIn, assigned_gt_inds), (FloatIn, overla
   }
   assigned_gt_inds_pos = result;
 }
+
+}  // namespace aclnn_host::named_boxes

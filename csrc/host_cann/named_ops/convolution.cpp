@@ -9,7 +9,7 @@
 #include "host_cann/named_ops/operator.h"
 #include "host_cann/named_ops/precision.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_convolution {
 
 namespace {
 
@@ -31,12 +31,12 @@ struct Window {
 Integers spatial(const char* name, const std::optional<Integers>& values, size_t dims,
                  int64_t least, int64_t otherwise) {
   if (!values) return Integers(dims, otherwise);
-  TORCH_CHECK(values->size() == dims + 2, name, " has ", values->size(), " numbers, expected ",
-              dims + 2);
+  EXPECT(values->size() == dims + 2, name, " has ", values->size(), " numbers, expected ",
+         dims + 2);
   const Integers last(values->begin() + 2, values->end());
   for (const int64_t value : last) {
-    TORCH_CHECK(value >= least && value <= kMostGap, name, " is ", at::IntArrayRef(*values),
-                ", expected numbers from ", least, " to ", kMostGap);
+    EXPECT(value >= least && value <= kMostGap, name, " is ", at::IntArrayRef(*values),
+           ", expected numbers from ", least, " to ", kMostGap);
   }
   return last;
 }
@@ -52,16 +52,16 @@ Window window_of(int64_t rank, const std::optional<Integers>& strides,
                 spatial("output_padding", output_padding, dims, 0, 0),
                 groups.value_or(1)};
   const Integers both = pads.value_or(Integers(2 * dims, 0));
-  TORCH_CHECK(both.size() == 2 * dims, "pads has ", both.size(), " numbers, expected ", 2 * dims);
+  EXPECT(both.size() == 2 * dims, "pads has ", both.size(), " numbers, expected ", 2 * dims);
   for (size_t i = 0; i < dims; ++i) {
     for (const int64_t pad : {both[2 * i], both[2 * i + 1]}) {
-      TORCH_CHECK(pad >= 0 && pad <= kMostGap, "pads is ", at::IntArrayRef(both),
-                  ", expected numbers from 0 to ", kMostGap);
+      EXPECT(pad >= 0 && pad <= kMostGap, "pads is ", at::IntArrayRef(both),
+             ", expected numbers from 0 to ", kMostGap);
     }
     window.before.push_back(both[2 * i]);
     window.after.push_back(both[2 * i + 1]);
   }
-  TORCH_CHECK(window.groups > 0, "groups is ", window.groups, ", expected 1 or more");
+  EXPECT(window.groups > 0, "groups is ", window.groups, ", expected 1 or more");
   return window;
 }
 
@@ -95,9 +95,9 @@ at::Tensor convolved(const at::Tensor& x, const at::Tensor& filter,
 // The gradient by one operand of the convolution of x by filter.
 at::Tensor gradient(const at::Tensor& grads, const at::Tensor& x, const at::Tensor& filter,
                     const Window& window, bool by_filter) {
-  TORCH_CHECK(window.is_symmetric(),
-              "pads differ between the two sides of a dimension, which the "
-              "host CANN does not emulate in gradients");
+  EXPECT(window.is_symmetric(),
+         "pads differ between the two sides of a dimension, which the "
+         "host CANN does not emulate in gradients");
   const MatrixUnits units(cube_math_type_by_name(), grads, by_filter ? x : filter);
   const auto [grad_x, grad_filter, grad_bias] = at::convolution_backward(
       units.read(grads), units.read(x), units.read(filter), at::OptionalIntArrayRef(),
@@ -133,7 +133,7 @@ at::Tensor depthwise_filter(const at::Tensor& filter, at::IntArrayRef shape) {
                  (Attribute<Integers>, output_padding), (Only<"0">, offset_x)) {                \
     expect_rank(x, filter, rank);                                                               \
     const Window window = window_of(rank, strides, pads, dilations, output_padding, groups);    \
-    TORCH_CHECK(window.is_symmetric(), "pads differ between the two sides of a dimension");     \
+    EXPECT(window.is_symmetric(), "pads differ between the two sides of a dimension");          \
     y = convolved(x, filter, bias, window, true);                                               \
   }                                                                                             \
   NAMED_OPERATOR(Name##BackpropInput, (HostInts, input_size), (In, filter), (In, out_backprop), \
@@ -179,8 +179,7 @@ NAMED_OPERATOR(DepthwiseConv2DBackpropFilter, (In, input), (HostInts, filter_siz
                (Attribute<Integers>, pads), (Attribute<Integers>, dilations),
                (Stated<"NCHW">, data_format)) {
   expect_rank(input, out_backprop, 4);
-  TORCH_CHECK(filter_size.size() == 4, "filter_size has ", filter_size.size(),
-              " numbers, expected 4");
+  EXPECT(filter_size.size() == 4, "filter_size has ", filter_size.size(), " numbers, expected 4");
   const Window window = window_of(4, strides, pads, dilations, std::nullopt, input.size(1));
   const Integers grouped{out_backprop.size(1), 1, filter_size[2], filter_size[3]};
   const at::Tensor grads = gradient(out_backprop, input, input.new_zeros(grouped), window, true);
@@ -188,3 +187,5 @@ NAMED_OPERATOR(DepthwiseConv2DBackpropFilter, (In, input), (HostInts, filter_siz
                     ? grads
                     : depthwise_filter(grads, filter_grad->sizes());
 }
+
+}  // namespace aclnn_host::named_convolution

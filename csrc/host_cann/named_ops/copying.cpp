@@ -6,7 +6,7 @@
 
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_copying {
 
 namespace {
 
@@ -14,8 +14,8 @@ namespace {
 // those of a larger tensor, which nobody reads.
 aclTensor strided(const aclTensor& base, const Integers& sizes, const Integers& strides,
                   int64_t offset) {
-  TORCH_CHECK(sizes.size() == strides.size(), "a view has ", sizes.size(), " sizes and ",
-              strides.size(), " strides, expected as many of both");
+  EXPECT(sizes.size() == strides.size(), "a view has ", sizes.size(), " sizes and ", strides.size(),
+         " strides, expected as many of both");
   aclTensor view;
   view.view = base.view;
   view.storage_shape = base.storage_shape;
@@ -26,7 +26,7 @@ aclTensor strided(const aclTensor& base, const Integers& sizes, const Integers& 
 }
 
 int64_t offset_of(const Integers& values) {
-  TORCH_CHECK(values.size() == 1, "a storage offset has ", values.size(), " values, expected one");
+  EXPECT(values.size() == 1, "a storage offset has ", values.size(), " values, expected one");
   return values[0];
 }
 
@@ -87,15 +87,15 @@ const NamedOperator entry_view_copy(
 at::Tensor strided_slice(const at::Tensor& x, const Integers& begin, const Integers& end,
                          const Integers& strides, int64_t begin_mask, int64_t end_mask,
                          int64_t shrink_mask) {
-  TORCH_CHECK(begin.size() == end.size() && begin.size() == strides.size() &&
-                  static_cast<int64_t>(begin.size()) <= x.dim(),
-              "begin, end and strides have ", begin.size(), ", ", end.size(), " and ",
-              strides.size(), " numbers, expected as many of each, at most ", x.dim());
+  EXPECT(begin.size() == end.size() && begin.size() == strides.size() &&
+             static_cast<int64_t>(begin.size()) <= x.dim(),
+         "begin, end and strides have ", begin.size(), ", ", end.size(), " and ", strides.size(),
+         " numbers, expected as many of each, at most ", x.dim());
   at::Tensor result = x;
   int64_t dim = 0;
   for (size_t i = 0; i < begin.size(); ++i) {
     const auto bit = [i](int64_t mask) { return (mask >> i & 1) != 0; };
-    TORCH_CHECK(strides[i] > 0, "strides[", i, "] is ", strides[i], ", expected 1 or more");
+    EXPECT(strides[i] > 0, "strides[", i, "] is ", strides[i], ", expected 1 or more");
     if (bit(shrink_mask)) {
       result = result.select(dim, begin[i]);
       continue;
@@ -125,19 +125,19 @@ NAMED_OPERATOR(Transpose, (In, x), (HostInts, perm), (Out, y)) {
 }
 NAMED_OPERATOR(ConfusionTransposeD, (In, x), (Out, y), (Attribute<Integers>, perm),
                (Attribute<Integers>, shape), (Attribute<bool>, transpose_first)) {
-  TORCH_CHECK(perm && shape, "perm or shape is absent, expected both");
+  EXPECT(perm && shape, "perm or shape is absent, expected both");
   y = transpose_first.value_or(false) ? x.permute(*perm).reshape(*shape)
                                       : x.reshape(*shape).permute(*perm);
 }
 NAMED_OPERATOR(Slice, (In, x), (HostInts, offsets), (HostInts, size), (Out, y)) {
-  TORCH_CHECK(offsets.size() == size.size() && static_cast<int64_t>(size.size()) == x.dim(),
-              "offsets and size have ", offsets.size(), " and ", size.size(), " numbers, expected ",
-              x.dim());
+  EXPECT(offsets.size() == size.size() && static_cast<int64_t>(size.size()) == x.dim(),
+         "offsets and size have ", offsets.size(), " and ", size.size(), " numbers, expected ",
+         x.dim());
   at::Tensor part = x;
   for (size_t i = 0; i < size.size(); ++i) {
     const auto dim = static_cast<int64_t>(i);
-    TORCH_CHECK(offsets[i] >= 0 && offsets[i] <= x.size(dim), "offsets[", i, "] is ", offsets[i],
-                ", expected 0 to ", x.size(dim));
+    EXPECT(offsets[i] >= 0 && offsets[i] <= x.size(dim), "offsets[", i, "] is ", offsets[i],
+           ", expected 0 to ", x.size(dim));
     part = part.narrow(dim, offsets[i], size[i] == -1 ? x.size(dim) - offsets[i] : size[i]);
   }
   y = part;
@@ -146,8 +146,8 @@ NAMED_OPERATOR(StridedSlice, (In, x), (HostInts, begin), (HostInts, end), (HostI
                (Out, y), (Attribute<int64_t>, begin_mask), (Attribute<int64_t>, end_mask),
                (Attribute<int64_t>, ellipsis_mask), (Attribute<int64_t>, new_axis_mask),
                (Attribute<int64_t>, shrink_axis_mask)) {
-  TORCH_CHECK(ellipsis_mask.value_or(0) == 0 && new_axis_mask.value_or(0) == 0,
-              "ellipsis_mask or new_axis_mask is not 0, which the host CANN does not emulate");
+  EXPECT(ellipsis_mask.value_or(0) == 0 && new_axis_mask.value_or(0) == 0,
+         "ellipsis_mask or new_axis_mask is not 0, which the host CANN does not emulate");
   y = strided_slice(x, begin, end, strides, begin_mask.value_or(0), end_mask.value_or(0),
                     shrink_axis_mask.value_or(0));
 }
@@ -178,7 +178,7 @@ NAMED_OPERATOR(OnesLike, (In, x), (Out, y)) {
   y = x.new_ones(x.sizes());
 }
 NAMED_OPERATOR(Fill, (HostInts, dims), (In, value), (Out, y)) {
-  TORCH_CHECK(value.numel() == 1, "value has ", value.numel(), " elements, expected one");
+  EXPECT(value.numel() == 1, "value has ", value.numel(), " elements, expected one");
   y = value.reshape({}).expand(y->sizes());
 }
 NAMED_OPERATOR(Diag, (In, x), (Out, y), (Attribute<int64_t>, diagonal)) {
@@ -197,7 +197,9 @@ NAMED_OPERATOR(Triu, (In, x), (Out, y), (Attribute<int64_t>, diagonal)) {
 }
 NAMED_OPERATOR(ShuffleChannel, (In, x), (Out, y), (Attribute<int64_t>, group)) {
   const int64_t groups = group.value_or(1);
-  TORCH_CHECK(x.dim() >= 2 && groups > 0 && x.size(1) % groups == 0, "x has shape ", x.sizes(),
-              ", expected channels in dimension 1, a multiple of ", groups);
+  EXPECT(x.dim() >= 2 && groups > 0 && x.size(1) % groups == 0, "x has shape ", x.sizes(),
+         ", expected channels in dimension 1, a multiple of ", groups);
   y = x.unflatten(1, {groups, x.size(1) / groups}).transpose(1, 2).reshape(x.sizes());
 }
+
+}  // namespace aclnn_host::named_copying

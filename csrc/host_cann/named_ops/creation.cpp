@@ -8,14 +8,14 @@
 
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_creation {
 
 namespace {
 
 constexpr int64_t kMostSteps = int64_t{1} << 31;
 
 double one(const char* name, const Numerals& numbers) {
-  TORCH_CHECK(numbers.size() == 1, name, " has ", numbers.size(), " numbers, expected one");
+  EXPECT(numbers.size() == 1, name, " has ", numbers.size(), " numbers, expected one");
   return numbers[0];
 }
 
@@ -51,10 +51,10 @@ NAMED_OPERATOR(Eye, (Out, y), (Attribute<int64_t>, num_rows), (Attribute<int64_t
   y = at::eye(rows, columns, y->options());
 }
 NAMED_OPERATOR(LinSpace, (HostFloats, start), (HostFloats, stop), (HostInts, num), (Out, output)) {
-  TORCH_CHECK(num.size() == 1 && num[0] >= 0 && num[0] <= kMostSteps,
-              "num is not one number from 0 "
-              "to ",
-              kMostSteps);
+  EXPECT(num.size() == 1 && num[0] >= 0 && num[0] <= kMostSteps,
+         "num is not one number from 0 "
+         "to ",
+         kMostSteps);
   output = at::linspace(one("start", start), one("stop", stop), num[0],
                         output->options().dtype(at::kFloat));
 }
@@ -62,8 +62,9 @@ NAMED_OPERATOR(LogSpaceD, (In, assist), (Out, y), (Attribute<double>, start),
                (Attribute<double>, end), (Attribute<int64_t>, steps), (Attribute<double>, base),
                (Attribute<int64_t>, dtype)) {
   const int64_t count = steps.value_or(100);
-  TORCH_CHECK(count >= 0 && count <= kMostSteps, "steps is ", count, ", expected 0 to ",
-              kMostSteps);
+  EXPECT(count >= 0 && count <= kMostSteps, "steps is ", count, ", expected 0 to ", kMostSteps);
   y = at::logspace(start.value_or(0), end.value_or(1), count, base.value_or(10),
                    y->options().dtype(at::kFloat));
 }
+
+}  // namespace aclnn_host::named_creation

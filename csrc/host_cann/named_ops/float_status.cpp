@@ -9,18 +9,17 @@
 #include "host_cann/named_ops/operator.h"
 #include "host_cann/runtime/product.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_float_status {
 
 namespace {
 
 // Refuses to read what the device does not keep.
 void expect_saturation_mode() {
-  TORCH_CHECK(
-      overflow_mode() == ACL_RT_OVERFLOW_MODE_SATURATION, product_name(current_product()),
-      " is in infinity mode (ACL_RT_OVERFLOW_MODE_INFNAN), in which a device keeps no float "
-      "status; look for infinities and NaN in the results, or set saturation mode "
-      "(aclrtSetDeviceSatMode, in torch_npu INF_NAN_MODE_FORCE_DISABLE=1) on a product that "
-      "has it");
+  EXPECT(overflow_mode() == ACL_RT_OVERFLOW_MODE_SATURATION, product_name(current_product()),
+         " is in infinity mode (ACL_RT_OVERFLOW_MODE_INFNAN), in which a device keeps no float "
+         "status; look for infinities and NaN in the results, or set saturation mode "
+         "(aclrtSetDeviceSatMode, in torch_npu INF_NAN_MODE_FORCE_DISABLE=1) on a product that "
+         "has it");
 }
 
 // An output that the status is read into.
@@ -79,3 +78,5 @@ NAMED_OPERATOR(NPUGetFloatStatusV2, (StatusOut, data)) {
 NAMED_OPERATOR(NPUGetFloatDebugStatus, (StatusOut, data)) {
   data = status_like(data, FloatStatus::kDebugging);
 }
+
+}  // namespace aclnn_host::named_float_status

@@ -13,7 +13,7 @@
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_indexing {
 
 namespace {
 
@@ -45,8 +45,8 @@ at::Tensor with_rows(const at::Tensor& var, const at::Tensor& indices, const at:
 at::Tensor with_elements(const at::Tensor& var, const at::Tensor& indices,
                          const at::Tensor& updates, bool accumulate) {
   const int64_t depth = indices.dim() == 0 ? 0 : indices.size(-1);
-  TORCH_CHECK(depth > 0 && depth <= var.dim(), "indices has shape ", indices.sizes(),
-              ", expected a last dimension of 1 to ", var.dim());
+  EXPECT(depth > 0 && depth <= var.dim(), "indices has shape ", indices.sizes(),
+         ", expected a last dimension of 1 to ", var.dim());
   c10::List<std::optional<at::Tensor>> places;
   for (int64_t i = 0; i < depth; ++i) {
     places.push_back(wrapped(indices.select(-1, i), var.size(i)));
@@ -59,8 +59,8 @@ at::Tensor with_elements(const at::Tensor& var, const at::Tensor& indices,
 NAMED_OPERATOR(GatherV2, (In, x), (IndexIn, indices), (HostInts, axis), (Out, y),
                (Attribute<int64_t>, batch_dims), (Attribute<bool>, negative_index_support),
                (Attribute<bool>, is_preprocessed)) {
-  TORCH_CHECK(axis.size() == 1 && batch_dims.value_or(0) == 0, "axis has ", axis.size(),
-              " numbers and batch_dims is ", batch_dims.value_or(0), ", expected one and 0");
+  EXPECT(axis.size() == 1 && batch_dims.value_or(0) == 0, "axis has ", axis.size(),
+         " numbers and batch_dims is ", batch_dims.value_or(0), ", expected one and 0");
   y = taken(x, indices, axis[0]);
 }
 NAMED_OPERATOR(GatherV2D, (In, x), (IndexIn, indices), (Out, y), (Attribute<int64_t>, axis)) {
@@ -81,8 +81,8 @@ NAMED_OPERATOR(ScatterElements, (In, data), (IndexIn, indices), (In, updates), (
   const int64_t dim = c10::maybe_wrap_dim(axis.value_or(0), data.dim());
   const at::Tensor places = data.dim() == 0 ? indices : wrapped(indices, data.size(dim));
   const std::string mode = reduction.value_or("none");
-  TORCH_CHECK(mode == "none" || mode == "add" || mode == "mul" || mode == "multiply",
-              "reduction is ", mode, ", expected none, add or mul");
+  EXPECT(mode == "none" || mode == "add" || mode == "mul" || mode == "multiply", "reduction is ",
+         mode, ", expected none, add or mul");
   y = mode == "none"  ? data.scatter(dim, places, updates)
       : mode == "add" ? data.scatter_add(dim, places, updates)
                       : data.scatter_reduce(dim, places, updates, "prod");
@@ -117,12 +117,12 @@ NAMED_OPERATOR(IndexPutV2, (In, x), (In, value), (HostInts, indexed_sizes),
       places.push_back(std::nullopt);
       continue;
     }
-    TORCH_CHECK(next < indices.size() && static_cast<int64_t>(dim) < x.dim(),
-                "indexed_sizes asks for more dimensions than x or indices have");
+    EXPECT(next < indices.size() && static_cast<int64_t>(dim) < x.dim(),
+           "indexed_sizes asks for more dimensions than x or indices have");
     const at::Tensor& each = indices[next++];
     const bool is_mask = each.scalar_type() == at::kBool || each.scalar_type() == at::kByte;
-    TORCH_CHECK(is_mask || at::isIntegralType(each.scalar_type(), false), "indices have dtype ",
-                dtype_text(each.scalar_type()), ", expected integers or BOOL");
+    EXPECT(is_mask || at::isIntegralType(each.scalar_type(), false), "indices have dtype ",
+           dtype_text(each.scalar_type()), ", expected integers or BOOL");
     places.push_back(is_mask ? each.to(at::kBool)
                              : wrapped(each.to(at::kLong), x.size(static_cast<int64_t>(dim))));
   }
@@ -143,15 +143,15 @@ NAMED_OPERATOR(MaskedScatter, (In, x), (In, mask), (In, updates), (Out, y)) {
 NAMED_OPERATOR(MaskedFillRange, (In, x), (IndexIn, start), (IndexIn, end), (In, value), (Out, y),
                (Attribute<int64_t>, axis)) {
   const int64_t dim = c10::maybe_wrap_dim(axis.value_or(-1), x.dim());
-  TORCH_CHECK(start.dim() == 2 && end.sizes() == start.sizes() && value.dim() == 1 &&
-                  value.size(0) == start.size(0),
-              "start has shape ", start.sizes(), ", end ", end.sizes(), " and value ",
-              value.sizes(), ", expected (N, B) twice and (N)");
+  EXPECT(start.dim() == 2 && end.sizes() == start.sizes() && value.dim() == 1 &&
+             value.size(0) == start.size(0),
+         "start has shape ", start.sizes(), ", end ", end.sizes(), " and value ", value.sizes(),
+         ", expected (N, B) twice and (N)");
   Integers along(static_cast<size_t>(x.dim()), 1), of_batch = along;
   along[static_cast<size_t>(dim)] = x.size(dim);
   if (x.dim() > 1) of_batch[0] = start.size(1);
-  TORCH_CHECK(x.dim() == 1 ? start.size(1) == 1 : start.size(1) == x.size(0), "start has shape ",
-              start.sizes(), ", expected (N, ", x.dim() == 1 ? 1 : x.size(0), ")");
+  EXPECT(x.dim() == 1 ? start.size(1) == 1 : start.size(1) == x.size(0), "start has shape ",
+         start.sizes(), ", expected (N, ", x.dim() == 1 ? 1 : x.size(0), ")");
   const at::Tensor places = at::arange(x.size(dim), start.options()).view(along);
   at::Tensor result = x;
   for (int64_t i = 0; i < start.size(0); ++i) {
@@ -168,7 +168,7 @@ NAMED_OPERATOR(FillDiagonal, (In, x), (Out, y), (Attribute<double>, fill_value),
 }
 NAMED_OPERATOR(OneHot, (IndexIn, x), (HostInts, depth), (In, on_value), (In, off_value), (Out, y),
                (Attribute<int64_t>, axis)) {
-  TORCH_CHECK(depth.size() == 1, "depth has ", depth.size(), " numbers, expected one");
+  EXPECT(depth.size() == 1, "depth has ", depth.size(), " numbers, expected one");
   const int64_t dim = c10::maybe_wrap_dim(axis.value_or(-1), x.dim() + 1);
   const at::Tensor classes = at::arange(depth[0], x.options());
   const at::Tensor is_class = (x.unsqueeze(-1) == classes).movedim(-1, dim);
@@ -176,7 +176,7 @@ NAMED_OPERATOR(OneHot, (IndexIn, x), (HostInts, depth), (In, on_value), (In, off
 }
 NAMED_OPERATOR(OneHotD, (IndexIn, x), (In, on_value), (In, off_value), (Out, y),
                (Attribute<int64_t>, depth), (Attribute<int64_t>, axis)) {
-  TORCH_CHECK(depth.value_or(0) > 0, "depth is ", depth.value_or(0), ", expected 1 or more");
+  EXPECT(depth.value_or(0) > 0, "depth is ", depth.value_or(0), ", expected 1 or more");
   const int64_t dim = c10::maybe_wrap_dim(axis.value_or(-1), x.dim() + 1);
   const at::Tensor is_class = (x.unsqueeze(-1) == at::arange(*depth, x.options())).movedim(-1, dim);
   y = at::where(is_class, on_value.reshape({}), off_value.reshape({}));
@@ -204,3 +204,5 @@ NAMED_OPERATOR(NonZero, (In, x), (SizedOut, y), (Attribute<bool>, transpose),
   const at::Tensor places = at::nonzero(x);
   y = transpose.value_or(false) ? places.t() : places;
 }
+
+}  // namespace aclnn_host::named_indexing

@@ -13,14 +13,14 @@
 #include "host_cann/aten_ops/distances.h"
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_linear_algebra {
 
 namespace {
 
 // -1 stands for the largest of all differences.
 double norm_of(const std::optional<double>& p) {
   const double norm = p.value_or(2);
-  TORCH_CHECK(norm >= 0 || norm == -1, "p is ", norm, ", expected 0 or more, or -1");
+  EXPECT(norm >= 0 || norm == -1, "p is ", norm, ", expected 0 or more, or -1");
   return norm == -1 ? std::numeric_limits<double>::infinity() : norm;
 }
 
@@ -70,3 +70,5 @@ NAMED_OPERATOR(CdistGrad, (FloatIn, grad), (FloatIn, x1), (FloatIn, x2), (FloatI
           .view(x1.sizes());
   y = gradient.sizes() == y->sizes() ? gradient : gradient.sum(-2);
 }
+
+}  // namespace aclnn_host::named_linear_algebra

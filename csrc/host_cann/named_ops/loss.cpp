@@ -27,7 +27,7 @@
 
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_loss {
 
 namespace {
 
@@ -35,7 +35,7 @@ int64_t reduction_of(const std::optional<std::string>& attribute) {
   const std::string reduction = attribute.value_or("mean");
   if (reduction == "none") return at::Reduction::None;
   if (reduction == "sum") return at::Reduction::Sum;
-  TORCH_CHECK(reduction == "mean", "reduction is ", reduction, ", expected none, mean or sum");
+  EXPECT(reduction == "mean", "reduction is ", reduction, ", expected none, mean or sum");
   return at::Reduction::Mean;
 }
 
@@ -69,7 +69,7 @@ NAMED_OPERATOR(MseLossGrad, (FloatIn, predict), (FloatIn, label), (FloatIn, dout
 }
 NAMED_OPERATOR(LpLoss, (FloatIn, predict), (FloatIn, label), (Out, y), (Attribute<int64_t>, p),
                (Attribute<std::string>, reduction)) {
-  TORCH_CHECK(p.value_or(1) == 1, "p is ", *p, ", expected 1");
+  EXPECT(p.value_or(1) == 1, "p is ", *p, ", expected 1");
   y = shaped_as(y, at::l1_loss(wide(predict), wide(label), reduction_of(reduction)));
 }
 NAMED_OPERATOR(L1LossGrad, (FloatIn, grads), (FloatIn, predict), (FloatIn, label), (Out, y),
@@ -177,3 +177,5 @@ NAMED_OPERATOR(SoftmaxCrossEntropyWithLogits, (FloatIn, features), (FloatIn, lab
   loss = -(weights * at::log_softmax(logits, 1)).sum(1);
   backprop = at::softmax(logits, 1) - weights;
 }
+
+}  // namespace aclnn_host::named_loss

@@ -9,7 +9,7 @@
 #include "host_cann/named_ops/operator.h"
 #include "host_cann/named_ops/precision.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_matmul {
 
 namespace {
 
@@ -19,8 +19,8 @@ at::Tensor transposed(const at::Tensor& x, bool is_transposed) {
 
 at::Tensor product(const at::Tensor& x1, const at::Tensor& x2, bool transpose_x1, bool transpose_x2,
                    const std::optional<at::Tensor>& bias) {
-  TORCH_CHECK(x1.dim() >= 2 && x2.dim() >= 2, "x1 has shape ", x1.sizes(), " and x2 ", x2.sizes(),
-              ", expected matrices");
+  EXPECT(x1.dim() >= 2 && x2.dim() >= 2, "x1 has shape ", x1.sizes(), " and x2 ", x2.sizes(),
+         ", expected matrices");
   const at::Tensor left = transposed(x1, transpose_x1), right = transposed(x2, transpose_x2);
   if (at::isIntegralType(left.scalar_type(), false)) {
     const at::Tensor result = at::matmul(left.to(at::kInt), right.to(at::kInt));
@@ -40,7 +40,7 @@ NAMED_OPERATOR(MatMul, (In, x1), (In, x2), (OptionalIn, bias), (Out, y),
 NAMED_OPERATOR(MatMulV2, (In, x1), (In, x2), (OptionalIn, bias), (Out, y),
                (Attribute<bool>, transpose_x1), (Attribute<bool>, transpose_x2),
                (Attribute<int64_t>, offset_x)) {
-  TORCH_CHECK(offset_x.value_or(0) == 0, "offset_x is ", *offset_x, ", expected 0");
+  EXPECT(offset_x.value_or(0) == 0, "offset_x is ", *offset_x, ", expected 0");
   y = product(x1, x2, transpose_x1.value_or(false), transpose_x2.value_or(false), bias);
 }
 NAMED_OPERATOR(BatchMatMul, (In, x1), (In, x2), (OptionalIn, addend), (Out, y),
@@ -53,3 +53,5 @@ NAMED_OPERATOR(Dot, (In, input_x), (In, input_y), (Out, output)) {
 NAMED_OPERATOR(Trace, (In, x), (Out, y)) {
   y = x.trace();
 }
+
+}  // namespace aclnn_host::named_matmul

@@ -10,7 +10,7 @@
 
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_normalization {
 
 namespace {
 
@@ -40,9 +40,9 @@ int64_t axis_of(const std::optional<int64_t>& axis, const at::Tensor& x) {
 
 // The last dimensions of x, which gamma has.
 Integers normalized_dims(const at::Tensor& x, const at::Tensor& gamma) {
-  TORCH_CHECK(gamma.dim() <= x.dim() && x.sizes().slice(x.dim() - gamma.dim()) == gamma.sizes(),
-              "gamma has shape ", gamma.sizes(), ", expected the last dimensions of x, which is ",
-              x.sizes());
+  EXPECT(gamma.dim() <= x.dim() && x.sizes().slice(x.dim() - gamma.dim()) == gamma.sizes(),
+         "gamma has shape ", gamma.sizes(), ", expected the last dimensions of x, which is ",
+         x.sizes());
   return dims_from(x, x.dim() - gamma.dim());
 }
 
@@ -56,15 +56,15 @@ void expect_statistic(const char* name, const at::Tensor& statistic, const at::T
 
 // The groups of channels, which are dimension 1, each as one row.
 at::Tensor in_groups(const at::Tensor& x, int64_t groups) {
-  TORCH_CHECK(x.dim() >= 2 && groups > 0 && x.size(1) % groups == 0, "x has shape ", x.sizes(),
-              ", expected channels in dimension 1, a multiple of num_groups, ", groups);
+  EXPECT(x.dim() >= 2 && groups > 0 && x.size(1) % groups == 0, "x has shape ", x.sizes(),
+         ", expected channels in dimension 1, a multiple of num_groups, ", groups);
   return x.reshape({x.size(0), groups, x.size(0) == 0 ? 0 : x.numel() / (x.size(0) * groups)});
 }
 
 // A tensor of one number per channel in the shape of x, whose channels are dimension 1.
 at::Tensor per_channel(const at::Tensor& numbers, const at::Tensor& x) {
-  TORCH_CHECK(x.dim() >= 2 && numbers.numel() == x.size(1), "x has shape ", x.sizes(),
-              ", expected ", numbers.numel(), " channels in dimension 1");
+  EXPECT(x.dim() >= 2 && numbers.numel() == x.size(1), "x has shape ", x.sizes(), ", expected ",
+         numbers.numel(), " channels in dimension 1");
   Integers shape(static_cast<size_t>(x.dim()), 1);
   shape[1] = x.size(1);
   return wide(numbers).view(shape);
@@ -171,8 +171,8 @@ NAMED_OPERATOR(NormalizeBatch, (FloatIn, input_x), (IndexIn, seq_len), (Out, out
   expect_dims("input_x", input_x, 3);
   expect_shape("seq_len", seq_len, {input_x.size(0)});
   const std::string type = normalize_type.value_or("per_feature");
-  TORCH_CHECK(type == "per_feature" || type == "all_features", "normalize_type is ", type,
-              ", expected per_feature or all_features");
+  EXPECT(type == "per_feature" || type == "all_features", "normalize_type is ", type,
+         ", expected per_feature or all_features");
   const at::Tensor x = wide(input_x);
   const at::Tensor steps = at::arange(x.size(2), seq_len.options());
   const at::Tensor is_step = (steps < seq_len.unsqueeze(1)).unsqueeze(1);
@@ -185,3 +185,5 @@ NAMED_OPERATOR(NormalizeBatch, (FloatIn, input_x), (IndexIn, seq_len), (Out, out
   const at::Tensor deviation = (sum(centred * centred) / (count - 1)).sqrt();
   output_y = centred / (deviation + epsilon.value_or(1e-5));
 }
+
+}  // namespace aclnn_host::named_normalization

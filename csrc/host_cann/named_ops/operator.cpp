@@ -123,12 +123,14 @@ aclError execute(const NamedCall& call, const NamedOperator& op) {
   NamedArguments arguments(call);
   aclOpExecutor* executor = nullptr;
   uint64_t workspace_size = 0;
-  const std::tuple given{Named{"inputs", &arguments.inputs()},
+  const Given given[] = {Named{"inputs", &arguments.inputs()},
                          Named{"outputs", &arguments.outputs()}};
   aclnnStatus status = stage1(op.api, given, [&]() -> aclnnStatus {
     Preparation stage(op.api, &workspace_size, &executor);
     try {
       return op.prepare(arguments, stage);
+    } catch (const Refusal& refusal) {
+      return fail(ACLNN_ERR_PARAM_INVALID, "%s: %s", op.api, refusal.what());
     } catch (const c10::Error& error) {
       return fail(ACLNN_ERR_PARAM_INVALID, "%s: %s", op.api, error.what_without_backtrace());
     }
@@ -200,8 +202,8 @@ std::optional<T> number(const Frame& frame, size_t i) {
     }
     return scalar->to<T>();
   }
-  TORCH_CHECK(std::holds_alternative<std::monostate>(frame.slots[i]), "attribute ", frame.names[i],
-              " is a text or a list, expected a number");
+  EXPECT(std::holds_alternative<std::monostate>(frame.slots[i]), "attribute ", frame.names[i],
+         " is a text or a list, expected a number");
   return std::nullopt;
 }
 
@@ -220,8 +222,8 @@ std::optional<To> list(const Frame& frame, size_t i) {
     }
     return converted;
   }
-  TORCH_CHECK(std::holds_alternative<std::monostate>(slot), "attribute ", frame.names[i],
-              " is a number or a text, expected a list");
+  EXPECT(std::holds_alternative<std::monostate>(slot), "attribute ", frame.names[i],
+         " is a number or a text, expected a list");
   return std::nullopt;
 }
 
@@ -277,23 +279,23 @@ aclTensorList* NamedArguments::other_outputs() {
 at::Tensor NamedArguments::next_values(const char* name) {
   const size_t i = inputs_taken_;
   const aclTensor* const input = next_input();
-  TORCH_CHECK(input != nullptr, name, " is absent, expected values in host memory");
+  EXPECT(input != nullptr, name, " is absent, expected values in host memory");
   const aclTensorDesc& desc = *call_.input_descs[i];
   const aclDataBuffer& buffer = *call_.inputs[i];
   const bool has_constant = !desc.constant.empty();
-  TORCH_CHECK(has_constant || is_on_host(desc), name,
-              " is in device memory, expected values in host memory (aclSetTensorPlaceMent) or a "
-              "constant (aclSetTensorConst)");
+  EXPECT(has_constant || is_on_host(desc), name,
+         " is in device memory, expected values in host memory (aclSetTensorPlaceMent) or a "
+         "constant (aclSetTensorConst)");
   const at::ScalarType type = aten_type(desc.type);
-  TORCH_CHECK(type != at::ScalarType::Undefined, name, " has dtype ", dtype_name(desc.type),
-              ", which the host CANN does not emulate here");
+  EXPECT(type != at::ScalarType::Undefined, name, " has dtype ", dtype_name(desc.type),
+         ", which the host CANN does not emulate here");
   const size_t size = has_constant ? desc.constant.size() : buffer.size;
   const int64_t count = element_count(input->view.shape).value_or(-1);
-  TORCH_CHECK(count >= 0 && static_cast<uint64_t>(count) * c10::elementSize(type) <= size, name,
-              " has shape ", shape_text(input->view.shape), ", but ", size, " bytes of values");
+  EXPECT(count >= 0 && static_cast<uint64_t>(count) * c10::elementSize(type) <= size, name,
+         " has shape ", shape_text(input->view.shape), ", but ", size, " bytes of values");
   if (count == 0) return at::empty({0}, type);
   void* const values = has_constant ? const_cast<char*>(desc.constant.data()) : buffer.data;
-  TORCH_CHECK(values != nullptr, name, " has ", count, " values at a null address");
+  EXPECT(values != nullptr, name, " has ", count, " values at a null address");
   return at::from_blob(values, {count}, type).clone();
 }
 
@@ -309,42 +311,41 @@ void NamedArguments::give_memory(Preparation& stage) {
 }
 
 void NamedArguments::expect_all_taken() const {
-  TORCH_CHECK(inputs_taken_ >= inputs_.elements.size(), "the call has ", inputs_.elements.size(),
-              " inputs, expected at most ", inputs_taken_);
-  TORCH_CHECK(outputs_taken_ >= outputs_.elements.size(), "the call has ", outputs_.elements.size(),
-              " outputs, expected at most ", outputs_taken_);
+  EXPECT(inputs_taken_ >= inputs_.elements.size(), "the call has ", inputs_.elements.size(),
+         " inputs, expected at most ", inputs_taken_);
+  EXPECT(outputs_taken_ >= outputs_.elements.size(), "the call has ", outputs_.elements.size(),
+         " outputs, expected at most ", outputs_taken_);
   if (call_.attributes == nullptr) return;
   for (const auto& [name, value] : call_.attributes->values) {
-    TORCH_CHECK(name.starts_with('_') || is_empty_list(value) ||
-                    std::ranges::find(attributes_taken_, name) != attributes_taken_.end(),
-                "the host CANN does not know attribute ", name, " of this operator");
+    EXPECT(name.starts_with('_') || is_empty_list(value) ||
+               std::ranges::find(attributes_taken_, name) != attributes_taken_.end(),
+           "the host CANN does not know attribute ", name, " of this operator");
   }
 }
 
 void expect_value(const char* name, const AttributeValue* value, std::string_view values,
                   bool may_be_absent) {
-  TORCH_CHECK(value != nullptr || may_be_absent, "attribute ", name, " is absent; set it to ",
-              values, ", which alone the host CANN emulates");
+  EXPECT(value != nullptr || may_be_absent, "attribute ", name, " is absent; set it to ", values,
+         ", which alone the host CANN emulates");
   if (value == nullptr) return;
   for (std::string_view rest = values; !rest.empty();) {
     const size_t end = std::min(rest.find('|'), rest.size());
     if (is_text(*value, rest.substr(0, end))) return;
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  TORCH_CHECK(false, "attribute ", name, " is not ", values,
-              ", which alone the host CANN emulates");
+  EXPECT(false, "attribute ", name, " is not ", values, ", which alone the host CANN emulates");
 }
 
 int64_t integer_of(const char* name, double number) {
-  TORCH_CHECK(number >= -0x1p63 && number < 0x1p63 && number == std::trunc(number), name, " has ",
-              number, ", expected integers");
+  EXPECT(number >= -0x1p63 && number < 0x1p63 && number == std::trunc(number), name, " has ",
+         number, ", expected integers");
   return static_cast<int64_t>(number);
 }
 
 std::vector<int64_t> integers_of(const at::Tensor& values) {
-  TORCH_CHECK(at::isIntegralType(values.scalar_type(), /*includeBool=*/true),
-              "the values of an input in host memory are of dtype ",
-              dtype_text(values.scalar_type()), ", expected integers");
+  EXPECT(at::isIntegralType(values.scalar_type(), /*includeBool=*/true),
+         "the values of an input in host memory are of dtype ", dtype_text(values.scalar_type()),
+         ", expected integers");
   const at::Tensor integers = values.to(at::kLong);
   const auto* const begin = integers.const_data_ptr<int64_t>();
   return {begin, begin + integers.numel()};
@@ -361,7 +362,7 @@ Slot slot_of(const char* name, const AttributeValue* value) {
   return std::visit(
       [&]<class T>(const T& held) -> Slot {
         if constexpr (std::same_as<T, std::vector<std::vector<int64_t>>>) {
-          TORCH_CHECK(false, "attribute ", name, " is a list of lists, which no operator here has");
+          EXPECT(false, "attribute ", name, " is a list of lists, which no operator here has");
         } else if constexpr (std::is_arithmetic_v<T>) {
           return c10::Scalar(held);
         } else {
@@ -389,8 +390,8 @@ Attribute<std::string>::Value Attribute<std::string>::get(const Frame& frame, si
   if (text != nullptr) return *text;
   const auto* const scalar = std::get_if<c10::Scalar>(&frame.slots[i]);
   if (scalar != nullptr && scalar->isBoolean()) return std::nullopt;
-  TORCH_CHECK(std::holds_alternative<std::monostate>(frame.slots[i]), "attribute ", frame.names[i],
-              " is a number or a list, expected a text");
+  EXPECT(std::holds_alternative<std::monostate>(frame.slots[i]), "attribute ", frame.names[i],
+         " is a number or a list, expected a text");
   return std::nullopt;
 }
 template <>

@@ -6,12 +6,12 @@
 
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_optimizers {
 
 namespace {
 
 at::Tensor scalar(const char* name, const at::Tensor& x) {
-  TORCH_CHECK(x.numel() == 1, name, " has ", x.numel(), " elements, expected one");
+  EXPECT(x.numel() == 1, name, " has ", x.numel(), " elements, expected one");
   return wide(x).reshape({});
 }
 
@@ -38,7 +38,7 @@ NAMED_OPERATOR(ApplyAdamW, (FloatIn, var), (FloatIn, m), (FloatIn, v), (In, beta
                (Out, m_out), (Out, v_out), (Attribute<bool>, amsgrad),
                (Attribute<bool>, maximize)) {
   const bool is_amsgrad = amsgrad.value_or(false);
-  TORCH_CHECK(!is_amsgrad || max_grad_norm, "amsgrad is true and max_grad_norm is absent");
+  EXPECT(!is_amsgrad || max_grad_norm, "amsgrad is true and max_grad_norm is absent");
   const at::Tensor b1 = scalar("beta1", beta1), b2 = scalar("beta2", beta2);
   const at::Tensor g = maximize.value_or(false) ? -wide(grad) : wide(grad);
   const at::Tensor rate = scalar("lr", lr);
@@ -59,10 +59,10 @@ NAMED_OPERATOR(ApplyAdamV2, (FloatIn, var), (FloatIn, m), (FloatIn, v), (In, lr)
                (In, global_grad_norm), (In, weight_decay), (OptionalIn, step_size), (Out, var_out),
                (Out, m_out), (Out, v_out), (Attribute<std::string>, adam_mode)) {
   const std::string mode = adam_mode.value_or("adam");
-  TORCH_CHECK(mode == "adam" || mode == "mbart_adam", "adam_mode is ", mode,
-              ", expected adam or mbart_adam");
-  TORCH_CHECK(!max_grad_norm.is_cpu() || scalar("max_grad_norm", max_grad_norm).item<float>() <= 0,
-              "max_grad_norm is above 0, which the host CANN does not emulate; clip the gradient");
+  EXPECT(mode == "adam" || mode == "mbart_adam", "adam_mode is ", mode,
+         ", expected adam or mbart_adam");
+  EXPECT(!max_grad_norm.is_cpu() || scalar("max_grad_norm", max_grad_norm).item<float>() <= 0,
+         "max_grad_norm is above 0, which the host CANN does not emulate; clip the gradient");
   const at::Tensor b1 = scalar("beta1", beta1), b2 = scalar("beta2", beta2), g = wide(grad);
   const at::Tensor next_m = wide(m) * b1 + g * (1 - b1);
   const at::Tensor next_v = wide(v) * b2 + g * g * (1 - b2);
@@ -74,3 +74,5 @@ NAMED_OPERATOR(ApplyAdamV2, (FloatIn, var), (FloatIn, m), (FloatIn, v), (In, lr)
                                          : wide(var) - step * next_m / moments - rate * decay;
   var_out = next, m_out = next_m, v_out = next_v;
 }
+
+}  // namespace aclnn_host::named_optimizers

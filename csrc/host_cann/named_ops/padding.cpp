@@ -15,7 +15,7 @@
 
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_padding {
 
 namespace {
 
@@ -23,8 +23,8 @@ namespace {
 // afters.
 Integers from_last(const Integers& paddings, bool are_pairs, int64_t dims) {
   const auto count = static_cast<size_t>(dims);
-  TORCH_CHECK(paddings.size() == 2 * count, "paddings has ", paddings.size(), " numbers, expected ",
-              2 * count);
+  EXPECT(paddings.size() == 2 * count, "paddings has ", paddings.size(), " numbers, expected ",
+         2 * count);
   Integers reversed;
   for (size_t i = count; i-- > 0;) {
     reversed.push_back(are_pairs ? paddings[2 * i] : paddings[i]);
@@ -46,8 +46,8 @@ enum class Mode { kConstant, kEdge, kReflect };
 Mode mode_of(const std::string& mode) {
   if (mode == "constant") return Mode::kConstant;
   if (mode == "edge") return Mode::kEdge;
-  TORCH_CHECK(mode == "reflect" || mode == "REFLECT", "mode is ", mode,
-              ", expected constant, edge or reflect");
+  EXPECT(mode == "reflect" || mode == "REFLECT", "mode is ", mode,
+         ", expected constant, edge or reflect");
   return Mode::kReflect;
 }
 
@@ -64,8 +64,8 @@ at::Tensor gradient(const at::Tensor& grads, at::IntArrayRef shape, const Intege
       return is_edge ? at::replication_pad2d_backward(grads, x, paddings)
                      : at::reflection_pad2d_backward(grads, x, paddings);
     default:
-      TORCH_CHECK(paddings.size() == 6, "paddings pads ", paddings.size() / 2,
-                  " dimensions, expected 1 to 3");
+      EXPECT(paddings.size() == 6, "paddings pads ", paddings.size() / 2,
+             " dimensions, expected 1 to 3");
       return is_edge ? at::replication_pad3d_backward(grads, x, paddings)
                      : at::reflection_pad3d_backward(grads, x, paddings);
   }
@@ -106,23 +106,25 @@ NAMED_OPERATOR(PadV3, (In, x), (HostInts, paddings), (OptionalIn, constant_value
     y = result;
     return;
   }
-  TORCH_CHECK(constant_values->numel() == 1, "constant_values has ", constant_values->numel(),
-              " elements, expected one");
+  EXPECT(constant_values->numel() == 1, "constant_values has ", constant_values->numel(),
+         " elements, expected one");
   const at::Tensor is_x = padded(at::ones_like(x, at::kBool), pads, kind);
   y = at::where(is_x, result, constant_values->reshape({}));
 }
 NAMED_OPERATOR(PadV3Grad, (FloatIn, x), (HostInts, paddings), (Out, y),
                (Attribute<std::string>, mode), (Attribute<bool>, paddings_contiguous)) {
   const Mode kind = mode_of(mode.value_or("reflect"));
-  TORCH_CHECK(kind != Mode::kConstant, "mode is constant, expected edge or reflect");
+  EXPECT(kind != Mode::kConstant, "mode is constant, expected edge or reflect");
   const Integers pads = inner(from_last(paddings, paddings_contiguous.value_or(true), x.dim()));
   const int64_t rank = padded_rank(x.dim(), pads);
   const int64_t leading = x.dim() - rank;
   const auto kept =
       static_cast<size_t>(x.dim()) - std::min(pads.size() / 2, static_cast<size_t>(x.dim()));
   expect_dims("y", y, x.dim());
-  TORCH_CHECK(x.sizes().slice(0, kept) == y->sizes().slice(0, kept), "x has shape ", x.sizes(),
-              ", expected ", y->sizes().slice(0, kept), " in the dimensions that are not padded");
+  EXPECT(x.sizes().slice(0, kept) == y->sizes().slice(0, kept), "x has shape ", x.sizes(),
+         ", expected ", y->sizes().slice(0, kept), " in the dimensions that are not padded");
   const auto folded = [&](const at::Tensor& t) { return leading > 0 ? t.flatten(0, leading) : t; };
   y = gradient(folded(x), folded(y).sizes(), pads, kind).view(y->sizes());
 }
+
+}  // namespace aclnn_host::named_padding

@@ -53,7 +53,7 @@
 #include "host_cann/aten_ops/integers.h"
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_pointwise {
 
 #define NAMED_UNARY(Name, call)             \
   NAMED_OPERATOR(Name, (In, x), (Out, y)) { \
@@ -168,9 +168,9 @@ NAMED_OPERATOR(AxpyV2, (In, x1), (In, x2), (In, alpha), (Out, y)) {
 NAMED_OPERATOR(LogAddExp, (In, x1), (In, x2), (Out, y), (Attribute<double>, base),
                (Attribute<double>, scale), (Attribute<double>, shift)) {
   const double radix = base.value_or(-1);
-  TORCH_CHECK(scale.value_or(1) == 1 && shift.value_or(0) == 0 && (radix == -1 || radix == 2),
-              "base is ", radix, ", scale ", scale.value_or(1), " and shift ", shift.value_or(0),
-              ", expected a base of -1 or 2, a scale of 1 and a shift of 0");
+  EXPECT(scale.value_or(1) == 1 && shift.value_or(0) == 0 && (radix == -1 || radix == 2),
+         "base is ", radix, ", scale ", scale.value_or(1), " and shift ", shift.value_or(0),
+         ", expected a base of -1 or 2, a scale of 1 and a shift of 0");
   y = radix == 2 ? at::logaddexp2(x1, x2) : at::logaddexp(x1, x2);
 }
 NAMED_OPERATOR(Addcdiv, (In, input_data), (In, x1), (In, x2), (In, value), (Out, y)) {
@@ -209,11 +209,13 @@ NAMED_OPERATOR(StrideAdd, (FloatIn, x1), (FloatIn, x2), (Out, y),
   // The channels beyond a tensor's last one are the padding of its last block.
   const auto blocks = [length](const char* name, const at::Tensor& x, int64_t offset) {
     const int64_t padded = (x.size(1) + kChannels - 1) / kChannels * kChannels;
-    TORCH_CHECK(offset >= 0 && length >= 0 && offset * kChannels + length <= padded, name, " has ",
-                padded / kChannels, " blocks of channels, expected at least ",
-                offset + length / kChannels);
+    EXPECT(offset >= 0 && length >= 0 && offset * kChannels + length <= padded, name, " has ",
+           padded / kChannels, " blocks of channels, expected at least ",
+           offset + length / kChannels);
     const at::Tensor whole = at::constant_pad_nd(wide(x), {0, 0, 0, 0, 0, padded - x.size(1)});
     return whole.narrow(1, offset * kChannels, length);
   };
   y = blocks("x1", x1, x1_c1_offset.value_or(0)) + blocks("x2", x2, x2_c1_offset.value_or(0));
 }
+
+}  // namespace aclnn_host::named_pointwise

@@ -17,15 +17,15 @@
 #include "host_cann/aten_ops/planes.h"
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_pooling {
 
 namespace {
 
 // `count` numbers of a list from the i-th on.
 Integers part(const char* name, const std::optional<Integers>& list, size_t size, size_t first,
               size_t count) {
-  TORCH_CHECK(list && list->size() == size, name, " has ", list ? list->size() : 0,
-              " numbers, expected ", size);
+  EXPECT(list && list->size() == size, name, " has ", list ? list->size() : 0,
+         " numbers, expected ", size);
   return Integers(list->begin() + static_cast<int64_t>(first),
                   list->begin() + static_cast<int64_t>(first + count));
 }
@@ -161,3 +161,5 @@ NAMED_OPERATOR(MaxPool3DGrad, (FloatIn, orig_x), (FloatIn, orig_y), (FloatIn, gr
   if (ceil) where = places(true);
   y = at::max_pool3d_with_indices_backward(wide(grads), wide(orig_x), k, s, p, d, ceil, where);
 }
+
+}  // namespace aclnn_host::named_pooling

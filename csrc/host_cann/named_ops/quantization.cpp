@@ -13,7 +13,7 @@
 #include "host_cann/aten_ops/engine/frame.h"
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_quantization {
 
 namespace {
 
@@ -68,13 +68,13 @@ NAMED_OPERATOR(IFMR, (FloatIn, data), (FloatIn, data_min), (FloatIn, data_max), 
   const Numerals range = search_range.value_or(Numerals{0.7, 1.3});
   const double step = search_step.value_or(0.01);
   const int64_t bits = quant_bits.value_or(8);
-  TORCH_CHECK(range.size() == 2 && std::isfinite(range[0]) && std::isfinite(range[1]) && step > 0 &&
-                  std::abs(range[1] - range[0]) / step <= kMostSteps,
-              "search_range is not two numbers at most ", kMostSteps, " search_steps apart");
-  TORCH_CHECK(bits >= 2 && bits <= 16, "quant_bits is ", bits, ", expected 2 to 16");
-  TORCH_CHECK(data_min.numel() == 1 && data_max.numel() == 1 && cumsum.numel() > 0,
-              "data_min and data_max have ", data_min.numel(), " and ", data_max.numel(),
-              " elements and cumsum ", cumsum.numel(), ", expected one each, and some bins");
+  EXPECT(range.size() == 2 && std::isfinite(range[0]) && std::isfinite(range[1]) && step > 0 &&
+             std::abs(range[1] - range[0]) / step <= kMostSteps,
+         "search_range is not two numbers at most ", kMostSteps, " search_steps apart");
+  EXPECT(bits >= 2 && bits <= 16, "quant_bits is ", bits, ", expected 2 to 16");
+  EXPECT(data_min.numel() == 1 && data_max.numel() == 1 && cumsum.numel() > 0,
+         "data_min and data_max have ", data_min.numel(), " and ", data_max.numel(),
+         " elements and cumsum ", cumsum.numel(), ", expected one each, and some bins");
   Quantisation best{1, 0};
   if (data.is_cpu() && !is_rehearsed()) {
     best = reconstruct(data.to(at::kFloat), data_min.item().toDouble(), data_max.item().toDouble(),
@@ -89,7 +89,7 @@ NAMED_OPERATOR(SignBitsPack, (FloatIn, self), (Out, y), (Attribute<int64_t>, siz
   const int64_t rows = size.value_or(1);
   expect_dims("self", self, 1);
   const int64_t bytes = (self.size(0) + 7) / 8;
-  TORCH_CHECK(rows > 0 && bytes % rows == 0, "size is ", rows, ", expected a divisor of ", bytes);
+  EXPECT(rows > 0 && bytes % rows == 0, "size is ", rows, ", expected a divisor of ", bytes);
   const at::Tensor bits =
       at::constant_pad_nd((self >= 0).to(at::kByte), {0, bytes * 8 - self.size(0)});
   const at::Tensor places = at::arange(8, bits.options());
@@ -99,9 +99,11 @@ NAMED_OPERATOR(SignBitsUnpack, (In, self), (Out, y), (Attribute<int64_t>, size),
                (Attribute<int64_t>, dtype)) {
   const int64_t rows = size.value_or(1);
   expect_dtype("self", self, at::kByte);
-  TORCH_CHECK(rows > 0 && self.numel() * 8 % rows == 0, "size is ", rows,
-              ", expected a divisor of ", self.numel() * 8);
+  EXPECT(rows > 0 && self.numel() * 8 % rows == 0, "size is ", rows, ", expected a divisor of ",
+         self.numel() * 8);
   const at::Tensor bits =
       self.reshape({-1, 1}).bitwise_right_shift(at::arange(8, self.options())).bitwise_and(1);
   y = (bits.to(at::kFloat) * 2 - 1).view({rows, -1});
 }
+
+}  // namespace aclnn_host::named_quantization

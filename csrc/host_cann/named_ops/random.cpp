@@ -12,18 +12,18 @@
 #include "host_cann/aten_ops/random.h"
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_random {
 
 namespace {
 
 double one(const char* name, const Numerals& numbers) {
-  TORCH_CHECK(numbers.size() == 1, name, " has ", numbers.size(), " numbers, expected one");
+  EXPECT(numbers.size() == 1, name, " has ", numbers.size(), " numbers, expected one");
   return numbers[0];
 }
 
 double probability(const char* name, const Numerals& numbers) {
   const double p = one(name, numbers);
-  TORCH_CHECK(p >= 0 && p <= 1, name, " is ", p, ", expected 0 to 1");
+  EXPECT(p >= 0 && p <= 1, name, " is ", p, ", expected 0 to 1");
   return p;
 }
 
@@ -34,8 +34,8 @@ at::Tensor kept(const at::Tensor& x, const at::Tensor& is_kept, double keep) {
 
 // A mask has a bit for each element, or a byte.
 at::Tensor is_kept(const at::Tensor& mask, const at::Tensor& x) {
-  TORCH_CHECK(mask.scalar_type() == at::kByte || mask.scalar_type() == at::kBool, "mask has dtype ",
-              dtype_text(mask.scalar_type()), ", expected UINT8");
+  EXPECT(mask.scalar_type() == at::kByte || mask.scalar_type() == at::kBool, "mask has dtype ",
+         dtype_text(mask.scalar_type()), ", expected UINT8");
   if (mask.numel() == x.numel() && x.numel() != dropout_mask_bytes(x.numel())) {
     return mask.reshape(x.sizes()).to(at::kBool);
   }
@@ -45,18 +45,18 @@ at::Tensor is_kept(const at::Tensor& mask, const at::Tensor& x) {
 int64_t elements_of(const Integers& shape) {
   int64_t elements = 1;
   for (const int64_t size : shape) {
-    TORCH_CHECK(size >= 0 && !__builtin_mul_overflow(elements, size, &elements) &&
-                    elements <= int64_t{1} << 40,
-                "shape is ", at::IntArrayRef(shape),
-                ", expected sizes of 0 or more, of at most 2^40 "
-                "elements");
+    EXPECT(size >= 0 && !__builtin_mul_overflow(elements, size, &elements) &&
+               elements <= int64_t{1} << 40,
+           "shape is ", at::IntArrayRef(shape),
+           ", expected sizes of 0 or more, of at most 2^40 "
+           "elements");
   }
   return elements;
 }
 
 int64_t axis_of(const std::optional<Integers>& axes) {
   const Integers list = axes.value_or(Integers{-1});
-  TORCH_CHECK(list.size() == 1, "axis has ", list.size(), " numbers, expected one");
+  EXPECT(list.size() == 1, "axis has ", list.size(), " numbers, expected one");
   return list[0];
 }
 
@@ -65,8 +65,8 @@ int64_t axis_of(const std::optional<Integers>& axes) {
 // A byte for each element.
 NAMED_OPERATOR(DropOutGenMaskV3, (HostInts, shape), (HostFloats, prob), (Out, y),
                (Attribute<int64_t>, seed), (Attribute<int64_t>, seed2)) {
-  TORCH_CHECK(y->numel() == elements_of(shape), "y has ", y->numel(), " bytes, expected ",
-              elements_of(shape), ", one for each element");
+  EXPECT(y->numel() == elements_of(shape), "y has ", y->numel(), " bytes, expected ",
+         elements_of(shape), ", one for each element");
   expect_dtype("y", y, at::kByte);
   y = draw_bernoulli(y, probability("prob", prob), source_of(seed.value_or(0), seed2.value_or(0)));
 }
@@ -83,8 +83,8 @@ NAMED_OPERATOR(DropOutDoMask, (FloatIn, x), (In, mask), (HostFloats, keep_prob),
            probability("keep_prob", keep_prob));
 }
 NAMED_OPERATOR(DropOutDoMaskV3, (FloatIn, x), (In, mask), (HostFloats, keep_prob), (Out, y)) {
-  TORCH_CHECK(mask.numel() == x.numel(), "mask has ", mask.numel(), " bytes, expected ", x.numel(),
-              ", one for each element");
+  EXPECT(mask.numel() == x.numel(), "mask has ", mask.numel(), " bytes, expected ", x.numel(),
+         ", one for each element");
   y = kept(x, mask.reshape(x.sizes()).to(at::kBool), probability("keep_prob", keep_prob));
 }
 // softmax(x1 + alpha x2), and what the mask keeps of it.
@@ -126,3 +126,5 @@ NAMED_OPERATOR(RandomChoiceWithMask, (In, x), (Out, y), (Out, mask), (Attribute<
   y = places;
   mask = is_place;
 }
+
+}  // namespace aclnn_host::named_random

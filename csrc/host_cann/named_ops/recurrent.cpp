@@ -17,14 +17,14 @@
 #include "host_cann/aten_ops/recurrent/recurrent.h"
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_recurrent {
 
 namespace {
 
 bool is_backwards(const std::optional<std::string>& direction) {
   const std::string name = direction.value_or("UNIDIRECTIONAL");
-  TORCH_CHECK(name == "UNIDIRECTIONAL" || name == "REDIRECTIONAL", "direction is ", name,
-              ", expected UNIDIRECTIONAL or REDIRECTIONAL");
+  EXPECT(name == "UNIDIRECTIONAL" || name == "REDIRECTIONAL", "direction is ", name,
+         ", expected UNIDIRECTIONAL or REDIRECTIONAL");
   return name == "REDIRECTIONAL";
 }
 
@@ -32,8 +32,8 @@ bool is_backwards(const std::optional<std::string>& direction) {
 at::Tensor state(const std::optional<at::Tensor>& tensor, const at::Tensor& x, int64_t hidden) {
   const std::vector<int64_t> shape{x.size(1), hidden};
   if (!tensor) return at::zeros(shape, wide(x).options());
-  TORCH_CHECK(tensor->numel() == shape[0] * shape[1], "a state has shape ", tensor->sizes(),
-              ", expected ", at::IntArrayRef(shape));
+  EXPECT(tensor->numel() == shape[0] * shape[1], "a state has shape ", tensor->sizes(),
+         ", expected ", at::IntArrayRef(shape));
   return wide(*tensor).reshape(shape);
 }
 
@@ -49,10 +49,10 @@ struct Lengths {
       mask = (steps.unsqueeze(1) < seq_length->to(at::kLong)).unsqueeze(2);
       return;
     }
-    TORCH_CHECK(seq_length->dim() == 3 && seq_length->size(0) == x.size(0) &&
-                    seq_length->size(1) == x.size(1),
-                "seq_length has shape ", seq_length->sizes(), ", expected (", x.size(0), ", ",
-                x.size(1), ", H) or (", x.size(1), ")");
+    EXPECT(seq_length->dim() == 3 && seq_length->size(0) == x.size(0) &&
+               seq_length->size(1) == x.size(1),
+           "seq_length has shape ", seq_length->sizes(), ", expected (", x.size(0), ", ", x.size(1),
+           ", H) or (", x.size(1), ")");
     mask = seq_length->ne(0).narrow(-1, 0, 1);  // the same for all features
   }
   at::Tensor chosen(int64_t step, const at::Tensor& there, const at::Tensor& otherwise) const {
@@ -80,7 +80,7 @@ at::Tensor sequence(const std::vector<at::Tensor>& steps, const at::Tensor& x, b
 at::Tensor reordered(const at::Tensor& parameter, const std::optional<std::string>& gate_order) {
   const std::string order = gate_order.value_or("ijfo");
   if (order == "ifjo" || order == "ifco") return parameter;
-  TORCH_CHECK(order == "ijfo", "gate_order is ", order, ", expected ijfo or ifjo");
+  EXPECT(order == "ijfo", "gate_order is ", order, ", expected ijfo or ifjo");
   return at::cat(
       {part(parameter, 0, 4), part(parameter, 2, 4), part(parameter, 1, 4), part(parameter, 3, 4)},
       -1);
@@ -93,8 +93,8 @@ std::optional<at::Tensor> reordered(const std::optional<at::Tensor>& parameter,
 
 // Refuses an optional input that has elements: programs pass empty and single ones for none.
 void expect_none(const char* name, const std::optional<at::Tensor>& tensor) {
-  TORCH_CHECK(!tensor || tensor->dim() == 0 || tensor->numel() == 0, name,
-              " is given, which the host CANN does not emulate");
+  EXPECT(!tensor || tensor->dim() == 0 || tensor->numel() == 0, name,
+         " is given, which the host CANN does not emulate");
 }
 
 struct LstmOutputs {
@@ -125,8 +125,8 @@ LstmOutputs lstm(const at::Tensor& x, const at::Tensor& of_input, const at::Tens
 
 // Checks a weight of so many gates, and says how large the hidden state is.
 int64_t hidden_of(const char* name, const at::Tensor& weight, int64_t gates) {
-  TORCH_CHECK(weight.dim() == 2 && weight.size(1) % gates == 0 && weight.size(1) > 0, name,
-              " has shape ", weight.sizes(), ", expected (features, ", gates, " * H)");
+  EXPECT(weight.dim() == 2 && weight.size(1) % gates == 0 && weight.size(1) > 0, name,
+         " has shape ", weight.sizes(), ", expected (features, ", gates, " * H)");
   return weight.size(1) / gates;
 }
 
@@ -204,21 +204,21 @@ Parameters parameter_gradients(const LstmGradients& g, const at::Tensor& x,
 
 void check_lstm(const at::Tensor& x, const at::Tensor& of_input, const at::Tensor& of_hidden,
                 const std::optional<std::string>& cell_type) {
-  TORCH_CHECK(cell_type.value_or("LSTM") == "LSTM", "cell_type is ", *cell_type, ", expected LSTM");
+  EXPECT(cell_type.value_or("LSTM") == "LSTM", "cell_type is ", *cell_type, ", expected LSTM");
   expect_dims("x", x, 3);
   const int64_t hidden = hidden_of("the weight", of_input, 4);
-  TORCH_CHECK(of_input.size(0) == x.size(2) && of_hidden.size(0) == hidden &&
-                  of_hidden.size(1) == of_input.size(1),
-              "the weights of x and of the hidden state have shapes ", of_input.sizes(), " and ",
-              of_hidden.sizes(), ", expected (", x.size(2), ", 4 * H) and (H, 4 * H)");
+  EXPECT(of_input.size(0) == x.size(2) && of_hidden.size(0) == hidden &&
+             of_hidden.size(1) == of_input.size(1),
+         "the weights of x and of the hidden state have shapes ", of_input.sizes(), " and ",
+         of_hidden.sizes(), ", expected (", x.size(2), ", 4 * H) and (H, 4 * H)");
 }
 
 // The weights of x and of the hidden state stand in one matrix.
 std::pair<at::Tensor, at::Tensor> split(const at::Tensor& w, const at::Tensor& x) {
   expect_dims("x", x, 3);
   const int64_t hidden = hidden_of("w", w, 4);
-  TORCH_CHECK(w.size(0) == x.size(2) + hidden, "w has shape ", w.sizes(), ", expected (",
-              x.size(2) + hidden, ", ", 4 * hidden, ")");
+  EXPECT(w.size(0) == x.size(2) + hidden, "w has shape ", w.sizes(), ", expected (",
+         x.size(2) + hidden, ", ", 4 * hidden, ")");
   return {w.narrow(0, 0, x.size(2)), w.narrow(0, x.size(2), hidden)};
 }
 
@@ -383,7 +383,7 @@ NAMED_OPERATOR(DynamicGRUV2Grad, (FloatIn, x), (FloatIn, weight_input), (FloatIn
   const int64_t hidden = hidden_of("weight_input", weight_input, 3), steps = x.size(0);
   expect_shape("weight_input", weight_input, {x.size(2), 3 * hidden});
   expect_shape("weight_hidden", weight_hidden, {hidden, 3 * hidden});
-  TORCH_CHECK(!is_backwards(direction), "direction is REDIRECTIONAL, expected UNIDIRECTIONAL");
+  EXPECT(!is_backwards(direction), "direction is REDIRECTIONAL, expected UNIDIRECTIONAL");
   const bool is_all = steps_to_compute(x) == steps;
   const at::Tensor first = state(init_h, x, hidden);
   at::Tensor carried = at::zeros(first.sizes(), first.options());
@@ -417,3 +417,5 @@ NAMED_OPERATOR(DynamicGRUV2Grad, (FloatIn, x), (FloatIn, weight_input), (FloatIn
   dx = at::matmul(gates_x, wide(weight_input).t()).view(x.sizes());
   dh_prev = carried.reshape(dh_prev->sizes());
 }
+
+}  // namespace aclnn_host::named_recurrent

@@ -25,7 +25,7 @@
 
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_reduction {
 
 namespace {
 
@@ -52,7 +52,7 @@ bool has_root(double power) {
 }
 
 int64_t one_axis(const Integers& axes) {
-  TORCH_CHECK(axes.size() == 1, "axes has ", axes.size(), " numbers, expected one");
+  EXPECT(axes.size() == 1, "axes has ", axes.size(), " numbers, expected one");
   return axes[0];
 }
 
@@ -126,14 +126,14 @@ NAMED_OPERATOR(LpNormUpdateV2, (FloatIn, x), (Out, y), (Attribute<double>, p),
 }
 NAMED_OPERATOR(Cumsum, (In, x), (HostInts, axis), (Out, y), (Attribute<bool>, exclusive),
                (Attribute<bool>, reverse)) {
-  TORCH_CHECK(!exclusive.value_or(false) && !reverse.value_or(false),
-              "exclusive or reverse is true, which the host CANN does not emulate");
+  EXPECT(!exclusive.value_or(false) && !reverse.value_or(false),
+         "exclusive or reverse is true, which the host CANN does not emulate");
   y = at::cumsum(x, one_axis(axis), x.scalar_type());
 }
 NAMED_OPERATOR(Cumprod, (In, x), (HostInts, axis), (Out, y), (Attribute<bool>, exclusive),
                (Attribute<bool>, reverse)) {
-  TORCH_CHECK(!exclusive.value_or(false) && !reverse.value_or(false),
-              "exclusive or reverse is true, which the host CANN does not emulate");
+  EXPECT(!exclusive.value_or(false) && !reverse.value_or(false),
+         "exclusive or reverse is true, which the host CANN does not emulate");
   y = at::cumprod(x, one_axis(axis), x.scalar_type());
 }
 NAMED_OPERATOR(Cummax, (In, x), (Out, y), (Out, indices), (Attribute<int64_t>, dim)) {
@@ -180,3 +180,5 @@ NAMED_OPERATOR(LogSoftmaxGrad, (FloatIn, grad), (FloatIn, x), (Out, y),
   y = at::_log_softmax_backward_data(wide(grad), wide(x), one_axis(axis.value_or(Integers{-1})),
                                      wide(x.scalar_type()));
 }
+
+}  // namespace aclnn_host::named_reduction

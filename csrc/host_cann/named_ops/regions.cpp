@@ -14,7 +14,7 @@
 #include "host_cann/aten_ops/vision/region_alignment.h"
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_regions {
 
 namespace {
 
@@ -24,18 +24,18 @@ namespace {
 AlignOptions align_options(const std::optional<double>& scale, const std::optional<int64_t>& height,
                            const std::optional<int64_t>& width,
                            const std::optional<int64_t>& samples, int64_t mode) {
-  TORCH_CHECK(mode >= 0 && mode <= 2, "roi_end_mode is ", mode, ", expected 0, 1 or 2");
+  EXPECT(mode >= 0 && mode <= 2, "roi_end_mode is ", mode, ", expected 0, 1 or 2");
   constexpr int64_t kMostCells = 1 << 12;
   for (const int64_t cells : {height.value_or(0), width.value_or(0)}) {
-    TORCH_CHECK(cells > 0 && cells <= kMostCells, "pooled_height or pooled_width is ", cells,
-                ", expected 1 to ", kMostCells);
+    EXPECT(cells > 0 && cells <= kMostCells, "pooled_height or pooled_width is ", cells,
+           ", expected 1 to ", kMostCells);
   }
   return {*height, *width, scale.value_or(1), samples.value_or(2), mode == 2};
 }
 
 at::Tensor with_ends(const at::Tensor& rois, int64_t mode) {
-  TORCH_CHECK(rois.dim() == 2 && rois.size(1) == 5, "rois has shape ", rois.sizes(),
-              ", expected (N, 5)");
+  EXPECT(rois.dim() == 2 && rois.size(1) == 5, "rois has shape ", rois.sizes(),
+         ", expected (N, 5)");
   const at::Tensor boxes = rois.to(at::kFloat);
   if (mode != 1) return boxes;
   const at::Tensor more = at::arange(5, boxes.options()) > 2;
@@ -64,14 +64,14 @@ Pooling pooling_of(const std::optional<double>& scale, const std::optional<int64
   constexpr int64_t kMost = 1 << 10;
   constexpr double kMostScale = 1e6;  // which no product with a FLOAT overflows
   const Pooling pooling{scale.value_or(1), group_size.value_or(1), output_dim.value_or(1)};
-  TORCH_CHECK(pooling.group > 0 && pooling.group <= kMost && pooling.outputs > 0 &&
-                  pooling.outputs <= kMost,
-              "group_size is ", pooling.group, " and output_dim ", pooling.outputs,
-              ", expected 1 to ", kMost);
-  TORCH_CHECK(std::abs(pooling.scale) <= kMostScale, "spatial_scale is ", pooling.scale,
-              ", expected ", -kMostScale, " to ", kMostScale);
-  TORCH_CHECK(rois.dim() == 3 && rois.size(1) == 5, "rois has shape ", rois.sizes(),
-              ", expected (B, 5, N)");
+  EXPECT(pooling.group > 0 && pooling.group <= kMost && pooling.outputs > 0 &&
+             pooling.outputs <= kMost,
+         "group_size is ", pooling.group, " and output_dim ", pooling.outputs, ", expected 1 to ",
+         kMost);
+  EXPECT(std::abs(pooling.scale) <= kMostScale, "spatial_scale is ", pooling.scale, ", expected ",
+         -kMostScale, " to ", kMostScale);
+  EXPECT(rois.dim() == 3 && rois.size(1) == 5, "rois has shape ", rois.sizes(),
+         ", expected (B, 5, N)");
   return pooling;
 }
 
@@ -84,8 +84,8 @@ void each_cell(const at::Tensor& rois, const Pooling& pooling, int64_t height, i
   const auto* box = boxes.const_data_ptr<double>();
   int64_t result = 0;
   for (int64_t i = 0; i < rois.size(0) * rois.size(2); ++i, box += 5) {
-    TORCH_CHECK(std::all_of(box + 1, box + 5, [](double side) { return std::isfinite(side); }),
-                "rois has sides that are not finite");
+    EXPECT(std::all_of(box + 1, box + 5, [](double side) { return std::isfinite(side); }),
+           "rois has sides that are not finite");
     const double x = std::round(box[1]) * pooling.scale, y = std::round(box[2]) * pooling.scale;
     const double cell_width = std::max((std::round(box[3]) + 1) * pooling.scale - x, 0.1) /
                               static_cast<double>(pooling.group);
@@ -117,14 +117,14 @@ Geometry geometry_of(const at::Tensor& images, const std::optional<Integers>& st
                      const std::optional<Integers>& pads, const std::optional<Integers>& ksize,
                      const std::optional<Integers>& dilations,
                      const std::optional<int64_t>& deformable_groups, bool modulated) {
-  TORCH_CHECK(strides && pads && ksize && strides->size() == 4 && pads->size() == 4 &&
-                  ksize->size() == 2 && (!dilations || dilations->size() == 4),
-              "strides, pads, ksize or dilations has not 4, 4, 2 and 4 numbers");
+  EXPECT(strides && pads && ksize && strides->size() == 4 && pads->size() == 4 &&
+             ksize->size() == 2 && (!dilations || dilations->size() == 4),
+         "strides, pads, ksize or dilations has not 4, 4, 2 and 4 numbers");
   expect_dims("X", images, 4);
   constexpr int64_t kMostPlaces = 2048;
   for (const int64_t size : *ksize) {
-    TORCH_CHECK(size > 0 && size <= kMostPlaces, "ksize is ", at::IntArrayRef(*ksize),
-                ", expected sizes of 1 to ", kMostPlaces);
+    EXPECT(size > 0 && size <= kMostPlaces, "ksize is ", at::IntArrayRef(*ksize),
+           ", expected sizes of 1 to ", kMostPlaces);
   }
   const auto channels_second = [](const Integers& list) {
     return Integers{list[0], list[3], list[1], list[2]};
@@ -261,3 +261,5 @@ NAMED_OPERATOR(DeformableOffsetsGrad, (FloatIn, grad), (FloatIn, X), (FloatIn, o
   grad_X = of_images.permute({0, 2, 3, 1});
   grad_offsets = of_offsets.permute({0, 2, 3, 1});
 }
+
+}  // namespace aclnn_host::named_regions

@@ -15,7 +15,7 @@
 
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_resizing {
 
 namespace {
 
@@ -37,7 +37,7 @@ Interpolation interpolation_of(const std::optional<std::string>& mode) {
   const std::string name = mode.value_or("nearest");
   if (name == "nearest") return Interpolation::kNearest;
   if (name == "linear") return Interpolation::kLinear;
-  TORCH_CHECK(name == "cubic", "mode is ", name, ", expected nearest, linear or cubic");
+  EXPECT(name == "cubic", "mode is ", name, ", expected nearest, linear or cubic");
   return Interpolation::kCubic;
 }
 
@@ -46,23 +46,23 @@ bool aligns_corners(const std::optional<std::string>& mode, Interpolation how,
                     const std::optional<std::string>& nearest = std::nullopt) {
   const std::string name = mode.value_or("half_pixel");
   if (how == Interpolation::kNearest) {
-    TORCH_CHECK(nearest.value_or("round_prefer_floor") == "floor", "nearest_mode is ",
-                nearest.value_or("round_prefer_floor"), ", expected floor");
-    TORCH_CHECK(name == "pytorch_half_pixel" || name == "asymmetric",
-                "coordinate_transformation_mode is ", name,
-                ", expected pytorch_half_pixel or asymmetric where mode is nearest");
+    EXPECT(nearest.value_or("round_prefer_floor") == "floor", "nearest_mode is ",
+           nearest.value_or("round_prefer_floor"), ", expected floor");
+    EXPECT(name == "pytorch_half_pixel" || name == "asymmetric",
+           "coordinate_transformation_mode is ", name,
+           ", expected pytorch_half_pixel or asymmetric where mode is nearest");
     return false;
   }
-  TORCH_CHECK(name == "half_pixel" || name == "pytorch_half_pixel" || name == "align_corners",
-              "coordinate_transformation_mode is ", name,
-              ", expected half_pixel, pytorch_half_pixel or align_corners");
+  EXPECT(name == "half_pixel" || name == "pytorch_half_pixel" || name == "align_corners",
+         "coordinate_transformation_mode is ", name,
+         ", expected half_pixel, pytorch_half_pixel or align_corners");
   return name == "align_corners";
 }
 // The same of an operator that has two attributes for it.
 bool aligns_corners(const std::optional<bool>& corners, const std::optional<bool>& centers) {
-  TORCH_CHECK(corners.value_or(false) != centers.value_or(false),
-              "align_corners and half_pixel_centers are both ", corners.value_or(false),
-              ", expected one to be true");
+  EXPECT(corners.value_or(false) != centers.value_or(false),
+         "align_corners and half_pixel_centers are both ", corners.value_or(false),
+         ", expected one to be true");
   return corners.value_or(false);
 }
 
@@ -147,8 +147,8 @@ NAMED_OPERATOR(ResizeGradD, (FloatIn, grads), (Out, y), (Attribute<Integers>, or
     y = gradient(wide(grads), y->sizes(), how, align);
     return;
   }
-  TORCH_CHECK(format == "HWNC", "data_format is ", format, ", expected NCHW or HWNC");
-  TORCH_CHECK(original_size && original_size->size() == 4, "original_size is not four numbers");
+  EXPECT(format == "HWNC", "data_format is ", format, ", expected NCHW or HWNC");
+  EXPECT(original_size && original_size->size() == 4, "original_size is not four numbers");
   expect_dims("grads", grads, 4);
   constexpr std::array<int64_t, 4> to_nchw{2, 3, 0, 1};  // and back
   const at::Tensor result = gradient(wide(grads).permute(to_nchw), *original_size, how, align);
@@ -171,3 +171,5 @@ NAMED_OPERATOR(UpsampleTrilinear3dGrad, (FloatIn, grad_output), (Out, y),
   y = at::upsample_trilinear3d_backward(wide(grad_output), last_sizes(grad_output, 3), y->sizes(),
                                         align_corners.value_or(false));
 }
+
+}  // namespace aclnn_host::named_resizing

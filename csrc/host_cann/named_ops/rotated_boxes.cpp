@@ -12,7 +12,7 @@
 
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_rotated_boxes {
 
 namespace {
 
@@ -96,10 +96,10 @@ std::vector<Rotated> rotated_boxes(const at::Tensor& rows, bool has_corners) {
 template <class Measure>
 at::Tensor pairwise(const at::Tensor& boxes, const at::Tensor& others, bool has_corners,
                     Measure measure) {
-  TORCH_CHECK(boxes.dim() == 3 && others.dim() == 3 && boxes.size(1) == 5 && others.size(1) == 5 &&
-                  boxes.size(0) == others.size(0),
-              "boxes has shape ", boxes.sizes(), " and query_boxes ", others.sizes(),
-              ", expected (B, 5, N) and (B, 5, K)");
+  EXPECT(boxes.dim() == 3 && others.dim() == 3 && boxes.size(1) == 5 && others.size(1) == 5 &&
+             boxes.size(0) == others.size(0),
+         "boxes has shape ", boxes.sizes(), " and query_boxes ", others.sizes(),
+         ", expected (B, 5, N) and (B, 5, K)");
   const at::Tensor result =
       at::zeros({boxes.size(0), boxes.size(2), others.size(2)}, boxes.options().dtype(at::kDouble));
   if (!boxes.is_cpu()) return result;
@@ -130,8 +130,8 @@ NAMED_OPERATOR(RotatedIou, (FloatIn, boxes), (FloatIn, query_boxes), (Out, iou),
                (Attribute<bool>, is_cross), (Attribute<double>, value),
                (Attribute<double>, v_threshold), (Attribute<double>, e_threshold)) {
   const std::string name = mode.value_or("iou");
-  TORCH_CHECK(name == "iou" || name == "iof", "mode is ", name, ", expected iou or iof");
-  TORCH_CHECK(is_cross.value_or(true), "is_cross is false, expected true");
+  EXPECT(name == "iou" || name == "iof", "mode is ", name, ", expected iou or iof");
+  EXPECT(is_cross.value_or(true), "is_cross is false, expected true");
   const bool over_first = name == "iof";
   iou = pairwise(boxes, query_boxes, trans.value_or(false),
                  [=](const Rotated& a, const Rotated& b, double common) {
@@ -144,8 +144,8 @@ NAMED_OPERATOR(RotatedNMS, (FloatIn, boxes), (FloatIn, scores), (In, labels),
                (Attribute<double>, iou_threshold), (Attribute<double>, score_threshold),
                (Attribute<int64_t>, max_output_size), (Attribute<int64_t>, mode),
                (Only<"true">, is_angle)) {
-  TORCH_CHECK(boxes.dim() == 2 && boxes.size(1) == 5, "boxes has shape ", boxes.sizes(),
-              ", expected (N, 5)");
+  EXPECT(boxes.dim() == 2 && boxes.size(1) == 5, "boxes has shape ", boxes.sizes(),
+         ", expected (N, 5)");
   expect_shape("scores", scores, {boxes.size(0)});
   selected_detections.expect(boxes.scalar_type());
   keep_indices.expect(at::kInt);
@@ -175,3 +175,5 @@ NAMED_OPERATOR(RotatedNMS, (FloatIn, boxes), (FloatIn, scores), (In, labels),
   selected_detections = boxes.index_select(0, places);
   keep_indices = places.to(at::kInt);
 }
+
+}  // namespace aclnn_host::named_rotated_boxes

@@ -15,12 +15,12 @@
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_sorting {
 
 namespace {
 
 int64_t one(const char* name, const Integers& numbers) {
-  TORCH_CHECK(numbers.size() == 1, name, " has ", numbers.size(), " numbers, expected one");
+  EXPECT(numbers.size() == 1, name, " has ", numbers.size(), " numbers, expected one");
   return numbers[0];
 }
 
@@ -79,7 +79,7 @@ NAMED_OPERATOR(Histogram, (In, x), (Out, y), (Attribute<int64_t>, bins), (Attrib
 }
 NAMED_OPERATOR(Bincount, (IndexIn, array), (HostInts, size), (In, weights), (Out, bins)) {
   const int64_t count = one("size", size);
-  TORCH_CHECK(count >= 0, "size is ", count, ", expected 0 or more");
+  EXPECT(count >= 0, "size is ", count, ", expected 0 or more");
   check_bounds("array", array, count);
   const bool is_weighted = weights.numel() > 0;
   const at::Tensor each =
@@ -115,3 +115,5 @@ NAMED_OPERATOR(UniqueConsecutive, (In, x), (SizedOut, y), (SizedOut, idx), (Size
   if (has_places) idx = places;
   if (has_counts) count = numbers;
 }
+
+}  // namespace aclnn_host::named_sorting

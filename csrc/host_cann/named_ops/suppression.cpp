@@ -12,7 +12,7 @@
 #include "host_cann/aten_ops/engine/frame.h"
 #include "host_cann/named_ops/operator.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::named_suppression {
 
 namespace {
 
@@ -68,7 +68,7 @@ bool has_values(const at::Tensor& tensor) {
 }
 
 float number_in(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.numel() == 1, "a threshold has ", tensor.numel(), " elements, expected one");
+  EXPECT(tensor.numel() == 1, "a threshold has ", tensor.numel(), " elements, expected one");
   return has_values(tensor) ? tensor.item().to<float>() : 0.0f;
 }
 
@@ -83,8 +83,8 @@ std::vector<float> floats_in(const at::Tensor& tensor) {
 // The boxes in their order, and which of them remain, where each gives way to those before it.
 NAMED_OPERATOR(NMSWithMask, (FloatIn, box_scores), (Out, selected_boxes), (Out, selected_idx),
                (Out, selected_mask), (Attribute<double>, iou_threshold)) {
-  TORCH_CHECK(box_scores.dim() == 2 && box_scores.size(1) == 5, "box_scores has shape ",
-              box_scores.sizes(), ", expected (N, 5)");
+  EXPECT(box_scores.dim() == 2 && box_scores.size(1) == 5, "box_scores has shape ",
+         box_scores.sizes(), ", expected (N, 5)");
   const int64_t count = box_scores.size(0);
   const at::Tensor mask = at::zeros({count}, box_scores.options().dtype(at::kByte));
   if (has_values(box_scores)) {
@@ -104,8 +104,8 @@ NAMED_OPERATOR(NMSWithMask, (FloatIn, box_scores), (Out, selected_boxes), (Out, 
 NAMED_OPERATOR(NonMaxSuppressionV4, (FloatIn, boxes), (FloatIn, scores), (In, max_output_size),
                (FloatIn, iou_threshold), (FloatIn, score_threshold), (Out, selected_indices),
                (Out, valid_outputs), (Attribute<bool>, pad_to_max_output_size)) {
-  TORCH_CHECK(boxes.dim() == 2 && boxes.size(1) == 4, "boxes has shape ", boxes.sizes(),
-              ", expected (N, 4)");
+  EXPECT(boxes.dim() == 2 && boxes.size(1) == 4, "boxes has shape ", boxes.sizes(),
+         ", expected (N, 4)");
   expect_shape("scores", scores, {boxes.size(0)});
   expect_dims("selected_indices", selected_indices, 1);
   const float iou = number_in(iou_threshold), least = number_in(score_threshold);
@@ -129,20 +129,20 @@ NAMED_OPERATOR(BatchMultiClassNonMaxSuppression, (FloatIn, boxes), (FloatIn, sco
                (Attribute<double>, score_threshold), (Attribute<double>, iou_threshold),
                (Attribute<int64_t>, max_size_per_class), (Attribute<int64_t>, max_total_size),
                (Attribute<bool>, change_coordinate_frame), (Attribute<bool>, transpose_box)) {
-  TORCH_CHECK(!clip_window && !num_valid_boxes && !change_coordinate_frame.value_or(false),
-              "clip_window, num_valid_boxes or change_coordinate_frame is given, which the host "
-              "CANN does not emulate");
+  EXPECT(!clip_window && !num_valid_boxes && !change_coordinate_frame.value_or(false),
+         "clip_window, num_valid_boxes or change_coordinate_frame is given, which the host "
+         "CANN does not emulate");
   expect_dims("boxes", boxes, 4);
   expect_dims("scores", scores, 3);
   const at::Tensor all = transpose_box.value_or(false) ? boxes.permute({0, 3, 1, 2}) : boxes;
   const int64_t batches = scores.size(0), count = scores.size(1), classes = scores.size(2);
-  TORCH_CHECK(all.size(0) == batches && all.size(1) == count && all.size(3) == 4 &&
-                  (all.size(2) == 1 || all.size(2) == classes),
-              "boxes has shape ", boxes.sizes(),
-              ", expected (B, N, 1 or C, 4) for scores of shape ", scores.sizes());
+  EXPECT(all.size(0) == batches && all.size(1) == count && all.size(3) == 4 &&
+             (all.size(2) == 1 || all.size(2) == classes),
+         "boxes has shape ", boxes.sizes(), ", expected (B, N, 1 or C, 4) for scores of shape ",
+         scores.sizes());
   const int64_t most = max_total_size.value_or(0);
-  TORCH_CHECK(max_size_per_class.value_or(0) >= 0 && most >= 0,
-              "max_size_per_class or max_total_size is less than 0");
+  EXPECT(max_size_per_class.value_or(0) >= 0 && most >= 0,
+         "max_size_per_class or max_total_size is less than 0");
   expect_shape("nmsed_boxes", nmsed_boxes, {batches, most, 4});
   const auto type = boxes.options().dtype(at::kFloat);
   const at::Tensor found_boxes = at::zeros({batches, most, 4}, type);
@@ -181,3 +181,5 @@ NAMED_OPERATOR(BatchMultiClassNonMaxSuppression, (FloatIn, boxes), (FloatIn, sco
   nmsed_classes = found_classes;
   nmsed_num = found;
 }
+
+}  // namespace aclnn_host::named_suppression

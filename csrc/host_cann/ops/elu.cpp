@@ -64,7 +64,7 @@ aclnnStatus forward(const char* api, Argument self, const Scalars& scalars, Argu
   const Named<const aclScalar*>& alpha = scalars.alpha;
   const Named<const aclScalar*>& scale = scalars.scale;
   const Named<const aclScalar*>& input_scale = scalars.input_scale;
-  const std::tuple given{self, alpha, scale, input_scale, out};
+  const Given given[] = {self, alpha, scale, input_scale, out};
   return stage1(api, given, [&]() -> aclnnStatus {
     Checks checks(api);
     checks.results_not_null(workspace_size, executor)
@@ -129,7 +129,7 @@ aclnnStatus aclnnEluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const 
   const Argument value{"selfOrResult", selfOrResult};
   const Argument out{"gradInput", gradInput};
   const Scalars scalars{{"alpha", alpha}, {"scale", scale}, {"inputScale", inputScale}};
-  const std::tuple given{gradient,
+  const Given given[] = {gradient,
                          scalars.alpha,
                          scalars.scale,
                          scalars.input_scale,

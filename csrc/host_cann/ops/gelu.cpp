@@ -60,7 +60,7 @@ aclnnStatus aclnnGeluGetWorkspaceSize(const aclTensor* self, aclTensor* out,
                                       uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnGelu";
   const Argument value{"self", self}, result{"out", out};
-  const std::tuple given{value, result};
+  const Given given[] = {value, result};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
@@ -87,7 +87,7 @@ aclnnStatus aclnnGeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
   constexpr const char* kApi = "aclnnGeluBackward";
   const Argument gradient{"gradOutput", gradOutput}, value{"self", self};
   const Argument result{"gradInput", gradInput};
-  const std::tuple given{gradient, value, result};
+  const Given given[] = {gradient, value, result};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
@@ -122,7 +122,7 @@ aclnnStatus aclnnGeluV2GetWorkspaceSize(const aclTensor* x, int64_t approximate,
                                         uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnGeluV2";
   const Argument value{"x", x}, result{"y", y};
-  const std::tuple given{value, Named{"approximate", approximate}, result};
+  const Given given[] = {value, Named{"approximate", approximate}, result};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
@@ -152,7 +152,7 @@ aclnnStatus aclnnGeluBackwardV2GetWorkspaceSize(const aclTensor* gradOutput, con
   const Argument gradient{"gradOutput", gradOutput}, value{"self", self};
   const Argument result{"gradInput", gradInput};
   const Named formula{"approximate", static_cast<const char*>(approximate)};
-  const std::tuple given{gradient, value, formula, result};
+  const Given given[] = {gradient, value, formula, result};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)

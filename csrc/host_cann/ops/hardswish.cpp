@@ -31,7 +31,7 @@ aclnnStatus make_executor(const char* api, FloatKernels HardswishKernels::* kern
 aclnnStatus backward(const char* api, FloatKernels HardswishKernels::* kernels, Argument gradient,
                      Argument value, Argument result, Argument first, Argument second,
                      uint64_t* workspace_size, aclOpExecutor** executor) {
-  const std::tuple given{gradient, value, result};
+  const Given given[] = {gradient, value, result};
   return stage1(api, given, [&]() -> aclnnStatus {
     Checks checks(api);
     checks.results_not_null(workspace_size, executor)
@@ -65,7 +65,7 @@ aclnnStatus aclnnHardswishGetWorkspaceSize(const aclTensor* self, const aclTenso
                                            uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnHardswish";
   const Argument value{"self", self}, result{"out", out};
-  const std::tuple given{value, result};
+  const Given given[] = {value, result};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
@@ -88,7 +88,7 @@ aclnnStatus aclnnInplaceHardswishGetWorkspaceSize(const aclTensor* self, uint64_
                                                   aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnInplaceHardswish";
   const Argument value{"self", self};
-  return stage1(kApi, std::tuple{value}, [&]() -> aclnnStatus {
+  return stage1(kApi, {{Given(value)}}, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
         .not_null(value)

@@ -440,7 +440,7 @@ aclnnStatus aclnnLayerNormGetWorkspaceSize(
   const Argument bias{"bias", biasOptional}, result{"out", out};
   const Argument mean{"meanOut", meanOutOptional}, rstd{"rstdOut", rstdOutOptional};
   const Named sizes{"normalizedShape", normalizedShape};
-  const std::tuple given{value, sizes, weight, bias, Named{"eps", eps}, result, mean, rstd};
+  const Given given[] = {value, sizes, weight, bias, Named{"eps", eps}, result, mean, rstd};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
@@ -501,7 +501,7 @@ aclnnStatus aclnnLayerNormBackwardGetWorkspaceSize(
                               {"gradBiasOut", gradBiasOut}};
   const Named sizes{"normalizedShape", normalizedShape};
   const Named mask{"outputMask", outputMask};
-  const std::tuple given{gradient, value, sizes,      means,      factors,   weight,
+  const Given given[] = {gradient, value, sizes,      means,      factors,   weight,
                          bias,     mask,  outputs[0], outputs[1], outputs[2]};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);

@@ -382,7 +382,7 @@ aclnnStatus aclnnRmsNormGetWorkspaceSize(const aclTensor* x, const aclTensor* ga
   constexpr const char* kApi = "aclnnRmsNorm";
   const Argument in{"x", x}, scale{"gamma", gamma}, out{"yOut", yOut}, rstd{"rstdOut", rstdOut};
   const std::initializer_list<Argument> all = {in, scale, out, rstd};
-  const std::tuple given{in, scale, Named{"epsilon", epsilon}, out, rstd};
+  const Given given[] = {in, scale, Named{"epsilon", epsilon}, out, rstd};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.not_null(in)
@@ -421,7 +421,7 @@ aclnnStatus aclnnRmsNormGradGetWorkspaceSize(const aclTensor* dy, const aclTenso
   const Argument gradient{"dy", dy}, value{"x", x}, factor{"rstd", rstd}, scale{"gamma", gamma};
   const Argument dx{"dxOut", dxOut}, dgamma{"dgammaOut", dgammaOut};
   const std::initializer_list<Argument> all = {gradient, value, factor, scale, dx, dgamma};
-  const std::tuple given{gradient, value, factor, scale, dx, dgamma};
+  const Given given[] = {gradient, value, factor, scale, dx, dgamma};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     for (const Argument& argument : all) checks.not_null(argument);

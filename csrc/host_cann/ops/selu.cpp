@@ -43,7 +43,7 @@ aclnnStatus make_executor(const char* api, const FloatKernels& floating, Element
 aclnnStatus forward(const char* api, Argument self, Argument out,
                     std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
                     aclOpExecutor** executor) {
-  const std::tuple given{self, out};
+  const Given given[] = {self, out};
   return stage1(api, given, [&]() -> aclnnStatus {
     Checks checks(api);
     checks.results_not_null(workspace_size, executor)
@@ -87,7 +87,7 @@ aclnnStatus aclnnSeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
   const Argument gradient{"gradOutput", gradOutput};
   const Argument value{"result", result};
   const Argument out{"gradInput", gradInput};
-  const std::tuple given{gradient, value, out};
+  const Given given[] = {gradient, value, out};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)

@@ -34,7 +34,7 @@ aclnnStatus aclnnSiluGetWorkspaceSize(const aclTensor* self, aclTensor* out,
                                       uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnSilu";
   const Argument value{"self", self}, result{"out", out};
-  const std::tuple given{value, result};
+  const Given given[] = {value, result};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
@@ -59,7 +59,7 @@ aclnnStatus aclnnSiluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
   constexpr const char* kApi = "aclnnSiluBackward";
   const Argument gradient{"gradOutput", gradOutput}, value{"self", self};
   const Argument result{"gradInput", gradInput};
-  const std::tuple given{gradient, value, result};
+  const Given given[] = {gradient, value, result};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)

@@ -75,7 +75,7 @@ aclnnStatus aclnnSoftplusGetWorkspaceSize(const aclTensor* self, const aclScalar
   constexpr const char* kApi = "aclnnSoftplus";
   const Argument value{"self", self}, result{"out", out};
   const Scalars scalars{{"beta", beta}, {"threshold", threshold}};
-  const std::tuple given{value, scalars.beta, scalars.threshold, result};
+  const Given given[] = {value, scalars.beta, scalars.threshold, result};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)
@@ -108,7 +108,7 @@ aclnnStatus aclnnSoftplusBackwardGetWorkspaceSize(const aclTensor* gradOutput,
   const Argument gradient{"gradOutput", gradOutput}, value{"self", self};
   const Argument result{"gradInput", gradInput};
   const Scalars scalars{{"beta", beta}, {"threshold", threshold}};
-  const std::tuple given{gradient, value, scalars.beta, scalars.threshold, result};
+  const Given given[] = {gradient, value, scalars.beta, scalars.threshold, result};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
     checks.results_not_null(workspaceSize, executor)

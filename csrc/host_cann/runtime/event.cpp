@@ -321,7 +321,7 @@ aclError wait_in_capture(const char* api, aclrtStream stream, const std::shared_
               api);
 }
 
-aclError synchronize(const char* api, aclrtEvent event, int32_t timeout) {
+aclError synchronize_event(const char* api, aclrtEvent event, int32_t timeout) {
   const ApiSpan span(api);
   return guarded(api, [&]() -> aclError {
     std::shared_ptr<Event> object;
@@ -485,7 +485,7 @@ aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus* statu
 }
 
 aclError aclrtSynchronizeEvent(aclrtEvent event) {
-  return synchronize("aclrtSynchronizeEvent", event, kForever);
+  return synchronize_event("aclrtSynchronizeEvent", event, kForever);
 }
 
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
@@ -495,7 +495,7 @@ aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
                 "%s: timeout is %d, expected milliseconds, or -1 to wait without a limit", kApi,
                 timeout);
   }
-  return synchronize(kApi, event, timeout);
+  return synchronize_event(kApi, event, timeout);
 }
 
 aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endEvent) {

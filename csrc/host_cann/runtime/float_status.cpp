@@ -19,7 +19,7 @@ std::atomic<bool>& status_of(int32_t device, FloatStatus status) {
 }
 
 // What aclrtSetDeviceSatMode chose, where the product leaves a choice.
-std::atomic<aclrtFloatOverflowMode> chosen = ACL_RT_OVERFLOW_MODE_INFNAN;
+std::atomic<aclrtFloatOverflowMode> chosen_mode = ACL_RT_OVERFLOW_MODE_INFNAN;
 
 // The mode that a product has alone; ACL_RT_OVERFLOW_MODE_UNDEF for one that has both.
 // (hicann/runtime, docs/zh/api_ref/25-02_Enumerations.md: aclrtFloatOverflowMode.)
@@ -47,7 +47,7 @@ const char* name_of(aclrtFloatOverflowMode mode) {
 
 aclrtFloatOverflowMode overflow_mode() noexcept {
   const aclrtFloatOverflowMode only = only_mode(current_product());
-  return only != ACL_RT_OVERFLOW_MODE_UNDEF ? only : chosen.load(std::memory_order_relaxed);
+  return only != ACL_RT_OVERFLOW_MODE_UNDEF ? only : chosen_mode.load(std::memory_order_relaxed);
 }
 
 bool tells_of_overflow(aclrtStream stream) noexcept {
@@ -91,7 +91,7 @@ aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
   const Product product = current_product();
   const aclrtFloatOverflowMode only = only_mode(product);
   if (only == ACL_RT_OVERFLOW_MODE_UNDEF) {
-    chosen.store(mode, std::memory_order_relaxed);
+    chosen_mode.store(mode, std::memory_order_relaxed);
   } else if (mode != only) {
     return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s: mode is %s, expected %s, which alone %s has",
                 kApi, name_of(mode), name_of(only), product_name(product));

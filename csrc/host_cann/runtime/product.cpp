@@ -95,12 +95,12 @@ const FromEnvironment& from_environment() {
 
 // What aclHostSetProduct chose; kUnset leaves it to the environment.
 constexpr int kUnset = -1;
-std::atomic<int> chosen = kUnset;
+std::atomic<int> chosen_product = kUnset;
 
 }  // namespace
 
 Product current_product() noexcept {
-  const int product = chosen.load(std::memory_order_relaxed);
+  const int product = chosen_product.load(std::memory_order_relaxed);
   return product == kUnset ? from_environment().product : static_cast<Product>(product);
 }
 
@@ -122,7 +122,7 @@ aclError aclHostSetProduct(const char* name) {
         "Ascend910B, Ascend910_93, Ascend950 and host, and their SoC names are accepted, too",
         name);
   }
-  chosen.store(static_cast<int>(*found), std::memory_order_relaxed);
+  chosen_product.store(static_cast<int>(*found), std::memory_order_relaxed);
   return ACL_SUCCESS;
 }
 
@@ -132,7 +132,7 @@ const char* aclHostGetProduct(void) {
 
 const char* aclHostProductProblem(void) {
   const std::string& problem = from_environment().problem;
-  if (problem.empty() || chosen.load(std::memory_order_relaxed) != kUnset) return nullptr;
+  if (problem.empty() || chosen_product.load(std::memory_order_relaxed) != kUnset) return nullptr;
   return problem.c_str();
 }
 

@@ -48,7 +48,7 @@ struct List {
 
 // Plain thread-locals, for static destructors destroy descriptors too, after the thread's end.
 thread_local List lists[kLists];
-thread_local bool thread_ended = false;
+thread_local bool lists_ended = false;
 
 // What threads left, in batches.
 constinit std::mutex shared_mutex;
@@ -80,9 +80,9 @@ void leave(size_t number, size_t length) noexcept {
 }
 
 // Empties the lists at the thread's end.
-struct ThreadEnd {
-  ~ThreadEnd() {
-    thread_ended = true;
+struct ListsEnd {
+  ~ListsEnd() {
+    lists_ended = true;
     for (size_t number = 0; number < kSizes; ++number) {
       while (lists[number].length > 0) ::operator delete(take_first(lists[number]));
     }
@@ -94,12 +94,12 @@ struct ThreadEnd {
 
 // Has the lists emptied at the thread's end.
 void empty_at_end() {
-  static thread_local ThreadEnd end;
+  static thread_local ListsEnd end;
 }
 
 // Takes a batch that another thread left, if there is one.
 void take_batch(size_t number) {
-  if (thread_ended) return;
+  if (lists_ended) return;
   empty_at_end();
   const std::lock_guard lock(shared_mutex);
   Free* const batch = shared[number];
@@ -122,14 +122,14 @@ template <bool kKept>
 void release(void* memory, size_t size) noexcept {
   if (memory == nullptr) return;
   const size_t number = list_of<kKept>(size);
-  if (size > kSizes * kStep || (!kKept && (thread_ended || lists[number].length == kMost))) {
+  if (size > kSizes * kStep || (!kKept && (lists_ended || lists[number].length == kMost))) {
     ::operator delete(memory);
     return;
   }
   List& list = lists[number];
   list.first = new (memory) Free{list.first};
   ++list.length;
-  if (thread_ended) {
+  if (lists_ended) {
     leave(number, list.length);
   } else {
     empty_at_end();

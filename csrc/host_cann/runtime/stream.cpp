@@ -358,7 +358,7 @@ aclError bad_timeout(const char* api, int32_t timeout) {
               timeout);
 }
 
-aclError synchronize(const char* api, aclrtStream stream, int32_t timeout) {
+aclError synchronize_stream(const char* api, aclrtStream stream, int32_t timeout) {
   const ApiSpan span(api);
   if (stream == nullptr) return or_lost_work(take_null_stream_status());
   const auto object = require_stream(api, stream);
@@ -447,14 +447,14 @@ aclError aclrtDestroyStreamForce(aclrtStream stream) {
 
 aclError aclrtSynchronizeStream(aclrtStream stream) {
   constexpr const char* kApi = "aclrtSynchronizeStream";
-  return guarded(kApi, [&] { return synchronize(kApi, stream, kForever); });
+  return guarded(kApi, [&] { return synchronize_stream(kApi, stream, kForever); });
 }
 
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout) {
   constexpr const char* kApi = "aclrtSynchronizeStreamWithTimeout";
   return guarded(kApi, [&]() -> aclError {
     if (timeout < kForever) return bad_timeout(kApi, timeout);
-    return synchronize(kApi, stream, timeout);
+    return synchronize_stream(kApi, stream, timeout);
   });
 }
 

@@ -20,8 +20,8 @@ namespace {
 class Layout {
  public:
   explicit Layout(const std::string& name) : name_(name) {
-    TORCH_CHECK(name == "BNSD" || name == "BSND" || name == "BSH" || name == "SBH",
-                "inputLayout is \"", name, "\", expected \"BNSD\", \"BSND\", \"BSH\" or \"SBH\"");
+    EXPECT(name == "BNSD" || name == "BSND" || name == "BSH" || name == "SBH", "inputLayout is \"",
+           name, "\", expected \"BNSD\", \"BSND\", \"BSH\" or \"SBH\"");
   }
 
   bool has_heads() const { return name_ == "BNSD" || name_ == "BSND"; }
@@ -33,8 +33,8 @@ class Layout {
     at::Tensor wide = tensor.to(at::kFloat);
     if (name_ == "SBH") wide = wide.transpose(0, 1);
     if (!has_heads()) {
-      TORCH_CHECK(heads > 0 && wide.size(2) % heads == 0, name, " has shape ", tensor.sizes(),
-                  ", expected a multiple of its ", heads, " heads as last dimension");
+      EXPECT(heads > 0 && wide.size(2) % heads == 0, name, " has shape ", tensor.sizes(),
+             ", expected a multiple of its ", heads, " heads as last dimension");
       wide = wide.unflatten(2, {heads, wide.size(2) / heads});
     }
     return name_ == "BNSD" ? wide : wide.transpose(1, 2);
@@ -63,24 +63,22 @@ std::optional<at::Tensor> shift_of(const AttentionArguments& arguments, const Ba
   if (!arguments.shift) return std::nullopt;
   const at::Tensor& shift = *arguments.shift;
   if (arguments.shift_type == kDistance || arguments.shift_type == kRoot) {
-    TORCH_CHECK(batch.queries == batch.keys, "query and key have ", batch.queries, " and ",
-                batch.keys, " elements in a sequence, expected as many for pseType ",
-                arguments.shift_type);
-    TORCH_CHECK(shift.sizes() == at::IntArrayRef({batch.heads}) ||
-                    shift.sizes() == at::IntArrayRef({batch.size, batch.heads}),
-                "the shift has shape ", shift.sizes(), ", expected slopes of shape [", batch.heads,
-                "] or [", batch.size, ", ", batch.heads, "]");
+    EXPECT(batch.queries == batch.keys, "query and key have ", batch.queries, " and ", batch.keys,
+           " elements in a sequence, expected as many for pseType ", arguments.shift_type);
+    EXPECT(shift.sizes() == at::IntArrayRef({batch.heads}) ||
+               shift.sizes() == at::IntArrayRef({batch.size, batch.heads}),
+           "the shift has shape ", shift.sizes(), ", expected slopes of shape [", batch.heads,
+           "] or [", batch.size, ", ", batch.heads, "]");
     return distance_shift(shift.unsqueeze(-1).unsqueeze(-1), arguments.shift_type, batch.queries,
                           batch.keys, first_of(arguments.query_start),
                           first_of(arguments.key_start));
   }
   expect_dims("the shift", shift, 4);
-  TORCH_CHECK((shift.size(0) == batch.size || shift.size(0) == 1) && shift.size(1) == batch.heads &&
-                  (shift.size(2) == batch.queries || shift.size(2) == 1) &&
-                  shift.size(3) == batch.keys,
-              "the shift has shape ", shift.sizes(), ", expected [", batch.size, " or 1, ",
-              batch.heads, ", ", batch.queries, " or 1, ", batch.keys,
-              "]; the host CANN takes no shift in another form");
+  EXPECT((shift.size(0) == batch.size || shift.size(0) == 1) && shift.size(1) == batch.heads &&
+             (shift.size(2) == batch.queries || shift.size(2) == 1) && shift.size(3) == batch.keys,
+         "the shift has shape ", shift.sizes(), ", expected [", batch.size, " or 1, ", batch.heads,
+         ", ", batch.queries, " or 1, ", batch.keys,
+         "]; the host CANN takes no shift in another form");
   return shift.to(at::kFloat);
 }
 
@@ -91,12 +89,12 @@ std::optional<at::Tensor> mask_of(const AttentionArguments& arguments, const Bat
   if (!arguments.mask || is_compressed) return std::nullopt;
   const at::Tensor& mask = *arguments.mask;
   const int64_t dims = mask.dim();
-  TORCH_CHECK((dims == 2 || (dims == 4 && (mask.size(0) == batch.size || mask.size(0) == 1) &&
-                             (mask.size(1) == batch.heads || mask.size(1) == 1))) &&
-                  mask.size(dims - 2) == batch.queries && mask.size(dims - 1) == batch.keys,
-              "attenMaskOptional has shape ", mask.sizes(), ", expected [", batch.queries, ", ",
-              batch.keys, "] or [", batch.size, " or 1, ", batch.heads, " or 1, ", batch.queries,
-              ", ", batch.keys, "]");
+  EXPECT((dims == 2 || (dims == 4 && (mask.size(0) == batch.size || mask.size(0) == 1) &&
+                        (mask.size(1) == batch.heads || mask.size(1) == 1))) &&
+             mask.size(dims - 2) == batch.queries && mask.size(dims - 1) == batch.keys,
+         "attenMaskOptional has shape ", mask.sizes(), ", expected [", batch.queries, ", ",
+         batch.keys, "] or [", batch.size, " or 1, ", batch.heads, " or 1, ", batch.queries, ", ",
+         batch.keys, "]");
   return mask.to(at::kBool);
 }
 
@@ -108,8 +106,8 @@ std::optional<at::Tensor> hidden_of(const AttentionArguments& arguments, const B
     return hidden_scores(mode, arguments, mask, 0, batch.queries, batch.keys, options);
   }
   const size_t count = arguments.prefix ? arguments.prefix->size() : 0;
-  TORCH_CHECK(static_cast<int64_t>(count) == batch.size, "prefixOptional has ", count,
-              " elements, expected ", batch.size, ", one for each batch");
+  EXPECT(static_cast<int64_t>(count) == batch.size, "prefixOptional has ", count,
+         " elements, expected ", batch.size, ", one for each batch");
   std::vector<at::Tensor> hidden;
   for (int64_t b = 0; b < batch.size; ++b) {
     std::optional<at::Tensor> part = mask;
@@ -132,22 +130,21 @@ struct Batched {
                          const AttentionArguments& arguments, std::optional<Source> source) {
     check_attention(query_, key_, value_, arguments);
     const at::Tensor query = layout.read("query", query_, arguments.heads);
-    TORCH_CHECK(query.size(1) == arguments.heads, "headNum is ", arguments.heads, ", expected ",
-                query.size(1), ", the heads of query");
+    EXPECT(query.size(1) == arguments.heads, "headNum is ", arguments.heads, ", expected ",
+           query.size(1), ", the heads of query");
     const int64_t elements = query.size(3);
-    TORCH_CHECK(elements > 0, "query has shape ", query_.sizes(), ", expected ", arguments.heads,
-                " heads of one element or more");
+    EXPECT(elements > 0, "query has shape ", query_.sizes(), ", expected ", arguments.heads,
+           " heads of one element or more");
     expect_dims("key", key_, query_.dim());
     const int64_t key_heads = layout.has_heads() ? layout.heads(key_) : key_.size(2) / elements;
     const at::Tensor key = layout.read("key", key_, key_heads);
     const at::Tensor value = layout.read("value", value_, key_heads);
-    TORCH_CHECK(key.size(0) == query.size(0) && key.size(3) == elements, "key has shape ",
-                key_.sizes(), ", expected the batches and the elements of query's ",
-                query_.sizes());
-    TORCH_CHECK(value.size(0) == key.size(0) && value.size(1) == key.size(1) &&
-                    value.size(2) == key.size(2) && value.size(3) <= elements,
-                "value has shape ", value_.sizes(), ", expected key's ", key_.sizes(),
-                " with as many elements or fewer");
+    EXPECT(key.size(0) == query.size(0) && key.size(3) == elements, "key has shape ", key_.sizes(),
+           ", expected the batches and the elements of query's ", query_.sizes());
+    EXPECT(value.size(0) == key.size(0) && value.size(1) == key.size(1) &&
+               value.size(2) == key.size(2) && value.size(3) <= elements,
+           "value has shape ", value_.sizes(), ", expected key's ", key_.sizes(),
+           " with as many elements or fewer");
     batch = {query.size(0), query.size(2), key.size(2), query.size(1)};
     value_size = value.size(3);
     AttentionInputs result{query, key, value, arguments.scale};

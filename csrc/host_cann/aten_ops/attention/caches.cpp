@@ -30,7 +30,7 @@ int64_t product(int64_t a, int64_t b) {
 
 InferenceLayout::InferenceLayout(const std::string& name, std::string_view known) {
   const std::string given = name.empty() ? "BSH" : name;
-  TORCH_CHECK(is_one_of(given, known), "inputLayout is \"", name, "\", expected one of ", known);
+  EXPECT(is_one_of(given, known), "inputLayout is \"", name, "\", expected one of ", known);
   const size_t underscore = given.find('_');
   input_ = given.substr(0, underscore);
   output_ = underscore == std::string::npos ? input_ : given.substr(underscore + 1);
@@ -38,12 +38,12 @@ InferenceLayout::InferenceLayout(const std::string& name, std::string_view known
 
 at::Tensor InferenceLayout::read(const char* name, const at::Tensor& tensor, int64_t heads) const {
   const int64_t rank = is_packed() || input_ == "BSH" ? 3 : 4;
-  TORCH_CHECK(tensor.dim() == rank, name, " has ", tensor.dim(), " dimensions, expected ", rank,
-              " for the layout ", input_);
+  EXPECT(tensor.dim() == rank, name, " has ", tensor.dim(), " dimensions, expected ", rank,
+         " for the layout ", input_);
   at::Tensor result = tensor;
   if (input_ == "BSH") {
-    TORCH_CHECK(tensor.size(2) % heads == 0, name, " has shape ", tensor.sizes(),
-                ", expected a last dimension of ", heads, " heads");
+    EXPECT(tensor.size(2) % heads == 0, name, " has shape ", tensor.sizes(),
+           ", expected a last dimension of ", heads, " heads");
     result = tensor.unflatten(2, {heads, tensor.size(2) / heads}).transpose(1, 2);
   } else if (input_ == "BSND") {
     result = tensor.transpose(1, 2);
@@ -52,8 +52,8 @@ at::Tensor InferenceLayout::read(const char* name, const at::Tensor& tensor, int
   } else if (input_ == "NTD") {
     result = tensor.unsqueeze(0);
   }
-  TORCH_CHECK(result.size(1) == heads, name, " has shape ", tensor.sizes(), ", expected ", heads,
-              " heads for the layout ", input_);
+  EXPECT(result.size(1) == heads, name, " has shape ", tensor.sizes(), ", expected ", heads,
+         " heads for the layout ", input_);
   return result;
 }
 
@@ -67,13 +67,13 @@ at::Tensor InferenceLayout::written(const at::Tensor& tensor) const {
 }
 
 std::vector<Span> packed_spans(const char* name, const Lengths& lengths, int64_t size) {
-  TORCH_CHECK(lengths, name, " is null, expected the sums of the lengths of the sequences, which ",
-              "the layout has one after the other");
+  EXPECT(lengths, name, " is null, expected the sums of the lengths of the sequences, which ",
+         "the layout has one after the other");
   std::vector<Span> spans;
   int64_t start = 0;
   for (const int64_t end : *lengths) {
-    TORCH_CHECK(end >= start && end <= size, name, " is ", at::IntArrayRef(*lengths),
-                ", expected sums that do not fall, of at most ", size);
+    EXPECT(end >= start && end <= size, name, " is ", at::IntArrayRef(*lengths),
+           ", expected sums that do not fall, of at most ", size);
     spans.push_back({0, start, end - start});
     start = end;
   }
@@ -83,14 +83,14 @@ std::vector<Span> packed_spans(const char* name, const Lengths& lengths, int64_t
 std::vector<Span> padded_spans(const char* name, const Lengths& lengths, int64_t batches,
                                int64_t size) {
   const auto count = lengths ? static_cast<int64_t>(lengths->size()) : 0;
-  TORCH_CHECK(count <= 1 || count >= batches, name, " has ", count,
-              " elements, expected one or one for each of ", batches, " batches");
+  EXPECT(count <= 1 || count >= batches, name, " has ", count,
+         " elements, expected one or one for each of ", batches, " batches");
   std::vector<Span> spans;
   for (int64_t batch = 0; batch < batches; ++batch) {
     const int64_t length =
         count == 0 ? size : (*lengths)[static_cast<size_t>(count == 1 ? 0 : batch)];
-    TORCH_CHECK(length >= 0 && length <= size, name, " has an element ", length, ", expected 0 to ",
-                size);
+    EXPECT(length >= 0 && length <= size, name, " has an element ", length, ", expected 0 to ",
+           size);
     spans.push_back({batch, 0, length});
   }
   return spans;
@@ -100,8 +100,8 @@ void pad_left(const char* name, std::vector<Span>& spans, const at::Tensor& padd
               bool empties) {
   expect_dtype(name, padding, at::kLong);
   const auto batches = static_cast<int64_t>(spans.size());
-  TORCH_CHECK(padding.numel() == 1 || padding.numel() == batches, name, " has shape ",
-              padding.sizes(), ", expected one element, or one for each of ", batches, " batches");
+  EXPECT(padding.numel() == 1 || padding.numel() == batches, name, " has shape ", padding.sizes(),
+         ", expected one element, or one for each of ", batches, " batches");
   const at::Tensor values = padding.flatten();
   for (Span& span : spans) {
     // Without memory any place does.
@@ -118,29 +118,29 @@ SequenceReader::SequenceReader(const char* name, const std::vector<at::Tensor>& 
                                const InferenceArguments& arguments, const InferenceLayout& layout,
                                int64_t heads)
     : name_(name), table_(arguments.block_table) {
-  TORCH_CHECK(!tensors.empty(), name, " is an empty list, expected one tensor or more");
+  EXPECT(!tensors.empty(), name, " is an empty list, expected one tensor or more");
   if (!table_) {
     for (const at::Tensor& tensor : tensors) tensors_.push_back(layout.read(name, tensor, heads));
     head_size_ = tensors_[0].size(3);
     for (const at::Tensor& tensor : tensors_) {
       expect_dtype(name, tensor, tensors_[0]);
-      TORCH_CHECK(tensors_.size() == 1 || (tensor.size(0) == 1 && !layout.is_packed()), name,
-                  " is a list of tensors with ", tensor.size(0), " batches, expected 1 in each, ",
-                  "and no packed layout");
-      TORCH_CHECK(tensor.size(3) == head_size_, name, " has tensors with heads of ", head_size_,
-                  " and of ", tensor.size(3), " elements, expected the same");
+      EXPECT(tensors_.size() == 1 || (tensor.size(0) == 1 && !layout.is_packed()), name,
+             " is a list of tensors with ", tensor.size(0), " batches, expected 1 in each, ",
+             "and no packed layout");
+      EXPECT(tensor.size(3) == head_size_, name, " has tensors with heads of ", head_size_,
+             " and of ", tensor.size(3), " elements, expected the same");
     }
     return;
   }
-  TORCH_CHECK(tensors.size() == 1, name, " is a list of ", tensors.size(),
-              " tensors, expected one as there is a block table");
+  EXPECT(tensors.size() == 1, name, " is a list of ", tensors.size(),
+         " tensors, expected one as there is a block table");
   const at::Tensor& cache = tensors[0];
   expect_dims(name, cache, 3, 5);
   expect_dtype("blockTable", *table_, at::kInt);
   expect_dims("blockTable", *table_, 2);
   if (cache.dim() == 3) {
-    TORCH_CHECK(cache.size(2) % heads == 0, name, " has shape ", cache.sizes(),
-                ", expected a last dimension of ", heads, " heads");
+    EXPECT(cache.size(2) % heads == 0, name, " has shape ", cache.sizes(),
+           ", expected a last dimension of ", heads, " heads");
     tensors_ = {cache.unflatten(2, {heads, cache.size(2) / heads}).transpose(1, 2)};
   } else if (cache.dim() == 4) {
     tensors_ = {cache};
@@ -150,10 +150,10 @@ SequenceReader::SequenceReader(const char* name, const std::vector<at::Tensor>& 
   }
   block_size_ = tensors_[0].size(2);
   head_size_ = tensors_[0].size(3);
-  TORCH_CHECK(tensors_[0].size(1) == heads, name, " has shape ", cache.sizes(), ", expected ",
-              heads, " heads");
-  TORCH_CHECK(block_size_ > 0 && block_size_ == arguments.block_size, "blockSize is ",
-              arguments.block_size, ", expected that of ", name, ", ", block_size_);
+  EXPECT(tensors_[0].size(1) == heads, name, " has shape ", cache.sizes(), ", expected ", heads,
+         " heads");
+  EXPECT(block_size_ > 0 && block_size_ == arguments.block_size, "blockSize is ",
+         arguments.block_size, ", expected that of ", name, ", ", block_size_);
 }
 
 int64_t SequenceReader::batches() const {
@@ -164,7 +164,7 @@ int64_t SequenceReader::batches() const {
 int64_t SequenceReader::capacity(int64_t batch) const {
   if (table_) {
     const int64_t places = product(table_->size(1), block_size_);
-    TORCH_CHECK(places >= 0, "blockTable has shape ", table_->sizes(), ", expected fewer blocks");
+    EXPECT(places >= 0, "blockTable has shape ", table_->sizes(), ", expected fewer blocks");
     return places;
   }
   return tensors_[tensors_.size() > 1 ? static_cast<size_t>(batch) : 0].size(2);
@@ -196,24 +196,24 @@ at::Tensor antiquantised(const at::Tensor& elements, const Antiquantisation& by,
     const int64_t width = parameters.dim() == 0 ? 1 : parameters.size(-1);
     switch (by.mode) {
       case kByChannel:
-        TORCH_CHECK(count == 1 || count == heads * head_size, by.name, " has shape ",
-                    parameters.sizes(), ", expected 1 or ", heads * head_size, " elements");
+        EXPECT(count == 1 || count == heads * head_size, by.name, " has shape ", parameters.sizes(),
+               ", expected 1 or ", heads * head_size, " elements");
         return count == 1 ? wide_parameters.reshape({1, 1, 1})
                           : wide_parameters.reshape({heads, 1, head_size});
       case kByHead:
-        TORCH_CHECK(count == heads, by.name, " has shape ", parameters.sizes(), ", expected ",
-                    heads, " elements");
+        EXPECT(count == heads, by.name, " has shape ", parameters.sizes(), ", expected ", heads,
+               " elements");
         return wide_parameters.reshape({heads, 1, 1});
       case kByToken:
-        TORCH_CHECK(width >= span.start + span.length && count == product(batches, width), by.name,
-                    " has shape ", parameters.sizes(), ", expected ", batches,
-                    " batches of at least ", span.start + span.length, " elements");
+        EXPECT(width >= span.start + span.length && count == product(batches, width), by.name,
+               " has shape ", parameters.sizes(), ", expected ", batches, " batches of at least ",
+               span.start + span.length, " elements");
         return wide_parameters.reshape({batches, width})
             .select(0, span.batch)
             .narrow(0, span.start, span.length)
             .unsqueeze(-1);
       case kByTokenAndHead:
-        TORCH_CHECK(
+        EXPECT(
             width >= span.start + span.length && count == product(product(batches, heads), width),
             by.name, " has shape ", parameters.sizes(), ", expected ", batches, " batches of ",
             heads, " heads of at least ", span.start + span.length, " elements");
@@ -222,14 +222,14 @@ at::Tensor antiquantised(const at::Tensor& elements, const Antiquantisation& by,
             .narrow(1, span.start, span.length)
             .unsqueeze(-1);
       default:
-        TORCH_CHECK(false, "the antiquant mode for ", by.name, " is ", by.mode,
-                    ", expected 0 to 3; the host CANN does not emulate scales in pages or groups");
+        EXPECT(false, "the antiquant mode for ", by.name, " is ", by.mode,
+               ", expected 0 to 3; the host CANN does not emulate scales in pages or groups");
     }
   };
   at::Tensor result = elements.to(at::kFloat);
   if (by.offset && by.offset->numel() > 0) {
-    TORCH_CHECK(by.offset->sizes() == by.scale->sizes(), "the offset for ", by.name, " has shape ",
-                by.offset->sizes(), ", expected ", by.scale->sizes());
+    EXPECT(by.offset->sizes() == by.scale->sizes(), "the offset for ", by.name, " has shape ",
+           by.offset->sizes(), ", expected ", by.scale->sizes());
     result = result + shaped(*by.offset);
   }
   return result * shaped(*by.scale);

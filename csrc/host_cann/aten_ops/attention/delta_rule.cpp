@@ -13,7 +13,7 @@
 #include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_delta_rule_rows {
 
 namespace {
 
@@ -23,8 +23,8 @@ at::Tensor for_values(const at::Tensor& keys, int64_t heads) {
 }
 
 void expect_length(const std::vector<int64_t>& lengths, size_t i, int64_t left) {
-  TORCH_CHECK(lengths[i] >= 0 && lengths[i] <= left, "actualSeqLengths has ", lengths[i], " at ", i,
-              ", expected 0 to ", left, ", the tokens that are left");
+  EXPECT(lengths[i] >= 0 && lengths[i] <= left, "actualSeqLengths has ", lengths[i], " at ", i,
+         ", expected 0 to ", left, ", the tokens that are left");
 }
 
 // S = a diag(ak) S + beta (v - a diag(ak) S k) k^T, with a = exp(g) and ak = exp(gk), and the
@@ -84,8 +84,8 @@ ACLNN(RecurrentGatedDeltaRule, (FloatIn, query), (FloatIn, key), (FloatIn, value
   const int64_t key_size = query.size(2);
   const int64_t heads = value.size(1);
   const int64_t sequences = actualSeqLengths.size(0);
-  TORCH_CHECK(key_heads > 0 && heads > 0 && heads % key_heads == 0, "value has ", heads,
-              " heads, expected a multiple of query's ", key_heads);
+  EXPECT(key_heads > 0 && heads > 0 && heads % key_heads == 0, "value has ", heads,
+         " heads, expected a multiple of query's ", key_heads);
   expect_like("key", key, query);
   expect_dtype("value", value, query);
   expect_shape("value", value, {tokens, heads, value.size(2)});
@@ -112,8 +112,8 @@ ACLNN(RecurrentGatedDeltaRule, (FloatIn, query), (FloatIn, key), (FloatIn, value
   for (size_t i = 0; i < lengths.size(); ++i) {
     expect_length(lengths, i, tokens - token);
     if (lengths[i] == 0) continue;
-    TORCH_CHECK(accepted[i] >= 1 && accepted[i] <= lengths[i], "numAcceptedTokens has ",
-                accepted[i], " at ", i, ", expected 1 to ", lengths[i]);
+    EXPECT(accepted[i] >= 1 && accepted[i] <= lengths[i], "numAcceptedTokens has ", accepted[i],
+           " at ", i, ", expected 1 to ", lengths[i]);
     at::Tensor state = states.select(0, places[static_cast<size_t>(token + accepted[i] - 1)]);
     for (const int64_t end = token + lengths[i]; token < end; ++token) {
       state = rule.next(state, token);
@@ -141,18 +141,18 @@ ACLNN(ChunkGatedDeltaRule, (FloatIn, query), (FloatIn, key), (FloatIn, value), (
   const int64_t tokens = query.size(0), key_heads = query.size(1), key_size = query.size(2);
   const int64_t heads = value.size(1), size = value.size(2);
   const auto is_size = [](int64_t count, int64_t most) { return count >= 1 && count <= most; };
-  TORCH_CHECK(tokens > 0 && is_size(key_heads, kMostHeads) && is_size(key_size, kMostElements),
-              "query has shape ", query.sizes(), ", expected tokens of up to ", kMostHeads,
-              " heads of up to ", kMostElements, " elements");
-  TORCH_CHECK(is_size(heads, kMostHeads) && heads % key_heads == 0 && is_size(size, kMostElements),
-              "value has shape ", value.sizes(), ", expected a multiple of query's ", key_heads,
-              " heads, up to ", kMostHeads, ", of up to ", kMostElements, " elements");
+  EXPECT(tokens > 0 && is_size(key_heads, kMostHeads) && is_size(key_size, kMostElements),
+         "query has shape ", query.sizes(), ", expected tokens of up to ", kMostHeads,
+         " heads of up to ", kMostElements, " elements");
+  EXPECT(is_size(heads, kMostHeads) && heads % key_heads == 0 && is_size(size, kMostElements),
+         "value has shape ", value.sizes(), ", expected a multiple of query's ", key_heads,
+         " heads, up to ", kMostHeads, ", of up to ", kMostElements, " elements");
   expect_shape("value", value, {tokens, heads, size});
   expect_shape("beta", beta, {tokens, heads});
-  TORCH_CHECK(actualSeqLengths.size(0) > 0, "actualSeqLengths is empty");
+  EXPECT(actualSeqLengths.size(0) > 0, "actualSeqLengths is empty");
   const at::ScalarType of_state = initialState.scalar_type();
-  TORCH_CHECK(of_state == at::kBFloat16 || of_state == at::kFloat, "initialState has dtype ",
-              dtype_text(of_state), ", expected BFLOAT16 or FLOAT");
+  EXPECT(of_state == at::kBFloat16 || of_state == at::kFloat, "initialState has dtype ",
+         dtype_text(of_state), ", expected BFLOAT16 or FLOAT");
   expect_shape("initialState", initialState, {actualSeqLengths.size(0), heads, size, key_size});
   if (gOptional) {
     expect_dtype("gOptional", *gOptional, at::kFloat);
@@ -179,3 +179,5 @@ ACLNN(ChunkGatedDeltaRule, (FloatIn, query), (FloatIn, key), (FloatIn, value), (
   out = results;
   finalState = states;
 }
+
+}  // namespace aclnn_host::attention_delta_rule_rows

@@ -15,7 +15,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_floyd_rows {
 
 namespace {
 
@@ -80,23 +80,23 @@ struct Floyd {
 void Floyd::check() const {
   constexpr int64_t kEdgeMultiple = 128, kNodeMultiple = 16, kSizes[] = {32, 64, 128};
   constexpr int64_t kMostBatch = 2048, kMostHeads = 256, kMostNodes = 1 << 20;
-  TORCH_CHECK(at::isReducedFloatingType(query.scalar_type()), "query has dtype ",
-              dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(at::isReducedFloatingType(query.scalar_type()), "query has dtype ",
+         dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   expect_dims("query", query, 5);
   expect_dims("key1", key1, 5);
   const int64_t n = query.size(2), m = query.size(3), size = query.size(4), k = key1.size(3);
   const auto is_size = [](int64_t count, int64_t multiple) {
     return count > 0 && count % multiple == 0 && count <= kMostNodes;
   };
-  TORCH_CHECK(batch() >= 1 && batch() <= kMostBatch && heads() >= 1 && heads() <= kMostHeads &&
-                  is_size(n, kNodeMultiple) && is_size(m, kEdgeMultiple),
-              "query has shape ", query.sizes(), ", expected up to ", kMostBatch, " batches of up ",
-              "to ", kMostHeads, " heads, N a multiple of ", kNodeMultiple, " and M one of ",
-              kEdgeMultiple);
-  TORCH_CHECK(is_size(k, kEdgeMultiple), "key1 has shape ", key1.sizes(),
-              ", expected K a multiple of ", kEdgeMultiple);
-  TORCH_CHECK(std::ranges::count(kSizes, size) > 0, "query has ", size,
-              " elements of each edge, expected 32, 64 or 128");
+  EXPECT(batch() >= 1 && batch() <= kMostBatch && heads() >= 1 && heads() <= kMostHeads &&
+             is_size(n, kNodeMultiple) && is_size(m, kEdgeMultiple),
+         "query has shape ", query.sizes(), ", expected up to ", kMostBatch, " batches of up ",
+         "to ", kMostHeads, " heads, N a multiple of ", kNodeMultiple, " and M one of ",
+         kEdgeMultiple);
+  EXPECT(is_size(k, kEdgeMultiple), "key1 has shape ", key1.sizes(), ", expected K a multiple of ",
+         kEdgeMultiple);
+  EXPECT(std::ranges::count(kSizes, size) > 0, "query has ", size,
+         " elements of each edge, expected 32, 64 or 128");
   expect_shape("key1", key1, {batch(), heads(), n, k, size});
   expect_dtype("key1", key1, query);
   expect_like("value1", value1, key1);
@@ -105,8 +105,8 @@ void Floyd::check() const {
   expect_like("value2", value2, key2);
   if (!mask) return;
   const at::ScalarType of_mask = mask->scalar_type();
-  TORCH_CHECK(of_mask == at::kBool || of_mask == at::kByte, "attenMaskOptional has dtype ",
-              dtype_text(of_mask), ", expected BOOL or UINT8");
+  EXPECT(of_mask == at::kBool || of_mask == at::kByte, "attenMaskOptional has dtype ",
+         dtype_text(of_mask), ", expected BOOL or UINT8");
   expect_shape("attenMaskOptional", *mask, {batch(), 1, n, 1, k});
 }
 
@@ -198,3 +198,5 @@ ACLNN(FusedFloydAttentionGrad, (FloatIn, query), (FloatIn, key1), (FloatIn, valu
   dk2Out = dk2;
   dv2Out = dv2;
 }
+
+}  // namespace aclnn_host::attention_floyd_rows

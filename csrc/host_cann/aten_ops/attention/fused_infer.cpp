@@ -5,7 +5,7 @@
 #include "host_cann/aten_ops/attention/inference.h"
 #include "host_cann/aten_ops/checks.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_fused_infer_rows {
 
 namespace {
 
@@ -24,13 +24,12 @@ void fused_attention(InferenceArguments& arguments, const std::optional<at::Tens
                      Output& out, OptionalOutput& lse) {
   const Antiquantisation& key = arguments.key_antiquant;
   const Antiquantisation& value = arguments.value_antiquant;
-  TORCH_CHECK(key.is_given() == value.is_given(), "valueAntiquantScale is ",
-              value.is_given() ? "given" : "null",
-              ", expected keyAntiquantScale and valueAntiquantScale together");
+  EXPECT(key.is_given() == value.is_given(), "valueAntiquantScale is ",
+         value.is_given() ? "given" : "null",
+         ", expected keyAntiquantScale and valueAntiquantScale together");
   if (key.is_given()) {
-    TORCH_CHECK(key.mode == value.mode || (key.mode == 0 && value.mode == 1),
-                "valueAntiquantMode is ", value.mode, ", expected keyAntiquantMode, ", key.mode,
-                ", or 1 where that is 0");
+    EXPECT(key.mode == value.mode || (key.mode == 0 && value.mode == 1), "valueAntiquantMode is ",
+           value.mode, ", expected keyAntiquantMode, ", key.mode, ", or 1 where that is 0");
   } else {
     split_antiquant(arguments, scale, offset, mode);
   }
@@ -38,18 +37,18 @@ void fused_attention(InferenceArguments& arguments, const std::optional<at::Tens
 }
 
 void expect_defaults(int64_t pse_type, int64_t out_type) {
-  TORCH_CHECK(pse_type == 0, "pseType is ", pse_type, ", expected 0; the host CANN adds a shift ",
-              "only after it has scaled the scores");
-  TORCH_CHECK(out_type == 0, "outType is ", out_type, ", expected 0; the result has the dtype of ",
-              "attentionOut");
+  EXPECT(pse_type == 0, "pseType is ", pse_type, ", expected 0; the host CANN adds a shift ",
+         "only after it has scaled the scores");
+  EXPECT(out_type == 0, "outType is ", out_type, ", expected 0; the result has the dtype of ",
+         "attentionOut");
 }
 
 // Lengths that a device has, unknown without memory.
 Lengths lengths_in(const char* name, const std::optional<at::Tensor>& tensor) {
   if (!is_given(tensor)) return std::nullopt;
   const at::ScalarType type = tensor->scalar_type();
-  TORCH_CHECK(type == at::kLong || type == at::kInt, name, " has dtype ", dtype_text(type),
-              ", expected INT64 or INT32");
+  EXPECT(type == at::kLong || type == at::kInt, name, " has dtype ", dtype_text(type),
+         ", expected INT64 or INT32");
   std::vector<int64_t> lengths(static_cast<size_t>(tensor->numel()));
   if (!tensor->is_cpu() || is_rehearsed()) return lengths;
   const at::Tensor values = tensor->to(at::kLong).contiguous();
@@ -458,3 +457,5 @@ ACLNN(InnerFusedInferAttentionScoreTensor, (In, query), (Ins, key), (Ins, value)
 ACLNN_MAX_WORKSPACE(FusedInferAttentionScoreV3);
 ACLNN_MAX_WORKSPACE(FusedInferAttentionScoreV4);
 ACLNN_MAX_WORKSPACE(FusedInferAttentionScoreV5);
+
+}  // namespace aclnn_host::attention_fused_infer_rows

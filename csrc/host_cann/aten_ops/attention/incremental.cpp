@@ -3,7 +3,7 @@
 #include "host_cann/aten_ops/attention/inference.h"
 #include "host_cann/aten_ops/checks.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_incremental_rows {
 
 namespace {
 
@@ -12,11 +12,11 @@ constexpr std::string_view kLayouts = "BSH BSND BNSD";
 void incre_attention(InferenceArguments& arguments, const std::optional<at::Tensor>& scale,
                      const std::optional<at::Tensor>& offset, Output& out) {
   const at::Tensor& query = arguments.query;
-  TORCH_CHECK(query.is_floating_point(), "query has dtype ", dtype_text(query.scalar_type()),
-              ", expected FLOAT16, BFLOAT16 or FLOAT");
+  EXPECT(query.is_floating_point(), "query has dtype ", dtype_text(query.scalar_type()),
+         ", expected FLOAT16, BFLOAT16 or FLOAT");
   const int64_t dimension = arguments.layout == "BNSD" ? 2 : 1;
-  TORCH_CHECK(query.dim() < 3 || query.size(dimension) == 1, "query has shape ", query.sizes(),
-              ", expected one query for each sequence");
+  EXPECT(query.dim() < 3 || query.size(dimension) == 1, "query has shape ", query.sizes(),
+         ", expected one query for each sequence");
   split_antiquant(arguments, scale, offset, 0);
   infer_attention(arguments, out, nullptr);
 }
@@ -127,3 +127,5 @@ ACLNN(IncreFlashAttentionV4, (In, query), (Ins, key), (Ins, value), (OptionalIn,
                                .single_query_sees_all = true};
   incre_attention(arguments, antiquantScale, antiquantOffset, attentionOut);
 }
+
+}  // namespace aclnn_host::attention_incremental_rows

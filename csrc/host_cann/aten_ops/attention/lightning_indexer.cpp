@@ -19,7 +19,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_lightning_indexer_rows {
 
 namespace {
 
@@ -32,28 +32,27 @@ bool is_published_count(int64_t count) {
 }
 
 void expect_reduced(const char* name, const at::Tensor& tensor) {
-  TORCH_CHECK(at::isReducedFloatingType(tensor.scalar_type()), name, " has dtype ",
-              dtype_text(tensor.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(at::isReducedFloatingType(tensor.scalar_type()), name, " has dtype ",
+         dtype_text(tensor.scalar_type()), ", expected FLOAT16 or BFLOAT16");
 }
 
 void check_sequences(const TokenSequences& queries, const TokenSequences& keys,
                      const at::Tensor& query, const at::Tensor& key,
                      const std::string& query_layout) {
   constexpr int64_t kSize = 128, kMostHeads = 64;
-  TORCH_CHECK(query_layout != "PA_BSND",
-              "layoutQueryOptional is \"PA_BSND\", expected BSND or TND");
-  TORCH_CHECK(queries.count() == keys.count(), "key has ", keys.count(), " sequences, expected ",
-              queries.count(), " as query has");
-  TORCH_CHECK(queries.heads() <= kMostHeads && query.size(-1) == kSize, "query has shape ",
-              query.sizes(), ", expected up to ", kMostHeads, " heads of ", kSize, " elements");
-  TORCH_CHECK(keys.heads() == 1 && key.size(-1) == kSize, "key has shape ", key.sizes(),
-              ", expected one head of ", kSize, " elements");
+  EXPECT(query_layout != "PA_BSND", "layoutQueryOptional is \"PA_BSND\", expected BSND or TND");
+  EXPECT(queries.count() == keys.count(), "key has ", keys.count(), " sequences, expected ",
+         queries.count(), " as query has");
+  EXPECT(queries.heads() <= kMostHeads && query.size(-1) == kSize, "query has shape ",
+         query.sizes(), ", expected up to ", kMostHeads, " heads of ", kSize, " elements");
+  EXPECT(keys.heads() == 1 && key.size(-1) == kSize, "key has shape ", key.sizes(),
+         ", expected one head of ", kSize, " elements");
 }
 
 void check_window(int64_t mode, int64_t pre_tokens, int64_t next_tokens) {
-  TORCH_CHECK(mode == 0 || mode == 3, "sparseMode is ", mode, ", expected 0 or 3");
-  TORCH_CHECK(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,
-              "preTokens or nextTokens is not the largest number, the only one supported");
+  EXPECT(mode == 0 || mode == 3, "sparseMode is ", mode, ", expected 0 or 3");
+  EXPECT(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,
+         "preTokens or nextTokens is not the largest number, the only one supported");
 }
 
 // The places of the best keys of each query, in order, and their scores; -1 and -inf behind them.
@@ -109,8 +108,8 @@ ACLNN(LightningIndexer, (FloatIn, query), (FloatIn, key), (FloatIn, weights),
   if (weights.scalar_type() != at::kFloat) expect_dtype("weights", weights, query);
   const at::IntArrayRef of_tokens = query.sizes().slice(0, static_cast<size_t>(query.dim() - 1));
   expect_shape("weights", weights, of_tokens);
-  TORCH_CHECK(is_published_count(sparseCount), "sparseCount is ", sparseCount.value(),
-              ", expected 1 to 2048, or a multiple of 1024 up to 8192");
+  EXPECT(is_published_count(sparseCount), "sparseCount is ", sparseCount.value(),
+         ", expected 1 to 2048, or a multiple of 1024 up to 8192");
   check_window(sparseMode, preTokens, nextTokens);
   std::vector<int64_t> shape = of_tokens.vec();
   shape.back() = 1;
@@ -118,8 +117,8 @@ ACLNN(LightningIndexer, (FloatIn, query), (FloatIn, key), (FloatIn, weights),
   expect_dtype("sparseIndicesOut", sparseIndicesOut, at::kInt);
   expect_shape("sparseIndicesOut", sparseIndicesOut, shape);
   if (returnValues) {
-    TORCH_CHECK(sparseValuesOut && !keys.is_paged(),
-                "returnValues is true, expected a tensor sparseValuesOut and no pages of keys");
+    EXPECT(sparseValuesOut && !keys.is_paged(),
+           "returnValues is true, expected a tensor sparseValuesOut and no pages of keys");
     expect_dtype(*sparseValuesOut, query);
     expect_shape("sparseValuesOut", *sparseValuesOut, shape);
   }
@@ -141,15 +140,15 @@ ACLNN(QuantLightningIndexer, (StoredIn, query), (StoredIn, key), (FloatIn, weigh
       (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (Out, out)) {
   constexpr int64_t kMost = 2048;
   const at::Tensor &queries_of = query.elements, &keys_of = key.elements;
-  TORCH_CHECK(query.dtype == ACL_INT8 || query.dtype == ACL_FLOAT8_E4M3FN, "query has dtype ",
-              dtype_name(query.dtype),
-              ", expected INT8 or FLOAT8_E4M3FN; the host CANN does not emulate HIFLOAT8");
-  TORCH_CHECK(key.dtype == query.dtype, "key has dtype ", dtype_name(key.dtype), ", expected ",
-              dtype_name(query.dtype), " as query has");
+  EXPECT(query.dtype == ACL_INT8 || query.dtype == ACL_FLOAT8_E4M3FN, "query has dtype ",
+         dtype_name(query.dtype),
+         ", expected INT8 or FLOAT8_E4M3FN; the host CANN does not emulate HIFLOAT8");
+  EXPECT(key.dtype == query.dtype, "key has dtype ", dtype_name(key.dtype), ", expected ",
+         dtype_name(query.dtype), " as query has");
   const bool is_wide = weights.scalar_type() == at::kBFloat16;
-  TORCH_CHECK(weights.scalar_type() == at::kHalf || (is_wide && query.dtype != ACL_INT8),
-              "weights has dtype ", dtype_text(weights.scalar_type()),
-              ", expected FLOAT16, or BFLOAT16 if query is FLOAT8_E4M3FN");
+  EXPECT(weights.scalar_type() == at::kHalf || (is_wide && query.dtype != ACL_INT8),
+         "weights has dtype ", dtype_text(weights.scalar_type()),
+         ", expected FLOAT16, or BFLOAT16 if query is FLOAT8_E4M3FN");
   expect_dtype("queryDequantScale", queryDequantScale, is_wide ? at::kFloat : at::kHalf);
   expect_dtype("keyDequantScale", keyDequantScale, is_wide ? at::kFloat : at::kHalf);
   TokenSequences queries("query", queries_of, layoutQueryOptional, "actualSeqLengthsQueryOptional",
@@ -163,10 +162,10 @@ ACLNN(QuantLightningIndexer, (StoredIn, query), (StoredIn, key), (FloatIn, weigh
   expect_shape("weights", weights, of_heads(queries_of));
   expect_shape("queryDequantScale", queryDequantScale, of_heads(queries_of));
   expect_shape("keyDequantScale", keyDequantScale, of_heads(keys_of));
-  TORCH_CHECK(queryQuantMode == 0 && keyQuantMode == 0,
-              "queryQuantMode or keyQuantMode is not 0, the only one supported");
-  TORCH_CHECK(sparseCount >= 1 && sparseCount <= kMost, "sparseCount is ", sparseCount.value(),
-              ", expected 1 to ", kMost);
+  EXPECT(queryQuantMode == 0 && keyQuantMode == 0,
+         "queryQuantMode or keyQuantMode is not 0, the only one supported");
+  EXPECT(sparseCount >= 1 && sparseCount <= kMost, "sparseCount is ", sparseCount.value(),
+         ", expected 1 to ", kMost);
   check_window(sparseMode, preTokens, nextTokens);
   std::vector<int64_t> shape = of_heads(queries_of).vec();
   shape.back() = 1;
@@ -182,3 +181,5 @@ ACLNN(QuantLightningIndexer, (StoredIn, query), (StoredIn, key), (FloatIn, weigh
       });
   out = best.places.view(shape);
 }
+
+}  // namespace aclnn_host::attention_lightning_indexer_rows

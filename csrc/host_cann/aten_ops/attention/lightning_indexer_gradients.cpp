@@ -21,7 +21,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_lightning_indexer_gradients_rows {
 
 namespace {
 
@@ -29,13 +29,13 @@ constexpr int64_t kIndexerSize = 128;
 
 void expect_heads(const char* name, const at::Tensor& tensor,
                   std::initializer_list<int64_t> expected) {
-  TORCH_CHECK(std::ranges::count(expected, tensor.size(-2)) > 0, name, " has ", tensor.size(-2),
-              " heads, expected one of ", at::IntArrayRef(expected));
+  EXPECT(std::ranges::count(expected, tensor.size(-2)) > 0, name, " has ", tensor.size(-2),
+         " heads, expected one of ", at::IntArrayRef(expected));
 }
 
 void expect_last(const char* name, const at::Tensor& tensor, int64_t size) {
-  TORCH_CHECK(tensor.size(-1) == size, name, " has shape ", tensor.sizes(), ", expected ", size,
-              " elements of each head");
+  EXPECT(tensor.size(-1) == size, name, " has shape ", tensor.sizes(), ", expected ", size,
+         " elements of each head");
 }
 
 // All but the last dimensions, then `last`.
@@ -106,18 +106,17 @@ class Indexer {
         queries_(names.query, query, layout, names.query_lengths, query_lengths),
         keys_(names.key, key, layout, names.key_lengths, key_lengths) {
     constexpr int64_t kMostHeads = 64;
-    TORCH_CHECK(layout == "BSND" || layout == "TND", "layout is \"", layout,
-                "\", expected BSND or TND");
-    TORCH_CHECK(at::isReducedFloatingType(query.scalar_type()), names.query, " has dtype ",
-                dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+    EXPECT(layout == "BSND" || layout == "TND", "layout is \"", layout, "\", expected BSND or TND");
+    EXPECT(at::isReducedFloatingType(query.scalar_type()), names.query, " has dtype ",
+           dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
     expect_dtype(names.key, key, query);
     expect_last(names.query, query, kIndexerSize);
     expect_last(names.key, key, kIndexerSize);
-    TORCH_CHECK(queries_.heads() <= kMostHeads, names.query, " has ", queries_.heads(),
-                " heads, expected at most ", kMostHeads);
+    EXPECT(queries_.heads() <= kMostHeads, names.query, " has ", queries_.heads(),
+           " heads, expected at most ", kMostHeads);
     expect_heads(names.key, key, {1});
-    TORCH_CHECK(queries_.count() == keys_.count(), names.key, " has ", keys_.count(),
-                " sequences, expected ", queries_.count(), " as ", names.query, " has");
+    EXPECT(queries_.count() == keys_.count(), names.key, " has ", keys_.count(),
+           " sequences, expected ", queries_.count(), " as ", names.query, " has");
     expect_shape("weights", weights, with_last(query.sizes(), {}));
   }
 
@@ -132,8 +131,8 @@ class Indexer {
   // Refuses a sequence with fewer keys than queries, of which the first ones would see none.
   void expect_enough_keys(const char* name) const {
     for (int64_t i = 0; i < queries_.count(); ++i) {
-      TORCH_CHECK(queries_.length(i) <= keys_.length(i), name, " gives sequence ", i, " ",
-                  keys_.length(i), " keys, expected at least its ", queries_.length(i), " queries");
+      EXPECT(queries_.length(i) <= keys_.length(i), name, " gives sequence ", i, " ",
+             keys_.length(i), " keys, expected at least its ", queries_.length(i), " queries");
     }
   }
 
@@ -172,7 +171,7 @@ class Indexer {
 };
 
 void expect_causal(int64_t mode) {
-  TORCH_CHECK(mode == 3, "sparseMode is ", mode, ", expected 3");
+  EXPECT(mode == 3, "sparseMode is ", mode, ", expected 3");
 }
 
 void expect_weights(const at::Tensor& weights, const at::Tensor& query) {
@@ -265,8 +264,8 @@ void check(const Attention& attention, const at::Tensor& query_index, const at::
   };
   expect_shape("query", query, with_heads(of_queries, heads, size));
   expect_shape("key", key, with_heads(of_keys, key_heads, size));
-  TORCH_CHECK(attention.query_rope.has_value() == attention.key_rope.has_value(),
-              "one of queryRope and keyRope is given and the other is null");
+  EXPECT(attention.query_rope.has_value() == attention.key_rope.has_value(),
+         "one of queryRope and keyRope is given and the other is null");
   if (attention.query_rope) {
     expect_dtype("queryRope", *attention.query_rope, query);
     expect_dtype("keyRope", *attention.key_rope, query);
@@ -335,12 +334,12 @@ ACLNN(LightningIndexerGrad, (FloatIn, query), (FloatIn, key), (FloatIn, dy), (In
                   weights, layout, actualSeqLengthsQuery, actualSeqLengthsKey);
   expect_dtype("dy", dy, query);
   expect_dtype("weights", weights, query);
-  TORCH_CHECK(sparseMode == 0 || sparseMode == 3, "sparseMode is ", sparseMode.value(),
-              ", expected 0 or 3");
+  EXPECT(sparseMode == 0 || sparseMode == 3, "sparseMode is ", sparseMode.value(),
+         ", expected 0 or 3");
   expect_dims("spareIndices", spareIndices, query.dim() - 1, query.dim());
   const int64_t count = spareIndices.size(-1);
-  TORCH_CHECK(count >= 1 && count <= kMostKeys, "spareIndices has ", count,
-              " keys of each query, expected 1 to ", kMostKeys);
+  EXPECT(count >= 1 && count <= kMostKeys, "spareIndices has ", count,
+         " keys of each query, expected 1 to ", kMostKeys);
   // With a dimension for the one head of keys, as LightningIndexer writes them, or without.
   std::vector<int64_t> of_tokens(query.sizes().begin(), query.sizes().end() - 1);
   of_tokens.back() = spareIndices.dim() == query.dim() ? 1 : count;
@@ -384,8 +383,8 @@ ACLNN(DenseLightningIndexerSoftmaxLse, (FloatIn, queryIndex), (FloatIn, keyIndex
   expect_heads("queryIndex", queryIndex, {8, 16, 32, 64});
   expect_weights(weight, queryIndex);
   expect_causal(sparseMode);
-  TORCH_CHECK(preTokens == INT64_MAX && nextTokens == INT64_MAX,
-              "preTokens or nextTokens is not the largest number, the only one supported");
+  EXPECT(preTokens == INT64_MAX && nextTokens == INT64_MAX,
+         "preTokens or nextTokens is not the largest number, the only one supported");
   indexer.measure();
   indexer.expect_enough_keys("actualSeqLengthsKeyOptional");
   const std::vector<int64_t> shape =
@@ -505,8 +504,8 @@ ACLNN(SparseLightningIndexerGradKLLoss, (FloatIn, query), (FloatIn, key), (Float
   check(attention, queryIndex, keyIndex, kSize, 1);
   expect_dims("sparseIndices", sparseIndices, query.dim());
   const int64_t count = sparseIndices.size(-1);
-  TORCH_CHECK(count >= kStep && count <= kMostKeys && count % kStep == 0, "sparseIndices has ",
-              count, " keys of each query, expected a multiple of ", kStep, " up to ", kMostKeys);
+  EXPECT(count >= kStep && count <= kMostKeys && count % kStep == 0, "sparseIndices has ", count,
+         " keys of each query, expected a multiple of ", kStep, " up to ", kMostKeys);
   std::vector<int64_t> of_indices = query.sizes().vec();
   of_indices[of_indices.size() - 2] = 1;
   of_indices.back() = count;
@@ -545,3 +544,5 @@ ACLNN(SparseLightningIndexerGradKLLoss, (FloatIn, query), (FloatIn, key), (Float
   sums.write(dQueryIndex, dKeyIndex, dWeights);
   loss = sums.loss();
 }
+
+}  // namespace aclnn_host::attention_lightning_indexer_gradients_rows

@@ -44,35 +44,34 @@ std::optional<VisibleBand> band_of(const InferenceArguments& arguments, int64_t 
 std::optional<at::Tensor> mask_by_rows(const InferenceArguments& arguments, const at::Tensor& query,
                                        bool is_packed, bool sees_all) {
   const int64_t mode = arguments.sparse_mode;
-  TORCH_CHECK(mode >= kMask && mode <= kBand, "sparseMode is ", mode, ", expected 0 to 4");
+  EXPECT(mode >= kMask && mode <= kBand, "sparseMode is ", mode, ", expected 0 to 4");
   if (!has_mask(arguments)) {
-    TORCH_CHECK(mode == kMask || sees_all, "attenMask is null, expected a mask for sparseMode ",
-                mode);
+    EXPECT(mode == kMask || sees_all, "attenMask is null, expected a mask for sparseMode ", mode);
     return std::nullopt;
   }
   at::Tensor mask = *arguments.mask;
   const at::ScalarType type = mask.scalar_type();
-  TORCH_CHECK(type == at::kBool || type == at::kChar || type == at::kByte, "attenMask has dtype ",
-              dtype_text(type), ", expected BOOL, INT8 or UINT8");
+  EXPECT(type == at::kBool || type == at::kChar || type == at::kByte, "attenMask has dtype ",
+         dtype_text(type), ", expected BOOL, INT8 or UINT8");
   expect_dims("attenMask", mask, 2, 4);
   if (mode >= kCausalFromFirst && (is_triangle(mask) || !sees_all)) {
-    TORCH_CHECK(is_triangle(mask), "attenMask has shape ", mask.sizes(),
-                ", expected [2048, 2048], perhaps after dimensions of 1, for sparseMode ", mode);
+    EXPECT(is_triangle(mask), "attenMask has shape ", mask.sizes(),
+           ", expected [2048, 2048], perhaps after dimensions of 1, for sparseMode ", mode);
     return std::nullopt;
   }
-  TORCH_CHECK(!is_packed, "sparseMode is ", mode,
-              ", expected 0 without a mask, or 3 or 4 with one, for a packed layout");
+  EXPECT(!is_packed, "sparseMode is ", mode,
+         ", expected 0 without a mask, or 3 or 4 with one, for a packed layout");
   if (mask.dim() == 4) {
-    TORCH_CHECK(mask.size(1) == 1, "attenMask has shape ", mask.sizes(),
-                ", expected a second dimension of 1");
+    EXPECT(mask.size(1) == 1, "attenMask has shape ", mask.sizes(),
+           ", expected a second dimension of 1");
     mask = mask.squeeze(1);
   }
   const int64_t batches = query.size(0);
   // A single query of each batch may have its row without a dimension for queries.
   if (mask.dim() == 2) mask = mask.unsqueeze(sees_all && mask.size(0) == batches ? 1 : 0);
-  TORCH_CHECK((mask.size(0) == 1 || mask.size(0) == batches) && mask.size(1) >= query.size(2),
-              "attenMask has shape ", arguments.mask->sizes(), ", expected 1 or ", batches,
-              " batches of ", query.size(2), " rows");
+  EXPECT((mask.size(0) == 1 || mask.size(0) == batches) && mask.size(1) >= query.size(2),
+         "attenMask has shape ", arguments.mask->sizes(), ", expected 1 or ", batches,
+         " batches of ", query.size(2), " rows");
   return mask.ne(0);
 }
 

@@ -12,7 +12,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_merged_attention_rows {
 
 namespace {
 
@@ -36,15 +36,14 @@ ACLNN(RingAttentionUpdateV2, (FloatIn, prevAttnOut), (In, prevSoftmaxMax), (In, 
       (char*, inputSoftmaxLayoutOptional), (Out, attnOutOut), (Out, softmaxMaxOut),
       (Out, softmaxSumOut)) {
   const std::string_view layout = inputLayoutOptional, softmax_layout = inputSoftmaxLayoutOptional;
-  TORCH_CHECK(layout == "SBH" || layout == "TND", "inputLayoutOptional is \"", layout,
-              "\", expected \"SBH\" or \"TND\"");
+  EXPECT(layout == "SBH" || layout == "TND", "inputLayoutOptional is \"", layout,
+         "\", expected \"SBH\" or \"TND\"");
   const bool is_packed = layout == "TND";
-  TORCH_CHECK(!is_packed || softmax_layout == "TND", "inputSoftmaxLayoutOptional is \"",
-              softmax_layout,
-              "\", expected \"TND\" where inputLayoutOptional is; the host CANN does",
-              " not emulate the others");
-  TORCH_CHECK(!is_packed || actualSeqQlenOptional,
-              "actualSeqQlenOptional is null, expected the ends of the sequences with \"TND\"");
+  EXPECT(!is_packed || softmax_layout == "TND", "inputSoftmaxLayoutOptional is \"", softmax_layout,
+         "\", expected \"TND\" where inputLayoutOptional is; the host CANN does",
+         " not emulate the others");
+  EXPECT(!is_packed || actualSeqQlenOptional,
+         "actualSeqQlenOptional is null, expected the ends of the sequences with \"TND\"");
   expect_dims("prevAttnOut", prevAttnOut, 3);
   expect_like("curAttnOut", curAttnOut, prevAttnOut);
   expect_dims("prevSoftmaxMax", prevSoftmaxMax, is_packed ? 3 : 4);
@@ -55,9 +54,9 @@ ACLNN(RingAttentionUpdateV2, (FloatIn, prevAttnOut), (In, prevSoftmaxMax), (In, 
       is_packed ? std::vector<int64_t>{first, prevAttnOut.size(1), kRepeats}
                 : std::vector<int64_t>{prevAttnOut.size(1), heads, first, kRepeats};
   expect_shape("prevSoftmaxMax", prevSoftmaxMax, parts);
-  TORCH_CHECK(is_packed || (heads > 0 && prevAttnOut.size(2) % heads == 0),
-              "prevAttnOut has a last dimension of ", prevAttnOut.size(2),
-              ", expected a multiple of ", heads, ", the heads");
+  EXPECT(is_packed || (heads > 0 && prevAttnOut.size(2) % heads == 0),
+         "prevAttnOut has a last dimension of ", prevAttnOut.size(2), ", expected a multiple of ",
+         heads, ", the heads");
   expect_like("prevSoftmaxSum", prevSoftmaxSum, prevSoftmaxMax);
   expect_like("curSoftmaxMax", curSoftmaxMax, prevSoftmaxMax);
   expect_like("curSoftmaxSum", curSoftmaxSum, prevSoftmaxMax);
@@ -84,14 +83,14 @@ ACLNN(RingAttentionUpdateV2, (FloatIn, prevAttnOut), (In, prevSoftmaxMax), (In, 
 // lse has the logarithm of the sum of exponentials of each query and head, localOut the results.
 ACLNN(AttentionUpdate, (Ins, lse), (Ins, localOut), (int64_t, updateType), (Out, out),
       (OptionalOut, lseOut)) {
-  TORCH_CHECK(!lse.empty() && lse.size() == localOut.size(), "lse has ", lse.size(),
-              " tensors and localOut ", localOut.size(), ", expected as many, 1 or more");
-  TORCH_CHECK(updateType == 0 || updateType == 1, "updateType is ", updateType.value(),
-              ", expected 0, or 1 for lseOut");
-  TORCH_CHECK(updateType == 0 || lseOut, "lseOut is null, expected a tensor with updateType 1");
+  EXPECT(!lse.empty() && lse.size() == localOut.size(), "lse has ", lse.size(),
+         " tensors and localOut ", localOut.size(), ", expected as many, 1 or more");
+  EXPECT(updateType == 0 || updateType == 1, "updateType is ", updateType.value(),
+         ", expected 0, or 1 for lseOut");
+  EXPECT(updateType == 0 || lseOut, "lseOut is null, expected a tensor with updateType 1");
   expect_dims("localOut", localOut[0], 2);
-  TORCH_CHECK(at::isFloatingType(localOut[0].scalar_type()), "localOut has dtype ",
-              dtype_text(localOut[0].scalar_type()), ", expected FLOAT, FLOAT16 or BFLOAT16");
+  EXPECT(at::isFloatingType(localOut[0].scalar_type()), "localOut has dtype ",
+         dtype_text(localOut[0].scalar_type()), ", expected FLOAT, FLOAT16 or BFLOAT16");
   for (size_t i = 0; i < lse.size(); ++i) {
     expect_dtype("lse", lse[i], at::kFloat);
     expect_shape("lse", lse[i], {localOut[0].size(0)});
@@ -106,3 +105,5 @@ ACLNN(AttentionUpdate, (Ins, lse), (Ins, localOut), (int64_t, updateType), (Out,
   out = (wide(at::stack(localOut)) * shares).sum(0);
   if (updateType == 1) lseOut = merged;
 }
+
+}  // namespace aclnn_host::attention_merged_attention_rows

@@ -1,17 +1,17 @@
 // The versions of the prolog of multi-head latent attention.
 #include "host_cann/aten_ops/attention/mla_prolog.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_mla_prolog_rows {
 
 namespace {
 
 // Arguments of the third version that are reserved.
 void expect_reserved(const std::optional<at::Tensor>& lengths, bool wants_norm,
                      std::initializer_list<std::pair<const char*, int64_t>> modes) {
-  TORCH_CHECK(!lengths || lengths->numel() == 0, "actualSeqLenOptional is given, expected null");
-  TORCH_CHECK(!wants_norm, "queryNormFlag is true, expected false");
+  EXPECT(!lengths || lengths->numel() == 0, "actualSeqLenOptional is given, expected null");
+  EXPECT(!wants_norm, "queryNormFlag is true, expected false");
   for (const auto& [name, mode] : modes) {
-    TORCH_CHECK(mode == 0, name, " is ", mode, ", expected 0");
+    EXPECT(mode == 0, name, " is ", mode, ", expected 0");
   }
 }
 
@@ -201,3 +201,5 @@ ACLNN(MlaPrologV3WeightNz, (In, tokenX), (StoredIn, weightDq), (StoredIn, weight
               kcScale},
              {kvCacheRef, krCacheRef, queryOut, queryRopeOut, &dequantScaleQNopeOutOptional});
 }
+
+}  // namespace aclnn_host::attention_mla_prolog_rows

@@ -23,8 +23,8 @@ bool given(const std::optional<at::Tensor>& tensor) {
 
 void expect_given(const char* name, const std::optional<at::Tensor>& tensor, bool expected,
                   at::IntArrayRef shape) {
-  TORCH_CHECK(given(tensor) == expected, name, " is ", given(tensor) ? "given" : "null",
-              ", expected ", expected ? "a tensor" : "null", " for these dtypes");
+  EXPECT(given(tensor) == expected, name, " is ", given(tensor) ? "given" : "null", ", expected ",
+         expected ? "a tensor" : "null", " for these dtypes");
   if (!expected) return;
   expect_dtype(name, *tensor, at::kFloat);
   expect_shape(name, *tensor, shape);
@@ -44,9 +44,9 @@ std::pair<at::Tensor, at::Tensor> quantised_rows(const at::Tensor& rows) {
 // A weight as a matrix. One in FRACTAL_NZ may be described by the sizes of its blocks in memory.
 at::Tensor matrix_of(const char* name, const Stored& weight, Weights weights) {
   const bool is_blocks = is_fractal_nz(weight.format);
-  TORCH_CHECK(is_blocks || weights == Weights::kAny, name, " has format ",
-              static_cast<int>(weight.format), ", expected FRACTAL_NZ (",
-              static_cast<int>(ACL_FORMAT_FRACTAL_NZ), ")");
+  EXPECT(is_blocks || weights == Weights::kAny, name, " has format ",
+         static_cast<int>(weight.format), ", expected FRACTAL_NZ (",
+         static_cast<int>(ACL_FORMAT_FRACTAL_NZ), ")");
   at::Tensor matrix = weight.elements;
   if (is_blocks && matrix.dim() == 4) {
     matrix = matrix.permute({1, 2, 0, 3}).flatten(2, 3).flatten(0, 1);
@@ -83,8 +83,8 @@ class Prolog {
     head_size_ = a_.weight_uk.size(1);
     key_size_ = a_.weight_uk.size(2);
     rope_size_ = a_.sine.size(-1);
-    TORCH_CHECK(rope_size_ % 2 == 0, "ropeSin has shape ", a_.sine.sizes(),
-                ", expected an even last dimension");
+    EXPECT(rope_size_ % 2 == 0, "ropeSin has shape ", a_.sine.sizes(),
+           ", expected an even last dimension");
     check_shapes();
     check_dtypes();
   }
@@ -116,7 +116,7 @@ class Prolog {
     expect_shape("ropeCos", a_.cosine, by_token({rope_size_}));
     expect_shape(out_.query.name(), out_.query, by_token({heads_, key_size_}));
     expect_shape(out_.query_rope.name(), out_.query_rope, by_token({heads_, rope_size_}));
-    TORCH_CHECK(a_.cache_index, "cacheIndex is null, expected the places of the tokens in caches");
+    EXPECT(a_.cache_index, "cacheIndex is null, expected the places of the tokens in caches");
     expect_shape("cacheIndex", *a_.cache_index, by_token({}));
     expect_dtype("cacheIndex", *a_.cache_index, at::kLong);
     expect_dims("kvCacheRef", out_.key_cache, 4);
@@ -135,9 +135,8 @@ class Prolog {
   void check_dtypes() const {
     const at::Tensor& gamma = a_.gamma_cq;
     const at::ScalarType type = gamma.scalar_type();
-    TORCH_CHECK(type == at::kBFloat16 || type == at::kHalf || type == at::kFloat,
-                "rmsnormGammaCq has dtype ", dtype_text(type),
-                ", expected BFLOAT16, FLOAT16 or FLOAT");
+    EXPECT(type == at::kBFloat16 || type == at::kHalf || type == at::kFloat,
+           "rmsnormGammaCq has dtype ", dtype_text(type), ", expected BFLOAT16, FLOAT16 or FLOAT");
     const auto expect = [&](const char* name, const at::Tensor& tensor, bool is_quantised) {
       expect_dtype(name, tensor, is_quantised ? at::kChar : type);
     };
@@ -201,8 +200,8 @@ class Prolog {
       query = integers.to(at::kChar);
       // A device gives both parts of the query one scale, that of its integers times the cache's.
       rope = rope * (a_.quant_ckv->flatten().narrow(0, 0, 1) / step);
-      TORCH_CHECK(out_.query_scale != nullptr && *out_.query_scale,
-                  "dequantScaleQNopeOut is null, expected a tensor for a query of INT8");
+      EXPECT(out_.query_scale != nullptr && *out_.query_scale,
+             "dequantScaleQNopeOut is null, expected a tensor for a query of INT8");
       expect_dtype("dequantScaleQNopeOut", **out_.query_scale, at::kFloat);
       *out_.query_scale = step;
     }
@@ -228,15 +227,15 @@ class Prolog {
   void write_cache(Output& cache, const at::Tensor& rows) const {
     const std::string mode = a_.cache_mode.empty() ? "PA_BSND" : a_.cache_mode;
     const bool is_nz = mode == "PA_NZ";
-    TORCH_CHECK(is_nz || mode == "PA_BSND", "cacheModeOptional is \"", a_.cache_mode,
-                "\", expected \"PA_BSND\" or \"PA_NZ\"");
+    EXPECT(is_nz || mode == "PA_BSND", "cacheModeOptional is \"", a_.cache_mode,
+           "\", expected \"PA_BSND\" or \"PA_NZ\"");
     if (cache->numel() == 0) return;
     const int64_t blocks = cache->size(0);
     const int64_t block_size = cache->size(1);
     const int64_t size = cache->size(3);
     const int64_t width = 32 / cache->element_size();  // of the blocks of columns
-    TORCH_CHECK(!is_nz || size % width == 0, cache.name(), " has shape ", cache->sizes(),
-                ", expected a last dimension of a multiple of ", width, " for PA_NZ");
+    EXPECT(!is_nz || size % width == 0, cache.name(), " has shape ", cache->sizes(),
+           ", expected a last dimension of a multiple of ", width, " for PA_NZ");
     const auto by_place = [&](const at::Tensor& tensor) {
       const at::Tensor in_blocks =
           is_nz ? tensor.reshape({blocks, size / width, block_size, width}).transpose(1, 2)

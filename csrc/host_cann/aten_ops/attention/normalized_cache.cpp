@@ -18,7 +18,7 @@
 #include "host_cann/aten_ops/quantized/quantized_values.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_normalized_cache_rows {
 
 namespace {
 
@@ -35,8 +35,8 @@ CacheMode mode_of(const std::string& name) {
   if (name == "PA_NZ") return {.is_paged = true, .is_fractal = true};
   if (name == "PA_BLK_BNSD") return {.is_paged = true, .by_page = true};
   if (name == "PA_BLK_NZ") return {.is_paged = true, .by_page = true, .is_fractal = true};
-  TORCH_CHECK(false, "cacheModeOptional is \"", name,
-              "\", expected Norm, PA, PA_BNSD, PA_NZ, PA_BLK_BNSD or PA_BLK_NZ");
+  EXPECT(false, "cacheModeOptional is \"", name,
+         "\", expected Norm, PA, PA_BNSD, PA_NZ, PA_BLK_BNSD or PA_BLK_NZ");
 }
 
 // The elements of 32 bytes, which stand together in a fractal cache.
@@ -87,7 +87,7 @@ void check_factors(const char* name, const at::Tensor& factors, const at::Tensor
   expect_dtype(name, factors, at::kFloat);
   expect_dims(name, factors, 1, 2);
   const at::IntArrayRef shape = factors.sizes();
-  TORCH_CHECK(
+  EXPECT(
       shape.size() == 1 ? shape[0] == size || shape[0] == 1 : shape[0] == heads && shape[1] == size,
       name, " has shape ", shape, ", expected [", heads, ", ", size, "], [", size, "] or [1]");
 }
@@ -95,13 +95,13 @@ void check_factors(const char* name, const at::Tensor& factors, const at::Tensor
 at::Tensor stored(const at::Tensor& elements, const Output& cache, const at::Tensor& like,
                   const Quantization& by) {
   if (!by.scale) {
-    TORCH_CHECK(!by.offset, by.offset_name, " is given and ", by.scale_name, " is null");
+    EXPECT(!by.offset, by.offset_name, " is given and ", by.scale_name, " is null");
     expect_dtype(cache, like);
     return elements;
   }
-  TORCH_CHECK(cache->scalar_type() == at::kChar, cache.name(), " has dtype ",
-              dtype_text(cache->scalar_type()), ", expected INT8 as ", by.scale_name,
-              " is given; no formula is published for other types");
+  EXPECT(cache->scalar_type() == at::kChar, cache.name(), " has dtype ",
+         dtype_text(cache->scalar_type()), ", expected INT8 as ", by.scale_name,
+         " is given; no formula is published for other types");
   check_factors(by.scale_name, *by.scale, elements);
   at::Tensor values = by.divides ? elements / *by.scale : elements * *by.scale;
   if (by.offset) {
@@ -121,16 +121,15 @@ struct Caches {
     if (!mode.is_paged) {
       expect_shape(cache.name(), cache,
                    {std::max(batch, cache->size(0)), heads, cache->size(2), size});
-      TORCH_CHECK(cache->size(2) > 0, cache.name(), " has no room for tokens");
+      EXPECT(cache->size(2) > 0, cache.name(), " has no room for tokens");
       return;
     }
     expect_shape(cache.name(), cache, {cache->size(0), cache->size(1), heads, size});
     const int64_t width = width_of(cache);
-    TORCH_CHECK(cache->size(0) > 0 && cache->size(1) > 0 && cache->size(1) % width == 0,
-                cache.name(), " has shape ", cache->sizes(), ", expected pages of a multiple of ",
-                width, " tokens");
-    TORCH_CHECK(!mode.is_fractal || size % width == 0, cache.name(), " has shape ", cache->sizes(),
-                ", expected a last dimension of a multiple of ", width, " in FRACTAL_NZ");
+    EXPECT(cache->size(0) > 0 && cache->size(1) > 0 && cache->size(1) % width == 0, cache.name(),
+           " has shape ", cache->sizes(), ", expected pages of a multiple of ", width, " tokens");
+    EXPECT(!mode.is_fractal || size % width == 0, cache.name(), " has shape ", cache->sizes(),
+           ", expected a last dimension of a multiple of ", width, " in FRACTAL_NZ");
   }
 
   // Where the tokens of all sequences go; -1 for those that go nowhere.
@@ -174,8 +173,8 @@ void expect_of_type(const char* name, const at::Tensor& tensor, const at::Tensor
   expect_shape(name, tensor, shape);
 }
 void expect_reduced(const char* name, const at::Tensor& x) {
-  TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), name, " has dtype ",
-              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), name, " has dtype ",
+         dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
 }
 
 // Keys and values in their two caches. Without values of their own, the first elements of kv are
@@ -190,7 +189,7 @@ void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const 
                            OptionalOutput& value_out) {
   expect_reduced("kv", kv);
   expect_dims("kv", kv, 4);
-  TORCH_CHECK(kv.numel() > 0, "kv is empty");
+  EXPECT(kv.numel() > 0, "kv is empty");
   const int64_t batch = kv.size(0), heads = kv.size(1), sequence = kv.size(2), size = kv.size(3);
   const Caches caches{mode_of(mode_name), batch, heads, sequence};
   expect_dims("cos", cos, 4);
@@ -199,14 +198,14 @@ void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const 
       "cos", cos, kv,
       {batch, cos.size(1) == 1 ? 1 : heads, cos.size(2) == 1 ? 1 : sequence, turned_size});
   expect_of_type("sin", sin, cos, cos.sizes());
-  TORCH_CHECK(turned_size > 0 && turned_size % 2 == 0 && turned_size <= size, "cos has shape ",
-              cos.sizes(), ", expected an even last dimension up to ", size);
+  EXPECT(turned_size > 0 && turned_size % 2 == 0 && turned_size <= size, "cos has shape ",
+         cos.sizes(), ", expected an even last dimension up to ", size);
   at::Tensor key, value;
   if (values) {
-    TORCH_CHECK(heads == 1 || heads == 2 || heads == 4 || heads == 8, "kv has ", heads,
-                " heads, expected 1, 2, 4 or 8");
-    TORCH_CHECK(!caches.mode.is_fractal || heads == 1, "kv has ", heads,
-                " heads, expected 1; no layout in FRACTAL_NZ is published for several");
+    EXPECT(heads == 1 || heads == 2 || heads == 4 || heads == 8, "kv has ", heads,
+           " heads, expected 1, 2, 4 or 8");
+    EXPECT(!caches.mode.is_fractal || heads == 1, "kv has ", heads,
+           " heads, expected 1; no layout in FRACTAL_NZ is published for several");
     expect_of_type("gamma", gamma, kv, {size});
     expect_dims("vOptional", *values, 4);
     expect_of_type("vOptional", *values, kv, {batch, heads, sequence, values->size(3)});
@@ -215,10 +214,10 @@ void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const 
                  keys.narrow(-1, turned_size, size - turned_size));
     value = wide(*values);
   } else {
-    TORCH_CHECK(heads == 1, "kv has ", heads, " heads, expected 1");
+    EXPECT(heads == 1, "kv has ", heads, " heads, expected 1");
     const int64_t value_size = size - turned_size;
-    TORCH_CHECK(value_size > 0, "cos has shape ", cos.sizes(), ", expected less than the ", size,
-                " elements of kv as last dimension");
+    EXPECT(value_size > 0, "cos has shape ", cos.sizes(), ", expected less than the ", size,
+           " elements of kv as last dimension");
     expect_of_type("gamma", gamma, kv, {value_size});
     const at::Tensor all = wide(kv);
     key = turned_pairs(all.narrow(-1, value_size, turned_size), cos, sin);
@@ -227,10 +226,10 @@ void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const 
   caches.check(key_cache, key.size(3));
   caches.check(value_cache, value.size(3));
   const int64_t along = caches.mode.is_paged ? 1 : 2;
-  TORCH_CHECK(key_cache->size(0) == value_cache->size(0) &&
-                  key_cache->size(along) == value_cache->size(along),
-              "ckvCacheRef has shape ", value_cache->sizes(), ", expected places as kCacheRef, ",
-              key_cache->sizes(), ", has");
+  EXPECT(key_cache->size(0) == value_cache->size(0) &&
+             key_cache->size(along) == value_cache->size(along),
+         "ckvCacheRef has shape ", value_cache->sizes(), ", expected places as kCacheRef, ",
+         key_cache->sizes(), ", has");
   const at::Tensor places = caches.places(index, key_cache);
   const auto in_cache = [&](const at::Tensor& elements, const Output& cache,
                             const Quantization& by) {
@@ -240,8 +239,8 @@ void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const 
   const at::Tensor new_keys = in_cache(key, key_cache, of_keys);
   const at::Tensor new_values = in_cache(value, value_cache, of_values);
   if (writes_both) {
-    TORCH_CHECK(key_out && value_out,
-                "kRopeOut or cKvOut is null, expected tensors as isOutputKv is true");
+    EXPECT(key_out && value_out,
+           "kRopeOut or cKvOut is null, expected tensors as isOutputKv is true");
     expect_dtype(*key_out, kv);
     expect_dtype(*value_out, kv);
     key_out = key;
@@ -287,23 +286,23 @@ ACLNN(QkvRmsNormRopeCache, (FloatIn, qkv), (FloatIn, qGamma), (FloatIn, kGamma),
       (char*, cacheModeOptional), (OptionalOut, qOutBeforeQuant), (OptionalOut, kOutBeforeQuant),
       (OptionalOut, vOutBeforeQuant)) {
   constexpr int64_t kSize = 128;  // the only one published
-  TORCH_CHECK(cacheModeOptional.empty() || cacheModeOptional == "PA_NZ", "cacheModeOptional is \"",
-              cacheModeOptional, "\", expected \"PA_NZ\"");
+  EXPECT(cacheModeOptional.empty() || cacheModeOptional == "PA_NZ", "cacheModeOptional is \"",
+         cacheModeOptional, "\", expected \"PA_NZ\"");
   expect_reduced("qkv", qkv);
   expect_dims("qkv", qkv, 2);
   const int64_t tokens = qkv.size(0), heads = qkv.size(1) / kSize;
-  TORCH_CHECK(tokens > 0 && heads > 0 && qkv.size(1) % kSize == 0, "qkv has shape ", qkv.sizes(),
-              ", expected tokens of heads of ", kSize, " elements");
-  TORCH_CHECK(qkvSize.size() == 4 && qkvSize[0] > 0 && tokens % qkvSize[0] == 0 &&
-                  qkvSize[1] == tokens / qkvSize[0] && qkvSize[2] == heads && qkvSize[3] == kSize,
-              "qkvSize is ", qkvSize, ", expected batch, sequence, heads and elements of qkv, ",
-              qkv.sizes());
-  TORCH_CHECK(headNums.size() == 3 && headNums[0] > 0 && headNums[1] > 0 &&
-                  headNums[1] == headNums[2] && headNums[0] <= heads && headNums[1] <= heads &&
-                  headNums[0] + headNums[1] + headNums[2] == heads,
-              "headNums is ", headNums,
-              ", expected the heads of queries, keys and values, of which the last two are equal; ",
-              heads, " in all");
+  EXPECT(tokens > 0 && heads > 0 && qkv.size(1) % kSize == 0, "qkv has shape ", qkv.sizes(),
+         ", expected tokens of heads of ", kSize, " elements");
+  EXPECT(qkvSize.size() == 4 && qkvSize[0] > 0 && tokens % qkvSize[0] == 0 &&
+             qkvSize[1] == tokens / qkvSize[0] && qkvSize[2] == heads && qkvSize[3] == kSize,
+         "qkvSize is ", qkvSize, ", expected batch, sequence, heads and elements of qkv, ",
+         qkv.sizes());
+  EXPECT(headNums.size() == 3 && headNums[0] > 0 && headNums[1] > 0 && headNums[1] == headNums[2] &&
+             headNums[0] <= heads && headNums[1] <= heads &&
+             headNums[0] + headNums[1] + headNums[2] == heads,
+         "headNums is ", headNums,
+         ", expected the heads of queries, keys and values, of which the last two are equal; ",
+         heads, " in all");
   expect_of_type("qGamma", qGamma, qkv, {kSize});
   expect_of_type("kGamma", kGamma, qkv, {kSize});
   expect_of_type("cos", cos, qkv, {tokens, kSize});
@@ -312,13 +311,13 @@ ACLNN(QkvRmsNormRopeCache, (FloatIn, qkv), (FloatIn, qGamma), (FloatIn, kGamma),
   expect_of_type("qOut", qOut, qkv, {tokens, headNums[0] * kSize});
   expect_dims("kCache", kCache, 4);
   const int64_t pages = kCache->size(0), page = kCache->size(2), of_page = headNums[1] * kSize;
-  TORCH_CHECK(pages > 0 && page > 0, "kCache has shape ", kCache->sizes(),
-              ", expected one page or more of one token or more");
+  EXPECT(pages > 0 && page > 0, "kCache has shape ", kCache->sizes(),
+         ", expected one page or more of one token or more");
   for (const Output* cache : {&kCache, &vCache}) {
     const int64_t width = width_of(*cache);
     expect_shape(cache->name(), *cache, {pages, of_page / width, page, width});
-    TORCH_CHECK(page % width == 0, cache->name(), " has shape ", (*cache)->sizes(),
-                ", expected pages of a multiple of ", width, " tokens");
+    EXPECT(page % width == 0, cache->name(), " has shape ", (*cache)->sizes(),
+           ", expected pages of a multiple of ", width, " tokens");
   }
   if (!is_rehearsed()) check_bounds("index", index, pages * page, -1);
 
@@ -343,3 +342,5 @@ ACLNN(QkvRmsNormRopeCache, (FloatIn, qkv), (FloatIn, qGamma), (FloatIn, kGamma),
   kCache = new_keys;
   vCache = new_values;
 }
+
+}  // namespace aclnn_host::attention_normalized_cache_rows

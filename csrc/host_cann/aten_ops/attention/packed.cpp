@@ -16,13 +16,13 @@ namespace aclnn_host {
 
 std::vector<SequencePart> parts_of(const char* name, const at::OptionalIntArrayRef& sums,
                                    int64_t total) {
-  TORCH_CHECK(sums && !sums->empty(), name,
-              " is null or empty, expected the sum of lengths up to each sequence");
+  EXPECT(sums && !sums->empty(), name,
+         " is null or empty, expected the sum of lengths up to each sequence");
   std::vector<SequencePart> parts;
   int64_t last = 0;
   for (const int64_t sum : *sums) {
-    TORCH_CHECK(sum >= last && sum <= total, name, " is ", *sums,
-                ", expected sums of lengths up to ", total);
+    EXPECT(sum >= last && sum <= total, name, " is ", *sums, ", expected sums of lengths up to ",
+           total);
     parts.push_back({last, sum - last});
     last = sum;
   }
@@ -36,31 +36,31 @@ PackedAttention::PackedAttention(const at::Tensor& query, const at::Tensor& key,
                                  const AttentionArguments& arguments)
     : query_(query), key_(key), value_(value), arguments_(arguments) {
   check_attention(query, key, value, arguments);
-  TORCH_CHECK(layout == "TND", "inputLayout is \"", layout, "\", expected \"TND\"");
+  EXPECT(layout == "TND", "inputLayout is \"", layout, "\", expected \"TND\"");
   expect_dims("query", query, 3);
   expect_dims("key", key, 3);
   expect_dims("value", value, 3);
-  TORCH_CHECK(query.size(1) == arguments.heads, "headNum is ", arguments.heads, ", expected ",
-              query.size(1), ", the heads of query");
-  TORCH_CHECK(key.size(1) > 0 && query.size(1) % key.size(1) == 0, "query has ", query.size(1),
-              " heads, expected a multiple of the ", key.size(1), " heads of key");
-  TORCH_CHECK(key.size(2) == query.size(2) && key.size(2) > 0, "key has shape ", key.sizes(),
-              ", expected query's ", query.size(2), " elements in a head, one or more");
-  TORCH_CHECK(value.size(0) == key.size(0) && value.size(1) == key.size(1), "value has shape ",
-              value.sizes(), ", expected the elements and heads of key's ", key.sizes());
+  EXPECT(query.size(1) == arguments.heads, "headNum is ", arguments.heads, ", expected ",
+         query.size(1), ", the heads of query");
+  EXPECT(key.size(1) > 0 && query.size(1) % key.size(1) == 0, "query has ", query.size(1),
+         " heads, expected a multiple of the ", key.size(1), " heads of key");
+  EXPECT(key.size(2) == query.size(2) && key.size(2) > 0, "key has shape ", key.sizes(),
+         ", expected query's ", query.size(2), " elements in a head, one or more");
+  EXPECT(value.size(0) == key.size(0) && value.size(1) == key.size(1), "value has shape ",
+         value.sizes(), ", expected the elements and heads of key's ", key.sizes());
   queries_ = parts_of("actualSeqQLenOptional", query_sums, query.size(0));
   keys_ = parts_of("actualSeqKvLenOptional", key_sums, key.size(0));
-  TORCH_CHECK(queries_.size() == keys_.size(), "actualSeqKvLenOptional has ", keys_.size(),
-              " elements, expected ", queries_.size(), " as actualSeqQLenOptional");
+  EXPECT(queries_.size() == keys_.size(), "actualSeqKvLenOptional has ", keys_.size(),
+         " elements, expected ", queries_.size(), " as actualSeqQLenOptional");
   measure();
   check_mode();
   check_shift();
   check_mask();
   if (arguments.drop_mask) {
     const int64_t bytes = scores() / 8 + (scores() % 8 != 0);
-    TORCH_CHECK(arguments.drop_mask->numel() >= bytes, "dropMaskOptional has ",
-                arguments.drop_mask->numel(), " bytes, expected at least ", bytes,
-                ", one bit for each score");
+    EXPECT(arguments.drop_mask->numel() >= bytes, "dropMaskOptional has ",
+           arguments.drop_mask->numel(), " bytes, expected at least ", bytes,
+           ", one bit for each score");
   }
 }
 
@@ -94,11 +94,11 @@ void PackedAttention::measure() {
     scores_before_.push_back(scores_);
     int64_t scores = 0;
     int64_t of_heads = 0;
-    TORCH_CHECK(!__builtin_mul_overflow(queries_[i].size, keys_[i].size, &scores) &&
-                    !__builtin_add_overflow(scores_, scores, &scores_) &&
-                    !__builtin_mul_overflow(scores_, arguments_.heads, &of_heads),
-                "query and key have shapes ", query_.sizes(), " and ", key_.sizes(),
-                ", expected fewer scores");
+    EXPECT(!__builtin_mul_overflow(queries_[i].size, keys_[i].size, &scores) &&
+               !__builtin_add_overflow(scores_, scores, &scores_) &&
+               !__builtin_mul_overflow(scores_, arguments_.heads, &of_heads),
+           "query and key have shapes ", query_.sizes(), " and ", key_.sizes(),
+           ", expected fewer scores");
     if (queries_[i].size == 0 || keys_[i].size == 0) continue;
     if (!first_filled_) first_filled_ = i;
     last_filled_ = i;
@@ -107,42 +107,41 @@ void PackedAttention::measure() {
 
 void PackedAttention::check_mode() const {
   const int64_t mode = arguments_.sparse_mode;
-  TORCH_CHECK(mode >= kDefaultMask && mode <= kBandThenLeftUpCausal && mode != kPrefix,
-              "sparseMode is ", mode, ", expected 0 to 8 other than 5 for packed sequences");
+  EXPECT(mode >= kDefaultMask && mode <= kBandThenLeftUpCausal && mode != kPrefix, "sparseMode is ",
+         mode, ", expected 0 to 8 other than 5 for packed sequences");
   if (mode == kPrefixCompressed && arguments_.mask) {
     const size_t size = arguments_.prefix ? arguments_.prefix->size() : 0;
-    TORCH_CHECK(size == count(), "prefixOptional has ", size, " elements, expected ", count(),
-                ", one for each sequence");
+    EXPECT(size == count(), "prefixOptional has ", size, " elements, expected ", count(),
+           ", one for each sequence");
   }
 }
 
 void PackedAttention::check_shift() const {
   if (!arguments_.shift) return;
-  TORCH_CHECK(arguments_.sparse_mode != kRightDownCausalThenBand,
-              "the shift is given, expected null for sparseMode 7");
+  EXPECT(arguments_.sparse_mode != kRightDownCausalThenBand,
+         "the shift is given, expected null for sparseMode 7");
   const at::Tensor& shift = *arguments_.shift;
   const int64_t heads = arguments_.heads;
   const auto sequences = static_cast<int64_t>(count());
   if (makes_shift()) {
-    TORCH_CHECK(shift.sizes() == at::IntArrayRef({heads}) ||
-                    shift.sizes() == at::IntArrayRef({sequences, heads}),
-                "the shift has shape ", shift.sizes(), ", expected slopes of shape [", heads,
-                "] or [", sequences, ", ", heads, "]");
+    EXPECT(shift.sizes() == at::IntArrayRef({heads}) ||
+               shift.sizes() == at::IntArrayRef({sequences, heads}),
+           "the shift has shape ", shift.sizes(), ", expected slopes of shape [", heads, "] or [",
+           sequences, ", ", heads, "]");
     for (size_t i = 0; i < count(); ++i) check_made_shift(i);
     return;
   }
   if (shift.dim() == 1) {
-    TORCH_CHECK(shift.numel() == keys_in_all() * heads || shift.numel() == scores_ * heads,
-                "the shift has ", shift.numel(), " elements, expected ", scores_ * heads,
-                ", one for each score, or ", keys_in_all() * heads, ", one for each key");
+    EXPECT(shift.numel() == keys_in_all() * heads || shift.numel() == scores_ * heads,
+           "the shift has ", shift.numel(), " elements, expected ", scores_ * heads,
+           ", one for each score, or ", keys_in_all() * heads, ", one for each key");
     return;
   }
-  TORCH_CHECK(
-      shift.dim() == 4 && (shift.size(0) == sequences || shift.size(0) == 1) &&
-          shift.size(1) == heads && (shift.size(2) == most_queries_ || shift.size(2) == 1) &&
-          shift.size(3) == most_keys_,
-      "the shift has shape ", shift.sizes(), ", expected [", sequences, " or 1, ", heads, ", ",
-      most_queries_, " or 1, ", most_keys_, "]; the host CANN takes no shift in another form");
+  EXPECT(shift.dim() == 4 && (shift.size(0) == sequences || shift.size(0) == 1) &&
+             shift.size(1) == heads && (shift.size(2) == most_queries_ || shift.size(2) == 1) &&
+             shift.size(3) == most_keys_,
+         "the shift has shape ", shift.sizes(), ", expected [", sequences, " or 1, ", heads, ", ",
+         most_queries_, " or 1, ", most_keys_, "]; the host CANN takes no shift in another form");
 }
 
 void PackedAttention::check_mask() const {
@@ -155,9 +154,9 @@ void PackedAttention::check_mask() const {
                     (dims == 4 && (mask.size(0) == sequences || mask.size(0) == 1) &&
                      (mask.size(1) == arguments_.heads || mask.size(1) == 1) &&
                      mask.size(2) == most_queries_ && mask.size(3) == most_keys_);
-  TORCH_CHECK(fits, "attenMaskOptional has shape ", mask.sizes(), ", expected [", most_queries_,
-              ", ", most_keys_, "] or [", sequences, " or 1, ", arguments_.heads, " or 1, ",
-              most_queries_, ", ", most_keys_, "], the longest sequences");
+  EXPECT(fits, "attenMaskOptional has shape ", mask.sizes(), ", expected [", most_queries_, ", ",
+         most_keys_, "] or [", sequences, " or 1, ", arguments_.heads, " or 1, ", most_queries_,
+         ", ", most_keys_, "], the longest sequences");
 }
 
 bool PackedAttention::masks_all_sequences() const {
@@ -201,8 +200,8 @@ void PackedAttention::check_made_shift(size_t i) const {
   const auto [query_start, key_start] = starts(i);
   const bool is_cut = arguments_.sparse_mode == kBandThenLeftUpCausal && i == 0 &&
                       queries - keys + query_start - key_start == 0;
-  TORCH_CHECK(queries == keys || is_cut, "a sequence has ", queries, " queries and ", keys,
-              " keys, expected as many for pseType ", arguments_.shift_type);
+  EXPECT(queries == keys || is_cut, "a sequence has ", queries, " queries and ", keys,
+         " keys, expected as many for pseType ", arguments_.shift_type);
 }
 
 at::Tensor PackedAttention::made_shift(size_t i) const {
@@ -246,8 +245,8 @@ std::optional<at::Tensor> PackedAttention::hidden(size_t i) const {
 }
 
 bool is_as_input(const char* name, const std::string& layout) {
-  TORCH_CHECK(layout.empty() || layout == "same_as_input", name, " is \"", layout,
-              "\", expected \"\" or \"same_as_input\"");
+  EXPECT(layout.empty() || layout == "same_as_input", name, " is \"", layout,
+         "\", expected \"\" or \"same_as_input\"");
   return !layout.empty();
 }
 
@@ -257,10 +256,10 @@ void check_softmax(const char* name, const at::Tensor& tensor, const at::Tensor&
                    bool as_input) {
   const int64_t t = query.size(0);
   const int64_t n = query.size(1);
-  TORCH_CHECK(tensor.sizes() == at::IntArrayRef({t, n, kSoftmaxCopies}) ||
-                  (!as_input && tensor.sizes() == at::IntArrayRef({n, t, kSoftmaxCopies})),
-              name, " has shape ", tensor.sizes(), ", expected [", t, ", ", n, ", ", kSoftmaxCopies,
-              "]");
+  EXPECT(tensor.sizes() == at::IntArrayRef({t, n, kSoftmaxCopies}) ||
+             (!as_input && tensor.sizes() == at::IntArrayRef({n, t, kSoftmaxCopies})),
+         name, " has shape ", tensor.sizes(), ", expected [", t, ", ", n, ", ", kSoftmaxCopies,
+         "]");
 }
 
 }  // namespace
@@ -320,34 +319,32 @@ PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,
 }
 
 void check_value_size(const at::Tensor& key, const at::Tensor& value) {
-  TORCH_CHECK(value.dim() != 3 || key.dim() != 3 || value.size(2) <= key.size(2),
-              "value has shape ", value.sizes(), ", expected at most key's ", key.size(2),
-              " elements in a head");
+  EXPECT(value.dim() != 3 || key.dim() != 3 || value.size(2) <= key.size(2), "value has shape ",
+         value.sizes(), ", expected at most key's ", key.size(2), " elements in a head");
 }
 
 at::Tensor with_rotary(const char* name, const at::Tensor& part,
                        const std::optional<at::Tensor>& rotary) {
   if (!rotary) return part;
   expect_dtype(name, *rotary, part);
-  TORCH_CHECK(part.dim() == 3 && rotary->dim() == 3 && rotary->size(0) == part.size(0) &&
-                  rotary->size(1) == part.size(1) && rotary->size(2) <= part.size(2),
-              name, " has shape ", rotary->sizes(), ", expected ", part.sizes(),
-              " with as many elements in a head or fewer");
+  EXPECT(part.dim() == 3 && rotary->dim() == 3 && rotary->size(0) == part.size(0) &&
+             rotary->size(1) == part.size(1) && rotary->size(2) <= part.size(2),
+         name, " has shape ", rotary->sizes(), ", expected ", part.sizes(),
+         " with as many elements in a head or fewer");
   const at::Tensor parts[] = {part, *rotary};
   return at::cat(at::TensorList(parts), 2);
 }
 
 void check_rotary(const RotaryParts& rotary, const AttentionArguments& arguments) {
-  TORCH_CHECK(rotary.query.has_value() == rotary.key.has_value(),
-              "one of the rotary parts of query and key is null, expected both or none");
+  EXPECT(rotary.query.has_value() == rotary.key.has_value(),
+         "one of the rotary parts of query and key is null, expected both or none");
   if (!rotary.query) return;
-  TORCH_CHECK(!arguments.shift, "the shift is given, expected null with rotary parts");
-  TORCH_CHECK(!arguments.drop_mask, "dropMaskOptional is given, expected null with rotary parts");
-  TORCH_CHECK(arguments.mask, "attenMaskOptional is null, expected a mask with rotary parts");
-  TORCH_CHECK(arguments.keep == 1, "keepProb is ", arguments.keep,
-              ", expected 1 with rotary parts");
-  TORCH_CHECK(arguments.shift_type == kScaleThenShift || arguments.shift_type == kShiftThenScale,
-              "pseType is ", arguments.shift_type, ", expected 0 or 1 with rotary parts");
+  EXPECT(!arguments.shift, "the shift is given, expected null with rotary parts");
+  EXPECT(!arguments.drop_mask, "dropMaskOptional is given, expected null with rotary parts");
+  EXPECT(arguments.mask, "attenMaskOptional is null, expected a mask with rotary parts");
+  EXPECT(arguments.keep == 1, "keepProb is ", arguments.keep, ", expected 1 with rotary parts");
+  EXPECT(arguments.shift_type == kScaleThenShift || arguments.shift_type == kShiftThenScale,
+         "pseType is ", arguments.shift_type, ", expected 0 or 1 with rotary parts");
 }
 
 }  // namespace aclnn_host

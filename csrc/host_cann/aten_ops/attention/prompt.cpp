@@ -2,7 +2,7 @@
 
 #include "host_cann/aten_ops/attention/inference.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_prompt_rows {
 
 namespace {
 
@@ -87,3 +87,5 @@ ACLNN(PromptFlashAttentionV3, (In, query), (In, key), (In, value), (OptionalIn, 
                    .inner_precise = innerPrecise},
                   attentionOut, nullptr);
 }
+
+}  // namespace aclnn_host::attention_prompt_rows

@@ -8,7 +8,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_rotary_rows {
 
 namespace {
 
@@ -16,15 +16,15 @@ namespace {
 enum Mode : int64_t { kHalf, kInterleave, kQuarter, kInterleaveHalf };
 
 Mode mode_of(int64_t mode) {
-  TORCH_CHECK(mode >= kHalf && mode <= kInterleaveHalf, "mode is ", mode,
-              ", expected 0 (half), 1 (interleave), 2 (quarter) or 3 (interleave-half)");
+  EXPECT(mode >= kHalf && mode <= kInterleaveHalf, "mode is ", mode,
+         ", expected 0 (half), 1 (interleave), 2 (quarter) or 3 (interleave-half)");
   return static_cast<Mode>(mode);
 }
 Mode mode_of(const std::string& name) {
   if (name == "interleave") return kInterleave;
   if (name == "quarter") return kQuarter;
-  TORCH_CHECK(name == "half", "rotaryMode is \"", name,
-              "\", expected \"half\", \"interleave\" or \"quarter\"");
+  EXPECT(name == "half", "rotaryMode is \"", name,
+         "\", expected \"half\", \"interleave\" or \"quarter\"");
   return kHalf;
 }
 
@@ -69,8 +69,8 @@ at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor&
 
 void expect_pairs(const char* name, const at::Tensor& x, Mode mode) {
   const int64_t part = mode == kQuarter ? 4 : 2;
-  TORCH_CHECK(x.size(-1) % part == 0 && x.size(-1) <= 1024, "the last dimension of ", name, " is ",
-              x.size(-1), ", expected a multiple of ", part, " up to 1024");
+  EXPECT(x.size(-1) % part == 0 && x.size(-1) <= 1024, "the last dimension of ", name, " is ",
+         x.size(-1), ", expected a multiple of ", part, " up to 1024");
 }
 
 // Whether the document allows angles of this shape beside x.
@@ -92,9 +92,9 @@ void check_angles(const char* name, const at::Tensor& x, const at::Tensor& cos,
   expect_dtype("sin", sin, x);
   expect_shape("sin", sin, cos.sizes());
   expect_pairs(name, x, mode);
-  TORCH_CHECK(fits(cos.sizes(), x.sizes()), "cos has shape ", cos.sizes(), ", expected the one of ",
-              name, ", which is ", x.sizes(),
-              ", with the first three dimensions 1, or two of them, or the second or the third");
+  EXPECT(fits(cos.sizes(), x.sizes()), "cos has shape ", cos.sizes(), ", expected the one of ",
+         name, ", which is ", x.sizes(),
+         ", with the first three dimensions 1, or two of them, or the second or the third");
 }
 
 // The same of x in three dimensions, tokens, heads, elements: those of one batch.
@@ -117,7 +117,7 @@ void embed(Output& query, Output& key, const at::Tensor& cos, const at::Tensor& 
   expect_dims("queryRef", query, 4);
   const int64_t heads = layout == 3 ? 1 : 2;
   std::vector<int64_t> shape = query->sizes().vec();
-  TORCH_CHECK(shape[3] == 128, "the last dimension of queryRef is ", shape[3], ", expected 128");
+  EXPECT(shape[3] == 128, "the last dimension of queryRef is ", shape[3], ", expected 128");
   expect_dims("keyRef", key, 4);
   shape[static_cast<size_t>(heads)] = key->size(heads);
   expect_shape("keyRef", key, shape);
@@ -191,20 +191,20 @@ ACLNN(RotaryPositionEmbeddingGrad, (FloatIn, dy), (FloatIn, cos), (FloatIn, sin)
 
 ACLNN(ApplyRotaryPosEmb, (FloatInOut, queryRef), (FloatInOut, keyRef), (FloatIn, cos),
       (FloatIn, sin), (int64_t, layout)) {
-  TORCH_CHECK(layout == 1, "layout is ", layout, ", expected 1 (BSND), the only one supported");
+  EXPECT(layout == 1, "layout is ", layout, ", expected 1 (BSND), the only one supported");
   embed(queryRef, keyRef, cos, sin, layout, kHalf);
 }
 ACLNN(ApplyRotaryPosEmbV2, (FloatInOut, queryRef), (FloatInOut, keyRef), (FloatIn, cos),
       (FloatIn, sin), (int64_t, layout), (char*, rotaryMode)) {
-  TORCH_CHECK(layout >= 1 && layout <= 3, "layout is ", layout,
-              ", expected 1 (BSND), 2 (SBND) or 3 (BNSD)");
+  EXPECT(layout >= 1 && layout <= 3, "layout is ", layout,
+         ", expected 1 (BSND), 2 (SBND) or 3 (BNSD)");
   embed(queryRef, keyRef, cos, sin, layout, mode_of(rotaryMode));
 }
 
 // Takes interleaved pairs; the result has the first elements of all pairs in its first half.
 ACLNN(InterleaveRope, (FloatIn, x), (FloatIn, cos), (FloatIn, sin), (Out, out)) {
   expect_dims("x", x, 4);
-  TORCH_CHECK(x.size(3) == 64, "the last dimension of x is ", x.size(3), ", expected 64");
+  EXPECT(x.size(3) == 64, "the last dimension of x is ", x.size(3), ", expected 64");
   expect_dims("cos", cos, 4);
   expect_shape("cos", cos, {x.size(0), 1, cos.size(2) == 1 ? 1 : x.size(2), 64});
   expect_shape("sin", sin, cos.sizes());
@@ -213,3 +213,5 @@ ACLNN(InterleaveRope, (FloatIn, x), (FloatIn, cos), (FloatIn, sin), (Out, out)) 
   expect_dtype("out", out, x);
   out = rotated(x, cos, sin, kInterleaveHalf);
 }
+
+}  // namespace aclnn_host::attention_rotary_rows

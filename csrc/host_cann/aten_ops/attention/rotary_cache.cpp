@@ -12,7 +12,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_rotary_cache_rows {
 
 namespace {
 
@@ -59,21 +59,21 @@ at::Tensor looked_up(const at::Tensor& cache, const at::Tensor& positions,
 void check_sections(const at::Tensor& positions, const at::OptionalIntArrayRef& sections,
                     int64_t half) {
   if (positions.dim() == 1) {
-    TORCH_CHECK(is_absent(sections), "mropeSection is ", *sections,
-                ", expected null for positions of one dimension");
+    EXPECT(is_absent(sections), "mropeSection is ", *sections,
+           ", expected null for positions of one dimension");
     return;
   }
   const auto count = sections ? static_cast<int64_t>(sections->size()) : 0;
-  TORCH_CHECK(count == positions.size(0), "mropeSection has ", count, " elements, expected ",
-              positions.size(0), ", the rows of positions");
+  EXPECT(count == positions.size(0), "mropeSection has ", count, " elements, expected ",
+         positions.size(0), ", the rows of positions");
   int64_t left = half;
   for (const int64_t section : *sections) {
-    TORCH_CHECK(section >= 0 && section <= left, "mropeSection is ", *sections,
-                ", expected sizes with the sum ", half, ", half of the dimension of cosSinCache");
+    EXPECT(section >= 0 && section <= left, "mropeSection is ", *sections,
+           ", expected sizes with the sum ", half, ", half of the dimension of cosSinCache");
     left -= section;
   }
-  TORCH_CHECK(left == 0, "mropeSection is ", *sections, ", expected sizes with the sum ", half,
-              ", half of the dimension of cosSinCache");
+  EXPECT(left == 0, "mropeSection is ", *sections, ", expected sizes with the sum ", half,
+         ", half of the dimension of cosSinCache");
 }
 
 // Turns the first elements of each head, pairs of them by one angle; the others stay.
@@ -109,22 +109,21 @@ void embed(const at::Tensor& positions, const at::Tensor& query, const at::Tenso
   const int64_t tokens = query.size(0);
   const int64_t rotary_size = cache.size(1);
   const int64_t multiple = query.scalar_type() == at::kFloat ? 16 : 32;
-  TORCH_CHECK(head_size >= 16 && head_size <= 128 && head_size % multiple == 0, "headSize is ",
-              head_size, ", expected a multiple of ", multiple, " up to 128");
-  TORCH_CHECK(rotary_size >= 16 && rotary_size <= head_size && rotary_size % multiple == 0,
-              "cosSinCache has shape ", cache.sizes(), ", expected a multiple of ", multiple,
-              " up to headSize as last dimension");
-  TORCH_CHECK(query.size(1) % head_size == 0, "queryIn has shape ", query.sizes(),
-              ", expected a multiple of headSize as last dimension");
-  TORCH_CHECK(key.size(0) == tokens && key.size(1) % head_size == 0, "keyIn has shape ",
-              key.sizes(), ", expected ", tokens,
-              " tokens of a multiple of headSize elements each");
-  TORCH_CHECK(positions.size(-1) == tokens, "positions has shape ", positions.sizes(),
-              ", expected one for each of the ", tokens, " tokens");
-  TORCH_CHECK(positions.dim() == 1 || positions.size(0) == 3 ||
-                  (positions.size(0) == 4 && mode == kSections),
-              "positions has shape ", positions.sizes(), ", expected three rows",
-              mode == kSections ? " or four" : " as cacheMode is 1");
+  EXPECT(head_size >= 16 && head_size <= 128 && head_size % multiple == 0, "headSize is ",
+         head_size, ", expected a multiple of ", multiple, " up to 128");
+  EXPECT(rotary_size >= 16 && rotary_size <= head_size && rotary_size % multiple == 0,
+         "cosSinCache has shape ", cache.sizes(), ", expected a multiple of ", multiple,
+         " up to headSize as last dimension");
+  EXPECT(query.size(1) % head_size == 0, "queryIn has shape ", query.sizes(),
+         ", expected a multiple of headSize as last dimension");
+  EXPECT(key.size(0) == tokens && key.size(1) % head_size == 0, "keyIn has shape ", key.sizes(),
+         ", expected ", tokens, " tokens of a multiple of headSize elements each");
+  EXPECT(positions.size(-1) == tokens, "positions has shape ", positions.sizes(),
+         ", expected one for each of the ", tokens, " tokens");
+  EXPECT(positions.dim() == 1 || positions.size(0) == 3 ||
+             (positions.size(0) == 4 && mode == kSections),
+         "positions has shape ", positions.sizes(), ", expected three rows",
+         mode == kSections ? " or four" : " as cacheMode is 1");
   check_sections(positions, sections, rotary_size / 2);
   if (!is_rehearsed()) check_bounds("positions", positions, cache.size(0));
   expect_shape("queryOut", query_out, query.sizes());
@@ -147,8 +146,10 @@ ACLNN(RopeWithSinCosCache, (IndexIn, positions), (FloatIn, queryIn), (FloatIn, k
 ACLNN(RopeWithSinCosCacheV2, (IndexIn, positions), (FloatIn, queryIn), (FloatIn, keyIn),
       (FloatIn, cosSinCache), (OptionalInts, mropeSection), (int64_t, headSize),
       (bool, isNeoxStyle), (int64_t, cacheMode), (Out, queryOut), (Out, keyOut)) {
-  TORCH_CHECK(cacheMode == 0 || cacheMode == 1, "cacheMode is ", cacheMode.value(),
-              ", expected 0 (sections) or 1 (interleaved)");
+  EXPECT(cacheMode == 0 || cacheMode == 1, "cacheMode is ", cacheMode.value(),
+         ", expected 0 (sections) or 1 (interleaved)");
   embed(positions, queryIn, keyIn, cosSinCache, mropeSection, headSize, isNeoxStyle,
         cacheMode == 0 ? kSections : kInterleaved, queryOut, keyOut);
 }
+
+}  // namespace aclnn_host::attention_rotary_cache_rows

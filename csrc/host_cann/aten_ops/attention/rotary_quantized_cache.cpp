@@ -14,7 +14,7 @@
 #include "host_cann/aten_ops/quantized/quantized_values.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_rotary_quantized_cache_rows {
 
 namespace {
 
@@ -26,14 +26,13 @@ struct Layout {
 };
 
 void expect_text(const char* name, const std::string& text, const char* expected) {
-  TORCH_CHECK(text.empty() || text == expected, name, " is \"", text, "\", expected \"", expected,
-              "\"");
+  EXPECT(text.empty() || text == expected, name, " is \"", text, "\", expected \"", expected, "\"");
 }
 
 // A vendor's sample has more numbers than the tokens or columns that they belong to.
 at::Tensor at_least(const char* name, const at::Tensor& numbers, int64_t count) {
-  TORCH_CHECK(numbers.dim() == 1 && numbers.size(0) >= count, name, " has shape ", numbers.sizes(),
-              ", expected ", count, " elements");
+  EXPECT(numbers.dim() == 1 && numbers.size(0) >= count, name, " has shape ", numbers.sizes(),
+         ", expected ", count, " elements");
   return numbers.narrow(0, 0, count);
 }
 
@@ -46,10 +45,10 @@ at::Tensor dequantized(const at::Tensor& x, const at::Tensor& weight_scale,
   const bool is_early = bias && bias->scalar_type() == at::kInt;
   at::Tensor addend;
   if (bias) {
-    TORCH_CHECK(is_early || bias->scalar_type() == at::kFloat ||
-                    at::isReducedFloatingType(bias->scalar_type()),
-                "biasOptional has dtype ", dtype_text(bias->scalar_type()),
-                ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
+    EXPECT(is_early || bias->scalar_type() == at::kFloat ||
+               at::isReducedFloatingType(bias->scalar_type()),
+           "biasOptional has dtype ", dtype_text(bias->scalar_type()),
+           ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
     addend = at_least("biasOptional", *bias, x.size(1));
   }
   if (is_early) values = values + addend;
@@ -74,13 +73,12 @@ at::Tensor quantized(const at::Tensor& heads, const char* scale_name, const at::
   const at::IntArrayRef shape = heads.sizes().slice(1);
   const int64_t count = c10::multiply_integers(shape);
   expect_dtype(scale_name, scale, at::kFloat);
-  TORCH_CHECK(scale.numel() == count, scale_name, " has shape ", scale.sizes(), ", expected ",
-              shape);
+  EXPECT(scale.numel() == count, scale_name, " has shape ", scale.sizes(), ", expected ", shape);
   at::Tensor values = heads / scale.reshape(shape);
   if (offset) {
     expect_dtype(offset_name, *offset, at::kFloat);
-    TORCH_CHECK(offset->numel() == count, offset_name, " has shape ", offset->sizes(),
-                ", expected ", shape);
+    EXPECT(offset->numel() == count, offset_name, " has shape ", offset->sizes(), ", expected ",
+           shape);
     values = values + offset->reshape(shape);
   }
   return saturated(at::round(values), -128, 127).to(at::kChar);
@@ -91,18 +89,18 @@ at::Tensor quantized(const at::Tensor& heads, const char* scale_name, const at::
 at::Tensor places_in(const at::Tensor& cache, const at::Tensor& indices, const Layout& layout,
                      bool is_paged) {
   const int64_t count = is_paged ? layout.tokens() : layout.batch;
-  TORCH_CHECK(indices.numel() == count, "indices has shape ", indices.sizes(), ", expected ", count,
-              " elements");
+  EXPECT(indices.numel() == count, "indices has shape ", indices.sizes(), ", expected ", count,
+         " elements");
   const at::Tensor flat = indices.flatten();
   if (is_paged) {
     check_bounds("indices", flat.clamp_min(-1), cache.size(0) * cache.size(1), -1);
     return flat;
   }
-  TORCH_CHECK(cache.size(0) >= layout.batch, "kCacheRef has shape ", cache.sizes(), ", expected ",
-              layout.batch, " blocks or more as x has");
+  EXPECT(cache.size(0) >= layout.batch, "kCacheRef has shape ", cache.sizes(), ", expected ",
+         layout.batch, " blocks or more as x has");
   const int64_t last = cache.size(1) - layout.sequence;
-  TORCH_CHECK(last >= 0, "kCacheRef has shape ", cache.sizes(), ", expected ", layout.sequence,
-              " rows or more as x has");
+  EXPECT(last >= 0, "kCacheRef has shape ", cache.sizes(), ", expected ", layout.sequence,
+         " rows or more as x has");
   check_bounds("indices", flat, last + 1);
   const at::Tensor block = at::arange(layout.batch, flat.options());
   const at::Tensor row = at::arange(layout.sequence, flat.options());
@@ -111,20 +109,20 @@ at::Tensor places_in(const at::Tensor& cache, const at::Tensor& indices, const L
 
 Layout layout_of(const at::Tensor& x, at::IntArrayRef splits, const at::Tensor& cache) {
   expect_dims("x", x, 2, 3);
-  TORCH_CHECK(splits.size() == 3 && splits[0] > 0 && splits[1] > 0 && splits[1] == splits[2],
-              "sizeSplits is ", splits,
-              ", expected the sizes of queries, keys and values, of which the last two are equal");
+  EXPECT(splits.size() == 3 && splits[0] > 0 && splits[1] > 0 && splits[1] == splits[2],
+         "sizeSplits is ", splits,
+         ", expected the sizes of queries, keys and values, of which the last two are equal");
   const int64_t width = x.size(-1);
   constexpr int64_t kMostColumns = 4096, kMultiple = 64;
-  TORCH_CHECK(width <= kMostColumns && width % kMultiple == 0 && splits[0] <= width &&
-                  splits[1] <= width && splits[0] + splits[1] + splits[2] == width,
-              "the last dimension of x is ", width, ", expected the sum of sizeSplits ", splits,
-              ", a multiple of ", kMultiple, " up to ", kMostColumns);
+  EXPECT(width <= kMostColumns && width % kMultiple == 0 && splits[0] <= width &&
+             splits[1] <= width && splits[0] + splits[1] + splits[2] == width,
+         "the last dimension of x is ", width, ", expected the sum of sizeSplits ", splits,
+         ", a multiple of ", kMultiple, " up to ", kMostColumns);
   expect_dims("kCacheRef", cache, 4);
   const int64_t heads = cache.size(2), size = cache.size(3);
-  TORCH_CHECK(size > 0 && size % 2 == 0 && heads * size == splits[1] && splits[0] % size == 0,
-              "kCacheRef has shape ", cache.sizes(), ", expected ", splits[1],
-              " elements in each row and heads of which sizeSplits ", splits, " has whole ones");
+  EXPECT(size > 0 && size % 2 == 0 && heads * size == splits[1] && splits[0] % size == 0,
+         "kCacheRef has shape ", cache.sizes(), ", expected ", splits[1],
+         " elements in each row and heads of which sizeSplits ", splits, " has whole ones");
   return {x.size(0), x.dim() == 3 ? x.size(1) : 1, splits[0] / size, heads, size};
 }
 
@@ -147,8 +145,8 @@ ACLNN(DequantRopeQuantKvcache, (In, x), (FloatIn, cos), (FloatIn, sin), (InOut, 
   expect_like("vCacheRef", vCacheRef, kCacheRef);
   const Layout layout = layout_of(x, sizeSplits, kCacheRef);
   const bool is_dequantized = x.scalar_type() == at::kInt;
-  TORCH_CHECK(at::isReducedFloatingType(cos.scalar_type()), "cos has dtype ",
-              dtype_text(cos.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(at::isReducedFloatingType(cos.scalar_type()), "cos has dtype ",
+         dtype_text(cos.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   if (!is_dequantized) expect_dtype("x", x, cos);
   std::vector<int64_t> angles{layout.batch, layout.sequence, 1, layout.head_size};
   if (x.dim() == 2) angles = {layout.batch, layout.head_size};
@@ -158,8 +156,7 @@ ACLNN(DequantRopeQuantKvcache, (In, x), (FloatIn, cos), (FloatIn, sin), (InOut, 
 
   at::Tensor values = x.flatten(0, -2);
   if (is_dequantized) {
-    TORCH_CHECK(weightScaleOptional,
-                "weightScaleOptional is null, expected a tensor as x is INT32");
+    EXPECT(weightScaleOptional, "weightScaleOptional is null, expected a tensor as x is INT32");
     values = dequantized(values, *weightScaleOptional, activationScaleOptional, biasOptional);
   }
   const auto parts = wide(values).split_with_sizes(sizeSplits, -1);
@@ -184,7 +181,7 @@ ACLNN(DequantRopeQuantKvcache, (In, x), (FloatIn, cos), (FloatIn, sin), (InOut, 
   const at::Tensor value_rows = kvOutput ? shaped(rows).clone() : rows;
   qOut = shaped(queries);
   if (kvOutput) {
-    TORCH_CHECK(kOut && vOut, "kOut or vOut is null, expected tensors as kvOutput is true");
+    EXPECT(kOut && vOut, "kOut or vOut is null, expected tensors as kvOutput is true");
     expect_dtype(*kOut, cos);
     expect_dtype(*vOut, cos);
     kOut = shaped(keys);
@@ -193,3 +190,5 @@ ACLNN(DequantRopeQuantKvcache, (In, x), (FloatIn, cos), (FloatIn, sin), (InOut, 
   kCacheRef = key_cache;
   vCacheRef = value_cache;
 }
+
+}  // namespace aclnn_host::attention_rotary_quantized_cache_rows

@@ -10,7 +10,7 @@
 #include "host_cann/aten_ops/attention/packed.h"
 #include "host_cann/aten_ops/random.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_score_rows {
 
 namespace {
 
@@ -26,9 +26,9 @@ bool given(const std::string& text) {
 
 // outDtype is FLOAT16 (0) or BFLOAT16 (1), for the results of quantised inputs.
 void check_out_dtype(const at::Tensor& query, int64_t out_dtype) {
-  TORCH_CHECK(out_dtype == 0 || (out_dtype == 1 && query.scalar_type() == at::kBFloat16),
-              "outDtype is ", out_dtype, ", expected 0, or 1 with a query of BFLOAT16; the results",
-              " have the dtype of query");
+  EXPECT(out_dtype == 0 || (out_dtype == 1 && query.scalar_type() == at::kBFloat16), "outDtype is ",
+         out_dtype, ", expected 0, or 1 with a query of BFLOAT16; the results",
+         " have the dtype of query");
 }
 
 // Where version 4 has sequences of many lengths; lengths in another layout are refused.
@@ -191,8 +191,7 @@ ACLNN(FlashAttentionScoreGradV3, (FloatIn, query), (FloatIn, keyIn), (FloatIn, v
       (Out, dqOut), (Out, dkOut), (Out, dvOut), (OptionalOut, dpseOut), (OptionalOut, dsinkOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
-  TORCH_CHECK(dsinkOut || !sinkInOptional,
-              "dsinkOut is null, expected a tensor as sinkInOptional is");
+  EXPECT(dsinkOut || !sinkInOptional, "dsinkOut is null, expected a tensor as sinkInOptional is");
   const std::optional<at::Tensor> dsink =
       write_batched_gradients(query, keyIn, value, dy,
                               {.shift = pseShiftOptional,
@@ -317,3 +316,5 @@ ACLNN(FlashAttentionScoreGradV4, (FloatIn, query), (FloatIn, keyIn), (FloatIn, v
   write_batched_gradients(query, keyIn, value, dy, arguments, inputLayout, source, dqOut, dkOut,
                           dvOut, dpseOut);
 }
+
+}  // namespace aclnn_host::attention_score_rows

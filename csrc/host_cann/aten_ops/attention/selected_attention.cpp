@@ -16,7 +16,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_selected_attention_rows {
 
 namespace {
 
@@ -42,8 +42,8 @@ struct Selected {
 constexpr int64_t kSize = 512, kRopeSize = 64;  // elements of a head
 
 void expect_reduced(const at::Tensor& query) {
-  TORCH_CHECK(at::isReducedFloatingType(query.scalar_type()), "query has dtype ",
-              dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(at::isReducedFloatingType(query.scalar_type()), "query has dtype ",
+         dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
 }
 
 void check(const Selected& given) {
@@ -51,12 +51,12 @@ void check(const Selected& given) {
   const at::Tensor &query = given.query, &key = given.key;
   expect_dtype("key", key, query);
   expect_like("value", given.value, key);
-  TORCH_CHECK(query.size(-1) == kSize && query.size(-2) <= kMostHeads, "query has shape ",
-              query.sizes(), ", expected up to ", kMostHeads, " heads of ", kSize, " elements");
-  TORCH_CHECK(key.size(-1) == kSize && key.size(-2) == 1, "key has shape ", key.sizes(),
-              ", expected one head of ", kSize, " elements");
-  TORCH_CHECK(given.query_rope.has_value() == given.key_rope.has_value(),
-              "one of queryRope and keyRope is given and the other is null");
+  EXPECT(query.size(-1) == kSize && query.size(-2) <= kMostHeads, "query has shape ", query.sizes(),
+         ", expected up to ", kMostHeads, " heads of ", kSize, " elements");
+  EXPECT(key.size(-1) == kSize && key.size(-2) == 1, "key has shape ", key.sizes(),
+         ", expected one head of ", kSize, " elements");
+  EXPECT(given.query_rope.has_value() == given.key_rope.has_value(),
+         "one of queryRope and keyRope is given and the other is null");
   if (given.query_rope) {
     const auto like = [&](const char* name, const at::Tensor& rope, const at::Tensor& part) {
       std::vector<int64_t> shape = part.sizes().vec();
@@ -73,23 +73,21 @@ void check(const Selected& given) {
   shape.back() = given.indices.size(-1);
   expect_dtype("sparseIndices", given.indices, at::kInt);
   expect_shape("sparseIndices", given.indices, shape);
-  TORCH_CHECK(shape.back() > 0, "sparseIndices has no columns");
-  TORCH_CHECK(given.mode == 0 || given.mode == 3, "sparseMode is ", given.mode,
-              ", expected 0 or 3");
-  TORCH_CHECK(given.query_layout != "PA_BSND", "the layout of query is \"PA_BSND\", expected BSND ",
-              "or TND");
+  EXPECT(shape.back() > 0, "sparseIndices has no columns");
+  EXPECT(given.mode == 0 || given.mode == 3, "sparseMode is ", given.mode, ", expected 0 or 3");
+  EXPECT(given.query_layout != "PA_BSND", "the layout of query is \"PA_BSND\", expected BSND ",
+         "or TND");
 }
 
 void check_inference(const Selected& given, int64_t pre_tokens, int64_t next_tokens,
                      int64_t attention_mode) {
   constexpr int64_t kMostBlock = 128, kAbsorbed = 2;
-  TORCH_CHECK(
-      given.block >= 1 && given.block <= kMostBlock && (given.block & (given.block - 1)) == 0,
-      "sparseBlockSize is ", given.block, ", expected a power of 2 up to ", kMostBlock);
-  TORCH_CHECK(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,
-              "preTokens or nextTokens is not the largest number, the only one supported");
-  TORCH_CHECK(attention_mode == kAbsorbed, "attentionMode is ", attention_mode, ", expected ",
-              kAbsorbed);
+  EXPECT(given.block >= 1 && given.block <= kMostBlock && (given.block & (given.block - 1)) == 0,
+         "sparseBlockSize is ", given.block, ", expected a power of 2 up to ", kMostBlock);
+  EXPECT(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,
+         "preTokens or nextTokens is not the largest number, the only one supported");
+  EXPECT(attention_mode == kAbsorbed, "attentionMode is ", attention_mode, ", expected ",
+         kAbsorbed);
 }
 
 // Which keys each query does not select: those of no block of its list, which ends with the first
@@ -98,8 +96,8 @@ at::Tensor unselected(const at::Tensor& indices, int64_t block, int64_t keys) {
   const int64_t rows = indices.size(0), blocks = (keys + block - 1) / block;
   const at::Tensor listed = indices.to(at::kLong);
   const at::Tensor is_listed = (listed < 0).cumsum(1) == 0;
-  TORCH_CHECK(!(is_listed & (listed >= blocks)).any().item().toBool(),
-              "sparseIndices has numbers beyond the ", blocks, " blocks of a sequence");
+  EXPECT(!(is_listed & (listed >= blocks)).any().item().toBool(),
+         "sparseIndices has numbers beyond the ", blocks, " blocks of a sequence");
   // What is not listed marks a block behind the last.
   const at::Tensor marks = at::zeros({rows, blocks + 1}, indices.options().dtype(at::kBool))
                                .scatter(1, listed.masked_fill(~is_listed, blocks), true);
@@ -120,8 +118,8 @@ class Sequences {
         queries_("query", given.query, given.query_layout, query_lengths, given.query_lengths),
         keys_("key", given.key, given.key_layout, key_lengths, given.key_lengths, given.table) {
     check(given);
-    TORCH_CHECK(queries_.count() == keys_.count(), "key has ", keys_.count(),
-                " sequences, expected ", queries_.count(), " as query has");
+    EXPECT(queries_.count() == keys_.count(), "key has ", keys_.count(), " sequences, expected ",
+           queries_.count(), " as query has");
   }
 
   const TokenSequences& queries() const { return queries_; }
@@ -205,8 +203,8 @@ void attend(const Selected& given, int64_t pre_tokens, int64_t next_tokens, int6
   expect_like(out.name(), out, given.query);
   const std::vector<int64_t> of_softmax = sequences.softmax_shape();
   if (given.returns_softmax) {
-    TORCH_CHECK(largest_out && sum_out && !sequences.keys().is_paged(),
-                "returnSoftmaxLse is true, expected tensors for the softmax and no pages of keys");
+    EXPECT(largest_out && sum_out && !sequences.keys().is_paged(),
+           "returnSoftmaxLse is true, expected tensors for the softmax and no pages of keys");
     for (const OptionalOutput* each : {&largest_out, &sum_out}) {
       expect_dtype((**each).name(), **each, at::kFloat);
       expect_shape((**each).name(), **each, of_softmax);
@@ -279,8 +277,8 @@ ACLNN(SparseFlashAttentionGrad, (FloatIn, query), (FloatIn, key), (OptionalIn, v
   constexpr int64_t kHeads[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128};
   if (query.numel() == 0) return;
   expect_reduced(query);
-  TORCH_CHECK(layoutOptional == "BSND" || layoutOptional == "TND", "layoutOptional is \"",
-              layoutOptional, "\", expected BSND or TND");
+  EXPECT(layoutOptional == "BSND" || layoutOptional == "TND", "layoutOptional is \"",
+         layoutOptional, "\", expected BSND or TND");
   const Selected given{query,
                        key,
                        value ? *value : key,
@@ -299,10 +297,10 @@ ACLNN(SparseFlashAttentionGrad, (FloatIn, query), (FloatIn, key), (OptionalIn, v
   Sequences sequences(given, "actualSeqLengthsQueryOptional", "actualSeqLengthskvOptional");
   const int64_t tokens = sequences.tokens(), heads = sequences.queries().heads();
   const int64_t size = sequences.size();
-  TORCH_CHECK(std::ranges::count(kHeads, heads) > 0, "query has ", heads,
-              " heads, expected one of ", at::IntArrayRef(kHeads));
-  TORCH_CHECK(std::ranges::count(kBlocks, sparseBlockSize.value()) > 0, "sparseBlockSize is ",
-              sparseBlockSize.value(), ", expected one of ", at::IntArrayRef(kBlocks));
+  EXPECT(std::ranges::count(kHeads, heads) > 0, "query has ", heads, " heads, expected one of ",
+         at::IntArrayRef(kHeads));
+  EXPECT(std::ranges::count(kBlocks, sparseBlockSize.value()) > 0, "sparseBlockSize is ",
+         sparseBlockSize.value(), ", expected one of ", at::IntArrayRef(kBlocks));
   expect_like("dOut", dOut, query);
   expect_like("out", out, query);
   for (const auto& [name, tensor] :
@@ -312,13 +310,13 @@ ACLNN(SparseFlashAttentionGrad, (FloatIn, query), (FloatIn, key), (OptionalIn, v
   }
   expect_like(dQueryOut.name(), dQueryOut, query);
   expect_like(dKeyOut.name(), dKeyOut, key);
-  TORCH_CHECK(value.has_value() == static_cast<bool>(dValueOut),
-              "one of value and dValueOut is given and the other is null");
+  EXPECT(value.has_value() == static_cast<bool>(dValueOut),
+         "one of value and dValueOut is given and the other is null");
   if (dValueOut) expect_like((*dValueOut).name(), *dValueOut, *value);
   if (queryRopeOptional) {
-    TORCH_CHECK(dQueryRopeOutOptional && dKeyRopeOutOptional,
-                "dQueryRopeOutOptional or dKeyRopeOutOptional is null, expected the gradients of "
-                "the rotary parts");
+    EXPECT(dQueryRopeOutOptional && dKeyRopeOutOptional,
+           "dQueryRopeOutOptional or dKeyRopeOutOptional is null, expected the gradients of "
+           "the rotary parts");
     expect_like((*dQueryRopeOutOptional).name(), *dQueryRopeOutOptional, *queryRopeOptional);
     expect_like((*dKeyRopeOutOptional).name(), *dKeyRopeOutOptional, *keyRopeOptional);
   }
@@ -371,23 +369,23 @@ ACLNN(KvQuantSparseFlashAttention, (FloatIn, query), (In, key), (In, value), (In
   expect_reduced(query);
   expect_dtype("key", key, at::kChar);
   expect_like("value", value, key);
-  TORCH_CHECK(keyQuantMode == kByTiles && valueQuantMode == kByTiles,
-              "keyQuantMode or valueQuantMode is not ", kByTiles, ", the only one supported");
-  TORCH_CHECK(quantScaleRepoMode == 1 && tileSize == kTile && ropeHeadDim == kRopeSize,
-              "quantScaleRepoMode, tileSize or ropeHeadDim is not 1, ", kTile, " or ", kRopeSize,
-              ", the only ones supported");
-  TORCH_CHECK(sparseBlockSize <= kMostBlock, "sparseBlockSize is ", sparseBlockSize.value(),
-              ", expected a power of 2 up to ", kMostBlock);
-  TORCH_CHECK(layoutKvOptional == "PA_BSND" || layoutKvOptional == layoutQueryOptional,
-              "layoutKvOptional is \"", layoutKvOptional, "\", expected PA_BSND or \"",
-              layoutQueryOptional, "\" as queries have");
+  EXPECT(keyQuantMode == kByTiles && valueQuantMode == kByTiles,
+         "keyQuantMode or valueQuantMode is not ", kByTiles, ", the only one supported");
+  EXPECT(quantScaleRepoMode == 1 && tileSize == kTile && ropeHeadDim == kRopeSize,
+         "quantScaleRepoMode, tileSize or ropeHeadDim is not 1, ", kTile, " or ", kRopeSize,
+         ", the only ones supported");
+  EXPECT(sparseBlockSize <= kMostBlock, "sparseBlockSize is ", sparseBlockSize.value(),
+         ", expected a power of 2 up to ", kMostBlock);
+  EXPECT(layoutKvOptional == "PA_BSND" || layoutKvOptional == layoutQueryOptional,
+         "layoutKvOptional is \"", layoutKvOptional, "\", expected PA_BSND or \"",
+         layoutQueryOptional, "\" as queries have");
   expect_dims("query", query, 3, 4);
   expect_dims("key", key, 3, 4);
-  TORCH_CHECK(query.size(-1) == kSize + kRopeSize && std::ranges::count(kHeads, query.size(-2)) > 0,
-              "query has shape ", query.sizes(), ", expected heads of ", kSize + kRopeSize,
-              " elements, as many as one of ", at::IntArrayRef(kHeads));
-  TORCH_CHECK(key.size(-1) == kBytes, "key has shape ", key.sizes(), ", expected ", kBytes,
-              " bytes of each token");
+  EXPECT(query.size(-1) == kSize + kRopeSize && std::ranges::count(kHeads, query.size(-2)) > 0,
+         "query has shape ", query.sizes(), ", expected heads of ", kSize + kRopeSize,
+         " elements, as many as one of ", at::IntArrayRef(kHeads));
+  EXPECT(key.size(-1) == kBytes, "key has shape ", key.sizes(), ", expected ", kBytes,
+         " bytes of each token");
   const PackedKeys keys = unpacked(key, query.scalar_type());
   const at::Tensor values = unpacked(value, query.scalar_type()).elements;
   const at::Tensor queries = query.to(at::kFloat).narrow(-1, 0, kSize);
@@ -414,3 +412,5 @@ ACLNN(KvQuantSparseFlashAttention, (FloatIn, query), (In, key), (In, value), (In
   expect_shape(attentionOut.name(), attentionOut, queries.sizes());
   attentionOut = results_of(given, sequences).results.view(queries.sizes());
 }
+
+}  // namespace aclnn_host::attention_selected_attention_rows

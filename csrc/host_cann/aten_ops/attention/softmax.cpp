@@ -32,26 +32,26 @@ int64_t bounded(int64_t tokens) {
 void check_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const AttentionArguments& arguments) {
   const at::ScalarType dtype = query.scalar_type();
-  TORCH_CHECK(dtype == at::kHalf || dtype == at::kBFloat16 || dtype == at::kFloat,
-              "query has dtype ", dtype_text(dtype), ", expected FLOAT16, BFLOAT16 or FLOAT");
+  EXPECT(dtype == at::kHalf || dtype == at::kBFloat16 || dtype == at::kFloat, "query has dtype ",
+         dtype_text(dtype), ", expected FLOAT16, BFLOAT16 or FLOAT");
   expect_dtype("key", key, query);
   expect_dtype("value", value, query);
-  TORCH_CHECK(arguments.heads > 0, "headNum is ", arguments.heads, ", expected 1 or more");
-  TORCH_CHECK(arguments.keep > 0 && arguments.keep <= 1, "keepProb is ", arguments.keep,
-              ", expected more than 0, at most 1");
-  TORCH_CHECK(arguments.shift_type >= kScaleThenShift && arguments.shift_type <= kRoot,
-              "pseType is ", arguments.shift_type, ", expected 0 to 3");
+  EXPECT(arguments.heads > 0, "headNum is ", arguments.heads, ", expected 1 or more");
+  EXPECT(arguments.keep > 0 && arguments.keep <= 1, "keepProb is ", arguments.keep,
+         ", expected more than 0, at most 1");
+  EXPECT(arguments.shift_type >= kScaleThenShift && arguments.shift_type <= kRoot, "pseType is ",
+         arguments.shift_type, ", expected 0 to 3");
   if (arguments.shift_type == kDistance || arguments.shift_type == kRoot) {
-    TORCH_CHECK(arguments.shift, "the shift is null, expected the slopes of a shift of pseType ",
-                arguments.shift_type);
+    EXPECT(arguments.shift, "the shift is null, expected the slopes of a shift of pseType ",
+           arguments.shift_type);
     expect_dtype("the shift", *arguments.shift, at::kFloat);
   } else if (arguments.shift) {
     expect_dtype("the shift", *arguments.shift, query);
   }
   if (arguments.mask) {
     const at::ScalarType of_mask = arguments.mask->scalar_type();
-    TORCH_CHECK(of_mask == at::kBool || of_mask == at::kByte, "attenMaskOptional has dtype ",
-                dtype_text(of_mask), ", expected BOOL or UINT8");
+    EXPECT(of_mask == at::kBool || of_mask == at::kByte, "attenMaskOptional has dtype ",
+           dtype_text(of_mask), ", expected BOOL or UINT8");
   }
   if (arguments.drop_mask) expect_dtype("dropMaskOptional", *arguments.drop_mask, at::kByte);
   if (arguments.sink) {
@@ -68,7 +68,7 @@ void check_softmax_inputs(const std::optional<at::Tensor>& largest,
 
 void refuse_attention_arguments(std::initializer_list<std::pair<const char*, bool>> arguments) {
   for (const auto& [name, is_given] : arguments) {
-    TORCH_CHECK(
+    EXPECT(
         !is_given, name,
         " is given, expected null; the host CANN does not implement attention with this argument");
   }
@@ -78,8 +78,8 @@ int64_t first_of(const at::OptionalIntArrayRef& array) {
   if (!array || array->empty()) return 0;
   constexpr int64_t kMost = int64_t{1} << 40;
   const int64_t first = array->front();
-  TORCH_CHECK(first >= -kMost && first <= kMost, "a start index is ", first,
-              ", expected one of a sequence");
+  EXPECT(first >= -kMost && first <= kMost, "a start index is ", first,
+         ", expected one of a sequence");
   return first;
 }
 
@@ -87,8 +87,8 @@ std::optional<at::Tensor> hidden_scores(int64_t mode, const AttentionArguments& 
                                         const std::optional<at::Tensor>& mask, int64_t prefix,
                                         int64_t queries, int64_t keys,
                                         const at::TensorOptions& options) {
-  TORCH_CHECK(mode >= kDefaultMask && mode <= kBandThenLeftUpCausal, "sparseMode is ", mode,
-              ", expected 0 to 8");
+  EXPECT(mode >= kDefaultMask && mode <= kBandThenLeftUpCausal, "sparseMode is ", mode,
+         ", expected 0 to 8");
   // Without a mask no mode counts.
   if (!arguments.mask) return std::nullopt;
   const at::Tensor key = at::arange(keys, options.dtype(at::kLong));
@@ -105,8 +105,8 @@ std::optional<at::Tensor> hidden_scores(int64_t mode, const AttentionArguments& 
     case kPrefix: return *mask | ((ahead > keys - queries) & (key >= prefix));
     case kPrefixCompressed: return (ahead > keys - queries) & (key >= prefix);
     default:
-      TORCH_CHECK(false, "sparseMode is ", mode,
-                  ", expected 0 to 6; modes 7 and 8 are for packed sequences");
+      EXPECT(false, "sparseMode is ", mode,
+             ", expected 0 to 6; modes 7 and 8 are for packed sequences");
   }
 }
 
@@ -124,8 +124,8 @@ at::Tensor distance_shift(const at::Tensor& slopes, int64_t shift_type, int64_t 
 SoftmaxAttention::SoftmaxAttention(AttentionInputs inputs) : inputs_(std::move(inputs)) {
   const int64_t heads = inputs_.query.size(1);
   const int64_t key_heads = inputs_.key.size(1);
-  TORCH_CHECK(key_heads > 0 && heads % key_heads == 0, "query has ", heads,
-              " heads, expected a multiple of the ", key_heads, " heads of key");
+  EXPECT(key_heads > 0 && heads % key_heads == 0, "query has ", heads,
+         " heads, expected a multiple of the ", key_heads, " heads of key");
   group_ = heads / key_heads;
   if (group_ > 1) {
     inputs_.key = inputs_.key.repeat_interleave(group_, 1);
@@ -195,13 +195,13 @@ SoftmaxAttention::Gradients SoftmaxAttention::gradients(const at::Tensor& dy) co
 at::Tensor kept_of(const at::Tensor& mask, int64_t first, at::IntArrayRef scores, double keep) {
   int64_t count = 1;
   for (const int64_t size : scores) {
-    TORCH_CHECK(!__builtin_mul_overflow(count, size, &count) && first <= INT64_MAX - 7 - count,
-                "the scores have shape ", scores, ", expected fewer of them");
+    EXPECT(!__builtin_mul_overflow(count, size, &count) && first <= INT64_MAX - 7 - count,
+           "the scores have shape ", scores, ", expected fewer of them");
   }
   const int64_t byte = first / 8;
   const int64_t bytes = (first + count + 7) / 8 - byte;
-  TORCH_CHECK(mask.numel() >= byte + bytes, "dropMaskOptional has ", mask.numel(),
-              " bytes, expected at least ", byte + bytes, ", one bit for each score");
+  EXPECT(mask.numel() >= byte + bytes, "dropMaskOptional has ", mask.numel(),
+         " bytes, expected at least ", byte + bytes, ", one bit for each score");
   return mask.flatten()
              .narrow(0, byte, bytes)
              .unsqueeze(1)

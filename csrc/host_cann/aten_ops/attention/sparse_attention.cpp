@@ -16,7 +16,7 @@
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_sparse_attention_rows {
 
 namespace {
 
@@ -31,27 +31,27 @@ void check_packed(const at::Tensor& query, const at::Tensor& key, const at::Tens
   AttentionArguments arguments;
   arguments.heads = heads;
   check_attention(query, key, value, arguments);
-  TORCH_CHECK(layout == "TND", "inputLayout is \"", layout, "\", expected \"TND\"");
+  EXPECT(layout == "TND", "inputLayout is \"", layout, "\", expected \"TND\"");
   expect_dims("query", query, 3);
   expect_dims("key", key, 3);
   expect_dims("value", value, 3);
-  TORCH_CHECK(query.size(1) == heads, "headNum is ", heads, ", expected ", query.size(1),
-              ", the heads of query");
-  TORCH_CHECK(key.size(1) > 0 && heads % key.size(1) == 0 && heads / key.size(1) <= most_in_group,
-              "query has ", heads, " heads, expected a multiple of the ", key.size(1),
-              " heads of key, up to ", most_in_group, " times as many");
-  TORCH_CHECK(key.size(2) == query.size(2) && key.size(2) > 0, "key has shape ", key.sizes(),
-              ", expected query's ", query.size(2), " elements in a head, one or more");
-  TORCH_CHECK(value.size(0) == key.size(0) && value.size(1) == key.size(1), "value has shape ",
-              value.sizes(), ", expected the tokens and heads of key's ", key.sizes());
+  EXPECT(query.size(1) == heads, "headNum is ", heads, ", expected ", query.size(1),
+         ", the heads of query");
+  EXPECT(key.size(1) > 0 && heads % key.size(1) == 0 && heads / key.size(1) <= most_in_group,
+         "query has ", heads, " heads, expected a multiple of the ", key.size(1),
+         " heads of key, up to ", most_in_group, " times as many");
+  EXPECT(key.size(2) == query.size(2) && key.size(2) > 0, "key has shape ", key.sizes(),
+         ", expected query's ", query.size(2), " elements in a head, one or more");
+  EXPECT(value.size(0) == key.size(0) && value.size(1) == key.size(1), "value has shape ",
+         value.sizes(), ", expected the tokens and heads of key's ", key.sizes());
   check_value_size(key, value);
 }
 
 void check_mask(const char* name, const std::optional<at::Tensor>& mask, int64_t rows,
                 int64_t columns) {
   if (!mask) return;
-  TORCH_CHECK(mask->scalar_type() == at::kBool || mask->scalar_type() == at::kByte, name,
-              " has dtype ", dtype_text(mask->scalar_type()), ", expected BOOL or UINT8");
+  EXPECT(mask->scalar_type() == at::kBool || mask->scalar_type() == at::kByte, name, " has dtype ",
+         dtype_text(mask->scalar_type()), ", expected BOOL or UINT8");
   expect_shape(name, *mask, {rows, columns});
 }
 
@@ -79,18 +79,18 @@ class SelectedAttention {
         block_(block) {
     check_packed(query, key, value, layout, heads, 32);
     group_ = heads / key.size(1);
-    TORCH_CHECK(block > 0 && block % 16 == 0 && block <= 128, "selectedBlockSize is ", block,
-                ", expected a multiple of 16 up to 128");
-    TORCH_CHECK(count > 0 && count <= 32, "selectedBlockCount is ", count, ", expected 1 to 32");
+    EXPECT(block > 0 && block % 16 == 0 && block <= 128, "selectedBlockSize is ", block,
+           ", expected a multiple of 16 up to 128");
+    EXPECT(count > 0 && count <= 32, "selectedBlockCount is ", count, ", expected 1 to 32");
     expect_shape("topkIndices", indices, {query.size(0), key.size(1), count});
     queries_ = parts_of("actualSeqQLenOptional", query_sums, query.size(0));
     keys_ = parts_of("actualSeqKvLenOptional", key_sums, key.size(0));
-    TORCH_CHECK(queries_.size() == keys_.size(), "actualSeqKvLenOptional has ", keys_.size(),
-                " elements, expected ", queries_.size(), " as actualSeqQLenOptional");
+    EXPECT(queries_.size() == keys_.size(), "actualSeqKvLenOptional has ", keys_.size(),
+           " elements, expected ", queries_.size(), " as actualSeqQLenOptional");
     for (const SequencePart& part : keys_) {
-      TORCH_CHECK(part.size % block == 0 && part.size / block >= count, "a sequence has ",
-                  part.size, " keys, expected a multiple of selectedBlockSize, ", block,
-                  ", at least selectedBlockCount, ", count, ", times as many");
+      EXPECT(part.size % block == 0 && part.size / block >= count, "a sequence has ", part.size,
+             " keys, expected a multiple of selectedBlockSize, ", block,
+             ", at least selectedBlockCount, ", count, ", times as many");
     }
     if (mask && !is_causal)
       check_mask("attenMaskOptional", mask, longest(queries_), longest(keys_));
@@ -181,8 +181,8 @@ class SelectedAttention {
 };
 
 bool is_causal(int64_t sparse_mode) {
-  TORCH_CHECK(sparse_mode == kDefaultMask || sparse_mode == kLeftUpCausal, "sparseMode is ",
-              sparse_mode, ", expected 0 or 2");
+  EXPECT(sparse_mode == kDefaultMask || sparse_mode == kLeftUpCausal, "sparseMode is ", sparse_mode,
+         ", expected 0 or 2");
   return sparse_mode == kLeftUpCausal;
 }
 
@@ -198,28 +198,27 @@ ACLNN(NsaCompressAttention, (FloatIn, query), (FloatIn, key), (FloatIn, value),
   check_packed(query, key, value, inputLayout, headNum, 127);
   const int64_t heads = headNum;
   const int64_t key_heads = key.size(1);
-  TORCH_CHECK(128 % (heads / key_heads) == 0, "query has ", heads / key_heads,
-              " times the heads of key, expected a divisor of 128");
-  TORCH_CHECK(sparseMode == 0 || sparseMode == 1, "sparseMode is ", sparseMode.value(),
-              ", expected 0 or 1");
+  EXPECT(128 % (heads / key_heads) == 0, "query has ", heads / key_heads,
+         " times the heads of key, expected a divisor of 128");
+  EXPECT(sparseMode == 0 || sparseMode == 1, "sparseMode is ", sparseMode.value(),
+         ", expected 0 or 1");
   const SparseBlocks blocks{compressBlockSize, compressStride, selectBlockSize, selectBlockCount};
   check_blocks(blocks, "compressStride");
-  TORCH_CHECK(blocks.count <= 32, "selectBlockCount is ", blocks.count, ", expected 1 to 32");
+  EXPECT(blocks.count <= 32, "selectBlockCount is ", blocks.count, ", expected 1 to 32");
   const auto queries = parts_of("actualSeqQLenOptional", actualSeqQLenOptional, query.size(0));
   const auto keys = parts_of("actualCmpSeqKvLenOptional", actualCmpSeqKvLenOptional, key.size(0));
   const auto selected = parts_of("actualSelSeqKvLenOptional", actualSelSeqKvLenOptional,
                                  std::numeric_limits<int64_t>::max());
-  TORCH_CHECK(
-      queries.size() == keys.size() && queries.size() == selected.size(),
-      "actualSeqQLenOptional, actualCmpSeqKvLenOptional and actualSelSeqKvLenOptional have ",
-      queries.size(), ", ", keys.size(), " and ", selected.size(), " elements, expected as many");
+  EXPECT(queries.size() == keys.size() && queries.size() == selected.size(),
+         "actualSeqQLenOptional, actualCmpSeqKvLenOptional and actualSelSeqKvLenOptional have ",
+         queries.size(), ", ", keys.size(), " and ", selected.size(),
+         " elements, expected as many");
   for (size_t i = 0; i < keys.size(); ++i) {
-    TORCH_CHECK(selected[i].size == blocks.blocks_of(keys[i].size),
-                "actualSelSeqKvLenOptional has ", selected[i].size,
-                " blocks in a sequence, expected ", blocks.blocks_of(keys[i].size), " for ",
-                keys[i].size, " compressed keys");
-    TORCH_CHECK(blocks.count <= selected[i].size, "selectBlockCount is ", blocks.count,
-                ", expected at most the ", selected[i].size, " blocks of a sequence");
+    EXPECT(selected[i].size == blocks.blocks_of(keys[i].size), "actualSelSeqKvLenOptional has ",
+           selected[i].size, " blocks in a sequence, expected ", blocks.blocks_of(keys[i].size),
+           " for ", keys[i].size, " compressed keys");
+    EXPECT(blocks.count <= selected[i].size, "selectBlockCount is ", blocks.count,
+           ", expected at most the ", selected[i].size, " blocks of a sequence");
   }
   check_mask("attenMaskOptional", attenMaskOptional, longest(queries), longest(keys));
   check_mask("topkMaskOptional", topkMaskOptional, longest(queries), longest(selected));
@@ -332,3 +331,5 @@ ACLNN(NsaSelectedAttentionGrad, (FloatIn, query), (FloatIn, key), (FloatIn, valu
   dkOut = of_key;
   dvOut = of_value;
 }
+
+}  // namespace aclnn_host::attention_sparse_attention_rows

@@ -15,7 +15,7 @@
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_sparse_attention_inference_rows {
 
 namespace {
 
@@ -25,13 +25,13 @@ class Pages {
   Pages(const char* name, const at::Tensor& pages, const at::Tensor& table, int64_t heads,
         int64_t page_size)
       : table_(table), page_size_(page_size) {
-    TORCH_CHECK(heads > 0, "numKeyValueHeads is ", heads, ", expected 1 or more");
+    EXPECT(heads > 0, "numKeyValueHeads is ", heads, ", expected 1 or more");
     expect_dims(name, pages, 3, 4);
     const bool has_heads = pages.dim() == 4;
-    TORCH_CHECK(pages.size(1) == page_size && page_size > 0, name, " has shape ", pages.sizes(),
-                ", expected pages of pageBlockSize, ", page_size, ", tokens");
-    TORCH_CHECK(has_heads ? pages.size(2) == heads : pages.size(2) % heads == 0, name,
-                " has shape ", pages.sizes(), ", expected ", heads, " heads");
+    EXPECT(pages.size(1) == page_size && page_size > 0, name, " has shape ", pages.sizes(),
+           ", expected pages of pageBlockSize, ", page_size, ", tokens");
+    EXPECT(has_heads ? pages.size(2) == heads : pages.size(2) % heads == 0, name, " has shape ",
+           pages.sizes(), ", expected ", heads, " heads");
     pages_ = has_heads ? pages : pages.unflatten(2, {heads, pages.size(2) / heads});
   }
 
@@ -63,24 +63,24 @@ class Queries {
     is_packed_ = layout == "TND";
     const bool has_heads = layout != "BSH";
     expect_dims("query", query, layout == "BSND" ? 4 : 3);
-    TORCH_CHECK(heads > 0 && (has_heads ? query.size(-2) == heads : query.size(2) % heads == 0),
-                "query has shape ", query.sizes(), ", expected numHeads, ", heads, ", heads");
+    EXPECT(heads > 0 && (has_heads ? query.size(-2) == heads : query.size(2) % heads == 0),
+           "query has shape ", query.sizes(), ", expected numHeads, ", heads, ", heads");
     tokens_ = has_heads ? query : query.unflatten(2, {heads, query.size(2) / heads});
     if (!is_packed_) {
       row_ = query.size(1);
-      TORCH_CHECK(query.size(0) == sequences, "query has shape ", query.sizes(), ", expected ",
-                  sequences, " sequences, the rows of blockTableOptional");
+      EXPECT(query.size(0) == sequences, "query has shape ", query.sizes(), ", expected ",
+             sequences, " sequences, the rows of blockTableOptional");
       tokens_ = tokens_.flatten(0, 1);
     }
     int64_t first = 0;
     for (size_t i = 0; i < lengths.size(); ++i) {
       firsts_.push_back(is_packed_ ? first : static_cast<int64_t>(i) * row_);
-      TORCH_CHECK(is_packed_ || lengths[i] <= row_, "a sequence has ", lengths[i],
-                  " queries, expected at most ", row_);
+      EXPECT(is_packed_ || lengths[i] <= row_, "a sequence has ", lengths[i],
+             " queries, expected at most ", row_);
       first += lengths[i];
     }
-    TORCH_CHECK(!is_packed_ || first == query.size(0), "query has shape ", query.sizes(),
-                ", expected ", first, " tokens, the sum of the queries of all sequences");
+    EXPECT(!is_packed_ || first == query.size(0), "query has shape ", query.sizes(), ", expected ",
+           first, " tokens, the sum of the queries of all sequences");
   }
 
   const at::Tensor& tokens() const { return tokens_; }
@@ -106,11 +106,10 @@ class Queries {
 };
 
 at::Tensor checked_table(const std::optional<at::Tensor>& table) {
-  TORCH_CHECK(table, "blockTableOptional is null, expected a table of pages");
+  EXPECT(table, "blockTableOptional is null, expected a table of pages");
   expect_dims("blockTableOptional", *table, 2);
-  TORCH_CHECK(table->scalar_type() == at::kInt || table->scalar_type() == at::kLong,
-              "blockTableOptional has dtype ", dtype_text(table->scalar_type()),
-              ", expected INT32");
+  EXPECT(table->scalar_type() == at::kInt || table->scalar_type() == at::kLong,
+         "blockTableOptional has dtype ", dtype_text(table->scalar_type()), ", expected INT32");
   return table->to(at::kLong);
 }
 
@@ -124,25 +123,25 @@ void check_types(const at::Tensor& query, const at::Tensor& key, const at::Tenso
 
 void check_head_sizes(const Queries& queries, const Pages& key, const Pages& value, int64_t heads,
                       int64_t key_heads) {
-  TORCH_CHECK(heads % key_heads == 0, "numHeads is ", heads,
-              ", expected a multiple of numKeyValueHeads, ", key_heads);
-  TORCH_CHECK(key.head_size() == queries.head_size(), "key has ", key.head_size(),
-              " elements in a head, expected ", queries.head_size(), " as query");
-  TORCH_CHECK(value.count() == key.count(), "value has ", value.count(), " pages, expected ",
-              key.count(), " as key");
-  TORCH_CHECK(value.head_size() <= key.head_size(), "value has ", value.head_size(),
-              " elements in a head, expected at most ", key.head_size(), " as key");
+  EXPECT(heads % key_heads == 0, "numHeads is ", heads,
+         ", expected a multiple of numKeyValueHeads, ", key_heads);
+  EXPECT(key.head_size() == queries.head_size(), "key has ", key.head_size(),
+         " elements in a head, expected ", queries.head_size(), " as query");
+  EXPECT(value.count() == key.count(), "value has ", value.count(), " pages, expected ",
+         key.count(), " as key");
+  EXPECT(value.head_size() <= key.head_size(), "value has ", value.head_size(),
+         " elements in a head, expected at most ", key.head_size(), " as key");
 }
 
 // The number of keys of each sequence.
 std::vector<int64_t> key_lengths(const char* name, const at::OptionalIntArrayRef& lengths,
                                  int64_t sequences, int64_t capacity) {
   const int64_t size = lengths ? static_cast<int64_t>(lengths->size()) : 0;
-  TORCH_CHECK(size == sequences, name, " has ", size, " elements, expected ", sequences,
-              ", the rows of blockTableOptional");
+  EXPECT(size == sequences, name, " has ", size, " elements, expected ", sequences,
+         ", the rows of blockTableOptional");
   for (const int64_t length : *lengths) {
-    TORCH_CHECK(length >= 0 && length <= capacity, name, " is ", *lengths,
-                ", expected lengths up to ", capacity, ", the tokens of a row of pages");
+    EXPECT(length >= 0 && length <= capacity, name, " is ", *lengths, ", expected lengths up to ",
+           capacity, ", the tokens of a row of pages");
   }
   return lengths->vec();
 }
@@ -188,13 +187,13 @@ ACLNN(NsaCompressAttentionInfer, (FloatIn, query), (FloatIn, key), (FloatIn, val
       (double, scaleValue), (char*, layoutOptional), (int64_t, pageBlockSize),
       (int64_t, sparseMode), (Out, output), (Out, topKOutput)) {
   check_types(query, key, value, output);
-  TORCH_CHECK(layoutOptional == "TND" || layoutOptional == "BSND", "layoutOptional is \"",
-              layoutOptional, "\", expected \"TND\" or \"BSND\"");
+  EXPECT(layoutOptional == "TND" || layoutOptional == "BSND", "layoutOptional is \"",
+         layoutOptional, "\", expected \"TND\" or \"BSND\"");
   const SparseBlocks blocks{compressBlockSize, compressBlockStride, selectBlockSize,
                             selectBlockCount};
   check_blocks(blocks, "compressBlockStride");
-  TORCH_CHECK(pageBlockSize > 0 && pageBlockSize <= 128 && pageBlockSize.value() % 16 == 0,
-              "pageBlockSize is ", pageBlockSize.value(), ", expected a multiple of 16 up to 128");
+  EXPECT(pageBlockSize > 0 && pageBlockSize <= 128 && pageBlockSize.value() % 16 == 0,
+         "pageBlockSize is ", pageBlockSize.value(), ", expected a multiple of 16 up to 128");
   const int64_t heads = numHeads;
   const int64_t key_heads = numKeyValueHeads;
   const at::Tensor table = checked_table(blockTableOptional);
@@ -209,16 +208,16 @@ ACLNN(NsaCompressAttentionInfer, (FloatIn, query), (FloatIn, key), (FloatIn, val
                         several ? actualQSeqLenOptional->vec()
                                 : std::vector<int64_t>(static_cast<size_t>(sequences), 1));
   check_head_sizes(queries, keys, values, heads, key_heads);
-  TORCH_CHECK(layoutOptional == "TND" || query.size(1) == queries.most(), "query has shape ",
-              query.sizes(), ", expected ", queries.most(), " queries for each sequence");
+  EXPECT(layoutOptional == "TND" || query.size(1) == queries.most(), "query has shape ",
+         query.sizes(), ", expected ", queries.most(), " queries for each sequence");
   const auto blocks_of = [&](int64_t windows) {
     const int64_t tokens = (windows - 1) * blocks.stride + blocks.window;
     return tokens / blocks.block + (tokens % blocks.block != 0 ? 1 : 0);
   };
   for (const int64_t length : lengths) {
-    TORCH_CHECK(length > 0 && blocks.count <= blocks_of(length), "selectBlockCount is ",
-                blocks.count, ", expected at most the ", length > 0 ? blocks_of(length) : 0,
-                " blocks of a sequence of ", length, " compressed keys");
+    EXPECT(length > 0 && blocks.count <= blocks_of(length), "selectBlockCount is ", blocks.count,
+           ", expected at most the ", length > 0 ? blocks_of(length) : 0,
+           " blocks of a sequence of ", length, " compressed keys");
   }
   const auto options = query.options().dtype(at::kFloat);
   const int64_t tokens = queries.tokens().size(0);
@@ -267,15 +266,15 @@ ACLNN(NsaSelectedAttentionInfer, (FloatIn, query), (FloatIn, key), (FloatIn, val
       (double, scaleValue), (int64_t, sparseMode), (Out, output)) {
   check_types(query, key, value, output);
   const std::string layout = layoutOptional.empty() ? "BSND" : layoutOptional;
-  TORCH_CHECK(layout == "TND" || layout == "BSND" || layout == "BSH", "layoutOptional is \"",
-              layout, "\", expected \"BSH\", \"BSND\" or \"TND\"");
+  EXPECT(layout == "TND" || layout == "BSND" || layout == "BSH", "layoutOptional is \"", layout,
+         "\", expected \"BSH\", \"BSND\" or \"TND\"");
   const int64_t block = selectBlockSize;
   const int64_t count = selectBlockCount;
-  TORCH_CHECK(block > 0 && block <= 128 && block % 16 == 0, "selectBlockSize is ", block,
-              ", expected a multiple of 16 up to 128");
-  TORCH_CHECK(pageBlockSize == 64 || pageBlockSize == 128, "pageBlockSize is ",
-              pageBlockSize.value(), ", expected 64 or 128");
-  TORCH_CHECK(count > 0, "selectBlockCount is ", count, ", expected 1 or more");
+  EXPECT(block > 0 && block <= 128 && block % 16 == 0, "selectBlockSize is ", block,
+         ", expected a multiple of 16 up to 128");
+  EXPECT(pageBlockSize == 64 || pageBlockSize == 128, "pageBlockSize is ", pageBlockSize.value(),
+         ", expected 64 or 128");
+  EXPECT(count > 0, "selectBlockCount is ", count, ", expected 1 or more");
   const int64_t heads = numHeads;
   const int64_t key_heads = numKeyValueHeads;
   const at::Tensor table = checked_table(blockTableOptional);
@@ -287,24 +286,23 @@ ACLNN(NsaSelectedAttentionInfer, (FloatIn, query), (FloatIn, key), (FloatIn, val
   std::vector<int64_t> query_lengths(static_cast<size_t>(sequences),
                                      layout == "TND" || query.dim() < 2 ? 1 : query.size(1));
   if (actualQSeqLenOptional) {
-    TORCH_CHECK(actualQSeqLenOptional->size() == query_lengths.size(), "actualQSeqLenOptional has ",
-                actualQSeqLenOptional->size(), " elements, expected ", sequences,
-                ", the rows of blockTableOptional");
+    EXPECT(actualQSeqLenOptional->size() == query_lengths.size(), "actualQSeqLenOptional has ",
+           actualQSeqLenOptional->size(), " elements, expected ", sequences,
+           ", the rows of blockTableOptional");
     query_lengths = actualQSeqLenOptional->vec();
   }
   for (size_t i = 0; i < query_lengths.size(); ++i) {
-    TORCH_CHECK(query_lengths[i] >= 1 && query_lengths[i] <= 4 && query_lengths[i] <= lengths[i],
-                "a sequence has ", query_lengths[i], " queries, expected 1 to 4, at most its ",
-                lengths[i], " keys");
+    EXPECT(query_lengths[i] >= 1 && query_lengths[i] <= 4 && query_lengths[i] <= lengths[i],
+           "a sequence has ", query_lengths[i], " queries, expected 1 to 4, at most its ",
+           lengths[i], " keys");
   }
   const Queries queries(query, layout, heads, sequences, query_lengths);
   check_head_sizes(queries, keys, values, heads, key_heads);
   const int64_t tokens = queries.tokens().size(0);
-  TORCH_CHECK(topkIndices.dim() >= 3 && topkIndices.size(-1) == count &&
-                  topkIndices.size(-2) == key_heads &&
-                  topkIndices.numel() == tokens * key_heads * count,
-              "topkIndices has shape ", topkIndices.sizes(), ", expected the ", tokens,
-              " queries, ", key_heads, " heads of keys and ", count, " blocks");
+  EXPECT(topkIndices.dim() >= 3 && topkIndices.size(-1) == count &&
+             topkIndices.size(-2) == key_heads && topkIndices.numel() == tokens * key_heads * count,
+         "topkIndices has shape ", topkIndices.sizes(), ", expected the ", tokens, " queries, ",
+         key_heads, " heads of keys and ", count, " blocks");
   const at::Tensor results =
       at::zeros({tokens, heads, values.head_size()}, query.options().dtype(at::kFloat));
   const at::Tensor selected = topkIndices.reshape({tokens, key_heads, count});
@@ -335,3 +333,5 @@ ACLNN(NsaSelectedAttentionInfer, (FloatIn, query), (FloatIn, key), (FloatIn, val
   shape.back() = layout == "BSH" ? heads * values.head_size() : values.head_size();
   output = results.view(shape);
 }
+
+}  // namespace aclnn_host::attention_sparse_attention_inference_rows

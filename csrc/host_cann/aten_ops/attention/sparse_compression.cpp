@@ -13,7 +13,7 @@
 #include "host_cann/aten_ops/bounds.h"
 #include "host_cann/aten_ops/checks.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_sparse_compression_rows {
 
 namespace {
 
@@ -32,13 +32,13 @@ struct Windows {
 };
 
 Windows windows_of(const at::Tensor& weight, int64_t size, int64_t stride, int64_t most) {
-  TORCH_CHECK(size > 0 && size % 16 == 0 && size <= most, "compressBlockSize is ", size,
-              ", expected a multiple of 16 up to ", most);
-  TORCH_CHECK(stride > 0 && stride % 16 == 0 && stride <= size, "compressStride is ", stride,
-              ", expected a multiple of 16 up to compressBlockSize, ", size);
+  EXPECT(size > 0 && size % 16 == 0 && size <= most, "compressBlockSize is ", size,
+         ", expected a multiple of 16 up to ", most);
+  EXPECT(stride > 0 && stride % 16 == 0 && stride <= size, "compressStride is ", stride,
+         ", expected a multiple of 16 up to compressBlockSize, ", size);
   expect_dims("weight", weight, 2);
-  TORCH_CHECK(weight.size(0) == size, "weight has shape ", weight.sizes(),
-              ", expected compressBlockSize, ", size, ", as first dimension");
+  EXPECT(weight.size(0) == size, "weight has shape ", weight.sizes(),
+         ", expected compressBlockSize, ", size, ", as first dimension");
   return {size, stride};
 }
 
@@ -46,23 +46,23 @@ void check_heads(const at::Tensor& input, const at::Tensor& weight) {
   const int64_t heads = input.size(-2);
   const int64_t elements = input.size(-1);
   expect_dtype("weight", weight, input);
-  TORCH_CHECK(input.scalar_type() != at::kDouble, "input has dtype DOUBLE, expected FLOAT16, ",
-              "BFLOAT16 or FLOAT");
-  TORCH_CHECK(weight.size(1) == heads && heads > 0, "weight has shape ", weight.sizes(),
-              ", expected the ", heads, " heads of input, one or more, as last dimension");
-  TORCH_CHECK(elements > 0 && elements % 16 == 0, "input has shape ", input.sizes(),
-              ", expected a multiple of 16 as last dimension");
+  EXPECT(input.scalar_type() != at::kDouble, "input has dtype DOUBLE, expected FLOAT16, ",
+         "BFLOAT16 or FLOAT");
+  EXPECT(weight.size(1) == heads && heads > 0, "weight has shape ", weight.sizes(),
+         ", expected the ", heads, " heads of input, one or more, as last dimension");
+  EXPECT(elements > 0 && elements % 16 == 0, "input has shape ", input.sizes(),
+         ", expected a multiple of 16 as last dimension");
 }
 
 std::vector<SequencePart> sequences_of(const at::Tensor& input, const std::string& layout,
                                        const at::OptionalIntArrayRef& lengths, int64_t type) {
-  TORCH_CHECK(layout == "TND", "the layout is \"", layout, "\", expected \"TND\"");
-  TORCH_CHECK(type == 0, "actSeqLenType is ", type,
-              ", expected 0, sums of the lengths up to each sequence");
+  EXPECT(layout == "TND", "the layout is \"", layout, "\", expected \"TND\"");
+  EXPECT(type == 0, "actSeqLenType is ", type,
+         ", expected 0, sums of the lengths up to each sequence");
   expect_dims("input", input, 3);
   const std::vector<SequencePart> sequences = parts_of("actSeqLenOptional", lengths, input.size(0));
-  TORCH_CHECK(lengths->back() == input.size(0), "actSeqLenOptional ends with ", lengths->back(),
-              ", expected ", input.size(0), ", the tokens of input");
+  EXPECT(lengths->back() == input.size(0), "actSeqLenOptional ends with ", lengths->back(),
+         ", expected ", input.size(0), ", the tokens of input");
   return sequences;
 }
 
@@ -154,10 +154,10 @@ ACLNN(NsaCompressWithCache, (FloatIn, input), (FloatIn, weight), (IndexIn, slotM
       (int64_t, pageBlockSize), (InOut, outputCache)) {
   const Windows windows = windows_of(weight, compressBlockSize, compressStride, 64);
   const int64_t page = pageBlockSize;
-  TORCH_CHECK(page == 64 || page == 128, "pageBlockSize is ", page, ", expected 64 or 128");
-  TORCH_CHECK(actSeqLenType == 1, "actSeqLenType is ", actSeqLenType.value(),
-              ", expected 1, the length of each sequence");
-  TORCH_CHECK(actSeqLenOptional, "actSeqLenOptional is null, expected the lengths of sequences");
+  EXPECT(page == 64 || page == 128, "pageBlockSize is ", page, ", expected 64 or 128");
+  EXPECT(actSeqLenType == 1, "actSeqLenType is ", actSeqLenType.value(),
+         ", expected 1, the length of each sequence");
+  EXPECT(actSeqLenOptional, "actSeqLenOptional is null, expected the lengths of sequences");
   const at::IntArrayRef lengths = *actSeqLenOptional;
   const auto batches = static_cast<int64_t>(lengths.size());
   expect_dims("input", input, blockTableOptional ? 4 : 3);
@@ -169,23 +169,22 @@ ACLNN(NsaCompressWithCache, (FloatIn, input), (FloatIn, weight), (IndexIn, slotM
   int64_t capacity = input.size(0);
   if (blockTableOptional) {
     expect_dims("blockTableOptional", *blockTableOptional, 2);
-    TORCH_CHECK(input.size(1) == page, "input has shape ", input.sizes(), ", expected pages of ",
-                page, " tokens");
-    TORCH_CHECK(blockTableOptional->scalar_type() == at::kInt ||
-                    blockTableOptional->scalar_type() == at::kLong,
-                "blockTableOptional has dtype ", dtype_text(blockTableOptional->scalar_type()),
-                ", expected INT32");
-    TORCH_CHECK(blockTableOptional->size(0) == batches, "blockTableOptional has shape ",
-                blockTableOptional->sizes(), ", expected ", batches, " rows");
+    EXPECT(input.size(1) == page, "input has shape ", input.sizes(), ", expected pages of ", page,
+           " tokens");
+    EXPECT(blockTableOptional->scalar_type() == at::kInt ||
+               blockTableOptional->scalar_type() == at::kLong,
+           "blockTableOptional has dtype ", dtype_text(blockTableOptional->scalar_type()),
+           ", expected INT32");
+    EXPECT(blockTableOptional->size(0) == batches, "blockTableOptional has shape ",
+           blockTableOptional->sizes(), ", expected ", batches, " rows");
     capacity = blockTableOptional->size(1) * page;
   } else {
-    TORCH_CHECK(layoutOptional == "TND", "layoutOptional is \"", layoutOptional,
-                "\", expected \"TND\"");
+    EXPECT(layoutOptional == "TND", "layoutOptional is \"", layoutOptional, "\", expected \"TND\"");
   }
   int64_t tokens = 0;
   for (const int64_t length : lengths) {
-    TORCH_CHECK(length >= 0 && length <= capacity - tokens, "actSeqLenOptional is ", lengths,
-                ", expected lengths of up to ", capacity, " tokens");
+    EXPECT(length >= 0 && length <= capacity - tokens, "actSeqLenOptional is ", lengths,
+           ", expected lengths of up to ", capacity, " tokens");
     if (!blockTableOptional) tokens += length;
   }
   const at::Tensor cache = wide(outputCache).clone();
@@ -215,3 +214,5 @@ ACLNN(NsaCompressWithCache, (FloatIn, input), (FloatIn, weight), (IndexIn, slotM
   }
   outputCache = cache;
 }
+
+}  // namespace aclnn_host::attention_sparse_compression_rows

@@ -17,15 +17,15 @@ void check_blocks(const SparseBlocks& blocks, const char* stride_name) {
   const auto is_size = [](int64_t size, int64_t most) {
     return size > 0 && size % 16 == 0 && size <= most;
   };
-  TORCH_CHECK(is_size(blocks.window, 128), "compressBlockSize is ", blocks.window,
-              ", expected a multiple of 16 up to 128");
-  TORCH_CHECK(is_size(blocks.stride, 64) && blocks.stride <= blocks.window, stride_name, " is ",
-              blocks.stride, ", expected a multiple of 16 up to 64 and to compressBlockSize");
-  TORCH_CHECK(is_size(blocks.block, 128) && blocks.block >= blocks.window &&
-                  blocks.block % blocks.stride == 0,
-              "selectBlockSize is ", blocks.block, ", expected a multiple of 16 and of ",
-              stride_name, " from compressBlockSize to 128");
-  TORCH_CHECK(blocks.count > 0, "selectBlockCount is ", blocks.count, ", expected 1 or more");
+  EXPECT(is_size(blocks.window, 128), "compressBlockSize is ", blocks.window,
+         ", expected a multiple of 16 up to 128");
+  EXPECT(is_size(blocks.stride, 64) && blocks.stride <= blocks.window, stride_name, " is ",
+         blocks.stride, ", expected a multiple of 16 up to 64 and to compressBlockSize");
+  EXPECT(is_size(blocks.block, 128) && blocks.block >= blocks.window &&
+             blocks.block % blocks.stride == 0,
+         "selectBlockSize is ", blocks.block, ", expected a multiple of 16 and of ", stride_name,
+         " from compressBlockSize to 128");
+  EXPECT(blocks.count > 0, "selectBlockCount is ", blocks.count, ", expected 1 or more");
 }
 
 at::Tensor block_scores(const at::Tensor& probabilities, const SparseBlocks& blocks,

@@ -12,8 +12,8 @@ namespace aclnn_host {
 std::optional<at::Tensor> lengths_from(const char* name, const at::OptionalIntArrayRef& lengths) {
   if (!lengths || lengths->empty()) return std::nullopt;
   for (const int64_t length : *lengths) {
-    TORCH_CHECK(length >= 0 && length <= INT32_MAX, name, " has ", length, ", expected 0 to ",
-                INT32_MAX);
+    EXPECT(length >= 0 && length <= INT32_MAX, name, " has ", length, ", expected 0 to ",
+           INT32_MAX);
   }
   return at::tensor(*lengths, at::kInt);
 }
@@ -24,29 +24,29 @@ TokenSequences::TokenSequences(const char* name, const at::Tensor& tokens,
                                const std::optional<at::Tensor>& table)
     : name_(name), lengths_name_(lengths_name), is_packed_(layout == "TND"), given_(lengths) {
   const bool is_paged = layout == "PA_BSND";
-  TORCH_CHECK(layout.empty() || layout == "BSND" || is_packed_ || is_paged, "the layout of ", name,
-              " is \"", layout, "\", expected BSND, TND or, of keys, PA_BSND");
+  EXPECT(layout.empty() || layout == "BSND" || is_packed_ || is_paged, "the layout of ", name,
+         " is \"", layout, "\", expected BSND, TND or, of keys, PA_BSND");
   expect_dims(name, tokens, is_packed_ ? 3 : 4);
   heads_ = tokens.size(-2);
-  TORCH_CHECK(tokens.numel() > 0, name, " is empty");
-  TORCH_CHECK(lengths || (!is_packed_ && !is_paged), lengths_name,
-              " is null, expected the lengths of sequences as the layout of ", name, " is \"",
-              layout, "\"");
+  EXPECT(tokens.numel() > 0, name, " is empty");
+  EXPECT(lengths || (!is_packed_ && !is_paged), lengths_name,
+         " is null, expected the lengths of sequences as the layout of ", name, " is \"", layout,
+         "\"");
   if (lengths) {
     expect_dtype(lengths_name, *lengths, at::kInt);
     expect_dims(lengths_name, *lengths, 1);
-    TORCH_CHECK(lengths->numel() > 0, lengths_name, " is empty");
+    EXPECT(lengths->numel() > 0, lengths_name, " is empty");
   }
   count_ = is_packed_ || is_paged ? lengths->size(0) : tokens.size(0);
   if (lengths) expect_shape(lengths_name, *lengths, {count_});
   capacity_ = tokens.size(is_packed_ ? 0 : 1);
   if (!is_paged) return;
-  TORCH_CHECK(table, "the block table is null, expected a tensor as the layout of ", name,
-              " is PA_BSND");
+  EXPECT(table, "the block table is null, expected a tensor as the layout of ", name,
+         " is PA_BSND");
   constexpr int64_t kMultiple = 16, kMost = 1024;
   block_ = tokens.size(1);
-  TORCH_CHECK(block_ % kMultiple == 0 && block_ <= kMost, name, " has shape ", tokens.sizes(),
-              ", expected blocks of a multiple of ", kMultiple, " tokens up to ", kMost);
+  EXPECT(block_ % kMultiple == 0 && block_ <= kMost, name, " has shape ", tokens.sizes(),
+         ", expected blocks of a multiple of ", kMultiple, " tokens up to ", kMost);
   expect_dtype("the block table", *table, at::kInt);
   expect_dims("the block table", *table, 2);
   expect_shape("the block table", *table, {count_, table->size(1)});
@@ -65,8 +65,8 @@ void TokenSequences::measure() {
   for (int64_t i = 0; i < count_; ++i) {
     const int64_t value = given[static_cast<size_t>(i)];
     const int64_t least = is_packed_ ? end : 0;
-    TORCH_CHECK(value >= least && value <= capacity_, lengths_name_, " has ", value, ", expected ",
-                least, " to ", capacity_, ", the tokens that ", name_, " has");
+    EXPECT(value >= least && value <= capacity_, lengths_name_, " has ", value, ", expected ",
+           least, " to ", capacity_, ", the tokens that ", name_, " has");
     lengths_.push_back(value - least);
     firsts_.push_back(is_packed_ ? end : i * capacity_);
     if (is_packed_) end = value;

@@ -4,7 +4,7 @@
 
 #include "host_cann/aten_ops/attention/packed.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_variable_length_rows {
 
 ACLNN(FlashAttentionVarLenScore, (FloatIn, query), (FloatIn, key), (FloatIn, value),
       (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
@@ -135,3 +135,5 @@ ACLNN(FlashAttentionVarLenScoreV5, (FloatIn, query), (OptionalIn, queryRope), (F
                   softmaxMaxOut, softmaxSumOut, attentionOutOut);
 }
 ACLNN_MAX_WORKSPACE(FlashAttentionVarLenScoreV5);
+
+}  // namespace aclnn_host::attention_variable_length_rows

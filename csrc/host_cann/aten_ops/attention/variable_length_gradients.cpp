@@ -3,7 +3,7 @@
 
 #include "host_cann/aten_ops/attention/packed.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_variable_length_gradients_rows {
 
 namespace {
 
@@ -39,8 +39,8 @@ at::Tensor write_with_rotary(const at::Tensor& query, const at::Tensor& key,
   outputs.key = gradients.key.narrow(2, 0, size);
   outputs.value = gradients.value;
   if (rotary.query) {
-    TORCH_CHECK(outputs.query_rotary && outputs.key_rotary,
-                "dqRopeOut or dkRopeOut is null, expected the gradients of the rotary parts");
+    EXPECT(outputs.query_rotary && outputs.key_rotary,
+           "dqRopeOut or dkRopeOut is null, expected the gradients of the rotary parts");
     outputs.query_rotary = gradients.query.narrow(2, size, rotary.query->size(2));
     outputs.key_rotary = gradients.key.narrow(2, size, rotary.query->size(2));
   }
@@ -170,8 +170,7 @@ ACLNN(FlashAttentionUnpaddingScoreGradV5, (FloatIn, query), (OptionalIn, queryRo
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   is_as_input("softmaxInLayout", softmaxInLayout);
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
-  TORCH_CHECK(dsinkOut || !sinkInOptional,
-              "dsinkOut is null, expected a tensor as sinkInOptional is");
+  EXPECT(dsinkOut || !sinkInOptional, "dsinkOut is null, expected a tensor as sinkInOptional is");
   const AttentionArguments arguments = {pseShiftOptional, dropMaskOptional,  attenMaskOptional,
                                         prefixOptional,   qStartIdxOptional, kvStartIdxOptional,
                                         scaleValue,       keepProb,          preTokens,
@@ -183,3 +182,5 @@ ACLNN(FlashAttentionUnpaddingScoreGradV5, (FloatIn, query), (OptionalIn, queryRo
   if (sinkInOptional) dsinkOut = dsink;
 }
 ACLNN_MAX_WORKSPACE(FlashAttentionUnpaddingScoreGradV5);
+
+}  // namespace aclnn_host::attention_variable_length_gradients_rows

@@ -9,7 +9,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::attention_window_rows {
 
 namespace {
 
@@ -35,7 +35,7 @@ ACLNN(MaskedSoftmaxWithRelPosBias, (FloatIn, x), (OptionalIn, attenMaskOptional)
   static_cast<void>(innerPrecisionMode);
   expect_dims("x", x, 4, 5);
   expect_like("out", out, x);
-  TORCH_CHECK(x.numel() > 0, "x has shape ", x.sizes(), ", expected at least one element");
+  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected at least one element");
   const int64_t heads = x.size(-3);
   const int64_t rows = x.size(-2);
   const int64_t columns = x.size(-1);
@@ -43,9 +43,9 @@ ACLNN(MaskedSoftmaxWithRelPosBias, (FloatIn, x), (OptionalIn, attenMaskOptional)
   if (x.dim() == 4 && attenMaskOptional) {
     expect_dims("attenMaskOptional", *attenMaskOptional, 3, 5);
     windows = attenMaskOptional->size(attenMaskOptional->dim() == 5 ? 1 : 0);
-    TORCH_CHECK(windows > 0 && x.size(0) % windows == 0, "x has shape ", x.sizes(),
-                ", expected a first dimension that ", windows,
-                ", the number of windows of attenMaskOptional, divides");
+    EXPECT(windows > 0 && x.size(0) % windows == 0, "x has shape ", x.sizes(),
+           ", expected a first dimension that ", windows,
+           ", the number of windows of attenMaskOptional, divides");
   }
   at::Tensor scores = wide(x).reshape({-1, windows, heads, rows, columns}) * scaleValue.value();
   if (attenMaskOptional) {
@@ -61,10 +61,9 @@ ACLNN(TransformBiasRescaleQkv, (FloatIn, qkv), (FloatIn, qkvBias), (int64_t, num
   expect_dims("qkv", qkv, 3);
   const int64_t width = qkv.size(2);
   const int64_t heads = numHeads.value();
-  TORCH_CHECK(heads > 0, "numHeads is ", heads, ", expected more than 0");
-  TORCH_CHECK(width > 0 && width % 3 == 0 && width / 3 % heads == 0, "qkv has shape ", qkv.sizes(),
-              ", expected a last dimension of 3 * numHeads * the size of a head; numHeads is ",
-              heads);
+  EXPECT(heads > 0, "numHeads is ", heads, ", expected more than 0");
+  EXPECT(width > 0 && width % 3 == 0 && width / 3 % heads == 0, "qkv has shape ", qkv.sizes(),
+         ", expected a last dimension of 3 * numHeads * the size of a head; numHeads is ", heads);
   expect_dtype("qkvBias", qkvBias, qkv);
   expect_shape("qkvBias", qkvBias, {width});
   const int64_t size = width / 3 / heads;
@@ -80,3 +79,5 @@ ACLNN(TransformBiasRescaleQkv, (FloatIn, qkv), (FloatIn, qkvBias), (int64_t, num
   kOut = parts.select(0, 1);
   vOut = parts.select(0, 2);
 }
+
+}  // namespace aclnn_host::attention_window_rows

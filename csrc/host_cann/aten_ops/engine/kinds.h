@@ -18,6 +18,7 @@
 #include "host_cann/aten_ops/engine/frame.h"
 #include "host_cann/aten_ops/engine/outputs.h"
 #include "host_cann/aten_ops/engine/preparation.h"
+#include "host_cann/aten_ops/engine/refusal.h"
 
 namespace aclnn_host {
 

@@ -1,7 +1,6 @@
 #include "host_cann/aten_ops/engine/outputs.h"
 
-#include <c10/util/Exception.h>
-
+#include "host_cann/aten_ops/engine/refusal.h"
 #include "host_cann/aten_ops/engine/stretch.h"
 #include "host_cann/ops/aten.h"
 #include "host_cann/ops/cast.h"
@@ -25,9 +24,9 @@ bool share_memory(const at::Tensor& a, const at::Tensor& b) {
 void Output::expect(at::ScalarType result) const {
   const at::ScalarType expected = tensor_.scalar_type();
   // The last words are torch's own, for programs that look for them.
-  TORCH_CHECK(can_cast(acl_type(result), acl_type(expected)), name_, " has dtype ",
-              dtype_name(acl_type(expected)), ", but result type ", result,
-              " can't be cast to the desired output type ", expected);
+  EXPECT(can_cast(acl_type(result), acl_type(expected)), name_, " has dtype ",
+         dtype_name(acl_type(expected)), ", but result type ", result,
+         " can't be cast to the desired output type ", expected);
 }
 
 Output& Output::operator=(const at::Tensor& result) {
@@ -37,8 +36,8 @@ Output& Output::operator=(const at::Tensor& result) {
 }
 
 void Output::copy(const at::Tensor& result) {
-  TORCH_CHECK(same_shape(result.sizes(), tensor_.sizes()), name_, " has shape ", tensor_.sizes(),
-              ", expected ", result.sizes(), ", the shape of the result");
+  EXPECT(same_shape(result.sizes(), tensor_.sizes()), name_, " has shape ", tensor_.sizes(),
+         ", expected ", result.sizes(), ", the shape of the result");
   if (!is_written_) return;
   const at::Tensor from = result.view_as(tensor_);
   if (is_same_view(from, tensor_)) return;
@@ -65,8 +64,8 @@ at::Tensor* Output::room(at::ScalarType result, at::IntArrayRef shape, Reads rea
 
 SizedOutput& SizedOutput::operator=(const at::Tensor& result) {
   const at::Tensor& memory = memory_;
-  TORCH_CHECK(result.numel() <= memory.numel(), "the output has memory for ", memory.numel(),
-              " elements, expected at least ", result.numel());
+  EXPECT(result.numel() <= memory.numel(), "the output has memory for ", memory.numel(),
+         " elements, expected at least ", result.numel());
   memory_.expect(result.scalar_type());
   if (!memory_.is_written()) return *this;
   memory.view({-1}).narrow(0, 0, result.numel()).view(result.sizes()).copy_(result);

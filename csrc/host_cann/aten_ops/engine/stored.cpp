@@ -10,8 +10,8 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
-#include <c10/util/Exception.h>
 
+#include "host_cann/aten_ops/engine/refusal.h"
 #include "host_cann/descriptors/private_format.h"
 #include "host_cann/ops/aten.h"
 
@@ -101,10 +101,9 @@ Dims dims_of(at::IntArrayRef sizes) {
 
 Blocks known_blocks(aclFormat format, at::IntArrayRef shape, int64_t block_width) {
   auto blocks = blocks_of(format, dims_of(shape), block_width);
-  TORCH_CHECK(blocks, "a tensor of shape ", shape, " has no blocks of format ",
-              static_cast<int>(format),
-              ", expected 2 or more dimensions for FRACTAL_NZ, 4 or fewer for "
-              "NC1HWC0 and FRACTAL_Z, 5 for NDC1HWC0 and FRACTAL_Z_3D");
+  EXPECT(blocks, "a tensor of shape ", shape, " has no blocks of format ", static_cast<int>(format),
+         ", expected 2 or more dimensions for FRACTAL_NZ, 4 or fewer for "
+         "NC1HWC0 and FRACTAL_Z, 5 for NDC1HWC0 and FRACTAL_Z_3D");
   return *std::move(blocks);
 }
 

@@ -24,7 +24,7 @@
 #include "host_cann/aten_ops/experts/experts.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::experts_expert_routing_rows {
 
 namespace {
 
@@ -37,7 +37,7 @@ struct ActiveExperts {
 
 ActiveExperts active_experts(at::OptionalIntArrayRef range, int64_t experts) {
   if (!range) return {0, experts};
-  TORCH_CHECK(
+  EXPECT(
       range->size() == 2 && (*range)[0] >= 0 && (*range)[0] < (*range)[1] && (*range)[1] <= experts,
       "activeExpertRangeOptional is ", *range,
       ", expected the first expert and the one after the last, at most ", experts);
@@ -103,18 +103,18 @@ void expect_supported(const Layout& layout, int64_t tokens_type, bool tokens_fla
                       int64_t quant_mode, int64_t row_index_type, int64_t tokens,
                       const ActiveExperts& active) {
   expect_range("expertTokensNumType", tokens_type, 0, 2);
-  TORCH_CHECK(quant_mode >= -1 && quant_mode <= 1, "quantMode is ", quant_mode,
-              ", expected -1, 0 or 1; the host CANN does not emulate the others");
+  EXPECT(quant_mode >= -1 && quant_mode <= 1, "quantMode is ", quant_mode,
+         ", expected -1, 0 or 1; the host CANN does not emulate the others");
   expect_range("rowIdxType", row_index_type, 0, 1);
   if (!layout.drops) return;
-  TORCH_CHECK(layout.capacity > 0 && layout.capacity <= tokens, "expertCapacity is ",
-              layout.capacity, ", expected 1 to ", tokens, ", the rows of x, as dropPadMode is 1");
-  TORCH_CHECK(row_index_type == 0 && (!tokens_flag || tokens_type == 1), "rowIdxType is ",
-              row_index_type, " and expertTokensNumType is ", tokens_type,
-              ", expected 0 and 1 as dropPadMode is 1");
-  TORCH_CHECK(active.first == 0 && active.last == layout.experts, "activeExpertRangeOptional is [",
-              active.first, ", ", active.last, "], expected [0, ", layout.experts,
-              "] as dropPadMode is 1");
+  EXPECT(layout.capacity > 0 && layout.capacity <= tokens, "expertCapacity is ", layout.capacity,
+         ", expected 1 to ", tokens, ", the rows of x, as dropPadMode is 1");
+  EXPECT(row_index_type == 0 && (!tokens_flag || tokens_type == 1), "rowIdxType is ",
+         row_index_type, " and expertTokensNumType is ", tokens_type,
+         ", expected 0 and 1 as dropPadMode is 1");
+  EXPECT(active.first == 0 && active.last == layout.experts, "activeExpertRangeOptional is [",
+         active.first, ", ", active.last, "], expected [0, ", layout.experts,
+         "] as dropPadMode is 1");
 }
 
 }  // namespace
@@ -131,19 +131,19 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (OptionalIn, scaleOptiona
   expect_range("dropPadMode", dropPadMode, 0, 1);
   expect_dims("x", x, 2);
   expect_dims("expertIdx", expertIdx, 2);
-  TORCH_CHECK(expertIdx.size(0) == x.size(0) && expertIdx.size(1) > 0, "expertIdx has shape ",
-              expertIdx.sizes(), ", expected ", x.size(0), " rows, as x has, of 1 or more");
-  TORCH_CHECK(activeNum >= 0, "activeNum is ", activeNum.value(), ", expected 0 or more");
+  EXPECT(expertIdx.size(0) == x.size(0) && expertIdx.size(1) > 0, "expertIdx has shape ",
+         expertIdx.sizes(), ", expected ", x.size(0), " rows, as x has, of 1 or more");
+  EXPECT(activeNum >= 0, "activeNum is ", activeNum.value(), ", expected 0 or more");
   const bool has_keys = expertTokensNumType == 2;
   expect_range("expertNum", expertNum, 1, has_keys ? 5120 : 10240);
   const ActiveExperts active = active_experts(activeExpertRangeOptional, expertNum);
   const Layout layout{activeNum, expertCapacity, expertNum, dropPadMode == 1};
   expect_supported(layout, expertTokensNumType, expertTokensNumFlag, quantMode, rowIdxType,
                    x.size(0), active);
-  TORCH_CHECK(expandedXOut->scalar_type() == at::kChar ||
-                  (quantMode == -1 && expandedXOut->scalar_type() == x.scalar_type()),
-              "expandedXOut has dtype ", dtype_text(expandedXOut->scalar_type()),
-              ", expected INT8, or the dtype of x where quantMode is -1");
+  EXPECT(expandedXOut->scalar_type() == at::kChar ||
+             (quantMode == -1 && expandedXOut->scalar_type() == x.scalar_type()),
+         "expandedXOut has dtype ", dtype_text(expandedXOut->scalar_type()),
+         ", expected INT8, or the dtype of x where quantMode is -1");
   expect_dtype("expandedScaleOut", expandedScaleOut, at::kFloat);
 
   const at::Tensor is_active = (expertIdx >= active.first) & (expertIdx < active.last);
@@ -176,12 +176,12 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (OptionalIn, scaleOptiona
     expandedScaleOut = scaleOptional->index_select(0, token).masked_fill(is_padding, 0);
     return;
   }
-  TORCH_CHECK(at::isFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
-              ", expected FLOAT16, BFLOAT16 or FLOAT where quantMode is 0 or 1");
+  EXPECT(at::isFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT16, BFLOAT16 or FLOAT where quantMode is 0 or 1");
   at::Tensor rows = wide(x).index_select(0, token);
   if (quantMode == 0) {
-    TORCH_CHECK(scaleOptional && offsetOptional, scaleOptional ? "offsetOptional" : "scaleOptional",
-                " is null, expected a tensor where quantMode is 0");
+    EXPECT(scaleOptional && offsetOptional, scaleOptional ? "offsetOptional" : "scaleOptional",
+           " is null, expected a tensor where quantMode is 0");
     expect_shape("scaleOptional", *scaleOptional, {1});
     expect_shape("offsetOptional", *offsetOptional, {1});
     expandedXOut = as_int8(rows * wide(*scaleOptional) + wide(*offsetOptional))
@@ -189,8 +189,8 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (OptionalIn, scaleOptiona
                        .view(shape);
     return;
   }
-  TORCH_CHECK(x.size(1) > 0 || x.size(0) == 0, "x has shape ", x.sizes(),
-              ", expected elements in its rows");
+  EXPECT(x.size(1) > 0 || x.size(0) == 0, "x has shape ", x.sizes(),
+         ", expected elements in its rows");
   if (scaleOptional) {
     expect_shape("scaleOptional", *scaleOptional, {active.count(), x.size(1)});
     const at::Tensor row = experts.index_select(0, source.clamp_min(0));
@@ -226,14 +226,13 @@ ACLNN(MoeUpdateExpert, (In, expertIds), (In, eplbTable), (OptionalIn, expertScal
                std::min<int64_t>(experts, 16));
   expect_range("the number of columns of eplbTable", columns, 2,
                (by_rank ? worldSize.value() : kMostRanks) + 1);
-  TORCH_CHECK(expertIds.scalar_type() == at::kInt || expertIds.scalar_type() == at::kLong,
-              "expertIds has dtype ", dtype_text(expertIds.scalar_type()),
-              ", expected INT32 or INT64");
+  EXPECT(expertIds.scalar_type() == at::kInt || expertIds.scalar_type() == at::kLong,
+         "expertIds has dtype ", dtype_text(expertIds.scalar_type()), ", expected INT32 or INT64");
   expect_dtype(balancedExpertIds, expertIds);
-  TORCH_CHECK(bool(expertScalesOptional) == bool(pruningThresholdOptional),
-              "one of expertScalesOptional and pruningThresholdOptional is null, expected both");
-  TORCH_CHECK(expertScalesOptional || !activeMaskOptional,
-              "expertScalesOptional is null, expected a tensor as activeMaskOptional is");
+  EXPECT(bool(expertScalesOptional) == bool(pruningThresholdOptional),
+         "one of expertScalesOptional and pruningThresholdOptional is null, expected both");
+  EXPECT(expertScalesOptional || !activeMaskOptional,
+         "expertScalesOptional is null, expected a tensor as activeMaskOptional is");
 
   check_bounds("expertIds", expertIds, experts);
   const at::Tensor of_experts =
@@ -257,10 +256,10 @@ ACLNN(MoeUpdateExpert, (In, expertIds), (In, eplbTable), (OptionalIn, expertScal
   const at::Tensor& threshold = *pruningThresholdOptional;
   expect_shape("expertScalesOptional", *expertScalesOptional, expertIds.sizes());
   expect_dtype("pruningThresholdOptional", threshold, at::kFloat);
-  TORCH_CHECK(threshold.numel() == expertIds.size(1) &&
-                  (threshold.dim() == 1 || (threshold.dim() == 2 && threshold.size(0) == 1)),
-              "pruningThresholdOptional has shape ", threshold.sizes(), ", expected ",
-              expertIds.size(1), " elements");
+  EXPECT(threshold.numel() == expertIds.size(1) &&
+             (threshold.dim() == 1 || (threshold.dim() == 2 && threshold.size(0) == 1)),
+         "pruningThresholdOptional has shape ", threshold.sizes(), ", expected ", expertIds.size(1),
+         " elements");
   expect_dtype("balancedActiveMask", balancedActiveMask, at::kBool);
   const at::Tensor scales = wide(*expertScalesOptional);
   at::Tensor mask = scales >= scales.sum(1, /*keepdim=*/true) * threshold.reshape({1, -1});
@@ -271,3 +270,5 @@ ACLNN(MoeUpdateExpert, (In, expertIds), (In, eplbTable), (OptionalIn, expertScal
   }
   balancedActiveMask = mask;
 }
+
+}  // namespace aclnn_host::experts_expert_routing_rows

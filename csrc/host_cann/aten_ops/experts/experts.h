@@ -11,7 +11,8 @@
 #include <ATen/ops/sort.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
-#include <c10/util/Exception.h>
+
+#include "host_cann/aten_ops/engine/refusal.h"
 
 // What the functions of mixtures of experts share. A row that was dropped counts as zeros.
 namespace aclnn_host {
@@ -20,7 +21,7 @@ namespace aclnn_host {
 inline constexpr int64_t kMostExperts = std::numeric_limits<int32_t>::max();
 
 inline void expect_range(const char* name, int64_t value, int64_t low, int64_t high) {
-  TORCH_CHECK(value >= low && value <= high, name, " is ", value, ", expected ", low, " to ", high);
+  EXPECT(value >= low && value <= high, name, " is ", value, ", expected ", low, " to ", high);
 }
 
 // Tokens of which each has several experts, sorted by expert.
@@ -36,8 +37,8 @@ struct Sorted {
 
 // How many of `count` rows there are for each of the tokens.
 inline int64_t rows_per_token(const char* name, int64_t count, int64_t tokens) {
-  TORCH_CHECK(tokens > 0 ? count % tokens == 0 : count == 0, name, " has ", count,
-              " elements, expected a multiple of ", tokens, ", the number of tokens");
+  EXPECT(tokens > 0 ? count % tokens == 0 : count == 0, name, " has ", count,
+         " elements, expected a multiple of ", tokens, ", the number of tokens");
   return tokens > 0 ? count / tokens : 1;
 }
 
@@ -45,8 +46,8 @@ inline int64_t rows_per_token(const char* name, int64_t count, int64_t tokens) {
 inline int64_t experts_per_token(const char* name, const at::Tensor& experts,
                                  const at::Tensor& tokens) {
   const int64_t count = experts.dim() == 1 ? 1 : experts.size(1);
-  TORCH_CHECK(experts.size(0) == tokens.size(0) && count > 0, name, " has shape ", experts.sizes(),
-              ", expected ", tokens.size(0), " rows, as there are tokens, of 1 or more");
+  EXPECT(experts.size(0) == tokens.size(0) && count > 0, name, " has shape ", experts.sizes(),
+         ", expected ", tokens.size(0), " rows, as there are tokens, of 1 or more");
   return count;
 }
 

@@ -8,7 +8,7 @@
 #include "host_cann/aten_ops/experts/experts.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::experts_final_routing_rows {
 
 namespace {
 
@@ -33,8 +33,8 @@ at::Tensor rows_of_tokens(const at::Tensor& expanded, const at::Tensor& row_inde
   expect_dims("expandedX", expanded, drops(mode) ? 3 : 2);
   const at::Tensor places = places_of(row_index, mode, tokens);
   const at::Tensor rows = drops(mode) ? wide(expanded).flatten(0, 1) : wide(expanded);
-  TORCH_CHECK(drops(mode) || rows.size(0) == row_index.numel(), "expandedX has ", rows.size(0),
-              " rows, expected ", row_index.numel(), " as expandedRowIdx has elements");
+  EXPECT(drops(mode) || rows.size(0) == row_index.numel(), "expandedX has ", rows.size(0),
+         " rows, expected ", row_index.numel(), " as expandedRowIdx has elements");
   check_bounds(drops(mode) ? "expandedRowIdx + 1" : "expandedRowIdx",
                drops(mode) ? row_index + 1 : row_index, rows.size(0) + (drops(mode) ? 1 : 0));
   return rows_at(rows, places.flatten()).unflatten(0, places.sizes());
@@ -42,7 +42,7 @@ at::Tensor rows_of_tokens(const at::Tensor& expanded, const at::Tensor& row_inde
 at::Tensor with_bias(const at::Tensor& results, const std::optional<at::Tensor>& bias,
                      const char* experts_name, const std::optional<at::Tensor>& experts) {
   if (!bias) return results;
-  TORCH_CHECK(experts, experts_name, " is null, expected a tensor as the bias is");
+  EXPECT(experts, experts_name, " is null, expected a tensor as the bias is");
   expect_dims("the bias", *bias, 2);
   const at::IntArrayRef of_rows = results.sizes().slice(0, 2);
   expect_shape(experts_name, *experts, of_rows);
@@ -113,20 +113,19 @@ struct ExpertRange {
 };
 ExpertRange range_of(const char* name, const at::OptionalIntArrayRef& numbers) {
   if (!numbers || numbers->empty()) return {};
-  TORCH_CHECK(numbers->size() == 2 && (*numbers)[0] >= 0 && (*numbers)[1] > (*numbers)[0] &&
-                  (*numbers)[1] <= kMostExperts,
-              name, " is ", *numbers, ", expected the first number of experts and the one after ",
-              "their last");
+  EXPECT(numbers->size() == 2 && (*numbers)[0] >= 0 && (*numbers)[1] > (*numbers)[0] &&
+             (*numbers)[1] <= kMostExperts,
+         name, " is ", *numbers, ", expected the first number of experts and the one after ",
+         "their last");
   return {(*numbers)[0], (*numbers)[1]};
 }
 void expect_apart(const ExpertRange& one, const ExpertRange& other) {
-  TORCH_CHECK(
-      one.is_empty() || other.is_empty() || one.last <= other.first || other.last <= one.first,
-      "zeroExpertRange, copyExpertRange and constantExpertRange overlap");
+  EXPECT(one.is_empty() || other.is_empty() || one.last <= other.first || other.last <= one.first,
+         "zeroExpertRange, copyExpertRange and constantExpertRange overlap");
 }
 const at::Tensor& given(const char* name, const std::optional<at::Tensor>& tensor,
                         const at::Tensor& like, at::IntArrayRef shape) {
-  TORCH_CHECK(tensor, name, " is null, expected a tensor as there is a range of experts");
+  EXPECT(tensor, name, " is null, expected a tensor as there is a range of experts");
   expect_dtype(name, *tensor, like);
   expect_shape(name, *tensor, shape);
   return *tensor;
@@ -147,9 +146,9 @@ ACLNN(MoeFinalizeRoutingV4, (FloatIn, expandedX), (IndexIn, expandedRowIdx),
   expect_dtype(out, expandedX);
   const int64_t tokens = out->size(0), hidden = out->size(1);
   const int64_t count = rows_per_token("expandedRowIdx", expandedRowIdx.numel(), tokens);
-  TORCH_CHECK(k == count || (scalesOptional && k <= 1), "k is ", k.value(), ", expected ", count,
-              ", the rows of each token");
-  TORCH_CHECK(x1Optional || !x2Optional, "x2Optional is given and x1Optional is null");
+  EXPECT(k == count || (scalesOptional && k <= 1), "k is ", k.value(), ", expected ", count,
+         ", the rows of each token");
+  EXPECT(x1Optional || !x2Optional, "x2Optional is given and x1Optional is null");
   const ExpertRange zero = range_of("zeroExpertRange", zeroExpertRange);
   const ExpertRange copy = range_of("copyExpertRange", copyExpertRange);
   const ExpertRange constant = range_of("constantExpertRange", constantExpertRange);
@@ -159,8 +158,8 @@ ACLNN(MoeFinalizeRoutingV4, (FloatIn, expandedX), (IndexIn, expandedRowIdx),
   at::Tensor results = rows_of_tokens(expandedX, expandedRowIdx, dropPadMode, tokens);
   at::Tensor skipped = is_dropped(expandedRowIdx, dropPadMode, tokens);
   if (!zero.is_empty() || !copy.is_empty() || !constant.is_empty()) {
-    TORCH_CHECK(expertIdxOptional,
-                "expertIdxOptional is null, expected a tensor as there is a range of experts");
+    EXPECT(expertIdxOptional,
+           "expertIdxOptional is null, expected a tensor as there is a range of experts");
     expect_shape("expertIdxOptional", *expertIdxOptional, {tokens, count});
     const at::Tensor experts = expertIdxOptional->to(at::kLong);
     const auto instead = [&](const ExpertRange& range, const at::Tensor& others) {
@@ -222,14 +221,12 @@ ACLNN(MoeFinalizeRoutingV2Grad, (FloatIn, gradY), (IndexIn, expandedRowIdx),
     return;
   }
   expect_shape("scalesOptional", *scalesOptional, {tokens, count});
-  TORCH_CHECK(expandedXOptional,
-              "expandedXOptional is null, expected a tensor as scalesOptional is");
+  EXPECT(expandedXOptional, "expandedXOptional is null, expected a tensor as scalesOptional is");
   expect_shape("expandedXOptional", *expandedXOptional, shape);
   const at::Tensor scaled = gradient * wide(*scalesOptional).unsqueeze(-1);
   at::Tensor results = rows_at(wide(*expandedXOptional).reshape({rows, hidden}), expandedRowIdx);
   if (biasOptional) {
-    TORCH_CHECK(expertIdxOptional,
-                "expertIdxOptional is null, expected a tensor as biasOptional is");
+    EXPECT(expertIdxOptional, "expertIdxOptional is null, expected a tensor as biasOptional is");
     expect_shape("expertIdxOptional", *expertIdxOptional, {tokens, count});
     const at::Tensor experts = expertIdxOptional->to(at::kLong).flatten();
     expect_shape("biasOptional", *biasOptional, {biasOptional->size(0), hidden});
@@ -240,3 +237,5 @@ ACLNN(MoeFinalizeRoutingV2Grad, (FloatIn, gradY), (IndexIn, expandedRowIdx),
   gradExpandedXOut = placed(scaled.flatten(0, 1), expandedRowIdx, rows).view(shape);
   gradScalesOut = scales_gradient;
 }
+
+}  // namespace aclnn_host::experts_final_routing_rows

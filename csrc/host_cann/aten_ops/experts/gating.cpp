@@ -18,7 +18,7 @@
 #include "host_cann/aten_ops/experts/experts.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::experts_gating_rows {
 
 namespace {
 
@@ -57,13 +57,12 @@ int64_t check_groups(const Gating& gating, int64_t experts, int64_t least) {
   expect_range("the last dimension of x", experts, 1, 2048);
   expect_range("groupCount", gating.groups, 1, experts);
   const int64_t members = experts / gating.groups;
-  TORCH_CHECK(experts % gating.groups == 0 && members >= least, "groupCount is ", gating.groups,
-              ", expected groups of the ", experts, " experts that have one size, ", least,
-              " or more");
+  EXPECT(experts % gating.groups == 0 && members >= least, "groupCount is ", gating.groups,
+         ", expected groups of the ", experts, " experts that have one size, ", least, " or more");
   constexpr int64_t kMostMembers = 2048;
-  TORCH_CHECK((members + 31) / 32 * 32 * gating.groups <= kMostMembers, "groupCount is ",
-              gating.groups, ", expected groups of the ", experts, " experts that have at most ",
-              kMostMembers, " members together where each is rounded up to 32");
+  EXPECT((members + 31) / 32 * 32 * gating.groups <= kMostMembers, "groupCount is ", gating.groups,
+         ", expected groups of the ", experts, " experts that have at most ", kMostMembers,
+         " members together where each is rounded up to 32");
   expect_range("kGroup", gating.chosen_groups, 1, gating.groups);
   expect_range("k", gating.k, 1, gating.chosen_groups * members);
   expect_range("groupSelectMode", gating.group_mode, 0, 1);
@@ -109,12 +108,12 @@ at::Tensor gates(const at::Tensor& scores, const at::Tensor& experts, const Gati
 }
 
 void expect_integers(const char* name, const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.scalar_type() == at::kInt || tensor.scalar_type() == at::kLong, name,
-              " has dtype ", dtype_text(tensor.scalar_type()), ", expected INT32 or INT64");
+  EXPECT(tensor.scalar_type() == at::kInt || tensor.scalar_type() == at::kLong, name, " has dtype ",
+         dtype_text(tensor.scalar_type()), ", expected INT32 or INT64");
 }
 
 void write_scores(const at::Tensor& scores, bool is_wanted, OptionalOutput& out) {
-  TORCH_CHECK(!is_wanted || out, "outFlag is true and outOut is null, expected a tensor");
+  EXPECT(!is_wanted || out, "outFlag is true and outOut is null, expected a tensor");
   if (is_wanted) out = scores;
 }
 
@@ -124,7 +123,7 @@ ACLNN(MoeGatingTopK, (FloatIn, x), (OptionalIn, biasOptional), (int64_t, k), (in
       (int64_t, groupCount), (int64_t, groupSelectMode), (int64_t, renorm), (int64_t, normType),
       (bool, outFlag), (double, routedScalingFactor), (double, eps), (Out, yOut),
       (Out, expertIdxOut), (OptionalOut, outOut)) {
-  TORCH_CHECK(x.dim() > 0, "x has no dimensions, expected 1 or more");
+  EXPECT(x.dim() > 0, "x has no dimensions, expected 1 or more");
   const Gating gating = {k,      kGroup,   groupCount,          groupSelectMode,
                          renorm, normType, routedScalingFactor, eps};
   const int64_t members = check_groups(gating, x.size(-1), /*least=*/3);
@@ -157,8 +156,8 @@ ACLNN(MoeGatingTopKV2, (FloatIn, x), (OptionalIn, biasOptional), (OptionalIn, in
   if (inputIdsOptional && tid2eidOptional) {
     constexpr int64_t kMostHashed = 64;
     expect_range("k", k, 1, kMostHashed);
-    TORCH_CHECK(kGroup == groupCount || groupCount == count, "kGroup is ", kGroup.value(),
-                ", expected ", groupCount.value(), ", groupCount, as inputIdsOptional is given");
+    EXPECT(kGroup == groupCount || groupCount == count, "kGroup is ", kGroup.value(), ", expected ",
+           groupCount.value(), ", groupCount, as inputIdsOptional is given");
     expect_integers("inputIdsOptional", *inputIdsOptional);
     expect_shape("inputIdsOptional", *inputIdsOptional, {x.size(0)});
     expect_integers("tid2eidOptional", *tid2eidOptional);
@@ -254,9 +253,11 @@ ACLNN(MoeGatingTopKSoftmaxV2, (FloatIn, x), (OptionalIn, finishedOptional), (int
   yOut = renorm == 1 ? at::softmax(kept, -1) : kept;
   expertIdxOut = unless_finished(chosen, finishedOptional, x.size(-1));
   if (renorm == 1 || !outputSoftmaxResultFlag) return;
-  TORCH_CHECK(softmaxResultOutOptional,
-              "softmaxResultOutOptional is null, expected a tensor as outputSoftmaxResultFlag is "
-              "true");
+  EXPECT(softmaxResultOutOptional,
+         "softmaxResultOutOptional is null, expected a tensor as outputSoftmaxResultFlag is "
+         "true");
   expect_dtype("softmaxResultOutOptional", *softmaxResultOutOptional, at::kFloat);
   softmaxResultOutOptional = scores;
 }
+
+}  // namespace aclnn_host::experts_gating_rows

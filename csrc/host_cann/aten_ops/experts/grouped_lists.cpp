@@ -24,11 +24,11 @@ Tensors given(const Tensors& list) {
 }
 
 void expect_none(const char* name, const Tensors& list) {
-  TORCH_CHECK(list.empty(), name, " has ", list.size(),
-              " tensors, expected null for these dtypes of x and weight");
+  EXPECT(list.empty(), name, " has ", list.size(),
+         " tensors, expected null for these dtypes of x and weight");
 }
 void expect_some(const char* name, const Tensors& list) {
-  TORCH_CHECK(!list.empty(), name, " is null, expected tensors for these dtypes of x and weight");
+  EXPECT(!list.empty(), name, " is null, expected tensors for these dtypes of x and weight");
 }
 
 void expect_dtypes(const char* name, const Tensors& list,
@@ -38,9 +38,9 @@ void expect_dtypes(const char* name, const Tensors& list,
     for (const at::ScalarType type : expected) {
       names += (names.empty() ? "" : " or ") + std::string(dtype_text(type));
     }
-    TORCH_CHECK(std::ranges::find(expected, each.scalar_type()) != expected.end(), name,
-                " has dtype ", dtype_text(each.scalar_type()), ", expected ", names,
-                " for these dtypes of x and weight");
+    EXPECT(std::ranges::find(expected, each.scalar_type()) != expected.end(), name, " has dtype ",
+           dtype_text(each.scalar_type()), ", expected ", names,
+           " for these dtypes of x and weight");
   }
 }
 
@@ -51,7 +51,7 @@ at::Tensor activated(const at::Tensor& values, int64_t type) {
     case 2: return at::gelu(values, "tanh");
     case 4: return values * at::sigmoid(values * 1.702);
     case 5: return at::silu(values);
-    default: TORCH_CHECK(false, "actType is ", type, ", expected 0, 1, 2, 4 or 5");
+    default: EXPECT(false, "actType is ", type, ", expected 0, 1, 2, 4 or 5");
   }
 }
 
@@ -84,24 +84,24 @@ class Computation {
     const size_t count = call_.weight.size();
     const int64_t type =
         call_.group_type.value_or(x_.size() == count && out_.size() == count ? -1 : 0);
-    TORCH_CHECK(call_.list_type != kGroupPairs || (kind_ == GroupedKind::kInt8 && type == 0),
-                "groupListType is 2, expected 0 or 1 unless x and weight are INT8 and groupType 0");
+    EXPECT(call_.list_type != kGroupPairs || (kind_ == GroupedKind::kInt8 && type == 0),
+           "groupListType is 2, expected 0 or 1 unless x and weight are INT8 and groupType 0");
     switch (type) {
       case -1: return run_lists();
       case 0: return run_rows();
       case 2: return run_columns();
-      default: TORCH_CHECK(false, "groupType is ", type, ", expected -1, 0 or 2");
+      default: EXPECT(false, "groupType is ", type, ", expected -1, 0 or 2");
     }
   }
 
  private:
   GroupedKind checked_kind() const {
     constexpr size_t kMostTensors = 128;
-    TORCH_CHECK(!call_.x.empty() && call_.x.size() <= kMostTensors, "x has ", call_.x.size(),
-                " tensors, expected 1 to ", kMostTensors);
-    TORCH_CHECK(!call_.weight.empty() && call_.weight.size() <= kMostTensors, "weight has ",
-                call_.weight.size(), " tensors, expected 1 to ", kMostTensors);
-    TORCH_CHECK(!out_.empty(), "the output has no tensors, expected some");
+    EXPECT(!call_.x.empty() && call_.x.size() <= kMostTensors, "x has ", call_.x.size(),
+           " tensors, expected 1 to ", kMostTensors);
+    EXPECT(!call_.weight.empty() && call_.weight.size() <= kMostTensors, "weight has ",
+           call_.weight.size(), " tensors, expected 1 to ", kMostTensors);
+    EXPECT(!out_.empty(), "the output has no tensors, expected some");
     for (const Stored& each : call_.weight) expect_format("weight", each, /*or_blocked=*/true);
     return grouped_kind(call_.x[0].dtype, call_.weight[0].dtype);
   }
@@ -109,8 +109,8 @@ class Computation {
   Tensors rows_of_x() const {
     Tensors all;
     for (const Stored& x : call_.x) {
-      TORCH_CHECK(x.dtype == call_.x[0].dtype, "x has dtypes ", dtype_name(call_.x[0].dtype),
-                  " and ", dtype_name(x.dtype), ", expected one");
+      EXPECT(x.dtype == call_.x[0].dtype, "x has dtypes ", dtype_name(call_.x[0].dtype), " and ",
+             dtype_name(x.dtype), ", expected one");
       expect_format("x", x);
       expect_dims("x", x.elements, 2, 6);
       const at::Tensor elements = x.dtype == ACL_INT32 ? unpacked_rows(x.elements) : x.elements;
@@ -182,28 +182,27 @@ class Computation {
 
   void check_activation() const {
     const int64_t type = call_.activation;
-    TORCH_CHECK(type >= 0 && type <= 5 && type != 3, "actType is ", type,
-                ", expected 0, 1, 2, 4 or 5");
-    TORCH_CHECK(type == 0 || (kind_ == GroupedKind::kInt8 &&
-                              at::isReducedFloatingType(out_[0]->scalar_type())),
-                "actType is ", type,
-                ", expected 0 unless x and weight are INT8 and the output is FLOAT16 or BFLOAT16");
+    EXPECT(type >= 0 && type <= 5 && type != 3, "actType is ", type, ", expected 0, 1, 2, 4 or 5");
+    EXPECT(type == 0 ||
+               (kind_ == GroupedKind::kInt8 && at::isReducedFloatingType(out_[0]->scalar_type())),
+           "actType is ", type,
+           ", expected 0 unless x and weight are INT8 and the output is FLOAT16 or BFLOAT16");
   }
 
   void expect_number_of_outputs(bool is_one) const {
-    TORCH_CHECK(call_.split_item >= (is_one ? 2 : 0) && call_.split_item <= (is_one ? 3 : 1),
-                "splitItem is ", call_.split_item, ", expected ", is_one ? "2 or 3" : "0 or 1",
-                " for these numbers of tensors and this groupType");
+    EXPECT(call_.split_item >= (is_one ? 2 : 0) && call_.split_item <= (is_one ? 3 : 1),
+           "splitItem is ", call_.split_item, ", expected ", is_one ? "2 or 3" : "0 or 1",
+           " for these numbers of tensors and this groupType");
     const size_t expected = is_one ? 1 : call_.weight.size();
-    TORCH_CHECK(out_.size() == expected, out_[0].name(), " has ", out_.size(),
-                " tensors, expected ", expected);
+    EXPECT(out_.size() == expected, out_[0].name(), " has ", out_.size(), " tensors, expected ",
+           expected);
   }
 
   const at::Tensor& group_list(int64_t count) const {
-    TORCH_CHECK(call_.group_list, "groupListOptional is null, expected a list as x has one tensor");
+    EXPECT(call_.group_list, "groupListOptional is null, expected a list as x has one tensor");
     const at::Tensor& list = *call_.group_list;
-    TORCH_CHECK(list.dim() > 0 && list.size(0) == count, "groupListOptional has shape ",
-                list.sizes(), ", expected ", count, " groups");
+    EXPECT(list.dim() > 0 && list.size(0) == count, "groupListOptional has shape ", list.sizes(),
+           ", expected ", count, " groups");
     return list;
   }
   std::vector<Group> listed_groups(int64_t count, int64_t limit) const {
@@ -216,20 +215,20 @@ class Computation {
   // The numbers of matrix i, of a tensor with those of all or of a list.
   std::optional<at::Tensor> numbers(const char* name, const Tensors& list, int64_t i) const {
     if (list.empty()) return std::nullopt;
-    TORCH_CHECK(list.size() == call_.weight.size(), name, " has ", list.size(),
-                " tensors, expected ", call_.weight.size(), " as weight has");
+    EXPECT(list.size() == call_.weight.size(), name, " has ", list.size(), " tensors, expected ",
+           call_.weight.size(), " as weight has");
     if (!weight_.is_one_tensor()) return list[static_cast<size_t>(i)];
-    TORCH_CHECK(list[0].dim() > 1 && list[0].size(0) == weight_.count(), name, " has shape ",
-                list[0].sizes(), ", expected numbers of ", weight_.count(), " matrices");
+    EXPECT(list[0].dim() > 1 && list[0].size(0) == weight_.count(), name, " has shape ",
+           list[0].sizes(), ", expected numbers of ", weight_.count(), " matrices");
     return list[0].select(0, i);
   }
 
   std::optional<at::Tensor> token_scale(int64_t begin, int64_t size) const {
     const Tensors& list = call_.per_token_scale;
     if (list.empty()) return std::nullopt;
-    TORCH_CHECK(list.size() == 1 && x_.size() == 1 && out_.size() == 1,
-                "perTokenScaleOptional is given for ", x_.size(), " tensors of x and ", out_.size(),
-                " of the output, expected one of each");
+    EXPECT(list.size() == 1 && x_.size() == 1 && out_.size() == 1,
+           "perTokenScaleOptional is given for ", x_.size(), " tensors of x and ", out_.size(),
+           " of the output, expected one of each");
     const bool is_column = list[0].dim() == 2 && list[0].size(1) == 1;
     const at::Tensor scale = is_column ? list[0].select(1, 0) : list[0];
     expect_shape("perTokenScaleOptional", scale, {x_[0].size(0)});
@@ -253,7 +252,7 @@ class Computation {
     expect_number_of_outputs(false);
     expect_as_many_x();
     if (call_.group_list) {
-      TORCH_CHECK(!call_.group_type, "groupListOptional is a list, expected null for groupType -1");
+      EXPECT(!call_.group_type, "groupListOptional is a list, expected null for groupType -1");
       check_groups();
     }
     for (size_t i = 0; i < x_.size(); ++i) {
@@ -264,8 +263,8 @@ class Computation {
     }
   }
   void expect_as_many_x() const {
-    TORCH_CHECK(x_.size() == call_.weight.size(), "x has ", x_.size(), " tensors, expected ",
-                call_.weight.size(), " as weight has");
+    EXPECT(x_.size() == call_.weight.size(), "x has ", x_.size(), " tensors, expected ",
+           call_.weight.size(), " as weight has");
   }
   // Refuses a list whose groups are not the tensors of x.
   void check_groups() const {
@@ -275,9 +274,9 @@ class Computation {
     const std::vector<Group> groups = listed_groups(count, rows);
     if (static_cast<int64_t>(groups.size()) < count) return;  // It has no values yet.
     for (size_t i = 0; i < x_.size(); ++i) {
-      TORCH_CHECK(groups[i].matrix == static_cast<int64_t>(i) && groups[i].size == x_[i].size(0),
-                  "groupListOptional has ", groups[i].size, " rows for tensor ", i,
-                  " of x, expected ", x_[i].size(0));
+      EXPECT(groups[i].matrix == static_cast<int64_t>(i) && groups[i].size == x_[i].size(0),
+             "groupListOptional has ", groups[i].size, " rows for tensor ", i, " of x, expected ",
+             x_[i].size(0));
     }
   }
 
@@ -330,23 +329,23 @@ class Computation {
 
   // Groups of columns of one x: of one weight's rows, or those that each weight has.
   void run_columns() const {
-    TORCH_CHECK(kind_ == GroupedKind::kPlain,
-                "groupType is 2, expected -1 or 0 unless x and weight have one floating type");
+    EXPECT(kind_ == GroupedKind::kPlain,
+           "groupType is 2, expected -1 or 0 unless x and weight have one floating type");
     expect_none("biasOptional", call_.bias);
-    TORCH_CHECK(x_.size() == 1, "x has ", x_.size(), " tensors, expected 1 for groupType 2");
+    EXPECT(x_.size() == 1, "x has ", x_.size(), " tensors, expected 1 for groupType 2");
     const at::Tensor x = wide(x_[0]);
     expect_dims("x", call_.x[0].elements, 2);
     for (const Stored& each : call_.weight) expect_dims("weight", each.elements, 2);
     if (call_.weight.size() == 1) return run_columns_of_one(x, wide(call_.weight[0].elements));
     expect_number_of_outputs(false);
-    TORCH_CHECK(!call_.group_list,
-                "groupListOptional is a list, expected null as each weight is a "
-                "tensor of its own");
+    EXPECT(!call_.group_list,
+           "groupListOptional is a list, expected null as each weight is a "
+           "tensor of its own");
     int64_t begin = 0;
     for (size_t i = 0; i < out_.size(); ++i) {
       const at::Tensor weight = wide(call_.weight[i].elements);
-      TORCH_CHECK(weight.size(0) <= x.size(1) - begin, "weight has ", begin, " and ",
-                  weight.size(0), " rows, expected at most ", x.size(1), " as x has columns");
+      EXPECT(weight.size(0) <= x.size(1) - begin, "weight has ", begin, " and ", weight.size(0),
+             " rows, expected at most ", x.size(1), " as x has columns");
       part_of(out_[i], out_[i]) = at::matmul(x.narrow(1, begin, weight.size(0)), weight);
       begin += weight.size(0);
     }

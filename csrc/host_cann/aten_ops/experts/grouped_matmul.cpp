@@ -10,7 +10,7 @@
 #include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::experts_grouped_matmul_rows {
 
 namespace {
 
@@ -30,14 +30,12 @@ struct Reserved {
   const std::vector<Output>& quant_scale;
 
   void check() const {
-    TORCH_CHECK(activation_input.empty(), "activationInputOptional is a list, expected null");
-    TORCH_CHECK(activation_quant_scale.empty(),
-                "activationQuantScaleOptional is a list, expected null");
-    TORCH_CHECK(activation_quant_offset.empty(),
-                "activationQuantOffsetOptional is a list, expected null");
-    TORCH_CHECK(activation_feature.empty(),
-                "activationFeatureOutOptional is a list, expected null");
-    TORCH_CHECK(quant_scale.empty(), "dynQuantScaleOutOptional is a list, expected null");
+    EXPECT(activation_input.empty(), "activationInputOptional is a list, expected null");
+    EXPECT(activation_quant_scale.empty(), "activationQuantScaleOptional is a list, expected null");
+    EXPECT(activation_quant_offset.empty(),
+           "activationQuantOffsetOptional is a list, expected null");
+    EXPECT(activation_feature.empty(), "activationFeatureOutOptional is a list, expected null");
+    EXPECT(quant_scale.empty(), "dynQuantScaleOutOptional is a list, expected null");
   }
 };
 
@@ -50,14 +48,14 @@ void check_tuning(at::OptionalIntArrayRef config, const std::vector<Stored>& x,
   for (const Stored& each : x) {
     if (each.elements.dim() > 0) most = std::max(most, each.elements.size(0));
   }
-  TORCH_CHECK((*config)[0] >= 0 && (*config)[0] <= most, "tuningConfigOptional has ", (*config)[0],
-              ", expected 0 to ", most, ", the number of rows of x");
+  EXPECT((*config)[0] >= 0 && (*config)[0] <= most, "tuningConfigOptional has ", (*config)[0],
+         ", expected 0 to ", most, ", the number of rows of x");
   const bool is_reordered = config->size() > 1 && (*config)[1] == 1 && !x.empty() &&
                             !weight.empty() && x[0].dtype == ACL_INT8 && is_int4(weight[0].dtype);
-  TORCH_CHECK(!is_reordered,
-              "tuningConfigOptional has 1 as its second number, expected 0; the host "
-              "CANN does not emulate weights that are transposed before they are "
-              "converted to FRACTAL_NZ");
+  EXPECT(!is_reordered,
+         "tuningConfigOptional has 1 as its second number, expected 0; the host "
+         "CANN does not emulate weights that are transposed before they are "
+         "converted to FRACTAL_NZ");
 }
 
 }  // namespace
@@ -181,9 +179,8 @@ ACLNN(GroupedMatmulWeightNz, (StoredIns, x), (StoredIns, weight), (OptionalIns, 
            activationFeatureOutOptional, dynQuantScaleOutOptional}
       .check();
   check_tuning(tuningConfigOptional, x, weight);
-  TORCH_CHECK(groupType != 2, "groupType is 2, expected -1 or 0");
-  TORCH_CHECK(quantGroupSize >= 0, "quantGroupSize is ", quantGroupSize.value(),
-              ", expected 0 or more");
+  EXPECT(groupType != 2, "groupType is 2, expected -1 or 0");
+  EXPECT(quantGroupSize >= 0, "quantGroupSize is ", quantGroupSize.value(), ", expected 0 or more");
   grouped_matmul({.x = x,
                   .weight = weight,
                   .bias = biasOptional,
@@ -199,3 +196,5 @@ ACLNN(GroupedMatmulWeightNz, (StoredIns, x), (StoredIns, weight), (OptionalIns, 
                   .activation = actType},
                  out);
 }
+
+}  // namespace aclnn_host::experts_grouped_matmul_rows

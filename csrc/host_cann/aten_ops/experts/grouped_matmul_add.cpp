@@ -11,7 +11,7 @@
 #include "host_cann/aten_ops/experts/grouped_product.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::experts_grouped_matmul_add_rows {
 
 namespace {
 
@@ -20,26 +20,26 @@ namespace {
 void add_products(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& list,
                   Output& yRef, bool transpose_x, bool transpose_weight, int64_t group_type,
                   int64_t list_type) {
-  TORCH_CHECK(transpose_x, "transposeX is false, expected true");
-  TORCH_CHECK(!transpose_weight, "transposeWeight is true, expected false");
-  TORCH_CHECK(group_type == 2, "groupType is ", group_type, ", expected 2, groups of k");
-  TORCH_CHECK(list_type == kGroupEnds || list_type == kGroupSizes, "groupListType is ", list_type,
-              ", expected 0 (where groups end) or 1 (their sizes)");
-  TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(transpose_x, "transposeX is false, expected true");
+  EXPECT(!transpose_weight, "transposeWeight is true, expected false");
+  EXPECT(group_type == 2, "groupType is ", group_type, ", expected 2, groups of k");
+  EXPECT(list_type == kGroupEnds || list_type == kGroupSizes, "groupListType is ", list_type,
+         ", expected 0 (where groups end) or 1 (their sizes)");
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT16 or BFLOAT16");
   expect_dtype("weight", weight, x);
   expect_dtype("groupList", list, at::kLong);
   expect_dtype("yRef", yRef, at::kFloat);
   expect_dims("x", x, 2);
   expect_dims("groupList", list, 1);
   const int64_t k = x.size(0), groups = list.numel();
-  TORCH_CHECK(groups > 0, "groupList has no elements, expected 1 or more");
+  EXPECT(groups > 0, "groupList has no elements, expected 1 or more");
   expect_dims("weight", weight, 2);
   expect_shape("weight", weight, {k, weight.size(1)});
-  TORCH_CHECK(yRef->numel() == groups * x.size(1) * weight.size(1) && yRef->dim() >= 2 &&
-                  yRef->size(-1) == weight.size(1),
-              "yRef has shape ", yRef->sizes(), ", expected ", groups, " times ", x.size(1),
-              " rows of ", weight.size(1));
+  EXPECT(yRef->numel() == groups * x.size(1) * weight.size(1) && yRef->dim() >= 2 &&
+             yRef->size(-1) == weight.size(1),
+         "yRef has shape ", yRef->sizes(), ", expected ", groups, " times ", x.size(1), " rows of ",
+         weight.size(1));
   const at::Tensor left = wide(x).t(), right = wide(weight);
   std::vector<at::Tensor> products(static_cast<size_t>(groups),
                                    at::zeros({x.size(1), weight.size(1)}, right.options()));
@@ -61,3 +61,5 @@ ACLNN(GroupedMatmulAddV2, (FloatIn, x), (FloatIn, weight), (In, groupList), (InO
       (bool, transposeX), (bool, transposeWeight), (int64_t, groupType), (int64_t, groupListType)) {
   add_products(x, weight, groupList, yRef, transposeX, transposeWeight, groupType, groupListType);
 }
+
+}  // namespace aclnn_host::experts_grouped_matmul_add_rows

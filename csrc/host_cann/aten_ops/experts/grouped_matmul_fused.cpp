@@ -12,7 +12,7 @@
 #include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::experts_grouped_matmul_fused_rows {
 
 namespace {
 
@@ -56,47 +56,47 @@ void check_weight(const FinalizeRouting& call, GroupedKind kind) {
   const bool is_wanted =
       (is_int8 && call.weights != Weights::kInt4) ||
       (kind == GroupedKind::kInt8ByInt4 && call.weights != Weights::kBlockedInt8);
-  TORCH_CHECK(is_wanted, call.weight_name, " has dtype ", dtype_name(weight.dtype), ", expected ",
-              call.weights == Weights::kInt4          ? "INT4 or INT32"
-              : call.weights == Weights::kBlockedInt8 ? "INT8"
-                                                      : "INT8, INT4 or INT32");
+  EXPECT(is_wanted, call.weight_name, " has dtype ", dtype_name(weight.dtype), ", expected ",
+         call.weights == Weights::kInt4          ? "INT4 or INT32"
+         : call.weights == Weights::kBlockedInt8 ? "INT8"
+                                                 : "INT8, INT4 or INT32");
   if (call.weights == Weights::kInt4) {
     expect_format(call.weight_name, weight);
   } else {
     expect_blocked_matrix(call.weight_name, weight);
   }
-  TORCH_CHECK(has_all_matrices({weight}), call.weight_name, " has shape ", weight.elements.sizes(),
-              ", expected (experts, k, n)");
+  EXPECT(has_all_matrices({weight}), call.weight_name, " has shape ", weight.elements.sizes(),
+         ", expected (experts, k, n)");
 }
 
 void check_types(const FinalizeRouting& call, GroupedKind kind, const Output& out) {
-  TORCH_CHECK(call.dtype == 0, "dtype is ", call.dtype, ", expected 0 (FLOAT)");
-  TORCH_CHECK(!call.transpose_x && !call.transpose_weight, "the flag that transposes ",
-              call.transpose_x ? call.x_name : call.weight_name, " is true, expected false");
-  TORCH_CHECK(call.list_type == kGroupEnds || call.list_type == kGroupSizes, "groupListType is ",
-              call.list_type, ", expected 0 or 1");
+  EXPECT(call.dtype == 0, "dtype is ", call.dtype, ", expected 0 (FLOAT)");
+  EXPECT(!call.transpose_x && !call.transpose_weight, "the flag that transposes ",
+         call.transpose_x ? call.x_name : call.weight_name, " is true, expected false");
+  EXPECT(call.list_type == kGroupEnds || call.list_type == kGroupSizes, "groupListType is ",
+         call.list_type, ", expected 0 or 1");
   expect_dtype(out.name(), out, at::kFloat);
   expect_type(call.named("bias"), call.bias, at::kFloat);
   expect_type("offsetOptional", call.offset, at::kFloat);
   expect_type("pertokenScaleOptional", call.token_scale, at::kFloat);
   expect_type(call.named("sharedInput"), call.shared_input, at::kBFloat16);
   expect_type(call.named("logit"), call.logit, at::kFloat);
-  TORCH_CHECK(call.row_index.scalar_type() == at::kLong || call.row_index.scalar_type() == at::kInt,
-              call.named("rowIndex"), " has dtype ", dtype_text(call.row_index.scalar_type()),
-              ", expected INT64 or INT32");
+  EXPECT(call.row_index.scalar_type() == at::kLong || call.row_index.scalar_type() == at::kInt,
+         call.named("rowIndex"), " has dtype ", dtype_text(call.row_index.scalar_type()),
+         ", expected INT64 or INT32");
   const at::ScalarType scale = call.scale.scalar_type();
   if (kind == GroupedKind::kInt8) {
-    TORCH_CHECK(scale == at::kFloat || scale == at::kBFloat16 || holds_bits(call.scale),
-                call.named("scale"), " has dtype ", dtype_text(scale),
-                ", expected FLOAT, BFLOAT16 or INT64");
+    EXPECT(scale == at::kFloat || scale == at::kBFloat16 || holds_bits(call.scale),
+           call.named("scale"), " has dtype ", dtype_text(scale),
+           ", expected FLOAT, BFLOAT16 or INT64");
     expect_absent(call.named("bias").c_str(), call.bias);
     expect_absent("offsetOptional", call.offset);
   } else {
-    TORCH_CHECK(holds_bits(call.scale), call.named("scale"), " has dtype ", dtype_text(scale),
-                ", expected INT64");
-    TORCH_CHECK(call.bias && call.token_scale && call.logit, call.named("bias"),
-                ", pertokenScaleOptional or ", call.named("logit"),
-                " is null, expected tensors as the weight is INT4");
+    EXPECT(holds_bits(call.scale), call.named("scale"), " has dtype ", dtype_text(scale),
+           ", expected INT64");
+    EXPECT(call.bias && call.token_scale && call.logit, call.named("bias"),
+           ", pertokenScaleOptional or ", call.named("logit"),
+           " is null, expected tensors as the weight is INT4");
   }
 }
 
@@ -114,8 +114,8 @@ void finalize_routing(const FinalizeRouting& call, Output& out) {
   const GroupedKind kind = grouped_kind(ACL_INT8, call.weight.dtype);
   check_weight(call, kind);
   check_types(call, kind, out);
-  TORCH_CHECK(call.x.numel() > 0 && call.weight.elements.numel() > 0,
-              "a matrix is empty, expected elements in each");
+  EXPECT(call.x.numel() > 0 && call.weight.elements.numel() > 0,
+         "a matrix is empty, expected elements in each");
   const Matrices weight(call.weight_name, {call.weight}, true);
   const int64_t rows = call.x.size(0), k = call.x.size(1), count = weight.count();
   expect_dims(out.name(), out, 2);
@@ -129,20 +129,19 @@ void finalize_routing(const FinalizeRouting& call, Output& out) {
   expect_shape(call.named("rowIndex").c_str(), call.row_index, {rows});
 
   at::Tensor sums = at::zeros(out->sizes(), out->options().dtype(at::kDouble));
-  TORCH_CHECK(call.shared_offset >= 0 && call.shared_offset <= sums.size(0),
-              "sharedInputOffset is ", call.shared_offset, ", expected 0 to ", sums.size(0));
+  EXPECT(call.shared_offset >= 0 && call.shared_offset <= sums.size(0), "sharedInputOffset is ",
+         call.shared_offset, ", expected 0 to ", sums.size(0));
   if (call.shared_input) {
     const int64_t shared = call.shared_input->dim() > 0 ? call.shared_input->size(0) : 0;
     expect_shape(call.named("sharedInput").c_str(), *call.shared_input, {shared, n});
-    TORCH_CHECK(shared <= sums.size(0) - call.shared_offset, call.named("sharedInput"), " has ",
-                shared, " rows, expected at most ", sums.size(0) - call.shared_offset,
-                " from sharedInputOffset on");
+    EXPECT(shared <= sums.size(0) - call.shared_offset, call.named("sharedInput"), " has ", shared,
+           " rows, expected at most ", sums.size(0) - call.shared_offset,
+           " from sharedInputOffset on");
     sums.narrow(0, call.shared_offset, shared)
         .add_(call.shared_input->to(at::kDouble) * call.shared_weight);
   }
-  TORCH_CHECK(call.group_list.dim() == 1 && call.group_list.size(0) == count,
-              call.named("groupList"), " has shape ", call.group_list.sizes(), ", expected (",
-              count, ")");
+  EXPECT(call.group_list.dim() == 1 && call.group_list.size(0) == count, call.named("groupList"),
+         " has shape ", call.group_list.sizes(), ", expected (", count, ")");
   for (const Group& group : groups_of(call.named("groupList").c_str(), call.group_list,
                                       /*is_on_device=*/true, call.list_type, count, rows)) {
     if (group.size == 0) continue;
@@ -155,8 +154,8 @@ void finalize_routing(const FinalizeRouting& call, Output& out) {
     at::Tensor result = grouped_product(
         kind, {*part(call.x), weight.at(group.matrix, k), numbers(call.bias), numbers(scale),
                numbers(call.offset), std::nullopt, std::nullopt, part(call.token_scale)});
-    TORCH_CHECK(result.size(1) == n, call.weight_name, " has ", result.size(1),
-                " columns, expected ", n, " as ", out.name(), " has");
+    EXPECT(result.size(1) == n, call.weight_name, " has ", result.size(1), " columns, expected ", n,
+           " as ", out.name(), " has");
     if (call.logit) result = result * part(call.logit)->unsqueeze(1);
     const at::Tensor places = part(call.row_index)->to(at::kLong);
     check_bounds(call.named("rowIndex").c_str(), places, sums.size(0));
@@ -167,8 +166,8 @@ void finalize_routing(const FinalizeRouting& call, Output& out) {
 
 void check_tuning(at::OptionalIntArrayRef config, const at::Tensor& x) {
   if (!config || config->empty() || x.dim() == 0) return;
-  TORCH_CHECK((*config)[0] >= 0 && (*config)[0] <= x.size(0), "tuningConfigOptional has ",
-              (*config)[0], ", expected 0 to ", x.size(0), ", the number of rows");
+  EXPECT((*config)[0] >= 0 && (*config)[0] <= x.size(0), "tuningConfigOptional has ", (*config)[0],
+         ", expected 0 to ", x.size(0), ", the number of rows");
 }
 
 }  // namespace
@@ -323,3 +322,5 @@ ACLNN(GroupedMatmulFinalizeRoutingWeightNzV2, (In, x1), (StoredIn, x2), (In, sca
                     groupListType},
                    out);
 }
+
+}  // namespace aclnn_host::experts_grouped_matmul_fused_rows

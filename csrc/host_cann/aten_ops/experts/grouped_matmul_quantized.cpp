@@ -16,7 +16,7 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/descriptors/private_format.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::experts_grouped_matmul_quantized_rows {
 
 namespace {
 
@@ -24,10 +24,9 @@ constexpr int64_t kMultiple = 16;
 
 void expect_matrices(const at::Tensor& weight) {
   expect_dims("weight", weight, 3);
-  TORCH_CHECK(
-      weight.numel() > 0 && weight.size(1) % kMultiple == 0 && weight.size(2) % kMultiple == 0,
-      "weight has shape ", weight.sizes(), ", expected (experts, n, k) with n and k multiples of ",
-      kMultiple);
+  EXPECT(weight.numel() > 0 && weight.size(1) % kMultiple == 0 && weight.size(2) % kMultiple == 0,
+         "weight has shape ", weight.sizes(),
+         ", expected (experts, n, k) with n and k multiples of ", kMultiple);
 }
 
 // x is quantised by rows, or by a scale that is given. The matrices are (experts, n, k).
@@ -43,11 +42,11 @@ void quantized_product(const at::Tensor& x, const at::Tensor& weight,
   expect_dtype("out", out, at::kHalf);
   expect_absent("biasOptional", bias);
   expect_absent("xOffsetOptional", x_offset);
-  TORCH_CHECK(is_transposed, "transposeWeight is false, expected true");
+  EXPECT(is_transposed, "transposeWeight is false, expected true");
   expect_matrices(weight);
   const int64_t count = weight.size(0), n = weight.size(1), k = weight.size(2);
-  TORCH_CHECK(x.dim() == 2 && x.size(0) > 0 && x.size(1) == k, "x has shape ", x.sizes(),
-              ", expected (m, ", k, ") with m of 1 or more");
+  EXPECT(x.dim() == 2 && x.size(0) > 0 && x.size(1) == k, "x has shape ", x.sizes(),
+         ", expected (m, ", k, ") with m of 1 or more");
   expect_shape("weightScale", weight_scale, {count, n});
   const bool has_bits = weight_scale.scalar_type() == at::kLong;
   if (!has_bits) expect_dtype("weightScale", weight_scale, at::kFloat);
@@ -110,27 +109,26 @@ ACLNN(QuantGroupedMatmulInplaceAdd, (StoredIn, x1), (StoredIn, x2),
   // The sizes along m, n and k, 16 bits each: 1, 1 and 32, or 0 for what is not said.
   constexpr int64_t kBlocksAlongK = int64_t{1} << 32 | int64_t{1} << 16 | kMxBlock;
   constexpr int64_t kOfSizes = (int64_t{1} << 48) - 1;
-  TORCH_CHECK(is_float8(x1.dtype) && is_float8(x2.dtype), "x1 has dtype ", dtype_name(x1.dtype),
-              " and x2 has dtype ", dtype_name(x2.dtype),
-              ", expected FLOAT8_E4M3FN or FLOAT8_E5M2; the host CANN does not emulate HIFLOAT8");
-  TORCH_CHECK(scale1Optional, "scale1Optional is null, expected the scales of x1");
-  TORCH_CHECK(scale1Optional->dtype == ACL_FLOAT8_E8M0 && scale2.dtype == ACL_FLOAT8_E8M0,
-              "scale1Optional has dtype ", dtype_name(scale1Optional->dtype),
-              " and scale2 has dtype ", dtype_name(scale2.dtype),
-              ", expected FLOAT8_E8M0 as x1 is FLOAT8");
+  EXPECT(is_float8(x1.dtype) && is_float8(x2.dtype), "x1 has dtype ", dtype_name(x1.dtype),
+         " and x2 has dtype ", dtype_name(x2.dtype),
+         ", expected FLOAT8_E4M3FN or FLOAT8_E5M2; the host CANN does not emulate HIFLOAT8");
+  EXPECT(scale1Optional, "scale1Optional is null, expected the scales of x1");
+  EXPECT(scale1Optional->dtype == ACL_FLOAT8_E8M0 && scale2.dtype == ACL_FLOAT8_E8M0,
+         "scale1Optional has dtype ", dtype_name(scale1Optional->dtype), " and scale2 has dtype ",
+         dtype_name(scale2.dtype), ", expected FLOAT8_E8M0 as x1 is FLOAT8");
   expect_dtype("yRef", yRef, at::kFloat);
   expect_dtype("groupList", groupList, at::kLong);
   expect_dims("groupList", groupList, 1);
   expect_dims("x1", x1.elements, 2);
   expect_dims("x2", x2.elements, 2);
-  TORCH_CHECK(groupListType == kGroupEnds || groupListType == kGroupSizes, "groupListType is ",
-              groupListType.value(), ", expected 0 (where groups end) or 1 (their sizes)");
+  EXPECT(groupListType == kGroupEnds || groupListType == kGroupSizes, "groupListType is ",
+         groupListType.value(), ", expected 0 (where groups end) or 1 (their sizes)");
   const int64_t sizes = groupSize.value() & kOfSizes;
-  TORCH_CHECK(sizes == 0 || sizes == kMxBlock || sizes == kBlocksAlongK, "groupSize is ",
-              groupSize.value(), ", expected 0, or 32 along k and 1 along m and n");
+  EXPECT(sizes == 0 || sizes == kMxBlock || sizes == kBlocksAlongK, "groupSize is ",
+         groupSize.value(), ", expected 0, or 32 along k and 1 along m and n");
   const int64_t groups = groupList.numel();
-  TORCH_CHECK(groups >= 1 && groups <= kMostGroups, "groupList has ", groups,
-              " elements, expected 1 to ", kMostGroups);
+  EXPECT(groups >= 1 && groups <= kMostGroups, "groupList has ", groups,
+         " elements, expected 1 to ", kMostGroups);
   const int64_t k = x1.elements.size(0), m = x1.elements.size(1), n = x2.elements.size(1);
   expect_shape("x2", x2.elements, {k, n});
   expect_shape("scale1Optional", scale1Optional->elements, {k / kPair + groups, m, 2});
@@ -152,3 +150,5 @@ ACLNN(QuantGroupedMatmulInplaceAdd, (StoredIn, x1), (StoredIn, x2),
   }
   yRef = yRef->to(at::kDouble) + at::stack(products);
 }
+
+}  // namespace aclnn_host::experts_grouped_matmul_quantized_rows

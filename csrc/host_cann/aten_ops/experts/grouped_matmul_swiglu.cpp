@@ -17,7 +17,7 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/descriptors/private_format.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::experts_grouped_matmul_swiglu_rows {
 
 namespace {
 
@@ -43,9 +43,8 @@ Stored as_blocked(const Stored& weight) {
   const bool has_blocks = is_private(weight.format) || elements.dim() > 3 || elements.dim() < 2;
   if (has_blocks) return {elements, weight.dtype, ACL_FORMAT_FRACTAL_NZ};
   const int64_t width = width_of_blocks(weight.dtype);
-  TORCH_CHECK(elements.size(-2) % 16 == 0 && elements.size(-1) % width == 0, "weight has shape ",
-              elements.sizes(), ", expected blocks of 16 rows of ", width,
-              ", or format FRACTAL_NZ");
+  EXPECT(elements.size(-2) % 16 == 0 && elements.size(-1) % width == 0, "weight has shape ",
+         elements.sizes(), ", expected blocks of 16 rows of ", width, ", or format FRACTAL_NZ");
   return {from_blocks(elements.flatten(), elements.sizes(), ACL_FORMAT_FRACTAL_NZ, width),
           weight.dtype, ACL_FORMAT_FRACTAL_NZ};
 }
@@ -59,10 +58,9 @@ class SwigluProduct {
         is_one_tensor_(has_all_matrices(call_.weight)),
         matrices_("weight", call_.weight, is_one_tensor_),
         scales_(scales_of(call_)) {
-    TORCH_CHECK(!call_.weight.empty(), "weight has no tensors, expected one or more");
-    TORCH_CHECK(call_.weight_scale.size() == call_.weight.size(), "weightScale has ",
-                call_.weight_scale.size(), " tensors, expected ", call_.weight.size(),
-                " as weight has");
+    EXPECT(!call_.weight.empty(), "weight has no tensors, expected one or more");
+    EXPECT(call_.weight_scale.size() == call_.weight.size(), "weightScale has ",
+           call_.weight_scale.size(), " tensors, expected ", call_.weight.size(), " as weight has");
     expect_dims("x", call_.x.elements, 2);
     expect_format("x", call_.x);
     for (const Stored& each : call_.weight) expect_format("weight", each, /*or_blocked=*/true);
@@ -71,8 +69,8 @@ class SwigluProduct {
     check_columns();
     for (int64_t i = 0; i < (is_one_tensor_ ? 1 : matrices_.count()); ++i) {
       const int64_t columns = matrices_.at(i, k()).size(1);
-      TORCH_CHECK(columns == n_, "weight has ", columns, " columns, expected ", n_,
-                  " as weightScale has");
+      EXPECT(columns == n_, "weight has ", columns, " columns, expected ", n_,
+             " as weightScale has");
     }
     if (scales_ == Scales::kIntegers) {
       check_integers();
@@ -113,8 +111,8 @@ class SwigluProduct {
 
  private:
   static Scales scales_of(const SwigluQuant& call) {
-    TORCH_CHECK(!call.weight.empty() && !call.weight_scale.empty(),
-                "weight or weightScale has no tensors, expected one or more");
+    EXPECT(!call.weight.empty() && !call.weight_scale.empty(),
+           "weight or weightScale has no tensors, expected one or more");
     const aclDataType x = call.x.dtype, weight = call.weight[0].dtype;
     const bool is_mx = call.weight_scale[0].dtype == ACL_FLOAT8_E8M0;
     const bool has_float4 =
@@ -123,10 +121,10 @@ class SwigluProduct {
     if (!is_mx && is_float8(x) && is_float8(weight)) return Scales::kFloat8;
     const bool are_integers =
         x == ACL_INT8 ? weight == ACL_INT8 || is_int4(weight) : is_int4(x) && is_int4(weight);
-    TORCH_CHECK(!is_mx && are_integers, "x has dtype ", dtype_name(x), ", weight ",
-                dtype_name(weight), " and weightScale ", dtype_name(call.weight_scale[0].dtype),
-                ", expected INT8 with INT8 or INT4, INT4 for both, FLOAT8 for both, or, with "
-                "FLOAT8_E8M0, FLOAT8 or FLOAT4_E2M1");
+    EXPECT(!is_mx && are_integers, "x has dtype ", dtype_name(x), ", weight ", dtype_name(weight),
+           " and weightScale ", dtype_name(call.weight_scale[0].dtype),
+           ", expected INT8 with INT8 or INT4, INT4 for both, FLOAT8 for both, or, with "
+           "FLOAT8_E8M0, FLOAT8 or FLOAT4_E2M1");
     return Scales::kIntegers;
   }
 
@@ -138,11 +136,11 @@ class SwigluProduct {
   // The scales of the first matrix tell the number of columns and of groups of rows.
   void check_scales() {
     const int64_t count = matrices_.count();
-    TORCH_CHECK(!is_one_tensor_ || (call_.weight_scale[0].elements.dim() > 0 &&
-                                    call_.weight_scale[0].elements.size(0) == count),
-                "weightScale has shape ", call_.weight_scale[0].elements.sizes(),
-                ", expected scales of ", count, " experts");
-    TORCH_CHECK(count > 0, "weight has no matrices, expected one or more");
+    EXPECT(!is_one_tensor_ || (call_.weight_scale[0].elements.dim() > 0 &&
+                               call_.weight_scale[0].elements.size(0) == count),
+           "weightScale has shape ", call_.weight_scale[0].elements.sizes(),
+           ", expected scales of ", count, " experts");
+    EXPECT(count > 0, "weight has no matrices, expected one or more");
     const at::Tensor first = scale(0);
     const bool may_have_groups = scales_ == Scales::kIntegers && kind() != GroupedKind::kInt8;
     if (scales_ == Scales::kMx) {
@@ -160,19 +158,18 @@ class SwigluProduct {
     has_groups_ = first.dim() == 2;
     expect_scales(first.sizes().vec());
     const int64_t groups = has_groups_ ? first.size(0) : 1;
-    TORCH_CHECK(groups > 0 && k() % groups == 0, "weightScale has ", groups,
-                " groups, expected a divisor of ", k(), ", the number of columns of x");
+    EXPECT(groups > 0 && k() % groups == 0, "weightScale has ", groups,
+           " groups, expected a divisor of ", k(), ", the number of columns of x");
     expect_stored("xScale", call_.x_scale, ACL_FLOAT);
     expect_shape("xScale", call_.x_scale.elements, {rows()});
     const at::ScalarType type = first.scalar_type();
     if (may_have_groups) {
-      TORCH_CHECK(holds_bits(first), "weightScale has dtype ", dtype_text(type),
-                  ", expected UINT64");
+      EXPECT(holds_bits(first), "weightScale has dtype ", dtype_text(type), ", expected UINT64");
     } else {
       const bool is_int8 = scales_ == Scales::kIntegers;
-      TORCH_CHECK(type == at::kFloat || type == at::kBFloat16 || (is_int8 && type == at::kHalf),
-                  "weightScale has dtype ", dtype_text(type), ", expected FLOAT, ",
-                  is_int8 ? "FLOAT16 " : "", "or BFLOAT16");
+      EXPECT(type == at::kFloat || type == at::kBFloat16 || (is_int8 && type == at::kHalf),
+             "weightScale has dtype ", dtype_text(type), ", expected FLOAT, ",
+             is_int8 ? "FLOAT16 " : "", "or BFLOAT16");
     }
   }
   void expect_scales(at::IntArrayRef shape) const {
@@ -185,31 +182,29 @@ class SwigluProduct {
     }
   }
   static void expect_stored(const char* name, const Stored& tensor, aclDataType dtype) {
-    TORCH_CHECK(tensor.dtype == dtype, name, " has dtype ", dtype_name(tensor.dtype), ", expected ",
-                dtype_name(dtype));
+    EXPECT(tensor.dtype == dtype, name, " has dtype ", dtype_name(tensor.dtype), ", expected ",
+           dtype_name(dtype));
   }
 
   void check_columns() const {
     constexpr int64_t kMostColumns = 10240, kMostByInt8 = 65535, kMostByInt4 = 19999;
     const bool has_float4 = call_.x.dtype == ACL_FLOAT4_E2M1;
     const int64_t multiple = has_float4 ? 4 : 2;
-    TORCH_CHECK(n_ % multiple == 0, "weightScale has ", n_, " columns, expected a multiple of ",
-                multiple);
-    TORCH_CHECK(!has_float4 || (k() % 2 == 0 && k() > 2), "x has ", k(),
-                " columns, expected an even number of more than 2 as it is FLOAT4");
+    EXPECT(n_ % multiple == 0, "weightScale has ", n_, " columns, expected a multiple of ",
+           multiple);
+    EXPECT(!has_float4 || (k() % 2 == 0 && k() > 2), "x has ", k(),
+           " columns, expected an even number of more than 2 as it is FLOAT4");
     if (scales_ != Scales::kIntegers) return;
-    TORCH_CHECK(n_ <= kMostColumns, "weightScale has ", n_, " columns, expected at most ",
-                kMostColumns);
+    EXPECT(n_ <= kMostColumns, "weightScale has ", n_, " columns, expected at most ", kMostColumns);
     const int64_t most = kind() == GroupedKind::kInt8 ? kMostByInt8 : kMostByInt4;
-    TORCH_CHECK(k() <= most, "x has ", k(), " columns, expected at most ", most);
+    EXPECT(k() <= most, "x has ", k(), " columns, expected at most ", most);
   }
 
   void check_integers() const {
     const int64_t count = matrices_.count();
     if (kind() == GroupedKind::kInt8ByInt4) {
-      TORCH_CHECK(call_.assist.size() == call_.weight.size(), call_.assist_name, " has ",
-                  call_.assist.size(), " tensors, expected ", call_.weight.size(),
-                  " as weight is INT4");
+      EXPECT(call_.assist.size() == call_.weight.size(), call_.assist_name, " has ",
+             call_.assist.size(), " tensors, expected ", call_.weight.size(), " as weight is INT4");
       for (const auto& each : call_.assist) {
         expect_dtype(call_.assist_name, each, at::kFloat);
         if (is_one_tensor_) {
@@ -222,7 +217,7 @@ class SwigluProduct {
       for (const auto& each : call_.assist) expect_absent(call_.assist_name, each);
     }
     if (is_absent(call_.smooth)) return;
-    TORCH_CHECK(kind() == GroupedKind::kInt4, "smoothScale is given, expected null as x is INT8");
+    EXPECT(kind() == GroupedKind::kInt4, "smoothScale is given, expected null as x is INT8");
     expect_dtype("smoothScale", *call_.smooth, at::kFloat);
     if (call_.smooth->dim() == 1) {
       expect_shape("smoothScale", *call_.smooth, {count});
@@ -288,11 +283,11 @@ void swiglu_quant(const at::Tensor& x, const Stored& weight, const Optional& bia
                   const at::Tensor& weight_scale, const at::Tensor& x_scale,
                   const at::Tensor& group_list, Output& out, Output& out_scale) {
   expect_dtype("x", x, at::kChar);
-  TORCH_CHECK(weight.dtype != ACL_INT8 || is_private(weight.format), "weight has format ",
-              static_cast<int>(weight.format), ", expected FRACTAL_NZ (",
-              static_cast<int>(ACL_FORMAT_FRACTAL_NZ), ") as it is INT8");
-  TORCH_CHECK(has_all_matrices({weight}), "weight has shape ", weight.elements.sizes(),
-              ", expected (experts, k, n)");
+  EXPECT(weight.dtype != ACL_INT8 || is_private(weight.format), "weight has format ",
+         static_cast<int>(weight.format), ", expected FRACTAL_NZ (",
+         static_cast<int>(ACL_FORMAT_FRACTAL_NZ), ") as it is INT8");
+  EXPECT(has_all_matrices({weight}), "weight has shape ", weight.elements.sizes(),
+         ", expected (experts, k, n)");
   const bool uses_bias = bias && weight.dtype != ACL_INT8;
   const SwigluProduct product({as_stored(x),
                                {weight},
@@ -308,8 +303,8 @@ void swiglu_quant(const at::Tensor& x, const Stored& weight, const Optional& bia
 }
 
 at::ScalarType product_type(int64_t dtype) {
-  TORCH_CHECK(dtype == 0 || dtype == 1 || dtype == 27, "dequantDtype is ", dtype,
-              ", expected 0 (FLOAT), 1 (FLOAT16) or 27 (BFLOAT16)");
+  EXPECT(dtype == 0 || dtype == 1 || dtype == 27, "dequantDtype is ", dtype,
+         ", expected 0 (FLOAT), 1 (FLOAT16) or 27 (BFLOAT16)");
   if (dtype == 0) return at::kDouble;
   return dtype == 1 ? at::kHalf : at::kBFloat16;
 }
@@ -320,33 +315,32 @@ void swiglu_quant(const SwigluQuant& call, const Optional& bias, int64_t dequant
   constexpr int64_t kMostGroups = 1024, kByMx = 2;
   const bool is_int8 = !call.weight.empty() && call.weight[0].dtype == ACL_INT8;
   if (!is_int8) expect_absent("bias", bias);  // beside INT8 the published check only warns
-  TORCH_CHECK(call.list_type == kGroupEnds || call.list_type == kGroupSizes, "groupListType is ",
-              call.list_type, ", expected 0 (where groups end) or 1 (their sizes)");
+  EXPECT(call.list_type == kGroupEnds || call.list_type == kGroupSizes, "groupListType is ",
+         call.list_type, ", expected 0 (where groups end) or 1 (their sizes)");
   const SwigluProduct product(call);
   if (tuning && !tuning->empty()) {
-    TORCH_CHECK((*tuning)[0] >= 0 && (*tuning)[0] <= product.rows(), "tuningConfig has ",
-                (*tuning)[0], ", expected 0 to ", product.rows(), ", the number of rows");
+    EXPECT((*tuning)[0] >= 0 && (*tuning)[0] <= product.rows(), "tuningConfig has ", (*tuning)[0],
+           ", expected 0 to ", product.rows(), ", the number of rows");
   }
   const int64_t mode = product.scales() == Scales::kMx ? kByMx : product.has_groups() ? 1 : 0;
-  TORCH_CHECK(dequant_mode == mode, "dequantMode is ", dequant_mode, ", expected ", mode,
-              " as the dtypes and the shape of weightScale say");
+  EXPECT(dequant_mode == mode, "dequantMode is ", dequant_mode, ", expected ", mode,
+         " as the dtypes and the shape of weightScale say");
   if (product.scales() == Scales::kIntegers) {
-    TORCH_CHECK(out.dtype() == ACL_INT8 && out_scale.dtype() == ACL_FLOAT, "output has dtype ",
-                dtype_name(out.dtype()), " and outputScale ", dtype_name(out_scale.dtype()),
-                ", expected INT8 and FLOAT as x is INT8 or INT4");
+    EXPECT(out.dtype() == ACL_INT8 && out_scale.dtype() == ACL_FLOAT, "output has dtype ",
+           dtype_name(out.dtype()), " and outputScale ", dtype_name(out_scale.dtype()),
+           ", expected INT8 and FLOAT as x is INT8 or INT4");
     expect_int8_results(product, out, out_scale);
     write_int8(product.activated(product_type(dequant_dtype)), out, out_scale);
     return;
   }
-  TORCH_CHECK(quant_mode == mode, "quantMode is ", quant_mode, ", expected ", mode,
-              " as dequantMode");
-  TORCH_CHECK(call.group_list.numel() <= kMostGroups, "groupList has ", call.group_list.numel(),
-              " elements, expected at most ", kMostGroups);
+  EXPECT(quant_mode == mode, "quantMode is ", quant_mode, ", expected ", mode, " as dequantMode");
+  EXPECT(call.group_list.numel() <= kMostGroups, "groupList has ", call.group_list.numel(),
+         " elements, expected at most ", kMostGroups);
   expect_shape("output", out, {product.rows(), product.n() / 2});
   if (mode == kByMx) {
-    TORCH_CHECK(dequant_dtype == 0, "dequantDtype is ", dequant_dtype, ", expected 0 (FLOAT)");
-    TORCH_CHECK(out.dtype() != ACL_FLOAT4_E2M1 || call.x.dtype == ACL_FLOAT4_E2M1,
-                "output has dtype FLOAT4_E2M1, expected FLOAT8 as x is");
+    EXPECT(dequant_dtype == 0, "dequantDtype is ", dequant_dtype, ", expected 0 (FLOAT)");
+    EXPECT(out.dtype() != ACL_FLOAT4_E2M1 || call.x.dtype == ACL_FLOAT4_E2M1,
+           "output has dtype FLOAT4_E2M1, expected FLOAT8 as x is");
     const at::Tensor values = product.activated(at::kDouble).values.to(at::kFloat);
     const MxRule rule = mx_rule(values, "rint", out.dtype(), 0, 0, out);
     quantize_mx(values, 1, kMxBlock, rule, out, out_scale);
@@ -393,3 +387,5 @@ ACLNN(GroupedMatmulSwigluQuantWeightNzV2, (StoredIn, x), (StoredIns, weight),
                 smoothScale, groupList, groupListType},
                bias, dequantMode, dequantDtype, quantMode, tuningConfig, output, outputScale);
 }
+
+}  // namespace aclnn_host::experts_grouped_matmul_swiglu_rows

@@ -15,12 +15,11 @@ constexpr int64_t kDimsOfBlocks = 4;
 // (n1, k1, 16, n0) as (k1 * 16, n1 * n0), without what pads k.
 at::Tensor joined_blocks(const char* name, const at::Tensor& blocks, aclDataType dtype, int64_t k) {
   const int64_t width = width_of_blocks(dtype);
-  TORCH_CHECK(blocks.size(-2) == 16 && blocks.size(-1) == width, name, " has shape ",
-              blocks.sizes(), " and dtype ", dtype_name(dtype),
-              ", expected blocks of FRACTAL_NZ, 16 rows of ", width);
+  EXPECT(blocks.size(-2) == 16 && blocks.size(-1) == width, name, " has shape ", blocks.sizes(),
+         " and dtype ", dtype_name(dtype), ", expected blocks of FRACTAL_NZ, 16 rows of ", width);
   const at::Tensor matrix = blocks.permute({1, 2, 0, 3}).flatten(2, 3).flatten(0, 1);
-  TORCH_CHECK(matrix.size(0) >= k && matrix.size(0) - k < 16, name, " has ", matrix.size(0),
-              " rows in its blocks, expected ", k, " rounded up to 16");
+  EXPECT(matrix.size(0) >= k && matrix.size(0) - k < 16, name, " has ", matrix.size(0),
+         " rows in its blocks, expected ", k, " rounded up to 16");
   return matrix.narrow(0, 0, k);
 }
 
@@ -35,9 +34,8 @@ at::Tensor of_groups(const char* name, const at::Tensor& numbers, const at::Tens
   const at::Tensor groups = numbers.dim() == 1 ? numbers.unsqueeze(0) : numbers;
   expect_dims(name, groups, 2);
   expect_shape(name, groups, {groups.size(0), weight.size(1)});
-  TORCH_CHECK(groups.size(0) > 0 && weight.size(0) % groups.size(0) == 0, name, " has ",
-              groups.size(0), " groups, expected a divisor of ", weight.size(0),
-              ", the number of rows of the weight");
+  EXPECT(groups.size(0) > 0 && weight.size(0) % groups.size(0) == 0, name, " has ", groups.size(0),
+         " groups, expected a divisor of ", weight.size(0), ", the number of rows of the weight");
   return groups;
 }
 
@@ -93,8 +91,8 @@ at::Tensor product_of_int8_by_int4(const GroupOperands& operands) {
       scaled_sums(operands.x.to(at::kShort) - 8, operands.weight, *operands.scale), operands);
   if (operands.offset) {
     const at::Tensor offset = of_groups("offsetOptional", *operands.offset, operands.weight);
-    TORCH_CHECK(offset.size(0) == 1, "offsetOptional has ", offset.size(0),
-                " groups of rows of the weight, expected 1");
+    EXPECT(offset.size(0) == 1, "offsetOptional has ", offset.size(0),
+           " groups of rows of the weight, expected 1");
     product = product + operands.x.to(at::kLong).sum(1, /*keepdim=*/true) * offset;
   }
   return with_token_scale(product, operands);
@@ -113,14 +111,14 @@ int64_t width_of_blocks(aclDataType dtype) {
 
 std::vector<Group> groups_of(const char* name, const at::Tensor& list, bool is_on_device,
                              int64_t type, int64_t matrices, int64_t limit) {
-  TORCH_CHECK(type >= kGroupEnds && type <= kGroupPairs, "groupListType is ", type,
-              ", expected 0, 1 or 2");
+  EXPECT(type >= kGroupEnds && type <= kGroupPairs, "groupListType is ", type,
+         ", expected 0, 1 or 2");
   expect_dtype(name, list, at::kLong);
   const bool has_pairs = type == kGroupPairs;
-  TORCH_CHECK(list.dim() == (has_pairs ? 2 : 1) && (!has_pairs || list.size(1) == 2), name,
-              " has shape ", list.sizes(), ", expected (", matrices, has_pairs ? ", 2)" : ")");
-  TORCH_CHECK(list.size(0) > 0 && list.size(0) <= matrices, name, " has ", list.size(0),
-              " groups, expected 1 to ", matrices, ", as the weight has matrices");
+  EXPECT(list.dim() == (has_pairs ? 2 : 1) && (!has_pairs || list.size(1) == 2), name,
+         " has shape ", list.sizes(), ", expected (", matrices, has_pairs ? ", 2)" : ")");
+  EXPECT(list.size(0) > 0 && list.size(0) <= matrices, name, " has ", list.size(0),
+         " groups, expected 1 to ", matrices, ", as the weight has matrices");
   if (is_on_device && (!list.is_cpu() || is_rehearsed())) return {{0, 0, limit}};
   std::vector<Group> groups;
   const at::Tensor memory = list.contiguous();
@@ -128,15 +126,15 @@ std::vector<Group> groups_of(const char* name, const at::Tensor& list, bool is_o
   int64_t begin = 0;
   for (int64_t i = 0; i < list.size(0); ++i) {
     const int64_t matrix = has_pairs ? values[2 * i] : i;
-    TORCH_CHECK(matrix >= 0 && matrix < matrices, name, " has the group ", matrix,
-                ", expected 0 to ", matrices - 1);
+    EXPECT(matrix >= 0 && matrix < matrices, name, " has the group ", matrix, ", expected 0 to ",
+           matrices - 1);
     const int64_t value = has_pairs ? values[2 * i + 1] : values[i];
     // What is too large is refused before anything is added.
-    TORCH_CHECK(value >= 0 && value <= limit, name, " has the value ", value, ", expected 0 to ",
-                limit, ", the size of the dimension that has the groups");
+    EXPECT(value >= 0 && value <= limit, name, " has the value ", value, ", expected 0 to ", limit,
+           ", the size of the dimension that has the groups");
     const int64_t size = type == kGroupEnds ? value - begin : value;
-    TORCH_CHECK(size >= 0 && size <= limit - begin, name, " has a group from ", begin, " to ",
-                begin + size, ", expected an end from ", begin, " to ", limit);
+    EXPECT(size >= 0 && size <= limit - begin, name, " has a group from ", begin, " to ",
+           begin + size, ", expected an end from ", begin, " to ", limit);
     groups.push_back({matrix, begin, size});
     begin += size;
   }
@@ -146,8 +144,8 @@ std::vector<Group> groups_of(const char* name, const at::Tensor& list, bool is_o
 Matrices::Matrices(const char* name, std::vector<Stored> weight, bool is_one_tensor)
     : name_(name), weight_(std::move(weight)), is_one_tensor_(is_one_tensor) {
   for (const Stored& each : weight_) {
-    TORCH_CHECK(each.dtype == dtype(), name_, " has dtypes ", dtype_name(dtype()), " and ",
-                dtype_name(each.dtype), ", expected one");
+    EXPECT(each.dtype == dtype(), name_, " has dtypes ", dtype_name(dtype()), " and ",
+           dtype_name(each.dtype), ", expected one");
   }
 }
 
@@ -161,8 +159,8 @@ at::Tensor Matrices::at(int64_t i, int64_t k) const {
   if (matrix.dim() == kDimsOfBlocks) matrix = joined_blocks(name_, matrix, dtype(), k);
   expect_dims(name_, matrix, 2);
   if (dtype() == ACL_INT32) matrix = unpacked_weight(name_, matrix, dtype(), k);
-  TORCH_CHECK(matrix.size(0) == k, name_, " has ", matrix.size(0), " rows, expected ", k,
-              " as x has columns");
+  EXPECT(matrix.size(0) == k, name_, " has ", matrix.size(0), " rows, expected ", k,
+         " as x has columns");
   return matrix;
 }
 
@@ -177,10 +175,10 @@ GroupedKind grouped_kind(aclDataType x, aclDataType weight) {
   if (is_half && (weight == ACL_INT8 || is_int4(weight))) return GroupedKind::kWeight;
   if (x == ACL_INT8 && weight == ACL_INT8) return GroupedKind::kInt8;
   if (x == ACL_INT8 && is_int4(weight)) return GroupedKind::kInt8ByInt4;
-  TORCH_CHECK(is_int4(x) && is_int4(weight), "x has dtype ", dtype_name(x),
-              " and weight has dtype ", dtype_name(weight),
-              ", expected FLOAT16, BFLOAT16 or FLOAT for both, FLOAT16 or BFLOAT16 with INT8 or "
-              "INT4, INT8 with INT8 or INT4, or INT4 for both");
+  EXPECT(is_int4(x) && is_int4(weight), "x has dtype ", dtype_name(x), " and weight has dtype ",
+         dtype_name(weight),
+         ", expected FLOAT16, BFLOAT16 or FLOAT for both, FLOAT16 or BFLOAT16 with INT8 or "
+         "INT4, INT8 with INT8 or INT4, or INT4 for both");
   return GroupedKind::kInt4;
 }
 

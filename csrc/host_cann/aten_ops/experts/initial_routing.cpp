@@ -17,7 +17,7 @@
 #include "host_cann/aten_ops/quantized/quantized_values.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::experts_initial_routing_rows {
 
 namespace {
 
@@ -29,7 +29,7 @@ struct NamedRows {
     expect_dims("x", x, 2);
     expect_dims("expertIdx", experts, 2);
     expect_shape("rowIdx", row_index, experts.sizes());
-    TORCH_CHECK(active >= 0, "activeNum is ", active, ", expected 0 or more");
+    EXPECT(active >= 0, "activeNum is ", active, ", expected 0 or more");
     const int64_t tokens = x.size(0), all = experts.numel();
     const int64_t count = experts_per_token("expertIdx", experts, x);
     check_bounds("rowIdx", row_index, all);
@@ -79,8 +79,8 @@ ACLNN(MoeComputeExpertTokens, (IndexIn, sortedExperts), (int64_t, numExperts), (
   expect_dims("sortedExperts", sortedExperts, 1);
   expect_range("numExperts", numExperts, 1, 2048);
   constexpr int64_t kLimit = 1 << 24;
-  TORCH_CHECK(sortedExperts.numel() < kLimit, "sortedExperts has ", sortedExperts.numel(),
-              " elements, expected fewer than ", kLimit);
+  EXPECT(sortedExperts.numel() < kLimit, "sortedExperts has ", sortedExperts.numel(),
+         " elements, expected fewer than ", kLimit);
   const at::Tensor experts = at::arange(numExperts.value(), sortedExperts.options());
   out = at::searchsorted(sortedExperts.contiguous(), experts, /*out_int32=*/false, /*right=*/true);
 }
@@ -99,15 +99,15 @@ struct Routing {
     expect_dims("expertIdx", of_tokens, 2);
     expect_range(("dropPadMode" + suffix).c_str(), drop_mode, 0, 1);
     expect_range(("expertTokensCountOrCumsumFlag" + suffix).c_str(), count_mode, 0, 2);
-    TORCH_CHECK(active >= 0 && capacity >= 0 && experts >= 0 && experts <= kMostExperts,
-                "activeNum", suffix, " is ", active, ", expertCapacity", suffix, " is ", capacity,
-                " and expertNum", suffix, " is ", experts, ", expected 0 or more");
-    TORCH_CHECK(count_mode == 0 || experts > 0, "expertNum", suffix,
-                " is 0, expected the number of experts to count the tokens of");
-    TORCH_CHECK(!drops || (experts > 0 && capacity > 0), "expertNum", suffix, " is ", experts,
-                " and expertCapacity", suffix, " is ", capacity, ", expected 1 or more of both");
-    TORCH_CHECK(!drops || capacity <= x.size(0), "expertCapacity", suffix, " is ", capacity,
-                ", expected at most ", x.size(0), ", the number of tokens");
+    EXPECT(active >= 0 && capacity >= 0 && experts >= 0 && experts <= kMostExperts, "activeNum",
+           suffix, " is ", active, ", expertCapacity", suffix, " is ", capacity, " and expertNum",
+           suffix, " is ", experts, ", expected 0 or more");
+    EXPECT(count_mode == 0 || experts > 0, "expertNum", suffix,
+           " is 0, expected the number of experts to count the tokens of");
+    EXPECT(!drops || (experts > 0 && capacity > 0), "expertNum", suffix, " is ", experts,
+           " and expertCapacity", suffix, " is ", capacity, ", expected 1 or more of both");
+    EXPECT(!drops || capacity <= x.size(0), "expertCapacity", suffix, " is ", capacity,
+           ", expected at most ", x.size(0), ", the number of tokens");
     if (experts > 0) check_bounds("expertIdx", of_tokens, experts);
   }
   // How many of the sorted pairs have rows where none are dropped.
@@ -175,10 +175,10 @@ struct Routed {
 // Rows of the pairs times the factors of dynamic quantisation, of all experts or of each.
 at::Tensor smoothed(const at::Tensor& rows, const at::Tensor& factors, const Routed& routed) {
   const int64_t experts = routed.routing.experts;
-  TORCH_CHECK(factors.dim() == 2 && factors.size(1) == rows.size(1) &&
-                  (factors.size(0) == 1 || (experts > 0 && factors.size(0) == experts)),
-              "scaleOptional has shape ", factors.sizes(), ", expected ", rows.size(1),
-              " columns and 1 row or those of ", experts, " experts");
+  EXPECT(factors.dim() == 2 && factors.size(1) == rows.size(1) &&
+             (factors.size(0) == 1 || (experts > 0 && factors.size(0) == experts)),
+         "scaleOptional has shape ", factors.sizes(), ", expected ", rows.size(1),
+         " columns and 1 row or those of ", experts, " experts");
   if (factors.size(0) == 1) return rows * factors;
   return rows * factors.index_select(0, routed.sorted.experts.narrow(0, 0, rows.size(0)));
 }
@@ -219,16 +219,16 @@ ACLNN(MoeInitRoutingQuantV2, (FloatIn, x), (IndexIn, expertIdx), (OptionalIn, sc
   const Routing routing{activeNum, expertCapacity, expertNum, dropPadMode == 1};
   routing.check(x, expertIdx, expertTokensCountOrCumsumFlag, dropPadMode, "");
   expect_range("quantMode", quantMode, 0, 1);
-  TORCH_CHECK(x.size(1) > 0 || x.size(0) == 0, "x has shape ", x.sizes(),
-              ", expected elements in its rows");
+  EXPECT(x.size(1) > 0 || x.size(0) == 0, "x has shape ", x.sizes(),
+         ", expected elements in its rows");
   expect_dtype("expandedXOut", expandedXOut, at::kChar);
   Routed routed(routing, x, expertIdx);
   routed.expect_rows(expandedXOut, x.size(1));
   routed.place();
   at::Tensor rows = wide(x).index_select(0, routed.from);
   if (quantMode == 0) {
-    TORCH_CHECK(scaleOptional && offsetOptional,
-                "scaleOptional or offsetOptional is null, expected tensors as quantMode is 0");
+    EXPECT(scaleOptional && offsetOptional,
+           "scaleOptional or offsetOptional is null, expected tensors as quantMode is 0");
     expect_shape("scaleOptional", *scaleOptional, {1});
     expect_dtype("scaleOptional", *scaleOptional, at::kFloat);
     expect_shape("offsetOptional", *offsetOptional, {1});
@@ -255,22 +255,23 @@ ACLNN(MoeInitRoutingQuantV2, (FloatIn, x), (IndexIn, expertIdx), (OptionalIn, sc
 ACLNN(MoeInitRoutingV2Grad, (FloatIn, gradExpandedX), (IndexIn, expandedRowIdx), (int64_t, topK),
       (int64_t, dropPadMode), (int64_t, activeNum), (Out, out)) {
   expect_range("dropPadMode", dropPadMode, 0, 1);
-  TORCH_CHECK(activeNum >= 0, "activeNum is ", activeNum.value(), ", expected 0 or more");
+  EXPECT(activeNum >= 0, "activeNum is ", activeNum.value(), ", expected 0 or more");
   expect_dims("gradExpandedX", gradExpandedX, dropPadMode == 1 ? 3 : 2);
   expect_dims("expandedRowIdx", expandedRowIdx, 1);
   expect_dtype("out", out, gradExpandedX.scalar_type());
   const int64_t all = expandedRowIdx.numel();
-  TORCH_CHECK(topK > 0 && all % topK.value() == 0, "topK is ", topK.value(),
-              ", expected a divisor of the ", all, " elements of expandedRowIdx");
+  EXPECT(topK > 0 && all % topK.value() == 0, "topK is ", topK.value(),
+         ", expected a divisor of the ", all, " elements of expandedRowIdx");
   at::Tensor rows = wide(gradExpandedX);
   if (dropPadMode == 1) {
     rows = rows.flatten(0, 1);
     check_bounds("expandedRowIdx + 1", expandedRowIdx + 1, rows.size(0) + 1);
   } else {
     const int64_t count = activeNum > 0 ? std::min(activeNum.value(), all) : all;
-    TORCH_CHECK(rows.size(0) == count, "gradExpandedX has ", rows.size(0), " rows, expected ",
-                count);
+    EXPECT(rows.size(0) == count, "gradExpandedX has ", rows.size(0), " rows, expected ", count);
     check_bounds("expandedRowIdx", expandedRowIdx, all);
   }
   out = rows_at(rows, expandedRowIdx).unflatten(0, {all / topK.value(), topK.value()}).sum(1);
 }
+
+}  // namespace aclnn_host::experts_initial_routing_rows

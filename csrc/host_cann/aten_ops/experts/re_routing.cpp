@@ -10,7 +10,7 @@
 #include "host_cann/aten_ops/experts/experts.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::experts_re_routing_rows {
 
 namespace {
 
@@ -24,12 +24,12 @@ at::Tensor sources_of(const at::Tensor& counts, int64_t tokens) {
   int64_t left = tokens;
   for (int64_t i = 0; i < ranks * experts; ++i) {
     starts.push_back(tokens - left);
-    TORCH_CHECK(of[i] >= 0 && of[i] <= left, "expertTokenNumPerRank has ", of[i],
-                ", expected numbers of 0 or more with the sum ", tokens, ", as there are tokens");
+    EXPECT(of[i] >= 0 && of[i] <= left, "expertTokenNumPerRank has ", of[i],
+           ", expected numbers of 0 or more with the sum ", tokens, ", as there are tokens");
     left -= of[i];
   }
-  TORCH_CHECK(left == 0, "expertTokenNumPerRank has the sum ", tokens - left, ", expected ", tokens,
-              ", as there are tokens");
+  EXPECT(left == 0, "expertTokenNumPerRank has the sum ", tokens - left, ", expected ", tokens,
+         ", as there are tokens");
   at::Tensor sources = at::empty({tokens}, flat.options());
   int64_t* source = sources.data_ptr<int64_t>();
   for (int64_t expert = 0; expert < experts; ++expert) {
@@ -55,10 +55,10 @@ ACLNN(MoeReRouting, (In, tokens), (In, expertTokenNumPerRank), (OptionalIn, perT
   expect_dims("tokens", tokens, 2);
   const int64_t count = tokens.size(0);
   expect_dims("expertTokenNumPerRank", expertTokenNumPerRank, 2);
-  TORCH_CHECK(expertTokenNumPerRank.scalar_type() == at::kInt ||
-                  expertTokenNumPerRank.scalar_type() == at::kLong,
-              "expertTokenNumPerRank has dtype ", dtype_text(expertTokenNumPerRank.scalar_type()),
-              ", expected INT32 or INT64");
+  EXPECT(expertTokenNumPerRank.scalar_type() == at::kInt ||
+             expertTokenNumPerRank.scalar_type() == at::kLong,
+         "expertTokenNumPerRank has dtype ", dtype_text(expertTokenNumPerRank.scalar_type()),
+         ", expected INT32 or INT64");
   expect_dtype(permuteTokensOut, tokens);
   expect_dtype("permuteTokenIdxOut", permuteTokenIdxOut, at::kInt);
   expect_dtype(expertTokenNumOut, expertTokenNumPerRank);
@@ -71,10 +71,10 @@ ACLNN(MoeReRouting, (In, tokens), (In, expertTokenNumPerRank), (OptionalIn, perT
   if (perTokenScalesOptional) {
     expect_dtype("perTokenScalesOptional", *perTokenScalesOptional, at::kFloat);
     expect_dims("perTokenScalesOptional", *perTokenScalesOptional, 1, 2);
-    TORCH_CHECK(perTokenScalesOptional->size(0) == count, "perTokenScalesOptional has shape ",
-                perTokenScalesOptional->sizes(), ", expected ", count, " rows, as tokens has");
-    TORCH_CHECK(permutePerTokenScalesOut,
-                "permutePerTokenScalesOut is null, expected a tensor as perTokenScalesOptional is");
+    EXPECT(perTokenScalesOptional->size(0) == count, "perTokenScalesOptional has shape ",
+           perTokenScalesOptional->sizes(), ", expected ", count, " rows, as tokens has");
+    EXPECT(permutePerTokenScalesOut,
+           "permutePerTokenScalesOut is null, expected a tensor as perTokenScalesOptional is");
     expect_dtype("permutePerTokenScalesOut", *permutePerTokenScalesOut, at::kFloat);
     scales = perTokenScalesOptional->index_select(0, sources);
   }
@@ -85,3 +85,5 @@ ACLNN(MoeReRouting, (In, tokens), (In, expertTokenNumPerRank), (OptionalIn, perT
       (idxType == 0 ? sources : at::argsort(sources, /*stable=*/true, 0, false)).to(at::kInt);
   expertTokenNumOut = sums.to(expertTokenNumPerRank.scalar_type());
 }
+
+}  // namespace aclnn_host::experts_re_routing_rows

@@ -14,7 +14,7 @@
 #include "host_cann/aten_ops/experts/experts.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::experts_routing_maps_rows {
 
 namespace {
 
@@ -23,11 +23,11 @@ constexpr int64_t kMostExpertsOfToken = 512;
 // The map as INT8, 1 for the experts of a token.
 at::Tensor marks(const char* name, const at::Tensor& map) {
   expect_dims(name, map, 2);
-  TORCH_CHECK(map.scalar_type() == at::kChar || map.scalar_type() == at::kBool, name, " has dtype ",
-              dtype_name(acl_type(map.scalar_type())), ", expected INT8 or BOOL");
+  EXPECT(map.scalar_type() == at::kChar || map.scalar_type() == at::kBool, name, " has dtype ",
+         dtype_name(acl_type(map.scalar_type())), ", expected INT8 or BOOL");
   constexpr int64_t kLimit = 16777215;
-  TORCH_CHECK(map.size(0) < kLimit && map.size(1) < kLimit, name, " has shape ", map.sizes(),
-              ", expected sizes below ", kLimit);
+  EXPECT(map.size(0) < kLimit && map.size(1) < kLimit, name, " has shape ", map.sizes(),
+         ", expected sizes below ", kLimit);
   return map.ne(0).to(at::kChar);
 }
 
@@ -46,7 +46,7 @@ at::Tensor marked(const at::Tensor& marks, int64_t count) {
 // then by token: `count` of them for each token.
 at::Tensor marked_pairs(const at::Tensor& marks, int64_t count) {
   const int64_t most = std::min(kMostExpertsOfToken, marks.size(1));
-  TORCH_CHECK(count <= most, "a token has ", count, " experts, expected at most ", most);
+  EXPECT(count <= most, "a token has ", count, " experts, expected at most ", most);
   return marked(marks.t(), count * marks.size(0));
 }
 
@@ -71,13 +71,13 @@ ACLNN(MoeTokenPermuteWithRoutingMap, (FloatIn, tokens), (In, routingMap),
   expect_dims("tokens", tokens, 2);
   const at::Tensor map = marks("routingMap", routingMap);
   const int64_t count = map.size(0), experts = map.size(1);
-  TORCH_CHECK(tokens.size(0) == count, "routingMap has ", count, " rows, expected ", tokens.size(0),
-              " as tokens has");
+  EXPECT(tokens.size(0) == count, "routingMap has ", count, " rows, expected ", tokens.size(0),
+         " as tokens has");
   expect_range("numOutTokens", numOutTokens, 0, map.numel());
   expect_dtype(permuteTokensOut, tokens);
   expect_dtype("sortedIndicesOut", sortedIndicesOut, at::kInt);
-  TORCH_CHECK(probsOptional || !permuteProbsOutOptional,
-              "probsOptional is null, expected a tensor as permuteProbsOutOptional is");
+  EXPECT(probsOptional || !permuteProbsOutOptional,
+         "probsOptional is null, expected a tensor as permuteProbsOutOptional is");
   if (probsOptional) expect_like("probsOptional", *probsOptional, map.to(tokens.scalar_type()));
   at::Tensor pairs, order;
   if (dropAndPad) {
@@ -113,8 +113,8 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (FloatIn, permutedTokenOutputGrad),
   expect_shape("tokensGradOut", tokensGradOut, {tokensNum, permutedTokenOutputGrad.size(1)});
   expect_dtype(tokensGradOut, permutedTokenOutputGrad);
   const int64_t parts = dropAndPad ? numExperts.value() : tokensNum.value();
-  TORCH_CHECK(rows % parts == 0, "permutedTokenOutputGrad has ", rows,
-              " rows, expected a multiple of ", parts);
+  EXPECT(rows % parts == 0, "permutedTokenOutputGrad has ", rows, " rows, expected a multiple of ",
+         parts);
   const at::Tensor gradient = wide(permutedTokenOutputGrad);
   if (dropAndPad) {
     check_bounds("sortedIndices", sortedIndices, tokensNum);
@@ -127,9 +127,9 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (FloatIn, permutedTokenOutputGrad),
   expect_shape("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional, {rows});
   expect_dtype("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional,
                permutedTokenOutputGrad);
-  TORCH_CHECK(routingMapOptional,
-              "routingMapOptional is null, expected a tensor as "
-              "permutedProbsOutputGradOptional is");
+  EXPECT(routingMapOptional,
+         "routingMapOptional is null, expected a tensor as "
+         "permutedProbsOutputGradOptional is");
   expect_shape("routingMapOptional", *routingMapOptional, {tokensNum, numExperts});
   if (!probsGradOutOptional) return;
   expect_dtype(*probsGradOutOptional, permutedTokenOutputGrad);
@@ -159,14 +159,13 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (FloatIn, permutedTokens), (IndexIn, sort
   expect_shape("sortedIndices", sortedIndices, {rows});
   expect_dims("unpermutedTokens", unpermutedTokens, 2);
   expect_dtype(unpermutedTokens, permutedTokens);
-  TORCH_CHECK(probsOptional || restoreShapeOptional,
-              "probsOptional and restoreShapeOptional are null, expected one of them");
+  EXPECT(probsOptional || restoreShapeOptional,
+         "probsOptional and restoreShapeOptional are null, expected one of them");
   const int64_t tokens = unpermutedTokens->size(0);
   const std::vector<int64_t> shape{tokens, permutedTokens.size(1)};
   expect_shape("unpermutedTokens", unpermutedTokens, shape);
-  TORCH_CHECK(!restoreShapeOptional || restoreShapeOptional->equals(shape),
-              "restoreShapeOptional is ", restoreShapeOptional.value_or(shape), ", expected ",
-              at::IntArrayRef(shape));
+  EXPECT(!restoreShapeOptional || restoreShapeOptional->equals(shape), "restoreShapeOptional is ",
+         restoreShapeOptional.value_or(shape), ", expected ", at::IntArrayRef(shape));
   int64_t parts = tokens;  // that share the rows
   if (probsOptional) {
     expect_dims("probsOptional", *probsOptional, 2);
@@ -175,8 +174,8 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (FloatIn, permutedTokens), (IndexIn, sort
     if (paddedMode) parts = probsOptional->size(1);
   }
   if (!paddedMode || probsOptional) {
-    TORCH_CHECK(parts > 0 ? rows % parts == 0 : rows == 0, "permutedTokens has ", rows,
-                " rows, expected a multiple of ", parts);
+    EXPECT(parts > 0 ? rows % parts == 0 : rows == 0, "permutedTokens has ", rows,
+           " rows, expected a multiple of ", parts);
   }
   const int64_t each = share(rows, parts);
   if (paddedMode) check_bounds("sortedIndices", sortedIndices, tokens);
@@ -187,8 +186,8 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (FloatIn, permutedTokens), (IndexIn, sort
       permuted = probsOptional->flatten().index_select(0, pairs_of(sortedIndices, each, parts));
       weights = permuted;
     } else {
-      TORCH_CHECK(routingMapOptional,
-                  "routingMapOptional is null, expected a tensor as probsOptional is");
+      EXPECT(routingMapOptional,
+             "routingMapOptional is null, expected a tensor as probsOptional is");
       expect_shape("routingMapOptional", *routingMapOptional, probsOptional->sizes());
       const at::Tensor map = marks("routingMapOptional", *routingMapOptional);
       permuted = probsOptional->t().flatten().index_select(0, marked_pairs(map, each));
@@ -227,11 +226,10 @@ ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (FloatIn, unpermutedTokensGrad), (Ind
   expect_dtype(permutedTokensGradOut, unpermutedTokensGrad);
   expect_shape("permutedTokensGradOut", permutedTokensGradOut,
                {rows, unpermutedTokensGrad.size(1)});
-  TORCH_CHECK(!dropAndPad || !restoreShapeOptional || restoreShapeOptional->empty() ||
-                  restoreShapeOptional->equals(unpermutedTokensGrad.sizes()),
-              "restoreShapeOptional is ",
-              restoreShapeOptional.value_or(unpermutedTokensGrad.sizes()), ", expected ",
-              unpermutedTokensGrad.sizes());
+  EXPECT(!dropAndPad || !restoreShapeOptional || restoreShapeOptional->empty() ||
+             restoreShapeOptional->equals(unpermutedTokensGrad.sizes()),
+         "restoreShapeOptional is ", restoreShapeOptional.value_or(unpermutedTokensGrad.sizes()),
+         ", expected ", unpermutedTokensGrad.sizes());
   check_bounds("outIndex", outIndex, rows);
   check_bounds("permuteTokenId", permuteTokenId, tokens);
   const at::Tensor from = wide(unpermutedTokensGrad).index_select(0, permuteTokenId);
@@ -244,22 +242,21 @@ ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (FloatIn, unpermutedTokensGrad), (Ind
   expect_dtype("probsOptional", *probsOptional, unpermutedTokensGrad);
   const int64_t experts = probsOptional->size(1);
   expect_shape("probsOptional", *probsOptional, {tokens, experts});
-  TORCH_CHECK(
-      routingMapOptional && permutedTokensOptional && probsGradOutOptional,
-      "routingMapOptional, permutedTokensOptional or probsGradOutOptional is null, expected "
-      "tensors as probsOptional is");
+  EXPECT(routingMapOptional && permutedTokensOptional && probsGradOutOptional,
+         "routingMapOptional, permutedTokensOptional or probsGradOutOptional is null, expected "
+         "tensors as probsOptional is");
   expect_shape("routingMapOptional", *routingMapOptional, probsOptional->sizes());
   expect_like("permutedTokensOptional", *permutedTokensOptional, permutedTokensGradOut);
   expect_like("probsGradOutOptional", *probsGradOutOptional, *probsOptional);
   const at::Tensor map = marks("routingMapOptional", *routingMapOptional);
   const int64_t parts = dropAndPad ? experts : tokens;  // that share the rows
-  TORCH_CHECK(parts > 0 ? rows % parts == 0 : rows == 0, "outIndex has ", rows,
-              " elements, expected a multiple of ", parts);
+  EXPECT(parts > 0 ? rows % parts == 0 : rows == 0, "outIndex has ", rows,
+         " elements, expected a multiple of ", parts);
   const int64_t each = share(rows, parts);
   const at::Tensor of_rows = (gradient * wide(*permutedTokensOptional)).sum(1);
   const at::Tensor none = at::zeros({map.numel()}, of_rows.options());
   if (dropAndPad) {
-    TORCH_CHECK(each <= tokens, "an expert has ", each, " tokens, expected at most ", tokens);
+    EXPECT(each <= tokens, "an expert has ", each, " tokens, expected at most ", tokens);
     const at::Tensor pairs =
         permuteTokenId * experts + outIndex.floor_divide(std::max<int64_t>(each, 1));
     const at::Tensor probs = wide(*probsOptional).flatten().index_select(0, pairs);
@@ -274,3 +271,5 @@ ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (FloatIn, unpermutedTokensGrad), (Ind
     probsGradOutOptional = none.scatter(0, pairs, of_rows).view({experts, tokens}).t();
   }
 }
+
+}  // namespace aclnn_host::experts_routing_maps_rows

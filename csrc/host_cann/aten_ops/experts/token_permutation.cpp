@@ -9,7 +9,7 @@
 #include "host_cann/aten_ops/experts/experts.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::experts_token_permutation_rows {
 
 namespace {
 
@@ -17,7 +17,7 @@ constexpr int64_t kMostExpertsOfToken = 512;
 
 // restoreShapeOptional counts in the other mode alone; torch_npu passes it in this one.
 void refuse_padding(bool padded) {
-  TORCH_CHECK(!padded, "paddedMode is true, expected false, the only mode supported");
+  EXPECT(!padded, "paddedMode is true, expected false, the only mode supported");
 }
 
 // Checks what is permuted, and returns how many experts each token has.
@@ -46,21 +46,20 @@ at::Tensor tokens_of(const at::Tensor& tokens, const at::Tensor& pairs, int64_t 
 void expect_places(const at::Tensor& sorted_indices, bool has_range = false,
                    const std::optional<at::Tensor>& probs = std::nullopt) {
   expect_dims("sortedIndices", sorted_indices, 1);
-  TORCH_CHECK(!probs || probs->numel() == sorted_indices.numel(), "probsOptional has ",
-              probs->numel(), " elements, expected ", sorted_indices.numel(),
-              " as sortedIndices has");
+  EXPECT(!probs || probs->numel() == sorted_indices.numel(), "probsOptional has ", probs->numel(),
+         " elements, expected ", sorted_indices.numel(), " as sortedIndices has");
   if (has_range || !sorted_indices.is_cpu() || sorted_indices.numel() == 0) return;
   const at::Tensor used =
       probs ? at::where(probs->flatten() != 0, sorted_indices, 0) : sorted_indices;
   const int64_t least = at::amin(used).item().toLong();
-  TORCH_CHECK(least >= 0, "sortedIndices has ", least,
-              probs ? " for a probability other than 0" : "", ", expected 0 or more");
+  EXPECT(least >= 0, "sortedIndices has ", least, probs ? " for a probability other than 0" : "",
+         ", expected 0 or more");
 }
 
 void expect_experts(const char* name, int64_t count, int64_t pairs) {
-  TORCH_CHECK(count > 0 && count <= kMostExpertsOfToken && pairs % count == 0, name, " is ", count,
-              ", expected 1 to ", kMostExpertsOfToken, ", and a divisor of the ", pairs,
-              " elements of sortedIndices");
+  EXPECT(count > 0 && count <= kMostExpertsOfToken && pairs % count == 0, name, " is ", count,
+         ", expected 1 to ", kMostExpertsOfToken, ", and a divisor of the ", pairs,
+         " elements of sortedIndices");
 }
 
 // The places from `first` until before `last`, which have rows.
@@ -68,9 +67,9 @@ struct Range {
   int64_t first, last;
 
   Range(at::IntArrayRef range, int64_t all) {
-    TORCH_CHECK(range.size() == 2 && range[0] >= 0 && range[0] < range[1] && range[1] <= all,
-                "rangeOptional is ", range,
-                ", expected the first place and the one after the last, at most ", all);
+    EXPECT(range.size() == 2 && range[0] >= 0 && range[0] < range[1] && range[1] <= all,
+           "rangeOptional is ", range,
+           ", expected the first place and the one after the last, at most ", all);
     first = range[0];
     last = range[1];
   }
@@ -144,7 +143,7 @@ ACLNN(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (OptionalIn, prob
   const at::Tensor pairs = sorted.order.slice(0, range.first, range.last);
   at::Tensor probs;
   if (probsOptional) {
-    TORCH_CHECK(permuteProbsOut, "permuteProbsOut is null, expected a tensor as probsOptional is");
+    EXPECT(permuteProbsOut, "permuteProbsOut is null, expected a tensor as probsOptional is");
     expect_shape("probsOptional", *probsOptional, indices.sizes());
     expect_dtype(*permuteProbsOut, tokens);
     probs = probsOptional->flatten().index_select(0, pairs);
@@ -161,9 +160,9 @@ ACLNN(MoeTokenPermuteGrad, (FloatIn, permutedOutputGrad), (IndexIn, sortedIndice
   expect_dims("permutedOutputGrad", permutedOutputGrad, 2);
   expect_places(sortedIndices);
   expect_dtype(out, permutedOutputGrad);
-  TORCH_CHECK(numTopk > 0 && sortedIndices.numel() % numTopk.value() == 0, "numTopk is ",
-              numTopk.value(), ", expected a divisor of the ", sortedIndices.numel(),
-              " elements of sortedIndices");
+  EXPECT(numTopk > 0 && sortedIndices.numel() % numTopk.value() == 0, "numTopk is ",
+         numTopk.value(), ", expected a divisor of the ", sortedIndices.numel(),
+         " elements of sortedIndices");
   out = summed(permutedOutputGrad, sortedIndices, numTopk);
 }
 // Without a range this is aclnnMoeTokenPermuteGrad. Rows beyond the range's are none of its.
@@ -183,13 +182,13 @@ ACLNN(MoeTokenPermuteWithEpGrad, (FloatIn, permutedTokensOutputGrad), (IndexIn, 
   }
   const Range range(*rangeOptional, all);
   const at::Tensor places = range.within(sortedIndices);
-  TORCH_CHECK(permutedTokensOutputGrad.size(0) >= range.count(), "permutedTokensOutputGrad has ",
-              permutedTokensOutputGrad.size(0), " rows, expected ", range.count(),
-              " as rangeOptional tells");
+  EXPECT(permutedTokensOutputGrad.size(0) >= range.count(), "permutedTokensOutputGrad has ",
+         permutedTokensOutputGrad.size(0), " rows, expected ", range.count(),
+         " as rangeOptional tells");
   at::Tensor probs;
   if (permutedProbsOutputGradOptional) {
-    TORCH_CHECK(probsGradOut,
-                "probsGradOut is null, expected a tensor as permutedProbsOutputGradOptional is");
+    EXPECT(probsGradOut,
+           "probsGradOut is null, expected a tensor as permutedProbsOutputGradOptional is");
     expect_shape("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional,
                  {permutedTokensOutputGrad.size(0)});
     probs = rows_at(permutedProbsOutputGradOptional->unsqueeze(1), places)
@@ -226,8 +225,8 @@ ACLNN(MoeTokenUnpermuteWithEp, (FloatIn, permutedTokens), (IndexIn, sortedIndice
     expect_shape("probsOptional", *probsOptional, {all / numTopk.value(), numTopk.value()});
   }
   const Range range(*rangeOptional, all);
-  TORCH_CHECK(permutedTokens.size(0) >= range.count(), "permutedTokens has ",
-              permutedTokens.size(0), " rows, expected ", range.count(), " as rangeOptional tells");
+  EXPECT(permutedTokens.size(0) >= range.count(), "permutedTokens has ", permutedTokens.size(0),
+         " rows, expected ", range.count(), " as rangeOptional tells");
   out = summed(permutedTokens, range.within(sortedIndices), numTopk, probsOptional);
 }
 
@@ -245,8 +244,8 @@ ACLNN(MoeTokenUnpermuteGrad, (FloatIn, permuteTokens), (FloatIn, unpermutedToken
   expect_shape("unpermutedTokensGrad", unpermutedTokensGrad, {tokens, permuteTokens.size(1)});
   const int64_t count =
       probsOptional ? rows_per_token("sortedIndices", sortedIndices.numel(), tokens) : 1;
-  TORCH_CHECK(count * tokens == sortedIndices.numel(), "sortedIndices has ", sortedIndices.numel(),
-              " elements, expected ", count * tokens);
+  EXPECT(count * tokens == sortedIndices.numel(), "sortedIndices has ", sortedIndices.numel(),
+         " elements, expected ", count * tokens);
   if (probsOptional) expect_shape("probsOptional", *probsOptional, {tokens, count});
   const at::Tensor rows =
       rows_gradient(unpermutedTokensGrad, sortedIndices, probsOptional, permuteTokens.size(0));
@@ -283,13 +282,15 @@ ACLNN(MoeTokenUnpermuteWithEpGrad, (FloatIn, unpermutedTokensGrad), (IndexIn, so
     return;
   }
   expect_shape("probsOptional", *probsOptional, {tokens, count});
-  TORCH_CHECK(permutedTokensOptional,
-              "permutedTokensOptional is null, expected a tensor as probsOptional is");
+  EXPECT(permutedTokensOptional,
+         "permutedTokensOptional is null, expected a tensor as probsOptional is");
   expect_like("permutedTokensOptional", *permutedTokensOptional, permutedTokensGradOut);
-  TORCH_CHECK(probsGradOut, "probsGradOut is null, expected a tensor as probsOptional is");
+  EXPECT(probsGradOut, "probsGradOut is null, expected a tensor as probsOptional is");
   expect_dtype(*probsGradOut, *probsOptional);
   const at::Tensor probs =
       probs_gradient(*permutedTokensOptional, unpermutedTokensGrad, places, {tokens, count});
   permutedTokensGradOut = rows_gradient(unpermutedTokensGrad, places, probsOptional, rows);
   probsGradOut = probs;
 }
+
+}  // namespace aclnn_host::experts_token_permutation_rows

@@ -11,7 +11,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::inference_cache_scatter_rows {
 
 namespace {
 
@@ -33,19 +33,18 @@ struct Place {
 // Copies the first part of `update` along a dimension into the cache.
 void write_piece(const char* name, const at::Tensor& cache, const at::Tensor& update,
                  const Place& place) {
-  TORCH_CHECK(place.length >= 0 && place.length <= update.size(place.dim), name, " has the length ",
-              place.length, ", expected 0 to ", update.size(place.dim), ", that of an update");
-  TORCH_CHECK(place.start >= 0 && place.start <= cache.size(place.dim) - place.length, name,
-              " has the start ", place.start, ", expected 0 to ",
-              cache.size(place.dim) - place.length);
+  EXPECT(place.length >= 0 && place.length <= update.size(place.dim), name, " has the length ",
+         place.length, ", expected 0 to ", update.size(place.dim), ", that of an update");
+  EXPECT(place.start >= 0 && place.start <= cache.size(place.dim) - place.length, name,
+         " has the start ", place.start, ", expected 0 to ", cache.size(place.dim) - place.length);
   cache.narrow(place.dim, place.start, place.length)
       .copy_(update.narrow(place.dim, 0, place.length));
 }
 
 // The shapes of a cache and of its updates along `dim`, beside the first dimension.
 void expect_updates(const at::Tensor& updates, at::IntArrayRef cache, int64_t dim, int64_t count) {
-  TORCH_CHECK(updates.dim() == static_cast<int64_t>(cache.size()), "updates has ", updates.dim(),
-              " dimensions, expected ", cache.size());
+  EXPECT(updates.dim() == static_cast<int64_t>(cache.size()), "updates has ", updates.dim(),
+         " dimensions, expected ", cache.size());
   std::vector<int64_t> expected = cache.vec();
   const auto along = static_cast<size_t>(dim);
   expected[0] = count;
@@ -55,10 +54,10 @@ void expect_updates(const at::Tensor& updates, at::IntArrayRef cache, int64_t di
 
 // A scale or an offset for each element of the last dimension of updates.
 at::Tensor per_column(const char* name, const at::Tensor& values, const at::Tensor& updates) {
-  TORCH_CHECK(values.numel() == updates.size(-1), name, " has shape ", values.sizes(),
-              ", expected ", updates.size(-1),
-              " elements, one for each of the last dimension of "
-              "updates");
+  EXPECT(values.numel() == updates.size(-1), name, " has shape ", values.sizes(), ", expected ",
+         updates.size(-1),
+         " elements, one for each of the last dimension of "
+         "updates");
   return values.to(at::kFloat).reshape({-1});
 }
 
@@ -66,8 +65,8 @@ at::Tensor per_column(const char* name, const at::Tensor& values, const at::Tens
 void expect_quantised_dtypes(const at::Tensor& updates, const at::Tensor& scales,
                              const std::optional<at::Tensor>& offsets) {
   const bool is_half = updates.scalar_type() == at::kHalf;
-  TORCH_CHECK(is_half || updates.scalar_type() == at::kBFloat16, "updates has dtype ",
-              dtype_text(updates.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(is_half || updates.scalar_type() == at::kBFloat16, "updates has dtype ",
+         dtype_text(updates.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   expect_dtype("quantScales", scales, is_half ? at::kFloat : at::kBFloat16);
   if (offsets) expect_dtype("quantZeroPoints", *offsets, is_half ? at::kInt : at::kBFloat16);
 }
@@ -83,8 +82,8 @@ at::Tensor quantised(const at::Tensor& updates, const at::Tensor& scales,
     case ACL_FLOAT8_E4M3FN: return at::clamp(result, -448, 448);
     case ACL_FLOAT8_E5M2: return at::clamp(result, -57344, 57344);
     default:
-      TORCH_CHECK(false, "selfRef has dtype ", dtype_name(dtype),
-                  ", expected INT8, FLOAT8_E4M3FN or FLOAT8_E5M2");
+      EXPECT(false, "selfRef has dtype ", dtype_name(dtype),
+             ", expected INT8, FLOAT8_E4M3FN or FLOAT8_E5M2");
   }
 }
 
@@ -93,16 +92,16 @@ void scatter_quantised(StoredOutput& cache, const at::Tensor& indices, const at:
                        const at::Tensor& values, int64_t dim) {
   const at::Tensor& before = cache;
   expect_updates(updates, before.sizes(), dim, indices.size(0));
-  TORCH_CHECK(updates.size(0) <= before.size(0), "updates has shape ", updates.sizes(),
-              ", expected at most ", before.size(0), " as its first dimension");
+  EXPECT(updates.size(0) <= before.size(0), "updates has shape ", updates.sizes(),
+         ", expected at most ", before.size(0), " as its first dimension");
   const at::Tensor result = before.clone();
   const std::vector<int64_t> places = known_values(indices);
   const bool is_pairs = indices.dim() == 2;
   const size_t each = is_pairs ? 2 : 1;
   for (size_t i = 0; i * each < places.size(); ++i) {
     const int64_t sequence = is_pairs ? places[2 * i] : static_cast<int64_t>(i);
-    TORCH_CHECK(sequence >= 0 && sequence < before.size(0), "indices has the sequence ", sequence,
-                ", expected 0 to ", before.size(0) - 1);
+    EXPECT(sequence >= 0 && sequence < before.size(0), "indices has the sequence ", sequence,
+           ", expected 0 to ", before.size(0) - 1);
     write_piece("indices", result.narrow(0, sequence, 1),
                 values.narrow(0, static_cast<int64_t>(i), 1),
                 {dim, places[i * each + each - 1], updates.size(dim)});
@@ -111,9 +110,9 @@ void scatter_quantised(StoredOutput& cache, const at::Tensor& indices, const at:
 }
 
 void expect_axes(const at::Tensor& updates, int64_t quant_axis, int64_t reduction) {
-  TORCH_CHECK(quant_axis == -1 || quant_axis == updates.dim() - 1, "quantAxis is ", quant_axis,
-              ", expected -1 or ", updates.dim() - 1, ", the last dimension of updates");
-  TORCH_CHECK(reduction == 1, "reduction is ", reduction, ", expected 1, which is update");
+  EXPECT(quant_axis == -1 || quant_axis == updates.dim() - 1, "quantAxis is ", quant_axis,
+         ", expected -1 or ", updates.dim() - 1, ", the last dimension of updates");
+  EXPECT(reduction == 1, "reduction is ", reduction, ", expected 1, which is update");
 }
 
 }  // namespace
@@ -122,15 +121,15 @@ void expect_axes(const at::Tensor& updates, int64_t quant_axis, int64_t reductio
 // update is written. Only sequences whose mask is 1 change.
 ACLNN(ScatterList, (InOuts, varRef), (IndexIn, indice), (In, updates), (OptionalIn, maskOptional),
       (char*, reduceOptional), (int64_t, axis)) {
-  TORCH_CHECK(reduceOptional.empty() || reduceOptional == "update", "reduceOptional is \"",
-              reduceOptional, "\", expected \"update\"");
+  EXPECT(reduceOptional.empty() || reduceOptional == "update", "reduceOptional is \"",
+         reduceOptional, "\", expected \"update\"");
   const auto count = static_cast<int64_t>(varRef.size());
   expect_dims("updates", updates, 2, 8);
   const int64_t dim = at::maybe_wrap_dim(axis, updates.dim());
-  TORCH_CHECK(dim > 0, "axis is ", axis.value(), ", expected a dimension after the first");
+  EXPECT(dim > 0, "axis is ", axis.value(), ", expected a dimension after the first");
   expect_dims("indice", indice, 1, 2);
-  TORCH_CHECK(indice.size(0) == count && (indice.dim() == 1 || indice.size(1) == 2),
-              "indice has shape ", indice.sizes(), ", expected [", count, "] or [", count, ", 2]");
+  EXPECT(indice.size(0) == count && (indice.dim() == 1 || indice.size(1) == 2), "indice has shape ",
+         indice.sizes(), ", expected [", count, "] or [", count, ", 2]");
   if (maskOptional) {
     expect_dtype("maskOptional", *maskOptional, at::kByte);
     expect_shape("maskOptional", *maskOptional, {count});
@@ -162,14 +161,14 @@ ACLNN(ScatterList, (InOuts, varRef), (IndexIn, indice), (In, updates), (Optional
 ACLNN(InplaceQuantScatter, (StoredInOut, selfRef), (IndexIn, indices), (In, updates),
       (In, quantScales), (OptionalIn, quantZeroPoints), (int64_t, axis), (int64_t, quantAxis),
       (int64_t, reduction)) {
-  TORCH_CHECK(selfRef.dtype() == ACL_INT8, "selfRef has dtype ", dtype_name(selfRef.dtype()),
-              ", expected INT8");
+  EXPECT(selfRef.dtype() == ACL_INT8, "selfRef has dtype ", dtype_name(selfRef.dtype()),
+         ", expected INT8");
   expect_quantised_dtypes(updates, quantScales, quantZeroPoints);
   expect_dims("selfRef", selfRef, 3);
   expect_dims("indices", indices, 1);
   expect_dims("updates", updates, 3);
   expect_axes(updates, quantAxis.value(), reduction.value());
-  TORCH_CHECK(axis == -2, "axis is ", axis.value(), ", expected -2");
+  EXPECT(axis == -2, "axis is ", axis.value(), ", expected -2");
   scatter_quantised(selfRef, indices, updates,
                     quantised(updates, quantScales, quantZeroPoints, ACL_INT8), 1);
 }
@@ -182,13 +181,15 @@ ACLNN(InplaceQuantScatterV2, (StoredInOut, selfRef), (IndexIn, indices), (In, up
   expect_dims("selfRef", selfRef, 3, 8);
   expect_dims("updates", updates, selfRef->dim());
   expect_dims("indices", indices, 1, 2);
-  TORCH_CHECK(indices.dim() == 1 || indices.size(1) == 2, "indices has shape ", indices.sizes(),
-              ", expected one dimension, or two of which the second has the size 2");
+  EXPECT(indices.dim() == 1 || indices.size(1) == 2, "indices has shape ", indices.sizes(),
+         ", expected one dimension, or two of which the second has the size 2");
   expect_axes(updates, quantAxis.value(), reduction.value());
-  TORCH_CHECK(roundMode == "rint", "roundMode is \"", roundMode, "\", expected \"rint\"");
+  EXPECT(roundMode == "rint", "roundMode is \"", roundMode, "\", expected \"rint\"");
   const int64_t dim = axis < 0 ? axis.value() + updates.dim() : axis.value();
-  TORCH_CHECK(dim >= 1 && dim < updates.dim() - 1, "axis is ", axis.value(),
-              ", expected a dimension of updates between the first and the last");
+  EXPECT(dim >= 1 && dim < updates.dim() - 1, "axis is ", axis.value(),
+         ", expected a dimension of updates between the first and the last");
   scatter_quantised(selfRef, indices, updates,
                     quantised(updates, quantScales, quantZeroPoints, selfRef.dtype()), dim);
 }
+
+}  // namespace aclnn_host::inference_cache_scatter_rows

@@ -9,7 +9,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::inference_decoding_step_rows {
 
 namespace {
 
@@ -17,9 +17,9 @@ namespace {
 void expect_state(const char* name, const at::Tensor& state, int64_t rows, int64_t count) {
   expect_dtype(name, state, at::kLong);
   expect_dims(name, state, 1, 2);
-  TORCH_CHECK(state.numel() == count && (state.size(0) == rows || state.dim() == 1), name,
-              " has shape ", state.sizes(), ", expected ", count, " elements, ", count / rows,
-              " for each of ", rows, " sequences");
+  EXPECT(state.numel() == count && (state.size(0) == rows || state.dim() == 1), name, " has shape ",
+         state.sizes(), ", expected ", count, " elements, ", count / rows, " for each of ", rows,
+         " sequences");
 }
 
 // The block and the place in it that positions are at. Negative positions have none.
@@ -31,7 +31,7 @@ struct Places {
 };
 
 void check_block_size(int64_t block_size) {
-  TORCH_CHECK(block_size > 0, "blockSize is ", block_size, ", expected more than 0");
+  EXPECT(block_size > 0, "blockSize is ", block_size, ", expected more than 0");
 }
 
 }  // namespace
@@ -44,10 +44,9 @@ ACLNN(AdvanceStep, (InOut, inputTokens), (In, sampledTokenIds), (InOut, inputPos
       (int64_t, numQueries), (int64_t, blockSize)) {
   constexpr int64_t kMostSequences = 200000000;
   check_block_size(blockSize);
-  TORCH_CHECK(numQueries > 0 && numSeqs > numQueries && numSeqs < kMostSequences, "numSeqs is ",
-              numSeqs.value(), " and numQueries is ", numQueries.value(),
-              ", expected numQueries of 1 or more and numSeqs of more, but less than ",
-              kMostSequences);
+  EXPECT(numQueries > 0 && numSeqs > numQueries && numSeqs < kMostSequences, "numSeqs is ",
+         numSeqs.value(), " and numQueries is ", numQueries.value(),
+         ", expected numQueries of 1 or more and numSeqs of more, but less than ", kMostSequences);
   const int64_t queries = numQueries;
   for (const Output* state : {&inputTokens, &inputPositions, &seqLens, &slotMapping}) {
     expect_state(state->name(), *state, numSeqs, numSeqs);
@@ -55,8 +54,8 @@ ACLNN(AdvanceStep, (InOut, inputTokens), (In, sampledTokenIds), (InOut, inputPos
   expect_dtype("sampledTokenIds", sampledTokenIds, at::kLong);
   expect_shape("sampledTokenIds", sampledTokenIds, {queries, 1});
   expect_dtype("blockTables", blockTables, at::kLong);
-  TORCH_CHECK(blockTables.dim() == 2 && blockTables.size(0) == numSeqs, "blockTables has shape ",
-              blockTables.sizes(), ", expected two dimensions, the first ", numSeqs.value());
+  EXPECT(blockTables.dim() == 2 && blockTables.size(0) == numSeqs, "blockTables has shape ",
+         blockTables.sizes(), ", expected two dimensions, the first ", numSeqs.value());
   const at::Tensor lengths = seqLens->reshape(-1);
   const at::Tensor positions = lengths.slice(0, 0, queries);
   const Places places(positions, blockSize);
@@ -85,3 +84,5 @@ ACLNN(AdvanceStep, (InOut, inputTokens), (In, sampledTokenIds), (InOut, inputPos
   slotMapping = new_slots;
   seqLens = new_lengths;
 }
+
+}  // namespace aclnn_host::inference_decoding_step_rows

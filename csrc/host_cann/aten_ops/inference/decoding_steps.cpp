@@ -11,7 +11,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::inference_decoding_steps_rows {
 
 // Each sequence goes on by the accepted tokens and one. Its next tokens are the last one sampled
 // before a -1, and those of specToken. A slot is the place of a position in its block.
@@ -19,23 +19,23 @@ ACLNN(AdvanceStepV2, (InOut, inputTokens), (In, sampledTokenIds), (InOut, inputP
       (InOut, seqLens), (InOut, slotMapping), (In, blockTables), (In, specToken), (In, acceptedNum),
       (int64_t, numSeqs), (int64_t, numQueries), (int64_t, blockSize)) {
   const int64_t sequences = numSeqs.value();
-  TORCH_CHECK(sequences > 0 && numQueries > 0 && blockSize > 0, "numSeqs is ", sequences,
-              ", numQueries is ", numQueries.value(), " and blockSize is ", blockSize.value(),
-              ", expected more than 0");
+  EXPECT(sequences > 0 && numQueries > 0 && blockSize > 0, "numSeqs is ", sequences,
+         ", numQueries is ", numQueries.value(), " and blockSize is ", blockSize.value(),
+         ", expected more than 0");
   expect_dims("specToken", specToken, 2);
   const int64_t tokens = specToken.size(1) + 1;
   expect_shape("specToken", specToken, {sequences, tokens - 1});
   expect_shape("acceptedNum", acceptedNum, {sequences});
   expect_shape("sampledTokenIds", sampledTokenIds, {sequences, tokens});
   expect_dims("blockTables", blockTables, 2);
-  TORCH_CHECK(blockTables.size(0) == sequences, "blockTables has shape ", blockTables.sizes(),
-              ", expected ", sequences, " rows");
+  EXPECT(blockTables.size(0) == sequences, "blockTables has shape ", blockTables.sizes(),
+         ", expected ", sequences, " rows");
   for (const Output* state : {&inputTokens, &inputPositions, &seqLens, &slotMapping}) {
     const at::Tensor& before = *state;
     expect_dtype(state->name(), before, at::kLong);
-    TORCH_CHECK(before.numel() / tokens == sequences && before.numel() % tokens == 0, state->name(),
-                " has shape ", before.sizes(), ", expected ", tokens, " elements for each of ",
-                sequences, " sequences");
+    EXPECT(before.numel() / tokens == sequences && before.numel() % tokens == 0, state->name(),
+           " has shape ", before.sizes(), ", expected ", tokens, " elements for each of ",
+           sequences, " sequences");
   }
   for (const auto& [name, tensor] :
        {std::pair("sampledTokenIds", sampledTokenIds), std::pair("blockTables", blockTables),
@@ -58,3 +58,5 @@ ACLNN(AdvanceStepV2, (InOut, inputTokens), (In, sampledTokenIds), (InOut, inputP
   seqLens = (positions + 1).reshape(seqLens->sizes());
   slotMapping = slots.reshape(slotMapping->sizes());
 }
+
+}  // namespace aclnn_host::inference_decoding_steps_rows

@@ -8,7 +8,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::inference_low_rank_adaptation_rows {
 
 namespace {
 
@@ -43,23 +43,23 @@ ACLNN(AddLora, (FloatIn, y), (FloatIn, x), (BlockedIn, weightB), (IndexIn, indic
   const int64_t count = weightB.size(0);
   const int64_t width = weightB.size(2);
   const int64_t rank = weightB.size(3);
-  TORCH_CHECK(x.size(0) == batch, "x has shape ", x.sizes(), ", expected ", batch,
-              " rows, as many as y");
+  EXPECT(x.size(0) == batch, "x has shape ", x.sizes(), ", expected ", batch,
+         " rows, as many as y");
   expect_shape("indices", indices, {batch});
-  TORCH_CHECK(layerIdx >= 0 && layerIdx < weightB.size(1), "layerIdx is ", layerIdx.value(),
-              ", expected 0 to ", weightB.size(1) - 1);
+  EXPECT(layerIdx >= 0 && layerIdx < weightB.size(1), "layerIdx is ", layerIdx.value(),
+         ", expected 0 to ", weightB.size(1) - 1);
   const int64_t size = ySliceSize == -1 ? width : ySliceSize.value();
-  TORCH_CHECK(size >= 0 && size <= width, "ySliceSize is ", size, ", expected at most ", width,
-              ", the third dimension of weightB");
-  TORCH_CHECK(yOffset >= 0 && yOffset.value() <= y.size(1) - width, "yOffset is ", yOffset.value(),
-              ", expected 0 to ", y.size(1) - width, ", so that weightB's rows fit in y");
+  EXPECT(size >= 0 && size <= width, "ySliceSize is ", size, ", expected at most ", width,
+         ", the third dimension of weightB");
+  EXPECT(yOffset >= 0 && yOffset.value() <= y.size(1) - width, "yOffset is ", yOffset.value(),
+         ", expected 0 to ", y.size(1) - width, ", so that weightB's rows fit in y");
   check_bounds("indices", indices, count + 1, -1);
   if (weightAOptional) {
     expect_dtype("weightAOptional", *weightAOptional, y);
     expect_shape("weightAOptional", *weightAOptional, {count, weightB.size(1), rank, x.size(1)});
   }
-  TORCH_CHECK(weightAOptional || x.size(1) == rank, "x has shape ", x.sizes(),
-              ", expected a last dimension of ", rank, " because weightAOptional is null");
+  EXPECT(weightAOptional || x.size(1) == rank, "x has shape ", x.sizes(),
+         ", expected a last dimension of ", rank, " because weightAOptional is null");
   const at::Tensor result = wide(y).clone();
   at::Tensor slice = result.narrow(1, yOffset.value(), size);
   for (int64_t pair = 0; pair < count; ++pair) {
@@ -71,3 +71,5 @@ ACLNN(AddLora, (FloatIn, y), (FloatIn, x), (BlockedIn, weightB), (IndexIn, indic
   }
   out = result;
 }
+
+}  // namespace aclnn_host::inference_low_rank_adaptation_rows

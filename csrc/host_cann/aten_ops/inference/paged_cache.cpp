@@ -15,22 +15,21 @@
 #include "host_cann/aten_ops/integers.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::inference_paged_cache_rows {
 
 namespace {
 
 void expect_plain_cache(std::string_view mode) {
-  TORCH_CHECK(mode.empty() || mode == "Norm", "cacheMode is \"", mode,
-              "\", expected \"Norm\" or null; the host CANN does not emulate caches in FRACTAL_NZ");
+  EXPECT(mode.empty() || mode == "Norm", "cacheMode is \"", mode,
+         "\", expected \"Norm\" or null; the host CANN does not emulate caches in FRACTAL_NZ");
 }
 
 void refuse_compressed(const std::optional<at::Tensor>& lengths,
                        const std::optional<at::Tensor>& offsets,
                        const std::optional<at::Tensor>& sequence_lengths) {
-  TORCH_CHECK(
-      !lengths && !offsets && !sequence_lengths,
-      "compressLensOptional, compressSeqOffsetOptional or seqLensOptional is given, expected",
-      " null; the host CANN does not emulate compressed keys");
+  EXPECT(!lengths && !offsets && !sequence_lengths,
+         "compressLensOptional, compressSeqOffsetOptional or seqLensOptional is given, expected",
+         " null; the host CANN does not emulate compressed keys");
 }
 
 // A cache (blocks, block, heads, size) for tokens (tokens, heads, size).
@@ -44,11 +43,11 @@ void expect_cache(const char* name, const at::Tensor& cache, const at::Tensor& t
 void expect_slots(const at::Tensor& slots, const at::Tensor& tokens, int64_t blocks,
                   int64_t block) {
   expect_shape("slotMapping", slots, {tokens.size(0)});
-  TORCH_CHECK(block > 0, "keyCacheRef has blocks of no tokens, expected 1 or more");
+  EXPECT(block > 0, "keyCacheRef has blocks of no tokens, expected 1 or more");
   if (!slots.is_cpu() || slots.numel() == 0) return;
   const int64_t last = at::amax(slots).item().toLong();
-  TORCH_CHECK(last < blocks * block, "slotMapping has ", last, ", expected less than ",
-              blocks * block, ", or a negative number for a token that is not written");
+  EXPECT(last < blocks * block, "slotMapping has ", last, ", expected less than ", blocks * block,
+         ", or a negative number for a token that is not written");
 }
 
 // Writes tokens at their places in a cache, which may be strided.
@@ -74,8 +73,8 @@ struct Cache {
     }
     const int64_t piece = 32 / static_cast<int64_t>(of_tokens.element_size());
     const int64_t size = of_tokens.size(1) * of_tokens.size(2);
-    TORCH_CHECK(size % piece == 0, "a token of ", name, " has ", size,
-                " elements, expected a multiple of ", piece, ", 32 bytes, as cacheMode is PA_NZ");
+    EXPECT(size % piece == 0, "a token of ", name, " has ", size,
+           " elements, expected a multiple of ", piece, ", 32 bytes, as cacheMode is PA_NZ");
     expect_dtype(name, cache, of_tokens);
     expect_dims(name, cache, 4);
     expect_shape(name, cache, {cache.size(0), size / piece, cache.size(2), piece});
@@ -134,12 +133,12 @@ ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
       (char*, cacheModeOptional), (char*, scatterModeOptional), (OptionalInts, stridesOptional),
       (OptionalInts, offsetsOptional)) {
   const std::string_view form = cacheModeOptional;
-  TORCH_CHECK(form.empty() || form == "Norm" || form == "PA_NZ", "cacheModeOptional is \"", form,
-              "\", expected \"Norm\", \"PA_NZ\" or null");
+  EXPECT(form.empty() || form == "Norm" || form == "PA_NZ", "cacheModeOptional is \"", form,
+         "\", expected \"Norm\", \"PA_NZ\" or null");
   const bool in_pieces = form == "PA_NZ";
   const std::string_view mode = scatterModeOptional;
-  TORCH_CHECK(mode.empty() || mode == "None", "scatterModeOptional is \"", mode,
-              "\", expected \"None\" or null; the host CANN does not emulate the others");
+  EXPECT(mode.empty() || mode == "None", "scatterModeOptional is \"", mode,
+         "\", expected \"None\" or null; the host CANN does not emulate the others");
   refuse_compressed(compressLensOptional, compressSeqOffsetOptional, seqLensOptional);
   expect_dims("key", key, 3);
   const Cache keys("keyCacheRef", keyCacheRef, key, in_pieces);
@@ -150,9 +149,9 @@ ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
     expect_shape("value", value, {key.size(0), key.size(1), value.size(2)});
     expect_dtype("value", value, key);
     values.emplace("valueCacheRef", valueCacheRef, value, in_pieces);
-    TORCH_CHECK(values->blocks.size(0) == blocks && values->blocks.size(1) == block,
-                "valueCacheRef has shape ", valueCacheRef->sizes(), ", expected ", blocks,
-                " blocks of ", block);
+    EXPECT(values->blocks.size(0) == blocks && values->blocks.size(1) == block,
+           "valueCacheRef has shape ", valueCacheRef->sizes(), ", expected ", blocks, " blocks of ",
+           block);
   }
   expect_slots(slotMapping, key, blocks, block);
   write_tokens(keys.blocks, slotMapping, keys.tokens);
@@ -170,12 +169,11 @@ ACLNN(GatherPaKvCache, (In, keyCache), (In, valueCache), (IndexIn, blockTables),
   expect_cache("keyCache", keyCache, keyRef);
   expect_cache("valueCache", valueCache, valueRef);
   const int64_t blocks = keyCache.size(0), block = keyCache.size(1), tokens = keyRef->size(0);
-  TORCH_CHECK(
-      valueCache.size(0) == blocks && valueCache.size(1) == block && valueRef->size(0) == tokens,
-      "valueCache has shape ", valueCache.sizes(), " and valueRef ", valueRef->sizes(),
-      ", expected as many blocks and tokens as keyCache and keyRef have, ", blocks, " of ", block,
-      " and ", tokens);
-  TORCH_CHECK(block > 0, "keyCache has blocks of no tokens, expected 1 or more");
+  EXPECT(valueCache.size(0) == blocks && valueCache.size(1) == block && valueRef->size(0) == tokens,
+         "valueCache has shape ", valueCache.sizes(), " and valueRef ", valueRef->sizes(),
+         ", expected as many blocks and tokens as keyCache and keyRef have, ", blocks, " of ",
+         block, " and ", tokens);
+  EXPECT(block > 0, "keyCache has blocks of no tokens, expected 1 or more");
   expect_dims("blockTables", blockTables, 2);
   const int64_t batch = blockTables.size(0);
   expect_shape("seqLens", seqLens, {isSeqLensCumsum ? batch + 1 : batch});
@@ -190,8 +188,8 @@ ACLNN(GatherPaKvCache, (In, keyCache), (In, valueCache), (IndexIn, blockTables),
   if (seqOffsetOptional) skipped = integers_in(*seqOffsetOptional);
   int64_t left = tokens;
   for (size_t i = 0; i < lengths.size(); ++i) {
-    TORCH_CHECK(lengths[i] >= 0 && skipped[i] >= 0, "sequence ", i, " has ", lengths[i],
-                " tokens after ", skipped[i], ", expected 0 or more");
+    EXPECT(lengths[i] >= 0 && skipped[i] >= 0, "sequence ", i, " has ", lengths[i],
+           " tokens after ", skipped[i], ", expected 0 or more");
     skipped[i] /= block;
     lengths[i] = std::min(lengths[i], left);
     left -= lengths[i];
@@ -200,3 +198,5 @@ ACLNN(GatherPaKvCache, (In, keyCache), (In, valueCache), (IndexIn, blockTables),
   gather_rows(keyRef, keyCache, rows);
   gather_rows(valueRef, valueCache, rows);
 }
+
+}  // namespace aclnn_host::inference_paged_cache_rows

@@ -20,7 +20,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::inference_sampling_rows {
 
 namespace {
 
@@ -28,14 +28,14 @@ constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 // A number for each row, [rows] or [rows, 1].
 at::Tensor per_row(const char* name, const at::Tensor& tensor, const at::Tensor& logits) {
-  TORCH_CHECK((tensor.dim() == 1 || (tensor.dim() == 2 && tensor.size(1) == 1)) &&
-                  tensor.size(0) == logits.size(0),
-              name, " has shape ", tensor.sizes(), ", expected [", logits.size(0), "]");
+  EXPECT((tensor.dim() == 1 || (tensor.dim() == 2 && tensor.size(1) == 1)) &&
+             tensor.size(0) == logits.size(0),
+         name, " has shape ", tensor.sizes(), ", expected [", logits.size(0), "]");
   return tensor.reshape({-1});
 }
 at::Tensor counts(const char* name, const at::Tensor& tensor, const at::Tensor& logits) {
-  TORCH_CHECK(tensor.scalar_type() == at::kInt || tensor.scalar_type() == at::kLong, name,
-              " has dtype ", dtype_text(tensor.scalar_type()), ", expected INT32");
+  EXPECT(tensor.scalar_type() == at::kInt || tensor.scalar_type() == at::kLong, name, " has dtype ",
+         dtype_text(tensor.scalar_type()), ", expected INT32");
   return per_row(name, tensor, logits).to(at::kLong);
 }
 at::Tensor shares(const char* name, const at::Tensor& tensor, const at::Tensor& logits) {
@@ -117,8 +117,8 @@ at::Tensor chosen(const Tokens& tokens, const std::optional<at::Tensor>& q, int6
 void check_logits(const at::Tensor& logits, const std::optional<at::Tensor>& q) {
   expect_dims("logits", logits, 2);
   constexpr int64_t kMost = 1 << 20;
-  TORCH_CHECK(logits.size(0) > 0 && logits.size(1) > 0 && logits.size(1) <= kMost,
-              "logits has shape ", logits.sizes(), ", expected rows of 1 to ", kMost, " elements");
+  EXPECT(logits.size(0) > 0 && logits.size(1) > 0 && logits.size(1) <= kMost, "logits has shape ",
+         logits.sizes(), ", expected rows of 1 to ", kMost, " elements");
   if (!q) return;
   expect_dtype("q", *q, at::kFloat);
   expect_shape("q", *q, logits.sizes());
@@ -127,7 +127,7 @@ void check_logits(const at::Tensor& logits, const std::optional<at::Tensor>& q) 
 // Refuses an output that is asked for and is not there, or is of another kind.
 void check_wanted(const char* name, const OptionalOutput& out, const char* why,
                   at::ScalarType dtype, at::IntArrayRef shape) {
-  TORCH_CHECK(out, name, " is null, expected a tensor as ", why);
+  EXPECT(out, name, " is null, expected a tensor as ", why);
   expect_dtype(name, *out, dtype);
   expect_shape(name, *out, shape);
 }
@@ -142,7 +142,7 @@ at::Tensor left_of(const at::Tensor& row, const Tokens& tokens, double otherwise
 
 // Values that are equal to the k-th largest are kept, too.
 ACLNN(ApplyTopKTopP, (FloatIn, logits), (OptionalIn, p), (OptionalIn, k), (Out, out)) {
-  TORCH_CHECK(p || k, "p and k are null, expected a tensor for one of them");
+  EXPECT(p || k, "p and k are null, expected a tensor for one of them");
   expect_dims("logits", logits, 2);
   expect_like("out", out, logits);
   const std::optional<at::Tensor> shares_left =
@@ -174,7 +174,7 @@ ACLNN(TopKTopPSample, (FloatIn, logits), (In, topK), (In, topP), (OptionalIn, q)
       (bool, isNeedLogits), (int64_t, topKGuess), (Out, logitsSelectIdx),
       (OptionalOut, logitsTopKPSelect)) {
   check_logits(logits, q);
-  TORCH_CHECK(topKGuess > 0, "topKGuess is ", topKGuess.value(), ", expected 1 or more");
+  EXPECT(topKGuess > 0, "topKGuess is ", topKGuess.value(), ", expected 1 or more");
   const at::Tensor ks = counts("topK", topK, logits), ps = shares("topP", topP, logits);
   expect_dtype("logitsSelectIdx", logitsSelectIdx, at::kLong);
   expect_shape("logitsSelectIdx", logitsSelectIdx, {logits.size(0)});
@@ -205,7 +205,7 @@ ACLNN(TopKTopPSampleV2, (FloatIn, logits), (In, topK), (In, topP), (OptionalIn, 
       (OptionalOut, logitsSelectIdx), (OptionalOut, logitsTopKPSelect), (OptionalOut, logitsIdx),
       (OptionalOut, logitsSortMasked)) {
   check_logits(logits, q);
-  TORCH_CHECK(ksMax >= 1 && ksMax <= 1024, "ksMax is ", ksMax.value(), ", expected 1 to 1024");
+  EXPECT(ksMax >= 1 && ksMax <= 1024, "ksMax is ", ksMax.value(), ", expected 1 to 1024");
   const at::Tensor ks = counts("topK", topK, logits), ps = shares("topP", topP, logits);
   const std::optional<at::Tensor> min_ps =
       minPs ? std::optional(shares("minPs", *minPs, logits)) : std::nullopt;
@@ -256,3 +256,5 @@ ACLNN(TopKTopPSampleV2, (FloatIn, logits), (In, topK), (In, topP), (OptionalIn, 
   }
   if (isNeedLogits) logitsTopKPSelect = left;
 }
+
+}  // namespace aclnn_host::inference_sampling_rows

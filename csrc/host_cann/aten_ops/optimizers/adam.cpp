@@ -11,22 +11,22 @@
 #include "host_cann/aten_ops/foreach.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::optimizers_adam_rows {
 
 namespace {
 
 // A tensor of one number, as a number in FLOAT.
 at::Tensor number(const char* name, const at::Tensor& tensor, at::ScalarType dtype) {
   expect_dtype(name, tensor, dtype);
-  TORCH_CHECK(tensor.numel() == 1, name, " has shape ", tensor.sizes(), ", expected [1]");
+  EXPECT(tensor.numel() == 1, name, " has shape ", tensor.sizes(), ", expected [1]");
   return tensor.reshape({}).to(at::kFloat);
 }
 
 // A list of as many tensors as `like`, of the same shapes and types.
 template <class List, class Like>
 void expect_list(const char* name, const List& list, const Like& like) {
-  TORCH_CHECK(list.size() == like.size(), name, " has ", list.size(), " tensors, expected ",
-              like.size(), ", as many as paramsRef");
+  EXPECT(list.size() == like.size(), name, " has ", list.size(), " tensors, expected ", like.size(),
+         ", as many as paramsRef");
   for (size_t i = 0; i < list.size(); ++i) expect_like(name, list[i], like[i]);
 }
 
@@ -43,15 +43,14 @@ void write(std::vector<Output>& outputs, const std::vector<at::Tensor>& results)
 
 // The first element of each, which is a step counted from 0, as the number of the step from 1.
 std::vector<at::Tensor> following(const std::vector<at::Tensor>& steps, size_t count) {
-  TORCH_CHECK(steps.size() == count, "stateSteps has ", steps.size(), " tensors, expected ", count,
-              ", as many as paramsRef");
+  EXPECT(steps.size() == count, "stateSteps has ", steps.size(), " tensors, expected ", count,
+         ", as many as paramsRef");
   std::vector<at::Tensor> numbers;
   for (const at::Tensor& step : steps) {
-    TORCH_CHECK(step.scalar_type() == at::kLong || step.scalar_type() == at::kFloat,
-                "stateSteps has dtype ", dtype_text(step.scalar_type()),
-                ", expected INT64 or FLOAT");
-    TORCH_CHECK(step.numel() > 0, "stateSteps has a tensor of shape ", step.sizes(),
-                ", expected one element");
+    EXPECT(step.scalar_type() == at::kLong || step.scalar_type() == at::kFloat,
+           "stateSteps has dtype ", dtype_text(step.scalar_type()), ", expected INT64 or FLOAT");
+    EXPECT(step.numel() > 0, "stateSteps has a tensor of shape ", step.sizes(),
+           ", expected one element");
     numbers.push_back(step.reshape({-1}).select(0, 0).to(at::kFloat) + 1);
   }
   return numbers;
@@ -134,10 +133,10 @@ ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOu
       (OptionalInOuts, maxExpAvgSqsRef), (Ins, stateSteps), (OptionalIn, gradScaleOptional),
       (OptionalIn, foundInfOptional), (double, lr), (double, beta1), (double, beta2),
       (double, weightDecay), (double, eps), (bool, amsgrad), (bool, maximize)) {
-  TORCH_CHECK(!paramsRef.empty(), "paramsRef has no tensors, expected one or more");
+  EXPECT(!paramsRef.empty(), "paramsRef has no tensors, expected one or more");
   for (const Output& param : paramsRef) {
-    TORCH_CHECK(at::isFloatingType(param->scalar_type()), "paramsRef has dtype ",
-                dtype_text(param->scalar_type()), ", expected a floating-point type");
+    EXPECT(at::isFloatingType(param->scalar_type()), "paramsRef has dtype ",
+           dtype_text(param->scalar_type()), ", expected a floating-point type");
     expect_dtype(param, paramsRef.front());
   }
   expect_list("grads", grads, paramsRef);
@@ -170,8 +169,8 @@ ACLNN(ApplyFusedEmaAdam, (FloatIn, grad), (InOut, varRef), (InOut, mRef), (InOut
   expect_like("mRef", mRef, grad);
   expect_like("vRef", vRef, grad);
   expect_like("sRef", sRef, grad);
-  TORCH_CHECK(mode == 0 || mode == 1, "mode is ", mode.value(), ", expected 0 (L2) or 1 (AdamW)");
-  TORCH_CHECK(step.numel() > 0, "step has shape ", step.sizes(), ", expected elements");
+  EXPECT(mode == 0 || mode == 1, "mode is ", mode.value(), ", expected 0 (L2) or 1 (AdamW)");
+  EXPECT(step.numel() > 0, "step has shape ", step.sizes(), ", expected elements");
   const at::Tensor count = number("step", step.flatten().narrow(0, 0, 1), at::kLong);
   const auto correction = [&](double beta) {
     return 1 - at::pow(c10::Scalar(beta), count.to(at::kDouble));
@@ -198,7 +197,7 @@ ACLNN(ApplyAdamWQuant, (FloatInOut, varRef), (In, grad), (InOut, mRef), (InOut, 
       (In, qmapV), (InOut, absmaxMRef), (InOut, absmaxVRef), (In, step), (double, lr),
       (double, beta1), (double, beta2), (double, weightDecay), (double, eps), (double, gnormScale),
       (char*, quantModeOptional), (int64_t, blockSize)) {
-  TORCH_CHECK(blockSize == 256, "blockSize is ", blockSize.value(), ", expected 256");
+  EXPECT(blockSize == 256, "blockSize is ", blockSize.value(), ", expected 256");
   expect_like("grad", grad, varRef);
   const Quantised m("mRef", mRef, "qmapM", qmapM, "absmaxMRef", absmaxMRef, varRef,
                     blockSize.value());
@@ -217,3 +216,5 @@ ACLNN(ApplyAdamWQuant, (FloatInOut, varRef), (In, grad), (InOut, mRef), (InOut, 
   m.store(mean, mRef, absmaxMRef);
   v.store(square, vRef, absmaxVRef);
 }
+
+}  // namespace aclnn_host::optimizers_adam_rows

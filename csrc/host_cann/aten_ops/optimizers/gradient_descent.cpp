@@ -11,25 +11,25 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::optimizers_gradient_descent_rows {
 
 namespace {
 
 // A setting that stands in a tensor of var's dtype with one element.
 at::Tensor setting(const char* name, const at::Tensor& value, const at::Tensor& var) {
-  TORCH_CHECK(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
+  EXPECT(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
   expect_dtype(name, value, var);
   return wide(value).reshape({});
 }
 
 // A rate of decay or a power of one.
 void check_rate(const char* name, const c10::Scalar& rate) {
-  TORCH_CHECK(rate.toDouble() >= 0 && rate.toDouble() < 1, name, " is ", rate.toDouble(),
-              ", expected at least 0 and less than 1");
+  EXPECT(rate.toDouble() >= 0 && rate.toDouble() < 1, name, " is ", rate.toDouble(),
+         ", expected at least 0 and less than 1");
 }
 
 void check_dims(const at::Tensor& var) {
-  TORCH_CHECK(var.dim() > 0, "var has no dimensions, expected at least one");
+  EXPECT(var.dim() > 0, "var has no dimensions, expected at least one");
 }
 
 }  // namespace
@@ -44,8 +44,8 @@ ACLNN(ApplyAdadelta, (FloatIn, var), (FloatIn, accum), (FloatIn, accumUpdate), (
   expect_like("varOut", varOut, var);
   expect_like("accumOut", accumOut, var);
   expect_like("accumUpdateOut", accumUpdateOut, var);
-  TORCH_CHECK(lr.toDouble() >= 0, "lr is ", lr.toDouble(), ", expected at least 0");
-  TORCH_CHECK(epsilon.toDouble() > 0, "epsilon is ", epsilon.toDouble(), ", expected more than 0");
+  EXPECT(lr.toDouble() >= 0, "lr is ", lr.toDouble(), ", expected at least 0");
+  EXPECT(epsilon.toDouble() > 0, "epsilon is ", epsilon.toDouble(), ", expected more than 0");
   check_rate("rho", rho);
   const double decay = rho.toDouble();
   const at::Tensor gradient = wide(grad);
@@ -99,7 +99,7 @@ ACLNN(ApplyAdamax, (FloatIn, var), (FloatIn, m), (FloatIn, v), (Number, beta1Pow
   check_rate("beta1Power", beta1Power);
   check_rate("beta1", beta1);
   check_rate("beta2", beta2);
-  TORCH_CHECK(epsilon.toDouble() >= 0, "epsilon is ", epsilon.toDouble(), ", expected at least 0");
+  EXPECT(epsilon.toDouble() >= 0, "epsilon is ", epsilon.toDouble(), ", expected at least 0");
   const double first = beta1.toDouble();
   const at::Tensor mean = first * wide(m) + (1 - first) * wide(grad);
   const at::Tensor largest = at::maximum(wide(v) * beta2, at::abs(wide(grad)));
@@ -116,7 +116,7 @@ ACLNN(ApplyFtrl, (FloatInOut, varRef), (FloatInOut, accumRef), (FloatInOut, line
   expect_like("accumRef", accumRef, varRef);
   expect_like("linearRef", linearRef, varRef);
   expect_like("grad", grad, varRef);
-  TORCH_CHECK(!useLocking, "useLocking is true, expected false");
+  EXPECT(!useLocking, "useLocking is true, expected false");
   const at::Tensor rate = setting("lr", lr, varRef);
   const at::Tensor power = -setting("lrPower", lrPower, varRef);
   const at::Tensor threshold = setting("l1", l1, varRef);
@@ -139,3 +139,5 @@ ACLNN(ApplyGradientDescent, (FloatInOut, var), (FloatIn, alpha), (FloatIn, delta
   expect_like("delta", delta, var);
   var = wide(var) - setting("alpha", alpha, var) * wide(delta);
 }
+
+}  // namespace aclnn_host::optimizers_gradient_descent_rows

@@ -13,7 +13,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_block_quantization_rows {
 
 namespace {
 
@@ -27,8 +27,8 @@ struct BlockRule {
 };
 
 void expect_one_of(const char* name, int64_t value, std::initializer_list<int64_t> values) {
-  TORCH_CHECK(std::find(values.begin(), values.end(), value) != values.end(), name, " is ", value,
-              ", expected one of ", at::IntArrayRef(values));
+  EXPECT(std::find(values.begin(), values.end(), value) != values.end(), name, " is ", value,
+         ", expected one of ", at::IntArrayRef(values));
 }
 
 int64_t blocks_in(int64_t size, int64_t block) {
@@ -46,16 +46,16 @@ float largest_of(int64_t dtype) {
 BlockRule block_rule(const at::Tensor& x, double least_scale, const std::string& mode,
                      int64_t dtype, int64_t rows, int64_t columns, const StoredOutput& y,
                      const Output& scale) {
-  TORCH_CHECK(y.dtype() == dtype, "yOut has dtype ", dtype_name(y.dtype()),
-              ", expected the one that dstType says, which is ", dtype);
+  EXPECT(y.dtype() == dtype, "yOut has dtype ", dtype_name(y.dtype()),
+         ", expected the one that dstType says, which is ", dtype);
   expect_dims("x", x, 2, 3);
   expect_shape("yOut", y, x.sizes());
   expect_dtype("scaleOut", scale, at::kFloat);
-  TORCH_CHECK(least_scale >= 0, "minScale is ", least_scale, ", expected 0 or more");
+  EXPECT(least_scale >= 0, "minScale is ", least_scale, ", expected 0 or more");
   expect_one_of("colBlockSize", columns, {64, 128, 192, 256});
   const bool is_integer = dtype == ACL_INT8;
-  TORCH_CHECK(mode.empty() || mode == "rint" || (is_integer && mode == "round"),
-              "roundModeOptional is \"", mode, "\", expected \"rint\", or for INT8 also \"round\"");
+  EXPECT(mode.empty() || mode == "rint" || (is_integer && mode == "round"),
+         "roundModeOptional is \"", mode, "\", expected \"rint\", or for INT8 also \"round\"");
   const float most = least_scale > 0 ? static_cast<float>(1 / least_scale)
                                      : std::numeric_limits<float>::infinity();
   return {largest_of(dtype), is_integer, mode != "round", most, false, rows, columns};
@@ -103,7 +103,7 @@ void store_elements(const BlockRule& rule, const at::Tensor& elements, StoredOut
 void dynamic_block_quant(const at::Tensor& x, BlockRule rule, StoredOutput& y, Output& scale) {
   std::vector<int64_t> shape = x.sizes().vec();
   const size_t dims = shape.size();
-  TORCH_CHECK(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
+  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
   shape[dims - 2] = blocks_in(shape[dims - 2], rule.rows);
   shape[dims - 1] = blocks_in(shape[dims - 1], rule.columns);
   expect_shape("scaleOut", scale, shape);
@@ -137,8 +137,8 @@ void quantize_groups(const at::Tensor& x, const at::Tensor& ends, const BlockRul
     int64_t begin = 0;
     for (int64_t group = 0; group < places.numel(); ++group) {
       const int64_t end = places.const_data_ptr<int64_t>()[group];
-      TORCH_CHECK(end >= begin, "groupList has ", end, " after ", begin,
-                  ", expected numbers that do not decrease");
+      EXPECT(end >= begin, "groupList has ", end, " after ", begin,
+             ", expected numbers that do not decrease");
       const int64_t row = matrix * scales.size(-2) + begin / rule.rows + group;
       quantize_rows(rule, source.const_data_ptr<float>() + matrix * area,
                     elements.mutable_data_ptr<float>() + matrix * area,
@@ -152,16 +152,16 @@ void quantize_groups(const at::Tensor& x, const at::Tensor& ends, const BlockRul
 
 void check_source(const at::Tensor& x, bool may_be_float) {
   const at::ScalarType dtype = x.scalar_type();
-  TORCH_CHECK(at::isReducedFloatingType(dtype) || (may_be_float && dtype == at::kFloat),
-              "x has dtype ", dtype_text(dtype), ", expected ",
-              may_be_float ? "FLOAT16, BFLOAT16 or FLOAT" : "FLOAT16 or BFLOAT16");
+  EXPECT(at::isReducedFloatingType(dtype) || (may_be_float && dtype == at::kFloat), "x has dtype ",
+         dtype_text(dtype), ", expected ",
+         may_be_float ? "FLOAT16, BFLOAT16 or FLOAT" : "FLOAT16 or BFLOAT16");
 }
 
 void check_block_type(int64_t dtype, bool may_be_integer) {
   const bool is_float8 = dtype == ACL_FLOAT8_E5M2 || dtype == ACL_FLOAT8_E4M3FN;
-  TORCH_CHECK(is_float8 || (may_be_integer && dtype == ACL_INT8), "dstType is ", dtype,
-              ", expected ", may_be_integer ? "2 (INT8), " : "",
-              "35 (FLOAT8_E5M2) or 36 (FLOAT8_E4M3FN), the ones that the host CANN emulates");
+  EXPECT(is_float8 || (may_be_integer && dtype == ACL_INT8), "dstType is ", dtype, ", expected ",
+         may_be_integer ? "2 (INT8), " : "",
+         "35 (FLOAT8_E5M2) or 36 (FLOAT8_E4M3FN), the ones that the host CANN emulates");
 }
 
 void grouped_block_quant(const at::Tensor& x, const at::Tensor& groups, double least_scale,
@@ -171,9 +171,9 @@ void grouped_block_quant(const at::Tensor& x, const at::Tensor& groups, double l
   check_block_type(dtype, /*may_be_integer=*/false);
   expect_one_of("rowBlockSize", rows, {1, 128, 256, 512});
   expect_dtype("groupList", groups, at::kInt);
-  TORCH_CHECK(groups.dim() == 1 && groups.size(0) > 0, "groupList has shape ", groups.sizes(),
-              ", expected one dimension with elements");
-  TORCH_CHECK(group_list_type == 0, "groupListType is ", group_list_type, ", expected 0");
+  EXPECT(groups.dim() == 1 && groups.size(0) > 0, "groupList has shape ", groups.sizes(),
+         ", expected one dimension with elements");
+  EXPECT(group_list_type == 0, "groupListType is ", group_list_type, ", expected 0");
   const BlockRule rule = block_rule(x, least_scale, mode, dtype, rows, columns, y, scale);
   std::vector<int64_t> shape = x.sizes().vec();
   shape[shape.size() - 2] = x.size(-2) / rule.rows + groups.size(0);
@@ -202,8 +202,7 @@ ACLNN(DynamicBlockQuantV2, (In, x), (double, minScale), (char*, roundModeOptiona
   check_source(x, /*may_be_float=*/true);
   check_block_type(dstType, /*may_be_integer=*/true);
   expect_one_of("rowBlockSize", rowBlockSize, {1, 128, 256, 512});
-  TORCH_CHECK(dstTypeMax == 0, "dstTypeMax is ", dstTypeMax,
-              ", expected 0 as yOut is not HIFLOAT8");
+  EXPECT(dstTypeMax == 0, "dstTypeMax is ", dstTypeMax, ", expected 0 as yOut is not HIFLOAT8");
   dynamic_block_quant(x,
                       block_rule(x, minScale, roundModeOptional, dstType, rowBlockSize,
                                  colBlockSize, yOut, scaleOut),
@@ -221,8 +220,9 @@ ACLNN(GroupedDynamicBlockQuantV2, (In, x), (In, groupList), (double, minScale),
       (char*, roundModeOptional), (int64_t, dstType), (int64_t, rowBlockSize),
       (int64_t, colBlockSize), (int64_t, groupListType), (double, dstTypeMax), (StoredOut, yOut),
       (Out, scaleOut)) {
-  TORCH_CHECK(dstTypeMax == 0, "dstTypeMax is ", dstTypeMax,
-              ", expected 0 as yOut is not HIFLOAT8");
+  EXPECT(dstTypeMax == 0, "dstTypeMax is ", dstTypeMax, ", expected 0 as yOut is not HIFLOAT8");
   grouped_block_quant(x, groupList, minScale, roundModeOptional, dstType, rowBlockSize,
                       colBlockSize, groupListType, yOut, scaleOut);
 }
+
+}  // namespace aclnn_host::quantized_block_quantization_rows

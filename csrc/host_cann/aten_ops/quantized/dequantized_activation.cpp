@@ -20,7 +20,7 @@
 #include "host_cann/aten_ops/quantized/row_groups.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_dequantized_activation_rows {
 
 namespace {
 
@@ -40,17 +40,17 @@ at::Tensor parameter(const char* name, const at::Tensor& tensor, const Rows& row
   expect_dims(name, tensor, 1, 2);
   const bool is_row = tensor.size(-1) == size && (tensor.dim() == 1 || tensor.size(0) == 1);
   if (tensor.dim() == 1 && !rows.groups) {
-    TORCH_CHECK(is_row || (may_be_number && tensor.size(0) == 1), name, " has shape ",
-                tensor.sizes(), ", expected ", may_be_number ? "[1] or " : "", "[", size, "]");
+    EXPECT(is_row || (may_be_number && tensor.size(0) == 1), name, " has shape ", tensor.sizes(),
+           ", expected ", may_be_number ? "[1] or " : "", "[", size, "]");
     return wide(tensor);
   }
   if (!rows.groups) {
-    TORCH_CHECK(is_row, name, " has shape ", tensor.sizes(), ", expected [", size, "]");
+    EXPECT(is_row, name, " has shape ", tensor.sizes(), ", expected [", size, "]");
     return wide(tensor).reshape({size});
   }
   if (may_be_number && tensor.numel() == 1) return wide(tensor).reshape({1});
-  TORCH_CHECK(tensor.dim() == 2 && tensor.size(1) == size && tensor.size(0) > 0, name,
-              " has shape ", tensor.sizes(), ", expected [groups, ", size, "]");
+  EXPECT(tensor.dim() == 2 && tensor.size(1) == size && tensor.size(0) > 0, name, " has shape ",
+         tensor.sizes(), ", expected [groups, ", size, "]");
   if (!is_rehearsed()) check_bounds("the group of a row", *rows.groups, tensor.size(0));
   return wide(tensor).index_select(0, rows.groups->clamp(0, tensor.size(0) - 1));
 }
@@ -69,12 +69,11 @@ struct DequantSwiGlu {
 Rows rows_of(const Optional& groups, int64_t count) {
   if (!groups) return {};
   const at::ScalarType dtype = groups->scalar_type();
-  TORCH_CHECK(dtype == at::kInt || dtype == at::kLong, "groupIndexOptional has dtype ",
-              dtype_text(dtype), ", expected INT32 or INT64");
+  EXPECT(dtype == at::kInt || dtype == at::kLong, "groupIndexOptional has dtype ",
+         dtype_text(dtype), ", expected INT32 or INT64");
   expect_dims("groupIndexOptional", *groups, 1, 2);
-  TORCH_CHECK(groups->size(0) > 0 && (groups->dim() == 1 || groups->size(1) == 2),
-              "groupIndexOptional has shape ", groups->sizes(),
-              ", expected [groups] or [groups, 2]");
+  EXPECT(groups->size(0) > 0 && (groups->dim() == 1 || groups->size(1) == 2),
+         "groupIndexOptional has shape ", groups->sizes(), ", expected [groups] or [groups, 2]");
   const at::Tensor list = groups->to(at::kLong);
   if (list.dim() == 1) return {group_of_rows(list.cumsum(0), count)};
   const at::Tensor place = group_of_rows(list.select(1, 1).cumsum(0), count);
@@ -86,29 +85,29 @@ Rows rows_of(const Optional& groups, int64_t count) {
 at::Tensor dequantized(const DequantSwiGlu& in, const at::Tensor& x, const Rows& rows) {
   const int64_t size = x.size(1);
   if (x.scalar_type() != at::kInt) {
-    TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-                dtype_text(x.scalar_type()), ", expected FLOAT16, BFLOAT16 or INT32");
-    TORCH_CHECK(!in.weight_scale && !in.activation_scale && !in.bias,
-                "weightScaleOptional, activationScaleOptional or biasOptional is a tensor, expected"
-                " null as x is not INT32");
+    EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
+           ", expected FLOAT16, BFLOAT16 or INT32");
+    EXPECT(!in.weight_scale && !in.activation_scale && !in.bias,
+           "weightScaleOptional, activationScaleOptional or biasOptional is a tensor, expected"
+           " null as x is not INT32");
     return wide(x);
   }
-  TORCH_CHECK(in.weight_scale, "weightScaleOptional is null, expected a tensor as x is INT32");
+  EXPECT(in.weight_scale, "weightScaleOptional is null, expected a tensor as x is INT32");
   expect_dtype("weightScaleOptional", *in.weight_scale, at::kFloat);
   at::Tensor sum = x;
   const bool is_integer = in.bias && in.bias->scalar_type() == at::kInt;
   if (in.bias) {
-    TORCH_CHECK(is_integer || in.bias->is_floating_point(), "biasOptional has dtype ",
-                dtype_text(in.bias->scalar_type()), ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
+    EXPECT(is_integer || in.bias->is_floating_point(), "biasOptional has dtype ",
+           dtype_text(in.bias->scalar_type()), ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
   }
   if (is_integer) sum = sum + parameter("biasOptional", *in.bias, rows, size, false);
   at::Tensor result =
       sum.to(at::kFloat) * parameter("weightScaleOptional", *in.weight_scale, rows, size, false);
   if (in.activation_scale) {
     expect_dtype("activationScaleOptional", *in.activation_scale, at::kFloat);
-    TORCH_CHECK(in.activation_scale->numel() == x.size(0), "activationScaleOptional has ",
-                in.activation_scale->numel(), " elements, expected ", x.size(0),
-                ", one for each row of x");
+    EXPECT(in.activation_scale->numel() == x.size(0), "activationScaleOptional has ",
+           in.activation_scale->numel(), " elements, expected ", x.size(0),
+           ", one for each row of x");
     result = result * in.activation_scale->reshape({-1, 1});
   }
   if (in.bias && !is_integer) {
@@ -132,21 +131,21 @@ at::Tensor gated(const DequantSwiGlu& in, const at::Tensor& x) {
 
 void check_dequant(const DequantSwiGlu& in) {
   expect_dims("x", in.x, 2, 8);
-  TORCH_CHECK(in.x.numel() > 0, "x has shape ", in.x.sizes(), ", expected elements");
-  TORCH_CHECK(in.x.size(in.dim) % 2 == 0, "x has ", in.x.size(in.dim), " elements in dimension ",
-              in.dim, ", expected an even number");
+  EXPECT(in.x.numel() > 0, "x has shape ", in.x.sizes(), ", expected elements");
+  EXPECT(in.x.size(in.dim) % 2 == 0, "x has ", in.x.size(in.dim), " elements in dimension ", in.dim,
+         ", expected an even number");
   const bool is_last = in.dim == in.x.dim() - 1;
-  TORCH_CHECK(is_last || (!in.groups && !in.is_dynamic && in.mode == 0),
-              "activateDim is not the last dimension, expected no groups, quantModeOptional "
-              "\"static\" and swigluMode 0 in that case");
-  TORCH_CHECK(in.mode >= 0 && in.mode <= 3, "swigluMode is ", in.mode, ", expected 0 to 3");
-  TORCH_CHECK(in.mode != 1 || in.gate_is_left,
-              "activateLeft is false, expected true as swigluMode"
-              " is 1");
-  TORCH_CHECK(in.mode == 0 || (in.limit > 0 && std::isfinite(in.limit)), "clampLimit is ", in.limit,
-              ", expected a positive finite number");
-  TORCH_CHECK(in.quant_scale || in.is_dynamic,
-              "quantScaleOptional is null, expected a tensor in static quantisation");
+  EXPECT(is_last || (!in.groups && !in.is_dynamic && in.mode == 0),
+         "activateDim is not the last dimension, expected no groups, quantModeOptional "
+         "\"static\" and swigluMode 0 in that case");
+  EXPECT(in.mode >= 0 && in.mode <= 3, "swigluMode is ", in.mode, ", expected 0 to 3");
+  EXPECT(in.mode != 1 || in.gate_is_left,
+         "activateLeft is false, expected true as swigluMode"
+         " is 1");
+  EXPECT(in.mode == 0 || (in.limit > 0 && std::isfinite(in.limit)), "clampLimit is ", in.limit,
+         ", expected a positive finite number");
+  EXPECT(in.quant_scale || in.is_dynamic,
+         "quantScaleOptional is null, expected a tensor in static quantisation");
 }
 
 void dequant_swiglu_quant(const DequantSwiGlu& in, StoredOutput& y, Output& scale_out) {
@@ -182,8 +181,8 @@ void dequant_swiglu_quant(const DequantSwiGlu& in, StoredOutput& y, Output& scal
 // A vector of one element or of `size`.
 at::Tensor one_or_each(const char* name, const at::Tensor& tensor, int64_t size) {
   expect_dtype(name, tensor, at::kFloat);
-  TORCH_CHECK(tensor.dim() == 1 && (tensor.size(0) == 1 || tensor.size(0) == size), name,
-              " has shape ", tensor.sizes(), ", expected 1 or ", size, " elements");
+  EXPECT(tensor.dim() == 1 && (tensor.size(0) == 1 || tensor.size(0) == size), name, " has shape ",
+         tensor.sizes(), ", expected 1 or ", size, " elements");
   return tensor;
 }
 
@@ -194,28 +193,28 @@ struct DequantSitu {
 void check_situ(const DequantSitu& in, bool is_dynamic) {
   const at::ScalarType dtype = in.x.scalar_type();
   const bool is_integer = dtype == at::kChar || dtype == at::kInt;
-  TORCH_CHECK(is_integer || at::isReducedFloatingType(dtype), "x has dtype ", dtype_text(dtype),
-              ", expected INT8, INT32, FLOAT16 or BFLOAT16");
+  EXPECT(is_integer || at::isReducedFloatingType(dtype), "x has dtype ", dtype_text(dtype),
+         ", expected INT8, INT32, FLOAT16 or BFLOAT16");
   expect_dims("x", in.x, 2, dtype == at::kChar ? 8 : 2);
-  TORCH_CHECK(in.x.numel() > 0, "x has shape ", in.x.sizes(), ", expected elements");
-  TORCH_CHECK(!in.groups,
-              "groupIndexOptional is a tensor, expected null: what it does is not "
-              "documented");
-  TORCH_CHECK(in.weight_scale.has_value() == is_integer, "weightScaleOptional is ",
-              in.weight_scale ? "a tensor" : "null",
-              ", expected a tensor if and only if x is INT8 "
-              "or INT32");
-  TORCH_CHECK(in.activation_scale.has_value() == (dtype == at::kInt), "activationScaleOptional is ",
-              in.activation_scale ? "a tensor" : "null",
-              ", expected a tensor if and only if x is INT32");
-  TORCH_CHECK(is_integer || !in.bias,
-              "biasOptional is a tensor, expected null as x is not INT8 or "
-              "INT32");
-  TORCH_CHECK(dtype == at::kChar || (!in.quant_scale && !in.quant_offset),
-              "quantScaleOptional or quantOffsetOptional is a tensor, expected null as x is not "
-              "INT8");
-  TORCH_CHECK(in.quant_scale || is_dynamic,
-              "quantScaleOptional is null, expected a tensor as quantTypeOptional is \"static\"");
+  EXPECT(in.x.numel() > 0, "x has shape ", in.x.sizes(), ", expected elements");
+  EXPECT(!in.groups,
+         "groupIndexOptional is a tensor, expected null: what it does is not "
+         "documented");
+  EXPECT(in.weight_scale.has_value() == is_integer, "weightScaleOptional is ",
+         in.weight_scale ? "a tensor" : "null",
+         ", expected a tensor if and only if x is INT8 "
+         "or INT32");
+  EXPECT(in.activation_scale.has_value() == (dtype == at::kInt), "activationScaleOptional is ",
+         in.activation_scale ? "a tensor" : "null",
+         ", expected a tensor if and only if x is INT32");
+  EXPECT(is_integer || !in.bias,
+         "biasOptional is a tensor, expected null as x is not INT8 or "
+         "INT32");
+  EXPECT(dtype == at::kChar || (!in.quant_scale && !in.quant_offset),
+         "quantScaleOptional or quantOffsetOptional is a tensor, expected null as x is not "
+         "INT8");
+  EXPECT(in.quant_scale || is_dynamic,
+         "quantScaleOptional is null, expected a tensor as quantTypeOptional is \"static\"");
 }
 
 }  // namespace
@@ -240,15 +239,15 @@ ACLNN(DequantSwigluQuantV2, (In, x), (OptionalIn, weightScaleOptional),
       (double, clampLimit), (double, gluAlpha), (double, gluBias), (StoredOut, yOut),
       (Out, scaleOut)) {
   expect_dims("x", x, 2, 8);
-  TORCH_CHECK(activateDim >= -x.dim() && activateDim < x.dim(), "activateDim is ",
-              activateDim.value(), ", expected ", -x.dim(), " to ", x.dim() - 1);
+  EXPECT(activateDim >= -x.dim() && activateDim < x.dim(), "activateDim is ", activateDim.value(),
+         ", expected ", -x.dim(), " to ", x.dim() - 1);
   expect_type("dstType", dstType, yOut,
               {ACL_INT8, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
   expect_rint("roundModeOptional", roundModeOptional);
   const bool dynamic = is_dynamic(quantModeOptional, "static");
-  TORCH_CHECK(dynamic != quantOffsetOptional.has_value(), "quantOffsetOptional is ",
-              quantOffsetOptional ? "a tensor" : "null",
-              ", expected a tensor if and only if quantModeOptional is \"static\"");
+  EXPECT(dynamic != quantOffsetOptional.has_value(), "quantOffsetOptional is ",
+         quantOffsetOptional ? "a tensor" : "null",
+         ", expected a tensor if and only if quantModeOptional is \"static\"");
   const int64_t dim = activateDim < 0 ? activateDim.value() + x.dim() : activateDim.value();
   dequant_swiglu_quant({x, weightScaleOptional, activationScaleOptional, biasOptional,
                         quantScaleOptional, quantOffsetOptional, groupIndexOptional, activateLeft,
@@ -301,3 +300,5 @@ ACLNN(DequantSituQuant, (In, x), (OptionalIn, weightScaleOptional),
   }
   quantize(yOut, at::trunc(result));
 }
+
+}  // namespace aclnn_host::quantized_dequantized_activation_rows

@@ -11,7 +11,7 @@
 #include "host_cann/aten_ops/quantized/quantized_values.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_dynamic_quantization_rows {
 
 namespace {
 
@@ -21,9 +21,9 @@ using Optional = std::optional<at::Tensor>;
 // groupIndexOptional says.
 at::Tensor scales_of_rows(const at::Tensor& x, const at::Tensor& smooth, const at::Tensor& groups) {
   expect_dtype("groupIndexOptional", groups, at::kInt);
-  TORCH_CHECK(groups.dim() == 1 && groups.size(0) > 0 && groups.size(0) <= 1024,
-              "groupIndexOptional has shape ", groups.sizes(),
-              ", expected one dimension with 1 to 1024 elements");
+  EXPECT(groups.dim() == 1 && groups.size(0) > 0 && groups.size(0) <= 1024,
+         "groupIndexOptional has shape ", groups.sizes(),
+         ", expected one dimension with 1 to 1024 elements");
   expect_shape("smoothScalesOptional", smooth, {groups.size(0), x.size(-1)});
   const int64_t rows = c10::multiply_integers(x.sizes().slice(0, x.dim() - 1));
   const at::Tensor row = at::arange(rows, groups.options().dtype(at::kLong)).unsqueeze(1);
@@ -34,8 +34,8 @@ at::Tensor scales_of_rows(const at::Tensor& x, const at::Tensor& smooth, const a
 
 at::Tensor smoothed(const at::Tensor& x, const Optional& smooth, const Optional& groups,
                     bool per_channel) {
-  TORCH_CHECK(smooth || !groups,
-              "smoothScalesOptional is null, expected a tensor as groupIndexOptional is");
+  EXPECT(smooth || !groups,
+         "smoothScalesOptional is null, expected a tensor as groupIndexOptional is");
   if (!smooth) return wide(x);
   expect_dtype("smoothScalesOptional", *smooth, x);
   if (groups) return wide(x) * scales_of_rows(x, *smooth, *groups);
@@ -53,10 +53,9 @@ Mode mode_of(const std::string& name, const at::Tensor& x, const Optional& group
     mode.scale_shape.pop_back();
     return mode;
   }
-  TORCH_CHECK(name == "pertensor" || name == "perchannel", "quantMode is \"", name,
-              "\", expected \"pertoken\", \"pertensor\" or \"perchannel\"");
-  TORCH_CHECK(!groups, "groupIndexOptional is a tensor, expected null as quantMode is \"", name,
-              "\"");
+  EXPECT(name == "pertensor" || name == "perchannel", "quantMode is \"", name,
+         "\", expected \"pertoken\", \"pertensor\" or \"perchannel\"");
+  EXPECT(!groups, "groupIndexOptional is a tensor, expected null as quantMode is \"", name, "\"");
   if (name == "perchannel") {
     mode.dims = {x.dim() - 2};
     mode.scale_shape.erase(mode.scale_shape.end() - 2);
@@ -78,14 +77,14 @@ void dynamic_quant(const at::Tensor& x, const Optional& smooth, const Optional& 
                    StoredOutput& y, Output& scale_out, OptionalOutput& offset_out) {
   expect_dims("x", x, 2, 8);
   expect_quantized(y, {ACL_INT8, ACL_INT32, ACL_INT4, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
-  TORCH_CHECK(dtype == int64_t{y.dtype()}, "dstType is ", dtype, ", expected ", int64_t{y.dtype()},
-              " as yOut is ", dtype_name(y.dtype()));
+  EXPECT(dtype == int64_t{y.dtype()}, "dstType is ", dtype, ", expected ", int64_t{y.dtype()},
+         " as yOut is ", dtype_name(y.dtype()));
   expect_values(y, x.sizes());
   const Mode mode = mode_of(mode_name, x, groups);
   expect_scale(scale_out, mode);
-  TORCH_CHECK(is_symmetrical != static_cast<bool>(offset_out), "offsetOut is ",
-              offset_out ? "a tensor" : "null", " and isSymmetrical is ",
-              is_symmetrical ? "true" : "false", ", expected null if and only if it is true");
+  EXPECT(is_symmetrical != static_cast<bool>(offset_out), "offsetOut is ",
+         offset_out ? "a tensor" : "null", " and isSymmetrical is ",
+         is_symmetrical ? "true" : "false", ", expected null if and only if it is true");
   if (offset_out) expect_scale(*offset_out, mode);
   const at::Tensor values = smoothed(x, smooth, groups, mode_name == "perchannel");
   if (x.numel() == 0) return;
@@ -106,8 +105,8 @@ void dynamic_quant(const at::Tensor& x, const Optional& smooth, const Optional& 
 }
 
 void expect_16_bits(const at::Tensor& x) {
-  TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT16 or BFLOAT16");
 }
 
 }  // namespace
@@ -137,8 +136,10 @@ ACLNN(DynamicQuantV4, (In, x), (OptionalIn, smoothScalesOptional), (OptionalIn, 
       (int64_t, dstType), (bool, isSymmetrical), (const char*, quantMode), (float, dstTypeMax),
       (StoredOut, yOut), (Out, scaleOut), (OptionalOut, offsetOut)) {
   expect_16_bits(x);
-  TORCH_CHECK(dstTypeMax >= 0.0 && dstTypeMax <= 32768.0, "dstTypeMax is ", dstTypeMax.value(),
-              ", expected 0 to 32768");
+  EXPECT(dstTypeMax >= 0.0 && dstTypeMax <= 32768.0, "dstTypeMax is ", dstTypeMax.value(),
+         ", expected 0 to 32768");
   dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, isSymmetrical, quantMode,
                 yOut, scaleOut, offsetOut);
 }
+
+}  // namespace aclnn_host::quantized_dynamic_quantization_rows

@@ -19,7 +19,7 @@
 #include "host_cann/aten_ops/quantized/row_groups.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_gated_activation_rows {
 
 namespace {
 
@@ -27,8 +27,8 @@ using Optional = std::optional<at::Tensor>;
 
 int64_t place_of(int64_t dim, const at::Tensor& x) {
   expect_dims("x", x, 1, 8);
-  TORCH_CHECK(dim >= -x.dim() && dim < x.dim(), "dim is ", dim, ", expected ", -x.dim(), " to ",
-              x.dim() - 1);
+  EXPECT(dim >= -x.dim() && dim < x.dim(), "dim is ", dim, ", expected ", -x.dim(), " to ",
+         x.dim() - 1);
   return dim < 0 ? dim + x.dim() : dim;
 }
 
@@ -36,8 +36,8 @@ int64_t place_of(int64_t dim, const at::Tensor& x) {
 std::vector<int64_t> half_shape(const at::Tensor& x, int64_t dim) {
   std::vector<int64_t> shape = x.sizes().vec();
   int64_t& size = shape[static_cast<size_t>(dim)];
-  TORCH_CHECK(size % 2 == 0, "x has ", size, " elements in dimension ", dim,
-              ", expected an even number");
+  EXPECT(size % 2 == 0, "x has ", size, " elements in dimension ", dim,
+         ", expected an even number");
   size /= 2;
   return shape;
 }
@@ -101,8 +101,8 @@ void swiglu_group_gradient(const GroupGradient& in, Output& gradient_out,
   const at::Tensor unweighted = gradient;
   if (in.weight) {
     expect_dtype("weightOptional", *in.weight, at::kFloat);
-    TORCH_CHECK(in.weight->numel() == rows, "weightOptional has ", in.weight->numel(),
-                " elements, expected ", rows, ", one for each row of x");
+    EXPECT(in.weight->numel() == rows, "weightOptional has ", in.weight->numel(),
+           " elements, expected ", rows, ", one for each row of x");
     expect_like("yOriginOptional", *in.y, in.gradient);
     gradient = gradient * in.weight->reshape({rows, 1});
   }
@@ -118,7 +118,7 @@ void swiglu_group_gradient(const GroupGradient& in, Output& gradient_out,
   }
   gradient_out = result.reshape(in.x.sizes());
   if (!in.weight) return;
-  TORCH_CHECK(weight_out, "gradWeightOutOptional is null, expected a tensor as weightOptional is");
+  EXPECT(weight_out, "gradWeightOutOptional is null, expected a tensor as weightOptional is");
   expect_like("gradWeightOutOptional", *weight_out, *in.weight);
   weight_out = of_weight.reshape(in.weight->sizes());
 }
@@ -161,9 +161,8 @@ ACLNN(ClippedSwigluV2, (FloatIn, x), (OptionalIn, groupIndexOptional), (int64_t,
       (double, alpha), (double, limit), (double, bias), (bool, interleaved), (int64_t, clampMode),
       (Out, out)) {
   const int64_t place = place_of(dim, x);
-  TORCH_CHECK(clampMode == 0 || clampMode == 1, "clampMode is ", clampMode.value(),
-              ", expected 0 or 1");
-  TORCH_CHECK(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
+  EXPECT(clampMode == 0 || clampMode == 1, "clampMode is ", clampMode.value(), ", expected 0 or 1");
+  EXPECT(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
   expect_half("out", out, x, place);
   const Halves parts = split(as_rows(wide(x), place), interleaved);
   const at::Tensor up = at::clamp(parts.up, -limit.value(), limit.value());
@@ -185,7 +184,7 @@ ACLNN(ClippedSwigluGrad, (FloatIn, gradY), (FloatIn, x), (OptionalIn, groupIndex
       (int64_t, dim), (double, alpha), (double, limit), (double, bias), (bool, interleaved),
       (Out, gradXOut)) {
   const int64_t place = place_of(dim, x);
-  TORCH_CHECK(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
+  EXPECT(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
   expect_half("gradY", gradY, x, place);
   expect_like("gradXOut", gradXOut, x);
   const at::Tensor gradient = as_rows(wide(gradY), place);
@@ -212,9 +211,9 @@ ACLNN(ClippedSwigluGrad, (FloatIn, gradY), (FloatIn, x), (OptionalIn, groupIndex
 ACLNN(SwigluGroup, (FloatIn, x), (OptionalIn, weightOptional), (OptionalIn, groupIndexOptional),
       (double, clampLimit), (Out, out)) {
   expect_dims("x", x, 1, 8);
-  TORCH_CHECK(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
-  TORCH_CHECK(clampLimit == -1.0 || clampLimit > 0.0, "clampLimit is ", clampLimit.value(),
-              ", expected -1 or more than 0");
+  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
+  EXPECT(clampLimit == -1.0 || clampLimit > 0.0, "clampLimit is ", clampLimit.value(),
+         ", expected -1 or more than 0");
   const int64_t last = x.dim() - 1;
   expect_half("out", out, x, last);
   Halves parts = halves(as_rows(wide(x), last), 1, /*gate_is_left=*/true);
@@ -226,8 +225,8 @@ ACLNN(SwigluGroup, (FloatIn, x), (OptionalIn, weightOptional), (OptionalIn, grou
   const int64_t rows = rows_before(x, last);
   if (weightOptional) {
     expect_dtype("weightOptional", *weightOptional, at::kFloat);
-    TORCH_CHECK(weightOptional->numel() == rows, "weightOptional has ", weightOptional->numel(),
-                " elements, expected ", rows, ", one for each row of x");
+    EXPECT(weightOptional->numel() == rows, "weightOptional has ", weightOptional->numel(),
+           " elements, expected ", rows, ", one for each row of x");
     result = result * weightOptional->reshape({rows, 1});
   }
   if (groupIndexOptional) {
@@ -239,10 +238,10 @@ ACLNN(SwigluGroupGrad, (FloatIn, gradY), (FloatIn, x), (OptionalIn, weightOption
       (OptionalIn, yOriginOptional), (OptionalIn, groupIndexOptional), (float, clampLimit),
       (Out, gradXOut), (OptionalOut, gradWeightOutOptional)) {
   expect_dims("x", x, 2, 3);
-  TORCH_CHECK(x.size(-1) > 0, "x has no elements in its last dimension, expected some");
-  TORCH_CHECK(clampLimit >= 0.0, "clampLimit is ", clampLimit.value(), ", expected 0 or more");
-  TORCH_CHECK(weightOptional.has_value() == yOriginOptional.has_value(),
-              "only one of weightOptional and yOriginOptional is null, expected both or none");
+  EXPECT(x.size(-1) > 0, "x has no elements in its last dimension, expected some");
+  EXPECT(clampLimit >= 0.0, "clampLimit is ", clampLimit.value(), ", expected 0 or more");
+  EXPECT(weightOptional.has_value() == yOriginOptional.has_value(),
+         "only one of weightOptional and yOriginOptional is null, expected both or none");
   if (weightOptional) {
     std::vector<int64_t> shape = x.sizes().vec();
     shape.back() = 1;
@@ -256,11 +255,13 @@ ACLNN(SwigluGroupQuantGrad, (FloatIn, gradY), (FloatIn, x), (OptionalIn, weightO
       (OptionalIn, yOriginOptional), (OptionalIn, groupIndexOptional), (double, clampLimit),
       (Out, gradXOut), (OptionalOut, gradWeightOutOptional)) {
   expect_dims("x", x, 2, 8);
-  TORCH_CHECK(clampLimit == -1.0 || clampLimit > 0.0, "clampLimit is ", clampLimit.value(),
-              ", expected -1 or more than 0");
-  TORCH_CHECK(yOriginOptional || !weightOptional,
-              "yOriginOptional is null, expected a tensor as weightOptional is");
+  EXPECT(clampLimit == -1.0 || clampLimit > 0.0, "clampLimit is ", clampLimit.value(),
+         ", expected -1 or more than 0");
+  EXPECT(yOriginOptional || !weightOptional,
+         "yOriginOptional is null, expected a tensor as weightOptional is");
   swiglu_group_gradient({gradY, x, weightOptional, yOriginOptional, groupIndexOptional, clampLimit,
                          /*masks_weight=*/true},
                         gradXOut, gradWeightOutOptional);
 }
+
+}  // namespace aclnn_host::quantized_gated_activation_rows

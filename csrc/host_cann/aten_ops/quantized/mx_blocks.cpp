@@ -85,33 +85,33 @@ float quantize_block(const MxRule& rule, const MxBlock& block, const float* x, f
 void expect_mx_source(const char* name, const at::Tensor& x, bool may_be_float, int64_t least_dims,
                       int64_t most_dims) {
   const at::ScalarType dtype = x.scalar_type();
-  TORCH_CHECK(at::isReducedFloatingType(dtype) || (may_be_float && dtype == at::kFloat), name,
-              " has dtype ", dtype_text(dtype), ", expected ",
-              may_be_float ? "FLOAT16, BFLOAT16 or FLOAT" : "FLOAT16 or BFLOAT16");
+  EXPECT(at::isReducedFloatingType(dtype) || (may_be_float && dtype == at::kFloat), name,
+         " has dtype ", dtype_text(dtype), ", expected ",
+         may_be_float ? "FLOAT16, BFLOAT16 or FLOAT" : "FLOAT16 or BFLOAT16");
   expect_dims(name, x, least_dims, most_dims);
 }
 
 MxRule mx_rule(const at::Tensor& x, const std::string& mode, int64_t dtype, int64_t algorithm,
                double largest, const StoredOutput& y) {
   const bool is_float4 = dtype == ACL_FLOAT4_E2M1;
-  TORCH_CHECK(is_float4 || dtype == ACL_FLOAT8_E5M2 || dtype == ACL_FLOAT8_E4M3FN, "dstType is ",
-              dtype, ", expected 35 (FLOAT8_E5M2), 36 (FLOAT8_E4M3FN) or 40 (FLOAT4_E2M1), ",
-              "the ones that the host CANN emulates");
-  TORCH_CHECK(y.dtype() == dtype, y.name(), " has dtype ", dtype_name(y.dtype()), ", expected ",
-              dtype_name(static_cast<aclDataType>(dtype)), " as dstType says");
+  EXPECT(is_float4 || dtype == ACL_FLOAT8_E5M2 || dtype == ACL_FLOAT8_E4M3FN, "dstType is ", dtype,
+         ", expected 35 (FLOAT8_E5M2), 36 (FLOAT8_E4M3FN) or 40 (FLOAT4_E2M1), ",
+         "the ones that the host CANN emulates");
+  EXPECT(y.dtype() == dtype, y.name(), " has dtype ", dtype_name(y.dtype()), ", expected ",
+         dtype_name(static_cast<aclDataType>(dtype)), " as dstType says");
   const std::string rounding = mode.empty() ? "rint" : mode;
-  TORCH_CHECK(rounding == "rint" || (is_float4 && (rounding == "floor" || rounding == "round")),
-              "the rounding mode is \"", mode,
-              "\", expected \"rint\", or for FLOAT4 also \"floor\" or \"round\"");
+  EXPECT(rounding == "rint" || (is_float4 && (rounding == "floor" || rounding == "round")),
+         "the rounding mode is \"", mode,
+         "\", expected \"rint\", or for FLOAT4 also \"floor\" or \"round\"");
   expect_shape(y.name(), y, x.sizes());
-  TORCH_CHECK(!is_float4 || x.size(-1) % 2 == 0, y.name(), " has ", x.size(-1),
-              " elements in its last dimension, expected an even number for FLOAT4");
+  EXPECT(!is_float4 || x.size(-1) % 2 == 0, y.name(), " has ", x.size(-1),
+         " elements in its last dimension, expected an even number for FLOAT4");
   return {static_cast<aclDataType>(dtype), rounding, algorithm, static_cast<float>(largest)};
 }
 
 int64_t mx_axis(const at::Tensor& x, int64_t axis) {
-  TORCH_CHECK(axis >= -x.dim() && axis < x.dim(), "axis is ", axis, ", expected ", -x.dim(), " to ",
-              x.dim() - 1);
+  EXPECT(axis >= -x.dim() && axis < x.dim(), "axis is ", axis, ", expected ", -x.dim(), " to ",
+         x.dim() - 1);
   return axis < 0 ? axis + x.dim() : axis;
 }
 
@@ -126,8 +126,8 @@ std::vector<int64_t> mx_scale_shape(const at::Tensor& x, int64_t axis, int64_t b
 
 void expect_mx_scale(const char* name, const at::Tensor& scale, aclDataType dtype,
                      at::IntArrayRef shape) {
-  TORCH_CHECK(dtype == ACL_FLOAT8_E8M0, name, " has dtype ", dtype_name(dtype),
-              ", expected FLOAT8_E8M0");
+  EXPECT(dtype == ACL_FLOAT8_E8M0, name, " has dtype ", dtype_name(dtype),
+         ", expected FLOAT8_E8M0");
   expect_shape(name, scale, shape);
 }
 
@@ -170,8 +170,8 @@ std::vector<int64_t> mx_group_ends(const char* name, const at::Tensor& groups, i
   std::vector<int64_t> ends(values, values + contiguous.numel());
   int64_t before = 0;
   for (const int64_t end : ends) {
-    TORCH_CHECK(end >= before && end >= least && end <= rows, name, " has ", end, " after ", before,
-                ", expected numbers from ", least, " to ", rows, " that do not decrease");
+    EXPECT(end >= before && end >= least && end <= rows, name, " has ", end, " after ", before,
+           ", expected numbers from ", least, " to ", rows, " that do not decrease");
     before = end;
   }
   return ends;

@@ -14,7 +14,7 @@
 #include "host_cann/aten_ops/quantized/mx_blocks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_mx_dual_axis_rows {
 
 namespace {
 
@@ -32,26 +32,26 @@ void quantize_both(const at::Tensor& x, const std::optional<at::Tensor>& groups,
     return quantize_mx(x, x.dim() - 2, kMxBlock, rule2, second_last.y, second_last.scale);
   }
   expect_dtype("the index of groups", *groups, at::kLong);
-  TORCH_CHECK(groups->dim() == 1 && groups->size(0) > 0, "the index of groups has shape ",
-              groups->sizes(), ", expected one dimension with elements");
-  TORCH_CHECK(x.dim() == 2, "x has ", x.dim(), " dimensions, expected 2 beside groups");
+  EXPECT(groups->dim() == 1 && groups->size(0) > 0, "the index of groups has shape ",
+         groups->sizes(), ", expected one dimension with elements");
+  EXPECT(x.dim() == 2, "x has ", x.dim(), " dimensions, expected 2 beside groups");
   const int64_t pairs = x.size(0) / (2 * kMxBlock) + groups->size(0);
   expect_mx_scale(second_last.scale.name(), second_last.scale, second_last.scale.dtype(),
                   {pairs, x.size(1), 2});
   if (!second_last.y.is_written()) return;
   const std::vector<int64_t> ends =
       mx_group_ends("the index of groups", *groups, x.size(0), least_rows);
-  TORCH_CHECK(ends.back() == x.size(0), "the index of groups ends with ", ends.back(),
-              ", expected ", x.size(0), ", the rows of x");
+  EXPECT(ends.back() == x.size(0), "the index of groups ends with ", ends.back(), ", expected ",
+         x.size(0), ", the rows of x");
   quantize_mx_groups(x, ends, rule2, second_last.y, second_last.scale);
 }
 
 void expect_no_largest(const char* name, double largest) {
-  TORCH_CHECK(largest == 0, name, " is ", largest, ", expected 0");
+  EXPECT(largest == 0, name, " is ", largest, ", expected 0");
 }
 void expect_float8(const char* name, int64_t dtype) {
-  TORCH_CHECK(dtype == int64_t{ACL_FLOAT8_E5M2} || dtype == int64_t{ACL_FLOAT8_E4M3FN}, name,
-              " is ", dtype, ", expected 35 (FLOAT8_E5M2) or 36 (FLOAT8_E4M3FN)");
+  EXPECT(dtype == int64_t{ACL_FLOAT8_E5M2} || dtype == int64_t{ACL_FLOAT8_E4M3FN}, name, " is ",
+         dtype, ", expected 35 (FLOAT8_E5M2) or 36 (FLOAT8_E4M3FN)");
 }
 
 // The gradient of SwiGLU for both halves of x. That of the gate stands first wherever the gate
@@ -117,9 +117,9 @@ ACLNN(GroupedDynamicMxQuantWithDualAxis, (In, x), (In, groupIndex), (char*, roun
       (int64_t, scaleAlg), (int64_t, dstDtype), (double, maxDtypeValue), (StoredOut, y1Out),
       (StoredOut, y1ScaleOut), (StoredOut, y2Out), (StoredOut, y2ScaleOut)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 2);
-  TORCH_CHECK(x.size(1) > 0 && x.size(1) % 64 == 0, "x has ", x.size(1),
-              " columns, expected a positive multiple of 64");
-  TORCH_CHECK(scaleAlg == 1, "scaleAlg is ", scaleAlg, ", expected 1");
+  EXPECT(x.size(1) > 0 && x.size(1) % 64 == 0, "x has ", x.size(1),
+         " columns, expected a positive multiple of 64");
+  EXPECT(scaleAlg == 1, "scaleAlg is ", scaleAlg, ", expected 1");
   expect_float8("dstDtype", dstDtype.value());
   expect_no_largest("maxDtypeValue", maxDtypeValue);
   quantize_both(x, groupIndex, 0, roundModeOptional, dstDtype, scaleAlg, {y1Out, y1ScaleOut},
@@ -131,9 +131,9 @@ ACLNN(SwigluMxQuantWithDualAxis, (In, x), (OptionalIn, groupIndexOptional), (boo
       (char*, roundModeOptional), (int64_t, scaleAlg), (int64_t, dstType), (double, maxDtypeValue),
       (StoredOut, y1Out), (StoredOut, mxscale1Out), (StoredOut, y2Out), (StoredOut, mxscale2Out)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 2);
-  TORCH_CHECK(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
-  TORCH_CHECK(scaleAlg == 0 || (scaleAlg == 1 && dstType != int64_t{ACL_FLOAT4_E2M1}),
-              "scaleAlg is ", scaleAlg, ", expected 0, or 1 for FLOAT8");
+  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
+  EXPECT(scaleAlg == 0 || (scaleAlg == 1 && dstType != int64_t{ACL_FLOAT4_E2M1}), "scaleAlg is ",
+         scaleAlg, ", expected 0, or 1 for FLOAT8");
   expect_no_largest("maxDtypeValue", maxDtypeValue);
   const at::Tensor result = swiglu(halves(wide(x), 1, activateLeft)).to(x.scalar_type());
   quantize_both(result, groupIndexOptional, 1, roundModeOptional, dstType, scaleAlg,
@@ -144,16 +144,16 @@ ACLNN(SwigluBackwardMxQuantWithDualAxis, (In, x), (In, yGrad), (OptionalIn, grou
       (double, maxDtypeValue), (StoredOut, y1Out), (StoredOut, mxscale1Out), (StoredOut, y2Out),
       (StoredOut, mxscale2Out)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 6);
-  TORCH_CHECK(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
-  TORCH_CHECK(x.size(-1) % 64 == 0, "x has ", x.size(-1),
-              " elements in its last dimension, expected a multiple of 64");
+  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
+  EXPECT(x.size(-1) % 64 == 0, "x has ", x.size(-1),
+         " elements in its last dimension, expected a multiple of 64");
   expect_dtype("yGrad", yGrad, x);
   std::vector<int64_t> half = x.sizes().vec();
   half.back() /= 2;
   expect_shape("yGrad", yGrad, half);
-  TORCH_CHECK(scaleAlg == 1, "scaleAlg is ", scaleAlg, ", expected 1");
-  TORCH_CHECK(dstDtype == int64_t{ACL_FLOAT8_E4M3FN}, "dstDtype is ", dstDtype,
-              ", expected 36 (FLOAT8_E4M3FN)");
+  EXPECT(scaleAlg == 1, "scaleAlg is ", scaleAlg, ", expected 1");
+  EXPECT(dstDtype == int64_t{ACL_FLOAT8_E4M3FN}, "dstDtype is ", dstDtype,
+         ", expected 36 (FLOAT8_E4M3FN)");
   expect_no_largest("maxDtypeValue", maxDtypeValue);
   const at::Tensor result = swiglu_gradient(wide(yGrad), wide(x), activateLeft).to(x.scalar_type());
   quantize_both(result, groupIndexOptional, 1, roundModeOptional, dstDtype, scaleAlg,
@@ -164,9 +164,9 @@ ACLNN(SituMxQuant, (In, x), (float, beta), (float, linearBeta), (bool, activateL
       (int64_t, axis), (int64_t, dstType), (char*, roundModeOptional), (StoredOut, yOut),
       (StoredOut, yScaleOut)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 1, 8);
-  TORCH_CHECK(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
+  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
   expect_beta(beta);
-  TORCH_CHECK(axis == -1, "axis is ", axis, ", expected -1");
+  EXPECT(axis == -1, "axis is ", axis, ", expected -1");
   expect_float8("dstType", dstType.value());
   const int64_t last = x.dim() - 1;
   const at::Tensor result =
@@ -178,15 +178,14 @@ ACLNN(SituMxQuant, (In, x), (float, beta), (float, linearBeta), (bool, activateL
 ACLNN(MxToBlockMxQuant, (StoredIn, x), (StoredIn, mxscale), (int64_t, dstType), (StoredOut, y),
       (StoredOut, scale1), (StoredOut, scale2)) {
   const at::Tensor& elements = x.elements;
-  TORCH_CHECK(x.dtype == ACL_FLOAT4_E2M1, "x has dtype ", dtype_name(x.dtype),
-              ", expected FLOAT4_E2M1");
+  EXPECT(x.dtype == ACL_FLOAT4_E2M1, "x has dtype ", dtype_name(x.dtype), ", expected FLOAT4_E2M1");
   expect_dims("x", elements, 2, 3);
-  TORCH_CHECK(elements.numel() > 0, "x has shape ", elements.sizes(), ", expected elements");
-  TORCH_CHECK(elements.size(-1) % 2 == 0, "x has ", elements.size(-1),
-              " elements in its last dimension, expected an even number for FLOAT4");
+  EXPECT(elements.numel() > 0, "x has shape ", elements.sizes(), ", expected elements");
+  EXPECT(elements.size(-1) % 2 == 0, "x has ", elements.size(-1),
+         " elements in its last dimension, expected an even number for FLOAT4");
   expect_float8("dstType", dstType.value());
-  TORCH_CHECK(y.dtype() == dstType.value(), "y has dtype ", dtype_name(y.dtype()), ", expected ",
-              dtype_name(static_cast<aclDataType>(dstType.value())), " as dstType says");
+  EXPECT(y.dtype() == dstType.value(), "y has dtype ", dtype_name(y.dtype()), ", expected ",
+         dtype_name(static_cast<aclDataType>(dstType.value())), " as dstType says");
   expect_shape("y", y, elements.sizes());
   const auto along_rows = mx_scale_shape(elements, elements.dim() - 1, kMxBlock);
   const auto along_columns = mx_scale_shape(elements, elements.dim() - 2, kMxBlock);
@@ -216,3 +215,5 @@ ACLNN(MxToBlockMxQuant, (StoredIn, x), (StoredIn, mxscale), (int64_t, dstType), 
   scale1 = result1;
   scale2 = result2;
 }
+
+}  // namespace aclnn_host::quantized_mx_dual_axis_rows

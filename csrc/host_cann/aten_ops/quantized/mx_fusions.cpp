@@ -20,13 +20,13 @@
 #include "host_cann/aten_ops/quantized/mx_blocks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_mx_fusions_rows {
 
 namespace {
 
 void check_algorithm(int64_t algorithm, int64_t dtype) {
-  TORCH_CHECK(algorithm == 0 || (algorithm == 1 && dtype != ACL_FLOAT4_E2M1), "scaleAlg is ",
-              algorithm, ", expected 0, or 1 for FLOAT8");
+  EXPECT(algorithm == 0 || (algorithm == 1 && dtype != ACL_FLOAT4_E2M1), "scaleAlg is ", algorithm,
+         ", expected 0, or 1 for FLOAT8");
 }
 
 struct NormOptions {
@@ -44,17 +44,16 @@ void quantize_norm(const at::Tensor& x, at::ScalarType narrow, const NormOptions
                    StoredOutput& y, StoredOutput& scale, OptionalOutput& rstd_out) {
   const at::Tensor& gamma = options.gamma;
   expect_shape("gamma", gamma, {x.size(-1)});
-  TORCH_CHECK(gamma.scalar_type() == narrow || gamma.scalar_type() == at::kFloat,
-              "gamma has dtype ", dtype_text(gamma.scalar_type()), ", expected FLOAT or ",
-              dtype_text(narrow));
+  EXPECT(gamma.scalar_type() == narrow || gamma.scalar_type() == at::kFloat, "gamma has dtype ",
+         dtype_text(gamma.scalar_type()), ", expected FLOAT or ", dtype_text(narrow));
   if (options.beta) expect_like("beta", *options.beta, gamma);
   check_algorithm(options.algorithm, options.dtype);
-  TORCH_CHECK(!options.mode.empty(), "roundMode is empty, expected a text");
+  EXPECT(!options.mode.empty(), "roundMode is empty, expected a text");
   const MxRule rule = mx_rule(x, options.mode, options.dtype, options.algorithm, 0, y);
   const at::Tensor rstd =
       at::rsqrt((x * x).mean(at::IntArrayRef{-1}, /*keepdim=*/true) + options.epsilon);
   if (options.has_rstd) {
-    TORCH_CHECK(rstd_out, "rstdOut is null, expected a tensor as outputRstd is true");
+    EXPECT(rstd_out, "rstdOut is null, expected a tensor as outputRstd is true");
     expect_dtype(*rstd_out, rstd);
     expect_shape("rstdOut", *rstd_out, rstd.sizes());
     rstd_out = rstd;
@@ -68,8 +67,8 @@ void quantize_norm(const at::Tensor& x, at::ScalarType narrow, const NormOptions
 // One of the last two dimensions of x.
 int64_t late_axis(const char* name, const at::Tensor& x, int64_t axis) {
   const int64_t dims = x.dim();
-  TORCH_CHECK(axis == -1 || axis == -2 || axis == dims - 1 || axis == dims - 2, name, " is ", axis,
-              ", expected -1, -2, ", dims - 2, " or ", dims - 1);
+  EXPECT(axis == -1 || axis == -2 || axis == dims - 1 || axis == dims - 2, name, " is ", axis,
+         ", expected -1, -2, ", dims - 2, " or ", dims - 1);
   return axis < 0 ? axis + dims : axis;
 }
 
@@ -120,24 +119,24 @@ ACLNN(SwigluMxQuant, (In, x), (OptionalIn, groupIndexOptional), (int64_t, activa
   const int64_t last = x.dim() - 1;
   const int64_t split = late_axis("activateDim", x, activateDim);
   const int64_t blocks = late_axis("axis", x, axis);
-  TORCH_CHECK(x.size(split) % 2 == 0, "x has ", x.size(split),
-              " elements along activateDim, expected an even number");
-  TORCH_CHECK(swigluMode == 0 || (swigluMode == 1 && split == last), "swigluMode is ", swigluMode,
-              ", expected 0, or 1 if activateDim is the last dimension");
-  TORCH_CHECK(swigluMode == 0 || (clampLimit > 0 && std::isfinite(clampLimit.value())),
-              "clampLimit is ", clampLimit, ", expected a positive finite number");
-  TORCH_CHECK(groupMode == 0 || groupMode == 1, "groupMode is ", groupMode, ", expected 0 or 1");
-  TORCH_CHECK(maxDtypeValue >= 0, "maxDtypeValue is ", maxDtypeValue, ", expected 0 or more");
+  EXPECT(x.size(split) % 2 == 0, "x has ", x.size(split),
+         " elements along activateDim, expected an even number");
+  EXPECT(swigluMode == 0 || (swigluMode == 1 && split == last), "swigluMode is ", swigluMode,
+         ", expected 0, or 1 if activateDim is the last dimension");
+  EXPECT(swigluMode == 0 || (clampLimit > 0 && std::isfinite(clampLimit.value())), "clampLimit is ",
+         clampLimit, ", expected a positive finite number");
+  EXPECT(groupMode == 0 || groupMode == 1, "groupMode is ", groupMode, ", expected 0 or 1");
+  EXPECT(maxDtypeValue >= 0, "maxDtypeValue is ", maxDtypeValue, ", expected 0 or more");
   check_algorithm(scaleAlg, dstType);
   if (groupIndexOptional) {
     expect_dtype("groupIndexOptional", *groupIndexOptional, at::kLong);
     expect_dims("groupIndexOptional", *groupIndexOptional, 1);
     const int64_t groups = groupIndexOptional->numel();
-    TORCH_CHECK(groups >= 1 && groups <= 256, "groupIndexOptional has ", groups,
-                " elements, expected 1 to 256");
-    TORCH_CHECK(split == last && blocks == last,
-                "activateDim or axis is not the last dimension, expected it with "
-                "groupIndexOptional, the only case of groups that the host CANN emulates");
+    EXPECT(groups >= 1 && groups <= 256, "groupIndexOptional has ", groups,
+           " elements, expected 1 to 256");
+    EXPECT(split == last && blocks == last,
+           "activateDim or axis is not the last dimension, expected it with "
+           "groupIndexOptional, the only case of groups that the host CANN emulates");
   }
   const at::Tensor result = swigluMode == 0
                                 ? swiglu(wide(x), split, activateLeft)
@@ -152,9 +151,9 @@ ACLNN(DynamicDualLevelMxQuant, (In, x), (OptionalIn, smoothScaleOptional),
       (char*, roundModeOptional), (int64_t, level0BlockSize), (int64_t, level1BlockSize),
       (StoredOut, yOut), (Out, level0ScaleOut), (StoredOut, level1ScaleOut)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 1, 7);
-  TORCH_CHECK(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
-  TORCH_CHECK(level0BlockSize == 512, "level0BlockSize is ", level0BlockSize, ", expected 512");
-  TORCH_CHECK(level1BlockSize == kMxBlock, "level1BlockSize is ", level1BlockSize, ", expected 32");
+  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
+  EXPECT(level0BlockSize == 512, "level0BlockSize is ", level0BlockSize, ", expected 512");
+  EXPECT(level1BlockSize == kMxBlock, "level1BlockSize is ", level1BlockSize, ", expected 32");
   expect_dtype("level0ScaleOut", level0ScaleOut, at::kFloat);
   const MxRule rule = mx_rule(x, roundModeOptional, ACL_FLOAT4_E2M1, 0, 0, yOut);
   at::Tensor smoothed = x;
@@ -177,3 +176,5 @@ ACLNN(DynamicDualLevelMxQuant, (In, x), (OptionalIn, smoothScaleOptional),
   quantize_mx(first, x.dim() - 1, kMxBlock, rule, yOut, level1ScaleOut);
   level0ScaleOut = scale;
 }
+
+}  // namespace aclnn_host::quantized_mx_fusions_rows

@@ -10,23 +10,23 @@
 #include "host_cann/aten_ops/quantized/mx_blocks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_mx_quantization_rows {
 
 namespace {
 
 void check_algorithm(int64_t algorithm, int64_t dtype, bool has_second) {
   const bool is_float4 = dtype == ACL_FLOAT4_E2M1;
-  TORCH_CHECK(algorithm == 0 || (algorithm == 1 && !is_float4) ||
-                  (algorithm == 2 && is_float4 && has_second),
-              "scaleAlg is ", algorithm, ", expected 0, or 1 for FLOAT8",
-              has_second ? ", or 2 for FLOAT4" : "");
+  EXPECT(algorithm == 0 || (algorithm == 1 && !is_float4) ||
+             (algorithm == 2 && is_float4 && has_second),
+         "scaleAlg is ", algorithm, ", expected 0, or 1 for FLOAT8",
+         has_second ? ", or 2 for FLOAT4" : "");
 }
 
 // The largest value of the quantised type, which callers may set for FLOAT4_E2M1. It matters in
 // algorithm 2 alone.
 void check_largest(double largest, bool may_be_set) {
-  TORCH_CHECK(largest == 0 || (may_be_set && largest >= 6 && largest <= 12), "dstTypeMax is ",
-              largest, ", expected ", may_be_set ? "0 or 6 to 12" : "0 for these other arguments");
+  EXPECT(largest == 0 || (may_be_set && largest >= 6 && largest <= 12), "dstTypeMax is ", largest,
+         ", expected ", may_be_set ? "0 or 6 to 12" : "0 for these other arguments");
 }
 
 void dynamic_mx_quant(const at::Tensor& x, int64_t axis, const std::string& mode, int64_t dtype,
@@ -36,15 +36,15 @@ void dynamic_mx_quant(const at::Tensor& x, int64_t axis, const std::string& mode
   axis = mx_axis(x, axis);
   check_algorithm(algorithm, dtype, has_second);
   check_largest(largest, dtype == ACL_FLOAT4_E2M1 && block_size == kMxBlock);
-  TORCH_CHECK(block_size > 0 && block_size <= 1024 && block_size % kMxBlock == 0, "blocksize is ",
-              block_size, ", expected a multiple of 32 from 32 to 1024");
+  EXPECT(block_size > 0 && block_size <= 1024 && block_size % kMxBlock == 0, "blocksize is ",
+         block_size, ", expected a multiple of 32 from 32 to 1024");
   const bool is_float = x.scalar_type() == at::kFloat;
-  TORCH_CHECK(block_size == kMxBlock || !(is_float || algorithm == 2), "blocksize is ", block_size,
-              ", expected 32 as x is FLOAT or scaleAlg is 2");
-  TORCH_CHECK(!is_float || x.size(axis) >= kMxBlock, "x has ", x.size(axis),
-              " elements along the axis, expected at least 32 as it is FLOAT");
-  TORCH_CHECK(least_maximum == 0 || (algorithm == 1 && least_maximum > 0), "maxLowBound is ",
-              least_maximum, ", expected 0, or a positive number if scaleAlg is 1");
+  EXPECT(block_size == kMxBlock || !(is_float || algorithm == 2), "blocksize is ", block_size,
+         ", expected 32 as x is FLOAT or scaleAlg is 2");
+  EXPECT(!is_float || x.size(axis) >= kMxBlock, "x has ", x.size(axis),
+         " elements along the axis, expected at least 32 as it is FLOAT");
+  EXPECT(least_maximum == 0 || (algorithm == 1 && least_maximum > 0), "maxLowBound is ",
+         least_maximum, ", expected 0, or a positive number if scaleAlg is 1");
   MxRule rule = mx_rule(x, mode, dtype, algorithm, largest, y);
   rule.least_maximum = static_cast<float>(least_maximum);
   expect_mx_scale(scale.name(), scale, scale.dtype(), mx_scale_shape(x, axis, block_size));
@@ -105,9 +105,9 @@ void grouped_mx_quant(const at::Tensor& x, const at::Tensor& groups, const std::
                       StoredOutput& y, StoredOutput& scale) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 2);
   expect_dtype("groupIndex", groups, at::kInt);
-  TORCH_CHECK(groups.dim() == 1 && groups.size(0) > 0, "groupIndex has shape ", groups.sizes(),
-              ", expected one dimension with elements");
-  TORCH_CHECK(block_size == kMxBlock, "blocksize is ", block_size, ", expected 32");
+  EXPECT(groups.dim() == 1 && groups.size(0) > 0, "groupIndex has shape ", groups.sizes(),
+         ", expected one dimension with elements");
+  EXPECT(block_size == kMxBlock, "blocksize is ", block_size, ", expected 32");
   check_largest(largest, dtype == ACL_FLOAT4_E2M1);
   const MxRule rule = mx_rule(x, mode, dtype, algorithm, largest, y);
   const int64_t pairs = x.size(0) / (2 * kMxBlock) + groups.size(0);
@@ -147,18 +147,16 @@ ACLNN(DynamicMxQuantV3, (In, x), (int64_t, axis), (char*, roundModeOptional), (i
 ACLNN(AntiMxQuant, (StoredIn, x), (StoredIn, mxscale), (int64_t, axis), (int64_t, dstType),
       (Out, y)) {
   const aclDataType dtype = x.dtype;
-  TORCH_CHECK(dtype == ACL_FLOAT8_E5M2 || dtype == ACL_FLOAT8_E4M3FN || dtype == ACL_FLOAT4_E2M1,
-              "x has dtype ", dtype_name(dtype),
-              ", expected FLOAT8_E5M2, FLOAT8_E4M3FN or FLOAT4_E2M1");
+  EXPECT(dtype == ACL_FLOAT8_E5M2 || dtype == ACL_FLOAT8_E4M3FN || dtype == ACL_FLOAT4_E2M1,
+         "x has dtype ", dtype_name(dtype), ", expected FLOAT8_E5M2, FLOAT8_E4M3FN or FLOAT4_E2M1");
   expect_dims("x", x.elements, 1, 7);
-  TORCH_CHECK(dtype != ACL_FLOAT4_E2M1 || x.elements.size(-1) % 2 == 0, "x has ",
-              x.elements.size(-1),
-              " elements in its last dimension, expected an even number for FLOAT4");
-  TORCH_CHECK(dstType == 0 || dstType == 1 || dstType == 27, "dstType is ", dstType,
-              ", expected 0 (FLOAT), 1 (FLOAT16) or 27 (BFLOAT16)");
-  TORCH_CHECK(acl_type(y->scalar_type()) == dstType.value(), "y has dtype ",
-              dtype_text(y->scalar_type()), ", expected ",
-              dtype_name(static_cast<aclDataType>(dstType.value())), " as dstType says");
+  EXPECT(dtype != ACL_FLOAT4_E2M1 || x.elements.size(-1) % 2 == 0, "x has ", x.elements.size(-1),
+         " elements in its last dimension, expected an even number for FLOAT4");
+  EXPECT(dstType == 0 || dstType == 1 || dstType == 27, "dstType is ", dstType,
+         ", expected 0 (FLOAT), 1 (FLOAT16) or 27 (BFLOAT16)");
+  EXPECT(acl_type(y->scalar_type()) == dstType.value(), "y has dtype ",
+         dtype_text(y->scalar_type()), ", expected ",
+         dtype_name(static_cast<aclDataType>(dstType.value())), " as dstType says");
   const int64_t dim = mx_axis(x.elements, axis);
   expect_mx_scale("mxscale", mxscale.elements, mxscale.dtype,
                   mx_scale_shape(x.elements, dim, kMxBlock));
@@ -182,11 +180,11 @@ ACLNN(DynamicBlockMxQuant, (In, x), (char*, roundModeOptional), (int64_t, dstTyp
       (int64_t, scaleAlg), (double, dstTypeMax), (StoredOut, yOut), (StoredOut, scale1Out),
       (StoredOut, scale2Out)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 3);
-  TORCH_CHECK(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
-  TORCH_CHECK(scaleAlg == 0 || (scaleAlg == 2 && dstType == int64_t{ACL_FLOAT4_E2M1}),
-              "scaleAlg is ", scaleAlg, ", expected 0, or 2 for FLOAT4_E2M1");
-  TORCH_CHECK(dstTypeMax == 0 || dstTypeMax == 6 || dstTypeMax == 7, "dstTypeMax is ", dstTypeMax,
-              ", expected 0, 6 or 7");
+  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
+  EXPECT(scaleAlg == 0 || (scaleAlg == 2 && dstType == int64_t{ACL_FLOAT4_E2M1}), "scaleAlg is ",
+         scaleAlg, ", expected 0, or 2 for FLOAT4_E2M1");
+  EXPECT(dstTypeMax == 0 || dstTypeMax == 6 || dstTypeMax == 7, "dstTypeMax is ", dstTypeMax,
+         ", expected 0, 6 or 7");
   const MxRule rule = mx_rule(x, roundModeOptional, dstType, scaleAlg, dstTypeMax.value(), yOut);
   expect_mx_scale("scale1Out", scale1Out, scale1Out.dtype(),
                   mx_scale_shape(x, x.dim() - 1, kMxBlock));
@@ -197,15 +195,17 @@ ACLNN(DynamicBlockMxQuant, (In, x), (char*, roundModeOptional), (int64_t, dstTyp
 
 ACLNN(GroupedDynamicMxQuant, (In, x), (In, groupIndex), (const char*, roundMode),
       (int64_t, dstType), (int64_t, blocksize), (StoredOut, y), (StoredOut, mxscale)) {
-  TORCH_CHECK(dstType == int64_t{ACL_FLOAT8_E5M2} || dstType == int64_t{ACL_FLOAT8_E4M3FN},
-              "dstType is ", dstType, ", expected 35 (FLOAT8_E5M2) or 36 (FLOAT8_E4M3FN)");
-  TORCH_CHECK(roundMode == "rint", "roundMode is \"", roundMode, "\", expected \"rint\"");
+  EXPECT(dstType == int64_t{ACL_FLOAT8_E5M2} || dstType == int64_t{ACL_FLOAT8_E4M3FN},
+         "dstType is ", dstType, ", expected 35 (FLOAT8_E5M2) or 36 (FLOAT8_E4M3FN)");
+  EXPECT(roundMode == "rint", "roundMode is \"", roundMode, "\", expected \"rint\"");
   grouped_mx_quant(x, groupIndex, roundMode, dstType, blocksize, 0, 0, y, mxscale);
 }
 ACLNN(GroupedDynamicMxQuantV2, (In, x), (In, groupIndex), (const char*, roundMode),
       (int64_t, dstType), (int64_t, blocksize), (int64_t, scaleAlg), (double, dstTypeMax),
       (StoredOut, y), (StoredOut, mxscale)) {
-  TORCH_CHECK(!roundMode.empty(), "roundMode is empty, expected \"rint\", \"floor\" or \"round\"");
+  EXPECT(!roundMode.empty(), "roundMode is empty, expected \"rint\", \"floor\" or \"round\"");
   check_algorithm(scaleAlg, dstType, /*has_second=*/true);
   grouped_mx_quant(x, groupIndex, roundMode, dstType, blocksize, scaleAlg, dstTypeMax, y, mxscale);
 }
+
+}  // namespace aclnn_host::quantized_mx_quantization_rows

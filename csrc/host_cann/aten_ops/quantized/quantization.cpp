@@ -17,7 +17,7 @@
 #include "host_cann/aten_ops/quantized/quantized_values.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_quantization_rows {
 
 namespace {
 
@@ -29,8 +29,8 @@ at::Tensor rounded(const at::Tensor& x, const std::string& mode) {
   if (mode == "ceil") return at::ceil(x);
   if (mode == "trunc") return at::trunc(x);
   if (mode == "floor") return at::floor(x);
-  TORCH_CHECK(mode == "round", "roundMode is \"", mode,
-              "\", expected \"round\", \"ceil\", \"trunc\" or \"floor\"");
+  EXPECT(mode == "round", "roundMode is \"", mode,
+         "\", expected \"round\", \"ceil\", \"trunc\" or \"floor\"");
   return at::round(x);
 }
 
@@ -55,9 +55,9 @@ at::Tensor along(const char* name, const at::Tensor& parameters, const at::Tenso
   std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
   shape[static_cast<size_t>(axis)] = parameters.numel();
   const bool is_one = parameters.dim() == 1 || parameters.sizes() == shape;
-  TORCH_CHECK(is_one && (parameters.numel() == 1 || parameters.numel() == x.size(axis)), name,
-              " has shape ", parameters.sizes(), ", expected 1 or ", x.size(axis),
-              " elements along dimension ", axis, " of x");
+  EXPECT(is_one && (parameters.numel() == 1 || parameters.numel() == x.size(axis)), name,
+         " has shape ", parameters.sizes(), ", expected 1 or ", x.size(axis),
+         " elements along dimension ", axis, " of x");
   return wide(parameters).reshape(shape);
 }
 
@@ -79,7 +79,7 @@ void quantize_scaled(StoredOutput& y, const at::Tensor& x, const at::Tensor& sca
 }
 
 void check_limits(int64_t low, int64_t high) {
-  TORCH_CHECK(low <= high, "quantMin is ", low, ", expected at most quantMax, which is ", high);
+  EXPECT(low <= high, "quantMin is ", low, ", expected at most quantMax, which is ", high);
 }
 
 // Rounds to a grid and back; the mask says which elements lie on the grid.
@@ -101,7 +101,7 @@ void check_fake(const at::Tensor& self, const at::Tensor& zero, const Output& ou
 
 ACLNN(AscendQuant, (FloatIn, x), (FloatIn, scale), (OptionalIn, offset), (bool, sqrtMode),
       (const char*, roundMode), (int32_t, dstType), (StoredOut, y)) {
-  TORCH_CHECK(x.dim() > 0, "x has no dimensions, expected 1 to 8");
+  EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
   expect_type("dstType", dstType, y, {ACL_INT8, ACL_INT32, ACL_INT4});
   if (x.scalar_type() != at::kFloat) expect_dtype("scale", scale, x.scalar_type());
   quantize_scaled(y, x, scale, offset, sqrtMode, roundMode, x.dim() - 1);
@@ -109,10 +109,10 @@ ACLNN(AscendQuant, (FloatIn, x), (FloatIn, scale), (OptionalIn, offset), (bool, 
 // axis is one of the last two dimensions.
 ACLNN(AscendQuantV3, (FloatIn, x), (FloatIn, scale), (OptionalIn, offset), (bool, sqrtMode),
       (const char*, roundMode), (int32_t, dstType), (int32_t, axis), (StoredOut, y)) {
-  TORCH_CHECK(x.dim() > 0, "x has no dimensions, expected 1 to 8");
+  EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
   const int64_t place = from_start(axis, x);
-  TORCH_CHECK(place >= 0 && place >= x.dim() - 2 && place < x.dim(), "axis is ", axis.value(),
-              ", expected one of the last two dimensions of x, which has ", x.dim());
+  EXPECT(place >= 0 && place >= x.dim() - 2 && place < x.dim(), "axis is ", axis.value(),
+         ", expected one of the last two dimensions of x, which has ", x.dim());
   expect_type("dstType", dstType, y,
               {ACL_INT8, ACL_INT32, ACL_INT4, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
   expect_dtype("scale", scale, x.scalar_type());
@@ -121,14 +121,14 @@ ACLNN(AscendQuantV3, (FloatIn, x), (FloatIn, scale), (OptionalIn, offset), (bool
 // Adds the offset first. A scale is one for all, for the last dimension or for the one before.
 ACLNN(AscendAntiQuant, (StoredIn, x), (FloatIn, scale), (OptionalIn, offset), (int64_t, dstType),
       (bool, sqrtMode), (Out, y)) {
-  TORCH_CHECK(x.dtype == ACL_INT8 || is_int4(x.dtype) || is_float8(x.dtype), "x has dtype ",
-              dtype_name(x.dtype), ", expected INT8, INT4, INT32, FLOAT8_E4M3FN or FLOAT8_E5M2");
+  EXPECT(x.dtype == ACL_INT8 || is_int4(x.dtype) || is_float8(x.dtype), "x has dtype ",
+         dtype_name(x.dtype), ", expected INT8, INT4, INT32, FLOAT8_E4M3FN or FLOAT8_E5M2");
   expect_format("x", x);
-  TORCH_CHECK(!is_float8(x.dtype) || !sqrtMode, "sqrtMode is true, expected false as x is ",
-              dtype_name(x.dtype));
+  EXPECT(!is_float8(x.dtype) || !sqrtMode, "sqrtMode is true, expected false as x is ",
+         dtype_name(x.dtype));
   if (is_float8(x.dtype)) expect_dtype("scale", scale, at::kFloat);
-  TORCH_CHECK(dstType == 1 || dstType == 27, "dstType is ", dstType.value(),
-              ", expected 1 (FLOAT16) or 27 (BFLOAT16)");
+  EXPECT(dstType == 1 || dstType == 27, "dstType is ", dstType.value(),
+         ", expected 1 (FLOAT16) or 27 (BFLOAT16)");
   expect_dtype("y", y, dstType == 1 ? at::kHalf : at::kBFloat16);
   const at::Tensor values = is_packed(x.dtype) ? unpacked_rows(x.elements) : x.elements;
   std::vector<int64_t> shape(static_cast<size_t>(scale.dim()), 1);
@@ -140,9 +140,8 @@ ACLNN(AscendAntiQuant, (StoredIn, x), (FloatIn, scale), (OptionalIn, offset), (i
     return is_short ? scale.size(0) == values.size(dim) : scale.sizes() == shape;
   };
   const bool is_one = scale.numel() == 1 && (scale.dim() == 1 || scale.dim() == values.dim());
-  TORCH_CHECK(is_one || fits(-1) || fits(-2), "scale has shape ", scale.sizes(),
-              ", expected 1 element, or those of one of the last two dimensions of ",
-              values.sizes());
+  EXPECT(is_one || fits(-1) || fits(-2), "scale has shape ", scale.sizes(),
+         ", expected 1 element, or those of one of the last two dimensions of ", values.sizes());
   const auto factor = [&](const at::Tensor& tensor) {
     return wide(is_one ? tensor.reshape({}) : tensor.reshape(shape));
   };
@@ -160,20 +159,20 @@ ACLNN(AscendAntiQuant, (StoredIn, x), (FloatIn, scale), (OptionalIn, offset), (i
 // A scale of 0 is 1. Where a tensor is empty, nothing is written.
 ACLNN(Quantize, (FloatIn, x), (FloatIn, scales), (OptionalIn, zeroPoints), (aclDataType, dtype),
       (int32_t, axis), (Out, out)) {
-  TORCH_CHECK(dtype == at::kChar || dtype == at::kByte || dtype == at::kInt, "dtype is ", dtype,
-              ", expected INT8, UINT8 or INT32");
+  EXPECT(dtype == at::kChar || dtype == at::kByte || dtype == at::kInt, "dtype is ", dtype,
+         ", expected INT8, UINT8 or INT32");
   expect_dtype("out", out, dtype);
   expect_shape("out", out, x.sizes());
-  TORCH_CHECK(x.dim() > 0, "x has no dimensions, expected 1 to 8");
-  TORCH_CHECK(scales.numel() <= 1 || (axis >= -x.dim() && axis < x.dim()), "axis is ", axis.value(),
-              ", expected ", -x.dim(), " to ", x.dim() - 1);
-  TORCH_CHECK(scales.dim() == 1, "scales has ", scales.dim(), " dimensions, expected 1");
+  EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
+  EXPECT(scales.numel() <= 1 || (axis >= -x.dim() && axis < x.dim()), "axis is ", axis.value(),
+         ", expected ", -x.dim(), " to ", x.dim() - 1);
+  EXPECT(scales.dim() == 1, "scales has ", scales.dim(), " dimensions, expected 1");
   if (zeroPoints) expect_shape("zeroPoints", *zeroPoints, scales.sizes());
   const auto is_bfloat16 = [](const at::Tensor& tensor) {
     return tensor.scalar_type() == at::kBFloat16;
   };
   const bool any = is_bfloat16(scales) || (zeroPoints && is_bfloat16(*zeroPoints));
-  TORCH_CHECK(
+  EXPECT(
       !any || (is_bfloat16(x) && is_bfloat16(scales) && (!zeroPoints || is_bfloat16(*zeroPoints))),
       "scales or zeroPoints is BFLOAT16, expected x, scales and zeroPoints to be BFLOAT16");
   if (scales.numel() == 0 || x.numel() == 0) return;
@@ -189,8 +188,8 @@ ACLNN(FakeQuantPerTensorAffineCachemask, (FloatIn, self), (FloatIn, scale), (In,
       (float, fakeQuantEnabled), (int64_t, quantMin), (int64_t, quantMax), (Out, out),
       (Out, mask)) {
   check_fake(self, zeroPoint, out, mask);
-  TORCH_CHECK(scale.numel() == 1 && zeroPoint.numel() == 1, "scale has ", scale.numel(),
-              " elements and zeroPoint has ", zeroPoint.numel(), ", expected 1");
+  EXPECT(scale.numel() == 1 && zeroPoint.numel() == 1, "scale has ", scale.numel(),
+         " elements and zeroPoint has ", zeroPoint.numel(), ", expected 1");
   check_limits(quantMin, quantMax);
   if (fakeQuantEnabled >= 1.0) {
     fake_quantize(self, wide(scale).reshape({}), zeroPoint.reshape({}), quantMin, quantMax, out,
@@ -203,8 +202,8 @@ ACLNN(FakeQuantPerTensorAffineCachemask, (FloatIn, self), (FloatIn, scale), (In,
 ACLNN(FakeQuantPerChannelAffineCachemask, (FloatIn, self), (FloatIn, scale), (In, zeroPoint),
       (int64_t, axis), (int64_t, quantMin), (int64_t, quantMax), (Out, out), (Out, mask)) {
   check_fake(self, zeroPoint, out, mask);
-  TORCH_CHECK(self.dim() > 0 && axis >= -self.dim() && axis < self.dim(), "axis is ", axis.value(),
-              ", expected ", -self.dim(), " to ", self.dim() - 1);
+  EXPECT(self.dim() > 0 && axis >= -self.dim() && axis < self.dim(), "axis is ", axis.value(),
+         ", expected ", -self.dim(), " to ", self.dim() - 1);
   const int64_t place = from_start(axis, self);
   expect_shape("scale", scale, {self.size(place)});
   expect_shape("zeroPoint", zeroPoint, {self.size(place)});
@@ -213,3 +212,5 @@ ACLNN(FakeQuantPerChannelAffineCachemask, (FloatIn, self), (FloatIn, scale), (In
   fake_quantize(self, wide(scale).reshape(shape), zeroPoint.reshape(shape), quantMin, quantMax, out,
                 mask);
 }
+
+}  // namespace aclnn_host::quantized_quantization_rows

@@ -37,8 +37,8 @@ void check_row_length(const QuantizedMatmul& call) {
   const bool is_exempt = is_pair_of(call, is_int8) && product != Product::kAscend310P &&
                          !holds_bits(call.x2_scale.elements) && call.x2_scale.elements.dim() == 1;
   for (const Stored* x : {&call.x1, &call.x2}) {
-    TORCH_CHECK(is_exempt || x->elements.size(-1) <= kMost, x == &call.x1 ? "x1" : "x2",
-                " has shape ", x->elements.sizes(), ", expected a last size of at most ", kMost);
+    EXPECT(is_exempt || x->elements.size(-1) <= kMost, x == &call.x1 ? "x1" : "x2", " has shape ",
+           x->elements.sizes(), ", expected a last size of at most ", kMost);
   }
 }
 
@@ -47,13 +47,13 @@ Matrices matrices_of(const QuantizedMatmul& call) {
   expect_dims("x2", call.x2.elements, 2, 6);
   expect_format("x1", call.x1);
   expect_format("x2", call.x2, /*or_blocked=*/true);
-  TORCH_CHECK(!is_int4(call.x1.dtype) || !call.transpose_x1,
-              "transposeX1 is true, expected false for x1 of ", dtype_name(call.x1.dtype));
+  EXPECT(!is_int4(call.x1.dtype) || !call.transpose_x1,
+         "transposeX1 is true, expected false for x1 of ", dtype_name(call.x1.dtype));
   for (const Stored* x : {&call.x1, &call.x2}) {
-    TORCH_CHECK((x->dtype != ACL_INT4 && x->dtype != ACL_FLOAT4_E2M1) ||
-                    x->elements.size(-1) % 2 == 0 || x->elements.size(-2) % 2 == 0,
-                x == &call.x1 ? "x1" : "x2", " has shape ", x->elements.sizes(),
-                ", expected an even last size for elements of 4 bits");
+    EXPECT((x->dtype != ACL_INT4 && x->dtype != ACL_FLOAT4_E2M1) || x->elements.size(-1) % 2 == 0 ||
+               x->elements.size(-2) % 2 == 0,
+           x == &call.x1 ? "x1" : "x2", " has shape ", x->elements.sizes(),
+           ", expected an even last size for elements of 4 bits");
   }
   check_row_length(call);
   Matrices result;
@@ -61,9 +61,9 @@ Matrices matrices_of(const QuantizedMatmul& call) {
   if (call.x1.dtype == ACL_INT32) result.a = unpacked_rows(result.a);
   const at::Tensor b = call.transpose_x2 ? call.x2.elements.transpose(-1, -2) : call.x2.elements;
   result.b = unpacked_weight("x2", b, call.x2.dtype, result.k());
-  TORCH_CHECK(result.b.size(-2) == result.k(), "x2 has ", result.b.size(-2),
-              " elements to sum over, expected ", result.k(), " as x1 has");
-  TORCH_CHECK(result.k() > 0, "x1 and x2 have no elements to sum over, expected at least one");
+  EXPECT(result.b.size(-2) == result.k(), "x2 has ", result.b.size(-2),
+         " elements to sum over, expected ", result.k(), " as x1 has");
+  EXPECT(result.k() > 0, "x1 and x2 have no elements to sum over, expected at least one");
   return result;
 }
 
@@ -78,9 +78,9 @@ void expect_out(const QuantizedMatmul& call, std::initializer_list<at::ScalarTyp
     if (call.out == type) return;
     expected += (expected.empty() ? "" : " or ") + std::string(dtype_text(type));
   }
-  TORCH_CHECK(false, "out has dtype ", dtype_text(call.out), ", expected ", expected, " for x1 of ",
-              dtype_name(call.x1.dtype), ", x2 of ", dtype_name(call.x2.dtype), " and x2Scale of ",
-              dtype_name(call.x2_scale.dtype));
+  EXPECT(false, "out has dtype ", dtype_text(call.out), ", expected ", expected, " for x1 of ",
+         dtype_name(call.x1.dtype), ", x2 of ", dtype_name(call.x2.dtype), " and x2Scale of ",
+         dtype_name(call.x2_scale.dtype));
 }
 
 void expect_bias(const QuantizedMatmul& call, std::initializer_list<at::ScalarType> types) {
@@ -90,9 +90,9 @@ void expect_bias(const QuantizedMatmul& call, std::initializer_list<at::ScalarTy
     if (call.bias->scalar_type() == type) return;
     expected += (expected.empty() ? "" : ", ") + std::string(dtype_text(type));
   }
-  TORCH_CHECK(false, "bias has dtype ", dtype_text(call.bias->scalar_type()), ", expected ",
-              expected.empty() ? "null" : expected, " for out of ", dtype_text(call.out),
-              " and x2Scale of ", dtype_name(call.x2_scale.dtype));
+  EXPECT(false, "bias has dtype ", dtype_text(call.bias->scalar_type()), ", expected ",
+         expected.empty() ? "null" : expected, " for out of ", dtype_text(call.out),
+         " and x2Scale of ", dtype_name(call.x2_scale.dtype));
 }
 
 // (n), (1, n) for one matrix, or (batch, 1, n).
@@ -103,9 +103,9 @@ void check_bias_shape(const QuantizedMatmul& call, const at::Tensor& product) {
   const bool fits =
       dims == 1 || (dims == 2 && product.dim() == 2 && bias.size(0) == 1) ||
       (dims == 3 && product.dim() == 3 && bias.size(0) == product.size(0) && bias.size(1) == 1);
-  TORCH_CHECK(fits && bias.size(-1) == product.size(-1), "bias has shape ", bias.sizes(),
-              ", expected (", product.size(-1), ")", product.dim() == 3 ? " or (batch, 1, n)" : "",
-              " for a product of shape ", product.sizes());
+  EXPECT(fits && bias.size(-1) == product.size(-1), "bias has shape ", bias.sizes(), ", expected (",
+         product.size(-1), ")", product.dim() == 3 ? " or (batch, 1, n)" : "",
+         " for a product of shape ", product.sizes());
 }
 
 at::Tensor with_bias(const QuantizedMatmul& call, const at::Tensor& product) {
@@ -116,8 +116,8 @@ at::Tensor with_bias(const QuantizedMatmul& call, const at::Tensor& product) {
 // ---- scales of a tensor, channels and tokens
 
 void expect_channels(const char* name, const at::Tensor& scale, int64_t n) {
-  TORCH_CHECK(scale.dim() == 1 && (scale.size(0) == 1 || scale.size(0) == n), name, " has shape ",
-              scale.sizes(), ", expected (1) or (", n, ")");
+  EXPECT(scale.dim() == 1 && (scale.size(0) == 1 || scale.size(0) == n), name, " has shape ",
+         scale.sizes(), ", expected (1) or (", n, ")");
 }
 
 void check_integers(const QuantizedMatmul& call) {
@@ -125,9 +125,9 @@ void check_integers(const QuantizedMatmul& call) {
   const bool has_tokens = call.x1_scale.has_value();
   using at::kBFloat16, at::kHalf, at::kInt, at::kChar, at::kFloat;
   if (holds_bits(call.x2_scale.elements)) {
-    TORCH_CHECK(!has_tokens || (call.is_blocked && !is_wide), "x1Scale has dtype ",
-                dtype_name(has_tokens ? call.x1_scale->dtype : ACL_DT_UNDEFINED),
-                ", expected null with an x2Scale of ", dtype_name(call.x2_scale.dtype));
+    EXPECT(!has_tokens || (call.is_blocked && !is_wide), "x1Scale has dtype ",
+           dtype_name(has_tokens ? call.x1_scale->dtype : ACL_DT_UNDEFINED),
+           ", expected null with an x2Scale of ", dtype_name(call.x2_scale.dtype));
     if (is_wide) {
       expect_out(call, {kHalf, kBFloat16, kChar});
     } else {
@@ -136,13 +136,12 @@ void check_integers(const QuantizedMatmul& call) {
     return expect_bias(call, {kInt});
   }
   const bool is_float = call.x2_scale.dtype == ACL_FLOAT;
-  TORCH_CHECK(is_float || call.x2_scale.dtype == ACL_BF16, "x2Scale has dtype ",
-              dtype_name(call.x2_scale.dtype), ", expected UINT64, INT64, FLOAT or BFLOAT16");
+  EXPECT(is_float || call.x2_scale.dtype == ACL_BF16, "x2Scale has dtype ",
+         dtype_name(call.x2_scale.dtype), ", expected UINT64, INT64, FLOAT or BFLOAT16");
   const bool may_lack_tokens = call.is_blocked && !is_wide;
   if (call.out == kBFloat16) {
-    TORCH_CHECK(has_tokens || is_wide || may_lack_tokens,
-                "x1Scale is null, expected FLOAT for x1 of ", dtype_name(call.x1.dtype),
-                " and x2Scale of ", dtype_name(call.x2_scale.dtype));
+    EXPECT(has_tokens || is_wide || may_lack_tokens, "x1Scale is null, expected FLOAT for x1 of ",
+           dtype_name(call.x1.dtype), " and x2Scale of ", dtype_name(call.x2_scale.dtype));
     return expect_bias(call, {kInt, kBFloat16, kFloat});
   }
   if (call.out == kInt && is_wide && !has_tokens) return expect_bias(call, {kInt});
@@ -158,12 +157,12 @@ void check_floats(const QuantizedMatmul& call) {
   expect_out(call, {at::kHalf, at::kBFloat16, at::kFloat});
   expect_bias(call, {at::kFloat});
   const bool has_bits = holds_bits(call.x2_scale.elements);
-  TORCH_CHECK(has_bits || call.x2_scale.dtype == ACL_FLOAT, "x2Scale has dtype ",
-              dtype_name(call.x2_scale.dtype), ", expected UINT64, INT64 or FLOAT for x1 of ",
-              dtype_name(call.x1.dtype));
-  TORCH_CHECK(call.x1_scale.has_value() != has_bits, "x1Scale is ",
-              call.x1_scale ? "given" : "null", ", expected ", has_bits ? "null" : "FLOAT",
-              " with an x2Scale of ", dtype_name(call.x2_scale.dtype));
+  EXPECT(has_bits || call.x2_scale.dtype == ACL_FLOAT, "x2Scale has dtype ",
+         dtype_name(call.x2_scale.dtype), ", expected UINT64, INT64 or FLOAT for x1 of ",
+         dtype_name(call.x1.dtype));
+  EXPECT(call.x1_scale.has_value() != has_bits, "x1Scale is ", call.x1_scale ? "given" : "null",
+         ", expected ", has_bits ? "null" : "FLOAT", " with an x2Scale of ",
+         dtype_name(call.x2_scale.dtype));
 }
 
 // The sums times x2Scale for each column, and x1Scale for each row. What is added in INT32, or to
@@ -172,11 +171,11 @@ at::Tensor by_channels(const QuantizedMatmul& call, const Matrices& x) {
   const bool are_integers = !is_float8(call.x1.dtype);
   are_integers ? check_integers(call) : check_floats(call);
   expect_channels("x2Scale", call.x2_scale.elements, x.n());
-  TORCH_CHECK(call.group_size == 0, "groupSize is ", call.group_size,
-              ", expected 0 for scales that are not of groups");
+  EXPECT(call.group_size == 0, "groupSize is ", call.group_size,
+         ", expected 0 for scales that are not of groups");
   expect_absent("yOffset", call.y_offset);
-  TORCH_CHECK(!call.x2_offset || call.out == at::kChar,
-              "x2Offset is given, expected null for out of ", dtype_text(call.out));
+  EXPECT(!call.x2_offset || call.out == at::kChar, "x2Offset is given, expected null for out of ",
+         dtype_text(call.out));
   if (call.x2_offset) {
     expect_dtype("x2Offset", *call.x2_offset, at::kFloat);
     expect_channels("x2Offset", *call.x2_offset, x.n());
@@ -193,9 +192,8 @@ at::Tensor by_channels(const QuantizedMatmul& call, const Matrices& x) {
   if (call.x1_scale) {
     const at::Tensor& scale = call.x1_scale->elements;
     expect_dtype("x1Scale", scale, at::kFloat);
-    TORCH_CHECK(
-        scale.dim() == 1 && (scale.size(0) == x.m() || (!are_integers && scale.size(0) == 1)),
-        "x1Scale has shape ", scale.sizes(), ", expected (", x.m(), ")");
+    EXPECT(scale.dim() == 1 && (scale.size(0) == x.m() || (!are_integers && scale.size(0) == 1)),
+           "x1Scale has shape ", scale.sizes(), ", expected (", x.m(), ")");
     result.mul_(scale.unsqueeze(-1));
   }
   return adds_first ? result : with_bias(call, result);
@@ -217,9 +215,9 @@ Group group_of(const QuantizedMatmul& call) {
 
 void expect_group(const QuantizedMatmul& call, int64_t k) {
   const Group group = group_of(call);
-  TORCH_CHECK(group.m <= 1 && group.n <= 1 && (group.k == k || (group.k == 0 && k == 32)),
-              "groupSize is ", call.group_size, ", which is groups of m, n and k of [", group.m,
-              ", ", group.n, ", ", group.k, "], expected [1, 1, ", k, "] or zeros for m and n");
+  EXPECT(group.m <= 1 && group.n <= 1 && (group.k == k || (group.k == 0 && k == 32)),
+         "groupSize is ", call.group_size, ", which is groups of m, n and k of [", group.m, ", ",
+         group.n, ", ", group.k, "], expected [1, 1, ", k, "] or zeros for m and n");
 }
 
 int64_t ceil_div(int64_t size, int64_t group) {
@@ -241,26 +239,26 @@ at::Tensor mx_scale(const char* name, const Stored& scale, const at::Tensor& mat
 }
 
 at::Tensor by_mx(const QuantizedMatmul& call, const Matrices& x) {
-  TORCH_CHECK(call.x1_scale && call.x1_scale->dtype == ACL_FLOAT8_E8M0 &&
-                  call.x2_scale.dtype == ACL_FLOAT8_E8M0,
-              "x1Scale has dtype ", call.x1_scale ? dtype_name(call.x1_scale->dtype) : "null",
-              " and x2Scale has dtype ", dtype_name(call.x2_scale.dtype),
-              ", expected FLOAT8_E8M0 for both or neither");
+  EXPECT(call.x1_scale && call.x1_scale->dtype == ACL_FLOAT8_E8M0 &&
+             call.x2_scale.dtype == ACL_FLOAT8_E8M0,
+         "x1Scale has dtype ", call.x1_scale ? dtype_name(call.x1_scale->dtype) : "null",
+         " and x2Scale has dtype ", dtype_name(call.x2_scale.dtype),
+         ", expected FLOAT8_E8M0 for both or neither");
   const bool is_mixed = call.x1.dtype == ACL_FLOAT8_E4M3FN && is_float4(call.x2.dtype);
   const bool is_float4_pair = is_pair_of(call, is_float4_itself);
-  TORCH_CHECK(is_mixed || is_float4_pair || is_pair_of(call, is_float8), "x1 has dtype ",
-              dtype_name(call.x1.dtype), " and x2 has dtype ", dtype_name(call.x2.dtype),
-              ", expected FLOAT8 or FLOAT4_E2M1 for both, or FLOAT8_E4M3FN and FLOAT4_E2M1");
+  EXPECT(is_mixed || is_float4_pair || is_pair_of(call, is_float8), "x1 has dtype ",
+         dtype_name(call.x1.dtype), " and x2 has dtype ", dtype_name(call.x2.dtype),
+         ", expected FLOAT8 or FLOAT4_E2M1 for both, or FLOAT8_E4M3FN and FLOAT4_E2M1");
   if (is_mixed) {
     expect_dims("x1", x.a, 2);
     expect_dims("x2", x.b, 2);
     expect_out(call, {at::kHalf, at::kBFloat16});
     expect_bias(call, {call.out});
-    TORCH_CHECK(x.k() % 8 == 0, "x1 has ", x.k(), " columns, expected a multiple of 8");
+    EXPECT(x.k() % 8 == 0, "x1 has ", x.k(), " columns, expected a multiple of 8");
   } else {
     expect_out(call, {at::kHalf, at::kBFloat16, at::kFloat});
     expect_bias(call, {at::kFloat});
-    TORCH_CHECK(!is_float4_pair || x.k() > 2, "x1 has ", x.k(), " columns, expected more than 2");
+    EXPECT(!is_float4_pair || x.k() > 2, "x1 has ", x.k(), " columns, expected more than 2");
   }
   expect_group(call, 32);
   expect_absent("x2Offset", call.x2_offset);
@@ -279,9 +277,8 @@ at::Tensor block_scale(const char* name, const Stored& scale, const at::Tensor& 
   std::vector<int64_t> expected = matrix.sizes().vec();
   expected[expected.size() - 2] = ceil_div(matrix.size(-2), row_group);
   expected[expected.size() - 1] = ceil_div(matrix.size(-1), column_group);
-  TORCH_CHECK(blocks.sizes() == at::IntArrayRef(expected), name, " has shape ",
-              scale.elements.sizes(), ", expected ", at::IntArrayRef(expected),
-              is_transposed ? " transposed" : "");
+  EXPECT(blocks.sizes() == at::IntArrayRef(expected), name, " has shape ", scale.elements.sizes(),
+         ", expected ", at::IntArrayRef(expected), is_transposed ? " transposed" : "");
   return spread(spread(blocks.to(at::kDouble), -2, row_group, matrix.size(-2)), -1, column_group,
                 matrix.size(-1));
 }
@@ -289,16 +286,16 @@ at::Tensor block_scale(const char* name, const Stored& scale, const at::Tensor& 
 // What a number of groups that is not given is of the size and the number of scales.
 int64_t inferred(const char* name, int64_t group, int64_t size, int64_t scales) {
   if (group != 0) return group;
-  TORCH_CHECK(scales > 0 && size % scales == 0, "groupSize has 0 for ", name, ", and ", size,
-              " elements are no multiple of ", scales, " scales; expected one, or a groupSize");
+  EXPECT(scales > 0 && size % scales == 0, "groupSize has 0 for ", name, ", and ", size,
+         " elements are no multiple of ", scales, " scales; expected one, or a groupSize");
   return size / scales;
 }
 
 at::Tensor by_blocks(const QuantizedMatmul& call, const Matrices& x) {
   const bool are_integers = is_pair_of(call, is_int8);
-  TORCH_CHECK(are_integers || is_pair_of(call, is_float8), "x1 has dtype ",
-              dtype_name(call.x1.dtype), " and x2 has dtype ", dtype_name(call.x2.dtype),
-              ", expected INT8 or FLOAT8 for scales of blocks");
+  EXPECT(are_integers || is_pair_of(call, is_float8), "x1 has dtype ", dtype_name(call.x1.dtype),
+         " and x2 has dtype ", dtype_name(call.x2.dtype),
+         ", expected INT8 or FLOAT8 for scales of blocks");
   if (are_integers) {
     expect_out(call, {at::kBFloat16});
     expect_bias(call, {at::kFloat});
@@ -315,10 +312,9 @@ at::Tensor by_blocks(const QuantizedMatmul& call, const Matrices& x) {
       inferred("n", given.n, x.n(), of_b.size(call.transpose_x2 ? -2 : -1)),
       inferred("k", given.k, x.k(), of_a.size(call.transpose_x1 ? -2 : -1)),
   };
-  TORCH_CHECK(
-      (group.m == 1 || (group.m == 128 && !are_integers)) && group.n == 128 && group.k == 128,
-      "groupSize means groups of m, n and k of [", group.m, ", ", group.n, ", ", group.k,
-      "], expected [1, 128, 128] or, for FLOAT8, [128, 128, 128]");
+  EXPECT((group.m == 1 || (group.m == 128 && !are_integers)) && group.n == 128 && group.k == 128,
+         "groupSize means groups of m, n and k of [", group.m, ", ", group.n, ", ", group.k,
+         "], expected [1, 128, 128] or, for FLOAT8, [128, 128, 128]");
   const at::Tensor a = x.a.to(at::kDouble) * block_scale("x1Scale", *call.x1_scale, x.a,
                                                          call.transpose_x1, group.m, group.k);
   const at::Tensor b = x.b.to(at::kDouble) * block_scale("x2Scale", call.x2_scale, x.b,
@@ -328,18 +324,18 @@ at::Tensor by_blocks(const QuantizedMatmul& call, const Matrices& x) {
 
 // x2 with scales of groups of k, which may have offsets, and x1 with scales of rows.
 at::Tensor by_groups(const QuantizedMatmul& call, const Matrices& x) {
-  TORCH_CHECK(call.x1.dtype == ACL_INT4 && call.x2.dtype == ACL_INT4, "x1 has dtype ",
-              dtype_name(call.x1.dtype), " and x2 has dtype ", dtype_name(call.x2.dtype),
-              ", expected INT4 for both with an x2Offset of groups");
+  EXPECT(call.x1.dtype == ACL_INT4 && call.x2.dtype == ACL_INT4, "x1 has dtype ",
+         dtype_name(call.x1.dtype), " and x2 has dtype ", dtype_name(call.x2.dtype),
+         ", expected INT4 for both with an x2Offset of groups");
   expect_dims("x1", x.a, 2);
   expect_dims("x2", x.b, 2);
   expect_out(call, {at::kHalf, at::kBFloat16});
   expect_bias(call, {});
   expect_absent("yOffset", call.y_offset);
   expect_group(call, 256);
-  TORCH_CHECK(x.k() % 1024 == 0 && x.n() % 256 == 0 && call.transpose_x2, "x2 has shape ",
-              call.x2.elements.sizes(), call.transpose_x2 ? "" : " and is not transposed",
-              ", expected (n, k) with n a multiple of 256 and k of 1024");
+  EXPECT(x.k() % 1024 == 0 && x.n() % 256 == 0 && call.transpose_x2, "x2 has shape ",
+         call.x2.elements.sizes(), call.transpose_x2 ? "" : " and is not transposed",
+         ", expected (n, k) with n a multiple of 256 and k of 1024");
   const int64_t groups[] = {x.k() / 256, x.n()};
   expect_shape("x1Scale", call.x1_scale->elements, {x.m(), 1});
   expect_shape("x2Scale", call.x2_scale.elements, groups);
@@ -356,31 +352,30 @@ at::Tensor by_halves(const QuantizedMatmul& call, const Matrices& x) {
   expect_out(call, {at::kHalf, at::kBFloat16});
   expect_bias(call, {});
   expect_absent("x2Offset", call.x2_offset);
-  TORCH_CHECK(call.x1_scale && call.y_offset && holds_bits(call.x2_scale.elements),
-              "x1Scale or yOffset is null or x2Scale has dtype ", dtype_name(call.x2_scale.dtype),
-              ", expected FLOAT, FLOAT and UINT64 or INT64 for x1 of INT8 and x2 of INT32");
+  EXPECT(call.x1_scale && call.y_offset && holds_bits(call.x2_scale.elements),
+         "x1Scale or yOffset is null or x2Scale has dtype ", dtype_name(call.x2_scale.dtype),
+         ", expected FLOAT, FLOAT and UINT64 or INT64 for x1 of INT8 and x2 of INT32");
   expect_dims("x1", x.a, 2);
   expect_dims("x2", x.b, 2);
   constexpr int64_t kLimit = 29576;
-  TORCH_CHECK(!call.transpose_x1 && x.k() % 2 == 0 && x.k() < kLimit, "x1 has shape ",
-              call.x1.elements.sizes(), call.transpose_x1 ? " and is transposed" : "",
-              ", expected (m, k) with an even k below ", kLimit);
+  EXPECT(!call.transpose_x1 && x.k() % 2 == 0 && x.k() < kLimit, "x1 has shape ",
+         call.x1.elements.sizes(), call.transpose_x1 ? " and is transposed" : "",
+         ", expected (m, k) with an even k below ", kLimit);
   const at::Tensor& of_rows = call.x1_scale->elements;
   expect_dtype("x1Scale", of_rows, at::kFloat);
-  TORCH_CHECK(of_rows.numel() == x.m() && (of_rows.dim() == 1 || of_rows.dim() == 2) &&
-                  of_rows.size(0) == x.m(),
-              "x1Scale has shape ", of_rows.sizes(), ", expected (", x.m(), ") or (", x.m(),
-              ", 1)");
+  EXPECT(of_rows.numel() == x.m() && (of_rows.dim() == 1 || of_rows.dim() == 2) &&
+             of_rows.size(0) == x.m(),
+         "x1Scale has shape ", of_rows.sizes(), ", expected (", x.m(), ") or (", x.m(), ", 1)");
   expect_dtype("yOffset", *call.y_offset, at::kFloat);
   expect_shape("yOffset", *call.y_offset, {x.n()});
   at::Tensor scale = decoded_scale(call.x2_scale.elements);
   if (scale.dim() == 1) {
     expect_shape("x2Scale", scale, {x.n()});
-    TORCH_CHECK(call.group_size == 0, "groupSize is ", call.group_size,
-                ", expected 0 for an x2Scale of one dimension");
+    EXPECT(call.group_size == 0, "groupSize is ", call.group_size,
+           ", expected 0 for an x2Scale of one dimension");
   } else {
     expect_group(call, 256);
-    TORCH_CHECK(x.k() % 256 == 0, "x1 has ", x.k(), " columns, expected a multiple of 256");
+    EXPECT(x.k() % 256 == 0, "x1 has ", x.k(), " columns, expected a multiple of 256");
     expect_shape("x2Scale", scale, {x.k() / 256, x.n()});
     scale = spread(scale, 0, 256, x.k());
   }
@@ -390,9 +385,9 @@ at::Tensor by_halves(const QuantizedMatmul& call, const Matrices& x) {
 
 // FLOAT8 times FLOAT4 that has scales of groups, and scales of the result's columns.
 at::Tensor by_column_scales(const QuantizedMatmul& call, const Matrices& x) {
-  TORCH_CHECK(call.x1.dtype == ACL_FLOAT8_E4M3FN && is_float4(call.x2.dtype) && !call.x1_scale,
-              "yScale is given, expected null for x1 of ", dtype_name(call.x1.dtype), ", x2 of ",
-              dtype_name(call.x2.dtype), call.x1_scale ? " and an x1Scale" : "");
+  EXPECT(call.x1.dtype == ACL_FLOAT8_E4M3FN && is_float4(call.x2.dtype) && !call.x1_scale,
+         "yScale is given, expected null for x1 of ", dtype_name(call.x1.dtype), ", x2 of ",
+         dtype_name(call.x2.dtype), call.x1_scale ? " and an x1Scale" : "");
   expect_out(call, {at::kHalf, at::kBFloat16});
   expect_dtype("x2Scale", call.x2_scale.elements, call.out);
   expect_bias(call, {});
@@ -401,11 +396,11 @@ at::Tensor by_column_scales(const QuantizedMatmul& call, const Matrices& x) {
   expect_group(call, 32);
   expect_dims("x1", x.a, 2);
   expect_dims("x2", x.b, 2);
-  TORCH_CHECK(!call.transpose_x1 && x.k() % 32 == 0, "x1 has shape ", call.x1.elements.sizes(),
-              call.transpose_x1 ? " and is transposed" : "",
-              ", expected (m, k) with k a multiple of 32");
-  TORCH_CHECK(holds_bits(*call.y_scale), "yScale has dtype ",
-              dtype_text(call.y_scale->scalar_type()), ", expected UINT64 or INT64");
+  EXPECT(!call.transpose_x1 && x.k() % 32 == 0, "x1 has shape ", call.x1.elements.sizes(),
+         call.transpose_x1 ? " and is transposed" : "",
+         ", expected (m, k) with k a multiple of 32");
+  EXPECT(holds_bits(*call.y_scale), "yScale has dtype ", dtype_text(call.y_scale->scalar_type()),
+         ", expected UINT64 or INT64");
   expect_shape("yScale", *call.y_scale, {1, x.n()});
   const at::Tensor b =
       x.b.to(at::kDouble) * block_scale("x2Scale", call.x2_scale, x.b, call.transpose_x2, 32, 1);
@@ -429,10 +424,10 @@ at::Tensor product_of(const QuantizedMatmul& call) {
   if (is_of_groups(call.x1_scale) && is_of_groups(call.x2_scale)) {
     return call.x2_offset ? by_groups(call, x) : by_blocks(call, x);
   }
-  TORCH_CHECK(is_pair_of(call, is_int8) || is_pair_of(call, is_int4) || is_pair_of(call, is_float8),
-              "x1 has dtype ", dtype_name(call.x1.dtype), " and x2 has dtype ",
-              dtype_name(call.x2.dtype),
-              ", expected INT8 for both, INT4 or INT32 of them for both, or FLOAT8 for both");
+  EXPECT(is_pair_of(call, is_int8) || is_pair_of(call, is_int4) || is_pair_of(call, is_float8),
+         "x1 has dtype ", dtype_name(call.x1.dtype), " and x2 has dtype ",
+         dtype_name(call.x2.dtype),
+         ", expected INT8 for both, INT4 or INT32 of them for both, or FLOAT8 for both");
   return by_channels(call, x);
 }
 

@@ -21,7 +21,7 @@
 #include "host_cann/aten_ops/quantized/row_groups.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_quantized_activation_rows {
 
 namespace {
 
@@ -40,18 +40,18 @@ at::Tensor of_group(const char* name, const at::Tensor& tensor, const Optional& 
                     int64_t groups, int64_t size) {
   expect_dtype(name, tensor, at::kFloat);
   expect_dims(name, tensor, 1, 2);
-  TORCH_CHECK(tensor.size(0) > 0 && (!group || tensor.size(0) == groups) &&
-                  (tensor.dim() == 1 || tensor.size(1) == size),
-              name, " has shape ", tensor.sizes(), ", expected [groups] or [groups, ", size, "]");
+  EXPECT(tensor.size(0) > 0 && (!group || tensor.size(0) == groups) &&
+             (tensor.dim() == 1 || tensor.size(1) == size),
+         name, " has shape ", tensor.sizes(), ", expected [groups] or [groups, ", size, "]");
   const at::Tensor matrix = tensor.dim() == 1 ? tensor.unsqueeze(1) : tensor;
   return group ? matrix.index_select(0, *group) : matrix.narrow(0, 0, 1);
 }
 
 void swi_glu_quant(const SwiGlu& in, StoredOutput& y, Output& scale_out) {
   expect_dims("x", in.x, 2, 8);
-  TORCH_CHECK(in.x.numel() > 0, "x has shape ", in.x.sizes(), ", expected elements");
-  TORCH_CHECK(in.x.size(-1) <= 8192, "x has ", in.x.size(-1),
-              " elements in its last dimension, expected at most 8192");
+  EXPECT(in.x.numel() > 0, "x has shape ", in.x.sizes(), ", expected elements");
+  EXPECT(in.x.size(-1) <= 8192, "x has ", in.x.size(-1),
+         " elements in its last dimension, expected at most 8192");
   const int64_t size = in.x.size(-1) / 2;
   const int64_t count = rows_before(in.x, in.x.dim() - 1);
   std::vector<int64_t> shape = in.x.sizes().vec();
@@ -64,13 +64,13 @@ void swi_glu_quant(const SwiGlu& in, StoredOutput& y, Output& scale_out) {
   if (in.groups) {
     expect_dtype("groupIndexOptional", *in.groups, at::kInt);
     expect_group_list("groupIndexOptional", *in.groups);
-    TORCH_CHECK(in.groups->size(0) <= count, "groupIndexOptional has ", in.groups->size(0),
-                " elements, expected at most ", count, ", the rows of x");
+    EXPECT(in.groups->size(0) <= count, "groupIndexOptional has ", in.groups->size(0),
+           " elements, expected at most ", count, ", the rows of x");
     group = group_of_rows(in.counts ? in.groups->cumsum(0) : *in.groups, count);
   }
   const int64_t groups = in.groups ? in.groups->size(0) : 1;
-  TORCH_CHECK(in.smooth || in.is_dynamic,
-              "smoothScalesOptional is null, expected a tensor in static quantisation");
+  EXPECT(in.smooth || in.is_dynamic,
+         "smoothScalesOptional is null, expected a tensor in static quantisation");
   if (in.smooth) {
     result = result * of_group("smoothScalesOptional", *in.smooth, group, groups, size);
   }
@@ -122,35 +122,35 @@ ACLNN(GeluQuant, (FloatIn, self), (OptionalIn, inputScaleOptional),
   expect_mode("quantMode", quantMode);
   const bool is_static = quantMode == "static";
   expect_dims("self", self, is_static ? 1 : 2, 8);
-  TORCH_CHECK(self.numel() > 0, "self has shape ", self.sizes(), ", expected elements");
-  TORCH_CHECK(approximate == "none" || approximate == "tanh", "approximate is \"", approximate,
-              "\", expected \"none\" or \"tanh\"");
-  TORCH_CHECK(roundMode == "rint", "roundMode is \"", roundMode, "\", expected \"rint\"");
+  EXPECT(self.numel() > 0, "self has shape ", self.sizes(), ", expected elements");
+  EXPECT(approximate == "none" || approximate == "tanh", "approximate is \"", approximate,
+         "\", expected \"none\" or \"tanh\"");
+  EXPECT(roundMode == "rint", "roundMode is \"", roundMode, "\", expected \"rint\"");
   expect_type("dstType", dstType, y, {ACL_INT8, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
   expect_values(y, self.sizes());
-  TORCH_CHECK(inputScaleOptional || (!is_static && !inputOffsetOptional),
-              "inputScaleOptional is null, expected a tensor in static quantisation and beside "
-              "inputOffsetOptional");
+  EXPECT(inputScaleOptional || (!is_static && !inputOffsetOptional),
+         "inputScaleOptional is null, expected a tensor in static quantisation and beside "
+         "inputOffsetOptional");
   at::Tensor result = at::gelu(wide(self), approximate);
   if (inputScaleOptional) {
     const at::Tensor& scale = *inputScaleOptional;
     if (scale.scalar_type() != at::kFloat) expect_dtype("inputScaleOptional", scale, self);
-    TORCH_CHECK(scale.dim() == 1 && (scale.size(0) == 1 || scale.size(0) == self.size(-1)),
-                "inputScaleOptional has shape ", scale.sizes(), ", expected 1 or ", self.size(-1),
-                " elements");
+    EXPECT(scale.dim() == 1 && (scale.size(0) == 1 || scale.size(0) == self.size(-1)),
+           "inputScaleOptional has shape ", scale.sizes(), ", expected 1 or ", self.size(-1),
+           " elements");
     result = result * wide(scale);
   }
   if (inputOffsetOptional) {
     expect_like("inputOffsetOptional", *inputOffsetOptional, *inputScaleOptional);
   }
   if (is_static) {
-    TORCH_CHECK(!outScaleOptional,
-                "outScaleOptional is a tensor, expected null as quantMode is \"static\"");
+    EXPECT(!outScaleOptional,
+           "outScaleOptional is a tensor, expected null as quantMode is \"static\"");
     if (inputOffsetOptional) result = result + wide(*inputOffsetOptional);
     return quantize(y, result);
   }
-  TORCH_CHECK(outScaleOptional,
-              "outScaleOptional is null, expected a tensor as quantMode is \"dynamic\"");
+  EXPECT(outScaleOptional,
+         "outScaleOptional is null, expected a tensor as quantMode is \"dynamic\"");
   expect_row_scales(*outScaleOptional, leading(self));
   const auto scale = quantize_rows(y, result);
   if (scale) outScaleOptional = scale->squeeze(-1);
@@ -159,8 +159,8 @@ ACLNN(GeluQuant, (FloatIn, self), (OptionalIn, inputScaleOptional),
 ACLNN(SwiGluQuant, (FloatIn, x), (OptionalIn, smoothScalesOptional), (OptionalIn, offsetsOptional),
       (OptionalIn, groupIndexOptional), (bool, activateLeft), (char*, quantModeOptional),
       (StoredOut, yOut), (Out, scaleOut)) {
-  TORCH_CHECK(smoothScalesOptional && groupIndexOptional,
-              "smoothScalesOptional or groupIndexOptional is null, expected tensors");
+  EXPECT(smoothScalesOptional && groupIndexOptional,
+         "smoothScalesOptional or groupIndexOptional is null, expected tensors");
   expect_quantized(yOut, {ACL_INT8});
   swi_glu_quant({x, smoothScalesOptional, offsetsOptional, groupIndexOptional, activateLeft,
                  is_dynamic(quantModeOptional, "dynamic"), /*counts=*/false},
@@ -170,8 +170,8 @@ ACLNN(SwiGluQuantV2, (FloatIn, x), (OptionalIn, smoothScalesOptional),
       (OptionalIn, offsetsOptional), (OptionalIn, groupIndexOptional), (bool, activateLeft),
       (char*, quantModeOptional), (int64_t, groupListType), (int64_t, dstType), (StoredOut, yOut),
       (Out, scaleOut)) {
-  TORCH_CHECK(groupListType == 0 || groupListType == 1, "groupListType is ", groupListType.value(),
-              ", expected 0 or 1");
+  EXPECT(groupListType == 0 || groupListType == 1, "groupListType is ", groupListType.value(),
+         ", expected 0 or 1");
   expect_type("dstType", dstType, yOut, {ACL_INT8, ACL_INT4});
   swi_glu_quant({x, smoothScalesOptional, offsetsOptional, groupIndexOptional, activateLeft,
                  is_dynamic(quantModeOptional, "dynamic"), groupListType == 1},
@@ -187,32 +187,32 @@ ACLNN(SwigluGroupQuant, (FloatIn, x), (OptionalIn, weightOptional),
       (Out, yOriginOut)) {
   static_cast<void>(scaleOptional);
   static_cast<void>(dstTypeMax);
-  TORCH_CHECK(quantMode == 0 || quantMode == 1, "quantMode is ", quantMode.value(),
-              ", expected 0 or 1: the host CANN does not emulate HIFLOAT8");
+  EXPECT(quantMode == 0 || quantMode == 1, "quantMode is ", quantMode.value(),
+         ", expected 0 or 1: the host CANN does not emulate HIFLOAT8");
   const bool is_mx = quantMode == 1;
   expect_dims("x", x, 2, is_mx ? 7 : 8);
-  TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
-  TORCH_CHECK(x.numel() > 0 && x.size(-1) % 256 == 0, "x has shape ", x.sizes(),
-              ", expected elements, a multiple of 256 in the last dimension");
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT16 or BFLOAT16");
+  EXPECT(x.numel() > 0 && x.size(-1) % 256 == 0, "x has shape ", x.sizes(),
+         ", expected elements, a multiple of 256 in the last dimension");
   const bool is_float4 = yOut.dtype() == ACL_FLOAT4_E2M1;
   expect_type("dstType", dstType, yOut, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
-  TORCH_CHECK(is_mx || !is_float4, "quantMode is 0, expected 1 as dstType is FLOAT4_E2M1");
+  EXPECT(is_mx || !is_float4, "quantMode is 0, expected 1 as dstType is FLOAT4_E2M1");
   const int64_t block = is_mx ? 32 : 128;
-  TORCH_CHECK(blockSize == 0 || blockSize == block, "blockSize is ", blockSize.value(),
-              ", expected 0 or ", block);
-  TORCH_CHECK(roundScale == true || !is_mx, "roundScale is false, expected true as quantMode is 1");
-  TORCH_CHECK(clampLimit == -1.0 || clampLimit > 0.0, "clampLimit is ", clampLimit.value(),
-              ", expected -1 or more than 0");
-  TORCH_CHECK(outputOrigin == false, "outputOrigin is true, expected false as quantMode is 0 or 1");
+  EXPECT(blockSize == 0 || blockSize == block, "blockSize is ", blockSize.value(),
+         ", expected 0 or ", block);
+  EXPECT(roundScale == true || !is_mx, "roundScale is false, expected true as quantMode is 1");
+  EXPECT(clampLimit == -1.0 || clampLimit > 0.0, "clampLimit is ", clampLimit.value(),
+         ", expected -1 or more than 0");
+  EXPECT(outputOrigin == false, "outputOrigin is true, expected false as quantMode is 0 or 1");
   std::vector<int64_t> shape = x.sizes().vec();
   shape.back() /= 2;
   expect_values(yOut, shape);
   expect_dtype(yOriginOut, x);
   expect_shape("yOriginOut", yOriginOut, shape);
   const aclDataType of_scale = is_mx ? ACL_FLOAT8_E8M0 : ACL_FLOAT;
-  TORCH_CHECK(yScaleOut.dtype() == of_scale, "yScaleOut has dtype ", dtype_name(yScaleOut.dtype()),
-              ", expected ", dtype_name(of_scale));
+  EXPECT(yScaleOut.dtype() == of_scale, "yScaleOut has dtype ", dtype_name(yScaleOut.dtype()),
+         ", expected ", dtype_name(of_scale));
   if (groupIndexOptional) {
     expect_dtype("groupIndexOptional", *groupIndexOptional, at::kLong);
     expect_group_list("groupIndexOptional", *groupIndexOptional);
@@ -227,9 +227,9 @@ ACLNN(SwigluGroupQuant, (FloatIn, x), (OptionalIn, weightOptional),
     expect_dtype("weightOptional", *weightOptional, at::kFloat);
     std::vector<int64_t> rows = shape;
     rows.back() = 1;
-    TORCH_CHECK(weightOptional->numel() == c10::multiply_integers(rows), "weightOptional has ",
-                weightOptional->numel(), " elements, expected ", c10::multiply_integers(rows),
-                ", one for each row of x");
+    EXPECT(weightOptional->numel() == c10::multiply_integers(rows), "weightOptional has ",
+           weightOptional->numel(), " elements, expected ", c10::multiply_integers(rows),
+           ", one for each row of x");
     result = result * weightOptional->reshape(rows);
   }
   if (is_float4) {
@@ -253,3 +253,5 @@ ACLNN(SwigluGroupQuant, (FloatIn, x), (OptionalIn, weightOptional),
   quantize(yOut, values.flatten(-2));
   yScaleOut = scale.reshape(scale_shape);
 }
+
+}  // namespace aclnn_host::quantized_quantized_activation_rows

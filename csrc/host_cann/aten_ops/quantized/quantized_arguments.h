@@ -15,17 +15,17 @@ inline at::IntArrayRef leading(const at::Tensor& x) {
 }
 
 inline void expect_mode(const char* name, const std::string& mode) {
-  TORCH_CHECK(mode == "static" || mode == "dynamic", name, " is \"", mode,
-              "\", expected \"static\" or \"dynamic\"");
+  EXPECT(mode == "static" || mode == "dynamic", name, " is \"", mode,
+         "\", expected \"static\" or \"dynamic\"");
 }
 inline void expect_type(const char* name, int64_t dtype, const StoredOutput& y,
                         std::initializer_list<aclDataType> allowed) {
   expect_quantized(y, allowed);
-  TORCH_CHECK(dtype == int64_t{y.dtype()}, name, " is ", dtype, ", expected ", int64_t{y.dtype()},
-              " as ", y.name(), " is ", dtype_name(y.dtype()));
+  EXPECT(dtype == int64_t{y.dtype()}, name, " is ", dtype, ", expected ", int64_t{y.dtype()},
+         " as ", y.name(), " is ", dtype_name(y.dtype()));
 }
 inline void expect_rint(const char* name, const std::string& mode) {
-  TORCH_CHECK(mode.empty() || mode == "rint", name, " is \"", mode, "\", expected \"rint\"");
+  EXPECT(mode.empty() || mode == "rint", name, " is \"", mode, "\", expected \"rint\"");
 }
 inline void expect_row_scales(const Output& scale, at::IntArrayRef shape) {
   expect_dtype(scale.name(), scale, at::kFloat);

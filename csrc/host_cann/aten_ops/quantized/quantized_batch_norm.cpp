@@ -13,7 +13,7 @@
 #include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_quantized_batch_norm_rows {
 
 namespace {
 
@@ -29,18 +29,18 @@ Limits limits_of(const char* name, const at::Tensor& x) {
     case at::kInt:
       return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
     default:
-      TORCH_CHECK(false, name, " has dtype ", dtype_text(x.scalar_type()),
-                  ", expected INT8, UINT8 or INT32");
+      EXPECT(false, name, " has dtype ", dtype_text(x.scalar_type()),
+             ", expected INT8, UINT8 or INT32");
   }
 }
 
 // A zero point, which lies in the range of the quantised type.
 double zero_point(const char* name, const c10::Scalar& value, const Limits& limits) {
-  TORCH_CHECK(value.isIntegral(/*includeBool=*/false), name, " is ", value.toDouble(),
-              ", expected an INT32");
+  EXPECT(value.isIntegral(/*includeBool=*/false), name, " is ", value.toDouble(),
+         ", expected an INT32");
   const double point = value.toDouble();
-  TORCH_CHECK(point >= limits.low && point <= limits.high, name, " is ", point, ", expected ",
-              limits.low, " to ", limits.high, ", what the dtype of input holds");
+  EXPECT(point >= limits.low && point <= limits.high, name, " is ", point, ", expected ",
+         limits.low, " to ", limits.high, ", what the dtype of input holds");
   return point;
 }
 
@@ -63,8 +63,7 @@ ACLNN(QuantizedBatchNorm, (Image<In>, input), (In, mean), (In, var), (Number, in
       (Number, inputZeroPoint), (Number, outputScale), (Number, outputZeroPoint),
       (OptionalIn, weight), (OptionalIn, bias), (float, epsilon), (Image<Out>, output)) {
   expect_dims("input", input, 4);
-  TORCH_CHECK(input.numel() > 0, "input has shape ", input.sizes(),
-              ", expected at least one element");
+  EXPECT(input.numel() > 0, "input has shape ", input.sizes(), ", expected at least one element");
   expect_like("output", output, input);
   const Limits limits = limits_of("input", input);
   const double input_zero = zero_point("inputZeroPoint", inputZeroPoint, limits);
@@ -78,3 +77,5 @@ ACLNN(QuantizedBatchNorm, (Image<In>, input), (In, mean), (In, var), (Number, in
   const at::Tensor known = at::nan_to_num(result, 0.0, limits.high, limits.low);
   output = at::clamp(known, limits.low, limits.high).to(input.scalar_type());
 }
+
+}  // namespace aclnn_host::quantized_quantized_batch_norm_rows

@@ -12,7 +12,7 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/descriptors/private_format.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_quantized_convolution_rows {
 
 namespace {
 
@@ -38,30 +38,30 @@ void check_numbers(const char* name, at::IntArrayRef numbers, size_t count, int6
     const bool is_depth = count == 3 && i < per_dimension;
     fits = fits && numbers[i] >= least && numbers[i] <= (is_depth ? kMostOfDepth : most);
   }
-  TORCH_CHECK(fits, name, " is ", numbers, ", expected ", count, " numbers from ", least, " to ",
-              most, count == 3 ? ", up to 1000000 for the depth" : "");
+  EXPECT(fits, name, " is ", numbers, ", expected ", count, " numbers from ", least, " to ", most,
+         count == 3 ? ", up to 1000000 for the depth" : "");
 }
 
 void check_convolution_types(const QuantConvolution& call, aclDataType output) {
   const bool is_integer = call.input.dtype == ACL_INT8;
-  TORCH_CHECK(call.input.dtype == call.weight.dtype &&
-                  (is_integer || call.input.dtype == ACL_FLOAT8_E4M3FN),
-              "input has dtype ", dtype_name(call.input.dtype), " and weight has dtype ",
-              dtype_name(call.weight.dtype), ", expected INT8 or FLOAT8_E4M3FN for both");
-  TORCH_CHECK(output == ACL_FLOAT16 || output == ACL_BF16 ||
-                  (!is_integer && (output == ACL_FLOAT || output == ACL_FLOAT8_E4M3FN)),
-              "output has dtype ", dtype_name(output),
-              ", expected FLOAT16, BFLOAT16 or, for input "
-              "of FLOAT8_E4M3FN, FLOAT or FLOAT8_E4M3FN");
-  TORCH_CHECK(holds_bits(call.scale) || call.scale.scalar_type() == at::kFloat, "scale has dtype ",
-              dtype_text(call.scale.scalar_type()), ", expected FLOAT, INT64 or UINT64");
+  EXPECT(call.input.dtype == call.weight.dtype &&
+             (is_integer || call.input.dtype == ACL_FLOAT8_E4M3FN),
+         "input has dtype ", dtype_name(call.input.dtype), " and weight has dtype ",
+         dtype_name(call.weight.dtype), ", expected INT8 or FLOAT8_E4M3FN for both");
+  EXPECT(output == ACL_FLOAT16 || output == ACL_BF16 ||
+             (!is_integer && (output == ACL_FLOAT || output == ACL_FLOAT8_E4M3FN)),
+         "output has dtype ", dtype_name(output),
+         ", expected FLOAT16, BFLOAT16 or, for input "
+         "of FLOAT8_E4M3FN, FLOAT or FLOAT8_E4M3FN");
+  EXPECT(holds_bits(call.scale) || call.scale.scalar_type() == at::kFloat, "scale has dtype ",
+         dtype_text(call.scale.scalar_type()), ", expected FLOAT, INT64 or UINT64");
   if (!call.bias) return;
   const at::ScalarType bias = call.bias->scalar_type();
   const bool fits =
       bias == at::kFloat ||
       (is_integer && (acl_type(bias) == output || (bias == at::kInt && output == ACL_FLOAT16)));
-  TORCH_CHECK(fits, "bias has dtype ", dtype_text(bias), ", expected FLOAT",
-              is_integer ? ", output's or, for output of FLOAT16, INT32" : "");
+  EXPECT(fits, "bias has dtype ", dtype_text(bias), ", expected FLOAT",
+         is_integer ? ", output's or, for output of FLOAT16, INT32" : "");
 }
 
 // The exact sums, plus a bias of integers, times the scale, plus another bias.
@@ -71,21 +71,21 @@ at::Tensor convolved(const QuantConvolution& call, aclDataType output) {
   const at::Tensor& weight = call.weight.elements;
   expect_dims("input", input, 4, 5);
   expect_dims("weight", weight, input.dim());
-  TORCH_CHECK(input.numel() > 0 && weight.numel() > 0, "input has shape ", input.sizes(),
-              " and weight has shape ", weight.sizes(), ", expected elements");
-  TORCH_CHECK(call.groups >= 1 && input.size(1) % call.groups == 0 &&
-                  weight.size(1) == input.size(1) / call.groups,
-              "weight has shape ", weight.sizes(), " and groups is ", call.groups,
-              ", expected groups of 1 or more and the channels of input, ", input.size(1),
-              ", divided by it");
+  EXPECT(input.numel() > 0 && weight.numel() > 0, "input has shape ", input.sizes(),
+         " and weight has shape ", weight.sizes(), ", expected elements");
+  EXPECT(call.groups >= 1 && input.size(1) % call.groups == 0 &&
+             weight.size(1) == input.size(1) / call.groups,
+         "weight has shape ", weight.sizes(), " and groups is ", call.groups,
+         ", expected groups of 1 or more and the channels of input, ", input.size(1),
+         ", divided by it");
   const auto spatial = static_cast<size_t>(input.dim()) - 2;
   check_numbers("stride", call.stride, spatial, 1, 63);
   check_numbers("dilation", call.dilation, spatial, 1, 255);
-  TORCH_CHECK(call.padding.size() == spatial || call.padding.size() == 2 * spatial, "padding is ",
-              call.padding, ", expected ", spatial, " or ", 2 * spatial, " numbers");
+  EXPECT(call.padding.size() == spatial || call.padding.size() == 2 * spatial, "padding is ",
+         call.padding, ", expected ", spatial, " or ", 2 * spatial, " numbers");
   check_numbers("padding", call.padding, spatial, 0, 255);
-  TORCH_CHECK(call.stride.size() == spatial && call.dilation.size() == spatial, "stride is ",
-              call.stride, " and dilation is ", call.dilation, ", expected ", spatial, " numbers");
+  EXPECT(call.stride.size() == spatial && call.dilation.size() == spatial, "stride is ",
+         call.stride, " and dilation is ", call.dilation, ", expected ", spatial, " numbers");
   const int64_t channels = weight.size(0);
   expect_shape("scale", call.scale, {channels});
   if (call.bias) expect_shape("bias", *call.bias, {channels});
@@ -110,13 +110,12 @@ at::Tensor convolved(const QuantConvolution& call, aclDataType output) {
 void check_reserved(const std::optional<at::Tensor>& offset, bool transposed, int64_t offset_x,
                     const std::string& round_mode, aclDataType output) {
   expect_absent("offset", offset);
-  TORCH_CHECK(!transposed, "transposed is true, expected false");
-  TORCH_CHECK(offset_x >= -128 && offset_x <= 127, "offsetx is ", offset_x,
-              ", expected -128 to 127");
-  TORCH_CHECK(round_mode == "rint" ||
-                  (output != ACL_FLOAT8_E4M3FN && (round_mode.empty() || round_mode == "round")),
-              "roundMode is \"", round_mode, "\", expected \"rint\"",
-              output == ACL_FLOAT8_E4M3FN ? "" : ", \"round\" or null");
+  EXPECT(!transposed, "transposed is true, expected false");
+  EXPECT(offset_x >= -128 && offset_x <= 127, "offsetx is ", offset_x, ", expected -128 to 127");
+  EXPECT(round_mode == "rint" ||
+             (output != ACL_FLOAT8_E4M3FN && (round_mode.empty() || round_mode == "round")),
+         "roundMode is \"", round_mode, "\", expected \"rint\"",
+         output == ACL_FLOAT8_E4M3FN ? "" : ", \"round\" or null");
 }
 
 }  // namespace
@@ -142,16 +141,17 @@ ACLNN(QuantConvolutionWeightNz, (StoredIn, input), (StoredIn, weight), (Optional
   const aclDataType dtype = acl_type(output->scalar_type());
   check_reserved(offset, transposed, offsetx, roundMode, dtype);
   expect_format("input", input);
-  TORCH_CHECK(weight.format == ACL_FRACTAL_Z_3D, "weight has format ",
-              static_cast<int>(weight.format), ", expected FRACTAL_Z_3D (",
-              static_cast<int>(ACL_FRACTAL_Z_3D), "); convert it with aclnnNpuFormatCast");
-  TORCH_CHECK(input.dtype == ACL_INT8, "input has dtype ", dtype_name(input.dtype),
-              ", expected INT8");
+  EXPECT(weight.format == ACL_FRACTAL_Z_3D, "weight has format ", static_cast<int>(weight.format),
+         ", expected FRACTAL_Z_3D (", static_cast<int>(ACL_FRACTAL_Z_3D),
+         "); convert it with aclnnNpuFormatCast");
+  EXPECT(input.dtype == ACL_INT8, "input has dtype ", dtype_name(input.dtype), ", expected INT8");
   expect_dims("input", input.elements, 5);
   expect_dtype("scale", scale, at::kFloat);
-  TORCH_CHECK(groups == 1 && offsetx == 0, "groups is ", groups.value(), " and offsetx is ",
-              offsetx.value(), ", expected 1 and 0");
-  TORCH_CHECK(!bias || bias->scalar_type() != at::kInt,
-              "bias has dtype INT32, expected FLOAT, FLOAT16 or BFLOAT16");
+  EXPECT(groups == 1 && offsetx == 0, "groups is ", groups.value(), " and offsetx is ",
+         offsetx.value(), ", expected 1 and 0");
+  EXPECT(!bias || bias->scalar_type() != at::kInt,
+         "bias has dtype INT32, expected FLOAT, FLOAT16 or BFLOAT16");
   output = convolved({input, weight, bias, scale, stride, padding, dilation, groups, 0}, dtype);
 }
+
+}  // namespace aclnn_host::quantized_quantized_convolution_rows

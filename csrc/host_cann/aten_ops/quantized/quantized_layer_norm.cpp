@@ -10,7 +10,7 @@
 #include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/quantized/quantized_norm.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_quantized_layer_norm_rows {
 
 namespace {
 
@@ -54,17 +54,16 @@ struct Results {
 void check(const Parameters& by, at::IntArrayRef gamma, bool one, at::ScalarType x,
            bool is_dynamic) {
   if (is_dynamic) {
-    TORCH_CHECK(!by.zeros1 && !by.zeros2,
-                "zeroPoints1Optional or zeroPoints2Optional is a tensor, expected null as "
-                "quantMode is \"dynamic\"");
-    TORCH_CHECK(by.scales1 || !by.scales2,
-                "scales1Optional is null, expected a tensor as scales2Optional is one");
+    EXPECT(!by.zeros1 && !by.zeros2,
+           "zeroPoints1Optional or zeroPoints2Optional is a tensor, expected null as "
+           "quantMode is \"dynamic\"");
+    EXPECT(by.scales1 || !by.scales2,
+           "scales1Optional is null, expected a tensor as scales2Optional is one");
   } else {
-    TORCH_CHECK(by.scales1,
-                "scales1Optional is null, expected a tensor as quantMode is \"static\"");
-    TORCH_CHECK(by.scales2 ? by.zeros1.has_value() == by.zeros2.has_value() : !by.zeros2,
-                "zeroPoints2Optional is ", by.zeros2 ? "a tensor" : "null",
-                ", expected a tensor if scales2Optional and zeroPoints1Optional are, else null");
+    EXPECT(by.scales1, "scales1Optional is null, expected a tensor as quantMode is \"static\"");
+    EXPECT(by.scales2 ? by.zeros1.has_value() == by.zeros2.has_value() : !by.zeros2,
+           "zeroPoints2Optional is ", by.zeros2 ? "a tensor" : "null",
+           ", expected a tensor if scales2Optional and zeroPoints1Optional are, else null");
   }
   if (!by.scales1) return;
   const at::Tensor& scales = *by.scales1;
@@ -86,8 +85,8 @@ OptionalTensor aligned(const OptionalTensor& parameters) {
 // Without scales2 nothing is written to y2, and only the dynamic quantisation writes scales.
 void quantize(const at::Tensor& y, at::IntArrayRef gamma, bool one, at::ScalarType x,
               const Parameters& by, const std::string& mode, bool divides, Results results) {
-  TORCH_CHECK(mode == "static" || mode == "dynamic", "quantMode is \"", mode,
-              "\", expected \"static\" or \"dynamic\"");
+  EXPECT(mode == "static" || mode == "dynamic", "quantMode is \"", mode,
+         "\", expected \"static\" or \"dynamic\"");
   const bool is_dynamic = mode == "dynamic";
   check(by, gamma, one, x, is_dynamic);
   expect_dtype(results.y1.name(), results.y1, at::kChar);
@@ -103,16 +102,16 @@ void quantize(const at::Tensor& y, at::IntArrayRef gamma, bool one, at::ScalarTy
     if (by.scales2) write(results.y2, *by.scales2, by.zeros2);
     return;
   }
-  TORCH_CHECK(at::isReducedFloatingType(x), "x1 has dtype ", dtype_text(x),
-              ", expected FLOAT16 or BFLOAT16 as quantMode is \"dynamic\"");
+  EXPECT(at::isReducedFloatingType(x), "x1 has dtype ", dtype_text(x),
+         ", expected FLOAT16 or BFLOAT16 as quantMode is \"dynamic\"");
   expect_dims("x1", y, 2, 8);
-  TORCH_CHECK(gamma.size() == 1 || (one && gamma.size() == 2 && gamma[0] == 1), "gamma has shape ",
-              gamma, ", expected one dimension as quantMode is \"dynamic\"");
+  EXPECT(gamma.size() == 1 || (one && gamma.size() == 2 && gamma[0] == 1), "gamma has shape ",
+         gamma, ", expected one dimension as quantMode is \"dynamic\"");
   const auto write = [&](Output& out, Output& scale_out, const OptionalTensor& scales) {
     expect_shape(out.name(), out, y.sizes());
     expect_shape(scale_out.name(), scale_out, y.sizes().slice(0, static_cast<size_t>(y.dim()) - 1));
     if (y.numel() == 0) return;
-    const QuantizedRows rows = scaled_by_rows(y, aligned(scales), largest(ACL_INT8));
+    const RowQuotients rows = scaled_by_rows(y, aligned(scales), largest(ACL_INT8));
     out = quantized(rows.quotients, ACL_INT8);
     scale_out = rows.scales;
   };
@@ -126,8 +125,8 @@ at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Te
   std::vector<int64_t> expected = x.sizes().vec();
   expected[expected.size() - 2] = 1;
   const at::Tensor whole = factor.dim() == x.dim() - 1 ? factor.unsqueeze(-2) : factor;
-  TORCH_CHECK(whole.sizes() == expected, name, " has shape ", factor.sizes(), ", expected ",
-              expected, " with or without the dimension of size 1");
+  EXPECT(whole.sizes() == expected, name, " has shape ", factor.sizes(), ", expected ", expected,
+         " with or without the dimension of size 1");
   return wide(whole);
 }
 
@@ -138,7 +137,7 @@ ACLNN(LayerNormQuant, (FloatIn, x), (FloatIn, gammma), (FloatIn, beta), (FloatIn
       (OptionalOut, scaleOut)) {
   if (scaleOut) expect_dtype("scaleOut", *scaleOut, at::kFloat);
   expect_dims("x", x, 1, 8);
-  TORCH_CHECK(quantMode == 0, "quantMode is ", quantMode.value(), ", expected 0 (static)");
+  EXPECT(quantMode == 0, "quantMode is ", quantMode.value(), ", expected 0 (static)");
   expect_dtype("gammma", gammma, x);
   expect_like("beta", beta, gammma);
   expect_dtype("scale", scale, x);
@@ -193,8 +192,8 @@ ACLNN(AdaLayerNormQuant, (FloatIn, x), (FloatIn, scale), (FloatIn, shift),
   expect_half("x", x);
   expect_dims("x", x, 2, 8);
   expect_elements(x);
-  TORCH_CHECK(quantMode == "dynamic", "quantMode is \"", quantMode, "\", expected \"dynamic\"");
-  TORCH_CHECK(!quantOffsetOptional, "quantOffsetOptional is a tensor, expected null");
+  EXPECT(quantMode == "dynamic", "quantMode is \"", quantMode, "\", expected \"dynamic\"");
+  EXPECT(!quantOffsetOptional, "quantOffsetOptional is a tensor, expected null");
   expect_quantized("out", out.dtype(), /*with_int4=*/false);
   expect_dtype("quantScale", quantScale, at::kFloat);
   const auto last = [&](const char* name, const at::Tensor& tensor) {
@@ -207,7 +206,7 @@ ACLNN(AdaLayerNormQuant, (FloatIn, x), (FloatIn, scale), (FloatIn, shift),
   if (biasOptional) y = y + last("biasOptional", *biasOptional);
   y = y * (per_sequence("scale", scale, x) + 1) + per_sequence("shift", shift, x);
   if (smoothScalesOptional) y = y * last("smoothScalesOptional", *smoothScalesOptional);
-  const QuantizedRows rows = scaled_by_rows(y, std::nullopt, largest(out.dtype()));
+  const RowQuotients rows = scaled_by_rows(y, std::nullopt, largest(out.dtype()));
   store_quantized(out, rows.quotients);
   quantScale = rows.scales;
 }
@@ -220,10 +219,10 @@ ACLNN(GroupNormSiluQuant, (Image<FloatIn>, self), (OptionalIn, gamma), (Optional
   expect_dims("self", self, 2, 8);
   const int64_t samples = self.size(0);
   const int64_t channels = self.size(1);
-  TORCH_CHECK(group > 0 && channels % group.value() == 0, "group is ", group.value(),
-              ", expected a divisor of the ", channels, " channels of self");
-  TORCH_CHECK(eps > 0, "eps is ", eps.value(), ", expected more than 0");
-  TORCH_CHECK(activateSilu.value(), "activateSilu is false, expected true");
+  EXPECT(group > 0 && channels % group.value() == 0, "group is ", group.value(),
+         ", expected a divisor of the ", channels, " channels of self");
+  EXPECT(eps > 0, "eps is ", eps.value(), ", expected more than 0");
+  EXPECT(activateSilu.value(), "activateSilu is false, expected true");
   expect_dtype("quantScale", quantScale, at::kFloat);
   if (quantScale.sizes() != at::IntArrayRef{1}) expect_shape("quantScale", quantScale, {channels});
   expect_dtype("out", out, at::kChar);
@@ -255,3 +254,5 @@ ACLNN(GroupNormSiluQuant, (Image<FloatIn>, self), (OptionalIn, gamma), (Optional
   meanOut = mean.squeeze(-1);
   rstdOut = rstd.squeeze(-1);
 }
+
+}  // namespace aclnn_host::quantized_quantized_layer_norm_rows

@@ -8,7 +8,7 @@
 #include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_quantized_matmul_rows {
 
 namespace {
 
@@ -19,9 +19,9 @@ std::optional<Stored> stored_if_given(const std::optional<at::Tensor>& tensor) {
 // The first versions, which have integers of one kind.
 void expect_integers(const Stored& x1, const Stored& x2) {
   const bool is_wide = x1.dtype == ACL_INT8 && x2.dtype == ACL_INT8;
-  TORCH_CHECK(is_wide || (is_int4(x1.dtype) && is_int4(x2.dtype)), "x1 has dtype ",
-              dtype_name(x1.dtype), " and x2 has dtype ", dtype_name(x2.dtype),
-              ", expected INT8 for both, or INT4 or INT32 for both");
+  EXPECT(is_wide || (is_int4(x1.dtype) && is_int4(x2.dtype)), "x1 has dtype ", dtype_name(x1.dtype),
+         " and x2 has dtype ", dtype_name(x2.dtype),
+         ", expected INT8 for both, or INT4 or INT32 for both");
   expect_format("x2", x2, /*or_blocked=*/is_wide);
 }
 
@@ -31,12 +31,12 @@ at::Tensor product_of_int8(const at::Tensor& x1, const at::Tensor& x2,
   expect_dtype("x1", x1, at::kChar);
   expect_dtype("x2", x2, at::kChar);
   expect_dtype("out", out, at::kHalf);
-  TORCH_CHECK(x1.size(-1) == x2.size(-2), "x2 has ", x2.size(-2), " rows, expected ", x1.size(-1),
-              " as x1 has columns");
+  EXPECT(x1.size(-1) == x2.size(-2), "x2 has ", x2.size(-2), " rows, expected ", x1.size(-1),
+         " as x1 has columns");
   const at::Tensor sums = exact_product(x1, x2);
   if (!bias) return sums;
-  TORCH_CHECK(x1.size(-1) > 0 || sums.numel() == 0,
-              "x1 has no columns, expected some because there is a bias");
+  EXPECT(x1.size(-1) > 0 || sums.numel() == 0,
+         "x1 has no columns, expected some because there is a bias");
   expect_dtype("bias", *bias, at::kInt);
   expect_shape("bias", *bias, {sums.size(-1)});
   return sums + *bias;
@@ -51,8 +51,8 @@ void expect_all_absent(std::initializer_list<Unsupported> arguments) {
 }
 
 at::Tensor activated(const at::Tensor& product, const std::string& type) {
-  TORCH_CHECK(type == "gelu_erf" || type == "gelu_tanh", "fusedOpType is \"", type,
-              "\", expected \"gelu_erf\" or \"gelu_tanh\"");
+  EXPECT(type == "gelu_erf" || type == "gelu_tanh", "fusedOpType is \"", type,
+         "\", expected \"gelu_erf\" or \"gelu_tanh\"");
   return at::gelu(product, type == "gelu_erf" ? "none" : "tanh");
 }
 
@@ -61,19 +61,19 @@ at::Tensor fused(const Stored& x1, const Stored& x2, const at::Tensor& x1_scale,
                  const at::Tensor& x2_scale, const std::optional<at::Tensor>& bias,
                  const std::string& type, int64_t group_size, const Output& out, bool is_blocked) {
   const bool is_wide = x1.dtype == ACL_INT8 && x2.dtype == ACL_INT8;
-  TORCH_CHECK(is_wide || (is_int4(x1.dtype) && is_int4(x2.dtype)), "x1 has dtype ",
-              dtype_name(x1.dtype), " and x2 has dtype ", dtype_name(x2.dtype),
-              ", expected INT8 for both, or INT4 or INT32 for both");
+  EXPECT(is_wide || (is_int4(x1.dtype) && is_int4(x2.dtype)), "x1 has dtype ", dtype_name(x1.dtype),
+         " and x2 has dtype ", dtype_name(x2.dtype),
+         ", expected INT8 for both, or INT4 or INT32 for both");
   if (is_blocked) {
     expect_blocked_matrix("x2", x2);
   } else {
     expect_format("x2", x2);
   }
-  TORCH_CHECK(out->scalar_type() == at::kHalf || out->scalar_type() == at::kBFloat16,
-              "out has dtype ", dtype_text(out->scalar_type()), ", expected FLOAT16 or BFLOAT16");
-  TORCH_CHECK(!holds_bits(x2_scale), "x2Scale has dtype ", dtype_text(x2_scale.scalar_type()),
-              ", expected FLOAT or BFLOAT16");
-  TORCH_CHECK(x1_scale.dim() == 1, "x1Scale has shape ", x1_scale.sizes(), ", expected (m)");
+  EXPECT(out->scalar_type() == at::kHalf || out->scalar_type() == at::kBFloat16, "out has dtype ",
+         dtype_text(out->scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(!holds_bits(x2_scale), "x2Scale has dtype ", dtype_text(x2_scale.scalar_type()),
+         ", expected FLOAT or BFLOAT16");
+  EXPECT(x1_scale.dim() == 1, "x1Scale has shape ", x1_scale.sizes(), ", expected (m)");
   return activated(product_of({x1, x2, as_stored(x1_scale), as_stored(x2_scale), std::nullopt,
                                std::nullopt, std::nullopt, bias, false, false, group_size,
                                out->scalar_type(), /*is_blocked=*/false}),
@@ -116,9 +116,8 @@ ACLNN(QuantMatmulWeightNz, (StoredIn, x1), (StoredIn, x2), (OptionalStoredIn, x1
 ACLNN(QuantMatmul, (In, x1), (In, x2), (OptionalIn, bias), (float, deqScale), (Out, out)) {
   expect_dims("x1", x1, 2, 3);
   expect_dims("x2", x2, 2, 3);
-  TORCH_CHECK(
-      x1.sizes().slice(0, x1.sizes().size() - 2) == x2.sizes().slice(0, x2.sizes().size() - 2),
-      "x2 has shape ", x2.sizes(), ", expected the batch of x1, which has shape ", x1.sizes());
+  EXPECT(x1.sizes().slice(0, x1.sizes().size() - 2) == x2.sizes().slice(0, x2.sizes().size() - 2),
+         "x2 has shape ", x2.sizes(), ", expected the batch of x1, which has shape ", x1.sizes());
   out = product_of_int8(x1, x2, bias, out).to(at::kDouble) * deqScale.value();
 }
 // deqScale has numbers for columns up to the next multiple of 16.
@@ -137,14 +136,13 @@ ACLNN(QuantMatmulV2, (In, x1), (In, x2), (OptionalIn, bias), (In, deqScale), (bo
 ACLNN(QuantBatchMatmulInplaceAdd, (StoredIn, x1), (StoredIn, x2), (StoredIn, x1ScaleOptional),
       (StoredIn, x2Scale), (InOut, yRef), (bool, transposeX1), (bool, transposeX2),
       (int64_t, groupSize)) {
-  TORCH_CHECK(is_float8(x1.dtype) && is_float8(x2.dtype), "x1 has dtype ", dtype_name(x1.dtype),
-              " and x2 has dtype ", dtype_name(x2.dtype),
-              ", expected FLOAT8_E4M3FN or FLOAT8_E5M2");
-  TORCH_CHECK(x1ScaleOptional.dtype == ACL_FLOAT8_E8M0 && x2Scale.dtype == ACL_FLOAT8_E8M0,
-              "x1ScaleOptional has dtype ", dtype_name(x1ScaleOptional.dtype),
-              " and x2Scale has dtype ", dtype_name(x2Scale.dtype), ", expected FLOAT8_E8M0");
-  TORCH_CHECK(transposeX1 && !transposeX2, "transposeX1 is ", transposeX1.value(),
-              " and transposeX2 is ", transposeX2.value(), ", expected true and false");
+  EXPECT(is_float8(x1.dtype) && is_float8(x2.dtype), "x1 has dtype ", dtype_name(x1.dtype),
+         " and x2 has dtype ", dtype_name(x2.dtype), ", expected FLOAT8_E4M3FN or FLOAT8_E5M2");
+  EXPECT(x1ScaleOptional.dtype == ACL_FLOAT8_E8M0 && x2Scale.dtype == ACL_FLOAT8_E8M0,
+         "x1ScaleOptional has dtype ", dtype_name(x1ScaleOptional.dtype), " and x2Scale has dtype ",
+         dtype_name(x2Scale.dtype), ", expected FLOAT8_E8M0");
+  EXPECT(transposeX1 && !transposeX2, "transposeX1 is ", transposeX1.value(),
+         " and transposeX2 is ", transposeX2.value(), ", expected true and false");
   expect_dims("x1", x1.elements, 2);
   expect_dims("x2", x2.elements, 2);
   expect_format("x2", x2);
@@ -178,3 +176,5 @@ ACLNN(FusedQuantMatmulWeightNz, (StoredIn, x1), (StoredIn, x2), (In, x1Scale), (
                      {"x3Optional", x3Optional}});
   out = fused(x1, x2, x1Scale, x2Scale, biasOptional, fusedOpType, groupSizeOptional, out, true);
 }
+
+}  // namespace aclnn_host::quantized_quantized_matmul_rows

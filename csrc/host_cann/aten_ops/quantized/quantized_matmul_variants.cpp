@@ -20,7 +20,7 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/descriptors/private_format.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_quantized_matmul_variants_rows {
 
 namespace {
 
@@ -36,11 +36,11 @@ void check_permutations(const Permutations& perm, int64_t batch_split) {
   const int64_t exchanged[] = {1, 0, 2};
   const int64_t same[] = {0, 1, 2};
   const int64_t transposed[] = {0, 2, 1};
-  TORCH_CHECK(perm.x1 == at::IntArrayRef(exchanged), "permX1 is ", perm.x1, ", expected [1, 0, 2]");
-  TORCH_CHECK(perm.x2 == at::IntArrayRef(same) || perm.x2 == at::IntArrayRef(transposed),
-              "permX2 is ", perm.x2, ", expected [0, 1, 2] or [0, 2, 1]");
-  TORCH_CHECK(perm.y == at::IntArrayRef(exchanged), "permY is ", perm.y, ", expected [1, 0, 2]");
-  TORCH_CHECK(batch_split == 1, "batchSplitFactor is ", batch_split, ", expected 1");
+  EXPECT(perm.x1 == at::IntArrayRef(exchanged), "permX1 is ", perm.x1, ", expected [1, 0, 2]");
+  EXPECT(perm.x2 == at::IntArrayRef(same) || perm.x2 == at::IntArrayRef(transposed), "permX2 is ",
+         perm.x2, ", expected [0, 1, 2] or [0, 2, 1]");
+  EXPECT(perm.y == at::IntArrayRef(exchanged), "permY is ", perm.y, ", expected [1, 0, 2]");
+  EXPECT(batch_split == 1, "batchSplitFactor is ", batch_split, ", expected 1");
 }
 
 // x1 is (M, B, K), as are its scales in the mode MX, and the result (M, B, N).
@@ -50,36 +50,35 @@ at::Tensor permuted_product(const Stored& x1, const Stored& x2, const Stored& x1
   expect_dims("x1", x1.elements, 3);
   expect_dims("x2", x2.elements, 3);
   const bool is_mx = x1_scale.dtype == ACL_FLOAT8_E8M0;
-  TORCH_CHECK(is_mx ? x1.dtype == ACL_FLOAT8_E4M3FN && x2.dtype == ACL_FLOAT8_E4M3FN
-                    : is_float8(x1.dtype) && is_float8(x2.dtype),
-              "x1 has dtype ", dtype_name(x1.dtype), " and x2 has dtype ", dtype_name(x2.dtype),
-              ", expected FLOAT8_E4M3FN", is_mx ? "" : " or FLOAT8_E5M2");
-  TORCH_CHECK(dtype == 1 || dtype == 27, "dtype is ", dtype,
-              ", expected 1 (FLOAT16) or 27 (BFLOAT16)");
+  EXPECT(is_mx ? x1.dtype == ACL_FLOAT8_E4M3FN && x2.dtype == ACL_FLOAT8_E4M3FN
+               : is_float8(x1.dtype) && is_float8(x2.dtype),
+         "x1 has dtype ", dtype_name(x1.dtype), " and x2 has dtype ", dtype_name(x2.dtype),
+         ", expected FLOAT8_E4M3FN", is_mx ? "" : " or FLOAT8_E5M2");
+  EXPECT(dtype == 1 || dtype == 27, "dtype is ", dtype, ", expected 1 (FLOAT16) or 27 (BFLOAT16)");
   expect_dtype("out", out, dtype == 1 ? at::kHalf : at::kBFloat16);
   const bool is_transposed = perm.x2[1] == 2;
   const int64_t k = x1.elements.size(2);
   const int64_t n = x2.elements.size(is_transposed ? 1 : 2);
   Stored scale = x1_scale;
   if (is_mx) {
-    TORCH_CHECK(k % 64 == 0, "x1 has shape ", x1.elements.sizes(),
-                ", expected a multiple of 64 as its last size");
+    EXPECT(k % 64 == 0, "x1 has shape ", x1.elements.sizes(),
+           ", expected a multiple of 64 as its last size");
     expect_dims("x1Scale", x1_scale.elements, 4);
     scale.elements = x1_scale.elements.transpose(0, 1);
   } else {
-    TORCH_CHECK(x1_scale.dtype == ACL_FLOAT && x2_scale.dtype == ACL_FLOAT, "x1Scale has dtype ",
-                dtype_name(x1_scale.dtype), " and x2Scale has dtype ", dtype_name(x2_scale.dtype),
-                ", expected FLOAT or FLOAT8_E8M0 for both");
-    TORCH_CHECK(!is_transposed, "permX2 is ", perm.x2, ", expected [0, 1, 2] for scales of FLOAT");
-    TORCH_CHECK(k == 512 && n == 128, "x1 has ", k, " columns and x2 has ", n,
-                ", expected 512 and 128 for scales of FLOAT");
+    EXPECT(x1_scale.dtype == ACL_FLOAT && x2_scale.dtype == ACL_FLOAT, "x1Scale has dtype ",
+           dtype_name(x1_scale.dtype), " and x2Scale has dtype ", dtype_name(x2_scale.dtype),
+           ", expected FLOAT or FLOAT8_E8M0 for both");
+    EXPECT(!is_transposed, "permX2 is ", perm.x2, ", expected [0, 1, 2] for scales of FLOAT");
+    EXPECT(k == 512 && n == 128, "x1 has ", k, " columns and x2 has ", n,
+           ", expected 512 and 128 for scales of FLOAT");
     expect_shape("x1Scale", x1_scale.elements, {x1.elements.size(0)});
     expect_shape("x2Scale", x2_scale.elements, {n});
     group_size = 0;
   }
   const Stored batches{x1.elements.transpose(0, 1), x1.dtype, x1.format};
-  TORCH_CHECK(batches.elements.size(0) == x2.elements.size(0), "x2 has shape ", x2.elements.sizes(),
-              ", expected a batch of ", batches.elements.size(0), " as x1 has");
+  EXPECT(batches.elements.size(0) == x2.elements.size(0), "x2 has shape ", x2.elements.sizes(),
+         ", expected a batch of ", batches.elements.size(0), " as x1 has");
   return product_of({batches, x2, scale, x2_scale, std::nullopt, std::nullopt, std::nullopt,
                      std::nullopt, false, is_transposed, group_size, out->scalar_type(), false})
       .transpose(0, 1);
@@ -105,8 +104,8 @@ at::Tensor dense_weight(const at::Tensor& values, const at::Tensor& codes) {
 at::Tensor from_memory(const char* name, const at::Tensor& tensor, int64_t rows, int64_t columns,
                        int64_t width) {
   const int64_t count = (rows + 15) / 16 * 16 * ((columns + width - 1) / width * width);
-  TORCH_CHECK(tensor.numel() == count, name, " has shape ", tensor.sizes(), ", expected ", count,
-              " elements, the blocks of ", rows, " rows and ", columns, " columns");
+  EXPECT(tensor.numel() == count, name, " has shape ", tensor.sizes(), ", expected ", count,
+         " elements, the blocks of ", rows, " rows and ", columns, " columns");
   return from_blocks(tensor.contiguous().flatten(), {rows, columns}, ACL_FORMAT_FRACTAL_NZ, width);
 }
 
@@ -164,15 +163,15 @@ ACLNN(QuantMatmulDequant, (In, x), (StoredIn, weight), (In, weightScale),
   expect_dtype("x", x, at::kHalf);
   expect_dtype("weight", weight.elements, at::kChar);
   expect_dtype("out", out, at::kHalf);
-  TORCH_CHECK(!biasOptional && !xOffsetOptional,
-              "biasOptional or xOffsetOptional is given, expected null");
-  TORCH_CHECK(transposeWeight, "transposeWeight is false, expected true");
+  EXPECT(!biasOptional && !xOffsetOptional,
+         "biasOptional or xOffsetOptional is given, expected null");
+  EXPECT(transposeWeight, "transposeWeight is false, expected true");
   const int64_t n = weight.elements.size(0);
   const int64_t k = weight.elements.size(1);
-  TORCH_CHECK(n > 0 && k > 0 && n % 16 == 0 && k % 16 == 0, "weight has shape ",
-              weight.elements.sizes(), ", expected multiples of 16");
-  TORCH_CHECK(x.size(0) > 0 && x.size(1) == k, "x has shape ", x.sizes(), ", expected (m, ", k,
-              ") with m of 1 or more");
+  EXPECT(n > 0 && k > 0 && n % 16 == 0 && k % 16 == 0, "weight has shape ", weight.elements.sizes(),
+         ", expected multiples of 16");
+  EXPECT(x.size(0) > 0 && x.size(1) == k, "x has shape ", x.sizes(), ", expected (m, ", k,
+         ") with m of 1 or more");
   expect_shape("weightScale", weightScale, {n});
   const bool has_bits = weightScale.scalar_type() == at::kLong;
   if (!has_bits) expect_dtype("weightScale", weightScale, at::kFloat);
@@ -188,11 +187,11 @@ ACLNN(QuantMatmulReduceSumWeightNz, (In, x1), (StoredIn, x2), (In, x1Scale), (In
       (OptionalIn, yScale), (OptionalIn, x1Offset), (OptionalIn, x2Offset), (OptionalIn, yOffset),
       (OptionalIn, bias), (bool, transposeX1), (bool, transposeX2), (int64_t, groupSize),
       (Ints, dims), (bool, keepDims), (Out, out)) {
-  TORCH_CHECK(!yScale && !x1Offset && !x2Offset && !yOffset && !bias,
-              "yScale, x1Offset, x2Offset, yOffset or bias is given, expected null");
-  TORCH_CHECK(!transposeX1 && !transposeX2 && !keepDims && groupSize == 0,
-              "transposeX1, transposeX2, keepDims or groupSize is not 0, expected false and 0");
-  TORCH_CHECK(dims.size() == 1 && dims[0] == 0, "dims is ", dims, ", expected [0]");
+  EXPECT(!yScale && !x1Offset && !x2Offset && !yOffset && !bias,
+         "yScale, x1Offset, x2Offset, yOffset or bias is given, expected null");
+  EXPECT(!transposeX1 && !transposeX2 && !keepDims && groupSize == 0,
+         "transposeX1, transposeX2, keepDims or groupSize is not 0, expected false and 0");
+  EXPECT(dims.size() == 1 && dims[0] == 0, "dims is ", dims, ", expected [0]");
   expect_dims("x1", x1, 3);
   expect_dims("x2", x2.elements, 3);
   expect_dtype("x1", x1, at::kChar);
@@ -200,10 +199,10 @@ ACLNN(QuantMatmulReduceSumWeightNz, (In, x1), (StoredIn, x2), (In, x1Scale), (In
   expect_dtype("x1Scale", x1Scale, at::kFloat);
   expect_dtype("x2Scale", x2Scale, at::kBFloat16);
   expect_dtype("out", out, at::kBFloat16);
-  TORCH_CHECK(is_fractal_nz(x2.format), "x2 has format ", static_cast<int>(x2.format),
-              ", expected FRACTAL_NZ (29); convert it with aclnnTransMatmulWeight");
-  TORCH_CHECK(x1.numel() > 0 && x2.elements.numel() > 0, "x1 has shape ", x1.sizes(),
-              " and x2 has shape ", x2.elements.sizes(), ", expected elements");
+  EXPECT(is_fractal_nz(x2.format), "x2 has format ", static_cast<int>(x2.format),
+         ", expected FRACTAL_NZ (29); convert it with aclnnTransMatmulWeight");
+  EXPECT(x1.numel() > 0 && x2.elements.numel() > 0, "x1 has shape ", x1.sizes(),
+         " and x2 has shape ", x2.elements.sizes(), ", expected elements");
   expect_shape("x2", x2.elements, {x1.size(0), x1.size(2), x2.elements.size(2)});
   expect_shape("x1Scale", x1Scale, {x1.size(0), x1.size(1)});
   expect_shape("x2Scale", x2Scale, {x2.elements.size(2)});
@@ -220,8 +219,8 @@ ACLNN(BatchMatmulQuant, (In, x1), (In, x2), (In, quantParam), (OptionalIn, bias)
   expect_dtype("x2", x2, at::kHalf);
   expect_dtype("quantParam", quantParam, at::kUInt64);
   expect_dtype("out", out, at::kChar);
-  TORCH_CHECK(x1.numel() > 0 && x2.numel() > 0, "x1 has shape ", x1.sizes(), " and x2 has shape ",
-              x2.sizes(), ", expected elements");
+  EXPECT(x1.numel() > 0 && x2.numel() > 0, "x1 has shape ", x1.sizes(), " and x2 has shape ",
+         x2.sizes(), ", expected elements");
   at::Tensor sums = at::matmul(wide(transposeX1 ? x1.transpose(-1, -2) : x1),
                                wide(transposeX2 ? x2.transpose(-1, -2) : x2));
   const int64_t n = sums.size(-1);
@@ -240,26 +239,25 @@ ACLNN(QuantMatmulActivationQuantWeightNz, (StoredIn, x1), (StoredIn, x2),
       (bool, transposeX1), (bool, transposeX2), (int64_t, groupSize), (const char*, activationType),
       (const char*, quantMode), (char*, roundMode), (int64_t, scaleAlg), (double, dstTypeMax),
       (StoredOut, yOut), (StoredOut, yScaleOut)) {
-  TORCH_CHECK(is_float8(x1.dtype) && x2.dtype == ACL_FLOAT8_E4M3FN, "x1 has dtype ",
-              dtype_name(x1.dtype), " and x2 has dtype ", dtype_name(x2.dtype),
-              ", expected FLOAT8_E4M3FN or FLOAT8_E5M2, and FLOAT8_E4M3FN");
-  TORCH_CHECK(is_float8(yOut.dtype()) && yScaleOut.dtype() == ACL_FLOAT8_E8M0, "yOut has dtype ",
-              dtype_name(yOut.dtype()), " and yScaleOut has dtype ", dtype_name(yScaleOut.dtype()),
-              ", expected FLOAT8_E4M3FN or FLOAT8_E5M2, and FLOAT8_E8M0");
-  TORCH_CHECK(activationType == "gelu_tanh" || activationType == "gelu_erf", "activationType is \"",
-              activationType, "\", expected \"gelu_tanh\" or \"gelu_erf\"");
-  TORCH_CHECK(quantMode == "mx", "quantMode is \"", quantMode, "\", expected \"mx\"");
-  TORCH_CHECK(roundMode.empty() || roundMode == "rint", "roundMode is \"", roundMode,
-              "\", expected \"rint\"");
-  TORCH_CHECK(scaleAlg == 0 || scaleAlg == 1, "scaleAlg is ", scaleAlg.value(),
-              ", expected 0 or 1");
-  TORCH_CHECK(dstTypeMax == 0.0 || (scaleAlg == 0 && dstTypeMax >= 6.0 && dstTypeMax <= 12.0),
-              "dstTypeMax is ", dstTypeMax.value(),
-              ", expected 0, or 6 to 12 with the scaleAlg 0, which does without it");
+  EXPECT(is_float8(x1.dtype) && x2.dtype == ACL_FLOAT8_E4M3FN, "x1 has dtype ",
+         dtype_name(x1.dtype), " and x2 has dtype ", dtype_name(x2.dtype),
+         ", expected FLOAT8_E4M3FN or FLOAT8_E5M2, and FLOAT8_E4M3FN");
+  EXPECT(is_float8(yOut.dtype()) && yScaleOut.dtype() == ACL_FLOAT8_E8M0, "yOut has dtype ",
+         dtype_name(yOut.dtype()), " and yScaleOut has dtype ", dtype_name(yScaleOut.dtype()),
+         ", expected FLOAT8_E4M3FN or FLOAT8_E5M2, and FLOAT8_E8M0");
+  EXPECT(activationType == "gelu_tanh" || activationType == "gelu_erf", "activationType is \"",
+         activationType, "\", expected \"gelu_tanh\" or \"gelu_erf\"");
+  EXPECT(quantMode == "mx", "quantMode is \"", quantMode, "\", expected \"mx\"");
+  EXPECT(roundMode.empty() || roundMode == "rint", "roundMode is \"", roundMode,
+         "\", expected \"rint\"");
+  EXPECT(scaleAlg == 0 || scaleAlg == 1, "scaleAlg is ", scaleAlg.value(), ", expected 0 or 1");
+  EXPECT(dstTypeMax == 0.0 || (scaleAlg == 0 && dstTypeMax >= 6.0 && dstTypeMax <= 12.0),
+         "dstTypeMax is ", dstTypeMax.value(),
+         ", expected 0, or 6 to 12 with the scaleAlg 0, which does without it");
   const at::Tensor product =
       product_of({x1, x2, x1ScaleOptional, x2Scale, std::nullopt, std::nullopt, std::nullopt,
                   biasOptional, transposeX1, transposeX2, groupSize, at::kFloat, true});
-  TORCH_CHECK(product.numel() > 0, "x1 or x2 has no elements, expected some");
+  EXPECT(product.numel() > 0, "x1 or x2 has no elements, expected some");
   quantize_mx(at::gelu(product, activationType == "gelu_erf" ? "none" : "tanh"), scaleAlg, yOut,
               yScaleOut);
 }
@@ -280,8 +278,8 @@ ACLNN(TransposeQuantBatchMatMulWeightNz, (StoredIn, x1), (StoredIn, x2), (Option
   const Permutations perm{permX1, permX2, permY};
   check_permutations(perm, batchSplitFactor);
   expect_blocked_matrix("x2", x2);
-  TORCH_CHECK(x1Scale.dtype == ACL_FLOAT8_E8M0, "x1Scale has dtype ", dtype_name(x1Scale.dtype),
-              ", expected FLOAT8_E8M0");
+  EXPECT(x1Scale.dtype == ACL_FLOAT8_E8M0, "x1Scale has dtype ", dtype_name(x1Scale.dtype),
+         ", expected FLOAT8_E8M0");
   out = permuted_product(x1, x2, x1Scale, x2Scale, dtype, groupSize, perm, out);
 }
 
@@ -290,37 +288,37 @@ ACLNN(DualLevelQuantMatmulWeightNz, (StoredIn, x1), (StoredIn, x2), (In, x1Level
       (In, x2Level0Scale), (StoredIn, x1Level1Scale), (StoredIn, x2Level1Scale),
       (OptionalIn, optionalBias), (bool, transposeX1), (bool, transposeX2),
       (int64_t, level0GroupSize), (int64_t, level1GroupSize), (Out, out)) {
-  TORCH_CHECK(!transposeX1 && transposeX2, "transposeX1 is ", transposeX1.value(),
-              " and transposeX2 is ", transposeX2.value(), ", expected false and true");
-  TORCH_CHECK(level0GroupSize == 512 && level1GroupSize == 32, "level0GroupSize is ",
-              level0GroupSize.value(), " and level1GroupSize is ", level1GroupSize.value(),
-              ", expected 512 and 32");
+  EXPECT(!transposeX1 && transposeX2, "transposeX1 is ", transposeX1.value(),
+         " and transposeX2 is ", transposeX2.value(), ", expected false and true");
+  EXPECT(level0GroupSize == 512 && level1GroupSize == 32, "level0GroupSize is ",
+         level0GroupSize.value(), " and level1GroupSize is ", level1GroupSize.value(),
+         ", expected 512 and 32");
   expect_dims("x1", x1.elements, 2);
   expect_dims("x2", x2.elements, 2);
   const bool is_packed = x2.dtype == ACL_INT8;
-  TORCH_CHECK(x1.dtype == ACL_FLOAT4_E2M1 && (is_packed || x2.dtype == ACL_FLOAT4_E2M1),
-              "x1 has dtype ", dtype_name(x1.dtype), " and x2 has dtype ", dtype_name(x2.dtype),
-              ", expected FLOAT4_E2M1");
+  EXPECT(x1.dtype == ACL_FLOAT4_E2M1 && (is_packed || x2.dtype == ACL_FLOAT4_E2M1), "x1 has dtype ",
+         dtype_name(x1.dtype), " and x2 has dtype ", dtype_name(x2.dtype),
+         ", expected FLOAT4_E2M1");
   expect_format("x1", x1);
   expect_blocked_matrix("x2", x2);
   const int64_t m = x1.elements.size(0);
   const int64_t k = x1.elements.size(1);
   const int64_t n = x2.elements.size(0);
-  TORCH_CHECK(m > 0 && n > 0 && k > 0 && x2.elements.size(1) * (is_packed ? 2 : 1) == k,
-              "x1 has shape ", x1.elements.sizes(), " and x2 has shape ", x2.elements.sizes(),
-              ", expected (m, k) and (n, ", is_packed ? "k / 2" : "k", ")");
-  TORCH_CHECK(out->scalar_type() == at::kHalf || out->scalar_type() == at::kBFloat16,
-              "out has dtype ", dtype_text(out->scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(m > 0 && n > 0 && k > 0 && x2.elements.size(1) * (is_packed ? 2 : 1) == k, "x1 has shape ",
+         x1.elements.sizes(), " and x2 has shape ", x2.elements.sizes(),
+         ", expected (m, k) and (n, ", is_packed ? "k / 2" : "k", ")");
+  EXPECT(out->scalar_type() == at::kHalf || out->scalar_type() == at::kBFloat16, "out has dtype ",
+         dtype_text(out->scalar_type()), ", expected FLOAT16 or BFLOAT16");
   const int64_t groups = (k + 511) / 512;
   const int64_t pairs = (k + 63) / 64;
   expect_dtype("x1Level0Scale", x1Level0Scale, at::kFloat);
   expect_dtype("x2Level0Scale", x2Level0Scale, at::kFloat);
   expect_shape("x1Level0Scale", x1Level0Scale, {m, groups});
   expect_shape("x2Level0Scale", x2Level0Scale, {groups, n});
-  TORCH_CHECK(x1Level1Scale.dtype == ACL_FLOAT8_E8M0 && x2Level1Scale.dtype == ACL_FLOAT8_E8M0,
-              "x1Level1Scale has dtype ", dtype_name(x1Level1Scale.dtype),
-              " and x2Level1Scale has dtype ", dtype_name(x2Level1Scale.dtype),
-              ", expected FLOAT8_E8M0");
+  EXPECT(x1Level1Scale.dtype == ACL_FLOAT8_E8M0 && x2Level1Scale.dtype == ACL_FLOAT8_E8M0,
+         "x1Level1Scale has dtype ", dtype_name(x1Level1Scale.dtype),
+         " and x2Level1Scale has dtype ", dtype_name(x2Level1Scale.dtype),
+         ", expected FLOAT8_E8M0");
   expect_shape("x1Level1Scale", x1Level1Scale.elements, {m, pairs, 2});
   expect_shape("x2Level1Scale", x2Level1Scale.elements, {n, pairs, 2});
   const auto scaled = [k](const at::Tensor& x, const at::Tensor& level0, const Stored& level1) {
@@ -354,8 +352,8 @@ ACLNN(Sparse4to2QuantMatmulWeightNz, (In, x), (StoredIn, sparseWeight), (In, ind
   const int64_t k = x.size(1);
   const int64_t n = sparseWeight.elements.size(0);
   constexpr int64_t kMost = 65535;
-  TORCH_CHECK(x.size(0) > 0 && k > 0 && k <= kMost && n > 0, "x has shape ", x.sizes(),
-              ", expected elements, and at most ", kMost, " columns");
+  EXPECT(x.size(0) > 0 && k > 0 && k <= kMost && n > 0, "x has shape ", x.sizes(),
+         ", expected elements, and at most ", kMost, " columns");
   const int64_t kept = (k + 7) / 8 * 4;
   expect_shape("sparseWeight", sparseWeight.elements, {n, kept});
   expect_shape("xScale", xScale, {x.size(0)});
@@ -376,3 +374,5 @@ ACLNN(Sparse4to2QuantMatmulWeightNz, (In, x), (StoredIn, sparseWeight), (In, ind
   }
   out = result;
 }
+
+}  // namespace aclnn_host::quantized_quantized_matmul_variants_rows

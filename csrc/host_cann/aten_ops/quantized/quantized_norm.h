@@ -42,9 +42,9 @@ inline bool is_float8(aclDataType dtype) {
 
 inline void expect_quantized(const char* name, aclDataType dtype, bool with_int4) {
   const bool is_int4 = dtype == ACL_INT4 || dtype == ACL_INT32;
-  TORCH_CHECK(dtype == ACL_INT8 || is_float8(dtype) || (with_int4 && is_int4), name, " has dtype ",
-              dtype_name(dtype), ", expected ", with_int4 ? "INT4, INT32, " : "",
-              "INT8, FLOAT8_E4M3FN or FLOAT8_E5M2");
+  EXPECT(dtype == ACL_INT8 || is_float8(dtype) || (with_int4 && is_int4), name, " has dtype ",
+         dtype_name(dtype), ", expected ", with_int4 ? "INT4, INT32, " : "",
+         "INT8, FLOAT8_E4M3FN or FLOAT8_E5M2");
 }
 
 // Numbers as elements of a quantised type, INT32 with eight INT4 in the place of each.
@@ -55,16 +55,16 @@ inline at::Tensor quantized(const at::Tensor& x, aclDataType dtype) {
       at::clamp(at::nan_to_num(at::round(x), 0.0, high, -high - 1), -high - 1, high).to(at::kChar);
   if (dtype != ACL_INT32) return integers;
   std::vector<int64_t> shape = x.sizes().vec();
-  TORCH_CHECK(!shape.empty() && shape.back() % 8 == 0, "x has shape ", x.sizes(),
-              ", expected a multiple of 8 in the last dimension");
+  EXPECT(!shape.empty() && shape.back() % 8 == 0, "x has shape ", x.sizes(),
+         ", expected a multiple of 8 in the last dimension");
   shape.back() /= 8;
   return pack_int4(integers.contiguous()).view(at::kInt).reshape(shape);
 }
 
 // Checks what the documents say of INT4: the last dimension is even.
 inline void store_quantized(StoredOutput& y, const at::Tensor& x) {
-  TORCH_CHECK(y.dtype() != ACL_INT4 || x.size(-1) % 2 == 0, "x has shape ", x.sizes(),
-              ", expected an even last dimension as ", y.name(), " is INT4");
+  EXPECT(y.dtype() != ACL_INT4 || x.size(-1) % 2 == 0, "x has shape ", x.sizes(),
+         ", expected an even last dimension as ", y.name(), " is INT4");
   y = quantized(x, y.dtype());
 }
 
@@ -76,25 +76,24 @@ inline at::Tensor scaled(const at::Tensor& x, const at::Tensor& scale, const Opt
   return offset ? result + offset->to(result.scalar_type()) : result;
 }
 
-struct QuantizedRows {
+struct RowQuotients {
   at::Tensor quotients, scales;
 };
 // The quantisation by the largest number of each row. A row of zeros stays one.
-inline QuantizedRows scaled_by_rows(const at::Tensor& y, const OptionalTensor& smooth,
-                                    double high) {
+inline RowQuotients scaled_by_rows(const at::Tensor& y, const OptionalTensor& smooth, double high) {
   const at::Tensor rows = smooth ? y * wide(*smooth) : y;
   const at::Tensor scales = at::amax(rows.abs(), -1, /*keepdim=*/true) / high;
   return {at::where(scales == 0, at::zeros_like(rows), rows / scales), scales.squeeze(-1)};
 }
 
 inline void expect_elements(const at::Tensor& x) {
-  TORCH_CHECK(x.dim() > 0 && x.numel() > 0, "x has shape ", x.sizes(),
-              ", expected a tensor with elements");
+  EXPECT(x.dim() > 0 && x.numel() > 0, "x has shape ", x.sizes(),
+         ", expected a tensor with elements");
 }
 
 inline void expect_half(const char* name, const at::Tensor& x) {
-  TORCH_CHECK(at::isReducedFloatingType(x.scalar_type()), name, " has dtype ",
-              dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), name, " has dtype ",
+         dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
 }
 
 // The type of x or FLOAT.
@@ -120,9 +119,9 @@ inline at::Tensor of_last(const char* name, const at::Tensor& parameters, const 
 // gamma as the last dimensions of x. Says which these are.
 inline std::vector<int64_t> normalized_dims(const at::Tensor& x, const at::Tensor& gamma) {
   const int64_t count = gamma.dim();
-  TORCH_CHECK(count >= 1 && count <= x.dim() &&
-                  gamma.sizes() == x.sizes().slice(static_cast<size_t>(x.dim() - count)),
-              "gamma has shape ", gamma.sizes(), ", expected the last dimensions of ", x.sizes());
+  EXPECT(count >= 1 && count <= x.dim() &&
+             gamma.sizes() == x.sizes().slice(static_cast<size_t>(x.dim() - count)),
+         "gamma has shape ", gamma.sizes(), ", expected the last dimensions of ", x.sizes());
   std::vector<int64_t> dims;
   for (int64_t dim = -count; dim < 0; ++dim) dims.push_back(dim);
   return dims;

@@ -65,9 +65,9 @@ at::Tensor unpacked_weight(const char* name, const at::Tensor& weight, aclDataTy
                            int64_t k) {
   if (dtype != ACL_INT32 && dtype != ACL_FLOAT) return weight;
   const bool is_along_k = weight.size(-2) != k;
-  TORCH_CHECK(!is_along_k || weight.size(-2) * 8 == k, name, " has ", weight.size(-2), " rows of ",
-              dtype_name(dtype), ", expected ", k, " or, where eight elements of 4 bits lie along ",
-              "that dimension, ", k / 8);
+  EXPECT(!is_along_k || weight.size(-2) * 8 == k, name, " has ", weight.size(-2), " rows of ",
+         dtype_name(dtype), ", expected ", k, " or, where eight elements of 4 bits lie along ",
+         "that dimension, ", k / 8);
   const at::Tensor nibbles =
       is_along_k ? nibbles_of(weight.transpose(-1, -2)).transpose(-1, -2) : nibbles_of(weight);
   return dtype == ACL_FLOAT ? float4_values(nibbles) : nibbles;
@@ -119,18 +119,18 @@ QuantizedRows quantized_rows(const at::Tensor& x, const std::optional<at::Tensor
                              const std::optional<at::Tensor>& scale, const std::string& mode,
                              bool weight_has_bits) {
   const bool by_rows = mode == "pertoken";
-  TORCH_CHECK(by_rows || mode == "pertensor", "xQuantMode is \"", mode,
-              "\", expected \"pertoken\" or \"pertensor\"");
+  EXPECT(by_rows || mode == "pertensor", "xQuantMode is \"", mode,
+         "\", expected \"pertoken\" or \"pertensor\"");
   at::Tensor values = wide(x);
   if (!is_absent(smooth)) {
     expect_dtype("smoothScaleOptional", *smooth, at::kHalf);
     expect_shape("smoothScaleOptional", *smooth, {x.size(1)});
     values = values * wide(*smooth);
   }
-  TORCH_CHECK(by_rows || !is_absent(scale),
-              "xQuantMode is \"pertensor\", expected \"pertoken\" without xScaleOptional");
-  TORCH_CHECK(!weight_has_bits || !by_rows,
-              "weightScale has dtype INT64, expected FLOAT with the mode \"pertoken\"");
+  EXPECT(by_rows || !is_absent(scale),
+         "xQuantMode is \"pertensor\", expected \"pertoken\" without xScaleOptional");
+  EXPECT(!weight_has_bits || !by_rows,
+         "weightScale has dtype INT64, expected FLOAT with the mode \"pertoken\"");
   at::Tensor divisor;
   if (is_absent(scale)) {
     divisor = at::amax(values.abs(), -1, /*keepdim=*/true) / 127;
@@ -156,23 +156,23 @@ bool is_absent(const std::optional<at::Tensor>& tensor) {
 }
 
 void expect_absent(const char* name, const std::optional<at::Tensor>& tensor) {
-  TORCH_CHECK(!tensor || tensor->numel() == 0, name, " has shape ",
-              tensor ? tensor->sizes() : at::IntArrayRef(), ", expected null in this case");
+  EXPECT(!tensor || tensor->numel() == 0, name, " has shape ",
+         tensor ? tensor->sizes() : at::IntArrayRef(), ", expected null in this case");
 }
 
 void expect_blocked_matrix(const char* name, const Stored& matrix) {
-  TORCH_CHECK(is_fractal_nz(matrix.format), name, " has format ", static_cast<int>(matrix.format),
-              ", expected FRACTAL_NZ (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ),
-              "); convert it with aclnnTransMatmulWeight or aclnnNpuFormatCast");
+  EXPECT(is_fractal_nz(matrix.format), name, " has format ", static_cast<int>(matrix.format),
+         ", expected FRACTAL_NZ (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ),
+         "); convert it with aclnnTransMatmulWeight or aclnnNpuFormatCast");
   const at::Tensor& elements = matrix.elements;
-  TORCH_CHECK(elements.dim() < 2 || (elements.size(-1) != 1 && elements.size(-2) != 1), name,
-              " has shape ", elements.sizes(), ", expected last two dimensions other than 1");
+  EXPECT(elements.dim() < 2 || (elements.size(-1) != 1 && elements.size(-2) != 1), name,
+         " has shape ", elements.sizes(), ", expected last two dimensions other than 1");
 }
 
 void expect_format(const char* name, const Stored& tensor, bool or_blocked) {
-  TORCH_CHECK(!is_private(tensor.format) || (or_blocked && is_fractal_nz(tensor.format)), name,
-              " has format ", static_cast<int>(tensor.format), ", expected ND",
-              or_blocked ? " or FRACTAL_NZ" : "");
+  EXPECT(!is_private(tensor.format) || (or_blocked && is_fractal_nz(tensor.format)), name,
+         " has format ", static_cast<int>(tensor.format), ", expected ND",
+         or_blocked ? " or FRACTAL_NZ" : "");
 }
 
 }  // namespace aclnn_host

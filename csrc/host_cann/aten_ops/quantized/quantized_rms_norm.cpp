@@ -4,7 +4,7 @@
 
 #include "host_cann/aten_ops/quantized/quantized_norm.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_quantized_rms_norm_rows {
 
 namespace {
 
@@ -40,8 +40,8 @@ void quantize_both(const at::Tensor& y, const at::Tensor& x, const at::Tensor& g
   store_quantized(y1, scaled(y, by.scales1, by.zeros1, divides));
   if (!by.scales2) return;
   expect_like("scales2Optional", *by.scales2, by.scales1);
-  TORCH_CHECK(y2.dtype() == y1.dtype(), "y2Out has dtype ", dtype_name(y2.dtype()), ", expected ",
-              dtype_name(y1.dtype()), " as y1Out has");
+  EXPECT(y2.dtype() == y1.dtype(), "y2Out has dtype ", dtype_name(y2.dtype()), ", expected ",
+         dtype_name(y1.dtype()), " as y1Out has");
   store_quantized(y2, scaled(y, *by.scales2, by.zeros2, divides));
 }
 
@@ -54,7 +54,7 @@ void quantize_rows(const at::Tensor& y, const OptionalTensor& smooth, StoredOutp
   const bool is_flat = scale_out->sizes() == flat;
   if (!is_flat) expect_shape(scale_out.name(), scale_out, leading);
   if (y.numel() == 0) return;
-  const QuantizedRows rows = scaled_by_rows(y, smooth, largest(out.dtype()));
+  const RowQuotients rows = scaled_by_rows(y, smooth, largest(out.dtype()));
   const bool is_table = flattens && out->dim() == 2;
   store_quantized(out, is_table ? rows.quotients.flatten(0, -2) : rows.quotients);
   scale_out = rows.scales.reshape(is_flat ? at::IntArrayRef(flat) : leading);
@@ -112,16 +112,16 @@ ACLNN(AddRmsNormDynamicQuant, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma),
   expect_dims("gamma", gamma, 1);
   expect_smooth("smoothScale1Optional", smoothScale1Optional, gamma);
   expect_smooth("smoothScale2Optional", smoothScale2Optional, gamma);
-  TORCH_CHECK(smoothScale1Optional || !smoothScale2Optional,
-              "smoothScale1Optional is null, expected a tensor as smoothScale2Optional is one");
+  EXPECT(smoothScale1Optional || !smoothScale2Optional,
+         "smoothScale1Optional is null, expected a tensor as smoothScale2Optional is one");
   expect_quantized("y1Out", y1Out.dtype(), /*with_int4=*/false);
   expect_dtype("scale1Out", scale1Out, at::kFloat);
   expect_dtype("scale2Out", scale2Out, at::kFloat);
   const Sum sum = add_rms_norm(x1, x2, gamma, epsilon, xOut);
   quantize_rows(sum.norm, smoothScale1Optional, y1Out, scale1Out, /*flattens=*/true);
   if (smoothScale2Optional) {
-    TORCH_CHECK(y2Out.dtype() == y1Out.dtype(), "y2Out has dtype ", dtype_name(y2Out.dtype()),
-                ", expected ", dtype_name(y1Out.dtype()), " as y1Out has");
+    EXPECT(y2Out.dtype() == y1Out.dtype(), "y2Out has dtype ", dtype_name(y2Out.dtype()),
+           ", expected ", dtype_name(y1Out.dtype()), " as y1Out has");
     quantize_rows(sum.norm, smoothScale2Optional, y2Out, scale2Out, /*flattens=*/true);
   }
   xOut = sum.x;
@@ -141,18 +141,18 @@ ACLNN(AddRmsNormDynamicQuantV2, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma),
   std::vector<bool> writes{true, smoothScale1Optional && smoothScale2Optional};
   if (outputMask) {
     writes = *outputMask;
-    TORCH_CHECK(writes.size() == 2, "outputMask has ", writes.size(), " elements, expected 2");
-    TORCH_CHECK(writes[0] || writes[1], "outputMask is false, false, expected true for an output");
-    TORCH_CHECK((writes[0] || !smoothScale1Optional) && (writes[1] || !smoothScale2Optional),
-                "outputMask is false where there is a smooth scale, expected true");
+    EXPECT(writes.size() == 2, "outputMask has ", writes.size(), " elements, expected 2");
+    EXPECT(writes[0] || writes[1], "outputMask is false, false, expected true for an output");
+    EXPECT((writes[0] || !smoothScale1Optional) && (writes[1] || !smoothScale2Optional),
+           "outputMask is false where there is a smooth scale, expected true");
   } else {
-    TORCH_CHECK(smoothScale1Optional || !smoothScale2Optional,
-                "smoothScale1Optional is null, expected a tensor as smoothScale2Optional is one");
+    EXPECT(smoothScale1Optional || !smoothScale2Optional,
+           "smoothScale1Optional is null, expected a tensor as smoothScale2Optional is one");
   }
   if (writes[0]) expect_quantized("y1Out", y1Out.dtype(), /*with_int4=*/true);
   if (writes[1]) expect_quantized("y2Out", y2Out.dtype(), /*with_int4=*/true);
-  TORCH_CHECK(!writes[0] || !writes[1] || y1Out.dtype() == y2Out.dtype(), "y2Out has dtype ",
-              dtype_name(y2Out.dtype()), ", expected ", dtype_name(y1Out.dtype()), " as y1Out has");
+  EXPECT(!writes[0] || !writes[1] || y1Out.dtype() == y2Out.dtype(), "y2Out has dtype ",
+         dtype_name(y2Out.dtype()), ", expected ", dtype_name(y1Out.dtype()), " as y1Out has");
   expect_dtype("scale1Out", scale1Out, at::kFloat);
   expect_dtype("scale2Out", scale2Out, at::kFloat);
   const Sum sum = add_rms_norm(x1, x2, gamma, epsilon, xOut);
@@ -189,7 +189,7 @@ ACLNN(RmsNormQuantV3, (FloatIn, x), (FloatIn, gamma), (FloatIn, scale), (Optiona
   const bool is_int8 = offset && offset->scalar_type() == at::kChar;
   expect_offset("offset", offset, scale, is_int8 ? at::kChar : at::kInt);
   expect_quantized("y", y.dtype(), /*with_int4=*/true);
-  TORCH_CHECK(!outputRstd || rstd, "rstd is null, expected a tensor as outputRstd is true");
+  EXPECT(!outputRstd || rstd, "rstd is null, expected a tensor as outputRstd is true");
   const at::Tensor reciprocal = reciprocal_root(wide(x), epsilon, {-1});
   at::Tensor norm = wide(x) * reciprocal * wide(of_last("gamma", gamma, x));
   if (beta) {
@@ -212,12 +212,12 @@ ACLNN(RmsNormDynamicQuant, (FloatIn, x), (FloatIn, gamma), (OptionalIn, smoothSc
   expect_shape("gamma", gamma, {x.size(-1)});
   expect_smooth("smoothScalesOptional", smoothScalesOptional, gamma);
   expect_smooth("betaOptional", betaOptional, gamma);
-  TORCH_CHECK(dstType == 2, "dstType is ", dstType.value(), ", expected 2 (INT8)");
+  EXPECT(dstType == 2, "dstType is ", dstType.value(), ", expected 2 (INT8)");
   expect_dtype("yOut", yOut, at::kChar);
   expect_dtype("scaleOut", scaleOut, at::kFloat);
   at::Tensor norm = wide(x) * reciprocal_root(wide(x), epsilon, {-1}) * wide(gamma);
   if (betaOptional) norm = norm + wide(*betaOptional);
-  const QuantizedRows rows = scaled_by_rows(norm, smoothScalesOptional, 127);
+  const RowQuotients rows = scaled_by_rows(norm, smoothScalesOptional, 127);
   yOut = quantized(rows.quotients, ACL_INT8);
   scaleOut = rows.scales;
 }
@@ -236,13 +236,13 @@ ACLNN(RmsNormGradQuant, (FloatIn, dy), (FloatIn, x), (In, rstd), (FloatIn, gamma
     expect_dtype("offsetXOptional", *offsetXOptional, at::kInt);
     expect_one("offsetXOptional", *offsetXOptional);
   }
-  TORCH_CHECK(quantMode == "static", "quantMode is \"", quantMode, "\", expected \"static\"");
+  EXPECT(quantMode == "static", "quantMode is \"", quantMode, "\", expected \"static\"");
   expect_dtype("dxOut", dxOut, at::kChar);
   expect_dtype("dgammaOut", dgammaOut, at::kFloat);
   const std::vector<int64_t> dims = normalized_dims(x, gamma);
   std::vector<int64_t> shape = x.sizes().vec();
   const size_t leading = shape.size() - dims.size();
-  TORCH_CHECK(leading > 0, "gamma has shape ", gamma.sizes(), ", expected fewer dimensions than x");
+  EXPECT(leading > 0, "gamma has shape ", gamma.sizes(), ", expected fewer dimensions than x");
   std::fill(shape.begin() + static_cast<int64_t>(leading), shape.end(), 1);
   if (rstd.sizes() != shape) expect_shape("rstd", rstd, x.sizes().slice(0, leading));
   const at::Tensor normalized = wide(x) * rstd.reshape(shape);
@@ -253,3 +253,5 @@ ACLNN(RmsNormGradQuant, (FloatIn, dy), (FloatIn, x), (In, rstd), (FloatIn, gamma
   dgammaOut = (wide(dy) * normalized).sum_to_size(gamma.sizes());
   dxOut = quantized(scaled(dx, scalesX, offsetXOptional, divMode.value()), ACL_INT8);
 }
+
+}  // namespace aclnn_host::quantized_quantized_rms_norm_rows

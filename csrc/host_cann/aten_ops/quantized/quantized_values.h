@@ -44,24 +44,24 @@ inline void expect_quantized(const StoredOutput& y, std::initializer_list<aclDat
     if (dtype == y.dtype()) return;
     expected += (expected.empty() ? "" : ", ") + std::string(dtype_name(dtype));
   }
-  TORCH_CHECK(false, y.name(), " has dtype ", dtype_name(y.dtype()), ", expected ", expected);
+  EXPECT(false, y.name(), " has dtype ", dtype_name(y.dtype()), ", expected ", expected);
 }
 
 // Refuses a result of another shape than the values have; packed ones are eight to an element.
 inline void expect_values(const StoredOutput& y, at::IntArrayRef shape) {
   std::vector<int64_t> expected = shape.vec();
   if (is_packed(y.dtype())) {
-    TORCH_CHECK(!shape.empty() && shape.back() % 8 == 0, "the last dimension of the values is ",
-                shape.empty() ? 0 : shape.back(), ", expected a multiple of 8 as ", y.name(),
-                " is INT32, which holds eight INT4");
+    EXPECT(!shape.empty() && shape.back() % 8 == 0, "the last dimension of the values is ",
+           shape.empty() ? 0 : shape.back(), ", expected a multiple of 8 as ", y.name(),
+           " is INT32, which holds eight INT4");
     expected.back() /= 8;
   }
   if (y.dtype() == ACL_INT4 || y.dtype() == ACL_FLOAT4_E2M1) {
-    TORCH_CHECK(!shape.empty() && shape.back() % 2 == 0, "the last dimension of ", y.name(), " is ",
-                shape.empty() ? 0 : shape.back(), ", expected an even number as it is ",
-                dtype_name(y.dtype()));
+    EXPECT(!shape.empty() && shape.back() % 2 == 0, "the last dimension of ", y.name(), " is ",
+           shape.empty() ? 0 : shape.back(), ", expected an even number as it is ",
+           dtype_name(y.dtype()));
   }
-  TORCH_CHECK(y->sizes() == expected, y.name(), " has shape ", y->sizes(), ", expected ", expected);
+  EXPECT(y->sizes() == expected, y.name(), " has shape ", y->sizes(), ", expected ", expected);
 }
 
 // Numbers beyond the limits become these, NaN 0. FLOAT holds them all.
@@ -93,7 +93,7 @@ inline void quantize(StoredOutput& y, const at::Tensor& values) {
 // which the last dimension is 1. Where there is nothing to quantise, there are none.
 inline std::optional<at::Tensor> quantize_rows(StoredOutput& y, const at::Tensor& values,
                                                std::optional<double> type_most = std::nullopt) {
-  TORCH_CHECK(values.size(-1) > 0 || values.numel() == 0, "a row has no elements");
+  EXPECT(values.size(-1) > 0 || values.numel() == 0, "a row has no elements");
   if (values.numel() == 0) return std::nullopt;
   const double most = type_most.value_or(largest_of(y.dtype()));
   const at::Tensor scale = at::amax(values.abs(), -1, /*keepdim=*/true) / most;

@@ -12,10 +12,10 @@ namespace aclnn_host {
 
 inline void expect_group_list(const char* name, const at::Tensor& groups) {
   const at::ScalarType dtype = groups.scalar_type();
-  TORCH_CHECK(dtype == at::kInt || dtype == at::kLong, name, " has dtype ", dtype_text(dtype),
-              ", expected INT32 or INT64");
-  TORCH_CHECK(groups.dim() == 1 && groups.size(0) > 0, name, " has shape ", groups.sizes(),
-              ", expected one dimension with elements");
+  EXPECT(dtype == at::kInt || dtype == at::kLong, name, " has dtype ", dtype_text(dtype),
+         ", expected INT32 or INT64");
+  EXPECT(groups.dim() == 1 && groups.size(0) > 0, name, " has shape ", groups.sizes(),
+         ", expected one dimension with elements");
 }
 
 // The group of each of so many rows: a group ends before the row that `ends` says. Rows after the

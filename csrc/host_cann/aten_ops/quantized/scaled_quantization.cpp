@@ -9,7 +9,7 @@
 #include "host_cann/aten_ops/quantized/row_groups.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_scaled_quantization_rows {
 
 namespace {
 
@@ -18,10 +18,10 @@ void check_quant_max(const at::Tensor& x, const at::Tensor& scale, const std::st
                      int64_t dtype, int64_t groups, const StoredOutput& y, const Output& amax) {
   expect_dtype("scale", scale, at::kFloat);
   expect_shape("scale", scale, {groups});
-  TORCH_CHECK(mode == "rint", "roundMode is \"", mode, "\", expected \"rint\"");
+  EXPECT(mode == "rint", "roundMode is \"", mode, "\", expected \"rint\"");
   expect_quantized(y, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
-  TORCH_CHECK(dtype == int64_t{y.dtype()}, "dstType is ", dtype, ", expected ", int64_t{y.dtype()},
-              " as y is ", dtype_name(y.dtype()));
+  EXPECT(dtype == int64_t{y.dtype()}, "dstType is ", dtype, ", expected ", int64_t{y.dtype()},
+         " as y is ", dtype_name(y.dtype()));
   expect_values(y, x.sizes());
   expect_dtype(amax, x);
   expect_shape("amax", amax, {groups});
@@ -38,12 +38,11 @@ std::vector<int64_t> ends_of(const at::Tensor& groups, int64_t rows) {
   std::vector<int64_t> ends(values, values + list.numel());
   int64_t before = 0;
   for (const int64_t end : ends) {
-    TORCH_CHECK(end > before && end <= rows, "groupList has ", end, " after ", before,
-                ", expected numbers up to ", rows, " that increase");
+    EXPECT(end > before && end <= rows, "groupList has ", end, " after ", before,
+           ", expected numbers up to ", rows, " that increase");
     before = end;
   }
-  TORCH_CHECK(before == rows, "groupList ends with ", before, ", expected ", rows,
-              ", the rows of x");
+  EXPECT(before == rows, "groupList ends with ", before, ", expected ", rows, ", the rows of x");
   return ends;
 }
 
@@ -56,21 +55,21 @@ ACLNN(DequantBias, (In, x), (FloatIn, weightScale), (OptionalIn, activateScaleOp
   expect_dims("x", x, 2);
   const int64_t rows = x.size(0);
   const int64_t columns = x.size(1);
-  TORCH_CHECK(x.numel() > 0 && rows <= 25000, "x has shape ", x.sizes(),
-              ", expected elements in at most 25000 rows");
+  EXPECT(x.numel() > 0 && rows <= 25000, "x has shape ", x.sizes(),
+         ", expected elements in at most 25000 rows");
   const bool is_float = weightScale.scalar_type() == at::kFloat;
   if (!is_float) expect_dtype("weightScale", weightScale, at::kBFloat16);
   expect_shape("weightScale", weightScale, {columns});
-  TORCH_CHECK(outputDtype == (is_float ? 1 : 27), "outputDtype is ", outputDtype.value(),
-              ", expected 1 (FLOAT16) for a weightScale in FLOAT, 27 (BFLOAT16) for BFLOAT16");
+  EXPECT(outputDtype == (is_float ? 1 : 27), "outputDtype is ", outputDtype.value(),
+         ", expected 1 (FLOAT16) for a weightScale in FLOAT, 27 (BFLOAT16) for BFLOAT16");
   expect_dtype("out", out, is_float ? at::kHalf : at::kBFloat16);
   expect_shape("out", out, x.sizes());
   const bool is_integer = biasOptional && biasOptional->scalar_type() == at::kInt;
   if (biasOptional) {
     const at::ScalarType dtype = biasOptional->scalar_type();
-    TORCH_CHECK(is_integer || dtype == at::kFloat || at::isReducedFloatingType(dtype),
-                "biasOptional has dtype ", dtype_text(dtype),
-                ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
+    EXPECT(is_integer || dtype == at::kFloat || at::isReducedFloatingType(dtype),
+           "biasOptional has dtype ", dtype_text(dtype),
+           ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
     expect_shape("biasOptional", *biasOptional, {columns});
   }
   at::Tensor result = (is_integer ? x + *biasOptional : x).to(at::kFloat) * wide(weightScale);
@@ -97,7 +96,7 @@ ACLNN(GroupedQuantMax, (FloatIn, x), (FloatIn, scale), (In, groupList), (const c
   expect_dtype("groupList", groupList, at::kLong);
   expect_group_list("groupList", groupList);
   const int64_t groups = groupList.size(0);
-  TORCH_CHECK(groups <= 384, "groupList has ", groups, " elements, expected at most 384");
+  EXPECT(groups <= 384, "groupList has ", groups, " elements, expected at most 384");
   check_quant_max(x, scale, roundMode, dstType, groups, y, amax);
   if (!y.is_written() || x.numel() == 0) return;
   const std::vector<int64_t> ends = ends_of(groupList, x.size(0));
@@ -122,15 +121,17 @@ ACLNN(GroupQuant, (FloatIn, x), (FloatIn, scale), (In, groupIndex), (OptionalIn,
   expect_group_list("groupIndex", groupIndex);
   expect_shape("scale", scale, {groupIndex.size(0), x.size(1)});
   expect_quantized(y, {ACL_INT8, ACL_INT32, ACL_INT4});
-  TORCH_CHECK(dstType == int64_t{y.dtype()}, "dstType is ", dstType.value(), ", expected ",
-              int64_t{y.dtype()}, " as y is ", dtype_name(y.dtype()));
+  EXPECT(dstType == int64_t{y.dtype()}, "dstType is ", dstType.value(), ", expected ",
+         int64_t{y.dtype()}, " as y is ", dtype_name(y.dtype()));
   expect_values(y, x.sizes());
   at::Tensor result = wide(x) * wide(scale).index_select(0, group_of_rows(groupIndex, x.size(0)));
   if (offsetOptional) {
     expect_dtype("offsetOptional", *offsetOptional, scale);
-    TORCH_CHECK(offsetOptional->numel() == 1 && offsetOptional->dim() <= 1,
-                "offsetOptional has shape ", offsetOptional->sizes(), ", expected one element");
+    EXPECT(offsetOptional->numel() == 1 && offsetOptional->dim() <= 1, "offsetOptional has shape ",
+           offsetOptional->sizes(), ", expected one element");
     result = result + wide(*offsetOptional).reshape({});
   }
   quantize(y, result);
 }
+
+}  // namespace aclnn_host::quantized_scaled_quantization_rows

@@ -12,7 +12,7 @@
 #include "host_cann/prefix/include/aclnnop/aclnn_sparse4to2quant_matmul_weight_nz.h"
 #include "host_cann/runtime/error.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_sparse_weight_rows {
 
 namespace {
 
@@ -132,3 +132,5 @@ aclnnStatus aclnnTransSparse4to2Para(const int8_t* weight, aclIntArray* shape,
   *indexDimsNum = kDims;
   return OK;
 }
+
+}  // namespace aclnn_host::quantized_sparse_weight_rows

@@ -11,14 +11,14 @@
 #include "host_cann/aten_ops/quantized/quantized_product.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_trans_quant_param_rows {
 
 namespace {
 
 void expect_parameters(const char* name, const at::Tensor& tensor) {
   expect_dtype(name, tensor, at::kFloat);
   expect_dims(name, tensor, 1, 2);
-  TORCH_CHECK(tensor.numel() > 0, name, " has shape ", tensor.sizes(), ", expected elements");
+  EXPECT(tensor.numel() > 0, name, " has shape ", tensor.sizes(), ", expected elements");
 }
 
 // The bits of each scale and offset; see quant_param.h. `rounds` rounds the scale to the 19 bits
@@ -26,8 +26,8 @@ void expect_parameters(const char* name, const at::Tensor& tensor) {
 void pack_parameters(const at::Tensor& scale, const std::optional<at::Tensor>& offset, bool rounds,
                      Output& out) {
   expect_parameters("scale", scale);
-  TORCH_CHECK(holds_bits(out), "out has dtype ", dtype_text(out->scalar_type()),
-              ", expected UINT64 or INT64");
+  EXPECT(holds_bits(out), "out has dtype ", dtype_text(out->scalar_type()),
+         ", expected UINT64 or INT64");
   constexpr int64_t kKept = 0xFFFFE000;
   at::Tensor bits = scale.view(at::kInt).to(at::kLong).bitwise_and(0xFFFFFFFF);
   if (rounds) {
@@ -38,13 +38,13 @@ void pack_parameters(const at::Tensor& scale, const std::optional<at::Tensor>& o
   bits = bits.bitwise_and(kKept).bitwise_or(static_cast<int64_t>(kQuantParamIsSet));
   if (offset) {
     expect_parameters("offset", *offset);
-    TORCH_CHECK(offset->dim() == 1 || offset->size(0) == 1, "offset has shape ", offset->sizes(),
-                ", expected (n) or (1, n)");
-    TORCH_CHECK(scale.dim() == 1 || scale.size(0) == 1, "scale has shape ", scale.sizes(),
-                ", expected (n) or (1, n) with an offset");
+    EXPECT(offset->dim() == 1 || offset->size(0) == 1, "offset has shape ", offset->sizes(),
+           ", expected (n) or (1, n)");
+    EXPECT(scale.dim() == 1 || scale.size(0) == 1, "scale has shape ", scale.sizes(),
+           ", expected (n) or (1, n) with an offset");
     const int64_t sizes[] = {scale.numel(), offset->numel()};
-    TORCH_CHECK(sizes[0] == sizes[1] || sizes[0] == 1 || sizes[1] == 1, "offset has ", sizes[1],
-                " elements, expected 1 or ", sizes[0], " as scale has");
+    EXPECT(sizes[0] == sizes[1] || sizes[0] == 1 || sizes[1] == 1, "offset has ", sizes[1],
+           " elements, expected 1 or ", sizes[0], " as scale has");
     const at::Tensor code = at::clamp(at::nan_to_num(at::round(*offset), 0.0), -256, 255)
                                 .to(at::kLong)
                                 .bitwise_and(0x1FF)
@@ -60,9 +60,9 @@ void pack_parameters(const at::Tensor& scale, const std::optional<at::Tensor>& o
 // What holds the elements, with or without eight in one.
 void check_packed_shape(const at::Tensor& weight, const StoredOutput& pack, int64_t per_element) {
   const int64_t multiple = per_element == 1 ? 2 : per_element;
-  TORCH_CHECK(weight.size(-1) % multiple == 0, "weight has shape ", weight.sizes(),
-              ", expected a multiple of ", multiple, " as the last size for weightInt4Pack of ",
-              dtype_name(pack.dtype()));
+  EXPECT(weight.size(-1) % multiple == 0, "weight has shape ", weight.sizes(),
+         ", expected a multiple of ", multiple, " as the last size for weightInt4Pack of ",
+         dtype_name(pack.dtype()));
   std::vector<int64_t> expected = weight.sizes().vec();
   expected.back() /= per_element;
   expect_shape("weightInt4Pack", pack, expected);
@@ -74,23 +74,22 @@ ACLNN(TransQuantParamV2, (In, scale), (OptionalIn, offset), (Out, out)) {
   pack_parameters(scale, offset, /*rounds=*/false, out);
 }
 ACLNN(TransQuantParamV3, (In, scale), (OptionalIn, offset), (int64_t, roundMode), (Out, out)) {
-  TORCH_CHECK(roundMode == 0 || roundMode == 1, "roundMode is ", roundMode.value(),
-              ", expected 0 or 1");
+  EXPECT(roundMode == 0 || roundMode == 1, "roundMode is ", roundMode.value(), ", expected 0 or 1");
   pack_parameters(scale, offset, roundMode == 1, out);
 }
 
 // Of INT32 the lowest 4 bits count.
 ACLNN(ConvertWeightToINT4Pack, (In, weight), (StoredOut, weightInt4Pack)) {
   expect_dims("weight", weight, 2, 3);
-  TORCH_CHECK(weight.numel() > 0, "weight has shape ", weight.sizes(), ", expected elements");
+  EXPECT(weight.numel() > 0, "weight has shape ", weight.sizes(), ", expected elements");
   const bool is_integer = weight.scalar_type() == at::kInt;
-  TORCH_CHECK(is_integer || weight.scalar_type() == at::kFloat, "weight has dtype ",
-              dtype_text(weight.scalar_type()), ", expected INT32 or FLOAT");
+  EXPECT(is_integer || weight.scalar_type() == at::kFloat, "weight has dtype ",
+         dtype_text(weight.scalar_type()), ", expected INT32 or FLOAT");
   const aclDataType dtype = weightInt4Pack.dtype();
-  TORCH_CHECK(is_integer ? is_int4(dtype) : is_float4(dtype), "weightInt4Pack has dtype ",
-              dtype_name(dtype), ", expected ",
-              is_integer ? "INT4 or INT32 for a weight of INT32"
-                         : "FLOAT4_E2M1 or FLOAT for a weight of FLOAT");
+  EXPECT(is_integer ? is_int4(dtype) : is_float4(dtype), "weightInt4Pack has dtype ",
+         dtype_name(dtype), ", expected ",
+         is_integer ? "INT4 or INT32 for a weight of INT32"
+                    : "FLOAT4_E2M1 or FLOAT for a weight of FLOAT");
   expect_format("weightInt4Pack", {weightInt4Pack, dtype, weightInt4Pack.format()},
                 /*or_blocked=*/true);
   const bool is_packed = dtype == ACL_INT32 || dtype == ACL_FLOAT;
@@ -107,3 +106,5 @@ ACLNN(ConvertWeightToINT4Pack, (In, weight), (StoredOut, weightInt4Pack)) {
                                    .view(static_cast<const at::Tensor&>(weightInt4Pack).sizes())
                              : codes;
 }
+
+}  // namespace aclnn_host::quantized_trans_quant_param_rows

@@ -5,7 +5,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_weight_preprocess_rows {
 
 namespace {
 
@@ -20,8 +20,8 @@ struct TransposedStoredOut : StoredOut {
 constexpr int64_t kGroup = 32;
 
 void expect_stored(const char* name, aclDataType dtype, aclDataType expected) {
-  TORCH_CHECK(dtype == expected, name, " has dtype ", dtype_name(dtype), ", expected ",
-              dtype_name(expected));
+  EXPECT(dtype == expected, name, " has dtype ", dtype_name(dtype), ", expected ",
+         dtype_name(expected));
 }
 
 // The scales of groups of 32 rows of the weight: pairs of them stand last.
@@ -43,38 +43,38 @@ ACLNN(WeightQuantPreprocess, (StoredIn, weight), (StoredIn, weightScale),
       (OptionalOut, outBiasOptional)) {
   expect_stored("weight", weight.dtype, ACL_FLOAT4_E2M1);
   expect_stored("weightScale", weightScale.dtype, ACL_FLOAT8_E8M0);
-  TORCH_CHECK(xDtype == ACL_FLOAT8_E4M3FN, "xDtype is ", dtype_name(xDtype),
-              ", expected FLOAT8_E4M3FN");
-  TORCH_CHECK(xScaleDtype == ACL_FLOAT8_E8M0, "xScaleDtype is ", dtype_name(xScaleDtype),
-              ", expected FLOAT8_E8M0");
-  TORCH_CHECK(kGroupSize == kGroup, "kGroupSize is ", kGroupSize.value(), ", expected ", kGroup);
-  TORCH_CHECK(!weightOffsetOptional && !outWeightOffsetOptional,
-              "weightOffsetOptional or outWeightOffsetOptional is a tensor, expected null");
+  EXPECT(xDtype == ACL_FLOAT8_E4M3FN, "xDtype is ", dtype_name(xDtype), ", expected FLOAT8_E4M3FN");
+  EXPECT(xScaleDtype == ACL_FLOAT8_E8M0, "xScaleDtype is ", dtype_name(xScaleDtype),
+         ", expected FLOAT8_E8M0");
+  EXPECT(kGroupSize == kGroup, "kGroupSize is ", kGroupSize.value(), ", expected ", kGroup);
+  EXPECT(!weightOffsetOptional && !outWeightOffsetOptional,
+         "weightOffsetOptional or outWeightOffsetOptional is a tensor, expected null");
   const at::Tensor& matrix = weight.elements;
   expect_dims("weight", matrix, 2, 3);
-  TORCH_CHECK(matrix.numel() > 0 && matrix.size(-2) % kGroup == 0, "weight has shape ",
-              matrix.sizes(), ", expected elements, and a multiple of ", kGroup,
-              " as the size before the last");
-  TORCH_CHECK(weight.format == ACL_FORMAT_ND, "weight has format ", static_cast<int>(weight.format),
-              ", expected ND (2)");
+  EXPECT(matrix.numel() > 0 && matrix.size(-2) % kGroup == 0, "weight has shape ", matrix.sizes(),
+         ", expected elements, and a multiple of ", kGroup, " as the size before the last");
+  EXPECT(weight.format == ACL_FORMAT_ND, "weight has format ", static_cast<int>(weight.format),
+         ", expected ND (2)");
   expect_shape("weightScale", weightScale.elements, scale_shape(matrix.sizes()));
   expect_stored("outWeight", outWeight.dtype(), weight.dtype);
-  TORCH_CHECK(outWeight.format() == ACL_FORMAT_FRACTAL_NZ_C0_32 ||
-                  outWeight.format() == ACL_FORMAT_FRACTAL_NZ,
-              "outWeight has format ", static_cast<int>(outWeight.format()),
-              ", expected FRACTAL_NZ_C0_32 (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ_C0_32), ")");
+  EXPECT(outWeight.format() == ACL_FORMAT_FRACTAL_NZ_C0_32 ||
+             outWeight.format() == ACL_FORMAT_FRACTAL_NZ,
+         "outWeight has format ", static_cast<int>(outWeight.format()),
+         ", expected FRACTAL_NZ_C0_32 (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ_C0_32), ")");
   expect_stored("outWeightScale", outWeightScale.dtype(), weightScale.dtype);
-  TORCH_CHECK(!biasOptional || outBiasOptional,
-              "outBiasOptional is null, expected a tensor as biasOptional is");
+  EXPECT(!biasOptional || outBiasOptional,
+         "outBiasOptional is null, expected a tensor as biasOptional is");
   if (biasOptional) {
-    TORCH_CHECK(at::isReducedFloatingType(biasOptional->scalar_type()), "biasOptional has dtype ",
-                dtype_text(biasOptional->scalar_type()), ", expected FLOAT16 or BFLOAT16");
+    EXPECT(at::isReducedFloatingType(biasOptional->scalar_type()), "biasOptional has dtype ",
+           dtype_text(biasOptional->scalar_type()), ", expected FLOAT16 or BFLOAT16");
     expect_dims("biasOptional", *biasOptional, 1, 2);
-    TORCH_CHECK(biasOptional->numel() > 0, "biasOptional has shape ", biasOptional->sizes(),
-                ", expected elements");
+    EXPECT(biasOptional->numel() > 0, "biasOptional has shape ", biasOptional->sizes(),
+           ", expected elements");
     expect_dtype(*outBiasOptional, *biasOptional);
   }
   outWeight = matrix;
   outWeightScale = weightScale.elements;
   if (biasOptional) outBiasOptional = *biasOptional;
 }
+
+}  // namespace aclnn_host::quantized_weight_preprocess_rows

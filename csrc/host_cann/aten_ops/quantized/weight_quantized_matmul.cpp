@@ -9,7 +9,7 @@
 #include "host_cann/descriptors/private_format.h"
 #include "host_cann/runtime/product.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::quantized_weight_quantized_matmul_rows {
 
 namespace {
 
@@ -30,27 +30,27 @@ bool is_float_weight(aclDataType dtype) {
 
 void check_weight_types(const WeightQuantMatmul& call, const Output& y) {
   const at::ScalarType type = call.x.scalar_type();
-  TORCH_CHECK(type == at::kHalf || type == at::kBFloat16, "x has dtype ", dtype_text(type),
-              ", expected FLOAT16 or BFLOAT16");
+  EXPECT(type == at::kHalf || type == at::kBFloat16, "x has dtype ", dtype_text(type),
+         ", expected FLOAT16 or BFLOAT16");
   const aclDataType weight = call.weight.dtype;
-  TORCH_CHECK(weight == ACL_INT8 || is_int4(weight) || is_float_weight(weight), "weight has dtype ",
-              dtype_name(weight),
-              ", expected INT8, INT4, INT32 of INT4, FLOAT8_E4M3FN, FLOAT4_E2M1 or FLOAT of these");
+  EXPECT(weight == ACL_INT8 || is_int4(weight) || is_float_weight(weight), "weight has dtype ",
+         dtype_name(weight),
+         ", expected INT8, INT4, INT32 of INT4, FLOAT8_E4M3FN, FLOAT4_E2M1 or FLOAT of these");
   const at::Tensor& scale = call.scale.elements;
   if (call.scale.dtype == ACL_FLOAT8_E8M0) {
-    TORCH_CHECK(is_float4(weight) && call.group_size == 32, "antiquantScale has dtype FLOAT8_E8M0 ",
-                "for a weight of ", dtype_name(weight), " and antiquantGroupSize is ",
-                call.group_size, ", expected FLOAT4_E2M1 or FLOAT and 32");
+    EXPECT(is_float4(weight) && call.group_size == 32, "antiquantScale has dtype FLOAT8_E8M0 ",
+           "for a weight of ", dtype_name(weight), " and antiquantGroupSize is ", call.group_size,
+           ", expected FLOAT4_E2M1 or FLOAT and 32");
   } else if (holds_bits(scale)) {
-    TORCH_CHECK(type == at::kHalf && weight == ACL_INT8, "antiquantScale has dtype ",
-                dtype_name(call.scale.dtype), ", expected that of x for x of ", dtype_text(type),
-                " and a weight of ", dtype_name(weight));
+    EXPECT(type == at::kHalf && weight == ACL_INT8, "antiquantScale has dtype ",
+           dtype_name(call.scale.dtype), ", expected that of x for x of ", dtype_text(type),
+           " and a weight of ", dtype_name(weight));
   } else {
     expect_dtype("antiquantScale", scale, type);
   }
   if (call.offset) {
-    TORCH_CHECK(!is_float_weight(weight), "antiquantOffsetOptional is given, expected null for a ",
-                "weight of ", dtype_name(weight));
+    EXPECT(!is_float_weight(weight), "antiquantOffsetOptional is given, expected null for a ",
+           "weight of ", dtype_name(weight));
     expect_dtype("antiquantOffsetOptional", *call.offset, holds_bits(scale) ? at::kInt : type);
     expect_shape("antiquantOffsetOptional", *call.offset, scale.sizes());
   }
@@ -64,21 +64,19 @@ void check_weight_types(const WeightQuantMatmul& call, const Output& y) {
 }
 
 void check_sizes(const WeightQuantMatmul& call, int64_t m, int64_t k, int64_t n) {
-  TORCH_CHECK(m > 0 && k > 0 && n > 0, "x has shape ", call.x.sizes(), " and weight has ", n,
-              " columns, expected elements");
+  EXPECT(m > 0 && k > 0 && n > 0, "x has shape ", call.x.sizes(), " and weight has ", n,
+         " columns, expected elements");
   const Product product = current_product();
   constexpr int64_t kMost = 65535;
-  TORCH_CHECK(
-      product == Product::kAscend950 || product == Product::kHost || (k <= kMost && n <= kMost),
-      "x has ", k, " columns and weight has ", n, ", expected at most ", kMost);
+  EXPECT(product == Product::kAscend950 || product == Product::kHost || (k <= kMost && n <= kMost),
+         "x has ", k, " columns and weight has ", n, ", expected at most ", kMost);
   const int64_t group = call.group_size;
   const bool is_mx = call.scale.dtype == ACL_FLOAT8_E8M0;
-  TORCH_CHECK(group == 0 || is_mx || (group >= 32 && group < k && group % 32 == 0),
-              "antiquantGroupSize is ", group, ", expected 0, or a multiple of 32 from 32 to ",
-              k - 1);
-  TORCH_CHECK(!holds_bits(call.scale.elements) || (m <= 96 && k % 64 == 0 && n % 64 == 0),
-              "antiquantScale has dtype ", dtype_name(call.scale.dtype), " with m, k and n of ", m,
-              ", ", k, " and ", n, ", expected an m of at most 96, and multiples of 64");
+  EXPECT(group == 0 || is_mx || (group >= 32 && group < k && group % 32 == 0),
+         "antiquantGroupSize is ", group, ", expected 0, or a multiple of 32 from 32 to ", k - 1);
+  EXPECT(!holds_bits(call.scale.elements) || (m <= 96 && k % 64 == 0 && n % 64 == 0),
+         "antiquantScale has dtype ", dtype_name(call.scale.dtype), " with m, k and n of ", m, ", ",
+         k, " and ", n, ", expected an m of at most 96, and multiples of 64");
 }
 
 // Scales or offsets for each element of (k, n), or that broadcast to it.
@@ -91,8 +89,8 @@ at::Tensor over_weight(const char* name, const at::Tensor& given, int64_t group,
   }
   const bool is_row =
       given.dim() == 1 || (given.dim() == 2 && (given.size(0) == 1 || given.size(1) == 1));
-  TORCH_CHECK(is_row && (given.numel() == 1 || given.numel() == n), name, " has shape ",
-              given.sizes(), ", expected (1), (1, 1), (", n, ") or (1, ", n, ")");
+  EXPECT(is_row && (given.numel() == 1 || given.numel() == n), name, " has shape ", given.sizes(),
+         ", expected (1), (1, 1), (", n, ") or (1, ", n, ")");
   return given.reshape({-1});
 }
 
@@ -112,8 +110,8 @@ void multiply_dequantized(const WeightQuantMatmul& call, Output& y) {
   const int64_t k = x.size(-1);
   const at::Tensor weight = unpacked_weight("weight", given, call.weight.dtype, k);
   const int64_t n = weight.size(-1);
-  TORCH_CHECK(weight.size(-2) == k, "weight has ", weight.size(-2), " rows, expected ", k,
-              " as x has columns");
+  EXPECT(weight.size(-2) == k, "weight has ", weight.size(-2), " rows, expected ", k,
+         " as x has columns");
   check_sizes(call, x.size(-2), k, n);
   const int64_t group = call.group_size;
   at::Tensor values = weight.to(at::kFloat);
@@ -128,14 +126,14 @@ void multiply_dequantized(const WeightQuantMatmul& call, Output& y) {
     const at::Tensor& bias = *call.bias;
     const bool is_row =
         bias.dim() == 1 || (bias.dim() >= 2 && bias.dim() <= result.dim() && bias.size(-2) == 1);
-    TORCH_CHECK(is_row && bias.size(-1) == n, "biasOptional has shape ", bias.sizes(),
-                ", expected (", n, ") or (1, ", n, ")");
+    EXPECT(is_row && bias.size(-1) == n, "biasOptional has shape ", bias.sizes(), ", expected (", n,
+           ") or (1, ", n, ")");
     result = result + wide(bias);
   }
   if (!call.y_scale) {
-    TORCH_CHECK(!call.y_offset,
-                "quantOffsetOptional is given, expected null as quantScaleOptional "
-                "is");
+    EXPECT(!call.y_offset,
+           "quantOffsetOptional is given, expected null as quantScaleOptional "
+           "is");
     y = result;
     return;
   }
@@ -152,8 +150,8 @@ void multiply_dequantized(const WeightQuantMatmul& call, Output& y) {
 
 // An argument of which the weight has one for all or one for each column.
 at::Tensor for_columns(const char* name, const at::Tensor& given, int64_t n) {
-  TORCH_CHECK((given.dim() == 1 || given.dim() == 2) && (given.numel() == 1 || given.numel() == n),
-              name, " has shape ", given.sizes(), ", expected 1 or ", n, " elements");
+  EXPECT((given.dim() == 1 || given.dim() == 2) && (given.numel() == 1 || given.numel() == n), name,
+         " has shape ", given.sizes(), ", expected 1 or ", n, " elements");
   return given.reshape({-1});
 }
 
@@ -171,8 +169,8 @@ ACLNN(WeightQuantBatchMatmulV3, (In, x), (StoredIn, weight), (StoredIn, antiquan
       (OptionalIn, antiquantOffsetOptional), (OptionalIn, quantScaleOptional),
       (OptionalIn, quantOffsetOptional), (OptionalIn, biasOptional), (int, antiquantGroupSize),
       (int, innerPrecise), (Out, y)) {
-  TORCH_CHECK(innerPrecise == 0 || innerPrecise == 1, "innerPrecise is ", innerPrecise.value(),
-              ", expected 0 or 1");
+  EXPECT(innerPrecise == 0 || innerPrecise == 1, "innerPrecise is ", innerPrecise.value(),
+         ", expected 0 or 1");
   multiply_dequantized({x, weight, antiquantScale, antiquantOffsetOptional, quantScaleOptional,
                         quantOffsetOptional, biasOptional, antiquantGroupSize},
                        y);
@@ -181,16 +179,16 @@ ACLNN(WeightQuantBatchMatmulNz, (In, x), (StoredIn, weight), (StoredIn, antiquan
       (OptionalIn, antiquantOffsetOptional), (OptionalIn, quantScaleOptional),
       (OptionalIn, quantOffsetOptional), (OptionalIn, biasOptional), (int, antiquantGroupSize),
       (Out, y)) {
-  TORCH_CHECK(is_fractal_nz(weight.format), "weight has format ", static_cast<int>(weight.format),
-              ", expected FRACTAL_NZ (29)");
-  TORCH_CHECK(!quantScaleOptional && !quantOffsetOptional,
-              "quantScaleOptional or quantOffsetOptional is given, expected null");
-  TORCH_CHECK(!holds_bits(antiquantScale.elements), "antiquantScale has dtype ",
-              dtype_name(antiquantScale.dtype), ", expected FLOAT16, BFLOAT16 or FLOAT8_E8M0");
-  TORCH_CHECK(weight.dtype != ACL_FLOAT8_E4M3FN, "weight has dtype FLOAT8_E4M3FN, expected INT8, ",
-              "INT4, INT32, FLOAT4_E2M1 or FLOAT");
-  TORCH_CHECK(weight.dtype != ACL_INT8 || antiquantGroupSize == 0, "antiquantGroupSize is ",
-              antiquantGroupSize.value(), ", expected 0 for a weight of INT8");
+  EXPECT(is_fractal_nz(weight.format), "weight has format ", static_cast<int>(weight.format),
+         ", expected FRACTAL_NZ (29)");
+  EXPECT(!quantScaleOptional && !quantOffsetOptional,
+         "quantScaleOptional or quantOffsetOptional is given, expected null");
+  EXPECT(!holds_bits(antiquantScale.elements), "antiquantScale has dtype ",
+         dtype_name(antiquantScale.dtype), ", expected FLOAT16, BFLOAT16 or FLOAT8_E8M0");
+  EXPECT(weight.dtype != ACL_FLOAT8_E4M3FN, "weight has dtype FLOAT8_E4M3FN, expected INT8, ",
+         "INT4, INT32, FLOAT4_E2M1 or FLOAT");
+  EXPECT(weight.dtype != ACL_INT8 || antiquantGroupSize == 0, "antiquantGroupSize is ",
+         antiquantGroupSize.value(), ", expected 0 for a weight of INT8");
   multiply_dequantized({x, weight, antiquantScale, antiquantOffsetOptional, quantScaleOptional,
                         quantOffsetOptional, biasOptional, antiquantGroupSize},
                        y);
@@ -213,9 +211,9 @@ ACLNN(WeightQuantBatchMatmul, (In, x1), (In, x2), (OptionalIn, diagonalMatrix),
   at::Tensor b;
   constexpr int64_t kMostRows = 64;
   if (a.size(0) <= kMostRows) {
-    TORCH_CHECK(diagonalMatrix && deqOffset && deqScale,
-                "diagonalMatrix, deqOffset or deqScale is null, expected tensors for ", a.size(0),
-                " rows, at most ", kMostRows);
+    EXPECT(diagonalMatrix && deqOffset && deqScale,
+           "diagonalMatrix, deqOffset or deqScale is null, expected tensors for ", a.size(0),
+           " rows, at most ", kMostRows);
     expect_dtype("diagonalMatrix", *diagonalMatrix, at::kChar);
     expect_shape("diagonalMatrix", *diagonalMatrix, {32, 32});
     expect_dtype("deqOffset", *deqOffset, at::kInt);
@@ -228,13 +226,12 @@ ACLNN(WeightQuantBatchMatmul, (In, x1), (In, x2), (OptionalIn, diagonalMatrix),
     if (mulScale) expect_dtype("mulScale", *mulScale, at::kHalf);
     if (addOffset) b = b + *addOffset;
     if (mulScale) b = b * *mulScale;
-    TORCH_CHECK(b.sizes() == x2.sizes(),
-                "addOffset or mulScale makes the weight a tensor of shape ", b.sizes(),
-                ", expected ", x2.sizes(), " as x2 has");
+    EXPECT(b.sizes() == x2.sizes(), "addOffset or mulScale makes the weight a tensor of shape ",
+           b.sizes(), ", expected ", x2.sizes(), " as x2 has");
     b = oriented(b);
   }
-  TORCH_CHECK(a.size(1) == b.size(0), "x2 has ", b.size(0), " rows, expected ", a.size(1),
-              " as x1 has columns");
+  EXPECT(a.size(1) == b.size(0), "x2 has ", b.size(0), " rows, expected ", a.size(1),
+         " as x1 has columns");
   const at::Tensor product = at::matmul(wide(a), b.to(at::kFloat));
   if (bias) {
     expect_dtype("bias", *bias, at::kFloat);
@@ -252,12 +249,14 @@ ACLNN(MatmulEmuSplitWeight, (In, x), (In, wHigh), (In, wLow), (Out, y), (float, 
   expect_dtype("wHigh", wHigh, at::kBFloat16);
   expect_like("wLow", wLow, wHigh);
   expect_dtype("y", y, at::kFloat);
-  TORCH_CHECK(yDtype == 0, "yDtype is ", yDtype.value(), ", expected 0 (FLOAT)");
-  TORCH_CHECK(wLowScale == 0.00390625, "wLowScale is ", wLowScale.value(),
-              ", expected 0.00390625, 1 / 256");
-  TORCH_CHECK(x.size(1) == wHigh.size(0) && x.numel() > 0 && wHigh.numel() > 0, "x has shape ",
-              x.sizes(), " and wHigh has shape ", wHigh.sizes(),
-              ", expected (M, K) and (K, N) with elements");
+  EXPECT(yDtype == 0, "yDtype is ", yDtype.value(), ", expected 0 (FLOAT)");
+  EXPECT(wLowScale == 0.00390625, "wLowScale is ", wLowScale.value(),
+         ", expected 0.00390625, 1 / 256");
+  EXPECT(x.size(1) == wHigh.size(0) && x.numel() > 0 && wHigh.numel() > 0, "x has shape ",
+         x.sizes(), " and wHigh has shape ", wHigh.sizes(),
+         ", expected (M, K) and (K, N) with elements");
   y = at::matmul(wide(x), wide(wHigh)) +
       at::matmul(wide(x), wide(wLow)) * c10::Scalar(wLowScale.value());
 }
+
+}  // namespace aclnn_host::quantized_weight_quantized_matmul_rows

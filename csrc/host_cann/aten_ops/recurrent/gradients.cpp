@@ -11,15 +11,15 @@
 
 #include "host_cann/aten_ops/recurrent/recurrent.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::recurrent_gradients_rows {
 
 namespace {
 
 // A list that training saved, a tensor for each cell.
 std::vector<at::Tensor> traces(const char* name, const std::vector<at::Tensor>& list,
                                const Stack& stack, const at::Tensor& like) {
-  TORCH_CHECK(list.size() == static_cast<size_t>(stack.cells()), name, " has ", list.size(),
-              " tensors, expected ", stack.cells(), ", one for each direction of each layer");
+  EXPECT(list.size() == static_cast<size_t>(stack.cells()), name, " has ", list.size(),
+         " tensors, expected ", stack.cells(), ", one for each direction of each layer");
   std::vector<at::Tensor> wider;
   for (const at::Tensor& tensor : list) {
     expect_dtype(name, tensor, like);
@@ -198,13 +198,13 @@ ACLNN(LstmBackward, (FloatIn, input), (Ins, hx), (Ins, params), (In, dy), (Optio
   expect_parameter_count("params", params.size(), numLayers.value(), hasBias, bidirectional);
   expect_parameter_count("dparamsOut", dparamsOut.size(), numLayers.value(), hasBias,
                          bidirectional);
-  TORCH_CHECK(hx.size() == 2, "hx has ", hx.size(), " tensors, expected 2");
+  EXPECT(hx.size() == 2, "hx has ", hx.size(), " tensors, expected 2");
   expect_dims("input", input, batchSizesOptional ? 2 : 3);
   at::Tensor x = wide(input);
   if (batchSizesOptional) {
     const int64_t steps = batchSizesOptional->numel();
-    TORCH_CHECK(steps > 0 && x.size(0) % steps == 0, "input has ", x.size(0), " rows, expected ",
-                "a multiple of the ", steps, " steps in batchSizesOptional");
+    EXPECT(steps > 0 && x.size(0) % steps == 0, "input has ", x.size(0), " rows, expected ",
+           "a multiple of the ", steps, " steps in batchSizesOptional");
     x = x.reshape({steps, x.size(0) / steps, x.size(1)});
   } else {
     x = steps_first(x, batchFirst);
@@ -258,8 +258,8 @@ ACLNN(GRUBackward, (FloatIn, input), (Ins, params), (In, hx), (In, dy), (In, dh)
       (Ins, z), (Ins, n), (Ins, hn), (Ins, h), (OptionalIn, batchSizes), (bool, hasBias),
       (int64_t, numLayers), (bool, bidirection), (bool, batchFirst), (Out, dxOut), (Out, dhPrevOut),
       (Outs, dparamsOut)) {
-  TORCH_CHECK(!batchSizes || batchSizes->numel() == 0, "batchSizes has ", batchSizes->numel(),
-              " elements, expected null or none: sequences have one length");
+  EXPECT(!batchSizes || batchSizes->numel() == 0, "batchSizes has ", batchSizes->numel(),
+         " elements, expected null or none: sequences have one length");
   expect_parameter_count("params", params.size(), numLayers.value(), hasBias, bidirection);
   expect_parameter_count("dparamsOut", dparamsOut.size(), numLayers.value(), hasBias, bidirection);
   expect_dims("input", input, 3);
@@ -320,3 +320,5 @@ ACLNN(ThnnFusedLstmCellBackward, (OptionalIn, gradHyOptional), (OptionalIn, grad
   expect_dtype(gradBiasOut, cx);
   gradBiasOut = of_gates.sum(0);
 }
+
+}  // namespace aclnn_host::recurrent_gradients_rows

@@ -12,7 +12,7 @@
 
 #include "host_cann/aten_ops/recurrent/recurrent.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::recurrent_recurrent_rows {
 
 namespace {
 
@@ -117,8 +117,8 @@ Lstm run_lstm(at::Tensor x, const std::vector<Cell>& cells, const at::Tensor& h,
 template <class Trace>
 void save(std::vector<Output>& out, const char* name, const std::vector<Trace>& cells,
           at::Tensor Trace::* trace, const at::Tensor& like) {
-  TORCH_CHECK(out.size() == cells.size(), name, " has ", out.size(), " tensors, expected ",
-              cells.size(), ", one for each direction of each layer, as train is true");
+  EXPECT(out.size() == cells.size(), name, " has ", out.size(), " tensors, expected ", cells.size(),
+         ", one for each direction of each layer, as train is true");
   for (size_t cell = 0; cell < cells.size(); ++cell) {
     expect_dtype(out[cell], like);
     out[cell] = cells[cell].*trace;
@@ -139,8 +139,8 @@ Packed unpacked(const at::Tensor& x, const at::Tensor& has_step, const Stack& st
   }
   Packed packed;
   packed.places = has_step.flatten().nonzero().squeeze(1);
-  TORCH_CHECK(packed.places.numel() == x.size(0), "x has ", x.size(0), " rows, expected ",
-              packed.places.numel(), ", the sum of batchSizeOptional");
+  EXPECT(packed.places.numel() == x.size(0), "x has ", x.size(0), " rows, expected ",
+         packed.places.numel(), ", the sum of batchSizeOptional");
   packed.steps = at::zeros({stack.steps, stack.batch, stack.features}, x.options());
   packed.steps.view({stack.steps * stack.batch, stack.features}).index_copy_(0, packed.places, x);
   return packed;
@@ -156,16 +156,16 @@ std::vector<NamedTensor> directions_of(
     const bool is_bias = i != 2 && i != 3;
     if ((is_bias && !has_bias) || (i >= 2 && !is_bidirectional)) continue;
     const auto& [name, tensor] = others[i];
-    TORCH_CHECK(tensor, name, " is null, expected a tensor as ",
-                is_bias ? "isbias is true" : "bidirection is true");
+    EXPECT(tensor, name, " is null, expected a tensor as ",
+           is_bias ? "isbias is true" : "bidirection is true");
     parameters.push_back({name, *tensor});
   }
   return parameters;
 }
 
 void expect_one_layer(int64_t numLayers, bool batchFirst) {
-  TORCH_CHECK(numLayers == 1, "numLayers is ", numLayers, ", expected 1");
-  TORCH_CHECK(!batchFirst, "batchFirst is true, expected false");
+  EXPECT(numLayers == 1, "numLayers is ", numLayers, ", expected 1");
+  EXPECT(!batchFirst, "batchFirst is true, expected false");
 }
 
 // What a GRU computes at every step.
@@ -214,13 +214,13 @@ ACLNN(LSTM, (FloatIn, input), (Ins, params), (OptionalIns, hx), (OptionalIn, bat
       (OptionalOuts, hOut), (OptionalOuts, cOut), (OptionalOuts, tanhCOut)) {
   expect_parameter_count("params", params.size(), numLayers.value(), hasBias.value(),
                          bidirectional.value());
-  TORCH_CHECK(hx.empty() || hx.size() == 2, "hx has ", hx.size(), " tensors, expected 2 or none");
+  EXPECT(hx.empty() || hx.size() == 2, "hx has ", hx.size(), " tensors, expected 2 or none");
   expect_dims("input", input, batchSizes ? 2 : 3);
   at::Tensor x = wide(input);
   if (batchSizes) {
     const int64_t steps = batchSizes->numel();
-    TORCH_CHECK(steps > 0 && x.size(0) % steps == 0, "input has ", x.size(0), " rows, expected ",
-                "a multiple of the ", steps, " steps in batchSizes");
+    EXPECT(steps > 0 && x.size(0) % steps == 0, "input has ", x.size(0), " rows, expected ",
+           "a multiple of the ", steps, " steps in batchSizes");
     x = x.reshape({steps, x.size(0) / steps, x.size(1)});
   } else {
     x = steps_first(x, batchFirst.value());
@@ -331,7 +331,7 @@ ACLNN(GRU, (FloatIn, input), (Ins, params), (OptionalIn, hx), (OptionalIn, batch
       (bool, hasBias), (int64_t, numLayers), (double, dropout), (bool, train), (bool, bidirection),
       (bool, batchFirst), (Out, output), (Out, hy), (OptionalOuts, rOut), (OptionalOuts, zOut),
       (OptionalOuts, nOut), (OptionalOuts, hnOut), (OptionalOuts, hOut)) {
-  TORCH_CHECK(!batchSizes, "batchSizes is a tensor, expected null: sequences have one length");
+  EXPECT(!batchSizes, "batchSizes is a tensor, expected null: sequences have one length");
   expect_parameter_count("params", params.size(), numLayers.value(), hasBias, bidirection);
   expect_dims("input", input, 3);
   at::Tensor x = steps_first(wide(input), batchFirst);
@@ -373,9 +373,9 @@ ACLNN(ThnnFusedLstmCell, (FloatIn, inputGates), (In, hiddenGates), (In, cx),
   const int64_t columns = kLstmGates * cx.size(1);
   expect_shape("inputGates", inputGates, {cx.size(0), columns});
   expect_like("hiddenGates", hiddenGates, inputGates);
-  TORCH_CHECK(inputBiasOptional.has_value() == hiddenBiasOptional.has_value(),
-              inputBiasOptional ? "hiddenBiasOptional" : "inputBiasOptional",
-              " is null and the other bias is not, expected both or none");
+  EXPECT(inputBiasOptional.has_value() == hiddenBiasOptional.has_value(),
+         inputBiasOptional ? "hiddenBiasOptional" : "inputBiasOptional",
+         " is null and the other bias is not, expected both or none");
   at::Tensor gates = wide(inputGates) + wide(hiddenGates);
   if (inputBiasOptional) {
     for (const auto& [name, bias] : {std::pair{"inputBiasOptional", inputBiasOptional},
@@ -397,3 +397,5 @@ ACLNN(ThnnFusedLstmCell, (FloatIn, inputGates), (In, hiddenGates), (In, cx),
   cyOut = c;
   storageOut = at::cat({i, f, g, o}, 1);
 }
+
+}  // namespace aclnn_host::recurrent_recurrent_rows

@@ -63,10 +63,10 @@ inline std::vector<NamedTensor> named(const char* name, const std::vector<at::Te
 // hidden state, then both biases if there are biases.
 inline void expect_parameter_count(const char* name, size_t count, int64_t layers, bool has_bias,
                                    bool is_bidirectional) {
-  TORCH_CHECK(layers > 0, "numLayers is ", layers, ", expected 1 or more");
+  EXPECT(layers > 0, "numLayers is ", layers, ", expected 1 or more");
   const size_t of_layer = (has_bias ? 4 : 2) * (is_bidirectional ? 2 : 1);
-  TORCH_CHECK(count % of_layer == 0 && count / of_layer == static_cast<size_t>(layers), name,
-              " has ", count, " tensors, expected ", of_layer, " for each of ", layers, " layers");
+  EXPECT(count % of_layer == 0 && count / of_layer == static_cast<size_t>(layers), name, " has ",
+         count, " tensors, expected ", of_layer, " for each of ", layers, " layers");
 }
 
 // The cells of a list of that length, for a cell with so many gates.
@@ -119,8 +119,8 @@ inline int64_t place_of_step(int64_t n, int64_t steps, bool is_backwards) {
 
 // The mask that says so, by how many sequences have each step.
 inline at::Tensor active(const char* name, const at::Tensor& batch_sizes, int64_t batch) {
-  TORCH_CHECK(batch_sizes.scalar_type() == at::kLong || batch_sizes.scalar_type() == at::kInt, name,
-              " has dtype ", dtype_text(batch_sizes.scalar_type()), ", expected INT64 or INT32");
+  EXPECT(batch_sizes.scalar_type() == at::kLong || batch_sizes.scalar_type() == at::kInt, name,
+         " has dtype ", dtype_text(batch_sizes.scalar_type()), ", expected INT64 or INT32");
   expect_dims(name, batch_sizes, 1);
   if (has_values(batch_sizes)) check_bounds(name, batch_sizes, batch + 1);
   return (batch_sizes.unsqueeze(1) > at::arange(batch, batch_sizes.options())).unsqueeze(2);

@@ -6,14 +6,14 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::vision_chamfer_distance_rows {
 
 namespace {
 
 void check_points(const char* name, const at::Tensor& points, const at::Tensor& like) {
-  TORCH_CHECK(points.dim() == 3 && points.size(0) == like.size(0) && points.size(2) == 2, name,
-              " has shape ", points.sizes(), ", expected three dimensions, the first ",
-              like.size(0), ", the last 2");
+  EXPECT(points.dim() == 3 && points.size(0) == like.size(0) && points.size(2) == 2, name,
+         " has shape ", points.sizes(), ", expected three dimensions, the first ", like.size(0),
+         ", the last 2");
   expect_dtype(name, points, like);
 }
 
@@ -34,7 +34,7 @@ void add_gradients(const at::Tensor& points, const at::Tensor& partners, const a
 
 ACLNN(ChamferDistanceBackward, (FloatIn, xyz1), (FloatIn, xyz2), (IndexIn, idx1), (IndexIn, idx2),
       (FloatIn, gradDist1), (FloatIn, gradDist2), (Out, gradXyz1), (Out, gradXyz2)) {
-  TORCH_CHECK(xyz1.dim() == 3, "xyz1 has shape ", xyz1.sizes(), ", expected three dimensions");
+  EXPECT(xyz1.dim() == 3, "xyz1 has shape ", xyz1.sizes(), ", expected three dimensions");
   check_points("xyz1", xyz1, xyz1);
   check_points("xyz2", xyz2, xyz1);
   const std::vector<int64_t> first{xyz1.size(0), xyz1.size(1)};
@@ -52,3 +52,5 @@ ACLNN(ChamferDistanceBackward, (FloatIn, xyz1), (FloatIn, xyz2), (IndexIn, idx1)
   gradXyz1 = of_points;
   gradXyz2 = of_others;
 }
+
+}  // namespace aclnn_host::vision_chamfer_distance_rows

@@ -14,7 +14,7 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/aten_ops/vision/deformable_sampling.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::vision_deformable_rows {
 
 namespace {
 
@@ -51,13 +51,13 @@ AttentionSizes attention_sizes(const at::Tensor& value, const at::Tensor& shapes
   expect_shape("levelStartIndex", starts, {s.levels});
   expect_shape("location", location, {s.batch, s.queries, s.heads, s.levels, s.points, 2});
   expect_shape("attnWeight", weight, {s.batch, s.queries, s.heads, s.levels, s.points});
-  TORCH_CHECK(s.channels % 8 == 0 && s.channels <= 256, "value has ", s.channels,
-              " channels, expected a multiple of 8 of at most 256");
-  TORCH_CHECK(s.queries >= least_queries && s.queries < 500000, "location has ", s.queries,
-              " queries, expected ", least_queries, " to 499999");
-  TORCH_CHECK(s.heads <= 16, "value has ", s.heads, " heads, expected at most 16");
-  TORCH_CHECK(s.levels <= 16, "location has ", s.levels, " levels, expected at most 16");
-  TORCH_CHECK(s.points <= 16, "location has ", s.points, " points, expected at most 16");
+  EXPECT(s.channels % 8 == 0 && s.channels <= 256, "value has ", s.channels,
+         " channels, expected a multiple of 8 of at most 256");
+  EXPECT(s.queries >= least_queries && s.queries < 500000, "location has ", s.queries,
+         " queries, expected ", least_queries, " to 499999");
+  EXPECT(s.heads <= 16, "value has ", s.heads, " heads, expected at most 16");
+  EXPECT(s.levels <= 16, "location has ", s.levels, " levels, expected at most 16");
+  EXPECT(s.points <= 16, "location has ", s.points, " points, expected at most 16");
   return s;
 }
 
@@ -71,8 +71,8 @@ void check_levels(const AttentionSizes& s, const at::Tensor& shapes, const at::T
     const bool fits = height >= 0 && width >= 0 && first[level] >= 0 && first[level] <= s.keys &&
                       !__builtin_mul_overflow(height, width, &area) &&
                       area <= s.keys - first[level];
-    TORCH_CHECK(fits, "level ", level, " begins at ", first[level], " with ", height, " by ", width,
-                " elements, expected it within the ", s.keys, " keys of value");
+    EXPECT(fits, "level ", level, " begins at ", first[level], " with ", height, " by ", width,
+           " elements, expected it within the ", s.keys, " keys of value");
   }
 }
 
@@ -232,3 +232,5 @@ ACLNN(MultiScaleDeformableAttentionGrad, (FloatIn, value), (IndexIn, spatialShap
   gradLocation = of_location;
   gradAttnWeight = of_weight;
 }
+
+}  // namespace aclnn_host::vision_deformable_rows

@@ -54,8 +54,8 @@ inline bool has_samples(const at::Tensor& tensor) {
 }
 
 inline void expect_sampled_type(const char* name, const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.scalar_type() != at::kDouble, name,
-              " has dtype DOUBLE, expected FLOAT, FLOAT16 or BFLOAT16");
+  EXPECT(tensor.scalar_type() != at::kDouble, name,
+         " has dtype DOUBLE, expected FLOAT, FLOAT16 or BFLOAT16");
 }
 
 inline at::Tensor in_floats(const at::Tensor& tensor) {
@@ -71,32 +71,30 @@ struct Geometry {
     expect_sampled_type(x_name, x);
     expect_dims(x_name, x, 4);
     expect_dims("weight", weight, 4);
-    TORCH_CHECK(modulated, "modulated is false, expected true");
+    EXPECT(modulated, "modulated is false, expected true");
     check_steps("stride", stride, 1);
     check_steps("dilation", dilation, 1);
     check_steps("padding", padding, 0);
-    TORCH_CHECK(kernel.size() == 2 && kernel[0] > 0 && kernel[1] > 0 && kernel[0] <= kMostPlaces &&
-                    kernel[0] * kernel[1] <= kMostPlaces && kernel[1] <= kMostPlaces,
-                "kernelSize is ", kernel, ", expected two sizes with a product of 1 to ",
-                kMostPlaces);
+    EXPECT(kernel.size() == 2 && kernel[0] > 0 && kernel[1] > 0 && kernel[0] <= kMostPlaces &&
+               kernel[0] * kernel[1] <= kMostPlaces && kernel[1] <= kMostPlaces,
+           "kernelSize is ", kernel, ", expected two sizes with a product of 1 to ", kMostPlaces);
     batch = x.size(0), channels = x.size(1), height = x.size(2), width = x.size(3);
     out_channels = weight.size(0);
-    TORCH_CHECK(groups > 0 && channels % groups == 0 && out_channels % groups == 0, "groups is ",
-                groups, ", expected a divisor of ", channels, " and ", out_channels,
-                ", the numbers of channels");
-    TORCH_CHECK(deformable_groups > 0 && channels % deformable_groups == 0, "deformableGroups is ",
-                deformable_groups, ", expected a divisor of ", channels,
-                ", the number of channels");
-    TORCH_CHECK(kernel[0] * kernel[1] <= kMostProducts / std::max<int64_t>(channels / groups, 1),
-                "kernelSize is ", kernel, " with ", channels / groups,
-                " channels per group, expected a product of at most ", kMostProducts);
+    EXPECT(groups > 0 && channels % groups == 0 && out_channels % groups == 0, "groups is ", groups,
+           ", expected a divisor of ", channels, " and ", out_channels,
+           ", the numbers of channels");
+    EXPECT(deformable_groups > 0 && channels % deformable_groups == 0, "deformableGroups is ",
+           deformable_groups, ", expected a divisor of ", channels, ", the number of channels");
+    EXPECT(kernel[0] * kernel[1] <= kMostProducts / std::max<int64_t>(channels / groups, 1),
+           "kernelSize is ", kernel, " with ", channels / groups,
+           " channels per group, expected a product of at most ", kMostProducts);
     rows = kernel[0], columns = kernel[1];
     step_y = stride[2], step_x = stride[3], before_y = padding[0], before_x = padding[2];
     apart_y = dilation[2], apart_x = dilation[3];
     out_height = results(height + padding[0] + padding[1], rows, apart_y, step_y);
     out_width = results(width + padding[2] + padding[3], columns, apart_x, step_x);
-    TORCH_CHECK(out_height > 0 && out_width > 0, x_name, " has shape ", x.sizes(),
-                ", expected at least as many elements as the kernel spans");
+    EXPECT(out_height > 0 && out_width > 0, x_name, " has shape ", x.sizes(),
+           ", expected at least as many elements as the kernel spans");
     expect_like("weight", weight, x, {out_channels, channels / groups, rows, columns});
   }
 
@@ -124,13 +122,13 @@ struct Geometry {
   static constexpr int64_t kMostStep = std::numeric_limits<int32_t>::max();
 
   static void check_steps(const char* name, at::IntArrayRef steps, int64_t least) {
-    TORCH_CHECK(steps.size() == 4, name, " is ", steps, ", expected four numbers");
+    EXPECT(steps.size() == 4, name, " is ", steps, ", expected four numbers");
     for (const int64_t step : steps) {
-      TORCH_CHECK(step >= least && step <= kMostStep, name, " is ", steps, ", expected numbers of ",
-                  least, " to ", kMostStep);
+      EXPECT(step >= least && step <= kMostStep, name, " is ", steps, ", expected numbers of ",
+             least, " to ", kMostStep);
     }
-    TORCH_CHECK(least == 0 || (steps[0] == 1 && steps[1] == 1), name, " is ", steps,
-                ", expected 1 for the batch and the channels");
+    EXPECT(least == 0 || (steps[0] == 1 && steps[1] == 1), name, " is ", steps,
+           ", expected 1 for the batch and the channels");
   }
   static int64_t results(int64_t size, int64_t kernel, int64_t apart, int64_t step) {
     const int64_t span = (kernel - 1) * apart + 1;

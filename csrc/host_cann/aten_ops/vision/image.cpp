@@ -20,7 +20,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::vision_image_rows {
 
 namespace {
 
@@ -31,8 +31,8 @@ at::Tensor as_bytes(const at::Tensor& numbers) {
 
 // Tensors that end with the channels, of which there are so many.
 void expect_channels(const char* name, const at::Tensor& image, int64_t channels) {
-  TORCH_CHECK(image.dim() > 0 && image.size(-1) == channels, name, " has shape ", image.sizes(),
-              ", expected a last dimension of ", channels, ", the channels");
+  EXPECT(image.dim() > 0 && image.size(-1) == channels, name, " has shape ", image.sizes(),
+         ", expected a last dimension of ", channels, ", the channels");
 }
 
 // ---- blurring
@@ -44,12 +44,12 @@ constexpr int64_t kConstant = 0, kReplicate = 1, kReflect = 2, kReflect101 = 4;
 int64_t kernel_size(int64_t given, double sigma, int64_t size, int64_t border) {
   constexpr int64_t kSizes[] = {1, 3, 5, 7, 9, 11, 15, 21, 31};
   constexpr double kMostSigma = 1e6;
-  TORCH_CHECK(given != 0 || sigma > 0, "ksize has a 0 and its deviation is ", sigma,
-              ", expected a size or a deviation of more than 0");
+  EXPECT(given != 0 || sigma > 0, "ksize has a 0 and its deviation is ", sigma,
+         ", expected a size or a deviation of more than 0");
   if (given == 0) given = std::llround(std::min(sigma, kMostSigma) * 8 + 1) | 1;
   if (border != kConstant && size == 1) given = 1;
-  TORCH_CHECK(std::find(std::begin(kSizes), std::end(kSizes), given) != std::end(kSizes),
-              "ksize is ", given, " (by sigma, where it is 0), expected ", at::IntArrayRef(kSizes));
+  EXPECT(std::find(std::begin(kSizes), std::end(kSizes), given) != std::end(kSizes), "ksize is ",
+         given, " (by sigma, where it is 0), expected ", at::IntArrayRef(kSizes));
   return given;
 }
 
@@ -121,9 +121,9 @@ void check_scaled(const char* direction, int64_t size, double scale, int64_t res
     return std::floor(static_cast<double>(size) * factor);
   };
   const auto given = static_cast<double>(result);
-  TORCH_CHECK(result > 0 && given >= scaled(scale - kError) && given <= scaled(scale + kError),
-              "out has ", result, " elements in ", direction, ", expected ", scaled(scale), ", ",
-              size, " times the scale ", scale);
+  EXPECT(result > 0 && given >= scaled(scale - kError) && given <= scaled(scale + kError),
+         "out has ", result, " elements in ", direction, ", expected ", scaled(scale), ", ", size,
+         " times the scale ", scale);
 }
 
 }  // namespace
@@ -131,27 +131,27 @@ void check_scaled(const char* direction, int64_t size, double scale, int64_t res
 // Without aligned corners; bilinear samples at half pixels, nearest at the element before.
 ACLNN(Resize, (StoredIn, self), (Floats, scales), (const char*, mode), (StoredOut, out)) {
   const at::Tensor& x = self.elements;
-  TORCH_CHECK(self.dtype == ACL_FLOAT || self.dtype == ACL_FLOAT16 || self.dtype == ACL_BF16,
-              "self has dtype ", dtype_name(self.dtype), ", expected FLOAT, FLOAT16 or BFLOAT16");
-  TORCH_CHECK(out.dtype() == self.dtype, "out has dtype ", dtype_name(out.dtype()), ", expected ",
-              dtype_name(self.dtype), " as self has");
-  TORCH_CHECK(self.format == out.format(), "out has another format than self, expected the same");
+  EXPECT(self.dtype == ACL_FLOAT || self.dtype == ACL_FLOAT16 || self.dtype == ACL_BF16,
+         "self has dtype ", dtype_name(self.dtype), ", expected FLOAT, FLOAT16 or BFLOAT16");
+  EXPECT(out.dtype() == self.dtype, "out has dtype ", dtype_name(out.dtype()), ", expected ",
+         dtype_name(self.dtype), " as self has");
+  EXPECT(self.format == out.format(), "out has another format than self, expected the same");
   const bool channels_last = self.format == ACL_FORMAT_NHWC;
-  TORCH_CHECK(channels_last || self.format == ACL_FORMAT_NCHW || self.format == ACL_FORMAT_ND,
-              "self has format ", static_cast<int64_t>(self.format), ", expected NCHW or NHWC");
-  TORCH_CHECK(mode == "nearest" || mode == "bilinear", "mode is \"", mode,
-              "\", expected \"nearest\" or \"bilinear\"");
+  EXPECT(channels_last || self.format == ACL_FORMAT_NCHW || self.format == ACL_FORMAT_ND,
+         "self has format ", static_cast<int64_t>(self.format), ", expected NCHW or NHWC");
+  EXPECT(mode == "nearest" || mode == "bilinear", "mode is \"", mode,
+         "\", expected \"nearest\" or \"bilinear\"");
   expect_dims("self", x, 4);
   expect_dims("out", out, 4);
-  TORCH_CHECK(scales.size() == 4, "scales has ", scales.size(), " numbers, expected 4");
+  EXPECT(scales.size() == 4, "scales has ", scales.size(), " numbers, expected 4");
   const int64_t h = channels_last ? 1 : 2, w = h + 1, c = channels_last ? 3 : 1;
   for (const int64_t dim : {int64_t{0}, c}) {
-    TORCH_CHECK(scales[static_cast<size_t>(dim)] == 1, "scales[", dim, "] is ",
-                scales[static_cast<size_t>(dim)], ", expected 1");
-    TORCH_CHECK(out->size(dim) == x.size(dim), "out has ", out->size(dim),
-                " elements in dimension ", dim, ", expected ", x.size(dim));
+    EXPECT(scales[static_cast<size_t>(dim)] == 1, "scales[", dim, "] is ",
+           scales[static_cast<size_t>(dim)], ", expected 1");
+    EXPECT(out->size(dim) == x.size(dim), "out has ", out->size(dim), " elements in dimension ",
+           dim, ", expected ", x.size(dim));
   }
-  TORCH_CHECK(x.numel() > 0, "self has shape ", x.sizes(), ", expected elements");
+  EXPECT(x.numel() > 0, "self has shape ", x.sizes(), ", expected elements");
   check_scaled("height", x.size(h), scales[static_cast<size_t>(h)], out->size(h));
   check_scaled("width", x.size(w), scales[static_cast<size_t>(w)], out->size(w));
   const std::vector<int64_t> size{out->size(h), out->size(w)};
@@ -163,15 +163,15 @@ ACLNN(Resize, (StoredIn, self), (Floats, scales), (const char*, mode), (StoredOu
 }
 
 ACLNN(BackgroundReplace, (In, bkg), (In, src), (In, mask), (Out, out)) {
-  TORCH_CHECK(bkg.scalar_type() == at::kByte || bkg.scalar_type() == at::kHalf, "bkg has dtype ",
-              dtype_text(bkg.scalar_type()), ", expected UINT8 or FLOAT16");
+  EXPECT(bkg.scalar_type() == at::kByte || bkg.scalar_type() == at::kHalf, "bkg has dtype ",
+         dtype_text(bkg.scalar_type()), ", expected UINT8 or FLOAT16");
   expect_like("src", src, bkg);
   expect_like("out", out, bkg);
   expect_dtype("mask", mask, at::kHalf);
   std::vector<int64_t> one_channel = bkg.sizes().vec();
   if (!one_channel.empty()) one_channel.back() = 1;
-  TORCH_CHECK(mask.sizes() == bkg.sizes() || mask.sizes() == one_channel, "mask has shape ",
-              mask.sizes(), ", expected ", one_channel, " or ", bkg.sizes());
+  EXPECT(mask.sizes() == bkg.sizes() || mask.sizes() == one_channel, "mask has shape ",
+         mask.sizes(), ", expected ", one_channel, " or ", bkg.sizes());
   const at::Tensor share = wide(mask);
   const at::Tensor result = bkg.to(at::kFloat) * (1 - share) + src.to(at::kFloat) * share;
   out = bkg.scalar_type() == at::kByte ? as_bytes(result) : result;
@@ -205,15 +205,15 @@ ACLNN(GaussianBlur, (In, src), (Ints, ksize), (double, sigmaX), (double, sigmaY)
       (int64_t, borderType), (Out, dst)) {
   expect_dtype("src", src, at::kFloat);
   expect_dims("src", src, 2, 3);
-  TORCH_CHECK(src.numel() > 0, "src has shape ", src.sizes(), ", expected elements");
+  EXPECT(src.numel() > 0, "src has shape ", src.sizes(), ", expected elements");
   expect_like("dst", dst, src);
-  TORCH_CHECK(ksize.size() == 2, "ksize is ", ksize, ", expected two sizes");
-  TORCH_CHECK(std::isfinite(sigmaX.value()) && std::isfinite(sigmaY.value()) && sigmaX >= 0.0,
-              "sigmaX is ", sigmaX.value(), " and sigmaY is ", sigmaY.value(),
-              ", expected finite numbers, sigmaX 0 or more");
-  TORCH_CHECK(borderType == kConstant || borderType == kReplicate || borderType == kReflect ||
-                  borderType == kReflect101,
-              "borderType is ", borderType.value(), ", expected 0, 1, 2 or 4");
+  EXPECT(ksize.size() == 2, "ksize is ", ksize, ", expected two sizes");
+  EXPECT(std::isfinite(sigmaX.value()) && std::isfinite(sigmaY.value()) && sigmaX >= 0.0,
+         "sigmaX is ", sigmaX.value(), " and sigmaY is ", sigmaY.value(),
+         ", expected finite numbers, sigmaX 0 or more");
+  EXPECT(borderType == kConstant || borderType == kReplicate || borderType == kReflect ||
+             borderType == kReflect101,
+         "borderType is ", borderType.value(), ", expected 0, 1, 2 or 4");
   const double sigma_y = sigmaY > 0.0 ? sigmaY.value() : sigmaX.value();
   const int64_t width = kernel_size(ksize[0], sigmaX, src.size(1), borderType);
   const int64_t height = kernel_size(ksize[1], sigma_y, src.size(0), borderType);
@@ -229,16 +229,16 @@ ACLNN(GaussianBlur, (In, src), (Ints, ksize), (double, sigmaX), (double, sigmaY)
 // second. Without a format, the channels are last.
 ACLNN(Rgb2yuv422, (In, x), (char*, dataFormatOptional), (Out, out)) {
   const auto type = x.scalar_type();
-  TORCH_CHECK(type == at::kByte || type == at::kHalf || type == at::kFloat, "x has dtype ",
-              dtype_text(type), ", expected UINT8, FLOAT16 or FLOAT");
+  EXPECT(type == at::kByte || type == at::kHalf || type == at::kFloat, "x has dtype ",
+         dtype_text(type), ", expected UINT8, FLOAT16 or FLOAT");
   expect_dtype(out, x);
   const bool channels_first = dataFormatOptional == "NCHW";
-  TORCH_CHECK(channels_first || dataFormatOptional.empty() || dataFormatOptional == "NHWC",
-              "dataFormatOptional is \"", dataFormatOptional, "\", expected \"NHWC\" or \"NCHW\"");
-  TORCH_CHECK(x.dim() >= 3, "x has ", x.dim(), " dimensions, expected 3 or more");
+  EXPECT(channels_first || dataFormatOptional.empty() || dataFormatOptional == "NHWC",
+         "dataFormatOptional is \"", dataFormatOptional, "\", expected \"NHWC\" or \"NCHW\"");
+  EXPECT(x.dim() >= 3, "x has ", x.dim(), " dimensions, expected 3 or more");
   const int64_t channel = channels_first ? -3 : -1;
-  TORCH_CHECK(x.size(channel) == 3, "x has shape ", x.sizes(), ", expected 3 channels in ",
-              channels_first ? "the last dimension but two" : "the last dimension");
+  EXPECT(x.size(channel) == 3, "x has shape ", x.sizes(), ", expected 3 channels in ",
+         channels_first ? "the last dimension but two" : "the last dimension");
   std::vector<int64_t> shape = x.sizes().vec();
   shape[static_cast<size_t>(channel + x.dim())] = 2;
   expect_shape("out", out, shape);
@@ -255,3 +255,5 @@ ACLNN(Rgb2yuv422, (In, x), (char*, dataFormatOptional), (Out, out)) {
   const at::Tensor result = at::stack({y, chroma}, channel);
   out = type == at::kByte ? as_bytes(result) : result;
 }
+
+}  // namespace aclnn_host::vision_image_rows

@@ -11,7 +11,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::vision_rasterizer_rows {
 
 namespace {
 
@@ -105,16 +105,15 @@ ACLNN(Rasterizer, (In, v), (In, f), (OptionalIn, dOptional), (int64_t, width), (
   expect_dtype("f", f, at::kInt);
   expect_dtype("findicesOut", findicesOut, at::kInt);
   expect_dtype("barycentricOut", barycentricOut, at::kFloat);
-  TORCH_CHECK(width >= 1 && width <= kMostPixels && height >= 1 && height <= kMostPixels,
-              "width is ", width.value(), " and height is ", height.value(), ", expected 1 to ",
-              kMostPixels);
-  TORCH_CHECK(useDepthPrior == 0, "useDepthPrior is ", useDepthPrior.value(), ", expected 0");
-  TORCH_CHECK(v.dim() == 2 && v.size(0) > 0 && v.size(1) == 4, "v has shape ", v.sizes(),
-              ", expected two dimensions with vertices, the second 4");
-  TORCH_CHECK(f.dim() == 2 && f.size(0) > 0 && f.size(1) == 3, "f has shape ", f.sizes(),
-              ", expected two dimensions with faces, the second 3");
-  TORCH_CHECK(f.size(0) < std::numeric_limits<int32_t>::max(), "f has ", f.size(0),
-              " faces, expected less than 2^31 - 1");
+  EXPECT(width >= 1 && width <= kMostPixels && height >= 1 && height <= kMostPixels, "width is ",
+         width.value(), " and height is ", height.value(), ", expected 1 to ", kMostPixels);
+  EXPECT(useDepthPrior == 0, "useDepthPrior is ", useDepthPrior.value(), ", expected 0");
+  EXPECT(v.dim() == 2 && v.size(0) > 0 && v.size(1) == 4, "v has shape ", v.sizes(),
+         ", expected two dimensions with vertices, the second 4");
+  EXPECT(f.dim() == 2 && f.size(0) > 0 && f.size(1) == 3, "f has shape ", f.sizes(),
+         ", expected two dimensions with faces, the second 3");
+  EXPECT(f.size(0) < std::numeric_limits<int32_t>::max(), "f has ", f.size(0),
+         " faces, expected less than 2^31 - 1");
   expect_shape("findicesOut", findicesOut, {height, width});
   expect_shape("barycentricOut", barycentricOut, {height, width, 3});
   const at::Tensor indices = at::zeros({height, width}, f.options());
@@ -150,3 +149,5 @@ ACLNN(Rasterizer, (In, v), (In, f), (OptionalIn, dOptional), (int64_t, width), (
   findicesOut = indices;
   barycentricOut = weights;
 }
+
+}  // namespace aclnn_host::vision_rasterizer_rows

@@ -23,9 +23,9 @@ inline bool has_regions(const at::Tensor& tensor) {
 struct AlignOptions {
   AlignOptions(int64_t height, int64_t width, double scale, int64_t ratio, bool aligned)
       : height(height), width(width), ratio(ratio), scale(scale), aligned(aligned) {
-    TORCH_CHECK(scale > 0, "spatialScale is ", scale, ", expected more than 0");
-    TORCH_CHECK(ratio >= 0 && ratio <= kMostRegionSamples, "samplingRatio is ", ratio,
-                ", expected 0 (as many samples as a cell has elements) to ", kMostRegionSamples);
+    EXPECT(scale > 0, "spatialScale is ", scale, ", expected more than 0");
+    EXPECT(ratio >= 0 && ratio <= kMostRegionSamples, "samplingRatio is ", ratio,
+           ", expected 0 (as many samples as a cell has elements) to ", kMostRegionSamples);
   }
   int64_t height, width, ratio;
   double scale;
@@ -40,11 +40,11 @@ inline at::Tensor cell_weights(double low, double high, int64_t cells, int64_t s
   const double extent = options.aligned ? high - low : std::max(high - low, 1.0);
   const double cell = extent / static_cast<double>(cells);
   const double samples = options.ratio > 0 ? static_cast<double>(options.ratio) : std::ceil(cell);
-  TORCH_CHECK(std::isfinite(low) && std::isfinite(cell), "a box begins at ", low,
-              " and has cells of ", cell, " elements, expected finite numbers");
-  TORCH_CHECK(samples <= kMostOwnRegionSamples, "a box has cells of ", cell,
-              " elements, expected at most ", kMostOwnRegionSamples,
-              " of them with samplingRatio 0; pass smaller boxes or a samplingRatio");
+  EXPECT(std::isfinite(low) && std::isfinite(cell), "a box begins at ", low, " and has cells of ",
+         cell, " elements, expected finite numbers");
+  EXPECT(samples <= kMostOwnRegionSamples, "a box has cells of ", cell,
+         " elements, expected at most ", kMostOwnRegionSamples,
+         " of them with samplingRatio 0; pass smaller boxes or a samplingRatio");
   const at::Tensor weights = at::zeros({cells, size}, at::kDouble);
   auto* const data = weights.mutable_data_ptr<double>();
   for (int64_t i = 0; i < cells; ++i) {
@@ -66,14 +66,14 @@ inline at::Tensor cell_weights(double low, double high, int64_t cells, int64_t s
 template <class Visit>
 void each_aligned(const at::Tensor& boxes, at::IntArrayRef images, const AlignOptions& options,
                   Visit visit) {
-  TORCH_CHECK(images[0] > 0 && images[2] > 0 && images[3] > 0, "the images have shape ", images,
-              ", expected no 0 but for the channels");
+  EXPECT(images[0] > 0 && images[2] > 0 && images[3] > 0, "the images have shape ", images,
+         ", expected no 0 but for the channels");
   const at::Tensor numbers = wide(boxes).to(at::kFloat).contiguous();
   const at::Tensor image = numbers.select(1, 0).floor();
-  TORCH_CHECK(image.numel() == 0 || (image >= 0).all().item<bool>(),
-              "boxes has an image_id of less than 0 or nan, expected 0 to ", images[0] - 1);
-  TORCH_CHECK(image.numel() == 0 || (image < c10::Scalar(images[0])).all().item<bool>(),
-              "boxes has an image_id of ", images[0], " or more, expected 0 to ", images[0] - 1);
+  EXPECT(image.numel() == 0 || (image >= 0).all().item<bool>(),
+         "boxes has an image_id of less than 0 or nan, expected 0 to ", images[0] - 1);
+  EXPECT(image.numel() == 0 || (image < c10::Scalar(images[0])).all().item<bool>(),
+         "boxes has an image_id of ", images[0], " or more, expected 0 to ", images[0] - 1);
   const auto* const data = numbers.const_data_ptr<float>();
   for (int64_t i = 0; i < boxes.size(0); ++i) {
     const float* const box = data + 5 * i;

@@ -23,7 +23,7 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/aten_ops/vision/region_alignment.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::vision_regions_rows {
 
 namespace {
 
@@ -31,13 +31,12 @@ constexpr int64_t kMostRegions = 1024;  // of the functions with argmax
 constexpr int64_t kMostSelected = 700;  // per class
 
 void expect_not_double(const char* name, const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.scalar_type() != at::kDouble, name,
-              " has dtype DOUBLE, expected FLOAT or FLOAT16");
+  EXPECT(tensor.scalar_type() != at::kDouble, name, " has dtype DOUBLE, expected FLOAT or FLOAT16");
 }
 
 void expect_regions(const char* name, const at::Tensor& boxes) {
-  TORCH_CHECK(boxes.dim() == 2 && boxes.size(1) == 5, name, " has shape ", boxes.sizes(),
-              ", expected two dimensions, the second 5");
+  EXPECT(boxes.dim() == 2 && boxes.size(1) == 5, name, " has shape ", boxes.sizes(),
+         ", expected two dimensions, the second 5");
 }
 
 // ---- pooling of the largest elements
@@ -65,8 +64,8 @@ void pool_box(const float* box, const at::Tensor& x, double scale_h, double scal
   const int64_t height = x.size(2), width = x.size(3);
   const double x1 = box[1] * scale_w, y1 = box[2] * scale_h;
   const double x2 = (box[3] + 1.0) * scale_w, y2 = (box[4] + 1.0) * scale_h;
-  TORCH_CHECK(std::isfinite(x1) && std::isfinite(y1) && std::isfinite(x2) && std::isfinite(y2),
-              "rois has numbers that are not finite after scaling, expected finite ones");
+  EXPECT(std::isfinite(x1) && std::isfinite(y1) && std::isfinite(x2) && std::isfinite(y2),
+         "rois has numbers that are not finite after scaling, expected finite ones");
   const float* const images =
       x.const_data_ptr<float>() + static_cast<int64_t>(box[0]) * s.channels * height * width;
   for (int64_t i = 0; i < s.channels * s.height * s.width; ++i) {
@@ -91,8 +90,7 @@ void pool_box(const float* box, const at::Tensor& x, double scale_h, double scal
 at::Tensor images_of(const at::Tensor& rois, int64_t images) {
   const at::Tensor first = wide(rois).select(1, 0);
   const bool fits = ((first >= 0) & (first < c10::Scalar(images))).all().item<bool>();
-  TORCH_CHECK(fits, "rois has images that are not among the ", images, ", expected 0 to ",
-              images - 1);
+  EXPECT(fits, "rois has images that are not among the ", images, ", expected 0 to ", images - 1);
   return first.to(at::kLong);
 }
 
@@ -151,7 +149,7 @@ std::vector<int64_t> selected(const std::vector<Box>& boxes, const float* scores
 
 float threshold(const char* name, const std::vector<double>& values) {
   const double value = values.empty() ? 0 : values[0];
-  TORCH_CHECK(value >= 0 && value <= 1, name, " is ", value, ", expected 0 to 1");
+  EXPECT(value >= 0 && value <= 1, name, " is ", value, ", expected 0 to 1");
   return static_cast<float>(value);
 }
 
@@ -164,8 +162,8 @@ ACLNN(RoiAlignV2, (Image<FloatIn>, self), (FloatIn, boxes), (int64_t, pooledHeig
   const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
   expect_dims("self", self, 4);
   expect_not_double("self", self);
-  TORCH_CHECK(self.size(0) > 0 && self.size(2) > 0 && self.size(3) > 0, "self has shape ",
-              self.sizes(), ", expected no 0 but for the channels");
+  EXPECT(self.size(0) > 0 && self.size(2) > 0 && self.size(3) > 0, "self has shape ", self.sizes(),
+         ", expected no 0 but for the channels");
   expect_regions("boxes", boxes);
   expect_dtype("boxes", boxes, self);
   expect_dtype(out, self);
@@ -187,9 +185,9 @@ ACLNN(RoiAlignV2Backward, (Image<FloatIn>, gradOutput), (FloatIn, boxes), (Ints,
       (int64_t, pooledHeight), (int64_t, pooledWidth), (float, spatialScale),
       (int64_t, samplingRatio), (bool, aligned), (Image<Out>, gradInput)) {
   const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
-  TORCH_CHECK(inputShape.size() == 4 && inputShape[0] > 0 && inputShape[1] >= 0 &&
-                  inputShape[2] > 0 && inputShape[3] > 0,
-              "inputShape is ", inputShape, ", expected four sizes, no 0 but for the channels");
+  EXPECT(inputShape.size() == 4 && inputShape[0] > 0 && inputShape[1] >= 0 && inputShape[2] > 0 &&
+             inputShape[3] > 0,
+         "inputShape is ", inputShape, ", expected four sizes, no 0 but for the channels");
   expect_regions("boxes", boxes);
   expect_dtype("boxes", boxes, gradOutput);
   expect_not_double("gradOutput", gradOutput);
@@ -219,15 +217,15 @@ ACLNN(RoiPoolingWithArgMax, (Image<FloatIn>, x), (FloatIn, rois), (int64_t, pool
   expect_dtype(y, x);
   expect_dtype("argmax", argmax, at::kInt);
   expect_not_double("x", x);
-  TORCH_CHECK(pooled_h > 0 && pooled_w > 0, "pooled_h is ", pooled_h.value(), " and pooled_w is ",
-              pooled_w.value(), ", expected more than 0");
-  TORCH_CHECK(spatial_scale_h > 0.0 && spatial_scale_w > 0.0, "spatial_scale_h is ",
-              spatial_scale_h.value(), " and spatial_scale_w is ", spatial_scale_w.value(),
-              ", expected more than 0");
-  TORCH_CHECK(x.size(0) <= kMostRegions && rois.size(0) <= kMostRegions, "x has ", x.size(0),
-              " images and rois has ", rois.size(0), " boxes, expected at most ", kMostRegions);
-  TORCH_CHECK(x.size(2) * x.size(3) <= std::numeric_limits<int32_t>::max(), "x has shape ",
-              x.sizes(), ", expected images of less than 2^31 elements");
+  EXPECT(pooled_h > 0 && pooled_w > 0, "pooled_h is ", pooled_h.value(), " and pooled_w is ",
+         pooled_w.value(), ", expected more than 0");
+  EXPECT(spatial_scale_h > 0.0 && spatial_scale_w > 0.0, "spatial_scale_h is ",
+         spatial_scale_h.value(), " and spatial_scale_w is ", spatial_scale_w.value(),
+         ", expected more than 0");
+  EXPECT(x.size(0) <= kMostRegions && rois.size(0) <= kMostRegions, "x has ", x.size(0),
+         " images and rois has ", rois.size(0), " boxes, expected at most ", kMostRegions);
+  EXPECT(x.size(2) * x.size(3) <= std::numeric_limits<int32_t>::max(), "x has shape ", x.sizes(),
+         ", expected images of less than 2^31 elements");
   const PooledSizes s{rois.size(0), x.size(1), pooled_h, pooled_w};
   const std::vector<int64_t> shape{s.boxes, s.channels, s.height, s.width};
   expect_shape("y", y, shape);
@@ -257,13 +255,13 @@ ACLNN(RoiPoolingGradWithArgMax, (Image<FloatIn>, gradOutput), (Image<FloatInOut>
   expect_regions("rois", rois);
   expect_dtype("argmax", argmax, at::kInt);
   expect_dtype("gradInputRef", gradInputRef, gradOutput);
-  TORCH_CHECK(pooledH > 0 && pooledW > 0, "pooledH is ", pooledH.value(), " and pooledW is ",
-              pooledW.value(), ", expected more than 0");
+  EXPECT(pooledH > 0 && pooledW > 0, "pooledH is ", pooledH.value(), " and pooledW is ",
+         pooledW.value(), ", expected more than 0");
   const at::IntArrayRef images = gradInputRef->sizes();
   expect_shape("gradOutput", gradOutput, {rois.size(0), images[1], pooledH, pooledW});
   expect_shape("argmax", argmax, gradOutput.sizes());
-  TORCH_CHECK(rois.size(0) <= kMostRegions, "rois has ", rois.size(0), " boxes, expected at most ",
-              kMostRegions);
+  EXPECT(rois.size(0) <= kMostRegions, "rois has ", rois.size(0), " boxes, expected at most ",
+         kMostRegions);
   const int64_t area = images[2] * images[3];
   const at::Tensor gradients = wide(gradOutput).flatten();
   const at::Tensor result = at::zeros({images[0] * images[1], area}, gradients.options());
@@ -289,15 +287,15 @@ ACLNN(NonMaxSuppression, (FloatIn, boxes), (FloatIn, scores), (Ints, maxOutputBo
   const int64_t batches = boxes.size(0), classes = scores.size(1), count = boxes.size(1);
   expect_shape("scores", scores, {batches, classes, count});
   expect_shape("boxes", boxes, {batches, count, 4});
-  TORCH_CHECK(boxes.scalar_type() == at::kFloat || boxes.scalar_type() == at::kHalf,
-              "boxes has dtype ", dtype_text(boxes.scalar_type()), ", expected FLOAT or FLOAT16");
+  EXPECT(boxes.scalar_type() == at::kFloat || boxes.scalar_type() == at::kHalf, "boxes has dtype ",
+         dtype_text(boxes.scalar_type()), ", expected FLOAT or FLOAT16");
   expect_dtype("scores", scores, boxes);
   expect_dtype("selectedIndices", selectedIndices, at::kInt);
   const int64_t most = maxOutputBoxesPerClass.empty() ? 0 : maxOutputBoxesPerClass[0];
-  TORCH_CHECK(most >= 0 && most <= kMostSelected, "maxOutputBoxesPerClass is ", most,
-              ", expected 0 to ", kMostSelected);
-  TORCH_CHECK(centerPointBox == 0 || centerPointBox == 1, "centerPointBox is ",
-              centerPointBox.value(), ", expected 0 (corners) or 1 (centre and size)");
+  EXPECT(most >= 0 && most <= kMostSelected, "maxOutputBoxesPerClass is ", most, ", expected 0 to ",
+         kMostSelected);
+  EXPECT(centerPointBox == 0 || centerPointBox == 1, "centerPointBox is ", centerPointBox.value(),
+         ", expected 0 (corners) or 1 (centre and size)");
   const float iou = threshold("iouThreshold", iouThreshold);
   const float least = threshold("scoreThreshold", scoreThreshold);
   const std::vector<int64_t> shape{batches * classes * most, 3};
@@ -329,13 +327,12 @@ ACLNN(NonMaxSuppression, (FloatIn, boxes), (FloatIn, scores), (Ints, maxOutputBo
 // is the common area over that of gtBoxes, as in aclnnIou.
 ACLNN(CIoU, (FloatIn, bBoxes), (FloatIn, gtBoxes), (bool, trans), (bool, isCross),
       (const char*, mode), (Out, overlap), (Out, atanSub)) {
-  TORCH_CHECK(!isCross, "isCross is true, expected false");
-  TORCH_CHECK(mode == "iou" || mode == "iof", "mode is \"", mode,
-              "\", expected \"iou\" or \"iof\"");
+  EXPECT(!isCross, "isCross is true, expected false");
+  EXPECT(mode == "iou" || mode == "iof", "mode is \"", mode, "\", expected \"iou\" or \"iof\"");
   expect_dims("bBoxes", bBoxes, 2);
   const int64_t count = bBoxes.size(1);
   expect_shape("bBoxes", bBoxes, {4, count});
-  TORCH_CHECK(count % 1024 == 0, "bBoxes has ", count, " boxes, expected a multiple of 1024");
+  EXPECT(count % 1024 == 0, "bBoxes has ", count, " boxes, expected a multiple of 1024");
   expect_like("gtBoxes", gtBoxes, bBoxes);
   expect_dtype(overlap, bBoxes);
   expect_dtype(atanSub, bBoxes);
@@ -360,3 +357,5 @@ ACLNN(CIoU, (FloatIn, bBoxes), (FloatIn, gtBoxes), (bool, trans), (bool, isCross
   overlap = (iou - apart.square().sum(0) / span.square().sum(0) - last).unsqueeze(0);
   atanSub = angle.unsqueeze(0);
 }
+
+}  // namespace aclnn_host::vision_regions_rows

@@ -13,7 +13,7 @@
 #include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/row.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::vision_roi_align_rows {
 
 namespace {
 
@@ -79,12 +79,11 @@ struct Weights {
 Samples samples_of(const double* box, int64_t i, bool along_y, int64_t cells, int64_t ratio) {
   const int64_t side = along_y ? 1 : 0;
   const Samples samples(box[side], box[side + 2], cells, ratio);
-  TORCH_CHECK(std::isfinite(samples.low) && std::isfinite(samples.cell), "rois[", i, "] begins at ",
-              samples.low, " and has cells of ", samples.cell,
-              " elements, expected finite numbers");
-  TORCH_CHECK(samples.per_cell <= static_cast<double>(kMostOwnSamples), "rois[", i,
-              "] has cells of ", samples.cell, " elements, expected at most ", kMostOwnSamples,
-              " of them with samplingRatio 0; pass smaller boxes or a samplingRatio");
+  EXPECT(std::isfinite(samples.low) && std::isfinite(samples.cell), "rois[", i, "] begins at ",
+         samples.low, " and has cells of ", samples.cell, " elements, expected finite numbers");
+  EXPECT(samples.per_cell <= static_cast<double>(kMostOwnSamples), "rois[", i, "] has cells of ",
+         samples.cell, " elements, expected at most ", kMostOwnSamples,
+         " of them with samplingRatio 0; pass smaller boxes or a samplingRatio");
   return samples;
 }
 
@@ -94,20 +93,18 @@ Samples samples_of(const double* box, int64_t i, bool along_y, int64_t cells, in
 ACLNN(RoiAlign, (Image<FloatIn>, self), (FloatIn, rois), (IndexIn, batchIndices),
       (const char*, mode), (int, outputHeight), (int, outputWidth), (int, samplingRatio),
       (float, spatialScale), (Image<Out>, out)) {
-  TORCH_CHECK(self.dim() == 4, "self has ", self.dim(), " dimensions, expected 4");
-  TORCH_CHECK(rois.dim() == 2 && rois.size(1) == 4, "rois has shape ", rois.sizes(),
-              ", expected two dimensions, the second 4");
-  TORCH_CHECK(batchIndices.dim() == 1 && batchIndices.size(0) == rois.size(0),
-              "batchIndices has shape ", batchIndices.sizes(), ", expected ", rois.size(0),
-              " elements in one dimension");
-  TORCH_CHECK(mode != "max",
-              "mode is \"max\", expected \"avg\"; the host CANN does not emulate the other");
-  TORCH_CHECK(mode == "avg", "mode is \"", mode, "\", expected \"avg\" or \"max\"");
-  TORCH_CHECK(samplingRatio >= 0 && samplingRatio <= kMostSamples, "samplingRatio is ",
-              samplingRatio.value(), ", expected 0 (as many samples as a cell has elements) to ",
-              kMostSamples);
-  TORCH_CHECK(spatialScale > 0.0, "spatialScale is ", spatialScale.value(),
-              ", expected more than 0");
+  EXPECT(self.dim() == 4, "self has ", self.dim(), " dimensions, expected 4");
+  EXPECT(rois.dim() == 2 && rois.size(1) == 4, "rois has shape ", rois.sizes(),
+         ", expected two dimensions, the second 4");
+  EXPECT(batchIndices.dim() == 1 && batchIndices.size(0) == rois.size(0), "batchIndices has shape ",
+         batchIndices.sizes(), ", expected ", rois.size(0), " elements in one dimension");
+  EXPECT(mode != "max",
+         "mode is \"max\", expected \"avg\"; the host CANN does not emulate the other");
+  EXPECT(mode == "avg", "mode is \"", mode, "\", expected \"avg\" or \"max\"");
+  EXPECT(samplingRatio >= 0 && samplingRatio <= kMostSamples, "samplingRatio is ",
+         samplingRatio.value(), ", expected 0 (as many samples as a cell has elements) to ",
+         kMostSamples);
+  EXPECT(spatialScale > 0.0, "spatialScale is ", spatialScale.value(), ", expected more than 0");
   expect_dtype("rois", rois, self);
   expect_dtype(out, self);
   const std::vector<int64_t> shape{rois.size(0), self.size(1), outputHeight, outputWidth};
@@ -135,3 +132,5 @@ ACLNN(RoiAlign, (Image<FloatIn>, self), (FloatIn, rois), (IndexIn, batchIndices)
   }
   out = result;
 }
+
+}  // namespace aclnn_host::vision_roi_align_rows

@@ -29,15 +29,14 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/aten_ops/scale.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::vision_sampling_rows {
 
 namespace {
 
 // A padding before and after each dimension of the function's name, such as ReflectionPad2d.
 void expect_pairs(at::IntArrayRef padding, std::string_view function) {
   const auto count = static_cast<size_t>(function[function.size() - 2] - '0') * 2;
-  TORCH_CHECK(padding.size() == count, "padding has ", padding.size(), " numbers, expected ",
-              count);
+  EXPECT(padding.size() == count, "padding has ", padding.size(), " numbers, expected ", count);
 }
 
 // The places where an image is sampled. With a padding other than zeros ATen takes it that every
@@ -51,10 +50,10 @@ at::Tensor places_of(const at::Tensor& grid, int64_t padding) {
 void check_sampling(const at::Tensor& input, const at::Tensor& grid, int64_t interpolation,
                     int64_t padding) {
   expect_dtype("grid", grid, input);
-  TORCH_CHECK(interpolation == 0 || interpolation == 1, "interpolationMode is ", interpolation,
-              ", expected 0 (bilinear) or 1 (nearest)");
-  TORCH_CHECK(padding >= 0 && padding <= 2, "paddingMode is ", padding,
-              ", expected 0 (zeros), 1 (border) or 2 (reflection)");
+  EXPECT(interpolation == 0 || interpolation == 1, "interpolationMode is ", interpolation,
+         ", expected 0 (bilinear) or 1 (nearest)");
+  EXPECT(padding >= 0 && padding <= 2, "paddingMode is ", padding,
+         ", expected 0 (zeros), 1 (border) or 2 (reflection)");
 }
 
 // The product of the two extents of boxes, which are [..., 4], or of their overlaps.
@@ -69,8 +68,8 @@ void expect_sampled(const at::Tensor& gradient, const at::Tensor& input, const a
   std::vector<int64_t> expected{input.size(0), input.size(1)};
   const at::IntArrayRef places = grid.sizes().slice(1, static_cast<size_t>(grid.dim()) - 2);
   expected.insert(expected.end(), places.begin(), places.end());
-  TORCH_CHECK(gradient.sizes() == expected, "gradOutput has shape ", gradient.sizes(),
-              ", expected ", expected, " as input and grid have");
+  EXPECT(gradient.sizes() == expected, "gradOutput has shape ", gradient.sizes(), ", expected ",
+         expected, " as input and grid have");
 }
 
 }  // namespace
@@ -105,7 +104,7 @@ ACLNN(GridSampler2D, (Image<In>, input), (Image<In>, grid), (int64_t, interpolat
 ACLNN(GridSampler2DBackward, (Image<In>, gradOutput), (Image<In>, input), (Image<In>, grid),
       (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
       (Bools, outputMask), (Image<OptionalOut>, inputGrad), (Image<OptionalOut>, gridGrad)) {
-  TORCH_CHECK(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
+  EXPECT(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
   expect_dims("input", input, 4);
   expect_dims("grid", grid, 4);
   expect_sampled(gradOutput, input, grid);
@@ -142,8 +141,8 @@ ACLNN(UpsampleBicubic2dAA, (Image<FloatIn>, x), (Ints, outputSize), (bool, align
 ACLNN(UpsampleBicubic2dAAGrad, (Image<FloatIn>, gradOutput), (Ints, outputSize), (Ints, inputSize),
       (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, out)) {
   expect_dtype("out", out, gradOutput);
-  TORCH_CHECK(!(scalesH < 0.0) && !(scalesW < 0.0), "scalesH is ", scalesH.value(),
-              " and scalesW is ", scalesW.value(), ", expected 0 or more");
+  EXPECT(!(scalesH < 0.0) && !(scalesW < 0.0), "scalesH is ", scalesH.value(), " and scalesW is ",
+         scalesW.value(), ", expected 0 or more");
   expect_image(inputSize);
   out = at::_upsample_bicubic2d_aa_backward(wide(gradOutput), outputSize, inputSize, alignCorners,
                                             scale(scalesH, inputSize[2]),
@@ -161,7 +160,7 @@ ACLNN(GridSampler3DBackward, (Image<FloatIn>, gradOutput), (Image<FloatIn>, inpu
       (Image<FloatIn>, grid), (int64_t, interpolationMode), (int64_t, paddingMode),
       (bool, alignCorners), (Bools, outputMask), (Image<OptionalOut>, inputGrad),
       (Image<OptionalOut>, gridGrad)) {
-  TORCH_CHECK(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
+  EXPECT(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
   check_sampling(input, grid, interpolationMode, paddingMode);
   expect_dtype("gradOutput", gradOutput, input);
   expect_dims("input", input, 5);
@@ -179,17 +178,16 @@ ACLNN(GridSampler3DBackward, (Image<FloatIn>, gradOutput), (Image<FloatIn>, inpu
 ACLNN(Iou, (FloatIn, bBoxes), (FloatIn, gtBoxes), (const char*, mode), (float, eps),
       (bool, aligned), (Out, overlap)) {
   for (const at::Tensor* boxes : {&bBoxes, &gtBoxes}) {
-    TORCH_CHECK(boxes->dim() == 2 && boxes->size(1) == 4, boxes == &bBoxes ? "bBoxes" : "gtBoxes",
-                " has shape ", boxes->sizes(), ", expected two dimensions, the second 4");
+    EXPECT(boxes->dim() == 2 && boxes->size(1) == 4, boxes == &bBoxes ? "bBoxes" : "gtBoxes",
+           " has shape ", boxes->sizes(), ", expected two dimensions, the second 4");
   }
   expect_dtype("gtBoxes", gtBoxes, bBoxes);
   expect_dtype("overlap", overlap, bBoxes);
   expect_dims("overlap", overlap, 2);
-  TORCH_CHECK(mode == "iou" || mode == "iof", "mode is \"", mode,
-              "\", expected \"iou\" or \"iof\"");
-  TORCH_CHECK(eps >= 0.0, "eps is ", eps.value(), ", expected 0 or more");
-  TORCH_CHECK(!aligned || bBoxes.size(0) == gtBoxes.size(0), "aligned is true, bBoxes has ",
-              bBoxes.size(0), " boxes and gtBoxes has ", gtBoxes.size(0), ", expected as many");
+  EXPECT(mode == "iou" || mode == "iof", "mode is \"", mode, "\", expected \"iou\" or \"iof\"");
+  EXPECT(eps >= 0.0, "eps is ", eps.value(), ", expected 0 or more");
+  EXPECT(!aligned || bBoxes.size(0) == gtBoxes.size(0), "aligned is true, bBoxes has ",
+         bBoxes.size(0), " boxes and gtBoxes has ", gtBoxes.size(0), ", expected as many");
   const at::Tensor boxes = wide(bBoxes).unsqueeze(1);
   const at::Tensor truths = wide(gtBoxes).unsqueeze(aligned ? 1 : 0);
   const auto low = [](const at::Tensor& x) { return x.slice(-1, 0, 2); };
@@ -206,15 +204,14 @@ ACLNN(Iou, (FloatIn, bBoxes), (FloatIn, gtBoxes), (const char*, mode), (float, e
 // fourth dimension of size 1.
 ACLNN(ThreeInterpolateBackward, (FloatIn, grad_x), (IndexIn, idx), (FloatIn, weight), (int, m),
       (Out, grad_y)) {
-  TORCH_CHECK(grad_x.dim() == 3 || (grad_x.dim() == 4 && grad_x.size(3) == 1), "grad_x has shape ",
-              grad_x.sizes(), ", expected three dimensions, or a fourth of 1");
-  TORCH_CHECK(m >= 0, "m is ", m.value(), ", expected 0 or more");
+  EXPECT(grad_x.dim() == 3 || (grad_x.dim() == 4 && grad_x.size(3) == 1), "grad_x has shape ",
+         grad_x.sizes(), ", expected three dimensions, or a fourth of 1");
+  EXPECT(m >= 0, "m is ", m.value(), ", expected 0 or more");
   const at::Tensor gradient = wide(grad_x).flatten(2);
   const int64_t batch = gradient.size(0), channels = gradient.size(1), points = gradient.size(2);
   const std::vector<int64_t> expected{batch, points, 3};
-  TORCH_CHECK(idx.sizes() == expected, "idx has shape ", idx.sizes(), ", expected ", expected);
-  TORCH_CHECK(weight.sizes() == expected, "weight has shape ", weight.sizes(), ", expected ",
-              expected);
+  EXPECT(idx.sizes() == expected, "idx has shape ", idx.sizes(), ", expected ", expected);
+  EXPECT(weight.sizes() == expected, "weight has shape ", weight.sizes(), ", expected ", expected);
   expect_dtype("weight", weight, grad_x);
   expect_dtype("grad_y", grad_y, grad_x);
   check_bounds("idx", idx, m);
@@ -224,3 +221,5 @@ ACLNN(ThreeInterpolateBackward, (FloatIn, grad_x), (IndexIn, idx), (FloatIn, wei
                               .scatter_add(2, places.flatten(2), parts.flatten(2));
   grad_y = grad_x.dim() == 4 ? sums.unsqueeze(-1) : sums;
 }
+
+}  // namespace aclnn_host::vision_sampling_rows

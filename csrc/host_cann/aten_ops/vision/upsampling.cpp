@@ -28,7 +28,7 @@
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/aten_ops/scale.h"
 
-using namespace aclnn_host;
+namespace aclnn_host::vision_upsampling_rows {
 
 ACLNN(UpsampleNearest1dV2, (Image<In>, self), (Ints, outputSize), (float, scaleL),
       (Image<Out>, out)) {
@@ -141,3 +141,5 @@ ACLNN(UpsampleBilinear2dAABackward, (Image<In>, gradOutput), (Ints, outputSize),
                                                    alignCorners, scale(scalesH, inputSize[2]),
                                                    scale(scalesW, inputSize[3]));
 }
+
+}  // namespace aclnn_host::vision_upsampling_rows

@@ -22,7 +22,7 @@ aclnnStatus aclnnConvolutionGetWorkspaceSize(const aclTensor* input, const aclTe
   const Argument data{"input", input};
   const Argument kernel{"weight", weight};
   const Argument added{"bias", bias};
-  const std::tuple given{data,
+  const Given given[] = {data,
                          kernel,
                          added,
                          Named{"stride", stride},
@@ -71,7 +71,7 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
   const Argument gradient{"gradOutput", gradOutput};
   const Argument data{"input", input};
   const Argument kernel{"weight", weight};
-  const std::tuple given{gradient,
+  const Given given[] = {gradient,
                          data,
                          kernel,
                          Named{"biasSizes", biasSizes},

@@ -105,7 +105,7 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
   const Argument zloss{"zlossOut", zlossOut}, lse{"lseForZlossOut", lseForZlossOut};
   const std::initializer_list<Argument> arguments = {logits,   labels, weight, loss,
                                                      log_prob, zloss,  lse};
-  const std::tuple given{logits,
+  const Given given[] = {logits,
                          labels,
                          weight,
                          Named{"reduction", reductionOptional},
@@ -178,7 +178,7 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
   const Argument lse{"lseForZloss", lseForZlossOptional}, result{"out", out};
   const std::initializer_list<Argument> arguments = {gradient,       log_prob, labels, weight,
                                                      zloss_gradient, lse,      result};
-  const std::tuple given{gradient,
+  const Given given[] = {gradient,
                          log_prob,
                          labels,
                          weight,

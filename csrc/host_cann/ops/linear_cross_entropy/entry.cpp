@@ -127,7 +127,7 @@ aclnnStatus aclnnFusedLinearOnlineMaxSumGetWorkspaceSize(
   const Argument mask{"targetMaskOut", targetMaskOut};
   const Argument masked{"maskedTargetOut", maskedTargetOut};
   const Argument logits{"vocabParallelLogitsOut", vocabParallelLogitsOutOptional};
-  const std::tuple given{rows,
+  const Given given[] = {rows,
                          matrix,
                          labels,
                          Named{"vocabStartIndex", vocabStartIndex},
@@ -212,7 +212,7 @@ aclnnStatus aclnnFusedCrossEntropyLossWithMaxSumGetWorkspaceSize(
   const Argument input{"input", inputOptional}, weight{"weight", weightOptional};
   const Argument logits{"vocabParallelLogits", vocabParallelLogitsOptional};
   const Argument softmax{"softMaxOut", softMaxOutOptional};
-  const std::tuple given{max,    sum,    predicted, Named{"labelSmoothing", labelSmoothing},
+  const Given given[] = {max,    sum,    predicted, Named{"labelSmoothing", labelSmoothing},
                          input,  weight, logits,    loss,
                          softmax};
   return stage1(kApi, given, [&]() -> aclnnStatus {
@@ -290,7 +290,7 @@ aclnnStatus aclnnFusedLinearCrossEntropyLossGradGetWorkspaceSize(
   const Argument softmax{"softmax", softmaxOptional};
   const Argument input_grad{"inputGradOut", inputGradOut};
   const Argument weight_grad{"weightGradOut", weightGradOut};
-  const std::tuple given{
+  const Given given[] = {
       gradient, rows, matrix,  mask,       masked,     Named{"labelSmoothing", labelSmoothing},
       max,      sum,  softmax, input_grad, weight_grad};
   return stage1(kApi, given, [&]() -> aclnnStatus {
@@ -418,7 +418,7 @@ aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
   const std::initializer_list<Argument> arguments = {
       rows,      matrix, bias, labels,     class_weights, factors,
       given_lse, loss,   lse,  input_grad, weight_grad,   bias_grad};
-  const std::tuple given{rows,
+  const Given given[] = {rows,
                          matrix,
                          bias,
                          labels,

@@ -1,0 +1,33 @@
+#include "host_cann/aten_ops/engine/refusal.h"
+
+#include <sstream>
+
+#include "host_cann/aten_ops/engine/element_types.h"
+
+namespace aclnn_host {
+
+Part::Part(const c10::Scalar& number) : value_(int64_t{0}) {
+  if (number.isIntegral(/*includeBool=*/true)) {
+    value_ = number.toLong();
+  } else if (number.isFloatingPoint()) {
+    value_ = number.toDouble();
+  } else {
+    value_ = std::string_view("a complex number");
+  }
+}
+
+Part::Part(at::ScalarType type) : value_(std::string_view(dtype_text(type))) {}
+
+void Part::append_to(std::string& text) const {
+  std::ostringstream stream;
+  std::visit([&stream](const auto& value) { stream << value; }, value_);
+  text += stream.str();
+}
+
+void refuse(std::initializer_list<Part> parts) {
+  std::string text;
+  for (const Part& part : parts) part.append_to(text);
+  throw Refusal(text);
+}
+
+}  // namespace aclnn_host

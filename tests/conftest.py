@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -29,6 +30,12 @@ for _name, _examples in (("quick", 100), ("deep", 2000)):
         suppress_health_check=[HealthCheck.too_slow],
     )
 settings.load_profile("quick")
+
+
+def pytest_collection_finish() -> None:
+    """What pytest collected lives to the end: no collection of garbage looks at these hundred thousands of objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

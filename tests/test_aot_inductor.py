@@ -87,6 +87,7 @@ def run(*command: str | Path) -> str:
     return result.stdout
 
 
+@pytest.mark.test_all
 @inductor.needed
 def test_a_package_runs_in_a_program_without_python(tmp_path: Path) -> None:
     cmake = shutil.which("cmake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))

@@ -78,6 +78,7 @@ def softmax_by_head(parts: list[Tensor], layout: str) -> Tensor:
     return torch.cat(parts)[None] if layout == "TND" else torch.stack(parts)[:, None]
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("merged", [False, True])
 @pytest.mark.parametrize("mode", [0, 3])
 @pytest.mark.parametrize("case", CASES)
@@ -383,6 +384,7 @@ def floyd(q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor, hidden: Ten
     return [result, largest, (scores - largest[..., None]).exp().sum(-1)]
 
 
+@pytest.mark.test_all
 def test_floyd_attention() -> None:
     n, m, k, size, scale = 16, 128, 128, 32, 0.125
     shapes = {"query": (n, m), "key1": (n, k), "value1": (n, k), "key2": (k, m), "value2": (k, m)}

@@ -255,6 +255,7 @@ def small_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "VOCABULARY", 512)
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("case", [case for case in CASES if isinstance(case.subject, Model)], ids=str)
 def test_training_steps_run(case, small_models):
     rows = measure(case, ALONE, TWO_TURNS)
@@ -325,6 +326,7 @@ def test_peak_memory_counts_logits_and_gradient():
     assert 2 * tensor <= memory.peak("eager", (rows, classes), 1) <= 4.5 * tensor
 
 
+@pytest.mark.test_all
 def test_peak_memory_of_a_linear_layer_counts_gradients_and_no_inputs():
     rows, width, classes = 512, 64, 8192
     # The gradient of the matrix, and for torch logits, their log softmax and both gradients, or a part of these.
@@ -333,12 +335,14 @@ def test_peak_memory_of_a_linear_layer_counts_gradients_and_no_inputs():
     assert matrix + 2 * logits <= memory.peak("eager", (rows, width, classes), 1) <= matrix + 4.5 * logits
 
 
+@pytest.mark.test_all
 def test_peak_memory_of_chunks_is_less():
     if "chunks" not in memory.OF_LINEAR_LAYERS:
         pytest.skip("this torch has no linear_cross_entropy")
     assert memory.peak("chunks", (512, 64, 8192), 1) < memory.peak("eager", (512, 64, 8192), 1)
 
 
+@pytest.mark.test_all
 def test_peak_memory_of_a_training_step_counts_model_and_optimizer():
     # Embedding and head; each has a gradient, and two numbers of Adam's.
     matrices = 2 * models.VOCABULARY * 128 * 4 / 2**20

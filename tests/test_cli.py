@@ -303,6 +303,7 @@ def broken(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[list[str], P
     return [sys.executable], tmp_path, "make build"
 
 
+@pytest.mark.test_all
 def test_what_is_missing_is_told(broken: tuple[list[str], Path, str]) -> None:
     """By the commands in a line of their own, by the import in the error."""
     python, folder, advice = broken

@@ -87,6 +87,7 @@ def test_commands_that_need_it_build_it_once(tree: Path) -> None:
     assert (tree / "calls.txt").read_text() == "--quiet build_ext --inplace --cann\n"
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize(
     "command", [["config"], ["env"], ["run", "x.py"], ["check", "x.cpp"], ["doctor", "--coverage"]]
 )

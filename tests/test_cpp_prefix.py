@@ -285,6 +285,7 @@ def test_old_and_new_library_names_link(libraries: str, prefix: Path, tmp_path: 
     verify("elu_backward", run([program]))
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize(
     ("find", "programs"),
     [("-DAclnnTorch_DIR={cmakedir}", PROGRAMS), ("-DCMAKE_PREFIX_PATH={prefix}", ["elu_backward"])],
@@ -432,6 +433,7 @@ def test_small_numbers_are_rounded(tmp_path: Path) -> None:
     assert run([program]) == f"{four_bits} 15360 0.0999756 1.5"
 
 
+@pytest.mark.test_all
 def test_config_prints_what_was_asked(prefix: Path) -> None:
     include, lib = prefix / "include", prefix / "lib64"
     assert config("--includedir") == str(include)

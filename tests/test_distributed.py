@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LAUNCH = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 
 
-@pytest.mark.parametrize("processes", [2, 4])
+@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.test_all)])
 def test_every_case_is_like_one_process(processes: int, tmp_path: Path) -> None:
     """All cases of tests/distributed/cases.py in one launch, since starting takes longer than most of them."""
     output = tmp_path / "outcomes.json"

@@ -57,7 +57,9 @@ def run_as_printed(page: str, tree: Path, long: bool) -> str:
     return printed
 
 
-@pytest.mark.parametrize("page", RUN)
+@pytest.mark.parametrize(
+    "page", [page if page == "README.md" else pytest.param(page, marks=pytest.mark.test_all) for page in RUN]
+)
 def test_commands_run_as_printed(page: str, tree: Path) -> None:
     printed = run_as_printed(page, tree, long=False)
     for text in PRINTED.get(page, ()):

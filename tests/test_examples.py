@@ -206,6 +206,7 @@ def networks(digits, dtype, batch=8, **replacements):
     return other, plain, images[:batch].to(dtype), target[:batch]
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("which", GRADIENTS)
 def test_gradient_check_tells_right_from_wrong(digits, rounding, which, dtype):
@@ -214,6 +215,7 @@ def test_gradient_check_tells_right_from_wrong(digits, rounding, which, dtype):
     assert check.passed is (which == "right"), check
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("which", GRADIENTS)
 def test_operator_check_tells_right_from_wrong(digits, rounding, which, dtype):
@@ -221,6 +223,7 @@ def test_operator_check_tells_right_from_wrong(digits, rounding, which, dtype):
     assert [check.name for check in checks if not check.passed] == ([] if which == "right" else ["selu_backward"])
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("module", OPERATORS)
 def test_operator_check_finds_the_wrong_one(digits, rounding, module, dtype):
@@ -334,6 +337,7 @@ def llama_report(llama, tmp_path_factory):
         torch.set_num_threads(threads)
 
 
+@pytest.mark.test_all
 def test_llama_learns_what_transformers_learns(llama, llama_report):
     assert llama_report.passed
     assert len(llama_report.replaced) == 10  # two norms in each of four layers, one at the end, and the loss
@@ -357,6 +361,7 @@ def test_llama_is_held_to_its_checks(llama, llama_report, monkeypatch, capsys):
     assert llama.main([]) == 1
 
 
+@pytest.mark.test_all
 def test_llama_without_logits_learns_what_transformers_learns(llama, tmp_path):
     report = llama.train(steps=3, seed=0, output=tmp_path, vocabulary=2000, linear_loss=True)
     assert "lm_head" in report.replaced
@@ -383,6 +388,7 @@ def test_llama_text_is_held_out(llama):
     assert held_out.shape == (llama.HELD_OUT, llama.LENGTH)
 
 
+@pytest.mark.test_all
 def test_tensor_parallelism_learns_what_one_process_learns():
     losses = {}
     for processes in (1, 2):

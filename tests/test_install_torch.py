@@ -33,6 +33,7 @@ def links(python: Path) -> list[Path]:
     return list(python.parent.parent.glob("lib/python*/site-packages/*.pth"))
 
 
+@pytest.mark.test_all
 def test_torch_of_the_environment_stays() -> None:
     """Whatever the other interpreter has."""
     result = run(sys.executable, WANTED, "no such python")
@@ -40,6 +41,7 @@ def test_torch_of_the_environment_stays() -> None:
     assert result.stdout.startswith(f"torch {INSTALLED}, ")
 
 
+@pytest.mark.test_all
 def test_torch_of_the_interpreter_is_shared(python: Path) -> None:
     """It is used where it lies, with what it needs."""
     result = run(python, WANTED, sys.executable)

@@ -202,6 +202,7 @@ def test_strides(dtype: torch.dtype) -> None:
             assert torch.equal(got, one)
 
 
+@pytest.mark.test_all
 def test_plain_code_multiplies_bfloat16() -> None:
     """As CPUs with a unit for it do, which this one may not be."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
@@ -927,6 +928,7 @@ def test_a_failed_run_leaves_the_thread_as_it_was() -> None:
 # ---- Memory ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.test_all
 def test_a_quarter_of_the_memory() -> None:
     """The most that a process of its own holds beyond the inputs, gradients included."""
     shape = (1503, 512, 40001)

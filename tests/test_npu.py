@@ -28,6 +28,7 @@ def why_not() -> str:
     return subprocess.run([PYTHON, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
+ALL = pytest.mark.test_all
 needs_torch_npu = pytest.mark.skipif(bool(reason := why_not()), reason=reason)
 
 
@@ -76,6 +77,7 @@ def run_pytest(*arguments: str, product: str = "Ascend910B", **environment: str)
         pytest.fail(f"status {result.returncode}\n{result.stdout}{result.stderr}", pytrace=False)
 
 
+@pytest.mark.test_all
 @needs_torch_npu
 @pytest.mark.parametrize("mode", MODES)
 def test_under_torch_npu(mode: str) -> None:
@@ -84,33 +86,38 @@ def test_under_torch_npu(mode: str) -> None:
 
 
 @needs_torch_npu
-@pytest.mark.parametrize("queue", ["0", "1", "2"])
+@pytest.mark.parametrize("queue", [pytest.param("0", marks=ALL), pytest.param("1", marks=ALL), "2"])
 def test_inline_streams_under_torch_npu(queue: str) -> None:
     run_pytest(*ON_INLINE_STREAMS, TASK_QUEUE_ENABLE=queue, ACLNN_TORCH_INLINE_STREAMS="1")
 
 
+@pytest.mark.test_all
 @needs_torch_npu
 def test_operators_of_ascend950() -> None:
     """There torch_npu calls other functions for some of them."""
     run_pytest(*CASES, product="Ascend950")
 
 
+@pytest.mark.test_all
 @needs_torch_npu
 @pytest.mark.parametrize("product", [product for product in PRODUCTS if product != "host"])
 def test_every_product(product: str) -> None:
     run_pytest("tests/npu/test_products.py", product=product, TASK_QUEUE_ENABLE="0")
 
 
+@pytest.mark.test_all
 @needs_torch_npu
 def test_saturation_mode_of_a_product_that_has_both() -> None:
     run_pytest("tests/npu/test_products.py", TASK_QUEUE_ENABLE="0", INF_NAN_MODE_FORCE_DISABLE="1")
 
 
+@pytest.mark.test_all
 @needs_torch_npu
 def test_processes_under_torch_npu() -> None:
     run_pytest(*PROGRAMS)
 
 
+@pytest.mark.test_all
 @needs_torch_npu
 def test_in_the_default_mode_under_torch_npu() -> None:
     run_pytest(*ONCE)
@@ -185,6 +192,7 @@ print("torch_npu" in sys.modules, "TORCH_DEVICE_BACKEND_AUTOLOAD" in os.environ)
 NO_CANN = "torch_npu cannot be loaded: libhccl.so: cannot open shared object file: No such file or directory; "
 
 
+@pytest.mark.test_all
 @needs_torch_npu
 def test_torch_npu_that_does_not_find_its_cann() -> None:
     """The import says so, and what to do; torch is whole. The command line works, and tells."""

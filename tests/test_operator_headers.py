@@ -41,6 +41,7 @@ def test_functions_are_declared_where_cann_declares_them(name: str) -> None:
         assert types[:-2] == [as_passed(c_type(kind)) for kind, _ in rows(LIBRARY)[name]]
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("standard", ["c99", "c++11"])
 def test_headers_compile_alone(standard: str) -> None:
     """Each by itself, without a warning, under both of its paths."""
@@ -51,6 +52,19 @@ def test_headers_compile_alone(standard: str) -> None:
     command = [need("g++" if language == "c++" else "gcc"), f"-std={standard}", f"-I{INCLUDE}", "-fsyntax-only"]
     command += ["-pedantic", "-Wall", "-Wextra", "-Werror", "-x", language]
     result = subprocess.run([*command, *headers], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("standard", ["c99", "c++11"])
+def test_headers_compile_together(standard: str, tmp_path: Path) -> None:
+    """In one program, whatever else it includes."""
+    language = "c++" if "++" in standard else "c"
+    program = tmp_path / "all.c"
+    names = sorted(path.relative_to(INCLUDE) for path in (INCLUDE / "aclnnop").rglob("*.h"))
+    program.write_text("".join(f'#include "{name}"\n' for name in names))
+    command = [need("g++" if language == "c++" else "gcc"), f"-std={standard}", f"-I{INCLUDE}", "-fsyntax-only"]
+    command += ["-pedantic", "-Wall", "-Wextra", "-Werror", "-x", language]
+    result = subprocess.run([*command, program], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
 
 

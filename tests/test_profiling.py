@@ -59,6 +59,7 @@ def test_stages_are_within_their_operator() -> None:
     assert "aclnnElu" not in names_of(run)
 
 
+@pytest.mark.test_all
 def test_the_environment_shows_stages_too() -> None:
     code = "from aclnn_torch import _C; print(_C.get_profile_stages())"
     for value, expected in (("1", "True\n"), ("0", "False\n"), ("", "False\n")):
@@ -223,6 +224,7 @@ def test_forked_processes(tmp_path: Path) -> None:
     assert [event["name"] for event in events] == ["aclnnSelu"]
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize(
     ("value", "file"), [("1", "aclnn_torch_trace.json"), ("other.json", "other.json"), ("0", None), ("", None)]
 )
@@ -452,6 +454,7 @@ print(library.aclHostTraceProblem())
     assert reason in problem
 
 
+@pytest.mark.test_all
 @EACH_UNWRITABLE
 def test_doctor_tells_of_an_unwritable_trace(file: str, reason: str, tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "ACLNN_TORCH_TRACE": file}

@@ -58,6 +58,7 @@ static_assert(std::is_same_v<ValueOf<double>, Real> && std::is_same_v<ValueOf<bo
 """
 
 
+@pytest.mark.test_all
 def test_numbers_convert_to_their_own_type_alone(tmp_path: Path) -> None:
     source = tmp_path / "row_types.cpp"
     source.write_text(SOURCE)

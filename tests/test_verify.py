@@ -85,6 +85,7 @@ def faulty_copy(folder: Path) -> dict[str, str]:
     return {"ASCEND_HOME_PATH": str(folder), "LD_LIBRARY_PATH": search}
 
 
+@pytest.mark.test_all
 def test_five_faults(tmp_path: Path) -> None:
     """Each is found, by what it is, and nothing else."""
     pattern = f"^status/(aclnnSelu|{HIDDEN})/|^status/aclnnSilu/1/|^values/aclnn(Elu|Hardswish|Silu)/FLOAT/3x65"
@@ -111,6 +112,7 @@ def test_five_faults(tmp_path: Path) -> None:
     assert any(name.startswith("status/aclnnSilu/") for name in equal)
 
 
+@pytest.mark.test_all
 @test_npu.needs_torch_npu
 def test_operators_under_torch_npu(tmp_path: Path) -> None:
     """An honest copy's operators and derivatives are the CPU's."""
@@ -153,6 +155,7 @@ def test_where_a_worker_finds_things(tmp_path: Path) -> None:
     assert ours == builds.ROOT / "tests" / "verify" / "__init__.py"
 
 
+@pytest.mark.test_all
 def test_what_cannot_begin(tmp_path: Path) -> None:
     """No CANN, one that does not start, records of another machine, no such pattern: a sentence, and status 2."""
     empty = tmp_path / "empty"

@@ -241,6 +241,21 @@ REFUSED = {
     'cacheModeOptional="PA_NZ" scatterModeOptional="None" stridesOptional=null '
     "offsetsOptional=null": "a token of keyCacheRef has 8 elements, expected a multiple of 16, 32 bytes, as cacheMode "
     "is PA_NZ",
+    # An image must have as many places as it is unpooled from, in the type of self.
+    "aclnnMaxUnpool2d self=FLOAT[1,2,2] indices=INT64[1,2,2]:0,1,2,0 outputSize=[1,3] out=FLOAT[1,1,3]": "outputSize "
+    "is [1, 3], expected as many places as self has, [2, 2]",
+    "aclnnMaxUnpool2d self=FLOAT[1,1,2] indices=INT64[1,1,2]:0,1 outputSize=[2,2] out=DOUBLE[1,2,2]": "out has dtype "
+    "DOUBLE, expected FLOAT",
+    "aclnnMaxUnpool2d self=FLOAT[1,0,2] indices=INT64[1,0,2] outputSize=[2,2] out=FLOAT[1,2,2]": "the sizes of self is "
+    "[0, 2], expected numbers from 1",
+    "aclnnAdaptiveMaxPool2d self=FLOAT[1,2,2] outputSize=[0,1] outputOut=FLOAT[1,0,1] indicesOut=INT64[1,0,1]": (
+        "outputSize is [0, 1], expected numbers from 1"
+    ),
+    "aclnnIm2col self=FLOAT[2,2] kernelSize=[1,1] dilation=[1,1] padding=[0,0] stride=[1,1] out=FLOAT[2,2]": "self has "
+    "2 dimensions, expected 3 to 4",
+    "aclnnIm2col self=FLOAT[1,2,2] kernelSize=[3,1] dilation=[1,1] padding=[0,0] stride=[1,1] out=FLOAT[3,2]": (
+        "kernelSize is [3, 1], expected windows that fit into self, [1, 2, 2], with padding [0, 0] and dilation [1, 1]"
+    ),
     # The checks of what is not computed.
     "aclnnKlDiv self=FLOAT[2] target=FLOAT[2] reduction=4 logTarget=false out=FLOAT[]": "2 (sum) or 3 (batchmean)",
     "aclnnKlDivBackward gradOutput=FLOAT[2,2] self=FLOAT[1] target=FLOAT[2,2] reduction=0 logTarget=false "

@@ -186,6 +186,8 @@ struct Preparation::State {
       return "";
     } catch (const std::bad_alloc&) {
       throw;
+    } catch (const NullArgument&) {
+      throw;
     } catch (const c10::NotImplementedError&) {
       return std::nullopt;
     } catch (const std::exception& error) {
@@ -225,6 +227,8 @@ struct Preparation::State {
       call.run(row, tensor_of, /*writes=*/false);
       return {};
     } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const NullArgument&) {
       throw;
     } catch (const c10::LinAlgError&) {
       return {};  // a matter of the values
@@ -475,7 +479,11 @@ aclnnStatus Preparation::finish(RowFunction row) {
     state_->check_overlap(i);
   }
   if (!checks.ok()) return checks.status();
-  if (const aclnnStatus status = state_->ask_aten(row)) return status;
+  try {
+    if (const aclnnStatus status = state_->ask_aten(row)) return status;
+  } catch (const NullArgument& missing) {
+    return checks.require_present(false, "%s", missing.what()).status();
+  }
   *state_->executor =
       hand_out(std::make_unique<RowExecutor>(state_->api, row, std::move(state_->call)));
   *state_->workspace_size = 0;

@@ -34,6 +34,7 @@ bool is_one_of(Preparation::Types types, at::ScalarType dtype) {
     case Preparation::Types::kFloating: return at::isFloatingType(dtype);
     case Preparation::Types::kFloatingOrComplex:
       return at::isFloatingType(dtype) || at::isComplexType(dtype);
+    case Preparation::Types::kReal: return !at::isComplexType(dtype);
     case Preparation::Types::kIntegral: return at::isIntegralType(dtype, true);
     case Preparation::Types::kIndex: return dtype == at::kInt || dtype == at::kLong;
     default: return true;
@@ -45,6 +46,7 @@ const char* names_of(Preparation::Types types) {
     case Preparation::Types::kFloating: return "FLOAT, FLOAT16, BFLOAT16 or DOUBLE";
     case Preparation::Types::kFloatingOrComplex:
       return "FLOAT, FLOAT16, BFLOAT16, DOUBLE or a complex type";
+    case Preparation::Types::kReal: return "a real type";
     case Preparation::Types::kIntegral: return "an integer type or BOOL";
     case Preparation::Types::kIndex: return "INT32 or INT64";
     default: return "any type";

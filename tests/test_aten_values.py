@@ -90,12 +90,24 @@ COMPUTED: dict[str, Any] = {
         [[[[8] * 16], [[1] * 16]]],
         [[[1] * 16] * 2] * 2,
     ],
+    # What is left out counts for nothing, be its probability inf or nan.
+    "aclnnMoeTokenUnpermute permutedTokens=FLOAT[2,1]:1,2 sortedIndices=INT32[4]:0,9,1,8 "
+    "probsOptional=FLOAT[2,2]:3,inf,4,nan paddedMode=false restoreShapeOptional=null out=FLOAT[2,1]": [[[3], [8]]],
+    # A negative lambd of Hardshrink is 0.
+    "aclnnHardshrinkBackward gradOutput=FLOAT[3]:5,6,7 self=FLOAT[3]:-1,0,1 lambd=FLOAT(-2) gradInput=FLOAT[3]": [
+        [5, 0, 7]
+    ],
     # Without rstdOut: over the last dimension, gamma has two; xOut may be absent too. (3 + 4, 1) over
     # sqrt((49 + 1) / 2) = 5.
     "aclnnAddRmsNorm x1=FLOAT16[2,2]:3,0,3,0 x2=FLOAT16[2,2]:4,1,4,1 gamma=FLOAT16[1,2]:5,10 epsilon=0 "
     "yOut=FLOAT16[2,2] rstdOut=null xOut=FLOAT16[2,2]": [[[7, 2], [7, 2]], [[7, 1], [7, 1]]],
     "aclnnAddRmsNorm x1=BFLOAT16[1,2]:3,0 x2=BFLOAT16[1,2]:4,1 gamma=BFLOAT16[1,2]:5,10 epsilon=0 yOut=BFLOAT16[1,2] "
     "rstdOut=null xOut=null": [[[7, 2]]],
+    # (1, 0, 0) x (0, 1, 0) and (1, 0, 0) x (0, 0, 1); dim is one of self's.
+    "aclnnLinalgCross self=FLOAT[3]:1,0,0 other=FLOAT[2,3]:0,1,0,0,0,1 dim=0 out=FLOAT[2,3]": [[[0, 0, 1], [0, -1, 0]]],
+    "aclnnLinalgCross self=FLOAT[2,3]:0,1,0,0,0,1 other=FLOAT[3]:1,0,0 dim=-1 out=FLOAT[2,3]": [
+        [[0, 0, -1], [0, 1, 0]]
+    ],
     # Integers are moved as they are.
     "aclnnMaxUnpool2d self=INT8[1,1,2]:5,-7 indices=INT64[1,1,2]:3,0 outputSize=[2,2] out=INT8[1,2,2]": [
         [[[-7, 0], [0, 5]]]
@@ -271,6 +283,9 @@ REFUSED = {
     "xOut=FLOAT[2,2]": "gamma has shape [1, 2], expected the last dimensions of x1, which is [2, 2]",
     "aclnnAddRmsNorm x1=FLOAT[2,2] x2=FLOAT[1,2] gamma=FLOAT[2] epsilon=0 yOut=FLOAT[2,2] rstdOut=FLOAT[2,1] "
     "xOut=FLOAT[2,2]": "x2 has shape [1, 2], expected [2, 2]",
+    "aclnnSoftshrink self=FLOAT[1] lambd=FLOAT(-1) out=FLOAT[1]": "aclnnSoftshrink: lambd is -1, expected 0 or more",
+    "aclnnSoftshrinkBackward gradOutput=FLOAT[1] self=FLOAT[1] lambd=FLOAT(-1) gradInput=FLOAT[1]": "lambd is -1, "
+    "expected 0 or more",
     "aclnnGroupNormSilu self=FLOAT[1,2] gamma=FLOAT[1,2] beta=null group=1 eps=1 out=FLOAT[1,2] meanOut=FLOAT[1,1] "
     "rstdOut=FLOAT[1,1]": "gamma has 2 dimensions, expected 1",
     "aclnnGroupNormSilu self=FLOAT16[1,2] gamma=FLOAT16[2] beta=FLOAT[2] group=1 eps=1 out=FLOAT16[1,2] "

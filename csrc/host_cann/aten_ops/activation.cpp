@@ -168,6 +168,7 @@ ACLNN(InplaceHardtanh, (InOut, selfRef), (Number, clipValueMin), (Number, clipVa
 }
 ACLNN(HardtanhBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, min), (Number, max),
       (Out, out)) {
+  expect_like("gradOutput", gradOutput, self);
   out = hardtanh_gradient(gradOutput, self, min, max);
 }
 ACLNN(Hardshrink, (FloatIn, self), (Number, lambd), (Out, out)) {

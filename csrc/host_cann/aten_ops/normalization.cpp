@@ -178,10 +178,13 @@ ACLNN(BatchNorm, (Image<In>, input), (OptionalIn, weight), (OptionalIn, bias),
   expect_dims("input", input, 2, 8);
   const int64_t channels = input.size(1);
   if (input.numel() == 0) {
-    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const auto filled = [&](OptionalOutput& statistic, double number) {
+      if (!statistic) return;
+      statistic = at::full((*statistic)->sizes(), number, wide(input).options());
+    };
     output = wide(input);
-    saveMean = at::zeros({channels}, wide(input).options());
-    saveInvstd = at::full({channels}, nan, wide(input).options());
+    filled(saveMean, 0);
+    filled(saveInvstd, std::numeric_limits<double>::quiet_NaN());
     return;
   }
   // A copy, because ATen writes to it.

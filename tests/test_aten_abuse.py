@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.aten_ops.abuse import abuse, fault_of_text
+from tests.aten_ops.abuse import abuse, fault_of, fault_of_text
 from tests.aten_ops.sweep import SAMPLES, run_calls, samples
 
 NAMES = sorted(dict(samples()))
@@ -48,6 +48,12 @@ def test_nothing_depends_on_torch_in_python() -> None:
     assert without[-1][:2] == (0, 0)
     assert sum(stage1 != 0 for stage1, *_ in without) > 100
     assert [text for _, _, text, _ in without if fault_of_text(text)] == []
+
+
+def test_a_lack_of_memory_is_a_fault() -> None:
+    call = {"function": "aclnnOneHot", "label": "numClasses: 2147483647"}
+    assert fault_of(call, [561101, 0, "aclnnOneHot: the host's memory is exhausted", 0.0]) != ""
+    assert fault_of(call, [161002, 0, "aclnnOneHot: out has shape [3, 10], expected [3, 2147483647]", 0.0]) == ""
 
 
 @pytest.mark.parametrize(

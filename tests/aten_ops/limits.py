@@ -29,12 +29,7 @@ class Limit(NamedTuple):
 
     def line(self) -> str:
         """The call with all of its arguments, as samples.txt has them."""
-        arguments = dict(samples_by_function()[self.function])
-        for word in _WORDS.findall(self.call)[1:]:
-            name, _, value = word.partition("=")
-            assert name in arguments, self.call
-            arguments[name] = value
-        return " ".join([self.function, *(f"{name}={value}" for name, value in arguments.items())])
+        return line_of(self.call)
 
 
 @functools.cache
@@ -45,6 +40,17 @@ def samples_by_function() -> dict[str, dict[str, str]]:
         name, *arguments = _WORDS.findall(line)
         found.setdefault(name, dict(each.split("=", 1) for each in arguments))
     return found
+
+
+def line_of(call: str) -> str:
+    """A call of the function's first sample, but for the arguments that stand behind its name."""
+    function, *words = _WORDS.findall(call)
+    arguments = dict(samples_by_function()[function])
+    for word in words:
+        name, _, value = word.partition("=")
+        assert name in arguments, call
+        arguments[name] = value
+    return " ".join([function, *(f"{name}={value}" for name, value in arguments.items())])
 
 
 def _limit(line: str) -> Limit:

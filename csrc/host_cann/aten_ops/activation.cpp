@@ -90,6 +90,11 @@ at::Tensor hard_sigmoid(const at::Tensor& x) {
   return at::hardsigmoid(wide(x));
 }
 
+// What Softshrink and its gradient take. (To Hardshrink a negative number is 0.)
+void expect_threshold(const c10::Scalar& lambd) {
+  EXPECT(!(lambd.toDouble() < 0), "lambd is ", lambd, ", expected 0 or more");
+}
+
 }  // namespace
 
 // A gradient made of the incoming one and what the forward saved.
@@ -163,6 +168,7 @@ ACLNN(InplaceHardtanh, (InOut, selfRef), (Number, clipValueMin), (Number, clipVa
 }
 ACLNN(HardtanhBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, min), (Number, max),
       (Out, out)) {
+  expect_like("gradOutput", gradOutput, self);
   out = hardtanh_gradient(gradOutput, self, min, max);
 }
 ACLNN(Hardshrink, (FloatIn, self), (Number, lambd), (Out, out)) {
@@ -173,10 +179,12 @@ ACLNN(HardshrinkBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, lambd
   gradInput = hard_shrink(gradOutput, self, lambd);
 }
 ACLNN(Softshrink, (FloatIn, self), (Number, lambd), (Out, out)) {
+  expect_threshold(lambd);
   out = soft_shrink(self, lambd);
 }
 ACLNN(SoftshrinkBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, lambd),
       (Out, gradInput)) {
+  expect_threshold(lambd);
   gradInput = hard_shrink(gradOutput, self, lambd);
 }
 ACLNN_UNARY_OF(FloatIn, LogSigmoid, at::log_sigmoid)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "host_cann/aten_ops/engine/refusal.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/descriptors/tensor.h"
 #include "host_cann/ops/aten.h"
@@ -7,6 +8,17 @@
 // What rows refuse where ATen would accept it. The text names the argument, what it is and what was
 // expected; in stage 1 it becomes 161002.
 namespace aclnn_host {
+
+// Refuses with 161001 a null argument that is allowed in other calls.
+template <class... Text>
+void require_given(bool is_given, const Text&... text) {
+  if (!is_given) throw NullArgument(text_of({text...}));
+}
+// The same of an output that a flag, or a place of a mask, asks for.
+inline void require_asked(const char* name, const OptionalOutput& out, const char* flag,
+                          bool is_asked) {
+  require_given(out || !is_asked, name, " is null, expected a tensor as ", flag, " is true");
+}
 
 inline void expect_dtype(const char* name, const at::Tensor& tensor, at::ScalarType expected) {
   EXPECT(tensor.scalar_type() == expected, name, " has dtype ", dtype_text(tensor.scalar_type()),

@@ -142,13 +142,13 @@ ACLNN_BINARY(Minimum, at::minimum)
 
 ACLNN(Clamp, (In, self), (OptionalNumber, clipValueMin), (OptionalNumber, clipValueMax),
       (Out, out)) {
-  EXPECT(clipValueMin || clipValueMax,
-         "clipValueMin and clipValueMax are null, expected a number for one of them");
+  require_given(clipValueMin || clipValueMax,
+                "clipValueMin and clipValueMax are null, expected a number for one of them");
   out = at::clamp(self, clipValueMin, clipValueMax);
 }
 ACLNN(ClampTensor, (In, self), (OptionalIn, clipValueMin), (OptionalIn, clipValueMax), (Out, out)) {
-  EXPECT(clipValueMin || clipValueMax,
-         "clipValueMin and clipValueMax are null, expected a tensor for one of them");
+  require_given(clipValueMin || clipValueMax,
+                "clipValueMin and clipValueMax are null, expected a tensor for one of them");
   out = at::clamp(self, clipValueMin, clipValueMax);
 }
 ACLNN_BINARY_NUMBER(ClampMin, at::clamp_min)

@@ -192,16 +192,10 @@ void fill(const at::Tensor& numbers, Source source, Transform transform) {
   });
 }
 
-void expect_real(const at::Tensor& like) {
-  EXPECT(!like.is_complex(), "the numbers are of dtype ", dtype_text(like.scalar_type()),
-         ", expected a real type; draw the real and the imaginary parts");
-}
-
 // Such numbers, rounded to the dtype of `like`. DOUBLE takes a word of 64 bits for each, the other
 // types one of 32.
 template <class Transform>
 at::Tensor continuous(const at::Tensor& like, Source source, Transform transform) {
-  expect_real(like);
   const bool is_integer = at::isIntegralType(like.scalar_type(), /*includeBool=*/true);
   const at::ScalarType type = is_integer ? at::kFloat : like.scalar_type();
   const at::Tensor numbers = empty_as(like, type == at::kDouble ? at::kDouble : at::kFloat);
@@ -260,8 +254,6 @@ at::Tensor draw_normal(const at::Tensor& like, double mean, double deviation, So
 }
 
 at::Tensor draw_exponential(const at::Tensor& like, double lambda, Source source) {
-  EXPECT(at::isFloatingType(like.scalar_type()), "the numbers are of dtype ",
-         dtype_text(like.scalar_type()), ", expected a floating-point type");
   EXPECT(lambda > 0, "lambda is ", lambda, ", expected more than 0");
   return continuous(like, source, [=](double* u, int64_t count) {
     logarithms(u, count);
@@ -270,7 +262,6 @@ at::Tensor draw_exponential(const at::Tensor& like, double lambda, Source source
 }
 
 at::Tensor draw_bernoulli(const at::Tensor& like, double probability, Source source) {
-  expect_real(like);
   check_probability(probability);
   at::Tensor numbers = empty_as(like, at::kByte);
   if (numbers.is_cpu()) {
@@ -283,7 +274,6 @@ at::Tensor draw_bernoulli(const at::Tensor& like, double probability, Source sou
 }
 
 at::Tensor draw_bernoulli(const at::Tensor& like, const at::Tensor& probability, Source source) {
-  expect_real(like);
   const at::Tensor each = probability.expand(like.sizes()).to(at::kDouble).contiguous();
   at::Tensor numbers = empty_as(like, at::kByte);
   if (numbers.is_cpu()) {
@@ -297,7 +287,6 @@ at::Tensor draw_bernoulli(const at::Tensor& like, const at::Tensor& probability,
 }
 
 at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Source source) {
-  expect_real(like);
   EXPECT(from < to, "from is ", from, ", expected less than to, ", to);
   // A number below `to` may be rounded to it: the largest one is below what is rounded so.
   if (at::isFloatingType(like.scalar_type())) {
@@ -321,7 +310,6 @@ at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Sourc
 }
 
 at::Tensor draw_integers(const at::Tensor& like, Source source) {
-  expect_real(like);
   const at::ScalarType type = like.scalar_type();
   uint64_t most = 1;
   if (at::isFloatingType(type)) {

@@ -50,6 +50,8 @@ ACLNN(Embedding, (In, weight), (IndexIn, indices), (Out, out)) {
 ACLNN(EmbeddingDenseBackward, (In, grad), (IndexIn, indices), (uint64_t, numWeights),
       (uint64_t, paddingIdx), (bool, scaleGradByFreq), (Out, out)) {
   const auto rows = static_cast<int64_t>(numWeights.value());
+  EXPECT(grad.dim() > 0, "grad has no dimensions, expected one or more");
+  expect_shape("out", out, {rows, grad.size(-1)});
   check_bounds("indices", indices, rows);
   out = at::embedding_dense_backward(wide(grad), indices, rows,
                                      static_cast<int64_t>(paddingIdx.value()), scaleGradByFreq);
@@ -65,8 +67,11 @@ ACLNN(OneHot, (In, self), (int, numClasses), (In, onValue), (In, offValue), (int
       (Out, out)) {
   EXPECT(axis >= -1 && axis <= self.dim(), "axis is ", axis, ", expected -1 to ", self.dim());
   EXPECT(numClasses >= 0, "numClasses is ", numClasses, ", expected 0 or more");
-  const at::Tensor classes = at::arange(c10::Scalar(numClasses.value()), self.options());
   const int64_t place = axis < 0 ? self.dim() : axis;
+  std::vector<int64_t> shape = self.sizes().vec();
+  shape.insert(shape.begin() + place, numClasses);
+  expect_shape("out", out, shape);
+  const at::Tensor classes = at::arange(c10::Scalar(numClasses.value()), self.options());
   std::vector<int64_t> along(static_cast<size_t>(self.dim()) + 1, 1);
   along[static_cast<size_t>(place)] = numClasses;
   out = at::where(self.unsqueeze(place) == classes.view(along), onValue.reshape({}),

@@ -286,8 +286,8 @@ ACLNN(ApplyAdamWV2, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef)
       (OptionalInOut, maxGradNormOptionalRef), (FloatIn, grad), (In, step), (float, lr),
       (float, beta1), (float, beta2), (float, weightDecay), (float, eps), (bool, amsgrad),
       (bool, maximize)) {
-  EXPECT(!amsgrad || maxGradNormOptionalRef,
-         "amsgrad is true and maxGradNormOptionalRef is null, expected a tensor");
+  require_given(!amsgrad || maxGradNormOptionalRef,
+                "amsgrad is true and maxGradNormOptionalRef is null, expected a tensor");
   expect_shape("mRef", mRef, varRef->sizes());
   expect_shape("vRef", vRef, varRef->sizes());
   expect_shape("grad", grad, varRef->sizes());

@@ -95,8 +95,8 @@ ACLNN(ApplyAdamW, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef),
   expect_like("mRef", mRef, varRef);
   expect_like("vRef", vRef, varRef);
   expect_like("grad", grad, varRef);
-  EXPECT(!amsgrad || maxGradNormOptional,
-         "amsgrad is true and maxGradNormOptional is null, expected a tensor");
+  require_given(!amsgrad || maxGradNormOptional,
+                "amsgrad is true and maxGradNormOptional is null, expected a tensor");
   if (amsgrad) expect_like("maxGradNormOptional", *maxGradNormOptional, varRef);
   const auto number = [&](const char* name, const at::Tensor& tensor) {
     EXPECT(tensor.numel() == 1, name, " has ", tensor.numel(), " elements, expected 1");

@@ -128,8 +128,9 @@ ACLNN(FusedMatmul, (In, x1), (In, x2), (OptionalIn, bias), (OptionalIn, x3),
          "fusedOpType is \"", type,
          "\", expected \"\", \"16cast32\", \"add\", \"mul\", "
          "\"gelu_erf\", \"gelu_tanh\" or \"relu\"");
-  EXPECT(is_binary == x3.has_value(), "x3 is ", x3 ? "given" : "null", ", expected ",
-         is_binary ? "a tensor" : "null", " for the fusedOpType \"", type, "\"");
+  require_given(x3 || !is_binary, "x3 is null, expected a tensor for the fusedOpType \"", type,
+                "\"");
+  EXPECT(is_binary || !x3, "x3 is given, expected null for the fusedOpType \"", type, "\"");
   EXPECT(!is_gelu || !bias, "bias is given, expected null for the fusedOpType \"", type, "\"");
   check_fused_types(x1, x2, x3, type, cubeMathType, y);
   check_fused_shapes(x1, x2, type);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_cdist_backward.h>
@@ -64,7 +66,11 @@ at::Tensor distances(const at::Tensor& self, double p, const Output& out) {
 }  // namespace
 
 ACLNN(LinalgCross, (In, self), (In, other), (int64_t, dim), (Out, out)) {
-  out = at::linalg_cross(wide(self), wide(other), dim);
+  expect_dims("self", self, 1, 8);
+  // dim counts the dimensions of self, which may have fewer than the tensors that are broadcast.
+  const int64_t along = at::maybe_wrap_dim(dim, self.dim()) - self.dim();
+  const std::vector<int64_t> shape = at::infer_size(self.sizes(), other.sizes());
+  out = at::linalg_cross(wide(self).expand(shape), wide(other).expand(shape), along);
 }
 // mode is 0 for the reduced decomposition, 1 for the complete one, 2 for R alone.
 ACLNN(LinalgQr, (FloatOrComplexIn, self), (int64_t, mode), (Out, Q), (Out, R)) {

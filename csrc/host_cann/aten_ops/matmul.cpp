@@ -25,6 +25,7 @@
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/images.h"
 #include "host_cann/aten_ops/matrix_units.h"
+#include "host_cann/aten_ops/planes.h"
 #include "host_cann/aten_ops/row.h"
 #include "host_cann/descriptors/private_format.h"
 #include "host_cann/ops/aten.h"
@@ -79,15 +80,6 @@ void write_batched_product(const at::Tensor& self, const at::Tensor& mat2, Outpu
       [&](at::Tensor& place, const auto& a, const auto& b) {
         at::bmm_out(place, batched(a), batched(b));
       });
-}
-
-// Both numbers in a range that no sum of a few of them leaves.
-void check_pair(const char* name, at::IntArrayRef values, int64_t least) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  EXPECT(values.size() == 2 &&
-             std::ranges::all_of(
-                 values, [least](int64_t value) { return value >= least && value <= kMost; }),
-         name, " is ", values, ", expected two numbers from ", least, " on");
 }
 
 // The convolution of ConvTbc's tensors, (B, C, T) for ATen.
@@ -287,6 +279,8 @@ ACLNN(ConvDepthwise2d, (Image<In>, self), (In, weight), (Ints, kernelSize), (Opt
       "weight has shape ", weight.sizes(), ", expected filters of one channel, a multiple ",
       "of self's ", channels, " channels of them");
   if (bias) expect_shape("bias", *bias, {weight.size(0)});
+  const auto [height, width] = windows_in(self, kernelSize, stride, padding, dilation);
+  expect_shape("out", out, {self.size(0), weight.size(0), height, width});
   const MatrixUnits units(cubeMathType, self, weight);
   const at::Tensor sums = at::convolution(units.read(self), units.read(weight), std::nullopt,
                                           stride, padding, dilation, false, {0, 0}, channels);

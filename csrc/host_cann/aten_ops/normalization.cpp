@@ -125,6 +125,10 @@ Normed group_normed_before_silu(const at::Tensor& x, const std::optional<at::Ten
                                 const std::optional<at::Tensor>& beta, int64_t groups, double eps) {
   const Product product = current_product();
   const bool may_lack_channels = product == Product::kAscend950 || product == Product::kHost;
+  for (const auto& [name, weights] : {std::pair("gamma", gamma), std::pair("beta", beta)}) {
+    if (weights) expect_dims(name, *weights, 1);
+  }
+  if (gamma && beta) expect_dtype("beta", *beta, *gamma);
   Normed normed = group_normed(x, gamma, beta, groups, eps, may_lack_channels);
   if (x.numel() > 0) return normed;
   auto& [result, mean, rstd] = normed;
@@ -152,20 +156,36 @@ ACLNN(GroupNormBackward, (Image<In>, gradOut), (Image<In>, input), (In, mean), (
       (OptionalIn, gamma), (int64_t, N), (int64_t, C), (int64_t, HxW), (int64_t, group),
       (Bools, outputMask), (Image<OptionalOut>, gradInput), (OptionalOut, gradGammaOut),
       (OptionalOut, gradBetaOut)) {
+  const std::array mask = mask_of(outputMask);
+  require_asked("gradInput", gradInput, "outputMask[0]", mask[0]);
+  require_asked("gradGammaOut", gradGammaOut, "outputMask[1]", mask[1]);
+  require_asked("gradBetaOut", gradBetaOut, "outputMask[2]", mask[2]);
   write(at::native_group_norm_backward(row_by_row(gradOut), row_by_row(input), row_by_row(mean),
-                                       row_by_row(rstd), row_by_row(gamma), N, C, HxW, group,
-                                       mask_of(outputMask)),
+                                       row_by_row(rstd), row_by_row(gamma), N, C, HxW, group, mask),
         gradInput, gradGammaOut, gradBetaOut);
 }
 
 // Training updates the running statistics and saves those of the batch; otherwise nothing is saved.
-// A running mean that is absent is 0, and a variance 1.
+// A running mean that is absent is 0, and a variance 1. Without elements the mean that is saved is
+// 0, what is saved beside it is nan, and nothing is updated.
 ACLNN(BatchNorm, (Image<In>, input), (OptionalIn, weight), (OptionalIn, bias),
       (OptionalInOut, runningMean), (OptionalInOut, runningVar), (bool, training),
       (double, momentum), (double, eps), (Image<Out>, output), (OptionalOut, saveMean),
       (OptionalOut, saveInvstd)) {
+  require_asked("saveMean", saveMean, "training", training);
+  require_asked("saveInvstd", saveInvstd, "training", training);
   expect_dims("input", input, 2, 8);
   const int64_t channels = input.size(1);
+  if (input.numel() == 0) {
+    const auto filled = [&](OptionalOutput& statistic, double number) {
+      if (!statistic) return;
+      statistic = at::full((*statistic)->sizes(), number, wide(input).options());
+    };
+    output = wide(input);
+    filled(saveMean, 0);
+    filled(saveInvstd, std::numeric_limits<double>::quiet_NaN());
+    return;
+  }
   // A copy, because ATen writes to it.
   const auto running = [&](const char* name, const OptionalOutput& statistic, double absent) {
     const auto given = statistic ? std::optional<at::Tensor>(*statistic) : std::nullopt;
@@ -190,6 +210,10 @@ ACLNN(BatchNormBackward, (Image<In>, gradOut), (Image<In>, input), (OptionalIn, 
       (Image<OptionalOut>, gradInput), (OptionalOut, gradWeight), (OptionalOut, gradBias)) {
   expect_dims("input", input, 2, 8);
   expect_shape("gradOut", gradOut, input.sizes());
+  const std::array mask = mask_of(outputMask);
+  require_asked("gradInput", gradInput, "outputMask[0]", mask[0]);
+  require_asked("gradWeight", gradWeight, "outputMask[1]", mask[1]);
+  require_asked("gradBias", gradBias, "outputMask[2]", mask[2]);
   const int64_t channels = input.size(1);
   const auto mean = of_channels("runningMean", runningMean, channels);
   const auto variance = of_channels("runningVar", runningVar, channels);
@@ -206,20 +230,40 @@ ACLNN(BatchNormBackward, (Image<In>, gradOut), (Image<In>, input), (OptionalIn, 
     gradBias = sums;
     return;
   }
-  write(at::native_batch_norm_backward(
-            wide(gradOut), wide(input), of_channels("weight", weight, channels), mean, variance,
-            batch_mean, batch_invstd, training, eps, mask_of(outputMask)),
+  write(at::native_batch_norm_backward(wide(gradOut), wide(input),
+                                       of_channels("weight", weight, channels), mean, variance,
+                                       batch_mean, batch_invstd, training, eps, mask),
         gradInput, gradWeight, gradBias);
 }
 
-// The root mean square norm of x1 + x2, and that sum.
-ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut), (Out, rstdOut),
-      (Out, xOut)) {
+// The root mean square norm of x1 + x2, and that sum. Without rstdOut 16-bit tensors are normalised
+// over their last dimension, whose gamma has a dimension of 1 before, and xOut may be absent, too.
+ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut),
+      (OptionalOut, rstdOut), (OptionalOut, xOut)) {
+  require_given(xOut || !rstdOut, "xOut is null, expected a tensor as rstdOut is one");
+  expect_dims("x1", x1, 1, 8);
+  expect_like("x2", x2, x1);
+  expect_dtype("gamma", gamma, x1);
+  expect_dtype(yOut, x1);
+  if (xOut) expect_dtype(*xOut, x1);
+  int64_t normed = 1;  // dimensions, the last ones
+  if (rstdOut) {
+    normed = gamma.dim();
+    EXPECT(normed >= 1 && normed <= x1.dim() &&
+               gamma.sizes() == x1.sizes().slice(static_cast<size_t>(x1.dim() - normed)),
+           "gamma has shape ", gamma.sizes(), ", expected the last dimensions of x1, which is ",
+           x1.sizes());
+  } else {
+    EXPECT(at::isReducedFloatingType(x1.scalar_type()), "x1 has dtype ",
+           dtype_text(x1.scalar_type()), ", expected FLOAT16 or BFLOAT16 as rstdOut is null");
+    EXPECT(gamma.sizes() == (at::IntArrayRef{1, x1.size(-1)}), "gamma has shape ", gamma.sizes(),
+           ", expected [1, ", x1.size(-1), "] as rstdOut is null");
+  }
   const at::Tensor x = wide(x1) + wide(x2);
   std::vector<int64_t> dims;
-  for (int64_t dim = x.dim() - gamma.dim(); dim < x.dim(); ++dim) dims.push_back(dim);
+  for (int64_t dim = x.dim() - normed; dim < x.dim(); ++dim) dims.push_back(dim);
   const at::Tensor rstd = (x.square().mean(dims, /*keepdim=*/true) + epsilon.value()).rsqrt();
-  yOut = x * rstd * wide(gamma);
+  yOut = x * rstd * wide(rstdOut ? gamma : gamma.select(0, 0));
   rstdOut = rstd;
   xOut = x;
 }
@@ -333,9 +377,10 @@ ACLNN(BatchNormReduceBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input
   expect_dtype("gradOut", gradOut, input);
   expect_shape("gradOut", gradOut, input.sizes());
   if (weight) expect_shape("weight", *weight, {channels});
-  EXPECT((!inputG || (sumDy && sumDyXmu)) && (!weightG || gradWeight) && (!biasG || gradBias),
-         "an output that is asked for is null, expected sumDy and sumDyXmu with inputG, "
-         "gradWeight with weightG and gradBias with biasG");
+  require_asked("sumDy", sumDy, "inputG", inputG);
+  require_asked("sumDyXmu", sumDyXmu, "inputG", inputG);
+  require_asked("gradWeight", gradWeight, "weightG", weightG);
+  require_asked("gradBias", gradBias, "biasG", biasG);
   const Sizes dims = dims_but_channels(input);
   const at::Tensor sum = wide(gradOut).sum(dims);
   const at::Tensor centred = wide(input) - along_channels("mean", mean, input);

@@ -61,10 +61,9 @@ ACLNN(FastBatchNormBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input),
   expect_like("gradOut", gradOut, input);
   EXPECT(outputMask.size() == 3, "outputMask has ", outputMask.size(), " values, expected 3");
   EXPECT(version == 0 || version == 1, "version is ", version.value(), ", expected 0 or 1");
-  EXPECT((!outputMask[0] || gradInput) && (!outputMask[1] || gradWeight) &&
-             (!outputMask[2] || gradBias),
-         "an output that outputMask asks for is null, expected gradInput, gradWeight and "
-         "gradBias where it has true");
+  require_asked("gradInput", gradInput, "outputMask[0]", outputMask[0]);
+  require_asked("gradWeight", gradWeight, "outputMask[1]", outputMask[1]);
+  require_asked("gradBias", gradBias, "outputMask[2]", outputMask[2]);
   if (gradInput && outputMask[0]) expect_like("gradInput", *gradInput, input);
   if (gradWeight && outputMask[1]) expect_dtype(*gradWeight, input);
   if (gradBias && outputMask[2]) expect_dtype(*gradBias, input);

@@ -104,13 +104,6 @@ at::Tensor flat(const at::Tensor& tensor, int64_t dims) {
   return tensor.flatten(tensor.dim() - dims);
 }
 
-// The sizes but the last `dims`, followed by others.
-std::vector<int64_t> with_places(const at::Tensor& tensor, int64_t dims, at::IntArrayRef places) {
-  std::vector<int64_t> sizes(tensor.sizes().begin(), tensor.sizes().end() - dims);
-  sizes.insert(sizes.end(), places.begin(), places.end());
-  return sizes;
-}
-
 // Refuses images of which the padding is nearly all, as it is in memory here.
 void check_padded(const at::Tensor& self, const Direction& height, const Direction& width,
                   bool ceil) {
@@ -126,17 +119,24 @@ void check_padded(const at::Tensor& self, const Direction& height, const Directi
          "a smaller kernelShape and smaller pads");
 }
 
+// Refuses another image than one of self's sizes with outputSize in the last `dims` dimensions,
+// before there is memory for it.
+void check_image(const at::Tensor& self, at::IntArrayRef output_size, const char* name,
+                 const at::Tensor& image, int64_t dims) {
+  EXPECT(self.dim() == dims + 1 || self.dim() == dims + 2, "self has shape ", self.sizes(),
+         ", expected ", dims + 1, " or ", dims + 2, " dimensions");
+  EXPECT(output_size.size() == static_cast<size_t>(dims), "outputSize is ", output_size,
+         ", expected ", dims, " numbers");
+  expect_shape(name, image, with_places(self, dims, output_size));
+}
+
 // What the inverse of pooling over `dims` dimensions takes: an index for each element of self, and
 // the sizes of the larger image.
 void check_unpool(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size,
                   const char* name, const at::Tensor& image, int64_t dims) {
-  EXPECT(self.dim() == dims + 1 || self.dim() == dims + 2, "self has shape ", self.sizes(),
-         ", expected ", dims + 1, " or ", dims + 2, " dimensions");
+  check_image(self, output_size, name, image, dims);
   expect_shape("indices", indices, self.sizes());
-  EXPECT(output_size.size() == static_cast<size_t>(dims), "outputSize is ", output_size,
-         ", expected ", dims, " numbers");
   expect_dtype(name, image, self);
-  expect_shape(name, image, with_places(self, dims, output_size));
 }
 
 // The same in three dimensions, where the windows count as well.
@@ -198,6 +198,7 @@ ACLNN(AvgPool3dBackward, (Image<In>, gradOuput), (Image<In>, self), (Ints, kerne
 }
 
 ACLNN(AdaptiveAvgPool2d, (Image<In>, self), (Ints, outputSize), (Image<Out>, out)) {
+  check_image(self, outputSize, "out", out, 2);
   out = at::_adaptive_avg_pool2d(wide(self), outputSize);
 }
 ACLNN(AdaptiveAvgPool2dBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<Out>, out)) {
@@ -205,6 +206,7 @@ ACLNN(AdaptiveAvgPool2dBackward, (Image<In>, gradOutput), (Image<In>, self), (Im
   out = at::_adaptive_avg_pool2d_backward(wide(gradOutput), wide(self));
 }
 ACLNN(AdaptiveAvgPool3d, (Image<In>, self), (Ints, outputSize), (Image<Out>, out)) {
+  check_image(self, outputSize, "out", out, 3);
   out = at::_adaptive_avg_pool3d(wide(self), outputSize);
 }
 ACLNN(AdaptiveAvgPool3dBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<Out>, out)) {
@@ -213,6 +215,7 @@ ACLNN(AdaptiveAvgPool3dBackward, (Image<In>, gradOutput), (Image<In>, self), (Im
 }
 ACLNN(AdaptiveMaxPool2d, (Image<In>, self), (Ints, outputSize), (Image<Out>, outputOut),
       (Image<Out>, indicesOut)) {
+  check_values("outputSize", outputSize, 1, std::numeric_limits<int32_t>::max());
   const auto [values, indices] = at::adaptive_max_pool2d(self, outputSize);
   outputOut = values;
   indicesOut = indices;
@@ -289,12 +292,15 @@ ACLNN(MaxPool3dWithArgmaxBackward, (Image<In>, gradOutput), (Image<In>, self),
 }
 ACLNN(MaxUnpool2d, (Image<In>, self), (Image<IndexIn>, indices), (Ints, outputSize),
       (Image<Out>, out)) {
-  if (!at::isIntegralType(self.scalar_type(), /*includeBool=*/false)) {
-    out = at::max_unpool2d(self, indices.contiguous(), outputSize);
-    return;
-  }
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   check_unpool(self, indices, outputSize, "out", out, 2);
-  out = unpooled(self, indices, out->sizes(), 2);
+  check_values("the sizes of self", self.sizes().slice(1), 1, kMost);
+  check_values("outputSize", outputSize, 1, kMost);
+  EXPECT(outputSize[0] * outputSize[1] >= self.size(-2) * self.size(-1), "outputSize is ",
+         outputSize, ", expected as many places as self has, ", self.sizes().slice(self.dim() - 2));
+  out = at::isIntegralType(self.scalar_type(), /*includeBool=*/false)
+            ? unpooled(self, indices, out->sizes(), 2)
+            : at::max_unpool2d(self, indices.contiguous(), outputSize);
 }
 
 // Without strides they are 1. The padding is that of both directions, of each (top and bottom, left

@@ -30,43 +30,46 @@ void drop(const at::Tensor& input, double probability, Source source, Output& ou
 
 }  // namespace
 
-ACLNN(InplaceUniform, (InOut, selfRef), (double, from), (double, to), (uint64_t, seed),
+ACLNN(InplaceUniform, (RealInOut, selfRef), (double, from), (double, to), (uint64_t, seed),
       (uint64_t, offset)) {
   selfRef.copy(draw_uniform(selfRef, from, to, source_of(seed, offset)));
 }
-ACLNN(InplaceNormal, (InOut, selfRef), (float, mean), (float, std), (int64_t, seed),
+ACLNN(InplaceNormal, (RealInOut, selfRef), (float, mean), (float, std), (int64_t, seed),
       (int64_t, offset)) {
   selfRef.copy(draw_normal(selfRef, mean.value(), std.value(), source_of(seed, offset)));
 }
 ACLNN(NormalFloatFloat, (float, mean), (float, std), (int64_t, seed), (int64_t, offset),
-      (Out, out)) {
+      (RealOut, out)) {
   out.copy(draw_normal(out, mean.value(), std.value(), source_of(seed, offset)));
 }
-ACLNN(NormalFloatTensor, (float, mean), (In, std), (int64_t, seed), (int64_t, offset), (Out, out)) {
+ACLNN(NormalFloatTensor, (float, mean), (In, std), (int64_t, seed), (int64_t, offset),
+      (RealOut, out)) {
   out = draw_normal(out, 0, 1, source_of(seed, offset)).mul(std).add(c10::Scalar(mean.value()));
 }
-ACLNN(NormalTensorFloat, (In, mean), (float, std), (int64_t, seed), (int64_t, offset), (Out, out)) {
+ACLNN(NormalTensorFloat, (In, mean), (float, std), (int64_t, seed), (int64_t, offset),
+      (RealOut, out)) {
   out = draw_normal(out, 0, 1, source_of(seed, offset)).mul(c10::Scalar(std.value())).add(mean);
 }
-ACLNN(NormalTensorTensor, (In, mean), (In, std), (int64_t, seed), (int64_t, offset), (Out, out)) {
+ACLNN(NormalTensorTensor, (In, mean), (In, std), (int64_t, seed), (int64_t, offset),
+      (RealOut, out)) {
   out = draw_normal(out, 0, 1, source_of(seed, offset)).mul(std).add(mean);
 }
-ACLNN(InplaceRandom, (InOut, selfRef), (int64_t, from), (int64_t, to), (int64_t, seed),
+ACLNN(InplaceRandom, (RealInOut, selfRef), (int64_t, from), (int64_t, to), (int64_t, seed),
       (int64_t, offset)) {
   selfRef = draw_integers(selfRef, from, to, source_of(seed, offset));
 }
-ACLNN(InplaceRandomWithoutFromTo, (InOut, selfRef), (int64_t, seed), (int64_t, offset)) {
+ACLNN(InplaceRandomWithoutFromTo, (RealInOut, selfRef), (int64_t, seed), (int64_t, offset)) {
   selfRef = draw_integers(selfRef, source_of(seed, offset));
 }
-ACLNN(InplaceBernoulli, (InOut, selfRef), (Number, prob), (int64_t, seed), (int64_t, offset)) {
+ACLNN(InplaceBernoulli, (RealInOut, selfRef), (Number, prob), (int64_t, seed), (int64_t, offset)) {
   selfRef.copy(draw_bernoulli(selfRef, prob.toDouble(), source_of(seed, offset)));
 }
-ACLNN(InplaceBernoulliTensor, (InOut, selfRef), (FloatIn, prob), (int64_t, seed),
+ACLNN(InplaceBernoulliTensor, (RealInOut, selfRef), (FloatIn, prob), (int64_t, seed),
       (int64_t, offset)) {
   selfRef.copy(draw_bernoulli(selfRef, prob, source_of(seed, offset)));
 }
-ACLNN(SimThreadExponential, (InOut, selfRef), (int64_t, count), (double, lambda), (int64_t, seed),
-      (int64_t, offset)) {
+ACLNN(SimThreadExponential, (FloatInOut, selfRef), (int64_t, count), (double, lambda),
+      (int64_t, seed), (int64_t, offset)) {
   EXPECT(count == selfRef->numel(), "count is ", count, ", expected ", selfRef->numel(),
          ", the number of elements");
   selfRef = draw_exponential(selfRef, lambda, source_of(seed, offset));

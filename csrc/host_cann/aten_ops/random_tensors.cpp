@@ -21,19 +21,19 @@ void bernoulli(const at::Tensor& self, const Probability& probability, int64_t s
 
 }  // namespace
 
-ACLNN(InplaceNormalTensor, (InOut, selfRef), (float, mean), (float, std), (In, seedTensor),
+ACLNN(InplaceNormalTensor, (RealInOut, selfRef), (float, mean), (float, std), (In, seedTensor),
       (In, offsetTensor), (int64_t, offset)) {
   expect_dims("selfRef", selfRef, 0, 8);
   const Seed seed(seedTensor, offsetTensor, offset.value());
   selfRef.copy(draw_normal(selfRef, mean.value(), std.value(), seed.source()));
 }
-ACLNN(InplaceUniformTensor, (InOut, selfRef), (double, from), (double, to), (In, seedTensor),
+ACLNN(InplaceUniformTensor, (RealInOut, selfRef), (double, from), (double, to), (In, seedTensor),
       (In, offsetTensor), (uint64_t, offset)) {
   expect_dims("selfRef", selfRef, 0, 8);
   const Seed seed(seedTensor, offsetTensor, static_cast<int64_t>(offset.value()));
   selfRef.copy(draw_uniform(selfRef, from, to, seed.source()));
 }
-ACLNN(StatelessExponentialTensor, (InOut, self), (In, seedTensor), (In, offsetTensor),
+ACLNN(StatelessExponentialTensor, (FloatInOut, self), (In, seedTensor), (In, offsetTensor),
       (int64_t, offset), (double, lambd)) {
   expect_dims("self", self, 0, 8);
   expect_dims("seedTensor", seedTensor, 1);
@@ -41,13 +41,13 @@ ACLNN(StatelessExponentialTensor, (InOut, self), (In, seedTensor), (In, offsetTe
   const Seed seed(seedTensor, offsetTensor, offset.value());
   self = draw_exponential(self, lambd, seed.source());
 }
-ACLNN(InplaceRandomTensor, (InOut, selfRef), (int64_t, from), (int64_t, to), (In, seedTensor),
+ACLNN(InplaceRandomTensor, (RealInOut, selfRef), (int64_t, from), (int64_t, to), (In, seedTensor),
       (In, offsetTensor), (int64_t, offset)) {
   expect_dims("selfRef", selfRef, 0, 8);
   const Seed seed(seedTensor, offsetTensor, offset.value());
   selfRef = draw_integers(selfRef, from, to, seed.source());
 }
-ACLNN(InplaceRandomWithoutFromToTensor, (InOut, selfRef), (In, seedTensor), (In, offsetTensor),
+ACLNN(InplaceRandomWithoutFromToTensor, (RealInOut, selfRef), (In, seedTensor), (In, offsetTensor),
       (int64_t, offset)) {
   const Seed seed(seedTensor, offsetTensor, offset.value());
   selfRef = draw_integers(selfRef, seed.source());
@@ -61,11 +61,11 @@ ACLNN(MultinomialTensor, (FloatIn, self), (int64_t, numsamples), (bool, replacem
 }
 
 // self says nothing but the shape.
-ACLNN(Bernoulli, (In, self), (Number, prob), (int64_t, seed), (int64_t, offset), (Out, out)) {
+ACLNN(Bernoulli, (In, self), (Number, prob), (int64_t, seed), (int64_t, offset), (RealOut, out)) {
   bernoulli(self, prob.toDouble(), seed.value(), offset.value(), out);
 }
 ACLNN(BernoulliTensor, (In, self), (FloatIn, prob), (int64_t, seed), (int64_t, offset),
-      (Out, out)) {
+      (RealOut, out)) {
   expect_dims("prob", prob, 0, 8);
   bernoulli(self, prob, seed.value(), offset.value(), out);
 }

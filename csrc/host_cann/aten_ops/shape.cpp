@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorIterator.h>
@@ -19,9 +20,11 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/unfold_backward.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/safe_numerics.h>
 
 #include "host_cann/aten_ops/checks.h"
 #include "host_cann/aten_ops/images.h"
+#include "host_cann/aten_ops/planes.h"
 #include "host_cann/aten_ops/row.h"
 
 namespace aclnn_host::shape_rows {
@@ -95,6 +98,12 @@ void write_triangle(const at::Tensor& self, int64_t diagonal, bool upper, Output
   out = result;
 }
 
+// Of sizes; the largest number where no tensor has as many elements.
+int64_t product(int64_t a, int64_t b) {
+  int64_t result = 0;
+  return c10::mul_overflows(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
+}
+
 }  // namespace
 
 ACLNN(Cat, (Ins, tensors), (int64_t, dim), (Out, out)) {
@@ -138,6 +147,14 @@ ACLNN(ChannelShuffle, (Image<In>, self), (int64_t, groups), (Image<Out>, out)) {
 }
 ACLNN(Im2col, (Image<In>, self), (Ints, kernelSize), (Ints, dilation), (Ints, padding),
       (Ints, stride), (Out, out)) {
+  expect_dims("self", self, 3, 4);
+  check_pair("kernelSize", kernelSize, 1);
+  check_pair("dilation", dilation, 1);
+  check_pair("padding", padding, 0);
+  check_pair("stride", stride, 1);
+  const auto [height, width] = windows_in(self, kernelSize, stride, padding, dilation);
+  const int64_t rows = product(self.size(-3), product(kernelSize[0], kernelSize[1]));
+  expect_shape("out", out, with_places(self, 3, {rows, product(height, width)}));
   const auto columns = [&](const at::Tensor& x) {
     return at::im2col(x, kernelSize, dilation, padding, stride);
   };

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/abs.h>
@@ -21,10 +23,11 @@ inline at::Tensor hardtanh_gradient(const at::Tensor& gradient, const at::Tensor
   const at::Tensor exact = wide(x);
   return at::where((exact <= min).logical_or_(exact >= max), 0, gradient);
 }
-// Hardshrink, where the values are x, and the gradients of Hardshrink and Softshrink.
+// Hardshrink, where the values are x, and the gradients of Hardshrink and Softshrink. A negative
+// lambd is 0.
 inline at::Tensor hard_shrink(const at::Tensor& values, const at::Tensor& x,
                               const c10::Scalar& lambd) {
-  return at::where(at::abs(wide(x)) <= lambd, 0, values);
+  return at::where(at::abs(wide(x)) <= std::max(lambd.toDouble(), 0.0), 0, values);
 }
 // Softshrink, whose zeros are positive: ATen's are not where it computes in vectors.
 inline at::Tensor soft_shrink(const at::Tensor& x, const c10::Scalar& lambd) {

@@ -25,7 +25,7 @@ constexpr size_t kLongestText = 4096;  // of one, in the launcher's memory
 // How large that may be when a failure is written, and when it is written that it was told: such a
 // line is less than half as long as one of a failure, so that there is room for all of them.
 constexpr off_t kMostOfFailures = 1 << 20;
-constexpr off_t kMost = 2 * kMostOfFailures;
+constexpr off_t kMostBytes = 2 * kMostOfFailures;
 
 struct Failure {
   uint64_t number;  // in the launcher's memory
@@ -105,7 +105,7 @@ std::vector<Failure> take(Untold& state, Told&& told) {
       ++each;
       continue;
     }
-    write_line(each->number, R"(,"told":true)", kMost);
+    write_line(each->number, R"(,"told":true)", kMostBytes);
     taken.push_back(std::move(*each));
     each = state.all.erase(each);
   }

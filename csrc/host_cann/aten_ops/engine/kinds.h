@@ -99,6 +99,8 @@ struct Typed : Base {
 using FloatIn = Typed<In, Preparation::Types::kFloating>;
 using FloatInOut = Typed<InOut, Preparation::Types::kFloating>;
 using FloatOrComplexIn = Typed<In, Preparation::Types::kFloatingOrComplex>;
+using RealOut = Typed<Out, Preparation::Types::kReal>;
+using RealInOut = Typed<InOut, Preparation::Types::kReal>;
 using IntegralIn = Typed<In, Preparation::Types::kIntegral>;  // BOOL is one of them
 using IntegralInOut = Typed<InOut, Preparation::Types::kIntegral>;
 // Places in another tensor, INT32 or INT64, which a row sees as INT64.

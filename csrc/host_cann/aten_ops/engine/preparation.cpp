@@ -17,6 +17,7 @@
 #include "host_cann/aten_ops/engine/call.h"
 #include "host_cann/aten_ops/engine/ranks.h"
 #include "host_cann/aten_ops/engine/reasons.h"
+#include "host_cann/aten_ops/engine/refusal.h"
 #include "host_cann/aten_ops/engine/stored.h"
 #include "host_cann/aten_ops/engine/without_python.h"
 #include "host_cann/descriptors/guard.h"
@@ -34,6 +35,7 @@ bool is_one_of(Preparation::Types types, at::ScalarType dtype) {
     case Preparation::Types::kFloating: return at::isFloatingType(dtype);
     case Preparation::Types::kFloatingOrComplex:
       return at::isFloatingType(dtype) || at::isComplexType(dtype);
+    case Preparation::Types::kReal: return !at::isComplexType(dtype);
     case Preparation::Types::kIntegral: return at::isIntegralType(dtype, true);
     case Preparation::Types::kIndex: return dtype == at::kInt || dtype == at::kLong;
     default: return true;
@@ -45,6 +47,7 @@ const char* names_of(Preparation::Types types) {
     case Preparation::Types::kFloating: return "FLOAT, FLOAT16, BFLOAT16 or DOUBLE";
     case Preparation::Types::kFloatingOrComplex:
       return "FLOAT, FLOAT16, BFLOAT16, DOUBLE or a complex type";
+    case Preparation::Types::kReal: return "a real type";
     case Preparation::Types::kIntegral: return "an integer type or BOOL";
     case Preparation::Types::kIndex: return "INT32 or INT64";
     default: return "any type";
@@ -186,6 +189,8 @@ struct Preparation::State {
       return "";
     } catch (const std::bad_alloc&) {
       throw;
+    } catch (const NullArgument&) {
+      throw;
     } catch (const c10::NotImplementedError&) {
       return std::nullopt;
     } catch (const std::exception& error) {
@@ -225,6 +230,8 @@ struct Preparation::State {
       call.run(row, tensor_of, /*writes=*/false);
       return {};
     } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const NullArgument&) {
       throw;
     } catch (const c10::LinAlgError&) {
       return {};  // a matter of the values
@@ -475,7 +482,11 @@ aclnnStatus Preparation::finish(RowFunction row) {
     state_->check_overlap(i);
   }
   if (!checks.ok()) return checks.status();
-  if (const aclnnStatus status = state_->ask_aten(row)) return status;
+  try {
+    if (const aclnnStatus status = state_->ask_aten(row)) return status;
+  } catch (const NullArgument& missing) {
+    return checks.require_present(false, "%s", missing.what()).status();
+  }
   *state_->executor =
       hand_out(std::make_unique<RowExecutor>(state_->api, row, std::move(state_->call)));
   *state_->workspace_size = 0;

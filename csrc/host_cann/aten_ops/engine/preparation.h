@@ -35,7 +35,7 @@ class Preparation {
   void keep(std::shared_ptr<const void> memory);
 
   // Says which types the tensor added last may have.
-  enum class Types { kAny, kFloating, kFloatingOrComplex, kIntegral, kIndex };
+  enum class Types { kAny, kFloating, kFloatingOrComplex, kReal, kIntegral, kIndex };
   void expect(Types types);
   // Lets the tensors of the last argument have what ATen lacks (see stored.h): private formats, or
   // these and types.

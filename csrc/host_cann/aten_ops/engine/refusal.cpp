@@ -24,10 +24,14 @@ void Part::append_to(std::string& text) const {
   text += stream.str();
 }
 
-void refuse(std::initializer_list<Part> parts) {
+std::string text_of(std::initializer_list<Part> parts) {
   std::string text;
   for (const Part& part : parts) part.append_to(text);
-  throw Refusal(text);
+  return text;
+}
+
+void refuse(std::initializer_list<Part> parts) {
+  throw Refusal(text_of(parts));
 }
 
 }  // namespace aclnn_host

@@ -1,6 +1,8 @@
 // Tokens permuted so that those of one expert follow one another, and back. Where experts are
 // shared out among devices ("WithEp"), rows are those of a range of places.
 
+#include <array>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/amin.h>
 #include <ATen/ops/where.h>
@@ -83,9 +85,13 @@ struct Range {
 // The rows at the places, weighed and summed up by token.
 at::Tensor summed(const at::Tensor& rows, const at::Tensor& places, int64_t count,
                   const std::optional<at::Tensor>& probs = std::nullopt) {
-  const at::Tensor of_tokens =
-      rows_at(wide(rows), read_places(places, probs)).unflatten(0, {places.numel() / count, count});
-  return (probs ? of_tokens * wide(*probs).unsqueeze(-1) : of_tokens).sum(1);
+  const at::Tensor read = read_places(places, probs);
+  const std::array<int64_t, 2> shape{places.numel() / count, count};
+  const at::Tensor of_tokens = rows_at(wide(rows), read).unflatten(0, shape);
+  if (!probs) return of_tokens.sum(1);
+  // Of a row that is left out the probability counts as little, be it inf or nan.
+  const at::Tensor weights = wide(*probs).masked_fill(~is_place(read, rows.size(0)).view(shape), 0);
+  return (of_tokens * weights.unsqueeze(-1)).sum(1);
 }
 
 // Without probabilities every token has one row.

@@ -245,6 +245,10 @@ ACLNN(DequantSwigluQuantV2, (In, x), (OptionalIn, weightScaleOptional),
               {ACL_INT8, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
   expect_rint("roundModeOptional", roundModeOptional);
   const bool dynamic = is_dynamic(quantModeOptional, "static");
+  require_given(weightScaleOptional || x.scalar_type() != at::kInt,
+                "weightScaleOptional is null, expected a tensor as x is INT32");
+  require_given(quantScaleOptional || dynamic,
+                "quantScaleOptional is null, expected a tensor as quantModeOptional is \"static\"");
   EXPECT(dynamic != quantOffsetOptional.has_value(), "quantOffsetOptional is ",
          quantOffsetOptional ? "a tensor" : "null",
          ", expected a tensor if and only if quantModeOptional is \"static\"");

@@ -52,8 +52,8 @@ void quantize_norm(const at::Tensor& x, at::ScalarType narrow, const NormOptions
   const MxRule rule = mx_rule(x, options.mode, options.dtype, options.algorithm, 0, y);
   const at::Tensor rstd =
       at::rsqrt((x * x).mean(at::IntArrayRef{-1}, /*keepdim=*/true) + options.epsilon);
+  require_asked("rstdOut", rstd_out, "outputRstd", options.has_rstd);
   if (options.has_rstd) {
-    EXPECT(rstd_out, "rstdOut is null, expected a tensor as outputRstd is true");
     expect_dtype(*rstd_out, rstd);
     expect_shape("rstdOut", *rstd_out, rstd.sizes());
     rstd_out = rstd;

@@ -128,9 +128,9 @@ ACLNN(GeluQuant, (FloatIn, self), (OptionalIn, inputScaleOptional),
   EXPECT(roundMode == "rint", "roundMode is \"", roundMode, "\", expected \"rint\"");
   expect_type("dstType", dstType, y, {ACL_INT8, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
   expect_values(y, self.sizes());
-  EXPECT(inputScaleOptional || (!is_static && !inputOffsetOptional),
-         "inputScaleOptional is null, expected a tensor in static quantisation and beside "
-         "inputOffsetOptional");
+  require_given(inputScaleOptional || (!is_static && !inputOffsetOptional),
+                "inputScaleOptional is null, expected a tensor in static quantisation and beside "
+                "inputOffsetOptional");
   at::Tensor result = at::gelu(wide(self), approximate);
   if (inputScaleOptional) {
     const at::Tensor& scale = *inputScaleOptional;
@@ -149,8 +149,8 @@ ACLNN(GeluQuant, (FloatIn, self), (OptionalIn, inputScaleOptional),
     if (inputOffsetOptional) result = result + wide(*inputOffsetOptional);
     return quantize(y, result);
   }
-  EXPECT(outScaleOptional,
-         "outScaleOptional is null, expected a tensor as quantMode is \"dynamic\"");
+  require_given(static_cast<bool>(outScaleOptional),
+                "outScaleOptional is null, expected a tensor as quantMode is \"dynamic\"");
   expect_row_scales(*outScaleOptional, leading(self));
   const auto scale = quantize_rows(y, result);
   if (scale) outScaleOptional = scale->squeeze(-1);

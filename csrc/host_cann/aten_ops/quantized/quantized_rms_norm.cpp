@@ -189,7 +189,7 @@ ACLNN(RmsNormQuantV3, (FloatIn, x), (FloatIn, gamma), (FloatIn, scale), (Optiona
   const bool is_int8 = offset && offset->scalar_type() == at::kChar;
   expect_offset("offset", offset, scale, is_int8 ? at::kChar : at::kInt);
   expect_quantized("y", y.dtype(), /*with_int4=*/true);
-  EXPECT(!outputRstd || rstd, "rstd is null, expected a tensor as outputRstd is true");
+  require_given(!outputRstd || rstd, "rstd is null, expected a tensor as outputRstd is true");
   const at::Tensor reciprocal = reciprocal_root(wide(x), epsilon, {-1});
   at::Tensor norm = wide(x) * reciprocal * wide(of_last("gamma", gamma, x));
   if (beta) {

@@ -211,9 +211,9 @@ ACLNN(WeightQuantBatchMatmul, (In, x1), (In, x2), (OptionalIn, diagonalMatrix),
   at::Tensor b;
   constexpr int64_t kMostRows = 64;
   if (a.size(0) <= kMostRows) {
-    EXPECT(diagonalMatrix && deqOffset && deqScale,
-           "diagonalMatrix, deqOffset or deqScale is null, expected tensors for ", a.size(0),
-           " rows, at most ", kMostRows);
+    require_given(diagonalMatrix && deqOffset && deqScale,
+                  "diagonalMatrix, deqOffset or deqScale is null, expected tensors for ", a.size(0),
+                  " rows, at most ", kMostRows);
     expect_dtype("diagonalMatrix", *diagonalMatrix, at::kChar);
     expect_shape("diagonalMatrix", *diagonalMatrix, {32, 32});
     expect_dtype("deqOffset", *deqOffset, at::kInt);

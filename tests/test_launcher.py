@@ -176,7 +176,7 @@ def test_a_shell_has_its_terminal_back(before: str, tmp_path: Path) -> None:
     """Ctrl-Z, fg, Ctrl-C; a program may catch the first, and stop itself when it has tidied up."""
     program = tmp_path / "program.py"
     code = "import os, signal, sys, time\nsignal.signal(signal.SIGCONT, lambda *_: print('going on', flush=True))\n"
-    program.write_text(f"{code}{before}{READY}try: {WAIT}\nexcept KeyboardInterrupt: sys.exit(5)\n")
+    program.write_text(f"{code}{before}try:\n  {READY}  {WAIT}\nexcept KeyboardInterrupt: sys.exit(5)\n")
     child, terminal = pty.fork()
     if child == 0:
         os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], os.environ | {"TERM": "dumb", "PS1": "$ "})

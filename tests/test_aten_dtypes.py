@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 
+import pytest
+
 from tests.aten_ops.report import PAGE, RANDOM, page
 from tests.aten_ops.sweep import LIBRARY, Result, samples, sweep
 from tests.published import rows

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from aclnn_torch import host
 from tests import builds, test_npu
 from tests.verify.observation import Observation

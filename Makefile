@@ -28,7 +28,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 MADE_FOR := torch $(TORCH) in $(CURDIR)
 remake = $(if $(wildcard $(1)/installed),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
 
-.PHONY: remake tidy tidy-rows demo demo-npu test test-all test-rest test-deep reliability properties clients commands soak stock build cann npu \
+.PHONY: remake tidy tidy-rows demo demo-npu test test-all test-rest test-deep reliability properties clients commands soak stock build build-cost cann npu \
   sanitize fuzz clang test-aarch64 wheel-test wheels conformance bench bench-quick bench-check docs matrix lint clean
 
 demo: build
@@ -102,6 +102,10 @@ wheel-test: $(VENV)/installed
 # Wheels for every Python on PATH and, after test-aarch64, for aarch64, into dist; tests/wheels.py.
 wheels: build
 	$(RUN) -m tests.wheels
+
+# What compiling the core costs, with ARGS=--all everything.
+build-cost: $(VENV)/installed
+	$(RUN) tools/build_cost.py $(ARGS)
 
 # Each version of torch, torch_npu and Python that the package is for, into docs/compatibility.md. Downloads them.
 matrix:

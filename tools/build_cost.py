@@ -1,0 +1,70 @@
+"""What compiling costs: ``make build-cost``, in CPU seconds and beside one file that includes torch/extension.h.
+
+The core is built from nothing, and with --all also the CANN that looks installed and the C++ tests, in a folder of its
+own and without a compiler cache. The ratio to the one file, of the same run, tells changes apart from machines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+import cmake
+import ninja
+from torch.utils import cpp_extension
+
+ROOT = Path(__file__).resolve().parent.parent
+CMAKE = Path(cmake.CMAKE_BIN_DIR) / "cmake"
+
+
+def cpu_seconds(*command: str | Path) -> float:
+    """Of a command that must succeed, and of all that it starts and waits for."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> None:
+    """Prints a line for each part."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="the other component and the C++ tests, too")
+    arguments = parser.parse_args()
+    for name in [name for name in os.environ if name.startswith(("CCACHE", "CMAKE_"))]:
+        del os.environ[name]
+    parts = {"the core": "core"}
+    if arguments.all:
+        parts |= {"the CANN that looks installed": "all", "the C++ tests": "cpp_tests"}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        options = [f"-DCMAKE_MAKE_PROGRAM={Path(ninja.BIN_DIR) / 'ninja'}", f"-DACLNN_PYTHON={sys.executable}"]
+        cpu_seconds(CMAKE, "-S", ROOT, "-B", folder, "-G", "Ninja", *options)
+        costs = {part: cpu_seconds(CMAKE, "--build", folder, "--target", parts[part]) for part in parts}
+        # As torch's own extensions are compiled.
+        source = folder / "reference.cpp"
+        source.write_text("#include <torch/extension.h>\n")
+        folders = [*cpp_extension.include_paths(), sysconfig.get_path("include")]
+        compiler = [*shlex.split(os.environ.get("CXX", "g++")), "-std=c++20", "-O3", "-fPIC"]
+        command: list[str | Path] = [
+            *compiler,
+            *(f"-I{each}" for each in folders),
+            "-c",
+            source,
+            "-o",
+            folder / "reference.o",
+        ]
+        one = cpu_seconds(*command)
+    print(f"a file with torch/extension.h: {one:.1f} s of CPU")
+    for part, cost in costs.items():
+        print(f"{part}: {cost:.0f} s of CPU, {cost / one:.1f} such files")
+
+
+if __name__ == "__main__":
+    main()

@@ -18,7 +18,8 @@ endfunction()
 # Names in unnamed namespaces meet, so that they differ, or each file has a namespace of its own.
 function(compile_together target count)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${ACLNN_UNITY} UNITY_BUILD_BATCH_SIZE ${count})
-  if(ACLNN_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # an unnamed namespace is no header's, though GCC sees it in an included file
+  # GCC takes what is included for a header, and an unnamed namespace there for a mistake.
+  if(ACLNN_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
 endfunction()

@@ -211,7 +211,7 @@ TEST(what_does_not_fit_is_refused_in_stage_1) {
   CHECK(told("aclnnAdd: out has shape [3, 3], expected [2, 3], the shape of the result"));
   CHECK_EQ(add(x, x, whole), 161002);
   CHECK(told(
-      "aclnnAdd: out has dtype INT32, but result type Float can't be cast to the desired output"));
+      "aclnnAdd: out has dtype INT32, but result type FLOAT can't be cast to the desired output"));
   CHECK_EQ(add(x, backwards, x), 161002);
   CHECK(told("aclnnAdd: other has a negative stride"));
   CHECK_EQ(add(outside, outside, outside), 161002);
@@ -460,9 +460,9 @@ TEST(results_of_unknown_shape_are_checked_in_stage_1) {
   CHECK(told(
       "aclnnMaskedSelect: the arguments do not fit together: self FLOAT [2, 3], mask BOOL [4]"));
   CHECK_EQ(select(mask, whole), 161002);
-  CHECK(told("aclnnMaskedSelect: out has dtype INT64, but result type Float can't be cast"));
+  CHECK(told("aclnnMaskedSelect: out has dtype INT64, but result type FLOAT can't be cast"));
   CHECK_EQ(aclnnNonzeroGetWorkspaceSize(x, bits, &s.size, &s.executor), 161002);
-  CHECK(told("aclnnNonzero: out has dtype BOOL, but result type Long can't be cast"));
+  CHECK(told("aclnnNonzero: out has dtype BOOL, but result type INT64 can't be cast"));
   const auto unique = [&](aclTensor* values, aclTensor* inverse, aclTensor* counts) {
     return aclnnUnique2GetWorkspaceSize(x, true, true, true, values, inverse, counts, &s.size,
                                         &s.executor);

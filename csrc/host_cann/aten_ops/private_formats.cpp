@@ -298,8 +298,8 @@ aclnnStatus calculate_format(const char* api, const aclTensor* src, aclFormat to
 
 }  // namespace
 
-aclnnStatus aclnnCalculateMatmulWeightSize(const aclIntArray* tensorShape,
-                                           uint64_t* weightTensorSize) {
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus
+aclnnCalculateMatmulWeightSize(const aclIntArray* tensorShape, uint64_t* weightTensorSize) {
   constexpr const char* kApi = "aclnnCalculateMatmulWeightSize";
   return guarded(kApi, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&] {
     const uint64_t most = has_batches(current_product()) ? kMostDims : kLeastDims;
@@ -307,8 +307,8 @@ aclnnStatus aclnnCalculateMatmulWeightSize(const aclIntArray* tensorShape,
   });
 }
 
-aclnnStatus aclnnCalculateMatmulWeightSizeV2(const aclIntArray* tensorShape, aclDataType dataType,
-                                             uint64_t* weightTensorSize) {
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnCalculateMatmulWeightSizeV2(
+    const aclIntArray* tensorShape, aclDataType dataType, uint64_t* weightTensorSize) {
   constexpr const char* kApi = "aclnnCalculateMatmulWeightSizeV2";
   return guarded(kApi, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&]() -> aclnnStatus {
     if (current_product() == Product::kAscend910) {
@@ -336,9 +336,9 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransMatmulWeight(void* workspac
   return launch("aclnnTransMatmulWeight", workspace, workspaceSize, executor, stream);
 }
 
-aclnnStatus aclnnCalculateConvolutionWeightSize(const aclIntArray* tensorShape, bool transposed,
-                                                int64_t groups, aclDataType dataType,
-                                                uint64_t* weightTensorSize) {
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus
+aclnnCalculateConvolutionWeightSize(const aclIntArray* tensorShape, bool transposed, int64_t groups,
+                                    aclDataType dataType, uint64_t* weightTensorSize) {
   constexpr const char* kApi = "aclnnCalculateConvolutionWeightSize";
   return guarded(kApi, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&]() -> aclnnStatus {
     if (tensorShape == nullptr || weightTensorSize == nullptr) {
@@ -384,10 +384,9 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransConvolutionWeight(void* wor
   return launch("aclnnTransConvolutionWeight", workspace, workspaceSize, executor, stream);
 }
 
-aclnnStatus aclnnNpuFormatCastCalculateSizeAndFormat(const aclTensor* srcTensor,
-                                                     const int dstFormat, int additionalDtype,
-                                                     int64_t** dstShape, uint64_t* dstShapeSize,
-                                                     int* actualFormat) {
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnNpuFormatCastCalculateSizeAndFormat(
+    const aclTensor* srcTensor, const int dstFormat, int additionalDtype, int64_t** dstShape,
+    uint64_t* dstShapeSize, int* actualFormat) {
   constexpr const char* kApi = "aclnnNpuFormatCastCalculateSizeAndFormat";
   return guarded(kApi, aclnnStatus{ACLNN_ERR_RUNTIME_ERROR}, ACLNN_ERR_RUNTIME_ERROR, [&] {
     return calculate_format(kApi, srcTensor, static_cast<aclFormat>(dstFormat), additionalDtype,
@@ -414,9 +413,9 @@ ACLNN(NpuFormatCast, (StoredIn, srcTensor), (StoredOut, dstTensor)) {
   dstTensor = srcTensor.elements;
 }
 
-aclnnStatus aclnnTransQuantParam(const float* scaleArray, uint64_t scaleSize,
-                                 const float* offsetArray, uint64_t offsetSize,
-                                 uint64_t** quantParam, uint64_t* quantParamSize) {
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus
+aclnnTransQuantParam(const float* scaleArray, uint64_t scaleSize, const float* offsetArray,
+                     uint64_t offsetSize, uint64_t** quantParam, uint64_t* quantParamSize) {
   constexpr const char* kApi = "aclnnTransQuantParam";
   if (scaleArray == nullptr || quantParam == nullptr || quantParamSize == nullptr) {
     return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: scaleArray, quantParam or quantParamSize is null",

@@ -135,7 +135,11 @@ int fail_again(int status, const std::string& text) noexcept {
 int fail_again_on(int32_t device, int status, const std::string& text) noexcept {
   remember(status);
   note_failure(status, text.c_str());
-  if (!runs_task()) tell(status, text, device);  // a task tells its stream, and nobody else
+  if (runs_task()) {
+    fail_as_another();  // a task tells its stream, and nobody else
+  } else {
+    tell(status, text, device);
+  }
   put_messages(text);
   return status;
 }

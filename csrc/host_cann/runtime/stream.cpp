@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <unordered_set>
+#include <utility>
 
 #include "host_cann/profiling/hooks.h"
 #include "host_cann/runtime/callback.h"
@@ -30,6 +31,7 @@ thread_local aclError null_stream_status = ACL_SUCCESS;
 thread_local bool works_for_a_stream = false;
 
 thread_local int running_tasks = 0;  // one inside another, where a callback brings it inline
+thread_local bool fails_as_another = false;  // the task that runs now
 
 aclError take_null_stream_status() noexcept {
   const aclError status = null_stream_status;
@@ -117,6 +119,10 @@ bool is_worker() noexcept {
 
 bool runs_task() noexcept {
   return running_tasks > 0;
+}
+
+void fail_as_another() noexcept {
+  fails_as_another = true;
 }
 
 uint64_t stream_id(aclrtStream stream) noexcept {
@@ -210,6 +216,7 @@ void Stream::perform(Launched launched, std::unique_lock<std::mutex>& lock) noex
 
   aclError status = ACL_SUCCESS;
   std::string message;
+  const bool before = std::exchange(fails_as_another, false);
   if (!dropped) {
     ++running_tasks;
     status = run_task(*task);
@@ -221,6 +228,7 @@ void Stream::perform(Launched launched, std::unique_lock<std::mutex>& lock) noex
   } else {
     task->abandon(status_, message_);  // only who does the tasks writes them
   }
+  const bool is_others = std::exchange(fails_as_another, before);
   task.reset();  // what it holds is given back before anyone sees it done
 
   const bool is_first = status != ACL_SUCCESS && status_ == ACL_SUCCESS;
@@ -229,6 +237,7 @@ void Stream::perform(Launched launched, std::unique_lock<std::mutex>& lock) noex
   if (is_first) {
     status_ = status;
     message_ = std::move(message);
+    is_others_ = is_others;
   }
   ++finished_;
   done_.notify_all();
@@ -258,8 +267,9 @@ aclError Stream::report(std::unique_lock<std::mutex>& lock) {
   const aclError status = status_;
   if (status == ACL_SUCCESS) return status;
   const std::string message = message_;
+  const int32_t device = is_others_ ? -1 : device_;
   lock.unlock();
-  return fail_again_on(device_, status, message);
+  return fail_again_on(device, status, message);
 }
 
 void Stream::stop_on_failure(bool stop) {

@@ -94,7 +94,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::map<aclrtStreamAttr, aclrtStreamAttrValue> attributes_;
   std::map<aclrtDevResLimitType, uint32_t> limits_;
   aclError status_ = ACL_SUCCESS;
-  std::string message_;  // what the failed task said
+  std::string message_;     // what the failed task said
+  bool is_others_ = false;  // the failure is that of another stream, for which the task waited
   std::thread worker_;
   std::atomic<std::thread::id> worker_id_;  // inline: of the thread that does a task now
 };
@@ -115,6 +116,9 @@ bool is_worker() noexcept;
 
 // Whether the calling thread runs a task of a created stream, as its worker or inline.
 bool runs_task() noexcept;
+
+// Says that the task which the calling thread runs fails as another stream has.
+void fail_as_another() noexcept;
 
 // Ends the streams whose context has ended, after all their work.
 void end_orphaned_streams();

@@ -79,10 +79,9 @@ bool compress(const int8_t* row, int64_t columns, int64_t column, int8_t* kept, 
 }  // namespace
 
 // A result is in blocks of 16 rows and 32 columns (FRACTAL_NZ), whose padding is 0.
-aclnnStatus aclnnTransSparse4to2Para(const int8_t* weight, aclIntArray* shape,
-                                     int8_t** sparseWeight, int64_t** sparseWeightDims,
-                                     uint64_t* sparseWeightDimsNum, uint8_t** index,
-                                     int64_t** indexDims, uint64_t* indexDimsNum) {
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransSparse4to2Para(
+    const int8_t* weight, aclIntArray* shape, int8_t** sparseWeight, int64_t** sparseWeightDims,
+    uint64_t* sparseWeightDimsNum, uint8_t** index, int64_t** indexDims, uint64_t* indexDimsNum) {
   constexpr const char* kApi = "aclnnTransSparse4to2Para";
   if (weight == nullptr || shape == nullptr || sparseWeight == nullptr ||
       sparseWeightDims == nullptr || sparseWeightDimsNum == nullptr || index == nullptr ||

@@ -68,4 +68,4 @@ def test_a_last_call_that_fails_in_torch_npus_queue(tmp_path: Path) -> None:
     done = run(tmp_path, code, TASK_QUEUE_ENABLE="2")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("aclnn-torch: npu:0, torch_npu's queue of process ") == 1
-    assert "aclnnMatmul: the matrices promote to Double" in done.stderr
+    assert "aclnnMatmul: the matrices promote to DOUBLE" in done.stderr

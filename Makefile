@@ -42,7 +42,7 @@ test: npu
 	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	$(PYTEST) -m "not test_all and not deep"
 
-# What `make test` leaves out: every session of torch_npu, sweeps over all rows, what a user's machine may lack.
+# What `make test` leaves out: every session of torch_npu, sweeps over all rows and headers, larger examples.
 test-rest: npu
 	$(CMAKE) --build build/release --target cpp_tests -- --quiet
 	$(PYTEST) -m "test_all and not deep"

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <new>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 

@@ -7,7 +7,9 @@
 namespace aclnn_host {
 
 Part::Part(const c10::Scalar& number) : value_(int64_t{0}) {
-  if (number.isIntegral(/*includeBool=*/true)) {
+  if (number.type() == at::kUInt64) {
+    value_ = number.toUInt64();
+  } else if (number.isIntegral(/*includeBool=*/true)) {
     value_ = number.toLong();
   } else if (number.isFloatingPoint()) {
     value_ = number.toDouble();

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -41,6 +42,9 @@ class Part {
   Part(T number) : value_(static_cast<int64_t>(number)) {}
   template <std::unsigned_integral T>
   Part(T number) : value_(static_cast<uint64_t>(number)) {}
+  template <class T>
+    requires std::is_enum_v<T>
+  Part(T number) : Part(static_cast<int64_t>(number)) {}
   Part(double number) : value_(number) {}
   template <class T>
   Part(Exact<T> number) : Part(number.value()) {}

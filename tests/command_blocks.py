@@ -14,6 +14,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import LONGEST
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     *("README.md", "CONTRIBUTING.md"),
@@ -144,7 +146,7 @@ def run_page(page: str, tree: Path, long: bool) -> str:
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])  # cmake, pkg-config
     folder = (tree / page).parent if page.startswith("examples/") else tree
     script = ["bash", "-c", script_of(page, long)]
-    result = subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, timeout=3600)
+    result = subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, timeout=2 * LONGEST)
     assert result.returncode == 0, f"{page}: status {result.returncode}\n{result.stdout}\n{result.stderr}"
     return result.stdout
 

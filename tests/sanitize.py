@@ -16,10 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tests import builds
+from tests import LONGEST, builds
 
 ROOT = Path(__file__).resolve().parent.parent
-SECONDS = 1800  # for one program; kernels without optimisation take minutes
 AT_A_TIME = 2
 
 # The tests that call operators, from torch, without test_compilers: what a compiler makes is not instrumented.
@@ -71,11 +70,11 @@ def run(variant: str, program: Path, options: dict[str, str]) -> Outcome:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            timeout=SECONDS,
+            timeout=LONGEST,
         )
         passed, output = result.returncode == 0, result.stdout
     except subprocess.TimeoutExpired as late:
-        passed, output = False, f"{(late.stdout or b'').decode(errors='replace')}\nnot done in {SECONDS} s\n"
+        passed, output = False, f"{(late.stdout or b'').decode(errors='replace')}\nnot done in {LONGEST} s\n"
     outcome = Outcome(variant, program.name, passed, time.monotonic() - start)
     print(f"{'ok    ' if passed else 'FAILED'} {variant:8} {program.name} ({outcome.seconds:.1f} s)", flush=True)
     if not passed:

@@ -20,6 +20,7 @@ import aclnn_torch
 from aclnn_torch import cli, decompositions, functional
 from aclnn_torch.cli import coverage, doctor
 from aclnn_torch.ops import OPERATORS
+from tests import LONGEST
 from tests.aten_ops.sweep import LIBRARY
 from tests.cabi import exported_operators
 from tests.published import refused, refused_to_torch_npu
@@ -51,7 +52,7 @@ def command_line(*arguments: str | Path, **variables: str) -> subprocess.Complet
     """One command in a process of its own."""
     command = [sys.executable, "-m", "aclnn_torch", *map(str, arguments)]
     environment = {name: value for name, value in os.environ.items() if name != "ACLNN_TORCH_PRODUCT"} | variables
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST)
 
 
 def test_version() -> None:

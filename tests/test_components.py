@@ -13,6 +13,7 @@ import ninja
 import pytest
 
 from aclnn_torch import host
+from tests import LONGEST
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_OF_THE_CORE = re.compile(r"csrc/(host_cann/(aten_ops|named_ops|hccl|prefix)|torch_npu)/")
@@ -80,7 +81,7 @@ def make_setup(tree: Path, works: bool) -> None:
 def test_commands_that_need_it_build_it_once(tree: Path) -> None:
     make_setup(tree, works=True)
     commands = [start(tree, "config", "--prefix"), start(tree, "env"), start(tree, "config", "--libdir")]
-    results = [(*command.communicate(timeout=60), command.returncode) for command in commands]
+    results = [(*command.communicate(timeout=LONGEST), command.returncode) for command in commands]
     assert [result[2] for result in results] == [0, 0, 0]
     assert results[0][0] == f"{tree / 'aclnn_torch' / 'cann'}\n"  # what the build says is not among it
     assert results[2][0] == f"{tree / 'aclnn_torch' / 'cann' / 'lib64'}\n"
@@ -94,7 +95,7 @@ def test_commands_that_need_it_build_it_once(tree: Path) -> None:
 )
 def test_where_it_cannot_be_built_they_say_how(tree: Path, command: list[str]) -> None:
     process = start(tree, *command)  # no setup.py: not where it was built
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=LONGEST)
     missing = ", ".join(f"lib{name}.so" for name in host.LIBRARIES)
     lib64 = tree / "aclnn_torch" / "cann" / "lib64"
     said = f"aclnn-torch: the host CANN is not built: {lib64} lacks {missing}; run `make cann` in the repository\n"
@@ -105,7 +106,7 @@ def test_where_it_cannot_be_built_they_say_how(tree: Path, command: list[str]) -
 def test_a_build_that_fails_is_told(tree: Path) -> None:
     make_setup(tree, works=False)
     process = start(tree, "config")
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=LONGEST)
     end = "is not built: what is missing or wrong is said above; run `make cann` in the repository\n"
     assert (stdout, process.returncode) == ("", 1)
     assert stderr.startswith("compiling\n") and stderr.endswith(end)
@@ -113,7 +114,7 @@ def test_a_build_that_fails_is_told(tree: Path) -> None:
 
 def test_doctor_is_content_with_the_core(tree: Path) -> None:
     process = start(tree, "doctor")
-    stdout, _ = process.communicate(timeout=120)
+    stdout, _ = process.communicate(timeout=LONGEST)
     assert "not built yet; needed for C++ programs and torch_npu" in stdout and "make cann" in stdout
     assert process.returncode == 0, stdout
 
@@ -133,7 +134,7 @@ def test_what_setup_builds(tmp_path: Path, was_built: bool, asked: list[str]) ->
     (package / "__init__.py").write_text('__version__ = "0"\n')
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace", *asked]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ACLNN_")}
-    subprocess.run(command, cwd=tmp_path, env=environment | {"PYTHONPATH": str(tmp_path)}, check=True, timeout=60)
+    subprocess.run(command, cwd=tmp_path, env=environment | {"PYTHONPATH": str(tmp_path)}, check=True, timeout=LONGEST)
     calls = (tmp_path / "calls.txt").read_text().replace(f"{tmp_path}/build/release", "BUILD").splitlines()
     core = ["--build BUILD --target core -- --quiet", "--install BUILD --component core"]
     rest = ["--build BUILD --target all -- --quiet", "--install BUILD --component cann"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import builds
+from tests import LONGEST, builds
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = sorted(
@@ -20,9 +20,6 @@ NAMES = sorted(
 def programs() -> Path:
     return builds.cpp_tests()
 
-
-# More than ten times what the slowest takes where it has a processor to itself.
-SECONDS = 1800
 
 # Every thread of it computes with OpenMP, whose threads on a large machine would be more than a process may have.
 ENVIRONMENTS = {"test_concurrency": {"OMP_NUM_THREADS": "2"}}
@@ -37,7 +34,7 @@ def test_program(programs: Path, name: str) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        timeout=SECONDS,
+        timeout=LONGEST,
     )
     if result.returncode != 0:
         pytest.fail(f"{name} ended with {result.returncode}\n{result.stdout}", pytrace=False)

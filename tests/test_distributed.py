@@ -13,6 +13,7 @@ import torch
 from torch.distributed.tensor import DTensor
 
 import aclnn_torch.distributed  # noqa: F401  (registers the rules)
+from tests import LONGEST
 
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCH = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
@@ -24,7 +25,7 @@ def test_every_case_is_like_one_process(processes: int, tmp_path: Path) -> None:
     output = tmp_path / "outcomes.json"
     command = [*LAUNCH, str(processes), "-m", "tests.distributed.cases", str(output)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST)
     assert result.returncode == 0, result.stderr
     outcomes = json.loads(output.read_text())
     assert len(outcomes) >= 16

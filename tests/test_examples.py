@@ -14,6 +14,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import aclnn_torch
+from tests import LONGEST
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -395,7 +396,7 @@ def test_tensor_parallelism_learns_what_one_process_learns():
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
         environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(EXAMPLES.parent)}
         command.append(str(EXAMPLES / "tensor_parallel.py"))
-        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONGEST)
         assert result.returncode == 0, result.stderr
         losses[processes] = [float(line) for line in result.stdout.split()]
     assert len(losses[1]) == 5

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from aclnn_torch.cli import launcher
+from tests import LONGEST
 
 LAUNCH = [sys.executable, "-I", "-S", launcher.__file__, sys.executable, "-c"]
 WRITE = """
@@ -38,7 +39,7 @@ WAIT = "[time.sleep(0.05) for _ in range(2000)]"  # a signal that comes just bef
 
 def launch(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*LAUNCH, WRITE + code], env=os.environ | environment, capture_output=True, text=True, timeout=120
+        [*LAUNCH, WRITE + code], env=os.environ | environment, capture_output=True, text=True, timeout=LONGEST
     )
 
 
@@ -55,7 +56,7 @@ def start(code: str, **options: Any) -> subprocess.Popen[str]:
 @pytest.mark.parametrize("status", [0, 1, 7, 255])
 def test_the_exit_status_and_the_streams_are_the_programs(status: int) -> None:
     code = f"print(input(), os.getpgrp()); print('error', file=sys.stderr); sys.exit({status})"
-    done = subprocess.run([*LAUNCH, WRITE + code], input="in", capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*LAUNCH, WRITE + code], input="in", capture_output=True, text=True, timeout=LONGEST)
     assert (done.returncode, done.stdout, done.stderr) == (status, f"in {os.getpgrp()}\n", "error\n")
 
 
@@ -76,7 +77,7 @@ def test_signals_to_the_launcher_alone_reach_the_program(number: signal.Signals)
     code = f"signal.signal({int(number)}, lambda *_: sys.exit(5))\n{READY}{WAIT}"
     process = start(code)
     process.send_signal(number)
-    assert process.wait(60) == 5
+    assert process.wait(LONGEST) == 5
 
 
 def test_a_terminals_interrupt_comes_once() -> None:
@@ -156,7 +157,7 @@ def test_it_stops_and_goes_on_with_the_program(to: str, number: signal.Signals) 
         (os.killpg if to == "the group" else os.kill)(process.pid, signal.SIGCONT)
         wait_for(lambda: is_in_state(program, "S") and is_in_state(process.pid, "S"))
     process.terminate()
-    assert process.wait(60) == -signal.SIGTERM
+    assert process.wait(LONGEST) == -signal.SIGTERM
 
 
 def test_a_program_that_does_not_stop_is_not_stopped() -> None:
@@ -208,7 +209,7 @@ def test_who_stops_the_program_alone_may_let_it_go_on_alone() -> None:
     wait_for(lambda: is_in_state(process.pid, "S"))
     os.kill(program, signal.SIGCONT)
     os.kill(program, signal.SIGUSR1)
-    assert process.wait(60) == 5
+    assert process.wait(LONGEST) == 5
 
 
 def test_the_ends_of_pipes_are_the_programs() -> None:
@@ -226,7 +227,7 @@ def test_the_ends_of_pipes_are_the_programs() -> None:
         os.write(process.stdin.fileno(), b"in")
     assert process.poll() is None
     process.terminate()
-    assert process.wait(60) == -signal.SIGTERM
+    assert process.wait(LONGEST) == -signal.SIGTERM
 
 
 def test_a_launcher_that_is_killed_takes_the_program_with_it(tmp_path: Path) -> None:
@@ -234,7 +235,7 @@ def test_a_launcher_that_is_killed_takes_the_program_with_it(tmp_path: Path) -> 
     process = start(PROGRAM, env=os.environ | {"TMPDIR": str(tmp_path)})
     program = program_of(process)
     process.kill()
-    process.wait(60)
+    process.wait(LONGEST)
     wait_for(lambda: is_in_state(program, "XZ"))
     assert list(tmp_path.iterdir()) == []
 
@@ -242,7 +243,7 @@ def test_a_launcher_that_is_killed_takes_the_program_with_it(tmp_path: Path) -> 
 def test_the_first_process_of_a_container_has_the_shells_status() -> None:
     """The kernel does not end it by the signal that it sends itself."""
     code = "import sys; from aclnn_torch.cli import launcher; launcher.os.kill = lambda *_: None; launcher.end(15)"
-    assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 128 + 15
+    assert subprocess.run([sys.executable, "-c", code], timeout=LONGEST, check=False).returncode == 128 + 15
 
 
 def test_the_memory_is_not_the_programs_to_keep() -> None:
@@ -268,7 +269,7 @@ def launch_with(change: str, program: str) -> subprocess.CompletedProcess[str]:
     """Launches, in a launcher that was changed."""
     code = f"import sys\nfrom aclnn_torch.cli import launcher\n{change}\nlauncher.main(sys.argv[1:])"
     command = [sys.executable, "-c", code, sys.executable, "-c", program]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
 
 
 def test_without_memory_for_it_the_program_runs() -> None:
@@ -282,7 +283,7 @@ def test_a_program_that_cannot_be_started() -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"aclnn-torch: {sys.executable} cannot be started: [Errno 11] no processes\n"
     command = [*LAUNCH[:4], "/nowhere/python"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("aclnn-torch: /nowhere/python cannot be started: [Errno 2] ")
 
@@ -349,12 +350,12 @@ def test_what_is_told(case: str) -> None:
 def test_a_closed_file_does_not_keep_it_from_telling(closed: str) -> None:
     """Its number is the next file's, which may be the memory."""
     command = ["bash", "-c", f'exec "$@" {closed}', "bash", *LAUNCH, WRITE + "fail(1, process=77); sys.exit(3)"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
     assert (done.returncode, done.stderr) == (3, SENTENCE)
 
 
 def test_a_closed_standard_error_does_not_change_the_status() -> None:
     done = subprocess.run(
-        ["bash", "-c", 'exec "$@" 2>&-', "bash", *LAUNCH, WRITE + "fail(1); sys.exit(3)"], timeout=120, check=False
+        ["bash", "-c", 'exec "$@" 2>&-', "bash", *LAUNCH, WRITE + "fail(1); sys.exit(3)"], timeout=LONGEST, check=False
     )
     assert done.returncode == 3

@@ -27,7 +27,7 @@ import aclnn_torch
 import aclnn_torch.functional as F
 from aclnn_torch.ops.linear_cross_entropy import _LossOfALinearLayer
 from benchmarks import memory
-from tests import inductor, operator_checks
+from tests import LONGEST, inductor, operator_checks
 from tests.operator_checks import FLOATS, MULTIPLIES_BFLOAT16
 from tests.operators.linear_cross_entropy import in_three
 
@@ -208,7 +208,7 @@ def test_plain_code_multiplies_bfloat16() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
     command += ["-k", "bfloat16 and (values or strides or bits or rows or ignored)"]
     environment = os.environ | {"ACLNN_TORCH_CPU_CAPABILITY": "reference"}
-    result = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST)
     assert result.returncode == 0, result.stdout
     assert " passed" in result.stdout
 

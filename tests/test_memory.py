@@ -22,6 +22,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import aclnn_torch
 from aclnn_torch import empty_cache, memory_stats, set_memory_limit
+from tests import LONGEST
 from tests.operators import ELEMENTWISE, OPERATORS, Kernel
 from tests.operators._info import noise
 
@@ -58,7 +59,7 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LONGEST,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import aclnn_torch.host
+from tests import LONGEST
 
 MSPROF = "tools/profiler/profiler_tool/analysis/msprof/msprof.py"
 HEAD = {"kind": "profile", "process": 7, "product": "Ascend910B1", "begin": 0, "wall": 1_000_000}
@@ -34,7 +35,7 @@ def task(device: int) -> dict[str, Any]:
 
 def export(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(aclnn_torch.host.PREFIX / MSPROF), "--export=on", f"--output={folder}"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
 
 
 def timeline_of(folder: Path) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import torch
 
 from aclnn_torch import cli, host
 from aclnn_torch.products import PRODUCTS
+from tests import LONGEST
 
 ROOT = Path(__file__).resolve().parent.parent
 # `make` puts torch_npu into an environment of its own; the variable names another.
@@ -44,7 +45,7 @@ def run(
         env=clean | {"PYTHONPATH": str(ROOT)} | environment,
         capture_output=True,
         text=True,
-        timeout=1800,
+        timeout=LONGEST,
     )
 
 

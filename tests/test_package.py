@@ -18,6 +18,7 @@ import aclnn_torch
 from aclnn_torch import _C, functional, host, nn
 from aclnn_torch.ops import OPERATORS
 from aclnn_torch.products import PRODUCTS
+from tests import LONGEST
 
 from . import public_api, wheel
 
@@ -27,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def run_python(code: str, **environment: str) -> str:
     """What a new interpreter prints."""
     result = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, timeout=LONGEST
     )
     assert result.returncode == 0, result.stderr
     return result.stdout

@@ -18,6 +18,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import aclnn_torch
 from aclnn_torch import functional as F
+from tests import LONGEST
 
 from .conformance.machinery import Bools, Ints, Same, Scalar, Table, Tensor, all_tables, call
 
@@ -210,7 +211,7 @@ os.kill(os.getpid(), 9)  # nothing is written at the end
 def run_python(code: str, *arguments: str | Path, folder: Path, **environment: str) -> None:
     """A process of its own, with the package of this tree, that ends as it will."""
     variables = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | environment
-    subprocess.run([sys.executable, "-c", code, *arguments], cwd=folder, env=variables, timeout=120)
+    subprocess.run([sys.executable, "-c", code, *arguments], cwd=folder, env=variables, timeout=LONGEST)
 
 
 def test_forked_processes(tmp_path: Path) -> None:
@@ -404,7 +405,7 @@ print("done")
 def test_a_disk_that_becomes_full(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", FULL_DISK]
-    assert subprocess.check_output(command, cwd=tmp_path, env=environment, text=True, timeout=120) == "done\n"
+    assert subprocess.check_output(command, cwd=tmp_path, env=environment, text=True, timeout=LONGEST) == "done\n"
     assert stages(tmp_path / "short.json") == ["aclnnElu"]
 
 
@@ -420,7 +421,7 @@ def test_python_warns_of_an_unwritable_trace(file: str, reason: str, tmp_path: P
     code = "import torch\nimport aclnn_torch\nprint(torch.ops.aclnn.selu(torch.zeros(2)).tolist())"
     environment = os.environ | {"PYTHONPATH": str(ROOT), "ACLNN_TORCH_TRACE": file}
     command = [sys.executable, "-c", code]
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=LONGEST)
     assert ran.stdout == "[0.0, 0.0]\n"
     (warning,) = [line for line in ran.stderr.splitlines() if "Warning" in line]
     assert "UserWarning: ACLNN_TORCH_TRACE" in warning
@@ -459,7 +460,7 @@ print(library.aclHostTraceProblem())
 def test_doctor_tells_of_an_unwritable_trace(file: str, reason: str, tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "ACLNN_TORCH_TRACE": file}
     command = [sys.executable, "-m", "aclnn_torch", "doctor", "--json"]
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=LONGEST)
     (finding,) = [finding for finding in json.loads(ran.stdout) if finding["name"] == "trace"]
     assert ran.returncode == 1
     assert not finding["works"]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from aclnn_torch import host
-from tests import builds, test_npu
+from tests import LONGEST, builds, test_npu
 from tests.verify.observation import Observation
 from tests.verify.report import EQUAL, EXPLAINED, UNEXPLAINED, Report, verdict
 from tests.verify.run import FINDING, Record
@@ -29,7 +29,7 @@ def verify(folder: Path, pattern: str, *options: str, **environment: str) -> tup
     """The exit status, the report and what stands on standard error."""
     command = [sys.executable, "-m", "aclnn_torch", "verify", "--json", "--filter", pattern, "--output", str(folder)]
     variables = os.environ | host.environment(product="Ascend910B", strict=True) | environment
-    result = subprocess.run([*command, *options], env=variables, capture_output=True, text=True, timeout=900)
+    result = subprocess.run([*command, *options], env=variables, capture_output=True, text=True, timeout=LONGEST)
     return result.returncode, json.loads(result.stdout or "{}"), result.stderr
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import LONGEST
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -21,7 +23,7 @@ def launch(*command: str) -> None:
         env=os.environ | small,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LONGEST,
     )
     if result.returncode != 0:
         pytest.fail(f"status {result.returncode}\n{result.stdout}{result.stderr}", pytrace=False)

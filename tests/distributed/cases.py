@@ -37,7 +37,7 @@ from torch.utils.checkpoint import checkpoint
 import aclnn_torch
 import aclnn_torch.distributed
 import aclnn_torch.functional as F
-from tests import inductor
+from tests import LONGEST, inductor
 from tests.operators import ELEMENTWISE
 
 ops = torch.ops.aclnn
@@ -608,7 +608,7 @@ def compiled_dtensors() -> None:
 
 def main(output: Path) -> None:
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=120))
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=LONGEST))
     found = {}
     for name, function in CASES.items():
         torch.manual_seed(0)

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tests import LONGEST
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent / "corpus"
 PROGRAM = ROOT / "build" / "release" / "tests" / "fuzz_replay"
@@ -42,7 +44,7 @@ def replay(function: str, cases: Iterable[bytes]) -> list[dict[str, Any]]:
         capture_output=True,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
-        timeout=600,
+        timeout=LONGEST,
     )
     outcomes = result.stdout.splitlines()
     assert result.returncode == 0, f"call {len(outcomes)} ended the program with {result.returncode}: {result.stderr}"

@@ -23,6 +23,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from aclnn_torch.distributed import vocabulary_parallel_linear_cross_entropy
+from tests import LONGEST
 
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 DEVICE = torch.device("npu", RANK)
@@ -284,7 +285,7 @@ def main() -> None:
     """Run every case; rank 0 writes what failed anywhere."""
     torch.npu.set_device(DEVICE)
     torch.npu.matmul.allow_hf32 = False
-    dist.init_process_group("hccl", timeout=timedelta(seconds=120))
+    dist.init_process_group("hccl", timeout=timedelta(seconds=LONGEST))
     outcomes: dict[str, list[str | None]] = {}
     for run in CASES:
         problem = None

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import NamedTuple
 
+from tests import LONGEST
+
 
 class Result(NamedTuple):
     """How a program ended, and what it wrote."""
@@ -16,13 +18,13 @@ class Result(NamedTuple):
     errors: str
 
 
-def run(code: str, *, seconds: float = 120, **environment: str) -> Result:
+def run(code: str, **environment: str) -> Result:
     """Run Python code in this process's environment with these changes; one that hangs is ended, with an error."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONFAULTHANDLER": "1"} | environment,
         capture_output=True,
         text=True,
-        timeout=seconds,
+        timeout=LONGEST,
     )
     return Result(done.returncode, done.stdout, done.stderr)

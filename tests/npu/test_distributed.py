@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import LONGEST
+
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 
@@ -48,7 +50,7 @@ def test_every_case(ranks: int, way: str, tmp_path: Path) -> None:
     output = tmp_path / "outcomes.json"
     command = [*LAUNCH, str(ranks), "-m", "tests.npu.distributed_cases", output]
     result = subprocess.run(
-        command, cwd=ROOT, env=environment(ranks, **WAYS[way]), capture_output=True, text=True, timeout=300
+        command, cwd=ROOT, env=environment(ranks, **WAYS[way]), capture_output=True, text=True, timeout=LONGEST
     )
     assert result.returncode == 0, result.stderr
     expect_no_problems(output)
@@ -86,8 +88,8 @@ torch.npu.synchronize()
         )
         stack.callback(first.kill)
         stack.callback(second.kill)
-        assert second.wait(120) == -signal.SIGKILL
-        text = first.communicate(timeout=60)[1]
+        assert second.wait(LONGEST) == -signal.SIGKILL
+        text = first.communicate(timeout=LONGEST)[1]
         assert first.returncode != 0
     assert "507057" in text
     assert f"the process of rank 1 ({second.pid}) has ended" in text
@@ -115,7 +117,7 @@ dist.destroy_process_group()
 """)
     variables = environment(2, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
     result = subprocess.run(
-        [*LAUNCH, "2", "--max-restarts", "1", program], env=variables, capture_output=True, text=True, timeout=600
+        [*LAUNCH, "2", "--max-restarts", "1", program], env=variables, capture_output=True, text=True, timeout=LONGEST
     )
     assert result.returncode == 0, result.stderr
     assert [(tmp_path / f"rank{rank}").read_text() for rank in range(2)] == ["[4.0, 4.0, 4.0, 4.0]"] * 2
@@ -171,7 +173,7 @@ def test_two_hosts(tmp_path: Path) -> None:
         env=variables,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LONGEST,
     )
     assert result.returncode == 0, result.stderr
     expect_no_problems(output)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_torch.host import PREFIX
+from tests import LONGEST
 
 from .test_order import ROOT, package_with
 
@@ -49,7 +50,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
         cwd=PREFIX,  # away from the package, which may be another one
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LONGEST,
     )
 
 

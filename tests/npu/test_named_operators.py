@@ -13,6 +13,8 @@ import torch_npu
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tests import LONGEST
+
 
 @pytest.fixture(autouse=True)
 def not_on_ascend950() -> None:
@@ -150,7 +152,7 @@ for _ in range(2):
 def test_an_operator_that_is_not_there_is_named_and_nothing_is_read_after_it(queue: str) -> None:
     environment = {**os.environ, "TASK_QUEUE_ENABLE": queue}
     command = [sys.executable, "-W", "ignore", "-c", UNKNOWN, queue]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONGEST)
     assert done.returncode == 0, done.stderr
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import aclnn_torch
+from tests import LONGEST
 
 from . import order
 
@@ -42,7 +43,7 @@ def test_a_launch_past_the_queue_is_noticed(streams: str, tmp_path: Path) -> Non
     package_with(MISORDERED, tmp_path)
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     command = [sys.executable, order.__file__, streams]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONGEST)
     assert result.returncode == 0, result.stderr
     if os.environ.get("TASK_QUEUE_ENABLE", "1") == "0":
         assert int(result.stdout) == 0

@@ -43,7 +43,7 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 def test_a_process_ends_with_work_queued(end: str) -> None:
     code, status, task_queue = ENDS[end]
-    result = run(BUSY + code, seconds=60, TASK_QUEUE_ENABLE=task_queue)
+    result = run(BUSY + code, TASK_QUEUE_ENABLE=task_queue)
     assert result.status == status, result.errors
     assert ("KeyError: 'here'" in result.errors) == (end == "an exception")
     assert "Fatal Python error" not in result.errors
@@ -73,7 +73,7 @@ for round in range(2):
 assert torch.equal(x[1].cpu(), torch.ones(1 << 20))
 print("done")
 """
-    result = run(BUSY + code, seconds=120)
+    result = run(BUSY + code)
     assert (result.status, result.output) == (0, "done\n"), result.errors
 
 
@@ -96,7 +96,7 @@ work()
 assert torch.equal(x[0].cpu(), torch.ones(1 << 20))
 print(os.waitstatus_to_exitcode(status))
 """
-    result = run(BUSY + code, seconds=60, TASK_QUEUE_ENABLE="0")
+    result = run(BUSY + code, TASK_QUEUE_ENABLE="0")
     assert result.status == 0, result.errors
     *attempts, status = result.output.splitlines()
     assert status == "9", result.errors
@@ -137,5 +137,5 @@ try:
 except RuntimeError as error:
     print(error)
 """
-    result = run(code, seconds=60, TASK_QUEUE_ENABLE="2")
+    result = run(code, TASK_QUEUE_ENABLE="2")
     assert "aclnnSilentCheck" in result.output, result

@@ -18,6 +18,8 @@ import torch_npu
 from torch import nn
 from torch_npu import profiler
 
+from tests import LONGEST
+
 BOTH = [profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.NPU]
 STEPS = 2
 
@@ -206,7 +208,7 @@ def test_a_program_outlives_its_mistakes(mistake: str, folder: Path) -> None:
     temporary = folder / "tmp"
     temporary.mkdir()
     done = subprocess.run(
-        command, env={**os.environ, "TMPDIR": str(temporary)}, capture_output=True, text=True, timeout=120
+        command, env={**os.environ, "TMPDIR": str(temporary)}, capture_output=True, text=True, timeout=LONGEST
     )
     assert done.returncode == 0, done.stderr
     assert "4.0" in done.stdout.splitlines()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,8 @@ import torch
 import torch_npu
 
 import aclnn_torch
+
+from .programs import run
 
 # Each of them is one aclnn function that the host CANN refuses, reached in another way.
 MISSING = {
@@ -172,9 +173,8 @@ for size in (1 << 20, 5 << 20, 50 << 20, 7):
 torch.npu.empty_cache()
 print(torch.npu.memory_reserved())
 """
-    environment = os.environ | {"PYTORCH_NPU_ALLOC_CONF": "expandable_segments:True"}
-    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300)
-    assert (result.returncode, result.stdout) == (0, "0\n"), result.stderr
+    result = run(code, PYTORCH_NPU_ALLOC_CONF="expandable_segments:True")
+    assert (result.status, result.output) == (0, "0\n"), result.errors
 
 
 def test_the_cpu_operators_stand_beside_it() -> None:

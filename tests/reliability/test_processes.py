@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import builds
+from tests import LONGEST, builds
 
 ROOT = Path(__file__).resolve().parents[2]
 FAULTS = ROOT / "build" / "release" / "tests" / "libfaults.so"
@@ -122,7 +122,7 @@ def run(arguments: list[str], **environment: str) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
+        timeout=LONGEST,
     )
     assert result.returncode == 0, f"ended with {result.returncode}\n{result.stdout}"
     return result.stdout

@@ -6,6 +6,9 @@ import gc
 import os
 from collections.abc import Iterator
 
+# Before torch brings OpenMP: threads of several processes that share the processors do not spin while they wait.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings

@@ -28,6 +28,7 @@ def test_no_dtype_fails_in_stage_2() -> None:
     assert [result for result in results() if result.verdict == "failed"] == []
 
 
+@pytest.mark.test_all
 def test_16_bit_results_are_rounded_once() -> None:
     assert [
         (result.function, result.dtype, result.rounding)
@@ -36,15 +37,18 @@ def test_16_bit_results_are_rounded_once() -> None:
     ] == []
 
 
+@pytest.mark.test_all
 def test_inputs_need_not_be_contiguous() -> None:
     assert [(result.function, result.dtype, result.strided) for result in results() if result.strided] == []
 
 
+@pytest.mark.test_all
 def test_every_function_computes_something() -> None:
     computed = {result.function for result in results() if result.verdict == "computed"}
     assert {name for name, _ in samples()} - computed == set()
 
 
+@pytest.mark.test_all
 def test_the_page_is_up_to_date() -> None:
     """`make conformance` writes it."""
     assert PAGE.read_text() == page(results())

@@ -48,6 +48,7 @@ endif()
 
 add_compile_options(-g1 -ffp-contract=off -Wall -Wextra -Wno-unused-parameter -Wno-psabi -fstack-protector-strong)
 add_link_options(LINKER:-z,relro,-z,now,-z,noexecstack)
+link_libraries(${CMAKE_DL_LIBS})  # dlopen is not in the C library before glibc 2.34
 
 # Optimising what these instrument takes minutes, for one kernel.
 set(address_flags -O0 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)

@@ -31,7 +31,7 @@ def section(tag: str, root: Path = ROOT) -> str:
         raise NotReady(f"CHANGELOG.md says of {version} {found[1]!r}, expected its date, as in 2026-01-31")
     if not found[2].strip():
         raise NotReady(f"CHANGELOG.md has nothing in its section [{version}]")
-    return found[2].strip() + "\n"
+    return found[2].strip()
 
 
 def of_a_release(text: str, address: str) -> str:
@@ -43,7 +43,7 @@ def of_a_release(text: str, address: str) -> str:
 def main(tag: str, address: str = "") -> int:
     """Prints the text; 1 if the tree is not ready for the tag."""
     try:
-        print(of_a_release(section(tag), address), end="")
+        print(of_a_release(section(tag), address))
     except NotReady as reason:
         print(f"tools/release.py: {reason}", file=sys.stderr)
         return 1

@@ -99,9 +99,10 @@ $(VENV)/libfuzzer: $(VENV)/installed
 wheel-test: $(VENV)/installed
 	$(RUN) -m tests.wheel
 
-# Wheels for every Python on PATH and, after test-aarch64, for aarch64, into dist; tests/wheels.py.
+# Wheels for every Python on PATH and, after test-aarch64, for aarch64, into dist; tests/wheels.py. ARGS=--release leaves
+# nothing out.
 wheels: build
-	$(RUN) -m tests.wheels
+	$(RUN) -m tests.wheels $(ARGS)
 
 # What compiling the core costs, with ARGS=--all everything.
 build-cost: $(VENV)/installed

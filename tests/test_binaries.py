@@ -80,7 +80,7 @@ print(len(names), [n for n in names if len({{ctypes.cast(l[n], ctypes.c_void_p).
 
 
 # What a machine with this torch, and where need be torch_npu, has: the C library, the compiler's, torch's.
-FOREIGN = {"c", "m", "stdc++", "gcc_s", "gomp", "c10", "torch", "torch_cpu", "torch_python", "torch_npu"}
+FOREIGN = {"c", "dl", "m", "stdc++", "gcc_s", "gomp", "c10", "torch", "torch_cpu", "torch_python", "torch_npu"}
 
 
 @library
@@ -88,6 +88,26 @@ def test_nothing_else_is_needed(library: Path) -> None:
     """A wheel brings its own libraries and relies on the lowest versions of the others."""
     needed = set(re.findall(r"\(NEEDED\).*\[lib([^.]*)\.so", dynamic(library)))
     assert needed <= FOREIGN | set(host.LIBRARIES) | {"aclnn_torch"}
+
+
+# What headers call where it is there: libstdc++'s, and glibc's own, in which the last three were no functions.
+CHOSEN_BY_HEADERS = {"__libc_single_threaded", "pthread_cond_clockwait", "stat", "fstat", "lstat"}
+
+
+@functools.cache
+def functions_of_glibc(path: Path, newer: bool) -> set[str]:
+    """Those that a file defines or wants in versions up to 2.28, or newer ones; some are there in both."""
+    versions = re.findall(r" (\w+)@+GLIBC_2\.(\d+)", output_of("nm", "--dynamic", "--with-symbol-versions", path))
+    return {name for name, minor in versions if (int(minor) > 28) == newer}
+
+
+@library
+def test_functions_newer_than_glibc_2_28_are_not_called(library: Path) -> None:
+    """With which .github/workflows/release.yml builds wheels, so that they are for every machine that torch's are."""
+    paths = [Path(path) for path in re.findall(r"lib[cm]\.so\.6 => (\S+)", output_of("ldd", EMBEDDED))]
+    older = set().union(*(functions_of_glibc(path, newer=False) for path in paths))
+    assert {"dlopen", "exp"} <= older
+    assert functions_of_glibc(library, newer=True) - older - CHOSEN_BY_HEADERS == set()
 
 
 @library

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -26,11 +27,18 @@ def hut(tmp_path: Path) -> Path:
     return folder
 
 
-def configure(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def configure(directory: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """What CMake says of it."""
     tools = [f"-DCMAKE_MAKE_PROGRAM={Path(ninja.BIN_DIR) / 'ninja'}", f"-DACLNN_PYTHON={sys.executable}"]
     command = [builds.CMAKE, "-S", builds.ROOT, "-B", directory, "-G", "Ninja", *tools, *options]
-    return subprocess.run(command, capture_output=True, text=True)
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
+
+
+def commands_of(directory: Path, *targets: str) -> list[list[str]]:
+    """What ninja would run for them."""
+    command = [Path(ninja.BIN_DIR) / "ninja", "-C", directory, "-t", "commands", *targets]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [shlex.split(line) for line in lines if not line.startswith("ninja: ")]
 
 
 @pytest.mark.parametrize("relocatable", ["OFF", "ON"])
@@ -46,9 +54,7 @@ def test_commands_keep_paths_whole(sanitizer: str, relocatable: str, hut: Path) 
     directory = hut / "build"
     result = configure(directory, *defines)
     assert result.returncode == 0, result.stderr
-    command = [Path(ninja.BIN_DIR) / "ninja", "-C", directory, "-t", "commands", "all", "cpp_tests"]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    commands = [shlex.split(line) for line in lines if not line.startswith("ninja: ")]
+    commands = commands_of(directory, "all", "cpp_tests")
     assert len(commands) > 50
     places = 0
     start, end = str(hut).split("  ")
@@ -62,6 +68,38 @@ def test_commands_keep_paths_whole(sanitizer: str, relocatable: str, hut: Path) 
     assert ("-Wl,-rpath,$ORIGIN:$ORIGIN/../torch/lib" in words) == (relocatable == "ON")
     assert f'-DACLNN_TORCH_NPU_VERSION="{SERIES}.0"' in words
     assert len(json.loads((directory / "compile_commands.json").read_text())) > 50
+
+
+CCACHE = [
+    *(str(builds.CMAKE), "-E", "env", f"CCACHE_BASEDIR={builds.ROOT}", "CCACHE_NOHASHDIR=1"),
+    *("CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime", "{hut}/ccache"),
+]
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "launcher"),
+    [
+        ('exec "$@"', [], CCACHE),
+        ('exec "$@"', ["-DACLNN_CCACHE=OFF"], []),
+        ('exec "$@"', ["-DCMAKE_CXX_COMPILER_LAUNCHER=/usr/bin/env"], ["/usr/bin/env"]),
+        ("exit 1", [], []),
+    ],
+    ids=["there", "not wanted", "another launcher", "broken, as where HOME cannot be written"],
+)
+def test_ccache_is_used_where_it_is(script: str, options: list[str], launcher: list[str], hut: Path) -> None:
+    """With what lets trees share their objects, precompiled headers too."""
+    (hut / "ccache").write_text(f"#!/bin/sh\n{script}\n")
+    (hut / "ccache").chmod(0o755)
+    path = os.pathsep.join([str(hut), os.environ["PATH"]])
+    result = configure(hut / "build", *options, PATH=path, CXX="g++", CMAKE_CXX_COMPILER_LAUNCHER="")
+    assert result.returncode == 0, result.stderr
+    commands = [words for words in commands_of(hut / "build", "all") if "-c" in words]
+    assert len(commands) > 50
+    expected = [word.format(hut=hut) for word in launcher]
+    for words in commands:
+        assert words[: len(expected)] == expected
+        assert words[len(expected)].endswith("/g++"), words
+        assert ("-fpch-preprocess" in words) == (launcher == CCACHE)
 
 
 def test_a_torch_npu_of_another_series(hut: Path) -> None:

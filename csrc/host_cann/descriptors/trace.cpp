@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "acl/acl_host.h"
@@ -241,7 +242,7 @@ void write_event(const char* category, const char* name, const char* suffix, int
     line += R"(","pid":)";
     add_number(line, process);
     line += R"(,"tid":)";
-    add_number(line, gettid());
+    add_number(line, syscall(SYS_gettid));  // a function since glibc 2.30
     line += R"(,"ts":)";
     add_time(line, begin);
     line += R"(,"dur":)";

@@ -22,6 +22,7 @@ namespace aclnn_host::hccl {
 namespace {
 
 constexpr size_t kCacheLine = 64;
+constexpr long kPidfdOpen = 434;  // SYS_pidfd_open, which headers of before Linux 5.3 lack
 constexpr size_t kLargestRing = size_t{1} << 20;
 constexpr size_t kSmallestRing = size_t{1} << 14;
 constexpr size_t kLargestFile = size_t{64} << 20;  // unless there are very many ranks
@@ -66,7 +67,7 @@ SharedMemory::SharedMemory(SharedFile file, uint32_t rank, const std::vector<int
       watched_(ranks_) {
   for (uint32_t peer = 0; peer < ranks_; ++peer) {
     if (processes[peer] == getpid()) continue;
-    watched_[peer] = File(static_cast<int>(syscall(SYS_pidfd_open, processes[peer], 0)));
+    watched_[peer] = File(static_cast<int>(syscall(kPidfdOpen, processes[peer], 0)));
   }
 }
 

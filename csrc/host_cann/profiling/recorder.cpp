@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host_cann/runtime/json.h"
@@ -43,7 +44,7 @@ std::string begin_record(std::string_view kind, int64_t begin, int64_t end) {
   std::string record = R"({"kind":)";
   add_text(record, kind);
   record += R"(,"thread":)";
-  add_number(record, gettid());
+  add_number(record, syscall(SYS_gettid));  // a function since glibc 2.30
   record += R"(,"begin":)";
   add_number(record, begin);
   record += R"(,"end":)";

@@ -52,9 +52,10 @@ def test_every_function_is_known() -> None:
 
 def test_parameters_are_the_published_ones() -> None:
     different = {}
-    for name in set(ours()) & set(functions()):
-        mine = [as_passed(c_type) for c_type, _ in ours()[name]]
-        published = [as_passed(c_type) for c_type, _ in functions()[name].parameters]
+    here, there = ours(), functions()
+    for name in set(here) & set(there):
+        mine = [as_passed(c_type) for c_type, _ in here[name]]
+        published = [as_passed(c_type) for c_type, _ in there[name].parameters]
         if mine != published:
             different[name] = (mine, published)
     assert different == {}

@@ -57,12 +57,12 @@ def test_an_honest_copy(tmp_path: Path) -> None:
 
     records = tmp_path / "records.jsonl"
     lines = records.read_text().splitlines(keepends=True)
-    records.write_text("".join(lines[:20]) + lines[20][:30])
+    records.write_text("".join(lines[:-5]) + lines[-5][:30])
     status, again, errors = verify(tmp_path, pattern)
     assert status == 0, errors
     assert [case["name"] for case in again["cases"]] == [case["name"] for case in report["cases"]]
     kept = [line for line in records.read_text().splitlines(keepends=True) if line in lines]
-    assert kept[:20] == lines[:20]
+    assert kept[: len(lines) - 5] == lines[:-5]
 
 
 def faulty_copy(folder: Path) -> dict[str, str]:

@@ -29,7 +29,22 @@ from tests.conformance.machinery import (
 
 TABLES = all_tables()
 EACH_TABLE = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.operator.api)
-EACH_PRODUCT = pytest.mark.parametrize("product", PRODUCTS)
+DEFAULT = "Ascend910B"
+OTHERS = [product for product in PRODUCTS if product != DEFAULT]
+
+
+def on_products(names: str, cases: list[tuple[Any, ...]]) -> pytest.MarkDecorator:
+    """The values behind each id, on every product: `make test` takes the default one and another in turn."""
+    on_each = []
+    for i, (name, *values) in enumerate(cases):
+        for product in PRODUCTS:
+            is_taken = product in (DEFAULT, OTHERS[i % len(OTHERS)])
+            marks = () if is_taken else (pytest.mark.test_all,)
+            on_each.append(pytest.param(*values, product, id=f"{name}-{product}", marks=marks))
+    return pytest.mark.parametrize(f"{names}, product", on_each)
+
+
+EACH_TABLE_ON_PRODUCTS = on_products("table", [(table.operator.api, table) for table in TABLES])
 
 
 def dtypes_of(row: DtypeRow) -> str:
@@ -47,11 +62,10 @@ EACH_DTYPE_ROW = pytest.mark.parametrize(
 )
 
 
-@EACH_PRODUCT
-@pytest.mark.parametrize(
-    ("table", "row"),
+@on_products(
+    "table, row",
     [
-        pytest.param(table, row, id=f"{table.operator.api}-{row.number}-{row.condition}")
+        (f"{table.operator.api}-{row.number}-{row.condition}", table, row)
         for table in TABLES
         for row in table.checks + table.more + table.accepted
     ],
@@ -60,16 +74,14 @@ def test_row(table: Table, row: Row, product: str) -> None:
     check_row(table.operator, row, product)
 
 
-@EACH_PRODUCT
-@EACH_TABLE
+@EACH_TABLE_ON_PRODUCTS
 def test_order_of_checks(table: Table, product: str) -> None:
     alone = {id(row): call(table.operator, row.changes, product) for row in table.checks}
     for first, second in pairs(table.operator, table.checks):
         check_order(table.operator, first, second, product, alone[id(first)])
 
 
-@EACH_PRODUCT
-@EACH_TABLE
+@EACH_TABLE_ON_PRODUCTS
 def test_dtypes(table: Table, product: str) -> None:
     """Each dtype for all tensors, and each accepted row; and of a row each tensor with any dtype."""
     count = len(table.operator.tensors)

@@ -33,11 +33,14 @@ std::vector<FloatKernels> functions() {
 template <class T>
 T rounded(double value) {
   if constexpr (kIsSmall<T>) {
-    for (int bits = 0; bits < 0x10000; ++bits) {
-      const T element{static_cast<uint16_t>(bits)};
-      if (element.value() == T::round(value)) return element;
+    const double rounded = T::round(value);
+    T element{0};  // of magnitudes, whose bits are in their order
+    for (int bit = 0x4000; bit != 0; bit >>= 1) {
+      const T larger{static_cast<uint16_t>(element.bits | bit)};
+      if (larger.bits <= T::kInfinity && larger.value() <= std::abs(rounded)) element = larger;
     }
-    return {};
+    if (std::signbit(rounded)) element.bits |= 0x8000;
+    return element;
   } else {
     return static_cast<T>(value);
   }

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -60,15 +61,43 @@ def test_version() -> None:
     assert (result.stdout, result.stderr, result.returncode) == (f"aclnn-torch {aclnn_torch.__version__}\n", "", 0)
 
 
-def check(*arguments: str | Path) -> dict[str, object]:
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """One command in this process, which has torch already; what it starts writes where it does."""
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        try:
+            status = cli.main([*map(str, arguments)])
+        except SystemExit as end:
+            assert isinstance(end.code, int)
+            status = end.code
+        output = capfd.readouterr()
+        return subprocess.CompletedProcess(arguments, status, output.out, output.err)
+
+    monkeypatch.delenv("ACLNN_TORCH_PRODUCT", raising=False)
+    return run
+
+
+Check = Callable[..., dict[str, object]]
+
+
+@pytest.fixture
+def check(command: Command) -> Check:
     """What `check --json` prints."""
-    result = json.loads(command_line("check", "--json", *arguments).stdout)
-    assert isinstance(result, dict)
-    return result
+
+    def run(*arguments: str | Path) -> dict[str, object]:
+        result = json.loads(command("check", "--json", *arguments).stdout)
+        assert isinstance(result, dict)
+        return result
+
+    return run
 
 
-def test_check_runs_a_program() -> None:
-    result = command_line("check", EXAMPLES / "elu_backward.cpp")
+def test_check_runs_a_program(command: Command) -> None:
+    result = command("check", EXAMPLES / "elu_backward.cpp")
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[-3:] == [
         "right",
@@ -85,39 +114,39 @@ def forgetful(tmp_path: Path) -> Path:
     return source
 
 
-def test_check_tells_what_is_left(forgetful: Path) -> None:
-    result = command_line("check", forgetful)
+def test_check_tells_what_is_left(forgetful: Path, command: Command, check: Check) -> None:
+    result = command("check", forgetful)
     assert result.returncode == 1
     assert "left 2 x scalar: aclDestroyScalar" in result.stdout
     assert check(forgetful)["left"] == {"scalar": 2}
 
 
-def test_check_passes_arguments_and_status_on(forgetful: Path) -> None:
+def test_check_passes_arguments_and_status_on(forgetful: Path, check: Check) -> None:
     result = check(forgetful, "--args", "fail")
     assert result["exit_status"] == 5
     assert result["left"] == {"scalar": 2, "device_block": 1, "context": 1}
 
 
-def test_check_on_a_strict_device(forgetful: Path) -> None:
+def test_check_on_a_strict_device(forgetful: Path, command: Command, check: Check) -> None:
     """The host may not touch device memory there."""
     assert check(forgetful, "--args", "touch")["exit_status"] == 0
     result = check("--strict", forgetful, "--args", "touch")
     assert result["exit_status"] == -11
     assert result["left"] is None
-    assert "ended by signal 11" in command_line("check", "--strict", forgetful, "--args", "touch").stdout
+    assert "ended by signal 11" in command("check", "--strict", forgetful, "--args", "touch").stdout
 
 
-def test_check_of_what_does_not_compile(tmp_path: Path) -> None:
+def test_check_of_what_does_not_compile(tmp_path: Path, command: Command) -> None:
     source = tmp_path / "wrong.cpp"
     source.write_text("int main() { return nonsense; }")
-    result = command_line("check", source)
+    result = command("check", source)
     assert result.returncode == 2
     assert "nonsense" in result.stderr
     assert "does not compile" in result.stdout
-    assert command_line("check", tmp_path / "absent.cpp").returncode == 2
+    assert command("check", tmp_path / "absent.cpp").returncode == 2
 
 
-def test_check_names_what_the_host_cann_has_not(tmp_path: Path) -> None:
+def test_check_names_what_the_host_cann_has_not(tmp_path: Path, command: Command, check: Check) -> None:
     """All of it, though the compiler stops at the first header; what the program defines itself is no part."""
     source = tmp_path / "asking.cpp"
     source.write_text(
@@ -132,11 +161,11 @@ def test_check_names_what_the_host_cann_has_not(tmp_path: Path) -> None:
         "headers": sorted(expected),
         "functions": ["aclnnOfTomorrow", "aclrtOfTomorrow"],
     }
-    assert "the host CANN has no aclnnOfTomorrow\n" in command_line("check", source).stdout
+    assert "the host CANN has no aclnnOfTomorrow\n" in command("check", source).stdout
 
 
-def test_check_without_a_compiler(forgetful: Path) -> None:
-    result = command_line("check", "--compiler", "no-such-compiler", forgetful)
+def test_check_without_a_compiler(forgetful: Path, command: Command) -> None:
+    result = command("check", "--compiler", "no-such-compiler", forgetful)
     assert result.returncode == 2
     assert "no-such-compiler" in result.stderr
     assert "Traceback" not in result.stderr
@@ -202,9 +231,9 @@ def test_coverage_is_printed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch_npu") is not None, reason="torch_npu is installed here")
-def test_coverage_without_torch_npu() -> None:
+def test_coverage_without_torch_npu(command: Command) -> None:
     """The host CANN's own functions, which are those of its table and the operators'."""
-    lines = command_line("doctor", "--coverage").stdout.splitlines()
+    lines = command("doctor", "--coverage").stdout.splitlines()
     sentence = (
         r"torch_npu is not installed here. The host CANN has (\d+) functions: (\d+) computed, (\d+) refused, (\d+) "
     )
@@ -265,8 +294,8 @@ def test_bench_as_a_table() -> None:
     ("arguments", "word"),
     [(("--filter", "("), "regular expression"), (("--elements", "0"), "--elements"), (("--dtype", "int8"), "int8")],
 )
-def test_bench_refuses_what_makes_no_sense(arguments: tuple[str, ...], word: str) -> None:
-    result = command_line("bench", *arguments)
+def test_bench_refuses_what_makes_no_sense(arguments: tuple[str, ...], word: str, command: Command) -> None:
+    result = command("bench", *arguments)
     assert result.returncode == 2
     assert word in result.stderr
     assert "Traceback" not in result.stderr

@@ -78,11 +78,7 @@ aclnnStatus weight_size(const char* api, const aclIntArray* shape, aclDataType d
 void set_format(aclTensor& tensor, aclFormat format) {
   TensorView& view = tensor.view;
   view.format = format;
-  int64_t stride = 1;
-  for (uint64_t i = view.shape.size(); i-- > 0;) {
-    view.strides.begin()[i] = stride;
-    stride *= std::max<int64_t>(view.shape[i], 1);
-  }
+  set_contiguous_strides(view.shape, view.strides);
   const auto blocks = blocks_of(format, view.shape, block_width_of(format, view.dtype, Dims()));
   if (!blocks) return;
   const std::vector<int64_t> sizes = storage_sizes(format, *blocks);

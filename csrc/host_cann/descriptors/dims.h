@@ -54,4 +54,15 @@ class Dims {
   int64_t inline_[kInline];
 };
 
+// The strides of a contiguous tensor. Sizes may be absurd here (stage 1 refuses them later), so the
+// products wrap instead of overflowing.
+inline void set_contiguous_strides(const Dims& shape, Dims& strides) {
+  int64_t* const out = strides.resize(shape.size());
+  uint64_t stride = 1;
+  for (uint64_t i = shape.size(); i-- > 0;) {
+    out[i] = static_cast<int64_t>(stride);
+    stride *= static_cast<uint64_t>(std::max<int64_t>(shape[i], 1));
+  }
+}
+
 }  // namespace aclnn_host

@@ -118,17 +118,6 @@ std::string shape_text(const Dims& shape) {
 
 namespace {
 
-// The strides of a contiguous tensor. Sizes may be absurd here (stage 1 refuses them later), so the
-// products wrap instead of overflowing.
-void set_contiguous_strides(const Dims& shape, Dims& strides) {
-  int64_t* out = strides.resize(shape.size());
-  uint64_t stride = 1;
-  for (uint64_t i = shape.size(); i-- > 0;) {
-    out[i] = static_cast<int64_t>(stride);
-    stride *= static_cast<uint64_t>(std::max<int64_t>(shape[i], 1));
-  }
-}
-
 // Describes `tensor`; false, with a message, when a dims pointer is missing.
 bool describe(aclTensor& tensor, const char* api, const int64_t* view_dims, uint64_t view_rank,
               aclDataType dtype, const int64_t* strides, int64_t offset, aclFormat format,

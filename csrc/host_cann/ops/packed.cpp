@@ -17,10 +17,10 @@ void copy_kernel(const void* element_size, const void* from, const void*, void* 
 
 bool is_contiguous(const TensorView& view) noexcept {
   if (element_count(view.shape) == 0) return true;  // its other sizes may overflow
-  int64_t expected = 1;
-  for (uint64_t d = view.shape.size(); d-- > 0;) {
-    if (view.shape[d] != 1 && view.strides[d] != expected) return false;
-    expected *= view.shape[d];
+  Dims strides;
+  set_contiguous_strides(view.shape, strides);
+  for (uint64_t d = 0; d < view.shape.size(); ++d) {
+    if (view.shape[d] != 1 && view.strides[d] != strides[d]) return false;
   }
   return true;
 }
@@ -41,12 +41,7 @@ Packed::Packed(const TensorView& view, aclDataType dtype, Workspace& workspace)
 TensorView Packed::place(const TensorView& view, void* workspace) const {
   TensorView place;
   place.shape = view.shape;
-  int64_t* strides = place.strides.resize(view.shape.size());
-  uint64_t stride = 1;  // of an empty tensor any number
-  for (uint64_t d = view.shape.size(); d-- > 0;) {
-    strides[d] = static_cast<int64_t>(stride);
-    stride *= static_cast<uint64_t>(view.shape[d]);
-  }
+  set_contiguous_strides(view.shape, place.strides);
   place.dtype = dtype_;
   place.storage = static_cast<char*>(workspace) + offset_;
   return place;

@@ -48,13 +48,8 @@ at::Tensor ones(const TensorView& view) {
 TensorView shrunken(const TensorView& view) {
   TensorView small = is_stored_apart(view) ? view_of_elements(view) : view;
   int64_t* const shape = small.shape.resize(view.shape.size());
-  int64_t* const strides = small.strides.resize(view.shape.size());
-  int64_t stride = 1;
-  for (uint64_t i = view.shape.size(); i-- > 0;) {
-    shape[i] = std::min<int64_t>(view.shape[i], 8);
-    strides[i] = stride;
-    stride *= std::max<int64_t>(shape[i], 1);
-  }
+  for (uint64_t i = 0; i < view.shape.size(); ++i) shape[i] = std::min<int64_t>(view.shape[i], 8);
+  set_contiguous_strides(small.shape, small.strides);
   small.offset = 0;
   return small;
 }

@@ -136,12 +136,7 @@ TensorView view_of_elements(const TensorView& view) {
   elements.block_width = 0;
   elements.storage = nullptr;
   elements.offset = 0;
-  int64_t stride = 1;
-  int64_t* const strides = elements.strides.resize(view.shape.size());
-  for (uint64_t i = view.shape.size(); i-- > 0;) {
-    strides[i] = stride;
-    stride *= std::max<int64_t>(view.shape[i], 1);
-  }
+  set_contiguous_strides(view.shape, elements.strides);
   return elements;
 }
 

@@ -37,14 +37,17 @@ demo: build
 demo-npu: npu
 	$(NPU_VENV)/bin/python -m aclnn_torch run examples/train_digits.py --device npu
 
+# ninja counts on a terminal, in one line.
+QUIET := $$(test -t 1 || echo --quiet)
+CPP_TESTS = $(CMAKE) --build build/release --target cpp_tests -- $(QUIET)
 PYTEST := $(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
 test: npu
-	$(CMAKE) --build build/release --target cpp_tests -- --quiet
+	$(CPP_TESTS)
 	$(PYTEST) -m "not test_all and not deep"
 
 # What `make test` leaves out: every session of torch_npu, sweeps over all rows and headers, larger examples.
 test-rest: npu
-	$(CMAKE) --build build/release --target cpp_tests -- --quiet
+	$(CPP_TESTS)
 	$(PYTEST) -m "test_all and not deep"
 
 test-all:
@@ -60,12 +63,12 @@ test-deep: reliability properties soak tidy-rows sanitize $(FUZZ) clients $(if $
 RELIABILITY := reliability conformance test_aten_abuse.py test_binaries.py test_cpp.py test_determinism.py test_fuzz.py \
   test_memory.py test_numerics.py
 reliability: cann
-	$(CMAKE) --build build/release --target cpp_tests -- --quiet
+	$(CPP_TESTS)
 	$(RUN) -m pytest $(addprefix tests/,$(RELIABILITY)) -m "deep or not deep" --numprocesses=2 --dist=worksteal
 
 # Memory, file descriptors and threads over a million calls; docs/reliability.md.
 soak: cann
-	$(CMAKE) --build build/release --target cpp_tests -- --quiet
+	$(CPP_TESTS)
 	ACLNN_TEST_SOAK=1 build/release/tests/test_soak
 	ACLNN_TEST_SOAK=1 build/release/tests/test_soak_collectives
 	ACLNN_TEST_SOAK=1 build/release/tests/test_soak_collectives_network
@@ -82,13 +85,13 @@ clients: cann $(CLIENTS_VENV)/installed
 
 # The commands of the documents that `make test` leaves out because they take long.
 commands: npu
-	$(CMAKE) --build build/release --target cpp_tests -- --quiet
+	$(CPP_TESTS)
 	$(RUN) -m pytest tests/test_documents.py -m deep --numprocesses=2 --dist=worksteal
 
 # Made-up calls of the C interface under ASan + UBSan, ten minutes for each operator, three at a time.
 # ARGS are passed on.
 fuzz: cann $(VENV)/libfuzzer
-	$(CMAKE) --build build/release --target cpp_tests -- --quiet
+	$(CPP_TESTS)
 	$(RUN) -m tests.fuzz $(ARGS)
 
 $(VENV)/libfuzzer: $(VENV)/installed
@@ -120,9 +123,10 @@ stock:
 	rm -rf "build/new user"
 	git clone --quiet . "build/new user/aclnn_torch"
 	mkdir "build/new user/home"
-	cd "build/new user/aclnn_torch" && env -i HOME="$$PWD/../home" PATH="$$PATH" PIP_CONFIG_FILE=/dev/null \
-	  $(foreach name,$(KEPT),$${$(name):+$(name)="$$$(name)"}) \
-	  $(MAKE) demo demo-npu test
+	cd "build/new user/aclnn_torch" && for target in demo demo-npu test; do \
+	  begin=$$(date +%s); env -i HOME="$$PWD/../home" PATH="$$PATH" PIP_CONFIG_FILE=/dev/null CCACHE_DISABLE=1 \
+	  $(foreach name,$(KEPT),$${$(name):+$(name)="$$$(name)"}) $(MAKE) $$target || exit 1; \
+	  echo "make $$target took $$(($$(date +%s) - begin)) s"; done
 
 # The C++ tests and the operators' Python tests under ASan + UBSan, then the C++ tests with threads under TSan.
 sanitize: build
@@ -193,7 +197,7 @@ $(VENV)/installed: pyproject.toml $(call remake,$(VENV))
 # built for the default environment; torch is the same. What the operators need of torch_npu is built with it.
 npu: cann $(NPU_VENV)/installed
 	@$(CMAKE) build/release -DACLNN_TORCH_NPU="$(CURDIR)/$$(echo $(NPU_VENV)/lib/python*/site-packages/torch_npu)" > /dev/null
-	@$(CMAKE) --build build/release -- --quiet
+	@$(CMAKE) --build build/release -- $(QUIET)
 	@$(CMAKE) --install build/release > /dev/null
 
 # An environment with torch_npu for the folder $(1), with the packages $(2).

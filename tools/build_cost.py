@@ -1,7 +1,8 @@
 """What compiling costs: ``make build-cost``, in CPU seconds and beside one file that includes torch/extension.h.
 
 The core is built from nothing, and with --all also the CANN that looks installed and the C++ tests, in a folder of its
-own and without a compiler cache. The ratio to the one file, of the same run, tells changes apart from machines.
+own and without a compiler cache. The ratio to the one file, of the same run, tells changes apart from machines; the
+command fails when the core's is above its bar.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from torch.utils import cpp_extension
 
 ROOT = Path(__file__).resolve().parent.parent
 CMAKE = Path(cmake.CMAKE_BIN_DIR) / "cmake"
+# How many such files the core may cost: a little more than it did when this was written.
+BAR = 10.0
 
 
 def cpu_seconds(*command: str | Path) -> float:
@@ -32,8 +35,8 @@ def cpu_seconds(*command: str | Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def main() -> None:
-    """Prints a line for each part."""
+def main() -> int:
+    """Prints a line for each part; 1 if the core costs too much."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="the other component and the C++ tests, too")
     arguments = parser.parse_args()
@@ -65,7 +68,11 @@ def main() -> None:
     print(f"a file with torch/extension.h: {one:.1f} s of CPU")
     for part, cost in costs.items():
         print(f"{part}: {cost:.0f} s of CPU, {cost / one:.1f} such files")
+    if costs["the core"] > BAR * one:
+        print(f"the core costs more than {BAR:.0f} such files; what is compiled anew in each file?", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

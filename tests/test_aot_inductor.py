@@ -61,6 +61,7 @@ def example() -> tuple[torch.nn.Module, tuple[Tensor, ...], torch.export.Exporte
     return module, arguments, program
 
 
+@pytest.mark.test_all
 @inductor.needed
 def test_every_operator(tmp_path: Path) -> None:
     module, arguments, program = example()

@@ -349,6 +349,7 @@ def test_llama_learns_what_transformers_learns(llama, llama_report):
     assert llama_report.picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.test_all
 def test_llama_is_held_to_its_checks(llama, llama_report, monkeypatch, capsys):
     found = copy.copy(llama_report)
     found.runs = {name: copy.copy(run) for name, run in llama_report.runs.items()}
@@ -370,6 +371,7 @@ def test_llama_without_logits_learns_what_transformers_learns(llama, tmp_path):
     assert report.checks["learns what Transformers learns"]
 
 
+@pytest.mark.test_all
 def test_llama_trains_as_the_command_says(llama, llama_report, monkeypatch, capsys):
     asked = []
     monkeypatch.setattr(llama, "train", lambda *arguments, **options: asked.append(options) or llama_report)

@@ -101,7 +101,14 @@ def test_compilers(product: str, call: Call) -> None:
         operator_checks.check_compilers(call, torch.float32)
 
 
-@PRODUCT_AND_CALLS
+@pytest.mark.parametrize(
+    "product, call",
+    [
+        pytest.param(info.product, call, id=f"{name}-{call}", marks=(pytest.mark.test_all,) if i > 0 else ())
+        for name, info in OPERATORS.items()
+        for i, call in enumerate(info.calls)
+    ],
+)
 def test_compiled_autograd(product: str, call: Call) -> None:
     with aclnn_torch.product(product):
         operator_checks.check_compiled_autograd(call, torch.float32)

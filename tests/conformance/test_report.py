@@ -14,6 +14,7 @@ from tests.conformance.provenance import DEFINITIONS, UNNUMBERED, Kind, Source, 
 EMULATION = report.FILE.with_name("emulation.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.test_all
 def test_page_is_of_today() -> None:
     text, counts = report.report()
     assert counts.cells[False] == 0

@@ -20,7 +20,7 @@ constexpr int kRounds = 20;
 const std::vector<std::vector<float>>& expected() {
   static const auto results = [] {
     std::vector<std::vector<float>> all;
-    for (const Call& call : Calls().all()) {
+    for (const Call& call : all_calls()) {
       call.launch(nullptr);
       all.push_back(call.results());
     }
@@ -94,7 +94,7 @@ void leaves_nothing(Body body) {
 TEST(all_operators_in_16_threads_on_the_null_stream) {
   leaves_nothing([] {
     in_threads([](int) {
-      const auto calls = Calls().all();
+      const auto calls = all_calls();
       for (int round = 0; round < kRounds; ++round) {
         for (const Call& call : calls) call.launch(nullptr);
         expect(all_right(calls));
@@ -108,7 +108,7 @@ TEST(all_operators_in_16_threads_on_streams_of_their_own) {
     in_threads([](int) {
       expect(aclrtSetDevice(0) == ACL_SUCCESS);
       const aclrtStream stream = new_stream();
-      const auto calls = Calls().all();
+      const auto calls = all_calls();
       for (int round = 0; round < kRounds; ++round) {
         for (const Call& call : calls) call.launch(stream);
         expect(aclrtSynchronizeStream(stream) == ACL_SUCCESS);
@@ -124,7 +124,7 @@ TEST(all_operators_captured_in_16_threads_and_executed_again_and_again) {
     in_threads([](int) {
       expect(aclrtSetDevice(0) == ACL_SUCCESS);
       const aclrtStream stream = new_stream();
-      const auto calls = Calls().all();
+      const auto calls = all_calls();
       aclmdlRI model = nullptr;
       expect(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_RELAXED) == ACL_SUCCESS);
       for (const Call& call : calls) call.launch(stream);
@@ -145,7 +145,7 @@ TEST(executors_run_on_another_thread_than_the_one_that_made_them) {
     in_threads([](int) {
       expect(aclrtSetDevice(0) == ACL_SUCCESS);
       const aclrtStream stream = new_stream();
-      const auto calls = Calls().all();
+      const auto calls = all_calls();
       std::vector<std::function<void(aclrtStream)>> made;
       std::thread([&] {
         for (const Call& call : calls) made.push_back(call.prepare());
@@ -196,7 +196,7 @@ TEST(a_stream_destroyed_with_work_queued_does_it_first) {
     in_threads([](int) {
       expect(aclrtSetDevice(0) == ACL_SUCCESS);
       const aclrtStream stream = new_stream();
-      const auto calls = Calls().all();
+      const auto calls = all_calls();
       for (const Call& call : calls) call.launch(stream);
       expect(aclrtDestroyStream(stream) == ACL_SUCCESS);
       expect(all_right(calls));
@@ -208,7 +208,7 @@ TEST(a_stream_destroyed_by_force_drops_what_has_not_begun) {
   leaves_nothing([] {
     in_threads([](int) {
       expect(aclrtSetDevice(0) == ACL_SUCCESS);
-      const auto calls = Calls().all();
+      const auto calls = all_calls();
       for (int round = 0; round < kRounds; ++round) {
         const aclrtStream stream = new_stream();
         for (const Call& call : calls) call.launch(stream);
@@ -226,7 +226,7 @@ TEST(a_device_reset_with_work_queued_ends_it) {
       std::vector<aclrtStream> streams;
       for (int i = 0; i < 4; ++i) {
         streams.push_back(new_stream());
-        all.push_back(Calls().all());
+        all.push_back(all_calls());
         for (const Call& call : all.back()) call.launch(streams.back());
       }
       CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
@@ -243,7 +243,7 @@ TEST(a_device_is_reset_by_some_threads_while_others_bring_work) {
     std::vector<std::vector<Call>> kept[kThreads];
     in_threads([&](int i) {
       for (int round = 0; round < kRounds; ++round) {
-        kept[i].push_back(Calls().all());
+        kept[i].push_back(all_calls());
         expect(aclrtSetDevice(0) == ACL_SUCCESS);
         aclrtStream stream = nullptr;
         // Refused, as the calls may be, if the device was reset meanwhile.

@@ -222,7 +222,7 @@ int64_t inject(Run run, const Call& call, int kind) {
 
 void inject_into_all(const char* what, Run run, int kind, int64_t least) {
   int64_t total = 0;
-  for (const Call& call : Calls().all()) {
+  for (const Call& call : all_calls()) {
     const int64_t faults = inject(run, call, kind);
     CHECK(faults >= least);
     total += faults;
@@ -256,7 +256,7 @@ TEST(captured_calls) {
 }
 
 TEST(allocations_in_an_execution_that_fails) {
-  CHECK(inject(run_failing, Calls().all().front(), kFaultAllocation) >= kAllocations);
+  CHECK(inject(run_failing, all_calls().front(), kFaultAllocation) >= kAllocations);
 }
 
 TEST(allocations_in_captures) {

@@ -2,11 +2,20 @@
 // what stands in docs/reliability.md; ACLNN_TEST_SOAK=1 in the environment runs all of it.
 #include "soak.h"
 
+#include <array>
+
+#include "aclnnop/aclnn_cross_entropy_loss.h"
+#include "aclnnop/aclnn_rms_norm.h"
+#include "aclnnop/aclnn_selu.h"
 #include "operators.h"
 
 namespace {
 
 using namespace reliability;
+
+ACLNN_DECLARE(CrossEntropyLoss);
+ACLNN_DECLARE(RmsNorm);
+ACLNN_DECLARE(Selu);
 
 // The status of what body() is refused with.
 template <class Body>
@@ -22,7 +31,7 @@ aclnnStatus status_of(Body body) {
 }  // namespace
 
 TEST(operator_calls) {
-  const auto calls = Calls().all();
+  const auto calls = all_calls();
   std::vector<std::vector<float>> expected;
   for (const Call& call : calls) {
     call.launch(nullptr);
@@ -75,7 +84,7 @@ TEST(failing_calls) {
 
 TEST(streams_and_events) {
   CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
-  const auto calls = Calls().all();
+  const auto calls = all_calls();
   soak("streams and events", 10'000, [&](int64_t i) {
     aclrtStream stream = nullptr;
     aclrtEvent event = nullptr;

@@ -1,6 +1,6 @@
 # make demo      trains a model on real data through aclnn operators
 # make demo-npu  the same under the real torch_npu on a simulated NPU, in an environment of its own, .venv-npu
-# make test      builds and runs the tests that one waits for: the operator families in depth, of all else a part
+# make test      builds and runs the tests for every change: the operator families in depth, of all else a part
 # make test-all  runs the others, too, but for those that take long
 # All make their environments first and rebuild only what changed.
 
@@ -28,6 +28,9 @@ PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 MADE_FOR := torch $(TORCH) in $(CURDIR)
 remake = $(if $(wildcard $(1)/installed),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
 
+# ninja may not build twice in one folder at a time, nor pip install.
+.NOTPARALLEL:
+
 .PHONY: remake tidy tidy-rows demo demo-npu test test-all test-rest test-deep reliability properties clients commands soak stock build build-cost cann npu \
   sanitize fuzz clang test-aarch64 wheel-test wheels conformance bench bench-quick bench-check docs matrix lint clean
 
@@ -38,7 +41,7 @@ demo-npu: npu
 	$(NPU_VENV)/bin/python -m aclnn_torch run examples/train_digits.py --device npu
 
 # ninja counts on a terminal, in one line.
-QUIET := $$(test -t 1 || echo --quiet)
+QUIET := $$(test -t 2 || echo --quiet)
 CPP_TESTS = $(CMAKE) --build build/release --target cpp_tests -- $(QUIET)
 PYTEST := $(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
 test: npu
@@ -125,7 +128,7 @@ stock:
 	mkdir "build/new user/home"
 	cd "build/new user/aclnn_torch" && for target in demo demo-npu test; do \
 	  begin=$$(date +%s); env -i HOME="$$PWD/../home" PATH="$$PATH" PIP_CONFIG_FILE=/dev/null CCACHE_DISABLE=1 \
-	  $(foreach name,$(KEPT),$${$(name):+$(name)="$$$(name)"}) $(MAKE) $$target || exit 1; \
+	  $(foreach name,$(KEPT),$${$(name):+$(name)="$$$(name)"}) make $$target || exit 1; \
 	  echo "make $$target took $$(($$(date +%s) - begin)) s"; done
 
 # The C++ tests and the operators' Python tests under ASan + UBSan, then the C++ tests with threads under TSan.
@@ -187,6 +190,7 @@ endef
 
 $(VENV)/installed: pyproject.toml $(call remake,$(VENV))
 	$(call make_environment,$(VENV))
+	rm -f build/release/CMakeCache.txt  # which remembers another torch's torch_npu
 	$(RUN) tools/install_torch.py $(TORCH) "$(PYTHON)"
 	$(PIP) "pip>=21.3" "setuptools>=77" "cmake>=3.24" "ninja!=1.13.*" "pybind11>=3" numpy
 	$(BUILD)
@@ -220,15 +224,17 @@ CLIENTS_PACKAGES := accelerate peft timm torchvision "transformers>=5,<6" "torch
 $(CLIENTS_VENV)/installed: Makefile $(call remake,$(CLIENTS_VENV))
 	$(call make_npu_environment,$(CLIENTS_VENV),$(CLIENTS_PACKAGES))
 
-lint: $(VENV)/linters tidy
+# The quick ones first.
+lint: $(VENV)/linters
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	git ls-files -z 'csrc/*.cpp' 'csrc/*.h' 'tests/cpp/*' 'tests/programs/*' 'tests/reliability/*' 'benchmarks/*' \
 	  'examples/*' | grep -zE '\.(cpp|h)$$' | xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
+	$(MAKE) tidy
 
 # clang-tidy, of what is compiled once; the kernels are GCC's vector extensions. OpenMP's header is GCC's, too. The rows
-# on ATen, more files than all others together, are left to test-deep: CI has an hour.
+# on ATen, more files than all others together, are left to test-deep: CI has half an hour.
 ROWS := csrc/host_cann/(aten_ops|named_ops)/
 tidy: $(VENV)/linters
 	$(call run_tidy,grep -zvE 'csrc/(torch_npu|host_cann/kernels)/|$(ROWS)')

@@ -11,6 +11,7 @@ CMAKE_TOOLCHAIN_FILE, which CMake reads; and _PYTHON_HOST_PLATFORM, which is Pyt
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import subprocess
 import sys
@@ -71,7 +72,7 @@ class CMakeBuild(build_ext):
         quiet = [] if sys.stdout.isatty() else ["--quiet"]  # ninja counts on a terminal, in one line
         components = {"core": "core"}
         libraries = package / "cann" / "lib64"
-        if self.cann or not in_place or libraries.exists():
+        if self.cann or not in_place or libraries.exists() or importlib.util.find_spec("torch_npu"):
             components["cann"] = "all"
         for component, target in components.items():
             if component == "cann" and in_place and not libraries.exists():

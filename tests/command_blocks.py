@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import LONGEST
+from tests import LONGEST_SESSION
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -50,8 +50,8 @@ LONG = (
 # What is not run from here, by how it begins, and why.
 ELSEWHERE = {
     "make ": "builds into the tree and takes minutes; .ci/run and make test-deep run most, a person the others",
-    ".venv/bin/python -m pytest tests/test_distributed.py": "make test runs every file of tests",
-    ".venv/bin/python -m pytest tests/test_elu.py": "make test runs every file of tests",
+    ".venv/bin/python -m pytest tests/test_distributed.py": "make test-all runs every file of tests",
+    ".venv/bin/python -m pytest tests/test_elu.py": "make test-all runs every file of tests",
     ".venv/bin/cmake --build": "make test runs it",
     ".venv/bin/python -m pip install pre-commit": "changes the environment, over the network",
     ".venv/bin/pre-commit install": "changes the repository's hooks",
@@ -146,7 +146,9 @@ def run_page(page: str, tree: Path, long: bool) -> str:
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])  # cmake, pkg-config
     folder = (tree / page).parent if page.startswith("examples/") else tree
     script = ["bash", "-c", script_of(page, long)]
-    result = subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, timeout=2 * LONGEST)
+    result = subprocess.run(
+        script, cwd=folder, env=environment, capture_output=True, text=True, timeout=LONGEST_SESSION
+    )
     assert result.returncode == 0, f"{page}: status {result.returncode}\n{result.stdout}\n{result.stderr}"
     return result.stdout
 

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tests import LONGEST, builds
+from tests import LONGEST_SESSION, builds
 
 ROOT = Path(__file__).resolve().parent.parent
 AT_A_TIME = 2
@@ -70,11 +70,11 @@ def run(variant: str, program: Path, options: dict[str, str]) -> Outcome:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            timeout=LONGEST,
+            timeout=LONGEST_SESSION,
         )
         passed, output = result.returncode == 0, result.stdout
     except subprocess.TimeoutExpired as late:
-        passed, output = False, f"{(late.stdout or b'').decode(errors='replace')}\nnot done in {LONGEST} s\n"
+        passed, output = False, f"{(late.stdout or b'').decode(errors='replace')}\nnot done in {LONGEST_SESSION} s\n"
     outcome = Outcome(variant, program.name, passed, time.monotonic() - start)
     print(f"{'ok    ' if passed else 'FAILED'} {variant:8} {program.name} ({outcome.seconds:.1f} s)", flush=True)
     if not passed:

@@ -14,7 +14,7 @@ import torch
 
 from aclnn_torch import cli, host
 from aclnn_torch.products import PRODUCTS
-from tests import LONGEST
+from tests import LONGEST_SESSION
 
 ROOT = Path(__file__).resolve().parent.parent
 # `make` puts torch_npu into an environment of its own; the variable names another.
@@ -45,7 +45,7 @@ def run(
         env=clean | {"PYTHONPATH": str(ROOT)} | environment,
         capture_output=True,
         text=True,
-        timeout=LONGEST,
+        timeout=LONGEST_SESSION,
     )
 
 

@@ -52,7 +52,7 @@ def of_numbers() -> str:
 
 # What pages say, with the number's place in braces, and the number.
 SAID: list[tuple[str, str, Callable[[], str]]] = [
-    ("README.md", "More than {} aclnn functions\nexist beside", lambda: f"{len(rows(LIBRARY)) // 100 * 100:,}"),
+    ("README.md", "More than {} aclnn functions exist beside", lambda: f"{len(rows(LIBRARY)) // 100 * 100:,}"),
     ("docs/npu.md", "more than {} beside the project's own", lambda: f"{len(rows(LIBRARY)) // 100 * 100:,}"),
     ("docs/reliability.md", "UndefinedBehaviorSanitizer: {} C++ programs", lambda: str(len(OF_ADDRESSES))),
     ("docs/reliability.md", "ThreadSanitizer: {} C++ programs", lambda: str(len(OF_THREADS))),

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -89,7 +90,9 @@ torch.npu.synchronize()
         stack.callback(first.kill)
         stack.callback(second.kill)
         assert second.wait(LONGEST) == -signal.SIGKILL
+        ended = time.monotonic()
         text = first.communicate(timeout=LONGEST)[1]
+        assert time.monotonic() - ended < 60
         assert first.returncode != 0
     assert "507057" in text
     assert f"the process of rank 1 ({second.pid}) has ended" in text

@@ -118,6 +118,21 @@ print([result.double().tolist() for result in results])
         )
 
 
+@pytest.mark.test_all
+@pytest.mark.parametrize("capability", ["reference", "avx2"])
+def test_every_version_of_the_kernels_has_the_values(capability: str) -> None:
+    """Of the operators' tables, as the CPU's best version has them; a CPU without AVX2 computes with the reference."""
+    chosen = "test_values or test_views or test_every_size or test_channels_last"
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/conformance", "-k", chosen]
+    command += ["-m", "not test_all and not deep"]
+    environment = os.environ | {"ACLNN_TORCH_CPU_CAPABILITY": capability}
+    result = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST
+    )
+    assert result.returncode == 0, result.stdout
+    assert int(re.findall(r"(\d+) passed", result.stdout)[-1]) > 1000
+
+
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no git repository to compare with")
 def test_the_source_distribution_is_complete(tmp_path: Path) -> None:
     """What is made of it, tests/wheel.py tries."""

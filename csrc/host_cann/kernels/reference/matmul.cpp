@@ -4,6 +4,8 @@
 
 #include <c10/util/BFloat16.h>
 
+#include <algorithm>
+
 namespace aclnn_host {
 namespace {
 
@@ -27,6 +29,10 @@ void store(double value, BFloat16& to) {
   to = {c10::BFloat16(static_cast<float>(value)).x};
 }
 
+// How many products are added up before they are added to the others: an error of a sum in double
+// grows with the number of its terms.
+constexpr int64_t kSegment = 256;
+
 template <class T, class Result>
 void multiply(const MatrixProduct<T, Result>& p, void*) {
   for (int64_t i = 0; i < p.rows; ++i) {
@@ -34,9 +40,13 @@ void multiply(const MatrixProduct<T, Result>& p, void*) {
       Result& out = p.out[i * p.out_stride + j];
       double sum = p.adds ? value_of(out) : 0;
       for (int64_t term = 0; term < p.terms; ++term) {
-        for (int64_t k = 0; k < p.depth; ++k) {
-          sum += value_of(p.left.from(i, k).data[term * p.left_term]) *
-                 value_of(p.right.from(k, j).data[term * p.right_term]);
+        for (int64_t first = 0; first < p.depth; first += kSegment) {
+          double segment = 0;
+          for (int64_t k = first; k < std::min(first + kSegment, p.depth); ++k) {
+            segment += value_of(p.left.from(i, k).data[term * p.left_term]) *
+                       value_of(p.right.from(k, j).data[term * p.right_term]);
+          }
+          sum += segment;
         }
       }
       store(p.bias.data != nullptr ? sum + value_of(*p.bias.from(i, j).data) : sum, out);

@@ -46,7 +46,7 @@ def test_an_honest_copy(tmp_path: Path) -> None:
     assert unexplained(report) == {}
     kinds = {case["name"].partition("/")[0] for case in report["cases"]}
     assert kinds == {"status", "values", "streams", "times", "views"}
-    assert report["counts"][EQUAL] + report["counts"][EXPLAINED] == len(report["cases"]) > 150
+    assert report["counts"][EQUAL] + report["counts"][EXPLAINED] == len(report["cases"]) > 100
     assert (report["versions"]["SoC"], report["versions"]["product"]) == ("Ascend910B2", "Ascend910B")
     installed, of_host = report["errors"]["aclnnElu"]["FLOAT"]
     assert 0 < installed == of_host < 8

@@ -24,7 +24,8 @@ CLANG ?= clang++
 HAS_CLANG := $(shell echo 'int main() {}' | $(CLANG) -fopenmp -x c++ -include omp.h -fsyntax-only - 2> /dev/null && echo yes)
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-# An environment is of one torch and one Python, and does not move; one that is another's is made anew.
+# An environment is of one torch and one Python, and does not move; one that is another's is made anew, and CMake
+# forgets what it had found for that.
 MADE_FOR := torch $(TORCH) in $(CURDIR)
 remake = $(if $(wildcard $(1)/installed),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
 
@@ -189,8 +190,8 @@ define make_environment
 endef
 
 $(VENV)/installed: pyproject.toml $(call remake,$(VENV))
+	test "$$(cat $(VENV)/made_for 2> /dev/null)" = "$(MADE_FOR)" || rm -f build/release/CMakeCache.txt
 	$(call make_environment,$(VENV))
-	rm -f build/release/CMakeCache.txt  # which remembers another torch's torch_npu
 	$(RUN) tools/install_torch.py $(TORCH) "$(PYTHON)"
 	$(PIP) "pip>=21.3" "setuptools>=77" "cmake>=3.24" "ninja!=1.13.*" "pybind11>=3" numpy
 	$(BUILD)

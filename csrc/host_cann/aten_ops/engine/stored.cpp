@@ -100,10 +100,12 @@ Dims dims_of(at::IntArrayRef sizes) {
 }
 
 Blocks known_blocks(aclFormat format, at::IntArrayRef shape, int64_t block_width) {
+  constexpr const char* kExpected =
+      ", expected 2 or more dimensions for FRACTAL_NZ, 4 or fewer for NC1HWC0 and FRACTAL_Z, 5 for "
+      "NDC1HWC0 and FRACTAL_Z_3D";
   auto blocks = blocks_of(format, dims_of(shape), block_width);
   EXPECT(blocks, "a tensor of shape ", shape, " has no blocks of format ", static_cast<int>(format),
-         ", expected 2 or more dimensions for FRACTAL_NZ, 4 or fewer for "
-         "NC1HWC0 and FRACTAL_Z, 5 for NDC1HWC0 and FRACTAL_Z_3D");
+         kExpected);
   return *std::move(blocks);
 }
 

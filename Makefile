@@ -29,7 +29,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 MADE_FOR := torch $(TORCH) in $(CURDIR)
 remake = $(if $(wildcard $(1)/installed),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
 
-# ninja may not build twice in one folder at a time, nor pip install.
+# With -j, two builds would run in one folder, and two pips in one environment.
 .NOTPARALLEL:
 
 .PHONY: remake tidy tidy-rows demo demo-npu test test-all test-rest test-deep reliability properties clients commands soak stock build build-cost cann npu \

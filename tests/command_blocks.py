@@ -146,9 +146,8 @@ def run_page(page: str, tree: Path, long: bool) -> str:
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])  # cmake, pkg-config
     folder = (tree / page).parent if page.startswith("examples/") else tree
     script = ["bash", "-c", script_of(page, long)]
-    result = subprocess.run(
-        script, cwd=folder, env=environment, capture_output=True, text=True, timeout=LONGEST_SESSION
-    )
+    limit = 2 * LONGEST_SESSION if long else LONGEST_SESSION
+    result = subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, timeout=limit)
     assert result.returncode == 0, f"{page}: status {result.returncode}\n{result.stdout}\n{result.stderr}"
     return result.stdout
 

@@ -335,7 +335,9 @@ def _run(arguments: list[str]) -> Iterator[Any]:
             process.wait()
             yield f"took more than {limit} s"
             return
-    error = process.stderr.read().decode()[-1000:]
+    error = process.stderr.read().decode()
+    if len(error) > 2000:  # a sanitizer says first what is wrong, Python last
+        error = f"{error[:1000]}\n...\n{error[-1000:]}"
     yield f"ended the process: {process.wait()}, {error}" if process.wait() != 0 or error else ""
 
 

@@ -27,7 +27,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
 # An environment is of one torch and one Python, and does not move; one that is another's is made anew, and CMake
 # forgets what it had found for that.
 MADE_FOR := torch $(TORCH) in $(CURDIR)
-remake = $(if $(wildcard $(1)/installed),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
+remake = $(if $(wildcard $(1)/made_for),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
 
 # With -j, two builds would run in one folder, and two pips in one environment.
 .NOTPARALLEL:
@@ -111,8 +111,8 @@ wheel-test: $(VENV)/installed
 wheels: build
 	$(RUN) -m tests.wheels $(ARGS)
 
-# What compiling the core costs, with ARGS=--all everything.
-build-cost: $(VENV)/installed
+# What compiling the core costs, with ARGS=--all everything. Where nothing is built yet, that is the build.
+build-cost: $(VENV)/tools
 	$(RUN) tools/build_cost.py $(ARGS)
 
 # Each version of torch, torch_npu and Python that the package is for, into docs/compatibility.md. Downloads them.
@@ -189,11 +189,14 @@ define make_environment
 	echo "$(MADE_FOR)" > $(1)/made_for
 endef
 
-$(VENV)/installed: pyproject.toml $(call remake,$(VENV))
+$(VENV)/tools: pyproject.toml $(call remake,$(VENV))
 	test "$$(cat $(VENV)/made_for 2> /dev/null)" = "$(MADE_FOR)" || rm -f build/release/CMakeCache.txt
 	$(call make_environment,$(VENV))
 	$(RUN) tools/install_torch.py $(TORCH) "$(PYTHON)"
 	$(PIP) "pip>=21.3" "setuptools>=77" "cmake>=3.24" "ninja!=1.13.*" "pybind11>=3" numpy
+	@touch $@
+
+$(VENV)/installed: $(VENV)/tools
 	$(BUILD)
 	$(PIP) --no-build-isolation --editable ".[test]"
 	@touch $@
@@ -234,19 +237,20 @@ lint: $(VENV)/linters
 	  'examples/*' | grep -zE '\.(cpp|h)$$' | xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
 	$(MAKE) tidy
 
-# clang-tidy, of what is compiled once; the kernels are GCC's vector extensions. OpenMP's header is GCC's, too. The rows
-# on ATen, more files than all others together, are left to test-deep: CI has half an hour.
+# clang-tidy, of what is compiled once, several files at a time as the build has them; the kernels are GCC's vector
+# extensions. OpenMP's header is GCC's, too. The rows on ATen, more files than all others together, are left to test-deep.
 ROWS := csrc/host_cann/(aten_ops|named_ops)/
 tidy: $(VENV)/linters
-	$(call run_tidy,grep -zvE 'csrc/(torch_npu|host_cann/kernels)/|$(ROWS)')
+	$(call run_tidy,grep -vE 'csrc/(torch_npu|host_cann/kernels)/|$(ROWS)')
 
 tidy-rows: $(VENV)/linters
-	$(call run_tidy,grep -zE '$(ROWS)')
+	$(call run_tidy,grep -E '$(ROWS)')
 
 define run_tidy
 	$(CMAKE) -S . -B build/tidy -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(VENV)/bin/ninja" \
-	  -DACLNN_PYTHON="$(CURDIR)/$(RUN)" -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DACLNN_UNITY=OFF > /dev/null
-	git ls-files -z 'csrc/*.cpp' | $(1) | xargs -0 -P2 -n4 $(VENV)/bin/clang-tidy -p build/tidy --quiet \
+	  -DACLNN_PYTHON="$(CURDIR)/$(RUN)" -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON > /dev/null
+	sed -nE 's#^ *"file": "$(CURDIR)/(csrc/.*|build/tidy/csrc/.*/Unity/.*)".*#\1#p' build/tidy/compile_commands.json | sort -u | $(1) | \
+	  tr '\n' '\0' | xargs -0 -P2 -n1 $(VENV)/bin/clang-tidy -p build/tidy --quiet \
 	  --extra-arg=-idirafter --extra-arg="$$(g++ -print-file-name=include)"
 endef
 

@@ -239,7 +239,7 @@ lint: $(VENV)/linters
 
 # clang-tidy, of what is compiled once, several files at a time as the build has them; the kernels are GCC's vector
 # extensions. OpenMP's header is GCC's, too. The rows on ATen, more files than all others together, are left to test-deep.
-ROWS := csrc/host_cann/(aten_ops|named_ops)/
+ROWS := csrc/cann/(rows|named_ops)/
 tidy: $(VENV)/linters
 	$(call run_tidy,grep -vE 'csrc/(torch_npu|host_cann/kernels)/|$(ROWS)')
 

@@ -1,6 +1,6 @@
 """The published interface of CANN's operator libraries, as facts, and the signatures of the host CANN's own rows.
 
-`csrc/host_cann/prefix/functions.tsv` lists the two-stage functions of the public repositories with the parameters of
+`csrc/cann/prefix/functions.tsv` lists the two-stage functions of the public repositories with the parameters of
 stage 1 and, where its document has a table of them, the dtypes of each tensor (of any product). Headers are written
 from it, too. The signatures of ours that are a row on ATen stand in a section of libopapi.so, written there by the
 macro that declares a row.
@@ -16,9 +16,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-TABLE = Path(__file__).parents[1] / "csrc" / "host_cann" / "prefix" / "functions.tsv"
+TABLE = Path(__file__).parents[1] / "csrc" / "cann" / "prefix" / "functions.tsv"
 
-# The C types of the kinds of arguments of csrc/host_cann/aten_ops/row.h, by how their names end.
+# The C types of the kinds of arguments of csrc/cann/rows/row.h, by how their names end.
 KINDS = {
     "InOuts": "aclTensorList*",
     "InOut": "aclTensor*",

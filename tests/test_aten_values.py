@@ -352,14 +352,14 @@ FAILED = {
 
 
 # Further calls, one a line: the values of the outputs, or the status with which the call is refused. There is a file
-# for each file or folder of csrc/host_cann/aten_ops.
+# for each file or folder of csrc/cann/rows.
 FILES = sorted((ROOT / "tests" / "aten_ops" / "values").glob("*.txt"))
 LINES = [line.split("\t") for file in FILES for line in file.read_text().splitlines()]
 VALUES = {call: json.loads(expected) for call, expected in LINES}
 
 
 def test_the_files_of_values_are_those_of_the_rows() -> None:
-    rows = ROOT / "csrc" / "host_cann" / "aten_ops"
+    rows = ROOT / "csrc" / "cann" / "rows"
     assert {file.stem for file in FILES} <= {path.stem for path in rows.iterdir()}
     assert len(VALUES) == len(LINES)
 

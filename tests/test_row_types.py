@@ -20,7 +20,7 @@ SOURCE = """
 #include <ATen/ops/repeat_interleave.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/var.h>
-#include "host_cann/aten_ops/row.h"
+#include "cann/rows/row.h"
 using aclnn_host::Exact;
 using Integer = Exact<int64_t>;
 using Real = Exact<double>;

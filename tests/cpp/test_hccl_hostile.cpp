@@ -24,13 +24,13 @@
 #include <string_view>
 #include <thread>
 
+#include "cann/hccl/connection.h"
+#include "cann/hccl/letters.h"
+#include "cann/hccl/network.h"
+#include "cann/hccl/rendezvous.h"
+#include "cann/hccl/shared_file.h"
+#include "cann/hccl/shared_memory.h"
 #include "hccl_support.h"
-#include "host_cann/hccl/connection.h"
-#include "host_cann/hccl/letters.h"
-#include "host_cann/hccl/network.h"
-#include "host_cann/hccl/rendezvous.h"
-#include "host_cann/hccl/shared_file.h"
-#include "host_cann/hccl/shared_memory.h"
 
 using namespace aclnn_host::hccl;
 using aclnn_host::Deadline;

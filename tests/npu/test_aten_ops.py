@@ -1,4 +1,4 @@
-"""That the tables of csrc/host_cann/aten_ops and the cases of the tests belong together, and what concerns all."""
+"""That the tables of csrc/cann/rows and the cases of the tests belong together, and what concerns all."""
 
 from __future__ import annotations
 

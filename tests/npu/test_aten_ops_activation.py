@@ -1,4 +1,4 @@
-"""Activation functions and their gradients under torch_npu; csrc/host_cann/aten_ops/activation.cpp."""
+"""Activation functions and their gradients under torch_npu; csrc/cann/rows/activation.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention under torch_npu; csrc/host_cann/aten_ops/attention."""
+"""Attention under torch_npu; csrc/cann/rows/attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons, logic and choices under torch_npu; csrc/host_cann/aten_ops/comparison.cpp."""
+"""Comparisons, logic and choices under torch_npu; csrc/cann/rows/comparison.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embeddings under torch_npu; csrc/host_cann/aten_ops/embedding.cpp."""
+"""Embeddings under torch_npu; csrc/cann/rows/embedding.cpp."""
 
 from __future__ import annotations
 

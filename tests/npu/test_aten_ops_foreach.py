@@ -1,4 +1,4 @@
-"""Lists of tensors and optimisers under torch_npu; csrc/host_cann/aten_ops/foreach.cpp."""
+"""Lists of tensors and optimisers under torch_npu; csrc/cann/rows/foreach.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements by index under torch_npu; csrc/host_cann/aten_ops/indexing.cpp."""
+"""Elements by index under torch_npu; csrc/cann/rows/indexing.cpp."""
 
 from __future__ import annotations
 

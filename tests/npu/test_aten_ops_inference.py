@@ -1,6 +1,6 @@
 """Caches, experts and causal convolutions of language models under torch_npu.
 
-Their rows are in csrc/host_cann/aten_ops: attention/normalized_cache.cpp and rotary*.cpp, experts, inference and
+Their rows are in csrc/cann/rows: attention/normalized_cache.cpp and rotary*.cpp, experts, inference and
 causal_convolution.cpp. The references are written here from CANN's documents.
 """
 

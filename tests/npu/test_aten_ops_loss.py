@@ -1,4 +1,4 @@
-"""Losses and their gradients under torch_npu; csrc/host_cann/aten_ops/loss.cpp."""
+"""Losses and their gradients under torch_npu; csrc/cann/rows/loss.cpp."""
 
 from __future__ import annotations
 

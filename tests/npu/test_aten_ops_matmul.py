@@ -1,4 +1,4 @@
-"""Products of matrices under torch_npu; csrc/host_cann/aten_ops/matmul.cpp."""
+"""Products of matrices under torch_npu; csrc/cann/rows/matmul.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisations under torch_npu; csrc/host_cann/aten_ops/normalization.cpp."""
+"""Normalisations under torch_npu; csrc/cann/rows/normalization.cpp."""
 
 from __future__ import annotations
 

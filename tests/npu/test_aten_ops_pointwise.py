@@ -1,4 +1,4 @@
-"""Functions of one tensor under torch_npu; csrc/host_cann/aten_ops/pointwise.cpp."""
+"""Functions of one tensor under torch_npu; csrc/cann/rows/pointwise.cpp."""
 
 from __future__ import annotations
 

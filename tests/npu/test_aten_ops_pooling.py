@@ -1,4 +1,4 @@
-"""Pooling and interpolation under torch_npu; csrc/host_cann/aten_ops/pooling.cpp and upsampling.cpp."""
+"""Pooling and interpolation under torch_npu; csrc/cann/rows/pooling.cpp and upsampling.cpp."""
 
 from __future__ import annotations
 

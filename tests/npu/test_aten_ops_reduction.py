@@ -1,4 +1,4 @@
-"""Reductions under torch_npu; csrc/host_cann/aten_ops/reduction.cpp."""
+"""Reductions under torch_npu; csrc/cann/rows/reduction.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders under torch_npu; csrc/host_cann/aten_ops/sorting.cpp."""
+"""Orders under torch_npu; csrc/cann/rows/sorting.cpp."""
 
 from __future__ import annotations
 

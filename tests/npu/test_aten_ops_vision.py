@@ -1,4 +1,4 @@
-"""Images under torch_npu; csrc/host_cann/aten_ops/vision.cpp."""
+"""Images under torch_npu; csrc/cann/rows/vision.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurrent layers under torch_npu, compared with the CPU's: csrc/host_cann/aten_ops/recurrent."""
+"""Recurrent layers under torch_npu, compared with the CPU's: csrc/cann/rows/recurrent."""
 
 from __future__ import annotations
 

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+#include <thread>
+
+#include "cann/hccl/connection.h"
+#include "cann/hccl/file.h"
+
+namespace aclnn_host::hccl {
+
+// A file in memory, without a name, mapped as a whole. It ends with the last process that has it.
+class SharedFile {
+ public:
+  // A new file of zeros, whose size stays.
+  explicit SharedFile(size_t bytes);
+  // A file that another process has made. Throws a Failure unless it is such a file, of this user
+  // and of so many bytes: a page that it loses would end this process.
+  SharedFile(File file, size_t bytes);
+  SharedFile(SharedFile&& other) noexcept;
+  SharedFile& operator=(SharedFile&&) = delete;
+  ~SharedFile();
+
+  char* data() const noexcept { return data_; }
+  int number() const noexcept { return file_.number(); }
+
+ private:
+  void map(size_t bytes);
+
+  File file_;
+  size_t bytes_ = 0;
+  char* data_ = nullptr;
+};
+
+// Gives the file to processes of this host that prove the secret, as long as it lives; a thread
+// does.
+class Handout {
+ public:
+  Handout(File listener, const SharedFile& file, const Secret& secret);
+  Handout(const Handout&) = delete;
+  Handout& operator=(const Handout&) = delete;
+  ~Handout();
+
+ private:
+  void serve() noexcept;
+
+  Door door_;
+  const File file_;
+  Waker waker_;
+  std::atomic<bool> has_ended_ = false;
+  std::thread thread_;
+};
+
+// Gets a file from a Handout. Throws a Failure if what comes is not such a file, and a
+// std::system_error if nothing comes.
+SharedFile fetch_file(const std::string& listener, const Secret& secret, uint32_t rank,
+                      size_t bytes, const Deadline& deadline);
+
+}  // namespace aclnn_host::hccl

@@ -1,0 +1,247 @@
+// Boxes as networks are taught them: encoded by anchors and decoded, assigned, and their overlap.
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/atan.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tan.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
+
+#include "cann/named_ops/operator.h"
+
+namespace aclnn_host::named_boxes {
+
+namespace {
+
+void expect_boxes(const char* name, const at::Tensor& boxes) {
+  EXPECT(boxes.dim() == 2 && boxes.size(1) == 4, name, " has shape ", boxes.sizes(),
+         ", expected (N, 4)");
+}
+
+// One number for each of the sides of a box.
+at::Tensor sides(const char* name, const std::optional<Numerals>& numbers, double otherwise,
+                 const at::Tensor& like) {
+  const Numerals values = numbers.value_or(Numerals(4, otherwise));
+  EXPECT(values.size() == 4, name, " has ", values.size(), " numbers, expected 4");
+  return at::tensor(values, like.options().dtype(at::kDouble)).to(at::kFloat);
+}
+
+// The numbers as FLOAT16 has them, in which the vendor computes whatever the type is.
+at::Tensor in_half(const at::Tensor& x) {
+  return x.to(at::kHalf).to(at::kFloat);
+}
+
+// The centre and the size of boxes (x1, y1, x2, y2), to which the last point belongs.
+struct Centred {
+  at::Tensor x, y, width, height;
+
+  explicit Centred(const at::Tensor& boxes, double last = 1) {
+    const auto side = [&](int64_t i) { return boxes.select(1, i).to(at::kFloat); };
+    x = (side(0) + side(2)) * 0.5, y = (side(1) + side(3)) * 0.5;
+    width = side(2) - side(0) + last, height = side(3) - side(1) + last;
+  }
+};
+
+double radians(double degrees) {
+  return degrees * std::numbers::pi / 180;
+}
+
+// The weights of the five numbers of a rotated box.
+Numerals weights_of(const std::optional<Numerals>& weight) {
+  const Numerals weights = weight.value_or(Numerals(5, 1));
+  EXPECT(weights.size() == 5, "weight has ", weights.size(), " numbers, expected 5");
+  return weights;
+}
+
+// Boxes (B, 5, N) of corners and an angle in degrees.
+struct Rotated {
+  at::Tensor x, y, width, height, tangent;
+
+  Rotated(const char* name, const at::Tensor& boxes) {
+    EXPECT(boxes.dim() == 3 && boxes.size(1) == 5, name, " has shape ", boxes.sizes(),
+           ", expected (B, 5, N)");
+    const auto row = [&](int64_t i) { return boxes.select(1, i).to(at::kFloat); };
+    x = (row(0) + row(2)) * 0.5, y = (row(1) + row(3)) * 0.5;
+    width = row(2) - row(0), height = row(3) - row(1);
+    tangent = at::tan(row(4) * radians(1));
+  }
+};
+
+}  // namespace
+
+// (x, y, width, height) by the anchor: distances in its size, logarithms of ratios.
+NAMED_OPERATOR(BoundingBoxEncode, (FloatIn, anchor_box), (FloatIn, ground_truth_box), (Out, delats),
+               (Attribute<Numerals>, means), (Attribute<Numerals>, stds)) {
+  expect_boxes("anchor_box", anchor_box);
+  expect_like("ground_truth_box", ground_truth_box, anchor_box);
+  const Centred anchor(anchor_box), truth(ground_truth_box);
+  const at::Tensor deltas =
+      at::stack({(truth.x - anchor.x) / anchor.width, (truth.y - anchor.y) / anchor.height,
+                 at::log(truth.width / anchor.width), at::log(truth.height / anchor.height)},
+                1);
+  delats = in_half((in_half(deltas) - sides("means", means, 0, deltas)) /
+                   sides("stds", stds, 1, deltas));
+}
+NAMED_OPERATOR(BoundingBoxDecode, (FloatIn, rois), (FloatIn, deltas), (Out, bboxes),
+               (Attribute<Numerals>, means), (Attribute<Numerals>, stds),
+               (Attribute<Integers>, max_shape), (Attribute<double>, wh_ratio_clip)) {
+  expect_boxes("rois", rois);
+  expect_like("deltas", deltas, rois);
+  EXPECT(!max_shape || max_shape->empty() || max_shape->size() == 2, "max_shape has ",
+         max_shape->size(), " numbers, expected a height and a width, or none");
+  const Centred roi(rois);
+  const at::Tensor scaled =
+      deltas.to(at::kFloat) * sides("stds", stds, 1, deltas) + sides("means", means, 0, deltas);
+  const double most = std::abs(std::log(wh_ratio_clip.value_or(0.016)));
+  const auto grown = [&](const at::Tensor& size, int64_t i) {
+    return size * at::exp(scaled.select(1, i).clamp(-most, most));
+  };
+  const at::Tensor x = roi.x + roi.width * scaled.select(1, 0);
+  const at::Tensor y = roi.y + roi.height * scaled.select(1, 1);
+  const at::Tensor half_width = grown(roi.width, 2) * 0.5 - 0.5;
+  const at::Tensor half_height = grown(roi.height, 3) * 0.5 - 0.5;
+  const bool is_clipped = max_shape && max_shape->size() == 2;
+  const auto clipped = [&](const at::Tensor& place, size_t i) {
+    return is_clipped ? place.clamp(0, static_cast<double>((*max_shape)[i] - 1)) : place;
+  };
+  bboxes = at::stack({clipped(x - half_width, 1), clipped(y - half_height, 0),
+                      clipped(x + half_width, 1), clipped(y + half_height, 0)},
+                     1);
+}
+// eps makes every side longer, not the common part.
+NAMED_OPERATOR(Iou, (FloatIn, bboxes), (FloatIn, gtboxes), (Out, overlap),
+               (Attribute<std::string>, mode), (Attribute<double>, eps),
+               (Attribute<bool>, aligned)) {
+  expect_boxes("bboxes", bboxes);
+  expect_boxes("gtboxes", gtboxes);
+  EXPECT(!aligned.value_or(false), "aligned is true, expected false");
+  const std::string name = mode.value_or("iou");
+  EXPECT(name == "iou" || name == "iof", "mode is ", name, ", expected iou or iof");
+  const at::Tensor a = bboxes.to(at::kFloat).unsqueeze(0);
+  const at::Tensor b = gtboxes.to(at::kFloat).unsqueeze(1);
+  const double longer = eps.value_or(1);
+  const auto extent = [](const at::Tensor& low, const at::Tensor& high, double more) {
+    const at::Tensor sizes = high.slice(-1, 2, 4) - low.slice(-1, 0, 2) + more;
+    return sizes.clamp_min(0).prod(-1);
+  };
+  const at::Tensor common = extent(at::maximum(a, b), at::minimum(a, b), 0);
+  const at::Tensor of_b = extent(b, b, longer);
+  overlap = common / (name == "iof" ? of_b : extent(a, a, longer) + of_b - common);
+}
+NAMED_OPERATOR(RotatedBoxEncode, (FloatIn, anchor_box), (FloatIn, gt_box), (Out, y),
+               (Attribute<Numerals>, weight)) {
+  const Numerals w = weights_of(weight);
+  expect_like("gt_box", gt_box, anchor_box);
+  const Rotated anchor("anchor_box", anchor_box), truth("gt_box", gt_box);
+  y = at::stack(
+      {(truth.x - anchor.x) / anchor.width * w[0], (truth.y - anchor.y) / anchor.height * w[1],
+       at::log(truth.width / anchor.width) * w[2], at::log(truth.height / anchor.height) * w[3],
+       (truth.tangent - anchor.tangent) * w[4]},
+      1);
+}
+NAMED_OPERATOR(RotatedBoxDecode, (FloatIn, anchor_box), (FloatIn, deltas), (Out, y),
+               (Attribute<Numerals>, weight)) {
+  const Numerals w = weights_of(weight);
+  expect_like("deltas", deltas, anchor_box);
+  const Rotated anchor("anchor_box", anchor_box);
+  const auto delta = [&](int64_t i) {
+    return deltas.select(1, i).to(at::kFloat) / w[static_cast<size_t>(i)];
+  };
+  const at::Tensor x = delta(0) * anchor.width + anchor.x;
+  const at::Tensor row = delta(1) * anchor.height + anchor.y;
+  const at::Tensor half_width = at::exp(delta(2)) * anchor.width * 0.5;
+  const at::Tensor half_height = at::exp(delta(3)) * anchor.height * 0.5;
+  const at::Tensor angle = at::atan(delta(4) + anchor.tangent) / radians(1);
+  y = at::stack({x - half_width, row - half_height, x + half_width, row + half_height, angle}, 1);
+}
+// The place in a cell of the grid, from its corner in cells, and logarithms of the sizes' ratios.
+NAMED_OPERATOR(YoloBoxesEncode, (FloatIn, anchor_boxes), (FloatIn, gt_bboxes), (In, stride),
+               (Out, encoded_bboxes), (Attribute<std::string>, performance_mode)) {
+  constexpr double kLeast = 1e-6;
+  expect_boxes("anchor_boxes", anchor_boxes);
+  expect_like("gt_bboxes", gt_bboxes, anchor_boxes);
+  expect_shape("stride", stride, {anchor_boxes.size(0)});
+  const Centred anchor(anchor_boxes, 0), truth(gt_bboxes, 0);
+  const at::Tensor step = stride.to(at::kFloat);
+  const auto place = [&](const at::Tensor& distance) {
+    return (distance / step + 0.5).clamp(kLeast, 1 - kLeast);
+  };
+  encoded_bboxes = at::stack({place(truth.x - anchor.x), place(truth.y - anchor.y),
+                              at::log((truth.width / anchor.width).clamp_min(kLeast)),
+                              at::log((truth.height / anchor.height).clamp_min(kLeast))},
+                             1);
+}
+// The cells of the grid in which a box has its centre, once for each base anchor.
+NAMED_OPERATOR(AnchorResponseFlags, (FloatIn, gt_bboxes), (Out, flags),
+               (Attribute<Integers>, featmap_size), (Attribute<Integers>, strides),
+               (Attribute<int64_t>, num_base_anchors)) {
+  expect_boxes("gt_bboxes", gt_bboxes);
+  EXPECT(featmap_size && featmap_size->size() == 2 && strides && strides->size() == 2,
+         "featmap_size and strides are not two numbers each");
+  const int64_t height = (*featmap_size)[0], width = (*featmap_size)[1];
+  const int64_t anchors = num_base_anchors.value_or(1);
+  EXPECT(height >= 0 && width >= 0 && anchors >= 0 && (*strides)[0] > 0 && (*strides)[1] > 0,
+         "featmap_size, num_base_anchors or strides has a number that is too small");
+  const double count =
+      static_cast<double>(height) * static_cast<double>(width) * static_cast<double>(anchors);
+  EXPECT(count == static_cast<double>(flags->numel()), "flags has ", flags->numel(),
+         " elements, expected ", height, " * ", width, " * ", anchors);
+  if (count == 0) {
+    flags = at::zeros({0}, gt_bboxes.options().dtype(at::kByte));
+    return;
+  }
+  const Centred truth(gt_bboxes, 0);
+  const at::Tensor column = at::floor(truth.x / static_cast<double>((*strides)[0])).to(at::kLong);
+  const at::Tensor row = at::floor(truth.y / static_cast<double>((*strides)[1])).to(at::kLong);
+  const auto is_here = [](const at::Tensor& places, int64_t size) {
+    return places.unsqueeze(1) == at::arange(size, places.options());  // (N, size)
+  };
+  const at::Tensor marks =
+      (is_here(row, height).unsqueeze(2) & is_here(column, width).unsqueeze(1)).any(0);
+  flags = marks.unsqueeze(2).expand({height, width, anchors}).reshape({-1}).to(at::kByte);
+}
+// Of every box that is responsible the number of the truth, from 1 on, that it overlaps most by
+// more than a threshold; then every truth claims the box, or all boxes, that it overlaps most.
+NAMED_OPERATOR(GridAssignPositive, (FloatIn, assigned_gt_inds), (FloatIn, overlaps),
+               (In, box_responsible_flags), (FloatIn, max_overlaps), (IndexIn, argmax_overlaps),
+               (FloatIn, gt_max_overlaps), (IndexIn, gt_argmax_overlaps), (In, num_gts),
+               (Out, assigned_gt_inds_pos), (Attribute<double>, pos_iou_thr),
+               (Attribute<double>, min_pos_iou), (Attribute<bool>, gt_max_assign_all)) {
+  expect_dims("overlaps", overlaps, 2);
+  const int64_t truths = overlaps.size(0), boxes = overlaps.size(1);
+  for (const auto& [name, tensor] :
+       {std::pair{"assigned_gt_inds", assigned_gt_inds}, {"max_overlaps", max_overlaps}}) {
+    expect_shape(name, tensor, {boxes});
+  }
+  expect_shape("box_responsible_flags", box_responsible_flags, {boxes});
+  expect_shape("argmax_overlaps", argmax_overlaps, {boxes});
+  expect_shape("gt_max_overlaps", gt_max_overlaps, {truths});
+  expect_shape("gt_argmax_overlaps", gt_argmax_overlaps, {truths});
+  const at::Tensor is_responsible = box_responsible_flags.ne(0);
+  const at::Tensor first = is_responsible & (max_overlaps > pos_iou_thr.value_or(0.5));
+  at::Tensor result =
+      at::where(first, (argmax_overlaps + 1).to(assigned_gt_inds.scalar_type()), assigned_gt_inds);
+  const at::Tensor places = at::arange(boxes, argmax_overlaps.options());
+  for (int64_t i = 0; i < truths; ++i) {
+    const at::Tensor is_best = gt_max_assign_all.value_or(true) ? overlaps[i] == gt_max_overlaps[i]
+                                                                : places == gt_argmax_overlaps[i];
+    const at::Tensor is_claimed = is_responsible & is_best &
+                                  (gt_max_overlaps[i] > min_pos_iou.value_or(0)) &
+                                  (num_gts.reshape({}) > i);
+    result = at::where(is_claimed, c10::Scalar(static_cast<double>(i + 1)), result)
+                 .to(assigned_gt_inds.scalar_type());
+  }
+  assigned_gt_inds_pos = result;
+}
+
+}  // namespace aclnn_host::named_boxes

@@ -1,0 +1,191 @@
+// Convolutions and their gradients. Attributes have a number for each of the dimensions N, C, (D,)
+// H, W; pads have one for each side of D, H, W.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+
+#include "cann/named_ops/operator.h"
+#include "cann/named_ops/precision.h"
+
+namespace aclnn_host::named_convolution {
+
+namespace {
+
+constexpr int64_t kMostGap = 1 << 20;
+
+// The attributes of a convolution as ATen has them.
+struct Window {
+  Integers stride;
+  Integers dilation;
+  Integers before;  // the padding
+  Integers after;
+  Integers output_padding;
+  int64_t groups;
+
+  bool is_symmetric() const { return before == after; }
+};
+
+// Of a list for all dimensions, the part for the last ones.
+Integers spatial(const char* name, const std::optional<Integers>& values, size_t dims,
+                 int64_t least, int64_t otherwise) {
+  if (!values) return Integers(dims, otherwise);
+  EXPECT(values->size() == dims + 2, name, " has ", values->size(), " numbers, expected ",
+         dims + 2);
+  const Integers last(values->begin() + 2, values->end());
+  for (const int64_t value : last) {
+    EXPECT(value >= least && value <= kMostGap, name, " is ", at::IntArrayRef(*values),
+           ", expected numbers from ", least, " to ", kMostGap);
+  }
+  return last;
+}
+
+Window window_of(int64_t rank, const std::optional<Integers>& strides,
+                 const std::optional<Integers>& pads, const std::optional<Integers>& dilations,
+                 const std::optional<Integers>& output_padding, std::optional<int64_t> groups) {
+  const size_t dims = static_cast<size_t>(rank) - 2;
+  Window window{spatial("strides", strides, dims, 1, 1),
+                spatial("dilations", dilations, dims, 1, 1),
+                {},
+                {},
+                spatial("output_padding", output_padding, dims, 0, 0),
+                groups.value_or(1)};
+  const Integers both = pads.value_or(Integers(2 * dims, 0));
+  EXPECT(both.size() == 2 * dims, "pads has ", both.size(), " numbers, expected ", 2 * dims);
+  for (size_t i = 0; i < dims; ++i) {
+    for (const int64_t pad : {both[2 * i], both[2 * i + 1]}) {
+      EXPECT(pad >= 0 && pad <= kMostGap, "pads is ", at::IntArrayRef(both),
+             ", expected numbers from 0 to ", kMostGap);
+    }
+    window.before.push_back(both[2 * i]);
+    window.after.push_back(both[2 * i + 1]);
+  }
+  EXPECT(window.groups > 0, "groups is ", window.groups, ", expected 1 or more");
+  return window;
+}
+
+void expect_rank(const at::Tensor& x, const at::Tensor& filter, int64_t rank) {
+  expect_dims("x", x, rank);
+  expect_dims("filter", filter, rank);
+}
+
+// Pads by hand what differs on the two sides; what is left is the same on both.
+at::Tensor evened(const at::Tensor& x, Window& window) {
+  if (window.is_symmetric()) return x;
+  Integers paddings;
+  for (size_t i = window.before.size(); i-- > 0;) {
+    paddings.insert(paddings.end(), {window.before[i], window.after[i]});
+  }
+  window.before.assign(window.before.size(), 0);
+  return at::constant_pad_nd(x, paddings);
+}
+
+at::Tensor convolved(const at::Tensor& x, const at::Tensor& filter,
+                     const std::optional<at::Tensor>& bias, Window window, bool transposed) {
+  const MatrixUnits units(cube_math_type_by_name(), x, filter);
+  const at::Tensor input = transposed ? x : evened(x, window);
+  const at::Tensor result = at::convolution(units.read(input), units.read(filter),
+                                            bias ? std::optional(units.widen(*bias)) : std::nullopt,
+                                            window.stride, window.before, window.dilation,
+                                            transposed, window.output_padding, window.groups);
+  return units.result(result);
+}
+
+// The gradient by one operand of the convolution of x by filter.
+at::Tensor gradient(const at::Tensor& grads, const at::Tensor& x, const at::Tensor& filter,
+                    const Window& window, bool by_filter) {
+  EXPECT(window.is_symmetric(),
+         "pads differ between the two sides of a dimension, which the "
+         "host CANN does not emulate in gradients");
+  const MatrixUnits units(cube_math_type_by_name(), grads, by_filter ? x : filter);
+  const auto [grad_x, grad_filter, grad_bias] = at::convolution_backward(
+      units.read(grads), units.read(x), units.read(filter), at::OptionalIntArrayRef(),
+      window.stride, window.before, window.dilation, /*transposed=*/false, window.output_padding,
+      window.groups, {!by_filter, by_filter, false});
+  return units.result(by_filter ? grad_filter : grad_x);
+}
+
+// Of a depthwise convolution: the filter (M, C, H, W), with M outputs for each channel, as (C * M,
+// 1, H, W); and back.
+at::Tensor grouped_filter(const at::Tensor& filter) {
+  return filter.transpose(0, 1).flatten(0, 1).unsqueeze(1);
+}
+at::Tensor depthwise_filter(const at::Tensor& filter, at::IntArrayRef shape) {
+  return filter.reshape({shape[1], shape[0], shape[2], shape[3]}).transpose(0, 1);
+}
+
+}  // namespace
+
+#define NAMED_CONVOLUTION(Name, rank, format)                                                   \
+  NAMED_OPERATOR(Name, (In, x), (In, filter), (OptionalIn, bias), (Out, y),                     \
+                 (Attribute<Integers>, strides), (Attribute<Integers>, pads),                   \
+                 (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                \
+                 (Stated<format>, data_format), (Only<"0">, offset_x)) {                        \
+    expect_rank(x, filter, rank);                                                               \
+    y = convolved(x, filter, bias,                                                              \
+                  window_of(rank, strides, pads, dilations, std::nullopt, groups), false);      \
+  }                                                                                             \
+  NAMED_OPERATOR(Name##Transpose, (HostInts, input_size), (In, x), (In, filter),                \
+                 (OptionalIn, bias), (Out, y), (Attribute<Integers>, strides),                  \
+                 (Attribute<Integers>, pads), (Attribute<Integers>, dilations),                 \
+                 (Attribute<int64_t>, groups), (Stated<format>, data_format),                   \
+                 (Attribute<Integers>, output_padding), (Only<"0">, offset_x)) {                \
+    expect_rank(x, filter, rank);                                                               \
+    const Window window = window_of(rank, strides, pads, dilations, output_padding, groups);    \
+    EXPECT(window.is_symmetric(), "pads differ between the two sides of a dimension");          \
+    y = convolved(x, filter, bias, window, true);                                               \
+  }                                                                                             \
+  NAMED_OPERATOR(Name##BackpropInput, (HostInts, input_size), (In, filter), (In, out_backprop), \
+                 (Out, y), (Attribute<Integers>, strides), (Attribute<Integers>, pads),         \
+                 (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                \
+                 (Stated<format>, data_format)) {                                               \
+    expect_rank(out_backprop, filter, rank);                                                    \
+    const Window window = window_of(rank, strides, pads, dilations, std::nullopt, groups);      \
+    y = gradient(out_backprop, out_backprop.new_zeros(y->sizes()), filter, window, false);      \
+  }                                                                                             \
+  NAMED_OPERATOR(Name##BackpropFilter, (In, x), (HostInts, filter_size), (In, out_backprop),    \
+                 (Out, y), (Attribute<Integers>, strides), (Attribute<Integers>, pads),         \
+                 (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                \
+                 (Stated<format>, data_format)) {                                               \
+    expect_rank(x, out_backprop, rank);                                                         \
+    const Window window = window_of(rank, strides, pads, dilations, std::nullopt, groups);      \
+    y = gradient(out_backprop, x, x.new_zeros(y->sizes()), window, true);                       \
+  }
+
+NAMED_CONVOLUTION(Conv2D, 4, "NCHW")
+NAMED_CONVOLUTION(Conv3D, 5, "NCDHW")
+
+NAMED_OPERATOR(DepthwiseConv2D, (In, x), (In, filter), (OptionalIn, bias), (Out, y),
+               (Attribute<Integers>, strides), (Attribute<Integers>, pads),
+               (Attribute<Integers>, dilations), (Stated<"NCHW">, data_format),
+               (Only<"0">, offset_x)) {
+  expect_rank(x, filter, 4);
+  y = convolved(x, grouped_filter(filter), bias,
+                window_of(4, strides, pads, dilations, std::nullopt, x.size(1)), false);
+}
+NAMED_OPERATOR(DepthwiseConv2DBackpropInput, (HostInts, input_size), (In, filter),
+               (In, out_backprop), (Out, input_grad), (Attribute<Integers>, strides),
+               (Attribute<Integers>, pads), (Attribute<Integers>, dilations),
+               (Stated<"NCHW">, data_format)) {
+  expect_rank(out_backprop, filter, 4);
+  const Window window = window_of(4, strides, pads, dilations, std::nullopt, filter.size(1));
+  input_grad = gradient(out_backprop, out_backprop.new_zeros(input_grad->sizes()),
+                        grouped_filter(filter), window, false);
+}
+// filter_grad may have the shape of the filter or, as torch_npu asks for it, of its transpose.
+NAMED_OPERATOR(DepthwiseConv2DBackpropFilter, (In, input), (HostInts, filter_size),
+               (In, out_backprop), (Out, filter_grad), (Attribute<Integers>, strides),
+               (Attribute<Integers>, pads), (Attribute<Integers>, dilations),
+               (Stated<"NCHW">, data_format)) {
+  expect_rank(input, out_backprop, 4);
+  EXPECT(filter_size.size() == 4, "filter_size has ", filter_size.size(), " numbers, expected 4");
+  const Window window = window_of(4, strides, pads, dilations, std::nullopt, input.size(1));
+  const Integers grouped{out_backprop.size(1), 1, filter_size[2], filter_size[3]};
+  const at::Tensor grads = gradient(out_backprop, input, input.new_zeros(grouped), window, true);
+  filter_grad = filter_grad->sizes() == at::IntArrayRef(grouped)
+                    ? grads
+                    : depthwise_filter(grads, filter_grad->sizes());
+}
+
+}  // namespace aclnn_host::named_convolution

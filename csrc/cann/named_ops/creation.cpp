@@ -1,0 +1,70 @@
+// Sequences and matrices made from numbers alone.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/linspace.h>
+#include <ATen/ops/logspace.h>
+
+#include "cann/named_ops/operator.h"
+
+namespace aclnn_host::named_creation {
+
+namespace {
+
+constexpr int64_t kMostSteps = int64_t{1} << 31;
+
+double one(const char* name, const Numerals& numbers) {
+  EXPECT(numbers.size() == 1, name, " has ", numbers.size(), " numbers, expected one");
+  return numbers[0];
+}
+
+// The type in which a sequence is computed.
+at::TensorOptions options_of(const Output& y) {
+  const bool is_integral = at::isIntegralType(y->scalar_type(), false);
+  return y->options().dtype(is_integral ? at::kLong : at::kDouble);
+}
+
+// begin, begin + step, ...: as many as y has.
+at::Tensor range(const Output& y, double begin, double step) {
+  expect_dims("y", y, 1);
+  const at::Tensor places = at::arange(y->size(0), options_of(y));
+  if (at::isIntegralType(y->scalar_type(), false)) {
+    return places * integer_of("delta", step) + integer_of("start", begin);
+  }
+  return places * step + begin;
+}
+
+}  // namespace
+
+NAMED_OPERATOR(Range, (HostFloats, start), (HostFloats, limit), (HostFloats, delta), (Out, y)) {
+  y = range(y, one("start", start), one("delta", delta));
+}
+NAMED_OPERATOR(RangeD, (In, x), (Out, y), (Attribute<double>, start), (Attribute<double>, limit),
+               (Attribute<double>, delta)) {
+  y = range(y, start.value_or(0), delta.value_or(1));
+}
+NAMED_OPERATOR(Eye, (Out, y), (Attribute<int64_t>, num_rows), (Attribute<int64_t>, num_columns),
+               (Attribute<int64_t>, dtype)) {
+  const int64_t rows = num_rows.value_or(0), columns = num_columns.value_or(rows);
+  expect_shape("y", y, {rows, columns});
+  y = at::eye(rows, columns, y->options());
+}
+NAMED_OPERATOR(LinSpace, (HostFloats, start), (HostFloats, stop), (HostInts, num), (Out, output)) {
+  EXPECT(num.size() == 1 && num[0] >= 0 && num[0] <= kMostSteps,
+         "num is not one number from 0 "
+         "to ",
+         kMostSteps);
+  output = at::linspace(one("start", start), one("stop", stop), num[0],
+                        output->options().dtype(at::kFloat));
+}
+NAMED_OPERATOR(LogSpaceD, (In, assist), (Out, y), (Attribute<double>, start),
+               (Attribute<double>, end), (Attribute<int64_t>, steps), (Attribute<double>, base),
+               (Attribute<int64_t>, dtype)) {
+  const int64_t count = steps.value_or(100);
+  EXPECT(count >= 0 && count <= kMostSteps, "steps is ", count, ", expected 0 to ", kMostSteps);
+  y = at::logspace(start.value_or(0), end.value_or(1), count, base.value_or(10),
+                   y->options().dtype(at::kFloat));
+}
+
+}  // namespace aclnn_host::named_creation

@@ -1,0 +1,208 @@
+// Gathering, scattering and filling by indices and masks.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/embedding_dense_backward.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/index_put.h>
+#include <ATen/ops/masked_select.h>
+#include <ATen/ops/nonzero.h>
+#include <ATen/ops/searchsorted.h>
+#include <ATen/ops/where.h>
+
+#include "cann/named_ops/operator.h"
+#include "cann/rows/bounds.h"
+
+namespace aclnn_host::named_indexing {
+
+namespace {
+
+// Indices from the end on counted from the beginning; others are refused.
+at::Tensor wrapped(const at::Tensor& indices, int64_t size) {
+  check_bounds("indices", indices, size, -size);
+  return at::where(indices < 0, indices + size, indices);
+}
+
+// The parts of x at the places that indices say along a dimension, in the indices' shape.
+at::Tensor taken(const at::Tensor& x, const at::Tensor& indices, int64_t axis) {
+  const int64_t dim = c10::maybe_wrap_dim(axis, x.dim());
+  const at::Tensor places = wrapped(indices, x.size(dim));
+  const at::Tensor parts = x.index_select(dim, places.flatten());
+  Integers shape(x.sizes().begin(), x.sizes().begin() + dim);
+  shape.insert(shape.end(), indices.sizes().begin(), indices.sizes().end());
+  shape.insert(shape.end(), x.sizes().begin() + dim + 1, x.sizes().end());
+  return parts.reshape(shape);
+}
+
+// Rows of var at the places of indices, with updates of their shape.
+at::Tensor with_rows(const at::Tensor& var, const at::Tensor& indices, const at::Tensor& updates,
+                     bool accumulate) {
+  const at::Tensor places = wrapped(indices, var.size(0));
+  return at::index_put(var, {places}, updates, accumulate);
+}
+
+// The first dimensions of var at the places that the last dimension of indices says.
+at::Tensor with_elements(const at::Tensor& var, const at::Tensor& indices,
+                         const at::Tensor& updates, bool accumulate) {
+  const int64_t depth = indices.dim() == 0 ? 0 : indices.size(-1);
+  EXPECT(depth > 0 && depth <= var.dim(), "indices has shape ", indices.sizes(),
+         ", expected a last dimension of 1 to ", var.dim());
+  c10::List<std::optional<at::Tensor>> places;
+  for (int64_t i = 0; i < depth; ++i) {
+    places.push_back(wrapped(indices.select(-1, i), var.size(i)));
+  }
+  return at::index_put(var, places, updates, accumulate);
+}
+
+}  // namespace
+
+NAMED_OPERATOR(GatherV2, (In, x), (IndexIn, indices), (HostInts, axis), (Out, y),
+               (Attribute<int64_t>, batch_dims), (Attribute<bool>, negative_index_support),
+               (Attribute<bool>, is_preprocessed)) {
+  EXPECT(axis.size() == 1 && batch_dims.value_or(0) == 0, "axis has ", axis.size(),
+         " numbers and batch_dims is ", batch_dims.value_or(0), ", expected one and 0");
+  y = taken(x, indices, axis[0]);
+}
+NAMED_OPERATOR(GatherV2D, (In, x), (IndexIn, indices), (Out, y), (Attribute<int64_t>, axis)) {
+  y = taken(x, indices, axis.value_or(0));
+}
+NAMED_OPERATOR(Gather, (In, x), (IndexIn, indices), (Out, y), (Attribute<bool>, validate_indices),
+               (Only<"0">, batch_dims), (Attribute<bool>, is_preprocessed),
+               (Attribute<bool>, negative_index_support)) {
+  y = taken(x, indices, 0);
+}
+NAMED_OPERATOR(GatherElements, (In, x), (IndexIn, index), (Out, y), (Attribute<int64_t>, dim)) {
+  const int64_t axis = c10::maybe_wrap_dim(dim.value_or(0), x.dim());
+  const at::Tensor places = x.dim() == 0 ? index : wrapped(index, x.size(axis));
+  y = moved(x, [&](const at::Tensor& all) { return at::gather(all, axis, places); });
+}
+NAMED_OPERATOR(ScatterElements, (In, data), (IndexIn, indices), (In, updates), (Out, y),
+               (Attribute<int64_t>, axis), (Attribute<std::string>, reduction)) {
+  const int64_t dim = c10::maybe_wrap_dim(axis.value_or(0), data.dim());
+  const at::Tensor places = data.dim() == 0 ? indices : wrapped(indices, data.size(dim));
+  const std::string mode = reduction.value_or("none");
+  EXPECT(mode == "none" || mode == "add" || mode == "mul" || mode == "multiply", "reduction is ",
+         mode, ", expected none, add or mul");
+  y = mode == "none"  ? data.scatter(dim, places, updates)
+      : mode == "add" ? data.scatter_add(dim, places, updates)
+                      : data.scatter_reduce(dim, places, updates, "prod");
+}
+NAMED_OPERATOR(ScatterUpdate, (In, var), (IndexIn, indices), (In, updates), (Out, result),
+               (Attribute<bool>, use_locking)) {
+  result = with_rows(var, indices, updates, false);
+}
+NAMED_OPERATOR(ScatterNdUpdate, (In, var), (IndexIn, indices), (In, updates), (Out, result),
+               (Attribute<bool>, use_locking)) {
+  result = with_elements(var, indices, updates, false);
+}
+NAMED_OPERATOR(ScatterNdAdd, (In, var), (IndexIn, indices), (In, updates), (Out, result),
+               (Attribute<bool>, use_locking)) {
+  result = with_elements(var, indices, updates, true);
+}
+NAMED_OPERATOR(InplaceIndexAdd, (In, var), (IndexIn, indices), (In, updates), (OptionalIn, alpha),
+               (Out, result), (Attribute<int64_t>, axis)) {
+  const int64_t dim = c10::maybe_wrap_dim(axis.value_or(0), var.dim());
+  const at::Tensor added = alpha ? updates * alpha->reshape({}) : updates;
+  const int64_t size = var.dim() == 0 ? 1 : var.size(dim);
+  result = var.index_add(dim, wrapped(indices.reshape({-1}), size), added.to(var.scalar_type()));
+}
+// A mask of 1 for every dimension that has indices; they follow as tensors, broadcast.
+NAMED_OPERATOR(IndexPutV2, (In, x), (In, value), (HostInts, indexed_sizes),
+               (HostInts, indexed_strides), (Ins, indices), (Out, y),
+               (Attribute<bool>, accumulate)) {
+  c10::List<std::optional<at::Tensor>> places;
+  size_t next = 0;
+  for (size_t dim = 0; dim < indexed_sizes.size(); ++dim) {
+    if (indexed_sizes[dim] == 0) {
+      places.push_back(std::nullopt);
+      continue;
+    }
+    EXPECT(next < indices.size() && static_cast<int64_t>(dim) < x.dim(),
+           "indexed_sizes asks for more dimensions than x or indices have");
+    const at::Tensor& each = indices[next++];
+    const bool is_mask = each.scalar_type() == at::kBool || each.scalar_type() == at::kByte;
+    EXPECT(is_mask || at::isIntegralType(each.scalar_type(), false), "indices have dtype ",
+           dtype_text(each.scalar_type()), ", expected integers or BOOL");
+    places.push_back(is_mask ? each.to(at::kBool)
+                             : wrapped(each.to(at::kLong), x.size(static_cast<int64_t>(dim))));
+  }
+  y = at::index_put(x, places, value.to(x.scalar_type()), accumulate.value_or(false));
+}
+// assist1 is 0 and assist2 the value at the places to be filled, 1 and 0 elsewhere.
+NAMED_OPERATOR(IndexFillD, (In, x), (In, assist1), (In, assist2), (Out, y),
+               (Attribute<int64_t>, dim)) {
+  y = x * assist1 + assist2;
+}
+NAMED_OPERATOR(MaskedFill, (In, x), (In, mask), (In, value), (Out, y)) {
+  y = at::where(mask.to(at::kBool), value.to(x.scalar_type()), x);
+}
+NAMED_OPERATOR(MaskedScatter, (In, x), (In, mask), (In, updates), (Out, y)) {
+  y = x.masked_scatter(mask.to(at::kBool), updates);
+}
+// For the i-th range, from start[b, i] to end[b, i] along the axis of the b-th part of x, value[i].
+NAMED_OPERATOR(MaskedFillRange, (In, x), (IndexIn, start), (IndexIn, end), (In, value), (Out, y),
+               (Attribute<int64_t>, axis)) {
+  const int64_t dim = c10::maybe_wrap_dim(axis.value_or(-1), x.dim());
+  EXPECT(start.dim() == 2 && end.sizes() == start.sizes() && value.dim() == 1 &&
+             value.size(0) == start.size(0),
+         "start has shape ", start.sizes(), ", end ", end.sizes(), " and value ", value.sizes(),
+         ", expected (N, B) twice and (N)");
+  Integers along(static_cast<size_t>(x.dim()), 1), of_batch = along;
+  along[static_cast<size_t>(dim)] = x.size(dim);
+  if (x.dim() > 1) of_batch[0] = start.size(1);
+  EXPECT(x.dim() == 1 ? start.size(1) == 1 : start.size(1) == x.size(0), "start has shape ",
+         start.sizes(), ", expected (N, ", x.dim() == 1 ? 1 : x.size(0), ")");
+  const at::Tensor places = at::arange(x.size(dim), start.options()).view(along);
+  at::Tensor result = x;
+  for (int64_t i = 0; i < start.size(0); ++i) {
+    const at::Tensor is_in = (places >= start[i].view(of_batch)) & (places < end[i].view(of_batch));
+    result = at::where(is_in, value[i].to(x.scalar_type()), result);
+  }
+  y = result;
+}
+NAMED_OPERATOR(FillDiagonal, (In, x), (Out, y), (Attribute<double>, fill_value),
+               (Attribute<bool>, wrap)) {
+  at::Tensor copy = x.clone();
+  copy.fill_diagonal_(fill_value.value_or(0), wrap.value_or(false));
+  y = copy;
+}
+NAMED_OPERATOR(OneHot, (IndexIn, x), (HostInts, depth), (In, on_value), (In, off_value), (Out, y),
+               (Attribute<int64_t>, axis)) {
+  EXPECT(depth.size() == 1, "depth has ", depth.size(), " numbers, expected one");
+  const int64_t dim = c10::maybe_wrap_dim(axis.value_or(-1), x.dim() + 1);
+  const at::Tensor classes = at::arange(depth[0], x.options());
+  const at::Tensor is_class = (x.unsqueeze(-1) == classes).movedim(-1, dim);
+  y = at::where(is_class, on_value.reshape({}), off_value.reshape({}));
+}
+NAMED_OPERATOR(OneHotD, (IndexIn, x), (In, on_value), (In, off_value), (Out, y),
+               (Attribute<int64_t>, depth), (Attribute<int64_t>, axis)) {
+  EXPECT(depth.value_or(0) > 0, "depth is ", depth.value_or(0), ", expected 1 or more");
+  const int64_t dim = c10::maybe_wrap_dim(axis.value_or(-1), x.dim() + 1);
+  const at::Tensor is_class = (x.unsqueeze(-1) == at::arange(*depth, x.options())).movedim(-1, dim);
+  y = at::where(is_class, on_value.reshape({}), off_value.reshape({}));
+}
+NAMED_OPERATOR(EmbeddingDenseGrad, (FloatIn, grad), (IndexIn, indices), (Out, y),
+               (Attribute<int64_t>, num_weights), (Attribute<int64_t>, padding_idx),
+               (Attribute<bool>, scale_grad_by_freq)) {
+  const int64_t rows = num_weights.value_or(0);
+  check_bounds("indices", indices, rows);
+  y = at::embedding_dense_backward(wide(grad), indices, rows, padding_idx.value_or(-1),
+                                   scale_grad_by_freq.value_or(false));
+}
+NAMED_OPERATOR(SearchSorted, (In, sorted_sequence), (In, values), (Out, out),
+               (Attribute<int64_t>, dtype), (Attribute<bool>, right)) {
+  out = at::searchsorted(sorted_sequence, values, false, right.value_or(false));
+}
+NAMED_OPERATOR(MaskedSelect, (In, x), (In, mask), (SizedOut, y)) {
+  y.expect(x.scalar_type());
+  if (x.is_cpu()) y = at::masked_select(x, mask.to(at::kBool));
+}
+NAMED_OPERATOR(NonZero, (In, x), (SizedOut, y), (Attribute<bool>, transpose),
+               (Attribute<int64_t>, dtype)) {
+  y.expect(at::kLong);
+  if (!x.is_cpu()) return;
+  const at::Tensor places = at::nonzero(x);
+  y = transpose.value_or(false) ? places.t() : places;
+}
+
+}  // namespace aclnn_host::named_indexing

@@ -1,0 +1,189 @@
+// Normalisations and their gradients.
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/square.h>
+#include <ATen/ops/where.h>
+
+#include "cann/named_ops/operator.h"
+
+namespace aclnn_host::named_normalization {
+
+namespace {
+
+constexpr double kEpsilonOfGradient = 1e-5;
+
+struct Moments {
+  at::Tensor mean;
+  at::Tensor variance;
+};
+
+Integers dims_from(const at::Tensor& x, int64_t first) {
+  Integers dims;
+  for (int64_t i = first; i < x.dim(); ++i) dims.push_back(i);
+  return dims;
+}
+
+// Over the last dimensions, which stay with a size of 1.
+Moments moments_of(const at::Tensor& x, int64_t first) {
+  const Integers dims = dims_from(x, first);
+  const at::Tensor mean = x.mean(dims, /*keepdim=*/true);
+  return {mean, at::square(x - mean).mean(dims, /*keepdim=*/true)};
+}
+
+int64_t axis_of(const std::optional<int64_t>& axis, const at::Tensor& x) {
+  return c10::maybe_wrap_dim(axis.value_or(0), x.dim());
+}
+
+// The last dimensions of x, which gamma has.
+Integers normalized_dims(const at::Tensor& x, const at::Tensor& gamma) {
+  EXPECT(gamma.dim() <= x.dim() && x.sizes().slice(x.dim() - gamma.dim()) == gamma.sizes(),
+         "gamma has shape ", gamma.sizes(), ", expected the last dimensions of x, which is ",
+         x.sizes());
+  return dims_from(x, x.dim() - gamma.dim());
+}
+
+// Refuses a statistic of another shape than x has with sizes of 1 in the normalised dimensions.
+void expect_statistic(const char* name, const at::Tensor& statistic, const at::Tensor& x,
+                      const Integers& dims) {
+  Integers shape = x.sizes().vec();
+  for (const int64_t dim : dims) shape[static_cast<size_t>(dim)] = 1;
+  expect_shape(name, statistic, shape);
+}
+
+// The groups of channels, which are dimension 1, each as one row.
+at::Tensor in_groups(const at::Tensor& x, int64_t groups) {
+  EXPECT(x.dim() >= 2 && groups > 0 && x.size(1) % groups == 0, "x has shape ", x.sizes(),
+         ", expected channels in dimension 1, a multiple of num_groups, ", groups);
+  return x.reshape({x.size(0), groups, x.size(0) == 0 ? 0 : x.numel() / (x.size(0) * groups)});
+}
+
+// A tensor of one number per channel in the shape of x, whose channels are dimension 1.
+at::Tensor per_channel(const at::Tensor& numbers, const at::Tensor& x) {
+  EXPECT(x.dim() >= 2 && numbers.numel() == x.size(1), "x has shape ", x.sizes(), ", expected ",
+         numbers.numel(), " channels in dimension 1");
+  Integers shape(static_cast<size_t>(x.dim()), 1);
+  shape[1] = x.size(1);
+  return wide(numbers).view(shape);
+}
+
+}  // namespace
+
+NAMED_OPERATOR(LayerNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out, y), (Out, mean),
+               (Out, variance), (Attribute<int64_t>, begin_norm_axis),
+               (Attribute<int64_t>, begin_params_axis), (Attribute<double>, epsilon)) {
+  const auto [average, spread] = moments_of(wide(x), axis_of(begin_norm_axis, x));
+  y = (wide(x) - average) * at::rsqrt(spread + epsilon.value_or(1e-7)) * wide(gamma) + wide(beta);
+  mean = average;
+  variance = spread;
+}
+NAMED_OPERATOR(LayerNormV3, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out, y), (Out, mean),
+               (Out, rstd), (Attribute<int64_t>, begin_norm_axis),
+               (Attribute<int64_t>, begin_params_axis), (Attribute<double>, epsilon)) {
+  const auto [average, spread] = moments_of(wide(x), axis_of(begin_norm_axis, x));
+  const at::Tensor scale = at::rsqrt(spread + epsilon.value_or(1e-5));
+  y = (wide(x) - average) * scale * wide(gamma) + wide(beta);
+  mean = average;
+  rstd = scale;
+}
+NAMED_OPERATOR(LayerNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, variance), (FloatIn, mean),
+               (FloatIn, gamma), (Out, pd_x), (Out, pd_gamma), (Out, pd_beta)) {
+  const Integers dims = normalized_dims(x, gamma);
+  expect_shape("dy", dy, x.sizes());
+  expect_statistic("variance", variance, x, dims);
+  expect_statistic("mean", mean, x, dims);
+  const at::Tensor scale = at::rsqrt(wide(variance) + kEpsilonOfGradient);
+  const at::Tensor normal = (wide(x) - wide(mean)) * scale;
+  const at::Tensor inner = wide(dy) * wide(gamma);
+  const at::Tensor centred =
+      inner - inner.mean(dims, true) - normal * (inner * normal).mean(dims, true);
+  pd_x = centred * scale;
+  pd_gamma = at::sum_to(wide(dy) * normal, gamma.sizes());
+  pd_beta = at::sum_to(wide(dy), gamma.sizes());
+}
+NAMED_OPERATOR(RmsNorm, (FloatIn, x), (FloatIn, gamma), (Out, y), (Out, rstd),
+               (Attribute<double>, epsilon)) {
+  const Integers dims = normalized_dims(x, gamma);
+  const at::Tensor scale =
+      at::rsqrt(at::square(wide(x)).mean(dims, /*keepdim=*/true) + epsilon.value_or(1e-6));
+  y = wide(x) * scale * wide(gamma);
+  rstd = scale;
+}
+NAMED_OPERATOR(RmsNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, rstd), (FloatIn, gamma),
+               (Out, dx), (Out, dgamma)) {
+  const Integers dims = normalized_dims(x, gamma);
+  expect_shape("dy", dy, x.sizes());
+  expect_statistic("rstd", rstd, x, dims);
+  const at::Tensor normal = wide(x) * wide(rstd);
+  const at::Tensor inner = wide(dy) * wide(gamma);
+  dx = (inner - normal * (inner * normal).mean(dims, true)) * wide(rstd);
+  dgamma = at::sum_to(wide(dy) * normal, gamma.sizes());
+}
+// Without data_format it is NCHW, as torch_npu calls it, and not the NHWC of CANN.
+NAMED_OPERATOR(GroupNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out, y), (Out, mean),
+               (Out, variance), (Attribute<int64_t>, num_groups), (Only<"NCHW">, data_format),
+               (Attribute<double>, eps), (Attribute<bool>, is_training)) {
+  const at::Tensor grouped = in_groups(wide(x), num_groups.value_or(1));
+  const auto [average, spread] = moments_of(grouped, 2);
+  const at::Tensor normal =
+      ((grouped - average) * at::rsqrt(spread + eps.value_or(1e-4))).view(x.sizes());
+  y = normal * per_channel(gamma, x) + per_channel(beta, x);
+  mean = average.reshape(mean->sizes());
+  variance = spread.reshape(variance->sizes());
+}
+NAMED_OPERATOR(GroupNormSwish, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out, y),
+               (Out, mean), (Out, rstd), (Attribute<int64_t>, num_groups),
+               (Only<"NCHW">, data_format), (Attribute<double>, eps),
+               (Attribute<bool>, activate_swish), (Attribute<double>, swish_scale)) {
+  const at::Tensor grouped = in_groups(wide(x), num_groups.value_or(1));
+  const auto [average, spread] = moments_of(grouped, 2);
+  const at::Tensor scale = at::rsqrt(spread + eps.value_or(1e-5));
+  const at::Tensor normal = ((grouped - average) * scale).view(x.sizes());
+  const at::Tensor result = normal * per_channel(gamma, x) + per_channel(beta, x);
+  const bool is_swish = activate_swish.value_or(true);
+  y = is_swish ? result * at::sigmoid(result * swish_scale.value_or(1)) : result;
+  mean = average.reshape(mean->sizes());
+  rstd = scale.reshape(rstd->sizes());
+}
+NAMED_OPERATOR(BNInfer, (FloatIn, x), (FloatIn, scale), (FloatIn, offset), (FloatIn, mean),
+               (FloatIn, variance), (Out, y), (Attribute<double>, epsilon)) {
+  const at::Tensor normal = (wide(x) - per_channel(mean, x)) *
+                            at::rsqrt(per_channel(variance, x) + epsilon.value_or(1e-4));
+  y = normal * per_channel(scale, x) + per_channel(offset, x);
+}
+NAMED_OPERATOR(BNInferGrad, (FloatIn, grads), (FloatIn, scale), (FloatIn, batch_variance),
+               (Out, x_backprop), (Attribute<double>, epsilon)) {
+  x_backprop = wide(grads) * per_channel(scale, grads) *
+               at::rsqrt(per_channel(batch_variance, grads) + epsilon.value_or(1e-4));
+}
+NAMED_OPERATOR(BNTrainingReduce, (FloatIn, x), (Out, sum), (Out, square_sum)) {
+  Integers dims{0};
+  for (int64_t i = 2; i < x.dim(); ++i) dims.push_back(i);
+  sum = wide(x).sum(dims).view(sum->sizes());
+  square_sum = at::square(wide(x)).sum(dims).view(square_sum->sizes());
+}
+// Each sequence of (B, C, T) minus its mean over its steps, over its standard deviation.
+NAMED_OPERATOR(NormalizeBatch, (FloatIn, input_x), (IndexIn, seq_len), (Out, output_y),
+               (Attribute<std::string>, normalize_type), (Attribute<double>, epsilon)) {
+  expect_dims("input_x", input_x, 3);
+  expect_shape("seq_len", seq_len, {input_x.size(0)});
+  const std::string type = normalize_type.value_or("per_feature");
+  EXPECT(type == "per_feature" || type == "all_features", "normalize_type is ", type,
+         ", expected per_feature or all_features");
+  const at::Tensor x = wide(input_x);
+  const at::Tensor steps = at::arange(x.size(2), seq_len.options());
+  const at::Tensor is_step = (steps < seq_len.unsqueeze(1)).unsqueeze(1);
+  const Integers dims = type == "per_feature" ? Integers{2} : Integers{1, 2};
+  const at::Tensor count = seq_len.view({-1, 1, 1}) * (type == "per_feature" ? 1 : input_x.size(1));
+  const auto sum = [&](const at::Tensor& numbers) {
+    return at::where(is_step, numbers, c10::Scalar(0.0)).sum(dims, /*keepdim=*/true);
+  };
+  const at::Tensor centred = x - sum(x) / count;
+  const at::Tensor deviation = (sum(centred * centred) / (count - 1)).sqrt();
+  output_y = centred / (deviation + epsilon.value_or(1e-5));
+}
+
+}  // namespace aclnn_host::named_normalization

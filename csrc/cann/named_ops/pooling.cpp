@@ -1,0 +1,165 @@
+// Pooling and its gradients. ksize and strides have a number for each dimension.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_adaptive_avg_pool2d.h>
+#include <ATen/ops/_adaptive_avg_pool2d_backward.h>
+#include <ATen/ops/avg_pool2d.h>
+#include <ATen/ops/avg_pool2d_backward.h>
+#include <ATen/ops/avg_pool3d.h>
+#include <ATen/ops/avg_pool3d_backward.h>
+#include <ATen/ops/max_pool2d_with_indices.h>
+#include <ATen/ops/max_pool2d_with_indices_backward.h>
+#include <ATen/ops/max_pool3d.h>
+#include <ATen/ops/max_pool3d_with_indices.h>
+#include <ATen/ops/max_pool3d_with_indices_backward.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/named_ops/operator.h"
+#include "cann/rows/planes.h"
+
+namespace aclnn_host::named_pooling {
+
+namespace {
+
+// `count` numbers of a list from the i-th on.
+Integers part(const char* name, const std::optional<Integers>& list, size_t size, size_t first,
+              size_t count) {
+  EXPECT(list && list->size() == size, name, " has ", list ? list->size() : 0,
+         " numbers, expected ", size);
+  return Integers(list->begin() + static_cast<int64_t>(first),
+                  list->begin() + static_cast<int64_t>(first + count));
+}
+
+// The numbers of a list for D, H and W, whether or not it has some for N and C, too.
+Integers volume(const char* name, const std::optional<Integers>& list) {
+  return list && list->size() == 5 ? part(name, list, 5, 2, 3) : part(name, list, 3, 0, 3);
+}
+
+// What is padded on the first side of each dimension. More on the second one is what ceil_mode
+// asks for, and ATen does that by itself.
+Integers first_sides(const std::optional<Integers>& pads, size_t dims) {
+  const Integers both = part("pads", pads, 2 * dims, 0, 2 * dims);
+  Integers first;
+  for (size_t i = 0; i < dims; ++i) first.push_back(both[2 * i]);
+  return first;
+}
+
+std::optional<int64_t> divisor_of(const std::optional<int64_t>& divisor) {
+  return divisor.value_or(0) == 0 ? std::nullopt : divisor;
+}
+
+// The numbers of the planes of a pool whose lists are (1, H, W, 1).
+struct Planes {
+  Integers ksize, strides, pads, dilation;
+
+  Planes(const std::optional<Integers>& k, const std::optional<Integers>& s,
+         const std::optional<Integers>& p, const std::optional<Integers>& d)
+      : ksize(part("ksize", k, 4, 1, 2)),
+        strides(part("strides", s, 4, 1, 2)),
+        pads(part("pads", p, 4, 1, 2)),
+        dilation(d ? part("dilation", d, 4, 1, 2) : Integers{1, 1}) {}
+};
+
+}  // namespace
+
+NAMED_OPERATOR(AvgPoolV2, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
+               (Attribute<Integers>, strides), (Only<"CALCULATED">, padding_mode),
+               (Attribute<Integers>, pads), (Only<"NCHW">, data_format),
+               (Only<"false">, global_pooling), (Attribute<bool>, ceil_mode),
+               (Attribute<bool>, exclusive), (Attribute<int64_t>, divisor_override)) {
+  y = at::avg_pool2d(wide(x), part("ksize", ksize, 4, 2, 2), part("strides", strides, 4, 2, 2),
+                     first_sides(pads, 2), ceil_mode.value_or(false), !exclusive.value_or(true),
+                     divisor_of(divisor_override));
+}
+NAMED_OPERATOR(AvgPoolV2Grad, (HostInts, orig_input_shape), (FloatIn, input_grad), (Out, out_grad),
+               (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
+               (Only<"CALCULATED">, padding_mode), (Attribute<Integers>, pads),
+               (Only<"NCHW">, data_format), (Only<"false">, global_pooling),
+               (Attribute<bool>, ceil_mode), (Attribute<bool>, exclusive),
+               (Attribute<int64_t>, divisor_override)) {
+  expect_planes("input_grad", input_grad, out_grad->sizes(), 2);
+  const at::Tensor grads = wide(input_grad);
+  out_grad = at::avg_pool2d_backward(
+      grads, grads.new_zeros(out_grad->sizes()), part("ksize", ksize, 4, 2, 2),
+      part("strides", strides, 4, 2, 2), first_sides(pads, 2), ceil_mode.value_or(false),
+      !exclusive.value_or(true), divisor_of(divisor_override));
+}
+NAMED_OPERATOR(AvgPool3D, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
+               (Attribute<Integers>, strides), (Attribute<Integers>, pads),
+               (Attribute<bool>, ceil_mode), (Attribute<bool>, count_include_pad),
+               (Attribute<int64_t>, divisor_override), (Stated<"NCDHW">, data_format)) {
+  y = at::avg_pool3d(wide(x), volume("ksize", ksize), volume("strides", strides),
+                     first_sides(pads, 3), ceil_mode.value_or(false),
+                     count_include_pad.value_or(true), divisor_of(divisor_override));
+}
+NAMED_OPERATOR(AvgPool3DGrad, (HostInts, orig_input_shape), (FloatIn, grads), (Out, output),
+               (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
+               (Attribute<Integers>, pads), (Attribute<bool>, ceil_mode),
+               (Attribute<bool>, count_include_pad), (Attribute<int64_t>, divisor_override),
+               (Stated<"NCDHW">, data_format)) {
+  expect_planes("grads", grads, output->sizes(), 3);
+  const at::Tensor gradients = wide(grads);
+  output = at::avg_pool3d_backward(gradients, gradients.new_zeros(output->sizes()),
+                                   volume("ksize", ksize), volume("strides", strides),
+                                   first_sides(pads, 3), ceil_mode.value_or(false),
+                                   count_include_pad.value_or(true), divisor_of(divisor_override));
+}
+NAMED_OPERATOR(AdaptiveAvgPool2d, (FloatIn, x), (Out, y), (Attribute<Integers>, output_size)) {
+  y = at::_adaptive_avg_pool2d(wide(x), part("output_size", output_size, 2, 0, 2));
+}
+NAMED_OPERATOR(AdaptiveAvgPool2dGrad, (FloatIn, input_grad), (Out, output_grad),
+               (Attribute<Integers>, orig_input_shape)) {
+  expect_planes("input_grad", input_grad, output_grad->sizes(), 2);
+  const at::Tensor grads = wide(input_grad);
+  output_grad = at::_adaptive_avg_pool2d_backward(grads, grads.new_zeros(output_grad->sizes()));
+}
+// argmax is CANN's own affair: zeros here, because the gradient finds the maxima again.
+NAMED_OPERATOR(MaxPoolWithArgmaxV1, (FloatIn, x), (Out, y), (Out, argmax),
+               (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
+               (Attribute<Integers>, pads), (Attribute<int64_t>, dtype),
+               (Attribute<Integers>, dilation), (Attribute<bool>, ceil_mode)) {
+  const Planes planes(ksize, strides, pads, dilation);
+  y = std::get<0>(at::max_pool2d_with_indices(wide(x), planes.ksize, planes.strides, planes.pads,
+                                              planes.dilation, ceil_mode.value_or(false)));
+  argmax = at::zeros_like(argmax);
+}
+NAMED_OPERATOR(MaxPoolGradWithArgmaxV1, (FloatIn, x), (FloatIn, grad), (In, argmax), (Out, y),
+               (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
+               (Attribute<Integers>, pads), (Attribute<int64_t>, dtype),
+               (Attribute<Integers>, dilation), (Attribute<Integers>, dilations),
+               (Attribute<bool>, ceil_mode)) {
+  expect_planes("grad", grad, x.sizes(), 2);
+  const Planes planes(ksize, strides, pads, dilations ? dilations : dilation);
+  const bool ceil = ceil_mode.value_or(false);
+  const at::Tensor where = std::get<1>(at::max_pool2d_with_indices(
+      wide(x), planes.ksize, planes.strides, planes.pads, planes.dilation, ceil));
+  y = at::max_pool2d_with_indices_backward(wide(grad), wide(x), planes.ksize, planes.strides,
+                                           planes.pads, planes.dilation, ceil, where);
+}
+NAMED_OPERATOR(MaxPool3D, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
+               (Attribute<Integers>, strides), (Stated<"CALCULATED">, padding),
+               (Attribute<Integers>, pads), (Attribute<Integers>, dilation),
+               (Attribute<int64_t>, ceil_mode), (Stated<"NCDHW">, data_format)) {
+  y = at::max_pool3d(wide(x), volume("ksize", ksize), volume("strides", strides),
+                     first_sides(pads, 3), dilation ? volume("dilation", dilation) : Integers{1},
+                     ceil_mode.value_or(0) != 0);
+}
+// The second tensor is the result, which is not needed.
+NAMED_OPERATOR(MaxPool3DGrad, (FloatIn, orig_x), (FloatIn, orig_y), (FloatIn, grads), (Out, y),
+               (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
+               (Stated<"CALCULATED">, padding), (Attribute<Integers>, pads),
+               (Stated<"NCDHW">, data_format)) {
+  expect_planes("grads", grads, orig_x.sizes(), 3);
+  const Integers k = volume("ksize", ksize), s = volume("strides", strides);
+  const Integers p = first_sides(pads, 3), d{1, 1, 1};
+  // Whether the sizes were rounded up is seen from those of the gradient.
+  const auto places = [&](bool ceil) {
+    return std::get<1>(at::max_pool3d_with_indices(wide(orig_x), k, s, p, d, ceil));
+  };
+  at::Tensor where = places(false);
+  const bool ceil = where.sizes() != grads.sizes();
+  if (ceil) where = places(true);
+  y = at::max_pool3d_with_indices_backward(wide(grads), wide(orig_x), k, s, p, d, ceil, where);
+}
+
+}  // namespace aclnn_host::named_pooling

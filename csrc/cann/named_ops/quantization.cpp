@@ -1,0 +1,109 @@
+// Scales for quantised numbers, and signs as bits.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/round.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/named_ops/operator.h"
+#include "cann/rows/engine/frame.h"
+
+namespace aclnn_host::named_quantization {
+
+namespace {
+
+constexpr double kLeastScale = 1.192092896e-07;  // FLOAT's epsilon
+
+// How many bins come before the share of all data.
+double bins_before(const at::Tensor& cumulated, double data, double share) {
+  return (cumulated.to(at::kFloat) / data < share).sum().item().toDouble();
+}
+
+struct Quantisation {
+  double scale, offset;
+};
+
+// The scale around the span of most data that leaves the least squared error at `bits` bits.
+Quantisation reconstruct(const at::Tensor& data, double low, double high,
+                         const at::Tensor& cumulated, const Numerals& percentiles,
+                         const Numerals& range, double step, bool with_offset, int64_t bits) {
+  const auto bins = static_cast<double>(cumulated.numel());
+  const auto count = static_cast<double>(data.numel());
+  double most = bins_before(cumulated, count, percentiles[1]) / bins * (high - low) + low;
+  double least = bins_before(cumulated, count, 1 - percentiles[0]) / bins * (high - low) + low;
+  if (with_offset) {
+    most = std::max(most, 0.0), least = std::min(least, 0.0);
+  } else {
+    most = std::max(std::abs(most), std::abs(least));
+  }
+  const double half = std::ldexp(1.0, static_cast<int>(bits) - 1);
+  Quantisation best{1, 0};
+  double best_loss = std::numeric_limits<double>::infinity();
+  const auto steps = static_cast<int64_t>(std::ceil((range[1] - range[0]) / step));
+  for (int64_t i = 0; i < steps; ++i) {
+    const double end = most * (range[0] + static_cast<double>(i) * step);
+    double scale = with_offset ? (end - least) / (2 * half - 1) : end / (half - 1);
+    if (with_offset && scale < kLeastScale) scale = 1;
+    const double offset = with_offset ? -(std::nearbyint(least / scale) + half) : 0;
+    const at::Tensor codes = (at::round(data / scale) + offset).clamp(-half, half - 1);
+    const double loss = ((codes - offset) * scale - data).square().sum().item().toDouble();
+    if (loss < best_loss) best_loss = loss, best = {scale, offset};
+  }
+  return best;
+}
+
+}  // namespace
+
+NAMED_OPERATOR(IFMR, (FloatIn, data), (FloatIn, data_min), (FloatIn, data_max), (In, cumsum),
+               (Out, scale), (Out, offset), (Attribute<double>, min_percentile),
+               (Attribute<double>, max_percentile), (Attribute<Numerals>, search_range),
+               (Attribute<double>, search_step), (Attribute<bool>, with_offset),
+               (Attribute<int64_t>, quant_bits)) {
+  constexpr double kMostSteps = 1 << 16;
+  const Numerals range = search_range.value_or(Numerals{0.7, 1.3});
+  const double step = search_step.value_or(0.01);
+  const int64_t bits = quant_bits.value_or(8);
+  EXPECT(range.size() == 2 && std::isfinite(range[0]) && std::isfinite(range[1]) && step > 0 &&
+             std::abs(range[1] - range[0]) / step <= kMostSteps,
+         "search_range is not two numbers at most ", kMostSteps, " search_steps apart");
+  EXPECT(bits >= 2 && bits <= 16, "quant_bits is ", bits, ", expected 2 to 16");
+  EXPECT(data_min.numel() == 1 && data_max.numel() == 1 && cumsum.numel() > 0,
+         "data_min and data_max have ", data_min.numel(), " and ", data_max.numel(),
+         " elements and cumsum ", cumsum.numel(), ", expected one each, and some bins");
+  Quantisation best{1, 0};
+  if (data.is_cpu() && !is_rehearsed()) {
+    best = reconstruct(data.to(at::kFloat), data_min.item().toDouble(), data_max.item().toDouble(),
+                       cumsum, {min_percentile.value_or(1), max_percentile.value_or(1)}, range,
+                       step, with_offset.value_or(true), bits);
+  }
+  scale = at::zeros(scale->sizes(), data.options().dtype(at::kFloat)) + best.scale;
+  offset = at::zeros(offset->sizes(), data.options().dtype(at::kFloat)) + best.offset;
+}
+// A bit for each number that is 0 or more, eight in a byte from the lowest on.
+NAMED_OPERATOR(SignBitsPack, (FloatIn, self), (Out, y), (Attribute<int64_t>, size)) {
+  const int64_t rows = size.value_or(1);
+  expect_dims("self", self, 1);
+  const int64_t bytes = (self.size(0) + 7) / 8;
+  EXPECT(rows > 0 && bytes % rows == 0, "size is ", rows, ", expected a divisor of ", bytes);
+  const at::Tensor bits =
+      at::constant_pad_nd((self >= 0).to(at::kByte), {0, bytes * 8 - self.size(0)});
+  const at::Tensor places = at::arange(8, bits.options());
+  y = bits.view({bytes, 8}).bitwise_left_shift(places).sum(1, false, at::kByte).view({rows, -1});
+}
+NAMED_OPERATOR(SignBitsUnpack, (In, self), (Out, y), (Attribute<int64_t>, size),
+               (Attribute<int64_t>, dtype)) {
+  const int64_t rows = size.value_or(1);
+  expect_dtype("self", self, at::kByte);
+  EXPECT(rows > 0 && self.numel() * 8 % rows == 0, "size is ", rows, ", expected a divisor of ",
+         self.numel() * 8);
+  const at::Tensor bits =
+      self.reshape({-1, 1}).bitwise_right_shift(at::arange(8, self.options())).bitwise_and(1);
+  y = (bits.to(at::kFloat) * 2 - 1).view({rows, -1});
+}
+
+}  // namespace aclnn_host::named_quantization

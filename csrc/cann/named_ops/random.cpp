@@ -1,0 +1,130 @@
+// Dropout and random choices. The numbers are those of the seeds that a call has, and no device's.
+
+#include <algorithm>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_softmax_backward_data.h>
+#include <ATen/ops/nonzero.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/named_ops/operator.h"
+#include "cann/rows/random.h"
+
+namespace aclnn_host::named_random {
+
+namespace {
+
+double one(const char* name, const Numerals& numbers) {
+  EXPECT(numbers.size() == 1, name, " has ", numbers.size(), " numbers, expected one");
+  return numbers[0];
+}
+
+double probability(const char* name, const Numerals& numbers) {
+  const double p = one(name, numbers);
+  EXPECT(p >= 0 && p <= 1, name, " is ", p, ", expected 0 to 1");
+  return p;
+}
+
+// x where the mask is set, scaled, and 0 elsewhere. Where nothing is kept there is no scale.
+at::Tensor kept(const at::Tensor& x, const at::Tensor& is_kept, double keep) {
+  return at::where(is_kept, wide(x) * (keep > 0 ? 1 / keep : 0), c10::Scalar(0.0));
+}
+
+// A mask has a bit for each element, or a byte.
+at::Tensor is_kept(const at::Tensor& mask, const at::Tensor& x) {
+  EXPECT(mask.scalar_type() == at::kByte || mask.scalar_type() == at::kBool, "mask has dtype ",
+         dtype_text(mask.scalar_type()), ", expected UINT8");
+  if (mask.numel() == x.numel() && x.numel() != dropout_mask_bytes(x.numel())) {
+    return mask.reshape(x.sizes()).to(at::kBool);
+  }
+  return unpacked_dropout_mask(mask.reshape({-1}), x).to(at::kBool);
+}
+
+int64_t elements_of(const Integers& shape) {
+  int64_t elements = 1;
+  for (const int64_t size : shape) {
+    EXPECT(size >= 0 && !__builtin_mul_overflow(elements, size, &elements) &&
+               elements <= int64_t{1} << 40,
+           "shape is ", at::IntArrayRef(shape),
+           ", expected sizes of 0 or more, of at most 2^40 "
+           "elements");
+  }
+  return elements;
+}
+
+int64_t axis_of(const std::optional<Integers>& axes) {
+  const Integers list = axes.value_or(Integers{-1});
+  EXPECT(list.size() == 1, "axis has ", list.size(), " numbers, expected one");
+  return list[0];
+}
+
+}  // namespace
+
+// A byte for each element.
+NAMED_OPERATOR(DropOutGenMaskV3, (HostInts, shape), (HostFloats, prob), (Out, y),
+               (Attribute<int64_t>, seed), (Attribute<int64_t>, seed2)) {
+  EXPECT(y->numel() == elements_of(shape), "y has ", y->numel(), " bytes, expected ",
+         elements_of(shape), ", one for each element");
+  expect_dtype("y", y, at::kByte);
+  y = draw_bernoulli(y, probability("prob", prob), source_of(seed.value_or(0), seed2.value_or(0)));
+}
+// A bit for each element, and no more than the mask has.
+NAMED_OPERATOR(StatelessDropOutGenMask, (HostInts, shape), (HostFloats, prob), (HostInts, seed),
+               (HostInts, seed1), (HostInts, offset), (Out, y)) {
+  expect_dims("y", y, 1);
+  check_dropout_mask(y, elements_of(shape));
+  const int64_t low = seed.empty() ? 0 : seed[0], high = offset.empty() ? 0 : offset.back();
+  y = draw_bits(y, probability("prob", prob), source_of(low, high));
+}
+NAMED_OPERATOR(DropOutDoMask, (FloatIn, x), (In, mask), (HostFloats, keep_prob), (Out, y)) {
+  y = kept(x, unpacked_dropout_mask(mask.reshape({-1}), x).to(at::kBool),
+           probability("keep_prob", keep_prob));
+}
+NAMED_OPERATOR(DropOutDoMaskV3, (FloatIn, x), (In, mask), (HostFloats, keep_prob), (Out, y)) {
+  EXPECT(mask.numel() == x.numel(), "mask has ", mask.numel(), " bytes, expected ", x.numel(),
+         ", one for each element");
+  y = kept(x, mask.reshape(x.sizes()).to(at::kBool), probability("keep_prob", keep_prob));
+}
+// softmax(x1 + alpha x2), and what the mask keeps of it.
+NAMED_OPERATOR(AxpyWithSoftmaxAndDropOutDoMask, (FloatIn, x1), (FloatIn, x2), (In, mask), (Out, y1),
+               (Out, y2), (Attribute<double>, alpha), (Attribute<double>, input_keep_prob),
+               (Attribute<Integers>, axis)) {
+  const at::Tensor sum = wide(x1) + wide(x2) * alpha.value_or(1);
+  const at::Tensor softmax = at::softmax(sum, axis_of(axis));
+  y1 = softmax;
+  y2 = kept(softmax, is_kept(mask, softmax), input_keep_prob.value_or(1));
+}
+NAMED_OPERATOR(DropoutWithMulsAndSoftmaxGrad, (FloatIn, y_grad), (In, mask),
+               (FloatIn, softmax_output), (Out, x_grad), (Attribute<double>, input_keep_prob),
+               (Attribute<double>, alpha), (Attribute<Integers>, axes)) {
+  const at::Tensor softmax = wide(softmax_output);
+  expect_shape("y_grad", y_grad, softmax.sizes());
+  const at::Tensor grads = kept(y_grad, is_kept(mask, softmax), input_keep_prob.value_or(1));
+  x_grad = at::_softmax_backward_data(grads, softmax, axis_of(axes), softmax.scalar_type()) *
+           alpha.value_or(1);
+}
+// The places of at most so many elements that are true, in their order; the rest is 0 and false.
+NAMED_OPERATOR(RandomChoiceWithMask, (In, x), (Out, y), (Out, mask), (Attribute<int64_t>, count),
+               (Attribute<int64_t>, seed), (Attribute<int64_t>, seed2)) {
+  const int64_t most = count.value_or(0);
+  expect_dtype("x", x, at::kBool);
+  expect_shape("y", y, {most, x.dim()});
+  expect_shape("mask", mask, {most});
+  at::Tensor places = at::zeros({most, x.dim()}, x.options().dtype(at::kInt));
+  at::Tensor is_place = at::zeros({most}, x.options());
+  if (x.is_cpu()) {
+    const at::Tensor all = at::nonzero(x);
+    const int64_t number = std::min(most, all.size(0));
+    const at::Tensor order =
+        draw_permutation(all.size(0), source_of(seed.value_or(0), seed2.value_or(0)))
+            .narrow(0, 0, number);
+    places.narrow(0, 0, number).copy_(all.index_select(0, std::get<0>(order.sort())));
+    is_place.narrow(0, 0, number).fill_(true);
+  }
+  y = places;
+  mask = is_place;
+}
+
+}  // namespace aclnn_host::named_random

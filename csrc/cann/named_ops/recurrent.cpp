@@ -1,0 +1,421 @@
+// Recurrent layers of one direction and their gradients. Sequences are (T, B, features); the gates
+// of an LSTM are computed in the order i, f, j, o, those of a GRU r, z, h, as parts of the last
+// dimension.
+
+#include <algorithm>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/named_ops/operator.h"
+#include "cann/rows/recurrent/recurrent.h"
+
+namespace aclnn_host::named_recurrent {
+
+namespace {
+
+bool is_backwards(const std::optional<std::string>& direction) {
+  const std::string name = direction.value_or("UNIDIRECTIONAL");
+  EXPECT(name == "UNIDIRECTIONAL" || name == "REDIRECTIONAL", "direction is ", name,
+         ", expected UNIDIRECTIONAL or REDIRECTIONAL");
+  return name == "REDIRECTIONAL";
+}
+
+// A state (B, H), which comes with or without a first dimension of 1.
+at::Tensor state(const std::optional<at::Tensor>& tensor, const at::Tensor& x, int64_t hidden) {
+  const std::vector<int64_t> shape{x.size(1), hidden};
+  if (!tensor) return at::zeros(shape, wide(x).options());
+  EXPECT(tensor->numel() == shape[0] * shape[1], "a state has shape ", tensor->sizes(),
+         ", expected ", at::IntArrayRef(shape));
+  return wide(*tensor).reshape(shape);
+}
+
+// Whether a sequence has the step, (T, B, 1): by a mask (T, B, H) or by the lengths (B).
+struct Lengths {
+  std::optional<at::Tensor> mask;
+
+  Lengths(const std::optional<at::Tensor>& seq_length, const at::Tensor& x) {
+    if (!seq_length || seq_length->dim() == 0 || seq_length->numel() == 0) return;
+    if (seq_length->dim() == 1) {
+      expect_shape("seq_length", *seq_length, {x.size(1)});
+      const at::Tensor steps = at::arange(x.size(0), seq_length->options().dtype(at::kLong));
+      mask = (steps.unsqueeze(1) < seq_length->to(at::kLong)).unsqueeze(2);
+      return;
+    }
+    EXPECT(seq_length->dim() == 3 && seq_length->size(0) == x.size(0) &&
+               seq_length->size(1) == x.size(1),
+           "seq_length has shape ", seq_length->sizes(), ", expected (", x.size(0), ", ", x.size(1),
+           ", H) or (", x.size(1), ")");
+    mask = seq_length->ne(0).narrow(-1, 0, 1);  // the same for all features
+  }
+  at::Tensor chosen(int64_t step, const at::Tensor& there, const at::Tensor& otherwise) const {
+    return mask ? at::where((*mask)[step], there, otherwise) : there;
+  }
+  at::Tensor cleared(int64_t step, const at::Tensor& value) const {
+    return mask ? at::where((*mask)[step], value, c10::Scalar(0.0)) : value;
+  }
+};
+
+// The steps one after the other; in stage 1 those that were computed stand for all.
+at::Tensor sequence(const std::vector<at::Tensor>& steps, const at::Tensor& x, bool backwards,
+                    int64_t hidden) {
+  if (steps.empty()) return at::zeros({x.size(0), x.size(1), hidden}, wide(x).options());
+  std::vector<at::Tensor> in_order = steps;
+  if (backwards) std::reverse(in_order.begin(), in_order.end());
+  const at::Tensor stacked = at::stack(in_order);
+  return stacked.size(0) == x.size(0) ? stacked : stacked.expand({x.size(0), x.size(1), hidden});
+}
+
+// ---- LSTM
+
+// Parameters whose gates are in the order of the call's attribute, in that of the computation, or
+// back. CANN's own order is i, j, f, o.
+at::Tensor reordered(const at::Tensor& parameter, const std::optional<std::string>& gate_order) {
+  const std::string order = gate_order.value_or("ijfo");
+  if (order == "ifjo" || order == "ifco") return parameter;
+  EXPECT(order == "ijfo", "gate_order is ", order, ", expected ijfo or ifjo");
+  return at::cat(
+      {part(parameter, 0, 4), part(parameter, 2, 4), part(parameter, 1, 4), part(parameter, 3, 4)},
+      -1);
+}
+
+std::optional<at::Tensor> reordered(const std::optional<at::Tensor>& parameter,
+                                    const std::optional<std::string>& gate_order) {
+  return parameter ? std::optional(reordered(*parameter, gate_order)) : std::nullopt;
+}
+
+// Refuses an optional input that has elements: programs pass empty and single ones for none.
+void expect_none(const char* name, const std::optional<at::Tensor>& tensor) {
+  EXPECT(!tensor || tensor->dim() == 0 || tensor->numel() == 0, name,
+         " is given, which the host CANN does not emulate");
+}
+
+struct LstmOutputs {
+  std::vector<at::Tensor> y, h, c, i, j, f, o, tanhc;
+};
+
+LstmOutputs lstm(const at::Tensor& x, const at::Tensor& of_input, const at::Tensor& of_hidden,
+                 const std::optional<at::Tensor>& bias, const Lengths& lengths, at::Tensor h,
+                 at::Tensor c, bool backwards, double forget_bias) {
+  LstmOutputs out;
+  for (int64_t n = 0; n < steps_to_compute(x); ++n) {
+    const int64_t step = place_of_step(n, x.size(0), backwards);
+    at::Tensor gates = at::matmul(wide(x[step]), of_input) + at::matmul(h, of_hidden);
+    if (bias) gates = gates + wide(*bias);
+    const at::Tensor i = at::sigmoid(part(gates, 0, 4)), j = at::tanh(part(gates, 2, 4));
+    const at::Tensor f = at::sigmoid(part(gates, 1, 4) + forget_bias);
+    const at::Tensor o = at::sigmoid(part(gates, 3, 4));
+    const at::Tensor next = f * c + i * j, tanhc = at::tanh(next), result = o * tanhc;
+    c = lengths.chosen(step, next, c);
+    h = lengths.chosen(step, result, h);
+    out.y.push_back(lengths.cleared(step, result));
+    out.h.push_back(h), out.c.push_back(c);
+    out.i.push_back(i), out.j.push_back(j), out.f.push_back(f), out.o.push_back(o);
+    out.tanhc.push_back(tanhc);
+  }
+  return out;
+}
+
+// Checks a weight of so many gates, and says how large the hidden state is.
+int64_t hidden_of(const char* name, const at::Tensor& weight, int64_t gates) {
+  EXPECT(weight.dim() == 2 && weight.size(1) % gates == 0 && weight.size(1) > 0, name,
+         " has shape ", weight.sizes(), ", expected (features, ", gates, " * H)");
+  return weight.size(1) / gates;
+}
+
+// What a step left of itself, for the gradient.
+struct LstmTrace {
+  at::Tensor x, init_h, init_c, h, c, i, j, f, o, tanhc;
+};
+
+struct LstmGradients {
+  std::vector<at::Tensor> gates;   // of every step
+  std::vector<at::Tensor> before;  // the hidden state before it
+  at::Tensor of_h, of_c;
+};
+
+// A gradient of a state: of the last one, or of that of every step.
+at::Tensor of_step(const at::Tensor& gradient, int64_t n, int64_t step, const LstmTrace& t,
+                   const at::Tensor& like) {
+  if (gradient.numel() == like.numel() && n == 0) return wide(gradient).reshape(like.sizes());
+  if (gradient.numel() == like.numel()) return at::zeros(like.sizes(), like.options());
+  expect_shape("the gradient of a state", gradient, t.h.sizes());
+  return wide(gradient)[step];
+}
+
+// From the last step computed to the first.
+LstmGradients lstm_gradients(const LstmTrace& t, const at::Tensor& of_hidden, const at::Tensor& dy,
+                             const at::Tensor& dh, const at::Tensor& dc, const Lengths& lengths,
+                             bool backwards) {
+  const int64_t hidden = of_hidden.size(0), steps = t.x.size(0);
+  const at::Tensor init_h = state(t.init_h, t.x, hidden), init_c = state(t.init_c, t.x, hidden);
+  LstmGradients out;
+  out.of_h = at::zeros(init_h.sizes(), init_h.options());
+  out.of_c = out.of_h;
+  const bool is_all = steps_to_compute(t.x) == steps;
+  for (int64_t n = 0; n < steps_to_compute(t.x); ++n) {
+    const int64_t step = place_of_step(n, steps, !backwards);
+    const int64_t last = backwards ? step + 1 : step - 1;
+    const bool is_first = n == steps - 1 || !is_all;
+    const at::Tensor h_before = is_first ? init_h : wide(t.h[last]);
+    const at::Tensor c_before = is_first ? init_c : wide(t.c[last]);
+    const at::Tensor of_h = out.of_h + of_step(dh, n, step, t, init_h);
+    const at::Tensor of_c = out.of_c + of_step(dc, n, step, t, init_c);
+    const at::Tensor i = wide(t.i[step]), j = wide(t.j[step]), f = wide(t.f[step]);
+    const at::Tensor o = wide(t.o[step]), tanhc = wide(t.tanhc[step]);
+    const at::Tensor of_result = of_h + wide(dy[step]);
+    const at::Tensor of_next = of_c + of_result * o * (1 - tanhc * tanhc);
+    const at::Tensor of_gates =
+        at::cat({of_next * j * i * (1 - i), of_next * c_before * f * (1 - f),
+                 of_next * i * (1 - j * j), of_result * tanhc * o * (1 - o)},
+                -1);
+    out.gates.push_back(lengths.cleared(step, of_gates));
+    out.before.push_back(h_before);
+    out.of_h = lengths.chosen(step, at::matmul(out.gates.back(), of_hidden.t()), of_h);
+    out.of_c = lengths.chosen(step, of_next * f, of_c);
+  }
+  // In the order in which the steps were computed.
+  std::reverse(out.gates.begin(), out.gates.end());
+  std::reverse(out.before.begin(), out.before.end());
+  return out;
+}
+
+// What parameters and inputs get of the gradients of the gates.
+struct Parameters {
+  at::Tensor of_input, of_hidden, of_bias, of_x;
+};
+Parameters parameter_gradients(const LstmGradients& g, const at::Tensor& x,
+                               const at::Tensor& input_weight, bool backwards) {
+  const int64_t gates = input_weight.size(1);
+  const at::Tensor of_gates = sequence(g.gates, x, backwards, gates).reshape({-1, gates});
+  const int64_t hidden = gates / 4;
+  const at::Tensor before = sequence(g.before, x, backwards, hidden).reshape({-1, hidden});
+  const at::Tensor inputs = wide(x).reshape({-1, x.size(2)});
+  return {at::matmul(inputs.t(), of_gates), at::matmul(before.t(), of_gates), of_gates.sum(0),
+          at::matmul(of_gates, input_weight.t()).view(x.sizes())};
+}
+
+void check_lstm(const at::Tensor& x, const at::Tensor& of_input, const at::Tensor& of_hidden,
+                const std::optional<std::string>& cell_type) {
+  EXPECT(cell_type.value_or("LSTM") == "LSTM", "cell_type is ", *cell_type, ", expected LSTM");
+  expect_dims("x", x, 3);
+  const int64_t hidden = hidden_of("the weight", of_input, 4);
+  EXPECT(of_input.size(0) == x.size(2) && of_hidden.size(0) == hidden &&
+             of_hidden.size(1) == of_input.size(1),
+         "the weights of x and of the hidden state have shapes ", of_input.sizes(), " and ",
+         of_hidden.sizes(), ", expected (", x.size(2), ", 4 * H) and (H, 4 * H)");
+}
+
+// The weights of x and of the hidden state stand in one matrix.
+std::pair<at::Tensor, at::Tensor> split(const at::Tensor& w, const at::Tensor& x) {
+  expect_dims("x", x, 3);
+  const int64_t hidden = hidden_of("w", w, 4);
+  EXPECT(w.size(0) == x.size(2) + hidden, "w has shape ", w.sizes(), ", expected (",
+         x.size(2) + hidden, ", ", 4 * hidden, ")");
+  return {w.narrow(0, 0, x.size(2)), w.narrow(0, x.size(2), hidden)};
+}
+
+// ---- GRU
+
+struct GruOutputs {
+  std::vector<at::Tensor> y, update, reset, fresh, hidden_new;
+};
+
+}  // namespace
+
+NAMED_OPERATOR(DynamicRNN, (FloatIn, x), (FloatIn, w), (OptionalIn, b), (OptionalIn, seq_length),
+               (OptionalIn, init_h), (OptionalIn, init_c), (Out, y), (Out, output_h),
+               (Out, output_c), (Out, i), (Out, j), (Out, f), (Out, o), (Out, tanhc),
+               (Attribute<std::string>, cell_type), (Attribute<std::string>, direction),
+               (Only<"1|0">, cell_depth), (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob),
+               (Only<"-1">, cell_clip), (Only<"0">, num_proj), (Only<"true">, time_major),
+               (Only<"tanh">, activation), (Attribute<double>, forget_bias),
+               (Attribute<std::string>, gate_order), (Attribute<bool>, is_training)) {
+  const auto [of_input, of_hidden] = split(reordered(w, gate_order), x);
+  check_lstm(x, of_input, of_hidden, cell_type);
+  const int64_t hidden = of_hidden.size(0);
+  const bool backwards = is_backwards(direction);
+  const LstmOutputs out =
+      lstm(x, wide(of_input), wide(of_hidden), reordered(b, gate_order), Lengths(seq_length, x),
+           state(init_h, x, hidden), state(init_c, x, hidden), backwards, forget_bias.value_or(0));
+  const auto all = [&](const std::vector<at::Tensor>& steps) {
+    return sequence(steps, x, backwards, hidden);
+  };
+  y = all(out.y), output_h = all(out.h), output_c = all(out.c);
+  i = all(out.i), j = all(out.j), f = all(out.f), o = all(out.o), tanhc = all(out.tanhc);
+}
+NAMED_OPERATOR(DynamicRNNV2, (FloatIn, x), (FloatIn, weight_input), (FloatIn, weight_hidden),
+               (OptionalIn, b), (OptionalIn, seq_length), (OptionalIn, init_h),
+               (OptionalIn, init_c), (Out, y), (Out, output_h), (Out, output_c), (Out, i), (Out, j),
+               (Out, f), (Out, o), (Out, tanhc), (Attribute<std::string>, cell_type),
+               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
+               (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip),
+               (Only<"0">, num_proj), (Only<"true">, time_major), (Only<"tanh">, activation),
+               (Only<"sigmoid">, recurrent_activation), (Only<"false">, stateful),
+               (Only<"concat">, merge_mode), (Attribute<double>, forget_bias),
+               (Attribute<std::string>, gate_order), (Attribute<bool>, is_training)) {
+  check_lstm(x, weight_input, weight_hidden, cell_type);
+  const at::Tensor of_input = reordered(wide(weight_input), gate_order);
+  const at::Tensor of_hidden = reordered(wide(weight_hidden), gate_order);
+  const int64_t hidden = weight_hidden.size(0);
+  const bool backwards = is_backwards(direction);
+  const LstmOutputs out =
+      lstm(x, of_input, of_hidden, reordered(b, gate_order), Lengths(seq_length, x),
+           state(init_h, x, hidden), state(init_c, x, hidden), backwards, forget_bias.value_or(0));
+  const auto all = [&](const std::vector<at::Tensor>& steps) {
+    return sequence(steps, x, backwards, hidden);
+  };
+  y = all(out.y), output_h = all(out.h), output_c = all(out.c);
+  i = all(out.i), j = all(out.j), f = all(out.f), o = all(out.o), tanhc = all(out.tanhc);
+}
+NAMED_OPERATOR(DynamicRNNGrad, (FloatIn, x), (FloatIn, w), (OptionalIn, b), (FloatIn, y),
+               (FloatIn, init_h), (FloatIn, init_c), (FloatIn, h), (FloatIn, c), (FloatIn, dy),
+               (FloatIn, dh), (FloatIn, dc), (FloatIn, i), (FloatIn, j), (FloatIn, f), (FloatIn, o),
+               (FloatIn, tanhc), (OptionalIn, seq_length), (OptionalIn, mask), (OptionalIn, wci),
+               (OptionalIn, wcf), (OptionalIn, wco), (Out, dw), (Out, db), (Out, dx),
+               (Out, dh_prev), (Out, dc_prev), (Attribute<std::string>, cell_type),
+               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
+               (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip),
+               (Only<"0">, num_proj), (Only<"true">, time_major), (Attribute<double>, forget_bias),
+               (Attribute<std::string>, gate_order)) {
+  expect_none("mask", mask), expect_none("wci", wci), expect_none("wcf", wcf);
+  expect_none("wco", wco);
+  const auto [of_input, of_hidden] = split(reordered(w, gate_order), x);
+  check_lstm(x, of_input, of_hidden, cell_type);
+  const bool backwards = is_backwards(direction);
+  const LstmGradients g =
+      lstm_gradients({x, init_h, init_c, h, c, i, j, f, o, tanhc}, wide(of_hidden), dy, dh, dc,
+                     Lengths(seq_length, x), backwards);
+  const Parameters of = parameter_gradients(g, x, wide(of_input), backwards);
+  dw = reordered(at::cat({of.of_input, of.of_hidden}, 0), gate_order);
+  db = reordered(of.of_bias, gate_order);
+  dx = of.of_x;
+  dh_prev = g.of_h.reshape(dh_prev->sizes());
+  dc_prev = g.of_c.reshape(dc_prev->sizes());
+}
+NAMED_OPERATOR(DynamicRNNV2Grad, (FloatIn, x), (FloatIn, w_x), (FloatIn, w_h), (FloatIn, y),
+               (FloatIn, init_h), (FloatIn, init_c), (FloatIn, h), (FloatIn, c), (FloatIn, dy),
+               (FloatIn, dh), (FloatIn, dc), (FloatIn, i), (FloatIn, j), (FloatIn, f), (FloatIn, o),
+               (FloatIn, tanhc), (OptionalIn, seq_length), (OptionalIn, wci), (OptionalIn, wcf),
+               (OptionalIn, wco), (OptionalIn, mask), (Out, dw_x), (Out, dw_h), (Out, db),
+               (Out, dx), (Out, dh_prev), (Out, dc_prev), (Attribute<std::string>, cell_type),
+               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
+               (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip),
+               (Only<"0">, num_proj), (Only<"true">, time_major), (Only<"tanh">, activation),
+               (Only<"sigmoid">, recurrent_activation), (Only<"false">, stateful),
+               (Only<"concat">, merge_mode), (Attribute<double>, forget_bias),
+               (Attribute<std::string>, gate_order)) {
+  expect_none("mask", mask), expect_none("wci", wci), expect_none("wcf", wcf);
+  expect_none("wco", wco);
+  const at::Tensor inputs = x.dim() == 2 ? x.unsqueeze(0) : x;
+  check_lstm(inputs, w_x, w_h, cell_type);
+  const at::Tensor of_input = reordered(wide(w_x), gate_order);
+  const at::Tensor of_hidden = reordered(wide(w_h), gate_order);
+  const bool backwards = is_backwards(direction);
+  const auto steps = [&](const at::Tensor& t) {
+    return t.reshape({inputs.size(0), inputs.size(1), w_h.size(0)});
+  };
+  const LstmGradients g =
+      lstm_gradients({inputs, init_h, init_c, steps(h), steps(c), steps(i), steps(j), steps(f),
+                      steps(o), steps(tanhc)},
+                     of_hidden, steps(dy), dh, dc, Lengths(seq_length, inputs), backwards);
+  const Parameters of = parameter_gradients(g, inputs, of_input, backwards);
+  dw_x = reordered(of.of_input, gate_order);
+  dw_h = reordered(of.of_hidden, gate_order);
+  db = reordered(of.of_bias, gate_order);
+  dx = of.of_x.view(dx->sizes());
+  dh_prev = g.of_h.reshape(dh_prev->sizes());
+  dc_prev = g.of_c.reshape(dc_prev->sizes());
+}
+NAMED_OPERATOR(DynamicGRUV2, (FloatIn, x), (FloatIn, weight_input), (FloatIn, weight_hidden),
+               (OptionalIn, bias_input), (OptionalIn, bias_hidden), (OptionalIn, seq_length),
+               (OptionalIn, init_h), (Out, y), (Out, output_h), (Out, update), (Out, reset),
+               (Out, new_), (Out, hidden_new), (Attribute<std::string>, direction),
+               (Only<"1">, cell_depth), (Only<"1">, keep_prob), (Only<"-1">, cell_clip),
+               (Only<"0">, num_proj), (Only<"true">, time_major), (Only<"tanh">, activation),
+               (Stated<"rzh">, gate_order), (Only<"true">, reset_after),
+               (Attribute<bool>, is_training)) {
+  expect_none("seq_length", seq_length);
+  expect_dims("x", x, 3);
+  const int64_t hidden = hidden_of("weight_input", weight_input, 3);
+  expect_shape("weight_input", weight_input, {x.size(2), 3 * hidden});
+  expect_shape("weight_hidden", weight_hidden, {hidden, 3 * hidden});
+  const bool backwards = is_backwards(direction);
+  GruOutputs out;
+  at::Tensor h = state(init_h, x, hidden);
+  for (int64_t n = 0; n < steps_to_compute(x); ++n) {
+    const int64_t step = place_of_step(n, x.size(0), backwards);
+    at::Tensor of_x = at::matmul(wide(x[step]), wide(weight_input));
+    at::Tensor of_h = at::matmul(h, wide(weight_hidden));
+    if (bias_input) of_x = of_x + wide(*bias_input);
+    if (bias_hidden) of_h = of_h + wide(*bias_hidden);
+    const at::Tensor r = at::sigmoid(part(of_x, 0, 3) + part(of_h, 0, 3));
+    const at::Tensor z = at::sigmoid(part(of_x, 1, 3) + part(of_h, 1, 3));
+    const at::Tensor fresh = at::tanh(part(of_x, 2, 3) + r * part(of_h, 2, 3));
+    h = (1 - z) * fresh + z * h;
+    out.y.push_back(h), out.update.push_back(z), out.reset.push_back(r);
+    out.fresh.push_back(fresh), out.hidden_new.push_back(part(of_h, 2, 3));
+  }
+  const auto all = [&](const std::vector<at::Tensor>& steps) {
+    return sequence(steps, x, backwards, hidden);
+  };
+  y = all(out.y), output_h = all(out.y), update = all(out.update), reset = all(out.reset);
+  new_ = all(out.fresh), hidden_new = all(out.hidden_new);
+}
+NAMED_OPERATOR(DynamicGRUV2Grad, (FloatIn, x), (FloatIn, weight_input), (FloatIn, weight_hidden),
+               (FloatIn, y), (FloatIn, init_h), (FloatIn, h), (FloatIn, dy), (FloatIn, dh),
+               (FloatIn, update), (FloatIn, reset), (FloatIn, new_), (FloatIn, hidden_new),
+               (OptionalIn, seq_length), (OptionalIn, mask), (Out, dw_input), (Out, dw_hidden),
+               (Out, db_input), (Out, db_hidden), (Out, dx), (Out, dh_prev),
+               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
+               (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip), (Only<"0">, num_proj),
+               (Only<"true">, time_major), (Attribute<std::string>, bias_type),
+               (Stated<"rzh">, gate_order), (Only<"true">, reset_after)) {
+  expect_none("seq_length", seq_length), expect_none("mask", mask);
+  expect_dims("x", x, 3);
+  const int64_t hidden = hidden_of("weight_input", weight_input, 3), steps = x.size(0);
+  expect_shape("weight_input", weight_input, {x.size(2), 3 * hidden});
+  expect_shape("weight_hidden", weight_hidden, {hidden, 3 * hidden});
+  EXPECT(!is_backwards(direction), "direction is REDIRECTIONAL, expected UNIDIRECTIONAL");
+  const bool is_all = steps_to_compute(x) == steps;
+  const at::Tensor first = state(init_h, x, hidden);
+  at::Tensor carried = at::zeros(first.sizes(), first.options());
+  std::vector<at::Tensor> of_x, of_h, before;
+  for (int64_t n = 0; n < steps_to_compute(x); ++n) {
+    const int64_t step = steps - 1 - n;
+    const at::Tensor last = step == 0 || !is_all ? first : wide(h[step - 1]);
+    at::Tensor of_state = carried + wide(dy[step]);
+    if (dh.numel() != first.numel()) {
+      of_state = of_state + wide(dh[step]);
+    } else if (n == 0) {
+      of_state = of_state + wide(dh).reshape(first.sizes());
+    }
+    const at::Tensor z = wide(update[step]), r = wide(reset[step]), fresh = wide(new_[step]);
+    const at::Tensor of_fresh = of_state * (1 - z) * (1 - fresh * fresh);
+    const at::Tensor of_z = of_state * (last - fresh) * z * (1 - z);
+    const at::Tensor of_r = of_fresh * wide(hidden_new[step]) * r * (1 - r);
+    of_x.push_back(at::cat({of_r, of_z, of_fresh}, -1));
+    of_h.push_back(at::cat({of_r, of_z, of_fresh * r}, -1));
+    before.push_back(last);
+    carried = of_state * z + at::matmul(of_h.back(), wide(weight_hidden).t());
+  }
+  const auto flat = [&](const std::vector<at::Tensor>& list, int64_t features) {
+    return sequence(list, x, /*backwards=*/true, features).reshape({-1, features});
+  };
+  const at::Tensor gates_x = flat(of_x, 3 * hidden), gates_h = flat(of_h, 3 * hidden);
+  dw_input = at::matmul(wide(x).reshape({-1, x.size(2)}).t(), gates_x);
+  dw_hidden = at::matmul(flat(before, hidden).t(), gates_h);
+  db_input = gates_x.sum(0);
+  db_hidden = gates_h.sum(0);
+  dx = at::matmul(gates_x, wide(weight_input).t()).view(x.sizes());
+  dh_prev = carried.reshape(dh_prev->sizes());
+}
+
+}  // namespace aclnn_host::named_recurrent

@@ -1,0 +1,265 @@
+// What lies in boxes of images: RoiAlign, pooling that is sensitive to positions, deformable
+// offsets.
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/named_ops/operator.h"
+#include "cann/rows/vision/deformable_sampling.h"
+#include "cann/rows/vision/region_alignment.h"
+
+namespace aclnn_host::named_regions {
+
+namespace {
+
+// ---- RoiAlign
+
+// roi_end_mode 0 takes boxes as they are, 1 with their last point, 2 moved by half an element.
+AlignOptions align_options(const std::optional<double>& scale, const std::optional<int64_t>& height,
+                           const std::optional<int64_t>& width,
+                           const std::optional<int64_t>& samples, int64_t mode) {
+  EXPECT(mode >= 0 && mode <= 2, "roi_end_mode is ", mode, ", expected 0, 1 or 2");
+  constexpr int64_t kMostCells = 1 << 12;
+  for (const int64_t cells : {height.value_or(0), width.value_or(0)}) {
+    EXPECT(cells > 0 && cells <= kMostCells, "pooled_height or pooled_width is ", cells,
+           ", expected 1 to ", kMostCells);
+  }
+  return {*height, *width, scale.value_or(1), samples.value_or(2), mode == 2};
+}
+
+at::Tensor with_ends(const at::Tensor& rois, int64_t mode) {
+  EXPECT(rois.dim() == 2 && rois.size(1) == 5, "rois has shape ", rois.sizes(),
+         ", expected (N, 5)");
+  const at::Tensor boxes = rois.to(at::kFloat);
+  if (mode != 1) return boxes;
+  const at::Tensor more = at::arange(5, boxes.options()) > 2;
+  return boxes + more.to(at::kFloat);
+}
+
+// ---- pooling by position
+
+// A cell of a box: the elements of one channel of an image.
+struct Cell {
+  int64_t result;  // the place in the result
+  int64_t image, channel, top, bottom, left, right;
+  int64_t area() const {
+    return std::max<int64_t>(bottom - top, 0) * std::max<int64_t>(right - left, 0);
+  }
+};
+
+struct Pooling {
+  double scale;
+  int64_t group, outputs;
+  int64_t channels() const { return outputs * group * group; }
+};
+
+Pooling pooling_of(const std::optional<double>& scale, const std::optional<int64_t>& output_dim,
+                   const std::optional<int64_t>& group_size, const at::Tensor& rois) {
+  constexpr int64_t kMost = 1 << 10;
+  constexpr double kMostScale = 1e6;  // which no product with a FLOAT overflows
+  const Pooling pooling{scale.value_or(1), group_size.value_or(1), output_dim.value_or(1)};
+  EXPECT(pooling.group > 0 && pooling.group <= kMost && pooling.outputs > 0 &&
+             pooling.outputs <= kMost,
+         "group_size is ", pooling.group, " and output_dim ", pooling.outputs, ", expected 1 to ",
+         kMost);
+  EXPECT(std::abs(pooling.scale) <= kMostScale, "spatial_scale is ", pooling.scale, ", expected ",
+         -kMostScale, " to ", kMostScale);
+  EXPECT(rois.dim() == 3 && rois.size(1) == 5, "rois has shape ", rois.sizes(),
+         ", expected (B, 5, N)");
+  return pooling;
+}
+
+// Calls visit(cell) for every cell of every box (., x1, y1, x2, y2) of its batch, in the order of
+// the result (B * N, output_dim, group_size, group_size).
+template <class Visit>
+void each_cell(const at::Tensor& rois, const Pooling& pooling, int64_t height, int64_t width,
+               Visit visit) {
+  const at::Tensor boxes = rois.to(at::kDouble).transpose(1, 2).contiguous();
+  const auto* box = boxes.const_data_ptr<double>();
+  int64_t result = 0;
+  for (int64_t i = 0; i < rois.size(0) * rois.size(2); ++i, box += 5) {
+    EXPECT(std::all_of(box + 1, box + 5, [](double side) { return std::isfinite(side); }),
+           "rois has sides that are not finite");
+    const double x = std::round(box[1]) * pooling.scale, y = std::round(box[2]) * pooling.scale;
+    const double cell_width = std::max((std::round(box[3]) + 1) * pooling.scale - x, 0.1) /
+                              static_cast<double>(pooling.group);
+    const double cell_height = std::max((std::round(box[4]) + 1) * pooling.scale - y, 0.1) /
+                               static_cast<double>(pooling.group);
+    const auto bound = [](double place, int64_t size) {
+      return static_cast<int64_t>(std::clamp(place, 0.0, static_cast<double>(size)));
+    };
+    for (int64_t out = 0; out < pooling.outputs; ++out) {
+      for (int64_t row = 0; row < pooling.group; ++row) {
+        for (int64_t column = 0; column < pooling.group; ++column) {
+          const auto r = static_cast<double>(row), c = static_cast<double>(column);
+          visit(Cell{result++, i / rois.size(2),
+                     (out * pooling.group + row) * pooling.group + column,
+                     bound(std::floor(r * cell_height + y), height),
+                     bound(std::ceil((r + 1) * cell_height + y), height),
+                     bound(std::floor(c * cell_width + x), width),
+                     bound(std::ceil((c + 1) * cell_width + x), width)});
+        }
+      }
+    }
+  }
+}
+
+// ---- deformable offsets
+
+// The geometry of images (N, H, W, C), with a weight of one number for each place of the kernel.
+Geometry geometry_of(const at::Tensor& images, const std::optional<Integers>& strides,
+                     const std::optional<Integers>& pads, const std::optional<Integers>& ksize,
+                     const std::optional<Integers>& dilations,
+                     const std::optional<int64_t>& deformable_groups, bool modulated) {
+  EXPECT(strides && pads && ksize && strides->size() == 4 && pads->size() == 4 &&
+             ksize->size() == 2 && (!dilations || dilations->size() == 4),
+         "strides, pads, ksize or dilations has not 4, 4, 2 and 4 numbers");
+  expect_dims("X", images, 4);
+  constexpr int64_t kMostPlaces = 2048;
+  for (const int64_t size : *ksize) {
+    EXPECT(size > 0 && size <= kMostPlaces, "ksize is ", at::IntArrayRef(*ksize),
+           ", expected sizes of 1 to ", kMostPlaces);
+  }
+  const auto channels_second = [](const Integers& list) {
+    return Integers{list[0], list[3], list[1], list[2]};
+  };
+  const at::Tensor x = images.permute({0, 3, 1, 2});
+  const at::Tensor weight =
+      at::zeros({x.size(1), 1, 1, 1}, x.options()).expand({x.size(1), 1, (*ksize)[0], (*ksize)[1]});
+  return Geometry("X", x, weight, *ksize, channels_second(*strides), *pads,
+                  channels_second(dilations.value_or(Integers{1, 1, 1, 1})), x.size(1),
+                  deformable_groups.value_or(1), modulated);
+}
+
+at::Tensor planes_of(const at::Tensor& images) {
+  return in_floats(images.permute({0, 3, 1, 2}));
+}
+
+}  // namespace
+
+NAMED_OPERATOR(ROIAlign, (FloatIn, features), (FloatIn, rois), (OptionalIn, rois_n), (Out, y),
+               (Attribute<double>, spatial_scale), (Attribute<int64_t>, pooled_height),
+               (Attribute<int64_t>, pooled_width), (Attribute<int64_t>, sample_num),
+               (Attribute<int64_t>, roi_end_mode), (Only<"avg">, pool_mode)) {
+  const int64_t mode = roi_end_mode.value_or(1);
+  const AlignOptions options =
+      align_options(spatial_scale, pooled_height, pooled_width, sample_num, mode);
+  expect_dims("features", features, 4);
+  const at::Tensor boxes = with_ends(rois, mode), images = wide(features);
+  const at::Tensor result =
+      at::zeros({boxes.size(0), features.size(1), options.height, options.width}, images.options());
+  if (has_regions(features) && result.numel() > 0) {
+    each_aligned(boxes, features.sizes(), options,
+                 [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
+                   const auto type = images.scalar_type();
+                   const at::Tensor lines = at::matmul(rows.to(type), images.select(0, image));
+                   result.select(0, i).copy_(at::matmul(lines, columns.to(type).t()));
+                 });
+  }
+  y = result;
+}
+NAMED_OPERATOR(ROIAlignGrad, (FloatIn, ydiff), (FloatIn, rois), (OptionalIn, rois_n), (Out, xdiff),
+               (Attribute<Integers>, xdiff_shape), (Attribute<int64_t>, pooled_width),
+               (Attribute<int64_t>, pooled_height), (Attribute<double>, spatial_scale),
+               (Attribute<int64_t>, sample_num), (Attribute<int64_t>, roi_end_mode)) {
+  const int64_t mode = roi_end_mode.value_or(1);
+  const AlignOptions options =
+      align_options(spatial_scale, pooled_height, pooled_width, sample_num, mode);
+  expect_dims("xdiff", xdiff, 4);
+  const at::Tensor boxes = with_ends(rois, mode), gradients = wide(ydiff);
+  expect_shape("ydiff", ydiff, {boxes.size(0), xdiff->size(1), options.height, options.width});
+  const at::Tensor result = at::zeros(xdiff->sizes(), gradients.options());
+  if (has_regions(ydiff) && ydiff.numel() > 0) {
+    each_aligned(boxes, result.sizes(), options,
+                 [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
+                   const auto type = gradients.scalar_type();
+                   const at::Tensor lines = at::matmul(rows.to(type).t(), gradients.select(0, i));
+                   result.select(0, image).add_(at::matmul(lines, columns.to(type)));
+                 });
+  }
+  xdiff = result;
+}
+NAMED_OPERATOR(PSROIPoolingV2, (FloatIn, x), (FloatIn, rois), (Out, y),
+               (Attribute<double>, spatial_scale), (Attribute<int64_t>, output_dim),
+               (Attribute<int64_t>, group_size)) {
+  const Pooling pooling = pooling_of(spatial_scale, output_dim, group_size, rois);
+  expect_shape("x", x,
+               {rois.size(0), pooling.channels(), x.dim() == 4 ? x.size(2) : 0,
+                x.dim() == 4 ? x.size(3) : 0});
+  const at::Tensor images = x.to(at::kFloat);
+  const at::Tensor result =
+      at::zeros({rois.size(0) * rois.size(2), pooling.outputs, pooling.group, pooling.group},
+                images.options());
+  if (has_regions(x)) {
+    each_cell(rois, pooling, x.size(2), x.size(3), [&](const Cell& cell) {
+      if (cell.area() <= 0) return;
+      const at::Tensor part = images[cell.image][cell.channel]
+                                  .slice(0, cell.top, cell.bottom)
+                                  .slice(1, cell.left, cell.right);
+      result.mutable_data_ptr<float>()[cell.result] = part.mean().item<float>();
+    });
+  }
+  y = result;
+}
+NAMED_OPERATOR(PSROIPoolingGradV2D, (FloatIn, x), (FloatIn, rois), (Out, y),
+               (Attribute<double>, spatial_scale), (Attribute<int64_t>, output_dim),
+               (Attribute<int64_t>, group_size), (Attribute<Integers>, input_size)) {
+  const Pooling pooling = pooling_of(spatial_scale, output_dim, group_size, rois);
+  expect_shape("x", x,
+               {rois.size(0) * rois.size(2), pooling.outputs, pooling.group, pooling.group});
+  expect_dims("y", y, 4);
+  expect_shape("y", y, {rois.size(0), pooling.channels(), y->size(2), y->size(3)});
+  const at::Tensor gradients = x.to(at::kFloat).contiguous();
+  const at::Tensor result = at::zeros(y->sizes(), gradients.options());
+  if (has_regions(x)) {
+    each_cell(rois, pooling, result.size(2), result.size(3), [&](const Cell& cell) {
+      if (cell.area() <= 0) return;
+      const float gradient = gradients.const_data_ptr<float>()[cell.result];
+      result[cell.image][cell.channel]
+          .slice(0, cell.top, cell.bottom)
+          .slice(1, cell.left, cell.right)
+          .add_(gradient / static_cast<float>(cell.area()));
+    });
+  }
+  y = result;
+}
+NAMED_OPERATOR(DeformableOffsets, (FloatIn, X), (FloatIn, offsets), (Out, y),
+               (Attribute<Integers>, strides), (Attribute<Integers>, pads),
+               (Attribute<Integers>, ksize), (Attribute<Integers>, dilations),
+               (Stated<"NHWC">, data_format), (Attribute<int64_t>, deformable_groups),
+               (Attribute<bool>, modulated)) {
+  const Geometry g =
+      geometry_of(X, strides, pads, ksize, dilations, deformable_groups, modulated.value_or(true));
+  expect_dims("offsets", offsets, 4);
+  const at::Tensor places = planes_of(offsets);
+  expect_shape("offsets, channels second,", places, g.offsets());
+  y = as_points(g, sampled(g, planes_of(X), places)).permute({0, 2, 3, 1});
+}
+NAMED_OPERATOR(DeformableOffsetsGrad, (FloatIn, grad), (FloatIn, X), (FloatIn, offsets),
+               (Out, grad_X), (Out, grad_offsets), (Attribute<Integers>, strides),
+               (Attribute<Integers>, pads), (Attribute<Integers>, ksize),
+               (Attribute<Integers>, dilations), (Stated<"NHWC">, data_format),
+               (Attribute<int64_t>, deformable_groups), (Attribute<bool>, modulated)) {
+  const Geometry g =
+      geometry_of(X, strides, pads, ksize, dilations, deformable_groups, modulated.value_or(true));
+  expect_dims("grad", grad, 4);
+  expect_dims("offsets", offsets, 4);
+  const at::Tensor images = planes_of(X), places = planes_of(offsets), points = planes_of(grad);
+  expect_shape("offsets, channels second,", places, g.offsets());
+  expect_shape("grad, channels second,", points, g.samples());
+  const at::Tensor of_images = at::zeros(images.sizes(), images.options());
+  const at::Tensor of_offsets = at::zeros(places.sizes(), images.options());
+  if (has_samples(images)) {
+    sample_gradients(g, images, places, as_columns(g, points).contiguous(), of_images, of_offsets);
+  }
+  grad_X = of_images.permute({0, 2, 3, 1});
+  grad_offsets = of_offsets.permute({0, 2, 3, 1});
+}
+
+}  // namespace aclnn_host::named_regions

@@ -1,0 +1,175 @@
+// Images and volumes of another size, and the gradients.
+
+#include <array>
+
+#include <ATen/ops/upsample_bicubic2d.h>
+#include <ATen/ops/upsample_bicubic2d_backward.h>
+#include <ATen/ops/upsample_bilinear2d.h>
+#include <ATen/ops/upsample_bilinear2d_backward.h>
+#include <ATen/ops/upsample_nearest2d.h>
+#include <ATen/ops/upsample_nearest2d_backward.h>
+#include <ATen/ops/upsample_nearest3d.h>
+#include <ATen/ops/upsample_nearest3d_backward.h>
+#include <ATen/ops/upsample_trilinear3d.h>
+#include <ATen/ops/upsample_trilinear3d_backward.h>
+
+#include "cann/named_ops/operator.h"
+
+namespace aclnn_host::named_resizing {
+
+namespace {
+
+// The last two sizes of an image, of which the output says them better than what the call has in
+// the format of its framework.
+Integers plane(const at::Tensor& image) {
+  expect_dims("the image", image, 4);
+  return {image.size(2), image.size(3)};
+}
+
+Integers last_sizes(const at::Tensor& x, int64_t count) {
+  expect_dims("the tensor", x, count + 2);
+  return Integers(x.sizes().begin() + 2, x.sizes().end());
+}
+
+enum class Interpolation { kNearest, kLinear, kCubic };
+
+Interpolation interpolation_of(const std::optional<std::string>& mode) {
+  const std::string name = mode.value_or("nearest");
+  if (name == "nearest") return Interpolation::kNearest;
+  if (name == "linear") return Interpolation::kLinear;
+  EXPECT(name == "cubic", "mode is ", name, ", expected nearest, linear or cubic");
+  return Interpolation::kCubic;
+}
+
+// Where an element of the result lies. Of the nearest ATen takes the one before it.
+bool aligns_corners(const std::optional<std::string>& mode, Interpolation how,
+                    const std::optional<std::string>& nearest = std::nullopt) {
+  const std::string name = mode.value_or("half_pixel");
+  if (how == Interpolation::kNearest) {
+    EXPECT(nearest.value_or("round_prefer_floor") == "floor", "nearest_mode is ",
+           nearest.value_or("round_prefer_floor"), ", expected floor");
+    EXPECT(name == "pytorch_half_pixel" || name == "asymmetric",
+           "coordinate_transformation_mode is ", name,
+           ", expected pytorch_half_pixel or asymmetric where mode is nearest");
+    return false;
+  }
+  EXPECT(name == "half_pixel" || name == "pytorch_half_pixel" || name == "align_corners",
+         "coordinate_transformation_mode is ", name,
+         ", expected half_pixel, pytorch_half_pixel or align_corners");
+  return name == "align_corners";
+}
+// The same of an operator that has two attributes for it.
+bool aligns_corners(const std::optional<bool>& corners, const std::optional<bool>& centers) {
+  EXPECT(corners.value_or(false) != centers.value_or(false),
+         "align_corners and half_pixel_centers are both ", corners.value_or(false),
+         ", expected one to be true");
+  return corners.value_or(false);
+}
+
+// ATen takes the ratio of the sizes unless a scale is given.
+at::Tensor resized(const at::Tensor& x, at::IntArrayRef size, Interpolation how, bool align) {
+  switch (how) {
+    case Interpolation::kNearest: return at::upsample_nearest2d(x, size);
+    case Interpolation::kLinear: return at::upsample_bilinear2d(x, size, align);
+    default: return at::upsample_bicubic2d(x, size, align);
+  }
+}
+at::Tensor gradient(const at::Tensor& grads, at::IntArrayRef shape, Interpolation how, bool align) {
+  const Integers size = plane(grads);
+  switch (how) {
+    case Interpolation::kNearest: return at::upsample_nearest2d_backward(grads, size, shape);
+    case Interpolation::kLinear: return at::upsample_bilinear2d_backward(grads, size, shape, align);
+    default: return at::upsample_bicubic2d_backward(grads, size, shape, align);
+  }
+}
+
+}  // namespace
+
+NAMED_OPERATOR(ResizeBilinearV2, (FloatIn, x), (HostInts, size), (Out, y),
+               (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers),
+               (Attribute<int64_t>, dtype)) {
+  y = resized(wide(x), plane(y), Interpolation::kLinear,
+              aligns_corners(align_corners, half_pixel_centers));
+}
+NAMED_OPERATOR(ResizeBilinearV2Grad, (FloatIn, grads), (In, original_image), (Out, y),
+               (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers)) {
+  y = gradient(wide(grads), original_image.sizes(), Interpolation::kLinear,
+               aligns_corners(align_corners, half_pixel_centers));
+}
+NAMED_OPERATOR(ResizeNearestNeighborV2, (In, x), (HostInts, size), (Out, y),
+               (Only<"false">, align_corners), (Only<"false">, half_pixel_centers)) {
+  y = resized(x, plane(y), Interpolation::kNearest, false);
+}
+NAMED_OPERATOR(ResizeNearestNeighborV2Grad, (FloatIn, grads), (HostInts, size), (Out, y),
+               (Only<"false">, align_corners), (Only<"false">, half_pixel_centers)) {
+  y = gradient(wide(grads), y->sizes(), Interpolation::kNearest, false);
+}
+NAMED_OPERATOR(Resize, (In, x), (HostFloats, roi), (HostFloats, scales), (HostInts, sizes),
+               (Out, y), (Attribute<std::string>, coordinate_transformation_mode),
+               (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
+               (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
+               (Attribute<std::string>, nearest_mode)) {
+  const Interpolation how = interpolation_of(mode);
+  y = resized(x, plane(y), how, aligns_corners(coordinate_transformation_mode, how, nearest_mode));
+}
+NAMED_OPERATOR(ResizeGrad, (FloatIn, grads), (HostFloats, roi), (HostFloats, scales),
+               (HostInts, original_size), (Out, y),
+               (Attribute<std::string>, coordinate_transformation_mode),
+               (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
+               (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
+               (Attribute<std::string>, nearest_mode)) {
+  const Interpolation how = interpolation_of(mode);
+  y = gradient(wide(grads), y->sizes(), how,
+               aligns_corners(coordinate_transformation_mode, how, nearest_mode));
+}
+NAMED_OPERATOR(ResizeD, (FloatIn, X), (Out, y), (Attribute<Integers>, sizes),
+               (Attribute<Numerals>, scales), (Attribute<Integers>, roi),
+               (Attribute<std::string>, coordinate_transformation_mode),
+               (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
+               (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
+               (Attribute<std::string>, nearest_mode), (Only<"NCHW">, data_format)) {
+  const Interpolation how = interpolation_of(mode);
+  y = resized(wide(X), plane(y), how,
+              aligns_corners(coordinate_transformation_mode, how, nearest_mode));
+}
+// In HWNC the gradients are of shape (H, W, N, C), and so lie the elements of y, whose shape is
+// that of NCHW. original_size is (N, C, H, W) in any case.
+NAMED_OPERATOR(ResizeGradD, (FloatIn, grads), (Out, y), (Attribute<Integers>, original_size),
+               (Attribute<Integers>, roi), (Attribute<Numerals>, scales),
+               (Attribute<std::string>, coordinate_transformation_mode),
+               (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
+               (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
+               (Attribute<std::string>, nearest_mode), (Attribute<std::string>, data_format)) {
+  const Interpolation how = interpolation_of(mode);
+  const bool align = aligns_corners(coordinate_transformation_mode, how, nearest_mode);
+  const std::string format = data_format.value_or("NCHW");
+  if (format == "NCHW") {
+    y = gradient(wide(grads), y->sizes(), how, align);
+    return;
+  }
+  EXPECT(format == "HWNC", "data_format is ", format, ", expected NCHW or HWNC");
+  EXPECT(original_size && original_size->size() == 4, "original_size is not four numbers");
+  expect_dims("grads", grads, 4);
+  constexpr std::array<int64_t, 4> to_nchw{2, 3, 0, 1};  // and back
+  const at::Tensor result = gradient(wide(grads).permute(to_nchw), *original_size, how, align);
+  y = result.permute(to_nchw).reshape(y->sizes());
+}
+NAMED_OPERATOR(UpsampleNearest3d, (FloatIn, x), (Out, y), (Attribute<Integers>, output_size)) {
+  y = at::upsample_nearest3d(wide(x), last_sizes(y, 3));
+}
+NAMED_OPERATOR(UpsampleNearest3dGrad, (FloatIn, grad_output), (Out, y),
+               (Attribute<Integers>, input_size), (Attribute<Integers>, output_size)) {
+  y = at::upsample_nearest3d_backward(wide(grad_output), last_sizes(grad_output, 3), y->sizes());
+}
+NAMED_OPERATOR(UpsampleTrilinear3d, (FloatIn, x), (Out, y), (Attribute<Integers>, output_size),
+               (Attribute<bool>, align_corners)) {
+  y = at::upsample_trilinear3d(wide(x), last_sizes(y, 3), align_corners.value_or(false));
+}
+NAMED_OPERATOR(UpsampleTrilinear3dGrad, (FloatIn, grad_output), (Out, y),
+               (Attribute<Integers>, input_size), (Attribute<Integers>, output_size),
+               (Attribute<bool>, align_corners)) {
+  y = at::upsample_trilinear3d_backward(wide(grad_output), last_sizes(grad_output, 3), y->sizes(),
+                                        align_corners.value_or(false));
+}
+
+}  // namespace aclnn_host::named_resizing

@@ -1,0 +1,119 @@
+// Sorting, extrema and their places, unique elements.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_unique2.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/argmin.h>
+#include <ATen/ops/histc.h>
+#include <ATen/ops/max.h>
+#include <ATen/ops/min.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/topk.h>
+#include <ATen/ops/unique_consecutive.h>
+
+#include "cann/named_ops/operator.h"
+#include "cann/rows/bounds.h"
+
+namespace aclnn_host::named_sorting {
+
+namespace {
+
+int64_t one(const char* name, const Integers& numbers) {
+  EXPECT(numbers.size() == 1, name, " has ", numbers.size(), " numbers, expected one");
+  return numbers[0];
+}
+
+}  // namespace
+
+NAMED_OPERATOR(Sort, (In, x), (Out, y1), (Out, y2), (Attribute<int64_t>, axis),
+               (Attribute<bool>, descending), (Attribute<bool>, stable)) {
+  const auto [values, places] =
+      at::sort(x, /*stable=*/true, axis.value_or(-1), descending.value_or(false));
+  y1 = values;
+  y2 = places;
+}
+NAMED_OPERATOR(SortV2, (In, x), (Out, y), (Attribute<int64_t>, axis),
+               (Attribute<bool>, descending)) {
+  y = std::get<0>(at::sort(x, axis.value_or(-1), descending.value_or(false)));
+}
+NAMED_OPERATOR(TopKV2, (In, x), (HostInts, k), (Out, values), (Out, indices),
+               (Attribute<bool>, sorted), (Attribute<int64_t>, dim), (Attribute<bool>, largest)) {
+  const auto [most, places] =
+      at::topk(x, one("k", k), dim.value_or(-1), largest.value_or(true), sorted.value_or(true));
+  values = most;
+  indices = places;
+}
+NAMED_OPERATOR(ArgMaxV2, (In, x), (HostInts, dimension), (Out, y), (Attribute<bool>, keep_dims),
+               (Attribute<int64_t>, dtype)) {
+  y = at::argmax(x, one("dimension", dimension), keep_dims.value_or(false)).view(y->sizes());
+}
+NAMED_OPERATOR(ArgMin, (In, x), (HostInts, dimension), (Out, y), (Attribute<bool>, keep_dims),
+               (Attribute<int64_t>, dtype)) {
+  y = at::argmin(x, one("dimension", dimension), keep_dims.value_or(false)).view(y->sizes());
+}
+NAMED_OPERATOR(ArgMaxWithValue, (In, x), (Out, indice), (Out, values),
+               (Attribute<int64_t>, dimension), (Attribute<bool>, keep_dims)) {
+  const auto [most, places] = at::max(x, dimension.value_or(0), keep_dims.value_or(false));
+  indice = places;
+  values = most;
+}
+NAMED_OPERATOR(ArgMinWithValue, (In, x), (Out, indice), (Out, values),
+               (Attribute<int64_t>, dimension), (Attribute<bool>, keep_dims)) {
+  const auto [least, places] = at::min(x, dimension.value_or(0), keep_dims.value_or(false));
+  indice = places;
+  values = least;
+}
+// var with updates at the places that indices have along the dimension.
+NAMED_OPERATOR(ArgMaxGrad, (In, var), (IndexIn, indices), (In, updates), (Out, y),
+               (Attribute<int64_t>, dimension)) {
+  const int64_t dim = c10::maybe_wrap_dim(dimension.value_or(0), var.dim());
+  check_bounds("indices", indices, var.dim() == 0 ? 1 : var.size(dim));
+  const bool is_reduced = indices.dim() < var.dim();
+  const auto along = [&](const at::Tensor& t) { return is_reduced ? t.unsqueeze(dim) : t; };
+  y = var.scatter(dim, along(indices), along(updates));
+}
+NAMED_OPERATOR(Histogram, (In, x), (Out, y), (Attribute<int64_t>, bins), (Attribute<double>, min),
+               (Attribute<double>, max)) {
+  y = at::histc(wide(x).to(at::kFloat), bins.value_or(100), min.value_or(0), max.value_or(0));
+}
+NAMED_OPERATOR(Bincount, (IndexIn, array), (HostInts, size), (In, weights), (Out, bins)) {
+  const int64_t count = one("size", size);
+  EXPECT(count >= 0, "size is ", count, ", expected 0 or more");
+  check_bounds("array", array, count);
+  const bool is_weighted = weights.numel() > 0;
+  const at::Tensor each =
+      is_weighted ? weights.flatten() : at::ones_like(array, bins->scalar_type()).flatten();
+  bins = each.new_zeros({count}).scatter_add(0, array.flatten(), each);
+}
+NAMED_OPERATOR(UniqueWithCountsAndSorting, (In, x), (SizedOut, y), (SizedOut, inverse),
+               (SizedOut, counts), (Attribute<bool>, sorted), (Attribute<bool>, return_inverse),
+               (Attribute<bool>, return_counts)) {
+  y.expect(x.scalar_type());
+  inverse.expect(at::kLong);
+  counts.expect(at::kLong);
+  if (!x.is_cpu()) return;
+  const auto [values, places, numbers] = at::_unique2(
+      x, sorted.value_or(true), return_inverse.value_or(false), return_counts.value_or(false));
+  y = values;
+  if (return_inverse.value_or(false)) inverse = places;
+  if (return_counts.value_or(false)) counts = numbers;
+}
+NAMED_OPERATOR(UniqueConsecutive, (In, x), (SizedOut, y), (SizedOut, idx), (SizedOut, count),
+               (Attribute<bool>, return_idx), (Attribute<bool>, return_counts),
+               (Attribute<int64_t>, axis)) {
+  y.expect(x.scalar_type());
+  idx.expect(at::kLong);
+  count.expect(at::kLong);
+  if (!x.is_cpu()) return;
+  const bool has_places = return_idx.value_or(false), has_counts = return_counts.value_or(false);
+  constexpr int64_t kFlat = 1000;  // CANN's way to say that there is no axis
+  const bool is_flat = axis.value_or(kFlat) == kFlat;
+  const auto [values, places, numbers] = at::unique_consecutive(
+      x, has_places, has_counts, is_flat ? std::nullopt : std::optional(*axis));
+  y = values;
+  if (has_places) idx = places;
+  if (has_counts) count = numbers;
+}
+
+}  // namespace aclnn_host::named_sorting

@@ -1,0 +1,185 @@
+// The choice among boxes that overlap, the best first.
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/named_ops/operator.h"
+#include "cann/rows/engine/frame.h"
+
+namespace aclnn_host::named_suppression {
+
+namespace {
+
+struct Box {
+  float x1, y1, x2, y2;
+
+  explicit Box(const float* sides)
+      : x1(std::min(sides[0], sides[2])),
+        y1(std::min(sides[1], sides[3])),
+        x2(std::max(sides[0], sides[2])),
+        y2(std::max(sides[1], sides[3])) {}
+  float area() const { return (x2 - x1) * (y2 - y1); }
+  float overlap(const Box& other) const {
+    const float width = std::min(x2, other.x2) - std::max(x1, other.x1);
+    const float height = std::min(y2, other.y2) - std::max(y1, other.y1);
+    const float common = std::max(width, 0.0f) * std::max(height, 0.0f);
+    const float whole = area() + other.area() - common;
+    return whole > 0 ? common / whole : 0;
+  }
+};
+
+std::vector<Box> boxes_of(const float* sides, int64_t count, int64_t stride) {
+  std::vector<Box> boxes;
+  boxes.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) boxes.emplace_back(sides + i * stride);
+  return boxes;
+}
+
+// The boxes that remain, at most so many, of those with a score above the least one.
+std::vector<int64_t> selected(const std::vector<Box>& boxes, const std::vector<float>& scores,
+                              size_t most, float least_score, float iou) {
+  std::vector<int64_t> order;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    if (scores[i] > least_score) order.push_back(static_cast<int64_t>(i));  // not nan
+  }
+  const auto score = [&](int64_t i) { return scores[static_cast<size_t>(i)]; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return score(a) > score(b); });
+  std::vector<int64_t> kept;
+  for (const int64_t i : order) {
+    if (kept.size() == most) break;
+    const bool is_new = std::none_of(kept.begin(), kept.end(), [&](int64_t k) {
+      return boxes[static_cast<size_t>(i)].overlap(boxes[static_cast<size_t>(k)]) > iou;
+    });
+    if (is_new) kept.push_back(i);
+  }
+  return kept;
+}
+
+// Whether there are values to look at: not in stage 1.
+bool has_values(const at::Tensor& tensor) {
+  return tensor.is_cpu() && !is_rehearsed();
+}
+
+float number_in(const at::Tensor& tensor) {
+  EXPECT(tensor.numel() == 1, "a threshold has ", tensor.numel(), " elements, expected one");
+  return has_values(tensor) ? tensor.item().to<float>() : 0.0f;
+}
+
+std::vector<float> floats_in(const at::Tensor& tensor) {
+  const at::Tensor floats = tensor.to(at::kFloat).contiguous();
+  const auto* const begin = floats.const_data_ptr<float>();
+  return {begin, begin + floats.numel()};
+}
+
+}  // namespace
+
+// The boxes in their order, and which of them remain, where each gives way to those before it.
+NAMED_OPERATOR(NMSWithMask, (FloatIn, box_scores), (Out, selected_boxes), (Out, selected_idx),
+               (Out, selected_mask), (Attribute<double>, iou_threshold)) {
+  EXPECT(box_scores.dim() == 2 && box_scores.size(1) == 5, "box_scores has shape ",
+         box_scores.sizes(), ", expected (N, 5)");
+  const int64_t count = box_scores.size(0);
+  const at::Tensor mask = at::zeros({count}, box_scores.options().dtype(at::kByte));
+  if (has_values(box_scores)) {
+    const std::vector<float> rows = floats_in(box_scores);
+    std::vector<float> in_order(static_cast<size_t>(count));
+    std::iota(in_order.rbegin(), in_order.rend(), 1.0f);
+    for (const int64_t i :
+         selected(boxes_of(rows.data(), count, 5), in_order, static_cast<size_t>(count), 0,
+                  static_cast<float>(iou_threshold.value_or(0.5)))) {
+      mask.mutable_data_ptr<uint8_t>()[i] = 1;
+    }
+  }
+  selected_boxes = box_scores;
+  selected_idx = at::arange(count, box_scores.options().dtype(at::kInt));
+  selected_mask = mask;
+}
+NAMED_OPERATOR(NonMaxSuppressionV4, (FloatIn, boxes), (FloatIn, scores), (In, max_output_size),
+               (FloatIn, iou_threshold), (FloatIn, score_threshold), (Out, selected_indices),
+               (Out, valid_outputs), (Attribute<bool>, pad_to_max_output_size)) {
+  EXPECT(boxes.dim() == 2 && boxes.size(1) == 4, "boxes has shape ", boxes.sizes(),
+         ", expected (N, 4)");
+  expect_shape("scores", scores, {boxes.size(0)});
+  expect_dims("selected_indices", selected_indices, 1);
+  const float iou = number_in(iou_threshold), least = number_in(score_threshold);
+  const at::Tensor places = at::zeros(selected_indices->sizes(), boxes.options().dtype(at::kInt));
+  int64_t count = 0;
+  if (has_values(boxes)) {
+    const auto most = std::min<int64_t>(max_output_size.item().toLong(), places.numel());
+    const std::vector<float> sides = floats_in(boxes);
+    for (const int64_t i : selected(boxes_of(sides.data(), boxes.size(0), 4), floats_in(scores),
+                                    static_cast<size_t>(std::max<int64_t>(most, 0)), least, iou)) {
+      places.mutable_data_ptr<int32_t>()[count++] = static_cast<int32_t>(i);
+    }
+  }
+  selected_indices = places;
+  valid_outputs = at::full(valid_outputs->sizes(), count, boxes.options().dtype(at::kInt));
+}
+// Class by class, then the best of all classes. What is left of the outputs is 0.
+NAMED_OPERATOR(BatchMultiClassNonMaxSuppression, (FloatIn, boxes), (FloatIn, scores),
+               (OptionalIn, clip_window), (OptionalIn, num_valid_boxes), (Out, nmsed_boxes),
+               (Out, nmsed_scores), (Out, nmsed_classes), (Out, nmsed_num),
+               (Attribute<double>, score_threshold), (Attribute<double>, iou_threshold),
+               (Attribute<int64_t>, max_size_per_class), (Attribute<int64_t>, max_total_size),
+               (Attribute<bool>, change_coordinate_frame), (Attribute<bool>, transpose_box)) {
+  EXPECT(!clip_window && !num_valid_boxes && !change_coordinate_frame.value_or(false),
+         "clip_window, num_valid_boxes or change_coordinate_frame is given, which the host "
+         "CANN does not emulate");
+  expect_dims("boxes", boxes, 4);
+  expect_dims("scores", scores, 3);
+  const at::Tensor all = transpose_box.value_or(false) ? boxes.permute({0, 3, 1, 2}) : boxes;
+  const int64_t batches = scores.size(0), count = scores.size(1), classes = scores.size(2);
+  EXPECT(all.size(0) == batches && all.size(1) == count && all.size(3) == 4 &&
+             (all.size(2) == 1 || all.size(2) == classes),
+         "boxes has shape ", boxes.sizes(), ", expected (B, N, 1 or C, 4) for scores of shape ",
+         scores.sizes());
+  const int64_t most = max_total_size.value_or(0);
+  EXPECT(max_size_per_class.value_or(0) >= 0 && most >= 0,
+         "max_size_per_class or max_total_size is less than 0");
+  expect_shape("nmsed_boxes", nmsed_boxes, {batches, most, 4});
+  const auto type = boxes.options().dtype(at::kFloat);
+  const at::Tensor found_boxes = at::zeros({batches, most, 4}, type);
+  const at::Tensor found_scores = at::zeros({batches, most}, type);
+  const at::Tensor found_classes = at::zeros({batches, most}, type);
+  const at::Tensor found = at::zeros({batches}, type.dtype(at::kInt));
+  for (int64_t b = 0; has_values(boxes) && b < batches; ++b) {
+    struct Find {
+      float score;
+      int64_t box, of_class;
+    };
+    std::vector<Find> finds;
+    for (int64_t c = 0; c < classes; ++c) {
+      const std::vector<float> sides = floats_in(all[b].select(1, all.size(2) == 1 ? 0 : c));
+      const std::vector<float> values = floats_in(scores[b].select(1, c));
+      for (const int64_t i : selected(boxes_of(sides.data(), count, 4), values,
+                                      static_cast<size_t>(max_size_per_class.value_or(0)),
+                                      static_cast<float>(score_threshold.value_or(0)),
+                                      static_cast<float>(iou_threshold.value_or(0)))) {
+        finds.push_back({values[static_cast<size_t>(i)], i, c});
+      }
+    }
+    std::stable_sort(finds.begin(), finds.end(),
+                     [](const Find& x, const Find& y) { return x.score > y.score; });
+    const int64_t number = std::min(most, static_cast<int64_t>(finds.size()));
+    for (int64_t i = 0; i < number; ++i) {
+      const Find& find = finds[static_cast<size_t>(i)];
+      found_boxes[b][i].copy_(all[b][find.box][all.size(2) == 1 ? 0 : find.of_class]);
+      found_scores[b][i].fill_(find.score);
+      found_classes[b][i].fill_(static_cast<double>(find.of_class));
+    }
+    found[b].fill_(number);
+  }
+  nmsed_boxes = found_boxes;
+  nmsed_scores = found_scores;
+  nmsed_classes = found_classes;
+  nmsed_num = found;
+}
+
+}  // namespace aclnn_host::named_suppression

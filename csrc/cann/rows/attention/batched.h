@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "cann/rows/attention/training.h"
+#include "cann/rows/philox.h"
+#include "cann/rows/row.h"
+
+// Attention of training where all sequences have one length, and its gradients. The layout says how
+// the dimensions of queries, keys and values stand in memory: "BNSD", "BSND", "BSH" or "SBH".
+namespace aclnn_host {
+
+void write_batched_attention(const at::Tensor& query, const at::Tensor& key,
+                             const at::Tensor& value, const AttentionArguments& arguments,
+                             const std::string& layout, std::optional<Source> source,
+                             Output& largest, Output& sum, Output& out);
+// The probabilities are computed anew, so nothing of the forward pass is needed. Returns the
+// gradient of the sink, if there is one.
+std::optional<at::Tensor> write_batched_gradients(const at::Tensor& query, const at::Tensor& key,
+                                                  const at::Tensor& value, const at::Tensor& dy,
+                                                  const AttentionArguments& arguments,
+                                                  const std::string& layout,
+                                                  std::optional<Source> source, Output& dq,
+                                                  Output& dk, Output& dv, OptionalOutput& dshift);
+
+}  // namespace aclnn_host

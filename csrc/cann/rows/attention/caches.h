@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "cann/rows/attention/inference.h"
+
+// Where the elements of one sequence stand: in the dimensions of a layout, in blocks of a page
+// table, in a list of tensors, behind a padding or a prefix.
+namespace aclnn_host {
+
+// Of queries, keys, values and results: B batch, S sequence, N heads, D the elements of one head, H
+// those of all heads, T the elements of all sequences, one sequence after the other.
+class InferenceLayout {
+ public:
+  // "BNSD_BSND" is a layout of inputs and another one of the result.
+  InferenceLayout(const std::string& name, std::string_view known);
+
+  bool is_packed() const { return input_ == "TND" || input_ == "NTD"; }
+  const std::string& input() const { return input_; }
+  // The tensor as B, N, S, D; of a packed one B is 1 and S is T.
+  at::Tensor read(const char* name, const at::Tensor& tensor, int64_t heads) const;
+  // The way back, of a result.
+  at::Tensor written(const at::Tensor& tensor) const;
+
+ private:
+  std::string input_;
+  std::string output_;
+};
+
+// A part of a sequence dimension.
+struct Span {
+  int64_t batch;
+  int64_t start;
+  int64_t length;
+};
+
+// The spans of all sequences; `size` is the one of the sequence dimension. Lengths of a packed
+// layout are sums from the first one on.
+std::vector<Span> packed_spans(const char* name, const Lengths& lengths, int64_t size);
+std::vector<Span> padded_spans(const char* name, const Lengths& lengths, int64_t batches,
+                               int64_t size);
+// Moves spans to the end of the sequence dimension, but for the padding on the right. One that
+// would begin before the dimension begins with it, or `empties` makes it empty.
+void pad_left(const char* name, std::vector<Span>& spans, const at::Tensor& padding, int64_t size,
+              bool empties);
+
+// Reads keys or values, one sequence at a time.
+class SequenceReader {
+ public:
+  SequenceReader(const char* name, const std::vector<at::Tensor>& tensors,
+                 const InferenceArguments& arguments, const InferenceLayout& layout, int64_t heads);
+
+  bool is_paged() const { return table_.has_value(); }
+  int64_t batches() const;
+  // The size of the sequence dimension; of pages, the elements that a row of the table has.
+  int64_t capacity(int64_t batch) const;
+  int64_t head_size() const { return head_size_; }
+  // The elements as N, S, D.
+  at::Tensor read(const Span& span) const;
+
+ private:
+  at::Tensor paged(const Span& span) const;
+
+  const char* name_;
+  std::vector<at::Tensor> tensors_;  // B, N, S, D, or the blocks as block, N, S, D
+  std::optional<at::Tensor> table_;
+  int64_t block_size_ = 0;
+  int64_t head_size_ = 0;
+};
+
+// The elements of N, S, D that stand for integers of INT8, of keys or values of a sequence.
+at::Tensor antiquantised(const at::Tensor& elements, const Antiquantisation& by, const Span& span,
+                         int64_t batches);
+
+}  // namespace aclnn_host

@@ -1,0 +1,183 @@
+// Linear attention as a recurrence: a state of values by keys that each token decays and corrects.
+
+#include <optional>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/integers.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::attention_delta_rule_rows {
+
+namespace {
+
+// Heads of keys, each for as many heads of values as there are more of these.
+at::Tensor for_values(const at::Tensor& keys, int64_t heads) {
+  return wide(keys).repeat_interleave(heads / keys.size(1), 1);
+}
+
+void expect_length(const std::vector<int64_t>& lengths, size_t i, int64_t left) {
+  EXPECT(lengths[i] >= 0 && lengths[i] <= left, "actualSeqLengths has ", lengths[i], " at ", i,
+         ", expected 0 to ", left, ", the tokens that are left");
+}
+
+// S = a diag(ak) S + beta (v - a diag(ak) S k) k^T, with a = exp(g) and ak = exp(gk), and the
+// result scale S q, of each token and of all heads of values.
+class DeltaRule {
+ public:
+  DeltaRule(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+            const at::Tensor& beta, const std::optional<at::Tensor>& g,
+            const std::optional<at::Tensor>& gk, double scale)
+      : queries_(for_values(query, value.size(1)).unsqueeze(-1)),
+        keys_(for_values(key, value.size(1)).unsqueeze(-1)),
+        values_(wide(value).unsqueeze(-1)),
+        rates_(wide(beta).unsqueeze(-1).unsqueeze(-1)),
+        g_(g),
+        gk_(gk),
+        scale_(scale) {}
+
+  at::Tensor next(at::Tensor state, int64_t token) const {
+    const auto decay = [&](const at::Tensor& exponent) {
+      return exponent.select(0, token).to(state.scalar_type()).exp();
+    };
+    if (g_) state = state * decay(*g_).unsqueeze(-1).unsqueeze(-1);
+    if (gk_) state = state * decay(*gk_).unsqueeze(1);
+    const at::Tensor k = keys_.select(0, token);
+    const at::Tensor correction =
+        rates_.select(0, token) * (values_.select(0, token) - at::matmul(state, k));
+    return state + at::matmul(correction, k.transpose(1, 2));
+  }
+  at::Tensor result(const at::Tensor& state, int64_t token) const {
+    return at::matmul(state, queries_.select(0, token)).squeeze(-1) * scale_;
+  }
+
+ private:
+  at::Tensor queries_;
+  at::Tensor keys_;
+  at::Tensor values_;
+  at::Tensor rates_;
+  std::optional<at::Tensor> g_;
+  std::optional<at::Tensor> gk_;
+  double scale_;
+};
+
+}  // namespace
+
+// A sequence starts with the state of its last accepted token, of its first
+// one if numAcceptedTokens is absent, and each token leaves its state in the place of its own.
+ACLNN(RecurrentGatedDeltaRule, (FloatIn, query), (FloatIn, key), (FloatIn, value), (FloatIn, beta),
+      (FloatInOut, stateRef), (IndexIn, actualSeqLengths), (IndexIn, ssmStateIndices),
+      (OptionalIn, g), (OptionalIn, gk), (OptionalIn, numAcceptedTokens), (float, scaleValue),
+      (Out, out)) {
+  expect_dims("query", query, 3);
+  expect_dims("value", value, 3);
+  expect_dims("stateRef", stateRef, 4);
+  expect_dims("actualSeqLengths", actualSeqLengths, 1);
+  const int64_t tokens = query.size(0);
+  const int64_t key_heads = query.size(1);
+  const int64_t key_size = query.size(2);
+  const int64_t heads = value.size(1);
+  const int64_t sequences = actualSeqLengths.size(0);
+  EXPECT(key_heads > 0 && heads > 0 && heads % key_heads == 0, "value has ", heads,
+         " heads, expected a multiple of query's ", key_heads);
+  expect_like("key", key, query);
+  expect_dtype("value", value, query);
+  expect_shape("value", value, {tokens, heads, value.size(2)});
+  expect_shape("beta", beta, {tokens, heads});
+  expect_shape("stateRef", stateRef, {stateRef->size(0), heads, value.size(2), key_size});
+  expect_shape("ssmStateIndices", ssmStateIndices, {tokens});
+  if (g) expect_shape("g", *g, {tokens, heads});
+  if (gk) expect_shape("gk", *gk, {tokens, heads, key_size});
+  if (numAcceptedTokens) expect_shape("numAcceptedTokens", *numAcceptedTokens, {sequences});
+  expect_shape("out", out, value.sizes());
+  const at::Tensor results = at::empty(value.sizes(), wide(value).options());
+  if (!query.is_cpu() || is_rehearsed()) {
+    out = results;
+    return;
+  }
+  check_bounds("ssmStateIndices", ssmStateIndices, stateRef->size(0));
+  const DeltaRule rule(query, key, value, beta, g, gk, scaleValue);
+  const std::vector<int64_t> places = integers_in(ssmStateIndices);
+  const std::vector<int64_t> lengths = integers_in(actualSeqLengths);
+  const std::vector<int64_t> accepted =
+      numAcceptedTokens ? integers_in(*numAcceptedTokens) : std::vector<int64_t>(lengths.size(), 1);
+  const at::Tensor states = wide(stateRef).clone();
+  int64_t token = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    expect_length(lengths, i, tokens - token);
+    if (lengths[i] == 0) continue;
+    EXPECT(accepted[i] >= 1 && accepted[i] <= lengths[i], "numAcceptedTokens has ", accepted[i],
+           " at ", i, ", expected 1 to ", lengths[i]);
+    at::Tensor state = states.select(0, places[static_cast<size_t>(token + accepted[i] - 1)]);
+    for (const int64_t end = token + lengths[i]; token < end; ++token) {
+      state = rule.next(state, token);
+      results.select(0, token).copy_(rule.result(state, token));
+      states.select(0, places[static_cast<size_t>(token)]).copy_(state);
+    }
+  }
+  results.narrow(0, token, tokens - token).zero_();
+  stateRef = states;
+  out = results;
+}
+
+// All tokens of each sequence after the state with which it starts, which CANN computes in chunks.
+ACLNN(ChunkGatedDeltaRule, (FloatIn, query), (FloatIn, key), (FloatIn, value), (FloatIn, beta),
+      (FloatIn, initialState), (IndexIn, actualSeqLengths), (OptionalIn, gOptional),
+      (float, scaleValue), (Out, out), (Out, finalState)) {
+  constexpr int64_t kMostHeads = 64, kMostElements = 128;
+  expect_dims("query", query, 3);
+  expect_dims("value", value, 3);
+  expect_dims("actualSeqLengths", actualSeqLengths, 1);
+  expect_dtype("query", query, at::kBFloat16);
+  expect_like("key", key, query);
+  expect_dtype("value", value, query);
+  expect_dtype("beta", beta, query);
+  const int64_t tokens = query.size(0), key_heads = query.size(1), key_size = query.size(2);
+  const int64_t heads = value.size(1), size = value.size(2);
+  const auto is_size = [](int64_t count, int64_t most) { return count >= 1 && count <= most; };
+  EXPECT(tokens > 0 && is_size(key_heads, kMostHeads) && is_size(key_size, kMostElements),
+         "query has shape ", query.sizes(), ", expected tokens of up to ", kMostHeads,
+         " heads of up to ", kMostElements, " elements");
+  EXPECT(is_size(heads, kMostHeads) && heads % key_heads == 0 && is_size(size, kMostElements),
+         "value has shape ", value.sizes(), ", expected a multiple of query's ", key_heads,
+         " heads, up to ", kMostHeads, ", of up to ", kMostElements, " elements");
+  expect_shape("value", value, {tokens, heads, size});
+  expect_shape("beta", beta, {tokens, heads});
+  EXPECT(actualSeqLengths.size(0) > 0, "actualSeqLengths is empty");
+  const at::ScalarType of_state = initialState.scalar_type();
+  EXPECT(of_state == at::kBFloat16 || of_state == at::kFloat, "initialState has dtype ",
+         dtype_text(of_state), ", expected BFLOAT16 or FLOAT");
+  expect_shape("initialState", initialState, {actualSeqLengths.size(0), heads, size, key_size});
+  if (gOptional) {
+    expect_dtype("gOptional", *gOptional, at::kFloat);
+    expect_shape("gOptional", *gOptional, {tokens, heads});
+  }
+  expect_like(out.name(), out, value);
+  expect_like(finalState.name(), finalState, initialState);
+  const at::Tensor results = at::zeros(value.sizes(), wide(value).options());
+  const at::Tensor states = wide(initialState).clone();
+  if (query.is_cpu() && !is_rehearsed()) {
+    const DeltaRule rule(query, key, value, beta, gOptional, std::nullopt, scaleValue);
+    const std::vector<int64_t> lengths = integers_in(actualSeqLengths);
+    int64_t token = 0;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      expect_length(lengths, i, tokens - token);
+      at::Tensor state = states.select(0, static_cast<int64_t>(i));
+      for (const int64_t end = token + lengths[i]; token < end; ++token) {
+        state = rule.next(state, token);
+        results.select(0, token).copy_(rule.result(state, token));
+      }
+      states.select(0, static_cast<int64_t>(i)).copy_(state);
+    }
+  }
+  out = results;
+  finalState = states;
+}
+
+}  // namespace aclnn_host::attention_delta_rule_rows

@@ -1,0 +1,202 @@
+// Attention to edges of a graph by way of a third node (Floyd attention), and its gradients: the
+// query of the edge (n, m) sees, of each node k, the keys of the edges (n, k) and (k, m).
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_softmax_backward_data.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/attention/training.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::attention_floyd_rows {
+
+namespace {
+
+// A pair of tensors of the edges (n, k) and (k, m).
+using Edges = std::pair<at::Tensor, at::Tensor>;
+
+// The products of x, (n, m, elements), with both edges by way of k: (n, m, k).
+at::Tensor with_edges(const at::Tensor& x, const Edges& edges) {
+  return at::matmul(x, edges.first.transpose(1, 2)) +
+         at::matmul(x.transpose(0, 1), edges.second.permute({1, 2, 0})).transpose(0, 1);
+}
+// The sums over k of weights, (n, m, k), times both edges: (n, m, elements).
+at::Tensor of_edges(const at::Tensor& weights, const Edges& edges) {
+  return at::matmul(weights, edges.first) +
+         at::matmul(weights.transpose(0, 1), edges.second.transpose(0, 1)).transpose(0, 1);
+}
+// The gradients of the edges in either of these, by weights and x.
+Edges edge_gradients(const at::Tensor& weights, const at::Tensor& x) {
+  return {at::matmul(weights.transpose(1, 2), x),
+          at::matmul(weights.permute({1, 2, 0}), x.transpose(0, 1)).transpose(0, 1)};
+}
+
+struct Floyd {
+  at::Tensor query;
+  at::Tensor key1, value1;  // of the edges (n, k)
+  at::Tensor key2, value2;  // of the edges (k, m)
+  std::optional<at::Tensor> mask;
+  double scale;
+
+  int64_t batch() const { return query.size(0); }
+  int64_t heads() const { return query.size(1); }
+
+  void check() const;
+
+  // One head of one batch, in FLOAT.
+  at::Tensor part(const at::Tensor& x, int64_t b, int64_t h) const {
+    return x.select(0, b).select(0, h).to(at::kFloat);
+  }
+  Edges keys(int64_t b, int64_t h) const { return {part(key1, b, h), part(key2, b, h)}; }
+  Edges values(int64_t b, int64_t h) const { return {part(value1, b, h), part(value2, b, h)}; }
+
+  struct Softmax {
+    at::Tensor largest;
+    at::Tensor sum;
+    at::Tensor probabilities;
+  };
+  Softmax softmax(int64_t b, int64_t h) const {
+    at::Tensor scores = with_edges(part(query, b, h), keys(b, h)) * scale;
+    if (mask) {
+      const at::Tensor hidden = mask->select(0, b).select(0, 0).to(at::kBool);
+      scores = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+    }
+    const at::Tensor largest = scores.amax(2, /*keepdim=*/true);
+    // A query that sees nothing has no probabilities.
+    const at::Tensor is_blind = largest == -std::numeric_limits<double>::infinity();
+    const at::Tensor powers = (scores - largest.masked_fill(is_blind, 0.0)).exp();
+    const at::Tensor sum = powers.sum(2, /*keepdim=*/true);
+    return {largest, sum, powers / sum.masked_fill(is_blind, 1.0)};
+  }
+};
+
+void Floyd::check() const {
+  constexpr int64_t kEdgeMultiple = 128, kNodeMultiple = 16, kSizes[] = {32, 64, 128};
+  constexpr int64_t kMostBatch = 2048, kMostHeads = 256, kMostNodes = 1 << 20;
+  EXPECT(at::isReducedFloatingType(query.scalar_type()), "query has dtype ",
+         dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  expect_dims("query", query, 5);
+  expect_dims("key1", key1, 5);
+  const int64_t n = query.size(2), m = query.size(3), size = query.size(4), k = key1.size(3);
+  const auto is_size = [](int64_t count, int64_t multiple) {
+    return count > 0 && count % multiple == 0 && count <= kMostNodes;
+  };
+  EXPECT(batch() >= 1 && batch() <= kMostBatch && heads() >= 1 && heads() <= kMostHeads &&
+             is_size(n, kNodeMultiple) && is_size(m, kEdgeMultiple),
+         "query has shape ", query.sizes(), ", expected up to ", kMostBatch, " batches of up ",
+         "to ", kMostHeads, " heads, N a multiple of ", kNodeMultiple, " and M one of ",
+         kEdgeMultiple);
+  EXPECT(is_size(k, kEdgeMultiple), "key1 has shape ", key1.sizes(), ", expected K a multiple of ",
+         kEdgeMultiple);
+  EXPECT(std::ranges::count(kSizes, size) > 0, "query has ", size,
+         " elements of each edge, expected 32, 64 or 128");
+  expect_shape("key1", key1, {batch(), heads(), n, k, size});
+  expect_dtype("key1", key1, query);
+  expect_like("value1", value1, key1);
+  expect_dtype("key2", key2, query);
+  expect_shape("key2", key2, {batch(), heads(), k, m, size});
+  expect_like("value2", value2, key2);
+  if (!mask) return;
+  const at::ScalarType of_mask = mask->scalar_type();
+  EXPECT(of_mask == at::kBool || of_mask == at::kByte, "attenMaskOptional has dtype ",
+         dtype_text(of_mask), ", expected BOOL or UINT8");
+  expect_shape("attenMaskOptional", *mask, {batch(), 1, n, 1, k});
+}
+
+std::vector<int64_t> softmax_shape(const at::Tensor& query) {
+  std::vector<int64_t> shape = query.sizes().vec();
+  shape.back() = kSoftmaxCopies;
+  return shape;
+}
+
+}  // namespace
+
+ACLNN(FusedFloydAttention, (FloatIn, query), (FloatIn, key1), (FloatIn, value1), (FloatIn, key2),
+      (FloatIn, value2), (OptionalIn, attenMaskOptional), (double, scaleValueOptional),
+      (Out, softmaxMaxOut), (Out, softmaxSumOut), (Out, attentionOutOut)) {
+  const Floyd floyd{query, key1, value1, key2, value2, attenMaskOptional, scaleValueOptional};
+  floyd.check();
+  const std::vector<int64_t> of_softmax = softmax_shape(query);
+  for (const Output* out : {&softmaxMaxOut, &softmaxSumOut}) {
+    expect_dtype(out->name(), *out, at::kFloat);
+    expect_shape(out->name(), *out, of_softmax);
+  }
+  expect_like(attentionOutOut.name(), attentionOutOut, query);
+  const auto options = query.options().dtype(at::kFloat);
+  const at::Tensor results = at::zeros(query.sizes(), options);
+  const at::Tensor largest = at::zeros(of_softmax, options), sum = at::zeros(of_softmax, options);
+  if (query.is_cpu() && !is_rehearsed()) {
+    for (int64_t b = 0; b < floyd.batch(); ++b) {
+      for (int64_t h = 0; h < floyd.heads(); ++h) {
+        const Floyd::Softmax softmax = floyd.softmax(b, h);
+        largest.select(0, b).select(0, h).copy_(softmax.largest.expand({-1, -1, kSoftmaxCopies}));
+        sum.select(0, b).select(0, h).copy_(softmax.sum.expand({-1, -1, kSoftmaxCopies}));
+        results.select(0, b).select(0, h).copy_(
+            of_edges(softmax.probabilities, floyd.values(b, h)));
+      }
+    }
+  }
+  softmaxMaxOut = largest;
+  softmaxSumOut = sum;
+  attentionOutOut = results;
+}
+
+// The probabilities are computed anew.
+ACLNN(FusedFloydAttentionGrad, (FloatIn, query), (FloatIn, key1), (FloatIn, value1),
+      (FloatIn, key2), (FloatIn, value2), (FloatIn, dy), (OptionalIn, attenMaskOptional),
+      (FloatIn, softmaxMax), (FloatIn, softmaxSum), (FloatIn, attentionIn), (double, scaleValue),
+      (Out, dqOut), (Out, dk1Out), (Out, dv1Out), (Out, dk2Out), (Out, dv2Out)) {
+  const Floyd floyd{query, key1, value1, key2, value2, attenMaskOptional, scaleValue};
+  floyd.check();
+  expect_like("dy", dy, query);
+  expect_like("attentionIn", attentionIn, query);
+  for (const auto& [name, tensor] :
+       {std::pair("softmaxMax", softmaxMax), std::pair("softmaxSum", softmaxSum)}) {
+    expect_dtype(name, tensor, at::kFloat);
+    expect_shape(name, tensor, softmax_shape(query));
+  }
+  expect_like(dqOut.name(), dqOut, query);
+  expect_like(dk1Out.name(), dk1Out, key1);
+  expect_like(dv1Out.name(), dv1Out, key1);
+  expect_like(dk2Out.name(), dk2Out, key2);
+  expect_like(dv2Out.name(), dv2Out, key2);
+  const auto zeros_of = [](const at::Tensor& x) {
+    return at::zeros(x.sizes(), x.options().dtype(at::kFloat));
+  };
+  const at::Tensor dq = zeros_of(query), dk1 = zeros_of(key1), dv1 = zeros_of(key1);
+  const at::Tensor dk2 = zeros_of(key2), dv2 = zeros_of(key2);
+  if (query.is_cpu() && !is_rehearsed()) {
+    for (int64_t b = 0; b < floyd.batch(); ++b) {
+      for (int64_t h = 0; h < floyd.heads(); ++h) {
+        const at::Tensor of_result = floyd.part(dy, b, h);
+        const at::Tensor p = floyd.softmax(b, h).probabilities;
+        const at::Tensor dp = with_edges(of_result, floyd.values(b, h));
+        const at::Tensor ds = at::_softmax_backward_data(dp, p, 2, p.scalar_type()) * floyd.scale;
+        const auto write = [b, h](const at::Tensor& all, const at::Tensor& gradient) {
+          all.select(0, b).select(0, h).copy_(gradient);
+        };
+        write(dq, of_edges(ds, floyd.keys(b, h)));
+        const Edges of_keys = edge_gradients(ds, floyd.part(query, b, h));
+        const Edges of_values = edge_gradients(p, of_result);
+        write(dk1, of_keys.first);
+        write(dk2, of_keys.second);
+        write(dv1, of_values.first);
+        write(dv2, of_values.second);
+      }
+    }
+  }
+  dqOut = dq;
+  dk1Out = dk1;
+  dv1Out = dv1;
+  dk2Out = dk2;
+  dv2Out = dv2;
+}
+
+}  // namespace aclnn_host::attention_floyd_rows

@@ -1,0 +1,185 @@
+// Which keys matter most to each query, by a small attention of its own (DeepSeek sparse
+// attention).
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/attention/token_sequences.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::attention_lightning_indexer_rows {
+
+namespace {
+
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
+bool is_published_count(int64_t count) {
+  constexpr int64_t kSmall = 2048, kStep = 1024, kMost = 8192;
+  return (count >= 1 && count <= kSmall) ||
+         (count > kSmall && count <= kMost && count % kStep == 0);
+}
+
+void expect_reduced(const char* name, const at::Tensor& tensor) {
+  EXPECT(at::isReducedFloatingType(tensor.scalar_type()), name, " has dtype ",
+         dtype_text(tensor.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+}
+
+void check_sequences(const TokenSequences& queries, const TokenSequences& keys,
+                     const at::Tensor& query, const at::Tensor& key,
+                     const std::string& query_layout) {
+  constexpr int64_t kSize = 128, kMostHeads = 64;
+  EXPECT(query_layout != "PA_BSND", "layoutQueryOptional is \"PA_BSND\", expected BSND or TND");
+  EXPECT(queries.count() == keys.count(), "key has ", keys.count(), " sequences, expected ",
+         queries.count(), " as query has");
+  EXPECT(queries.heads() <= kMostHeads && query.size(-1) == kSize, "query has shape ",
+         query.sizes(), ", expected up to ", kMostHeads, " heads of ", kSize, " elements");
+  EXPECT(keys.heads() == 1 && key.size(-1) == kSize, "key has shape ", key.sizes(),
+         ", expected one head of ", kSize, " elements");
+}
+
+void check_window(int64_t mode, int64_t pre_tokens, int64_t next_tokens) {
+  EXPECT(mode == 0 || mode == 3, "sparseMode is ", mode, ", expected 0 or 3");
+  EXPECT(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,
+         "preTokens or nextTokens is not the largest number, the only one supported");
+}
+
+// The places of the best keys of each query, in order, and their scores; -1 and -inf behind them.
+struct Best {
+  at::Tensor places;
+  at::Tensor scores;
+};
+// `products` has those of the queries' heads and the keys of a sequence.
+template <class Products>
+Best best_keys(TokenSequences& queries, TokenSequences& keys, const at::Tensor& weights,
+               int64_t most, int64_t mode, Products products) {
+  const int64_t tokens = weights.numel() / queries.heads();
+  const auto options = weights.options().dtype(at::kFloat);
+  const Best best{at::full({tokens, most}, -1, options.dtype(at::kInt)),
+                  at::full({tokens, most}, kHidden, options)};
+  if (!weights.is_cpu() || is_rehearsed()) return best;
+  queries.measure();
+  keys.measure();
+  for (int64_t i = 0; i < queries.count(); ++i) {
+    const int64_t rows = queries.length(i), columns = keys.length(i);
+    if (rows == 0 || columns == 0) continue;
+    at::Tensor scores = (at::relu(products(i)) * queries.read(weights, i).unsqueeze(-1)).sum(1);
+    if (mode == 3) {
+      const auto places = options.dtype(at::kLong);
+      const at::Tensor ahead = at::arange(columns, places) - at::arange(rows, places).unsqueeze(1);
+      scores = scores.masked_fill(ahead > columns - rows, kHidden);
+    }
+    const int64_t count = std::min(most, columns);
+    const auto [sorted, order] = at::sort(scores, /*stable=*/true, -1, /*descending=*/true);
+    const at::Tensor largest = sorted.narrow(1, 0, count);
+    const at::Tensor place = at::where(largest == kHidden, -1, order.narrow(1, 0, count));
+    best.places.narrow(0, queries.first(i), rows).narrow(1, 0, count).copy_(place);
+    best.scores.narrow(0, queries.first(i), rows).narrow(1, 0, count).copy_(largest);
+  }
+  return best;
+}
+
+}  // namespace
+
+// The score of a key is the sum over heads of weight relu(query key).
+ACLNN(LightningIndexer, (FloatIn, query), (FloatIn, key), (FloatIn, weights),
+      (OptionalIn, actualSeqLengthsQueryOptional), (OptionalIn, actualSeqLengthsKeyOptional),
+      (OptionalIn, blockTableOptional), (char*, layoutQueryOptional), (char*, layoutKeyOptional),
+      (int64_t, sparseCount), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
+      (bool, returnValues), (Out, sparseIndicesOut), (OptionalOut, sparseValuesOut)) {
+  expect_reduced("query", query);
+  expect_dtype("key", key, query);
+  TokenSequences queries("query", query, layoutQueryOptional, "actualSeqLengthsQueryOptional",
+                         actualSeqLengthsQueryOptional);
+  TokenSequences keys("key", key, layoutKeyOptional, "actualSeqLengthsKeyOptional",
+                      actualSeqLengthsKeyOptional, blockTableOptional);
+  check_sequences(queries, keys, query, key, layoutQueryOptional);
+  if (weights.scalar_type() != at::kFloat) expect_dtype("weights", weights, query);
+  const at::IntArrayRef of_tokens = query.sizes().slice(0, static_cast<size_t>(query.dim() - 1));
+  expect_shape("weights", weights, of_tokens);
+  EXPECT(is_published_count(sparseCount), "sparseCount is ", sparseCount.value(),
+         ", expected 1 to 2048, or a multiple of 1024 up to 8192");
+  check_window(sparseMode, preTokens, nextTokens);
+  std::vector<int64_t> shape = of_tokens.vec();
+  shape.back() = 1;
+  shape.push_back(sparseCount);
+  expect_dtype("sparseIndicesOut", sparseIndicesOut, at::kInt);
+  expect_shape("sparseIndicesOut", sparseIndicesOut, shape);
+  if (returnValues) {
+    EXPECT(sparseValuesOut && !keys.is_paged(),
+           "returnValues is true, expected a tensor sparseValuesOut and no pages of keys");
+    expect_dtype(*sparseValuesOut, query);
+    expect_shape("sparseValuesOut", *sparseValuesOut, shape);
+  }
+
+  const Best best =
+      best_keys(queries, keys, weights, sparseCount, sparseMode, [&](int64_t sequence) {
+        return at::matmul(queries.read(query, sequence), keys.read(key, sequence).squeeze(1).t());
+      });
+  sparseIndicesOut = best.places.view(shape);
+  if (returnValues) sparseValuesOut = best.scores.view(shape);
+}
+
+// Queries and keys are INT8 or FLOAT8, with a scale for each head of each token.
+ACLNN(QuantLightningIndexer, (StoredIn, query), (StoredIn, key), (FloatIn, weights),
+      (FloatIn, queryDequantScale), (FloatIn, keyDequantScale),
+      (OptionalIn, actualSeqLengthsQueryOptional), (OptionalIn, actualSeqLengthsKeyOptional),
+      (OptionalIn, blockTableOptional), (int64_t, queryQuantMode), (int64_t, keyQuantMode),
+      (char*, layoutQueryOptional), (char*, layoutKeyOptional), (int64_t, sparseCount),
+      (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (Out, out)) {
+  constexpr int64_t kMost = 2048;
+  const at::Tensor &queries_of = query.elements, &keys_of = key.elements;
+  EXPECT(query.dtype == ACL_INT8 || query.dtype == ACL_FLOAT8_E4M3FN, "query has dtype ",
+         dtype_name(query.dtype),
+         ", expected INT8 or FLOAT8_E4M3FN; the host CANN does not emulate HIFLOAT8");
+  EXPECT(key.dtype == query.dtype, "key has dtype ", dtype_name(key.dtype), ", expected ",
+         dtype_name(query.dtype), " as query has");
+  const bool is_wide = weights.scalar_type() == at::kBFloat16;
+  EXPECT(weights.scalar_type() == at::kHalf || (is_wide && query.dtype != ACL_INT8),
+         "weights has dtype ", dtype_text(weights.scalar_type()),
+         ", expected FLOAT16, or BFLOAT16 if query is FLOAT8_E4M3FN");
+  expect_dtype("queryDequantScale", queryDequantScale, is_wide ? at::kFloat : at::kHalf);
+  expect_dtype("keyDequantScale", keyDequantScale, is_wide ? at::kFloat : at::kHalf);
+  TokenSequences queries("query", queries_of, layoutQueryOptional, "actualSeqLengthsQueryOptional",
+                         actualSeqLengthsQueryOptional);
+  TokenSequences keys("key", keys_of, layoutKeyOptional, "actualSeqLengthsKeyOptional",
+                      actualSeqLengthsKeyOptional, blockTableOptional);
+  check_sequences(queries, keys, queries_of, keys_of, layoutQueryOptional);
+  const auto of_heads = [](const at::Tensor& tokens) {
+    return tokens.sizes().slice(0, static_cast<size_t>(tokens.dim() - 1));
+  };
+  expect_shape("weights", weights, of_heads(queries_of));
+  expect_shape("queryDequantScale", queryDequantScale, of_heads(queries_of));
+  expect_shape("keyDequantScale", keyDequantScale, of_heads(keys_of));
+  EXPECT(queryQuantMode == 0 && keyQuantMode == 0,
+         "queryQuantMode or keyQuantMode is not 0, the only one supported");
+  EXPECT(sparseCount >= 1 && sparseCount <= kMost, "sparseCount is ", sparseCount.value(),
+         ", expected 1 to ", kMost);
+  check_window(sparseMode, preTokens, nextTokens);
+  std::vector<int64_t> shape = of_heads(queries_of).vec();
+  shape.back() = 1;
+  shape.push_back(sparseCount);
+  expect_dtype("out", out, at::kInt);
+  expect_shape("out", out, shape);
+  const Best best =
+      best_keys(queries, keys, weights, sparseCount, sparseMode, [&](int64_t sequence) {
+        const at::Tensor products = at::matmul(queries.read(queries_of, sequence),
+                                               keys.read(keys_of, sequence).squeeze(1).t());
+        return products * queries.read(queryDequantScale, sequence).unsqueeze(-1) *
+               keys.read(keyDequantScale, sequence).squeeze(1);
+      });
+  out = best.places.view(shape);
+}
+
+}  // namespace aclnn_host::attention_lightning_indexer_rows

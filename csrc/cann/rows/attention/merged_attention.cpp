@@ -1,0 +1,109 @@
+// Attention whose keys are shared out: the results over parts of the keys, merged into one.
+
+#include <algorithm>
+#include <string_view>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/stack.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::attention_merged_attention_rows {
+
+namespace {
+
+// The largest score of each query's softmax and the sum of its exponentials, eight times each.
+struct SoftmaxParts {
+  at::Tensor largest;
+  at::Tensor sum;
+};
+
+// The share of a part in the merged result, a number for each query and head.
+at::Tensor share(const SoftmaxParts& part, const SoftmaxParts& merged) {
+  return (at::exp(part.largest - merged.largest) * part.sum / merged.sum).select(-1, 0);
+}
+
+}  // namespace
+
+// Results lie as (S, B, N * D) with softmax parts (B, N, S, 8), or as (T, N, D) with (T, N, 8).
+ACLNN(RingAttentionUpdateV2, (FloatIn, prevAttnOut), (In, prevSoftmaxMax), (In, prevSoftmaxSum),
+      (FloatIn, curAttnOut), (In, curSoftmaxMax), (In, curSoftmaxSum),
+      (OptionalIn, actualSeqQlenOptional), (char*, inputLayoutOptional),
+      (char*, inputSoftmaxLayoutOptional), (Out, attnOutOut), (Out, softmaxMaxOut),
+      (Out, softmaxSumOut)) {
+  const std::string_view layout = inputLayoutOptional, softmax_layout = inputSoftmaxLayoutOptional;
+  EXPECT(layout == "SBH" || layout == "TND", "inputLayoutOptional is \"", layout,
+         "\", expected \"SBH\" or \"TND\"");
+  const bool is_packed = layout == "TND";
+  EXPECT(!is_packed || softmax_layout == "TND", "inputSoftmaxLayoutOptional is \"", softmax_layout,
+         "\", expected \"TND\" where inputLayoutOptional is; the host CANN does",
+         " not emulate the others");
+  EXPECT(!is_packed || actualSeqQlenOptional,
+         "actualSeqQlenOptional is null, expected the ends of the sequences with \"TND\"");
+  expect_dims("prevAttnOut", prevAttnOut, 3);
+  expect_like("curAttnOut", curAttnOut, prevAttnOut);
+  expect_dims("prevSoftmaxMax", prevSoftmaxMax, is_packed ? 3 : 4);
+  expect_dtype("prevSoftmaxMax", prevSoftmaxMax, at::kFloat);
+  const int64_t heads = prevSoftmaxMax.size(1), first = prevAttnOut.size(0);
+  constexpr int64_t kRepeats = 8;
+  const std::vector<int64_t> parts =
+      is_packed ? std::vector<int64_t>{first, prevAttnOut.size(1), kRepeats}
+                : std::vector<int64_t>{prevAttnOut.size(1), heads, first, kRepeats};
+  expect_shape("prevSoftmaxMax", prevSoftmaxMax, parts);
+  EXPECT(is_packed || (heads > 0 && prevAttnOut.size(2) % heads == 0),
+         "prevAttnOut has a last dimension of ", prevAttnOut.size(2), ", expected a multiple of ",
+         heads, ", the heads");
+  expect_like("prevSoftmaxSum", prevSoftmaxSum, prevSoftmaxMax);
+  expect_like("curSoftmaxMax", curSoftmaxMax, prevSoftmaxMax);
+  expect_like("curSoftmaxSum", curSoftmaxSum, prevSoftmaxMax);
+  expect_like("attnOutOut", attnOutOut, prevAttnOut);
+  expect_like("softmaxMaxOut", softmaxMaxOut, prevSoftmaxMax);
+  expect_like("softmaxSumOut", softmaxSumOut, prevSoftmaxMax);
+
+  const SoftmaxParts before{prevSoftmaxMax, prevSoftmaxSum}, now{curSoftmaxMax, curSoftmaxSum};
+  SoftmaxParts merged{at::maximum(before.largest, now.largest), {}};
+  merged.sum = before.sum * at::exp(before.largest - merged.largest) +
+               now.sum * at::exp(now.largest - merged.largest);
+  const auto weighted = [&](const at::Tensor& result, const SoftmaxParts& part) {
+    const at::Tensor of_heads =
+        is_packed ? wide(result) : wide(result).unflatten(2, {heads, result.size(2) / heads});
+    const at::Tensor factors = share(part, merged);
+    return of_heads * (is_packed ? factors : factors.permute({2, 0, 1})).unsqueeze(-1);
+  };
+  const at::Tensor sum = weighted(prevAttnOut, before) + weighted(curAttnOut, now);
+  attnOutOut = sum.reshape(prevAttnOut.sizes());
+  softmaxMaxOut = merged.largest;
+  softmaxSumOut = merged.sum;
+}
+
+// lse has the logarithm of the sum of exponentials of each query and head, localOut the results.
+ACLNN(AttentionUpdate, (Ins, lse), (Ins, localOut), (int64_t, updateType), (Out, out),
+      (OptionalOut, lseOut)) {
+  EXPECT(!lse.empty() && lse.size() == localOut.size(), "lse has ", lse.size(),
+         " tensors and localOut ", localOut.size(), ", expected as many, 1 or more");
+  EXPECT(updateType == 0 || updateType == 1, "updateType is ", updateType.value(),
+         ", expected 0, or 1 for lseOut");
+  EXPECT(updateType == 0 || lseOut, "lseOut is null, expected a tensor with updateType 1");
+  expect_dims("localOut", localOut[0], 2);
+  EXPECT(at::isFloatingType(localOut[0].scalar_type()), "localOut has dtype ",
+         dtype_text(localOut[0].scalar_type()), ", expected FLOAT, FLOAT16 or BFLOAT16");
+  for (size_t i = 0; i < lse.size(); ++i) {
+    expect_dtype("lse", lse[i], at::kFloat);
+    expect_shape("lse", lse[i], {localOut[0].size(0)});
+    expect_like("localOut", localOut[i], localOut[0]);
+  }
+  expect_like("out", out, localOut[0]);
+  if (updateType == 1) expect_like("lseOut", *lseOut, lse[0]);
+
+  const at::Tensor logarithms = at::stack(lse);
+  const at::Tensor merged = at::logsumexp(logarithms, 0);
+  const at::Tensor shares = at::exp(logarithms - merged).unsqueeze(-1);
+  out = (wide(at::stack(localOut)) * shares).sum(0);
+  if (updateType == 1) lseOut = merged;
+}
+
+}  // namespace aclnn_host::attention_merged_attention_rows

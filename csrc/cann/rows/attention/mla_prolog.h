@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "cann/rows/row.h"
+
+// What stands before the attention of multi-head latent attention: from each token, the queries of
+// all heads and the key that is kept in two caches, each with a part by place (rotary) and one
+// without. Weights and tokens of INT8 are integers that scales multiply; caches of INT8 get such.
+namespace aclnn_host {
+
+enum class Weights { kFractalNz, kAny };
+
+struct MlaProlog {
+  at::Tensor x;
+  Stored weight_dq;
+  Stored weight_uq_qr;
+  at::Tensor weight_uk;
+  Stored weight_dkv_kr;
+  at::Tensor gamma_cq;
+  at::Tensor gamma_ckv;
+  at::Tensor sine;
+  at::Tensor cosine;
+  std::optional<at::Tensor> cache_index;
+  std::optional<at::Tensor> dequant_x;
+  std::optional<at::Tensor> dequant_dq;
+  std::optional<at::Tensor> dequant_uq_qr;
+  std::optional<at::Tensor> dequant_dkv_kr;
+  std::optional<at::Tensor> quant_ckv;
+  std::optional<at::Tensor> quant_ckr;
+  std::optional<at::Tensor> smooth_cq;
+  double epsilon_cq;
+  double epsilon_ckv;
+  std::string cache_mode;
+  Weights weights = Weights::kFractalNz;
+  double scale_cq = 1;
+  double scale_ckv = 1;
+};
+
+struct MlaOutputs {
+  Output& key_cache;
+  Output& rope_cache;
+  Output& query;
+  Output& query_rope;
+  OptionalOutput* query_scale = nullptr;
+};
+
+void mla_prolog(const MlaProlog& arguments, const MlaOutputs& outputs);
+
+}  // namespace aclnn_host

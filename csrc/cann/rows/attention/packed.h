@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "cann/rows/attention/training.h"
+
+// Attention of training over packed sequences of many lengths: queries, keys and values are T, N,
+// D, all elements of the first sequence first.
+namespace aclnn_host {
+
+// Of a packed dimension.
+struct SequencePart {
+  int64_t first;
+  int64_t size;
+};
+// The parts of a dimension of `total` elements, of sums of their sizes.
+std::vector<SequencePart> parts_of(const char* name, const at::OptionalIntArrayRef& sums,
+                                   int64_t total);
+
+// The sequences of one call.
+class PackedAttention {
+ public:
+  PackedAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                  const std::string& layout, const at::OptionalIntArrayRef& query_sums,
+                  const at::OptionalIntArrayRef& key_sums, const AttentionArguments& arguments);
+
+  size_t count() const { return queries_.size(); }
+  // Of all heads of all sequences.
+  int64_t scores() const { return scores_ * arguments_.heads; }
+  const SequencePart& queries(size_t i) const { return queries_[i]; }
+  const SequencePart& keys(size_t i) const { return keys_[i]; }
+
+  // The elements of a part as batch, heads, sequence, elements.
+  static at::Tensor read(const at::Tensor& packed, const SequencePart& part);
+  // The way back.
+  static void write(const at::Tensor& packed, const SequencePart& part, const at::Tensor& elements);
+
+  SoftmaxAttention attention(size_t i) const;
+
+ private:
+  void measure();
+  void check_mode() const;
+  void check_shift() const;
+  void check_mask() const;
+  bool makes_shift() const {
+    return arguments_.shift_type == kDistance || arguments_.shift_type == kRoot;
+  }
+  bool has_whole_mask() const {
+    return arguments_.mask &&
+           (arguments_.sparse_mode == kDefaultMask || arguments_.sparse_mode == kAllMask);
+  }
+  int64_t keys_in_all() const { return keys_.back().first + keys_.back().size; }
+  int64_t queries_in_all() const { return queries_.back().first + queries_.back().size; }
+  // Whether a mask of two dimensions is of the packed queries and keys, not of one sequence.
+  bool masks_all_sequences() const;
+
+  // Of one sequence.
+  std::optional<at::Tensor> shift(size_t i) const;
+  std::pair<int64_t, int64_t> starts(size_t i) const;  // of queries and keys
+  void check_made_shift(size_t i) const;
+  at::Tensor made_shift(size_t i) const;
+  std::optional<at::Tensor> mask(size_t i) const;
+  int64_t mode(size_t i) const;
+  std::optional<at::Tensor> hidden(size_t i) const;
+
+  at::Tensor query_;
+  at::Tensor key_;
+  at::Tensor value_;
+  AttentionArguments arguments_;
+  std::vector<SequencePart> queries_;
+  std::vector<SequencePart> keys_;
+  std::vector<int64_t> scores_before_;  // of one head
+  int64_t scores_ = 0;
+  int64_t most_queries_ = 0;
+  int64_t most_keys_ = 0;
+  std::optional<size_t> first_filled_;
+  std::optional<size_t> last_filled_;
+};
+
+// Writes the maxima or sums of one sequence, batch, heads, queries, 1. Those of a head stand
+// together within each sequence, whatever the shape says, or as the inputs do.
+void write_softmax(const at::Tensor& packed, const SequencePart& part, const at::Tensor& values,
+                   bool as_input);
+// Whether the softmax layout is the one of the inputs.
+bool is_as_input(const char* name, const std::string& layout);
+// Writes the results of all sequences. What belongs to none of them is 0.
+void write_attention(const at::Tensor& query, const at::Tensor& value,
+                     const PackedAttention& sequences, bool as_input, Output& softmax_max,
+                     Output& softmax_sum, Output& out);
+struct PackedGradients {
+  at::Tensor query;
+  at::Tensor key;
+  at::Tensor value;
+  at::Tensor sink;  // zeros without one
+};
+
+PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,
+                                 const at::Tensor& value, const at::Tensor& dy,
+                                 const PackedAttention& sequences);
+
+void check_value_size(const at::Tensor& key, const at::Tensor& value);
+
+// The second parts of queries and keys, to which rotary positions are applied.
+struct RotaryParts {
+  std::optional<at::Tensor> query;
+  std::optional<at::Tensor> key;
+};
+// Heads of both parts: the scores are the sum of those of each.
+at::Tensor with_rotary(const char* name, const at::Tensor& part,
+                       const std::optional<at::Tensor>& rotary);
+// Refuses what the document does not allow beside rotary parts.
+void check_rotary(const RotaryParts& rotary, const AttentionArguments& arguments);
+
+}  // namespace aclnn_host

@@ -1,0 +1,217 @@
+// Rotary position embeddings: pairs of elements of the last dimension, turned by an angle.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/stack.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::attention_rotary_rows {
+
+namespace {
+
+// Which elements form a pair, by CANN's numbers.
+enum Mode : int64_t { kHalf, kInterleave, kQuarter, kInterleaveHalf };
+
+Mode mode_of(int64_t mode) {
+  EXPECT(mode >= kHalf && mode <= kInterleaveHalf, "mode is ", mode,
+         ", expected 0 (half), 1 (interleave), 2 (quarter) or 3 (interleave-half)");
+  return static_cast<Mode>(mode);
+}
+Mode mode_of(const std::string& name) {
+  if (name == "interleave") return kInterleave;
+  if (name == "quarter") return kQuarter;
+  EXPECT(name == "half", "rotaryMode is \"", name,
+         "\", expected \"half\", \"interleave\" or \"quarter\"");
+  return kHalf;
+}
+
+at::Tensor every_second(const at::Tensor& x, int64_t first) {
+  return x.slice(-1, first, std::nullopt, 2);
+}
+at::Tensor joined(const at::Tensor& first, const at::Tensor& second) {
+  const at::Tensor parts[] = {first, second};
+  return at::cat(at::TensorList(parts), -1);
+}
+at::Tensor interleaved(const at::Tensor& even, const at::Tensor& odd) {
+  const at::Tensor parts[] = {even, odd};
+  return at::stack(at::TensorList(parts), -1).flatten(-2);
+}
+
+// The elements in the order in which the result has them: another one in interleave-half alone.
+at::Tensor arranged(const at::Tensor& x, Mode mode) {
+  return mode == kInterleaveHalf ? joined(every_second(x, 0), every_second(x, 1)) : x;
+}
+// An arrangement undone.
+at::Tensor restored(const at::Tensor& x, Mode mode) {
+  if (mode != kInterleaveHalf) return x;
+  const auto halves = x.chunk(2, -1);
+  return interleaved(halves[0], halves[1]);
+}
+// The arranged elements, each pair (a, b) turned to (-b, a). Twice this is a negation, and so its
+// transpose is its negation.
+at::Tensor turned(const at::Tensor& x, Mode mode) {
+  if (mode == kInterleave) return interleaved(-every_second(x, 1), every_second(x, 0));
+  if (mode == kQuarter) {
+    const int64_t half = x.size(-1) / 2;
+    return turned(x.unflatten(-1, {2, half}), kHalf).flatten(-2);
+  }
+  const auto halves = x.chunk(2, -1);
+  return joined(-halves[1], halves[0]);
+}
+
+at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, Mode mode) {
+  const at::Tensor start = arranged(wide(x), mode);
+  return start * wide(cos) + turned(start, mode) * wide(sin);
+}
+
+void expect_pairs(const char* name, const at::Tensor& x, Mode mode) {
+  const int64_t part = mode == kQuarter ? 4 : 2;
+  EXPECT(x.size(-1) % part == 0 && x.size(-1) <= 1024, "the last dimension of ", name, " is ",
+         x.size(-1), ", expected a multiple of ", part, " up to 1024");
+}
+
+// Whether the document allows angles of this shape beside x.
+bool fits(at::IntArrayRef angles, at::IntArrayRef x) {
+  int64_t own = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    if (angles[i] != 1 && angles[i] != x[i]) return false;
+    own += angles[i] != 1;
+  }
+  // Two dimensions of x: the first and another one.
+  return angles[3] == x[3] && (own != 2 || angles[0] != 1 || x[0] == 1);
+}
+
+void check_angles(const char* name, const at::Tensor& x, const at::Tensor& cos,
+                  const at::Tensor& sin, Mode mode) {
+  expect_dims(name, x, 4);
+  expect_dims("cos", cos, 4);
+  expect_dtype("cos", cos, x);
+  expect_dtype("sin", sin, x);
+  expect_shape("sin", sin, cos.sizes());
+  expect_pairs(name, x, mode);
+  EXPECT(fits(cos.sizes(), x.sizes()), "cos has shape ", cos.sizes(), ", expected the one of ",
+         name, ", which is ", x.sizes(),
+         ", with the first three dimensions 1, or two of them, or the second or the third");
+}
+
+// The same of x in three dimensions, tokens, heads, elements: those of one batch.
+void check_angles_of_any(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+                         Mode mode) {
+  expect_dims("x", x, 3, 4);
+  expect_dims("cos", cos, x.dim());
+  expect_dims("sin", sin, x.dim());
+  if (x.dim() == 4) {
+    check_angles("x", x, cos, sin, mode);
+  } else {
+    check_angles("x", x.unsqueeze(0), cos.unsqueeze(0), sin.unsqueeze(0), mode);
+  }
+}
+
+// Embeds query and key in place. They have their heads in another dimension by the layout, which is
+// 1 in cos and sin.
+void embed(Output& query, Output& key, const at::Tensor& cos, const at::Tensor& sin, int64_t layout,
+           Mode mode) {
+  expect_dims("queryRef", query, 4);
+  const int64_t heads = layout == 3 ? 1 : 2;
+  std::vector<int64_t> shape = query->sizes().vec();
+  EXPECT(shape[3] == 128, "the last dimension of queryRef is ", shape[3], ", expected 128");
+  expect_dims("keyRef", key, 4);
+  shape[static_cast<size_t>(heads)] = key->size(heads);
+  expect_shape("keyRef", key, shape);
+  shape[static_cast<size_t>(heads)] = 1;
+  expect_shape("cos", cos, shape);
+  expect_shape("sin", sin, shape);
+  expect_dtype("keyRef", key, query);
+  expect_dtype("cos", cos, query);
+  expect_dtype("sin", sin, query);
+  const at::Tensor new_query = rotated(query, cos, sin, mode);
+  const at::Tensor new_key = rotated(key, cos, sin, mode);
+  query = new_query;
+  key = new_key;
+}
+
+}  // namespace
+
+// An empty x has an empty result, whatever the shapes of cos and sin.
+ACLNN(RotaryPositionEmbedding, (FloatIn, x), (FloatIn, cos), (FloatIn, sin), (int64_t, mode),
+      (Out, out)) {
+  const Mode pairs = mode_of(mode);
+  expect_dtype("out", out, x);
+  if (x.numel() == 0) {
+    out = x;
+    return;
+  }
+  check_angles("x", x, cos, sin, pairs);
+  out = rotated(x, cos, sin, pairs);
+}
+// A matrix takes the place of the mode: the elements times `rotate` are what is turned.
+ACLNN(RotaryPositionEmbeddingV2, (FloatIn, x), (FloatIn, cos), (FloatIn, sin), (int64_t, mode),
+      (OptionalIn, rotate), (Out, out)) {
+  const Mode pairs = mode_of(mode);
+  expect_dtype("out", out, x);
+  if (x.numel() == 0) {
+    out = x;
+    return;
+  }
+  check_angles_of_any(x, cos, sin, pairs);
+  if (!rotate) {
+    out = rotated(x, cos, sin, pairs);
+    return;
+  }
+  expect_dtype("rotate", *rotate, x);
+  expect_shape("rotate", *rotate, {x.size(-1), x.size(-1)});
+  out = wide(x) * wide(cos) + at::matmul(wide(x), wide(*rotate)) * wide(sin);
+}
+// Without xOptional there are no gradients of cos and sin.
+ACLNN(RotaryPositionEmbeddingGrad, (FloatIn, dy), (FloatIn, cos), (FloatIn, sin),
+      (OptionalIn, xOptional), (int64_t, mode), (Out, dxOut), (Out, dcosOut), (Out, dsinOut)) {
+  const Mode pairs = mode_of(mode);
+  check_angles("dy", dy, cos, sin, pairs);
+  expect_dtype("dxOut", dxOut, dy);
+  const at::Tensor gradient = wide(dy);
+  const at::Tensor dx = restored(gradient * wide(cos) - turned(gradient * wide(sin), pairs), pairs);
+  if (!xOptional) {
+    dxOut = dx;
+    return;
+  }
+  expect_shape("xOptional", *xOptional, dy.sizes());
+  expect_dtype("xOptional", *xOptional, dy);
+  expect_dtype("dcosOut", dcosOut, dy);
+  expect_dtype("dsinOut", dsinOut, dy);
+  const at::Tensor x = arranged(wide(*xOptional), pairs);
+  const at::Tensor dcos = (gradient * x).sum_to_size(cos.sizes());
+  const at::Tensor dsin = (gradient * turned(x, pairs)).sum_to_size(sin.sizes());
+  dxOut = dx;
+  dcosOut = dcos;
+  dsinOut = dsin;
+}
+
+ACLNN(ApplyRotaryPosEmb, (FloatInOut, queryRef), (FloatInOut, keyRef), (FloatIn, cos),
+      (FloatIn, sin), (int64_t, layout)) {
+  EXPECT(layout == 1, "layout is ", layout, ", expected 1 (BSND), the only one supported");
+  embed(queryRef, keyRef, cos, sin, layout, kHalf);
+}
+ACLNN(ApplyRotaryPosEmbV2, (FloatInOut, queryRef), (FloatInOut, keyRef), (FloatIn, cos),
+      (FloatIn, sin), (int64_t, layout), (char*, rotaryMode)) {
+  EXPECT(layout >= 1 && layout <= 3, "layout is ", layout,
+         ", expected 1 (BSND), 2 (SBND) or 3 (BNSD)");
+  embed(queryRef, keyRef, cos, sin, layout, mode_of(rotaryMode));
+}
+
+// Takes interleaved pairs; the result has the first elements of all pairs in its first half.
+ACLNN(InterleaveRope, (FloatIn, x), (FloatIn, cos), (FloatIn, sin), (Out, out)) {
+  expect_dims("x", x, 4);
+  EXPECT(x.size(3) == 64, "the last dimension of x is ", x.size(3), ", expected 64");
+  expect_dims("cos", cos, 4);
+  expect_shape("cos", cos, {x.size(0), 1, cos.size(2) == 1 ? 1 : x.size(2), 64});
+  expect_shape("sin", sin, cos.sizes());
+  expect_dtype("cos", cos, x);
+  expect_dtype("sin", sin, x);
+  expect_dtype("out", out, x);
+  out = rotated(x, cos, sin, kInterleaveHalf);
+}
+
+}  // namespace aclnn_host::attention_rotary_rows

@@ -1,0 +1,194 @@
+// Queries, keys and values of one product, dequantised and turned by their positions; the keys and
+// values are quantised into their caches.
+
+#include <string>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/round.h>
+
+#include "cann/rows/attention/updated_cache.h"
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/quantized/quantized_values.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::attention_rotary_quantized_cache_rows {
+
+namespace {
+
+// The sizes of a call: batches of sequences of tokens, of which each has heads.
+struct Layout {
+  int64_t batch, sequence, query_heads, heads, head_size;
+
+  int64_t tokens() const { return batch * sequence; }
+};
+
+void expect_text(const char* name, const std::string& text, const char* expected) {
+  EXPECT(text.empty() || text == expected, name, " is \"", text, "\", expected \"", expected, "\"");
+}
+
+// A vendor's sample has more numbers than the tokens or columns that they belong to.
+at::Tensor at_least(const char* name, const at::Tensor& numbers, int64_t count) {
+  EXPECT(numbers.dim() == 1 && numbers.size(0) >= count, name, " has shape ", numbers.sizes(),
+         ", expected ", count, " elements");
+  return numbers.narrow(0, 0, count);
+}
+
+// The numbers that INT32 stands for. A bias of INT32 is added before the scales count.
+at::Tensor dequantized(const at::Tensor& x, const at::Tensor& weight_scale,
+                       const std::optional<at::Tensor>& activation_scale,
+                       const std::optional<at::Tensor>& bias) {
+  expect_dtype("weightScaleOptional", weight_scale, at::kFloat);
+  at::Tensor values = x;
+  const bool is_early = bias && bias->scalar_type() == at::kInt;
+  at::Tensor addend;
+  if (bias) {
+    EXPECT(is_early || bias->scalar_type() == at::kFloat ||
+               at::isReducedFloatingType(bias->scalar_type()),
+           "biasOptional has dtype ", dtype_text(bias->scalar_type()),
+           ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
+    addend = at_least("biasOptional", *bias, x.size(1));
+  }
+  if (is_early) values = values + addend;
+  values = values.to(at::kFloat) * at_least("weightScaleOptional", weight_scale, x.size(1));
+  if (activation_scale) {
+    expect_dtype("activationScaleOptional", *activation_scale, at::kFloat);
+    values =
+        values * at_least("activationScaleOptional", *activation_scale, x.size(0)).unsqueeze(1);
+  }
+  return bias && !is_early ? values + wide(addend) : values;
+}
+
+// The halves of each head turned by the angles of its token.
+at::Tensor rotated(const at::Tensor& heads, const at::Tensor& cos, const at::Tensor& sin) {
+  const auto halves = heads.chunk(2, -1);
+  const at::Tensor parts[] = {-halves[1], halves[0]};
+  return heads * cos + at::cat(at::TensorList(parts), -1) * sin;
+}
+
+at::Tensor quantized(const at::Tensor& heads, const char* scale_name, const at::Tensor& scale,
+                     const char* offset_name, const std::optional<at::Tensor>& offset) {
+  const at::IntArrayRef shape = heads.sizes().slice(1);
+  const int64_t count = c10::multiply_integers(shape);
+  expect_dtype(scale_name, scale, at::kFloat);
+  EXPECT(scale.numel() == count, scale_name, " has shape ", scale.sizes(), ", expected ", shape);
+  at::Tensor values = heads / scale.reshape(shape);
+  if (offset) {
+    expect_dtype(offset_name, *offset, at::kFloat);
+    EXPECT(offset->numel() == count, offset_name, " has shape ", offset->sizes(), ", expected ",
+           shape);
+    values = values + offset->reshape(shape);
+  }
+  return saturated(at::round(values), -128, 127).to(at::kChar);
+}
+
+// Where the rows of the tokens stand in a cache of [blocks, rows, heads, size]. In pages a token
+// with a negative index is not written.
+at::Tensor places_in(const at::Tensor& cache, const at::Tensor& indices, const Layout& layout,
+                     bool is_paged) {
+  const int64_t count = is_paged ? layout.tokens() : layout.batch;
+  EXPECT(indices.numel() == count, "indices has shape ", indices.sizes(), ", expected ", count,
+         " elements");
+  const at::Tensor flat = indices.flatten();
+  if (is_paged) {
+    check_bounds("indices", flat.clamp_min(-1), cache.size(0) * cache.size(1), -1);
+    return flat;
+  }
+  EXPECT(cache.size(0) >= layout.batch, "kCacheRef has shape ", cache.sizes(), ", expected ",
+         layout.batch, " blocks or more as x has");
+  const int64_t last = cache.size(1) - layout.sequence;
+  EXPECT(last >= 0, "kCacheRef has shape ", cache.sizes(), ", expected ", layout.sequence,
+         " rows or more as x has");
+  check_bounds("indices", flat, last + 1);
+  const at::Tensor block = at::arange(layout.batch, flat.options());
+  const at::Tensor row = at::arange(layout.sequence, flat.options());
+  return ((block * cache.size(1) + flat).unsqueeze(1) + row).flatten();
+}
+
+Layout layout_of(const at::Tensor& x, at::IntArrayRef splits, const at::Tensor& cache) {
+  expect_dims("x", x, 2, 3);
+  EXPECT(splits.size() == 3 && splits[0] > 0 && splits[1] > 0 && splits[1] == splits[2],
+         "sizeSplits is ", splits,
+         ", expected the sizes of queries, keys and values, of which the last two are equal");
+  const int64_t width = x.size(-1);
+  constexpr int64_t kMostColumns = 4096, kMultiple = 64;
+  EXPECT(width <= kMostColumns && width % kMultiple == 0 && splits[0] <= width &&
+             splits[1] <= width && splits[0] + splits[1] + splits[2] == width,
+         "the last dimension of x is ", width, ", expected the sum of sizeSplits ", splits,
+         ", a multiple of ", kMultiple, " up to ", kMostColumns);
+  expect_dims("kCacheRef", cache, 4);
+  const int64_t heads = cache.size(2), size = cache.size(3);
+  EXPECT(size > 0 && size % 2 == 0 && heads * size == splits[1] && splits[0] % size == 0,
+         "kCacheRef has shape ", cache.sizes(), ", expected ", splits[1],
+         " elements in each row and heads of which sizeSplits ", splits, " has whole ones");
+  return {x.size(0), x.dim() == 3 ? x.size(1) : 1, splits[0] / size, heads, size};
+}
+
+}  // namespace
+
+// Where x is not INT32, the arguments of the dequantisation do not count. Offsets and scales have
+// the elements of [heads, head size].
+ACLNN(DequantRopeQuantKvcache, (In, x), (FloatIn, cos), (FloatIn, sin), (InOut, kCacheRef),
+      (InOut, vCacheRef), (IndexIn, indices), (In, scaleK), (In, scaleV),
+      (OptionalIn, offsetKOptional), (OptionalIn, offsetVOptional),
+      (OptionalIn, weightScaleOptional), (OptionalIn, activationScaleOptional),
+      (OptionalIn, biasOptional), (Ints, sizeSplits), (char*, quantModeOptional),
+      (char*, layoutOptional), (bool, kvOutput), (char*, cacheModeOptional), (Out, qOut),
+      (OptionalOut, kOut), (OptionalOut, vOut)) {
+  expect_text("quantModeOptional", quantModeOptional, "static");
+  expect_text("layoutOptional", layoutOptional, "BSND");
+  const bool is_paged = cacheModeOptional == "page";
+  if (!is_paged) expect_text("cacheModeOptional", cacheModeOptional, "contiguous");
+  expect_dtype("kCacheRef", kCacheRef, at::kChar);
+  expect_like("vCacheRef", vCacheRef, kCacheRef);
+  const Layout layout = layout_of(x, sizeSplits, kCacheRef);
+  const bool is_dequantized = x.scalar_type() == at::kInt;
+  EXPECT(at::isReducedFloatingType(cos.scalar_type()), "cos has dtype ",
+         dtype_text(cos.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  if (!is_dequantized) expect_dtype("x", x, cos);
+  std::vector<int64_t> angles{layout.batch, layout.sequence, 1, layout.head_size};
+  if (x.dim() == 2) angles = {layout.batch, layout.head_size};
+  expect_shape("cos", cos, angles);
+  expect_like("sin", sin, cos);
+  expect_dtype(qOut, cos);
+
+  at::Tensor values = x.flatten(0, -2);
+  if (is_dequantized) {
+    EXPECT(weightScaleOptional, "weightScaleOptional is null, expected a tensor as x is INT32");
+    values = dequantized(values, *weightScaleOptional, activationScaleOptional, biasOptional);
+  }
+  const auto parts = wide(values).split_with_sizes(sizeSplits, -1);
+  const auto in_heads = [&](const at::Tensor& part, int64_t heads) {
+    return part.unflatten(1, {heads, layout.head_size});
+  };
+  const at::Tensor cosines = wide(cos).reshape({layout.tokens(), 1, layout.head_size});
+  const at::Tensor sines = wide(sin).reshape({layout.tokens(), 1, layout.head_size});
+  const at::Tensor queries = rotated(in_heads(parts[0], layout.query_heads), cosines, sines);
+  const at::Tensor keys = rotated(in_heads(parts[1], layout.heads), cosines, sines);
+  const at::Tensor rows = in_heads(parts[2], layout.heads);
+  const auto shaped = [&](const at::Tensor& heads) {
+    return x.dim() == 2 ? heads : heads.unflatten(0, {layout.batch, layout.sequence});
+  };
+  const at::Tensor places = places_in(kCacheRef, indices, layout, is_paged);
+  const at::Tensor new_keys = quantized(keys, "scaleK", scaleK, "offsetKOptional", offsetKOptional);
+  const at::Tensor new_values =
+      quantized(rows, "scaleV", scaleV, "offsetVOptional", offsetVOptional);
+  const at::Tensor key_cache = updated(kCacheRef, places, new_keys);
+  const at::Tensor value_cache = updated(vCacheRef, places, new_values);
+  // Values that are not dequantised may be the caller's memory.
+  const at::Tensor value_rows = kvOutput ? shaped(rows).clone() : rows;
+  qOut = shaped(queries);
+  if (kvOutput) {
+    EXPECT(kOut && vOut, "kOut or vOut is null, expected tensors as kvOutput is true");
+    expect_dtype(*kOut, cos);
+    expect_dtype(*vOut, cos);
+    kOut = shaped(keys);
+    vOut = value_rows;
+  }
+  kCacheRef = key_cache;
+  vCacheRef = value_cache;
+}
+
+}  // namespace aclnn_host::attention_rotary_quantized_cache_rows

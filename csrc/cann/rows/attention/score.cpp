@@ -1,0 +1,320 @@
+// FlashAttentionScore and its gradient, where all sequences have one length (see batched.h) or, in
+// version 4, are packed with many (see packed.h).
+
+#include <optional>
+#include <string>
+
+#include <ATen/ops/empty.h>
+
+#include "cann/rows/attention/batched.h"
+#include "cann/rows/attention/packed.h"
+#include "cann/rows/random.h"
+
+namespace aclnn_host::attention_score_rows {
+
+namespace {
+
+bool given(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value();
+}
+bool given(const at::OptionalIntArrayRef& list) {
+  return list && !list->empty();
+}
+bool given(const std::string& text) {
+  return !text.empty();
+}
+
+// outDtype is FLOAT16 (0) or BFLOAT16 (1), for the results of quantised inputs.
+void check_out_dtype(const at::Tensor& query, int64_t out_dtype) {
+  EXPECT(out_dtype == 0 || (out_dtype == 1 && query.scalar_type() == at::kBFloat16), "outDtype is ",
+         out_dtype, ", expected 0, or 1 with a query of BFLOAT16; the results",
+         " have the dtype of query");
+}
+
+// Where version 4 has sequences of many lengths; lengths in another layout are refused.
+bool is_packed(const std::string& layout) {
+  return layout == "TND";
+}
+
+// The sequences of version 4, whose dropout without a mask draws one bit for each score.
+PackedAttention packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                       AttentionArguments arguments, const std::string& layout,
+                       const at::OptionalIntArrayRef& query_sums,
+                       const at::OptionalIntArrayRef& key_sums, const Source& source) {
+  check_value_size(key, value);
+  const PackedAttention sequences(query, key, value, layout, query_sums, key_sums, arguments);
+  if (arguments.drop_mask || arguments.keep >= 1) return sequences;
+  const at::Tensor like = at::empty({sequences.scores()}, query.options());
+  arguments.drop_mask = draw_bits(empty_dropout_mask(like), arguments.keep, source);
+  return {query, key, value, layout, query_sums, key_sums, arguments};
+}
+
+}  // namespace
+
+ACLNN(FlashAttentionScore, (FloatIn, query), (FloatIn, key), (FloatIn, value),
+      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalInts, prefixOptional), (double, scaleValueOptional), (double, keepProbOptional),
+      (int64_t, preTokensOptional), (int64_t, nextTokensOptional), (int64_t, headNum),
+      (char*, inputLayout), (int64_t, innerPreciseOptional), (int64_t, sparseModeOptional),
+      (Out, softmaxMaxOut), (Out, softmaxSumOut), (OptionalOut, softmaxOutOut),
+      (Out, attentionOutOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
+  write_batched_attention(query, key, value,
+                          {.shift = realShiftOptional,
+                           .drop_mask = dropMaskOptional,
+                           .mask = attenMaskOptional,
+                           .prefix = prefixOptional,
+                           .scale = scaleValueOptional,
+                           .keep = keepProbOptional,
+                           .pre_tokens = preTokensOptional,
+                           .next_tokens = nextTokensOptional,
+                           .heads = headNum,
+                           .sparse_mode = sparseModeOptional},
+                          inputLayout, std::nullopt, softmaxMaxOut, softmaxSumOut, attentionOutOut);
+}
+ACLNN(FlashAttentionScoreGrad, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value), (FloatIn, dy),
+      (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
+      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
+      (OptionalInts, prefixOptional), (double, scaleValueOptional), (double, keepProbOptional),
+      (int64_t, preTokensOptional), (int64_t, nextTokensOptional), (int64_t, headNum),
+      (char*, inputLayout), (int64_t, innerPreciseOptional), (int64_t, sparseModeOptional),
+      (Out, dqOut), (Out, dkOut), (Out, dvOut), (OptionalOut, dpseOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
+  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
+  write_batched_gradients(query, keyIn, value, dy,
+                          {.shift = pseShiftOptional,
+                           .drop_mask = dropMaskOptional,
+                           .mask = attenMaskOptional,
+                           .prefix = prefixOptional,
+                           .scale = scaleValueOptional,
+                           .keep = keepProbOptional,
+                           .pre_tokens = preTokensOptional,
+                           .next_tokens = nextTokensOptional,
+                           .heads = headNum,
+                           .sparse_mode = sparseModeOptional},
+                          inputLayout, std::nullopt, dqOut, dkOut, dvOut, dpseOut);
+}
+
+ACLNN(FlashAttentionScoreV2, (FloatIn, query), (FloatIn, key), (FloatIn, value),
+      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalInts, prefixOptional), (OptionalInts, qStartIdxOptional),
+      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut),
+      (Out, softmaxSumOut), (OptionalOut, softmaxOutOut), (Out, attentionOutOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
+  write_batched_attention(query, key, value,
+                          {.shift = realShiftOptional,
+                           .drop_mask = dropMaskOptional,
+                           .mask = attenMaskOptional,
+                           .prefix = prefixOptional,
+                           .query_start = qStartIdxOptional,
+                           .key_start = kvStartIdxOptional,
+                           .scale = scaleValue,
+                           .keep = keepProb,
+                           .pre_tokens = preTokens,
+                           .next_tokens = nextTokens,
+                           .heads = headNum,
+                           .sparse_mode = sparseMode,
+                           .shift_type = pseType},
+                          inputLayout, std::nullopt, softmaxMaxOut, softmaxSumOut, attentionOutOut);
+}
+ACLNN(FlashAttentionScoreGradV2, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
+      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
+      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
+      (OptionalInts, prefixOptional), (OptionalInts, qStartIdxOptional),
+      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut),
+      (Out, dkOut), (Out, dvOut), (OptionalOut, dpseOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
+  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
+  write_batched_gradients(query, keyIn, value, dy,
+                          {.shift = pseShiftOptional,
+                           .drop_mask = dropMaskOptional,
+                           .mask = attenMaskOptional,
+                           .prefix = prefixOptional,
+                           .query_start = qStartIdxOptional,
+                           .key_start = kvStartIdxOptional,
+                           .scale = scaleValue,
+                           .keep = keepProb,
+                           .pre_tokens = preTokens,
+                           .next_tokens = nextTokens,
+                           .heads = headNum,
+                           .sparse_mode = sparseMode,
+                           .shift_type = pseType},
+                          inputLayout, std::nullopt, dqOut, dkOut, dvOut, dpseOut);
+}
+
+// The second version with a sink.
+ACLNN(FlashAttentionScoreV3, (FloatIn, query), (FloatIn, key), (FloatIn, value),
+      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, sinkOptional), (OptionalInts, prefixOptional), (OptionalInts, qStartIdxOptional),
+      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut),
+      (Out, softmaxSumOut), (OptionalOut, softmaxOutOut), (Out, attentionOutOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
+  write_batched_attention(query, key, value,
+                          {.shift = realShiftOptional,
+                           .drop_mask = dropMaskOptional,
+                           .mask = attenMaskOptional,
+                           .prefix = prefixOptional,
+                           .query_start = qStartIdxOptional,
+                           .key_start = kvStartIdxOptional,
+                           .scale = scaleValue,
+                           .keep = keepProb,
+                           .pre_tokens = preTokens,
+                           .next_tokens = nextTokens,
+                           .heads = headNum,
+                           .sparse_mode = sparseMode,
+                           .shift_type = pseType,
+                           .sink = sinkOptional},
+                          inputLayout, std::nullopt, softmaxMaxOut, softmaxSumOut, attentionOutOut);
+}
+ACLNN(FlashAttentionScoreGradV3, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
+      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
+      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
+      (OptionalIn, sinkInOptional), (OptionalInts, prefixOptional),
+      (OptionalInts, qStartIdxOptional), (OptionalInts, kvStartIdxOptional), (double, scaleValue),
+      (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
+      (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType),
+      (Out, dqOut), (Out, dkOut), (Out, dvOut), (OptionalOut, dpseOut), (OptionalOut, dsinkOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
+  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
+  EXPECT(dsinkOut || !sinkInOptional, "dsinkOut is null, expected a tensor as sinkInOptional is");
+  const std::optional<at::Tensor> dsink =
+      write_batched_gradients(query, keyIn, value, dy,
+                              {.shift = pseShiftOptional,
+                               .drop_mask = dropMaskOptional,
+                               .mask = attenMaskOptional,
+                               .prefix = prefixOptional,
+                               .query_start = qStartIdxOptional,
+                               .key_start = kvStartIdxOptional,
+                               .scale = scaleValue,
+                               .keep = keepProb,
+                               .pre_tokens = preTokens,
+                               .next_tokens = nextTokens,
+                               .heads = headNum,
+                               .sparse_mode = sparseMode,
+                               .shift_type = pseType,
+                               .sink = sinkInOptional},
+                              inputLayout, std::nullopt, dqOut, dkOut, dvOut, dpseOut);
+  if (dsink) dsinkOut = *dsink;
+}
+
+// What Ascend950 is asked for: a dropout without a mask draws it from the seed.
+ACLNN(FlashAttentionScoreV4, (FloatIn, query), (FloatIn, key), (FloatIn, value),
+      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, queryRopeOptional), (OptionalIn, keyRopeOptional), (OptionalIn, dScaleQOptional),
+      (OptionalIn, dScaleKOptional), (OptionalIn, dScaleVOptional), (OptionalIn, sinkOptional),
+      (OptionalInts, prefixOptional), (OptionalInts, actualSeqQLenOptional),
+      (OptionalInts, actualSeqKvLenOptional), (OptionalInts, qStartIdxOptional),
+      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, outDtype), (int64_t, pseType),
+      (char*, softmaxOutLayout), (int64_t, seed), (int64_t, offset), (Out, softmaxMaxOut),
+      (Out, softmaxSumOut), (OptionalOut, softmaxOutOut), (Out, attentionOutOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)},
+                              {"queryRopeOptional", given(queryRopeOptional)},
+                              {"keyRopeOptional", given(keyRopeOptional)},
+                              {"dScaleQOptional", given(dScaleQOptional)},
+                              {"dScaleKOptional", given(dScaleKOptional)},
+                              {"dScaleVOptional", given(dScaleVOptional)},
+                              {"sinkOptional", given(sinkOptional)}});
+  check_out_dtype(query, outDtype);
+  const AttentionArguments arguments = {.shift = realShiftOptional,
+                                        .drop_mask = dropMaskOptional,
+                                        .mask = attenMaskOptional,
+                                        .prefix = prefixOptional,
+                                        .query_start = qStartIdxOptional,
+                                        .key_start = kvStartIdxOptional,
+                                        .scale = scaleValue,
+                                        .keep = keepProb,
+                                        .pre_tokens = preTokens,
+                                        .next_tokens = nextTokens,
+                                        .heads = headNum,
+                                        .sparse_mode = sparseMode,
+                                        .shift_type = pseType};
+  const Source source = source_of(seed, offset);
+  if (is_packed(inputLayout)) {
+    const PackedAttention sequences = packed(query, key, value, arguments, inputLayout,
+                                             actualSeqQLenOptional, actualSeqKvLenOptional, source);
+    write_attention(query, value, sequences, is_as_input("softmaxOutLayout", softmaxOutLayout),
+                    softmaxMaxOut, softmaxSumOut, attentionOutOut);
+    return;
+  }
+  refuse_attention_arguments({{"actualSeqQLenOptional", given(actualSeqQLenOptional)},
+                              {"actualSeqKvLenOptional", given(actualSeqKvLenOptional)},
+                              {"softmaxOutLayout", given(softmaxOutLayout)}});
+  write_batched_attention(query, key, value, arguments, inputLayout, source, softmaxMaxOut,
+                          softmaxSumOut, attentionOutOut);
+}
+ACLNN(FlashAttentionScoreGradV4, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
+      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
+      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
+      (OptionalIn, sinkInOptional), (OptionalIn, queryRopeOptional), (OptionalIn, keyRopeOptional),
+      (OptionalIn, dScaleQOptional), (OptionalIn, dScaleKOptional), (OptionalIn, dScaleVOptional),
+      (OptionalIn, dScaleDyOptional), (OptionalIn, dScaleOOptional), (OptionalInts, prefixOptional),
+      (OptionalInts, actualSeqQLenOptional), (OptionalInts, actualSeqKvLenOptional),
+      (OptionalInts, qStartIdxOptional), (OptionalInts, kvStartIdxOptional), (double, scaleValue),
+      (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
+      (char*, inputLayout), (char*, softmaxInLayout), (int64_t, innerPrecise),
+      (int64_t, sparseMode), (int64_t, pseType), (int64_t, seed), (int64_t, offset),
+      (int64_t, outDtype), (Out, dqOut), (Out, dkOut), (Out, dvOut), (OptionalOut, dqRopeOut),
+      (OptionalOut, dkRopeOut), (OptionalOut, dpseOut), (OptionalOut, dsinkOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)},
+                              {"sinkInOptional", given(sinkInOptional)},
+                              {"queryRopeOptional", given(queryRopeOptional)},
+                              {"keyRopeOptional", given(keyRopeOptional)},
+                              {"dScaleQOptional", given(dScaleQOptional)},
+                              {"dScaleKOptional", given(dScaleKOptional)},
+                              {"dScaleVOptional", given(dScaleVOptional)},
+                              {"dScaleDyOptional", given(dScaleDyOptional)},
+                              {"dScaleOOptional", given(dScaleOOptional)}});
+  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
+  check_out_dtype(query, outDtype);
+  const AttentionArguments arguments = {.shift = pseShiftOptional,
+                                        .drop_mask = dropMaskOptional,
+                                        .mask = attenMaskOptional,
+                                        .prefix = prefixOptional,
+                                        .query_start = qStartIdxOptional,
+                                        .key_start = kvStartIdxOptional,
+                                        .scale = scaleValue,
+                                        .keep = keepProb,
+                                        .pre_tokens = preTokens,
+                                        .next_tokens = nextTokens,
+                                        .heads = headNum,
+                                        .sparse_mode = sparseMode,
+                                        .shift_type = pseType};
+  const Source source = source_of(seed, offset);
+  if (is_packed(inputLayout)) {
+    is_as_input("softmaxInLayout", softmaxInLayout);
+    const PackedAttention sequences = packed(query, keyIn, value, arguments, inputLayout,
+                                             actualSeqQLenOptional, actualSeqKvLenOptional, source);
+    const PackedGradients gradients = packed_gradients(query, keyIn, value, dy, sequences);
+    dqOut = gradients.query;
+    dkOut = gradients.key;
+    dvOut = gradients.value;
+    return;
+  }
+  refuse_attention_arguments({{"actualSeqQLenOptional", given(actualSeqQLenOptional)},
+                              {"actualSeqKvLenOptional", given(actualSeqKvLenOptional)},
+                              {"softmaxInLayout", given(softmaxInLayout)}});
+  write_batched_gradients(query, keyIn, value, dy, arguments, inputLayout, source, dqOut, dkOut,
+                          dvOut, dpseOut);
+}
+
+}  // namespace aclnn_host::attention_score_rows

@@ -1,0 +1,416 @@
+// Attention to keys that were selected for each query (DeepSeek sparse attention), and its
+// gradients.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/attention/token_sequences.h"
+#include "cann/rows/attention/training.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::attention_selected_attention_rows {
+
+namespace {
+
+// The arguments of a call.
+struct Selected {
+  const at::Tensor& query;
+  const at::Tensor& key;
+  const at::Tensor& value;
+  const at::Tensor& indices;
+  const std::optional<at::Tensor>& table;
+  const std::optional<at::Tensor>& query_lengths;
+  const std::optional<at::Tensor>& key_lengths;
+  const std::optional<at::Tensor>& query_rope;
+  const std::optional<at::Tensor>& key_rope;
+  double scale;
+  int64_t block;
+  std::string query_layout;
+  std::string key_layout;
+  int64_t mode;
+  bool returns_softmax;
+};
+
+constexpr int64_t kSize = 512, kRopeSize = 64;  // elements of a head
+
+void expect_reduced(const at::Tensor& query) {
+  EXPECT(at::isReducedFloatingType(query.scalar_type()), "query has dtype ",
+         dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+}
+
+void check(const Selected& given) {
+  constexpr int64_t kMostHeads = 128;
+  const at::Tensor &query = given.query, &key = given.key;
+  expect_dtype("key", key, query);
+  expect_like("value", given.value, key);
+  EXPECT(query.size(-1) == kSize && query.size(-2) <= kMostHeads, "query has shape ", query.sizes(),
+         ", expected up to ", kMostHeads, " heads of ", kSize, " elements");
+  EXPECT(key.size(-1) == kSize && key.size(-2) == 1, "key has shape ", key.sizes(),
+         ", expected one head of ", kSize, " elements");
+  EXPECT(given.query_rope.has_value() == given.key_rope.has_value(),
+         "one of queryRope and keyRope is given and the other is null");
+  if (given.query_rope) {
+    const auto like = [&](const char* name, const at::Tensor& rope, const at::Tensor& part) {
+      std::vector<int64_t> shape = part.sizes().vec();
+      shape.back() = kRopeSize;
+      expect_dtype(name, rope, part);
+      expect_shape(name, rope, shape);
+    };
+    like("queryRope", *given.query_rope, query);
+    like("keyRope", *given.key_rope, key);
+  }
+  std::vector<int64_t> shape = query.sizes().vec();
+  expect_dims("sparseIndices", given.indices, query.dim());
+  shape[shape.size() - 2] = 1;
+  shape.back() = given.indices.size(-1);
+  expect_dtype("sparseIndices", given.indices, at::kInt);
+  expect_shape("sparseIndices", given.indices, shape);
+  EXPECT(shape.back() > 0, "sparseIndices has no columns");
+  EXPECT(given.mode == 0 || given.mode == 3, "sparseMode is ", given.mode, ", expected 0 or 3");
+  EXPECT(given.query_layout != "PA_BSND", "the layout of query is \"PA_BSND\", expected BSND ",
+         "or TND");
+}
+
+void check_inference(const Selected& given, int64_t pre_tokens, int64_t next_tokens,
+                     int64_t attention_mode) {
+  constexpr int64_t kMostBlock = 128, kAbsorbed = 2;
+  EXPECT(given.block >= 1 && given.block <= kMostBlock && (given.block & (given.block - 1)) == 0,
+         "sparseBlockSize is ", given.block, ", expected a power of 2 up to ", kMostBlock);
+  EXPECT(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,
+         "preTokens or nextTokens is not the largest number, the only one supported");
+  EXPECT(attention_mode == kAbsorbed, "attentionMode is ", attention_mode, ", expected ",
+         kAbsorbed);
+}
+
+// Which keys each query does not select: those of no block of its list, which ends with the first
+// negative number.
+at::Tensor unselected(const at::Tensor& indices, int64_t block, int64_t keys) {
+  const int64_t rows = indices.size(0), blocks = (keys + block - 1) / block;
+  const at::Tensor listed = indices.to(at::kLong);
+  const at::Tensor is_listed = (listed < 0).cumsum(1) == 0;
+  EXPECT(!(is_listed & (listed >= blocks)).any().item().toBool(),
+         "sparseIndices has numbers beyond the ", blocks, " blocks of a sequence");
+  // What is not listed marks a block behind the last.
+  const at::Tensor marks = at::zeros({rows, blocks + 1}, indices.options().dtype(at::kBool))
+                               .scatter(1, listed.masked_fill(~is_listed, blocks), true);
+  return ~marks.narrow(1, 0, blocks).repeat_interleave(block, 1).narrow(1, 0, keys);
+}
+
+at::Tensor joined(const at::Tensor& part, const std::optional<at::Tensor>& rope) {
+  if (!rope) return part;
+  const at::Tensor parts[] = {part, *rope};
+  return at::cat(at::TensorList(parts), -1);
+}
+
+// The sequences of a call.
+class Sequences {
+ public:
+  Sequences(const Selected& given, const char* query_lengths, const char* key_lengths)
+      : given_(given),
+        queries_("query", given.query, given.query_layout, query_lengths, given.query_lengths),
+        keys_("key", given.key, given.key_layout, key_lengths, given.key_lengths, given.table) {
+    check(given);
+    EXPECT(queries_.count() == keys_.count(), "key has ", keys_.count(), " sequences, expected ",
+           queries_.count(), " as query has");
+  }
+
+  const TokenSequences& queries() const { return queries_; }
+  const TokenSequences& keys() const { return keys_; }
+  int64_t tokens() const { return given_.query.numel() / (queries_.heads() * size()); }
+  int64_t size() const { return given_.query.size(-1); }
+  // One head of keys, of which all heads of queries are one group.
+  std::vector<int64_t> softmax_shape() const {
+    const int64_t heads = queries_.heads();
+    if (given_.query_layout == "TND") return {1, tokens(), heads};
+    return {given_.query.size(0), 1, given_.query.size(1), heads};
+  }
+
+  void measure() {
+    queries_.measure();
+    keys_.measure();
+  }
+  // A tensor of tokens in the form that one attention takes.
+  static at::Tensor read(const TokenSequences& sequences, const at::Tensor& part,
+                         const std::optional<at::Tensor>& rope, int64_t i) {
+    return joined(sequences.read(part, i),
+                  rope ? std::optional(sequences.read(*rope, i)) : std::nullopt)
+        .transpose(0, 1)
+        .unsqueeze(0);
+  }
+  // The way back.
+  static at::Tensor by_token(const at::Tensor& x) { return x.squeeze(0).transpose(0, 1); }
+
+  SoftmaxAttention attention(int64_t i) const {
+    const int64_t rows = queries_.length(i), columns = keys_.length(i);
+    const at::Tensor lists = given_.indices.reshape({tokens(), -1});
+    at::Tensor hidden = unselected(lists.narrow(0, queries_.first(i), rows), given_.block, columns);
+    if (given_.mode == 3) {
+      const auto places = given_.query.options().dtype(at::kLong);
+      hidden = hidden | (at::arange(columns, places) - at::arange(rows, places).unsqueeze(1) >
+                         columns - rows);
+    }
+    AttentionInputs inputs{read(queries_, given_.query, given_.query_rope, i),
+                           read(keys_, given_.key, given_.key_rope, i),
+                           read(keys_, given_.value, std::nullopt, i), given_.scale};
+    inputs.hidden = hidden;
+    return SoftmaxAttention(std::move(inputs));
+  }
+
+ private:
+  const Selected& given_;
+  TokenSequences queries_;
+  TokenSequences keys_;
+};
+
+// The results of all tokens, and the maxima and sums of their softmax; 0 of tokens of no sequence.
+struct Results {
+  at::Tensor results;  // tokens, heads, elements
+  at::Tensor largest;  // tokens, heads
+  at::Tensor sum;
+};
+Results results_of(const Selected& given, Sequences& sequences) {
+  const auto options = given.query.options().dtype(at::kFloat);
+  const int64_t tokens = sequences.tokens(), heads = sequences.queries().heads();
+  const Results all{at::zeros({tokens, heads, sequences.size()}, options),
+                    at::zeros({tokens, heads}, options), at::zeros({tokens, heads}, options)};
+  if (!given.query.is_cpu() || is_rehearsed()) return all;
+  sequences.measure();
+  for (int64_t i = 0; i < sequences.queries().count(); ++i) {
+    const int64_t rows = sequences.queries().length(i), first = sequences.queries().first(i);
+    if (rows == 0) continue;
+    const SoftmaxAttention attention = sequences.attention(i);
+    const auto by_token = Sequences::by_token;
+    all.results.narrow(0, first, rows).copy_(by_token(attention.result()));
+    all.largest.narrow(0, first, rows).copy_(by_token(attention.largest()).squeeze(-1));
+    all.sum.narrow(0, first, rows).copy_(by_token(attention.sum()).squeeze(-1));
+  }
+  return all;
+}
+
+void attend(const Selected& given, int64_t pre_tokens, int64_t next_tokens, int64_t attention_mode,
+            Output& out, OptionalOutput& largest_out, OptionalOutput& sum_out) {
+  expect_reduced(given.query);
+  Sequences sequences(given, "actualSeqLengthsQuery", "actualSeqLengthsKv");
+  check_inference(given, pre_tokens, next_tokens, attention_mode);
+  expect_like(out.name(), out, given.query);
+  const std::vector<int64_t> of_softmax = sequences.softmax_shape();
+  if (given.returns_softmax) {
+    EXPECT(largest_out && sum_out && !sequences.keys().is_paged(),
+           "returnSoftmaxLse is true, expected tensors for the softmax and no pages of keys");
+    for (const OptionalOutput* each : {&largest_out, &sum_out}) {
+      expect_dtype((**each).name(), **each, at::kFloat);
+      expect_shape((**each).name(), **each, of_softmax);
+    }
+  }
+  const Results all = results_of(given, sequences);
+  out = all.results.view(given.query.sizes());
+  if (!given.returns_softmax) return;
+  largest_out = all.largest.view(of_softmax);
+  sum_out = all.sum.view(of_softmax);
+}
+
+// Keys of INT8 and what stands behind them in the same bytes: a rotary part in the type of queries
+// and a scale of FLOAT for each tile.
+struct PackedKeys {
+  at::Tensor elements;
+  at::Tensor rope;
+};
+PackedKeys unpacked(const at::Tensor& bytes, at::ScalarType rope_type) {
+  constexpr int64_t kTile = 128, kRopeBytes = kRopeSize * 2;
+  const at::Tensor rope = bytes.narrow(-1, kSize, kRopeBytes).contiguous().view(rope_type);
+  const at::Tensor scales = bytes.narrow(-1, kSize + kRopeBytes, kSize / kTile * 4)
+                                .contiguous()
+                                .view(at::kFloat)
+                                .repeat_interleave(kTile, -1);
+  return {bytes.narrow(-1, 0, kSize).to(at::kFloat) * scales, rope.to(at::kFloat)};
+}
+
+}  // namespace
+
+ACLNN(SparseFlashAttention, (FloatIn, query), (FloatIn, key), (FloatIn, value), (In, sparseIndices),
+      (OptionalIn, blockTable), (OptionalIn, actualSeqLengthsQuery),
+      (OptionalIn, actualSeqLengthsKv), (OptionalIn, queryRope), (OptionalIn, keyRope),
+      (double, scaleValue), (int64_t, sparseBlockSize), (char*, layoutQuery), (char*, layoutKv),
+      (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, attentionMode),
+      (bool, returnSoftmaxLse), (Out, attentionOutOut), (OptionalOut, softmaxMaxOut),
+      (OptionalOut, softmaxSumOut)) {
+  attend({query, key, value, sparseIndices, blockTable, actualSeqLengthsQuery, actualSeqLengthsKv,
+          queryRope, keyRope, scaleValue, sparseBlockSize, layoutQuery, layoutKv, sparseMode,
+          returnSoftmaxLse},
+         preTokens, nextTokens, attentionMode, attentionOutOut, softmaxMaxOut, softmaxSumOut);
+}
+ACLNN(SparseFlashAttentionV2, (FloatIn, query), (FloatIn, key), (FloatIn, value),
+      (In, sparseIndices), (OptionalIn, blockTableOptional),
+      (OptionalIn, actualSeqLengthsQueryOptional), (OptionalIn, actualSeqLengthsKvOptional),
+      (OptionalIn, queryRopeOptional), (OptionalIn, keyRopeOptional), (OptionalIn, sinksOptional),
+      (double, scaleValue), (int64_t, sparseBlockSizeOptional), (char*, layoutQueryOptional),
+      (char*, layoutKvOptional), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
+      (int64_t, attentionMode), (bool, returnSoftmaxLse), (Out, attentionOutOut),
+      (OptionalOut, softmaxMaxOut), (OptionalOut, softmaxSumOut)) {
+  refuse_attention_arguments({{"sinksOptional", sinksOptional.has_value()}});
+  attend({query, key, value, sparseIndices, blockTableOptional, actualSeqLengthsQueryOptional,
+          actualSeqLengthsKvOptional, queryRopeOptional, keyRopeOptional, scaleValue,
+          sparseBlockSizeOptional, layoutQueryOptional, layoutKvOptional, sparseMode,
+          returnSoftmaxLse},
+         preTokens, nextTokens, attentionMode, attentionOutOut, softmaxMaxOut, softmaxSumOut);
+}
+
+// Without a value the keys are the values, and their gradient has both parts. The probabilities are
+// computed anew.
+ACLNN(SparseFlashAttentionGrad, (FloatIn, query), (FloatIn, key), (OptionalIn, value),
+      (In, sparseIndices), (FloatIn, dOut), (FloatIn, out), (FloatIn, softmaxMax),
+      (FloatIn, softmaxSum), (OptionalIn, actualSeqLengthsQueryOptional),
+      (OptionalIn, actualSeqLengthskvOptional), (OptionalIn, queryRopeOptional),
+      (OptionalIn, keyRopeOptional), (double, scaleValue), (int64_t, sparseBlockSize),
+      (char*, layoutOptional), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
+      (bool, deterministic), (Out, dQueryOut), (Out, dKeyOut), (OptionalOut, dValueOut),
+      (OptionalOut, dQueryRopeOutOptional), (OptionalOut, dKeyRopeOutOptional)) {
+  constexpr int64_t kBlocks[] = {1, 8, 16, 32, 64};
+  constexpr int64_t kHeads[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128};
+  if (query.numel() == 0) return;
+  expect_reduced(query);
+  EXPECT(layoutOptional == "BSND" || layoutOptional == "TND", "layoutOptional is \"",
+         layoutOptional, "\", expected BSND or TND");
+  const Selected given{query,
+                       key,
+                       value ? *value : key,
+                       sparseIndices,
+                       std::nullopt,
+                       actualSeqLengthsQueryOptional,
+                       actualSeqLengthskvOptional,
+                       queryRopeOptional,
+                       keyRopeOptional,
+                       scaleValue,
+                       sparseBlockSize,
+                       layoutOptional,
+                       layoutOptional,
+                       sparseMode,
+                       false};
+  Sequences sequences(given, "actualSeqLengthsQueryOptional", "actualSeqLengthskvOptional");
+  const int64_t tokens = sequences.tokens(), heads = sequences.queries().heads();
+  const int64_t size = sequences.size();
+  EXPECT(std::ranges::count(kHeads, heads) > 0, "query has ", heads, " heads, expected one of ",
+         at::IntArrayRef(kHeads));
+  EXPECT(std::ranges::count(kBlocks, sparseBlockSize.value()) > 0, "sparseBlockSize is ",
+         sparseBlockSize.value(), ", expected one of ", at::IntArrayRef(kBlocks));
+  expect_like("dOut", dOut, query);
+  expect_like("out", out, query);
+  for (const auto& [name, tensor] :
+       {std::pair("softmaxMax", softmaxMax), std::pair("softmaxSum", softmaxSum)}) {
+    expect_dtype(name, tensor, at::kFloat);
+    expect_shape(name, tensor, sequences.softmax_shape());
+  }
+  expect_like(dQueryOut.name(), dQueryOut, query);
+  expect_like(dKeyOut.name(), dKeyOut, key);
+  EXPECT(value.has_value() == static_cast<bool>(dValueOut),
+         "one of value and dValueOut is given and the other is null");
+  if (dValueOut) expect_like((*dValueOut).name(), *dValueOut, *value);
+  if (queryRopeOptional) {
+    EXPECT(dQueryRopeOutOptional && dKeyRopeOutOptional,
+           "dQueryRopeOutOptional or dKeyRopeOutOptional is null, expected the gradients of "
+           "the rotary parts");
+    expect_like((*dQueryRopeOutOptional).name(), *dQueryRopeOutOptional, *queryRopeOptional);
+    expect_like((*dKeyRopeOutOptional).name(), *dKeyRopeOutOptional, *keyRopeOptional);
+  }
+
+  const auto options = query.options().dtype(at::kFloat);
+  const int64_t rope = queryRopeOptional ? queryRopeOptional->size(-1) : 0;
+  const int64_t places = key.numel() / size;
+  const at::Tensor dquery = at::zeros({tokens, heads, size + rope}, options);
+  const at::Tensor dkey = at::zeros({places, 1, size + rope}, options);
+  const at::Tensor dvalue = at::zeros({places, 1, size}, options);
+  if (query.is_cpu() && !is_rehearsed()) {
+    sequences.measure();
+    const TokenSequences &queries = sequences.queries(), &keys = sequences.keys();
+    for (int64_t i = 0; i < queries.count(); ++i) {
+      if (queries.length(i) == 0 || keys.length(i) == 0) continue;
+      const SoftmaxAttention::Gradients gradients =
+          sequences.attention(i).gradients(Sequences::read(queries, dOut, std::nullopt, i));
+      const auto write = [](const at::Tensor& all, const TokenSequences& part, int64_t sequence,
+                            const at::Tensor& gradient) {
+        all.narrow(0, part.first(sequence), part.length(sequence))
+            .copy_(Sequences::by_token(gradient));
+      };
+      write(dquery, queries, i, gradients.query);
+      write(dkey, keys, i, gradients.key);
+      write(dvalue, keys, i, gradients.value);
+    }
+  }
+  const at::Tensor of_key = dkey.narrow(2, 0, size);
+  dQueryOut = dquery.narrow(2, 0, size).reshape(query.sizes());
+  dKeyOut = (value ? of_key : of_key + dvalue).reshape(key.sizes());
+  if (value) dValueOut = dvalue.view(value->sizes());
+  if (!queryRopeOptional) return;
+  dQueryRopeOutOptional = dquery.narrow(2, size, rope).reshape(queryRopeOptional->sizes());
+  dKeyRopeOutOptional = dkey.narrow(2, size, rope).reshape(keyRopeOptional->sizes());
+}
+
+// The scales stand in the keys' bytes, so that the arguments for them do not count. The host CANN
+// sees the elements of FLOAT8 and not their bytes.
+ACLNN(KvQuantSparseFlashAttention, (FloatIn, query), (In, key), (In, value), (In, sparseIndices),
+      (OptionalIn, keyDequantScaleOptional), (OptionalIn, valueDequantScaleOptional),
+      (OptionalIn, blockTableOptional), (OptionalIn, actualSeqLengthsQueryOptional),
+      (OptionalIn, actualSeqLengthsKvOptional), (double, scaleValue), (int64_t, keyQuantMode),
+      (int64_t, valueQuantMode), (int64_t, sparseBlockSize), (char*, layoutQueryOptional),
+      (char*, layoutKvOptional), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
+      (int64_t, attentionMode), (int64_t, quantScaleRepoMode), (int64_t, tileSize),
+      (int64_t, ropeHeadDim), (Out, attentionOut)) {
+  constexpr int64_t kByTiles = 2, kTile = 128, kMostBlock = 16;
+  constexpr int64_t kHeads[] = {1, 2, 4, 8, 16, 32, 48, 64, 128};
+  constexpr int64_t kBytes = kSize + kRopeSize * 2 + kSize / kTile * 4;
+  expect_reduced(query);
+  expect_dtype("key", key, at::kChar);
+  expect_like("value", value, key);
+  EXPECT(keyQuantMode == kByTiles && valueQuantMode == kByTiles,
+         "keyQuantMode or valueQuantMode is not ", kByTiles, ", the only one supported");
+  EXPECT(quantScaleRepoMode == 1 && tileSize == kTile && ropeHeadDim == kRopeSize,
+         "quantScaleRepoMode, tileSize or ropeHeadDim is not 1, ", kTile, " or ", kRopeSize,
+         ", the only ones supported");
+  EXPECT(sparseBlockSize <= kMostBlock, "sparseBlockSize is ", sparseBlockSize.value(),
+         ", expected a power of 2 up to ", kMostBlock);
+  EXPECT(layoutKvOptional == "PA_BSND" || layoutKvOptional == layoutQueryOptional,
+         "layoutKvOptional is \"", layoutKvOptional, "\", expected PA_BSND or \"",
+         layoutQueryOptional, "\" as queries have");
+  expect_dims("query", query, 3, 4);
+  expect_dims("key", key, 3, 4);
+  EXPECT(query.size(-1) == kSize + kRopeSize && std::ranges::count(kHeads, query.size(-2)) > 0,
+         "query has shape ", query.sizes(), ", expected heads of ", kSize + kRopeSize,
+         " elements, as many as one of ", at::IntArrayRef(kHeads));
+  EXPECT(key.size(-1) == kBytes, "key has shape ", key.sizes(), ", expected ", kBytes,
+         " bytes of each token");
+  const PackedKeys keys = unpacked(key, query.scalar_type());
+  const at::Tensor values = unpacked(value, query.scalar_type()).elements;
+  const at::Tensor queries = query.to(at::kFloat).narrow(-1, 0, kSize);
+  const std::optional<at::Tensor> query_rope = query.to(at::kFloat).narrow(-1, kSize, kRopeSize);
+  const std::optional<at::Tensor> key_rope = keys.rope;
+  const Selected given{queries,
+                       keys.elements,
+                       values,
+                       sparseIndices,
+                       blockTableOptional,
+                       actualSeqLengthsQueryOptional,
+                       actualSeqLengthsKvOptional,
+                       query_rope,
+                       key_rope,
+                       scaleValue,
+                       sparseBlockSize,
+                       layoutQueryOptional,
+                       layoutKvOptional,
+                       sparseMode,
+                       false};
+  Sequences sequences(given, "actualSeqLengthsQueryOptional", "actualSeqLengthsKvOptional");
+  check_inference(given, preTokens, nextTokens, attentionMode);
+  expect_dtype(attentionOut, query);
+  expect_shape(attentionOut.name(), attentionOut, queries.sizes());
+  attentionOut = results_of(given, sequences).results.view(queries.sizes());
+}
+
+}  // namespace aclnn_host::attention_selected_attention_rows

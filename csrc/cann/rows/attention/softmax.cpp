@@ -1,0 +1,217 @@
+// The attention of training: see attention.h.
+
+#include "cann/rows/attention/training.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_softmax_backward_data.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/checks.h"
+
+namespace aclnn_host {
+
+namespace {
+
+// Tokens beyond any sequence, which sums of a few lengths do not overflow.
+int64_t bounded(int64_t tokens) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  return std::clamp(tokens, -kMost, kMost);
+}
+
+}  // namespace
+
+void check_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                     const AttentionArguments& arguments) {
+  const at::ScalarType dtype = query.scalar_type();
+  EXPECT(dtype == at::kHalf || dtype == at::kBFloat16 || dtype == at::kFloat, "query has dtype ",
+         dtype_text(dtype), ", expected FLOAT16, BFLOAT16 or FLOAT");
+  expect_dtype("key", key, query);
+  expect_dtype("value", value, query);
+  EXPECT(arguments.heads > 0, "headNum is ", arguments.heads, ", expected 1 or more");
+  EXPECT(arguments.keep > 0 && arguments.keep <= 1, "keepProb is ", arguments.keep,
+         ", expected more than 0, at most 1");
+  EXPECT(arguments.shift_type >= kScaleThenShift && arguments.shift_type <= kRoot, "pseType is ",
+         arguments.shift_type, ", expected 0 to 3");
+  if (arguments.shift_type == kDistance || arguments.shift_type == kRoot) {
+    EXPECT(arguments.shift, "the shift is null, expected the slopes of a shift of pseType ",
+           arguments.shift_type);
+    expect_dtype("the shift", *arguments.shift, at::kFloat);
+  } else if (arguments.shift) {
+    expect_dtype("the shift", *arguments.shift, query);
+  }
+  if (arguments.mask) {
+    const at::ScalarType of_mask = arguments.mask->scalar_type();
+    EXPECT(of_mask == at::kBool || of_mask == at::kByte, "attenMaskOptional has dtype ",
+           dtype_text(of_mask), ", expected BOOL or UINT8");
+  }
+  if (arguments.drop_mask) expect_dtype("dropMaskOptional", *arguments.drop_mask, at::kByte);
+  if (arguments.sink) {
+    expect_dtype("the sink", *arguments.sink, at::kFloat);
+    expect_shape("the sink", *arguments.sink, {arguments.heads});
+  }
+}
+
+void check_softmax_inputs(const std::optional<at::Tensor>& largest,
+                          const std::optional<at::Tensor>& sum) {
+  if (largest) expect_dtype("the softmax's maximum", *largest, at::kFloat);
+  if (sum) expect_dtype("the softmax's sum", *sum, at::kFloat);
+}
+
+void refuse_attention_arguments(std::initializer_list<std::pair<const char*, bool>> arguments) {
+  for (const auto& [name, is_given] : arguments) {
+    EXPECT(
+        !is_given, name,
+        " is given, expected null; the host CANN does not implement attention with this argument");
+  }
+}
+
+int64_t first_of(const at::OptionalIntArrayRef& array) {
+  if (!array || array->empty()) return 0;
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const int64_t first = array->front();
+  EXPECT(first >= -kMost && first <= kMost, "a start index is ", first,
+         ", expected one of a sequence");
+  return first;
+}
+
+std::optional<at::Tensor> hidden_scores(int64_t mode, const AttentionArguments& arguments,
+                                        const std::optional<at::Tensor>& mask, int64_t prefix,
+                                        int64_t queries, int64_t keys,
+                                        const at::TensorOptions& options) {
+  EXPECT(mode >= kDefaultMask && mode <= kBandThenLeftUpCausal, "sparseMode is ", mode,
+         ", expected 0 to 8");
+  // Without a mask no mode counts.
+  if (!arguments.mask) return std::nullopt;
+  const at::Tensor key = at::arange(keys, options.dtype(at::kLong));
+  // How far a key is behind the query's place.
+  const at::Tensor ahead = key - at::arange(queries, options.dtype(at::kLong)).unsqueeze(1);
+  const int64_t pre = bounded(arguments.pre_tokens);
+  const int64_t next = bounded(arguments.next_tokens);
+  switch (mode) {
+    case kDefaultMask: return *mask | (ahead > next) | (ahead < -pre);
+    case kAllMask: return *mask;
+    case kLeftUpCausal: return ahead > 0;
+    case kRightDownCausal: return ahead > keys - queries;
+    case kBandFromLast: return (ahead > next + keys - queries) | (ahead < keys - queries - pre);
+    case kPrefix: return *mask | ((ahead > keys - queries) & (key >= prefix));
+    case kPrefixCompressed: return (ahead > keys - queries) & (key >= prefix);
+    default:
+      EXPECT(false, "sparseMode is ", mode,
+             ", expected 0 to 6; modes 7 and 8 are for packed sequences");
+  }
+}
+
+at::Tensor distance_shift(const at::Tensor& slopes, int64_t shift_type, int64_t queries,
+                          int64_t keys, int64_t query_start, int64_t key_start) {
+  const auto options = slopes.options().dtype(at::kLong);
+  const at::Tensor distance =
+      (at::arange(keys, options) - at::arange(queries, options).unsqueeze(1) +
+       (key_start - query_start))
+          .abs()
+          .to(at::kFloat);
+  return (shift_type == kRoot ? distance.sqrt() : distance) * -slopes;
+}
+
+SoftmaxAttention::SoftmaxAttention(AttentionInputs inputs) : inputs_(std::move(inputs)) {
+  const int64_t heads = inputs_.query.size(1);
+  const int64_t key_heads = inputs_.key.size(1);
+  EXPECT(key_heads > 0 && heads % key_heads == 0, "query has ", heads,
+         " heads, expected a multiple of the ", key_heads, " heads of key");
+  group_ = heads / key_heads;
+  if (group_ > 1) {
+    inputs_.key = inputs_.key.repeat_interleave(group_, 1);
+    inputs_.value = inputs_.value.repeat_interleave(group_, 1);
+  }
+  at::Tensor scores = at::matmul(inputs_.query, inputs_.key.transpose(2, 3));
+  if (inputs_.shift && inputs_.shifts_first) scores = scores + *inputs_.shift;
+  scores.mul_(inputs_.scale);
+  if (inputs_.shift && !inputs_.shifts_first) scores = scores + *inputs_.shift;
+  if (inputs_.hidden) scores.masked_fill_(*inputs_.hidden, inputs_.hidden_score);
+  const int64_t keys = scores.size(3);
+  if (inputs_.sink) {
+    const at::Tensor sink = inputs_.sink->view({1, heads, 1, 1});
+    const at::Tensor all[] = {scores, sink.expand({scores.size(0), heads, scores.size(2), 1})};
+    scores = at::cat(at::TensorList(all), 3);
+  }
+  if (scores.size(3) == 0) {  // no maximum of no keys
+    probabilities_ = scores;
+    sum_ = at::zeros({scores.size(0), heads, scores.size(2), 1}, scores.options());
+    largest_ = at::full_like(sum_, -std::numeric_limits<double>::infinity());
+    return;
+  }
+  largest_ = scores.amax(3, /*keepdim=*/true);
+  probabilities_ = at::softmax(scores, 3);
+  // The largest probability is that of the largest score, whose exponential is 1.
+  sum_ = probabilities_.amax(3, /*keepdim=*/true).reciprocal();
+  const at::Tensor is_hidden = largest_ == -std::numeric_limits<double>::infinity();
+  if (scores.is_meta() || is_hidden.any().item().toBool()) {
+    probabilities_.masked_fill_(is_hidden, 0);
+    sum_.masked_fill_(is_hidden, 0);
+  }
+  if (inputs_.sink) {
+    of_sink_ = probabilities_.narrow(3, keys, 1);
+    probabilities_ = probabilities_.narrow(3, 0, keys);
+  }
+}
+
+at::Tensor SoftmaxAttention::dropped(const at::Tensor& x) const {
+  return inputs_.kept ? x * *inputs_.kept : x;
+}
+
+// The gradient of keys or values from one by the queries' heads.
+at::Tensor SoftmaxAttention::by_group(const at::Tensor& gradient) const {
+  if (group_ == 1) return gradient;
+  return gradient.unflatten(1, {gradient.size(1) / group_, group_}).sum(2);
+}
+
+at::Tensor SoftmaxAttention::result() const {
+  return at::matmul(dropped(probabilities_), inputs_.value);
+}
+
+SoftmaxAttention::Gradients SoftmaxAttention::gradients(const at::Tensor& dy) const {
+  const at::Tensor& p = probabilities_;
+  const at::Tensor dp = dropped(at::matmul(dy, inputs_.value.transpose(2, 3)));
+  const at::Tensor ds = at::_softmax_backward_data(dp, p, 3, p.scalar_type());
+  const at::Tensor scaled = ds * inputs_.scale;
+  std::optional<at::Tensor> of_sink;
+  if (inputs_.sink) {
+    of_sink = -(of_sink_ * (dp * p).sum(3, /*keepdim=*/true)).sum(at::IntArrayRef{0, 2, 3});
+  }
+  return {at::matmul(scaled, inputs_.key),
+          by_group(at::matmul(scaled.transpose(2, 3), inputs_.query)),
+          by_group(at::matmul(dropped(p).transpose(2, 3), dy)), inputs_.shifts_first ? scaled : ds,
+          of_sink};
+}
+
+at::Tensor kept_of(const at::Tensor& mask, int64_t first, at::IntArrayRef scores, double keep) {
+  int64_t count = 1;
+  for (const int64_t size : scores) {
+    EXPECT(!__builtin_mul_overflow(count, size, &count) && first <= INT64_MAX - 7 - count,
+           "the scores have shape ", scores, ", expected fewer of them");
+  }
+  const int64_t byte = first / 8;
+  const int64_t bytes = (first + count + 7) / 8 - byte;
+  EXPECT(mask.numel() >= byte + bytes, "dropMaskOptional has ", mask.numel(),
+         " bytes, expected at least ", byte + bytes, ", one bit for each score");
+  return mask.flatten()
+             .narrow(0, byte, bytes)
+             .unsqueeze(1)
+             .bitwise_right_shift(at::arange(8, mask.options()))
+             .bitwise_and(1)
+             .flatten()
+             .narrow(0, first % 8, count)
+             .view(scores)
+             .to(at::kFloat) /
+         keep;
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,335 @@
+// Native sparse attention of training over packed sequences: attention to compressed keys, which
+// selects blocks of keys, and attention to selected blocks, with its gradients.
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/attention/packed.h"
+#include "cann/rows/attention/sparse_scores.h"
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+
+namespace aclnn_host::attention_sparse_attention_rows {
+
+namespace {
+
+int64_t longest(const std::vector<SequencePart>& parts) {
+  int64_t most = 0;
+  for (const SequencePart& part : parts) most = std::max(most, part.size);
+  return most;
+}
+
+void check_packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                  const std::string& layout, int64_t heads, int64_t most_in_group) {
+  AttentionArguments arguments;
+  arguments.heads = heads;
+  check_attention(query, key, value, arguments);
+  EXPECT(layout == "TND", "inputLayout is \"", layout, "\", expected \"TND\"");
+  expect_dims("query", query, 3);
+  expect_dims("key", key, 3);
+  expect_dims("value", value, 3);
+  EXPECT(query.size(1) == heads, "headNum is ", heads, ", expected ", query.size(1),
+         ", the heads of query");
+  EXPECT(key.size(1) > 0 && heads % key.size(1) == 0 && heads / key.size(1) <= most_in_group,
+         "query has ", heads, " heads, expected a multiple of the ", key.size(1),
+         " heads of key, up to ", most_in_group, " times as many");
+  EXPECT(key.size(2) == query.size(2) && key.size(2) > 0, "key has shape ", key.sizes(),
+         ", expected query's ", query.size(2), " elements in a head, one or more");
+  EXPECT(value.size(0) == key.size(0) && value.size(1) == key.size(1), "value has shape ",
+         value.sizes(), ", expected the tokens and heads of key's ", key.sizes());
+  check_value_size(key, value);
+}
+
+void check_mask(const char* name, const std::optional<at::Tensor>& mask, int64_t rows,
+                int64_t columns) {
+  if (!mask) return;
+  EXPECT(mask->scalar_type() == at::kBool || mask->scalar_type() == at::kByte, name, " has dtype ",
+         dtype_text(mask->scalar_type()), ", expected BOOL or UINT8");
+  expect_shape(name, *mask, {rows, columns});
+}
+
+// A mask of the longest sequences, for shorter ones.
+at::Tensor mask_for(const at::Tensor& mask, int64_t rows, int64_t columns) {
+  return mask.narrow(0, 0, rows).narrow(1, 0, columns).to(at::kBool);
+}
+
+// Attention of each query to the blocks of keys that it selects, its heads of one group at once: a
+// query and a head of keys make a batch.
+class SelectedAttention {
+ public:
+  SelectedAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                    const at::Tensor& indices, const std::optional<at::Tensor>& mask,
+                    const at::OptionalIntArrayRef& query_sums,
+                    const at::OptionalIntArrayRef& key_sums, double scale, int64_t heads,
+                    const std::string& layout, bool is_causal, int64_t block, int64_t count)
+      : query_(query),
+        key_(key),
+        value_(value),
+        indices_(indices),
+        mask_(mask),
+        scale_(scale),
+        is_causal_(is_causal),
+        block_(block) {
+    check_packed(query, key, value, layout, heads, 32);
+    group_ = heads / key.size(1);
+    EXPECT(block > 0 && block % 16 == 0 && block <= 128, "selectedBlockSize is ", block,
+           ", expected a multiple of 16 up to 128");
+    EXPECT(count > 0 && count <= 32, "selectedBlockCount is ", count, ", expected 1 to 32");
+    expect_shape("topkIndices", indices, {query.size(0), key.size(1), count});
+    queries_ = parts_of("actualSeqQLenOptional", query_sums, query.size(0));
+    keys_ = parts_of("actualSeqKvLenOptional", key_sums, key.size(0));
+    EXPECT(queries_.size() == keys_.size(), "actualSeqKvLenOptional has ", keys_.size(),
+           " elements, expected ", queries_.size(), " as actualSeqQLenOptional");
+    for (const SequencePart& part : keys_) {
+      EXPECT(part.size % block == 0 && part.size / block >= count, "a sequence has ", part.size,
+             " keys, expected a multiple of selectedBlockSize, ", block,
+             ", at least selectedBlockCount, ", count, ", times as many");
+    }
+    if (mask && !is_causal)
+      check_mask("attenMaskOptional", mask, longest(queries_), longest(keys_));
+  }
+
+  struct Chunk {
+    SequencePart queries;
+    SequencePart keys;
+    int64_t first;         // query of the sequence
+    at::Tensor positions;  // of the selected keys: query, head of keys, selected key
+  };
+
+  // Calls with parts of the sequences whose selected keys fit the memory.
+  template <class Visit>
+  void visit(Visit visit) const {
+    constexpr int64_t kMost = int64_t{1} << 24;
+    const int64_t each = indices_.size(1) * indices_.size(2) * block_ * key_.size(2);
+    const int64_t step = std::max<int64_t>(1, kMost / std::max<int64_t>(1, each));
+    for (size_t i = 0; i < queries_.size(); ++i) {
+      for (int64_t first = 0; first < queries_[i].size; first += step) {
+        const SequencePart part{queries_[i].first + first,
+                                std::min(step, queries_[i].size - first)};
+        const at::Tensor own = indices_.narrow(0, part.first, part.size);
+        check_bounds("topkIndices", own, keys_[i].size / block_);
+        const at::Tensor places = at::arange(block_, own.options());
+        visit(Chunk{part, keys_[i], first, (own.unsqueeze(-1) * block_ + places).flatten(2)});
+      }
+    }
+  }
+
+  SoftmaxAttention attention(const Chunk& chunk) const {
+    AttentionInputs inputs{grouped(query_, chunk), selected(key_, chunk), selected(value_, chunk),
+                           scale_};
+    const int64_t queries = chunk.queries.size;
+    if (is_causal_) {
+      const at::Tensor query =
+          at::arange(chunk.first, chunk.first + queries, chunk.positions.options());
+      inputs.hidden = as_batch(chunk.positions > query.view({-1, 1, 1}));
+    } else if (mask_) {
+      const at::Tensor rows = mask_->narrow(0, chunk.first, queries).to(at::kBool);
+      const at::Tensor hidden = rows.gather(1, chunk.positions.flatten(1));
+      inputs.hidden = as_batch(hidden.view(chunk.positions.sizes()));
+    }
+    inputs.hidden_score = kHiddenScore;
+    return SoftmaxAttention(std::move(inputs));
+  }
+
+  // Queries, results and their gradients as query and head of keys, 1, group, elements.
+  at::Tensor grouped(const at::Tensor& packed, const Chunk& chunk) const {
+    return packed.narrow(0, chunk.queries.first, chunk.queries.size)
+        .to(at::kFloat)
+        .unflatten(1, {key_.size(1), group_})
+        .flatten(0, 1)
+        .unsqueeze(1);
+  }
+  static at::Tensor as_packed(const at::Tensor& grouped, const at::Tensor& like) {
+    return grouped.reshape(like.sizes());
+  }
+  // Where the selected keys stand among the heads and tokens of a sequence.
+  at::Tensor rows(const Chunk& chunk) const {
+    const at::Tensor heads = at::arange(key_.size(1), chunk.positions.options());
+    return (chunk.positions * key_.size(1) + heads.view({1, -1, 1})).flatten();
+  }
+
+ private:
+  static at::Tensor as_batch(const at::Tensor& by_query) {
+    return by_query.flatten(0, 1).unsqueeze(1).unsqueeze(1);
+  }
+  at::Tensor selected(const at::Tensor& packed, const Chunk& chunk) const {
+    return packed.narrow(0, chunk.keys.first, chunk.keys.size)
+        .flatten(0, 1)
+        .index_select(0, rows(chunk))
+        .to(at::kFloat)
+        .view({-1, 1, chunk.positions.size(2), packed.size(2)});
+  }
+
+  at::Tensor query_;
+  at::Tensor key_;
+  at::Tensor value_;
+  at::Tensor indices_;
+  std::optional<at::Tensor> mask_;
+  double scale_;
+  bool is_causal_;
+  int64_t block_;
+  int64_t group_ = 1;
+  std::vector<SequencePart> queries_;
+  std::vector<SequencePart> keys_;
+};
+
+bool is_causal(int64_t sparse_mode) {
+  EXPECT(sparse_mode == kDefaultMask || sparse_mode == kLeftUpCausal, "sparseMode is ", sparse_mode,
+         ", expected 0 or 2");
+  return sparse_mode == kLeftUpCausal;
+}
+
+}  // namespace
+
+ACLNN(NsaCompressAttention, (FloatIn, query), (FloatIn, key), (FloatIn, value),
+      (OptionalIn, attenMaskOptional), (OptionalIn, topkMaskOptional),
+      (OptionalInts, actualSeqQLenOptional), (OptionalInts, actualCmpSeqKvLenOptional),
+      (OptionalInts, actualSelSeqKvLenOptional), (double, scaleValue), (int64_t, headNum),
+      (char*, inputLayout), (int64_t, sparseMode), (int64_t, compressBlockSize),
+      (int64_t, compressStride), (int64_t, selectBlockSize), (int64_t, selectBlockCount),
+      (Out, softmaxMaxOut), (Out, softmaxSumOut), (Out, attentionOutOut), (Out, topkIndicesOut)) {
+  check_packed(query, key, value, inputLayout, headNum, 127);
+  const int64_t heads = headNum;
+  const int64_t key_heads = key.size(1);
+  EXPECT(128 % (heads / key_heads) == 0, "query has ", heads / key_heads,
+         " times the heads of key, expected a divisor of 128");
+  EXPECT(sparseMode == 0 || sparseMode == 1, "sparseMode is ", sparseMode.value(),
+         ", expected 0 or 1");
+  const SparseBlocks blocks{compressBlockSize, compressStride, selectBlockSize, selectBlockCount};
+  check_blocks(blocks, "compressStride");
+  EXPECT(blocks.count <= 32, "selectBlockCount is ", blocks.count, ", expected 1 to 32");
+  const auto queries = parts_of("actualSeqQLenOptional", actualSeqQLenOptional, query.size(0));
+  const auto keys = parts_of("actualCmpSeqKvLenOptional", actualCmpSeqKvLenOptional, key.size(0));
+  const auto selected = parts_of("actualSelSeqKvLenOptional", actualSelSeqKvLenOptional,
+                                 std::numeric_limits<int64_t>::max());
+  EXPECT(queries.size() == keys.size() && queries.size() == selected.size(),
+         "actualSeqQLenOptional, actualCmpSeqKvLenOptional and actualSelSeqKvLenOptional have ",
+         queries.size(), ", ", keys.size(), " and ", selected.size(),
+         " elements, expected as many");
+  for (size_t i = 0; i < keys.size(); ++i) {
+    EXPECT(selected[i].size == blocks.blocks_of(keys[i].size), "actualSelSeqKvLenOptional has ",
+           selected[i].size, " blocks in a sequence, expected ", blocks.blocks_of(keys[i].size),
+           " for ", keys[i].size, " compressed keys");
+    EXPECT(blocks.count <= selected[i].size, "selectBlockCount is ", blocks.count,
+           ", expected at most the ", selected[i].size, " blocks of a sequence");
+  }
+  check_mask("attenMaskOptional", attenMaskOptional, longest(queries), longest(keys));
+  check_mask("topkMaskOptional", topkMaskOptional, longest(queries), longest(selected));
+  const auto options = query.options().dtype(at::kFloat);
+  const int64_t tokens = query.size(0);
+  const at::Tensor largest = at::zeros({tokens, heads, kSoftmaxCopies}, options);
+  const at::Tensor sum = at::zeros_like(largest);
+  const at::Tensor results = at::zeros({tokens, heads, value.size(2)}, options);
+  const at::Tensor indices = at::zeros({tokens, key_heads, blocks.count}, options.dtype(at::kLong));
+  for (size_t i = 0; query.is_cpu() && !is_rehearsed() && i < queries.size(); ++i) {
+    const int64_t rows = queries[i].size;
+    if (rows == 0) continue;
+    AttentionInputs inputs{PackedAttention::read(query, queries[i]),
+                           PackedAttention::read(key, keys[i]),
+                           PackedAttention::read(value, keys[i]), scaleValue};
+    if (attenMaskOptional) inputs.hidden = mask_for(*attenMaskOptional, rows, keys[i].size);
+    inputs.hidden_score = kHiddenScore;
+    const SoftmaxAttention attention(std::move(inputs));
+    write_softmax(largest, queries[i], attention.largest(), false);
+    write_softmax(sum, queries[i], attention.sum(), false);
+    PackedAttention::write(results, queries[i], attention.result());
+    at::Tensor scores = block_scores(attention.probabilities().squeeze(0), blocks, selected[i].size)
+                            .unflatten(0, {key_heads, heads / key_heads})
+                            .sum(1);
+    // What the mask says is selected, whatever its importance.
+    if (topkMaskOptional) {
+      scores = scores.masked_fill(mask_for(*topkMaskOptional, rows, selected[i].size),
+                                  std::numeric_limits<float>::max());
+    }
+    indices.narrow(0, queries[i].first, rows)
+        .copy_(most_important(scores, blocks.count).transpose(0, 1));
+  }
+  softmaxMaxOut = largest;
+  softmaxSumOut = sum;
+  attentionOutOut = results;
+  topkIndicesOut = indices;
+}
+
+// Without a mask no mode counts, and mode 2 does without what the mask says.
+ACLNN(NsaSelectedAttention, (FloatIn, query), (FloatIn, key), (FloatIn, value),
+      (IndexIn, topkIndices), (OptionalIn, attenMaskOptional),
+      (OptionalInts, actualSeqQLenOptional), (OptionalInts, actualSeqKvLenOptional),
+      (double, scaleValue), (int64_t, headNum), (char*, inputLayout), (int64_t, sparseMode),
+      (int64_t, selectedBlockSize), (int64_t, selectedBlockCount), (Out, softmaxMaxOut),
+      (Out, softmaxSumOut), (Out, attentionOut)) {
+  const SelectedAttention of(query, key, value, topkIndices, attenMaskOptional,
+                             actualSeqQLenOptional, actualSeqKvLenOptional, scaleValue, headNum,
+                             inputLayout, is_causal(sparseMode) && attenMaskOptional,
+                             selectedBlockSize, selectedBlockCount);
+  const auto options = query.options().dtype(at::kFloat);
+  const at::Tensor largest = at::zeros({query.size(0), query.size(1), kSoftmaxCopies}, options);
+  const at::Tensor sum = at::zeros_like(largest);
+  const at::Tensor results = at::zeros({query.size(0), query.size(1), value.size(2)}, options);
+  if (query.is_cpu() && !is_rehearsed()) {
+    of.visit([&](const SelectedAttention::Chunk& chunk) {
+      const SoftmaxAttention attention = of.attention(chunk);
+      const auto write = [&](const at::Tensor& packed, const at::Tensor& grouped) {
+        const at::Tensor own = packed.narrow(0, chunk.queries.first, chunk.queries.size);
+        own.copy_(SelectedAttention::as_packed(grouped, own));
+      };
+      write(largest, attention.largest().expand({-1, -1, -1, kSoftmaxCopies}));
+      write(sum, attention.sum().expand({-1, -1, -1, kSoftmaxCopies}));
+      write(results, attention.result());
+    });
+  }
+  softmaxMaxOut = largest;
+  softmaxSumOut = sum;
+  attentionOut = results;
+}
+
+// The probabilities are computed anew, so nothing of the forward pass is needed.
+ACLNN(NsaSelectedAttentionGrad, (FloatIn, query), (FloatIn, key), (FloatIn, value),
+      (FloatIn, attentionOut), (FloatIn, attentionOutGrad), (In, softmaxMax), (In, softmaxSum),
+      (IndexIn, topkIndices), (OptionalInts, actualSeqQLenOptional),
+      (OptionalInts, actualSeqKvLenOptional), (OptionalIn, attenMaskOptional), (double, scaleValue),
+      (int64_t, selectedBlockSize), (int64_t, selectedBlockCount), (int64_t, headNum),
+      (char*, inputLayout), (int64_t, sparseMode), (Out, dqOut), (Out, dkOut), (Out, dvOut)) {
+  const SelectedAttention of(query, key, value, topkIndices, attenMaskOptional,
+                             actualSeqQLenOptional, actualSeqKvLenOptional, scaleValue, headNum,
+                             inputLayout, is_causal(sparseMode), selectedBlockSize,
+                             selectedBlockCount);
+  const std::vector<int64_t> shape = {query.size(0), query.size(1), value.size(2)};
+  expect_shape("attentionOut", attentionOut, shape);
+  expect_dtype("attentionOutGrad", attentionOutGrad, query);
+  expect_shape("attentionOutGrad", attentionOutGrad, shape);
+  expect_dtype("attentionOut", attentionOut, query);
+  check_softmax_inputs(softmaxMax, softmaxSum);
+  expect_shape("softmaxMax", softmaxMax, {query.size(0), query.size(1), kSoftmaxCopies});
+  expect_shape("softmaxSum", softmaxSum, {query.size(0), query.size(1), kSoftmaxCopies});
+  const at::Tensor of_query = at::zeros_like(query, at::kFloat);
+  const at::Tensor of_key = at::zeros(key.sizes(), query.options().dtype(at::kFloat));
+  const at::Tensor of_value = at::zeros(value.sizes(), query.options().dtype(at::kFloat));
+  if (query.is_cpu() && !is_rehearsed()) {
+    of.visit([&](const SelectedAttention::Chunk& chunk) {
+      const SoftmaxAttention::Gradients gradients =
+          of.attention(chunk).gradients(of.grouped(attentionOutGrad, chunk));
+      const at::Tensor own = of_query.narrow(0, chunk.queries.first, chunk.queries.size);
+      own.copy_(SelectedAttention::as_packed(gradients.query, own));
+      const at::Tensor rows = of.rows(chunk);
+      const auto add = [&](const at::Tensor& packed, const at::Tensor& gradient) {
+        packed.narrow(0, chunk.keys.first, chunk.keys.size)
+            .flatten(0, 1)
+            .index_add_(0, rows, gradient.reshape({-1, packed.size(2)}));
+      };
+      add(of_key, gradients.key);
+      add(of_value, gradients.value);
+    });
+  }
+  dqOut = of_query;
+  dkOut = of_key;
+  dvOut = of_value;
+}
+
+}  // namespace aclnn_host::attention_sparse_attention_rows

@@ -1,0 +1,218 @@
+// The compression of native sparse attention: windows of keys or values along a sequence, each
+// summed to one with a weight for each of its places and heads.
+
+#include <string>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/attention/packed.h"
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+
+namespace aclnn_host::attention_sparse_compression_rows {
+
+namespace {
+
+struct Windows {
+  int64_t size;
+  int64_t stride;
+
+  int64_t count(int64_t elements) const {
+    return elements < size ? 0 : (elements - size) / stride + 1;
+  }
+  // The elements at one place of all windows.
+  at::Tensor at_place(const at::Tensor& elements, int64_t place) const {
+    const int64_t last = place + (count(elements.size(0)) - 1) * stride;
+    return elements.slice(0, place, last + 1, stride);
+  }
+};
+
+Windows windows_of(const at::Tensor& weight, int64_t size, int64_t stride, int64_t most) {
+  EXPECT(size > 0 && size % 16 == 0 && size <= most, "compressBlockSize is ", size,
+         ", expected a multiple of 16 up to ", most);
+  EXPECT(stride > 0 && stride % 16 == 0 && stride <= size, "compressStride is ", stride,
+         ", expected a multiple of 16 up to compressBlockSize, ", size);
+  expect_dims("weight", weight, 2);
+  EXPECT(weight.size(0) == size, "weight has shape ", weight.sizes(),
+         ", expected compressBlockSize, ", size, ", as first dimension");
+  return {size, stride};
+}
+
+void check_heads(const at::Tensor& input, const at::Tensor& weight) {
+  const int64_t heads = input.size(-2);
+  const int64_t elements = input.size(-1);
+  expect_dtype("weight", weight, input);
+  EXPECT(input.scalar_type() != at::kDouble, "input has dtype DOUBLE, expected FLOAT16, ",
+         "BFLOAT16 or FLOAT");
+  EXPECT(weight.size(1) == heads && heads > 0, "weight has shape ", weight.sizes(),
+         ", expected the ", heads, " heads of input, one or more, as last dimension");
+  EXPECT(elements > 0 && elements % 16 == 0, "input has shape ", input.sizes(),
+         ", expected a multiple of 16 as last dimension");
+}
+
+std::vector<SequencePart> sequences_of(const at::Tensor& input, const std::string& layout,
+                                       const at::OptionalIntArrayRef& lengths, int64_t type) {
+  EXPECT(layout == "TND", "the layout is \"", layout, "\", expected \"TND\"");
+  EXPECT(type == 0, "actSeqLenType is ", type,
+         ", expected 0, sums of the lengths up to each sequence");
+  expect_dims("input", input, 3);
+  const std::vector<SequencePart> sequences = parts_of("actSeqLenOptional", lengths, input.size(0));
+  EXPECT(lengths->back() == input.size(0), "actSeqLenOptional ends with ", lengths->back(),
+         ", expected ", input.size(0), ", the tokens of input");
+  return sequences;
+}
+
+int64_t total(const std::vector<SequencePart>& sequences, const Windows& windows) {
+  int64_t count = 0;
+  for (const SequencePart& sequence : sequences) count += windows.count(sequence.size);
+  return count;
+}
+
+at::Tensor compressed(const at::Tensor& elements, const at::Tensor& weight,
+                      const Windows& windows) {
+  const at::Tensor values = elements.to(at::kFloat);
+  const at::Tensor weights = weight.to(at::kFloat).unsqueeze(-1);
+  at::Tensor sum =
+      at::zeros({windows.count(values.size(0)), values.size(1), values.size(2)}, values.options());
+  for (int64_t place = 0; place < windows.size; ++place) {
+    sum += windows.at_place(values, place) * weights.select(0, place);
+  }
+  return sum;
+}
+
+}  // namespace
+
+ACLNN(NsaCompress, (FloatIn, input), (FloatIn, weight), (OptionalInts, actSeqLenOptional),
+      (char*, layoutOptional), (int64_t, compressBlockSize), (int64_t, compressStride),
+      (int64_t, actSeqLenType), (Out, output)) {
+  const Windows windows = windows_of(weight, compressBlockSize, compressStride, 128);
+  const std::vector<SequencePart> sequences =
+      sequences_of(input, layoutOptional, actSeqLenOptional, actSeqLenType);
+  check_heads(input, weight);
+  expect_dtype(output, input);
+  const at::Tensor results = at::zeros({total(sequences, windows), input.size(1), input.size(2)},
+                                       input.options().dtype(at::kFloat));
+  expect_shape("output", output, results.sizes());
+  if (input.is_cpu() && !is_rehearsed()) {
+    int64_t first = 0;
+    for (const SequencePart& sequence : sequences) {
+      const int64_t count = windows.count(sequence.size);
+      if (count == 0) continue;
+      results.narrow(0, first, count)
+          .copy_(compressed(input.narrow(0, sequence.first, sequence.size), weight, windows));
+      first += count;
+    }
+  }
+  output = results;
+}
+
+ACLNN(NsaCompressGrad, (FloatIn, outputGrad), (FloatIn, input), (FloatIn, weight),
+      (OptionalInts, actSeqLenOptionalOptional), (int64_t, compressBlockSize),
+      (int64_t, compressStride), (int64_t, actSeqLenType), (char*, layoutOptionalOptional),
+      (Out, inputGradOut), (Out, weightGradOut)) {
+  const Windows windows = windows_of(weight, compressBlockSize, compressStride, 128);
+  const std::vector<SequencePart> sequences =
+      sequences_of(input, layoutOptionalOptional, actSeqLenOptionalOptional, actSeqLenType);
+  check_heads(input, weight);
+  expect_dtype("outputGrad", outputGrad, input);
+  expect_dtype(inputGradOut, input);
+  expect_dtype(weightGradOut, weight);
+  expect_shape("outputGrad", outputGrad, {total(sequences, windows), input.size(1), input.size(2)});
+  const at::Tensor of_input = at::zeros_like(input, at::kFloat);
+  const at::Tensor of_weight = at::zeros_like(weight, at::kFloat);
+  if (input.is_cpu() && !is_rehearsed()) {
+    const at::Tensor values = input.to(at::kFloat);
+    const at::Tensor weights = weight.to(at::kFloat).unsqueeze(-1);
+    const at::Tensor gradients = outputGrad.to(at::kFloat);
+    int64_t first = 0;
+    for (const SequencePart& sequence : sequences) {
+      const int64_t count = windows.count(sequence.size);
+      if (count == 0) continue;
+      const at::Tensor own = gradients.narrow(0, first, count);
+      const at::Tensor elements = values.narrow(0, sequence.first, sequence.size);
+      const at::Tensor to = of_input.narrow(0, sequence.first, sequence.size);
+      for (int64_t place = 0; place < windows.size; ++place) {
+        windows.at_place(to, place).add_(own * weights.select(0, place));
+        of_weight.select(0, place).add_((own * windows.at_place(elements, place)).sum({0, 2}));
+      }
+      first += count;
+    }
+  }
+  inputGradOut = of_input;
+  weightGradOut = of_weight;
+}
+
+// One token is new for each sequence. Where its window is full, the sum of the last one goes to a
+// slot of the cache. Pages of the input are looked up in a table.
+ACLNN(NsaCompressWithCache, (FloatIn, input), (FloatIn, weight), (IndexIn, slotMapping),
+      (OptionalInts, actSeqLenOptional), (OptionalIn, blockTableOptional), (char*, layoutOptional),
+      (int64_t, compressBlockSize), (int64_t, compressStride), (int64_t, actSeqLenType),
+      (int64_t, pageBlockSize), (InOut, outputCache)) {
+  const Windows windows = windows_of(weight, compressBlockSize, compressStride, 64);
+  const int64_t page = pageBlockSize;
+  EXPECT(page == 64 || page == 128, "pageBlockSize is ", page, ", expected 64 or 128");
+  EXPECT(actSeqLenType == 1, "actSeqLenType is ", actSeqLenType.value(),
+         ", expected 1, the length of each sequence");
+  EXPECT(actSeqLenOptional, "actSeqLenOptional is null, expected the lengths of sequences");
+  const at::IntArrayRef lengths = *actSeqLenOptional;
+  const auto batches = static_cast<int64_t>(lengths.size());
+  expect_dims("input", input, blockTableOptional ? 4 : 3);
+  check_heads(input, weight);
+  expect_shape("slotMapping", slotMapping, {batches});
+  expect_dims("outputCache", outputCache, 3);
+  expect_dtype(outputCache, input);
+  expect_shape("outputCache", outputCache, {outputCache->size(0), input.size(-2), input.size(-1)});
+  int64_t capacity = input.size(0);
+  if (blockTableOptional) {
+    expect_dims("blockTableOptional", *blockTableOptional, 2);
+    EXPECT(input.size(1) == page, "input has shape ", input.sizes(), ", expected pages of ", page,
+           " tokens");
+    EXPECT(blockTableOptional->scalar_type() == at::kInt ||
+               blockTableOptional->scalar_type() == at::kLong,
+           "blockTableOptional has dtype ", dtype_text(blockTableOptional->scalar_type()),
+           ", expected INT32");
+    EXPECT(blockTableOptional->size(0) == batches, "blockTableOptional has shape ",
+           blockTableOptional->sizes(), ", expected ", batches, " rows");
+    capacity = blockTableOptional->size(1) * page;
+  } else {
+    EXPECT(layoutOptional == "TND", "layoutOptional is \"", layoutOptional, "\", expected \"TND\"");
+  }
+  int64_t tokens = 0;
+  for (const int64_t length : lengths) {
+    EXPECT(length >= 0 && length <= capacity - tokens, "actSeqLenOptional is ", lengths,
+           ", expected lengths of up to ", capacity, " tokens");
+    if (!blockTableOptional) tokens += length;
+  }
+  const at::Tensor cache = wide(outputCache).clone();
+  if (input.is_cpu() && !is_rehearsed()) {
+    const at::Tensor pages = blockTableOptional ? input.flatten(0, 1) : input;
+    int64_t first = 0;
+    for (int64_t b = 0; b < batches; ++b) {
+      const int64_t length = lengths[static_cast<size_t>(b)];
+      const int64_t start = length - windows.size;
+      const bool is_full = start >= 0 && start % windows.stride == 0;
+      if (is_full) {
+        const at::Tensor slot = slotMapping.narrow(0, b, 1);
+        check_bounds("slotMapping", slot, cache.size(0));
+        at::Tensor places = at::arange(start, length, slotMapping.options());
+        if (blockTableOptional) {
+          const at::Tensor table = blockTableOptional->select(0, b).to(at::kLong);
+          const at::Tensor blocks = table.index_select(0, places.floor_divide(page));
+          check_bounds("blockTableOptional", blocks, input.size(0));
+          places = blocks * page + places.remainder(page);
+        } else {
+          places = places + first;
+        }
+        cache.index_copy_(0, slot, compressed(pages.index_select(0, places), weight, windows));
+      }
+      if (!blockTableOptional) first += length;
+    }
+  }
+  outputCache = cache;
+}
+
+}  // namespace aclnn_host::attention_sparse_compression_rows

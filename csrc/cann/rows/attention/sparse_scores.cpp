@@ -1,0 +1,56 @@
+// Which blocks of keys are selected: see sparse_scores.h.
+
+#include "cann/rows/attention/sparse_scores.h"
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/checks.h"
+
+namespace aclnn_host {
+
+void check_blocks(const SparseBlocks& blocks, const char* stride_name) {
+  const auto is_size = [](int64_t size, int64_t most) {
+    return size > 0 && size % 16 == 0 && size <= most;
+  };
+  EXPECT(is_size(blocks.window, 128), "compressBlockSize is ", blocks.window,
+         ", expected a multiple of 16 up to 128");
+  EXPECT(is_size(blocks.stride, 64) && blocks.stride <= blocks.window, stride_name, " is ",
+         blocks.stride, ", expected a multiple of 16 up to 64 and to compressBlockSize");
+  EXPECT(is_size(blocks.block, 128) && blocks.block >= blocks.window &&
+             blocks.block % blocks.stride == 0,
+         "selectBlockSize is ", blocks.block, ", expected a multiple of 16 and of ", stride_name,
+         " from compressBlockSize to 128");
+  EXPECT(blocks.count > 0, "selectBlockCount is ", blocks.count, ", expected 1 or more");
+}
+
+at::Tensor block_scores(const at::Tensor& probabilities, const SparseBlocks& blocks,
+                        int64_t block_count) {
+  const int64_t m = blocks.windows_in_block();
+  const int64_t n = blocks.window / blocks.stride;
+  const int64_t windows = std::min(probabilities.size(-1), block_count * m + m);
+  // Places before the first window and after the last one count 0.
+  std::vector<int64_t> sizes = probabilities.sizes().vec();
+  sizes.back() = n + block_count * m + m;
+  const at::Tensor padded = at::zeros(sizes, probabilities.options());
+  padded.narrow(-1, n, windows).copy_(probabilities.narrow(-1, 0, windows));
+  sizes.back() = block_count;
+  at::Tensor sum = at::zeros(sizes, probabilities.options());
+  for (int64_t i = 0; i < m + n - 1; ++i) {
+    const int64_t times = std::min({i + 1, m + n - 1 - i, m, n});
+    const int64_t first = n + m - i;
+    sum +=
+        padded.slice(-1, first, first + (block_count - 1) * m + 1, m) * static_cast<double>(times);
+  }
+  return sum;
+}
+
+at::Tensor most_important(const at::Tensor& scores, int64_t count) {
+  return std::get<1>(scores.sort(/*stable=*/true, -1, /*descending=*/true)).narrow(-1, 0, count);
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,83 @@
+// Steps of attention that are operators of their own.
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/softmax.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::attention_window_rows {
+
+namespace {
+
+// A mask or a bias, of which only these dimensions of (B, W, N, S1, S2) are more than 1, in one of
+// the ways to write that.
+at::Tensor as_windows(const char* name, const at::Tensor& part, const at::Tensor& x,
+                      const std::vector<int64_t>& sizes) {
+  expect_dtype(name, part, x);
+  expect_dims(name, part, 3, 5);
+  const size_t skipped = part.dim() == 5 ? 0 : 1;
+  std::vector<int64_t> expected(sizes.begin() + static_cast<std::ptrdiff_t>(skipped), sizes.end());
+  if (part.dim() == 3) {
+    expected = {std::max(sizes[1], sizes[2]), sizes[3], sizes[4]};
+  }
+  expect_shape(name, part, expected);
+  return wide(part).reshape(sizes);
+}
+
+}  // namespace
+
+ACLNN(MaskedSoftmaxWithRelPosBias, (FloatIn, x), (OptionalIn, attenMaskOptional),
+      (FloatIn, relativePosBias), (double, scaleValue), (int64_t, innerPrecisionMode), (Out, out)) {
+  static_cast<void>(innerPrecisionMode);
+  expect_dims("x", x, 4, 5);
+  expect_like("out", out, x);
+  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected at least one element");
+  const int64_t heads = x.size(-3);
+  const int64_t rows = x.size(-2);
+  const int64_t columns = x.size(-1);
+  int64_t windows = x.dim() == 5 ? x.size(1) : 1;
+  if (x.dim() == 4 && attenMaskOptional) {
+    expect_dims("attenMaskOptional", *attenMaskOptional, 3, 5);
+    windows = attenMaskOptional->size(attenMaskOptional->dim() == 5 ? 1 : 0);
+    EXPECT(windows > 0 && x.size(0) % windows == 0, "x has shape ", x.sizes(),
+           ", expected a first dimension that ", windows,
+           ", the number of windows of attenMaskOptional, divides");
+  }
+  at::Tensor scores = wide(x).reshape({-1, windows, heads, rows, columns}) * scaleValue.value();
+  if (attenMaskOptional) {
+    scores = scores +
+             as_windows("attenMaskOptional", *attenMaskOptional, x, {1, windows, 1, rows, columns});
+  }
+  scores = scores + as_windows("relativePosBias", relativePosBias, x, {1, 1, heads, rows, columns});
+  out = at::softmax(scores, -1).reshape(x.sizes());
+}
+
+ACLNN(TransformBiasRescaleQkv, (FloatIn, qkv), (FloatIn, qkvBias), (int64_t, numHeads), (Out, qOut),
+      (Out, kOut), (Out, vOut)) {
+  expect_dims("qkv", qkv, 3);
+  const int64_t width = qkv.size(2);
+  const int64_t heads = numHeads.value();
+  EXPECT(heads > 0, "numHeads is ", heads, ", expected more than 0");
+  EXPECT(width > 0 && width % 3 == 0 && width / 3 % heads == 0, "qkv has shape ", qkv.sizes(),
+         ", expected a last dimension of 3 * numHeads * the size of a head; numHeads is ", heads);
+  expect_dtype("qkvBias", qkvBias, qkv);
+  expect_shape("qkvBias", qkvBias, {width});
+  const int64_t size = width / 3 / heads;
+  const std::vector<int64_t> expected{qkv.size(0), heads, qkv.size(1), size};
+  for (const Output* out : {&qOut, &kOut, &vOut}) {
+    expect_dtype(*out, qkv);
+    expect_shape(out->name(), *out, expected);
+  }
+  const at::Tensor parts = (wide(qkv) + wide(qkvBias))
+                               .reshape({qkv.size(0), qkv.size(1), 3, heads, size})
+                               .permute({2, 0, 3, 1, 4});
+  qOut = parts.select(0, 0) / std::sqrt(static_cast<double>(size));
+  kOut = parts.select(0, 1);
+  vOut = parts.select(0, 2);
+}
+
+}  // namespace aclnn_host::attention_window_rows

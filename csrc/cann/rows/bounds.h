@@ -1,0 +1,21 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/aminmax.h>
+
+#include "cann/rows/engine/refusal.h"
+
+namespace aclnn_host {
+
+// Refuses indices outside [least, limit), for the functions of ATen that trust theirs; other than a
+// device, which would read or write elsewhere. Tensors without memory have no values to check.
+inline void check_bounds(const char* name, const at::Tensor& indices, int64_t limit,
+                         int64_t least = 0) {
+  if (!indices.is_cpu() || indices.numel() == 0) return;
+  const auto [low, high] = at::aminmax(indices);
+  EXPECT(low.item().toLong() >= least && high.item().toLong() < limit, name, " has values from ",
+         low.item().toLong(), " to ", high.item().toLong(), ", expected ", least, " to ",
+         limit - 1);
+}
+
+}  // namespace aclnn_host

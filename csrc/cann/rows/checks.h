@@ -1,0 +1,50 @@
+#pragma once
+
+#include "cann/rows/engine/refusal.h"
+#include "cann/rows/row.h"
+#include "host_cann/descriptors/tensor.h"
+#include "host_cann/ops/aten.h"
+
+// What rows refuse where ATen would accept it. The text names the argument, what it is and what was
+// expected; in stage 1 it becomes 161002.
+namespace aclnn_host {
+
+// Refuses with 161001 a null argument that is allowed in other calls.
+template <class... Text>
+void require_given(bool is_given, const Text&... text) {
+  if (!is_given) throw NullArgument(text_of({text...}));
+}
+// The same of an output that a flag, or a place of a mask, asks for.
+inline void require_asked(const char* name, const OptionalOutput& out, const char* flag,
+                          bool is_asked) {
+  require_given(out || !is_asked, name, " is null, expected a tensor as ", flag, " is true");
+}
+
+inline void expect_dtype(const char* name, const at::Tensor& tensor, at::ScalarType expected) {
+  EXPECT(tensor.scalar_type() == expected, name, " has dtype ", dtype_text(tensor.scalar_type()),
+         ", expected ", dtype_text(expected));
+}
+inline void expect_dtype(const char* name, const at::Tensor& tensor, const at::Tensor& like) {
+  expect_dtype(name, tensor, like.scalar_type());
+}
+inline void expect_dtype(const Output& out, const at::Tensor& like) {
+  expect_dtype(out.name(), out, like);
+}
+
+inline void expect_shape(const char* name, const at::Tensor& tensor, at::IntArrayRef expected) {
+  EXPECT(tensor.sizes() == expected, name, " has shape ", tensor.sizes(), ", expected ", expected);
+}
+inline void expect_like(const char* name, const at::Tensor& tensor, const at::Tensor& like) {
+  expect_dtype(name, tensor, like);
+  expect_shape(name, tensor, like.sizes());
+}
+
+inline void expect_dims(const char* name, const at::Tensor& tensor, int64_t dims) {
+  EXPECT(tensor.dim() == dims, name, " has ", tensor.dim(), " dimensions, expected ", dims);
+}
+inline void expect_dims(const char* name, const at::Tensor& tensor, int64_t least, int64_t most) {
+  EXPECT(tensor.dim() >= least && tensor.dim() <= most, name, " has ", tensor.dim(),
+         " dimensions, expected ", least, " to ", most);
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,39 @@
+#include "cann/rows/engine/frame.h"
+
+#include <algorithm>
+
+#include "cann/rows/engine/stretch.h"
+
+namespace aclnn_host {
+
+bool places_are_apart(const Frame& frame) {
+  struct Placed {
+    Stretch memory;
+    size_t place;
+    const at::Tensor* tensor;
+  };
+  std::vector<Placed> all;
+  all.reserve(frame.tensors.size());
+  size_t of_its_own = frame.tensors.size();  // a place that no list has
+  for (size_t slot = 0; slot < frame.slots.size(); ++slot) {
+    const TensorRange* const range = frame.range(slot);
+    if (range == nullptr) continue;
+    for (size_t i = 0; i < range->count; ++i) {
+      const at::Tensor& tensor = frame.tensors[range->first + i];
+      const Stretch memory = stretch_of(tensor);
+      if (!memory.is_empty()) all.push_back({memory, range->is_list ? i : of_its_own++, &tensor});
+    }
+  }
+  std::ranges::sort(all, {}, [](const Placed& each) { return each.memory.begin; });
+  const Placed* last = nullptr;
+  for (const Placed& next : all) {
+    const bool is_apart = last == nullptr || next.memory.begin >= last->memory.end;
+    const bool is_same =
+        !is_apart && next.place == last->place && is_same_view(*next.tensor, *last->tensor);
+    if (!is_apart && !is_same) return false;
+    last = &next;
+  }
+  return true;
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
+#include <c10/core/ScalarType.h>
+
+#include "cann/rows/engine/outputs.h"
+#include "host_cann/descriptors/containers.h"
+#include "host_cann/descriptors/tensor.h"
+
+namespace aclnn_host {
+
+// The copy of an argument: where its tensors stand in the executor, or a value.
+struct TensorRange {
+  size_t first;
+  size_t count;
+  bool is_list = false;
+
+  size_t end() const { return first + count; }
+};
+// A number of which only the type, the sign and the order of size matter to stage 1.
+struct AnyValue {
+  c10::Scalar number;
+};
+using Slot = std::variant<std::monostate, TensorRange, c10::Scalar, std::vector<c10::Scalar>,
+                          AnyValue, std::vector<AnyValue>, std::vector<int64_t>,
+                          std::vector<double>, std::vector<bool>, std::string, c10::ScalarType>;
+
+// A tensor in a type or a format that ATen may lack, as a row sees it: its elements, INT4 as INT8,
+// the types of FLOAT8 and FLOAT4 as FLOAT, those of a private format in order.
+struct Stored {
+  at::Tensor elements;
+  aclDataType dtype;  // as it is stored
+  aclFormat format;
+};
+
+// The arguments of one call as a row sees them. The tensors have the caller's memory, scratch
+// memory, or none.
+struct Frame {
+  const std::vector<Slot>& slots;
+  const std::vector<const char*>& names;
+  const std::vector<at::Tensor>& tensors;
+  const std::vector<TensorView>& views;              // of the tensors, as the caller has them
+  const std::vector<std::shared_ptr<Dims>>& shapes;  // of the SizedOutputs, by tensor
+  bool writes;                                       // false in stage 1
+
+  const TensorRange* range(size_t i) const { return std::get_if<TensorRange>(&slots[i]); }
+  const at::Tensor& tensor(size_t i) const { return tensors[range(i)->first]; }
+  Stored stored(size_t t) const { return {tensors[t], views[t].dtype, views[t].format}; }
+  Output output(size_t i) const { return Output(names[i], tensor(i), writes, &tensors); }
+};
+
+// Whether tensors that have different places in the lists of a call, or stand in none, lie in
+// memory apart from one another.
+bool places_are_apart(const Frame& frame);
+
+// A row as the engine calls it.
+using RowFunction = void (*)(const Frame&);
+
+// Whether the row that runs on this thread is rehearsed: its inputs are all zeros or all ones. For
+// rows that check values, not only shapes and dtypes.
+bool is_rehearsed() noexcept;
+
+}  // namespace aclnn_host

@@ -1,0 +1,76 @@
+#include "cann/rows/engine/outputs.h"
+
+#include "cann/rows/engine/refusal.h"
+#include "cann/rows/engine/stretch.h"
+#include "host_cann/ops/aten.h"
+#include "host_cann/ops/cast.h"
+
+namespace aclnn_host {
+namespace {
+
+// CANN takes a tensor of one element where ATen has one without dimensions.
+bool same_shape(at::IntArrayRef a, at::IntArrayRef b) {
+  return a == b || (a.size() + b.size() == 1 && (a.empty() ? b : a)[0] == 1);
+}
+
+// Whether two tensors lie in one stretch of memory in different ways.
+bool share_memory(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return false;
+  return !is_same_view(a, b) && stretch_of(a).meets(stretch_of(b));
+}
+
+}  // namespace
+
+void Output::expect(at::ScalarType result) const {
+  const at::ScalarType expected = tensor_.scalar_type();
+  // The last words are torch's own, for programs that look for them.
+  EXPECT(can_cast(acl_type(result), acl_type(expected)), name_, " has dtype ",
+         dtype_name(acl_type(expected)), ", but result type ", result,
+         " can't be cast to the desired output type ", expected);
+}
+
+Output& Output::operator=(const at::Tensor& result) {
+  expect(result.scalar_type());
+  copy(result);
+  return *this;
+}
+
+void Output::copy(const at::Tensor& result) {
+  EXPECT(same_shape(result.sizes(), tensor_.sizes()), name_, " has shape ", tensor_.sizes(),
+         ", expected ", result.sizes(), ", the shape of the result");
+  if (!is_written_) return;
+  const at::Tensor from = result.view_as(tensor_);
+  if (is_same_view(from, tensor_)) return;
+  // What lies in the output's own memory, as a view of an input that the caller overlaps it with,
+  // is read before anything is written.
+  tensor_.copy_(share_memory(from, tensor_) ? from.clone() : from);
+}
+
+at::Tensor* Output::room(at::ScalarType result, at::IntArrayRef shape, Reads reads) {
+  constexpr int64_t kLeastElements = 1024;
+  if (!is_written_ || tensor_.scalar_type() != result || tensor_.sizes() != shape ||
+      tensor_.numel() < kLeastElements || !tensor_.is_non_overlapping_and_dense()) {
+    return nullptr;
+  }
+  if (reads == Reads::kSameElement && may_be_written_early_) return &tensor_;
+  if (tensors_ == nullptr) return nullptr;
+  for (const at::Tensor& other : *tensors_) {
+    if (other.is_same(tensor_) || other.numel() == 0) continue;
+    if (reads == Reads::kSameElement && is_same_view(other, tensor_)) continue;
+    if (stretch_of(other).meets(stretch_of(tensor_))) return nullptr;
+  }
+  return &tensor_;
+}
+
+SizedOutput& SizedOutput::operator=(const at::Tensor& result) {
+  const at::Tensor& memory = memory_;
+  EXPECT(result.numel() <= memory.numel(), "the output has memory for ", memory.numel(),
+         " elements, expected at least ", result.numel());
+  memory_.expect(result.scalar_type());
+  if (!memory_.is_written()) return *this;
+  memory.view({-1}).narrow(0, 0, result.numel()).view(result.sizes()).copy_(result);
+  shape_->assign(result.sizes().data(), result.sizes().size());
+  return *this;
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,496 @@
+// Stage 1 of a row: its arguments are copied and checked, then ATen is asked about them, of shapes
+// without memory, of dtypes in a rehearsal. Stage 2 computes.
+#include "cann/rows/engine/preparation.h"
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/MemoryOverlap.h>
+#include <c10/util/Exception.h>
+
+#include "acl/acl_base.h"
+#include "cann/rows/engine/accepted.h"
+#include "cann/rows/engine/call.h"
+#include "cann/rows/engine/ranks.h"
+#include "cann/rows/engine/reasons.h"
+#include "cann/rows/engine/refusal.h"
+#include "cann/rows/engine/stored.h"
+#include "cann/rows/engine/without_python.h"
+#include "host_cann/descriptors/guard.h"
+#include "host_cann/descriptors/private_format.h"
+#include "host_cann/ops/aten.h"
+#include "host_cann/ops/checks.h"
+#include "host_cann/ops/packed.h"
+#include "host_cann/runtime/error.h"
+
+namespace aclnn_host {
+namespace {
+
+bool is_one_of(Preparation::Types types, at::ScalarType dtype) {
+  switch (types) {
+    case Preparation::Types::kFloating: return at::isFloatingType(dtype);
+    case Preparation::Types::kFloatingOrComplex:
+      return at::isFloatingType(dtype) || at::isComplexType(dtype);
+    case Preparation::Types::kReal: return !at::isComplexType(dtype);
+    case Preparation::Types::kIntegral: return at::isIntegralType(dtype, true);
+    case Preparation::Types::kIndex: return dtype == at::kInt || dtype == at::kLong;
+    default: return true;
+  }
+}
+
+const char* names_of(Preparation::Types types) {
+  switch (types) {
+    case Preparation::Types::kFloating: return "FLOAT, FLOAT16, BFLOAT16 or DOUBLE";
+    case Preparation::Types::kFloatingOrComplex:
+      return "FLOAT, FLOAT16, BFLOAT16, DOUBLE or a complex type";
+    case Preparation::Types::kReal: return "a real type";
+    case Preparation::Types::kIntegral: return "an integer type or BOOL";
+    case Preparation::Types::kIndex: return "INT32 or INT64";
+    default: return "any type";
+  }
+}
+
+// An empty tensor may have any size for the price of none, but functions of ATen make tables of it.
+constexpr int64_t kLargestBeside0 = int64_t{1} << 27;
+bool may_be_beside_0(int64_t size) {
+  return size <= kLargestBeside0;
+}
+
+c10::Scalar aten_scalar(const aclScalar& scalar) {
+  switch (scalar.dtype) {
+    case ACL_BOOL: return c10::Scalar(scalar.integer != 0);
+    case ACL_INT8:
+    case ACL_INT16:
+    case ACL_INT32:
+    case ACL_INT64: return c10::Scalar(scalar.integer);
+    case ACL_UINT8:
+    case ACL_UINT16:
+    case ACL_UINT32: return c10::Scalar(static_cast<int64_t>(scalar.natural));
+    case ACL_UINT64: return c10::Scalar(scalar.natural);
+    case ACL_COMPLEX64:
+    case ACL_COMPLEX128:
+      return c10::Scalar(c10::complex<double>(scalar.complex[0], scalar.complex[1]));
+    default: return c10::Scalar(scalar.real);
+  }
+}
+
+// ATen says that there is no memory in a text of its own.
+void throw_if_out_of_memory(const std::exception& error) {
+  if (words_of(error).starts_with("[enforce fail at alloc_cpu")) {
+    throw std::bad_alloc();
+  }
+}
+
+thread_local bool rehearsed = false;
+
+struct RowExecutor final : aclOpExecutor {
+  RowExecutor(const char* api, RowFunction row, Call&& call)
+      : aclOpExecutor(api, 0), row(row), call(std::move(call)) {
+    this->call.point_at_views();
+  }
+  RowExecutor(const RowExecutor& other) : aclOpExecutor(other), row(other.row), call(other.call) {
+    call.point_at_views();
+  }
+
+  aclnnStatus compute(void*) noexcept override {
+    try {
+      call.run(row, with_memory, /*writes=*/true);
+      return OK;
+    } catch (const std::exception& error) {
+      return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s: the computation failed: %s", api,
+                  reason_of(error, "the values do not fit").c_str());
+    }
+  }
+  std::unique_ptr<aclOpExecutor> clone() const override {
+    return std::make_unique<RowExecutor>(*this);
+  }
+  TensorArguments tensors() noexcept override {
+    return {call.arguments.data(), call.arguments.size()};
+  }
+
+  RowFunction row;
+  Call call;
+};
+
+}  // namespace
+
+bool is_rehearsed() noexcept {
+  return rehearsed;
+}
+
+// What stage 1 knows so far.
+struct Preparation::State {
+  const char* api;
+  uint64_t* workspace_size;
+  aclOpExecutor** executor;
+  Checks checks;
+  Call call;
+  std::vector<Argument> tensors;  // in the order of call.views
+  std::vector<Types> types;       // of the tensors
+  std::vector<Allowed> allowed;   // to the tensors
+
+  void add_view(const char* name, const aclTensor* tensor, Access access, size_t list,
+                std::shared_ptr<Dims> shape = nullptr) {
+    tensors.push_back({name, tensor});
+    types.push_back(Types::kAny);
+    call.views.push_back(tensor->view);
+    allowed.push_back(Allowed::kNone);
+    call.arguments.push_back({nullptr, access != Access::kOutput, access != Access::kInput, list});
+    call.shapes.push_back(std::move(shape));
+  }
+
+  // Whether ATen accepts the call.
+  aclnnStatus ask_aten(RowFunction row) {
+    using enum Aspect;
+    std::string of_shapes = fingerprint(row, call, kShapes);
+    if (was_accepted(of_shapes)) return OK;
+    const std::optional<std::string> refusal = refusal_of_shapes(row);
+    if (refusal && !refusal->empty()) return refuse(*refusal);
+    // Where the shapes are known to be right, the dtypes are asked about once.
+    std::string of_dtypes = refusal ? fingerprint(row, call, kDtypes) : std::string();
+    const bool rehearses_small = is_large();
+    if (of_dtypes.empty() || !was_accepted(of_dtypes)) {
+      const std::string text = rehearses_small ? rehearse_small(row) : rehearse(row);
+      if (!text.empty()) return refuse(text);
+      if (!of_dtypes.empty()) note_accepted(std::move(of_dtypes));
+    }
+    // A rehearsal on small tensors says nothing of the shapes.
+    if (refusal || !rehearses_small) note_accepted(std::move(of_shapes));
+    return OK;
+  }
+
+  // A rehearsal takes the time and the memory of the call itself.
+  bool is_large() const {
+    constexpr int64_t kMostElements = 4 << 20;
+    int64_t sum = 0;
+    for (const TensorView& view : call.views) {
+      const int64_t elements = element_count(view.shape).value_or(kMostElements);
+      sum += std::min(std::max(elements, span_of(view)), kMostElements);
+    }
+    return sum >= kMostElements;
+  }
+
+  aclnnStatus refuse(const std::string& text) {
+    checks.require(false, "%s", text.c_str());
+    return checks.status();
+  }
+
+  // What ATen has against the call on tensors without memory, which is the empty text if it accepts
+  // it; nothing if it cannot tell.
+  std::optional<std::string> refusal_of_shapes(RowFunction row) {
+    try {
+      const AtenScope scope;
+      const WithoutPython without_python;
+      call.run(row, without_memory, /*writes=*/false);
+      return "";
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const NullArgument&) {
+      throw;
+    } catch (const c10::NotImplementedError&) {
+      return std::nullopt;
+    } catch (const std::exception& error) {
+      throw_if_out_of_memory(error);
+      if (needs_python(error)) return std::nullopt;
+      return reason_of(error, misfit_text());
+    }
+  }
+
+  // What ATen has against the call on memory that is all zeros, and on ones; empty if it accepts
+  // either, as it may refuse the other for its values. What it has no kernel for it says of both,
+  // unless there is nothing to do, as with a mask of zeros.
+  std::string rehearse(RowFunction row) {
+    const Verdict on_zeros = rehearse_on(row, zeros);
+    if (on_zeros.lacks_kernel) return on_zeros.text;
+    const Verdict on_ones = rehearse_on(row, ones);
+    return on_ones.lacks_kernel || !on_zeros.text.empty() ? on_ones.text : "";
+  }
+  // The same of a large call on small tensors. The sizes need not fit together, so only the lack of
+  // a kernel counts.
+  std::string rehearse_small(RowFunction row) {
+    const auto small_zeros = [](const TensorView& view) { return zeros(shrunken(view)); };
+    const Verdict verdict = rehearse_on(row, small_zeros);
+    return verdict.lacks_kernel ? verdict.text : "";
+  }
+  struct Verdict {
+    std::string text;
+    bool lacks_kernel = false;
+  };
+  template <class TensorOf>
+  Verdict rehearse_on(RowFunction row, TensorOf tensor_of) {
+    struct Rehearsal {
+      Rehearsal() { rehearsed = true; }
+      ~Rehearsal() { rehearsed = false; }
+    } rehearsal;
+    try {
+      call.run(row, tensor_of, /*writes=*/false);
+      return {};
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const NullArgument&) {
+      throw;
+    } catch (const c10::LinAlgError&) {
+      return {};  // a matter of the values
+    } catch (const c10::NotImplementedError& error) {
+      return {"the host CANN has no kernel for " + tensors_text(/*with_shapes=*/false) +
+                  "; cast the tensors (" + words_of(error) + ")",
+              true};
+    } catch (const std::exception& error) {
+      throw_if_out_of_memory(error);
+      return {reason_of(error, misfit_text())};
+    }
+  }
+
+  // "self INT32, other INT32": the tensors and their dtypes, of a list the first; and their shapes.
+  std::string tensors_text(bool with_shapes) const {
+    std::string text;
+    const char* last = nullptr;
+    for (const Argument& argument : tensors) {
+      if (argument.name == last) continue;
+      last = argument.name;
+      if (!text.empty()) text += ", ";
+      const TensorView& view = argument.tensor->view;
+      text += std::string(argument.name) + " " + dtype_name(view.dtype);
+      if (with_shapes) text += " " + shape_text(view.shape);
+    }
+    return text;
+  }
+  std::string misfit_text() const {
+    return "the arguments do not fit together: " + tensors_text(/*with_shapes=*/true);
+  }
+
+  // Checks a tensor, and notes the blocks of one whose private format the row takes.
+  void check(size_t i) {
+    const Argument& argument = tensors[i];
+    const Types expected = types[i];
+    TensorView& view = call.views[i];
+    const at::ScalarType type = allowed[i] == Allowed::kFormatsAndTypes
+                                    ? type_of_elements(view.dtype)
+                                    : aten_type(view.dtype);
+    checks.require(type != at::ScalarType::Undefined,
+                   "%s has dtype %s (%d), which the host CANN does not emulate here; cast the "
+                   "tensor",
+                   argument.name, dtype_name(view.dtype), static_cast<int>(view.dtype));
+    if (!checks.ok()) return;
+    const bool may_be_blocked = allowed[i] != Allowed::kNone && is_private(view.format);
+    // One whose shape is that of its blocks is read as it stands.
+    const bool is_blocked =
+        may_be_blocked && (view.format != ACL_FORMAT_NC1HWC0 || view.shape.size() != 5);
+    if (is_blocked) {
+      view.block_width = block_width_of(view.format, view.dtype, argument.tensor->storage_shape);
+    } else if (!may_be_blocked) {
+      checks.format_like_nd(argument);
+    }
+    checks
+        .require(!is_blocked || view.offset == 0,
+                 "%s has offset %lld in a private format, expected 0", argument.name,
+                 static_cast<long long>(view.offset))
+        .require(!is_blocked || padded_count(view),
+                 "%s has shape %s, which format %d does not have", argument.name,
+                 shape_text(view.shape).c_str(), static_cast<int>(view.format))
+        .require(is_one_of(expected, type), "%s has dtype %s, expected %s; cast the tensor",
+                 argument.name, dtype_name(view.dtype), names_of(expected))
+        .require(view.dtype != ACL_BF16 || has_bfloat16(checks.product()),
+                 "%s has dtype BFLOAT16, which this product does not have; cast the tensor",
+                 argument.name)
+        .require(element_count(view.shape) != 0 || std::ranges::all_of(view.shape, may_be_beside_0),
+                 "%s has shape %s, which has no elements; the host CANN computes sizes up to %lld "
+                 "beside one of 0",
+                 argument.name, shape_text(view.shape).c_str(),
+                 static_cast<long long>(kLargestBeside0))
+        .require(std::ranges::all_of(view.strides, [](int64_t stride) { return stride >= 0; }),
+                 "%s has a negative stride, which the host CANN does not emulate; make the tensor "
+                 "contiguous",
+                 argument.name)
+        .addressable(argument, view);
+    if (view.shape.size() > kMostDimensions && !takes_more_dimensions(api)) {
+      checks.rank_at_most(argument, kMostDimensions);
+    }
+  }
+
+  // Refuses an output in which two elements have one place in memory.
+  void check_overlap(size_t i) {
+    if (!checks.ok() || !call.arguments[i].is_output || call.views[i].block_width > 0) return;
+    checks.require(at::has_internal_overlap(without_memory(call.views[i])) != at::MemOverlap::Yes,
+                   "%s (shape %s, strides %s) has elements that alias one another; pass an output "
+                   "in which every element has its own memory",
+                   tensors[i].name, shape_text(call.views[i].shape).c_str(),
+                   shape_text(call.views[i].strides).c_str());
+  }
+};
+
+Preparation::Preparation(const char* api, uint64_t* workspace_size, aclOpExecutor** executor) {
+  state_.reset(new State{api, workspace_size, executor, Checks(api), {}, {}, {}, {}});
+  state_->checks.results_not_null(workspace_size, executor);
+}
+
+Preparation::~Preparation() = default;
+
+// Copies an argument with body(), unless it is null or an earlier one was refused. A null one that
+// may be absent gets an empty slot.
+template <class Body>
+void Preparation::add(const char* name, const void* pointer, bool required, Body body) {
+  if (required) state_->checks.not_null(name, pointer);
+  if (!state_->checks.ok()) return;
+  state_->call.names.push_back(name);
+  state_->call.slots.push_back(pointer ? body() : Slot());
+}
+
+void Preparation::add_tensor(const char* name, const aclTensor* tensor, bool required,
+                             Access access) {
+  add(name, tensor, required, [&]() -> Slot {
+    state_->add_view(name, tensor, access, 0);
+    return TensorRange{state_->call.views.size() - 1, 1};
+  });
+}
+
+void Preparation::add_list(const char* name, const aclTensorList* list, bool required,
+                           Access access) {
+  add(name, list, required, [&]() -> Slot {
+    const TensorRange range{state_->call.views.size(), list->elements.size(), /*is_list=*/true};
+    for (const auto& tensor : list->elements) {
+      state_->checks.not_null(name, tensor.get());
+      if (!state_->checks.ok()) break;
+      state_->add_view(name, tensor.get(), access, state_->call.slots.size() + 1);
+    }
+    return range;
+  });
+}
+
+void Preparation::add_sized(const char* name, aclTensor* tensor) {
+  add(name, tensor, true, [&]() -> Slot {
+    state_->checks.require(is_contiguous(tensor->view),
+                           "%s is not contiguous, expected a contiguous output because the shape "
+                           "of the result depends on the data; pass a contiguous tensor",
+                           name);
+    tensor->written_shape = std::make_shared<Dims>(tensor->view.shape);
+    state_->add_view(name, tensor, Access::kOutput, 0, tensor->written_shape);
+    return TensorRange{state_->call.views.size() - 1, 1};
+  });
+}
+
+void Preparation::add_scalar(const char* name, const aclScalar* scalar, bool required) {
+  add(name, scalar, required, [&]() -> Slot { return aten_scalar(*scalar); });
+}
+
+template <class Value>
+void Preparation::add_numbers(const char* name, const aclScalarList* scalars) {
+  add(name, scalars, true, [&]() -> Slot {
+    std::vector<Value> values;
+    for (const auto& scalar : scalars->elements) {
+      state_->checks.not_null(name, scalar.get());
+      if (!state_->checks.ok()) break;
+      values.push_back({aten_scalar(*scalar)});
+    }
+    return values;
+  });
+}
+
+void Preparation::add_scalars(const char* name, const aclScalarList* scalars) {
+  add_numbers<c10::Scalar>(name, scalars);
+}
+
+void Preparation::add_any_number(const char* name, const aclScalar* scalar) {
+  add(name, scalar, true, [&]() -> Slot { return AnyValue{aten_scalar(*scalar)}; });
+}
+
+void Preparation::add_any_numbers(const char* name, const aclScalarList* scalars) {
+  add_numbers<AnyValue>(name, scalars);
+}
+
+void Preparation::add_ints(const char* name, const aclIntArray* values, bool required) {
+  add(name, values, required, [&]() -> Slot {
+    return std::vector<int64_t>(values->values.get(), values->values.get() + values->size);
+  });
+}
+
+void Preparation::add_floats(const char* name, const aclFloatArray* values, bool required) {
+  add(name, values, required, [&]() -> Slot {
+    return std::vector<double>(values->values.get(), values->values.get() + values->size);
+  });
+}
+
+void Preparation::add_bools(const char* name, const aclBoolArray* values, bool required) {
+  add(name, values, required, [&]() -> Slot {
+    return std::vector<bool>(values->values.get(), values->values.get() + values->size);
+  });
+}
+
+void Preparation::add_text(const char* name, const char* text, bool required) {
+  add(name, text, required, [&]() -> Slot { return std::string(text); });
+}
+
+void Preparation::add_dtype(const char* name, aclDataType dtype) {
+  const at::ScalarType type = aten_type(dtype);
+  state_->checks.require(type != at::ScalarType::Undefined,
+                         "%s is %d, expected a data type that the host CANN supports", name,
+                         static_cast<int>(dtype));
+  add(name, this, false, [&]() -> Slot { return type; });
+}
+
+void Preparation::add_value(const char* name, c10::Scalar value) {
+  add(name, this, false, [&]() -> Slot { return value; });
+}
+
+void Preparation::add_slot(const char* name, Slot value) {
+  add(name, this, false, [&]() -> Slot { return std::move(value); });
+}
+
+void Preparation::keep(std::shared_ptr<const void> memory) {
+  state_->call.kept.push_back(std::move(memory));
+}
+
+void Preparation::expect(Types types) {
+  if (state_->checks.ok()) state_->types.back() = types;
+}
+
+void Preparation::allow(Allowed allowed) {
+  if (!state_->checks.ok()) return;
+  const auto* const range = std::get_if<TensorRange>(&state_->call.slots.back());
+  if (range == nullptr) return;
+  for (size_t i = range->first; i < range->first + range->count; ++i) {
+    state_->allowed[i] = allowed;
+  }
+}
+
+void Preparation::write_once() {
+  if (!state_->checks.ok()) return;
+  TensorView& view = state_->call.views.back();
+  for (uint64_t d = 0; d < view.shape.size(); ++d) {
+    if (view.strides[d] == 0 && view.shape[d] > 1) view.shape.begin()[d] = 1;
+  }
+}
+
+void Preparation::transpose_blocks() {
+  if (!state_->checks.ok()) return;
+  TensorView& view = state_->call.views.back();
+  const uint64_t rank = view.shape.size();
+  if (!is_fractal_nz(view.format) || rank < 2) return;
+  view.strides.begin()[rank - 2] = 1;
+  view.strides.begin()[rank - 1] = view.shape[rank - 2];
+}
+
+aclnnStatus Preparation::finish(RowFunction row) {
+  const AtenScope scope;
+  Checks& checks = state_->checks;
+  for (size_t i = 0; i < state_->tensors.size(); ++i) {
+    state_->check(i);
+    state_->check_overlap(i);
+  }
+  if (!checks.ok()) return checks.status();
+  try {
+    if (const aclnnStatus status = state_->ask_aten(row)) return status;
+  } catch (const NullArgument& missing) {
+    return checks.require_present(false, "%s", missing.what()).status();
+  }
+  *state_->executor =
+      hand_out(std::make_unique<RowExecutor>(state_->api, row, std::move(state_->call)));
+  *state_->workspace_size = 0;
+  return OK;
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <tuple>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/argsort.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/engine/refusal.h"
+
+// What the functions of mixtures of experts share. A row that was dropped counts as zeros.
+namespace aclnn_host {
+
+// Places are INT32.
+inline constexpr int64_t kMostExperts = std::numeric_limits<int32_t>::max();
+
+inline void expect_range(const char* name, int64_t value, int64_t low, int64_t high) {
+  EXPECT(value >= low && value <= high, name, " is ", value, ", expected ", low, " to ", high);
+}
+
+// Tokens of which each has several experts, sorted by expert.
+struct Sorted {
+  explicit Sorted(const at::Tensor& of_tokens) {
+    std::tie(experts, order) = at::sort(of_tokens.flatten(), /*stable=*/true, 0, false);
+    places = at::argsort(order, /*stable=*/true, 0, false);
+  }
+  at::Tensor experts;  // in order
+  at::Tensor order;    // which of the pairs of token and expert stands at a place
+  at::Tensor places;   // where a pair stands
+};
+
+// How many of `count` rows there are for each of the tokens.
+inline int64_t rows_per_token(const char* name, int64_t count, int64_t tokens) {
+  EXPECT(tokens > 0 ? count % tokens == 0 : count == 0, name, " has ", count,
+         " elements, expected a multiple of ", tokens, ", the number of tokens");
+  return tokens > 0 ? count / tokens : 1;
+}
+
+// How many experts each of the tokens has.
+inline int64_t experts_per_token(const char* name, const at::Tensor& experts,
+                                 const at::Tensor& tokens) {
+  const int64_t count = experts.dim() == 1 ? 1 : experts.size(1);
+  EXPECT(experts.size(0) == tokens.size(0) && count > 0, name, " has shape ", experts.sizes(),
+         ", expected ", tokens.size(0), " rows, as there are tokens, of 1 or more");
+  return count;
+}
+
+inline at::Tensor is_place(const at::Tensor& places, int64_t limit) {
+  return (places >= 0) & (places < limit);
+}
+
+// The rows at some places; zeros where a place is none of theirs.
+inline at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& places) {
+  const int64_t limit = rows.size(0);
+  if (limit == 0) return at::zeros({places.size(0), rows.size(1)}, rows.options());
+  const at::Tensor valid = is_place(places, limit);
+  return rows.index_select(0, at::where(valid, places, 0)).masked_fill(~valid.unsqueeze(1), 0);
+}
+
+// The places of which rows are read: a row of probability 0 is left out, whatever is in it.
+inline at::Tensor read_places(const at::Tensor& places, const std::optional<at::Tensor>& probs) {
+  return probs ? at::where(probs->flatten() != 0, places, -1) : places;
+}
+
+// The reverse: `count` rows, of which those at the places are given and the others zeros.
+inline at::Tensor placed(const at::Tensor& rows, const at::Tensor& places, int64_t count) {
+  const at::Tensor row = at::where(is_place(places, count), places, count);
+  const at::Tensor all = at::zeros({count + 1, rows.size(1)}, rows.options());
+  return all.index_copy(0, row, rows).narrow(0, 0, count);
+}
+
+}  // namespace aclnn_host

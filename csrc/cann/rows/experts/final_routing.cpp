@@ -1,0 +1,241 @@
+// Final routing of a mixture of experts: what the experts return, summed up by token.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/experts/experts.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::experts_final_routing_rows {
+
+namespace {
+
+// Rows are dropped in the modes 1 and 3; in the modes 0 and 1 places has all tokens' first ones,
+// then all second ones.
+bool drops(int64_t mode) {
+  return mode == 1 || mode == 3;
+}
+// Where the rows of each token stand: tokens, rows of one.
+at::Tensor places_of(const at::Tensor& row_index, int64_t mode, int64_t tokens) {
+  expect_dims("expandedRowIdx", row_index, 1);
+  const int64_t count = rows_per_token("expandedRowIdx", row_index.numel(), tokens);
+  return mode < 2 ? row_index.view({count, tokens}).t() : row_index.view({tokens, count});
+}
+at::Tensor is_dropped(const at::Tensor& row_index, int64_t mode, int64_t tokens) {
+  return places_of(row_index, mode, tokens) < 0;
+}
+// The rows of each token: tokens, rows of one, hidden. Where rows are dropped, expandedX is
+// [experts, capacity, hidden] and a dropped one has the place -1.
+at::Tensor rows_of_tokens(const at::Tensor& expanded, const at::Tensor& row_index, int64_t mode,
+                          int64_t tokens) {
+  expect_dims("expandedX", expanded, drops(mode) ? 3 : 2);
+  const at::Tensor places = places_of(row_index, mode, tokens);
+  const at::Tensor rows = drops(mode) ? wide(expanded).flatten(0, 1) : wide(expanded);
+  EXPECT(drops(mode) || rows.size(0) == row_index.numel(), "expandedX has ", rows.size(0),
+         " rows, expected ", row_index.numel(), " as expandedRowIdx has elements");
+  check_bounds(drops(mode) ? "expandedRowIdx + 1" : "expandedRowIdx",
+               drops(mode) ? row_index + 1 : row_index, rows.size(0) + (drops(mode) ? 1 : 0));
+  return rows_at(rows, places.flatten()).unflatten(0, places.sizes());
+}
+at::Tensor with_bias(const at::Tensor& results, const std::optional<at::Tensor>& bias,
+                     const char* experts_name, const std::optional<at::Tensor>& experts) {
+  if (!bias) return results;
+  EXPECT(experts, experts_name, " is null, expected a tensor as the bias is");
+  expect_dims("the bias", *bias, 2);
+  const at::IntArrayRef of_rows = results.sizes().slice(0, 2);
+  expect_shape(experts_name, *experts, of_rows);
+  const at::Tensor numbers = experts->to(at::kLong).flatten();
+  check_bounds(experts_name, numbers, bias->size(0));
+  return results + rows_at(wide(*bias), numbers).unflatten(0, of_rows);
+}
+at::Tensor scaled_sum(const at::Tensor& results, const std::optional<at::Tensor>& scales) {
+  if (!scales) return results.sum(1);
+  expect_shape("the scales", *scales, results.sizes().slice(0, 2));
+  return (results * wide(*scales).unsqueeze(-1)).sum(1);
+}
+
+// A dropped row adds no bias.
+at::Tensor finalized(const at::Tensor& expanded, const at::Tensor& row_index,
+                     const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& scales,
+                     const char* experts_name, const std::optional<at::Tensor>& experts,
+                     int64_t mode, int64_t tokens) {
+  const at::Tensor results =
+      with_bias(rows_of_tokens(expanded, row_index, mode, tokens), bias, experts_name, experts);
+  const at::Tensor dropped = is_dropped(row_index, mode, tokens).unsqueeze(-1);
+  return scaled_sum(results.masked_fill(dropped, 0), scales);
+}
+
+at::Tensor plus(const at::Tensor& sum, const char* name, const std::optional<at::Tensor>& addend) {
+  if (!addend) return sum;
+  expect_shape(name, *addend, sum.sizes());
+  return sum + wide(*addend);
+}
+
+}  // namespace
+
+// All of expandedX, x1, x2Optional, bias and scales have one type.
+ACLNN(MoeFinalizeRouting, (FloatIn, expandedX), (In, x1), (OptionalIn, x2Optional), (In, bias),
+      (In, scales), (IndexIn, expandedRowIdx), (IndexIn, expandedExpertIdx), (Out, out)) {
+  expect_dims("out", out, 2);
+  expect_dtype(out, expandedX);
+  expect_dtype("x1", x1, expandedX);
+  expect_dtype("bias", bias, expandedX);
+  expect_dtype("scales", scales, expandedX);
+  if (x2Optional) expect_dtype("x2Optional", *x2Optional, expandedX);
+  const at::Tensor sum = finalized(expandedX, expandedRowIdx, bias, scales, "expandedExpertIdx",
+                                   expandedExpertIdx, /*mode=*/0, out->size(0));
+  out = plus(plus(sum, "x1", x1), "x2Optional", x2Optional);
+}
+ACLNN(MoeFinalizeRoutingV2, (FloatIn, expandedX), (IndexIn, expandedRowIdx),
+      (OptionalIn, x1Optional), (OptionalIn, x2Optional), (OptionalIn, biasOptional),
+      (OptionalIn, scalesOptional), (OptionalIn, expertIdxOptional), (int64_t, dropPadMode),
+      (Out, out)) {
+  expect_range("dropPadMode", dropPadMode, 0, 3);
+  expect_dims("out", out, 2);
+  expect_dtype(out, expandedX);
+  const at::Tensor sum =
+      finalized(expandedX, expandedRowIdx, biasOptional, scalesOptional, "expertIdxOptional",
+                expertIdxOptional, dropPadMode, out->size(0));
+  out = plus(plus(sum, "x1Optional", x1Optional), "x2Optional", x2Optional);
+}
+namespace {
+
+// Experts that compute nothing of their own, by their numbers: [first, last).
+struct ExpertRange {
+  int64_t first = 0, last = 0;
+
+  bool is_empty() const { return first == last; }
+  at::Tensor holds(const at::Tensor& experts) const {
+    return (experts >= first) & (experts < last);
+  }
+};
+ExpertRange range_of(const char* name, const at::OptionalIntArrayRef& numbers) {
+  if (!numbers || numbers->empty()) return {};
+  EXPECT(numbers->size() == 2 && (*numbers)[0] >= 0 && (*numbers)[1] > (*numbers)[0] &&
+             (*numbers)[1] <= kMostExperts,
+         name, " is ", *numbers, ", expected the first number of experts and the one after ",
+         "their last");
+  return {(*numbers)[0], (*numbers)[1]};
+}
+void expect_apart(const ExpertRange& one, const ExpertRange& other) {
+  EXPECT(one.is_empty() || other.is_empty() || one.last <= other.first || other.last <= one.first,
+         "zeroExpertRange, copyExpertRange and constantExpertRange overlap");
+}
+const at::Tensor& given(const char* name, const std::optional<at::Tensor>& tensor,
+                        const at::Tensor& like, at::IntArrayRef shape) {
+  EXPECT(tensor, name, " is null, expected a tensor as there is a range of experts");
+  expect_dtype(name, *tensor, like);
+  expect_shape(name, *tensor, shape);
+  return *tensor;
+}
+
+}  // namespace
+
+// Experts of three ranges return nothing, the token itself, and alpha1 times the token plus alpha2
+// times v.
+ACLNN(MoeFinalizeRoutingV4, (FloatIn, expandedX), (IndexIn, expandedRowIdx),
+      (OptionalIn, x1Optional), (OptionalIn, x2Optional), (OptionalIn, biasOptional),
+      (OptionalIn, scalesOptional), (OptionalIn, expertIdxOptional), (OptionalIn, xOptional),
+      (OptionalIn, alpha1Optional), (OptionalIn, alpha2Optional), (OptionalIn, vOptional),
+      (int64_t, dropPadMode), (OptionalInts, zeroExpertRange), (OptionalInts, copyExpertRange),
+      (OptionalInts, constantExpertRange), (int64_t, k), (Out, out)) {
+  expect_range("dropPadMode", dropPadMode, 0, 3);
+  expect_dims("out", out, 2);
+  expect_dtype(out, expandedX);
+  const int64_t tokens = out->size(0), hidden = out->size(1);
+  const int64_t count = rows_per_token("expandedRowIdx", expandedRowIdx.numel(), tokens);
+  EXPECT(k == count || (scalesOptional && k <= 1), "k is ", k.value(), ", expected ", count,
+         ", the rows of each token");
+  EXPECT(x1Optional || !x2Optional, "x2Optional is given and x1Optional is null");
+  const ExpertRange zero = range_of("zeroExpertRange", zeroExpertRange);
+  const ExpertRange copy = range_of("copyExpertRange", copyExpertRange);
+  const ExpertRange constant = range_of("constantExpertRange", constantExpertRange);
+  expect_apart(zero, copy);
+  expect_apart(zero, constant);
+  expect_apart(copy, constant);
+  at::Tensor results = rows_of_tokens(expandedX, expandedRowIdx, dropPadMode, tokens);
+  at::Tensor skipped = is_dropped(expandedRowIdx, dropPadMode, tokens);
+  if (!zero.is_empty() || !copy.is_empty() || !constant.is_empty()) {
+    EXPECT(expertIdxOptional,
+           "expertIdxOptional is null, expected a tensor as there is a range of experts");
+    expect_shape("expertIdxOptional", *expertIdxOptional, {tokens, count});
+    const at::Tensor experts = expertIdxOptional->to(at::kLong);
+    const auto instead = [&](const ExpertRange& range, const at::Tensor& others) {
+      const at::Tensor is_in = range.holds(experts);
+      results = at::where(is_in.unsqueeze(-1), others, results);
+      skipped = skipped & is_in.logical_not();
+    };
+    if (!zero.is_empty()) {
+      skipped = skipped | zero.holds(experts);
+    }
+    at::Tensor itself;
+    if (!copy.is_empty() || !constant.is_empty()) {
+      itself = wide(given("xOptional", xOptional, expandedX, {tokens, hidden})).unsqueeze(1);
+    }
+    if (!copy.is_empty()) instead(copy, itself);
+    if (!constant.is_empty()) {
+      const int64_t kinds = constant.last - constant.first;
+      const at::Tensor kind = (experts - constant.first).clamp(0, kinds - 1).flatten();
+      const auto of_kind = [&](const char* name, const std::optional<at::Tensor>& rows) {
+        return wide(given(name, rows, expandedX, {kinds, hidden}))
+            .index_select(0, kind)
+            .unflatten(0, {tokens, count});
+      };
+      instead(constant,
+              of_kind("alpha1Optional", alpha1Optional) * itself +
+                  of_kind("alpha2Optional", alpha2Optional) * of_kind("vOptional", vOptional));
+    }
+  }
+  results = with_bias(results, biasOptional, "expertIdxOptional", expertIdxOptional);
+  const at::Tensor sum = scaled_sum(results.masked_fill(skipped.unsqueeze(-1), 0), scalesOptional);
+  out = plus(plus(sum, "x1Optional", x1Optional), "x2Optional", x2Optional);
+}
+ACLNN(MoeFinalizeRoutingV2Grad, (FloatIn, gradY), (IndexIn, expandedRowIdx),
+      (OptionalIn, expandedXOptional), (OptionalIn, scalesOptional),
+      (OptionalIn, expertIdxOptional), (OptionalIn, biasOptional), (int64_t, dropPadMode),
+      (int64_t, activeNum), (int64_t, expertNum), (int64_t, expertCapacity),
+      (Out, gradExpandedXOut), (OptionalOut, gradScalesOut)) {
+  expect_range("dropPadMode", dropPadMode, 0, 1);
+  expect_dims("gradY", gradY, 2);
+  expect_dims("expandedRowIdx", expandedRowIdx, 1);
+  expect_dtype("gradExpandedXOut", gradExpandedXOut, gradY.scalar_type());
+  const int64_t tokens = gradY.size(0), hidden = gradY.size(1), all = expandedRowIdx.numel();
+  const int64_t count = rows_per_token("expandedRowIdx", all, tokens);
+  const bool drops = dropPadMode == 1;
+  if (drops) {
+    expect_range("expertNum", expertNum, 1, kMostExperts);
+    expect_range("expertCapacity", expertCapacity, 1, kMostExperts);
+  }
+  const std::vector<int64_t> shape =
+      drops ? std::vector<int64_t>{expertNum, expertCapacity, hidden}
+            : std::vector<int64_t>{activeNum > 0 ? std::min(activeNum.value(), all) : all, hidden};
+  expect_shape("gradExpandedXOut", gradExpandedXOut, shape);
+  const int64_t rows = drops ? shape[0] * shape[1] : shape[0];
+  check_bounds(drops ? "expandedRowIdx + 1" : "expandedRowIdx",
+               drops ? expandedRowIdx + 1 : expandedRowIdx, drops ? rows + 1 : all);
+  const at::Tensor gradient = wide(gradY).unsqueeze(1).expand({tokens, count, hidden});
+  if (!scalesOptional) {
+    gradExpandedXOut = placed(gradient.flatten(0, 1), expandedRowIdx, rows).view(shape);
+    return;
+  }
+  expect_shape("scalesOptional", *scalesOptional, {tokens, count});
+  EXPECT(expandedXOptional, "expandedXOptional is null, expected a tensor as scalesOptional is");
+  expect_shape("expandedXOptional", *expandedXOptional, shape);
+  const at::Tensor scaled = gradient * wide(*scalesOptional).unsqueeze(-1);
+  at::Tensor results = rows_at(wide(*expandedXOptional).reshape({rows, hidden}), expandedRowIdx);
+  if (biasOptional) {
+    EXPECT(expertIdxOptional, "expertIdxOptional is null, expected a tensor as biasOptional is");
+    expect_shape("expertIdxOptional", *expertIdxOptional, {tokens, count});
+    const at::Tensor experts = expertIdxOptional->to(at::kLong).flatten();
+    expect_shape("biasOptional", *biasOptional, {biasOptional->size(0), hidden});
+    check_bounds("expertIdxOptional", experts, biasOptional->size(0));
+    results = results + rows_at(wide(*biasOptional), experts);
+  }
+  const at::Tensor scales_gradient = (results.unflatten(0, {tokens, count}) * gradient).sum(-1);
+  gradExpandedXOut = placed(scaled.flatten(0, 1), expandedRowIdx, rows).view(shape);
+  gradScalesOut = scales_gradient;
+}
+
+}  // namespace aclnn_host::experts_final_routing_rows

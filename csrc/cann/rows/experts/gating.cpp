@@ -1,0 +1,263 @@
+// Gating of a mixture of experts: the experts of the highest scores are chosen for each token.
+
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/argsort.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/softplus.h>
+#include <ATen/ops/sqrt.h>
+#include <ATen/ops/topk.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/experts/experts.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::experts_gating_rows {
+
+namespace {
+
+// Which groups of experts may be chosen from: true for all experts of the best ones.
+at::Tensor best_groups(const at::Tensor& grouped, int64_t count, bool by_two) {
+  const at::Tensor scores =
+      by_two ? std::get<0>(at::topk(grouped, 2, -1)).sum(-1) : grouped.amax(-1);
+  const at::Tensor ranks =
+      at::argsort(at::argsort(scores, /*stable=*/true, -1, /*descending=*/true),
+                  /*stable=*/true, -1, false);
+  return (ranks < count).unsqueeze(-1).expand_as(grouped);
+}
+
+// Where the k largest of each row stand; the first of equals comes first.
+at::Tensor best(const at::Tensor& scores, int64_t k) {
+  return at::argsort(scores, /*stable=*/true, -1, /*descending=*/true).narrow(-1, 0, k);
+}
+
+// How scores come from the elements of x.
+enum Norm : int64_t { kSoftmax, kSigmoid, kRootOfSoftplus };
+
+// The numbers of a call.
+struct Gating {
+  int64_t k;
+  int64_t chosen_groups;
+  int64_t groups;
+  int64_t group_mode;
+  int64_t renorm;
+  int64_t norm;
+  double factor;
+  double epsilon;
+};
+
+// Checks the groups, of which each has `least` experts or more, and returns how many that are.
+int64_t check_groups(const Gating& gating, int64_t experts, int64_t least) {
+  expect_range("the last dimension of x", experts, 1, 2048);
+  expect_range("groupCount", gating.groups, 1, experts);
+  const int64_t members = experts / gating.groups;
+  EXPECT(experts % gating.groups == 0 && members >= least, "groupCount is ", gating.groups,
+         ", expected groups of the ", experts, " experts that have one size, ", least, " or more");
+  constexpr int64_t kMostMembers = 2048;
+  EXPECT((members + 31) / 32 * 32 * gating.groups <= kMostMembers, "groupCount is ", gating.groups,
+         ", expected groups of the ", experts, " experts that have at most ", kMostMembers,
+         " members together where each is rounded up to 32");
+  expect_range("kGroup", gating.chosen_groups, 1, gating.groups);
+  expect_range("k", gating.k, 1, gating.chosen_groups * members);
+  expect_range("groupSelectMode", gating.group_mode, 0, 1);
+  return members;
+}
+
+at::Tensor scores_of(const at::Tensor& x, int64_t norm) {
+  switch (norm) {
+    case kSigmoid: return at::sigmoid(wide(x));
+    case kRootOfSoftplus: return at::sqrt(at::softplus(wide(x)));
+    default: return at::softmax(wide(x), -1);
+  }
+}
+
+// The experts of the best scores, of the best groups alone. The bias decides which these are, but
+// is no part of the scores.
+at::Tensor best_experts(const at::Tensor& scores, const at::Tensor& x,
+                        const std::optional<at::Tensor>& bias, const Gating& gating,
+                        int64_t members) {
+  at::Tensor ranked = scores;
+  if (bias) {
+    expect_shape("biasOptional", *bias, {x.size(-1)});
+    expect_dtype("biasOptional", *bias, x.scalar_type());
+    ranked = ranked + wide(*bias);
+  }
+  const at::Tensor grouped = ranked.unflatten(-1, {gating.groups, members});
+  const at::Tensor chosen =
+      grouped
+          .masked_fill(~best_groups(grouped, gating.chosen_groups, gating.group_mode == 1),
+                       -std::numeric_limits<double>::infinity())
+          .flatten(-2);
+  return best(chosen, gating.k);
+}
+
+// The scores of the experts. All but those of a softmax are divided by their sum, and those of a
+// softmax if renorm says so.
+at::Tensor gates(const at::Tensor& scores, const at::Tensor& experts, const Gating& gating) {
+  at::Tensor result = scores.gather(-1, experts);
+  if (gating.norm != kSoftmax || gating.renorm == 1) {
+    result = result / (result.sum(-1, /*keepdim=*/true) + gating.epsilon);
+  }
+  return result * gating.factor;
+}
+
+void expect_integers(const char* name, const at::Tensor& tensor) {
+  EXPECT(tensor.scalar_type() == at::kInt || tensor.scalar_type() == at::kLong, name, " has dtype ",
+         dtype_text(tensor.scalar_type()), ", expected INT32 or INT64");
+}
+
+void write_scores(const at::Tensor& scores, bool is_wanted, OptionalOutput& out) {
+  EXPECT(!is_wanted || out, "outFlag is true and outOut is null, expected a tensor");
+  if (is_wanted) out = scores;
+}
+
+}  // namespace
+
+ACLNN(MoeGatingTopK, (FloatIn, x), (OptionalIn, biasOptional), (int64_t, k), (int64_t, kGroup),
+      (int64_t, groupCount), (int64_t, groupSelectMode), (int64_t, renorm), (int64_t, normType),
+      (bool, outFlag), (double, routedScalingFactor), (double, eps), (Out, yOut),
+      (Out, expertIdxOut), (OptionalOut, outOut)) {
+  EXPECT(x.dim() > 0, "x has no dimensions, expected 1 or more");
+  const Gating gating = {k,      kGroup,   groupCount,          groupSelectMode,
+                         renorm, normType, routedScalingFactor, eps};
+  const int64_t members = check_groups(gating, x.size(-1), /*least=*/3);
+  expect_range("renorm", renorm, 0, 0);
+  expect_range("normType", normType, kSoftmax, kSigmoid);
+  expect_dtype("yOut", yOut, x.scalar_type());
+  const at::Tensor scores = scores_of(x, normType);
+  const at::Tensor experts = best_experts(scores, x, biasOptional, gating, members);
+  yOut = gates(scores, experts, gating);
+  expertIdxOut = experts;
+  write_scores(scores, outFlag, outOut);
+}
+// With inputIds, the table tid2eid has the experts of each of its rows, and none is ranked.
+ACLNN(MoeGatingTopKV2, (FloatIn, x), (OptionalIn, biasOptional), (OptionalIn, inputIdsOptional),
+      (OptionalIn, tid2eidOptional), (int64_t, k), (int64_t, kGroup), (int64_t, groupCount),
+      (int64_t, groupSelectMode), (int64_t, renorm), (int64_t, normType), (bool, outFlag),
+      (double, routedScalingFactor), (double, eps), (Out, yOut), (Out, expertIdxOut),
+      (OptionalOut, outOut)) {
+  expect_dims("x", x, 2);
+  const Gating gating = {k,      kGroup,   groupCount,          groupSelectMode,
+                         renorm, normType, routedScalingFactor, eps};
+  const int64_t count = x.size(-1);
+  const int64_t members = check_groups(gating, count, /*least=*/groupSelectMode == 1 ? 2 : 1);
+  expect_range("renorm", renorm, 0, 1);
+  expect_range("normType", normType, kSoftmax, kRootOfSoftplus);
+  expect_dtype("yOut", yOut, x.scalar_type());
+  expect_dtype("expertIdxOut", expertIdxOut, at::kInt);
+  const at::Tensor scores = scores_of(x, normType);
+  at::Tensor experts;
+  if (inputIdsOptional && tid2eidOptional) {
+    constexpr int64_t kMostHashed = 64;
+    expect_range("k", k, 1, kMostHashed);
+    EXPECT(kGroup == groupCount || groupCount == count, "kGroup is ", kGroup.value(), ", expected ",
+           groupCount.value(), ", groupCount, as inputIdsOptional is given");
+    expect_integers("inputIdsOptional", *inputIdsOptional);
+    expect_shape("inputIdsOptional", *inputIdsOptional, {x.size(0)});
+    expect_integers("tid2eidOptional", *tid2eidOptional);
+    expect_dims("tid2eidOptional", *tid2eidOptional, 2);
+    expect_shape("tid2eidOptional", *tid2eidOptional, {tid2eidOptional->size(0), k.value()});
+    if (!is_rehearsed()) {
+      check_bounds("inputIdsOptional", *inputIdsOptional, tid2eidOptional->size(0));
+      check_bounds("tid2eidOptional", *tid2eidOptional, count);
+    }
+    experts = is_rehearsed() ? at::zeros({x.size(0), k.value()}, x.options().dtype(at::kLong))
+                             : tid2eidOptional->to(at::kLong).index_select(0, *inputIdsOptional);
+  } else {
+    experts = best_experts(scores, x, biasOptional, gating, members);
+  }
+  yOut = gates(scores, experts, gating);
+  expertIdxOut = experts;
+  write_scores(scores, outFlag, outOut);
+}
+// The gradient of x from the scores of sigmoids, of which those of the experts were divided by
+// their sum.
+ACLNN(MoeGatingTopKBackward, (In, xNorm), (FloatIn, gradY), (In, expertIdx), (int64_t, renorm),
+      (int64_t, normType), (double, routedScalingFactor), (double, eps), (Out, out)) {
+  expect_range("normType", normType, kSigmoid, kSigmoid);
+  expect_range("renorm", renorm, 0, 1);
+  expect_dtype("xNorm", xNorm, at::kFloat);
+  expect_dims("xNorm", xNorm, 2);
+  expect_range("the last dimension of xNorm", xNorm.size(1), 2, 2048);
+  expect_dims("gradY", gradY, 2);
+  expect_shape("gradY", gradY, {xNorm.size(0), gradY.size(1)});
+  expect_range("the last dimension of gradY", gradY.size(1), 1, xNorm.size(1));
+  expect_dtype("expertIdx", expertIdx, at::kInt);
+  expect_shape("expertIdx", expertIdx, gradY.sizes());
+  expect_dtype(out, gradY);
+  if (!is_rehearsed()) check_bounds("expertIdx", expertIdx, xNorm.size(1));
+  const at::Tensor experts = expertIdx.to(at::kLong);
+  const at::Tensor chosen = xNorm.gather(1, experts);
+  const at::Tensor sum = chosen.sum(1, /*keepdim=*/true) + eps.value();
+  const at::Tensor gradient = wide(gradY) * routedScalingFactor.value();
+  const at::Tensor mean = (chosen / sum * gradient).sum(1, /*keepdim=*/true);
+  const at::Tensor of_scores =
+      at::zeros_like(xNorm).scatter_add(1, experts, (gradient - mean) / sum);
+  out = xNorm * (1 - xNorm) * of_scores;
+}
+
+namespace {
+
+// Refuses arguments that no gating by softmax takes.
+void expect_gating(const at::Tensor& x, const std::optional<at::Tensor>& finished, int64_t k,
+                   const Output& y, const Output& experts) {
+  expect_dims("x", x, 2, 3);
+  expect_range("k", k, 0, std::min<int64_t>(x.size(-1), 1024));
+  std::vector<int64_t> shape = x.sizes().vec();
+  if (finished) {
+    expect_dtype("finishedOptional", *finished, at::kBool);
+    expect_shape("finishedOptional", *finished, at::IntArrayRef(shape).slice(0, shape.size() - 1));
+  }
+  shape.back() = k;
+  expect_dtype(y, x);
+  expect_shape("yOut", y, shape);
+  expect_dtype("expertIdxOut", experts, at::kInt);
+}
+
+// Rows that are finished have no experts: the number after the last one.
+at::Tensor unless_finished(const at::Tensor& chosen, const std::optional<at::Tensor>& finished,
+                           int64_t experts) {
+  return finished ? chosen.masked_fill(finished->unsqueeze(-1), experts) : chosen;
+}
+
+}  // namespace
+
+// rowIdxOut counts all first places, then all second ones.
+ACLNN(MoeGatingTopKSoftmax, (FloatIn, x), (OptionalIn, finishedOptional), (int64_t, k), (Out, yOut),
+      (Out, expertIdxOut), (Out, rowIdxOut)) {
+  expect_gating(x, finishedOptional, k, yOut, expertIdxOut);
+  expect_dtype("rowIdxOut", rowIdxOut, at::kInt);
+  const at::Tensor scores = at::softmax(wide(x), -1);
+  const at::Tensor chosen = best(scores, k);
+  yOut = scores.gather(-1, chosen);
+  expertIdxOut = unless_finished(chosen, finishedOptional, x.size(-1));
+  const int64_t rows = c10::multiply_integers(chosen.sizes().slice(0, chosen.dim() - 1));
+  rowIdxOut =
+      at::arange(chosen.numel(), chosen.options()).view({k, rows}).t().reshape(chosen.sizes());
+}
+
+ACLNN(MoeGatingTopKSoftmaxV2, (FloatIn, x), (OptionalIn, finishedOptional), (int64_t, k),
+      (int64_t, renorm), (bool, outputSoftmaxResultFlag), (Out, yOut), (Out, expertIdxOut),
+      (OptionalOut, softmaxResultOutOptional)) {
+  expect_range("renorm", renorm, 0, 1);
+  expect_gating(x, finishedOptional, k, yOut, expertIdxOut);
+  const at::Tensor scores = renorm == 1 ? wide(x) : at::softmax(wide(x), -1);
+  const at::Tensor chosen = best(scores, k);
+  const at::Tensor kept = scores.gather(-1, chosen);
+  yOut = renorm == 1 ? at::softmax(kept, -1) : kept;
+  expertIdxOut = unless_finished(chosen, finishedOptional, x.size(-1));
+  if (renorm == 1 || !outputSoftmaxResultFlag) return;
+  EXPECT(softmaxResultOutOptional,
+         "softmaxResultOutOptional is null, expected a tensor as outputSoftmaxResultFlag is "
+         "true");
+  expect_dtype("softmaxResultOutOptional", *softmaxResultOutOptional, at::kFloat);
+  softmaxResultOutOptional = scores;
+}
+
+}  // namespace aclnn_host::experts_gating_rows

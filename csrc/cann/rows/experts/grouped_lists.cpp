@@ -1,0 +1,378 @@
+#include "cann/rows/experts/grouped_lists.h"
+
+#include <algorithm>
+#include <string>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/silu.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/quantized/quantized_product.h"
+
+namespace aclnn_host {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+// A list of one tensor of shape {0} is none.
+Tensors given(const Tensors& list) {
+  return list.size() == 1 && list[0].sizes() == at::IntArrayRef{0} ? Tensors() : list;
+}
+
+void expect_none(const char* name, const Tensors& list) {
+  EXPECT(list.empty(), name, " has ", list.size(),
+         " tensors, expected null for these dtypes of x and weight");
+}
+void expect_some(const char* name, const Tensors& list) {
+  EXPECT(!list.empty(), name, " is null, expected tensors for these dtypes of x and weight");
+}
+
+void expect_dtypes(const char* name, const Tensors& list,
+                   std::initializer_list<at::ScalarType> expected) {
+  for (const at::Tensor& each : list) {
+    std::string names;
+    for (const at::ScalarType type : expected) {
+      names += (names.empty() ? "" : " or ") + std::string(dtype_text(type));
+    }
+    EXPECT(std::ranges::find(expected, each.scalar_type()) != expected.end(), name, " has dtype ",
+           dtype_text(each.scalar_type()), ", expected ", names,
+           " for these dtypes of x and weight");
+  }
+}
+
+at::Tensor activated(const at::Tensor& values, int64_t type) {
+  switch (type) {
+    case 0: return values;
+    case 1: return at::relu(values);
+    case 2: return at::gelu(values, "tanh");
+    case 4: return values * at::sigmoid(values * 1.702);
+    case 5: return at::silu(values);
+    default: EXPECT(false, "actType is ", type, ", expected 0, 1, 2, 4 or 5");
+  }
+}
+
+// A part of an output, as one of its own.
+Output part_of(const Output& out, const at::Tensor& part) {
+  return Output(out.name(), part, out.is_written());
+}
+const at::Tensor& memory_of(const Output& out) {
+  return out;
+}
+
+class Computation {
+ public:
+  Computation(const GroupedMatmul& call, const std::vector<Output>& out)
+      : call_(call),
+        out_(out),
+        kind_(checked_kind()),
+        x_(rows_of_x()),
+        weight_("weight", call.weight, call.group_type == 0 && has_all_matrices(call.weight)) {
+    for (Tensors* list : {&call_.bias, &call_.scale, &call_.offset, &call_.antiquant_scale,
+                          &call_.antiquant_offset, &call_.per_token_scale}) {
+      *list = given(*list);
+    }
+    check_types();
+    check_activation();
+  }
+
+  void run() const {
+    // Without a groupType: lists of one length, or groups of rows.
+    const size_t count = call_.weight.size();
+    const int64_t type =
+        call_.group_type.value_or(x_.size() == count && out_.size() == count ? -1 : 0);
+    EXPECT(call_.list_type != kGroupPairs || (kind_ == GroupedKind::kInt8 && type == 0),
+           "groupListType is 2, expected 0 or 1 unless x and weight are INT8 and groupType 0");
+    switch (type) {
+      case -1: return run_lists();
+      case 0: return run_rows();
+      case 2: return run_columns();
+      default: EXPECT(false, "groupType is ", type, ", expected -1, 0 or 2");
+    }
+  }
+
+ private:
+  GroupedKind checked_kind() const {
+    constexpr size_t kMostTensors = 128;
+    EXPECT(!call_.x.empty() && call_.x.size() <= kMostTensors, "x has ", call_.x.size(),
+           " tensors, expected 1 to ", kMostTensors);
+    EXPECT(!call_.weight.empty() && call_.weight.size() <= kMostTensors, "weight has ",
+           call_.weight.size(), " tensors, expected 1 to ", kMostTensors);
+    EXPECT(!out_.empty(), "the output has no tensors, expected some");
+    for (const Stored& each : call_.weight) expect_format("weight", each, /*or_blocked=*/true);
+    return grouped_kind(call_.x[0].dtype, call_.weight[0].dtype);
+  }
+
+  Tensors rows_of_x() const {
+    Tensors all;
+    for (const Stored& x : call_.x) {
+      EXPECT(x.dtype == call_.x[0].dtype, "x has dtypes ", dtype_name(call_.x[0].dtype), " and ",
+             dtype_name(x.dtype), ", expected one");
+      expect_format("x", x);
+      expect_dims("x", x.elements, 2, 6);
+      const at::Tensor elements = x.dtype == ACL_INT32 ? unpacked_rows(x.elements) : x.elements;
+      const at::IntArrayRef sizes = elements.sizes();
+      const int64_t rows = c10::multiply_integers(sizes.begin(), sizes.end() - 1);
+      all.push_back(elements.reshape({rows, sizes.back()}));
+    }
+    return all;
+  }
+
+  void expect_outputs(std::initializer_list<at::ScalarType> types) const {
+    Tensors memory;
+    for (const Output& each : out_) memory.push_back(memory_of(each));
+    expect_dtypes(out_[0].name(), memory, types);
+  }
+
+  void check_types() const {
+    if (kind_ != GroupedKind::kWeight) {
+      expect_none("antiquantScaleOptional", call_.antiquant_scale);
+      expect_none("antiquantOffsetOptional", call_.antiquant_offset);
+    }
+    if (kind_ != GroupedKind::kInt8ByInt4) expect_none("offsetOptional", call_.offset);
+    expect_dtypes("offsetOptional", call_.offset, {at::kFloat});
+    expect_dtypes("perTokenScaleOptional", call_.per_token_scale, {at::kFloat});
+    switch (kind_) {
+      case GroupedKind::kPlain:
+      case GroupedKind::kWeight: return check_floating();
+      case GroupedKind::kInt8: return check_int8();
+      default: return check_int4();
+    }
+  }
+
+  void check_floating() const {
+    const at::ScalarType type = x_[0].scalar_type();
+    expect_none("scaleOptional", call_.scale);
+    expect_none("perTokenScaleOptional", call_.per_token_scale);
+    expect_dtypes("biasOptional", call_.bias, {type, at::kFloat});
+    expect_outputs({type});
+    if (kind_ == GroupedKind::kPlain) return;
+    expect_some("antiquantScaleOptional", call_.antiquant_scale);
+    expect_some("antiquantOffsetOptional", call_.antiquant_offset);
+    expect_dtypes("antiquantScaleOptional", call_.antiquant_scale, {type});
+    expect_dtypes("antiquantOffsetOptional", call_.antiquant_offset, {type});
+  }
+
+  void check_int8() const {
+    const Tensors& scale = call_.scale;
+    expect_dtypes("scaleOptional", scale, {at::kUInt64, at::kLong, at::kFloat, at::kBFloat16});
+    if (!scale.empty() && !holds_bits(scale[0])) {
+      expect_dtypes("scaleOptional", scale, {at::kFloat, at::kBFloat16});
+      expect_dtypes("biasOptional", call_.bias, {at::kInt, at::kFloat, at::kHalf, at::kBFloat16});
+      return expect_outputs({at::kHalf, at::kBFloat16});
+    }
+    expect_dtypes("scaleOptional", scale, {at::kUInt64, at::kLong});
+    expect_dtypes("biasOptional", call_.bias, {at::kInt});
+    expect_none("perTokenScaleOptional", call_.per_token_scale);
+    expect_outputs({scale.empty() ? at::kInt : at::kChar});
+  }
+
+  void check_int4() const {
+    expect_some("scaleOptional", call_.scale);
+    expect_dtypes("scaleOptional", call_.scale, {at::kUInt64, at::kLong});
+    expect_outputs({at::kHalf, at::kBFloat16});
+    if (kind_ == GroupedKind::kInt4) return expect_none("biasOptional", call_.bias);
+    expect_some("biasOptional", call_.bias);
+    expect_some("perTokenScaleOptional", call_.per_token_scale);
+    expect_dtypes("biasOptional", call_.bias, {at::kFloat});
+  }
+
+  void check_activation() const {
+    const int64_t type = call_.activation;
+    EXPECT(type >= 0 && type <= 5 && type != 3, "actType is ", type, ", expected 0, 1, 2, 4 or 5");
+    EXPECT(type == 0 ||
+               (kind_ == GroupedKind::kInt8 && at::isReducedFloatingType(out_[0]->scalar_type())),
+           "actType is ", type,
+           ", expected 0 unless x and weight are INT8 and the output is FLOAT16 or BFLOAT16");
+  }
+
+  void expect_number_of_outputs(bool is_one) const {
+    EXPECT(call_.split_item >= (is_one ? 2 : 0) && call_.split_item <= (is_one ? 3 : 1),
+           "splitItem is ", call_.split_item, ", expected ", is_one ? "2 or 3" : "0 or 1",
+           " for these numbers of tensors and this groupType");
+    const size_t expected = is_one ? 1 : call_.weight.size();
+    EXPECT(out_.size() == expected, out_[0].name(), " has ", out_.size(), " tensors, expected ",
+           expected);
+  }
+
+  const at::Tensor& group_list(int64_t count) const {
+    EXPECT(call_.group_list, "groupListOptional is null, expected a list as x has one tensor");
+    const at::Tensor& list = *call_.group_list;
+    EXPECT(list.dim() > 0 && list.size(0) == count, "groupListOptional has shape ", list.sizes(),
+           ", expected ", count, " groups");
+    return list;
+  }
+  std::vector<Group> listed_groups(int64_t count, int64_t limit) const {
+    // INT8 with INT4 has sizes, whatever the type says.
+    const int64_t type = kind_ == GroupedKind::kInt8ByInt4 ? kGroupSizes : call_.list_type;
+    return groups_of("groupListOptional", group_list(count), call_.is_list_on_device, type, count,
+                     limit);
+  }
+
+  // The numbers of matrix i, of a tensor with those of all or of a list.
+  std::optional<at::Tensor> numbers(const char* name, const Tensors& list, int64_t i) const {
+    if (list.empty()) return std::nullopt;
+    EXPECT(list.size() == call_.weight.size(), name, " has ", list.size(), " tensors, expected ",
+           call_.weight.size(), " as weight has");
+    if (!weight_.is_one_tensor()) return list[static_cast<size_t>(i)];
+    EXPECT(list[0].dim() > 1 && list[0].size(0) == weight_.count(), name, " has shape ",
+           list[0].sizes(), ", expected numbers of ", weight_.count(), " matrices");
+    return list[0].select(0, i);
+  }
+
+  std::optional<at::Tensor> token_scale(int64_t begin, int64_t size) const {
+    const Tensors& list = call_.per_token_scale;
+    if (list.empty()) return std::nullopt;
+    EXPECT(list.size() == 1 && x_.size() == 1 && out_.size() == 1,
+           "perTokenScaleOptional is given for ", x_.size(), " tensors of x and ", out_.size(),
+           " of the output, expected one of each");
+    const bool is_column = list[0].dim() == 2 && list[0].size(1) == 1;
+    const at::Tensor scale = is_column ? list[0].select(1, 0) : list[0];
+    expect_shape("perTokenScaleOptional", scale, {x_[0].size(0)});
+    return scale.narrow(0, begin, size);
+  }
+
+  // Rows of x, from `begin` on, times matrix i.
+  at::Tensor product(const at::Tensor& x, int64_t i, int64_t begin) const {
+    return activated(
+        grouped_product(kind_, {x, weight_.at(i, x.size(1)), numbers("biasOptional", call_.bias, i),
+                                numbers("scaleOptional", call_.scale, i),
+                                numbers("offsetOptional", call_.offset, i),
+                                numbers("antiquantScaleOptional", call_.antiquant_scale, i),
+                                numbers("antiquantOffsetOptional", call_.antiquant_offset, i),
+                                token_scale(begin, x.size(0))}),
+        call_.activation);
+  }
+
+  // Every x with its own matrix.
+  void run_lists() const {
+    expect_number_of_outputs(false);
+    expect_as_many_x();
+    if (call_.group_list) {
+      EXPECT(!call_.group_type, "groupListOptional is a list, expected null for groupType -1");
+      check_groups();
+    }
+    for (size_t i = 0; i < x_.size(); ++i) {
+      const at::Tensor result = product(x_[i], static_cast<int64_t>(i), 0);
+      std::vector<int64_t> shape = call_.x[i].elements.sizes().vec();
+      shape.back() = result.size(1);
+      part_of(out_[i], out_[i]) = result.view(shape);
+    }
+  }
+  void expect_as_many_x() const {
+    EXPECT(x_.size() == call_.weight.size(), "x has ", x_.size(), " tensors, expected ",
+           call_.weight.size(), " as weight has");
+  }
+  // Refuses a list whose groups are not the tensors of x.
+  void check_groups() const {
+    const int64_t count = weight_.count();
+    int64_t rows = 0;
+    for (const at::Tensor& x : x_) rows += x.size(0);
+    const std::vector<Group> groups = listed_groups(count, rows);
+    if (static_cast<int64_t>(groups.size()) < count) return;  // It has no values yet.
+    for (size_t i = 0; i < x_.size(); ++i) {
+      EXPECT(groups[i].matrix == static_cast<int64_t>(i) && groups[i].size == x_[i].size(0),
+             "groupListOptional has ", groups[i].size, " rows for tensor ", i, " of x, expected ",
+             x_[i].size(0));
+    }
+  }
+
+  // Groups of rows.
+  void run_rows() const {
+    const int64_t count = weight_.count();
+    const bool is_one_x = x_.size() == 1;
+    const bool has_many_outputs = call_.takes_many_outputs && is_one_x && out_.size() > 1;
+    expect_number_of_outputs(!has_many_outputs);
+    for (const Stored& x : call_.x) expect_dims("x", x.elements, 2);
+    std::vector<Group> groups;
+    int64_t rows = 0;
+    if (is_one_x) {
+      rows = x_[0].size(0);
+      groups = listed_groups(count, rows);
+    } else {
+      expect_as_many_x();
+      if (call_.group_list) check_groups();
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t size = x_[static_cast<size_t>(i)].size(0);
+        groups.push_back({i, rows, size});
+        rows += size;
+      }
+    }
+    if (!out_[0].is_written()) {
+      check_matrices(rows, has_many_outputs);
+    } else if (!has_many_outputs) {
+      // Stage 1 may have known no shapes; the columns are those of every product.
+      expect_dims(out_[0].name(), out_[0], 2);
+      expect_shape(out_[0].name(), out_[0], {rows, out_[0]->size(1)});
+    }
+    for (const Group& group : groups) {
+      const auto i = static_cast<size_t>(group.matrix);
+      if (group.size == 0 && out_[0].is_written()) continue;
+      const at::Tensor x = is_one_x ? x_[0].narrow(0, group.begin, group.size) : x_[i];
+      const Output& out = has_many_outputs ? out_[i] : out_[0];
+      const at::Tensor& memory = memory_of(out);
+      part_of(out, has_many_outputs ? memory : memory.narrow(0, group.begin, group.size)) =
+          product(x, group.matrix, group.begin);
+    }
+  }
+  // Checks the operands of the groups that have no rows, too.
+  void check_matrices(int64_t rows, bool has_many_outputs) const {
+    for (size_t i = 0; i < call_.weight.size(); ++i) {
+      const at::Tensor& x = x_[x_.size() == 1 ? 0 : i];
+      const at::Tensor none = product(x.narrow(0, 0, 0), static_cast<int64_t>(i), 0);
+      if (!has_many_outputs) expect_shape(out_[0].name(), out_[0], {rows, none.size(1)});
+    }
+  }
+
+  // Groups of columns of one x: of one weight's rows, or those that each weight has.
+  void run_columns() const {
+    EXPECT(kind_ == GroupedKind::kPlain,
+           "groupType is 2, expected -1 or 0 unless x and weight have one floating type");
+    expect_none("biasOptional", call_.bias);
+    EXPECT(x_.size() == 1, "x has ", x_.size(), " tensors, expected 1 for groupType 2");
+    const at::Tensor x = wide(x_[0]);
+    expect_dims("x", call_.x[0].elements, 2);
+    for (const Stored& each : call_.weight) expect_dims("weight", each.elements, 2);
+    if (call_.weight.size() == 1) return run_columns_of_one(x, wide(call_.weight[0].elements));
+    expect_number_of_outputs(false);
+    EXPECT(!call_.group_list,
+           "groupListOptional is a list, expected null as each weight is a "
+           "tensor of its own");
+    int64_t begin = 0;
+    for (size_t i = 0; i < out_.size(); ++i) {
+      const at::Tensor weight = wide(call_.weight[i].elements);
+      EXPECT(weight.size(0) <= x.size(1) - begin, "weight has ", begin, " and ", weight.size(0),
+             " rows, expected at most ", x.size(1), " as x has columns");
+      part_of(out_[i], out_[i]) = at::matmul(x.narrow(1, begin, weight.size(0)), weight);
+      begin += weight.size(0);
+    }
+  }
+  void run_columns_of_one(const at::Tensor& x, const at::Tensor& weight) const {
+    expect_number_of_outputs(true);
+    const at::Tensor& memory = memory_of(out_[0]);
+    expect_dims(out_[0].name(), memory, 3);
+    expect_shape("weight", weight, {x.size(1), weight.size(1)});
+    expect_shape(out_[0].name(), memory, {memory.size(0), x.size(0), weight.size(1)});
+    for (const Group& group : listed_groups(memory.size(0), x.size(1))) {
+      part_of(out_[0], memory.select(0, group.matrix)) = at::matmul(
+          x.narrow(1, group.begin, group.size), weight.narrow(0, group.begin, group.size));
+    }
+  }
+
+  GroupedMatmul call_;
+  const std::vector<Output>& out_;
+  GroupedKind kind_;
+  Tensors x_;
+  Matrices weight_;
+};
+
+}  // namespace
+
+void grouped_matmul(const GroupedMatmul& call, const std::vector<Output>& out) {
+  Computation(call, out).run();
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "cann/rows/experts/grouped_product.h"
+#include "cann/rows/row.h"
+
+// One thing, the products of groups of matrices: of lists of tensors, or of the rows or columns of
+// one tensor that a list of groups divides.
+namespace aclnn_host {
+
+// What all versions are asked for. The first has no groupType.
+struct GroupedMatmul {
+  std::vector<Stored> x;
+  std::vector<Stored> weight;
+  std::vector<at::Tensor> bias;
+  std::vector<at::Tensor> scale;
+  std::vector<at::Tensor> offset;
+  std::vector<at::Tensor> antiquant_scale;
+  std::vector<at::Tensor> antiquant_offset;
+  std::vector<at::Tensor> per_token_scale{};
+  std::optional<at::Tensor> group_list;
+  int64_t split_item;
+  std::optional<int64_t> group_type{};
+  int64_t list_type = kGroupEnds;
+  int64_t activation = 0;
+  bool is_list_on_device = true;
+  bool takes_many_outputs = false;  // for the groups of one x
+};
+
+void grouped_matmul(const GroupedMatmul& call, const std::vector<Output>& out);
+
+}  // namespace aclnn_host

@@ -1,0 +1,326 @@
+// Products of groups of rows whose results are added to the rows of tokens.
+
+#include <string>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/engine/stored.h"
+#include "cann/rows/experts/grouped_product.h"
+#include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::experts_grouped_matmul_fused_rows {
+
+namespace {
+
+using Optional = std::optional<at::Tensor>;
+
+// Which weights a function takes.
+enum class Weights { kInt4, kBlockedInt8, kBlocked };
+
+// x (m, k), a weight (experts, k, n), their scales, and what is done with the rows of the product.
+struct FinalizeRouting {
+  at::Tensor x;
+  Stored weight;
+  const char* x_name;
+  const char* weight_name;
+  const char* suffix;  // of the names of arguments that not all functions call optional
+  Weights weights;
+  at::Tensor scale;  // (experts, 1, n) or (experts, n)
+  Optional bias;     // (experts, n)
+  Optional offset;   // (experts, 1, n)
+  Optional token_scale;
+  at::Tensor group_list;
+  Optional shared_input;  // (rows of the output, n)
+  Optional logit;
+  at::Tensor row_index;
+  int64_t dtype;
+  double shared_weight;
+  int64_t shared_offset;
+  bool transpose_x, transpose_weight;
+  int64_t list_type;
+
+  std::string named(const char* argument) const { return std::string(argument) + suffix; }
+};
+
+void expect_type(const std::string& name, const Optional& tensor, at::ScalarType type) {
+  if (tensor) expect_dtype(name.c_str(), *tensor, type);
+}
+
+void check_weight(const FinalizeRouting& call, GroupedKind kind) {
+  const Stored& weight = call.weight;
+  const bool is_int8 = kind == GroupedKind::kInt8;
+  const bool is_wanted =
+      (is_int8 && call.weights != Weights::kInt4) ||
+      (kind == GroupedKind::kInt8ByInt4 && call.weights != Weights::kBlockedInt8);
+  EXPECT(is_wanted, call.weight_name, " has dtype ", dtype_name(weight.dtype), ", expected ",
+         call.weights == Weights::kInt4          ? "INT4 or INT32"
+         : call.weights == Weights::kBlockedInt8 ? "INT8"
+                                                 : "INT8, INT4 or INT32");
+  if (call.weights == Weights::kInt4) {
+    expect_format(call.weight_name, weight);
+  } else {
+    expect_blocked_matrix(call.weight_name, weight);
+  }
+  EXPECT(has_all_matrices({weight}), call.weight_name, " has shape ", weight.elements.sizes(),
+         ", expected (experts, k, n)");
+}
+
+void check_types(const FinalizeRouting& call, GroupedKind kind, const Output& out) {
+  EXPECT(call.dtype == 0, "dtype is ", call.dtype, ", expected 0 (FLOAT)");
+  EXPECT(!call.transpose_x && !call.transpose_weight, "the flag that transposes ",
+         call.transpose_x ? call.x_name : call.weight_name, " is true, expected false");
+  EXPECT(call.list_type == kGroupEnds || call.list_type == kGroupSizes, "groupListType is ",
+         call.list_type, ", expected 0 or 1");
+  expect_dtype(out.name(), out, at::kFloat);
+  expect_type(call.named("bias"), call.bias, at::kFloat);
+  expect_type("offsetOptional", call.offset, at::kFloat);
+  expect_type("pertokenScaleOptional", call.token_scale, at::kFloat);
+  expect_type(call.named("sharedInput"), call.shared_input, at::kBFloat16);
+  expect_type(call.named("logit"), call.logit, at::kFloat);
+  EXPECT(call.row_index.scalar_type() == at::kLong || call.row_index.scalar_type() == at::kInt,
+         call.named("rowIndex"), " has dtype ", dtype_text(call.row_index.scalar_type()),
+         ", expected INT64 or INT32");
+  const at::ScalarType scale = call.scale.scalar_type();
+  if (kind == GroupedKind::kInt8) {
+    EXPECT(scale == at::kFloat || scale == at::kBFloat16 || holds_bits(call.scale),
+           call.named("scale"), " has dtype ", dtype_text(scale),
+           ", expected FLOAT, BFLOAT16 or INT64");
+    expect_absent(call.named("bias").c_str(), call.bias);
+    expect_absent("offsetOptional", call.offset);
+  } else {
+    EXPECT(holds_bits(call.scale), call.named("scale"), " has dtype ", dtype_text(scale),
+           ", expected INT64");
+    EXPECT(call.bias && call.token_scale && call.logit, call.named("bias"),
+           ", pertokenScaleOptional or ", call.named("logit"),
+           " is null, expected tensors as the weight is INT4");
+  }
+}
+
+// The numbers of the columns of all matrices as (experts, n).
+at::Tensor of_matrices(const char* name, const at::Tensor& numbers, int64_t count, int64_t n) {
+  const bool has_middle = numbers.dim() == 3 && numbers.size(1) == 1;
+  const at::Tensor all = has_middle ? numbers.select(1, 0) : numbers;
+  expect_shape(name, all, {count, n});
+  return all;
+}
+
+void finalize_routing(const FinalizeRouting& call, Output& out) {
+  expect_dims(call.x_name, call.x, 2);
+  expect_dtype(call.x_name, call.x, at::kChar);
+  const GroupedKind kind = grouped_kind(ACL_INT8, call.weight.dtype);
+  check_weight(call, kind);
+  check_types(call, kind, out);
+  EXPECT(call.x.numel() > 0 && call.weight.elements.numel() > 0,
+         "a matrix is empty, expected elements in each");
+  const Matrices weight(call.weight_name, {call.weight}, true);
+  const int64_t rows = call.x.size(0), k = call.x.size(1), count = weight.count();
+  expect_dims(out.name(), out, 2);
+  const int64_t n = out->size(1);
+  const at::Tensor scale =
+      of_matrices(call.named("scale").c_str(), decoded_scale(call.scale), count, n);
+  if (call.bias) expect_shape(call.named("bias").c_str(), *call.bias, {count, n});
+  if (call.offset) expect_shape("offsetOptional", *call.offset, {count, 1, n});
+  if (call.token_scale) expect_shape("pertokenScaleOptional", *call.token_scale, {rows});
+  if (call.logit) expect_shape(call.named("logit").c_str(), *call.logit, {rows});
+  expect_shape(call.named("rowIndex").c_str(), call.row_index, {rows});
+
+  at::Tensor sums = at::zeros(out->sizes(), out->options().dtype(at::kDouble));
+  EXPECT(call.shared_offset >= 0 && call.shared_offset <= sums.size(0), "sharedInputOffset is ",
+         call.shared_offset, ", expected 0 to ", sums.size(0));
+  if (call.shared_input) {
+    const int64_t shared = call.shared_input->dim() > 0 ? call.shared_input->size(0) : 0;
+    expect_shape(call.named("sharedInput").c_str(), *call.shared_input, {shared, n});
+    EXPECT(shared <= sums.size(0) - call.shared_offset, call.named("sharedInput"), " has ", shared,
+           " rows, expected at most ", sums.size(0) - call.shared_offset,
+           " from sharedInputOffset on");
+    sums.narrow(0, call.shared_offset, shared)
+        .add_(call.shared_input->to(at::kDouble) * call.shared_weight);
+  }
+  EXPECT(call.group_list.dim() == 1 && call.group_list.size(0) == count, call.named("groupList"),
+         " has shape ", call.group_list.sizes(), ", expected (", count, ")");
+  for (const Group& group : groups_of(call.named("groupList").c_str(), call.group_list,
+                                      /*is_on_device=*/true, call.list_type, count, rows)) {
+    if (group.size == 0) continue;
+    const auto part = [&group](const Optional& of_rows) {
+      return of_rows ? Optional(of_rows->narrow(0, group.begin, group.size)) : std::nullopt;
+    };
+    const auto numbers = [&group](const Optional& of_all) {
+      return of_all ? Optional(of_all->select(0, group.matrix)) : std::nullopt;
+    };
+    at::Tensor result = grouped_product(
+        kind, {*part(call.x), weight.at(group.matrix, k), numbers(call.bias), numbers(scale),
+               numbers(call.offset), std::nullopt, std::nullopt, part(call.token_scale)});
+    EXPECT(result.size(1) == n, call.weight_name, " has ", result.size(1), " columns, expected ", n,
+           " as ", out.name(), " has");
+    if (call.logit) result = result * part(call.logit)->unsqueeze(1);
+    const at::Tensor places = part(call.row_index)->to(at::kLong);
+    check_bounds(call.named("rowIndex").c_str(), places, sums.size(0));
+    sums.index_add_(0, places, result);
+  }
+  out = sums;
+}
+
+void check_tuning(at::OptionalIntArrayRef config, const at::Tensor& x) {
+  if (!config || config->empty() || x.dim() == 0) return;
+  EXPECT((*config)[0] >= 0 && (*config)[0] <= x.size(0), "tuningConfigOptional has ", (*config)[0],
+         ", expected 0 to ", x.size(0), ", the number of rows");
+}
+
+}  // namespace
+
+// INT4 only, as it is: rows by `rowIndex` become zeros where no group has one for them.
+ACLNN(GroupedMatmulFinalizeRouting, (In, x), (StoredIn, w), (In, scaleOptional), (In, biasOptional),
+      (OptionalIn, pertokenScaleOptional), (In, groupListOptional),
+      (OptionalIn, sharedInputOptional), (OptionalIn, logitOptional), (In, rowIndexOptional),
+      (int64_t, dtype), (float, sharedInputWeight), (int64_t, sharedInputOffset),
+      (bool, transposeX), (bool, transposeW), (int64_t, groupListType), (Out, y)) {
+  finalize_routing({x,
+                    w,
+                    "x",
+                    "w",
+                    "Optional",
+                    Weights::kInt4,
+                    scaleOptional,
+                    biasOptional,
+                    std::nullopt,
+                    pertokenScaleOptional,
+                    groupListOptional,
+                    sharedInputOptional,
+                    logitOptional,
+                    rowIndexOptional,
+                    dtype,
+                    sharedInputWeight,
+                    sharedInputOffset,
+                    transposeX,
+                    transposeW,
+                    groupListType},
+                   y);
+}
+ACLNN(GroupedMatmulFinalizeRoutingV2, (In, x1), (StoredIn, x2), (In, scaleOptional),
+      (In, biasOptional), (OptionalIn, offsetOptional), (OptionalIn, antiquantScaleOptional),
+      (OptionalIn, antiquantOffsetOptional), (OptionalIn, pertokenScaleOptional),
+      (In, groupListOptional), (OptionalIn, sharedInputOptional), (OptionalIn, logitOptional),
+      (In, rowIndexOptional), (int64_t, dtype), (float, sharedInputWeight),
+      (int64_t, sharedInputOffset), (bool, transposeX1), (bool, transposeX2),
+      (int64_t, groupListType), (Out, out)) {
+  expect_absent("antiquantScaleOptional", antiquantScaleOptional);
+  expect_absent("antiquantOffsetOptional", antiquantOffsetOptional);
+  finalize_routing({x1,
+                    x2,
+                    "x1",
+                    "x2",
+                    "Optional",
+                    Weights::kInt4,
+                    scaleOptional,
+                    biasOptional,
+                    offsetOptional,
+                    pertokenScaleOptional,
+                    groupListOptional,
+                    sharedInputOptional,
+                    logitOptional,
+                    rowIndexOptional,
+                    dtype,
+                    sharedInputWeight,
+                    sharedInputOffset,
+                    transposeX1,
+                    transposeX2,
+                    groupListType},
+                   out);
+}
+ACLNN(GroupedMatmulFinalizeRoutingV3, (In, x1), (StoredIn, x2), (In, scaleOptional),
+      (In, biasOptional), (OptionalIn, offsetOptional), (OptionalIn, antiquantScaleOptional),
+      (OptionalIn, antiquantOffsetOptional), (OptionalIn, pertokenScaleOptional),
+      (In, groupListOptional), (OptionalIn, sharedInputOptional), (OptionalIn, logitOptional),
+      (In, rowIndexOptional), (int64_t, dtype), (float, sharedInputWeight),
+      (int64_t, sharedInputOffset), (bool, transposeX1), (bool, transposeX2),
+      (int64_t, groupListType), (OptionalInts, tuningConfigOptional), (Out, out)) {
+  expect_absent("antiquantScaleOptional", antiquantScaleOptional);
+  expect_absent("antiquantOffsetOptional", antiquantOffsetOptional);
+  check_tuning(tuningConfigOptional, x1);
+  finalize_routing({x1,
+                    x2,
+                    "x1",
+                    "x2",
+                    "Optional",
+                    Weights::kInt4,
+                    scaleOptional,
+                    biasOptional,
+                    offsetOptional,
+                    pertokenScaleOptional,
+                    groupListOptional,
+                    sharedInputOptional,
+                    logitOptional,
+                    rowIndexOptional,
+                    dtype,
+                    sharedInputWeight,
+                    sharedInputOffset,
+                    transposeX1,
+                    transposeX2,
+                    groupListType},
+                   out);
+}
+ACLNN(GroupedMatmulFinalizeRoutingWeightNz, (In, x1), (StoredIn, x2), (In, scale),
+      (OptionalIn, bias), (OptionalIn, pertokenScaleOptional), (In, groupList),
+      (OptionalIn, sharedInput), (OptionalIn, logit), (In, rowIndex), (int64_t, dtype),
+      (float, sharedInputWeight), (int64_t, sharedInputOffset), (bool, transposeX1),
+      (bool, transposeX2), (int64_t, groupListType), (Out, out)) {
+  finalize_routing({x1,
+                    x2,
+                    "x1",
+                    "x2",
+                    "",
+                    Weights::kBlockedInt8,
+                    scale,
+                    bias,
+                    std::nullopt,
+                    pertokenScaleOptional,
+                    groupList,
+                    sharedInput,
+                    logit,
+                    rowIndex,
+                    dtype,
+                    sharedInputWeight,
+                    sharedInputOffset,
+                    transposeX1,
+                    transposeX2,
+                    groupListType},
+                   out);
+}
+ACLNN(GroupedMatmulFinalizeRoutingWeightNzV2, (In, x1), (StoredIn, x2), (In, scale),
+      (OptionalIn, bias), (OptionalIn, offsetOptional), (OptionalIn, antiquantScaleOptional),
+      (OptionalIn, antiquantOffsetOptional), (OptionalIn, pertokenScaleOptional), (In, groupList),
+      (OptionalIn, sharedInput), (OptionalIn, logit), (In, rowIndex), (int64_t, dtype),
+      (float, sharedInputWeight), (int64_t, sharedInputOffset), (bool, transposeX1),
+      (bool, transposeX2), (int64_t, groupListType), (OptionalInts, tuningConfigOptional),
+      (Out, out)) {
+  expect_absent("antiquantScaleOptional", antiquantScaleOptional);
+  expect_absent("antiquantOffsetOptional", antiquantOffsetOptional);
+  check_tuning(tuningConfigOptional, x1);
+  finalize_routing({x1,
+                    x2,
+                    "x1",
+                    "x2",
+                    "",
+                    Weights::kBlocked,
+                    scale,
+                    bias,
+                    offsetOptional,
+                    pertokenScaleOptional,
+                    groupList,
+                    sharedInput,
+                    logit,
+                    rowIndex,
+                    dtype,
+                    sharedInputWeight,
+                    sharedInputOffset,
+                    transposeX1,
+                    transposeX2,
+                    groupListType},
+                   out);
+}
+
+}  // namespace aclnn_host::experts_grouped_matmul_fused_rows

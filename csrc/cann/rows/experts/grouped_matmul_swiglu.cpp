@@ -1,0 +1,391 @@
+// Products of groups of rows whose first half of columns, activated, times the second is quantised.
+
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/engine/stored.h"
+#include "cann/rows/experts/grouped_product.h"
+#include "cann/rows/quantized/mx_blocks.h"
+#include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/quantized/quantized_values.h"
+#include "cann/rows/row.h"
+#include "host_cann/descriptors/private_format.h"
+
+namespace aclnn_host::experts_grouped_matmul_swiglu_rows {
+
+namespace {
+
+using Optional = std::optional<at::Tensor>;
+
+// x (m, k), matrices (k, n) and what they were divided by. Lists have one tensor for all experts,
+// or one for each.
+struct SwigluQuant {
+  Stored x;
+  std::vector<Stored> weight;
+  std::vector<Stored> weight_scale;
+  const char* assist_name;
+  std::vector<at::Tensor> assist;  // what makes up for the offset of x, with a weight of INT4
+  Stored x_scale;
+  Optional smooth;
+  at::Tensor group_list;
+  int64_t list_type;
+};
+
+// One whose elements, in the order of its shape, are the blocks of FRACTAL_NZ, whatever its format.
+Stored as_blocked(const Stored& weight) {
+  const at::Tensor& elements = weight.elements;
+  const bool has_blocks = is_private(weight.format) || elements.dim() > 3 || elements.dim() < 2;
+  if (has_blocks) return {elements, weight.dtype, ACL_FORMAT_FRACTAL_NZ};
+  const int64_t width = width_of_blocks(weight.dtype);
+  EXPECT(elements.size(-2) % 16 == 0 && elements.size(-1) % width == 0, "weight has shape ",
+         elements.sizes(), ", expected blocks of 16 rows of ", width, ", or format FRACTAL_NZ");
+  return {from_blocks(elements.flatten(), elements.sizes(), ACL_FORMAT_FRACTAL_NZ, width),
+          weight.dtype, ACL_FORMAT_FRACTAL_NZ};
+}
+
+enum class Scales { kIntegers, kFloat8, kMx };
+
+class SwigluProduct {
+ public:
+  explicit SwigluProduct(SwigluQuant call)
+      : call_(std::move(call)),
+        is_one_tensor_(has_all_matrices(call_.weight)),
+        matrices_("weight", call_.weight, is_one_tensor_),
+        scales_(scales_of(call_)) {
+    EXPECT(!call_.weight.empty(), "weight has no tensors, expected one or more");
+    EXPECT(call_.weight_scale.size() == call_.weight.size(), "weightScale has ",
+           call_.weight_scale.size(), " tensors, expected ", call_.weight.size(), " as weight has");
+    expect_dims("x", call_.x.elements, 2);
+    expect_format("x", call_.x);
+    for (const Stored& each : call_.weight) expect_format("weight", each, /*or_blocked=*/true);
+    if (call_.x.dtype == ACL_INT32) call_.x.elements = unpacked_rows(call_.x.elements);
+    check_scales();
+    check_columns();
+    for (int64_t i = 0; i < (is_one_tensor_ ? 1 : matrices_.count()); ++i) {
+      const int64_t columns = matrices_.at(i, k()).size(1);
+      EXPECT(columns == n_, "weight has ", columns, " columns, expected ", n_,
+             " as weightScale has");
+    }
+    if (scales_ == Scales::kIntegers) {
+      check_integers();
+    } else {
+      for (const auto& each : call_.assist) expect_absent(call_.assist_name, each);
+      expect_absent("smoothScale", call_.smooth);
+    }
+  }
+
+  Scales scales() const { return scales_; }
+  int64_t rows() const { return call_.x.elements.size(0); }
+  int64_t k() const { return call_.x.elements.size(1); }
+  int64_t n() const { return n_; }
+  // Whether scales are of groups of rows of the matrices.
+  bool has_groups() const { return has_groups_; }
+  GroupedKind kind() const { return grouped_kind(call_.x.dtype, call_.weight[0].dtype); }
+
+  // The rows of all groups, and where the last one ends; behind it are zeros. The products are
+  // rounded to a type first.
+  struct Activated {
+    at::Tensor values;
+    int64_t end;
+  };
+  Activated activated(at::ScalarType product_type) const {
+    Activated result{at::zeros({rows(), n_ / 2}, call_.x.elements.options().dtype(at::kDouble)), 0};
+    for (const Group& group : groups_of("groupList", call_.group_list, /*is_on_device=*/true,
+                                        call_.list_type, matrices_.count(), rows())) {
+      result.end = group.begin + group.size;
+      if (group.size == 0 || n_ == 0) continue;
+      const at::Tensor product = of(group).to(product_type).to(at::kDouble);
+      const std::vector<at::Tensor> halves = product.chunk(2, 1);
+      at::Tensor part = at::silu(halves[0]) * halves[1];
+      if (!is_absent(call_.smooth)) part = part * wide(call_.smooth->select(0, group.matrix));
+      result.values.narrow(0, group.begin, group.size).copy_(part);
+    }
+    return result;
+  }
+
+ private:
+  static Scales scales_of(const SwigluQuant& call) {
+    EXPECT(!call.weight.empty() && !call.weight_scale.empty(),
+           "weight or weightScale has no tensors, expected one or more");
+    const aclDataType x = call.x.dtype, weight = call.weight[0].dtype;
+    const bool is_mx = call.weight_scale[0].dtype == ACL_FLOAT8_E8M0;
+    const bool has_float4 =
+        weight == ACL_FLOAT4_E2M1 && (x == ACL_FLOAT4_E2M1 || x == ACL_FLOAT8_E4M3FN);
+    if (is_mx && (has_float4 || (is_float8(x) && is_float8(weight)))) return Scales::kMx;
+    if (!is_mx && is_float8(x) && is_float8(weight)) return Scales::kFloat8;
+    const bool are_integers =
+        x == ACL_INT8 ? weight == ACL_INT8 || is_int4(weight) : is_int4(x) && is_int4(weight);
+    EXPECT(!is_mx && are_integers, "x has dtype ", dtype_name(x), ", weight ", dtype_name(weight),
+           " and weightScale ", dtype_name(call.weight_scale[0].dtype),
+           ", expected INT8 with INT8 or INT4, INT4 for both, FLOAT8 for both, or, with "
+           "FLOAT8_E8M0, FLOAT8 or FLOAT4_E2M1");
+    return Scales::kIntegers;
+  }
+
+  at::Tensor scale(int64_t matrix) const {
+    return is_one_tensor_ ? call_.weight_scale[0].elements.select(0, matrix)
+                          : call_.weight_scale[static_cast<size_t>(matrix)].elements;
+  }
+
+  // The scales of the first matrix tell the number of columns and of groups of rows.
+  void check_scales() {
+    const int64_t count = matrices_.count();
+    EXPECT(!is_one_tensor_ || (call_.weight_scale[0].elements.dim() > 0 &&
+                               call_.weight_scale[0].elements.size(0) == count),
+           "weightScale has shape ", call_.weight_scale[0].elements.sizes(),
+           ", expected scales of ", count, " experts");
+    EXPECT(count > 0, "weight has no matrices, expected one or more");
+    const at::Tensor first = scale(0);
+    const bool may_have_groups = scales_ == Scales::kIntegers && kind() != GroupedKind::kInt8;
+    if (scales_ == Scales::kMx) {
+      constexpr int64_t kPair = 2 * kMxBlock;
+      const int64_t pairs = (k() + kPair - 1) / kPair;
+      expect_dims("a matrix's weightScale", first, 3);
+      n_ = first.size(1);
+      expect_scales({pairs, n_, 2});
+      expect_stored("xScale", call_.x_scale, ACL_FLOAT8_E8M0);
+      expect_shape("xScale", call_.x_scale.elements, {rows(), pairs, 2});
+      return;
+    }
+    expect_dims("a matrix's weightScale", first, 1, may_have_groups ? 2 : 1);
+    n_ = first.size(-1);
+    has_groups_ = first.dim() == 2;
+    expect_scales(first.sizes().vec());
+    const int64_t groups = has_groups_ ? first.size(0) : 1;
+    EXPECT(groups > 0 && k() % groups == 0, "weightScale has ", groups,
+           " groups, expected a divisor of ", k(), ", the number of columns of x");
+    expect_stored("xScale", call_.x_scale, ACL_FLOAT);
+    expect_shape("xScale", call_.x_scale.elements, {rows()});
+    const at::ScalarType type = first.scalar_type();
+    if (may_have_groups) {
+      EXPECT(holds_bits(first), "weightScale has dtype ", dtype_text(type), ", expected UINT64");
+    } else {
+      const bool is_int8 = scales_ == Scales::kIntegers;
+      EXPECT(type == at::kFloat || type == at::kBFloat16 || (is_int8 && type == at::kHalf),
+             "weightScale has dtype ", dtype_text(type), ", expected FLOAT, ",
+             is_int8 ? "FLOAT16 " : "", "or BFLOAT16");
+    }
+  }
+  void expect_scales(at::IntArrayRef shape) const {
+    for (int64_t i = 0; i < matrices_.count(); ++i) {
+      expect_shape("a matrix's weightScale", scale(i), shape);
+      if (!is_one_tensor_) {
+        expect_stored("weightScale", call_.weight_scale[static_cast<size_t>(i)],
+                      call_.weight_scale[0].dtype);
+      }
+    }
+  }
+  static void expect_stored(const char* name, const Stored& tensor, aclDataType dtype) {
+    EXPECT(tensor.dtype == dtype, name, " has dtype ", dtype_name(tensor.dtype), ", expected ",
+           dtype_name(dtype));
+  }
+
+  void check_columns() const {
+    constexpr int64_t kMostColumns = 10240, kMostByInt8 = 65535, kMostByInt4 = 19999;
+    const bool has_float4 = call_.x.dtype == ACL_FLOAT4_E2M1;
+    const int64_t multiple = has_float4 ? 4 : 2;
+    EXPECT(n_ % multiple == 0, "weightScale has ", n_, " columns, expected a multiple of ",
+           multiple);
+    EXPECT(!has_float4 || (k() % 2 == 0 && k() > 2), "x has ", k(),
+           " columns, expected an even number of more than 2 as it is FLOAT4");
+    if (scales_ != Scales::kIntegers) return;
+    EXPECT(n_ <= kMostColumns, "weightScale has ", n_, " columns, expected at most ", kMostColumns);
+    const int64_t most = kind() == GroupedKind::kInt8 ? kMostByInt8 : kMostByInt4;
+    EXPECT(k() <= most, "x has ", k(), " columns, expected at most ", most);
+  }
+
+  void check_integers() const {
+    const int64_t count = matrices_.count();
+    if (kind() == GroupedKind::kInt8ByInt4) {
+      EXPECT(call_.assist.size() == call_.weight.size(), call_.assist_name, " has ",
+             call_.assist.size(), " tensors, expected ", call_.weight.size(), " as weight is INT4");
+      for (const auto& each : call_.assist) {
+        expect_dtype(call_.assist_name, each, at::kFloat);
+        if (is_one_tensor_) {
+          expect_shape(call_.assist_name, each, {count, n_});
+        } else {
+          expect_shape(call_.assist_name, each, {n_});
+        }
+      }
+    } else {
+      for (const auto& each : call_.assist) expect_absent(call_.assist_name, each);
+    }
+    if (is_absent(call_.smooth)) return;
+    EXPECT(kind() == GroupedKind::kInt4, "smoothScale is given, expected null as x is INT8");
+    expect_dtype("smoothScale", *call_.smooth, at::kFloat);
+    if (call_.smooth->dim() == 1) {
+      expect_shape("smoothScale", *call_.smooth, {count});
+    } else {
+      expect_shape("smoothScale", *call_.smooth, {count, n_ / 2});
+    }
+  }
+
+  // The product of one group.
+  at::Tensor of(const Group& group) const {
+    const at::Tensor x = call_.x.elements.narrow(0, group.begin, group.size);
+    const at::Tensor weight = matrices_.at(group.matrix, k());
+    const at::Tensor x_scale = call_.x_scale.elements.narrow(0, group.begin, group.size);
+    const at::Tensor weight_scale = scale(group.matrix);
+    if (scales_ == Scales::kIntegers) {
+      Optional assist;
+      if (kind() == GroupedKind::kInt8ByInt4) {
+        assist = is_one_tensor_ ? call_.assist[0].select(0, group.matrix)
+                                : call_.assist[static_cast<size_t>(group.matrix)];
+      }
+      return grouped_product(kind(), {x, weight, assist, weight_scale, std::nullopt, std::nullopt,
+                                      std::nullopt, x_scale});
+    }
+    const at::Tensor left = x.to(at::kDouble), right = weight.to(at::kDouble);
+    if (scales_ == Scales::kFloat8) {
+      return at::mm(left, right) * weight_scale * x_scale.unsqueeze(1);
+    }
+    const at::Tensor by_rows = spread(x_scale.to(at::kDouble).flatten(1), 1, kMxBlock, k());
+    return at::mm(left * by_rows, right * spread_pairs(weight_scale, k()));
+  }
+
+  SwigluQuant call_;
+  bool is_one_tensor_;
+  Matrices matrices_;
+  Scales scales_;
+  int64_t n_ = 0;
+  bool has_groups_ = false;
+};
+
+// Rows behind those of the groups stay as they are.
+void write_int8(const SwigluProduct::Activated& activated, const Output& out,
+                const Output& out_scale) {
+  const at::Tensor values = activated.values.narrow(0, 0, activated.end);
+  if (values.numel() == 0) return;
+  const at::Tensor scale = at::amax(values.abs(), 1) / 127;
+  const auto written = [&activated](const Output& output) {
+    return Output(output.name(), output->narrow(0, 0, activated.end), output.is_written());
+  };
+  written(out) = to_int8(values / scale.unsqueeze(1));
+  written(out_scale) = scale;
+}
+
+void expect_int8_results(const SwigluProduct& product, const Output& out, const Output& out_scale) {
+  expect_dtype("output", out, at::kChar);
+  expect_dtype("outputScale", out_scale, at::kFloat);
+  expect_shape("output", out, {product.rows(), product.n() / 2});
+  expect_shape("outputScale", out_scale, {product.rows()});
+}
+
+// The first versions, which know INT8 in FRACTAL_NZ and INT4. The published check of an offset, an
+// outputOffset, and a bias beside INT8 warns and goes on: they have no effect.
+void swiglu_quant(const at::Tensor& x, const Stored& weight, const Optional& bias,
+                  const at::Tensor& weight_scale, const at::Tensor& x_scale,
+                  const at::Tensor& group_list, Output& out, Output& out_scale) {
+  expect_dtype("x", x, at::kChar);
+  EXPECT(weight.dtype != ACL_INT8 || is_private(weight.format), "weight has format ",
+         static_cast<int>(weight.format), ", expected FRACTAL_NZ (",
+         static_cast<int>(ACL_FORMAT_FRACTAL_NZ), ") as it is INT8");
+  EXPECT(has_all_matrices({weight}), "weight has shape ", weight.elements.sizes(),
+         ", expected (experts, k, n)");
+  const bool uses_bias = bias && weight.dtype != ACL_INT8;
+  const SwigluProduct product({as_stored(x),
+                               {weight},
+                               {as_stored(weight_scale)},
+                               "bias",
+                               uses_bias ? std::vector{*bias} : std::vector<at::Tensor>(),
+                               as_stored(x_scale),
+                               std::nullopt,
+                               group_list,
+                               kGroupEnds});
+  expect_int8_results(product, out, out_scale);
+  write_int8(product.activated(at::kDouble), out, out_scale);
+}
+
+at::ScalarType product_type(int64_t dtype) {
+  EXPECT(dtype == 0 || dtype == 1 || dtype == 27, "dequantDtype is ", dtype,
+         ", expected 0 (FLOAT), 1 (FLOAT16) or 27 (BFLOAT16)");
+  if (dtype == 0) return at::kDouble;
+  return dtype == 1 ? at::kHalf : at::kBFloat16;
+}
+
+void swiglu_quant(const SwigluQuant& call, const Optional& bias, int64_t dequant_mode,
+                  int64_t dequant_dtype, int64_t quant_mode, at::OptionalIntArrayRef tuning,
+                  StoredOutput& out, StoredOutput& out_scale) {
+  constexpr int64_t kMostGroups = 1024, kByMx = 2;
+  const bool is_int8 = !call.weight.empty() && call.weight[0].dtype == ACL_INT8;
+  if (!is_int8) expect_absent("bias", bias);  // beside INT8 the published check only warns
+  EXPECT(call.list_type == kGroupEnds || call.list_type == kGroupSizes, "groupListType is ",
+         call.list_type, ", expected 0 (where groups end) or 1 (their sizes)");
+  const SwigluProduct product(call);
+  if (tuning && !tuning->empty()) {
+    EXPECT((*tuning)[0] >= 0 && (*tuning)[0] <= product.rows(), "tuningConfig has ", (*tuning)[0],
+           ", expected 0 to ", product.rows(), ", the number of rows");
+  }
+  const int64_t mode = product.scales() == Scales::kMx ? kByMx : product.has_groups() ? 1 : 0;
+  EXPECT(dequant_mode == mode, "dequantMode is ", dequant_mode, ", expected ", mode,
+         " as the dtypes and the shape of weightScale say");
+  if (product.scales() == Scales::kIntegers) {
+    EXPECT(out.dtype() == ACL_INT8 && out_scale.dtype() == ACL_FLOAT, "output has dtype ",
+           dtype_name(out.dtype()), " and outputScale ", dtype_name(out_scale.dtype()),
+           ", expected INT8 and FLOAT as x is INT8 or INT4");
+    expect_int8_results(product, out, out_scale);
+    write_int8(product.activated(product_type(dequant_dtype)), out, out_scale);
+    return;
+  }
+  EXPECT(quant_mode == mode, "quantMode is ", quant_mode, ", expected ", mode, " as dequantMode");
+  EXPECT(call.group_list.numel() <= kMostGroups, "groupList has ", call.group_list.numel(),
+         " elements, expected at most ", kMostGroups);
+  expect_shape("output", out, {product.rows(), product.n() / 2});
+  if (mode == kByMx) {
+    EXPECT(dequant_dtype == 0, "dequantDtype is ", dequant_dtype, ", expected 0 (FLOAT)");
+    EXPECT(out.dtype() != ACL_FLOAT4_E2M1 || call.x.dtype == ACL_FLOAT4_E2M1,
+           "output has dtype FLOAT4_E2M1, expected FLOAT8 as x is");
+    const at::Tensor values = product.activated(at::kDouble).values.to(at::kFloat);
+    const MxRule rule = mx_rule(values, "rint", out.dtype(), 0, 0, out);
+    quantize_mx(values, 1, kMxBlock, rule, out, out_scale);
+    return;
+  }
+  expect_quantized(out, {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2});
+  expect_dtype("outputScale", out_scale, at::kFloat);
+  expect_shape("outputScale", out_scale, {product.rows()});
+  const at::Tensor values = product.activated(product_type(dequant_dtype)).values;
+  if (const auto scale = quantize_rows(out, values)) out_scale = scale->squeeze(1);
+}
+
+}  // namespace
+
+ACLNN(GroupedMatmulSwigluQuant, (In, x), (StoredIn, weight), (OptionalIn, bias),
+      (OptionalIn, offset), (In, weightScale), (In, xScale), (In, groupList), (Out, output),
+      (Out, outputScale), (OptionalOut, outputOffset)) {
+  swiglu_quant(x, weight, bias, weightScale, xScale, groupList, output, outputScale);
+}
+ACLNN(GroupedMatmulSwigluQuantWeightNZ, (In, x), (StoredIn, weight), (OptionalIn, bias),
+      (OptionalIn, offset), (In, weightScale), (In, xScale), (In, groupList), (Out, output),
+      (Out, outputScale), (OptionalOut, outputOffset)) {
+  swiglu_quant(x, as_blocked(weight), bias, weightScale, xScale, groupList, output, outputScale);
+}
+
+// The second versions know lists, counts, INT4 for both matrices, and FLOAT8 and FLOAT4.
+ACLNN(GroupedMatmulSwigluQuantV2, (StoredIn, x), (StoredIns, weight), (StoredIns, weightScale),
+      (OptionalIns, weightAssistMatrix), (OptionalIn, bias), (StoredIn, xScale),
+      (OptionalIn, smoothScale), (In, groupList), (int64_t, dequantMode), (int64_t, dequantDtype),
+      (int64_t, quantMode), (int64_t, groupListType), (OptionalInts, tuningConfig),
+      (StoredOut, output), (StoredOut, outputScale)) {
+  swiglu_quant({x, weight, weightScale, "weightAssistMatrix", weightAssistMatrix, xScale,
+                smoothScale, groupList, groupListType},
+               bias, dequantMode, dequantDtype, quantMode, tuningConfig, output, outputScale);
+}
+ACLNN(GroupedMatmulSwigluQuantWeightNzV2, (StoredIn, x), (StoredIns, weight),
+      (StoredIns, weightScale), (OptionalIns, weightAssistMatrix), (OptionalIn, bias),
+      (StoredIn, xScale), (OptionalIn, smoothScale), (In, groupList), (int64_t, dequantMode),
+      (int64_t, dequantDtype), (int64_t, quantMode), (int64_t, groupListType),
+      (OptionalInts, tuningConfig), (StoredOut, output), (StoredOut, outputScale)) {
+  std::vector<Stored> blocked;
+  for (const Stored& each : weight) blocked.push_back(as_blocked(each));
+  swiglu_quant({x, blocked, weightScale, "weightAssistMatrix", weightAssistMatrix, xScale,
+                smoothScale, groupList, groupListType},
+               bias, dequantMode, dequantDtype, quantMode, tuningConfig, output, outputScale);
+}
+
+}  // namespace aclnn_host::experts_grouped_matmul_swiglu_rows

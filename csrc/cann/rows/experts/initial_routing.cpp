@@ -1,0 +1,277 @@
+// Initial routing of a mixture of experts: rows of tokens sorted by expert, as they are or
+// quantised.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/round.h>
+#include <ATen/ops/searchsorted.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/experts/experts.h"
+#include "cann/rows/quantized/quantized_values.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::experts_initial_routing_rows {
+
+namespace {
+
+// Pairs of token and expert sorted by expert, with the names that rowIdx gives the pairs.
+struct NamedRows {
+  NamedRows(const at::Tensor& x, const at::Tensor& row_index, const at::Tensor& experts,
+            int64_t active)
+      : sorted(experts) {
+    expect_dims("x", x, 2);
+    expect_dims("expertIdx", experts, 2);
+    expect_shape("rowIdx", row_index, experts.sizes());
+    EXPECT(active >= 0, "activeNum is ", active, ", expected 0 or more");
+    const int64_t tokens = x.size(0), all = experts.numel();
+    const int64_t count = experts_per_token("expertIdx", experts, x);
+    check_bounds("rowIdx", row_index, all);
+    names = row_index.flatten().index_select(0, sorted.order);
+    tokens_of_rows = names.narrow(0, 0, std::min(tokens, active) * count)
+                         .remainder(std::max<int64_t>(tokens, 1));
+  }
+  // Where the pair of each name stands.
+  at::Tensor places() const {
+    return at::zeros_like(names).index_copy(0, names, at::arange(names.numel(), names.options()));
+  }
+
+  Sorted sorted;
+  at::Tensor names;           // of the pairs in order
+  at::Tensor tokens_of_rows;  // of which the rows that are wanted are copies
+};
+
+at::Tensor as_int8(const at::Tensor& values) {
+  return saturated(at::round(values), -128, 127).to(at::kChar);
+}
+
+}  // namespace
+
+// rowIdx counts the tokens of all first experts, then those of all second ones.
+ACLNN(MoeInitRouting, (In, x), (IndexIn, rowIdx), (IndexIn, expertIdx), (int64_t, activeNum),
+      (Out, expandedXOut), (Out, expandedRowIdxOut), (Out, expandedExpertIdxOut)) {
+  const NamedRows rows(x, rowIdx, expertIdx, activeNum);
+  expect_dtype(expandedXOut, x);
+  expandedXOut =
+      moved(x, [&](const at::Tensor& each) { return each.index_select(0, rows.tokens_of_rows); });
+  expandedRowIdxOut = rows.places();
+  expandedExpertIdxOut = rows.sorted.experts;
+}
+ACLNN(MoeInitRoutingQuant, (FloatIn, x), (IndexIn, rowIdx), (IndexIn, expertIdx),
+      (int64_t, activeNum), (double, scale), (double, offset), (Out, expandedXOut),
+      (Out, expandedRowIdxOut), (Out, expandedExpertIdxOut)) {
+  const NamedRows rows(x, rowIdx, expertIdx, activeNum);
+  expect_dtype("expandedXOut", expandedXOut, at::kChar);
+  const at::Tensor quantized = as_int8(wide(x) * scale.value() + offset.value());
+  expandedXOut = quantized.index_select(0, rows.tokens_of_rows);
+  expandedRowIdxOut = rows.places();
+  expandedExpertIdxOut = rows.sorted.experts;
+}
+
+// How many tokens the experts up to each one have together.
+ACLNN(MoeComputeExpertTokens, (IndexIn, sortedExperts), (int64_t, numExperts), (Out, out)) {
+  expect_dims("sortedExperts", sortedExperts, 1);
+  expect_range("numExperts", numExperts, 1, 2048);
+  constexpr int64_t kLimit = 1 << 24;
+  EXPECT(sortedExperts.numel() < kLimit, "sortedExperts has ", sortedExperts.numel(),
+         " elements, expected fewer than ", kLimit);
+  const at::Tensor experts = at::arange(numExperts.value(), sortedExperts.options());
+  out = at::searchsorted(sortedExperts.contiguous(), experts, /*out_int32=*/false, /*right=*/true);
+}
+
+namespace {
+
+// What aclnnMoeInitRoutingV2 is asked for.
+struct Routing {
+  int64_t active, capacity, experts;
+  bool drops;
+
+  // The names of the arguments end in `suffix`.
+  void check(const at::Tensor& x, const at::Tensor& of_tokens, int64_t count_mode,
+             int64_t drop_mode, const std::string& suffix) const {
+    expect_dims("x", x, 2);
+    expect_dims("expertIdx", of_tokens, 2);
+    expect_range(("dropPadMode" + suffix).c_str(), drop_mode, 0, 1);
+    expect_range(("expertTokensCountOrCumsumFlag" + suffix).c_str(), count_mode, 0, 2);
+    EXPECT(active >= 0 && capacity >= 0 && experts >= 0 && experts <= kMostExperts, "activeNum",
+           suffix, " is ", active, ", expertCapacity", suffix, " is ", capacity, " and expertNum",
+           suffix, " is ", experts, ", expected 0 or more");
+    EXPECT(count_mode == 0 || experts > 0, "expertNum", suffix,
+           " is 0, expected the number of experts to count the tokens of");
+    EXPECT(!drops || (experts > 0 && capacity > 0), "expertNum", suffix, " is ", experts,
+           " and expertCapacity", suffix, " is ", capacity, ", expected 1 or more of both");
+    EXPECT(!drops || capacity <= x.size(0), "expertCapacity", suffix, " is ", capacity,
+           ", expected at most ", x.size(0), ", the number of tokens");
+    if (experts > 0) check_bounds("expertIdx", of_tokens, experts);
+  }
+  // How many of the sorted pairs have rows where none are dropped.
+  int64_t rows(int64_t all) const { return active > 0 ? std::min(active, all) : all; }
+};
+
+at::Tensor tokens_of_experts(const Sorted& sorted, int64_t experts) {
+  const at::Tensor none = at::zeros({experts}, sorted.experts.options());
+  return none.scatter_add(0, sorted.experts, at::ones_like(sorted.experts));
+}
+
+// The places of the sorted pairs where every expert has room for `capacity`; -1 for the others.
+at::Tensor places_within(const Sorted& sorted, int64_t experts, int64_t capacity) {
+  const at::Tensor counts = tokens_of_experts(sorted, experts);
+  const at::Tensor firsts = counts.cumsum(0) - counts;
+  const at::Tensor rank = at::arange(sorted.experts.size(0), sorted.experts.options()) -
+                          firsts.index_select(0, sorted.experts);
+  return at::where(rank < capacity, sorted.experts * capacity + rank, -1);
+}
+
+// Where the rows of pairs come from and go to.
+struct Routed {
+  Routed(const Routing& asked, const at::Tensor& x, const at::Tensor& of_tokens)
+      : routing(asked), sorted(of_tokens) {
+    const int64_t count = experts_per_token("expertIdx", of_tokens, x);
+    from = sorted.order.floor_divide(count);
+    if (!routing.drops) from = from.narrow(0, 0, routing.rows(of_tokens.numel()));
+  }
+  // Refuses an output of another shape than the rows have. It bounds the sizes that follow.
+  void expect_rows(const Output& out, int64_t width) const {
+    if (routing.drops) {
+      expect_shape(out.name(), out, {routing.experts, routing.capacity, width});
+    } else {
+      expect_shape(out.name(), out, {from.size(0), width});
+    }
+  }
+  void place() {
+    if (routing.drops) places = places_within(sorted, routing.experts, routing.capacity);
+  }
+  // Rows of the pairs where they belong.
+  at::Tensor routed(const at::Tensor& rows) const {
+    return routing.drops ? placed(rows, places, routing.experts * routing.capacity) : rows;
+  }
+  // The places of the pairs in their own order.
+  at::Tensor row_index() const {
+    return routing.drops ? places.index_select(0, sorted.places) : sorted.places;
+  }
+  void count(int64_t mode, bool before, OptionalOutput& counts_out,
+             OptionalOutput& before_out) const {
+    if (routing.drops) {
+      if (before && before_out) before_out = tokens_of_experts(sorted, routing.experts);
+    } else if (mode != 0 && counts_out) {
+      expect_shape((*counts_out).name(), *counts_out, {routing.experts});
+      const at::Tensor counts = tokens_of_experts(sorted, routing.experts);
+      counts_out = mode == 1 ? counts.cumsum(0) : counts;
+    }
+  }
+
+  Routing routing;
+  Sorted sorted;
+  at::Tensor from;    // the tokens of the pairs
+  at::Tensor places;  // of the pairs, where some are dropped
+};
+
+// Rows of the pairs times the factors of dynamic quantisation, of all experts or of each.
+at::Tensor smoothed(const at::Tensor& rows, const at::Tensor& factors, const Routed& routed) {
+  const int64_t experts = routed.routing.experts;
+  EXPECT(factors.dim() == 2 && factors.size(1) == rows.size(1) &&
+             (factors.size(0) == 1 || (experts > 0 && factors.size(0) == experts)),
+         "scaleOptional has shape ", factors.sizes(), ", expected ", rows.size(1),
+         " columns and 1 row or those of ", experts, " experts");
+  if (factors.size(0) == 1) return rows * factors;
+  return rows * factors.index_select(0, routed.sorted.experts.narrow(0, 0, rows.size(0)));
+}
+
+}  // namespace
+
+// Token i stands with its first expert at expandedRowIdxOut[i * k], and so on.
+ACLNN(MoeInitRoutingV2, (In, x), (IndexIn, expertIdx), (int64_t, activeNumOptional),
+      (int64_t, expertCapacityOptional), (int64_t, expertNumOptional),
+      (int64_t, dropPadModeOptional), (int64_t, expertTokensCountOrCumsumFlagOptional),
+      (bool, expertTokensBeforeCapacityFlagOptional), (Out, expandedXOut), (Out, expandedRowIdxOut),
+      (OptionalOut, expertTokensCountOrCumsumOutOptional),
+      (OptionalOut, expertTokensBeforeCapacityOutOptional)) {
+  const Routing routing{activeNumOptional, expertCapacityOptional, expertNumOptional,
+                        dropPadModeOptional == 1};
+  routing.check(x, expertIdx, expertTokensCountOrCumsumFlagOptional, dropPadModeOptional,
+                "Optional");
+  expect_dtype(expandedXOut, x);
+  Routed routed(routing, x, expertIdx);
+  routed.expect_rows(expandedXOut, x.size(1));
+  routed.place();
+  expandedXOut = moved(x, [&](const at::Tensor& each) {
+    return routed.routed(each.index_select(0, routed.from)).view(expandedXOut->sizes());
+  });
+  expandedRowIdxOut = routed.row_index();
+  routed.count(expertTokensCountOrCumsumFlagOptional, expertTokensBeforeCapacityFlagOptional,
+               expertTokensCountOrCumsumOutOptional, expertTokensBeforeCapacityOutOptional);
+}
+// Where the quantisation is dynamic, rows are divided by their scale after they were multiplied by
+// scaleOptional.
+ACLNN(MoeInitRoutingQuantV2, (FloatIn, x), (IndexIn, expertIdx), (OptionalIn, scaleOptional),
+      (OptionalIn, offsetOptional), (int64_t, activeNum), (int64_t, expertCapacity),
+      (int64_t, expertNum), (int64_t, dropPadMode), (int64_t, expertTokensCountOrCumsumFlag),
+      (bool, expertTokensBeforeCapacityFlag), (int64_t, quantMode), (Out, expandedXOut),
+      (Out, expandedRowIdxOut), (OptionalOut, expertTokensCountOrCumsumOutOptional),
+      (OptionalOut, expertTokensBeforeCapacityOutOptional),
+      (OptionalOut, dynamicQuantScaleOutOptional)) {
+  const Routing routing{activeNum, expertCapacity, expertNum, dropPadMode == 1};
+  routing.check(x, expertIdx, expertTokensCountOrCumsumFlag, dropPadMode, "");
+  expect_range("quantMode", quantMode, 0, 1);
+  EXPECT(x.size(1) > 0 || x.size(0) == 0, "x has shape ", x.sizes(),
+         ", expected elements in its rows");
+  expect_dtype("expandedXOut", expandedXOut, at::kChar);
+  Routed routed(routing, x, expertIdx);
+  routed.expect_rows(expandedXOut, x.size(1));
+  routed.place();
+  at::Tensor rows = wide(x).index_select(0, routed.from);
+  if (quantMode == 0) {
+    EXPECT(scaleOptional && offsetOptional,
+           "scaleOptional or offsetOptional is null, expected tensors as quantMode is 0");
+    expect_shape("scaleOptional", *scaleOptional, {1});
+    expect_dtype("scaleOptional", *scaleOptional, at::kFloat);
+    expect_shape("offsetOptional", *offsetOptional, {1});
+    expect_dtype("offsetOptional", *offsetOptional, at::kFloat);
+    rows = rows * *scaleOptional + *offsetOptional;
+  } else {
+    if (scaleOptional) {
+      expect_dtype("scaleOptional", *scaleOptional, at::kFloat);
+      rows = smoothed(rows, *scaleOptional, routed);
+    }
+    const at::Tensor scale = rows.numel() > 0 ? at::amax(rows.abs(), 1, /*keepdim=*/true) / 127
+                                              : at::zeros({rows.size(0), 1}, rows.options());
+    rows = rows / scale;
+    if (dynamicQuantScaleOutOptional) {
+      expect_dtype("dynamicQuantScaleOutOptional", *dynamicQuantScaleOutOptional, at::kFloat);
+      dynamicQuantScaleOutOptional = routed.routed(scale).flatten();
+    }
+  }
+  expandedXOut = routed.routed(as_int8(rows)).view(expandedXOut->sizes());
+  expandedRowIdxOut = routed.row_index();
+  routed.count(expertTokensCountOrCumsumFlag, expertTokensBeforeCapacityFlag,
+               expertTokensCountOrCumsumOutOptional, expertTokensBeforeCapacityOutOptional);
+}
+ACLNN(MoeInitRoutingV2Grad, (FloatIn, gradExpandedX), (IndexIn, expandedRowIdx), (int64_t, topK),
+      (int64_t, dropPadMode), (int64_t, activeNum), (Out, out)) {
+  expect_range("dropPadMode", dropPadMode, 0, 1);
+  EXPECT(activeNum >= 0, "activeNum is ", activeNum.value(), ", expected 0 or more");
+  expect_dims("gradExpandedX", gradExpandedX, dropPadMode == 1 ? 3 : 2);
+  expect_dims("expandedRowIdx", expandedRowIdx, 1);
+  expect_dtype("out", out, gradExpandedX.scalar_type());
+  const int64_t all = expandedRowIdx.numel();
+  EXPECT(topK > 0 && all % topK.value() == 0, "topK is ", topK.value(),
+         ", expected a divisor of the ", all, " elements of expandedRowIdx");
+  at::Tensor rows = wide(gradExpandedX);
+  if (dropPadMode == 1) {
+    rows = rows.flatten(0, 1);
+    check_bounds("expandedRowIdx + 1", expandedRowIdx + 1, rows.size(0) + 1);
+  } else {
+    const int64_t count = activeNum > 0 ? std::min(activeNum.value(), all) : all;
+    EXPECT(rows.size(0) == count, "gradExpandedX has ", rows.size(0), " rows, expected ", count);
+    check_bounds("expandedRowIdx", expandedRowIdx, all);
+  }
+  out = rows_at(rows, expandedRowIdx).unflatten(0, {all / topK.value(), topK.value()}).sum(1);
+}
+
+}  // namespace aclnn_host::experts_initial_routing_rows

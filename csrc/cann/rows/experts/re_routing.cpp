@@ -1,0 +1,89 @@
+// Tokens that came from several ranks, put in the order of their experts.
+
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/experts/experts.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::experts_re_routing_rows {
+
+namespace {
+
+// Where the token of each place of the result comes from: those of all ranks for the first expert,
+// then for the second. `counts` has how many tokens each rank (a row) has for each expert.
+at::Tensor sources_of(const at::Tensor& counts, int64_t tokens) {
+  const at::Tensor flat = counts.to(at::kLong).contiguous();
+  const int64_t* const of = flat.const_data_ptr<int64_t>();
+  const int64_t ranks = counts.size(0), experts = counts.size(1);
+  std::vector<int64_t> starts;
+  int64_t left = tokens;
+  for (int64_t i = 0; i < ranks * experts; ++i) {
+    starts.push_back(tokens - left);
+    EXPECT(of[i] >= 0 && of[i] <= left, "expertTokenNumPerRank has ", of[i],
+           ", expected numbers of 0 or more with the sum ", tokens, ", as there are tokens");
+    left -= of[i];
+  }
+  EXPECT(left == 0, "expertTokenNumPerRank has the sum ", tokens - left, ", expected ", tokens,
+         ", as there are tokens");
+  at::Tensor sources = at::empty({tokens}, flat.options());
+  int64_t* source = sources.data_ptr<int64_t>();
+  for (int64_t expert = 0; expert < experts; ++expert) {
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const int64_t i = rank * experts + expert;
+      for (int64_t token = 0; token < of[i]; ++token) *source++ = starts[i] + token;
+    }
+  }
+  return sources;
+}
+
+}  // namespace
+
+// torch_npu hands over a tensor for the scales of the result even if there are none of the tokens.
+// permuteTokenIdxOut says where each token of the result came from (idxType 0), or where each token
+// went (1).
+ACLNN(MoeReRouting, (In, tokens), (In, expertTokenNumPerRank), (OptionalIn, perTokenScalesOptional),
+      (int64_t, expertTokenNumType), (int64_t, idxType), (Out, permuteTokensOut),
+      (OptionalOut, permutePerTokenScalesOut), (Out, permuteTokenIdxOut),
+      (Out, expertTokenNumOut)) {
+  expect_range("expertTokenNumType", expertTokenNumType, 1, 1);
+  expect_range("idxType", idxType, 0, 1);
+  expect_dims("tokens", tokens, 2);
+  const int64_t count = tokens.size(0);
+  expect_dims("expertTokenNumPerRank", expertTokenNumPerRank, 2);
+  EXPECT(expertTokenNumPerRank.scalar_type() == at::kInt ||
+             expertTokenNumPerRank.scalar_type() == at::kLong,
+         "expertTokenNumPerRank has dtype ", dtype_text(expertTokenNumPerRank.scalar_type()),
+         ", expected INT32 or INT64");
+  expect_dtype(permuteTokensOut, tokens);
+  expect_dtype("permuteTokenIdxOut", permuteTokenIdxOut, at::kInt);
+  expect_dtype(expertTokenNumOut, expertTokenNumPerRank);
+  const bool is_known = tokens.is_cpu() && !is_rehearsed();
+  const at::Tensor sources = is_known ? sources_of(expertTokenNumPerRank, count)
+                                      : at::arange(count, tokens.options().dtype(at::kLong));
+  const at::Tensor result =
+      moved(tokens, [&](const at::Tensor& elements) { return elements.index_select(0, sources); });
+  at::Tensor scales;
+  if (perTokenScalesOptional) {
+    expect_dtype("perTokenScalesOptional", *perTokenScalesOptional, at::kFloat);
+    expect_dims("perTokenScalesOptional", *perTokenScalesOptional, 1, 2);
+    EXPECT(perTokenScalesOptional->size(0) == count, "perTokenScalesOptional has shape ",
+           perTokenScalesOptional->sizes(), ", expected ", count, " rows, as tokens has");
+    EXPECT(permutePerTokenScalesOut,
+           "permutePerTokenScalesOut is null, expected a tensor as perTokenScalesOptional is");
+    expect_dtype("permutePerTokenScalesOut", *permutePerTokenScalesOut, at::kFloat);
+    scales = perTokenScalesOptional->index_select(0, sources);
+  }
+  const at::Tensor sums = expertTokenNumPerRank.sum(0);
+  permuteTokensOut = result;
+  if (perTokenScalesOptional) permutePerTokenScalesOut = scales;
+  permuteTokenIdxOut =
+      (idxType == 0 ? sources : at::argsort(sources, /*stable=*/true, 0, false)).to(at::kInt);
+  expertTokenNumOut = sums.to(expertTokenNumPerRank.scalar_type());
+}
+
+}  // namespace aclnn_host::experts_re_routing_rows

@@ -1,0 +1,275 @@
+// Tokens permuted by a routing map, which marks the experts of every token, and back. Each token
+// has the same number of experts, or ("drop and pad") each expert has the same number of tokens,
+// its capacity.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/argsort.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/experts/experts.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::experts_routing_maps_rows {
+
+namespace {
+
+constexpr int64_t kMostExpertsOfToken = 512;
+
+// The map as INT8, 1 for the experts of a token.
+at::Tensor marks(const char* name, const at::Tensor& map) {
+  expect_dims(name, map, 2);
+  EXPECT(map.scalar_type() == at::kChar || map.scalar_type() == at::kBool, name, " has dtype ",
+         dtype_name(acl_type(map.scalar_type())), ", expected INT8 or BOOL");
+  constexpr int64_t kLimit = 16777215;
+  EXPECT(map.size(0) < kLimit && map.size(1) < kLimit, name, " has shape ", map.sizes(),
+         ", expected sizes below ", kLimit);
+  return map.ne(0).to(at::kChar);
+}
+
+// How many rows each of `parts` has where `rows` are shared out.
+int64_t share(int64_t rows, int64_t parts) {
+  return parts > 0 ? rows / parts : 0;
+}
+
+// Where the first `count` of the marks that are 1 stand among all. Where there are fewer, as in the
+// vendor's sample, others come after them.
+at::Tensor marked(const at::Tensor& marks, int64_t count) {
+  return at::argsort(marks.flatten(), /*stable=*/true, 0, /*descending=*/true).narrow(0, 0, count);
+}
+
+// Where the pairs of expert and token that are marked stand among all pairs, which come by expert,
+// then by token: `count` of them for each token.
+at::Tensor marked_pairs(const at::Tensor& marks, int64_t count) {
+  const int64_t most = std::min(kMostExpertsOfToken, marks.size(1));
+  EXPECT(count <= most, "a token has ", count, " experts, expected at most ", most);
+  return marked(marks.t(), count * marks.size(0));
+}
+
+// Places of tokens, `count` for each expert in turn, as places in a matrix of tokens and experts.
+at::Tensor pairs_of(const at::Tensor& tokens, int64_t capacity, int64_t experts) {
+  const at::Tensor row = at::arange(tokens.size(0), tokens.options());
+  return tokens * experts + row.floor_divide(std::max<int64_t>(capacity, 1));
+}
+
+// Rows that belong to tokens, summed up by token.
+at::Tensor summed(const at::Tensor& rows, const at::Tensor& tokens, int64_t count) {
+  return at::zeros({count, rows.size(1)}, rows.options()).index_add(0, tokens, rows);
+}
+
+}  // namespace
+
+// Of an expert with more tokens than its capacity the first ones stay; one with fewer is given
+// tokens that are not its own.
+ACLNN(MoeTokenPermuteWithRoutingMap, (FloatIn, tokens), (In, routingMap),
+      (OptionalIn, probsOptional), (int64_t, numOutTokens), (bool, dropAndPad),
+      (Out, permuteTokensOut), (OptionalOut, permuteProbsOutOptional), (Out, sortedIndicesOut)) {
+  expect_dims("tokens", tokens, 2);
+  const at::Tensor map = marks("routingMap", routingMap);
+  const int64_t count = map.size(0), experts = map.size(1);
+  EXPECT(tokens.size(0) == count, "routingMap has ", count, " rows, expected ", tokens.size(0),
+         " as tokens has");
+  expect_range("numOutTokens", numOutTokens, 0, map.numel());
+  expect_dtype(permuteTokensOut, tokens);
+  expect_dtype("sortedIndicesOut", sortedIndicesOut, at::kInt);
+  EXPECT(probsOptional || !permuteProbsOutOptional,
+         "probsOptional is null, expected a tensor as permuteProbsOutOptional is");
+  if (probsOptional) expect_like("probsOptional", *probsOptional, map.to(tokens.scalar_type()));
+  at::Tensor pairs, order;
+  if (dropAndPad) {
+    const int64_t capacity = share(numOutTokens, experts);
+    order = at::argsort(map.t(), /*stable=*/true, 1, /*descending=*/true)
+                .narrow(1, 0, capacity)
+                .flatten();
+    const at::Tensor expert = at::arange(experts, order.options()).repeat_interleave(capacity);
+    pairs = expert * count + order;
+    permuteTokensOut = tokens.index_select(0, order);
+  } else {
+    pairs = marked_pairs(map, share(numOutTokens, count));
+    const at::Tensor token = pairs.remainder(std::max<int64_t>(count, 1));
+    permuteTokensOut = tokens.index_select(0, token);
+    order = at::argsort(token, /*stable=*/true, 0, /*descending=*/false);
+  }
+  sortedIndicesOut = order;
+  if (!permuteProbsOutOptional) return;
+  expect_dtype(*permuteProbsOutOptional, tokens);
+  permuteProbsOutOptional = probsOptional->t().flatten().index_select(0, pairs);
+}
+
+ACLNN(MoeTokenPermuteWithRoutingMapGrad, (FloatIn, permutedTokenOutputGrad),
+      (OptionalIn, permutedProbsOutputGradOptional), (IndexIn, sortedIndices),
+      (OptionalIn, routingMapOptional), (int64_t, numExperts), (int64_t, tokensNum),
+      (bool, dropAndPad), (Out, tokensGradOut), (OptionalOut, probsGradOutOptional)) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  expect_range("numExperts", numExperts, 1, kMost);
+  expect_range("tokensNum", tokensNum, 1, kMost);
+  expect_dims("permutedTokenOutputGrad", permutedTokenOutputGrad, 2);
+  const int64_t rows = permutedTokenOutputGrad.size(0);
+  expect_shape("sortedIndices", sortedIndices, {rows});
+  expect_shape("tokensGradOut", tokensGradOut, {tokensNum, permutedTokenOutputGrad.size(1)});
+  expect_dtype(tokensGradOut, permutedTokenOutputGrad);
+  const int64_t parts = dropAndPad ? numExperts.value() : tokensNum.value();
+  EXPECT(rows % parts == 0, "permutedTokenOutputGrad has ", rows, " rows, expected a multiple of ",
+         parts);
+  const at::Tensor gradient = wide(permutedTokenOutputGrad);
+  if (dropAndPad) {
+    check_bounds("sortedIndices", sortedIndices, tokensNum);
+    tokensGradOut = summed(gradient, sortedIndices, tokensNum);
+  } else {
+    // A place that is none of the rows' is that of an expert which the token does not have.
+    tokensGradOut = rows_at(gradient, sortedIndices).unflatten(0, {tokensNum, rows / parts}).sum(1);
+  }
+  if (!permutedProbsOutputGradOptional) return;
+  expect_shape("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional, {rows});
+  expect_dtype("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional,
+               permutedTokenOutputGrad);
+  EXPECT(routingMapOptional,
+         "routingMapOptional is null, expected a tensor as "
+         "permutedProbsOutputGradOptional is");
+  expect_shape("routingMapOptional", *routingMapOptional, {tokensNum, numExperts});
+  if (!probsGradOutOptional) return;
+  expect_dtype(*probsGradOutOptional, permutedTokenOutputGrad);
+  expect_shape("probsGradOutOptional", *probsGradOutOptional, {tokensNum, numExperts});
+  const at::Tensor map = marks("routingMapOptional", *routingMapOptional);
+  const at::Tensor& by_pair = *permutedProbsOutputGradOptional;
+  const at::Tensor none = at::zeros({map.numel()}, by_pair.options());
+  if (dropAndPad) {
+    const at::Tensor pairs = pairs_of(sortedIndices, rows / parts, numExperts);
+    probsGradOutOptional = none.scatter(0, pairs, by_pair).view(map.sizes());
+  } else {
+    const at::Tensor pairs = marked_pairs(map, rows / parts);
+    probsGradOutOptional =
+        none.scatter(0, pairs, by_pair).view({numExperts, tokensNum}).t().contiguous();
+  }
+}
+
+// outIndex and permuteTokenId are defined for the padded mode alone; in the other they stay as they
+// are. There sortedIndices has places by token, then by expert, and so has the kernel their
+// probabilities; one that is none of the rows', or has the probability 0, is left out.
+ACLNN(MoeTokenUnpermuteWithRoutingMap, (FloatIn, permutedTokens), (IndexIn, sortedIndices),
+      (OptionalIn, routingMapOptional), (OptionalIn, probsOptional), (bool, paddedMode),
+      (OptionalInts, restoreShapeOptional), (Out, unpermutedTokens), (OptionalOut, outIndex),
+      (OptionalOut, permuteTokenId), (OptionalOut, permuteProbs)) {
+  expect_dims("permutedTokens", permutedTokens, 2);
+  const int64_t rows = permutedTokens.size(0);
+  expect_shape("sortedIndices", sortedIndices, {rows});
+  expect_dims("unpermutedTokens", unpermutedTokens, 2);
+  expect_dtype(unpermutedTokens, permutedTokens);
+  EXPECT(probsOptional || restoreShapeOptional,
+         "probsOptional and restoreShapeOptional are null, expected one of them");
+  const int64_t tokens = unpermutedTokens->size(0);
+  const std::vector<int64_t> shape{tokens, permutedTokens.size(1)};
+  expect_shape("unpermutedTokens", unpermutedTokens, shape);
+  EXPECT(!restoreShapeOptional || restoreShapeOptional->equals(shape), "restoreShapeOptional is ",
+         restoreShapeOptional.value_or(shape), ", expected ", at::IntArrayRef(shape));
+  int64_t parts = tokens;  // that share the rows
+  if (probsOptional) {
+    expect_dims("probsOptional", *probsOptional, 2);
+    expect_shape("probsOptional", *probsOptional, {tokens, probsOptional->size(1)});
+    expect_dtype("probsOptional", *probsOptional, permutedTokens);
+    if (paddedMode) parts = probsOptional->size(1);
+  }
+  if (!paddedMode || probsOptional) {
+    EXPECT(parts > 0 ? rows % parts == 0 : rows == 0, "permutedTokens has ", rows,
+           " rows, expected a multiple of ", parts);
+  }
+  const int64_t each = share(rows, parts);
+  if (paddedMode) check_bounds("sortedIndices", sortedIndices, tokens);
+  std::optional<at::Tensor> weights;  // of the rows; without padding, of the places
+  if (probsOptional) {
+    at::Tensor permuted;
+    if (paddedMode) {
+      permuted = probsOptional->flatten().index_select(0, pairs_of(sortedIndices, each, parts));
+      weights = permuted;
+    } else {
+      EXPECT(routingMapOptional,
+             "routingMapOptional is null, expected a tensor as probsOptional is");
+      expect_shape("routingMapOptional", *routingMapOptional, probsOptional->sizes());
+      const at::Tensor map = marks("routingMapOptional", *routingMapOptional);
+      permuted = probsOptional->t().flatten().index_select(0, marked_pairs(map, each));
+      weights = probsOptional->flatten().index_select(0, marked(map, rows));
+    }
+    if (permuteProbs) expect_dtype(*permuteProbs, *probsOptional);
+    permuteProbs = permuted;
+  }
+  at::Tensor values = wide(permutedTokens);
+  if (!paddedMode) {
+    const at::Tensor places = read_places(sortedIndices, weights);
+    values = rows_at(values, places);
+    if (weights) weights = weights->masked_fill(~is_place(places, rows), 0);  // inf is not nan
+  }
+  if (weights) values = values * wide(*weights).unsqueeze(1);
+  if (!paddedMode) {
+    unpermutedTokens = values.unflatten(0, {tokens, each}).sum(1);
+    return;
+  }
+  unpermutedTokens = summed(values, sortedIndices, tokens);
+  const auto [token, index] = at::sort(sortedIndices, /*stable=*/true, 0, /*descending=*/false);
+  outIndex = index;
+  permuteTokenId = token;
+}
+
+// outIndex tells where the row of a pair of token and expert stands and permuteTokenId its token.
+ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (FloatIn, unpermutedTokensGrad), (IndexIn, outIndex),
+      (IndexIn, permuteTokenId), (OptionalIn, routingMapOptional),
+      (OptionalIn, permutedTokensOptional), (OptionalIn, probsOptional), (bool, dropAndPad),
+      (OptionalInts, restoreShapeOptional), (Out, permutedTokensGradOut),
+      (OptionalOut, probsGradOutOptional)) {
+  expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
+  expect_dims("outIndex", outIndex, 1);
+  const int64_t tokens = unpermutedTokensGrad.size(0), rows = outIndex.numel();
+  expect_shape("permuteTokenId", permuteTokenId, {rows});
+  expect_dtype(permutedTokensGradOut, unpermutedTokensGrad);
+  expect_shape("permutedTokensGradOut", permutedTokensGradOut,
+               {rows, unpermutedTokensGrad.size(1)});
+  EXPECT(!dropAndPad || !restoreShapeOptional || restoreShapeOptional->empty() ||
+             restoreShapeOptional->equals(unpermutedTokensGrad.sizes()),
+         "restoreShapeOptional is ", restoreShapeOptional.value_or(unpermutedTokensGrad.sizes()),
+         ", expected ", unpermutedTokensGrad.sizes());
+  check_bounds("outIndex", outIndex, rows);
+  check_bounds("permuteTokenId", permuteTokenId, tokens);
+  const at::Tensor from = wide(unpermutedTokensGrad).index_select(0, permuteTokenId);
+  const at::Tensor gradient = at::zeros_like(from).index_copy(0, outIndex, from);
+  if (!probsOptional) {
+    permutedTokensGradOut = gradient;
+    return;
+  }
+  expect_dims("probsOptional", *probsOptional, 2);
+  expect_dtype("probsOptional", *probsOptional, unpermutedTokensGrad);
+  const int64_t experts = probsOptional->size(1);
+  expect_shape("probsOptional", *probsOptional, {tokens, experts});
+  EXPECT(routingMapOptional && permutedTokensOptional && probsGradOutOptional,
+         "routingMapOptional, permutedTokensOptional or probsGradOutOptional is null, expected "
+         "tensors as probsOptional is");
+  expect_shape("routingMapOptional", *routingMapOptional, probsOptional->sizes());
+  expect_like("permutedTokensOptional", *permutedTokensOptional, permutedTokensGradOut);
+  expect_like("probsGradOutOptional", *probsGradOutOptional, *probsOptional);
+  const at::Tensor map = marks("routingMapOptional", *routingMapOptional);
+  const int64_t parts = dropAndPad ? experts : tokens;  // that share the rows
+  EXPECT(parts > 0 ? rows % parts == 0 : rows == 0, "outIndex has ", rows,
+         " elements, expected a multiple of ", parts);
+  const int64_t each = share(rows, parts);
+  const at::Tensor of_rows = (gradient * wide(*permutedTokensOptional)).sum(1);
+  const at::Tensor none = at::zeros({map.numel()}, of_rows.options());
+  if (dropAndPad) {
+    EXPECT(each <= tokens, "an expert has ", each, " tokens, expected at most ", tokens);
+    const at::Tensor pairs =
+        permuteTokenId * experts + outIndex.floor_divide(std::max<int64_t>(each, 1));
+    const at::Tensor probs = wide(*probsOptional).flatten().index_select(0, pairs);
+    const at::Tensor by_row = at::zeros_like(probs).index_copy(0, outIndex, probs);
+    permutedTokensGradOut = gradient * by_row.unsqueeze(1);
+    probsGradOutOptional =
+        none.scatter(0, pairs, of_rows.index_select(0, outIndex)).view(map.sizes());
+  } else {
+    const at::Tensor pairs = marked_pairs(map, each);
+    const at::Tensor probs = wide(*probsOptional).t().flatten().index_select(0, pairs);
+    permutedTokensGradOut = gradient * probs.unsqueeze(1);
+    probsGradOutOptional = none.scatter(0, pairs, of_rows).view({experts, tokens}).t();
+  }
+}
+
+}  // namespace aclnn_host::experts_routing_maps_rows

@@ -1,0 +1,302 @@
+// Tokens permuted so that those of one expert follow one another, and back. Where experts are
+// shared out among devices ("WithEp"), rows are those of a range of places.
+
+#include <array>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/amin.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/experts/experts.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::experts_token_permutation_rows {
+
+namespace {
+
+constexpr int64_t kMostExpertsOfToken = 512;
+
+// restoreShapeOptional counts in the other mode alone; torch_npu passes it in this one.
+void refuse_padding(bool padded) {
+  EXPECT(!padded, "paddedMode is true, expected false, the only mode supported");
+}
+
+// Checks what is permuted, and returns how many experts each token has.
+int64_t expect_permutable(const at::Tensor& tokens, const at::Tensor& indices, bool padded,
+                          const Output& out) {
+  refuse_padding(padded);
+  expect_dims("tokens", tokens, 2);
+  expect_dims("indices", indices, 1, 2);
+  expect_dtype(out, tokens);
+  return experts_per_token("indices", indices, tokens);
+}
+
+// How many rows are left of all: a negative number is counted from the end.
+int64_t rows_left(int64_t wanted, int64_t all) {
+  return wanted > 0 ? std::min(wanted, all) : std::max<int64_t>(wanted + all, 0);
+}
+
+// The tokens of pairs of token and expert.
+at::Tensor tokens_of(const at::Tensor& tokens, const at::Tensor& pairs, int64_t count) {
+  const at::Tensor from = pairs.floor_divide(count);
+  return moved(tokens, [&](const at::Tensor& x) { return x.index_select(0, from); });
+}
+
+// The kernels leave out places behind the last row, and with a range all others. Without one they
+// would read or write a row before the first, unless it has the probability 0.
+void expect_places(const at::Tensor& sorted_indices, bool has_range = false,
+                   const std::optional<at::Tensor>& probs = std::nullopt) {
+  expect_dims("sortedIndices", sorted_indices, 1);
+  EXPECT(!probs || probs->numel() == sorted_indices.numel(), "probsOptional has ", probs->numel(),
+         " elements, expected ", sorted_indices.numel(), " as sortedIndices has");
+  if (has_range || !sorted_indices.is_cpu() || sorted_indices.numel() == 0) return;
+  const at::Tensor used =
+      probs ? at::where(probs->flatten() != 0, sorted_indices, 0) : sorted_indices;
+  const int64_t least = at::amin(used).item().toLong();
+  EXPECT(least >= 0, "sortedIndices has ", least, probs ? " for a probability other than 0" : "",
+         ", expected 0 or more");
+}
+
+void expect_experts(const char* name, int64_t count, int64_t pairs) {
+  EXPECT(count > 0 && count <= kMostExpertsOfToken && pairs % count == 0, name, " is ", count,
+         ", expected 1 to ", kMostExpertsOfToken, ", and a divisor of the ", pairs,
+         " elements of sortedIndices");
+}
+
+// The places from `first` until before `last`, which have rows.
+struct Range {
+  int64_t first, last;
+
+  Range(at::IntArrayRef range, int64_t all) {
+    EXPECT(range.size() == 2 && range[0] >= 0 && range[0] < range[1] && range[1] <= all,
+           "rangeOptional is ", range,
+           ", expected the first place and the one after the last, at most ", all);
+    first = range[0];
+    last = range[1];
+  }
+  int64_t count() const { return last - first; }
+  // Places in the range counted from its start; -1 for others.
+  at::Tensor within(const at::Tensor& places) const {
+    return at::where((places >= first) & (places < last), places - first, -1);
+  }
+};
+
+// The rows at the places, weighed and summed up by token.
+at::Tensor summed(const at::Tensor& rows, const at::Tensor& places, int64_t count,
+                  const std::optional<at::Tensor>& probs = std::nullopt) {
+  const at::Tensor read = read_places(places, probs);
+  const std::array<int64_t, 2> shape{places.numel() / count, count};
+  const at::Tensor of_tokens = rows_at(wide(rows), read).unflatten(0, shape);
+  if (!probs) return of_tokens.sum(1);
+  // Of a row that is left out the probability counts as little, be it inf or nan.
+  const at::Tensor weights = wide(*probs).masked_fill(~is_place(read, rows.size(0)).view(shape), 0);
+  return (of_tokens * weights.unsqueeze(-1)).sum(1);
+}
+
+// Without probabilities every token has one row.
+at::Tensor unpermuted(const at::Tensor& rows, const at::Tensor& places,
+                      const std::optional<at::Tensor>& probs) {
+  if (!probs) return rows_at(wide(rows), places);
+  expect_dims("probsOptional", *probs, 2);
+  return summed(rows, places, probs->size(1), probs);
+}
+
+// The gradients of `count` rows, which the places of each token's pairs tell.
+at::Tensor rows_gradient(const at::Tensor& gradient, const at::Tensor& places,
+                         const std::optional<at::Tensor>& probs, int64_t count) {
+  const int64_t tokens = gradient.size(0);
+  at::Tensor rows = wide(gradient).unsqueeze(1);
+  if (probs) {
+    rows = rows * wide(*probs).unsqueeze(-1);
+  } else {
+    rows = rows.expand({tokens, rows_per_token("sortedIndices", places.numel(), tokens), -1});
+  }
+  return placed(rows.flatten(0, 1), places, count);
+}
+
+// The gradients of the probabilities, of shape [tokens, experts of each].
+at::Tensor probs_gradient(const at::Tensor& rows, const at::Tensor& gradient,
+                          const at::Tensor& places, at::IntArrayRef shape) {
+  return (rows_at(wide(rows), places).unflatten(0, shape) * wide(gradient).unsqueeze(1)).sum(-1);
+}
+
+}  // namespace
+
+ACLNN(MoeTokenPermute, (In, tokens), (IndexIn, indices), (int64_t, numOutTokens),
+      (bool, paddedMode), (Out, permuteTokensOut), (Out, sortedIndicesOut)) {
+  const int64_t count = expect_permutable(tokens, indices, paddedMode, permuteTokensOut);
+  const Sorted sorted(indices);
+  const int64_t rows = rows_left(numOutTokens, indices.numel());
+  permuteTokensOut = tokens_of(tokens, sorted.order.narrow(0, 0, rows), count);
+  sortedIndicesOut = sorted.places;
+}
+// Without a range this is aclnnMoeTokenPermute.
+ACLNN(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (OptionalIn, probsOptional),
+      (OptionalInts, rangeOptional), (int64_t, numOutTokens), (bool, paddedMode),
+      (Out, permuteTokensOut), (Out, sortedIndicesOut), (OptionalOut, permuteProbsOut)) {
+  const int64_t count = expect_permutable(tokens, indices, paddedMode, permuteTokensOut);
+  const int64_t all = indices.numel();
+  const Sorted sorted(indices);
+  if (!rangeOptional) {
+    const int64_t rows = rows_left(numOutTokens, all);
+    permuteTokensOut = tokens_of(tokens, sorted.order.narrow(0, 0, rows), count);
+    sortedIndicesOut = sorted.places;
+    return;
+  }
+  expect_range("the last dimension of indices", count, 1, kMostExpertsOfToken);
+  const Range range(*rangeOptional, all);
+  const at::Tensor pairs = sorted.order.slice(0, range.first, range.last);
+  at::Tensor probs;
+  if (probsOptional) {
+    EXPECT(permuteProbsOut, "permuteProbsOut is null, expected a tensor as probsOptional is");
+    expect_shape("probsOptional", *probsOptional, indices.sizes());
+    expect_dtype(*permuteProbsOut, tokens);
+    probs = probsOptional->flatten().index_select(0, pairs);
+  }
+  permuteTokensOut = tokens_of(tokens, pairs, count);
+  sortedIndicesOut = sorted.places;
+  if (probsOptional) permuteProbsOut = probs;
+}
+
+// Tokens that were dropped are those whose places lie behind the last row.
+ACLNN(MoeTokenPermuteGrad, (FloatIn, permutedOutputGrad), (IndexIn, sortedIndices),
+      (int64_t, numTopk), (bool, paddedMode), (Out, out)) {
+  refuse_padding(paddedMode);
+  expect_dims("permutedOutputGrad", permutedOutputGrad, 2);
+  expect_places(sortedIndices);
+  expect_dtype(out, permutedOutputGrad);
+  EXPECT(numTopk > 0 && sortedIndices.numel() % numTopk.value() == 0, "numTopk is ",
+         numTopk.value(), ", expected a divisor of the ", sortedIndices.numel(),
+         " elements of sortedIndices");
+  out = summed(permutedOutputGrad, sortedIndices, numTopk);
+}
+// Without a range this is aclnnMoeTokenPermuteGrad. Rows beyond the range's are none of its.
+ACLNN(MoeTokenPermuteWithEpGrad, (FloatIn, permutedTokensOutputGrad), (IndexIn, sortedIndices),
+      (OptionalIn, permutedProbsOutputGradOptional), (int64_t, numTopk),
+      (OptionalInts, rangeOptional), (bool, paddedMode), (Out, tokenGradOut),
+      (OptionalOut, probsGradOut)) {
+  refuse_padding(paddedMode);
+  expect_dims("permutedTokensOutputGrad", permutedTokensOutputGrad, 2);
+  expect_places(sortedIndices, rangeOptional.has_value());
+  expect_dtype(tokenGradOut, permutedTokensOutputGrad);
+  const int64_t all = sortedIndices.numel();
+  expect_experts("numTopk", numTopk, all);
+  if (!rangeOptional) {
+    tokenGradOut = summed(permutedTokensOutputGrad, sortedIndices, numTopk);
+    return;
+  }
+  const Range range(*rangeOptional, all);
+  const at::Tensor places = range.within(sortedIndices);
+  EXPECT(permutedTokensOutputGrad.size(0) >= range.count(), "permutedTokensOutputGrad has ",
+         permutedTokensOutputGrad.size(0), " rows, expected ", range.count(),
+         " as rangeOptional tells");
+  at::Tensor probs;
+  if (permutedProbsOutputGradOptional) {
+    EXPECT(probsGradOut,
+           "probsGradOut is null, expected a tensor as permutedProbsOutputGradOptional is");
+    expect_shape("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional,
+                 {permutedTokensOutputGrad.size(0)});
+    probs = rows_at(permutedProbsOutputGradOptional->unsqueeze(1), places)
+                .view({all / numTopk.value(), numTopk.value()});
+  }
+  tokenGradOut = summed(permutedTokensOutputGrad, places, numTopk);
+  if (permutedProbsOutputGradOptional) probsGradOut = probs;
+}
+
+ACLNN(MoeTokenUnpermute, (FloatIn, permutedTokens), (IndexIn, sortedIndices),
+      (OptionalIn, probsOptional), (bool, paddedMode), (OptionalInts, restoreShapeOptional),
+      (Out, out)) {
+  refuse_padding(paddedMode);
+  expect_dims("permutedTokens", permutedTokens, 2);
+  expect_places(sortedIndices, false, probsOptional);
+  expect_dtype(out, permutedTokens);
+  out = unpermuted(permutedTokens, sortedIndices, probsOptional);
+}
+// Without a range this is aclnnMoeTokenUnpermute.
+ACLNN(MoeTokenUnpermuteWithEp, (FloatIn, permutedTokens), (IndexIn, sortedIndices),
+      (OptionalIn, probsOptional), (int64_t, numTopk), (OptionalInts, rangeOptional),
+      (bool, paddedMode), (OptionalInts, restoreShapeOptional), (Out, out)) {
+  refuse_padding(paddedMode);
+  expect_dims("permutedTokens", permutedTokens, 2);
+  expect_places(sortedIndices, rangeOptional.has_value(), probsOptional);
+  expect_dtype(out, permutedTokens);
+  if (!rangeOptional) {
+    out = unpermuted(permutedTokens, sortedIndices, probsOptional);
+    return;
+  }
+  const int64_t all = sortedIndices.numel();
+  expect_experts("numTopk", numTopk, all);
+  if (probsOptional) {
+    expect_shape("probsOptional", *probsOptional, {all / numTopk.value(), numTopk.value()});
+  }
+  const Range range(*rangeOptional, all);
+  EXPECT(permutedTokens.size(0) >= range.count(), "permutedTokens has ", permutedTokens.size(0),
+         " rows, expected ", range.count(), " as rangeOptional tells");
+  out = summed(permutedTokens, range.within(sortedIndices), numTopk, probsOptional);
+}
+
+ACLNN(MoeTokenUnpermuteGrad, (FloatIn, permuteTokens), (FloatIn, unpermutedTokensGrad),
+      (IndexIn, sortedIndices), (OptionalIn, probsOptional), (bool, paddedMode),
+      (OptionalInts, restoreShapeOptional), (Out, permutedTokensGradOut),
+      (OptionalOut, probsGradOut)) {
+  refuse_padding(paddedMode);
+  expect_dims("permuteTokens", permuteTokens, 2);
+  expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
+  expect_dtype("unpermutedTokensGrad", unpermutedTokensGrad, permuteTokens);
+  expect_dtype(permutedTokensGradOut, permuteTokens);
+  expect_places(sortedIndices, false, probsOptional);
+  const int64_t tokens = unpermutedTokensGrad.size(0);
+  expect_shape("unpermutedTokensGrad", unpermutedTokensGrad, {tokens, permuteTokens.size(1)});
+  const int64_t count =
+      probsOptional ? rows_per_token("sortedIndices", sortedIndices.numel(), tokens) : 1;
+  EXPECT(count * tokens == sortedIndices.numel(), "sortedIndices has ", sortedIndices.numel(),
+         " elements, expected ", count * tokens);
+  if (probsOptional) expect_shape("probsOptional", *probsOptional, {tokens, count});
+  const at::Tensor rows =
+      rows_gradient(unpermutedTokensGrad, sortedIndices, probsOptional, permuteTokens.size(0));
+  at::Tensor probs;
+  if (probsOptional) {
+    probs = probs_gradient(permuteTokens, unpermutedTokensGrad, sortedIndices, {tokens, count});
+  }
+  permutedTokensGradOut = rows;
+  if (probsOptional) probsGradOut = probs;
+}
+// The number of experts of a token is that of the elements of sortedIndices for it; topkNum, which
+// is 1 in the vendor's sample, does not count.
+ACLNN(MoeTokenUnpermuteWithEpGrad, (FloatIn, unpermutedTokensGrad), (IndexIn, sortedIndices),
+      (OptionalIn, permutedTokensOptional), (OptionalIn, probsOptional), (bool, paddedMode),
+      (OptionalInts, restoreShapeOptional), (OptionalInts, rangeOptional), (int64_t, topkNum),
+      (Out, permutedTokensGradOut), (OptionalOut, probsGradOut)) {
+  refuse_padding(paddedMode);
+  expect_range("topkNum", topkNum, 1, kMostExpertsOfToken);
+  expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
+  expect_dims("permutedTokensGradOut", permutedTokensGradOut, 2);
+  expect_dtype(permutedTokensGradOut, unpermutedTokensGrad);
+  expect_places(sortedIndices, rangeOptional.has_value(), probsOptional);
+  const int64_t all = sortedIndices.numel();
+  const int64_t tokens = unpermutedTokensGrad.size(0), rows = permutedTokensGradOut->size(0);
+  const int64_t count = rows_per_token("sortedIndices", all, tokens);
+  expect_range("the number of elements of sortedIndices for a token", count, 1,
+               kMostExpertsOfToken);
+  expect_shape("permutedTokensGradOut", permutedTokensGradOut,
+               {rows, unpermutedTokensGrad.size(1)});
+  at::Tensor places = sortedIndices;
+  if (rangeOptional) places = Range(*rangeOptional, all).within(places);
+  if (!probsOptional) {
+    permutedTokensGradOut = rows_gradient(unpermutedTokensGrad, places, std::nullopt, rows);
+    return;
+  }
+  expect_shape("probsOptional", *probsOptional, {tokens, count});
+  EXPECT(permutedTokensOptional,
+         "permutedTokensOptional is null, expected a tensor as probsOptional is");
+  expect_like("permutedTokensOptional", *permutedTokensOptional, permutedTokensGradOut);
+  EXPECT(probsGradOut, "probsGradOut is null, expected a tensor as probsOptional is");
+  expect_dtype(*probsGradOut, *probsOptional);
+  const at::Tensor probs =
+      probs_gradient(*permutedTokensOptional, unpermutedTokensGrad, places, {tokens, count});
+  permutedTokensGradOut = rows_gradient(unpermutedTokensGrad, places, probsOptional, rows);
+  probsGradOut = probs;
+}
+
+}  // namespace aclnn_host::experts_token_permutation_rows

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "cann/rows/row.h"
+
+namespace aclnn_host {
+
+// A tensor of images or volumes, whose channels a row reads from dimension 1, or from the first one
+// where there is no batch. One that is said to have them last is refused, not read wrongly. (For
+// other rows a format says nothing of what a dimension is for. NDHWC, HWCN and DHWCN are refused
+// everywhere.)
+template <class Base>
+struct Image : Base {
+  static typename Base::Value get(const Frame& frame, size_t i) {
+    const TensorRange* const range = frame.range(i);
+    EXPECT(range == nullptr || frame.views[range->first].format != ACL_FORMAT_NHWC, frame.names[i],
+           " has format NHWC, expected ND, NCHW, NCDHW or NCL: the host CANN ",
+           "reads the channels of images from dimension 1; transpose the tensor");
+    return Base::get(frame, i);
+  }
+};
+
+}  // namespace aclnn_host

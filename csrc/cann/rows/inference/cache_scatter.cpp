@@ -1,0 +1,195 @@
+// Pieces written into caches of keys and values, quantised or as they are.
+
+#include <algorithm>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/WrapDimUtils.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/nan_to_num.h>
+#include <ATen/ops/round.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::inference_cache_scatter_rows {
+
+namespace {
+
+// Integers that are known in stage 2 only: in order, or none.
+std::vector<int64_t> known_values(const at::Tensor& integers) {
+  if (!integers.is_cpu() || is_rehearsed()) return {};
+  const at::Tensor flat = integers.to(at::kLong).contiguous();
+  const int64_t* data = flat.const_data_ptr<int64_t>();
+  return {data, data + flat.numel()};
+}
+
+// Where a piece of an update goes.
+struct Place {
+  int64_t dim;
+  int64_t start;
+  int64_t length;
+};
+
+// Copies the first part of `update` along a dimension into the cache.
+void write_piece(const char* name, const at::Tensor& cache, const at::Tensor& update,
+                 const Place& place) {
+  EXPECT(place.length >= 0 && place.length <= update.size(place.dim), name, " has the length ",
+         place.length, ", expected 0 to ", update.size(place.dim), ", that of an update");
+  EXPECT(place.start >= 0 && place.start <= cache.size(place.dim) - place.length, name,
+         " has the start ", place.start, ", expected 0 to ", cache.size(place.dim) - place.length);
+  cache.narrow(place.dim, place.start, place.length)
+      .copy_(update.narrow(place.dim, 0, place.length));
+}
+
+// The shapes of a cache and of its updates along `dim`, beside the first dimension.
+void expect_updates(const at::Tensor& updates, at::IntArrayRef cache, int64_t dim, int64_t count) {
+  EXPECT(updates.dim() == static_cast<int64_t>(cache.size()), "updates has ", updates.dim(),
+         " dimensions, expected ", cache.size());
+  std::vector<int64_t> expected = cache.vec();
+  const auto along = static_cast<size_t>(dim);
+  expected[0] = count;
+  expected[along] = std::min(updates.size(dim), expected[along]);
+  expect_shape("updates", updates, expected);
+}
+
+// A scale or an offset for each element of the last dimension of updates.
+at::Tensor per_column(const char* name, const at::Tensor& values, const at::Tensor& updates) {
+  EXPECT(values.numel() == updates.size(-1), name, " has shape ", values.sizes(), ", expected ",
+         updates.size(-1),
+         " elements, one for each of the last dimension of "
+         "updates");
+  return values.to(at::kFloat).reshape({-1});
+}
+
+// The dtypes that go together.
+void expect_quantised_dtypes(const at::Tensor& updates, const at::Tensor& scales,
+                             const std::optional<at::Tensor>& offsets) {
+  const bool is_half = updates.scalar_type() == at::kHalf;
+  EXPECT(is_half || updates.scalar_type() == at::kBFloat16, "updates has dtype ",
+         dtype_text(updates.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  expect_dtype("quantScales", scales, is_half ? at::kFloat : at::kBFloat16);
+  if (offsets) expect_dtype("quantZeroPoints", *offsets, is_half ? at::kInt : at::kBFloat16);
+}
+
+at::Tensor quantised(const at::Tensor& updates, const at::Tensor& scales,
+                     const std::optional<at::Tensor>& offsets, aclDataType dtype) {
+  at::Tensor result = updates.to(at::kFloat) / per_column("quantScales", scales, updates);
+  if (offsets) result = result + per_column("quantZeroPoints", *offsets, updates);
+  switch (dtype) {
+    case ACL_INT8:
+      return at::clamp(at::nan_to_num(at::round(result), 0.0, 127.0, -128.0), -128, 127)
+          .to(at::kChar);
+    case ACL_FLOAT8_E4M3FN: return at::clamp(result, -448, 448);
+    case ACL_FLOAT8_E5M2: return at::clamp(result, -57344, 57344);
+    default:
+      EXPECT(false, "selfRef has dtype ", dtype_name(dtype),
+             ", expected INT8, FLOAT8_E4M3FN or FLOAT8_E5M2");
+  }
+}
+
+// Writes the update of each sequence where its index says.
+void scatter_quantised(StoredOutput& cache, const at::Tensor& indices, const at::Tensor& updates,
+                       const at::Tensor& values, int64_t dim) {
+  const at::Tensor& before = cache;
+  expect_updates(updates, before.sizes(), dim, indices.size(0));
+  EXPECT(updates.size(0) <= before.size(0), "updates has shape ", updates.sizes(),
+         ", expected at most ", before.size(0), " as its first dimension");
+  const at::Tensor result = before.clone();
+  const std::vector<int64_t> places = known_values(indices);
+  const bool is_pairs = indices.dim() == 2;
+  const size_t each = is_pairs ? 2 : 1;
+  for (size_t i = 0; i * each < places.size(); ++i) {
+    const int64_t sequence = is_pairs ? places[2 * i] : static_cast<int64_t>(i);
+    EXPECT(sequence >= 0 && sequence < before.size(0), "indices has the sequence ", sequence,
+           ", expected 0 to ", before.size(0) - 1);
+    write_piece("indices", result.narrow(0, sequence, 1),
+                values.narrow(0, static_cast<int64_t>(i), 1),
+                {dim, places[i * each + each - 1], updates.size(dim)});
+  }
+  cache = result;
+}
+
+void expect_axes(const at::Tensor& updates, int64_t quant_axis, int64_t reduction) {
+  EXPECT(quant_axis == -1 || quant_axis == updates.dim() - 1, "quantAxis is ", quant_axis,
+         ", expected -1 or ", updates.dim() - 1, ", the last dimension of updates");
+  EXPECT(reduction == 1, "reduction is ", reduction, ", expected 1, which is update");
+}
+
+}  // namespace
+
+// updates[k] replaces a part of varRef[k]. Pairs of indices are where it starts and how much of the
+// update is written. Only sequences whose mask is 1 change.
+ACLNN(ScatterList, (InOuts, varRef), (IndexIn, indice), (In, updates), (OptionalIn, maskOptional),
+      (char*, reduceOptional), (int64_t, axis)) {
+  EXPECT(reduceOptional.empty() || reduceOptional == "update", "reduceOptional is \"",
+         reduceOptional, "\", expected \"update\"");
+  const auto count = static_cast<int64_t>(varRef.size());
+  expect_dims("updates", updates, 2, 8);
+  const int64_t dim = at::maybe_wrap_dim(axis, updates.dim());
+  EXPECT(dim > 0, "axis is ", axis.value(), ", expected a dimension after the first");
+  expect_dims("indice", indice, 1, 2);
+  EXPECT(indice.size(0) == count && (indice.dim() == 1 || indice.size(1) == 2), "indice has shape ",
+         indice.sizes(), ", expected [", count, "] or [", count, ", 2]");
+  if (maskOptional) {
+    expect_dtype("maskOptional", *maskOptional, at::kByte);
+    expect_shape("maskOptional", *maskOptional, {count});
+  }
+  for (const Output& var : varRef) {
+    expect_dtype(var, updates);
+    expect_shape("varRef", var, varRef.front()->sizes());
+    std::vector<int64_t> sizes = var->sizes().vec();
+    sizes.insert(sizes.begin(), count);
+    expect_updates(updates, sizes, dim, count);
+  }
+  const std::vector<int64_t> places = known_values(indice);
+  const std::vector<int64_t> mask =
+      maskOptional ? known_values(*maskOptional) : std::vector<int64_t>(varRef.size(), 1);
+  const at::Tensor pieces = as_movable(updates);
+  for (size_t k = 0; k < varRef.size(); ++k) {
+    const at::Tensor& before = varRef[k];
+    const at::Tensor result = as_movable(before).clone();
+    if (!places.empty() && mask[k] == 1) {
+      const int64_t length = indice.dim() == 2 ? places[2 * k + 1] : updates.size(dim);
+      const int64_t start = places[indice.dim() == 2 ? 2 * k : k];
+      write_piece("indice", result, pieces.select(0, static_cast<int64_t>(k)),
+                  {dim - 1, start, length});
+    }
+    varRef[k] = result.view(before.scalar_type());
+  }
+}
+
+ACLNN(InplaceQuantScatter, (StoredInOut, selfRef), (IndexIn, indices), (In, updates),
+      (In, quantScales), (OptionalIn, quantZeroPoints), (int64_t, axis), (int64_t, quantAxis),
+      (int64_t, reduction)) {
+  EXPECT(selfRef.dtype() == ACL_INT8, "selfRef has dtype ", dtype_name(selfRef.dtype()),
+         ", expected INT8");
+  expect_quantised_dtypes(updates, quantScales, quantZeroPoints);
+  expect_dims("selfRef", selfRef, 3);
+  expect_dims("indices", indices, 1);
+  expect_dims("updates", updates, 3);
+  expect_axes(updates, quantAxis.value(), reduction.value());
+  EXPECT(axis == -2, "axis is ", axis.value(), ", expected -2");
+  scatter_quantised(selfRef, indices, updates,
+                    quantised(updates, quantScales, quantZeroPoints, ACL_INT8), 1);
+}
+
+// Pairs of indices are the sequence and where its update starts.
+ACLNN(InplaceQuantScatterV2, (StoredInOut, selfRef), (IndexIn, indices), (In, updates),
+      (In, quantScales), (OptionalIn, quantZeroPoints), (int64_t, axis), (int64_t, quantAxis),
+      (int64_t, reduction), (const char*, roundMode)) {
+  expect_quantised_dtypes(updates, quantScales, quantZeroPoints);
+  expect_dims("selfRef", selfRef, 3, 8);
+  expect_dims("updates", updates, selfRef->dim());
+  expect_dims("indices", indices, 1, 2);
+  EXPECT(indices.dim() == 1 || indices.size(1) == 2, "indices has shape ", indices.sizes(),
+         ", expected one dimension, or two of which the second has the size 2");
+  expect_axes(updates, quantAxis.value(), reduction.value());
+  EXPECT(roundMode == "rint", "roundMode is \"", roundMode, "\", expected \"rint\"");
+  const int64_t dim = axis < 0 ? axis.value() + updates.dim() : axis.value();
+  EXPECT(dim >= 1 && dim < updates.dim() - 1, "axis is ", axis.value(),
+         ", expected a dimension of updates between the first and the last");
+  scatter_quantised(selfRef, indices, updates,
+                    quantised(updates, quantScales, quantZeroPoints, selfRef.dtype()), dim);
+}
+
+}  // namespace aclnn_host::inference_cache_scatter_rows

@@ -1,0 +1,88 @@
+// One step of decoding with cached blocks: the next tokens, positions, lengths and slots.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::inference_decoding_step_rows {
+
+namespace {
+
+// A tensor of INT64 in one or two dimensions, so many rows and elements.
+void expect_state(const char* name, const at::Tensor& state, int64_t rows, int64_t count) {
+  expect_dtype(name, state, at::kLong);
+  expect_dims(name, state, 1, 2);
+  EXPECT(state.numel() == count && (state.size(0) == rows || state.dim() == 1), name, " has shape ",
+         state.sizes(), ", expected ", count, " elements, ", count / rows, " for each of ", rows,
+         " sequences");
+}
+
+// The block and the place in it that positions are at. Negative positions have none.
+struct Places {
+  Places(const at::Tensor& positions, int64_t block_size)
+      : block(positions.div(c10::Scalar(block_size), "floor")),
+        offset(positions - block * c10::Scalar(block_size)) {}
+  at::Tensor block, offset;
+};
+
+void check_block_size(int64_t block_size) {
+  EXPECT(block_size > 0, "blockSize is ", block_size, ", expected more than 0");
+}
+
+}  // namespace
+
+// The block of a position is that of the table as a whole, and the slots of a sequence begin as
+// many blocks later as the rows of the table before it have. The first sequence without a query
+// gets the token 0, the position 0 and the slot -1; those after it remain.
+ACLNN(AdvanceStep, (InOut, inputTokens), (In, sampledTokenIds), (InOut, inputPositions),
+      (InOut, seqLens), (InOut, slotMapping), (In, blockTables), (int64_t, numSeqs),
+      (int64_t, numQueries), (int64_t, blockSize)) {
+  constexpr int64_t kMostSequences = 200000000;
+  check_block_size(blockSize);
+  EXPECT(numQueries > 0 && numSeqs > numQueries && numSeqs < kMostSequences, "numSeqs is ",
+         numSeqs.value(), " and numQueries is ", numQueries.value(),
+         ", expected numQueries of 1 or more and numSeqs of more, but less than ", kMostSequences);
+  const int64_t queries = numQueries;
+  for (const Output* state : {&inputTokens, &inputPositions, &seqLens, &slotMapping}) {
+    expect_state(state->name(), *state, numSeqs, numSeqs);
+  }
+  expect_dtype("sampledTokenIds", sampledTokenIds, at::kLong);
+  expect_shape("sampledTokenIds", sampledTokenIds, {queries, 1});
+  expect_dtype("blockTables", blockTables, at::kLong);
+  EXPECT(blockTables.dim() == 2 && blockTables.size(0) == numSeqs, "blockTables has shape ",
+         blockTables.sizes(), ", expected two dimensions, the first ", numSeqs.value());
+  const at::Tensor lengths = seqLens->reshape(-1);
+  const at::Tensor positions = lengths.slice(0, 0, queries);
+  const Places places(positions, blockSize);
+  at::Tensor blocks = places.block;
+  if (is_rehearsed()) {
+    blocks = blocks * 0;
+  } else {
+    check_bounds("seqLens / blockSize", blocks, blockTables.numel());
+  }
+  const at::Tensor stride = at::arange(queries, positions.options()) * blockTables.size(1);
+  const at::Tensor slots =
+      (blockTables.reshape(-1).index_select(0, blocks) + stride) * blockSize.value() +
+      places.offset;
+  const auto stepped = [&](const Output& state, const at::Tensor& values, int64_t pad) {
+    const at::Tensor padded = at::full({1}, pad, values.options());
+    const at::Tensor rest = state->reshape(-1).slice(0, queries + 1);
+    return at::cat({values, padded, rest}).reshape(state->sizes());
+  };
+  const at::Tensor tokens = stepped(inputTokens, sampledTokenIds.reshape(-1), 0);
+  const at::Tensor new_positions = stepped(inputPositions, positions, 0);
+  const at::Tensor new_slots = stepped(slotMapping, slots, -1);
+  const at::Tensor new_lengths =
+      at::cat({positions + 1, lengths.slice(0, queries)}).reshape(seqLens->sizes());
+  inputTokens = tokens;
+  inputPositions = new_positions;
+  slotMapping = new_slots;
+  seqLens = new_lengths;
+}
+
+}  // namespace aclnn_host::inference_decoding_step_rows

@@ -1,0 +1,75 @@
+// Products with matrices of low rank that adapt a model, one pair of them for each row.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::inference_low_rank_adaptation_rows {
+
+namespace {
+
+// The products of all rows of x with the matrices of one pair.
+at::Tensor adapted(const at::Tensor& x, const std::optional<at::Tensor>& first,
+                   const at::Tensor& second, int64_t pair, int64_t layer) {
+  const auto product = [&](const at::Tensor& rows, const at::Tensor& weights) {
+    return at::mm(rows, wide(weights.select(0, pair).select(0, layer)).t());
+  };
+  return product(first ? product(x, *first) : x, second);
+}
+
+// Whether it is known that no row wants this pair.
+bool is_unused(const at::Tensor& wanted) {
+  return wanted.is_cpu() && !is_rehearsed() && !wanted.any().item().toBool();
+}
+
+}  // namespace
+
+// Rows whose index is -1 or the number of pairs have no matrices: they stay as they are. Without
+// weightAOptional x is multiplied by weightB alone. An ySliceSize of -1 means all rows of weightB.
+ACLNN(AddLora, (FloatIn, y), (FloatIn, x), (BlockedIn, weightB), (IndexIn, indices),
+      (OptionalBlockedIn, weightAOptional), (int64_t, layerIdx), (double, scale),
+      (int64_t, yOffset), (int64_t, ySliceSize), (Out, out)) {
+  expect_dims("y", y, 2);
+  expect_dims("x", x, 2);
+  expect_dims("weightB", weightB, 4);
+  expect_dtype("x", x, y);
+  expect_dtype("weightB", weightB, y);
+  expect_like("out", out, y);
+  const int64_t batch = y.size(0);
+  const int64_t count = weightB.size(0);
+  const int64_t width = weightB.size(2);
+  const int64_t rank = weightB.size(3);
+  EXPECT(x.size(0) == batch, "x has shape ", x.sizes(), ", expected ", batch,
+         " rows, as many as y");
+  expect_shape("indices", indices, {batch});
+  EXPECT(layerIdx >= 0 && layerIdx < weightB.size(1), "layerIdx is ", layerIdx.value(),
+         ", expected 0 to ", weightB.size(1) - 1);
+  const int64_t size = ySliceSize == -1 ? width : ySliceSize.value();
+  EXPECT(size >= 0 && size <= width, "ySliceSize is ", size, ", expected at most ", width,
+         ", the third dimension of weightB");
+  EXPECT(yOffset >= 0 && yOffset.value() <= y.size(1) - width, "yOffset is ", yOffset.value(),
+         ", expected 0 to ", y.size(1) - width, ", so that weightB's rows fit in y");
+  check_bounds("indices", indices, count + 1, -1);
+  if (weightAOptional) {
+    expect_dtype("weightAOptional", *weightAOptional, y);
+    expect_shape("weightAOptional", *weightAOptional, {count, weightB.size(1), rank, x.size(1)});
+  }
+  EXPECT(weightAOptional || x.size(1) == rank, "x has shape ", x.sizes(),
+         ", expected a last dimension of ", rank, " because weightAOptional is null");
+  const at::Tensor result = wide(y).clone();
+  at::Tensor slice = result.narrow(1, yOffset.value(), size);
+  for (int64_t pair = 0; pair < count; ++pair) {
+    const at::Tensor wanted = indices.eq(c10::Scalar(pair)).unsqueeze(1);
+    if (is_unused(wanted)) continue;
+    const at::Tensor product =
+        adapted(wide(x), weightAOptional, weightB, pair, layerIdx.value()).narrow(1, 0, size);
+    slice.copy_(at::where(wanted, slice + product * scale.value(), slice));
+  }
+  out = result;
+}
+
+}  // namespace aclnn_host::inference_low_rank_adaptation_rows

@@ -1,0 +1,202 @@
+// Caches of keys and values that lie in blocks (paged attention): written token by token, and
+// gathered sequence by sequence.
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/div.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/integers.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::inference_paged_cache_rows {
+
+namespace {
+
+void expect_plain_cache(std::string_view mode) {
+  EXPECT(mode.empty() || mode == "Norm", "cacheMode is \"", mode,
+         "\", expected \"Norm\" or null; the host CANN does not emulate caches in FRACTAL_NZ");
+}
+
+void refuse_compressed(const std::optional<at::Tensor>& lengths,
+                       const std::optional<at::Tensor>& offsets,
+                       const std::optional<at::Tensor>& sequence_lengths) {
+  EXPECT(!lengths && !offsets && !sequence_lengths,
+         "compressLensOptional, compressSeqOffsetOptional or seqLensOptional is given, expected",
+         " null; the host CANN does not emulate compressed keys");
+}
+
+// A cache (blocks, block, heads, size) for tokens (tokens, heads, size).
+void expect_cache(const char* name, const at::Tensor& cache, const at::Tensor& tokens) {
+  expect_dtype(name, cache, tokens);
+  expect_dims(name, cache, 4);
+  expect_shape(name, cache, {cache.size(0), cache.size(1), tokens.size(1), tokens.size(2)});
+}
+
+// A token with a negative slot is padding, which no place is written for.
+void expect_slots(const at::Tensor& slots, const at::Tensor& tokens, int64_t blocks,
+                  int64_t block) {
+  expect_shape("slotMapping", slots, {tokens.size(0)});
+  EXPECT(block > 0, "keyCacheRef has blocks of no tokens, expected 1 or more");
+  if (!slots.is_cpu() || slots.numel() == 0) return;
+  const int64_t last = at::amax(slots).item().toLong();
+  EXPECT(last < blocks * block, "slotMapping has ", last, ", expected less than ", blocks * block,
+         ", or a negative number for a token that is not written");
+}
+
+// Writes tokens at their places in a cache, which may be strided.
+void write_tokens(const at::Tensor& cache, const at::Tensor& all_slots,
+                  const at::Tensor& all_tokens) {
+  if (all_slots.numel() == 0 || !all_slots.is_cpu()) return;
+  const at::Tensor written = (all_slots >= 0).nonzero().flatten();
+  const at::Tensor slots = all_slots.index_select(0, written);
+  const at::Tensor tokens = as_movable(all_tokens).index_select(0, written);
+  const at::Tensor blocks = at::div(slots, cache.size(1), "floor");
+  as_movable(cache).index_put_({blocks, slots - blocks * cache.size(1)}, tokens);
+}
+
+// A cache and the tokens for it, both in pieces of tokens: of a head, or of 32 bytes (PA_NZ).
+struct Cache {
+  // Checked for tokens (tokens, heads, size).
+  Cache(const char* name, const at::Tensor& cache, const at::Tensor& of_tokens, bool in_pieces) {
+    if (!in_pieces) {
+      expect_cache(name, cache, of_tokens);
+      blocks = cache;
+      tokens = of_tokens;
+      return;
+    }
+    const int64_t piece = 32 / static_cast<int64_t>(of_tokens.element_size());
+    const int64_t size = of_tokens.size(1) * of_tokens.size(2);
+    EXPECT(size % piece == 0, "a token of ", name, " has ", size,
+           " elements, expected a multiple of ", piece, ", 32 bytes, as cacheMode is PA_NZ");
+    expect_dtype(name, cache, of_tokens);
+    expect_dims(name, cache, 4);
+    expect_shape(name, cache, {cache.size(0), size / piece, cache.size(2), piece});
+    blocks = cache.transpose(1, 2);
+    tokens = of_tokens.flatten(1).unflatten(1, {size / piece, piece});
+  }
+
+  at::Tensor blocks;  // (blocks, block, pieces, size of a piece)
+  at::Tensor tokens;  // (tokens, pieces, size of a piece)
+};
+
+// Where in the rows of a cache each token of the sequences lies; -1 where the table has no block
+// for it. A sequence begins in block `skipped` of its table.
+std::vector<int64_t> rows_of(const std::vector<int64_t>& lengths, const at::Tensor& tables,
+                             const std::vector<int64_t>& skipped, int64_t blocks, int64_t block) {
+  std::vector<int64_t> rows;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const std::vector<int64_t> table = integers_in(tables.select(0, static_cast<int64_t>(i)));
+    for (int64_t token = 0; token < lengths[i]; ++token) {
+      const int64_t place = skipped[i] + token / block;
+      const bool has_block = place < static_cast<int64_t>(table.size());
+      const int64_t number = has_block ? table[static_cast<size_t>(place)] : -1;
+      const bool is_there = number >= 0 && number < blocks;
+      rows.push_back(is_there ? number * block + token % block : -1);
+    }
+  }
+  return rows;
+}
+
+// Copies the rows, zeros for -1, to the beginning of `tokens`.
+void gather_rows(const at::Tensor& tokens, const at::Tensor& cache,
+                 const std::vector<int64_t>& rows) {
+  const at::Tensor from = as_movable(cache).flatten(0, 1), to = as_movable(tokens);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const at::Tensor token = to.select(0, static_cast<int64_t>(i));
+    rows[i] < 0 ? token.zero_() : token.copy_(from.select(0, rows[i]));
+  }
+}
+
+}  // namespace
+
+// Token i goes to place slotMapping[i] of the cache.
+ACLNN(ScatterPaCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
+      (OptionalIn, compressLensOptional), (OptionalIn, compressSeqOffsetOptional),
+      (OptionalIn, seqLensOptional), (char*, cacheMode)) {
+  refuse_compressed(compressLensOptional, compressSeqOffsetOptional, seqLensOptional);
+  expect_dims("key", key, 3);
+  expect_cache("keyCacheRef", keyCacheRef, key);
+  expect_slots(slotMapping, key, keyCacheRef->size(0), keyCacheRef->size(1));
+  write_tokens(keyCacheRef, slotMapping, key);
+}
+// The same with values. Without a value only keys are written.
+ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping), (In, value),
+      (InOut, valueCacheRef), (OptionalIn, compressLensOptional),
+      (OptionalIn, compressSeqOffsetOptional), (OptionalIn, seqLensOptional),
+      (char*, cacheModeOptional), (char*, scatterModeOptional), (OptionalInts, stridesOptional),
+      (OptionalInts, offsetsOptional)) {
+  const std::string_view form = cacheModeOptional;
+  EXPECT(form.empty() || form == "Norm" || form == "PA_NZ", "cacheModeOptional is \"", form,
+         "\", expected \"Norm\", \"PA_NZ\" or null");
+  const bool in_pieces = form == "PA_NZ";
+  const std::string_view mode = scatterModeOptional;
+  EXPECT(mode.empty() || mode == "None", "scatterModeOptional is \"", mode,
+         "\", expected \"None\" or null; the host CANN does not emulate the others");
+  refuse_compressed(compressLensOptional, compressSeqOffsetOptional, seqLensOptional);
+  expect_dims("key", key, 3);
+  const Cache keys("keyCacheRef", keyCacheRef, key, in_pieces);
+  const int64_t blocks = keys.blocks.size(0), block = keys.blocks.size(1);
+  std::optional<Cache> values;
+  if (value.numel() > 0) {
+    expect_dims("value", value, 3);
+    expect_shape("value", value, {key.size(0), key.size(1), value.size(2)});
+    expect_dtype("value", value, key);
+    values.emplace("valueCacheRef", valueCacheRef, value, in_pieces);
+    EXPECT(values->blocks.size(0) == blocks && values->blocks.size(1) == block,
+           "valueCacheRef has shape ", valueCacheRef->sizes(), ", expected ", blocks, " blocks of ",
+           block);
+  }
+  expect_slots(slotMapping, key, blocks, block);
+  write_tokens(keys.blocks, slotMapping, keys.tokens);
+  if (values) write_tokens(values->blocks, slotMapping, values->tokens);
+}
+
+// seqLens has a length for each sequence, or where each begins and the last ends; seqOffsetOptional
+// how many tokens of each are left out, in whole blocks.
+ACLNN(GatherPaKvCache, (In, keyCache), (In, valueCache), (IndexIn, blockTables), (IndexIn, seqLens),
+      (InOut, keyRef), (InOut, valueRef), (OptionalIn, seqOffsetOptional), (char*, cacheMode),
+      (bool, isSeqLensCumsum)) {
+  expect_plain_cache(cacheMode);
+  expect_dims("keyRef", keyRef, 3);
+  expect_dims("valueRef", valueRef, 3);
+  expect_cache("keyCache", keyCache, keyRef);
+  expect_cache("valueCache", valueCache, valueRef);
+  const int64_t blocks = keyCache.size(0), block = keyCache.size(1), tokens = keyRef->size(0);
+  EXPECT(valueCache.size(0) == blocks && valueCache.size(1) == block && valueRef->size(0) == tokens,
+         "valueCache has shape ", valueCache.sizes(), " and valueRef ", valueRef->sizes(),
+         ", expected as many blocks and tokens as keyCache and keyRef have, ", blocks, " of ",
+         block, " and ", tokens);
+  EXPECT(block > 0, "keyCache has blocks of no tokens, expected 1 or more");
+  expect_dims("blockTables", blockTables, 2);
+  const int64_t batch = blockTables.size(0);
+  expect_shape("seqLens", seqLens, {isSeqLensCumsum ? batch + 1 : batch});
+  if (seqOffsetOptional) expect_shape("seqOffsetOptional", *seqOffsetOptional, {batch});
+  if (!keyRef->is_cpu() || is_rehearsed()) return;
+
+  std::vector<int64_t> lengths = integers_in(seqLens), skipped(static_cast<size_t>(batch), 0);
+  if (isSeqLensCumsum) {
+    std::adjacent_difference(lengths.begin(), lengths.end(), lengths.begin());
+    lengths.erase(lengths.begin());
+  }
+  if (seqOffsetOptional) skipped = integers_in(*seqOffsetOptional);
+  int64_t left = tokens;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    EXPECT(lengths[i] >= 0 && skipped[i] >= 0, "sequence ", i, " has ", lengths[i],
+           " tokens after ", skipped[i], ", expected 0 or more");
+    skipped[i] /= block;
+    lengths[i] = std::min(lengths[i], left);
+    left -= lengths[i];
+  }
+  const std::vector<int64_t> rows = rows_of(lengths, blockTables, skipped, blocks, block);
+  gather_rows(keyRef, keyCache, rows);
+  gather_rows(valueRef, valueCache, rows);
+}
+
+}  // namespace aclnn_host::inference_paged_cache_rows

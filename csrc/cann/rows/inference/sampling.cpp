@@ -1,0 +1,260 @@
+// The choice of tokens by their logits: the k largest, the largest whose probabilities sum up to p,
+// those of a share of the largest probability.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/cumsum.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ge.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scatter.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::inference_sampling_rows {
+
+namespace {
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+// A number for each row, [rows] or [rows, 1].
+at::Tensor per_row(const char* name, const at::Tensor& tensor, const at::Tensor& logits) {
+  EXPECT((tensor.dim() == 1 || (tensor.dim() == 2 && tensor.size(1) == 1)) &&
+             tensor.size(0) == logits.size(0),
+         name, " has shape ", tensor.sizes(), ", expected [", logits.size(0), "]");
+  return tensor.reshape({-1});
+}
+at::Tensor counts(const char* name, const at::Tensor& tensor, const at::Tensor& logits) {
+  EXPECT(tensor.scalar_type() == at::kInt || tensor.scalar_type() == at::kLong, name, " has dtype ",
+         dtype_text(tensor.scalar_type()), ", expected INT32");
+  return per_row(name, tensor, logits).to(at::kLong);
+}
+at::Tensor shares(const char* name, const at::Tensor& tensor, const at::Tensor& logits) {
+  expect_dtype(name, tensor, logits);
+  return wide(per_row(name, tensor, logits));
+}
+
+// How a row of logits is filtered.
+struct Filter {
+  int64_t most;         // the largest k that counts
+  bool is_logits;       // or probabilities already
+  bool includes_equal;  // whether one more token is taken where the sum is p exactly
+  int64_t k = 0;
+  double p = 1;
+  double min_p = 0;
+};
+
+// The tokens that are left, and their probabilities: the largest first, or in the order of the row
+// where neither k nor p filters.
+struct Tokens {
+  at::Tensor places;
+  at::Tensor probabilities;
+
+  void select(const at::Tensor& chosen) {
+    places = places.index_select(0, chosen);
+    probabilities = probabilities.index_select(0, chosen);
+  }
+  void keep_first(int64_t count) {
+    places = places.narrow(0, 0, count);
+    probabilities = probabilities.narrow(0, 0, count);
+  }
+};
+
+// How many of the probabilities, the largest of which is first, sum up to p; 1 at least.
+int64_t nucleus(const at::Tensor& probabilities, const Filter& filter) {
+  if (filter.p <= 0) return 1;
+  const at::Tensor sums = at::cumsum(probabilities, 0).narrow(0, 0, probabilities.numel() - 1);
+  const at::Tensor is_short = filter.includes_equal ? sums <= filter.p : sums < filter.p;
+  return 1 + is_short.sum().item().toLong();
+}
+
+Tokens tokens_of(const at::Tensor& row, const Filter& filter) {
+  const auto probabilities = [&](const at::Tensor& logits) {
+    return filter.is_logits ? at::softmax(logits, 0) : logits;
+  };
+  const bool uses_k = filter.k >= 1 && filter.k <= filter.most;
+  const bool uses_p = filter.p < 1;
+  Tokens tokens;
+  if (!uses_k && !uses_p && filter.min_p < 1) {
+    tokens = {at::arange(row.numel(), row.options().dtype(at::kLong)), probabilities(row)};
+  } else {
+    const auto [values, places] = at::sort(row, /*stable=*/true, 0, /*descending=*/true);
+    const int64_t count = uses_k ? filter.k : row.numel();
+    tokens = {places.narrow(0, 0, count), probabilities(values.narrow(0, 0, count))};
+  }
+  if (uses_p) tokens.keep_first(nucleus(tokens.probabilities, filter));
+  if (filter.min_p >= 1) {
+    tokens.keep_first(1);
+  } else if (filter.min_p > 0) {
+    const at::Tensor least = tokens.probabilities.max() * filter.min_p;
+    const at::Tensor kept = at::ge(tokens.probabilities, least).nonzero().squeeze(1);
+    if (kept.numel() == 0) {  // as of nan
+      tokens.keep_first(1);
+    } else {
+      tokens.select(kept);
+    }
+  }
+  return tokens;
+}
+
+// The token of the largest probability, or of the largest ratio to its number in q.
+at::Tensor chosen(const Tokens& tokens, const std::optional<at::Tensor>& q, int64_t row,
+                  double eps) {
+  at::Tensor weights = tokens.probabilities;
+  if (q) weights = weights / (q->select(0, row).narrow(0, 0, weights.numel()) + eps);
+  return tokens.places.index_select(0, at::argmax(weights).reshape({1}));
+}
+
+void check_logits(const at::Tensor& logits, const std::optional<at::Tensor>& q) {
+  expect_dims("logits", logits, 2);
+  constexpr int64_t kMost = 1 << 20;
+  EXPECT(logits.size(0) > 0 && logits.size(1) > 0 && logits.size(1) <= kMost, "logits has shape ",
+         logits.sizes(), ", expected rows of 1 to ", kMost, " elements");
+  if (!q) return;
+  expect_dtype("q", *q, at::kFloat);
+  expect_shape("q", *q, logits.sizes());
+}
+
+// Refuses an output that is asked for and is not there, or is of another kind.
+void check_wanted(const char* name, const OptionalOutput& out, const char* why,
+                  at::ScalarType dtype, at::IntArrayRef shape) {
+  EXPECT(out, name, " is null, expected a tensor as ", why);
+  expect_dtype(name, *out, dtype);
+  expect_shape(name, *out, shape);
+}
+
+// The logits of the tokens that are left, at their places, and `otherwise` elsewhere.
+at::Tensor left_of(const at::Tensor& row, const Tokens& tokens, double otherwise) {
+  return at::full({row.numel()}, otherwise, row.options())
+      .index_copy(0, tokens.places, row.index_select(0, tokens.places));
+}
+
+}  // namespace
+
+// Values that are equal to the k-th largest are kept, too.
+ACLNN(ApplyTopKTopP, (FloatIn, logits), (OptionalIn, p), (OptionalIn, k), (Out, out)) {
+  EXPECT(p || k, "p and k are null, expected a tensor for one of them");
+  expect_dims("logits", logits, 2);
+  expect_like("out", out, logits);
+  const std::optional<at::Tensor> shares_left =
+      p ? std::optional(shares("p", *p, logits)) : std::nullopt;
+  const std::optional<at::Tensor> counts_left =
+      k ? std::optional(counts("k", *k, logits)) : std::nullopt;
+  if (logits.numel() == 0) return;
+  const auto [sorted, places] = at::sort(wide(logits), /*stable=*/true, 1, /*descending=*/false);
+  at::Tensor values = sorted;
+  const int64_t size = logits.size(1);
+  if (counts_left) {
+    const at::Tensor is_used = (*counts_left > 0).logical_and(*counts_left < size);
+    const at::Tensor count = at::where(is_used, *counts_left, c10::Scalar(size));
+    const at::Tensor least = values.gather(1, (size - count).unsqueeze(1));
+    values = values.masked_fill(values < least, kNever);
+  }
+  if (shares_left) {
+    const at::Tensor sums = at::cumsum(at::softmax(values, 1), 1);
+    const at::Tensor is_dropped = sums <= (1 - *shares_left).unsqueeze(1);
+    is_dropped.select(1, size - 1).fill_(false);
+    values = values.masked_fill(is_dropped, kNever);
+  }
+  out = at::scatter(values, 1, places, values);
+}
+
+// topKGuess is how many tokens a device tries first; it does not change the result. Outputs that
+// are not asked for are left alone.
+ACLNN(TopKTopPSample, (FloatIn, logits), (In, topK), (In, topP), (OptionalIn, q), (double, eps),
+      (bool, isNeedLogits), (int64_t, topKGuess), (Out, logitsSelectIdx),
+      (OptionalOut, logitsTopKPSelect)) {
+  check_logits(logits, q);
+  EXPECT(topKGuess > 0, "topKGuess is ", topKGuess.value(), ", expected 1 or more");
+  const at::Tensor ks = counts("topK", topK, logits), ps = shares("topP", topP, logits);
+  expect_dtype("logitsSelectIdx", logitsSelectIdx, at::kLong);
+  expect_shape("logitsSelectIdx", logitsSelectIdx, {logits.size(0)});
+  if (isNeedLogits) {
+    check_wanted("logitsTopKPSelect", logitsTopKPSelect, "isNeedLogits is true", at::kFloat,
+                 logits.sizes());
+  }
+  if (!logitsSelectIdx.is_written()) return;
+  const at::Tensor all = logits.to(at::kFloat);
+  const at::Tensor index = at::zeros({all.size(0)}, topK.options().dtype(at::kLong));
+  const at::Tensor left = at::zeros(all.sizes(), all.options());
+  Filter filter{std::min<int64_t>(1024, all.size(1)), /*is_logits=*/true, /*includes_equal=*/true};
+  for (int64_t row = 0; row < all.size(0); ++row) {
+    filter.k = ks.select(0, row).item().toLong();
+    filter.p = ps.select(0, row).item().toDouble();
+    const Tokens tokens = tokens_of(all.select(0, row), filter);
+    index.select(0, row).copy_(chosen(tokens, q, row, eps.value()).squeeze(0));
+    if (isNeedLogits) left.select(0, row).copy_(left_of(all.select(0, row), tokens, kNever));
+  }
+  logitsSelectIdx = index;
+  if (isNeedLogits) logitsTopKPSelect = left;
+}
+// With isNeedSampleResult the tokens that are left and their probabilities are the result, with 0
+// behind them, and none is chosen.
+ACLNN(TopKTopPSampleV2, (FloatIn, logits), (In, topK), (In, topP), (OptionalIn, q),
+      (OptionalIn, minPs), (double, eps), (bool, isNeedLogits), (int64_t, topKGuess),
+      (int64_t, ksMax), (bool, inputIsLogits), (bool, isNeedSampleResult),
+      (OptionalOut, logitsSelectIdx), (OptionalOut, logitsTopKPSelect), (OptionalOut, logitsIdx),
+      (OptionalOut, logitsSortMasked)) {
+  check_logits(logits, q);
+  EXPECT(ksMax >= 1 && ksMax <= 1024, "ksMax is ", ksMax.value(), ", expected 1 to 1024");
+  const at::Tensor ks = counts("topK", topK, logits), ps = shares("topP", topP, logits);
+  const std::optional<at::Tensor> min_ps =
+      minPs ? std::optional(shares("minPs", *minPs, logits)) : std::nullopt;
+  if (isNeedSampleResult) {
+    const char* const why = "isNeedSampleResult is true";
+    check_wanted("logitsIdx", logitsIdx, why, at::kLong, logits.sizes());
+    check_wanted("logitsSortMasked", logitsSortMasked, why, at::kFloat, logits.sizes());
+  } else {
+    check_wanted("logitsSelectIdx", logitsSelectIdx, "isNeedSampleResult is false", at::kLong,
+                 {logits.size(0)});
+  }
+  if (isNeedLogits) {
+    check_wanted("logitsTopKPSelect", logitsTopKPSelect, "isNeedLogits is true", at::kFloat,
+                 logits.sizes());
+  }
+  if (!(isNeedSampleResult ? *logitsIdx : *logitsSelectIdx).is_written()) return;
+  const at::Tensor all = logits.to(at::kFloat);
+  const auto integers = all.options().dtype(at::kLong);
+  const at::Tensor index = at::zeros({all.size(0)}, integers);
+  const at::Tensor left = at::zeros(all.sizes(), all.options());
+  const at::Tensor places = at::zeros(all.sizes(), integers);
+  const at::Tensor probabilities = at::zeros(all.sizes(), all.options());
+  const int64_t most = std::min<int64_t>((ksMax.value() + 7) / 8 * 8, all.size(1));
+  Filter filter{most, inputIsLogits, /*includes_equal=*/false};
+  for (int64_t row = 0; row < all.size(0); ++row) {
+    filter.k = ks.select(0, row).item().toLong();
+    filter.p = ps.select(0, row).item().toDouble();
+    if (min_ps) filter.min_p = min_ps->select(0, row).item().toDouble();
+    Tokens tokens = tokens_of(all.select(0, row), filter);
+    // The one token that is left where p is 0 or less has all of the probability.
+    if (inputIsLogits && filter.p <= 0) tokens.probabilities = at::ones({1}, all.options());
+    const int64_t count = tokens.places.numel();
+    if (isNeedSampleResult) {
+      places.select(0, row).narrow(0, 0, count).copy_(tokens.places);
+      probabilities.select(0, row).narrow(0, 0, count).copy_(tokens.probabilities);
+    } else {
+      index.select(0, row).copy_(chosen(tokens, q, row, eps.value()).squeeze(0));
+    }
+    if (isNeedLogits) {
+      left.select(0, row).copy_(left_of(all.select(0, row), tokens, inputIsLogits ? kNever : 0.0));
+    }
+  }
+  if (isNeedSampleResult) {
+    logitsIdx = places;
+    logitsSortMasked = probabilities;
+  } else {
+    logitsSelectIdx = index;
+  }
+  if (isNeedLogits) logitsTopKPSelect = left;
+}
+
+}  // namespace aclnn_host::inference_sampling_rows

@@ -1,0 +1,220 @@
+// Steps of the optimiser Adam and its relatives, computed in FLOAT.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/bucketize.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/foreach.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::optimizers_adam_rows {
+
+namespace {
+
+// A tensor of one number, as a number in FLOAT.
+at::Tensor number(const char* name, const at::Tensor& tensor, at::ScalarType dtype) {
+  expect_dtype(name, tensor, dtype);
+  EXPECT(tensor.numel() == 1, name, " has shape ", tensor.sizes(), ", expected [1]");
+  return tensor.reshape({}).to(at::kFloat);
+}
+
+// A list of as many tensors as `like`, of the same shapes and types.
+template <class List, class Like>
+void expect_list(const char* name, const List& list, const Like& like) {
+  EXPECT(list.size() == like.size(), name, " has ", list.size(), " tensors, expected ", like.size(),
+         ", as many as paramsRef");
+  for (size_t i = 0; i < list.size(); ++i) expect_like(name, list[i], like[i]);
+}
+
+std::vector<at::Tensor> all_wide(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> wider;
+  wider.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) wider.push_back(wide(tensor));
+  return wider;
+}
+
+void write(std::vector<Output>& outputs, const std::vector<at::Tensor>& results) {
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = results[i];
+}
+
+// The first element of each, which is a step counted from 0, as the number of the step from 1.
+std::vector<at::Tensor> following(const std::vector<at::Tensor>& steps, size_t count) {
+  EXPECT(steps.size() == count, "stateSteps has ", steps.size(), " tensors, expected ", count,
+         ", as many as paramsRef");
+  std::vector<at::Tensor> numbers;
+  for (const at::Tensor& step : steps) {
+    EXPECT(step.scalar_type() == at::kLong || step.scalar_type() == at::kFloat,
+           "stateSteps has dtype ", dtype_text(step.scalar_type()), ", expected INT64 or FLOAT");
+    EXPECT(step.numel() > 0, "stateSteps has a tensor of shape ", step.sizes(),
+           ", expected one element");
+    numbers.push_back(step.reshape({-1}).select(0, 0).to(at::kFloat) + 1);
+  }
+  return numbers;
+}
+
+// Moments that are stored as places in a table of 256 numbers, which ascend, times the largest
+// magnitude of each block of elements.
+class Quantised {
+ public:
+  Quantised(const char* name, const Output& places, const char* map_name, const at::Tensor& map,
+            const char* largest_name, const Output& largest, const at::Tensor& like, int64_t block)
+      : map_(map), shape_(like.sizes().vec()), block_(block), elements_(like.numel()) {
+    expect_dtype(name, places, at::kByte);
+    expect_shape(name, places, like.sizes());
+    expect_dtype(map_name, map, at::kFloat);
+    expect_shape(map_name, map, {kSize});
+    expect_dtype(largest_name, largest, at::kFloat);
+    expect_shape(largest_name, largest, {(elements_ + block - 1) / block});
+    const at::Tensor indices = static_cast<const at::Tensor&>(places).reshape({-1}).to(at::kLong);
+    values_ =
+        map.index_select(0, indices)
+            .mul(largest->repeat_interleave(block, 0, elements_padded()).narrow(0, 0, elements_))
+            .view(shape_);
+  }
+
+  const at::Tensor& values() const { return values_; }
+
+  // Stores new values: the nearest numbers of the table; the lower place of two that are as near.
+  void store(const at::Tensor& values, Output& places, Output& largest) const {
+    const at::Tensor flat = values.reshape({-1});
+    const at::Tensor blocks =
+        at::constant_pad_nd(flat, {0, elements_padded() - elements_}).view({-1, block_});
+    const at::Tensor most = blocks.abs().amax(1);
+    const at::Tensor divisors = at::where(most == 0, c10::Scalar(1.0), most);
+    const at::Tensor shares =
+        (blocks / divisors.unsqueeze(1)).reshape({-1}).narrow(0, 0, elements_);
+    const at::Tensor upper = at::bucketize(shares, map_).clamp(1, kSize - 1);
+    const at::Tensor lower = upper - 1;
+    const at::Tensor is_lower = (shares - map_.index_select(0, lower)).abs() <=
+                                (shares - map_.index_select(0, upper)).abs();
+    places = at::where(is_lower, lower, upper).to(at::kByte).view(shape_);
+    largest = most;
+  }
+
+ private:
+  static constexpr int64_t kSize = 256;
+  int64_t elements_padded() const { return (elements_ + block_ - 1) / block_ * block_; }
+
+  at::Tensor map_;
+  std::vector<int64_t> shape_;
+  int64_t block_;
+  int64_t elements_;
+  at::Tensor values_;
+};
+
+}  // namespace
+
+// beta1Power and beta2Power are those of this step. m and v are read only, as published.
+ACLNN(ApplyAdam, (FloatInOut, varRef), (In, m), (In, v), (In, beta1Power), (In, beta2Power),
+      (In, lr), (In, beta1), (In, beta2), (In, epsilon), (In, grad), (bool, useLocking),
+      (bool, useNesterov)) {
+  expect_like("m", m, varRef);
+  expect_like("v", v, varRef);
+  expect_like("grad", grad, varRef);
+  const at::Tensor first = number("beta1", beta1, at::kFloat);
+  const at::Tensor second = number("beta2", beta2, at::kFloat);
+  const at::Tensor rate = number("lr", lr, at::kFloat) *
+                          (1 - number("beta2Power", beta2Power, at::kFloat)).sqrt() /
+                          (1 - number("beta1Power", beta1Power, at::kFloat));
+  const at::Tensor gradient = wide(grad);
+  const at::Tensor mean = first * wide(m) + (1 - first) * gradient;
+  const at::Tensor square = second * wide(v) + (1 - second) * gradient.square();
+  const at::Tensor direction = useNesterov ? first * mean + (1 - first) * gradient : mean;
+  varRef =
+      wide(varRef) - rate * (direction / (square.sqrt() + number("epsilon", epsilon, at::kFloat)));
+}
+
+// stateSteps counts the steps before this one, as in aclnnFusedAdam. grads stay as they are.
+ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOuts, expAvgSqsRef),
+      (OptionalInOuts, maxExpAvgSqsRef), (Ins, stateSteps), (OptionalIn, gradScaleOptional),
+      (OptionalIn, foundInfOptional), (double, lr), (double, beta1), (double, beta2),
+      (double, weightDecay), (double, eps), (bool, amsgrad), (bool, maximize)) {
+  EXPECT(!paramsRef.empty(), "paramsRef has no tensors, expected one or more");
+  for (const Output& param : paramsRef) {
+    EXPECT(at::isFloatingType(param->scalar_type()), "paramsRef has dtype ",
+           dtype_text(param->scalar_type()), ", expected a floating-point type");
+    expect_dtype(param, paramsRef.front());
+  }
+  expect_list("grads", grads, paramsRef);
+  expect_list("expAvgsRef", expAvgsRef, paramsRef);
+  expect_list("expAvgSqsRef", expAvgSqsRef, paramsRef);
+  if (amsgrad) expect_list("maxExpAvgSqsRef", maxExpAvgSqsRef, paramsRef);
+  const auto scalar = [](const char* name, const std::optional<at::Tensor>& tensor) {
+    return tensor && tensor->numel() > 0 ? std::optional(number(name, *tensor, at::kFloat))
+                                         : std::nullopt;
+  };
+  const auto [params, scaled, means, squares, largest] =
+      at::_fused_adamw(all_wide(tensors(paramsRef)), all_wide(grads), all_wide(tensors(expAvgsRef)),
+                       all_wide(tensors(expAvgSqsRef)),
+                       amsgrad ? all_wide(tensors(maxExpAvgSqsRef)) : std::vector<at::Tensor>(),
+                       following(stateSteps, paramsRef.size()), lr, beta1, beta2, weightDecay, eps,
+                       amsgrad, maximize, scalar("gradScaleOptional", gradScaleOptional),
+                       scalar("foundInfOptional", foundInfOptional));
+  write(paramsRef, params);
+  write(expAvgsRef, means);
+  write(expAvgSqsRef, squares);
+  if (amsgrad) write(maxExpAvgSqsRef, largest);
+}
+
+// sRef is the moving average of varRef. Mode 0 adds the decay to the gradient, mode 1 to the step.
+// Of more than one element of step the first counts.
+ACLNN(ApplyFusedEmaAdam, (FloatIn, grad), (InOut, varRef), (InOut, mRef), (InOut, vRef),
+      (InOut, sRef), (In, step), (double, lr), (double, emaDecay), (double, beta1), (double, beta2),
+      (double, eps), (int64_t, mode), (bool, biasCorrection), (double, weightDecay)) {
+  expect_like("varRef", varRef, grad);
+  expect_like("mRef", mRef, grad);
+  expect_like("vRef", vRef, grad);
+  expect_like("sRef", sRef, grad);
+  EXPECT(mode == 0 || mode == 1, "mode is ", mode.value(), ", expected 0 (L2) or 1 (AdamW)");
+  EXPECT(step.numel() > 0, "step has shape ", step.sizes(), ", expected elements");
+  const at::Tensor count = number("step", step.flatten().narrow(0, 0, 1), at::kLong);
+  const auto correction = [&](double beta) {
+    return 1 - at::pow(c10::Scalar(beta), count.to(at::kDouble));
+  };
+  const double decay = weightDecay.value(), first = beta1.value(), second = beta2.value();
+  const at::Tensor variable = wide(varRef);
+  const at::Tensor gradient = mode == 0 ? wide(grad) + variable * decay : wide(grad);
+  const at::Tensor mean = wide(mRef) * first + gradient * (1 - first);
+  const at::Tensor square = wide(vRef) * second + gradient.square() * (1 - second);
+  const at::Tensor corrected_mean = biasCorrection ? mean / correction(first) : mean;
+  const at::Tensor corrected = biasCorrection ? square / correction(second) : square;
+  at::Tensor update = corrected_mean / (corrected.sqrt() + eps.value());
+  if (mode == 1) update = update + variable * decay;
+  const at::Tensor result = variable - update * lr.value();
+  const at::Tensor average = wide(sRef) * emaDecay.value() + result * (1 - emaDecay.value());
+  varRef = result;
+  mRef = mean;
+  vRef = square;
+  sRef = average;
+}
+
+// step counts the steps before this one, as in aclnnApplyAdamWV2.
+ACLNN(ApplyAdamWQuant, (FloatInOut, varRef), (In, grad), (InOut, mRef), (InOut, vRef), (In, qmapM),
+      (In, qmapV), (InOut, absmaxMRef), (InOut, absmaxVRef), (In, step), (double, lr),
+      (double, beta1), (double, beta2), (double, weightDecay), (double, eps), (double, gnormScale),
+      (char*, quantModeOptional), (int64_t, blockSize)) {
+  EXPECT(blockSize == 256, "blockSize is ", blockSize.value(), ", expected 256");
+  expect_like("grad", grad, varRef);
+  const Quantised m("mRef", mRef, "qmapM", qmapM, "absmaxMRef", absmaxMRef, varRef,
+                    blockSize.value());
+  const Quantised v("vRef", vRef, "qmapV", qmapV, "absmaxVRef", absmaxVRef, varRef,
+                    blockSize.value());
+  const at::Tensor count = number("step", step, at::kLong).to(at::kDouble) + 1;
+  const double first = beta1.value(), second = beta2.value();
+  const at::Tensor gradient = wide(grad) * gnormScale.value();
+  const at::Tensor mean = m.values() * first + gradient * (1 - first);
+  const at::Tensor square = v.values() * second + gradient.square() * (1 - second);
+  const at::Tensor corrected_mean = mean / (1 - at::pow(c10::Scalar(first), count));
+  const at::Tensor corrected = square / (1 - at::pow(c10::Scalar(second), count));
+  const at::Tensor variable = wide(varRef);
+  varRef = variable - corrected_mean / (corrected.sqrt() + eps.value()) * lr.value() -
+           variable * (lr.value() * weightDecay.value());
+  m.store(mean, mRef, absmaxMRef);
+  v.store(square, vRef, absmaxVRef);
+}
+
+}  // namespace aclnn_host::optimizers_adam_rows

@@ -1,0 +1,143 @@
+// Steps of optimizers that give all state of theirs back.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/sign.h>
+#include <ATen/ops/sqrt.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::optimizers_gradient_descent_rows {
+
+namespace {
+
+// A setting that stands in a tensor of var's dtype with one element.
+at::Tensor setting(const char* name, const at::Tensor& value, const at::Tensor& var) {
+  EXPECT(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
+  expect_dtype(name, value, var);
+  return wide(value).reshape({});
+}
+
+// A rate of decay or a power of one.
+void check_rate(const char* name, const c10::Scalar& rate) {
+  EXPECT(rate.toDouble() >= 0 && rate.toDouble() < 1, name, " is ", rate.toDouble(),
+         ", expected at least 0 and less than 1");
+}
+
+void check_dims(const at::Tensor& var) {
+  EXPECT(var.dim() > 0, "var has no dimensions, expected at least one");
+}
+
+}  // namespace
+
+ACLNN(ApplyAdadelta, (FloatIn, var), (FloatIn, accum), (FloatIn, accumUpdate), (Number, lr),
+      (Number, rho), (Number, epsilon), (FloatIn, grad), (Out, varOut), (Out, accumOut),
+      (Out, accumUpdateOut)) {
+  check_dims(var);
+  expect_like("accum", accum, var);
+  expect_like("accumUpdate", accumUpdate, var);
+  expect_like("grad", grad, var);
+  expect_like("varOut", varOut, var);
+  expect_like("accumOut", accumOut, var);
+  expect_like("accumUpdateOut", accumUpdateOut, var);
+  EXPECT(lr.toDouble() >= 0, "lr is ", lr.toDouble(), ", expected at least 0");
+  EXPECT(epsilon.toDouble() > 0, "epsilon is ", epsilon.toDouble(), ", expected more than 0");
+  check_rate("rho", rho);
+  const double decay = rho.toDouble();
+  const at::Tensor gradient = wide(grad);
+  const at::Tensor squares = decay * wide(accum) + (1 - decay) * gradient.square();
+  const at::Tensor update =
+      at::sqrt(wide(accumUpdate) + epsilon) / at::sqrt(squares + epsilon) * gradient;
+  const at::Tensor updates = decay * wide(accumUpdate) + (1 - decay) * update.square();
+  const at::Tensor result = wide(var) - lr * update;
+  varOut = result;
+  accumOut = squares;
+  accumUpdateOut = updates;
+}
+
+// beta1Power and beta2Power are those of this step. useLocking is no matter of the numbers.
+ACLNN(ApplyAdamD, (FloatIn, var), (FloatIn, m), (FloatIn, v), (FloatIn, beta1Power),
+      (FloatIn, beta2Power), (FloatIn, lr), (FloatIn, beta1), (FloatIn, beta2), (FloatIn, epsilon),
+      (FloatIn, grad), (bool, useLocking), (bool, useNesterov), (Out, varOut), (Out, mOut),
+      (Out, vOut)) {
+  expect_like("m", m, var);
+  expect_like("v", v, var);
+  expect_like("grad", grad, var);
+  expect_like("varOut", varOut, var);
+  expect_like("mOut", mOut, var);
+  expect_like("vOut", vOut, var);
+  const at::Tensor power1 = setting("beta1Power", beta1Power, var);
+  const at::Tensor power2 = setting("beta2Power", beta2Power, var);
+  const at::Tensor first = setting("beta1", beta1, var);
+  const at::Tensor second = setting("beta2", beta2, var);
+  const at::Tensor rate = setting("lr", lr, var) * at::sqrt(1 - power2) / (1 - power1);
+  const at::Tensor gradient = wide(grad);
+  const at::Tensor mean = first * wide(m) + (1 - first) * gradient;
+  const at::Tensor square = second * wide(v) + (1 - second) * gradient * gradient;
+  const at::Tensor direction = useNesterov ? mean * first + (1 - first) * gradient : mean;
+  const at::Tensor result =
+      wide(var) - rate * direction / (setting("epsilon", epsilon, var) + at::sqrt(square));
+  varOut = result;
+  mOut = mean;
+  vOut = square;
+}
+
+ACLNN(ApplyAdamax, (FloatIn, var), (FloatIn, m), (FloatIn, v), (Number, beta1Power), (Number, lr),
+      (Number, beta1), (Number, beta2), (Number, epsilon), (FloatIn, grad), (Out, varOut),
+      (Out, mOut), (Out, vOut)) {
+  check_dims(var);
+  expect_like("m", m, var);
+  expect_like("v", v, var);
+  expect_like("grad", grad, var);
+  expect_like("varOut", varOut, var);
+  expect_like("mOut", mOut, var);
+  expect_like("vOut", vOut, var);
+  check_rate("beta1Power", beta1Power);
+  check_rate("beta1", beta1);
+  check_rate("beta2", beta2);
+  EXPECT(epsilon.toDouble() >= 0, "epsilon is ", epsilon.toDouble(), ", expected at least 0");
+  const double first = beta1.toDouble();
+  const at::Tensor mean = first * wide(m) + (1 - first) * wide(grad);
+  const at::Tensor largest = at::maximum(wide(v) * beta2, at::abs(wide(grad)));
+  const double rate = lr.toDouble() / (1 - beta1Power.toDouble());
+  const at::Tensor result = wide(var) - rate * (mean / (largest + epsilon));
+  varOut = result;
+  mOut = mean;
+  vOut = largest;
+}
+
+ACLNN(ApplyFtrl, (FloatInOut, varRef), (FloatInOut, accumRef), (FloatInOut, linearRef),
+      (FloatIn, grad), (FloatIn, lr), (FloatIn, l1), (FloatIn, l2), (FloatIn, lrPower),
+      (bool, useLocking)) {
+  expect_like("accumRef", accumRef, varRef);
+  expect_like("linearRef", linearRef, varRef);
+  expect_like("grad", grad, varRef);
+  EXPECT(!useLocking, "useLocking is true, expected false");
+  const at::Tensor rate = setting("lr", lr, varRef);
+  const at::Tensor power = -setting("lrPower", lrPower, varRef);
+  const at::Tensor threshold = setting("l1", l1, varRef);
+  const at::Tensor gradient = wide(grad);
+  const at::Tensor squares = wide(accumRef) + gradient * gradient;
+  const at::Tensor scale = at::pow(squares, power);
+  const at::Tensor linear =
+      wide(linearRef) + gradient - (scale - at::pow(wide(accumRef), power)) / rate * wide(varRef);
+  const at::Tensor quadratic = scale / rate + 2 * setting("l2", l2, varRef);
+  // 0 where linear is nan, too: the kernel selects what is above the threshold.
+  const at::Tensor result = at::where(at::abs(linear) > threshold,
+                                      (at::sign(linear) * threshold - linear) / quadratic, 0);
+  varRef = result;
+  accumRef = squares;
+  linearRef = linear;
+}
+
+ACLNN(ApplyGradientDescent, (FloatInOut, var), (FloatIn, alpha), (FloatIn, delta)) {
+  check_dims(var);
+  expect_like("delta", delta, var);
+  var = wide(var) - setting("alpha", alpha, var) * wide(delta);
+}
+
+}  // namespace aclnn_host::optimizers_gradient_descent_rows

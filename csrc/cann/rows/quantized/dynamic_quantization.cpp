@@ -1,0 +1,145 @@
+// Quantisation by scales, and offsets, from the extremes of tokens, of channels or of the tensor.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/amin.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ge.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/quantized/quantized_values.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::quantized_dynamic_quantization_rows {
+
+namespace {
+
+using Optional = std::optional<at::Tensor>;
+
+// The smoothing scale of each row by the group that it is in. A group ends before the row that
+// groupIndexOptional says.
+at::Tensor scales_of_rows(const at::Tensor& x, const at::Tensor& smooth, const at::Tensor& groups) {
+  expect_dtype("groupIndexOptional", groups, at::kInt);
+  EXPECT(groups.dim() == 1 && groups.size(0) > 0 && groups.size(0) <= 1024,
+         "groupIndexOptional has shape ", groups.sizes(),
+         ", expected one dimension with 1 to 1024 elements");
+  expect_shape("smoothScalesOptional", smooth, {groups.size(0), x.size(-1)});
+  const int64_t rows = c10::multiply_integers(x.sizes().slice(0, x.dim() - 1));
+  const at::Tensor row = at::arange(rows, groups.options().dtype(at::kLong)).unsqueeze(1);
+  const at::Tensor group = at::ge(row, groups.to(at::kLong)).sum(1);
+  if (!is_rehearsed()) check_bounds("the group of a row", group, groups.size(0));
+  return wide(smooth).index_select(0, group.clamp_max(groups.size(0) - 1)).reshape(x.sizes());
+}
+
+at::Tensor smoothed(const at::Tensor& x, const Optional& smooth, const Optional& groups,
+                    bool per_channel) {
+  EXPECT(smooth || !groups,
+         "smoothScalesOptional is null, expected a tensor as groupIndexOptional is");
+  if (!smooth) return wide(x);
+  expect_dtype("smoothScalesOptional", *smooth, x);
+  if (groups) return wide(x) * scales_of_rows(x, *smooth, *groups);
+  expect_shape("smoothScalesOptional", *smooth, {x.size(per_channel ? -2 : -1)});
+  return wide(x) * (per_channel ? wide(*smooth).unsqueeze(1) : wide(*smooth));
+}
+
+struct Mode {
+  std::vector<int64_t> dims;         // over which an extreme is
+  std::vector<int64_t> scale_shape;  // of the outputs
+};
+Mode mode_of(const std::string& name, const at::Tensor& x, const Optional& groups) {
+  Mode mode{{x.dim() - 1}, x.sizes().vec()};
+  if (name == "pertoken") {
+    mode.scale_shape.pop_back();
+    return mode;
+  }
+  EXPECT(name == "pertensor" || name == "perchannel", "quantMode is \"", name,
+         "\", expected \"pertoken\", \"pertensor\" or \"perchannel\"");
+  EXPECT(!groups, "groupIndexOptional is a tensor, expected null as quantMode is \"", name, "\"");
+  if (name == "perchannel") {
+    mode.dims = {x.dim() - 2};
+    mode.scale_shape.erase(mode.scale_shape.end() - 2);
+    return mode;
+  }
+  mode.dims.clear();
+  for (int64_t dim = 0; dim < x.dim(); ++dim) mode.dims.push_back(dim);
+  mode.scale_shape = {1};
+  return mode;
+}
+
+void expect_scale(const Output& scale, const Mode& mode) {
+  expect_dtype(scale.name(), scale, at::kFloat);
+  expect_shape(scale.name(), scale, mode.scale_shape);
+}
+
+void dynamic_quant(const at::Tensor& x, const Optional& smooth, const Optional& groups,
+                   int64_t dtype, bool is_symmetrical, const std::string& mode_name,
+                   StoredOutput& y, Output& scale_out, OptionalOutput& offset_out) {
+  expect_dims("x", x, 2, 8);
+  expect_quantized(y, {ACL_INT8, ACL_INT32, ACL_INT4, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
+  EXPECT(dtype == int64_t{y.dtype()}, "dstType is ", dtype, ", expected ", int64_t{y.dtype()},
+         " as yOut is ", dtype_name(y.dtype()));
+  expect_values(y, x.sizes());
+  const Mode mode = mode_of(mode_name, x, groups);
+  expect_scale(scale_out, mode);
+  EXPECT(is_symmetrical != static_cast<bool>(offset_out), "offsetOut is ",
+         offset_out ? "a tensor" : "null", " and isSymmetrical is ",
+         is_symmetrical ? "true" : "false", ", expected null if and only if it is true");
+  if (offset_out) expect_scale(*offset_out, mode);
+  const at::Tensor values = smoothed(x, smooth, groups, mode_name == "perchannel");
+  if (x.numel() == 0) return;
+  const double most = largest_of(y.dtype());
+  if (is_symmetrical) {
+    const at::Tensor scale = at::amax(values.abs(), mode.dims, /*keepdim=*/true) / most;
+    quantize(y, values / scale);
+    scale_out = scale.reshape(mode.scale_shape);
+    return;
+  }
+  const double least = is_floating(y.dtype()) ? -most : -most - 1;
+  const at::Tensor high = at::amax(values, mode.dims, /*keepdim=*/true);
+  const at::Tensor scale = (high - at::amin(values, mode.dims, /*keepdim=*/true)) / (most - least);
+  const at::Tensor offset = most - high / scale;
+  quantize(y, values / scale + offset);
+  scale_out = scale.reshape(mode.scale_shape);
+  offset_out = offset.reshape(mode.scale_shape);
+}
+
+void expect_16_bits(const at::Tensor& x) {
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT16 or BFLOAT16");
+}
+
+}  // namespace
+
+ACLNN(DynamicQuant, (FloatIn, x), (OptionalIn, smoothScalesOptional), (StoredOut, yOut),
+      (Out, scaleOut)) {
+  OptionalOutput none;
+  dynamic_quant(x, smoothScalesOptional, std::nullopt, int64_t{yOut.dtype()},
+                /*is_symmetrical=*/true, "pertoken", yOut, scaleOut, none);
+}
+// Without offsetOut the quantisation is symmetric.
+ACLNN(DynamicQuantV2, (FloatIn, x), (OptionalIn, smoothScalesOptional),
+      (OptionalIn, groupIndexOptional), (int64_t, dstType), (StoredOut, yOut), (Out, scaleOut),
+      (OptionalOut, offsetOut)) {
+  dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, !offsetOut, "pertoken", yOut,
+                scaleOut, offsetOut);
+}
+ACLNN(DynamicQuantV3, (In, x), (OptionalIn, smoothScalesOptional), (OptionalIn, groupIndexOptional),
+      (int64_t, dstType), (bool, isSymmetrical), (const char*, quantMode), (StoredOut, yOut),
+      (Out, scaleOut), (OptionalOut, offsetOut)) {
+  expect_16_bits(x);
+  dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, isSymmetrical, quantMode,
+                yOut, scaleOut, offsetOut);
+}
+// dstTypeMax is for HIFLOAT8 alone.
+ACLNN(DynamicQuantV4, (In, x), (OptionalIn, smoothScalesOptional), (OptionalIn, groupIndexOptional),
+      (int64_t, dstType), (bool, isSymmetrical), (const char*, quantMode), (float, dstTypeMax),
+      (StoredOut, yOut), (Out, scaleOut), (OptionalOut, offsetOut)) {
+  expect_16_bits(x);
+  EXPECT(dstTypeMax >= 0.0 && dstTypeMax <= 32768.0, "dstTypeMax is ", dstTypeMax.value(),
+         ", expected 0 to 32768");
+  dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, isSymmetrical, quantMode,
+                yOut, scaleOut, offsetOut);
+}
+
+}  // namespace aclnn_host::quantized_dynamic_quantization_rows

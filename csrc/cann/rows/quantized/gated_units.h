@@ -1,0 +1,44 @@
+#pragma once
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/tanh.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+// The halves of a tensor of which one is the gate of the other.
+namespace aclnn_host {
+
+struct Halves {
+  at::Tensor gate;  // goes through the activation
+  at::Tensor up;
+};
+
+// The halves along a dimension, the gate on the left or on the right.
+inline Halves halves(const at::Tensor& x, int64_t dim, bool gate_is_left) {
+  EXPECT(x.size(dim) % 2 == 0, "x has ", x.size(dim), " elements in dimension ", dim,
+         ", expected an even number");
+  const int64_t half = x.size(dim) / 2;
+  const at::Tensor left = x.narrow(dim, 0, half);
+  const at::Tensor right = x.narrow(dim, half, half);
+  return gate_is_left ? Halves{left, right} : Halves{right, left};
+}
+
+inline at::Tensor swiglu(const Halves& x) {
+  return at::silu(x.gate) * x.up;
+}
+
+// beta * tanh(gate / beta) * sigmoid(gate) * up, where up is bounded alike if linear_beta is
+// positive.
+inline at::Tensor situ(const Halves& x, double beta, double linear_beta) {
+  const at::Tensor gate = at::tanh(x.gate / beta) * beta * at::sigmoid(x.gate);
+  return gate * (linear_beta > 0 ? at::tanh(x.up / linear_beta) * linear_beta : x.up);
+}
+
+inline void expect_beta(double beta) {
+  EXPECT(beta != 0, "beta is 0, expected another number");
+}
+
+}  // namespace aclnn_host

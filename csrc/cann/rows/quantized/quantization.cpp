@@ -1,0 +1,216 @@
+// Quantisation to integers, which saturate. Roundings are to the nearest integer, halves to the
+// even one, unless a mode says otherwise. NaN becomes 0.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/ceil.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/floor.h>
+#include <ATen/ops/nan_to_num.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/round.h>
+#include <ATen/ops/trunc.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/quantized/quantized_arguments.h"
+#include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/quantized/quantized_values.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::quantized_quantization_rows {
+
+namespace {
+
+int64_t from_start(int64_t axis, const at::Tensor& x) {
+  return axis < 0 ? axis + x.dim() : axis;
+}
+
+at::Tensor rounded(const at::Tensor& x, const std::string& mode) {
+  if (mode == "ceil") return at::ceil(x);
+  if (mode == "trunc") return at::trunc(x);
+  if (mode == "floor") return at::floor(x);
+  EXPECT(mode == "round", "roundMode is \"", mode,
+         "\", expected \"round\", \"ceil\", \"trunc\" or \"floor\"");
+  return at::round(x);
+}
+
+template <class Integer>
+at::Tensor saturated_to(const at::Tensor& x) {
+  constexpr double low = std::numeric_limits<Integer>::min();
+  constexpr double high = std::numeric_limits<Integer>::max();
+  return at::clamp(at::nan_to_num(x.to(at::kDouble), 0.0, high, low), low, high)
+      .to(c10::CppTypeToScalarType<Integer>::value);
+}
+at::Tensor saturated(const at::Tensor& x, at::ScalarType type) {
+  switch (type) {
+    case at::kChar: return saturated_to<int8_t>(x);
+    case at::kByte: return saturated_to<uint8_t>(x);
+    default: return saturated_to<int32_t>(x);
+  }
+}
+
+// Parameters along one dimension of x, or a single one: of one dimension, or of as many as x has.
+at::Tensor along(const char* name, const at::Tensor& parameters, const at::Tensor& x,
+                 int64_t axis) {
+  std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
+  shape[static_cast<size_t>(axis)] = parameters.numel();
+  const bool is_one = parameters.dim() == 1 || parameters.sizes() == shape;
+  EXPECT(is_one && (parameters.numel() == 1 || parameters.numel() == x.size(axis)), name,
+         " has shape ", parameters.sizes(), ", expected 1 or ", x.size(axis),
+         " elements along dimension ", axis, " of x");
+  return wide(parameters).reshape(shape);
+}
+
+// (x * scale [* scale]) + offset, rounded. The types of FLOAT8 round as ATen's casts do.
+void quantize_scaled(StoredOutput& y, const at::Tensor& x, const at::Tensor& scale,
+                     const std::optional<at::Tensor>& offset, bool sqrt, const std::string& mode,
+                     int64_t axis) {
+  const at::Tensor factor = along("scale", scale, x, axis);
+  at::Tensor result = wide(x) * factor;
+  if (sqrt) result = result * factor;
+  if (offset) {
+    expect_dtype("offset", *offset, scale.scalar_type());
+    expect_shape("offset", *offset, scale.sizes());
+    result = result + along("offset", *offset, x, axis);
+  }
+  const at::Tensor integers = rounded(result, mode);
+  expect_values(y, x.sizes());
+  quantize(y, is_floating(y.dtype()) ? result : integers);
+}
+
+void check_limits(int64_t low, int64_t high) {
+  EXPECT(low <= high, "quantMin is ", low, ", expected at most quantMax, which is ", high);
+}
+
+// Rounds to a grid and back; the mask says which elements lie on the grid.
+void fake_quantize(const at::Tensor& self, const at::Tensor& scale, const at::Tensor& zero,
+                   int64_t low, int64_t high, Output& out, Output& mask) {
+  check_limits(low, high);
+  const at::Tensor place = at::round(wide(self) / scale).to(at::kDouble) + zero;
+  out = ((at::clamp(place, low, high) - zero) * scale);
+  mask = (place >= low) & (place <= high);
+}
+void check_fake(const at::Tensor& self, const at::Tensor& zero, const Output& out,
+                const Output& mask) {
+  expect_dtype("zeroPoint", zero, at::kInt);
+  expect_dtype("out", out, self.scalar_type());
+  expect_dtype("mask", mask, at::kBool);
+}
+
+}  // namespace
+
+ACLNN(AscendQuant, (FloatIn, x), (FloatIn, scale), (OptionalIn, offset), (bool, sqrtMode),
+      (const char*, roundMode), (int32_t, dstType), (StoredOut, y)) {
+  EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
+  expect_type("dstType", dstType, y, {ACL_INT8, ACL_INT32, ACL_INT4});
+  if (x.scalar_type() != at::kFloat) expect_dtype("scale", scale, x.scalar_type());
+  quantize_scaled(y, x, scale, offset, sqrtMode, roundMode, x.dim() - 1);
+}
+// axis is one of the last two dimensions.
+ACLNN(AscendQuantV3, (FloatIn, x), (FloatIn, scale), (OptionalIn, offset), (bool, sqrtMode),
+      (const char*, roundMode), (int32_t, dstType), (int32_t, axis), (StoredOut, y)) {
+  EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
+  const int64_t place = from_start(axis, x);
+  EXPECT(place >= 0 && place >= x.dim() - 2 && place < x.dim(), "axis is ", axis.value(),
+         ", expected one of the last two dimensions of x, which has ", x.dim());
+  expect_type("dstType", dstType, y,
+              {ACL_INT8, ACL_INT32, ACL_INT4, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
+  expect_dtype("scale", scale, x.scalar_type());
+  quantize_scaled(y, x, scale, offset, sqrtMode, roundMode, place);
+}
+// Adds the offset first. A scale is one for all, for the last dimension or for the one before.
+ACLNN(AscendAntiQuant, (StoredIn, x), (FloatIn, scale), (OptionalIn, offset), (int64_t, dstType),
+      (bool, sqrtMode), (Out, y)) {
+  EXPECT(x.dtype == ACL_INT8 || is_int4(x.dtype) || is_float8(x.dtype), "x has dtype ",
+         dtype_name(x.dtype), ", expected INT8, INT4, INT32, FLOAT8_E4M3FN or FLOAT8_E5M2");
+  expect_format("x", x);
+  EXPECT(!is_float8(x.dtype) || !sqrtMode, "sqrtMode is true, expected false as x is ",
+         dtype_name(x.dtype));
+  if (is_float8(x.dtype)) expect_dtype("scale", scale, at::kFloat);
+  EXPECT(dstType == 1 || dstType == 27, "dstType is ", dstType.value(),
+         ", expected 1 (FLOAT16) or 27 (BFLOAT16)");
+  expect_dtype("y", y, dstType == 1 ? at::kHalf : at::kBFloat16);
+  const at::Tensor values = is_packed(x.dtype) ? unpacked_rows(x.elements) : x.elements;
+  std::vector<int64_t> shape(static_cast<size_t>(scale.dim()), 1);
+  const auto fits = [&](int64_t dim) {
+    const bool is_short = scale.dim() == 1;
+    if (values.dim() < -dim || (!is_short && scale.dim() != values.dim())) return false;
+    shape.assign(static_cast<size_t>(is_short ? -dim : scale.dim()), 1);
+    *(shape.end() + dim) = values.size(dim);
+    return is_short ? scale.size(0) == values.size(dim) : scale.sizes() == shape;
+  };
+  const bool is_one = scale.numel() == 1 && (scale.dim() == 1 || scale.dim() == values.dim());
+  EXPECT(is_one || fits(-1) || fits(-2), "scale has shape ", scale.sizes(),
+         ", expected 1 element, or those of one of the last two dimensions of ", values.sizes());
+  const auto factor = [&](const at::Tensor& tensor) {
+    return wide(is_one ? tensor.reshape({}) : tensor.reshape(shape));
+  };
+  at::Tensor result = values.to(wide(scale.scalar_type()));
+  if (offset) {
+    expect_dtype("offset", *offset, scale.scalar_type());
+    expect_shape("offset", *offset, scale.sizes());
+    result = result + factor(*offset);
+  }
+  result = result * factor(scale);
+  if (sqrtMode) result = result * factor(scale);
+  y = result;
+}
+
+// A scale of 0 is 1. Where a tensor is empty, nothing is written.
+ACLNN(Quantize, (FloatIn, x), (FloatIn, scales), (OptionalIn, zeroPoints), (aclDataType, dtype),
+      (int32_t, axis), (Out, out)) {
+  EXPECT(dtype == at::kChar || dtype == at::kByte || dtype == at::kInt, "dtype is ", dtype,
+         ", expected INT8, UINT8 or INT32");
+  expect_dtype("out", out, dtype);
+  expect_shape("out", out, x.sizes());
+  EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
+  EXPECT(scales.numel() <= 1 || (axis >= -x.dim() && axis < x.dim()), "axis is ", axis.value(),
+         ", expected ", -x.dim(), " to ", x.dim() - 1);
+  EXPECT(scales.dim() == 1, "scales has ", scales.dim(), " dimensions, expected 1");
+  if (zeroPoints) expect_shape("zeroPoints", *zeroPoints, scales.sizes());
+  const auto is_bfloat16 = [](const at::Tensor& tensor) {
+    return tensor.scalar_type() == at::kBFloat16;
+  };
+  const bool any = is_bfloat16(scales) || (zeroPoints && is_bfloat16(*zeroPoints));
+  EXPECT(
+      !any || (is_bfloat16(x) && is_bfloat16(scales) && (!zeroPoints || is_bfloat16(*zeroPoints))),
+      "scales or zeroPoints is BFLOAT16, expected x, scales and zeroPoints to be BFLOAT16");
+  if (scales.numel() == 0 || x.numel() == 0) return;
+  const int64_t place = scales.numel() == 1 ? 0 : from_start(axis, x);
+  const at::Tensor scale = along("scales", scales, x, place);
+  at::Tensor result = wide(x) / at::where(scale == 0, at::ones_like(scale), scale);
+  if (zeroPoints) result = result + along("zeroPoints", *zeroPoints, x, place);
+  out = saturated(at::round(result), dtype);
+}
+
+// Below 1, fakeQuantEnabled leaves self as it is.
+ACLNN(FakeQuantPerTensorAffineCachemask, (FloatIn, self), (FloatIn, scale), (In, zeroPoint),
+      (float, fakeQuantEnabled), (int64_t, quantMin), (int64_t, quantMax), (Out, out),
+      (Out, mask)) {
+  check_fake(self, zeroPoint, out, mask);
+  EXPECT(scale.numel() == 1 && zeroPoint.numel() == 1, "scale has ", scale.numel(),
+         " elements and zeroPoint has ", zeroPoint.numel(), ", expected 1");
+  check_limits(quantMin, quantMax);
+  if (fakeQuantEnabled >= 1.0) {
+    fake_quantize(self, wide(scale).reshape({}), zeroPoint.reshape({}), quantMin, quantMax, out,
+                  mask);
+  } else {
+    out = self;
+    mask = at::ones_like(self, self.options().dtype(at::kBool));
+  }
+}
+ACLNN(FakeQuantPerChannelAffineCachemask, (FloatIn, self), (FloatIn, scale), (In, zeroPoint),
+      (int64_t, axis), (int64_t, quantMin), (int64_t, quantMax), (Out, out), (Out, mask)) {
+  check_fake(self, zeroPoint, out, mask);
+  EXPECT(self.dim() > 0 && axis >= -self.dim() && axis < self.dim(), "axis is ", axis.value(),
+         ", expected ", -self.dim(), " to ", self.dim() - 1);
+  const int64_t place = from_start(axis, self);
+  expect_shape("scale", scale, {self.size(place)});
+  expect_shape("zeroPoint", zeroPoint, {self.size(place)});
+  std::vector<int64_t> shape(static_cast<size_t>(self.dim()), 1);
+  shape[static_cast<size_t>(place)] = self.size(place);
+  fake_quantize(self, wide(scale).reshape(shape), zeroPoint.reshape(shape), quantMin, quantMax, out,
+                mask);
+}
+
+}  // namespace aclnn_host::quantized_quantization_rows

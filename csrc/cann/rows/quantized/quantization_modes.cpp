@@ -1,0 +1,434 @@
+#include "cann/rows/quantized/quantization_modes.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/matmul.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/quantized/quantized_product.h"
+#include "host_cann/runtime/product.h"
+
+namespace aclnn_host {
+namespace {
+
+bool is_pair_of(const QuantizedMatmul& call, bool (*is_type)(aclDataType)) {
+  return is_type(call.x1.dtype) && is_type(call.x2.dtype);
+}
+bool is_int8(aclDataType dtype) {
+  return dtype == ACL_INT8;
+}
+bool is_float4_itself(aclDataType dtype) {
+  return dtype == ACL_FLOAT4_E2M1;
+}
+
+// x1 as (..., m, k) and x2 as (..., k, n), one element each.
+struct Matrices {
+  at::Tensor a;
+  at::Tensor b;
+  int64_t m() const { return a.size(-2); }
+  int64_t k() const { return a.size(-1); }
+  int64_t n() const { return b.size(-1); }
+};
+
+// Products before Ascend 950 take no longer rows, but for scales of the vector units.
+void check_row_length(const QuantizedMatmul& call) {
+  const Product product = current_product();
+  if (product == Product::kAscend950 || product == Product::kHost) return;
+  constexpr int64_t kMost = 65535;
+  const bool is_exempt = is_pair_of(call, is_int8) && product != Product::kAscend310P &&
+                         !holds_bits(call.x2_scale.elements) && call.x2_scale.elements.dim() == 1;
+  for (const Stored* x : {&call.x1, &call.x2}) {
+    EXPECT(is_exempt || x->elements.size(-1) <= kMost, x == &call.x1 ? "x1" : "x2", " has shape ",
+           x->elements.sizes(), ", expected a last size of at most ", kMost);
+  }
+}
+
+Matrices matrices_of(const QuantizedMatmul& call) {
+  expect_dims("x1", call.x1.elements, 2, 6);
+  expect_dims("x2", call.x2.elements, 2, 6);
+  expect_format("x1", call.x1);
+  expect_format("x2", call.x2, /*or_blocked=*/true);
+  EXPECT(!is_int4(call.x1.dtype) || !call.transpose_x1,
+         "transposeX1 is true, expected false for x1 of ", dtype_name(call.x1.dtype));
+  for (const Stored* x : {&call.x1, &call.x2}) {
+    EXPECT((x->dtype != ACL_INT4 && x->dtype != ACL_FLOAT4_E2M1) || x->elements.size(-1) % 2 == 0 ||
+               x->elements.size(-2) % 2 == 0,
+           x == &call.x1 ? "x1" : "x2", " has shape ", x->elements.sizes(),
+           ", expected an even last size for elements of 4 bits");
+  }
+  check_row_length(call);
+  Matrices result;
+  result.a = call.transpose_x1 ? call.x1.elements.transpose(-1, -2) : call.x1.elements;
+  if (call.x1.dtype == ACL_INT32) result.a = unpacked_rows(result.a);
+  const at::Tensor b = call.transpose_x2 ? call.x2.elements.transpose(-1, -2) : call.x2.elements;
+  result.b = unpacked_weight("x2", b, call.x2.dtype, result.k());
+  EXPECT(result.b.size(-2) == result.k(), "x2 has ", result.b.size(-2),
+         " elements to sum over, expected ", result.k(), " as x1 has");
+  EXPECT(result.k() > 0, "x1 and x2 have no elements to sum over, expected at least one");
+  return result;
+}
+
+// What product the two floating-point matrices have.
+at::Tensor double_product(const at::Tensor& a, const at::Tensor& b) {
+  return at::matmul(a.to(at::kDouble), b.to(at::kDouble));
+}
+
+void expect_out(const QuantizedMatmul& call, std::initializer_list<at::ScalarType> types) {
+  std::string expected;
+  for (const at::ScalarType type : types) {
+    if (call.out == type) return;
+    expected += (expected.empty() ? "" : " or ") + std::string(dtype_text(type));
+  }
+  EXPECT(false, "out has dtype ", dtype_text(call.out), ", expected ", expected, " for x1 of ",
+         dtype_name(call.x1.dtype), ", x2 of ", dtype_name(call.x2.dtype), " and x2Scale of ",
+         dtype_name(call.x2_scale.dtype));
+}
+
+void expect_bias(const QuantizedMatmul& call, std::initializer_list<at::ScalarType> types) {
+  if (!call.bias) return;
+  std::string expected;
+  for (const at::ScalarType type : types) {
+    if (call.bias->scalar_type() == type) return;
+    expected += (expected.empty() ? "" : ", ") + std::string(dtype_text(type));
+  }
+  EXPECT(false, "bias has dtype ", dtype_text(call.bias->scalar_type()), ", expected ",
+         expected.empty() ? "null" : expected, " for out of ", dtype_text(call.out),
+         " and x2Scale of ", dtype_name(call.x2_scale.dtype));
+}
+
+// (n), (1, n) for one matrix, or (batch, 1, n).
+void check_bias_shape(const QuantizedMatmul& call, const at::Tensor& product) {
+  if (!call.bias) return;
+  const at::Tensor& bias = *call.bias;
+  const int64_t dims = bias.dim();
+  const bool fits =
+      dims == 1 || (dims == 2 && product.dim() == 2 && bias.size(0) == 1) ||
+      (dims == 3 && product.dim() == 3 && bias.size(0) == product.size(0) && bias.size(1) == 1);
+  EXPECT(fits && bias.size(-1) == product.size(-1), "bias has shape ", bias.sizes(), ", expected (",
+         product.size(-1), ")", product.dim() == 3 ? " or (batch, 1, n)" : "",
+         " for a product of shape ", product.sizes());
+}
+
+at::Tensor with_bias(const QuantizedMatmul& call, const at::Tensor& product) {
+  check_bias_shape(call, product);
+  return call.bias ? product + *call.bias : product;
+}
+
+// ---- scales of a tensor, channels and tokens
+
+void expect_channels(const char* name, const at::Tensor& scale, int64_t n) {
+  EXPECT(scale.dim() == 1 && (scale.size(0) == 1 || scale.size(0) == n), name, " has shape ",
+         scale.sizes(), ", expected (1) or (", n, ")");
+}
+
+void check_integers(const QuantizedMatmul& call) {
+  const bool is_wide = is_pair_of(call, is_int8);
+  const bool has_tokens = call.x1_scale.has_value();
+  using at::kBFloat16, at::kHalf, at::kInt, at::kChar, at::kFloat;
+  if (holds_bits(call.x2_scale.elements)) {
+    EXPECT(!has_tokens || (call.is_blocked && !is_wide), "x1Scale has dtype ",
+           dtype_name(has_tokens ? call.x1_scale->dtype : ACL_DT_UNDEFINED),
+           ", expected null with an x2Scale of ", dtype_name(call.x2_scale.dtype));
+    if (is_wide) {
+      expect_out(call, {kHalf, kBFloat16, kChar});
+    } else {
+      expect_out(call, {kHalf});
+    }
+    return expect_bias(call, {kInt});
+  }
+  const bool is_float = call.x2_scale.dtype == ACL_FLOAT;
+  EXPECT(is_float || call.x2_scale.dtype == ACL_BF16, "x2Scale has dtype ",
+         dtype_name(call.x2_scale.dtype), ", expected UINT64, INT64, FLOAT or BFLOAT16");
+  const bool may_lack_tokens = call.is_blocked && !is_wide;
+  if (call.out == kBFloat16) {
+    EXPECT(has_tokens || is_wide || may_lack_tokens, "x1Scale is null, expected FLOAT for x1 of ",
+           dtype_name(call.x1.dtype), " and x2Scale of ", dtype_name(call.x2_scale.dtype));
+    return expect_bias(call, {kInt, kBFloat16, kFloat});
+  }
+  if (call.out == kInt && is_wide && !has_tokens) return expect_bias(call, {kInt});
+  if (is_float && (has_tokens || may_lack_tokens)) {
+    expect_out(call, {kHalf, kBFloat16});
+    return expect_bias(call, {kInt, kHalf, kFloat});
+  }
+  if (is_wide && !has_tokens) return expect_out(call, {kBFloat16, kInt});
+  expect_out(call, {kBFloat16});
+}
+
+void check_floats(const QuantizedMatmul& call) {
+  expect_out(call, {at::kHalf, at::kBFloat16, at::kFloat});
+  expect_bias(call, {at::kFloat});
+  const bool has_bits = holds_bits(call.x2_scale.elements);
+  EXPECT(has_bits || call.x2_scale.dtype == ACL_FLOAT, "x2Scale has dtype ",
+         dtype_name(call.x2_scale.dtype), ", expected UINT64, INT64 or FLOAT for x1 of ",
+         dtype_name(call.x1.dtype));
+  EXPECT(call.x1_scale.has_value() != has_bits, "x1Scale is ", call.x1_scale ? "given" : "null",
+         ", expected ", has_bits ? "null" : "FLOAT", " with an x2Scale of ",
+         dtype_name(call.x2_scale.dtype));
+}
+
+// The sums times x2Scale for each column, and x1Scale for each row. What is added in INT32, or to
+// floating-point numbers before bits scale them, is scaled, too.
+at::Tensor by_channels(const QuantizedMatmul& call, const Matrices& x) {
+  const bool are_integers = !is_float8(call.x1.dtype);
+  are_integers ? check_integers(call) : check_floats(call);
+  expect_channels("x2Scale", call.x2_scale.elements, x.n());
+  EXPECT(call.group_size == 0, "groupSize is ", call.group_size,
+         ", expected 0 for scales that are not of groups");
+  expect_absent("yOffset", call.y_offset);
+  EXPECT(!call.x2_offset || call.out == at::kChar, "x2Offset is given, expected null for out of ",
+         dtype_text(call.out));
+  if (call.x2_offset) {
+    expect_dtype("x2Offset", *call.x2_offset, at::kFloat);
+    expect_channels("x2Offset", *call.x2_offset, x.n());
+  }
+  at::Tensor sums = are_integers ? exact_product(x.a, x.b) : double_product(x.a, x.b);
+  const bool adds_first = call.bias && (are_integers ? call.bias->scalar_type() == at::kInt
+                                                     : holds_bits(call.x2_scale.elements));
+  check_bias_shape(call, sums);
+  if (adds_first) sums.add_(*call.bias);
+  if (call.out == at::kInt) return sums;
+  if (call.out == at::kChar) return quantized(sums, call.x2_scale.elements, call.x2_offset);
+  at::Tensor result = sums.to(at::kDouble);
+  result.mul_(decoded_scale(call.x2_scale.elements));
+  if (call.x1_scale) {
+    const at::Tensor& scale = call.x1_scale->elements;
+    expect_dtype("x1Scale", scale, at::kFloat);
+    EXPECT(scale.dim() == 1 && (scale.size(0) == x.m() || (!are_integers && scale.size(0) == 1)),
+           "x1Scale has shape ", scale.sizes(), ", expected (", x.m(), ")");
+    result.mul_(scale.unsqueeze(-1));
+  }
+  return adds_first ? result : with_bias(call, result);
+}
+
+// ---- scales of groups
+
+struct Group {
+  int64_t m;
+  int64_t n;
+  int64_t k;
+};
+
+// The sizes of groups; 0 where they follow from the shapes.
+Group group_of(const QuantizedMatmul& call) {
+  return {(call.group_size >> 32) & 0xFFFF, (call.group_size >> 16) & 0xFFFF,
+          call.group_size & 0xFFFF};
+}
+
+void expect_group(const QuantizedMatmul& call, int64_t k) {
+  const Group group = group_of(call);
+  EXPECT(group.m <= 1 && group.n <= 1 && (group.k == k || (group.k == 0 && k == 32)),
+         "groupSize is ", call.group_size, ", which is groups of m, n and k of [", group.m, ", ",
+         group.n, ", ", group.k, "], expected [1, 1, ", k, "] or zeros for m and n");
+}
+
+int64_t ceil_div(int64_t size, int64_t group) {
+  return size / group + (size % group != 0 ? 1 : 0);
+}
+
+// Scales of groups of k as (..., size, k): from (..., ceil(k / 64), size, 2), or where `k_is_last`
+// from (..., size, ceil(k / 64), 2).
+at::Tensor mx_scale(const char* name, const Stored& scale, const at::Tensor& matrix, int64_t size,
+                    int64_t k, bool k_is_last) {
+  std::vector<int64_t> expected = matrix.sizes().vec();
+  const int64_t pairs = ceil_div(k, 64);
+  expected[expected.size() - 2] = k_is_last ? size : pairs;
+  expected[expected.size() - 1] = k_is_last ? pairs : size;
+  expected.push_back(2);
+  expect_shape(name, scale.elements, expected);
+  const at::Tensor rows = k_is_last ? scale.elements : scale.elements.transpose(-2, -3);
+  return spread(rows.flatten(-2), -1, 32, k);
+}
+
+at::Tensor by_mx(const QuantizedMatmul& call, const Matrices& x) {
+  EXPECT(call.x1_scale && call.x1_scale->dtype == ACL_FLOAT8_E8M0 &&
+             call.x2_scale.dtype == ACL_FLOAT8_E8M0,
+         "x1Scale has dtype ", call.x1_scale ? dtype_name(call.x1_scale->dtype) : "null",
+         " and x2Scale has dtype ", dtype_name(call.x2_scale.dtype),
+         ", expected FLOAT8_E8M0 for both or neither");
+  const bool is_mixed = call.x1.dtype == ACL_FLOAT8_E4M3FN && is_float4(call.x2.dtype);
+  const bool is_float4_pair = is_pair_of(call, is_float4_itself);
+  EXPECT(is_mixed || is_float4_pair || is_pair_of(call, is_float8), "x1 has dtype ",
+         dtype_name(call.x1.dtype), " and x2 has dtype ", dtype_name(call.x2.dtype),
+         ", expected FLOAT8 or FLOAT4_E2M1 for both, or FLOAT8_E4M3FN and FLOAT4_E2M1");
+  if (is_mixed) {
+    expect_dims("x1", x.a, 2);
+    expect_dims("x2", x.b, 2);
+    expect_out(call, {at::kHalf, at::kBFloat16});
+    expect_bias(call, {call.out});
+    EXPECT(x.k() % 8 == 0, "x1 has ", x.k(), " columns, expected a multiple of 8");
+  } else {
+    expect_out(call, {at::kHalf, at::kBFloat16, at::kFloat});
+    expect_bias(call, {at::kFloat});
+    EXPECT(!is_float4_pair || x.k() > 2, "x1 has ", x.k(), " columns, expected more than 2");
+  }
+  expect_group(call, 32);
+  expect_absent("x2Offset", call.x2_offset);
+  expect_absent("yOffset", call.y_offset);
+  const at::Tensor of_a =
+      mx_scale("x1Scale", *call.x1_scale, x.a, x.m(), x.k(), !call.transpose_x1);
+  const at::Tensor of_b = mx_scale("x2Scale", call.x2_scale, x.b, x.n(), x.k(), call.transpose_x2);
+  const at::Tensor b = x.b.to(at::kDouble) * of_b.transpose(-1, -2);
+  return with_bias(call, double_product(x.a.to(at::kDouble) * of_a, b));
+}
+
+// Scales of blocks as (..., rows, columns) of a matrix, from numbers of blocks of these sizes.
+at::Tensor block_scale(const char* name, const Stored& scale, const at::Tensor& matrix,
+                       bool is_transposed, int64_t row_group, int64_t column_group) {
+  const at::Tensor blocks = is_transposed ? scale.elements.transpose(-1, -2) : scale.elements;
+  std::vector<int64_t> expected = matrix.sizes().vec();
+  expected[expected.size() - 2] = ceil_div(matrix.size(-2), row_group);
+  expected[expected.size() - 1] = ceil_div(matrix.size(-1), column_group);
+  EXPECT(blocks.sizes() == at::IntArrayRef(expected), name, " has shape ", scale.elements.sizes(),
+         ", expected ", at::IntArrayRef(expected), is_transposed ? " transposed" : "");
+  return spread(spread(blocks.to(at::kDouble), -2, row_group, matrix.size(-2)), -1, column_group,
+                matrix.size(-1));
+}
+
+// What a number of groups that is not given is of the size and the number of scales.
+int64_t inferred(const char* name, int64_t group, int64_t size, int64_t scales) {
+  if (group != 0) return group;
+  EXPECT(scales > 0 && size % scales == 0, "groupSize has 0 for ", name, ", and ", size,
+         " elements are no multiple of ", scales, " scales; expected one, or a groupSize");
+  return size / scales;
+}
+
+at::Tensor by_blocks(const QuantizedMatmul& call, const Matrices& x) {
+  const bool are_integers = is_pair_of(call, is_int8);
+  EXPECT(are_integers || is_pair_of(call, is_float8), "x1 has dtype ", dtype_name(call.x1.dtype),
+         " and x2 has dtype ", dtype_name(call.x2.dtype),
+         ", expected INT8 or FLOAT8 for scales of blocks");
+  if (are_integers) {
+    expect_out(call, {at::kBFloat16});
+    expect_bias(call, {at::kFloat});
+  } else {
+    expect_out(call, {at::kHalf, at::kBFloat16, at::kFloat});
+    expect_bias(call, {});
+  }
+  expect_absent("yOffset", call.y_offset);
+  const at::Tensor& of_a = call.x1_scale->elements;
+  const at::Tensor& of_b = call.x2_scale.elements;
+  const Group given = group_of(call);
+  const Group group{
+      inferred("m", given.m, x.m(), of_a.size(call.transpose_x1 ? -1 : -2)),
+      inferred("n", given.n, x.n(), of_b.size(call.transpose_x2 ? -2 : -1)),
+      inferred("k", given.k, x.k(), of_a.size(call.transpose_x1 ? -2 : -1)),
+  };
+  EXPECT((group.m == 1 || (group.m == 128 && !are_integers)) && group.n == 128 && group.k == 128,
+         "groupSize means groups of m, n and k of [", group.m, ", ", group.n, ", ", group.k,
+         "], expected [1, 128, 128] or, for FLOAT8, [128, 128, 128]");
+  const at::Tensor a = x.a.to(at::kDouble) * block_scale("x1Scale", *call.x1_scale, x.a,
+                                                         call.transpose_x1, group.m, group.k);
+  const at::Tensor b = x.b.to(at::kDouble) * block_scale("x2Scale", call.x2_scale, x.b,
+                                                         call.transpose_x2, group.k, group.n);
+  return with_bias(call, double_product(a, b));
+}
+
+// x2 with scales of groups of k, which may have offsets, and x1 with scales of rows.
+at::Tensor by_groups(const QuantizedMatmul& call, const Matrices& x) {
+  EXPECT(call.x1.dtype == ACL_INT4 && call.x2.dtype == ACL_INT4, "x1 has dtype ",
+         dtype_name(call.x1.dtype), " and x2 has dtype ", dtype_name(call.x2.dtype),
+         ", expected INT4 for both with an x2Offset of groups");
+  expect_dims("x1", x.a, 2);
+  expect_dims("x2", x.b, 2);
+  expect_out(call, {at::kHalf, at::kBFloat16});
+  expect_bias(call, {});
+  expect_absent("yOffset", call.y_offset);
+  expect_group(call, 256);
+  EXPECT(x.k() % 1024 == 0 && x.n() % 256 == 0 && call.transpose_x2, "x2 has shape ",
+         call.x2.elements.sizes(), call.transpose_x2 ? "" : " and is not transposed",
+         ", expected (n, k) with n a multiple of 256 and k of 1024");
+  const int64_t groups[] = {x.k() / 256, x.n()};
+  expect_shape("x1Scale", call.x1_scale->elements, {x.m(), 1});
+  expect_shape("x2Scale", call.x2_scale.elements, groups);
+  expect_shape("x2Offset", *call.x2_offset, groups);
+  expect_dtype("x2Offset", *call.x2_offset, at::kHalf);
+  const at::Tensor b = (x.b - spread(call.x2_offset->to(at::kDouble), 0, 256, x.k())) *
+                       spread(call.x2_scale.elements, 0, 256, x.k());
+  return double_product(x.a, b) * call.x1_scale->elements;
+}
+
+// INT8 times INT4. The device splits x1 into halves of 4 bits with sign, which lacks 8 times the
+// sum of x2's columns: yOffset is to be that sum, and is added for it.
+at::Tensor by_halves(const QuantizedMatmul& call, const Matrices& x) {
+  expect_out(call, {at::kHalf, at::kBFloat16});
+  expect_bias(call, {});
+  expect_absent("x2Offset", call.x2_offset);
+  EXPECT(call.x1_scale && call.y_offset && holds_bits(call.x2_scale.elements),
+         "x1Scale or yOffset is null or x2Scale has dtype ", dtype_name(call.x2_scale.dtype),
+         ", expected FLOAT, FLOAT and UINT64 or INT64 for x1 of INT8 and x2 of INT32");
+  expect_dims("x1", x.a, 2);
+  expect_dims("x2", x.b, 2);
+  constexpr int64_t kLimit = 29576;
+  EXPECT(!call.transpose_x1 && x.k() % 2 == 0 && x.k() < kLimit, "x1 has shape ",
+         call.x1.elements.sizes(), call.transpose_x1 ? " and is transposed" : "",
+         ", expected (m, k) with an even k below ", kLimit);
+  const at::Tensor& of_rows = call.x1_scale->elements;
+  expect_dtype("x1Scale", of_rows, at::kFloat);
+  EXPECT(of_rows.numel() == x.m() && (of_rows.dim() == 1 || of_rows.dim() == 2) &&
+             of_rows.size(0) == x.m(),
+         "x1Scale has shape ", of_rows.sizes(), ", expected (", x.m(), ") or (", x.m(), ", 1)");
+  expect_dtype("yOffset", *call.y_offset, at::kFloat);
+  expect_shape("yOffset", *call.y_offset, {x.n()});
+  at::Tensor scale = decoded_scale(call.x2_scale.elements);
+  if (scale.dim() == 1) {
+    expect_shape("x2Scale", scale, {x.n()});
+    EXPECT(call.group_size == 0, "groupSize is ", call.group_size,
+           ", expected 0 for an x2Scale of one dimension");
+  } else {
+    expect_group(call, 256);
+    EXPECT(x.k() % 256 == 0, "x1 has ", x.k(), " columns, expected a multiple of 256");
+    expect_shape("x2Scale", scale, {x.k() / 256, x.n()});
+    scale = spread(scale, 0, 256, x.k());
+  }
+  const at::Tensor product = double_product(x.a.to(at::kDouble) - 8, x.b.to(at::kDouble) * scale);
+  return (product + *call.y_offset) * of_rows.reshape({-1, 1});
+}
+
+// FLOAT8 times FLOAT4 that has scales of groups, and scales of the result's columns.
+at::Tensor by_column_scales(const QuantizedMatmul& call, const Matrices& x) {
+  EXPECT(call.x1.dtype == ACL_FLOAT8_E4M3FN && is_float4(call.x2.dtype) && !call.x1_scale,
+         "yScale is given, expected null for x1 of ", dtype_name(call.x1.dtype), ", x2 of ",
+         dtype_name(call.x2.dtype), call.x1_scale ? " and an x1Scale" : "");
+  expect_out(call, {at::kHalf, at::kBFloat16});
+  expect_dtype("x2Scale", call.x2_scale.elements, call.out);
+  expect_bias(call, {});
+  expect_absent("x2Offset", call.x2_offset);
+  expect_absent("yOffset", call.y_offset);
+  expect_group(call, 32);
+  expect_dims("x1", x.a, 2);
+  expect_dims("x2", x.b, 2);
+  EXPECT(!call.transpose_x1 && x.k() % 32 == 0, "x1 has shape ", call.x1.elements.sizes(),
+         call.transpose_x1 ? " and is transposed" : "",
+         ", expected (m, k) with k a multiple of 32");
+  EXPECT(holds_bits(*call.y_scale), "yScale has dtype ", dtype_text(call.y_scale->scalar_type()),
+         ", expected UINT64 or INT64");
+  expect_shape("yScale", *call.y_scale, {1, x.n()});
+  const at::Tensor b =
+      x.b.to(at::kDouble) * block_scale("x2Scale", call.x2_scale, x.b, call.transpose_x2, 32, 1);
+  return double_product(x.a, b) * decoded_scale(*call.y_scale);
+}
+
+bool is_of_groups(const std::optional<Stored>& scale) {
+  return scale && scale->dtype == ACL_FLOAT && scale->elements.dim() >= 2;
+}
+
+}  // namespace
+
+at::Tensor product_of(const QuantizedMatmul& call) {
+  if (call.is_blocked) expect_blocked_matrix("x2", call.x2);
+  const Matrices x = matrices_of(call);
+  if (call.y_scale && call.y_scale->numel() > 0) return by_column_scales(call, x);
+  const bool has_mx = call.x2_scale.dtype == ACL_FLOAT8_E8M0 ||
+                      (call.x1_scale && call.x1_scale->dtype == ACL_FLOAT8_E8M0);
+  if (has_mx) return by_mx(call, x);
+  if (call.x1.dtype == ACL_INT8 && call.x2.dtype == ACL_INT32) return by_halves(call, x);
+  if (is_of_groups(call.x1_scale) && is_of_groups(call.x2_scale)) {
+    return call.x2_offset ? by_groups(call, x) : by_blocks(call, x);
+  }
+  EXPECT(is_pair_of(call, is_int8) || is_pair_of(call, is_int4) || is_pair_of(call, is_float8),
+         "x1 has dtype ", dtype_name(call.x1.dtype), " and x2 has dtype ",
+         dtype_name(call.x2.dtype),
+         ", expected INT8 for both, INT4 or INT32 of them for both, or FLOAT8 for both");
+  return by_channels(call, x);
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <ATen/core/Tensor.h>
+
+#include "cann/rows/row.h"
+
+// One thing, the product of two quantised matrices in each of the quantisation modes that CANN's
+// documents of the aclnnQuantMatmul functions name after the scales of x1 and x2: per tensor (T),
+// channel (C), token (K), group (G) or block (B), and MX.
+namespace aclnn_host {
+
+struct QuantizedMatmul {
+  Stored x1;  // (..., m, k)
+  Stored x2;  // (..., k, n)
+  std::optional<Stored> x1_scale;
+  Stored x2_scale;
+  std::optional<at::Tensor> y_scale;
+  std::optional<at::Tensor> x2_offset;
+  std::optional<at::Tensor> y_offset;
+  std::optional<at::Tensor> bias;
+  bool transpose_x1;  // whether x1 and its scales of groups are (..., k, m)
+  bool transpose_x2;
+  int64_t group_size;  // of k in the lowest 16 bits, of n in the next, of m in those above
+  at::ScalarType out;
+  bool is_blocked;  // x2 is in FRACTAL_NZ, with the combinations of types of that function
+};
+
+// The result before it is rounded to the output's type, or as INT8 or INT32 for these.
+at::Tensor product_of(const QuantizedMatmul& call);
+
+}  // namespace aclnn_host

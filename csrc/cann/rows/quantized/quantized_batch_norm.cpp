@@ -1,0 +1,81 @@
+// Batch normalisation of quantised images.
+
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/copysign.h>
+#include <ATen/ops/floor.h>
+#include <ATen/ops/nan_to_num.h>
+#include <ATen/ops/sqrt.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/images.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::quantized_quantized_batch_norm_rows {
+
+namespace {
+
+struct Limits {
+  double low;
+  double high;
+};
+// The range of a quantised type.
+Limits limits_of(const char* name, const at::Tensor& x) {
+  switch (x.scalar_type()) {
+    case at::kChar: return {-128, 127};
+    case at::kByte: return {0, 255};
+    case at::kInt:
+      return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
+    default:
+      EXPECT(false, name, " has dtype ", dtype_text(x.scalar_type()),
+             ", expected INT8, UINT8 or INT32");
+  }
+}
+
+// A zero point, which lies in the range of the quantised type.
+double zero_point(const char* name, const c10::Scalar& value, const Limits& limits) {
+  EXPECT(value.isIntegral(/*includeBool=*/false), name, " is ", value.toDouble(),
+         ", expected an INT32");
+  const double point = value.toDouble();
+  EXPECT(point >= limits.low && point <= limits.high, name, " is ", point, ", expected ",
+         limits.low, " to ", limits.high, ", what the dtype of input holds");
+  return point;
+}
+
+// The nearest integer, halves away from zero.
+at::Tensor rounded_away(const at::Tensor& x) {
+  return at::copysign(at::floor(x.abs() + 0.5), x);
+}
+
+// A FLOAT per channel of images (N, C, H, W), in double precision.
+at::Tensor per_channel(const char* name, const at::Tensor& values, const at::Tensor& images) {
+  expect_dtype(name, values, at::kFloat);
+  expect_shape(name, values, {images.size(1)});
+  return values.to(at::kDouble).reshape({-1, 1, 1});
+}
+
+}  // namespace
+
+// Halves are rounded away from zero, and numbers beyond the range become its ends.
+ACLNN(QuantizedBatchNorm, (Image<In>, input), (In, mean), (In, var), (Number, inputScale),
+      (Number, inputZeroPoint), (Number, outputScale), (Number, outputZeroPoint),
+      (OptionalIn, weight), (OptionalIn, bias), (float, epsilon), (Image<Out>, output)) {
+  expect_dims("input", input, 4);
+  EXPECT(input.numel() > 0, "input has shape ", input.sizes(), ", expected at least one element");
+  expect_like("output", output, input);
+  const Limits limits = limits_of("input", input);
+  const double input_zero = zero_point("inputZeroPoint", inputZeroPoint, limits);
+  const double output_zero = zero_point("outputZeroPoint", outputZeroPoint, limits);
+  const at::Tensor x = (input.to(at::kDouble) - input_zero) * inputScale.toDouble();
+  const at::Tensor variance = per_channel("var", var, input);
+  at::Tensor y = (x - per_channel("mean", mean, input)) / at::sqrt(variance + epsilon.value());
+  if (weight) y = y * per_channel("weight", *weight, input);
+  if (bias) y = y + per_channel("bias", *bias, input);
+  const at::Tensor result = rounded_away(y / outputScale.toDouble() + output_zero);
+  const at::Tensor known = at::nan_to_num(result, 0.0, limits.high, limits.low);
+  output = at::clamp(known, limits.low, limits.high).to(input.scalar_type());
+}
+
+}  // namespace aclnn_host::quantized_quantized_batch_norm_rows

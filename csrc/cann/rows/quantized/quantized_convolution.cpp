@@ -1,0 +1,157 @@
+// Convolutions of quantised tensors, with a scale for each channel of the result.
+
+#include <algorithm>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/convolution.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/row.h"
+#include "host_cann/descriptors/private_format.h"
+
+namespace aclnn_host::quantized_quantized_convolution_rows {
+
+namespace {
+
+struct QuantConvolution {
+  const Stored& input;
+  const Stored& weight;
+  const std::optional<at::Tensor>& bias;
+  const at::Tensor& scale;
+  at::IntArrayRef stride;
+  at::IntArrayRef padding;
+  at::IntArrayRef dilation;
+  int64_t groups;
+  int64_t padding_value;
+};
+
+// The numbers for each spatial dimension, of which the first of three may be large.
+void check_numbers(const char* name, at::IntArrayRef numbers, size_t count, int64_t least,
+                   int64_t most) {
+  constexpr int64_t kMostOfDepth = 1'000'000;
+  const size_t per_dimension = numbers.size() / std::max<size_t>(count, 1);
+  bool fits = numbers.size() == count * std::max<size_t>(per_dimension, 1);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const bool is_depth = count == 3 && i < per_dimension;
+    fits = fits && numbers[i] >= least && numbers[i] <= (is_depth ? kMostOfDepth : most);
+  }
+  EXPECT(fits, name, " is ", numbers, ", expected ", count, " numbers from ", least, " to ", most,
+         count == 3 ? ", up to 1000000 for the depth" : "");
+}
+
+void check_convolution_types(const QuantConvolution& call, aclDataType output) {
+  const bool is_integer = call.input.dtype == ACL_INT8;
+  EXPECT(call.input.dtype == call.weight.dtype &&
+             (is_integer || call.input.dtype == ACL_FLOAT8_E4M3FN),
+         "input has dtype ", dtype_name(call.input.dtype), " and weight has dtype ",
+         dtype_name(call.weight.dtype), ", expected INT8 or FLOAT8_E4M3FN for both");
+  EXPECT(output == ACL_FLOAT16 || output == ACL_BF16 ||
+             (!is_integer && (output == ACL_FLOAT || output == ACL_FLOAT8_E4M3FN)),
+         "output has dtype ", dtype_name(output),
+         ", expected FLOAT16, BFLOAT16 or, for input "
+         "of FLOAT8_E4M3FN, FLOAT or FLOAT8_E4M3FN");
+  EXPECT(holds_bits(call.scale) || call.scale.scalar_type() == at::kFloat, "scale has dtype ",
+         dtype_text(call.scale.scalar_type()), ", expected FLOAT, INT64 or UINT64");
+  if (!call.bias) return;
+  const at::ScalarType bias = call.bias->scalar_type();
+  const bool fits =
+      bias == at::kFloat ||
+      (is_integer && (acl_type(bias) == output || (bias == at::kInt && output == ACL_FLOAT16)));
+  EXPECT(fits, "bias has dtype ", dtype_text(bias), ", expected FLOAT",
+         is_integer ? ", output's or, for output of FLOAT16, INT32" : "");
+}
+
+// The exact sums, plus a bias of integers, times the scale, plus another bias.
+at::Tensor convolved(const QuantConvolution& call, aclDataType output) {
+  check_convolution_types(call, output);
+  const at::Tensor& input = call.input.elements;
+  const at::Tensor& weight = call.weight.elements;
+  expect_dims("input", input, 4, 5);
+  expect_dims("weight", weight, input.dim());
+  EXPECT(input.numel() > 0 && weight.numel() > 0, "input has shape ", input.sizes(),
+         " and weight has shape ", weight.sizes(), ", expected elements");
+  EXPECT(call.groups >= 1 && input.size(1) % call.groups == 0 &&
+             weight.size(1) == input.size(1) / call.groups,
+         "weight has shape ", weight.sizes(), " and groups is ", call.groups,
+         ", expected groups of 1 or more and the channels of input, ", input.size(1),
+         ", divided by it");
+  const auto spatial = static_cast<size_t>(input.dim()) - 2;
+  check_numbers("stride", call.stride, spatial, 1, 63);
+  check_numbers("dilation", call.dilation, spatial, 1, 255);
+  EXPECT(call.padding.size() == spatial || call.padding.size() == 2 * spatial, "padding is ",
+         call.padding, ", expected ", spatial, " or ", 2 * spatial, " numbers");
+  check_numbers("padding", call.padding, spatial, 0, 255);
+  EXPECT(call.stride.size() == spatial && call.dilation.size() == spatial, "stride is ",
+         call.stride, " and dilation is ", call.dilation, ", expected ", spatial, " numbers");
+  const int64_t channels = weight.size(0);
+  expect_shape("scale", call.scale, {channels});
+  if (call.bias) expect_shape("bias", *call.bias, {channels});
+  // From the last dimension, before and after it.
+  std::vector<int64_t> pads;
+  const size_t sides = call.padding.size() / spatial;
+  for (size_t i = spatial; i-- > 0;) {
+    pads.insert(pads.end(), {call.padding[i * sides], call.padding[i * sides + sides - 1]});
+  }
+  const at::Tensor padded = at::constant_pad_nd(input.to(at::kDouble), pads, call.padding_value);
+  const std::vector<int64_t> none(spatial, 0);
+  const at::Tensor sums = at::convolution(padded, weight.to(at::kDouble), std::nullopt, call.stride,
+                                          none, call.dilation, false, none, call.groups);
+  std::vector<int64_t> along_channels(spatial + 2, 1);
+  along_channels[1] = channels;
+  const at::Tensor scale = decoded_scale(call.scale).view(along_channels);
+  if (!call.bias) return sums * scale;
+  const at::Tensor bias = wide(*call.bias).view(along_channels);
+  return call.bias->scalar_type() == at::kInt ? (sums + bias) * scale : sums * scale + bias;
+}
+
+void check_reserved(const std::optional<at::Tensor>& offset, bool transposed, int64_t offset_x,
+                    const std::string& round_mode, aclDataType output) {
+  expect_absent("offset", offset);
+  EXPECT(!transposed, "transposed is true, expected false");
+  EXPECT(offset_x >= -128 && offset_x <= 127, "offsetx is ", offset_x, ", expected -128 to 127");
+  EXPECT(round_mode == "rint" ||
+             (output != ACL_FLOAT8_E4M3FN && (round_mode.empty() || round_mode == "round")),
+         "roundMode is \"", round_mode, "\", expected \"rint\"",
+         output == ACL_FLOAT8_E4M3FN ? "" : ", \"round\" or null");
+}
+
+}  // namespace
+
+// offsetx is the value of the padding.
+ACLNN(QuantConvolution, (StoredIn, input), (StoredIn, weight), (OptionalIn, bias), (In, scale),
+      (OptionalIn, offset), (Ints, stride), (Ints, padding), (Ints, dilation), (bool, transposed),
+      (OptionalInts, outputPadding), (int64_t, groups), (int32_t, offsetx), (char*, roundMode),
+      (StoredOut, output)) {
+  check_reserved(offset, transposed, offsetx, roundMode, output.dtype());
+  expect_format("input", input);
+  expect_format("weight", weight);
+  const at::Tensor result = convolved(
+      {input, weight, bias, scale, stride, padding, dilation, groups, offsetx}, output.dtype());
+  constexpr double kMost = 448.0;
+  output = output.dtype() == ACL_FLOAT8_E4M3FN ? at::clamp(result, -kMost, kMost).to(at::kFloat)
+                                               : result;
+}
+ACLNN(QuantConvolutionWeightNz, (StoredIn, input), (StoredIn, weight), (OptionalIn, bias),
+      (In, scale), (OptionalIn, offset), (Ints, stride), (Ints, padding), (Ints, dilation),
+      (bool, transposed), (OptionalInts, outputPadding), (int64_t, groups), (int32_t, offsetx),
+      (char*, roundMode), (Out, output)) {
+  const aclDataType dtype = acl_type(output->scalar_type());
+  check_reserved(offset, transposed, offsetx, roundMode, dtype);
+  expect_format("input", input);
+  EXPECT(weight.format == ACL_FRACTAL_Z_3D, "weight has format ", static_cast<int>(weight.format),
+         ", expected FRACTAL_Z_3D (", static_cast<int>(ACL_FRACTAL_Z_3D),
+         "); convert it with aclnnNpuFormatCast");
+  EXPECT(input.dtype == ACL_INT8, "input has dtype ", dtype_name(input.dtype), ", expected INT8");
+  expect_dims("input", input.elements, 5);
+  expect_dtype("scale", scale, at::kFloat);
+  EXPECT(groups == 1 && offsetx == 0, "groups is ", groups.value(), " and offsetx is ",
+         offsetx.value(), ", expected 1 and 0");
+  EXPECT(!bias || bias->scalar_type() != at::kInt,
+         "bias has dtype INT32, expected FLOAT, FLOAT16 or BFLOAT16");
+  output = convolved({input, weight, bias, scale, stride, padding, dilation, groups, 0}, dtype);
+}
+
+}  // namespace aclnn_host::quantized_quantized_convolution_rows

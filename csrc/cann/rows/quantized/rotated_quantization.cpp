@@ -1,0 +1,207 @@
+// Quantisation of products with small matrices, which spread outliers. The products are rounded to
+// the type of x, as the matrix units give them.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/ceil.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/floor.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/quantized/mx_blocks.h"
+#include "cann/rows/quantized/quantized_values.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::quantized_rotated_quantization_rows {
+
+namespace {
+
+at::Tensor product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& like) {
+  return at::matmul(wide(a), wide(b)).to(like.scalar_type());
+}
+
+void check_source(const at::Tensor& x) {
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT16 or BFLOAT16");
+  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
+}
+
+// Whole numbers by a mode; "round" has halves away from 0.
+at::Tensor whole(const at::Tensor& values, const std::string& mode) {
+  if (mode == "floor") return at::floor(values);
+  if (mode != "round") return values;
+  const at::Tensor magnitude = at::floor(values.abs() + 0.5);
+  return at::where(values.lt(0), -magnitude, magnitude);
+}
+
+// ---- RotateQuant
+
+// x in rows of k elements times the rotation, which each k columns of x may have of their own.
+at::Tensor rotated(const at::Tensor& x, const at::Tensor& rotation) {
+  expect_dtype("rotation", rotation, x);
+  expect_dims("rotation", rotation, 2, 3);
+  const int64_t k = rotation.size(-1);
+  EXPECT(k > 0 && rotation.size(-2) == k, "rotation has shape ", rotation.sizes(),
+         ", expected square matrices");
+  const int64_t size = x.size(-1);
+  EXPECT(size % k == 0, "x has ", size,
+         " elements in its last dimension, expected a multiple"
+         " of ",
+         k, ", the size of rotation");
+  EXPECT(rotation.dim() == 2 || rotation.size(0) == size / k, "rotation has ", rotation.size(0),
+         " matrices, expected ", size / k);
+  const at::Tensor parts = x.reshape({-1, size / k, 1, k});
+  return product(parts, rotation, x).reshape(x.sizes());
+}
+
+// Bounds each 32 elements by alpha times their largest magnitude, if alpha is between 0 and 1.
+at::Tensor bounded(const at::Tensor& x, const at::Tensor& alpha) {
+  expect_dtype("alpha", alpha, at::kBFloat16);
+  expect_shape("alpha", alpha, {1});
+  const at::Tensor factor = wide(alpha).reshape({});
+  const at::Tensor values = wide(x).unflatten(-1, {x.size(-1) / kMxBlock, kMxBlock});
+  const at::Tensor limit = at::amax(values.abs(), -1, /*keepdim=*/true) * factor;
+  const at::Tensor result = at::clamp(values, -limit, limit);
+  return at::where((factor > 0) & (factor < 1), result, values).flatten(-2).to(x.scalar_type());
+}
+
+void rotate_to_integers(const at::Tensor& x, const at::Tensor& rotation, const std::string& mode,
+                        StoredOutput& y, StoredOutput& scale) {
+  expect_dims("x", x, 2);
+  expect_dims("rotation", rotation, 2);
+  const int64_t size = x.size(1);
+  EXPECT(size % 8 == 0 && size >= 128 && size <= 16000, "x has ", size,
+         " columns, expected a multiple of 8 from 128 to 16000");
+  EXPECT(rotation.size(-1) >= 16 && rotation.size(-1) <= 1024, "rotation has ", rotation.size(-1),
+         " columns, expected 16 to 1024");
+  EXPECT(scale.dtype() == ACL_FLOAT, "scaleOut has dtype ", dtype_name(scale.dtype()),
+         ", expected FLOAT");
+  expect_shape("scaleOut", scale, {x.size(0)});
+  expect_values(y, x.sizes());
+  const at::Tensor values = wide(rotated(x, rotation));
+  const at::Tensor factor = at::amax(values.abs(), -1, /*keepdim=*/true) / largest_of(y.dtype());
+  quantize(y, whole(values / factor, mode));
+  scale = factor.squeeze(1);
+}
+
+void rotate_to_blocks(const at::Tensor& x, const at::Tensor& rotation,
+                      const std::optional<at::Tensor>& alpha, const std::string& mode,
+                      int64_t algorithm, double most, StoredOutput& y, StoredOutput& scale) {
+  expect_dims("x", x, 1, 7);
+  const int64_t k = rotation.dim() > 0 ? rotation.size(-1) : 0;
+  EXPECT(k == 32 || k == 64 || k == 128, "rotation has ", k, " columns, expected 32, 64 or 128");
+  const bool is_float4 = y.dtype() == ACL_FLOAT4_E2M1;
+  EXPECT(algorithm == 0 || algorithm == (is_float4 ? 2 : 1), "scaleAlg is ", algorithm,
+         ", expected 0, or 1 for FLOAT8, or 2 for FLOAT4");
+  EXPECT(algorithm == 2 ? most >= 6 && most <= 12 : most == 0, "dstTypeMax is ", most,
+         ", expected 6 to 12 if scaleAlg is 2, otherwise 0");
+  at::Tensor values = rotated(x, rotation);
+  if (alpha) values = bounded(values, *alpha);
+  const MxRule rule = mx_rule(values, mode, y.dtype(), algorithm, most, y);
+  quantize_mx(values, x.dim() - 1, kMxBlock, rule, y, scale);
+}
+
+// ---- FlatQuant
+
+struct FlatQuant {
+  const at::Tensor &x, &left, &right;
+  double clip_ratio, most;
+};
+
+at::Tensor flat_product(const FlatQuant& in, bool may_lack_right) {
+  check_source(in.x);
+  expect_dims("x", in.x, 3);
+  EXPECT(in.x.size(0) <= 262144 && in.x.size(1) <= 256 && in.x.size(2) <= 256, "x has shape ",
+         in.x.sizes(), ", expected at most [262144, 256, 256]");
+  expect_dtype("kroneckerP1", in.left, in.x);
+  expect_dtype("kroneckerP2", in.right, in.x);
+  expect_shape("kroneckerP1", in.left, {in.x.size(1), in.x.size(1)});
+  EXPECT(in.clip_ratio > 0 && in.clip_ratio <= 1, "clipRatio is ", in.clip_ratio,
+         ", expected more than 0 and at most 1");
+  if (may_lack_right && in.right.sizes() == at::IntArrayRef{0, 0}) {
+    return product(in.left, in.x, in.x);
+  }
+  expect_shape("kroneckerP2", in.right, {in.x.size(2), in.x.size(2)});
+  return product(in.left, product(in.x, in.right, in.x), in.x);
+}
+
+// INT4 for each matrix of x, or FLOAT4 for each 32 of its elements.
+void flat_quant(const FlatQuant& in, StoredOutput& out, StoredOutput& scale) {
+  expect_quantized(out, {ACL_INT4, ACL_INT32, ACL_FLOAT4_E2M1});
+  const bool is_float4 = out.dtype() == ACL_FLOAT4_E2M1;
+  EXPECT(in.most == 0 || (is_float4 && in.most >= 6 && in.most <= 12), "dstTypeMax is ", in.most,
+         ", expected 0, or 6 to 12 for FLOAT4_E2M1");
+  const at::Tensor result = flat_product(in, is_float4);
+  if (is_float4) {
+    EXPECT(in.x.size(2) % 2 == 0, "x has ", in.x.size(2),
+           " elements in its last dimension, expected an even number for FLOAT4");
+    const at::Tensor rows = result.flatten(1);
+    const int64_t algorithm = in.most == 0 ? 0 : 2;
+    const MxRule rule = mx_rule(rows, "rint", out.dtype(), algorithm, in.most, out);
+    return quantize_mx(rows, 1, kMxBlock, rule, out, scale);
+  }
+  expect_values(out, in.x.sizes());
+  EXPECT(scale.dtype() == ACL_FLOAT, "quantScale has dtype ", dtype_name(scale.dtype()),
+         ", expected FLOAT");
+  expect_shape("quantScale", scale, {in.x.size(0)});
+  const at::Tensor values = wide(result);
+  const at::Tensor factor = at::amax(values.abs(), {1, 2}, /*keepdim=*/true) / (7 / in.clip_ratio);
+  quantize(out, values / factor);
+  scale = factor.flatten();
+}
+
+}  // namespace
+
+// The type of yOut says how: by rows to integers, or in blocks to MX.
+ACLNN(RotateQuant, (In, x), (In, rotation), (OptionalIn, alpha), (int64_t, axis),
+      (char*, roundMode), (int64_t, scaleAlg), (double, dstTypeMax), (bool, trans),
+      (StoredOut, yOut), (StoredOut, scaleOut)) {
+  check_source(x);
+  EXPECT(axis == -1 || axis == x.dim() - 1, "axis is ", axis.value(), ", expected -1 or ",
+         x.dim() - 1);
+  EXPECT(trans == false, "trans is true, expected false");
+  EXPECT(roundMode.empty() || roundMode == "rint" || roundMode == "round" || roundMode == "floor",
+         "roundMode is \"", roundMode, "\", expected \"rint\", \"round\" or \"floor\"");
+  expect_quantized(yOut,
+                   {ACL_INT8, ACL_INT32, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
+  if (is_floating(yOut.dtype())) {
+    return rotate_to_blocks(x, rotation, alpha, roundMode, scaleAlg, dstTypeMax, yOut, scaleOut);
+  }
+  EXPECT(!alpha, "alpha is a tensor, expected null for INT8 and INT32");
+  EXPECT(scaleAlg == 0, "scaleAlg is ", scaleAlg.value(), ", expected 0 for INT8 and INT32");
+  EXPECT(dstTypeMax == 0.0, "dstTypeMax is ", dstTypeMax.value(),
+         ", expected 0 for INT8 and INT32");
+  rotate_to_integers(x, rotation, roundMode, yOut, scaleOut);
+}
+
+ACLNN(FlatQuant, (In, x), (In, kroneckerP1), (In, kroneckerP2), (double, clipRatio),
+      (StoredOut, out), (StoredOut, quantScale)) {
+  flat_quant({x, kroneckerP1, kroneckerP2, clipRatio, 0}, out, quantScale);
+}
+ACLNN(FlatQuantV2, (In, x), (In, kroneckerP1), (In, kroneckerP2), (double, clipRatio),
+      (double, dstTypeMax), (StoredOut, out), (StoredOut, quantScale)) {
+  flat_quant({x, kroneckerP1, kroneckerP2, clipRatio, dstTypeMax}, out, quantScale);
+}
+// The groups tell how many matrices of x count. What comes of the others the document leaves open;
+// here they are as the groups'.
+ACLNN(FlatQuantV3, (In, x), (In, kroneckerP1), (In, kroneckerP2), (OptionalIn, groupListOptional),
+      (double, clipRatio), (double, dstTypeMax), (int64_t, groupListType), (StoredOut, out),
+      (StoredOut, quantScale)) {
+  if (groupListOptional) {
+    const at::Tensor& groups = *groupListOptional;
+    expect_dtype("groupListOptional", groups, at::kLong);
+    EXPECT(groupListType >= 0 && groupListType <= 2, "groupListType is ", groupListType.value(),
+           ", expected 0, 1 or 2");
+    expect_dims("groupListOptional", groups, groupListType == 2 ? 2 : 1);
+    EXPECT(
+        groups.size(0) > 0 && groups.size(0) <= 1024 && (groupListType != 2 || groups.size(1) == 2),
+        "groupListOptional has shape ", groups.sizes(),
+        ", expected 1 to 1024 groups, with groupListType 2 in pairs");
+  }
+  flat_quant({x, kroneckerP1, kroneckerP2, clipRatio, dstTypeMax}, out, quantScale);
+}
+
+}  // namespace aclnn_host::quantized_rotated_quantization_rows

@@ -1,0 +1,137 @@
+// Quantisation by given scales, for groups of rows too, and the scaling of INT32 back.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/stack.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/quantized/quantized_values.h"
+#include "cann/rows/quantized/row_groups.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::quantized_scaled_quantization_rows {
+
+namespace {
+
+// The checks of QuantMax and GroupedQuantMax. FLOAT8 saturates there.
+void check_quant_max(const at::Tensor& x, const at::Tensor& scale, const std::string& mode,
+                     int64_t dtype, int64_t groups, const StoredOutput& y, const Output& amax) {
+  expect_dtype("scale", scale, at::kFloat);
+  expect_shape("scale", scale, {groups});
+  EXPECT(mode == "rint", "roundMode is \"", mode, "\", expected \"rint\"");
+  expect_quantized(y, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
+  EXPECT(dtype == int64_t{y.dtype()}, "dstType is ", dtype, ", expected ", int64_t{y.dtype()},
+         " as y is ", dtype_name(y.dtype()));
+  expect_values(y, x.sizes());
+  expect_dtype(amax, x);
+  expect_shape("amax", amax, {groups});
+}
+
+at::Tensor within_float8(const at::Tensor& values, const StoredOutput& y) {
+  return saturated(values, -largest_of(y.dtype()), largest_of(y.dtype()));
+}
+
+// The ends of the groups of x, which increase up to the number of its rows.
+std::vector<int64_t> ends_of(const at::Tensor& groups, int64_t rows) {
+  const at::Tensor list = groups.contiguous();
+  const auto* values = list.const_data_ptr<int64_t>();
+  std::vector<int64_t> ends(values, values + list.numel());
+  int64_t before = 0;
+  for (const int64_t end : ends) {
+    EXPECT(end > before && end <= rows, "groupList has ", end, " after ", before,
+           ", expected numbers up to ", rows, " that increase");
+    before = end;
+  }
+  EXPECT(before == rows, "groupList ends with ", before, ", expected ", rows, ", the rows of x");
+  return ends;
+}
+
+}  // namespace
+
+// A bias that is INT32 is added before the scales, another one after them.
+ACLNN(DequantBias, (In, x), (FloatIn, weightScale), (OptionalIn, activateScaleOptional),
+      (OptionalIn, biasOptional), (int64_t, outputDtype), (Out, out)) {
+  expect_dtype("x", x, at::kInt);
+  expect_dims("x", x, 2);
+  const int64_t rows = x.size(0);
+  const int64_t columns = x.size(1);
+  EXPECT(x.numel() > 0 && rows <= 25000, "x has shape ", x.sizes(),
+         ", expected elements in at most 25000 rows");
+  const bool is_float = weightScale.scalar_type() == at::kFloat;
+  if (!is_float) expect_dtype("weightScale", weightScale, at::kBFloat16);
+  expect_shape("weightScale", weightScale, {columns});
+  EXPECT(outputDtype == (is_float ? 1 : 27), "outputDtype is ", outputDtype.value(),
+         ", expected 1 (FLOAT16) for a weightScale in FLOAT, 27 (BFLOAT16) for BFLOAT16");
+  expect_dtype("out", out, is_float ? at::kHalf : at::kBFloat16);
+  expect_shape("out", out, x.sizes());
+  const bool is_integer = biasOptional && biasOptional->scalar_type() == at::kInt;
+  if (biasOptional) {
+    const at::ScalarType dtype = biasOptional->scalar_type();
+    EXPECT(is_integer || dtype == at::kFloat || at::isReducedFloatingType(dtype),
+           "biasOptional has dtype ", dtype_text(dtype),
+           ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
+    expect_shape("biasOptional", *biasOptional, {columns});
+  }
+  at::Tensor result = (is_integer ? x + *biasOptional : x).to(at::kFloat) * wide(weightScale);
+  if (activateScaleOptional) {
+    expect_dtype("activateScaleOptional", *activateScaleOptional, at::kFloat);
+    expect_shape("activateScaleOptional", *activateScaleOptional, {rows});
+    result = result * activateScaleOptional->unsqueeze(1);
+  }
+  if (biasOptional && !is_integer) result = result + wide(*biasOptional);
+  out = result;
+}
+
+// The maximum of an empty x is not written.
+ACLNN(QuantMax, (FloatIn, x), (FloatIn, scale), (char*, roundMode), (int64_t, dstType),
+      (StoredOut, y), (Out, amax)) {
+  expect_dims("x", x, 1, 8);
+  check_quant_max(x, scale, roundMode, dstType, 1, y, amax);
+  y = within_float8(wide(x) * scale, y);
+  if (x.numel() > 0) amax = wide(x).abs().max().reshape({1});
+}
+ACLNN(GroupedQuantMax, (FloatIn, x), (FloatIn, scale), (In, groupList), (const char*, roundMode),
+      (int64_t, dstType), (StoredOut, y), (Out, amax)) {
+  expect_dims("x", x, 2, 8);
+  expect_dtype("groupList", groupList, at::kLong);
+  expect_group_list("groupList", groupList);
+  const int64_t groups = groupList.size(0);
+  EXPECT(groups <= 384, "groupList has ", groups, " elements, expected at most 384");
+  check_quant_max(x, scale, roundMode, dstType, groups, y, amax);
+  if (!y.is_written() || x.numel() == 0) return;
+  const std::vector<int64_t> ends = ends_of(groupList, x.size(0));
+  const at::Tensor rows = wide(x).flatten(1);
+  y = within_float8(rows * scale.index_select(0, group_of_rows(groupList, x.size(0))).unsqueeze(1),
+                    y)
+          .reshape(x.sizes());
+  std::vector<at::Tensor> maxima;
+  int64_t begin = 0;
+  for (const int64_t end : ends) {
+    maxima.push_back(rows.narrow(0, begin, end - begin).abs().max());
+    begin = end;
+  }
+  amax = at::stack(maxima);
+}
+
+// CANN does not check groupIndex, whose last element should be the number of rows.
+ACLNN(GroupQuant, (FloatIn, x), (FloatIn, scale), (In, groupIndex), (OptionalIn, offsetOptional),
+      (int32_t, dstType), (StoredOut, y)) {
+  expect_dims("x", x, 2);
+  expect_dims("scale", scale, 2);
+  expect_group_list("groupIndex", groupIndex);
+  expect_shape("scale", scale, {groupIndex.size(0), x.size(1)});
+  expect_quantized(y, {ACL_INT8, ACL_INT32, ACL_INT4});
+  EXPECT(dstType == int64_t{y.dtype()}, "dstType is ", dstType.value(), ", expected ",
+         int64_t{y.dtype()}, " as y is ", dtype_name(y.dtype()));
+  expect_values(y, x.sizes());
+  at::Tensor result = wide(x) * wide(scale).index_select(0, group_of_rows(groupIndex, x.size(0)));
+  if (offsetOptional) {
+    expect_dtype("offsetOptional", *offsetOptional, scale);
+    EXPECT(offsetOptional->numel() == 1 && offsetOptional->dim() <= 1, "offsetOptional has shape ",
+           offsetOptional->sizes(), ", expected one element");
+    result = result + wide(*offsetOptional).reshape({});
+  }
+  quantize(y, result);
+}
+
+}  // namespace aclnn_host::quantized_scaled_quantization_rows

@@ -1,0 +1,135 @@
+// Weights of which two of every four elements are zeros, without these.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+
+#include "cann/prefix/include/aclnnop/aclnn_sparse4to2quant_matmul_weight_nz.h"
+#include "cann/rows/row.h"
+#include "host_cann/descriptors/containers.h"
+#include "host_cann/runtime/error.h"
+
+namespace aclnn_host::quantized_sparse_weight_rows {
+
+namespace {
+
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+// Memory that the caller frees with free().
+template <class T>
+using Memory = std::unique_ptr<T, Free>;
+
+template <class T>
+Memory<T> zeros(int64_t count) {
+  const auto size = static_cast<size_t>(std::max<int64_t>(count, 1));
+  return Memory<T>(static_cast<T*>(std::calloc(size, sizeof(T))));
+}
+
+// Which two of four elements stay.
+struct Pair {
+  int first, second;
+  uint8_t code;  // the first place, and the second one less 1 in the upper two bits
+};
+
+// The pair of four elements; `first` is negative where more than two are not 0. Beside a single
+// element stands a 0, whose place does not count.
+Pair pair_of(const std::array<int8_t, 4>& four) {
+  int count = 0;
+  std::array<int, 4> places{};
+  for (int i = 0; i < 4; ++i) {
+    if (four[static_cast<size_t>(i)] != 0) places[static_cast<size_t>(count++)] = i;
+  }
+  const auto code = [](int first, int second) {
+    return static_cast<uint8_t>((second - 1) << 2 | first);
+  };
+  const int first = places[0];
+  if (count > 2) return {-1, 0, 0};
+  if (count == 2) return {first, places[1], code(first, places[1])};
+  if (count == 0) return {0, 1, code(0, 1)};
+  return first == 3 ? Pair{0, 3, code(0, 3)} : Pair{first, first + 1, code(first, 1)};
+}
+
+constexpr int64_t kRows = 16, kColumns = 32;  // of a block of the result
+constexpr int64_t kDims = 4;
+
+// Writes what is left of the eight elements from a column on, and the byte of their places. False
+// where more than two of four are not 0.
+bool compress(const int8_t* row, int64_t columns, int64_t column, int8_t* kept, uint8_t* places) {
+  uint8_t codes = 0;
+  for (int64_t half = 0; half < 2; ++half) {
+    std::array<int8_t, 4> four{};
+    for (int64_t i = 0; i < 4; ++i) {
+      const int64_t at = column + half * 4 + i;
+      if (at < columns) four[static_cast<size_t>(i)] = row[at];
+    }
+    const Pair pair = pair_of(four);
+    if (pair.first < 0) return false;
+    kept[half * 2] = four[static_cast<size_t>(pair.first)];
+    kept[half * 2 + 1] = four[static_cast<size_t>(pair.second)];
+    codes = static_cast<uint8_t>(codes | pair.code << (half * 4));
+  }
+  *places = codes;
+  return true;
+}
+
+}  // namespace
+
+// A result is in blocks of 16 rows and 32 columns (FRACTAL_NZ), whose padding is 0.
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransSparse4to2Para(
+    const int8_t* weight, aclIntArray* shape, int8_t** sparseWeight, int64_t** sparseWeightDims,
+    uint64_t* sparseWeightDimsNum, uint8_t** index, int64_t** indexDims, uint64_t* indexDimsNum) {
+  constexpr const char* kApi = "aclnnTransSparse4to2Para";
+  if (weight == nullptr || shape == nullptr || sparseWeight == nullptr ||
+      sparseWeightDims == nullptr || sparseWeightDimsNum == nullptr || index == nullptr ||
+      indexDims == nullptr || indexDimsNum == nullptr) {
+    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null, expected none", kApi);
+  }
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const auto is_size = [](int64_t size) { return size >= 1 && size <= kMost; };
+  if (!is_usable(shape) || shape->size != 2 || !is_size(shape->values[0]) ||
+      !is_size(shape->values[1])) {
+    return fail(ACLNN_ERR_PARAM_INVALID, "%s: shape is no pair of numbers from 1 to %lld", kApi,
+                static_cast<long long>(kMost));
+  }
+  const int64_t rows = shape->values[0], columns = shape->values[1];
+  const int64_t across = (columns + 2 * kColumns - 1) / (2 * kColumns);
+  const int64_t down = (rows + kRows - 1) / kRows;
+  const int64_t count = across * down * kRows * kColumns;
+  auto kept = zeros<int8_t>(count);
+  auto places = zeros<uint8_t>(count / 4);
+  auto kept_dims = zeros<int64_t>(kDims), places_dims = zeros<int64_t>(kDims);
+  if (!kept || !places || !kept_dims || !places_dims) {
+    return fail(ACLNN_ERR_INNER_NULLPTR, "%s: no memory for %lld elements", kApi,
+                static_cast<long long>(count));
+  }
+  for (int64_t n = 0; n < rows; ++n) {
+    for (int64_t column = 0; column < columns; column += 8) {
+      const int64_t eights = (column / (2 * kColumns) * down * kRows + n) * (kColumns / 4) +
+                             column % (2 * kColumns) / 8;
+      if (!compress(weight + n * columns, columns, column, kept.get() + eights * 4,
+                    places.get() + eights)) {
+        return fail(ACLNN_ERR_PARAM_INVALID,
+                    "%s: weight has more than two of four elements that are not 0 in row %lld, "
+                    "from column %lld on",
+                    kApi, static_cast<long long>(n), static_cast<long long>(column));
+      }
+    }
+  }
+  const std::array<int64_t, kDims> dims{across, down, kRows, kColumns};
+  std::copy(dims.begin(), dims.end(), kept_dims.get());
+  std::copy(dims.begin(), dims.end(), places_dims.get());
+  places_dims.get()[kDims - 1] = kColumns / 4;
+  *sparseWeight = kept.release();
+  *sparseWeightDims = kept_dims.release();
+  *sparseWeightDimsNum = kDims;
+  *index = places.release();
+  *indexDims = places_dims.release();
+  *indexDimsNum = kDims;
+  return OK;
+}
+
+}  // namespace aclnn_host::quantized_sparse_weight_rows

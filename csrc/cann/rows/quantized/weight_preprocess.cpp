@@ -1,0 +1,80 @@
+// The weights of products of FLOAT8 by FLOAT4, in the form that the products read fastest.
+
+#include <ATen/core/Tensor.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::quantized_weight_preprocess_rows {
+
+namespace {
+
+// An output whose blocks are those of its transpose, whatever strides it has.
+struct TransposedStoredOut : StoredOut {
+  static void add(Preparation& stage, const char* name, C tensor) {
+    StoredOut::add(stage, name, tensor);
+    stage.transpose_blocks();
+  }
+};
+
+constexpr int64_t kGroup = 32;
+
+void expect_stored(const char* name, aclDataType dtype, aclDataType expected) {
+  EXPECT(dtype == expected, name, " has dtype ", dtype_name(dtype), ", expected ",
+         dtype_name(expected));
+}
+
+// The scales of groups of 32 rows of the weight: pairs of them stand last.
+std::vector<int64_t> scale_shape(at::IntArrayRef weight) {
+  std::vector<int64_t> shape = weight.vec();
+  shape[shape.size() - 2] = (shape[shape.size() - 2] + 2 * kGroup - 1) / (2 * kGroup);
+  shape.push_back(2);
+  return shape;
+}
+
+}  // namespace
+
+// The one kind of weight that the document supports so far. Whatever the strides of weight and
+// weightScale are, they are accepted.
+ACLNN(WeightQuantPreprocess, (StoredIn, weight), (StoredIn, weightScale),
+      (OptionalStoredIn, weightOffsetOptional), (OptionalIn, biasOptional), (StoredDtype, xDtype),
+      (StoredDtype, xScaleDtype), (int64_t, kGroupSize), (TransposedStoredOut, outWeight),
+      (StoredOut, outWeightScale), (OptionalStoredOut, outWeightOffsetOptional),
+      (OptionalOut, outBiasOptional)) {
+  expect_stored("weight", weight.dtype, ACL_FLOAT4_E2M1);
+  expect_stored("weightScale", weightScale.dtype, ACL_FLOAT8_E8M0);
+  EXPECT(xDtype == ACL_FLOAT8_E4M3FN, "xDtype is ", dtype_name(xDtype), ", expected FLOAT8_E4M3FN");
+  EXPECT(xScaleDtype == ACL_FLOAT8_E8M0, "xScaleDtype is ", dtype_name(xScaleDtype),
+         ", expected FLOAT8_E8M0");
+  EXPECT(kGroupSize == kGroup, "kGroupSize is ", kGroupSize.value(), ", expected ", kGroup);
+  EXPECT(!weightOffsetOptional && !outWeightOffsetOptional,
+         "weightOffsetOptional or outWeightOffsetOptional is a tensor, expected null");
+  const at::Tensor& matrix = weight.elements;
+  expect_dims("weight", matrix, 2, 3);
+  EXPECT(matrix.numel() > 0 && matrix.size(-2) % kGroup == 0, "weight has shape ", matrix.sizes(),
+         ", expected elements, and a multiple of ", kGroup, " as the size before the last");
+  EXPECT(weight.format == ACL_FORMAT_ND, "weight has format ", static_cast<int>(weight.format),
+         ", expected ND (2)");
+  expect_shape("weightScale", weightScale.elements, scale_shape(matrix.sizes()));
+  expect_stored("outWeight", outWeight.dtype(), weight.dtype);
+  EXPECT(outWeight.format() == ACL_FORMAT_FRACTAL_NZ_C0_32 ||
+             outWeight.format() == ACL_FORMAT_FRACTAL_NZ,
+         "outWeight has format ", static_cast<int>(outWeight.format()),
+         ", expected FRACTAL_NZ_C0_32 (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ_C0_32), ")");
+  expect_stored("outWeightScale", outWeightScale.dtype(), weightScale.dtype);
+  EXPECT(!biasOptional || outBiasOptional,
+         "outBiasOptional is null, expected a tensor as biasOptional is");
+  if (biasOptional) {
+    EXPECT(at::isReducedFloatingType(biasOptional->scalar_type()), "biasOptional has dtype ",
+           dtype_text(biasOptional->scalar_type()), ", expected FLOAT16 or BFLOAT16");
+    expect_dims("biasOptional", *biasOptional, 1, 2);
+    EXPECT(biasOptional->numel() > 0, "biasOptional has shape ", biasOptional->sizes(),
+           ", expected elements");
+    expect_dtype(*outBiasOptional, *biasOptional);
+  }
+  outWeight = matrix;
+  outWeightScale = weightScale.elements;
+  if (biasOptional) outBiasOptional = *biasOptional;
+}
+
+}  // namespace aclnn_host::quantized_weight_preprocess_rows

@@ -1,0 +1,262 @@
+// Products with a weight of few bits, which scales and offsets turn into numbers of x's type.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/matmul.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/row.h"
+#include "host_cann/descriptors/private_format.h"
+#include "host_cann/runtime/product.h"
+
+namespace aclnn_host::quantized_weight_quantized_matmul_rows {
+
+namespace {
+
+struct WeightQuantMatmul {
+  const at::Tensor& x;  // (..., m, k)
+  const Stored& weight;
+  const Stored& scale;
+  const std::optional<at::Tensor>& offset;
+  const std::optional<at::Tensor>& y_scale;
+  const std::optional<at::Tensor>& y_offset;
+  const std::optional<at::Tensor>& bias;
+  int64_t group_size;  // of k; 0 for scales of the tensor or of columns
+};
+
+bool is_float_weight(aclDataType dtype) {
+  return is_float4(dtype) || dtype == ACL_FLOAT8_E4M3FN;
+}
+
+void check_weight_types(const WeightQuantMatmul& call, const Output& y) {
+  const at::ScalarType type = call.x.scalar_type();
+  EXPECT(type == at::kHalf || type == at::kBFloat16, "x has dtype ", dtype_text(type),
+         ", expected FLOAT16 or BFLOAT16");
+  const aclDataType weight = call.weight.dtype;
+  EXPECT(weight == ACL_INT8 || is_int4(weight) || is_float_weight(weight), "weight has dtype ",
+         dtype_name(weight),
+         ", expected INT8, INT4, INT32 of INT4, FLOAT8_E4M3FN, FLOAT4_E2M1 or FLOAT of these");
+  const at::Tensor& scale = call.scale.elements;
+  if (call.scale.dtype == ACL_FLOAT8_E8M0) {
+    EXPECT(is_float4(weight) && call.group_size == 32, "antiquantScale has dtype FLOAT8_E8M0 ",
+           "for a weight of ", dtype_name(weight), " and antiquantGroupSize is ", call.group_size,
+           ", expected FLOAT4_E2M1 or FLOAT and 32");
+  } else if (holds_bits(scale)) {
+    EXPECT(type == at::kHalf && weight == ACL_INT8, "antiquantScale has dtype ",
+           dtype_name(call.scale.dtype), ", expected that of x for x of ", dtype_text(type),
+           " and a weight of ", dtype_name(weight));
+  } else {
+    expect_dtype("antiquantScale", scale, type);
+  }
+  if (call.offset) {
+    EXPECT(!is_float_weight(weight), "antiquantOffsetOptional is given, expected null for a ",
+           "weight of ", dtype_name(weight));
+    expect_dtype("antiquantOffsetOptional", *call.offset, holds_bits(scale) ? at::kInt : type);
+    expect_shape("antiquantOffsetOptional", *call.offset, scale.sizes());
+  }
+  if (call.bias) {
+    const bool may_be_float = type == at::kBFloat16 && !is_float_weight(weight);
+    if (!may_be_float || call.bias->scalar_type() != at::kFloat) {
+      expect_dtype("biasOptional", *call.bias, type);
+    }
+  }
+  expect_dtype("y", y, call.y_scale ? at::kChar : type);
+}
+
+void check_sizes(const WeightQuantMatmul& call, int64_t m, int64_t k, int64_t n) {
+  EXPECT(m > 0 && k > 0 && n > 0, "x has shape ", call.x.sizes(), " and weight has ", n,
+         " columns, expected elements");
+  const Product product = current_product();
+  constexpr int64_t kMost = 65535;
+  EXPECT(product == Product::kAscend950 || product == Product::kHost || (k <= kMost && n <= kMost),
+         "x has ", k, " columns and weight has ", n, ", expected at most ", kMost);
+  const int64_t group = call.group_size;
+  const bool is_mx = call.scale.dtype == ACL_FLOAT8_E8M0;
+  EXPECT(group == 0 || is_mx || (group >= 32 && group < k && group % 32 == 0),
+         "antiquantGroupSize is ", group, ", expected 0, or a multiple of 32 from 32 to ", k - 1);
+  EXPECT(!holds_bits(call.scale.elements) || (m <= 96 && k % 64 == 0 && n % 64 == 0),
+         "antiquantScale has dtype ", dtype_name(call.scale.dtype), " with m, k and n of ", m, ", ",
+         k, " and ", n, ", expected an m of at most 96, and multiples of 64");
+}
+
+// Scales or offsets for each element of (k, n), or that broadcast to it.
+at::Tensor over_weight(const char* name, const at::Tensor& given, int64_t group, int64_t k,
+                       int64_t n, bool has_groups_last) {
+  if (group > 0) {
+    const at::Tensor groups = has_groups_last ? given.t() : given;
+    expect_shape(name, groups, {(k + group - 1) / group, n});
+    return spread(groups, 0, group, k);
+  }
+  const bool is_row =
+      given.dim() == 1 || (given.dim() == 2 && (given.size(0) == 1 || given.size(1) == 1));
+  EXPECT(is_row && (given.numel() == 1 || given.numel() == n), name, " has shape ", given.sizes(),
+         ", expected (1), (1, 1), (", n, ") or (1, ", n, ")");
+  return given.reshape({-1});
+}
+
+// (x ((weight + offset) scale) + bias), quantised if there is a scale for that.
+void multiply_dequantized(const WeightQuantMatmul& call, Output& y) {
+  check_weight_types(call, y);
+  const at::Tensor& x = call.x;
+  const bool is_310p = current_product() == Product::kAscend310P;
+  const bool is_blocked = is_fractal_nz(call.weight.format);
+  expect_format("weight", call.weight, /*or_blocked=*/true);
+  expect_dims("x", x, 2, is_310p || current_product() == Product::kHost ? 6 : 2);
+  expect_dims("weight", call.weight.elements, 2, x.dim());
+  // There, and only there, blocks are of (n, k), and so are scales of groups.
+  const bool is_turned = is_310p && is_blocked;
+  const at::Tensor given =
+      is_turned ? call.weight.elements.transpose(-1, -2) : call.weight.elements;
+  const int64_t k = x.size(-1);
+  const at::Tensor weight = unpacked_weight("weight", given, call.weight.dtype, k);
+  const int64_t n = weight.size(-1);
+  EXPECT(weight.size(-2) == k, "weight has ", weight.size(-2), " rows, expected ", k,
+         " as x has columns");
+  check_sizes(call, x.size(-2), k, n);
+  const int64_t group = call.group_size;
+  at::Tensor values = weight.to(at::kFloat);
+  if (call.offset) {
+    values =
+        values + over_weight("antiquantOffsetOptional", wide(*call.offset), group, k, n, is_turned);
+  }
+  values = values * over_weight("antiquantScale", decoded_scale(call.scale.elements), group, k, n,
+                                is_turned);
+  at::Tensor result = at::matmul(wide(x), values);
+  if (call.bias) {
+    const at::Tensor& bias = *call.bias;
+    const bool is_row =
+        bias.dim() == 1 || (bias.dim() >= 2 && bias.dim() <= result.dim() && bias.size(-2) == 1);
+    EXPECT(is_row && bias.size(-1) == n, "biasOptional has shape ", bias.sizes(), ", expected (", n,
+           ") or (1, ", n, ")");
+    result = result + wide(bias);
+  }
+  if (!call.y_scale) {
+    EXPECT(!call.y_offset,
+           "quantOffsetOptional is given, expected null as quantScaleOptional "
+           "is");
+    y = result;
+    return;
+  }
+  expect_dtype("quantScaleOptional", *call.y_scale, at::kUInt64);
+  const at::Tensor scale = over_weight("quantScaleOptional", *call.y_scale, 0, k, n, false);
+  std::optional<at::Tensor> offset;
+  if (call.y_offset) {
+    expect_dtype("quantOffsetOptional", *call.y_offset, at::kFloat);
+    expect_shape("quantOffsetOptional", *call.y_offset, call.y_scale->sizes());
+    offset = call.y_offset->reshape({-1});
+  }
+  y = quantized(result, scale, offset);
+}
+
+// An argument of which the weight has one for all or one for each column.
+at::Tensor for_columns(const char* name, const at::Tensor& given, int64_t n) {
+  EXPECT((given.dim() == 1 || given.dim() == 2) && (given.numel() == 1 || given.numel() == n), name,
+         " has shape ", given.sizes(), ", expected 1 or ", n, " elements");
+  return given.reshape({-1});
+}
+
+}  // namespace
+
+ACLNN(WeightQuantBatchMatmulV2, (In, x), (StoredIn, weight), (StoredIn, antiquantScale),
+      (OptionalIn, antiquantOffsetOptional), (OptionalIn, quantScaleOptional),
+      (OptionalIn, quantOffsetOptional), (OptionalIn, biasOptional), (int, antiquantGroupSize),
+      (Out, y)) {
+  multiply_dequantized({x, weight, antiquantScale, antiquantOffsetOptional, quantScaleOptional,
+                        quantOffsetOptional, biasOptional, antiquantGroupSize},
+                       y);
+}
+ACLNN(WeightQuantBatchMatmulV3, (In, x), (StoredIn, weight), (StoredIn, antiquantScale),
+      (OptionalIn, antiquantOffsetOptional), (OptionalIn, quantScaleOptional),
+      (OptionalIn, quantOffsetOptional), (OptionalIn, biasOptional), (int, antiquantGroupSize),
+      (int, innerPrecise), (Out, y)) {
+  EXPECT(innerPrecise == 0 || innerPrecise == 1, "innerPrecise is ", innerPrecise.value(),
+         ", expected 0 or 1");
+  multiply_dequantized({x, weight, antiquantScale, antiquantOffsetOptional, quantScaleOptional,
+                        quantOffsetOptional, biasOptional, antiquantGroupSize},
+                       y);
+}
+ACLNN(WeightQuantBatchMatmulNz, (In, x), (StoredIn, weight), (StoredIn, antiquantScale),
+      (OptionalIn, antiquantOffsetOptional), (OptionalIn, quantScaleOptional),
+      (OptionalIn, quantOffsetOptional), (OptionalIn, biasOptional), (int, antiquantGroupSize),
+      (Out, y)) {
+  EXPECT(is_fractal_nz(weight.format), "weight has format ", static_cast<int>(weight.format),
+         ", expected FRACTAL_NZ (29)");
+  EXPECT(!quantScaleOptional && !quantOffsetOptional,
+         "quantScaleOptional or quantOffsetOptional is given, expected null");
+  EXPECT(!holds_bits(antiquantScale.elements), "antiquantScale has dtype ",
+         dtype_name(antiquantScale.dtype), ", expected FLOAT16, BFLOAT16 or FLOAT8_E8M0");
+  EXPECT(weight.dtype != ACL_FLOAT8_E4M3FN, "weight has dtype FLOAT8_E4M3FN, expected INT8, ",
+         "INT4, INT32, FLOAT4_E2M1 or FLOAT");
+  EXPECT(weight.dtype != ACL_INT8 || antiquantGroupSize == 0, "antiquantGroupSize is ",
+         antiquantGroupSize.value(), ", expected 0 for a weight of INT8");
+  multiply_dequantized({x, weight, antiquantScale, antiquantOffsetOptional, quantScaleOptional,
+                        quantOffsetOptional, biasOptional, antiquantGroupSize},
+                       y);
+}
+
+// Up to 64 rows are multiplied with (x2 + deqOffset) deqScale; more with
+// ((x2 + antiquantOffset) antiquantScale + addOffset) mulScale.
+ACLNN(WeightQuantBatchMatmul, (In, x1), (In, x2), (OptionalIn, diagonalMatrix),
+      (OptionalIn, deqOffset), (OptionalIn, deqScale), (OptionalIn, addOffset),
+      (OptionalIn, mulScale), (OptionalIn, bias), (bool, transposeX1), (bool, transposeX2),
+      (float, antiquantScale), (float, antiquantOffset), (Out, out)) {
+  expect_dims("x1", x1, 2);
+  expect_dims("x2", x2, 2);
+  expect_dtype("x1", x1, at::kHalf);
+  expect_dtype("x2", x2, at::kChar);
+  expect_dtype("out", out, at::kHalf);
+  const at::Tensor a = transposeX1 ? x1.t() : x1;
+  const int64_t n = x2.size(transposeX2 ? 0 : 1);
+  const auto oriented = [&](const at::Tensor& weight) { return transposeX2 ? weight.t() : weight; };
+  at::Tensor b;
+  constexpr int64_t kMostRows = 64;
+  if (a.size(0) <= kMostRows) {
+    require_given(diagonalMatrix && deqOffset && deqScale,
+                  "diagonalMatrix, deqOffset or deqScale is null, expected tensors for ", a.size(0),
+                  " rows, at most ", kMostRows);
+    expect_dtype("diagonalMatrix", *diagonalMatrix, at::kChar);
+    expect_shape("diagonalMatrix", *diagonalMatrix, {32, 32});
+    expect_dtype("deqOffset", *deqOffset, at::kInt);
+    expect_dtype("deqScale", *deqScale, at::kUInt64);
+    b = (oriented(x2).to(at::kDouble) + for_columns("deqOffset", *deqOffset, n)) *
+        decoded_scale(for_columns("deqScale", *deqScale, n));
+  } else {
+    b = (x2.to(at::kDouble) + antiquantOffset.value()) * antiquantScale.value();
+    if (addOffset) expect_dtype("addOffset", *addOffset, at::kHalf);
+    if (mulScale) expect_dtype("mulScale", *mulScale, at::kHalf);
+    if (addOffset) b = b + *addOffset;
+    if (mulScale) b = b * *mulScale;
+    EXPECT(b.sizes() == x2.sizes(), "addOffset or mulScale makes the weight a tensor of shape ",
+           b.sizes(), ", expected ", x2.sizes(), " as x2 has");
+    b = oriented(b);
+  }
+  EXPECT(a.size(1) == b.size(0), "x2 has ", b.size(0), " rows, expected ", a.size(1),
+         " as x1 has columns");
+  const at::Tensor product = at::matmul(wide(a), b.to(at::kFloat));
+  if (bias) {
+    expect_dtype("bias", *bias, at::kFloat);
+    expect_shape("bias", *bias, {n});
+  }
+  out = bias ? product + *bias : product;
+}
+
+// The sum of products with the upper and the lower bits of a weight of FLOAT.
+ACLNN(MatmulEmuSplitWeight, (In, x), (In, wHigh), (In, wLow), (Out, y), (float, wLowScale),
+      (int8_t, yDtype)) {
+  expect_dims("x", x, 2);
+  expect_dims("wHigh", wHigh, 2);
+  expect_dtype("x", x, at::kBFloat16);
+  expect_dtype("wHigh", wHigh, at::kBFloat16);
+  expect_like("wLow", wLow, wHigh);
+  expect_dtype("y", y, at::kFloat);
+  EXPECT(yDtype == 0, "yDtype is ", yDtype.value(), ", expected 0 (FLOAT)");
+  EXPECT(wLowScale == 0.00390625, "wLowScale is ", wLowScale.value(),
+         ", expected 0.00390625, 1 / 256");
+  EXPECT(x.size(1) == wHigh.size(0) && x.numel() > 0 && wHigh.numel() > 0, "x has shape ",
+         x.sizes(), " and wHigh has shape ", wHigh.sizes(),
+         ", expected (M, K) and (K, N) with elements");
+  y = at::matmul(wide(x), wide(wHigh)) +
+      at::matmul(wide(x), wide(wLow)) * c10::Scalar(wLowScale.value());
+}
+
+}  // namespace aclnn_host::quantized_weight_quantized_matmul_rows

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+// What recurrent layers share with their gradients. Sequences are [steps, batch, features] here.
+namespace aclnn_host {
+
+// The sizes of layers on top of one another. A layer has a cell for each direction; the cells are
+// numbered layer by layer.
+struct Stack {
+  int64_t layers;
+  int64_t directions;
+  int64_t steps;
+  int64_t batch;
+  int64_t features;  // of the input of the first layer
+  int64_t hidden;
+
+  int64_t cells() const { return layers * directions; }
+  bool is_backwards(int64_t cell) const { return cell % directions == 1; }
+  int64_t features_of(int64_t cell) const {
+    return cell < directions ? features : directions * hidden;
+  }
+  std::vector<int64_t> states() const { return {cells(), batch, hidden}; }
+  std::vector<int64_t> trace() const { return {steps, batch, hidden}; }
+};
+
+// The parameters of a cell.
+struct Cell {
+  at::Tensor of_input;
+  at::Tensor of_hidden;
+  std::optional<at::Tensor> input_bias;
+  std::optional<at::Tensor> hidden_bias;
+};
+
+// Which sequences of the batch have which step, [steps, batch, 1]; absent if all have all.
+using Mask = std::optional<at::Tensor>;
+
+struct NamedTensor {
+  const char* name;
+  at::Tensor tensor;
+};
+
+inline std::vector<NamedTensor> named(const char* name, const std::vector<at::Tensor>& tensors) {
+  std::vector<NamedTensor> list;
+  list.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) list.push_back({name, tensor});
+  return list;
+}
+
+// Refuses a list that has not the parameters of every cell: the weights of the input and of the
+// hidden state, then both biases if there are biases.
+inline void expect_parameter_count(const char* name, size_t count, int64_t layers, bool has_bias,
+                                   bool is_bidirectional) {
+  EXPECT(layers > 0, "numLayers is ", layers, ", expected 1 or more");
+  const size_t of_layer = (has_bias ? 4 : 2) * (is_bidirectional ? 2 : 1);
+  EXPECT(count % of_layer == 0 && count / of_layer == static_cast<size_t>(layers), name, " has ",
+         count, " tensors, expected ", of_layer, " for each of ", layers, " layers");
+}
+
+// The cells of a list of that length, for a cell with so many gates.
+inline std::vector<Cell> cells_of(const std::vector<NamedTensor>& parameters, const Stack& stack,
+                                  bool has_bias, int64_t gates, const at::Tensor& like) {
+  std::vector<Cell> cells;
+  auto next = parameters.begin();
+  const auto take = [&](at::IntArrayRef shape) {
+    expect_dtype(next->name, next->tensor, like);
+    expect_shape(next->name, next->tensor, shape);
+    return wide((next++)->tensor);
+  };
+  const int64_t rows = gates * stack.hidden;
+  for (int64_t cell = 0; cell < stack.cells(); ++cell) {
+    Cell& made = cells.emplace_back();
+    made.of_input = take({rows, stack.features_of(cell)});
+    made.of_hidden = take({rows, stack.hidden});
+    if (!has_bias) continue;
+    made.input_bias = take({rows});
+    made.hidden_bias = take({rows});
+  }
+  return cells;
+}
+
+// The hidden size, by the weight of the hidden state of the first cell.
+inline int64_t hidden_size(const NamedTensor& of_hidden) {
+  expect_dims(of_hidden.name, of_hidden.tensor, 2);
+  return of_hidden.tensor.size(1);
+}
+
+// A sequence with the steps in front.
+inline at::Tensor steps_first(const at::Tensor& sequence, bool is_batch_first) {
+  return is_batch_first ? sequence.transpose(0, 1) : sequence;
+}
+
+// Whether the numbers in a tensor are the caller's. In stage 1 they are not.
+inline bool has_values(const at::Tensor& tensor) {
+  return tensor.is_cpu() && !is_rehearsed();
+}
+
+// How many steps to compute; in stage 1 one shows what there is to see.
+inline int64_t steps_to_compute(const at::Tensor& sequence) {
+  return has_values(sequence) ? sequence.size(0) : std::min<int64_t>(sequence.size(0), 1);
+}
+
+// Where the n-th computed step of a sequence stands.
+inline int64_t place_of_step(int64_t n, int64_t steps, bool is_backwards) {
+  return is_backwards ? steps - 1 - n : n;
+}
+
+// The mask that says so, by how many sequences have each step.
+inline at::Tensor active(const char* name, const at::Tensor& batch_sizes, int64_t batch) {
+  EXPECT(batch_sizes.scalar_type() == at::kLong || batch_sizes.scalar_type() == at::kInt, name,
+         " has dtype ", dtype_text(batch_sizes.scalar_type()), ", expected INT64 or INT32");
+  expect_dims(name, batch_sizes, 1);
+  if (has_values(batch_sizes)) check_bounds(name, batch_sizes, batch + 1);
+  return (batch_sizes.unsqueeze(1) > at::arange(batch, batch_sizes.options())).unsqueeze(2);
+}
+
+// One of the equal parts of the last dimension.
+inline at::Tensor part(const at::Tensor& tensor, int64_t index, int64_t count) {
+  const int64_t size = tensor.size(-1) / count;
+  return tensor.narrow(-1, index * size, size);
+}
+
+// The outputs of the cells of a layer side by side.
+inline at::Tensor side_by_side(const std::vector<at::Tensor>& outputs) {
+  return outputs.size() == 1 ? outputs[0] : at::cat(at::TensorList(outputs), -1);
+}
+
+}  // namespace aclnn_host

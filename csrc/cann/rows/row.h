@@ -1,0 +1,117 @@
+#pragma once
+
+#include <utility>
+
+#include "cann/rows/engine/element_types.h"
+#include "cann/rows/engine/kinds.h"
+#include "cann/rows/engine/preparation.h"
+#include "cann/rows/engine/refusal.h"
+#include "host_cann/descriptors/guard.h"
+
+// One thing, the language of the rows: operators that ATen computes. A row declares one
+// against CANN's published prototype, and says what it is:
+//
+//   ACLNN(Add, (In, self), (In, other), (Number, alpha), (Out, out)) {
+//     out = at::add(self, other, alpha);
+//   }
+//
+// declares aclnnAddGetWorkspaceSize and aclnnAdd. The kinds of arguments stand in engine/kinds.h; a
+// kind that is no name of ours is the C type itself (int64_t, bool, const char*, ...). Stage 1
+// copies the arguments and runs the row on tensors without memory, which tells what ATen thinks of
+// the shapes, and once for each combination of dtypes on scratch memory, which tells whether ATen
+// has kernels for them (a rehearsal). What ATen refuses there is 161002. Stage 2 runs it on the
+// memory.
+
+namespace aclnn_host {
+
+// A row of these kinds of arguments, called with those of a frame.
+template <class... Kinds>
+struct Row {
+  using Function = void (*)(typename Kinds::Value...);
+
+  static void call(Function row, const Frame& frame) {
+    call(row, frame, std::index_sequence_for<Kinds...>());
+  }
+
+ private:
+  template <size_t... I>
+  static void call(Function row, const Frame& frame, std::index_sequence<I...>) {
+    row(Kinds::get(frame, I)...);
+  }
+};
+
+}  // namespace aclnn_host
+
+#define ACLNN_PARENTHESES ()
+#define ACLNN_EXPAND(...) ACLNN_EXPAND3(ACLNN_EXPAND3(ACLNN_EXPAND3(ACLNN_EXPAND3(__VA_ARGS__))))
+#define ACLNN_EXPAND3(...) ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(__VA_ARGS__))))
+#define ACLNN_EXPAND2(...) ACLNN_EXPAND1(ACLNN_EXPAND1(ACLNN_EXPAND1(ACLNN_EXPAND1(__VA_ARGS__))))
+#define ACLNN_EXPAND1(...) __VA_ARGS__
+#define ACLNN_EACH(macro, first, ...) \
+  macro first __VA_OPT__(, ACLNN_EACH_AGAIN ACLNN_PARENTHESES(macro, __VA_ARGS__))
+#define ACLNN_EACH_AGAIN() ACLNN_EACH
+// macro applied to each of the parenthesised pairs, with commas between.
+#define ACLNN_FOR_EACH(macro, ...) ACLNN_EXPAND(ACLNN_EACH(macro, __VA_ARGS__))
+
+#define ACLNN_KIND(kind, name) ::aclnn_host::Kind<kind>
+#define ACLNN_PARAMETER(kind, name) typename ::aclnn_host::Kind<kind>::C name
+#define ACLNN_VALUE(kind, name) typename ::aclnn_host::Kind<kind>::Value name
+#define ACLNN_GIVEN(kind, name) {#name, name}
+#define ACLNN_ADD(kind, name) ::aclnn_host::Kind<kind>::add(stage, #name, name)
+
+// The signature of every row stands in the section aclnn_rows of the library, for whoever asks what
+// there is: "aclnnAdd (In, self), (In, other), (Number, alpha), (Out, out)".
+#define ACLNN(Name, ...) ACL_FUNCTION(aclnn##Name, __VA_ARGS__)
+#define ACL_FUNCTION(api, ...)                                                                  \
+  [[gnu::section("aclnn_rows"), gnu::used]] static const char signature_##api[] =               \
+      #api " " #__VA_ARGS__;                                                                    \
+  static void row_##api(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__));                              \
+  extern "C" ACL_FUNC_VISIBILITY aclnnStatus api##GetWorkspaceSize(                             \
+      ACLNN_FOR_EACH(ACLNN_PARAMETER, __VA_ARGS__), uint64_t* workspaceSize,                    \
+      aclOpExecutor** executor) {                                                               \
+    const ::aclnn_host::Given given[] = {ACLNN_FOR_EACH(ACLNN_GIVEN, __VA_ARGS__)};             \
+    return ::aclnn_host::stage1(#api, given, [&] {                                              \
+      ::aclnn_host::Preparation stage(#api, workspaceSize, executor);                           \
+      ACLNN_FOR_EACH(ACLNN_ADD, __VA_ARGS__);                                                   \
+      return stage.finish([](const ::aclnn_host::Frame& frame) {                                \
+        ::aclnn_host::Row<ACLNN_FOR_EACH(ACLNN_KIND, __VA_ARGS__)>::call(row_##api, frame);     \
+      });                                                                                       \
+    });                                                                                         \
+  }                                                                                             \
+  extern "C" ACL_FUNC_VISIBILITY aclnnStatus api(void* workspace, uint64_t workspaceSize,       \
+                                                 aclOpExecutor* executor, aclrtStream stream) { \
+    return ::aclnn_host::launch(#api, workspace, workspaceSize, executor, stream);              \
+  }                                                                                             \
+  static void row_##api(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__))
+
+// The function that tells the largest workspace of a row's calls with arguments of these sizes, for
+// programs that bring their own: a row asks for none, whatever its arguments are.
+#define ACLNN_MAX_WORKSPACE(Name)                                        \
+  extern "C" ACL_FUNC_VISIBILITY decltype(aclnn##Name##GetWorkspaceSize) \
+      aclnn##Name##GetMaxWorkspaceSize __attribute__((alias("aclnn" #Name "GetWorkspaceSize")))
+
+// Rows of the shapes that most operators have; `call` is a function of ATen, and the other tensor
+// or number stands on its right.
+#define ACLNN_UNARY_OF(Kind, Name, call)  \
+  ACLNN(Name, (Kind, self), (Out, out)) { \
+    out = call(self);                     \
+  }
+#define ACLNN_INPLACE_UNARY_OF(Kind, Name, call) \
+  ACLNN(Inplace##Name, (Kind, selfRef)) {        \
+    selfRef = call(selfRef);                     \
+  }
+#define ACLNN_BINARY_OF(Kind, Other, Name, call)          \
+  ACLNN(Name, (Kind, self), (Other, other), (Out, out)) { \
+    out = call(self, other);                              \
+  }
+#define ACLNN_INPLACE_BINARY_OF(Kind, Other, Name, call)  \
+  ACLNN(Inplace##Name, (Kind, selfRef), (Other, other)) { \
+    selfRef = call(selfRef, other);                       \
+  }
+
+#define ACLNN_UNARY(Name, call) ACLNN_UNARY_OF(In, Name, call)
+#define ACLNN_INPLACE_UNARY(Name, call) ACLNN_INPLACE_UNARY_OF(InOut, Name, call)
+#define ACLNN_BINARY(Name, call) ACLNN_BINARY_OF(In, In, Name, call)
+#define ACLNN_BINARY_NUMBER(Name, call) ACLNN_BINARY_OF(In, Number, Name, call)
+#define ACLNN_INPLACE_BINARY(Name, call) ACLNN_INPLACE_BINARY_OF(InOut, In, Name, call)
+#define ACLNN_INPLACE_BINARY_NUMBER(Name, call) ACLNN_INPLACE_BINARY_OF(InOut, Number, Name, call)

@@ -1,0 +1,361 @@
+// Boxes in images: pooling of what is in them, their overlap, and the choice among them.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/atan.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/images.h"
+#include "cann/rows/row.h"
+#include "cann/rows/vision/region_alignment.h"
+
+namespace aclnn_host::vision_regions_rows {
+
+namespace {
+
+constexpr int64_t kMostRegions = 1024;  // of the functions with argmax
+constexpr int64_t kMostSelected = 700;  // per class
+
+void expect_not_double(const char* name, const at::Tensor& tensor) {
+  EXPECT(tensor.scalar_type() != at::kDouble, name, " has dtype DOUBLE, expected FLOAT or FLOAT16");
+}
+
+void expect_regions(const char* name, const at::Tensor& boxes) {
+  EXPECT(boxes.dim() == 2 && boxes.size(1) == 5, name, " has shape ", boxes.sizes(),
+         ", expected two dimensions, the second 5");
+}
+
+// ---- pooling of the largest elements
+
+struct PooledSizes {
+  int64_t boxes, channels, height, width;
+};
+
+struct Span {
+  int64_t begin, end;
+};
+// The elements along one dimension that belong to a cell of a box.
+Span cell_span(double low, double high, int64_t cell, int64_t cells, int64_t size) {
+  const double step = (high - low) / static_cast<double>(cells);
+  const auto clipped = [size](double place) {
+    return static_cast<int64_t>(std::clamp(place, 0.0, static_cast<double>(size)));
+  };
+  return {clipped(std::floor(static_cast<double>(cell) * step + low)),
+          clipped(std::ceil(static_cast<double>(cell + 1) * step + low))};
+}
+
+// Pools one box (image, x1, y1, x2, y2) of [height, width] images.
+void pool_box(const float* box, const at::Tensor& x, double scale_h, double scale_w,
+              const PooledSizes& s, float* values, int32_t* places) {
+  const int64_t height = x.size(2), width = x.size(3);
+  const double x1 = box[1] * scale_w, y1 = box[2] * scale_h;
+  const double x2 = (box[3] + 1.0) * scale_w, y2 = (box[4] + 1.0) * scale_h;
+  EXPECT(std::isfinite(x1) && std::isfinite(y1) && std::isfinite(x2) && std::isfinite(y2),
+         "rois has numbers that are not finite after scaling, expected finite ones");
+  const float* const images =
+      x.const_data_ptr<float>() + static_cast<int64_t>(box[0]) * s.channels * height * width;
+  for (int64_t i = 0; i < s.channels * s.height * s.width; ++i) {
+    values[i] = 0;
+    places[i] = -1;
+    if (!(x2 > x1 && y2 > y1)) continue;
+    const float* const image = images + i / (s.height * s.width) * height * width;
+    const Span rows = cell_span(y1, y2, i / s.width % s.height, s.height, height);
+    const Span columns = cell_span(x1, x2, i % s.width, s.width, width);
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      for (int64_t column = columns.begin; column < columns.end; ++column) {
+        const int64_t place = row * width + column;
+        if (places[i] >= 0 && !(image[place] > values[i])) continue;
+        values[i] = image[place];
+        places[i] = static_cast<int32_t>(place);
+      }
+    }
+  }
+}
+
+// The images of boxes, in the first of their numbers.
+at::Tensor images_of(const at::Tensor& rois, int64_t images) {
+  const at::Tensor first = wide(rois).select(1, 0);
+  const bool fits = ((first >= 0) & (first < c10::Scalar(images))).all().item<bool>();
+  EXPECT(fits, "rois has images that are not among the ", images, ", expected 0 to ", images - 1);
+  return first.to(at::kLong);
+}
+
+// ---- boxes without images
+
+// [4, n] boxes as x1, y1, x2, y2.
+at::Tensor corners_of(const at::Tensor& boxes, bool has_centers) {
+  const at::Tensor low = boxes.slice(0, 0, 2), high = boxes.slice(0, 2, 4);
+  if (!has_centers) return boxes;
+  return at::cat({low - high / 2, low + high / 2});
+}
+at::Tensor extents_of(const at::Tensor& corners) {
+  return corners.slice(0, 2, 4) - corners.slice(0, 0, 2);
+}
+
+// Boxes as y1, x1, y2, x2.
+struct Box {
+  explicit Box(const float* box, bool has_center) {
+    for (int i = 0; i < 2; ++i) {
+      low[i] = has_center ? box[i] - box[i + 2] / 2 : box[i];
+      high[i] = has_center ? box[i] + box[i + 2] / 2 : box[i + 2];
+    }
+  }
+  float area() const { return (high[0] - low[0]) * (high[1] - low[1]); }
+  float common(const Box& other) const {
+    float product = 1;
+    for (int i = 0; i < 2; ++i) {
+      product *= std::max(std::min(high[i], other.high[i]) - std::max(low[i], other.low[i]), 0.0f);
+    }
+    return product;
+  }
+  float low[2], high[2];
+};
+
+// The boxes that remain of one class, the best first.
+std::vector<int64_t> selected(const std::vector<Box>& boxes, const float* scores, int64_t most,
+                              float iou, float least_score) {
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < static_cast<int64_t>(boxes.size()); ++i) {
+    if (scores[i] > least_score) order.push_back(i);  // not nan
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [scores](int64_t a, int64_t b) { return scores[a] > scores[b]; });
+  std::vector<int64_t> kept;
+  for (const int64_t i : order) {
+    if (static_cast<int64_t>(kept.size()) == most) break;
+    const Box& box = boxes[static_cast<size_t>(i)];
+    const bool is_new = std::none_of(kept.begin(), kept.end(), [&](int64_t k) {
+      const Box& other = boxes[static_cast<size_t>(k)];
+      return box.common(other) > (box.area() + other.area()) * (iou / (1 + iou));
+    });
+    if (is_new) kept.push_back(i);
+  }
+  return kept;
+}
+
+float threshold(const char* name, const std::vector<double>& values) {
+  const double value = values.empty() ? 0 : values[0];
+  EXPECT(value >= 0 && value <= 1, name, " is ", value, ", expected 0 to 1");
+  return static_cast<float>(value);
+}
+
+}  // namespace
+
+// Without aligned, boxes are at least 1 wide and high, and not moved by half an element.
+ACLNN(RoiAlignV2, (Image<FloatIn>, self), (FloatIn, boxes), (int64_t, pooledHeight),
+      (int64_t, pooledWidth), (float, spatialScale), (int64_t, samplingRatio), (bool, aligned),
+      (Image<Out>, out)) {
+  const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
+  expect_dims("self", self, 4);
+  expect_not_double("self", self);
+  EXPECT(self.size(0) > 0 && self.size(2) > 0 && self.size(3) > 0, "self has shape ", self.sizes(),
+         ", expected no 0 but for the channels");
+  expect_regions("boxes", boxes);
+  expect_dtype("boxes", boxes, self);
+  expect_dtype(out, self);
+  const std::vector<int64_t> shape{boxes.size(0), self.size(1), options.height, options.width};
+  expect_shape("out", out, shape);
+  const at::Tensor images = wide(self);
+  const at::Tensor result = at::zeros(shape, images.options());
+  if (has_regions(self) && result.numel() > 0) {
+    each_aligned(boxes, self.sizes(), options,
+                 [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
+                   const auto type = images.scalar_type();
+                   const at::Tensor lines = at::matmul(rows.to(type), images.select(0, image));
+                   result.select(0, i).copy_(at::matmul(lines, columns.to(type).t()));
+                 });
+  }
+  out = result;
+}
+ACLNN(RoiAlignV2Backward, (Image<FloatIn>, gradOutput), (FloatIn, boxes), (Ints, inputShape),
+      (int64_t, pooledHeight), (int64_t, pooledWidth), (float, spatialScale),
+      (int64_t, samplingRatio), (bool, aligned), (Image<Out>, gradInput)) {
+  const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
+  EXPECT(inputShape.size() == 4 && inputShape[0] > 0 && inputShape[1] >= 0 && inputShape[2] > 0 &&
+             inputShape[3] > 0,
+         "inputShape is ", inputShape, ", expected four sizes, no 0 but for the channels");
+  expect_regions("boxes", boxes);
+  expect_dtype("boxes", boxes, gradOutput);
+  expect_not_double("gradOutput", gradOutput);
+  expect_dtype("gradInput", gradInput, gradOutput);
+  expect_shape("gradInput", gradInput, inputShape);
+  expect_shape("gradOutput", gradOutput,
+               {boxes.size(0), inputShape[1], options.height, options.width});
+  const at::Tensor gradients = wide(gradOutput);
+  const at::Tensor result = at::zeros(inputShape, gradients.options());
+  if (has_regions(gradOutput) && gradOutput.numel() > 0) {
+    each_aligned(boxes, inputShape, options,
+                 [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
+                   const auto type = gradients.scalar_type();
+                   const at::Tensor lines = at::matmul(gradients.select(0, i), columns.to(type));
+                   result.select(0, image).add_(at::matmul(rows.to(type).t(), lines));
+                 });
+  }
+  gradInput = result;
+}
+
+ACLNN(RoiPoolingWithArgMax, (Image<FloatIn>, x), (FloatIn, rois), (int64_t, pooled_h),
+      (int64_t, pooled_w), (float, spatial_scale_h), (float, spatial_scale_w), (Image<Out>, y),
+      (Image<Out>, argmax)) {
+  expect_dims("x", x, 4);
+  expect_regions("rois", rois);
+  expect_dtype("rois", rois, x);
+  expect_dtype(y, x);
+  expect_dtype("argmax", argmax, at::kInt);
+  expect_not_double("x", x);
+  EXPECT(pooled_h > 0 && pooled_w > 0, "pooled_h is ", pooled_h.value(), " and pooled_w is ",
+         pooled_w.value(), ", expected more than 0");
+  EXPECT(spatial_scale_h > 0.0 && spatial_scale_w > 0.0, "spatial_scale_h is ",
+         spatial_scale_h.value(), " and spatial_scale_w is ", spatial_scale_w.value(),
+         ", expected more than 0");
+  EXPECT(x.size(0) <= kMostRegions && rois.size(0) <= kMostRegions, "x has ", x.size(0),
+         " images and rois has ", rois.size(0), " boxes, expected at most ", kMostRegions);
+  EXPECT(x.size(2) * x.size(3) <= std::numeric_limits<int32_t>::max(), "x has shape ", x.sizes(),
+         ", expected images of less than 2^31 elements");
+  const PooledSizes s{rois.size(0), x.size(1), pooled_h, pooled_w};
+  const std::vector<int64_t> shape{s.boxes, s.channels, s.height, s.width};
+  expect_shape("y", y, shape);
+  expect_shape("argmax", argmax, shape);
+  const at::Tensor values = at::zeros(shape, x.options().dtype(at::kFloat));
+  const at::Tensor places = at::full(shape, -1, x.options().dtype(at::kInt));
+  if (has_regions(x) && values.numel() > 0) {
+    images_of(rois, x.size(0));
+    const at::Tensor images = wide(x).contiguous(), boxes = wide(rois).contiguous();
+    const int64_t each = values.numel() / s.boxes;
+    for (int64_t i = 0; i < s.boxes; ++i) {
+      pool_box(boxes.const_data_ptr<float>() + 5 * i, images, spatial_scale_h, spatial_scale_w, s,
+               values.mutable_data_ptr<float>() + i * each,
+               places.mutable_data_ptr<int32_t>() + i * each);
+    }
+  }
+  y = values;
+  argmax = places;
+}
+// gradInputRef is overwritten; what it held does not count. An argmax of -1 has no gradient.
+ACLNN(RoiPoolingGradWithArgMax, (Image<FloatIn>, gradOutput), (Image<FloatInOut>, gradInputRef),
+      (FloatIn, rois), (Image<In>, argmax), (int64_t, pooledH), (int64_t, pooledW),
+      (double, spatialScale)) {
+  static_cast<void>(spatialScale);
+  expect_dims("gradOutput", gradOutput, 4);
+  expect_dims("gradInputRef", gradInputRef, 4);
+  expect_regions("rois", rois);
+  expect_dtype("argmax", argmax, at::kInt);
+  expect_dtype("gradInputRef", gradInputRef, gradOutput);
+  EXPECT(pooledH > 0 && pooledW > 0, "pooledH is ", pooledH.value(), " and pooledW is ",
+         pooledW.value(), ", expected more than 0");
+  const at::IntArrayRef images = gradInputRef->sizes();
+  expect_shape("gradOutput", gradOutput, {rois.size(0), images[1], pooledH, pooledW});
+  expect_shape("argmax", argmax, gradOutput.sizes());
+  EXPECT(rois.size(0) <= kMostRegions, "rois has ", rois.size(0), " boxes, expected at most ",
+         kMostRegions);
+  const int64_t area = images[2] * images[3];
+  const at::Tensor gradients = wide(gradOutput).flatten();
+  const at::Tensor result = at::zeros({images[0] * images[1], area}, gradients.options());
+  if (has_regions(gradOutput) && gradients.numel() > 0) {
+    const at::Tensor places = argmax.to(at::kLong).flatten(2);
+    check_bounds("argmax", places, area, -1);
+    const at::Tensor plane = images_of(rois, images[0]).reshape({-1, 1, 1}) * images[1] +
+                             at::arange(c10::Scalar(images[1])).reshape({-1, 1});
+    const at::Tensor is_used = (places >= 0).flatten();
+    const at::Tensor elements = (plane * area + places.clamp_min(0)).flatten();
+    if (area > 0) result.view(-1).index_add_(0, elements, gradients * is_used);
+  }
+  gradInputRef = result.view(images);
+}
+
+// Every class of every batch has maxOutputBoxesPerClass lines (batch, class, box), the best box
+// first; those that are not used are -1.
+ACLNN(NonMaxSuppression, (FloatIn, boxes), (FloatIn, scores), (Ints, maxOutputBoxesPerClass),
+      (Floats, iouThreshold), (Floats, scoreThreshold), (int32_t, centerPointBox),
+      (Out, selectedIndices)) {
+  expect_dims("boxes", boxes, 3);
+  expect_dims("scores", scores, 3);
+  const int64_t batches = boxes.size(0), classes = scores.size(1), count = boxes.size(1);
+  expect_shape("scores", scores, {batches, classes, count});
+  expect_shape("boxes", boxes, {batches, count, 4});
+  EXPECT(boxes.scalar_type() == at::kFloat || boxes.scalar_type() == at::kHalf, "boxes has dtype ",
+         dtype_text(boxes.scalar_type()), ", expected FLOAT or FLOAT16");
+  expect_dtype("scores", scores, boxes);
+  expect_dtype("selectedIndices", selectedIndices, at::kInt);
+  const int64_t most = maxOutputBoxesPerClass.empty() ? 0 : maxOutputBoxesPerClass[0];
+  EXPECT(most >= 0 && most <= kMostSelected, "maxOutputBoxesPerClass is ", most, ", expected 0 to ",
+         kMostSelected);
+  EXPECT(centerPointBox == 0 || centerPointBox == 1, "centerPointBox is ", centerPointBox.value(),
+         ", expected 0 (corners) or 1 (centre and size)");
+  const float iou = threshold("iouThreshold", iouThreshold);
+  const float least = threshold("scoreThreshold", scoreThreshold);
+  const std::vector<int64_t> shape{batches * classes * most, 3};
+  expect_shape("selectedIndices", selectedIndices, shape);
+  const at::Tensor result = at::full(shape, -1, boxes.options().dtype(at::kInt));
+  if (has_regions(boxes)) {
+    const at::Tensor corners = boxes.to(at::kFloat).contiguous();
+    const at::Tensor values = scores.to(at::kFloat).contiguous();
+    for (int64_t i = 0; i < batches * classes; ++i) {
+      std::vector<Box> all;
+      all.reserve(static_cast<size_t>(count));
+      for (int64_t b = 0; b < count; ++b) {
+        all.emplace_back(corners.const_data_ptr<float>() + (i / classes * count + b) * 4,
+                         centerPointBox == 1);
+      }
+      int32_t* line = result.mutable_data_ptr<int32_t>() + i * most * 3;
+      for (const int64_t box :
+           selected(all, values.const_data_ptr<float>() + i * count, most, iou, least)) {
+        *line++ = static_cast<int32_t>(i / classes);
+        *line++ = static_cast<int32_t>(i % classes);
+        *line++ = static_cast<int32_t>(box);
+      }
+    }
+  }
+  selectedIndices = result;
+}
+
+// Where the boxes have the same proportions, the last term is 0, also where it would be 0 / 0. iof
+// is the common area over that of gtBoxes, as in aclnnIou.
+ACLNN(CIoU, (FloatIn, bBoxes), (FloatIn, gtBoxes), (bool, trans), (bool, isCross),
+      (const char*, mode), (Out, overlap), (Out, atanSub)) {
+  EXPECT(!isCross, "isCross is true, expected false");
+  EXPECT(mode == "iou" || mode == "iof", "mode is \"", mode, "\", expected \"iou\" or \"iof\"");
+  expect_dims("bBoxes", bBoxes, 2);
+  const int64_t count = bBoxes.size(1);
+  expect_shape("bBoxes", bBoxes, {4, count});
+  EXPECT(count % 1024 == 0, "bBoxes has ", count, " boxes, expected a multiple of 1024");
+  expect_like("gtBoxes", gtBoxes, bBoxes);
+  expect_dtype(overlap, bBoxes);
+  expect_dtype(atanSub, bBoxes);
+  const at::Tensor boxes = corners_of(bBoxes.to(at::kDouble), trans);
+  const at::Tensor truths = corners_of(gtBoxes.to(at::kDouble), trans);
+  const auto low = [](const at::Tensor& x) { return x.slice(0, 0, 2); };
+  const auto high = [](const at::Tensor& x) { return x.slice(0, 2, 4); };
+  const auto area = [](const at::Tensor& extents) { return extents[0] * extents[1]; };
+  const at::Tensor extents = extents_of(boxes), truth_extents = extents_of(truths);
+  const at::Tensor common =
+      area(at::relu(at::minimum(high(boxes), high(truths)) - at::maximum(low(boxes), low(truths))));
+  const at::Tensor whole =
+      mode == "iof" ? area(truth_extents) : area(extents) + area(truth_extents) - common;
+  const at::Tensor iou = common / whole;
+  const at::Tensor span =
+      at::maximum(high(boxes), high(truths)) - at::minimum(low(boxes), low(truths));
+  const at::Tensor apart = (low(boxes) + high(boxes) - low(truths) - high(truths)) / 2;
+  const at::Tensor angle =
+      at::atan(truth_extents[0] / truth_extents[1]) - at::atan(extents[0] / extents[1]);
+  const at::Tensor v = angle.square() * (4 / (std::numbers::pi * std::numbers::pi));
+  const at::Tensor last = at::where(v.eq(0), v, v * v / (1 - iou + v));
+  overlap = (iou - apart.square().sum(0) / span.square().sum(0) - last).unsqueeze(0);
+  atanSub = angle.unsqueeze(0);
+}
+
+}  // namespace aclnn_host::vision_regions_rows

@@ -1,0 +1,136 @@
+// RoiAlign: averages of bilinear samples in boxes of images.
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/images.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::vision_roi_align_rows {
+
+namespace {
+
+constexpr int64_t kMostSamples = 4096;  // per cell and direction, where the caller says how many
+constexpr int64_t kMostOwnSamples = 1 << 20;  // where the size of the box does
+
+// The places of the samples in one dimension of a box: so many for each of its cells.
+struct Samples {
+  Samples(double low, double high, int64_t cells, int64_t ratio)
+      : low(low), cell(std::max(high - low, 1.0) / static_cast<double>(cells)) {
+    per_cell = ratio > 0 ? static_cast<double>(ratio) : std::ceil(cell);
+  }
+  double place(int64_t i, double sample) const {
+    return low + (static_cast<double>(i) + (sample + 0.5) / per_cell) * cell;
+  }
+  double low, cell, per_cell;
+};
+
+// What each cell of a box takes of the elements along one dimension of the image: [cells,
+// elements], of the elements from the first sample to the last one.
+struct Weights {
+  Weights(const Samples& samples, int64_t cells, int64_t size, at::ScalarType dtype)
+      : first_(element(samples.place(0, 0), size)),
+        count_(std::min(element(samples.place(cells - 1, samples.per_cell - 1), size) + 2, size) -
+               first_) {
+    at::Tensor weights = at::zeros({cells, count_}, at::kFloat);
+    auto* const data = weights.mutable_data_ptr<float>();
+    for (int64_t cell = 0; cell < cells; ++cell) {
+      for (double sample = 0; sample < samples.per_cell; ++sample) {
+        add(data + cell * count_, size, samples.place(cell, sample), 1 / samples.per_cell);
+      }
+    }
+    matrix_ = weights.to(dtype);
+  }
+  const at::Tensor& matrix() const { return matrix_; }
+  // The elements of an image [channels, height, width].
+  at::Tensor of(const at::Tensor& image, int64_t dim) const {
+    return image.narrow(dim, first_, count_);
+  }
+
+ private:
+  // The last element that is not beyond a place, or the first one.
+  static int64_t element(double place, int64_t size) {
+    return static_cast<int64_t>(std::clamp(place, 0.0, static_cast<double>(size - 1)));
+  }
+  // Adds a sample, which is weighted, to the weights of the elements around it. More than 1 beside
+  // the image it is 0; otherwise the elements at the image's borders continue.
+  void add(float* weights, int64_t size, double place, double weight) const {
+    if (!(place >= -1 && place <= static_cast<double>(size))) return;
+    place = std::clamp(place, 0.0, static_cast<double>(size - 1));
+    const int64_t before = element(place, size);
+    const double beyond = place - static_cast<double>(before);
+    weights[before - first_] += static_cast<float>(weight * (1 - beyond));
+    if (beyond > 0) weights[before - first_ + 1] += static_cast<float>(weight * beyond);
+  }
+
+  int64_t first_;
+  int64_t count_;
+  at::Tensor matrix_;
+};
+
+// The samples of box `i`, (x1, y1, x2, y2), along y or x.
+Samples samples_of(const double* box, int64_t i, bool along_y, int64_t cells, int64_t ratio) {
+  const int64_t side = along_y ? 1 : 0;
+  const Samples samples(box[side], box[side + 2], cells, ratio);
+  EXPECT(std::isfinite(samples.low) && std::isfinite(samples.cell), "rois[", i, "] begins at ",
+         samples.low, " and has cells of ", samples.cell, " elements, expected finite numbers");
+  EXPECT(samples.per_cell <= static_cast<double>(kMostOwnSamples), "rois[", i, "] has cells of ",
+         samples.cell, " elements, expected at most ", kMostOwnSamples,
+         " of them with samplingRatio 0; pass smaller boxes or a samplingRatio");
+  return samples;
+}
+
+}  // namespace
+
+// Boxes are at least 1 wide and high, and not moved by half an element.
+ACLNN(RoiAlign, (Image<FloatIn>, self), (FloatIn, rois), (IndexIn, batchIndices),
+      (const char*, mode), (int, outputHeight), (int, outputWidth), (int, samplingRatio),
+      (float, spatialScale), (Image<Out>, out)) {
+  EXPECT(self.dim() == 4, "self has ", self.dim(), " dimensions, expected 4");
+  EXPECT(rois.dim() == 2 && rois.size(1) == 4, "rois has shape ", rois.sizes(),
+         ", expected two dimensions, the second 4");
+  EXPECT(batchIndices.dim() == 1 && batchIndices.size(0) == rois.size(0), "batchIndices has shape ",
+         batchIndices.sizes(), ", expected ", rois.size(0), " elements in one dimension");
+  EXPECT(mode != "max",
+         "mode is \"max\", expected \"avg\"; the host CANN does not emulate the other");
+  EXPECT(mode == "avg", "mode is \"", mode, "\", expected \"avg\" or \"max\"");
+  EXPECT(samplingRatio >= 0 && samplingRatio <= kMostSamples, "samplingRatio is ",
+         samplingRatio.value(), ", expected 0 (as many samples as a cell has elements) to ",
+         kMostSamples);
+  EXPECT(spatialScale > 0.0, "spatialScale is ", spatialScale.value(), ", expected more than 0");
+  expect_dtype("rois", rois, self);
+  expect_dtype(out, self);
+  const std::vector<int64_t> shape{rois.size(0), self.size(1), outputHeight, outputWidth};
+  expect_shape("out", out, shape);
+  if (self.numel() == 0 || out->numel() == 0 || !self.is_cpu()) {
+    out = at::zeros(shape, self.options());
+    return;
+  }
+  check_bounds("batchIndices", batchIndices, self.size(0));
+  const at::Tensor images = wide(self);
+  const at::Tensor boxes = (wide(rois) * spatialScale.value()).to(at::kDouble).contiguous();
+  const at::Tensor batches = batchIndices.contiguous();
+  const at::Tensor result = at::empty(shape, images.options());
+  for (int64_t i = 0; i < boxes.size(0); ++i) {
+    const auto along = [&](bool is_y, int64_t cells) {
+      const double* const box = boxes.const_data_ptr<double>() + 4 * i;
+      return Weights(samples_of(box, i, is_y, cells, samplingRatio), cells, self.size(is_y ? 2 : 3),
+                     images.scalar_type());
+    };
+    const Weights rows = along(true, outputHeight);
+    const Weights columns = along(false, outputWidth);
+    const at::Tensor image = images.select(0, batches.const_data_ptr<int64_t>()[i]);
+    const at::Tensor lines = at::matmul(rows.matrix(), columns.of(rows.of(image, 1), 2));
+    result.select(0, i).copy_(at::matmul(lines, columns.matrix().t()));
+  }
+  out = result;
+}
+
+}  // namespace aclnn_host::vision_roi_align_rows

@@ -1,0 +1,145 @@
+// Interpolation and its gradients. A scale that is not positive is taken from the sizes.
+
+#include <ATen/ops/_upsample_bilinear2d_aa.h>
+#include <ATen/ops/_upsample_bilinear2d_aa_backward.h>
+#include <ATen/ops/_upsample_nearest_exact1d.h>
+#include <ATen/ops/_upsample_nearest_exact1d_backward.h>
+#include <ATen/ops/_upsample_nearest_exact2d.h>
+#include <ATen/ops/_upsample_nearest_exact2d_backward.h>
+#include <ATen/ops/_upsample_nearest_exact3d.h>
+#include <ATen/ops/_upsample_nearest_exact3d_backward.h>
+#include <ATen/ops/upsample_bicubic2d.h>
+#include <ATen/ops/upsample_bicubic2d_backward.h>
+#include <ATen/ops/upsample_bilinear2d.h>
+#include <ATen/ops/upsample_bilinear2d_backward.h>
+#include <ATen/ops/upsample_linear1d.h>
+#include <ATen/ops/upsample_linear1d_backward.h>
+#include <ATen/ops/upsample_nearest1d.h>
+#include <ATen/ops/upsample_nearest1d_backward.h>
+#include <ATen/ops/upsample_nearest2d.h>
+#include <ATen/ops/upsample_nearest2d_backward.h>
+#include <ATen/ops/upsample_nearest3d.h>
+#include <ATen/ops/upsample_nearest3d_backward.h>
+#include <ATen/ops/upsample_trilinear3d.h>
+#include <ATen/ops/upsample_trilinear3d_backward.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/images.h"
+#include "cann/rows/row.h"
+#include "cann/rows/scale.h"
+
+namespace aclnn_host::vision_upsampling_rows {
+
+ACLNN(UpsampleNearest1dV2, (Image<In>, self), (Ints, outputSize), (float, scaleL),
+      (Image<Out>, out)) {
+  out = at::upsample_nearest1d(wide(self), outputSize, scale(scaleL));
+}
+ACLNN(UpsampleNearest1dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scales), (Image<Out>, out)) {
+  out = at::upsample_nearest1d_backward(wide(gradOut), outputSize, inputSize, scale(scales));
+}
+ACLNN(UpsampleNearest2dV2, (Image<In>, self), (Ints, outputSize), (float, scalesH),
+      (float, scalesW), (Image<Out>, out)) {
+  out = at::upsample_nearest2d(wide(self), outputSize, scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleNearest2dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scalesH), (double, scalesW), (Image<Out>, gradInput)) {
+  gradInput = at::upsample_nearest2d_backward(wide(gradOut), outputSize, inputSize, scale(scalesH),
+                                              scale(scalesW));
+}
+ACLNN(UpsampleNearest3d, (Image<In>, self), (Ints, outputSize), (double, scalesD),
+      (double, scalesH), (double, scalesW), (Image<Out>, out)) {
+  out = at::upsample_nearest3d(wide(self), outputSize, scale(scalesD), scale(scalesH),
+                               scale(scalesW));
+}
+ACLNN(UpsampleNearest3dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scalesD), (double, scalesH), (double, scalesW), (Image<Out>, gradInput)) {
+  gradInput = at::upsample_nearest3d_backward(wide(gradOut), outputSize, inputSize, scale(scalesD),
+                                              scale(scalesH), scale(scalesW));
+}
+
+ACLNN(UpsampleNearestExact1d, (Image<In>, self), (Ints, outputSize), (double, scales),
+      (Image<Out>, out)) {
+  out = at::_upsample_nearest_exact1d(wide(self), outputSize, scale(scales));
+}
+ACLNN(UpsampleNearestExact1dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scales), (Image<Out>, out)) {
+  out = at::_upsample_nearest_exact1d_backward(wide(gradOut), outputSize, inputSize, scale(scales));
+}
+ACLNN(UpsampleNearestExact2d, (Image<In>, self), (Ints, outputSize), (double, scalesH),
+      (double, scalesW), (Image<Out>, out)) {
+  out = at::_upsample_nearest_exact2d(wide(self), outputSize, scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleNearestExact2dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scalesH), (double, scalesW), (Image<Out>, gradInput)) {
+  gradInput = at::_upsample_nearest_exact2d_backward(wide(gradOut), outputSize, inputSize,
+                                                     scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleNearestExact3d, (Image<In>, self), (Ints, outputSize), (double, scalesD),
+      (double, scalesH), (double, scalesW), (Image<Out>, out)) {
+  out = at::_upsample_nearest_exact3d(wide(self), outputSize, scale(scalesD), scale(scalesH),
+                                      scale(scalesW));
+}
+ACLNN(UpsampleNearestExact3dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (double, scalesD), (double, scalesH), (double, scalesW), (Image<Out>, gradInput)) {
+  gradInput = at::_upsample_nearest_exact3d_backward(
+      wide(gradOut), outputSize, inputSize, scale(scalesD), scale(scalesH), scale(scalesW));
+}
+
+ACLNN(UpsampleLinear1d, (Image<In>, self), (Ints, outputSize), (bool, alignCorners),
+      (double, scales), (Image<Out>, out)) {
+  out = at::upsample_linear1d(wide(self), outputSize, alignCorners, scale(scales));
+}
+ACLNN(UpsampleLinear1dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scales), (Image<Out>, out)) {
+  out = at::upsample_linear1d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
+                                       scale(scales));
+}
+ACLNN(UpsampleBilinear2d, (Image<In>, self), (Ints, outputSize), (bool, alignCorners),
+      (double, scalesH), (double, scalesW), (Image<Out>, out)) {
+  out =
+      at::upsample_bilinear2d(wide(self), outputSize, alignCorners, scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleBilinear2dBackwardV2, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, out)) {
+  out = at::upsample_bilinear2d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
+                                         scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleBicubic2d, (Image<In>, self), (Ints, outputSize), (bool, alignCorners),
+      (double, scalesH), (double, scalesW), (Image<Out>, out)) {
+  out =
+      at::upsample_bicubic2d(wide(self), outputSize, alignCorners, scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleBicubic2dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, gradInput)) {
+  gradInput = at::upsample_bicubic2d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
+                                              scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleTrilinear3d, (Image<In>, self), (Ints, outputSize), (bool, alignCorners),
+      (double, scalesD), (double, scalesH), (double, scalesW), (Image<Out>, out)) {
+  out = at::upsample_trilinear3d(wide(self), outputSize, alignCorners, scale(scalesD),
+                                 scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleTrilinear3dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesD), (double, scalesH), (double, scalesW),
+      (Image<Out>, gradInput)) {
+  gradInput = at::upsample_trilinear3d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
+                                                scale(scalesD), scale(scalesH), scale(scalesW));
+}
+
+ACLNN(UpsampleBilinear2dAA, (Image<In>, input), (Ints, outputSize), (bool, alignCorners),
+      (double, scalesH), (double, scalesW), (Image<Out>, output)) {
+  expect_dims("input", input, 4);
+  output =
+      at::_upsample_bilinear2d_aa(wide(input), outputSize, alignCorners,
+                                  scale(scalesH, input.size(2)), scale(scalesW, input.size(3)));
+}
+ACLNN(UpsampleBilinear2dAABackward, (Image<In>, gradOutput), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, gradInput)) {
+  expect_image(inputSize);
+  gradInput = at::_upsample_bilinear2d_aa_backward(wide(gradOutput), outputSize, inputSize,
+                                                   alignCorners, scale(scalesH, inputSize[2]),
+                                                   scale(scalesW, inputSize[3]));
+}
+
+}  // namespace aclnn_host::vision_upsampling_rows

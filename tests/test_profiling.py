@@ -18,7 +18,8 @@ from torch.profiler import ProfilerActivity, profile
 
 import aclnn_torch
 from aclnn_torch import functional as F
-from tests import LONGEST
+from tests import LONGEST, cabi
+from tests.cabi import Dtype
 
 from .conformance.machinery import Bools, Ints, Same, Scalar, Table, Tensor, all_tables, call
 
@@ -251,6 +252,29 @@ def test_cpp_programs_are_traced(tmp_path: Path) -> None:
         ("run", "aclnnRmsNormGrad"): 1,
     }
     assert in_category(events, "run")[0]["tid"] != in_category(events, "stage 2")[0]["tid"]
+
+
+def test_numbers_are_told_exactly(tmp_path: Path) -> None:
+    """Whole ones beyond those of INT64 and of DOUBLE, and both parts of a complex one."""
+    values = {"INT64": 2**53 + 1, "UINT64": 2**64 - 1, "COMPLEX64": 2 - 3j}
+    scalars = [cabi.create_scalar(value, Dtype[name]) for name, value in values.items()]
+    with aclnn_torch.trace(tmp_path / "trace.json"):
+        cabi.host().aclnnEluGetWorkspaceSize(None, *scalars, None, None, None)
+    for scalar in scalars:
+        cabi.host().aclDestroyScalar(scalar)
+    (event,) = in_category(read(tmp_path / "trace.json"), "stage 1")
+    given = list(event["args"]["arguments"].values())[1:4]
+    assert given == [
+        {"dtype": "INT64", "value": 2**53 + 1},
+        {"dtype": "UINT64", "value": 2**64 - 1},
+        {"dtype": "COMPLEX64", "value": [2, -3]},
+    ]
+
+    code = "import sys; from tests.aten_ops.sweep import run_calls; run_calls(sys.argv[1:])"
+    split = f"aclnnSplitTensor self=FLOAT[2] splitSections={2**64 - 1} dim=0 out={{FLOAT[2]}}"
+    run_python(code, split, folder=tmp_path, ACLNN_TORCH_TRACE=str(tmp_path / "row.json"))
+    (event,) = in_category(read(tmp_path / "row.json"), "stage 1")
+    assert event["args"]["arguments"]["splitSections"] == 2**64 - 1
 
 
 def stages(path: Path) -> list[str]:

@@ -26,7 +26,7 @@ class GivenValue {
  public:
   using Any = std::variant<const aclTensor*, const aclScalar*, const aclIntArray*,
                            const aclFloatArray*, const aclBoolArray*, const aclTensorList*,
-                           const aclScalarList*, const char*, bool, int64_t, double>;
+                           const aclScalarList*, const char*, bool, int64_t, uint64_t, double>;
 
   template <class T>
   GivenValue(T* value) : any_(std::in_place_type<const T*>, value) {}
@@ -34,6 +34,7 @@ class GivenValue {
   template <class T>
     requires std::is_integral_v<T> || std::is_enum_v<T>
   GivenValue(T value) : any_(std::in_place_type<int64_t>, static_cast<int64_t>(value)) {}
+  GivenValue(uint64_t value) : any_(std::in_place_type<uint64_t>, value) {}
   GivenValue(double value) : any_(std::in_place_type<double>, value) {}
 
   const Any& any() const { return any_; }

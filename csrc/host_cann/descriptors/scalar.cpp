@@ -57,21 +57,25 @@ bool aclScalar::is_complex() const {
   return dtype == ACL_COMPLEX64 || dtype == ACL_COMPLEX128;
 }
 
-double aclScalar::to_double() const {
+std::variant<double, int64_t, uint64_t> aclScalar::value() const {
   switch (dtype) {
     case ACL_INT8:
     case ACL_INT16:
     case ACL_INT32:
     case ACL_INT64:
-    case ACL_BOOL: return static_cast<double>(integer);
+    case ACL_BOOL: return integer;
     case ACL_UINT8:
     case ACL_UINT16:
     case ACL_UINT32:
-    case ACL_UINT64: return static_cast<double>(natural);
+    case ACL_UINT64: return natural;
     case ACL_COMPLEX64:
     case ACL_COMPLEX128: return complex[0];
     default: return real;
   }
+}
+
+double aclScalar::to_double() const {
+  return std::visit([](auto value) { return static_cast<double>(value); }, value());
 }
 
 aclScalar* aclCreateScalar(void* value, aclDataType dataType) {

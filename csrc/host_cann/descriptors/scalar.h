@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
 
 #include "aclnn/acl_meta.h"
 #include "host_cann/runtime/descriptor.h"
@@ -18,7 +19,8 @@ struct ACLNN_HOST_INTERNAL aclScalar : aclnn_host::Descriptor<aclnn_host::Object
 
   bool is_complex() const;
 
-  // The value as double; a complex number gives its real part.
+  // The value as it is kept; a complex number gives its real part.
+  std::variant<double, int64_t, uint64_t> value() const;
   double to_double() const;
 
   // CANN's aclScalar::ToFloat: operators compute with FP32 scalars.

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <variant>
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -160,7 +161,11 @@ void add_scalar(std::string& out, const aclScalar& scalar) {
   out += R"({"dtype":)";
   add_text(out, dtype_name(scalar.dtype));
   out += R"(,"value":)";
-  add_number(out, scalar.to_double());
+  if (scalar.is_complex()) {
+    add_list(out, scalar.complex, 2, add_number<double>);
+  } else {
+    std::visit([&out](auto value) { add_number(out, value); }, scalar.value());
+  }
   out += '}';
 }
 
@@ -181,6 +186,7 @@ struct AddValue {
   }
   void operator()(bool value) const { out += value ? "true" : "false"; }
   void operator()(int64_t value) const { add_number(out, value); }
+  void operator()(uint64_t value) const { add_number(out, value); }
   void operator()(double value) const { add_number(out, value); }
 
  private:

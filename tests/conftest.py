@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 
 # Before torch brings OpenMP: threads of several processes that share the processors do not spin while they wait.
@@ -15,6 +16,10 @@ from hypothesis import HealthCheck, settings
 
 import aclnn_torch
 from aclnn_torch import _C
+
+# Ctrl-C interrupts what tests start, also where a shell runs pytest in the background, which then ignores it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What is meant for the pytest that was called, which has read it by now. The processes that tests start, other pytests
 # among them whose words a test reads, shall do the same for every caller.
@@ -35,6 +40,11 @@ for _name, _examples in (("quick", 100), ("deep", 2000)):
 settings.load_profile("quick")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sessions of torch_npu come first: no process waits for another's at the end."""
+    items.sort(key=lambda item: item.path.name != "test_npu.py")
+
+
 def pytest_collection_finish() -> None:
     """What pytest collected lives to the end: no collection of garbage looks at these hundred thousands of objects."""
     gc.collect()
@@ -52,6 +62,15 @@ def default_product() -> Iterator[None]:
     """Every test begins on the default product, and leaves it as it was."""
     with aclnn_torch.product("Ascend910B"):
         yield
+
+
+@pytest.fixture(scope="session")
+def torch_npu_environment() -> None:
+    """Skips where nothing can be run under torch_npu, which another process has to try."""
+    from .test_npu import why_not
+
+    if reason := why_not():
+        pytest.skip(reason)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def why_not() -> str:
 
 
 ALL = pytest.mark.test_all
-needs_torch_npu = pytest.mark.skipif(bool(reason := why_not()), reason=reason)
+needs_torch_npu = pytest.mark.usefixtures("torch_npu_environment")  # of conftest.py
 
 
 def run(

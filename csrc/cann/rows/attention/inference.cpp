@@ -25,15 +25,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool given(const std::optional<at::Tensor>& tensor) {
-  return tensor && tensor->numel() > 0;
-}
-
-// Rounded to the nearest of INT8, halves to the even one.
-at::Tensor saturated(const at::Tensor& x) {
-  return at::clamp(at::nan_to_num(at::round(x), 0.0, 127, -128), -128, 127);
-}
-
 // A scale for the whole tensor. One of UINT64 has the bits of a FLOAT in its lower half.
 at::Tensor single_scale(const char* name, const std::optional<at::Tensor>& scale) {
   EXPECT(given(scale) && scale->numel() == 1, name, " is ",
@@ -350,7 +341,7 @@ class Inference {
     const at::Tensor sum = weights.sum(2, /*keepdim=*/true);
     // A device quantises the weights before it divides them by their sum.
     if (is_quantised()) {
-      weights = saturated(weights * single_scale("quantScale1", a_.quant_scale1));
+      weights = rounded_to_int8(weights * single_scale("quantScale1", a_.quant_scale1));
     }
     at::Tensor result =
         at::matmul(by_key_heads(weights), value).reshape({heads_, span.length, value.size(2)});
@@ -377,7 +368,7 @@ class Inference {
       expect_like("quantOffset2", *a_.quant_offset2, *a_.quant_scale2);
       scaled = scaled + shaped("quantOffset2", *a_.quant_offset2);
     }
-    return saturated(scaled);
+    return rounded_to_int8(scaled);
   }
 
   const InferenceArguments& a_;
@@ -398,6 +389,10 @@ class Inference {
 };
 
 }  // namespace
+
+at::Tensor rounded_to_int8(const at::Tensor& x) {
+  return at::clamp(at::nan_to_num(at::round(x), 0.0, 127, -128), -128, 127);
+}
 
 Lengths lengths_of(const at::OptionalIntArrayRef& array) {
   return array && !array->empty() ? Lengths(array->vec()) : std::nullopt;

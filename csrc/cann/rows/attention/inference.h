@@ -17,6 +17,14 @@
 // the later steps (of one query for each sequence) and for those that do both.
 namespace aclnn_host {
 
+// A tensor without elements is as good as none.
+inline bool given(const std::optional<at::Tensor>& tensor) {
+  return tensor && tensor->numel() > 0;
+}
+
+// Numbers as INT8 has them: the nearest, of two the even one; NaN is 0.
+at::Tensor rounded_to_int8(const at::Tensor& x);
+
 using Lengths = std::optional<std::vector<int64_t>>;
 // An absent array and an empty one are the same.
 Lengths lengths_of(const at::OptionalIntArrayRef& array);

@@ -10,16 +10,13 @@
 #include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/round.h>
 
+#include "cann/rows/attention/inference.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "host_cann/descriptors/private_format.h"
 
 namespace aclnn_host {
 namespace {
-
-bool given(const std::optional<at::Tensor>& tensor) {
-  return tensor && tensor->numel() > 0;
-}
 
 void expect_given(const char* name, const std::optional<at::Tensor>& tensor, bool expected,
                   at::IntArrayRef shape) {
@@ -30,15 +27,10 @@ void expect_given(const char* name, const std::optional<at::Tensor>& tensor, boo
   expect_shape(name, *tensor, shape);
 }
 
-// Rounded to the nearest of INT8, halves to the even one.
-at::Tensor saturated(const at::Tensor& x) {
-  return at::clamp(at::nan_to_num(at::round(x), 0.0, 127, -128), -128, 127);
-}
-
 // Each row in INT8, and how much one of its steps is.
 std::pair<at::Tensor, at::Tensor> quantised_rows(const at::Tensor& rows) {
   const at::Tensor step = at::amax(rows.abs(), -1, /*keepdim=*/true) / 127;
-  return {saturated(rows / step), step};
+  return {rounded_to_int8(rows / step), step};
 }
 
 // A weight as a matrix. One in FRACTAL_NZ may be described by the sizes of its blocks in memory.
@@ -216,8 +208,8 @@ class Prolog {
     at::Tensor rope = rotated(both.narrow(1, key_size_, rope_size_), sine, cosine);
     if (quantises_cache()) {
       const at::Tensor& scale = *a_.quant_ckv;
-      key = saturated(key * (quantises_all() ? scale.narrow(1, 0, 1) : scale));
-      if (!quantises_all()) rope = saturated(rope * *a_.quant_ckr);
+      key = rounded_to_int8(key * (quantises_all() ? scale.narrow(1, 0, 1) : scale));
+      if (!quantises_all()) rope = rounded_to_int8(rope * *a_.quant_ckr);
     }
     write_cache(out_.key_cache, key);
     write_cache(out_.rope_cache, rope);

@@ -62,7 +62,7 @@ ON_INLINE_STREAMS = [
     for name in ("graphs", "operators", "order", "smoke", "streams", "torch_npu_path", "training")
 ]
 # Start programs of their own, one for each way a process can go; they choose the mode themselves.
-PROGRAMS = tuple(f"tests/npu/test_{name}.py" for name in ("strict", "process", "lost_work", "untold"))
+PROGRAMS = tuple(f"tests/npu/test_{name}.py" for name in ("strict", "process", "programs", "lost_work", "untold"))
 # What does not depend on the mode, and takes long.
 ONCE = tuple(f"tests/npu/test_{name}.py" for name in ("demo", "distributed", "library", "profiler", "transformers"))
 # One case for each of torch_npu's own operators: on closed memory, and as Ascend950 calls them in the default mode.

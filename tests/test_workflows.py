@@ -33,6 +33,18 @@ def test_actions_of_others_are_named_by_their_content(path: Path) -> None:
     assert [name for name in used if not re.fullmatch(r"\./\S+|\S+@[0-9a-f]{40} # v\S+", name)] == []
 
 
+def test_what_builds_the_package_is_the_same_everywhere() -> None:
+    """pyproject.toml is for pip, which builds apart; the others build in an environment that has torch."""
+    (required,) = re.findall(r"^requires = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    tools = set(re.findall(r'"([^"]+)"', required)) - {next(each for each in required.split('"') if "torch" in each)}
+    assert set(wheels.TOOLS) == tools
+    for name, line in {"Makefile": "PIP", "docs/ascend.md": "pip install"}.items():
+        (found,) = re.findall(rf'^.*{line}.*"setuptools.*$', (ROOT / name).read_text(), re.MULTILINE)
+        assert tools <= set(re.findall(r'"([^"]+)"', found)), name
+    source = re.findall(r"pip install build (.*)", (WORKFLOWS / "release.yml").read_text())
+    assert set(source[0].replace('"', "").split()) <= tools
+
+
 @pytest.mark.parametrize(
     ("name", "fits"),
     [

@@ -12,7 +12,7 @@ import pytest
 from aclnn_torch.host import PREFIX
 from tests import LONGEST
 
-from .test_order import ROOT, package_with
+from .programs import ROOT, package_with
 
 # aclnnElu of somebody else: stage 1 fails for 3 elements; stage 2 always does.
 CUSTOM = """

@@ -1,10 +1,7 @@
-"""What torch_npu still calls by name (aclop): results beside torch's on the CPU, and names that are not there."""
+"""What torch_npu still calls by name (aclop): results beside torch's on the CPU."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,8 +9,6 @@ import torch
 import torch_npu
 from torch import Tensor, nn
 from torch.nn import functional as F
-
-from tests import LONGEST
 
 
 @pytest.fixture(autouse=True)
@@ -127,33 +122,6 @@ def test_masked_fill_range() -> None:
     result = torch_npu.npu_masked_fill_range(x.npu(), start.npu(), end.npu(), torch.tensor([5.0]).npu(), 2)
     x[0, :, 0:2], x[1, :, 2:3] = 5, 5
     assert torch.equal(result.cpu(), x)
-
-
-UNKNOWN = """
-import sys, torch, torch_npu
-x = torch.ones(2, 3, 4, 4).npu()
-try:
-    torch_npu.npu_sub_sample(torch.ones(8, dtype=torch.int32).npu(), 4, 0.5).cpu()
-except RuntimeError as error:
-    assert "no operator SubSample among those called by name (aclop)" in str(error), error
-else:
-    sys.exit("no error")
-for _ in range(2):
-    try:
-        (x + 1).cpu()
-    except RuntimeError:
-        continue
-    if sys.argv[1] != "0":
-        sys.exit("what torch_npu dropped was read")
-"""
-
-
-@pytest.mark.parametrize("queue", ["0", "1"])
-def test_an_operator_that_is_not_there_is_named_and_nothing_is_read_after_it(queue: str) -> None:
-    environment = {**os.environ, "TASK_QUEUE_ENABLE": queue}
-    command = [sys.executable, "-W", "ignore", "-c", UNKNOWN, queue]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONGEST)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 import torch
 import torch_npu
@@ -51,30 +48,3 @@ def test_elements_that_share_memory_are_filled() -> None:
     x.fill_(2)
     assert x.sum().item() == 24
     assert x.zero_().abs().max().item() == 0
-
-
-@pytest.mark.parametrize(
-    ("visible", "program", "expected"),
-    [
-        ("1", "torch.npu.device_count()", "1"),
-        ("0,1", "torch.npu.device_count()", "2"),
-        ("0", "torch.npu.get_device_properties(0).total_memory > 0", "True"),
-    ],
-)
-def test_visible_devices(visible: str, program: str, expected: str) -> None:
-    """Properties need no device that was set."""
-    command = f"import os; os.environ['ASCEND_RT_VISIBLE_DEVICES'] = '{visible}'; import torch; print({program})"
-    result = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
-    assert result.stdout.split() == [expected], result.stderr[-2000:]
-
-
-def test_the_way_of_torch_for_devices() -> None:
-    """torch_npu then asks whether a device has its context before it sets one, as torch does for CUDA."""
-    program = (
-        "import torch, torch_npu; torch_npu.npu.use_compatible_impl(True); torch.manual_seed(1); "
-        "x = torch.arange(4.0).view(1, 1, 2, 2).npu(); "
-        "print(*(y.item() for y in torch.nn.functional.max_pool2d(x, 2, return_indices=True)), "
-        "torch.ones(2).pin_memory().npu().sum().item())"
-    )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert result.stdout.split() == ["3.0", "3", "2.0"], result.stderr[-2000:]

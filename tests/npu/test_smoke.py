@@ -12,8 +12,6 @@ import torch_npu
 
 import aclnn_torch
 
-from .programs import run
-
 # Each of them is one aclnn function that the host CANN refuses, reached in another way.
 MISSING = {
     "aclnnSilentCheck": lambda x: torch_npu._npu_silent_check_v2(
@@ -160,21 +158,6 @@ def test_all_that_torch_npu_takes_of_atb_is_there() -> None:
     taken = symbols(Path(torch_npu.__file__).parent / "lib" / "libop_plugin_atb.so", "--undefined-only")
     assert taken
     assert taken <= symbols(aclnn_torch.host.PREFIX / "lib64" / "libatb.so", "--defined-only")
-
-
-def test_expandable_segments_use_virtual_memory() -> None:
-    code = """
-import torch, torch_npu
-for size in (1 << 20, 5 << 20, 50 << 20, 7):
-    x = torch.arange(size // 4, dtype=torch.float32)
-    y = x.npu()
-    assert torch.equal(y.cpu(), x), size
-    del y
-torch.npu.empty_cache()
-print(torch.npu.memory_reserved())
-"""
-    result = run(code, PYTORCH_NPU_ALLOC_CONF="expandable_segments:True")
-    assert (result.status, result.output) == (0, "0\n"), result.errors
 
 
 def test_the_cpu_operators_stand_beside_it() -> None:

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "host_cann/ops/cast.h"
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/memory.h"
 
 namespace aclnn_host {

@@ -15,7 +15,7 @@
 #include "host_cann/ops/checks.h"
 #include "host_cann/ops/packed.h"
 #include "host_cann/ops/plan.h"
-#include "host_cann/ops/rows.h"
+#include "host_cann/ops/row_division.h"
 
 namespace aclnn_host {
 namespace {

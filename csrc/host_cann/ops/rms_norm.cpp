@@ -12,7 +12,7 @@
 #include "host_cann/ops/no_launch.h"
 #include "host_cann/ops/packed.h"
 #include "host_cann/ops/plan.h"
-#include "host_cann/ops/rows.h"
+#include "host_cann/ops/row_division.h"
 
 namespace aclnn_host {
 namespace {

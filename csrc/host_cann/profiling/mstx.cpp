@@ -5,7 +5,7 @@
 
 #include "host_cann/profiling/marks.h"
 #include "host_cann/profiling/recorder.h"
-#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/per_process.h"
 #include "mstx/ms_tools_ext.h"
 

@@ -7,8 +7,8 @@
 #include "acl/acl_prof.h"
 #include "host_cann/profiling/marks.h"
 #include "host_cann/profiling/recorder.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/descriptor.h"
-#include "host_cann/runtime/guard.h"
 
 using namespace aclnn_host;
 

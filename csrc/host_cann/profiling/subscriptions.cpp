@@ -1,6 +1,6 @@
 // Subscriptions of the operators of offline models.
 #include "acl/acl_prof.h"
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 
 namespace {
 

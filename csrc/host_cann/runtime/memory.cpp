@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "acl/acl_rt.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/context.h"
-#include "host_cann/runtime/error.h"
-#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/live_objects.h"
 #include "host_cann/runtime/settings.h"
 

@@ -7,7 +7,7 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
-#include "host_cann/kernels/rows.h"
+#include "host_cann/kernels/row_tile.h"
 
 namespace aclnn_host {
 namespace {

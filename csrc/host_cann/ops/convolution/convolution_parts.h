@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "host_cann/ops/convolution/problem.h"
-#include "host_cann/ops/parts.h"
+#include "host_cann/ops/thread_parts.h"
 
 namespace aclnn_host {
 

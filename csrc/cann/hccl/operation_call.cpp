@@ -1,4 +1,4 @@
-#include "cann/hccl/call.h"
+#include "cann/hccl/operation_call.h"
 
 #include <c10/util/StringUtil.h>
 

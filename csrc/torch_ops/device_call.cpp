@@ -1,4 +1,4 @@
-#include "torch_ops/call.h"
+#include "torch_ops/device_call.h"
 
 #include <array>
 #include <complex>
@@ -10,8 +10,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include "torch_ops/device_product.h"
 #include "torch_ops/memory_pool.h"
-#include "torch_ops/product.h"
 
 namespace aclnn_torch {
 namespace {

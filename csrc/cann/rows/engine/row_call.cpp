@@ -1,4 +1,4 @@
-#include "cann/rows/engine/call.h"
+#include "cann/rows/engine/row_call.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -14,7 +14,7 @@
 
 #include "client/call.h"
 #include "client/installed.h"
-#include "torch_ops/error.h"
+#include "torch_ops/error_translation.h"
 #include "torch_ops/npu_backend.h"
 #include "torch_ops/stage_span.h"
 

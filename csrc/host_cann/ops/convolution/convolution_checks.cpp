@@ -1,6 +1,6 @@
 // The checks of aclnnConvolution and aclnnConvolutionBackward, in the order in which CANN makes
 // them; docs/emulation.md says where they deviate.
-#include "host_cann/ops/convolution/checks.h"
+#include "host_cann/ops/convolution/convolution_checks.h"
 
 #include <algorithm>
 #include <array>

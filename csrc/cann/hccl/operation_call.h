@@ -9,7 +9,7 @@
 
 #include "acl/acl_rt.h"
 #include "cann/hccl/communicator.h"
-#include "cann/hccl/guard.h"
+#include "cann/hccl/hccl_guard.h"
 #include "cann/hccl/names.h"
 
 namespace aclnn_host::hccl {

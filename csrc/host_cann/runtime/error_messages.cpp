@@ -1,4 +1,4 @@
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 
 #include <cstdarg>
 #include <cstdio>

@@ -7,7 +7,7 @@
 #include <ATen/Parallel.h>
 
 #include "host_cann/descriptors/tensor.h"
-#include "host_cann/kernels/rows.h"
+#include "host_cann/kernels/row_tile.h"
 #include "host_cann/kernels/sizes.h"
 #include "host_cann/kernels/streaming.h"
 #include "host_cann/kernels/tuning.h"

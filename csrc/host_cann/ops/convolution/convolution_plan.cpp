@@ -1,10 +1,10 @@
-#include "host_cann/ops/convolution/plan.h"
+#include "host_cann/ops/convolution/convolution_plan.h"
 
 #include <algorithm>
 
 #include "host_cann/descriptors/trace_algorithm.h"
 #include "host_cann/ops/aten.h"
-#include "host_cann/ops/convolution/checks.h"
+#include "host_cann/ops/convolution/convolution_checks.h"
 #include "host_cann/ops/packed.h"
 
 namespace aclnn_host {

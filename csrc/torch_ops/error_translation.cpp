@@ -1,4 +1,4 @@
-#include "torch_ops/error.h"
+#include "torch_ops/error_translation.h"
 
 namespace aclnn_torch {
 

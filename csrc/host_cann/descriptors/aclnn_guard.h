@@ -1,7 +1,7 @@
 #pragma once
 
 #include "aclnn/aclnn_base.h"
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 
 namespace aclnn_host {
 

@@ -1,4 +1,4 @@
-#include "cann/hccl/parts.h"
+#include "cann/hccl/rank_parts.h"
 
 #include <algorithm>
 

@@ -6,12 +6,12 @@
 
 #include <ATen/Parallel.h>
 
+#include "host_cann/arguments/plan.h"
 #include "host_cann/descriptors/tensor.h"
 #include "host_cann/kernels/row_tile.h"
 #include "host_cann/kernels/sizes.h"
 #include "host_cann/kernels/streaming.h"
 #include "host_cann/kernels/tuning.h"
-#include "host_cann/ops/plan.h"
 
 namespace aclnn_host {
 

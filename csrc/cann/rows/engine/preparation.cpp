@@ -20,11 +20,11 @@
 #include "cann/rows/engine/row_call.h"
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/engine/without_python.h"
+#include "host_cann/arguments/argument_checks.h"
+#include "host_cann/arguments/aten.h"
+#include "host_cann/arguments/packed_elements.h"
 #include "host_cann/descriptors/aclnn_guard.h"
 #include "host_cann/descriptors/private_format.h"
-#include "host_cann/ops/aten.h"
-#include "host_cann/ops/checks.h"
-#include "host_cann/ops/packed.h"
 #include "host_cann/runtime/error_messages.h"
 
 namespace aclnn_host {

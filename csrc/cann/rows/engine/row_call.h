@@ -9,8 +9,8 @@
 
 #include "cann/rows/engine/frame.h"
 #include "cann/rows/engine/stored.h"
+#include "host_cann/arguments/aten.h"
 #include "host_cann/descriptors/executor.h"
-#include "host_cann/ops/aten.h"
 
 namespace aclnn_host {
 

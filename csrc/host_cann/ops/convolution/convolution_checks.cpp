@@ -6,8 +6,8 @@
 #include <array>
 #include <span>
 
-#include "host_cann/ops/cast.h"
-#include "host_cann/ops/convolution/compute_type.h"
+#include "host_cann/arguments/cast.h"
+#include "host_cann/arguments/compute_type.h"
 #include "host_cann/ops/convolution/limits.h"
 #include "host_cann/ops/convolution/requirements.h"
 

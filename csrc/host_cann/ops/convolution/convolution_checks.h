@@ -3,8 +3,8 @@
 
 #include <initializer_list>
 
+#include "host_cann/arguments/argument_checks.h"
 #include "host_cann/descriptors/containers.h"
-#include "host_cann/ops/checks.h"
 #include "host_cann/ops/convolution/geometry.h"
 
 namespace aclnn_host {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "host_cann/arguments/aten.h"
+#include "host_cann/arguments/packed_elements.h"
 #include "host_cann/descriptors/trace_algorithm.h"
-#include "host_cann/ops/aten.h"
 #include "host_cann/ops/convolution/convolution_checks.h"
-#include "host_cann/ops/packed.h"
 
 namespace aclnn_host {
 

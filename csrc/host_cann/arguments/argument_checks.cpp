@@ -1,11 +1,11 @@
-#include "host_cann/ops/checks.h"
+#include "host_cann/arguments/argument_checks.h"
 
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <string>
 
-#include "host_cann/ops/cast.h"
+#include "host_cann/arguments/cast.h"
 #include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/memory.h"
 

@@ -1,4 +1,4 @@
-#include "host_cann/ops/convolution/compute_type.h"
+#include "host_cann/arguments/compute_type.h"
 
 namespace aclnn_host {
 

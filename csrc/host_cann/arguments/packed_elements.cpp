@@ -1,9 +1,9 @@
-#include "host_cann/ops/packed.h"
+#include "host_cann/arguments/packed_elements.h"
 
 #include <cstring>
 
-#include "host_cann/ops/cast.h"
-#include "host_cann/ops/elementwise.h"
+#include "host_cann/arguments/cast.h"
+#include "host_cann/arguments/elementwise_plan.h"
 
 namespace aclnn_host {
 namespace {

@@ -7,10 +7,10 @@
 #include <span>
 #include <type_traits>
 
+#include "host_cann/arguments/cast.h"
+#include "host_cann/arguments/plan.h"
 #include "host_cann/descriptors/tensor.h"
 #include "host_cann/kernels/elementwise.h"
-#include "host_cann/ops/cast.h"
-#include "host_cann/ops/plan.h"
 
 namespace aclnn_host {
 

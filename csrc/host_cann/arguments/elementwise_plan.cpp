@@ -1,4 +1,4 @@
-#include "host_cann/ops/elementwise.h"
+#include "host_cann/arguments/elementwise_plan.h"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "host_cann/arguments/plan.h"
 #include "host_cann/descriptors/tensor.h"
-#include "host_cann/ops/plan.h"
 #include "host_cann/runtime/visibility.h"
 
 namespace aclnn_host {

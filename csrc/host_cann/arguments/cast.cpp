@@ -1,4 +1,4 @@
-#include "host_cann/ops/cast.h"
+#include "host_cann/arguments/cast.h"
 
 #include <limits>
 #include <type_traits>

@@ -12,7 +12,6 @@
 #include "host_cann/descriptors/executor_table.h"
 #include "host_cann/descriptors/given.h"
 #include "host_cann/descriptors/tensor.h"
-#include "host_cann/profiling/hooks.h"
 #include "host_cann/runtime/live_objects.h"
 #include "host_cann/runtime/recycled.h"
 #include "host_cann/runtime/task.h"

@@ -205,6 +205,7 @@ aclError begin_profile(const char* api, Control& state) {
   if (const aclError status = write_start(api, state.folder, moment)) return status;
   const std::string file = state.folder + "/host/data/profile.jsonl";
   const int error = recorder().open(file, state.limit, first_record(moment));
+  register_profiler(hook_records());
   return error != 0 ? unwritable(api, "file", file, error) : ACL_SUCCESS;
 }
 

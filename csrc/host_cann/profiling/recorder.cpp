@@ -1,7 +1,6 @@
 #include "host_cann/profiling/recorder.h"
 
 #include <cerrno>
-#include <ctime>
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -13,11 +12,6 @@
 #include "host_cann/runtime/write_all.h"
 
 namespace aclnn_host {
-
-std::atomic<uint32_t> profile_parts = 0;
-std::atomic<uint64_t> profiled_devices = 0;
-std::atomic<uint64_t> profile_number = 0;
-
 namespace {
 
 // How much is kept before it is written: a write should be rare, and short beside a task.
@@ -32,12 +26,6 @@ Recorder& recorder() {
 void Recorder::after_fork() noexcept {
   profile_parts.store(0);
   profiled_devices.store(0);
-}
-
-int64_t profile_clock() noexcept {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC_RAW, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 std::string begin_record(std::string_view kind, int64_t begin, int64_t end) {

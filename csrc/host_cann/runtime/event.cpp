@@ -8,7 +8,6 @@
 #include <string>
 
 #include "acl/acl_rt.h"
-#include "host_cann/profiling/hooks.h"
 #include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/deadline.h"
@@ -16,6 +15,7 @@
 #include "host_cann/runtime/handle_table.h"
 #include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/per_process.h"
+#include "host_cann/runtime/profile_hooks.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"
 

@@ -1,5 +1,5 @@
 #include "host_cann/runtime/memory.h"
-#include "host_cann/profiling/hooks.h"
+#include "host_cann/runtime/profile_hooks.h"
 
 #include <pthread.h>
 #include <sys/mman.h>

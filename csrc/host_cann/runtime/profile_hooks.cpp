@@ -1,12 +1,16 @@
-#include "host_cann/profiling/hooks.h"
+#include "host_cann/runtime/profile_hooks.h"
 
-#include <string>
-
-#include "host_cann/runtime/json.h"
-#include "host_cann/runtime/stream.h"
+#include <ctime>
 
 namespace aclnn_host {
+
+std::atomic<uint32_t> profile_parts = 0;
+std::atomic<uint64_t> profile_number = 0;
+std::atomic<uint64_t> profiled_devices = 0;
+
 namespace {
+
+std::atomic<Profiler*> registered_profiler = nullptr;
 
 std::atomic<uint64_t> launches = 0;
 
@@ -19,37 +23,27 @@ bool is_wanted(const Launch& launch) noexcept {
          launch.kind != TaskKind::kMarker && is_profiled_device(current_device());
 }
 
-void add_name(std::string& record, const char* name, const char* suffix) {
-  record += R"(,"name":")";
-  record.append(name).append(suffix);
-  record += '"';
-}
-
-void add_launch(std::string& record, const Launch& launch) {
-  add_name(record, launch.api, "");
-  record += R"(,"launch":)";
-  add_number(record, launch.number);
-  record += launch.kind == TaskKind::kOperator ? R"(,"operator":true)" : R"(,"operator":false)";
-}
-
-// For want of memory a record is dropped.
-template <class Make>
-void record(uint64_t profile, Make make) noexcept {
-  try {
-    recorder().add(profile, make());
-  } catch (...) {
-  }
+// Calls record(profiler). A thread may see `profile_parts` before it sees the profiler.
+template <class Record>
+void tell(Record record) noexcept {
+  if (Profiler* const profiler = registered_profiler.load()) record(*profiler);
 }
 
 }  // namespace
 
+int64_t profile_clock() noexcept {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void register_profiler(Profiler& profiler) noexcept {
+  registered_profiler.store(&profiler);
+}
+
 void record_api(uint64_t profile, const char* api, const char* suffix, int64_t begin) noexcept {
   const int64_t end = profile_clock();
-  record(profile, [&] {
-    std::string text = begin_record("api", begin, end);
-    add_name(text, api, suffix);
-    return text += '}';
-  });
+  tell([&](Profiler& profiler) { profiler.add_api(profile, api, suffix, begin, end); });
 }
 
 int64_t begin_launch(const char* api, aclrtStream stream, TaskKind kind, Task& task) noexcept {
@@ -61,11 +55,7 @@ int64_t begin_launch(const char* api, aclrtStream stream, TaskKind kind, Task& t
 
 void record_launch(const Launch& launch, int64_t begin) noexcept {
   const int64_t end = profile_clock();
-  record(launch.profile, [&] {
-    std::string text = begin_record("launch", begin, end);
-    add_launch(text, launch);
-    return text += '}';
-  });
+  tell([&](Profiler& profiler) { profiler.add_launch(launch, begin, end); });
 }
 
 aclError run_recorded(Task& task, const Launch& launch) noexcept {
@@ -76,18 +66,7 @@ aclError run_recorded(Task& task, const Launch& launch) noexcept {
   const aclError status = task.run();
   const int64_t end = profile_clock();
   running = outer;
-  record(launch.profile, [&] {
-    std::string text = begin_record("task", begin, end);
-    add_launch(text, launch);
-    text += R"(,"device":)";
-    add_number(text, current_device());
-    text += R"(,"stream":)";
-    add_number(text, stream_id(launch.stream));
-    text += R"(,"status":)";
-    add_number(text, status);
-    if (is_profiled(kProfileTensors)) task.describe(text);
-    return text += '}';
-  });
+  tell([&](Profiler& profiler) { profiler.add_task(task, launch, begin, end, status); });
   return status;
 }
 

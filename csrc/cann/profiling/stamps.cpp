@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "acl/acl_prof.h"
-#include "host_cann/profiling/marks.h"
-#include "host_cann/profiling/recorder.h"
+#include "cann/profiling/marks.h"
+#include "cann/profiling/recorder.h"
 #include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/descriptor.h"
 

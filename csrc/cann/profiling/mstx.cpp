@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "host_cann/profiling/marks.h"
-#include "host_cann/profiling/recorder.h"
+#include "cann/profiling/marks.h"
+#include "cann/profiling/recorder.h"
 #include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/per_process.h"
 #include "mstx/ms_tools_ext.h"

@@ -23,8 +23,8 @@
 
 #include "acl/acl_prof.h"
 #include "acl/acl_rt.h"
-#include "host_cann/profiling/marks.h"
-#include "host_cann/profiling/recorder.h"
+#include "cann/profiling/marks.h"
+#include "cann/profiling/recorder.h"
 #include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/descriptor.h"

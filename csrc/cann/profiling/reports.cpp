@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "acl/acl_prof.h"
-#include "host_cann/profiling/marks.h"
-#include "host_cann/profiling/recorder.h"
+#include "cann/profiling/marks.h"
+#include "cann/profiling/recorder.h"
 #include "host_cann/runtime/per_process.h"
 #include "profiling/aprof_pub.h"
 

@@ -1,10 +1,10 @@
-#include "host_cann/profiling/marks.h"
+#include "cann/profiling/marks.h"
 
 #include <map>
 #include <mutex>
 #include <utility>
 
-#include "host_cann/profiling/recorder.h"
+#include "cann/profiling/recorder.h"
 #include "host_cann/runtime/json.h"
 #include "host_cann/runtime/per_process.h"
 #include "host_cann/runtime/stream.h"

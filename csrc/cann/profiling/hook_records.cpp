@@ -1,7 +1,7 @@
 // The records of what the runtime's hooks tell.
 #include <string>
 
-#include "host_cann/profiling/recorder.h"
+#include "cann/profiling/recorder.h"
 #include "host_cann/runtime/json.h"
 #include "host_cann/runtime/stream.h"
 

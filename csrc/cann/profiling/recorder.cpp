@@ -1,4 +1,4 @@
-#include "host_cann/profiling/recorder.h"
+#include "cann/profiling/recorder.h"
 
 #include <cerrno>
 

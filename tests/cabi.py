@@ -157,11 +157,18 @@ def library_path() -> Path:
     return (root or INCLUDE.parents[2] / "aclnn_torch") / "lib" / "libaclnn_host.so"
 
 
+def is_embedded(name: str) -> bool:
+    """Whether the embedded host CANN has a function: the installed one alone has the profiler's."""
+    return not name.startswith("aclprof")
+
+
 @functools.cache
 def embedded() -> ctypes.CDLL:
     """The embedded host CANN, every function with its prototype."""
     library = ctypes.CDLL(str(library_path()))
     for name, (result, parameters) in prototypes().items():
+        if not is_embedded(name):
+            continue
         function = getattr(library, name)
         function.restype, function.argtypes = result, parameters
     return library

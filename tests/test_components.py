@@ -1,4 +1,5 @@
-"""The two components: what CPU tensors need, and the CANN that looks installed, which is built when it is needed."""
+"""The two components: what CPU tensors need, and the CANN that looks installed, which is built when it is needed; and
+the order of csrc's folders."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import ninja
@@ -16,6 +18,31 @@ from aclnn_torch import host
 from tests import LONGEST
 
 ROOT = Path(__file__).resolve().parent.parent
+CSRC = ROOT / "csrc"
+# The folders of csrc from the lowest on, and which of the others each includes; a file belongs to the innermost of
+# them. Published headers include one another alone, and all may include them.
+PUBLISHED = ("host_cann/include", "cann/prefix/include")
+FOLDERS = {
+    **dict.fromkeys(PUBLISHED, ""),
+    "host_cann/runtime": "",
+    "host_cann/kernels": "host_cann/runtime",
+    "host_cann/kernels/dispatch": "host_cann/kernels",
+    "host_cann/kernels/reference": "host_cann/kernels",
+    "host_cann/descriptors": "host_cann/runtime",
+    "host_cann/arguments": "host_cann/runtime host_cann/kernels host_cann/descriptors",
+    "host_cann/ops": "host_cann/runtime host_cann/kernels host_cann/descriptors host_cann/arguments",
+    "cann/hccl": "host_cann/runtime",
+    "cann/profiling": "host_cann/runtime",
+    "cann/rows/engine": "host_cann/runtime host_cann/descriptors host_cann/arguments",
+    "cann/rows": "host_cann/runtime host_cann/kernels host_cann/descriptors host_cann/arguments cann/rows/engine",
+    "cann/named_ops": "host_cann/runtime host_cann/descriptors cann/rows/engine cann/rows",
+    "cann/prefix": "host_cann/runtime",
+    "client": "",
+    "cmake": "",
+    "torch_ops": "client",
+    "torch_npu": "torch_ops",
+    "python": "client torch_ops",
+}
 NOT_OF_THE_CORE = re.compile(r"csrc/(cann|torch_npu)/")
 # In the place of the real one: writes down how it was called, and makes the libraries.
 SETUP = """
@@ -53,6 +80,45 @@ def test_the_core_is_made_of_the_core() -> None:
     assert any(line.endswith("torch_ops/elu.cpp") for line in files)
     foreign = {name: [line for line in headers if NOT_OF_THE_CORE.search(line)] for name, headers in compiled.items()}
     assert not {name: headers for name, headers in foreign.items() if headers}
+
+
+def folder_of(path: Path) -> str:
+    return next(str(folder) for folder in path.relative_to(CSRC).parents if str(folder) in FOLDERS)
+
+
+def included_folders(path: Path) -> set[str]:
+    """Those whose headers a file includes, but for its own and the published ones."""
+    names = re.findall(r'^ *# *include "(.+)"', path.read_text(), re.MULTILINE)
+    files = [(place / name).resolve() for name in names for place in (path.parent, CSRC) if (place / name).is_file()]
+    return {folder_of(file) for file in files} - {folder_of(path), *PUBLISHED}
+
+
+def test_folders_include_those_below_them() -> None:
+    """What the table says, no more and no less."""
+    included: dict[str, set[str]] = {folder: set() for folder in FOLDERS}
+    for path in CSRC.rglob("*"):
+        if path.suffix in (".h", ".cpp", ".py"):  # Python writes C++, too
+            included[folder_of(path)] |= included_folders(path)
+    assert included == {folder: set(others.split()) for folder, others in FOLDERS.items()}
+    order = list(FOLDERS)
+    assert not [folder for folder in order if not included[folder] <= set(order[: order.index(folder)])]
+
+
+def test_no_two_headers_have_one_name() -> None:
+    """So that a name says which is meant. CANN's published headers have the names that CANN gives them."""
+    headers = [path for path in CSRC.rglob("*.h") if "include" not in path.relative_to(CSRC).parts]
+    names = Counter(path.name for path in headers)
+    assert len(names) > 100
+    assert not sorted(str(path.relative_to(CSRC)) for path in headers if names[path.name] > 1)
+
+
+def test_the_layout_has_every_folder() -> None:
+    """The table in CONTRIBUTING.md, whose first column names them."""
+    layout = (ROOT / "CONTRIBUTING.md").read_text().partition("\n## Layout\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`csrc/([\w/]+)`", "\n".join(re.findall(r"^\|([^|]*)\|", layout, re.MULTILINE)))
+    parts = [CSRC / "host_cann", CSRC / "cann"]
+    folders = [path for parent in (CSRC, *parts) for path in parent.iterdir() if path.is_dir() and path not in parts]
+    assert sorted(named) == sorted(str(path.relative_to(CSRC)) for path in folders)
 
 
 def link_or_copy(source: str, target: str) -> None:

@@ -9,9 +9,9 @@
 #include "acl/acl_host.h"
 #include "client/library.h"
 #include "python/direct_call.h"
-#include "torch_ops/error.h"
+#include "torch_ops/device_product.h"
+#include "torch_ops/error_translation.h"
 #include "torch_ops/memory_pool.h"
-#include "torch_ops/product.h"
 #include "torch_ops/stage_span.h"
 
 namespace py = pybind11;

@@ -18,7 +18,7 @@
 #include "aclnnop/aclnn_cross_entropy_loss.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
 #include "torch_ops/autograd.h"
-#include "torch_ops/call.h"
+#include "torch_ops/device_call.h"
 #include "torch_ops/straight.h"
 
 namespace aclnn_torch::cross_entropy_loss_ops {

@@ -13,7 +13,7 @@
 #include "aclnnop/aclnn_gelu_backward_v2.h"
 #include "aclnnop/aclnn_gelu_v2.h"
 #include "torch_ops/autograd.h"
-#include "torch_ops/call.h"
+#include "torch_ops/device_call.h"
 
 namespace aclnn_torch::gelu_ops {
 namespace {

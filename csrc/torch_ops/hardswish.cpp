@@ -9,7 +9,7 @@
 #include "aclnnop/aclnn_hardswish.h"
 #include "aclnnop/aclnn_hardswish_backward_v2.h"
 #include "torch_ops/autograd.h"
-#include "torch_ops/call.h"
+#include "torch_ops/device_call.h"
 #include "torch_ops/inplace.h"
 
 namespace aclnn_torch::hardswish_ops {

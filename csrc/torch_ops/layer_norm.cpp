@@ -12,7 +12,7 @@
 #include "aclnnop/aclnn_layer_norm.h"
 #include "aclnnop/aclnn_layer_norm_backward.h"
 #include "torch_ops/autograd.h"
-#include "torch_ops/call.h"
+#include "torch_ops/device_call.h"
 #include "torch_ops/normalization.h"
 
 namespace aclnn_torch::layer_norm_ops {

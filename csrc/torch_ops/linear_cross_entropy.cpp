@@ -20,7 +20,7 @@
 #include "aclnnop/aclnn_fused_linear_online_max_sum.h"
 #include "aclnnop/aclnn_host_linear_cross_entropy.h"
 #include "torch_ops/autograd.h"
-#include "torch_ops/call.h"
+#include "torch_ops/device_call.h"
 #include "torch_ops/straight.h"
 
 namespace aclnn_torch::linear_cross_entropy_ops {

@@ -6,7 +6,7 @@
 #include <ATen/TensorOperators.h>
 
 #include "torch_ops/autograd.h"
-#include "torch_ops/call.h"
+#include "torch_ops/device_call.h"
 
 namespace aclnn_torch {
 

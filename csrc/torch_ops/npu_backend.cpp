@@ -4,7 +4,7 @@
 
 #include "client/error.h"
 #include "client/library.h"
-#include "torch_ops/error.h"
+#include "torch_ops/error_translation.h"
 
 namespace aclnn_torch {
 namespace {

@@ -8,7 +8,7 @@
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
 #include "torch_ops/autograd.h"
-#include "torch_ops/call.h"
+#include "torch_ops/device_call.h"
 #include "torch_ops/normalization.h"
 
 namespace aclnn_torch::rms_norm_ops {

@@ -7,7 +7,7 @@
 #include "aclnnop/aclnn_silu.h"
 #include "aclnnop/aclnn_silu_backward.h"
 #include "torch_ops/autograd.h"
-#include "torch_ops/call.h"
+#include "torch_ops/device_call.h"
 
 namespace aclnn_torch::silu_ops {
 namespace {

@@ -9,7 +9,7 @@
 #include "aclnnop/aclnn_softplus.h"
 #include "aclnnop/aclnn_softplus_backward.h"
 #include "torch_ops/autograd.h"
-#include "torch_ops/call.h"
+#include "torch_ops/device_call.h"
 
 namespace aclnn_torch::softplus_ops {
 namespace {

@@ -11,7 +11,7 @@
 #include "acl/acl.h"
 #include "acl/acl_host.h"
 #include "check.h"
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/task.h"
 
 // A door that tasks wait at until the test opens it, so that no test depends on timing.

@@ -5,7 +5,7 @@
 #include <c10/util/StringUtil.h>
 
 #include "cann/hccl/addresses.h"
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 
 namespace aclnn_host::hccl {
 namespace {

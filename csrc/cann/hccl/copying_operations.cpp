@@ -4,8 +4,8 @@
 
 #include <c10/util/StringUtil.h>
 
-#include "cann/hccl/call.h"
-#include "cann/hccl/parts.h"
+#include "cann/hccl/operation_call.h"
+#include "cann/hccl/rank_parts.h"
 #include "hccl/hccl.h"
 
 namespace aclnn_host::hccl {

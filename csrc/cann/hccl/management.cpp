@@ -12,7 +12,7 @@
 #include <c10/util/StringUtil.h>
 
 #include "cann/hccl/communicator.h"
-#include "cann/hccl/guard.h"
+#include "cann/hccl/hccl_guard.h"
 #include "cann/hccl/windows.h"
 #include "hccl/hccl.h"
 #include "host_cann/runtime/per_process.h"

@@ -11,7 +11,7 @@
 
 #include <c10/util/StringUtil.h>
 
-#include "cann/hccl/guard.h"
+#include "cann/hccl/hccl_guard.h"
 #include "cann/hccl/names.h"
 #include "cann/hccl/transport.h"
 

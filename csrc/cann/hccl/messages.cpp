@@ -3,7 +3,7 @@
 
 #include <c10/util/StringUtil.h>
 
-#include "cann/hccl/call.h"
+#include "cann/hccl/operation_call.h"
 #include "hccl/hccl.h"
 
 namespace aclnn_host::hccl {

@@ -4,7 +4,7 @@
 #include <c10/util/StringUtil.h>
 
 #include "cann/hccl/communicator.h"
-#include "cann/hccl/guard.h"
+#include "cann/hccl/hccl_guard.h"
 
 namespace aclnn_host::hccl {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <c10/util/StringUtil.h>
 
-#include "cann/hccl/call.h"
-#include "cann/hccl/parts.h"
+#include "cann/hccl/operation_call.h"
+#include "cann/hccl/rank_parts.h"
 #include "cann/hccl/reduction.h"
 #include "hccl/hccl.h"
 #include "host_cann/runtime/float_status.h"

@@ -1,7 +1,7 @@
 // The published functions that are refused: each says its name and why. What refuses takes no
 // parameters.
 #include "hccl/hccl_comm.h"
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 
 namespace {
 

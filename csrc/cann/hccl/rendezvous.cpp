@@ -16,7 +16,7 @@
 
 #include <c10/util/StringUtil.h>
 
-#include "cann/hccl/guard.h"
+#include "cann/hccl/hccl_guard.h"
 #include "cann/hccl/network.h"
 #include "cann/hccl/shared_file.h"
 #include "cann/hccl/shared_memory.h"

@@ -7,7 +7,7 @@
 #include <c10/util/StringUtil.h>
 
 #include "cann/hccl/communicator.h"
-#include "cann/hccl/guard.h"
+#include "cann/hccl/hccl_guard.h"
 #include "hccl/hccl.h"
 #include "hccl/hcomm_res.h"
 

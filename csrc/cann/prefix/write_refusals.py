@@ -15,7 +15,7 @@ from pathlib import Path
 HEAD = """\
 // Written by write_refusals.py.
 #include "aclnn/aclnn_base.h"
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 
 using aclnn_host::fail;
 

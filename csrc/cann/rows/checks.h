@@ -2,8 +2,8 @@
 
 #include "cann/rows/engine/refusal.h"
 #include "cann/rows/row.h"
+#include "host_cann/arguments/aten.h"
 #include "host_cann/descriptors/tensor.h"
-#include "host_cann/ops/aten.h"
 
 // What rows refuse where ATen would accept it. The text names the argument, what it is and what was
 // expected; in stage 1 it becomes 161002.

@@ -27,9 +27,9 @@
 #include "cann/rows/matrix_units.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/row.h"
+#include "host_cann/arguments/aten.h"
+#include "host_cann/arguments/compute_type.h"
 #include "host_cann/descriptors/private_format.h"
-#include "host_cann/ops/aten.h"
-#include "host_cann/ops/convolution/compute_type.h"
 
 namespace aclnn_host::matmul_rows {
 

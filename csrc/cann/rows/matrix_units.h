@@ -6,11 +6,11 @@
 #include <ATen/core/Tensor.h>
 
 #include "cann/rows/row.h"
+#include "host_cann/arguments/aten.h"
+#include "host_cann/arguments/compute_type.h"
 #include "host_cann/descriptors/private_format.h"
 #include "host_cann/descriptors/tensor.h"
 #include "host_cann/kernels/capability.h"
-#include "host_cann/ops/aten.h"
-#include "host_cann/ops/convolution/compute_type.h"
 #include "host_cann/runtime/product.h"
 
 namespace aclnn_host {

@@ -6,7 +6,7 @@
 #include "cann/rows/engine/kinds.h"
 #include "cann/rows/engine/preparation.h"
 #include "cann/rows/engine/refusal.h"
-#include "host_cann/descriptors/guard.h"
+#include "host_cann/descriptors/aclnn_guard.h"
 
 // One thing, the language of the rows: operators that ATen computes. A row declares one
 // against CANN's published prototype, and says what it is:

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "aclnn/aclnn_base.h"
-#include "host_cann/descriptors/guard.h"
+#include "host_cann/descriptors/aclnn_guard.h"
 
 namespace {
 

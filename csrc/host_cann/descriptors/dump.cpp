@@ -8,7 +8,7 @@
 
 #include "acl/acl.h"
 #include "aclnn/aclnn_base.h"
-#include "host_cann/descriptors/guard.h"
+#include "host_cann/descriptors/aclnn_guard.h"
 #include "host_cann/descriptors/tensor.h"
 #include "host_cann/runtime/memory.h"
 #include "host_cann/runtime/named_file.h"

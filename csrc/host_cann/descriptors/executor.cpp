@@ -10,6 +10,7 @@
 #include "host_cann/runtime/float_status.h"
 #include "host_cann/runtime/json.h"
 #include "host_cann/runtime/memory.h"
+#include "host_cann/runtime/profile_hooks.h"
 #include "host_cann/runtime/registration.h"
 #include "host_cann/runtime/settings.h"
 

@@ -7,12 +7,11 @@
 #include <utility>
 
 #include "aclnn/aclnn_base.h"
+#include "host_cann/descriptors/aclnn_guard.h"
 #include "host_cann/descriptors/containers.h"
 #include "host_cann/descriptors/executor_table.h"
 #include "host_cann/descriptors/given.h"
-#include "host_cann/descriptors/guard.h"
 #include "host_cann/descriptors/tensor.h"
-#include "host_cann/profiling/hooks.h"
 #include "host_cann/runtime/live_objects.h"
 #include "host_cann/runtime/recycled.h"
 #include "host_cann/runtime/task.h"

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "aclnn/aclnn_base.h"
-#include "host_cann/descriptors/guard.h"
+#include "host_cann/descriptors/aclnn_guard.h"
 #include "host_cann/descriptors/private_format.h"
 #include "host_cann/runtime/memory.h"
 

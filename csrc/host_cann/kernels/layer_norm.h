@@ -2,7 +2,7 @@
 
 #include "host_cann/kernels/by_type.h"
 #include "host_cann/kernels/capability.h"
-#include "host_cann/kernels/rows.h"
+#include "host_cann/kernels/row_tile.h"
 
 namespace aclnn_host {
 

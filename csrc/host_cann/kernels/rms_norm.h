@@ -5,7 +5,7 @@
 #include "acl/acl_base.h"
 #include "host_cann/kernels/by_type.h"
 #include "host_cann/kernels/capability.h"
-#include "host_cann/kernels/rows.h"
+#include "host_cann/kernels/row_tile.h"
 
 namespace aclnn_host {
 

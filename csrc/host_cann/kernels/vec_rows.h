@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "host_cann/kernels/rows.h"
+#include "host_cann/kernels/row_tile.h"
 #include "host_cann/kernels/vec_loop.h"
 
 namespace aclnn_host {

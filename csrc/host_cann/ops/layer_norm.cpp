@@ -11,11 +11,11 @@
 
 #include "aclnnop/aclnn_layer_norm.h"
 #include "aclnnop/aclnn_layer_norm_backward.h"
+#include "host_cann/arguments/argument_checks.h"
+#include "host_cann/arguments/packed_elements.h"
+#include "host_cann/arguments/plan.h"
 #include "host_cann/descriptors/containers.h"
-#include "host_cann/ops/checks.h"
-#include "host_cann/ops/packed.h"
-#include "host_cann/ops/plan.h"
-#include "host_cann/ops/rows.h"
+#include "host_cann/ops/row_division.h"
 
 namespace aclnn_host {
 namespace {

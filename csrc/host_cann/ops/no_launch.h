@@ -8,9 +8,9 @@
 #include <initializer_list>
 #include <tuple>
 
-#include "host_cann/ops/checks.h"
-#include "host_cann/ops/packed.h"
-#include "host_cann/ops/plan.h"
+#include "host_cann/arguments/argument_checks.h"
+#include "host_cann/arguments/packed_elements.h"
+#include "host_cann/arguments/plan.h"
 
 namespace aclnn_host {
 

@@ -8,11 +8,11 @@
 
 #include "aclnnop/aclnn_rms_norm.h"
 #include "aclnnop/aclnn_rms_norm_grad.h"
-#include "host_cann/ops/checks.h"
+#include "host_cann/arguments/argument_checks.h"
+#include "host_cann/arguments/packed_elements.h"
+#include "host_cann/arguments/plan.h"
 #include "host_cann/ops/no_launch.h"
-#include "host_cann/ops/packed.h"
-#include "host_cann/ops/plan.h"
-#include "host_cann/ops/rows.h"
+#include "host_cann/ops/row_division.h"
 
 namespace aclnn_host {
 namespace {

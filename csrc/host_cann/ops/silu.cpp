@@ -4,8 +4,8 @@
 
 #include "aclnnop/aclnn_silu.h"
 #include "aclnnop/aclnn_silu_backward.h"
-#include "host_cann/ops/checks.h"
-#include "host_cann/ops/elementwise.h"
+#include "host_cann/arguments/argument_checks.h"
+#include "host_cann/arguments/elementwise_plan.h"
 
 namespace aclnn_host {
 namespace {

@@ -9,8 +9,8 @@
 #include <mutex>
 
 #include "acl/acl_rt.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/deadline.h"
-#include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/per_process.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"

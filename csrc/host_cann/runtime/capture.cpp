@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/context.h"
-#include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/stream.h"
 
 namespace aclnn_host {

@@ -8,11 +8,11 @@
 
 #include <unistd.h>
 
-#include "host_cann/profiling/hooks.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/context.h"
-#include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/named_file.h"
+#include "host_cann/runtime/profile_hooks.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task_group.h"
 #include "host_cann/runtime/write_all.h"

@@ -10,8 +10,8 @@
 #include <dlfcn.h>
 
 #include "acl/acl_op_compiler.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/description.h"
-#include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/named_call.h"
 #include "host_cann/runtime/per_process.h"
 

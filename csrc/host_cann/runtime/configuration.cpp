@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 
 namespace aclnn_host {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/settings.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"

@@ -2,12 +2,12 @@
 #include <memory>
 
 #include "acl/acl_rt.h"
-#include "host_cann/profiling/hooks.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/capture.h"
-#include "host_cann/runtime/error.h"
-#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/memory.h"
+#include "host_cann/runtime/profile_hooks.h"
 #include "host_cann/runtime/registration.h"
 #include "host_cann/runtime/settings.h"
 #include "host_cann/runtime/stream.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/acl_guard.h"
 
 using aclnn_host::guarded;
 using aclnn_host::null_argument;

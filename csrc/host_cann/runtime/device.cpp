@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/float_status.h"
-#include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/memory.h"
 #include "host_cann/runtime/settings.h"

@@ -8,14 +8,14 @@
 #include <string>
 
 #include "acl/acl_rt.h"
-#include "host_cann/profiling/hooks.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/deadline.h"
-#include "host_cann/runtime/error.h"
-#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/handle_table.h"
 #include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/per_process.h"
+#include "host_cann/runtime/profile_hooks.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"
 

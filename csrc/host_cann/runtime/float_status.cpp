@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/product.h"
 #include "host_cann/runtime/task.h"
 

@@ -2,9 +2,9 @@
 
 #include "acl/acl.h"
 #include "acl/acl_host.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/configuration.h"
 #include "host_cann/runtime/device.h"
-#include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/settings.h"
 
 namespace aclnn_host {

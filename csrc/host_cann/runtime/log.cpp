@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "acl/acl_base_rt.h"
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/per_process.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"

@@ -1,5 +1,5 @@
 #include "host_cann/runtime/memory.h"
-#include "host_cann/profiling/hooks.h"
+#include "host_cann/runtime/profile_hooks.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "acl/acl_rt.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/context.h"
-#include "host_cann/runtime/error.h"
-#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/live_objects.h"
 #include "host_cann/runtime/settings.h"
 

@@ -1,6 +1,6 @@
 // Offline models, which programs such as OpenCV ask for. There are none.
 #include "acl/acl_mdl.h"
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 
 namespace {
 

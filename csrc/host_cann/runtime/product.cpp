@@ -8,9 +8,9 @@
 
 #include "acl/acl_host.h"
 #include "acl/acl_rt.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/context.h"
-#include "host_cann/runtime/error.h"
-#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/settings.h"
 
 namespace aclnn_host {

@@ -10,8 +10,8 @@
 #include <mutex>
 
 #include "acl/acl_rt.h"
-#include "host_cann/runtime/error.h"
-#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/acl_guard.h"
+#include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/per_process.h"
 
 namespace aclnn_host {

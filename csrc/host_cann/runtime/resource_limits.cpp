@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "acl/acl_rt.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/context.h"
-#include "host_cann/runtime/error.h"
-#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/per_process.h"
 #include "host_cann/runtime/settings.h"
 #include "host_cann/runtime/stream.h"

@@ -4,13 +4,13 @@
 #include <unordered_set>
 #include <utility>
 
-#include "host_cann/profiling/hooks.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/callback.h"
 #include "host_cann/runtime/capture.h"
 #include "host_cann/runtime/context.h"
-#include "host_cann/runtime/error.h"
-#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/lost_work.h"
+#include "host_cann/runtime/profile_hooks.h"
 #include "host_cann/runtime/settings.h"
 #include "host_cann/runtime/untold.h"
 

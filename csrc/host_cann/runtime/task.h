@@ -39,7 +39,7 @@ class ACLNN_HOST_INTERNAL Task {
   // each with a comma in front.
   virtual void describe(std::string& record) {}
 
-  Launch launch;  // for profiling/hooks.h; a captured task has its function and kind alone
+  Launch launch;  // for profile_hooks.h; a captured task has its function and kind alone
 };
 
 // Hands the task to a stream. The null stream runs it at once, on the calling thread; its status is

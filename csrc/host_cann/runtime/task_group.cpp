@@ -1,8 +1,8 @@
 // Groups of captured tasks, and their updates.
 #include "host_cann/runtime/task_group.h"
 
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/capture.h"
-#include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/stream.h"
 
 namespace aclnn_host {

@@ -1,7 +1,7 @@
 // Functions that programs link against and that have no meaning on a host. Each says its name.
 #include "acl/acl_mdl.h"
 #include "acl/acl_rt.h"
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 #include "runtime/rt.h"
 
 namespace {

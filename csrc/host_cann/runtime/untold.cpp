@@ -12,7 +12,7 @@
 
 #include <fcntl.h>
 
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/json.h"
 #include "host_cann/runtime/per_process.h"
 #include "host_cann/runtime/write_all.h"

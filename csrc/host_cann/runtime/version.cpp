@@ -5,7 +5,7 @@
 
 #include "acl/acl_base_rt.h"
 #include "acl/acl_rt.h"
-#include "host_cann/runtime/guard.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/product.h"
 
 namespace aclnn_host {

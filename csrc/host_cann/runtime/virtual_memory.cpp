@@ -9,8 +9,8 @@
 #include <mutex>
 
 #include "acl/acl_rt.h"
+#include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/context.h"
-#include "host_cann/runtime/guard.h"
 #include "host_cann/runtime/handle_table.h"
 #include "host_cann/runtime/memory.h"
 #include "host_cann/runtime/per_process.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cann/rows/engine/call.h"
+#include "cann/rows/engine/row_call.h"
 
 // The calls that ATen accepted lately, so that a program that repeats itself pays for it once.
 

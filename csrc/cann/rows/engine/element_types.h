@@ -6,8 +6,8 @@
 #include <c10/core/ScalarType.h>
 
 #include "cann/rows/engine/outputs.h"
+#include "host_cann/arguments/aten.h"
 #include "host_cann/descriptors/tensor.h"
-#include "host_cann/ops/aten.h"
 
 // Tensors in the types in which a row computes or moves them.
 

@@ -2,8 +2,8 @@
 
 #include "cann/rows/engine/refusal.h"
 #include "cann/rows/engine/stretch.h"
-#include "host_cann/ops/aten.h"
-#include "host_cann/ops/cast.h"
+#include "host_cann/arguments/aten.h"
+#include "host_cann/arguments/cast.h"
 
 namespace aclnn_host {
 namespace {

@@ -14,18 +14,18 @@
 
 #include "acl/acl_base.h"
 #include "cann/rows/engine/accepted.h"
-#include "cann/rows/engine/call.h"
 #include "cann/rows/engine/ranks.h"
 #include "cann/rows/engine/reasons.h"
 #include "cann/rows/engine/refusal.h"
+#include "cann/rows/engine/row_call.h"
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/engine/without_python.h"
-#include "host_cann/descriptors/guard.h"
+#include "host_cann/arguments/argument_checks.h"
+#include "host_cann/arguments/aten.h"
+#include "host_cann/arguments/packed_elements.h"
+#include "host_cann/descriptors/aclnn_guard.h"
 #include "host_cann/descriptors/private_format.h"
-#include "host_cann/ops/aten.h"
-#include "host_cann/ops/checks.h"
-#include "host_cann/ops/packed.h"
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 
 namespace aclnn_host {
 namespace {

@@ -12,8 +12,8 @@
 #include <ATen/ops/where.h>
 
 #include "cann/rows/engine/refusal.h"
+#include "host_cann/arguments/aten.h"
 #include "host_cann/descriptors/private_format.h"
-#include "host_cann/ops/aten.h"
 
 namespace aclnn_host {
 namespace {

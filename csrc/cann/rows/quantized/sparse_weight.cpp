@@ -10,7 +10,7 @@
 #include "cann/prefix/include/aclnnop/aclnn_sparse4to2quant_matmul_weight_nz.h"
 #include "cann/rows/row.h"
 #include "host_cann/descriptors/containers.h"
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 
 namespace aclnn_host::quantized_sparse_weight_rows {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "host_cann/kernels/reference/elementwise.h"
+#include "host_cann/kernels/reference/elementwise_loop.h"
 
 namespace aclnn_host {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host_cann/kernels/reference/elementwise.h"
+#include "host_cann/kernels/reference/elementwise_loop.h"
 #include "host_cann/kernels/reference/sigmoid.h"
 
 namespace aclnn_host {

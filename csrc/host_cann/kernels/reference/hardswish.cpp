@@ -2,7 +2,7 @@
 
 #include "host_cann/kernels/hardswish.h"
 
-#include "host_cann/kernels/reference/elementwise.h"
+#include "host_cann/kernels/reference/elementwise_loop.h"
 
 namespace aclnn_host {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "host_cann/kernels/layer_norm.h"
 
-#include "host_cann/kernels/reference/rows.h"
+#include "host_cann/kernels/reference/row_loops.h"
 
 namespace aclnn_host {
 namespace {

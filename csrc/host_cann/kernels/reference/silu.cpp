@@ -2,7 +2,7 @@
 
 #include "host_cann/kernels/silu.h"
 
-#include "host_cann/kernels/reference/elementwise.h"
+#include "host_cann/kernels/reference/elementwise_loop.h"
 #include "host_cann/kernels/reference/sigmoid.h"
 
 namespace aclnn_host {

@@ -13,9 +13,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "host_cann/arguments/plan.h"
 #include "host_cann/ops/convolution/operand.h"
 #include "host_cann/ops/convolution/problem.h"
-#include "host_cann/ops/plan.h"
 
 namespace aclnn_host {
 

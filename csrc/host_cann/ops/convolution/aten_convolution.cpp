@@ -8,8 +8,8 @@
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
 
+#include "host_cann/arguments/aten.h"
 #include "host_cann/kernels/capability.h"
-#include "host_cann/ops/aten.h"
 #include "host_cann/ops/convolution/pieces.h"
 
 namespace aclnn_host {

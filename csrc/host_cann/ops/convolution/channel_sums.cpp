@@ -4,10 +4,10 @@
 
 #include <ATen/Parallel.h>
 
+#include "host_cann/arguments/compute_type.h"
+#include "host_cann/arguments/packed_elements.h"
 #include "host_cann/kernels/layout.h"
 #include "host_cann/kernels/sizes.h"
-#include "host_cann/ops/convolution/compute_type.h"
-#include "host_cann/ops/packed.h"
 
 namespace aclnn_host {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include "host_cann/ops/aten.h"
+#include "host_cann/arguments/aten.h"
 
 namespace aclnn_host {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "host_cann/ops/convolution/compute_type.h"
+#include "host_cann/arguments/compute_type.h"
 #include "host_cann/ops/convolution/list.h"
 
 namespace aclnn_host {

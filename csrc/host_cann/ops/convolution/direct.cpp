@@ -3,7 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include "host_cann/kernels/sizes.h"
-#include "host_cann/ops/convolution/parts.h"
+#include "host_cann/ops/convolution/convolution_parts.h"
 
 namespace aclnn_host {
 

@@ -4,8 +4,8 @@
 #include "aclnnop/aclnn_convolution.h"
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "host_cann/descriptors/containers.h"
-#include "host_cann/ops/convolution/checks.h"
-#include "host_cann/ops/convolution/plan.h"
+#include "host_cann/ops/convolution/convolution_checks.h"
+#include "host_cann/ops/convolution/convolution_plan.h"
 
 using namespace aclnn_host;
 

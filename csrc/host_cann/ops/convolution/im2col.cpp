@@ -6,7 +6,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
 
-#include "host_cann/ops/convolution/parts.h"
+#include "host_cann/ops/convolution/convolution_parts.h"
 
 namespace aclnn_host {
 namespace {

@@ -2,7 +2,7 @@
 // the limits of their tilings, by product. `host` has none of them.
 #pragma once
 
-#include "host_cann/ops/checks.h"
+#include "host_cann/arguments/argument_checks.h"
 #include "host_cann/ops/convolution/geometry.h"
 
 namespace aclnn_host {

@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "host_cann/ops/plan.h"
+#include "host_cann/arguments/plan.h"
 
 namespace aclnn_host {
 

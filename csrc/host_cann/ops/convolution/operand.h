@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
+#include "host_cann/arguments/plan.h"
 #include "host_cann/descriptors/tensor.h"
 #include "host_cann/kernels/rounding.h"
 #include "host_cann/ops/convolution/problem.h"
-#include "host_cann/ops/plan.h"
 
 namespace aclnn_host {
 

@@ -3,7 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/from_blob.h>
 
-#include "host_cann/ops/aten.h"
+#include "host_cann/arguments/aten.h"
 
 namespace aclnn_host {
 namespace {

@@ -9,7 +9,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
 
-#include "host_cann/ops/aten.h"
+#include "host_cann/arguments/aten.h"
 
 // MKL's, which PyTorch contains on x86-64; elsewhere it is null.
 extern "C" __attribute__((weak)) int MKL_Set_Num_Threads_Local(int count);

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "host_cann/ops/convolution/compute_type.h"
+#include "host_cann/arguments/compute_type.h"
 
 namespace aclnn_host {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "host_cann/ops/checks.h"
+#include "host_cann/arguments/argument_checks.h"
 #include "host_cann/ops/convolution/geometry.h"
 
 namespace aclnn_host {

@@ -6,8 +6,8 @@
 
 #include <ATen/Parallel.h>
 
+#include "host_cann/arguments/cast.h"
 #include "host_cann/kernels/streaming.h"
-#include "host_cann/ops/cast.h"
 
 namespace aclnn_host::cross_entropy {
 

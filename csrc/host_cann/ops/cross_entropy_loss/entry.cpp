@@ -3,7 +3,7 @@
 #include "acl/acl_base.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
-#include "host_cann/ops/checks.h"
+#include "host_cann/arguments/argument_checks.h"
 #include "host_cann/ops/cross_entropy_loss/backward.h"
 #include "host_cann/ops/cross_entropy_loss/forward.h"
 #include "host_cann/ops/no_launch.h"

@@ -8,11 +8,11 @@
 #include <optional>
 #include <string_view>
 
+#include "host_cann/arguments/packed_elements.h"
+#include "host_cann/arguments/plan.h"
 #include "host_cann/kernels/cross_entropy_loss.h"
 #include "host_cann/kernels/sizes.h"
 #include "host_cann/kernels/tuning.h"
-#include "host_cann/ops/packed.h"
-#include "host_cann/ops/plan.h"
 
 namespace aclnn_host::cross_entropy {
 

@@ -6,9 +6,9 @@
 #include "aclnnop/aclnn_fused_linear_cross_entropy_loss_grad.h"
 #include "aclnnop/aclnn_fused_linear_online_max_sum.h"
 #include "aclnnop/aclnn_host_linear_cross_entropy.h"
+#include "host_cann/arguments/argument_checks.h"
 #include "host_cann/kernels/capability.h"
 #include "host_cann/kernels/sizes.h"
-#include "host_cann/ops/checks.h"
 #include "host_cann/ops/linear_cross_entropy/plans.h"
 
 namespace aclnn_host {

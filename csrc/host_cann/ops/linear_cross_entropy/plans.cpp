@@ -8,7 +8,7 @@
 #include <ATen/Parallel.h>
 
 #include "host_cann/kernels/tuning.h"
-#include "host_cann/runtime/error.h"
+#include "host_cann/runtime/error_messages.h"
 
 namespace aclnn_host::linear_cross_entropy {
 namespace {

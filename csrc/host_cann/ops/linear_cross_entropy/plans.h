@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "host_cann/arguments/packed_elements.h"
+#include "host_cann/arguments/plan.h"
 #include "host_cann/ops/linear_cross_entropy/tiles.h"
-#include "host_cann/ops/packed.h"
-#include "host_cann/ops/plan.h"
 
 namespace aclnn_host::linear_cross_entropy {
 

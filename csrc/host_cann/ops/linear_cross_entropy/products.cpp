@@ -1,6 +1,6 @@
 #include "host_cann/ops/linear_cross_entropy/products.h"
 
-#include "host_cann/ops/parts.h"
+#include "host_cann/ops/thread_parts.h"
 
 namespace aclnn_host::linear_cross_entropy {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <ATen/Parallel.h>
 
+#include "host_cann/arguments/plan.h"
 #include "host_cann/kernels/matmul.h"
-#include "host_cann/ops/plan.h"
 
 namespace aclnn_host::linear_cross_entropy {
 

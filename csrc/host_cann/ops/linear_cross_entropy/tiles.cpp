@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "host_cann/kernels/cross_entropy_loss.h"
-#include "host_cann/ops/parts.h"
+#include "host_cann/ops/thread_parts.h"
 
 namespace aclnn_host::linear_cross_entropy {
 namespace {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "host_cann/ops/cast.h"
+#include "host_cann/arguments/cast.h"
 #include "host_cann/ops/cross_entropy_loss/shared.h"
 #include "host_cann/ops/linear_cross_entropy/products.h"
 

@@ -1,7 +1,0 @@
-#include "torch_ops/error.h"
-
-namespace aclnn_torch {
-
-RaiseInPython raise_in_python = nullptr;
-
-}  // namespace aclnn_torch

@@ -41,9 +41,9 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
+#include "cann/rows/activation/shrinking.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
-#include "cann/rows/shrinking.h"
 
 namespace aclnn_host::activation_rows {
 

@@ -9,8 +9,8 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "cann/rows/checks.h"
-#include "cann/rows/random.h"
-#include "cann/rows/random_tensors.h"
+#include "cann/rows/random/random.h"
+#include "cann/rows/random/seed.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::dropout_rows {

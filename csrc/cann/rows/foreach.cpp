@@ -51,7 +51,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "cann/rows/checks.h"
-#include "cann/rows/foreach.h"
+#include "cann/rows/foreach/foreach.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::foreach_rows {

@@ -16,7 +16,7 @@
 #include <ATen/ops/trunc.h>
 #include <ATen/ops/where.h>
 
-#include "cann/rows/foreach.h"
+#include "cann/rows/foreach/foreach.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::foreach_first_rows {

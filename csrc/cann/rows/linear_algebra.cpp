@@ -21,7 +21,7 @@
 #include <ATen/ops/slogdet.h>
 
 #include "cann/rows/checks.h"
-#include "cann/rows/distances.h"
+#include "cann/rows/linear_algebra/distances.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::linear_algebra_rows {

@@ -24,7 +24,7 @@
 
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
-#include "cann/rows/matrix_units.h"
+#include "cann/rows/matmul/matrix_units.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/row.h"
 #include "host_cann/descriptors/private_format.h"

@@ -3,8 +3,8 @@
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/empty.h>
 
-#include "cann/rows/random.h"
-#include "cann/rows/random_tensors.h"
+#include "cann/rows/random/random.h"
+#include "cann/rows/random/seed.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::random_rows {

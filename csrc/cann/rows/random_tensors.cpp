@@ -1,8 +1,8 @@
 // Random numbers whose seed and offset stand in tensors, and numbers drawn into another tensor.
 
-#include "cann/rows/random_tensors.h"
 #include "cann/rows/checks.h"
-#include "cann/rows/random.h"
+#include "cann/rows/random/random.h"
+#include "cann/rows/random/seed.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::random_tensors_rows {

@@ -8,7 +8,7 @@
 #include <ATen/ops/where.h>
 
 #include "cann/rows/checks.h"
-#include "cann/rows/foreach.h"
+#include "cann/rows/foreach/foreach.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::optimizers_adam_rows {

@@ -14,8 +14,8 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "cann/rows/activation/gated_units.h"
 #include "cann/rows/checks.h"
-#include "cann/rows/quantized/gated_units.h"
 #include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/row.h"
 

@@ -13,8 +13,8 @@
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/where.h>
 
+#include "cann/rows/activation/gated_units.h"
 #include "cann/rows/checks.h"
-#include "cann/rows/quantized/gated_units.h"
 #include "cann/rows/quantized/mx_blocks.h"
 #include "cann/rows/quantized/quantized_arguments.h"
 #include "cann/rows/quantized/quantized_values.h"

@@ -27,7 +27,7 @@
 #include "cann/rows/images.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/row.h"
-#include "cann/rows/scale.h"
+#include "cann/rows/vision/scale.h"
 
 namespace aclnn_host::vision_sampling_rows {
 

@@ -26,7 +26,7 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
-#include "cann/rows/scale.h"
+#include "cann/rows/vision/scale.h"
 
 namespace aclnn_host::vision_upsampling_rows {
 

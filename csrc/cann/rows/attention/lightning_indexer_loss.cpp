@@ -1,49 +1,23 @@
-// Training of the lightning indexer: its gradients, and its loss, by which its scores learn what
-// the attention that it serves looks at.
+// The loss of the lightning indexer, by which its scores learn what the attention that it serves
+// looks at, with its gradients.
 
-#include <algorithm>
-#include <initializer_list>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/outer.h>
-#include <ATen/ops/relu.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
 
+#include "cann/rows/attention/lightning_indexer.h"
 #include "cann/rows/attention/token_sequences.h"
-#include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
-namespace aclnn_host::attention_lightning_indexer_gradients_rows {
+namespace aclnn_host::attention_lightning_indexer_loss_rows {
 
 namespace {
-
-constexpr int64_t kIndexerSize = 128;
-
-void expect_heads(const char* name, const at::Tensor& tensor,
-                  std::initializer_list<int64_t> expected) {
-  EXPECT(std::ranges::count(expected, tensor.size(-2)) > 0, name, " has ", tensor.size(-2),
-         " heads, expected one of ", at::IntArrayRef(expected));
-}
-
-void expect_last(const char* name, const at::Tensor& tensor, int64_t size) {
-  EXPECT(tensor.size(-1) == size, name, " has shape ", tensor.sizes(), ", expected ", size,
-         " elements of each head");
-}
-
-// All but the last dimensions, then `last`.
-std::vector<int64_t> with_last(at::IntArrayRef sizes, std::initializer_list<int64_t> last) {
-  std::vector<int64_t> shape(sizes.begin(), sizes.end() - 1);
-  shape.insert(shape.end(), last);
-  return shape;
-}
 
 // A tensor of the softmax, batch, heads of keys, sequence, queries of each; or heads of keys,
 // tokens, queries of each; as one that has the heads of each token.
@@ -56,120 +30,6 @@ std::vector<int64_t> softmax_shape(const at::Tensor& query, int64_t key_heads) {
   return {query.size(0), key_heads, query.size(1), group};
 }
 
-// The scores of one query for some keys: the sum over heads of weight relu(query key). All in
-// FLOAT: heads, elements; keys, elements; heads.
-class QueryScores {
- public:
-  QueryScores(at::Tensor query, at::Tensor keys, at::Tensor weights)
-      : query_(std::move(query)),
-        keys_(std::move(keys)),
-        weights_(std::move(weights)),
-        products_(at::matmul(query_, keys_.t())) {}
-
-  at::Tensor values() const { return at::matmul(weights_, at::relu(products_)); }
-
-  struct Gradients {
-    at::Tensor query;
-    at::Tensor keys;
-    at::Tensor weights;
-  };
-  Gradients gradients(const at::Tensor& of_scores) const {
-    const at::Tensor of_products = at::outer(weights_, of_scores) * (products_ > 0);
-    return {at::matmul(of_products, keys_), at::matmul(of_products.t(), query_),
-            at::matmul(at::relu(products_), of_scores)};
-  }
-
- private:
-  at::Tensor query_;
-  at::Tensor keys_;
-  at::Tensor weights_;
-  at::Tensor products_;
-};
-
-struct Names {
-  const char* query;
-  const char* key;
-  const char* query_lengths;
-  const char* key_lengths;
-};
-
-// The queries, keys and weights of a call.
-class Indexer {
- public:
-  Indexer(const Names& names, const at::Tensor& query, const at::Tensor& key,
-          const at::Tensor& weights, const std::string& layout,
-          const std::optional<at::Tensor>& query_lengths,
-          const std::optional<at::Tensor>& key_lengths)
-      : query_(query),
-        key_(key),
-        weights_(weights),
-        queries_(names.query, query, layout, names.query_lengths, query_lengths),
-        keys_(names.key, key, layout, names.key_lengths, key_lengths) {
-    constexpr int64_t kMostHeads = 64;
-    EXPECT(layout == "BSND" || layout == "TND", "layout is \"", layout, "\", expected BSND or TND");
-    EXPECT(at::isReducedFloatingType(query.scalar_type()), names.query, " has dtype ",
-           dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
-    expect_dtype(names.key, key, query);
-    expect_last(names.query, query, kIndexerSize);
-    expect_last(names.key, key, kIndexerSize);
-    EXPECT(queries_.heads() <= kMostHeads, names.query, " has ", queries_.heads(),
-           " heads, expected at most ", kMostHeads);
-    expect_heads(names.key, key, {1});
-    EXPECT(queries_.count() == keys_.count(), names.key, " has ", keys_.count(),
-           " sequences, expected ", queries_.count(), " as ", names.query, " has");
-    expect_shape("weights", weights, with_last(query.sizes(), {}));
-  }
-
-  const TokenSequences& queries() const { return queries_; }
-  const TokenSequences& keys() const { return keys_; }
-  int64_t tokens() const { return query_.numel() / (queries_.heads() * kIndexerSize); }
-
-  void measure() {
-    queries_.measure();
-    keys_.measure();
-  }
-  // Refuses a sequence with fewer keys than queries, of which the first ones would see none.
-  void expect_enough_keys(const char* name) const {
-    for (int64_t i = 0; i < queries_.count(); ++i) {
-      EXPECT(queries_.length(i) <= keys_.length(i), name, " gives sequence ", i, " ",
-             keys_.length(i), " keys, expected at least its ", queries_.length(i), " queries");
-    }
-  }
-
-  // Calls `compute` with each query of each sequence: its place in the sequence, and how many keys
-  // it sees if none is behind it in the sequence that ends with both.
-  template <class Begin, class Compute>
-  void each_query(Begin begin, Compute compute) const {
-    for (int64_t i = 0; i < queries_.count(); ++i) {
-      const int64_t rows = queries_.length(i);
-      if (rows == 0) continue;
-      const auto of_sequence = begin(i);
-      for (int64_t row = 0; row < rows; ++row) {
-        compute(of_sequence, queries_.first(i) + row, row,
-                std::max<int64_t>(keys_.length(i) - rows + row + 1, 0));
-      }
-    }
-  }
-
-  // The parts of a sequence.
-  struct Parts {
-    at::Tensor query;
-    at::Tensor keys;
-    at::Tensor weights;
-  };
-  Parts parts(int64_t sequence) const {
-    return {queries_.read(query_, sequence), keys_.read(key_, sequence).squeeze(1),
-            queries_.read(weights_, sequence)};
-  }
-
- private:
-  const at::Tensor& query_;
-  const at::Tensor& key_;
-  const at::Tensor& weights_;
-  TokenSequences queries_;
-  TokenSequences keys_;
-};
-
 void expect_causal(int64_t mode) {
   EXPECT(mode == 3, "sparseMode is ", mode, ", expected 3");
 }
@@ -177,63 +37,6 @@ void expect_causal(int64_t mode) {
 void expect_weights(const at::Tensor& weights, const at::Tensor& query) {
   if (weights.scalar_type() != at::kFloat) expect_dtype("weights", weights, query);
 }
-
-// The keys that a query's list names, which are its first `most` ones up to a negative number.
-at::Tensor listed(const at::Tensor& list, int64_t most, int64_t keys) {
-  const at::Tensor first = list.narrow(0, 0, std::min(most, list.size(0))).to(at::kLong);
-  const at::Tensor places = first.masked_select((first < 0).cumsum(0) == 0);
-  check_bounds("sparseIndices", places, keys);
-  return places;
-}
-
-// The divergence of a query's probabilities from the target. Those that are next to nothing count
-// as 1e-8.
-double divergence(const at::Tensor& target, const at::Tensor& learnt) {
-  constexpr double kLeast = 1e-8;
-  const at::Tensor ratio = target.clamp_min(kLeast).log() - learnt.clamp_min(kLeast).log();
-  return (target * ratio).sum(at::kDouble).item().toDouble();
-}
-
-// The gradients of a call, in FLOAT and with all tokens in one dimension, and its loss.
-class Sums {
- public:
-  Sums(const at::Tensor& query, const at::Tensor& key)
-      : query_(at::zeros(
-            {query.numel() / (query.size(-2) * kIndexerSize), query.size(-2), kIndexerSize},
-            query.options().dtype(at::kFloat))),
-        key_(at::zeros({key.numel() / kIndexerSize, kIndexerSize}, query_.options())),
-        weights_(at::zeros({query_.size(0), query_.size(1)}, query_.options())) {}
-
-  void add(const QueryScores::Gradients& gradients, int64_t token, const at::Tensor& keys) {
-    query_.select(0, token).copy_(gradients.query);
-    weights_.select(0, token).copy_(gradients.weights);
-    key_.index_add_(0, keys, gradients.keys);
-  }
-  void add(const QueryScores::Gradients& gradients, int64_t token, int64_t first_key) {
-    query_.select(0, token).copy_(gradients.query);
-    weights_.select(0, token).copy_(gradients.weights);
-    key_.narrow(0, first_key, gradients.keys.size(0)).add_(gradients.keys);
-  }
-  // Adds the divergence of what a query's scores have learnt, and its gradients.
-  template <class Keys>
-  void learn(const QueryScores& scores, const at::Tensor& target, const at::Tensor& learnt,
-             int64_t token, const Keys& keys) {
-    loss_ += divergence(target, learnt);
-    add(scores.gradients(learnt - target), token, keys);
-  }
-  void write(Output& query, Output& key, Output& weights) const {
-    query = query_.view(query->sizes());
-    key = key_.view(key->sizes());
-    weights = weights_.view(weights->sizes());
-  }
-  at::Tensor loss() const { return at::full({1}, loss_, query_.options()); }
-
- private:
-  at::Tensor query_;
-  at::Tensor key_;
-  at::Tensor weights_;
-  double loss_ = 0;
-};
 
 // What the losses have beside the indexer: the attention that is to be learnt, with the maxima and
 // sums of its softmax.
@@ -310,64 +113,12 @@ struct AttentionParts {
   }
 };
 
-void expect_results(const Output& query, const at::Tensor& of_query, const Output& key,
-                    const at::Tensor& of_key, const Output& weights, const at::Tensor& of_weights) {
-  expect_like(query.name(), query, of_query);
-  expect_like(key.name(), key, of_key);
-  expect_like(weights.name(), weights, of_weights);
-}
 void expect_loss(const Output& loss) {
   expect_dtype(loss.name(), loss, at::kFloat);
   expect_shape(loss.name(), loss, {1});
 }
 
 }  // namespace
-
-// The gradients of the values that LightningIndexer finds.
-ACLNN(LightningIndexerGrad, (FloatIn, query), (FloatIn, key), (FloatIn, dy), (In, spareIndices),
-      (FloatIn, weights), (OptionalIn, actualSeqLengthsQuery), (OptionalIn, actualSeqLengthsKey),
-      (int64_t, headNum), (char*, layout), (int64_t, sparseMode), (int64_t, preTokens),
-      (int64_t, nextTokens), (bool, deterministic), (Out, dQuery), (Out, dKey), (Out, dWeights)) {
-  constexpr int64_t kMostKeys = 2048;
-  if (query.numel() == 0) return;
-  Indexer indexer({"query", "key", "actualSeqLengthsQuery", "actualSeqLengthsKey"}, query, key,
-                  weights, layout, actualSeqLengthsQuery, actualSeqLengthsKey);
-  expect_dtype("dy", dy, query);
-  expect_dtype("weights", weights, query);
-  EXPECT(sparseMode == 0 || sparseMode == 3, "sparseMode is ", sparseMode.value(),
-         ", expected 0 or 3");
-  expect_dims("spareIndices", spareIndices, query.dim() - 1, query.dim());
-  const int64_t count = spareIndices.size(-1);
-  EXPECT(count >= 1 && count <= kMostKeys, "spareIndices has ", count,
-         " keys of each query, expected 1 to ", kMostKeys);
-  // With a dimension for the one head of keys, as LightningIndexer writes them, or without.
-  std::vector<int64_t> of_tokens(query.sizes().begin(), query.sizes().end() - 1);
-  of_tokens.back() = spareIndices.dim() == query.dim() ? 1 : count;
-  if (spareIndices.dim() == query.dim()) of_tokens.push_back(count);
-  expect_dtype("spareIndices", spareIndices, at::kInt);
-  expect_shape("spareIndices", spareIndices, of_tokens);
-  expect_shape("dy", dy, of_tokens);
-  expect_results(dQuery, query, dKey, key, dWeights, weights);
-
-  Sums sums(query, key);
-  if (query.is_cpu() && !is_rehearsed()) {
-    indexer.measure();
-    const at::Tensor lists = spareIndices.reshape({-1, count});
-    const at::Tensor gradients = dy.reshape({-1, count}).to(at::kFloat);
-    indexer.each_query(
-        [&](int64_t sequence) { return std::pair(sequence, indexer.parts(sequence)); },
-        [&](const auto& sequence, int64_t token, int64_t row, int64_t visible) {
-          const auto& [number, parts] = sequence;
-          const at::Tensor places =
-              listed(lists.select(0, token), sparseMode == 3 ? visible : count, parts.keys.size(0));
-          const QueryScores scores(parts.query.select(0, row), parts.keys.index_select(0, places),
-                                   parts.weights.select(0, row));
-          const at::Tensor dscores = gradients.select(0, token).narrow(0, 0, places.size(0));
-          sums.add(scores.gradients(dscores), token, places + indexer.keys().first(number));
-        });
-  }
-  sums.write(dQuery, dKey, dWeights);
-}
 
 // The maxima and sums of the softmax of the indexer's scores for all keys.
 ACLNN(DenseLightningIndexerSoftmaxLse, (FloatIn, queryIndex), (FloatIn, keyIndex),
@@ -447,7 +198,7 @@ ACLNN(DenseLightningIndexerGradKLLoss, (FloatIn, query), (FloatIn, key), (FloatI
   indexer.measure();
   indexer.expect_enough_keys("actualSeqLengthsKey");
 
-  Sums sums(queryIndex, keyIndex);
+  IndexerGradients sums(queryIndex, keyIndex);
   if (query.is_cpu() && !is_rehearsed()) {
     struct Sequence {
       int64_t number;
@@ -516,7 +267,7 @@ ACLNN(SparseLightningIndexerGradKLLoss, (FloatIn, query), (FloatIn, key), (Float
   indexer.measure();
   indexer.expect_enough_keys("actualSeqLengthsKey");
 
-  Sums sums(queryIndex, keyIndex);
+  IndexerGradients sums(queryIndex, keyIndex);
   if (query.is_cpu() && !is_rehearsed()) {
     struct Sequence {
       int64_t number;
@@ -545,4 +296,4 @@ ACLNN(SparseLightningIndexerGradKLLoss, (FloatIn, query), (FloatIn, key), (Float
   loss = sums.loss();
 }
 
-}  // namespace aclnn_host::attention_lightning_indexer_gradients_rows
+}  // namespace aclnn_host::attention_lightning_indexer_loss_rows

@@ -1,40 +1,29 @@
-// Recurrent layers. The gates of an LSTM stand in the order input, forget, candidate, output; those
-// of a GRU in the order reset, update, candidate.
+// LSTMs and their gradients, from what training saves. The gates stand in the order input, forget,
+// candidate, output.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "cann/rows/recurrent/recurrent.h"
+#include "cann/rows/recurrent/training.h"
 
-namespace aclnn_host::recurrent_recurrent_rows {
+namespace aclnn_host::recurrent_lstm_rows {
 
 namespace {
 
 constexpr int64_t kLstmGates = 4;
-constexpr int64_t kGruGates = 3;
-
-// An initial state of every cell, zeros if there is none.
-at::Tensor initial(const char* name, const std::optional<at::Tensor>& states, const Stack& stack,
-                   const at::Tensor& like) {
-  if (!states) return at::zeros(stack.states(), wide(like).options());
-  expect_dtype(name, *states, like);
-  expect_shape(name, *states, stack.states());
-  return wide(*states);
-}
 
 // What is new where a sequence has the step, and what was before where it has not.
 at::Tensor kept(const Mask& has_step, int64_t step, const at::Tensor& made, const at::Tensor& old) {
   return has_step ? at::where(has_step->select(0, step), made, old) : made;
-}
-
-at::Tensor empty_trace(const at::Tensor& x, const Stack& stack) {
-  return at::zeros(stack.trace(), x.options());
 }
 
 // What a cell computes at every step, and its last state.
@@ -113,18 +102,6 @@ Lstm run_lstm(at::Tensor x, const std::vector<Cell>& cells, const at::Tensor& h,
   return lstm;
 }
 
-// Fills a list that training saves with what `trace_of` says of each cell.
-template <class Trace>
-void save(std::vector<Output>& out, const char* name, const std::vector<Trace>& cells,
-          at::Tensor Trace::* trace, const at::Tensor& like) {
-  EXPECT(out.size() == cells.size(), name, " has ", out.size(), " tensors, expected ", cells.size(),
-         ", one for each direction of each layer, as train is true");
-  for (size_t cell = 0; cell < cells.size(); ++cell) {
-    expect_dtype(out[cell], like);
-    out[cell] = cells[cell].*trace;
-  }
-}
-
 // The steps that stand one after the other in x, each with the sequences that have it.
 struct Packed {
   at::Tensor steps;   // [steps, batch, features]
@@ -168,39 +145,81 @@ void expect_one_layer(int64_t numLayers, bool batchFirst) {
   EXPECT(!batchFirst, "batchFirst is true, expected false");
 }
 
-// What a GRU computes at every step.
-struct GruTrace {
-  GruTrace(const at::Tensor& x, const Stack& stack)
-      : r(empty_trace(x, stack)),
-        z(empty_trace(x, stack)),
-        n(empty_trace(x, stack)),
-        hn(empty_trace(x, stack)),
-        h(empty_trace(x, stack)) {}
-  at::Tensor r, z, n, hn, h;
-  at::Tensor last_h;
+// An LSTM of one layer. packed counts only beside sizes.
+void run_one_layer(const at::Tensor& x, const at::Tensor& initH, const at::Tensor& initC,
+                   const std::vector<NamedTensor>& parameters, const Mask& sizes, bool isbias,
+                   bool bidirection, bool packed, Output& yOut, Output& outputHOut,
+                   Output& outputCOut) {
+  const bool is_packed = packed && sizes;
+  expect_dims("x", x, is_packed ? 2 : 3);
+  expect_dims("initH", initH, 3);
+  const Stack stack{
+      1,          bidirection ? 2 : 1,       sizes ? sizes->numel() : x.size(0), initH.size(1),
+      x.size(-1), hidden_size(parameters[1])};
+  if (!is_packed) expect_shape("x", x, {stack.steps, stack.batch, stack.features});
+  const std::vector<Cell> cells = cells_of(parameters, stack, isbias, kLstmGates, x);
+  const Mask has_step =
+      sizes ? Mask(active("batchSizeOptional", *sizes, stack.batch)) : std::nullopt;
+  const Packed rows =
+      is_packed ? unpacked(wide(x), *has_step, stack) : Packed{.steps = wide(x), .places = {}};
+  const Lstm lstm = run_lstm(rows.steps, cells, initial("initH", initH, stack, x),
+                             initial("initC", initC, stack, x), stack, has_step);
+  expect_dtype(yOut, x);
+  expect_dtype(outputHOut, x);
+  expect_dtype(outputCOut, x);
+  if (!is_packed) {
+    yOut = lstm.y;
+  } else if (rows.places.defined()) {
+    yOut = lstm.y.flatten(0, 1).index_select(0, rows.places);
+  } else {
+    yOut = at::zeros({x.size(0), lstm.y.size(-1)}, x.options());
+  }
+  outputHOut = lstm.last_h;
+  outputCOut = lstm.last_c;
+}
+
+// What one cell of an LSTM saved.
+struct LstmSaved {
+  at::Tensor i, g, f, o, h, c, tanh_c;
 };
 
-GruTrace run_gru_cell(const at::Tensor& x, const Cell& cell, at::Tensor h, const Stack& stack,
-                      bool is_backwards) {
-  GruTrace trace(x, stack);
-  const at::Tensor of_input = at::linear(x, cell.of_input, cell.input_bias);
-  for (int64_t count = 0; count < steps_to_compute(x); ++count) {
-    const int64_t step = place_of_step(count, x.size(0), is_backwards);
-    const at::Tensor a = of_input.select(0, step);
-    const at::Tensor b = at::linear(h, cell.of_hidden, cell.hidden_bias);
-    const at::Tensor r = at::sigmoid(part(a, 0, kGruGates) + part(b, 0, kGruGates));
-    const at::Tensor z = at::sigmoid(part(a, 1, kGruGates) + part(b, 1, kGruGates));
-    const at::Tensor hn = part(b, 2, kGruGates);
-    const at::Tensor n = at::tanh(part(a, 2, kGruGates) + r * hn);
-    h = (1 - z) * n + z * h;
-    trace.r.select(0, step).copy_(r);
-    trace.z.select(0, step).copy_(z);
-    trace.n.select(0, step).copy_(n);
-    trace.hn.select(0, step).copy_(hn);
-    trace.h.select(0, step).copy_(h);
+CellGradients lstm_cell_gradients(const at::Tensor& x, const Cell& cell, const LstmSaved& trace,
+                                  const at::Tensor& h0, const at::Tensor& c0, const at::Tensor& dy,
+                                  at::Tensor dh, at::Tensor dc, const Mask& has_step,
+                                  bool is_backwards) {
+  const at::Tensor previous_h = previous(trace.h, h0, is_backwards);
+  const at::Tensor previous_c = previous(trace.c, c0, is_backwards);
+  const int64_t steps = x.size(0);
+  const at::Tensor of_gates = at::zeros({steps, x.size(1), 4 * h0.size(1)}, x.options());
+  for (int64_t n = 0; n < steps_to_compute(x); ++n) {
+    const int64_t step = place_of_step(n, steps, !is_backwards);
+    const at::Tensor i = trace.i.select(0, step), g = trace.g.select(0, step);
+    const at::Tensor f = trace.f.select(0, step), o = trace.o.select(0, step);
+    const at::Tensor tanh_c = trace.tanh_c.select(0, step);
+    const at::Tensor of_y = dy.select(0, step) + dh;
+    const at::Tensor of_c = of_y * o * (1 - tanh_c.square()) + dc;
+    at::Tensor made =
+        at::cat({of_c * g * i * (1 - i), of_c * previous_c.select(0, step) * f * (1 - f),
+                 of_c * i * (1 - g.square()), of_y * tanh_c * o * (1 - o)},
+                1);
+    at::Tensor new_dc = of_c * f;
+    if (has_step) {
+      const at::Tensor here = has_step->select(0, step);
+      made = at::where(here, made, c10::Scalar(0.0));
+      new_dc = at::where(here, new_dc, dc);
+      dh = at::where(here, at::matmul(made, cell.of_hidden), dh);
+    } else {
+      dh = at::matmul(made, cell.of_hidden);
+    }
+    dc = new_dc;
+    of_gates.select(0, step).copy_(made);
   }
-  trace.last_h = h;
-  return trace;
+  CellGradients gradients{at::matmul(of_gates, cell.of_input), dh, dc, {}};
+  gradients.of_parameters = {of_weight(of_gates, x), of_weight(of_gates, previous_h)};
+  if (cell.input_bias) {
+    gradients.of_parameters.insert(gradients.of_parameters.end(), 2, of_bias(of_gates));
+  }
+  return gradients;
 }
 
 }  // namespace
@@ -251,43 +270,6 @@ ACLNN(LSTM, (FloatIn, input), (Ins, params), (OptionalIns, hx), (OptionalIn, bat
   save(tanhCOut, "tanhCOut", lstm.cells, &LstmTrace::tanh_c, input);
 }
 
-namespace {
-
-// An LSTM of one layer. packed counts only beside sizes.
-void run_one_layer(const at::Tensor& x, const at::Tensor& initH, const at::Tensor& initC,
-                   const std::vector<NamedTensor>& parameters, const Mask& sizes, bool isbias,
-                   bool bidirection, bool packed, Output& yOut, Output& outputHOut,
-                   Output& outputCOut) {
-  const bool is_packed = packed && sizes;
-  expect_dims("x", x, is_packed ? 2 : 3);
-  expect_dims("initH", initH, 3);
-  const Stack stack{
-      1,          bidirection ? 2 : 1,       sizes ? sizes->numel() : x.size(0), initH.size(1),
-      x.size(-1), hidden_size(parameters[1])};
-  if (!is_packed) expect_shape("x", x, {stack.steps, stack.batch, stack.features});
-  const std::vector<Cell> cells = cells_of(parameters, stack, isbias, kLstmGates, x);
-  const Mask has_step =
-      sizes ? Mask(active("batchSizeOptional", *sizes, stack.batch)) : std::nullopt;
-  const Packed rows =
-      is_packed ? unpacked(wide(x), *has_step, stack) : Packed{.steps = wide(x), .places = {}};
-  const Lstm lstm = run_lstm(rows.steps, cells, initial("initH", initH, stack, x),
-                             initial("initC", initC, stack, x), stack, has_step);
-  expect_dtype(yOut, x);
-  expect_dtype(outputHOut, x);
-  expect_dtype(outputCOut, x);
-  if (!is_packed) {
-    yOut = lstm.y;
-  } else if (rows.places.defined()) {
-    yOut = lstm.y.flatten(0, 1).index_select(0, rows.places);
-  } else {
-    yOut = at::zeros({x.size(0), lstm.y.size(-1)}, x.options());
-  }
-  outputHOut = lstm.last_h;
-  outputCOut = lstm.last_c;
-}
-
-}  // namespace
-
 ACLNN(BidirectionLSTM, (FloatIn, x), (In, initH), (In, initC), (In, wIh), (In, wHh),
       (OptionalIn, bIhOptional), (OptionalIn, bHhOptional), (OptionalIn, wIhReverseOptional),
       (OptionalIn, wHhReverseOptional), (OptionalIn, bIhReverseOptional),
@@ -326,42 +308,70 @@ ACLNN(BidirectionLSTMV2, (FloatIn, x), (In, initH), (In, initC), (In, wIh), (In,
                 outputHOut, outputCOut);
 }
 
-// dropout is not used, as published.
-ACLNN(GRU, (FloatIn, input), (Ins, params), (OptionalIn, hx), (OptionalIn, batchSizes),
-      (bool, hasBias), (int64_t, numLayers), (double, dropout), (bool, train), (bool, bidirection),
-      (bool, batchFirst), (Out, output), (Out, hy), (OptionalOuts, rOut), (OptionalOuts, zOut),
-      (OptionalOuts, nOut), (OptionalOuts, hnOut), (OptionalOuts, hOut)) {
-  EXPECT(!batchSizes, "batchSizes is a tensor, expected null: sequences have one length");
-  expect_parameter_count("params", params.size(), numLayers.value(), hasBias, bidirection);
-  expect_dims("input", input, 3);
-  at::Tensor x = steps_first(wide(input), batchFirst);
-  const auto parameters = named("params", params);
-  const Stack stack{numLayers.value(), bidirection ? 2 : 1, x.size(0),
-                    x.size(1),         x.size(2),           hidden_size(parameters[1])};
-  const std::vector<Cell> cells = cells_of(parameters, stack, hasBias, kGruGates, input);
-  const at::Tensor h = initial("hx", hx, stack, input);
-  std::vector<GruTrace> traces;
-  std::vector<at::Tensor> last;
-  for (int64_t layer = 0; layer < stack.layers; ++layer) {
-    std::vector<at::Tensor> outputs;
-    for (int64_t cell = layer * stack.directions; cell < (layer + 1) * stack.directions; ++cell) {
-      const GruTrace& trace = traces.emplace_back(run_gru_cell(
-          x, cells[static_cast<size_t>(cell)], h.select(0, cell), stack, stack.is_backwards(cell)));
-      outputs.push_back(trace.h);
-      last.push_back(trace.last_h);
-    }
-    x = side_by_side(outputs);
+// outputMask is not used, as published. With batchSizesOptional, input, dy and dxOut have a row for
+// each sequence and step; a step that a sequence has not passes on the gradients of its states.
+ACLNN(LstmBackward, (FloatIn, input), (Ins, hx), (Ins, params), (In, dy), (OptionalIn, dh),
+      (OptionalIn, dc), (Ins, i), (Ins, g), (Ins, f), (Ins, o), (Ins, h), (Ins, c), (Ins, tanhc),
+      (OptionalIn, batchSizesOptional), (bool, hasBias), (int64_t, numLayers), (double, dropout),
+      (bool, train), (bool, bidirectional), (bool, batchFirst), (OptionalBools, outputMask),
+      (Out, dxOut), (Out, dhPrevOut), (Out, dcPrevOut), (Outs, dparamsOut)) {
+  expect_parameter_count("params", params.size(), numLayers.value(), hasBias, bidirectional);
+  expect_parameter_count("dparamsOut", dparamsOut.size(), numLayers.value(), hasBias,
+                         bidirectional);
+  EXPECT(hx.size() == 2, "hx has ", hx.size(), " tensors, expected 2");
+  expect_dims("input", input, batchSizesOptional ? 2 : 3);
+  at::Tensor x = wide(input);
+  if (batchSizesOptional) {
+    const int64_t steps = batchSizesOptional->numel();
+    EXPECT(steps > 0 && x.size(0) % steps == 0, "input has ", x.size(0), " rows, expected ",
+           "a multiple of the ", steps, " steps in batchSizesOptional");
+    x = x.reshape({steps, x.size(0) / steps, x.size(1)});
+  } else {
+    x = steps_first(x, batchFirst);
   }
-  expect_dtype(output, input);
-  expect_dtype(hy, input);
-  output = steps_first(x, batchFirst);
-  hy = at::stack(last);
-  if (!train) return;
-  save(rOut, "rOut", traces, &GruTrace::r, input);
-  save(zOut, "zOut", traces, &GruTrace::z, input);
-  save(nOut, "nOut", traces, &GruTrace::n, input);
-  save(hnOut, "hnOut", traces, &GruTrace::hn, input);
-  save(hOut, "hOut", traces, &GruTrace::h, input);
+  const auto parameters = named("params", params);
+  const Stack stack{numLayers.value(), bidirectional ? 2 : 1,     x.size(0), x.size(1),
+                    x.size(2),         hidden_size(parameters[1])};
+  const std::vector<Cell> cells = cells_of(parameters, stack, hasBias, 4, input);
+  expect_dtype("dy", dy, input);
+  const int64_t width = stack.directions * stack.hidden;
+  std::vector<int64_t> output_shape = input.sizes().vec();
+  output_shape.back() = width;
+  expect_shape("dy", dy, output_shape);
+  const at::Tensor of_y = batchSizesOptional ? wide(dy).reshape({stack.steps, stack.batch, width})
+                                             : steps_first(wide(dy), batchFirst);
+  const at::Tensor h0 = states("hx", hx[0], stack, input), c0 = states("hx", hx[1], stack, input);
+  // torch_npu passes null for the gradient of a state that nothing depends on.
+  const auto of_state = [&](const char* name, const std::optional<at::Tensor>& gradient) {
+    return gradient ? states(name, *gradient, stack, input)
+                    : at::zeros(stack.states(), wide(input).options());
+  };
+  const at::Tensor of_h = of_state("dh", dh), of_c = of_state("dc", dc);
+  const auto is = traces("i", i, stack, input), gs = traces("g", g, stack, input);
+  const auto fs = traces("f", f, stack, input), os = traces("o", o, stack, input);
+  const auto hs = traces("h", h, stack, input), cs = traces("c", c, stack, input);
+  const auto tanhs = traces("tanhc", tanhc, stack, input);
+  const Mask has_step = batchSizesOptional
+                            ? Mask(active("batchSizesOptional", *batchSizesOptional, stack.batch))
+                            : std::nullopt;
+  const StackGradients gradients = stack_gradients(
+      x, of_y, stack, hs,
+      [&](size_t cell, const at::Tensor& of_layer, const at::Tensor& of_output) {
+        const auto index = static_cast<int64_t>(cell);
+        const LstmSaved trace{is[cell], gs[cell], fs[cell],   os[cell],
+                              hs[cell], cs[cell], tanhs[cell]};
+        return lstm_cell_gradients(of_layer, cells[cell], trace, h0.select(0, index),
+                                   c0.select(0, index), of_output, of_h.select(0, index),
+                                   of_c.select(0, index), has_step, stack.is_backwards(index));
+      });
+  expect_dtype(dxOut, input);
+  expect_dtype(dhPrevOut, input);
+  expect_dtype(dcPrevOut, input);
+  dxOut =
+      batchSizesOptional ? gradients.of_x.flatten(0, 1) : steps_first(gradients.of_x, batchFirst);
+  dhPrevOut = of_states(gradients, &CellGradients::of_h);
+  dcPrevOut = of_states(gradients, &CellGradients::of_c);
+  write_parameters(dparamsOut, gradients, input);
 }
 
 // What is left of an LSTM cell after its matrix products.
@@ -397,5 +407,36 @@ ACLNN(ThnnFusedLstmCell, (FloatIn, inputGates), (In, hiddenGates), (In, cx),
   cyOut = c;
   storageOut = at::cat({i, f, g, o}, 1);
 }
+// The gates stand as in storage: input, forget, candidate, output. A null gradient is 0.
+ACLNN(ThnnFusedLstmCellBackward, (OptionalIn, gradHyOptional), (OptionalIn, gradCOptional),
+      (FloatIn, cx), (In, cy), (In, storage), (bool, hasBias), (Out, gradGatesOut),
+      (Out, gradCxOut), (Out, gradBiasOut)) {
+  expect_dims("cx", cx, 2);
+  expect_like("cy", cy, cx);
+  expect_dtype("storage", storage, cx);
+  expect_shape("storage", storage, {cx.size(0), 4 * cx.size(1)});
+  const auto gradient = [&](const char* name, const std::optional<at::Tensor>& tensor) {
+    if (!tensor) return at::zeros_like(wide(cx));
+    expect_like(name, *tensor, cx);
+    return wide(*tensor);
+  };
+  const at::Tensor of_h = gradient("gradHyOptional", gradHyOptional);
+  const at::Tensor gates = wide(storage);
+  const at::Tensor i = part(gates, 0, 4), f = part(gates, 1, 4);
+  const at::Tensor g = part(gates, 2, 4), o = part(gates, 3, 4);
+  const at::Tensor tanh_c = at::tanh(wide(cy));
+  const at::Tensor of_c =
+      of_h * o * (1 - tanh_c.square()) + gradient("gradCOptional", gradCOptional);
+  const at::Tensor of_gates = at::cat({of_c * g * i * (1 - i), of_c * wide(cx) * f * (1 - f),
+                                       of_c * i * (1 - g.square()), of_h * tanh_c * o * (1 - o)},
+                                      1);
+  expect_dtype(gradGatesOut, cx);
+  expect_dtype(gradCxOut, cx);
+  gradGatesOut = of_gates;
+  gradCxOut = of_c * f;
+  if (!hasBias) return;
+  expect_dtype(gradBiasOut, cx);
+  gradBiasOut = of_gates.sum(0);
+}
 
-}  // namespace aclnn_host::recurrent_recurrent_rows
+}  // namespace aclnn_host::recurrent_lstm_rows

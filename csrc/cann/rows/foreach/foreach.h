@@ -38,7 +38,20 @@ void for_each(std::vector<Output>& out, Result result, const Lists&... lists) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = results[i];
 }
 
-// The same for functions of ATen that compute results of type(i) element by element: into(i, place)
+// for_each, where all tensors of a call have one type.
+template <class Result, class... Lists>
+void for_each_of_one_type(std::vector<Output>& out, Result result, const Lists&... lists) {
+  const auto checked = [&](size_t i) {
+    const at::ScalarType dtype = out[0]->scalar_type();
+    EXPECT(out[i]->scalar_type() == dtype && ((lists[i].scalar_type() == dtype) && ...),
+           "the tensors ", i, " of the lists have different dtypes, expected ", dtype,
+           " for all of them; cast them");
+    return result(i);
+  };
+  for_each(out, checked, lists...);
+}
+
+// for_each for functions of ATen that compute results of type(i) element by element: into(i, place)
 // may put one into the output's own memory.
 template <class Type, class Result, class Into, class... Lists>
 void for_each_elementwise(std::vector<Output>& out, Type type, Result result, Into into,

@@ -1,4 +1,4 @@
-"""The functions of random numbers of the host CANN: csrc/cann/rows/draws.h.
+"""The functions of random numbers of the host CANN: csrc/cann/rows/random/draws.h.
 
 Each number follows from the seed and the offset by Philox4x32-10 and its distribution, on any machine. Both are written
 here a second time: the generator from its paper, the distributions with scipy's quantiles.

@@ -1,4 +1,4 @@
-"""Activation functions and their gradients under torch_npu; csrc/cann/rows/activation.cpp."""
+"""Activation functions and their gradients under torch_npu; csrc/cann/rows/activation."""
 
 from __future__ import annotations
 

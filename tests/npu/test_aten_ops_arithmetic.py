@@ -1,4 +1,4 @@
-"""Sums, products and their like under torch_npu; csrc/cann/rows/arithmetic.cpp, copy_and_fill.cpp."""
+"""Sums, products and their like under torch_npu; csrc/cann/rows/elementwise, shape/copy_and_fill.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons, logic and choices under torch_npu; csrc/cann/rows/comparison.cpp."""
+"""Comparisons, logic and choices under torch_npu; csrc/cann/rows/elementwise, indexing/masks.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embeddings under torch_npu; csrc/cann/rows/embedding.cpp."""
+"""Embeddings under torch_npu; csrc/cann/rows/indexing/embedding.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of tensors and optimisers under torch_npu; csrc/cann/rows/foreach.cpp."""
+"""Lists of tensors and optimisers under torch_npu; csrc/cann/rows/foreach, optimizers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements by index under torch_npu; csrc/cann/rows/indexing.cpp."""
+"""Elements by index under torch_npu; csrc/cann/rows/indexing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Caches, experts and causal convolutions of language models under torch_npu.
 
 Their rows are in csrc/cann/rows: attention/normalized_cache.cpp and rotary*.cpp, experts, inference and
-causal_convolution.cpp. The references are written here from CANN's documents.
+convolution/causal_convolution.cpp. The references are written here from CANN's documents.
 """
 
 from __future__ import annotations

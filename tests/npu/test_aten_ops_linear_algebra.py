@@ -1,4 +1,4 @@
-"""Decompositions under torch_npu; csrc/cann/rows/linear_algebra.cpp."""
+"""Decompositions under torch_npu; csrc/cann/rows/linear_algebra."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses and their gradients under torch_npu; csrc/cann/rows/loss.cpp."""
+"""Losses and their gradients under torch_npu; csrc/cann/rows/loss."""
 
 from __future__ import annotations
 

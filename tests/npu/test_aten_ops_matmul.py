@@ -1,4 +1,4 @@
-"""Products of matrices under torch_npu; csrc/cann/rows/matmul.cpp."""
+"""Products of matrices under torch_npu; csrc/cann/rows/matmul."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisations under torch_npu; csrc/cann/rows/normalization.cpp."""
+"""Normalisations under torch_npu; csrc/cann/rows/normalization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of one tensor under torch_npu; csrc/cann/rows/pointwise.cpp."""
+"""Functions of one tensor under torch_npu; csrc/cann/rows/elementwise."""
 
 from __future__ import annotations
 

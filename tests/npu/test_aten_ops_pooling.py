@@ -1,4 +1,4 @@
-"""Pooling and interpolation under torch_npu; csrc/cann/rows/pooling.cpp and upsampling.cpp."""
+"""Pooling and interpolation under torch_npu; csrc/cann/rows/pooling and vision/upsampling.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers under torch_npu; csrc/cann/rows/random.cpp.
+"""Random numbers under torch_npu; csrc/cann/rows/random.
 
 The numbers are not the CPU's and not a device's: what is tested is that the seed decides them, their distribution, and
 what must hold of each of them.

@@ -1,4 +1,4 @@
-"""Reductions under torch_npu; csrc/cann/rows/reduction.cpp."""
+"""Reductions under torch_npu; csrc/cann/rows/reduction."""
 
 from __future__ import annotations
 

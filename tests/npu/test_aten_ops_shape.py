@@ -1,4 +1,4 @@
-"""Making, joining and moving tensors under torch_npu; csrc/cann/rows/{creation,shape}.cpp."""
+"""Making, joining and moving tensors under torch_npu; csrc/cann/rows/shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders under torch_npu; csrc/cann/rows/sorting.cpp."""
+"""Orders under torch_npu; csrc/cann/rows/sorting."""
 
 from __future__ import annotations
 

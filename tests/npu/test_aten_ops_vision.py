@@ -1,4 +1,4 @@
-"""Images under torch_npu; csrc/cann/rows/vision.cpp."""
+"""Images under torch_npu; csrc/cann/rows/vision."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@
 #include <ATen/ops/threshold_backward.h>
 
 #include "cann/named_ops/operator.h"
-#include "cann/rows/shrinking.h"
+#include "cann/rows/activation/shrinking.h"
 
 namespace aclnn_host::named_activation {
 

@@ -11,7 +11,7 @@
 #include <ATen/ops/pdist.h>
 
 #include "cann/named_ops/operator.h"
-#include "cann/rows/distances.h"
+#include "cann/rows/linear_algebra/distances.h"
 
 namespace aclnn_host::named_linear_algebra {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "cann/rows/matrix_units.h"
+#include "cann/rows/matmul/matrix_units.h"
 
 namespace aclnn_host {
 

@@ -10,7 +10,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "cann/named_ops/operator.h"
-#include "cann/rows/random.h"
+#include "cann/rows/random/random.h"
 
 namespace aclnn_host::named_random {
 

@@ -10,7 +10,7 @@
 
 #include "cann/rows/attention/batched.h"
 #include "cann/rows/checks.h"
-#include "cann/rows/random.h"
+#include "cann/rows/random/random.h"
 
 namespace aclnn_host {
 namespace {

@@ -7,7 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "cann/rows/attention/training.h"
-#include "cann/rows/philox.h"
+#include "cann/rows/random/philox.h"
 #include "cann/rows/row.h"
 
 // Attention of training where all sequences have one length, and its gradients. The layout says how

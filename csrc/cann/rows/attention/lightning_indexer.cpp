@@ -1,20 +1,21 @@
 // Which keys matter most to each query, by a small attention of its own (DeepSeek sparse
-// attention).
+// attention), and the gradients of the scores.
 
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/full_like.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/where.h>
 
+#include "cann/rows/attention/lightning_indexer.h"
 #include "cann/rows/attention/token_sequences.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
@@ -92,6 +93,51 @@ Best best_keys(TokenSequences& queries, TokenSequences& keys, const at::Tensor& 
 
 }  // namespace
 
+// The gradients of the values that LightningIndexer finds.
+ACLNN(LightningIndexerGrad, (FloatIn, query), (FloatIn, key), (FloatIn, dy), (In, spareIndices),
+      (FloatIn, weights), (OptionalIn, actualSeqLengthsQuery), (OptionalIn, actualSeqLengthsKey),
+      (int64_t, headNum), (char*, layout), (int64_t, sparseMode), (int64_t, preTokens),
+      (int64_t, nextTokens), (bool, deterministic), (Out, dQuery), (Out, dKey), (Out, dWeights)) {
+  constexpr int64_t kMostKeys = 2048;
+  if (query.numel() == 0) return;
+  Indexer indexer({"query", "key", "actualSeqLengthsQuery", "actualSeqLengthsKey"}, query, key,
+                  weights, layout, actualSeqLengthsQuery, actualSeqLengthsKey);
+  expect_dtype("dy", dy, query);
+  expect_dtype("weights", weights, query);
+  EXPECT(sparseMode == 0 || sparseMode == 3, "sparseMode is ", sparseMode.value(),
+         ", expected 0 or 3");
+  expect_dims("spareIndices", spareIndices, query.dim() - 1, query.dim());
+  const int64_t count = spareIndices.size(-1);
+  EXPECT(count >= 1 && count <= kMostKeys, "spareIndices has ", count,
+         " keys of each query, expected 1 to ", kMostKeys);
+  // With a dimension for the one head of keys, as LightningIndexer writes them, or without.
+  std::vector<int64_t> of_tokens(query.sizes().begin(), query.sizes().end() - 1);
+  of_tokens.back() = spareIndices.dim() == query.dim() ? 1 : count;
+  if (spareIndices.dim() == query.dim()) of_tokens.push_back(count);
+  expect_dtype("spareIndices", spareIndices, at::kInt);
+  expect_shape("spareIndices", spareIndices, of_tokens);
+  expect_shape("dy", dy, of_tokens);
+  expect_results(dQuery, query, dKey, key, dWeights, weights);
+
+  IndexerGradients sums(query, key);
+  if (query.is_cpu() && !is_rehearsed()) {
+    indexer.measure();
+    const at::Tensor lists = spareIndices.reshape({-1, count});
+    const at::Tensor gradients = dy.reshape({-1, count}).to(at::kFloat);
+    indexer.each_query(
+        [&](int64_t sequence) { return std::pair(sequence, indexer.parts(sequence)); },
+        [&](const auto& sequence, int64_t token, int64_t row, int64_t visible) {
+          const auto& [number, parts] = sequence;
+          const at::Tensor places =
+              listed(lists.select(0, token), sparseMode == 3 ? visible : count, parts.keys.size(0));
+          const QueryScores scores(parts.query.select(0, row), parts.keys.index_select(0, places),
+                                   parts.weights.select(0, row));
+          const at::Tensor dscores = gradients.select(0, token).narrow(0, 0, places.size(0));
+          sums.add(scores.gradients(dscores), token, places + indexer.keys().first(number));
+        });
+  }
+  sums.write(dQuery, dKey, dWeights);
+}
 // The score of a key is the sum over heads of weight relu(query key).
 ACLNN(LightningIndexer, (FloatIn, query), (FloatIn, key), (FloatIn, weights),
       (OptionalIn, actualSeqLengthsQueryOptional), (OptionalIn, actualSeqLengthsKeyOptional),

@@ -1,4 +1,4 @@
-// Attention of training over packed sequences: see packed_attention.h.
+// Attention of training over packed sequences: see packed.h.
 
 #include "cann/rows/attention/packed.h"
 

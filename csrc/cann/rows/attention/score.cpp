@@ -8,7 +8,7 @@
 
 #include "cann/rows/attention/batched.h"
 #include "cann/rows/attention/packed.h"
-#include "cann/rows/random.h"
+#include "cann/rows/random/random.h"
 
 namespace aclnn_host::attention_score_rows {
 

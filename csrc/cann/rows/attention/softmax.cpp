@@ -1,4 +1,4 @@
-// The attention of training: see attention.h.
+// The attention of training: see training.h.
 
 #include "cann/rows/attention/training.h"
 

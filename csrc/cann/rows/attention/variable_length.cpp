@@ -1,10 +1,56 @@
-// Attention of training over packed sequences of many lengths: see packed_attention.h. The versions
-// differ in what they have beside: 2 the types of shifts, 3 rotary parts, 4 the layout of the
-// softmax's maxima and sums.
+// Attention of training over packed sequences of many lengths (see packed.h), and its gradients,
+// which are called "unpadding". The versions differ in what they have beside: 2 the types of
+// shifts, 3 rotary parts, 4 the layout of the softmax's maxima and sums. For the gradients the
+// probabilities are computed anew, so that nothing of the forward pass is needed; no gradient of a
+// shift is written.
 
 #include "cann/rows/attention/packed.h"
 
 namespace aclnn_host::attention_variable_length_rows {
+
+namespace {
+
+void write(const PackedGradients& gradients, Output& dq, Output& dk, Output& dv) {
+  dq = gradients.query;
+  dk = gradients.key;
+  dv = gradients.value;
+}
+
+// Of queries and keys in two parts.
+struct RotaryOutputs {
+  Output& query;
+  OptionalOutput& query_rotary;
+  Output& key;
+  OptionalOutput& key_rotary;
+  Output& value;
+};
+// Writes the gradients of both parts, and returns the one of the sink.
+at::Tensor write_with_rotary(const at::Tensor& query, const at::Tensor& key,
+                             const at::Tensor& value, const at::Tensor& dy,
+                             const RotaryParts& rotary, const std::string& layout,
+                             const at::OptionalIntArrayRef& query_sums,
+                             const at::OptionalIntArrayRef& key_sums,
+                             const AttentionArguments& arguments, const RotaryOutputs& outputs) {
+  check_value_size(key, value);
+  check_rotary(rotary, arguments);
+  const at::Tensor queries = with_rotary("queryRope", query, rotary.query);
+  const at::Tensor keys = with_rotary("keyInRope", key, rotary.key);
+  const PackedAttention sequences(queries, keys, value, layout, query_sums, key_sums, arguments);
+  const PackedGradients gradients = packed_gradients(queries, keys, value, dy, sequences);
+  const int64_t size = query.size(2);
+  outputs.query = gradients.query.narrow(2, 0, size);
+  outputs.key = gradients.key.narrow(2, 0, size);
+  outputs.value = gradients.value;
+  if (rotary.query) {
+    EXPECT(outputs.query_rotary && outputs.key_rotary,
+           "dqRopeOut or dkRopeOut is null, expected the gradients of the rotary parts");
+    outputs.query_rotary = gradients.query.narrow(2, size, rotary.query->size(2));
+    outputs.key_rotary = gradients.key.narrow(2, size, rotary.query->size(2));
+  }
+  return gradients.sink;
+}
+
+}  // namespace
 
 ACLNN(FlashAttentionVarLenScore, (FloatIn, query), (FloatIn, key), (FloatIn, value),
       (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
@@ -135,5 +181,139 @@ ACLNN(FlashAttentionVarLenScoreV5, (FloatIn, query), (OptionalIn, queryRope), (F
                   softmaxMaxOut, softmaxSumOut, attentionOutOut);
 }
 ACLNN_MAX_WORKSPACE(FlashAttentionVarLenScoreV5);
+
+ACLNN(FlashAttentionUnpaddingScoreGrad, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
+      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
+      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
+      (OptionalInts, prefixOptional), (OptionalInts, actualSeqQLenOptional),
+      (OptionalInts, actualSeqKvLenOptional), (double, scaleValue), (double, keepProb),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+      (int64_t, innerPrecise), (int64_t, sparseMode), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+      (OptionalOut, dpseOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
+  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
+  check_value_size(keyIn, value);
+  const PackedAttention sequences(query, keyIn, value, inputLayout, actualSeqQLenOptional,
+                                  actualSeqKvLenOptional,
+                                  {pseShiftOptional,
+                                   dropMaskOptional,
+                                   attenMaskOptional,
+                                   prefixOptional,
+                                   {},
+                                   {},
+                                   scaleValue,
+                                   keepProb,
+                                   preTokens,
+                                   nextTokens,
+                                   headNum,
+                                   sparseMode});
+  write(packed_gradients(query, keyIn, value, dy, sequences), dqOut, dkOut, dvOut);
+}
+ACLNN(FlashAttentionUnpaddingScoreGradV2, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
+      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
+      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
+      (OptionalInts, prefixOptional), (OptionalInts, actualSeqQLenOptional),
+      (OptionalInts, actualSeqKvLenOptional), (OptionalInts, qStartIdxOptional),
+      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut),
+      (Out, dkOut), (Out, dvOut), (OptionalOut, dpseOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
+  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
+  check_value_size(keyIn, value);
+  const PackedAttention sequences(
+      query, keyIn, value, inputLayout, actualSeqQLenOptional, actualSeqKvLenOptional,
+      {pseShiftOptional, dropMaskOptional, attenMaskOptional, prefixOptional, qStartIdxOptional,
+       kvStartIdxOptional, scaleValue, keepProb, preTokens, nextTokens, headNum, sparseMode,
+       pseType});
+  write(packed_gradients(query, keyIn, value, dy, sequences), dqOut, dkOut, dvOut);
+}
+ACLNN(FlashAttentionUnpaddingScoreGradV3, (FloatIn, query), (OptionalIn, queryRope),
+      (FloatIn, keyIn), (OptionalIn, keyInRope), (FloatIn, value), (FloatIn, dy),
+      (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
+      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
+      (OptionalInts, prefixOptional), (OptionalInts, actualSeqQLenOptional),
+      (OptionalInts, actualSeqKvLenOptional), (OptionalInts, qStartIdxOptional),
+      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut),
+      (OptionalOut, dqRopeOut), (Out, dkOut), (OptionalOut, dkRopeOut), (Out, dvOut),
+      (OptionalOut, dpseOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
+  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
+  const AttentionArguments arguments = {pseShiftOptional, dropMaskOptional,  attenMaskOptional,
+                                        prefixOptional,   qStartIdxOptional, kvStartIdxOptional,
+                                        scaleValue,       keepProb,          preTokens,
+                                        nextTokens,       headNum,           sparseMode,
+                                        pseType};
+  write_with_rotary(query, keyIn, value, dy, {queryRope, keyInRope}, inputLayout,
+                    actualSeqQLenOptional, actualSeqKvLenOptional, arguments,
+                    {dqOut, dqRopeOut, dkOut, dkRopeOut, dvOut});
+}
+ACLNN(FlashAttentionUnpaddingScoreGradV4, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
+      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
+      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
+      (OptionalInts, prefixOptional), (OptionalInts, actualSeqQLenOptional),
+      (OptionalInts, actualSeqKvLenOptional), (double, scaleValue), (double, keepProb),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+      (int64_t, innerPrecise), (int64_t, sparseMode), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+      (OptionalOut, dpseOut), (char*, softmaxInLayout)) {
+  refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
+  is_as_input("softmaxInLayout", softmaxInLayout);
+  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
+  check_value_size(keyIn, value);
+  const PackedAttention sequences(query, keyIn, value, inputLayout, actualSeqQLenOptional,
+                                  actualSeqKvLenOptional,
+                                  {pseShiftOptional,
+                                   dropMaskOptional,
+                                   attenMaskOptional,
+                                   prefixOptional,
+                                   {},
+                                   {},
+                                   scaleValue,
+                                   keepProb,
+                                   preTokens,
+                                   nextTokens,
+                                   headNum,
+                                   sparseMode});
+  write(packed_gradients(query, keyIn, value, dy, sequences), dqOut, dkOut, dvOut);
+}
+// The third version with a sink.
+ACLNN(FlashAttentionUnpaddingScoreGradV5, (FloatIn, query), (OptionalIn, queryRope),
+      (FloatIn, keyIn), (OptionalIn, keyInRope), (FloatIn, value), (FloatIn, dy),
+      (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
+      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
+      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
+      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
+      (OptionalIn, sinkInOptional), (OptionalInts, prefixOptional),
+      (OptionalInts, actualSeqQLenOptional), (OptionalInts, actualSeqKvLenOptional),
+      (OptionalInts, qStartIdxOptional), (OptionalInts, kvStartIdxOptional), (double, scaleValue),
+      (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
+      (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType),
+      (char*, softmaxInLayout), (Out, dqOut), (OptionalOut, dqRopeOut), (Out, dkOut),
+      (OptionalOut, dkRopeOut), (Out, dvOut), (OptionalOut, dpseOut), (OptionalOut, dsinkOut)) {
+  refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
+  is_as_input("softmaxInLayout", softmaxInLayout);
+  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
+  EXPECT(dsinkOut || !sinkInOptional, "dsinkOut is null, expected a tensor as sinkInOptional is");
+  const AttentionArguments arguments = {pseShiftOptional, dropMaskOptional,  attenMaskOptional,
+                                        prefixOptional,   qStartIdxOptional, kvStartIdxOptional,
+                                        scaleValue,       keepProb,          preTokens,
+                                        nextTokens,       headNum,           sparseMode,
+                                        pseType,          sinkInOptional};
+  const at::Tensor dsink = write_with_rotary(
+      query, keyIn, value, dy, {queryRope, keyInRope}, inputLayout, actualSeqQLenOptional,
+      actualSeqKvLenOptional, arguments, {dqOut, dqRopeOut, dkOut, dkRopeOut, dvOut});
+  if (sinkInOptional) dsinkOut = dsink;
+}
+ACLNN_MAX_WORKSPACE(FlashAttentionUnpaddingScoreGradV5);
 
 }  // namespace aclnn_host::attention_variable_length_rows

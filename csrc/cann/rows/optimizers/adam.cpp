@@ -1,19 +1,27 @@
 // Steps of the optimiser Adam and its relatives, computed in FLOAT.
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/bucketize.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/where.h>
 
 #include "cann/rows/checks.h"
-#include "cann/rows/foreach.h"
+#include "cann/rows/foreach/foreach.h"
+#include "cann/rows/optimizers/lists.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::optimizers_adam_rows {
 
 namespace {
+
+// The number of a step, of how many there were before, as ATen counts them.
+at::Tensor following(const at::Tensor& step) {
+  return step.reshape({}).to(at::kFloat).add(1);
+}
 
 // A tensor of one number, as a number in FLOAT.
 at::Tensor number(const char* name, const at::Tensor& tensor, at::ScalarType dtype) {
@@ -35,10 +43,6 @@ std::vector<at::Tensor> all_wide(const std::vector<at::Tensor>& tensors) {
   wider.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) wider.push_back(wide(tensor));
   return wider;
-}
-
-void write(std::vector<Output>& outputs, const std::vector<at::Tensor>& results) {
-  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = results[i];
 }
 
 // The first element of each, which is a step counted from 0, as the number of the step from 1.
@@ -107,6 +111,101 @@ class Quantised {
 };
 
 }  // namespace
+
+// stateSteps, like step below, counts the steps before this one.
+ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
+      (InOuts, expAvgSqsRef), (InOuts, maxExpAvgSqsRef), (Ins, stateSteps),
+      (OptionalIn, gradScaleOptional), (OptionalIn, foundInfOptional), (double, lr),
+      (double, beta1), (double, beta2), (double, weightDecay), (double, eps), (bool, amsgrad),
+      (bool, maximize)) {
+  expect_alike("gradsRef", gradsRef, paramsRef);
+  expect_alike("expAvgsRef", expAvgsRef, paramsRef);
+  expect_alike("expAvgSqsRef", expAvgSqsRef, paramsRef);
+  if (amsgrad) expect_alike("maxExpAvgSqsRef", maxExpAvgSqsRef, paramsRef);
+  EXPECT(stateSteps.size() == paramsRef.size(), "stateSteps has ", stateSteps.size(),
+         " tensors, expected ", paramsRef.size());
+  std::vector<at::Tensor> steps;
+  for (const at::Tensor& step : stateSteps) steps.push_back(following(step));
+  const auto [params, grads, means, squares, largest] = at::_fused_adam(
+      tensors(paramsRef), tensors(gradsRef), tensors(expAvgsRef), tensors(expAvgSqsRef),
+      amsgrad ? tensors(maxExpAvgSqsRef) : std::vector<at::Tensor>(), steps, lr, beta1, beta2,
+      weightDecay, eps, amsgrad, maximize, gradScaleOptional, foundInfOptional);
+  write(paramsRef, params);
+  write(gradsRef, grads);
+  write(expAvgsRef, means);
+  write(expAvgSqsRef, squares);
+  if (amsgrad) write(maxExpAvgSqsRef, largest);
+}
+
+// beta1Power and beta2Power are those of the step before. With amsgrad, vRef becomes the larger one
+// of itself and maxGradNormOptional.
+ACLNN(ApplyAdamW, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef),
+      (FloatIn, beta1Power), (FloatIn, beta2Power), (FloatIn, lr), (FloatIn, weightDecay),
+      (FloatIn, beta1), (FloatIn, beta2), (FloatIn, eps), (FloatIn, grad),
+      (OptionalIn, maxGradNormOptional), (bool, amsgrad), (bool, maximize)) {
+  expect_like("mRef", mRef, varRef);
+  expect_like("vRef", vRef, varRef);
+  expect_like("grad", grad, varRef);
+  require_given(!amsgrad || maxGradNormOptional,
+                "amsgrad is true and maxGradNormOptional is null, expected a tensor");
+  if (amsgrad) expect_like("maxGradNormOptional", *maxGradNormOptional, varRef);
+  const auto number = [&](const char* name, const at::Tensor& tensor) {
+    EXPECT(tensor.numel() == 1, name, " has ", tensor.numel(), " elements, expected 1");
+    EXPECT(tensor.scalar_type() == varRef->scalar_type(), name, " has dtype ",
+           dtype_text(tensor.scalar_type()), ", expected ", dtype_text(varRef->scalar_type()),
+           " as varRef has");
+    return wide(tensor).reshape({});
+  };
+  const at::Tensor first = number("beta1", beta1), second = number("beta2", beta2);
+  const at::Tensor rate = number("lr", lr), decay = number("weightDecay", weightDecay);
+  const at::Tensor power1 = number("beta1Power", beta1Power) * first;
+  const at::Tensor power2 = number("beta2Power", beta2Power) * second;
+  const at::Tensor gradient = maximize ? -wide(grad) : wide(grad);
+  const at::Tensor mean = wide(mRef) * first + gradient * (1 - first);
+  at::Tensor square = wide(vRef) * second + gradient.square() * (1 - second);
+  if (amsgrad) square = at::maximum(square, wide(*maxGradNormOptional));
+  const at::Tensor deviation = (square / (1 - power2)).sqrt() + number("eps", eps);
+  const at::Tensor variable = wide(varRef);
+  const at::Tensor result =
+      variable - rate * (mean / (1 - power1)) / deviation - rate * decay * variable;
+  varRef = result;
+  mRef = mean;
+  vRef = square;
+}
+ACLNN(ApplyAdamWV2, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef),
+      (OptionalInOut, maxGradNormOptionalRef), (FloatIn, grad), (In, step), (float, lr),
+      (float, beta1), (float, beta2), (float, weightDecay), (float, eps), (bool, amsgrad),
+      (bool, maximize)) {
+  require_given(!amsgrad || maxGradNormOptionalRef,
+                "amsgrad is true and maxGradNormOptionalRef is null, expected a tensor");
+  expect_shape("mRef", mRef, varRef->sizes());
+  expect_shape("vRef", vRef, varRef->sizes());
+  expect_shape("grad", grad, varRef->sizes());
+  if (amsgrad) {
+    expect_shape("maxGradNormOptionalRef", *maxGradNormOptionalRef, varRef->sizes());
+  }
+  // FLOAT, FLOAT16 and BFLOAT16 may be mixed.
+  const auto expect_width = [&](const char* name, const at::Tensor& tensor) {
+    EXPECT(wide(tensor.scalar_type()) == wide(varRef->scalar_type()), name, " has dtype ",
+           dtype_text(tensor.scalar_type()), " beside varRef, which has ",
+           dtype_text(varRef->scalar_type()),
+           ", expected FLOAT, FLOAT16 or BFLOAT16 for each, or DOUBLE for all");
+  };
+  expect_width("mRef", mRef);
+  expect_width("vRef", vRef);
+  expect_width("grad", grad);
+  if (amsgrad) expect_width("maxGradNormOptionalRef", *maxGradNormOptionalRef);
+  EXPECT(step.numel() == 1, "step has shape ", step.sizes(), ", expected one element");
+  std::vector<at::Tensor> largest;
+  if (amsgrad) largest.push_back(wide(*maxGradNormOptionalRef));
+  const auto [params, grads, means, squares, larger] =
+      at::_fused_adamw({wide(varRef)}, {wide(grad)}, {wide(mRef)}, {wide(vRef)}, largest,
+                       {following(step)}, lr, beta1, beta2, weightDecay, eps, amsgrad, maximize);
+  varRef = params[0];
+  mRef = means[0];
+  vRef = squares[0];
+  if (amsgrad) maxGradNormOptionalRef = larger[0];
+}
 
 // beta1Power and beta2Power are those of this step. m and v are read only, as published.
 ACLNN(ApplyAdam, (FloatInOut, varRef), (In, m), (In, v), (In, beta1Power), (In, beta2Power),

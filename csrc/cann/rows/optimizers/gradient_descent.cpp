@@ -1,6 +1,7 @@
-// Steps of optimizers that give all state of theirs back.
+// Steps of gradient descent and its relatives.
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/pow.h>
@@ -9,6 +10,8 @@
 #include <ATen/ops/where.h>
 
 #include "cann/rows/checks.h"
+#include "cann/rows/foreach/foreach.h"
+#include "cann/rows/optimizers/lists.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::optimizers_gradient_descent_rows {
@@ -33,6 +36,20 @@ void check_dims(const at::Tensor& var) {
 }
 
 }  // namespace
+
+// Optimisers: one step of all parameters.
+ACLNN(FusedSgd, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, momentumBufferListOptionalRef),
+      (OptionalIn, gradScaleOptional), (float, weightDecay), (float, momentum), (float, lr),
+      (float, dampening), (bool, nesterov), (bool, maximize), (bool, isFirstStep)) {
+  expect_alike("gradsRef", gradsRef, paramsRef);
+  expect_alike("momentumBufferListOptionalRef", momentumBufferListOptionalRef, paramsRef);
+  const auto [params, grads, momenta] = at::_fused_sgd(
+      tensors(paramsRef), tensors(gradsRef), tensors(momentumBufferListOptionalRef), weightDecay,
+      momentum, lr, dampening, nesterov, maximize, isFirstStep, gradScaleOptional);
+  write(paramsRef, params);
+  write(gradsRef, grads);
+  write(momentumBufferListOptionalRef, momenta);
+}
 
 ACLNN(ApplyAdadelta, (FloatIn, var), (FloatIn, accum), (FloatIn, accumUpdate), (Number, lr),
       (Number, rho), (Number, epsilon), (FloatIn, grad), (Out, varOut), (Out, accumOut),

@@ -12,9 +12,9 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/trunc.h>
 
+#include "cann/rows/activation/gated_units.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
-#include "cann/rows/quantized/gated_units.h"
 #include "cann/rows/quantized/quantized_arguments.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/quantized/row_groups.h"

@@ -9,8 +9,8 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
 
+#include "cann/rows/activation/gated_units.h"
 #include "cann/rows/checks.h"
-#include "cann/rows/quantized/gated_units.h"
 #include "cann/rows/quantized/mx_blocks.h"
 #include "cann/rows/row.h"
 

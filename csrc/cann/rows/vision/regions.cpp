@@ -10,7 +10,6 @@
 #include <ATen/ops/atan.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/relu.h>
@@ -22,22 +21,20 @@
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
 #include "cann/rows/vision/region_alignment.h"
+#include "cann/rows/vision/regions.h"
 
 namespace aclnn_host::vision_regions_rows {
 
 namespace {
 
+// The product of the two extents of boxes, which are [..., 4], or of their overlaps.
+at::Tensor area(const at::Tensor& low, const at::Tensor& high, double eps) {
+  const at::Tensor extents = high - low + eps;
+  return extents.select(-1, 0) * extents.select(-1, 1);
+}
+
 constexpr int64_t kMostRegions = 1024;  // of the functions with argmax
 constexpr int64_t kMostSelected = 700;  // per class
-
-void expect_not_double(const char* name, const at::Tensor& tensor) {
-  EXPECT(tensor.scalar_type() != at::kDouble, name, " has dtype DOUBLE, expected FLOAT or FLOAT16");
-}
-
-void expect_regions(const char* name, const at::Tensor& boxes) {
-  EXPECT(boxes.dim() == 2 && boxes.size(1) == 5, name, " has shape ", boxes.sizes(),
-         ", expected two dimensions, the second 5");
-}
 
 // ---- pooling of the largest elements
 
@@ -155,57 +152,31 @@ float threshold(const char* name, const std::vector<double>& values) {
 
 }  // namespace
 
-// Without aligned, boxes are at least 1 wide and high, and not moved by half an element.
-ACLNN(RoiAlignV2, (Image<FloatIn>, self), (FloatIn, boxes), (int64_t, pooledHeight),
-      (int64_t, pooledWidth), (float, spatialScale), (int64_t, samplingRatio), (bool, aligned),
-      (Image<Out>, out)) {
-  const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
-  expect_dims("self", self, 4);
-  expect_not_double("self", self);
-  EXPECT(self.size(0) > 0 && self.size(2) > 0 && self.size(3) > 0, "self has shape ", self.sizes(),
-         ", expected no 0 but for the channels");
-  expect_regions("boxes", boxes);
-  expect_dtype("boxes", boxes, self);
-  expect_dtype(out, self);
-  const std::vector<int64_t> shape{boxes.size(0), self.size(1), options.height, options.width};
-  expect_shape("out", out, shape);
-  const at::Tensor images = wide(self);
-  const at::Tensor result = at::zeros(shape, images.options());
-  if (has_regions(self) && result.numel() > 0) {
-    each_aligned(boxes, self.sizes(), options,
-                 [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
-                   const auto type = images.scalar_type();
-                   const at::Tensor lines = at::matmul(rows.to(type), images.select(0, image));
-                   result.select(0, i).copy_(at::matmul(lines, columns.to(type).t()));
-                 });
+// Intersection over union, or over the area of gtBoxes. eps is added to every extent, that of the
+// intersection too.
+ACLNN(Iou, (FloatIn, bBoxes), (FloatIn, gtBoxes), (const char*, mode), (float, eps),
+      (bool, aligned), (Out, overlap)) {
+  for (const at::Tensor* boxes : {&bBoxes, &gtBoxes}) {
+    EXPECT(boxes->dim() == 2 && boxes->size(1) == 4, boxes == &bBoxes ? "bBoxes" : "gtBoxes",
+           " has shape ", boxes->sizes(), ", expected two dimensions, the second 4");
   }
-  out = result;
-}
-ACLNN(RoiAlignV2Backward, (Image<FloatIn>, gradOutput), (FloatIn, boxes), (Ints, inputShape),
-      (int64_t, pooledHeight), (int64_t, pooledWidth), (float, spatialScale),
-      (int64_t, samplingRatio), (bool, aligned), (Image<Out>, gradInput)) {
-  const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
-  EXPECT(inputShape.size() == 4 && inputShape[0] > 0 && inputShape[1] >= 0 && inputShape[2] > 0 &&
-             inputShape[3] > 0,
-         "inputShape is ", inputShape, ", expected four sizes, no 0 but for the channels");
-  expect_regions("boxes", boxes);
-  expect_dtype("boxes", boxes, gradOutput);
-  expect_not_double("gradOutput", gradOutput);
-  expect_dtype("gradInput", gradInput, gradOutput);
-  expect_shape("gradInput", gradInput, inputShape);
-  expect_shape("gradOutput", gradOutput,
-               {boxes.size(0), inputShape[1], options.height, options.width});
-  const at::Tensor gradients = wide(gradOutput);
-  const at::Tensor result = at::zeros(inputShape, gradients.options());
-  if (has_regions(gradOutput) && gradOutput.numel() > 0) {
-    each_aligned(boxes, inputShape, options,
-                 [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
-                   const auto type = gradients.scalar_type();
-                   const at::Tensor lines = at::matmul(gradients.select(0, i), columns.to(type));
-                   result.select(0, image).add_(at::matmul(rows.to(type).t(), lines));
-                 });
-  }
-  gradInput = result;
+  expect_dtype("gtBoxes", gtBoxes, bBoxes);
+  expect_dtype("overlap", overlap, bBoxes);
+  expect_dims("overlap", overlap, 2);
+  EXPECT(mode == "iou" || mode == "iof", "mode is \"", mode, "\", expected \"iou\" or \"iof\"");
+  EXPECT(eps >= 0.0, "eps is ", eps.value(), ", expected 0 or more");
+  EXPECT(!aligned || bBoxes.size(0) == gtBoxes.size(0), "aligned is true, bBoxes has ",
+         bBoxes.size(0), " boxes and gtBoxes has ", gtBoxes.size(0), ", expected as many");
+  const at::Tensor boxes = wide(bBoxes).unsqueeze(1);
+  const at::Tensor truths = wide(gtBoxes).unsqueeze(aligned ? 1 : 0);
+  const auto low = [](const at::Tensor& x) { return x.slice(-1, 0, 2); };
+  const auto high = [](const at::Tensor& x) { return x.slice(-1, 2, 4); };
+  const at::Tensor extents = at::relu(at::minimum(high(boxes), high(truths)) + eps.value() -
+                                      at::maximum(low(boxes), low(truths)));
+  const at::Tensor common = extents.select(-1, 0) * extents.select(-1, 1);
+  const at::Tensor truth_area = area(low(truths), high(truths), eps);
+  overlap = mode == "iof" ? common / truth_area
+                          : common / (area(low(boxes), high(boxes), eps) + truth_area - common);
 }
 
 ACLNN(RoiPoolingWithArgMax, (Image<FloatIn>, x), (FloatIn, rois), (int64_t, pooled_h),

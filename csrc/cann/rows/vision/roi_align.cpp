@@ -12,6 +12,8 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
+#include "cann/rows/vision/region_alignment.h"
+#include "cann/rows/vision/regions.h"
 
 namespace aclnn_host::vision_roi_align_rows {
 
@@ -131,6 +133,58 @@ ACLNN(RoiAlign, (Image<FloatIn>, self), (FloatIn, rois), (IndexIn, batchIndices)
     result.select(0, i).copy_(at::matmul(lines, columns.matrix().t()));
   }
   out = result;
+}
+// Without aligned, boxes are at least 1 wide and high, and not moved by half an element.
+ACLNN(RoiAlignV2, (Image<FloatIn>, self), (FloatIn, boxes), (int64_t, pooledHeight),
+      (int64_t, pooledWidth), (float, spatialScale), (int64_t, samplingRatio), (bool, aligned),
+      (Image<Out>, out)) {
+  const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
+  expect_dims("self", self, 4);
+  expect_not_double("self", self);
+  EXPECT(self.size(0) > 0 && self.size(2) > 0 && self.size(3) > 0, "self has shape ", self.sizes(),
+         ", expected no 0 but for the channels");
+  expect_regions("boxes", boxes);
+  expect_dtype("boxes", boxes, self);
+  expect_dtype(out, self);
+  const std::vector<int64_t> shape{boxes.size(0), self.size(1), options.height, options.width};
+  expect_shape("out", out, shape);
+  const at::Tensor images = wide(self);
+  const at::Tensor result = at::zeros(shape, images.options());
+  if (has_regions(self) && result.numel() > 0) {
+    each_aligned(boxes, self.sizes(), options,
+                 [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
+                   const auto type = images.scalar_type();
+                   const at::Tensor lines = at::matmul(rows.to(type), images.select(0, image));
+                   result.select(0, i).copy_(at::matmul(lines, columns.to(type).t()));
+                 });
+  }
+  out = result;
+}
+ACLNN(RoiAlignV2Backward, (Image<FloatIn>, gradOutput), (FloatIn, boxes), (Ints, inputShape),
+      (int64_t, pooledHeight), (int64_t, pooledWidth), (float, spatialScale),
+      (int64_t, samplingRatio), (bool, aligned), (Image<Out>, gradInput)) {
+  const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
+  EXPECT(inputShape.size() == 4 && inputShape[0] > 0 && inputShape[1] >= 0 && inputShape[2] > 0 &&
+             inputShape[3] > 0,
+         "inputShape is ", inputShape, ", expected four sizes, no 0 but for the channels");
+  expect_regions("boxes", boxes);
+  expect_dtype("boxes", boxes, gradOutput);
+  expect_not_double("gradOutput", gradOutput);
+  expect_dtype("gradInput", gradInput, gradOutput);
+  expect_shape("gradInput", gradInput, inputShape);
+  expect_shape("gradOutput", gradOutput,
+               {boxes.size(0), inputShape[1], options.height, options.width});
+  const at::Tensor gradients = wide(gradOutput);
+  const at::Tensor result = at::zeros(inputShape, gradients.options());
+  if (has_regions(gradOutput) && gradOutput.numel() > 0) {
+    each_aligned(boxes, inputShape, options,
+                 [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
+                   const auto type = gradients.scalar_type();
+                   const at::Tensor lines = at::matmul(gradients.select(0, i), columns.to(type));
+                   result.select(0, image).add_(at::matmul(rows.to(type).t(), lines));
+                 });
+  }
+  gradInput = result;
 }
 
 }  // namespace aclnn_host::vision_roi_align_rows

@@ -1,5 +1,9 @@
-// Interpolation and its gradients. A scale that is not positive is taken from the sizes.
+// Interpolation, which gives images and volumes another size, and its gradients. A scale that is
+// not positive is taken from the sizes.
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_upsample_bicubic2d_aa.h>
+#include <ATen/ops/_upsample_bicubic2d_aa_backward.h>
 #include <ATen/ops/_upsample_bilinear2d_aa.h>
 #include <ATen/ops/_upsample_bilinear2d_aa_backward.h>
 #include <ATen/ops/_upsample_nearest_exact1d.h>
@@ -26,10 +30,15 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
-#include "cann/rows/scale.h"
+#include "cann/rows/vision/scale.h"
 
 namespace aclnn_host::vision_upsampling_rows {
 
+ACLNN(UpsampleNearest1d, (Image<In>, self), (Ints, outputSize), (Image<Out>, out)) {
+  expect_dims("self", self, 3);
+  expect_dtype("out", out, self);
+  out = at::upsample_nearest1d(wide(self), outputSize);
+}
 ACLNN(UpsampleNearest1dV2, (Image<In>, self), (Ints, outputSize), (float, scaleL),
       (Image<Out>, out)) {
   out = at::upsample_nearest1d(wide(self), outputSize, scale(scaleL));
@@ -37,6 +46,12 @@ ACLNN(UpsampleNearest1dV2, (Image<In>, self), (Ints, outputSize), (float, scaleL
 ACLNN(UpsampleNearest1dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
       (double, scales), (Image<Out>, out)) {
   out = at::upsample_nearest1d_backward(wide(gradOut), outputSize, inputSize, scale(scales));
+}
+
+ACLNN(UpsampleNearest2d, (Image<In>, self), (Ints, outputSize), (Image<Out>, out)) {
+  expect_dims("self", self, 4);
+  expect_dtype("out", out, self);
+  out = at::upsample_nearest2d(wide(self), outputSize);
 }
 ACLNN(UpsampleNearest2dV2, (Image<In>, self), (Ints, outputSize), (float, scalesH),
       (float, scalesW), (Image<Out>, out)) {
@@ -47,6 +62,42 @@ ACLNN(UpsampleNearest2dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints
   gradInput = at::upsample_nearest2d_backward(wide(gradOut), outputSize, inputSize, scale(scalesH),
                                               scale(scalesW));
 }
+
+ACLNN(UpsampleBilinear2dBackward, (Image<FloatIn>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, out)) {
+  if (gradOut.scalar_type() != at::kFloat) expect_dtype("out", out, gradOut);
+  out = at::upsample_bilinear2d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
+                                         scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleBilinear2d, (Image<In>, self), (Ints, outputSize), (bool, alignCorners),
+      (double, scalesH), (double, scalesW), (Image<Out>, out)) {
+  out =
+      at::upsample_bilinear2d(wide(self), outputSize, alignCorners, scale(scalesH), scale(scalesW));
+}
+ACLNN(UpsampleBilinear2dBackwardV2, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, out)) {
+  out = at::upsample_bilinear2d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
+                                         scale(scalesH), scale(scalesW));
+}
+
+ACLNN(UpsampleBicubic2dAA, (Image<FloatIn>, x), (Ints, outputSize), (bool, alignCorners),
+      (double, scalesH), (double, scalesW), (Image<Out>, out)) {
+  expect_dtype("out", out, x);
+  expect_dims("x", x, 4);
+  out = at::_upsample_bicubic2d_aa(wide(x), outputSize, alignCorners, scale(scalesH, x.size(2)),
+                                   scale(scalesW, x.size(3)));
+}
+ACLNN(UpsampleBicubic2dAAGrad, (Image<FloatIn>, gradOutput), (Ints, outputSize), (Ints, inputSize),
+      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, out)) {
+  expect_dtype("out", out, gradOutput);
+  EXPECT(!(scalesH < 0.0) && !(scalesW < 0.0), "scalesH is ", scalesH.value(), " and scalesW is ",
+         scalesW.value(), ", expected 0 or more");
+  expect_image(inputSize);
+  out = at::_upsample_bicubic2d_aa_backward(wide(gradOutput), outputSize, inputSize, alignCorners,
+                                            scale(scalesH, inputSize[2]),
+                                            scale(scalesW, inputSize[3]));
+}
+
 ACLNN(UpsampleNearest3d, (Image<In>, self), (Ints, outputSize), (double, scalesD),
       (double, scalesH), (double, scalesW), (Image<Out>, out)) {
   out = at::upsample_nearest3d(wide(self), outputSize, scale(scalesD), scale(scalesH),
@@ -94,16 +145,6 @@ ACLNN(UpsampleLinear1dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints,
       (bool, alignCorners), (double, scales), (Image<Out>, out)) {
   out = at::upsample_linear1d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
                                        scale(scales));
-}
-ACLNN(UpsampleBilinear2d, (Image<In>, self), (Ints, outputSize), (bool, alignCorners),
-      (double, scalesH), (double, scalesW), (Image<Out>, out)) {
-  out =
-      at::upsample_bilinear2d(wide(self), outputSize, alignCorners, scale(scalesH), scale(scalesW));
-}
-ACLNN(UpsampleBilinear2dBackwardV2, (Image<In>, gradOut), (Ints, outputSize), (Ints, inputSize),
-      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, out)) {
-  out = at::upsample_bilinear2d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
-                                         scale(scalesH), scale(scalesW));
 }
 ACLNN(UpsampleBicubic2d, (Image<In>, self), (Ints, outputSize), (bool, alignCorners),
       (double, scalesH), (double, scalesW), (Image<Out>, out)) {

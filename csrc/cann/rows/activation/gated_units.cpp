@@ -1,0 +1,292 @@
+// Gated linear units: one half of a tensor, activated, times the other.
+
+#include <ATen/OpMathType.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/WrapDimUtils.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/clamp_max.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/glu.h>
+#include <ATen/ops/glu_backward.h>
+#include <ATen/ops/le.h>
+#include <ATen/ops/lt.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/silu_backward.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/activation/gated_rows.h"
+#include "cann/rows/activation/gated_units.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/quantized/row_groups.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::activation_gated_units_rows {
+
+namespace {
+
+// torch's name of GELU's formula by CANN's number.
+c10::string_view gelu_formula(int64_t approximate) {
+  EXPECT(approximate == 0 || approximate == 1, "approximate is ", approximate,
+         ", expected 0 (none) or 1 (tanh)");
+  return approximate == 0 ? "none" : "tanh";
+}
+
+// The two halves of a tensor along a dimension.
+struct Sides {
+  Sides(const at::Tensor& x, int64_t dim) {
+    const int64_t place = at::maybe_wrap_dim(dim, x.dim());
+    const int64_t size = x.dim() == 0 ? 1 : x.size(place);
+    EXPECT(size % 2 == 0, "the input has shape ", x.sizes(), ", expected an even dimension ", dim,
+           ", which is split in halves");
+    left = x.narrow(place, 0, size / 2);
+    right = x.narrow(place, size / 2, size / 2);
+  }
+  at::Tensor left;
+  at::Tensor right;
+};
+
+int64_t place_of(int64_t dim, const at::Tensor& x) {
+  expect_dims("x", x, 1, 8);
+  EXPECT(dim >= -x.dim() && dim < x.dim(), "dim is ", dim, ", expected ", -x.dim(), " to ",
+         x.dim() - 1);
+  return dim < 0 ? dim + x.dim() : dim;
+}
+
+// The columns of a matrix that go through the activation, and the others.
+Halves split(const at::Tensor& rows, bool is_interleaved) {
+  if (!is_interleaved) return halves(rows, 1, /*gate_is_left=*/true);
+  return {rows.slice(1, 0, std::nullopt, 2), rows.slice(1, 1, std::nullopt, 2)};
+}
+at::Tensor joined(const Halves& parts, bool is_interleaved) {
+  if (!is_interleaved) return at::cat({parts.gate, parts.up}, 1);
+  return at::stack({parts.gate, parts.up}, -1).flatten(1);
+}
+
+}  // namespace
+
+ACLNN(Glu, (FloatIn, self), (int64_t, dim), (Out, out)) {
+  out = at::glu(wide(self), dim);
+}
+ACLNN(GluBackward, (FloatIn, gradOut), (FloatIn, self), (int64_t, dim), (Out, out)) {
+  out = at::glu_backward(wide(gradOut), wide(self), dim);
+}
+ACLNN(SwiGlu, (FloatIn, x), (int64_t, dim), (Out, out)) {
+  const Sides halves(x.to(at::toOpMathType(x.scalar_type())), dim);
+  out = at::mul(at::silu(halves.left), halves.right).to(x.scalar_type());
+}
+ACLNN(SwiGluGrad, (FloatIn, yGrad), (FloatIn, x), (int64_t, dim), (Out, out)) {
+  const auto type = at::toOpMathType(x.scalar_type());
+  const Sides halves(x.to(type), dim);
+  expect_shape("yGrad", yGrad, halves.left.sizes());
+  const at::Tensor gradient = yGrad.to(type);
+  const at::Tensor parts[] = {at::silu_backward(at::mul(gradient, halves.right), halves.left),
+                              at::mul(gradient, at::silu(halves.left))};
+  out = at::cat(at::TensorList(parts), dim).to(x.scalar_type());
+}
+// The first half of the last dimension is the gate, which is bounded after its activation.
+ACLNN(SwigluClamp, (FloatIn, x), (double, limit), (Out, y)) {
+  EXPECT(limit > 0, "limit is ", limit, ", expected more than 0");
+  EXPECT(x.dim() > 0 && x.size(-1) % 2 == 0, "x has shape ", x.sizes(),
+         ", expected an even last dimension");
+  expect_dtype(y, x);
+  const auto halves = wide(x).chunk(2, -1);
+  const c10::Scalar most(limit.value());
+  y = at::silu(halves[0]).clamp_max(most) * halves[1].clamp(-limit.value(), most);
+}
+// The left half times GELU of the right one, which outGelu gets, too.
+ACLNN(GeGlu, (FloatIn, self), (int64_t, dim), (int64_t, approximate), (Out, out), (Out, outGelu)) {
+  expect_dtype("out", out, self);
+  expect_dtype("outGelu", outGelu, self);
+  const Sides x(wide(self), dim);
+  const at::Tensor activated = at::gelu(x.right, gelu_formula(approximate));
+  out = at::mul(x.left, activated);
+  outGelu = activated;
+}
+ACLNN(GeGluBackward, (FloatIn, gradOutput), (FloatIn, self), (FloatIn, gelu), (int64_t, dim),
+      (int64_t, approximate), (Out, gradInput)) {
+  const Sides x(wide(self), dim);
+  expect_like("gelu", gelu, gradOutput);
+  expect_like("gradInput", gradInput, self);
+  expect_dtype("gradOutput", gradOutput, self);
+  EXPECT(gradOutput.sizes() == x.left.sizes(), "gradOutput has shape ", gradOutput.sizes(),
+         ", expected ", x.left.sizes(), ", half of self");
+  const at::Tensor gradient = wide(gradOutput);
+  const at::Tensor parts[] = {
+      at::mul(gradient, wide(gelu)),
+      at::gelu_backward(at::mul(gradient, x.left), x.right, gelu_formula(approximate))};
+  gradInput = at::cat(at::TensorList(parts), dim);
+}
+// GELU of one half of x, times the other; outGelu is the factor that went through GELU.
+ACLNN(GeGluV3, (FloatIn, x), (int64_t, dim), (int64_t, approximate), (bool, activateLeft),
+      (Out, out), (Out, outGelu)) {
+  const Sides halves(wide(x), dim);
+  const at::Tensor activated =
+      at::gelu(activateLeft ? halves.left : halves.right, gelu_formula(approximate));
+  out = at::mul(activateLeft ? halves.right : halves.left, activated);
+  outGelu = activated;
+}
+ACLNN(GeGluV3Backward, (FloatIn, dy), (FloatIn, x), (FloatIn, gelu), (int64_t, dim),
+      (int64_t, approximate), (bool, activateLeft), (Out, dx)) {
+  const Sides halves(wide(x), dim);
+  expect_shape("dy", dy, halves.left.sizes());
+  expect_shape("gelu", gelu, halves.left.sizes());
+  const at::Tensor gradient = wide(dy);
+  const at::Tensor factor = at::mul(gradient, wide(gelu));
+  const at::Tensor activated =
+      at::gelu_backward(at::mul(gradient, activateLeft ? halves.right : halves.left),
+                        activateLeft ? halves.left : halves.right, gelu_formula(approximate));
+  const at::Tensor parts[] = {activateLeft ? activated : factor, activateLeft ? factor : activated};
+  dx = at::cat(at::TensorList(parts), dim);
+}
+
+// One half of the last dimension, activated, times the other.
+ACLNN(FatreluMul, (FloatIn, input), (FloatIn, threshold), (Out, out)) {
+  expect_dtype("threshold", threshold, input);
+  expect_dtype("out", out, input);
+  EXPECT(threshold.numel() == 1, "threshold has shape ", threshold.sizes(),
+         ", expected one element");
+  const Sides x(wide(input), -1);
+  const at::Tensor is_low = x.left < wide(threshold).reshape({});
+  out = at::mul(x.left.masked_fill(is_low, 0), x.right);
+}
+ACLNN(GeluMul, (FloatIn, input), (char*, approximateOptional), (Out, out)) {
+  expect_dtype("out", out, input);
+  EXPECT(
+      approximateOptional.empty() || approximateOptional == "none" || approximateOptional == "tanh",
+      "approximateOptional is \"", approximateOptional, "\", expected \"none\", \"tanh\" or null");
+  const Sides x(wide(input), -1);
+  out = at::mul(at::gelu(x.left, gelu_formula(approximateOptional == "tanh" ? 1 : 0)), x.right);
+}
+ACLNN(SiluMul, (FloatIn, x), (FloatIn, y), (Out, out)) {
+  expect_like("y", y, x);
+  expect_like("out", out, x);
+  out = at::silu(wide(x)) * wide(y);
+}
+
+// The two factors come from the halves, or from alternate elements, of dim and all dimensions after
+// it. Of the dimensions before it, only the groups' rows are written.
+ACLNN(ClippedSwiglu, (FloatIn, x), (OptionalIn, groupIndexOptional), (int64_t, dim),
+      (double, alpha), (double, limit), (double, bias), (bool, interleaved), (Out, out)) {
+  EXPECT(x.dim() >= 1 && dim >= -x.dim() && dim < x.dim(), "dim is ", dim.value(), ", expected ",
+         -x.dim(), " to ", x.dim() - 1);
+  const int64_t place = dim < 0 ? dim.value() + x.dim() : dim.value();
+  EXPECT(x.size(place) % 2 == 0, "dimension ", place, " of x is ", x.size(place),
+         ", expected an even number");
+  EXPECT(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape[static_cast<size_t>(place)] /= 2;
+  EXPECT(out->sizes() == shape, "out has shape ", out->sizes(), ", expected ", shape);
+  const at::Tensor row = wide(x).flatten(place);
+  const int64_t half = row.size(-1) / 2;
+  const at::Tensor a = interleaved ? row.slice(-1, 0, std::nullopt, 2) : row.narrow(-1, 0, half);
+  const at::Tensor b = interleaved ? row.slice(-1, 1, std::nullopt, 2) : row.narrow(-1, half, half);
+  const at::Tensor gate = at::clamp_max(a, limit.value());
+  const at::Tensor factor = at::clamp(b, -limit.value(), limit.value()) + bias.value();
+  at::Tensor result = (gate * at::sigmoid(gate * alpha.value()) * factor).reshape(shape);
+  if (groupIndexOptional) {
+    EXPECT(groupIndexOptional->dim() == 1 && groupIndexOptional->scalar_type() == at::kLong,
+           "groupIndexOptional has dtype ", dtype_text(groupIndexOptional->scalar_type()),
+           " and shape ", groupIndexOptional->sizes(), ", expected INT64 of one dimension");
+    if (result.numel() == 0) return;
+    const auto rows_shape = x.sizes().slice(0, static_cast<size_t>(place));
+    std::vector<int64_t> of_rows(static_cast<size_t>(x.dim()), 1);
+    std::copy(rows_shape.begin(), rows_shape.end(), of_rows.begin());
+    const int64_t rows = c10::multiply_integers(rows_shape);
+    const at::Tensor is_written =
+        at::lt(at::arange(rows, groupIndexOptional->options()), groupIndexOptional->sum())
+            .reshape(of_rows);
+    result = at::where(is_written, result, wide(out));
+  }
+  out = result;
+}
+// The two factors come from the halves, or from alternate elements, of dim and all dimensions after
+// it. Of the dimensions before it, only the groups' rows are written.
+ACLNN(ClippedSwigluV2, (FloatIn, x), (OptionalIn, groupIndexOptional), (int64_t, dim),
+      (double, alpha), (double, limit), (double, bias), (bool, interleaved), (int64_t, clampMode),
+      (Out, out)) {
+  const int64_t place = place_of(dim, x);
+  EXPECT(clampMode == 0 || clampMode == 1, "clampMode is ", clampMode.value(), ", expected 0 or 1");
+  EXPECT(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
+  expect_half("out", out, x, place);
+  const Halves parts = split(as_matrix(wide(x), place), interleaved);
+  const at::Tensor up = at::clamp(parts.up, -limit.value(), limit.value());
+  at::Tensor result;
+  if (clampMode == 1) {
+    result = at::clamp_max(at::silu(parts.gate), limit.value()) * up;
+  } else {
+    const at::Tensor gate = at::clamp_max(parts.gate, limit.value());
+    result = gate * at::sigmoid(gate * alpha.value()) * (up + bias.value());
+  }
+  if (groupIndexOptional) {
+    result = at::where(is_in_groups(*groupIndexOptional, rows_before(x, place)), result,
+                       as_matrix(wide(out), place));
+  }
+  out = result.reshape(out->sizes());
+}
+// Rows that are in no group have the gradient 0.
+ACLNN(ClippedSwigluGrad, (FloatIn, gradY), (FloatIn, x), (OptionalIn, groupIndexOptional),
+      (int64_t, dim), (double, alpha), (double, limit), (double, bias), (bool, interleaved),
+      (Out, gradXOut)) {
+  const int64_t place = place_of(dim, x);
+  EXPECT(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
+  expect_half("gradY", gradY, x, place);
+  expect_like("gradXOut", gradXOut, x);
+  const at::Tensor gradient = as_matrix(wide(gradY), place);
+  const Halves parts = split(as_matrix(wide(x), place), interleaved);
+  const at::Tensor gate = at::clamp_max(parts.gate, limit.value());
+  const at::Tensor up = at::clamp(parts.up, -limit.value(), limit.value());
+  const at::Tensor s = at::sigmoid(gate * alpha.value());
+  const at::Tensor of_gate =
+      gradient * (up + bias.value()) * s * (1 + gate * (1 - s) * alpha.value());
+  const at::Tensor of_up = gradient * gate * s;
+  const at::Tensor has_gate = at::le(parts.gate, limit.value());
+  const at::Tensor has_up = at::le(parts.up.abs(), limit.value());
+  at::Tensor result = joined(
+      {of_gate.masked_fill(has_gate.logical_not(), 0), of_up.masked_fill(has_up.logical_not(), 0)},
+      interleaved);
+  if (groupIndexOptional) {
+    result = at::where(is_in_groups(*groupIndexOptional, rows_before(x, place)), result,
+                       at::zeros_like(result));
+  }
+  gradXOut = result.reshape(x.sizes());
+}
+
+ACLNN(SituGlu, (FloatIn, x), (int64_t, dim), (double, beta), (double, linearBeta),
+      (bool, activateLeft), (Out, out)) {
+  const int64_t place = place_of(dim, x);
+  expect_half("out", out, x, place);
+  const Halves parts = halves(as_matrix(wide(x), place), 1, activateLeft);
+  out = situ(parts, beta, linearBeta).reshape(out->sizes());
+}
+ACLNN(SituGluGrad, (FloatIn, gradY), (FloatIn, x), (int64_t, dim), (double, beta),
+      (double, linearBeta), (bool, activateLeft), (Out, out)) {
+  const int64_t place = place_of(dim, x);
+  expect_half("gradY", gradY, x, place);
+  expect_like("out", out, x);
+  const Halves parts = halves(as_matrix(wide(x), place), 1, activateLeft);
+  const at::Tensor gradient = as_matrix(wide(gradY), place);
+  const at::Tensor t = at::tanh(parts.gate / beta.value());
+  const at::Tensor s = at::sigmoid(parts.gate);
+  at::Tensor up = parts.up;
+  at::Tensor of_up = gradient * t * s * beta.value();
+  if (linearBeta > 0.0) {
+    const at::Tensor bounded = at::tanh(parts.up / linearBeta.value());
+    up = bounded * linearBeta.value();
+    of_up = of_up * (1 - bounded.square());
+  }
+  const at::Tensor of_gate = gradient * up * s * ((1 - t.square()) + t * (1 - s) * beta.value());
+  out = at::cat(activateLeft ? std::vector<at::Tensor>{of_gate, of_up}
+                             : std::vector<at::Tensor>{of_up, of_gate},
+                1)
+            .reshape(x.sizes());
+}
+
+}  // namespace aclnn_host::activation_gated_units_rows

@@ -1,0 +1,78 @@
+// GELU, SiLU, Mish and ELU, which are smooth, with gradients.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/celu.h>
+#include <ATen/ops/elu.h>
+#include <ATen/ops/mish.h>
+#include <ATen/ops/mish_backward.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/silu_backward.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::activation_gelu_silu_mish_elu_rows {
+
+namespace {
+
+double beta_of(const std::optional<c10::Scalar>& beta) {
+  EXPECT(!beta || !beta->isComplex(), "betaOptional is complex, expected a real number");
+  return beta ? beta->toDouble() : 1;
+}
+
+}  // namespace
+
+// The quick formula x * sigmoid(1.702 x).
+ACLNN(FastGelu, (FloatIn, self), (Out, out)) {
+  const at::Tensor x = wide(self);
+  out = at::mul(x, at::sigmoid(at::mul(x, 1.702)));
+}
+// The sign of 0 is 1.
+ACLNN(FastGeluV2, (FloatIn, x), (Out, out)) {
+  expect_like("out", out, x);
+  const at::Tensor value = wide(x);
+  const at::Tensor distance = at::abs(0.7071 * value).clamp_max(1.769) - 1.769;
+  const at::Tensor half = -0.1444 * distance.square() + 0.5;
+  out = value * (at::where(value + 1e-12 < 0, -half, half) + 0.5);
+}
+ACLNN(FastGeluBackward, (FloatIn, gradOutput), (FloatIn, self), (Out, gradInput)) {
+  const at::Tensor scaled = at::mul(wide(self), 1.702);
+  gradInput = at::mul(wide(gradOutput), at::silu_backward(at::ones_like(scaled), scaled));
+}
+// x sigmoid(beta x), with beta 1 if it is null. Its derivative by x is that of SiLU by beta x.
+ACLNN(Swish, (FloatIn, self), (OptionalNumber, betaOptional), (Out, out)) {
+  expect_like("out", out, self);
+  const double beta = beta_of(betaOptional);
+  const at::Tensor x = wide(self);
+  out = beta == 1 ? at::silu(x) : at::mul(x, at::sigmoid(x * beta));
+}
+ACLNN(SwishBackward, (FloatIn, gradOutput), (FloatIn, self), (OptionalNumber, betaOptional),
+      (Out, gradInput)) {
+  expect_like("gradOutput", gradOutput, self);
+  expect_like("gradInput", gradInput, self);
+  gradInput = at::silu_backward(wide(gradOutput), wide(self) * beta_of(betaOptional));
+}
+ACLNN_UNARY_OF(FloatIn, Mish, at::mish)
+ACLNN_INPLACE_UNARY_OF(FloatInOut, Mish, at::mish)
+ACLNN(MishBackward, (FloatOrComplexIn, gradOutput), (FloatOrComplexIn, self), (Out, gradInput)) {
+  gradInput = at::mish_backward(wide(gradOutput), wide(self));
+}
+
+ACLNN(EluV2, (FloatIn, self), (Number, alpha), (Number, scale), (Number, inputScale), (Out, out)) {
+  expect_like("out", out, self);
+  out = at::elu(wide(self), alpha, scale, inputScale);
+}
+
+ACLNN(Celu, (FloatIn, self), (Number, alpha), (Out, out)) {
+  out = at::celu(self, alpha);
+}
+ACLNN(InplaceCelu, (FloatInOut, selfRef), (Number, alpha)) {
+  selfRef = at::celu(selfRef, alpha);
+}
+
+}  // namespace aclnn_host::activation_gelu_silu_mish_elu_rows

@@ -1,0 +1,70 @@
+// Piecewise linear functions: shrinking, clamping, and the step.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/hardtanh.h>
+#include <ATen/ops/heaviside.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/activation/shrinking.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::activation_shrink_rows {
+
+namespace {
+
+// What Softshrink and its gradient take. (To Hardshrink a negative number is 0.)
+void expect_threshold(const c10::Scalar& lambd) {
+  EXPECT(!(lambd.toDouble() < 0), "lambd is ", lambd, ", expected 0 or more");
+}
+
+}  // namespace
+
+ACLNN(Hardshrink, (FloatIn, self), (Number, lambd), (Out, out)) {
+  out = hard_shrink(self, self, lambd);
+}
+// NaN becomes 0, where ATen's hardshrink keeps it.
+ACLNN(HardShrink, (FloatIn, self), (Number, lambd), (Out, out)) {
+  expect_like("out", out, self);
+  const at::Tensor x = wide(self);
+  out = x.masked_fill((x > lambd).logical_or(x < -lambd).logical_not(), 0);
+}
+ACLNN(HardshrinkBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, lambd),
+      (Out, gradInput)) {
+  gradInput = hard_shrink(gradOutput, self, lambd);
+}
+ACLNN(Softshrink, (FloatIn, self), (Number, lambd), (Out, out)) {
+  expect_threshold(lambd);
+  out = soft_shrink(self, lambd);
+}
+ACLNN(SoftshrinkBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, lambd),
+      (Out, gradInput)) {
+  expect_threshold(lambd);
+  gradInput = hard_shrink(gradOutput, self, lambd);
+}
+// x - bias above lambd, x + bias below -lambd, and 0 between.
+ACLNN(Shrink, (FloatIn, self), (Number, lambd), (Number, bias), (Out, out)) {
+  const double limit = lambd.toDouble();
+  EXPECT(!(limit < 0), "lambd is ", limit, ", expected 0 or more");
+  const at::Tensor x = wide(self);
+  out = at::where(x > limit, x - bias, at::where(x < -limit, x + bias, c10::Scalar(0.0)));
+}
+ACLNN(Hardtanh, (In, self), (Number, clipValueMin), (Number, clipValueMax), (Out, out)) {
+  out = at::hardtanh(self, clipValueMin, clipValueMax);
+}
+ACLNN(InplaceHardtanh, (InOut, selfRef), (Number, clipValueMin), (Number, clipValueMax)) {
+  selfRef = at::hardtanh(selfRef, clipValueMin, clipValueMax);
+}
+ACLNN(HardtanhBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, min), (Number, max),
+      (Out, out)) {
+  expect_like("gradOutput", gradOutput, self);
+  out = hardtanh_gradient(gradOutput, self, min, max);
+}
+
+ACLNN(Heaviside, (FloatIn, input), (FloatIn, values), (Out, out)) {
+  expect_dtype("values", values, input);
+  expect_dtype("out", out, input);
+  out = at::heaviside(input, values);
+}
+
+}  // namespace aclnn_host::activation_shrink_rows

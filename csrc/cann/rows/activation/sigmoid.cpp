@@ -1,0 +1,81 @@
+// The sigmoid, the hyperbolic tangent, their kin, and gradients.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/hardsigmoid.h>
+#include <ATen/ops/hardsigmoid_backward.h>
+#include <ATen/ops/log_sigmoid.h>
+#include <ATen/ops/log_sigmoid_backward.h>
+#include <ATen/ops/log_sigmoid_forward.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/sigmoid_backward.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/tanh_backward.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::activation_sigmoid_rows {
+
+namespace {
+
+// Integers are divided without a fraction: clamp(x + 3, 0, 6) / 6 is 1 from 3 on.
+at::Tensor hard_sigmoid(const at::Tensor& x) {
+  if (x.scalar_type() == at::kInt) return (x >= 3).to(at::kInt);
+  EXPECT(at::isFloatingType(x.scalar_type()), "self has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
+  return at::hardsigmoid(wide(x));
+}
+
+}  // namespace
+
+ACLNN_UNARY(Sigmoid, at::sigmoid)
+ACLNN_INPLACE_UNARY(Sigmoid, at::sigmoid)
+
+// A gradient made of the incoming one and what the forward saved.
+#define ACLNN_BACKWARD(Name, saved, call)                                                    \
+  ACLNN(Name, (FloatOrComplexIn, gradOutput), (FloatOrComplexIn, saved), (Out, gradInput)) { \
+    gradInput = call(wide(gradOutput), wide(saved));                                         \
+  }
+ACLNN_BACKWARD(SigmoidBackward, output, at::sigmoid_backward)
+ACLNN_UNARY_OF(FloatIn, LogSigmoid, at::log_sigmoid)
+ACLNN(LogSigmoidForward, (FloatIn, self), (Out, out), (Out, buffer)) {
+  at::Tensor saved;
+  std::tie(out, saved) = at::log_sigmoid_forward(self);
+  if (saved.sizes() == buffer->sizes()) buffer = saved;
+}
+ACLNN(LogSigmoidBackward, (FloatIn, gradOutput), (FloatIn, self), (FloatIn, buffer),
+      (Out, gradInput)) {
+  gradInput = at::log_sigmoid_backward(wide(gradOutput), wide(self),
+                                       std::get<1>(at::log_sigmoid_forward(wide(self))));
+}
+ACLNN_UNARY_OF(FloatIn, Hardsigmoid, at::hardsigmoid)
+ACLNN_INPLACE_UNARY_OF(FloatInOut, Hardsigmoid, at::hardsigmoid)
+ACLNN(HardsigmoidV2, (In, self), (Out, out)) {
+  expect_like("out", out, self);
+  out = hard_sigmoid(self);
+}
+ACLNN(InplaceHardsigmoidV2, (InOut, self)) {
+  self = hard_sigmoid(self);
+}
+ACLNN_BACKWARD(HardsigmoidBackward, self, at::hardsigmoid_backward)
+ACLNN_UNARY(Tanh, at::tanh)
+ACLNN_INPLACE_UNARY(Tanh, at::tanh)
+ACLNN_BACKWARD(TanhBackward, output, at::tanh_backward)
+// y is the result of tanh.
+ACLNN(TanhGrad, (FloatIn, y), (FloatIn, dy), (Out, dx)) {
+  expect_like("dy", dy, y);
+  expect_like("dx", dx, y);
+  dx = wide(dy) * (1 - wide(y) * wide(y));
+}
+ACLNN(Softsign, (FloatIn, self), (Out, out)) {
+  expect_like("out", out, self);
+  out = wide(self) / (1 + at::abs(wide(self)));
+}
+ACLNN(SoftsignBackward, (FloatIn, gradients), (FloatIn, features), (Out, out)) {
+  expect_like("features", features, gradients);
+  expect_like("out", out, gradients);
+  out = wide(gradients) / (1 + at::abs(wide(features))).square();
+}
+
+}  // namespace aclnn_host::activation_sigmoid_rows

@@ -1,0 +1,76 @@
+// Softmax and its logarithm, also of scores that are scaled and masked.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_log_softmax.h>
+#include <ATen/ops/_log_softmax_backward_data.h>
+#include <ATen/ops/_softmax.h>
+#include <ATen/ops/_softmax_backward_data.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::activation_softmax_rows {
+
+namespace {
+
+// The mask for every score, where true ones are left out.
+at::Tensor expanded(const at::Tensor& mask, const char* name, const at::Tensor& scores,
+                    bool is_triangle) {
+  EXPECT(!is_triangle, "the flag of a generated triangle is true, expected false");
+  EXPECT(scores.dim() == 4 && mask.dim() == 4, name, " has ", scores.dim(),
+         " dimensions and mask has ", mask.dim(), ", expected 4");
+  EXPECT(scores.size(3) >= 1 && scores.size(3) <= 4096, "the last dimension of ", name, " is ",
+         scores.size(3), ", expected 1 to 4096");
+  EXPECT(mask.scalar_type() == at::kBool, "mask has dtype ", dtype_text(mask.scalar_type()),
+         ", expected BOOL");
+  return mask.expand_as(scores);
+}
+
+}  // namespace
+
+ACLNN(Softmax, (FloatIn, self), (int64_t, dim), (Out, out)) {
+  out = at::_softmax(wide(self), dim, false);
+}
+ACLNN(SoftmaxBackward, (FloatIn, gradOutput), (FloatIn, output), (int64_t, dim), (Out, gradInput)) {
+  expect_shape("output", output, gradOutput.sizes());
+  gradInput =
+      at::_softmax_backward_data(wide(gradOutput), wide(output), dim, wide(output.scalar_type()));
+}
+// y is the result of the softmax over the last dimension.
+ACLNN(SoftmaxGrad, (FloatIn, y), (FloatIn, dy), (Out, dx)) {
+  EXPECT(y.dim() > 0, "y has no dimensions, expected at least one");
+  expect_like("dy", dy, y);
+  expect_like("dx", dx, y);
+  const at::Tensor share = (wide(dy) * wide(y)).sum(-1, /*keepdim=*/true);
+  dx = wide(y) * (wide(dy) - share);
+}
+ACLNN(LogSoftmax, (FloatIn, self), (int64_t, dim), (Out, out)) {
+  out = at::_log_softmax(wide(self), dim, false);
+}
+ACLNN(LogSoftmaxV2, (FloatIn, self), (int64_t, dim), (Out, out)) {
+  out = at::_log_softmax(wide(self), dim, false);
+}
+ACLNN(LogSoftmaxBackward, (FloatIn, gradOutput), (FloatIn, output), (int64_t, dim), (Out, out)) {
+  expect_shape("output", output, gradOutput.sizes());
+  out = at::_log_softmax_backward_data(wide(gradOutput), wide(output), dim,
+                                       wide(output.scalar_type()));
+}
+
+// A score that is left out is -10000, so that a row without others has equal probabilities.
+ACLNN(ScaledMaskedSoftmax, (FloatIn, x), (In, mask), (double, scale), (bool, fixedTriuMask),
+      (Out, y)) {
+  const at::Tensor left_out = expanded(mask, "x", x, fixedTriuMask);
+  expect_like("y", y, x);
+  y = at::_softmax((wide(x) * scale.value()).masked_fill(left_out, -10000), -1, false);
+}
+ACLNN(ScaledMaskedSoftmaxBackward, (FloatIn, gradOutput), (FloatIn, y), (In, mask), (double, scale),
+      (bool, fixTriuMask), (Out, out)) {
+  const at::Tensor left_out = expanded(mask, "y", y, fixTriuMask);
+  expect_like("gradOutput", gradOutput, y);
+  expect_like("out", out, y);
+  const at::Tensor gradient =
+      at::_softmax_backward_data(wide(gradOutput), wide(y), -1, wide(y.scalar_type()));
+  out = (gradient * scale.value()).masked_fill(left_out, 0);
+}
+
+}  // namespace aclnn_host::activation_softmax_rows

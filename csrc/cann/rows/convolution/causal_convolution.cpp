@@ -1,0 +1,361 @@
+// Causal convolutions of one dimension: each channel of each token is a weighted sum of those of
+// the token and of the ones before it.
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/integers.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::convolution_causal_convolution_rows {
+
+namespace {
+
+constexpr int64_t kWidth = 3;  // of the kernel, the only one published
+
+// The sum over k of weight[k] x[i + k] for each i along the first dimension, as many as `count`.
+at::Tensor weighted(const at::Tensor& x, const at::Tensor& weight, int64_t count) {
+  at::Tensor sum = x.narrow(0, 0, count) * weight.select(0, 0);
+  for (int64_t k = 1; k < kWidth; ++k) sum = sum + x.narrow(0, k, count) * weight.select(0, k);
+  return sum;
+}
+
+// ---- with a mask
+
+// x is sequence, batch, channels; mask is batch, sequence.
+void check_masked(const char* name, const at::Tensor& x, const at::Tensor& weight,
+                  const std::optional<at::Tensor>& mask) {
+  expect_dims(name, x, 3);
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), name, " has dtype ",
+         dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  constexpr int64_t kLeastChannels = 384, kMostChannels = 24576, kMultiple = 64;
+  constexpr int64_t kMostTokens = 512 * 1024;
+  const int64_t channels = x.size(2);
+  EXPECT(channels >= kLeastChannels && channels <= kMostChannels && channels % kMultiple == 0,
+         "the last dimension of ", name, " is ", channels, ", expected a multiple of ", kMultiple,
+         " from ", kLeastChannels, " to ", kMostChannels);
+  EXPECT(x.size(0) > 0 && x.size(1) > 0 && x.size(0) <= kMostTokens / x.size(1), name,
+         " has shape ", x.sizes(), ", expected 1 to ", kMostTokens, " tokens");
+  expect_dtype("weight", weight, x);
+  expect_shape("weight", weight, {kWidth, channels});
+  if (!mask) return;
+  expect_dtype("maskOptional", *mask, at::kBool);
+  expect_shape("maskOptional", *mask, {x.size(1), x.size(0)});
+}
+
+// x where the mask is 1, and 0 elsewhere.
+at::Tensor masked(const at::Tensor& x, const std::optional<at::Tensor>& mask) {
+  return mask ? x.masked_fill(mask->t().unsqueeze(-1).logical_not(), 0) : x;
+}
+// x with zeros before or behind the tokens.
+at::Tensor padded(const at::Tensor& x, int64_t before, int64_t behind) {
+  return at::constant_pad_nd(x, {0, 0, 0, 0, before, behind});
+}
+
+// ---- with states of earlier tokens
+
+// What a call of fused causal convolution has beside its tensors of numbers.
+struct Steps {
+  std::optional<at::Tensor> query_starts;
+  std::optional<at::Tensor> cache_indices;
+  std::optional<at::Tensor> accepted;
+  std::optional<at::Tensor> computed;
+  std::optional<at::Tensor> first_block;
+  std::optional<at::Tensor> last_block;
+  std::optional<at::Tensor> initial;
+  int64_t skipped;  // the index of a sequence that is left out
+  int64_t residual;
+  int64_t block;
+  int64_t mode;
+
+  // Whether states are kept at the ends of blocks too, for other sequences that begin alike.
+  bool keeps_blocks() const {
+    return first_block && last_block && initial && computed && cache_indices;
+  }
+};
+
+void expect_number_for_each(const char* name, const std::optional<at::Tensor>& numbers,
+                            int64_t batch) {
+  if (!numbers) return;
+  expect_dtype(name, *numbers, at::kInt);
+  expect_shape(name, *numbers, {batch});
+}
+
+// Checks what the values of no tensor make different, and returns the number of sequences.
+int64_t check_steps(const at::Tensor& x, const at::Tensor& weight, const Output& states,
+                    const Steps& steps) {
+  expect_dims("x", x, 2, 3);
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT16 or BFLOAT16");
+  constexpr int64_t kLeastChannels = 64, kMostChannels = 16384, kMultiple = 16, kMostBatch = 256;
+  const int64_t channels = x.size(-1);
+  EXPECT(channels >= kLeastChannels && channels <= kMostChannels && channels % kMultiple == 0,
+         "the last dimension of x is ", channels, ", expected a multiple of ", kMultiple, " from ",
+         kLeastChannels, " to ", kMostChannels);
+  EXPECT(x.numel() > 0, "x is empty");
+  expect_dtype("weight", weight, x);
+  expect_shape("weight", weight, {kWidth, channels});
+  expect_dims("convStates", states, 3);
+  expect_dtype(states, x);
+  constexpr int64_t kMostDrafts = 7;
+  const int64_t length = states->size(1);
+  EXPECT(length >= kWidth - 1 && length <= kWidth - 1 + kMostDrafts && states->size(0) > 0,
+         "convStates has shape ", states->sizes(), ", expected states of ", kWidth - 1, " to ",
+         kWidth - 1 + kMostDrafts, " tokens");
+  expect_shape("convStates", states, {states->size(0), length, channels});
+  EXPECT(x.dim() == 3 || steps.query_starts,
+         "queryStartLoc is null, expected a tensor as x has two dimensions");
+  if (steps.query_starts) {
+    expect_dtype("queryStartLoc", *steps.query_starts, at::kInt);
+    expect_dims("queryStartLoc", *steps.query_starts, 1);
+  }
+  const int64_t batch = x.dim() == 3 ? x.size(0) : steps.query_starts->size(0) - 1;
+  EXPECT(batch >= 1 && batch <= kMostBatch, "there are ", batch, " sequences, expected 1 to ",
+         kMostBatch);
+  if (steps.query_starts) expect_shape("queryStartLoc", *steps.query_starts, {batch + 1});
+  EXPECT(states->size(0) >= batch, "convStates has shape ", states->sizes(), ", expected ", batch,
+         " states or more, as there are sequences");
+  if (steps.cache_indices) {
+    const at::Tensor& indices = *steps.cache_indices;
+    expect_dtype("cacheIndices", indices, at::kInt);
+    expect_dims("cacheIndices", indices, steps.keeps_blocks() ? 2 : 1);
+    EXPECT(indices.size(0) == batch && indices.numel() > 0, "cacheIndices has shape ",
+           indices.sizes(), ", expected ", batch, " rows, as there are sequences");
+  }
+  expect_number_for_each("numAcceptedTokens", steps.accepted, batch);
+  expect_number_for_each("numComputedTokens", steps.computed, batch);
+  expect_number_for_each("blockIdxFirstScheduledToken", steps.first_block, batch);
+  expect_number_for_each("blockIdxLastScheduledToken", steps.last_block, batch);
+  expect_number_for_each("initialStateIdx", steps.initial, batch);
+  EXPECT(steps.residual == 0 || steps.residual == 1, "residualConnection is ", steps.residual,
+         ", expected 0 or 1");
+  EXPECT(steps.mode == 0 || steps.mode == 1, "convMode is ", steps.mode, ", expected 0 or 1");
+  EXPECT(steps.mode == 0 || steps.computed,
+         "numComputedTokens is null, expected a tensor as convMode is 1");
+  EXPECT(steps.block >= 2, "blockSize is ", steps.block, ", expected 2 or more");
+  return batch;
+}
+
+// The sequences of one call, one after the other, and the states that they leave.
+class Convolution {
+ public:
+  Convolution(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& states,
+              const Steps& steps, int64_t batch)
+      : x_(x.flatten(0, -2)),
+        weight_(wide(weight)),
+        states_(states.clone()),
+        skipped_(steps.skipped),
+        residual_(steps.residual == 1),
+        resets_(steps.mode == 1),
+        block_(steps.block) {
+    read(steps, batch);
+  }
+
+  const at::Tensor& states() const { return states_; }
+
+  // The results behind `start`, which are those of sequences that are left out.
+  at::Tensor result(const at::Tensor& start) {
+    at::Tensor y = start.clone();
+    for (size_t i = 0; i + 1 < starts_.size(); ++i) {
+      if (line("cacheIndices", i, initial_, 0) == skipped_ && !indices_.empty()) continue;
+      y.narrow(0, starts_[i], starts_[i + 1] - starts_[i]).copy_(sequence(i));
+    }
+    return y;
+  }
+
+ private:
+  static void read_optional(const std::optional<at::Tensor>& tensor, std::vector<int64_t>& values) {
+    if (tensor) values = integers_in(*tensor);
+  }
+  void read(const Steps& steps, int64_t batch) {
+    const int64_t tokens = x_.size(0);
+    if (steps.query_starts) {
+      starts_ = integers_in(*steps.query_starts);
+    } else {
+      for (int64_t i = 0; i <= batch; ++i) starts_.push_back(i * (tokens / batch));
+    }
+    EXPECT(starts_.front() == 0 && starts_.back() == tokens, "queryStartLoc goes from ",
+           starts_.front(), " to ", starts_.back(), ", expected 0 to ", tokens);
+    for (size_t i = 1; i < starts_.size(); ++i) {
+      EXPECT(starts_[i] > starts_[i - 1], "queryStartLoc has ", starts_[i - 1], " before ",
+             starts_[i], ", expected numbers that increase");
+    }
+    read_optional(steps.cache_indices, indices_);
+    lines_ = steps.cache_indices ? steps.cache_indices->numel() / batch : 0;
+    read_optional(steps.accepted, accepted_);
+    read_optional(steps.computed, computed_);
+    for (const int64_t count : computed_) {
+      EXPECT(count >= 0, "numComputedTokens has ", count, ", expected 0 or more");
+    }
+    if (!steps.keeps_blocks()) return;
+    read_optional(steps.first_block, first_block_);
+    read_optional(steps.last_block, last_block_);
+    read_optional(steps.initial, initial_);
+  }
+
+  // The state that cacheIndices has for a sequence, in the column of a block where there are some.
+  int64_t line(const char* name, size_t i, const std::vector<int64_t>& blocks,
+               int64_t added) const {
+    if (indices_.empty()) return static_cast<int64_t>(i);
+    const int64_t column = blocks.empty() ? 0 : blocks[i] + added;
+    EXPECT(column >= 0 && column < lines_, name, " asks for block ", column, ", expected 0 to ",
+           lines_ - 1);
+    return indices_[i * static_cast<size_t>(lines_) + static_cast<size_t>(column)];
+  }
+  at::Tensor state(int64_t line) const {
+    EXPECT(line >= 0 && line < states_.size(0), "cacheIndices has ", line, ", expected 0 to ",
+           states_.size(0) - 1);
+    return states_.select(0, line);
+  }
+
+  // How many tokens of the state before its last ones that count are left out.
+  int64_t offset(size_t i, int64_t length) const {
+    if (!computed_.empty() && computed_[i] == 0) return 0;
+    if (accepted_.empty()) return states_.size(1) - (kWidth - 1);
+    EXPECT(accepted_[i] >= 1 && accepted_[i] <= length &&
+               accepted_[i] <= states_.size(1) - (kWidth - 2),
+           "numAcceptedTokens has ", accepted_[i], ", expected 1 to ",
+           std::min(length, states_.size(1) - (kWidth - 2)));
+    return accepted_[i] - 1;
+  }
+
+  at::Tensor sequence(size_t i) {
+    const at::Tensor tokens = x_.narrow(0, starts_[i], starts_[i + 1] - starts_[i]);
+    const int64_t length = tokens.size(0), skip = offset(i, length), before = skip + kWidth - 1;
+    const bool is_first = !computed_.empty() && computed_[i] == 0;
+    const at::Tensor read = state(line("initialStateIdx", i, initial_, 0));
+    const at::Tensor parts[] = {
+        is_first ? at::zeros({before, x_.size(1)}, x_.options()) : read.narrow(0, 0, before),
+        tokens};
+    const at::Tensor all = at::cat(at::TensorList(parts), 0);
+    const int64_t kept = std::min(states_.size(1), all.size(0));
+    state(line("blockIdxLastScheduledToken", i, last_block_, 0))
+        .narrow(0, states_.size(1) - kept, kept)
+        .copy_(all.narrow(0, all.size(0) - kept, kept));
+    const at::Tensor counted = all.narrow(0, skip, length + kWidth - 1);
+    keep_blocks(i, counted, length);
+    at::Tensor result = weighted(wide(counted), weight_, length);
+    if (resets_) {
+      const int64_t zeros = std::clamp<int64_t>(kWidth - 1 - computed_[i], 0, length);
+      result.narrow(0, 0, zeros).zero_();
+    }
+    return residual_ ? result + wide(tokens) : result;
+  }
+
+  // Keeps the state at the end of each block that the sequence fills.
+  void keep_blocks(size_t i, const at::Tensor& counted, int64_t length) {
+    if (first_block_.empty()) return;
+    const int64_t first = first_block_[i], count = last_block_[i] - first;
+    EXPECT(count >= 0 && count < lines_, "blockIdxLastScheduledToken has ", last_block_[i],
+           ", expected ", first, " to ", lines_ - 1);
+    const int64_t missing = block_ - computed_[i] % block_;
+    int64_t behind = (length - missing) % block_;
+    if (behind < 0) behind += block_;
+    const int64_t last = behind == 0 ? length - block_ : length - behind;
+    for (int64_t chunk = 0; chunk < count; ++chunk) {
+      const int64_t distance = count - chunk - 1;
+      EXPECT(distance <= length / block_ && last - distance * block_ > 0, "a sequence of ", length,
+             " tokens fills fewer than ", count, " blocks, which blockIdxLastScheduledToken says");
+      state(line("blockIdxFirstScheduledToken", i, first_block_, chunk))
+          .narrow(0, states_.size(1) - (kWidth - 1), kWidth - 1)
+          .copy_(counted.narrow(0, last - distance * block_, kWidth - 1));
+    }
+  }
+
+  at::Tensor x_;  // tokens, channels
+  at::Tensor weight_;
+  at::Tensor states_;
+  int64_t skipped_;
+  bool residual_;
+  bool resets_;
+  int64_t block_;
+  std::vector<int64_t> starts_;
+  std::vector<int64_t> indices_;
+  int64_t lines_ = 0;  // of a sequence, in cacheIndices
+  std::vector<int64_t> accepted_;
+  std::vector<int64_t> computed_;
+  std::vector<int64_t> first_block_;
+  std::vector<int64_t> last_block_;
+  std::vector<int64_t> initial_;
+};
+
+// Writes y and the states; without values there is nothing to compute from.
+void convolve(const at::Tensor& x, const at::Tensor& weight, Output& states, const Steps& steps,
+              const at::Tensor& start, Output& y) {
+  const int64_t batch = check_steps(x, weight, states, steps);
+  expect_dtype(y, x);
+  if (!x.is_cpu() || is_rehearsed()) {
+    y = at::empty_like(x);
+    return;
+  }
+  Convolution convolution(x, weight, states, steps, batch);
+  const at::Tensor result = convolution.result(start.flatten(0, -2)).view(x.sizes());
+  y = result;
+  states = convolution.states();
+}
+
+}  // namespace
+
+ACLNN(MaskedCausalConv1d, (FloatIn, x), (FloatIn, weight), (OptionalIn, maskOptional), (Out, out)) {
+  check_masked("x", x, weight, maskOptional);
+  expect_dtype(out, x);
+  out = masked(weighted(padded(wide(x), kWidth - 1, 0), wide(weight), x.size(0)), maskOptional);
+}
+ACLNN(MaskedCausalConv1dBackward, (FloatIn, gradY), (FloatIn, x), (FloatIn, weight),
+      (OptionalIn, maskOptional), (Out, gradXOut), (Out, gradWeightOut)) {
+  check_masked("gradY", gradY, weight, maskOptional);
+  expect_like("x", x, gradY);
+  expect_dtype(gradXOut, gradY);
+  expect_dtype(gradWeightOut, gradY);
+  const int64_t length = gradY.size(0);
+  const at::Tensor gradient = padded(masked(wide(gradY), maskOptional), 0, kWidth - 1);
+  std::vector<at::Tensor> of_weight;
+  of_weight.reserve(kWidth);
+  for (int64_t k = 0; k < kWidth; ++k) {
+    of_weight.push_back(
+        (gradient.narrow(0, kWidth - 1 - k, length) * wide(x)).sum(at::IntArrayRef{0, 1}));
+  }
+  gradXOut = weighted(gradient, wide(weight).flip(0), length);
+  gradWeightOut = at::stack(of_weight);
+}
+
+// initialStateMode, bias, activationMode, runMode and maxQueryLen say nothing, as published.
+ACLNN(FusedCausalConv1d, (FloatIn, x), (FloatIn, weight), (InOut, convStates),
+      (OptionalIn, queryStartLoc), (OptionalIn, cacheIndices), (OptionalIn, initialStateMode),
+      (OptionalIn, bias), (OptionalIn, numAcceptedTokens), (OptionalIn, numComputedTokens),
+      (OptionalIn, blockIdxFirstScheduledToken), (OptionalIn, blockIdxLastScheduledToken),
+      (OptionalIn, initialStateIdx), (int64_t, activationMode), (int64_t, padSlotId),
+      (int64_t, runMode), (int64_t, maxQueryLen), (int64_t, residualConnection),
+      (int64_t, blockSize), (int64_t, convMode), (Out, y)) {
+  convolve(x, weight, convStates,
+           {queryStartLoc, cacheIndices, numAcceptedTokens, numComputedTokens,
+            blockIdxFirstScheduledToken, blockIdxLastScheduledToken, initialStateIdx, padSlotId,
+            residualConnection, blockSize, convMode},
+           at::zeros_like(x), y);
+}
+ACLNN(InplaceFusedCausalConv1d, (FloatInOut, x), (FloatIn, weight), (InOut, convStates),
+      (OptionalIn, queryStartLoc), (OptionalIn, cacheIndices), (OptionalIn, initialStateMode),
+      (OptionalIn, bias), (OptionalIn, numAcceptedTokens), (OptionalIn, numComputedTokens),
+      (OptionalIn, blockIdxFirstScheduledToken), (OptionalIn, blockIdxLastScheduledToken),
+      (OptionalIn, initialStateIdx), (int64_t, activationMode), (int64_t, padSlotId),
+      (int64_t, runMode), (int64_t, maxQueryLen), (int64_t, residualConnection),
+      (int64_t, blockSize), (int64_t, convMode)) {
+  convolve(x, weight, convStates,
+           {queryStartLoc, cacheIndices, numAcceptedTokens, numComputedTokens,
+            blockIdxFirstScheduledToken, blockIdxLastScheduledToken, initialStateIdx, padSlotId,
+            residualConnection, blockSize, convMode},
+           x, x);
+}
+
+}  // namespace aclnn_host::convolution_causal_convolution_rows

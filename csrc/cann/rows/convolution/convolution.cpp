@@ -1,0 +1,107 @@
+// Convolutions of channels by themselves, and of one dimension with the time in front.
+
+#include <cctype>
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/images.h"
+#include "cann/rows/matmul/matrix_units.h"
+#include "cann/rows/planes.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::convolution_convolution_rows {
+
+namespace {
+
+// The convolution of ConvTbc's tensors, (B, C, T) for ATen.
+at::Tensor batch_first(const at::Tensor& tbc) {
+  return tbc.permute({1, 2, 0});
+}
+at::Tensor time_first(const at::Tensor& bct) {
+  return bct.permute({2, 0, 1});
+}
+
+// Checks (T, B, Cin), (K, Cin, Cout), (Cout) and (T + 2 pad - K + 1, B, Cout).
+void check_tbc(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+               const char* output_name, const at::Tensor& output, int64_t pad, int64_t most_pad) {
+  expect_dims("the input", input, 3);
+  expect_dims("weight", weight, 3);
+  expect_dtype("weight", weight, input);
+  expect_dtype("bias", bias, input);
+  expect_dtype(output_name, output, input);
+  EXPECT(pad >= 0 && pad <= most_pad, "pad is ", pad, ", expected 0 to ", most_pad);
+  EXPECT(weight.size(0) > 0 && weight.size(1) == input.size(2), "weight has shape ", weight.sizes(),
+         ", expected (K, ", input.size(2), ", Cout) with K more than 0");
+  expect_shape("bias", bias, {weight.size(2)});
+  const int64_t length = input.size(0) + 2 * pad - weight.size(0) + 1;
+  expect_shape(output_name, output, {length, input.size(1), weight.size(2)});
+}
+
+}  // namespace
+
+// Each channel has filters of its own.
+ACLNN(ConvDepthwise2d, (Image<In>, self), (In, weight), (Ints, kernelSize), (OptionalIn, bias),
+      (Ints, stride), (Ints, padding), (Ints, dilation), (Image<Out>, out),
+      (int8_t, cubeMathType)) {
+  expect_dims("self", self, 4);
+  expect_dims("weight", weight, 4);
+  expect_dtype("weight", weight, self);
+  expect_dtype("out", out, self);
+  check_pair("stride", stride, 1);
+  check_pair("padding", padding, 0);
+  check_pair("dilation", dilation, 1);
+  EXPECT(kernelSize == weight.sizes().slice(2), "kernelSize is ", kernelSize, ", expected ",
+         weight.sizes().slice(2), " as weight has");
+  const int64_t channels = self.size(1);
+  EXPECT(
+      channels > 0 && weight.size(1) == 1 && weight.size(0) > 0 && weight.size(0) % channels == 0,
+      "weight has shape ", weight.sizes(), ", expected filters of one channel, a multiple ",
+      "of self's ", channels, " channels of them");
+  if (bias) expect_shape("bias", *bias, {weight.size(0)});
+  const auto [height, width] = windows_in(self, kernelSize, stride, padding, dilation);
+  expect_shape("out", out, {self.size(0), weight.size(0), height, width});
+  const MatrixUnits units(cubeMathType, self, weight);
+  const at::Tensor sums = at::convolution(units.read(self), units.read(weight), std::nullopt,
+                                          stride, padding, dilation, false, {0, 0}, channels);
+  out = units.result(bias ? sums + units.widen(*bias).view({1, -1, 1, 1}) : sums);
+}
+// A convolution of (T, B, Cin) with (K, Cin, Cout).
+ACLNN(ConvTbc, (In, self), (In, weight), (In, bias), (int64_t, pad), (Out, output),
+      (int8_t, cubeMathType)) {
+  check_tbc(self, weight, bias, "output", output, pad, 255);
+  const MatrixUnits units(cubeMathType, self, weight);
+  if (self.numel() == 0 || weight.numel() == 0) {
+    output = units.widen(bias).expand(output->sizes());
+    return;
+  }
+  const at::Tensor sums =
+      at::convolution(batch_first(units.read(self)), units.read(weight).permute({2, 1, 0}),
+                      std::nullopt, {1}, {pad.value()}, {1}, false, {0}, 1);
+  output = units.result(time_first(sums) + units.widen(bias));
+}
+// self is the gradient of the result.
+ACLNN(ConvTbcBackward, (In, self), (In, input), (In, weight), (In, bias), (int64_t, pad),
+      (int8_t, cubeMathType), (Out, gradInput), (Out, gradWeight), (Out, gradBias)) {
+  check_tbc(input, weight, bias, "self", self, pad, std::numeric_limits<int32_t>::max());
+  const MatrixUnits units(cubeMathType, input, weight);
+  gradBias = units.widen(self).sum({0, 1});
+  if (self.numel() == 0 || input.numel() == 0 || weight.numel() == 0) {
+    gradInput = at::zeros_like(input);
+    gradWeight = at::zeros_like(weight);
+    return;
+  }
+  const int64_t channels[] = {weight.size(2)};
+  const auto [by_input, by_weight, unused] =
+      at::convolution_backward(batch_first(units.read(self)), batch_first(units.read(input)),
+                               units.read(weight).permute({2, 1, 0}), at::IntArrayRef(channels),
+                               {1}, {pad.value()}, {1}, false, {0}, 1, {true, true, false});
+  gradInput = time_first(units.result(by_input));
+  gradWeight = units.result(by_weight).permute({2, 1, 0});
+}
+
+}  // namespace aclnn_host::convolution_convolution_rows

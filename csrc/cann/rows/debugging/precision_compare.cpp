@@ -1,0 +1,24 @@
+// Whether a device computed what was expected.
+
+#include <ATen/ops/eq.h>
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::debugging_precision_compare_rows {
+
+// 0 if all elements are the same, 503 if not. nan is the same as nan.
+ACLNN(PrecisionCompare, (FloatIn, golden), (FloatIn, realdata), (Out, out)) {
+  constexpr int64_t kDifferent = 503;
+  expect_like("realdata", realdata, golden);
+  expect_dims("golden", golden, 0, 8);
+  expect_dtype("out", out, at::kUInt32);
+  expect_dims("out", out, 0);
+  const at::Tensor is_same =
+      at::eq(golden, realdata).logical_or(at::isnan(golden).logical_and(at::isnan(realdata))).all();
+  out = is_same.logical_not().to(at::kLong).mul(kDifferent).to(at::kUInt32);
+}
+
+}  // namespace aclnn_host::debugging_precision_compare_rows

@@ -1,0 +1,34 @@
+// Time that passes on a stream.
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::debugging_sleep_rows {
+
+namespace {
+
+// Integers, and whether this is stage 2, where a row does its work.
+struct StagedInts : Ints {
+  using Value = std::pair<at::IntArrayRef, bool>;
+  static Value get(const Frame& frame, size_t i) { return {Ints::get(frame, i), frame.writes}; }
+};
+
+}  // namespace
+
+// The cycles of Ascend950, of which a second has 1.65e9; but never more than two seconds of them.
+ACLNN(Sleep, (StagedInts, cycles)) {
+  const auto& [counts, is_computed] = cycles;
+  EXPECT(counts.size() == 1 && counts[0] > 0, "cycles is ", counts,
+         ", expected one number, 1 or more");
+  if (!is_computed) return;
+  constexpr double kPerSecond = 1.65e9, kMostSeconds = 2;
+  const double seconds = std::min(static_cast<double>(counts[0]) / kPerSecond, kMostSeconds);
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace aclnn_host::debugging_sleep_rows

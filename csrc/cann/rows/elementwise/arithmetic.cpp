@@ -1,0 +1,322 @@
+// Sums, differences, products and what is made of them: multiply-adds, scales and lerps.
+
+#include <ATen/ScalarOps.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/addcdiv.h>
+#include <ATen/ops/addcmul.h>
+#include <ATen/ops/lerp.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/neg.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/result_type.h>
+#include <ATen/ops/rsub.h>
+#include <ATen/ops/sub.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/elementwise/write_elementwise.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::elementwise_arithmetic_rows {
+
+namespace {
+
+// self + alpha * other and self - alpha * other. ATen's own functions round alpha and the product
+// to 16 bits; addcmul computes in FLOAT and rounds once.
+bool is_scaled_in_16_bits(const at::Tensor& self, const at::Tensor& other,
+                          const c10::Scalar& alpha) {
+  const bool is_real = alpha.isFloatingPoint() || alpha.isIntegral(/*includeBool=*/false);
+  return is_real && alpha.toDouble() != 1 &&
+         at::isReducedFloatingType(at::result_type(self, other));
+}
+at::Tensor one_of_both(const at::Tensor& self, const at::Tensor& other) {
+  return at::ones({}, self.options().dtype(at::result_type(self, other)));
+}
+at::Tensor scaled_sum(const at::Tensor& self, const at::Tensor& other, const c10::Scalar& alpha) {
+  if (!is_scaled_in_16_bits(self, other, alpha)) return at::add(self, other, alpha);
+  return at::addcmul(self, other, one_of_both(self, other), alpha);
+}
+void scaled_sum_out(at::Tensor& place, const at::Tensor& self, const at::Tensor& other,
+                    const c10::Scalar& alpha) {
+  if (is_scaled_in_16_bits(self, other, alpha)) {
+    at::addcmul_out(place, self, other, one_of_both(self, other), alpha);
+  } else {
+    at::add_out(place, self, other, alpha);
+  }
+}
+at::Tensor scaled_difference(const at::Tensor& self, const at::Tensor& other,
+                             const c10::Scalar& alpha) {
+  if (!is_scaled_in_16_bits(self, other, alpha)) return at::sub(self, other, alpha);
+  return at::addcmul(self, other, one_of_both(self, other), -alpha.toDouble());
+}
+void scaled_difference_out(at::Tensor& place, const at::Tensor& self, const at::Tensor& other,
+                           const c10::Scalar& alpha) {
+  if (is_scaled_in_16_bits(self, other, alpha)) {
+    at::addcmul_out(place, self, other, one_of_both(self, other), -alpha.toDouble());
+  } else {
+    at::sub_out(place, self, other, alpha);
+  }
+}
+
+// What lerp wants of a weight: the type of the tensors.
+at::Tensor lerp_by(const at::Tensor& self, const at::Tensor& end, const at::Tensor& weight) {
+  return at::lerp(self, end, weight.to(self.scalar_type()));
+}
+
+// The tensors of a list, all of out's dtype, combined from the first to the last.
+template <class Combine>
+at::Tensor combined(const std::vector<at::Tensor>& tensors, const Output& out, Combine combine) {
+  EXPECT(!tensors.empty(), "tensors is empty, expected at least one tensor");
+  for (const at::Tensor& tensor : tensors) expect_dtype("a tensor of the list", tensor, out);
+  at::Tensor result = wide(tensors[0]);
+  for (size_t i = 1; i < tensors.size(); ++i) result = combine(result, wide(tensors[i]));
+  return result;
+}
+at::Tensor sum_of(const std::vector<at::Tensor>& tensors, const Output& out) {
+  return combined(tensors, out,
+                  [](const at::Tensor& a, const at::Tensor& b) { return at::add(a, b); });
+}
+
+// ---- aclnnScale
+
+// How many dimensions of x, from axis on, scale has by the arguments.
+int64_t scaled_dims(const at::Tensor& x, const at::Tensor& scale, int64_t axis, int64_t num_axes,
+                    bool from_blob) {
+  EXPECT(num_axes >= -1, "numAxes is ", num_axes, ", expected -1 or more");
+  if (!from_blob) return scale.dim();
+  return num_axes == -1 ? x.dim() - axis : num_axes;
+}
+
+// Which shape scale and bias have beside x: sizes from axis on, then as many 1 as dimensions
+// follow.
+std::vector<int64_t> scale_shape(const at::Tensor& x, const at::Tensor& scale, int64_t axis,
+                                 int64_t num_axes, bool from_blob) {
+  EXPECT(axis >= -x.dim() && axis < x.dim(), "axis is ", axis, ", expected ", -x.dim(), " to ",
+         x.dim() - 1, ", a dimension of x");
+  if (axis < 0) axis += x.dim();
+  const int64_t dims = scaled_dims(x, scale, axis, num_axes, from_blob);
+  EXPECT(dims <= x.dim() - axis, "scale is for ", dims, " dimensions of x from ", axis,
+         " on, expected at most ", x.dim() - axis);
+  const bool is_one = scale.numel() == 1 && scale.dim() <= 1;
+  if (is_one && (!from_blob || dims == 0)) return {};
+  const at::IntArrayRef expected =
+      x.sizes().slice(static_cast<size_t>(axis), static_cast<size_t>(dims));
+  EXPECT(dims > 0 && scale.sizes() == expected, "scale has shape ", scale.sizes(), ", expected ",
+         dims > 0 ? expected : at::IntArrayRef(1), " by axis and numAxes");
+  std::vector<int64_t> shape = expected.vec();
+  shape.resize(static_cast<size_t>(x.dim() - axis), 1);
+  return shape;
+}
+
+// The only element of a tensor, for products.
+at::Tensor factor(const char* name, const at::Tensor& value) {
+  EXPECT(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
+  return wide(value).reshape({});
+}
+
+// The dimension of x in which the channels lie.
+int64_t channel_dim(const at::Tensor& x, const std::string& data_format) {
+  if (data_format.empty() || data_format == "NHWC" || data_format == "NDHWC") return x.dim() - 1;
+  EXPECT(data_format == "NCHW" || data_format == "NCDHW", "dataFormatOptional is \"", data_format,
+         "\", expected NCHW, NHWC, NCDHW or NDHWC");
+  return x.dim() == 1 ? 0 : 1;
+}
+
+}  // namespace
+
+ACLNN(Add, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
+  WRITE_ELEMENTWISE(out, scaled_sum, self, other, alpha);
+}
+ACLNN(Adds, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
+  out = at::add(wide(self), other, alpha);
+}
+ACLNN(AddV3, (AnyNumber, self), (In, other), (AnyNumber, alpha), (Out, out)) {
+  out = at::add(at::native::wrapped_scalar_tensor(self), wide(other), alpha);
+}
+ACLNN(InplaceAdd, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
+  WRITE_ELEMENTWISE(selfRef, scaled_sum, selfRef, other, alpha);
+}
+ACLNN(InplaceAdds, (InOut, selfRef), (AnyNumber, other), (AnyNumber, alpha)) {
+  selfRef = at::add(wide(selfRef), other, alpha);
+}
+// The tensor is overwritten, not the number.
+ACLNN(InplaceAddV3, (AnyNumber, selfRef), (InOut, other), (AnyNumber, alpha)) {
+  other = at::add(at::native::wrapped_scalar_tensor(selfRef), wide(other), alpha);
+}
+ACLNN(AddRelu, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
+  out = at::relu(scaled_sum(self, other, alpha));
+}
+ACLNN(InplaceAddRelu, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
+  selfRef = at::relu(scaled_sum(selfRef, other, alpha));
+}
+
+ACLNN(Sub, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
+  WRITE_ELEMENTWISE(out, scaled_difference, self, other, alpha);
+}
+ACLNN(Subs, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
+  out = at::sub(wide(self), other, alpha);
+}
+ACLNN(InplaceSub, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
+  WRITE_ELEMENTWISE(selfRef, scaled_difference, selfRef, other, alpha);
+}
+ACLNN(InplaceSubs, (InOut, selfRef), (AnyNumber, other), (AnyNumber, alpha)) {
+  selfRef = at::sub(wide(selfRef), other, alpha);
+}
+ACLNN(Rsub, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
+  out = scaled_difference(other, self, alpha);
+}
+ACLNN(Rsubs, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
+  out = at::rsub(wide(self), other, alpha);
+}
+
+ACLNN(AssignSub, (In, var), (In, value), (Out, varOut)) {
+  expect_like("value", value, var);
+  expect_like("varOut", varOut, var);
+  varOut = at::sub(var, value);
+}
+
+ACLNN(Mul, (In, self), (In, other), (Out, out)) {
+  WRITE_ELEMENTWISE(out, at::mul, self, other);
+}
+ACLNN_BINARY_OF(In, AnyNumber, Muls, at::mul)
+ACLNN(InplaceMul, (InOut, selfRef), (In, other)) {
+  WRITE_ELEMENTWISE(selfRef, at::mul, selfRef, other);
+}
+ACLNN_INPLACE_BINARY_OF(InOut, AnyNumber, Muls, at::mul)
+
+// Where y is 0 the product is 0, whatever x is.
+ACLNN(MulNoNan, (FloatIn, x), (FloatIn, y), (Out, z)) {
+  expect_dtype("y", y, x);
+  expect_dtype(z, x);
+  z = at::mul(x, y).masked_fill(y == 0, 0);
+}
+
+ACLNN(Abs, (In, self), (Out, out)) {
+  out = self.scalar_type() == at::kBool ? self : at::abs(self);
+}
+ACLNN_UNARY(Neg, at::neg)
+ACLNN_INPLACE_UNARY(Neg, at::neg)
+
+ACLNN(Addcmul, (In, self), (In, tensor1), (In, tensor2), (AnyNumber, value), (Out, out)) {
+  out = at::addcmul(self, tensor1, tensor2, value);
+}
+ACLNN(InplaceAddcmul, (InOut, selfRef), (In, tensor1), (In, tensor2), (AnyNumber, value)) {
+  selfRef = at::addcmul(selfRef, tensor1, tensor2, value);
+}
+ACLNN(Addcdiv, (In, self), (In, tensor1), (In, tensor2), (AnyNumber, value), (Out, out)) {
+  out = at::addcdiv(self, tensor1, tensor2, value);
+}
+ACLNN(InplaceAddcdiv, (InOut, selfRef), (In, tensor1), (In, tensor2), (AnyNumber, value)) {
+  selfRef = at::addcdiv(selfRef, tensor1, tensor2, value);
+}
+
+ACLNN(AxpyV2, (In, self), (In, other), (In, alpha), (Out, out)) {
+  expect_shape("other", other, self.sizes());
+  out = wide(self) + factor("alpha", alpha) * wide(other);
+}
+ACLNN(FusedMulAddN, (In, x1), (In, x2), (In, x3), (Out, y)) {
+  expect_like("x2", x2, x1);
+  expect_dtype("x3", x3, x1);
+  expect_like("y", y, x1);
+  y = wide(x1) * factor("x3", x3) + wide(x2);
+}
+
+ACLNN(AddMatMatElements, (FloatIn, a), (FloatIn, b), (FloatIn, c), (Number, alpha), (Number, beta),
+      (Out, cOut)) {
+  expect_like("b", b, a);
+  expect_like("c", c, a);
+  expect_like("cOut", cOut, a);
+  cOut = wide(c) * beta + alpha * (wide(a) * wide(b));
+}
+ACLNN(AddMatMatElementsPlus, (FloatIn, c), (FloatIn, a), (FloatIn, b), (FloatIn, beta),
+      (FloatIn, alpha), (Out, cOut)) {
+  expect_dtype("a", a, c);
+  expect_dtype("b", b, c);
+  expect_dtype("beta", beta, c);
+  expect_dtype("alpha", alpha, c);
+  expect_dtype(cOut, c);
+  cOut = wide(c) * factor("beta", beta) + factor("alpha", alpha) * (wide(a) * wide(b));
+}
+
+ACLNN(Lerp, (In, self), (In, end), (In, weight), (Out, out)) {
+  out = lerp_by(self, end, weight);
+}
+ACLNN(Lerps, (In, self), (In, end), (AnyNumber, weight), (Out, out)) {
+  out = at::lerp(self, end, weight);
+}
+ACLNN(InplaceLerp, (InOut, selfRef), (In, end), (In, weight)) {
+  selfRef = lerp_by(selfRef, end, weight);
+}
+ACLNN(InplaceLerps, (InOut, selfRef), (In, end), (AnyNumber, weight)) {
+  selfRef = at::lerp(selfRef, end, weight);
+}
+
+// The channels are the last dimension of x, or the second one if dataFormatOptional says so.
+ACLNN(BiasAdd, (In, x), (In, bias), (char*, dataFormatOptional), (Out, out)) {
+  expect_dtype("bias", bias, x);
+  expect_like("out", out, x);
+  EXPECT(x.dim() > 0, "x has no dimensions, expected at least one");
+  const int64_t channels = channel_dim(x, dataFormatOptional);
+  expect_shape("bias", bias, {x.size(channels)});
+  std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
+  shape[static_cast<size_t>(channels)] = x.size(channels);
+  out = at::add(x, bias.reshape(shape));
+}
+
+ACLNN(MaskedScale, (FloatIn, self), (In, mask), (float, scale), (Out, out)) {
+  expect_dtype(out, self);
+  expect_shape("mask", mask, self.sizes());
+  EXPECT(!mask.is_complex(), "mask has dtype ", dtype_text(mask.scalar_type()),
+         ", expected FLOAT, FLOAT16, INT8 or UINT8");
+  const at::Tensor x = wide(self);
+  out = at::mul(at::mul(x, mask.to(x.scalar_type())), c10::Scalar(scale.value()));
+}
+// scale and bias stand for dimensions of x from axis on: for numAxes of them (-1 for all that
+// follow) with scaleFromBlob, for as many as scale has without.
+ACLNN(Scale, (FloatIn, x), (FloatIn, scale), (OptionalIn, bias), (int64_t, axis),
+      (int64_t, numAxes), (bool, scaleFromBlob), (Out, y)) {
+  expect_dtype("scale", scale, x);
+  expect_dtype(y, x);
+  const std::vector<int64_t> shape = scale_shape(x, scale, axis, numAxes, scaleFromBlob);
+  at::Tensor result = at::mul(wide(x), wide(scale).reshape(shape));
+  if (bias) {
+    expect_dtype("bias", *bias, x);
+    expect_shape("bias", *bias, scale.sizes());
+    result = at::add(result, wide(*bias).reshape(shape));
+  }
+  y = result;
+}
+
+// ---- sums and extremes of lists
+
+// A list without tensors leaves out alone.
+ACLNN(AddN, (Ins, tensors), (Out, out)) {
+  if (tensors.empty()) return;
+  for (const at::Tensor& tensor : tensors) {
+    expect_shape("a tensor of the list", tensor, tensors[0].sizes());
+  }
+  out = sum_of(tensors, out);
+}
+
+ACLNN(Sum, (Ins, tensors), (Out, out)) {
+  out = sum_of(tensors, out);
+}
+// The tensors are broadcast, added from the first to the last and rounded once.
+ACLNN(SumV2, (Ins, tensors), (Out, out)) {
+  out = sum_of(tensors, out);
+}
+
+ACLNN(MaxN, (Ins, tensors), (Out, out)) {
+  out = combined(tensors, out,
+                 [](const at::Tensor& a, const at::Tensor& b) { return at::maximum(a, b); });
+}
+ACLNN(MinN, (Ins, tensors), (Out, out)) {
+  out = combined(tensors, out,
+                 [](const at::Tensor& a, const at::Tensor& b) { return at::minimum(a, b); });
+}
+
+}  // namespace aclnn_host::elementwise_arithmetic_rows

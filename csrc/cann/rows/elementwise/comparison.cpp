@@ -1,0 +1,129 @@
+// Comparisons, signs, and what kind of number an element is.
+
+#include <cmath>
+
+#include <ATen/ScalarOps.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ge.h>
+#include <ATen/ops/gt.h>
+#include <ATen/ops/isclose.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/isinf.h>
+#include <ATen/ops/isneginf.h>
+#include <ATen/ops/isposinf.h>
+#include <ATen/ops/le.h>
+#include <ATen/ops/logical_not.h>
+#include <ATen/ops/lt.h>
+#include <ATen/ops/ne.h>
+#include <ATen/ops/sgn.h>
+#include <ATen/ops/signbit.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/integers.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::elementwise_comparison_rows {
+
+namespace {
+
+using aclnn_host::compared;
+template <class Compare>
+at::Tensor compared(const at::Tensor& self, const c10::Scalar& other, Compare compare) {
+  at::Tensor number = at::native::wrapped_scalar_tensor(other);
+  if (self.scalar_type() == at::kUInt64) {
+    EXPECT(other.isIntegral(/*includeBool=*/true) &&
+               (other.type() == at::kUInt64 || other.toLong() >= 0),
+           "other is ", other,
+           ", expected an integer of 0 or more, because the tensor has dtype UINT64");
+    number = number.to(at::kUInt64);
+  }
+  return compared(self, number, compare);
+}
+
+// The comparisons, of a tensor with a tensor or a number.
+#define COMPARISON(name, function)                                                                \
+  template <class Other>                                                                          \
+  at::Tensor name(const at::Tensor& self, const Other& other) {                                   \
+    return compared(self, other,                                                                  \
+                    [](const at::Tensor& a, const at::Tensor& b) { return at::function(a, b); }); \
+  }
+COMPARISON(is_greater, gt)
+COMPARISON(is_greater_equal, ge)
+COMPARISON(is_less, lt)
+COMPARISON(is_less_equal, le)
+#undef COMPARISON
+
+}  // namespace
+
+ACLNN_BINARY(EqTensor, at::eq)
+ACLNN_BINARY_NUMBER(EqScalar, at::eq)
+ACLNN_INPLACE_BINARY(EqTensor, at::eq)
+ACLNN_INPLACE_BINARY_NUMBER(EqScalar, at::eq)
+ACLNN_BINARY(NeTensor, at::ne)
+ACLNN_BINARY_NUMBER(NeScalar, at::ne)
+ACLNN_INPLACE_BINARY(NeTensor, at::ne)
+ACLNN_INPLACE_BINARY_NUMBER(NeScalar, at::ne)
+ACLNN_BINARY(GtTensor, is_greater)
+ACLNN_BINARY_NUMBER(GtScalar, is_greater)
+ACLNN_INPLACE_BINARY(GtTensor, is_greater)
+ACLNN_INPLACE_BINARY_NUMBER(GtScalar, is_greater)
+ACLNN_BINARY(GeTensor, is_greater_equal)
+ACLNN_BINARY_NUMBER(GeScalar, is_greater_equal)
+ACLNN_INPLACE_BINARY(GeTensor, is_greater_equal)
+ACLNN_INPLACE_BINARY_NUMBER(GeScalar, is_greater_equal)
+ACLNN_BINARY(LtTensor, is_less)
+ACLNN_BINARY_NUMBER(LtScalar, is_less)
+ACLNN_INPLACE_BINARY(LtTensor, is_less)
+ACLNN_INPLACE_BINARY_NUMBER(LtScalar, is_less)
+ACLNN_BINARY(LeTensor, is_less_equal)
+ACLNN_BINARY_NUMBER(LeScalar, is_less_equal)
+ACLNN_INPLACE_BINARY(LeTensor, is_less_equal)
+ACLNN_INPLACE_BINARY_NUMBER(LeScalar, is_less_equal)
+
+// Whether two tensors have the same elements. (at::equal gives a bool, which a tensor without
+// memory cannot.)
+ACLNN(Equal, (In, self), (In, other), (Out, out)) {
+  out = self.sizes() == other.sizes() ? at::eq(self, other).all()
+                                      : at::full({}, false, self.options().dtype(at::kBool));
+}
+ACLNN(IsClose, (In, self), (In, other), (double, rtol), (double, atol), (bool, equalNan),
+      (Out, out)) {
+  out = at::isclose(self, other, rtol, atol, equalNan);
+}
+
+ACLNN(ApproximateEqual, (FloatIn, x1), (FloatIn, x2), (float, tolerance), (Out, y)) {
+  EXPECT(std::isfinite(tolerance.value()) && tolerance >= 0, "tolerance is ", tolerance.value(),
+         ", expected a finite number that is not negative");
+  expect_like("x2", x2, x1);
+  expect_dtype("y", y, at::kBool);
+  expect_shape("y", y, x1.sizes());
+  y = at::abs(wide(x1) - wide(x2)) < tolerance.value();
+}
+// Whether a number is among the elements of a tensor. (The document gives out the shape of
+// testElements; CANN refuses that, and so does ATen: there is one answer.)
+ACLNN(IsInScalarTensor, (Number, element), (In, testElements), (bool, assumeUnique), (bool, invert),
+      (Out, out)) {
+  const at::Tensor found = at::eq(testElements, element).any();
+  out = invert ? found.logical_not() : found;
+}
+// Whether each element is a number.
+ACLNN(IsInTensorScalar, (In, elements), (Number, testElement), (bool, assumeUnique), (bool, invert),
+      (Out, out)) {
+  out = invert ? at::ne(elements, testElement) : at::eq(elements, testElement);
+}
+
+ACLNN_UNARY(IsFinite, at::isfinite)
+
+ACLNN(IsInf, (In, x), (Out, out)) {
+  out = at::isinf(x);
+}
+
+ACLNN_UNARY(IsNegInf, at::isneginf)
+ACLNN_UNARY(IsPosInf, at::isposinf)
+ACLNN_UNARY(Sign, at::sgn)  // of complex numbers, too
+ACLNN_UNARY(Signbit, at::signbit)
+
+}  // namespace aclnn_host::elementwise_comparison_rows

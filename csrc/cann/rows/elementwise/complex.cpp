@@ -1,0 +1,27 @@
+// Complex numbers: made of two real ones, and taken apart.
+
+#include <ATen/ops/angle.h>
+#include <ATen/ops/complex.h>
+#include <ATen/ops/polar.h>
+#include <ATen/ops/real.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::elementwise_complex_rows {
+
+ACLNN(Complex, (In, real), (In, imag), (Out, out)) {
+  out = at::complex(real, imag);
+}
+ACLNN(Polar, (In, input), (In, angle), (Out, out)) {
+  out = at::polar(input, angle);
+}
+ACLNN(Real, (In, self), (Out, out)) {
+  const at::Tensor real = at::real(self);
+  expect_dtype(out, real);
+  out = real;
+}
+
+ACLNN_UNARY(AngleV2, at::angle)
+
+}  // namespace aclnn_host::elementwise_complex_rows

@@ -1,0 +1,48 @@
+// Logic on booleans and on bits.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/bitwise_and.h>
+#include <ATen/ops/bitwise_left_shift.h>
+#include <ATen/ops/bitwise_not.h>
+#include <ATen/ops/bitwise_or.h>
+#include <ATen/ops/bitwise_right_shift.h>
+#include <ATen/ops/bitwise_xor.h>
+#include <ATen/ops/logical_and.h>
+#include <ATen/ops/logical_not.h>
+#include <ATen/ops/logical_or.h>
+#include <ATen/ops/logical_xor.h>
+
+#include "cann/rows/row.h"
+
+namespace aclnn_host::elementwise_logic_rows {
+
+ACLNN_BINARY(LogicalAnd, at::logical_and)
+ACLNN_INPLACE_BINARY(LogicalAnd, at::logical_and)
+ACLNN_BINARY(LogicalOr, at::logical_or)
+ACLNN_INPLACE_BINARY(LogicalOr, at::logical_or)
+ACLNN_BINARY(LogicalXor, at::logical_xor)
+ACLNN_UNARY(LogicalNot, at::logical_not)
+ACLNN_INPLACE_UNARY(LogicalNot, at::logical_not)
+ACLNN_BINARY_OF(IntegralIn, IntegralIn, BitwiseAndTensor, at::bitwise_and)
+ACLNN_INPLACE_BINARY_OF(IntegralInOut, IntegralIn, BitwiseAndTensor, at::bitwise_and)
+ACLNN_BINARY_OF(IntegralIn, Number, BitwiseAndScalar, at::bitwise_and)
+ACLNN_INPLACE_BINARY_OF(IntegralInOut, Number, BitwiseAndScalar, at::bitwise_and)
+ACLNN_BINARY_OF(IntegralIn, IntegralIn, BitwiseAndTensorOut, at::bitwise_and)
+ACLNN(InplaceBitwiseAndTensorOut, (IntegralInOut, self), (IntegralIn, other)) {
+  self = at::bitwise_and(self, other);
+}
+
+ACLNN_BINARY_OF(IntegralIn, IntegralIn, BitwiseOrTensor, at::bitwise_or)
+ACLNN_INPLACE_BINARY_OF(IntegralInOut, IntegralIn, BitwiseOrTensor, at::bitwise_or)
+ACLNN_BINARY_OF(IntegralIn, Number, BitwiseOrScalar, at::bitwise_or)
+ACLNN_INPLACE_BINARY_OF(IntegralInOut, Number, BitwiseOrScalar, at::bitwise_or)
+ACLNN_BINARY_OF(IntegralIn, IntegralIn, BitwiseXorTensor, at::bitwise_xor)
+ACLNN_INPLACE_BINARY_OF(IntegralInOut, IntegralIn, BitwiseXorTensor, at::bitwise_xor)
+ACLNN_BINARY_OF(IntegralIn, Number, BitwiseXorScalar, at::bitwise_xor)
+ACLNN_INPLACE_BINARY_OF(IntegralInOut, Number, BitwiseXorScalar, at::bitwise_xor)
+ACLNN_UNARY_OF(IntegralIn, BitwiseNot, at::bitwise_not)
+ACLNN_BINARY_OF(IntegralIn, IntegralIn, LeftShift, at::bitwise_left_shift)
+ACLNN_BINARY_OF(IntegralIn, Number, LeftShifts, at::bitwise_left_shift)
+ACLNN_BINARY_OF(IntegralIn, IntegralIn, RightShift, at::bitwise_right_shift)
+
+}  // namespace aclnn_host::elementwise_logic_rows

@@ -1,0 +1,112 @@
+// Powers, roots, exponentials and logarithms.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/exp2.h>
+#include <ATen/ops/expm1.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/log10.h>
+#include <ATen/ops/log1p.h>
+#include <ATen/ops/log2.h>
+#include <ATen/ops/logaddexp.h>
+#include <ATen/ops/logaddexp2.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/special_xlog1py.h>
+#include <ATen/ops/sqrt.h>
+#include <ATen/ops/xlogy.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::elementwise_powers_and_logarithms_rows {
+
+namespace {
+
+// Integers as FLOAT.
+at::Tensor with_fractions(const at::Tensor& self) {
+  return at::isIntegralType(self.scalar_type(), /*includeBool=*/true) ? self.to(at::kFloat) : self;
+}
+
+at::Tensor wide_xlogy(const at::Tensor& self, const at::Tensor& other) {
+  return at::xlogy(wide(self), wide(other));
+}
+at::Tensor wide_xlogy(const at::Tensor& self, const c10::Scalar& other) {
+  return at::xlogy(wide(self), other);
+}
+
+at::Tensor wide_rsqrt(const at::Tensor& self) {
+  return at::rsqrt(wide(self));
+}
+
+}  // namespace
+
+ACLNN(PowTensorTensor, (In, self), (In, exponent), (Out, out)) {
+  out = at::pow(self, exponent);
+}
+ACLNN(PowTensorScalar, (In, self), (Number, exponent), (Out, out)) {
+  out = at::pow(wide(self), exponent);
+}
+ACLNN(PowScalarTensor, (Number, self), (In, exponent), (Out, out)) {
+  out = at::pow(self, wide(exponent));
+}
+ACLNN(InplacePowTensorTensor, (InOut, selfRef), (In, exponent)) {
+  selfRef = at::pow(selfRef, exponent);
+}
+ACLNN(InplacePowTensorScalar, (InOut, selfRef), (Number, exponent)) {
+  selfRef = at::pow(wide(selfRef), exponent);
+}
+ACLNN(Square, (In, self), (Out, out)) {
+  expect_dtype(out, self);
+  out = at::mul(self, self);
+}
+
+ACLNN_UNARY(Sqrt, at::sqrt)
+ACLNN_INPLACE_UNARY(Sqrt, at::sqrt)
+// y is the result of sqrt. Where dy is 0 the gradient is 0, even if y is 0, too.
+ACLNN(SqrtBackward, (FloatIn, y), (FloatIn, dy), (Out, z)) {
+  expect_like("dy", dy, y);
+  expect_like("z", z, y);
+  const at::Tensor gradient = wide(dy);
+  z = (0.5 * gradient / wide(y)).masked_fill(gradient == 0, 0);
+}
+
+ACLNN_UNARY(Rsqrt, wide_rsqrt)
+ACLNN_INPLACE_UNARY(Rsqrt, wide_rsqrt)
+ACLNN_UNARY(Exp, at::exp)
+ACLNN_INPLACE_UNARY(Exp, at::exp)
+ACLNN_UNARY(Exp2, at::exp2)
+ACLNN_INPLACE_UNARY(Exp2, at::exp2)
+ACLNN_UNARY(Expm1, at::expm1)
+ACLNN_INPLACE_UNARY(Expm1, at::expm1)
+ACLNN_UNARY(Log, at::log)
+ACLNN_INPLACE_UNARY(Log, at::log)
+ACLNN_UNARY(Log10, at::log10)
+ACLNN_INPLACE_UNARY(Log10, at::log10)
+ACLNN_UNARY(Log1p, at::log1p)
+ACLNN_INPLACE_UNARY(Log1p, at::log1p)
+ACLNN_UNARY(Log2, at::log2)
+ACLNN_INPLACE_UNARY(Log2, at::log2)
+
+ACLNN(LogAddExp, (In, self), (In, other), (Out, out)) {
+  out = at::logaddexp(with_fractions(self), with_fractions(other));
+}
+ACLNN(LogAddExp2, (In, self), (In, other), (Out, out)) {
+  out = at::logaddexp2(with_fractions(self), with_fractions(other));
+}
+ACLNN_BINARY(XLogYTensor, wide_xlogy)
+ACLNN_BINARY_NUMBER(XLogYScalarOther, wide_xlogy)
+ACLNN(XLogYScalarSelf, (Number, self), (In, other), (Out, out)) {
+  out = at::xlogy(self, wide(other));
+}
+ACLNN_INPLACE_BINARY(XLogYTensor, wide_xlogy)
+ACLNN_INPLACE_BINARY_NUMBER(XLogYScalarOther, wide_xlogy)
+
+ACLNN(Xlog1py, (FloatIn, x), (FloatIn, y), (Out, z)) {
+  expect_dtype("y", y, x);
+  expect_dtype(z, x);
+  z = at::special_xlog1py(wide(x), wide(y));
+}
+
+}  // namespace aclnn_host::elementwise_powers_and_logarithms_rows

@@ -1,0 +1,88 @@
+// Rounding to integers or to so many decimals, and bounds.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/ceil.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/clamp_max.h>
+#include <ATen/ops/clamp_min.h>
+#include <ATen/ops/floor.h>
+#include <ATen/ops/frac.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/nan_to_num.h>
+#include <ATen/ops/round.h>
+#include <ATen/ops/trunc.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::elementwise_rounding_and_clamping_rows {
+
+namespace {
+
+bool is_integer(const at::Tensor& self) {
+  return at::isIntegralType(self.scalar_type(), /*includeBool=*/false);
+}
+
+// Integers have no fraction, which ATen refuses to say.
+at::Tensor fraction(const at::Tensor& self) {
+  return is_integer(self) ? at::zeros_like(self) : at::frac(self);
+}
+
+// Rounded to so many decimals; of integers only a negative number of them takes digits away.
+at::Tensor rounded(const at::Tensor& self, int64_t decimals) {
+  if (!is_integer(self)) return at::round(wide(self), decimals);
+  if (decimals >= 0) return self;
+  return at::round(self.to(at::kDouble), decimals).to(self.scalar_type());
+}
+
+}  // namespace
+
+ACLNN_UNARY(Ceil, at::ceil)
+ACLNN_INPLACE_UNARY(Ceil, at::ceil)
+ACLNN_UNARY(Floor, at::floor)
+ACLNN_INPLACE_UNARY(Floor, at::floor)
+ACLNN_UNARY(Frac, fraction)
+ACLNN_INPLACE_UNARY(Frac, fraction)
+ACLNN_UNARY(Round, at::round)
+ACLNN_INPLACE_UNARY(Round, at::round)
+
+ACLNN(RoundDecimals, (In, self), (int64_t, decimals), (Out, out)) {
+  out = rounded(self, decimals);
+}
+ACLNN(InplaceRoundDecimals, (InOut, selfRef), (int64_t, decimals)) {
+  selfRef = rounded(selfRef, decimals);
+}
+ACLNN_UNARY(Trunc, at::trunc)
+ACLNN_INPLACE_UNARY(Trunc, at::trunc)
+
+ACLNN(Clamp, (In, self), (OptionalNumber, clipValueMin), (OptionalNumber, clipValueMax),
+      (Out, out)) {
+  require_given(clipValueMin || clipValueMax,
+                "clipValueMin and clipValueMax are null, expected a number for one of them");
+  out = at::clamp(self, clipValueMin, clipValueMax);
+}
+ACLNN(ClampTensor, (In, self), (OptionalIn, clipValueMin), (OptionalIn, clipValueMax), (Out, out)) {
+  require_given(clipValueMin || clipValueMax,
+                "clipValueMin and clipValueMax are null, expected a tensor for one of them");
+  out = at::clamp(self, clipValueMin, clipValueMax);
+}
+ACLNN_BINARY_NUMBER(ClampMin, at::clamp_min)
+ACLNN_BINARY(ClampMinTensor, at::clamp_min)
+ACLNN_INPLACE_BINARY(ClampMinTensor, at::clamp_min)
+ACLNN_BINARY_NUMBER(ClampMax, at::clamp_max)
+ACLNN_INPLACE_BINARY_NUMBER(ClampMax, at::clamp_max)
+ACLNN_BINARY(ClampMaxTensor, at::clamp_max)
+ACLNN_INPLACE_BINARY(ClampMaxTensor, at::clamp_max)
+ACLNN_BINARY(Maximum, at::maximum)
+ACLNN_BINARY(Minimum, at::minimum)
+
+ACLNN(NanToNum, (In, self), (float, nan), (float, posinf), (float, neginf), (Out, out)) {
+  out = at::nan_to_num(self, nan, posinf, neginf);
+}
+ACLNN(InplaceNanToNum, (InOut, selfRef), (float, nan), (float, posinf), (float, neginf)) {
+  selfRef = at::nan_to_num(selfRef, nan, posinf, neginf);
+}
+
+}  // namespace aclnn_host::elementwise_rounding_and_clamping_rows

@@ -1,0 +1,129 @@
+// Trigonometric and hyperbolic functions, their inverses, and gradients. The hyperbolic tangent is
+// in activation/sigmoid.cpp.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/acos.h>
+#include <ATen/ops/acosh.h>
+#include <ATen/ops/asin.h>
+#include <ATen/ops/asinh.h>
+#include <ATen/ops/atan.h>
+#include <ATen/ops/atan2.h>
+#include <ATen/ops/atanh.h>
+#include <ATen/ops/cos.h>
+#include <ATen/ops/cosh.h>
+#include <ATen/ops/sin.h>
+#include <ATen/ops/sinc.h>
+#include <ATen/ops/sinh.h>
+#include <ATen/ops/sqrt.h>
+#include <ATen/ops/tan.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::elementwise_trigonometric_rows {
+
+namespace {
+
+// Of integers and BOOL the result is FLOAT.
+at::ScalarType floating(at::ScalarType dtype) {
+  return at::isIntegralType(dtype, /*includeBool=*/true) ? at::kFloat : dtype;
+}
+
+// Of DOUBLE it is FLOAT, too.
+at::ScalarType at_most_float(at::ScalarType dtype) {
+  return dtype == at::kDouble ? at::kFloat : floating(dtype);
+}
+
+void arcsinh(const at::Tensor& x, Output& out) {
+  expect_dtype("out", out, at_most_float(x.scalar_type()));
+  out = at::asinh(x).to(out->scalar_type());
+}
+
+// A gradient, what it is computed from and the result have one dtype and one shape.
+void check_gradient(const char* gradient_name, const at::Tensor& gradient, const at::Tensor& x,
+                    const Output& result) {
+  expect_like(gradient_name, gradient, x);
+  expect_like(result.name(), result, x);
+}
+
+// sqrt(1 - x^2), which is NaN where x is no value of a sine.
+at::Tensor cosine_of_sine(const at::Tensor& x) {
+  const at::Tensor sine = wide(x);
+  return at::sqrt(1 - sine * sine);
+}
+
+}  // namespace
+
+ACLNN_UNARY(Sin, at::sin)
+ACLNN_INPLACE_UNARY(Sin, at::sin)
+ACLNN_UNARY(Sinc, at::sinc)
+ACLNN_INPLACE_UNARY(Sinc, at::sinc)
+ACLNN_UNARY(Cos, at::cos)
+ACLNN_INPLACE_UNARY(Cos, at::cos)
+ACLNN_UNARY(Tan, at::tan)
+ACLNN_INPLACE_UNARY(Tan, at::tan)
+ACLNN_UNARY(Asin, at::asin)
+ACLNN_INPLACE_UNARY(Asin, at::asin)
+// y is the input of asin.
+ACLNN(AsinGrad, (FloatIn, y), (FloatIn, dy), (Out, z)) {
+  check_gradient("dy", dy, y, z);
+  z = wide(dy) / cosine_of_sine(y);
+}
+
+ACLNN(AsinWithAgent, (In, x), (Out, y)) {
+  expect_dtype("y", y, floating(x.scalar_type()));
+  y = at::asin(x);
+}
+ACLNN_UNARY(Acos, at::acos)
+ACLNN_INPLACE_UNARY(Acos, at::acos)
+ACLNN(AcosGrad, (FloatIn, y_grad), (FloatIn, x), (Out, x_grad)) {
+  check_gradient("y_grad", y_grad, x, x_grad);
+  x_grad = -wide(y_grad) / cosine_of_sine(x);
+}
+// y is the input of acos.
+ACLNN(AcosGradV2, (FloatIn, y), (FloatIn, dy), (Out, z)) {
+  check_gradient("dy", dy, y, z);
+  z = -wide(dy) / cosine_of_sine(y);
+}
+
+ACLNN_UNARY(Atan, at::atan)
+ACLNN_INPLACE_UNARY(Atan, at::atan)
+ACLNN(AtanGrad, (FloatIn, x), (FloatIn, dy), (Out, dx)) {
+  check_gradient("dy", dy, x, dx);
+  const at::Tensor tangent = wide(x);
+  dx = wide(dy) / (1 + tangent * tangent);
+}
+
+ACLNN_BINARY(Atan2, at::atan2)
+ACLNN_INPLACE_BINARY(Atan2, at::atan2)
+ACLNN_UNARY(Sinh, at::sinh)
+ACLNN_INPLACE_UNARY(Sinh, at::sinh)
+ACLNN_UNARY(Cosh, at::cosh)
+ACLNN_INPLACE_UNARY(Cosh, at::cosh)
+ACLNN_UNARY(Asinh, at::asinh)
+ACLNN_INPLACE_UNARY(Asinh, at::asinh)
+ACLNN(AsinhV2, (In, x), (Out, out)) {
+  arcsinh(x, out);
+}
+// y is the result of asinh.
+ACLNN(AsinhGrad, (FloatIn, y), (FloatIn, dy), (Out, z)) {
+  check_gradient("dy", dy, y, z);
+  z = wide(dy) / at::cosh(wide(y));
+}
+
+ACLNN(AsinhWithAgent, (In, x), (Out, out)) {
+  arcsinh(x, out);
+}
+ACLNN_UNARY(Acosh, at::acosh)
+ACLNN_INPLACE_UNARY(Acosh, at::acosh)
+// y is the result of acosh.
+ACLNN(AcoshGrad, (FloatIn, y), (FloatIn, dy), (Out, dx)) {
+  check_gradient("dy", dy, y, dx);
+  EXPECT(y.numel() > 0, "y has shape ", y.sizes(), ", expected at least one element");
+  dx = wide(dy) / at::sinh(wide(y));
+}
+
+ACLNN_UNARY(Atanh, at::atanh)
+ACLNN_INPLACE_UNARY(Atanh, at::atanh)
+
+}  // namespace aclnn_host::elementwise_trigonometric_rows

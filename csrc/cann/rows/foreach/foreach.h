@@ -1,0 +1,80 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "cann/rows/engine/stretch.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host {
+
+template <class... Lists>
+void check_lengths(const std::vector<Output>& out, const Lists&... lists) {
+  EXPECT(((lists.size() == out.size()) && ...),
+         "the lists of tensors have different lengths, expected the same length for all of them");
+}
+
+// Fills every output with result(i). All lists of a call have one length. An output may have the
+// memory of any input; where it is that of another place, all results come before the first
+// assignment. Otherwise each is written while it is in the cache.
+template <class Result, class... Lists>
+void for_each(std::vector<Output>& out, Result result, const Lists&... lists) {
+  check_lengths(out, lists...);
+  if (std::ranges::all_of(out, &Output::may_be_written_early)) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = result(i);
+    return;
+  }
+  std::vector<at::Tensor> results;
+  results.reserve(out.size());
+  const auto lies_in_output = [&](const at::Tensor& tensor) {
+    return tensor.is_cpu() && std::ranges::any_of(out, [&](const Output& output) {
+             return stretch_of(tensor).meets(stretch_of(output));
+           });
+  };
+  for (size_t i = 0; i < out.size(); ++i) {
+    const at::Tensor of_i = result(i);  // an input itself, if it is only copied
+    results.push_back(lies_in_output(of_i) ? of_i.clone() : of_i);
+  }
+  for (size_t i = 0; i < out.size(); ++i) out[i] = results[i];
+}
+
+// for_each, where all tensors of a call have one type.
+template <class Result, class... Lists>
+void for_each_of_one_type(std::vector<Output>& out, Result result, const Lists&... lists) {
+  const auto checked = [&](size_t i) {
+    const at::ScalarType dtype = out[0]->scalar_type();
+    EXPECT(out[i]->scalar_type() == dtype && ((lists[i].scalar_type() == dtype) && ...),
+           "the tensors ", i, " of the lists have different dtypes, expected ", dtype,
+           " for all of them; cast them");
+    return result(i);
+  };
+  for_each(out, checked, lists...);
+}
+
+// for_each for functions of ATen that compute results of type(i) element by element: into(i, place)
+// may put one into the output's own memory.
+template <class Type, class Result, class Into, class... Lists>
+void for_each_elementwise(std::vector<Output>& out, Type type, Result result, Into into,
+                          const Lists&... lists) {
+  if (!std::ranges::all_of(out, &Output::may_be_written_early)) {
+    return for_each(out, result, lists...);
+  }
+  check_lengths(out, lists...);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const at::IntArrayRef shape = out[i]->sizes();
+    if (!((lists[i].sizes() == shape) && ...)) {
+      out[i] = result(i);
+      continue;
+    }
+    out[i].write(
+        type(i), shape, Output::Reads::kSameElement, [&] { return result(i); },
+        [&](at::Tensor& place) { into(i, place); });
+  }
+}
+
+// The tensors of a list, without what there is to write to.
+inline std::vector<at::Tensor> tensors(const std::vector<Output>& outputs) {
+  return {outputs.begin(), outputs.end()};
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,205 @@
+// What a layer behind hyper-connections is given: the n residual streams of a token, mixed by
+// weights that a product with all of them decides.
+
+#include <optional>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::hyper_connections_inputs_rows {
+
+namespace {
+
+// x is (..., n, D), with one or two leading dimensions. The products are those of hPre, hPost and,
+// where there is one, the matrix hRes: 2 n + n^2 or 2 n of them.
+struct Streams {
+  std::vector<int64_t> leading;
+  int64_t tokens, count, size;
+
+  int64_t products(bool has_residual) const {
+    return (has_residual ? count * count : 0) + 2 * count;
+  }
+  std::vector<int64_t> with(std::vector<int64_t> last) const {
+    std::vector<int64_t> shape = leading;
+    shape.insert(shape.end(), last.begin(), last.end());
+    return shape;
+  }
+};
+Streams streams_of(const at::Tensor& x) {
+  expect_dims("x", x, 3, 4);
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT16 or BFLOAT16");
+  EXPECT(x.numel() > 0, "x is empty");
+  const int64_t count = x.size(-2), size = x.size(-1);
+  constexpr int64_t kMultiple = 16, kMost = 16384;
+  EXPECT(count == 4 || count == 6 || count == 8, "x has shape ", x.sizes(),
+         ", expected 4, 6 or 8 streams");
+  EXPECT(size <= kMost && size % kMultiple == 0, "the last dimension of x is ", size,
+         ", expected a multiple of ", kMultiple, " up to ", kMost);
+  return {x.sizes().slice(0, static_cast<size_t>(x.dim() - 2)).vec(), x.numel() / (count * size),
+          count, size};
+}
+
+void expect_float(const char* name, const at::Tensor& tensor, at::IntArrayRef shape) {
+  expect_dtype(name, tensor, at::kFloat);
+  expect_shape(name, tensor, shape);
+}
+
+// The parts of a tensor whose last dimension has the products: of hPre, hPost and hRes.
+std::vector<at::Tensor> parts_of(const at::Tensor& products, int64_t count) {
+  std::vector<int64_t> sizes{count, count};
+  if (products.size(-1) > 2 * count) sizes.push_back(count * count);
+  return products.split_with_sizes(sizes, -1);
+}
+
+struct Parameters {
+  const at::Tensor& x;
+  const at::Tensor& phi;
+  const at::Tensor& alpha;
+  const at::Tensor& bias;
+  const std::optional<at::Tensor>& gamma;
+  double norm_epsilon;
+  double epsilon;
+};
+struct Results {
+  Output& in;
+  Output& post;
+  OptionalOutput& residual;
+  OptionalOutput& inverse_rms;
+  OptionalOutput& mix;
+  OptionalOutput& pre;
+};
+
+void compute(const Parameters& given, const Results& results) {
+  const Streams streams = streams_of(given.x);
+  const int64_t n = streams.count;
+  expect_dims("alpha", given.alpha, 1);
+  const bool has_residual = given.alpha.size(0) == 3;
+  expect_float("alpha", given.alpha, {has_residual ? 3 : 2});
+  const int64_t products = streams.products(has_residual);
+  expect_float("phi", given.phi, {products, n * streams.size});
+  expect_float("bias", given.bias, {products});
+  if (given.gamma) expect_float("gammaOptional", *given.gamma, {n, streams.size});
+  expect_dtype(results.in, given.x);
+  expect_dtype("hPost", results.post, at::kFloat);
+  EXPECT(results.residual || !has_residual,
+         "hRes is null, expected a tensor as alpha has three elements");
+  EXPECT(static_cast<bool>(results.inverse_rms) == static_cast<bool>(results.mix) &&
+             static_cast<bool>(results.mix) == static_cast<bool>(results.pre),
+         "one of invRmsOptional, hMixOptional and hPreOptional is given and another is null");
+
+  const at::Tensor x = wide(given.x);
+  const at::Tensor flat = x.reshape({streams.tokens, n * streams.size});
+  const at::Tensor inverse_rms =
+      at::rsqrt((flat * flat).mean(-1).add(c10::Scalar(given.norm_epsilon)));
+  const at::Tensor scaled = given.gamma ? flat * given.gamma->flatten() : flat;
+  const at::Tensor mix = at::matmul(scaled, given.phi.t());
+  const auto weights = parts_of(mix * inverse_rms.unsqueeze(-1), n);
+  const auto biases = parts_of(given.bias, n);
+  const auto linear = [&](size_t i) {
+    return weights[i] * given.alpha.select(0, static_cast<int64_t>(i)) + biases[i];
+  };
+  const at::Tensor pre = at::sigmoid(linear(0)).add(c10::Scalar(given.epsilon));
+  const at::Tensor mixed =
+      (pre.unsqueeze(-1) * flat.view({streams.tokens, n, streams.size})).sum(1);
+  results.in = mixed.view(streams.with({streams.size}));
+  results.post = (2 * at::sigmoid(linear(1))).view(streams.with({n}));
+  if (has_residual) {
+    results.residual = linear(2).view(streams.with({n, n}));
+  } else if (results.residual) {
+    results.residual = at::zeros((*results.residual)->sizes(), mix.options());
+  }
+  results.inverse_rms = inverse_rms.view(streams.leading);
+  results.mix = mix.view(streams.with({products}));
+  results.pre = pre.view(streams.with({n}));
+}
+
+}  // namespace
+
+// With xFlat of all streams' elements, hMix = (xFlat gamma) phi^T and w = hMix / rms(xFlat), of
+// which each part is scaled by its alpha and shifted: hPre by a sigmoid, hPost by twice one.
+ACLNN(MhcPre, (FloatIn, x), (In, phi), (In, alpha), (In, bias), (OptionalIn, gammaOptional),
+      (double, normEps), (double, hcEps), (Out, hIn), (Out, hPost), (OptionalOut, hRes),
+      (OptionalOut, invRmsOptional), (OptionalOut, hMixOptional), (OptionalOut, hPreOptional)) {
+  compute({x, phi, alpha, bias, gammaOptional, normEps, hcEps},
+          {hIn, hPost, hRes, invRmsOptional, hMixOptional, hPreOptional});
+}
+// innerPrecise allows a device to multiply in HF32, which rounds to fewer bits; the host CANN does
+// not.
+ACLNN(MhcPreV2, (FloatIn, x), (In, phi), (In, alpha), (In, bias), (OptionalIn, gammaOptional),
+      (double, normEps), (double, hcEps), (int64_t, innerPrecise), (Out, hIn), (Out, hPost),
+      (OptionalOut, hRes), (OptionalOut, invRmsOptional), (OptionalOut, hMixOptional),
+      (OptionalOut, hPreOptional)) {
+  EXPECT(innerPrecise == 0 || innerPrecise == 1, "innerPrecise is ", innerPrecise.value(),
+         ", expected 0 or 1");
+  compute({x, phi, alpha, bias, gammaOptional, normEps, hcEps},
+          {hIn, hPost, hRes, invRmsOptional, hMixOptional, hPreOptional});
+}
+
+// gradXPostOptional is added to the gradient of x. Without gamma there is no gradient of it.
+ACLNN(MhcPreBackward, (FloatIn, x), (In, phi), (In, alpha), (FloatIn, gradHIn), (In, gradHPost),
+      (In, gradHRes), (In, invRms), (In, hMix), (In, hPre), (In, hPost), (OptionalIn, gamma),
+      (OptionalIn, gradXPostOptional), (float, hcEps), (Out, gradX), (Out, gradPhi),
+      (Out, gradAlpha), (Out, gradBias), (OptionalOut, gradGamma)) {
+  const Streams streams = streams_of(x);
+  const int64_t n = streams.count, tokens = streams.tokens, elements = n * streams.size;
+  const int64_t products = streams.products(/*has_residual=*/true);
+  expect_float("phi", phi, {products, elements});
+  expect_float("alpha", alpha, {3});
+  expect_dtype("gradHIn", gradHIn, x);
+  expect_shape("gradHIn", gradHIn, streams.with({streams.size}));
+  expect_float("gradHPost", gradHPost, streams.with({n}));
+  expect_float("gradHRes", gradHRes, streams.with({n, n}));
+  expect_float("invRms", invRms, streams.leading);
+  expect_float("hMix", hMix, streams.with({products}));
+  expect_float("hPre", hPre, streams.with({n}));
+  expect_float("hPost", hPost, streams.with({n}));
+  if (gamma) expect_float("gamma", *gamma, {n, streams.size});
+  if (gradXPostOptional) expect_like("gradXPostOptional", *gradXPostOptional, x);
+  expect_dtype(gradX, x);
+  for (const Output* gradient : {&gradPhi, &gradAlpha, &gradBias}) {
+    expect_dtype(gradient->name(), *gradient, at::kFloat);
+  }
+
+  const at::Tensor flat = wide(x).reshape({tokens, n, streams.size});
+  const at::Tensor of_in = wide(gradHIn).reshape({tokens, 1, streams.size});
+  const at::Tensor pre = hPre.reshape({tokens, n}), post = hPost.reshape({tokens, n});
+  const at::Tensor sigmoid = pre.sub(c10::Scalar(hcEps.value()));
+  // Of the sums before the sigmoids, of hPre, hPost and hRes.
+  const at::Tensor of_sums[] = {(of_in * flat).sum(-1) * sigmoid * (1 - sigmoid),
+                                gradHPost.reshape({tokens, n}) * post * (1 - post / 2),
+                                gradHRes.reshape({tokens, n * n})};
+  const at::Tensor rms = invRms.reshape({tokens, 1}), mix = hMix.reshape({tokens, products});
+  const auto weights = parts_of(mix * rms, n);
+  std::vector<at::Tensor> of_alpha, of_weights;
+  for (size_t i = 0; i < 3; ++i) {
+    of_alpha.push_back((of_sums[i] * weights[i]).sum());
+    of_weights.push_back(of_sums[i] * alpha.select(0, static_cast<int64_t>(i)));
+  }
+  const at::Tensor of_all = at::cat(of_weights, -1);
+  const at::Tensor of_mix = of_all * rms;
+  const at::Tensor of_scaled = at::matmul(of_mix, phi);
+  const at::Tensor x_flat = flat.view({tokens, elements});
+  const at::Tensor factor = gamma ? gamma->reshape({1, elements}) : at::Tensor();
+  const at::Tensor of_rms = (of_all * mix).sum(-1, /*keepdim=*/true);
+  at::Tensor of_x = (gamma ? of_scaled * factor : of_scaled) -
+                    of_rms * rms.pow(3) / static_cast<double>(elements) * x_flat;
+  of_x = of_x + (of_in * pre.unsqueeze(-1)).view({tokens, elements});
+  if (gradXPostOptional) of_x = of_x + wide(*gradXPostOptional).reshape({tokens, elements});
+  gradX = of_x.view(x.sizes());
+  gradPhi = at::matmul(of_mix.t(), gamma ? x_flat * factor : x_flat);
+  gradAlpha = at::stack(of_alpha);
+  gradBias = at::cat(at::TensorList(of_sums), -1).sum(0);
+  if (gamma) gradGamma = (x_flat * of_scaled).sum(0).view({n, streams.size});
+}
+
+}  // namespace aclnn_host::hyper_connections_inputs_rows

@@ -1,0 +1,150 @@
+// Manifold-constrained hyper-connections: n parallel residual streams, mixed by a matrix that
+// Sinkhorn's iteration makes doubly stochastic.
+
+#include <optional>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::hyper_connections_outputs_rows {
+
+namespace {
+
+// The shape of the matrices that mix the streams.
+std::vector<int64_t> of_mixture(const at::Tensor& x) {
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape.back() = x.size(-2);
+  return shape;
+}
+
+// The shapes of one call: x is (..., n, D), with one or two leading dimensions.
+void check_streams(const at::Tensor& x, const std::optional<at::Tensor>& h_res,
+                   const at::Tensor& h_out, const at::Tensor& h_post) {
+  expect_dims("x", x, 3, 4);
+  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
+         ", expected FLOAT16 or BFLOAT16");
+  std::vector<int64_t> of_streams = x.sizes().vec(), of_layer = of_streams;
+  of_streams.pop_back();
+  of_layer.erase(of_layer.end() - 2);
+  if (h_res) {
+    expect_dtype("h_res", *h_res, at::kFloat);
+    expect_shape("h_res", *h_res, of_mixture(x));
+  }
+  expect_dtype("h_out", h_out, x);
+  expect_shape("h_out", h_out, of_layer);
+  expect_dtype("h_post", h_post, at::kFloat);
+  expect_shape("h_post", h_post, of_streams);
+}
+
+// What a normalisation is done along: columns in odd steps, rows in even ones.
+int64_t dim_of(int64_t step) {
+  return step % 2 == 1 ? -2 : -1;
+}
+
+constexpr int64_t kMostIterations = 100;
+constexpr int64_t kPadded = 8;  // the size to which n is padded in what is kept for the gradient
+
+}  // namespace
+
+// output = h_res^T x + h_post h_out, the latter an outer product. Without h_res the streams are not
+// mixed.
+ACLNN(MhcPost, (FloatIn, x), (OptionalIn, h_res), (FloatIn, h_out), (In, h_post), (Out, output)) {
+  check_streams(x, h_res, h_out, h_post);
+  expect_like("output", output, x);
+  const at::Tensor mixed = h_res ? at::matmul(h_res->transpose(-1, -2), wide(x)) : wide(x);
+  output = mixed + h_post.unsqueeze(-1) * wide(h_out).unsqueeze(-2);
+}
+ACLNN(MhcPostBackward, (FloatIn, gradY), (FloatIn, x), (OptionalIn, hRes), (FloatIn, hOut),
+      (In, hPost), (Out, gradX), (Out, gradHRes), (Out, gradHOut), (Out, gradHPost)) {
+  check_streams(x, hRes, hOut, hPost);
+  expect_like("gradY", gradY, x);
+  expect_like("gradX", gradX, x);
+  expect_dtype("gradHRes", gradHRes, at::kFloat);
+  expect_shape("gradHRes", gradHRes, of_mixture(x));
+  expect_like("gradHOut", gradHOut, hOut);
+  expect_like("gradHPost", gradHPost, hPost);
+  const at::Tensor gradient = wide(gradY);
+  gradX = hRes ? at::matmul(*hRes, gradient) : gradient;
+  gradHRes = at::matmul(wide(x), gradient.transpose(-1, -2));
+  gradHOut = at::matmul(hPost.unsqueeze(-2), gradient).squeeze(-2);
+  gradHPost = at::matmul(gradient, wide(hOut).unsqueeze(-1)).squeeze(-1);
+}
+
+// normOut and sumOut keep what each step divided and by what, for the gradient: (2 * numIters, T,
+// n, 8) and (2 * numIters, T, 8), with zeros behind n. Their order is the host CANN's own.
+ACLNN(MhcSinkhorn, (In, x), (float, eps), (int64_t, numIters), (Out, output),
+      (OptionalOut, normOut), (OptionalOut, sumOut)) {
+  expect_dtype("x", x, at::kFloat);
+  expect_dims("x", x, 3, 4);
+  const int64_t n = x.size(-1);
+  EXPECT((n == 4 || n == 6 || n == 8) && x.size(-2) == n, "x has shape ", x.sizes(),
+         ", expected square matrices of 4, 6 or 8 rows");
+  EXPECT(numIters >= 1 && numIters <= kMostIterations, "numIters is ", numIters.value(),
+         ", expected 1 to ", kMostIterations);
+  expect_like("output", output, x);
+  const bool is_kept = normOut && sumOut;
+  const int64_t steps = 2 * numIters.value(), matrices = x.numel() / (n * n);
+  if (is_kept) {
+    expect_dtype(*normOut, x);
+    expect_dtype(*sumOut, x);
+    EXPECT((*normOut)->numel() == steps * matrices * n * kPadded, "normOut has ",
+           (*normOut)->numel(), " elements, expected ", steps * matrices * n * kPadded);
+    EXPECT((*sumOut)->numel() == steps * matrices * kPadded, "sumOut has ", (*sumOut)->numel(),
+           " elements, expected ", steps * matrices * kPadded);
+  }
+
+  const c10::Scalar epsilon(eps.value());
+  at::Tensor matrix = at::softmax(x, -1).add(epsilon);
+  std::vector<at::Tensor> norms{matrix}, sums{matrix.sum(-1)};
+  for (int64_t step = 1; step < steps; ++step) {
+    const at::Tensor sum = matrix.sum(dim_of(step), /*keepdim=*/true).add(epsilon);
+    matrix = matrix / sum;
+    if (is_kept) norms.push_back(matrix), sums.push_back(sum.squeeze(dim_of(step)));
+  }
+  output = matrix;
+  if (!is_kept) return;
+  const auto padded = [&](const std::vector<at::Tensor>& kept, const Output& like) {
+    return at::constant_pad_nd(at::stack(kept), {0, kPadded - n}).reshape(like->sizes());
+  };
+  normOut = padded(norms, *normOut);
+  sumOut = padded(sums, *sumOut);
+}
+ACLNN(MhcSinkhornBackward, (In, gradY), (In, norm), (In, sum), (Out, out)) {
+  expect_dtype("gradY", gradY, at::kFloat);
+  expect_dims("gradY", gradY, 3, 4);
+  const int64_t n = gradY.size(-1);
+  EXPECT((n == 4 || n == 6 || n == 8) && gradY.size(-2) == n, "gradY has shape ", gradY.sizes(),
+         ", expected square matrices of 4, 6 or 8 rows");
+  expect_dtype("norm", norm, gradY);
+  expect_dtype("sum", sum, gradY);
+  expect_like("out", out, gradY);
+  const int64_t matrices = gradY.numel() / (n * n), of_step = matrices * kPadded;
+  EXPECT(of_step > 0 && sum.numel() % (2 * of_step) == 0 && norm.numel() == sum.numel() * n,
+         "norm has ", norm.numel(), " elements and sum ", sum.numel(),
+         ", expected those of aclnnMhcSinkhorn");
+  const int64_t steps = sum.numel() / of_step;
+  EXPECT(steps >= 2 && steps <= 2 * kMostIterations, "sum has ", steps, " steps, expected 2 to ",
+         2 * kMostIterations);
+  const at::Tensor norms = norm.reshape({steps, matrices, n, kPadded}).narrow(-1, 0, n);
+  const at::Tensor sums = sum.reshape({steps, matrices, kPadded}).narrow(-1, 0, n);
+  at::Tensor gradient = gradY.reshape({matrices, n, n});
+  for (int64_t step = steps - 1; step >= 1; --step) {
+    const int64_t dim = dim_of(step);
+    const at::Tensor along = (gradient * norms.select(0, step)).sum(dim, /*keepdim=*/true);
+    gradient = (gradient - along) / sums.select(0, step).unsqueeze(dim);
+  }
+  // The softmax sums to 1, so that what was added to it follows from its sum.
+  const at::Tensor first = norms.select(0, 0);
+  const at::Tensor probabilities = first - (first.sum(-1, /*keepdim=*/true) - 1) / n;
+  const at::Tensor mean = (gradient * probabilities).sum(-1, /*keepdim=*/true);
+  out = (probabilities * (gradient - mean)).reshape(gradY.sizes());
+}
+
+}  // namespace aclnn_host::hyper_connections_outputs_rows

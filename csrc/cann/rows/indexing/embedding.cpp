@@ -1,0 +1,147 @@
+// Embeddings: rows of a table, by index.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_embedding_bag.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/embedding_dense_backward.h>
+#include <ATen/ops/embedding_renorm.h>
+#include <ATen/ops/index_add.h>
+#include <ATen/ops/searchsorted.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::indexing_embedding_rows {
+
+namespace {
+
+enum class Bag { kSum = 0, kMean = 1, kMax = 2 };
+
+// Where bags start, refusing offsets that are no starts. ATen trusts them, so that a rehearsal
+// needs some that are.
+at::Tensor starts_of(const at::Tensor& offsets, int64_t count, bool has_last) {
+  EXPECT(offsets.numel() > (has_last ? 1 : 0) || count == 0, "offsets has shape ", offsets.sizes(),
+         ", expected at least one bag because there are ", count, " indices");
+  if (!offsets.is_cpu() || offsets.numel() == 0) return offsets.contiguous();
+  if (is_rehearsed()) {
+    at::Tensor starts = at::zeros(offsets.sizes(), offsets.options());
+    if (has_last) starts.select(0, -1).fill_(count);
+    return starts;
+  }
+  check_bounds("offsets", offsets, count + 1);
+  EXPECT(offsets.select(0, 0).item().toLong() == 0 && offsets.diff().ge(0).all().item().toBool(),
+         "offsets do not grow from 0, expected the starts of the bags, in order");
+  const int64_t last = offsets.select(0, -1).item().toLong();
+  EXPECT(!has_last || last == count, "the last offset is ", last, ", expected ", count,
+         ", the number of indices");
+  return offsets.contiguous();
+}
+
+}  // namespace
+
+ACLNN(Embedding, (In, weight), (IndexIn, indices), (Out, out)) {
+  out = at::embedding(weight, indices);
+}
+ACLNN(EmbeddingDenseBackward, (In, grad), (IndexIn, indices), (uint64_t, numWeights),
+      (uint64_t, paddingIdx), (bool, scaleGradByFreq), (Out, out)) {
+  const auto rows = static_cast<int64_t>(numWeights.value());
+  EXPECT(grad.dim() > 0, "grad has no dimensions, expected one or more");
+  expect_shape("out", out, {rows, grad.size(-1)});
+  check_bounds("indices", indices, rows);
+  out = at::embedding_dense_backward(wide(grad), indices, rows,
+                                     static_cast<int64_t>(paddingIdx.value()), scaleGradByFreq);
+}
+ACLNN(EmbeddingDenseGrad, (FloatIn, grad), (IndexIn, indices), (int64_t, numWeights),
+      (int64_t, paddingIdx), (bool, scaleGradByFreq), (Out, y)) {
+  expect_dims("indices", indices, 1);
+  EXPECT(numWeights > 0, "numWeights is ", numWeights, ", expected more than 0");
+  EXPECT(paddingIdx >= -1 && paddingIdx < numWeights.value(), "paddingIdx is ", paddingIdx,
+         ", expected -1 to ", numWeights.value() - 1);
+  EXPECT(grad.dim() == 2 && grad.size(0) == indices.size(0), "grad has shape ", grad.sizes(),
+         ", expected two dimensions, the first one ", indices.size(0));
+  expect_dtype(y, grad);
+  expect_shape("y", y, {numWeights.value(), grad.size(1)});
+  check_bounds("indices", indices, numWeights);
+  y = at::embedding_dense_backward(wide(grad), indices, numWeights.value(), paddingIdx.value(),
+                                   scaleGradByFreq);
+}
+// Rows that are used and longer than maxNorm are scaled to that length.
+ACLNN(EmbeddingRenorm, (InOut, selfRef), (IndexIn, indices), (double, maxNorm),
+      (double, normType)) {
+  check_bounds("indices", indices, selfRef->size(0));
+  selfRef = at::embedding_renorm(wide(selfRef), indices, maxNorm, normType);
+}
+
+// bagSize may have one more element than there are bags, as offsets may,
+// and maxIndices none where nothing is a maximum. Both differ between products.
+ACLNN(EmbeddingBag, (FloatIn, weight), (IndexIn, indices), (IndexIn, offsets),
+      (bool, scaleGradByFreq), (int64_t, mode), (bool, sparse), (OptionalIn, perSampleWeights),
+      (bool, includeLastOffset), (int64_t, paddingIdx), (Out, output), (Out, offset2bag),
+      (Out, bagSize), (Out, maxIndices)) {
+  static_cast<void>(scaleGradByFreq);
+  static_cast<void>(sparse);
+  EXPECT(weight.dim() == 2 && indices.dim() == 1 && offsets.dim() == 1, "the shapes are ",
+         weight.sizes(), " of weight, ", indices.sizes(), " of indices and ", offsets.sizes(),
+         " of offsets, expected two dimensions, one and one");
+  EXPECT(output->scalar_type() == weight.scalar_type(), "output has dtype ",
+         dtype_text(output->scalar_type()), ", expected ", dtype_text(weight.scalar_type()),
+         " as weight has");
+  const Bag bag = mode == 0 ? Bag::kSum : mode == 1 ? Bag::kMean : Bag::kMax;
+  if (perSampleWeights) {
+    EXPECT(bag == Bag::kSum && perSampleWeights->scalar_type() == weight.scalar_type() &&
+               perSampleWeights->sizes() == indices.sizes(),
+           "perSampleWeights has shape ", perSampleWeights->sizes(), " and dtype ",
+           dtype_text(perSampleWeights->scalar_type()), " with mode ", mode, ", expected ",
+           indices.sizes(), " and ", dtype_text(weight.scalar_type()),
+           " with mode 0 (sum), or null");
+  }
+  const int64_t count = offsets.numel() - (includeLastOffset ? 1 : 0);
+  EXPECT(count >= 0, "offsets has no elements, expected the last offset");
+  const at::Tensor bounds = starts_of(offsets, indices.numel(), includeLastOffset);
+  check_bounds("indices", indices, weight.size(0));
+
+  const auto weights =
+      perSampleWeights ? std::optional(wide(*perSampleWeights).contiguous()) : std::nullopt;
+  const auto [sums, unused_bags, unused_sizes, maxima] =
+      at::_embedding_bag(wide(weight).contiguous(), indices.contiguous(), bounds, false,
+                         static_cast<int64_t>(bag), false, weights, includeLastOffset, paddingIdx);
+  const at::Tensor places = at::arange(c10::Scalar(indices.numel()), indices.options());
+  const at::Tensor starts = bounds.narrow(0, 0, count).contiguous();
+  const at::Tensor bags = at::searchsorted(starts, places, /*out_int32=*/false, /*right=*/true) - 1;
+  const at::Tensor counts = indices.ne(paddingIdx.value()).to(at::kLong);
+  const bool has_last = bagSize->numel() == offsets.numel();
+  const at::Tensor sizes = at::index_add(
+      at::zeros({has_last ? offsets.numel() : count}, indices.options()), 0, bags, counts);
+  // Only now, as an output may have the memory of an input.
+  output = sums;
+  // torch_npu leaves it out where no gradient needs it.
+  const bool is_left_out = offset2bag->numel() == 0 && bag == Bag::kSum && paddingIdx < 0;
+  if (!is_left_out) offset2bag = bags;
+  bagSize = sizes;
+  if (bag == Bag::kMax) {
+    maxIndices = maxima.narrow(0, 0, count);
+  } else {
+    maxIndices = at::zeros({maxIndices->numel() == 0 ? 0 : count}, indices.options());
+  }
+}
+// onValue at the class's place along axis, offValue elsewhere.
+ACLNN(OneHot, (In, self), (int, numClasses), (In, onValue), (In, offValue), (int64_t, axis),
+      (Out, out)) {
+  EXPECT(axis >= -1 && axis <= self.dim(), "axis is ", axis, ", expected -1 to ", self.dim());
+  EXPECT(numClasses >= 0, "numClasses is ", numClasses, ", expected 0 or more");
+  const int64_t place = axis < 0 ? self.dim() : axis;
+  std::vector<int64_t> shape = self.sizes().vec();
+  shape.insert(shape.begin() + place, numClasses);
+  expect_shape("out", out, shape);
+  const at::Tensor classes = at::arange(c10::Scalar(numClasses.value()), self.options());
+  std::vector<int64_t> along(static_cast<size_t>(self.dim()) + 1, 1);
+  along[static_cast<size_t>(place)] = numClasses;
+  out = at::where(self.unsqueeze(place) == classes.view(along), onValue.reshape({}),
+                  offValue.reshape({}));
+}
+
+}  // namespace aclnn_host::indexing_embedding_rows

@@ -1,0 +1,81 @@
+// Elements and slices gathered by index.
+
+#include <algorithm>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/WrapDimUtils.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/indexing/slices.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::indexing_gather_rows {
+
+namespace {
+
+// Gather along one dimension, with an index of any shape. The first `batch` dimensions of both
+// belong together.
+at::Tensor gathered(const at::Tensor& self, int64_t dim, const at::Tensor& index, int64_t batch) {
+  const auto place = static_cast<size_t>(dim);
+  const auto lead = static_cast<size_t>(batch);
+  EXPECT(self.sizes().slice(0, lead) == index.sizes().slice(0, lead), "index has shape ",
+         index.sizes(), ", expected the first ", batch, " sizes of self, ", self.sizes());
+  const Sizes result = joined(self.sizes().slice(0, place), index.sizes().slice(lead),
+                              self.sizes().slice(place + 1));
+  const int64_t batches = product(self.sizes().slice(0, lead));
+  const int64_t outer = product(self.sizes().slice(lead, place - lead));
+  const int64_t inner = product(self.sizes().slice(place + 1));
+  const int64_t count = product(index.sizes().slice(lead));
+  const int64_t size = self.size(dim);
+  check_bounds("index", index, size, -size);  // a negative one counts from the end
+  const at::Tensor places = at::where(index < 0, index + size, index).reshape({batches, count});
+  return moved(self, [&](const at::Tensor& x) {
+    if (batch == 0) {
+      const at::Tensor slices = x.reshape({outer, self.size(dim), inner});
+      return at::index_select(slices, 1, places.view({count})).view(result);
+    }
+    const at::Tensor slices = x.reshape({batches, outer, self.size(dim), inner});
+    const at::Tensor expanded =
+        places.view({batches, 1, count, 1}).expand({batches, outer, count, inner});
+    return at::gather(slices, 2, expanded).reshape(result);
+  });
+}
+
+}  // namespace
+
+ACLNN(Gather, (In, self), (int64_t, dim), (IndexIn, index), (Out, out)) {
+  out = moved(self, [&](const at::Tensor& x) { return at::gather(x, dim, index); });
+}
+// Without dimensions, index counts as one of one element.
+ACLNN(GatherV2, (In, self), (int64_t, dim), (IndexIn, index), (Out, out)) {
+  expect_dtype("out", out, self);
+  const at::Tensor x = at_least_1d(self);
+  out = gathered(x, at::maybe_wrap_dim(dim, x.dim()), at_least_1d(index), 0);
+}
+// The modes are matters of speed.
+ACLNN(GatherV3, (In, self), (int64_t, dim), (IndexIn, index), (int64_t, batchDims), (int64_t, mode),
+      (Out, out)) {
+  expect_dtype("out", out, self);
+  EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
+  const at::Tensor x = at_least_1d(self);
+  const int64_t place = at::maybe_wrap_dim(dim, x.dim());
+  EXPECT(batchDims >= 0 && batchDims <= std::min(place, index.dim()), "batchDims is ", batchDims,
+         ", expected 0 to ", std::min(place, index.dim()));
+  // An index without dimensions may add a dimension, as the document says, or none.
+  const bool adds = index.dim() == 0 && out->dim() == x.dim();
+  out = gathered(x, place, adds ? at_least_1d(index) : index, batchDims);
+}
+ACLNN(GatherNd, (In, self), (IndexIn, indices), (bool, negativeIndexSupport), (Out, out)) {
+  expect_dtype("out", out, self);
+  const int64_t depth = depth_of(indices, self, 1);
+  const at::Tensor rows = rows_at(indices, self, negativeIndexSupport);
+  out = moved(self, [&](const at::Tensor& x) {
+    return at::index_select(as_rows(x, depth), 0, rows).view(slices_shape(indices, x, depth));
+  });
+}
+
+}  // namespace aclnn_host::indexing_gather_rows

@@ -1,0 +1,133 @@
+// Elements and slices by index: chosen, replaced, added to and filled.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/index.h>
+#include <ATen/ops/index_add.h>
+#include <ATen/ops/index_copy.h>
+#include <ATen/ops/index_fill.h>
+#include <ATen/ops/index_put.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/put.h>
+#include <ATen/ops/take.h>
+#include <ATen/ops/tensor.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+#include "host_cann/runtime/context.h"
+#include "host_cann/runtime/product.h"
+
+namespace aclnn_host::indexing_index_rows {
+
+namespace {
+
+// The indices of aclnnIndex, one per dimension. Here a tensor without elements stands for a
+// dimension that is not indexed.
+c10::List<std::optional<at::Tensor>> index_list(const std::vector<at::Tensor>& indices) {
+  c10::List<std::optional<at::Tensor>> list;
+  for (const at::Tensor& index : indices) {
+    list.push_back(index.numel() == 0 ? std::nullopt : std::optional(index));
+  }
+  return list;
+}
+
+bool is_empty(const at::Tensor& index) {
+  return index.numel() == 0;
+}
+
+// Whether the indices select no element of `self`. A tensor without elements does; but torch_npu
+// passes one of self's type and of shape [0] for a dimension that is not indexed, unless all are.
+bool select_nothing(const at::Tensor& self, const std::vector<at::Tensor>& indices) {
+  const auto selects_nothing = [&self](const at::Tensor& index) {
+    return is_empty(index) && (index.scalar_type() != self.scalar_type() || index.dim() != 1);
+  };
+  return std::ranges::all_of(indices, is_empty) || std::ranges::any_of(indices, selects_nothing);
+}
+
+// The tensor with some of its rows replaced.
+at::Tensor copied(const at::Tensor& self, int64_t dim, const at::Tensor& index,
+                  const at::Tensor& source) {
+  EXPECT(self.scalar_type() == source.scalar_type(), "source has dtype ",
+         dtype_text(source.scalar_type()), ", expected ", dtype_text(self.scalar_type()),
+         " as selfRef has; cast one of them");
+  return moved(
+      self, [&](const at::Tensor& x) { return at::index_copy(x, dim, index, as_movable(source)); });
+}
+
+// A list of indices as a tensor beside `self`.
+at::Tensor indices_tensor(at::IntArrayRef indices, const at::Tensor& self) {
+  return at::tensor(indices, at::TensorOptions(at::kLong)).to(self.device());
+}
+
+}  // namespace
+
+ACLNN(Index, (In, self), (Ins, indices), (Out, out)) {
+  const Product product = current_product();
+  const bool has_complex =
+      product == Product::kAscend950 && self.scalar_type() == at::kComplexFloat;
+  EXPECT(!self.is_complex() || has_complex || product == Product::kHost, "self has dtype ",
+         dtype_text(self.scalar_type()),
+         ", which this product does not index; pass a real type, or select the product ",
+         "Ascend950 (COMPLEX64) or host");
+  if (out->numel() == 0) return;  // or else no index is empty
+  EXPECT(!std::ranges::all_of(indices, is_empty),
+         "indices have no elements, expected at least one because out has shape ", out->sizes());
+  out = at::index(self, index_list(indices));
+}
+ACLNN(IndexPutImpl, (InOut, selfRef), (Ins, indices), (In, values), (bool, accumulate),
+      (bool, unsafe)) {
+  if (values.numel() == 0 || select_nothing(selfRef, indices)) return;
+  selfRef = accumulate ? at::index_put(wide(selfRef), index_list(indices), wide(values), true)
+                       : at::index_put(selfRef, index_list(indices), values, false);
+}
+ACLNN(IndexSelect, (In, self), (int64_t, dim), (IndexIn, index), (Out, out)) {
+  out = at::index_select(self, dim, index);
+}
+ACLNN(IndexAdd, (In, self), (int64_t, dim), (IndexIn, index), (In, source), (Number, alpha),
+      (Out, out)) {
+  out = at::index_add(wide(self), dim, index, wide(source), alpha);
+}
+// The fast mode leaves alpha out, unless determinism is requested, which ignores the mode.
+ACLNN(IndexAddV2, (In, self), (int64_t, dim), (IndexIn, index), (In, source), (Number, alpha),
+      (int64_t, mode), (Out, out)) {
+  expect_dtype("source", source, self);
+  expect_dtype("out", out, self);
+  EXPECT(index.dim() == 1, "index has shape ", index.sizes(), ", expected one dimension");
+  const auto dtype = self.scalar_type();
+  EXPECT(mode != 0 || (self.dim() == 2 && (dim == 0 || dim == -2) &&
+                       (dtype == at::kFloat || at::isReducedFloatingType(dtype) ||
+                        dtype == at::kInt || dtype == at::kShort)),
+         "mode is 0 with dim ", dim, " of a tensor of shape ", self.sizes(), " and dtype ", dtype,
+         ", expected dim 0 or -2 of a matrix of FLOAT, FLOAT16, BFLOAT16, INT32 or ",
+         "INT16; pass mode 1");
+  const bool is_fast = mode == 0 && !wants_determinism();
+  out = at::index_add(wide(self), dim, index, wide(source), is_fast ? c10::Scalar(1) : alpha);
+}
+
+ACLNN(IndexCopy, (In, selfRef), (int64_t, dim), (IndexIn, index), (In, source), (Out, outRef)) {
+  outRef = copied(selfRef, dim, index, source);
+}
+ACLNN(InplaceIndexCopy, (InOut, selfRef), (int64_t, dim), (IndexIn, index), (In, source)) {
+  selfRef = copied(selfRef, dim, index, source);
+}
+ACLNN(IndexFill, (In, self), (int64_t, dim), (IndexIn, index), (Number, value), (Out, out)) {
+  out = at::index_fill(self, dim, index, value);
+}
+ACLNN(InplaceIndexFill, (InOut, selfRef), (int64_t, dim), (IndexIn, index), (Number, value)) {
+  selfRef = at::index_fill(selfRef, dim, index, value);
+}
+ACLNN(IndexFillTensor, (In, self), (int64_t, dim), (Ints, index), (Number, value), (Out, out)) {
+  out = at::index_fill(self, dim, indices_tensor(index, self), value);
+}
+ACLNN(InplaceIndexFillTensor, (InOut, selfRef), (int64_t, dim), (Ints, index), (Number, value)) {
+  selfRef = at::index_fill(selfRef, dim, indices_tensor(index, selfRef), value);
+}
+
+ACLNN(Take, (In, self), (IndexIn, index), (Out, out)) {
+  out = moved(self, [&](const at::Tensor& x) { return at::take(x, index); });
+}
+ACLNN(InplacePut, (InOut, selfRef), (IndexIn, index), (In, source), (bool, accumulate)) {
+  selfRef = accumulate ? at::put(wide(selfRef), index, wide(source), true)
+                       : at::put(selfRef, index, source, false);
+}
+
+}  // namespace aclnn_host::indexing_index_rows

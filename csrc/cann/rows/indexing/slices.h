@@ -1,0 +1,71 @@
+#pragma once
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/row.h"
+
+// Tensors as matrices, of whose rows indices and coordinates say one each.
+namespace aclnn_host {
+
+using Sizes = std::vector<int64_t>;
+
+inline int64_t product(at::IntArrayRef sizes) {
+  int64_t result = 1;
+  for (const int64_t size : sizes) {
+    EXPECT(!__builtin_mul_overflow(result, size, &result), "the product of the sizes ", sizes,
+           " is more than INT64 holds, expected smaller tensors");
+  }
+  return result;
+}
+
+inline Sizes joined(at::IntArrayRef a, at::IntArrayRef b, at::IntArrayRef c = {}) {
+  Sizes sizes(a.begin(), a.end());
+  sizes.insert(sizes.end(), b.begin(), b.end());
+  sizes.insert(sizes.end(), c.begin(), c.end());
+  return sizes;
+}
+
+// A matrix with a row for each place in the first `depth` dimensions.
+inline at::Tensor as_rows(const at::Tensor& tensor, int64_t depth) {
+  const auto split = static_cast<size_t>(depth);
+  return tensor.reshape(
+      {product(tensor.sizes().slice(0, split)), product(tensor.sizes().slice(split))});
+}
+
+// How many coordinates stand in the last dimension of `indices`.
+inline int64_t depth_of(const at::Tensor& indices, const at::Tensor& tensor, int64_t least) {
+  EXPECT(tensor.dim() > 0 && indices.dim() > 0, "the tensors have shapes ", tensor.sizes(), " and ",
+         indices.sizes(), ", expected at least one dimension each");
+  const int64_t depth = indices.size(-1);
+  EXPECT(depth >= least && depth <= tensor.dim(), "indices has shape ", indices.sizes(),
+         ", expected a last dimension of ", least, " to ", tensor.dim(),
+         ", the number of dimensions that are indexed");
+  return depth;
+}
+
+// The rows of as_rows(tensor, depth) that coordinates mean.
+inline at::Tensor rows_at(const at::Tensor& indices, const at::Tensor& tensor, bool wrap = false) {
+  at::Tensor rows =
+      at::zeros(indices.sizes().slice(0, indices.sizes().size() - 1), indices.options());
+  for (int64_t i = 0; i < indices.size(-1); ++i) {
+    at::Tensor place = indices.select(-1, i);
+    if (wrap) place = place + place.lt(0) * c10::Scalar(tensor.size(i));
+    check_bounds("indices", place, tensor.size(i));
+    rows = rows * c10::Scalar(tensor.size(i)) + place;
+  }
+  return rows.reshape({-1});
+}
+
+// The shape of the slices that coordinates mean.
+inline Sizes slices_shape(const at::Tensor& indices, const at::Tensor& tensor, int64_t depth) {
+  return joined(indices.sizes().slice(0, indices.sizes().size() - 1),
+                tensor.sizes().slice(static_cast<size_t>(depth)));
+}
+
+inline at::Tensor at_least_1d(const at::Tensor& tensor) {
+  return tensor.dim() == 0 ? tensor.reshape({1}) : tensor;
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,92 @@
+// Decompositions of matrices, and what follows from them: inverses and determinants.
+
+#include <vector>
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/inverse.h>
+#include <ATen/ops/linalg_cholesky.h>
+#include <ATen/ops/linalg_cross.h>
+#include <ATen/ops/linalg_qr.h>
+#include <ATen/ops/linalg_solve_triangular.h>
+#include <ATen/ops/linalg_svd.h>
+#include <ATen/ops/linalg_svdvals.h>
+#include <ATen/ops/logdet.h>
+#include <ATen/ops/slogdet.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::linear_algebra_decompositions_rows {
+
+ACLNN(LinalgCholesky, (FloatIn, self), (bool, upper), (Out, out)) {
+  out = at::linalg_cholesky(wide(self), upper);
+}
+// mode is 0 for the reduced decomposition, 1 for the complete one, 2 for R alone.
+ACLNN(LinalgQr, (FloatOrComplexIn, self), (int64_t, mode), (Out, Q), (Out, R)) {
+  EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
+  const auto [q, r] = at::linalg_qr(wide(self), mode == 0   ? "reduced"
+                                                : mode == 1 ? "complete"
+                                                            : "r");
+  if (mode != 2) Q = q;
+  R = r;
+}
+ACLNN(Qr, (FloatOrComplexIn, self), (bool, some), (Out, Q), (Out, R)) {
+  const auto [q, r] = at::linalg_qr(wide(self), some ? "reduced" : "complete");
+  Q = q;
+  R = r;
+}
+// v is not transposed; sigma has the input's type, complex if that is. Outputs that are not
+// computed are left alone.
+ACLNN(Svd, (FloatOrComplexIn, input), (bool, fullMatrices), (bool, computeUV), (Out, sigma),
+      (Out, u), (Out, v)) {
+  expect_dtype(sigma, input);
+  expect_dtype(u, input);
+  expect_dtype(v, input);
+  if (computeUV) {
+    const auto [left, values, right] = at::linalg_svd(wide(input), fullMatrices);
+    sigma = values;
+    u = left;
+    v = right.mH();
+  } else {
+    sigma = at::linalg_svdvals(wide(input));
+  }
+}
+// mOut is all of A, also what the computation does not read.
+ACLNN(TriangularSolve, (FloatOrComplexIn, self), (FloatOrComplexIn, A), (bool, upper),
+      (bool, transpose), (bool, unitriangular), (Out, xOut), (Out, mOut)) {
+  expect_dtype("A", A, self);
+  expect_dtype(xOut, self);
+  expect_dtype(mOut, self);
+  EXPECT(!unitriangular || self.scalar_type() == at::kFloat, "self has dtype ",
+         dtype_text(self.scalar_type()), ", expected FLOAT because unitriangular is true");
+  expect_dims("self", self, 2, 8);
+  expect_dims("A", A, 2, 8);
+  const at::Tensor matrix = wide(A);
+  const at::Tensor x =
+      at::linalg_solve_triangular(transpose ? matrix.mT() : matrix, wide(self), upper != transpose,
+                                  /*left=*/true, unitriangular);
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape.back() = A.size(-1);
+  xOut = x;
+  mOut = A.expand(shape);
+}
+ACLNN(Inverse, (FloatOrComplexIn, self), (Out, out)) {
+  out = at::inverse(wide(self));
+}
+ACLNN(Slogdet, (FloatOrComplexIn, self), (Out, signOut), (Out, logOut)) {
+  std::tie(signOut, logOut) = at::slogdet(wide(self));
+}
+ACLNN(Logdet, (FloatOrComplexIn, self), (Out, out)) {
+  out = at::logdet(wide(self));
+}
+
+ACLNN(LinalgCross, (In, self), (In, other), (int64_t, dim), (Out, out)) {
+  expect_dims("self", self, 1, 8);
+  // dim counts the dimensions of self, which may have fewer than the tensors that are broadcast.
+  const int64_t along = at::maybe_wrap_dim(dim, self.dim()) - self.dim();
+  const std::vector<int64_t> shape = at::infer_size(self.sizes(), other.sizes());
+  out = at::linalg_cross(wide(self).expand(shape), wide(other).expand(shape), along);
+}
+
+}  // namespace aclnn_host::linear_algebra_decompositions_rows

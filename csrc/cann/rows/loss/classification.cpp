@@ -1,0 +1,250 @@
+// Losses of classes and of distributions, and their gradients. A reduction is ATen's: 0 none,
+// 1 mean, 2 sum.
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/_log_softmax.h>
+#include <ATen/ops/binary_cross_entropy.h>
+#include <ATen/ops/binary_cross_entropy_backward.h>
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
+#include <ATen/ops/kl_div.h>
+#include <ATen/ops/log_sigmoid.h>
+#include <ATen/ops/multilabel_margin_loss_forward.h>
+#include <ATen/ops/nll_loss2d_backward.h>
+#include <ATen/ops/nll_loss2d_forward.h>
+#include <ATen/ops/nll_loss_backward.h>
+#include <ATen/ops/nll_loss_forward.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/soft_margin_loss.h>
+#include <ATen/ops/soft_margin_loss_backward.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/loss/reductions.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::loss_classification_rows {
+
+namespace {
+
+// Classes, of any integer type, which a row sees as INT64.
+struct TargetIn : IntegralIn {
+  static Value get(const Frame& frame, size_t i) { return frame.tensor(i).to(at::kLong); }
+};
+
+// Targets that are ignored may have any value.
+void check_targets(const at::Tensor& target, int64_t classes, int64_t ignored) {
+  if (target.is_cpu()) check_bounds("target", target.masked_select(target != ignored), classes);
+}
+
+void check_expands(const char* name, const at::Tensor& tensor, const at::Tensor& to) {
+  EXPECT(at::is_expandable_to(tensor.sizes(), to.sizes()), name, " has shape ", tensor.sizes(),
+         ", expected one that broadcasts to ", to.sizes());
+}
+
+// The reduction that KlDiv has beside ATen's.
+constexpr int64_t kBatchMean = 3;
+
+void check_divergence_reduction(int64_t reduction) {
+  EXPECT(reduction >= 0 && reduction <= kBatchMean, "reduction is ", reduction,
+         ", expected 0 (none), 1 (mean), 2 (sum) or 3 (batchmean)");
+}
+
+// The number of samples. A tensor without dimensions is one.
+int64_t batch_of(const at::Tensor& losses) {
+  return losses.dim() > 0 ? losses.size(0) : 1;
+}
+
+// The shape that self and target broadcast to, to which the gradient of the loss expands.
+std::vector<int64_t> common_shape(const at::Tensor& grad, const at::Tensor& self,
+                                  const at::Tensor& target) {
+  expect_dims("self", self, 0, 8);
+  expect_dims("target", target, 0, 8);
+  std::vector<int64_t> shape = at::infer_size(self.sizes(), target.sizes());
+  EXPECT(at::is_expandable_to(grad.sizes(), shape), "gradOutput has shape ", grad.sizes(),
+         ", expected one that broadcasts to ", at::IntArrayRef(shape),
+         ", the shape of self and target");
+  return shape;
+}
+
+// A gradient of the divergence, in the shape of the tensor that it belongs to.
+at::Tensor of_divergence(const at::Tensor& derivative, const at::Tensor& grad, int64_t reduction,
+                         const at::Tensor& of) {
+  const at::Tensor all = reduction == kBatchMean ? derivative * wide(grad) / batch_of(derivative)
+                                                 : chain(derivative, grad, reduction);
+  return at::sum_to(all, of.sizes());
+}
+
+}  // namespace
+
+ACLNN(NLLLoss, (In, self), (TargetIn, target), (In, weight), (int64_t, reduction),
+      (int64_t, ignoreIndex), (Out, out), (Out, totalWeightOut)) {
+  check_reduction(reduction);
+  const auto [loss, total] =
+      at::nll_loss_forward(wide(self), target, wide(weight), reduction, ignoreIndex);
+  out = loss;
+  totalWeightOut = total;
+}
+ACLNN(NLLLossBackward, (In, gradOutput), (In, self), (TargetIn, target), (In, weight),
+      (int64_t, reduction), (int64_t, ignoreIndex), (In, totalWeight), (Out, out)) {
+  check_reduction(reduction);
+  check_targets(target, self.size(-1), ignoreIndex);
+  out = at::nll_loss_backward(wide(gradOutput), wide(self), target, wide(weight), reduction,
+                              ignoreIndex, wide(totalWeight));
+}
+ACLNN(NLLLoss2d, (In, self), (TargetIn, target), (In, weight), (int64_t, reduction),
+      (int64_t, ignoreIndex), (Out, out), (Out, totalWeightOut)) {
+  check_reduction(reduction);
+  check_targets(target, self.size(1), ignoreIndex);
+  const auto [loss, total] =
+      at::nll_loss2d_forward(wide(self), target, wide(weight), reduction, ignoreIndex);
+  out = loss;
+  totalWeightOut = total;
+}
+ACLNN(NLLLoss2dBackward, (In, gradOutput), (In, self), (TargetIn, target), (In, weight),
+      (int64_t, reduction), (int64_t, ignoreIndex), (In, totalWeight), (Out, out)) {
+  check_reduction(reduction);
+  check_targets(target, self.size(1), ignoreIndex);
+  out = at::nll_loss2d_backward(wide(gradOutput), wide(self), target, wide(weight), reduction,
+                                ignoreIndex, wide(totalWeight));
+}
+ACLNN(SoftMarginLoss, (In, self), (In, target), (int64_t, reduction), (Out, out)) {
+  check_reduction(reduction);
+  out = at::soft_margin_loss(wide(self), wide(target), reduction);
+}
+ACLNN(SoftMarginLossBackward, (In, gradOutput), (In, self), (In, target), (int64_t, reduction),
+      (Out, out)) {
+  check_reduction(reduction);
+  out = at::soft_margin_loss_backward(wide(gradOutput), wide(self), wide(target), reduction);
+}
+ACLNN(MultilabelMarginLoss, (In, self), (IndexIn, target), (int64_t, reduction), (Out, out),
+      (Out, isTarget)) {
+  check_reduction(reduction);
+  const auto [loss, hits] = at::multilabel_margin_loss_forward(wide(self), target, reduction);
+  out = loss;
+  isTarget = hits;
+}
+
+ACLNN(BinaryCrossEntropy, (In, self), (In, target), (OptionalIn, weight), (int64_t, reduction),
+      (Out, out)) {
+  check_reduction(reduction);
+  out = at::binary_cross_entropy(wide(self), wide(target), wide(weight), reduction);
+}
+ACLNN(BinaryCrossEntropyBackward, (In, gradOutput), (In, self), (In, target), (OptionalIn, weight),
+      (int64_t, reduction), (Out, out)) {
+  check_reduction(reduction);
+  out = at::binary_cross_entropy_backward(wide(gradOutput), wide(self), wide(target), wide(weight),
+                                          reduction);
+}
+ACLNN(BinaryCrossEntropyWithLogits, (In, self), (In, target), (OptionalIn, weightOptional),
+      (OptionalIn, posWeightOptional), (int64_t, reduction), (Out, out)) {
+  check_reduction(reduction);
+  out = at::binary_cross_entropy_with_logits(wide(self), wide(target), wide(weightOptional),
+                                             wide(posWeightOptional), reduction);
+}
+// With s = sigmoid(self): weight (s - target), or with p, the weight of the positive class,
+// weight ((1 - target + p target) s - p target).
+ACLNN(BinaryCrossEntropyWithLogitsBackward, (In, gradOutput), (In, self), (In, target),
+      (OptionalIn, weightOptional), (OptionalIn, posWeightOptional), (int64_t, reduction),
+      (Out, out)) {
+  check_reduction(reduction);
+  const at::Tensor probability = at::sigmoid(wide(self));
+  at::Tensor derivative = probability - wide(target);
+  if (posWeightOptional) {
+    const at::Tensor positive = wide(*posWeightOptional) * wide(target);
+    derivative = (1 - wide(target) + positive) * probability - positive;
+  }
+  if (weightOptional) derivative = derivative * wide(*weightOptional);
+  out = chain(derivative, gradOutput, reduction);
+}
+
+// ---- KlDiv: a fourth reduction divides the sum by the batch, the size of the first dimension.
+ACLNN(KlDiv, (In, self), (In, target), (int64_t, reduction), (bool, logTarget), (Out, out)) {
+  check_divergence_reduction(reduction);
+  if (reduction != kBatchMean) {
+    out = at::kl_div(wide(self), wide(target), reduction, logTarget);
+    return;
+  }
+  const at::Tensor losses = at::kl_div(wide(self), wide(target), at::Reduction::None, logTarget);
+  out = losses.sum() / batch_of(losses);
+}
+// The gradients have the shape that self and target broadcast to, and are summed to that of the
+// argument.
+ACLNN(KlDivBackward, (In, gradOutput), (In, self), (In, target), (int64_t, reduction),
+      (bool, logTarget), (Out, out)) {
+  check_divergence_reduction(reduction);
+  const std::vector<int64_t> shape = common_shape(gradOutput, self, target);
+  const at::Tensor goal = wide(target).expand(shape);
+  out = of_divergence(logTarget ? -goal.exp() : -goal, gradOutput, reduction, self);
+}
+// Of target (log target - self), and of exp(target) (target - self) for a logarithmic target.
+ACLNN(KlDivTargetBackward, (In, gradOutput), (In, self), (In, target), (int64_t, reduction),
+      (bool, logTarget), (Out, gradTarget)) {
+  check_divergence_reduction(reduction);
+  const std::vector<int64_t> shape = common_shape(gradOutput, self, target);
+  const at::Tensor goal = wide(target).expand(shape);
+  const at::Tensor derivative = logTarget ? goal.exp() * (goal + 1 - wide(self))
+                                          : (goal.log() + 1 - wide(self)).masked_fill(goal == 0, 0);
+  gradTarget = of_divergence(derivative, gradOutput, reduction, target);
+}
+ACLNN(SoftmaxCrossEntropyWithLogits, (FloatIn, features), (FloatIn, labels), (Out, loss),
+      (Out, backprop)) {
+  EXPECT(features.dim() == 2 && labels.dim() == 2, "features has shape ", features.sizes(),
+         " and labels has shape ", labels.sizes(), ", expected two dimensions each");
+  expect_shape("labels", labels, features.sizes());
+  expect_dtype("loss", loss, features);
+  expect_dtype("backprop", backprop, features);
+  const at::Tensor log_softmax = at::_log_softmax(wide(features), 1, false);
+  const at::Tensor losses = -(wide(labels) * log_softmax).sum(1);
+  const at::Tensor gradient = log_softmax.exp() - wide(labels);
+  loss = losses;
+  backprop = gradient;
+}
+// By the target, the loss -weight (p target log s + (1 - target) log(1 - s)), s = sigmoid(self),
+// grows with -weight (self + (p - 1) log s).
+ACLNN(BinaryCrossEntropyWithLogitsTargetBackward, (FloatIn, gradOutput), (FloatIn, self),
+      (FloatIn, target), (OptionalIn, weightOptional), (OptionalIn, posWeightOptional),
+      (int64_t, reduction), (Out, gradTarget)) {
+  check_reduction(reduction);
+  expect_shape("target", target, self.sizes());
+  check_expands("gradOutput", gradOutput, self);
+  at::Tensor derivative = wide(self);
+  if (posWeightOptional) {
+    check_expands("posWeightOptional", *posWeightOptional, self);
+    derivative = derivative + (wide(*posWeightOptional) - 1) * at::log_sigmoid(derivative);
+  }
+  if (weightOptional) {
+    check_expands("weightOptional", *weightOptional, self);
+    derivative = derivative * wide(*weightOptional);
+  }
+  const at::Tensor product = -derivative * wide(gradOutput);
+  const bool is_mean = reduction == static_cast<int64_t>(at::Reduction::Mean);
+  gradTarget = is_mean ? product / product.numel() : product;
+}
+
+// A target is 1 or -1.
+ACLNN(HingeEmbeddingLoss, (FloatIn, input), (FloatIn, target), (double, margin), (char*, reduction),
+      (Out, loss)) {
+  expect_like("target", target, input);
+  expect_dtype(loss, input);
+  const at::Tensor distance = wide(input);
+  const at::Tensor missing = (margin.value() - distance).clamp_min(0);
+  reduce(at::where(target == 1, distance, missing), reduction_of("reduction", reduction), loss);
+}
+ACLNN(HingeLoss, (FloatIn, predict), (FloatIn, target), (Out, loss)) {
+  expect_like("target", target, predict);
+  expect_like("loss", loss, predict);
+  loss = (1 - wide(target) * wide(predict)).clamp_min(0);
+}
+ACLNN(HingeLossGrad, (FloatIn, predict), (FloatIn, target), (FloatIn, gradOutput),
+      (Out, gradInput)) {
+  expect_like("target", target, predict);
+  expect_like("gradOutput", gradOutput, predict);
+  expect_like("gradInput", gradInput, predict);
+  const at::Tensor has_loss = 1 - wide(target) * wide(predict) > 0;
+  gradInput = (-wide(target) * wide(gradOutput)).masked_fill(has_loss.logical_not(), 0);
+}
+
+}  // namespace aclnn_host::loss_classification_rows

@@ -1,0 +1,148 @@
+// Connectionist temporal classification.
+
+#include <algorithm>
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_ctc_loss.h>
+#include <ATen/ops/_ctc_loss_backward.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::loss_ctc_loss_rows {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+int64_t largest(at::IntArrayRef lengths) {
+  return lengths.empty() ? 0 : std::ranges::max(lengths);
+}
+
+// What ATen takes on trust in a CTC loss of (T, N, C) log probabilities.
+void check_ctc(const at::Tensor& log_probs, const at::Tensor& targets,
+               at::IntArrayRef input_lengths, at::IntArrayRef target_lengths, int64_t blank) {
+  const int64_t times = log_probs.size(0);
+  const int64_t batch = log_probs.size(1);
+  const int64_t classes = log_probs.size(2);
+  EXPECT(classes > 0 && blank >= 0 && blank < classes, "blank is ", blank, " with ", classes,
+         " classes, expected one of the classes");
+  EXPECT(times > 0, "logProbs has shape ", log_probs.sizes(),
+         " as (T, N, C), expected a T of 1 or more");
+  const auto count = static_cast<size_t>(batch);
+  EXPECT(input_lengths.size() == count && target_lengths.size() == count, "inputLengths has ",
+         input_lengths.size(), " values and targetLengths ", target_lengths.size(), ", expected ",
+         batch, " each, one per sample");
+  EXPECT(targets.dim() == 1 || (targets.dim() == 2 && targets.size(0) == batch),
+         "targets has shape ", targets.sizes(), ", expected (", batch, ", S) or one dimension");
+  const int64_t longest = targets.size(-1);
+  int64_t sum = 0;
+  for (size_t i = 0; i < count; ++i) {
+    EXPECT(input_lengths[i] >= 0 && input_lengths[i] <= times, "inputLengths has the value ",
+           input_lengths[i], ", expected 0 to ", times);
+    EXPECT(target_lengths[i] >= 0 && target_lengths[i] <= longest, "targetLengths has the value ",
+           target_lengths[i], ", expected 0 to ", longest);
+    if (targets.dim() == 1) sum += target_lengths[i];
+    EXPECT(sum <= longest, "targetLengths add up to more than ", longest,
+           ", the number of targets");
+  }
+  if (!targets.is_cpu()) return;
+  // What stands after the end of a target has no meaning.
+  const at::Tensor places = at::arange(c10::Scalar(longest), targets.options());
+  const at::Tensor is_target =
+      targets.dim() == 1 ? places < c10::Scalar(sum)
+                         : places < at::tensor(target_lengths, targets.options()).unsqueeze(1);
+  check_bounds("targets", targets.masked_select(is_target), classes);
+}
+
+// The log probabilities where there is one sample without a dimension of its own.
+at::Tensor batched(const at::Tensor& log_probs) {
+  EXPECT(log_probs.dim() == 2 || log_probs.dim() == 3, "logProbs has shape ", log_probs.sizes(),
+         ", expected (T, N, C) or (T, C)");
+  return wide(log_probs.dim() == 2 ? log_probs.unsqueeze(1) : log_probs).contiguous();
+}
+
+// Makes what ATen leaves unwritten, after the end of an input or a target, -inf.
+void clear_unused(const at::Tensor& log_alpha, at::IntArrayRef input_lengths,
+                  at::IntArrayRef target_lengths) {
+  for (size_t i = 0; i < input_lengths.size(); ++i) {
+    const at::Tensor sample = log_alpha.select(0, static_cast<int64_t>(i));
+    sample.slice(0, input_lengths[i]).fill_(-kInfinity);
+    sample.slice(1, 2 * target_lengths[i] + 1).fill_(-kInfinity);
+  }
+}
+
+// The losses once more, inf where the last row of logAlpha says so: the forward pass has already
+// replaced such losses by 0.
+at::Tensor with_infinities(const at::Tensor& losses, const at::Tensor& log_alpha,
+                           at::IntArrayRef input_lengths, at::IntArrayRef target_lengths) {
+  if (losses.numel() == 0) return losses;
+  std::vector<at::Tensor> last;
+  for (size_t i = 0; i < input_lengths.size(); ++i) {
+    const int64_t end = std::max<int64_t>(input_lengths[i] - 1, 0);
+    const int64_t first = std::max<int64_t>(2 * target_lengths[i] - 1, 0);
+    last.push_back(log_alpha.select(0, static_cast<int64_t>(i))
+                       .select(0, end)
+                       .slice(0, first, 2 * target_lengths[i] + 1)
+                       .amax());
+  }
+  const at::Tensor is_impossible = at::stack(last) == -kInfinity;
+  return losses.masked_fill(is_impossible.reshape(losses.sizes()), kInfinity);
+}
+
+}  // namespace
+
+// logAlphaOut may be wider than the result, as some products want it: then -inf follows.
+ACLNN(CtcLoss, (FloatIn, logProbs), (In, targets), (Ints, inputLengths), (Ints, targetlengths),
+      (int64_t, blank), (bool, zeroInfinity), (Out, negLogLikelihoodOut), (Out, logAlphaOut)) {
+  expect_dtype("negLogLikelihoodOut", negLogLikelihoodOut, logProbs);
+  expect_dtype("logAlphaOut", logAlphaOut, logProbs);
+  EXPECT(!targets.is_complex(), "targets has dtype ", dtype_text(targets.scalar_type()),
+         ", expected an integer type");
+  const at::Tensor probabilities = batched(logProbs);
+  const at::Tensor classes = targets.to(at::kLong).contiguous();
+  check_ctc(probabilities, classes, inputLengths, targetlengths, blank);
+  const int64_t width = 2 * largest(targetlengths) + 1;
+  EXPECT(logAlphaOut->dim() == 3 && logAlphaOut->size(2) >= width, "logAlphaOut has shape ",
+         logAlphaOut->sizes(), ", expected three dimensions, the last one at least ", width);
+  const auto [losses, log_alpha] =
+      at::_ctc_loss(probabilities, classes, inputLengths, targetlengths, blank, zeroInfinity);
+  clear_unused(log_alpha, inputLengths, targetlengths);
+  const at::Tensor finite = zeroInfinity ? losses.masked_fill(losses.isinf(), 0) : losses;
+  negLogLikelihoodOut = logProbs.dim() == 2 ? finite.squeeze(0) : finite;
+  logAlphaOut = at::constant_pad_nd(log_alpha, {0, logAlphaOut->size(2) - width}, -kInfinity);
+}
+ACLNN(CtcLossBackward, (FloatIn, gradOut), (FloatIn, logProbs), (IndexIn, targets),
+      (Ints, inputLengths), (Ints, targetLengths), (FloatIn, negLogLikelihood), (FloatIn, logAlpha),
+      (int64_t, blank), (bool, zeroInfinity), (Out, out)) {
+  expect_dtype("gradOut", gradOut, logProbs);
+  expect_dtype("negLogLikelihood", negLogLikelihood, logProbs);
+  expect_dtype("logAlpha", logAlpha, logProbs);
+  expect_dtype("out", out, logProbs);
+  const at::Tensor probabilities = batched(logProbs);
+  check_ctc(probabilities, targets, inputLengths, targetLengths, blank);
+  const int64_t batch = probabilities.size(1);
+  const int64_t width = 2 * largest(targetLengths) + 1;
+  EXPECT(gradOut.numel() == batch && negLogLikelihood.numel() == batch, "gradOut has shape ",
+         gradOut.sizes(), " and negLogLikelihood has shape ", negLogLikelihood.sizes(),
+         ", expected ", batch, " elements each");
+  EXPECT(logAlpha.dim() == 3 && logAlpha.size(0) == batch &&
+             logAlpha.size(1) == probabilities.size(0) && logAlpha.size(2) >= width,
+         "logAlpha has shape ", logAlpha.sizes(), ", expected (", batch, ", ",
+         probabilities.size(0), ", ", width, " or more)");
+  const at::Tensor log_alpha = wide(logAlpha).narrow(2, 0, width).contiguous();
+  at::Tensor losses = wide(negLogLikelihood).reshape({batch}).contiguous();
+  if (zeroInfinity) losses = with_infinities(losses, log_alpha, inputLengths, targetLengths);
+  out = at::_ctc_loss_backward(wide(gradOut).reshape({batch}).contiguous(), probabilities,
+                               targets.contiguous(), inputLengths, targetLengths, losses, log_alpha,
+                               blank, zeroInfinity)
+            .view(logProbs.sizes());
+}
+
+}  // namespace aclnn_host::loss_ctc_loss_rows

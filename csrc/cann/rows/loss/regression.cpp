@@ -1,0 +1,173 @@
+// Losses of numbers, and their gradients. A reduction is ATen's: 0 none, 1 mean, 2 sum.
+
+#include <cmath>
+#include <numbers>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/huber_loss.h>
+#include <ATen/ops/l1_loss.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/mse_loss.h>
+#include <ATen/ops/mse_loss_backward.h>
+#include <ATen/ops/smooth_l1_loss.h>
+#include <ATen/ops/smooth_l1_loss_backward.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/loss/reductions.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::loss_regression_rows {
+
+namespace {
+
+// ---- the negative logarithm of a normal distribution
+
+// Refuses targets that are not as many as the input, or one for all of one dimension.
+void check_target(const at::Tensor& target, const at::Tensor& input) {
+  expect_dtype("target", target, input);
+  int64_t differences = target.dim() == input.dim() ? 0 : 2;
+  for (int64_t dim = 0; differences < 2 && dim < input.dim(); ++dim) {
+    if (target.size(dim) == input.size(dim)) continue;
+    differences += target.size(dim) == 1 ? 1 : 2;
+  }
+  EXPECT(differences < 2, "target has shape ", target.sizes(), ", expected ", input.sizes(),
+         ", or 1 in one of the dimensions");
+}
+
+// The variance beside the input, which may lack the last dimension or be one number.
+at::Tensor beside(const at::Tensor& var, const at::Tensor& input) {
+  expect_dtype("var", var, input);
+  if (var.sizes() == input.sizes()) return wide(var);
+  if (input.dim() > 0) {
+    const auto last = static_cast<size_t>(input.dim()) - 1;
+    const at::IntArrayRef rows = input.sizes().slice(0, last);
+    if (var.sizes() == rows) return wide(var).unsqueeze(-1);
+    if (var.dim() == input.dim() && var.size(-1) == 1 && var.sizes().slice(0, last) == rows) {
+      return wide(var);
+    }
+  }
+  EXPECT(var.numel() == 1, "var has shape ", var.sizes(), ", expected ", input.sizes(),
+         ", 1 in the last dimension, no last dimension, or one element");
+  return wide(var).reshape({});
+}
+
+void check_eps(double eps) {
+  EXPECT(std::isfinite(eps) && eps > 0, "eps is ", eps, ", expected a finite number more than 0");
+}
+
+}  // namespace
+
+ACLNN(MseLoss, (In, self), (In, target), (int64_t, reduction), (Out, out)) {
+  check_reduction(reduction);
+  out = at::mse_loss(wide(self), wide(target), reduction);
+}
+
+// A reduction is one over the first dimension alone.
+ACLNN(MseLossOut, (FloatIn, self), (FloatIn, target), (int64_t, reduction), (Out, out)) {
+  check_reduction(reduction);
+  const at::Tensor squares = (wide(self) - wide(target)).square();
+  const int64_t mode = reduction;
+  out = mode == at::Reduction::None   ? squares
+        : mode == at::Reduction::Mean ? squares.mean(0)
+                                      : squares.sum(0);
+}
+ACLNN(MseLossBackward, (In, gradOutput), (In, self), (In, target), (int64_t, reduction),
+      (Out, gradInput)) {
+  check_reduction(reduction);
+  gradInput = at::mse_loss_backward(wide(gradOutput), wide(self), wide(target), reduction);
+}
+// The order of the operator and of the vendor's sample: another one than in the document.
+ACLNN(MseLossGrad, (FloatIn, predict), (FloatIn, label), (FloatIn, dout),
+      (char*, reductionOptional), (Out, yOut)) {
+  EXPECT(reductionOptional.empty() || reductionOptional == "none" || reductionOptional == "mean" ||
+             reductionOptional == "sum",
+         "reductionOptional is \"", reductionOptional,
+         "\", expected \"none\", \"mean\" or \"sum\"");
+  expect_dtype("label", label, predict);
+  expect_dtype("dout", dout, predict);
+  expect_dims("predict", predict, 0, 8);
+  expect_dims("label", label, 0, 8);
+  expect_dims("dout", dout, 0, 8);
+  const bool is_mean = reductionOptional.empty() || reductionOptional == "mean";
+  const at::Tensor gradient = wide(dout) * (wide(predict) - wide(label)) * 2;
+  yOut = is_mean ? gradient / static_cast<double>(predict.numel()) : gradient;
+}
+
+ACLNN(L1Loss, (In, self), (In, target), (int64_t, reduction), (Out, out)) {
+  check_reduction(reduction);
+  out = at::l1_loss(wide(self), wide(target), reduction);
+}
+ACLNN(L1LossBackward, (In, gradOutput), (In, self), (In, target), (int64_t, reduction),
+      (Out, gradInput)) {
+  check_reduction(reduction);
+  gradInput = chain((wide(self) - wide(target)).sign(), gradOutput, reduction);
+}
+ACLNN(SmoothL1Loss, (FloatIn, self), (FloatIn, target), (int64_t, reduction), (float, beta),
+      (Out, result)) {
+  check_reduction(reduction);
+  result = at::smooth_l1_loss(wide(self), wide(target), reduction, beta);
+}
+ACLNN(SmoothL1LossBackward, (FloatIn, gradOut), (FloatIn, self), (FloatIn, target),
+      (int64_t, reduction), (float, beta), (Out, gradInput)) {
+  check_reduction(reduction);
+  gradInput = at::smooth_l1_loss_backward(wide(gradOut), wide(self), wide(target), reduction, beta);
+}
+ACLNN(HuberLoss, (FloatIn, predictions), (FloatIn, targets), (float, delta), (Out, loss)) {
+  expect_like("targets", targets, predictions);
+  expect_like("loss", loss, predictions);
+  EXPECT(delta > 0, "delta is ", delta, ", expected more than 0");
+  loss = at::huber_loss(wide(predictions), wide(targets), at::Reduction::None, delta.value());
+}
+ACLNN(LpLoss, (FloatIn, predict), (FloatIn, label), (int64_t, p), (const char*, reduction),
+      (Out, out)) {
+  expect_like("label", label, predict);
+  expect_dtype(out, predict);
+  EXPECT(p == 1, "p is ", p, ", expected 1");
+  EXPECT(!reduction.empty(), "reduction is empty, expected none, mean or sum");
+  reduce(at::abs(wide(predict) - wide(label)), reduction_of("reduction", reduction), out);
+}
+
+ACLNN(GaussianNllLoss, (FloatIn, input), (FloatIn, target), (FloatIn, var), (bool, full),
+      (double, eps), (char*, reductionOptional), (Out, out)) {
+  check_target(target, input);
+  check_eps(eps);
+  expect_dtype(out, input);
+  const auto reduction = reduction_of("reductionOptional", reductionOptional);
+  const at::Tensor variance = beside(var, input).clamp_min(eps.value());
+  const at::Tensor difference = wide(input) - wide(target);
+  at::Tensor losses = 0.5 * (at::log(variance) + difference.square() / variance);
+  if (full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
+  reduce(losses, reduction, out);
+}
+// A variance less than eps has the gradient of eps.
+ACLNN(GaussianNllLossGrad, (FloatIn, gradOutput), (FloatIn, input), (FloatIn, target),
+      (FloatIn, var), (bool, full), (float, eps), (const char*, reduction), (Out, gradInput),
+      (Out, gradVar)) {
+  check_target(target, input);
+  check_eps(eps);
+  expect_dtype("gradOutput", gradOutput, input);
+  expect_like("gradInput", gradInput, input);
+  expect_like("gradVar", gradVar, var);
+  const auto mode = reduction_of("reduction", reduction);
+  at::Tensor gradient = wide(gradOutput);
+  if (mode == at::Reduction::None) {
+    expect_shape("gradOutput", gradOutput, input.sizes());
+  } else {
+    EXPECT(gradOutput.numel() == 1, "gradOutput has shape ", gradOutput.sizes(),
+           ", expected one element for a reduced loss");
+    gradient = gradient.reshape({});
+  }
+  if (mode == at::Reduction::Mean) gradient = gradient / input.numel();
+  const at::Tensor given = beside(var, input);
+  const at::Tensor variance = given.clamp_min(eps.value());
+  const at::Tensor difference = wide(input) - wide(target);
+  const at::Tensor by_variance =
+      gradient * 0.5 * (1 / variance - difference.square() / variance.square());
+  const at::Tensor by_input = gradient * difference / variance;
+  gradInput = by_input;
+  gradVar = by_variance.expand(input.sizes()).sum_to_size(given.sizes()).reshape(var.sizes());
+}
+
+}  // namespace aclnn_host::loss_regression_rows

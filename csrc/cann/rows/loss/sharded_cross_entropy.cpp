@@ -1,0 +1,74 @@
+// One part of the cross entropy of a vocabulary that is shared out among devices.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/where.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::loss_sharded_cross_entropy_rows {
+
+namespace {
+
+// Which targets belong to other parts, and the places of the rest in this one.
+struct Targets {
+  Targets(const at::Tensor& target, int64_t start, int64_t size)
+      : is_other((target < start) | (target >= start + size)),
+        places(at::where(is_other, 0, target.to(at::kLong) - start)) {}
+
+  // Of each target the logit less the row's largest; 0 for those of other parts.
+  at::Tensor logits(const at::Tensor& shifted) const {
+    return shifted.gather(-1, places.unsqueeze(-1)).squeeze(-1).masked_fill(is_other, 0);
+  }
+
+  at::Tensor is_other;
+  at::Tensor places;
+};
+
+}  // namespace
+
+// Targets of other parts have the offset 0 and the logit 0.
+ACLNN(CrossEntropySumExpAndIndexLogit, (FloatIn, vocabParallelLogits), (In, target),
+      (FloatIn, globalLogitsMax), (int64_t, vocabStartIndex), (int64_t, vocabEndIndex),
+      (Out, predictedLogitsOut), (Out, sumExpLogitsOut), (Out, expLogitsOut),
+      (Out, targetOffsetOut), (Out, targetMaskOut)) {
+  const at::Tensor& logits = vocabParallelLogits;
+  expect_dims("vocabParallelLogits", logits, 2, 3);
+  const at::ScalarType type = logits.scalar_type();
+  EXPECT(type == at::kFloat || type == at::kBFloat16, "vocabParallelLogits has dtype ",
+         dtype_text(type), ", expected FLOAT or BFLOAT16");
+  expect_dtype("globalLogitsMax", globalLogitsMax, logits);
+  expect_dtype("target", target, at::kInt);
+  const at::IntArrayRef tokens = logits.sizes().slice(0, static_cast<size_t>(logits.dim()) - 1);
+  expect_shape("target", target, tokens);
+  expect_shape("globalLogitsMax", globalLogitsMax, tokens);
+  const int64_t size = logits.size(-1);
+  constexpr int64_t kLeast = 16, kMost = 200 * 1024, kMostTokens = 32 * 1024;
+  const int64_t multiple = type == at::kFloat ? 8 : 16;
+  EXPECT(size >= kLeast && size <= kMost && size % multiple == 0,
+         "the last dimension of vocabParallelLogits is ", size, ", expected a multiple of ",
+         multiple, " from ", kLeast, " to ", kMost);
+  EXPECT(target.numel() >= 1 && target.numel() <= kMostTokens, "target has ", target.numel(),
+         " elements, expected 1 to ", kMostTokens);
+  EXPECT(vocabStartIndex >= 0 && vocabEndIndex > vocabStartIndex &&
+             vocabEndIndex.value() - vocabStartIndex.value() == size,
+         "vocabStartIndex is ", vocabStartIndex.value(), " and vocabEndIndex ",
+         vocabEndIndex.value(), ", expected 0 or more, and ", size, " more");
+  for (const Output* out : {&predictedLogitsOut, &sumExpLogitsOut, &expLogitsOut}) {
+    expect_dtype(out->name(), *out, at::kFloat);
+  }
+  expect_dtype("targetOffsetOut", targetOffsetOut, at::kInt);
+  expect_dtype("targetMaskOut", targetMaskOut, at::kInt);
+
+  const Targets targets(target, vocabStartIndex.value(), size);
+  const at::Tensor shifted = wide(logits) - wide(globalLogitsMax).unsqueeze(-1);
+  const at::Tensor exponentials = at::exp(shifted);
+  predictedLogitsOut = targets.logits(shifted);
+  sumExpLogitsOut = exponentials.sum(-1);
+  expLogitsOut = exponentials;
+  targetOffsetOut = targets.places;
+  targetMaskOut = targets.is_other.to(at::kInt);
+}
+
+}  // namespace aclnn_host::loss_sharded_cross_entropy_rows

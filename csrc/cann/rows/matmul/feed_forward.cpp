@@ -1,0 +1,432 @@
+// Feed-forward layers, for all tokens or for those of each expert. Products are summed in FP32, and
+// what lies between the two is not rounded, but for the INT8 of quantised layers.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/silu.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::matmul_feed_forward_rows {
+
+namespace {
+
+using Optional = std::optional<at::Tensor>;
+
+void check(const char* name, const at::Tensor& tensor, at::IntArrayRef shape,
+           at::ScalarType dtype) {
+  expect_dtype(name, tensor, dtype);
+  EXPECT(tensor.sizes() == shape, name, " has shape ", tensor.sizes(), ", expected ", shape);
+}
+
+// An activation by its name, in whatever case.
+class Activation {
+ public:
+  explicit Activation(const std::string& name) {
+    for (const char letter : name) {
+      const bool is_capital = letter >= 'A' && letter <= 'Z';
+      name_ += is_capital ? static_cast<char>(letter - 'A' + 'a') : letter;
+    }
+    const bool is_known =
+        is_gated() || name_ == "fastgelu" || name_ == "relu" || name_ == "silu" || name_ == "gelu";
+    EXPECT(is_known, "activation is \"", name,
+           "\", expected \"fastgelu\", \"gelu\", \"relu\", \"silu\", \"geglu\", \"swiglu\" or "
+           "\"reglu\"");
+  }
+  // Whether it multiplies one half of a row by the other.
+  bool is_gated() const { return name_ == "geglu" || name_ == "swiglu" || name_ == "reglu"; }
+
+  at::Tensor operator()(const at::Tensor& x) const {
+    if (name_ == "relu") return at::relu(x);
+    if (name_ == "silu") return at::silu(x);
+    if (name_ == "gelu") return at::gelu(x, "tanh");
+    return x * at::sigmoid(x * 1.702);
+  }
+
+ private:
+  std::string name_;
+};
+
+// An argument that a call may lack.
+struct Parameter {
+  const char* name;
+  Optional tensor;
+
+  explicit operator bool() const { return tensor.has_value(); }
+  // The expert's part.
+  Parameter of(std::optional<int64_t> expert) const {
+    return {name, tensor && expert ? Optional(tensor->select(0, *expert)) : tensor};
+  }
+};
+
+// The parameters of one of the two products.
+struct Step {
+  Stored weight;
+  Parameter bias;
+  Parameter dequantisation;  // the scale of the sums of INT8
+  Parameter weight_scale;    // of weights that are quantised alone, as is the offset
+  Parameter weight_offset;
+
+  Step of(std::optional<int64_t> expert) const {
+    const at::Tensor& all = weight.elements;
+    return {{expert ? all.select(0, *expert) : all, weight.dtype, weight.format},
+            bias.of(expert),
+            dequantisation.of(expert),
+            weight_scale.of(expert),
+            weight_offset.of(expert)};
+  }
+
+  // A number for each element of the weight, or for each of a group of rows.
+  at::Tensor over_weight(const at::Tensor& numbers) const {
+    const int64_t rows = weight.elements.size(0);
+    if (numbers.dim() < 2) return wide(numbers);
+    return wide(numbers).repeat_interleave(rows / numbers.size(0), 0);
+  }
+  at::Tensor values() const {
+    const at::Tensor& elements = weight.elements;
+    if (!weight_scale) return wide(elements);
+    at::Tensor values = elements.to(at::kFloat);
+    if (weight_offset) values = values + over_weight(*weight_offset.tensor);
+    return values * over_weight(*weight_scale.tensor);
+  }
+  at::Tensor product(const at::Tensor& rows) const {
+    return bias ? at::addmm(wide(*bias.tensor), rows, values()) : at::mm(rows, values());
+  }
+
+  // Of INT8. A scale that is given as bits gives FLOAT16.
+  at::Tensor dequantised_product(const at::Tensor& rows) const {
+    at::Tensor sums = exact_product(rows, weight.elements);
+    if (bias) sums = sums + *bias.tensor;
+    const at::Tensor& scale = *dequantisation.tensor;
+    const at::Tensor result = sums.to(at::kFloat) * decoded_scale(scale);
+    return holds_bits(scale) ? result.to(at::kHalf).to(at::kFloat) : result;
+  }
+};
+
+// The layer's arguments but for the experts.
+struct Layer {
+  at::Tensor x;
+  Step first;
+  Step second;
+  Parameter scale;  // of what lies between two quantised products, as is the offset
+  Parameter offset;
+  Activation activation;
+  int64_t precise;
+
+  bool is_quantised() const { return x.scalar_type() == at::kChar; }
+  bool has_quantised_weights() const { return static_cast<bool>(first.weight_scale); }
+
+  void check_parameters(const Output& y) const {
+    const bool is_plain = !is_quantised() && !has_quantised_weights();
+    const auto expect = [&](bool is_here, std::initializer_list<const Parameter*> parameters) {
+      for (const Parameter* parameter : parameters) {
+        EXPECT(is_here == static_cast<bool>(*parameter), parameter->name, " is ",
+               *parameter ? "a tensor" : "null", ", expected ", is_here ? "a tensor" : "null",
+               " as x is ", dtype_text(x.scalar_type()), " and antiquantScale1 is ",
+               has_quantised_weights() ? "a tensor" : "null");
+      }
+    };
+    expect(is_quantised(), {&scale, &offset, &first.dequantisation, &second.dequantisation});
+    expect(has_quantised_weights(), {&second.weight_scale});
+    if (is_quantised()) expect(false, {&first.weight_scale});
+    if (is_plain || is_quantised()) expect(false, {&first.weight_offset, &second.weight_offset});
+    if (is_quantised()) {
+      EXPECT(at::isReducedFloatingType(y->scalar_type()), "y has dtype ",
+             dtype_text(y->scalar_type()), ", expected FLOAT16 or BFLOAT16 as x is INT8");
+      return;
+    }
+    EXPECT(x.is_floating_point(), "x has dtype ", dtype_text(x.scalar_type()),
+           ", expected a floating-point type or INT8");
+    EXPECT(is_plain || at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
+           dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16 as ",
+           first.weight_scale.name, " is a tensor");
+    expect_dtype(y, x);
+    if (!is_plain) return;
+    EXPECT(precise == 0 || precise == 1, "innerPrecise is ", precise, ", expected 0 or 1");
+    EXPECT(precise == 0 || x.scalar_type() != at::kBFloat16, "innerPrecise is ", precise,
+           ", expected 0 because x is BFLOAT16");
+  }
+
+  // Of a product of `rows` by `columns`.
+  void check_step(const Step& step, const char* name, std::optional<int64_t> experts, int64_t rows,
+                  int64_t columns, at::ScalarType result) const {
+    std::vector<int64_t> lead;
+    if (experts) lead.push_back(*experts);
+    const auto shape = [&](std::initializer_list<int64_t> sizes) {
+      std::vector<int64_t> all = lead;
+      all.insert(all.end(), sizes);
+      return all;
+    };
+    const aclDataType type = step.weight.dtype;
+    if (is_quantised() || has_quantised_weights()) {
+      EXPECT(type == ACL_INT8 || (type == ACL_INT4 && !is_quantised()), name, " has dtype ",
+             dtype_name(type), ", expected INT8", is_quantised() ? "" : " or INT4");
+    } else {
+      EXPECT(type == acl_type(x.scalar_type()), name, " has dtype ", dtype_name(type),
+             ", expected ", dtype_text(x.scalar_type()));
+    }
+    expect_format(name, step.weight);
+    expect_shape(name, step.weight.elements, shape({rows, columns}));
+    if (step.bias) {
+      // Beside BFLOAT16 the document has FLOAT.
+      const bool is_wide = x.scalar_type() == at::kBFloat16;
+      check(step.bias.name, *step.bias.tensor, shape({columns}),
+            is_quantised() ? at::kInt
+            : is_wide      ? at::kFloat
+                           : x.scalar_type());
+    }
+    if (step.dequantisation) {
+      const auto& [of_scale, tensor] = step.dequantisation;
+      const at::ScalarType given = tensor->scalar_type();
+      const bool is_known = result == at::kBFloat16 ? given == at::kBFloat16
+                                                    : holds_bits(*tensor) || given == at::kFloat;
+      EXPECT(is_known, of_scale, " has dtype ", dtype_text(given), ", expected ",
+             result == at::kBFloat16 ? "BFLOAT16" : "UINT64, INT64 or FLOAT", " as y is ",
+             dtype_text(result));
+      expect_shape(of_scale, *tensor, shape({columns}));
+    }
+    if (!step.weight_scale) return;
+    const auto& [of_scale, tensor] = step.weight_scale;
+    expect_dtype(of_scale, *tensor, x.scalar_type());
+    const size_t dims = lead.size();
+    if (tensor->dim() == static_cast<int64_t>(dims) + 2) {
+      const int64_t groups = tensor->size(static_cast<int64_t>(dims));
+      EXPECT(groups > 0 && rows % groups == 0, of_scale, " has ", groups,
+             " groups, expected a divisor of ", rows, ", the rows of ", name);
+      expect_shape(of_scale, *tensor, shape({groups, columns}));
+    } else {
+      expect_shape(of_scale, *tensor, shape({columns}));
+    }
+    if (step.weight_offset)
+      expect_like(step.weight_offset.name, *step.weight_offset.tensor, *tensor);
+  }
+
+  // With as many experts as given; without experts there are no dimensions for them.
+  void check_with(std::optional<int64_t> experts, const Output& y) const {
+    EXPECT(x.dim() >= 2 && x.dim() <= 8, "x has ", x.dim(), " dimensions, expected 2 to 8");
+    EXPECT(!activation.is_gated(),
+           "activation is a gated one, expected \"fastgelu\", \"gelu\", \"relu\" or \"silu\"; "
+           "the host CANN does not emulate the others");
+    check_parameters(y);
+    const at::Tensor& weight1 = first.weight.elements;
+    expect_dims("weight1", weight1, experts ? 3 : 2);
+    const int64_t inner = weight1.size(-1);
+    EXPECT(inner < 65536 && x.size(-1) < 65536, "weight1 has shape ", weight1.sizes(),
+           ", expected rows and columns of less than 65536");
+    check_step(first, "weight1", experts, x.size(-1), inner, y->scalar_type());
+    check_step(second, "weight2", experts, inner, x.size(-1), y->scalar_type());
+    if (is_quantised()) {
+      const at::ScalarType of_scales[] = {first.dequantisation.tensor->scalar_type(),
+                                          second.dequantisation.tensor->scalar_type()};
+      EXPECT(of_scales[0] == of_scales[1], second.dequantisation.name, " has dtype ",
+             dtype_text(of_scales[1]), ", expected ", dtype_text(of_scales[0]), " as ",
+             first.dequantisation.name, " has");
+      const int64_t count = experts.value_or(1);
+      check(offset.name, *offset.tensor, {count}, at::kFloat);
+      expect_dtype(scale.name, *scale.tensor, at::kFloat);
+      const at::IntArrayRef sizes = scale.tensor->sizes();
+      const std::vector<int64_t> of_columns =
+          experts ? std::vector<int64_t>{count, inner} : std::vector<int64_t>{inner};
+      EXPECT(sizes == at::IntArrayRef{count} || sizes == at::IntArrayRef(of_columns), scale.name,
+             " has shape ", sizes, ", expected ", at::IntArrayRef{count}, " or ",
+             at::IntArrayRef(of_columns));
+    }
+    expect_shape("y", y, x.sizes());
+  }
+
+  // The results for some rows with the parameters of an expert, if there are any.
+  at::Tensor run(const at::Tensor& rows, std::optional<int64_t> expert) const {
+    const Step from = first.of(expert);
+    const Step to = second.of(expert);
+    if (!is_quantised()) return to.product(activation(from.product(wide(rows))));
+    // Where the first product gives FLOAT16, its quantisation computes in that, too.
+    const bool is_half = holds_bits(*first.dequantisation.tensor);
+    const auto computed_with = [&](const at::Tensor& tensor) {
+      return is_half ? tensor.to(at::kHalf) : tensor;
+    };
+    const at::Tensor between = computed_with(activation(from.dequantised_product(rows)));
+    return to.dequantised_product(to_int8(between * computed_with(*scale.of(expert).tensor) +
+                                          computed_with(*offset.of(expert).tensor)));
+  }
+
+  at::Tensor run() const { return run(x.flatten(0, -2), std::nullopt).reshape(x.sizes()); }
+  // Each expert takes so many rows.
+  at::Tensor run(const std::vector<int64_t>& counts) const {
+    const at::Tensor rows = x.flatten(0, -2);
+    std::vector<at::Tensor> results;
+    int64_t begin = 0;
+    for (size_t expert = 0; expert < counts.size(); ++expert) {
+      results.push_back(run(rows.narrow(0, begin, counts[expert]), static_cast<int64_t>(expert)));
+      begin += counts[expert];
+    }
+    return at::cat(results, 0).reshape(x.sizes());
+  }
+};
+
+// How many rows each expert takes, by their numbers or, with `are_ends`, by where they end.
+std::vector<int64_t> counts_of(at::IntArrayRef tokens, bool are_ends, int64_t rows) {
+  std::vector<int64_t> counts;
+  int64_t sum = 0;
+  for (const int64_t value : tokens) {
+    const int64_t most = rows - sum;
+    EXPECT(value >= (are_ends ? sum : 0) && value <= (are_ends ? rows : most),
+           "expertTokens has the value ", value, ", expected ", are_ends ? "ends" : "numbers",
+           " of the ", rows, " rows of x");
+    counts.push_back(are_ends ? value - sum : value);
+    sum += counts.back();
+  }
+  EXPECT(sum == rows, "expertTokens covers ", sum, " rows, expected ", rows, " as x has");
+  return counts;
+}
+
+int64_t rows_of(const at::Tensor& x) {
+  return x.flatten(0, -2).size(0);
+}
+
+// Without tokens, or with an empty list of them, there are no experts.
+void run(const Layer& layer, const at::OptionalIntArrayRef& tokens, bool are_ends, Output& y) {
+  if (!tokens || tokens->empty()) {
+    layer.check_with(std::nullopt, y);
+    y = layer.run();
+    return;
+  }
+  EXPECT(tokens->size() <= 256, "expertTokens has ", tokens->size(),
+         " values, expected at most 256");
+  layer.check_with(static_cast<int64_t>(tokens->size()), y);
+  y = layer.run(counts_of(*tokens, are_ends, rows_of(layer.x)));
+}
+
+// The values of a tensor on the device. In stage 1, where they are unknown, the first expert gets
+// all rows.
+std::vector<int64_t> values_of(const at::Tensor& tokens, bool are_ends, int64_t rows) {
+  std::vector<int64_t> values(static_cast<size_t>(tokens.size(0)), are_ends ? rows : 0);
+  values[0] = rows;
+  if (!tokens.is_cpu() || is_rehearsed()) return values;
+  const at::Tensor known = tokens.to(at::kLong).contiguous();
+  const int64_t* data = known.const_data_ptr<int64_t>();
+  values.assign(data, data + known.numel());
+  return values;
+}
+
+at::Tensor tanh_gelu(const at::Tensor& x) {
+  return at::gelu(x, "tanh");
+}
+
+}  // namespace
+
+// The layer of a row's arguments, whose names may have an ending.
+#define PARAMETER(name) \
+  Parameter {           \
+    #name, name         \
+  }
+#define LAYER(ending)                                                                             \
+  Layer {                                                                                         \
+    x,                                                                                            \
+        Step{weight1, PARAMETER(bias1##ending), PARAMETER(deqScale1##ending),                     \
+             PARAMETER(antiquantScale1##ending), PARAMETER(antiquantOffset1##ending)},            \
+        Step{weight2, PARAMETER(bias2##ending), PARAMETER(deqScale2##ending),                     \
+             PARAMETER(antiquantScale2##ending), PARAMETER(antiquantOffset2##ending)},            \
+        PARAMETER(scale##ending), PARAMETER(offset##ending), Activation(activation), innerPrecise \
+  }
+
+ACLNN(FFN, (In, x), (StoredIn, weight1), (StoredIn, weight2), (OptionalInts, expertTokens),
+      (OptionalIn, bias1), (OptionalIn, bias2), (OptionalIn, scale), (OptionalIn, offset),
+      (OptionalIn, deqScale1), (OptionalIn, deqScale2), (OptionalIn, antiquantScale1),
+      (OptionalIn, antiquantScale2), (OptionalIn, antiquantOffset1), (OptionalIn, antiquantOffset2),
+      (const char*, activation), (int64_t, innerPrecise), (Out, y)) {
+  run(LAYER(), expertTokens, /*are_ends=*/false, y);
+}
+ACLNN(FFNV2, (In, x), (StoredIn, weight1), (StoredIn, weight2), (OptionalInts, expertTokens),
+      (OptionalIn, bias1), (OptionalIn, bias2), (OptionalIn, scale), (OptionalIn, offset),
+      (OptionalIn, deqScale1), (OptionalIn, deqScale2), (OptionalIn, antiquantScale1),
+      (OptionalIn, antiquantScale2), (OptionalIn, antiquantOffset1), (OptionalIn, antiquantOffset2),
+      (const char*, activation), (int64_t, innerPrecise), (bool, tokensIndexFlag), (Out, y)) {
+  run(LAYER(), expertTokens, tokensIndexFlag, y);
+}
+ACLNN(FFNV3, (In, x), (StoredIn, weight1), (StoredIn, weight2), (OptionalIn, expertTokensOptional),
+      (OptionalIn, bias1Optional), (OptionalIn, bias2Optional), (OptionalIn, scaleOptional),
+      (OptionalIn, offsetOptional), (OptionalIn, deqScale1Optional),
+      (OptionalIn, deqScale2Optional), (OptionalIn, antiquantScale1Optional),
+      (OptionalIn, antiquantScale2Optional), (OptionalIn, antiquantOffset1Optional),
+      (OptionalIn, antiquantOffset2Optional), (const char*, activation), (int64_t, innerPrecise),
+      (bool, tokensIndexFlag), (Out, y)) {
+  const Layer layer = LAYER(Optional);
+  if (!expertTokensOptional || expertTokensOptional->numel() == 0) {
+    return run(layer, std::nullopt, tokensIndexFlag, y);
+  }
+  const at::Tensor& tokens = *expertTokensOptional;
+  expect_dtype("expertTokensOptional", tokens, at::kLong);
+  EXPECT(tokens.dim() == 1 && tokens.size(0) <= 256, "expertTokensOptional has shape ",
+         tokens.sizes(), ", expected one dimension with at most 256 elements");
+  EXPECT(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 to 8");
+  run(layer, values_of(tokens, tokensIndexFlag, rows_of(x)), tokensIndexFlag, y);
+}
+
+ACLNN(FusedMatmulGelu, (FloatIn, x), (FloatIn, weight), (OptionalIn, bias), (int64_t, approximate),
+      (Out, y)) {
+  EXPECT(approximate == 1, "approximate is ", approximate, ", expected 1 (by tanh)");
+  EXPECT(x.dim() >= 2 && weight.dim() == 2 && x.size(-1) == weight.size(1) && weight.numel() > 0,
+         "x has shape ", x.sizes(), " and weight has shape ", weight.sizes(),
+         ", expected (..., K) and (N, K)");
+  expect_dtype("weight", weight, x);
+  expect_dtype(y, x);
+  if (bias) {
+    expect_dtype("bias", *bias, x);
+    expect_shape("bias", *bias, {weight.size(0)});
+  }
+  y = tanh_gelu(at::linear(wide(x), wide(weight), wide(bias)));
+}
+
+// The weights of the layers lie one after the other, each as (inputs, outputs), and so do the
+// biases.
+ACLNN(FusedPatchMlp, (FloatIn, x), (FloatIn, weights), (FloatIn, biases), (int64_t, numLayers),
+      (Out, out)) {
+  constexpr int64_t kLeastInputs = 16;
+  constexpr int64_t kLeastBytes = 64;
+  EXPECT(x.dim() >= 2 && x.size(-1) >= kLeastInputs, "x has shape ", x.sizes(),
+         ", expected at least two dimensions, the last one at least ", kLeastInputs);
+  expect_dims("weights", weights, 1);
+  expect_dims("biases", biases, 1);
+  expect_dtype("weights", weights, x);
+  expect_dtype("biases", biases, x.scalar_type() == at::kBFloat16 ? at::kFloat : x.scalar_type());
+  expect_dtype(out, x);
+  EXPECT(numLayers > 0 && biases.size(0) % numLayers.value() == 0, "numLayers is ", numLayers,
+         ", expected a divisor of ", biases.size(0), ", the size of biases");
+  const int64_t layers = numLayers;
+  const int64_t inputs = x.size(-1);
+  const int64_t outputs = biases.size(0) / layers;
+  EXPECT(outputs * x.element_size() >= kLeastBytes, "biases has ", outputs,
+         " elements for each layer, expected at least ", kLeastBytes, " bytes of the dtype of ",
+         "x");
+  const double expected = static_cast<double>(outputs) *
+                          (static_cast<double>(inputs) +
+                           static_cast<double>(layers - 1) * static_cast<double>(outputs));
+  EXPECT(static_cast<double>(weights.size(0)) == expected, "weights has ", weights.size(0),
+         " elements, expected ", expected);
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape.back() = outputs;
+  expect_shape("out", out, shape);
+  at::Tensor hidden = wide(x).reshape({x.numel() / inputs, inputs});
+  const at::Tensor all_weights = wide(weights);
+  const at::Tensor all_biases = wide(biases);
+  int64_t begin = 0;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    if (layer > 0) hidden = tanh_gelu(hidden);
+    const int64_t rows = hidden.size(1);
+    const at::Tensor weight = all_weights.narrow(0, begin, rows * outputs).view({rows, outputs});
+    const at::Tensor bias = all_biases.narrow(0, layer * outputs, outputs);
+    hidden = at::addmm(bias, hidden, weight);
+    begin += rows * outputs;
+  }
+  out = hidden.view(shape);
+}
+
+}  // namespace aclnn_host::matmul_feed_forward_rows

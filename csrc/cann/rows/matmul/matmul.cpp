@@ -1,0 +1,239 @@
+// Products of matrices and vectors.
+
+#include <cctype>
+#include <string>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/addbmm.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/addmv.h>
+#include <ATen/ops/addr.h>
+#include <ATen/ops/baddbmm.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/dot.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/mv.h>
+#include <ATen/ops/outer.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/matmul/matrix_units.h"
+#include "cann/rows/row.h"
+#include "host_cann/arguments/aten.h"
+
+namespace aclnn_host::matmul_matmul_rows {
+
+namespace {
+
+// An equation whose letters are a, b, c and so on, in the order in which they come.
+std::string in_first_letters(std::string equation) {
+  std::string letters;
+  for (char& letter : equation) {
+    if (std::isalpha(static_cast<unsigned char>(letter)) == 0) continue;
+    size_t place = letters.find(letter);
+    if (place == std::string::npos) {
+      place = letters.size();
+      letters += letter;
+    }
+    letter = static_cast<char>('a' + place);
+  }
+  return equation;
+}
+
+// Whether two operands are no work for the matrix units.
+bool are_integers(const at::Tensor& a, const at::Tensor& b) {
+  return at::isIntegralType(a.scalar_type(), /*includeBool=*/true) &&
+         at::isIntegralType(b.scalar_type(), /*includeBool=*/true);
+}
+
+void write_product(const at::Tensor& self, const at::Tensor& mat2, Output& out,
+                   int64_t cube_math_type) {
+  const MatrixUnits units(cube_math_type, self, mat2);
+  units.multiply(
+      self, mat2, out, [](const auto& a, const auto& b) { return at::mm(a, b); },
+      [](at::Tensor& place, const auto& a, const auto& b) { at::mm_out(place, a, b); });
+}
+
+// A batch of one is multiplied with every matrix of the other.
+void write_batched_product(const at::Tensor& self, const at::Tensor& mat2, Output& out,
+                           int64_t cube_math_type) {
+  EXPECT(self.dim() == 3 && mat2.dim() == 3, "self has shape ", self.sizes(),
+         " and mat2 has shape ", mat2.sizes(), ", expected three dimensions each");
+  const MatrixUnits units(cube_math_type, self, mat2);
+  const int64_t batch = self.size(0) == 1 ? mat2.size(0) : self.size(0);
+  const auto batched = [batch](const at::Tensor& x) {
+    return x.size(0) == 1 ? x.expand({batch, -1, -1}) : x;
+  };
+  units.multiply(
+      self, mat2, out,
+      [&](const auto& a, const auto& b) { return at::bmm(batched(a), batched(b)); },
+      [&](at::Tensor& place, const auto& a, const auto& b) {
+        at::bmm_out(place, batched(a), batched(b));
+      });
+}
+
+// A factor that is left out is 1. BOOL is for tensors of BOOL, and fractions are not for integers.
+at::Tensor outer_sum(const at::Tensor& self, const at::Tensor& vec1, const at::Tensor& vec2,
+                     const std::optional<c10::Scalar>& beta,
+                     const std::optional<c10::Scalar>& alpha) {
+  return at::addr(wide(self), wide(vec1), wide(vec2), beta.value_or(1), alpha.value_or(1));
+}
+
+}  // namespace
+
+ACLNN(Mm, (BlockedIn, self), (BlockedIn, mat2), (Out, out), (int8_t, cubeMathType)) {
+  write_product(self, mat2, out, cubeMathType);
+}
+ACLNN(Matmul, (BlockedIn, self), (BlockedIn, mat2), (Out, out), (int8_t, cubeMathType)) {
+  const MatrixUnits units(cubeMathType, self, mat2);
+  units.multiply(
+      self, mat2, out, [](const auto& a, const auto& b) { return at::matmul(a, b); },
+      [](at::Tensor& place, const auto& a, const auto& b) { at::matmul_out(place, a, b); });
+}
+ACLNN(MatmulWeightNz, (In, self), (StoredIn, mat2), (Out, out), (int8_t, cubeMathType)) {
+  expect_weight("mat2", mat2);
+  write_product(self, mat2.elements, out, without_fp32_add(cubeMathType));
+}
+ACLNN(BatchMatMul, (BlockedIn, self), (BlockedIn, mat2), (Out, out), (int8_t, cubeMathType)) {
+  write_batched_product(self, mat2, out, cubeMathType);
+}
+ACLNN(BatchMatMulWeightNz, (In, self), (StoredIn, mat2), (Out, out), (int8_t, cubeMathType)) {
+  expect_weight("mat2", mat2);
+  write_batched_product(self, mat2.elements, out, without_fp32_add(cubeMathType));
+}
+ACLNN(Mv, (In, self), (In, vec), (Out, out), (int8_t, cubeMathType)) {
+  const MatrixUnits units(cubeMathType, self, vec);
+  out = units.result(at::mv(units.read(self), units.read(vec)));
+}
+ACLNN(Dot, (In, self), (In, tensor), (Out, out)) {
+  if (are_integers(self, tensor)) {
+    out = at::dot(self, tensor);
+    return;
+  }
+  const MatrixUnits units(0, self, tensor);
+  out = at::dot(units.read(self), units.read(tensor));
+}
+
+// alpha (A B) + beta C, with A and B transposed where the flags are not 0.
+ACLNN(Gemm, (In, A), (In, B), (In, C), (float, alpha), (float, beta), (int64_t, transA),
+      (int64_t, transB), (Out, out), (int8_t, cubeMathType)) {
+  expect_dims("A", A, 2);
+  expect_dims("B", B, 2);
+  const MatrixUnits units(without_fp32_add(cubeMathType), A, B);
+  const at::Tensor a = units.read(transA == 0 ? A : A.t());
+  const at::Tensor b = units.read(transB == 0 ? B : B.t());
+  out = at::addmm(units.widen(C), a, b, c10::Scalar(beta.value()), c10::Scalar(alpha.value()));
+}
+
+// beta self + alpha (product)
+ACLNN(Addmm, (In, self), (BlockedIn, mat1), (BlockedIn, mat2), (Number, beta), (Number, alpha),
+      (Out, out), (int8_t, cubeMathType)) {
+  const MatrixUnits units(cubeMathType, mat1, mat2);
+  out = at::addmm(units.widen(self), units.read(mat1), units.read(mat2), beta, alpha);
+}
+ACLNN(AddmmWeightNz, (In, self), (In, mat1), (StoredIn, mat2), (Number, beta), (Number, alpha),
+      (Out, out), (int8_t, cubeMathType)) {
+  expect_weight("mat2", mat2);
+  const MatrixUnits units(without_fp32_add(cubeMathType), mat1, mat2.elements);
+  out = at::addmm(units.widen(self), units.read(mat1), units.read(mat2.elements), beta, alpha);
+}
+ACLNN(InplaceAddmm, (InOut, selfRef), (In, mat1), (In, mat2), (Number, beta), (Number, alpha),
+      (int8_t, cubeMathType)) {
+  const MatrixUnits units(cubeMathType, mat1, mat2);
+  selfRef = at::addmm(units.widen(selfRef), units.read(mat1), units.read(mat2), beta, alpha);
+}
+ACLNN(Addmv, (In, self), (In, mat), (In, vec), (Number, alpha), (Number, beta), (Out, out),
+      (int8_t, cubeMathType)) {
+  if (are_integers(mat, vec)) {
+    out = at::addmv(self, mat, vec, beta, alpha);
+    return;
+  }
+  const MatrixUnits units(cubeMathType, mat, vec);
+  out = at::addmv(units.widen(self), units.read(mat), units.read(vec), beta, alpha);
+}
+ACLNN(Baddbmm, (In, self), (In, batch1), (In, batch2), (Number, beta), (Number, alpha), (Out, out),
+      (int8_t, cubeMathType)) {
+  const MatrixUnits units(cubeMathType, batch1, batch2);
+  out = at::baddbmm(units.widen(self), units.read(batch1), units.read(batch2), beta, alpha);
+}
+ACLNN(InplaceBaddbmm, (InOut, selfRef), (In, batch1), (In, batch2), (Number, beta), (Number, alpha),
+      (int8_t, cubeMathType)) {
+  const MatrixUnits units(without_fp32_add(cubeMathType), batch1, batch2);
+  selfRef = at::baddbmm(units.widen(selfRef), units.read(batch1), units.read(batch2), beta, alpha);
+}
+ACLNN(Addbmm, (In, self), (In, batch1), (In, batch2), (Number, beta), (Number, alpha), (Out, out),
+      (int8_t, cubeMathType)) {
+  const MatrixUnits units(cubeMathType, batch1, batch2);
+  out = at::addbmm(units.widen(self), units.read(batch1), units.read(batch2), beta, alpha);
+}
+// beta selfRef + alpha (sum of the products). What a factor of 0 stands before does not count.
+ACLNN(InplaceAddbmm, (InOut, selfRef), (In, batch1), (In, batch2), (Number, beta), (Number, alpha),
+      (int8_t, cubeMathType)) {
+  expect_dims("selfRef", selfRef, 2);
+  expect_dims("batch1", batch1, 3);
+  expect_dims("batch2", batch2, 3);
+  const MatrixUnits units(cubeMathType, batch1, batch2);
+  // A batch of one is multiplied with every matrix of the other.
+  const int64_t batch = batch1.size(0) == 1 ? batch2.size(0) : batch1.size(0);
+  const auto batched = [batch](const at::Tensor& x) {
+    return x.size(0) == 1 ? x.expand({batch, -1, -1}) : x;
+  };
+  EXPECT(batch > 0 || selfRef->numel() == 0,
+         "batch1 and batch2 have no matrices, expected some because selfRef has elements");
+  const at::Tensor result = at::addbmm(units.widen(selfRef), batched(units.read(batch1)),
+                                       batched(units.read(batch2)), beta, alpha);
+  const bool ignores_product = alpha.toDouble() == 0 && beta.toDouble() != 0;
+  selfRef = ignores_product ? units.widen(selfRef) * beta : result;
+}
+
+ACLNN(Ger, (In, self), (In, vec2), (Out, out)) {
+  out = at::outer(self, vec2);
+}
+
+// An outer product is no work for the matrix units.
+ACLNN(Addr, (In, self), (In, vec1), (In, vec2), (Number, beta), (Number, alpha), (Out, out)) {
+  out = at::addr(wide(self), wide(vec1), wide(vec2), beta, alpha);
+}
+ACLNN(InplaceAddr, (InOut, selfRef), (In, vec1), (In, vec2), (Number, beta), (Number, alpha)) {
+  selfRef = at::addr(wide(selfRef), wide(vec1), wide(vec2), beta, alpha);
+}
+ACLNN(AddrV2, (In, self), (In, vec1), (In, vec2), (OptionalNumber, betaOptional),
+      (OptionalNumber, alphaOptional), (Out, out)) {
+  out = outer_sum(self, vec1, vec2, betaOptional, alphaOptional);
+}
+ACLNN(InplaceAddrV2, (InOut, selfRef), (In, vec1), (In, vec2), (OptionalNumber, betaOptional),
+      (OptionalNumber, alphaOptional)) {
+  expect_dims("selfRef", selfRef, 2);
+  selfRef = outer_sum(selfRef, vec1, vec2, betaOptional, alphaOptional);
+}
+
+// Two equations are known, whatever their letters are.
+ACLNN(Einsum, (Ins, tensors), (const char*, equation), (Out, output)) {
+  EXPECT(tensors.size() == 2, "tensors has ", tensors.size(), " tensors, expected 2");
+  expect_dtype("tensors", tensors[1], tensors[0]);
+  expect_dtype("output", output, tensors[0]);
+  EXPECT(tensors[0].scalar_type() != at::kBool, "tensors have dtype BOOL, expected numbers");
+  EXPECT(tensors[0].numel() > 0 && tensors[1].numel() > 0,
+         "a tensor has no elements, expected at least one in each");
+  const std::string renamed = in_first_letters(equation);
+  const bool is_outer = renamed == "a,b->ab";
+  EXPECT(is_outer || renamed == "abcd,abced->abce", "equation is \"", equation,
+         "\", expected \"abcd,abced->abce\" or \"a,b->ab\", of these letters or others");
+  expect_dims("tensors[0]", tensors[0], is_outer ? 1 : 4);
+  expect_dims("tensors[1]", tensors[1], is_outer ? 1 : 5);
+  // The bits of products and sums are those of signed integers.
+  const at::Tensor a = wide(as_movable(tensors[0]));
+  const at::Tensor b = wide(as_movable(tensors[1]));
+  if (!is_outer) {
+    const auto common = a.sizes().slice(0, 3);
+    EXPECT(common == b.sizes().slice(0, 3) && a.size(3) == b.size(4), "tensors[1] has shape ",
+           b.sizes(), ", expected (a, b, c, e, d) with a, b, c and d of ", a.sizes());
+  }
+  const at::Tensor result =
+      is_outer ? at::mul(a.unsqueeze(1), b) : at::matmul(b, a.unsqueeze(-1)).squeeze(-1);
+  const bool is_unsigned = a.scalar_type() != wide(tensors[0].scalar_type());
+  output = is_unsigned ? result.view(tensors[0].scalar_type()) : result;
+}
+
+}  // namespace aclnn_host::matmul_matmul_rows

@@ -1,0 +1,346 @@
+// Normalisation of each channel over the batch. 16-bit tensors are widened once, so that statistics
+// are FP32.
+
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/native_batch_norm_backward.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/var_mean.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/images.h"
+#include "cann/rows/normalization/gradients.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::normalization_batch_norm_rows {
+
+namespace {
+
+// A statistic or a parameter of each channel, which ATen's kernels do not check; without elements
+// it is none.
+std::optional<at::Tensor> of_channels(const char* name, const std::optional<at::Tensor>& tensor,
+                                      int64_t channels) {
+  if (!tensor || tensor->numel() == 0) return std::nullopt;
+  expect_shape(name, *tensor, {channels});
+  return wide(*tensor);
+}
+
+using Sizes = std::vector<int64_t>;
+
+// The number of channels, which are the second dimension.
+int64_t channels_of(const char* name, const at::Tensor& x) {
+  EXPECT(x.dim() >= 2 && x.size(1) > 0, name, " has shape ", x.sizes(),
+         ", expected two dimensions or more, and channels in the second one");
+  return x.size(1);
+}
+
+// A number per channel, along the second dimension of x.
+at::Tensor along_channels(const char* name, const at::Tensor& values, const at::Tensor& x) {
+  expect_shape(name, values, {x.size(1)});
+  Sizes sizes(static_cast<size_t>(x.dim()), 1);
+  sizes[1] = x.size(1);
+  return wide(values).reshape(sizes);
+}
+
+Sizes dims_but_channels(const at::Tensor& x) {
+  Sizes dims;
+  for (int64_t dim = 0; dim < x.dim(); ++dim) {
+    if (dim != 1) dims.push_back(dim);
+  }
+  return dims;
+}
+
+// A running statistic after a batch, and no tensor where there is none.
+at::Tensor moved_on(const at::Tensor& running, const at::Tensor& batch, double share) {
+  return wide(running) * (1 - share) + batch * share;
+}
+at::Tensor moved_on(const OptionalOutput& running, const at::Tensor& batch, double share) {
+  return running ? moved_on(static_cast<const at::Tensor&>(*running), batch, share) : at::Tensor();
+}
+
+void expect_real(const char* name, const at::Tensor& numbers) {
+  EXPECT(!numbers.is_complex(), name, " has dtype ", dtype_text(numbers.scalar_type()),
+         ", expected one that is not complex");
+}
+
+// A statistic or weight of FastBatchNormBackward, or `value` for each channel where there is none.
+at::Tensor or_filled(const char* name, const std::optional<at::Tensor>& values,
+                     const at::Tensor& input, double value) {
+  if (!values) {
+    return at::ones({input.size(1)}, input.options().dtype(wide(input.scalar_type()))) * value;
+  }
+  expect_dtype(name, *values, input);
+  expect_shape(name, *values, {input.size(1)});
+  return wide(*values).contiguous();
+}
+
+}  // namespace
+
+// Training updates the running statistics and saves those of the batch; otherwise nothing is saved.
+// A running mean that is absent is 0, and a variance 1. Without elements the mean that is saved is
+// 0, what is saved beside it is nan, and nothing is updated.
+ACLNN(BatchNorm, (Image<In>, input), (OptionalIn, weight), (OptionalIn, bias),
+      (OptionalInOut, runningMean), (OptionalInOut, runningVar), (bool, training),
+      (double, momentum), (double, eps), (Image<Out>, output), (OptionalOut, saveMean),
+      (OptionalOut, saveInvstd)) {
+  require_asked("saveMean", saveMean, "training", training);
+  require_asked("saveInvstd", saveInvstd, "training", training);
+  expect_dims("input", input, 2, 8);
+  const int64_t channels = input.size(1);
+  if (input.numel() == 0) {
+    const auto filled = [&](OptionalOutput& statistic, double number) {
+      if (!statistic) return;
+      statistic = at::full((*statistic)->sizes(), number, wide(input).options());
+    };
+    output = wide(input);
+    filled(saveMean, 0);
+    filled(saveInvstd, std::numeric_limits<double>::quiet_NaN());
+    return;
+  }
+  // A copy, because ATen writes to it.
+  const auto running = [&](const char* name, const OptionalOutput& statistic, double absent) {
+    const auto given = statistic ? std::optional<at::Tensor>(*statistic) : std::nullopt;
+    const auto numbers = of_channels(name, given, channels);
+    return numbers ? numbers->clone() : at::full({channels}, absent, wide(input).options());
+  };
+  const at::Tensor mean = running("runningMean", runningMean, 0);
+  const at::Tensor variance = running("runningVar", runningVar, 1);
+  const auto [result, batch_mean, batch_invstd] = at::native_batch_norm(
+      wide(input), of_channels("weight", weight, channels), of_channels("bias", bias, channels),
+      mean, variance, training, momentum, eps);
+  output = result;
+  if (!training) return;
+  if (runningMean && (*runningMean)->numel() > 0) runningMean = mean;
+  if (runningVar && (*runningVar)->numel() > 0) runningVar = variance;
+  saveMean = batch_mean;
+  saveInvstd = batch_invstd;
+}
+ACLNN(BatchNormBackward, (Image<In>, gradOut), (Image<In>, input), (OptionalIn, weight),
+      (OptionalIn, runningMean), (OptionalIn, runningVar), (OptionalIn, saveMean),
+      (OptionalIn, saveInvstd), (bool, training), (double, eps), (Bools, outputMask),
+      (Image<OptionalOut>, gradInput), (OptionalOut, gradWeight), (OptionalOut, gradBias)) {
+  expect_dims("input", input, 2, 8);
+  expect_shape("gradOut", gradOut, input.sizes());
+  const std::array mask = mask_of(outputMask);
+  require_asked("gradInput", gradInput, "outputMask[0]", mask[0]);
+  require_asked("gradWeight", gradWeight, "outputMask[1]", mask[1]);
+  require_asked("gradBias", gradBias, "outputMask[2]", mask[2]);
+  const int64_t channels = input.size(1);
+  const auto mean = of_channels("runningMean", runningMean, channels);
+  const auto variance = of_channels("runningVar", runningVar, channels);
+  const auto batch_mean = of_channels("saveMean", saveMean, channels);
+  const auto batch_invstd = of_channels("saveInvstd", saveInvstd, channels);
+  EXPECT(!training || channels == 0 || (batch_mean && batch_invstd),
+         "training is true and saveMean or saveInvstd is null, expected both tensors");
+  EXPECT(training || channels == 0 || (mean && variance),
+         "training is false and runningMean or runningVar is null, expected both tensors");
+  if (input.numel() == 0) {
+    const at::Tensor sums = at::zeros({channels}, wide(input).options());
+    gradInput = at::zeros_like(wide(input));
+    gradWeight = sums;
+    gradBias = sums;
+    return;
+  }
+  write_gradients(at::native_batch_norm_backward(
+                      wide(gradOut), wide(input), of_channels("weight", weight, channels), mean,
+                      variance, batch_mean, batch_invstd, training, eps, mask),
+                  gradInput, gradWeight, gradBias);
+}
+
+// What is null counts as 0 (means) or 1 (variances, inverse deviations and weight).
+ACLNN(FastBatchNormBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input),
+      (OptionalIn, weight), (OptionalIn, runningMean), (OptionalIn, runningVar),
+      (OptionalIn, saveMean), (OptionalIn, saveInvstd), (bool, training), (double, eps),
+      (Bools, outputMask), (int, version), (Image<OptionalOut>, gradInput),
+      (OptionalOut, gradWeight), (OptionalOut, gradBias)) {
+  expect_dims("input", input, 2, 8);
+  expect_like("gradOut", gradOut, input);
+  EXPECT(outputMask.size() == 3, "outputMask has ", outputMask.size(), " values, expected 3");
+  EXPECT(version == 0 || version == 1, "version is ", version.value(), ", expected 0 or 1");
+  require_asked("gradInput", gradInput, "outputMask[0]", outputMask[0]);
+  require_asked("gradWeight", gradWeight, "outputMask[1]", outputMask[1]);
+  require_asked("gradBias", gradBias, "outputMask[2]", outputMask[2]);
+  if (gradInput && outputMask[0]) expect_like("gradInput", *gradInput, input);
+  if (gradWeight && outputMask[1]) expect_dtype(*gradWeight, input);
+  if (gradBias && outputMask[2]) expect_dtype(*gradBias, input);
+  const at::Tensor scale = or_filled("weight", weight, input, 1);
+  const at::Tensor mean = or_filled("runningMean", runningMean, input, 0);
+  const at::Tensor variance = or_filled("runningVar", runningVar, input, 1);
+  const at::Tensor batch_mean = or_filled("saveMean", saveMean, input, 0);
+  const at::Tensor batch_invstd = or_filled("saveInvstd", saveInvstd, input, 1);
+  if (input.numel() == 0) {
+    const at::Tensor nothing = at::zeros_like(scale);
+    if (outputMask[1]) gradWeight = nothing;
+    if (outputMask[2]) gradBias = nothing;
+    return;
+  }
+  const auto [to_input, to_weight, to_bias] = at::native_batch_norm_backward(
+      wide(gradOut), wide(input), scale, mean, variance, batch_mean, batch_invstd, training, eps,
+      {outputMask[0], outputMask[1], outputMask[2]});
+  if (outputMask[0]) gradInput = to_input;
+  if (outputMask[1]) gradWeight = to_weight;
+  if (outputMask[2]) gradBias = to_bias;
+}
+
+// Of an input without elements CANN's mean is 0 and its invstd NaN.
+ACLNN(BatchNormStats, (Image<FloatIn>, input), (double, eps), (Out, mean), (Out, invstd)) {
+  expect_dims("input", input, 2, 8);
+  EXPECT(input.size(1) > 0, "input has shape ", input.sizes(),
+         ", expected at least one channel in its second dimension");
+  std::vector<int64_t> dims = {0};
+  for (int64_t dim = 2; dim < input.dim(); ++dim) dims.push_back(dim);
+  const auto [variance, average] = at::var_mean(wide(input), dims, c10::Scalar(0));
+  mean = input.numel() == 0 ? at::zeros_like(average) : average;
+  invstd = at::rsqrt(at::add(variance, c10::Scalar(eps.value())));
+}
+
+// A batch normalisation with given statistics. invstd has eps in it already.
+ACLNN(BatchNormElemt, (Image<FloatIn>, input), (OptionalIn, weight), (OptionalIn, bias),
+      (FloatIn, mean), (FloatIn, invstd), (double, eps), (Image<Out>, output)) {
+  static_cast<void>(eps);
+  channels_of("input", input);
+  expect_dtype("mean", mean, input);
+  expect_dtype("invstd", invstd, input);
+  expect_dtype(output, input);
+  at::Tensor result =
+      (wide(input) - along_channels("mean", mean, input)) * along_channels("invstd", invstd, input);
+  if (weight) {
+    expect_dtype("weight", *weight, input);
+    result = result * along_channels("weight", *weight, input);
+  }
+  if (bias) {
+    expect_dtype("bias", *bias, input);
+    result = result + along_channels("bias", *bias, input);
+  }
+  output = result;
+}
+// The sums are over all devices, and counter has the number of elements on each.
+ACLNN(BatchNormElemtBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input), (FloatIn, mean),
+      (FloatIn, invstd), (OptionalIn, weight), (FloatIn, sumDy), (FloatIn, sumDyXmu), (In, counter),
+      (Image<Out>, gradInput)) {
+  channels_of("input", input);
+  expect_shape("gradOut", gradOut, input.sizes());
+  expect_real("counter", counter);
+  const at::Tensor count = counter.to(wide(input.scalar_type())).sum();
+  const at::Tensor scale = along_channels("invstd", invstd, input);
+  const at::Tensor mean_dy = along_channels("sumDy", sumDy, input) / count;
+  const at::Tensor mean_dy_xmu = along_channels("sumDyXmu", sumDyXmu, input) / count;
+  const at::Tensor centred = wide(input) - along_channels("mean", mean, input);
+  const at::Tensor result =
+      (wide(gradOut) - mean_dy - centred * (scale.square() * mean_dy_xmu)) * scale;
+  gradInput = weight ? result * along_channels("weight", *weight, input) : result;
+}
+ACLNN(BatchNormReduce, (Image<FloatIn>, x), (Out, sum), (Out, squareSum)) {
+  EXPECT(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
+  const Sizes dims = dims_but_channels(x);
+  const at::Tensor sums = wide(x).sum(dims);
+  const at::Tensor square_sums = wide(x).square().sum(dims);
+  sum = sums;
+  squareSum = square_sums;
+}
+ACLNN(BatchNormReduceBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input), (FloatIn, mean),
+      (FloatIn, invstd), (OptionalIn, weight), (bool, inputG), (bool, weightG), (bool, biasG),
+      (OptionalOut, sumDy), (OptionalOut, sumDyXmu), (OptionalOut, gradWeight),
+      (OptionalOut, gradBias)) {
+  const int64_t channels = channels_of("input", input);
+  expect_dtype("gradOut", gradOut, input);
+  expect_shape("gradOut", gradOut, input.sizes());
+  if (weight) expect_shape("weight", *weight, {channels});
+  require_asked("sumDy", sumDy, "inputG", inputG);
+  require_asked("sumDyXmu", sumDyXmu, "inputG", inputG);
+  require_asked("gradWeight", gradWeight, "weightG", weightG);
+  require_asked("gradBias", gradBias, "biasG", biasG);
+  const Sizes dims = dims_but_channels(input);
+  const at::Tensor sum = wide(gradOut).sum(dims);
+  const at::Tensor centred = wide(input) - along_channels("mean", mean, input);
+  const at::Tensor product = (wide(gradOut) * centred).sum(dims);
+  expect_shape("invstd", invstd, {channels});
+  const at::Tensor scaled = product * wide(invstd);
+  if (inputG) sumDy = sum;
+  if (inputG) sumDyXmu = product;
+  if (weightG) gradWeight = scaled;
+  if (biasG) gradBias = sum;
+}
+
+// Of the statistics of each device and its number of elements, those of all. The running variance
+// is the unbiased one.
+ACLNN(BatchNormGatherStatsWithCounts, (Image<FloatIn>, input), (FloatIn, mean), (FloatIn, invstd),
+      (OptionalInOut, runningMean), (OptionalInOut, runningVar), (double, momentum), (double, eps),
+      (FloatIn, counts), (Out, meanAll), (Out, invstdAll)) {
+  const int64_t channels = channels_of("input", input);
+  EXPECT(counts.dim() == 1, "counts has shape ", counts.sizes(), ", expected one dimension");
+  expect_shape("mean", mean, {counts.size(0), channels});
+  expect_shape("invstd", invstd, {counts.size(0), channels});
+  const at::Tensor count = wide(counts).unsqueeze(1);
+  const at::Tensor total = count.sum();
+  const at::Tensor average = (wide(mean) * count).sum(0) / total;
+  const at::Tensor variance = wide(invstd).square().reciprocal() - eps.value();
+  const at::Tensor squares = ((variance + (wide(mean) - average).square()) * count).sum(0);
+  const at::Tensor rstd = (squares / total + eps.value()).rsqrt();
+  const at::Tensor new_mean = moved_on(runningMean, average, momentum);
+  const at::Tensor new_variance = moved_on(runningVar, squares / (total - 1), momentum);
+  meanAll = average;
+  invstdAll = rstd;
+  if (runningMean) runningMean = new_mean;
+  if (runningVar) runningVar = new_variance;
+}
+// The same of the sums and the sums of squares of each device.
+ACLNN(SyncBatchNormGatherStats, (FloatIn, totalSum), (FloatIn, totalSquareSum), (In, sampleCount),
+      (InOut, mean), (InOut, variance), (float, momentum), (float, eps), (Out, batchMean),
+      (Out, batchInvstd)) {
+  EXPECT(totalSum.dim() == 2 && totalSum.size(0) > 0, "totalSum has shape ", totalSum.sizes(),
+         ", expected (devices, channels) with at least one device");
+  expect_shape("totalSquareSum", totalSquareSum, totalSum.sizes());
+  expect_shape("sampleCount", sampleCount, {totalSum.size(0)});
+  expect_dtype("totalSquareSum", totalSquareSum, totalSum);
+  expect_dtype(mean, totalSum);
+  expect_dtype(variance, totalSum);
+  expect_real("sampleCount", sampleCount);
+  expect_dtype("batchInvstd", batchInvstd, batchMean);
+  const at::Tensor count = sampleCount.to(wide(totalSum.scalar_type())).sum();
+  const at::Tensor average = wide(totalSum).sum(0) / count;
+  const at::Tensor spread = wide(totalSquareSum).sum(0) / count - average.square();
+  const double share = momentum;
+  const at::Tensor rstd = (spread + eps.value()).rsqrt();
+  const at::Tensor new_mean = moved_on(mean, average, share);
+  const at::Tensor new_variance = moved_on(variance, spread * (count / (count - 1)), share);
+  batchMean = average;
+  batchInvstd = rstd;
+  mean = new_mean;
+  variance = new_variance;
+}
+
+// A mean and a variance per sample and channel, as tensors of four dimensions.
+ACLNN(InstanceNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (const char*, dataFormat),
+      (double, eps), (Out, y), (Out, mean), (Out, variance)) {
+  EXPECT(dataFormat == "NCHW" || dataFormat == "NHWC", "dataFormat is \"", dataFormat,
+         "\", expected \"NCHW\" or \"NHWC\"");
+  EXPECT(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
+  expect_dtype("gamma", gamma, x);
+  expect_dtype("beta", beta, x);
+  expect_dtype(y, x);
+  expect_dtype(mean, x);
+  const bool channels_last = dataFormat == "NHWC";
+  const at::Tensor images = wide(channels_last ? x.permute({0, 3, 1, 2}) : x);
+  const at::Tensor average = images.mean({2, 3}, /*keepdim=*/true);
+  const at::Tensor centred = images - average;
+  const at::Tensor spread = centred.square().mean({2, 3}, /*keepdim=*/true);
+  const at::Tensor result =
+      centred * (spread + eps.value()).rsqrt() * along_channels("gamma", gamma, images) +
+      along_channels("beta", beta, images);
+  const auto placed = [channels_last](const at::Tensor& nchw) {
+    return channels_last ? nchw.permute({0, 2, 3, 1}) : nchw;
+  };
+  y = placed(result);
+  mean = placed(average);
+  variance = placed(spread);
+}
+
+}  // namespace aclnn_host::normalization_batch_norm_rows

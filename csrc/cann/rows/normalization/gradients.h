@@ -1,0 +1,28 @@
+#pragma once
+
+#include <array>
+#include <tuple>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+
+#include "cann/rows/row.h"
+
+// Gradients that outputMask asks for.
+namespace aclnn_host {
+
+inline std::array<bool, 3> mask_of(const std::vector<bool>& mask) {
+  EXPECT(mask.size() == 3, "outputMask has ", mask.size(), " values, expected 3");
+  return {mask[0], mask[1], mask[2]};
+}
+
+// Writes the gradients that were computed.
+inline void write_gradients(const std::tuple<at::Tensor, at::Tensor, at::Tensor>& gradients,
+                            OptionalOutput& grad_input, OptionalOutput& grad_weight,
+                            OptionalOutput& grad_bias) {
+  if (std::get<0>(gradients).defined()) grad_input = std::get<0>(gradients);
+  if (std::get<1>(gradients).defined()) grad_weight = std::get<1>(gradients);
+  if (std::get<2>(gradients).defined()) grad_bias = std::get<2>(gradients);
+}
+
+}  // namespace aclnn_host

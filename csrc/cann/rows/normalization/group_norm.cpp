@@ -1,0 +1,210 @@
+// Normalisation of groups of channels, and what is fused with it. 16-bit tensors are widened once,
+// so that statistics are FP32.
+
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/native_group_norm.h>
+#include <ATen/ops/native_group_norm_backward.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/images.h"
+#include "cann/rows/normalization/gradients.h"
+#include "cann/rows/row.h"
+#include "host_cann/runtime/product.h"
+
+namespace aclnn_host::normalization_group_norm_rows {
+
+namespace {
+
+// For functions of ATen that take a tensor to lie row by row without looking.
+at::Tensor row_by_row(const at::Tensor& tensor) {
+  return wide(tensor).contiguous();
+}
+std::optional<at::Tensor> row_by_row(const std::optional<at::Tensor>& tensor) {
+  return tensor ? std::optional(row_by_row(*tensor)) : std::nullopt;
+}
+
+using Normed = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+// A group normalisation of (N, C, ...), with the means and the inverse deviations.
+Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
+                    const std::optional<at::Tensor>& beta, int64_t groups, double eps,
+                    bool may_lack_channels = false) {
+  EXPECT(x.dim() >= 2 && (may_lack_channels || (x.size(0) > 0 && x.size(1) > 0)),
+         "the input has shape ", x.sizes(),
+         ", expected two dimensions or more, of which the first two are not 0");
+  EXPECT(groups > 0 && x.size(1) % groups == 0, "the number of groups is ", groups,
+         ", expected a divisor of ", x.size(1), ", the number of channels");
+  EXPECT(eps > 0, "eps is ", eps, ", expected more than 0");
+  for (const auto& [name, weights] : {std::pair("gamma", gamma), std::pair("beta", beta)}) {
+    if (!weights) continue;
+    EXPECT(weights->numel() == x.size(1), name, " has shape ", weights->sizes(), ", expected ",
+           x.size(1), " elements, one per channel");
+    const at::ScalarType dtype = weights->scalar_type();
+    EXPECT(dtype == x.scalar_type() || dtype == at::kFloat, name, " has dtype ", dtype_text(dtype),
+           ", expected ", dtype_text(x.scalar_type()), " as the input has, or FLOAT; cast it");
+  }
+  const int64_t places = c10::multiply_integers(x.sizes().slice(2));
+  const auto flat = [](const std::optional<at::Tensor>& weights) {
+    return weights ? std::optional(row_by_row(*weights).reshape({-1})) : std::nullopt;
+  };
+  return at::native_group_norm(row_by_row(x), flat(gamma), flat(beta), x.size(0), x.size(1), places,
+                               groups, eps);
+}
+
+// Without elements there is nothing to be normalised. On Ascend950 N and C may be 0, and the means
+// are nan, as the inverse deviations are on every product.
+Normed group_normed_before_silu(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
+                                const std::optional<at::Tensor>& beta, int64_t groups, double eps) {
+  const Product product = current_product();
+  const bool may_lack_channels = product == Product::kAscend950 || product == Product::kHost;
+  for (const auto& [name, weights] : {std::pair("gamma", gamma), std::pair("beta", beta)}) {
+    if (weights) expect_dims(name, *weights, 1);
+  }
+  if (gamma && beta) expect_dtype("beta", *beta, *gamma);
+  Normed normed = group_normed(x, gamma, beta, groups, eps, may_lack_channels);
+  if (x.numel() > 0) return normed;
+  auto& [result, mean, rstd] = normed;
+  rstd = at::full_like(rstd, std::numeric_limits<double>::quiet_NaN());
+  mean = product == Product::kAscend950 ? rstd : at::zeros_like(rstd);
+  return normed;
+}
+
+using Sizes = std::vector<int64_t>;
+
+}  // namespace
+
+ACLNN(GroupNorm, (Image<In>, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, N),
+      (int64_t, C), (int64_t, HxW), (int64_t, group), (double, eps), (Image<Out>, out),
+      (Out, meanOut), (Out, rstdOut)) {
+  EXPECT(group > 0 && C >= 0 && C.value() % group.value() == 0, "group is ", group.value(),
+         ", expected a divisor of C, which is ", C.value());
+  EXPECT(N >= 0 && HxW >= 0, "N is ", N.value(), " and HxW ", HxW.value(),
+         ", expected sizes of 0 or more");
+  const auto [result, mean, rstd] = at::native_group_norm(row_by_row(self), row_by_row(gamma),
+                                                          row_by_row(beta), N, C, HxW, group, eps);
+  out = result;
+  meanOut = mean;
+  rstdOut = rstd;
+}
+ACLNN(GroupNormBackward, (Image<In>, gradOut), (Image<In>, input), (In, mean), (In, rstd),
+      (OptionalIn, gamma), (int64_t, N), (int64_t, C), (int64_t, HxW), (int64_t, group),
+      (Bools, outputMask), (Image<OptionalOut>, gradInput), (OptionalOut, gradGammaOut),
+      (OptionalOut, gradBetaOut)) {
+  const std::array mask = mask_of(outputMask);
+  require_asked("gradInput", gradInput, "outputMask[0]", mask[0]);
+  require_asked("gradGammaOut", gradGammaOut, "outputMask[1]", mask[1]);
+  require_asked("gradBetaOut", gradBetaOut, "outputMask[2]", mask[2]);
+  write_gradients(
+      at::native_group_norm_backward(row_by_row(gradOut), row_by_row(input), row_by_row(mean),
+                                     row_by_row(rstd), row_by_row(gamma), N, C, HxW, group, mask),
+      gradInput, gradGammaOut, gradBetaOut);
+}
+
+// x, dy and gamma have one shape: samples, groups and the elements of a group. The formula is the
+// document's, which has gamma as a factor of the sums, too.
+ACLNN(GroupNormalizationGrad, (Image<FloatIn>, x), (Image<FloatIn>, dy), (FloatIn, gamma),
+      (FloatIn, mean), (FloatIn, rstd), (Image<Out>, dx)) {
+  EXPECT(x.dim() >= 3, "x has shape ", x.sizes(), ", expected at least three dimensions");
+  expect_like("dy", dy, x);
+  expect_like("gamma", gamma, x);
+  expect_like("dx", dx, x);
+  expect_dtype("mean", mean, x);
+  expect_dtype("rstd", rstd, x);
+  expect_shape("mean", mean, {x.size(0), x.size(1)});
+  expect_shape("rstd", rstd, {x.size(0), x.size(1)});
+  if (x.numel() == 0) return;
+  const at::Tensor deviation = wide(rstd).unsqueeze(-1);
+  const at::Tensor normal = (wide(x).flatten(2) - wide(mean).unsqueeze(-1)) * deviation;
+  const at::Tensor gradient = wide(dy).flatten(2);
+  const at::Tensor scale = wide(gamma).flatten(2);
+  const at::Tensor sum = (gradient * scale).sum(-1, /*keepdim=*/true);
+  const at::Tensor weighted = (gradient * scale * normal).sum(-1, /*keepdim=*/true);
+  const auto count = static_cast<double>(normal.size(-1));
+  dx = (deviation / count * scale * (count * gradient - sum - normal * weighted)).view(x.sizes());
+}
+
+ACLNN(GroupNormSilu, (Image<FloatIn>, self), (OptionalIn, gamma), (OptionalIn, beta),
+      (int64_t, group), (double, eps), (Image<Out>, out), (Out, meanOut), (Out, rstdOut)) {
+  expect_dtype("out", out, self);
+  const auto [result, mean, rstd] = group_normed_before_silu(self, gamma, beta, group, eps);
+  out = at::silu(result);
+  meanOut = mean;
+  rstdOut = rstd;
+}
+ACLNN(GroupNormSiluV2, (Image<FloatIn>, self), (OptionalIn, gamma), (OptionalIn, beta),
+      (int64_t, group), (double, eps), (bool, activateSilu), (Image<Out>, out), (Out, meanOut),
+      (Out, rstdOut)) {
+  expect_dtype("out", out, self);
+  const auto [result, mean, rstd] = group_normed_before_silu(self, gamma, beta, group, eps);
+  out = activateSilu ? at::silu(result) : result;
+  meanOut = mean;
+  rstdOut = rstd;
+}
+// The channels are the second dimension whatever dataFormatOptional says.
+ACLNN(GroupNormSwish, (Image<FloatIn>, x), (FloatIn, gamma), (FloatIn, beta), (int64_t, numGroups),
+      (char*, dataFormatOptional), (double, eps), (bool, activateSwish), (double, swishScale),
+      (Image<Out>, yOut), (Out, meanOut), (Out, rstdOut)) {
+  expect_dtype("yOut", yOut, x);
+  expect_dtype("beta", beta, gamma);
+  expect_dtype("meanOut", meanOut, gamma);
+  expect_dtype("rstdOut", rstdOut, gamma);
+  const auto [result, mean, rstd] = group_normed(x, gamma, beta, numGroups, eps);
+  yOut = activateSwish ? result * at::sigmoid(result * swishScale.value()) : result;
+  meanOut = mean;
+  rstdOut = rstd;
+}
+// The sums over a group are divided by the number of its elements, which the document's formula
+// leaves out: without that it is no gradient.
+ACLNN(GroupNormSwishGrad, (Image<FloatIn>, dy), (FloatIn, mean), (FloatIn, rstd),
+      (Image<FloatIn>, x), (FloatIn, gamma), (FloatIn, beta), (int64_t, numGroups),
+      (char*, dataFormatOptional), (double, swishScale), (bool, dgammaIsRequire),
+      (bool, dbetaIsRequire), (Image<Out>, dxOut), (Out, dgammaOut), (Out, dbetaOut)) {
+  expect_dims("dy", dy, 2, 8);
+  expect_like("x", x, dy);
+  expect_like("dxOut", dxOut, dy);
+  EXPECT(dy.numel() > 0, "dy has shape ", dy.sizes(), ", expected at least one element");
+  const int64_t samples = dy.size(0);
+  const int64_t channels = dy.size(1);
+  const int64_t groups = numGroups.value();
+  EXPECT(groups > 0 && channels % groups == 0 && channels / groups <= 4000, "numGroups is ", groups,
+         ", expected a divisor of ", channels,
+         ", the number of channels, with at most 4000 of them in a group");
+  const auto beside = [&](const char* name, const at::Tensor& tensor, int64_t count) {
+    expect_dtype(name, tensor, dy);
+    EXPECT(tensor.numel() == count, name, " has shape ", tensor.sizes(), ", expected ", count,
+           " elements");
+    return wide(tensor);
+  };
+  const Sizes by_group{samples, groups, channels / groups, -1};
+  const auto statistic = [&](const char* name, const at::Tensor& tensor) {
+    return beside(name, tensor, samples * groups).reshape({samples, groups, 1, 1});
+  };
+  const auto channel = [&](const char* name, const at::Tensor& tensor) {
+    return beside(name, tensor, channels).reshape({1, groups, channels / groups, 1});
+  };
+  const at::Tensor deviation = statistic("rstd", rstd);
+  const at::Tensor scale = channel("gamma", gamma);
+  const at::Tensor normal = (wide(x).reshape(by_group) - statistic("mean", mean)) * deviation;
+  const at::Tensor place = (normal * scale + channel("beta", beta)) * swishScale.value();
+  const at::Tensor gate = at::sigmoid(place);
+  const at::Tensor gradient = wide(dy).reshape(by_group) * (gate * (place * (1 - gate) + 1));
+  const at::Tensor weighted = gradient * scale;
+  const at::Tensor average = weighted.mean({2, 3}, /*keepdim=*/true);
+  const at::Tensor average_of_normal = (weighted * normal).mean({2, 3}, /*keepdim=*/true);
+  const at::Tensor result = deviation * (weighted - normal * average_of_normal - average);
+  const auto per_weight = [&](const char* name, Output& out, const at::Tensor& each) {
+    beside(name, out, channels);
+    out = each.sum({0, 3}).reshape(out->sizes());
+  };
+  dxOut = result.reshape(dy.sizes());
+  if (dgammaIsRequire) per_weight("dgammaOut", dgammaOut, gradient * normal);
+  if (dbetaIsRequire) per_weight("dbetaOut", dbetaOut, gradient);
+}
+
+}  // namespace aclnn_host::normalization_group_norm_rows

@@ -1,0 +1,318 @@
+// Layer normalisations, fused with a sum before them or a modulation after them. Sums and
+// statistics are FP32 and not rounded in between.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/native_layer_norm.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/normalization/dimensions.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::normalization_layer_norm_rows {
+
+namespace {
+
+// The sum over the dimensions that gamma lacks, in memory of its own.
+at::Tensor sum_to(const at::Tensor& x, const at::Tensor& gamma) {
+  return x.dim() == gamma.dim() ? x.clone() : x.sum_to_size(gamma.sizes());
+}
+
+struct LayerNorm {
+  at::Tensor mean, rstd, normalized;
+};
+LayerNorm layer_norm(const at::Tensor& x, double epsilon, const Dimensions& dims) {
+  const at::Tensor mean = dims.mean(x);
+  const at::Tensor centred = x - mean;
+  const at::Tensor rstd = (dims.mean(centred.square()) + epsilon).rsqrt();
+  return {mean, rstd, centred * rstd};
+}
+
+// The gradient of what was normalised, without factors after rstd.
+at::Tensor layer_norm_gradient(const at::Tensor& gradient, const at::Tensor& normalized,
+                               const at::Tensor& rstd, const Dimensions& dims) {
+  return rstd * (gradient - dims.mean(gradient) - normalized * dims.mean(gradient * normalized));
+}
+
+// The type of x1 + x2 in the document's table: FLOAT16 and BFLOAT16 do not go together.
+at::ScalarType sum_dtype(const at::Tensor& x1, const at::Tensor& x2) {
+  const at::ScalarType a = x1.scalar_type();
+  const at::ScalarType b = x2.scalar_type();
+  EXPECT(a == b || a == at::kFloat || b == at::kFloat, "x2 has dtype ", b, " and x1 has ", a,
+         ", expected the same or one of them FLOAT");
+  return c10::promoteTypes(a, b);
+}
+
+// scale and shift of AdaLayerNorm and Modulate, one for each sequence, beside x: [B..., S, H].
+at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Tensor& x) {
+  expect_dtype(name, factor, x.scalar_type());
+  const at::Tensor aligned = factor.dim() == x.dim() - 1 ? factor.unsqueeze(-2) : factor;
+  std::vector<int64_t> expected = x.sizes().vec();
+  expected[expected.size() - 2] = 1;
+  EXPECT(aligned.sizes() == expected, name, " has shape ", factor.sizes(), ", expected ", expected,
+         " with or without the dimension of size 1");
+  return wide(aligned);
+}
+
+// LayerNorm over the last dimension of x, times 1 + scale, plus shift. Without `mixes`, weight and
+// bias have x's dtype, with it that or FLOAT.
+LayerNorm adaptive(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
+                   const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+                   double epsilon, bool mixes, Output& out) {
+  EXPECT(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 to 8");
+  expect_like("out", out, x);
+  const auto check = [&](const char* name, const at::Tensor& tensor) {
+    if (!mixes || tensor.scalar_type() != at::kFloat) expect_dtype(name, tensor, x.scalar_type());
+    expect_shape(name, tensor, {x.size(-1)});
+  };
+  if (weight) check("weightOptional", *weight);
+  if (bias) check("biasOptional", *bias);
+  if (weight && bias) expect_dtype("biasOptional", *bias, weight->scalar_type());
+  const Dimensions dims(x, {x.size(-1)});
+  LayerNorm norm = layer_norm(wide(x), epsilon, dims);
+  at::Tensor result = norm.normalized;
+  if (weight) result = result * wide(*weight);
+  if (bias) result = result + wide(*bias);
+  out = result * (per_sequence("scale", scale, x) + 1) + per_sequence("shift", shift, x);
+  return norm;
+}
+
+// The three results of a layer norm of one tensor.
+void normalize(const at::Tensor& input, at::IntArrayRef shape,
+               const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+               double eps, Output& out, OptionalOutput& mean_out, OptionalOutput& rstd_out) {
+  expect_like("out", out, input);
+  const auto check = [&](const char* name, const std::optional<at::Tensor>& tensor) {
+    if (!tensor) return;
+    if (tensor->scalar_type() != at::kFloat) expect_dtype(name, *tensor, input.scalar_type());
+  };
+  check("weightOptional", weight);
+  check("biasOptional", bias);
+  if (weight && bias) expect_dtype("biasOptional", *bias, weight->scalar_type());
+  const auto contiguous = [](const std::optional<at::Tensor>& tensor) {
+    return tensor ? std::optional(wide(*tensor).contiguous()) : std::nullopt;
+  };
+  const auto [result, mean, rstd] = at::native_layer_norm(
+      wide(input).contiguous(), shape, contiguous(weight), contiguous(bias), eps);
+  out = result;
+  mean_out = mean;
+  rstd_out = rstd;
+}
+
+using Sizes = std::vector<int64_t>;
+
+// The sum over all rows of the last dimension.
+at::Tensor sum_of_rows(const at::Tensor& x) {
+  return x.reshape({-1, x.size(-1)}).sum(0);
+}
+
+// A weight of AdaLayerNormBackward: that of a dtype which goes with input's.
+void expect_weight(const char* name, const at::Tensor& weight, const at::Tensor& input) {
+  if (weight.scalar_type() != at::kFloat) expect_dtype(name, weight, input);
+  expect_shape(name, weight, {input.size(-1)});
+}
+
+}  // namespace
+
+ACLNN(FastLayerNorm, (FloatIn, input), (Ints, normalizedShape), (OptionalIn, weightOptional),
+      (OptionalIn, biasOptional), (double, eps), (Out, out), (OptionalOut, meanOutOptional),
+      (OptionalOut, rstdOutOptional)) {
+  normalize(input, normalizedShape, weightOptional, biasOptional, eps, out, meanOutOptional,
+            rstdOutOptional);
+}
+// All modes are computed in FP32.
+ACLNN(LayerNormWithImplMode, (FloatIn, input), (Ints, normalizedShape),
+      (OptionalIn, weightOptional), (OptionalIn, biasOptional), (double, eps), (Out, out),
+      (OptionalOut, meanOutOptional), (OptionalOut, rstdOutOptional), (int32_t, implMode)) {
+  EXPECT(implMode >= 0 && implMode <= 2, "implMode is ", implMode.value(),
+         ", expected 0 (precise), 1 (fast) or 2 (FLOAT16)");
+  const bool is_half = input.scalar_type() == at::kHalf &&
+                       (!weightOptional || weightOptional->scalar_type() == at::kHalf) &&
+                       (!biasOptional || biasOptional->scalar_type() == at::kHalf);
+  EXPECT(implMode != 2 || is_half, "implMode is 2, expected all inputs to be FLOAT16");
+  normalize(input, normalizedShape, weightOptional, biasOptional, eps, out, meanOutOptional,
+            rstdOutOptional);
+}
+
+// biasOptional has the shape of gamma or of x1. xOut is written if additionalOutput says so.
+ACLNN(AddLayerNorm, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (FloatIn, beta),
+      (OptionalIn, biasOptional), (double, epsilon), (bool, additionalOutput), (Out, yOut),
+      (Out, meanOut), (Out, rstdOut), (Out, xOut)) {
+  const at::ScalarType dtype = sum_dtype(x1, x2);
+  const Dimensions dims(x1, gamma.sizes());
+  expect_shape("x2", x2, x1.sizes());
+  if (gamma.scalar_type() != at::kFloat) expect_dtype("gamma", gamma, dtype);
+  expect_like("beta", beta, gamma);
+  for (const Output* output : {&meanOut, &rstdOut}) {
+    expect_dtype(output->name(), *output, at::kFloat);
+  }
+  for (const Output* output : {&yOut, &xOut}) {
+    expect_dtype(output->name(), *output, dtype);
+    expect_shape(output->name(), *output, x1.sizes());
+  }
+  at::Tensor sum = wide(x1) + wide(x2);
+  if (biasOptional) {
+    expect_dtype("biasOptional", *biasOptional, dtype);
+    const bool is_whole = biasOptional->dim() == x1.dim();
+    expect_shape("biasOptional", *biasOptional, is_whole ? x1.sizes() : gamma.sizes());
+    sum = sum + wide(*biasOptional);
+  }
+  const LayerNorm norm = layer_norm(sum, epsilon, dims);
+  yOut = norm.normalized * wide(gamma) + wide(beta);
+  meanOut = norm.mean;
+  rstdOut = norm.rstd;
+  if (additionalOutput) xOut = sum;
+}
+ACLNN(AddLayerNormGrad, (FloatIn, dy), (FloatIn, x1), (FloatIn, x2), (In, rstd), (In, mean),
+      (FloatIn, gamma), (OptionalIn, dsumOptional), (Out, dxOut), (Out, dgammaOut),
+      (Out, dbetaOut)) {
+  const Dimensions dims(dy, gamma.sizes());
+  expect_like("x1", x1, dy);
+  expect_like("x2", x2, dy);
+  expect_dtype("gamma", gamma, dy.scalar_type());
+  expect_like("dxOut", dxOut, dy);
+  const at::Tensor scale = dims.statistic("rstd", rstd);
+  const at::Tensor normalized = (wide(x1) + wide(x2) - dims.statistic("mean", mean)) * scale;
+  at::Tensor gradient = layer_norm_gradient(wide(dy) * wide(gamma), normalized, scale, dims);
+  if (dsumOptional) {
+    expect_like("dsumOptional", *dsumOptional, dy);
+    gradient = gradient + wide(*dsumOptional);
+  }
+  const at::Tensor dgamma = sum_to(wide(dy) * normalized, gamma);
+  const at::Tensor dbeta = sum_to(wide(dy), gamma);
+  dxOut = gradient;
+  dgammaOut = dgamma;
+  dbetaOut = dbeta;
+}
+
+// The layer norm of alpha * x + gx.
+ACLNN(DeepNorm, (FloatIn, x), (FloatIn, gx), (FloatIn, beta), (FloatIn, gamma), (double, alpha),
+      (double, epsilon), (Out, meanOut), (Out, rstdOut), (Out, yOut)) {
+  const Dimensions dims(x, gamma.sizes());
+  EXPECT(gamma.dim() < x.dim(), "gamma has ", gamma.dim(), " dimensions, expected fewer than ",
+         x.dim(), " as x has");
+  expect_like("gx", gx, x);
+  expect_dtype("gamma", gamma, x.scalar_type());
+  expect_like("beta", beta, gamma);
+  expect_dtype("meanOut", meanOut, at::kFloat);
+  expect_dtype("rstdOut", rstdOut, at::kFloat);
+  expect_like("yOut", yOut, x);
+  const LayerNorm norm = layer_norm(wide(x) * alpha.value() + wide(gx), epsilon, dims);
+  yOut = norm.normalized * wide(gamma) + wide(beta);
+  meanOut = norm.mean;
+  rstdOut = norm.rstd;
+}
+ACLNN(DeepNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, gx), (FloatIn, gamma), (In, mean),
+      (In, rstd), (double, alpha), (Out, dxOut), (Out, dgxOut), (Out, dbetaOut), (Out, dgammaOut)) {
+  const Dimensions dims(x, gamma.sizes());
+  expect_like("dy", dy, x);
+  expect_like("gx", gx, x);
+  expect_dtype("gamma", gamma, x.scalar_type());
+  expect_like("dxOut", dxOut, x);
+  expect_like("dgxOut", dgxOut, x);
+  const at::Tensor scale = dims.statistic("rstd", rstd);
+  const at::Tensor sum = wide(x) * alpha.value() + wide(gx);
+  const at::Tensor normalized = (sum - dims.statistic("mean", mean)) * scale;
+  const at::Tensor gradient = layer_norm_gradient(wide(dy) * wide(gamma), normalized, scale, dims);
+  const at::Tensor dgamma = sum_to(wide(dy) * normalized, gamma);
+  const at::Tensor dbeta = sum_to(wide(dy), gamma);
+  dxOut = gradient * alpha.value();
+  dgxOut = gradient;
+  dbetaOut = dbeta;
+  dgammaOut = dgamma;
+}
+
+ACLNN(AdaLayerNorm, (FloatIn, x), (FloatIn, scale), (FloatIn, shift), (OptionalIn, weightOptional),
+      (OptionalIn, biasOptional), (double, epsilon), (Out, out)) {
+  adaptive(x, scale, shift, weightOptional, biasOptional, epsilon, /*mixes=*/false, out);
+}
+ACLNN(AdaLayerNormV2, (FloatIn, x), (FloatIn, scale), (FloatIn, shift),
+      (OptionalIn, weightOptional), (OptionalIn, biasOptional), (double, epsilon), (Out, out),
+      (OptionalOut, meanOutOptional), (OptionalOut, rstdOutOptional)) {
+  if (meanOutOptional) expect_dtype("meanOutOptional", *meanOutOptional, x.scalar_type());
+  if (rstdOutOptional) expect_dtype("rstdOutOptional", *rstdOutOptional, x.scalar_type());
+  const LayerNorm norm =
+      adaptive(x, scale, shift, weightOptional, biasOptional, epsilon, /*mixes=*/true, out);
+  meanOutOptional = norm.mean;
+  rstdOutOptional = norm.rstd;
+}
+ACLNN(AdaLayerNormBackward, (FloatIn, gradOut), (FloatIn, input), (Ints, normalizedShape),
+      (FloatIn, rstd), (FloatIn, mean), (FloatIn, scale), (FloatIn, shift),
+      (OptionalIn, weightOptional), (OptionalIn, biasOptional), (OptionalOut, gradInputOut),
+      (OptionalOut, gradScaleOut), (OptionalOut, gradShiftOut), (OptionalOut, gradWeightOut),
+      (OptionalOut, gradBiasOut)) {
+  expect_dims("input", input, 2, 8);
+  expect_like("gradOut", gradOut, input);
+  EXPECT(input.numel() > 0, "input has shape ", input.sizes(), ", expected at least one element");
+  EXPECT(normalizedShape.size() == 1 && normalizedShape[0] == input.size(-1), "normalizedShape is ",
+         normalizedShape, ", expected [", input.size(-1), "], the last dimension of input");
+  Sizes rows = input.sizes().vec();
+  rows.back() = 1;
+  for (const auto& [name, statistic] : {std::pair("rstd", rstd), std::pair("mean", mean)}) {
+    expect_dtype(name, statistic, input);
+    expect_shape(name, statistic, rows);
+  }
+  per_sequence("shift", shift, input);
+  if (weightOptional) expect_weight("weightOptional", *weightOptional, input);
+  if (biasOptional) expect_weight("biasOptional", *biasOptional, input);
+  if (weightOptional && biasOptional) {
+    expect_dtype("biasOptional", *biasOptional, *weightOptional);
+  }
+  if (gradInputOut) expect_dtype(*gradInputOut, input);
+  if (gradScaleOut) expect_like("gradScaleOut", *gradScaleOut, scale);
+  if (gradShiftOut) expect_like("gradShiftOut", *gradShiftOut, shift);
+  for (const OptionalOutput& gradient : {gradWeightOut, gradBiasOut}) {
+    if (!gradient) continue;
+    expect_weight((*gradient).name(), *gradient, input);
+    if (weightOptional) expect_dtype(*gradient, *weightOptional);
+  }
+
+  const at::Tensor gradient = wide(gradOut);
+  const at::Tensor normal = (wide(input) - wide(mean)) * wide(rstd);
+  const at::Tensor scaled = gradient * (per_sequence("scale", scale, input) + 1);
+  const at::Tensor weighted = weightOptional ? scaled * wide(*weightOptional) : scaled;
+  const at::Tensor average = weighted.mean(-1, /*keepdim=*/true);
+  const at::Tensor average_of_normal = (weighted * normal).mean(-1, /*keepdim=*/true);
+  at::Tensor affine = weightOptional ? normal * wide(*weightOptional) : normal;
+  if (biasOptional) affine = affine + wide(*biasOptional);
+  gradInputOut = (weighted - average - normal * average_of_normal) * wide(rstd);
+  gradScaleOut = (gradient * affine).sum(-2).reshape(scale.sizes());
+  gradShiftOut = gradient.sum(-2).reshape(shift.sizes());
+  gradWeightOut = sum_of_rows(scaled * normal);
+  gradBiasOut = sum_of_rows(scaled);
+}
+
+ACLNN(Modulate, (FloatIn, self), (OptionalIn, scaleOptional), (OptionalIn, shiftOptional),
+      (Out, out)) {
+  EXPECT(self.dim() == 3, "self has ", self.dim(), " dimensions, expected 3");
+  EXPECT(scaleOptional || shiftOptional,
+         "scaleOptional and shiftOptional are null, expected at least one of them");
+  expect_like("out", out, self);
+  for (const auto& factor : {scaleOptional, shiftOptional}) {
+    EXPECT(self.numel() > 0 || !factor || factor->numel() == 0,
+           "self is empty and scaleOptional or shiftOptional is not, expected empty ones");
+  }
+  at::Tensor result = wide(self);
+  if (scaleOptional) result = result * (per_sequence("scaleOptional", *scaleOptional, self) + 1);
+  if (shiftOptional) result = result + per_sequence("shiftOptional", *shiftOptional, self);
+  out = result;
+}
+// The factor of grad_input is scale, as documented, and not 1 + scale as in the forward.
+ACLNN(ModulateBackward, (FloatIn, grad_output), (FloatIn, input), (OptionalIn, scale),
+      (OptionalIn, shift), (Out, grad_input), (OptionalOut, grad_scale),
+      (OptionalOut, grad_shift)) {
+  EXPECT(grad_output.dim() == 3, "grad_output has ", grad_output.dim(), " dimensions, expected 3");
+  expect_like("input", input, grad_output);
+  expect_like("grad_input", grad_input, input);
+  const at::Tensor gradient = wide(grad_output);
+  const std::vector<int64_t> factor{input.size(0), input.size(2)};
+  if (scale) expect_shape("scale", *scale, factor);
+  if (shift) expect_shape("shift", *shift, factor);
+  if (shift) expect_dtype("shift", *shift, input.scalar_type());
+  const at::Tensor products = (gradient * wide(input)).sum(1);
+  const at::Tensor sums = gradient.sum(1);
+  grad_input = scale ? gradient * per_sequence("scale", *scale, input) : gradient;
+  if (scale) grad_scale = products;
+  if (shift) grad_shift = sums;
+}
+
+}  // namespace aclnn_host::normalization_layer_norm_rows

@@ -1,0 +1,114 @@
+// Normalisations by the root mean square, and what is fused with them.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/rsqrt.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/normalization/dimensions.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::normalization_rms_norm_rows {
+
+namespace {
+
+// The reciprocal of the root of the mean square.
+at::Tensor root_mean_square(const at::Tensor& x, double epsilon, const Dimensions& dims) {
+  return (dims.mean(x.square()) + epsilon).rsqrt();
+}
+
+}  // namespace
+
+// The root mean square norm of x1 + x2, and that sum. Without rstdOut 16-bit tensors are normalised
+// over their last dimension, whose gamma has a dimension of 1 before, and xOut may be absent, too.
+ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut),
+      (OptionalOut, rstdOut), (OptionalOut, xOut)) {
+  require_given(xOut || !rstdOut, "xOut is null, expected a tensor as rstdOut is one");
+  expect_dims("x1", x1, 1, 8);
+  expect_like("x2", x2, x1);
+  expect_dtype("gamma", gamma, x1);
+  expect_dtype(yOut, x1);
+  if (xOut) expect_dtype(*xOut, x1);
+  int64_t normed = 1;  // dimensions, the last ones
+  if (rstdOut) {
+    normed = gamma.dim();
+    EXPECT(normed >= 1 && normed <= x1.dim() &&
+               gamma.sizes() == x1.sizes().slice(static_cast<size_t>(x1.dim() - normed)),
+           "gamma has shape ", gamma.sizes(), ", expected the last dimensions of x1, which is ",
+           x1.sizes());
+  } else {
+    EXPECT(at::isReducedFloatingType(x1.scalar_type()), "x1 has dtype ",
+           dtype_text(x1.scalar_type()), ", expected FLOAT16 or BFLOAT16 as rstdOut is null");
+    EXPECT(gamma.sizes() == (at::IntArrayRef{1, x1.size(-1)}), "gamma has shape ", gamma.sizes(),
+           ", expected [1, ", x1.size(-1), "] as rstdOut is null");
+  }
+  const at::Tensor x = wide(x1) + wide(x2);
+  std::vector<int64_t> dims;
+  for (int64_t dim = x.dim() - normed; dim < x.dim(); ++dim) dims.push_back(dim);
+  const at::Tensor rstd = (x.square().mean(dims, /*keepdim=*/true) + epsilon.value()).rsqrt();
+  yOut = x * rstd * wide(rstdOut ? gamma : gamma.select(0, 0));
+  rstdOut = rstd;
+  xOut = x;
+}
+// x2Ref becomes the sum, x1Ref its norm.
+ACLNN(InplaceAddRmsNorm, (FloatInOut, x1Ref), (FloatInOut, x2Ref), (FloatIn, gamma),
+      (double, epsilon), (Out, rstdOut)) {
+  expect_like("x2Ref", x2Ref, x1Ref);
+  expect_dtype("rstdOut", rstdOut, at::kFloat);
+  const Dimensions dims(x1Ref, gamma.sizes());
+  const at::Tensor sum = wide(x1Ref) + wide(x2Ref);
+  const at::Tensor rstd = root_mean_square(sum, epsilon, dims);
+  x1Ref = sum * rstd * wide(gamma);
+  x2Ref = sum;
+  rstdOut = rstd;
+}
+// y1Out is the norm in FLOAT, y2Out in the type of x1.
+ACLNN(AddRmsNormCast, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (double, epsilon),
+      (Out, y1Out), (Out, y2Out), (Out, rstdOut), (Out, xOut)) {
+  EXPECT(at::isReducedFloatingType(x1.scalar_type()), "x1 has dtype ", dtype_text(x1.scalar_type()),
+         ", expected FLOAT16 or BFLOAT16");
+  expect_like("x2", x2, x1);
+  expect_dtype("gamma", gamma, x1.scalar_type());
+  expect_dtype("y1Out", y1Out, at::kFloat);
+  expect_like("y2Out", y2Out, x1);
+  expect_dtype("rstdOut", rstdOut, at::kFloat);
+  expect_like("xOut", xOut, x1);
+  const at::Tensor sum = wide(x1) + wide(x2);
+  const at::Tensor rstd = root_mean_square(sum, epsilon, Dimensions(x1, gamma.sizes()));
+  const at::Tensor result = sum * rstd * wide(gamma);
+  y1Out = result;
+  y2Out = result;
+  rstdOut = rstd;
+  xOut = sum;
+}
+
+// gamma has the last dimensions of x1, which are normalised together.
+ACLNN(FusedAddRmsNorm, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (double, epsilon),
+      (double, scale), (Out, yOut), (Out, rstdOut), (Out, xOut)) {
+  expect_like("x2", x2, x1);
+  expect_dtype("gamma", gamma, x1);
+  expect_like("yOut", yOut, x1);
+  expect_like("xOut", xOut, x1);
+  EXPECT(x1.numel() > 0, "x1 has shape ", x1.sizes(), ", expected at least one element");
+  EXPECT(gamma.dim() >= 1 && gamma.dim() <= x1.dim() &&
+             gamma.sizes() == x1.sizes().slice(static_cast<size_t>(x1.dim() - gamma.dim())),
+         "gamma has shape ", gamma.sizes(), ", expected the last dimensions of x1, ", x1.sizes());
+  std::vector<int64_t> dims;
+  for (int64_t dim = x1.dim() - gamma.dim(); dim < x1.dim(); ++dim) dims.push_back(dim);
+  const at::Tensor x = wide(x1) * scale.value() + wide(x2);
+  const at::Tensor rstd = at::rsqrt(x.square().mean(dims, /*keepdim=*/true) + epsilon.value());
+  yOut = x * rstd * wide(gamma);
+  rstdOut = rstd;
+  xOut = x;
+}
+
+ACLNN(GemmaRmsNorm, (FloatIn, x), (FloatIn, gamma), (double, epsilon), (Out, yOut),
+      (Out, rstdOut)) {
+  expect_dtype("gamma", gamma, x.scalar_type());
+  expect_like("yOut", yOut, x);
+  expect_dtype("rstdOut", rstdOut, at::kFloat);
+  const at::Tensor rstd = root_mean_square(wide(x), epsilon, Dimensions(x, gamma.sizes()));
+  yOut = wide(x) * rstd * (wide(gamma) + 1);
+  rstdOut = rstd;
+}
+
+}  // namespace aclnn_host::normalization_rms_norm_rows

@@ -1,0 +1,31 @@
+// Gradients of a loss that was scaled: their check, and the next scale.
+
+#include <ATen/ops/_amp_update_scale.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/mul.h>
+
+#include "cann/rows/row.h"
+
+namespace aclnn_host::optimizers_gradient_scaling_rows {
+
+// What a gradient scaler needs: gradients divided by the scale, and whether one of them is inf or
+// nan; and the scale for the next step.
+ACLNN(ForeachNonFiniteCheckAndUnscale, (InOuts, scaledGrads), (InOut, foundInf), (In, inScale)) {
+  for (Output& gradient : scaledGrads) {
+    const at::Tensor is_bad = at::isfinite(gradient).all().logical_not();
+    foundInf = at::maximum(foundInf, is_bad.to(foundInf->scalar_type()));
+    gradient = at::mul(gradient, inScale);
+  }
+}
+ACLNN(AmpUpdateScale, (In, currentScale), (In, growthTracker), (In, foundInf),
+      (double, growthFactor), (double, backoffFactor), (int64_t, growthInterval),
+      (Out, updatedScaleOut), (Out, updatedGrowthTrackerOut)) {
+  const auto [scale, tracker] =
+      at::_amp_update_scale(currentScale.to(at::kFloat), growthTracker.to(at::kInt),
+                            foundInf.to(at::kFloat), growthFactor, backoffFactor, growthInterval);
+  updatedScaleOut = scale;
+  updatedGrowthTrackerOut = tracker;
+}
+
+}  // namespace aclnn_host::optimizers_gradient_scaling_rows

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "cann/rows/checks.h"
+#include "cann/rows/foreach/foreach.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host {
+
+// ATen's kernels trust that the lists of an optimizer have the parameters' shapes.
+inline void expect_alike(const char* name, const std::vector<Output>& list,
+                         const std::vector<Output>& params) {
+  EXPECT(list.size() == params.size(), name, " has ", list.size(), " tensors, expected ",
+         params.size());
+  for (size_t i = 0; i < list.size(); ++i) expect_shape(name, list[i], params[i]->sizes());
+}
+
+inline void write(std::vector<Output>& outputs, const std::vector<at::Tensor>& results) {
+  for_each(outputs, [&](size_t i) { return results[i]; }, results);
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,49 @@
+// Means of windows, and gradients.
+
+#include <ATen/ops/avg_pool2d.h>
+#include <ATen/ops/avg_pool2d_backward.h>
+#include <ATen/ops/avg_pool3d.h>
+#include <ATen/ops/avg_pool3d_backward.h>
+
+#include "cann/rows/images.h"
+#include "cann/rows/planes.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::pooling_average_pooling_rows {
+
+namespace {
+
+// The divisor of an average, 0 for the number of elements in the window.
+std::optional<int64_t> divisor_of(int64_t divisor_override) {
+  return divisor_override == 0 ? std::nullopt : std::optional(divisor_override);
+}
+
+}  // namespace
+
+ACLNN(AvgPool2d, (Image<In>, self), (Ints, kernelSize), (Ints, strides), (Ints, paddings),
+      (bool, ceilMode), (bool, countIncludePad), (int64_t, divisorOverride), (int8_t, cubeMathType),
+      (Image<Out>, out)) {
+  out = at::avg_pool2d(wide(self), kernelSize, strides, paddings, ceilMode, countIncludePad,
+                       divisor_of(divisorOverride));
+}
+ACLNN(AvgPool2dBackward, (Image<In>, gradOutput), (Image<In>, self), (Ints, kernelSize),
+      (Ints, stride), (Ints, padding), (bool, ceilMode), (bool, countIncludePad),
+      (int64_t, divisorOverride), (int8_t, cubeMathType), (Image<Out>, gradInput)) {
+  expect_planes("gradOutput", gradOutput, self.sizes(), 2);
+  gradInput = at::avg_pool2d_backward(wide(gradOutput), wide(self), kernelSize, stride, padding,
+                                      ceilMode, countIncludePad, divisor_of(divisorOverride));
+}
+ACLNN(AvgPool3d, (Image<In>, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
+      (bool, ceilMode), (bool, countIncludePad), (int64_t, divisorOverride), (Image<Out>, out)) {
+  out = at::avg_pool3d(wide(self), kernelSize, stride, padding, ceilMode, countIncludePad,
+                       divisor_of(divisorOverride));
+}
+ACLNN(AvgPool3dBackward, (Image<In>, gradOuput), (Image<In>, self), (Ints, kernelSize),
+      (Ints, stride), (Ints, padding), (bool, ceilMode), (bool, countIncludePad),
+      (int64_t, divisorOverride), (Image<Out>, output)) {
+  expect_planes("gradOuput", gradOuput, self.sizes(), 3);
+  output = at::avg_pool3d_backward(wide(gradOuput), wide(self), kernelSize, stride, padding,
+                                   ceilMode, countIncludePad, divisor_of(divisorOverride));
+}
+
+}  // namespace aclnn_host::pooling_average_pooling_rows

@@ -1,0 +1,67 @@
+// Maxima of windows with their places, and gradients.
+
+#include <ATen/ops/max_pool2d_with_indices.h>
+#include <ATen/ops/max_pool2d_with_indices_backward.h>
+#include <ATen/ops/max_pool3d_with_indices.h>
+#include <ATen/ops/max_pool3d_with_indices_backward.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/images.h"
+#include "cann/rows/planes.h"
+#include "cann/rows/pooling/pooling_checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::pooling_max_pooling_rows {
+
+ACLNN(MaxPool2dWithIndices, (Image<In>, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
+      (Ints, dilation), (bool, ceilMode), (Image<Out>, out), (Image<Out>, indices)) {
+  const auto [values, where] =
+      at::max_pool2d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode);
+  out = values;
+  indices = where;
+}
+ACLNN(MaxPool2dWithIndicesBackward, (Image<In>, gradOutput), (Image<In>, self),
+      (Image<IndexIn>, indices), (Ints, kernelSize), (Ints, stride), (Ints, padding),
+      (Ints, dilation), (bool, ceilMode), (Image<Out>, gradInput)) {
+  expect_planes("gradOutput", gradOutput, self.sizes(), 2);
+  expect_shape("indices", indices, gradOutput.sizes());
+  gradInput =
+      at::max_pool2d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
+                                           padding, dilation, ceilMode, places(indices, self, 2));
+}
+// The mask is CANN's own affair: one that is all zeros here, because the backward pass finds the
+// maxima again.
+ACLNN(MaxPool2dWithMask, (Image<In>, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
+      (Ints, dilation), (bool, ceilMode), (Image<Out>, out), (Image<Out>, indices)) {
+  out = std::get<0>(
+      at::max_pool2d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode));
+  indices = at::zeros_like(indices);
+}
+ACLNN(MaxPool2dWithMaskBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<In>, indices),
+      (Ints, kernelSize), (Ints, stride), (Ints, padding), (Ints, dilation), (bool, ceilMode),
+      (Image<Out>, gradInput)) {
+  expect_planes("gradOutput", gradOutput, self.sizes(), 2);
+  const at::Tensor where = std::get<1>(
+      at::max_pool2d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode));
+  gradInput = at::max_pool2d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
+                                                   padding, dilation, ceilMode, where);
+}
+ACLNN(MaxPool3dWithArgmax, (Image<In>, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
+      (Ints, dilation), (bool, ceilMode), (Image<Out>, out), (Image<Out>, indices)) {
+  const auto [values, where] =
+      at::max_pool3d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode);
+  out = values;
+  indices = where;
+}
+ACLNN(MaxPool3dWithArgmaxBackward, (Image<In>, gradOutput), (Image<In>, self),
+      (Image<IndexIn>, indices), (Ints, kernelSize), (Ints, stride), (Ints, padding),
+      (Ints, dilation), (bool, ceilMode), (Image<Out>, gradInput)) {
+  expect_planes("gradOutput", gradOutput, self.sizes(), 3);
+  expect_shape("indices", indices, gradOutput.sizes());
+  gradInput =
+      at::max_pool3d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
+                                           padding, dilation, ceilMode, places(indices, self, 3));
+}
+
+}  // namespace aclnn_host::pooling_max_pooling_rows

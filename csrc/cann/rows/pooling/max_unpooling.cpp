@@ -1,0 +1,97 @@
+// Maxima put back to where they were, and gradients.
+
+#include <limits>
+
+#include <ATen/ops/gather.h>
+#include <ATen/ops/max_unpool2d.h>
+#include <ATen/ops/scatter.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/images.h"
+#include "cann/rows/planes.h"
+#include "cann/rows/pooling/pooling_checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::pooling_max_unpooling_rows {
+
+namespace {
+
+// The last `dims` dimensions as one.
+at::Tensor flat(const at::Tensor& tensor, int64_t dims) {
+  return tensor.flatten(tensor.dim() - dims);
+}
+
+// What the inverse of pooling over `dims` dimensions takes: an index for each element of self, and
+// the sizes of the larger image.
+void check_unpool(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size,
+                  const char* name, const at::Tensor& image, int64_t dims) {
+  check_image(self, output_size, name, image, dims);
+  expect_shape("indices", indices, self.sizes());
+  expect_dtype(name, image, self);
+}
+
+// The same in three dimensions, where the windows count as well.
+void check_unpool3d(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size,
+                    at::IntArrayRef stride, at::IntArrayRef padding, const char* name,
+                    const at::Tensor& image) {
+  check_unpool(self, indices, output_size, name, image, 3);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT(stride.size() == 3 && padding.size() == 3, "stride is ", stride, " and padding is ",
+         padding, ", expected 3 numbers each");
+  check_values("stride", stride, 1, kMost);
+  check_values("the sizes of self", self.sizes().slice(1), 1, kMost);
+  check_values("outputSize", output_size, 1, kMost);
+  EXPECT(self.size(0) == 0 || image.numel() >= self.numel(), "outputSize is ", output_size,
+         ", expected as many places as self has, ", self.sizes().slice(self.dim() - 3));
+}
+
+// What stands in the windows at its places of an image, the rest of which is 0.
+at::Tensor unpooled(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef sizes,
+                    int64_t dims) {
+  return moved(self, [&](const at::Tensor& x) {
+    const at::Tensor empty = at::zeros(sizes, x.options());
+    return at::scatter(flat(empty, dims), -1, flat(indices, dims), flat(x, dims)).view(sizes);
+  });
+}
+
+at::Tensor picked(const at::Tensor& image, const at::Tensor& indices, int64_t dims) {
+  return moved(image, [&](const at::Tensor& x) {
+    return at::gather(flat(x, dims), -1, flat(indices, dims)).view(indices.sizes());
+  });
+}
+
+}  // namespace
+
+ACLNN(MaxUnpool2d, (Image<In>, self), (Image<IndexIn>, indices), (Ints, outputSize),
+      (Image<Out>, out)) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  check_unpool(self, indices, outputSize, "out", out, 2);
+  check_values("the sizes of self", self.sizes().slice(1), 1, kMost);
+  check_values("outputSize", outputSize, 1, kMost);
+  EXPECT(outputSize[0] * outputSize[1] >= self.size(-2) * self.size(-1), "outputSize is ",
+         outputSize, ", expected as many places as self has, ", self.sizes().slice(self.dim() - 2));
+  out = at::isIntegralType(self.scalar_type(), /*includeBool=*/false)
+            ? unpooled(self, indices, out->sizes(), 2)
+            : at::max_unpool2d(self, indices.contiguous(), outputSize);
+}
+ACLNN(MaxUnpool2dBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<IndexIn>, indices),
+      (Ints, outputSize), (Image<Out>, out)) {
+  check_unpool(self, indices, outputSize, "gradOutput", gradOutput, 2);
+  EXPECT(self.numel() == 0 || gradOutput.numel() > 0,
+         "gradOutput has no elements, expected some because self has shape ", self.sizes());
+  out = picked(gradOutput, indices, 2);
+}
+ACLNN(MaxUnpool3d, (Image<In>, self), (Image<IndexIn>, indices), (Ints, outputSize), (Ints, stride),
+      (Ints, padding), (Image<Out>, outRef)) {
+  check_unpool3d(self, indices, outputSize, stride, padding, "outRef", outRef);
+  outRef = unpooled(self, indices, outRef->sizes(), 3);
+}
+ACLNN(MaxUnpool3dBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<IndexIn>, indices),
+      (Ints, outputSize), (Ints, stride), (Ints, padding), (Image<Out>, out)) {
+  check_unpool3d(self, indices, outputSize, stride, padding, "gradOutput", gradOutput);
+  expect_dtype("out", out, self);
+  out = picked(gradOutput, indices, 3);
+}
+
+}  // namespace aclnn_host::pooling_max_unpooling_rows

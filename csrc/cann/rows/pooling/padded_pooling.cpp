@@ -1,0 +1,370 @@
+// Pooling with a padding for each side of the image, and gradients of it.
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/avg_pool2d_backward.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/max_pool3d_with_indices.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/images.h"
+#include "cann/rows/planes.h"
+#include "cann/rows/pooling/pooling_checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::pooling_padded_pooling_rows {
+
+namespace {
+
+// A number for each of two directions: one may stand for both.
+std::array<int64_t, 2> pair(at::IntArrayRef values) {
+  return {values.front(), values.back()};
+}
+
+// What lies around an image: no number is smaller.
+c10::Scalar lowest(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kByte:
+    case at::kBool: return 0;
+    case at::kChar: return std::numeric_limits<int8_t>::lowest();
+    case at::kShort: return std::numeric_limits<int16_t>::lowest();
+    case at::kInt: return std::numeric_limits<int32_t>::lowest();
+    case at::kLong: return std::numeric_limits<int64_t>::lowest();
+    default: return -std::numeric_limits<double>::infinity();
+  }
+}
+
+// The size of one direction, its padding, and the window that runs over it.
+struct PaddedSpan {
+  int64_t size;
+  int64_t before;
+  int64_t after;
+  int64_t kernel;
+  int64_t stride;
+
+  // How many windows there are; with `ceil`, also one that reaches beyond the padding, unless it
+  // starts there.
+  int64_t windows(bool ceil) const {
+    const int64_t room = size + before + after - kernel;
+    EXPECT(room >= 0, "kernelShape has ", kernel, " in a direction of ", size + before + after,
+           " elements with the padding, expected at most that");
+    int64_t count = (room + (ceil ? stride - 1 : 0)) / stride + 1;
+    if (ceil && (count - 1) * stride >= size + before) --count;
+    return count;
+  }
+  // How many elements they cover together.
+  int64_t covered(bool ceil) const { return (windows(ceil) - 1) * stride + kernel; }
+  // The padding at the end that makes it so many windows; negative for elements in none.
+  int64_t end(bool ceil) const { return covered(ceil) - size - before; }
+};
+
+// Refuses images of which the padding is nearly all, as it is in memory here.
+void check_span(const at::Tensor& self, const PaddedSpan& height, const PaddedSpan& width,
+                bool ceil) {
+  constexpr double kManyElements = 1 << 28;
+  double elements =
+      static_cast<double>(height.covered(ceil)) * static_cast<double>(width.covered(ceil));
+  for (const int64_t size : self.sizes().slice(0, static_cast<size_t>(self.dim() - 2))) {
+    elements *= static_cast<double>(size);
+  }
+  EXPECT(elements <= std::max(kManyElements, 16 * static_cast<double>(self.numel())),
+         "self has shape ", self.sizes(), " and would have ", elements,
+         " elements with the padding, expected at most 2^28 or 16 times those of self; pass "
+         "a smaller kernelShape and smaller pads");
+}
+
+constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+
+void check_number(const char* name, int64_t value, int64_t least) {
+  EXPECT(value >= least && value <= kMost, name, " has ", value, ", expected numbers from ", least,
+         " to ", kMost);
+}
+
+// One direction of an image, its padding, and the windows that run over it.
+struct Direction {
+  int64_t size = 1;
+  int64_t kernel = 1;
+  int64_t stride = 1;
+  int64_t dilation = 1;
+  int64_t before = 0;
+  int64_t after = 0;
+  int64_t windows = 1;
+
+  int64_t extent() const { return (kernel - 1) * dilation + 1; }
+  // How many elements the windows cover together.
+  int64_t covered() const { return (windows - 1) * stride + extent(); }
+
+  // Windows within the padding; with `ceil`, also one that reaches beyond it, unless it starts
+  // there.
+  void count(bool ceil) {
+    const int64_t room = size + before + after - extent();
+    EXPECT(room >= 0, "a window reaches over ", extent(), " elements in a direction of ",
+           size + before + after, " elements with the padding, expected at most that");
+    windows = (room + (ceil ? stride - 1 : 0)) / stride + 1;
+    if (ceil && (windows - 1) * stride >= size + before) --windows;
+  }
+  // As many windows as strides, with the padding that they need on both sides.
+  void cover_all() {
+    windows = (size + stride - 1) / stride;
+    const int64_t padding = std::max<int64_t>(covered() - size, 0);
+    before = padding / 2;
+    after = padding - before;
+  }
+};
+
+// Depth, height and width.
+using Directions = std::array<Direction, 3>;
+
+// Refuses images of which the padding is nearly all, as it is in memory here.
+void check_padded(const char* name, int64_t images, const Directions& directions) {
+  constexpr double kManyElements = 1 << 28;
+  double padded = static_cast<double>(images);
+  double elements = padded;
+  for (const Direction& each : directions) {
+    padded *= static_cast<double>(each.covered());
+    elements *= static_cast<double>(each.size);
+  }
+  EXPECT(padded <= std::max(kManyElements, 16 * elements), name, " would have ", padded,
+         " elements with the padding, expected at most 2^28 or 16 times those without; pass "
+         "smaller windows and paddings");
+}
+
+// The maxima of x of five dimensions: samples, channels, depth, height, width.
+at::Tensor maxima(const at::Tensor& x, const Directions& directions) {
+  check_padded("x", x.size(0) * x.size(1), directions);
+  std::vector<int64_t> padding;
+  std::vector<int64_t> kernel, stride, dilation;
+  for (const Direction& each : directions) {
+    // Elements in no window are cut off.
+    padding.insert(padding.begin(), {each.before, each.covered() - each.size - each.before});
+    kernel.push_back(each.kernel);
+    stride.push_back(each.stride);
+    dilation.push_back(each.dilation);
+  }
+  const at::Tensor padded =
+      at::constant_pad_nd(wide(x), padding, -std::numeric_limits<double>::infinity());
+  return std::get<0>(at::max_pool3d_with_indices(padded, kernel, stride, 0, dilation));
+}
+
+// ---- aclnnMaxPool3D
+
+// Numbers for depth, height and width: one for all, one for each, or one for each dimension.
+std::array<int64_t, 3> spatial(const char* name, at::IntArrayRef values, bool channels_last,
+                               bool checks_others) {
+  EXPECT(values.size() == 1 || values.size() == 3 || values.size() == 5, name, " is ", values,
+         ", expected 1, 3 or 5 numbers");
+  for (const int64_t value : values) check_number(name, value, 1);
+  if (values.size() == 1) return {values[0], values[0], values[0]};
+  if (values.size() == 3) return {values[0], values[1], values[2]};
+  const size_t depth = channels_last ? 1 : 2;
+  EXPECT(!checks_others || (values[0] == 1 && values[channels_last ? 4 : 1] == 1), name, " is ",
+         values, ", expected 1 for the samples and the channels");
+  return {values[depth], values[depth + 1], values[depth + 2]};
+}
+
+void place_windows(Directions& directions, const std::string& mode,
+                   const at::OptionalIntArrayRef& pads, bool ceil) {
+  EXPECT(mode == "VALID" || mode == "SAME" || mode == "CALCULATED", "padding is \"", mode,
+         "\", expected VALID, SAME or CALCULATED");
+  const bool is_calculated = mode == "CALCULATED" && pads;
+  EXPECT(!is_calculated || pads->size() == 6, "padsOptional is ", *pads, ", expected six numbers");
+  for (size_t i = 0; i < directions.size(); ++i) {
+    Direction& direction = directions[i];
+    if (mode == "SAME") {
+      direction.cover_all();
+      continue;
+    }
+    if (is_calculated) {
+      direction.before = (*pads)[2 * i];
+      direction.after = (*pads)[2 * i + 1];
+      check_number("padsOptional", direction.before, 0);
+      check_number("padsOptional", direction.after, 0);
+    }
+    direction.count(ceil && mode == "CALCULATED");
+  }
+}
+
+// ---- aclnnAveragePoolingGrad
+
+// How many elements of the image each window has.
+at::Tensor element_counts(const Direction& direction, const at::Tensor& like) {
+  const at::Tensor start =
+      at::arange(direction.windows, like.options().dtype(at::kLong)) * direction.stride -
+      direction.before;
+  const at::Tensor end = (start + direction.kernel).clamp_max(direction.size);
+  return (end - start.clamp_min(0)).to(like.scalar_type());
+}
+
+at::Tensor divisors(const Direction& height, const Direction& width, bool counts_padding,
+                    int64_t divisor, const at::Tensor& like) {
+  if (divisor != 0 || counts_padding) {
+    const double number =
+        divisor != 0 ? static_cast<double>(divisor)
+                     : static_cast<double>(height.kernel) * static_cast<double>(width.kernel);
+    return at::zeros({}, like.options()).fill_(number);
+  }
+  return element_counts(height, like).unsqueeze(1) * element_counts(width, like);
+}
+
+}  // namespace
+
+// Without strides they are 1. The padding is that of both directions, of each (top and bottom, left
+// and right), or top, left, bottom and right.
+ACLNN(MaxPool, (Image<In>, self), (Ints, kernelShape), (Ints, strides), (int64_t, autoPad),
+      (Ints, pads), (Ints, dilations), (int64_t, ceilMode), (Image<Out>, out)) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  expect_dtype("out", out, self);
+  EXPECT(self.dim() == 3 || self.dim() == 4, "self has shape ", self.sizes(),
+         ", expected three or four dimensions");
+  EXPECT(autoPad == 0, "autoPad is ", autoPad, ", expected 0 (NOTSET)");
+  EXPECT(kernelShape.size() == 1 || kernelShape.size() == 2, "kernelShape is ", kernelShape,
+         ", expected one or two numbers");
+  EXPECT(strides.size() <= 2, "strides is ", strides, ", expected at most two numbers");
+  EXPECT(pads.size() <= 4 && pads.size() != 3, "pads is ", pads, ", expected 0, 1, 2 or 4 numbers");
+  EXPECT(dilations.size() <= 4 && dilations.size() != 3, "dilations is ", dilations,
+         ", expected 0, 1, 2 or 4 numbers");
+  check_values("kernelShape", kernelShape, 1, kMost);
+  check_values("strides", strides, 1, kMost);
+  check_values("pads", pads, 0, kMost);
+  check_values("dilations", dilations, 1, 1);
+  const auto kernel = pair(kernelShape);
+  const auto stride = strides.empty() ? std::array<int64_t, 2>{1, 1} : pair(strides);
+  const auto before = pads.empty() ? std::array<int64_t, 2>{0, 0}
+                                   : pair(pads.slice(0, std::min<size_t>(pads.size(), 2)));
+  const auto after = pads.size() == 4 ? pair(pads.slice(2)) : before;
+  const auto direction = [&](size_t i) {
+    EXPECT(before[i] + after[i] <= kernel[i], "pads is ", pads, ", expected a sum of at most ",
+           kernel[i], ", the size of the window");
+    return PaddedSpan{self.size(i == 0 ? -2 : -1), before[i], after[i], kernel[i], stride[i]};
+  };
+  const PaddedSpan height = direction(0);
+  const PaddedSpan width = direction(1);
+  const bool ceil = ceilMode != 0;
+  check_span(self, height, width, ceil);
+  const auto dtype = self.scalar_type();
+  const bool is_unsigned = dtype == at::kUInt16 || dtype == at::kUInt32;
+  const at::Tensor x = is_unsigned ? self.to(at::kLong) : self;
+  const at::Tensor padded = at::constant_pad_nd(
+      x, {width.before, width.end(ceil), height.before, height.end(ceil)}, lowest(x.scalar_type()));
+  out = at::amax(padded.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1]), {-2, -1})
+            .to(dtype);
+}
+// Samples, channels, height, width. The padding is that of the top, bottom, left and right.
+ACLNN(MaxPoolV3, (Image<FloatIn>, x), (Ints, ksize), (Ints, strides), (OptionalInts, pads),
+      (OptionalNumber, ceilMode), (Image<Out>, out)) {
+  expect_dtype(out, x);
+  expect_dims("x", x, 4);
+  expect_dims("out", out, 4);
+  EXPECT(ksize.size() == 4 && ksize[0] == 1 && ksize[1] == 1, "ksize is ", at::IntArrayRef(ksize),
+         ", expected 1, 1 and two sizes of a window");
+  EXPECT(strides.size() == 4 && strides[0] == 1 && strides[1] == 1, "strides is ",
+         at::IntArrayRef(strides), ", expected 1, 1 and two strides");
+  EXPECT(!pads || pads->empty() || pads->size() == 4, "pads is ", *pads, ", expected four numbers");
+  if (x.numel() == 0 || out->numel() == 0) return;
+  Directions directions;
+  for (size_t i = 0; i < 2; ++i) {
+    check_number("ksize", ksize[i + 2], 1);
+    check_number("strides", strides[i + 2], 1);
+    Direction direction{x.size(static_cast<int64_t>(i) + 2), ksize[i + 2], strides[i + 2]};
+    if (pads && !pads->empty()) {
+      direction.before = (*pads)[2 * i];
+      direction.after = (*pads)[2 * i + 1];
+      check_number("pads", direction.before, 0);
+      check_number("pads", direction.after, 0);
+    }
+    direction.count(ceilMode && ceilMode->toLong() != 0);
+    directions[i + 1] = direction;
+  }
+  out = maxima(x.unsqueeze(2), directions).squeeze(2);
+}
+
+// Depth, height and width lie before the channels, or after them with NCDHW. Only CALCULATED
+// padding takes padsOptional and ceilMode. A tensor without elements leaves out alone.
+ACLNN(MaxPool3D, (FloatIn, x), (Ints, ksize), (Ints, strides), (const char*, padding),
+      (OptionalInts, padsOptional), (OptionalInts, dilationOptional), (int64_t, ceilMode),
+      (char*, dataFormatOptional), (Out, out)) {
+  expect_dtype(out, x);
+  expect_dims("x", x, 5);
+  expect_dims("out", out, 5);
+  const bool channels_last = dataFormatOptional.empty() || dataFormatOptional == "NDHWC";
+  EXPECT(channels_last || dataFormatOptional == "NCDHW", "dataFormatOptional is \"",
+         dataFormatOptional, "\", expected NCDHW or NDHWC");
+  const auto kernel = spatial("ksize", ksize, channels_last, true);
+  const auto stride = spatial("strides", strides, channels_last, true);
+  const auto dilation =
+      spatial("dilationOptional", dilationOptional ? *dilationOptional : at::IntArrayRef(1),
+              channels_last, false);
+  if (x.numel() == 0 || out->numel() == 0) return;
+  const at::Tensor image = channels_last ? x.permute({0, 4, 1, 2, 3}) : x;
+  Directions directions;
+  for (size_t i = 0; i < directions.size(); ++i) {
+    directions[i] = {image.size(static_cast<int64_t>(i) + 2), kernel[i], stride[i], dilation[i]};
+  }
+  place_windows(directions, padding, padsOptional, ceilMode != 0);
+  const at::Tensor result = maxima(image, directions);
+  out = channels_last ? result.permute({0, 2, 3, 4, 1}) : result;
+}
+
+// y has the maximum of its window at each element of x.
+ACLNN(MaxPoolingGrad, (Image<FloatIn>, dy), (Image<FloatIn>, x), (Image<FloatIn>, y),
+      (Image<Out>, dx)) {
+  expect_like("x", x, dy);
+  expect_like("y", y, dy);
+  expect_like("dx", dx, dy);
+  dx = dy.masked_fill(x != y, 0);
+}
+
+// A divisor counts the padding as whole windows, also where one reaches beyond the padding.
+ACLNN(AveragePoolingGrad, (Ints, origInputShape), (Image<FloatIn>, gradOutput), (int64_t, kernelH),
+      (int64_t, kernelW), (int64_t, strideH), (int64_t, strideW), (int64_t, padTop),
+      (int64_t, padBottom), (int64_t, padLeft), (int64_t, padRight), (bool, ceilMode),
+      (bool, countIncludePad), (int64_t, divisorOverride), (Image<Out>, out)) {
+  expect_dtype(out, gradOutput);
+  expect_dims("gradOutput", gradOutput, 4);
+  EXPECT(origInputShape.size() == 4 &&
+             std::ranges::all_of(origInputShape, [](int64_t size) { return size > 0; }),
+         "origInputShape is ", at::IntArrayRef(origInputShape), ", expected four sizes");
+  expect_shape("out", out, origInputShape);
+  EXPECT(divisorOverride >= 0, "divisorOverride is ", divisorOverride, ", expected at least 0");
+  Directions directions;
+  directions[1] = {origInputShape[2], kernelH.value(),  strideH.value(), 1,
+                   padTop.value(),    padBottom.value()};
+  directions[2] = {origInputShape[3], kernelW.value(), strideW.value(), 1,
+                   padLeft.value(),   padRight.value()};
+  for (size_t i = 1; i < directions.size(); ++i) {
+    Direction& each = directions[i];
+    check_number("the kernel", each.kernel, 1);
+    check_number("the stride", each.stride, 1);
+    check_number("the padding", each.before, 0);
+    check_number("the padding", each.after, 0);
+    EXPECT(2 * std::max(each.before, each.after) <= each.kernel, "the padding is ", each.before,
+           " and ", each.after, ", expected at most half of the kernel, ", each.kernel);
+    each.count(ceilMode);
+  }
+  const Direction& height = directions[1];
+  const Direction& width = directions[2];
+  expect_shape("gradOutput", gradOutput,
+               {origInputShape[0], origInputShape[1], height.windows, width.windows});
+  check_padded("out", out->size(0) * out->size(1), directions);
+  const at::Tensor gradient = wide(gradOutput);
+  const at::Tensor shares =
+      gradient / divisors(height, width, countIncludePad, divisorOverride, gradient);
+  const at::Tensor padded = at::avg_pool2d_backward(
+      shares,
+      at::zeros({out->size(0), out->size(1), height.covered(), width.covered()},
+                gradient.options()),
+      {height.kernel, width.kernel}, {height.stride, width.stride}, {0, 0}, /*ceil_mode=*/false,
+      /*count_include_pad=*/true, /*divisor_override=*/1);
+  // The padding is cut off, and elements in no window get 0.
+  out =
+      at::constant_pad_nd(padded, {-width.before, width.size + width.before - width.covered(),
+                                   -height.before, height.size + height.before - height.covered()});
+}
+
+}  // namespace aclnn_host::pooling_padded_pooling_rows

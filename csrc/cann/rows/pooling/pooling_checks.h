@@ -1,0 +1,36 @@
+#pragma once
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/planes.h"
+#include "cann/rows/row.h"
+
+// What pooling and its inverse refuse.
+namespace aclnn_host {
+
+// Places in the last `dims` dimensions of self, as ATen takes them: it trusts them to be inside,
+// and some of its functions to lie row by row.
+inline at::Tensor places(const at::Tensor& indices, const at::Tensor& self, int64_t dims) {
+  int64_t size = 1;
+  for (int64_t dim = self.dim() - dims; dim < self.dim(); ++dim) size *= self.size(dim);
+  check_bounds("indices", indices, size);
+  return indices.contiguous();
+}
+
+inline void check_values(const char* name, at::IntArrayRef values, int64_t least, int64_t most) {
+  EXPECT(std::ranges::all_of(values, [=](int64_t x) { return x >= least && x <= most; }), name,
+         " is ", values, ", expected numbers from ", least, " to ", most);
+}
+
+// Refuses another image than one of self's sizes with outputSize in the last `dims` dimensions,
+// before there is memory for it.
+inline void check_image(const at::Tensor& self, at::IntArrayRef output_size, const char* name,
+                        const at::Tensor& image, int64_t dims) {
+  EXPECT(self.dim() == dims + 1 || self.dim() == dims + 2, "self has shape ", self.sizes(),
+         ", expected ", dims + 1, " or ", dims + 2, " dimensions");
+  EXPECT(output_size.size() == static_cast<size_t>(dims), "outputSize is ", output_size,
+         ", expected ", dims, " numbers");
+  expect_shape(name, image, with_places(self, dims, output_size));
+}
+
+}  // namespace aclnn_host

@@ -1,0 +1,148 @@
+// Random numbers. A seed and an offset, numbers or tensors, always give the same ones; they are not
+// those of a device.
+
+#include <ATen/native/TensorFactories.h>
+#include <ATen/ops/empty.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/random/random.h"
+#include "cann/rows/random/seed.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::random_distributions_rows {
+
+namespace {
+
+// Writes zeros and ones in the shape of self, with this probability of ones.
+template <class Probability>
+void bernoulli(const at::Tensor& self, const Probability& probability, int64_t seed, int64_t offset,
+               Output& out) {
+  expect_dims("self", self, 0, 8);
+  expect_like("out", out, self);
+  EXPECT(offset % 4 == 0, "offset is ", offset, ", expected a multiple of 4");
+  out.copy(draw_bernoulli(out, probability, source_of(seed, offset)));
+}
+
+}  // namespace
+
+ACLNN(InplaceUniform, (RealInOut, selfRef), (double, from), (double, to), (uint64_t, seed),
+      (uint64_t, offset)) {
+  selfRef.copy(draw_uniform(selfRef, from, to, source_of(seed, offset)));
+}
+
+ACLNN(InplaceUniformTensor, (RealInOut, selfRef), (double, from), (double, to), (In, seedTensor),
+      (In, offsetTensor), (uint64_t, offset)) {
+  expect_dims("selfRef", selfRef, 0, 8);
+  const Seed seed(seedTensor, offsetTensor, static_cast<int64_t>(offset.value()));
+  selfRef.copy(draw_uniform(selfRef, from, to, seed.source()));
+}
+
+ACLNN(InplaceNormal, (RealInOut, selfRef), (float, mean), (float, std), (int64_t, seed),
+      (int64_t, offset)) {
+  selfRef.copy(draw_normal(selfRef, mean.value(), std.value(), source_of(seed, offset)));
+}
+
+ACLNN(InplaceNormalTensor, (RealInOut, selfRef), (float, mean), (float, std), (In, seedTensor),
+      (In, offsetTensor), (int64_t, offset)) {
+  expect_dims("selfRef", selfRef, 0, 8);
+  const Seed seed(seedTensor, offsetTensor, offset.value());
+  selfRef.copy(draw_normal(selfRef, mean.value(), std.value(), seed.source()));
+}
+
+ACLNN(NormalFloatFloat, (float, mean), (float, std), (int64_t, seed), (int64_t, offset),
+      (RealOut, out)) {
+  out.copy(draw_normal(out, mean.value(), std.value(), source_of(seed, offset)));
+}
+ACLNN(NormalFloatTensor, (float, mean), (In, std), (int64_t, seed), (int64_t, offset),
+      (RealOut, out)) {
+  out = draw_normal(out, 0, 1, source_of(seed, offset)).mul(std).add(c10::Scalar(mean.value()));
+}
+ACLNN(NormalTensorFloat, (In, mean), (float, std), (int64_t, seed), (int64_t, offset),
+      (RealOut, out)) {
+  out = draw_normal(out, 0, 1, source_of(seed, offset)).mul(c10::Scalar(std.value())).add(mean);
+}
+ACLNN(NormalTensorTensor, (In, mean), (In, std), (int64_t, seed), (int64_t, offset),
+      (RealOut, out)) {
+  out = draw_normal(out, 0, 1, source_of(seed, offset)).mul(std).add(mean);
+}
+ACLNN(InplaceRandom, (RealInOut, selfRef), (int64_t, from), (int64_t, to), (int64_t, seed),
+      (int64_t, offset)) {
+  selfRef = draw_integers(selfRef, from, to, source_of(seed, offset));
+}
+
+ACLNN(InplaceRandomTensor, (RealInOut, selfRef), (int64_t, from), (int64_t, to), (In, seedTensor),
+      (In, offsetTensor), (int64_t, offset)) {
+  expect_dims("selfRef", selfRef, 0, 8);
+  const Seed seed(seedTensor, offsetTensor, offset.value());
+  selfRef = draw_integers(selfRef, from, to, seed.source());
+}
+
+ACLNN(InplaceRandomWithoutFromTo, (RealInOut, selfRef), (int64_t, seed), (int64_t, offset)) {
+  selfRef = draw_integers(selfRef, source_of(seed, offset));
+}
+
+ACLNN(InplaceRandomWithoutFromToTensor, (RealInOut, selfRef), (In, seedTensor), (In, offsetTensor),
+      (int64_t, offset)) {
+  const Seed seed(seedTensor, offsetTensor, offset.value());
+  selfRef = draw_integers(selfRef, seed.source());
+}
+
+// self says nothing but the shape.
+ACLNN(Bernoulli, (In, self), (Number, prob), (int64_t, seed), (int64_t, offset), (RealOut, out)) {
+  bernoulli(self, prob.toDouble(), seed.value(), offset.value(), out);
+}
+ACLNN(InplaceBernoulli, (RealInOut, selfRef), (Number, prob), (int64_t, seed), (int64_t, offset)) {
+  selfRef.copy(draw_bernoulli(selfRef, prob.toDouble(), source_of(seed, offset)));
+}
+
+ACLNN(BernoulliTensor, (In, self), (FloatIn, prob), (int64_t, seed), (int64_t, offset),
+      (RealOut, out)) {
+  expect_dims("prob", prob, 0, 8);
+  bernoulli(self, prob, seed.value(), offset.value(), out);
+}
+ACLNN(InplaceBernoulliTensor, (RealInOut, selfRef), (FloatIn, prob), (int64_t, seed),
+      (int64_t, offset)) {
+  selfRef.copy(draw_bernoulli(selfRef, prob, source_of(seed, offset)));
+}
+ACLNN(SimThreadExponential, (FloatInOut, selfRef), (int64_t, count), (double, lambda),
+      (int64_t, seed), (int64_t, offset)) {
+  EXPECT(count == selfRef->numel(), "count is ", count, ", expected ", selfRef->numel(),
+         ", the number of elements");
+  selfRef = draw_exponential(selfRef, lambda, source_of(seed, offset));
+}
+
+ACLNN(StatelessExponentialTensor, (FloatInOut, self), (In, seedTensor), (In, offsetTensor),
+      (int64_t, offset), (double, lambd)) {
+  expect_dims("self", self, 0, 8);
+  expect_dims("seedTensor", seedTensor, 1);
+  expect_dims("offsetTensor", offsetTensor, 1);
+  const Seed seed(seedTensor, offsetTensor, offset.value());
+  self = draw_exponential(self, lambd, seed.source());
+}
+
+ACLNN(Multinomial, (FloatIn, self), (int64_t, numsamples), (bool, replacement), (int64_t, seed),
+      (int64_t, offset), (Out, out)) {
+  check_distribution(self, numsamples, replacement);
+  out = draw_categories(self, numsamples, replacement, source_of(seed, offset));
+}
+
+ACLNN(MultinomialTensor, (FloatIn, self), (int64_t, numsamples), (bool, replacement),
+      (In, seedTensor), (In, offsetTensor), (int64_t, offset), (Out, out)) {
+  check_distribution(self, numsamples.value(), replacement);
+  const Seed seed(seedTensor, offsetTensor, offset.value());
+  expect_dtype("out", out, at::kLong);
+  out = draw_categories(self, numsamples, replacement, seed.source());
+}
+
+ACLNN(Randperm, (int64_t, n), (int64_t, seed), (int64_t, offset), (Out, out)) {
+  EXPECT(out->dim() == 1 && out->size(0) == n, "out has shape ", out->sizes(), ", expected [", n,
+         "]");
+  EXPECT(at::isIntegralType(out->scalar_type(), false) || at::isFloatingType(out->scalar_type()),
+         "out has dtype ", dtype_text(out->scalar_type()),
+         ", expected an integer or floating-point type");
+  at::native::check_supported_max_int_with_precision(
+      n, at::empty({0}, out->options().device(at::kCPU)));
+  if (out->is_cpu()) out.copy(draw_permutation(n, source_of(seed, offset)));
+}
+
+}  // namespace aclnn_host::random_distributions_rows

@@ -1,0 +1,136 @@
+// Dropout: the mask that is drawn stays to be used by the gradient.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/native/TensorFactories.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/random/random.h"
+#include "cann/rows/random/seed.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::random_dropout_rows {
+
+namespace {
+
+void check_probability(const char* name, double probability) {
+  EXPECT(probability >= 0 && probability <= 1, name, " is ", probability, ", expected 0 to 1");
+}
+
+// The number of elements of a shape.
+int64_t elements_of(at::IntArrayRef shape) {
+  int64_t elements = 1;
+  for (const int64_t size : shape) {
+    EXPECT(size >= 0 && !__builtin_mul_overflow(elements, size, &elements), "shape is ", shape,
+           ", expected sizes of 0 or more whose product fits INT64");
+  }
+  constexpr int64_t kMost = int64_t{1} << 62;
+  EXPECT(elements <= kMost, "shape is ", shape, ", expected at most ", kMost, " elements");
+  return elements;
+}
+
+// What a mask keeps of x, scaled, and 0 elsewhere, even where x is inf.
+at::Tensor kept(const at::Tensor& x, const at::Tensor& mask, double scale) {
+  const at::Tensor is_kept = unpacked_dropout_mask(mask, x).to(at::kBool);
+  return at::where(is_kept, at::mul(wide(x), scale), c10::Scalar(0.0));
+}
+
+// Draws a mask whose bits are 0 with the probability prob.
+void draw_mask(at::IntArrayRef shape, double prob, Source source, Output& out) {
+  check_probability("prob", prob);
+  EXPECT(!shape.empty() && shape.size() <= 8, "shape has ", shape.size(),
+         " sizes, expected 1 to 8");
+  expect_dims("out", out, 1);
+  check_dropout_mask(out, elements_of(shape));
+  out = draw_bits(out, 1 - prob, source);
+}
+
+// What dropout keeps of self, scaled so that its mean stays.
+at::Tensor dropped(const at::Tensor& self, const at::Tensor& mask, double probability) {
+  EXPECT(probability >= 0 && probability <= 1, "the probability is ", probability,
+         ", expected 0 to 1");
+  const double scale = probability == 1 ? 0 : 1 / (1 - probability);
+  return self.mul(unpacked_dropout_mask(mask, self)).mul(scale);
+}
+
+// Draws a mask, and writes it and what it keeps.
+void drop(const at::Tensor& input, double probability, Source source, Output& out,
+          Output& maskOut) {
+  check_dropout_mask(maskOut, input.numel());
+  const at::Tensor mask = draw_bits(maskOut, 1 - probability, source);
+  maskOut = mask;
+  out = dropped(input, mask, probability);
+}
+
+}  // namespace
+
+// Where nothing is random, maskOut stays as it is.
+ACLNN(Dropout, (FloatIn, input), (double, p), (bool, train), (int64_t, seed), (int64_t, offset),
+      (Out, out), (Out, maskOut)) {
+  check_probability("p", p.value());
+  expect_dims("input", input, 0, 8);
+  expect_dims("maskOut", maskOut, 1);
+  check_dropout_mask(maskOut, input.numel());
+  if (!train || p == 0) {
+    out = input;
+  } else if (p == 1) {
+    out = at::zeros_like(input);
+  } else {
+    const at::Tensor mask = draw_bits(maskOut, 1 - p.value(), source_of(seed, offset));
+    maskOut = mask;
+    out = kept(input, mask, 1 / (1 - p.value()));
+  }
+}
+// A scale of 1 stands for a probability of 0, whatever the mask says.
+ACLNN(DropoutBackward, (FloatIn, gradOutput), (In, mask), (double, scale), (Out, out)) {
+  EXPECT(scale == 0 || scale >= 1, "scale is ", scale.value(), ", expected 0, or 1 or more");
+  expect_dims("gradOutput", gradOutput, 0, 8);
+  check_dropout_mask(mask, gradOutput.numel());
+  if (scale == 0) {
+    out = at::zeros_like(gradOutput);
+  } else if (scale == 1) {
+    out = gradOutput;
+  } else {
+    out = kept(gradOutput, mask, scale.value());
+  }
+}
+ACLNN(DropoutV3, (In, input), (OptionalIn, optionalNoiseShape), (double, p), (int64_t, seed),
+      (int64_t, offset), (Out, out), (Out, maskOut)) {
+  drop(input, p.value(), source_of(seed, offset), out, maskOut);
+}
+ACLNN(DropoutV3Tensor, (In, input), (OptionalIn, optionalNoiseShape), (double, p), (In, seedTensor),
+      (In, offsetTensor), (int64_t, offset), (Out, out), (Out, maskOut)) {
+  const Seed seed(seedTensor, offsetTensor, offset.value());
+  drop(input, p.value(), seed.source(), out, maskOut);
+}
+ACLNN(DropoutV3Grad, (In, gradOutput), (In, mask), (double, scale), (Out, gradInput)) {
+  gradInput =
+      gradOutput.mul(unpacked_dropout_mask(mask, gradOutput)).mul(c10::Scalar(scale.value()));
+}
+ACLNN(DropoutDoMask, (In, self), (In, mask), (double, prob), (Out, out)) {
+  out = dropped(self, mask, prob);
+}
+
+ACLNN(DropoutGenMask, (Ints, shape), (double, prob), (int64_t, seed), (int64_t, offset),
+      (Out, out)) {
+  draw_mask(shape, prob.value(), source_of(seed, offset), out);
+}
+ACLNN(DropoutGenMaskV2, (Ints, shape), (double, prob), (int64_t, seed), (int64_t, offset),
+      (aclDataType, probDataType), (Out, out)) {
+  EXPECT(prob >= 0 && prob <= 1, "prob is ", prob, ", expected 0 to 1");
+  check_dropout_mask(out, c10::multiply_integers(shape));
+  out = draw_bits(out, 1 - prob.value(), source_of(seed, offset));
+}
+
+// probDataType is the type of what the mask is for; the mask does not depend on it.
+ACLNN(DropoutGenMaskV2Tensor, (Ints, shape), (double, prob), (In, seedTensor), (In, offsetTensor),
+      (int64_t, offset), (aclDataType, probDataType), (Out, out)) {
+  EXPECT(at::isFloatingType(probDataType), "probDataType is ", dtype_text(probDataType),
+         ", expected FLOAT, FLOAT16 or BFLOAT16");
+  const Seed seed(seedTensor, offsetTensor, offset.value());
+  draw_mask(shape, prob.value(), seed.source(), out);
+}
+
+}  // namespace aclnn_host::random_dropout_rows

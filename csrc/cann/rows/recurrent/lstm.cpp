@@ -1,0 +1,442 @@
+// LSTMs and their gradients, from what training saves. The gates stand in the order input, forget,
+// candidate, output.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/recurrent/recurrent.h"
+#include "cann/rows/recurrent/recurrent_training.h"
+
+namespace aclnn_host::recurrent_lstm_rows {
+
+namespace {
+
+constexpr int64_t kLstmGates = 4;
+
+// What is new where a sequence has the step, and what was before where it has not.
+at::Tensor kept(const Mask& has_step, int64_t step, const at::Tensor& made, const at::Tensor& old) {
+  return has_step ? at::where(has_step->select(0, step), made, old) : made;
+}
+
+// What a cell computes at every step, and its last state.
+struct LstmTrace {
+  LstmTrace(const at::Tensor& x, const Stack& stack)
+      : y(empty_trace(x, stack)),
+        i(empty_trace(x, stack)),
+        j(empty_trace(x, stack)),
+        f(empty_trace(x, stack)),
+        o(empty_trace(x, stack)),
+        h(empty_trace(x, stack)),
+        c(empty_trace(x, stack)),
+        tanh_c(empty_trace(x, stack)) {}
+  at::Tensor y, i, j, f, o, h, c, tanh_c;
+  at::Tensor last_h, last_c;
+};
+
+LstmTrace run_lstm_cell(const at::Tensor& x, const Cell& cell, at::Tensor h, at::Tensor c,
+                        const Stack& stack, const Mask& has_step, bool is_backwards) {
+  LstmTrace trace(x, stack);
+  const at::Tensor of_input = at::linear(x, cell.of_input, cell.input_bias);
+  for (int64_t n = 0; n < steps_to_compute(x); ++n) {
+    const int64_t step = place_of_step(n, x.size(0), is_backwards);
+    const at::Tensor gates =
+        of_input.select(0, step) + at::linear(h, cell.of_hidden, cell.hidden_bias);
+    const at::Tensor i = at::sigmoid(part(gates, 0, kLstmGates));
+    const at::Tensor f = at::sigmoid(part(gates, 1, kLstmGates));
+    const at::Tensor j = at::tanh(part(gates, 2, kLstmGates));
+    const at::Tensor o = at::sigmoid(part(gates, 3, kLstmGates));
+    c = kept(has_step, step, f * c + i * j, c);
+    const at::Tensor tanh_c = at::tanh(c);
+    const at::Tensor y = o * tanh_c;
+    h = kept(has_step, step, y, h);
+    const auto save = [&](at::Tensor& all, const at::Tensor& one) {
+      all.select(0, step).copy_(one);
+    };
+    save(trace.y, kept(has_step, step, y, at::zeros({}, y.options())));
+    save(trace.i, i);
+    save(trace.j, j);
+    save(trace.f, f);
+    save(trace.o, o);
+    save(trace.h, h);
+    save(trace.c, c);
+    save(trace.tanh_c, tanh_c);
+  }
+  trace.last_h = h;
+  trace.last_c = c;
+  return trace;
+}
+
+struct Lstm {
+  at::Tensor y;
+  std::vector<LstmTrace> cells;
+  at::Tensor last_h, last_c;
+};
+
+Lstm run_lstm(at::Tensor x, const std::vector<Cell>& cells, const at::Tensor& h,
+              const at::Tensor& c, const Stack& stack, const Mask& has_step) {
+  Lstm lstm;
+  std::vector<at::Tensor> last_h, last_c;
+  for (int64_t layer = 0; layer < stack.layers; ++layer) {
+    std::vector<at::Tensor> outputs;
+    for (int64_t cell = layer * stack.directions; cell < (layer + 1) * stack.directions; ++cell) {
+      const LstmTrace& trace = lstm.cells.emplace_back(
+          run_lstm_cell(x, cells[static_cast<size_t>(cell)], h.select(0, cell), c.select(0, cell),
+                        stack, has_step, stack.is_backwards(cell)));
+      outputs.push_back(trace.y);
+      last_h.push_back(trace.last_h);
+      last_c.push_back(trace.last_c);
+    }
+    x = side_by_side(outputs);
+  }
+  lstm.y = x;
+  lstm.last_h = at::stack(last_h);
+  lstm.last_c = at::stack(last_c);
+  return lstm;
+}
+
+// The steps that stand one after the other in x, each with the sequences that have it.
+struct Packed {
+  at::Tensor steps;   // [steps, batch, features]
+  at::Tensor places;  // of the rows of x among the rows of all steps; undefined in stage 1
+};
+
+Packed unpacked(const at::Tensor& x, const at::Tensor& has_step, const Stack& stack) {
+  if (!has_values(x)) {
+    return {
+        at::zeros({std::min<int64_t>(stack.steps, 1), stack.batch, stack.features}, x.options()),
+        {}};
+  }
+  Packed packed;
+  packed.places = has_step.flatten().nonzero().squeeze(1);
+  EXPECT(packed.places.numel() == x.size(0), "x has ", x.size(0), " rows, expected ",
+         packed.places.numel(), ", the sum of batchSizeOptional");
+  packed.steps = at::zeros({stack.steps, stack.batch, stack.features}, x.options());
+  packed.steps.view({stack.steps * stack.batch, stack.features}).index_copy_(0, packed.places, x);
+  return packed;
+}
+
+// The parameters of the one layer of aclnnBidirectionLSTM.
+std::vector<NamedTensor> directions_of(
+    const at::Tensor& wIh, const at::Tensor& wHh,
+    const std::vector<std::pair<const char*, std::optional<at::Tensor>>>& others, bool has_bias,
+    bool is_bidirectional) {
+  std::vector<NamedTensor> parameters = {{"wIh", wIh}, {"wHh", wHh}};
+  for (size_t i = 0; i < others.size(); ++i) {
+    const bool is_bias = i != 2 && i != 3;
+    if ((is_bias && !has_bias) || (i >= 2 && !is_bidirectional)) continue;
+    const auto& [name, tensor] = others[i];
+    EXPECT(tensor, name, " is null, expected a tensor as ",
+           is_bias ? "isbias is true" : "bidirection is true");
+    parameters.push_back({name, *tensor});
+  }
+  return parameters;
+}
+
+void expect_one_layer(int64_t numLayers, bool batchFirst) {
+  EXPECT(numLayers == 1, "numLayers is ", numLayers, ", expected 1");
+  EXPECT(!batchFirst, "batchFirst is true, expected false");
+}
+
+// An LSTM of one layer. packed counts only beside sizes.
+void run_one_layer(const at::Tensor& x, const at::Tensor& initH, const at::Tensor& initC,
+                   const std::vector<NamedTensor>& parameters, const Mask& sizes, bool isbias,
+                   bool bidirection, bool packed, Output& yOut, Output& outputHOut,
+                   Output& outputCOut) {
+  const bool is_packed = packed && sizes;
+  expect_dims("x", x, is_packed ? 2 : 3);
+  expect_dims("initH", initH, 3);
+  const Stack stack{
+      1,          bidirection ? 2 : 1,       sizes ? sizes->numel() : x.size(0), initH.size(1),
+      x.size(-1), hidden_size(parameters[1])};
+  if (!is_packed) expect_shape("x", x, {stack.steps, stack.batch, stack.features});
+  const std::vector<Cell> cells = cells_of(parameters, stack, isbias, kLstmGates, x);
+  const Mask has_step =
+      sizes ? Mask(active("batchSizeOptional", *sizes, stack.batch)) : std::nullopt;
+  const Packed rows =
+      is_packed ? unpacked(wide(x), *has_step, stack) : Packed{.steps = wide(x), .places = {}};
+  const Lstm lstm = run_lstm(rows.steps, cells, initial("initH", initH, stack, x),
+                             initial("initC", initC, stack, x), stack, has_step);
+  expect_dtype(yOut, x);
+  expect_dtype(outputHOut, x);
+  expect_dtype(outputCOut, x);
+  if (!is_packed) {
+    yOut = lstm.y;
+  } else if (rows.places.defined()) {
+    yOut = lstm.y.flatten(0, 1).index_select(0, rows.places);
+  } else {
+    yOut = at::zeros({x.size(0), lstm.y.size(-1)}, x.options());
+  }
+  outputHOut = lstm.last_h;
+  outputCOut = lstm.last_c;
+}
+
+// What one cell of an LSTM saved.
+struct LstmSaved {
+  at::Tensor i, g, f, o, h, c, tanh_c;
+};
+
+CellGradients lstm_cell_gradients(const at::Tensor& x, const Cell& cell, const LstmSaved& trace,
+                                  const at::Tensor& h0, const at::Tensor& c0, const at::Tensor& dy,
+                                  at::Tensor dh, at::Tensor dc, const Mask& has_step,
+                                  bool is_backwards) {
+  const at::Tensor previous_h = previous(trace.h, h0, is_backwards);
+  const at::Tensor previous_c = previous(trace.c, c0, is_backwards);
+  const int64_t steps = x.size(0);
+  const at::Tensor of_gates = at::zeros({steps, x.size(1), 4 * h0.size(1)}, x.options());
+  for (int64_t n = 0; n < steps_to_compute(x); ++n) {
+    const int64_t step = place_of_step(n, steps, !is_backwards);
+    const at::Tensor i = trace.i.select(0, step), g = trace.g.select(0, step);
+    const at::Tensor f = trace.f.select(0, step), o = trace.o.select(0, step);
+    const at::Tensor tanh_c = trace.tanh_c.select(0, step);
+    const at::Tensor of_y = dy.select(0, step) + dh;
+    const at::Tensor of_c = of_y * o * (1 - tanh_c.square()) + dc;
+    at::Tensor made =
+        at::cat({of_c * g * i * (1 - i), of_c * previous_c.select(0, step) * f * (1 - f),
+                 of_c * i * (1 - g.square()), of_y * tanh_c * o * (1 - o)},
+                1);
+    at::Tensor new_dc = of_c * f;
+    if (has_step) {
+      const at::Tensor here = has_step->select(0, step);
+      made = at::where(here, made, c10::Scalar(0.0));
+      new_dc = at::where(here, new_dc, dc);
+      dh = at::where(here, at::matmul(made, cell.of_hidden), dh);
+    } else {
+      dh = at::matmul(made, cell.of_hidden);
+    }
+    dc = new_dc;
+    of_gates.select(0, step).copy_(made);
+  }
+  CellGradients gradients{at::matmul(of_gates, cell.of_input), dh, dc, {}};
+  gradients.of_parameters = {of_weight(of_gates, x), of_weight(of_gates, previous_h)};
+  if (cell.input_bias) {
+    gradients.of_parameters.insert(gradients.of_parameters.end(), 2, of_bias(of_gates));
+  }
+  return gradients;
+}
+
+}  // namespace
+
+// dropout is not used, as published. With batchSizes the input has a row for each sequence and
+// step, whether or not the sequence has the step; the output is 0 where it has not.
+ACLNN(LSTM, (FloatIn, input), (Ins, params), (OptionalIns, hx), (OptionalIn, batchSizes),
+      (bool, hasBias), (int64_t, numLayers), (double, dropout), (bool, train),
+      (bool, bidirectional), (bool, batchFirst), (Out, output), (Out, hy), (Out, cy),
+      (OptionalOuts, iOut), (OptionalOuts, jOut), (OptionalOuts, fOut), (OptionalOuts, oOut),
+      (OptionalOuts, hOut), (OptionalOuts, cOut), (OptionalOuts, tanhCOut)) {
+  expect_parameter_count("params", params.size(), numLayers.value(), hasBias.value(),
+                         bidirectional.value());
+  EXPECT(hx.empty() || hx.size() == 2, "hx has ", hx.size(), " tensors, expected 2 or none");
+  expect_dims("input", input, batchSizes ? 2 : 3);
+  at::Tensor x = wide(input);
+  if (batchSizes) {
+    const int64_t steps = batchSizes->numel();
+    EXPECT(steps > 0 && x.size(0) % steps == 0, "input has ", x.size(0), " rows, expected ",
+           "a multiple of the ", steps, " steps in batchSizes");
+    x = x.reshape({steps, x.size(0) / steps, x.size(1)});
+  } else {
+    x = steps_first(x, batchFirst.value());
+  }
+  const auto parameters = named("params", params);
+  const Stack stack{numLayers.value(), bidirectional ? 2 : 1,     x.size(0), x.size(1),
+                    x.size(2),         hidden_size(parameters[1])};
+  const std::vector<Cell> cells = cells_of(parameters, stack, hasBias, kLstmGates, input);
+  const auto state = [&](size_t i) {
+    return initial("hx", hx.empty() ? std::nullopt : std::optional(hx[i]), stack, input);
+  };
+  const Mask has_step =
+      batchSizes ? Mask(active("batchSizes", *batchSizes, stack.batch)) : std::nullopt;
+  const Lstm lstm = run_lstm(x, cells, state(0), state(1), stack, has_step);
+  expect_dtype(output, input);
+  expect_dtype(hy, input);
+  expect_dtype(cy, input);
+  output = steps_first(lstm.y, batchFirst && !batchSizes);
+  hy = lstm.last_h;
+  cy = lstm.last_c;
+  if (!train) return;
+  save(iOut, "iOut", lstm.cells, &LstmTrace::i, input);
+  save(jOut, "jOut", lstm.cells, &LstmTrace::j, input);
+  save(fOut, "fOut", lstm.cells, &LstmTrace::f, input);
+  save(oOut, "oOut", lstm.cells, &LstmTrace::o, input);
+  save(hOut, "hOut", lstm.cells, &LstmTrace::h, input);
+  save(cOut, "cOut", lstm.cells, &LstmTrace::c, input);
+  save(tanhCOut, "tanhCOut", lstm.cells, &LstmTrace::tanh_c, input);
+}
+
+ACLNN(BidirectionLSTM, (FloatIn, x), (In, initH), (In, initC), (In, wIh), (In, wHh),
+      (OptionalIn, bIhOptional), (OptionalIn, bHhOptional), (OptionalIn, wIhReverseOptional),
+      (OptionalIn, wHhReverseOptional), (OptionalIn, bIhReverseOptional),
+      (OptionalIn, bHhReverseOptional), (int64_t, numLayers), (bool, isbias), (bool, batchFirst),
+      (bool, bidirection), (Out, yOut), (Out, outputHOut), (Out, outputCOut)) {
+  expect_one_layer(numLayers.value(), batchFirst);
+  const std::vector<NamedTensor> parameters =
+      directions_of(wIh, wHh,
+                    {{"bIhOptional", bIhOptional},
+                     {"bHhOptional", bHhOptional},
+                     {"wIhReverseOptional", wIhReverseOptional},
+                     {"wHhReverseOptional", wHhReverseOptional},
+                     {"bIhReverseOptional", bIhReverseOptional},
+                     {"bHhReverseOptional", bHhReverseOptional}},
+                    isbias, bidirection);
+  run_one_layer(x, initH, initC, parameters, std::nullopt, isbias, bidirection, false, yOut,
+                outputHOut, outputCOut);
+}
+ACLNN(BidirectionLSTMV2, (FloatIn, x), (In, initH), (In, initC), (In, wIh), (In, wHh),
+      (OptionalIn, bIhOptional), (OptionalIn, bHhOptional), (OptionalIn, wIhReverseOptional),
+      (OptionalIn, wHhReverseOptional), (OptionalIn, bIhReverseOptional),
+      (OptionalIn, bHhReverseOptional), (OptionalIn, batchSizeOptional), (int64_t, numLayers),
+      (bool, isbias), (bool, batchFirst), (bool, bidirection), (bool, packed), (Out, yOut),
+      (Out, outputHOut), (Out, outputCOut)) {
+  expect_one_layer(numLayers.value(), batchFirst);
+  const std::vector<NamedTensor> parameters =
+      directions_of(wIh, wHh,
+                    {{"bIhOptional", bIhOptional},
+                     {"bHhOptional", bHhOptional},
+                     {"wIhReverseOptional", wIhReverseOptional},
+                     {"wHhReverseOptional", wHhReverseOptional},
+                     {"bIhReverseOptional", bIhReverseOptional},
+                     {"bHhReverseOptional", bHhReverseOptional}},
+                    isbias, bidirection);
+  run_one_layer(x, initH, initC, parameters, batchSizeOptional, isbias, bidirection, packed, yOut,
+                outputHOut, outputCOut);
+}
+
+// outputMask is not used, as published. With batchSizesOptional, input, dy and dxOut have a row for
+// each sequence and step; a step that a sequence has not passes on the gradients of its states.
+ACLNN(LstmBackward, (FloatIn, input), (Ins, hx), (Ins, params), (In, dy), (OptionalIn, dh),
+      (OptionalIn, dc), (Ins, i), (Ins, g), (Ins, f), (Ins, o), (Ins, h), (Ins, c), (Ins, tanhc),
+      (OptionalIn, batchSizesOptional), (bool, hasBias), (int64_t, numLayers), (double, dropout),
+      (bool, train), (bool, bidirectional), (bool, batchFirst), (OptionalBools, outputMask),
+      (Out, dxOut), (Out, dhPrevOut), (Out, dcPrevOut), (Outs, dparamsOut)) {
+  expect_parameter_count("params", params.size(), numLayers.value(), hasBias, bidirectional);
+  expect_parameter_count("dparamsOut", dparamsOut.size(), numLayers.value(), hasBias,
+                         bidirectional);
+  EXPECT(hx.size() == 2, "hx has ", hx.size(), " tensors, expected 2");
+  expect_dims("input", input, batchSizesOptional ? 2 : 3);
+  at::Tensor x = wide(input);
+  if (batchSizesOptional) {
+    const int64_t steps = batchSizesOptional->numel();
+    EXPECT(steps > 0 && x.size(0) % steps == 0, "input has ", x.size(0), " rows, expected ",
+           "a multiple of the ", steps, " steps in batchSizesOptional");
+    x = x.reshape({steps, x.size(0) / steps, x.size(1)});
+  } else {
+    x = steps_first(x, batchFirst);
+  }
+  const auto parameters = named("params", params);
+  const Stack stack{numLayers.value(), bidirectional ? 2 : 1,     x.size(0), x.size(1),
+                    x.size(2),         hidden_size(parameters[1])};
+  const std::vector<Cell> cells = cells_of(parameters, stack, hasBias, 4, input);
+  expect_dtype("dy", dy, input);
+  const int64_t width = stack.directions * stack.hidden;
+  std::vector<int64_t> output_shape = input.sizes().vec();
+  output_shape.back() = width;
+  expect_shape("dy", dy, output_shape);
+  const at::Tensor of_y = batchSizesOptional ? wide(dy).reshape({stack.steps, stack.batch, width})
+                                             : steps_first(wide(dy), batchFirst);
+  const at::Tensor h0 = states("hx", hx[0], stack, input), c0 = states("hx", hx[1], stack, input);
+  // torch_npu passes null for the gradient of a state that nothing depends on.
+  const auto of_state = [&](const char* name, const std::optional<at::Tensor>& gradient) {
+    return gradient ? states(name, *gradient, stack, input)
+                    : at::zeros(stack.states(), wide(input).options());
+  };
+  const at::Tensor of_h = of_state("dh", dh), of_c = of_state("dc", dc);
+  const auto is = traces("i", i, stack, input), gs = traces("g", g, stack, input);
+  const auto fs = traces("f", f, stack, input), os = traces("o", o, stack, input);
+  const auto hs = traces("h", h, stack, input), cs = traces("c", c, stack, input);
+  const auto tanhs = traces("tanhc", tanhc, stack, input);
+  const Mask has_step = batchSizesOptional
+                            ? Mask(active("batchSizesOptional", *batchSizesOptional, stack.batch))
+                            : std::nullopt;
+  const StackGradients gradients = stack_gradients(
+      x, of_y, stack, hs,
+      [&](size_t cell, const at::Tensor& of_layer, const at::Tensor& of_output) {
+        const auto index = static_cast<int64_t>(cell);
+        const LstmSaved trace{is[cell], gs[cell], fs[cell],   os[cell],
+                              hs[cell], cs[cell], tanhs[cell]};
+        return lstm_cell_gradients(of_layer, cells[cell], trace, h0.select(0, index),
+                                   c0.select(0, index), of_output, of_h.select(0, index),
+                                   of_c.select(0, index), has_step, stack.is_backwards(index));
+      });
+  expect_dtype(dxOut, input);
+  expect_dtype(dhPrevOut, input);
+  expect_dtype(dcPrevOut, input);
+  dxOut =
+      batchSizesOptional ? gradients.of_x.flatten(0, 1) : steps_first(gradients.of_x, batchFirst);
+  dhPrevOut = of_states(gradients, &CellGradients::of_h);
+  dcPrevOut = of_states(gradients, &CellGradients::of_c);
+  write_parameters(dparamsOut, gradients, input);
+}
+
+// What is left of an LSTM cell after its matrix products.
+ACLNN(ThnnFusedLstmCell, (FloatIn, inputGates), (In, hiddenGates), (In, cx),
+      (OptionalIn, inputBiasOptional), (OptionalIn, hiddenBiasOptional), (Out, hyOut), (Out, cyOut),
+      (Out, storageOut)) {
+  expect_dims("cx", cx, 2);
+  expect_dtype("cx", cx, inputGates);
+  const int64_t columns = kLstmGates * cx.size(1);
+  expect_shape("inputGates", inputGates, {cx.size(0), columns});
+  expect_like("hiddenGates", hiddenGates, inputGates);
+  EXPECT(inputBiasOptional.has_value() == hiddenBiasOptional.has_value(),
+         inputBiasOptional ? "hiddenBiasOptional" : "inputBiasOptional",
+         " is null and the other bias is not, expected both or none");
+  at::Tensor gates = wide(inputGates) + wide(hiddenGates);
+  if (inputBiasOptional) {
+    for (const auto& [name, bias] : {std::pair{"inputBiasOptional", inputBiasOptional},
+                                     std::pair{"hiddenBiasOptional", hiddenBiasOptional}}) {
+      expect_dtype(name, *bias, inputGates);
+      expect_shape(name, *bias, {columns});
+    }
+    gates = gates + (wide(*inputBiasOptional) + wide(*hiddenBiasOptional));
+  }
+  const at::Tensor i = at::sigmoid(part(gates, 0, kLstmGates));
+  const at::Tensor f = at::sigmoid(part(gates, 1, kLstmGates));
+  const at::Tensor g = at::tanh(part(gates, 2, kLstmGates));
+  const at::Tensor o = at::sigmoid(part(gates, 3, kLstmGates));
+  const at::Tensor c = f * wide(cx) + i * g;
+  expect_dtype(hyOut, inputGates);
+  expect_dtype(cyOut, inputGates);
+  expect_dtype(storageOut, inputGates);
+  hyOut = o * at::tanh(c);
+  cyOut = c;
+  storageOut = at::cat({i, f, g, o}, 1);
+}
+// The gates stand as in storage: input, forget, candidate, output. A null gradient is 0.
+ACLNN(ThnnFusedLstmCellBackward, (OptionalIn, gradHyOptional), (OptionalIn, gradCOptional),
+      (FloatIn, cx), (In, cy), (In, storage), (bool, hasBias), (Out, gradGatesOut),
+      (Out, gradCxOut), (Out, gradBiasOut)) {
+  expect_dims("cx", cx, 2);
+  expect_like("cy", cy, cx);
+  expect_dtype("storage", storage, cx);
+  expect_shape("storage", storage, {cx.size(0), 4 * cx.size(1)});
+  const auto gradient = [&](const char* name, const std::optional<at::Tensor>& tensor) {
+    if (!tensor) return at::zeros_like(wide(cx));
+    expect_like(name, *tensor, cx);
+    return wide(*tensor);
+  };
+  const at::Tensor of_h = gradient("gradHyOptional", gradHyOptional);
+  const at::Tensor gates = wide(storage);
+  const at::Tensor i = part(gates, 0, 4), f = part(gates, 1, 4);
+  const at::Tensor g = part(gates, 2, 4), o = part(gates, 3, 4);
+  const at::Tensor tanh_c = at::tanh(wide(cy));
+  const at::Tensor of_c =
+      of_h * o * (1 - tanh_c.square()) + gradient("gradCOptional", gradCOptional);
+  const at::Tensor of_gates = at::cat({of_c * g * i * (1 - i), of_c * wide(cx) * f * (1 - f),
+                                       of_c * i * (1 - g.square()), of_h * tanh_c * o * (1 - o)},
+                                      1);
+  expect_dtype(gradGatesOut, cx);
+  expect_dtype(gradCxOut, cx);
+  gradGatesOut = of_gates;
+  gradCxOut = of_c * f;
+  if (!hasBias) return;
+  expect_dtype(gradBiasOut, cx);
+  gradBiasOut = of_gates.sum(0);
+}
+
+}  // namespace aclnn_host::recurrent_lstm_rows

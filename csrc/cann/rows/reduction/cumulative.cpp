@@ -1,0 +1,90 @@
+// Running sums, products and extremes along a dimension, and the sums of all segments of it.
+
+#include <algorithm>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cummax.h>
+#include <ATen/ops/cummin.h>
+#include <ATen/ops/cumprod.h>
+#include <ATen/ops/cumsum.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/flip.h>
+#include <ATen/ops/roll.h>
+#include <ATen/ops/tril.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::reduction_cumulative_rows {
+
+namespace {
+
+// Running products; of unsigned integers, for which ATen has no kernel, those of INT64 modulo the
+// range of the type, which are the same.
+at::Tensor running_product(const at::Tensor& self, int64_t dim) {
+  if (!c10::isBarebonesUnsignedType(self.scalar_type())) {
+    return at::cumprod(wide(self), dim, wide(self.scalar_type()));
+  }
+  return at::cumprod(self.to(at::kLong), dim).to(self.scalar_type());
+}
+
+at::Tensor flipped(const at::Tensor& self, int64_t dim, bool flips) {
+  return flips ? at::flip(self, dim) : self;
+}
+
+}  // namespace
+
+ACLNN(Cumsum, (In, self), (int64_t, dim), (aclDataType, dtype), (Out, out)) {
+  out = at::cumsum(wide(self), dim, wide(dtype));
+}
+// An exclusive sum is that of the elements before; a reverse one starts at the end.
+ACLNN(CumsumV2, (In, self), (int64_t, dim), (bool, exclusive), (bool, reverse), (Out, out)) {
+  expect_dtype(out, self);
+  at::Tensor x = flipped(self.dim() == 0 ? self.reshape({1}) : self, dim, reverse);
+  if (exclusive) {
+    x = at::roll(x, 1, dim.value());
+    x.narrow(dim, 0, std::min<int64_t>(x.size(dim), 1)).zero_();
+  }
+  const at::Tensor sums = at::cumsum(wide(x), dim, wide(x.scalar_type()));
+  out = flipped(sums, dim, reverse);
+}
+ACLNN(Cumprod, (In, input), (Number, axis), (aclDataType, dtype), (Out, out)) {
+  out = at::cumprod(wide(input), axis.toLong(), wide(dtype));
+}
+ACLNN(InplaceCumprod, (InOut, input), (Number, dim)) {
+  EXPECT(dim.isIntegral(/*includeBool=*/false), "dim is ", dim, ", expected an integer");
+  input = running_product(input, dim.toLong());
+}
+ACLNN(Cummax, (In, self), (int64_t, dim), (Out, valuesOut), (Out, indicesOut)) {
+  std::tie(valuesOut, indicesOut) = at::cummax(self, dim);
+}
+ACLNN(Cummin, (In, self), (int64_t, dim), (Out, valuesOut), (Out, indicesOut)) {
+  std::tie(valuesOut, indicesOut) = at::cummin(self, dim);
+}
+
+// The element (i, j) is exp(self[j + 1] + ... + self[i]), 1 where i is j, and 0 where i is less.
+ACLNN(ExpSegsum, (FloatIn, self), (Out, out)) {
+  expect_dims("self", self, 3, 4);
+  expect_dtype(out, self);
+  const int64_t length = self.size(-1);
+  std::vector<int64_t> sizes = self.sizes().vec();
+  sizes.push_back(length);
+  expect_shape("out", out, sizes);
+  const at::Tensor columns = at::tril(wide(self).unsqueeze(-1).expand(sizes), -1);
+  out = at::tril(at::exp(at::cumsum(columns, -2)));
+}
+// gradSelf is what ExpSegsum made.
+ACLNN(ExpSegsumBackward, (FloatIn, gradOutput), (FloatIn, gradSelf), (Out, gradInput)) {
+  expect_dims("gradOutput", gradOutput, 4, 5);
+  EXPECT(gradOutput.size(-1) == gradOutput.size(-2), "gradOutput has shape ", gradOutput.sizes(),
+         ", expected two last dimensions of one size");
+  expect_like("gradSelf", gradSelf, gradOutput);
+  expect_dtype(gradInput, gradOutput);
+  expect_shape("gradInput", gradInput,
+               gradOutput.sizes().slice(0, static_cast<size_t>(gradOutput.dim() - 1)));
+  const at::Tensor product = at::tril(wide(gradOutput) * wide(gradSelf), -1);
+  const at::Tensor sums = at::flip(at::cumsum(at::flip(product, {-2}), -2), {-2});
+  gradInput = at::tril(sums, -1).sum(-1);
+}
+
+}  // namespace aclnn_host::reduction_cumulative_rows

@@ -1,0 +1,191 @@
+// Sums, means, products, variances and norms over dimensions, and what is true of all or any.
+
+#include <algorithm>
+
+#include <ATen/ops/all.h>
+#include <ATen/ops/any.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/bucketize.h>
+#include <ATen/ops/cumsum.h>
+#include <ATen/ops/diff.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/ge.h>
+#include <ATen/ops/index_add.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/nansum.h>
+#include <ATen/ops/norm.h>
+#include <ATen/ops/prod.h>
+#include <ATen/ops/renorm.h>
+#include <ATen/ops/std.h>
+#include <ATen/ops/std_mean.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/trace.h>
+#include <ATen/ops/var.h>
+#include <ATen/ops/var_mean.h>
+#include <ATen/ops/zeros.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::reduction_sums_and_norms_rows {
+
+namespace {
+
+// CANN means every dimension when it gives none.
+at::OptionalIntArrayRef dims_of(at::OptionalIntArrayRef dims) {
+  return dims && !dims->empty() ? dims : std::nullopt;
+}
+
+// The mean of integers is truncated.
+at::Tensor mean_of(const at::Tensor& self, at::OptionalIntArrayRef dims, bool keep) {
+  const bool is_integer = at::isIntegralType(self.scalar_type(), /*includeBool=*/false) &&
+                          !c10::isBarebonesUnsignedType(self.scalar_type());
+  if (!is_integer) return at::mean(wide(self), dims, keep);
+  const at::Tensor sum = at::sum(self, dims, keep, at::kLong);
+  EXPECT(self.numel() > 0, "self has shape ", self.sizes(),
+         ", expected elements because integers have no mean of none");
+  return at::div(sum, self.numel() / std::max<int64_t>(sum.numel(), 1), "trunc")
+      .to(self.scalar_type());
+}
+
+// ---- aclnnGroupedBiasAddGrad
+
+// Where each group of rows ends, from the ends or, with type 1, from the sizes of the groups.
+at::Tensor ends_of_groups(const at::Tensor& groups, int64_t type, int64_t rows) {
+  check_bounds("groupIdxOptional", groups, rows + 1);
+  at::Tensor ends = type == 0 ? groups.to(at::kLong) : at::cumsum(groups, 0, at::kLong);
+  if (!ends.is_cpu() || is_rehearsed()) return ends;
+  EXPECT(ends[-1].item().toLong() == rows, "groupIdxOptional ends with row ",
+         ends[-1].item().toLong(), ", expected ", rows, ", the number of rows in gradY");
+  EXPECT(at::ge(at::diff(ends), 0).all().item().toBool(),
+         "groupIdxOptional has ends that decrease, expected each at or after the one before");
+  return ends;
+}
+
+// The sums of the rows of each group.
+at::Tensor sums_of_groups(const at::Tensor& gradient, const at::Tensor& groups, int64_t type) {
+  EXPECT(groups.scalar_type() == at::kInt || groups.scalar_type() == at::kLong,
+         "groupIdxOptional has dtype ", dtype_text(groups.scalar_type()),
+         ", expected INT32 or INT64");
+  expect_dims("groupIdxOptional", groups, 1, 1);
+  expect_dims("gradY", gradient, 2, 2);
+  constexpr int64_t kMostGroups = 2048;
+  const int64_t rows = gradient.size(0), count = groups.size(0);
+  EXPECT(count > 0 && count <= kMostGroups, "groupIdxOptional has ", count,
+         " groups, expected 1 to ", kMostGroups);
+  const at::Tensor places =
+      at::arange(rows, at::TensorOptions(at::kLong).device(gradient.device()));
+  const at::Tensor group = at::bucketize(places, ends_of_groups(groups, type, rows),
+                                         /*out_int32=*/false, /*right=*/true);
+  // Row by row; of many rows a sum in FLOAT would lose digits.
+  const at::Tensor wide_gradient = gradient.to(at::kDouble);
+  const at::Tensor zeros = at::zeros({count, gradient.size(1)}, wide_gradient.options());
+  return at::index_add(zeros, 0, group.clamp_max(count - 1), wide_gradient);
+}
+
+void grouped_bias_add_grad(const at::Tensor& gradient, const std::optional<at::Tensor>& groups,
+                           int64_t type, Output& out) {
+  expect_dtype(out, gradient);
+  EXPECT(type == 0 || type == 1, "groupIdxType is ", type,
+         ", expected 0 (ends of groups) or 1 (sizes)");
+  if (groups) {
+    out = sums_of_groups(gradient, *groups, type);
+  } else {
+    expect_dims("gradY", gradient, 3, 3);
+    out = at::sum(wide(gradient), 1);
+  }
+}
+
+}  // namespace
+
+ACLNN(ReduceSum, (In, self), (Ints, dims), (bool, keepDims), (aclDataType, dtype), (Out, out)) {
+  out = at::sum(wide(self), dims_of(dims), keepDims, wide(dtype));
+}
+ACLNN(ReduceNansum, (In, self), (Ints, dim), (bool, keepDim), (aclDataType, dtype), (Out, out)) {
+  out = at::nansum(wide(self), dims_of(dim), keepDim, wide(dtype));
+}
+// Of data without elements CANN's result is 0, not the logarithm of 0.
+ACLNN(ReduceLogSum, (FloatIn, data), (Ints, axes), (bool, keepDims), (bool, noopWithEmptyAxes),
+      (Out, reduce)) {
+  expect_dtype(reduce, data);
+  if (axes.empty() && noopWithEmptyAxes) {
+    reduce = data;
+  } else {
+    const at::Tensor sum = at::sum(wide(data), dims_of(axes), keepDims);
+    reduce = data.numel() == 0 ? sum : at::log(sum);
+  }
+}
+ACLNN(LogSumExp, (In, self), (Ints, dim), (bool, keepDim), (Out, out)) {
+  out = at::logsumexp(wide(self), dim, keepDim);
+}
+ACLNN(Mean, (In, self), (Ints, dim), (bool, keepDim), (aclDataType, dtype), (Out, out)) {
+  out = at::mean(wide(self), dims_of(dim), keepDim, wide(dtype));
+}
+ACLNN(MeanV2, (In, self), (Ints, dim), (bool, keepDim), (bool, noopWithEmptyAxes), (Out, out)) {
+  expect_dtype(out, self);
+  out = dim.empty() && noopWithEmptyAxes ? self : mean_of(self, dims_of(dim), keepDim);
+}
+ACLNN(Prod, (In, self), (aclDataType, dtype), (Out, out)) {
+  out = at::prod(wide(self), wide(dtype));
+}
+ACLNN(ProdDim, (In, self), (int64_t, dim), (bool, keepDim), (aclDataType, dtype), (Out, out)) {
+  out = at::prod(wide(self), dim, keepDim, wide(dtype));
+}
+ACLNN(Trace, (In, self), (Out, out)) {
+  out = at::trace(self.scalar_type() == at::kBool ? self.to(at::kLong) : self);
+}
+ACLNN(GroupedBiasAddGrad, (FloatIn, gradY), (OptionalIn, groupIdxOptional), (Out, out)) {
+  grouped_bias_add_grad(gradY, groupIdxOptional, 0, out);
+}
+ACLNN(GroupedBiasAddGradV2, (FloatIn, gradY), (OptionalIn, groupIdxOptional),
+      (int64_t, groupIdxType), (Out, out)) {
+  grouped_bias_add_grad(gradY, groupIdxOptional, groupIdxType.value(), out);
+}
+
+ACLNN(All, (In, self), (Ints, dim), (bool, keepdim), (Out, out)) {
+  out = at::all(self.to(at::kBool), dims_of(dim), keepdim);
+}
+ACLNN(Any, (In, self), (Ints, dim), (bool, keepdim), (Out, out)) {
+  out = at::any(self.to(at::kBool), dims_of(dim), keepdim);
+}
+ACLNN(Var, (FloatIn, self), (OptionalInts, dim), (bool, unbiased), (bool, keepdim), (Out, out)) {
+  out = at::var(wide(self), dims_of(dim), c10::Scalar(unbiased ? 1 : 0), keepdim);
+}
+
+ACLNN(VarCorrection, (In, self), (OptionalInts, dim), (int64_t, correction), (bool, keepdim),
+      (Out, out)) {
+  out = at::var(wide(self), dims_of(dim), c10::Scalar(correction.value()), keepdim);
+}
+ACLNN(VarMean, (In, self), (OptionalInts, dim), (int64_t, correction), (bool, keepdim),
+      (Out, varOut), (Out, meanOut)) {
+  std::tie(varOut, meanOut) =
+      at::var_mean(wide(self), dims_of(dim), c10::Scalar(correction.value()), keepdim);
+}
+ACLNN(Std, (In, self), (OptionalInts, dim), (int64_t, correction), (bool, keepdim), (Out, out)) {
+  out = at::std(wide(self), dims_of(dim), c10::Scalar(correction.value()), keepdim);
+}
+ACLNN(StdMeanCorrection, (In, self), (OptionalInts, dim), (int64_t, correction), (bool, keepdim),
+      (Out, stdOut), (Out, meanOut)) {
+  std::tie(stdOut, meanOut) =
+      at::std_mean(wide(self), dims_of(dim), c10::Scalar(correction.value()), keepdim);
+}
+
+ACLNN(Norm, (In, self), (Number, pScalar), (Ints, dim), (bool, keepdim), (Out, out)) {
+  out = at::norm(wide(self), pScalar, dim, keepdim);
+}
+ACLNN(LinalgVectorNorm, (In, self), (Number, ord), (Ints, dims), (bool, keepDims),
+      (aclDataType, dtype), (Out, out)) {
+  out = at::linalg_vector_norm(wide(self), ord, dims_of(dims), keepDims, wide(dtype));
+}
+ACLNN(Renorm, (In, self), (Number, p), (int64_t, dim), (Number, maxNorm), (Out, out)) {
+  out = at::renorm(wide(self), p, dim, maxNorm);
+}
+ACLNN(InplaceRenorm, (InOut, selfRef), (Number, p), (int64_t, dim), (Number, maxNorm)) {
+  selfRef = at::renorm(wide(selfRef), p, dim, maxNorm);
+}
+
+}  // namespace aclnn_host::reduction_sums_and_norms_rows

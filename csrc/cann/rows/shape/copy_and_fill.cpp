@@ -1,0 +1,66 @@
+// Copies, casts and constant fills.
+
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/engine/stored.h"
+#include "cann/rows/row.h"
+#include "host_cann/descriptors/private_format.h"
+
+namespace aclnn_host::shape_copy_and_fill_rows {
+
+// Any type is cast to any other, and src is broadcast.
+ACLNN(InplaceCopy, (InOut, selfRef), (In, src)) {
+  selfRef.copy(src.expand(selfRef->sizes()));
+}
+ACLNN(Cast, (StoredIn, self), (StoredDtype, dtype), (StoredOut, out)) {
+  const at::ScalarType type = type_of_elements(dtype);
+  EXPECT(type != at::ScalarType::Undefined, "dtype is ", static_cast<int64_t>(dtype),
+         ", expected a data type that the host CANN supports");
+  EXPECT(acl_type(type) == dtype || out.dtype() == dtype, "dtype is ", dtype_name(dtype),
+         ", expected ", dtype_name(out.dtype()), ", the dtype of out");
+  const at::ScalarType source = self.elements.scalar_type();
+  const bool is_small = acl_type(type) != dtype || acl_type(source) != self.dtype;
+  const auto is_float = [](at::ScalarType each) {
+    return at::isFloatingType(each) && each != at::kDouble;
+  };
+  EXPECT(!is_small || (dtype == ACL_INT4 && self.dtype == ACL_INT32) ||
+             (is_float(source) && is_float(type)),
+         "self has dtype ", dtype_name(self.dtype), " and dtype is ", dtype_name(dtype),
+         ", which the host CANN does not cast to one another; cast by way of FLOAT, or INT32 "
+         "for INT4");
+  EXPECT(self.format == out.format() || (!is_private(self.format) && !is_private(out.format())),
+         "out has format ", static_cast<int64_t>(out.format()), ", expected ",
+         static_cast<int64_t>(self.format), " as self has");
+  out.copy(self.elements.to(type));
+}
+
+ACLNN(InplaceZero, (FilledInOut, selfRef)) {
+  selfRef = at::zeros_like(selfRef);
+}
+ACLNN(InplaceOne, (FilledInOut, selfRef)) {
+  selfRef = at::ones_like(selfRef);
+}
+ACLNN(InplaceFillScalar, (FilledInOut, selfRef), (Number, value)) {
+  selfRef = at::full_like(selfRef, value);
+}
+ACLNN(InplaceFillTensor, (FilledInOut, selfRef), (In, value)) {
+  EXPECT(value.numel() == 1, "value has shape ", value.sizes(), ", expected one element");
+  selfRef.copy(value.reshape({}).expand(selfRef->sizes()));
+}
+
+ACLNN(CastV3, (In, x), (int64_t, dstType), (Out, y)) {
+  const aclDataType dtype = acl_type(y->scalar_type());
+  EXPECT(dstType == static_cast<int64_t>(dtype), "dstType is ", dstType, ", expected ",
+         static_cast<int64_t>(dtype), " (", dtype_name(dtype), "), the dtype of y");
+  expect_shape("y", y, x.sizes());
+  y.copy(x.to(y->scalar_type()));
+}
+ACLNN(TensorMove, (In, x), (Out, y)) {
+  expect_like("y", y, x);
+  y = x;
+}
+
+}  // namespace aclnn_host::shape_copy_and_fill_rows

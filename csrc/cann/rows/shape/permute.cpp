@@ -1,0 +1,116 @@
+// Elements in another order, or another shape.
+
+#include <cstring>
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorIterator.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/WrapDimUtils.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/channel_shuffle.h>
+#include <ATen/ops/flip.h>
+#include <ATen/ops/permute.h>
+#include <ATen/ops/roll.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
+#include <c10/core/WrapDimMinimal.h>
+#include <c10/util/safe_numerics.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/images.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::shape_permute_rows {
+
+namespace {
+
+int64_t product(at::IntArrayRef sizes) {
+  int64_t product = 1;
+  for (const int64_t size : sizes) {
+    EXPECT(!__builtin_mul_overflow(product, size, &product), "self has shape with a product ",
+           "of sizes beyond INT64, expected a smaller one");
+  }
+  return product;
+}
+
+// Refuses what is no order of the dimensions 0 to dims - 1.
+void expect_order(at::IntArrayRef perm, size_t dims) {
+  std::vector<bool> seen(dims, false);
+  bool is_order = perm.size() == dims;
+  for (const int64_t dim : perm) {
+    const bool is_new =
+        is_order && dim >= 0 && dim < static_cast<int64_t>(dims) && !seen[static_cast<size_t>(dim)];
+    if (is_new) seen[static_cast<size_t>(dim)] = true;
+    is_order = is_new;
+  }
+  EXPECT(is_order, "perm is ", perm, ", expected each of the ", dims,
+         " dimensions that are transposed once, counted from 0");
+}
+
+// Where each letter of a layout stands in another one that has the same letters.
+std::vector<int64_t> places_of(const std::string& layout, const std::string& other) {
+  std::string letters = layout;
+  std::ranges::sort(letters);
+  EXPECT(!letters.empty() && letters.size() <= 5 &&
+             std::ranges::adjacent_find(letters) == letters.end(),
+         "srcFormat is \"", layout, "\", expected one to five different letters");
+  EXPECT(std::ranges::is_permutation(layout, other), "dstFormat is \"", other,
+         "\", expected the letters of srcFormat, \"", layout, "\"");
+  std::vector<int64_t> places;
+  for (const char letter : layout) places.push_back(static_cast<int64_t>(other.find(letter)));
+  return places;
+}
+
+}  // namespace
+
+ACLNN(Permute, (In, self), (Ints, dims), (Out, out)) {
+  expect_dtype(out, self);
+  out = at::permute(self, dims);
+}
+
+// The vendor's operators split and join only dimensions that perm leaves side by side; here any
+// shape of so many elements will do.
+ACLNN(ConfusionTranspose, (In, x), (Ints, perm), (Ints, shape), (bool, transpose_first),
+      (Out, out)) {
+  expect_dtype(out, x);
+  for (const int64_t size : shape) {
+    EXPECT(size >= 0, "shape is ", shape, ", expected no sizes less than 0");
+  }
+  expect_order(perm, transpose_first ? static_cast<size_t>(x.dim()) : shape.size());
+  out = moved(x, [&](const at::Tensor& elements) {
+    return (transpose_first ? elements.permute(perm).reshape(shape)
+                            : elements.reshape(shape).permute(perm))
+        .contiguous();
+  });
+}
+ACLNN(ChannelShuffle, (Image<In>, self), (int64_t, groups), (Image<Out>, out)) {
+  out = at::channel_shuffle(self, groups);
+}
+
+ACLNN(DataFormatDimMap, (In, x), (const char*, srcFormat), (const char*, dstFormat), (Out, y)) {
+  EXPECT(x.scalar_type() == at::kInt || x.scalar_type() == at::kLong, "x has dtype ",
+         dtype_text(x.scalar_type()), ", expected INT32 or INT64");
+  expect_like("y", y, x);
+  const std::vector<int64_t> places = places_of(srcFormat, dstFormat);
+  const auto count = static_cast<int64_t>(places.size());
+  check_bounds("x", x, count, -count);
+  const at::Tensor dims = at::where(x < 0, x + count, x).to(at::kLong);
+  const at::Tensor table = at::tensor(places).to(x.device()).to(x.scalar_type());
+  y = table.index_select(0, dims.flatten()).view(x.sizes());
+}
+
+ACLNN(Flatten, (In, self), (int64_t, axis), (Out, out)) {
+  expect_dtype(out, self);
+  const auto dim = static_cast<size_t>(c10::maybe_wrap_dim(axis.value(), self.dim()));
+  out = self.reshape({product(self.sizes().slice(0, dim)), product(self.sizes().slice(dim))});
+}
+
+ACLNN(Flip, (In, self), (Ints, dims), (Out, out)) {
+  out = at::flip(self, dims);
+}
+ACLNN(Roll, (In, x), (Ints, shifts), (Ints, dims), (Out, out)) {
+  out = at::roll(x, shifts, dims);
+}
+
+}  // namespace aclnn_host::shape_permute_rows

@@ -1,0 +1,444 @@
+// Conversions to the private formats and back, and the sizes of what they make.
+
+#include <cmath>
+#include <cstdlib>
+#include <tuple>
+
+#include "cann/prefix/include/aclnnop/aclnn_npu_format_cast.h"
+#include "cann/prefix/include/aclnnop/aclnn_trans_convolution_weight.h"
+#include "cann/prefix/include/aclnnop/aclnn_trans_matmul_weight.h"
+#include "cann/prefix/include/aclnnop/aclnn_trans_quant_param.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/engine/stored.h"
+#include "cann/rows/quantized/quant_param.h"
+#include "cann/rows/row.h"
+#include "host_cann/descriptors/private_format.h"
+#include "host_cann/runtime/product.h"
+
+namespace aclnn_host::shape_private_formats_rows {
+
+namespace {
+
+constexpr uint64_t kLeastDims = 2;
+constexpr uint64_t kMostDims = 6;
+
+bool is_16_bit(aclDataType dtype) {
+  return dtype == ACL_FLOAT16 || dtype == ACL_BF16;
+}
+
+// What the vendor's function for weights of a matrix product takes on a product.
+bool is_weight_type(aclDataType dtype, Product product) {
+  switch (dtype) {
+    case ACL_FLOAT16: return true;
+    case ACL_INT8: return product != Product::kAscend910;
+    case ACL_BF16:
+    case ACL_UINT8:
+    case ACL_FLOAT8_E4M3FN: return has_bfloat16(product);
+    default: return false;
+  }
+}
+
+// Matrices of more dimensions are for Ascend910B and Ascend910_93.
+bool has_batches(Product product) {
+  return product == Product::kAscend910B || product == Product::kAscend910_93 ||
+         product == Product::kHost;
+}
+
+std::optional<int64_t> count_of_blocks(aclFormat format, const Dims& shape, int64_t width) {
+  const auto blocks = blocks_of(format, shape, width);
+  if (!blocks) return std::nullopt;
+  return element_count(Dims(blocks->padded.data(), blocks->padded.size()));
+}
+
+// Elements of a weight in FRACTAL_NZ. All types but the 16-bit ones count as one byte.
+aclnnStatus weight_size(const char* api, const aclIntArray* shape, aclDataType dtype,
+                        uint64_t most_dims, uint64_t* size) {
+  if (shape == nullptr || size == nullptr) {
+    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: %s is null", api,
+                shape == nullptr ? "tensorShape" : "weightTensorSize");
+  }
+  if (is_gone(api, "tensorShape", shape)) return ACLNN_ERR_PARAM_INVALID;
+  if (shape->size < kLeastDims || shape->size > most_dims) {
+    return fail(ACLNN_ERR_PARAM_INVALID, "%s: tensorShape has %llu dimensions, expected 2 to %llu",
+                api, static_cast<unsigned long long>(shape->size),
+                static_cast<unsigned long long>(most_dims));
+  }
+  const Dims dims(shape->values.get(), shape->size);
+  const auto count = count_of_blocks(ACL_FORMAT_FRACTAL_NZ, dims, is_16_bit(dtype) ? 16 : 32);
+  if (!count) {
+    return fail(ACLNN_ERR_PARAM_INVALID,
+                "%s: tensorShape is %s, expected sizes >= 0 with a product below 2^63", api,
+                shape_text(dims).c_str());
+  }
+  *size = static_cast<uint64_t>(*count);
+  return OK;
+}
+
+// Says of a tensor that its storage has elements in blocks, in the order of its sizes.
+void set_format(aclTensor& tensor, aclFormat format) {
+  TensorView& view = tensor.view;
+  view.format = format;
+  set_contiguous_strides(view.shape, view.strides);
+  const auto blocks = blocks_of(format, view.shape, block_width_of(format, view.dtype, Dims()));
+  if (!blocks) return;
+  const std::vector<int64_t> sizes = storage_sizes(format, *blocks);
+  tensor.storage_shape.assign(sizes.data(), sizes.size());
+  view.storage_count = element_count(tensor.storage_shape).value_or(0);
+}
+
+// A row of a tensor and the same in another format.
+void move_elements(const Frame& frame) {
+  StoredOut::get(frame, 1) = StoredIn::get(frame, 0).elements;
+}
+
+aclnnStatus invalid(const char* api, const std::string& text) {
+  return fail(ACLNN_ERR_PARAM_INVALID, "%s: %s", api, text.c_str());
+}
+
+aclnnStatus trans_matmul_weight(const char* api, aclTensor* weight, uint64_t* workspace_size,
+                                aclOpExecutor** executor) {
+  Preparation stage(api, workspace_size, executor);
+  StoredIn::add(stage, "mmWeightRef", weight);
+  if (weight == nullptr) return stage.finish(move_elements);
+  const Product product = current_product();
+  const TensorView& view = weight->view;
+  const uint64_t rank = view.shape.size();
+  const uint64_t most = has_batches(product) || view.dtype == ACL_INT8 ? kMostDims : kLeastDims;
+  if (!is_weight_type(view.dtype, product)) {
+    return invalid(api, std::string("mmWeightRef has dtype ") + dtype_name(view.dtype) +
+                            ", expected FLOAT16, BFLOAT16 or INT8 as far as the product has them");
+  }
+  if (view.format != ACL_FORMAT_ND) {
+    return invalid(api, "mmWeightRef has format " + std::to_string(view.format) +
+                            ", expected ND (2); it was converted before if this is 29");
+  }
+  if (rank < kLeastDims || rank > most) {
+    return invalid(api, "mmWeightRef has " + std::to_string(rank) + " dimensions, expected 2 to " +
+                            std::to_string(most));
+  }
+  if (element_count(view.shape).value_or(0) == 0) {
+    return invalid(
+        api, "mmWeightRef has shape " + shape_text(view.shape) + ", expected sizes of 1 or more");
+  }
+  aclTensor converted;
+  converted.view = view;
+  set_format(converted, ACL_FORMAT_FRACTAL_NZ);
+  // The caller's memory is larger than the tensor says, by the padding.
+  converted.view.storage_count = view.storage_count;
+  StoredOut::add(stage, "mmWeightRef", &converted);
+  const aclnnStatus status = stage.finish(move_elements);
+  if (status == OK) set_format(*weight, ACL_FORMAT_FRACTAL_NZ);
+  return status;
+}
+
+aclnnStatus check_convolution(const char* api, uint64_t rank, bool transposed, int64_t groups) {
+  const Product product = current_product();
+  if (product != Product::kAscend310P && product != Product::kHost) {
+    return invalid(api, std::string("the product is ") + product_name(product) +
+                            ", expected Ascend310P, the only one that has this conversion");
+  }
+  if (rank != 4) {
+    return invalid(api, "the weight has " + std::to_string(rank) + " dimensions, expected 4");
+  }
+  if (transposed) return invalid(api, "transposed is true, expected false");
+  if (groups != 1) {
+    return invalid(api, "groups is " + std::to_string(groups) +
+                            ", expected 1; the host CANN does not lay out grouped weights");
+  }
+  return OK;
+}
+
+aclnnStatus trans_convolution_weight(const char* api, const aclTensor* weight, bool transposed,
+                                     int64_t groups, aclTensor* out, uint64_t* workspace_size,
+                                     aclOpExecutor** executor) {
+  Preparation stage(api, workspace_size, executor);
+  In::add(stage, "weightIn", weight);
+  if (weight == nullptr || out == nullptr) {
+    StoredOut::add(stage, "weightOut", out);
+    return stage.finish(move_elements);
+  }
+  const TensorView& from = weight->view;
+  if (const aclnnStatus status = check_convolution(api, from.shape.size(), transposed, groups)) {
+    return status;
+  }
+  if (from.dtype != ACL_FLOAT16 && from.dtype != ACL_FLOAT) {
+    return invalid(api, std::string("weightIn has dtype ") + dtype_name(from.dtype) +
+                            ", expected FLOAT16 or FLOAT");
+  }
+  if (out->view.dtype != ACL_FLOAT16) {
+    return invalid(api, std::string("weightOut has dtype ") + dtype_name(out->view.dtype) +
+                            ", expected FLOAT16");
+  }
+  if (from.format != ACL_FORMAT_NCHW || out->view.format != ACL_FORMAT_NCHW) {
+    return invalid(api, "weightIn has format " + std::to_string(from.format) + " and weightOut " +
+                            std::to_string(out->view.format) + ", expected NCHW (0) of both");
+  }
+  aclTensor converted;
+  converted.view = out->view;
+  converted.view.shape = from.shape;  // weightOut has the padded size
+  converted.view.strides = from.shape;
+  set_format(converted, ACL_FORMAT_FRACTAL_Z);
+  const int64_t needed = converted.view.storage_count;
+  converted.view.storage_count = out->view.storage_count;
+  StoredOut::add(stage, "weightOut", &converted);
+  const aclnnStatus status = stage.finish(move_elements);
+  if (status == OK) {
+    converted.view.storage_count = needed;
+    out->view = converted.view;
+    out->storage_shape = converted.storage_shape;
+  }
+  return status;
+}
+
+// Whether CANN converts from one of these formats to the other.
+bool is_pair(aclFormat from, aclFormat to) {
+  switch (to) {
+    case ACL_FORMAT_FRACTAL_NZ:
+      return from == ACL_FORMAT_ND || from == ACL_FORMAT_NCL || from == ACL_FORMAT_NCHW ||
+             from == ACL_FORMAT_NCDHW;
+    case ACL_FORMAT_FRACTAL_NZ_C0_16:
+    case ACL_FORMAT_FRACTAL_NZ_C0_32: return from == ACL_FORMAT_ND || from == ACL_FORMAT_NCL;
+    case ACL_FORMAT_NC1HWC0:
+    case ACL_FORMAT_FRACTAL_Z: return from == ACL_FORMAT_NCHW;
+    case ACL_FORMAT_NDC1HWC0:
+    case ACL_FRACTAL_Z_3D: return from == ACL_FORMAT_NCDHW;
+    case ACL_FORMAT_ND:
+    case ACL_FORMAT_NCL:
+    case ACL_FORMAT_NCHW:
+    case ACL_FORMAT_NCDHW: return is_private(from) && (is_fractal_nz(from) || is_pair(to, from));
+    default: return false;
+  }
+}
+
+// Whether a tensor of so many dimensions is cast to a format of images, which names them all.
+bool has_dims_of(aclFormat format, uint64_t dims) {
+  return dims >= 4 || (format != ACL_FORMAT_NC1HWC0 && format != ACL_FORMAT_FRACTAL_Z);
+}
+
+bool is_cast_type(aclDataType dtype) {
+  switch (dtype) {
+    case ACL_INT8:
+    case ACL_UINT8:
+    case ACL_INT32:
+    case ACL_UINT32:
+    case ACL_FLOAT:
+    case ACL_FLOAT16:
+    case ACL_BF16: return true;
+    case ACL_FLOAT8_E4M3FN:
+    case ACL_FLOAT4_E2M1: {
+      const Product product = current_product();
+      return product == Product::kAscend950 || product == Product::kHost;
+    }
+    default: return false;
+  }
+}
+
+// C0 and, on Ascend950, a format that names it where a weight is multiplied with another type.
+struct Target {
+  aclFormat format;
+  int64_t width;
+};
+Target target_of(aclFormat format, aclDataType dtype, aclDataType additional) {
+  const int64_t width = 256 / element_bits(additional);
+  if (current_product() != Product::kAscend950 || additional == dtype) return {format, width};
+  return width == 16 ? Target{ACL_FORMAT_FRACTAL_NZ_C0_16, 16}
+                     : Target{ACL_FORMAT_FRACTAL_NZ_C0_32, 32};
+}
+
+aclnnStatus calculate_format(const char* api, const aclTensor* src, aclFormat to, int additional,
+                             int64_t** shape, uint64_t* rank, int* actual) {
+  if (src == nullptr || shape == nullptr || rank == nullptr || actual == nullptr) {
+    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", api);
+  }
+  if (is_gone(api, "srcTensor", src)) return ACLNN_ERR_PARAM_INVALID;
+  const TensorView& view = src->view;
+  const auto dtype = additional == -1 ? view.dtype : static_cast<aclDataType>(additional);
+  if (!is_cast_type(view.dtype) || !is_cast_type(dtype)) {
+    return invalid(api, std::string(!is_cast_type(view.dtype) ? "srcTensor has dtype "
+                                                              : "additionalDtype is ") +
+                            dtype_name(!is_cast_type(view.dtype) ? view.dtype : dtype) +
+                            ", expected INT8, UINT8, INT32, UINT32, FLOAT, FLOAT16, BFLOAT16 or, "
+                            "on Ascend950, FLOAT8_E4M3FN or FLOAT4_E2M1");
+  }
+  const uint64_t dims = view.shape.size();
+  if (dims < kLeastDims || dims > kMostDims || element_count(view.shape).value_or(0) == 0) {
+    return invalid(api, "srcTensor has shape " + shape_text(view.shape) +
+                            ", expected 2 to 6 dimensions of 1 or more");
+  }
+  const bool has_dims = has_dims_of(view.format, dims) && has_dims_of(to, dims);
+  if (current_product() < Product::kAscend910B || !is_pair(view.format, to) || !has_dims) {
+    return fail(ACLNN_ERR_RUNTIME_ERROR,
+                "%s: no conversion from format %d to %d of %llu dimensions on %s; expected ND or "
+                "NCL to FRACTAL_NZ (29), NCHW of 4 dimensions to NC1HWC0 (3) or FRACTAL_Z (4), "
+                "NCDHW to NDC1HWC0 (32) or FRACTAL_Z_3D (33), or back, on Ascend910B or later",
+                api, static_cast<int>(view.format), static_cast<int>(to),
+                static_cast<unsigned long long>(dims), product_name(current_product()));
+  }
+  std::vector<int64_t> sizes(view.shape.begin(), view.shape.end());
+  Target target{to, 0};
+  if (is_private(to)) {
+    target = target_of(to, view.dtype, dtype);
+    const auto blocks = blocks_of(target.format, view.shape, target.width);
+    if (!blocks) {
+      return invalid(api, "srcTensor has shape " + shape_text(view.shape) +
+                              ", which the target format does not have");
+    }
+    sizes = storage_sizes(target.format, *blocks);
+  }
+  *shape = new int64_t[sizes.size()];  // the caller frees it with delete[]
+  std::copy(sizes.begin(), sizes.end(), *shape);
+  *rank = sizes.size();
+  *actual = static_cast<int>(target.format);
+  return OK;
+}
+
+}  // namespace
+
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus
+aclnnCalculateMatmulWeightSize(const aclIntArray* tensorShape, uint64_t* weightTensorSize) {
+  constexpr const char* kApi = "aclnnCalculateMatmulWeightSize";
+  return guarded(kApi, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&] {
+    const uint64_t most = has_batches(current_product()) ? kMostDims : kLeastDims;
+    return weight_size(kApi, tensorShape, ACL_FLOAT16, most, weightTensorSize);
+  });
+}
+
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnCalculateMatmulWeightSizeV2(
+    const aclIntArray* tensorShape, aclDataType dataType, uint64_t* weightTensorSize) {
+  constexpr const char* kApi = "aclnnCalculateMatmulWeightSizeV2";
+  return guarded(kApi, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&]() -> aclnnStatus {
+    if (current_product() == Product::kAscend910) {
+      return fail(ACLNN_ERR_RUNTIME_ERROR, "%s: Ascend910 does not have this function", kApi);
+    }
+    const aclnnStatus status =
+        weight_size(kApi, tensorShape, dataType, kMostDims, weightTensorSize);
+    if (status != OK || *weightTensorSize != 0) return status;
+    return invalid(kApi, "tensorShape has a size of 0, expected sizes of 1 or more");
+  });
+}
+
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransMatmulWeightGetWorkspaceSize(
+    aclTensor* mmWeightRef, uint64_t* workspaceSize, aclOpExecutor** executor) {
+  constexpr const char* kApi = "aclnnTransMatmulWeight";
+  const Given given[] = {Named{"mmWeightRef", static_cast<const aclTensor*>(mmWeightRef)}};
+  return stage1(kApi, given,
+                [&] { return trans_matmul_weight(kApi, mmWeightRef, workspaceSize, executor); });
+}
+
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransMatmulWeight(void* workspace,
+                                                                  uint64_t workspaceSize,
+                                                                  aclOpExecutor* executor,
+                                                                  aclrtStream stream) {
+  return launch("aclnnTransMatmulWeight", workspace, workspaceSize, executor, stream);
+}
+
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus
+aclnnCalculateConvolutionWeightSize(const aclIntArray* tensorShape, bool transposed, int64_t groups,
+                                    aclDataType dataType, uint64_t* weightTensorSize) {
+  constexpr const char* kApi = "aclnnCalculateConvolutionWeightSize";
+  return guarded(kApi, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&]() -> aclnnStatus {
+    if (tensorShape == nullptr || weightTensorSize == nullptr) {
+      return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", kApi);
+    }
+    if (is_gone(kApi, "tensorShape", tensorShape)) return ACLNN_ERR_PARAM_INVALID;
+    if (const aclnnStatus status = check_convolution(kApi, tensorShape->size, transposed, groups)) {
+      return status;
+    }
+    if (dataType != ACL_FLOAT16) {
+      return invalid(kApi,
+                     std::string("dataType is ") + dtype_name(dataType) + ", expected FLOAT16");
+    }
+    const Dims shape(tensorShape->values.get(), tensorShape->size);
+    const auto elements = element_count(shape);
+    const auto count = count_of_blocks(ACL_FORMAT_FRACTAL_Z, shape, 16);
+    if (!elements || !count) {
+      return invalid(kApi, "tensorShape is " + shape_text(shape) +
+                               ", expected sizes >= 0 with a product below 2^63");
+    }
+    *weightTensorSize = *elements == 0 ? 0 : static_cast<uint64_t>(*count);
+    return OK;
+  });
+}
+
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransConvolutionWeightGetWorkspaceSize(
+    const aclTensor* weightIn, bool transposed, const int64_t groups, aclTensor* weightOut,
+    uint64_t* workspaceSize, aclOpExecutor** executor) {
+  constexpr const char* kApi = "aclnnTransConvolutionWeight";
+  const Given given[] = {Named{"weightIn", weightIn}, Named{"transposed", transposed},
+                         Named{"groups", groups},
+                         Named{"weightOut", static_cast<const aclTensor*>(weightOut)}};
+  return stage1(kApi, given, [&] {
+    return trans_convolution_weight(kApi, weightIn, transposed, groups, weightOut, workspaceSize,
+                                    executor);
+  });
+}
+
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransConvolutionWeight(void* workspace,
+                                                                       uint64_t workspaceSize,
+                                                                       aclOpExecutor* executor,
+                                                                       aclrtStream stream) {
+  return launch("aclnnTransConvolutionWeight", workspace, workspaceSize, executor, stream);
+}
+
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnNpuFormatCastCalculateSizeAndFormat(
+    const aclTensor* srcTensor, const int dstFormat, int additionalDtype, int64_t** dstShape,
+    uint64_t* dstShapeSize, int* actualFormat) {
+  constexpr const char* kApi = "aclnnNpuFormatCastCalculateSizeAndFormat";
+  return guarded(kApi, aclnnStatus{ACLNN_ERR_RUNTIME_ERROR}, ACLNN_ERR_RUNTIME_ERROR, [&] {
+    return calculate_format(kApi, srcTensor, static_cast<aclFormat>(dstFormat), additionalDtype,
+                            dstShape, dstShapeSize, actualFormat);
+  });
+}
+
+ACLNN(NpuFormatCast, (StoredIn, srcTensor), (StoredOut, dstTensor)) {
+  EXPECT(srcTensor.dtype == dstTensor.dtype(), "dstTensor has dtype ",
+         dtype_name(dstTensor.dtype()), ", expected ", dtype_name(srcTensor.dtype),
+         " as srcTensor has");
+  EXPECT(is_cast_type(srcTensor.dtype), "srcTensor has dtype ", dtype_name(srcTensor.dtype),
+         ", expected INT8, UINT8, INT32, UINT32, FLOAT, FLOAT16, BFLOAT16 or, on Ascend950, "
+         "FLOAT8_E4M3FN or FLOAT4_E2M1");
+  EXPECT(is_pair(srcTensor.format, dstTensor.format()), "no conversion from format ",
+         static_cast<int>(srcTensor.format), " of srcTensor to ",
+         static_cast<int>(dstTensor.format()),
+         " of dstTensor; expected ND or NCL to FRACTAL_NZ (29), NCHW to NC1HWC0 (3) or "
+         "FRACTAL_Z (4), NCDHW to NDC1HWC0 (32) or FRACTAL_Z_3D (33), or back");
+  for (const aclFormat format : {srcTensor.format, dstTensor.format()}) {
+    EXPECT(has_dims_of(format, static_cast<uint64_t>(dstTensor->dim())), "dstTensor has ",
+           dstTensor->dim(), " dimensions in format ", static_cast<int>(format), ", expected 4");
+  }
+  dstTensor = srcTensor.elements;
+}
+
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus
+aclnnTransQuantParam(const float* scaleArray, uint64_t scaleSize, const float* offsetArray,
+                     uint64_t offsetSize, uint64_t** quantParam, uint64_t* quantParamSize) {
+  constexpr const char* kApi = "aclnnTransQuantParam";
+  if (scaleArray == nullptr || quantParam == nullptr || quantParamSize == nullptr) {
+    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: scaleArray, quantParam or quantParamSize is null",
+                kApi);
+  }
+  if (scaleSize == 0 || (offsetArray == nullptr) != (offsetSize == 0)) {
+    return fail(ACLNN_ERR_PARAM_INVALID,
+                "%s: scaleSize is %llu and offsetSize %llu, expected the numbers of elements, 1 or "
+                "more of the arrays that are given",
+                kApi, static_cast<unsigned long long>(scaleSize),
+                static_cast<unsigned long long>(offsetSize));
+  }
+  constexpr uint64_t kMost = uint64_t{1} << 40;
+  uint64_t size = std::max(scaleSize, offsetSize);
+  if (size != 1 && size < kMost) size = (size + 15) / 16 * 16;
+  // The caller frees it with free().
+  auto* const params =
+      size < kMost ? static_cast<uint64_t*>(std::calloc(size, sizeof(uint64_t))) : nullptr;
+  if (params == nullptr) {
+    return fail(ACLNN_ERR_INNER_NULLPTR, "%s: no memory for %llu numbers", kApi,
+                static_cast<unsigned long long>(size));
+  }
+  for (uint64_t i = 0; i < scaleSize; ++i) params[i] = quant_param(scaleArray[i]);
+  for (uint64_t i = 0; i < offsetSize; ++i) params[i] = with_offset(params[i], offsetArray[i]);
+  *quantParam = params;
+  *quantParamSize = size;
+  return OK;
+}
+
+}  // namespace aclnn_host::shape_private_formats_rows

@@ -1,0 +1,127 @@
+// Repeated tensors and elements.
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorIterator.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/WrapDimUtils.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/index_add.h>
+#include <ATen/ops/repeat_interleave.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/WrapDimMinimal.h>
+#include <c10/util/safe_numerics.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/indexing/slices.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::shape_repeat_rows {
+
+namespace {
+
+// Before ATen makes a tensor of that size.
+void expect_count(const at::Tensor& out, int64_t size) {
+  EXPECT(out.numel() == size, "out has ", out.numel(), " elements, expected ", size,
+         ", which is outputSize");
+}
+
+// How often each of `size` elements is repeated; in a rehearsal numbers that add up to the size of
+// the result, as those of the call must.
+at::Tensor counts(const at::Tensor& repeats, int64_t size, int64_t output_size) {
+  if (!is_rehearsed() || repeats.numel() == 0) return repeats;
+  const bool is_one = repeats.numel() == 1;
+  at::Tensor made = at::zeros(repeats.sizes(), repeats.options());
+  made.flatten().narrow(0, 0, 1).fill_(is_one && size > 0 ? output_size / size : output_size);
+  return made;
+}
+
+}  // namespace
+
+ACLNN(Repeat, (In, self), (Ints, repeats), (Out, out)) {
+  out = self.repeat(repeats);
+}
+
+// outputSize is the size of the result along the dimension.
+ACLNN(RepeatInterleave, (In, self), (In, repeats), (int64_t, outputSize), (Out, out)) {
+  expect_count(out, outputSize);
+  out = at::repeat_interleave(self, counts(repeats, self.numel(), outputSize), std::nullopt,
+                              outputSize);
+}
+ACLNN(RepeatInterleaveWithDim, (In, self), (In, repeats), (int64_t, dim), (int64_t, outputSize),
+      (Out, out)) {
+  const int64_t place = dim < 0 ? dim.value() + self.dim() : dim.value();
+  EXPECT(place >= 0 && place < self.dim() && out->dim() == self.dim(), "dim is ", dim.value(),
+         " and out has ", out->dim(), " dimensions, expected a dimension of self and ", self.dim());
+  EXPECT(out->size(place) == outputSize, "out has ", out->size(place), " in dimension ", place,
+         ", expected ", outputSize.value(), ", which is outputSize");
+  const int64_t size = self.size(dim);
+  out = at::repeat_interleave(self, counts(repeats, size, outputSize), dim, outputSize);
+}
+ACLNN(RepeatInterleaveInt, (In, self), (int64_t, repeats), (int64_t, outputSize), (Out, out)) {
+  out = at::repeat_interleave(self, repeats, std::nullopt, outputSize);
+}
+ACLNN(RepeatInterleaveIntWithDim, (In, self), (int64_t, repeats), (int64_t, dim),
+      (int64_t, outputSize), (Out, out)) {
+  out = at::repeat_interleave(self, repeats, dim, outputSize);
+}
+// The indices alone.
+ACLNN(RepeatInterleaveTensor, (In, repeats), (int64_t, outputSize), (Out, out)) {
+  expect_count(out, outputSize);
+  out = at::repeat_interleave(counts(repeats, repeats.numel(), outputSize),
+                              std::optional(outputSize.value()));
+}
+
+// Sums of the copies that each element had. One number of repeats stands for all of them, and then
+// the output's size says how many there are. The output may have any shape of so many elements.
+ACLNN(RepeatInterleaveGrad, (FloatIn, yGrad), (IndexIn, repeats), (int64_t, axis), (Out, out)) {
+  expect_dtype("out", out, yGrad);
+  EXPECT(repeats.dim() <= 1 && repeats.numel() > 0, "repeats has shape ", repeats.sizes(),
+         ", expected at most one dimension and at least one element");
+  const at::Tensor y = at_least_1d(wide(yGrad));
+  const auto dim = static_cast<size_t>(at::maybe_wrap_dim(axis, y.dim()));
+  const int64_t length = y.sizes()[dim];
+  const int64_t before = product(y.sizes().slice(0, dim));
+  const int64_t after = product(y.sizes().slice(dim + 1));
+  const int64_t rest = product({before, after});
+  const bool is_one = repeats.numel() == 1;
+  const int64_t groups = !is_one ? repeats.numel() : rest == 0 ? 0 : out->numel() / rest;
+  const bool is_known = repeats.is_cpu() && !is_rehearsed();
+  const bool is_split = groups == 0 ? y.numel() == 0 : length % groups == 0;
+  EXPECT(product({groups, rest}) == out->numel() && (!is_one || is_split), "out has shape ",
+         out->sizes(), ", expected the sums of yGrad, which has shape ", y.sizes(),
+         ", over equal parts of dimension ", axis, " or one per number of repeats");
+  if (out->numel() == 0) return;
+  at::Tensor sums;
+  if (is_one) {
+    EXPECT(!is_known || repeats.reshape({}).item().toLong() == length / groups, "repeats is not ",
+           length / groups, ", which the shapes of yGrad and out need");
+    sums = y.reshape({before, groups, length / groups, after}).sum(2);
+  } else {
+    at::Tensor group = at::zeros({length}, repeats.options());
+    if (is_known) {
+      check_bounds("repeats", repeats, length + 1);
+      EXPECT(repeats.sum().item().toLong() == length, "repeats do not add up to ", length,
+             ", the size of yGrad's dimension ", axis);
+      group = at::repeat_interleave(repeats.contiguous(), std::optional(length));
+    }
+    sums = at::index_add(at::zeros({before, groups, after}, y.options()), 1, group,
+                         y.reshape({before, length, after}));
+  }
+  out = sums.reshape(out->sizes());
+}
+
+ACLNN(Expand, (In, self), (Ints, size), (Out, out)) {
+  expect_dtype(out, self);
+  EXPECT(std::ranges::all_of(size, [](int64_t each) { return each >= 0; }), "size is ",
+         at::IntArrayRef(size), ", expected no negative sizes");
+  out = self.expand(size);
+}
+ACLNN(Expandv, (In, self), (Ints, shape), (Out, out)) {
+  expect_dtype(out, self);
+  EXPECT(std::ranges::all_of(shape, [](int64_t each) { return each >= 0; }), "shape is ",
+         at::IntArrayRef(shape), ", expected no negative sizes");
+  out = self.expand(shape);
+}
+
+}  // namespace aclnn_host::shape_repeat_rows

@@ -1,0 +1,180 @@
+// Slices, read and assigned.
+
+#include <algorithm>
+#include <limits>
+
+#include <ATen/ops/flip.h>
+#include <ATen/ops/slice.h>
+#include <c10/core/WrapDimMinimal.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::shape_slicing_rows {
+
+namespace {
+
+// self[start:end:step] along a dimension. A step beyond the size selects one element like the size
+// itself, with which ATen's arithmetic does not overflow.
+at::Tensor sliced(const at::Tensor& self, int64_t dim, int64_t start, int64_t end, int64_t step) {
+  return at::slice(self, dim, start, end, std::min(step, std::max<int64_t>(self.size(dim), 1)));
+}
+
+void check_same_count(const char* name, size_t count, size_t expected) {
+  EXPECT(count == expected, name, " has ", count, " values, expected ", expected,
+         ", as many as the other lists have");
+}
+
+// Slices along some dimensions, of which none may come twice.
+at::Tensor sliced_along_axes(at::Tensor self, at::IntArrayRef starts, at::IntArrayRef ends,
+                             at::IntArrayRef axes, at::IntArrayRef steps) {
+  std::vector<bool> taken(static_cast<size_t>(self.dim()));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t dim = c10::maybe_wrap_dim(axes[i], self.dim(), /*wrap_scalar=*/false);
+    EXPECT(!taken[static_cast<size_t>(dim)], "dimension ", dim,
+           " is sliced twice, expected different axes");
+    EXPECT(steps[i] > 0, "the step at ", i, " is ", steps[i], ", expected 1 or more");
+    taken[static_cast<size_t>(dim)] = true;
+    self = sliced(self, dim, starts[i], ends[i], steps[i]);
+  }
+  return self;
+}
+
+// The bits of aclnnStridedSlice, one for each place in the lists.
+bool has_bit(int64_t mask, size_t i) {
+  return i < 64 && (static_cast<uint64_t>(mask) >> i & 1) != 0;
+}
+
+// self[begin:end:stride] along a dimension, backwards if the stride is negative. A range that is
+// open at its begin or end reaches to the first or last element on that side.
+struct Range {
+  int64_t begin;
+  int64_t end;
+  int64_t stride;
+  bool is_begin_open;
+  bool is_end_open;
+
+  at::Tensor of(const at::Tensor& self, int64_t dim) const {
+    const int64_t size = self.size(dim);
+    const auto place = [size](int64_t at, int64_t low, int64_t high) {
+      return std::clamp(at < 0 ? at + size : at, low, high);
+    };
+    if (stride > 0) {
+      return sliced(self, dim, is_begin_open ? 0 : place(begin, 0, size),
+                    is_end_open ? size : place(end, 0, size), stride);
+    }
+    // The same from the other end.
+    const int64_t first = is_begin_open ? 0 : size - 1 - place(begin, -1, size - 1);
+    const int64_t last = is_end_open ? size : size - 1 - place(end, -1, size - 1);
+    return sliced(at::flip(self, dim), dim, first, last,
+                  -std::max(stride, -std::numeric_limits<int64_t>::max()));
+  }
+};
+
+struct StridedSlice {
+  at::IntArrayRef begin;
+  at::IntArrayRef end;
+  at::IntArrayRef strides;
+  int64_t begin_mask;
+  int64_t end_mask;
+  int64_t ellipsis_mask;
+  int64_t new_axis_mask;
+  int64_t shrink_axis_mask;
+
+  void check() const {
+    check_same_count("end", end.size(), begin.size());
+    check_same_count("strides", strides.size(), begin.size());
+    const auto bits = static_cast<uint64_t>(ellipsis_mask);
+    EXPECT((bits & (bits - 1)) == 0, "ellipsisMask is ", ellipsis_mask,
+           ", expected one bit at most");
+    for (size_t i = 0; i < strides.size(); ++i) {
+      EXPECT(strides[i] != 0, "the stride at ", i, " is 0, expected another number");
+      EXPECT(strides[i] > 0 || !has_bit(shrink_axis_mask, i), "the stride at ", i, " is ",
+             strides[i], ", expected 1 or more because of its bit in shrinkAxisMask");
+    }
+  }
+
+  // Whether a place stands for a dimension of the input, and not for some or for none.
+  bool takes_dimension(size_t i) const {
+    return !has_bit(ellipsis_mask, i) && !has_bit(new_axis_mask, i);
+  }
+
+  at::Tensor of(at::Tensor self) const {
+    check();
+    int64_t taken = 0;
+    for (size_t i = 0; i < strides.size(); ++i) taken += takes_dimension(i);
+    const int64_t others = self.dim() - taken;
+    EXPECT(others >= 0, "the lists are for ", taken, " dimensions, expected at most ", self.dim(),
+           " as self has");
+    int64_t dim = 0;
+    for (size_t i = 0; i < strides.size(); ++i) {
+      if (has_bit(ellipsis_mask, i)) {
+        dim += others;
+      } else if (has_bit(new_axis_mask, i)) {
+        self = self.unsqueeze(dim++);
+      } else if (has_bit(shrink_axis_mask, i)) {
+        self = self.select(dim, begin[i]);
+      } else {
+        const Range range{begin[i], end[i], strides[i], has_bit(begin_mask, i),
+                          has_bit(end_mask, i)};
+        self = range.of(self, dim++);
+      }
+    }
+    return self;
+  }
+};
+
+}  // namespace
+
+ACLNN(Slice, (In, self), (int64_t, dim), (int64_t, start), (int64_t, end), (int64_t, step),
+      (Out, out)) {
+  expect_dtype(out, self);
+  EXPECT(step > 0, "step is ", step.value(), ", expected 1 or more");
+  out = sliced(self, dim, start, end, step);
+}
+ACLNN(SliceV2, (In, self), (Ints, starts), (Ints, ends), (Ints, axes), (Ints, steps), (Out, out)) {
+  expect_dtype(out, self);
+  check_same_count("ends", ends.size(), starts.size());
+  check_same_count("axes", axes.size(), starts.size());
+  check_same_count("steps", steps.size(), starts.size());
+  out = sliced_along_axes(self, starts, ends, axes, steps);
+}
+ACLNN(StridedSlice, (In, self), (Ints, begin), (Ints, end), (Ints, strides), (int64_t, beginMask),
+      (int64_t, endMask), (int64_t, ellipsisMask), (int64_t, newAxisMask),
+      (int64_t, shrinkAxisMask), (Out, out)) {
+  expect_dtype(out, self);
+  const StridedSlice slice{begin,
+                           end,
+                           strides,
+                           beginMask.value(),
+                           endMask.value(),
+                           ellipsisMask.value(),
+                           newAxisMask.value(),
+                           shrinkAxisMask.value()};
+  out = moved(self, [&](const at::Tensor& x) { return slice.of(x); });
+}
+// Without axes the lists are for all dimensions.
+ACLNN(StridedSliceAssignV2, (InOut, varRef), (In, inputValue), (Ints, begin), (Ints, end),
+      (Ints, strides), (OptionalInts, axesOptional)) {
+  expect_dtype(varRef, inputValue);
+  EXPECT(varRef->dim() > 0, "varRef has no dimensions, expected 1 to 8");
+  std::vector<int64_t> axes = axesOptional ? axesOptional->vec() : std::vector<int64_t>();
+  if (!axesOptional) {
+    for (int64_t dim = 0; dim < varRef->dim(); ++dim) axes.push_back(dim);
+  }
+  check_same_count("begin", begin.size(), axes.size());
+  check_same_count("end", end.size(), axes.size());
+  check_same_count("strides", strides.size(), axes.size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    EXPECT(strides[i] == 1 || (axes[i] != -1 && axes[i] != varRef->dim() - 1),
+           "the stride of the last dimension is ", strides[i], ", expected 1");
+  }
+  const at::Tensor result = varRef->clone();
+  const at::Tensor slice = sliced_along_axes(result, begin, end, axes, strides);
+  EXPECT(inputValue.sizes() == slice.sizes(), "inputValue has shape ", inputValue.sizes(),
+         ", expected ", slice.sizes(), ", the shape of the slice");
+  slice.copy_(inputValue);
+  varRef = result;
+}
+
+}  // namespace aclnn_host::shape_slicing_rows

@@ -1,0 +1,43 @@
+// Searches in what is sorted, and histograms.
+
+#include <ATen/ops/bincount.h>
+#include <ATen/ops/bucketize.h>
+#include <ATen/ops/histc.h>
+#include <ATen/ops/searchsorted.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::sorting_searches_and_histograms_rows {
+
+ACLNN(SearchSorted, (In, sortedSequence), (In, self), (bool, outInt32), (bool, right),
+      (OptionalIn, sorter), (Out, out)) {
+  out = at::searchsorted(sortedSequence, self, outInt32, right, std::nullopt, sorter);
+}
+ACLNN(SearchSorteds, (In, sortedSequence), (Number, self), (bool, outInt32), (bool, right),
+      (OptionalIn, sorter), (Out, out)) {
+  out = at::searchsorted(sortedSequence, self, outInt32, right, std::nullopt, sorter);
+}
+ACLNN(Bucketize, (In, self), (In, boundaries), (bool, outInt32), (bool, right), (Out, out)) {
+  out = at::bucketize(self, boundaries, outInt32, right);
+}
+
+ACLNN(Bincount, (In, self), (OptionalIn, weights), (int64_t, minlength), (Out, out)) {
+  // How many numbers there are depends on the data; ATen makes room for as many.
+  const int64_t room = out->numel();
+  EXPECT(minlength.value() <= room, "minlength is ", minlength.value(), ", but out has ", room,
+         " elements");
+  const bool has_values = self.is_cpu() && self.numel() > 0 && !is_rehearsed();
+  const int64_t most = has_values ? self.max().item().toLong() : 0;
+  EXPECT(most < room || self.numel() == 0, "self has a value ", most, ", but out has ", room,
+         " elements");
+  out = at::bincount(self, weights, is_rehearsed() ? room : minlength.value());
+}
+ACLNN(Histc, (In, self), (int64_t, bins), (Number, min), (Number, max), (Out, out)) {
+  expect_shape("out", out, {bins.value()});
+  // ATen counts floating-point numbers alone, and counts in their type: FLOAT16 ends at 2,048.
+  const bool is_integer = at::isIntegralType(self.scalar_type(), /*includeBool=*/false);
+  out.copy(at::histc(is_integer ? self.to(at::kDouble) : wide(self), bins, min, max));
+}
+
+}  // namespace aclnn_host::sorting_searches_and_histograms_rows

@@ -1,0 +1,92 @@
+// Orders: sort, top-k and medians.
+
+#include <algorithm>
+
+#include <ATen/ops/argsort.h>
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/kthvalue.h>
+#include <ATen/ops/median.h>
+#include <ATen/ops/nanmedian.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/topk.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::sorting_sorting_rows {
+
+ACLNN(Sort, (In, self), (bool, stable), (int64_t, dim), (bool, descending), (Out, valuesOut),
+      (Out, indicesOut)) {
+  const auto [values, indices] = at::sort(self, stable, dim, descending);
+  valuesOut = values;
+  indicesOut = indices;
+}
+
+// NaN comes first in either direction, where ATen has it last among ascending numbers. Elements
+// that are alike keep their order, which is one of those that `stable` being false allows.
+ACLNN(SortWithIndex, (In, x), (In, index), (int64_t, axis), (bool, descending), (bool, stable),
+      (Out, valuesOut), (Out, indicesOut)) {
+  expect_dtype("index", index, at::kInt);
+  expect_shape("index", index, x.sizes());
+  expect_like("valuesOut", valuesOut, x);
+  expect_like("indicesOut", indicesOut, index);
+  const int64_t last = std::max<int64_t>(x.dim(), 1) - 1;
+  EXPECT(axis == -1 || axis == last, "axis is ", axis, ", expected -1 or ", last,
+         ", the last dimension of x");
+  at::Tensor order = std::get<1>(at::sort(x, /*stable=*/true, -1, descending));
+  if (at::isFloatingType(x.scalar_type())) {
+    const at::Tensor is_nan = at::isnan(x).to(at::kByte).gather(-1, order);
+    const at::Tensor nan_first =
+        std::get<1>(at::sort(is_nan, /*stable=*/true, -1, /*descending=*/true));
+    order = order.gather(-1, nan_first);
+  }
+  valuesOut = x.gather(-1, order);
+  indicesOut = index.gather(-1, order);
+}
+
+ACLNN(Argsort, (In, self), (int64_t, dim), (bool, descending), (Out, out)) {
+  out = at::argsort(self, /*stable=*/true, dim, descending);
+}
+
+ACLNN(Topk, (In, self), (int64_t, k), (int64_t, dim), (bool, largest), (bool, sorted),
+      (Out, valuesOut), (Out, indicesOut)) {
+  const auto [values, indices] = at::topk(self, k, dim, largest, sorted);
+  valuesOut = values;
+  indicesOut = indices;
+}
+// torch_npu asks for version 2, with sortPolicy 1, the bitonic order of a device. Which of equal
+// elements come first is ATen's choice with either.
+ACLNN(TopkV2, (In, self), (int64_t, k), (int64_t, dim), (bool, largest), (bool, sorted),
+      (int64_t, sortPolicy), (Out, valuesOut), (Out, indicesOut)) {
+  EXPECT(sortPolicy == 0 || sortPolicy == 1, "sortPolicy is ", sortPolicy.value(),
+         ", expected 0 or 1");
+  const auto [values, indices] = at::topk(self, k, dim, largest, sorted);
+  valuesOut = values;
+  indicesOut = indices;
+}
+ACLNN(Kthvalue, (In, self), (int64_t, k), (int64_t, dim), (bool, keepdim), (Out, valuesOut),
+      (Out, indicesOut)) {
+  const auto [values, indices] = at::kthvalue(self, k, dim, keepdim);
+  valuesOut = values;
+  indicesOut = indices;
+}
+
+ACLNN(Median, (In, self), (Out, valuesOut)) {
+  valuesOut = at::median(self);
+}
+ACLNN(MedianDim, (In, self), (int64_t, dim), (bool, keepDim), (Out, valuesOut), (Out, indicesOut)) {
+  const auto [values, indices] = at::median(self, dim, keepDim);
+  valuesOut = values;
+  indicesOut = indices;
+}
+ACLNN(NanMedian, (In, self), (Out, out)) {
+  out = at::nanmedian(self);
+}
+ACLNN(NanMedianDim, (In, self), (int64_t, dim), (bool, keepDim), (Out, valuesOut),
+      (Out, indicesOut)) {
+  const auto [values, indices] = at::nanmedian(self, dim, keepDim);
+  valuesOut = values;
+  indicesOut = indices;
+}
+
+}  // namespace aclnn_host::sorting_sorting_rows

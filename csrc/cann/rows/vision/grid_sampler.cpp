@@ -1,0 +1,93 @@
+// Elements of images at places that a grid says.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/affine_grid_generator.h>
+#include <ATen/ops/grid_sampler_2d.h>
+#include <ATen/ops/grid_sampler_2d_backward.h>
+#include <ATen/ops/grid_sampler_3d.h>
+#include <ATen/ops/grid_sampler_3d_backward.h>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/images.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::vision_grid_sampler_rows {
+
+namespace {
+
+// The places where an image is sampled. With a padding other than zeros ATen takes it that every
+// place has been brought into the image, which nothing brings NaN into: it is the first element.
+at::Tensor places_of(const at::Tensor& grid, int64_t padding) {
+  constexpr double kFar = 1e6;  // of images, of which a place is reflected so often at most
+  if (padding == 0) return wide(grid);
+  return wide(grid).nan_to_num(-1, kFar, -kFar).clamp(-kFar, kFar);
+}
+
+void check_sampling(const at::Tensor& input, const at::Tensor& grid, int64_t interpolation,
+                    int64_t padding) {
+  expect_dtype("grid", grid, input);
+  EXPECT(interpolation == 0 || interpolation == 1, "interpolationMode is ", interpolation,
+         ", expected 0 (bilinear) or 1 (nearest)");
+  EXPECT(padding >= 0 && padding <= 2, "paddingMode is ", padding,
+         ", expected 0 (zeros), 1 (border) or 2 (reflection)");
+}
+
+// ATen trusts that a gradient has the shape of what input gives at the places of grid, and some of
+// its checks see no tensor that is empty.
+void expect_sampled(const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& grid) {
+  std::vector<int64_t> expected{input.size(0), input.size(1)};
+  const at::IntArrayRef places = grid.sizes().slice(1, static_cast<size_t>(grid.dim()) - 2);
+  expected.insert(expected.end(), places.begin(), places.end());
+  EXPECT(gradient.sizes() == expected, "gradOutput has shape ", gradient.sizes(), ", expected ",
+         expected, " as input and grid have");
+}
+
+}  // namespace
+
+ACLNN(AffineGrid, (In, theta), (Ints, size), (bool, alignCorners), (Out, out)) {
+  out = at::affine_grid_generator(wide(theta), size, alignCorners);
+}
+ACLNN(GridSampler2D, (Image<In>, input), (Image<In>, grid), (int64_t, interpolationMode),
+      (int64_t, paddingMode), (bool, alignCorners), (Image<Out>, out)) {
+  out = at::grid_sampler_2d(wide(input), places_of(grid, paddingMode), interpolationMode,
+                            paddingMode, alignCorners);
+}
+ACLNN(GridSampler2DBackward, (Image<In>, gradOutput), (Image<In>, input), (Image<In>, grid),
+      (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
+      (Bools, outputMask), (Image<OptionalOut>, inputGrad), (Image<OptionalOut>, gridGrad)) {
+  EXPECT(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
+  expect_dims("input", input, 4);
+  expect_dims("grid", grid, 4);
+  expect_sampled(gradOutput, input, grid);
+  const auto [input_gradient, grid_gradient] = at::grid_sampler_2d_backward(
+      wide(gradOutput), wide(input), places_of(grid, paddingMode), interpolationMode, paddingMode,
+      alignCorners, {outputMask[0], outputMask[1]});
+  if (outputMask[0]) inputGrad = input_gradient;
+  if (outputMask[1]) gridGrad = grid_gradient;
+}
+
+ACLNN(GridSampler3D, (Image<FloatIn>, input), (Image<FloatIn>, grid), (int64_t, interpolationMode),
+      (int64_t, paddingMode), (bool, alignCorners), (Image<Out>, out)) {
+  check_sampling(input, grid, interpolationMode, paddingMode);
+  expect_dtype("out", out, input);
+  out = at::grid_sampler_3d(wide(input), places_of(grid, paddingMode), interpolationMode,
+                            paddingMode, alignCorners);
+}
+ACLNN(GridSampler3DBackward, (Image<FloatIn>, gradOutput), (Image<FloatIn>, input),
+      (Image<FloatIn>, grid), (int64_t, interpolationMode), (int64_t, paddingMode),
+      (bool, alignCorners), (Bools, outputMask), (Image<OptionalOut>, inputGrad),
+      (Image<OptionalOut>, gridGrad)) {
+  EXPECT(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
+  check_sampling(input, grid, interpolationMode, paddingMode);
+  expect_dtype("gradOutput", gradOutput, input);
+  expect_dims("input", input, 5);
+  expect_dims("grid", grid, 5);
+  expect_sampled(gradOutput, input, grid);
+  const auto [input_gradient, grid_gradient] = at::grid_sampler_3d_backward(
+      wide(gradOutput), wide(input), places_of(grid, paddingMode), interpolationMode, paddingMode,
+      alignCorners, {outputMask[0], outputMask[1]});
+  if (outputMask[0]) inputGrad = input_gradient;
+  if (outputMask[1]) gridGrad = grid_gradient;
+}
+
+}  // namespace aclnn_host::vision_grid_sampler_rows

@@ -1,0 +1,81 @@
+// Sets of points: the gradient of the Chamfer distance, which is of each point to the nearest one
+// of the other set, and the gradient of an interpolation among points.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+namespace aclnn_host::vision_point_clouds_rows {
+
+namespace {
+
+void check_points(const char* name, const at::Tensor& points, const at::Tensor& like) {
+  EXPECT(points.dim() == 3 && points.size(0) == like.size(0) && points.size(2) == 2, name,
+         " has shape ", points.sizes(), ", expected three dimensions, the first ", like.size(0),
+         ", the last 2");
+  expect_dtype(name, points, like);
+}
+
+// Adds the gradients of the distances of points to their partners: to the points, and negative to
+// the partners. An index of no partner has no gradient.
+void add_gradients(const at::Tensor& points, const at::Tensor& partners, const at::Tensor& index,
+                   const at::Tensor& gradient, at::Tensor& of_points, at::Tensor& of_partners) {
+  const at::Tensor is_valid = (index >= 0) & (index < c10::Scalar(partners.size(1)));
+  const at::Tensor places = (index * is_valid).unsqueeze(-1).expand(points.sizes());
+  if (partners.size(1) == 0) return;
+  const at::Tensor parts = (2 * gradient.unsqueeze(-1) * (points - partners.gather(1, places)))
+                               .masked_fill(~is_valid.unsqueeze(-1), 0);
+  of_points = of_points + parts;
+  of_partners = of_partners.scatter_add(1, places, -parts);
+}
+
+}  // namespace
+
+// Adds each gradient, times its three weights, at its three points. grad_x and grad_y may have a
+// fourth dimension of size 1.
+ACLNN(ThreeInterpolateBackward, (FloatIn, grad_x), (IndexIn, idx), (FloatIn, weight), (int, m),
+      (Out, grad_y)) {
+  EXPECT(grad_x.dim() == 3 || (grad_x.dim() == 4 && grad_x.size(3) == 1), "grad_x has shape ",
+         grad_x.sizes(), ", expected three dimensions, or a fourth of 1");
+  EXPECT(m >= 0, "m is ", m.value(), ", expected 0 or more");
+  const at::Tensor gradient = wide(grad_x).flatten(2);
+  const int64_t batch = gradient.size(0), channels = gradient.size(1), points = gradient.size(2);
+  const std::vector<int64_t> expected{batch, points, 3};
+  EXPECT(idx.sizes() == expected, "idx has shape ", idx.sizes(), ", expected ", expected);
+  EXPECT(weight.sizes() == expected, "weight has shape ", weight.sizes(), ", expected ", expected);
+  expect_dtype("weight", weight, grad_x);
+  expect_dtype("grad_y", grad_y, grad_x);
+  check_bounds("idx", idx, m);
+  const at::Tensor parts = gradient.unsqueeze(-1) * wide(weight).unsqueeze(1);  // [b, c, n, 3]
+  const at::Tensor places = idx.unsqueeze(1).expand({batch, channels, points, 3});
+  const at::Tensor sums = at::zeros({batch, channels, m.value()}, gradient.options())
+                              .scatter_add(2, places.flatten(2), parts.flatten(2));
+  grad_y = grad_x.dim() == 4 ? sums.unsqueeze(-1) : sums;
+}
+
+ACLNN(ChamferDistanceBackward, (FloatIn, xyz1), (FloatIn, xyz2), (IndexIn, idx1), (IndexIn, idx2),
+      (FloatIn, gradDist1), (FloatIn, gradDist2), (Out, gradXyz1), (Out, gradXyz2)) {
+  EXPECT(xyz1.dim() == 3, "xyz1 has shape ", xyz1.sizes(), ", expected three dimensions");
+  check_points("xyz1", xyz1, xyz1);
+  check_points("xyz2", xyz2, xyz1);
+  const std::vector<int64_t> first{xyz1.size(0), xyz1.size(1)};
+  const std::vector<int64_t> second{xyz2.size(0), xyz2.size(1)};
+  expect_shape("idx1", idx1, first);
+  expect_shape("idx2", idx2, second);
+  expect_shape("gradDist1", gradDist1, first);
+  expect_shape("gradDist2", gradDist2, second);
+  expect_dtype("gradDist1", gradDist1, xyz1);
+  expect_dtype("gradDist2", gradDist2, xyz1);
+  const at::Tensor points = wide(xyz1), others = wide(xyz2);
+  at::Tensor of_points = at::zeros_like(points), of_others = at::zeros_like(others);
+  add_gradients(points, others, idx1, wide(gradDist1), of_points, of_others);
+  add_gradients(others, points, idx2, wide(gradDist2), of_others, of_points);
+  gradXyz1 = of_points;
+  gradXyz2 = of_others;
+}
+
+}  // namespace aclnn_host::vision_point_clouds_rows

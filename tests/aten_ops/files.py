@@ -1,0 +1,33 @@
+"""The files of csrc/cann/rows, and which rows stand in each."""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+from pathlib import Path
+
+from tests.builds import CXX
+
+ROWS = Path(__file__).parents[2] / "csrc" / "cann" / "rows"
+
+# A row by its name and the file that it stands in. The preprocessor knows the macros that make several rows.
+_ROW = re.compile(r'<<(\w+) "([^"]+)">>')
+
+
+@functools.cache
+def row_files() -> dict[str, list[str]]:
+    """The files of csrc/cann/rows in which each row stands, by function."""
+    files = ["row.h", *sorted(str(path.relative_to(ROWS)) for path in ROWS.rglob("*.cpp"))]
+    source = ""
+    for name in files:
+        text = re.sub(r"^#(include|pragma).*$", "", (ROWS / name).read_text(), flags=re.MULTILINE)
+        source += f'#line 1 "{name}"\n{text}\n'
+        if name == "row.h":
+            source += "#undef ACL_FUNCTION\n#define ACL_FUNCTION(name, ...) <<name __FILE__>>\n"
+    command = [*CXX, "-std=c++20", "-E", "-P", "-x", "c++", "-"]
+    result = subprocess.run(command, input=source, capture_output=True, text=True, check=True)
+    found: dict[str, list[str]] = {}
+    for name, file in _ROW.findall(result.stdout):
+        found.setdefault(name, []).append(file)
+    return found

@@ -110,9 +110,12 @@ def _signatures(library: Path, section: str) -> dict[str, str]:
 
 @functools.cache
 def rows(library: Path) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The kind and the name of each argument of every row on ATen that a library has, by function."""
+    """The kind and the name of each argument of every row on ATen that a library has, by function.
+
+    Of a kind that is composed it is the innermost: In of Optional<Stored<In>>.
+    """
     return {
-        name: tuple((re.sub(r"^Image<(\w+)>$", r"\1", kind), argument) for kind, argument in _pairs(arguments))
+        name: tuple((re.sub(r"^.*<(.*?)>+$", r"\1", kind), argument) for kind, argument in _pairs(arguments))
         for name, arguments in _signatures(library, "aclnn_rows").items()
     }
 
@@ -126,8 +129,9 @@ def images(library: Path) -> dict[str, tuple[str, ...]]:
     return {name: arguments for name, arguments in found.items() if arguments}
 
 
-def _pairs(arguments: str) -> list[list[str]]:
-    return [pair.split(", ") for pair in re.findall(r"\(([^()]*)\)", arguments)]
+def _pairs(arguments: str) -> list[tuple[str, str]]:
+    """Each kind and name, without a reason behind them."""
+    return re.findall(r'\(([^(),"]+), (\w+)(?:, (?:"(?:[^"\\]|\\.)*"\s*)+)?\)', arguments)
 
 
 # Their arguments are views of memory, or none, so that they are made without the macro that lists the others.

@@ -32,13 +32,13 @@
 
 namespace aclnn_host::named_activation {
 
-#define NAMED_ACTIVATION(Name, call)             \
-  NAMED_OPERATOR(Name, (FloatIn, x), (Out, y)) { \
-    y = call(wide(x));                           \
+#define NAMED_ACTIVATION(Name, call)                  \
+  NAMED_OPERATOR(Name, (Floating<In>, x), (Out, y)) { \
+    y = call(wide(x));                                \
   }
-#define NAMED_GRADIENT(Name, call)                                         \
-  NAMED_OPERATOR(Name, (FloatIn, grads), (FloatIn, x), (Out, backprops)) { \
-    backprops = call;                                                      \
+#define NAMED_GRADIENT(Name, call)                                                   \
+  NAMED_OPERATOR(Name, (Floating<In>, grads), (Floating<In>, x), (Out, backprops)) { \
+    backprops = call;                                                                \
   }
 
 namespace {
@@ -75,76 +75,79 @@ NAMED_GRADIENT(HardSwishGrad, at::hardswish_backward(grads, x))
 NAMED_GRADIENT(SiluGrad, at::silu_backward(grads, x))
 // The second tensor is the result.
 NAMED_GRADIENT(SeluGrad, at::elu_backward(grads, kAlpha, kScale, 1, /*is_result=*/true, x))
-NAMED_OPERATOR(FastGeluGrad, (FloatIn, dy), (FloatIn, x), (Out, z)) {
+NAMED_OPERATOR(FastGeluGrad, (Floating<In>, dy), (Floating<In>, x), (Out, z)) {
   z = fast_gelu_gradient(wide(dy), wide(x));
 }
-NAMED_OPERATOR(MishGrad, (FloatIn, grad), (FloatIn, x), (OptionalIn, tanhx), (Out, x_grad)) {
+NAMED_OPERATOR(MishGrad, (Floating<In>, grad), (Floating<In>, x), (Optional<In>, tanhx),
+               (Out, x_grad)) {
   x_grad = at::mish_backward(grad, x);
 }
-NAMED_OPERATOR(SigmoidGrad, (FloatIn, y), (FloatIn, dy), (Out, z), (Only<"false">, complex_conj)) {
+NAMED_OPERATOR(SigmoidGrad, (Floating<In>, y), (Floating<In>, dy), (Out, z),
+               (Only<"false">, complex_conj)) {
   z = at::sigmoid_backward(wide(dy), wide(y));
 }
-NAMED_OPERATOR(TanhGrad, (FloatIn, y), (FloatIn, dy), (Out, z), (Only<"false">, complex_conj)) {
+NAMED_OPERATOR(TanhGrad, (Floating<In>, y), (Floating<In>, dy), (Out, z),
+               (Only<"false">, complex_conj)) {
   z = at::tanh_backward(wide(dy), wide(y));
 }
-NAMED_OPERATOR(HardSigmoidGrad, (FloatIn, grads), (FloatIn, x), (Out, backprops),
+NAMED_OPERATOR(HardSigmoidGrad, (Floating<In>, grads), (Floating<In>, x), (Out, backprops),
                (Attribute<double>, alpha), (Attribute<double>, beta)) {
   const double slope = alpha.value_or(1.0 / 6);
   const at::Tensor line = wide(x) * slope + beta.value_or(0.5);
   backprops = wide(grads) * slope * at::logical_and(line > 0, line < 1);
 }
-NAMED_OPERATOR(HardSigmoid, (FloatIn, x), (Out, y), (Attribute<double>, alpha),
+NAMED_OPERATOR(HardSigmoid, (Floating<In>, x), (Out, y), (Attribute<double>, alpha),
                (Attribute<double>, beta)) {
   const double slope = alpha.value_or(1.0 / 6);
   y = (wide(x) * slope + beta.value_or(0.5)).clamp(0, 1);
 }
-NAMED_OPERATOR(HardShrink, (FloatIn, x), (Out, y), (Attribute<double>, lambd)) {
+NAMED_OPERATOR(HardShrink, (Floating<In>, x), (Out, y), (Attribute<double>, lambd)) {
   y = hard_shrink(x, x, lambd.value_or(0.5));
 }
-NAMED_OPERATOR(HardShrinkGrad, (FloatIn, gradients), (FloatIn, features), (Out, backprops),
-               (Attribute<double>, lambd)) {
+NAMED_OPERATOR(HardShrinkGrad, (Floating<In>, gradients), (Floating<In>, features),
+               (Out, backprops), (Attribute<double>, lambd)) {
   backprops = hard_shrink(gradients, features, lambd.value_or(0.5));
 }
-NAMED_OPERATOR(SoftShrink, (FloatIn, x), (Out, y), (Attribute<double>, lambd)) {
+NAMED_OPERATOR(SoftShrink, (Floating<In>, x), (Out, y), (Attribute<double>, lambd)) {
   y = soft_shrink(x, lambd.value_or(0.5));
 }
-NAMED_OPERATOR(SoftShrinkGrad, (FloatIn, input_grad), (FloatIn, input_x), (Out, output_y),
+NAMED_OPERATOR(SoftShrinkGrad, (Floating<In>, input_grad), (Floating<In>, input_x), (Out, output_y),
                (Attribute<double>, lambd)) {
   output_y = hard_shrink(input_grad, input_x, lambd.value_or(0.5));
 }
-NAMED_OPERATOR(HardtanhGrad, (FloatIn, result), (FloatIn, grad), (Out, y),
+NAMED_OPERATOR(HardtanhGrad, (Floating<In>, result), (Floating<In>, grad), (Out, y),
                (Attribute<double>, min_val), (Attribute<double>, max_val)) {
   y = hardtanh_gradient(grad, result, min_val.value_or(-1), max_val.value_or(1));
 }
 NAMED_OPERATOR(LeakyRelu, (In, x), (Out, y), (Attribute<double>, negative_slope)) {
   y = at::leaky_relu(x, negative_slope.value_or(0));
 }
-NAMED_OPERATOR(LeakyReluGrad, (FloatIn, gradients), (FloatIn, features), (Out, backprops),
+NAMED_OPERATOR(LeakyReluGrad, (Floating<In>, gradients), (Floating<In>, features), (Out, backprops),
                (Attribute<double>, negative_slope)) {
   backprops = at::leaky_relu_backward(gradients, features, negative_slope.value_or(0), false);
 }
-NAMED_OPERATOR(Elu, (FloatIn, x), (Out, y), (Attribute<double>, alpha), (Attribute<double>, scale),
-               (Attribute<double>, input_scale)) {
+NAMED_OPERATOR(Elu, (Floating<In>, x), (Out, y), (Attribute<double>, alpha),
+               (Attribute<double>, scale), (Attribute<double>, input_scale)) {
   y = at::elu(x, alpha.value_or(1), scale.value_or(1), input_scale.value_or(1));
 }
-NAMED_OPERATOR(EluGradV2, (FloatIn, grads), (FloatIn, activations), (Out, y),
+NAMED_OPERATOR(EluGradV2, (Floating<In>, grads), (Floating<In>, activations), (Out, y),
                (Attribute<double>, alpha), (Attribute<double>, scale),
                (Attribute<double>, input_scale), (Attribute<bool>, is_result)) {
   y = at::elu_backward(grads, alpha.value_or(1), scale.value_or(1), input_scale.value_or(1),
                        is_result.value_or(false), activations);
 }
-NAMED_OPERATOR(CeluV2, (FloatIn, x), (Out, y), (Attribute<double>, alpha)) {
+NAMED_OPERATOR(CeluV2, (Floating<In>, x), (Out, y), (Attribute<double>, alpha)) {
   y = at::celu(x, alpha.value_or(1));
 }
-NAMED_OPERATOR(SoftplusV2, (FloatIn, x), (Out, y), (Attribute<double>, beta),
+NAMED_OPERATOR(SoftplusV2, (Floating<In>, x), (Out, y), (Attribute<double>, beta),
                (Attribute<double>, threshold)) {
   y = at::softplus(x, beta.value_or(1), threshold.value_or(20));
 }
-NAMED_OPERATOR(Swish, (FloatIn, x), (Out, y), (Attribute<double>, scale)) {
+NAMED_OPERATOR(Swish, (Floating<In>, x), (Out, y), (Attribute<double>, scale)) {
   y = wide(x) * at::sigmoid(wide(x) * scale.value_or(1));
 }
 // The result is not needed.
-NAMED_OPERATOR(SwishGrad, (FloatIn, grad), (FloatIn, x), (FloatIn, y), (Out, grad_x),
+NAMED_OPERATOR(SwishGrad, (Floating<In>, grad), (Floating<In>, x), (Floating<In>, y), (Out, grad_x),
                (Attribute<double>, scale)) {
   const double factor = scale.value_or(1);
   grad_x = at::silu_backward(wide(grad), wide(x) * factor);
@@ -157,10 +160,11 @@ NAMED_OPERATOR(ThresholdGradV2D, (In, gradients), (In, features), (Out, backprop
                (Attribute<double>, threshold)) {
   backprops = at::threshold_backward(gradients, features, threshold.value_or(0));
 }
-NAMED_OPERATOR(GLU, (FloatIn, x), (Out, y), (Attribute<int64_t>, dim)) {
+NAMED_OPERATOR(GLU, (Floating<In>, x), (Out, y), (Attribute<int64_t>, dim)) {
   y = at::glu(wide(x), dim.value_or(-1));
 }
-NAMED_OPERATOR(GLUGrad, (FloatIn, y_grad), (FloatIn, x), (Out, x_grad), (Attribute<int64_t>, dim)) {
+NAMED_OPERATOR(GLUGrad, (Floating<In>, y_grad), (Floating<In>, x), (Out, x_grad),
+               (Attribute<int64_t>, dim)) {
   x_grad = at::glu_backward(wide(y_grad), wide(x), dim.value_or(-1));
 }
 

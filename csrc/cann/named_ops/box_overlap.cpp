@@ -214,34 +214,34 @@ std::pair<at::Tensor, at::Tensor> gradients(Measure kind, const at::Tensor& dy,
 
 }  // namespace
 
-#define NAMED_OVERLAP(Name, kind)                                                                  \
-  NAMED_OPERATOR(Name, (FloatIn, bboxes), (FloatIn, gtboxes), (Out, overlap),                      \
-                 (Attribute<bool>, trans), (Attribute<bool>, is_cross),                            \
-                 (Attribute<std::string>, mode)) {                                                 \
-    overlap = overlaps(kind, bboxes, gtboxes, options_of(trans, is_cross, mode)).values;           \
-  }                                                                                                \
-  NAMED_OPERATOR(Name##Grad, (FloatIn, dy), (FloatIn, bboxes), (FloatIn, gtboxes), (Out, dbboxes), \
-                 (Out, dgtboxes), (Attribute<bool>, trans), (Attribute<bool>, is_cross),           \
-                 (Attribute<std::string>, mode)) {                                                 \
-    const auto [by_boxes, by_truths] =                                                             \
-        gradients(kind, dy, bboxes, gtboxes, options_of(trans, is_cross, mode));                   \
-    dbboxes = by_boxes;                                                                            \
-    dgtboxes = by_truths;                                                                          \
+#define NAMED_OVERLAP(Name, kind)                                                                 \
+  NAMED_OPERATOR(Name, (Floating<In>, bboxes), (Floating<In>, gtboxes), (Out, overlap),           \
+                 (Attribute<bool>, trans), (Attribute<bool>, is_cross),                           \
+                 (Attribute<std::string>, mode)) {                                                \
+    overlap = overlaps(kind, bboxes, gtboxes, options_of(trans, is_cross, mode)).values;          \
+  }                                                                                               \
+  NAMED_OPERATOR(Name##Grad, (Floating<In>, dy), (Floating<In>, bboxes), (Floating<In>, gtboxes), \
+                 (Out, dbboxes), (Out, dgtboxes), (Attribute<bool>, trans),                       \
+                 (Attribute<bool>, is_cross), (Attribute<std::string>, mode)) {                   \
+    const auto [by_boxes, by_truths] =                                                            \
+        gradients(kind, dy, bboxes, gtboxes, options_of(trans, is_cross, mode));                  \
+    dbboxes = by_boxes;                                                                           \
+    dgtboxes = by_truths;                                                                         \
   }
 
 NAMED_OVERLAP(GIoU, Measure::kGeneral)
 NAMED_OVERLAP(DIoU, Measure::kDistance)
 
-NAMED_OPERATOR(CIoU, (FloatIn, bboxes), (FloatIn, gtboxes), (Out, overlap), (OptionalOut, atan_sub),
-               (Attribute<bool>, trans), (Attribute<bool>, is_cross),
+NAMED_OPERATOR(CIoU, (Floating<In>, bboxes), (Floating<In>, gtboxes), (Out, overlap),
+               (Optional<Out>, atan_sub), (Attribute<bool>, trans), (Attribute<bool>, is_cross),
                (Attribute<std::string>, mode), (Attribute<bool>, atan_sub_flag)) {
   const Overlaps result =
       overlaps(Measure::kComplete, bboxes, gtboxes, options_of(trans, is_cross, mode));
   overlap = result.values;
   atan_sub = result.angles;
 }
-NAMED_OPERATOR(CIoUGrad, (FloatIn, dy), (FloatIn, bboxes), (FloatIn, gtboxes),
-               (OptionalIn, atan_sub), (Out, dbboxes), (Out, dgtboxes), (Attribute<bool>, trans),
+NAMED_OPERATOR(CIoUGrad, (Floating<In>, dy), (Floating<In>, bboxes), (Floating<In>, gtboxes),
+               (Optional<In>, atan_sub), (Out, dbboxes), (Out, dgtboxes), (Attribute<bool>, trans),
                (Attribute<bool>, is_cross), (Attribute<std::string>, mode)) {
   const auto [by_boxes, by_truths] =
       gradients(Measure::kComplete, dy, bboxes, gtboxes, options_of(trans, is_cross, mode));

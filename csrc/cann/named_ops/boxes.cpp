@@ -80,8 +80,8 @@ struct Rotated {
 }  // namespace
 
 // (x, y, width, height) by the anchor: distances in its size, logarithms of ratios.
-NAMED_OPERATOR(BoundingBoxEncode, (FloatIn, anchor_box), (FloatIn, ground_truth_box), (Out, delats),
-               (Attribute<Numerals>, means), (Attribute<Numerals>, stds)) {
+NAMED_OPERATOR(BoundingBoxEncode, (Floating<In>, anchor_box), (Floating<In>, ground_truth_box),
+               (Out, delats), (Attribute<Numerals>, means), (Attribute<Numerals>, stds)) {
   expect_boxes("anchor_box", anchor_box);
   expect_like("ground_truth_box", ground_truth_box, anchor_box);
   const Centred anchor(anchor_box), truth(ground_truth_box);
@@ -92,7 +92,7 @@ NAMED_OPERATOR(BoundingBoxEncode, (FloatIn, anchor_box), (FloatIn, ground_truth_
   delats = in_half((in_half(deltas) - sides("means", means, 0, deltas)) /
                    sides("stds", stds, 1, deltas));
 }
-NAMED_OPERATOR(BoundingBoxDecode, (FloatIn, rois), (FloatIn, deltas), (Out, bboxes),
+NAMED_OPERATOR(BoundingBoxDecode, (Floating<In>, rois), (Floating<In>, deltas), (Out, bboxes),
                (Attribute<Numerals>, means), (Attribute<Numerals>, stds),
                (Attribute<Integers>, max_shape), (Attribute<double>, wh_ratio_clip)) {
   expect_boxes("rois", rois);
@@ -119,7 +119,7 @@ NAMED_OPERATOR(BoundingBoxDecode, (FloatIn, rois), (FloatIn, deltas), (Out, bbox
                      1);
 }
 // eps makes every side longer, not the common part.
-NAMED_OPERATOR(Iou, (FloatIn, bboxes), (FloatIn, gtboxes), (Out, overlap),
+NAMED_OPERATOR(Iou, (Floating<In>, bboxes), (Floating<In>, gtboxes), (Out, overlap),
                (Attribute<std::string>, mode), (Attribute<double>, eps),
                (Attribute<bool>, aligned)) {
   expect_boxes("bboxes", bboxes);
@@ -138,7 +138,7 @@ NAMED_OPERATOR(Iou, (FloatIn, bboxes), (FloatIn, gtboxes), (Out, overlap),
   const at::Tensor of_b = extent(b, b, longer);
   overlap = common / (name == "iof" ? of_b : extent(a, a, longer) + of_b - common);
 }
-NAMED_OPERATOR(RotatedBoxEncode, (FloatIn, anchor_box), (FloatIn, gt_box), (Out, y),
+NAMED_OPERATOR(RotatedBoxEncode, (Floating<In>, anchor_box), (Floating<In>, gt_box), (Out, y),
                (Attribute<Numerals>, weight)) {
   const Numerals w = weights_of(weight);
   expect_like("gt_box", gt_box, anchor_box);
@@ -149,7 +149,7 @@ NAMED_OPERATOR(RotatedBoxEncode, (FloatIn, anchor_box), (FloatIn, gt_box), (Out,
        (truth.tangent - anchor.tangent) * w[4]},
       1);
 }
-NAMED_OPERATOR(RotatedBoxDecode, (FloatIn, anchor_box), (FloatIn, deltas), (Out, y),
+NAMED_OPERATOR(RotatedBoxDecode, (Floating<In>, anchor_box), (Floating<In>, deltas), (Out, y),
                (Attribute<Numerals>, weight)) {
   const Numerals w = weights_of(weight);
   expect_like("deltas", deltas, anchor_box);
@@ -165,8 +165,8 @@ NAMED_OPERATOR(RotatedBoxDecode, (FloatIn, anchor_box), (FloatIn, deltas), (Out,
   y = at::stack({x - half_width, row - half_height, x + half_width, row + half_height, angle}, 1);
 }
 // The place in a cell of the grid, from its corner in cells, and logarithms of the sizes' ratios.
-NAMED_OPERATOR(YoloBoxesEncode, (FloatIn, anchor_boxes), (FloatIn, gt_bboxes), (In, stride),
-               (Out, encoded_bboxes), (Attribute<std::string>, performance_mode)) {
+NAMED_OPERATOR(YoloBoxesEncode, (Floating<In>, anchor_boxes), (Floating<In>, gt_bboxes),
+               (In, stride), (Out, encoded_bboxes), (Attribute<std::string>, performance_mode)) {
   constexpr double kLeast = 1e-6;
   expect_boxes("anchor_boxes", anchor_boxes);
   expect_like("gt_bboxes", gt_bboxes, anchor_boxes);
@@ -182,7 +182,7 @@ NAMED_OPERATOR(YoloBoxesEncode, (FloatIn, anchor_boxes), (FloatIn, gt_bboxes), (
                              1);
 }
 // The cells of the grid in which a box has its centre, once for each base anchor.
-NAMED_OPERATOR(AnchorResponseFlags, (FloatIn, gt_bboxes), (Out, flags),
+NAMED_OPERATOR(AnchorResponseFlags, (Floating<In>, gt_bboxes), (Out, flags),
                (Attribute<Integers>, featmap_size), (Attribute<Integers>, strides),
                (Attribute<int64_t>, num_base_anchors)) {
   expect_boxes("gt_bboxes", gt_bboxes);
@@ -212,11 +212,12 @@ NAMED_OPERATOR(AnchorResponseFlags, (FloatIn, gt_bboxes), (Out, flags),
 }
 // Of every box that is responsible the number of the truth, from 1 on, that it overlaps most by
 // more than a threshold; then every truth claims the box, or all boxes, that it overlaps most.
-NAMED_OPERATOR(GridAssignPositive, (FloatIn, assigned_gt_inds), (FloatIn, overlaps),
-               (In, box_responsible_flags), (FloatIn, max_overlaps), (IndexIn, argmax_overlaps),
-               (FloatIn, gt_max_overlaps), (IndexIn, gt_argmax_overlaps), (In, num_gts),
-               (Out, assigned_gt_inds_pos), (Attribute<double>, pos_iou_thr),
-               (Attribute<double>, min_pos_iou), (Attribute<bool>, gt_max_assign_all)) {
+NAMED_OPERATOR(GridAssignPositive, (Floating<In>, assigned_gt_inds), (Floating<In>, overlaps),
+               (In, box_responsible_flags), (Floating<In>, max_overlaps),
+               (IndexIn, argmax_overlaps), (Floating<In>, gt_max_overlaps),
+               (IndexIn, gt_argmax_overlaps), (In, num_gts), (Out, assigned_gt_inds_pos),
+               (Attribute<double>, pos_iou_thr), (Attribute<double>, min_pos_iou),
+               (Attribute<bool>, gt_max_assign_all)) {
   expect_dims("overlaps", overlaps, 2);
   const int64_t truths = overlaps.size(0), boxes = overlaps.size(1);
   for (const auto& [name, tensor] :

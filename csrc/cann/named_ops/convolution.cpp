@@ -118,7 +118,7 @@ at::Tensor depthwise_filter(const at::Tensor& filter, at::IntArrayRef shape) {
 }  // namespace
 
 #define NAMED_CONVOLUTION(Name, rank, format)                                                   \
-  NAMED_OPERATOR(Name, (In, x), (In, filter), (OptionalIn, bias), (Out, y),                     \
+  NAMED_OPERATOR(Name, (In, x), (In, filter), (Optional<In>, bias), (Out, y),                   \
                  (Attribute<Integers>, strides), (Attribute<Integers>, pads),                   \
                  (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                \
                  (Stated<format>, data_format), (Only<"0">, offset_x)) {                        \
@@ -127,7 +127,7 @@ at::Tensor depthwise_filter(const at::Tensor& filter, at::IntArrayRef shape) {
                   window_of(rank, strides, pads, dilations, std::nullopt, groups), false);      \
   }                                                                                             \
   NAMED_OPERATOR(Name##Transpose, (HostInts, input_size), (In, x), (In, filter),                \
-                 (OptionalIn, bias), (Out, y), (Attribute<Integers>, strides),                  \
+                 (Optional<In>, bias), (Out, y), (Attribute<Integers>, strides),                \
                  (Attribute<Integers>, pads), (Attribute<Integers>, dilations),                 \
                  (Attribute<int64_t>, groups), (Stated<format>, data_format),                   \
                  (Attribute<Integers>, output_padding), (Only<"0">, offset_x)) {                \
@@ -156,7 +156,7 @@ at::Tensor depthwise_filter(const at::Tensor& filter, at::IntArrayRef shape) {
 NAMED_CONVOLUTION(Conv2D, 4, "NCHW")
 NAMED_CONVOLUTION(Conv3D, 5, "NCDHW")
 
-NAMED_OPERATOR(DepthwiseConv2D, (In, x), (In, filter), (OptionalIn, bias), (Out, y),
+NAMED_OPERATOR(DepthwiseConv2D, (In, x), (In, filter), (Optional<In>, bias), (Out, y),
                (Attribute<Integers>, strides), (Attribute<Integers>, pads),
                (Attribute<Integers>, dilations), (Stated<"NCHW">, data_format),
                (Only<"0">, offset_x)) {

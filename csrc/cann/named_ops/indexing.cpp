@@ -99,7 +99,7 @@ NAMED_OPERATOR(ScatterNdAdd, (In, var), (IndexIn, indices), (In, updates), (Out,
                (Attribute<bool>, use_locking)) {
   result = with_elements(var, indices, updates, true);
 }
-NAMED_OPERATOR(InplaceIndexAdd, (In, var), (IndexIn, indices), (In, updates), (OptionalIn, alpha),
+NAMED_OPERATOR(InplaceIndexAdd, (In, var), (IndexIn, indices), (In, updates), (Optional<In>, alpha),
                (Out, result), (Attribute<int64_t>, axis)) {
   const int64_t dim = c10::maybe_wrap_dim(axis.value_or(0), var.dim());
   const at::Tensor added = alpha ? updates * alpha->reshape({}) : updates;
@@ -181,7 +181,7 @@ NAMED_OPERATOR(OneHotD, (IndexIn, x), (In, on_value), (In, off_value), (Out, y),
   const at::Tensor is_class = (x.unsqueeze(-1) == at::arange(*depth, x.options())).movedim(-1, dim);
   y = at::where(is_class, on_value.reshape({}), off_value.reshape({}));
 }
-NAMED_OPERATOR(EmbeddingDenseGrad, (FloatIn, grad), (IndexIn, indices), (Out, y),
+NAMED_OPERATOR(EmbeddingDenseGrad, (Floating<In>, grad), (IndexIn, indices), (Out, y),
                (Attribute<int64_t>, num_weights), (Attribute<int64_t>, padding_idx),
                (Attribute<bool>, scale_grad_by_freq)) {
   const int64_t rows = num_weights.value_or(0);

@@ -26,34 +26,35 @@ double norm_of(const std::optional<double>& p) {
 
 }  // namespace
 
-NAMED_OPERATOR(MatrixInverse, (FloatOrComplexIn, x), (Out, y), (Attribute<bool>, adjoint)) {
+NAMED_OPERATOR(MatrixInverse, (FloatingOrComplex<In>, x), (Out, y), (Attribute<bool>, adjoint)) {
   const at::Tensor inverse = at::linalg_inv(wide(x));
   y = adjoint.value_or(false) ? inverse.mH() : inverse;
 }
-NAMED_OPERATOR(Qr, (FloatOrComplexIn, x), (Out, q), (Out, r), (Attribute<bool>, full_matrices)) {
+NAMED_OPERATOR(Qr, (FloatingOrComplex<In>, x), (Out, q), (Out, r),
+               (Attribute<bool>, full_matrices)) {
   const auto [orthogonal, triangular] =
       at::linalg_qr(wide(x), full_matrices.value_or(false) ? "complete" : "reduced");
   q = orthogonal;
   r = triangular;
 }
-NAMED_OPERATOR(LogMatrixDeterminant, (FloatOrComplexIn, x), (Out, sign), (Out, y)) {
+NAMED_OPERATOR(LogMatrixDeterminant, (FloatingOrComplex<In>, x), (Out, sign), (Out, y)) {
   const auto [signs, logarithms] = at::linalg_slogdet(wide(x));
   sign = signs;
   y = logarithms;
 }
-NAMED_OPERATOR(Pdist, (FloatIn, x), (Out, y), (Attribute<double>, p)) {
+NAMED_OPERATOR(Pdist, (Floating<In>, x), (Out, y), (Attribute<double>, p)) {
   y = at::pdist(wide(x), norm_of(p));
 }
 // Both have been broadcast to (.., P, R, M); the distances are over the last dimension.
-NAMED_OPERATOR(Cdist, (FloatIn, x1), (FloatIn, x2), (Out, y), (Attribute<double>, p)) {
+NAMED_OPERATOR(Cdist, (Floating<In>, x1), (Floating<In>, x2), (Out, y), (Attribute<double>, p)) {
   expect_shape("x2", x2, x1.sizes());
   const double norm = norm_of(p);
   const at::Tensor rows = wide(x1).reshape({-1, 1, x1.size(-1)});
   const at::Tensor others = wide(x2).reshape({-1, 1, x2.size(-1)});
   y = at::_cdist_forward(rows, others, norm, std::nullopt).reshape(y->sizes());
 }
-NAMED_OPERATOR(CdistGrad, (FloatIn, grad), (FloatIn, x1), (FloatIn, x2), (FloatIn, cdist), (Out, y),
-               (Attribute<double>, p)) {
+NAMED_OPERATOR(CdistGrad, (Floating<In>, grad), (Floating<In>, x1), (Floating<In>, x2),
+               (Floating<In>, cdist), (Out, y), (Attribute<double>, p)) {
   expect_shape("x2", x2, x1.sizes());
   expect_shape("grad", grad, x1.sizes());
   expect_shape("cdist", cdist, x1.sizes());

@@ -58,68 +58,70 @@ at::Tensor shaped_as(const Output& y, const at::Tensor& result) {
 
 }  // namespace
 
-NAMED_OPERATOR(MseLoss, (FloatIn, predict), (FloatIn, label), (Out, y),
+NAMED_OPERATOR(MseLoss, (Floating<In>, predict), (Floating<In>, label), (Out, y),
                (Attribute<std::string>, reduction)) {
   y = shaped_as(y, at::mse_loss(wide(predict), wide(label), reduction_of(reduction)));
 }
-NAMED_OPERATOR(MseLossGrad, (FloatIn, predict), (FloatIn, label), (FloatIn, dout), (Out, y),
-               (Attribute<std::string>, reduction)) {
+NAMED_OPERATOR(MseLossGrad, (Floating<In>, predict), (Floating<In>, label), (Floating<In>, dout),
+               (Out, y), (Attribute<std::string>, reduction)) {
   const int64_t mode = reduction_of(reduction);
   y = chain(2 * (wide(predict) - wide(label)), dout, mode);
 }
-NAMED_OPERATOR(LpLoss, (FloatIn, predict), (FloatIn, label), (Out, y), (Attribute<int64_t>, p),
-               (Attribute<std::string>, reduction)) {
+NAMED_OPERATOR(LpLoss, (Floating<In>, predict), (Floating<In>, label), (Out, y),
+               (Attribute<int64_t>, p), (Attribute<std::string>, reduction)) {
   EXPECT(p.value_or(1) == 1, "p is ", *p, ", expected 1");
   y = shaped_as(y, at::l1_loss(wide(predict), wide(label), reduction_of(reduction)));
 }
-NAMED_OPERATOR(L1LossGrad, (FloatIn, grads), (FloatIn, predict), (FloatIn, label), (Out, y),
-               (Attribute<std::string>, reduction)) {
+NAMED_OPERATOR(L1LossGrad, (Floating<In>, grads), (Floating<In>, predict), (Floating<In>, label),
+               (Out, y), (Attribute<std::string>, reduction)) {
   const int64_t mode = reduction_of(reduction);
   y = chain(at::sign(wide(predict) - wide(label)), grads, mode);
 }
-NAMED_OPERATOR(SmoothL1LossV2, (FloatIn, predict), (FloatIn, label), (Out, loss),
+NAMED_OPERATOR(SmoothL1LossV2, (Floating<In>, predict), (Floating<In>, label), (Out, loss),
                (Attribute<double>, sigma), (Attribute<std::string>, reduction)) {
   loss = shaped_as(loss, at::smooth_l1_loss(wide(predict), wide(label), reduction_of(reduction),
                                             sigma.value_or(1)));
 }
-NAMED_OPERATOR(SmoothL1LossGradV2, (FloatIn, predict), (FloatIn, label), (FloatIn, dout),
-               (Out, gradient), (Attribute<double>, sigma), (Attribute<std::string>, reduction)) {
+NAMED_OPERATOR(SmoothL1LossGradV2, (Floating<In>, predict), (Floating<In>, label),
+               (Floating<In>, dout), (Out, gradient), (Attribute<double>, sigma),
+               (Attribute<std::string>, reduction)) {
   const auto [x, target] = of_one_shape(predict, label);
   gradient = at::smooth_l1_loss_backward(wide(dout), x, target, reduction_of(reduction),
                                          sigma.value_or(1));
 }
-NAMED_OPERATOR(SoftMarginLoss, (FloatIn, input_x), (FloatIn, input_y), (Out, output_z),
+NAMED_OPERATOR(SoftMarginLoss, (Floating<In>, input_x), (Floating<In>, input_y), (Out, output_z),
                (Attribute<std::string>, reduction)) {
   output_z = shaped_as(output_z,
                        at::soft_margin_loss(wide(input_x), wide(input_y), reduction_of(reduction)));
 }
-NAMED_OPERATOR(SoftMarginLossGrad, (FloatIn, predict), (FloatIn, label), (FloatIn, dout),
-               (Out, gradient), (Attribute<std::string>, reduction)) {
+NAMED_OPERATOR(SoftMarginLossGrad, (Floating<In>, predict), (Floating<In>, label),
+               (Floating<In>, dout), (Out, gradient), (Attribute<std::string>, reduction)) {
   const auto [x, target] = of_one_shape(predict, label);
   gradient = at::soft_margin_loss_backward(wide(dout), x, target, reduction_of(reduction));
 }
-NAMED_OPERATOR(BinaryCrossEntropy, (FloatIn, x), (FloatIn, y), (OptionalIn, weight), (Out, output),
-               (Attribute<std::string>, reduction)) {
+NAMED_OPERATOR(BinaryCrossEntropy, (Floating<In>, x), (Floating<In>, y), (Optional<In>, weight),
+               (Out, output), (Attribute<std::string>, reduction)) {
   const at::Tensor loss =
       at::binary_cross_entropy(wide(x), wide(y), wide(weight), reduction_of(reduction));
   output = shaped_as(output, loss);
 }
-NAMED_OPERATOR(BinaryCrossEntropyGrad, (FloatIn, x), (FloatIn, y), (FloatIn, grad_output),
-               (OptionalIn, weight), (Out, output), (Attribute<std::string>, reduction)) {
+NAMED_OPERATOR(BinaryCrossEntropyGrad, (Floating<In>, x), (Floating<In>, y),
+               (Floating<In>, grad_output), (Optional<In>, weight), (Out, output),
+               (Attribute<std::string>, reduction)) {
   output = at::binary_cross_entropy_backward(wide(grad_output), wide(x), wide(y), wide(weight),
                                              reduction_of(reduction));
 }
-NAMED_OPERATOR(SigmoidCrossEntropyWithLogitsV2, (FloatIn, predict), (FloatIn, target),
-               (OptionalIn, weight), (OptionalIn, pos_weight), (Out, loss),
+NAMED_OPERATOR(SigmoidCrossEntropyWithLogitsV2, (Floating<In>, predict), (Floating<In>, target),
+               (Optional<In>, weight), (Optional<In>, pos_weight), (Out, loss),
                (Attribute<std::string>, reduction)) {
   loss = shaped_as(loss,
                    at::binary_cross_entropy_with_logits(wide(predict), wide(target), wide(weight),
                                                         wide(pos_weight), reduction_of(reduction)));
 }
 // The derivative of -w (p t log s + (1 - t) log(1 - s)), s the sigmoid of the logits.
-NAMED_OPERATOR(SigmoidCrossEntropyWithLogitsGradV2, (FloatIn, predict), (FloatIn, target),
-               (FloatIn, dout), (OptionalIn, weight), (OptionalIn, pos_weight), (Out, gradient),
-               (Attribute<std::string>, reduction)) {
+NAMED_OPERATOR(SigmoidCrossEntropyWithLogitsGradV2, (Floating<In>, predict), (Floating<In>, target),
+               (Floating<In>, dout), (Optional<In>, weight), (Optional<In>, pos_weight),
+               (Out, gradient), (Attribute<std::string>, reduction)) {
   const at::Tensor s = at::sigmoid(wide(predict)), t = wide(target);
   at::Tensor each = s - t;
   if (pos_weight) {
@@ -129,7 +131,7 @@ NAMED_OPERATOR(SigmoidCrossEntropyWithLogitsGradV2, (FloatIn, predict), (FloatIn
   if (weight) each = each * wide(*weight);
   gradient = chain(each, dout, reduction_of(reduction));
 }
-NAMED_OPERATOR(KLDiv, (FloatIn, x), (FloatIn, target), (Out, y),
+NAMED_OPERATOR(KLDiv, (Floating<In>, x), (Floating<In>, target), (Out, y),
                (Attribute<std::string>, reduction), (Attribute<bool>, log_target)) {
   const std::string mode = reduction.value_or("mean");
   const bool is_log = log_target.value_or(false);
@@ -140,14 +142,14 @@ NAMED_OPERATOR(KLDiv, (FloatIn, x), (FloatIn, target), (Out, y),
   }
   y = shaped_as(y, at::kl_div(wide(x), wide(target), reduction_of(mode), is_log));
 }
-NAMED_OPERATOR(KlDivLossGrad, (FloatIn, grad), (FloatIn, input), (FloatIn, target), (Out, y),
-               (Attribute<std::string>, reduction), (Attribute<bool>, log_target)) {
+NAMED_OPERATOR(KlDivLossGrad, (Floating<In>, grad), (Floating<In>, input), (Floating<In>, target),
+               (Out, y), (Attribute<std::string>, reduction), (Attribute<bool>, log_target)) {
   const at::Tensor t = wide(target);
   const at::Tensor each =
       log_target.value_or(false) ? -at::exp(t) : at::where(t > 0, -t, c10::Scalar(0.0));
   y = chain(each, grad, reduction_of(reduction));
 }
-NAMED_OPERATOR(NLLLoss, (FloatIn, x), (IndexIn, target), (OptionalIn, weight), (Out, y),
+NAMED_OPERATOR(NLLLoss, (Floating<In>, x), (IndexIn, target), (Optional<In>, weight), (Out, y),
                (Out, total_weight), (Attribute<std::string>, reduction),
                (Attribute<int64_t>, ignore_index)) {
   const auto [loss, total] = at::nll_loss_forward(
@@ -155,24 +157,24 @@ NAMED_OPERATOR(NLLLoss, (FloatIn, x), (IndexIn, target), (OptionalIn, weight), (
   y = shaped_as(y, loss);
   total_weight = shaped_as(total_weight, total);
 }
-NAMED_OPERATOR(NLLLossGrad, (FloatIn, x), (FloatIn, y_grad), (IndexIn, target),
-               (OptionalIn, weight), (FloatIn, total_weight), (Out, x_grad),
+NAMED_OPERATOR(NLLLossGrad, (Floating<In>, x), (Floating<In>, y_grad), (IndexIn, target),
+               (Optional<In>, weight), (Floating<In>, total_weight), (Out, x_grad),
                (Attribute<std::string>, reduction), (Attribute<int64_t>, ignore_index)) {
   const int64_t mode = reduction_of(reduction);
   const at::Tensor grads = mode == at::Reduction::None ? y_grad : y_grad.reshape({});
   x_grad = at::nll_loss_backward(wide(grads), wide(x), target, wide(weight), mode,
                                  ignore_index.value_or(-100), wide(total_weight).reshape({}));
 }
-NAMED_OPERATOR(MultilabelMarginLoss, (FloatIn, x), (IndexIn, target), (Out, y), (Out, is_target),
-               (Attribute<std::string>, reduction)) {
+NAMED_OPERATOR(MultilabelMarginLoss, (Floating<In>, x), (IndexIn, target), (Out, y),
+               (Out, is_target), (Attribute<std::string>, reduction)) {
   const auto [loss, marks] =
       at::multilabel_margin_loss_forward(wide(x), target, reduction_of(reduction));
   y = shaped_as(y, loss);
   is_target.copy(marks);
 }
 // For each row the loss, and its gradient.
-NAMED_OPERATOR(SoftmaxCrossEntropyWithLogits, (FloatIn, features), (FloatIn, labels), (Out, loss),
-               (Out, backprop)) {
+NAMED_OPERATOR(SoftmaxCrossEntropyWithLogits, (Floating<In>, features), (Floating<In>, labels),
+               (Out, loss), (Out, backprop)) {
   const at::Tensor logits = wide(features), weights = wide(labels);
   loss = -(weights * at::log_softmax(logits, 1)).sum(1);
   backprop = at::softmax(logits, 1) - weights;

@@ -33,17 +33,17 @@ at::Tensor product(const at::Tensor& x1, const at::Tensor& x2, bool transpose_x1
 
 }  // namespace
 
-NAMED_OPERATOR(MatMul, (In, x1), (In, x2), (OptionalIn, bias), (Out, y),
+NAMED_OPERATOR(MatMul, (In, x1), (In, x2), (Optional<In>, bias), (Out, y),
                (Attribute<bool>, transpose_x1), (Attribute<bool>, transpose_x2)) {
   y = product(x1, x2, transpose_x1.value_or(false), transpose_x2.value_or(false), bias);
 }
-NAMED_OPERATOR(MatMulV2, (In, x1), (In, x2), (OptionalIn, bias), (Out, y),
+NAMED_OPERATOR(MatMulV2, (In, x1), (In, x2), (Optional<In>, bias), (Out, y),
                (Attribute<bool>, transpose_x1), (Attribute<bool>, transpose_x2),
                (Attribute<int64_t>, offset_x)) {
   EXPECT(offset_x.value_or(0) == 0, "offset_x is ", *offset_x, ", expected 0");
   y = product(x1, x2, transpose_x1.value_or(false), transpose_x2.value_or(false), bias);
 }
-NAMED_OPERATOR(BatchMatMul, (In, x1), (In, x2), (OptionalIn, addend), (Out, y),
+NAMED_OPERATOR(BatchMatMul, (In, x1), (In, x2), (Optional<In>, addend), (Out, y),
                (Attribute<bool>, adj_x1), (Attribute<bool>, adj_x2), (Only<"0">, bias)) {
   y = product(x1, x2, adj_x1.value_or(false), adj_x2.value_or(false), addend);
 }

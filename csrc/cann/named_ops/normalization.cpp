@@ -72,16 +72,16 @@ at::Tensor per_channel(const at::Tensor& numbers, const at::Tensor& x) {
 
 }  // namespace
 
-NAMED_OPERATOR(LayerNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out, y), (Out, mean),
-               (Out, variance), (Attribute<int64_t>, begin_norm_axis),
+NAMED_OPERATOR(LayerNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta), (Out, y),
+               (Out, mean), (Out, variance), (Attribute<int64_t>, begin_norm_axis),
                (Attribute<int64_t>, begin_params_axis), (Attribute<double>, epsilon)) {
   const auto [average, spread] = moments_of(wide(x), axis_of(begin_norm_axis, x));
   y = (wide(x) - average) * at::rsqrt(spread + epsilon.value_or(1e-7)) * wide(gamma) + wide(beta);
   mean = average;
   variance = spread;
 }
-NAMED_OPERATOR(LayerNormV3, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out, y), (Out, mean),
-               (Out, rstd), (Attribute<int64_t>, begin_norm_axis),
+NAMED_OPERATOR(LayerNormV3, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta),
+               (Out, y), (Out, mean), (Out, rstd), (Attribute<int64_t>, begin_norm_axis),
                (Attribute<int64_t>, begin_params_axis), (Attribute<double>, epsilon)) {
   const auto [average, spread] = moments_of(wide(x), axis_of(begin_norm_axis, x));
   const at::Tensor scale = at::rsqrt(spread + epsilon.value_or(1e-5));
@@ -89,8 +89,9 @@ NAMED_OPERATOR(LayerNormV3, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Ou
   mean = average;
   rstd = scale;
 }
-NAMED_OPERATOR(LayerNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, variance), (FloatIn, mean),
-               (FloatIn, gamma), (Out, pd_x), (Out, pd_gamma), (Out, pd_beta)) {
+NAMED_OPERATOR(LayerNormGrad, (Floating<In>, dy), (Floating<In>, x), (Floating<In>, variance),
+               (Floating<In>, mean), (Floating<In>, gamma), (Out, pd_x), (Out, pd_gamma),
+               (Out, pd_beta)) {
   const Integers dims = normalized_dims(x, gamma);
   expect_shape("dy", dy, x.sizes());
   expect_statistic("variance", variance, x, dims);
@@ -104,7 +105,7 @@ NAMED_OPERATOR(LayerNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, variance), 
   pd_gamma = at::sum_to(wide(dy) * normal, gamma.sizes());
   pd_beta = at::sum_to(wide(dy), gamma.sizes());
 }
-NAMED_OPERATOR(RmsNorm, (FloatIn, x), (FloatIn, gamma), (Out, y), (Out, rstd),
+NAMED_OPERATOR(RmsNorm, (Floating<In>, x), (Floating<In>, gamma), (Out, y), (Out, rstd),
                (Attribute<double>, epsilon)) {
   const Integers dims = normalized_dims(x, gamma);
   const at::Tensor scale =
@@ -112,8 +113,8 @@ NAMED_OPERATOR(RmsNorm, (FloatIn, x), (FloatIn, gamma), (Out, y), (Out, rstd),
   y = wide(x) * scale * wide(gamma);
   rstd = scale;
 }
-NAMED_OPERATOR(RmsNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, rstd), (FloatIn, gamma),
-               (Out, dx), (Out, dgamma)) {
+NAMED_OPERATOR(RmsNormGrad, (Floating<In>, dy), (Floating<In>, x), (Floating<In>, rstd),
+               (Floating<In>, gamma), (Out, dx), (Out, dgamma)) {
   const Integers dims = normalized_dims(x, gamma);
   expect_shape("dy", dy, x.sizes());
   expect_statistic("rstd", rstd, x, dims);
@@ -123,9 +124,10 @@ NAMED_OPERATOR(RmsNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, rstd), (Float
   dgamma = at::sum_to(wide(dy) * normal, gamma.sizes());
 }
 // Without data_format it is NCHW, as torch_npu calls it, and not the NHWC of CANN.
-NAMED_OPERATOR(GroupNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out, y), (Out, mean),
-               (Out, variance), (Attribute<int64_t>, num_groups), (Only<"NCHW">, data_format),
-               (Attribute<double>, eps), (Attribute<bool>, is_training)) {
+NAMED_OPERATOR(GroupNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta), (Out, y),
+               (Out, mean), (Out, variance), (Attribute<int64_t>, num_groups),
+               (Only<"NCHW">, data_format), (Attribute<double>, eps),
+               (Attribute<bool>, is_training)) {
   const at::Tensor grouped = in_groups(wide(x), num_groups.value_or(1));
   const auto [average, spread] = moments_of(grouped, 2);
   const at::Tensor normal =
@@ -134,8 +136,8 @@ NAMED_OPERATOR(GroupNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out,
   mean = average.reshape(mean->sizes());
   variance = spread.reshape(variance->sizes());
 }
-NAMED_OPERATOR(GroupNormSwish, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (Out, y),
-               (Out, mean), (Out, rstd), (Attribute<int64_t>, num_groups),
+NAMED_OPERATOR(GroupNormSwish, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta),
+               (Out, y), (Out, mean), (Out, rstd), (Attribute<int64_t>, num_groups),
                (Only<"NCHW">, data_format), (Attribute<double>, eps),
                (Attribute<bool>, activate_swish), (Attribute<double>, swish_scale)) {
   const at::Tensor grouped = in_groups(wide(x), num_groups.value_or(1));
@@ -148,25 +150,26 @@ NAMED_OPERATOR(GroupNormSwish, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), 
   mean = average.reshape(mean->sizes());
   rstd = scale.reshape(rstd->sizes());
 }
-NAMED_OPERATOR(BNInfer, (FloatIn, x), (FloatIn, scale), (FloatIn, offset), (FloatIn, mean),
-               (FloatIn, variance), (Out, y), (Attribute<double>, epsilon)) {
+NAMED_OPERATOR(BNInfer, (Floating<In>, x), (Floating<In>, scale), (Floating<In>, offset),
+               (Floating<In>, mean), (Floating<In>, variance), (Out, y),
+               (Attribute<double>, epsilon)) {
   const at::Tensor normal = (wide(x) - per_channel(mean, x)) *
                             at::rsqrt(per_channel(variance, x) + epsilon.value_or(1e-4));
   y = normal * per_channel(scale, x) + per_channel(offset, x);
 }
-NAMED_OPERATOR(BNInferGrad, (FloatIn, grads), (FloatIn, scale), (FloatIn, batch_variance),
-               (Out, x_backprop), (Attribute<double>, epsilon)) {
+NAMED_OPERATOR(BNInferGrad, (Floating<In>, grads), (Floating<In>, scale),
+               (Floating<In>, batch_variance), (Out, x_backprop), (Attribute<double>, epsilon)) {
   x_backprop = wide(grads) * per_channel(scale, grads) *
                at::rsqrt(per_channel(batch_variance, grads) + epsilon.value_or(1e-4));
 }
-NAMED_OPERATOR(BNTrainingReduce, (FloatIn, x), (Out, sum), (Out, square_sum)) {
+NAMED_OPERATOR(BNTrainingReduce, (Floating<In>, x), (Out, sum), (Out, square_sum)) {
   Integers dims{0};
   for (int64_t i = 2; i < x.dim(); ++i) dims.push_back(i);
   sum = wide(x).sum(dims).view(sum->sizes());
   square_sum = at::square(wide(x)).sum(dims).view(square_sum->sizes());
 }
 // Each sequence of (B, C, T) minus its mean over its steps, over its standard deviation.
-NAMED_OPERATOR(NormalizeBatch, (FloatIn, input_x), (IndexIn, seq_len), (Out, output_y),
+NAMED_OPERATOR(NormalizeBatch, (Floating<In>, input_x), (IndexIn, seq_len), (Out, output_y),
                (Attribute<std::string>, normalize_type), (Attribute<double>, epsilon)) {
   expect_dims("input_x", input_x, 3);
   expect_shape("seq_len", seq_len, {input_x.size(0)});

@@ -17,9 +17,9 @@ at::Tensor scalar(const char* name, const at::Tensor& x) {
 
 }  // namespace
 
-NAMED_OPERATOR(ApplyAdamD, (FloatIn, var), (FloatIn, m), (FloatIn, v), (In, beta1_power),
-               (In, beta2_power), (In, lr), (In, beta1), (In, beta2), (In, epsilon),
-               (FloatIn, grad), (Out, var_out), (Out, m_out), (Out, v_out),
+NAMED_OPERATOR(ApplyAdamD, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v),
+               (In, beta1_power), (In, beta2_power), (In, lr), (In, beta1), (In, beta2),
+               (In, epsilon), (Floating<In>, grad), (Out, var_out), (Out, m_out), (Out, v_out),
                (Attribute<bool>, use_locking), (Attribute<bool>, use_nesterov)) {
   const at::Tensor b1 = scalar("beta1", beta1), b2 = scalar("beta2", beta2), g = wide(grad);
   const at::Tensor rate = scalar("lr", lr) * at::sqrt(1 - scalar("beta2_power", beta2_power)) /
@@ -32,10 +32,10 @@ NAMED_OPERATOR(ApplyAdamD, (FloatIn, var), (FloatIn, m), (FloatIn, v), (In, beta
   var_out = next, m_out = next_m, v_out = next_v;
 }
 // With amsgrad, max_grad_norm has the largest v so far.
-NAMED_OPERATOR(ApplyAdamW, (FloatIn, var), (FloatIn, m), (FloatIn, v), (In, beta1_power),
-               (In, beta2_power), (In, lr), (In, weight_decay), (In, beta1), (In, beta2),
-               (In, epsilon), (FloatIn, grad), (OptionalIn, max_grad_norm), (Out, var_out),
-               (Out, m_out), (Out, v_out), (Attribute<bool>, amsgrad),
+NAMED_OPERATOR(ApplyAdamW, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v),
+               (In, beta1_power), (In, beta2_power), (In, lr), (In, weight_decay), (In, beta1),
+               (In, beta2), (In, epsilon), (Floating<In>, grad), (Optional<In>, max_grad_norm),
+               (Out, var_out), (Out, m_out), (Out, v_out), (Attribute<bool>, amsgrad),
                (Attribute<bool>, maximize)) {
   const bool is_amsgrad = amsgrad.value_or(false);
   EXPECT(!is_amsgrad || max_grad_norm, "amsgrad is true and max_grad_norm is absent");
@@ -54,10 +54,10 @@ NAMED_OPERATOR(ApplyAdamW, (FloatIn, var), (FloatIn, m), (FloatIn, v), (In, beta
 }
 // BERT's Adam: no correction of the moments but what step_size holds, and weight decay in the
 // update.
-NAMED_OPERATOR(ApplyAdamV2, (FloatIn, var), (FloatIn, m), (FloatIn, v), (In, lr), (In, beta1),
-               (In, beta2), (In, epsilon), (FloatIn, grad), (In, max_grad_norm),
-               (In, global_grad_norm), (In, weight_decay), (OptionalIn, step_size), (Out, var_out),
-               (Out, m_out), (Out, v_out), (Attribute<std::string>, adam_mode)) {
+NAMED_OPERATOR(ApplyAdamV2, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v), (In, lr),
+               (In, beta1), (In, beta2), (In, epsilon), (Floating<In>, grad), (In, max_grad_norm),
+               (In, global_grad_norm), (In, weight_decay), (Optional<In>, step_size),
+               (Out, var_out), (Out, m_out), (Out, v_out), (Attribute<std::string>, adam_mode)) {
   const std::string mode = adam_mode.value_or("adam");
   EXPECT(mode == "adam" || mode == "mbart_adam", "adam_mode is ", mode,
          ", expected adam or mbart_adam");

@@ -97,7 +97,7 @@ NAMED_OPERATOR(Pad, (In, x), (HostInts, paddings), (Out, y)) {
 NAMED_OPERATOR(MirrorPad, (In, x), (HostInts, paddings), (Out, y), (Attribute<std::string>, mode)) {
   y = padded(x, from_last(paddings, true, x.dim()), mode_of(mode.value_or("REFLECT")));
 }
-NAMED_OPERATOR(PadV3, (In, x), (HostInts, paddings), (OptionalIn, constant_values), (Out, y),
+NAMED_OPERATOR(PadV3, (In, x), (HostInts, paddings), (Optional<In>, constant_values), (Out, y),
                (Attribute<std::string>, mode), (Attribute<bool>, paddings_contiguous)) {
   const Integers pads = from_last(paddings, paddings_contiguous.value_or(true), x.dim());
   const Mode kind = mode_of(mode.value_or("constant"));
@@ -111,7 +111,7 @@ NAMED_OPERATOR(PadV3, (In, x), (HostInts, paddings), (OptionalIn, constant_value
   const at::Tensor is_x = padded(at::ones_like(x, at::kBool), pads, kind);
   y = at::where(is_x, result, constant_values->reshape({}));
 }
-NAMED_OPERATOR(PadV3Grad, (FloatIn, x), (HostInts, paddings), (Out, y),
+NAMED_OPERATOR(PadV3Grad, (Floating<In>, x), (HostInts, paddings), (Out, y),
                (Attribute<std::string>, mode), (Attribute<bool>, paddings_contiguous)) {
   const Mode kind = mode_of(mode.value_or("reflect"));
   EXPECT(kind != Mode::kConstant, "mode is constant, expected edge or reflect");

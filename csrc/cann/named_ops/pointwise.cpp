@@ -199,7 +199,7 @@ NAMED_OPERATOR(Cross, (In, x1), (In, x2), (Out, y), (Attribute<int64_t>, dim)) {
   y = at::cross(wide(x1), wide(x2), dim.value_or(-1));
 }
 // Parts of the blocks of channels of two tensors, added.
-NAMED_OPERATOR(StrideAdd, (FloatIn, x1), (FloatIn, x2), (Out, y),
+NAMED_OPERATOR(StrideAdd, (Floating<In>, x1), (Floating<In>, x2), (Out, y),
                (Attribute<int64_t>, x1_c1_offset), (Attribute<int64_t>, x2_c1_offset),
                (Attribute<int64_t>, c1_len)) {
   constexpr int64_t kChannels = 16;  // in a block

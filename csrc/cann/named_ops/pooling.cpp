@@ -62,7 +62,7 @@ struct Planes {
 
 }  // namespace
 
-NAMED_OPERATOR(AvgPoolV2, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
+NAMED_OPERATOR(AvgPoolV2, (Floating<In>, x), (Out, y), (Attribute<Integers>, ksize),
                (Attribute<Integers>, strides), (Only<"CALCULATED">, padding_mode),
                (Attribute<Integers>, pads), (Only<"NCHW">, data_format),
                (Only<"false">, global_pooling), (Attribute<bool>, ceil_mode),
@@ -71,8 +71,8 @@ NAMED_OPERATOR(AvgPoolV2, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
                      first_sides(pads, 2), ceil_mode.value_or(false), !exclusive.value_or(true),
                      divisor_of(divisor_override));
 }
-NAMED_OPERATOR(AvgPoolV2Grad, (HostInts, orig_input_shape), (FloatIn, input_grad), (Out, out_grad),
-               (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
+NAMED_OPERATOR(AvgPoolV2Grad, (HostInts, orig_input_shape), (Floating<In>, input_grad),
+               (Out, out_grad), (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
                (Only<"CALCULATED">, padding_mode), (Attribute<Integers>, pads),
                (Only<"NCHW">, data_format), (Only<"false">, global_pooling),
                (Attribute<bool>, ceil_mode), (Attribute<bool>, exclusive),
@@ -84,7 +84,7 @@ NAMED_OPERATOR(AvgPoolV2Grad, (HostInts, orig_input_shape), (FloatIn, input_grad
       part("strides", strides, 4, 2, 2), first_sides(pads, 2), ceil_mode.value_or(false),
       !exclusive.value_or(true), divisor_of(divisor_override));
 }
-NAMED_OPERATOR(AvgPool3D, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
+NAMED_OPERATOR(AvgPool3D, (Floating<In>, x), (Out, y), (Attribute<Integers>, ksize),
                (Attribute<Integers>, strides), (Attribute<Integers>, pads),
                (Attribute<bool>, ceil_mode), (Attribute<bool>, count_include_pad),
                (Attribute<int64_t>, divisor_override), (Stated<"NCDHW">, data_format)) {
@@ -92,7 +92,7 @@ NAMED_OPERATOR(AvgPool3D, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
                      first_sides(pads, 3), ceil_mode.value_or(false),
                      count_include_pad.value_or(true), divisor_of(divisor_override));
 }
-NAMED_OPERATOR(AvgPool3DGrad, (HostInts, orig_input_shape), (FloatIn, grads), (Out, output),
+NAMED_OPERATOR(AvgPool3DGrad, (HostInts, orig_input_shape), (Floating<In>, grads), (Out, output),
                (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
                (Attribute<Integers>, pads), (Attribute<bool>, ceil_mode),
                (Attribute<bool>, count_include_pad), (Attribute<int64_t>, divisor_override),
@@ -104,17 +104,17 @@ NAMED_OPERATOR(AvgPool3DGrad, (HostInts, orig_input_shape), (FloatIn, grads), (O
                                    first_sides(pads, 3), ceil_mode.value_or(false),
                                    count_include_pad.value_or(true), divisor_of(divisor_override));
 }
-NAMED_OPERATOR(AdaptiveAvgPool2d, (FloatIn, x), (Out, y), (Attribute<Integers>, output_size)) {
+NAMED_OPERATOR(AdaptiveAvgPool2d, (Floating<In>, x), (Out, y), (Attribute<Integers>, output_size)) {
   y = at::_adaptive_avg_pool2d(wide(x), part("output_size", output_size, 2, 0, 2));
 }
-NAMED_OPERATOR(AdaptiveAvgPool2dGrad, (FloatIn, input_grad), (Out, output_grad),
+NAMED_OPERATOR(AdaptiveAvgPool2dGrad, (Floating<In>, input_grad), (Out, output_grad),
                (Attribute<Integers>, orig_input_shape)) {
   expect_planes("input_grad", input_grad, output_grad->sizes(), 2);
   const at::Tensor grads = wide(input_grad);
   output_grad = at::_adaptive_avg_pool2d_backward(grads, grads.new_zeros(output_grad->sizes()));
 }
 // argmax is CANN's own affair: zeros here, because the gradient finds the maxima again.
-NAMED_OPERATOR(MaxPoolWithArgmaxV1, (FloatIn, x), (Out, y), (Out, argmax),
+NAMED_OPERATOR(MaxPoolWithArgmaxV1, (Floating<In>, x), (Out, y), (Out, argmax),
                (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
                (Attribute<Integers>, pads), (Attribute<int64_t>, dtype),
                (Attribute<Integers>, dilation), (Attribute<bool>, ceil_mode)) {
@@ -123,8 +123,8 @@ NAMED_OPERATOR(MaxPoolWithArgmaxV1, (FloatIn, x), (Out, y), (Out, argmax),
                                               planes.dilation, ceil_mode.value_or(false)));
   argmax = at::zeros_like(argmax);
 }
-NAMED_OPERATOR(MaxPoolGradWithArgmaxV1, (FloatIn, x), (FloatIn, grad), (In, argmax), (Out, y),
-               (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
+NAMED_OPERATOR(MaxPoolGradWithArgmaxV1, (Floating<In>, x), (Floating<In>, grad), (In, argmax),
+               (Out, y), (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
                (Attribute<Integers>, pads), (Attribute<int64_t>, dtype),
                (Attribute<Integers>, dilation), (Attribute<Integers>, dilations),
                (Attribute<bool>, ceil_mode)) {
@@ -136,7 +136,7 @@ NAMED_OPERATOR(MaxPoolGradWithArgmaxV1, (FloatIn, x), (FloatIn, grad), (In, argm
   y = at::max_pool2d_with_indices_backward(wide(grad), wide(x), planes.ksize, planes.strides,
                                            planes.pads, planes.dilation, ceil, where);
 }
-NAMED_OPERATOR(MaxPool3D, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
+NAMED_OPERATOR(MaxPool3D, (Floating<In>, x), (Out, y), (Attribute<Integers>, ksize),
                (Attribute<Integers>, strides), (Stated<"CALCULATED">, padding),
                (Attribute<Integers>, pads), (Attribute<Integers>, dilation),
                (Attribute<int64_t>, ceil_mode), (Stated<"NCDHW">, data_format)) {
@@ -145,8 +145,8 @@ NAMED_OPERATOR(MaxPool3D, (FloatIn, x), (Out, y), (Attribute<Integers>, ksize),
                      ceil_mode.value_or(0) != 0);
 }
 // The second tensor is the result, which is not needed.
-NAMED_OPERATOR(MaxPool3DGrad, (FloatIn, orig_x), (FloatIn, orig_y), (FloatIn, grads), (Out, y),
-               (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
+NAMED_OPERATOR(MaxPool3DGrad, (Floating<In>, orig_x), (Floating<In>, orig_y), (Floating<In>, grads),
+               (Out, y), (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
                (Stated<"CALCULATED">, padding), (Attribute<Integers>, pads),
                (Stated<"NCDHW">, data_format)) {
   expect_planes("grads", grads, orig_x.sizes(), 3);

@@ -59,8 +59,8 @@ Quantisation reconstruct(const at::Tensor& data, double low, double high,
 
 }  // namespace
 
-NAMED_OPERATOR(IFMR, (FloatIn, data), (FloatIn, data_min), (FloatIn, data_max), (In, cumsum),
-               (Out, scale), (Out, offset), (Attribute<double>, min_percentile),
+NAMED_OPERATOR(IFMR, (Floating<In>, data), (Floating<In>, data_min), (Floating<In>, data_max),
+               (In, cumsum), (Out, scale), (Out, offset), (Attribute<double>, min_percentile),
                (Attribute<double>, max_percentile), (Attribute<Numerals>, search_range),
                (Attribute<double>, search_step), (Attribute<bool>, with_offset),
                (Attribute<int64_t>, quant_bits)) {
@@ -85,7 +85,7 @@ NAMED_OPERATOR(IFMR, (FloatIn, data), (FloatIn, data_min), (FloatIn, data_max), 
   offset = at::zeros(offset->sizes(), data.options().dtype(at::kFloat)) + best.offset;
 }
 // A bit for each number that is 0 or more, eight in a byte from the lowest on.
-NAMED_OPERATOR(SignBitsPack, (FloatIn, self), (Out, y), (Attribute<int64_t>, size)) {
+NAMED_OPERATOR(SignBitsPack, (Floating<In>, self), (Out, y), (Attribute<int64_t>, size)) {
   const int64_t rows = size.value_or(1);
   expect_dims("self", self, 1);
   const int64_t bytes = (self.size(0) + 7) / 8;

@@ -78,26 +78,26 @@ NAMED_OPERATOR(StatelessDropOutGenMask, (HostInts, shape), (HostFloats, prob), (
   const int64_t low = seed.empty() ? 0 : seed[0], high = offset.empty() ? 0 : offset.back();
   y = draw_bits(y, probability("prob", prob), source_of(low, high));
 }
-NAMED_OPERATOR(DropOutDoMask, (FloatIn, x), (In, mask), (HostFloats, keep_prob), (Out, y)) {
+NAMED_OPERATOR(DropOutDoMask, (Floating<In>, x), (In, mask), (HostFloats, keep_prob), (Out, y)) {
   y = kept(x, unpacked_dropout_mask(mask.reshape({-1}), x).to(at::kBool),
            probability("keep_prob", keep_prob));
 }
-NAMED_OPERATOR(DropOutDoMaskV3, (FloatIn, x), (In, mask), (HostFloats, keep_prob), (Out, y)) {
+NAMED_OPERATOR(DropOutDoMaskV3, (Floating<In>, x), (In, mask), (HostFloats, keep_prob), (Out, y)) {
   EXPECT(mask.numel() == x.numel(), "mask has ", mask.numel(), " bytes, expected ", x.numel(),
          ", one for each element");
   y = kept(x, mask.reshape(x.sizes()).to(at::kBool), probability("keep_prob", keep_prob));
 }
 // softmax(x1 + alpha x2), and what the mask keeps of it.
-NAMED_OPERATOR(AxpyWithSoftmaxAndDropOutDoMask, (FloatIn, x1), (FloatIn, x2), (In, mask), (Out, y1),
-               (Out, y2), (Attribute<double>, alpha), (Attribute<double>, input_keep_prob),
-               (Attribute<Integers>, axis)) {
+NAMED_OPERATOR(AxpyWithSoftmaxAndDropOutDoMask, (Floating<In>, x1), (Floating<In>, x2), (In, mask),
+               (Out, y1), (Out, y2), (Attribute<double>, alpha),
+               (Attribute<double>, input_keep_prob), (Attribute<Integers>, axis)) {
   const at::Tensor sum = wide(x1) + wide(x2) * alpha.value_or(1);
   const at::Tensor softmax = at::softmax(sum, axis_of(axis));
   y1 = softmax;
   y2 = kept(softmax, is_kept(mask, softmax), input_keep_prob.value_or(1));
 }
-NAMED_OPERATOR(DropoutWithMulsAndSoftmaxGrad, (FloatIn, y_grad), (In, mask),
-               (FloatIn, softmax_output), (Out, x_grad), (Attribute<double>, input_keep_prob),
+NAMED_OPERATOR(DropoutWithMulsAndSoftmaxGrad, (Floating<In>, y_grad), (In, mask),
+               (Floating<In>, softmax_output), (Out, x_grad), (Attribute<double>, input_keep_prob),
                (Attribute<double>, alpha), (Attribute<Integers>, axes)) {
   const at::Tensor softmax = wide(softmax_output);
   expect_shape("y_grad", y_grad, softmax.sizes());

@@ -230,14 +230,15 @@ struct GruOutputs {
 
 }  // namespace
 
-NAMED_OPERATOR(DynamicRNN, (FloatIn, x), (FloatIn, w), (OptionalIn, b), (OptionalIn, seq_length),
-               (OptionalIn, init_h), (OptionalIn, init_c), (Out, y), (Out, output_h),
-               (Out, output_c), (Out, i), (Out, j), (Out, f), (Out, o), (Out, tanhc),
-               (Attribute<std::string>, cell_type), (Attribute<std::string>, direction),
-               (Only<"1|0">, cell_depth), (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob),
-               (Only<"-1">, cell_clip), (Only<"0">, num_proj), (Only<"true">, time_major),
-               (Only<"tanh">, activation), (Attribute<double>, forget_bias),
-               (Attribute<std::string>, gate_order), (Attribute<bool>, is_training)) {
+NAMED_OPERATOR(DynamicRNN, (Floating<In>, x), (Floating<In>, w), (Optional<In>, b),
+               (Optional<In>, seq_length), (Optional<In>, init_h), (Optional<In>, init_c), (Out, y),
+               (Out, output_h), (Out, output_c), (Out, i), (Out, j), (Out, f), (Out, o),
+               (Out, tanhc), (Attribute<std::string>, cell_type),
+               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
+               (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip),
+               (Only<"0">, num_proj), (Only<"true">, time_major), (Only<"tanh">, activation),
+               (Attribute<double>, forget_bias), (Attribute<std::string>, gate_order),
+               (Attribute<bool>, is_training)) {
   const auto [of_input, of_hidden] = split(reordered(w, gate_order), x);
   check_lstm(x, of_input, of_hidden, cell_type);
   const int64_t hidden = of_hidden.size(0);
@@ -251,16 +252,17 @@ NAMED_OPERATOR(DynamicRNN, (FloatIn, x), (FloatIn, w), (OptionalIn, b), (Optiona
   y = all(out.y), output_h = all(out.h), output_c = all(out.c);
   i = all(out.i), j = all(out.j), f = all(out.f), o = all(out.o), tanhc = all(out.tanhc);
 }
-NAMED_OPERATOR(DynamicRNNV2, (FloatIn, x), (FloatIn, weight_input), (FloatIn, weight_hidden),
-               (OptionalIn, b), (OptionalIn, seq_length), (OptionalIn, init_h),
-               (OptionalIn, init_c), (Out, y), (Out, output_h), (Out, output_c), (Out, i), (Out, j),
-               (Out, f), (Out, o), (Out, tanhc), (Attribute<std::string>, cell_type),
-               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
-               (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip),
-               (Only<"0">, num_proj), (Only<"true">, time_major), (Only<"tanh">, activation),
-               (Only<"sigmoid">, recurrent_activation), (Only<"false">, stateful),
-               (Only<"concat">, merge_mode), (Attribute<double>, forget_bias),
-               (Attribute<std::string>, gate_order), (Attribute<bool>, is_training)) {
+NAMED_OPERATOR(DynamicRNNV2, (Floating<In>, x), (Floating<In>, weight_input),
+               (Floating<In>, weight_hidden), (Optional<In>, b), (Optional<In>, seq_length),
+               (Optional<In>, init_h), (Optional<In>, init_c), (Out, y), (Out, output_h),
+               (Out, output_c), (Out, i), (Out, j), (Out, f), (Out, o), (Out, tanhc),
+               (Attribute<std::string>, cell_type), (Attribute<std::string>, direction),
+               (Only<"1|0">, cell_depth), (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob),
+               (Only<"-1">, cell_clip), (Only<"0">, num_proj), (Only<"true">, time_major),
+               (Only<"tanh">, activation), (Only<"sigmoid">, recurrent_activation),
+               (Only<"false">, stateful), (Only<"concat">, merge_mode),
+               (Attribute<double>, forget_bias), (Attribute<std::string>, gate_order),
+               (Attribute<bool>, is_training)) {
   check_lstm(x, weight_input, weight_hidden, cell_type);
   const at::Tensor of_input = reordered(wide(weight_input), gate_order);
   const at::Tensor of_hidden = reordered(wide(weight_hidden), gate_order);
@@ -275,12 +277,13 @@ NAMED_OPERATOR(DynamicRNNV2, (FloatIn, x), (FloatIn, weight_input), (FloatIn, we
   y = all(out.y), output_h = all(out.h), output_c = all(out.c);
   i = all(out.i), j = all(out.j), f = all(out.f), o = all(out.o), tanhc = all(out.tanhc);
 }
-NAMED_OPERATOR(DynamicRNNGrad, (FloatIn, x), (FloatIn, w), (OptionalIn, b), (FloatIn, y),
-               (FloatIn, init_h), (FloatIn, init_c), (FloatIn, h), (FloatIn, c), (FloatIn, dy),
-               (FloatIn, dh), (FloatIn, dc), (FloatIn, i), (FloatIn, j), (FloatIn, f), (FloatIn, o),
-               (FloatIn, tanhc), (OptionalIn, seq_length), (OptionalIn, mask), (OptionalIn, wci),
-               (OptionalIn, wcf), (OptionalIn, wco), (Out, dw), (Out, db), (Out, dx),
-               (Out, dh_prev), (Out, dc_prev), (Attribute<std::string>, cell_type),
+NAMED_OPERATOR(DynamicRNNGrad, (Floating<In>, x), (Floating<In>, w), (Optional<In>, b),
+               (Floating<In>, y), (Floating<In>, init_h), (Floating<In>, init_c), (Floating<In>, h),
+               (Floating<In>, c), (Floating<In>, dy), (Floating<In>, dh), (Floating<In>, dc),
+               (Floating<In>, i), (Floating<In>, j), (Floating<In>, f), (Floating<In>, o),
+               (Floating<In>, tanhc), (Optional<In>, seq_length), (Optional<In>, mask),
+               (Optional<In>, wci), (Optional<In>, wcf), (Optional<In>, wco), (Out, dw), (Out, db),
+               (Out, dx), (Out, dh_prev), (Out, dc_prev), (Attribute<std::string>, cell_type),
                (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
                (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip),
                (Only<"0">, num_proj), (Only<"true">, time_major), (Attribute<double>, forget_bias),
@@ -300,18 +303,19 @@ NAMED_OPERATOR(DynamicRNNGrad, (FloatIn, x), (FloatIn, w), (OptionalIn, b), (Flo
   dh_prev = g.of_h.reshape(dh_prev->sizes());
   dc_prev = g.of_c.reshape(dc_prev->sizes());
 }
-NAMED_OPERATOR(DynamicRNNV2Grad, (FloatIn, x), (FloatIn, w_x), (FloatIn, w_h), (FloatIn, y),
-               (FloatIn, init_h), (FloatIn, init_c), (FloatIn, h), (FloatIn, c), (FloatIn, dy),
-               (FloatIn, dh), (FloatIn, dc), (FloatIn, i), (FloatIn, j), (FloatIn, f), (FloatIn, o),
-               (FloatIn, tanhc), (OptionalIn, seq_length), (OptionalIn, wci), (OptionalIn, wcf),
-               (OptionalIn, wco), (OptionalIn, mask), (Out, dw_x), (Out, dw_h), (Out, db),
-               (Out, dx), (Out, dh_prev), (Out, dc_prev), (Attribute<std::string>, cell_type),
-               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
-               (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip),
-               (Only<"0">, num_proj), (Only<"true">, time_major), (Only<"tanh">, activation),
-               (Only<"sigmoid">, recurrent_activation), (Only<"false">, stateful),
-               (Only<"concat">, merge_mode), (Attribute<double>, forget_bias),
-               (Attribute<std::string>, gate_order)) {
+NAMED_OPERATOR(DynamicRNNV2Grad, (Floating<In>, x), (Floating<In>, w_x), (Floating<In>, w_h),
+               (Floating<In>, y), (Floating<In>, init_h), (Floating<In>, init_c), (Floating<In>, h),
+               (Floating<In>, c), (Floating<In>, dy), (Floating<In>, dh), (Floating<In>, dc),
+               (Floating<In>, i), (Floating<In>, j), (Floating<In>, f), (Floating<In>, o),
+               (Floating<In>, tanhc), (Optional<In>, seq_length), (Optional<In>, wci),
+               (Optional<In>, wcf), (Optional<In>, wco), (Optional<In>, mask), (Out, dw_x),
+               (Out, dw_h), (Out, db), (Out, dx), (Out, dh_prev), (Out, dc_prev),
+               (Attribute<std::string>, cell_type), (Attribute<std::string>, direction),
+               (Only<"1|0">, cell_depth), (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob),
+               (Only<"-1">, cell_clip), (Only<"0">, num_proj), (Only<"true">, time_major),
+               (Only<"tanh">, activation), (Only<"sigmoid">, recurrent_activation),
+               (Only<"false">, stateful), (Only<"concat">, merge_mode),
+               (Attribute<double>, forget_bias), (Attribute<std::string>, gate_order)) {
   expect_none("mask", mask), expect_none("wci", wci), expect_none("wcf", wcf);
   expect_none("wco", wco);
   const at::Tensor inputs = x.dim() == 2 ? x.unsqueeze(0) : x;
@@ -334,14 +338,14 @@ NAMED_OPERATOR(DynamicRNNV2Grad, (FloatIn, x), (FloatIn, w_x), (FloatIn, w_h), (
   dh_prev = g.of_h.reshape(dh_prev->sizes());
   dc_prev = g.of_c.reshape(dc_prev->sizes());
 }
-NAMED_OPERATOR(DynamicGRUV2, (FloatIn, x), (FloatIn, weight_input), (FloatIn, weight_hidden),
-               (OptionalIn, bias_input), (OptionalIn, bias_hidden), (OptionalIn, seq_length),
-               (OptionalIn, init_h), (Out, y), (Out, output_h), (Out, update), (Out, reset),
-               (Out, new_), (Out, hidden_new), (Attribute<std::string>, direction),
-               (Only<"1">, cell_depth), (Only<"1">, keep_prob), (Only<"-1">, cell_clip),
-               (Only<"0">, num_proj), (Only<"true">, time_major), (Only<"tanh">, activation),
-               (Stated<"rzh">, gate_order), (Only<"true">, reset_after),
-               (Attribute<bool>, is_training)) {
+NAMED_OPERATOR(DynamicGRUV2, (Floating<In>, x), (Floating<In>, weight_input),
+               (Floating<In>, weight_hidden), (Optional<In>, bias_input),
+               (Optional<In>, bias_hidden), (Optional<In>, seq_length), (Optional<In>, init_h),
+               (Out, y), (Out, output_h), (Out, update), (Out, reset), (Out, new_),
+               (Out, hidden_new), (Attribute<std::string>, direction), (Only<"1">, cell_depth),
+               (Only<"1">, keep_prob), (Only<"-1">, cell_clip), (Only<"0">, num_proj),
+               (Only<"true">, time_major), (Only<"tanh">, activation), (Stated<"rzh">, gate_order),
+               (Only<"true">, reset_after), (Attribute<bool>, is_training)) {
   expect_none("seq_length", seq_length);
   expect_dims("x", x, 3);
   const int64_t hidden = hidden_of("weight_input", weight_input, 3);
@@ -369,10 +373,11 @@ NAMED_OPERATOR(DynamicGRUV2, (FloatIn, x), (FloatIn, weight_input), (FloatIn, we
   y = all(out.y), output_h = all(out.y), update = all(out.update), reset = all(out.reset);
   new_ = all(out.fresh), hidden_new = all(out.hidden_new);
 }
-NAMED_OPERATOR(DynamicGRUV2Grad, (FloatIn, x), (FloatIn, weight_input), (FloatIn, weight_hidden),
-               (FloatIn, y), (FloatIn, init_h), (FloatIn, h), (FloatIn, dy), (FloatIn, dh),
-               (FloatIn, update), (FloatIn, reset), (FloatIn, new_), (FloatIn, hidden_new),
-               (OptionalIn, seq_length), (OptionalIn, mask), (Out, dw_input), (Out, dw_hidden),
+NAMED_OPERATOR(DynamicGRUV2Grad, (Floating<In>, x), (Floating<In>, weight_input),
+               (Floating<In>, weight_hidden), (Floating<In>, y), (Floating<In>, init_h),
+               (Floating<In>, h), (Floating<In>, dy), (Floating<In>, dh), (Floating<In>, update),
+               (Floating<In>, reset), (Floating<In>, new_), (Floating<In>, hidden_new),
+               (Optional<In>, seq_length), (Optional<In>, mask), (Out, dw_input), (Out, dw_hidden),
                (Out, db_input), (Out, db_hidden), (Out, dx), (Out, dh_prev),
                (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
                (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip), (Only<"0">, num_proj),

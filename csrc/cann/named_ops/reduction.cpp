@@ -66,11 +66,11 @@ at::Tensor mean(const at::Tensor& x, const Integers& axes, bool keep_dims, bool 
 NAMED_OPERATOR(ReduceSum, (In, x), (HostInts, axes), (Out, y), (Attribute<bool>, keep_dims)) {
   y = at::sum(x, all_if_empty(axes, x), keep_dims.value_or(false), x.scalar_type());
 }
-NAMED_OPERATOR(ReduceMean, (FloatIn, x), (HostInts, axes), (Out, y), (Attribute<bool>, keep_dims),
-               (Attribute<bool>, noop_with_empty_axes)) {
+NAMED_OPERATOR(ReduceMean, (Floating<In>, x), (HostInts, axes), (Out, y),
+               (Attribute<bool>, keep_dims), (Attribute<bool>, noop_with_empty_axes)) {
   y = mean(x, axes, keep_dims.value_or(false), noop_with_empty_axes.value_or(true));
 }
-NAMED_OPERATOR(ReduceMeanD, (FloatIn, x), (Out, y), (Attribute<Integers>, axes),
+NAMED_OPERATOR(ReduceMeanD, (Floating<In>, x), (Out, y), (Attribute<Integers>, axes),
                (Attribute<bool>, keep_dims), (Attribute<bool>, noop_with_empty_axes)) {
   y = mean(x, axes.value_or(Integers()), keep_dims.value_or(false),
            noop_with_empty_axes.value_or(false));
@@ -90,13 +90,13 @@ NAMED_OPERATOR(ReduceAll, (In, x), (HostInts, axes), (Out, y), (Attribute<bool>,
 NAMED_OPERATOR(ReduceAny, (In, x), (HostInts, axes), (Out, y), (Attribute<bool>, keep_dims)) {
   y = at::amax(x.to(at::kBool), all_if_empty(axes, x), keep_dims.value_or(false));
 }
-NAMED_OPERATOR(ReduceLogSumExp, (FloatIn, x), (HostInts, axes), (Out, y),
+NAMED_OPERATOR(ReduceLogSumExp, (Floating<In>, x), (HostInts, axes), (Out, y),
                (Attribute<bool>, keep_dims)) {
   y = at::logsumexp(wide(x), all_if_empty(axes, x), keep_dims.value_or(false));
 }
 // The mean is given, in the shape of x. What is computed is the standard deviation or, with
 // `invert`, one over it, where epsilon is added to the variance.
-NAMED_OPERATOR(ReduceStdWithMean, (FloatIn, x), (FloatIn, mean), (Out, y),
+NAMED_OPERATOR(ReduceStdWithMean, (Floating<In>, x), (Floating<In>, mean), (Out, y),
                (Attribute<Integers>, dim), (Attribute<bool>, unbiased), (Attribute<bool>, keepdim),
                (Attribute<bool>, invert), (Attribute<double>, epsilon),
                (Attribute<int64_t>, correction)) {
@@ -110,7 +110,7 @@ NAMED_OPERATOR(ReduceStdWithMean, (FloatIn, x), (FloatIn, mean), (Out, y),
 }
 // The p-norm in two steps, the sum of the powers and its root. Infinite p are the largest and the
 // smallest magnitude, 0 counts what is not 0.
-NAMED_OPERATOR(LpNormReduceV2, (FloatIn, x), (Out, y), (Attribute<double>, p),
+NAMED_OPERATOR(LpNormReduceV2, (Floating<In>, x), (Out, y), (Attribute<double>, p),
                (Attribute<Integers>, axes), (Attribute<bool>, keepdim),
                (Attribute<double>, epsilon)) {
   const double power = p.value_or(2);
@@ -118,7 +118,7 @@ NAMED_OPERATOR(LpNormReduceV2, (FloatIn, x), (Out, y), (Attribute<double>, p),
       wide(x), power, all_if_empty(axes.value_or(Integers()), x), keepdim.value_or(false));
   y = has_root(power) ? norm.pow(power) : norm;
 }
-NAMED_OPERATOR(LpNormUpdateV2, (FloatIn, x), (Out, y), (Attribute<double>, p),
+NAMED_OPERATOR(LpNormUpdateV2, (Floating<In>, x), (Out, y), (Attribute<double>, p),
                (Attribute<double>, epsilon)) {
   const double power = p.value_or(2);
   const at::Tensor norm = has_root(power) ? wide(x).pow(1 / power) : wide(x);
@@ -146,8 +146,8 @@ NAMED_OPERATOR(Cummin, (In, x), (Out, y), (Out, indices), (Attribute<int64_t>, a
   y = values;
   indices = places;
 }
-NAMED_OPERATOR(Renorm, (FloatIn, x), (Out, y), (Attribute<double>, p), (Attribute<int64_t>, dim),
-               (Attribute<double>, maxnorm)) {
+NAMED_OPERATOR(Renorm, (Floating<In>, x), (Out, y), (Attribute<double>, p),
+               (Attribute<int64_t>, dim), (Attribute<double>, maxnorm)) {
   // The factors of the slices alone where the result has one number for each.
   const double norm = p.value_or(2), most = maxnorm.value_or(1);
   const int64_t kept = c10::maybe_wrap_dim(dim.value_or(0), x.dim());
@@ -160,21 +160,22 @@ NAMED_OPERATOR(Renorm, (FloatIn, x), (Out, y), (Attribute<double>, p), (Attribut
   y = y->sizes() == x.sizes() ? wide(x) * factors : factors;
 }
 
-NAMED_OPERATOR(SoftmaxV2, (FloatIn, x), (Out, y), (Attribute<Integers>, axes),
+NAMED_OPERATOR(SoftmaxV2, (Floating<In>, x), (Out, y), (Attribute<Integers>, axes),
                (Only<"false">, half_to_float)) {
   y = at::softmax(x, one_axis(axes.value_or(Integers{-1})));
 }
-NAMED_OPERATOR(SoftmaxGrad, (FloatIn, softmax), (FloatIn, grad_softmax), (Out, grad_x),
+NAMED_OPERATOR(SoftmaxGrad, (Floating<In>, softmax), (Floating<In>, grad_softmax), (Out, grad_x),
                (Attribute<Integers>, axes)) {
   const int64_t axis = one_axis(axes.value_or(Integers{-1}));
   expect_shape("grad_softmax", grad_softmax, softmax.sizes());
   grad_x = at::_softmax_backward_data(wide(grad_softmax), wide(softmax), axis,
                                       wide(softmax.scalar_type()));
 }
-NAMED_OPERATOR(LogSoftmaxV2, (FloatIn, logits), (Out, logsoftmax), (Attribute<Integers>, axes)) {
+NAMED_OPERATOR(LogSoftmaxV2, (Floating<In>, logits), (Out, logsoftmax),
+               (Attribute<Integers>, axes)) {
   logsoftmax = at::log_softmax(wide(logits), one_axis(axes.value_or(Integers{-1})));
 }
-NAMED_OPERATOR(LogSoftmaxGrad, (FloatIn, grad), (FloatIn, x), (Out, y),
+NAMED_OPERATOR(LogSoftmaxGrad, (Floating<In>, grad), (Floating<In>, x), (Out, y),
                (Attribute<Integers>, axis)) {
   expect_shape("grad", grad, x.sizes());
   y = at::_log_softmax_backward_data(wide(grad), wide(x), one_axis(axis.value_or(Integers{-1})),

@@ -143,8 +143,8 @@ at::Tensor planes_of(const at::Tensor& images) {
 
 }  // namespace
 
-NAMED_OPERATOR(ROIAlign, (FloatIn, features), (FloatIn, rois), (OptionalIn, rois_n), (Out, y),
-               (Attribute<double>, spatial_scale), (Attribute<int64_t>, pooled_height),
+NAMED_OPERATOR(ROIAlign, (Floating<In>, features), (Floating<In>, rois), (Optional<In>, rois_n),
+               (Out, y), (Attribute<double>, spatial_scale), (Attribute<int64_t>, pooled_height),
                (Attribute<int64_t>, pooled_width), (Attribute<int64_t>, sample_num),
                (Attribute<int64_t>, roi_end_mode), (Only<"avg">, pool_mode)) {
   const int64_t mode = roi_end_mode.value_or(1);
@@ -164,8 +164,8 @@ NAMED_OPERATOR(ROIAlign, (FloatIn, features), (FloatIn, rois), (OptionalIn, rois
   }
   y = result;
 }
-NAMED_OPERATOR(ROIAlignGrad, (FloatIn, ydiff), (FloatIn, rois), (OptionalIn, rois_n), (Out, xdiff),
-               (Attribute<Integers>, xdiff_shape), (Attribute<int64_t>, pooled_width),
+NAMED_OPERATOR(ROIAlignGrad, (Floating<In>, ydiff), (Floating<In>, rois), (Optional<In>, rois_n),
+               (Out, xdiff), (Attribute<Integers>, xdiff_shape), (Attribute<int64_t>, pooled_width),
                (Attribute<int64_t>, pooled_height), (Attribute<double>, spatial_scale),
                (Attribute<int64_t>, sample_num), (Attribute<int64_t>, roi_end_mode)) {
   const int64_t mode = roi_end_mode.value_or(1);
@@ -185,7 +185,7 @@ NAMED_OPERATOR(ROIAlignGrad, (FloatIn, ydiff), (FloatIn, rois), (OptionalIn, roi
   }
   xdiff = result;
 }
-NAMED_OPERATOR(PSROIPoolingV2, (FloatIn, x), (FloatIn, rois), (Out, y),
+NAMED_OPERATOR(PSROIPoolingV2, (Floating<In>, x), (Floating<In>, rois), (Out, y),
                (Attribute<double>, spatial_scale), (Attribute<int64_t>, output_dim),
                (Attribute<int64_t>, group_size)) {
   const Pooling pooling = pooling_of(spatial_scale, output_dim, group_size, rois);
@@ -207,7 +207,7 @@ NAMED_OPERATOR(PSROIPoolingV2, (FloatIn, x), (FloatIn, rois), (Out, y),
   }
   y = result;
 }
-NAMED_OPERATOR(PSROIPoolingGradV2D, (FloatIn, x), (FloatIn, rois), (Out, y),
+NAMED_OPERATOR(PSROIPoolingGradV2D, (Floating<In>, x), (Floating<In>, rois), (Out, y),
                (Attribute<double>, spatial_scale), (Attribute<int64_t>, output_dim),
                (Attribute<int64_t>, group_size), (Attribute<Integers>, input_size)) {
   const Pooling pooling = pooling_of(spatial_scale, output_dim, group_size, rois);
@@ -229,7 +229,7 @@ NAMED_OPERATOR(PSROIPoolingGradV2D, (FloatIn, x), (FloatIn, rois), (Out, y),
   }
   y = result;
 }
-NAMED_OPERATOR(DeformableOffsets, (FloatIn, X), (FloatIn, offsets), (Out, y),
+NAMED_OPERATOR(DeformableOffsets, (Floating<In>, X), (Floating<In>, offsets), (Out, y),
                (Attribute<Integers>, strides), (Attribute<Integers>, pads),
                (Attribute<Integers>, ksize), (Attribute<Integers>, dilations),
                (Stated<"NHWC">, data_format), (Attribute<int64_t>, deformable_groups),
@@ -241,11 +241,12 @@ NAMED_OPERATOR(DeformableOffsets, (FloatIn, X), (FloatIn, offsets), (Out, y),
   expect_shape("offsets, channels second,", places, g.offsets());
   y = as_points(g, sampled(g, planes_of(X), places)).permute({0, 2, 3, 1});
 }
-NAMED_OPERATOR(DeformableOffsetsGrad, (FloatIn, grad), (FloatIn, X), (FloatIn, offsets),
-               (Out, grad_X), (Out, grad_offsets), (Attribute<Integers>, strides),
-               (Attribute<Integers>, pads), (Attribute<Integers>, ksize),
-               (Attribute<Integers>, dilations), (Stated<"NHWC">, data_format),
-               (Attribute<int64_t>, deformable_groups), (Attribute<bool>, modulated)) {
+NAMED_OPERATOR(DeformableOffsetsGrad, (Floating<In>, grad), (Floating<In>, X),
+               (Floating<In>, offsets), (Out, grad_X), (Out, grad_offsets),
+               (Attribute<Integers>, strides), (Attribute<Integers>, pads),
+               (Attribute<Integers>, ksize), (Attribute<Integers>, dilations),
+               (Stated<"NHWC">, data_format), (Attribute<int64_t>, deformable_groups),
+               (Attribute<bool>, modulated)) {
   const Geometry g =
       geometry_of(X, strides, pads, ksize, dilations, deformable_groups, modulated.value_or(true));
   expect_dims("grad", grad, 4);

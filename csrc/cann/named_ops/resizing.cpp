@@ -85,13 +85,13 @@ at::Tensor gradient(const at::Tensor& grads, at::IntArrayRef shape, Interpolatio
 
 }  // namespace
 
-NAMED_OPERATOR(ResizeBilinearV2, (FloatIn, x), (HostInts, size), (Out, y),
+NAMED_OPERATOR(ResizeBilinearV2, (Floating<In>, x), (HostInts, size), (Out, y),
                (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers),
                (Attribute<int64_t>, dtype)) {
   y = resized(wide(x), plane(y), Interpolation::kLinear,
               aligns_corners(align_corners, half_pixel_centers));
 }
-NAMED_OPERATOR(ResizeBilinearV2Grad, (FloatIn, grads), (In, original_image), (Out, y),
+NAMED_OPERATOR(ResizeBilinearV2Grad, (Floating<In>, grads), (In, original_image), (Out, y),
                (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers)) {
   y = gradient(wide(grads), original_image.sizes(), Interpolation::kLinear,
                aligns_corners(align_corners, half_pixel_centers));
@@ -100,7 +100,7 @@ NAMED_OPERATOR(ResizeNearestNeighborV2, (In, x), (HostInts, size), (Out, y),
                (Only<"false">, align_corners), (Only<"false">, half_pixel_centers)) {
   y = resized(x, plane(y), Interpolation::kNearest, false);
 }
-NAMED_OPERATOR(ResizeNearestNeighborV2Grad, (FloatIn, grads), (HostInts, size), (Out, y),
+NAMED_OPERATOR(ResizeNearestNeighborV2Grad, (Floating<In>, grads), (HostInts, size), (Out, y),
                (Only<"false">, align_corners), (Only<"false">, half_pixel_centers)) {
   y = gradient(wide(grads), y->sizes(), Interpolation::kNearest, false);
 }
@@ -112,7 +112,7 @@ NAMED_OPERATOR(Resize, (In, x), (HostFloats, roi), (HostFloats, scales), (HostIn
   const Interpolation how = interpolation_of(mode);
   y = resized(x, plane(y), how, aligns_corners(coordinate_transformation_mode, how, nearest_mode));
 }
-NAMED_OPERATOR(ResizeGrad, (FloatIn, grads), (HostFloats, roi), (HostFloats, scales),
+NAMED_OPERATOR(ResizeGrad, (Floating<In>, grads), (HostFloats, roi), (HostFloats, scales),
                (HostInts, original_size), (Out, y),
                (Attribute<std::string>, coordinate_transformation_mode),
                (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
@@ -122,7 +122,7 @@ NAMED_OPERATOR(ResizeGrad, (FloatIn, grads), (HostFloats, roi), (HostFloats, sca
   y = gradient(wide(grads), y->sizes(), how,
                aligns_corners(coordinate_transformation_mode, how, nearest_mode));
 }
-NAMED_OPERATOR(ResizeD, (FloatIn, X), (Out, y), (Attribute<Integers>, sizes),
+NAMED_OPERATOR(ResizeD, (Floating<In>, X), (Out, y), (Attribute<Integers>, sizes),
                (Attribute<Numerals>, scales), (Attribute<Integers>, roi),
                (Attribute<std::string>, coordinate_transformation_mode),
                (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
@@ -134,7 +134,7 @@ NAMED_OPERATOR(ResizeD, (FloatIn, X), (Out, y), (Attribute<Integers>, sizes),
 }
 // In HWNC the gradients are of shape (H, W, N, C), and so lie the elements of y, whose shape is
 // that of NCHW. original_size is (N, C, H, W) in any case.
-NAMED_OPERATOR(ResizeGradD, (FloatIn, grads), (Out, y), (Attribute<Integers>, original_size),
+NAMED_OPERATOR(ResizeGradD, (Floating<In>, grads), (Out, y), (Attribute<Integers>, original_size),
                (Attribute<Integers>, roi), (Attribute<Numerals>, scales),
                (Attribute<std::string>, coordinate_transformation_mode),
                (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
@@ -154,18 +154,18 @@ NAMED_OPERATOR(ResizeGradD, (FloatIn, grads), (Out, y), (Attribute<Integers>, or
   const at::Tensor result = gradient(wide(grads).permute(to_nchw), *original_size, how, align);
   y = result.permute(to_nchw).reshape(y->sizes());
 }
-NAMED_OPERATOR(UpsampleNearest3d, (FloatIn, x), (Out, y), (Attribute<Integers>, output_size)) {
+NAMED_OPERATOR(UpsampleNearest3d, (Floating<In>, x), (Out, y), (Attribute<Integers>, output_size)) {
   y = at::upsample_nearest3d(wide(x), last_sizes(y, 3));
 }
-NAMED_OPERATOR(UpsampleNearest3dGrad, (FloatIn, grad_output), (Out, y),
+NAMED_OPERATOR(UpsampleNearest3dGrad, (Floating<In>, grad_output), (Out, y),
                (Attribute<Integers>, input_size), (Attribute<Integers>, output_size)) {
   y = at::upsample_nearest3d_backward(wide(grad_output), last_sizes(grad_output, 3), y->sizes());
 }
-NAMED_OPERATOR(UpsampleTrilinear3d, (FloatIn, x), (Out, y), (Attribute<Integers>, output_size),
+NAMED_OPERATOR(UpsampleTrilinear3d, (Floating<In>, x), (Out, y), (Attribute<Integers>, output_size),
                (Attribute<bool>, align_corners)) {
   y = at::upsample_trilinear3d(wide(x), last_sizes(y, 3), align_corners.value_or(false));
 }
-NAMED_OPERATOR(UpsampleTrilinear3dGrad, (FloatIn, grad_output), (Out, y),
+NAMED_OPERATOR(UpsampleTrilinear3dGrad, (Floating<In>, grad_output), (Out, y),
                (Attribute<Integers>, input_size), (Attribute<Integers>, output_size),
                (Attribute<bool>, align_corners)) {
   y = at::upsample_trilinear3d_backward(wide(grad_output), last_sizes(grad_output, 3), y->sizes(),

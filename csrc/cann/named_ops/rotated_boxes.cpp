@@ -120,12 +120,12 @@ double ratio(double common, double whole) {
 
 }  // namespace
 
-NAMED_OPERATOR(RotatedOverlaps, (FloatIn, boxes), (FloatIn, query_boxes), (Out, overlaps),
+NAMED_OPERATOR(RotatedOverlaps, (Floating<In>, boxes), (Floating<In>, query_boxes), (Out, overlaps),
                (Attribute<bool>, trans)) {
   overlaps = pairwise(boxes, query_boxes, trans.value_or(false),
                       [](const Rotated&, const Rotated&, double common) { return common; });
 }
-NAMED_OPERATOR(RotatedIou, (FloatIn, boxes), (FloatIn, query_boxes), (Out, iou),
+NAMED_OPERATOR(RotatedIou, (Floating<In>, boxes), (Floating<In>, query_boxes), (Out, iou),
                (Attribute<bool>, trans), (Attribute<std::string>, mode),
                (Attribute<bool>, is_cross), (Attribute<double>, value),
                (Attribute<double>, v_threshold), (Attribute<double>, e_threshold)) {
@@ -139,7 +139,7 @@ NAMED_OPERATOR(RotatedIou, (FloatIn, boxes), (FloatIn, query_boxes), (Out, iou),
                  });
 }
 // The boxes that remain, the best first. mode 0 has (x, y, width, height, angle), 1 corners.
-NAMED_OPERATOR(RotatedNMS, (FloatIn, boxes), (FloatIn, scores), (In, labels),
+NAMED_OPERATOR(RotatedNMS, (Floating<In>, boxes), (Floating<In>, scores), (In, labels),
                (SizedOut, selected_detections), (SizedOut, keep_indices),
                (Attribute<double>, iou_threshold), (Attribute<double>, score_threshold),
                (Attribute<int64_t>, max_output_size), (Attribute<int64_t>, mode),

@@ -81,7 +81,7 @@ std::vector<float> floats_in(const at::Tensor& tensor) {
 }  // namespace
 
 // The boxes in their order, and which of them remain, where each gives way to those before it.
-NAMED_OPERATOR(NMSWithMask, (FloatIn, box_scores), (Out, selected_boxes), (Out, selected_idx),
+NAMED_OPERATOR(NMSWithMask, (Floating<In>, box_scores), (Out, selected_boxes), (Out, selected_idx),
                (Out, selected_mask), (Attribute<double>, iou_threshold)) {
   EXPECT(box_scores.dim() == 2 && box_scores.size(1) == 5, "box_scores has shape ",
          box_scores.sizes(), ", expected (N, 5)");
@@ -101,9 +101,10 @@ NAMED_OPERATOR(NMSWithMask, (FloatIn, box_scores), (Out, selected_boxes), (Out, 
   selected_idx = at::arange(count, box_scores.options().dtype(at::kInt));
   selected_mask = mask;
 }
-NAMED_OPERATOR(NonMaxSuppressionV4, (FloatIn, boxes), (FloatIn, scores), (In, max_output_size),
-               (FloatIn, iou_threshold), (FloatIn, score_threshold), (Out, selected_indices),
-               (Out, valid_outputs), (Attribute<bool>, pad_to_max_output_size)) {
+NAMED_OPERATOR(NonMaxSuppressionV4, (Floating<In>, boxes), (Floating<In>, scores),
+               (In, max_output_size), (Floating<In>, iou_threshold),
+               (Floating<In>, score_threshold), (Out, selected_indices), (Out, valid_outputs),
+               (Attribute<bool>, pad_to_max_output_size)) {
   EXPECT(boxes.dim() == 2 && boxes.size(1) == 4, "boxes has shape ", boxes.sizes(),
          ", expected (N, 4)");
   expect_shape("scores", scores, {boxes.size(0)});
@@ -123,8 +124,8 @@ NAMED_OPERATOR(NonMaxSuppressionV4, (FloatIn, boxes), (FloatIn, scores), (In, ma
   valid_outputs = at::full(valid_outputs->sizes(), count, boxes.options().dtype(at::kInt));
 }
 // Class by class, then the best of all classes. What is left of the outputs is 0.
-NAMED_OPERATOR(BatchMultiClassNonMaxSuppression, (FloatIn, boxes), (FloatIn, scores),
-               (OptionalIn, clip_window), (OptionalIn, num_valid_boxes), (Out, nmsed_boxes),
+NAMED_OPERATOR(BatchMultiClassNonMaxSuppression, (Floating<In>, boxes), (Floating<In>, scores),
+               (Optional<In>, clip_window), (Optional<In>, num_valid_boxes), (Out, nmsed_boxes),
                (Out, nmsed_scores), (Out, nmsed_classes), (Out, nmsed_num),
                (Attribute<double>, score_threshold), (Attribute<double>, iou_threshold),
                (Attribute<int64_t>, max_size_per_class), (Attribute<int64_t>, max_total_size),

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <optional>
+
+#include <ATen/core/Tensor.h>
+
 #include "cann/rows/engine/refusal.h"
 #include "cann/rows/row.h"
 #include "host_cann/arguments/aten.h"
@@ -8,6 +12,8 @@
 // What rows refuse where ATen would accept it. The text names the argument, what it is and what was
 // expected; in stage 1 it becomes 161002.
 namespace aclnn_host {
+
+using OptionalTensor = std::optional<at::Tensor>;
 
 // Refuses with 161001 a null argument that is allowed in other calls.
 template <class... Text>

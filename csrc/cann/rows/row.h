@@ -53,11 +53,14 @@ struct Row {
 // macro applied to each of the parenthesised pairs, with commas between.
 #define ACLNN_FOR_EACH(macro, ...) ACLNN_EXPAND(ACLNN_EACH(macro, __VA_ARGS__))
 
-#define ACLNN_KIND(kind, name) ::aclnn_host::Kind<kind>
-#define ACLNN_PARAMETER(kind, name) typename ::aclnn_host::Kind<kind>::C name
-#define ACLNN_VALUE(kind, name) typename ::aclnn_host::Kind<kind>::Value name
-#define ACLNN_GIVEN(kind, name) {#name, name}
-#define ACLNN_ADD(kind, name) ::aclnn_host::Kind<kind>::add(stage, #name, name)
+// Of a pair of a kind and a name, or of these and a reason (Unused, Refused).
+#define ACLNN_KIND(kind, name, ...) ::aclnn_host::Kind<kind>
+#define ACLNN_PARAMETER(kind, name, ...) typename ::aclnn_host::Kind<kind>::C name
+#define ACLNN_VALUE(kind, name, ...) \
+  __VA_OPT__([[maybe_unused]]) typename ::aclnn_host::Kind<kind>::Value name
+#define ACLNN_GIVEN(kind, name, ...) {#name, name}
+#define ACLNN_ADD(kind, name, ...) \
+  ::aclnn_host::Kind<kind>::add(stage, #name, name __VA_OPT__(, ) __VA_ARGS__)
 
 // The signature of every row stands in the section aclnn_rows of the library, for whoever asks what
 // there is: "aclnnAdd (In, self), (In, other), (Number, alpha), (Out, out)".

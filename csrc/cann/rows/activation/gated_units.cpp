@@ -72,17 +72,17 @@ at::Tensor joined(const Halves& parts, bool is_interleaved) {
 
 }  // namespace
 
-ACLNN(Glu, (FloatIn, self), (int64_t, dim), (Out, out)) {
+ACLNN(Glu, (Floating<In>, self), (int64_t, dim), (Out, out)) {
   out = at::glu(wide(self), dim);
 }
-ACLNN(GluBackward, (FloatIn, gradOut), (FloatIn, self), (int64_t, dim), (Out, out)) {
+ACLNN(GluBackward, (Floating<In>, gradOut), (Floating<In>, self), (int64_t, dim), (Out, out)) {
   out = at::glu_backward(wide(gradOut), wide(self), dim);
 }
-ACLNN(SwiGlu, (FloatIn, x), (int64_t, dim), (Out, out)) {
+ACLNN(SwiGlu, (Floating<In>, x), (int64_t, dim), (Out, out)) {
   const Sides halves(x.to(at::toOpMathType(x.scalar_type())), dim);
   out = at::mul(at::silu(halves.left), halves.right).to(x.scalar_type());
 }
-ACLNN(SwiGluGrad, (FloatIn, yGrad), (FloatIn, x), (int64_t, dim), (Out, out)) {
+ACLNN(SwiGluGrad, (Floating<In>, yGrad), (Floating<In>, x), (int64_t, dim), (Out, out)) {
   const auto type = at::toOpMathType(x.scalar_type());
   const Sides halves(x.to(type), dim);
   expect_shape("yGrad", yGrad, halves.left.sizes());
@@ -92,7 +92,7 @@ ACLNN(SwiGluGrad, (FloatIn, yGrad), (FloatIn, x), (int64_t, dim), (Out, out)) {
   out = at::cat(at::TensorList(parts), dim).to(x.scalar_type());
 }
 // The first half of the last dimension is the gate, which is bounded after its activation.
-ACLNN(SwigluClamp, (FloatIn, x), (double, limit), (Out, y)) {
+ACLNN(SwigluClamp, (Floating<In>, x), (double, limit), (Out, y)) {
   EXPECT(limit > 0, "limit is ", limit, ", expected more than 0");
   EXPECT(x.dim() > 0 && x.size(-1) % 2 == 0, "x has shape ", x.sizes(),
          ", expected an even last dimension");
@@ -102,7 +102,8 @@ ACLNN(SwigluClamp, (FloatIn, x), (double, limit), (Out, y)) {
   y = at::silu(halves[0]).clamp_max(most) * halves[1].clamp(-limit.value(), most);
 }
 // The left half times GELU of the right one, which outGelu gets, too.
-ACLNN(GeGlu, (FloatIn, self), (int64_t, dim), (int64_t, approximate), (Out, out), (Out, outGelu)) {
+ACLNN(GeGlu, (Floating<In>, self), (int64_t, dim), (int64_t, approximate), (Out, out),
+      (Out, outGelu)) {
   expect_dtype("out", out, self);
   expect_dtype("outGelu", outGelu, self);
   const Sides x(wide(self), dim);
@@ -110,8 +111,8 @@ ACLNN(GeGlu, (FloatIn, self), (int64_t, dim), (int64_t, approximate), (Out, out)
   out = at::mul(x.left, activated);
   outGelu = activated;
 }
-ACLNN(GeGluBackward, (FloatIn, gradOutput), (FloatIn, self), (FloatIn, gelu), (int64_t, dim),
-      (int64_t, approximate), (Out, gradInput)) {
+ACLNN(GeGluBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Floating<In>, gelu),
+      (int64_t, dim), (int64_t, approximate), (Out, gradInput)) {
   const Sides x(wide(self), dim);
   expect_like("gelu", gelu, gradOutput);
   expect_like("gradInput", gradInput, self);
@@ -125,7 +126,7 @@ ACLNN(GeGluBackward, (FloatIn, gradOutput), (FloatIn, self), (FloatIn, gelu), (i
   gradInput = at::cat(at::TensorList(parts), dim);
 }
 // GELU of one half of x, times the other; outGelu is the factor that went through GELU.
-ACLNN(GeGluV3, (FloatIn, x), (int64_t, dim), (int64_t, approximate), (bool, activateLeft),
+ACLNN(GeGluV3, (Floating<In>, x), (int64_t, dim), (int64_t, approximate), (bool, activateLeft),
       (Out, out), (Out, outGelu)) {
   const Sides halves(wide(x), dim);
   const at::Tensor activated =
@@ -133,7 +134,7 @@ ACLNN(GeGluV3, (FloatIn, x), (int64_t, dim), (int64_t, approximate), (bool, acti
   out = at::mul(activateLeft ? halves.right : halves.left, activated);
   outGelu = activated;
 }
-ACLNN(GeGluV3Backward, (FloatIn, dy), (FloatIn, x), (FloatIn, gelu), (int64_t, dim),
+ACLNN(GeGluV3Backward, (Floating<In>, dy), (Floating<In>, x), (Floating<In>, gelu), (int64_t, dim),
       (int64_t, approximate), (bool, activateLeft), (Out, dx)) {
   const Sides halves(wide(x), dim);
   expect_shape("dy", dy, halves.left.sizes());
@@ -148,7 +149,7 @@ ACLNN(GeGluV3Backward, (FloatIn, dy), (FloatIn, x), (FloatIn, gelu), (int64_t, d
 }
 
 // One half of the last dimension, activated, times the other.
-ACLNN(FatreluMul, (FloatIn, input), (FloatIn, threshold), (Out, out)) {
+ACLNN(FatreluMul, (Floating<In>, input), (Floating<In>, threshold), (Out, out)) {
   expect_dtype("threshold", threshold, input);
   expect_dtype("out", out, input);
   EXPECT(threshold.numel() == 1, "threshold has shape ", threshold.sizes(),
@@ -157,7 +158,7 @@ ACLNN(FatreluMul, (FloatIn, input), (FloatIn, threshold), (Out, out)) {
   const at::Tensor is_low = x.left < wide(threshold).reshape({});
   out = at::mul(x.left.masked_fill(is_low, 0), x.right);
 }
-ACLNN(GeluMul, (FloatIn, input), (char*, approximateOptional), (Out, out)) {
+ACLNN(GeluMul, (Floating<In>, input), (char*, approximateOptional), (Out, out)) {
   expect_dtype("out", out, input);
   EXPECT(
       approximateOptional.empty() || approximateOptional == "none" || approximateOptional == "tanh",
@@ -165,7 +166,7 @@ ACLNN(GeluMul, (FloatIn, input), (char*, approximateOptional), (Out, out)) {
   const Sides x(wide(input), -1);
   out = at::mul(at::gelu(x.left, gelu_formula(approximateOptional == "tanh" ? 1 : 0)), x.right);
 }
-ACLNN(SiluMul, (FloatIn, x), (FloatIn, y), (Out, out)) {
+ACLNN(SiluMul, (Floating<In>, x), (Floating<In>, y), (Out, out)) {
   expect_like("y", y, x);
   expect_like("out", out, x);
   out = at::silu(wide(x)) * wide(y);
@@ -173,7 +174,7 @@ ACLNN(SiluMul, (FloatIn, x), (FloatIn, y), (Out, out)) {
 
 // The two factors come from the halves, or from alternate elements, of dim and all dimensions after
 // it. Of the dimensions before it, only the groups' rows are written.
-ACLNN(ClippedSwiglu, (FloatIn, x), (OptionalIn, groupIndexOptional), (int64_t, dim),
+ACLNN(ClippedSwiglu, (Floating<In>, x), (Optional<In>, groupIndexOptional), (int64_t, dim),
       (double, alpha), (double, limit), (double, bias), (bool, interleaved), (Out, out)) {
   EXPECT(x.dim() >= 1 && dim >= -x.dim() && dim < x.dim(), "dim is ", dim.value(), ", expected ",
          -x.dim(), " to ", x.dim() - 1);
@@ -209,7 +210,7 @@ ACLNN(ClippedSwiglu, (FloatIn, x), (OptionalIn, groupIndexOptional), (int64_t, d
 }
 // The two factors come from the halves, or from alternate elements, of dim and all dimensions after
 // it. Of the dimensions before it, only the groups' rows are written.
-ACLNN(ClippedSwigluV2, (FloatIn, x), (OptionalIn, groupIndexOptional), (int64_t, dim),
+ACLNN(ClippedSwigluV2, (Floating<In>, x), (Optional<In>, groupIndexOptional), (int64_t, dim),
       (double, alpha), (double, limit), (double, bias), (bool, interleaved), (int64_t, clampMode),
       (Out, out)) {
   const int64_t place = place_of(dim, x);
@@ -232,9 +233,9 @@ ACLNN(ClippedSwigluV2, (FloatIn, x), (OptionalIn, groupIndexOptional), (int64_t,
   out = result.reshape(out->sizes());
 }
 // Rows that are in no group have the gradient 0.
-ACLNN(ClippedSwigluGrad, (FloatIn, gradY), (FloatIn, x), (OptionalIn, groupIndexOptional),
-      (int64_t, dim), (double, alpha), (double, limit), (double, bias), (bool, interleaved),
-      (Out, gradXOut)) {
+ACLNN(ClippedSwigluGrad, (Floating<In>, gradY), (Floating<In>, x),
+      (Optional<In>, groupIndexOptional), (int64_t, dim), (double, alpha), (double, limit),
+      (double, bias), (bool, interleaved), (Out, gradXOut)) {
   const int64_t place = place_of(dim, x);
   EXPECT(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
   expect_half("gradY", gradY, x, place);
@@ -259,14 +260,14 @@ ACLNN(ClippedSwigluGrad, (FloatIn, gradY), (FloatIn, x), (OptionalIn, groupIndex
   gradXOut = result.reshape(x.sizes());
 }
 
-ACLNN(SituGlu, (FloatIn, x), (int64_t, dim), (double, beta), (double, linearBeta),
+ACLNN(SituGlu, (Floating<In>, x), (int64_t, dim), (double, beta), (double, linearBeta),
       (bool, activateLeft), (Out, out)) {
   const int64_t place = place_of(dim, x);
   expect_half("out", out, x, place);
   const Halves parts = halves(as_matrix(wide(x), place), 1, activateLeft);
   out = situ(parts, beta, linearBeta).reshape(out->sizes());
 }
-ACLNN(SituGluGrad, (FloatIn, gradY), (FloatIn, x), (int64_t, dim), (double, beta),
+ACLNN(SituGluGrad, (Floating<In>, gradY), (Floating<In>, x), (int64_t, dim), (double, beta),
       (double, linearBeta), (bool, activateLeft), (Out, out)) {
   const int64_t place = place_of(dim, x);
   expect_half("gradY", gradY, x, place);

@@ -28,50 +28,52 @@ double beta_of(const std::optional<c10::Scalar>& beta) {
 }  // namespace
 
 // The quick formula x * sigmoid(1.702 x).
-ACLNN(FastGelu, (FloatIn, self), (Out, out)) {
+ACLNN(FastGelu, (Floating<In>, self), (Out, out)) {
   const at::Tensor x = wide(self);
   out = at::mul(x, at::sigmoid(at::mul(x, 1.702)));
 }
 // The sign of 0 is 1.
-ACLNN(FastGeluV2, (FloatIn, x), (Out, out)) {
+ACLNN(FastGeluV2, (Floating<In>, x), (Out, out)) {
   expect_like("out", out, x);
   const at::Tensor value = wide(x);
   const at::Tensor distance = at::abs(0.7071 * value).clamp_max(1.769) - 1.769;
   const at::Tensor half = -0.1444 * distance.square() + 0.5;
   out = value * (at::where(value + 1e-12 < 0, -half, half) + 0.5);
 }
-ACLNN(FastGeluBackward, (FloatIn, gradOutput), (FloatIn, self), (Out, gradInput)) {
+ACLNN(FastGeluBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Out, gradInput)) {
   const at::Tensor scaled = at::mul(wide(self), 1.702);
   gradInput = at::mul(wide(gradOutput), at::silu_backward(at::ones_like(scaled), scaled));
 }
 // x sigmoid(beta x), with beta 1 if it is null. Its derivative by x is that of SiLU by beta x.
-ACLNN(Swish, (FloatIn, self), (OptionalNumber, betaOptional), (Out, out)) {
+ACLNN(Swish, (Floating<In>, self), (Optional<Number>, betaOptional), (Out, out)) {
   expect_like("out", out, self);
   const double beta = beta_of(betaOptional);
   const at::Tensor x = wide(self);
   out = beta == 1 ? at::silu(x) : at::mul(x, at::sigmoid(x * beta));
 }
-ACLNN(SwishBackward, (FloatIn, gradOutput), (FloatIn, self), (OptionalNumber, betaOptional),
-      (Out, gradInput)) {
+ACLNN(SwishBackward, (Floating<In>, gradOutput), (Floating<In>, self),
+      (Optional<Number>, betaOptional), (Out, gradInput)) {
   expect_like("gradOutput", gradOutput, self);
   expect_like("gradInput", gradInput, self);
   gradInput = at::silu_backward(wide(gradOutput), wide(self) * beta_of(betaOptional));
 }
-ACLNN_UNARY_OF(FloatIn, Mish, at::mish)
-ACLNN_INPLACE_UNARY_OF(FloatInOut, Mish, at::mish)
-ACLNN(MishBackward, (FloatOrComplexIn, gradOutput), (FloatOrComplexIn, self), (Out, gradInput)) {
+ACLNN_UNARY_OF(Floating<In>, Mish, at::mish)
+ACLNN_INPLACE_UNARY_OF(Floating<InOut>, Mish, at::mish)
+ACLNN(MishBackward, (FloatingOrComplex<In>, gradOutput), (FloatingOrComplex<In>, self),
+      (Out, gradInput)) {
   gradInput = at::mish_backward(wide(gradOutput), wide(self));
 }
 
-ACLNN(EluV2, (FloatIn, self), (Number, alpha), (Number, scale), (Number, inputScale), (Out, out)) {
+ACLNN(EluV2, (Floating<In>, self), (Number, alpha), (Number, scale), (Number, inputScale),
+      (Out, out)) {
   expect_like("out", out, self);
   out = at::elu(wide(self), alpha, scale, inputScale);
 }
 
-ACLNN(Celu, (FloatIn, self), (Number, alpha), (Out, out)) {
+ACLNN(Celu, (Floating<In>, self), (Number, alpha), (Out, out)) {
   out = at::celu(self, alpha);
 }
-ACLNN(InplaceCelu, (FloatInOut, selfRef), (Number, alpha)) {
+ACLNN(InplaceCelu, (Floating<InOut>, selfRef), (Number, alpha)) {
   selfRef = at::celu(selfRef, alpha);
 }
 

@@ -77,7 +77,7 @@ ACLNN_UNARY(Relu, at::relu)
 ACLNN_INPLACE_UNARY(Relu, at::relu)
 // x has the shape of the blocks of NC1HWC0. The vendor's sample has eight marks in each element of
 // maskOut, the document one: both shapes are taken.
-ACLNN(ReluV3, (StoredIn, x), (StoredOut, yOut), (Out, maskOut)) {
+ACLNN(ReluV3, (Stored<In>, x), (Stored<Out>, yOut), (Out, maskOut)) {
   const at::Tensor& values = x.elements;
   expect_dims("x", values, 5);
   expect_format("x", x.format);
@@ -114,7 +114,7 @@ ACLNN(ReluGradV4, (In, gradOutput), (In, self), (Number, threshold), (Out, out))
   EXPECT(threshold.toDouble() == 0, "threshold is ", threshold.toDouble(), ", expected 0");
   out = gradOutput.masked_fill(self == 0, 0);
 }
-ACLNN(SquaredRelu, (FloatIn, input), (Out, out)) {
+ACLNN(SquaredRelu, (Floating<In>, input), (Out, out)) {
   expect_like("out", out, input);
   EXPECT(input.dim() > 0, "input has no dimensions, expected at least one");
   out = at::relu(wide(input)).square();
@@ -125,46 +125,46 @@ ACLNN(Threshold, (In, self), (Number, threshold), (Number, value), (Out, out)) {
 ACLNN(InplaceThreshold, (InOut, selfRef), (Number, threshold), (Number, value)) {
   selfRef = at::threshold(selfRef, threshold, value);
 }
-ACLNN(ThresholdV2, (FloatIn, self), (Number, threshold), (Number, value), (Out, out)) {
+ACLNN(ThresholdV2, (Floating<In>, self), (Number, threshold), (Number, value), (Out, out)) {
   expect_like("out", out, self);
   out = at::threshold(wide(self), threshold, value);
 }
 ACLNN(ThresholdBackward, (In, gradOutput), (In, self), (Number, threshold), (Out, out)) {
   out = at::threshold_backward(gradOutput, self, threshold);
 }
-ACLNN(LeakyRelu, (FloatIn, self), (Number, negativeSlope), (Out, out)) {
+ACLNN(LeakyRelu, (Floating<In>, self), (Number, negativeSlope), (Out, out)) {
   out = at::leaky_relu(self, negativeSlope);
 }
-ACLNN(InplaceLeakyRelu, (FloatInOut, selfRef), (Number, negativeSlope)) {
+ACLNN(InplaceLeakyRelu, (Floating<InOut>, selfRef), (Number, negativeSlope)) {
   selfRef = at::leaky_relu(selfRef, negativeSlope);
 }
-ACLNN(LeakyReluBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, negativeSlope),
+ACLNN(LeakyReluBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Number, negativeSlope),
       (bool, selfIsResult), (Out, out)) {
   out = at::leaky_relu_backward(gradOutput, self, negativeSlope, selfIsResult);
 }
-ACLNN(FusedBiasLeakyRelu, (FloatIn, x), (FloatIn, bias), (double, negativeSlope), (double, scale),
-      (Out, out)) {
+ACLNN(FusedBiasLeakyRelu, (Floating<In>, x), (Floating<In>, bias), (double, negativeSlope),
+      (double, scale), (Out, out)) {
   expect_like("bias", bias, x);
   expect_like("out", out, x);
   out = at::leaky_relu(wide(x) + wide(bias), negativeSlope.value()) * scale.value();
 }
-ACLNN(Prelu, (FloatIn, self), (FloatIn, weight), (Out, out)) {
+ACLNN(Prelu, (Floating<In>, self), (Floating<In>, weight), (Out, out)) {
   out = at::_prelu_kernel(self, along_channels(weight, self));
 }
-ACLNN(PreluBackward, (FloatIn, gradOutput), (FloatIn, self), (FloatIn, weight), (Out, gradInput),
-      (Out, gradWeight)) {
+ACLNN(PreluBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Floating<In>, weight),
+      (Out, gradInput), (Out, gradWeight)) {
   const at::Tensor aligned = along_channels(wide(weight), self);
   const auto [input, slopes] = at::_prelu_kernel_backward(wide(gradOutput), wide(self), aligned);
   gradInput = input;
   gradWeight = slopes.sum_to_size(aligned.sizes()).reshape(weight.sizes());
 }
 
-ACLNN(RReluWithNoise, (FloatIn, self), (FloatInOut, noise), (Number, lower), (Number, upper),
-      (bool, training), (int64_t, seed), (int64_t, offset), (Out, out)) {
+ACLNN(RReluWithNoise, (Floating<In>, self), (Floating<InOut>, noise), (Number, lower),
+      (Number, upper), (bool, training), (int64_t, seed), (int64_t, offset), (Out, out)) {
   expect_like("out", out, self);
   out = rrelu(self, noise, lower, upper, training, source_of(seed, offset));
 }
-ACLNN(InplaceRReluWithNoise, (FloatInOut, self), (FloatInOut, noise), (Number, lower),
+ACLNN(InplaceRReluWithNoise, (Floating<InOut>, self), (Floating<InOut>, noise), (Number, lower),
       (Number, upper), (bool, training), (int64_t, seed), (int64_t, offset)) {
   self = rrelu(self, noise, lower, upper, training, source_of(seed, offset));
 }

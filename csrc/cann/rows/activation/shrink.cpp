@@ -20,30 +20,30 @@ void expect_threshold(const c10::Scalar& lambd) {
 
 }  // namespace
 
-ACLNN(Hardshrink, (FloatIn, self), (Number, lambd), (Out, out)) {
+ACLNN(Hardshrink, (Floating<In>, self), (Number, lambd), (Out, out)) {
   out = hard_shrink(self, self, lambd);
 }
 // NaN becomes 0, where ATen's hardshrink keeps it.
-ACLNN(HardShrink, (FloatIn, self), (Number, lambd), (Out, out)) {
+ACLNN(HardShrink, (Floating<In>, self), (Number, lambd), (Out, out)) {
   expect_like("out", out, self);
   const at::Tensor x = wide(self);
   out = x.masked_fill((x > lambd).logical_or(x < -lambd).logical_not(), 0);
 }
-ACLNN(HardshrinkBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, lambd),
+ACLNN(HardshrinkBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Number, lambd),
       (Out, gradInput)) {
   gradInput = hard_shrink(gradOutput, self, lambd);
 }
-ACLNN(Softshrink, (FloatIn, self), (Number, lambd), (Out, out)) {
+ACLNN(Softshrink, (Floating<In>, self), (Number, lambd), (Out, out)) {
   expect_threshold(lambd);
   out = soft_shrink(self, lambd);
 }
-ACLNN(SoftshrinkBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, lambd),
+ACLNN(SoftshrinkBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Number, lambd),
       (Out, gradInput)) {
   expect_threshold(lambd);
   gradInput = hard_shrink(gradOutput, self, lambd);
 }
 // x - bias above lambd, x + bias below -lambd, and 0 between.
-ACLNN(Shrink, (FloatIn, self), (Number, lambd), (Number, bias), (Out, out)) {
+ACLNN(Shrink, (Floating<In>, self), (Number, lambd), (Number, bias), (Out, out)) {
   const double limit = lambd.toDouble();
   EXPECT(!(limit < 0), "lambd is ", limit, ", expected 0 or more");
   const at::Tensor x = wide(self);
@@ -55,13 +55,13 @@ ACLNN(Hardtanh, (In, self), (Number, clipValueMin), (Number, clipValueMax), (Out
 ACLNN(InplaceHardtanh, (InOut, selfRef), (Number, clipValueMin), (Number, clipValueMax)) {
   selfRef = at::hardtanh(selfRef, clipValueMin, clipValueMax);
 }
-ACLNN(HardtanhBackward, (FloatIn, gradOutput), (FloatIn, self), (Number, min), (Number, max),
-      (Out, out)) {
+ACLNN(HardtanhBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Number, min),
+      (Number, max), (Out, out)) {
   expect_like("gradOutput", gradOutput, self);
   out = hardtanh_gradient(gradOutput, self, min, max);
 }
 
-ACLNN(Heaviside, (FloatIn, input), (FloatIn, values), (Out, out)) {
+ACLNN(Heaviside, (Floating<In>, input), (Floating<In>, values), (Out, out)) {
   expect_dtype("values", values, input);
   expect_dtype("out", out, input);
   out = at::heaviside(input, values);

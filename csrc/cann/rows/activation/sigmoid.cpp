@@ -33,24 +33,25 @@ ACLNN_UNARY(Sigmoid, at::sigmoid)
 ACLNN_INPLACE_UNARY(Sigmoid, at::sigmoid)
 
 // A gradient made of the incoming one and what the forward saved.
-#define ACLNN_BACKWARD(Name, saved, call)                                                    \
-  ACLNN(Name, (FloatOrComplexIn, gradOutput), (FloatOrComplexIn, saved), (Out, gradInput)) { \
-    gradInput = call(wide(gradOutput), wide(saved));                                         \
+#define ACLNN_BACKWARD(Name, saved, call)                                          \
+  ACLNN(Name, (FloatingOrComplex<In>, gradOutput), (FloatingOrComplex<In>, saved), \
+        (Out, gradInput)) {                                                        \
+    gradInput = call(wide(gradOutput), wide(saved));                               \
   }
 ACLNN_BACKWARD(SigmoidBackward, output, at::sigmoid_backward)
-ACLNN_UNARY_OF(FloatIn, LogSigmoid, at::log_sigmoid)
-ACLNN(LogSigmoidForward, (FloatIn, self), (Out, out), (Out, buffer)) {
+ACLNN_UNARY_OF(Floating<In>, LogSigmoid, at::log_sigmoid)
+ACLNN(LogSigmoidForward, (Floating<In>, self), (Out, out), (Out, buffer)) {
   at::Tensor saved;
   std::tie(out, saved) = at::log_sigmoid_forward(self);
   if (saved.sizes() == buffer->sizes()) buffer = saved;
 }
-ACLNN(LogSigmoidBackward, (FloatIn, gradOutput), (FloatIn, self), (FloatIn, buffer),
+ACLNN(LogSigmoidBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Floating<In>, buffer),
       (Out, gradInput)) {
   gradInput = at::log_sigmoid_backward(wide(gradOutput), wide(self),
                                        std::get<1>(at::log_sigmoid_forward(wide(self))));
 }
-ACLNN_UNARY_OF(FloatIn, Hardsigmoid, at::hardsigmoid)
-ACLNN_INPLACE_UNARY_OF(FloatInOut, Hardsigmoid, at::hardsigmoid)
+ACLNN_UNARY_OF(Floating<In>, Hardsigmoid, at::hardsigmoid)
+ACLNN_INPLACE_UNARY_OF(Floating<InOut>, Hardsigmoid, at::hardsigmoid)
 ACLNN(HardsigmoidV2, (In, self), (Out, out)) {
   expect_like("out", out, self);
   out = hard_sigmoid(self);
@@ -63,16 +64,16 @@ ACLNN_UNARY(Tanh, at::tanh)
 ACLNN_INPLACE_UNARY(Tanh, at::tanh)
 ACLNN_BACKWARD(TanhBackward, output, at::tanh_backward)
 // y is the result of tanh.
-ACLNN(TanhGrad, (FloatIn, y), (FloatIn, dy), (Out, dx)) {
+ACLNN(TanhGrad, (Floating<In>, y), (Floating<In>, dy), (Out, dx)) {
   expect_like("dy", dy, y);
   expect_like("dx", dx, y);
   dx = wide(dy) * (1 - wide(y) * wide(y));
 }
-ACLNN(Softsign, (FloatIn, self), (Out, out)) {
+ACLNN(Softsign, (Floating<In>, self), (Out, out)) {
   expect_like("out", out, self);
   out = wide(self) / (1 + at::abs(wide(self)));
 }
-ACLNN(SoftsignBackward, (FloatIn, gradients), (FloatIn, features), (Out, out)) {
+ACLNN(SoftsignBackward, (Floating<In>, gradients), (Floating<In>, features), (Out, out)) {
   expect_like("features", features, gradients);
   expect_like("out", out, gradients);
   out = wide(gradients) / (1 + at::abs(wide(features))).square();

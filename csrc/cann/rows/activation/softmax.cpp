@@ -28,43 +28,45 @@ at::Tensor expanded(const at::Tensor& mask, const char* name, const at::Tensor& 
 
 }  // namespace
 
-ACLNN(Softmax, (FloatIn, self), (int64_t, dim), (Out, out)) {
+ACLNN(Softmax, (Floating<In>, self), (int64_t, dim), (Out, out)) {
   out = at::_softmax(wide(self), dim, false);
 }
-ACLNN(SoftmaxBackward, (FloatIn, gradOutput), (FloatIn, output), (int64_t, dim), (Out, gradInput)) {
+ACLNN(SoftmaxBackward, (Floating<In>, gradOutput), (Floating<In>, output), (int64_t, dim),
+      (Out, gradInput)) {
   expect_shape("output", output, gradOutput.sizes());
   gradInput =
       at::_softmax_backward_data(wide(gradOutput), wide(output), dim, wide(output.scalar_type()));
 }
 // y is the result of the softmax over the last dimension.
-ACLNN(SoftmaxGrad, (FloatIn, y), (FloatIn, dy), (Out, dx)) {
+ACLNN(SoftmaxGrad, (Floating<In>, y), (Floating<In>, dy), (Out, dx)) {
   EXPECT(y.dim() > 0, "y has no dimensions, expected at least one");
   expect_like("dy", dy, y);
   expect_like("dx", dx, y);
   const at::Tensor share = (wide(dy) * wide(y)).sum(-1, /*keepdim=*/true);
   dx = wide(y) * (wide(dy) - share);
 }
-ACLNN(LogSoftmax, (FloatIn, self), (int64_t, dim), (Out, out)) {
+ACLNN(LogSoftmax, (Floating<In>, self), (int64_t, dim), (Out, out)) {
   out = at::_log_softmax(wide(self), dim, false);
 }
-ACLNN(LogSoftmaxV2, (FloatIn, self), (int64_t, dim), (Out, out)) {
+ACLNN(LogSoftmaxV2, (Floating<In>, self), (int64_t, dim), (Out, out)) {
   out = at::_log_softmax(wide(self), dim, false);
 }
-ACLNN(LogSoftmaxBackward, (FloatIn, gradOutput), (FloatIn, output), (int64_t, dim), (Out, out)) {
+ACLNN(LogSoftmaxBackward, (Floating<In>, gradOutput), (Floating<In>, output), (int64_t, dim),
+      (Out, out)) {
   expect_shape("output", output, gradOutput.sizes());
   out = at::_log_softmax_backward_data(wide(gradOutput), wide(output), dim,
                                        wide(output.scalar_type()));
 }
 
 // A score that is left out is -10000, so that a row without others has equal probabilities.
-ACLNN(ScaledMaskedSoftmax, (FloatIn, x), (In, mask), (double, scale), (bool, fixedTriuMask),
+ACLNN(ScaledMaskedSoftmax, (Floating<In>, x), (In, mask), (double, scale), (bool, fixedTriuMask),
       (Out, y)) {
   const at::Tensor left_out = expanded(mask, "x", x, fixedTriuMask);
   expect_like("y", y, x);
   y = at::_softmax((wide(x) * scale.value()).masked_fill(left_out, -10000), -1, false);
 }
-ACLNN(ScaledMaskedSoftmaxBackward, (FloatIn, gradOutput), (FloatIn, y), (In, mask), (double, scale),
-      (bool, fixTriuMask), (Out, out)) {
+ACLNN(ScaledMaskedSoftmaxBackward, (Floating<In>, gradOutput), (Floating<In>, y), (In, mask),
+      (double, scale), (bool, fixTriuMask), (Out, out)) {
   const at::Tensor left_out = expanded(mask, "y", y, fixTriuMask);
   expect_like("gradOutput", gradOutput, y);
   expect_like("out", out, y);

@@ -71,10 +71,10 @@ class DeltaRule {
 
 // A sequence starts with the state of its last accepted token, of its first
 // one if numAcceptedTokens is absent, and each token leaves its state in the place of its own.
-ACLNN(RecurrentGatedDeltaRule, (FloatIn, query), (FloatIn, key), (FloatIn, value), (FloatIn, beta),
-      (FloatInOut, stateRef), (IndexIn, actualSeqLengths), (IndexIn, ssmStateIndices),
-      (OptionalIn, g), (OptionalIn, gk), (OptionalIn, numAcceptedTokens), (float, scaleValue),
-      (Out, out)) {
+ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (Floating<In>, beta), (Floating<InOut>, stateRef), (IndexIn, actualSeqLengths),
+      (IndexIn, ssmStateIndices), (Optional<In>, g), (Optional<In>, gk),
+      (Optional<In>, numAcceptedTokens), (float, scaleValue), (Out, out)) {
   expect_dims("query", query, 3);
   expect_dims("value", value, 3);
   expect_dims("stateRef", stateRef, 4);
@@ -127,9 +127,9 @@ ACLNN(RecurrentGatedDeltaRule, (FloatIn, query), (FloatIn, key), (FloatIn, value
 }
 
 // All tokens of each sequence after the state with which it starts, which CANN computes in chunks.
-ACLNN(ChunkGatedDeltaRule, (FloatIn, query), (FloatIn, key), (FloatIn, value), (FloatIn, beta),
-      (FloatIn, initialState), (IndexIn, actualSeqLengths), (OptionalIn, gOptional),
-      (float, scaleValue), (Out, out), (Out, finalState)) {
+ACLNN(ChunkGatedDeltaRule, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (Floating<In>, beta), (Floating<In>, initialState), (IndexIn, actualSeqLengths),
+      (Optional<In>, gOptional), (float, scaleValue), (Out, out), (Out, finalState)) {
   constexpr int64_t kMostHeads = 64, kMostElements = 128;
   expect_dims("query", query, 3);
   expect_dims("value", value, 3);

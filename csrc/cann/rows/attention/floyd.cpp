@@ -118,9 +118,10 @@ std::vector<int64_t> softmax_shape(const at::Tensor& query) {
 
 }  // namespace
 
-ACLNN(FusedFloydAttention, (FloatIn, query), (FloatIn, key1), (FloatIn, value1), (FloatIn, key2),
-      (FloatIn, value2), (OptionalIn, attenMaskOptional), (double, scaleValueOptional),
-      (Out, softmaxMaxOut), (Out, softmaxSumOut), (Out, attentionOutOut)) {
+ACLNN(FusedFloydAttention, (Floating<In>, query), (Floating<In>, key1), (Floating<In>, value1),
+      (Floating<In>, key2), (Floating<In>, value2), (Optional<In>, attenMaskOptional),
+      (double, scaleValueOptional), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+      (Out, attentionOutOut)) {
   const Floyd floyd{query, key1, value1, key2, value2, attenMaskOptional, scaleValueOptional};
   floyd.check();
   const std::vector<int64_t> of_softmax = softmax_shape(query);
@@ -149,10 +150,11 @@ ACLNN(FusedFloydAttention, (FloatIn, query), (FloatIn, key1), (FloatIn, value1),
 }
 
 // The probabilities are computed anew.
-ACLNN(FusedFloydAttentionGrad, (FloatIn, query), (FloatIn, key1), (FloatIn, value1),
-      (FloatIn, key2), (FloatIn, value2), (FloatIn, dy), (OptionalIn, attenMaskOptional),
-      (FloatIn, softmaxMax), (FloatIn, softmaxSum), (FloatIn, attentionIn), (double, scaleValue),
-      (Out, dqOut), (Out, dk1Out), (Out, dv1Out), (Out, dk2Out), (Out, dv2Out)) {
+ACLNN(FusedFloydAttentionGrad, (Floating<In>, query), (Floating<In>, key1), (Floating<In>, value1),
+      (Floating<In>, key2), (Floating<In>, value2), (Floating<In>, dy),
+      (Optional<In>, attenMaskOptional), (Floating<In>, softmaxMax), (Floating<In>, softmaxSum),
+      (Floating<In>, attentionIn), (double, scaleValue), (Out, dqOut), (Out, dk1Out), (Out, dv1Out),
+      (Out, dk2Out), (Out, dv2Out)) {
   const Floyd floyd{query, key1, value1, key2, value2, attenMaskOptional, scaleValue};
   floyd.check();
   expect_like("dy", dy, query);

@@ -24,8 +24,8 @@ void incre_attention(InferenceArguments& arguments, const std::optional<at::Tens
 }  // namespace
 
 // A shift is a reserved argument of the first two versions, which ignore it.
-ACLNN(IncreFlashAttention, (In, query), (Ins, key), (Ins, value), (OptionalIn, pseShift),
-      (OptionalIn, attenMask), (OptionalInts, actualSeqLengths), (int64_t, numHeads),
+ACLNN(IncreFlashAttention, (In, query), (Ins, key), (Ins, value), (Optional<In>, pseShift),
+      (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths), (int64_t, numHeads),
       (double, scaleValue), (char*, inputLayout), (int64_t, numKeyValueHeads),
       (Out, attentionOut)) {
   InferenceArguments arguments{.query = query,
@@ -42,10 +42,10 @@ ACLNN(IncreFlashAttention, (In, query), (Ins, key), (Ins, value), (OptionalIn, p
                                .single_query_sees_all = true};
   incre_attention(arguments, std::nullopt, std::nullopt, attentionOut);
 }
-ACLNN(IncreFlashAttentionV2, (In, query), (Ins, key), (Ins, value), (OptionalIn, pseShift),
-      (OptionalIn, attenMask), (OptionalInts, actualSeqLengths), (OptionalIn, dequantScale1),
-      (OptionalIn, quantScale1), (OptionalIn, dequantScale2), (OptionalIn, quantScale2),
-      (OptionalIn, quantOffset2), (int64_t, numHeads), (double, scaleValue), (char*, inputLayout),
+ACLNN(IncreFlashAttentionV2, (In, query), (Ins, key), (Ins, value), (Optional<In>, pseShift),
+      (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths), (Optional<In>, dequantScale1),
+      (Optional<In>, quantScale1), (Optional<In>, dequantScale2), (Optional<In>, quantScale2),
+      (Optional<In>, quantOffset2), (int64_t, numHeads), (double, scaleValue), (char*, inputLayout),
       (int64_t, numKeyValueHeads), (Out, attentionOut)) {
   InferenceArguments arguments{.query = query,
                                .key = key,
@@ -66,11 +66,11 @@ ACLNN(IncreFlashAttentionV2, (In, query), (Ins, key), (Ins, value), (OptionalIn,
                                .single_query_sees_all = true};
   incre_attention(arguments, std::nullopt, std::nullopt, attentionOut);
 }
-ACLNN(IncreFlashAttentionV3, (In, query), (Ins, key), (Ins, value), (OptionalIn, pseShift),
-      (OptionalIn, attenMask), (OptionalInts, actualSeqLengths), (OptionalIn, dequantScale1),
-      (OptionalIn, quantScale1), (OptionalIn, dequantScale2), (OptionalIn, quantScale2),
-      (OptionalIn, quantOffset2), (OptionalIn, antiquantScale), (OptionalIn, antiquantOffset),
-      (OptionalIn, blocktable), (int64_t, numHeads), (double, scaleValue), (char*, inputLayout),
+ACLNN(IncreFlashAttentionV3, (In, query), (Ins, key), (Ins, value), (Optional<In>, pseShift),
+      (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths), (Optional<In>, dequantScale1),
+      (Optional<In>, quantScale1), (Optional<In>, dequantScale2), (Optional<In>, quantScale2),
+      (Optional<In>, quantOffset2), (Optional<In>, antiquantScale), (Optional<In>, antiquantOffset),
+      (Optional<In>, blocktable), (int64_t, numHeads), (double, scaleValue), (char*, inputLayout),
       (int64_t, numKeyValueHeads), (int64_t, blockSize), (int64_t, innerPrecise),
       (Out, attentionOut)) {
   InferenceArguments arguments{.query = query,
@@ -96,11 +96,11 @@ ACLNN(IncreFlashAttentionV3, (In, query), (Ins, key), (Ins, value), (OptionalIn,
                                .single_query_sees_all = true};
   incre_attention(arguments, antiquantScale, antiquantOffset, attentionOut);
 }
-ACLNN(IncreFlashAttentionV4, (In, query), (Ins, key), (Ins, value), (OptionalIn, pseShift),
-      (OptionalIn, attenMask), (OptionalInts, actualSeqLengths), (OptionalIn, dequantScale1),
-      (OptionalIn, quantScale1), (OptionalIn, dequantScale2), (OptionalIn, quantScale2),
-      (OptionalIn, quantOffset2), (OptionalIn, antiquantScale), (OptionalIn, antiquantOffset),
-      (OptionalIn, blocktable), (OptionalIn, kvPaddingSize), (int64_t, numHeads),
+ACLNN(IncreFlashAttentionV4, (In, query), (Ins, key), (Ins, value), (Optional<In>, pseShift),
+      (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths), (Optional<In>, dequantScale1),
+      (Optional<In>, quantScale1), (Optional<In>, dequantScale2), (Optional<In>, quantScale2),
+      (Optional<In>, quantOffset2), (Optional<In>, antiquantScale), (Optional<In>, antiquantOffset),
+      (Optional<In>, blocktable), (Optional<In>, kvPaddingSize), (int64_t, numHeads),
       (double, scaleValue), (char*, inputLayout), (int64_t, numKeyValueHeads), (int64_t, blockSize),
       (int64_t, innerPrecise), (Out, attentionOut)) {
   InferenceArguments arguments{.query = query,

@@ -94,10 +94,11 @@ Best best_keys(TokenSequences& queries, TokenSequences& keys, const at::Tensor& 
 }  // namespace
 
 // The gradients of the values that LightningIndexer finds.
-ACLNN(LightningIndexerGrad, (FloatIn, query), (FloatIn, key), (FloatIn, dy), (In, spareIndices),
-      (FloatIn, weights), (OptionalIn, actualSeqLengthsQuery), (OptionalIn, actualSeqLengthsKey),
-      (int64_t, headNum), (char*, layout), (int64_t, sparseMode), (int64_t, preTokens),
-      (int64_t, nextTokens), (bool, deterministic), (Out, dQuery), (Out, dKey), (Out, dWeights)) {
+ACLNN(LightningIndexerGrad, (Floating<In>, query), (Floating<In>, key), (Floating<In>, dy),
+      (In, spareIndices), (Floating<In>, weights), (Optional<In>, actualSeqLengthsQuery),
+      (Optional<In>, actualSeqLengthsKey), (int64_t, headNum), (char*, layout),
+      (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (bool, deterministic),
+      (Out, dQuery), (Out, dKey), (Out, dWeights)) {
   constexpr int64_t kMostKeys = 2048;
   if (query.numel() == 0) return;
   Indexer indexer({"query", "key", "actualSeqLengthsQuery", "actualSeqLengthsKey"}, query, key,
@@ -139,11 +140,11 @@ ACLNN(LightningIndexerGrad, (FloatIn, query), (FloatIn, key), (FloatIn, dy), (In
   sums.write(dQuery, dKey, dWeights);
 }
 // The score of a key is the sum over heads of weight relu(query key).
-ACLNN(LightningIndexer, (FloatIn, query), (FloatIn, key), (FloatIn, weights),
-      (OptionalIn, actualSeqLengthsQueryOptional), (OptionalIn, actualSeqLengthsKeyOptional),
-      (OptionalIn, blockTableOptional), (char*, layoutQueryOptional), (char*, layoutKeyOptional),
+ACLNN(LightningIndexer, (Floating<In>, query), (Floating<In>, key), (Floating<In>, weights),
+      (Optional<In>, actualSeqLengthsQueryOptional), (Optional<In>, actualSeqLengthsKeyOptional),
+      (Optional<In>, blockTableOptional), (char*, layoutQueryOptional), (char*, layoutKeyOptional),
       (int64_t, sparseCount), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
-      (bool, returnValues), (Out, sparseIndicesOut), (OptionalOut, sparseValuesOut)) {
+      (bool, returnValues), (Out, sparseIndicesOut), (Optional<Out>, sparseValuesOut)) {
   expect_reduced("query", query);
   expect_dtype("key", key, query);
   TokenSequences queries("query", query, layoutQueryOptional, "actualSeqLengthsQueryOptional",
@@ -178,10 +179,10 @@ ACLNN(LightningIndexer, (FloatIn, query), (FloatIn, key), (FloatIn, weights),
 }
 
 // Queries and keys are INT8 or FLOAT8, with a scale for each head of each token.
-ACLNN(QuantLightningIndexer, (StoredIn, query), (StoredIn, key), (FloatIn, weights),
-      (FloatIn, queryDequantScale), (FloatIn, keyDequantScale),
-      (OptionalIn, actualSeqLengthsQueryOptional), (OptionalIn, actualSeqLengthsKeyOptional),
-      (OptionalIn, blockTableOptional), (int64_t, queryQuantMode), (int64_t, keyQuantMode),
+ACLNN(QuantLightningIndexer, (Stored<In>, query), (Stored<In>, key), (Floating<In>, weights),
+      (Floating<In>, queryDequantScale), (Floating<In>, keyDequantScale),
+      (Optional<In>, actualSeqLengthsQueryOptional), (Optional<In>, actualSeqLengthsKeyOptional),
+      (Optional<In>, blockTableOptional), (int64_t, queryQuantMode), (int64_t, keyQuantMode),
       (char*, layoutQueryOptional), (char*, layoutKeyOptional), (int64_t, sparseCount),
       (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (Out, out)) {
   constexpr int64_t kMost = 2048;

@@ -121,9 +121,9 @@ void expect_loss(const Output& loss) {
 }  // namespace
 
 // The maxima and sums of the softmax of the indexer's scores for all keys.
-ACLNN(DenseLightningIndexerSoftmaxLse, (FloatIn, queryIndex), (FloatIn, keyIndex),
-      (FloatIn, weight), (OptionalInts, actualSeqLengthsQueryOptional),
-      (OptionalInts, actualSeqLengthsKeyOptional), (char*, layoutOptional), (int64_t, sparseMode),
+ACLNN(DenseLightningIndexerSoftmaxLse, (Floating<In>, queryIndex), (Floating<In>, keyIndex),
+      (Floating<In>, weight), (Optional<Ints>, actualSeqLengthsQueryOptional),
+      (Optional<Ints>, actualSeqLengthsKeyOptional), (char*, layoutOptional), (int64_t, sparseMode),
       (int64_t, preTokens), (int64_t, nextTokens), (Out, softmaxMaxOut), (Out, softmaxSumOut)) {
   if (queryIndex.numel() == 0) return;
   Indexer indexer(
@@ -166,13 +166,13 @@ ACLNN(DenseLightningIndexerSoftmaxLse, (FloatIn, queryIndex), (FloatIn, keyIndex
 
 // The divergence of the softmax of the indexer's scores for all keys from the attention's mean over
 // heads, summed over queries, and its gradients.
-ACLNN(DenseLightningIndexerGradKLLoss, (FloatIn, query), (FloatIn, key), (FloatIn, queryIndex),
-      (FloatIn, keyIndex), (FloatIn, weights), (FloatIn, softmaxMax), (FloatIn, softmaxSum),
-      (FloatIn, softmaxMaxIndex), (FloatIn, softmaxSumIndex), (OptionalIn, queryRope),
-      (OptionalIn, keyRope), (OptionalInts, actualSeqLengthsQuery),
-      (OptionalInts, actualSeqLengthsKey), (double, scaleValue), (char*, layout),
-      (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (Out, dQueryIndex),
-      (Out, dKeyIndex), (Out, dWeights), (Out, loss)) {
+ACLNN(DenseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, key),
+      (Floating<In>, queryIndex), (Floating<In>, keyIndex), (Floating<In>, weights),
+      (Floating<In>, softmaxMax), (Floating<In>, softmaxSum), (Floating<In>, softmaxMaxIndex),
+      (Floating<In>, softmaxSumIndex), (Optional<In>, queryRope), (Optional<In>, keyRope),
+      (Optional<Ints>, actualSeqLengthsQuery), (Optional<Ints>, actualSeqLengthsKey),
+      (double, scaleValue), (char*, layout), (int64_t, sparseMode), (int64_t, preTokens),
+      (int64_t, nextTokens), (Out, dQueryIndex), (Out, dKeyIndex), (Out, dWeights), (Out, loss)) {
   constexpr int64_t kSize = 128;
   Indexer indexer({"queryIndex", "keyIndex", "actualSeqLengthsQuery", "actualSeqLengthsKey"},
                   queryIndex, keyIndex, weights, layout,
@@ -229,13 +229,13 @@ ACLNN(DenseLightningIndexerGradKLLoss, (FloatIn, query), (FloatIn, key), (FloatI
 }
 
 // The same of the keys that each query selects; the softmax is over them.
-ACLNN(SparseLightningIndexerGradKLLoss, (FloatIn, query), (FloatIn, key), (FloatIn, queryIndex),
-      (FloatIn, keyIndex), (FloatIn, weights), (In, sparseIndices), (FloatIn, softmaxMax),
-      (FloatIn, softmaxSum), (FloatIn, queryRope), (FloatIn, keyRope),
-      (OptionalInts, actualSeqLengthsQuery), (OptionalInts, actualSeqLengthsKey),
-      (double, scaleValue), (char*, layout), (int64_t, sparseMode), (int64_t, pre_tokens),
-      (int64_t, next_tokens), (bool, deterministic), (Out, dQueryIndex), (Out, dKeyIndex),
-      (Out, dWeights), (Out, loss)) {
+ACLNN(SparseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, key),
+      (Floating<In>, queryIndex), (Floating<In>, keyIndex), (Floating<In>, weights),
+      (In, sparseIndices), (Floating<In>, softmaxMax), (Floating<In>, softmaxSum),
+      (Floating<In>, queryRope), (Floating<In>, keyRope), (Optional<Ints>, actualSeqLengthsQuery),
+      (Optional<Ints>, actualSeqLengthsKey), (double, scaleValue), (char*, layout),
+      (int64_t, sparseMode), (int64_t, pre_tokens), (int64_t, next_tokens), (bool, deterministic),
+      (Out, dQueryIndex), (Out, dKeyIndex), (Out, dWeights), (Out, loss)) {
   constexpr int64_t kSize = 512, kStep = 1024, kMostKeys = 8192;
   if (query.numel() == 0) return;
   Indexer indexer({"queryIndex", "keyIndex", "actualSeqLengthsQuery", "actualSeqLengthsKey"},

@@ -30,9 +30,9 @@ at::Tensor share(const SoftmaxParts& part, const SoftmaxParts& merged) {
 }  // namespace
 
 // Results lie as (S, B, N * D) with softmax parts (B, N, S, 8), or as (T, N, D) with (T, N, 8).
-ACLNN(RingAttentionUpdateV2, (FloatIn, prevAttnOut), (In, prevSoftmaxMax), (In, prevSoftmaxSum),
-      (FloatIn, curAttnOut), (In, curSoftmaxMax), (In, curSoftmaxSum),
-      (OptionalIn, actualSeqQlenOptional), (char*, inputLayoutOptional),
+ACLNN(RingAttentionUpdateV2, (Floating<In>, prevAttnOut), (In, prevSoftmaxMax),
+      (In, prevSoftmaxSum), (Floating<In>, curAttnOut), (In, curSoftmaxMax), (In, curSoftmaxSum),
+      (Optional<In>, actualSeqQlenOptional), (char*, inputLayoutOptional),
       (char*, inputSoftmaxLayoutOptional), (Out, attnOutOut), (Out, softmaxMaxOut),
       (Out, softmaxSumOut)) {
   const std::string_view layout = inputLayoutOptional, softmax_layout = inputSoftmaxLayoutOptional;
@@ -82,7 +82,7 @@ ACLNN(RingAttentionUpdateV2, (FloatIn, prevAttnOut), (In, prevSoftmaxMax), (In, 
 
 // lse has the logarithm of the sum of exponentials of each query and head, localOut the results.
 ACLNN(AttentionUpdate, (Ins, lse), (Ins, localOut), (int64_t, updateType), (Out, out),
-      (OptionalOut, lseOut)) {
+      (Optional<Out>, lseOut)) {
   EXPECT(!lse.empty() && lse.size() == localOut.size(), "lse has ", lse.size(),
          " tensors and localOut ", localOut.size(), ", expected as many, 1 or more");
   EXPECT(updateType == 0 || updateType == 1, "updateType is ", updateType.value(),

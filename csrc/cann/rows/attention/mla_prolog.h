@@ -16,10 +16,10 @@ enum class Weights { kFractalNz, kAny };
 
 struct MlaProlog {
   at::Tensor x;
-  Stored weight_dq;
-  Stored weight_uq_qr;
+  StoredTensor weight_dq;
+  StoredTensor weight_uq_qr;
   at::Tensor weight_uk;
-  Stored weight_dkv_kr;
+  StoredTensor weight_dkv_kr;
   at::Tensor gamma_cq;
   at::Tensor gamma_ckv;
   at::Tensor sine;

@@ -34,7 +34,7 @@ std::pair<at::Tensor, at::Tensor> quantised_rows(const at::Tensor& rows) {
 }
 
 // A weight as a matrix. One in FRACTAL_NZ may be described by the sizes of its blocks in memory.
-at::Tensor matrix_of(const char* name, const Stored& weight, Weights weights) {
+at::Tensor matrix_of(const char* name, const StoredTensor& weight, Weights weights) {
   const bool is_blocks = is_fractal_nz(weight.format);
   EXPECT(is_blocks || weights == Weights::kAny, name, " has format ",
          static_cast<int>(weight.format), ", expected FRACTAL_NZ (",

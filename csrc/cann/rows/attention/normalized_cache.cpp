@@ -252,11 +252,12 @@ void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const 
 
 }  // namespace
 
-ACLNN(KvRmsNormRopeCache, (FloatIn, kv), (FloatIn, gamma), (FloatIn, cos), (FloatIn, sin),
-      (IndexIn, index), (InOut, kCacheRef), (InOut, ckvCacheRef), (OptionalIn, kRopeScaleOptional),
-      (OptionalIn, cKvScaleOptional), (OptionalIn, kRopeOffsetOptional),
-      (OptionalIn, cKvOffsetOptional), (double, epsilon), (char*, cacheModeOptional),
-      (bool, isOutputKv), (OptionalOut, kRopeOut), (OptionalOut, cKvOut)) {
+ACLNN(KvRmsNormRopeCache, (Floating<In>, kv), (Floating<In>, gamma), (Floating<In>, cos),
+      (Floating<In>, sin), (IndexIn, index), (InOut, kCacheRef), (InOut, ckvCacheRef),
+      (Optional<In>, kRopeScaleOptional), (Optional<In>, cKvScaleOptional),
+      (Optional<In>, kRopeOffsetOptional), (Optional<In>, cKvOffsetOptional), (double, epsilon),
+      (char*, cacheModeOptional), (bool, isOutputKv), (Optional<Out>, kRopeOut),
+      (Optional<Out>, cKvOut)) {
   write_keys_and_values(
       kv, gamma, cos, sin, index, std::nullopt, epsilon, cacheModeOptional, isOutputKv, kCacheRef,
       ckvCacheRef,
@@ -264,12 +265,12 @@ ACLNN(KvRmsNormRopeCache, (FloatIn, kv), (FloatIn, gamma), (FloatIn, cos), (Floa
       {"cKvScaleOptional", cKvScaleOptional, "cKvOffsetOptional", cKvOffsetOptional, false},
       kRopeOut, cKvOut);
 }
-ACLNN(KvRmsNormRopeCacheV2, (FloatIn, kv), (FloatIn, gamma), (FloatIn, cos), (FloatIn, sin),
-      (IndexIn, index), (InOut, kCacheRef), (InOut, ckvCacheRef), (OptionalIn, kRopeScaleOptional),
-      (OptionalIn, cKvScaleOptional), (OptionalIn, kRopeOffsetOptional),
-      (OptionalIn, cKvOffsetOptional), (OptionalIn, vOptional), (double, epsilon),
-      (char*, cacheModeOptional), (bool, isOutputKv), (OptionalOut, kRopeOut),
-      (OptionalOut, cKvOut)) {
+ACLNN(KvRmsNormRopeCacheV2, (Floating<In>, kv), (Floating<In>, gamma), (Floating<In>, cos),
+      (Floating<In>, sin), (IndexIn, index), (InOut, kCacheRef), (InOut, ckvCacheRef),
+      (Optional<In>, kRopeScaleOptional), (Optional<In>, cKvScaleOptional),
+      (Optional<In>, kRopeOffsetOptional), (Optional<In>, cKvOffsetOptional),
+      (Optional<In>, vOptional), (double, epsilon), (char*, cacheModeOptional), (bool, isOutputKv),
+      (Optional<Out>, kRopeOut), (Optional<Out>, cKvOut)) {
   write_keys_and_values(
       kv, gamma, cos, sin, index, vOptional, epsilon, cacheModeOptional, isOutputKv, kCacheRef,
       ckvCacheRef,
@@ -279,12 +280,13 @@ ACLNN(KvRmsNormRopeCacheV2, (FloatIn, kv), (FloatIn, gamma), (FloatIn, cos), (Fl
 }
 
 // The caches are fractals of pages, heads and parts, tokens of the page, elements.
-ACLNN(QkvRmsNormRopeCache, (FloatIn, qkv), (FloatIn, qGamma), (FloatIn, kGamma), (FloatIn, cos),
-      (FloatIn, sin), (IndexIn, index), (InOut, qOut), (InOut, kCache), (InOut, vCache),
-      (OptionalIn, kScaleOptional), (OptionalIn, vScaleOptional), (OptionalIn, kOffsetOptional),
-      (OptionalIn, vOffsetOptional), (Ints, qkvSize), (Ints, headNums), (double, epsilon),
-      (char*, cacheModeOptional), (OptionalOut, qOutBeforeQuant), (OptionalOut, kOutBeforeQuant),
-      (OptionalOut, vOutBeforeQuant)) {
+ACLNN(QkvRmsNormRopeCache, (Floating<In>, qkv), (Floating<In>, qGamma), (Floating<In>, kGamma),
+      (Floating<In>, cos), (Floating<In>, sin), (IndexIn, index), (InOut, qOut), (InOut, kCache),
+      (InOut, vCache), (Optional<In>, kScaleOptional), (Optional<In>, vScaleOptional),
+      (Optional<In>, kOffsetOptional), (Optional<In>, vOffsetOptional), (Ints, qkvSize),
+      (Ints, headNums), (double, epsilon), (char*, cacheModeOptional),
+      (Optional<Out>, qOutBeforeQuant), (Optional<Out>, kOutBeforeQuant),
+      (Optional<Out>, vOutBeforeQuant)) {
   constexpr int64_t kSize = 128;  // the only one published
   EXPECT(cacheModeOptional.empty() || cacheModeOptional == "PA_NZ", "cacheModeOptional is \"",
          cacheModeOptional, "\", expected \"PA_NZ\"");

@@ -12,8 +12,8 @@ constexpr std::string_view kLayoutsOfV3 = "BSH BSND BNSD BNSD_BSND TND";
 }  // namespace
 
 // A shift is a reserved argument of the first two versions, which ignore it.
-ACLNN(PromptFlashAttention, (In, query), (In, key), (In, value), (OptionalIn, pseShift),
-      (OptionalIn, attenMask), (OptionalInts, actualSeqLengths), (int64_t, numHeads),
+ACLNN(PromptFlashAttention, (In, query), (In, key), (In, value), (Optional<In>, pseShift),
+      (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths), (int64_t, numHeads),
       (double, scaleValue), (int64_t, preTokens), (int64_t, nextTokens), (char*, inputLayout),
       (int64_t, numKeyValueHeads), (Out, attentionOut)) {
   infer_attention({.query = query,
@@ -30,12 +30,13 @@ ACLNN(PromptFlashAttention, (In, query), (In, key), (In, value), (OptionalIn, ps
                    .layouts = kLayouts},
                   attentionOut, nullptr);
 }
-ACLNN(PromptFlashAttentionV2, (In, query), (In, key), (In, value), (OptionalIn, pseShift),
-      (OptionalIn, attenMask), (OptionalInts, actualSeqLengths), (OptionalInts, actualSeqLengthsKv),
-      (OptionalIn, deqScale1), (OptionalIn, quantScale1), (OptionalIn, deqScale2),
-      (OptionalIn, quantScale2), (OptionalIn, quantOffset2), (int64_t, numHeads),
-      (double, scaleValue), (int64_t, preTokens), (int64_t, nextTokens), (char*, inputLayout),
-      (int64_t, numKeyValueHeads), (int64_t, sparseMode), (Out, attentionOut)) {
+ACLNN(PromptFlashAttentionV2, (In, query), (In, key), (In, value), (Optional<In>, pseShift),
+      (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths),
+      (Optional<Ints>, actualSeqLengthsKv), (Optional<In>, deqScale1), (Optional<In>, quantScale1),
+      (Optional<In>, deqScale2), (Optional<In>, quantScale2), (Optional<In>, quantOffset2),
+      (int64_t, numHeads), (double, scaleValue), (int64_t, preTokens), (int64_t, nextTokens),
+      (char*, inputLayout), (int64_t, numKeyValueHeads), (int64_t, sparseMode),
+      (Out, attentionOut)) {
   infer_attention({.query = query,
                    .key = {key},
                    .value = {value},
@@ -57,13 +58,13 @@ ACLNN(PromptFlashAttentionV2, (In, query), (In, key), (In, value), (OptionalIn, 
                    .sparse_mode = sparseMode},
                   attentionOut, nullptr);
 }
-ACLNN(PromptFlashAttentionV3, (In, query), (In, key), (In, value), (OptionalIn, pseShift),
-      (OptionalIn, attenMask), (OptionalInts, actualSeqLengths), (OptionalInts, actualSeqLengthsKv),
-      (OptionalIn, deqScale1), (OptionalIn, quantScale1), (OptionalIn, deqScale2),
-      (OptionalIn, quantScale2), (OptionalIn, quantOffset2), (int64_t, numHeads),
-      (double, scaleValue), (int64_t, preTokens), (int64_t, nextTokens), (char*, inputLayout),
-      (int64_t, numKeyValueHeads), (int64_t, sparseMode), (int64_t, innerPrecise),
-      (Out, attentionOut)) {
+ACLNN(PromptFlashAttentionV3, (In, query), (In, key), (In, value), (Optional<In>, pseShift),
+      (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths),
+      (Optional<Ints>, actualSeqLengthsKv), (Optional<In>, deqScale1), (Optional<In>, quantScale1),
+      (Optional<In>, deqScale2), (Optional<In>, quantScale2), (Optional<In>, quantOffset2),
+      (int64_t, numHeads), (double, scaleValue), (int64_t, preTokens), (int64_t, nextTokens),
+      (char*, inputLayout), (int64_t, numKeyValueHeads), (int64_t, sparseMode),
+      (int64_t, innerPrecise), (Out, attentionOut)) {
   infer_attention({.query = query,
                    .key = {key},
                    .value = {value},

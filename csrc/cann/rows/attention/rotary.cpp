@@ -136,8 +136,8 @@ void embed(Output& query, Output& key, const at::Tensor& cos, const at::Tensor& 
 }  // namespace
 
 // An empty x has an empty result, whatever the shapes of cos and sin.
-ACLNN(RotaryPositionEmbedding, (FloatIn, x), (FloatIn, cos), (FloatIn, sin), (int64_t, mode),
-      (Out, out)) {
+ACLNN(RotaryPositionEmbedding, (Floating<In>, x), (Floating<In>, cos), (Floating<In>, sin),
+      (int64_t, mode), (Out, out)) {
   const Mode pairs = mode_of(mode);
   expect_dtype("out", out, x);
   if (x.numel() == 0) {
@@ -148,8 +148,8 @@ ACLNN(RotaryPositionEmbedding, (FloatIn, x), (FloatIn, cos), (FloatIn, sin), (in
   out = rotated(x, cos, sin, pairs);
 }
 // A matrix takes the place of the mode: the elements times `rotate` are what is turned.
-ACLNN(RotaryPositionEmbeddingV2, (FloatIn, x), (FloatIn, cos), (FloatIn, sin), (int64_t, mode),
-      (OptionalIn, rotate), (Out, out)) {
+ACLNN(RotaryPositionEmbeddingV2, (Floating<In>, x), (Floating<In>, cos), (Floating<In>, sin),
+      (int64_t, mode), (Optional<In>, rotate), (Out, out)) {
   const Mode pairs = mode_of(mode);
   expect_dtype("out", out, x);
   if (x.numel() == 0) {
@@ -166,8 +166,8 @@ ACLNN(RotaryPositionEmbeddingV2, (FloatIn, x), (FloatIn, cos), (FloatIn, sin), (
   out = wide(x) * wide(cos) + at::matmul(wide(x), wide(*rotate)) * wide(sin);
 }
 // Without xOptional there are no gradients of cos and sin.
-ACLNN(RotaryPositionEmbeddingGrad, (FloatIn, dy), (FloatIn, cos), (FloatIn, sin),
-      (OptionalIn, xOptional), (int64_t, mode), (Out, dxOut), (Out, dcosOut), (Out, dsinOut)) {
+ACLNN(RotaryPositionEmbeddingGrad, (Floating<In>, dy), (Floating<In>, cos), (Floating<In>, sin),
+      (Optional<In>, xOptional), (int64_t, mode), (Out, dxOut), (Out, dcosOut), (Out, dsinOut)) {
   const Mode pairs = mode_of(mode);
   check_angles("dy", dy, cos, sin, pairs);
   expect_dtype("dxOut", dxOut, dy);
@@ -189,20 +189,20 @@ ACLNN(RotaryPositionEmbeddingGrad, (FloatIn, dy), (FloatIn, cos), (FloatIn, sin)
   dsinOut = dsin;
 }
 
-ACLNN(ApplyRotaryPosEmb, (FloatInOut, queryRef), (FloatInOut, keyRef), (FloatIn, cos),
-      (FloatIn, sin), (int64_t, layout)) {
+ACLNN(ApplyRotaryPosEmb, (Floating<InOut>, queryRef), (Floating<InOut>, keyRef),
+      (Floating<In>, cos), (Floating<In>, sin), (int64_t, layout)) {
   EXPECT(layout == 1, "layout is ", layout, ", expected 1 (BSND), the only one supported");
   embed(queryRef, keyRef, cos, sin, layout, kHalf);
 }
-ACLNN(ApplyRotaryPosEmbV2, (FloatInOut, queryRef), (FloatInOut, keyRef), (FloatIn, cos),
-      (FloatIn, sin), (int64_t, layout), (char*, rotaryMode)) {
+ACLNN(ApplyRotaryPosEmbV2, (Floating<InOut>, queryRef), (Floating<InOut>, keyRef),
+      (Floating<In>, cos), (Floating<In>, sin), (int64_t, layout), (char*, rotaryMode)) {
   EXPECT(layout >= 1 && layout <= 3, "layout is ", layout,
          ", expected 1 (BSND), 2 (SBND) or 3 (BNSD)");
   embed(queryRef, keyRef, cos, sin, layout, mode_of(rotaryMode));
 }
 
 // Takes interleaved pairs; the result has the first elements of all pairs in its first half.
-ACLNN(InterleaveRope, (FloatIn, x), (FloatIn, cos), (FloatIn, sin), (Out, out)) {
+ACLNN(InterleaveRope, (Floating<In>, x), (Floating<In>, cos), (Floating<In>, sin), (Out, out)) {
   expect_dims("x", x, 4);
   EXPECT(x.size(3) == 64, "the last dimension of x is ", x.size(3), ", expected 64");
   expect_dims("cos", cos, 4);

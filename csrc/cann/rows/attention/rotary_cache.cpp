@@ -137,14 +137,14 @@ void embed(const at::Tensor& positions, const at::Tensor& query, const at::Tenso
 
 }  // namespace
 
-ACLNN(RopeWithSinCosCache, (IndexIn, positions), (FloatIn, queryIn), (FloatIn, keyIn),
-      (FloatIn, cosSinCache), (OptionalInts, mropeSection), (int64_t, headSize),
+ACLNN(RopeWithSinCosCache, (IndexIn, positions), (Floating<In>, queryIn), (Floating<In>, keyIn),
+      (Floating<In>, cosSinCache), (Optional<Ints>, mropeSection), (int64_t, headSize),
       (bool, isNeoxStyle), (Out, queryOut), (Out, keyOut)) {
   embed(positions, queryIn, keyIn, cosSinCache, mropeSection, headSize, isNeoxStyle, kSections,
         queryOut, keyOut);
 }
-ACLNN(RopeWithSinCosCacheV2, (IndexIn, positions), (FloatIn, queryIn), (FloatIn, keyIn),
-      (FloatIn, cosSinCache), (OptionalInts, mropeSection), (int64_t, headSize),
+ACLNN(RopeWithSinCosCacheV2, (IndexIn, positions), (Floating<In>, queryIn), (Floating<In>, keyIn),
+      (Floating<In>, cosSinCache), (Optional<Ints>, mropeSection), (int64_t, headSize),
       (bool, isNeoxStyle), (int64_t, cacheMode), (Out, queryOut), (Out, keyOut)) {
   EXPECT(cacheMode == 0 || cacheMode == 1, "cacheMode is ", cacheMode.value(),
          ", expected 0 (sections) or 1 (interleaved)");

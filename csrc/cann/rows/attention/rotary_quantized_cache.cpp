@@ -130,13 +130,13 @@ Layout layout_of(const at::Tensor& x, at::IntArrayRef splits, const at::Tensor& 
 
 // Where x is not INT32, the arguments of the dequantisation do not count. Offsets and scales have
 // the elements of [heads, head size].
-ACLNN(DequantRopeQuantKvcache, (In, x), (FloatIn, cos), (FloatIn, sin), (InOut, kCacheRef),
-      (InOut, vCacheRef), (IndexIn, indices), (In, scaleK), (In, scaleV),
-      (OptionalIn, offsetKOptional), (OptionalIn, offsetVOptional),
-      (OptionalIn, weightScaleOptional), (OptionalIn, activationScaleOptional),
-      (OptionalIn, biasOptional), (Ints, sizeSplits), (char*, quantModeOptional),
+ACLNN(DequantRopeQuantKvcache, (In, x), (Floating<In>, cos), (Floating<In>, sin),
+      (InOut, kCacheRef), (InOut, vCacheRef), (IndexIn, indices), (In, scaleK), (In, scaleV),
+      (Optional<In>, offsetKOptional), (Optional<In>, offsetVOptional),
+      (Optional<In>, weightScaleOptional), (Optional<In>, activationScaleOptional),
+      (Optional<In>, biasOptional), (Ints, sizeSplits), (char*, quantModeOptional),
       (char*, layoutOptional), (bool, kvOutput), (char*, cacheModeOptional), (Out, qOut),
-      (OptionalOut, kOut), (OptionalOut, vOut)) {
+      (Optional<Out>, kOut), (Optional<Out>, vOut)) {
   expect_text("quantModeOptional", quantModeOptional, "static");
   expect_text("layoutOptional", layoutOptional, "BSND");
   const bool is_paged = cacheModeOptional == "page";

@@ -51,13 +51,13 @@ PackedAttention packed(const at::Tensor& query, const at::Tensor& key, const at:
 
 }  // namespace
 
-ACLNN(FlashAttentionScore, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalInts, prefixOptional), (double, scaleValueOptional), (double, keepProbOptional),
+ACLNN(FlashAttentionScore, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+      (Optional<Ints>, prefixOptional), (double, scaleValueOptional), (double, keepProbOptional),
       (int64_t, preTokensOptional), (int64_t, nextTokensOptional), (int64_t, headNum),
       (char*, inputLayout), (int64_t, innerPreciseOptional), (int64_t, sparseModeOptional),
-      (Out, softmaxMaxOut), (Out, softmaxSumOut), (OptionalOut, softmaxOutOut),
+      (Out, softmaxMaxOut), (Out, softmaxSumOut), (Optional<Out>, softmaxOutOut),
       (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
   write_batched_attention(query, key, value,
@@ -73,15 +73,15 @@ ACLNN(FlashAttentionScore, (FloatIn, query), (FloatIn, key), (FloatIn, value),
                            .sparse_mode = sparseModeOptional},
                           inputLayout, std::nullopt, softmaxMaxOut, softmaxSumOut, attentionOutOut);
 }
-ACLNN(FlashAttentionScoreGrad, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value), (FloatIn, dy),
-      (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
-      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
-      (OptionalInts, prefixOptional), (double, scaleValueOptional), (double, keepProbOptional),
+ACLNN(FlashAttentionScoreGrad, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
+      (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
+      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+      (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
+      (Optional<In>, softmaxInOptional), (Optional<In>, attentionInOptional),
+      (Optional<Ints>, prefixOptional), (double, scaleValueOptional), (double, keepProbOptional),
       (int64_t, preTokensOptional), (int64_t, nextTokensOptional), (int64_t, headNum),
       (char*, inputLayout), (int64_t, innerPreciseOptional), (int64_t, sparseModeOptional),
-      (Out, dqOut), (Out, dkOut), (Out, dvOut), (OptionalOut, dpseOut)) {
+      (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   write_batched_gradients(query, keyIn, value, dy,
@@ -98,14 +98,14 @@ ACLNN(FlashAttentionScoreGrad, (FloatIn, query), (FloatIn, keyIn), (FloatIn, val
                           inputLayout, std::nullopt, dqOut, dkOut, dvOut, dpseOut);
 }
 
-ACLNN(FlashAttentionScoreV2, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalInts, prefixOptional), (OptionalInts, qStartIdxOptional),
-      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+ACLNN(FlashAttentionScoreV2, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+      (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
+      (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
       (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut),
-      (Out, softmaxSumOut), (OptionalOut, softmaxOutOut), (Out, attentionOutOut)) {
+      (Out, softmaxSumOut), (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
   write_batched_attention(query, key, value,
                           {.shift = realShiftOptional,
@@ -123,16 +123,16 @@ ACLNN(FlashAttentionScoreV2, (FloatIn, query), (FloatIn, key), (FloatIn, value),
                            .shift_type = pseType},
                           inputLayout, std::nullopt, softmaxMaxOut, softmaxSumOut, attentionOutOut);
 }
-ACLNN(FlashAttentionScoreGradV2, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
-      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
-      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
-      (OptionalInts, prefixOptional), (OptionalInts, qStartIdxOptional),
-      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut),
-      (Out, dkOut), (Out, dvOut), (OptionalOut, dpseOut)) {
+ACLNN(FlashAttentionScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn),
+      (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+      (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
+      (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+      (Optional<In>, softmaxSumOptional), (Optional<In>, softmaxInOptional),
+      (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
+      (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+      (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
+      (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   write_batched_gradients(query, keyIn, value, dy,
@@ -153,14 +153,15 @@ ACLNN(FlashAttentionScoreGradV2, (FloatIn, query), (FloatIn, keyIn), (FloatIn, v
 }
 
 // The second version with a sink.
-ACLNN(FlashAttentionScoreV3, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalIn, sinkOptional), (OptionalInts, prefixOptional), (OptionalInts, qStartIdxOptional),
-      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut),
-      (Out, softmaxSumOut), (OptionalOut, softmaxOutOut), (Out, attentionOutOut)) {
+ACLNN(FlashAttentionScoreV3, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+      (Optional<In>, sinkOptional), (Optional<Ints>, prefixOptional),
+      (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+      (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
+      (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+      (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
   write_batched_attention(query, key, value,
                           {.shift = realShiftOptional,
@@ -179,16 +180,17 @@ ACLNN(FlashAttentionScoreV3, (FloatIn, query), (FloatIn, key), (FloatIn, value),
                            .sink = sinkOptional},
                           inputLayout, std::nullopt, softmaxMaxOut, softmaxSumOut, attentionOutOut);
 }
-ACLNN(FlashAttentionScoreGradV3, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
-      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
-      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
-      (OptionalIn, sinkInOptional), (OptionalInts, prefixOptional),
-      (OptionalInts, qStartIdxOptional), (OptionalInts, kvStartIdxOptional), (double, scaleValue),
-      (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
-      (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType),
-      (Out, dqOut), (Out, dkOut), (Out, dvOut), (OptionalOut, dpseOut), (OptionalOut, dsinkOut)) {
+ACLNN(FlashAttentionScoreGradV3, (Floating<In>, query), (Floating<In>, keyIn),
+      (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+      (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
+      (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+      (Optional<In>, softmaxSumOptional), (Optional<In>, softmaxInOptional),
+      (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
+      (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
+      (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut),
+      (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut), (Optional<Out>, dsinkOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   EXPECT(dsinkOut || !sinkInOptional, "dsinkOut is null, expected a tensor as sinkInOptional is");
@@ -213,18 +215,19 @@ ACLNN(FlashAttentionScoreGradV3, (FloatIn, query), (FloatIn, keyIn), (FloatIn, v
 }
 
 // What Ascend950 is asked for: a dropout without a mask draws it from the seed.
-ACLNN(FlashAttentionScoreV4, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalIn, queryRopeOptional), (OptionalIn, keyRopeOptional), (OptionalIn, dScaleQOptional),
-      (OptionalIn, dScaleKOptional), (OptionalIn, dScaleVOptional), (OptionalIn, sinkOptional),
-      (OptionalInts, prefixOptional), (OptionalInts, actualSeqQLenOptional),
-      (OptionalInts, actualSeqKvLenOptional), (OptionalInts, qStartIdxOptional),
-      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+ACLNN(FlashAttentionScoreV4, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+      (Optional<In>, queryRopeOptional), (Optional<In>, keyRopeOptional),
+      (Optional<In>, dScaleQOptional), (Optional<In>, dScaleKOptional),
+      (Optional<In>, dScaleVOptional), (Optional<In>, sinkOptional),
+      (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
+      (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
+      (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
       (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, outDtype), (int64_t, pseType),
       (char*, softmaxOutLayout), (int64_t, seed), (int64_t, offset), (Out, softmaxMaxOut),
-      (Out, softmaxSumOut), (OptionalOut, softmaxOutOut), (Out, attentionOutOut)) {
+      (Out, softmaxSumOut), (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)},
                               {"queryRopeOptional", given(queryRopeOptional)},
                               {"keyRopeOptional", given(keyRopeOptional)},
@@ -260,21 +263,23 @@ ACLNN(FlashAttentionScoreV4, (FloatIn, query), (FloatIn, key), (FloatIn, value),
   write_batched_attention(query, key, value, arguments, inputLayout, source, softmaxMaxOut,
                           softmaxSumOut, attentionOutOut);
 }
-ACLNN(FlashAttentionScoreGradV4, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
-      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
-      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
-      (OptionalIn, sinkInOptional), (OptionalIn, queryRopeOptional), (OptionalIn, keyRopeOptional),
-      (OptionalIn, dScaleQOptional), (OptionalIn, dScaleKOptional), (OptionalIn, dScaleVOptional),
-      (OptionalIn, dScaleDyOptional), (OptionalIn, dScaleOOptional), (OptionalInts, prefixOptional),
-      (OptionalInts, actualSeqQLenOptional), (OptionalInts, actualSeqKvLenOptional),
-      (OptionalInts, qStartIdxOptional), (OptionalInts, kvStartIdxOptional), (double, scaleValue),
-      (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
-      (char*, inputLayout), (char*, softmaxInLayout), (int64_t, innerPrecise),
+ACLNN(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
+      (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+      (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
+      (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+      (Optional<In>, softmaxSumOptional), (Optional<In>, softmaxInOptional),
+      (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
+      (Optional<In>, queryRopeOptional), (Optional<In>, keyRopeOptional),
+      (Optional<In>, dScaleQOptional), (Optional<In>, dScaleKOptional),
+      (Optional<In>, dScaleVOptional), (Optional<In>, dScaleDyOptional),
+      (Optional<In>, dScaleOOptional), (Optional<Ints>, prefixOptional),
+      (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+      (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+      (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+      (int64_t, headNum), (char*, inputLayout), (char*, softmaxInLayout), (int64_t, innerPrecise),
       (int64_t, sparseMode), (int64_t, pseType), (int64_t, seed), (int64_t, offset),
-      (int64_t, outDtype), (Out, dqOut), (Out, dkOut), (Out, dvOut), (OptionalOut, dqRopeOut),
-      (OptionalOut, dkRopeOut), (OptionalOut, dpseOut), (OptionalOut, dsinkOut)) {
+      (int64_t, outDtype), (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dqRopeOut),
+      (Optional<Out>, dkRopeOut), (Optional<Out>, dpseOut), (Optional<Out>, dsinkOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)},
                               {"sinkInOptional", given(sinkInOptional)},
                               {"queryRopeOptional", given(queryRopeOptional)},

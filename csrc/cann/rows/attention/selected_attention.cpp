@@ -235,26 +235,27 @@ PackedKeys unpacked(const at::Tensor& bytes, at::ScalarType rope_type) {
 
 }  // namespace
 
-ACLNN(SparseFlashAttention, (FloatIn, query), (FloatIn, key), (FloatIn, value), (In, sparseIndices),
-      (OptionalIn, blockTable), (OptionalIn, actualSeqLengthsQuery),
-      (OptionalIn, actualSeqLengthsKv), (OptionalIn, queryRope), (OptionalIn, keyRope),
+ACLNN(SparseFlashAttention, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (In, sparseIndices), (Optional<In>, blockTable), (Optional<In>, actualSeqLengthsQuery),
+      (Optional<In>, actualSeqLengthsKv), (Optional<In>, queryRope), (Optional<In>, keyRope),
       (double, scaleValue), (int64_t, sparseBlockSize), (char*, layoutQuery), (char*, layoutKv),
       (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, attentionMode),
-      (bool, returnSoftmaxLse), (Out, attentionOutOut), (OptionalOut, softmaxMaxOut),
-      (OptionalOut, softmaxSumOut)) {
+      (bool, returnSoftmaxLse), (Out, attentionOutOut), (Optional<Out>, softmaxMaxOut),
+      (Optional<Out>, softmaxSumOut)) {
   attend({query, key, value, sparseIndices, blockTable, actualSeqLengthsQuery, actualSeqLengthsKv,
           queryRope, keyRope, scaleValue, sparseBlockSize, layoutQuery, layoutKv, sparseMode,
           returnSoftmaxLse},
          preTokens, nextTokens, attentionMode, attentionOutOut, softmaxMaxOut, softmaxSumOut);
 }
-ACLNN(SparseFlashAttentionV2, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (In, sparseIndices), (OptionalIn, blockTableOptional),
-      (OptionalIn, actualSeqLengthsQueryOptional), (OptionalIn, actualSeqLengthsKvOptional),
-      (OptionalIn, queryRopeOptional), (OptionalIn, keyRopeOptional), (OptionalIn, sinksOptional),
-      (double, scaleValue), (int64_t, sparseBlockSizeOptional), (char*, layoutQueryOptional),
-      (char*, layoutKvOptional), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
-      (int64_t, attentionMode), (bool, returnSoftmaxLse), (Out, attentionOutOut),
-      (OptionalOut, softmaxMaxOut), (OptionalOut, softmaxSumOut)) {
+ACLNN(SparseFlashAttentionV2, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (In, sparseIndices), (Optional<In>, blockTableOptional),
+      (Optional<In>, actualSeqLengthsQueryOptional), (Optional<In>, actualSeqLengthsKvOptional),
+      (Optional<In>, queryRopeOptional), (Optional<In>, keyRopeOptional),
+      (Optional<In>, sinksOptional), (double, scaleValue), (int64_t, sparseBlockSizeOptional),
+      (char*, layoutQueryOptional), (char*, layoutKvOptional), (int64_t, sparseMode),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, attentionMode),
+      (bool, returnSoftmaxLse), (Out, attentionOutOut), (Optional<Out>, softmaxMaxOut),
+      (Optional<Out>, softmaxSumOut)) {
   refuse_attention_arguments({{"sinksOptional", sinksOptional.has_value()}});
   attend({query, key, value, sparseIndices, blockTableOptional, actualSeqLengthsQueryOptional,
           actualSeqLengthsKvOptional, queryRopeOptional, keyRopeOptional, scaleValue,
@@ -265,14 +266,14 @@ ACLNN(SparseFlashAttentionV2, (FloatIn, query), (FloatIn, key), (FloatIn, value)
 
 // Without a value the keys are the values, and their gradient has both parts. The probabilities are
 // computed anew.
-ACLNN(SparseFlashAttentionGrad, (FloatIn, query), (FloatIn, key), (OptionalIn, value),
-      (In, sparseIndices), (FloatIn, dOut), (FloatIn, out), (FloatIn, softmaxMax),
-      (FloatIn, softmaxSum), (OptionalIn, actualSeqLengthsQueryOptional),
-      (OptionalIn, actualSeqLengthskvOptional), (OptionalIn, queryRopeOptional),
-      (OptionalIn, keyRopeOptional), (double, scaleValue), (int64_t, sparseBlockSize),
+ACLNN(SparseFlashAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Optional<In>, value),
+      (In, sparseIndices), (Floating<In>, dOut), (Floating<In>, out), (Floating<In>, softmaxMax),
+      (Floating<In>, softmaxSum), (Optional<In>, actualSeqLengthsQueryOptional),
+      (Optional<In>, actualSeqLengthskvOptional), (Optional<In>, queryRopeOptional),
+      (Optional<In>, keyRopeOptional), (double, scaleValue), (int64_t, sparseBlockSize),
       (char*, layoutOptional), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
-      (bool, deterministic), (Out, dQueryOut), (Out, dKeyOut), (OptionalOut, dValueOut),
-      (OptionalOut, dQueryRopeOutOptional), (OptionalOut, dKeyRopeOutOptional)) {
+      (bool, deterministic), (Out, dQueryOut), (Out, dKeyOut), (Optional<Out>, dValueOut),
+      (Optional<Out>, dQueryRopeOutOptional), (Optional<Out>, dKeyRopeOutOptional)) {
   constexpr int64_t kBlocks[] = {1, 8, 16, 32, 64};
   constexpr int64_t kHeads[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128};
   if (query.numel() == 0) return;
@@ -355,14 +356,15 @@ ACLNN(SparseFlashAttentionGrad, (FloatIn, query), (FloatIn, key), (OptionalIn, v
 
 // The scales stand in the keys' bytes, so that the arguments for them do not count. The host CANN
 // sees the elements of FLOAT8 and not their bytes.
-ACLNN(KvQuantSparseFlashAttention, (FloatIn, query), (In, key), (In, value), (In, sparseIndices),
-      (OptionalIn, keyDequantScaleOptional), (OptionalIn, valueDequantScaleOptional),
-      (OptionalIn, blockTableOptional), (OptionalIn, actualSeqLengthsQueryOptional),
-      (OptionalIn, actualSeqLengthsKvOptional), (double, scaleValue), (int64_t, keyQuantMode),
-      (int64_t, valueQuantMode), (int64_t, sparseBlockSize), (char*, layoutQueryOptional),
-      (char*, layoutKvOptional), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
-      (int64_t, attentionMode), (int64_t, quantScaleRepoMode), (int64_t, tileSize),
-      (int64_t, ropeHeadDim), (Out, attentionOut)) {
+ACLNN(KvQuantSparseFlashAttention, (Floating<In>, query), (In, key), (In, value),
+      (In, sparseIndices), (Optional<In>, keyDequantScaleOptional),
+      (Optional<In>, valueDequantScaleOptional), (Optional<In>, blockTableOptional),
+      (Optional<In>, actualSeqLengthsQueryOptional), (Optional<In>, actualSeqLengthsKvOptional),
+      (double, scaleValue), (int64_t, keyQuantMode), (int64_t, valueQuantMode),
+      (int64_t, sparseBlockSize), (char*, layoutQueryOptional), (char*, layoutKvOptional),
+      (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, attentionMode),
+      (int64_t, quantScaleRepoMode), (int64_t, tileSize), (int64_t, ropeHeadDim),
+      (Out, attentionOut)) {
   constexpr int64_t kByTiles = 2, kTile = 128, kMostBlock = 16;
   constexpr int64_t kHeads[] = {1, 2, 4, 8, 16, 32, 48, 64, 128};
   constexpr int64_t kBytes = kSize + kRopeSize * 2 + kSize / kTile * 4;

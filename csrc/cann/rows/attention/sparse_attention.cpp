@@ -188,10 +188,10 @@ bool is_causal(int64_t sparse_mode) {
 
 }  // namespace
 
-ACLNN(NsaCompressAttention, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (OptionalIn, attenMaskOptional), (OptionalIn, topkMaskOptional),
-      (OptionalInts, actualSeqQLenOptional), (OptionalInts, actualCmpSeqKvLenOptional),
-      (OptionalInts, actualSelSeqKvLenOptional), (double, scaleValue), (int64_t, headNum),
+ACLNN(NsaCompressAttention, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (Optional<In>, attenMaskOptional), (Optional<In>, topkMaskOptional),
+      (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualCmpSeqKvLenOptional),
+      (Optional<Ints>, actualSelSeqKvLenOptional), (double, scaleValue), (int64_t, headNum),
       (char*, inputLayout), (int64_t, sparseMode), (int64_t, compressBlockSize),
       (int64_t, compressStride), (int64_t, selectBlockSize), (int64_t, selectBlockCount),
       (Out, softmaxMaxOut), (Out, softmaxSumOut), (Out, attentionOutOut), (Out, topkIndicesOut)) {
@@ -258,9 +258,9 @@ ACLNN(NsaCompressAttention, (FloatIn, query), (FloatIn, key), (FloatIn, value),
 }
 
 // Without a mask no mode counts, and mode 2 does without what the mask says.
-ACLNN(NsaSelectedAttention, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (IndexIn, topkIndices), (OptionalIn, attenMaskOptional),
-      (OptionalInts, actualSeqQLenOptional), (OptionalInts, actualSeqKvLenOptional),
+ACLNN(NsaSelectedAttention, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (IndexIn, topkIndices), (Optional<In>, attenMaskOptional),
+      (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
       (double, scaleValue), (int64_t, headNum), (char*, inputLayout), (int64_t, sparseMode),
       (int64_t, selectedBlockSize), (int64_t, selectedBlockCount), (Out, softmaxMaxOut),
       (Out, softmaxSumOut), (Out, attentionOut)) {
@@ -290,12 +290,13 @@ ACLNN(NsaSelectedAttention, (FloatIn, query), (FloatIn, key), (FloatIn, value),
 }
 
 // The probabilities are computed anew, so nothing of the forward pass is needed.
-ACLNN(NsaSelectedAttentionGrad, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (FloatIn, attentionOut), (FloatIn, attentionOutGrad), (In, softmaxMax), (In, softmaxSum),
-      (IndexIn, topkIndices), (OptionalInts, actualSeqQLenOptional),
-      (OptionalInts, actualSeqKvLenOptional), (OptionalIn, attenMaskOptional), (double, scaleValue),
-      (int64_t, selectedBlockSize), (int64_t, selectedBlockCount), (int64_t, headNum),
-      (char*, inputLayout), (int64_t, sparseMode), (Out, dqOut), (Out, dkOut), (Out, dvOut)) {
+ACLNN(NsaSelectedAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (Floating<In>, attentionOut), (Floating<In>, attentionOutGrad), (In, softmaxMax),
+      (In, softmaxSum), (IndexIn, topkIndices), (Optional<Ints>, actualSeqQLenOptional),
+      (Optional<Ints>, actualSeqKvLenOptional), (Optional<In>, attenMaskOptional),
+      (double, scaleValue), (int64_t, selectedBlockSize), (int64_t, selectedBlockCount),
+      (int64_t, headNum), (char*, inputLayout), (int64_t, sparseMode), (Out, dqOut), (Out, dkOut),
+      (Out, dvOut)) {
   const SelectedAttention of(query, key, value, topkIndices, attenMaskOptional,
                              actualSeqQLenOptional, actualSeqKvLenOptional, scaleValue, headNum,
                              inputLayout, is_causal(sparseMode), selectedBlockSize,

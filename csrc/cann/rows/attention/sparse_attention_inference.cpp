@@ -178,10 +178,10 @@ bool has_several(const at::OptionalIntArrayRef& queries, const at::OptionalIntAr
 }  // namespace
 
 // The first block and the last two are selected, whatever their importance.
-ACLNN(NsaCompressAttentionInfer, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (OptionalIn, attentionMaskOptional), (OptionalIn, blockTableOptional),
-      (OptionalInts, actualQSeqLenOptional), (OptionalInts, actualCmpKvSeqLenOptional),
-      (OptionalInts, actualSelKvSeqLenOptional), (OptionalIn, topKMaskOptional),
+ACLNN(NsaCompressAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (Optional<In>, attentionMaskOptional), (Optional<In>, blockTableOptional),
+      (Optional<Ints>, actualQSeqLenOptional), (Optional<Ints>, actualCmpKvSeqLenOptional),
+      (Optional<Ints>, actualSelKvSeqLenOptional), (Optional<In>, topKMaskOptional),
       (int64_t, numHeads), (int64_t, numKeyValueHeads), (int64_t, selectBlockSize),
       (int64_t, selectBlockCount), (int64_t, compressBlockSize), (int64_t, compressBlockStride),
       (double, scaleValue), (char*, layoutOptional), (int64_t, pageBlockSize),
@@ -258,9 +258,9 @@ ACLNN(NsaCompressAttentionInfer, (FloatIn, query), (FloatIn, key), (FloatIn, val
 }
 
 // An index of -1 selects nothing. A query sees no keys of the queries after it.
-ACLNN(NsaSelectedAttentionInfer, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (IndexIn, topkIndices), (OptionalIn, attenMaskOptional), (OptionalIn, blockTableOptional),
-      (OptionalInts, actualQSeqLenOptional), (OptionalInts, actualKvSeqLenOptional),
+ACLNN(NsaSelectedAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (IndexIn, topkIndices), (Optional<In>, attenMaskOptional), (Optional<In>, blockTableOptional),
+      (Optional<Ints>, actualQSeqLenOptional), (Optional<Ints>, actualKvSeqLenOptional),
       (char*, layoutOptional), (int64_t, numHeads), (int64_t, numKeyValueHeads),
       (int64_t, selectBlockSize), (int64_t, selectBlockCount), (int64_t, pageBlockSize),
       (double, scaleValue), (int64_t, sparseMode), (Out, output)) {

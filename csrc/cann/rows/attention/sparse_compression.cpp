@@ -86,9 +86,9 @@ at::Tensor compressed(const at::Tensor& elements, const at::Tensor& weight,
 
 }  // namespace
 
-ACLNN(NsaCompress, (FloatIn, input), (FloatIn, weight), (OptionalInts, actSeqLenOptional),
-      (char*, layoutOptional), (int64_t, compressBlockSize), (int64_t, compressStride),
-      (int64_t, actSeqLenType), (Out, output)) {
+ACLNN(NsaCompress, (Floating<In>, input), (Floating<In>, weight),
+      (Optional<Ints>, actSeqLenOptional), (char*, layoutOptional), (int64_t, compressBlockSize),
+      (int64_t, compressStride), (int64_t, actSeqLenType), (Out, output)) {
   const Windows windows = windows_of(weight, compressBlockSize, compressStride, 128);
   const std::vector<SequencePart> sequences =
       sequences_of(input, layoutOptional, actSeqLenOptional, actSeqLenType);
@@ -110,8 +110,8 @@ ACLNN(NsaCompress, (FloatIn, input), (FloatIn, weight), (OptionalInts, actSeqLen
   output = results;
 }
 
-ACLNN(NsaCompressGrad, (FloatIn, outputGrad), (FloatIn, input), (FloatIn, weight),
-      (OptionalInts, actSeqLenOptionalOptional), (int64_t, compressBlockSize),
+ACLNN(NsaCompressGrad, (Floating<In>, outputGrad), (Floating<In>, input), (Floating<In>, weight),
+      (Optional<Ints>, actSeqLenOptionalOptional), (int64_t, compressBlockSize),
       (int64_t, compressStride), (int64_t, actSeqLenType), (char*, layoutOptionalOptional),
       (Out, inputGradOut), (Out, weightGradOut)) {
   const Windows windows = windows_of(weight, compressBlockSize, compressStride, 128);
@@ -148,10 +148,10 @@ ACLNN(NsaCompressGrad, (FloatIn, outputGrad), (FloatIn, input), (FloatIn, weight
 
 // One token is new for each sequence. Where its window is full, the sum of the last one goes to a
 // slot of the cache. Pages of the input are looked up in a table.
-ACLNN(NsaCompressWithCache, (FloatIn, input), (FloatIn, weight), (IndexIn, slotMapping),
-      (OptionalInts, actSeqLenOptional), (OptionalIn, blockTableOptional), (char*, layoutOptional),
-      (int64_t, compressBlockSize), (int64_t, compressStride), (int64_t, actSeqLenType),
-      (int64_t, pageBlockSize), (InOut, outputCache)) {
+ACLNN(NsaCompressWithCache, (Floating<In>, input), (Floating<In>, weight), (IndexIn, slotMapping),
+      (Optional<Ints>, actSeqLenOptional), (Optional<In>, blockTableOptional),
+      (char*, layoutOptional), (int64_t, compressBlockSize), (int64_t, compressStride),
+      (int64_t, actSeqLenType), (int64_t, pageBlockSize), (InOut, outputCache)) {
   const Windows windows = windows_of(weight, compressBlockSize, compressStride, 64);
   const int64_t page = pageBlockSize;
   EXPECT(page == 64 || page == 128, "pageBlockSize is ", page, ", expected 64 or 128");

@@ -52,14 +52,14 @@ at::Tensor write_with_rotary(const at::Tensor& query, const at::Tensor& key,
 
 }  // namespace
 
-ACLNN(FlashAttentionVarLenScore, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalInts, prefixOptional), (OptionalInts, actualSeqQLenOptional),
-      (OptionalInts, actualSeqKvLenOptional), (double, scaleValue), (double, keepProb),
+ACLNN(FlashAttentionVarLenScore, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+      (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+      (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
+      (Optional<Ints>, actualSeqKvLenOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
       (int64_t, innerPrecise), (int64_t, sparseMode), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-      (OptionalOut, softmaxOutOut), (Out, attentionOutOut)) {
+      (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_value_size(key, value);
   const PackedAttention sequences(query, key, value, inputLayout, actualSeqQLenOptional,
@@ -78,15 +78,15 @@ ACLNN(FlashAttentionVarLenScore, (FloatIn, query), (FloatIn, key), (FloatIn, val
                                    sparseMode});
   write_attention(query, value, sequences, false, softmaxMaxOut, softmaxSumOut, attentionOutOut);
 }
-ACLNN(FlashAttentionVarLenScoreV2, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalInts, prefixOptional), (OptionalInts, actualSeqQLenOptional),
-      (OptionalInts, actualSeqKvLenOptional), (OptionalInts, qStartIdxOptional),
-      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+ACLNN(FlashAttentionVarLenScoreV2, (Floating<In>, query), (Floating<In>, key),
+      (Floating<In>, value), (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+      (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
+      (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
+      (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
       (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut),
-      (Out, softmaxSumOut), (OptionalOut, softmaxOutOut), (Out, attentionOutOut)) {
+      (Out, softmaxSumOut), (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_value_size(key, value);
   const PackedAttention sequences(
@@ -96,16 +96,16 @@ ACLNN(FlashAttentionVarLenScoreV2, (FloatIn, query), (FloatIn, key), (FloatIn, v
        pseType});
   write_attention(query, value, sequences, false, softmaxMaxOut, softmaxSumOut, attentionOutOut);
 }
-ACLNN(FlashAttentionVarLenScoreV3, (FloatIn, query), (OptionalIn, queryRope), (FloatIn, key),
-      (OptionalIn, keyRope), (FloatIn, value), (OptionalIn, realShiftOptional),
-      (OptionalIn, dropMaskOptional), (OptionalIn, paddingMaskOptional),
-      (OptionalIn, attenMaskOptional), (OptionalInts, prefixOptional),
-      (OptionalInts, actualSeqQLenOptional), (OptionalInts, actualSeqKvLenOptional),
-      (OptionalInts, qStartIdxOptional), (OptionalInts, kvStartIdxOptional), (double, scaleValue),
-      (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
-      (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType),
-      (Out, softmaxMaxOut), (Out, softmaxSumOut), (OptionalOut, softmaxOutOut),
-      (Out, attentionOutOut)) {
+ACLNN(FlashAttentionVarLenScoreV3, (Floating<In>, query), (Optional<In>, queryRope),
+      (Floating<In>, key), (Optional<In>, keyRope), (Floating<In>, value),
+      (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+      (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
+      (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
+      (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut),
+      (Out, softmaxSumOut), (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_value_size(key, value);
   const AttentionArguments arguments = {realShiftOptional,
@@ -127,14 +127,14 @@ ACLNN(FlashAttentionVarLenScoreV3, (FloatIn, query), (OptionalIn, queryRope), (F
                                   actualSeqQLenOptional, actualSeqKvLenOptional, arguments);
   write_attention(query, value, sequences, false, softmaxMaxOut, softmaxSumOut, attentionOutOut);
 }
-ACLNN(FlashAttentionVarLenScoreV4, (FloatIn, query), (FloatIn, key), (FloatIn, value),
-      (OptionalIn, realShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalInts, prefixOptional), (OptionalInts, actualSeqQLenOptional),
-      (OptionalInts, actualSeqKvLenOptional), (double, scaleValue), (double, keepProb),
+ACLNN(FlashAttentionVarLenScoreV4, (Floating<In>, query), (Floating<In>, key),
+      (Floating<In>, value), (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+      (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
+      (Optional<Ints>, actualSeqKvLenOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
       (int64_t, innerPrecise), (int64_t, sparseMode), (char*, softmaxOutLayout),
-      (Out, softmaxMaxOut), (Out, softmaxSumOut), (OptionalOut, softmaxOutOut),
+      (Out, softmaxMaxOut), (Out, softmaxSumOut), (Optional<Out>, softmaxOutOut),
       (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_value_size(key, value);
@@ -156,16 +156,17 @@ ACLNN(FlashAttentionVarLenScoreV4, (FloatIn, query), (FloatIn, key), (FloatIn, v
                   softmaxMaxOut, softmaxSumOut, attentionOutOut);
 }
 // The third version with a sink, and a layout of maxima and sums as the fourth has it.
-ACLNN(FlashAttentionVarLenScoreV5, (FloatIn, query), (OptionalIn, queryRope), (FloatIn, key),
-      (OptionalIn, keyRope), (FloatIn, value), (OptionalIn, realShiftOptional),
-      (OptionalIn, dropMaskOptional), (OptionalIn, paddingMaskOptional),
-      (OptionalIn, attenMaskOptional), (OptionalIn, sinkOptional), (OptionalInts, prefixOptional),
-      (OptionalInts, actualSeqQLenOptional), (OptionalInts, actualSeqKvLenOptional),
-      (OptionalInts, qStartIdxOptional), (OptionalInts, kvStartIdxOptional), (double, scaleValue),
-      (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
-      (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType),
-      (char*, softmaxOutLayout), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-      (OptionalOut, softmaxOutOut), (Out, attentionOutOut)) {
+ACLNN(FlashAttentionVarLenScoreV5, (Floating<In>, query), (Optional<In>, queryRope),
+      (Floating<In>, key), (Optional<In>, keyRope), (Floating<In>, value),
+      (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+      (Optional<In>, sinkOptional), (Optional<Ints>, prefixOptional),
+      (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+      (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+      (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
+      (int64_t, pseType), (char*, softmaxOutLayout), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+      (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_value_size(key, value);
   const AttentionArguments arguments = {realShiftOptional, dropMaskOptional,  attenMaskOptional,
@@ -182,16 +183,16 @@ ACLNN(FlashAttentionVarLenScoreV5, (FloatIn, query), (OptionalIn, queryRope), (F
 }
 ACLNN_MAX_WORKSPACE(FlashAttentionVarLenScoreV5);
 
-ACLNN(FlashAttentionUnpaddingScoreGrad, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
-      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
-      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
-      (OptionalInts, prefixOptional), (OptionalInts, actualSeqQLenOptional),
-      (OptionalInts, actualSeqKvLenOptional), (double, scaleValue), (double, keepProb),
-      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (Out, dqOut), (Out, dkOut), (Out, dvOut),
-      (OptionalOut, dpseOut)) {
+ACLNN(FlashAttentionUnpaddingScoreGrad, (Floating<In>, query), (Floating<In>, keyIn),
+      (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+      (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
+      (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+      (Optional<In>, softmaxSumOptional), (Optional<In>, softmaxInOptional),
+      (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
+      (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+      (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
+      (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   check_value_size(keyIn, value);
@@ -211,17 +212,17 @@ ACLNN(FlashAttentionUnpaddingScoreGrad, (FloatIn, query), (FloatIn, keyIn), (Flo
                                    sparseMode});
   write(packed_gradients(query, keyIn, value, dy, sequences), dqOut, dkOut, dvOut);
 }
-ACLNN(FlashAttentionUnpaddingScoreGradV2, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
-      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
-      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
-      (OptionalInts, prefixOptional), (OptionalInts, actualSeqQLenOptional),
-      (OptionalInts, actualSeqKvLenOptional), (OptionalInts, qStartIdxOptional),
-      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut),
-      (Out, dkOut), (Out, dvOut), (OptionalOut, dpseOut)) {
+ACLNN(FlashAttentionUnpaddingScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn),
+      (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+      (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
+      (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+      (Optional<In>, softmaxSumOptional), (Optional<In>, softmaxInOptional),
+      (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
+      (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+      (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+      (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
+      (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   check_value_size(keyIn, value);
@@ -232,19 +233,19 @@ ACLNN(FlashAttentionUnpaddingScoreGradV2, (FloatIn, query), (FloatIn, keyIn), (F
        pseType});
   write(packed_gradients(query, keyIn, value, dy, sequences), dqOut, dkOut, dvOut);
 }
-ACLNN(FlashAttentionUnpaddingScoreGradV3, (FloatIn, query), (OptionalIn, queryRope),
-      (FloatIn, keyIn), (OptionalIn, keyInRope), (FloatIn, value), (FloatIn, dy),
-      (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
-      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
-      (OptionalInts, prefixOptional), (OptionalInts, actualSeqQLenOptional),
-      (OptionalInts, actualSeqKvLenOptional), (OptionalInts, qStartIdxOptional),
-      (OptionalInts, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+ACLNN(FlashAttentionUnpaddingScoreGradV3, (Floating<In>, query), (Optional<In>, queryRope),
+      (Floating<In>, keyIn), (Optional<In>, keyInRope), (Floating<In>, value), (Floating<In>, dy),
+      (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
+      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+      (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
+      (Optional<In>, softmaxInOptional), (Optional<In>, attentionInOptional),
+      (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
+      (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
+      (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
       (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut),
-      (OptionalOut, dqRopeOut), (Out, dkOut), (OptionalOut, dkRopeOut), (Out, dvOut),
-      (OptionalOut, dpseOut)) {
+      (Optional<Out>, dqRopeOut), (Out, dkOut), (Optional<Out>, dkRopeOut), (Out, dvOut),
+      (Optional<Out>, dpseOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   const AttentionArguments arguments = {pseShiftOptional, dropMaskOptional,  attenMaskOptional,
@@ -256,16 +257,17 @@ ACLNN(FlashAttentionUnpaddingScoreGradV3, (FloatIn, query), (OptionalIn, queryRo
                     actualSeqQLenOptional, actualSeqKvLenOptional, arguments,
                     {dqOut, dqRopeOut, dkOut, dkRopeOut, dvOut});
 }
-ACLNN(FlashAttentionUnpaddingScoreGradV4, (FloatIn, query), (FloatIn, keyIn), (FloatIn, value),
-      (FloatIn, dy), (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
-      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
-      (OptionalInts, prefixOptional), (OptionalInts, actualSeqQLenOptional),
-      (OptionalInts, actualSeqKvLenOptional), (double, scaleValue), (double, keepProb),
-      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (Out, dqOut), (Out, dkOut), (Out, dvOut),
-      (OptionalOut, dpseOut), (char*, softmaxInLayout)) {
+ACLNN(FlashAttentionUnpaddingScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
+      (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+      (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
+      (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+      (Optional<In>, softmaxSumOptional), (Optional<In>, softmaxInOptional),
+      (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
+      (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+      (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
+      (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut),
+      (char*, softmaxInLayout)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   is_as_input("softmaxInLayout", softmaxInLayout);
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
@@ -287,19 +289,20 @@ ACLNN(FlashAttentionUnpaddingScoreGradV4, (FloatIn, query), (FloatIn, keyIn), (F
   write(packed_gradients(query, keyIn, value, dy, sequences), dqOut, dkOut, dvOut);
 }
 // The third version with a sink.
-ACLNN(FlashAttentionUnpaddingScoreGradV5, (FloatIn, query), (OptionalIn, queryRope),
-      (FloatIn, keyIn), (OptionalIn, keyInRope), (FloatIn, value), (FloatIn, dy),
-      (OptionalIn, pseShiftOptional), (OptionalIn, dropMaskOptional),
-      (OptionalIn, paddingMaskOptional), (OptionalIn, attenMaskOptional),
-      (OptionalIn, softmaxMaxOptional), (OptionalIn, softmaxSumOptional),
-      (OptionalIn, softmaxInOptional), (OptionalIn, attentionInOptional),
-      (OptionalIn, sinkInOptional), (OptionalInts, prefixOptional),
-      (OptionalInts, actualSeqQLenOptional), (OptionalInts, actualSeqKvLenOptional),
-      (OptionalInts, qStartIdxOptional), (OptionalInts, kvStartIdxOptional), (double, scaleValue),
-      (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
-      (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType),
-      (char*, softmaxInLayout), (Out, dqOut), (OptionalOut, dqRopeOut), (Out, dkOut),
-      (OptionalOut, dkRopeOut), (Out, dvOut), (OptionalOut, dpseOut), (OptionalOut, dsinkOut)) {
+ACLNN(FlashAttentionUnpaddingScoreGradV5, (Floating<In>, query), (Optional<In>, queryRope),
+      (Floating<In>, keyIn), (Optional<In>, keyInRope), (Floating<In>, value), (Floating<In>, dy),
+      (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
+      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+      (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
+      (Optional<In>, softmaxInOptional), (Optional<In>, attentionInOptional),
+      (Optional<In>, sinkInOptional), (Optional<Ints>, prefixOptional),
+      (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+      (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+      (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
+      (int64_t, pseType), (char*, softmaxInLayout), (Out, dqOut), (Optional<Out>, dqRopeOut),
+      (Out, dkOut), (Optional<Out>, dkRopeOut), (Out, dvOut), (Optional<Out>, dpseOut),
+      (Optional<Out>, dsinkOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   is_as_input("softmaxInLayout", softmaxInLayout);
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);

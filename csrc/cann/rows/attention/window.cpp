@@ -30,8 +30,9 @@ at::Tensor as_windows(const char* name, const at::Tensor& part, const at::Tensor
 
 }  // namespace
 
-ACLNN(MaskedSoftmaxWithRelPosBias, (FloatIn, x), (OptionalIn, attenMaskOptional),
-      (FloatIn, relativePosBias), (double, scaleValue), (int64_t, innerPrecisionMode), (Out, out)) {
+ACLNN(MaskedSoftmaxWithRelPosBias, (Floating<In>, x), (Optional<In>, attenMaskOptional),
+      (Floating<In>, relativePosBias), (double, scaleValue), (int64_t, innerPrecisionMode),
+      (Out, out)) {
   static_cast<void>(innerPrecisionMode);
   expect_dims("x", x, 4, 5);
   expect_like("out", out, x);
@@ -56,8 +57,8 @@ ACLNN(MaskedSoftmaxWithRelPosBias, (FloatIn, x), (OptionalIn, attenMaskOptional)
   out = at::softmax(scores, -1).reshape(x.sizes());
 }
 
-ACLNN(TransformBiasRescaleQkv, (FloatIn, qkv), (FloatIn, qkvBias), (int64_t, numHeads), (Out, qOut),
-      (Out, kOut), (Out, vOut)) {
+ACLNN(TransformBiasRescaleQkv, (Floating<In>, qkv), (Floating<In>, qkvBias), (int64_t, numHeads),
+      (Out, qOut), (Out, kOut), (Out, vOut)) {
   expect_dims("qkv", qkv, 3);
   const int64_t width = qkv.size(2);
   const int64_t heads = numHeads.value();

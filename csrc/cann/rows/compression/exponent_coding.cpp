@@ -57,7 +57,7 @@ int64_t bound_of(int64_t count) {
 }  // namespace
 
 // pdfRef becomes how often each byte is an exponent's.
-ACLNN(HansEncode, (FloatIn, inputTensor), (InOut, pdfRef), (bool, statistic), (bool, reshuff),
+ACLNN(HansEncode, (Floating<In>, inputTensor), (InOut, pdfRef), (bool, statistic), (bool, reshuff),
       (Out, mantissaOut), (Out, fixedOut), (Out, varOut)) {
   expect_numbers("inputTensor", inputTensor);
   expect_counts("pdfRef", pdfRef);

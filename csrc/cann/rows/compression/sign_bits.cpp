@@ -25,7 +25,7 @@ void expect_rows(const at::Tensor& self, int64_t size, int64_t elements, const a
 }  // namespace
 
 // The last byte is filled up with zeros.
-ACLNN(SignBitsPack, (FloatIn, self), (int64_t, size), (Out, out)) {
+ACLNN(SignBitsPack, (Floating<In>, self), (int64_t, size), (Out, out)) {
   expect_dtype("out", out, at::kByte);
   expect_dims("self", self, 1);
   const int64_t bytes = self.numel() / 8 + (self.numel() % 8 == 0 ? 0 : 1);

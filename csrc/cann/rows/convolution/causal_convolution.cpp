@@ -307,13 +307,14 @@ void convolve(const at::Tensor& x, const at::Tensor& weight, Output& states, con
 
 }  // namespace
 
-ACLNN(MaskedCausalConv1d, (FloatIn, x), (FloatIn, weight), (OptionalIn, maskOptional), (Out, out)) {
+ACLNN(MaskedCausalConv1d, (Floating<In>, x), (Floating<In>, weight), (Optional<In>, maskOptional),
+      (Out, out)) {
   check_masked("x", x, weight, maskOptional);
   expect_dtype(out, x);
   out = masked(weighted(padded(wide(x), kWidth - 1, 0), wide(weight), x.size(0)), maskOptional);
 }
-ACLNN(MaskedCausalConv1dBackward, (FloatIn, gradY), (FloatIn, x), (FloatIn, weight),
-      (OptionalIn, maskOptional), (Out, gradXOut), (Out, gradWeightOut)) {
+ACLNN(MaskedCausalConv1dBackward, (Floating<In>, gradY), (Floating<In>, x), (Floating<In>, weight),
+      (Optional<In>, maskOptional), (Out, gradXOut), (Out, gradWeightOut)) {
   check_masked("gradY", gradY, weight, maskOptional);
   expect_like("x", x, gradY);
   expect_dtype(gradXOut, gradY);
@@ -331,11 +332,11 @@ ACLNN(MaskedCausalConv1dBackward, (FloatIn, gradY), (FloatIn, x), (FloatIn, weig
 }
 
 // initialStateMode, bias, activationMode, runMode and maxQueryLen say nothing, as published.
-ACLNN(FusedCausalConv1d, (FloatIn, x), (FloatIn, weight), (InOut, convStates),
-      (OptionalIn, queryStartLoc), (OptionalIn, cacheIndices), (OptionalIn, initialStateMode),
-      (OptionalIn, bias), (OptionalIn, numAcceptedTokens), (OptionalIn, numComputedTokens),
-      (OptionalIn, blockIdxFirstScheduledToken), (OptionalIn, blockIdxLastScheduledToken),
-      (OptionalIn, initialStateIdx), (int64_t, activationMode), (int64_t, padSlotId),
+ACLNN(FusedCausalConv1d, (Floating<In>, x), (Floating<In>, weight), (InOut, convStates),
+      (Optional<In>, queryStartLoc), (Optional<In>, cacheIndices), (Optional<In>, initialStateMode),
+      (Optional<In>, bias), (Optional<In>, numAcceptedTokens), (Optional<In>, numComputedTokens),
+      (Optional<In>, blockIdxFirstScheduledToken), (Optional<In>, blockIdxLastScheduledToken),
+      (Optional<In>, initialStateIdx), (int64_t, activationMode), (int64_t, padSlotId),
       (int64_t, runMode), (int64_t, maxQueryLen), (int64_t, residualConnection),
       (int64_t, blockSize), (int64_t, convMode), (Out, y)) {
   convolve(x, weight, convStates,
@@ -344,11 +345,11 @@ ACLNN(FusedCausalConv1d, (FloatIn, x), (FloatIn, weight), (InOut, convStates),
             residualConnection, blockSize, convMode},
            at::zeros_like(x), y);
 }
-ACLNN(InplaceFusedCausalConv1d, (FloatInOut, x), (FloatIn, weight), (InOut, convStates),
-      (OptionalIn, queryStartLoc), (OptionalIn, cacheIndices), (OptionalIn, initialStateMode),
-      (OptionalIn, bias), (OptionalIn, numAcceptedTokens), (OptionalIn, numComputedTokens),
-      (OptionalIn, blockIdxFirstScheduledToken), (OptionalIn, blockIdxLastScheduledToken),
-      (OptionalIn, initialStateIdx), (int64_t, activationMode), (int64_t, padSlotId),
+ACLNN(InplaceFusedCausalConv1d, (Floating<InOut>, x), (Floating<In>, weight), (InOut, convStates),
+      (Optional<In>, queryStartLoc), (Optional<In>, cacheIndices), (Optional<In>, initialStateMode),
+      (Optional<In>, bias), (Optional<In>, numAcceptedTokens), (Optional<In>, numComputedTokens),
+      (Optional<In>, blockIdxFirstScheduledToken), (Optional<In>, blockIdxLastScheduledToken),
+      (Optional<In>, initialStateIdx), (int64_t, activationMode), (int64_t, padSlotId),
       (int64_t, runMode), (int64_t, maxQueryLen), (int64_t, residualConnection),
       (int64_t, blockSize), (int64_t, convMode)) {
   convolve(x, weight, convStates,

@@ -45,7 +45,7 @@ void check_tbc(const at::Tensor& input, const at::Tensor& weight, const at::Tens
 }  // namespace
 
 // Each channel has filters of its own.
-ACLNN(ConvDepthwise2d, (Image<In>, self), (In, weight), (Ints, kernelSize), (OptionalIn, bias),
+ACLNN(ConvDepthwise2d, (Image<In>, self), (In, weight), (Ints, kernelSize), (Optional<In>, bias),
       (Ints, stride), (Ints, padding), (Ints, dilation), (Image<Out>, out),
       (int8_t, cubeMathType)) {
   expect_dims("self", self, 4);

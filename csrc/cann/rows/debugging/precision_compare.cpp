@@ -10,7 +10,7 @@
 namespace aclnn_host::debugging_precision_compare_rows {
 
 // 0 if all elements are the same, 503 if not. nan is the same as nan.
-ACLNN(PrecisionCompare, (FloatIn, golden), (FloatIn, realdata), (Out, out)) {
+ACLNN(PrecisionCompare, (Floating<In>, golden), (Floating<In>, realdata), (Out, out)) {
   constexpr int64_t kDifferent = 503;
   expect_like("realdata", realdata, golden);
   expect_dims("golden", golden, 0, 8);

@@ -189,7 +189,7 @@ ACLNN(InplaceMul, (InOut, selfRef), (In, other)) {
 ACLNN_INPLACE_BINARY_OF(InOut, AnyNumber, Muls, at::mul)
 
 // Where y is 0 the product is 0, whatever x is.
-ACLNN(MulNoNan, (FloatIn, x), (FloatIn, y), (Out, z)) {
+ACLNN(MulNoNan, (Floating<In>, x), (Floating<In>, y), (Out, z)) {
   expect_dtype("y", y, x);
   expect_dtype(z, x);
   z = at::mul(x, y).masked_fill(y == 0, 0);
@@ -225,15 +225,15 @@ ACLNN(FusedMulAddN, (In, x1), (In, x2), (In, x3), (Out, y)) {
   y = wide(x1) * factor("x3", x3) + wide(x2);
 }
 
-ACLNN(AddMatMatElements, (FloatIn, a), (FloatIn, b), (FloatIn, c), (Number, alpha), (Number, beta),
-      (Out, cOut)) {
+ACLNN(AddMatMatElements, (Floating<In>, a), (Floating<In>, b), (Floating<In>, c), (Number, alpha),
+      (Number, beta), (Out, cOut)) {
   expect_like("b", b, a);
   expect_like("c", c, a);
   expect_like("cOut", cOut, a);
   cOut = wide(c) * beta + alpha * (wide(a) * wide(b));
 }
-ACLNN(AddMatMatElementsPlus, (FloatIn, c), (FloatIn, a), (FloatIn, b), (FloatIn, beta),
-      (FloatIn, alpha), (Out, cOut)) {
+ACLNN(AddMatMatElementsPlus, (Floating<In>, c), (Floating<In>, a), (Floating<In>, b),
+      (Floating<In>, beta), (Floating<In>, alpha), (Out, cOut)) {
   expect_dtype("a", a, c);
   expect_dtype("b", b, c);
   expect_dtype("beta", beta, c);
@@ -267,7 +267,7 @@ ACLNN(BiasAdd, (In, x), (In, bias), (char*, dataFormatOptional), (Out, out)) {
   out = at::add(x, bias.reshape(shape));
 }
 
-ACLNN(MaskedScale, (FloatIn, self), (In, mask), (float, scale), (Out, out)) {
+ACLNN(MaskedScale, (Floating<In>, self), (In, mask), (float, scale), (Out, out)) {
   expect_dtype(out, self);
   expect_shape("mask", mask, self.sizes());
   EXPECT(!mask.is_complex(), "mask has dtype ", dtype_text(mask.scalar_type()),
@@ -277,7 +277,7 @@ ACLNN(MaskedScale, (FloatIn, self), (In, mask), (float, scale), (Out, out)) {
 }
 // scale and bias stand for dimensions of x from axis on: for numAxes of them (-1 for all that
 // follow) with scaleFromBlob, for as many as scale has without.
-ACLNN(Scale, (FloatIn, x), (FloatIn, scale), (OptionalIn, bias), (int64_t, axis),
+ACLNN(Scale, (Floating<In>, x), (Floating<In>, scale), (Optional<In>, bias), (int64_t, axis),
       (int64_t, numAxes), (bool, scaleFromBlob), (Out, y)) {
   expect_dtype("scale", scale, x);
   expect_dtype(y, x);

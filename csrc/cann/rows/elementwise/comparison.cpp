@@ -94,7 +94,7 @@ ACLNN(IsClose, (In, self), (In, other), (double, rtol), (double, atol), (bool, e
   out = at::isclose(self, other, rtol, atol, equalNan);
 }
 
-ACLNN(ApproximateEqual, (FloatIn, x1), (FloatIn, x2), (float, tolerance), (Out, y)) {
+ACLNN(ApproximateEqual, (Floating<In>, x1), (Floating<In>, x2), (float, tolerance), (Out, y)) {
   EXPECT(std::isfinite(tolerance.value()) && tolerance >= 0, "tolerance is ", tolerance.value(),
          ", expected a finite number that is not negative");
   expect_like("x2", x2, x1);

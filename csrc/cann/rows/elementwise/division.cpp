@@ -204,7 +204,7 @@ ACLNN_BINARY(FmodTensor, at::fmod)
 ACLNN_BINARY_NUMBER(FmodScalar, at::fmod)
 ACLNN_INPLACE_BINARY(FmodTensor, at::fmod)
 ACLNN_INPLACE_BINARY_NUMBER(FmodScalar, at::fmod)
-ACLNN_BINARY_OF(IntegralIn, IntegralIn, Gcd, at::gcd)
+ACLNN_BINARY_OF(Integral<In>, Integral<In>, Gcd, at::gcd)
 ACLNN_UNARY(Reciprocal, at::reciprocal)
 ACLNN_INPLACE_UNARY(Reciprocal, at::reciprocal)
 

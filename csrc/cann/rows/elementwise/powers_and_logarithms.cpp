@@ -65,7 +65,7 @@ ACLNN(Square, (In, self), (Out, out)) {
 ACLNN_UNARY(Sqrt, at::sqrt)
 ACLNN_INPLACE_UNARY(Sqrt, at::sqrt)
 // y is the result of sqrt. Where dy is 0 the gradient is 0, even if y is 0, too.
-ACLNN(SqrtBackward, (FloatIn, y), (FloatIn, dy), (Out, z)) {
+ACLNN(SqrtBackward, (Floating<In>, y), (Floating<In>, dy), (Out, z)) {
   expect_like("dy", dy, y);
   expect_like("z", z, y);
   const at::Tensor gradient = wide(dy);
@@ -103,7 +103,7 @@ ACLNN(XLogYScalarSelf, (Number, self), (In, other), (Out, out)) {
 ACLNN_INPLACE_BINARY(XLogYTensor, wide_xlogy)
 ACLNN_INPLACE_BINARY_NUMBER(XLogYScalarOther, wide_xlogy)
 
-ACLNN(Xlog1py, (FloatIn, x), (FloatIn, y), (Out, z)) {
+ACLNN(Xlog1py, (Floating<In>, x), (Floating<In>, y), (Out, z)) {
   expect_dtype("y", y, x);
   expect_dtype(z, x);
   z = at::special_xlog1py(wide(x), wide(y));

@@ -57,13 +57,14 @@ ACLNN(InplaceRoundDecimals, (InOut, selfRef), (int64_t, decimals)) {
 ACLNN_UNARY(Trunc, at::trunc)
 ACLNN_INPLACE_UNARY(Trunc, at::trunc)
 
-ACLNN(Clamp, (In, self), (OptionalNumber, clipValueMin), (OptionalNumber, clipValueMax),
+ACLNN(Clamp, (In, self), (Optional<Number>, clipValueMin), (Optional<Number>, clipValueMax),
       (Out, out)) {
   require_given(clipValueMin || clipValueMax,
                 "clipValueMin and clipValueMax are null, expected a number for one of them");
   out = at::clamp(self, clipValueMin, clipValueMax);
 }
-ACLNN(ClampTensor, (In, self), (OptionalIn, clipValueMin), (OptionalIn, clipValueMax), (Out, out)) {
+ACLNN(ClampTensor, (In, self), (Optional<In>, clipValueMin), (Optional<In>, clipValueMax),
+      (Out, out)) {
   require_given(clipValueMin || clipValueMax,
                 "clipValueMin and clipValueMax are null, expected a tensor for one of them");
   out = at::clamp(self, clipValueMin, clipValueMax);

@@ -105,25 +105,25 @@ ACLNN_UNARY(Erfc, at::erfc)
 ACLNN_INPLACE_UNARY(Erfc, at::erfc)
 ACLNN_UNARY(Erfinv, at::erfinv)
 ACLNN_INPLACE_UNARY(Erfinv, at::erfinv)
-ACLNN(Ndtri, (FloatIn, self), (Out, out)) {
+ACLNN(Ndtri, (Floating<In>, self), (Out, out)) {
   expect_like("out", out, self);
   out = at::special_ndtri(wide(self));
 }
 
-ACLNN(Lgamma, (FloatIn, self), (Out, out)) {
+ACLNN(Lgamma, (Floating<In>, self), (Out, out)) {
   expect_dtype(out, self);
   out = at::lgamma(self);
 }
-ACLNN(Digamma, (FloatIn, self), (Out, out)) {
+ACLNN(Digamma, (Floating<In>, self), (Out, out)) {
   expect_dtype(out, self);
   out = at::digamma(self);
 }
 
-ACLNN(FresnelCos, (FloatIn, x), (Out, out)) {
+ACLNN(FresnelCos, (Floating<In>, x), (Out, out)) {
   expect_like("out", out, x);
   out = odd_function(x, fresnel_cosine);
 }
-ACLNN(FresnelSin, (FloatIn, x), (Out, out)) {
+ACLNN(FresnelSin, (Floating<In>, x), (Out, out)) {
   expect_like("out", out, x);
   out = odd_function(x, fresnel_sine);
 }
@@ -132,7 +132,7 @@ ACLNN(FresnelSin, (FloatIn, x), (Out, out)) {
 ACLNN(Logit, (In, input), (double, eps), (Out, out)) {
   out = at::logit(wide(input), epsilon(eps));
 }
-ACLNN(LogitGrad, (FloatIn, x), (FloatIn, dy), (double, eps), (Out, dx)) {
+ACLNN(LogitGrad, (Floating<In>, x), (Floating<In>, dy), (double, eps), (Out, dx)) {
   // ATen's vectors have 0 where x is nan.
   const at::Tensor gradient = at::logit_backward(wide(dy), wide(x), epsilon(eps));
   dx = at::where(at::isnan(x), wide(x), gradient);

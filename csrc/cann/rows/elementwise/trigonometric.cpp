@@ -65,7 +65,7 @@ ACLNN_INPLACE_UNARY(Tan, at::tan)
 ACLNN_UNARY(Asin, at::asin)
 ACLNN_INPLACE_UNARY(Asin, at::asin)
 // y is the input of asin.
-ACLNN(AsinGrad, (FloatIn, y), (FloatIn, dy), (Out, z)) {
+ACLNN(AsinGrad, (Floating<In>, y), (Floating<In>, dy), (Out, z)) {
   check_gradient("dy", dy, y, z);
   z = wide(dy) / cosine_of_sine(y);
 }
@@ -76,19 +76,19 @@ ACLNN(AsinWithAgent, (In, x), (Out, y)) {
 }
 ACLNN_UNARY(Acos, at::acos)
 ACLNN_INPLACE_UNARY(Acos, at::acos)
-ACLNN(AcosGrad, (FloatIn, y_grad), (FloatIn, x), (Out, x_grad)) {
+ACLNN(AcosGrad, (Floating<In>, y_grad), (Floating<In>, x), (Out, x_grad)) {
   check_gradient("y_grad", y_grad, x, x_grad);
   x_grad = -wide(y_grad) / cosine_of_sine(x);
 }
 // y is the input of acos.
-ACLNN(AcosGradV2, (FloatIn, y), (FloatIn, dy), (Out, z)) {
+ACLNN(AcosGradV2, (Floating<In>, y), (Floating<In>, dy), (Out, z)) {
   check_gradient("dy", dy, y, z);
   z = -wide(dy) / cosine_of_sine(y);
 }
 
 ACLNN_UNARY(Atan, at::atan)
 ACLNN_INPLACE_UNARY(Atan, at::atan)
-ACLNN(AtanGrad, (FloatIn, x), (FloatIn, dy), (Out, dx)) {
+ACLNN(AtanGrad, (Floating<In>, x), (Floating<In>, dy), (Out, dx)) {
   check_gradient("dy", dy, x, dx);
   const at::Tensor tangent = wide(x);
   dx = wide(dy) / (1 + tangent * tangent);
@@ -106,7 +106,7 @@ ACLNN(AsinhV2, (In, x), (Out, out)) {
   arcsinh(x, out);
 }
 // y is the result of asinh.
-ACLNN(AsinhGrad, (FloatIn, y), (FloatIn, dy), (Out, z)) {
+ACLNN(AsinhGrad, (Floating<In>, y), (Floating<In>, dy), (Out, z)) {
   check_gradient("dy", dy, y, z);
   z = wide(dy) / at::cosh(wide(y));
 }
@@ -117,7 +117,7 @@ ACLNN(AsinhWithAgent, (In, x), (Out, out)) {
 ACLNN_UNARY(Acosh, at::acosh)
 ACLNN_INPLACE_UNARY(Acosh, at::acosh)
 // y is the result of acosh.
-ACLNN(AcoshGrad, (FloatIn, y), (FloatIn, dy), (Out, dx)) {
+ACLNN(AcoshGrad, (Floating<In>, y), (Floating<In>, dy), (Out, dx)) {
   check_gradient("dy", dy, y, dx);
   EXPECT(y.numel() > 0, "y has shape ", y.sizes(), ", expected at least one element");
   dx = wide(dy) / at::sinh(wide(y));

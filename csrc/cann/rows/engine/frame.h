@@ -34,7 +34,7 @@ using Slot = std::variant<std::monostate, TensorRange, c10::Scalar, std::vector<
 
 // A tensor in a type or a format that ATen may lack, as a row sees it: its elements, INT4 as INT8,
 // the types of FLOAT8 and FLOAT4 as FLOAT, those of a private format in order.
-struct Stored {
+struct StoredTensor {
   at::Tensor elements;
   aclDataType dtype;  // as it is stored
   aclFormat format;
@@ -50,9 +50,10 @@ struct Frame {
   const std::vector<std::shared_ptr<Dims>>& shapes;  // of the SizedOutputs, by tensor
   bool writes;                                       // false in stage 1
 
+  // Whether an argument that may be null was given.
+  bool is_given(size_t i) const { return !std::holds_alternative<std::monostate>(slots[i]); }
   const TensorRange* range(size_t i) const { return std::get_if<TensorRange>(&slots[i]); }
   const at::Tensor& tensor(size_t i) const { return tensors[range(i)->first]; }
-  Stored stored(size_t t) const { return {tensors[t], views[t].dtype, views[t].format}; }
   Output output(size_t i) const { return Output(names[i], tensor(i), writes, &tensors); }
 };
 

@@ -23,38 +23,30 @@
 namespace aclnn_host {
 
 // The kinds of arguments. Each has the type C of the prototype, the type Value that a row sees, and
-// the ways from C into the executor and from there to Value. (Whether C points to const, as some
-// prototypes say even of outputs, is no matter to callers.)
+// the ways from C into the executor (add) and from there to Value (get). Whether C points to const,
+// as some prototypes say even of outputs, is no matter to callers. Kinds are composed: Optional may
+// be absent, and of a tensor others say what it may be, as in Optional<Stored<In>>.
+
 struct In {
   using C = const aclTensor*;
   using Value = at::Tensor;
-  static void add(Preparation& stage, const char* name, C tensor) {
-    stage.add_tensor(name, tensor, true, Preparation::Access::kInput);
+  static void add(Preparation& stage, const char* name, C tensor, bool is_required = true) {
+    stage.add_tensor(name, tensor, is_required, Preparation::Access::kInput);
   }
   static Value get(const Frame& frame, size_t i) { return frame.tensor(i); }
-};
-struct OptionalIn {
-  using C = const aclTensor*;
-  using Value = std::optional<at::Tensor>;
-  static void add(Preparation& stage, const char* name, C tensor) {
-    stage.add_tensor(name, tensor, false, Preparation::Access::kInput);
-  }
-  static Value get(const Frame& frame, size_t i) {
-    return frame.range(i) ? Value(frame.tensor(i)) : std::nullopt;
-  }
 };
 struct Out {
   using C = aclTensor*;
   using Value = Output;
-  static void add(Preparation& stage, const char* name, C tensor) {
-    stage.add_tensor(name, tensor, true, Preparation::Access::kOutput);
+  static void add(Preparation& stage, const char* name, C tensor, bool is_required = true) {
+    stage.add_tensor(name, tensor, is_required, Preparation::Access::kOutput);
   }
   static Value get(const Frame& frame, size_t i) { return frame.output(i); }
 };
 // An argument that is read and overwritten.
 struct InOut : Out {
-  static void add(Preparation& stage, const char* name, C tensor) {
-    stage.add_tensor(name, tensor, true, Preparation::Access::kInputAndOutput);
+  static void add(Preparation& stage, const char* name, C tensor, bool is_required = true) {
+    stage.add_tensor(name, tensor, is_required, Preparation::Access::kInputAndOutput);
   }
 };
 // An argument whose elements all become the same.
@@ -64,21 +56,7 @@ struct FilledInOut : InOut {
     stage.write_once();
   }
 };
-struct OptionalOut {
-  using C = aclTensor*;
-  using Value = OptionalOutput;
-  static void add(Preparation& stage, const char* name, C tensor) {
-    stage.add_tensor(name, tensor, false, Preparation::Access::kOutput);
-  }
-  static Value get(const Frame& frame, size_t i) {
-    return frame.range(i) ? Value(frame.output(i)) : Value();
-  }
-};
-struct OptionalInOut : OptionalOut {
-  static void add(Preparation& stage, const char* name, C tensor) {
-    stage.add_tensor(name, tensor, false, Preparation::Access::kInputAndOutput);
-  }
-};
+// An output whose size the values decide.
 struct SizedOut {
   using C = aclTensor*;
   using Value = SizedOutput;
@@ -88,157 +66,23 @@ struct SizedOut {
   }
 };
 
-// Tensors of some types only, where ATen would notice others too late: in stage 2.
-template <class Base, Preparation::Types types>
-struct Typed : Base {
-  static void add(Preparation& stage, const char* name, typename Base::C tensor) {
-    Base::add(stage, name, tensor);
-    stage.expect(types);
-  }
-};
-using FloatIn = Typed<In, Preparation::Types::kFloating>;
-using FloatInOut = Typed<InOut, Preparation::Types::kFloating>;
-using FloatOrComplexIn = Typed<In, Preparation::Types::kFloatingOrComplex>;
-using RealOut = Typed<Out, Preparation::Types::kReal>;
-using RealInOut = Typed<InOut, Preparation::Types::kReal>;
-using IntegralIn = Typed<In, Preparation::Types::kIntegral>;  // BOOL is one of them
-using IntegralInOut = Typed<InOut, Preparation::Types::kIntegral>;
-// Places in another tensor, INT32 or INT64, which a row sees as INT64.
-struct IndexIn : Typed<In, Preparation::Types::kIndex> {
-  static Value get(const Frame& frame, size_t i) { return frame.tensor(i).to(at::kLong); }
-};
-
-// A tensor that may be in a private format. A row sees the elements in order.
-struct BlockedIn : In {
-  static void add(Preparation& stage, const char* name, C tensor) {
-    In::add(stage, name, tensor);
-    stage.allow(Preparation::Allowed::kFormats);
-  }
-};
-// A tensor that may be absent or in a private format.
-struct OptionalBlockedIn : OptionalIn {
-  static void add(Preparation& stage, const char* name, C tensor) {
-    OptionalIn::add(stage, name, tensor);
-    stage.allow(Preparation::Allowed::kFormats);
-  }
-};
-// Tensors that may have types and formats that ATen lacks: see Stored.
-struct StoredIn {
-  using C = const aclTensor*;
-  using Value = Stored;
-  static void add(Preparation& stage, const char* name, C tensor) {
-    In::add(stage, name, tensor);
-    stage.allow(Preparation::Allowed::kFormatsAndTypes);
-  }
-  static Value get(const Frame& frame, size_t i) { return frame.stored(frame.range(i)->first); }
-};
-struct OptionalStoredIn {
-  using C = const aclTensor*;
-  using Value = std::optional<Stored>;
-  static void add(Preparation& stage, const char* name, C tensor) {
-    OptionalIn::add(stage, name, tensor);
-    stage.allow(Preparation::Allowed::kFormatsAndTypes);
-  }
-  static Value get(const Frame& frame, size_t i) {
-    return frame.range(i) ? Value(StoredIn::get(frame, i)) : std::nullopt;
-  }
-};
-struct StoredOut {
-  using C = aclTensor*;
-  using Value = StoredOutput;
-  static void add(Preparation& stage, const char* name, C tensor) {
-    Out::add(stage, name, tensor);
-    stage.allow(Preparation::Allowed::kFormatsAndTypes);
-  }
-  static Value get(const Frame& frame, size_t i) {
-    const TensorView& view = frame.views[frame.range(i)->first];
-    return {frame.output(i), view.dtype, view.format};
-  }
-};
-
-// A tensor of a type that ATen may lack, which is read and overwritten.
-struct StoredInOut : StoredOut {
-  static void add(Preparation& stage, const char* name, C tensor) {
-    stage.add_tensor(name, tensor, true, Preparation::Access::kInputAndOutput);
-    stage.allow(Preparation::Allowed::kFormatsAndTypes);
-  }
-};
-struct OptionalStoredOut {
-  using C = aclTensor*;
-  using Value = std::optional<StoredOutput>;
-  static void add(Preparation& stage, const char* name, C tensor) {
-    OptionalOut::add(stage, name, tensor);
-    stage.allow(Preparation::Allowed::kFormatsAndTypes);
-  }
-  static Value get(const Frame& frame, size_t i) {
-    return frame.range(i) ? Value(StoredOut::get(frame, i)) : std::nullopt;
-  }
-};
-
-// A data type that ATen may lack: see Stored.
-struct StoredDtype {
-  using C = aclDataType;
-  using Value = aclDataType;
-  static void add(Preparation& stage, const char* name, C dtype) {
-    stage.add_value(name, static_cast<int64_t>(dtype));
-  }
-  static Value get(const Frame& frame, size_t i) {
-    return static_cast<aclDataType>(std::get<c10::Scalar>(frame.slots[i]).toLong());
-  }
-};
-
+// Lists of tensors.
 struct Ins {
   using C = const aclTensorList*;
   using Value = std::vector<at::Tensor>;
-  static void add(Preparation& stage, const char* name, C list) {
-    stage.add_list(name, list, true, Preparation::Access::kInput);
+  static void add(Preparation& stage, const char* name, C list, bool is_required = true) {
+    stage.add_list(name, list, is_required, Preparation::Access::kInput);
   }
   static Value get(const Frame& frame, size_t i) {
     const auto begin = frame.tensors.begin() + static_cast<int64_t>(frame.range(i)->first);
     return Value(begin, begin + static_cast<int64_t>(frame.range(i)->count));
   }
 };
-// An absent list is an empty one.
-struct OptionalIns {
-  using C = const aclTensorList*;
-  using Value = std::vector<at::Tensor>;
-  static void add(Preparation& stage, const char* name, C list) {
-    stage.add_list(name, list, false, Preparation::Access::kInput);
-  }
-  static Value get(const Frame& frame, size_t i) {
-    return frame.range(i) ? Ins::get(frame, i) : Value();
-  }
-};
-struct StoredIns {
-  using C = const aclTensorList*;
-  using Value = std::vector<Stored>;
-  static void add(Preparation& stage, const char* name, C list) {
-    stage.add_list(name, list, true, Preparation::Access::kInput);
-    stage.allow(Preparation::Allowed::kFormatsAndTypes);
-  }
-  static Value get(const Frame& frame, size_t i) {
-    Value values;
-    const TensorRange range = *frame.range(i);
-    for (size_t t = range.first; t < range.end(); ++t) values.push_back(frame.stored(t));
-    return values;
-  }
-};
-struct OptionalStoredIns {
-  using C = const aclTensorList*;
-  using Value = std::vector<Stored>;
-  static void add(Preparation& stage, const char* name, C list) {
-    stage.add_list(name, list, false, Preparation::Access::kInput);
-    stage.allow(Preparation::Allowed::kFormatsAndTypes);
-  }
-  static Value get(const Frame& frame, size_t i) {
-    return frame.range(i) ? StoredIns::get(frame, i) : Value();
-  }
-};
 struct Outs {
   using C = aclTensorList*;
   using Value = std::vector<Output>;
-  static void add(Preparation& stage, const char* name, C list) {
-    stage.add_list(name, list, true, Preparation::Access::kOutput);
+  static void add(Preparation& stage, const char* name, C list, bool is_required = true) {
+    stage.add_list(name, list, is_required, Preparation::Access::kOutput);
   }
   static Value get(const Frame& frame, size_t i) {
     Value outputs;
@@ -252,61 +96,100 @@ struct Outs {
 };
 // A list that is read and overwritten.
 struct InOuts : Outs {
-  static void add(Preparation& stage, const char* name, C list) {
-    stage.add_list(name, list, true, Preparation::Access::kInputAndOutput);
+  static void add(Preparation& stage, const char* name, C list, bool is_required = true) {
+    stage.add_list(name, list, is_required, Preparation::Access::kInputAndOutput);
   }
 };
-struct StoredOuts {
-  using C = aclTensorList*;
-  using Value = std::vector<StoredOutput>;
-  static void add(Preparation& stage, const char* name, C list) {
-    Outs::add(stage, name, list);
+
+// Tensors of some types only, where ATen would notice others too late: in stage 2.
+template <class Base, Preparation::Types types>
+struct Typed : Base {
+  static void add(Preparation& stage, const char* name, typename Base::C tensor,
+                  bool is_required = true) {
+    Base::add(stage, name, tensor, is_required);
+    stage.expect(types);
+  }
+};
+template <class Base>
+using Floating = Typed<Base, Preparation::Types::kFloating>;
+template <class Base>
+using FloatingOrComplex = Typed<Base, Preparation::Types::kFloatingOrComplex>;
+template <class Base>
+using Real = Typed<Base, Preparation::Types::kReal>;
+template <class Base>
+using Integral = Typed<Base, Preparation::Types::kIntegral>;  // BOOL is one of them
+// Places in another tensor, INT32 or INT64, which a row sees as INT64.
+struct IndexIn : Typed<In, Preparation::Types::kIndex> {
+  static Value get(const Frame& frame, size_t i) { return frame.tensor(i).to(at::kLong); }
+};
+
+// Tensors that may be in a private format. A row sees the elements in order.
+template <class Base>
+struct Blocked : Base {
+  static void add(Preparation& stage, const char* name, typename Base::C tensor,
+                  bool is_required = true) {
+    Base::add(stage, name, tensor, is_required);
+    stage.allow(Preparation::Allowed::kFormats);
+  }
+};
+
+// Tensors that may have types and formats that ATen lacks: a row sees a StoredTensor for an input
+// and a StoredOutput for an output.
+template <class Base>
+struct Stored : Base {
+  static constexpr bool kIsInput = std::is_const_v<std::remove_pointer_t<typename Base::C>>;
+  static constexpr bool kIsList = !std::is_same_v<typename Base::C, const aclTensor*> &&
+                                  !std::is_same_v<typename Base::C, aclTensor*>;
+  using One = std::conditional_t<kIsInput, StoredTensor, StoredOutput>;
+  using Value = std::conditional_t<kIsList, std::vector<One>, One>;
+  static void add(Preparation& stage, const char* name, typename Base::C tensor,
+                  bool is_required = true) {
+    Base::add(stage, name, tensor, is_required);
     stage.allow(Preparation::Allowed::kFormatsAndTypes);
   }
   static Value get(const Frame& frame, size_t i) {
-    Value outputs;
     const TensorRange range = *frame.range(i);
-    for (size_t t = range.first; t < range.end(); ++t) {
-      const TensorView& view = frame.views[t];
-      outputs.emplace_back(Output(frame.names[i], frame.tensors[t], frame.writes), view.dtype,
-                           view.format);
+    if constexpr (kIsList) {
+      Value values;
+      for (size_t t = range.first; t < range.end(); ++t) values.push_back(one(frame, i, t));
+      return values;
+    } else {
+      return one(frame, i, range.first);
     }
-    return outputs;
+  }
+
+ private:
+  static One one(const Frame& frame, size_t i, size_t t) {
+    const TensorView& view = frame.views[t];
+    if constexpr (kIsInput) {
+      return {frame.tensors[t], view.dtype, view.format};
+    } else {
+      const auto* tensors = kIsList ? nullptr : &frame.tensors;
+      return {Output(frame.names[i], frame.tensors[t], frame.writes, tensors), view.dtype,
+              view.format};
+    }
   }
 };
-struct OptionalOuts {
-  using C = aclTensorList*;
-  using Value = std::vector<Output>;
-  static void add(Preparation& stage, const char* name, C list) {
-    stage.add_list(name, list, false, Preparation::Access::kOutput);
+
+// A data type that ATen may lack.
+struct StoredDtype {
+  using C = aclDataType;
+  using Value = aclDataType;
+  static void add(Preparation& stage, const char* name, C dtype) {
+    stage.add_value(name, static_cast<int64_t>(dtype));
   }
   static Value get(const Frame& frame, size_t i) {
-    return frame.range(i) ? Outs::get(frame, i) : Value();
+    return static_cast<aclDataType>(std::get<c10::Scalar>(frame.slots[i]).toLong());
   }
 };
-struct OptionalInOuts : OptionalOuts {
-  static void add(Preparation& stage, const char* name, C list) {
-    stage.add_list(name, list, false, Preparation::Access::kInputAndOutput);
-  }
-};
+
 struct Number {
   using C = const aclScalar*;
   using Value = c10::Scalar;
-  static void add(Preparation& stage, const char* name, C scalar) {
-    stage.add_scalar(name, scalar, true);
+  static void add(Preparation& stage, const char* name, C scalar, bool is_required = true) {
+    stage.add_scalar(name, scalar, is_required);
   }
   static Value get(const Frame& frame, size_t i) { return std::get<Value>(frame.slots[i]); }
-};
-struct OptionalNumber {
-  using C = const aclScalar*;
-  using Value = std::optional<c10::Scalar>;
-  static void add(Preparation& stage, const char* name, C scalar) {
-    stage.add_scalar(name, scalar, false);
-  }
-  static Value get(const Frame& frame, size_t i) {
-    const auto* scalar = std::get_if<c10::Scalar>(&frame.slots[i]);
-    return scalar ? Value(*scalar) : std::nullopt;
-  }
 };
 struct Numbers {
   using C = const aclScalarList*;
@@ -341,63 +224,64 @@ struct AnyNumbers {
     return numbers;
   }
 };
+// Arrays.
 struct Ints {
   using C = const aclIntArray*;
   using Value = at::IntArrayRef;
-  static void add(Preparation& stage, const char* name, C array) {
-    stage.add_ints(name, array, true);
+  static void add(Preparation& stage, const char* name, C array, bool is_required = true) {
+    stage.add_ints(name, array, is_required);
   }
   static Value get(const Frame& frame, size_t i) {
     return std::get<std::vector<int64_t>>(frame.slots[i]);
   }
 };
-struct OptionalInts {
-  using C = const aclIntArray*;
-  using Value = at::OptionalIntArrayRef;
-  static void add(Preparation& stage, const char* name, C array) {
-    stage.add_ints(name, array, false);
-  }
-  static Value get(const Frame& frame, size_t i) {
-    const auto* values = std::get_if<std::vector<int64_t>>(&frame.slots[i]);
-    return values ? Value(*values) : std::nullopt;
-  }
-};
 struct Floats {
   using C = const aclFloatArray*;
   using Value = std::vector<double>;
-  static void add(Preparation& stage, const char* name, C array) {
-    stage.add_floats(name, array, true);
+  static void add(Preparation& stage, const char* name, C array, bool is_required = true) {
+    stage.add_floats(name, array, is_required);
   }
   static Value get(const Frame& frame, size_t i) { return std::get<Value>(frame.slots[i]); }
-};
-struct OptionalFloats {
-  using C = const aclFloatArray*;
-  using Value = std::optional<std::vector<double>>;
-  static void add(Preparation& stage, const char* name, C array) {
-    stage.add_floats(name, array, false);
-  }
-  static Value get(const Frame& frame, size_t i) {
-    const auto* values = std::get_if<std::vector<double>>(&frame.slots[i]);
-    return values ? Value(*values) : std::nullopt;
-  }
 };
 struct Bools {
   using C = const aclBoolArray*;
   using Value = std::vector<bool>;
-  static void add(Preparation& stage, const char* name, C array) {
-    stage.add_bools(name, array, true);
+  static void add(Preparation& stage, const char* name, C array, bool is_required = true) {
+    stage.add_bools(name, array, is_required);
   }
   static Value get(const Frame& frame, size_t i) { return std::get<Value>(frame.slots[i]); }
 };
-struct OptionalBools {
-  using C = const aclBoolArray*;
-  using Value = std::optional<std::vector<bool>>;
-  static void add(Preparation& stage, const char* name, C array) {
-    stage.add_bools(name, array, false);
+
+// What a row sees of an argument that may be absent. An absent list of tensors is an empty one.
+template <class Value>
+struct OrAbsent {
+  using type = std::optional<Value>;
+};
+template <>
+struct OrAbsent<Output> {
+  using type = OptionalOutput;
+};
+template <>
+struct OrAbsent<at::IntArrayRef> {
+  using type = at::OptionalIntArrayRef;
+};
+template <class Tensor>
+  requires std::is_same_v<Tensor, at::Tensor> || std::is_same_v<Tensor, Output> ||
+           std::is_same_v<Tensor, StoredTensor> || std::is_same_v<Tensor, StoredOutput>
+struct OrAbsent<std::vector<Tensor>> {
+  using type = std::vector<Tensor>;
+};
+
+// An argument that may be null.
+template <class Base>
+struct Optional {
+  using C = typename Base::C;
+  using Value = typename OrAbsent<typename Base::Value>::type;
+  static void add(Preparation& stage, const char* name, C argument) {
+    Base::add(stage, name, argument, /*is_required=*/false);
   }
   static Value get(const Frame& frame, size_t i) {
-    const auto* values = std::get_if<std::vector<bool>>(&frame.slots[i]);
-    return values ? Value(*values) : std::nullopt;
+    return frame.is_given(i) ? Value(Base::get(frame, i)) : Value();
   }
 };
 
@@ -459,5 +343,30 @@ struct KindOf<T> {
 };
 template <class T>
 using Kind = typename KindOf<T>::type;
+
+// What a row sees of an argument that it does not read: nothing.
+struct Nothing {};
+
+// An argument that is no matter to the result. The reason stands behind its name.
+template <class Base>
+struct Unused : Kind<Base> {
+  using Value = Nothing;
+  static void add(Preparation& stage, const char* name, typename Kind<Base>::C argument,
+                  const char* /*reason*/) {
+    Kind<Base>::add(stage, name, argument);
+  }
+  static Value get(const Frame& /*frame*/, size_t /*i*/) { return {}; }
+};
+
+// An argument that has to be null, because the host CANN does not compute what it asks for. The
+// reason stands behind its name, and in the text of the refusal.
+template <class Base>
+struct Refused : Unused<Optional<Base>> {
+  static void add(Preparation& stage, const char* name, typename Base::C argument,
+                  const char* reason) {
+    stage.expect_null(name, argument, reason);
+    Optional<Base>::add(stage, name, argument);
+  }
+};
 
 }  // namespace aclnn_host

@@ -444,17 +444,25 @@ void Preparation::keep(std::shared_ptr<const void> memory) {
   state_->call.kept.push_back(std::move(memory));
 }
 
+void Preparation::expect_null(const char* name, const void* argument, const char* reason) {
+  state_->checks.require(argument == nullptr, "%s is given, expected null: %s", name, reason);
+}
+
 void Preparation::expect(Types types) {
-  if (state_->checks.ok()) state_->types.back() = types;
+  set_of_last(state_->types, types);
 }
 
 void Preparation::allow(Allowed allowed) {
+  set_of_last(state_->allowed, allowed);
+}
+
+// Of the tensors of the argument added last, if it has some.
+template <class Value>
+void Preparation::set_of_last(std::vector<Value>& values, Value value) {
   if (!state_->checks.ok()) return;
   const auto* const range = std::get_if<TensorRange>(&state_->call.slots.back());
   if (range == nullptr) return;
-  for (size_t i = range->first; i < range->first + range->count; ++i) {
-    state_->allowed[i] = allowed;
-  }
+  for (size_t i = range->first; i < range->end(); ++i) values[i] = value;
 }
 
 void Preparation::write_once() {

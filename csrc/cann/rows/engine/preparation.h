@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <c10/core/Scalar.h>
 
@@ -34,7 +35,10 @@ class Preparation {
   // Lets memory of a tensor live as long as the call.
   void keep(std::shared_ptr<const void> memory);
 
-  // Says which types the tensor added last may have.
+  // Refuses an argument that is given.
+  void expect_null(const char* name, const void* argument, const char* reason);
+
+  // Says which types the tensors of the argument added last may have.
   enum class Types { kAny, kFloating, kFloatingOrComplex, kReal, kIntegral, kIndex };
   void expect(Types types);
   // Lets the tensors of the last argument have what ATen lacks (see stored.h): private formats, or
@@ -54,6 +58,8 @@ class Preparation {
   struct State;
   template <class Body>
   void add(const char* name, const void* pointer, bool required, Body body);
+  template <class Value>
+  void set_of_last(std::vector<Value>& values, Value value);
   template <class Value>
   void add_numbers(const char* name, const aclScalarList* scalars);
 

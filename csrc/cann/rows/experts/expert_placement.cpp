@@ -17,8 +17,8 @@ namespace aclnn_host::experts_expert_placement_rows {
 
 // A row of eplbTable is the number of an expert's instances, then these. Without scales nothing is
 // written to balancedActiveMask.
-ACLNN(MoeUpdateExpert, (In, expertIds), (In, eplbTable), (OptionalIn, expertScalesOptional),
-      (OptionalIn, pruningThresholdOptional), (OptionalIn, activeMaskOptional),
+ACLNN(MoeUpdateExpert, (In, expertIds), (In, eplbTable), (Optional<In>, expertScalesOptional),
+      (Optional<In>, pruningThresholdOptional), (Optional<In>, activeMaskOptional),
       (int64_t, localRankId), (int64_t, worldSize), (int64_t, balanceMode),
       (Out, balancedExpertIds), (Out, balancedActiveMask)) {
   expect_range("balanceMode", balanceMode, 0, 1);

@@ -76,8 +76,9 @@ at::Tensor plus(const at::Tensor& sum, const char* name, const std::optional<at:
 }  // namespace
 
 // All of expandedX, x1, x2Optional, bias and scales have one type.
-ACLNN(MoeFinalizeRouting, (FloatIn, expandedX), (In, x1), (OptionalIn, x2Optional), (In, bias),
-      (In, scales), (IndexIn, expandedRowIdx), (IndexIn, expandedExpertIdx), (Out, out)) {
+ACLNN(MoeFinalizeRouting, (Floating<In>, expandedX), (In, x1), (Optional<In>, x2Optional),
+      (In, bias), (In, scales), (IndexIn, expandedRowIdx), (IndexIn, expandedExpertIdx),
+      (Out, out)) {
   expect_dims("out", out, 2);
   expect_dtype(out, expandedX);
   expect_dtype("x1", x1, expandedX);
@@ -88,9 +89,9 @@ ACLNN(MoeFinalizeRouting, (FloatIn, expandedX), (In, x1), (OptionalIn, x2Optiona
                                    expandedExpertIdx, /*mode=*/0, out->size(0));
   out = plus(plus(sum, "x1", x1), "x2Optional", x2Optional);
 }
-ACLNN(MoeFinalizeRoutingV2, (FloatIn, expandedX), (IndexIn, expandedRowIdx),
-      (OptionalIn, x1Optional), (OptionalIn, x2Optional), (OptionalIn, biasOptional),
-      (OptionalIn, scalesOptional), (OptionalIn, expertIdxOptional), (int64_t, dropPadMode),
+ACLNN(MoeFinalizeRoutingV2, (Floating<In>, expandedX), (IndexIn, expandedRowIdx),
+      (Optional<In>, x1Optional), (Optional<In>, x2Optional), (Optional<In>, biasOptional),
+      (Optional<In>, scalesOptional), (Optional<In>, expertIdxOptional), (int64_t, dropPadMode),
       (Out, out)) {
   expect_range("dropPadMode", dropPadMode, 0, 3);
   expect_dims("out", out, 2);
@@ -135,12 +136,12 @@ const at::Tensor& given(const char* name, const std::optional<at::Tensor>& tenso
 
 // Experts of three ranges return nothing, the token itself, and alpha1 times the token plus alpha2
 // times v.
-ACLNN(MoeFinalizeRoutingV4, (FloatIn, expandedX), (IndexIn, expandedRowIdx),
-      (OptionalIn, x1Optional), (OptionalIn, x2Optional), (OptionalIn, biasOptional),
-      (OptionalIn, scalesOptional), (OptionalIn, expertIdxOptional), (OptionalIn, xOptional),
-      (OptionalIn, alpha1Optional), (OptionalIn, alpha2Optional), (OptionalIn, vOptional),
-      (int64_t, dropPadMode), (OptionalInts, zeroExpertRange), (OptionalInts, copyExpertRange),
-      (OptionalInts, constantExpertRange), (int64_t, k), (Out, out)) {
+ACLNN(MoeFinalizeRoutingV4, (Floating<In>, expandedX), (IndexIn, expandedRowIdx),
+      (Optional<In>, x1Optional), (Optional<In>, x2Optional), (Optional<In>, biasOptional),
+      (Optional<In>, scalesOptional), (Optional<In>, expertIdxOptional), (Optional<In>, xOptional),
+      (Optional<In>, alpha1Optional), (Optional<In>, alpha2Optional), (Optional<In>, vOptional),
+      (int64_t, dropPadMode), (Optional<Ints>, zeroExpertRange), (Optional<Ints>, copyExpertRange),
+      (Optional<Ints>, constantExpertRange), (int64_t, k), (Out, out)) {
   expect_range("dropPadMode", dropPadMode, 0, 3);
   expect_dims("out", out, 2);
   expect_dtype(out, expandedX);
@@ -192,11 +193,11 @@ ACLNN(MoeFinalizeRoutingV4, (FloatIn, expandedX), (IndexIn, expandedRowIdx),
   const at::Tensor sum = scaled_sum(results.masked_fill(skipped.unsqueeze(-1), 0), scalesOptional);
   out = plus(plus(sum, "x1Optional", x1Optional), "x2Optional", x2Optional);
 }
-ACLNN(MoeFinalizeRoutingV2Grad, (FloatIn, gradY), (IndexIn, expandedRowIdx),
-      (OptionalIn, expandedXOptional), (OptionalIn, scalesOptional),
-      (OptionalIn, expertIdxOptional), (OptionalIn, biasOptional), (int64_t, dropPadMode),
+ACLNN(MoeFinalizeRoutingV2Grad, (Floating<In>, gradY), (IndexIn, expandedRowIdx),
+      (Optional<In>, expandedXOptional), (Optional<In>, scalesOptional),
+      (Optional<In>, expertIdxOptional), (Optional<In>, biasOptional), (int64_t, dropPadMode),
       (int64_t, activeNum), (int64_t, expertNum), (int64_t, expertCapacity),
-      (Out, gradExpandedXOut), (OptionalOut, gradScalesOut)) {
+      (Out, gradExpandedXOut), (Optional<Out>, gradScalesOut)) {
   expect_range("dropPadMode", dropPadMode, 0, 1);
   expect_dims("gradY", gradY, 2);
   expect_dims("expandedRowIdx", expandedRowIdx, 1);

@@ -119,10 +119,10 @@ void write_scores(const at::Tensor& scores, bool is_wanted, OptionalOutput& out)
 
 }  // namespace
 
-ACLNN(MoeGatingTopK, (FloatIn, x), (OptionalIn, biasOptional), (int64_t, k), (int64_t, kGroup),
-      (int64_t, groupCount), (int64_t, groupSelectMode), (int64_t, renorm), (int64_t, normType),
-      (bool, outFlag), (double, routedScalingFactor), (double, eps), (Out, yOut),
-      (Out, expertIdxOut), (OptionalOut, outOut)) {
+ACLNN(MoeGatingTopK, (Floating<In>, x), (Optional<In>, biasOptional), (int64_t, k),
+      (int64_t, kGroup), (int64_t, groupCount), (int64_t, groupSelectMode), (int64_t, renorm),
+      (int64_t, normType), (bool, outFlag), (double, routedScalingFactor), (double, eps),
+      (Out, yOut), (Out, expertIdxOut), (Optional<Out>, outOut)) {
   EXPECT(x.dim() > 0, "x has no dimensions, expected 1 or more");
   const Gating gating = {k,      kGroup,   groupCount,          groupSelectMode,
                          renorm, normType, routedScalingFactor, eps};
@@ -137,11 +137,11 @@ ACLNN(MoeGatingTopK, (FloatIn, x), (OptionalIn, biasOptional), (int64_t, k), (in
   write_scores(scores, outFlag, outOut);
 }
 // With inputIds, the table tid2eid has the experts of each of its rows, and none is ranked.
-ACLNN(MoeGatingTopKV2, (FloatIn, x), (OptionalIn, biasOptional), (OptionalIn, inputIdsOptional),
-      (OptionalIn, tid2eidOptional), (int64_t, k), (int64_t, kGroup), (int64_t, groupCount),
-      (int64_t, groupSelectMode), (int64_t, renorm), (int64_t, normType), (bool, outFlag),
-      (double, routedScalingFactor), (double, eps), (Out, yOut), (Out, expertIdxOut),
-      (OptionalOut, outOut)) {
+ACLNN(MoeGatingTopKV2, (Floating<In>, x), (Optional<In>, biasOptional),
+      (Optional<In>, inputIdsOptional), (Optional<In>, tid2eidOptional), (int64_t, k),
+      (int64_t, kGroup), (int64_t, groupCount), (int64_t, groupSelectMode), (int64_t, renorm),
+      (int64_t, normType), (bool, outFlag), (double, routedScalingFactor), (double, eps),
+      (Out, yOut), (Out, expertIdxOut), (Optional<Out>, outOut)) {
   expect_dims("x", x, 2);
   const Gating gating = {k,      kGroup,   groupCount,          groupSelectMode,
                          renorm, normType, routedScalingFactor, eps};
@@ -178,7 +178,7 @@ ACLNN(MoeGatingTopKV2, (FloatIn, x), (OptionalIn, biasOptional), (OptionalIn, in
 }
 // The gradient of x from the scores of sigmoids, of which those of the experts were divided by
 // their sum.
-ACLNN(MoeGatingTopKBackward, (In, xNorm), (FloatIn, gradY), (In, expertIdx), (int64_t, renorm),
+ACLNN(MoeGatingTopKBackward, (In, xNorm), (Floating<In>, gradY), (In, expertIdx), (int64_t, renorm),
       (int64_t, normType), (double, routedScalingFactor), (double, eps), (Out, out)) {
   expect_range("normType", normType, kSigmoid, kSigmoid);
   expect_range("renorm", renorm, 0, 1);
@@ -229,8 +229,8 @@ at::Tensor unless_finished(const at::Tensor& chosen, const std::optional<at::Ten
 }  // namespace
 
 // rowIdxOut counts all first places, then all second ones.
-ACLNN(MoeGatingTopKSoftmax, (FloatIn, x), (OptionalIn, finishedOptional), (int64_t, k), (Out, yOut),
-      (Out, expertIdxOut), (Out, rowIdxOut)) {
+ACLNN(MoeGatingTopKSoftmax, (Floating<In>, x), (Optional<In>, finishedOptional), (int64_t, k),
+      (Out, yOut), (Out, expertIdxOut), (Out, rowIdxOut)) {
   expect_gating(x, finishedOptional, k, yOut, expertIdxOut);
   expect_dtype("rowIdxOut", rowIdxOut, at::kInt);
   const at::Tensor scores = at::softmax(wide(x), -1);
@@ -242,9 +242,9 @@ ACLNN(MoeGatingTopKSoftmax, (FloatIn, x), (OptionalIn, finishedOptional), (int64
       at::arange(chosen.numel(), chosen.options()).view({k, rows}).t().reshape(chosen.sizes());
 }
 
-ACLNN(MoeGatingTopKSoftmaxV2, (FloatIn, x), (OptionalIn, finishedOptional), (int64_t, k),
+ACLNN(MoeGatingTopKSoftmaxV2, (Floating<In>, x), (Optional<In>, finishedOptional), (int64_t, k),
       (int64_t, renorm), (bool, outputSoftmaxResultFlag), (Out, yOut), (Out, expertIdxOut),
-      (OptionalOut, softmaxResultOutOptional)) {
+      (Optional<Out>, softmaxResultOutOptional)) {
   expect_range("renorm", renorm, 0, 1);
   expect_gating(x, finishedOptional, k, yOut, expertIdxOut);
   const at::Tensor scores = renorm == 1 ? wide(x) : at::softmax(wide(x), -1);

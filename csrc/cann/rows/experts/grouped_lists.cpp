@@ -102,13 +102,14 @@ class Computation {
     EXPECT(!call_.weight.empty() && call_.weight.size() <= kMostTensors, "weight has ",
            call_.weight.size(), " tensors, expected 1 to ", kMostTensors);
     EXPECT(!out_.empty(), "the output has no tensors, expected some");
-    for (const Stored& each : call_.weight) expect_format("weight", each, /*or_blocked=*/true);
+    for (const StoredTensor& each : call_.weight)
+      expect_format("weight", each, /*or_blocked=*/true);
     return grouped_kind(call_.x[0].dtype, call_.weight[0].dtype);
   }
 
   Tensors rows_of_x() const {
     Tensors all;
-    for (const Stored& x : call_.x) {
+    for (const StoredTensor& x : call_.x) {
       EXPECT(x.dtype == call_.x[0].dtype, "x has dtypes ", dtype_name(call_.x[0].dtype), " and ",
              dtype_name(x.dtype), ", expected one");
       expect_format("x", x);
@@ -286,7 +287,7 @@ class Computation {
     const bool is_one_x = x_.size() == 1;
     const bool has_many_outputs = call_.takes_many_outputs && is_one_x && out_.size() > 1;
     expect_number_of_outputs(!has_many_outputs);
-    for (const Stored& x : call_.x) expect_dims("x", x.elements, 2);
+    for (const StoredTensor& x : call_.x) expect_dims("x", x.elements, 2);
     std::vector<Group> groups;
     int64_t rows = 0;
     if (is_one_x) {
@@ -335,7 +336,7 @@ class Computation {
     EXPECT(x_.size() == 1, "x has ", x_.size(), " tensors, expected 1 for groupType 2");
     const at::Tensor x = wide(x_[0]);
     expect_dims("x", call_.x[0].elements, 2);
-    for (const Stored& each : call_.weight) expect_dims("weight", each.elements, 2);
+    for (const StoredTensor& each : call_.weight) expect_dims("weight", each.elements, 2);
     if (call_.weight.size() == 1) return run_columns_of_one(x, wide(call_.weight[0].elements));
     expect_number_of_outputs(false);
     EXPECT(!call_.group_list,

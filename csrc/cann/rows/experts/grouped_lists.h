@@ -15,8 +15,8 @@ namespace aclnn_host {
 
 // What all versions are asked for. The first has no groupType.
 struct GroupedMatmul {
-  std::vector<Stored> x;
-  std::vector<Stored> weight;
+  std::vector<StoredTensor> x;
+  std::vector<StoredTensor> weight;
   std::vector<at::Tensor> bias;
   std::vector<at::Tensor> scale;
   std::vector<at::Tensor> offset;

@@ -41,11 +41,11 @@ struct Reserved {
 
 // The first number is how many rows the caller expects a group to have; the second may say that a
 // weight is stored in an order of its own.
-void check_tuning(at::OptionalIntArrayRef config, const std::vector<Stored>& x,
-                  const std::vector<Stored>& weight) {
+void check_tuning(at::OptionalIntArrayRef config, const std::vector<StoredTensor>& x,
+                  const std::vector<StoredTensor>& weight) {
   if (!config || config->empty()) return;
   int64_t most = 0;
-  for (const Stored& each : x) {
+  for (const StoredTensor& each : x) {
     if (each.elements.dim() > 0) most = std::max(most, each.elements.size(0));
   }
   EXPECT((*config)[0] >= 0 && (*config)[0] <= most, "tuningConfigOptional has ", (*config)[0],
@@ -60,10 +60,10 @@ void check_tuning(at::OptionalIntArrayRef config, const std::vector<Stored>& x,
 
 }  // namespace
 
-ACLNN(GroupedMatmul, (StoredIns, x), (StoredIns, weight), (OptionalIns, biasOptional),
-      (OptionalIns, scaleOptional), (OptionalIns, offsetOptional),
-      (OptionalIns, antiquantScaleOptional), (OptionalIns, antiquantOffsetOptional),
-      (OptionalInts, groupListOptional), (int64_t, splitItem), (Outs, y)) {
+ACLNN(GroupedMatmul, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
+      (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
+      (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),
+      (Optional<Ints>, groupListOptional), (int64_t, splitItem), (Outs, y)) {
   grouped_matmul({.x = x,
                   .weight = weight,
                   .bias = biasOptional,
@@ -77,10 +77,10 @@ ACLNN(GroupedMatmul, (StoredIns, x), (StoredIns, weight), (OptionalIns, biasOpti
                   .takes_many_outputs = true},
                  y);
 }
-ACLNN(GroupedMatmulV2, (StoredIns, x), (StoredIns, weight), (OptionalIns, biasOptional),
-      (OptionalIns, scaleOptional), (OptionalIns, offsetOptional),
-      (OptionalIns, antiquantScaleOptional), (OptionalIns, antiquantOffsetOptional),
-      (OptionalInts, groupListOptional), (int64_t, splitItem), (int64_t, groupType), (Outs, y)) {
+ACLNN(GroupedMatmulV2, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
+      (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
+      (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),
+      (Optional<Ints>, groupListOptional), (int64_t, splitItem), (int64_t, groupType), (Outs, y)) {
   grouped_matmul({.x = x,
                   .weight = weight,
                   .bias = biasOptional,
@@ -95,10 +95,10 @@ ACLNN(GroupedMatmulV2, (StoredIns, x), (StoredIns, weight), (OptionalIns, biasOp
                   .takes_many_outputs = true},
                  y);
 }
-ACLNN(GroupedMatmulV3, (StoredIns, x), (StoredIns, weight), (OptionalIns, biasOptional),
-      (OptionalIns, scaleOptional), (OptionalIns, offsetOptional),
-      (OptionalIns, antiquantScaleOptional), (OptionalIns, antiquantOffsetOptional),
-      (OptionalIn, groupListOptional), (int64_t, splitItem), (int64_t, groupType), (Outs, y)) {
+ACLNN(GroupedMatmulV3, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
+      (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
+      (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),
+      (Optional<In>, groupListOptional), (int64_t, splitItem), (int64_t, groupType), (Outs, y)) {
   grouped_matmul({.x = x,
                   .weight = weight,
                   .bias = biasOptional,
@@ -111,14 +111,14 @@ ACLNN(GroupedMatmulV3, (StoredIns, x), (StoredIns, weight), (OptionalIns, biasOp
                   .group_type = groupType.value()},
                  y);
 }
-ACLNN(GroupedMatmulV4, (StoredIns, x), (StoredIns, weight), (OptionalIns, biasOptional),
-      (OptionalIns, scaleOptional), (OptionalIns, offsetOptional),
-      (OptionalIns, antiquantScaleOptional), (OptionalIns, antiquantOffsetOptional),
-      (OptionalIns, perTokenScaleOptional), (OptionalIn, groupListOptional),
-      (OptionalIns, activationInputOptional), (OptionalIns, activationQuantScaleOptional),
-      (OptionalIns, activationQuantOffsetOptional), (int64_t, splitItem), (int64_t, groupType),
+ACLNN(GroupedMatmulV4, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
+      (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
+      (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),
+      (Optional<Ins>, perTokenScaleOptional), (Optional<In>, groupListOptional),
+      (Optional<Ins>, activationInputOptional), (Optional<Ins>, activationQuantScaleOptional),
+      (Optional<Ins>, activationQuantOffsetOptional), (int64_t, splitItem), (int64_t, groupType),
       (int64_t, groupListType), (int64_t, actType), (Outs, out),
-      (OptionalOuts, activationFeatureOutOptional), (OptionalOuts, dynQuantScaleOutOptional)) {
+      (Optional<Outs>, activationFeatureOutOptional), (Optional<Outs>, dynQuantScaleOutOptional)) {
   Reserved{activationInputOptional, activationQuantScaleOptional, activationQuantOffsetOptional,
            activationFeatureOutOptional, dynQuantScaleOutOptional}
       .check();
@@ -137,15 +137,15 @@ ACLNN(GroupedMatmulV4, (StoredIns, x), (StoredIns, weight), (OptionalIns, biasOp
                   .activation = actType},
                  out);
 }
-ACLNN(GroupedMatmulV5, (StoredIns, x), (StoredIns, weight), (OptionalIns, biasOptional),
-      (OptionalIns, scaleOptional), (OptionalIns, offsetOptional),
-      (OptionalIns, antiquantScaleOptional), (OptionalIns, antiquantOffsetOptional),
-      (OptionalIns, perTokenScaleOptional), (OptionalIn, groupListOptional),
-      (OptionalIns, activationInputOptional), (OptionalIns, activationQuantScaleOptional),
-      (OptionalIns, activationQuantOffsetOptional), (int64_t, splitItem), (int64_t, groupType),
-      (int64_t, groupListType), (int64_t, actType), (OptionalInts, tuningConfigOptional),
-      (Outs, out), (OptionalOuts, activationFeatureOutOptional),
-      (OptionalOuts, dynQuantScaleOutOptional)) {
+ACLNN(GroupedMatmulV5, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
+      (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
+      (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),
+      (Optional<Ins>, perTokenScaleOptional), (Optional<In>, groupListOptional),
+      (Optional<Ins>, activationInputOptional), (Optional<Ins>, activationQuantScaleOptional),
+      (Optional<Ins>, activationQuantOffsetOptional), (int64_t, splitItem), (int64_t, groupType),
+      (int64_t, groupListType), (int64_t, actType), (Optional<Ints>, tuningConfigOptional),
+      (Outs, out), (Optional<Outs>, activationFeatureOutOptional),
+      (Optional<Outs>, dynQuantScaleOutOptional)) {
   Reserved{activationInputOptional, activationQuantScaleOptional, activationQuantOffsetOptional,
            activationFeatureOutOptional, dynQuantScaleOutOptional}
       .check();
@@ -166,15 +166,15 @@ ACLNN(GroupedMatmulV5, (StoredIns, x), (StoredIns, weight), (OptionalIns, biasOp
                  out);
 }
 // quantGroupSize is what the shape of a scale says, too.
-ACLNN(GroupedMatmulWeightNz, (StoredIns, x), (StoredIns, weight), (OptionalIns, biasOptional),
-      (OptionalIns, scaleOptional), (OptionalIns, offsetOptional),
-      (OptionalIns, antiquantScaleOptional), (OptionalIns, antiquantOffsetOptional),
-      (OptionalIns, perTokenScaleOptional), (OptionalIn, groupListOptional),
-      (OptionalIns, activationInputOptional), (OptionalIns, activationQuantScaleOptional),
-      (OptionalIns, activationQuantOffsetOptional), (int64_t, splitItem), (int64_t, groupType),
-      (int64_t, groupListType), (int64_t, actType), (OptionalInts, tuningConfigOptional),
-      (int64_t, quantGroupSize), (Outs, out), (OptionalOuts, activationFeatureOutOptional),
-      (OptionalOuts, dynQuantScaleOutOptional)) {
+ACLNN(GroupedMatmulWeightNz, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
+      (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
+      (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),
+      (Optional<Ins>, perTokenScaleOptional), (Optional<In>, groupListOptional),
+      (Optional<Ins>, activationInputOptional), (Optional<Ins>, activationQuantScaleOptional),
+      (Optional<Ins>, activationQuantOffsetOptional), (int64_t, splitItem), (int64_t, groupType),
+      (int64_t, groupListType), (int64_t, actType), (Optional<Ints>, tuningConfigOptional),
+      (int64_t, quantGroupSize), (Outs, out), (Optional<Outs>, activationFeatureOutOptional),
+      (Optional<Outs>, dynQuantScaleOutOptional)) {
   Reserved{activationInputOptional, activationQuantScaleOptional, activationQuantOffsetOptional,
            activationFeatureOutOptional, dynQuantScaleOutOptional}
       .check();

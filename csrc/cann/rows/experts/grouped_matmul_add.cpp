@@ -53,11 +53,11 @@ void add_products(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 
 }  // namespace
 
-ACLNN(GroupedMatmulAdd, (FloatIn, x), (FloatIn, weight), (In, groupList), (InOut, yRef),
+ACLNN(GroupedMatmulAdd, (Floating<In>, x), (Floating<In>, weight), (In, groupList), (InOut, yRef),
       (bool, transposeX), (bool, transposeWeight), (int64_t, groupType)) {
   add_products(x, weight, groupList, yRef, transposeX, transposeWeight, groupType, kGroupEnds);
 }
-ACLNN(GroupedMatmulAddV2, (FloatIn, x), (FloatIn, weight), (In, groupList), (InOut, yRef),
+ACLNN(GroupedMatmulAddV2, (Floating<In>, x), (Floating<In>, weight), (In, groupList), (InOut, yRef),
       (bool, transposeX), (bool, transposeWeight), (int64_t, groupType), (int64_t, groupListType)) {
   add_products(x, weight, groupList, yRef, transposeX, transposeWeight, groupType, groupListType);
 }

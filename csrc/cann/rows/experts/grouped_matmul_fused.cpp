@@ -16,26 +16,24 @@ namespace aclnn_host::experts_grouped_matmul_fused_rows {
 
 namespace {
 
-using Optional = std::optional<at::Tensor>;
-
 // Which weights a function takes.
 enum class Weights { kInt4, kBlockedInt8, kBlocked };
 
 // x (m, k), a weight (experts, k, n), their scales, and what is done with the rows of the product.
 struct FinalizeRouting {
   at::Tensor x;
-  Stored weight;
+  StoredTensor weight;
   const char* x_name;
   const char* weight_name;
   const char* suffix;  // of the names of arguments that not all functions call optional
   Weights weights;
-  at::Tensor scale;  // (experts, 1, n) or (experts, n)
-  Optional bias;     // (experts, n)
-  Optional offset;   // (experts, 1, n)
-  Optional token_scale;
+  at::Tensor scale;       // (experts, 1, n) or (experts, n)
+  OptionalTensor bias;    // (experts, n)
+  OptionalTensor offset;  // (experts, 1, n)
+  OptionalTensor token_scale;
   at::Tensor group_list;
-  Optional shared_input;  // (rows of the output, n)
-  Optional logit;
+  OptionalTensor shared_input;  // (rows of the output, n)
+  OptionalTensor logit;
   at::Tensor row_index;
   int64_t dtype;
   double shared_weight;
@@ -46,12 +44,12 @@ struct FinalizeRouting {
   std::string named(const char* argument) const { return std::string(argument) + suffix; }
 };
 
-void expect_type(const std::string& name, const Optional& tensor, at::ScalarType type) {
+void expect_type(const std::string& name, const OptionalTensor& tensor, at::ScalarType type) {
   if (tensor) expect_dtype(name.c_str(), *tensor, type);
 }
 
 void check_weight(const FinalizeRouting& call, GroupedKind kind) {
-  const Stored& weight = call.weight;
+  const StoredTensor& weight = call.weight;
   const bool is_int8 = kind == GroupedKind::kInt8;
   const bool is_wanted =
       (is_int8 && call.weights != Weights::kInt4) ||
@@ -145,11 +143,11 @@ void finalize_routing(const FinalizeRouting& call, Output& out) {
   for (const Group& group : groups_of(call.named("groupList").c_str(), call.group_list,
                                       /*is_on_device=*/true, call.list_type, count, rows)) {
     if (group.size == 0) continue;
-    const auto part = [&group](const Optional& of_rows) {
-      return of_rows ? Optional(of_rows->narrow(0, group.begin, group.size)) : std::nullopt;
+    const auto part = [&group](const OptionalTensor& of_rows) {
+      return of_rows ? OptionalTensor(of_rows->narrow(0, group.begin, group.size)) : std::nullopt;
     };
-    const auto numbers = [&group](const Optional& of_all) {
-      return of_all ? Optional(of_all->select(0, group.matrix)) : std::nullopt;
+    const auto numbers = [&group](const OptionalTensor& of_all) {
+      return of_all ? OptionalTensor(of_all->select(0, group.matrix)) : std::nullopt;
     };
     at::Tensor result = grouped_product(
         kind, {*part(call.x), weight.at(group.matrix, k), numbers(call.bias), numbers(scale),
@@ -173,9 +171,9 @@ void check_tuning(at::OptionalIntArrayRef config, const at::Tensor& x) {
 }  // namespace
 
 // INT4 only, as it is: rows by `rowIndex` become zeros where no group has one for them.
-ACLNN(GroupedMatmulFinalizeRouting, (In, x), (StoredIn, w), (In, scaleOptional), (In, biasOptional),
-      (OptionalIn, pertokenScaleOptional), (In, groupListOptional),
-      (OptionalIn, sharedInputOptional), (OptionalIn, logitOptional), (In, rowIndexOptional),
+ACLNN(GroupedMatmulFinalizeRouting, (In, x), (Stored<In>, w), (In, scaleOptional),
+      (In, biasOptional), (Optional<In>, pertokenScaleOptional), (In, groupListOptional),
+      (Optional<In>, sharedInputOptional), (Optional<In>, logitOptional), (In, rowIndexOptional),
       (int64_t, dtype), (float, sharedInputWeight), (int64_t, sharedInputOffset),
       (bool, transposeX), (bool, transposeW), (int64_t, groupListType), (Out, y)) {
   finalize_routing({x,
@@ -200,10 +198,10 @@ ACLNN(GroupedMatmulFinalizeRouting, (In, x), (StoredIn, w), (In, scaleOptional),
                     groupListType},
                    y);
 }
-ACLNN(GroupedMatmulFinalizeRoutingV2, (In, x1), (StoredIn, x2), (In, scaleOptional),
-      (In, biasOptional), (OptionalIn, offsetOptional), (OptionalIn, antiquantScaleOptional),
-      (OptionalIn, antiquantOffsetOptional), (OptionalIn, pertokenScaleOptional),
-      (In, groupListOptional), (OptionalIn, sharedInputOptional), (OptionalIn, logitOptional),
+ACLNN(GroupedMatmulFinalizeRoutingV2, (In, x1), (Stored<In>, x2), (In, scaleOptional),
+      (In, biasOptional), (Optional<In>, offsetOptional), (Optional<In>, antiquantScaleOptional),
+      (Optional<In>, antiquantOffsetOptional), (Optional<In>, pertokenScaleOptional),
+      (In, groupListOptional), (Optional<In>, sharedInputOptional), (Optional<In>, logitOptional),
       (In, rowIndexOptional), (int64_t, dtype), (float, sharedInputWeight),
       (int64_t, sharedInputOffset), (bool, transposeX1), (bool, transposeX2),
       (int64_t, groupListType), (Out, out)) {
@@ -231,13 +229,13 @@ ACLNN(GroupedMatmulFinalizeRoutingV2, (In, x1), (StoredIn, x2), (In, scaleOption
                     groupListType},
                    out);
 }
-ACLNN(GroupedMatmulFinalizeRoutingV3, (In, x1), (StoredIn, x2), (In, scaleOptional),
-      (In, biasOptional), (OptionalIn, offsetOptional), (OptionalIn, antiquantScaleOptional),
-      (OptionalIn, antiquantOffsetOptional), (OptionalIn, pertokenScaleOptional),
-      (In, groupListOptional), (OptionalIn, sharedInputOptional), (OptionalIn, logitOptional),
+ACLNN(GroupedMatmulFinalizeRoutingV3, (In, x1), (Stored<In>, x2), (In, scaleOptional),
+      (In, biasOptional), (Optional<In>, offsetOptional), (Optional<In>, antiquantScaleOptional),
+      (Optional<In>, antiquantOffsetOptional), (Optional<In>, pertokenScaleOptional),
+      (In, groupListOptional), (Optional<In>, sharedInputOptional), (Optional<In>, logitOptional),
       (In, rowIndexOptional), (int64_t, dtype), (float, sharedInputWeight),
       (int64_t, sharedInputOffset), (bool, transposeX1), (bool, transposeX2),
-      (int64_t, groupListType), (OptionalInts, tuningConfigOptional), (Out, out)) {
+      (int64_t, groupListType), (Optional<Ints>, tuningConfigOptional), (Out, out)) {
   expect_absent("antiquantScaleOptional", antiquantScaleOptional);
   expect_absent("antiquantOffsetOptional", antiquantOffsetOptional);
   check_tuning(tuningConfigOptional, x1);
@@ -263,9 +261,9 @@ ACLNN(GroupedMatmulFinalizeRoutingV3, (In, x1), (StoredIn, x2), (In, scaleOption
                     groupListType},
                    out);
 }
-ACLNN(GroupedMatmulFinalizeRoutingWeightNz, (In, x1), (StoredIn, x2), (In, scale),
-      (OptionalIn, bias), (OptionalIn, pertokenScaleOptional), (In, groupList),
-      (OptionalIn, sharedInput), (OptionalIn, logit), (In, rowIndex), (int64_t, dtype),
+ACLNN(GroupedMatmulFinalizeRoutingWeightNz, (In, x1), (Stored<In>, x2), (In, scale),
+      (Optional<In>, bias), (Optional<In>, pertokenScaleOptional), (In, groupList),
+      (Optional<In>, sharedInput), (Optional<In>, logit), (In, rowIndex), (int64_t, dtype),
       (float, sharedInputWeight), (int64_t, sharedInputOffset), (bool, transposeX1),
       (bool, transposeX2), (int64_t, groupListType), (Out, out)) {
   finalize_routing({x1,
@@ -290,13 +288,13 @@ ACLNN(GroupedMatmulFinalizeRoutingWeightNz, (In, x1), (StoredIn, x2), (In, scale
                     groupListType},
                    out);
 }
-ACLNN(GroupedMatmulFinalizeRoutingWeightNzV2, (In, x1), (StoredIn, x2), (In, scale),
-      (OptionalIn, bias), (OptionalIn, offsetOptional), (OptionalIn, antiquantScaleOptional),
-      (OptionalIn, antiquantOffsetOptional), (OptionalIn, pertokenScaleOptional), (In, groupList),
-      (OptionalIn, sharedInput), (OptionalIn, logit), (In, rowIndex), (int64_t, dtype),
-      (float, sharedInputWeight), (int64_t, sharedInputOffset), (bool, transposeX1),
-      (bool, transposeX2), (int64_t, groupListType), (OptionalInts, tuningConfigOptional),
-      (Out, out)) {
+ACLNN(GroupedMatmulFinalizeRoutingWeightNzV2, (In, x1), (Stored<In>, x2), (In, scale),
+      (Optional<In>, bias), (Optional<In>, offsetOptional), (Optional<In>, antiquantScaleOptional),
+      (Optional<In>, antiquantOffsetOptional), (Optional<In>, pertokenScaleOptional),
+      (In, groupList), (Optional<In>, sharedInput), (Optional<In>, logit), (In, rowIndex),
+      (int64_t, dtype), (float, sharedInputWeight), (int64_t, sharedInputOffset),
+      (bool, transposeX1), (bool, transposeX2), (int64_t, groupListType),
+      (Optional<Ints>, tuningConfigOptional), (Out, out)) {
   expect_absent("antiquantScaleOptional", antiquantScaleOptional);
   expect_absent("antiquantOffsetOptional", antiquantOffsetOptional);
   check_tuning(tuningConfigOptional, x1);

@@ -71,18 +71,19 @@ void quantized_product(const at::Tensor& x, const at::Tensor& weight,
 
 }  // namespace
 
-ACLNN(QuantGroupedMatmulDequant, (In, x), (StoredIn, weight), (In, weightScale), (In, groupList),
-      (OptionalIn, biasOptional), (OptionalIn, xScaleOptional), (OptionalIn, xOffsetOptional),
-      (OptionalIn, smoothScaleOptional), (char*, xQuantMode), (bool, transposeWeight), (Out, out)) {
+ACLNN(QuantGroupedMatmulDequant, (In, x), (Stored<In>, weight), (In, weightScale), (In, groupList),
+      (Optional<In>, biasOptional), (Optional<In>, xScaleOptional), (Optional<In>, xOffsetOptional),
+      (Optional<In>, smoothScaleOptional), (char*, xQuantMode), (bool, transposeWeight),
+      (Out, out)) {
   expect_format("weight", weight, /*or_blocked=*/true);
   quantized_product(x, weight.elements, weightScale, groupList, biasOptional, xScaleOptional,
                     xOffsetOptional, smoothScaleOptional, xQuantMode, transposeWeight, out);
 }
 // The weight has the blocks of FRACTAL_NZ in memory, whatever its format says: their shape is
 // (experts, k / 32, n / 16, 16, 32).
-ACLNN(QuantGroupedMatmulDequantWeightNZ, (In, x), (StoredIn, weight), (In, weightScale),
-      (In, groupList), (OptionalIn, biasOptional), (OptionalIn, xScaleOptional),
-      (OptionalIn, xOffsetOptional), (OptionalIn, smoothScaleOptional), (char*, xQuantMode),
+ACLNN(QuantGroupedMatmulDequantWeightNZ, (In, x), (Stored<In>, weight), (In, weightScale),
+      (In, groupList), (Optional<In>, biasOptional), (Optional<In>, xScaleOptional),
+      (Optional<In>, xOffsetOptional), (Optional<In>, smoothScaleOptional), (char*, xQuantMode),
       (bool, transposeWeight), (Out, out)) {
   constexpr int64_t kBlockRows = 16, kBlockColumns = 32;
   at::Tensor elements = weight.elements;
@@ -102,8 +103,8 @@ ACLNN(QuantGroupedMatmulDequantWeightNZ, (In, x), (StoredIn, weight), (In, weigh
 
 // Of each group of rows the product x1^T x2 is added to a matrix. Both are MX along the rows, where
 // a group's scales begin as many pairs of blocks on as there are groups and whole pairs before it.
-ACLNN(QuantGroupedMatmulInplaceAdd, (StoredIn, x1), (StoredIn, x2),
-      (OptionalStoredIn, scale1Optional), (StoredIn, scale2), (In, groupList), (InOut, yRef),
+ACLNN(QuantGroupedMatmulInplaceAdd, (Stored<In>, x1), (Stored<In>, x2),
+      (Optional<Stored<In>>, scale1Optional), (Stored<In>, scale2), (In, groupList), (InOut, yRef),
       (int64_t, groupListType), (int64_t, groupSize)) {
   constexpr int64_t kMostGroups = 1024, kPair = 2 * kMxBlock;
   // The sizes along m, n and k, 16 bits each: 1, 1 and 32, or 0 for what is not said.
@@ -140,7 +141,7 @@ ACLNN(QuantGroupedMatmulInplaceAdd, (StoredIn, x1), (StoredIn, x2),
        groups_of("groupList", groupList, /*is_on_device=*/true, groupListType, groups, k)) {
     if (group.size == 0) continue;
     const int64_t first = group.begin / kPair + group.matrix;
-    const auto scaled = [&](const at::Tensor& x, const Stored& scale) {
+    const auto scaled = [&](const at::Tensor& x, const StoredTensor& scale) {
       const int64_t pairs = (group.size + kPair - 1) / kPair;
       return x.narrow(0, group.begin, group.size) *
              spread_pairs(scale.elements.narrow(0, first, pairs), group.size);

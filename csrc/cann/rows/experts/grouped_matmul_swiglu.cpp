@@ -21,24 +21,22 @@ namespace aclnn_host::experts_grouped_matmul_swiglu_rows {
 
 namespace {
 
-using Optional = std::optional<at::Tensor>;
-
 // x (m, k), matrices (k, n) and what they were divided by. Lists have one tensor for all experts,
 // or one for each.
 struct SwigluQuant {
-  Stored x;
-  std::vector<Stored> weight;
-  std::vector<Stored> weight_scale;
+  StoredTensor x;
+  std::vector<StoredTensor> weight;
+  std::vector<StoredTensor> weight_scale;
   const char* assist_name;
   std::vector<at::Tensor> assist;  // what makes up for the offset of x, with a weight of INT4
-  Stored x_scale;
-  Optional smooth;
+  StoredTensor x_scale;
+  OptionalTensor smooth;
   at::Tensor group_list;
   int64_t list_type;
 };
 
 // One whose elements, in the order of its shape, are the blocks of FRACTAL_NZ, whatever its format.
-Stored as_blocked(const Stored& weight) {
+StoredTensor as_blocked(const StoredTensor& weight) {
   const at::Tensor& elements = weight.elements;
   const bool has_blocks = is_private(weight.format) || elements.dim() > 3 || elements.dim() < 2;
   if (has_blocks) return {elements, weight.dtype, ACL_FORMAT_FRACTAL_NZ};
@@ -63,7 +61,8 @@ class SwigluProduct {
            call_.weight_scale.size(), " tensors, expected ", call_.weight.size(), " as weight has");
     expect_dims("x", call_.x.elements, 2);
     expect_format("x", call_.x);
-    for (const Stored& each : call_.weight) expect_format("weight", each, /*or_blocked=*/true);
+    for (const StoredTensor& each : call_.weight)
+      expect_format("weight", each, /*or_blocked=*/true);
     if (call_.x.dtype == ACL_INT32) call_.x.elements = unpacked_rows(call_.x.elements);
     check_scales();
     check_columns();
@@ -181,7 +180,7 @@ class SwigluProduct {
       }
     }
   }
-  static void expect_stored(const char* name, const Stored& tensor, aclDataType dtype) {
+  static void expect_stored(const char* name, const StoredTensor& tensor, aclDataType dtype) {
     EXPECT(tensor.dtype == dtype, name, " has dtype ", dtype_name(tensor.dtype), ", expected ",
            dtype_name(dtype));
   }
@@ -233,7 +232,7 @@ class SwigluProduct {
     const at::Tensor x_scale = call_.x_scale.elements.narrow(0, group.begin, group.size);
     const at::Tensor weight_scale = scale(group.matrix);
     if (scales_ == Scales::kIntegers) {
-      Optional assist;
+      OptionalTensor assist;
       if (kind() == GroupedKind::kInt8ByInt4) {
         assist = is_one_tensor_ ? call_.assist[0].select(0, group.matrix)
                                 : call_.assist[static_cast<size_t>(group.matrix)];
@@ -279,7 +278,7 @@ void expect_int8_results(const SwigluProduct& product, const Output& out, const 
 
 // The first versions, which know INT8 in FRACTAL_NZ and INT4. The published check of an offset, an
 // outputOffset, and a bias beside INT8 warns and goes on: they have no effect.
-void swiglu_quant(const at::Tensor& x, const Stored& weight, const Optional& bias,
+void swiglu_quant(const at::Tensor& x, const StoredTensor& weight, const OptionalTensor& bias,
                   const at::Tensor& weight_scale, const at::Tensor& x_scale,
                   const at::Tensor& group_list, Output& out, Output& out_scale) {
   expect_dtype("x", x, at::kChar);
@@ -309,7 +308,7 @@ at::ScalarType product_type(int64_t dtype) {
   return dtype == 1 ? at::kHalf : at::kBFloat16;
 }
 
-void swiglu_quant(const SwigluQuant& call, const Optional& bias, int64_t dequant_mode,
+void swiglu_quant(const SwigluQuant& call, const OptionalTensor& bias, int64_t dequant_mode,
                   int64_t dequant_dtype, int64_t quant_mode, at::OptionalIntArrayRef tuning,
                   StoredOutput& out, StoredOutput& out_scale) {
   constexpr int64_t kMostGroups = 1024, kByMx = 2;
@@ -355,34 +354,34 @@ void swiglu_quant(const SwigluQuant& call, const Optional& bias, int64_t dequant
 
 }  // namespace
 
-ACLNN(GroupedMatmulSwigluQuant, (In, x), (StoredIn, weight), (OptionalIn, bias),
-      (OptionalIn, offset), (In, weightScale), (In, xScale), (In, groupList), (Out, output),
-      (Out, outputScale), (OptionalOut, outputOffset)) {
+ACLNN(GroupedMatmulSwigluQuant, (In, x), (Stored<In>, weight), (Optional<In>, bias),
+      (Optional<In>, offset), (In, weightScale), (In, xScale), (In, groupList), (Out, output),
+      (Out, outputScale), (Optional<Out>, outputOffset)) {
   swiglu_quant(x, weight, bias, weightScale, xScale, groupList, output, outputScale);
 }
-ACLNN(GroupedMatmulSwigluQuantWeightNZ, (In, x), (StoredIn, weight), (OptionalIn, bias),
-      (OptionalIn, offset), (In, weightScale), (In, xScale), (In, groupList), (Out, output),
-      (Out, outputScale), (OptionalOut, outputOffset)) {
+ACLNN(GroupedMatmulSwigluQuantWeightNZ, (In, x), (Stored<In>, weight), (Optional<In>, bias),
+      (Optional<In>, offset), (In, weightScale), (In, xScale), (In, groupList), (Out, output),
+      (Out, outputScale), (Optional<Out>, outputOffset)) {
   swiglu_quant(x, as_blocked(weight), bias, weightScale, xScale, groupList, output, outputScale);
 }
 
 // The second versions know lists, counts, INT4 for both matrices, and FLOAT8 and FLOAT4.
-ACLNN(GroupedMatmulSwigluQuantV2, (StoredIn, x), (StoredIns, weight), (StoredIns, weightScale),
-      (OptionalIns, weightAssistMatrix), (OptionalIn, bias), (StoredIn, xScale),
-      (OptionalIn, smoothScale), (In, groupList), (int64_t, dequantMode), (int64_t, dequantDtype),
-      (int64_t, quantMode), (int64_t, groupListType), (OptionalInts, tuningConfig),
-      (StoredOut, output), (StoredOut, outputScale)) {
+ACLNN(GroupedMatmulSwigluQuantV2, (Stored<In>, x), (Stored<Ins>, weight),
+      (Stored<Ins>, weightScale), (Optional<Ins>, weightAssistMatrix), (Optional<In>, bias),
+      (Stored<In>, xScale), (Optional<In>, smoothScale), (In, groupList), (int64_t, dequantMode),
+      (int64_t, dequantDtype), (int64_t, quantMode), (int64_t, groupListType),
+      (Optional<Ints>, tuningConfig), (Stored<Out>, output), (Stored<Out>, outputScale)) {
   swiglu_quant({x, weight, weightScale, "weightAssistMatrix", weightAssistMatrix, xScale,
                 smoothScale, groupList, groupListType},
                bias, dequantMode, dequantDtype, quantMode, tuningConfig, output, outputScale);
 }
-ACLNN(GroupedMatmulSwigluQuantWeightNzV2, (StoredIn, x), (StoredIns, weight),
-      (StoredIns, weightScale), (OptionalIns, weightAssistMatrix), (OptionalIn, bias),
-      (StoredIn, xScale), (OptionalIn, smoothScale), (In, groupList), (int64_t, dequantMode),
+ACLNN(GroupedMatmulSwigluQuantWeightNzV2, (Stored<In>, x), (Stored<Ins>, weight),
+      (Stored<Ins>, weightScale), (Optional<Ins>, weightAssistMatrix), (Optional<In>, bias),
+      (Stored<In>, xScale), (Optional<In>, smoothScale), (In, groupList), (int64_t, dequantMode),
       (int64_t, dequantDtype), (int64_t, quantMode), (int64_t, groupListType),
-      (OptionalInts, tuningConfig), (StoredOut, output), (StoredOut, outputScale)) {
-  std::vector<Stored> blocked;
-  for (const Stored& each : weight) blocked.push_back(as_blocked(each));
+      (Optional<Ints>, tuningConfig), (Stored<Out>, output), (Stored<Out>, outputScale)) {
+  std::vector<StoredTensor> blocked;
+  for (const StoredTensor& each : weight) blocked.push_back(as_blocked(each));
   swiglu_quant({x, blocked, weightScale, "weightAssistMatrix", weightAssistMatrix, xScale,
                 smoothScale, groupList, groupListType},
                bias, dequantMode, dequantDtype, quantMode, tuningConfig, output, outputScale);

@@ -141,9 +141,9 @@ std::vector<Group> groups_of(const char* name, const at::Tensor& list, bool is_o
   return groups;
 }
 
-Matrices::Matrices(const char* name, std::vector<Stored> weight, bool is_one_tensor)
+Matrices::Matrices(const char* name, std::vector<StoredTensor> weight, bool is_one_tensor)
     : name_(name), weight_(std::move(weight)), is_one_tensor_(is_one_tensor) {
-  for (const Stored& each : weight_) {
+  for (const StoredTensor& each : weight_) {
     EXPECT(each.dtype == dtype(), name_, " has dtypes ", dtype_name(dtype()), " and ",
            dtype_name(each.dtype), ", expected one");
   }
@@ -164,7 +164,7 @@ at::Tensor Matrices::at(int64_t i, int64_t k) const {
   return matrix;
 }
 
-bool has_all_matrices(const std::vector<Stored>& weight) {
+bool has_all_matrices(const std::vector<StoredTensor>& weight) {
   const int64_t dims = weight.size() == 1 ? weight[0].elements.dim() : 0;
   return dims == 3 || dims == 1 + kDimsOfBlocks;
 }

@@ -34,7 +34,7 @@ std::vector<Group> groups_of(const char* name, const at::Tensor& list, bool is_o
 // INT4, and a private format may be the shape of the tensor, too: [matrices,] n1, k1, 16, n0.
 class Matrices {
  public:
-  Matrices(const char* name, std::vector<Stored> weight, bool is_one_tensor);
+  Matrices(const char* name, std::vector<StoredTensor> weight, bool is_one_tensor);
 
   int64_t count() const;
   bool is_one_tensor() const { return is_one_tensor_; }
@@ -45,7 +45,7 @@ class Matrices {
   aclDataType dtype() const { return weight_[0].dtype; }
 
   const char* name_;
-  std::vector<Stored> weight_;
+  std::vector<StoredTensor> weight_;
   bool is_one_tensor_;
 };
 
@@ -53,7 +53,7 @@ class Matrices {
 int64_t width_of_blocks(aclDataType dtype);
 
 // Whether the shape of a weight is that of one tensor with all matrices.
-bool has_all_matrices(const std::vector<Stored>& weight);
+bool has_all_matrices(const std::vector<StoredTensor>& weight);
 
 enum class GroupedKind {
   kPlain,       // of one floating type

@@ -244,12 +244,12 @@ at::Tensor smoothed(const at::Tensor& rows, const at::Tensor& factors, const Rou
 // The rows of experts that are not active come last. Where the document leaves rows undefined they
 // are 0, and places in expandedRowIdxOut go on. A vendor's sample has INT8 for the rows of FLOAT:
 // they are converted.
-ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (OptionalIn, scaleOptional),
-      (OptionalIn, offsetOptional), (int64_t, activeNum), (int64_t, expertCapacity),
+ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (Optional<In>, scaleOptional),
+      (Optional<In>, offsetOptional), (int64_t, activeNum), (int64_t, expertCapacity),
       (int64_t, expertNum), (int64_t, dropPadMode), (int64_t, expertTokensNumType),
-      (bool, expertTokensNumFlag), (int64_t, quantMode), (OptionalInts, activeExpertRangeOptional),
-      (int64_t, rowIdxType), (Out, expandedXOut), (Out, expandedRowIdxOut),
-      (Out, expertTokensCountOrCumsumOut), (Out, expandedScaleOut)) {
+      (bool, expertTokensNumFlag), (int64_t, quantMode),
+      (Optional<Ints>, activeExpertRangeOptional), (int64_t, rowIdxType), (Out, expandedXOut),
+      (Out, expandedRowIdxOut), (Out, expertTokensCountOrCumsumOut), (Out, expandedScaleOut)) {
   expect_range("dropPadMode", dropPadMode, 0, 1);
   expect_dims("x", x, 2);
   expect_dims("expertIdx", expertIdx, 2);
@@ -339,8 +339,8 @@ ACLNN(MoeInitRoutingV2, (In, x), (IndexIn, expertIdx), (int64_t, activeNumOption
       (int64_t, expertCapacityOptional), (int64_t, expertNumOptional),
       (int64_t, dropPadModeOptional), (int64_t, expertTokensCountOrCumsumFlagOptional),
       (bool, expertTokensBeforeCapacityFlagOptional), (Out, expandedXOut), (Out, expandedRowIdxOut),
-      (OptionalOut, expertTokensCountOrCumsumOutOptional),
-      (OptionalOut, expertTokensBeforeCapacityOutOptional)) {
+      (Optional<Out>, expertTokensCountOrCumsumOutOptional),
+      (Optional<Out>, expertTokensBeforeCapacityOutOptional)) {
   const Routing routing{activeNumOptional, expertCapacityOptional, expertNumOptional,
                         dropPadModeOptional == 1};
   routing.check(x, expertIdx, expertTokensCountOrCumsumFlagOptional, dropPadModeOptional,
@@ -356,8 +356,8 @@ ACLNN(MoeInitRoutingV2, (In, x), (IndexIn, expertIdx), (int64_t, activeNumOption
   routed.count(expertTokensCountOrCumsumFlagOptional, expertTokensBeforeCapacityFlagOptional,
                expertTokensCountOrCumsumOutOptional, expertTokensBeforeCapacityOutOptional);
 }
-ACLNN(MoeInitRoutingV2Grad, (FloatIn, gradExpandedX), (IndexIn, expandedRowIdx), (int64_t, topK),
-      (int64_t, dropPadMode), (int64_t, activeNum), (Out, out)) {
+ACLNN(MoeInitRoutingV2Grad, (Floating<In>, gradExpandedX), (IndexIn, expandedRowIdx),
+      (int64_t, topK), (int64_t, dropPadMode), (int64_t, activeNum), (Out, out)) {
   expect_range("dropPadMode", dropPadMode, 0, 1);
   EXPECT(activeNum >= 0, "activeNum is ", activeNum.value(), ", expected 0 or more");
   expect_dims("gradExpandedX", gradExpandedX, dropPadMode == 1 ? 3 : 2);
@@ -377,7 +377,7 @@ ACLNN(MoeInitRoutingV2Grad, (FloatIn, gradExpandedX), (IndexIn, expandedRowIdx),
   }
   out = rows_at(rows, expandedRowIdx).unflatten(0, {all / topK.value(), topK.value()}).sum(1);
 }
-ACLNN(MoeInitRoutingQuant, (FloatIn, x), (IndexIn, rowIdx), (IndexIn, expertIdx),
+ACLNN(MoeInitRoutingQuant, (Floating<In>, x), (IndexIn, rowIdx), (IndexIn, expertIdx),
       (int64_t, activeNum), (double, scale), (double, offset), (Out, expandedXOut),
       (Out, expandedRowIdxOut), (Out, expandedExpertIdxOut)) {
   const NamedRows rows(x, rowIdx, expertIdx, activeNum);
@@ -389,13 +389,13 @@ ACLNN(MoeInitRoutingQuant, (FloatIn, x), (IndexIn, rowIdx), (IndexIn, expertIdx)
 }
 // Where the quantisation is dynamic, rows are divided by their scale after they were multiplied by
 // scaleOptional.
-ACLNN(MoeInitRoutingQuantV2, (FloatIn, x), (IndexIn, expertIdx), (OptionalIn, scaleOptional),
-      (OptionalIn, offsetOptional), (int64_t, activeNum), (int64_t, expertCapacity),
+ACLNN(MoeInitRoutingQuantV2, (Floating<In>, x), (IndexIn, expertIdx), (Optional<In>, scaleOptional),
+      (Optional<In>, offsetOptional), (int64_t, activeNum), (int64_t, expertCapacity),
       (int64_t, expertNum), (int64_t, dropPadMode), (int64_t, expertTokensCountOrCumsumFlag),
       (bool, expertTokensBeforeCapacityFlag), (int64_t, quantMode), (Out, expandedXOut),
-      (Out, expandedRowIdxOut), (OptionalOut, expertTokensCountOrCumsumOutOptional),
-      (OptionalOut, expertTokensBeforeCapacityOutOptional),
-      (OptionalOut, dynamicQuantScaleOutOptional)) {
+      (Out, expandedRowIdxOut), (Optional<Out>, expertTokensCountOrCumsumOutOptional),
+      (Optional<Out>, expertTokensBeforeCapacityOutOptional),
+      (Optional<Out>, dynamicQuantScaleOutOptional)) {
   const Routing routing{activeNum, expertCapacity, expertNum, dropPadMode == 1};
   routing.check(x, expertIdx, expertTokensCountOrCumsumFlag, dropPadMode, "");
   expect_range("quantMode", quantMode, 0, 1);

@@ -46,9 +46,9 @@ at::Tensor sources_of(const at::Tensor& counts, int64_t tokens) {
 // torch_npu hands over a tensor for the scales of the result even if there are none of the tokens.
 // permuteTokenIdxOut says where each token of the result came from (idxType 0), or where each token
 // went (1).
-ACLNN(MoeReRouting, (In, tokens), (In, expertTokenNumPerRank), (OptionalIn, perTokenScalesOptional),
-      (int64_t, expertTokenNumType), (int64_t, idxType), (Out, permuteTokensOut),
-      (OptionalOut, permutePerTokenScalesOut), (Out, permuteTokenIdxOut),
+ACLNN(MoeReRouting, (In, tokens), (In, expertTokenNumPerRank),
+      (Optional<In>, perTokenScalesOptional), (int64_t, expertTokenNumType), (int64_t, idxType),
+      (Out, permuteTokensOut), (Optional<Out>, permutePerTokenScalesOut), (Out, permuteTokenIdxOut),
       (Out, expertTokenNumOut)) {
   expect_range("expertTokenNumType", expertTokenNumType, 1, 1);
   expect_range("idxType", idxType, 0, 1);

@@ -65,9 +65,9 @@ at::Tensor summed(const at::Tensor& rows, const at::Tensor& tokens, int64_t coun
 
 // Of an expert with more tokens than its capacity the first ones stay; one with fewer is given
 // tokens that are not its own.
-ACLNN(MoeTokenPermuteWithRoutingMap, (FloatIn, tokens), (In, routingMap),
-      (OptionalIn, probsOptional), (int64_t, numOutTokens), (bool, dropAndPad),
-      (Out, permuteTokensOut), (OptionalOut, permuteProbsOutOptional), (Out, sortedIndicesOut)) {
+ACLNN(MoeTokenPermuteWithRoutingMap, (Floating<In>, tokens), (In, routingMap),
+      (Optional<In>, probsOptional), (int64_t, numOutTokens), (bool, dropAndPad),
+      (Out, permuteTokensOut), (Optional<Out>, permuteProbsOutOptional), (Out, sortedIndicesOut)) {
   expect_dims("tokens", tokens, 2);
   const at::Tensor map = marks("routingMap", routingMap);
   const int64_t count = map.size(0), experts = map.size(1);
@@ -100,10 +100,10 @@ ACLNN(MoeTokenPermuteWithRoutingMap, (FloatIn, tokens), (In, routingMap),
   permuteProbsOutOptional = probsOptional->t().flatten().index_select(0, pairs);
 }
 
-ACLNN(MoeTokenPermuteWithRoutingMapGrad, (FloatIn, permutedTokenOutputGrad),
-      (OptionalIn, permutedProbsOutputGradOptional), (IndexIn, sortedIndices),
-      (OptionalIn, routingMapOptional), (int64_t, numExperts), (int64_t, tokensNum),
-      (bool, dropAndPad), (Out, tokensGradOut), (OptionalOut, probsGradOutOptional)) {
+ACLNN(MoeTokenPermuteWithRoutingMapGrad, (Floating<In>, permutedTokenOutputGrad),
+      (Optional<In>, permutedProbsOutputGradOptional), (IndexIn, sortedIndices),
+      (Optional<In>, routingMapOptional), (int64_t, numExperts), (int64_t, tokensNum),
+      (bool, dropAndPad), (Out, tokensGradOut), (Optional<Out>, probsGradOutOptional)) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   expect_range("numExperts", numExperts, 1, kMost);
   expect_range("tokensNum", tokensNum, 1, kMost);
@@ -150,10 +150,10 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (FloatIn, permutedTokenOutputGrad),
 // outIndex and permuteTokenId are defined for the padded mode alone; in the other they stay as they
 // are. There sortedIndices has places by token, then by expert, and so has the kernel their
 // probabilities; one that is none of the rows', or has the probability 0, is left out.
-ACLNN(MoeTokenUnpermuteWithRoutingMap, (FloatIn, permutedTokens), (IndexIn, sortedIndices),
-      (OptionalIn, routingMapOptional), (OptionalIn, probsOptional), (bool, paddedMode),
-      (OptionalInts, restoreShapeOptional), (Out, unpermutedTokens), (OptionalOut, outIndex),
-      (OptionalOut, permuteTokenId), (OptionalOut, permuteProbs)) {
+ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn, sortedIndices),
+      (Optional<In>, routingMapOptional), (Optional<In>, probsOptional), (bool, paddedMode),
+      (Optional<Ints>, restoreShapeOptional), (Out, unpermutedTokens), (Optional<Out>, outIndex),
+      (Optional<Out>, permuteTokenId), (Optional<Out>, permuteProbs)) {
   expect_dims("permutedTokens", permutedTokens, 2);
   const int64_t rows = permutedTokens.size(0);
   expect_shape("sortedIndices", sortedIndices, {rows});
@@ -214,11 +214,11 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (FloatIn, permutedTokens), (IndexIn, sort
 }
 
 // outIndex tells where the row of a pair of token and expert stands and permuteTokenId its token.
-ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (FloatIn, unpermutedTokensGrad), (IndexIn, outIndex),
-      (IndexIn, permuteTokenId), (OptionalIn, routingMapOptional),
-      (OptionalIn, permutedTokensOptional), (OptionalIn, probsOptional), (bool, dropAndPad),
-      (OptionalInts, restoreShapeOptional), (Out, permutedTokensGradOut),
-      (OptionalOut, probsGradOutOptional)) {
+ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (Floating<In>, unpermutedTokensGrad),
+      (IndexIn, outIndex), (IndexIn, permuteTokenId), (Optional<In>, routingMapOptional),
+      (Optional<In>, permutedTokensOptional), (Optional<In>, probsOptional), (bool, dropAndPad),
+      (Optional<Ints>, restoreShapeOptional), (Out, permutedTokensGradOut),
+      (Optional<Out>, probsGradOutOptional)) {
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
   expect_dims("outIndex", outIndex, 1);
   const int64_t tokens = unpermutedTokensGrad.size(0), rows = outIndex.numel();

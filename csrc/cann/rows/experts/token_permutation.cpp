@@ -132,9 +132,9 @@ ACLNN(MoeTokenPermute, (In, tokens), (IndexIn, indices), (int64_t, numOutTokens)
   sortedIndicesOut = sorted.places;
 }
 // Without a range this is aclnnMoeTokenPermute.
-ACLNN(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (OptionalIn, probsOptional),
-      (OptionalInts, rangeOptional), (int64_t, numOutTokens), (bool, paddedMode),
-      (Out, permuteTokensOut), (Out, sortedIndicesOut), (OptionalOut, permuteProbsOut)) {
+ACLNN(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (Optional<In>, probsOptional),
+      (Optional<Ints>, rangeOptional), (int64_t, numOutTokens), (bool, paddedMode),
+      (Out, permuteTokensOut), (Out, sortedIndicesOut), (Optional<Out>, permuteProbsOut)) {
   const int64_t count = expect_permutable(tokens, indices, paddedMode, permuteTokensOut);
   const int64_t all = indices.numel();
   const Sorted sorted(indices);
@@ -160,7 +160,7 @@ ACLNN(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (OptionalIn, prob
 }
 
 // Tokens that were dropped are those whose places lie behind the last row.
-ACLNN(MoeTokenPermuteGrad, (FloatIn, permutedOutputGrad), (IndexIn, sortedIndices),
+ACLNN(MoeTokenPermuteGrad, (Floating<In>, permutedOutputGrad), (IndexIn, sortedIndices),
       (int64_t, numTopk), (bool, paddedMode), (Out, out)) {
   refuse_padding(paddedMode);
   expect_dims("permutedOutputGrad", permutedOutputGrad, 2);
@@ -172,10 +172,10 @@ ACLNN(MoeTokenPermuteGrad, (FloatIn, permutedOutputGrad), (IndexIn, sortedIndice
   out = summed(permutedOutputGrad, sortedIndices, numTopk);
 }
 // Without a range this is aclnnMoeTokenPermuteGrad. Rows beyond the range's are none of its.
-ACLNN(MoeTokenPermuteWithEpGrad, (FloatIn, permutedTokensOutputGrad), (IndexIn, sortedIndices),
-      (OptionalIn, permutedProbsOutputGradOptional), (int64_t, numTopk),
-      (OptionalInts, rangeOptional), (bool, paddedMode), (Out, tokenGradOut),
-      (OptionalOut, probsGradOut)) {
+ACLNN(MoeTokenPermuteWithEpGrad, (Floating<In>, permutedTokensOutputGrad), (IndexIn, sortedIndices),
+      (Optional<In>, permutedProbsOutputGradOptional), (int64_t, numTopk),
+      (Optional<Ints>, rangeOptional), (bool, paddedMode), (Out, tokenGradOut),
+      (Optional<Out>, probsGradOut)) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokensOutputGrad", permutedTokensOutputGrad, 2);
   expect_places(sortedIndices, rangeOptional.has_value());
@@ -204,8 +204,8 @@ ACLNN(MoeTokenPermuteWithEpGrad, (FloatIn, permutedTokensOutputGrad), (IndexIn, 
   if (permutedProbsOutputGradOptional) probsGradOut = probs;
 }
 
-ACLNN(MoeTokenUnpermute, (FloatIn, permutedTokens), (IndexIn, sortedIndices),
-      (OptionalIn, probsOptional), (bool, paddedMode), (OptionalInts, restoreShapeOptional),
+ACLNN(MoeTokenUnpermute, (Floating<In>, permutedTokens), (IndexIn, sortedIndices),
+      (Optional<In>, probsOptional), (bool, paddedMode), (Optional<Ints>, restoreShapeOptional),
       (Out, out)) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokens", permutedTokens, 2);
@@ -214,9 +214,9 @@ ACLNN(MoeTokenUnpermute, (FloatIn, permutedTokens), (IndexIn, sortedIndices),
   out = unpermuted(permutedTokens, sortedIndices, probsOptional);
 }
 // Without a range this is aclnnMoeTokenUnpermute.
-ACLNN(MoeTokenUnpermuteWithEp, (FloatIn, permutedTokens), (IndexIn, sortedIndices),
-      (OptionalIn, probsOptional), (int64_t, numTopk), (OptionalInts, rangeOptional),
-      (bool, paddedMode), (OptionalInts, restoreShapeOptional), (Out, out)) {
+ACLNN(MoeTokenUnpermuteWithEp, (Floating<In>, permutedTokens), (IndexIn, sortedIndices),
+      (Optional<In>, probsOptional), (int64_t, numTopk), (Optional<Ints>, rangeOptional),
+      (bool, paddedMode), (Optional<Ints>, restoreShapeOptional), (Out, out)) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokens", permutedTokens, 2);
   expect_places(sortedIndices, rangeOptional.has_value(), probsOptional);
@@ -236,10 +236,10 @@ ACLNN(MoeTokenUnpermuteWithEp, (FloatIn, permutedTokens), (IndexIn, sortedIndice
   out = summed(permutedTokens, range.within(sortedIndices), numTopk, probsOptional);
 }
 
-ACLNN(MoeTokenUnpermuteGrad, (FloatIn, permuteTokens), (FloatIn, unpermutedTokensGrad),
-      (IndexIn, sortedIndices), (OptionalIn, probsOptional), (bool, paddedMode),
-      (OptionalInts, restoreShapeOptional), (Out, permutedTokensGradOut),
-      (OptionalOut, probsGradOut)) {
+ACLNN(MoeTokenUnpermuteGrad, (Floating<In>, permuteTokens), (Floating<In>, unpermutedTokensGrad),
+      (IndexIn, sortedIndices), (Optional<In>, probsOptional), (bool, paddedMode),
+      (Optional<Ints>, restoreShapeOptional), (Out, permutedTokensGradOut),
+      (Optional<Out>, probsGradOut)) {
   refuse_padding(paddedMode);
   expect_dims("permuteTokens", permuteTokens, 2);
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
@@ -264,10 +264,10 @@ ACLNN(MoeTokenUnpermuteGrad, (FloatIn, permuteTokens), (FloatIn, unpermutedToken
 }
 // The number of experts of a token is that of the elements of sortedIndices for it; topkNum, which
 // is 1 in the vendor's sample, does not count.
-ACLNN(MoeTokenUnpermuteWithEpGrad, (FloatIn, unpermutedTokensGrad), (IndexIn, sortedIndices),
-      (OptionalIn, permutedTokensOptional), (OptionalIn, probsOptional), (bool, paddedMode),
-      (OptionalInts, restoreShapeOptional), (OptionalInts, rangeOptional), (int64_t, topkNum),
-      (Out, permutedTokensGradOut), (OptionalOut, probsGradOut)) {
+ACLNN(MoeTokenUnpermuteWithEpGrad, (Floating<In>, unpermutedTokensGrad), (IndexIn, sortedIndices),
+      (Optional<In>, permutedTokensOptional), (Optional<In>, probsOptional), (bool, paddedMode),
+      (Optional<Ints>, restoreShapeOptional), (Optional<Ints>, rangeOptional), (int64_t, topkNum),
+      (Out, permutedTokensGradOut), (Optional<Out>, probsGradOut)) {
   refuse_padding(paddedMode);
   expect_range("topkNum", topkNum, 1, kMostExpertsOfToken);
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);

@@ -127,18 +127,19 @@ void compute(const Parameters& given, const Results& results) {
 
 // With xFlat of all streams' elements, hMix = (xFlat gamma) phi^T and w = hMix / rms(xFlat), of
 // which each part is scaled by its alpha and shifted: hPre by a sigmoid, hPost by twice one.
-ACLNN(MhcPre, (FloatIn, x), (In, phi), (In, alpha), (In, bias), (OptionalIn, gammaOptional),
-      (double, normEps), (double, hcEps), (Out, hIn), (Out, hPost), (OptionalOut, hRes),
-      (OptionalOut, invRmsOptional), (OptionalOut, hMixOptional), (OptionalOut, hPreOptional)) {
+ACLNN(MhcPre, (Floating<In>, x), (In, phi), (In, alpha), (In, bias), (Optional<In>, gammaOptional),
+      (double, normEps), (double, hcEps), (Out, hIn), (Out, hPost), (Optional<Out>, hRes),
+      (Optional<Out>, invRmsOptional), (Optional<Out>, hMixOptional),
+      (Optional<Out>, hPreOptional)) {
   compute({x, phi, alpha, bias, gammaOptional, normEps, hcEps},
           {hIn, hPost, hRes, invRmsOptional, hMixOptional, hPreOptional});
 }
 // innerPrecise allows a device to multiply in HF32, which rounds to fewer bits; the host CANN does
 // not.
-ACLNN(MhcPreV2, (FloatIn, x), (In, phi), (In, alpha), (In, bias), (OptionalIn, gammaOptional),
-      (double, normEps), (double, hcEps), (int64_t, innerPrecise), (Out, hIn), (Out, hPost),
-      (OptionalOut, hRes), (OptionalOut, invRmsOptional), (OptionalOut, hMixOptional),
-      (OptionalOut, hPreOptional)) {
+ACLNN(MhcPreV2, (Floating<In>, x), (In, phi), (In, alpha), (In, bias),
+      (Optional<In>, gammaOptional), (double, normEps), (double, hcEps), (int64_t, innerPrecise),
+      (Out, hIn), (Out, hPost), (Optional<Out>, hRes), (Optional<Out>, invRmsOptional),
+      (Optional<Out>, hMixOptional), (Optional<Out>, hPreOptional)) {
   EXPECT(innerPrecise == 0 || innerPrecise == 1, "innerPrecise is ", innerPrecise.value(),
          ", expected 0 or 1");
   compute({x, phi, alpha, bias, gammaOptional, normEps, hcEps},
@@ -146,10 +147,10 @@ ACLNN(MhcPreV2, (FloatIn, x), (In, phi), (In, alpha), (In, bias), (OptionalIn, g
 }
 
 // gradXPostOptional is added to the gradient of x. Without gamma there is no gradient of it.
-ACLNN(MhcPreBackward, (FloatIn, x), (In, phi), (In, alpha), (FloatIn, gradHIn), (In, gradHPost),
-      (In, gradHRes), (In, invRms), (In, hMix), (In, hPre), (In, hPost), (OptionalIn, gamma),
-      (OptionalIn, gradXPostOptional), (float, hcEps), (Out, gradX), (Out, gradPhi),
-      (Out, gradAlpha), (Out, gradBias), (OptionalOut, gradGamma)) {
+ACLNN(MhcPreBackward, (Floating<In>, x), (In, phi), (In, alpha), (Floating<In>, gradHIn),
+      (In, gradHPost), (In, gradHRes), (In, invRms), (In, hMix), (In, hPre), (In, hPost),
+      (Optional<In>, gamma), (Optional<In>, gradXPostOptional), (float, hcEps), (Out, gradX),
+      (Out, gradPhi), (Out, gradAlpha), (Out, gradBias), (Optional<Out>, gradGamma)) {
   const Streams streams = streams_of(x);
   const int64_t n = streams.count, tokens = streams.tokens, elements = n * streams.size;
   const int64_t products = streams.products(/*has_residual=*/true);

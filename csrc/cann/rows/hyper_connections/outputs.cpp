@@ -55,14 +55,16 @@ constexpr int64_t kPadded = 8;  // the size to which n is padded in what is kept
 
 // output = h_res^T x + h_post h_out, the latter an outer product. Without h_res the streams are not
 // mixed.
-ACLNN(MhcPost, (FloatIn, x), (OptionalIn, h_res), (FloatIn, h_out), (In, h_post), (Out, output)) {
+ACLNN(MhcPost, (Floating<In>, x), (Optional<In>, h_res), (Floating<In>, h_out), (In, h_post),
+      (Out, output)) {
   check_streams(x, h_res, h_out, h_post);
   expect_like("output", output, x);
   const at::Tensor mixed = h_res ? at::matmul(h_res->transpose(-1, -2), wide(x)) : wide(x);
   output = mixed + h_post.unsqueeze(-1) * wide(h_out).unsqueeze(-2);
 }
-ACLNN(MhcPostBackward, (FloatIn, gradY), (FloatIn, x), (OptionalIn, hRes), (FloatIn, hOut),
-      (In, hPost), (Out, gradX), (Out, gradHRes), (Out, gradHOut), (Out, gradHPost)) {
+ACLNN(MhcPostBackward, (Floating<In>, gradY), (Floating<In>, x), (Optional<In>, hRes),
+      (Floating<In>, hOut), (In, hPost), (Out, gradX), (Out, gradHRes), (Out, gradHOut),
+      (Out, gradHPost)) {
   check_streams(x, hRes, hOut, hPost);
   expect_like("gradY", gradY, x);
   expect_like("gradX", gradX, x);
@@ -80,7 +82,7 @@ ACLNN(MhcPostBackward, (FloatIn, gradY), (FloatIn, x), (OptionalIn, hRes), (Floa
 // normOut and sumOut keep what each step divided and by what, for the gradient: (2 * numIters, T,
 // n, 8) and (2 * numIters, T, 8), with zeros behind n. Their order is the host CANN's own.
 ACLNN(MhcSinkhorn, (In, x), (float, eps), (int64_t, numIters), (Out, output),
-      (OptionalOut, normOut), (OptionalOut, sumOut)) {
+      (Optional<Out>, normOut), (Optional<Out>, sumOut)) {
   expect_dtype("x", x, at::kFloat);
   expect_dims("x", x, 3, 4);
   const int64_t n = x.size(-1);

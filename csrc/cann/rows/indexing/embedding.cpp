@@ -55,7 +55,7 @@ ACLNN(EmbeddingDenseBackward, (In, grad), (IndexIn, indices), (uint64_t, numWeig
   out = at::embedding_dense_backward(wide(grad), indices, rows,
                                      static_cast<int64_t>(paddingIdx.value()), scaleGradByFreq);
 }
-ACLNN(EmbeddingDenseGrad, (FloatIn, grad), (IndexIn, indices), (int64_t, numWeights),
+ACLNN(EmbeddingDenseGrad, (Floating<In>, grad), (IndexIn, indices), (int64_t, numWeights),
       (int64_t, paddingIdx), (bool, scaleGradByFreq), (Out, y)) {
   expect_dims("indices", indices, 1);
   EXPECT(numWeights > 0, "numWeights is ", numWeights, ", expected more than 0");
@@ -78,8 +78,8 @@ ACLNN(EmbeddingRenorm, (InOut, selfRef), (IndexIn, indices), (double, maxNorm),
 
 // bagSize may have one more element than there are bags, as offsets may,
 // and maxIndices none where nothing is a maximum. Both differ between products.
-ACLNN(EmbeddingBag, (FloatIn, weight), (IndexIn, indices), (IndexIn, offsets),
-      (bool, scaleGradByFreq), (int64_t, mode), (bool, sparse), (OptionalIn, perSampleWeights),
+ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offsets),
+      (bool, scaleGradByFreq), (int64_t, mode), (bool, sparse), (Optional<In>, perSampleWeights),
       (bool, includeLastOffset), (int64_t, paddingIdx), (Out, output), (Out, offset2bag),
       (Out, bagSize), (Out, maxIndices)) {
   static_cast<void>(scaleGradByFreq);

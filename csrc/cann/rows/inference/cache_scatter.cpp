@@ -119,7 +119,7 @@ void expect_axes(const at::Tensor& updates, int64_t quant_axis, int64_t reductio
 
 // updates[k] replaces a part of varRef[k]. Pairs of indices are where it starts and how much of the
 // update is written. Only sequences whose mask is 1 change.
-ACLNN(ScatterList, (InOuts, varRef), (IndexIn, indice), (In, updates), (OptionalIn, maskOptional),
+ACLNN(ScatterList, (InOuts, varRef), (IndexIn, indice), (In, updates), (Optional<In>, maskOptional),
       (char*, reduceOptional), (int64_t, axis)) {
   EXPECT(reduceOptional.empty() || reduceOptional == "update", "reduceOptional is \"",
          reduceOptional, "\", expected \"update\"");
@@ -158,8 +158,8 @@ ACLNN(ScatterList, (InOuts, varRef), (IndexIn, indice), (In, updates), (Optional
   }
 }
 
-ACLNN(InplaceQuantScatter, (StoredInOut, selfRef), (IndexIn, indices), (In, updates),
-      (In, quantScales), (OptionalIn, quantZeroPoints), (int64_t, axis), (int64_t, quantAxis),
+ACLNN(InplaceQuantScatter, (Stored<InOut>, selfRef), (IndexIn, indices), (In, updates),
+      (In, quantScales), (Optional<In>, quantZeroPoints), (int64_t, axis), (int64_t, quantAxis),
       (int64_t, reduction)) {
   EXPECT(selfRef.dtype() == ACL_INT8, "selfRef has dtype ", dtype_name(selfRef.dtype()),
          ", expected INT8");
@@ -174,8 +174,8 @@ ACLNN(InplaceQuantScatter, (StoredInOut, selfRef), (IndexIn, indices), (In, upda
 }
 
 // Pairs of indices are the sequence and where its update starts.
-ACLNN(InplaceQuantScatterV2, (StoredInOut, selfRef), (IndexIn, indices), (In, updates),
-      (In, quantScales), (OptionalIn, quantZeroPoints), (int64_t, axis), (int64_t, quantAxis),
+ACLNN(InplaceQuantScatterV2, (Stored<InOut>, selfRef), (IndexIn, indices), (In, updates),
+      (In, quantScales), (Optional<In>, quantZeroPoints), (int64_t, axis), (int64_t, quantAxis),
       (int64_t, reduction), (const char*, roundMode)) {
   expect_quantised_dtypes(updates, quantScales, quantZeroPoints);
   expect_dims("selfRef", selfRef, 3, 8);

@@ -30,8 +30,8 @@ bool is_unused(const at::Tensor& wanted) {
 
 // Rows whose index is -1 or the number of pairs have no matrices: they stay as they are. Without
 // weightAOptional x is multiplied by weightB alone. An ySliceSize of -1 means all rows of weightB.
-ACLNN(AddLora, (FloatIn, y), (FloatIn, x), (BlockedIn, weightB), (IndexIn, indices),
-      (OptionalBlockedIn, weightAOptional), (int64_t, layerIdx), (double, scale),
+ACLNN(AddLora, (Floating<In>, y), (Floating<In>, x), (Blocked<In>, weightB), (IndexIn, indices),
+      (Optional<Blocked<In>>, weightAOptional), (int64_t, layerIdx), (double, scale),
       (int64_t, yOffset), (int64_t, ySliceSize), (Out, out)) {
   expect_dims("y", y, 2);
   expect_dims("x", x, 2);

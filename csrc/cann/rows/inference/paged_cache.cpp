@@ -118,8 +118,8 @@ void gather_rows(const at::Tensor& tokens, const at::Tensor& cache,
 
 // Token i goes to place slotMapping[i] of the cache.
 ACLNN(ScatterPaCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
-      (OptionalIn, compressLensOptional), (OptionalIn, compressSeqOffsetOptional),
-      (OptionalIn, seqLensOptional), (char*, cacheMode)) {
+      (Optional<In>, compressLensOptional), (Optional<In>, compressSeqOffsetOptional),
+      (Optional<In>, seqLensOptional), (char*, cacheMode)) {
   refuse_compressed(compressLensOptional, compressSeqOffsetOptional, seqLensOptional);
   expect_dims("key", key, 3);
   expect_cache("keyCacheRef", keyCacheRef, key);
@@ -128,10 +128,10 @@ ACLNN(ScatterPaCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
 }
 // The same with values. Without a value only keys are written.
 ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping), (In, value),
-      (InOut, valueCacheRef), (OptionalIn, compressLensOptional),
-      (OptionalIn, compressSeqOffsetOptional), (OptionalIn, seqLensOptional),
-      (char*, cacheModeOptional), (char*, scatterModeOptional), (OptionalInts, stridesOptional),
-      (OptionalInts, offsetsOptional)) {
+      (InOut, valueCacheRef), (Optional<In>, compressLensOptional),
+      (Optional<In>, compressSeqOffsetOptional), (Optional<In>, seqLensOptional),
+      (char*, cacheModeOptional), (char*, scatterModeOptional), (Optional<Ints>, stridesOptional),
+      (Optional<Ints>, offsetsOptional)) {
   const std::string_view form = cacheModeOptional;
   EXPECT(form.empty() || form == "Norm" || form == "PA_NZ", "cacheModeOptional is \"", form,
          "\", expected \"Norm\", \"PA_NZ\" or null");
@@ -161,7 +161,7 @@ ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
 // seqLens has a length for each sequence, or where each begins and the last ends; seqOffsetOptional
 // how many tokens of each are left out, in whole blocks.
 ACLNN(GatherPaKvCache, (In, keyCache), (In, valueCache), (IndexIn, blockTables), (IndexIn, seqLens),
-      (InOut, keyRef), (InOut, valueRef), (OptionalIn, seqOffsetOptional), (char*, cacheMode),
+      (InOut, keyRef), (InOut, valueRef), (Optional<In>, seqOffsetOptional), (char*, cacheMode),
       (bool, isSeqLensCumsum)) {
   expect_plain_cache(cacheMode);
   expect_dims("keyRef", keyRef, 3);

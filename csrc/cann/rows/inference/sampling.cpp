@@ -141,7 +141,7 @@ at::Tensor left_of(const at::Tensor& row, const Tokens& tokens, double otherwise
 }  // namespace
 
 // Values that are equal to the k-th largest are kept, too.
-ACLNN(ApplyTopKTopP, (FloatIn, logits), (OptionalIn, p), (OptionalIn, k), (Out, out)) {
+ACLNN(ApplyTopKTopP, (Floating<In>, logits), (Optional<In>, p), (Optional<In>, k), (Out, out)) {
   EXPECT(p || k, "p and k are null, expected a tensor for one of them");
   expect_dims("logits", logits, 2);
   expect_like("out", out, logits);
@@ -170,9 +170,9 @@ ACLNN(ApplyTopKTopP, (FloatIn, logits), (OptionalIn, p), (OptionalIn, k), (Out, 
 
 // topKGuess is how many tokens a device tries first; it does not change the result. Outputs that
 // are not asked for are left alone.
-ACLNN(TopKTopPSample, (FloatIn, logits), (In, topK), (In, topP), (OptionalIn, q), (double, eps),
-      (bool, isNeedLogits), (int64_t, topKGuess), (Out, logitsSelectIdx),
-      (OptionalOut, logitsTopKPSelect)) {
+ACLNN(TopKTopPSample, (Floating<In>, logits), (In, topK), (In, topP), (Optional<In>, q),
+      (double, eps), (bool, isNeedLogits), (int64_t, topKGuess), (Out, logitsSelectIdx),
+      (Optional<Out>, logitsTopKPSelect)) {
   check_logits(logits, q);
   EXPECT(topKGuess > 0, "topKGuess is ", topKGuess.value(), ", expected 1 or more");
   const at::Tensor ks = counts("topK", topK, logits), ps = shares("topP", topP, logits);
@@ -199,11 +199,11 @@ ACLNN(TopKTopPSample, (FloatIn, logits), (In, topK), (In, topP), (OptionalIn, q)
 }
 // With isNeedSampleResult the tokens that are left and their probabilities are the result, with 0
 // behind them, and none is chosen.
-ACLNN(TopKTopPSampleV2, (FloatIn, logits), (In, topK), (In, topP), (OptionalIn, q),
-      (OptionalIn, minPs), (double, eps), (bool, isNeedLogits), (int64_t, topKGuess),
+ACLNN(TopKTopPSampleV2, (Floating<In>, logits), (In, topK), (In, topP), (Optional<In>, q),
+      (Optional<In>, minPs), (double, eps), (bool, isNeedLogits), (int64_t, topKGuess),
       (int64_t, ksMax), (bool, inputIsLogits), (bool, isNeedSampleResult),
-      (OptionalOut, logitsSelectIdx), (OptionalOut, logitsTopKPSelect), (OptionalOut, logitsIdx),
-      (OptionalOut, logitsSortMasked)) {
+      (Optional<Out>, logitsSelectIdx), (Optional<Out>, logitsTopKPSelect),
+      (Optional<Out>, logitsIdx), (Optional<Out>, logitsSortMasked)) {
   check_logits(logits, q);
   EXPECT(ksMax >= 1 && ksMax <= 1024, "ksMax is ", ksMax.value(), ", expected 1 to 1024");
   const at::Tensor ks = counts("topK", topK, logits), ps = shares("topP", topP, logits);

@@ -19,11 +19,11 @@
 
 namespace aclnn_host::linear_algebra_decompositions_rows {
 
-ACLNN(LinalgCholesky, (FloatIn, self), (bool, upper), (Out, out)) {
+ACLNN(LinalgCholesky, (Floating<In>, self), (bool, upper), (Out, out)) {
   out = at::linalg_cholesky(wide(self), upper);
 }
 // mode is 0 for the reduced decomposition, 1 for the complete one, 2 for R alone.
-ACLNN(LinalgQr, (FloatOrComplexIn, self), (int64_t, mode), (Out, Q), (Out, R)) {
+ACLNN(LinalgQr, (FloatingOrComplex<In>, self), (int64_t, mode), (Out, Q), (Out, R)) {
   EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
   const auto [q, r] = at::linalg_qr(wide(self), mode == 0   ? "reduced"
                                                 : mode == 1 ? "complete"
@@ -31,14 +31,14 @@ ACLNN(LinalgQr, (FloatOrComplexIn, self), (int64_t, mode), (Out, Q), (Out, R)) {
   if (mode != 2) Q = q;
   R = r;
 }
-ACLNN(Qr, (FloatOrComplexIn, self), (bool, some), (Out, Q), (Out, R)) {
+ACLNN(Qr, (FloatingOrComplex<In>, self), (bool, some), (Out, Q), (Out, R)) {
   const auto [q, r] = at::linalg_qr(wide(self), some ? "reduced" : "complete");
   Q = q;
   R = r;
 }
 // v is not transposed; sigma has the input's type, complex if that is. Outputs that are not
 // computed are left alone.
-ACLNN(Svd, (FloatOrComplexIn, input), (bool, fullMatrices), (bool, computeUV), (Out, sigma),
+ACLNN(Svd, (FloatingOrComplex<In>, input), (bool, fullMatrices), (bool, computeUV), (Out, sigma),
       (Out, u), (Out, v)) {
   expect_dtype(sigma, input);
   expect_dtype(u, input);
@@ -53,7 +53,7 @@ ACLNN(Svd, (FloatOrComplexIn, input), (bool, fullMatrices), (bool, computeUV), (
   }
 }
 // mOut is all of A, also what the computation does not read.
-ACLNN(TriangularSolve, (FloatOrComplexIn, self), (FloatOrComplexIn, A), (bool, upper),
+ACLNN(TriangularSolve, (FloatingOrComplex<In>, self), (FloatingOrComplex<In>, A), (bool, upper),
       (bool, transpose), (bool, unitriangular), (Out, xOut), (Out, mOut)) {
   expect_dtype("A", A, self);
   expect_dtype(xOut, self);
@@ -71,13 +71,13 @@ ACLNN(TriangularSolve, (FloatOrComplexIn, self), (FloatOrComplexIn, A), (bool, u
   xOut = x;
   mOut = A.expand(shape);
 }
-ACLNN(Inverse, (FloatOrComplexIn, self), (Out, out)) {
+ACLNN(Inverse, (FloatingOrComplex<In>, self), (Out, out)) {
   out = at::inverse(wide(self));
 }
-ACLNN(Slogdet, (FloatOrComplexIn, self), (Out, signOut), (Out, logOut)) {
+ACLNN(Slogdet, (FloatingOrComplex<In>, self), (Out, signOut), (Out, logOut)) {
   std::tie(signOut, logOut) = at::slogdet(wide(self));
 }
-ACLNN(Logdet, (FloatOrComplexIn, self), (Out, out)) {
+ACLNN(Logdet, (FloatingOrComplex<In>, self), (Out, out)) {
   out = at::logdet(wide(self));
 }
 

@@ -56,8 +56,8 @@ at::Tensor distances(const at::Tensor& self, double p, const Output& out) {
 ACLNN(Cdist, (In, x1), (In, x2), (float, p), (int64_t, computeMode), (Out, out)) {
   out = at::cdist(wide(x1), wide(x2), p, computeMode);
 }
-ACLNN(CdistBackward, (FloatIn, grad), (FloatIn, x1), (FloatIn, x2), (FloatIn, cdist), (float, p),
-      (Out, out)) {
+ACLNN(CdistBackward, (Floating<In>, grad), (Floating<In>, x1), (Floating<In>, x2),
+      (Floating<In>, cdist), (float, p), (Out, out)) {
   check_cdist(grad, x1, x2, cdist, p.value());
   expect_dtype(out, grad);
   if (std::isinf(p.value()) && at::isReducedFloatingType(grad.scalar_type())) {
@@ -71,11 +71,11 @@ ACLNN(CdistBackward, (FloatIn, grad), (FloatIn, x1), (FloatIn, x2), (FloatIn, cd
                             p, wide(cdist).contiguous());
 }
 
-ACLNN(Pdist, (FloatIn, self), (float, p), (Out, out)) {
+ACLNN(Pdist, (Floating<In>, self), (float, p), (Out, out)) {
   expect_dtype(out, self);
   out = distances(self, p.value(), out);
 }
-ACLNN(PdistForward, (FloatIn, self), (Number, pScalar), (Out, out)) {
+ACLNN(PdistForward, (Floating<In>, self), (Number, pScalar), (Out, out)) {
   expect_dtype(out, self);
   out = distances(self, pScalar.toDouble(), out);
 }

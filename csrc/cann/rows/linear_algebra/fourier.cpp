@@ -10,7 +10,7 @@
 namespace aclnn_host::linear_algebra_fourier_rows {
 
 // The name of this one is without "nn".
-ACL_FUNCTION(aclStft, (FloatOrComplexIn, self), (OptionalIn, windowOptional), (Out, out),
+ACL_FUNCTION(aclStft, (FloatingOrComplex<In>, self), (Optional<In>, windowOptional), (Out, out),
              (int64_t, nFft), (int64_t, hopLength), (int64_t, winLength), (bool, normalized),
              (bool, onesided), (bool, returnComplex)) {
   expect_dims("self", self, 1, 2);

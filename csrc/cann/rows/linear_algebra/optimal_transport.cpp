@@ -11,7 +11,7 @@ namespace aclnn_host::linear_algebra_optimal_transport_rows {
 
 // A tolerance of 0 or less may never be met: the iteration ends when nothing changes any more, and
 // after so many steps.
-ACLNN(Sinkhorn, (FloatIn, cost), (OptionalNumber, tol), (Out, p)) {
+ACLNN(Sinkhorn, (Floating<In>, cost), (Optional<Number>, tol), (Out, p)) {
   constexpr int kMostSteps = 10000;
   constexpr double kTiny = 0.00000001;
   expect_dims("cost", cost, 2);

@@ -30,7 +30,7 @@ namespace aclnn_host::loss_classification_rows {
 namespace {
 
 // Classes, of any integer type, which a row sees as INT64.
-struct TargetIn : IntegralIn {
+struct TargetIn : Integral<In> {
   static Value get(const Frame& frame, size_t i) { return frame.tensor(i).to(at::kLong); }
 };
 
@@ -127,19 +127,19 @@ ACLNN(MultilabelMarginLoss, (In, self), (IndexIn, target), (int64_t, reduction),
   isTarget = hits;
 }
 
-ACLNN(BinaryCrossEntropy, (In, self), (In, target), (OptionalIn, weight), (int64_t, reduction),
+ACLNN(BinaryCrossEntropy, (In, self), (In, target), (Optional<In>, weight), (int64_t, reduction),
       (Out, out)) {
   check_reduction(reduction);
   out = at::binary_cross_entropy(wide(self), wide(target), wide(weight), reduction);
 }
-ACLNN(BinaryCrossEntropyBackward, (In, gradOutput), (In, self), (In, target), (OptionalIn, weight),
-      (int64_t, reduction), (Out, out)) {
+ACLNN(BinaryCrossEntropyBackward, (In, gradOutput), (In, self), (In, target),
+      (Optional<In>, weight), (int64_t, reduction), (Out, out)) {
   check_reduction(reduction);
   out = at::binary_cross_entropy_backward(wide(gradOutput), wide(self), wide(target), wide(weight),
                                           reduction);
 }
-ACLNN(BinaryCrossEntropyWithLogits, (In, self), (In, target), (OptionalIn, weightOptional),
-      (OptionalIn, posWeightOptional), (int64_t, reduction), (Out, out)) {
+ACLNN(BinaryCrossEntropyWithLogits, (In, self), (In, target), (Optional<In>, weightOptional),
+      (Optional<In>, posWeightOptional), (int64_t, reduction), (Out, out)) {
   check_reduction(reduction);
   out = at::binary_cross_entropy_with_logits(wide(self), wide(target), wide(weightOptional),
                                              wide(posWeightOptional), reduction);
@@ -147,7 +147,7 @@ ACLNN(BinaryCrossEntropyWithLogits, (In, self), (In, target), (OptionalIn, weigh
 // With s = sigmoid(self): weight (s - target), or with p, the weight of the positive class,
 // weight ((1 - target + p target) s - p target).
 ACLNN(BinaryCrossEntropyWithLogitsBackward, (In, gradOutput), (In, self), (In, target),
-      (OptionalIn, weightOptional), (OptionalIn, posWeightOptional), (int64_t, reduction),
+      (Optional<In>, weightOptional), (Optional<In>, posWeightOptional), (int64_t, reduction),
       (Out, out)) {
   check_reduction(reduction);
   const at::Tensor probability = at::sigmoid(wide(self));
@@ -189,7 +189,7 @@ ACLNN(KlDivTargetBackward, (In, gradOutput), (In, self), (In, target), (int64_t,
                                           : (goal.log() + 1 - wide(self)).masked_fill(goal == 0, 0);
   gradTarget = of_divergence(derivative, gradOutput, reduction, target);
 }
-ACLNN(SoftmaxCrossEntropyWithLogits, (FloatIn, features), (FloatIn, labels), (Out, loss),
+ACLNN(SoftmaxCrossEntropyWithLogits, (Floating<In>, features), (Floating<In>, labels), (Out, loss),
       (Out, backprop)) {
   EXPECT(features.dim() == 2 && labels.dim() == 2, "features has shape ", features.sizes(),
          " and labels has shape ", labels.sizes(), ", expected two dimensions each");
@@ -204,8 +204,8 @@ ACLNN(SoftmaxCrossEntropyWithLogits, (FloatIn, features), (FloatIn, labels), (Ou
 }
 // By the target, the loss -weight (p target log s + (1 - target) log(1 - s)), s = sigmoid(self),
 // grows with -weight (self + (p - 1) log s).
-ACLNN(BinaryCrossEntropyWithLogitsTargetBackward, (FloatIn, gradOutput), (FloatIn, self),
-      (FloatIn, target), (OptionalIn, weightOptional), (OptionalIn, posWeightOptional),
+ACLNN(BinaryCrossEntropyWithLogitsTargetBackward, (Floating<In>, gradOutput), (Floating<In>, self),
+      (Floating<In>, target), (Optional<In>, weightOptional), (Optional<In>, posWeightOptional),
       (int64_t, reduction), (Out, gradTarget)) {
   check_reduction(reduction);
   expect_shape("target", target, self.sizes());
@@ -225,20 +225,20 @@ ACLNN(BinaryCrossEntropyWithLogitsTargetBackward, (FloatIn, gradOutput), (FloatI
 }
 
 // A target is 1 or -1.
-ACLNN(HingeEmbeddingLoss, (FloatIn, input), (FloatIn, target), (double, margin), (char*, reduction),
-      (Out, loss)) {
+ACLNN(HingeEmbeddingLoss, (Floating<In>, input), (Floating<In>, target), (double, margin),
+      (char*, reduction), (Out, loss)) {
   expect_like("target", target, input);
   expect_dtype(loss, input);
   const at::Tensor distance = wide(input);
   const at::Tensor missing = (margin.value() - distance).clamp_min(0);
   reduce(at::where(target == 1, distance, missing), reduction_of("reduction", reduction), loss);
 }
-ACLNN(HingeLoss, (FloatIn, predict), (FloatIn, target), (Out, loss)) {
+ACLNN(HingeLoss, (Floating<In>, predict), (Floating<In>, target), (Out, loss)) {
   expect_like("target", target, predict);
   expect_like("loss", loss, predict);
   loss = (1 - wide(target) * wide(predict)).clamp_min(0);
 }
-ACLNN(HingeLossGrad, (FloatIn, predict), (FloatIn, target), (FloatIn, gradOutput),
+ACLNN(HingeLossGrad, (Floating<In>, predict), (Floating<In>, target), (Floating<In>, gradOutput),
       (Out, gradInput)) {
   expect_like("target", target, predict);
   expect_like("gradOutput", gradOutput, predict);

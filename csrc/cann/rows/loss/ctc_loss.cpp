@@ -99,7 +99,7 @@ at::Tensor with_infinities(const at::Tensor& losses, const at::Tensor& log_alpha
 }  // namespace
 
 // logAlphaOut may be wider than the result, as some products want it: then -inf follows.
-ACLNN(CtcLoss, (FloatIn, logProbs), (In, targets), (Ints, inputLengths), (Ints, targetlengths),
+ACLNN(CtcLoss, (Floating<In>, logProbs), (In, targets), (Ints, inputLengths), (Ints, targetlengths),
       (int64_t, blank), (bool, zeroInfinity), (Out, negLogLikelihoodOut), (Out, logAlphaOut)) {
   expect_dtype("negLogLikelihoodOut", negLogLikelihoodOut, logProbs);
   expect_dtype("logAlphaOut", logAlphaOut, logProbs);
@@ -118,9 +118,9 @@ ACLNN(CtcLoss, (FloatIn, logProbs), (In, targets), (Ints, inputLengths), (Ints, 
   negLogLikelihoodOut = logProbs.dim() == 2 ? finite.squeeze(0) : finite;
   logAlphaOut = at::constant_pad_nd(log_alpha, {0, logAlphaOut->size(2) - width}, -kInfinity);
 }
-ACLNN(CtcLossBackward, (FloatIn, gradOut), (FloatIn, logProbs), (IndexIn, targets),
-      (Ints, inputLengths), (Ints, targetLengths), (FloatIn, negLogLikelihood), (FloatIn, logAlpha),
-      (int64_t, blank), (bool, zeroInfinity), (Out, out)) {
+ACLNN(CtcLossBackward, (Floating<In>, gradOut), (Floating<In>, logProbs), (IndexIn, targets),
+      (Ints, inputLengths), (Ints, targetLengths), (Floating<In>, negLogLikelihood),
+      (Floating<In>, logAlpha), (int64_t, blank), (bool, zeroInfinity), (Out, out)) {
   expect_dtype("gradOut", gradOut, logProbs);
   expect_dtype("negLogLikelihood", negLogLikelihood, logProbs);
   expect_dtype("logAlpha", logAlpha, logProbs);

@@ -65,7 +65,7 @@ ACLNN(MseLoss, (In, self), (In, target), (int64_t, reduction), (Out, out)) {
 }
 
 // A reduction is one over the first dimension alone.
-ACLNN(MseLossOut, (FloatIn, self), (FloatIn, target), (int64_t, reduction), (Out, out)) {
+ACLNN(MseLossOut, (Floating<In>, self), (Floating<In>, target), (int64_t, reduction), (Out, out)) {
   check_reduction(reduction);
   const at::Tensor squares = (wide(self) - wide(target)).square();
   const int64_t mode = reduction;
@@ -79,7 +79,7 @@ ACLNN(MseLossBackward, (In, gradOutput), (In, self), (In, target), (int64_t, red
   gradInput = at::mse_loss_backward(wide(gradOutput), wide(self), wide(target), reduction);
 }
 // The order of the operator and of the vendor's sample: another one than in the document.
-ACLNN(MseLossGrad, (FloatIn, predict), (FloatIn, label), (FloatIn, dout),
+ACLNN(MseLossGrad, (Floating<In>, predict), (Floating<In>, label), (Floating<In>, dout),
       (char*, reductionOptional), (Out, yOut)) {
   EXPECT(reductionOptional.empty() || reductionOptional == "none" || reductionOptional == "mean" ||
              reductionOptional == "sum",
@@ -104,24 +104,25 @@ ACLNN(L1LossBackward, (In, gradOutput), (In, self), (In, target), (int64_t, redu
   check_reduction(reduction);
   gradInput = chain((wide(self) - wide(target)).sign(), gradOutput, reduction);
 }
-ACLNN(SmoothL1Loss, (FloatIn, self), (FloatIn, target), (int64_t, reduction), (float, beta),
-      (Out, result)) {
+ACLNN(SmoothL1Loss, (Floating<In>, self), (Floating<In>, target), (int64_t, reduction),
+      (float, beta), (Out, result)) {
   check_reduction(reduction);
   result = at::smooth_l1_loss(wide(self), wide(target), reduction, beta);
 }
-ACLNN(SmoothL1LossBackward, (FloatIn, gradOut), (FloatIn, self), (FloatIn, target),
+ACLNN(SmoothL1LossBackward, (Floating<In>, gradOut), (Floating<In>, self), (Floating<In>, target),
       (int64_t, reduction), (float, beta), (Out, gradInput)) {
   check_reduction(reduction);
   gradInput = at::smooth_l1_loss_backward(wide(gradOut), wide(self), wide(target), reduction, beta);
 }
-ACLNN(HuberLoss, (FloatIn, predictions), (FloatIn, targets), (float, delta), (Out, loss)) {
+ACLNN(HuberLoss, (Floating<In>, predictions), (Floating<In>, targets), (float, delta),
+      (Out, loss)) {
   expect_like("targets", targets, predictions);
   expect_like("loss", loss, predictions);
   EXPECT(delta > 0, "delta is ", delta, ", expected more than 0");
   loss = at::huber_loss(wide(predictions), wide(targets), at::Reduction::None, delta.value());
 }
-ACLNN(LpLoss, (FloatIn, predict), (FloatIn, label), (int64_t, p), (const char*, reduction),
-      (Out, out)) {
+ACLNN(LpLoss, (Floating<In>, predict), (Floating<In>, label), (int64_t, p),
+      (const char*, reduction), (Out, out)) {
   expect_like("label", label, predict);
   expect_dtype(out, predict);
   EXPECT(p == 1, "p is ", p, ", expected 1");
@@ -129,8 +130,8 @@ ACLNN(LpLoss, (FloatIn, predict), (FloatIn, label), (int64_t, p), (const char*, 
   reduce(at::abs(wide(predict) - wide(label)), reduction_of("reduction", reduction), out);
 }
 
-ACLNN(GaussianNllLoss, (FloatIn, input), (FloatIn, target), (FloatIn, var), (bool, full),
-      (double, eps), (char*, reductionOptional), (Out, out)) {
+ACLNN(GaussianNllLoss, (Floating<In>, input), (Floating<In>, target), (Floating<In>, var),
+      (bool, full), (double, eps), (char*, reductionOptional), (Out, out)) {
   check_target(target, input);
   check_eps(eps);
   expect_dtype(out, input);
@@ -142,9 +143,9 @@ ACLNN(GaussianNllLoss, (FloatIn, input), (FloatIn, target), (FloatIn, var), (boo
   reduce(losses, reduction, out);
 }
 // A variance less than eps has the gradient of eps.
-ACLNN(GaussianNllLossGrad, (FloatIn, gradOutput), (FloatIn, input), (FloatIn, target),
-      (FloatIn, var), (bool, full), (float, eps), (const char*, reduction), (Out, gradInput),
-      (Out, gradVar)) {
+ACLNN(GaussianNllLossGrad, (Floating<In>, gradOutput), (Floating<In>, input),
+      (Floating<In>, target), (Floating<In>, var), (bool, full), (float, eps),
+      (const char*, reduction), (Out, gradInput), (Out, gradVar)) {
   check_target(target, input);
   check_eps(eps);
   expect_dtype("gradOutput", gradOutput, input);

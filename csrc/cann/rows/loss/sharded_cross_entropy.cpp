@@ -29,8 +29,8 @@ struct Targets {
 }  // namespace
 
 // Targets of other parts have the offset 0 and the logit 0.
-ACLNN(CrossEntropySumExpAndIndexLogit, (FloatIn, vocabParallelLogits), (In, target),
-      (FloatIn, globalLogitsMax), (int64_t, vocabStartIndex), (int64_t, vocabEndIndex),
+ACLNN(CrossEntropySumExpAndIndexLogit, (Floating<In>, vocabParallelLogits), (In, target),
+      (Floating<In>, globalLogitsMax), (int64_t, vocabStartIndex), (int64_t, vocabEndIndex),
       (Out, predictedLogitsOut), (Out, sumExpLogitsOut), (Out, expLogitsOut),
       (Out, targetOffsetOut), (Out, targetMaskOut)) {
   const at::Tensor& logits = vocabParallelLogits;

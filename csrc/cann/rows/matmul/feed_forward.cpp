@@ -19,8 +19,6 @@ namespace aclnn_host::matmul_feed_forward_rows {
 
 namespace {
 
-using Optional = std::optional<at::Tensor>;
-
 void check(const char* name, const at::Tensor& tensor, at::IntArrayRef shape,
            at::ScalarType dtype) {
   expect_dtype(name, tensor, dtype);
@@ -58,18 +56,18 @@ class Activation {
 // An argument that a call may lack.
 struct Parameter {
   const char* name;
-  Optional tensor;
+  OptionalTensor tensor;
 
   explicit operator bool() const { return tensor.has_value(); }
   // The expert's part.
   Parameter of(std::optional<int64_t> expert) const {
-    return {name, tensor && expert ? Optional(tensor->select(0, *expert)) : tensor};
+    return {name, tensor && expert ? OptionalTensor(tensor->select(0, *expert)) : tensor};
   }
 };
 
 // The parameters of one of the two products.
 struct Step {
-  Stored weight;
+  StoredTensor weight;
   Parameter bias;
   Parameter dequantisation;  // the scale of the sums of INT8
   Parameter weight_scale;    // of weights that are quantised alone, as is the offset
@@ -337,27 +335,29 @@ at::Tensor tanh_gelu(const at::Tensor& x) {
         PARAMETER(scale##ending), PARAMETER(offset##ending), Activation(activation), innerPrecise \
   }
 
-ACLNN(FFN, (In, x), (StoredIn, weight1), (StoredIn, weight2), (OptionalInts, expertTokens),
-      (OptionalIn, bias1), (OptionalIn, bias2), (OptionalIn, scale), (OptionalIn, offset),
-      (OptionalIn, deqScale1), (OptionalIn, deqScale2), (OptionalIn, antiquantScale1),
-      (OptionalIn, antiquantScale2), (OptionalIn, antiquantOffset1), (OptionalIn, antiquantOffset2),
-      (const char*, activation), (int64_t, innerPrecise), (Out, y)) {
+ACLNN(FFN, (In, x), (Stored<In>, weight1), (Stored<In>, weight2), (Optional<Ints>, expertTokens),
+      (Optional<In>, bias1), (Optional<In>, bias2), (Optional<In>, scale), (Optional<In>, offset),
+      (Optional<In>, deqScale1), (Optional<In>, deqScale2), (Optional<In>, antiquantScale1),
+      (Optional<In>, antiquantScale2), (Optional<In>, antiquantOffset1),
+      (Optional<In>, antiquantOffset2), (const char*, activation), (int64_t, innerPrecise),
+      (Out, y)) {
   run(LAYER(), expertTokens, /*are_ends=*/false, y);
 }
-ACLNN(FFNV2, (In, x), (StoredIn, weight1), (StoredIn, weight2), (OptionalInts, expertTokens),
-      (OptionalIn, bias1), (OptionalIn, bias2), (OptionalIn, scale), (OptionalIn, offset),
-      (OptionalIn, deqScale1), (OptionalIn, deqScale2), (OptionalIn, antiquantScale1),
-      (OptionalIn, antiquantScale2), (OptionalIn, antiquantOffset1), (OptionalIn, antiquantOffset2),
-      (const char*, activation), (int64_t, innerPrecise), (bool, tokensIndexFlag), (Out, y)) {
+ACLNN(FFNV2, (In, x), (Stored<In>, weight1), (Stored<In>, weight2), (Optional<Ints>, expertTokens),
+      (Optional<In>, bias1), (Optional<In>, bias2), (Optional<In>, scale), (Optional<In>, offset),
+      (Optional<In>, deqScale1), (Optional<In>, deqScale2), (Optional<In>, antiquantScale1),
+      (Optional<In>, antiquantScale2), (Optional<In>, antiquantOffset1),
+      (Optional<In>, antiquantOffset2), (const char*, activation), (int64_t, innerPrecise),
+      (bool, tokensIndexFlag), (Out, y)) {
   run(LAYER(), expertTokens, tokensIndexFlag, y);
 }
-ACLNN(FFNV3, (In, x), (StoredIn, weight1), (StoredIn, weight2), (OptionalIn, expertTokensOptional),
-      (OptionalIn, bias1Optional), (OptionalIn, bias2Optional), (OptionalIn, scaleOptional),
-      (OptionalIn, offsetOptional), (OptionalIn, deqScale1Optional),
-      (OptionalIn, deqScale2Optional), (OptionalIn, antiquantScale1Optional),
-      (OptionalIn, antiquantScale2Optional), (OptionalIn, antiquantOffset1Optional),
-      (OptionalIn, antiquantOffset2Optional), (const char*, activation), (int64_t, innerPrecise),
-      (bool, tokensIndexFlag), (Out, y)) {
+ACLNN(FFNV3, (In, x), (Stored<In>, weight1), (Stored<In>, weight2),
+      (Optional<In>, expertTokensOptional), (Optional<In>, bias1Optional),
+      (Optional<In>, bias2Optional), (Optional<In>, scaleOptional), (Optional<In>, offsetOptional),
+      (Optional<In>, deqScale1Optional), (Optional<In>, deqScale2Optional),
+      (Optional<In>, antiquantScale1Optional), (Optional<In>, antiquantScale2Optional),
+      (Optional<In>, antiquantOffset1Optional), (Optional<In>, antiquantOffset2Optional),
+      (const char*, activation), (int64_t, innerPrecise), (bool, tokensIndexFlag), (Out, y)) {
   const Layer layer = LAYER(Optional);
   if (!expertTokensOptional || expertTokensOptional->numel() == 0) {
     return run(layer, std::nullopt, tokensIndexFlag, y);
@@ -370,8 +370,8 @@ ACLNN(FFNV3, (In, x), (StoredIn, weight1), (StoredIn, weight2), (OptionalIn, exp
   run(layer, values_of(tokens, tokensIndexFlag, rows_of(x)), tokensIndexFlag, y);
 }
 
-ACLNN(FusedMatmulGelu, (FloatIn, x), (FloatIn, weight), (OptionalIn, bias), (int64_t, approximate),
-      (Out, y)) {
+ACLNN(FusedMatmulGelu, (Floating<In>, x), (Floating<In>, weight), (Optional<In>, bias),
+      (int64_t, approximate), (Out, y)) {
   EXPECT(approximate == 1, "approximate is ", approximate, ", expected 1 (by tanh)");
   EXPECT(x.dim() >= 2 && weight.dim() == 2 && x.size(-1) == weight.size(1) && weight.numel() > 0,
          "x has shape ", x.sizes(), " and weight has shape ", weight.sizes(),
@@ -387,8 +387,8 @@ ACLNN(FusedMatmulGelu, (FloatIn, x), (FloatIn, weight), (OptionalIn, bias), (int
 
 // The weights of the layers lie one after the other, each as (inputs, outputs), and so do the
 // biases.
-ACLNN(FusedPatchMlp, (FloatIn, x), (FloatIn, weights), (FloatIn, biases), (int64_t, numLayers),
-      (Out, out)) {
+ACLNN(FusedPatchMlp, (Floating<In>, x), (Floating<In>, weights), (Floating<In>, biases),
+      (int64_t, numLayers), (Out, out)) {
   constexpr int64_t kLeastInputs = 16;
   constexpr int64_t kLeastBytes = 64;
   EXPECT(x.dim() >= 2 && x.size(-1) >= kLeastInputs, "x has shape ", x.sizes(),

@@ -119,7 +119,7 @@ void transposed_product(const at::Tensor& x1, const at::Tensor& x2,
 
 }  // namespace
 
-ACLNN(FusedMatmul, (In, x1), (In, x2), (OptionalIn, bias), (OptionalIn, x3),
+ACLNN(FusedMatmul, (In, x1), (In, x2), (Optional<In>, bias), (Optional<In>, x3),
       (const char*, fusedOpType), (int8_t, cubeMathType), (Out, y)) {
   const std::string& type = fusedOpType;
   const bool is_gelu = type == "gelu_erf" || type == "gelu_tanh";
@@ -158,14 +158,14 @@ ACLNN(FusedMatmul, (In, x1), (In, x2), (OptionalIn, bias), (OptionalIn, x3),
 }
 
 // The result is (M, B, N), (M, 1, B N) if it is quantised, or (parts, M, B / parts N).
-ACLNN(TransposeBatchMatMul, (In, x1), (In, x2), (OptionalIn, bias), (OptionalIn, scale),
+ACLNN(TransposeBatchMatMul, (In, x1), (In, x2), (Optional<In>, bias), (Optional<In>, scale),
       (Ints, permX1), (Ints, permX2), (Ints, permY), (int8_t, cubeMathType),
       (int32_t, batchSplitFactor), (Out, out)) {
   transposed_product(x1, x2, bias, scale, permX1, permX2, permY, cubeMathType, batchSplitFactor,
                      out);
 }
-ACLNN(TransposeBatchMatMulWeightNz, (In, x1), (StoredIn, x2), (OptionalIn, bias),
-      (OptionalIn, scale), (Ints, permX1), (Ints, permX2), (Ints, permY), (int8_t, cubeMathType),
+ACLNN(TransposeBatchMatMulWeightNz, (In, x1), (Stored<In>, x2), (Optional<In>, bias),
+      (Optional<In>, scale), (Ints, permX1), (Ints, permX2), (Ints, permY), (int8_t, cubeMathType),
       (int32_t, batchSplitFactor), (Out, out)) {
   expect_weight("x2", x2);
   EXPECT(x2.dtype != ACL_FLOAT, "x2 has dtype FLOAT, expected FLOAT16 or BFLOAT16");

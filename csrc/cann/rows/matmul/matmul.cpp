@@ -82,23 +82,23 @@ at::Tensor outer_sum(const at::Tensor& self, const at::Tensor& vec1, const at::T
 
 }  // namespace
 
-ACLNN(Mm, (BlockedIn, self), (BlockedIn, mat2), (Out, out), (int8_t, cubeMathType)) {
+ACLNN(Mm, (Blocked<In>, self), (Blocked<In>, mat2), (Out, out), (int8_t, cubeMathType)) {
   write_product(self, mat2, out, cubeMathType);
 }
-ACLNN(Matmul, (BlockedIn, self), (BlockedIn, mat2), (Out, out), (int8_t, cubeMathType)) {
+ACLNN(Matmul, (Blocked<In>, self), (Blocked<In>, mat2), (Out, out), (int8_t, cubeMathType)) {
   const MatrixUnits units(cubeMathType, self, mat2);
   units.multiply(
       self, mat2, out, [](const auto& a, const auto& b) { return at::matmul(a, b); },
       [](at::Tensor& place, const auto& a, const auto& b) { at::matmul_out(place, a, b); });
 }
-ACLNN(MatmulWeightNz, (In, self), (StoredIn, mat2), (Out, out), (int8_t, cubeMathType)) {
+ACLNN(MatmulWeightNz, (In, self), (Stored<In>, mat2), (Out, out), (int8_t, cubeMathType)) {
   expect_weight("mat2", mat2);
   write_product(self, mat2.elements, out, without_fp32_add(cubeMathType));
 }
-ACLNN(BatchMatMul, (BlockedIn, self), (BlockedIn, mat2), (Out, out), (int8_t, cubeMathType)) {
+ACLNN(BatchMatMul, (Blocked<In>, self), (Blocked<In>, mat2), (Out, out), (int8_t, cubeMathType)) {
   write_batched_product(self, mat2, out, cubeMathType);
 }
-ACLNN(BatchMatMulWeightNz, (In, self), (StoredIn, mat2), (Out, out), (int8_t, cubeMathType)) {
+ACLNN(BatchMatMulWeightNz, (In, self), (Stored<In>, mat2), (Out, out), (int8_t, cubeMathType)) {
   expect_weight("mat2", mat2);
   write_batched_product(self, mat2.elements, out, without_fp32_add(cubeMathType));
 }
@@ -127,12 +127,12 @@ ACLNN(Gemm, (In, A), (In, B), (In, C), (float, alpha), (float, beta), (int64_t, 
 }
 
 // beta self + alpha (product)
-ACLNN(Addmm, (In, self), (BlockedIn, mat1), (BlockedIn, mat2), (Number, beta), (Number, alpha),
+ACLNN(Addmm, (In, self), (Blocked<In>, mat1), (Blocked<In>, mat2), (Number, beta), (Number, alpha),
       (Out, out), (int8_t, cubeMathType)) {
   const MatrixUnits units(cubeMathType, mat1, mat2);
   out = at::addmm(units.widen(self), units.read(mat1), units.read(mat2), beta, alpha);
 }
-ACLNN(AddmmWeightNz, (In, self), (In, mat1), (StoredIn, mat2), (Number, beta), (Number, alpha),
+ACLNN(AddmmWeightNz, (In, self), (In, mat1), (Stored<In>, mat2), (Number, beta), (Number, alpha),
       (Out, out), (int8_t, cubeMathType)) {
   expect_weight("mat2", mat2);
   const MatrixUnits units(without_fp32_add(cubeMathType), mat1, mat2.elements);
@@ -198,12 +198,12 @@ ACLNN(Addr, (In, self), (In, vec1), (In, vec2), (Number, beta), (Number, alpha),
 ACLNN(InplaceAddr, (InOut, selfRef), (In, vec1), (In, vec2), (Number, beta), (Number, alpha)) {
   selfRef = at::addr(wide(selfRef), wide(vec1), wide(vec2), beta, alpha);
 }
-ACLNN(AddrV2, (In, self), (In, vec1), (In, vec2), (OptionalNumber, betaOptional),
-      (OptionalNumber, alphaOptional), (Out, out)) {
+ACLNN(AddrV2, (In, self), (In, vec1), (In, vec2), (Optional<Number>, betaOptional),
+      (Optional<Number>, alphaOptional), (Out, out)) {
   out = outer_sum(self, vec1, vec2, betaOptional, alphaOptional);
 }
-ACLNN(InplaceAddrV2, (InOut, selfRef), (In, vec1), (In, vec2), (OptionalNumber, betaOptional),
-      (OptionalNumber, alphaOptional)) {
+ACLNN(InplaceAddrV2, (InOut, selfRef), (In, vec1), (In, vec2), (Optional<Number>, betaOptional),
+      (Optional<Number>, alphaOptional)) {
   expect_dims("selfRef", selfRef, 2);
   selfRef = outer_sum(selfRef, vec1, vec2, betaOptional, alphaOptional);
 }

@@ -110,7 +110,7 @@ inline int64_t without_fp32_add(int64_t cube_math_type) {
 }
 
 // A weight in FRACTAL_NZ, which aclnnTransMatmulWeight or aclnnNpuFormatCast made of another.
-inline void expect_weight(const char* name, const Stored& weight) {
+inline void expect_weight(const char* name, const StoredTensor& weight) {
   EXPECT(is_fractal_nz(weight.format), name, " has format ", static_cast<int>(weight.format),
          ", expected FRACTAL_NZ (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ),
          "); convert it with aclnnTransMatmulWeight or aclnnNpuFormatCast");

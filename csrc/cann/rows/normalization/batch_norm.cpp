@@ -86,10 +86,10 @@ at::Tensor or_filled(const char* name, const std::optional<at::Tensor>& values,
 // Training updates the running statistics and saves those of the batch; otherwise nothing is saved.
 // A running mean that is absent is 0, and a variance 1. Without elements the mean that is saved is
 // 0, what is saved beside it is nan, and nothing is updated.
-ACLNN(BatchNorm, (Image<In>, input), (OptionalIn, weight), (OptionalIn, bias),
-      (OptionalInOut, runningMean), (OptionalInOut, runningVar), (bool, training),
-      (double, momentum), (double, eps), (Image<Out>, output), (OptionalOut, saveMean),
-      (OptionalOut, saveInvstd)) {
+ACLNN(BatchNorm, (Image<In>, input), (Optional<In>, weight), (Optional<In>, bias),
+      (Optional<InOut>, runningMean), (Optional<InOut>, runningVar), (bool, training),
+      (double, momentum), (double, eps), (Image<Out>, output), (Optional<Out>, saveMean),
+      (Optional<Out>, saveInvstd)) {
   require_asked("saveMean", saveMean, "training", training);
   require_asked("saveInvstd", saveInvstd, "training", training);
   expect_dims("input", input, 2, 8);
@@ -122,10 +122,10 @@ ACLNN(BatchNorm, (Image<In>, input), (OptionalIn, weight), (OptionalIn, bias),
   saveMean = batch_mean;
   saveInvstd = batch_invstd;
 }
-ACLNN(BatchNormBackward, (Image<In>, gradOut), (Image<In>, input), (OptionalIn, weight),
-      (OptionalIn, runningMean), (OptionalIn, runningVar), (OptionalIn, saveMean),
-      (OptionalIn, saveInvstd), (bool, training), (double, eps), (Bools, outputMask),
-      (Image<OptionalOut>, gradInput), (OptionalOut, gradWeight), (OptionalOut, gradBias)) {
+ACLNN(BatchNormBackward, (Image<In>, gradOut), (Image<In>, input), (Optional<In>, weight),
+      (Optional<In>, runningMean), (Optional<In>, runningVar), (Optional<In>, saveMean),
+      (Optional<In>, saveInvstd), (bool, training), (double, eps), (Bools, outputMask),
+      (Image<Optional<Out>>, gradInput), (Optional<Out>, gradWeight), (Optional<Out>, gradBias)) {
   expect_dims("input", input, 2, 8);
   expect_shape("gradOut", gradOut, input.sizes());
   const std::array mask = mask_of(outputMask);
@@ -155,11 +155,11 @@ ACLNN(BatchNormBackward, (Image<In>, gradOut), (Image<In>, input), (OptionalIn, 
 }
 
 // What is null counts as 0 (means) or 1 (variances, inverse deviations and weight).
-ACLNN(FastBatchNormBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input),
-      (OptionalIn, weight), (OptionalIn, runningMean), (OptionalIn, runningVar),
-      (OptionalIn, saveMean), (OptionalIn, saveInvstd), (bool, training), (double, eps),
-      (Bools, outputMask), (int, version), (Image<OptionalOut>, gradInput),
-      (OptionalOut, gradWeight), (OptionalOut, gradBias)) {
+ACLNN(FastBatchNormBackward, (Image<Floating<In>>, gradOut), (Image<Floating<In>>, input),
+      (Optional<In>, weight), (Optional<In>, runningMean), (Optional<In>, runningVar),
+      (Optional<In>, saveMean), (Optional<In>, saveInvstd), (bool, training), (double, eps),
+      (Bools, outputMask), (int, version), (Image<Optional<Out>>, gradInput),
+      (Optional<Out>, gradWeight), (Optional<Out>, gradBias)) {
   expect_dims("input", input, 2, 8);
   expect_like("gradOut", gradOut, input);
   EXPECT(outputMask.size() == 3, "outputMask has ", outputMask.size(), " values, expected 3");
@@ -190,7 +190,7 @@ ACLNN(FastBatchNormBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input),
 }
 
 // Of an input without elements CANN's mean is 0 and its invstd NaN.
-ACLNN(BatchNormStats, (Image<FloatIn>, input), (double, eps), (Out, mean), (Out, invstd)) {
+ACLNN(BatchNormStats, (Image<Floating<In>>, input), (double, eps), (Out, mean), (Out, invstd)) {
   expect_dims("input", input, 2, 8);
   EXPECT(input.size(1) > 0, "input has shape ", input.sizes(),
          ", expected at least one channel in its second dimension");
@@ -202,8 +202,8 @@ ACLNN(BatchNormStats, (Image<FloatIn>, input), (double, eps), (Out, mean), (Out,
 }
 
 // A batch normalisation with given statistics. invstd has eps in it already.
-ACLNN(BatchNormElemt, (Image<FloatIn>, input), (OptionalIn, weight), (OptionalIn, bias),
-      (FloatIn, mean), (FloatIn, invstd), (double, eps), (Image<Out>, output)) {
+ACLNN(BatchNormElemt, (Image<Floating<In>>, input), (Optional<In>, weight), (Optional<In>, bias),
+      (Floating<In>, mean), (Floating<In>, invstd), (double, eps), (Image<Out>, output)) {
   static_cast<void>(eps);
   channels_of("input", input);
   expect_dtype("mean", mean, input);
@@ -222,9 +222,9 @@ ACLNN(BatchNormElemt, (Image<FloatIn>, input), (OptionalIn, weight), (OptionalIn
   output = result;
 }
 // The sums are over all devices, and counter has the number of elements on each.
-ACLNN(BatchNormElemtBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input), (FloatIn, mean),
-      (FloatIn, invstd), (OptionalIn, weight), (FloatIn, sumDy), (FloatIn, sumDyXmu), (In, counter),
-      (Image<Out>, gradInput)) {
+ACLNN(BatchNormElemtBackward, (Image<Floating<In>>, gradOut), (Image<Floating<In>>, input),
+      (Floating<In>, mean), (Floating<In>, invstd), (Optional<In>, weight), (Floating<In>, sumDy),
+      (Floating<In>, sumDyXmu), (In, counter), (Image<Out>, gradInput)) {
   channels_of("input", input);
   expect_shape("gradOut", gradOut, input.sizes());
   expect_real("counter", counter);
@@ -237,7 +237,7 @@ ACLNN(BatchNormElemtBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input)
       (wide(gradOut) - mean_dy - centred * (scale.square() * mean_dy_xmu)) * scale;
   gradInput = weight ? result * along_channels("weight", *weight, input) : result;
 }
-ACLNN(BatchNormReduce, (Image<FloatIn>, x), (Out, sum), (Out, squareSum)) {
+ACLNN(BatchNormReduce, (Image<Floating<In>>, x), (Out, sum), (Out, squareSum)) {
   EXPECT(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
   const Sizes dims = dims_but_channels(x);
   const at::Tensor sums = wide(x).sum(dims);
@@ -245,10 +245,10 @@ ACLNN(BatchNormReduce, (Image<FloatIn>, x), (Out, sum), (Out, squareSum)) {
   sum = sums;
   squareSum = square_sums;
 }
-ACLNN(BatchNormReduceBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input), (FloatIn, mean),
-      (FloatIn, invstd), (OptionalIn, weight), (bool, inputG), (bool, weightG), (bool, biasG),
-      (OptionalOut, sumDy), (OptionalOut, sumDyXmu), (OptionalOut, gradWeight),
-      (OptionalOut, gradBias)) {
+ACLNN(BatchNormReduceBackward, (Image<Floating<In>>, gradOut), (Image<Floating<In>>, input),
+      (Floating<In>, mean), (Floating<In>, invstd), (Optional<In>, weight), (bool, inputG),
+      (bool, weightG), (bool, biasG), (Optional<Out>, sumDy), (Optional<Out>, sumDyXmu),
+      (Optional<Out>, gradWeight), (Optional<Out>, gradBias)) {
   const int64_t channels = channels_of("input", input);
   expect_dtype("gradOut", gradOut, input);
   expect_shape("gradOut", gradOut, input.sizes());
@@ -271,9 +271,9 @@ ACLNN(BatchNormReduceBackward, (Image<FloatIn>, gradOut), (Image<FloatIn>, input
 
 // Of the statistics of each device and its number of elements, those of all. The running variance
 // is the unbiased one.
-ACLNN(BatchNormGatherStatsWithCounts, (Image<FloatIn>, input), (FloatIn, mean), (FloatIn, invstd),
-      (OptionalInOut, runningMean), (OptionalInOut, runningVar), (double, momentum), (double, eps),
-      (FloatIn, counts), (Out, meanAll), (Out, invstdAll)) {
+ACLNN(BatchNormGatherStatsWithCounts, (Image<Floating<In>>, input), (Floating<In>, mean),
+      (Floating<In>, invstd), (Optional<InOut>, runningMean), (Optional<InOut>, runningVar),
+      (double, momentum), (double, eps), (Floating<In>, counts), (Out, meanAll), (Out, invstdAll)) {
   const int64_t channels = channels_of("input", input);
   EXPECT(counts.dim() == 1, "counts has shape ", counts.sizes(), ", expected one dimension");
   expect_shape("mean", mean, {counts.size(0), channels});
@@ -292,9 +292,9 @@ ACLNN(BatchNormGatherStatsWithCounts, (Image<FloatIn>, input), (FloatIn, mean), 
   if (runningVar) runningVar = new_variance;
 }
 // The same of the sums and the sums of squares of each device.
-ACLNN(SyncBatchNormGatherStats, (FloatIn, totalSum), (FloatIn, totalSquareSum), (In, sampleCount),
-      (InOut, mean), (InOut, variance), (float, momentum), (float, eps), (Out, batchMean),
-      (Out, batchInvstd)) {
+ACLNN(SyncBatchNormGatherStats, (Floating<In>, totalSum), (Floating<In>, totalSquareSum),
+      (In, sampleCount), (InOut, mean), (InOut, variance), (float, momentum), (float, eps),
+      (Out, batchMean), (Out, batchInvstd)) {
   EXPECT(totalSum.dim() == 2 && totalSum.size(0) > 0, "totalSum has shape ", totalSum.sizes(),
          ", expected (devices, channels) with at least one device");
   expect_shape("totalSquareSum", totalSquareSum, totalSum.sizes());
@@ -318,8 +318,8 @@ ACLNN(SyncBatchNormGatherStats, (FloatIn, totalSum), (FloatIn, totalSquareSum), 
 }
 
 // A mean and a variance per sample and channel, as tensors of four dimensions.
-ACLNN(InstanceNorm, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (const char*, dataFormat),
-      (double, eps), (Out, y), (Out, mean), (Out, variance)) {
+ACLNN(InstanceNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta),
+      (const char*, dataFormat), (double, eps), (Out, y), (Out, mean), (Out, variance)) {
   EXPECT(dataFormat == "NCHW" || dataFormat == "NHWC", "dataFormat is \"", dataFormat,
          "\", expected \"NCHW\" or \"NHWC\"");
   EXPECT(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");

@@ -79,7 +79,7 @@ using Sizes = std::vector<int64_t>;
 
 }  // namespace
 
-ACLNN(GroupNorm, (Image<In>, self), (OptionalIn, gamma), (OptionalIn, beta), (int64_t, N),
+ACLNN(GroupNorm, (Image<In>, self), (Optional<In>, gamma), (Optional<In>, beta), (int64_t, N),
       (int64_t, C), (int64_t, HxW), (int64_t, group), (double, eps), (Image<Out>, out),
       (Out, meanOut), (Out, rstdOut)) {
   EXPECT(group > 0 && C >= 0 && C.value() % group.value() == 0, "group is ", group.value(),
@@ -93,9 +93,9 @@ ACLNN(GroupNorm, (Image<In>, self), (OptionalIn, gamma), (OptionalIn, beta), (in
   rstdOut = rstd;
 }
 ACLNN(GroupNormBackward, (Image<In>, gradOut), (Image<In>, input), (In, mean), (In, rstd),
-      (OptionalIn, gamma), (int64_t, N), (int64_t, C), (int64_t, HxW), (int64_t, group),
-      (Bools, outputMask), (Image<OptionalOut>, gradInput), (OptionalOut, gradGammaOut),
-      (OptionalOut, gradBetaOut)) {
+      (Optional<In>, gamma), (int64_t, N), (int64_t, C), (int64_t, HxW), (int64_t, group),
+      (Bools, outputMask), (Image<Optional<Out>>, gradInput), (Optional<Out>, gradGammaOut),
+      (Optional<Out>, gradBetaOut)) {
   const std::array mask = mask_of(outputMask);
   require_asked("gradInput", gradInput, "outputMask[0]", mask[0]);
   require_asked("gradGammaOut", gradGammaOut, "outputMask[1]", mask[1]);
@@ -108,8 +108,8 @@ ACLNN(GroupNormBackward, (Image<In>, gradOut), (Image<In>, input), (In, mean), (
 
 // x, dy and gamma have one shape: samples, groups and the elements of a group. The formula is the
 // document's, which has gamma as a factor of the sums, too.
-ACLNN(GroupNormalizationGrad, (Image<FloatIn>, x), (Image<FloatIn>, dy), (FloatIn, gamma),
-      (FloatIn, mean), (FloatIn, rstd), (Image<Out>, dx)) {
+ACLNN(GroupNormalizationGrad, (Image<Floating<In>>, x), (Image<Floating<In>>, dy),
+      (Floating<In>, gamma), (Floating<In>, mean), (Floating<In>, rstd), (Image<Out>, dx)) {
   EXPECT(x.dim() >= 3, "x has shape ", x.sizes(), ", expected at least three dimensions");
   expect_like("dy", dy, x);
   expect_like("gamma", gamma, x);
@@ -129,7 +129,7 @@ ACLNN(GroupNormalizationGrad, (Image<FloatIn>, x), (Image<FloatIn>, dy), (FloatI
   dx = (deviation / count * scale * (count * gradient - sum - normal * weighted)).view(x.sizes());
 }
 
-ACLNN(GroupNormSilu, (Image<FloatIn>, self), (OptionalIn, gamma), (OptionalIn, beta),
+ACLNN(GroupNormSilu, (Image<Floating<In>>, self), (Optional<In>, gamma), (Optional<In>, beta),
       (int64_t, group), (double, eps), (Image<Out>, out), (Out, meanOut), (Out, rstdOut)) {
   expect_dtype("out", out, self);
   const auto [result, mean, rstd] = group_normed_before_silu(self, gamma, beta, group, eps);
@@ -137,7 +137,7 @@ ACLNN(GroupNormSilu, (Image<FloatIn>, self), (OptionalIn, gamma), (OptionalIn, b
   meanOut = mean;
   rstdOut = rstd;
 }
-ACLNN(GroupNormSiluV2, (Image<FloatIn>, self), (OptionalIn, gamma), (OptionalIn, beta),
+ACLNN(GroupNormSiluV2, (Image<Floating<In>>, self), (Optional<In>, gamma), (Optional<In>, beta),
       (int64_t, group), (double, eps), (bool, activateSilu), (Image<Out>, out), (Out, meanOut),
       (Out, rstdOut)) {
   expect_dtype("out", out, self);
@@ -147,9 +147,9 @@ ACLNN(GroupNormSiluV2, (Image<FloatIn>, self), (OptionalIn, gamma), (OptionalIn,
   rstdOut = rstd;
 }
 // The channels are the second dimension whatever dataFormatOptional says.
-ACLNN(GroupNormSwish, (Image<FloatIn>, x), (FloatIn, gamma), (FloatIn, beta), (int64_t, numGroups),
-      (char*, dataFormatOptional), (double, eps), (bool, activateSwish), (double, swishScale),
-      (Image<Out>, yOut), (Out, meanOut), (Out, rstdOut)) {
+ACLNN(GroupNormSwish, (Image<Floating<In>>, x), (Floating<In>, gamma), (Floating<In>, beta),
+      (int64_t, numGroups), (char*, dataFormatOptional), (double, eps), (bool, activateSwish),
+      (double, swishScale), (Image<Out>, yOut), (Out, meanOut), (Out, rstdOut)) {
   expect_dtype("yOut", yOut, x);
   expect_dtype("beta", beta, gamma);
   expect_dtype("meanOut", meanOut, gamma);
@@ -161,8 +161,8 @@ ACLNN(GroupNormSwish, (Image<FloatIn>, x), (FloatIn, gamma), (FloatIn, beta), (i
 }
 // The sums over a group are divided by the number of its elements, which the document's formula
 // leaves out: without that it is no gradient.
-ACLNN(GroupNormSwishGrad, (Image<FloatIn>, dy), (FloatIn, mean), (FloatIn, rstd),
-      (Image<FloatIn>, x), (FloatIn, gamma), (FloatIn, beta), (int64_t, numGroups),
+ACLNN(GroupNormSwishGrad, (Image<Floating<In>>, dy), (Floating<In>, mean), (Floating<In>, rstd),
+      (Image<Floating<In>>, x), (Floating<In>, gamma), (Floating<In>, beta), (int64_t, numGroups),
       (char*, dataFormatOptional), (double, swishScale), (bool, dgammaIsRequire),
       (bool, dbetaIsRequire), (Image<Out>, dxOut), (Out, dgammaOut), (Out, dbetaOut)) {
   expect_dims("dy", dy, 2, 8);

@@ -113,16 +113,16 @@ void expect_weight(const char* name, const at::Tensor& weight, const at::Tensor&
 
 }  // namespace
 
-ACLNN(FastLayerNorm, (FloatIn, input), (Ints, normalizedShape), (OptionalIn, weightOptional),
-      (OptionalIn, biasOptional), (double, eps), (Out, out), (OptionalOut, meanOutOptional),
-      (OptionalOut, rstdOutOptional)) {
+ACLNN(FastLayerNorm, (Floating<In>, input), (Ints, normalizedShape), (Optional<In>, weightOptional),
+      (Optional<In>, biasOptional), (double, eps), (Out, out), (Optional<Out>, meanOutOptional),
+      (Optional<Out>, rstdOutOptional)) {
   normalize(input, normalizedShape, weightOptional, biasOptional, eps, out, meanOutOptional,
             rstdOutOptional);
 }
 // All modes are computed in FP32.
-ACLNN(LayerNormWithImplMode, (FloatIn, input), (Ints, normalizedShape),
-      (OptionalIn, weightOptional), (OptionalIn, biasOptional), (double, eps), (Out, out),
-      (OptionalOut, meanOutOptional), (OptionalOut, rstdOutOptional), (int32_t, implMode)) {
+ACLNN(LayerNormWithImplMode, (Floating<In>, input), (Ints, normalizedShape),
+      (Optional<In>, weightOptional), (Optional<In>, biasOptional), (double, eps), (Out, out),
+      (Optional<Out>, meanOutOptional), (Optional<Out>, rstdOutOptional), (int32_t, implMode)) {
   EXPECT(implMode >= 0 && implMode <= 2, "implMode is ", implMode.value(),
          ", expected 0 (precise), 1 (fast) or 2 (FLOAT16)");
   const bool is_half = input.scalar_type() == at::kHalf &&
@@ -134,9 +134,9 @@ ACLNN(LayerNormWithImplMode, (FloatIn, input), (Ints, normalizedShape),
 }
 
 // biasOptional has the shape of gamma or of x1. xOut is written if additionalOutput says so.
-ACLNN(AddLayerNorm, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (FloatIn, beta),
-      (OptionalIn, biasOptional), (double, epsilon), (bool, additionalOutput), (Out, yOut),
-      (Out, meanOut), (Out, rstdOut), (Out, xOut)) {
+ACLNN(AddLayerNorm, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
+      (Floating<In>, beta), (Optional<In>, biasOptional), (double, epsilon),
+      (bool, additionalOutput), (Out, yOut), (Out, meanOut), (Out, rstdOut), (Out, xOut)) {
   const at::ScalarType dtype = sum_dtype(x1, x2);
   const Dimensions dims(x1, gamma.sizes());
   expect_shape("x2", x2, x1.sizes());
@@ -162,9 +162,9 @@ ACLNN(AddLayerNorm, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (FloatIn, be
   rstdOut = norm.rstd;
   if (additionalOutput) xOut = sum;
 }
-ACLNN(AddLayerNormGrad, (FloatIn, dy), (FloatIn, x1), (FloatIn, x2), (In, rstd), (In, mean),
-      (FloatIn, gamma), (OptionalIn, dsumOptional), (Out, dxOut), (Out, dgammaOut),
-      (Out, dbetaOut)) {
+ACLNN(AddLayerNormGrad, (Floating<In>, dy), (Floating<In>, x1), (Floating<In>, x2), (In, rstd),
+      (In, mean), (Floating<In>, gamma), (Optional<In>, dsumOptional), (Out, dxOut),
+      (Out, dgammaOut), (Out, dbetaOut)) {
   const Dimensions dims(dy, gamma.sizes());
   expect_like("x1", x1, dy);
   expect_like("x2", x2, dy);
@@ -185,8 +185,8 @@ ACLNN(AddLayerNormGrad, (FloatIn, dy), (FloatIn, x1), (FloatIn, x2), (In, rstd),
 }
 
 // The layer norm of alpha * x + gx.
-ACLNN(DeepNorm, (FloatIn, x), (FloatIn, gx), (FloatIn, beta), (FloatIn, gamma), (double, alpha),
-      (double, epsilon), (Out, meanOut), (Out, rstdOut), (Out, yOut)) {
+ACLNN(DeepNorm, (Floating<In>, x), (Floating<In>, gx), (Floating<In>, beta), (Floating<In>, gamma),
+      (double, alpha), (double, epsilon), (Out, meanOut), (Out, rstdOut), (Out, yOut)) {
   const Dimensions dims(x, gamma.sizes());
   EXPECT(gamma.dim() < x.dim(), "gamma has ", gamma.dim(), " dimensions, expected fewer than ",
          x.dim(), " as x has");
@@ -201,8 +201,9 @@ ACLNN(DeepNorm, (FloatIn, x), (FloatIn, gx), (FloatIn, beta), (FloatIn, gamma), 
   meanOut = norm.mean;
   rstdOut = norm.rstd;
 }
-ACLNN(DeepNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, gx), (FloatIn, gamma), (In, mean),
-      (In, rstd), (double, alpha), (Out, dxOut), (Out, dgxOut), (Out, dbetaOut), (Out, dgammaOut)) {
+ACLNN(DeepNormGrad, (Floating<In>, dy), (Floating<In>, x), (Floating<In>, gx),
+      (Floating<In>, gamma), (In, mean), (In, rstd), (double, alpha), (Out, dxOut), (Out, dgxOut),
+      (Out, dbetaOut), (Out, dgammaOut)) {
   const Dimensions dims(x, gamma.sizes());
   expect_like("dy", dy, x);
   expect_like("gx", gx, x);
@@ -221,13 +222,13 @@ ACLNN(DeepNormGrad, (FloatIn, dy), (FloatIn, x), (FloatIn, gx), (FloatIn, gamma)
   dgammaOut = dgamma;
 }
 
-ACLNN(AdaLayerNorm, (FloatIn, x), (FloatIn, scale), (FloatIn, shift), (OptionalIn, weightOptional),
-      (OptionalIn, biasOptional), (double, epsilon), (Out, out)) {
+ACLNN(AdaLayerNorm, (Floating<In>, x), (Floating<In>, scale), (Floating<In>, shift),
+      (Optional<In>, weightOptional), (Optional<In>, biasOptional), (double, epsilon), (Out, out)) {
   adaptive(x, scale, shift, weightOptional, biasOptional, epsilon, /*mixes=*/false, out);
 }
-ACLNN(AdaLayerNormV2, (FloatIn, x), (FloatIn, scale), (FloatIn, shift),
-      (OptionalIn, weightOptional), (OptionalIn, biasOptional), (double, epsilon), (Out, out),
-      (OptionalOut, meanOutOptional), (OptionalOut, rstdOutOptional)) {
+ACLNN(AdaLayerNormV2, (Floating<In>, x), (Floating<In>, scale), (Floating<In>, shift),
+      (Optional<In>, weightOptional), (Optional<In>, biasOptional), (double, epsilon), (Out, out),
+      (Optional<Out>, meanOutOptional), (Optional<Out>, rstdOutOptional)) {
   if (meanOutOptional) expect_dtype("meanOutOptional", *meanOutOptional, x.scalar_type());
   if (rstdOutOptional) expect_dtype("rstdOutOptional", *rstdOutOptional, x.scalar_type());
   const LayerNorm norm =
@@ -235,11 +236,11 @@ ACLNN(AdaLayerNormV2, (FloatIn, x), (FloatIn, scale), (FloatIn, shift),
   meanOutOptional = norm.mean;
   rstdOutOptional = norm.rstd;
 }
-ACLNN(AdaLayerNormBackward, (FloatIn, gradOut), (FloatIn, input), (Ints, normalizedShape),
-      (FloatIn, rstd), (FloatIn, mean), (FloatIn, scale), (FloatIn, shift),
-      (OptionalIn, weightOptional), (OptionalIn, biasOptional), (OptionalOut, gradInputOut),
-      (OptionalOut, gradScaleOut), (OptionalOut, gradShiftOut), (OptionalOut, gradWeightOut),
-      (OptionalOut, gradBiasOut)) {
+ACLNN(AdaLayerNormBackward, (Floating<In>, gradOut), (Floating<In>, input), (Ints, normalizedShape),
+      (Floating<In>, rstd), (Floating<In>, mean), (Floating<In>, scale), (Floating<In>, shift),
+      (Optional<In>, weightOptional), (Optional<In>, biasOptional), (Optional<Out>, gradInputOut),
+      (Optional<Out>, gradScaleOut), (Optional<Out>, gradShiftOut), (Optional<Out>, gradWeightOut),
+      (Optional<Out>, gradBiasOut)) {
   expect_dims("input", input, 2, 8);
   expect_like("gradOut", gradOut, input);
   EXPECT(input.numel() > 0, "input has shape ", input.sizes(), ", expected at least one element");
@@ -281,7 +282,7 @@ ACLNN(AdaLayerNormBackward, (FloatIn, gradOut), (FloatIn, input), (Ints, normali
   gradBiasOut = sum_of_rows(scaled);
 }
 
-ACLNN(Modulate, (FloatIn, self), (OptionalIn, scaleOptional), (OptionalIn, shiftOptional),
+ACLNN(Modulate, (Floating<In>, self), (Optional<In>, scaleOptional), (Optional<In>, shiftOptional),
       (Out, out)) {
   EXPECT(self.dim() == 3, "self has ", self.dim(), " dimensions, expected 3");
   EXPECT(scaleOptional || shiftOptional,
@@ -297,9 +298,9 @@ ACLNN(Modulate, (FloatIn, self), (OptionalIn, scaleOptional), (OptionalIn, shift
   out = result;
 }
 // The factor of grad_input is scale, as documented, and not 1 + scale as in the forward.
-ACLNN(ModulateBackward, (FloatIn, grad_output), (FloatIn, input), (OptionalIn, scale),
-      (OptionalIn, shift), (Out, grad_input), (OptionalOut, grad_scale),
-      (OptionalOut, grad_shift)) {
+ACLNN(ModulateBackward, (Floating<In>, grad_output), (Floating<In>, input), (Optional<In>, scale),
+      (Optional<In>, shift), (Out, grad_input), (Optional<Out>, grad_scale),
+      (Optional<Out>, grad_shift)) {
   EXPECT(grad_output.dim() == 3, "grad_output has ", grad_output.dim(), " dimensions, expected 3");
   expect_like("input", input, grad_output);
   expect_like("grad_input", grad_input, input);

@@ -21,7 +21,7 @@ at::Tensor root_mean_square(const at::Tensor& x, double epsilon, const Dimension
 // The root mean square norm of x1 + x2, and that sum. Without rstdOut 16-bit tensors are normalised
 // over their last dimension, whose gamma has a dimension of 1 before, and xOut may be absent, too.
 ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut),
-      (OptionalOut, rstdOut), (OptionalOut, xOut)) {
+      (Optional<Out>, rstdOut), (Optional<Out>, xOut)) {
   require_given(xOut || !rstdOut, "xOut is null, expected a tensor as rstdOut is one");
   expect_dims("x1", x1, 1, 8);
   expect_like("x2", x2, x1);
@@ -50,7 +50,7 @@ ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut
   xOut = x;
 }
 // x2Ref becomes the sum, x1Ref its norm.
-ACLNN(InplaceAddRmsNorm, (FloatInOut, x1Ref), (FloatInOut, x2Ref), (FloatIn, gamma),
+ACLNN(InplaceAddRmsNorm, (Floating<InOut>, x1Ref), (Floating<InOut>, x2Ref), (Floating<In>, gamma),
       (double, epsilon), (Out, rstdOut)) {
   expect_like("x2Ref", x2Ref, x1Ref);
   expect_dtype("rstdOut", rstdOut, at::kFloat);
@@ -62,8 +62,8 @@ ACLNN(InplaceAddRmsNorm, (FloatInOut, x1Ref), (FloatInOut, x2Ref), (FloatIn, gam
   rstdOut = rstd;
 }
 // y1Out is the norm in FLOAT, y2Out in the type of x1.
-ACLNN(AddRmsNormCast, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (double, epsilon),
-      (Out, y1Out), (Out, y2Out), (Out, rstdOut), (Out, xOut)) {
+ACLNN(AddRmsNormCast, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
+      (double, epsilon), (Out, y1Out), (Out, y2Out), (Out, rstdOut), (Out, xOut)) {
   EXPECT(at::isReducedFloatingType(x1.scalar_type()), "x1 has dtype ", dtype_text(x1.scalar_type()),
          ", expected FLOAT16 or BFLOAT16");
   expect_like("x2", x2, x1);
@@ -82,8 +82,8 @@ ACLNN(AddRmsNormCast, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (double, e
 }
 
 // gamma has the last dimensions of x1, which are normalised together.
-ACLNN(FusedAddRmsNorm, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (double, epsilon),
-      (double, scale), (Out, yOut), (Out, rstdOut), (Out, xOut)) {
+ACLNN(FusedAddRmsNorm, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
+      (double, epsilon), (double, scale), (Out, yOut), (Out, rstdOut), (Out, xOut)) {
   expect_like("x2", x2, x1);
   expect_dtype("gamma", gamma, x1);
   expect_like("yOut", yOut, x1);
@@ -101,7 +101,7 @@ ACLNN(FusedAddRmsNorm, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (double, 
   xOut = x;
 }
 
-ACLNN(GemmaRmsNorm, (FloatIn, x), (FloatIn, gamma), (double, epsilon), (Out, yOut),
+ACLNN(GemmaRmsNorm, (Floating<In>, x), (Floating<In>, gamma), (double, epsilon), (Out, yOut),
       (Out, rstdOut)) {
   expect_dtype("gamma", gamma, x.scalar_type());
   expect_like("yOut", yOut, x);

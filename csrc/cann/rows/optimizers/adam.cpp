@@ -115,7 +115,7 @@ class Quantised {
 // stateSteps, like step below, counts the steps before this one.
 ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
       (InOuts, expAvgSqsRef), (InOuts, maxExpAvgSqsRef), (Ins, stateSteps),
-      (OptionalIn, gradScaleOptional), (OptionalIn, foundInfOptional), (double, lr),
+      (Optional<In>, gradScaleOptional), (Optional<In>, foundInfOptional), (double, lr),
       (double, beta1), (double, beta2), (double, weightDecay), (double, eps), (bool, amsgrad),
       (bool, maximize)) {
   expect_alike("gradsRef", gradsRef, paramsRef);
@@ -139,10 +139,11 @@ ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
 
 // beta1Power and beta2Power are those of the step before. With amsgrad, vRef becomes the larger one
 // of itself and maxGradNormOptional.
-ACLNN(ApplyAdamW, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef),
-      (FloatIn, beta1Power), (FloatIn, beta2Power), (FloatIn, lr), (FloatIn, weightDecay),
-      (FloatIn, beta1), (FloatIn, beta2), (FloatIn, eps), (FloatIn, grad),
-      (OptionalIn, maxGradNormOptional), (bool, amsgrad), (bool, maximize)) {
+ACLNN(ApplyAdamW, (Floating<InOut>, varRef), (Floating<InOut>, mRef), (Floating<InOut>, vRef),
+      (Floating<In>, beta1Power), (Floating<In>, beta2Power), (Floating<In>, lr),
+      (Floating<In>, weightDecay), (Floating<In>, beta1), (Floating<In>, beta2),
+      (Floating<In>, eps), (Floating<In>, grad), (Optional<In>, maxGradNormOptional),
+      (bool, amsgrad), (bool, maximize)) {
   expect_like("mRef", mRef, varRef);
   expect_like("vRef", vRef, varRef);
   expect_like("grad", grad, varRef);
@@ -172,8 +173,8 @@ ACLNN(ApplyAdamW, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef),
   mRef = mean;
   vRef = square;
 }
-ACLNN(ApplyAdamWV2, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef),
-      (OptionalInOut, maxGradNormOptionalRef), (FloatIn, grad), (In, step), (float, lr),
+ACLNN(ApplyAdamWV2, (Floating<InOut>, varRef), (Floating<InOut>, mRef), (Floating<InOut>, vRef),
+      (Optional<InOut>, maxGradNormOptionalRef), (Floating<In>, grad), (In, step), (float, lr),
       (float, beta1), (float, beta2), (float, weightDecay), (float, eps), (bool, amsgrad),
       (bool, maximize)) {
   require_given(!amsgrad || maxGradNormOptionalRef,
@@ -208,7 +209,7 @@ ACLNN(ApplyAdamWV2, (FloatInOut, varRef), (FloatInOut, mRef), (FloatInOut, vRef)
 }
 
 // beta1Power and beta2Power are those of this step. m and v are read only, as published.
-ACLNN(ApplyAdam, (FloatInOut, varRef), (In, m), (In, v), (In, beta1Power), (In, beta2Power),
+ACLNN(ApplyAdam, (Floating<InOut>, varRef), (In, m), (In, v), (In, beta1Power), (In, beta2Power),
       (In, lr), (In, beta1), (In, beta2), (In, epsilon), (In, grad), (bool, useLocking),
       (bool, useNesterov)) {
   expect_like("m", m, varRef);
@@ -229,8 +230,8 @@ ACLNN(ApplyAdam, (FloatInOut, varRef), (In, m), (In, v), (In, beta1Power), (In, 
 
 // stateSteps counts the steps before this one, as in aclnnFusedAdam. grads stay as they are.
 ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOuts, expAvgSqsRef),
-      (OptionalInOuts, maxExpAvgSqsRef), (Ins, stateSteps), (OptionalIn, gradScaleOptional),
-      (OptionalIn, foundInfOptional), (double, lr), (double, beta1), (double, beta2),
+      (Optional<InOuts>, maxExpAvgSqsRef), (Ins, stateSteps), (Optional<In>, gradScaleOptional),
+      (Optional<In>, foundInfOptional), (double, lr), (double, beta1), (double, beta2),
       (double, weightDecay), (double, eps), (bool, amsgrad), (bool, maximize)) {
   EXPECT(!paramsRef.empty(), "paramsRef has no tensors, expected one or more");
   for (const Output& param : paramsRef) {
@@ -261,7 +262,7 @@ ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOu
 
 // sRef is the moving average of varRef. Mode 0 adds the decay to the gradient, mode 1 to the step.
 // Of more than one element of step the first counts.
-ACLNN(ApplyFusedEmaAdam, (FloatIn, grad), (InOut, varRef), (InOut, mRef), (InOut, vRef),
+ACLNN(ApplyFusedEmaAdam, (Floating<In>, grad), (InOut, varRef), (InOut, mRef), (InOut, vRef),
       (InOut, sRef), (In, step), (double, lr), (double, emaDecay), (double, beta1), (double, beta2),
       (double, eps), (int64_t, mode), (bool, biasCorrection), (double, weightDecay)) {
   expect_like("varRef", varRef, grad);
@@ -292,8 +293,8 @@ ACLNN(ApplyFusedEmaAdam, (FloatIn, grad), (InOut, varRef), (InOut, mRef), (InOut
 }
 
 // step counts the steps before this one, as in aclnnApplyAdamWV2.
-ACLNN(ApplyAdamWQuant, (FloatInOut, varRef), (In, grad), (InOut, mRef), (InOut, vRef), (In, qmapM),
-      (In, qmapV), (InOut, absmaxMRef), (InOut, absmaxVRef), (In, step), (double, lr),
+ACLNN(ApplyAdamWQuant, (Floating<InOut>, varRef), (In, grad), (InOut, mRef), (InOut, vRef),
+      (In, qmapM), (In, qmapV), (InOut, absmaxMRef), (InOut, absmaxVRef), (In, step), (double, lr),
       (double, beta1), (double, beta2), (double, weightDecay), (double, eps), (double, gnormScale),
       (char*, quantModeOptional), (int64_t, blockSize)) {
   EXPECT(blockSize == 256, "blockSize is ", blockSize.value(), ", expected 256");

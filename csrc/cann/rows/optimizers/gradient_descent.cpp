@@ -39,7 +39,7 @@ void check_dims(const at::Tensor& var) {
 
 // Optimisers: one step of all parameters.
 ACLNN(FusedSgd, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, momentumBufferListOptionalRef),
-      (OptionalIn, gradScaleOptional), (float, weightDecay), (float, momentum), (float, lr),
+      (Optional<In>, gradScaleOptional), (float, weightDecay), (float, momentum), (float, lr),
       (float, dampening), (bool, nesterov), (bool, maximize), (bool, isFirstStep)) {
   expect_alike("gradsRef", gradsRef, paramsRef);
   expect_alike("momentumBufferListOptionalRef", momentumBufferListOptionalRef, paramsRef);
@@ -51,9 +51,9 @@ ACLNN(FusedSgd, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, momentumBuffer
   write(momentumBufferListOptionalRef, momenta);
 }
 
-ACLNN(ApplyAdadelta, (FloatIn, var), (FloatIn, accum), (FloatIn, accumUpdate), (Number, lr),
-      (Number, rho), (Number, epsilon), (FloatIn, grad), (Out, varOut), (Out, accumOut),
-      (Out, accumUpdateOut)) {
+ACLNN(ApplyAdadelta, (Floating<In>, var), (Floating<In>, accum), (Floating<In>, accumUpdate),
+      (Number, lr), (Number, rho), (Number, epsilon), (Floating<In>, grad), (Out, varOut),
+      (Out, accumOut), (Out, accumUpdateOut)) {
   check_dims(var);
   expect_like("accum", accum, var);
   expect_like("accumUpdate", accumUpdate, var);
@@ -77,10 +77,10 @@ ACLNN(ApplyAdadelta, (FloatIn, var), (FloatIn, accum), (FloatIn, accumUpdate), (
 }
 
 // beta1Power and beta2Power are those of this step. useLocking is no matter of the numbers.
-ACLNN(ApplyAdamD, (FloatIn, var), (FloatIn, m), (FloatIn, v), (FloatIn, beta1Power),
-      (FloatIn, beta2Power), (FloatIn, lr), (FloatIn, beta1), (FloatIn, beta2), (FloatIn, epsilon),
-      (FloatIn, grad), (bool, useLocking), (bool, useNesterov), (Out, varOut), (Out, mOut),
-      (Out, vOut)) {
+ACLNN(ApplyAdamD, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v),
+      (Floating<In>, beta1Power), (Floating<In>, beta2Power), (Floating<In>, lr),
+      (Floating<In>, beta1), (Floating<In>, beta2), (Floating<In>, epsilon), (Floating<In>, grad),
+      (bool, useLocking), (bool, useNesterov), (Out, varOut), (Out, mOut), (Out, vOut)) {
   expect_like("m", m, var);
   expect_like("v", v, var);
   expect_like("grad", grad, var);
@@ -103,9 +103,9 @@ ACLNN(ApplyAdamD, (FloatIn, var), (FloatIn, m), (FloatIn, v), (FloatIn, beta1Pow
   vOut = square;
 }
 
-ACLNN(ApplyAdamax, (FloatIn, var), (FloatIn, m), (FloatIn, v), (Number, beta1Power), (Number, lr),
-      (Number, beta1), (Number, beta2), (Number, epsilon), (FloatIn, grad), (Out, varOut),
-      (Out, mOut), (Out, vOut)) {
+ACLNN(ApplyAdamax, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v), (Number, beta1Power),
+      (Number, lr), (Number, beta1), (Number, beta2), (Number, epsilon), (Floating<In>, grad),
+      (Out, varOut), (Out, mOut), (Out, vOut)) {
   check_dims(var);
   expect_like("m", m, var);
   expect_like("v", v, var);
@@ -127,9 +127,9 @@ ACLNN(ApplyAdamax, (FloatIn, var), (FloatIn, m), (FloatIn, v), (Number, beta1Pow
   vOut = largest;
 }
 
-ACLNN(ApplyFtrl, (FloatInOut, varRef), (FloatInOut, accumRef), (FloatInOut, linearRef),
-      (FloatIn, grad), (FloatIn, lr), (FloatIn, l1), (FloatIn, l2), (FloatIn, lrPower),
-      (bool, useLocking)) {
+ACLNN(ApplyFtrl, (Floating<InOut>, varRef), (Floating<InOut>, accumRef),
+      (Floating<InOut>, linearRef), (Floating<In>, grad), (Floating<In>, lr), (Floating<In>, l1),
+      (Floating<In>, l2), (Floating<In>, lrPower), (bool, useLocking)) {
   expect_like("accumRef", accumRef, varRef);
   expect_like("linearRef", linearRef, varRef);
   expect_like("grad", grad, varRef);
@@ -151,7 +151,7 @@ ACLNN(ApplyFtrl, (FloatInOut, varRef), (FloatInOut, accumRef), (FloatInOut, line
   linearRef = linear;
 }
 
-ACLNN(ApplyGradientDescent, (FloatInOut, var), (FloatIn, alpha), (FloatIn, delta)) {
+ACLNN(ApplyGradientDescent, (Floating<InOut>, var), (Floating<In>, alpha), (Floating<In>, delta)) {
   check_dims(var);
   expect_like("delta", delta, var);
   var = wide(var) - setting("alpha", alpha, var) * wide(delta);

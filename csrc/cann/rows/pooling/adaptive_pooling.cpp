@@ -76,12 +76,12 @@ ACLNN(AdaptiveMaxPool3dBackward, (Image<In>, gradOutput), (Image<In>, self),
       at::adaptive_max_pool3d_backward(wide(gradOutput), wide(self), places(indices, self, 3));
 }
 
-ACLNN(GlobalAveragePool, (Image<FloatIn>, self), (Image<Out>, out)) {
+ACLNN(GlobalAveragePool, (Image<Floating<In>>, self), (Image<Out>, out)) {
   expect_dtype(out, self);
   expect_dims("self", self, 4, 8);
   out = at::mean(wide(self), dims_from(self, 2), /*keepdim=*/true);
 }
-ACLNN(GlobalMaxPool, (Image<FloatIn>, self), (Image<Out>, out)) {
+ACLNN(GlobalMaxPool, (Image<Floating<In>>, self), (Image<Out>, out)) {
   expect_dtype(out, self);
   expect_dims("self", self, 4, 8);
   out = at::amax(self, dims_from(self, 2), /*keepdim=*/true);

@@ -256,8 +256,8 @@ ACLNN(MaxPool, (Image<In>, self), (Ints, kernelShape), (Ints, strides), (int64_t
             .to(dtype);
 }
 // Samples, channels, height, width. The padding is that of the top, bottom, left and right.
-ACLNN(MaxPoolV3, (Image<FloatIn>, x), (Ints, ksize), (Ints, strides), (OptionalInts, pads),
-      (OptionalNumber, ceilMode), (Image<Out>, out)) {
+ACLNN(MaxPoolV3, (Image<Floating<In>>, x), (Ints, ksize), (Ints, strides), (Optional<Ints>, pads),
+      (Optional<Number>, ceilMode), (Image<Out>, out)) {
   expect_dtype(out, x);
   expect_dims("x", x, 4);
   expect_dims("out", out, 4);
@@ -286,8 +286,8 @@ ACLNN(MaxPoolV3, (Image<FloatIn>, x), (Ints, ksize), (Ints, strides), (OptionalI
 
 // Depth, height and width lie before the channels, or after them with NCDHW. Only CALCULATED
 // padding takes padsOptional and ceilMode. A tensor without elements leaves out alone.
-ACLNN(MaxPool3D, (FloatIn, x), (Ints, ksize), (Ints, strides), (const char*, padding),
-      (OptionalInts, padsOptional), (OptionalInts, dilationOptional), (int64_t, ceilMode),
+ACLNN(MaxPool3D, (Floating<In>, x), (Ints, ksize), (Ints, strides), (const char*, padding),
+      (Optional<Ints>, padsOptional), (Optional<Ints>, dilationOptional), (int64_t, ceilMode),
       (char*, dataFormatOptional), (Out, out)) {
   expect_dtype(out, x);
   expect_dims("x", x, 5);
@@ -312,7 +312,7 @@ ACLNN(MaxPool3D, (FloatIn, x), (Ints, ksize), (Ints, strides), (const char*, pad
 }
 
 // y has the maximum of its window at each element of x.
-ACLNN(MaxPoolingGrad, (Image<FloatIn>, dy), (Image<FloatIn>, x), (Image<FloatIn>, y),
+ACLNN(MaxPoolingGrad, (Image<Floating<In>>, dy), (Image<Floating<In>>, x), (Image<Floating<In>>, y),
       (Image<Out>, dx)) {
   expect_like("x", x, dy);
   expect_like("y", y, dy);
@@ -321,10 +321,10 @@ ACLNN(MaxPoolingGrad, (Image<FloatIn>, dy), (Image<FloatIn>, x), (Image<FloatIn>
 }
 
 // A divisor counts the padding as whole windows, also where one reaches beyond the padding.
-ACLNN(AveragePoolingGrad, (Ints, origInputShape), (Image<FloatIn>, gradOutput), (int64_t, kernelH),
-      (int64_t, kernelW), (int64_t, strideH), (int64_t, strideW), (int64_t, padTop),
-      (int64_t, padBottom), (int64_t, padLeft), (int64_t, padRight), (bool, ceilMode),
-      (bool, countIncludePad), (int64_t, divisorOverride), (Image<Out>, out)) {
+ACLNN(AveragePoolingGrad, (Ints, origInputShape), (Image<Floating<In>>, gradOutput),
+      (int64_t, kernelH), (int64_t, kernelW), (int64_t, strideH), (int64_t, strideW),
+      (int64_t, padTop), (int64_t, padBottom), (int64_t, padLeft), (int64_t, padRight),
+      (bool, ceilMode), (bool, countIncludePad), (int64_t, divisorOverride), (Image<Out>, out)) {
   expect_dtype(out, gradOutput);
   expect_dims("gradOutput", gradOutput, 4);
   EXPECT(origInputShape.size() == 4 &&

@@ -185,7 +185,7 @@ void grouped_block_quant(const at::Tensor& x, const at::Tensor& groups, double l
 }  // namespace
 
 ACLNN(DynamicBlockQuant, (In, x), (double, minScale), (char*, roundModeOptional),
-      (int64_t, dstType), (int64_t, rowBlockSize), (int64_t, colBlockSize), (StoredOut, yOut),
+      (int64_t, dstType), (int64_t, rowBlockSize), (int64_t, colBlockSize), (Stored<Out>, yOut),
       (Out, scaleOut)) {
   check_source(x, /*may_be_float=*/true);
   check_block_type(dstType, /*may_be_integer=*/true);
@@ -198,7 +198,7 @@ ACLNN(DynamicBlockQuant, (In, x), (double, minScale), (char*, roundModeOptional)
 // dstTypeMax is for HIFLOAT8 alone.
 ACLNN(DynamicBlockQuantV2, (In, x), (double, minScale), (char*, roundModeOptional),
       (int64_t, dstType), (int64_t, rowBlockSize), (int64_t, colBlockSize), (double, dstTypeMax),
-      (StoredOut, yOut), (Out, scaleOut)) {
+      (Stored<Out>, yOut), (Out, scaleOut)) {
   check_source(x, /*may_be_float=*/true);
   check_block_type(dstType, /*may_be_integer=*/true);
   expect_one_of("rowBlockSize", rowBlockSize, {1, 128, 256, 512});
@@ -211,14 +211,14 @@ ACLNN(DynamicBlockQuantV2, (In, x), (double, minScale), (char*, roundModeOptiona
 
 ACLNN(GroupedDynamicBlockQuant, (In, x), (In, groupList), (double, minScale),
       (char*, roundModeOptional), (int64_t, dstType), (int64_t, rowBlockSize),
-      (int64_t, colBlockSize), (int64_t, groupListType), (StoredOut, yOut), (Out, scaleOut)) {
+      (int64_t, colBlockSize), (int64_t, groupListType), (Stored<Out>, yOut), (Out, scaleOut)) {
   grouped_block_quant(x, groupList, minScale, roundModeOptional, dstType, rowBlockSize,
                       colBlockSize, groupListType, yOut, scaleOut);
 }
 // dstTypeMax is for HIFLOAT8 alone.
 ACLNN(GroupedDynamicBlockQuantV2, (In, x), (In, groupList), (double, minScale),
       (char*, roundModeOptional), (int64_t, dstType), (int64_t, rowBlockSize),
-      (int64_t, colBlockSize), (int64_t, groupListType), (double, dstTypeMax), (StoredOut, yOut),
+      (int64_t, colBlockSize), (int64_t, groupListType), (double, dstTypeMax), (Stored<Out>, yOut),
       (Out, scaleOut)) {
   EXPECT(dstTypeMax == 0, "dstTypeMax is ", dstTypeMax, ", expected 0 as yOut is not HIFLOAT8");
   grouped_block_quant(x, groupList, minScale, roundModeOptional, dstType, rowBlockSize,

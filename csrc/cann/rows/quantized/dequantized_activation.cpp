@@ -24,13 +24,11 @@ namespace aclnn_host::quantized_dequantized_activation_rows {
 
 namespace {
 
-using Optional = std::optional<at::Tensor>;
-
 // ---- parameters of groups
 
 // Where each row finds its parameters; without groups, all find the first.
 struct Rows {
-  Optional groups;  // of the rows
+  OptionalTensor groups;  // of the rows
 };
 
 // A parameter for the rows of x: one number, one for each of `size` columns, or one of these for
@@ -59,14 +57,15 @@ at::Tensor parameter(const char* name, const at::Tensor& tensor, const Rows& row
 
 struct DequantSwiGlu {
   const at::Tensor& x;
-  const Optional &weight_scale, &activation_scale, &bias, &quant_scale, &quant_offset, &groups;
+  const OptionalTensor &weight_scale, &activation_scale, &bias, &quant_scale, &quant_offset,
+      &groups;
   bool gate_is_left, is_dynamic;
   int64_t dim, mode;
   double limit, alpha, glu_bias;
 };
 
 // The group of each row by the groups' counts, which may stand beside the numbers of the groups.
-Rows rows_of(const Optional& groups, int64_t count) {
+Rows rows_of(const OptionalTensor& groups, int64_t count) {
   if (!groups) return {};
   const at::ScalarType dtype = groups->scalar_type();
   EXPECT(dtype == at::kInt || dtype == at::kLong, "groupIndexOptional has dtype ",
@@ -188,7 +187,8 @@ at::Tensor one_or_each(const char* name, const at::Tensor& tensor, int64_t size)
 
 struct DequantSitu {
   const at::Tensor& x;
-  const Optional &weight_scale, &activation_scale, &bias, &quant_scale, &quant_offset, &groups;
+  const OptionalTensor &weight_scale, &activation_scale, &bias, &quant_scale, &quant_offset,
+      &groups;
 };
 void check_situ(const DequantSitu& in, bool is_dynamic) {
   const at::ScalarType dtype = in.x.scalar_type();
@@ -219,11 +219,11 @@ void check_situ(const DequantSitu& in, bool is_dynamic) {
 
 }  // namespace
 
-ACLNN(DequantSwigluQuant, (In, x), (OptionalIn, weightScaleOptional),
-      (OptionalIn, activationScaleOptional), (OptionalIn, biasOptional),
-      (OptionalIn, quantScaleOptional), (OptionalIn, quantOffsetOptional),
-      (OptionalIn, groupIndexOptional), (bool, activateLeft), (char*, quantModeOptional),
-      (StoredOut, yOut), (Out, scaleOut)) {
+ACLNN(DequantSwigluQuant, (In, x), (Optional<In>, weightScaleOptional),
+      (Optional<In>, activationScaleOptional), (Optional<In>, biasOptional),
+      (Optional<In>, quantScaleOptional), (Optional<In>, quantOffsetOptional),
+      (Optional<In>, groupIndexOptional), (bool, activateLeft), (char*, quantModeOptional),
+      (Stored<Out>, yOut), (Out, scaleOut)) {
   expect_dims("x", x, 2, 8);
   expect_quantized(yOut, {ACL_INT8});
   dequant_swiglu_quant({x, weightScaleOptional, activationScaleOptional, biasOptional,
@@ -231,12 +231,12 @@ ACLNN(DequantSwigluQuant, (In, x), (OptionalIn, weightScaleOptional),
                         is_dynamic(quantModeOptional, "static"), x.dim() - 1, 0, 0, 0, 0},
                        yOut, scaleOut);
 }
-ACLNN(DequantSwigluQuantV2, (In, x), (OptionalIn, weightScaleOptional),
-      (OptionalIn, activationScaleOptional), (OptionalIn, biasOptional),
-      (OptionalIn, quantScaleOptional), (OptionalIn, quantOffsetOptional),
-      (OptionalIn, groupIndexOptional), (bool, activateLeft), (char*, quantModeOptional),
+ACLNN(DequantSwigluQuantV2, (In, x), (Optional<In>, weightScaleOptional),
+      (Optional<In>, activationScaleOptional), (Optional<In>, biasOptional),
+      (Optional<In>, quantScaleOptional), (Optional<In>, quantOffsetOptional),
+      (Optional<In>, groupIndexOptional), (bool, activateLeft), (char*, quantModeOptional),
       (int64_t, dstType), (char*, roundModeOptional), (int64_t, activateDim), (int64_t, swigluMode),
-      (double, clampLimit), (double, gluAlpha), (double, gluBias), (StoredOut, yOut),
+      (double, clampLimit), (double, gluAlpha), (double, gluBias), (Stored<Out>, yOut),
       (Out, scaleOut)) {
   expect_dims("x", x, 2, 8);
   EXPECT(activateDim >= -x.dim() && activateDim < x.dim(), "activateDim is ", activateDim.value(),
@@ -260,11 +260,11 @@ ACLNN(DequantSwigluQuantV2, (In, x), (OptionalIn, weightScaleOptional),
 }
 
 // The document truncates the quotients, and does not round them.
-ACLNN(DequantSituQuant, (In, x), (OptionalIn, weightScaleOptional),
-      (OptionalIn, activationScaleOptional), (OptionalIn, biasOptional),
-      (OptionalIn, quantScaleOptional), (OptionalIn, quantOffsetOptional),
-      (OptionalIn, groupIndexOptional), (float, beta), (float, linearBeta), (bool, activateLeft),
-      (char*, quantTypeOptional), (StoredOut, yOut), (Out, yScaleOut)) {
+ACLNN(DequantSituQuant, (In, x), (Optional<In>, weightScaleOptional),
+      (Optional<In>, activationScaleOptional), (Optional<In>, biasOptional),
+      (Optional<In>, quantScaleOptional), (Optional<In>, quantOffsetOptional),
+      (Optional<In>, groupIndexOptional), (float, beta), (float, linearBeta), (bool, activateLeft),
+      (char*, quantTypeOptional), (Stored<Out>, yOut), (Out, yScaleOut)) {
   const std::string mode = quantTypeOptional.empty() ? "dynamic" : quantTypeOptional;
   expect_mode("quantTypeOptional", mode);
   const bool dynamic = mode == "dynamic";

@@ -15,8 +15,6 @@ namespace aclnn_host::quantized_dynamic_quantization_rows {
 
 namespace {
 
-using Optional = std::optional<at::Tensor>;
-
 // The smoothing scale of each row by the group that it is in. A group ends before the row that
 // groupIndexOptional says.
 at::Tensor scales_of_rows(const at::Tensor& x, const at::Tensor& smooth, const at::Tensor& groups) {
@@ -32,7 +30,7 @@ at::Tensor scales_of_rows(const at::Tensor& x, const at::Tensor& smooth, const a
   return wide(smooth).index_select(0, group.clamp_max(groups.size(0) - 1)).reshape(x.sizes());
 }
 
-at::Tensor smoothed(const at::Tensor& x, const Optional& smooth, const Optional& groups,
+at::Tensor smoothed(const at::Tensor& x, const OptionalTensor& smooth, const OptionalTensor& groups,
                     bool per_channel) {
   EXPECT(smooth || !groups,
          "smoothScalesOptional is null, expected a tensor as groupIndexOptional is");
@@ -47,7 +45,7 @@ struct Mode {
   std::vector<int64_t> dims;         // over which an extreme is
   std::vector<int64_t> scale_shape;  // of the outputs
 };
-Mode mode_of(const std::string& name, const at::Tensor& x, const Optional& groups) {
+Mode mode_of(const std::string& name, const at::Tensor& x, const OptionalTensor& groups) {
   Mode mode{{x.dim() - 1}, x.sizes().vec()};
   if (name == "pertoken") {
     mode.scale_shape.pop_back();
@@ -72,7 +70,7 @@ void expect_scale(const Output& scale, const Mode& mode) {
   expect_shape(scale.name(), scale, mode.scale_shape);
 }
 
-void dynamic_quant(const at::Tensor& x, const Optional& smooth, const Optional& groups,
+void dynamic_quant(const at::Tensor& x, const OptionalTensor& smooth, const OptionalTensor& groups,
                    int64_t dtype, bool is_symmetrical, const std::string& mode_name,
                    StoredOutput& y, Output& scale_out, OptionalOutput& offset_out) {
   expect_dims("x", x, 2, 8);
@@ -111,30 +109,31 @@ void expect_16_bits(const at::Tensor& x) {
 
 }  // namespace
 
-ACLNN(DynamicQuant, (FloatIn, x), (OptionalIn, smoothScalesOptional), (StoredOut, yOut),
+ACLNN(DynamicQuant, (Floating<In>, x), (Optional<In>, smoothScalesOptional), (Stored<Out>, yOut),
       (Out, scaleOut)) {
   OptionalOutput none;
   dynamic_quant(x, smoothScalesOptional, std::nullopt, int64_t{yOut.dtype()},
                 /*is_symmetrical=*/true, "pertoken", yOut, scaleOut, none);
 }
 // Without offsetOut the quantisation is symmetric.
-ACLNN(DynamicQuantV2, (FloatIn, x), (OptionalIn, smoothScalesOptional),
-      (OptionalIn, groupIndexOptional), (int64_t, dstType), (StoredOut, yOut), (Out, scaleOut),
-      (OptionalOut, offsetOut)) {
+ACLNN(DynamicQuantV2, (Floating<In>, x), (Optional<In>, smoothScalesOptional),
+      (Optional<In>, groupIndexOptional), (int64_t, dstType), (Stored<Out>, yOut), (Out, scaleOut),
+      (Optional<Out>, offsetOut)) {
   dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, !offsetOut, "pertoken", yOut,
                 scaleOut, offsetOut);
 }
-ACLNN(DynamicQuantV3, (In, x), (OptionalIn, smoothScalesOptional), (OptionalIn, groupIndexOptional),
-      (int64_t, dstType), (bool, isSymmetrical), (const char*, quantMode), (StoredOut, yOut),
-      (Out, scaleOut), (OptionalOut, offsetOut)) {
+ACLNN(DynamicQuantV3, (In, x), (Optional<In>, smoothScalesOptional),
+      (Optional<In>, groupIndexOptional), (int64_t, dstType), (bool, isSymmetrical),
+      (const char*, quantMode), (Stored<Out>, yOut), (Out, scaleOut), (Optional<Out>, offsetOut)) {
   expect_16_bits(x);
   dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, isSymmetrical, quantMode,
                 yOut, scaleOut, offsetOut);
 }
 // dstTypeMax is for HIFLOAT8 alone.
-ACLNN(DynamicQuantV4, (In, x), (OptionalIn, smoothScalesOptional), (OptionalIn, groupIndexOptional),
-      (int64_t, dstType), (bool, isSymmetrical), (const char*, quantMode), (float, dstTypeMax),
-      (StoredOut, yOut), (Out, scaleOut), (OptionalOut, offsetOut)) {
+ACLNN(DynamicQuantV4, (In, x), (Optional<In>, smoothScalesOptional),
+      (Optional<In>, groupIndexOptional), (int64_t, dstType), (bool, isSymmetrical),
+      (const char*, quantMode), (float, dstTypeMax), (Stored<Out>, yOut), (Out, scaleOut),
+      (Optional<Out>, offsetOut)) {
   expect_16_bits(x);
   EXPECT(dstTypeMax >= 0.0 && dstTypeMax <= 32768.0, "dstTypeMax is ", dstTypeMax.value(),
          ", expected 0 to 32768");

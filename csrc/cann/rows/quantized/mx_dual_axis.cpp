@@ -114,8 +114,8 @@ struct Squares {
 }  // namespace
 
 ACLNN(GroupedDynamicMxQuantWithDualAxis, (In, x), (In, groupIndex), (char*, roundModeOptional),
-      (int64_t, scaleAlg), (int64_t, dstDtype), (double, maxDtypeValue), (StoredOut, y1Out),
-      (StoredOut, y1ScaleOut), (StoredOut, y2Out), (StoredOut, y2ScaleOut)) {
+      (int64_t, scaleAlg), (int64_t, dstDtype), (double, maxDtypeValue), (Stored<Out>, y1Out),
+      (Stored<Out>, y1ScaleOut), (Stored<Out>, y2Out), (Stored<Out>, y2ScaleOut)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 2);
   EXPECT(x.size(1) > 0 && x.size(1) % 64 == 0, "x has ", x.size(1),
          " columns, expected a positive multiple of 64");
@@ -127,9 +127,10 @@ ACLNN(GroupedDynamicMxQuantWithDualAxis, (In, x), (In, groupIndex), (char*, roun
 }
 
 // The activation is rounded to the type of x before it is quantised.
-ACLNN(SwigluMxQuantWithDualAxis, (In, x), (OptionalIn, groupIndexOptional), (bool, activateLeft),
+ACLNN(SwigluMxQuantWithDualAxis, (In, x), (Optional<In>, groupIndexOptional), (bool, activateLeft),
       (char*, roundModeOptional), (int64_t, scaleAlg), (int64_t, dstType), (double, maxDtypeValue),
-      (StoredOut, y1Out), (StoredOut, mxscale1Out), (StoredOut, y2Out), (StoredOut, mxscale2Out)) {
+      (Stored<Out>, y1Out), (Stored<Out>, mxscale1Out), (Stored<Out>, y2Out),
+      (Stored<Out>, mxscale2Out)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 2);
   EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
   EXPECT(scaleAlg == 0 || (scaleAlg == 1 && dstType != int64_t{ACL_FLOAT4_E2M1}), "scaleAlg is ",
@@ -139,10 +140,10 @@ ACLNN(SwigluMxQuantWithDualAxis, (In, x), (OptionalIn, groupIndexOptional), (boo
   quantize_both(result, groupIndexOptional, 1, roundModeOptional, dstType, scaleAlg,
                 {y1Out, mxscale1Out}, {y2Out, mxscale2Out});
 }
-ACLNN(SwigluBackwardMxQuantWithDualAxis, (In, x), (In, yGrad), (OptionalIn, groupIndexOptional),
+ACLNN(SwigluBackwardMxQuantWithDualAxis, (In, x), (In, yGrad), (Optional<In>, groupIndexOptional),
       (bool, activateLeft), (char*, roundModeOptional), (int64_t, scaleAlg), (int64_t, dstDtype),
-      (double, maxDtypeValue), (StoredOut, y1Out), (StoredOut, mxscale1Out), (StoredOut, y2Out),
-      (StoredOut, mxscale2Out)) {
+      (double, maxDtypeValue), (Stored<Out>, y1Out), (Stored<Out>, mxscale1Out),
+      (Stored<Out>, y2Out), (Stored<Out>, mxscale2Out)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 6);
   EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
   EXPECT(x.size(-1) % 64 == 0, "x has ", x.size(-1),
@@ -161,8 +162,8 @@ ACLNN(SwigluBackwardMxQuantWithDualAxis, (In, x), (In, yGrad), (OptionalIn, grou
 }
 
 ACLNN(SituMxQuant, (In, x), (float, beta), (float, linearBeta), (bool, activateLeft),
-      (int64_t, axis), (int64_t, dstType), (char*, roundModeOptional), (StoredOut, yOut),
-      (StoredOut, yScaleOut)) {
+      (int64_t, axis), (int64_t, dstType), (char*, roundModeOptional), (Stored<Out>, yOut),
+      (Stored<Out>, yScaleOut)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 1, 8);
   EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
   expect_beta(beta);
@@ -175,8 +176,8 @@ ACLNN(SituMxQuant, (In, x), (float, beta), (float, linearBeta), (bool, activateL
   quantize_mx(result, last, kMxBlock, rule, yOut, yScaleOut);
 }
 
-ACLNN(MxToBlockMxQuant, (StoredIn, x), (StoredIn, mxscale), (int64_t, dstType), (StoredOut, y),
-      (StoredOut, scale1), (StoredOut, scale2)) {
+ACLNN(MxToBlockMxQuant, (Stored<In>, x), (Stored<In>, mxscale), (int64_t, dstType),
+      (Stored<Out>, y), (Stored<Out>, scale1), (Stored<Out>, scale2)) {
   const at::Tensor& elements = x.elements;
   EXPECT(x.dtype == ACL_FLOAT4_E2M1, "x has dtype ", dtype_name(x.dtype), ", expected FLOAT4_E2M1");
   expect_dims("x", elements, 2, 3);

@@ -87,18 +87,18 @@ at::Tensor clamped_swiglu(const at::Tensor& x, double limit, double alpha, doubl
 
 }  // namespace
 
-ACLNN(RmsNormDynamicMxQuant, (In, x), (In, gamma), (OptionalIn, beta), (double, epsilon),
+ACLNN(RmsNormDynamicMxQuant, (In, x), (In, gamma), (Optional<In>, beta), (double, epsilon),
       (int64_t, scaleAlg), (char*, roundMode), (int64_t, dstType), (bool, outputRstd),
-      (StoredOut, yOut), (StoredOut, mxscaleOut), (OptionalOut, rstdOut)) {
+      (Stored<Out>, yOut), (Stored<Out>, mxscaleOut), (Optional<Out>, rstdOut)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 1, 7);
   quantize_norm(wide(x), x.scalar_type(),
                 {gamma, beta, epsilon, scaleAlg, roundMode, dstType, outputRstd}, yOut, mxscaleOut,
                 rstdOut);
 }
-ACLNN(AddRmsNormDynamicMxQuant, (In, x1), (In, x2), (In, gamma), (OptionalIn, beta),
+ACLNN(AddRmsNormDynamicMxQuant, (In, x1), (In, x2), (In, gamma), (Optional<In>, beta),
       (double, epsilon), (int64_t, scaleAlg), (char*, roundMode), (int64_t, dstType),
-      (bool, outputRstd), (StoredOut, yOut), (Out, xOut), (StoredOut, mxscaleOut),
-      (OptionalOut, rstdOut)) {
+      (bool, outputRstd), (Stored<Out>, yOut), (Out, xOut), (Stored<Out>, mxscaleOut),
+      (Optional<Out>, rstdOut)) {
   expect_mx_source("x1", x1, /*may_be_float=*/false, 1, 7);
   expect_like("x2", x2, x1);
   expect_like("xOut", xOut, x1);
@@ -110,11 +110,11 @@ ACLNN(AddRmsNormDynamicMxQuant, (In, x1), (In, x2), (In, gamma), (OptionalIn, be
 }
 
 // Of the rows past the groups' the document leaves the results open; here they are as the others'.
-ACLNN(SwigluMxQuant, (In, x), (OptionalIn, groupIndexOptional), (int64_t, activateDim),
+ACLNN(SwigluMxQuant, (In, x), (Optional<In>, groupIndexOptional), (int64_t, activateDim),
       (bool, activateLeft), (int64_t, swigluMode), (double, clampLimit), (double, gluAlpha),
       (double, gluBias), (int64_t, groupMode), (int64_t, axis), (int64_t, dstType),
-      (char*, roundModeOptional), (int64_t, scaleAlg), (double, maxDtypeValue), (StoredOut, yOut),
-      (StoredOut, mxscaleOut)) {
+      (char*, roundModeOptional), (int64_t, scaleAlg), (double, maxDtypeValue), (Stored<Out>, yOut),
+      (Stored<Out>, mxscaleOut)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 7);
   const int64_t last = x.dim() - 1;
   const int64_t split = late_axis("activateDim", x, activateDim);
@@ -147,9 +147,9 @@ ACLNN(SwigluMxQuant, (In, x), (OptionalIn, groupIndexOptional), (int64_t, activa
 }
 
 // Infinity and NaN do not count for the scales of the first level, nor do they in CANN.
-ACLNN(DynamicDualLevelMxQuant, (In, x), (OptionalIn, smoothScaleOptional),
+ACLNN(DynamicDualLevelMxQuant, (In, x), (Optional<In>, smoothScaleOptional),
       (char*, roundModeOptional), (int64_t, level0BlockSize), (int64_t, level1BlockSize),
-      (StoredOut, yOut), (Out, level0ScaleOut), (StoredOut, level1ScaleOut)) {
+      (Stored<Out>, yOut), (Out, level0ScaleOut), (Stored<Out>, level1ScaleOut)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 1, 7);
   EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
   EXPECT(level0BlockSize == 512, "level0BlockSize is ", level0BlockSize, ", expected 512");

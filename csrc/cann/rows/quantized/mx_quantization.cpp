@@ -127,24 +127,24 @@ at::Tensor scale_of_elements(const at::Tensor& x, const at::Tensor& scale, int64
 }  // namespace
 
 ACLNN(DynamicMxQuant, (In, x), (int64_t, axis), (char*, roundModeOptional), (int64_t, dstType),
-      (int64_t, blocksize), (int64_t, scaleAlg), (StoredOut, yOut), (StoredOut, mxscaleOut)) {
+      (int64_t, blocksize), (int64_t, scaleAlg), (Stored<Out>, yOut), (Stored<Out>, mxscaleOut)) {
   dynamic_mx_quant(x, axis, roundModeOptional, dstType, blocksize, scaleAlg, /*has_second=*/false,
                    0, 0, yOut, mxscaleOut);
 }
 ACLNN(DynamicMxQuantV2, (In, x), (int64_t, axis), (char*, roundModeOptional), (int64_t, dstType),
-      (int64_t, blocksize), (int64_t, scaleAlg), (double, dstTypeMax), (StoredOut, yOut),
-      (StoredOut, mxscaleOut)) {
+      (int64_t, blocksize), (int64_t, scaleAlg), (double, dstTypeMax), (Stored<Out>, yOut),
+      (Stored<Out>, mxscaleOut)) {
   dynamic_mx_quant(x, axis, roundModeOptional, dstType, blocksize, scaleAlg, /*has_second=*/true,
                    dstTypeMax, 0, yOut, mxscaleOut);
 }
 ACLNN(DynamicMxQuantV3, (In, x), (int64_t, axis), (char*, roundModeOptional), (int64_t, dstType),
       (int64_t, blocksize), (int64_t, scaleAlg), (double, dstTypeMax), (double, maxLowBound),
-      (StoredOut, yOut), (StoredOut, mxscaleOut)) {
+      (Stored<Out>, yOut), (Stored<Out>, mxscaleOut)) {
   dynamic_mx_quant(x, axis, roundModeOptional, dstType, blocksize, scaleAlg, /*has_second=*/true,
                    dstTypeMax, maxLowBound, yOut, mxscaleOut);
 }
 
-ACLNN(AntiMxQuant, (StoredIn, x), (StoredIn, mxscale), (int64_t, axis), (int64_t, dstType),
+ACLNN(AntiMxQuant, (Stored<In>, x), (Stored<In>, mxscale), (int64_t, axis), (int64_t, dstType),
       (Out, y)) {
   const aclDataType dtype = x.dtype;
   EXPECT(dtype == ACL_FLOAT8_E5M2 || dtype == ACL_FLOAT8_E4M3FN || dtype == ACL_FLOAT4_E2M1,
@@ -164,21 +164,21 @@ ACLNN(AntiMxQuant, (StoredIn, x), (StoredIn, mxscale), (int64_t, axis), (int64_t
 }
 
 ACLNN(DynamicMxQuantWithDualAxis, (In, x), (char*, roundModeOptional), (int64_t, dstType),
-      (int64_t, scaleAlg), (StoredOut, y1Out), (StoredOut, mxscale1Out), (StoredOut, y2Out),
-      (StoredOut, mxscale2Out)) {
+      (int64_t, scaleAlg), (Stored<Out>, y1Out), (Stored<Out>, mxscale1Out), (Stored<Out>, y2Out),
+      (Stored<Out>, mxscale2Out)) {
   quantize_along_both(x, roundModeOptional, dstType, scaleAlg, /*has_second=*/false, 0, y1Out,
                       mxscale1Out, y2Out, mxscale2Out);
 }
 ACLNN(DynamicMxQuantWithDualAxisV2, (In, x), (char*, roundModeOptional), (int64_t, dstType),
-      (int64_t, scaleAlg), (double, dstTypeMax), (StoredOut, y1Out), (StoredOut, mxscale1Out),
-      (StoredOut, y2Out), (StoredOut, mxscale2Out)) {
+      (int64_t, scaleAlg), (double, dstTypeMax), (Stored<Out>, y1Out), (Stored<Out>, mxscale1Out),
+      (Stored<Out>, y2Out), (Stored<Out>, mxscale2Out)) {
   quantize_along_both(x, roundModeOptional, dstType, scaleAlg, /*has_second=*/true, dstTypeMax,
                       y1Out, mxscale1Out, y2Out, mxscale2Out);
 }
 
 ACLNN(DynamicBlockMxQuant, (In, x), (char*, roundModeOptional), (int64_t, dstType),
-      (int64_t, scaleAlg), (double, dstTypeMax), (StoredOut, yOut), (StoredOut, scale1Out),
-      (StoredOut, scale2Out)) {
+      (int64_t, scaleAlg), (double, dstTypeMax), (Stored<Out>, yOut), (Stored<Out>, scale1Out),
+      (Stored<Out>, scale2Out)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 3);
   EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
   EXPECT(scaleAlg == 0 || (scaleAlg == 2 && dstType == int64_t{ACL_FLOAT4_E2M1}), "scaleAlg is ",
@@ -194,7 +194,7 @@ ACLNN(DynamicBlockMxQuant, (In, x), (char*, roundModeOptional), (int64_t, dstTyp
 }
 
 ACLNN(GroupedDynamicMxQuant, (In, x), (In, groupIndex), (const char*, roundMode),
-      (int64_t, dstType), (int64_t, blocksize), (StoredOut, y), (StoredOut, mxscale)) {
+      (int64_t, dstType), (int64_t, blocksize), (Stored<Out>, y), (Stored<Out>, mxscale)) {
   EXPECT(dstType == int64_t{ACL_FLOAT8_E5M2} || dstType == int64_t{ACL_FLOAT8_E4M3FN},
          "dstType is ", dstType, ", expected 35 (FLOAT8_E5M2) or 36 (FLOAT8_E4M3FN)");
   EXPECT(roundMode == "rint", "roundMode is \"", roundMode, "\", expected \"rint\"");
@@ -202,7 +202,7 @@ ACLNN(GroupedDynamicMxQuant, (In, x), (In, groupIndex), (const char*, roundMode)
 }
 ACLNN(GroupedDynamicMxQuantV2, (In, x), (In, groupIndex), (const char*, roundMode),
       (int64_t, dstType), (int64_t, blocksize), (int64_t, scaleAlg), (double, dstTypeMax),
-      (StoredOut, y), (StoredOut, mxscale)) {
+      (Stored<Out>, y), (Stored<Out>, mxscale)) {
   EXPECT(!roundMode.empty(), "roundMode is empty, expected \"rint\", \"floor\" or \"round\"");
   check_algorithm(scaleAlg, dstType, /*has_second=*/true);
   grouped_mx_quant(x, groupIndex, roundMode, dstType, blocksize, scaleAlg, dstTypeMax, y, mxscale);

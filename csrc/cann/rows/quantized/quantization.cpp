@@ -99,16 +99,17 @@ void check_fake(const at::Tensor& self, const at::Tensor& zero, const Output& ou
 
 }  // namespace
 
-ACLNN(AscendQuant, (FloatIn, x), (FloatIn, scale), (OptionalIn, offset), (bool, sqrtMode),
-      (const char*, roundMode), (int32_t, dstType), (StoredOut, y)) {
+ACLNN(AscendQuant, (Floating<In>, x), (Floating<In>, scale), (Optional<In>, offset),
+      (bool, sqrtMode), (const char*, roundMode), (int32_t, dstType), (Stored<Out>, y)) {
   EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
   expect_type("dstType", dstType, y, {ACL_INT8, ACL_INT32, ACL_INT4});
   if (x.scalar_type() != at::kFloat) expect_dtype("scale", scale, x.scalar_type());
   quantize_scaled(y, x, scale, offset, sqrtMode, roundMode, x.dim() - 1);
 }
 // axis is one of the last two dimensions.
-ACLNN(AscendQuantV3, (FloatIn, x), (FloatIn, scale), (OptionalIn, offset), (bool, sqrtMode),
-      (const char*, roundMode), (int32_t, dstType), (int32_t, axis), (StoredOut, y)) {
+ACLNN(AscendQuantV3, (Floating<In>, x), (Floating<In>, scale), (Optional<In>, offset),
+      (bool, sqrtMode), (const char*, roundMode), (int32_t, dstType), (int32_t, axis),
+      (Stored<Out>, y)) {
   EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
   const int64_t place = from_start(axis, x);
   EXPECT(place >= 0 && place >= x.dim() - 2 && place < x.dim(), "axis is ", axis.value(),
@@ -119,8 +120,8 @@ ACLNN(AscendQuantV3, (FloatIn, x), (FloatIn, scale), (OptionalIn, offset), (bool
   quantize_scaled(y, x, scale, offset, sqrtMode, roundMode, place);
 }
 // Adds the offset first. A scale is one for all, for the last dimension or for the one before.
-ACLNN(AscendAntiQuant, (StoredIn, x), (FloatIn, scale), (OptionalIn, offset), (int64_t, dstType),
-      (bool, sqrtMode), (Out, y)) {
+ACLNN(AscendAntiQuant, (Stored<In>, x), (Floating<In>, scale), (Optional<In>, offset),
+      (int64_t, dstType), (bool, sqrtMode), (Out, y)) {
   EXPECT(x.dtype == ACL_INT8 || is_int4(x.dtype) || is_float8(x.dtype), "x has dtype ",
          dtype_name(x.dtype), ", expected INT8, INT4, INT32, FLOAT8_E4M3FN or FLOAT8_E5M2");
   expect_format("x", x);
@@ -157,8 +158,8 @@ ACLNN(AscendAntiQuant, (StoredIn, x), (FloatIn, scale), (OptionalIn, offset), (i
 }
 
 // A scale of 0 is 1. Where a tensor is empty, nothing is written.
-ACLNN(Quantize, (FloatIn, x), (FloatIn, scales), (OptionalIn, zeroPoints), (aclDataType, dtype),
-      (int32_t, axis), (Out, out)) {
+ACLNN(Quantize, (Floating<In>, x), (Floating<In>, scales), (Optional<In>, zeroPoints),
+      (aclDataType, dtype), (int32_t, axis), (Out, out)) {
   EXPECT(dtype == at::kChar || dtype == at::kByte || dtype == at::kInt, "dtype is ", dtype,
          ", expected INT8, UINT8 or INT32");
   expect_dtype("out", out, dtype);
@@ -184,9 +185,9 @@ ACLNN(Quantize, (FloatIn, x), (FloatIn, scales), (OptionalIn, zeroPoints), (aclD
 }
 
 // Below 1, fakeQuantEnabled leaves self as it is.
-ACLNN(FakeQuantPerTensorAffineCachemask, (FloatIn, self), (FloatIn, scale), (In, zeroPoint),
-      (float, fakeQuantEnabled), (int64_t, quantMin), (int64_t, quantMax), (Out, out),
-      (Out, mask)) {
+ACLNN(FakeQuantPerTensorAffineCachemask, (Floating<In>, self), (Floating<In>, scale),
+      (In, zeroPoint), (float, fakeQuantEnabled), (int64_t, quantMin), (int64_t, quantMax),
+      (Out, out), (Out, mask)) {
   check_fake(self, zeroPoint, out, mask);
   EXPECT(scale.numel() == 1 && zeroPoint.numel() == 1, "scale has ", scale.numel(),
          " elements and zeroPoint has ", zeroPoint.numel(), ", expected 1");
@@ -199,8 +200,9 @@ ACLNN(FakeQuantPerTensorAffineCachemask, (FloatIn, self), (FloatIn, scale), (In,
     mask = at::ones_like(self, self.options().dtype(at::kBool));
   }
 }
-ACLNN(FakeQuantPerChannelAffineCachemask, (FloatIn, self), (FloatIn, scale), (In, zeroPoint),
-      (int64_t, axis), (int64_t, quantMin), (int64_t, quantMax), (Out, out), (Out, mask)) {
+ACLNN(FakeQuantPerChannelAffineCachemask, (Floating<In>, self), (Floating<In>, scale),
+      (In, zeroPoint), (int64_t, axis), (int64_t, quantMin), (int64_t, quantMax), (Out, out),
+      (Out, mask)) {
   check_fake(self, zeroPoint, out, mask);
   EXPECT(self.dim() > 0 && axis >= -self.dim() && axis < self.dim(), "axis is ", axis.value(),
          ", expected ", -self.dim(), " to ", self.dim() - 1);

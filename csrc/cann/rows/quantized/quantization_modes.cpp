@@ -36,7 +36,7 @@ void check_row_length(const QuantizedMatmul& call) {
   constexpr int64_t kMost = 65535;
   const bool is_exempt = is_pair_of(call, is_int8) && product != Product::kAscend310P &&
                          !holds_bits(call.x2_scale.elements) && call.x2_scale.elements.dim() == 1;
-  for (const Stored* x : {&call.x1, &call.x2}) {
+  for (const StoredTensor* x : {&call.x1, &call.x2}) {
     EXPECT(is_exempt || x->elements.size(-1) <= kMost, x == &call.x1 ? "x1" : "x2", " has shape ",
            x->elements.sizes(), ", expected a last size of at most ", kMost);
   }
@@ -49,7 +49,7 @@ Matrices matrices_of(const QuantizedMatmul& call) {
   expect_format("x2", call.x2, /*or_blocked=*/true);
   EXPECT(!is_int4(call.x1.dtype) || !call.transpose_x1,
          "transposeX1 is true, expected false for x1 of ", dtype_name(call.x1.dtype));
-  for (const Stored* x : {&call.x1, &call.x2}) {
+  for (const StoredTensor* x : {&call.x1, &call.x2}) {
     EXPECT((x->dtype != ACL_INT4 && x->dtype != ACL_FLOAT4_E2M1) || x->elements.size(-1) % 2 == 0 ||
                x->elements.size(-2) % 2 == 0,
            x == &call.x1 ? "x1" : "x2", " has shape ", x->elements.sizes(),
@@ -226,8 +226,8 @@ int64_t ceil_div(int64_t size, int64_t group) {
 
 // Scales of groups of k as (..., size, k): from (..., ceil(k / 64), size, 2), or where `k_is_last`
 // from (..., size, ceil(k / 64), 2).
-at::Tensor mx_scale(const char* name, const Stored& scale, const at::Tensor& matrix, int64_t size,
-                    int64_t k, bool k_is_last) {
+at::Tensor mx_scale(const char* name, const StoredTensor& scale, const at::Tensor& matrix,
+                    int64_t size, int64_t k, bool k_is_last) {
   std::vector<int64_t> expected = matrix.sizes().vec();
   const int64_t pairs = ceil_div(k, 64);
   expected[expected.size() - 2] = k_is_last ? size : pairs;
@@ -271,7 +271,7 @@ at::Tensor by_mx(const QuantizedMatmul& call, const Matrices& x) {
 }
 
 // Scales of blocks as (..., rows, columns) of a matrix, from numbers of blocks of these sizes.
-at::Tensor block_scale(const char* name, const Stored& scale, const at::Tensor& matrix,
+at::Tensor block_scale(const char* name, const StoredTensor& scale, const at::Tensor& matrix,
                        bool is_transposed, int64_t row_group, int64_t column_group) {
   const at::Tensor blocks = is_transposed ? scale.elements.transpose(-1, -2) : scale.elements;
   std::vector<int64_t> expected = matrix.sizes().vec();
@@ -407,7 +407,7 @@ at::Tensor by_column_scales(const QuantizedMatmul& call, const Matrices& x) {
   return double_product(x.a, b) * decoded_scale(*call.y_scale);
 }
 
-bool is_of_groups(const std::optional<Stored>& scale) {
+bool is_of_groups(const std::optional<StoredTensor>& scale) {
   return scale && scale->dtype == ACL_FLOAT && scale->elements.dim() >= 2;
 }
 

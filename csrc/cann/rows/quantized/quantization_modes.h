@@ -13,10 +13,10 @@
 namespace aclnn_host {
 
 struct QuantizedMatmul {
-  Stored x1;  // (..., m, k)
-  Stored x2;  // (..., k, n)
-  std::optional<Stored> x1_scale;
-  Stored x2_scale;
+  StoredTensor x1;  // (..., m, k)
+  StoredTensor x2;  // (..., k, n)
+  std::optional<StoredTensor> x1_scale;
+  StoredTensor x2_scale;
   std::optional<at::Tensor> y_scale;
   std::optional<at::Tensor> x2_offset;
   std::optional<at::Tensor> y_offset;

@@ -16,18 +16,16 @@ namespace aclnn_host::quantized_quantized_activation_rows {
 
 namespace {
 
-using Optional = std::optional<at::Tensor>;
-
 // ---- SwiGluQuant
 
 struct SwiGlu {
   const at::Tensor& x;
-  const Optional &smooth, &offsets, &groups;
+  const OptionalTensor &smooth, &offsets, &groups;
   bool gate_is_left, is_dynamic, counts;
 };
 
 // A parameter for each group, or for each of its columns. Without groups it is the first.
-at::Tensor of_group(const char* name, const at::Tensor& tensor, const Optional& group,
+at::Tensor of_group(const char* name, const at::Tensor& tensor, const OptionalTensor& group,
                     int64_t groups, int64_t size) {
   expect_dtype(name, tensor, at::kFloat);
   expect_dims(name, tensor, 1, 2);
@@ -51,7 +49,7 @@ void swi_glu_quant(const SwiGlu& in, StoredOutput& y, Output& scale_out) {
   expect_row_scales(scale_out, leading(in.x));
   at::Tensor result =
       swiglu(halves(wide(in.x).reshape({count, in.x.size(-1)}), 1, in.gate_is_left));
-  Optional group;
+  OptionalTensor group;
   if (in.groups) {
     expect_dtype("groupIndexOptional", *in.groups, at::kInt);
     expect_group_list("groupIndexOptional", *in.groups);
@@ -82,10 +80,10 @@ void swi_glu_quant(const SwiGlu& in, StoredOutput& y, Output& scale_out) {
 
 }  // namespace
 
-ACLNN(GeluQuant, (FloatIn, self), (OptionalIn, inputScaleOptional),
-      (OptionalIn, inputOffsetOptional), (const char*, approximate), (const char*, quantMode),
-      (const char*, roundMode), (int64_t, dstType), (StoredOut, y),
-      (OptionalOut, outScaleOptional)) {
+ACLNN(GeluQuant, (Floating<In>, self), (Optional<In>, inputScaleOptional),
+      (Optional<In>, inputOffsetOptional), (const char*, approximate), (const char*, quantMode),
+      (const char*, roundMode), (int64_t, dstType), (Stored<Out>, y),
+      (Optional<Out>, outScaleOptional)) {
   expect_mode("quantMode", quantMode);
   const bool is_static = quantMode == "static";
   expect_dims("self", self, is_static ? 1 : 2, 8);
@@ -123,9 +121,9 @@ ACLNN(GeluQuant, (FloatIn, self), (OptionalIn, inputScaleOptional),
   if (scale) outScaleOptional = scale->squeeze(-1);
 }
 
-ACLNN(SwiGluQuant, (FloatIn, x), (OptionalIn, smoothScalesOptional), (OptionalIn, offsetsOptional),
-      (OptionalIn, groupIndexOptional), (bool, activateLeft), (char*, quantModeOptional),
-      (StoredOut, yOut), (Out, scaleOut)) {
+ACLNN(SwiGluQuant, (Floating<In>, x), (Optional<In>, smoothScalesOptional),
+      (Optional<In>, offsetsOptional), (Optional<In>, groupIndexOptional), (bool, activateLeft),
+      (char*, quantModeOptional), (Stored<Out>, yOut), (Out, scaleOut)) {
   EXPECT(smoothScalesOptional && groupIndexOptional,
          "smoothScalesOptional or groupIndexOptional is null, expected tensors");
   expect_quantized(yOut, {ACL_INT8});
@@ -133,9 +131,9 @@ ACLNN(SwiGluQuant, (FloatIn, x), (OptionalIn, smoothScalesOptional), (OptionalIn
                  is_dynamic(quantModeOptional, "dynamic"), /*counts=*/false},
                 yOut, scaleOut);
 }
-ACLNN(SwiGluQuantV2, (FloatIn, x), (OptionalIn, smoothScalesOptional),
-      (OptionalIn, offsetsOptional), (OptionalIn, groupIndexOptional), (bool, activateLeft),
-      (char*, quantModeOptional), (int64_t, groupListType), (int64_t, dstType), (StoredOut, yOut),
+ACLNN(SwiGluQuantV2, (Floating<In>, x), (Optional<In>, smoothScalesOptional),
+      (Optional<In>, offsetsOptional), (Optional<In>, groupIndexOptional), (bool, activateLeft),
+      (char*, quantModeOptional), (int64_t, groupListType), (int64_t, dstType), (Stored<Out>, yOut),
       (Out, scaleOut)) {
   EXPECT(groupListType == 0 || groupListType == 1, "groupListType is ", groupListType.value(),
          ", expected 0 or 1");

@@ -61,7 +61,7 @@ at::Tensor per_channel(const char* name, const at::Tensor& values, const at::Ten
 // Halves are rounded away from zero, and numbers beyond the range become its ends.
 ACLNN(QuantizedBatchNorm, (Image<In>, input), (In, mean), (In, var), (Number, inputScale),
       (Number, inputZeroPoint), (Number, outputScale), (Number, outputZeroPoint),
-      (OptionalIn, weight), (OptionalIn, bias), (float, epsilon), (Image<Out>, output)) {
+      (Optional<In>, weight), (Optional<In>, bias), (float, epsilon), (Image<Out>, output)) {
   expect_dims("input", input, 4);
   EXPECT(input.numel() > 0, "input has shape ", input.sizes(), ", expected at least one element");
   expect_like("output", output, input);

@@ -17,8 +17,8 @@ namespace aclnn_host::quantized_quantized_convolution_rows {
 namespace {
 
 struct QuantConvolution {
-  const Stored& input;
-  const Stored& weight;
+  const StoredTensor& input;
+  const StoredTensor& weight;
   const std::optional<at::Tensor>& bias;
   const at::Tensor& scale;
   at::IntArrayRef stride;
@@ -121,10 +121,10 @@ void check_reserved(const std::optional<at::Tensor>& offset, bool transposed, in
 }  // namespace
 
 // offsetx is the value of the padding.
-ACLNN(QuantConvolution, (StoredIn, input), (StoredIn, weight), (OptionalIn, bias), (In, scale),
-      (OptionalIn, offset), (Ints, stride), (Ints, padding), (Ints, dilation), (bool, transposed),
-      (OptionalInts, outputPadding), (int64_t, groups), (int32_t, offsetx), (char*, roundMode),
-      (StoredOut, output)) {
+ACLNN(QuantConvolution, (Stored<In>, input), (Stored<In>, weight), (Optional<In>, bias),
+      (In, scale), (Optional<In>, offset), (Ints, stride), (Ints, padding), (Ints, dilation),
+      (bool, transposed), (Optional<Ints>, outputPadding), (int64_t, groups), (int32_t, offsetx),
+      (char*, roundMode), (Stored<Out>, output)) {
   check_reserved(offset, transposed, offsetx, roundMode, output.dtype());
   expect_format("input", input);
   expect_format("weight", weight);
@@ -134,9 +134,9 @@ ACLNN(QuantConvolution, (StoredIn, input), (StoredIn, weight), (OptionalIn, bias
   output = output.dtype() == ACL_FLOAT8_E4M3FN ? at::clamp(result, -kMost, kMost).to(at::kFloat)
                                                : result;
 }
-ACLNN(QuantConvolutionWeightNz, (StoredIn, input), (StoredIn, weight), (OptionalIn, bias),
-      (In, scale), (OptionalIn, offset), (Ints, stride), (Ints, padding), (Ints, dilation),
-      (bool, transposed), (OptionalInts, outputPadding), (int64_t, groups), (int32_t, offsetx),
+ACLNN(QuantConvolutionWeightNz, (Stored<In>, input), (Stored<In>, weight), (Optional<In>, bias),
+      (In, scale), (Optional<In>, offset), (Ints, stride), (Ints, padding), (Ints, dilation),
+      (bool, transposed), (Optional<Ints>, outputPadding), (int64_t, groups), (int32_t, offsetx),
       (char*, roundMode), (Out, output)) {
   const aclDataType dtype = acl_type(output->scalar_type());
   check_reserved(offset, transposed, offsetx, roundMode, dtype);

@@ -132,9 +132,9 @@ at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Te
 
 }  // namespace
 
-ACLNN(LayerNormQuant, (FloatIn, x), (FloatIn, gammma), (FloatIn, beta), (FloatIn, scale),
-      (OptionalIn, zeroPointsOptional), (int, quantMode), (double, epsilon), (Out, res),
-      (OptionalOut, scaleOut)) {
+ACLNN(LayerNormQuant, (Floating<In>, x), (Floating<In>, gammma), (Floating<In>, beta),
+      (Floating<In>, scale), (Optional<In>, zeroPointsOptional), (int, quantMode),
+      (double, epsilon), (Out, res), (Optional<Out>, scaleOut)) {
   if (scaleOut) expect_dtype("scaleOut", *scaleOut, at::kFloat);
   expect_dims("x", x, 1, 8);
   EXPECT(quantMode == 0, "quantMode is ", quantMode.value(), ", expected 0 (static)");
@@ -152,11 +152,12 @@ ACLNN(LayerNormQuant, (FloatIn, x), (FloatIn, gammma), (FloatIn, beta), (FloatIn
   res = quantized(scaled(norm, scale, zeroPointsOptional, /*divides=*/true), ACL_INT8);
 }
 
-ACLNN(AddLayerNormQuant, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (FloatIn, beta),
-      (OptionalIn, biasOptional), (OptionalIn, scales1Optional), (OptionalIn, scales2Optional),
-      (OptionalIn, zeroPoints1Optional), (OptionalIn, zeroPoints2Optional),
-      (const char*, quantMode), (double, epsilon), (bool, additionalOutput), (bool, divMode),
-      (Out, y1Out), (Out, y2Out), (Out, xOut), (Out, outScales1Out), (Out, outScales2Out)) {
+ACLNN(AddLayerNormQuant, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
+      (Floating<In>, beta), (Optional<In>, biasOptional), (Optional<In>, scales1Optional),
+      (Optional<In>, scales2Optional), (Optional<In>, zeroPoints1Optional),
+      (Optional<In>, zeroPoints2Optional), (const char*, quantMode), (double, epsilon),
+      (bool, additionalOutput), (bool, divMode), (Out, y1Out), (Out, y2Out), (Out, xOut),
+      (Out, outScales1Out), (Out, outScales2Out)) {
   expect_dims("gamma", gamma, 1, 8);
   const AddLayerNorm norm =
       add_layer_norm(x1, x2, gamma, beta, biasOptional, gamma.sizes(), epsilon, xOut);
@@ -166,12 +167,12 @@ ACLNN(AddLayerNormQuant, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (FloatI
   if (additionalOutput) xOut = norm.x;
 }
 // gamma may also be [1, size], and scales and zero points may have one element.
-ACLNN(AddLayerNormQuantV2, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (FloatIn, beta),
-      (OptionalIn, biasOptional), (OptionalIn, scales1Optional), (OptionalIn, scales2Optional),
-      (OptionalIn, zeroPoints1Optional), (OptionalIn, zeroPoints2Optional),
-      (const char*, quantMode), (double, epsilon), (bool, additionalOutput), (bool, divMode),
-      (Out, y1Out), (Out, y2Out), (Out, xOut), (Out, layernormRes), (Out, outScales1Out),
-      (Out, outScales2Out)) {
+ACLNN(AddLayerNormQuantV2, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
+      (Floating<In>, beta), (Optional<In>, biasOptional), (Optional<In>, scales1Optional),
+      (Optional<In>, scales2Optional), (Optional<In>, zeroPoints1Optional),
+      (Optional<In>, zeroPoints2Optional), (const char*, quantMode), (double, epsilon),
+      (bool, additionalOutput), (bool, divMode), (Out, y1Out), (Out, y2Out), (Out, xOut),
+      (Out, layernormRes), (Out, outScales1Out), (Out, outScales2Out)) {
   expect_dims("gamma", gamma, 1, 8);
   expect_like("layernormRes", layernormRes, x1);
   const bool is_row = gamma.dim() == 2 && gamma.size(0) == 1;
@@ -185,10 +186,10 @@ ACLNN(AddLayerNormQuantV2, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (Floa
   layernormRes = norm.y;
 }
 
-ACLNN(AdaLayerNormQuant, (FloatIn, x), (FloatIn, scale), (FloatIn, shift),
-      (OptionalIn, weightOptional), (OptionalIn, biasOptional), (OptionalIn, smoothScalesOptional),
-      (double, epsilon), (const char*, quantMode), (StoredOut, out), (Out, quantScale),
-      (OptionalOut, quantOffsetOptional)) {
+ACLNN(AdaLayerNormQuant, (Floating<In>, x), (Floating<In>, scale), (Floating<In>, shift),
+      (Optional<In>, weightOptional), (Optional<In>, biasOptional),
+      (Optional<In>, smoothScalesOptional), (double, epsilon), (const char*, quantMode),
+      (Stored<Out>, out), (Out, quantScale), (Optional<Out>, quantOffsetOptional)) {
   expect_half("x", x);
   expect_dims("x", x, 2, 8);
   expect_elements(x);
@@ -212,7 +213,7 @@ ACLNN(AdaLayerNormQuant, (FloatIn, x), (FloatIn, scale), (FloatIn, shift),
 }
 
 // Without beta nothing is added. An empty self has the mean 0 and the rstd NaN.
-ACLNN(GroupNormSiluQuant, (Image<FloatIn>, self), (OptionalIn, gamma), (OptionalIn, beta),
+ACLNN(GroupNormSiluQuant, (Image<Floating<In>>, self), (Optional<In>, gamma), (Optional<In>, beta),
       (In, quantScale), (int64_t, group), (double, eps), (bool, activateSilu), (Image<Out>, out),
       (Out, meanOut), (Out, rstdOut)) {
   expect_half("self", self);

@@ -12,12 +12,12 @@ namespace aclnn_host::quantized_quantized_matmul_rows {
 
 namespace {
 
-std::optional<Stored> stored_if_given(const std::optional<at::Tensor>& tensor) {
+std::optional<StoredTensor> stored_if_given(const std::optional<at::Tensor>& tensor) {
   return tensor ? std::optional(as_stored(*tensor)) : std::nullopt;
 }
 
 // The first versions, which have integers of one kind.
-void expect_integers(const Stored& x1, const Stored& x2) {
+void expect_integers(const StoredTensor& x1, const StoredTensor& x2) {
   const bool is_wide = x1.dtype == ACL_INT8 && x2.dtype == ACL_INT8;
   EXPECT(is_wide || (is_int4(x1.dtype) && is_int4(x2.dtype)), "x1 has dtype ", dtype_name(x1.dtype),
          " and x2 has dtype ", dtype_name(x2.dtype),
@@ -57,7 +57,7 @@ at::Tensor activated(const at::Tensor& product, const std::string& type) {
 }
 
 // Scales of tokens and channels, and an activation.
-at::Tensor fused(const Stored& x1, const Stored& x2, const at::Tensor& x1_scale,
+at::Tensor fused(const StoredTensor& x1, const StoredTensor& x2, const at::Tensor& x1_scale,
                  const at::Tensor& x2_scale, const std::optional<at::Tensor>& bias,
                  const std::string& type, int64_t group_size, const Output& out, bool is_blocked) {
   const bool is_wide = x1.dtype == ACL_INT8 && x2.dtype == ACL_INT8;
@@ -82,38 +82,38 @@ at::Tensor fused(const Stored& x1, const Stored& x2, const at::Tensor& x1_scale,
 
 }  // namespace
 
-ACLNN(QuantMatmulV3, (StoredIn, x1), (StoredIn, x2), (In, scale), (OptionalIn, offset),
-      (OptionalIn, bias), (bool, transposeX1), (bool, transposeX2), (Out, out)) {
+ACLNN(QuantMatmulV3, (Stored<In>, x1), (Stored<In>, x2), (In, scale), (Optional<In>, offset),
+      (Optional<In>, bias), (bool, transposeX1), (bool, transposeX2), (Out, out)) {
   expect_integers(x1, x2);
   out = product_of({x1, x2, std::nullopt, as_stored(scale), std::nullopt, offset, std::nullopt,
                     bias, transposeX1, transposeX2, 0, out->scalar_type(), false});
 }
-ACLNN(QuantMatmulV4, (StoredIn, x1), (StoredIn, x2), (In, scale), (OptionalIn, offset),
-      (OptionalIn, pertokenScaleOptional), (OptionalIn, bias), (bool, transposeX1),
+ACLNN(QuantMatmulV4, (Stored<In>, x1), (Stored<In>, x2), (In, scale), (Optional<In>, offset),
+      (Optional<In>, pertokenScaleOptional), (Optional<In>, bias), (bool, transposeX1),
       (bool, transposeX2), (Out, out)) {
   expect_integers(x1, x2);
   out = product_of({x1, x2, stored_if_given(pertokenScaleOptional), as_stored(scale), std::nullopt,
                     offset, std::nullopt, bias, transposeX1, transposeX2, 0, out->scalar_type(),
                     false});
 }
-ACLNN(QuantMatmulV5, (StoredIn, x1), (StoredIn, x2), (OptionalStoredIn, x1Scale),
-      (StoredIn, x2Scale), (OptionalIn, yScale), (OptionalIn, x1Offset), (OptionalIn, x2Offset),
-      (OptionalIn, yOffset), (OptionalIn, bias), (bool, transposeX1), (bool, transposeX2),
-      (int64_t, groupSize), (Out, out)) {
+ACLNN(QuantMatmulV5, (Stored<In>, x1), (Stored<In>, x2), (Optional<Stored<In>>, x1Scale),
+      (Stored<In>, x2Scale), (Optional<In>, yScale), (Optional<In>, x1Offset),
+      (Optional<In>, x2Offset), (Optional<In>, yOffset), (Optional<In>, bias), (bool, transposeX1),
+      (bool, transposeX2), (int64_t, groupSize), (Out, out)) {
   expect_all_absent({{"x1Offset", x1Offset}});
   out = product_of({x1, x2, x1Scale, x2Scale, yScale, x2Offset, yOffset, bias, transposeX1,
                     transposeX2, groupSize, out->scalar_type(), false});
 }
-ACLNN(QuantMatmulWeightNz, (StoredIn, x1), (StoredIn, x2), (OptionalStoredIn, x1Scale),
-      (StoredIn, x2Scale), (OptionalIn, yScale), (OptionalIn, x1Offset), (OptionalIn, x2Offset),
-      (OptionalIn, yOffset), (OptionalIn, bias), (bool, transposeX1), (bool, transposeX2),
-      (int64_t, groupSize), (Out, out)) {
+ACLNN(QuantMatmulWeightNz, (Stored<In>, x1), (Stored<In>, x2), (Optional<Stored<In>>, x1Scale),
+      (Stored<In>, x2Scale), (Optional<In>, yScale), (Optional<In>, x1Offset),
+      (Optional<In>, x2Offset), (Optional<In>, yOffset), (Optional<In>, bias), (bool, transposeX1),
+      (bool, transposeX2), (int64_t, groupSize), (Out, out)) {
   expect_all_absent({{"x1Offset", x1Offset}});
   out = product_of({x1, x2, x1Scale, x2Scale, yScale, x2Offset, yOffset, bias, transposeX1,
                     transposeX2, groupSize, out->scalar_type(), /*is_blocked=*/true});
 }
 
-ACLNN(QuantMatmul, (In, x1), (In, x2), (OptionalIn, bias), (float, deqScale), (Out, out)) {
+ACLNN(QuantMatmul, (In, x1), (In, x2), (Optional<In>, bias), (float, deqScale), (Out, out)) {
   expect_dims("x1", x1, 2, 3);
   expect_dims("x2", x2, 2, 3);
   EXPECT(x1.sizes().slice(0, x1.sizes().size() - 2) == x2.sizes().slice(0, x2.sizes().size() - 2),
@@ -121,7 +121,7 @@ ACLNN(QuantMatmul, (In, x1), (In, x2), (OptionalIn, bias), (float, deqScale), (O
   out = product_of_int8(x1, x2, bias, out).to(at::kDouble) * deqScale.value();
 }
 // deqScale has numbers for columns up to the next multiple of 16.
-ACLNN(QuantMatmulV2, (In, x1), (In, x2), (OptionalIn, bias), (In, deqScale), (bool, adjX1),
+ACLNN(QuantMatmulV2, (In, x1), (In, x2), (Optional<In>, bias), (In, deqScale), (bool, adjX1),
       (bool, adjX2), (Out, out)) {
   expect_dims("x1", x1, 2, 3);
   expect_dims("x2", x2, 2, 3);
@@ -133,8 +133,8 @@ ACLNN(QuantMatmulV2, (In, x1), (In, x2), (OptionalIn, bias), (In, deqScale), (bo
   out = sums.to(at::kDouble) * decoded_scale(deqScale).narrow(0, 0, n);
 }
 
-ACLNN(QuantBatchMatmulInplaceAdd, (StoredIn, x1), (StoredIn, x2), (StoredIn, x1ScaleOptional),
-      (StoredIn, x2Scale), (InOut, yRef), (bool, transposeX1), (bool, transposeX2),
+ACLNN(QuantBatchMatmulInplaceAdd, (Stored<In>, x1), (Stored<In>, x2), (Stored<In>, x1ScaleOptional),
+      (Stored<In>, x2Scale), (InOut, yRef), (bool, transposeX1), (bool, transposeX2),
       (int64_t, groupSize)) {
   EXPECT(is_float8(x1.dtype) && is_float8(x2.dtype), "x1 has dtype ", dtype_name(x1.dtype),
          " and x2 has dtype ", dtype_name(x2.dtype), ", expected FLOAT8_E4M3FN or FLOAT8_E5M2");
@@ -154,10 +154,11 @@ ACLNN(QuantBatchMatmulInplaceAdd, (StoredIn, x1), (StoredIn, x2), (StoredIn, x1S
   yRef = product + yRef;
 }
 
-ACLNN(FusedQuantMatmul, (StoredIn, x1), (StoredIn, x2), (In, x1Scale), (In, x2Scale),
-      (OptionalIn, yScaleOptional), (OptionalIn, x1OffsetOptional), (OptionalIn, x2OffsetOptional),
-      (OptionalIn, yOffsetOptional), (OptionalIn, biasOptional), (OptionalIn, x3Optional),
-      (const char*, fusedOpType), (int64_t, groupSizeOptional), (Out, out)) {
+ACLNN(FusedQuantMatmul, (Stored<In>, x1), (Stored<In>, x2), (In, x1Scale), (In, x2Scale),
+      (Optional<In>, yScaleOptional), (Optional<In>, x1OffsetOptional),
+      (Optional<In>, x2OffsetOptional), (Optional<In>, yOffsetOptional),
+      (Optional<In>, biasOptional), (Optional<In>, x3Optional), (const char*, fusedOpType),
+      (int64_t, groupSizeOptional), (Out, out)) {
   expect_all_absent({{"yScaleOptional", yScaleOptional},
                      {"x1OffsetOptional", x1OffsetOptional},
                      {"x2OffsetOptional", x2OffsetOptional},
@@ -165,10 +166,11 @@ ACLNN(FusedQuantMatmul, (StoredIn, x1), (StoredIn, x2), (In, x1Scale), (In, x2Sc
                      {"x3Optional", x3Optional}});
   out = fused(x1, x2, x1Scale, x2Scale, biasOptional, fusedOpType, groupSizeOptional, out, false);
 }
-ACLNN(FusedQuantMatmulWeightNz, (StoredIn, x1), (StoredIn, x2), (In, x1Scale), (In, x2Scale),
-      (OptionalIn, yScaleOptional), (OptionalIn, x1OffsetOptional), (OptionalIn, x2OffsetOptional),
-      (OptionalIn, yOffsetOptional), (OptionalIn, biasOptional), (OptionalIn, x3Optional),
-      (const char*, fusedOpType), (int64_t, groupSizeOptional), (Out, out)) {
+ACLNN(FusedQuantMatmulWeightNz, (Stored<In>, x1), (Stored<In>, x2), (In, x1Scale), (In, x2Scale),
+      (Optional<In>, yScaleOptional), (Optional<In>, x1OffsetOptional),
+      (Optional<In>, x2OffsetOptional), (Optional<In>, yOffsetOptional),
+      (Optional<In>, biasOptional), (Optional<In>, x3Optional), (const char*, fusedOpType),
+      (int64_t, groupSizeOptional), (Out, out)) {
   expect_all_absent({{"yScaleOptional", yScaleOptional},
                      {"x1OffsetOptional", x1OffsetOptional},
                      {"x2OffsetOptional", x2OffsetOptional},

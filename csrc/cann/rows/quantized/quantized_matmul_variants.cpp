@@ -44,9 +44,10 @@ void check_permutations(const Permutations& perm, int64_t batch_split) {
 }
 
 // x1 is (M, B, K), as are its scales in the mode MX, and the result (M, B, N).
-at::Tensor permuted_product(const Stored& x1, const Stored& x2, const Stored& x1_scale,
-                            const Stored& x2_scale, int64_t dtype, int64_t group_size,
-                            const Permutations& perm, const Output& out) {
+at::Tensor permuted_product(const StoredTensor& x1, const StoredTensor& x2,
+                            const StoredTensor& x1_scale, const StoredTensor& x2_scale,
+                            int64_t dtype, int64_t group_size, const Permutations& perm,
+                            const Output& out) {
   expect_dims("x1", x1.elements, 3);
   expect_dims("x2", x2.elements, 3);
   const bool is_mx = x1_scale.dtype == ACL_FLOAT8_E8M0;
@@ -59,7 +60,7 @@ at::Tensor permuted_product(const Stored& x1, const Stored& x2, const Stored& x1
   const bool is_transposed = perm.x2[1] == 2;
   const int64_t k = x1.elements.size(2);
   const int64_t n = x2.elements.size(is_transposed ? 1 : 2);
-  Stored scale = x1_scale;
+  StoredTensor scale = x1_scale;
   if (is_mx) {
     EXPECT(k % 64 == 0, "x1 has shape ", x1.elements.sizes(),
            ", expected a multiple of 64 as its last size");
@@ -76,7 +77,7 @@ at::Tensor permuted_product(const Stored& x1, const Stored& x2, const Stored& x1
     expect_shape("x2Scale", x2_scale.elements, {n});
     group_size = 0;
   }
-  const Stored batches{x1.elements.transpose(0, 1), x1.dtype, x1.format};
+  const StoredTensor batches{x1.elements.transpose(0, 1), x1.dtype, x1.format};
   EXPECT(batches.elements.size(0) == x2.elements.size(0), "x2 has shape ", x2.elements.sizes(),
          ", expected a batch of ", batches.elements.size(0), " as x1 has");
   return product_of({batches, x2, scale, x2_scale, std::nullopt, std::nullopt, std::nullopt,
@@ -154,9 +155,10 @@ void quantize_mx(const at::Tensor& values, int64_t algorithm, StoredOutput& y,
 }  // namespace
 
 // x is quantised by rows, or by a scale that is given. Bits as weightScale have x's scale in them.
-ACLNN(QuantMatmulDequant, (In, x), (StoredIn, weight), (In, weightScale),
-      (OptionalIn, biasOptional), (OptionalIn, xScaleOptional), (OptionalIn, xOffsetOptional),
-      (OptionalIn, smoothScaleOptional), (char*, xQuantMode), (bool, transposeWeight), (Out, out)) {
+ACLNN(QuantMatmulDequant, (In, x), (Stored<In>, weight), (In, weightScale),
+      (Optional<In>, biasOptional), (Optional<In>, xScaleOptional), (Optional<In>, xOffsetOptional),
+      (Optional<In>, smoothScaleOptional), (char*, xQuantMode), (bool, transposeWeight),
+      (Out, out)) {
   expect_dims("x", x, 2);
   expect_dims("weight", weight.elements, 2);
   expect_format("weight", weight, /*or_blocked=*/true);
@@ -183,10 +185,10 @@ ACLNN(QuantMatmulDequant, (In, x), (StoredIn, weight), (In, weightScale),
 }
 
 // The sum over the batch.
-ACLNN(QuantMatmulReduceSumWeightNz, (In, x1), (StoredIn, x2), (In, x1Scale), (In, x2Scale),
-      (OptionalIn, yScale), (OptionalIn, x1Offset), (OptionalIn, x2Offset), (OptionalIn, yOffset),
-      (OptionalIn, bias), (bool, transposeX1), (bool, transposeX2), (int64_t, groupSize),
-      (Ints, dims), (bool, keepDims), (Out, out)) {
+ACLNN(QuantMatmulReduceSumWeightNz, (In, x1), (Stored<In>, x2), (In, x1Scale), (In, x2Scale),
+      (Optional<In>, yScale), (Optional<In>, x1Offset), (Optional<In>, x2Offset),
+      (Optional<In>, yOffset), (Optional<In>, bias), (bool, transposeX1), (bool, transposeX2),
+      (int64_t, groupSize), (Ints, dims), (bool, keepDims), (Out, out)) {
   EXPECT(!yScale && !x1Offset && !x2Offset && !yOffset && !bias,
          "yScale, x1Offset, x2Offset, yOffset or bias is given, expected null");
   EXPECT(!transposeX1 && !transposeX2 && !keepDims && groupSize == 0,
@@ -211,7 +213,7 @@ ACLNN(QuantMatmulReduceSumWeightNz, (In, x1), (StoredIn, x2), (In, x1Scale), (In
 }
 
 // quantParam has numbers for columns up to the next multiple of 16, or one.
-ACLNN(BatchMatmulQuant, (In, x1), (In, x2), (In, quantParam), (OptionalIn, bias),
+ACLNN(BatchMatmulQuant, (In, x1), (In, x2), (In, quantParam), (Optional<In>, bias),
       (bool, transposeX1), (bool, transposeX2), (Out, out)) {
   expect_dims("x1", x1, 2, 6);
   expect_dims("x2", x2, x1.dim());
@@ -234,11 +236,11 @@ ACLNN(BatchMatmulQuant, (In, x1), (In, x2), (In, quantParam), (OptionalIn, bias)
   out = quantized(sums, is_one ? quantParam : quantParam.narrow(0, 0, n), std::nullopt);
 }
 
-ACLNN(QuantMatmulActivationQuantWeightNz, (StoredIn, x1), (StoredIn, x2),
-      (StoredIn, x1ScaleOptional), (StoredIn, x2Scale), (OptionalIn, biasOptional),
+ACLNN(QuantMatmulActivationQuantWeightNz, (Stored<In>, x1), (Stored<In>, x2),
+      (Stored<In>, x1ScaleOptional), (Stored<In>, x2Scale), (Optional<In>, biasOptional),
       (bool, transposeX1), (bool, transposeX2), (int64_t, groupSize), (const char*, activationType),
       (const char*, quantMode), (char*, roundMode), (int64_t, scaleAlg), (double, dstTypeMax),
-      (StoredOut, yOut), (StoredOut, yScaleOut)) {
+      (Stored<Out>, yOut), (Stored<Out>, yScaleOut)) {
   EXPECT(is_float8(x1.dtype) && x2.dtype == ACL_FLOAT8_E4M3FN, "x1 has dtype ",
          dtype_name(x1.dtype), " and x2 has dtype ", dtype_name(x2.dtype),
          ", expected FLOAT8_E4M3FN or FLOAT8_E5M2, and FLOAT8_E4M3FN");
@@ -262,8 +264,8 @@ ACLNN(QuantMatmulActivationQuantWeightNz, (StoredIn, x1), (StoredIn, x2),
               yScaleOut);
 }
 
-ACLNN(TransposeQuantBatchMatMul, (StoredIn, x1), (StoredIn, x2), (OptionalIn, bias),
-      (StoredIn, x1Scale), (StoredIn, x2Scale), (int32_t, dtype), (int64_t, groupSize),
+ACLNN(TransposeQuantBatchMatMul, (Stored<In>, x1), (Stored<In>, x2), (Optional<In>, bias),
+      (Stored<In>, x1Scale), (Stored<In>, x2Scale), (int32_t, dtype), (int64_t, groupSize),
       (Ints, permX1), (Ints, permX2), (Ints, permY), (int32_t, batchSplitFactor), (Out, out)) {
   expect_absent("bias", bias);
   const Permutations perm{permX1, permX2, permY};
@@ -271,8 +273,8 @@ ACLNN(TransposeQuantBatchMatMul, (StoredIn, x1), (StoredIn, x2), (OptionalIn, bi
   expect_format("x2", x2);
   out = permuted_product(x1, x2, x1Scale, x2Scale, dtype, groupSize, perm, out);
 }
-ACLNN(TransposeQuantBatchMatMulWeightNz, (StoredIn, x1), (StoredIn, x2), (OptionalIn, bias),
-      (StoredIn, x1Scale), (StoredIn, x2Scale), (int32_t, dtype), (int64_t, groupSize),
+ACLNN(TransposeQuantBatchMatMulWeightNz, (Stored<In>, x1), (Stored<In>, x2), (Optional<In>, bias),
+      (Stored<In>, x1Scale), (Stored<In>, x2Scale), (int32_t, dtype), (int64_t, groupSize),
       (Ints, permX1), (Ints, permX2), (Ints, permY), (int32_t, batchSplitFactor), (Out, out)) {
   expect_absent("bias", bias);
   const Permutations perm{permX1, permX2, permY};
@@ -284,9 +286,9 @@ ACLNN(TransposeQuantBatchMatMulWeightNz, (StoredIn, x1), (StoredIn, x2), (Option
 }
 
 // Scales of 512 elements, and of the 32 within these. Two elements of x2 may be an INT8.
-ACLNN(DualLevelQuantMatmulWeightNz, (StoredIn, x1), (StoredIn, x2), (In, x1Level0Scale),
-      (In, x2Level0Scale), (StoredIn, x1Level1Scale), (StoredIn, x2Level1Scale),
-      (OptionalIn, optionalBias), (bool, transposeX1), (bool, transposeX2),
+ACLNN(DualLevelQuantMatmulWeightNz, (Stored<In>, x1), (Stored<In>, x2), (In, x1Level0Scale),
+      (In, x2Level0Scale), (Stored<In>, x1Level1Scale), (Stored<In>, x2Level1Scale),
+      (Optional<In>, optionalBias), (bool, transposeX1), (bool, transposeX2),
       (int64_t, level0GroupSize), (int64_t, level1GroupSize), (Out, out)) {
   EXPECT(!transposeX1 && transposeX2, "transposeX1 is ", transposeX1.value(),
          " and transposeX2 is ", transposeX2.value(), ", expected false and true");
@@ -321,7 +323,8 @@ ACLNN(DualLevelQuantMatmulWeightNz, (StoredIn, x1), (StoredIn, x2), (In, x1Level
          ", expected FLOAT8_E8M0");
   expect_shape("x1Level1Scale", x1Level1Scale.elements, {m, pairs, 2});
   expect_shape("x2Level1Scale", x2Level1Scale.elements, {n, pairs, 2});
-  const auto scaled = [k](const at::Tensor& x, const at::Tensor& level0, const Stored& level1) {
+  const auto scaled = [k](const at::Tensor& x, const at::Tensor& level0,
+                          const StoredTensor& level1) {
     return x.to(at::kDouble) * spread(level0, 1, 512, k) *
            spread(level1.elements.flatten(1), 1, 32, k);
   };
@@ -339,8 +342,8 @@ ACLNN(DualLevelQuantMatmulWeightNz, (StoredIn, x1), (StoredIn, x2), (In, x1Level
 
 // sparseWeight and index are what aclnnTransSparse4to2Para makes, in blocks even where their
 // tensors say ND.
-ACLNN(Sparse4to2QuantMatmulWeightNz, (In, x), (StoredIn, sparseWeight), (In, index), (In, xScale),
-      (In, sparseWeightScale), (OptionalIn, biasOptional), (Out, out)) {
+ACLNN(Sparse4to2QuantMatmulWeightNz, (In, x), (Stored<In>, sparseWeight), (In, index), (In, xScale),
+      (In, sparseWeightScale), (Optional<In>, biasOptional), (Out, out)) {
   expect_dims("x", x, 2);
   expect_dims("sparseWeight", sparseWeight.elements, 2);
   expect_dtype("x", x, at::kChar);

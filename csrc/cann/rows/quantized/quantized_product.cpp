@@ -38,7 +38,7 @@ bool is_float4(aclDataType dtype) {
   return dtype == ACL_FLOAT4_E2M1 || dtype == ACL_FLOAT;
 }
 
-Stored as_stored(const at::Tensor& tensor) {
+StoredTensor as_stored(const at::Tensor& tensor) {
   return {tensor, acl_type(tensor.scalar_type()), ACL_FORMAT_ND};
 }
 
@@ -160,7 +160,7 @@ void expect_absent(const char* name, const std::optional<at::Tensor>& tensor) {
          tensor ? tensor->sizes() : at::IntArrayRef(), ", expected null in this case");
 }
 
-void expect_blocked_matrix(const char* name, const Stored& matrix) {
+void expect_blocked_matrix(const char* name, const StoredTensor& matrix) {
   EXPECT(is_fractal_nz(matrix.format), name, " has format ", static_cast<int>(matrix.format),
          ", expected FRACTAL_NZ (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ),
          "); convert it with aclnnTransMatmulWeight or aclnnNpuFormatCast");
@@ -169,7 +169,7 @@ void expect_blocked_matrix(const char* name, const Stored& matrix) {
          " has shape ", elements.sizes(), ", expected last two dimensions other than 1");
 }
 
-void expect_format(const char* name, const Stored& tensor, bool or_blocked) {
+void expect_format(const char* name, const StoredTensor& tensor, bool or_blocked) {
   EXPECT(!is_private(tensor.format) || (or_blocked && is_fractal_nz(tensor.format)), name,
          " has format ", static_cast<int>(tensor.format), ", expected ND",
          or_blocked ? " or FRACTAL_NZ" : "");

@@ -20,7 +20,7 @@ bool is_int4(aclDataType dtype);
 bool is_float4(aclDataType dtype);
 
 // A tensor that is stored as it is.
-Stored as_stored(const at::Tensor& tensor);
+StoredTensor as_stored(const at::Tensor& tensor);
 
 // The values of the INT8 tensor `nibbles`, which holds codes of FLOAT4_E2M1 with sign extended; and
 // the codes of values.
@@ -74,8 +74,8 @@ bool is_absent(const std::optional<at::Tensor>& tensor);
 // Refuses anything but a missing argument or one without elements.
 void expect_absent(const char* name, const std::optional<at::Tensor>& tensor);
 // Refuses matrices that are not in FRACTAL_NZ, or have a size of 1, which it does not take.
-void expect_blocked_matrix(const char* name, const Stored& matrix);
+void expect_blocked_matrix(const char* name, const StoredTensor& matrix);
 // Refuses private formats; with `or_blocked`, others than FRACTAL_NZ.
-void expect_format(const char* name, const Stored& tensor, bool or_blocked = false);
+void expect_format(const char* name, const StoredTensor& tensor, bool or_blocked = false);
 
 }  // namespace aclnn_host

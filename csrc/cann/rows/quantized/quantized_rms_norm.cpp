@@ -71,10 +71,10 @@ void expect_one(const char* name, const at::Tensor& tensor) {
 }  // namespace
 
 // axis has no effect. y2Out is written where there is scales2Optional.
-ACLNN(AddRmsNormQuant, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (FloatIn, scales1),
-      (OptionalIn, scales2Optional), (OptionalIn, zeroPoints1Optional),
-      (OptionalIn, zeroPoints2Optional), (int64_t, axis), (double, epsilon), (bool, divMode),
-      (StoredOut, y1Out), (StoredOut, y2Out), (Out, xOut)) {
+ACLNN(AddRmsNormQuant, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
+      (Floating<In>, scales1), (Optional<In>, scales2Optional), (Optional<In>, zeroPoints1Optional),
+      (Optional<In>, zeroPoints2Optional), (int64_t, axis), (double, epsilon), (bool, divMode),
+      (Stored<Out>, y1Out), (Stored<Out>, y2Out), (Out, xOut)) {
   static_cast<void>(axis);
   const Sum sum = add_rms_norm(x1, x2, gamma, epsilon, xOut);
   quantize_both(sum.norm, x1, gamma,
@@ -83,11 +83,11 @@ ACLNN(AddRmsNormQuant, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (FloatIn,
   xOut = sum.x;
 }
 // rmsNormOut does not include betaOptional.
-ACLNN(AddRmsNormQuantV2, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (FloatIn, scales1),
-      (OptionalIn, scales2Optional), (OptionalIn, zeroPoints1Optional),
-      (OptionalIn, zeroPoints2Optional), (OptionalIn, betaOptional), (int64_t, axis),
-      (double, epsilon), (bool, divMode), (StoredOut, y1Out), (StoredOut, y2Out), (Out, xOut),
-      (OptionalOut, rmsNormOut)) {
+ACLNN(AddRmsNormQuantV2, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
+      (Floating<In>, scales1), (Optional<In>, scales2Optional), (Optional<In>, zeroPoints1Optional),
+      (Optional<In>, zeroPoints2Optional), (Optional<In>, betaOptional), (int64_t, axis),
+      (double, epsilon), (bool, divMode), (Stored<Out>, y1Out), (Stored<Out>, y2Out), (Out, xOut),
+      (Optional<Out>, rmsNormOut)) {
   static_cast<void>(axis);
   if (rmsNormOut) expect_like("rmsNormOut", *rmsNormOut, x1);
   const Sum sum = add_rms_norm(x1, x2, gamma, epsilon, xOut);
@@ -104,9 +104,9 @@ ACLNN(AddRmsNormQuantV2, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma), (FloatI
 }
 
 // y2Out and scale2Out are written where there is smoothScale2Optional.
-ACLNN(AddRmsNormDynamicQuant, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma),
-      (OptionalIn, smoothScale1Optional), (OptionalIn, smoothScale2Optional), (double, epsilon),
-      (StoredOut, y1Out), (StoredOut, y2Out), (Out, xOut), (Out, scale1Out), (Out, scale2Out)) {
+ACLNN(AddRmsNormDynamicQuant, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
+      (Optional<In>, smoothScale1Optional), (Optional<In>, smoothScale2Optional), (double, epsilon),
+      (Stored<Out>, y1Out), (Stored<Out>, y2Out), (Out, xOut), (Out, scale1Out), (Out, scale2Out)) {
   expect_half("x1", x1);
   expect_dims("x1", x1, 2, 8);
   expect_dims("gamma", gamma, 1);
@@ -128,10 +128,10 @@ ACLNN(AddRmsNormDynamicQuant, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma),
 }
 // outputMask says which of the two are written; without it, the second is if there are both
 // smooth scales.
-ACLNN(AddRmsNormDynamicQuantV2, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma),
-      (OptionalIn, smoothScale1Optional), (OptionalIn, smoothScale2Optional),
-      (OptionalIn, betaOptional), (double, epsilon), (OptionalBools, outputMask),
-      (StoredOut, y1Out), (StoredOut, y2Out), (Out, xOut), (Out, scale1Out), (Out, scale2Out)) {
+ACLNN(AddRmsNormDynamicQuantV2, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
+      (Optional<In>, smoothScale1Optional), (Optional<In>, smoothScale2Optional),
+      (Optional<In>, betaOptional), (double, epsilon), (Optional<Bools>, outputMask),
+      (Stored<Out>, y1Out), (Stored<Out>, y2Out), (Out, xOut), (Out, scale1Out), (Out, scale2Out)) {
   expect_half("x1", x1);
   expect_dims("x1", x1, 2, 8);
   expect_dims("gamma", gamma, 1);
@@ -163,8 +163,8 @@ ACLNN(AddRmsNormDynamicQuantV2, (FloatIn, x1), (FloatIn, x2), (FloatIn, gamma),
 }
 
 // What is NaN becomes 0, in FLOAT8 too.
-ACLNN(RmsNormQuant, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (FloatIn, scale), (In, offset),
-      (double, epsilon), (StoredOut, y)) {
+ACLNN(RmsNormQuant, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta),
+      (Floating<In>, scale), (In, offset), (double, epsilon), (Stored<Out>, y)) {
   expect_elements(x);
   expect_dtype("gamma", gamma, x);
   expect_dtype("beta", beta, x);
@@ -179,9 +179,9 @@ ACLNN(RmsNormQuant, (FloatIn, x), (FloatIn, gamma), (FloatIn, beta), (FloatIn, s
   const at::Tensor result = scaled(norm, scale, offset, /*divides=*/true);
   store_quantized(y, at::where(result.isnan(), at::zeros_like(result), result));
 }
-ACLNN(RmsNormQuantV3, (FloatIn, x), (FloatIn, gamma), (FloatIn, scale), (OptionalIn, offset),
-      (OptionalIn, beta), (double, epsilon), (bool, divMode), (bool, outputRstd), (StoredOut, y),
-      (OptionalOut, rstd)) {
+ACLNN(RmsNormQuantV3, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, scale),
+      (Optional<In>, offset), (Optional<In>, beta), (double, epsilon), (bool, divMode),
+      (bool, outputRstd), (Stored<Out>, y), (Optional<Out>, rstd)) {
   expect_elements(x);
   expect_dtype("gamma", gamma, x);
   if (scale.sizes() != at::IntArrayRef{1}) expect_shape("scale", scale, {x.size(-1)});
@@ -202,9 +202,9 @@ ACLNN(RmsNormQuantV3, (FloatIn, x), (FloatIn, gamma), (FloatIn, scale), (Optiona
   }
   store_quantized(y, scaled(norm, scale, offset, divMode.value()));
 }
-ACLNN(RmsNormDynamicQuant, (FloatIn, x), (FloatIn, gamma), (OptionalIn, smoothScalesOptional),
-      (OptionalIn, betaOptional), (double, epsilon), (int64_t, dstType), (Out, yOut),
-      (Out, scaleOut)) {
+ACLNN(RmsNormDynamicQuant, (Floating<In>, x), (Floating<In>, gamma),
+      (Optional<In>, smoothScalesOptional), (Optional<In>, betaOptional), (double, epsilon),
+      (int64_t, dstType), (Out, yOut), (Out, scaleOut)) {
   expect_half("x", x);
   expect_dims("x", x, 2, 8);
   expect_elements(x);
@@ -223,9 +223,9 @@ ACLNN(RmsNormDynamicQuant, (FloatIn, x), (FloatIn, gamma), (OptionalIn, smoothSc
 }
 
 // The gradient of RmsNorm with respect to x, quantised, and to gamma. rstd is the reciprocal.
-ACLNN(RmsNormGradQuant, (FloatIn, dy), (FloatIn, x), (In, rstd), (FloatIn, gamma),
-      (FloatIn, scalesX), (OptionalIn, offsetXOptional), (const char*, quantMode), (bool, divMode),
-      (Out, dxOut), (Out, dgammaOut)) {
+ACLNN(RmsNormGradQuant, (Floating<In>, dy), (Floating<In>, x), (In, rstd), (Floating<In>, gamma),
+      (Floating<In>, scalesX), (Optional<In>, offsetXOptional), (const char*, quantMode),
+      (bool, divMode), (Out, dxOut), (Out, dgammaOut)) {
   expect_dims("dy", dy, 2, 8);
   expect_like("x", x, dy);
   expect_dtype("rstd", rstd, at::kFloat);

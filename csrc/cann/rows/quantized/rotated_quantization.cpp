@@ -156,9 +156,9 @@ void flat_quant(const FlatQuant& in, StoredOutput& out, StoredOutput& scale) {
 }  // namespace
 
 // The type of yOut says how: by rows to integers, or in blocks to MX.
-ACLNN(RotateQuant, (In, x), (In, rotation), (OptionalIn, alpha), (int64_t, axis),
+ACLNN(RotateQuant, (In, x), (In, rotation), (Optional<In>, alpha), (int64_t, axis),
       (char*, roundMode), (int64_t, scaleAlg), (double, dstTypeMax), (bool, trans),
-      (StoredOut, yOut), (StoredOut, scaleOut)) {
+      (Stored<Out>, yOut), (Stored<Out>, scaleOut)) {
   check_source(x);
   EXPECT(axis == -1 || axis == x.dim() - 1, "axis is ", axis.value(), ", expected -1 or ",
          x.dim() - 1);
@@ -178,18 +178,18 @@ ACLNN(RotateQuant, (In, x), (In, rotation), (OptionalIn, alpha), (int64_t, axis)
 }
 
 ACLNN(FlatQuant, (In, x), (In, kroneckerP1), (In, kroneckerP2), (double, clipRatio),
-      (StoredOut, out), (StoredOut, quantScale)) {
+      (Stored<Out>, out), (Stored<Out>, quantScale)) {
   flat_quant({x, kroneckerP1, kroneckerP2, clipRatio, 0}, out, quantScale);
 }
 ACLNN(FlatQuantV2, (In, x), (In, kroneckerP1), (In, kroneckerP2), (double, clipRatio),
-      (double, dstTypeMax), (StoredOut, out), (StoredOut, quantScale)) {
+      (double, dstTypeMax), (Stored<Out>, out), (Stored<Out>, quantScale)) {
   flat_quant({x, kroneckerP1, kroneckerP2, clipRatio, dstTypeMax}, out, quantScale);
 }
 // The groups tell how many matrices of x count. What comes of the others the document leaves open;
 // here they are as the groups'.
-ACLNN(FlatQuantV3, (In, x), (In, kroneckerP1), (In, kroneckerP2), (OptionalIn, groupListOptional),
-      (double, clipRatio), (double, dstTypeMax), (int64_t, groupListType), (StoredOut, out),
-      (StoredOut, quantScale)) {
+ACLNN(FlatQuantV3, (In, x), (In, kroneckerP1), (In, kroneckerP2), (Optional<In>, groupListOptional),
+      (double, clipRatio), (double, dstTypeMax), (int64_t, groupListType), (Stored<Out>, out),
+      (Stored<Out>, quantScale)) {
   if (groupListOptional) {
     const at::Tensor& groups = *groupListOptional;
     expect_dtype("groupListOptional", groups, at::kLong);

@@ -49,8 +49,8 @@ std::vector<int64_t> ends_of(const at::Tensor& groups, int64_t rows) {
 }  // namespace
 
 // A bias that is INT32 is added before the scales, another one after them.
-ACLNN(DequantBias, (In, x), (FloatIn, weightScale), (OptionalIn, activateScaleOptional),
-      (OptionalIn, biasOptional), (int64_t, outputDtype), (Out, out)) {
+ACLNN(DequantBias, (In, x), (Floating<In>, weightScale), (Optional<In>, activateScaleOptional),
+      (Optional<In>, biasOptional), (int64_t, outputDtype), (Out, out)) {
   expect_dtype("x", x, at::kInt);
   expect_dims("x", x, 2);
   const int64_t rows = x.size(0);
@@ -83,15 +83,15 @@ ACLNN(DequantBias, (In, x), (FloatIn, weightScale), (OptionalIn, activateScaleOp
 }
 
 // The maximum of an empty x is not written.
-ACLNN(QuantMax, (FloatIn, x), (FloatIn, scale), (char*, roundMode), (int64_t, dstType),
-      (StoredOut, y), (Out, amax)) {
+ACLNN(QuantMax, (Floating<In>, x), (Floating<In>, scale), (char*, roundMode), (int64_t, dstType),
+      (Stored<Out>, y), (Out, amax)) {
   expect_dims("x", x, 1, 8);
   check_quant_max(x, scale, roundMode, dstType, 1, y, amax);
   y = within_float8(wide(x) * scale, y);
   if (x.numel() > 0) amax = wide(x).abs().max().reshape({1});
 }
-ACLNN(GroupedQuantMax, (FloatIn, x), (FloatIn, scale), (In, groupList), (const char*, roundMode),
-      (int64_t, dstType), (StoredOut, y), (Out, amax)) {
+ACLNN(GroupedQuantMax, (Floating<In>, x), (Floating<In>, scale), (In, groupList),
+      (const char*, roundMode), (int64_t, dstType), (Stored<Out>, y), (Out, amax)) {
   expect_dims("x", x, 2, 8);
   expect_dtype("groupList", groupList, at::kLong);
   expect_group_list("groupList", groupList);
@@ -114,8 +114,8 @@ ACLNN(GroupedQuantMax, (FloatIn, x), (FloatIn, scale), (In, groupList), (const c
 }
 
 // CANN does not check groupIndex, whose last element should be the number of rows.
-ACLNN(GroupQuant, (FloatIn, x), (FloatIn, scale), (In, groupIndex), (OptionalIn, offsetOptional),
-      (int32_t, dstType), (StoredOut, y)) {
+ACLNN(GroupQuant, (Floating<In>, x), (Floating<In>, scale), (In, groupIndex),
+      (Optional<In>, offsetOptional), (int32_t, dstType), (Stored<Out>, y)) {
   expect_dims("x", x, 2);
   expect_dims("scale", scale, 2);
   expect_group_list("groupIndex", groupIndex);

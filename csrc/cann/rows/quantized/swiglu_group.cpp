@@ -29,8 +29,6 @@ namespace aclnn_host::quantized_swiglu_group_rows {
 
 namespace {
 
-using Optional = std::optional<at::Tensor>;
-
 // The gradient of silu(gate) * up for the clamped halves of x, where a limit of 0 is none. The
 // limits themselves have no gradient.
 at::Tensor swiglu_gradient(const at::Tensor& gradient, const at::Tensor& x, double limit) {
@@ -50,7 +48,7 @@ at::Tensor swiglu_gradient(const at::Tensor& gradient, const at::Tensor& x, doub
 
 struct GroupGradient {
   const at::Tensor &gradient, &x;
-  const Optional &weight, &y, &groups;
+  const OptionalTensor &weight, &y, &groups;
   double limit;
   bool masks_weight;  // whether the weights' gradient is 0 after the groups, too
 };
@@ -113,8 +111,8 @@ Blocks blocks_of(const at::Tensor& x, int64_t size, bool skips_infinite, double 
 }  // namespace
 
 // Only the groups' rows are written.
-ACLNN(SwigluGroup, (FloatIn, x), (OptionalIn, weightOptional), (OptionalIn, groupIndexOptional),
-      (double, clampLimit), (Out, out)) {
+ACLNN(SwigluGroup, (Floating<In>, x), (Optional<In>, weightOptional),
+      (Optional<In>, groupIndexOptional), (double, clampLimit), (Out, out)) {
   expect_dims("x", x, 1, 8);
   EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
   EXPECT(clampLimit == -1.0 || clampLimit > 0.0, "clampLimit is ", clampLimit.value(),
@@ -139,9 +137,9 @@ ACLNN(SwigluGroup, (FloatIn, x), (OptionalIn, weightOptional), (OptionalIn, grou
   }
   out = result.reshape(out->sizes());
 }
-ACLNN(SwigluGroupGrad, (FloatIn, gradY), (FloatIn, x), (OptionalIn, weightOptional),
-      (OptionalIn, yOriginOptional), (OptionalIn, groupIndexOptional), (float, clampLimit),
-      (Out, gradXOut), (OptionalOut, gradWeightOutOptional)) {
+ACLNN(SwigluGroupGrad, (Floating<In>, gradY), (Floating<In>, x), (Optional<In>, weightOptional),
+      (Optional<In>, yOriginOptional), (Optional<In>, groupIndexOptional), (float, clampLimit),
+      (Out, gradXOut), (Optional<Out>, gradWeightOutOptional)) {
   expect_dims("x", x, 2, 3);
   EXPECT(x.size(-1) > 0, "x has no elements in its last dimension, expected some");
   EXPECT(clampLimit >= 0.0, "clampLimit is ", clampLimit.value(), ", expected 0 or more");
@@ -159,10 +157,10 @@ ACLNN(SwigluGroupGrad, (FloatIn, gradY), (FloatIn, x), (OptionalIn, weightOption
 
 // quantMode is 0, blocks of 128 with scales in FLOAT, or 1, of 32 with powers of two; the others
 // are for HIFLOAT8. yOriginOut is not written in these.
-ACLNN(SwigluGroupQuant, (FloatIn, x), (OptionalIn, weightOptional),
-      (OptionalIn, groupIndexOptional), (OptionalIn, scaleOptional), (int64_t, dstType),
+ACLNN(SwigluGroupQuant, (Floating<In>, x), (Optional<In>, weightOptional),
+      (Optional<In>, groupIndexOptional), (Optional<In>, scaleOptional), (int64_t, dstType),
       (int64_t, quantMode), (int64_t, blockSize), (bool, roundScale), (double, clampLimit),
-      (double, dstTypeMax), (bool, outputOrigin), (StoredOut, yOut), (StoredOut, yScaleOut),
+      (double, dstTypeMax), (bool, outputOrigin), (Stored<Out>, yOut), (Stored<Out>, yScaleOut),
       (Out, yOriginOut)) {
   static_cast<void>(scaleOptional);
   static_cast<void>(dstTypeMax);
@@ -232,9 +230,10 @@ ACLNN(SwigluGroupQuant, (FloatIn, x), (OptionalIn, weightOptional),
   quantize(yOut, values.flatten(-2));
   yScaleOut = scale.reshape(scale_shape);
 }
-ACLNN(SwigluGroupQuantGrad, (FloatIn, gradY), (FloatIn, x), (OptionalIn, weightOptional),
-      (OptionalIn, yOriginOptional), (OptionalIn, groupIndexOptional), (double, clampLimit),
-      (Out, gradXOut), (OptionalOut, gradWeightOutOptional)) {
+ACLNN(SwigluGroupQuantGrad, (Floating<In>, gradY), (Floating<In>, x),
+      (Optional<In>, weightOptional), (Optional<In>, yOriginOptional),
+      (Optional<In>, groupIndexOptional), (double, clampLimit), (Out, gradXOut),
+      (Optional<Out>, gradWeightOutOptional)) {
   expect_dims("x", x, 2, 8);
   EXPECT(clampLimit == -1.0 || clampLimit > 0.0, "clampLimit is ", clampLimit.value(),
          ", expected -1 or more than 0");

@@ -70,16 +70,16 @@ void check_packed_shape(const at::Tensor& weight, const StoredOutput& pack, int6
 
 }  // namespace
 
-ACLNN(TransQuantParamV2, (In, scale), (OptionalIn, offset), (Out, out)) {
+ACLNN(TransQuantParamV2, (In, scale), (Optional<In>, offset), (Out, out)) {
   pack_parameters(scale, offset, /*rounds=*/false, out);
 }
-ACLNN(TransQuantParamV3, (In, scale), (OptionalIn, offset), (int64_t, roundMode), (Out, out)) {
+ACLNN(TransQuantParamV3, (In, scale), (Optional<In>, offset), (int64_t, roundMode), (Out, out)) {
   EXPECT(roundMode == 0 || roundMode == 1, "roundMode is ", roundMode.value(), ", expected 0 or 1");
   pack_parameters(scale, offset, roundMode == 1, out);
 }
 
 // Of INT32 the lowest 4 bits count.
-ACLNN(ConvertWeightToINT4Pack, (In, weight), (StoredOut, weightInt4Pack)) {
+ACLNN(ConvertWeightToINT4Pack, (In, weight), (Stored<Out>, weightInt4Pack)) {
   expect_dims("weight", weight, 2, 3);
   EXPECT(weight.numel() > 0, "weight has shape ", weight.sizes(), ", expected elements");
   const bool is_integer = weight.scalar_type() == at::kInt;

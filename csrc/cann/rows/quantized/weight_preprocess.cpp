@@ -10,9 +10,9 @@ namespace aclnn_host::quantized_weight_preprocess_rows {
 namespace {
 
 // An output whose blocks are those of its transpose, whatever strides it has.
-struct TransposedStoredOut : StoredOut {
+struct TransposedStoredOut : Stored<Out> {
   static void add(Preparation& stage, const char* name, C tensor) {
-    StoredOut::add(stage, name, tensor);
+    Stored<Out>::add(stage, name, tensor);
     stage.transpose_blocks();
   }
 };
@@ -36,11 +36,11 @@ std::vector<int64_t> scale_shape(at::IntArrayRef weight) {
 
 // The one kind of weight that the document supports so far. Whatever the strides of weight and
 // weightScale are, they are accepted.
-ACLNN(WeightQuantPreprocess, (StoredIn, weight), (StoredIn, weightScale),
-      (OptionalStoredIn, weightOffsetOptional), (OptionalIn, biasOptional), (StoredDtype, xDtype),
-      (StoredDtype, xScaleDtype), (int64_t, kGroupSize), (TransposedStoredOut, outWeight),
-      (StoredOut, outWeightScale), (OptionalStoredOut, outWeightOffsetOptional),
-      (OptionalOut, outBiasOptional)) {
+ACLNN(WeightQuantPreprocess, (Stored<In>, weight), (Stored<In>, weightScale),
+      (Optional<Stored<In>>, weightOffsetOptional), (Optional<In>, biasOptional),
+      (StoredDtype, xDtype), (StoredDtype, xScaleDtype), (int64_t, kGroupSize),
+      (TransposedStoredOut, outWeight), (Stored<Out>, outWeightScale),
+      (Optional<Stored<Out>>, outWeightOffsetOptional), (Optional<Out>, outBiasOptional)) {
   expect_stored("weight", weight.dtype, ACL_FLOAT4_E2M1);
   expect_stored("weightScale", weightScale.dtype, ACL_FLOAT8_E8M0);
   EXPECT(xDtype == ACL_FLOAT8_E4M3FN, "xDtype is ", dtype_name(xDtype), ", expected FLOAT8_E4M3FN");

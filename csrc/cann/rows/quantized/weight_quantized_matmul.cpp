@@ -15,8 +15,8 @@ namespace {
 
 struct WeightQuantMatmul {
   const at::Tensor& x;  // (..., m, k)
-  const Stored& weight;
-  const Stored& scale;
+  const StoredTensor& weight;
+  const StoredTensor& scale;
   const std::optional<at::Tensor>& offset;
   const std::optional<at::Tensor>& y_scale;
   const std::optional<at::Tensor>& y_offset;
@@ -157,17 +157,17 @@ at::Tensor for_columns(const char* name, const at::Tensor& given, int64_t n) {
 
 }  // namespace
 
-ACLNN(WeightQuantBatchMatmulV2, (In, x), (StoredIn, weight), (StoredIn, antiquantScale),
-      (OptionalIn, antiquantOffsetOptional), (OptionalIn, quantScaleOptional),
-      (OptionalIn, quantOffsetOptional), (OptionalIn, biasOptional), (int, antiquantGroupSize),
+ACLNN(WeightQuantBatchMatmulV2, (In, x), (Stored<In>, weight), (Stored<In>, antiquantScale),
+      (Optional<In>, antiquantOffsetOptional), (Optional<In>, quantScaleOptional),
+      (Optional<In>, quantOffsetOptional), (Optional<In>, biasOptional), (int, antiquantGroupSize),
       (Out, y)) {
   multiply_dequantized({x, weight, antiquantScale, antiquantOffsetOptional, quantScaleOptional,
                         quantOffsetOptional, biasOptional, antiquantGroupSize},
                        y);
 }
-ACLNN(WeightQuantBatchMatmulV3, (In, x), (StoredIn, weight), (StoredIn, antiquantScale),
-      (OptionalIn, antiquantOffsetOptional), (OptionalIn, quantScaleOptional),
-      (OptionalIn, quantOffsetOptional), (OptionalIn, biasOptional), (int, antiquantGroupSize),
+ACLNN(WeightQuantBatchMatmulV3, (In, x), (Stored<In>, weight), (Stored<In>, antiquantScale),
+      (Optional<In>, antiquantOffsetOptional), (Optional<In>, quantScaleOptional),
+      (Optional<In>, quantOffsetOptional), (Optional<In>, biasOptional), (int, antiquantGroupSize),
       (int, innerPrecise), (Out, y)) {
   EXPECT(innerPrecise == 0 || innerPrecise == 1, "innerPrecise is ", innerPrecise.value(),
          ", expected 0 or 1");
@@ -175,9 +175,9 @@ ACLNN(WeightQuantBatchMatmulV3, (In, x), (StoredIn, weight), (StoredIn, antiquan
                         quantOffsetOptional, biasOptional, antiquantGroupSize},
                        y);
 }
-ACLNN(WeightQuantBatchMatmulNz, (In, x), (StoredIn, weight), (StoredIn, antiquantScale),
-      (OptionalIn, antiquantOffsetOptional), (OptionalIn, quantScaleOptional),
-      (OptionalIn, quantOffsetOptional), (OptionalIn, biasOptional), (int, antiquantGroupSize),
+ACLNN(WeightQuantBatchMatmulNz, (In, x), (Stored<In>, weight), (Stored<In>, antiquantScale),
+      (Optional<In>, antiquantOffsetOptional), (Optional<In>, quantScaleOptional),
+      (Optional<In>, quantOffsetOptional), (Optional<In>, biasOptional), (int, antiquantGroupSize),
       (Out, y)) {
   EXPECT(is_fractal_nz(weight.format), "weight has format ", static_cast<int>(weight.format),
          ", expected FRACTAL_NZ (29)");
@@ -196,9 +196,9 @@ ACLNN(WeightQuantBatchMatmulNz, (In, x), (StoredIn, weight), (StoredIn, antiquan
 
 // Up to 64 rows are multiplied with (x2 + deqOffset) deqScale; more with
 // ((x2 + antiquantOffset) antiquantScale + addOffset) mulScale.
-ACLNN(WeightQuantBatchMatmul, (In, x1), (In, x2), (OptionalIn, diagonalMatrix),
-      (OptionalIn, deqOffset), (OptionalIn, deqScale), (OptionalIn, addOffset),
-      (OptionalIn, mulScale), (OptionalIn, bias), (bool, transposeX1), (bool, transposeX2),
+ACLNN(WeightQuantBatchMatmul, (In, x1), (In, x2), (Optional<In>, diagonalMatrix),
+      (Optional<In>, deqOffset), (Optional<In>, deqScale), (Optional<In>, addOffset),
+      (Optional<In>, mulScale), (Optional<In>, bias), (bool, transposeX1), (bool, transposeX2),
       (float, antiquantScale), (float, antiquantOffset), (Out, out)) {
   expect_dims("x1", x1, 2);
   expect_dims("x2", x2, 2);

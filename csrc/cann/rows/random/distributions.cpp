@@ -25,24 +25,24 @@ void bernoulli(const at::Tensor& self, const Probability& probability, int64_t s
 
 }  // namespace
 
-ACLNN(InplaceUniform, (RealInOut, selfRef), (double, from), (double, to), (uint64_t, seed),
+ACLNN(InplaceUniform, (Real<InOut>, selfRef), (double, from), (double, to), (uint64_t, seed),
       (uint64_t, offset)) {
   selfRef.copy(draw_uniform(selfRef, from, to, source_of(seed, offset)));
 }
 
-ACLNN(InplaceUniformTensor, (RealInOut, selfRef), (double, from), (double, to), (In, seedTensor),
+ACLNN(InplaceUniformTensor, (Real<InOut>, selfRef), (double, from), (double, to), (In, seedTensor),
       (In, offsetTensor), (uint64_t, offset)) {
   expect_dims("selfRef", selfRef, 0, 8);
   const Seed seed(seedTensor, offsetTensor, static_cast<int64_t>(offset.value()));
   selfRef.copy(draw_uniform(selfRef, from, to, seed.source()));
 }
 
-ACLNN(InplaceNormal, (RealInOut, selfRef), (float, mean), (float, std), (int64_t, seed),
+ACLNN(InplaceNormal, (Real<InOut>, selfRef), (float, mean), (float, std), (int64_t, seed),
       (int64_t, offset)) {
   selfRef.copy(draw_normal(selfRef, mean.value(), std.value(), source_of(seed, offset)));
 }
 
-ACLNN(InplaceNormalTensor, (RealInOut, selfRef), (float, mean), (float, std), (In, seedTensor),
+ACLNN(InplaceNormalTensor, (Real<InOut>, selfRef), (float, mean), (float, std), (In, seedTensor),
       (In, offsetTensor), (int64_t, offset)) {
   expect_dims("selfRef", selfRef, 0, 8);
   const Seed seed(seedTensor, offsetTensor, offset.value());
@@ -50,68 +50,69 @@ ACLNN(InplaceNormalTensor, (RealInOut, selfRef), (float, mean), (float, std), (I
 }
 
 ACLNN(NormalFloatFloat, (float, mean), (float, std), (int64_t, seed), (int64_t, offset),
-      (RealOut, out)) {
+      (Real<Out>, out)) {
   out.copy(draw_normal(out, mean.value(), std.value(), source_of(seed, offset)));
 }
 ACLNN(NormalFloatTensor, (float, mean), (In, std), (int64_t, seed), (int64_t, offset),
-      (RealOut, out)) {
+      (Real<Out>, out)) {
   out = draw_normal(out, 0, 1, source_of(seed, offset)).mul(std).add(c10::Scalar(mean.value()));
 }
 ACLNN(NormalTensorFloat, (In, mean), (float, std), (int64_t, seed), (int64_t, offset),
-      (RealOut, out)) {
+      (Real<Out>, out)) {
   out = draw_normal(out, 0, 1, source_of(seed, offset)).mul(c10::Scalar(std.value())).add(mean);
 }
 ACLNN(NormalTensorTensor, (In, mean), (In, std), (int64_t, seed), (int64_t, offset),
-      (RealOut, out)) {
+      (Real<Out>, out)) {
   out = draw_normal(out, 0, 1, source_of(seed, offset)).mul(std).add(mean);
 }
-ACLNN(InplaceRandom, (RealInOut, selfRef), (int64_t, from), (int64_t, to), (int64_t, seed),
+ACLNN(InplaceRandom, (Real<InOut>, selfRef), (int64_t, from), (int64_t, to), (int64_t, seed),
       (int64_t, offset)) {
   selfRef = draw_integers(selfRef, from, to, source_of(seed, offset));
 }
 
-ACLNN(InplaceRandomTensor, (RealInOut, selfRef), (int64_t, from), (int64_t, to), (In, seedTensor),
+ACLNN(InplaceRandomTensor, (Real<InOut>, selfRef), (int64_t, from), (int64_t, to), (In, seedTensor),
       (In, offsetTensor), (int64_t, offset)) {
   expect_dims("selfRef", selfRef, 0, 8);
   const Seed seed(seedTensor, offsetTensor, offset.value());
   selfRef = draw_integers(selfRef, from, to, seed.source());
 }
 
-ACLNN(InplaceRandomWithoutFromTo, (RealInOut, selfRef), (int64_t, seed), (int64_t, offset)) {
+ACLNN(InplaceRandomWithoutFromTo, (Real<InOut>, selfRef), (int64_t, seed), (int64_t, offset)) {
   selfRef = draw_integers(selfRef, source_of(seed, offset));
 }
 
-ACLNN(InplaceRandomWithoutFromToTensor, (RealInOut, selfRef), (In, seedTensor), (In, offsetTensor),
-      (int64_t, offset)) {
+ACLNN(InplaceRandomWithoutFromToTensor, (Real<InOut>, selfRef), (In, seedTensor),
+      (In, offsetTensor), (int64_t, offset)) {
   const Seed seed(seedTensor, offsetTensor, offset.value());
   selfRef = draw_integers(selfRef, seed.source());
 }
 
 // self says nothing but the shape.
-ACLNN(Bernoulli, (In, self), (Number, prob), (int64_t, seed), (int64_t, offset), (RealOut, out)) {
+ACLNN(Bernoulli, (In, self), (Number, prob), (int64_t, seed), (int64_t, offset), (Real<Out>, out)) {
   bernoulli(self, prob.toDouble(), seed.value(), offset.value(), out);
 }
-ACLNN(InplaceBernoulli, (RealInOut, selfRef), (Number, prob), (int64_t, seed), (int64_t, offset)) {
+ACLNN(InplaceBernoulli, (Real<InOut>, selfRef), (Number, prob), (int64_t, seed),
+      (int64_t, offset)) {
   selfRef.copy(draw_bernoulli(selfRef, prob.toDouble(), source_of(seed, offset)));
 }
 
-ACLNN(BernoulliTensor, (In, self), (FloatIn, prob), (int64_t, seed), (int64_t, offset),
-      (RealOut, out)) {
+ACLNN(BernoulliTensor, (In, self), (Floating<In>, prob), (int64_t, seed), (int64_t, offset),
+      (Real<Out>, out)) {
   expect_dims("prob", prob, 0, 8);
   bernoulli(self, prob, seed.value(), offset.value(), out);
 }
-ACLNN(InplaceBernoulliTensor, (RealInOut, selfRef), (FloatIn, prob), (int64_t, seed),
+ACLNN(InplaceBernoulliTensor, (Real<InOut>, selfRef), (Floating<In>, prob), (int64_t, seed),
       (int64_t, offset)) {
   selfRef.copy(draw_bernoulli(selfRef, prob, source_of(seed, offset)));
 }
-ACLNN(SimThreadExponential, (FloatInOut, selfRef), (int64_t, count), (double, lambda),
+ACLNN(SimThreadExponential, (Floating<InOut>, selfRef), (int64_t, count), (double, lambda),
       (int64_t, seed), (int64_t, offset)) {
   EXPECT(count == selfRef->numel(), "count is ", count, ", expected ", selfRef->numel(),
          ", the number of elements");
   selfRef = draw_exponential(selfRef, lambda, source_of(seed, offset));
 }
 
-ACLNN(StatelessExponentialTensor, (FloatInOut, self), (In, seedTensor), (In, offsetTensor),
+ACLNN(StatelessExponentialTensor, (Floating<InOut>, self), (In, seedTensor), (In, offsetTensor),
       (int64_t, offset), (double, lambd)) {
   expect_dims("self", self, 0, 8);
   expect_dims("seedTensor", seedTensor, 1);
@@ -120,13 +121,13 @@ ACLNN(StatelessExponentialTensor, (FloatInOut, self), (In, seedTensor), (In, off
   self = draw_exponential(self, lambd, seed.source());
 }
 
-ACLNN(Multinomial, (FloatIn, self), (int64_t, numsamples), (bool, replacement), (int64_t, seed),
-      (int64_t, offset), (Out, out)) {
+ACLNN(Multinomial, (Floating<In>, self), (int64_t, numsamples), (bool, replacement),
+      (int64_t, seed), (int64_t, offset), (Out, out)) {
   check_distribution(self, numsamples, replacement);
   out = draw_categories(self, numsamples, replacement, source_of(seed, offset));
 }
 
-ACLNN(MultinomialTensor, (FloatIn, self), (int64_t, numsamples), (bool, replacement),
+ACLNN(MultinomialTensor, (Floating<In>, self), (int64_t, numsamples), (bool, replacement),
       (In, seedTensor), (In, offsetTensor), (int64_t, offset), (Out, out)) {
   check_distribution(self, numsamples.value(), replacement);
   const Seed seed(seedTensor, offsetTensor, offset.value());

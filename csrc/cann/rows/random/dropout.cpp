@@ -67,8 +67,8 @@ void drop(const at::Tensor& input, double probability, Source source, Output& ou
 }  // namespace
 
 // Where nothing is random, maskOut stays as it is.
-ACLNN(Dropout, (FloatIn, input), (double, p), (bool, train), (int64_t, seed), (int64_t, offset),
-      (Out, out), (Out, maskOut)) {
+ACLNN(Dropout, (Floating<In>, input), (double, p), (bool, train), (int64_t, seed),
+      (int64_t, offset), (Out, out), (Out, maskOut)) {
   check_probability("p", p.value());
   expect_dims("input", input, 0, 8);
   expect_dims("maskOut", maskOut, 1);
@@ -84,7 +84,7 @@ ACLNN(Dropout, (FloatIn, input), (double, p), (bool, train), (int64_t, seed), (i
   }
 }
 // A scale of 1 stands for a probability of 0, whatever the mask says.
-ACLNN(DropoutBackward, (FloatIn, gradOutput), (In, mask), (double, scale), (Out, out)) {
+ACLNN(DropoutBackward, (Floating<In>, gradOutput), (In, mask), (double, scale), (Out, out)) {
   EXPECT(scale == 0 || scale >= 1, "scale is ", scale.value(), ", expected 0, or 1 or more");
   expect_dims("gradOutput", gradOutput, 0, 8);
   check_dropout_mask(mask, gradOutput.numel());
@@ -96,12 +96,12 @@ ACLNN(DropoutBackward, (FloatIn, gradOutput), (In, mask), (double, scale), (Out,
     out = kept(gradOutput, mask, scale.value());
   }
 }
-ACLNN(DropoutV3, (In, input), (OptionalIn, optionalNoiseShape), (double, p), (int64_t, seed),
+ACLNN(DropoutV3, (In, input), (Optional<In>, optionalNoiseShape), (double, p), (int64_t, seed),
       (int64_t, offset), (Out, out), (Out, maskOut)) {
   drop(input, p.value(), source_of(seed, offset), out, maskOut);
 }
-ACLNN(DropoutV3Tensor, (In, input), (OptionalIn, optionalNoiseShape), (double, p), (In, seedTensor),
-      (In, offsetTensor), (int64_t, offset), (Out, out), (Out, maskOut)) {
+ACLNN(DropoutV3Tensor, (In, input), (Optional<In>, optionalNoiseShape), (double, p),
+      (In, seedTensor), (In, offsetTensor), (int64_t, offset), (Out, out), (Out, maskOut)) {
   const Seed seed(seedTensor, offsetTensor, offset.value());
   drop(input, p.value(), seed.source(), out, maskOut);
 }

@@ -92,10 +92,10 @@ CellGradients gru_cell_gradients(const at::Tensor& x, const Cell& cell, const Gr
 }  // namespace
 
 // dropout is not used, as published.
-ACLNN(GRU, (FloatIn, input), (Ins, params), (OptionalIn, hx), (OptionalIn, batchSizes),
+ACLNN(GRU, (Floating<In>, input), (Ins, params), (Optional<In>, hx), (Optional<In>, batchSizes),
       (bool, hasBias), (int64_t, numLayers), (double, dropout), (bool, train), (bool, bidirection),
-      (bool, batchFirst), (Out, output), (Out, hy), (OptionalOuts, rOut), (OptionalOuts, zOut),
-      (OptionalOuts, nOut), (OptionalOuts, hnOut), (OptionalOuts, hOut)) {
+      (bool, batchFirst), (Out, output), (Out, hy), (Optional<Outs>, rOut), (Optional<Outs>, zOut),
+      (Optional<Outs>, nOut), (Optional<Outs>, hnOut), (Optional<Outs>, hOut)) {
   EXPECT(!batchSizes, "batchSizes is a tensor, expected null: sequences have one length");
   expect_parameter_count("params", params.size(), numLayers.value(), hasBias, bidirection);
   expect_dims("input", input, 3);
@@ -128,8 +128,8 @@ ACLNN(GRU, (FloatIn, input), (Ins, params), (OptionalIn, hx), (OptionalIn, batch
   save(hnOut, "hnOut", traces, &GruTrace::hn, input);
   save(hOut, "hOut", traces, &GruTrace::h, input);
 }
-ACLNN(GRUBackward, (FloatIn, input), (Ins, params), (In, hx), (In, dy), (In, dh), (Ins, r),
-      (Ins, z), (Ins, n), (Ins, hn), (Ins, h), (OptionalIn, batchSizes), (bool, hasBias),
+ACLNN(GRUBackward, (Floating<In>, input), (Ins, params), (In, hx), (In, dy), (In, dh), (Ins, r),
+      (Ins, z), (Ins, n), (Ins, hn), (Ins, h), (Optional<In>, batchSizes), (bool, hasBias),
       (int64_t, numLayers), (bool, bidirection), (bool, batchFirst), (Out, dxOut), (Out, dhPrevOut),
       (Outs, dparamsOut)) {
   EXPECT(!batchSizes || batchSizes->numel() == 0, "batchSizes has ", batchSizes->numel(),

@@ -226,11 +226,12 @@ CellGradients lstm_cell_gradients(const at::Tensor& x, const Cell& cell, const L
 
 // dropout is not used, as published. With batchSizes the input has a row for each sequence and
 // step, whether or not the sequence has the step; the output is 0 where it has not.
-ACLNN(LSTM, (FloatIn, input), (Ins, params), (OptionalIns, hx), (OptionalIn, batchSizes),
+ACLNN(LSTM, (Floating<In>, input), (Ins, params), (Optional<Ins>, hx), (Optional<In>, batchSizes),
       (bool, hasBias), (int64_t, numLayers), (double, dropout), (bool, train),
       (bool, bidirectional), (bool, batchFirst), (Out, output), (Out, hy), (Out, cy),
-      (OptionalOuts, iOut), (OptionalOuts, jOut), (OptionalOuts, fOut), (OptionalOuts, oOut),
-      (OptionalOuts, hOut), (OptionalOuts, cOut), (OptionalOuts, tanhCOut)) {
+      (Optional<Outs>, iOut), (Optional<Outs>, jOut), (Optional<Outs>, fOut),
+      (Optional<Outs>, oOut), (Optional<Outs>, hOut), (Optional<Outs>, cOut),
+      (Optional<Outs>, tanhCOut)) {
   expect_parameter_count("params", params.size(), numLayers.value(), hasBias.value(),
                          bidirectional.value());
   EXPECT(hx.empty() || hx.size() == 2, "hx has ", hx.size(), " tensors, expected 2 or none");
@@ -270,10 +271,10 @@ ACLNN(LSTM, (FloatIn, input), (Ins, params), (OptionalIns, hx), (OptionalIn, bat
   save(tanhCOut, "tanhCOut", lstm.cells, &LstmTrace::tanh_c, input);
 }
 
-ACLNN(BidirectionLSTM, (FloatIn, x), (In, initH), (In, initC), (In, wIh), (In, wHh),
-      (OptionalIn, bIhOptional), (OptionalIn, bHhOptional), (OptionalIn, wIhReverseOptional),
-      (OptionalIn, wHhReverseOptional), (OptionalIn, bIhReverseOptional),
-      (OptionalIn, bHhReverseOptional), (int64_t, numLayers), (bool, isbias), (bool, batchFirst),
+ACLNN(BidirectionLSTM, (Floating<In>, x), (In, initH), (In, initC), (In, wIh), (In, wHh),
+      (Optional<In>, bIhOptional), (Optional<In>, bHhOptional), (Optional<In>, wIhReverseOptional),
+      (Optional<In>, wHhReverseOptional), (Optional<In>, bIhReverseOptional),
+      (Optional<In>, bHhReverseOptional), (int64_t, numLayers), (bool, isbias), (bool, batchFirst),
       (bool, bidirection), (Out, yOut), (Out, outputHOut), (Out, outputCOut)) {
   expect_one_layer(numLayers.value(), batchFirst);
   const std::vector<NamedTensor> parameters =
@@ -288,10 +289,10 @@ ACLNN(BidirectionLSTM, (FloatIn, x), (In, initH), (In, initC), (In, wIh), (In, w
   run_one_layer(x, initH, initC, parameters, std::nullopt, isbias, bidirection, false, yOut,
                 outputHOut, outputCOut);
 }
-ACLNN(BidirectionLSTMV2, (FloatIn, x), (In, initH), (In, initC), (In, wIh), (In, wHh),
-      (OptionalIn, bIhOptional), (OptionalIn, bHhOptional), (OptionalIn, wIhReverseOptional),
-      (OptionalIn, wHhReverseOptional), (OptionalIn, bIhReverseOptional),
-      (OptionalIn, bHhReverseOptional), (OptionalIn, batchSizeOptional), (int64_t, numLayers),
+ACLNN(BidirectionLSTMV2, (Floating<In>, x), (In, initH), (In, initC), (In, wIh), (In, wHh),
+      (Optional<In>, bIhOptional), (Optional<In>, bHhOptional), (Optional<In>, wIhReverseOptional),
+      (Optional<In>, wHhReverseOptional), (Optional<In>, bIhReverseOptional),
+      (Optional<In>, bHhReverseOptional), (Optional<In>, batchSizeOptional), (int64_t, numLayers),
       (bool, isbias), (bool, batchFirst), (bool, bidirection), (bool, packed), (Out, yOut),
       (Out, outputHOut), (Out, outputCOut)) {
   expect_one_layer(numLayers.value(), batchFirst);
@@ -310,10 +311,10 @@ ACLNN(BidirectionLSTMV2, (FloatIn, x), (In, initH), (In, initC), (In, wIh), (In,
 
 // outputMask is not used, as published. With batchSizesOptional, input, dy and dxOut have a row for
 // each sequence and step; a step that a sequence has not passes on the gradients of its states.
-ACLNN(LstmBackward, (FloatIn, input), (Ins, hx), (Ins, params), (In, dy), (OptionalIn, dh),
-      (OptionalIn, dc), (Ins, i), (Ins, g), (Ins, f), (Ins, o), (Ins, h), (Ins, c), (Ins, tanhc),
-      (OptionalIn, batchSizesOptional), (bool, hasBias), (int64_t, numLayers), (double, dropout),
-      (bool, train), (bool, bidirectional), (bool, batchFirst), (OptionalBools, outputMask),
+ACLNN(LstmBackward, (Floating<In>, input), (Ins, hx), (Ins, params), (In, dy), (Optional<In>, dh),
+      (Optional<In>, dc), (Ins, i), (Ins, g), (Ins, f), (Ins, o), (Ins, h), (Ins, c), (Ins, tanhc),
+      (Optional<In>, batchSizesOptional), (bool, hasBias), (int64_t, numLayers), (double, dropout),
+      (bool, train), (bool, bidirectional), (bool, batchFirst), (Optional<Bools>, outputMask),
       (Out, dxOut), (Out, dhPrevOut), (Out, dcPrevOut), (Outs, dparamsOut)) {
   expect_parameter_count("params", params.size(), numLayers.value(), hasBias, bidirectional);
   expect_parameter_count("dparamsOut", dparamsOut.size(), numLayers.value(), hasBias,
@@ -375,9 +376,9 @@ ACLNN(LstmBackward, (FloatIn, input), (Ins, hx), (Ins, params), (In, dy), (Optio
 }
 
 // What is left of an LSTM cell after its matrix products.
-ACLNN(ThnnFusedLstmCell, (FloatIn, inputGates), (In, hiddenGates), (In, cx),
-      (OptionalIn, inputBiasOptional), (OptionalIn, hiddenBiasOptional), (Out, hyOut), (Out, cyOut),
-      (Out, storageOut)) {
+ACLNN(ThnnFusedLstmCell, (Floating<In>, inputGates), (In, hiddenGates), (In, cx),
+      (Optional<In>, inputBiasOptional), (Optional<In>, hiddenBiasOptional), (Out, hyOut),
+      (Out, cyOut), (Out, storageOut)) {
   expect_dims("cx", cx, 2);
   expect_dtype("cx", cx, inputGates);
   const int64_t columns = kLstmGates * cx.size(1);
@@ -408,8 +409,8 @@ ACLNN(ThnnFusedLstmCell, (FloatIn, inputGates), (In, hiddenGates), (In, cx),
   storageOut = at::cat({i, f, g, o}, 1);
 }
 // The gates stand as in storage: input, forget, candidate, output. A null gradient is 0.
-ACLNN(ThnnFusedLstmCellBackward, (OptionalIn, gradHyOptional), (OptionalIn, gradCOptional),
-      (FloatIn, cx), (In, cy), (In, storage), (bool, hasBias), (Out, gradGatesOut),
+ACLNN(ThnnFusedLstmCellBackward, (Optional<In>, gradHyOptional), (Optional<In>, gradCOptional),
+      (Floating<In>, cx), (In, cy), (In, storage), (bool, hasBias), (Out, gradGatesOut),
       (Out, gradCxOut), (Out, gradBiasOut)) {
   expect_dims("cx", cx, 2);
   expect_like("cy", cy, cx);

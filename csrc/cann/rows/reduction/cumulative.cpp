@@ -63,7 +63,7 @@ ACLNN(Cummin, (In, self), (int64_t, dim), (Out, valuesOut), (Out, indicesOut)) {
 }
 
 // The element (i, j) is exp(self[j + 1] + ... + self[i]), 1 where i is j, and 0 where i is less.
-ACLNN(ExpSegsum, (FloatIn, self), (Out, out)) {
+ACLNN(ExpSegsum, (Floating<In>, self), (Out, out)) {
   expect_dims("self", self, 3, 4);
   expect_dtype(out, self);
   const int64_t length = self.size(-1);
@@ -74,7 +74,7 @@ ACLNN(ExpSegsum, (FloatIn, self), (Out, out)) {
   out = at::tril(at::exp(at::cumsum(columns, -2)));
 }
 // gradSelf is what ExpSegsum made.
-ACLNN(ExpSegsumBackward, (FloatIn, gradOutput), (FloatIn, gradSelf), (Out, gradInput)) {
+ACLNN(ExpSegsumBackward, (Floating<In>, gradOutput), (Floating<In>, gradSelf), (Out, gradInput)) {
   expect_dims("gradOutput", gradOutput, 4, 5);
   EXPECT(gradOutput.size(-1) == gradOutput.size(-2), "gradOutput has shape ", gradOutput.sizes(),
          ", expected two last dimensions of one size");

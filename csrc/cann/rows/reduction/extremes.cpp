@@ -32,7 +32,7 @@ ACLNN(Amin, (In, self), (Ints, dim), (bool, keepDim), (Out, out)) {
   out = at::amin(self, dim, keepDim);
 }
 
-ACLNN(ReduceMinV2, (FloatIn, x), (int64_t, axes), (int64_t, keepdims), (Out, y)) {
+ACLNN(ReduceMinV2, (Floating<In>, x), (int64_t, axes), (int64_t, keepdims), (Out, y)) {
   expect_dims("x", x, 2);
   expect_dtype(y, x);
   EXPECT(axes == 0 || axes == 1, "axes is ", axes, ", expected 0 or 1");

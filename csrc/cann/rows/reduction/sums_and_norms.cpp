@@ -109,7 +109,7 @@ ACLNN(ReduceNansum, (In, self), (Ints, dim), (bool, keepDim), (aclDataType, dtyp
   out = at::nansum(wide(self), dims_of(dim), keepDim, wide(dtype));
 }
 // Of data without elements CANN's result is 0, not the logarithm of 0.
-ACLNN(ReduceLogSum, (FloatIn, data), (Ints, axes), (bool, keepDims), (bool, noopWithEmptyAxes),
+ACLNN(ReduceLogSum, (Floating<In>, data), (Ints, axes), (bool, keepDims), (bool, noopWithEmptyAxes),
       (Out, reduce)) {
   expect_dtype(reduce, data);
   if (axes.empty() && noopWithEmptyAxes) {
@@ -138,10 +138,10 @@ ACLNN(ProdDim, (In, self), (int64_t, dim), (bool, keepDim), (aclDataType, dtype)
 ACLNN(Trace, (In, self), (Out, out)) {
   out = at::trace(self.scalar_type() == at::kBool ? self.to(at::kLong) : self);
 }
-ACLNN(GroupedBiasAddGrad, (FloatIn, gradY), (OptionalIn, groupIdxOptional), (Out, out)) {
+ACLNN(GroupedBiasAddGrad, (Floating<In>, gradY), (Optional<In>, groupIdxOptional), (Out, out)) {
   grouped_bias_add_grad(gradY, groupIdxOptional, 0, out);
 }
-ACLNN(GroupedBiasAddGradV2, (FloatIn, gradY), (OptionalIn, groupIdxOptional),
+ACLNN(GroupedBiasAddGradV2, (Floating<In>, gradY), (Optional<In>, groupIdxOptional),
       (int64_t, groupIdxType), (Out, out)) {
   grouped_bias_add_grad(gradY, groupIdxOptional, groupIdxType.value(), out);
 }
@@ -152,23 +152,24 @@ ACLNN(All, (In, self), (Ints, dim), (bool, keepdim), (Out, out)) {
 ACLNN(Any, (In, self), (Ints, dim), (bool, keepdim), (Out, out)) {
   out = at::any(self.to(at::kBool), dims_of(dim), keepdim);
 }
-ACLNN(Var, (FloatIn, self), (OptionalInts, dim), (bool, unbiased), (bool, keepdim), (Out, out)) {
+ACLNN(Var, (Floating<In>, self), (Optional<Ints>, dim), (bool, unbiased), (bool, keepdim),
+      (Out, out)) {
   out = at::var(wide(self), dims_of(dim), c10::Scalar(unbiased ? 1 : 0), keepdim);
 }
 
-ACLNN(VarCorrection, (In, self), (OptionalInts, dim), (int64_t, correction), (bool, keepdim),
+ACLNN(VarCorrection, (In, self), (Optional<Ints>, dim), (int64_t, correction), (bool, keepdim),
       (Out, out)) {
   out = at::var(wide(self), dims_of(dim), c10::Scalar(correction.value()), keepdim);
 }
-ACLNN(VarMean, (In, self), (OptionalInts, dim), (int64_t, correction), (bool, keepdim),
+ACLNN(VarMean, (In, self), (Optional<Ints>, dim), (int64_t, correction), (bool, keepdim),
       (Out, varOut), (Out, meanOut)) {
   std::tie(varOut, meanOut) =
       at::var_mean(wide(self), dims_of(dim), c10::Scalar(correction.value()), keepdim);
 }
-ACLNN(Std, (In, self), (OptionalInts, dim), (int64_t, correction), (bool, keepdim), (Out, out)) {
+ACLNN(Std, (In, self), (Optional<Ints>, dim), (int64_t, correction), (bool, keepdim), (Out, out)) {
   out = at::std(wide(self), dims_of(dim), c10::Scalar(correction.value()), keepdim);
 }
-ACLNN(StdMeanCorrection, (In, self), (OptionalInts, dim), (int64_t, correction), (bool, keepdim),
+ACLNN(StdMeanCorrection, (In, self), (Optional<Ints>, dim), (int64_t, correction), (bool, keepdim),
       (Out, stdOut), (Out, meanOut)) {
   std::tie(stdOut, meanOut) =
       at::std_mean(wide(self), dims_of(dim), c10::Scalar(correction.value()), keepdim);

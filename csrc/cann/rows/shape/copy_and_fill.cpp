@@ -15,7 +15,7 @@ namespace aclnn_host::shape_copy_and_fill_rows {
 ACLNN(InplaceCopy, (InOut, selfRef), (In, src)) {
   selfRef.copy(src.expand(selfRef->sizes()));
 }
-ACLNN(Cast, (StoredIn, self), (StoredDtype, dtype), (StoredOut, out)) {
+ACLNN(Cast, (Stored<In>, self), (StoredDtype, dtype), (Stored<Out>, out)) {
   const at::ScalarType type = type_of_elements(dtype);
   EXPECT(type != at::ScalarType::Undefined, "dtype is ", static_cast<int64_t>(dtype),
          ", expected a data type that the host CANN supports");

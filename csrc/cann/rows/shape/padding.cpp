@@ -120,14 +120,14 @@ ACLNN(ConstantPadNd, (In, self), (Ints, pad), (Number, value), (Out, out)) {
 ACLNN(CircularPad2d, (In, self), (Ints, padding), (Out, out)) {
   circular_pad(self, padding, 2, out);
 }
-ACLNN(CircularPad2dBackward, (FloatIn, gradOutput), (FloatIn, self), (Ints, padding),
+ACLNN(CircularPad2dBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Ints, padding),
       (Out, gradInput)) {
   circular_pad_backward(gradOutput, self, padding, 2, gradInput);
 }
 ACLNN(CircularPad3d, (In, self), (Ints, padding), (Out, out)) {
   circular_pad(self, padding, 3, out);
 }
-ACLNN(CircularPad3dBackward, (FloatIn, gradOutput), (FloatIn, self), (Ints, padding),
+ACLNN(CircularPad3dBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Ints, padding),
       (Out, gradInput)) {
   circular_pad_backward(gradOutput, self, padding, 3, gradInput);
 }

@@ -88,7 +88,7 @@ void set_format(aclTensor& tensor, aclFormat format) {
 
 // A row of a tensor and the same in another format.
 void move_elements(const Frame& frame) {
-  StoredOut::get(frame, 1) = StoredIn::get(frame, 0).elements;
+  Stored<Out>::get(frame, 1) = Stored<In>::get(frame, 0).elements;
 }
 
 aclnnStatus invalid(const char* api, const std::string& text) {
@@ -98,7 +98,7 @@ aclnnStatus invalid(const char* api, const std::string& text) {
 aclnnStatus trans_matmul_weight(const char* api, aclTensor* weight, uint64_t* workspace_size,
                                 aclOpExecutor** executor) {
   Preparation stage(api, workspace_size, executor);
-  StoredIn::add(stage, "mmWeightRef", weight);
+  Stored<In>::add(stage, "mmWeightRef", weight);
   if (weight == nullptr) return stage.finish(move_elements);
   const Product product = current_product();
   const TensorView& view = weight->view;
@@ -125,7 +125,7 @@ aclnnStatus trans_matmul_weight(const char* api, aclTensor* weight, uint64_t* wo
   set_format(converted, ACL_FORMAT_FRACTAL_NZ);
   // The caller's memory is larger than the tensor says, by the padding.
   converted.view.storage_count = view.storage_count;
-  StoredOut::add(stage, "mmWeightRef", &converted);
+  Stored<Out>::add(stage, "mmWeightRef", &converted);
   const aclnnStatus status = stage.finish(move_elements);
   if (status == OK) set_format(*weight, ACL_FORMAT_FRACTAL_NZ);
   return status;
@@ -154,7 +154,7 @@ aclnnStatus trans_convolution_weight(const char* api, const aclTensor* weight, b
   Preparation stage(api, workspace_size, executor);
   In::add(stage, "weightIn", weight);
   if (weight == nullptr || out == nullptr) {
-    StoredOut::add(stage, "weightOut", out);
+    Stored<Out>::add(stage, "weightOut", out);
     return stage.finish(move_elements);
   }
   const TensorView& from = weight->view;
@@ -180,7 +180,7 @@ aclnnStatus trans_convolution_weight(const char* api, const aclTensor* weight, b
   set_format(converted, ACL_FORMAT_FRACTAL_Z);
   const int64_t needed = converted.view.storage_count;
   converted.view.storage_count = out->view.storage_count;
-  StoredOut::add(stage, "weightOut", &converted);
+  Stored<Out>::add(stage, "weightOut", &converted);
   const aclnnStatus status = stage.finish(move_elements);
   if (status == OK) {
     converted.view.storage_count = needed;
@@ -390,7 +390,7 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnNpuFormatCastCalculateSizeAndFor
   });
 }
 
-ACLNN(NpuFormatCast, (StoredIn, srcTensor), (StoredOut, dstTensor)) {
+ACLNN(NpuFormatCast, (Stored<In>, srcTensor), (Stored<Out>, dstTensor)) {
   EXPECT(srcTensor.dtype == dstTensor.dtype(), "dstTensor has dtype ",
          dtype_name(dstTensor.dtype()), ", expected ", dtype_name(srcTensor.dtype),
          " as srcTensor has");

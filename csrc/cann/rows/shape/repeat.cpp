@@ -74,7 +74,8 @@ ACLNN(RepeatInterleaveTensor, (In, repeats), (int64_t, outputSize), (Out, out)) 
 
 // Sums of the copies that each element had. One number of repeats stands for all of them, and then
 // the output's size says how many there are. The output may have any shape of so many elements.
-ACLNN(RepeatInterleaveGrad, (FloatIn, yGrad), (IndexIn, repeats), (int64_t, axis), (Out, out)) {
+ACLNN(RepeatInterleaveGrad, (Floating<In>, yGrad), (IndexIn, repeats), (int64_t, axis),
+      (Out, out)) {
   expect_dtype("out", out, yGrad);
   EXPECT(repeats.dim() <= 1 && repeats.numel() > 0, "repeats has shape ", repeats.sizes(),
          ", expected at most one dimension and at least one element");

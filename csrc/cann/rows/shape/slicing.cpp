@@ -155,7 +155,7 @@ ACLNN(StridedSlice, (In, self), (Ints, begin), (Ints, end), (Ints, strides), (in
 }
 // Without axes the lists are for all dimensions.
 ACLNN(StridedSliceAssignV2, (InOut, varRef), (In, inputValue), (Ints, begin), (Ints, end),
-      (Ints, strides), (OptionalInts, axesOptional)) {
+      (Ints, strides), (Optional<Ints>, axesOptional)) {
   expect_dtype(varRef, inputValue);
   EXPECT(varRef->dim() > 0, "varRef has no dimensions, expected 1 to 8");
   std::vector<int64_t> axes = axesOptional ? axesOptional->vec() : std::vector<int64_t>();

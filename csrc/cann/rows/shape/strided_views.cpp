@@ -69,8 +69,8 @@ void expect_count(const char* name, const at::Tensor& tensor, int64_t count) {
 
 }  // namespace
 
-ACLNN(AsStrided, (StoredIn, x), (Ints, size), (Ints, stride), (Ints, storageOffset),
-      (StoredOut, out)) {
+ACLNN(AsStrided, (Stored<In>, x), (Ints, size), (Ints, stride), (Ints, storageOffset),
+      (Stored<Out>, out)) {
   EXPECT(out.dtype() == x.dtype, "out has dtype ", dtype_name(out.dtype()), ", expected ",
          dtype_name(x.dtype));
   EXPECT(!is_private(x.format) && !is_private(out.format()), "x has format ", x.format,

@@ -11,18 +11,18 @@
 namespace aclnn_host::sorting_searches_and_histograms_rows {
 
 ACLNN(SearchSorted, (In, sortedSequence), (In, self), (bool, outInt32), (bool, right),
-      (OptionalIn, sorter), (Out, out)) {
+      (Optional<In>, sorter), (Out, out)) {
   out = at::searchsorted(sortedSequence, self, outInt32, right, std::nullopt, sorter);
 }
 ACLNN(SearchSorteds, (In, sortedSequence), (Number, self), (bool, outInt32), (bool, right),
-      (OptionalIn, sorter), (Out, out)) {
+      (Optional<In>, sorter), (Out, out)) {
   out = at::searchsorted(sortedSequence, self, outInt32, right, std::nullopt, sorter);
 }
 ACLNN(Bucketize, (In, self), (In, boundaries), (bool, outInt32), (bool, right), (Out, out)) {
   out = at::bucketize(self, boundaries, outInt32, right);
 }
 
-ACLNN(Bincount, (In, self), (OptionalIn, weights), (int64_t, minlength), (Out, out)) {
+ACLNN(Bincount, (In, self), (Optional<In>, weights), (int64_t, minlength), (Out, out)) {
   // How many numbers there are depends on the data; ATen makes room for as many.
   const int64_t room = out->numel();
   EXPECT(minlength.value() <= room, "minlength is ", minlength.value(), ", but out has ", room,

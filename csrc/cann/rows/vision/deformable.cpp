@@ -101,10 +101,11 @@ void each_attention_sample(const AttentionSizes& s, const at::Tensor& shapes,
 }  // namespace
 
 // offset has the offsets along x, those along y and the masks, each [deformableGroups, kernel].
-ACLNN(DeformableConv2d, (Image<FloatIn>, x), (FloatIn, weight), (Image<FloatIn>, offset),
-      (OptionalIn, biasOptional), (Ints, kernelSize), (Ints, stride), (Ints, padding),
-      (Ints, dilation), (int64_t, groups), (int64_t, deformableGroups), (bool, modulated),
-      (Image<Out>, out), (Image<OptionalOut>, deformOutOptional)) {
+ACLNN(DeformableConv2d, (Image<Floating<In>>, x), (Floating<In>, weight),
+      (Image<Floating<In>>, offset), (Optional<In>, biasOptional), (Ints, kernelSize),
+      (Ints, stride), (Ints, padding), (Ints, dilation), (int64_t, groups),
+      (int64_t, deformableGroups), (bool, modulated), (Image<Out>, out),
+      (Image<Optional<Out>>, deformOutOptional)) {
   const Geometry g("x", x, weight, kernelSize, stride, padding, dilation, groups, deformableGroups,
                    modulated);
   Geometry::expect_like("offset", offset, x, g.offsets());
@@ -123,9 +124,9 @@ ACLNN(DeformableConv2d, (Image<FloatIn>, x), (FloatIn, weight), (Image<FloatIn>,
   out = result;
 }
 // offsetOut is what the forward pass sampled; the gradient of weight is of that.
-ACLNN(DeformableConv2dBackward, (Image<FloatIn>, input), (Image<FloatIn>, gradOutput),
-      (Image<FloatIn>, offsetOut), (FloatIn, weight), (Image<FloatIn>, offset), (Ints, kernelSize),
-      (Ints, stride), (Ints, padding), (Ints, dilation), (int64_t, groups),
+ACLNN(DeformableConv2dBackward, (Image<Floating<In>>, input), (Image<Floating<In>>, gradOutput),
+      (Image<Floating<In>>, offsetOut), (Floating<In>, weight), (Image<Floating<In>>, offset),
+      (Ints, kernelSize), (Ints, stride), (Ints, padding), (Ints, dilation), (int64_t, groups),
       (int64_t, deformableGroups), (bool, modulated), (Image<Out>, gradInput), (Out, gradWeight),
       (Image<Out>, gradOffset), (Out, gradBias)) {
   const Geometry g("input", input, weight, kernelSize, stride, padding, dilation, groups,
@@ -157,8 +158,9 @@ ACLNN(DeformableConv2dBackward, (Image<FloatIn>, input), (Image<FloatIn>, gradOu
 }
 
 // The last dimension of location is x, y, as parts of the width and the height.
-ACLNN(MultiScaleDeformableAttnFunction, (FloatIn, value), (IndexIn, spatialShape),
-      (IndexIn, levelStartIndex), (FloatIn, location), (FloatIn, attnWeight), (Out, output)) {
+ACLNN(MultiScaleDeformableAttnFunction, (Floating<In>, value), (IndexIn, spatialShape),
+      (IndexIn, levelStartIndex), (Floating<In>, location), (Floating<In>, attnWeight),
+      (Out, output)) {
   const AttentionSizes s =
       attention_sizes(value, spatialShape, levelStartIndex, location, attnWeight, 32);
   expect_dtype("location", location, value);
@@ -187,9 +189,9 @@ ACLNN(MultiScaleDeformableAttnFunction, (FloatIn, value), (IndexIn, spatialShape
   }
   output = result;
 }
-ACLNN(MultiScaleDeformableAttentionGrad, (FloatIn, value), (IndexIn, spatialShape),
-      (IndexIn, levelStartIndex), (FloatIn, location), (FloatIn, attnWeight), (FloatIn, gradOutput),
-      (Out, gradValue), (Out, gradLocation), (Out, gradAttnWeight)) {
+ACLNN(MultiScaleDeformableAttentionGrad, (Floating<In>, value), (IndexIn, spatialShape),
+      (IndexIn, levelStartIndex), (Floating<In>, location), (Floating<In>, attnWeight),
+      (Floating<In>, gradOutput), (Out, gradValue), (Out, gradLocation), (Out, gradAttnWeight)) {
   const AttentionSizes s =
       attention_sizes(value, spatialShape, levelStartIndex, location, attnWeight, 0);
   expect_sampled_type("gradOutput", gradOutput);

@@ -54,7 +54,7 @@ ACLNN(GridSampler2D, (Image<In>, input), (Image<In>, grid), (int64_t, interpolat
 }
 ACLNN(GridSampler2DBackward, (Image<In>, gradOutput), (Image<In>, input), (Image<In>, grid),
       (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
-      (Bools, outputMask), (Image<OptionalOut>, inputGrad), (Image<OptionalOut>, gridGrad)) {
+      (Bools, outputMask), (Image<Optional<Out>>, inputGrad), (Image<Optional<Out>>, gridGrad)) {
   EXPECT(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
   expect_dims("input", input, 4);
   expect_dims("grid", grid, 4);
@@ -66,17 +66,18 @@ ACLNN(GridSampler2DBackward, (Image<In>, gradOutput), (Image<In>, input), (Image
   if (outputMask[1]) gridGrad = grid_gradient;
 }
 
-ACLNN(GridSampler3D, (Image<FloatIn>, input), (Image<FloatIn>, grid), (int64_t, interpolationMode),
-      (int64_t, paddingMode), (bool, alignCorners), (Image<Out>, out)) {
+ACLNN(GridSampler3D, (Image<Floating<In>>, input), (Image<Floating<In>>, grid),
+      (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
+      (Image<Out>, out)) {
   check_sampling(input, grid, interpolationMode, paddingMode);
   expect_dtype("out", out, input);
   out = at::grid_sampler_3d(wide(input), places_of(grid, paddingMode), interpolationMode,
                             paddingMode, alignCorners);
 }
-ACLNN(GridSampler3DBackward, (Image<FloatIn>, gradOutput), (Image<FloatIn>, input),
-      (Image<FloatIn>, grid), (int64_t, interpolationMode), (int64_t, paddingMode),
-      (bool, alignCorners), (Bools, outputMask), (Image<OptionalOut>, inputGrad),
-      (Image<OptionalOut>, gridGrad)) {
+ACLNN(GridSampler3DBackward, (Image<Floating<In>>, gradOutput), (Image<Floating<In>>, input),
+      (Image<Floating<In>>, grid), (int64_t, interpolationMode), (int64_t, paddingMode),
+      (bool, alignCorners), (Bools, outputMask), (Image<Optional<Out>>, inputGrad),
+      (Image<Optional<Out>>, gridGrad)) {
   EXPECT(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
   check_sampling(input, grid, interpolationMode, paddingMode);
   expect_dtype("gradOutput", gradOutput, input);

@@ -129,7 +129,7 @@ void check_scaled(const char* direction, int64_t size, double scale, int64_t res
 }  // namespace
 
 // Without aligned corners; bilinear samples at half pixels, nearest at the element before.
-ACLNN(Resize, (StoredIn, self), (Floats, scales), (const char*, mode), (StoredOut, out)) {
+ACLNN(Resize, (Stored<In>, self), (Floats, scales), (const char*, mode), (Stored<Out>, out)) {
   const at::Tensor& x = self.elements;
   EXPECT(self.dtype == ACL_FLOAT || self.dtype == ACL_FLOAT16 || self.dtype == ACL_BF16,
          "self has dtype ", dtype_name(self.dtype), ", expected FLOAT, FLOAT16 or BFLOAT16");

@@ -37,8 +37,8 @@ void add_gradients(const at::Tensor& points, const at::Tensor& partners, const a
 
 // Adds each gradient, times its three weights, at its three points. grad_x and grad_y may have a
 // fourth dimension of size 1.
-ACLNN(ThreeInterpolateBackward, (FloatIn, grad_x), (IndexIn, idx), (FloatIn, weight), (int, m),
-      (Out, grad_y)) {
+ACLNN(ThreeInterpolateBackward, (Floating<In>, grad_x), (IndexIn, idx), (Floating<In>, weight),
+      (int, m), (Out, grad_y)) {
   EXPECT(grad_x.dim() == 3 || (grad_x.dim() == 4 && grad_x.size(3) == 1), "grad_x has shape ",
          grad_x.sizes(), ", expected three dimensions, or a fourth of 1");
   EXPECT(m >= 0, "m is ", m.value(), ", expected 0 or more");
@@ -57,8 +57,9 @@ ACLNN(ThreeInterpolateBackward, (FloatIn, grad_x), (IndexIn, idx), (FloatIn, wei
   grad_y = grad_x.dim() == 4 ? sums.unsqueeze(-1) : sums;
 }
 
-ACLNN(ChamferDistanceBackward, (FloatIn, xyz1), (FloatIn, xyz2), (IndexIn, idx1), (IndexIn, idx2),
-      (FloatIn, gradDist1), (FloatIn, gradDist2), (Out, gradXyz1), (Out, gradXyz2)) {
+ACLNN(ChamferDistanceBackward, (Floating<In>, xyz1), (Floating<In>, xyz2), (IndexIn, idx1),
+      (IndexIn, idx2), (Floating<In>, gradDist1), (Floating<In>, gradDist2), (Out, gradXyz1),
+      (Out, gradXyz2)) {
   EXPECT(xyz1.dim() == 3, "xyz1 has shape ", xyz1.sizes(), ", expected three dimensions");
   check_points("xyz1", xyz1, xyz1);
   check_points("xyz2", xyz2, xyz1);

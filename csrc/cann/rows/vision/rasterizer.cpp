@@ -95,7 +95,7 @@ struct Drawing {
 
 // findicesOut has the numbers of the faces from 1, and 0 where there is none; the weights there are
 // 0. dOptional and occlusionTruncation are for depth priors, which are not supported.
-ACLNN(Rasterizer, (In, v), (In, f), (OptionalIn, dOptional), (int64_t, width), (int64_t, height),
+ACLNN(Rasterizer, (In, v), (In, f), (Optional<In>, dOptional), (int64_t, width), (int64_t, height),
       (double, occlusionTruncation), (int64_t, useDepthPrior), (Out, findicesOut),
       (Out, barycentricOut)) {
   static_cast<void>(dOptional);

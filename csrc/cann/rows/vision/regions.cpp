@@ -154,7 +154,7 @@ float threshold(const char* name, const std::vector<double>& values) {
 
 // Intersection over union, or over the area of gtBoxes. eps is added to every extent, that of the
 // intersection too.
-ACLNN(Iou, (FloatIn, bBoxes), (FloatIn, gtBoxes), (const char*, mode), (float, eps),
+ACLNN(Iou, (Floating<In>, bBoxes), (Floating<In>, gtBoxes), (const char*, mode), (float, eps),
       (bool, aligned), (Out, overlap)) {
   for (const at::Tensor* boxes : {&bBoxes, &gtBoxes}) {
     EXPECT(boxes->dim() == 2 && boxes->size(1) == 4, boxes == &bBoxes ? "bBoxes" : "gtBoxes",
@@ -179,7 +179,7 @@ ACLNN(Iou, (FloatIn, bBoxes), (FloatIn, gtBoxes), (const char*, mode), (float, e
                           : common / (area(low(boxes), high(boxes), eps) + truth_area - common);
 }
 
-ACLNN(RoiPoolingWithArgMax, (Image<FloatIn>, x), (FloatIn, rois), (int64_t, pooled_h),
+ACLNN(RoiPoolingWithArgMax, (Image<Floating<In>>, x), (Floating<In>, rois), (int64_t, pooled_h),
       (int64_t, pooled_w), (float, spatial_scale_h), (float, spatial_scale_w), (Image<Out>, y),
       (Image<Out>, argmax)) {
   expect_dims("x", x, 4);
@@ -217,9 +217,9 @@ ACLNN(RoiPoolingWithArgMax, (Image<FloatIn>, x), (FloatIn, rois), (int64_t, pool
   argmax = places;
 }
 // gradInputRef is overwritten; what it held does not count. An argmax of -1 has no gradient.
-ACLNN(RoiPoolingGradWithArgMax, (Image<FloatIn>, gradOutput), (Image<FloatInOut>, gradInputRef),
-      (FloatIn, rois), (Image<In>, argmax), (int64_t, pooledH), (int64_t, pooledW),
-      (double, spatialScale)) {
+ACLNN(RoiPoolingGradWithArgMax, (Image<Floating<In>>, gradOutput),
+      (Image<Floating<InOut>>, gradInputRef), (Floating<In>, rois), (Image<In>, argmax),
+      (int64_t, pooledH), (int64_t, pooledW), (double, spatialScale)) {
   static_cast<void>(spatialScale);
   expect_dims("gradOutput", gradOutput, 4);
   expect_dims("gradInputRef", gradInputRef, 4);
@@ -250,9 +250,9 @@ ACLNN(RoiPoolingGradWithArgMax, (Image<FloatIn>, gradOutput), (Image<FloatInOut>
 
 // Every class of every batch has maxOutputBoxesPerClass lines (batch, class, box), the best box
 // first; those that are not used are -1.
-ACLNN(NonMaxSuppression, (FloatIn, boxes), (FloatIn, scores), (Ints, maxOutputBoxesPerClass),
-      (Floats, iouThreshold), (Floats, scoreThreshold), (int32_t, centerPointBox),
-      (Out, selectedIndices)) {
+ACLNN(NonMaxSuppression, (Floating<In>, boxes), (Floating<In>, scores),
+      (Ints, maxOutputBoxesPerClass), (Floats, iouThreshold), (Floats, scoreThreshold),
+      (int32_t, centerPointBox), (Out, selectedIndices)) {
   expect_dims("boxes", boxes, 3);
   expect_dims("scores", scores, 3);
   const int64_t batches = boxes.size(0), classes = scores.size(1), count = boxes.size(1);
@@ -296,7 +296,7 @@ ACLNN(NonMaxSuppression, (FloatIn, boxes), (FloatIn, scores), (Ints, maxOutputBo
 
 // Where the boxes have the same proportions, the last term is 0, also where it would be 0 / 0. iof
 // is the common area over that of gtBoxes, as in aclnnIou.
-ACLNN(CIoU, (FloatIn, bBoxes), (FloatIn, gtBoxes), (bool, trans), (bool, isCross),
+ACLNN(CIoU, (Floating<In>, bBoxes), (Floating<In>, gtBoxes), (bool, trans), (bool, isCross),
       (const char*, mode), (Out, overlap), (Out, atanSub)) {
   EXPECT(!isCross, "isCross is true, expected false");
   EXPECT(mode == "iou" || mode == "iof", "mode is \"", mode, "\", expected \"iou\" or \"iof\"");

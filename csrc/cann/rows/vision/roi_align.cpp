@@ -92,7 +92,7 @@ Samples samples_of(const double* box, int64_t i, bool along_y, int64_t cells, in
 }  // namespace
 
 // Boxes are at least 1 wide and high, and not moved by half an element.
-ACLNN(RoiAlign, (Image<FloatIn>, self), (FloatIn, rois), (IndexIn, batchIndices),
+ACLNN(RoiAlign, (Image<Floating<In>>, self), (Floating<In>, rois), (IndexIn, batchIndices),
       (const char*, mode), (int, outputHeight), (int, outputWidth), (int, samplingRatio),
       (float, spatialScale), (Image<Out>, out)) {
   EXPECT(self.dim() == 4, "self has ", self.dim(), " dimensions, expected 4");
@@ -135,7 +135,7 @@ ACLNN(RoiAlign, (Image<FloatIn>, self), (FloatIn, rois), (IndexIn, batchIndices)
   out = result;
 }
 // Without aligned, boxes are at least 1 wide and high, and not moved by half an element.
-ACLNN(RoiAlignV2, (Image<FloatIn>, self), (FloatIn, boxes), (int64_t, pooledHeight),
+ACLNN(RoiAlignV2, (Image<Floating<In>>, self), (Floating<In>, boxes), (int64_t, pooledHeight),
       (int64_t, pooledWidth), (float, spatialScale), (int64_t, samplingRatio), (bool, aligned),
       (Image<Out>, out)) {
   const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
@@ -160,8 +160,8 @@ ACLNN(RoiAlignV2, (Image<FloatIn>, self), (FloatIn, boxes), (int64_t, pooledHeig
   }
   out = result;
 }
-ACLNN(RoiAlignV2Backward, (Image<FloatIn>, gradOutput), (FloatIn, boxes), (Ints, inputShape),
-      (int64_t, pooledHeight), (int64_t, pooledWidth), (float, spatialScale),
+ACLNN(RoiAlignV2Backward, (Image<Floating<In>>, gradOutput), (Floating<In>, boxes),
+      (Ints, inputShape), (int64_t, pooledHeight), (int64_t, pooledWidth), (float, spatialScale),
       (int64_t, samplingRatio), (bool, aligned), (Image<Out>, gradInput)) {
   const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
   EXPECT(inputShape.size() == 4 && inputShape[0] > 0 && inputShape[1] >= 0 && inputShape[2] > 0 &&

@@ -63,8 +63,9 @@ ACLNN(UpsampleNearest2dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints
                                               scale(scalesW));
 }
 
-ACLNN(UpsampleBilinear2dBackward, (Image<FloatIn>, gradOut), (Ints, outputSize), (Ints, inputSize),
-      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, out)) {
+ACLNN(UpsampleBilinear2dBackward, (Image<Floating<In>>, gradOut), (Ints, outputSize),
+      (Ints, inputSize), (bool, alignCorners), (double, scalesH), (double, scalesW),
+      (Image<Out>, out)) {
   if (gradOut.scalar_type() != at::kFloat) expect_dtype("out", out, gradOut);
   out = at::upsample_bilinear2d_backward(wide(gradOut), outputSize, inputSize, alignCorners,
                                          scale(scalesH), scale(scalesW));
@@ -80,15 +81,16 @@ ACLNN(UpsampleBilinear2dBackwardV2, (Image<In>, gradOut), (Ints, outputSize), (I
                                          scale(scalesH), scale(scalesW));
 }
 
-ACLNN(UpsampleBicubic2dAA, (Image<FloatIn>, x), (Ints, outputSize), (bool, alignCorners),
+ACLNN(UpsampleBicubic2dAA, (Image<Floating<In>>, x), (Ints, outputSize), (bool, alignCorners),
       (double, scalesH), (double, scalesW), (Image<Out>, out)) {
   expect_dtype("out", out, x);
   expect_dims("x", x, 4);
   out = at::_upsample_bicubic2d_aa(wide(x), outputSize, alignCorners, scale(scalesH, x.size(2)),
                                    scale(scalesW, x.size(3)));
 }
-ACLNN(UpsampleBicubic2dAAGrad, (Image<FloatIn>, gradOutput), (Ints, outputSize), (Ints, inputSize),
-      (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, out)) {
+ACLNN(UpsampleBicubic2dAAGrad, (Image<Floating<In>>, gradOutput), (Ints, outputSize),
+      (Ints, inputSize), (bool, alignCorners), (double, scalesH), (double, scalesW),
+      (Image<Out>, out)) {
   expect_dtype("out", out, gradOutput);
   EXPECT(!(scalesH < 0.0) && !(scalesW < 0.0), "scalesH is ", scalesH.value(), " and scalesW is ",
          scalesW.value(), ", expected 0 or more");

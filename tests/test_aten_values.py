@@ -329,6 +329,31 @@ REFUSED = {
     "aclnnSmoothL1LossBackward gradOut=INT32[2] self=INT32[2] target=INT32[2] reduction=1 beta=1 gradInput=INT32[2]": (
         "gradOut has dtype INT32, expected FLOAT"
     ),
+    # What CANN refuses or does not have, though nothing is computed with it.
+    "aclnnAvgPool2d self=FLOAT[2,3,1,8] kernelSize=[1,2] strides=[1,2] paddings=[0,0] ceilMode=false "
+    "countIncludePad=true divisorOverride=0 cubeMathType=4 out=FLOAT[2,3,1,4]": "cubeMathType is 4, expected 0 to 3",
+    "aclnnAvgPool2dBackward gradOutput=FLOAT[2,3,1,4] self=FLOAT[2,3,1,8] kernelSize=[1,2] stride=[1,2] "
+    "padding=[0,0] ceilMode=false countIncludePad=true divisorOverride=0 cubeMathType=4 "
+    "gradInput=FLOAT[2,3,1,8]": "cubeMathType is 4, expected 0 to 3",
+    "aclnnDropoutV3 input=FLOAT[77,3] optionalNoiseShape=INT64[2]:77,3 p=0.25 seed=7 offset=0 "
+    "out=FLOAT[77,3] maskOut=UINT8[32]": "optionalNoiseShape "
+    "is given, expected null: CANN has no masks of another shape",
+    "aclnnDropoutV3Tensor input=FLOAT[77,3] optionalNoiseShape=INT64[2]:77,3 p=0.25 "
+    "seedTensor=INT64[1]:7 offsetTensor=INT64[1]:0 offset=0 out=FLOAT[77,3] maskOut=UINT8[32]": "optionalNoiseShape "
+    "is given, expected null: CANN has no masks of another shape",
+    "aclnnDropoutGenMaskV2 shape=[150] prob=0.5 seed=3 offset=0 probDataType=3 out=UINT8[32]": "probDataType "
+    "is INT32, expected FLOAT, FLOAT16 or BFLOAT16",
+    "aclnnFusedCausalConv1d x=FLOAT16[5,64] weight=FLOAT16[3,64] convStates=FLOAT16[6,3,64] "
+    "queryStartLoc=INT32[3]:0,3,5 cacheIndices=INT32[2,3]:0,1,2,3,4,5 initialStateMode=null bias=null "
+    "numAcceptedTokens=INT32[2]:2,1 numComputedTokens=INT32[2]:3,1 "
+    "blockIdxFirstScheduledToken=INT32[2]:0,0 blockIdxLastScheduledToken=INT32[2]:1,0 "
+    "initialStateIdx=INT32[2]:0,0 activationMode=3 padSlotId=-1 runMode=0 maxQueryLen=-1 "
+    "residualConnection=1 blockSize=2 convMode=1 y=FLOAT16[5,64]": "activationMode is 3, expected 0, 1 or 2",
+    "aclnnInplaceFusedCausalConv1d x=FLOAT16[2,2,64] weight=FLOAT16[3,64] convStates=FLOAT16[3,3,64] "
+    "queryStartLoc=null cacheIndices=INT32[2]:2,0 initialStateMode=null bias=null numAcceptedTokens=null "
+    "numComputedTokens=null blockIdxFirstScheduledToken=null blockIdxLastScheduledToken=null "
+    "initialStateIdx=null activationMode=0 padSlotId=-1 runMode=2 maxQueryLen=-1 residualConnection=0 "
+    "blockSize=128 convMode=0": "runMode is 2, expected 0 or 1",
 }
 
 # A call whose values the kernel refuses, as ATen does, and what the stream says.

@@ -31,13 +31,13 @@ class ACLNN_HOST_INTERNAL Task {
  public:
   virtual ~Task() = default;
   virtual aclError run() noexcept = 0;
-  virtual void abandon(aclError status, const std::string& message) noexcept {}
+  virtual void abandon(aclError /*status*/, const std::string& /*message*/) noexcept {}
   // Whether all it does is to tell others how far the stream is. Who hears of it must find the
   // stream so far, so that the stream does it and counts it as done in one step.
   virtual bool only_tells() const noexcept { return false; }
   // Puts what a profile says of the task besides its times behind `record`, as members of JSON,
   // each with a comma in front.
-  virtual void describe(std::string& record) {}
+  virtual void describe(std::string& /*record*/) {}
 
   Launch launch;  // for profile_hooks.h; a captured task has its function and kind alone
 };

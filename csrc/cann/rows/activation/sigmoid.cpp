@@ -45,8 +45,8 @@ ACLNN(LogSigmoidForward, (Floating<In>, self), (Out, out), (Out, buffer)) {
   std::tie(out, saved) = at::log_sigmoid_forward(self);
   if (saved.sizes() == buffer->sizes()) buffer = saved;
 }
-ACLNN(LogSigmoidBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Floating<In>, buffer),
-      (Out, gradInput)) {
+ACLNN(LogSigmoidBackward, (Floating<In>, gradOutput), (Floating<In>, self),
+      (Unused<Floating<In>>, buffer, "CANN does not use it"), (Out, gradInput)) {
   gradInput = at::log_sigmoid_backward(wide(gradOutput), wide(self),
                                        std::get<1>(at::log_sigmoid_forward(wide(self))));
 }

@@ -24,10 +24,10 @@ void incre_attention(InferenceArguments& arguments, const std::optional<at::Tens
 }  // namespace
 
 // A shift is a reserved argument of the first two versions, which ignore it.
-ACLNN(IncreFlashAttention, (In, query), (Ins, key), (Ins, value), (Optional<In>, pseShift),
-      (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths), (int64_t, numHeads),
-      (double, scaleValue), (char*, inputLayout), (int64_t, numKeyValueHeads),
-      (Out, attentionOut)) {
+ACLNN(IncreFlashAttention, (In, query), (Ins, key), (Ins, value),
+      (Unused<Optional<In>>, pseShift, "reserved"), (Optional<In>, attenMask),
+      (Optional<Ints>, actualSeqLengths), (int64_t, numHeads), (double, scaleValue),
+      (char*, inputLayout), (int64_t, numKeyValueHeads), (Out, attentionOut)) {
   InferenceArguments arguments{.query = query,
                                .key = key,
                                .value = value,
@@ -42,8 +42,9 @@ ACLNN(IncreFlashAttention, (In, query), (Ins, key), (Ins, value), (Optional<In>,
                                .single_query_sees_all = true};
   incre_attention(arguments, std::nullopt, std::nullopt, attentionOut);
 }
-ACLNN(IncreFlashAttentionV2, (In, query), (Ins, key), (Ins, value), (Optional<In>, pseShift),
-      (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths), (Optional<In>, dequantScale1),
+ACLNN(IncreFlashAttentionV2, (In, query), (Ins, key), (Ins, value),
+      (Unused<Optional<In>>, pseShift, "reserved"), (Optional<In>, attenMask),
+      (Optional<Ints>, actualSeqLengths), (Optional<In>, dequantScale1),
       (Optional<In>, quantScale1), (Optional<In>, dequantScale2), (Optional<In>, quantScale2),
       (Optional<In>, quantOffset2), (int64_t, numHeads), (double, scaleValue), (char*, inputLayout),
       (int64_t, numKeyValueHeads), (Out, attentionOut)) {

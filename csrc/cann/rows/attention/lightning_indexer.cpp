@@ -96,8 +96,11 @@ Best best_keys(TokenSequences& queries, TokenSequences& keys, const at::Tensor& 
 // The gradients of the values that LightningIndexer finds.
 ACLNN(LightningIndexerGrad, (Floating<In>, query), (Floating<In>, key), (Floating<In>, dy),
       (In, spareIndices), (Floating<In>, weights), (Optional<In>, actualSeqLengthsQuery),
-      (Optional<In>, actualSeqLengthsKey), (int64_t, headNum), (char*, layout),
-      (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (bool, deterministic),
+      (Optional<In>, actualSeqLengthsKey),
+      (Unused<int64_t>, headNum, "CANN does not use it: the shape of query says it"),
+      (char*, layout), (int64_t, sparseMode), (Unused<int64_t>, preTokens, "CANN does not use it"),
+      (Unused<int64_t>, nextTokens, "CANN does not use it"),
+      (Unused<bool>, deterministic, "chooses an order of sums; the host has one order"),
       (Out, dQuery), (Out, dKey), (Out, dWeights)) {
   constexpr int64_t kMostKeys = 2048;
   if (query.numel() == 0) return;

@@ -171,8 +171,10 @@ ACLNN(DenseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, key
       (Floating<In>, softmaxMax), (Floating<In>, softmaxSum), (Floating<In>, softmaxMaxIndex),
       (Floating<In>, softmaxSumIndex), (Optional<In>, queryRope), (Optional<In>, keyRope),
       (Optional<Ints>, actualSeqLengthsQuery), (Optional<Ints>, actualSeqLengthsKey),
-      (double, scaleValue), (char*, layout), (int64_t, sparseMode), (int64_t, preTokens),
-      (int64_t, nextTokens), (Out, dQueryIndex), (Out, dKeyIndex), (Out, dWeights), (Out, loss)) {
+      (double, scaleValue), (char*, layout), (int64_t, sparseMode),
+      (Unused<int64_t>, preTokens, "counts only in sparseMode 0 or 4, which are refused"),
+      (Unused<int64_t>, nextTokens, "counts only in sparseMode 0 or 4, which are refused"),
+      (Out, dQueryIndex), (Out, dKeyIndex), (Out, dWeights), (Out, loss)) {
   constexpr int64_t kSize = 128;
   Indexer indexer({"queryIndex", "keyIndex", "actualSeqLengthsQuery", "actualSeqLengthsKey"},
                   queryIndex, keyIndex, weights, layout,
@@ -234,8 +236,11 @@ ACLNN(SparseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, ke
       (In, sparseIndices), (Floating<In>, softmaxMax), (Floating<In>, softmaxSum),
       (Floating<In>, queryRope), (Floating<In>, keyRope), (Optional<Ints>, actualSeqLengthsQuery),
       (Optional<Ints>, actualSeqLengthsKey), (double, scaleValue), (char*, layout),
-      (int64_t, sparseMode), (int64_t, pre_tokens), (int64_t, next_tokens), (bool, deterministic),
-      (Out, dQueryIndex), (Out, dKeyIndex), (Out, dWeights), (Out, loss)) {
+      (int64_t, sparseMode),
+      (Unused<int64_t>, pre_tokens, "counts only in sparseMode 0 or 4, which are refused"),
+      (Unused<int64_t>, next_tokens, "counts only in sparseMode 0 or 4, which are refused"),
+      (Unused<bool>, deterministic, "has no effect in CANN either"), (Out, dQueryIndex),
+      (Out, dKeyIndex), (Out, dWeights), (Out, loss)) {
   constexpr int64_t kSize = 512, kStep = 1024, kMostKeys = 8192;
   if (query.numel() == 0) return;
   Indexer indexer({"queryIndex", "keyIndex", "actualSeqLengthsQuery", "actualSeqLengthsKey"},

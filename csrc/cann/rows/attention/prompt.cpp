@@ -12,9 +12,10 @@ constexpr std::string_view kLayoutsOfV3 = "BSH BSND BNSD BNSD_BSND TND";
 }  // namespace
 
 // A shift is a reserved argument of the first two versions, which ignore it.
-ACLNN(PromptFlashAttention, (In, query), (In, key), (In, value), (Optional<In>, pseShift),
-      (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths), (int64_t, numHeads),
-      (double, scaleValue), (int64_t, preTokens), (int64_t, nextTokens), (char*, inputLayout),
+ACLNN(PromptFlashAttention, (In, query), (In, key), (In, value),
+      (Unused<Optional<In>>, pseShift, "reserved: CANN sets it to null"), (Optional<In>, attenMask),
+      (Optional<Ints>, actualSeqLengths), (int64_t, numHeads), (double, scaleValue),
+      (int64_t, preTokens), (int64_t, nextTokens), (char*, inputLayout),
       (int64_t, numKeyValueHeads), (Out, attentionOut)) {
   infer_attention({.query = query,
                    .key = {key},
@@ -30,13 +31,13 @@ ACLNN(PromptFlashAttention, (In, query), (In, key), (In, value), (Optional<In>, 
                    .layouts = kLayouts},
                   attentionOut, nullptr);
 }
-ACLNN(PromptFlashAttentionV2, (In, query), (In, key), (In, value), (Optional<In>, pseShift),
-      (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths),
-      (Optional<Ints>, actualSeqLengthsKv), (Optional<In>, deqScale1), (Optional<In>, quantScale1),
-      (Optional<In>, deqScale2), (Optional<In>, quantScale2), (Optional<In>, quantOffset2),
-      (int64_t, numHeads), (double, scaleValue), (int64_t, preTokens), (int64_t, nextTokens),
-      (char*, inputLayout), (int64_t, numKeyValueHeads), (int64_t, sparseMode),
-      (Out, attentionOut)) {
+ACLNN(PromptFlashAttentionV2, (In, query), (In, key), (In, value),
+      (Unused<Optional<In>>, pseShift, "reserved: CANN sets it to null"), (Optional<In>, attenMask),
+      (Optional<Ints>, actualSeqLengths), (Optional<Ints>, actualSeqLengthsKv),
+      (Optional<In>, deqScale1), (Optional<In>, quantScale1), (Optional<In>, deqScale2),
+      (Optional<In>, quantScale2), (Optional<In>, quantOffset2), (int64_t, numHeads),
+      (double, scaleValue), (int64_t, preTokens), (int64_t, nextTokens), (char*, inputLayout),
+      (int64_t, numKeyValueHeads), (int64_t, sparseMode), (Out, attentionOut)) {
   infer_attention({.query = query,
                    .key = {key},
                    .value = {value},

@@ -56,9 +56,11 @@ ACLNN(FlashAttentionScore, (Floating<In>, query), (Floating<In>, key), (Floating
       (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
       (Optional<Ints>, prefixOptional), (double, scaleValueOptional), (double, keepProbOptional),
       (int64_t, preTokensOptional), (int64_t, nextTokensOptional), (int64_t, headNum),
-      (char*, inputLayout), (int64_t, innerPreciseOptional), (int64_t, sparseModeOptional),
-      (Out, softmaxMaxOut), (Out, softmaxSumOut), (Optional<Out>, softmaxOutOut),
-      (Out, attentionOutOut)) {
+      (char*, inputLayout),
+      (Unused<int64_t>, innerPreciseOptional,
+       "a query that sees no key has the result 0 with every value"),
+      (int64_t, sparseModeOptional), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+      (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
   write_batched_attention(query, key, value,
                           {.shift = realShiftOptional,
@@ -77,11 +79,14 @@ ACLNN(FlashAttentionScoreGrad, (Floating<In>, query), (Floating<In>, keyIn), (Fl
       (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
       (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
       (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
-      (Optional<In>, softmaxInOptional), (Optional<In>, attentionInOptional),
+      (Unused<Optional<In>>, softmaxInOptional, "reserved"), (Optional<In>, attentionInOptional),
       (Optional<Ints>, prefixOptional), (double, scaleValueOptional), (double, keepProbOptional),
       (int64_t, preTokensOptional), (int64_t, nextTokensOptional), (int64_t, headNum),
-      (char*, inputLayout), (int64_t, innerPreciseOptional), (int64_t, sparseModeOptional),
-      (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut)) {
+      (char*, inputLayout),
+      (Unused<int64_t>, innerPreciseOptional,
+       "a query that sees no key has no gradient with every value"),
+      (int64_t, sparseModeOptional), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+      (Optional<Out>, dpseOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   write_batched_gradients(query, keyIn, value, dy,
@@ -104,8 +109,9 @@ ACLNN(FlashAttentionScoreV2, (Floating<In>, query), (Floating<In>, key), (Floati
       (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
       (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut),
-      (Out, softmaxSumOut), (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
+      (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
+      (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+      (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
   write_batched_attention(query, key, value,
                           {.shift = realShiftOptional,
@@ -127,12 +133,14 @@ ACLNN(FlashAttentionScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn),
       (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
       (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
       (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-      (Optional<In>, softmaxSumOptional), (Optional<In>, softmaxInOptional),
+      (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
       (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
       (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
       (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
-      (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut)) {
+      (int64_t, headNum), (char*, inputLayout),
+      (Unused<int64_t>, innerPrecise, "a query that sees no key has no gradient with every value"),
+      (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+      (Optional<Out>, dpseOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   write_batched_gradients(query, keyIn, value, dy,
@@ -159,9 +167,10 @@ ACLNN(FlashAttentionScoreV3, (Floating<In>, query), (Floating<In>, key), (Floati
       (Optional<In>, sinkOptional), (Optional<Ints>, prefixOptional),
       (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
       (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
-      (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-      (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
+      (int64_t, headNum), (char*, inputLayout),
+      (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
+      (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+      (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
   write_batched_attention(query, key, value,
                           {.shift = realShiftOptional,
@@ -184,13 +193,14 @@ ACLNN(FlashAttentionScoreGradV3, (Floating<In>, query), (Floating<In>, keyIn),
       (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
       (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
       (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-      (Optional<In>, softmaxSumOptional), (Optional<In>, softmaxInOptional),
+      (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
       (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
       (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
       (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut),
-      (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut), (Optional<Out>, dsinkOut)) {
+      (Unused<int64_t>, innerPrecise, "a query that sees no key has no gradient with every value"),
+      (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+      (Optional<Out>, dpseOut), (Optional<Out>, dsinkOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   EXPECT(dsinkOut || !sinkInOptional, "dsinkOut is null, expected a tensor as sinkInOptional is");
@@ -225,9 +235,10 @@ ACLNN(FlashAttentionScoreV4, (Floating<In>, query), (Floating<In>, key), (Floati
       (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
       (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, outDtype), (int64_t, pseType),
-      (char*, softmaxOutLayout), (int64_t, seed), (int64_t, offset), (Out, softmaxMaxOut),
-      (Out, softmaxSumOut), (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
+      (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
+      (int64_t, sparseMode), (int64_t, outDtype), (int64_t, pseType), (char*, softmaxOutLayout),
+      (int64_t, seed), (int64_t, offset), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+      (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)},
                               {"queryRopeOptional", given(queryRopeOptional)},
                               {"keyRopeOptional", given(keyRopeOptional)},
@@ -267,7 +278,7 @@ ACLNN(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
       (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
       (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
       (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-      (Optional<In>, softmaxSumOptional), (Optional<In>, softmaxInOptional),
+      (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
       (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
       (Optional<In>, queryRopeOptional), (Optional<In>, keyRopeOptional),
       (Optional<In>, dScaleQOptional), (Optional<In>, dScaleKOptional),
@@ -276,10 +287,14 @@ ACLNN(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
       (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
       (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
       (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-      (int64_t, headNum), (char*, inputLayout), (char*, softmaxInLayout), (int64_t, innerPrecise),
-      (int64_t, sparseMode), (int64_t, pseType), (int64_t, seed), (int64_t, offset),
-      (int64_t, outDtype), (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dqRopeOut),
-      (Optional<Out>, dkRopeOut), (Optional<Out>, dpseOut), (Optional<Out>, dsinkOut)) {
+      (int64_t, headNum), (char*, inputLayout), (char*, softmaxInLayout),
+      (Unused<int64_t>, innerPrecise, "reserved"), (int64_t, sparseMode), (int64_t, pseType),
+      (int64_t, seed), (int64_t, offset), (int64_t, outDtype), (Out, dqOut), (Out, dkOut),
+      (Out, dvOut),
+      (Unused<Optional<Out>>, dqRopeOut, "counts only beside queryRopeOptional, which is refused"),
+      (Unused<Optional<Out>>, dkRopeOut, "counts only beside keyRopeOptional, which is refused"),
+      (Optional<Out>, dpseOut),
+      (Unused<Optional<Out>>, dsinkOut, "counts only beside sinkInOptional, which is refused")) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)},
                               {"sinkInOptional", given(sinkInOptional)},
                               {"queryRopeOptional", given(queryRopeOptional)},

@@ -271,8 +271,11 @@ ACLNN(SparseFlashAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Opt
       (Floating<In>, softmaxSum), (Optional<In>, actualSeqLengthsQueryOptional),
       (Optional<In>, actualSeqLengthskvOptional), (Optional<In>, queryRopeOptional),
       (Optional<In>, keyRopeOptional), (double, scaleValue), (int64_t, sparseBlockSize),
-      (char*, layoutOptional), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
-      (bool, deterministic), (Out, dQueryOut), (Out, dKeyOut), (Optional<Out>, dValueOut),
+      (char*, layoutOptional), (int64_t, sparseMode),
+      (Unused<int64_t>, preTokens, "counts only in sparseMode 4, which is refused"),
+      (Unused<int64_t>, nextTokens, "counts only in sparseMode 4, which is refused"),
+      (Unused<bool>, deterministic, "chooses an order of sums; the host has one order"),
+      (Out, dQueryOut), (Out, dKeyOut), (Optional<Out>, dValueOut),
       (Optional<Out>, dQueryRopeOutOptional), (Optional<Out>, dKeyRopeOutOptional)) {
   constexpr int64_t kBlocks[] = {1, 8, 16, 32, 64};
   constexpr int64_t kHeads[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128};
@@ -357,14 +360,17 @@ ACLNN(SparseFlashAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Opt
 // The scales stand in the keys' bytes, so that the arguments for them do not count. The host CANN
 // sees the elements of FLOAT8 and not their bytes.
 ACLNN(KvQuantSparseFlashAttention, (Floating<In>, query), (In, key), (In, value),
-      (In, sparseIndices), (Optional<In>, keyDequantScaleOptional),
-      (Optional<In>, valueDequantScaleOptional), (Optional<In>, blockTableOptional),
-      (Optional<In>, actualSeqLengthsQueryOptional), (Optional<In>, actualSeqLengthsKvOptional),
-      (double, scaleValue), (int64_t, keyQuantMode), (int64_t, valueQuantMode),
-      (int64_t, sparseBlockSize), (char*, layoutQueryOptional), (char*, layoutKvOptional),
-      (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, attentionMode),
-      (int64_t, quantScaleRepoMode), (int64_t, tileSize), (int64_t, ropeHeadDim),
-      (Out, attentionOut)) {
+      (In, sparseIndices),
+      (Unused<Optional<In>>, keyDequantScaleOptional,
+       "reserved: the scales stand in the keys' bytes"),
+      (Unused<Optional<In>>, valueDequantScaleOptional,
+       "reserved: the scales stand in the keys' bytes"),
+      (Optional<In>, blockTableOptional), (Optional<In>, actualSeqLengthsQueryOptional),
+      (Optional<In>, actualSeqLengthsKvOptional), (double, scaleValue), (int64_t, keyQuantMode),
+      (int64_t, valueQuantMode), (int64_t, sparseBlockSize), (char*, layoutQueryOptional),
+      (char*, layoutKvOptional), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
+      (int64_t, attentionMode), (int64_t, quantScaleRepoMode), (int64_t, tileSize),
+      (int64_t, ropeHeadDim), (Out, attentionOut)) {
   constexpr int64_t kByTiles = 2, kTile = 128, kMostBlock = 16;
   constexpr int64_t kHeads[] = {1, 2, 4, 8, 16, 32, 48, 64, 128};
   constexpr int64_t kBytes = kSize + kRopeSize * 2 + kSize / kTile * 4;

@@ -181,11 +181,12 @@ bool has_several(const at::OptionalIntArrayRef& queries, const at::OptionalIntAr
 ACLNN(NsaCompressAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
       (Optional<In>, attentionMaskOptional), (Optional<In>, blockTableOptional),
       (Optional<Ints>, actualQSeqLenOptional), (Optional<Ints>, actualCmpKvSeqLenOptional),
-      (Optional<Ints>, actualSelKvSeqLenOptional), (Optional<In>, topKMaskOptional),
-      (int64_t, numHeads), (int64_t, numKeyValueHeads), (int64_t, selectBlockSize),
-      (int64_t, selectBlockCount), (int64_t, compressBlockSize), (int64_t, compressBlockStride),
-      (double, scaleValue), (char*, layoutOptional), (int64_t, pageBlockSize),
-      (int64_t, sparseMode), (Out, output), (Out, topKOutput)) {
+      (Optional<Ints>, actualSelKvSeqLenOptional),
+      (Unused<Optional<In>>, topKMaskOptional, "reserved"), (int64_t, numHeads),
+      (int64_t, numKeyValueHeads), (int64_t, selectBlockSize), (int64_t, selectBlockCount),
+      (int64_t, compressBlockSize), (int64_t, compressBlockStride), (double, scaleValue),
+      (char*, layoutOptional), (int64_t, pageBlockSize),
+      (Unused<int64_t>, sparseMode, "CANN does not read it"), (Out, output), (Out, topKOutput)) {
   check_types(query, key, value, output);
   EXPECT(layoutOptional == "TND" || layoutOptional == "BSND", "layoutOptional is \"",
          layoutOptional, "\", expected \"TND\" or \"BSND\"");
@@ -259,11 +260,12 @@ ACLNN(NsaCompressAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
 
 // An index of -1 selects nothing. A query sees no keys of the queries after it.
 ACLNN(NsaSelectedAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-      (IndexIn, topkIndices), (Optional<In>, attenMaskOptional), (Optional<In>, blockTableOptional),
-      (Optional<Ints>, actualQSeqLenOptional), (Optional<Ints>, actualKvSeqLenOptional),
-      (char*, layoutOptional), (int64_t, numHeads), (int64_t, numKeyValueHeads),
-      (int64_t, selectBlockSize), (int64_t, selectBlockCount), (int64_t, pageBlockSize),
-      (double, scaleValue), (int64_t, sparseMode), (Out, output)) {
+      (IndexIn, topkIndices), (Unused<Optional<In>>, attenMaskOptional, "reserved"),
+      (Optional<In>, blockTableOptional), (Optional<Ints>, actualQSeqLenOptional),
+      (Optional<Ints>, actualKvSeqLenOptional), (char*, layoutOptional), (int64_t, numHeads),
+      (int64_t, numKeyValueHeads), (int64_t, selectBlockSize), (int64_t, selectBlockCount),
+      (int64_t, pageBlockSize), (double, scaleValue), (Unused<int64_t>, sparseMode, "reserved"),
+      (Out, output)) {
   check_types(query, key, value, output);
   const std::string layout = layoutOptional.empty() ? "BSND" : layoutOptional;
   EXPECT(layout == "TND" || layout == "BSND" || layout == "BSH", "layoutOptional is \"", layout,

@@ -58,8 +58,9 @@ ACLNN(FlashAttentionVarLenScore, (Floating<In>, query), (Floating<In>, key), (Fl
       (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
       (Optional<Ints>, actualSeqKvLenOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-      (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
+      (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
+      (Out, softmaxMaxOut), (Out, softmaxSumOut),
+      (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_value_size(key, value);
   const PackedAttention sequences(query, key, value, inputLayout, actualSeqQLenOptional,
@@ -85,8 +86,9 @@ ACLNN(FlashAttentionVarLenScoreV2, (Floating<In>, query), (Floating<In>, key),
       (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
       (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut),
-      (Out, softmaxSumOut), (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
+      (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
+      (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+      (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_value_size(key, value);
   const PackedAttention sequences(
@@ -104,8 +106,9 @@ ACLNN(FlashAttentionVarLenScoreV3, (Floating<In>, query), (Optional<In>, queryRo
       (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
       (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut),
-      (Out, softmaxSumOut), (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
+      (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
+      (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+      (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_value_size(key, value);
   const AttentionArguments arguments = {realShiftOptional,
@@ -133,9 +136,9 @@ ACLNN(FlashAttentionVarLenScoreV4, (Floating<In>, query), (Floating<In>, key),
       (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
       (Optional<Ints>, actualSeqKvLenOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (char*, softmaxOutLayout),
-      (Out, softmaxMaxOut), (Out, softmaxSumOut), (Optional<Out>, softmaxOutOut),
-      (Out, attentionOutOut)) {
+      (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
+      (char*, softmaxOutLayout), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+      (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_value_size(key, value);
   const PackedAttention sequences(query, key, value, inputLayout, actualSeqQLenOptional,
@@ -164,9 +167,10 @@ ACLNN(FlashAttentionVarLenScoreV5, (Floating<In>, query), (Optional<In>, queryRo
       (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
       (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
       (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
+      (int64_t, headNum), (char*, inputLayout),
+      (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
       (int64_t, pseType), (char*, softmaxOutLayout), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-      (Optional<Out>, softmaxOutOut), (Out, attentionOutOut)) {
+      (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_value_size(key, value);
   const AttentionArguments arguments = {realShiftOptional, dropMaskOptional,  attenMaskOptional,
@@ -187,12 +191,14 @@ ACLNN(FlashAttentionUnpaddingScoreGrad, (Floating<In>, query), (Floating<In>, ke
       (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
       (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
       (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-      (Optional<In>, softmaxSumOptional), (Optional<In>, softmaxInOptional),
+      (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
       (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
       (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
       (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
-      (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut)) {
+      (int64_t, headNum), (char*, inputLayout),
+      (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode), (Out, dqOut),
+      (Out, dkOut), (Out, dvOut),
+      (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   check_value_size(keyIn, value);
@@ -216,13 +222,15 @@ ACLNN(FlashAttentionUnpaddingScoreGradV2, (Floating<In>, query), (Floating<In>, 
       (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
       (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
       (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-      (Optional<In>, softmaxSumOptional), (Optional<In>, softmaxInOptional),
+      (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
       (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
       (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
       (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
       (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
-      (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut)) {
+      (int64_t, headNum), (char*, inputLayout),
+      (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
+      (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+      (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   check_value_size(keyIn, value);
@@ -238,14 +246,15 @@ ACLNN(FlashAttentionUnpaddingScoreGradV3, (Floating<In>, query), (Optional<In>, 
       (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
       (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
       (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
-      (Optional<In>, softmaxInOptional), (Optional<In>, attentionInOptional),
+      (Unused<Optional<In>>, softmaxInOptional, "reserved"), (Optional<In>, attentionInOptional),
       (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
       (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
       (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
       (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut),
-      (Optional<Out>, dqRopeOut), (Out, dkOut), (Optional<Out>, dkRopeOut), (Out, dvOut),
-      (Optional<Out>, dpseOut)) {
+      (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
+      (int64_t, pseType), (Out, dqOut), (Optional<Out>, dqRopeOut), (Out, dkOut),
+      (Optional<Out>, dkRopeOut), (Out, dvOut),
+      (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   const AttentionArguments arguments = {pseShiftOptional, dropMaskOptional,  attenMaskOptional,
@@ -261,12 +270,14 @@ ACLNN(FlashAttentionUnpaddingScoreGradV4, (Floating<In>, query), (Floating<In>, 
       (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
       (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
       (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-      (Optional<In>, softmaxSumOptional), (Optional<In>, softmaxInOptional),
+      (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
       (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
       (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
       (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
-      (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut),
+      (int64_t, headNum), (char*, inputLayout),
+      (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode), (Out, dqOut),
+      (Out, dkOut), (Out, dvOut),
+      (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift"),
       (char*, softmaxInLayout)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   is_as_input("softmaxInLayout", softmaxInLayout);
@@ -294,14 +305,16 @@ ACLNN(FlashAttentionUnpaddingScoreGradV5, (Floating<In>, query), (Optional<In>, 
       (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
       (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
       (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
-      (Optional<In>, softmaxInOptional), (Optional<In>, attentionInOptional),
+      (Unused<Optional<In>>, softmaxInOptional, "reserved"), (Optional<In>, attentionInOptional),
       (Optional<In>, sinkInOptional), (Optional<Ints>, prefixOptional),
       (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
       (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
       (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-      (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
+      (int64_t, headNum), (char*, inputLayout),
+      (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
       (int64_t, pseType), (char*, softmaxInLayout), (Out, dqOut), (Optional<Out>, dqRopeOut),
-      (Out, dkOut), (Optional<Out>, dkRopeOut), (Out, dvOut), (Optional<Out>, dpseOut),
+      (Out, dkOut), (Optional<Out>, dkRopeOut), (Out, dvOut),
+      (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift"),
       (Optional<Out>, dsinkOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
   is_as_input("softmaxInLayout", softmaxInLayout);

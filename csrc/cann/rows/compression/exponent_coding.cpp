@@ -86,7 +86,9 @@ ACLNN(HansEncode, (Floating<In>, inputTensor), (InOut, pdfRef), (bool, statistic
   }
 }
 
-ACLNN(HansDecode, (In, mantissa), (In, fixed), (In, var), (In, pdf), (bool, reshuff), (Out, out)) {
+ACLNN(HansDecode, (In, mantissa), (In, fixed), (In, var), (In, pdf),
+      (Unused<bool>, reshuff, "says where the cores' codes lie; the host has one layout"),
+      (Out, out)) {
   expect_numbers("out", out);
   expect_counts("pdf", pdf);
   const int64_t count = out->numel();

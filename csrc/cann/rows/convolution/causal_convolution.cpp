@@ -305,6 +305,13 @@ void convolve(const at::Tensor& x, const at::Tensor& weight, Output& states, con
   states = convolution.states();
 }
 
+// Neither has an effect, in CANN as here.
+void check_modes(int64_t activation, int64_t run) {
+  EXPECT(activation >= 0 && activation <= 2, "activationMode is ", activation,
+         ", expected 0, 1 or 2");
+  EXPECT(run == 0 || run == 1, "runMode is ", run, ", expected 0 or 1");
+}
+
 }  // namespace
 
 ACLNN(MaskedCausalConv1d, (Floating<In>, x), (Floating<In>, weight), (Optional<In>, maskOptional),
@@ -331,14 +338,17 @@ ACLNN(MaskedCausalConv1dBackward, (Floating<In>, gradY), (Floating<In>, x), (Flo
   gradWeightOut = at::stack(of_weight);
 }
 
-// initialStateMode, bias, activationMode, runMode and maxQueryLen say nothing, as published.
 ACLNN(FusedCausalConv1d, (Floating<In>, x), (Floating<In>, weight), (InOut, convStates),
-      (Optional<In>, queryStartLoc), (Optional<In>, cacheIndices), (Optional<In>, initialStateMode),
-      (Optional<In>, bias), (Optional<In>, numAcceptedTokens), (Optional<In>, numComputedTokens),
+      (Optional<In>, queryStartLoc), (Optional<In>, cacheIndices),
+      (Unused<Optional<In>>, initialStateMode, "has no effect in CANN either"),
+      (Unused<Optional<In>>, bias, "has no effect in CANN either"),
+      (Optional<In>, numAcceptedTokens), (Optional<In>, numComputedTokens),
       (Optional<In>, blockIdxFirstScheduledToken), (Optional<In>, blockIdxLastScheduledToken),
       (Optional<In>, initialStateIdx), (int64_t, activationMode), (int64_t, padSlotId),
-      (int64_t, runMode), (int64_t, maxQueryLen), (int64_t, residualConnection),
-      (int64_t, blockSize), (int64_t, convMode), (Out, y)) {
+      (int64_t, runMode),
+      (Unused<int64_t>, maxQueryLen, "CANN sizes its buffers by it; the result is the same"),
+      (int64_t, residualConnection), (int64_t, blockSize), (int64_t, convMode), (Out, y)) {
+  check_modes(activationMode, runMode);
   convolve(x, weight, convStates,
            {queryStartLoc, cacheIndices, numAcceptedTokens, numComputedTokens,
             blockIdxFirstScheduledToken, blockIdxLastScheduledToken, initialStateIdx, padSlotId,
@@ -346,12 +356,16 @@ ACLNN(FusedCausalConv1d, (Floating<In>, x), (Floating<In>, weight), (InOut, conv
            at::zeros_like(x), y);
 }
 ACLNN(InplaceFusedCausalConv1d, (Floating<InOut>, x), (Floating<In>, weight), (InOut, convStates),
-      (Optional<In>, queryStartLoc), (Optional<In>, cacheIndices), (Optional<In>, initialStateMode),
-      (Optional<In>, bias), (Optional<In>, numAcceptedTokens), (Optional<In>, numComputedTokens),
+      (Optional<In>, queryStartLoc), (Optional<In>, cacheIndices),
+      (Unused<Optional<In>>, initialStateMode, "has no effect in CANN either"),
+      (Unused<Optional<In>>, bias, "has no effect in CANN either"),
+      (Optional<In>, numAcceptedTokens), (Optional<In>, numComputedTokens),
       (Optional<In>, blockIdxFirstScheduledToken), (Optional<In>, blockIdxLastScheduledToken),
       (Optional<In>, initialStateIdx), (int64_t, activationMode), (int64_t, padSlotId),
-      (int64_t, runMode), (int64_t, maxQueryLen), (int64_t, residualConnection),
-      (int64_t, blockSize), (int64_t, convMode)) {
+      (int64_t, runMode),
+      (Unused<int64_t>, maxQueryLen, "CANN sizes its buffers by it; the result is the same"),
+      (int64_t, residualConnection), (int64_t, blockSize), (int64_t, convMode)) {
+  check_modes(activationMode, runMode);
   convolve(x, weight, convStates,
            {queryStartLoc, cacheIndices, numAcceptedTokens, numComputedTokens,
             blockIdxFirstScheduledToken, blockIdxLastScheduledToken, initialStateIdx, padSlotId,

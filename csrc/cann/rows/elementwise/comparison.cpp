@@ -104,14 +104,14 @@ ACLNN(ApproximateEqual, (Floating<In>, x1), (Floating<In>, x2), (float, toleranc
 }
 // Whether a number is among the elements of a tensor. (The document gives out the shape of
 // testElements; CANN refuses that, and so does ATen: there is one answer.)
-ACLNN(IsInScalarTensor, (Number, element), (In, testElements), (bool, assumeUnique), (bool, invert),
-      (Out, out)) {
+ACLNN(IsInScalarTensor, (Number, element), (In, testElements),
+      (Unused<bool>, assumeUnique, "CANN does not read it"), (bool, invert), (Out, out)) {
   const at::Tensor found = at::eq(testElements, element).any();
   out = invert ? found.logical_not() : found;
 }
 // Whether each element is a number.
-ACLNN(IsInTensorScalar, (In, elements), (Number, testElement), (bool, assumeUnique), (bool, invert),
-      (Out, out)) {
+ACLNN(IsInTensorScalar, (In, elements), (Number, testElement),
+      (Unused<bool>, assumeUnique, "CANN does not read it"), (bool, invert), (Out, out)) {
   out = invert ? at::ne(elements, testElement) : at::eq(elements, testElement);
 }
 

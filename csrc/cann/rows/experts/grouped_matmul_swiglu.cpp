@@ -355,13 +355,15 @@ void swiglu_quant(const SwigluQuant& call, const OptionalTensor& bias, int64_t d
 }  // namespace
 
 ACLNN(GroupedMatmulSwigluQuant, (In, x), (Stored<In>, weight), (Optional<In>, bias),
-      (Optional<In>, offset), (In, weightScale), (In, xScale), (In, groupList), (Out, output),
-      (Out, outputScale), (Optional<Out>, outputOffset)) {
+      (Unused<Optional<In>>, offset, "reserved: CANN warns and does not read it"),
+      (In, weightScale), (In, xScale), (In, groupList), (Out, output), (Out, outputScale),
+      (Unused<Optional<Out>>, outputOffset, "reserved: CANN warns and leaves it as it is")) {
   swiglu_quant(x, weight, bias, weightScale, xScale, groupList, output, outputScale);
 }
 ACLNN(GroupedMatmulSwigluQuantWeightNZ, (In, x), (Stored<In>, weight), (Optional<In>, bias),
-      (Optional<In>, offset), (In, weightScale), (In, xScale), (In, groupList), (Out, output),
-      (Out, outputScale), (Optional<Out>, outputOffset)) {
+      (Unused<Optional<In>>, offset, "reserved: CANN warns and does not read it"),
+      (In, weightScale), (In, xScale), (In, groupList), (Out, output), (Out, outputScale),
+      (Unused<Optional<Out>>, outputOffset, "reserved: CANN warns and leaves it as it is")) {
   swiglu_quant(x, as_blocked(weight), bias, weightScale, xScale, groupList, output, outputScale);
 }
 

@@ -205,7 +205,9 @@ ACLNN(MoeTokenPermuteWithEpGrad, (Floating<In>, permutedTokensOutputGrad), (Inde
 }
 
 ACLNN(MoeTokenUnpermute, (Floating<In>, permutedTokens), (IndexIn, sortedIndices),
-      (Optional<In>, probsOptional), (bool, paddedMode), (Optional<Ints>, restoreShapeOptional),
+      (Optional<In>, probsOptional), (bool, paddedMode),
+      (Unused<Optional<Ints>>, restoreShapeOptional,
+       "counts only with paddedMode, which is refused"),
       (Out, out)) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokens", permutedTokens, 2);
@@ -216,7 +218,10 @@ ACLNN(MoeTokenUnpermute, (Floating<In>, permutedTokens), (IndexIn, sortedIndices
 // Without a range this is aclnnMoeTokenUnpermute.
 ACLNN(MoeTokenUnpermuteWithEp, (Floating<In>, permutedTokens), (IndexIn, sortedIndices),
       (Optional<In>, probsOptional), (int64_t, numTopk), (Optional<Ints>, rangeOptional),
-      (bool, paddedMode), (Optional<Ints>, restoreShapeOptional), (Out, out)) {
+      (bool, paddedMode),
+      (Unused<Optional<Ints>>, restoreShapeOptional,
+       "counts only with paddedMode, which is refused"),
+      (Out, out)) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokens", permutedTokens, 2);
   expect_places(sortedIndices, rangeOptional.has_value(), probsOptional);
@@ -238,8 +243,9 @@ ACLNN(MoeTokenUnpermuteWithEp, (Floating<In>, permutedTokens), (IndexIn, sortedI
 
 ACLNN(MoeTokenUnpermuteGrad, (Floating<In>, permuteTokens), (Floating<In>, unpermutedTokensGrad),
       (IndexIn, sortedIndices), (Optional<In>, probsOptional), (bool, paddedMode),
-      (Optional<Ints>, restoreShapeOptional), (Out, permutedTokensGradOut),
-      (Optional<Out>, probsGradOut)) {
+      (Unused<Optional<Ints>>, restoreShapeOptional,
+       "counts only with paddedMode, which is refused"),
+      (Out, permutedTokensGradOut), (Optional<Out>, probsGradOut)) {
   refuse_padding(paddedMode);
   expect_dims("permuteTokens", permuteTokens, 2);
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
@@ -266,8 +272,10 @@ ACLNN(MoeTokenUnpermuteGrad, (Floating<In>, permuteTokens), (Floating<In>, unper
 // is 1 in the vendor's sample, does not count.
 ACLNN(MoeTokenUnpermuteWithEpGrad, (Floating<In>, unpermutedTokensGrad), (IndexIn, sortedIndices),
       (Optional<In>, permutedTokensOptional), (Optional<In>, probsOptional), (bool, paddedMode),
-      (Optional<Ints>, restoreShapeOptional), (Optional<Ints>, rangeOptional), (int64_t, topkNum),
-      (Out, permutedTokensGradOut), (Optional<Out>, probsGradOut)) {
+      (Unused<Optional<Ints>>, restoreShapeOptional,
+       "counts only with paddedMode, which is refused"),
+      (Optional<Ints>, rangeOptional), (int64_t, topkNum), (Out, permutedTokensGradOut),
+      (Optional<Out>, probsGradOut)) {
   refuse_padding(paddedMode);
   expect_range("topkNum", topkNum, 1, kMostExpertsOfToken);
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);

@@ -74,7 +74,7 @@ ACLNN(Index, (In, self), (Ins, indices), (Out, out)) {
   out = at::index(self, index_list(indices));
 }
 ACLNN(IndexPutImpl, (InOut, selfRef), (Ins, indices), (In, values), (bool, accumulate),
-      (bool, unsafe)) {
+      (Unused<bool>, unsafe, "CANN does not read it; indices are always checked")) {
   if (values.numel() == 0 || select_nothing(selfRef, indices)) return;
   selfRef = accumulate ? at::index_put(wide(selfRef), index_list(indices), wide(values), true)
                        : at::index_put(selfRef, index_list(indices), values, false);

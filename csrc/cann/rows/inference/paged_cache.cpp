@@ -119,7 +119,7 @@ void gather_rows(const at::Tensor& tokens, const at::Tensor& cache,
 // Token i goes to place slotMapping[i] of the cache.
 ACLNN(ScatterPaCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
       (Optional<In>, compressLensOptional), (Optional<In>, compressSeqOffsetOptional),
-      (Optional<In>, seqLensOptional), (char*, cacheMode)) {
+      (Optional<In>, seqLensOptional), (Unused<char*>, cacheMode, "reserved")) {
   refuse_compressed(compressLensOptional, compressSeqOffsetOptional, seqLensOptional);
   expect_dims("key", key, 3);
   expect_cache("keyCacheRef", keyCacheRef, key);
@@ -130,8 +130,11 @@ ACLNN(ScatterPaCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
 ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping), (In, value),
       (InOut, valueCacheRef), (Optional<In>, compressLensOptional),
       (Optional<In>, compressSeqOffsetOptional), (Optional<In>, seqLensOptional),
-      (char*, cacheModeOptional), (char*, scatterModeOptional), (Optional<Ints>, stridesOptional),
-      (Optional<Ints>, offsetsOptional)) {
+      (char*, cacheModeOptional), (char*, scatterModeOptional),
+      (Unused<Optional<Ints>>, stridesOptional,
+       "counts only in scatterModeOptional 'Nct', which is refused"),
+      (Unused<Optional<Ints>>, offsetsOptional,
+       "counts only in scatterModeOptional 'Nct', which is refused")) {
   const std::string_view form = cacheModeOptional;
   EXPECT(form.empty() || form == "Norm" || form == "PA_NZ", "cacheModeOptional is \"", form,
          "\", expected \"Norm\", \"PA_NZ\" or null");

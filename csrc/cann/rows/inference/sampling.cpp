@@ -200,7 +200,8 @@ ACLNN(TopKTopPSample, (Floating<In>, logits), (In, topK), (In, topP), (Optional<
 // With isNeedSampleResult the tokens that are left and their probabilities are the result, with 0
 // behind them, and none is chosen.
 ACLNN(TopKTopPSampleV2, (Floating<In>, logits), (In, topK), (In, topP), (Optional<In>, q),
-      (Optional<In>, minPs), (double, eps), (bool, isNeedLogits), (int64_t, topKGuess),
+      (Optional<In>, minPs), (double, eps), (bool, isNeedLogits),
+      (Unused<int64_t>, topKGuess, "CANN sorts so many tokens first; the result is the same"),
       (int64_t, ksMax), (bool, inputIsLogits), (bool, isNeedSampleResult),
       (Optional<Out>, logitsSelectIdx), (Optional<Out>, logitsTopKPSelect),
       (Optional<Out>, logitsIdx), (Optional<Out>, logitsSortMasked)) {

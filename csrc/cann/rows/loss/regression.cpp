@@ -144,7 +144,8 @@ ACLNN(GaussianNllLoss, (Floating<In>, input), (Floating<In>, target), (Floating<
 }
 // A variance less than eps has the gradient of eps.
 ACLNN(GaussianNllLossGrad, (Floating<In>, gradOutput), (Floating<In>, input),
-      (Floating<In>, target), (Floating<In>, var), (bool, full), (float, eps),
+      (Floating<In>, target), (Floating<In>, var),
+      (Unused<bool>, full, "the gradient does not depend on it"), (float, eps),
       (const char*, reduction), (Out, gradInput), (Out, gradVar)) {
   check_target(target, input);
   check_eps(eps);

@@ -148,8 +148,10 @@ ACLNN(GroupNormSiluV2, (Image<Floating<In>>, self), (Optional<In>, gamma), (Opti
 }
 // The channels are the second dimension whatever dataFormatOptional says.
 ACLNN(GroupNormSwish, (Image<Floating<In>>, x), (Floating<In>, gamma), (Floating<In>, beta),
-      (int64_t, numGroups), (char*, dataFormatOptional), (double, eps), (bool, activateSwish),
-      (double, swishScale), (Image<Out>, yOut), (Out, meanOut), (Out, rstdOut)) {
+      (int64_t, numGroups),
+      (Unused<char*>, dataFormatOptional, "CANN does not read it: the channels are dimension 1"),
+      (double, eps), (bool, activateSwish), (double, swishScale), (Image<Out>, yOut),
+      (Out, meanOut), (Out, rstdOut)) {
   expect_dtype("yOut", yOut, x);
   expect_dtype("beta", beta, gamma);
   expect_dtype("meanOut", meanOut, gamma);
@@ -163,8 +165,9 @@ ACLNN(GroupNormSwish, (Image<Floating<In>>, x), (Floating<In>, gamma), (Floating
 // leaves out: without that it is no gradient.
 ACLNN(GroupNormSwishGrad, (Image<Floating<In>>, dy), (Floating<In>, mean), (Floating<In>, rstd),
       (Image<Floating<In>>, x), (Floating<In>, gamma), (Floating<In>, beta), (int64_t, numGroups),
-      (char*, dataFormatOptional), (double, swishScale), (bool, dgammaIsRequire),
-      (bool, dbetaIsRequire), (Image<Out>, dxOut), (Out, dgammaOut), (Out, dbetaOut)) {
+      (Unused<char*>, dataFormatOptional, "CANN does not read it: the channels are dimension 1"),
+      (double, swishScale), (bool, dgammaIsRequire), (bool, dbetaIsRequire), (Image<Out>, dxOut),
+      (Out, dgammaOut), (Out, dbetaOut)) {
   expect_dims("dy", dy, 2, 8);
   expect_like("x", x, dy);
   expect_like("dxOut", dxOut, dy);

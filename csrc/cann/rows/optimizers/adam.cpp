@@ -210,8 +210,8 @@ ACLNN(ApplyAdamWV2, (Floating<InOut>, varRef), (Floating<InOut>, mRef), (Floatin
 
 // beta1Power and beta2Power are those of this step. m and v are read only, as published.
 ACLNN(ApplyAdam, (Floating<InOut>, varRef), (In, m), (In, v), (In, beta1Power), (In, beta2Power),
-      (In, lr), (In, beta1), (In, beta2), (In, epsilon), (In, grad), (bool, useLocking),
-      (bool, useNesterov)) {
+      (In, lr), (In, beta1), (In, beta2), (In, epsilon), (In, grad),
+      (Unused<bool>, useLocking, "changes no number"), (bool, useNesterov)) {
   expect_like("m", m, varRef);
   expect_like("v", v, varRef);
   expect_like("grad", grad, varRef);
@@ -296,7 +296,7 @@ ACLNN(ApplyFusedEmaAdam, (Floating<In>, grad), (InOut, varRef), (InOut, mRef), (
 ACLNN(ApplyAdamWQuant, (Floating<InOut>, varRef), (In, grad), (InOut, mRef), (InOut, vRef),
       (In, qmapM), (In, qmapV), (InOut, absmaxMRef), (InOut, absmaxVRef), (In, step), (double, lr),
       (double, beta1), (double, beta2), (double, weightDecay), (double, eps), (double, gnormScale),
-      (char*, quantModeOptional), (int64_t, blockSize)) {
+      (Unused<char*>, quantModeOptional, "reserved"), (int64_t, blockSize)) {
   EXPECT(blockSize == 256, "blockSize is ", blockSize.value(), ", expected 256");
   expect_like("grad", grad, varRef);
   const Quantised m("mRef", mRef, "qmapM", qmapM, "absmaxMRef", absmaxMRef, varRef,

@@ -80,7 +80,8 @@ ACLNN(ApplyAdadelta, (Floating<In>, var), (Floating<In>, accum), (Floating<In>, 
 ACLNN(ApplyAdamD, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v),
       (Floating<In>, beta1Power), (Floating<In>, beta2Power), (Floating<In>, lr),
       (Floating<In>, beta1), (Floating<In>, beta2), (Floating<In>, epsilon), (Floating<In>, grad),
-      (bool, useLocking), (bool, useNesterov), (Out, varOut), (Out, mOut), (Out, vOut)) {
+      (Unused<bool>, useLocking, "changes no number"), (bool, useNesterov), (Out, varOut),
+      (Out, mOut), (Out, vOut)) {
   expect_like("m", m, var);
   expect_like("v", v, var);
   expect_like("grad", grad, var);

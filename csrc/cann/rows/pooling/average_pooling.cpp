@@ -18,17 +18,24 @@ std::optional<int64_t> divisor_of(int64_t divisor_override) {
   return divisor_override == 0 ? std::nullopt : std::optional(divisor_override);
 }
 
+// Other values than 0 let CANN round FLOAT on some ways of computing; the host computes in FLOAT.
+void check_cube_math_type(int64_t type) {
+  EXPECT(type >= 0 && type <= 3, "cubeMathType is ", type, ", expected 0 to 3");
+}
+
 }  // namespace
 
 ACLNN(AvgPool2d, (Image<In>, self), (Ints, kernelSize), (Ints, strides), (Ints, paddings),
       (bool, ceilMode), (bool, countIncludePad), (int64_t, divisorOverride), (int8_t, cubeMathType),
       (Image<Out>, out)) {
+  check_cube_math_type(cubeMathType);
   out = at::avg_pool2d(wide(self), kernelSize, strides, paddings, ceilMode, countIncludePad,
                        divisor_of(divisorOverride));
 }
 ACLNN(AvgPool2dBackward, (Image<In>, gradOutput), (Image<In>, self), (Ints, kernelSize),
       (Ints, stride), (Ints, padding), (bool, ceilMode), (bool, countIncludePad),
       (int64_t, divisorOverride), (int8_t, cubeMathType), (Image<Out>, gradInput)) {
+  check_cube_math_type(cubeMathType);
   expect_planes("gradOutput", gradOutput, self.sizes(), 2);
   gradInput = at::avg_pool2d_backward(wide(gradOutput), wide(self), kernelSize, stride, padding,
                                       ceilMode, countIncludePad, divisor_of(divisorOverride));

@@ -38,8 +38,9 @@ ACLNN(MaxPool2dWithMask, (Image<In>, self), (Ints, kernelSize), (Ints, stride), 
       at::max_pool2d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode));
   indices = at::zeros_like(indices);
 }
-ACLNN(MaxPool2dWithMaskBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<In>, indices),
-      (Ints, kernelSize), (Ints, stride), (Ints, padding), (Ints, dilation), (bool, ceilMode),
+ACLNN(MaxPool2dWithMaskBackward, (Image<In>, gradOutput), (Image<In>, self),
+      (Unused<Image<In>>, indices, "the maxima are found again in self"), (Ints, kernelSize),
+      (Ints, stride), (Ints, padding), (Ints, dilation), (bool, ceilMode),
       (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 2);
   const at::Tensor where = std::get<1>(

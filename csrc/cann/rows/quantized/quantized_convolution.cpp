@@ -123,8 +123,9 @@ void check_reserved(const std::optional<at::Tensor>& offset, bool transposed, in
 // offsetx is the value of the padding.
 ACLNN(QuantConvolution, (Stored<In>, input), (Stored<In>, weight), (Optional<In>, bias),
       (In, scale), (Optional<In>, offset), (Ints, stride), (Ints, padding), (Ints, dilation),
-      (bool, transposed), (Optional<Ints>, outputPadding), (int64_t, groups), (int32_t, offsetx),
-      (char*, roundMode), (Stored<Out>, output)) {
+      (bool, transposed),
+      (Unused<Optional<Ints>>, outputPadding, "counts only with transposed, which is refused"),
+      (int64_t, groups), (int32_t, offsetx), (char*, roundMode), (Stored<Out>, output)) {
   check_reserved(offset, transposed, offsetx, roundMode, output.dtype());
   expect_format("input", input);
   expect_format("weight", weight);
@@ -136,8 +137,9 @@ ACLNN(QuantConvolution, (Stored<In>, input), (Stored<In>, weight), (Optional<In>
 }
 ACLNN(QuantConvolutionWeightNz, (Stored<In>, input), (Stored<In>, weight), (Optional<In>, bias),
       (In, scale), (Optional<In>, offset), (Ints, stride), (Ints, padding), (Ints, dilation),
-      (bool, transposed), (Optional<Ints>, outputPadding), (int64_t, groups), (int32_t, offsetx),
-      (char*, roundMode), (Out, output)) {
+      (bool, transposed),
+      (Unused<Optional<Ints>>, outputPadding, "counts only with transposed, which is refused"),
+      (int64_t, groups), (int32_t, offsetx), (char*, roundMode), (Out, output)) {
   const aclDataType dtype = acl_type(output->scalar_type());
   check_reserved(offset, transposed, offsetx, roundMode, dtype);
   expect_format("input", input);

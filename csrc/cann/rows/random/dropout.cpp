@@ -64,6 +64,12 @@ void drop(const at::Tensor& input, double probability, Source source, Output& ou
   out = dropped(input, mask, probability);
 }
 
+// The type of what a mask is for; the mask does not depend on it.
+void check_prob_type(at::ScalarType type) {
+  EXPECT(at::isFloatingType(type), "probDataType is ", dtype_text(type),
+         ", expected FLOAT, FLOAT16 or BFLOAT16");
+}
+
 }  // namespace
 
 // Where nothing is random, maskOut stays as it is.
@@ -96,12 +102,15 @@ ACLNN(DropoutBackward, (Floating<In>, gradOutput), (In, mask), (double, scale), 
     out = kept(gradOutput, mask, scale.value());
   }
 }
-ACLNN(DropoutV3, (In, input), (Optional<In>, optionalNoiseShape), (double, p), (int64_t, seed),
-      (int64_t, offset), (Out, out), (Out, maskOut)) {
+ACLNN(DropoutV3, (In, input),
+      (Refused<In>, optionalNoiseShape, "CANN has no masks of another shape than the tensor's"),
+      (double, p), (int64_t, seed), (int64_t, offset), (Out, out), (Out, maskOut)) {
   drop(input, p.value(), source_of(seed, offset), out, maskOut);
 }
-ACLNN(DropoutV3Tensor, (In, input), (Optional<In>, optionalNoiseShape), (double, p),
-      (In, seedTensor), (In, offsetTensor), (int64_t, offset), (Out, out), (Out, maskOut)) {
+ACLNN(DropoutV3Tensor, (In, input),
+      (Refused<In>, optionalNoiseShape, "CANN has no masks of another shape than the tensor's"),
+      (double, p), (In, seedTensor), (In, offsetTensor), (int64_t, offset), (Out, out),
+      (Out, maskOut)) {
   const Seed seed(seedTensor, offsetTensor, offset.value());
   drop(input, p.value(), seed.source(), out, maskOut);
 }
@@ -120,15 +129,14 @@ ACLNN(DropoutGenMask, (Ints, shape), (double, prob), (int64_t, seed), (int64_t, 
 ACLNN(DropoutGenMaskV2, (Ints, shape), (double, prob), (int64_t, seed), (int64_t, offset),
       (aclDataType, probDataType), (Out, out)) {
   EXPECT(prob >= 0 && prob <= 1, "prob is ", prob, ", expected 0 to 1");
+  check_prob_type(probDataType);
   check_dropout_mask(out, c10::multiply_integers(shape));
   out = draw_bits(out, 1 - prob.value(), source_of(seed, offset));
 }
 
-// probDataType is the type of what the mask is for; the mask does not depend on it.
 ACLNN(DropoutGenMaskV2Tensor, (Ints, shape), (double, prob), (In, seedTensor), (In, offsetTensor),
       (int64_t, offset), (aclDataType, probDataType), (Out, out)) {
-  EXPECT(at::isFloatingType(probDataType), "probDataType is ", dtype_text(probDataType),
-         ", expected FLOAT, FLOAT16 or BFLOAT16");
+  check_prob_type(probDataType);
   const Seed seed(seedTensor, offsetTensor, offset.value());
   draw_mask(shape, prob.value(), seed.source(), out);
 }

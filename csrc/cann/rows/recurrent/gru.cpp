@@ -93,7 +93,8 @@ CellGradients gru_cell_gradients(const at::Tensor& x, const Cell& cell, const Gr
 
 // dropout is not used, as published.
 ACLNN(GRU, (Floating<In>, input), (Ins, params), (Optional<In>, hx), (Optional<In>, batchSizes),
-      (bool, hasBias), (int64_t, numLayers), (double, dropout), (bool, train), (bool, bidirection),
+      (bool, hasBias), (int64_t, numLayers),
+      (Unused<double>, dropout, "CANN does not implement it"), (bool, train), (bool, bidirection),
       (bool, batchFirst), (Out, output), (Out, hy), (Optional<Outs>, rOut), (Optional<Outs>, zOut),
       (Optional<Outs>, nOut), (Optional<Outs>, hnOut), (Optional<Outs>, hOut)) {
   EXPECT(!batchSizes, "batchSizes is a tensor, expected null: sequences have one length");

@@ -227,11 +227,11 @@ CellGradients lstm_cell_gradients(const at::Tensor& x, const Cell& cell, const L
 // dropout is not used, as published. With batchSizes the input has a row for each sequence and
 // step, whether or not the sequence has the step; the output is 0 where it has not.
 ACLNN(LSTM, (Floating<In>, input), (Ins, params), (Optional<Ins>, hx), (Optional<In>, batchSizes),
-      (bool, hasBias), (int64_t, numLayers), (double, dropout), (bool, train),
-      (bool, bidirectional), (bool, batchFirst), (Out, output), (Out, hy), (Out, cy),
-      (Optional<Outs>, iOut), (Optional<Outs>, jOut), (Optional<Outs>, fOut),
-      (Optional<Outs>, oOut), (Optional<Outs>, hOut), (Optional<Outs>, cOut),
-      (Optional<Outs>, tanhCOut)) {
+      (bool, hasBias), (int64_t, numLayers),
+      (Unused<double>, dropout, "CANN does not implement it"), (bool, train), (bool, bidirectional),
+      (bool, batchFirst), (Out, output), (Out, hy), (Out, cy), (Optional<Outs>, iOut),
+      (Optional<Outs>, jOut), (Optional<Outs>, fOut), (Optional<Outs>, oOut),
+      (Optional<Outs>, hOut), (Optional<Outs>, cOut), (Optional<Outs>, tanhCOut)) {
   expect_parameter_count("params", params.size(), numLayers.value(), hasBias.value(),
                          bidirectional.value());
   EXPECT(hx.empty() || hx.size() == 2, "hx has ", hx.size(), " tensors, expected 2 or none");
@@ -313,9 +313,11 @@ ACLNN(BidirectionLSTMV2, (Floating<In>, x), (In, initH), (In, initC), (In, wIh),
 // each sequence and step; a step that a sequence has not passes on the gradients of its states.
 ACLNN(LstmBackward, (Floating<In>, input), (Ins, hx), (Ins, params), (In, dy), (Optional<In>, dh),
       (Optional<In>, dc), (Ins, i), (Ins, g), (Ins, f), (Ins, o), (Ins, h), (Ins, c), (Ins, tanhc),
-      (Optional<In>, batchSizesOptional), (bool, hasBias), (int64_t, numLayers), (double, dropout),
-      (bool, train), (bool, bidirectional), (bool, batchFirst), (Optional<Bools>, outputMask),
-      (Out, dxOut), (Out, dhPrevOut), (Out, dcPrevOut), (Outs, dparamsOut)) {
+      (Optional<In>, batchSizesOptional), (bool, hasBias), (int64_t, numLayers),
+      (Unused<double>, dropout, "CANN does not use it"),
+      (Unused<bool>, train, "CANN does not use it"), (bool, bidirectional), (bool, batchFirst),
+      (Unused<Optional<Bools>>, outputMask, "CANN does not use it"), (Out, dxOut), (Out, dhPrevOut),
+      (Out, dcPrevOut), (Outs, dparamsOut)) {
   expect_parameter_count("params", params.size(), numLayers.value(), hasBias, bidirectional);
   expect_parameter_count("dparamsOut", dparamsOut.size(), numLayers.value(), hasBias,
                          bidirectional);

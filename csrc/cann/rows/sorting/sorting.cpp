@@ -24,8 +24,9 @@ ACLNN(Sort, (In, self), (bool, stable), (int64_t, dim), (bool, descending), (Out
 
 // NaN comes first in either direction, where ATen has it last among ascending numbers. Elements
 // that are alike keep their order, which is one of those that `stable` being false allows.
-ACLNN(SortWithIndex, (In, x), (In, index), (int64_t, axis), (bool, descending), (bool, stable),
-      (Out, valuesOut), (Out, indicesOut)) {
+ACLNN(SortWithIndex, (In, x), (In, index), (int64_t, axis), (bool, descending),
+      (Unused<bool>, stable, "equal elements keep their order in any case"), (Out, valuesOut),
+      (Out, indicesOut)) {
   expect_dtype("index", index, at::kInt);
   expect_shape("index", index, x.sizes());
   expect_like("valuesOut", valuesOut, x);

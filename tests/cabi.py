@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import importlib.util
 import math
 import mmap
@@ -195,6 +196,20 @@ def error_text() -> str:
 def live_objects(kind: str | None = None) -> int:
     """Objects of the host CANN that are alive now."""
     return int(host().aclHostLiveObjects(kind and kind.encode()))
+
+
+@contextmanager
+def nothing_left() -> Iterator[None]:
+    """Asserts that as many objects are alive after a block as before; garbage of others is not collected meanwhile."""
+    collects = gc.isenabled()
+    gc.disable()
+    living = live_objects()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+    assert live_objects() == living
 
 
 @contextmanager

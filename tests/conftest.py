@@ -83,6 +83,7 @@ def host_product(default_product: None) -> Iterator[None]:
 @pytest.fixture
 def nothing_leaked() -> Iterator[None]:
     """Fails the test if host CANN objects outlive it."""
+    gc.collect()  # of what other tests left
     before = _C.live_objects()
     yield
     assert _C.live_objects() == before

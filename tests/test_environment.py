@@ -1,13 +1,16 @@
-"""Tests do not depend on what the caller's environment tells pytest, nor on how a shell started it."""
+"""Tests do not depend on what the caller's environment tells pytest, on how a shell started it, or on one another."""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 
-from tests import LONGEST
+import pytest
+
+from tests import LONGEST, cabi
 from tests.builds import ROOT
 from tests.conftest import OF_THE_CALLER
 
@@ -34,3 +37,31 @@ def test_a_callers_options_reach_his_own_pytest_alone() -> None:
         signal.signal(signal.SIGINT, before)
     assert result.returncode == 0, result.stdout
     assert " passed" not in result.stdout  # so that the option was read
+
+
+def test_garbage_of_other_tests_is_no_object_that_a_call_left() -> None:
+    """Nor does its collection hide one: it is collected before or after."""
+
+    class Held:
+        """In a cycle with itself, as an exception is with its traceback."""
+
+        def __init__(self) -> None:
+            self.scalar = cabi.create_scalar(1.0)
+            self.itself = self
+
+        def __del__(self) -> None:
+            cabi.host().aclDestroyScalar(self.scalar)
+
+    before, thresholds = cabi.live_objects(), gc.get_threshold()
+    Held()
+    try:
+        with cabi.nothing_left():
+            gc.set_threshold(1)
+            assert [[] for _ in range(1000)]
+    finally:
+        gc.set_threshold(*thresholds)
+    gc.collect()
+    assert cabi.live_objects() == before
+    with pytest.raises(AssertionError), cabi.nothing_left():
+        scalar = cabi.create_scalar(1.0)
+    cabi.host().aclDestroyScalar(scalar)

@@ -27,10 +27,9 @@ def device() -> None:
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
     cabi.error_text()
-    living = cabi.live_objects()
-    yield
-    cabi.error_text()
-    assert cabi.live_objects() == living
+    with cabi.nothing_left():
+        yield
+        cabi.error_text()
 
 
 # ---- the headers say what the specification says

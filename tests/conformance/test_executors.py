@@ -21,9 +21,8 @@ pytestmark = pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator:
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
-    living = cabi.live_objects()
-    yield
-    assert cabi.live_objects() == living
+    with cabi.nothing_left():
+        yield
 
 
 def in_thread(work: Callable[[], Any]) -> Any:

@@ -280,6 +280,29 @@ MAX3 = {**POOL3, "padding": "CALCULATED"}
         ("AvgPool3DGrad", [Host.ints(9, 2, 1, 4, 4), X[None]], WIDER[None], POOL3, "grads has shape"),
         ("AdaptiveAvgPool2dGrad", [X], WIDER, {"orig_input_shape": [9, 2, 4, 4]}, "input_grad has shape"),
         ("MaxPool3DGrad", [WIDER[None], X[None], X[None]], WIDER[None], MAX3, "grads has shape"),
+        # What repeats a shape, and what CANN has other values for.
+        (
+            "ResizeNearestNeighborV2",
+            [X, Host.ints(4, 5)],
+            X,
+            {},
+            "size is [4, 5], expected [4, 4], as the shape of y is",
+        ),
+        (
+            "UpsampleNearest3d",
+            [X[None]],
+            X[None],
+            {"output_size": [1, 4, 4]},
+            "output_size is [1, 4, 4], expected [2, 4",
+        ),
+        (
+            "Fill",
+            [Host.ints(2, 2), torch.ones(())],
+            torch.ones(4),
+            {},
+            "dims is [2, 2], expected [4], as the shape of y",
+        ),
+        ("RotatedIou", [BOX[None, :], BOX[None, :]], torch.ones(1, 1, 1), {"v_threshold": 0.5}, "v_threshold is 0.5"),
         ("PadV3Grad", [X, Host.ints(0, 0, 0, 0, 1, 1, 1, 1)], WIDER[:, :, :2, :2], {}, "x has shape"),
         ("ROIAlign", [X[:, :, :0], BOX], torch.ones(1, 2, 2, 2), ALIGN, "expected no 0 but for the channels"),
         (

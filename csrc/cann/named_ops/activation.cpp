@@ -78,16 +78,16 @@ NAMED_GRADIENT(SeluGrad, at::elu_backward(grads, kAlpha, kScale, 1, /*is_result=
 NAMED_OPERATOR(FastGeluGrad, (Floating<In>, dy), (Floating<In>, x), (Out, z)) {
   z = fast_gelu_gradient(wide(dy), wide(x));
 }
-NAMED_OPERATOR(MishGrad, (Floating<In>, grad), (Floating<In>, x), (Optional<In>, tanhx),
-               (Out, x_grad)) {
+NAMED_OPERATOR(MishGrad, (Floating<In>, grad), (Floating<In>, x),
+               (Unused<Optional<In>>, tanhx, "is computed again from x"), (Out, x_grad)) {
   x_grad = at::mish_backward(grad, x);
 }
 NAMED_OPERATOR(SigmoidGrad, (Floating<In>, y), (Floating<In>, dy), (Out, z),
-               (Only<"false">, complex_conj)) {
+               (Only, complex_conj, "false")) {
   z = at::sigmoid_backward(wide(dy), wide(y));
 }
 NAMED_OPERATOR(TanhGrad, (Floating<In>, y), (Floating<In>, dy), (Out, z),
-               (Only<"false">, complex_conj)) {
+               (Only, complex_conj, "false")) {
   z = at::tanh_backward(wide(dy), wide(y));
 }
 NAMED_OPERATOR(HardSigmoidGrad, (Floating<In>, grads), (Floating<In>, x), (Out, backprops),
@@ -147,7 +147,8 @@ NAMED_OPERATOR(Swish, (Floating<In>, x), (Out, y), (Attribute<double>, scale)) {
   y = wide(x) * at::sigmoid(wide(x) * scale.value_or(1));
 }
 // The result is not needed.
-NAMED_OPERATOR(SwishGrad, (Floating<In>, grad), (Floating<In>, x), (Floating<In>, y), (Out, grad_x),
+NAMED_OPERATOR(SwishGrad, (Floating<In>, grad), (Floating<In>, x),
+               (Unused<Floating<In>>, y, "is computed again from x"), (Out, grad_x),
                (Attribute<double>, scale)) {
   const double factor = scale.value_or(1);
   grad_x = at::silu_backward(wide(grad), wide(x) * factor);

@@ -234,15 +234,18 @@ NAMED_OVERLAP(DIoU, Measure::kDistance)
 
 NAMED_OPERATOR(CIoU, (Floating<In>, bboxes), (Floating<In>, gtboxes), (Out, overlap),
                (Optional<Out>, atan_sub), (Attribute<bool>, trans), (Attribute<bool>, is_cross),
-               (Attribute<std::string>, mode), (Attribute<bool>, atan_sub_flag)) {
+               (Attribute<std::string>, mode),
+               (Unused<Attribute<bool>>, atan_sub_flag,
+                "CANN takes it as true: atan_sub is always written")) {
   const Overlaps result =
       overlaps(Measure::kComplete, bboxes, gtboxes, options_of(trans, is_cross, mode));
   overlap = result.values;
   atan_sub = result.angles;
 }
 NAMED_OPERATOR(CIoUGrad, (Floating<In>, dy), (Floating<In>, bboxes), (Floating<In>, gtboxes),
-               (Optional<In>, atan_sub), (Out, dbboxes), (Out, dgtboxes), (Attribute<bool>, trans),
-               (Attribute<bool>, is_cross), (Attribute<std::string>, mode)) {
+               (Unused<Optional<In>>, atan_sub, "is computed again from the boxes"), (Out, dbboxes),
+               (Out, dgtboxes), (Attribute<bool>, trans), (Attribute<bool>, is_cross),
+               (Attribute<std::string>, mode)) {
   const auto [by_boxes, by_truths] =
       gradients(Measure::kComplete, dy, bboxes, gtboxes, options_of(trans, is_cross, mode));
   dbboxes = by_boxes;

@@ -166,7 +166,9 @@ NAMED_OPERATOR(RotatedBoxDecode, (Floating<In>, anchor_box), (Floating<In>, delt
 }
 // The place in a cell of the grid, from its corner in cells, and logarithms of the sizes' ratios.
 NAMED_OPERATOR(YoloBoxesEncode, (Floating<In>, anchor_boxes), (Floating<In>, gt_bboxes),
-               (In, stride), (Out, encoded_bboxes), (Attribute<std::string>, performance_mode)) {
+               (In, stride), (Out, encoded_bboxes),
+               (Unused<Attribute<std::string>>, performance_mode,
+                "chooses speed or precision; the host is precise")) {
   constexpr double kLeast = 1e-6;
   expect_boxes("anchor_boxes", anchor_boxes);
   expect_like("gt_bboxes", gt_bboxes, anchor_boxes);

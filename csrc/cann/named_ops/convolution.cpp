@@ -121,7 +121,7 @@ at::Tensor depthwise_filter(const at::Tensor& filter, at::IntArrayRef shape) {
   NAMED_OPERATOR(Name, (In, x), (In, filter), (Optional<In>, bias), (Out, y),                   \
                  (Attribute<Integers>, strides), (Attribute<Integers>, pads),                   \
                  (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                \
-                 (Stated<format>, data_format), (Only<"0">, offset_x)) {                        \
+                 (Stated, data_format, format), (Only, offset_x, "0")) {                        \
     expect_rank(x, filter, rank);                                                               \
     y = convolved(x, filter, bias,                                                              \
                   window_of(rank, strides, pads, dilations, std::nullopt, groups), false);      \
@@ -129,8 +129,9 @@ at::Tensor depthwise_filter(const at::Tensor& filter, at::IntArrayRef shape) {
   NAMED_OPERATOR(Name##Transpose, (HostInts, input_size), (In, x), (In, filter),                \
                  (Optional<In>, bias), (Out, y), (Attribute<Integers>, strides),                \
                  (Attribute<Integers>, pads), (Attribute<Integers>, dilations),                 \
-                 (Attribute<int64_t>, groups), (Stated<format>, data_format),                   \
-                 (Attribute<Integers>, output_padding), (Only<"0">, offset_x)) {                \
+                 (Attribute<int64_t>, groups), (Stated, data_format, format),                   \
+                 (Attribute<Integers>, output_padding), (Only, offset_x, "0")) {                \
+    expect_repeats("input_size", input_size, "y", y);                                           \
     expect_rank(x, filter, rank);                                                               \
     const Window window = window_of(rank, strides, pads, dilations, output_padding, groups);    \
     EXPECT(window.is_symmetric(), "pads differ between the two sides of a dimension");          \
@@ -139,7 +140,8 @@ at::Tensor depthwise_filter(const at::Tensor& filter, at::IntArrayRef shape) {
   NAMED_OPERATOR(Name##BackpropInput, (HostInts, input_size), (In, filter), (In, out_backprop), \
                  (Out, y), (Attribute<Integers>, strides), (Attribute<Integers>, pads),         \
                  (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                \
-                 (Stated<format>, data_format)) {                                               \
+                 (Stated, data_format, format)) {                                               \
+    expect_repeats("input_size", input_size, "y", y);                                           \
     expect_rank(out_backprop, filter, rank);                                                    \
     const Window window = window_of(rank, strides, pads, dilations, std::nullopt, groups);      \
     y = gradient(out_backprop, out_backprop.new_zeros(y->sizes()), filter, window, false);      \
@@ -147,7 +149,8 @@ at::Tensor depthwise_filter(const at::Tensor& filter, at::IntArrayRef shape) {
   NAMED_OPERATOR(Name##BackpropFilter, (In, x), (HostInts, filter_size), (In, out_backprop),    \
                  (Out, y), (Attribute<Integers>, strides), (Attribute<Integers>, pads),         \
                  (Attribute<Integers>, dilations), (Attribute<int64_t>, groups),                \
-                 (Stated<format>, data_format)) {                                               \
+                 (Stated, data_format, format)) {                                               \
+    expect_repeats("filter_size", filter_size, "y", y);                                         \
     expect_rank(x, out_backprop, rank);                                                         \
     const Window window = window_of(rank, strides, pads, dilations, std::nullopt, groups);      \
     y = gradient(out_backprop, x, x.new_zeros(y->sizes()), window, true);                       \
@@ -158,8 +161,8 @@ NAMED_CONVOLUTION(Conv3D, 5, "NCDHW")
 
 NAMED_OPERATOR(DepthwiseConv2D, (In, x), (In, filter), (Optional<In>, bias), (Out, y),
                (Attribute<Integers>, strides), (Attribute<Integers>, pads),
-               (Attribute<Integers>, dilations), (Stated<"NCHW">, data_format),
-               (Only<"0">, offset_x)) {
+               (Attribute<Integers>, dilations), (Stated, data_format, "NCHW"),
+               (Only, offset_x, "0")) {
   expect_rank(x, filter, 4);
   y = convolved(x, grouped_filter(filter), bias,
                 window_of(4, strides, pads, dilations, std::nullopt, x.size(1)), false);
@@ -167,7 +170,8 @@ NAMED_OPERATOR(DepthwiseConv2D, (In, x), (In, filter), (Optional<In>, bias), (Ou
 NAMED_OPERATOR(DepthwiseConv2DBackpropInput, (HostInts, input_size), (In, filter),
                (In, out_backprop), (Out, input_grad), (Attribute<Integers>, strides),
                (Attribute<Integers>, pads), (Attribute<Integers>, dilations),
-               (Stated<"NCHW">, data_format)) {
+               (Stated, data_format, "NCHW")) {
+  expect_repeats("input_size", input_size, "input_grad", input_grad);
   expect_rank(out_backprop, filter, 4);
   const Window window = window_of(4, strides, pads, dilations, std::nullopt, filter.size(1));
   input_grad = gradient(out_backprop, out_backprop.new_zeros(input_grad->sizes()),
@@ -177,7 +181,7 @@ NAMED_OPERATOR(DepthwiseConv2DBackpropInput, (HostInts, input_size), (In, filter
 NAMED_OPERATOR(DepthwiseConv2DBackpropFilter, (In, input), (HostInts, filter_size),
                (In, out_backprop), (Out, filter_grad), (Attribute<Integers>, strides),
                (Attribute<Integers>, pads), (Attribute<Integers>, dilations),
-               (Stated<"NCHW">, data_format)) {
+               (Stated, data_format, "NCHW")) {
   expect_rank(input, out_backprop, 4);
   EXPECT(filter_size.size() == 4, "filter_size has ", filter_size.size(), " numbers, expected 4");
   const Window window = window_of(4, strides, pads, dilations, std::nullopt, input.size(1));

@@ -112,12 +112,16 @@ at::Tensor strided_slice(const at::Tensor& x, const Integers& begin, const Integ
 NAMED_OPERATOR(Identity, (In, x), (Out, y)) {
   y = x;
 }
-NAMED_OPERATOR(TransData, (In, src), (Out, dst), (Attribute<std::string>, src_format),
-               (Attribute<std::string>, dst_format), (Attribute<int64_t>, src_subformat),
-               (Attribute<int64_t>, dst_subformat), (Only<"1">, groups)) {
+NAMED_OPERATOR(TransData, (In, src), (Out, dst),
+               (Unused<Attribute<std::string>>, src_format, "the tensors' own formats say it"),
+               (Unused<Attribute<std::string>>, dst_format, "the tensors' own formats say it"),
+               (Unused<Attribute<int64_t>>, src_subformat, "the tensors' own formats say it"),
+               (Unused<Attribute<int64_t>>, dst_subformat, "the tensors' own formats say it"),
+               (Only, groups, "1")) {
   dst = src;
 }
-NAMED_OPERATOR(Cast, (In, x), (Out, y), (Attribute<int64_t>, dst_type)) {
+NAMED_OPERATOR(Cast, (In, x), (Out, y),
+               (Unused<Attribute<int64_t>>, dst_type, "the dtype of y says it")) {
   y.copy(x);
 }
 NAMED_OPERATOR(Transpose, (In, x), (HostInts, perm), (Out, y)) {
@@ -158,10 +162,11 @@ NAMED_OPERATOR(Tile, (In, x), (HostInts, multiples), (Out, y)) {
   y = x.repeat(multiples);
 }
 NAMED_OPERATOR(ConcatD, (Ins, x), (Out, y), (Attribute<int64_t>, concat_dim),
-               (Attribute<int64_t>, N)) {
+               (Unused<Attribute<int64_t>>, N, "the number of tensors says it")) {
   y = at::cat(x, concat_dim.value_or(0));
 }
-NAMED_OPERATOR(Pack, (Ins, x), (Out, y), (Attribute<int64_t>, axis), (Attribute<int64_t>, N)) {
+NAMED_OPERATOR(Pack, (Ins, x), (Out, y), (Attribute<int64_t>, axis),
+               (Unused<Attribute<int64_t>>, N, "the number of tensors says it")) {
   y = at::stack(x, axis.value_or(0));
 }
 NAMED_OPERATOR(ReverseV2, (In, x), (HostInts, axis), (Out, y)) {
@@ -178,6 +183,7 @@ NAMED_OPERATOR(OnesLike, (In, x), (Out, y)) {
   y = x.new_ones(x.sizes());
 }
 NAMED_OPERATOR(Fill, (HostInts, dims), (In, value), (Out, y)) {
+  expect_repeats("dims", dims, "y", y);
   EXPECT(value.numel() == 1, "value has ", value.numel(), " elements, expected one");
   y = value.reshape({}).expand(y->sizes());
 }

@@ -37,15 +37,19 @@ at::Tensor range(const Output& y, double begin, double step) {
 
 }  // namespace
 
-NAMED_OPERATOR(Range, (HostFloats, start), (HostFloats, limit), (HostFloats, delta), (Out, y)) {
+NAMED_OPERATOR(Range, (HostFloats, start),
+               (Unused<HostFloats>, limit, "the number of elements of y says it"),
+               (HostFloats, delta), (Out, y)) {
   y = range(y, one("start", start), one("delta", delta));
 }
-NAMED_OPERATOR(RangeD, (In, x), (Out, y), (Attribute<double>, start), (Attribute<double>, limit),
+NAMED_OPERATOR(RangeD, (Unused<In>, x, "holds 0, 1, 2, ..., as many as y has"), (Out, y),
+               (Attribute<double>, start),
+               (Unused<Attribute<double>>, limit, "the number of elements of y says it"),
                (Attribute<double>, delta)) {
   y = range(y, start.value_or(0), delta.value_or(1));
 }
 NAMED_OPERATOR(Eye, (Out, y), (Attribute<int64_t>, num_rows), (Attribute<int64_t>, num_columns),
-               (Attribute<int64_t>, dtype)) {
+               (Unused<Attribute<int64_t>>, dtype, "the dtype of the output says it")) {
   const int64_t rows = num_rows.value_or(0), columns = num_columns.value_or(rows);
   expect_shape("y", y, {rows, columns});
   y = at::eye(rows, columns, y->options());
@@ -58,9 +62,10 @@ NAMED_OPERATOR(LinSpace, (HostFloats, start), (HostFloats, stop), (HostInts, num
   output = at::linspace(one("start", start), one("stop", stop), num[0],
                         output->options().dtype(at::kFloat));
 }
-NAMED_OPERATOR(LogSpaceD, (In, assist), (Out, y), (Attribute<double>, start),
-               (Attribute<double>, end), (Attribute<int64_t>, steps), (Attribute<double>, base),
-               (Attribute<int64_t>, dtype)) {
+NAMED_OPERATOR(LogSpaceD, (Unused<In>, assist, "holds 0, 1, 2, ..., as many as y has"), (Out, y),
+               (Attribute<double>, start), (Attribute<double>, end), (Attribute<int64_t>, steps),
+               (Attribute<double>, base),
+               (Unused<Attribute<int64_t>>, dtype, "the dtype of the output says it")) {
   const int64_t count = steps.value_or(100);
   EXPECT(count >= 0 && count <= kMostSteps, "steps is ", count, ", expected 0 to ", kMostSteps);
   y = at::logspace(start.value_or(0), end.value_or(1), count, base.value_or(10),

@@ -57,8 +57,11 @@ at::Tensor with_elements(const at::Tensor& var, const at::Tensor& indices,
 }  // namespace
 
 NAMED_OPERATOR(GatherV2, (In, x), (IndexIn, indices), (HostInts, axis), (Out, y),
-               (Attribute<int64_t>, batch_dims), (Attribute<bool>, negative_index_support),
-               (Attribute<bool>, is_preprocessed)) {
+               (Attribute<int64_t>, batch_dims),
+               (Unused<Attribute<bool>>, negative_index_support,
+                "negative indices always count from the end"),
+               (Unused<Attribute<bool>>, is_preprocessed,
+                "prepares indices for CANN's kernel; the result is the same")) {
   EXPECT(axis.size() == 1 && batch_dims.value_or(0) == 0, "axis has ", axis.size(),
          " numbers and batch_dims is ", batch_dims.value_or(0), ", expected one and 0");
   y = taken(x, indices, axis[0]);
@@ -66,9 +69,13 @@ NAMED_OPERATOR(GatherV2, (In, x), (IndexIn, indices), (HostInts, axis), (Out, y)
 NAMED_OPERATOR(GatherV2D, (In, x), (IndexIn, indices), (Out, y), (Attribute<int64_t>, axis)) {
   y = taken(x, indices, axis.value_or(0));
 }
-NAMED_OPERATOR(Gather, (In, x), (IndexIn, indices), (Out, y), (Attribute<bool>, validate_indices),
-               (Only<"0">, batch_dims), (Attribute<bool>, is_preprocessed),
-               (Attribute<bool>, negative_index_support)) {
+NAMED_OPERATOR(Gather, (In, x), (IndexIn, indices), (Out, y),
+               (Unused<Attribute<bool>>, validate_indices, "indices are always checked"),
+               (Only, batch_dims, "0"),
+               (Unused<Attribute<bool>>, is_preprocessed,
+                "prepares indices for CANN's kernel; the result is the same"),
+               (Unused<Attribute<bool>>, negative_index_support,
+                "negative indices always count from the end")) {
   y = taken(x, indices, 0);
 }
 NAMED_OPERATOR(GatherElements, (In, x), (IndexIn, index), (Out, y), (Attribute<int64_t>, dim)) {
@@ -88,15 +95,15 @@ NAMED_OPERATOR(ScatterElements, (In, data), (IndexIn, indices), (In, updates), (
                       : data.scatter_reduce(dim, places, updates, "prod");
 }
 NAMED_OPERATOR(ScatterUpdate, (In, var), (IndexIn, indices), (In, updates), (Out, result),
-               (Attribute<bool>, use_locking)) {
+               (Unused<Attribute<bool>>, use_locking, "changes no number")) {
   result = with_rows(var, indices, updates, false);
 }
 NAMED_OPERATOR(ScatterNdUpdate, (In, var), (IndexIn, indices), (In, updates), (Out, result),
-               (Attribute<bool>, use_locking)) {
+               (Unused<Attribute<bool>>, use_locking, "changes no number")) {
   result = with_elements(var, indices, updates, false);
 }
 NAMED_OPERATOR(ScatterNdAdd, (In, var), (IndexIn, indices), (In, updates), (Out, result),
-               (Attribute<bool>, use_locking)) {
+               (Unused<Attribute<bool>>, use_locking, "changes no number")) {
   result = with_elements(var, indices, updates, true);
 }
 NAMED_OPERATOR(InplaceIndexAdd, (In, var), (IndexIn, indices), (In, updates), (Optional<In>, alpha),
@@ -108,8 +115,8 @@ NAMED_OPERATOR(InplaceIndexAdd, (In, var), (IndexIn, indices), (In, updates), (O
 }
 // A mask of 1 for every dimension that has indices; they follow as tensors, broadcast.
 NAMED_OPERATOR(IndexPutV2, (In, x), (In, value), (HostInts, indexed_sizes),
-               (HostInts, indexed_strides), (Ins, indices), (Out, y),
-               (Attribute<bool>, accumulate)) {
+               (Unused<HostInts>, indexed_strides, "says how CANN walks through x"), (Ins, indices),
+               (Out, y), (Attribute<bool>, accumulate)) {
   c10::List<std::optional<at::Tensor>> places;
   size_t next = 0;
   for (size_t dim = 0; dim < indexed_sizes.size(); ++dim) {
@@ -130,7 +137,7 @@ NAMED_OPERATOR(IndexPutV2, (In, x), (In, value), (HostInts, indexed_sizes),
 }
 // assist1 is 0 and assist2 the value at the places to be filled, 1 and 0 elsewhere.
 NAMED_OPERATOR(IndexFillD, (In, x), (In, assist1), (In, assist2), (Out, y),
-               (Attribute<int64_t>, dim)) {
+               (Unused<Attribute<int64_t>>, dim, "the helpers are filled along it already")) {
   y = x * assist1 + assist2;
 }
 NAMED_OPERATOR(MaskedFill, (In, x), (In, mask), (In, value), (Out, y)) {
@@ -190,7 +197,8 @@ NAMED_OPERATOR(EmbeddingDenseGrad, (Floating<In>, grad), (IndexIn, indices), (Ou
                                    scale_grad_by_freq.value_or(false));
 }
 NAMED_OPERATOR(SearchSorted, (In, sorted_sequence), (In, values), (Out, out),
-               (Attribute<int64_t>, dtype), (Attribute<bool>, right)) {
+               (Unused<Attribute<int64_t>>, dtype, "the dtype of the output says it"),
+               (Attribute<bool>, right)) {
   out = at::searchsorted(sorted_sequence, values, false, right.value_or(false));
 }
 NAMED_OPERATOR(MaskedSelect, (In, x), (In, mask), (SizedOut, y)) {
@@ -198,7 +206,7 @@ NAMED_OPERATOR(MaskedSelect, (In, x), (In, mask), (SizedOut, y)) {
   if (x.is_cpu()) y = at::masked_select(x, mask.to(at::kBool));
 }
 NAMED_OPERATOR(NonZero, (In, x), (SizedOut, y), (Attribute<bool>, transpose),
-               (Attribute<int64_t>, dtype)) {
+               (Unused<Attribute<int64_t>>, dtype, "the dtype of the output says it")) {
   y.expect(at::kLong);
   if (!x.is_cpu()) return;
   const at::Tensor places = at::nonzero(x);

@@ -142,8 +142,10 @@ NAMED_OPERATOR(KLDiv, (Floating<In>, x), (Floating<In>, target), (Out, y),
   }
   y = shaped_as(y, at::kl_div(wide(x), wide(target), reduction_of(mode), is_log));
 }
-NAMED_OPERATOR(KlDivLossGrad, (Floating<In>, grad), (Floating<In>, input), (Floating<In>, target),
-               (Out, y), (Attribute<std::string>, reduction), (Attribute<bool>, log_target)) {
+NAMED_OPERATOR(KlDivLossGrad, (Floating<In>, grad),
+               (Unused<Floating<In>>, input, "the gradient does not depend on it"),
+               (Floating<In>, target), (Out, y), (Attribute<std::string>, reduction),
+               (Attribute<bool>, log_target)) {
   const at::Tensor t = wide(target);
   const at::Tensor each =
       log_target.value_or(false) ? -at::exp(t) : at::where(t > 0, -t, c10::Scalar(0.0));

@@ -44,7 +44,7 @@ NAMED_OPERATOR(MatMulV2, (In, x1), (In, x2), (Optional<In>, bias), (Out, y),
   y = product(x1, x2, transpose_x1.value_or(false), transpose_x2.value_or(false), bias);
 }
 NAMED_OPERATOR(BatchMatMul, (In, x1), (In, x2), (Optional<In>, addend), (Out, y),
-               (Attribute<bool>, adj_x1), (Attribute<bool>, adj_x2), (Only<"0">, bias)) {
+               (Attribute<bool>, adj_x1), (Attribute<bool>, adj_x2), (Only, bias, "0")) {
   y = product(x1, x2, adj_x1.value_or(false), adj_x2.value_or(false), addend);
 }
 NAMED_OPERATOR(Dot, (In, input_x), (In, input_y), (Out, output)) {

@@ -74,7 +74,9 @@ at::Tensor per_channel(const at::Tensor& numbers, const at::Tensor& x) {
 
 NAMED_OPERATOR(LayerNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta), (Out, y),
                (Out, mean), (Out, variance), (Attribute<int64_t>, begin_norm_axis),
-               (Attribute<int64_t>, begin_params_axis), (Attribute<double>, epsilon)) {
+               (Unused<Attribute<int64_t>>, begin_params_axis,
+                "the shapes of gamma and beta say it"),
+               (Attribute<double>, epsilon)) {
   const auto [average, spread] = moments_of(wide(x), axis_of(begin_norm_axis, x));
   y = (wide(x) - average) * at::rsqrt(spread + epsilon.value_or(1e-7)) * wide(gamma) + wide(beta);
   mean = average;
@@ -82,7 +84,9 @@ NAMED_OPERATOR(LayerNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In
 }
 NAMED_OPERATOR(LayerNormV3, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta),
                (Out, y), (Out, mean), (Out, rstd), (Attribute<int64_t>, begin_norm_axis),
-               (Attribute<int64_t>, begin_params_axis), (Attribute<double>, epsilon)) {
+               (Unused<Attribute<int64_t>>, begin_params_axis,
+                "the shapes of gamma and beta say it"),
+               (Attribute<double>, epsilon)) {
   const auto [average, spread] = moments_of(wide(x), axis_of(begin_norm_axis, x));
   const at::Tensor scale = at::rsqrt(spread + epsilon.value_or(1e-5));
   y = (wide(x) - average) * scale * wide(gamma) + wide(beta);
@@ -126,8 +130,8 @@ NAMED_OPERATOR(RmsNormGrad, (Floating<In>, dy), (Floating<In>, x), (Floating<In>
 // Without data_format it is NCHW, as torch_npu calls it, and not the NHWC of CANN.
 NAMED_OPERATOR(GroupNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta), (Out, y),
                (Out, mean), (Out, variance), (Attribute<int64_t>, num_groups),
-               (Only<"NCHW">, data_format), (Attribute<double>, eps),
-               (Attribute<bool>, is_training)) {
+               (Only, data_format, "NCHW"), (Attribute<double>, eps),
+               (Unused<Attribute<bool>>, is_training, "reserved")) {
   const at::Tensor grouped = in_groups(wide(x), num_groups.value_or(1));
   const auto [average, spread] = moments_of(grouped, 2);
   const at::Tensor normal =
@@ -138,7 +142,7 @@ NAMED_OPERATOR(GroupNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In
 }
 NAMED_OPERATOR(GroupNormSwish, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta),
                (Out, y), (Out, mean), (Out, rstd), (Attribute<int64_t>, num_groups),
-               (Only<"NCHW">, data_format), (Attribute<double>, eps),
+               (Only, data_format, "NCHW"), (Attribute<double>, eps),
                (Attribute<bool>, activate_swish), (Attribute<double>, swish_scale)) {
   const at::Tensor grouped = in_groups(wide(x), num_groups.value_or(1));
   const auto [average, spread] = moments_of(grouped, 2);

@@ -335,6 +335,17 @@ void expect_value(const char* name, const AttributeValue* value, std::string_vie
   EXPECT(false, "attribute ", name, " is not ", values, ", which alone the host CANN emulates");
 }
 
+void expect_repeats(const char* name, const std::optional<Integers>& sizes, const char* of,
+                    const at::Tensor& tensor) {
+  if (!sizes) return;
+  const at::IntArrayRef found = *sizes, shape = tensor.sizes();
+  const at::IntArrayRef last = shape.slice(shape.size() - std::min(found.size(), shape.size()));
+  // Of a tensor without dimensions as CANN has it: one of one element.
+  const bool is_of_scalar = shape.empty() && found == at::IntArrayRef{1};
+  EXPECT(found == last || is_of_scalar, name, " is ", found, ", expected ", last,
+         ", as the shape of ", of, " is");
+}
+
 int64_t integer_of(const char* name, double number) {
   EXPECT(number >= -0x1p63 && number < 0x1p63 && number == std::trunc(number), name, " has ",
          number, ", expected integers");

@@ -103,23 +103,16 @@ using Numerals = std::vector<double>;
 template <>
 Attribute<Numerals>::Value Attribute<Numerals>::get(const Frame& frame, size_t i);
 
-// An attribute that changes the result and of which the host CANN has some values alone: a text of
-// them, "CALCULATED", "-1|1" or "false", the first of which is CANN's own for an attribute that is
-// absent. Stated is one that has to be there, because the host CANN does not have CANN's own value.
-template <size_t N>
-struct Text {
-  consteval Text(const char (&text)[N]) { std::copy_n(text, N, chars); }
-  char chars[N];
-};
-template <Text kText>
+// An attribute that changes the result and of which the host CANN has some values alone, which
+// stand behind its name: "CALCULATED", "-1|1" or "false", the first of which is CANN's own for an
+// attribute that is absent. Stated is one that has to be there, because the host CANN does not have
+// CANN's own value.
 struct Only {
-  using Value = std::monostate;
-  static constexpr std::string_view kValues = kText.chars;
+  using Value = Nothing;
   static constexpr bool kMayBeAbsent = true;
-  static Value get(const Frame& frame, size_t i) { return {}; }
+  static Value get(const Frame& /*frame*/, size_t /*i*/) { return {}; }
 };
-template <Text kText>
-struct Stated : Only<kText> {
+struct Stated : Only {
   static constexpr bool kMayBeAbsent = false;
 };
 void expect_value(const char* name, const AttributeValue* value, std::string_view values,
@@ -139,16 +132,23 @@ struct HostFloats {
   static Value get(const Frame& frame, size_t i) { return std::get<Value>(frame.slots[i]); }
 };
 
+// Refuses sizes that are not the last ones of the tensor whose shape they repeat. None say nothing.
+void expect_repeats(const char* name, const std::optional<Integers>& sizes, const char* of,
+                    const at::Tensor& tensor);
+
 // A number that is an integer of 64 bits, which others are not cut to.
 int64_t integer_of(const char* name, double number);
 
 // The slot of an attribute.
 Slot slot_of(const char* name, const AttributeValue* value);
 
-// Takes from the call what a kind stands for.
+// Takes from the call what a kind stands for. The text is what stands behind the name: a reason, or
+// the values of an attribute.
 template <class Kind>
-void take(NamedArguments& arguments, Preparation& stage, const char* name) {
-  if constexpr (std::same_as<Kind, HostInts>) {
+void take(NamedArguments& arguments, Preparation& stage, const char* name, const char* text = "") {
+  if constexpr (requires { typename Kind::Taken; }) {
+    take<typename Kind::Taken>(arguments, stage, name);
+  } else if constexpr (std::same_as<Kind, HostInts>) {
     stage.add_slot(name, integers_of(arguments.next_values(name)));
   } else if constexpr (std::same_as<Kind, HostFloats>) {
     stage.add_slot(name, floats_of(arguments.next_values(name)));
@@ -165,8 +165,8 @@ void take(NamedArguments& arguments, Preparation& stage, const char* name) {
       Kind::add(stage, name, arguments.next_output());
     }
     stage.allow(Preparation::Allowed::kFormats);
-  } else if constexpr (requires { Kind::kValues; }) {
-    expect_value(name, arguments.attribute(name), Kind::kValues, Kind::kMayBeAbsent);
+  } else if constexpr (requires { Kind::kMayBeAbsent; }) {
+    expect_value(name, arguments.attribute(name), text, Kind::kMayBeAbsent);
     stage.add_slot(name, std::monostate());
   } else {
     stage.add_slot(name, slot_of(name, arguments.attribute(name)));
@@ -194,4 +194,5 @@ void take(NamedArguments& arguments, Preparation& stage, const char* name) {
       });                                                                                   \
   static void operator_##Name(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__))
 
-#define NAMED_TAKE(kind, name) ::aclnn_host::take<::aclnn_host::Kind<kind>>(arguments, stage, #name)
+#define NAMED_TAKE(kind, name, ...) \
+  ::aclnn_host::take<::aclnn_host::Kind<kind>>(arguments, stage, #name __VA_OPT__(, ) __VA_ARGS__)

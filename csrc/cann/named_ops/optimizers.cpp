@@ -20,7 +20,8 @@ at::Tensor scalar(const char* name, const at::Tensor& x) {
 NAMED_OPERATOR(ApplyAdamD, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v),
                (In, beta1_power), (In, beta2_power), (In, lr), (In, beta1), (In, beta2),
                (In, epsilon), (Floating<In>, grad), (Out, var_out), (Out, m_out), (Out, v_out),
-               (Attribute<bool>, use_locking), (Attribute<bool>, use_nesterov)) {
+               (Unused<Attribute<bool>>, use_locking, "changes no number"),
+               (Attribute<bool>, use_nesterov)) {
   const at::Tensor b1 = scalar("beta1", beta1), b2 = scalar("beta2", beta2), g = wide(grad);
   const at::Tensor rate = scalar("lr", lr) * at::sqrt(1 - scalar("beta2_power", beta2_power)) /
                           (1 - scalar("beta1_power", beta1_power));
@@ -56,8 +57,10 @@ NAMED_OPERATOR(ApplyAdamW, (Floating<In>, var), (Floating<In>, m), (Floating<In>
 // update.
 NAMED_OPERATOR(ApplyAdamV2, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v), (In, lr),
                (In, beta1), (In, beta2), (In, epsilon), (Floating<In>, grad), (In, max_grad_norm),
-               (In, global_grad_norm), (In, weight_decay), (Optional<In>, step_size),
-               (Out, var_out), (Out, m_out), (Out, v_out), (Attribute<std::string>, adam_mode)) {
+               (Unused<In>, global_grad_norm,
+                "counts only with max_grad_norm above 0, which is refused"),
+               (In, weight_decay), (Optional<In>, step_size), (Out, var_out), (Out, m_out),
+               (Out, v_out), (Attribute<std::string>, adam_mode)) {
   const std::string mode = adam_mode.value_or("adam");
   EXPECT(mode == "adam" || mode == "mbart_adam", "adam_mode is ", mode,
          ", expected adam or mbart_adam");

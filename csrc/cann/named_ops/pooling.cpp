@@ -63,9 +63,9 @@ struct Planes {
 }  // namespace
 
 NAMED_OPERATOR(AvgPoolV2, (Floating<In>, x), (Out, y), (Attribute<Integers>, ksize),
-               (Attribute<Integers>, strides), (Only<"CALCULATED">, padding_mode),
-               (Attribute<Integers>, pads), (Only<"NCHW">, data_format),
-               (Only<"false">, global_pooling), (Attribute<bool>, ceil_mode),
+               (Attribute<Integers>, strides), (Only, padding_mode, "CALCULATED"),
+               (Attribute<Integers>, pads), (Only, data_format, "NCHW"),
+               (Only, global_pooling, "false"), (Attribute<bool>, ceil_mode),
                (Attribute<bool>, exclusive), (Attribute<int64_t>, divisor_override)) {
   y = at::avg_pool2d(wide(x), part("ksize", ksize, 4, 2, 2), part("strides", strides, 4, 2, 2),
                      first_sides(pads, 2), ceil_mode.value_or(false), !exclusive.value_or(true),
@@ -73,10 +73,11 @@ NAMED_OPERATOR(AvgPoolV2, (Floating<In>, x), (Out, y), (Attribute<Integers>, ksi
 }
 NAMED_OPERATOR(AvgPoolV2Grad, (HostInts, orig_input_shape), (Floating<In>, input_grad),
                (Out, out_grad), (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
-               (Only<"CALCULATED">, padding_mode), (Attribute<Integers>, pads),
-               (Only<"NCHW">, data_format), (Only<"false">, global_pooling),
+               (Only, padding_mode, "CALCULATED"), (Attribute<Integers>, pads),
+               (Only, data_format, "NCHW"), (Only, global_pooling, "false"),
                (Attribute<bool>, ceil_mode), (Attribute<bool>, exclusive),
                (Attribute<int64_t>, divisor_override)) {
+  expect_repeats("orig_input_shape", orig_input_shape, "out_grad", out_grad);
   expect_planes("input_grad", input_grad, out_grad->sizes(), 2);
   const at::Tensor grads = wide(input_grad);
   out_grad = at::avg_pool2d_backward(
@@ -87,7 +88,7 @@ NAMED_OPERATOR(AvgPoolV2Grad, (HostInts, orig_input_shape), (Floating<In>, input
 NAMED_OPERATOR(AvgPool3D, (Floating<In>, x), (Out, y), (Attribute<Integers>, ksize),
                (Attribute<Integers>, strides), (Attribute<Integers>, pads),
                (Attribute<bool>, ceil_mode), (Attribute<bool>, count_include_pad),
-               (Attribute<int64_t>, divisor_override), (Stated<"NCDHW">, data_format)) {
+               (Attribute<int64_t>, divisor_override), (Stated, data_format, "NCDHW")) {
   y = at::avg_pool3d(wide(x), volume("ksize", ksize), volume("strides", strides),
                      first_sides(pads, 3), ceil_mode.value_or(false),
                      count_include_pad.value_or(true), divisor_of(divisor_override));
@@ -96,8 +97,9 @@ NAMED_OPERATOR(AvgPool3DGrad, (HostInts, orig_input_shape), (Floating<In>, grads
                (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
                (Attribute<Integers>, pads), (Attribute<bool>, ceil_mode),
                (Attribute<bool>, count_include_pad), (Attribute<int64_t>, divisor_override),
-               (Stated<"NCDHW">, data_format)) {
+               (Stated, data_format, "NCDHW")) {
   expect_planes("grads", grads, output->sizes(), 3);
+  expect_repeats("orig_input_shape", orig_input_shape, "output", output);
   const at::Tensor gradients = wide(grads);
   output = at::avg_pool3d_backward(gradients, gradients.new_zeros(output->sizes()),
                                    volume("ksize", ksize), volume("strides", strides),
@@ -109,6 +111,7 @@ NAMED_OPERATOR(AdaptiveAvgPool2d, (Floating<In>, x), (Out, y), (Attribute<Intege
 }
 NAMED_OPERATOR(AdaptiveAvgPool2dGrad, (Floating<In>, input_grad), (Out, output_grad),
                (Attribute<Integers>, orig_input_shape)) {
+  expect_repeats("orig_input_shape", orig_input_shape, "output_grad", output_grad);
   expect_planes("input_grad", input_grad, output_grad->sizes(), 2);
   const at::Tensor grads = wide(input_grad);
   output_grad = at::_adaptive_avg_pool2d_backward(grads, grads.new_zeros(output_grad->sizes()));
@@ -116,16 +119,19 @@ NAMED_OPERATOR(AdaptiveAvgPool2dGrad, (Floating<In>, input_grad), (Out, output_g
 // argmax is CANN's own affair: zeros here, because the gradient finds the maxima again.
 NAMED_OPERATOR(MaxPoolWithArgmaxV1, (Floating<In>, x), (Out, y), (Out, argmax),
                (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
-               (Attribute<Integers>, pads), (Attribute<int64_t>, dtype),
+               (Attribute<Integers>, pads),
+               (Unused<Attribute<int64_t>>, dtype, "the dtype of argmax says it"),
                (Attribute<Integers>, dilation), (Attribute<bool>, ceil_mode)) {
   const Planes planes(ksize, strides, pads, dilation);
   y = std::get<0>(at::max_pool2d_with_indices(wide(x), planes.ksize, planes.strides, planes.pads,
                                               planes.dilation, ceil_mode.value_or(false)));
   argmax = at::zeros_like(argmax);
 }
-NAMED_OPERATOR(MaxPoolGradWithArgmaxV1, (Floating<In>, x), (Floating<In>, grad), (In, argmax),
-               (Out, y), (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
-               (Attribute<Integers>, pads), (Attribute<int64_t>, dtype),
+NAMED_OPERATOR(MaxPoolGradWithArgmaxV1, (Floating<In>, x), (Floating<In>, grad),
+               (Unused<In>, argmax, "the maxima are found again in x"), (Out, y),
+               (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
+               (Attribute<Integers>, pads),
+               (Unused<Attribute<int64_t>>, dtype, "the dtype of argmax says it"),
                (Attribute<Integers>, dilation), (Attribute<Integers>, dilations),
                (Attribute<bool>, ceil_mode)) {
   expect_planes("grad", grad, x.sizes(), 2);
@@ -137,18 +143,19 @@ NAMED_OPERATOR(MaxPoolGradWithArgmaxV1, (Floating<In>, x), (Floating<In>, grad),
                                            planes.pads, planes.dilation, ceil, where);
 }
 NAMED_OPERATOR(MaxPool3D, (Floating<In>, x), (Out, y), (Attribute<Integers>, ksize),
-               (Attribute<Integers>, strides), (Stated<"CALCULATED">, padding),
+               (Attribute<Integers>, strides), (Stated, padding, "CALCULATED"),
                (Attribute<Integers>, pads), (Attribute<Integers>, dilation),
-               (Attribute<int64_t>, ceil_mode), (Stated<"NCDHW">, data_format)) {
+               (Attribute<int64_t>, ceil_mode), (Stated, data_format, "NCDHW")) {
   y = at::max_pool3d(wide(x), volume("ksize", ksize), volume("strides", strides),
                      first_sides(pads, 3), dilation ? volume("dilation", dilation) : Integers{1},
                      ceil_mode.value_or(0) != 0);
 }
 // The second tensor is the result, which is not needed.
-NAMED_OPERATOR(MaxPool3DGrad, (Floating<In>, orig_x), (Floating<In>, orig_y), (Floating<In>, grads),
-               (Out, y), (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
-               (Stated<"CALCULATED">, padding), (Attribute<Integers>, pads),
-               (Stated<"NCDHW">, data_format)) {
+NAMED_OPERATOR(MaxPool3DGrad, (Floating<In>, orig_x),
+               (Unused<Floating<In>>, orig_y, "the maxima are found again in orig_x"),
+               (Floating<In>, grads), (Out, y), (Attribute<Integers>, ksize),
+               (Attribute<Integers>, strides), (Stated, padding, "CALCULATED"),
+               (Attribute<Integers>, pads), (Stated, data_format, "NCDHW")) {
   expect_planes("grads", grads, orig_x.sizes(), 3);
   const Integers k = volume("ksize", ksize), s = volume("strides", strides);
   const Integers p = first_sides(pads, 3), d{1, 1, 1};

@@ -96,7 +96,7 @@ NAMED_OPERATOR(SignBitsPack, (Floating<In>, self), (Out, y), (Attribute<int64_t>
   y = bits.view({bytes, 8}).bitwise_left_shift(places).sum(1, false, at::kByte).view({rows, -1});
 }
 NAMED_OPERATOR(SignBitsUnpack, (In, self), (Out, y), (Attribute<int64_t>, size),
-               (Attribute<int64_t>, dtype)) {
+               (Unused<Attribute<int64_t>>, dtype, "the dtype of y says it")) {
   const int64_t rows = size.value_or(1);
   expect_dtype("self", self, at::kByte);
   EXPECT(rows > 0 && self.numel() * 8 % rows == 0, "size is ", rows, ", expected a divisor of ",

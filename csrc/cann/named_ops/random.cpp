@@ -73,6 +73,8 @@ NAMED_OPERATOR(DropOutGenMaskV3, (HostInts, shape), (HostFloats, prob), (Out, y)
 // A bit for each element, and no more than the mask has.
 NAMED_OPERATOR(StatelessDropOutGenMask, (HostInts, shape), (HostFloats, prob), (HostInts, seed),
                (HostInts, seed1), (HostInts, offset), (Out, y)) {
+  EXPECT(std::ranges::all_of(seed1, [](int64_t word) { return word == 0; }), "seed1 is ", seed1,
+         ", expected 0: the host CANN draws from seed and offset");
   expect_dims("y", y, 1);
   check_dropout_mask(y, elements_of(shape));
   const int64_t low = seed.empty() ? 0 : seed[0], high = offset.empty() ? 0 : offset.back();

@@ -234,11 +234,11 @@ NAMED_OPERATOR(DynamicRNN, (Floating<In>, x), (Floating<In>, w), (Optional<In>, 
                (Optional<In>, seq_length), (Optional<In>, init_h), (Optional<In>, init_c), (Out, y),
                (Out, output_h), (Out, output_c), (Out, i), (Out, j), (Out, f), (Out, o),
                (Out, tanhc), (Attribute<std::string>, cell_type),
-               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
-               (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip),
-               (Only<"0">, num_proj), (Only<"true">, time_major), (Only<"tanh">, activation),
+               (Attribute<std::string>, direction), (Only, cell_depth, "1|0"),
+               (Only, use_peephole, "false"), (Only, keep_prob, "1|-1"), (Only, cell_clip, "-1"),
+               (Only, num_proj, "0"), (Only, time_major, "true"), (Only, activation, "tanh"),
                (Attribute<double>, forget_bias), (Attribute<std::string>, gate_order),
-               (Attribute<bool>, is_training)) {
+               (Unused<Attribute<bool>>, is_training, "the gates are written in either case")) {
   const auto [of_input, of_hidden] = split(reordered(w, gate_order), x);
   check_lstm(x, of_input, of_hidden, cell_type);
   const int64_t hidden = of_hidden.size(0);
@@ -257,12 +257,12 @@ NAMED_OPERATOR(DynamicRNNV2, (Floating<In>, x), (Floating<In>, weight_input),
                (Optional<In>, init_h), (Optional<In>, init_c), (Out, y), (Out, output_h),
                (Out, output_c), (Out, i), (Out, j), (Out, f), (Out, o), (Out, tanhc),
                (Attribute<std::string>, cell_type), (Attribute<std::string>, direction),
-               (Only<"1|0">, cell_depth), (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob),
-               (Only<"-1">, cell_clip), (Only<"0">, num_proj), (Only<"true">, time_major),
-               (Only<"tanh">, activation), (Only<"sigmoid">, recurrent_activation),
-               (Only<"false">, stateful), (Only<"concat">, merge_mode),
+               (Only, cell_depth, "1|0"), (Only, use_peephole, "false"), (Only, keep_prob, "1|-1"),
+               (Only, cell_clip, "-1"), (Only, num_proj, "0"), (Only, time_major, "true"),
+               (Only, activation, "tanh"), (Only, recurrent_activation, "sigmoid"),
+               (Only, stateful, "false"), (Only, merge_mode, "concat"),
                (Attribute<double>, forget_bias), (Attribute<std::string>, gate_order),
-               (Attribute<bool>, is_training)) {
+               (Unused<Attribute<bool>>, is_training, "the gates are written in either case")) {
   check_lstm(x, weight_input, weight_hidden, cell_type);
   const at::Tensor of_input = reordered(wide(weight_input), gate_order);
   const at::Tensor of_hidden = reordered(wide(weight_hidden), gate_order);
@@ -277,16 +277,19 @@ NAMED_OPERATOR(DynamicRNNV2, (Floating<In>, x), (Floating<In>, weight_input),
   y = all(out.y), output_h = all(out.h), output_c = all(out.c);
   i = all(out.i), j = all(out.j), f = all(out.f), o = all(out.o), tanhc = all(out.tanhc);
 }
-NAMED_OPERATOR(DynamicRNNGrad, (Floating<In>, x), (Floating<In>, w), (Optional<In>, b),
-               (Floating<In>, y), (Floating<In>, init_h), (Floating<In>, init_c), (Floating<In>, h),
-               (Floating<In>, c), (Floating<In>, dy), (Floating<In>, dh), (Floating<In>, dc),
-               (Floating<In>, i), (Floating<In>, j), (Floating<In>, f), (Floating<In>, o),
-               (Floating<In>, tanhc), (Optional<In>, seq_length), (Optional<In>, mask),
-               (Optional<In>, wci), (Optional<In>, wcf), (Optional<In>, wco), (Out, dw), (Out, db),
-               (Out, dx), (Out, dh_prev), (Out, dc_prev), (Attribute<std::string>, cell_type),
-               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
-               (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip),
-               (Only<"0">, num_proj), (Only<"true">, time_major), (Attribute<double>, forget_bias),
+NAMED_OPERATOR(DynamicRNNGrad, (Floating<In>, x), (Floating<In>, w),
+               (Unused<Optional<In>>, b, "the gradients do not depend on it"),
+               (Unused<Floating<In>>, y, "the gradients need h, which is given, and not y"),
+               (Floating<In>, init_h), (Floating<In>, init_c), (Floating<In>, h), (Floating<In>, c),
+               (Floating<In>, dy), (Floating<In>, dh), (Floating<In>, dc), (Floating<In>, i),
+               (Floating<In>, j), (Floating<In>, f), (Floating<In>, o), (Floating<In>, tanhc),
+               (Optional<In>, seq_length), (Optional<In>, mask), (Optional<In>, wci),
+               (Optional<In>, wcf), (Optional<In>, wco), (Out, dw), (Out, db), (Out, dx),
+               (Out, dh_prev), (Out, dc_prev), (Attribute<std::string>, cell_type),
+               (Attribute<std::string>, direction), (Only, cell_depth, "1|0"),
+               (Only, use_peephole, "false"), (Only, keep_prob, "1|-1"), (Only, cell_clip, "-1"),
+               (Only, num_proj, "0"), (Only, time_major, "true"),
+               (Unused<Attribute<double>>, forget_bias, "the gates are given with it in them"),
                (Attribute<std::string>, gate_order)) {
   expect_none("mask", mask), expect_none("wci", wci), expect_none("wcf", wcf);
   expect_none("wco", wco);
@@ -304,18 +307,20 @@ NAMED_OPERATOR(DynamicRNNGrad, (Floating<In>, x), (Floating<In>, w), (Optional<I
   dc_prev = g.of_c.reshape(dc_prev->sizes());
 }
 NAMED_OPERATOR(DynamicRNNV2Grad, (Floating<In>, x), (Floating<In>, w_x), (Floating<In>, w_h),
-               (Floating<In>, y), (Floating<In>, init_h), (Floating<In>, init_c), (Floating<In>, h),
-               (Floating<In>, c), (Floating<In>, dy), (Floating<In>, dh), (Floating<In>, dc),
-               (Floating<In>, i), (Floating<In>, j), (Floating<In>, f), (Floating<In>, o),
-               (Floating<In>, tanhc), (Optional<In>, seq_length), (Optional<In>, wci),
-               (Optional<In>, wcf), (Optional<In>, wco), (Optional<In>, mask), (Out, dw_x),
-               (Out, dw_h), (Out, db), (Out, dx), (Out, dh_prev), (Out, dc_prev),
-               (Attribute<std::string>, cell_type), (Attribute<std::string>, direction),
-               (Only<"1|0">, cell_depth), (Only<"false">, use_peephole), (Only<"1|-1">, keep_prob),
-               (Only<"-1">, cell_clip), (Only<"0">, num_proj), (Only<"true">, time_major),
-               (Only<"tanh">, activation), (Only<"sigmoid">, recurrent_activation),
-               (Only<"false">, stateful), (Only<"concat">, merge_mode),
-               (Attribute<double>, forget_bias), (Attribute<std::string>, gate_order)) {
+               (Unused<Floating<In>>, y, "the gradients need h, which is given, and not y"),
+               (Floating<In>, init_h), (Floating<In>, init_c), (Floating<In>, h), (Floating<In>, c),
+               (Floating<In>, dy), (Floating<In>, dh), (Floating<In>, dc), (Floating<In>, i),
+               (Floating<In>, j), (Floating<In>, f), (Floating<In>, o), (Floating<In>, tanhc),
+               (Optional<In>, seq_length), (Optional<In>, wci), (Optional<In>, wcf),
+               (Optional<In>, wco), (Optional<In>, mask), (Out, dw_x), (Out, dw_h), (Out, db),
+               (Out, dx), (Out, dh_prev), (Out, dc_prev), (Attribute<std::string>, cell_type),
+               (Attribute<std::string>, direction), (Only, cell_depth, "1|0"),
+               (Only, use_peephole, "false"), (Only, keep_prob, "1|-1"), (Only, cell_clip, "-1"),
+               (Only, num_proj, "0"), (Only, time_major, "true"), (Only, activation, "tanh"),
+               (Only, recurrent_activation, "sigmoid"), (Only, stateful, "false"),
+               (Only, merge_mode, "concat"),
+               (Unused<Attribute<double>>, forget_bias, "the gates are given with it in them"),
+               (Attribute<std::string>, gate_order)) {
   expect_none("mask", mask), expect_none("wci", wci), expect_none("wcf", wcf);
   expect_none("wco", wco);
   const at::Tensor inputs = x.dim() == 2 ? x.unsqueeze(0) : x;
@@ -342,10 +347,11 @@ NAMED_OPERATOR(DynamicGRUV2, (Floating<In>, x), (Floating<In>, weight_input),
                (Floating<In>, weight_hidden), (Optional<In>, bias_input),
                (Optional<In>, bias_hidden), (Optional<In>, seq_length), (Optional<In>, init_h),
                (Out, y), (Out, output_h), (Out, update), (Out, reset), (Out, new_),
-               (Out, hidden_new), (Attribute<std::string>, direction), (Only<"1">, cell_depth),
-               (Only<"1">, keep_prob), (Only<"-1">, cell_clip), (Only<"0">, num_proj),
-               (Only<"true">, time_major), (Only<"tanh">, activation), (Stated<"rzh">, gate_order),
-               (Only<"true">, reset_after), (Attribute<bool>, is_training)) {
+               (Out, hidden_new), (Attribute<std::string>, direction), (Only, cell_depth, "1"),
+               (Only, keep_prob, "1"), (Only, cell_clip, "-1"), (Only, num_proj, "0"),
+               (Only, time_major, "true"), (Only, activation, "tanh"), (Stated, gate_order, "rzh"),
+               (Only, reset_after, "true"),
+               (Unused<Attribute<bool>>, is_training, "the gates are written in either case")) {
   expect_none("seq_length", seq_length);
   expect_dims("x", x, 3);
   const int64_t hidden = hidden_of("weight_input", weight_input, 3);
@@ -374,15 +380,18 @@ NAMED_OPERATOR(DynamicGRUV2, (Floating<In>, x), (Floating<In>, weight_input),
   new_ = all(out.fresh), hidden_new = all(out.hidden_new);
 }
 NAMED_OPERATOR(DynamicGRUV2Grad, (Floating<In>, x), (Floating<In>, weight_input),
-               (Floating<In>, weight_hidden), (Floating<In>, y), (Floating<In>, init_h),
-               (Floating<In>, h), (Floating<In>, dy), (Floating<In>, dh), (Floating<In>, update),
-               (Floating<In>, reset), (Floating<In>, new_), (Floating<In>, hidden_new),
-               (Optional<In>, seq_length), (Optional<In>, mask), (Out, dw_input), (Out, dw_hidden),
-               (Out, db_input), (Out, db_hidden), (Out, dx), (Out, dh_prev),
-               (Attribute<std::string>, direction), (Only<"1|0">, cell_depth),
-               (Only<"1|-1">, keep_prob), (Only<"-1">, cell_clip), (Only<"0">, num_proj),
-               (Only<"true">, time_major), (Attribute<std::string>, bias_type),
-               (Stated<"rzh">, gate_order), (Only<"true">, reset_after)) {
+               (Floating<In>, weight_hidden),
+               (Unused<Floating<In>>, y, "the gradients need h, which is given, and not y"),
+               (Floating<In>, init_h), (Floating<In>, h), (Floating<In>, dy), (Floating<In>, dh),
+               (Floating<In>, update), (Floating<In>, reset), (Floating<In>, new_),
+               (Floating<In>, hidden_new), (Optional<In>, seq_length), (Optional<In>, mask),
+               (Out, dw_input), (Out, dw_hidden), (Out, db_input), (Out, db_hidden), (Out, dx),
+               (Out, dh_prev), (Attribute<std::string>, direction), (Only, cell_depth, "1|0"),
+               (Only, keep_prob, "1|-1"), (Only, cell_clip, "-1"), (Only, num_proj, "0"),
+               (Only, time_major, "true"),
+               (Unused<Attribute<std::string>>, bias_type,
+                "the gradients of the biases are written in any case"),
+               (Stated, gate_order, "rzh"), (Only, reset_after, "true")) {
   expect_none("seq_length", seq_length), expect_none("mask", mask);
   expect_dims("x", x, 3);
   const int64_t hidden = hidden_of("weight_input", weight_input, 3), steps = x.size(0);

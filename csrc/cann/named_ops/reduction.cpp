@@ -112,7 +112,7 @@ NAMED_OPERATOR(ReduceStdWithMean, (Floating<In>, x), (Floating<In>, mean), (Out,
 // smallest magnitude, 0 counts what is not 0.
 NAMED_OPERATOR(LpNormReduceV2, (Floating<In>, x), (Out, y), (Attribute<double>, p),
                (Attribute<Integers>, axes), (Attribute<bool>, keepdim),
-               (Attribute<double>, epsilon)) {
+               (Unused<Attribute<double>>, epsilon, "only LpNormUpdateV2 applies it")) {
   const double power = p.value_or(2);
   const at::Tensor norm = at::linalg_vector_norm(
       wide(x), power, all_if_empty(axes.value_or(Integers()), x), keepdim.value_or(false));
@@ -161,7 +161,7 @@ NAMED_OPERATOR(Renorm, (Floating<In>, x), (Out, y), (Attribute<double>, p),
 }
 
 NAMED_OPERATOR(SoftmaxV2, (Floating<In>, x), (Out, y), (Attribute<Integers>, axes),
-               (Only<"false">, half_to_float)) {
+               (Only, half_to_float, "false")) {
   y = at::softmax(x, one_axis(axes.value_or(Integers{-1})));
 }
 NAMED_OPERATOR(SoftmaxGrad, (Floating<In>, softmax), (Floating<In>, grad_softmax), (Out, grad_x),

@@ -143,10 +143,11 @@ at::Tensor planes_of(const at::Tensor& images) {
 
 }  // namespace
 
-NAMED_OPERATOR(ROIAlign, (Floating<In>, features), (Floating<In>, rois), (Optional<In>, rois_n),
-               (Out, y), (Attribute<double>, spatial_scale), (Attribute<int64_t>, pooled_height),
+NAMED_OPERATOR(ROIAlign, (Floating<In>, features), (Floating<In>, rois),
+               (Unused<Optional<In>>, rois_n, "reserved"), (Out, y),
+               (Attribute<double>, spatial_scale), (Attribute<int64_t>, pooled_height),
                (Attribute<int64_t>, pooled_width), (Attribute<int64_t>, sample_num),
-               (Attribute<int64_t>, roi_end_mode), (Only<"avg">, pool_mode)) {
+               (Attribute<int64_t>, roi_end_mode), (Only, pool_mode, "avg")) {
   const int64_t mode = roi_end_mode.value_or(1);
   const AlignOptions options =
       align_options(spatial_scale, pooled_height, pooled_width, sample_num, mode);
@@ -164,10 +165,12 @@ NAMED_OPERATOR(ROIAlign, (Floating<In>, features), (Floating<In>, rois), (Option
   }
   y = result;
 }
-NAMED_OPERATOR(ROIAlignGrad, (Floating<In>, ydiff), (Floating<In>, rois), (Optional<In>, rois_n),
-               (Out, xdiff), (Attribute<Integers>, xdiff_shape), (Attribute<int64_t>, pooled_width),
+NAMED_OPERATOR(ROIAlignGrad, (Floating<In>, ydiff), (Floating<In>, rois),
+               (Unused<Optional<In>>, rois_n, "each box has the number of its image"), (Out, xdiff),
+               (Attribute<Integers>, xdiff_shape), (Attribute<int64_t>, pooled_width),
                (Attribute<int64_t>, pooled_height), (Attribute<double>, spatial_scale),
                (Attribute<int64_t>, sample_num), (Attribute<int64_t>, roi_end_mode)) {
+  expect_repeats("xdiff_shape", xdiff_shape, "xdiff", xdiff);
   const int64_t mode = roi_end_mode.value_or(1);
   const AlignOptions options =
       align_options(spatial_scale, pooled_height, pooled_width, sample_num, mode);
@@ -210,6 +213,7 @@ NAMED_OPERATOR(PSROIPoolingV2, (Floating<In>, x), (Floating<In>, rois), (Out, y)
 NAMED_OPERATOR(PSROIPoolingGradV2D, (Floating<In>, x), (Floating<In>, rois), (Out, y),
                (Attribute<double>, spatial_scale), (Attribute<int64_t>, output_dim),
                (Attribute<int64_t>, group_size), (Attribute<Integers>, input_size)) {
+  expect_repeats("input_size", input_size, "y", y);
   const Pooling pooling = pooling_of(spatial_scale, output_dim, group_size, rois);
   expect_shape("x", x,
                {rois.size(0) * rois.size(2), pooling.outputs, pooling.group, pooling.group});
@@ -232,7 +236,7 @@ NAMED_OPERATOR(PSROIPoolingGradV2D, (Floating<In>, x), (Floating<In>, rois), (Ou
 NAMED_OPERATOR(DeformableOffsets, (Floating<In>, X), (Floating<In>, offsets), (Out, y),
                (Attribute<Integers>, strides), (Attribute<Integers>, pads),
                (Attribute<Integers>, ksize), (Attribute<Integers>, dilations),
-               (Stated<"NHWC">, data_format), (Attribute<int64_t>, deformable_groups),
+               (Stated, data_format, "NHWC"), (Attribute<int64_t>, deformable_groups),
                (Attribute<bool>, modulated)) {
   const Geometry g =
       geometry_of(X, strides, pads, ksize, dilations, deformable_groups, modulated.value_or(true));
@@ -245,7 +249,7 @@ NAMED_OPERATOR(DeformableOffsetsGrad, (Floating<In>, grad), (Floating<In>, X),
                (Floating<In>, offsets), (Out, grad_X), (Out, grad_offsets),
                (Attribute<Integers>, strides), (Attribute<Integers>, pads),
                (Attribute<Integers>, ksize), (Attribute<Integers>, dilations),
-               (Stated<"NHWC">, data_format), (Attribute<int64_t>, deformable_groups),
+               (Stated, data_format, "NHWC"), (Attribute<int64_t>, deformable_groups),
                (Attribute<bool>, modulated)) {
   const Geometry g =
       geometry_of(X, strides, pads, ksize, dilations, deformable_groups, modulated.value_or(true));

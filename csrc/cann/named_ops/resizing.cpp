@@ -87,7 +87,8 @@ at::Tensor gradient(const at::Tensor& grads, at::IntArrayRef shape, Interpolatio
 
 NAMED_OPERATOR(ResizeBilinearV2, (Floating<In>, x), (HostInts, size), (Out, y),
                (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers),
-               (Attribute<int64_t>, dtype)) {
+               (Unused<Attribute<int64_t>>, dtype, "the dtype of y says it")) {
+  expect_repeats("size", size, "y", y);
   y = resized(wide(x), plane(y), Interpolation::kLinear,
               aligns_corners(align_corners, half_pixel_centers));
 }
@@ -97,37 +98,52 @@ NAMED_OPERATOR(ResizeBilinearV2Grad, (Floating<In>, grads), (In, original_image)
                aligns_corners(align_corners, half_pixel_centers));
 }
 NAMED_OPERATOR(ResizeNearestNeighborV2, (In, x), (HostInts, size), (Out, y),
-               (Only<"false">, align_corners), (Only<"false">, half_pixel_centers)) {
+               (Only, align_corners, "false"), (Only, half_pixel_centers, "false")) {
+  expect_repeats("size", size, "y", y);
   y = resized(x, plane(y), Interpolation::kNearest, false);
 }
 NAMED_OPERATOR(ResizeNearestNeighborV2Grad, (Floating<In>, grads), (HostInts, size), (Out, y),
-               (Only<"false">, align_corners), (Only<"false">, half_pixel_centers)) {
+               (Only, align_corners, "false"), (Only, half_pixel_centers, "false")) {
+  expect_repeats("size", size, "y", y);
   y = gradient(wide(grads), y->sizes(), Interpolation::kNearest, false);
 }
-NAMED_OPERATOR(Resize, (In, x), (HostFloats, roi), (HostFloats, scales), (HostInts, sizes),
+NAMED_OPERATOR(Resize, (In, x),
+               (Unused<HostFloats>, roi, "only tf_crop_and_resize reads it, which is refused"),
+               (Unused<HostFloats>, scales, "the sizes of the tensors say it"), (HostInts, sizes),
                (Out, y), (Attribute<std::string>, coordinate_transformation_mode),
-               (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
-               (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
-               (Attribute<std::string>, nearest_mode)) {
+               (Only, cubic_coeff_a, "-0.75"), (Only, exclude_outside, "0"),
+               (Unused<Attribute<double>>, extrapolation_value,
+                "only tf_crop_and_resize reads it, which is refused"),
+               (Attribute<std::string>, mode), (Attribute<std::string>, nearest_mode)) {
+  expect_repeats("sizes", sizes, "y", y);
   const Interpolation how = interpolation_of(mode);
   y = resized(x, plane(y), how, aligns_corners(coordinate_transformation_mode, how, nearest_mode));
 }
-NAMED_OPERATOR(ResizeGrad, (Floating<In>, grads), (HostFloats, roi), (HostFloats, scales),
+NAMED_OPERATOR(ResizeGrad, (Floating<In>, grads),
+               (Unused<HostFloats>, roi, "only tf_crop_and_resize reads it, which is refused"),
+               (Unused<HostFloats>, scales, "the sizes of the tensors say it"),
                (HostInts, original_size), (Out, y),
                (Attribute<std::string>, coordinate_transformation_mode),
-               (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
-               (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
-               (Attribute<std::string>, nearest_mode)) {
+               (Only, cubic_coeff_a, "-0.75"), (Only, exclude_outside, "0"),
+               (Unused<Attribute<double>>, extrapolation_value,
+                "only tf_crop_and_resize reads it, which is refused"),
+               (Attribute<std::string>, mode), (Attribute<std::string>, nearest_mode)) {
+  expect_repeats("original_size", original_size, "y", y);
   const Interpolation how = interpolation_of(mode);
   y = gradient(wide(grads), y->sizes(), how,
                aligns_corners(coordinate_transformation_mode, how, nearest_mode));
 }
 NAMED_OPERATOR(ResizeD, (Floating<In>, X), (Out, y), (Attribute<Integers>, sizes),
-               (Attribute<Numerals>, scales), (Attribute<Integers>, roi),
+               (Unused<Attribute<Numerals>>, scales, "the sizes of the tensors say it"),
+               (Unused<Attribute<Integers>>, roi,
+                "only tf_crop_and_resize reads it, which is refused"),
                (Attribute<std::string>, coordinate_transformation_mode),
-               (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
-               (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
-               (Attribute<std::string>, nearest_mode), (Only<"NCHW">, data_format)) {
+               (Only, cubic_coeff_a, "-0.75"), (Only, exclude_outside, "0"),
+               (Unused<Attribute<double>>, extrapolation_value,
+                "only tf_crop_and_resize reads it, which is refused"),
+               (Attribute<std::string>, mode), (Attribute<std::string>, nearest_mode),
+               (Only, data_format, "NCHW")) {
+  expect_repeats("sizes", sizes, "y", y);
   const Interpolation how = interpolation_of(mode);
   y = resized(wide(X), plane(y), how,
               aligns_corners(coordinate_transformation_mode, how, nearest_mode));
@@ -135,11 +151,15 @@ NAMED_OPERATOR(ResizeD, (Floating<In>, X), (Out, y), (Attribute<Integers>, sizes
 // In HWNC the gradients are of shape (H, W, N, C), and so lie the elements of y, whose shape is
 // that of NCHW. original_size is (N, C, H, W) in any case.
 NAMED_OPERATOR(ResizeGradD, (Floating<In>, grads), (Out, y), (Attribute<Integers>, original_size),
-               (Attribute<Integers>, roi), (Attribute<Numerals>, scales),
+               (Unused<Attribute<Integers>>, roi,
+                "only tf_crop_and_resize reads it, which is refused"),
+               (Unused<Attribute<Numerals>>, scales, "the sizes of the tensors say it"),
                (Attribute<std::string>, coordinate_transformation_mode),
-               (Only<"-0.75">, cubic_coeff_a), (Only<"0">, exclude_outside),
-               (Attribute<double>, extrapolation_value), (Attribute<std::string>, mode),
-               (Attribute<std::string>, nearest_mode), (Attribute<std::string>, data_format)) {
+               (Only, cubic_coeff_a, "-0.75"), (Only, exclude_outside, "0"),
+               (Unused<Attribute<double>>, extrapolation_value,
+                "only tf_crop_and_resize reads it, which is refused"),
+               (Attribute<std::string>, mode), (Attribute<std::string>, nearest_mode),
+               (Attribute<std::string>, data_format)) {
   const Interpolation how = interpolation_of(mode);
   const bool align = aligns_corners(coordinate_transformation_mode, how, nearest_mode);
   const std::string format = data_format.value_or("NCHW");
@@ -155,19 +175,25 @@ NAMED_OPERATOR(ResizeGradD, (Floating<In>, grads), (Out, y), (Attribute<Integers
   y = result.permute(to_nchw).reshape(y->sizes());
 }
 NAMED_OPERATOR(UpsampleNearest3d, (Floating<In>, x), (Out, y), (Attribute<Integers>, output_size)) {
+  expect_repeats("output_size", output_size, "y", y);
   y = at::upsample_nearest3d(wide(x), last_sizes(y, 3));
 }
 NAMED_OPERATOR(UpsampleNearest3dGrad, (Floating<In>, grad_output), (Out, y),
                (Attribute<Integers>, input_size), (Attribute<Integers>, output_size)) {
+  expect_repeats("output_size", output_size, "grad_output", grad_output);
+  expect_repeats("input_size", input_size, "y", y);
   y = at::upsample_nearest3d_backward(wide(grad_output), last_sizes(grad_output, 3), y->sizes());
 }
 NAMED_OPERATOR(UpsampleTrilinear3d, (Floating<In>, x), (Out, y), (Attribute<Integers>, output_size),
                (Attribute<bool>, align_corners)) {
+  expect_repeats("output_size", output_size, "y", y);
   y = at::upsample_trilinear3d(wide(x), last_sizes(y, 3), align_corners.value_or(false));
 }
 NAMED_OPERATOR(UpsampleTrilinear3dGrad, (Floating<In>, grad_output), (Out, y),
                (Attribute<Integers>, input_size), (Attribute<Integers>, output_size),
                (Attribute<bool>, align_corners)) {
+  expect_repeats("output_size", output_size, "grad_output", grad_output);
+  expect_repeats("input_size", input_size, "y", y);
   y = at::upsample_trilinear3d_backward(wide(grad_output), last_sizes(grad_output, 3), y->sizes(),
                                         align_corners.value_or(false));
 }

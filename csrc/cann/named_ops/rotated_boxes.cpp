@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/eq.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
@@ -127,10 +128,14 @@ NAMED_OPERATOR(RotatedOverlaps, (Floating<In>, boxes), (Floating<In>, query_boxe
 }
 NAMED_OPERATOR(RotatedIou, (Floating<In>, boxes), (Floating<In>, query_boxes), (Out, iou),
                (Attribute<bool>, trans), (Attribute<std::string>, mode),
-               (Attribute<bool>, is_cross), (Attribute<double>, value),
+               (Attribute<bool>, is_cross),
+               (Unused<Attribute<double>>, value,
+                "no attribute of CANN's: torch_npu sets it by mistake"),
                (Attribute<double>, v_threshold), (Attribute<double>, e_threshold)) {
   const std::string name = mode.value_or("iou");
   EXPECT(name == "iou" || name == "iof", "mode is ", name, ", expected iou or iof");
+  EXPECT(v_threshold.value_or(0) == 0 && e_threshold.value_or(0) == 0, "v_threshold is ",
+         v_threshold.value_or(0), " and e_threshold ", e_threshold.value_or(0), ", expected 0");
   EXPECT(is_cross.value_or(true), "is_cross is false, expected true");
   const bool over_first = name == "iof";
   iou = pairwise(boxes, query_boxes, trans.value_or(false),
@@ -143,13 +148,15 @@ NAMED_OPERATOR(RotatedNMS, (Floating<In>, boxes), (Floating<In>, scores), (In, l
                (SizedOut, selected_detections), (SizedOut, keep_indices),
                (Attribute<double>, iou_threshold), (Attribute<double>, score_threshold),
                (Attribute<int64_t>, max_output_size), (Attribute<int64_t>, mode),
-               (Only<"true">, is_angle)) {
+               (Only, is_angle, "true")) {
   EXPECT(boxes.dim() == 2 && boxes.size(1) == 5, "boxes has shape ", boxes.sizes(),
          ", expected (N, 5)");
   expect_shape("scores", scores, {boxes.size(0)});
   selected_detections.expect(boxes.scalar_type());
   keep_indices.expect(at::kInt);
   if (!boxes.is_cpu()) return;
+  EXPECT(labels.numel() == 0 || at::eq(labels, labels.flatten()[0]).all().item<bool>(),
+         "labels has different labels, expected one for all boxes");
   const std::vector<Rotated> all = rotated_boxes(boxes, mode.value_or(0) != 0);
   const at::Tensor values = scores.to(at::kDouble).contiguous();
   const auto* const score = values.const_data_ptr<double>();

@@ -27,7 +27,8 @@ int64_t one(const char* name, const Integers& numbers) {
 }  // namespace
 
 NAMED_OPERATOR(Sort, (In, x), (Out, y1), (Out, y2), (Attribute<int64_t>, axis),
-               (Attribute<bool>, descending), (Attribute<bool>, stable)) {
+               (Attribute<bool>, descending),
+               (Unused<Attribute<bool>>, stable, "equal elements keep their order in any case")) {
   const auto [values, places] =
       at::sort(x, /*stable=*/true, axis.value_or(-1), descending.value_or(false));
   y1 = values;
@@ -45,11 +46,11 @@ NAMED_OPERATOR(TopKV2, (In, x), (HostInts, k), (Out, values), (Out, indices),
   indices = places;
 }
 NAMED_OPERATOR(ArgMaxV2, (In, x), (HostInts, dimension), (Out, y), (Attribute<bool>, keep_dims),
-               (Attribute<int64_t>, dtype)) {
+               (Unused<Attribute<int64_t>>, dtype, "the dtype of y says it")) {
   y = at::argmax(x, one("dimension", dimension), keep_dims.value_or(false)).view(y->sizes());
 }
 NAMED_OPERATOR(ArgMin, (In, x), (HostInts, dimension), (Out, y), (Attribute<bool>, keep_dims),
-               (Attribute<int64_t>, dtype)) {
+               (Unused<Attribute<int64_t>>, dtype, "the dtype of y says it")) {
   y = at::argmin(x, one("dimension", dimension), keep_dims.value_or(false)).view(y->sizes());
 }
 NAMED_OPERATOR(ArgMaxWithValue, (In, x), (Out, indice), (Out, values),

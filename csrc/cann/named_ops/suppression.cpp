@@ -104,7 +104,8 @@ NAMED_OPERATOR(NMSWithMask, (Floating<In>, box_scores), (Out, selected_boxes), (
 NAMED_OPERATOR(NonMaxSuppressionV4, (Floating<In>, boxes), (Floating<In>, scores),
                (In, max_output_size), (Floating<In>, iou_threshold),
                (Floating<In>, score_threshold), (Out, selected_indices), (Out, valid_outputs),
-               (Attribute<bool>, pad_to_max_output_size)) {
+               (Unused<Attribute<bool>>, pad_to_max_output_size,
+                "selected_indices has one size; what is left of it is 0")) {
   EXPECT(boxes.dim() == 2 && boxes.size(1) == 4, "boxes has shape ", boxes.sizes(),
          ", expected (N, 4)");
   expect_shape("scores", scores, {boxes.size(0)});

@@ -350,9 +350,10 @@ struct Nothing {};
 // An argument that is no matter to the result. The reason stands behind its name.
 template <class Base>
 struct Unused : Kind<Base> {
+  using Taken = Kind<Base>;  // from a call, as one that is read is
   using Value = Nothing;
-  static void add(Preparation& stage, const char* name, typename Kind<Base>::C argument,
-                  const char* /*reason*/) {
+  template <class C>
+  static void add(Preparation& stage, const char* name, C argument, const char* /*reason*/ = "") {
     Kind<Base>::add(stage, name, argument);
   }
   static Value get(const Frame& /*frame*/, size_t /*i*/) { return {}; }

@@ -16,8 +16,7 @@ import pytest
 
 from tests.aten_ops.sweep import LIBRARY, ROOT
 
-SOURCES = ROOT / "csrc" / "host_cann"
-ROOMS = ("descriptors", "hccl", "named_ops", "ops", "prefix", "profiling", "runtime")
+SOURCES = [file for folder in ("host_cann", "cann") for file in sorted((ROOT / "csrc" / folder).rglob("*.cpp"))]
 SECTION = "### Functions that succeed without effect"
 
 SUCCESS = r"(?:ACL_SUCCESS|HCCL_SUCCESS|OK|0|nullptr|status)"
@@ -92,10 +91,9 @@ def exported() -> set[str]:
 @functools.cache
 def found_in_sources() -> set[str]:
     found = set()
-    for room in ROOMS:
-        for file in (SOURCES / room).rglob("*.cpp"):
-            bodies = definitions(code_of(file.read_text()))
-            found |= {name for name, body in bodies.items() if name in exported() and does_nothing(body, bodies)}
+    for file in SOURCES:
+        bodies = definitions(code_of(file.read_text()))
+        found |= {name for name, body in bodies.items() if name in exported() and does_nothing(body, bodies)}
     return found
 
 

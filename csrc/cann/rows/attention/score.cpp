@@ -83,8 +83,8 @@ ACLNN(FlashAttentionScoreGrad, (Floating<In>, query), (Floating<In>, keyIn), (Fl
       (char*, inputLayout), (int64_t, innerPreciseOptional), (int64_t, sparseModeOptional),
       (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   write_batched_gradients(query, keyIn, value, dy,
+                          {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
                           {.shift = pseShiftOptional,
                            .drop_mask = dropMaskOptional,
                            .mask = attenMaskOptional,
@@ -134,8 +134,8 @@ ACLNN(FlashAttentionScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn),
       (int64_t, headNum), (char*, inputLayout), (int64_t, innerPrecise), (int64_t, sparseMode),
       (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   write_batched_gradients(query, keyIn, value, dy,
+                          {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
                           {.shift = pseShiftOptional,
                            .drop_mask = dropMaskOptional,
                            .mask = attenMaskOptional,
@@ -192,25 +192,24 @@ ACLNN(FlashAttentionScoreGradV3, (Floating<In>, query), (Floating<In>, keyIn),
       (int64_t, innerPrecise), (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut),
       (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut), (Optional<Out>, dsinkOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   EXPECT(dsinkOut || !sinkInOptional, "dsinkOut is null, expected a tensor as sinkInOptional is");
-  const std::optional<at::Tensor> dsink =
-      write_batched_gradients(query, keyIn, value, dy,
-                              {.shift = pseShiftOptional,
-                               .drop_mask = dropMaskOptional,
-                               .mask = attenMaskOptional,
-                               .prefix = prefixOptional,
-                               .query_start = qStartIdxOptional,
-                               .key_start = kvStartIdxOptional,
-                               .scale = scaleValue,
-                               .keep = keepProb,
-                               .pre_tokens = preTokens,
-                               .next_tokens = nextTokens,
-                               .heads = headNum,
-                               .sparse_mode = sparseMode,
-                               .shift_type = pseType,
-                               .sink = sinkInOptional},
-                              inputLayout, std::nullopt, dqOut, dkOut, dvOut, dpseOut);
+  const std::optional<at::Tensor> dsink = write_batched_gradients(
+      query, keyIn, value, dy, {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
+      {.shift = pseShiftOptional,
+       .drop_mask = dropMaskOptional,
+       .mask = attenMaskOptional,
+       .prefix = prefixOptional,
+       .query_start = qStartIdxOptional,
+       .key_start = kvStartIdxOptional,
+       .scale = scaleValue,
+       .keep = keepProb,
+       .pre_tokens = preTokens,
+       .next_tokens = nextTokens,
+       .heads = headNum,
+       .sparse_mode = sparseMode,
+       .shift_type = pseType,
+       .sink = sinkInOptional},
+      inputLayout, std::nullopt, dqOut, dkOut, dvOut, dpseOut);
   if (dsink) dsinkOut = *dsink;
 }
 
@@ -289,7 +288,6 @@ ACLNN(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
                               {"dScaleVOptional", given(dScaleVOptional)},
                               {"dScaleDyOptional", given(dScaleDyOptional)},
                               {"dScaleOOptional", given(dScaleOOptional)}});
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   check_out_dtype(query, outDtype);
   const AttentionArguments arguments = {.shift = pseShiftOptional,
                                         .drop_mask = dropMaskOptional,
@@ -306,10 +304,12 @@ ACLNN(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
                                         .shift_type = pseType};
   const Source source = source_of(seed, offset);
   if (is_packed(inputLayout)) {
-    is_as_input("softmaxInLayout", softmaxInLayout);
+    const bool as_input = is_as_input("softmaxInLayout", softmaxInLayout);
     const PackedAttention sequences = packed(query, keyIn, value, arguments, inputLayout,
                                              actualSeqQLenOptional, actualSeqKvLenOptional, source);
-    const PackedGradients gradients = packed_gradients(query, keyIn, value, dy, sequences);
+    const PackedGradients gradients = packed_gradients(
+        query, keyIn, value, dy, {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
+        as_input, sequences);
     dqOut = gradients.query;
     dkOut = gradients.key;
     dvOut = gradients.value;
@@ -318,8 +318,9 @@ ACLNN(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
   refuse_attention_arguments({{"actualSeqQLenOptional", given(actualSeqQLenOptional)},
                               {"actualSeqKvLenOptional", given(actualSeqKvLenOptional)},
                               {"softmaxInLayout", given(softmaxInLayout)}});
-  write_batched_gradients(query, keyIn, value, dy, arguments, inputLayout, source, dqOut, dkOut,
-                          dvOut, dpseOut);
+  write_batched_gradients(query, keyIn, value, dy,
+                          {softmaxMaxOptional, softmaxSumOptional, attentionInOptional}, arguments,
+                          inputLayout, source, dqOut, dkOut, dvOut, dpseOut);
 }
 
 }  // namespace aclnn_host::attention_score_rows

@@ -117,12 +117,12 @@ at::Tensor distance_shift(const at::Tensor& slopes, int64_t shift_type, int64_t 
 at::Tensor softmax_probabilities(const at::Tensor& scores, const at::Tensor& largest,
                                  const at::Tensor& sum) {
   const at::Tensor sees_no_key = (largest == -std::numeric_limits<double>::infinity()) | (sum == 0);
-  return ((scores - largest).exp() / sum).masked_fill_(sees_no_key, 0);
+  return (scores - largest).exp_().div_(sum).masked_fill_(sees_no_key, 0);
 }
 
 at::Tensor score_gradient(const at::Tensor& probabilities, const at::Tensor& gradient,
                           const at::Tensor& of_result) {
-  return probabilities * (gradient - of_result);
+  return (gradient - of_result).mul_(probabilities);
 }
 
 SoftmaxAttention::SoftmaxAttention(AttentionInputs inputs) : inputs_(std::move(inputs)) {

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.aten_ops.limits import line_of, samples_by_function
 from tests.aten_ops.sweep import run_calls
-from tests.cabi import SUCCESS
+from tests.cabi import PARAM_INVALID, SUCCESS
 
 LARGEST = 2**63 - 1
 DTYPES = {
@@ -45,11 +46,16 @@ def described(value: Tensor) -> str:
 
 def call(name: str, inputs: dict[str, Any], outputs: dict[str, Tensor | None]) -> list[Tensor]:
     """The outputs of a call that must succeed; an output's value says its dtype and shape alone."""
-    line = " ".join([name, *(f"{key}={text(value)}" for key, value in inputs.items())])
-    line += "".join(f" {key}={described(value) if value is not None else 'null'}" for key, value in outputs.items())
-    stage1, stage2, message, results = run_calls([line])[0]
+    stage1, stage2, message, results = run_calls([call_line(name, inputs, outputs)])[0]
     assert (stage1, stage2, message) == (SUCCESS, SUCCESS, "")
     return [torch.tensor(result, dtype=torch.float64) for result in results]
+
+
+def call_line(name: str, inputs: dict[str, Any], outputs: dict[str, Tensor | None]) -> str:
+    line = " ".join([name, *(f"{key}={text(value)}" for key, value in inputs.items())])
+    return line + "".join(
+        f" {key}={described(value) if value is not None else 'null'}" for key, value in outputs.items()
+    )
 
 
 def sums(lengths: tuple[int, ...]) -> list[int]:
@@ -371,6 +377,303 @@ def test_the_sparse_loss_of_the_indexer(case: str) -> None:
     assert_close(got, [*(stored(parts, layout) for parts in expected), loss])
 
 
+# ---- gradients with the maxima, sums and results of more keys than a call has: ring attention
+
+SCALE = 0.5
+RINGS = (
+    ("aclnnFlashAttentionScoreGrad", "BNSD", ""),
+    ("aclnnFlashAttentionScoreGradV2", "SBH", ""),
+    ("aclnnFlashAttentionScoreGradV3", "BSND", ""),
+    ("aclnnFlashAttentionScoreGradV4", "BNSD", ""),
+    ("aclnnFlashAttentionScoreGradV4", "TND", "same_as_input"),
+    ("aclnnFlashAttentionUnpaddingScoreGrad", "TND", ""),
+    ("aclnnFlashAttentionUnpaddingScoreGradV2", "TND", ""),
+    ("aclnnFlashAttentionUnpaddingScoreGradV3", "TND", ""),
+    ("aclnnFlashAttentionUnpaddingScoreGradV4", "TND", "same_as_input"),
+    ("aclnnFlashAttentionUnpaddingScoreGradV5", "TND", ""),
+)
+FORWARD = ("softmaxMaxOptional", "softmaxSumOptional", "attentionInOptional")
+
+
+class Ring:
+    """Sequences with two blocks of keys, whose heads serve two heads of queries each, as heads, tokens, elements.
+
+    The last query sees no key of the first block, the first query none of the second, the second query none at all.
+    """
+
+    def __init__(self, layout: str, with_sink: bool) -> None:
+        self.layout = layout
+        self.queries = (3, 5) if layout == "TND" else (5, 5)
+        self.blocks = ((2, 3), (4, 2)) if layout == "TND" else ((3, 3), (4, 4))  # lengths of the sequences' keys
+        self.sink = numbers(4, seed=99).float() if with_sink else None
+        self.q, self.dy = (self.parts(4, self.queries, size, seed) for size, seed in ((8, 0), (4, 10)))
+        self.k, self.v = (
+            [self.parts(2, block, size, seed + i) for i, block in enumerate(self.blocks)]
+            for size, seed in ((8, 20), (4, 30))
+        )
+        self.masks = [torch.arange(5)[:, None] + torch.arange(max(block)) > 6 for block in self.blocks]
+        for block, query in ((0, 1), (1, 1), (1, 0)):
+            self.masks[block][query] = True
+        for query in {length - 1 for length in self.queries}:
+            self.masks[0][query] = True
+
+    @staticmethod
+    def parts(heads: int, lengths: tuple[int, ...], size: int, seed: int) -> list[Tensor]:
+        return [numbers(heads, length, size, seed=seed + 100 * i).float() for i, length in enumerate(lengths)]
+
+    def unseen(self, block: int, sequence: int) -> Tensor:
+        return self.masks[block][: self.queries[sequence], : self.blocks[block][sequence]]
+
+    def stored(self, parts: list[Tensor]) -> Tensor:
+        if self.layout == "TND":
+            return torch.cat(parts, 1).transpose(0, 1)
+        whole = torch.stack(parts)
+        if self.layout == "BNSD":
+            return whole
+        by_token = whole.transpose(1, 2)
+        return by_token if self.layout == "BSND" else by_token.flatten(2).transpose(0, 1)
+
+    def copies(self, parts: list[Tensor], order: str) -> Tensor:
+        """Maxima or sums, heads and queries, eight times; of a packed sequence those of a head stand together."""
+        copies = [part.float()[..., None].expand(-1, -1, 8) for part in parts]
+        if self.layout != "TND":
+            return torch.stack(copies)
+        if order == "same_as_input":
+            return torch.cat(copies, 1).transpose(0, 1)
+        return torch.cat([each.reshape(-1, 8) for each in copies]).view(-1, 4, 8)
+
+    def call(self, name: str, block: int, order: str, forward: dict[str, Tensor | None]) -> str:
+        """The gradients of one block of keys."""
+        q, k, v = self.stored(self.q), self.stored(self.k[block]), self.stored(self.v[block])
+        arguments = {
+            "query": q,
+            "keyIn": k,
+            "value": v,
+            "dy": self.stored(self.dy),
+            "pseShiftOptional": None,
+            "attenMaskOptional": self.masks[block].to(torch.uint8),
+            **forward,
+            "sinkInOptional": self.sink,
+            "queryRope": None,
+            "keyInRope": None,
+            "prefixOptional": None,
+            "actualSeqQLenOptional": sums(self.queries) if self.layout == "TND" else None,
+            "actualSeqKvLenOptional": sums(self.blocks[block]) if self.layout == "TND" else None,
+            "scaleValue": SCALE,
+            "headNum": 4,
+            "inputLayout": f'"{self.layout}"',
+            "sparseMode": 1,
+            "softmaxInLayout": f'"{order}"',
+        }
+        outputs = {"dqOut": q, "dkOut": k, "dvOut": v, "dpseOut": None, "dqRopeOut": None, "dkRopeOut": None}
+        outputs["dsinkOut"] = self.sink
+        sample = samples_by_function()[name]
+        # The first version has other names.
+        inputs = {key if key in sample else f"{key}Optional": value for key, value in arguments.items()}
+        return line_of(
+            call_line(
+                name,
+                {key: value for key, value in inputs.items() if key in sample},
+                {key: value for key, value in outputs.items() if key in sample},
+            )
+        )
+
+
+def attention_of(q: Tensor, k: Tensor, v: Tensor, unseen: Tensor, sink: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Of one sequence the result and the softmax's maxima and sums; 0, -inf and 0 where a query sees no key."""
+    k, v = (x.repeat_interleave(len(q) // len(x), 0) for x in (k, v))
+    scores = (q @ k.transpose(1, 2) * SCALE).masked_fill(unseen, -torch.inf)
+    if sink is not None:
+        scores = torch.cat([scores, sink[:, None, None].expand(-1, q.shape[1], 1)], 2)
+    largest = scores.detach().amax(-1)
+    powers = (scores - largest.nan_to_num(neginf=0.0)[..., None]).exp()
+    total = powers.sum(-1)
+    return powers[..., : k.shape[1]] @ v / torch.where(total == 0, 1.0, total)[..., None], largest, total
+
+
+@pytest.mark.parametrize(("name", "layout", "order"), RINGS, ids=[f"{name[5:]}-{form}" for name, form, _ in RINGS])
+def test_gradients_of_blocks_of_keys_add_up(name: str, layout: str, order: str) -> None:
+    ring = Ring(layout, with_sink=name.endswith(("GradV3", "GradV5")) and "UnpaddingScoreGradV3" not in name)
+    sink = leaf(ring.sink) if ring.sink is not None else None
+    leaves: dict[str, list[list[Tensor]]] = {
+        "q": [[leaf(part) for part in ring.q]],
+        "k": [[leaf(part) for part in block] for block in ring.k],
+        "v": [[leaf(part) for part in block] for block in ring.v],
+    }
+    forward: list[list[Tensor]] = [[], [], []]  # maxima, sums, results
+    for i, dy in enumerate(ring.dy):
+        result, largest, total = attention_of(
+            leaves["q"][0][i],
+            torch.cat([block[i] for block in leaves["k"]], 1),
+            torch.cat([block[i] for block in leaves["v"]], 1),
+            torch.cat([ring.unseen(0, i), ring.unseen(1, i)], 1),
+            sink,
+        )
+        result.backward(dy.double())
+        for parts, each in zip(forward, (largest, total, result), strict=True):
+            parts.append(each.detach())
+    assert (ring.sink is None) == any(bool((part == 0).any()) for part in forward[1])
+    given = [ring.copies(forward[0], order), ring.copies(forward[1], order), ring.stored(forward[2]).float()]
+    lines = [ring.call(name, block, order, dict(zip(FORWARD, given, strict=True))) for block in (0, 1)]
+    gradients = []
+    for stage1, stage2, message, results in run_calls(lines):
+        assert (stage1, stage2, message) == (SUCCESS, SUCCESS, "")
+        gradients.append([torch.tensor(result, dtype=torch.float64) for result in results])
+    wanted = {key: [ring.stored([part.grad for part in block]) for block in blocks] for key, blocks in leaves.items()}
+    for block, (_, dk, dv, *dsink) in enumerate(gradients):
+        torch.testing.assert_close(dk, wanted["k"][block], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(dv, wanted["v"][block], rtol=1e-5, atol=1e-5)
+        # The whole attention has one sink, of which each block gives the gradient.
+        for each in dsink:
+            torch.testing.assert_close(each, sink.grad, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(gradients[0][0] + gradients[1][0], wanted["q"][0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("given", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)])
+@pytest.mark.parametrize("layout", ["BNSD", "TND"])
+def test_what_a_gradient_is_not_given_is_computed_anew(layout: str, given: tuple[int, ...]) -> None:
+    """P = exp(S - maximum) / sum, D = sum(dy * result) or sum(dP * P), dS = P * (dP - D)."""
+    ring = Ring(layout, with_sink=False)
+    forward: list[list[Tensor]] = [[], [], []]
+    wanted: list[list[Tensor]] = [[], [], []]
+    for i, (q, k, v, dy) in enumerate(zip(ring.q, ring.k[0], ring.v[0], ring.dy, strict=True)):
+        q, k, v, dy = (x.double() for x in (q, k, v, dy))
+        many_k, many_v = (x.repeat_interleave(2, 0) for x in (k, v))
+        scores = (q @ many_k.transpose(1, 2) * SCALE).masked_fill(ring.unseen(0, i), -torch.inf)
+        for parts, shape in zip(forward, (scores.shape[:2], scores.shape[:2], dy.shape), strict=True):
+            parts.append(numbers(*shape, seed=50 + len(parts)).double().abs() + 0.5)
+        largest, total, result = (parts[i] for parts in forward)
+        if 0 not in given:
+            largest = scores.amax(-1)
+        powers = (scores - largest[..., None]).exp()
+        if 1 not in given:
+            total = powers.sum(-1)
+        p = (powers / total[..., None]).masked_fill((largest == -torch.inf)[..., None] | (total == 0)[..., None], 0.0)
+        dp = dy @ many_v.transpose(1, 2)
+        row = (dy * result).sum(-1) if 2 in given else (dp * p).sum(-1)
+        ds = p * (dp - row[..., None]) * SCALE
+        by_group = [x.unflatten(0, (2, 2)).sum(1) for x in (ds.transpose(1, 2) @ q, p.transpose(1, 2) @ dy)]
+        for parts, gradient in zip(wanted, (ds @ many_k, *by_group), strict=True):
+            parts.append(gradient)
+    passed: list[Tensor | None] = [ring.copies(parts, "") for parts in forward[:2]]
+    passed.append(ring.stored(forward[2]).float())
+    passed = [tensor if i in given else None for i, tensor in enumerate(passed)]
+    line = ring.call("aclnnFlashAttentionScoreGradV4", 0, "", dict(zip(FORWARD, passed, strict=True)))
+    stage1, stage2, message, results = run_calls([line])[0]
+    assert (stage1, stage2, message) == (SUCCESS, SUCCESS, "")
+    for result, parts in zip(results, wanted, strict=True):
+        torch.testing.assert_close(torch.tensor(result).double(), ring.stored(parts), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("argument", FORWARD)
+@pytest.mark.parametrize("layout", ["BNSD", "TND"])
+def test_refusals_of_what_a_gradient_is_given(layout: str, argument: str) -> None:
+    ring = Ring(layout, with_sink=False)
+    expected = list(ring.stored(ring.dy).shape)
+    if argument != FORWARD[2]:
+        expected = [8, 4, 8] if layout == "TND" else [2, 4, 5, 8]
+    wrong = [*expected[:-1], 1]
+    lines = [
+        ring.call(
+            "aclnnFlashAttentionScoreGradV4", 0, "", {**dict.fromkeys(FORWARD), argument: torch.zeros(shape).to(dtype)}
+        )
+        for shape, dtype in ((wrong, torch.float32), (expected, torch.float16))
+    ]
+    texts = (f"{argument} has shape {wrong}, expected {expected}", f"{argument} has dtype FLOAT16, expected FLOAT")
+    for said, (stage1, _, message, _) in zip(texts, run_calls(lines), strict=True):
+        assert stage1 == PARAM_INVALID
+        assert said in message
+
+
+def test_gradients_of_blocks_of_keys_add_up_with_selected_keys() -> None:
+    lists = (
+        torch.tensor([[[0, 2]], [[1, -1]], [[-1, -1]]], dtype=torch.int32),
+        torch.tensor([[[0]], [[1]], [[0]]]).int(),
+    )
+    q, dy = (numbers(3, 2, 512, seed=seed, scale=0.25) for seed in (1, 2))
+    k, v = ([numbers(n, 1, 512, seed=seed + n, scale=0.25) for n in (3, 2)] for seed in (10, 20))
+    leaves = [leaf(x) for x in (q, *k, *v)]
+    unseen = torch.tensor([[0, 1, 0, 0, 1], [1, 0, 1, 1, 0], [1, 1, 1, 0, 1]]).bool()
+    result, largest, total = attention_of(
+        leaves[0].transpose(0, 1), *(torch.cat(x).transpose(0, 1) for x in (leaves[1:3], leaves[3:])), unseen, None
+    )
+    result.backward(dy.double().transpose(0, 1))
+    gradients = [
+        call(
+            "aclnnSparseFlashAttentionGrad",
+            {
+                "query": q[None],
+                "key": k[i][None],
+                "value": v[i][None],
+                "sparseIndices": lists[i][None],
+                "dOut": dy[None],
+                "out": result.detach().transpose(0, 1)[None].half(),
+                "softmaxMax": largest.t().float()[None, None],
+                "softmaxSum": total.detach().t().float()[None, None],
+                "actualSeqLengthsQueryOptional": None,
+                "actualSeqLengthskvOptional": None,
+                "queryRopeOptional": None,
+                "keyRopeOptional": None,
+                "scaleValue": SCALE,
+                "sparseBlockSize": 1,
+                "layoutOptional": '"BSND"',
+                "sparseMode": 0,
+                "preTokens": 2147483647,
+                "nextTokens": 2147483647,
+                "deterministic": True,
+            },
+            {"dQueryOut": q[None], "dKeyOut": k[i][None], "dValueOut": v[i][None]}
+            | {"dQueryRopeOutOptional": None, "dKeyRopeOutOptional": None},
+        )
+        for i in (0, 1)
+    ]
+    (dq0, dk0, dv0), (dq1, dk1, dv1) = gradients
+    assert_close([dq0 + dq1, dk0, dk1, dv0, dv1], [x.grad[None] for x in leaves], 2**-8)
+
+
+def test_gradients_of_blocks_of_keys_add_up_with_selected_blocks() -> None:
+    q, dy = (numbers(3, 2, size, seed=size).float() for size in (16, 8))
+    k, v = ([numbers(16, 1, size, seed=size + i).float() for i in (1, 2)] for size in (16, 8))
+    leaves = [leaf(x) for x in (q, *k, *v)]
+    result, largest, total = attention_of(
+        leaves[0].transpose(0, 1),
+        *(torch.cat(x).transpose(0, 1) for x in (leaves[1:3], leaves[3:])),
+        torch.zeros(3, 32, dtype=torch.bool),
+        None,
+    )
+    result.backward(dy.double().transpose(0, 1))
+    copies = [x.detach().t().float()[..., None].expand(-1, -1, 8) for x in (largest, total)]
+    gradients = [
+        call(
+            "aclnnNsaSelectedAttentionGrad",
+            {
+                "query": q,
+                "key": k[i],
+                "value": v[i],
+                "attentionOut": result.detach().transpose(0, 1).float(),
+                "attentionOutGrad": dy,
+                "softmaxMax": copies[0],
+                "softmaxSum": copies[1],
+                "topkIndices": torch.zeros(3, 1, 1, dtype=torch.int32),
+                "actualSeqQLenOptional": [3],
+                "actualSeqKvLenOptional": [16],
+                "attenMaskOptional": None,
+                "scaleValue": SCALE,
+                "selectedBlockSize": 16,
+                "selectedBlockCount": 1,
+                "headNum": 2,
+                "inputLayout": '"TND"',
+                "sparseMode": 0,
+            },
+            {"dqOut": q, "dkOut": k[i], "dvOut": v[i]},
+        )
+        for i in (0, 1)
+    ]
+    (dq0, dk0, dv0), (dq1, dk1, dv1) = gradients
+    for actual, x in zip((dq0 + dq1, dk0, dk1, dv0, dv1), leaves, strict=True):
+        torch.testing.assert_close(actual, x.grad, rtol=1e-5, atol=1e-5)
+
+
 # ---- Floyd attention
 
 
@@ -415,6 +718,37 @@ def test_floyd_attention() -> None:
         },
     )
     assert_close(got, [x.grad for x in leaves])
+
+
+@pytest.mark.test_all
+def test_gradients_of_blocks_of_nodes_add_up_in_floyd_attention() -> None:
+    n, m, k, size, scale = 16, 128, 128, 32, 0.125
+    shapes = {"query": (n, m), "key1": (n, 2 * k), "value1": (n, 2 * k), "key2": (2 * k, m), "value2": (2 * k, m)}
+    given = {name: numbers(1, 1, *edges, size, seed=80 + i) for i, (name, edges) in enumerate(shapes.items())}
+    mask = (torch.arange(n)[:, None] + torch.arange(2 * k)) % 3 == 0
+    mask[0, :k] = True
+    leaves = {name: leaf(tensor) for name, tensor in given.items()}
+    result, largest, total = floyd(*leaves.values(), mask[None, None, :, None], scale)
+    dy = numbers(1, 1, n, m, size, seed=90)
+    result.backward(dy.double())
+    copies = [x.detach()[..., None].expand(-1, -1, -1, -1, 8).float() for x in (largest, total)]
+    softmax = {"softmaxMax": copies[0], "softmaxSum": copies[1], "attentionIn": result.detach().half()}
+
+    def block(name: str, whole: Tensor, i: int) -> Tensor:
+        axis = {"query": None, "key1": 3, "value1": 3, "key2": 2, "value2": 2}[name]
+        return whole if axis is None else whole.narrow(axis, i * k, k)
+
+    dq = torch.zeros_like(leaves["query"].grad)
+    for i in (0, 1):
+        own = {name: block(name, tensor, i) for name, tensor in given.items()}
+        of_mask = {"attenMaskOptional": mask[:, i * k : (i + 1) * k].to(torch.uint8)[None, None, :, None]}
+        outputs = dict(zip(("dqOut", "dk1Out", "dv1Out", "dk2Out", "dv2Out"), own.values(), strict=True))
+        of_query, *others = call(
+            "aclnnFusedFloydAttentionGrad", {**own, "dy": dy, **of_mask, **softmax, "scaleValue": scale}, outputs
+        )
+        dq += of_query
+        assert_close(others, [block(name, leaves[name].grad, i) for name in list(shapes)[1:]])
+    assert_close([dq], [leaves["query"].grad], 2**-8)
 
 
 # ---- inference

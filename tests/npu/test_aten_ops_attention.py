@@ -175,6 +175,23 @@ def test_packed_sequences(causal: bool) -> None:
         torch.testing.assert_close(ours.cpu(), theirs, rtol=2**-19, atol=2**-19)
 
 
+def test_ring_attention() -> None:
+    """As in MindSpeed's context parallelism: a block's gradients from what all blocks of keys gave together."""
+    blocks = [[x.npu() for x in pair] for pair in zip(LONG_K.split([3, 4], 2), LONG_V.split([3, 4], 2), strict=True)]
+    q, dy = Q.npu(), numbers(2, 3, 5, 8, seed=9)
+    parts = [torch_npu.npu_fusion_attention(q, k, v, 3, "BNSD", scale=8**-0.5)[:3] for k, v in blocks]
+    largest = torch.maximum(parts[0][1], parts[1][1])
+    sums = [total * (each - largest).exp() for _, each, total in parts]
+    total = sums[0] + sums[1]
+    out = sum(part[0] * (own / total)[..., :1] for part, own in zip(parts, sums, strict=True))
+    forward = {"softmax_max": largest, "softmax_sum": total, "attention_in": out, "scale_value": 8**-0.5}
+    gradients = [torch_npu.npu_fusion_attention_grad(q, k, v, dy.npu(), 3, "BNSD", **forward)[:3] for k, v in blocks]
+    got = [gradients[0][0] + gradients[1][0], *(torch.cat([x[i] for x in gradients], 2) for i in (1, 2))]
+    tensors = [x.clone().requires_grad_() for x in (Q, LONG_K, LONG_V)]
+    for ours, theirs in zip(got, torch.autograd.grad(attend(*tensors), tensors, dy), strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs, rtol=2**-18, atol=2**-18)
+
+
 def test_dropout_of_packed_sequences_is_the_same_with_gradients() -> None:
     torch.manual_seed(3)
     q, k, v = (x[0].transpose(0, 1).contiguous().npu() for x in (Q, LONG_K, LONG_V))

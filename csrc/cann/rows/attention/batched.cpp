@@ -123,11 +123,12 @@ std::optional<at::Tensor> hidden_of(const AttentionArguments& arguments, const B
 struct Batched {
   Batched(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
           const AttentionArguments& arguments, const std::string& layout_name,
-          std::optional<Source> source)
-      : layout(layout_name), attention(inputs(query, key, value, arguments, source)) {}
+          std::optional<Source> source, const ForwardPass& forward = {})
+      : layout(layout_name), attention(inputs(query, key, value, arguments, source, forward)) {}
 
   AttentionInputs inputs(const at::Tensor& query_, const at::Tensor& key_, const at::Tensor& value_,
-                         const AttentionArguments& arguments, std::optional<Source> source) {
+                         const AttentionArguments& arguments, std::optional<Source> source,
+                         const ForwardPass& forward) {
     check_attention(query_, key_, value_, arguments);
     const at::Tensor query = layout.read("query", query_, arguments.heads);
     EXPECT(query.size(1) == arguments.heads, "headNum is ", arguments.heads, ", expected ",
@@ -152,6 +153,11 @@ struct Batched {
     result.shift = shift_of(arguments, batch);
     result.hidden = hidden_of(arguments, batch, query.options());
     result.sink = arguments.sink;
+    result.forward = {read_softmax("softmaxMaxOptional", forward.largest),
+                      read_softmax("softmaxSumOptional", forward.sum)};
+    if (forward.result) {
+      result.forward.result = read_result("attentionInOptional", *forward.result, query_);
+    }
     const std::vector<int64_t> scores{batch.size, batch.heads, batch.queries, batch.keys};
     if (arguments.drop_mask) {
       result.kept = kept_of(*arguments.drop_mask, 0, scores, arguments.keep);
@@ -161,6 +167,25 @@ struct Batched {
       result.kept = unpacked_dropout_mask(drawn, like) / arguments.keep;
     }
     return result;
+  }
+
+  // The result or its gradient as B, N, S, D.
+  at::Tensor read_result(const char* name, const at::Tensor& tensor,
+                         const at::Tensor& query) const {
+    expect_dtype(name, tensor, query);
+    const at::Tensor like = at::empty({batch.size, batch.heads, batch.queries, value_size},
+                                      at::TensorOptions(at::kMeta));
+    expect_shape(name, tensor, layout.written(like).sizes());
+    return layout.read(name, tensor, batch.heads);
+  }
+
+  // One of the copies of maxima or sums.
+  std::optional<at::Tensor> read_softmax(const char* name,
+                                         const std::optional<at::Tensor>& tensor) const {
+    if (!tensor) return std::nullopt;
+    expect_dtype(name, *tensor, at::kFloat);
+    expect_shape(name, *tensor, {batch.size, batch.heads, batch.queries, kSoftmaxCopies});
+    return tensor->narrow(3, 0, 1);
   }
 
   Layout layout;
@@ -182,20 +207,13 @@ void write_batched_attention(const at::Tensor& query, const at::Tensor& key,
   out = result;
 }
 
-std::optional<at::Tensor> write_batched_gradients(const at::Tensor& query, const at::Tensor& key,
-                                                  const at::Tensor& value, const at::Tensor& dy,
-                                                  const AttentionArguments& arguments,
-                                                  const std::string& layout,
-                                                  std::optional<Source> source, Output& dq,
-                                                  Output& dk, Output& dv, OptionalOutput& dshift) {
-  const Batched of(query, key, value, arguments, layout, source);
-  expect_dtype("dy", dy, query);
-  const at::Tensor result =
-      at::empty({of.batch.size, of.batch.heads, of.batch.queries, of.value_size},
-                at::TensorOptions(at::kMeta));
-  expect_shape("dy", dy, of.layout.written(result).sizes());
+std::optional<at::Tensor> write_batched_gradients(
+    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& dy,
+    const ForwardPass& forward, const AttentionArguments& arguments, const std::string& layout,
+    std::optional<Source> source, Output& dq, Output& dk, Output& dv, OptionalOutput& dshift) {
+  const Batched of(query, key, value, arguments, layout, source, forward);
   const SoftmaxAttention::Gradients gradients =
-      of.attention.gradients(of.layout.read("dy", dy, arguments.heads));
+      of.attention.gradients(of.read_result("dy", dy, query));
   dq = of.layout.written(gradients.query);
   dk = of.layout.written(gradients.key);
   dv = of.layout.written(gradients.value);

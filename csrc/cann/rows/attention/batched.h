@@ -18,13 +18,10 @@ void write_batched_attention(const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value, const AttentionArguments& arguments,
                              const std::string& layout, std::optional<Source> source,
                              Output& largest, Output& sum, Output& out);
-// The probabilities are computed anew, so nothing of the forward pass is needed. Returns the
-// gradient of the sink, if there is one.
-std::optional<at::Tensor> write_batched_gradients(const at::Tensor& query, const at::Tensor& key,
-                                                  const at::Tensor& value, const at::Tensor& dy,
-                                                  const AttentionArguments& arguments,
-                                                  const std::string& layout,
-                                                  std::optional<Source> source, Output& dq,
-                                                  Output& dk, Output& dv, OptionalOutput& dshift);
+// Returns the gradient of the sink, if there is one.
+std::optional<at::Tensor> write_batched_gradients(
+    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& dy,
+    const ForwardPass& forward, const AttentionArguments& arguments, const std::string& layout,
+    std::optional<Source> source, Output& dq, Output& dk, Output& dv, OptionalOutput& dshift);
 
 }  // namespace aclnn_host

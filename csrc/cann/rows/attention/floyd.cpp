@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
 
@@ -62,12 +61,14 @@ struct Floyd {
     at::Tensor sum;
     at::Tensor probabilities;
   };
+  at::Tensor scores(int64_t b, int64_t h) const {
+    const at::Tensor all = with_edges(part(query, b, h), keys(b, h)) * scale;
+    if (!mask) return all;
+    const at::Tensor hidden = mask->select(0, b).select(0, 0).to(at::kBool);
+    return all.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+  }
   Softmax softmax(int64_t b, int64_t h) const {
-    at::Tensor scores = with_edges(part(query, b, h), keys(b, h)) * scale;
-    if (mask) {
-      const at::Tensor hidden = mask->select(0, b).select(0, 0).to(at::kBool);
-      scores = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
-    }
+    const at::Tensor scores = this->scores(b, h);
     const at::Tensor largest = scores.amax(2, /*keepdim=*/true);
     // A query that sees nothing has no probabilities.
     const at::Tensor is_blind = largest == -std::numeric_limits<double>::infinity();
@@ -149,7 +150,6 @@ ACLNN(FusedFloydAttention, (Floating<In>, query), (Floating<In>, key1), (Floatin
   attentionOutOut = results;
 }
 
-// The probabilities are computed anew.
 ACLNN(FusedFloydAttentionGrad, (Floating<In>, query), (Floating<In>, key1), (Floating<In>, value1),
       (Floating<In>, key2), (Floating<In>, value2), (Floating<In>, dy),
       (Optional<In>, attenMaskOptional), (Floating<In>, softmaxMax), (Floating<In>, softmaxSum),
@@ -178,9 +178,15 @@ ACLNN(FusedFloydAttentionGrad, (Floating<In>, query), (Floating<In>, key1), (Flo
     for (int64_t b = 0; b < floyd.batch(); ++b) {
       for (int64_t h = 0; h < floyd.heads(); ++h) {
         const at::Tensor of_result = floyd.part(dy, b, h);
-        const at::Tensor p = floyd.softmax(b, h).probabilities;
+        const auto one_of = [&](const at::Tensor& copies) {
+          return floyd.part(copies, b, h).narrow(2, 0, 1);
+        };
+        const at::Tensor p =
+            softmax_probabilities(floyd.scores(b, h), one_of(softmaxMax), one_of(softmaxSum));
         const at::Tensor dp = with_edges(of_result, floyd.values(b, h));
-        const at::Tensor ds = at::_softmax_backward_data(dp, p, 2, p.scalar_type()) * floyd.scale;
+        const at::Tensor of_query =
+            (of_result * floyd.part(attentionIn, b, h)).sum(2, /*keepdim=*/true);
+        const at::Tensor ds = score_gradient(p, dp, of_query) * floyd.scale;
         const auto write = [b, h](const at::Tensor& all, const at::Tensor& gradient) {
           all.select(0, b).select(0, h).copy_(gradient);
         };

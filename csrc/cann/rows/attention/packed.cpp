@@ -72,13 +72,14 @@ void PackedAttention::write(const at::Tensor& packed, const SequencePart& part,
   packed.narrow(0, part.first, part.size).copy_(elements.squeeze(0).transpose(0, 1));
 }
 
-SoftmaxAttention PackedAttention::attention(size_t i) const {
+SoftmaxAttention PackedAttention::attention(size_t i, ForwardPass forward) const {
   AttentionInputs inputs{read(query_, queries_[i]), read(key_, keys_[i]), read(value_, keys_[i]),
                          arguments_.scale};
   inputs.shifts_first = arguments_.shift_type == kShiftThenScale;
   inputs.shift = shift(i);
   inputs.hidden = hidden(i);
   inputs.sink = arguments_.sink;
+  inputs.forward = std::move(forward);
   if (arguments_.drop_mask) {
     inputs.kept = kept_of(*arguments_.drop_mask, scores_before_[i] * arguments_.heads,
                           {1, arguments_.heads, queries_[i].size, keys_[i].size}, arguments_.keep);
@@ -262,6 +263,15 @@ void check_softmax(const char* name, const at::Tensor& tensor, const at::Tensor&
          "]");
 }
 
+// As tokens, heads, copies; checks what is given.
+std::optional<at::Tensor> softmax_of(const char* name, const std::optional<at::Tensor>& tensor,
+                                     const at::Tensor& query, bool as_input) {
+  if (!tensor) return std::nullopt;
+  expect_dtype(name, *tensor, at::kFloat);
+  check_softmax(name, *tensor, query, as_input);
+  return tensor->reshape({query.size(0), query.size(1), kSoftmaxCopies});
+}
+
 }  // namespace
 
 void write_softmax(const at::Tensor& packed, const SequencePart& part, const at::Tensor& values,
@@ -269,6 +279,13 @@ void write_softmax(const at::Tensor& packed, const SequencePart& part, const at:
   const at::Tensor copies = values.squeeze(0).expand({-1, -1, kSoftmaxCopies});
   const at::Tensor own = packed.narrow(0, part.first, part.size);
   own.copy_(as_input ? copies.transpose(0, 1) : copies.reshape(own.sizes()));
+}
+
+at::Tensor read_softmax(const at::Tensor& packed, const SequencePart& part, bool as_input) {
+  const at::Tensor own = packed.narrow(0, part.first, part.size);
+  const at::Tensor by_head =
+      as_input ? own.transpose(0, 1) : own.reshape({own.size(1), own.size(0), own.size(2)});
+  return by_head.narrow(2, 0, 1).unsqueeze(0);
 }
 
 void write_attention(const at::Tensor& query, const at::Tensor& value,
@@ -295,12 +312,16 @@ void write_attention(const at::Tensor& query, const at::Tensor& value,
   out = results;
 }
 
-// The probabilities are computed anew, so nothing of the forward pass is needed.
 PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,
                                  const at::Tensor& value, const at::Tensor& dy,
+                                 const ForwardPass& forward, bool as_input,
                                  const PackedAttention& sequences) {
   expect_dtype("dy", dy, query);
   expect_shape("dy", dy, {query.size(0), query.size(1), value.size(2)});
+  const ForwardPass given{softmax_of("softmaxMaxOptional", forward.largest, query, as_input),
+                          softmax_of("softmaxSumOptional", forward.sum, query, as_input),
+                          forward.result};
+  if (given.result) expect_like("attentionInOptional", *given.result, dy);
   const auto zeros = [](const at::Tensor& like) { return at::zeros_like(like, at::kFloat); };
   PackedGradients results{zeros(query), zeros(key), zeros(value),
                           at::zeros({query.size(1)}, query.options().dtype(at::kFloat))};
@@ -308,8 +329,12 @@ PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,
   for (size_t i = 0; i < sequences.count(); ++i) {
     const SequencePart& queries = sequences.queries(i);
     if (queries.size == 0) continue;
+    ForwardPass own;
+    if (given.largest) own.largest = read_softmax(*given.largest, queries, as_input);
+    if (given.sum) own.sum = read_softmax(*given.sum, queries, as_input);
+    if (given.result) own.result = PackedAttention::read(*given.result, queries);
     const SoftmaxAttention::Gradients gradients =
-        sequences.attention(i).gradients(PackedAttention::read(dy, queries));
+        sequences.attention(i, std::move(own)).gradients(PackedAttention::read(dy, queries));
     PackedAttention::write(results.query, queries, gradients.query);
     PackedAttention::write(results.key, sequences.keys(i), gradients.key);
     PackedAttention::write(results.value, sequences.keys(i), gradients.value);

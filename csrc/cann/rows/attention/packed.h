@@ -41,7 +41,8 @@ class PackedAttention {
   // The way back.
   static void write(const at::Tensor& packed, const SequencePart& part, const at::Tensor& elements);
 
-  SoftmaxAttention attention(size_t i) const;
+  // `forward` is of this sequence.
+  SoftmaxAttention attention(size_t i, ForwardPass forward = {}) const;
 
  private:
   void measure();
@@ -87,6 +88,8 @@ class PackedAttention {
 // together within each sequence, whatever the shape says, or as the inputs do.
 void write_softmax(const at::Tensor& packed, const SequencePart& part, const at::Tensor& values,
                    bool as_input);
+// The way back.
+at::Tensor read_softmax(const at::Tensor& packed, const SequencePart& part, bool as_input);
 // Whether the softmax layout is the one of the inputs.
 bool is_as_input(const char* name, const std::string& layout);
 // Writes the results of all sequences. What belongs to none of them is 0.
@@ -100,8 +103,10 @@ struct PackedGradients {
   at::Tensor sink;  // zeros without one
 };
 
+// The maxima and sums of the forward pass stand as write_softmax() writes them.
 PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,
                                  const at::Tensor& value, const at::Tensor& dy,
+                                 const ForwardPass& forward, bool as_input,
                                  const PackedAttention& sequences);
 
 void check_value_size(const at::Tensor& key, const at::Tensor& value);

@@ -88,8 +88,8 @@ ACLNN(FlashAttentionScoreGrad, (Floating<In>, query), (Floating<In>, keyIn), (Fl
       (int64_t, sparseModeOptional), (Out, dqOut), (Out, dkOut), (Out, dvOut),
       (Optional<Out>, dpseOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   write_batched_gradients(query, keyIn, value, dy,
+                          {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
                           {.shift = pseShiftOptional,
                            .drop_mask = dropMaskOptional,
                            .mask = attenMaskOptional,
@@ -142,8 +142,8 @@ ACLNN(FlashAttentionScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn),
       (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
       (Optional<Out>, dpseOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   write_batched_gradients(query, keyIn, value, dy,
+                          {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
                           {.shift = pseShiftOptional,
                            .drop_mask = dropMaskOptional,
                            .mask = attenMaskOptional,
@@ -202,25 +202,24 @@ ACLNN(FlashAttentionScoreGradV3, (Floating<In>, query), (Floating<In>, keyIn),
       (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
       (Optional<Out>, dpseOut), (Optional<Out>, dsinkOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   EXPECT(dsinkOut || !sinkInOptional, "dsinkOut is null, expected a tensor as sinkInOptional is");
-  const std::optional<at::Tensor> dsink =
-      write_batched_gradients(query, keyIn, value, dy,
-                              {.shift = pseShiftOptional,
-                               .drop_mask = dropMaskOptional,
-                               .mask = attenMaskOptional,
-                               .prefix = prefixOptional,
-                               .query_start = qStartIdxOptional,
-                               .key_start = kvStartIdxOptional,
-                               .scale = scaleValue,
-                               .keep = keepProb,
-                               .pre_tokens = preTokens,
-                               .next_tokens = nextTokens,
-                               .heads = headNum,
-                               .sparse_mode = sparseMode,
-                               .shift_type = pseType,
-                               .sink = sinkInOptional},
-                              inputLayout, std::nullopt, dqOut, dkOut, dvOut, dpseOut);
+  const std::optional<at::Tensor> dsink = write_batched_gradients(
+      query, keyIn, value, dy, {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
+      {.shift = pseShiftOptional,
+       .drop_mask = dropMaskOptional,
+       .mask = attenMaskOptional,
+       .prefix = prefixOptional,
+       .query_start = qStartIdxOptional,
+       .key_start = kvStartIdxOptional,
+       .scale = scaleValue,
+       .keep = keepProb,
+       .pre_tokens = preTokens,
+       .next_tokens = nextTokens,
+       .heads = headNum,
+       .sparse_mode = sparseMode,
+       .shift_type = pseType,
+       .sink = sinkInOptional},
+      inputLayout, std::nullopt, dqOut, dkOut, dvOut, dpseOut);
   if (dsink) dsinkOut = *dsink;
 }
 
@@ -304,7 +303,6 @@ ACLNN(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
                               {"dScaleVOptional", given(dScaleVOptional)},
                               {"dScaleDyOptional", given(dScaleDyOptional)},
                               {"dScaleOOptional", given(dScaleOOptional)}});
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   check_out_dtype(query, outDtype);
   const AttentionArguments arguments = {.shift = pseShiftOptional,
                                         .drop_mask = dropMaskOptional,
@@ -321,10 +319,12 @@ ACLNN(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
                                         .shift_type = pseType};
   const Source source = source_of(seed, offset);
   if (is_packed(inputLayout)) {
-    is_as_input("softmaxInLayout", softmaxInLayout);
+    const bool as_input = is_as_input("softmaxInLayout", softmaxInLayout);
     const PackedAttention sequences = packed(query, keyIn, value, arguments, inputLayout,
                                              actualSeqQLenOptional, actualSeqKvLenOptional, source);
-    const PackedGradients gradients = packed_gradients(query, keyIn, value, dy, sequences);
+    const PackedGradients gradients = packed_gradients(
+        query, keyIn, value, dy, {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
+        as_input, sequences);
     dqOut = gradients.query;
     dkOut = gradients.key;
     dvOut = gradients.value;
@@ -333,8 +333,9 @@ ACLNN(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
   refuse_attention_arguments({{"actualSeqQLenOptional", given(actualSeqQLenOptional)},
                               {"actualSeqKvLenOptional", given(actualSeqKvLenOptional)},
                               {"softmaxInLayout", given(softmaxInLayout)}});
-  write_batched_gradients(query, keyIn, value, dy, arguments, inputLayout, source, dqOut, dkOut,
-                          dvOut, dpseOut);
+  write_batched_gradients(query, keyIn, value, dy,
+                          {softmaxMaxOptional, softmaxSumOptional, attentionInOptional}, arguments,
+                          inputLayout, source, dqOut, dkOut, dvOut, dpseOut);
 }
 
 }  // namespace aclnn_host::attention_score_rows

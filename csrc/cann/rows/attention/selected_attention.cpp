@@ -148,7 +148,12 @@ class Sequences {
   // The way back.
   static at::Tensor by_token(const at::Tensor& x) { return x.squeeze(0).transpose(0, 1); }
 
-  SoftmaxAttention attention(int64_t i) const {
+  // The maxima or sums of the softmax in the form that one attention takes.
+  at::Tensor read_softmax(const at::Tensor& softmax, int64_t i) const {
+    return read(queries_, softmax.squeeze(-3).unsqueeze(-1), std::nullopt, i);
+  }
+
+  SoftmaxAttention attention(int64_t i, ForwardPass forward = {}) const {
     const int64_t rows = queries_.length(i), columns = keys_.length(i);
     const at::Tensor lists = given_.indices.reshape({tokens(), -1});
     at::Tensor hidden = unselected(lists.narrow(0, queries_.first(i), rows), given_.block, columns);
@@ -161,6 +166,7 @@ class Sequences {
                            read(keys_, given_.key, given_.key_rope, i),
                            read(keys_, given_.value, std::nullopt, i), given_.scale};
     inputs.hidden = hidden;
+    inputs.forward = std::move(forward);
     return SoftmaxAttention(std::move(inputs));
   }
 
@@ -264,8 +270,7 @@ ACLNN(SparseFlashAttentionV2, (Floating<In>, query), (Floating<In>, key), (Float
          preTokens, nextTokens, attentionMode, attentionOutOut, softmaxMaxOut, softmaxSumOut);
 }
 
-// Without a value the keys are the values, and their gradient has both parts. The probabilities are
-// computed anew.
+// Without a value the keys are the values, and their gradient has both parts.
 ACLNN(SparseFlashAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Optional<In>, value),
       (In, sparseIndices), (Floating<In>, dOut), (Floating<In>, out), (Floating<In>, softmaxMax),
       (Floating<In>, softmaxSum), (Optional<In>, actualSeqLengthsQueryOptional),
@@ -337,7 +342,11 @@ ACLNN(SparseFlashAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Opt
     for (int64_t i = 0; i < queries.count(); ++i) {
       if (queries.length(i) == 0 || keys.length(i) == 0) continue;
       const SoftmaxAttention::Gradients gradients =
-          sequences.attention(i).gradients(Sequences::read(queries, dOut, std::nullopt, i));
+          sequences
+              .attention(
+                  i, {sequences.read_softmax(softmaxMax, i), sequences.read_softmax(softmaxSum, i),
+                      Sequences::read(queries, out, std::nullopt, i)})
+              .gradients(Sequences::read(queries, dOut, std::nullopt, i));
       const auto write = [](const at::Tensor& all, const TokenSequences& part, int64_t sequence,
                             const at::Tensor& gradient) {
         all.narrow(0, part.first(sequence), part.length(sequence))

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full_like.h>
@@ -58,12 +57,6 @@ void check_attention(const at::Tensor& query, const at::Tensor& key, const at::T
     expect_dtype("the sink", *arguments.sink, at::kFloat);
     expect_shape("the sink", *arguments.sink, {arguments.heads});
   }
-}
-
-void check_softmax_inputs(const std::optional<at::Tensor>& largest,
-                          const std::optional<at::Tensor>& sum) {
-  if (largest) expect_dtype("the softmax's maximum", *largest, at::kFloat);
-  if (sum) expect_dtype("the softmax's sum", *sum, at::kFloat);
 }
 
 void refuse_attention_arguments(std::initializer_list<std::pair<const char*, bool>> arguments) {
@@ -121,6 +114,17 @@ at::Tensor distance_shift(const at::Tensor& slopes, int64_t shift_type, int64_t 
   return (shift_type == kRoot ? distance.sqrt() : distance) * -slopes;
 }
 
+at::Tensor softmax_probabilities(const at::Tensor& scores, const at::Tensor& largest,
+                                 const at::Tensor& sum) {
+  const at::Tensor sees_no_key = (largest == -std::numeric_limits<double>::infinity()) | (sum == 0);
+  return (scores - largest).exp_().div_(sum).masked_fill_(sees_no_key, 0);
+}
+
+at::Tensor score_gradient(const at::Tensor& probabilities, const at::Tensor& gradient,
+                          const at::Tensor& of_result) {
+  return (gradient - of_result).mul_(probabilities);
+}
+
 SoftmaxAttention::SoftmaxAttention(AttentionInputs inputs) : inputs_(std::move(inputs)) {
   const int64_t heads = inputs_.query.size(1);
   const int64_t key_heads = inputs_.key.size(1);
@@ -148,7 +152,21 @@ SoftmaxAttention::SoftmaxAttention(AttentionInputs inputs) : inputs_(std::move(i
     largest_ = at::full_like(sum_, -std::numeric_limits<double>::infinity());
     return;
   }
-  largest_ = scores.amax(3, /*keepdim=*/true);
+  compute_softmax(scores);
+  if (inputs_.sink) {
+    of_sink_ = probabilities_.narrow(3, keys, 1);
+    probabilities_ = probabilities_.narrow(3, 0, keys);
+  }
+}
+
+void SoftmaxAttention::compute_softmax(const at::Tensor& scores) {
+  const ForwardPass& forward = inputs_.forward;
+  largest_ = forward.largest ? *forward.largest : scores.amax(3, /*keepdim=*/true);
+  if (forward.largest || forward.sum) {
+    sum_ = forward.sum ? *forward.sum : (scores - largest_).exp().sum(3, /*keepdim=*/true);
+    probabilities_ = softmax_probabilities(scores, largest_, sum_);
+    return;
+  }
   probabilities_ = at::softmax(scores, 3);
   // The largest probability is that of the largest score, whose exponential is 1.
   sum_ = probabilities_.amax(3, /*keepdim=*/true).reciprocal();
@@ -156,10 +174,6 @@ SoftmaxAttention::SoftmaxAttention(AttentionInputs inputs) : inputs_(std::move(i
   if (scores.is_meta() || is_hidden.any().item().toBool()) {
     probabilities_.masked_fill_(is_hidden, 0);
     sum_.masked_fill_(is_hidden, 0);
-  }
-  if (inputs_.sink) {
-    of_sink_ = probabilities_.narrow(3, keys, 1);
-    probabilities_ = probabilities_.narrow(3, 0, keys);
   }
 }
 
@@ -180,11 +194,13 @@ at::Tensor SoftmaxAttention::result() const {
 SoftmaxAttention::Gradients SoftmaxAttention::gradients(const at::Tensor& dy) const {
   const at::Tensor& p = probabilities_;
   const at::Tensor dp = dropped(at::matmul(dy, inputs_.value.transpose(2, 3)));
-  const at::Tensor ds = at::_softmax_backward_data(dp, p, 3, p.scalar_type());
+  const std::optional<at::Tensor>& result = inputs_.forward.result;
+  const at::Tensor of_result = (result ? dy * *result : dp * p).sum(3, /*keepdim=*/true);
+  const at::Tensor ds = score_gradient(p, dp, of_result);
   const at::Tensor scaled = ds * inputs_.scale;
   std::optional<at::Tensor> of_sink;
   if (inputs_.sink) {
-    of_sink = -(of_sink_ * (dp * p).sum(3, /*keepdim=*/true)).sum(at::IntArrayRef{0, 2, 3});
+    of_sink = -(of_sink_ * of_result).sum(at::IntArrayRef{0, 2, 3});
   }
   return {at::matmul(scaled, inputs_.key),
           by_group(at::matmul(scaled.transpose(2, 3), inputs_.query)),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
@@ -121,7 +122,7 @@ class SelectedAttention {
     }
   }
 
-  SoftmaxAttention attention(const Chunk& chunk) const {
+  SoftmaxAttention attention(const Chunk& chunk, ForwardPass forward = {}) const {
     AttentionInputs inputs{grouped(query_, chunk), selected(key_, chunk), selected(value_, chunk),
                            scale_};
     const int64_t queries = chunk.queries.size;
@@ -135,10 +136,12 @@ class SelectedAttention {
       inputs.hidden = as_batch(hidden.view(chunk.positions.sizes()));
     }
     inputs.hidden_score = kHiddenScore;
+    inputs.forward = std::move(forward);
     return SoftmaxAttention(std::move(inputs));
   }
 
-  // Queries, results and their gradients as query and head of keys, 1, group, elements.
+  // Queries, results, their gradients and the softmax's maxima and sums as query and head of keys,
+  // 1, group, elements or copies.
   at::Tensor grouped(const at::Tensor& packed, const Chunk& chunk) const {
     return packed.narrow(0, chunk.queries.first, chunk.queries.size)
         .to(at::kFloat)
@@ -289,7 +292,6 @@ ACLNN(NsaSelectedAttention, (Floating<In>, query), (Floating<In>, key), (Floatin
   attentionOut = results;
 }
 
-// The probabilities are computed anew, so nothing of the forward pass is needed.
 ACLNN(NsaSelectedAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
       (Floating<In>, attentionOut), (Floating<In>, attentionOutGrad), (In, softmaxMax),
       (In, softmaxSum), (IndexIn, topkIndices), (Optional<Ints>, actualSeqQLenOptional),
@@ -306,16 +308,21 @@ ACLNN(NsaSelectedAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Flo
   expect_dtype("attentionOutGrad", attentionOutGrad, query);
   expect_shape("attentionOutGrad", attentionOutGrad, shape);
   expect_dtype("attentionOut", attentionOut, query);
-  check_softmax_inputs(softmaxMax, softmaxSum);
-  expect_shape("softmaxMax", softmaxMax, {query.size(0), query.size(1), kSoftmaxCopies});
-  expect_shape("softmaxSum", softmaxSum, {query.size(0), query.size(1), kSoftmaxCopies});
+  for (const auto& [name, tensor] :
+       {std::pair("softmaxMax", softmaxMax), std::pair("softmaxSum", softmaxSum)}) {
+    expect_dtype(name, tensor, at::kFloat);
+    expect_shape(name, tensor, {query.size(0), query.size(1), kSoftmaxCopies});
+  }
   const at::Tensor of_query = at::zeros_like(query, at::kFloat);
   const at::Tensor of_key = at::zeros(key.sizes(), query.options().dtype(at::kFloat));
   const at::Tensor of_value = at::zeros(value.sizes(), query.options().dtype(at::kFloat));
   if (query.is_cpu() && !is_rehearsed()) {
     of.visit([&](const SelectedAttention::Chunk& chunk) {
       const SoftmaxAttention::Gradients gradients =
-          of.attention(chunk).gradients(of.grouped(attentionOutGrad, chunk));
+          of.attention(chunk, {of.grouped(softmaxMax, chunk).narrow(3, 0, 1),
+                               of.grouped(softmaxSum, chunk).narrow(3, 0, 1),
+                               of.grouped(attentionOut, chunk)})
+              .gradients(of.grouped(attentionOutGrad, chunk));
       const at::Tensor own = of_query.narrow(0, chunk.queries.first, chunk.queries.size);
       own.copy_(SelectedAttention::as_packed(gradients.query, own));
       const at::Tensor rows = of.rows(chunk);

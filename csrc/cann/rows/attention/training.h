@@ -36,6 +36,15 @@ struct AttentionArguments {
   std::optional<at::Tensor> sink = {};
 };
 
+// What a gradient is given of the forward pass; what is null is computed anew. It may be of more
+// keys than the call has: ring attention passes the maxima, the sums and the result of all blocks
+// of keys with each block, and adds the gradients.
+struct ForwardPass {
+  std::optional<at::Tensor> largest = {};
+  std::optional<at::Tensor> sum = {};
+  std::optional<at::Tensor> result = {};
+};
+
 // The sparse modes: what of the scores counts. A compressed mask says nothing that the mode does
 // not say.
 enum AttentionSparseMode {
@@ -57,10 +66,6 @@ enum AttentionShiftType { kScaleThenShift = 0, kShiftThenScale = 1, kDistance = 
 // Checks that no sequence makes different.
 void check_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const AttentionArguments& arguments);
-// The maxima and sums of the softmax that a gradient is given. It does without them, as it computes
-// the probabilities anew.
-void check_softmax_inputs(const std::optional<at::Tensor>& largest,
-                          const std::optional<at::Tensor>& sum);
 // Refuses arguments that would change the result in a way that the host CANN does not emulate.
 void refuse_attention_arguments(std::initializer_list<std::pair<const char*, bool>> arguments);
 
@@ -90,7 +95,17 @@ struct AttentionInputs {
   double hidden_score = -std::numeric_limits<double>::infinity();
   std::optional<at::Tensor> kept = {};  // 0 for what is dropped, 1 / keepProb for what is kept
   std::optional<at::Tensor> sink = {};  // one for each head of queries
+  ForwardPass forward = {};             // maxima and sums as batch, heads, queries, 1
 };
+
+// The probabilities exp(score - largest) / sum, 0 for a query that sees no key: one whose largest
+// score is -inf or whose sum is 0.
+at::Tensor softmax_probabilities(const at::Tensor& scores, const at::Tensor& largest,
+                                 const at::Tensor& sum);
+// The gradient of the scores from the one of the probabilities. `of_result` is the sum of the
+// products of a query's result and its gradient, which is the one of probabilities and theirs.
+at::Tensor score_gradient(const at::Tensor& probabilities, const at::Tensor& gradient,
+                          const at::Tensor& of_result);
 
 class SoftmaxAttention {
  public:
@@ -113,6 +128,7 @@ class SoftmaxAttention {
   Gradients gradients(const at::Tensor& dy) const;
 
  private:
+  void compute_softmax(const at::Tensor& scores);
   at::Tensor dropped(const at::Tensor& x) const;
   at::Tensor by_group(const at::Tensor& gradient) const;
 

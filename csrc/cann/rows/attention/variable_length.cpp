@@ -1,8 +1,7 @@
 // Attention of training over packed sequences of many lengths (see packed.h), and its gradients,
 // which are called "unpadding". The versions differ in what they have beside: 2 the types of
-// shifts, 3 rotary parts, 4 the layout of the softmax's maxima and sums. For the gradients the
-// probabilities are computed anew, so that nothing of the forward pass is needed; no gradient of a
-// shift is written.
+// shifts, 3 rotary parts, 4 the layout of the softmax's maxima and sums. No gradient of a shift is
+// written.
 
 #include "cann/rows/attention/packed.h"
 
@@ -27,8 +26,8 @@ struct RotaryOutputs {
 // Writes the gradients of both parts, and returns the one of the sink.
 at::Tensor write_with_rotary(const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value, const at::Tensor& dy,
-                             const RotaryParts& rotary, const std::string& layout,
-                             const at::OptionalIntArrayRef& query_sums,
+                             const ForwardPass& forward, bool as_input, const RotaryParts& rotary,
+                             const std::string& layout, const at::OptionalIntArrayRef& query_sums,
                              const at::OptionalIntArrayRef& key_sums,
                              const AttentionArguments& arguments, const RotaryOutputs& outputs) {
   check_value_size(key, value);
@@ -36,7 +35,8 @@ at::Tensor write_with_rotary(const at::Tensor& query, const at::Tensor& key,
   const at::Tensor queries = with_rotary("queryRope", query, rotary.query);
   const at::Tensor keys = with_rotary("keyInRope", key, rotary.key);
   const PackedAttention sequences(queries, keys, value, layout, query_sums, key_sums, arguments);
-  const PackedGradients gradients = packed_gradients(queries, keys, value, dy, sequences);
+  const PackedGradients gradients =
+      packed_gradients(queries, keys, value, dy, forward, as_input, sequences);
   const int64_t size = query.size(2);
   outputs.query = gradients.query.narrow(2, 0, size);
   outputs.key = gradients.key.narrow(2, 0, size);
@@ -200,7 +200,6 @@ ACLNN(FlashAttentionUnpaddingScoreGrad, (Floating<In>, query), (Floating<In>, ke
       (Out, dkOut), (Out, dvOut),
       (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   check_value_size(keyIn, value);
   const PackedAttention sequences(query, keyIn, value, inputLayout, actualSeqQLenOptional,
                                   actualSeqKvLenOptional,
@@ -216,7 +215,10 @@ ACLNN(FlashAttentionUnpaddingScoreGrad, (Floating<In>, query), (Floating<In>, ke
                                    nextTokens,
                                    headNum,
                                    sparseMode});
-  write(packed_gradients(query, keyIn, value, dy, sequences), dqOut, dkOut, dvOut);
+  write(packed_gradients(query, keyIn, value, dy,
+                         {softmaxMaxOptional, softmaxSumOptional, attentionInOptional}, false,
+                         sequences),
+        dqOut, dkOut, dvOut);
 }
 ACLNN(FlashAttentionUnpaddingScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn),
       (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
@@ -232,14 +234,16 @@ ACLNN(FlashAttentionUnpaddingScoreGradV2, (Floating<In>, query), (Floating<In>, 
       (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
       (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   check_value_size(keyIn, value);
   const PackedAttention sequences(
       query, keyIn, value, inputLayout, actualSeqQLenOptional, actualSeqKvLenOptional,
       {pseShiftOptional, dropMaskOptional, attenMaskOptional, prefixOptional, qStartIdxOptional,
        kvStartIdxOptional, scaleValue, keepProb, preTokens, nextTokens, headNum, sparseMode,
        pseType});
-  write(packed_gradients(query, keyIn, value, dy, sequences), dqOut, dkOut, dvOut);
+  write(packed_gradients(query, keyIn, value, dy,
+                         {softmaxMaxOptional, softmaxSumOptional, attentionInOptional}, false,
+                         sequences),
+        dqOut, dkOut, dvOut);
 }
 ACLNN(FlashAttentionUnpaddingScoreGradV3, (Floating<In>, query), (Optional<In>, queryRope),
       (Floating<In>, keyIn), (Optional<In>, keyInRope), (Floating<In>, value), (Floating<In>, dy),
@@ -256,15 +260,15 @@ ACLNN(FlashAttentionUnpaddingScoreGradV3, (Floating<In>, query), (Optional<In>, 
       (Optional<Out>, dkRopeOut), (Out, dvOut),
       (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
   const AttentionArguments arguments = {pseShiftOptional, dropMaskOptional,  attenMaskOptional,
                                         prefixOptional,   qStartIdxOptional, kvStartIdxOptional,
                                         scaleValue,       keepProb,          preTokens,
                                         nextTokens,       headNum,           sparseMode,
                                         pseType};
-  write_with_rotary(query, keyIn, value, dy, {queryRope, keyInRope}, inputLayout,
-                    actualSeqQLenOptional, actualSeqKvLenOptional, arguments,
-                    {dqOut, dqRopeOut, dkOut, dkRopeOut, dvOut});
+  write_with_rotary(query, keyIn, value, dy,
+                    {softmaxMaxOptional, softmaxSumOptional, attentionInOptional}, false,
+                    {queryRope, keyInRope}, inputLayout, actualSeqQLenOptional,
+                    actualSeqKvLenOptional, arguments, {dqOut, dqRopeOut, dkOut, dkRopeOut, dvOut});
 }
 ACLNN(FlashAttentionUnpaddingScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
       (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
@@ -280,8 +284,7 @@ ACLNN(FlashAttentionUnpaddingScoreGradV4, (Floating<In>, query), (Floating<In>, 
       (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift"),
       (char*, softmaxInLayout)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
-  is_as_input("softmaxInLayout", softmaxInLayout);
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
+  const bool as_input = is_as_input("softmaxInLayout", softmaxInLayout);
   check_value_size(keyIn, value);
   const PackedAttention sequences(query, keyIn, value, inputLayout, actualSeqQLenOptional,
                                   actualSeqKvLenOptional,
@@ -297,7 +300,10 @@ ACLNN(FlashAttentionUnpaddingScoreGradV4, (Floating<In>, query), (Floating<In>, 
                                    nextTokens,
                                    headNum,
                                    sparseMode});
-  write(packed_gradients(query, keyIn, value, dy, sequences), dqOut, dkOut, dvOut);
+  write(packed_gradients(query, keyIn, value, dy,
+                         {softmaxMaxOptional, softmaxSumOptional, attentionInOptional}, as_input,
+                         sequences),
+        dqOut, dkOut, dvOut);
 }
 // The third version with a sink.
 ACLNN(FlashAttentionUnpaddingScoreGradV5, (Floating<In>, query), (Optional<In>, queryRope),
@@ -317,8 +323,7 @@ ACLNN(FlashAttentionUnpaddingScoreGradV5, (Floating<In>, query), (Optional<In>, 
       (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift"),
       (Optional<Out>, dsinkOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", paddingMaskOptional.has_value()}});
-  is_as_input("softmaxInLayout", softmaxInLayout);
-  check_softmax_inputs(softmaxMaxOptional, softmaxSumOptional);
+  const bool as_input = is_as_input("softmaxInLayout", softmaxInLayout);
   EXPECT(dsinkOut || !sinkInOptional, "dsinkOut is null, expected a tensor as sinkInOptional is");
   const AttentionArguments arguments = {pseShiftOptional, dropMaskOptional,  attenMaskOptional,
                                         prefixOptional,   qStartIdxOptional, kvStartIdxOptional,
@@ -326,8 +331,9 @@ ACLNN(FlashAttentionUnpaddingScoreGradV5, (Floating<In>, query), (Optional<In>, 
                                         nextTokens,       headNum,           sparseMode,
                                         pseType,          sinkInOptional};
   const at::Tensor dsink = write_with_rotary(
-      query, keyIn, value, dy, {queryRope, keyInRope}, inputLayout, actualSeqQLenOptional,
-      actualSeqKvLenOptional, arguments, {dqOut, dqRopeOut, dkOut, dkRopeOut, dvOut});
+      query, keyIn, value, dy, {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
+      as_input, {queryRope, keyInRope}, inputLayout, actualSeqQLenOptional, actualSeqKvLenOptional,
+      arguments, {dqOut, dqRopeOut, dkOut, dkRopeOut, dvOut});
   if (sinkInOptional) dsinkOut = dsink;
 }
 ACLNN_MAX_WORKSPACE(FlashAttentionUnpaddingScoreGradV5);

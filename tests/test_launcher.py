@@ -176,7 +176,8 @@ TIDIES_UP = "signal.signal(signal.SIGTSTP, lambda *_: (time.sleep(0.1), os.kill(
 def test_a_shell_has_its_terminal_back(before: str, tmp_path: Path) -> None:
     """Ctrl-Z, fg, Ctrl-C; a program may catch the first, and stop itself when it has tidied up."""
     program = tmp_path / "program.py"
-    code = "import os, signal, sys, time\nsignal.signal(signal.SIGCONT, lambda *_: print('going on', flush=True))\n"
+    # Not by print, within which a second signal would find its buffer.
+    code = "import os, signal, sys, time\nsignal.signal(signal.SIGCONT, lambda *_: os.write(1, b'going on\\n'))\n"
     program.write_text(f"{code}{before}try:\n  {READY}  {WAIT}\nexcept KeyboardInterrupt: sys.exit(5)\n")
     child, terminal = pty.fork()
     if child == 0:

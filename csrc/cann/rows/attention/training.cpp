@@ -1,5 +1,3 @@
-// The attention of training: see training.h.
-
 #include "cann/rows/attention/training.h"
 
 #include <algorithm>

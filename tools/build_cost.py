@@ -23,8 +23,8 @@ from torch.utils import cpp_extension
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 CMAKE = Path(cmake.CMAKE_BIN_DIR) / "cmake"
-# How many such files the core may cost: a little more than it did when this was written.
-BAR = 10.0
+# How many such files the core may cost. It was 9.2 to 9.7 of them when this was written; runs differ by a tenth.
+BAR = 12.0
 
 
 def cpu_seconds(command: list[str | Path], *, times: int = 1) -> float:

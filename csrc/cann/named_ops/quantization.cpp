@@ -76,7 +76,7 @@ NAMED_OPERATOR(IFMR, (Floating<In>, data), (Floating<In>, data_min), (Floating<I
          "data_min and data_max have ", data_min.numel(), " and ", data_max.numel(),
          " elements and cumsum ", cumsum.numel(), ", expected one each, and some bins");
   Quantisation best{1, 0};
-  if (data.is_cpu() && !is_rehearsed()) {
+  if (has_values(data)) {
     best = reconstruct(data.to(at::kFloat), data_min.item().toDouble(), data_max.item().toDouble(),
                        cumsum, {min_percentile.value_or(1), max_percentile.value_or(1)}, range,
                        step, with_offset.value_or(true), bits);

@@ -155,7 +155,7 @@ NAMED_OPERATOR(ROIAlign, (Floating<In>, features), (Floating<In>, rois),
   const at::Tensor boxes = with_ends(rois, mode), images = wide(features);
   const at::Tensor result =
       at::zeros({boxes.size(0), features.size(1), options.height, options.width}, images.options());
-  if (has_regions(features) && result.numel() > 0) {
+  if (has_values(features) && result.numel() > 0) {
     each_aligned(boxes, features.sizes(), options,
                  [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
                    const auto type = images.scalar_type();
@@ -178,7 +178,7 @@ NAMED_OPERATOR(ROIAlignGrad, (Floating<In>, ydiff), (Floating<In>, rois),
   const at::Tensor boxes = with_ends(rois, mode), gradients = wide(ydiff);
   expect_shape("ydiff", ydiff, {boxes.size(0), xdiff->size(1), options.height, options.width});
   const at::Tensor result = at::zeros(xdiff->sizes(), gradients.options());
-  if (has_regions(ydiff) && ydiff.numel() > 0) {
+  if (has_values(ydiff) && ydiff.numel() > 0) {
     each_aligned(boxes, result.sizes(), options,
                  [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
                    const auto type = gradients.scalar_type();
@@ -199,7 +199,7 @@ NAMED_OPERATOR(PSROIPoolingV2, (Floating<In>, x), (Floating<In>, rois), (Out, y)
   const at::Tensor result =
       at::zeros({rois.size(0) * rois.size(2), pooling.outputs, pooling.group, pooling.group},
                 images.options());
-  if (has_regions(x)) {
+  if (has_values(x)) {
     each_cell(rois, pooling, x.size(2), x.size(3), [&](const Cell& cell) {
       if (cell.area() <= 0) return;
       const at::Tensor part = images[cell.image][cell.channel]
@@ -221,7 +221,7 @@ NAMED_OPERATOR(PSROIPoolingGradV2D, (Floating<In>, x), (Floating<In>, rois), (Ou
   expect_shape("y", y, {rois.size(0), pooling.channels(), y->size(2), y->size(3)});
   const at::Tensor gradients = x.to(at::kFloat).contiguous();
   const at::Tensor result = at::zeros(y->sizes(), gradients.options());
-  if (has_regions(x)) {
+  if (has_values(x)) {
     each_cell(rois, pooling, result.size(2), result.size(3), [&](const Cell& cell) {
       if (cell.area() <= 0) return;
       const float gradient = gradients.const_data_ptr<float>()[cell.result];
@@ -260,7 +260,7 @@ NAMED_OPERATOR(DeformableOffsetsGrad, (Floating<In>, grad), (Floating<In>, X),
   expect_shape("grad, channels second,", points, g.samples());
   const at::Tensor of_images = at::zeros(images.sizes(), images.options());
   const at::Tensor of_offsets = at::zeros(places.sizes(), images.options());
-  if (has_samples(images)) {
+  if (has_values(images)) {
     sample_gradients(g, images, places, as_columns(g, points).contiguous(), of_images, of_offsets);
   }
   grad_X = of_images.permute({0, 2, 3, 1});

@@ -62,11 +62,6 @@ std::vector<int64_t> selected(const std::vector<Box>& boxes, const std::vector<f
   return kept;
 }
 
-// Whether there are values to look at: not in stage 1.
-bool has_values(const at::Tensor& tensor) {
-  return tensor.is_cpu() && !is_rehearsed();
-}
-
 float number_in(const at::Tensor& tensor) {
   EXPECT(tensor.numel() == 1, "a threshold has ", tensor.numel(), " elements, expected one");
   return has_values(tensor) ? tensor.item().to<float>() : 0.0f;

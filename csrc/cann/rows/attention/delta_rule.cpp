@@ -97,7 +97,7 @@ ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Floating<In>, key), (Floa
   if (numAcceptedTokens) expect_shape("numAcceptedTokens", *numAcceptedTokens, {sequences});
   expect_shape("out", out, value.sizes());
   const at::Tensor results = at::empty(value.sizes(), wide(value).options());
-  if (!query.is_cpu() || is_rehearsed()) {
+  if (!has_values(query)) {
     out = results;
     return;
   }
@@ -162,7 +162,7 @@ ACLNN(ChunkGatedDeltaRule, (Floating<In>, query), (Floating<In>, key), (Floating
   expect_like(finalState.name(), finalState, initialState);
   const at::Tensor results = at::zeros(value.sizes(), wide(value).options());
   const at::Tensor states = wide(initialState).clone();
-  if (query.is_cpu() && !is_rehearsed()) {
+  if (has_values(query)) {
     const DeltaRule rule(query, key, value, beta, gOptional, std::nullopt, scaleValue);
     const std::vector<int64_t> lengths = integers_in(actualSeqLengths);
     int64_t token = 0;

@@ -134,7 +134,7 @@ ACLNN(FusedFloydAttention, (Floating<In>, query), (Floating<In>, key1), (Floatin
   const auto options = query.options().dtype(at::kFloat);
   const at::Tensor results = at::zeros(query.sizes(), options);
   const at::Tensor largest = at::zeros(of_softmax, options), sum = at::zeros(of_softmax, options);
-  if (query.is_cpu() && !is_rehearsed()) {
+  if (has_values(query)) {
     for (int64_t b = 0; b < floyd.batch(); ++b) {
       for (int64_t h = 0; h < floyd.heads(); ++h) {
         const Floyd::Softmax softmax = floyd.softmax(b, h);
@@ -174,7 +174,7 @@ ACLNN(FusedFloydAttentionGrad, (Floating<In>, query), (Floating<In>, key1), (Flo
   };
   const at::Tensor dq = zeros_of(query), dk1 = zeros_of(key1), dv1 = zeros_of(key1);
   const at::Tensor dk2 = zeros_of(key2), dv2 = zeros_of(key2);
-  if (query.is_cpu() && !is_rehearsed()) {
+  if (has_values(query)) {
     for (int64_t b = 0; b < floyd.batch(); ++b) {
       for (int64_t h = 0; h < floyd.heads(); ++h) {
         const at::Tensor of_result = floyd.part(dy, b, h);

@@ -50,7 +50,7 @@ Lengths lengths_in(const char* name, const std::optional<at::Tensor>& tensor) {
   EXPECT(type == at::kLong || type == at::kInt, name, " has dtype ", dtype_text(type),
          ", expected INT64 or INT32");
   std::vector<int64_t> lengths(static_cast<size_t>(tensor->numel()));
-  if (!tensor->is_cpu() || is_rehearsed()) return lengths;
+  if (!has_values(*tensor)) return lengths;
   const at::Tensor values = tensor->to(at::kLong).contiguous();
   std::copy_n(values.const_data_ptr<int64_t>(), lengths.size(), lengths.begin());
   return lengths;

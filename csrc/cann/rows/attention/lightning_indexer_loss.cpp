@@ -148,7 +148,7 @@ ACLNN(DenseLightningIndexerSoftmaxLse, (Floating<In>, queryIndex), (Floating<In>
   const auto options = queryIndex.options().dtype(at::kFloat);
   const at::Tensor largest = at::zeros({indexer.tokens()}, options);
   const at::Tensor sum = at::zeros({indexer.tokens()}, options);
-  if (queryIndex.is_cpu() && !is_rehearsed()) {
+  if (has_values(queryIndex)) {
     indexer.each_query([&](int64_t sequence) { return indexer.parts(sequence); },
                        [&](const auto& parts, int64_t token, int64_t row, int64_t visible) {
                          const at::Tensor scores = QueryScores(parts.query.select(0, row),
@@ -201,7 +201,7 @@ ACLNN(DenseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, key
   indexer.expect_enough_keys("actualSeqLengthsKey");
 
   IndexerGradients sums(queryIndex, keyIndex);
-  if (query.is_cpu() && !is_rehearsed()) {
+  if (has_values(query)) {
     struct Sequence {
       int64_t number;
       Indexer::Parts index;
@@ -273,7 +273,7 @@ ACLNN(SparseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, ke
   indexer.expect_enough_keys("actualSeqLengthsKey");
 
   IndexerGradients sums(queryIndex, keyIndex);
-  if (query.is_cpu() && !is_rehearsed()) {
+  if (has_values(query)) {
     struct Sequence {
       int64_t number;
       Indexer::Parts index;

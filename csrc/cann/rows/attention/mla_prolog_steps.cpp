@@ -236,7 +236,7 @@ class Prolog {
     };
     at::Tensor index = a_.cache_index->flatten();
     at::Tensor values = rows.to(cache->scalar_type());
-    if (index.is_cpu() && !is_rehearsed()) {
+    if (has_values(index)) {
       const at::Tensor kept = index.ge(0).nonzero().flatten();
       index = index.index_select(0, kept);
       values = values.index_select(0, kept);

@@ -142,7 +142,7 @@ struct Caches {
     } else {
       expect_shape("index", index, {batch * (mode.by_page ? pages : sequence)});
     }
-    if (!is_rehearsed()) check_bounds("index", index, limit, -1);
+    if (has_values(index)) check_bounds("index", index, limit, -1);
     if (!mode.is_paged) {
       const at::Tensor first = at::arange(batch, index.options()).unsqueeze(1) * page;
       return at::where(index < 0, -1, index + first).flatten();
@@ -321,7 +321,7 @@ ACLNN(QkvRmsNormRopeCache, (Floating<In>, qkv), (Floating<In>, qGamma), (Floatin
     EXPECT(page % width == 0, cache->name(), " has shape ", (*cache)->sizes(),
            ", expected pages of a multiple of ", width, " tokens");
   }
-  if (!is_rehearsed()) check_bounds("index", index, pages * page, -1);
+  if (has_values(index)) check_bounds("index", index, pages * page, -1);
 
   const auto parts = wide(qkv).view({tokens, heads, kSize}).split_with_sizes(headNums, 1);
   const at::Tensor cosines = cos.unsqueeze(1), sines = sin.unsqueeze(1);

@@ -298,7 +298,7 @@ void write_attention(const at::Tensor& query, const at::Tensor& value,
   const at::Tensor largest = at::zeros({query.size(0), heads, kSoftmaxCopies}, options);
   const at::Tensor sum = at::zeros_like(largest);
   const at::Tensor results = at::zeros({query.size(0), heads, value.size(2)}, options);
-  if (query.is_cpu() && !is_rehearsed()) {
+  if (has_values(query)) {
     for (size_t i = 0; i < sequences.count(); ++i) {
       if (sequences.queries(i).size == 0) continue;
       const SoftmaxAttention attention = sequences.attention(i);
@@ -325,7 +325,7 @@ PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,
   const auto zeros = [](const at::Tensor& like) { return at::zeros_like(like, at::kFloat); };
   PackedGradients results{zeros(query), zeros(key), zeros(value),
                           at::zeros({query.size(1)}, query.options().dtype(at::kFloat))};
-  if (!query.is_cpu() || is_rehearsed()) return results;
+  if (!has_values(query)) return results;
   for (size_t i = 0; i < sequences.count(); ++i) {
     const SequencePart& queries = sequences.queries(i);
     if (queries.size == 0) continue;

@@ -125,7 +125,7 @@ void embed(const at::Tensor& positions, const at::Tensor& query, const at::Tenso
          "positions has shape ", positions.sizes(), ", expected three rows",
          mode == kSections ? " or four" : " as cacheMode is 1");
   check_sections(positions, sections, rotary_size / 2);
-  if (!is_rehearsed()) check_bounds("positions", positions, cache.size(0));
+  if (has_values(positions)) check_bounds("positions", positions, cache.size(0));
   expect_shape("queryOut", query_out, query.sizes());
   expect_shape("keyOut", key_out, key.sizes());
   // The ones of a rehearsal may be no places of the cache.

@@ -187,7 +187,7 @@ Results results_of(const Selected& given, Sequences& sequences) {
   const int64_t tokens = sequences.tokens(), heads = sequences.queries().heads();
   const Results all{at::zeros({tokens, heads, sequences.size()}, options),
                     at::zeros({tokens, heads}, options), at::zeros({tokens, heads}, options)};
-  if (!given.query.is_cpu() || is_rehearsed()) return all;
+  if (!has_values(given.query)) return all;
   sequences.measure();
   for (int64_t i = 0; i < sequences.queries().count(); ++i) {
     const int64_t rows = sequences.queries().length(i), first = sequences.queries().first(i);
@@ -336,7 +336,7 @@ ACLNN(SparseFlashAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Opt
   const at::Tensor dquery = at::zeros({tokens, heads, size + rope}, options);
   const at::Tensor dkey = at::zeros({places, 1, size + rope}, options);
   const at::Tensor dvalue = at::zeros({places, 1, size}, options);
-  if (query.is_cpu() && !is_rehearsed()) {
+  if (has_values(query)) {
     sequences.measure();
     const TokenSequences &queries = sequences.queries(), &keys = sequences.keys();
     for (int64_t i = 0; i < queries.count(); ++i) {

@@ -231,7 +231,7 @@ ACLNN(NsaCompressAttention, (Floating<In>, query), (Floating<In>, key), (Floatin
   const at::Tensor sum = at::zeros_like(largest);
   const at::Tensor results = at::zeros({tokens, heads, value.size(2)}, options);
   const at::Tensor indices = at::zeros({tokens, key_heads, blocks.count}, options.dtype(at::kLong));
-  for (size_t i = 0; query.is_cpu() && !is_rehearsed() && i < queries.size(); ++i) {
+  for (size_t i = 0; has_values(query) && i < queries.size(); ++i) {
     const int64_t rows = queries[i].size;
     if (rows == 0) continue;
     AttentionInputs inputs{PackedAttention::read(query, queries[i]),
@@ -275,7 +275,7 @@ ACLNN(NsaSelectedAttention, (Floating<In>, query), (Floating<In>, key), (Floatin
   const at::Tensor largest = at::zeros({query.size(0), query.size(1), kSoftmaxCopies}, options);
   const at::Tensor sum = at::zeros_like(largest);
   const at::Tensor results = at::zeros({query.size(0), query.size(1), value.size(2)}, options);
-  if (query.is_cpu() && !is_rehearsed()) {
+  if (has_values(query)) {
     of.visit([&](const SelectedAttention::Chunk& chunk) {
       const SoftmaxAttention attention = of.attention(chunk);
       const auto write = [&](const at::Tensor& packed, const at::Tensor& grouped) {
@@ -316,7 +316,7 @@ ACLNN(NsaSelectedAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Flo
   const at::Tensor of_query = at::zeros_like(query, at::kFloat);
   const at::Tensor of_key = at::zeros(key.sizes(), query.options().dtype(at::kFloat));
   const at::Tensor of_value = at::zeros(value.sizes(), query.options().dtype(at::kFloat));
-  if (query.is_cpu() && !is_rehearsed()) {
+  if (has_values(query)) {
     of.visit([&](const SelectedAttention::Chunk& chunk) {
       const SoftmaxAttention::Gradients gradients =
           of.attention(chunk, {of.grouped(softmaxMax, chunk).narrow(3, 0, 1),

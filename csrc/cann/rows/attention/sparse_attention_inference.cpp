@@ -224,7 +224,7 @@ ACLNN(NsaCompressAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
   const int64_t tokens = queries.tokens().size(0);
   const at::Tensor results = at::zeros({tokens, heads, values.head_size()}, options);
   const at::Tensor indices = at::zeros({tokens, key_heads, blocks.count}, options.dtype(at::kLong));
-  for (int64_t b = 0; query.is_cpu() && !is_rehearsed() && b < sequences; ++b) {
+  for (int64_t b = 0; has_values(query) && b < sequences; ++b) {
     const int64_t length = lengths[static_cast<size_t>(b)];
     const at::Tensor places = at::arange(length, table.options());
     const at::Tensor own_keys = keys.read(b, places);
@@ -308,7 +308,7 @@ ACLNN(NsaSelectedAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
   const at::Tensor results =
       at::zeros({tokens, heads, values.head_size()}, query.options().dtype(at::kFloat));
   const at::Tensor selected = topkIndices.reshape({tokens, key_heads, count});
-  for (int64_t b = 0; query.is_cpu() && !is_rehearsed() && b < sequences; ++b) {
+  for (int64_t b = 0; has_values(query) && b < sequences; ++b) {
     const int64_t length = lengths[static_cast<size_t>(b)];
     for (int64_t s = 0; s < queries.length(b); ++s) {
       const int64_t token = queries.first(b) + s;

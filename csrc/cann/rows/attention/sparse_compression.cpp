@@ -97,7 +97,7 @@ ACLNN(NsaCompress, (Floating<In>, input), (Floating<In>, weight),
   const at::Tensor results = at::zeros({total(sequences, windows), input.size(1), input.size(2)},
                                        input.options().dtype(at::kFloat));
   expect_shape("output", output, results.sizes());
-  if (input.is_cpu() && !is_rehearsed()) {
+  if (has_values(input)) {
     int64_t first = 0;
     for (const SequencePart& sequence : sequences) {
       const int64_t count = windows.count(sequence.size);
@@ -124,7 +124,7 @@ ACLNN(NsaCompressGrad, (Floating<In>, outputGrad), (Floating<In>, input), (Float
   expect_shape("outputGrad", outputGrad, {total(sequences, windows), input.size(1), input.size(2)});
   const at::Tensor of_input = at::zeros_like(input, at::kFloat);
   const at::Tensor of_weight = at::zeros_like(weight, at::kFloat);
-  if (input.is_cpu() && !is_rehearsed()) {
+  if (has_values(input)) {
     const at::Tensor values = input.to(at::kFloat);
     const at::Tensor weights = weight.to(at::kFloat).unsqueeze(-1);
     const at::Tensor gradients = outputGrad.to(at::kFloat);
@@ -188,7 +188,7 @@ ACLNN(NsaCompressWithCache, (Floating<In>, input), (Floating<In>, weight), (Inde
     if (!blockTableOptional) tokens += length;
   }
   const at::Tensor cache = wide(outputCache).clone();
-  if (input.is_cpu() && !is_rehearsed()) {
+  if (has_values(input)) {
     const at::Tensor pages = blockTableOptional ? input.flatten(0, 1) : input;
     int64_t first = 0;
     for (int64_t b = 0; b < batches; ++b) {

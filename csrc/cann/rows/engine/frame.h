@@ -68,4 +68,10 @@ using RowFunction = void (*)(const Frame&);
 // rows that check values, not only shapes and dtypes.
 bool is_rehearsed() noexcept;
 
+// Whether a tensor holds the caller's values: in stage 2. In stage 1 it has no memory, or zeros or
+// ones of a rehearsal.
+inline bool has_values(const at::Tensor& tensor) {
+  return tensor.is_cpu() && !is_rehearsed();
+}
+
 }  // namespace aclnn_host

@@ -119,7 +119,7 @@ std::vector<Group> groups_of(const char* name, const at::Tensor& list, bool is_o
          " has shape ", list.sizes(), ", expected (", matrices, has_pairs ? ", 2)" : ")");
   EXPECT(list.size(0) > 0 && list.size(0) <= matrices, name, " has ", list.size(0),
          " groups, expected 1 to ", matrices, ", as the weight has matrices");
-  if (is_on_device && (!list.is_cpu() || is_rehearsed())) return {{0, 0, limit}};
+  if (is_on_device && !has_values(list)) return {{0, 0, limit}};
   std::vector<Group> groups;
   const at::Tensor memory = list.contiguous();
   const int64_t* const values = memory.const_data_ptr<int64_t>();

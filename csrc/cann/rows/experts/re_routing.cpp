@@ -62,9 +62,9 @@ ACLNN(MoeReRouting, (In, tokens), (In, expertTokenNumPerRank),
   expect_dtype(permuteTokensOut, tokens);
   expect_dtype("permuteTokenIdxOut", permuteTokenIdxOut, at::kInt);
   expect_dtype(expertTokenNumOut, expertTokenNumPerRank);
-  const bool is_known = tokens.is_cpu() && !is_rehearsed();
-  const at::Tensor sources = is_known ? sources_of(expertTokenNumPerRank, count)
-                                      : at::arange(count, tokens.options().dtype(at::kLong));
+  const at::Tensor sources = has_values(tokens)
+                                 ? sources_of(expertTokenNumPerRank, count)
+                                 : at::arange(count, tokens.options().dtype(at::kLong));
   const at::Tensor result =
       moved(tokens, [&](const at::Tensor& elements) { return elements.index_select(0, sources); });
   at::Tensor scales;

@@ -117,8 +117,7 @@ ACLNN(ForeachRoundOffNumber, (Ins, x), (In, roundMode), (Outs, out)) {
   EXPECT(roundMode.numel() == 1 && roundMode.scalar_type() == at::kChar, "roundMode has shape ",
          roundMode.sizes(), " and dtype ", dtype_text(roundMode.scalar_type()),
          ", expected one element of INT8");
-  const bool is_known = roundMode.is_cpu() && !is_rehearsed();
-  const int64_t mode = is_known ? roundMode.reshape({}).item().toLong() : 1;
+  const int64_t mode = has_values(roundMode) ? roundMode.reshape({}).item().toLong() : 1;
   for_each_of_one_type(out, [&](size_t i) { return rounded(x[i], mode); }, x);
 }
 ACLNN(ForeachRoundOffNumberV2, (Ins, x), (Number, roundMode), (Outs, out)) {

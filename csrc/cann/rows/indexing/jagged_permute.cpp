@@ -52,7 +52,7 @@ ACLNN(ExpandIntoJaggedPermute, (In, permute), (In, inputOffset), (In, outputOffs
   EXPECT(outputSize >= 0, "outputSize is ", outputSize.value(), ", expected 0 or more");
   expect_shape("outputPermuteOut", outputPermuteOut, {outputSize.value()});
   const at::Tensor places = at::zeros({outputSize.value()}, permute.options().dtype(at::kLong));
-  if (permute.is_cpu() && !is_rehearsed()) {
+  if (has_values(permute)) {
     write_places(permute, inputOffset, outputOffset, places);
   }
   outputPermuteOut = places.to(permute.scalar_type());

@@ -17,7 +17,7 @@ namespace {
 
 // Integers that are known in stage 2 only: in order, or none.
 std::vector<int64_t> known_values(const at::Tensor& integers) {
-  if (!integers.is_cpu() || is_rehearsed()) return {};
+  if (!has_values(integers)) return {};
   const at::Tensor flat = integers.to(at::kLong).contiguous();
   const int64_t* data = flat.const_data_ptr<int64_t>();
   return {data, data + flat.numel()};

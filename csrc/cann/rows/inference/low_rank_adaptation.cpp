@@ -23,7 +23,7 @@ at::Tensor adapted(const at::Tensor& x, const std::optional<at::Tensor>& first,
 
 // Whether it is known that no row wants this pair.
 bool is_unused(const at::Tensor& wanted) {
-  return wanted.is_cpu() && !is_rehearsed() && !wanted.any().item().toBool();
+  return has_values(wanted) && !wanted.any().item().toBool();
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ ACLNN(GatherPaKvCache, (In, keyCache), (In, valueCache), (IndexIn, blockTables),
   const int64_t batch = blockTables.size(0);
   expect_shape("seqLens", seqLens, {isSeqLensCumsum ? batch + 1 : batch});
   if (seqOffsetOptional) expect_shape("seqOffsetOptional", *seqOffsetOptional, {batch});
-  if (!keyRef->is_cpu() || is_rehearsed()) return;
+  if (!has_values(keyRef)) return;
 
   std::vector<int64_t> lengths = integers_in(seqLens), skipped(static_cast<size_t>(batch), 0);
   if (isSeqLensCumsum) {

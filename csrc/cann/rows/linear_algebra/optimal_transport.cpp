@@ -21,7 +21,7 @@ ACLNN(Sinkhorn, (Floating<In>, cost), (Optional<Number>, tol), (Out, p)) {
   const at::Tensor weights = at::exp(wide(cost));
   const auto rows = static_cast<double>(cost.size(0));
   const auto columns = static_cast<double>(cost.size(1));
-  const bool is_known = cost.is_cpu() && !is_rehearsed();
+  const bool is_known = has_values(cost);
   at::Tensor of_columns = at::ones({cost.size(1)}, weights.options());
   at::Tensor of_rows;
   for (int step = 0; step < kMostSteps; ++step) {

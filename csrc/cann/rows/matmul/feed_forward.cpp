@@ -307,7 +307,7 @@ void run(const Layer& layer, const at::OptionalIntArrayRef& tokens, bool are_end
 std::vector<int64_t> values_of(const at::Tensor& tokens, bool are_ends, int64_t rows) {
   std::vector<int64_t> values(static_cast<size_t>(tokens.size(0)), are_ends ? rows : 0);
   values[0] = rows;
-  if (!tokens.is_cpu() || is_rehearsed()) return values;
+  if (!has_values(tokens)) return values;
   const at::Tensor known = tokens.to(at::kLong).contiguous();
   const int64_t* data = known.const_data_ptr<int64_t>();
   values.assign(data, data + known.numel());

@@ -49,7 +49,7 @@ at::Tensor parameter(const char* name, const at::Tensor& tensor, const Rows& row
   if (may_be_number && tensor.numel() == 1) return wide(tensor).reshape({1});
   EXPECT(tensor.dim() == 2 && tensor.size(1) == size && tensor.size(0) > 0, name, " has shape ",
          tensor.sizes(), ", expected [groups, ", size, "]");
-  if (!is_rehearsed()) check_bounds("the group of a row", *rows.groups, tensor.size(0));
+  if (has_values(*rows.groups)) check_bounds("the group of a row", *rows.groups, tensor.size(0));
   return wide(tensor).index_select(0, rows.groups->clamp(0, tensor.size(0) - 1));
 }
 

@@ -102,11 +102,6 @@ inline at::Tensor steps_first(const at::Tensor& sequence, bool is_batch_first) {
   return is_batch_first ? sequence.transpose(0, 1) : sequence;
 }
 
-// Whether the numbers in a tensor are the caller's. In stage 1 they are not.
-inline bool has_values(const at::Tensor& tensor) {
-  return tensor.is_cpu() && !is_rehearsed();
-}
-
 // How many steps to compute; in stage 1 one shows what there is to see.
 inline int64_t steps_to_compute(const at::Tensor& sequence) {
   return has_values(sequence) ? sequence.size(0) : std::min<int64_t>(sequence.size(0), 1);

@@ -87,7 +87,7 @@ ACLNN(RepeatInterleaveGrad, (Floating<In>, yGrad), (IndexIn, repeats), (int64_t,
   const int64_t rest = product({before, after});
   const bool is_one = repeats.numel() == 1;
   const int64_t groups = !is_one ? repeats.numel() : rest == 0 ? 0 : out->numel() / rest;
-  const bool is_known = repeats.is_cpu() && !is_rehearsed();
+  const bool is_known = has_values(repeats);
   const bool is_split = groups == 0 ? y.numel() == 0 : length % groups == 0;
   EXPECT(product({groups, rest}) == out->numel() && (!is_one || is_split), "out has shape ",
          out->sizes(), ", expected the sums of yGrad, which has shape ", y.sizes(),

@@ -101,8 +101,7 @@ ACLNN(ViewCopy, (In, dst), (IndexIn, dst_size), (IndexIn, dst_stride),
   expect_count("dst_storage_offset", dst_storage_offset, 1);
   expect_count("src_storage_offset", src_storage_offset, 1);
   const at::Tensor result = dst.clone(at::MemoryFormat::Contiguous);
-  const bool is_known = dst_size.is_cpu() && !is_rehearsed();
-  if (is_known && dst.numel() > 0 && src.numel() > 0) {
+  if (has_values(dst_size) && dst.numel() > 0 && src.numel() > 0) {
     const View to = view_of(dst_size, dst_stride, dst_storage_offset);
     const View from = view_of(src_size, src_stride, src_storage_offset);
     to.check("dst", dst.numel());

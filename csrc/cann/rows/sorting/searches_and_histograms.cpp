@@ -27,8 +27,7 @@ ACLNN(Bincount, (In, self), (Optional<In>, weights), (int64_t, minlength), (Out,
   const int64_t room = out->numel();
   EXPECT(minlength.value() <= room, "minlength is ", minlength.value(), ", but out has ", room,
          " elements");
-  const bool has_values = self.is_cpu() && self.numel() > 0 && !is_rehearsed();
-  const int64_t most = has_values ? self.max().item().toLong() : 0;
+  const int64_t most = has_values(self) && self.numel() > 0 ? self.max().item().toLong() : 0;
   EXPECT(most < room || self.numel() == 0, "self has a value ", most, ", but out has ", room,
          " elements");
   out = at::bincount(self, weights, is_rehearsed() ? room : minlength.value());

@@ -147,7 +147,7 @@ ACLNN(DeformableConv2dBackward, (Image<Floating<In>>, input), (Image<Floating<In
       at::matmul(weight_by_group(g, weight).transpose(1, 2), gradients).contiguous();
   const at::Tensor of_images = at::zeros(input.sizes(), images.options());
   const at::Tensor of_offsets = at::zeros(offset.sizes(), images.options());
-  if (has_samples(images)) {
+  if (has_values(images)) {
     sample_gradients(g, images, offsets, of_samples, of_images, of_offsets);
   }
   const at::Tensor of_bias = wide(gradOutput).sum({0, 2, 3});
@@ -169,7 +169,7 @@ ACLNN(MultiScaleDeformableAttnFunction, (Floating<In>, value), (IndexIn, spatial
   const DeformableSizes shape{s.batch, s.queries, s.heads * s.channels};
   expect_shape("output", output, shape);
   const at::Tensor result = at::zeros(shape, value.options().dtype(at::kDouble));
-  if (has_samples(value)) {
+  if (has_values(value)) {
     const at::Tensor values = in_floats(value), weights = in_floats(attnWeight);
     const auto* const data = values.const_data_ptr<float>();
     const auto* const factors = weights.const_data_ptr<float>();
@@ -200,7 +200,7 @@ ACLNN(MultiScaleDeformableAttentionGrad, (Floating<In>, value), (IndexIn, spatia
   const at::Tensor of_value = at::zeros(value.sizes(), options);
   const at::Tensor of_location = at::zeros(location.sizes(), options);
   const at::Tensor of_weight = at::zeros(attnWeight.sizes(), options);
-  if (has_samples(value)) {
+  if (has_values(value)) {
     const at::Tensor values = in_floats(value), weights = in_floats(attnWeight);
     const at::Tensor gradients = in_floats(gradOutput);
     auto* const value_out = of_value.mutable_data_ptr<double>();

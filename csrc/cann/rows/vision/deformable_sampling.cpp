@@ -32,7 +32,7 @@ void each_sample(const Geometry& g, const at::Tensor& offset, Visit visit) {
 at::Tensor sampled(const Geometry& g, const at::Tensor& images, const at::Tensor& offset) {
   const at::Tensor result =
       at::zeros({g.batch, g.channels, g.kernel() * g.places()}, images.options());
-  if (!has_samples(images)) return result;
+  if (!has_values(images)) return result;
   const auto* const data = images.const_data_ptr<float>();
   const auto* const masks = offset.const_data_ptr<float>();
   auto* const out = result.mutable_data_ptr<float>();

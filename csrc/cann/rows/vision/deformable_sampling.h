@@ -48,11 +48,6 @@ class Sample {
   size_t count_ = 0;
 };
 
-// Whether the tensors have values: not where stage 1 has no memory, or scratch memory.
-inline bool has_samples(const at::Tensor& tensor) {
-  return tensor.is_cpu() && !is_rehearsed();
-}
-
 inline void expect_sampled_type(const char* name, const at::Tensor& tensor) {
   EXPECT(tensor.scalar_type() != at::kDouble, name,
          " has dtype DOUBLE, expected FLOAT, FLOAT16 or BFLOAT16");

@@ -118,7 +118,7 @@ ACLNN(Rasterizer, (In, v), (In, f), (Optional<In>, dOptional), (int64_t, width),
   expect_shape("barycentricOut", barycentricOut, {height, width, 3});
   const at::Tensor indices = at::zeros({height, width}, f.options());
   const at::Tensor weights = at::zeros({height, width, 3}, v.options());
-  if (v.is_cpu() && !is_rehearsed()) {
+  if (has_values(v)) {
     check_bounds("f", f, v.size(0));
     const Screen screen{width, height};
     const at::Tensor vertices = v.contiguous(), faces = f.contiguous();

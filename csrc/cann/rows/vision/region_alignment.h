@@ -15,11 +15,6 @@ namespace aclnn_host {
 inline constexpr int64_t kMostRegionSamples = 4096;       // per cell and direction, where given
 inline constexpr double kMostOwnRegionSamples = 1 << 20;  // where the size of the box says how many
 
-// Whether the tensor has values: not where stage 1 has no memory, or scratch memory.
-inline bool has_regions(const at::Tensor& tensor) {
-  return tensor.is_cpu() && !is_rehearsed();
-}
-
 struct AlignOptions {
   AlignOptions(int64_t height, int64_t width, double scale, int64_t ratio, bool aligned)
       : height(height), width(width), ratio(ratio), scale(scale), aligned(aligned) {

@@ -203,7 +203,7 @@ ACLNN(RoiPoolingWithArgMax, (Image<Floating<In>>, x), (Floating<In>, rois), (int
   expect_shape("argmax", argmax, shape);
   const at::Tensor values = at::zeros(shape, x.options().dtype(at::kFloat));
   const at::Tensor places = at::full(shape, -1, x.options().dtype(at::kInt));
-  if (has_regions(x) && values.numel() > 0) {
+  if (has_values(x) && values.numel() > 0) {
     images_of(rois, x.size(0));
     const at::Tensor images = wide(x).contiguous(), boxes = wide(rois).contiguous();
     const int64_t each = values.numel() / s.boxes;
@@ -236,7 +236,7 @@ ACLNN(RoiPoolingGradWithArgMax, (Image<Floating<In>>, gradOutput),
   const int64_t area = images[2] * images[3];
   const at::Tensor gradients = wide(gradOutput).flatten();
   const at::Tensor result = at::zeros({images[0] * images[1], area}, gradients.options());
-  if (has_regions(gradOutput) && gradients.numel() > 0) {
+  if (has_values(gradOutput) && gradients.numel() > 0) {
     const at::Tensor places = argmax.to(at::kLong).flatten(2);
     check_bounds("argmax", places, area, -1);
     const at::Tensor plane = images_of(rois, images[0]).reshape({-1, 1, 1}) * images[1] +
@@ -272,7 +272,7 @@ ACLNN(NonMaxSuppression, (Floating<In>, boxes), (Floating<In>, scores),
   const std::vector<int64_t> shape{batches * classes * most, 3};
   expect_shape("selectedIndices", selectedIndices, shape);
   const at::Tensor result = at::full(shape, -1, boxes.options().dtype(at::kInt));
-  if (has_regions(boxes)) {
+  if (has_values(boxes)) {
     const at::Tensor corners = boxes.to(at::kFloat).contiguous();
     const at::Tensor values = scores.to(at::kFloat).contiguous();
     for (int64_t i = 0; i < batches * classes; ++i) {

@@ -150,7 +150,7 @@ ACLNN(RoiAlignV2, (Image<Floating<In>>, self), (Floating<In>, boxes), (int64_t, 
   expect_shape("out", out, shape);
   const at::Tensor images = wide(self);
   const at::Tensor result = at::zeros(shape, images.options());
-  if (has_regions(self) && result.numel() > 0) {
+  if (has_values(self) && result.numel() > 0) {
     each_aligned(boxes, self.sizes(), options,
                  [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
                    const auto type = images.scalar_type();
@@ -176,7 +176,7 @@ ACLNN(RoiAlignV2Backward, (Image<Floating<In>>, gradOutput), (Floating<In>, boxe
                {boxes.size(0), inputShape[1], options.height, options.width});
   const at::Tensor gradients = wide(gradOutput);
   const at::Tensor result = at::zeros(inputShape, gradients.options());
-  if (has_regions(gradOutput) && gradOutput.numel() > 0) {
+  if (has_values(gradOutput) && gradOutput.numel() > 0) {
     each_aligned(boxes, inputShape, options,
                  [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
                    const auto type = gradients.scalar_type();

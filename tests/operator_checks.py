@@ -49,9 +49,6 @@ NEEDS_AMX_BFLOAT16 = pytest.mark.skipif(
     not (HAS_AVX512_BFLOAT16 and torch.cpu._is_amx_tile_supported()), reason="a CPU without AMX"
 )
 
-# opcheck's tests, all of them.
-OPCHECK_TESTS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
-
 
 def total_of(results: Tensor | tuple[Tensor, ...]) -> Tensor:
     """A number that every element of the results counts in."""
@@ -154,6 +151,15 @@ def check_compilers(call: Call, dtype: torch.dtype) -> None:
         shapes = {"tensors": tuple({0: batch} if varies else None for varies in batched)}
     program = torch.export.export(Module(), tensors, dynamic_shapes=shapes)
     torch.testing.assert_close(program.module()(*tensors), call.on(*tensors))
+
+
+def opcheck(overload: Any, arguments: Sequence[Any], keywords: dict[str, Any] | None = None) -> None:
+    """torch.library.opcheck, all of its tests; in 16 bits without tracing, which is the same for every dtype."""
+    floats = [argument for argument in arguments if isinstance(argument, Tensor) and argument.is_floating_point()]
+    tests = ["test_schema", "test_autograd_registration", "test_faketensor"]
+    if floats[0].element_size() != 2:
+        tests.append("test_aot_dispatch_dynamic")
+    torch.library.opcheck(overload, tuple(arguments), keywords, test_utils=tests)
 
 
 def check_compiled_autograd(call: Call, dtype: torch.dtype) -> None:

@@ -287,10 +287,10 @@ def test_compiled_autograd(call: Call) -> None:
 def test_opcheck(case: Case, requires_grad: bool) -> None:
     x, w, b, g = (t if t is None else t.requires_grad_(requires_grad) for t in case.tensors())
     arguments = (x, w, b, *case.parameters)
-    torch.library.opcheck(ops.convolution.default, arguments, test_utils=operator_checks.OPCHECK_TESTS)
+    operator_checks.opcheck(ops.convolution.default, arguments)
     for mask in ([True, True, True], [False, True, False]):
         arguments = (g, x, w, [case.channels], *case.parameters, mask)
-        torch.library.opcheck(ops.convolution_backward.default, arguments, test_utils=operator_checks.OPCHECK_TESTS)
+        operator_checks.opcheck(ops.convolution_backward.default, arguments)
 
 
 # ---- Values

@@ -135,19 +135,11 @@ def test_opcheck(dtype: torch.dtype, requires_grad: bool, host_product: None) ->
         target = labels(rows, 4)
         for keywords in ({}, {"label_smoothing": 0.1, "lse_square_scale_for_zloss": 0.2, "return_zloss": True}):
             arguments = (tensor(rows, 4), target, weight, reduction)
-            torch.library.opcheck(
-                ops.cross_entropy_loss.default, arguments, keywords, test_utils=operator_checks.OPCHECK_TESTS
-            )
-        torch.library.opcheck(
-            ops._cross_entropy.default,
-            (tensor(rows, 4), target, weight, reduction, IGNORED, 0.1),
-            test_utils=operator_checks.OPCHECK_TESTS,
-        )
+            operator_checks.opcheck(ops.cross_entropy_loss.default, arguments, keywords)
+        operator_checks.opcheck(ops._cross_entropy.default, (tensor(rows, 4), target, weight, reduction, IGNORED, 0.1))
         size = rows if reduction == "none" else 1
         arguments = (tensor(size), tensor(rows, 4), target, weight, tensor(size), tensor(rows), reduction, IGNORED, 0.1)
-        torch.library.opcheck(
-            ops.cross_entropy_loss_grad.default, (*arguments, 0.2), test_utils=operator_checks.OPCHECK_TESTS
-        )
+        operator_checks.opcheck(ops.cross_entropy_loss_grad.default, (*arguments, 0.2))
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)

@@ -125,7 +125,7 @@ def test_opcheck(kernel: Kernel, dtype: torch.dtype, requires_grad: bool) -> Non
     for x in (tensor(3, 4), tensor(), tensor(0, 2), strided):
         gradients = [torch.randn_like(x).requires_grad_(requires_grad) for _ in range(kernel.reads - 1)]
         arguments = kernel.arguments(*gradients, x)
-        torch.library.opcheck(kernel.overload, arguments, kernel.named, test_utils=operator_checks.OPCHECK_TESTS)
+        operator_checks.opcheck(kernel.overload, arguments, kernel.named)
 
 
 @IN_PLACE

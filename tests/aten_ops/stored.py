@@ -5,6 +5,7 @@ The layouts are written from CANN's document of its data formats, apart from the
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -115,7 +116,7 @@ class StoredMemory(cabi.Memory):
 
     def write(self, values: Any) -> None:
         """Rounds the values into the elements, repeating them as often as needed; the padding becomes zeros."""
-        given = np.resize(np.asarray(values, np.float64), self.element_shape)
+        given = cabi.repeated(np.asarray(values, np.float64), self.element_shape)
         codes = np.zeros(math.prod(self._sizes()), np.int64 if self.element_dtype in _CODES else self._item())
         table = _CODES.get(self.element_dtype)
         if table is None:
@@ -123,7 +124,7 @@ class StoredMemory(cabi.Memory):
         else:
             # By their bits, so that zeros keep their signs.
             bits, which = np.unique(given.view(np.int64), return_inverse=True)
-            of_bits = np.array([_code(table, value) for value in bits.view(np.float64)], np.int64)
+            of_bits = np.array([_code(self.element_dtype, each) for each in bits], np.int64)
             exact = of_bits[which].reshape(self.element_shape)
         if self.format == "":
             codes[...] = exact.reshape(-1)
@@ -160,8 +161,10 @@ class StoredMemory(cabi.Memory):
         return int(tensor)
 
 
-def _code(table: Sequence[float], value: float) -> int:
-    """The code of the nearest value, of two the even one."""
+@functools.cache
+def _code(dtype: Dtype, bits: np.int64) -> int:
+    """The code of the value nearest to a float64, given by its bits, of two the even one."""
+    table, value = _CODES[dtype], bits.view(np.float64)
     return min(
         (code for code, each in enumerate(table) if not math.isnan(each)),
         key=lambda code: (abs(table[code] - value), code & 1, math.copysign(1, table[code]) != math.copysign(1, value)),

@@ -140,11 +140,10 @@ def _values(tensor: Tensor, dtype: Dtype, fill: int) -> np.ndarray:
     """
     count = math.prod(tensor.shape)
     if tensor.values:
-        return np.resize(np.array(tensor.values), tensor.shape)
+        return cabi.repeated(tensor.values, tensor.shape)
     if dtype in cabi.INTEGER or dtype == Dtype.INT4:
-        return np.resize(
-            [0] if isinstance(tensor, _Index) else [1, 2, 3] if dtype != Dtype.BOOL else [1, 0, 1], tensor.shape
-        )
+        numbers = [0] if isinstance(tensor, _Index) else [1, 2, 3] if dtype != Dtype.BOOL else [1, 0, 1]
+        return cabi.repeated(numbers, tensor.shape)
     # In (0, 1), with all 8 bits of BFLOAT16's significand in use; no two neighbours alike.
     places = np.arange(count) + 29 * fill
     return ((129 + places * 74 % 127) / 256 * np.where(places % 3 == 1, 0.5, 1)).reshape(tensor.shape)

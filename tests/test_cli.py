@@ -342,15 +342,14 @@ def test_what_is_missing_is_told(broken: tuple[list[str], Path, str]) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*python, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
 
-    for command in (["doctor"], ["doctor", "--json"], ["bench"]):
-        result = run("-m", "aclnn_torch", *command)
+    for command in ("doctor", "bench"):
+        result = run("-m", "aclnn_torch", command)
         assert result.returncode == 1
         assert advice in result.stdout + result.stderr
         assert "Traceback" not in result.stderr, result.stderr
-    for command in (["config"], ["env"]):  # which need the prefix alone
-        result = run("-m", "aclnn_torch", *command)
-        assert result.returncode == (0 if folder == ROOT else 1)
-        assert "Traceback" not in result.stderr, result.stderr
+    result = run("-m", "aclnn_torch", "config")  # which needs the prefix alone
+    assert result.returncode == (0 if folder == ROOT else 1)
+    assert "Traceback" not in result.stderr, result.stderr
     result = run("-c", "import aclnn_torch")
     assert result.stderr.splitlines()[-1].startswith("ImportError: aclnn_torch: ")
     assert advice in result.stderr.splitlines()[-1]

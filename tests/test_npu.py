@@ -56,14 +56,13 @@ MODES = {
     "queue 2": {"TASK_QUEUE_ENABLE": "2"},
     "queue 2, strict": {"TASK_QUEUE_ENABLE": "2", "ACLNN_TORCH_STRICT": "1"},
 }
-# What else depends on whether streams have threads: graphs, our operators, their order, torch_npu's runtime.
-ON_INLINE_STREAMS = [
-    f"tests/npu/test_{name}.py"
-    for name in ("graphs", "operators", "order", "smoke", "streams", "torch_npu_path", "training")
-]
+# What depends on whether streams have threads, and in the default mode our operators and training, too.
+ON_INLINE_STREAMS = [f"tests/npu/test_{name}.py" for name in ("graphs", "order", "smoke", "streams")]
+IN_THE_DEFAULT_MODE = [f"tests/npu/test_{name}.py" for name in ("operators", "torch_npu_path", "training")]
 # Start programs of their own, one for each way a process can go; they choose the mode themselves.
 PROGRAMS = tuple(f"tests/npu/test_{name}.py" for name in ("strict", "process", "programs", "lost_work", "untold"))
-# What does not depend on the mode, and takes long.
+# What does not depend on the mode, and takes long. The traces run on inline streams, with their file.
+TRACES = "tests/npu/test_operators.py::test_a_compiler_traces_it_whole"
 ONCE = tuple(f"tests/npu/test_{name}.py" for name in ("demo", "distributed", "library", "profiler", "transformers"))
 # One case for each of torch_npu's own operators: on closed memory, and as Ascend950 calls them in the default mode.
 CASES = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/npu/test_aten_ops*.py"))]
@@ -83,13 +82,14 @@ def run_pytest(*arguments: str, product: str = "Ascend910B", **environment: str)
 @pytest.mark.parametrize("mode", MODES)
 def test_under_torch_npu(mode: str) -> None:
     left_out = [*PROGRAMS, *ONCE, *([] if mode == "queue 2, strict" else CASES)]
-    run_pytest("tests/npu", *(f"--ignore={path}" for path in left_out), **MODES[mode])
+    run_pytest("tests/npu", "--deselect", TRACES, *(f"--ignore={path}" for path in left_out), **MODES[mode])
 
 
 @needs_torch_npu
 @pytest.mark.parametrize("queue", [pytest.param("0", marks=ALL), pytest.param("1", marks=ALL), "2"])
 def test_inline_streams_under_torch_npu(queue: str) -> None:
-    run_pytest(*ON_INLINE_STREAMS, TASK_QUEUE_ENABLE=queue, ACLNN_TORCH_INLINE_STREAMS="1")
+    paths = ON_INLINE_STREAMS + (IN_THE_DEFAULT_MODE if queue == "2" else [])
+    run_pytest(*paths, TASK_QUEUE_ENABLE=queue, ACLNN_TORCH_INLINE_STREAMS="1")
 
 
 @pytest.mark.test_all

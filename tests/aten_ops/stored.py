@@ -6,9 +6,8 @@ The layouts are written from CANN's document of its data formats, apart from the
 from __future__ import annotations
 
 import functools
-import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -91,10 +90,9 @@ class StoredMemory(cabi.Memory):
             return [blocks, *shape[2:], rows, _ROWS, self.width]
         return [shape[2], blocks, *shape[3:], rows, _ROWS, self.width]
 
-    def _place(self, index: tuple[int, ...]) -> tuple[int, ...]:
-        """Where an element lies in the sizes in memory."""
-        if self.format == "":
-            return index
+    def _indices(self) -> tuple[np.ndarray, ...]:
+        """Where each element lies, as indices of the sizes in memory."""
+        index = tuple(np.indices(self.element_shape))
         if self.format == "NZ":
             row, column = index[-2:]
             return (*index[:-2], column // self.width, row // _ROWS, row % _ROWS, column % self.width)
@@ -109,10 +107,9 @@ class StoredMemory(cabi.Memory):
             return (block, *index[2:], *row, inner)
         return (index[2], block, *index[3:], *row, inner)
 
-    def _places(self) -> Iterator[tuple[tuple[int, ...], int]]:
-        sizes = self._sizes()
-        for index in itertools.product(*map(range, self.element_shape)):
-            yield index, int(np.ravel_multi_index(self._place(index), sizes)) if sizes else 0
+    def _places(self) -> np.ndarray:
+        """The same, as one number for each element."""
+        return np.ravel_multi_index(self._indices(), self._sizes())
 
     def write(self, values: Any) -> None:
         """Rounds the values into the elements, repeating them as often as needed; the padding becomes zeros."""
@@ -129,8 +126,7 @@ class StoredMemory(cabi.Memory):
         if self.format == "":
             codes[...] = exact.reshape(-1)
         else:
-            for index, place in self._places():
-                codes[place] = exact[index]
+            codes[self._places()] = exact
         if self.bits == 4:
             codes = np.append(codes, [0] * (len(codes) % 2))
             codes = codes[0::2] + 16 * codes[1::2]
@@ -145,10 +141,7 @@ class StoredMemory(cabi.Memory):
         flat = np.array(table)[codes] if table is not None else cabi.decode(self.element_dtype, codes)
         if self.format == "":
             return np.asarray(flat[: math.prod(self.element_shape)], np.float64).reshape(self.element_shape)
-        values = np.zeros(self.element_shape)
-        for index, place in self._places():
-            values[index] = flat[place]
-        return values
+        return np.asarray(flat[self._places()], np.float64)
 
     def descriptor(self, format: Any = None) -> int:
         """A new aclTensor over this memory, for the caller to destroy."""

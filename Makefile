@@ -11,6 +11,8 @@ endif
 PYTHON ?= python3
 # An index with torch's builds for CPUs, which take 1 GB instead of 5; tools/install_torch.py asks it once.
 export TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+# Python keeps what it compiles, which hundreds of processes import; pip compiles nothing, for most is never imported.
+unexport PYTHONDONTWRITEBYTECODE
 # make TORCH=2.14.1 makes the environments anew, and builds for that.
 TORCH := 2.13.0
 TORCH_NPU := $(basename $(TORCH)).*
@@ -22,7 +24,8 @@ CMAKE := $(VENV)/bin/cmake
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
 CLANG ?= clang++
 HAS_CLANG := $(shell echo 'int main() {}' | $(CLANG) -fopenmp -x c++ -include omp.h -fsyntax-only - 2> /dev/null && echo yes)
-PIP := $(RUN) -m pip --disable-pip-version-check install --quiet
+PIP_INSTALL := -m pip --disable-pip-version-check install --quiet --no-compile
+PIP := $(RUN) $(PIP_INSTALL)
 
 # An environment is of one torch and one Python, and does not move; one that is another's is made anew, and CMake
 # forgets what it had found for that.
@@ -212,8 +215,8 @@ npu: cann $(NPU_VENV)/installed
 define make_npu_environment
 	$(call make_environment,$(1))
 	$(1)/bin/python tools/install_torch.py $(TORCH) "$(RUN)"
-	$(1)/bin/python -m pip --disable-pip-version-check install --quiet numpy pyyaml setuptools pytest hypothesis $(2)
-	$(1)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps "torch_npu==$(TORCH_NPU)"
+	$(1)/bin/python $(PIP_INSTALL) numpy pyyaml setuptools pytest hypothesis $(2)
+	$(1)/bin/python $(PIP_INSTALL) --no-deps "torch_npu==$(TORCH_NPU)"
 	echo "$(CURDIR)" > "$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/aclnn_torch.pth"
 	@touch $@
 endef

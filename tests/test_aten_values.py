@@ -396,7 +396,7 @@ def further_outcomes() -> dict[str, tuple[int, int, str, list[Any]]]:
     return dict(zip(VALUES, run_calls(list(VALUES)), strict=True))
 
 
-@pytest.mark.parametrize("line", VALUES)
+@pytest.mark.parametrize("line", VALUES, ids=[f"{line.partition(' ')[0]}-{i}" for i, line in enumerate(VALUES)])
 def test_further(line: str) -> None:
     stage1, stage2, text, outputs = further_outcomes()[line]
     expected = VALUES[line]

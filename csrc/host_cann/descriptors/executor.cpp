@@ -15,6 +15,13 @@
 #include "host_cann/runtime/settings.h"
 
 namespace aclnn_host {
+
+#ifndef ACLNN_MUTANTS
+aclnnStatus compute_call(aclOpExecutor& executor) {
+  return executor.compute(executor.workspace);
+}
+#endif
+
 namespace {
 
 Region workspace_of(const aclOpExecutor& executor) {
@@ -170,7 +177,7 @@ aclError run_on_device(aclOpExecutor& executor, bool tells) {
   }
   // A thread without a device has no float status.
   const bool looks = tells && current_device() >= 0 && may_overflow(executor.api, tensors);
-  const aclError status = executor.compute(executor.workspace);
+  const aclError status = compute_call(executor);
   if (looks && status == ACL_SUCCESS && has_overflowed(tensors)) note_overflow();
   return status;
 }

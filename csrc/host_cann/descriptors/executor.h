@@ -60,6 +60,10 @@ struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task, aclnn_host::Recycle
 
 namespace aclnn_host {
 
+// Computes in the workspace that stage 2 was given. tests/mutants has another one, which changes
+// what came of it.
+aclnnStatus compute_call(aclOpExecutor& executor);
+
 // The executor of an operator whose Plan has `aclnnStatus compute(void* workspace)`, which may
 // throw, and `tensors`, an array of kMaxTensors TensorViews, tensor_count of them in use: the
 // tensor arguments of the prototype, of which is_input(i) and is_output(i) tell the side.

@@ -1,0 +1,247 @@
+// Mutants of values: what a function has computed is changed before its caller sees it, so that
+// tests show whether they would notice. Built into the variant `mutants` alone (README.md).
+//
+// ACLNN_TEST_MUTANT            a name of kMutations; without it nothing is changed
+// ACLNN_TEST_MUTANT_OUTPUT     which output, from 0
+// ACLNN_TEST_MUTANT_FUNCTION   the function, as aclnnElu; without it every one
+// ACLNN_TEST_MUTANT_LOG        a file that gets a line for each test and function: the test, the
+//                              function, how many outputs it has, and 1 if the output was changed
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host_cann/descriptors/executor.h"
+
+namespace aclnn_host {
+namespace {
+
+// The elements of a view, in the order of its shape. Those that share bytes or lie in blocks are
+// taken by the byte.
+class Elements {
+ public:
+  explicit Elements(const TensorView& view) : dtype(view.dtype), size(aclDataTypeSize(view.dtype)) {
+    const Region region = region_of(view);
+    begin_ = static_cast<const char*>(region.begin);
+    end_ = begin_ + region.size;
+    if (view.block_width != 0 || element_bits(view.dtype) < 8) {
+      dtype = ACL_UINT8;
+      size = 1;
+      for (const char* at = begin_; at != end_; ++at) places_.push_back(const_cast<char*>(at));
+      row_ = 1;
+      return;
+    }
+    const int64_t count = element_count(view.shape).value_or(0);
+    const int64_t rows = view.shape.size() == 0 ? 1 : view.shape[0];
+    row_ = rows > 0 ? static_cast<size_t>(count / rows) : 0;
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t rest = i, place = 0;
+      for (size_t d = view.shape.size(); d-- > 0; rest /= view.shape[d])
+        place += rest % view.shape[d] * view.strides[d];
+      places_.push_back(view.data() + place * static_cast<int64_t>(size));
+    }
+  }
+
+  size_t count() const { return places_.size(); }
+  size_t row() const { return row_; }
+  char* operator[](size_t i) const { return places_[i]; }
+  bool equal(size_t i, size_t j) const { return std::memcmp(places_[i], places_[j], size) == 0; }
+
+  std::string bytes() const {
+    std::string bytes;
+    for (const char* place : places_) bytes.append(place, size);
+    return bytes;
+  }
+  void put(size_t i, const char* value) const { std::memcpy(places_[i], value, size); }
+
+  // A byte between the elements; null where there is none.
+  char* gap() const {
+    const std::set<const char*> taken(places_.begin(), places_.end());
+    for (char* place : places_) {
+      char* next = place + size;
+      if (next < end_ && !taken.contains(next)) return next;
+    }
+    return nullptr;
+  }
+
+  aclDataType dtype;
+  size_t size;
+
+ private:
+  std::vector<char*> places_;
+  const char* begin_ = nullptr;
+  const char* end_ = nullptr;
+  size_t row_ = 0;
+};
+
+template <class Number, class Change>
+void each_number(const Elements& out, Change change) {
+  for (size_t i = 0; i < out.count(); ++i) {
+    for (size_t part = 0; part < out.size; part += sizeof(Number)) {
+      Number number;
+      std::memcpy(&number, out[i] + part, sizeof number);
+      number = change(number);
+      std::memcpy(out[i] + part, &number, sizeof number);
+    }
+  }
+}
+
+void zeros(const Elements& out, const std::string&, std::span<const Elements>) {
+  for (size_t i = 0; i < out.count(); ++i) std::memset(out[i], 0, out.size);
+}
+
+void constant(const Elements& out, const std::string&, std::span<const Elements>) {
+  for (size_t i = 1; i < out.count(); ++i) std::memcpy(out[i], out[0], out.size);
+}
+
+void input(const Elements& out, const std::string&, std::span<const Elements> inputs) {
+  for (const Elements& in : inputs) {
+    if (in.dtype != out.dtype || in.count() != out.count() || in.count() == 0 || in[0] == out[0])
+      continue;
+    for (size_t i = 0; i < out.count(); ++i) std::memcpy(out[i], in[i], out.size);
+    return;
+  }
+}
+
+// The one in the middle; of a floating number the highest bit of the exponent.
+void one(const Elements& out, const std::string&, std::span<const Elements>) {
+  if (out.count() == 0) return;
+  char* place = out[out.count() / 2];
+  switch (out.dtype) {
+    case ACL_FLOAT:
+    case ACL_DOUBLE:
+    case ACL_FLOAT16:
+    case ACL_BF16: place[out.size - 1] ^= 0x40; break;
+    default: place[0] ^= 1;
+  }
+}
+
+// Two that differ.
+void exchange(const Elements& out, const std::string&, std::span<const Elements>) {
+  for (size_t i = 1; i < out.count(); ++i) {
+    if (out.equal(0, i)) continue;
+    std::swap_ranges(out[0], out[0] + out.size, out[i]);
+    return;
+  }
+}
+
+void sign(const Elements& out, const std::string&, std::span<const Elements>) {
+  const auto negated = [](auto number) { return static_cast<decltype(number)>(-number); };
+  switch (out.dtype) {
+    case ACL_FLOAT:
+    case ACL_COMPLEX64: return each_number<float>(out, negated);
+    case ACL_DOUBLE:
+    case ACL_COMPLEX128: return each_number<double>(out, negated);
+    case ACL_FLOAT16:
+    case ACL_BF16:
+    case ACL_COMPLEX32:
+      return each_number<uint16_t>(
+          out, [](uint16_t bits) { return static_cast<uint16_t>(bits ^ 0x8000); });
+    case ACL_INT8: return each_number<int8_t>(out, negated);
+    case ACL_INT16: return each_number<int16_t>(out, negated);
+    case ACL_INT32: return each_number<uint32_t>(out, negated);
+    case ACL_INT64: return each_number<uint64_t>(out, negated);
+    default: return;
+  }
+}
+
+// Four times what the tests of values allow: 4e-6, or four units in the last place of 16 bits.
+void error(const Elements& out, const std::string&, std::span<const Elements>) {
+  switch (out.dtype) {
+    case ACL_FLOAT:
+    case ACL_COMPLEX64:
+      return each_number<float>(out, [](float number) { return number * (1 + 4e-6f); });
+    case ACL_DOUBLE:
+    case ACL_COMPLEX128:
+      return each_number<double>(out, [](double number) { return number * (1 + 4e-6); });
+    case ACL_FLOAT16:
+    case ACL_BF16: {
+      const int infinity = out.dtype == ACL_BF16 ? 0x7f80 : 0x7c00;
+      return each_number<uint16_t>(out, [infinity](uint16_t bits) {
+        const int magnitude = bits & 0x7fff;
+        return static_cast<uint16_t>(magnitude == 0 || magnitude >= infinity - 4 ? bits : bits + 4);
+      });
+    }
+    default: return;
+  }
+}
+
+// The last row, or the last element of a vector, is not written.
+void tail(const Elements& out, const std::string& before, std::span<const Elements>) {
+  if (out.count() == 0) return;
+  for (size_t i = out.count() - std::max<size_t>(out.row(), 1); i < out.count(); ++i)
+    out.put(i, before.data() + i * out.size);
+}
+
+// A byte between the elements is written.
+void gap(const Elements& out, const std::string&, std::span<const Elements>) {
+  if (char* byte = out.gap()) *byte ^= 1;
+}
+
+struct Mutation {
+  std::string_view name;
+  void (*change)(const Elements& out, const std::string& before, std::span<const Elements> inputs);
+};
+constexpr Mutation kMutations[] = {{"zeros", zeros}, {"constant", constant}, {"input", input},
+                                   {"one", one},     {"exchange", exchange}, {"sign", sign},
+                                   {"error", error}, {"tail", tail},         {"gap", gap}};
+
+std::string setting(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+void note(const std::string& line) {
+  static std::mutex mutex;
+  static std::set<std::string> noted;
+  const std::lock_guard lock(mutex);
+  if (!noted.insert(line).second) return;
+  const int file = open(setting("ACLNN_TEST_MUTANT_LOG").c_str(),
+                        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  if (write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
+  close(file);
+}
+
+}  // namespace
+
+// Computes, and changes the output that the environment names.
+aclnnStatus compute_call(aclOpExecutor& executor) {
+  std::vector<Elements> inputs, outputs;
+  const TensorArguments tensors = executor.tensors();
+  for (size_t i = 0; i < tensors.count; ++i) {
+    const TensorArgument& argument = tensors.begin[i];
+    if (argument.is_output) outputs.emplace_back(*argument.view);
+    if (argument.is_input) inputs.emplace_back(*argument.view);
+  }
+  const std::string name = setting("ACLNN_TEST_MUTANT");
+  const std::string function = setting("ACLNN_TEST_MUTANT_FUNCTION");
+  const size_t index = std::strtoul(setting("ACLNN_TEST_MUTANT_OUTPUT").c_str(), nullptr, 10);
+  const bool is_meant = (function.empty() || function == executor.api) && index < outputs.size();
+  const std::string before = is_meant ? outputs[index].bytes() : "";
+  const aclnnStatus status = executor.compute(executor.workspace);
+  if (status != ACL_SUCCESS) return status;
+
+  bool changed = false;
+  for (const Mutation& mutation : kMutations) {
+    if (!is_meant || mutation.name != name) continue;
+    const Elements& out = outputs[index];
+    const std::string computed = out.bytes();
+    mutation.change(out, before, inputs);
+    changed = out.bytes() != computed || (mutation.change == gap && out.gap() != nullptr);
+  }
+  note(setting("PYTEST_CURRENT_TEST") + "\t" + executor.api + "\t" +
+       std::to_string(outputs.size()) + "\t" + (changed ? "1" : "0") + "\n");
+  return status;
+}
+
+}  // namespace aclnn_host

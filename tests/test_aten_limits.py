@@ -1,7 +1,7 @@
 """What docs/emulation.md says that functions on ATen refuse, and what it says that they take, are calls with a status.
 
 `tests/aten_ops/limits.tsv` has them: the row of the page, its words, the status (of stage 1, or of the stream), a part
-of the text, a call, and what of its document the function therefore lacks, which docs/functions.md calls partial. A
+of the text, a call, and what of its document the function therefore lacks, which the page of functions calls partial. A
 call changes some arguments of the function's sample.
 """
 
@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from tests.aten_ops.limits import LIMITS, Limit, lacks
-from tests.aten_ops.report import FUNCTIONS, functions_page
 from tests.aten_ops.sweep import LIBRARY, ROOT, run_calls
 from tests.cabi import RUNTIME_ERROR, exported_operators
 from tests.published import functions, refused, refused_to_torch_npu
@@ -83,7 +82,3 @@ def test_refused_by_name(name: str) -> None:
     assert stage1(*[ctypes.c_void_p()] * 40) == RUNTIME_ERROR
     text = prefix().aclGetRecentErrMsg().decode()
     assert name in text and reason in text
-
-
-def test_page_of_functions_is_of_today() -> None:
-    assert FUNCTIONS.read_text() == functions_page(), "run `make conformance`"

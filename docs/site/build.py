@@ -2,8 +2,8 @@
 
 Its source is a copy of the tree's pages, at their places, so that their links hold. README.md is the landing page, and
 docs/README.md says in which group a page is. Made here are the interface, from docstrings, the list of statuses, the
-pages of the tree's tables (conformance, functions, dtypes), and what is added to each operator's page: schemas, and
-dtypes as the host CANN accepts them, which is asked for each.
+pages of the tree's tables (conformance, functions, dtypes), and what is added to each operator's page (schemas, and
+dtypes as the host CANN accepts them, which is asked for each) and to the page of rows (what their files say).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import torch
 
 import aclnn_torch
 from tests import cabi
+from tests.aten_ops import notes
 from tests.aten_ops.report import dtypes_page, functions_page
 from tests.cabi import FIND_KERNEL_ERROR, PRODUCTS, SUCCESS, Dtype
 from tests.command_blocks import PAGES
@@ -35,6 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CHANGES = "CHANGELOG.md"
 OTHER_FILES = (CHANGES, "LICENSE", "docs/benchmarks.png", "docs/operators/linear_cross_entropy.png")
 OPERATORS = "docs/operators"
+ROWS = "docs/emulation/rows.md"
 MADE_HERE = {
     "Operators": ["docs/conformance.md", "docs/functions.md", "docs/dtypes.md"],
     "Reference": ["site/interface.md", "site/errors.md"],
@@ -290,6 +292,8 @@ def write_source(folder: Path) -> None:
     for page in (*PAGES, CHANGES):
         target = folder / page
         target.write_text(within_the_site(target.read_text(), target, folder))
+    with (folder / ROWS).open("a") as page_of_rows:
+        page_of_rows.write(notes.page_part())
     readme = folder / "README.md"
     (folder / "index.md").write_text(readme.read_text() + "".join(trees()))
     readme.unlink()

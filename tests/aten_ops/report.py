@@ -54,7 +54,7 @@ CANN's public repositories document {count} two-stage functions. The host CANN's
 them; stage 1 of the others ends with 361001 and the reason. The last column says which kind a function is:
 
 - *checked*: it has CANN's own checks, status codes and texts ([conformance](conformance.md)).
-- *computed*: ATen computes it ([how](emulation.md#operators-of-aten), [its dtypes](dtypes.md)).
+- *computed*: ATen computes it ([how](emulation/rows.md), [its dtypes](dtypes.md)).
 - *partial*: as *computed*, but for the parts of its document that are named.
 - *refused*: the reason is given.
 

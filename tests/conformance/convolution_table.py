@@ -1,5 +1,5 @@
 """aclnnConvolution and aclnnConvolutionBackward: what they refuse, in the order of CANN's checkers, and what
-they compute. Where the host differs on purpose, docs/emulation.md says so."""
+they compute. Where the host differs on purpose, docs/emulation/operators.md says so."""
 
 from __future__ import annotations
 

@@ -45,13 +45,14 @@ The column *source* says what a row rests on, as the list beneath its table has 
 source ({revisions}), a document, an inference, a measurement on a device,
 or the project's own rule. *why* links to the reason of a row, or of a cell marked †, in which the host CANN differs
 from CANN on purpose. The column `host` as a whole is an extension: no Ascend product has that name
-([why](emulation.md#all-operators)).
+([why](emulation/operators.md#all-operators)).
 """
 
 
 class Deviation(NamedTuple):
     """Rows that differ from CANN on purpose, by operator, number and condition (each a regular expression), and the
-    section of docs/emulation.md with the reason. `lacking`: only their cells of products that lack the operator."""
+    section of docs/emulation/operators.md with the reason. `lacking`: only their cells of products that lack the
+    operator."""
 
     api: str
     number: str
@@ -187,7 +188,7 @@ def lines(table: Table, counts: Counts) -> Iterator[str]:
         source = source_of(table, row)
         counts.rows[source.kind] += 1
         number = sources.setdefault(source, len(sources) + 1)
-        link = f"[why](emulation.md#{reason.section})" if reason else ""
+        link = f"[why](emulation/operators.md#{reason.section})" if reason else ""
         condition = row.condition.replace("|", r"\|")
         yield f"| {row.number} | {condition} | {' | '.join(cells)} | {number} | {link} |"
     yield ""

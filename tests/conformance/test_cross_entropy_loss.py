@@ -151,7 +151,7 @@ def test_answer_of_the_published_example() -> None:
     assert np.round(got, 5).tolist() == np.float32([[-0.00906, 0.04094, 0.04094]] * 2).tolist()
 
 
-# ---- labels (docs/emulation.md)
+# ---- labels (docs/emulation/operators.md)
 
 
 def test_all_rows_ignored() -> None:

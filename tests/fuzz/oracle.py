@@ -79,7 +79,7 @@ class Call:
         return tuple(self.dtype(name) for name in names)
 
 
-# ---- memory: the host's own checks, documented in docs/emulation.md
+# ---- memory: the host's own checks, documented in docs/emulation/operators.md
 
 
 def count(sizes: Sequence[int]) -> int | None:
@@ -502,7 +502,7 @@ def logit_count(call: Call) -> int:
     return max(call.shape("input")[0], 1) * max(call.shape("weight")[0], 1)
 
 
-# ---- convolution (CANN's checkers, and the project's own rules: docs/emulation.md)
+# ---- convolution (CANN's checkers, and the project's own rules: docs/emulation/operators.md)
 
 RANK_FORMATS = {3: Format.NCL, 4: Format.NCHW, 5: Format.NCDHW}
 NARROW = convolution_table.NARROW

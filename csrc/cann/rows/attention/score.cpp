@@ -87,8 +87,8 @@ ACLNN(FlashAttentionScore, (Floating<In>, query), (Floating<In>, key), (Floating
 }
 // Behaviour of FlashAttentionScoreGrad*, FlashAttentionUnpaddingScoreGrad*: The gradient takes the
 // maxima and sums of the softmax, and the result, as they are given. They may be of more keys than
-// the call has, as in ring attention. What is null is computed again. A query whose maximum is -inf
-// or whose sum is 0 has no gradient.
+// the call has, as in ring attention. A null argument is computed again. A query whose maximum is
+// -inf or whose sum is 0 has no gradient.
 ACLNN(FlashAttentionScoreGrad, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
       (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
       (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),

@@ -26,7 +26,7 @@ INCLUDE = Path(__file__).resolve().parent.parent / "csrc" / "host_cann" / "inclu
 
 PRODUCTS = ("Ascend310P", "Ascend910", "Ascend910B", "Ascend910_93", "Ascend950", "host")
 
-# Status codes (spec 0.5).
+# Status codes, as aclnn/aclnn_base.h's document lists them; those of the runtime are in acl/acl_base.h.
 SUCCESS = 0
 PARAM_NULLPTR = 161001
 PARAM_INVALID = 161002
@@ -43,7 +43,7 @@ COPY_DATA = 507052
 
 
 class Dtype(IntEnum):
-    """aclDataType (spec 0.6), without the ACL_ prefix."""
+    """CANN's aclDataType, without the ACL_ prefix."""
 
     DT_UNDEFINED = -1
     FLOAT = 0
@@ -76,7 +76,7 @@ class Dtype(IntEnum):
 
 
 class Format(IntEnum):
-    """aclFormat (spec 0.6), without the ACL_ or ACL_FORMAT_ prefix."""
+    """CANN's aclFormat, without the ACL_ or ACL_FORMAT_ prefix."""
 
     UNDEFINED = -1
     NCHW = 0

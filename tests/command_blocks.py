@@ -21,8 +21,8 @@ PAGES = [
     *("README.md", "CONTRIBUTING.md"),
     *(str(path.relative_to(ROOT)) for folder in ("docs", "examples") for path in sorted((ROOT / folder).rglob("*.md"))),
 ]
-# Its blocks are excerpts of the tree.
-EXCERPTS = "docs/adding_an_operator.md"
+# Their blocks of code and of text are excerpts of the tree.
+EXCERPTS = ("docs/adding_a_row.md", "docs/adding_an_operator.md")
 # Pages whose Python is that of the environment with torch_npu.
 WITH_TORCH_NPU = ("docs/npu.md",)
 
@@ -42,7 +42,6 @@ LONG = (
     ".venv/bin/python examples/finetune_llama.py",
     ".venv/bin/python -m benchmarks.call_path",
     ".venv/bin/python -m benchmarks.precision",
-    ".venv/bin/python -m benchmarks.run --quick --filter elu_backward",
     "LD_PRELOAD=build/release/tests/libfaults.so",
     "build/release/tests/test_faults",
     "build/release/tests/test_runtime_stream",

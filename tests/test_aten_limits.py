@@ -1,13 +1,14 @@
-"""What docs/emulation.md says that functions on ATen refuse, and what it says that they take, are calls with a status.
+"""What docs/emulation/rows.md and the notes beside rows say that functions refuse, or take, are calls with a status.
 
-`tests/aten_ops/limits.tsv` has them: the row of the page, its words, the status (of stage 1, or of the stream), a part
-of the text, a call, and what of its document the function therefore lacks, which docs/functions.md calls partial. A
-call changes some arguments of the function's sample.
+`tests/aten_ops/limits.tsv` has them: the section of the page or the functions of the note, its words, the status (of
+stage 1, or of the stream), a part of the text, a call, and what of its document the function therefore lacks, which the
+page of functions calls partial. A call changes some arguments of the function's sample.
 """
 
 from __future__ import annotations
 
 import ctypes
+import fnmatch
 import functools
 import re
 from typing import Any
@@ -15,39 +16,50 @@ from typing import Any
 import pytest
 
 from tests.aten_ops.limits import LIMITS, Limit, lacks
-from tests.aten_ops.report import FUNCTIONS, functions_page
+from tests.aten_ops.notes import by_functions, notes
 from tests.aten_ops.sweep import LIBRARY, ROOT, run_calls
 from tests.cabi import RUNTIME_ERROR, exported_operators
 from tests.published import functions, refused, refused_to_torch_npu
 
-PAGE = (ROOT / "docs" / "emulation.md").read_text()
-# The rows of the page's tables, by what stands in the first cell.
-ROWS = {row.split(" | ")[0].removeprefix("| "): row for row in PAGE.splitlines() if row.startswith("| ")}
-# Where other tests make the calls of a row.
+PAGE = (ROOT / "docs" / "emulation" / "rows.md").read_text()
+# The texts of the page's sections by their headings, and of the notes by their functions.
+SAID = {
+    **{
+        heading: " ".join(text.split())
+        for heading, text in re.findall(r"^##+ (.*?)$(.*?)(?=^##|\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    },
+    **by_functions(),
+}
+# Where other tests make the calls.
 ELSEWHERE = {
-    "aclnnIndex of complex numbers": ("tests/test_aten_values.py", "def test_on_products("),
-    "strides": ("tests/cpp/test_aten_ops.cpp", "TEST(what_does_not_fit_is_refused_in_stage_1)"),
-    "functions that communicate between devices, such as aclnnMatmulAllReduce": (
+    "Index": ("tests/test_aten_values.py", "def test_on_products("),
+    "Strides": ("tests/cpp/test_aten_ops.cpp", "TEST(what_does_not_fit_is_refused_in_stage_1)"),
+    "Functions that communicate between devices": (
         "tests/test_aten_limits.py",
         "def test_refused_by_name(",
     ),
 }
 
 
-def refusing_rows() -> list[str]:
-    """The rows about functions on ATen that say that something is refused."""
-    section = re.search(r"^### Operators of ATen$(.*?)^###? ", PAGE, re.DOTALL | re.MULTILINE)
-    assert section
-    return [name for name, row in ROWS.items() if row in section[1] and re.search("161002|361001|refuse", row)]
+def refusals() -> list[str]:
+    """The sections and notes that say that something is refused."""
+    return [name for name, text in SAID.items() if re.search("161002|361001|refuse", text)]
 
 
-@pytest.mark.parametrize("row", refusing_rows())
-def test_each_refusal_of_the_page_is_a_call(row: str) -> None:
-    if row in ELSEWHERE:
-        file, test = ELSEWHERE[row]
+@pytest.mark.parametrize("name", refusals())
+def test_each_refusal_is_a_call(name: str) -> None:
+    if name in ELSEWHERE:
+        file, test = ELSEWHERE[name]
         assert test in (ROOT / file).read_text()
     else:
-        assert any(limit.row == row and limit.status for limit in LIMITS)
+        assert any(limit.said_of == name and limit.status for limit in LIMITS)
+
+
+def test_notes_are_of_functions_that_there_are() -> None:
+    here = [name.removeprefix("aclnn") for name in exported_operators(LIBRARY)]
+    for note in notes():
+        for pattern in note.functions.split(", "):
+            assert fnmatch.filter(here, pattern), f"{note.functions}: {pattern}"
 
 
 @functools.cache
@@ -56,8 +68,8 @@ def outcomes() -> dict[Limit, tuple[int, int, str, list[Any]]]:
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.call)
-def test_what_the_page_says_is_so(limit: Limit) -> None:
-    assert limit.words in ROWS[limit.row]
+def test_what_is_said_is_so(limit: Limit) -> None:
+    assert limit.words in SAID[limit.said_of]
     stage1, stage2, text, _ = outcomes()[limit]
     assert (stage1 or stage2, limit.text in text, bool(text)) == (limit.status, True, bool(limit.status)), text
 
@@ -66,7 +78,7 @@ def test_what_is_lacking_is_refused_or_a_deviation() -> None:
     """A function is partial because of a call that it refuses, or because it computes something else on purpose."""
     assert lacks() and lacks().keys() <= exported_operators(LIBRARY)
     for limit in LIMITS:
-        assert not limit.lacks or limit.status or "**Deviation**" in ROWS[limit.row]
+        assert not limit.lacks or limit.status or "**Deviation**" in SAID[limit.said_of]
 
 
 @functools.cache
@@ -83,7 +95,3 @@ def test_refused_by_name(name: str) -> None:
     assert stage1(*[ctypes.c_void_p()] * 40) == RUNTIME_ERROR
     text = prefix().aclGetRecentErrMsg().decode()
     assert name in text and reason in text
-
-
-def test_page_of_functions_is_of_today() -> None:
-    assert FUNCTIONS.read_text() == functions_page(), "run `make conformance`"

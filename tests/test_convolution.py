@@ -514,7 +514,7 @@ def round_to_bits(value: Tensor, mantissa: int) -> Tensor:
 
 
 def as_hf32(value: Tensor) -> Tensor:
-    """HF32 of the current product (spec 0.9)."""
+    """HF32 of the current product: 10 bits of mantissa on Ascend950, 11 before."""
     return round_to_bits(value, 10 if aclnn_torch.get_product() == "Ascend950" else 11)
 
 
@@ -564,7 +564,7 @@ def test_a_bias_costs_one_rounding(case: Case, dtype: torch.dtype, cube_math_typ
         assert worst <= 1, f"{ratio:g}, {layout}: {worst:.3g} of what rounding explains"
 
 
-# FP32 value, HF32 on Atlas A2 and A3, HF32 on Ascend950 (spec 9).
+# FP32 value, HF32 on Atlas A2 and A3, HF32 on Ascend950: rounded by hand, ties to even.
 HF32_VALUES = [
     (0.33333334, 0.3333740234375, 0.333251953125),
     (1.1, 1.10009765625, 1.099609375),
@@ -1271,7 +1271,7 @@ def test_mask_of_another_length(described: Descriptors, size: int) -> None:
 
 
 def test_known_answer(described: Descriptors) -> None:
-    """The seed's example: float ones read as FP16, so that elements are 0 and 1.875 by turns."""
+    """The example of aclnnConvolutionBackward's document: float ones read as FP16, so 0 and 1.875 alternate."""
     ones = np.tile(np.array([0.0, 1.875], np.float16), 98)
     g, x = ones.reshape(2, 2, 7, 7), ones.copy().reshape(2, 2, 7, 7)
     w = ones[:4].copy().reshape(2, 2, 1, 1)

@@ -31,7 +31,7 @@ def reference(
     label_smoothing: float = 0.0,
     scale: float = 0.0,
 ) -> dict[str, Tensor]:
-    """The forward's formulas (spec 4.2) in float64."""
+    """The formulas of aclnnCrossEntropyLoss's document in float64."""
     x = x.double()
     weight = torch.ones(x.shape[1], dtype=torch.float64) if weight is None else weight.double()
     counts = target != ignore_index
@@ -63,7 +63,7 @@ def reference_grad(
     label_smoothing: float = 0.0,
     scale: float = 0.0,
 ) -> Tensor:
-    """The gradient's formulas (spec 4.2) in float64, every term as it stands there."""
+    """The formulas of aclnnCrossEntropyLossGrad's document in float64, every term as it stands there."""
     log_prob = log_prob.double()
     rows, classes = log_prob.shape
     w = torch.ones(classes, dtype=torch.float64) if weight is None else weight.double()
@@ -323,8 +323,8 @@ def test_agrees_with_torchs_cross_entropy(reduction: str, dtype: torch.dtype, ho
         torch.testing.assert_close(gradients[0], gradients[1], rtol=eps, atol=max(8 * eps, tolerance["atol"]))
 
 
-def test_the_seeds_example() -> None:
-    """Spec section 11: the gradient that the seed's program expects."""
+def test_answer_of_the_published_example() -> None:
+    """The gradient that the example of aclnnCrossEntropyLossGrad's document expects."""
     for grad in (torch.tensor(0.1), torch.tensor([0.1])):
         out = ops.cross_entropy_loss_grad(grad, torch.full((2, 3), -0.2), torch.tensor([0, 0]), torch.ones(3))
         expected = torch.tensor([[-0.00906, 0.04094, 0.04094]] * 2)

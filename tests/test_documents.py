@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,9 @@ from .command_blocks import (
 from .conformance.machinery import all_tables
 
 DOCUMENTS = [ROOT / page for page in PAGES] + [path for path in [ROOT / "CHANGELOG.md"] if path.exists()]
-RUN = [page for page in PAGES if page != EXCERPTS and {block.language for block in blocks_of(page)} & {"sh", "python"}]
+RUN = [
+    page for page in PAGES if page not in EXCERPTS and {block.language for block in blocks_of(page)} & {"sh", "python"}
+]
 
 
 # Some of what the pages' comments say is printed.
@@ -83,17 +86,18 @@ def without_comment(line: str) -> str:
     return line.partition("  // ")[0].strip()
 
 
-def test_excerpts_are_in_the_tree() -> None:
+@pytest.mark.parametrize("page", EXCERPTS)
+def test_excerpts_are_in_the_tree(page: str) -> None:
     """Line by line; what is left out stands as dots."""
     sources = [path for folder in ("csrc", "aclnn_torch", "tests", "benchmarks") for path in (ROOT / folder).rglob("*")]
     lines = {
         without_comment(line)
         for path in sources
-        if path.suffix in (".h", ".cpp", ".py") and path.name != "test_documents.py"
+        if path.suffix in (".h", ".cpp", ".py", ".txt") and path.name != "test_documents.py"
         for line in path.read_text().splitlines()
     }
-    shown = [block for block in blocks_of(EXCERPTS) if block.language in ("cpp", "python")]
-    assert len(shown) > 5
+    shown = [block for block in blocks_of(page) if block.language in ("cpp", "python", "text")]
+    assert len(shown) >= 4
     for block in shown:
         for line in map(without_comment, block.text.splitlines()):
             assert line in ("", "...", "...,") or line in lines, line
@@ -175,6 +179,19 @@ def test_every_document_is_listed_once() -> None:
     listed = [page for pages in site.groups().values() for page in pages]
     others = {"docs/README.md"}
     assert sorted(listed) == sorted({str(path.relative_to(ROOT)) for path in DOCUMENTS} - others)
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git knows which folders are the tree's")
+def test_the_layout_has_every_folder() -> None:
+    """CONTRIBUTING.md's table: the tree's own folders, those of csrc, and those of its two largest."""
+    command = ["git", "ls-files"]
+    files = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    folders = {"/".join(file.split("/")[:depth]) for file in files for depth in (1, 2, 3) if file.count("/") >= depth}
+    divided = {"csrc", "csrc/cann", "csrc/host_cann"}
+    asked_for = {folder for folder in folders if folder.rpartition("/")[0] in {"", *divided}} - divided
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("## Layout")[2].partition("\n## ")[0]
+    named = {name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall("`(.*?)`", row)}
+    assert asked_for - named == set()
 
 
 def test_make_targets_exist() -> None:

@@ -182,7 +182,7 @@ def test_the_gradient_at_a_nan(dtype: torch.dtype, is_result: bool, host_product
         for step in (1, 2):
             gradient, value = arguments[0][::step], nan[::step]
             assert set(ops.elu_backward(gradient, *arguments[1:], value).tolist()) == {6.0}
-        # As docs/emulation.md has it: ATen's scalar loop, and its vectorised one.
+        # As docs/emulation/operators.md has it: ATen's scalar loop, and its vectorised one.
         aten = torch.ops.aten.elu_backward
         assert set(aten(gradient, *arguments[1:], value).tolist()) == {6.0}
     gradient, nan = torch.full((64,), 3.0, dtype=dtype), torch.full((64,), torch.nan, dtype=dtype)

@@ -1,4 +1,4 @@
-"""The host CANN's descriptors through the C ABI (spec 0.5 to 0.7), and executors where no operator matters (0.3)."""
+"""The host CANN's descriptors through the C ABI , and executors where no operator matters."""
 
 from __future__ import annotations
 
@@ -392,7 +392,7 @@ def test_destroying_null(kind: str) -> None:
     assert cabi.error_text() == ""
 
 
-# ---- executors (spec 0.3)
+# ---- executors
 
 NO_EXECUTOR = (ctypes.c_uint64 * 64)()
 

@@ -172,7 +172,7 @@ def test_infinity_and_nan_stay_in_their_rows() -> None:
 
 
 def test_known_answer() -> None:
-    """The seed's example, whose rstd does not belong to its x."""
+    """The example of aclnnRmsNormGrad's document, whose rstd does not belong to its x."""
     x = torch.arange(1.0, 33).reshape(2, 1, 16)
     dx, dgamma = ops.rms_norm_grad(x, x, torch.tensor([1.0, 2.0]), torch.arange(1.0, 17))
     assert dx.flatten().tolist() == [

@@ -55,6 +55,6 @@ COMMANDS = {
         "as it comes: the same command goes on where it was interrupted.\n\n"
         "examples:\n  aclnn-torch verify\n  aclnn-torch verify --filter aclnnElu\n"
         "  aclnn-torch run --strict -m aclnn_torch verify   # the host CANN in the place of an installed one\n\n"
-        "exit status: 1 if there is a difference that docs/emulation.md does not explain, 2 if it cannot begin",
+        "exit status: 1 if there is a difference that docs/emulation does not explain, 2 if it cannot begin",
     )
 }

@@ -1,8 +1,9 @@
 """The documents as a site: ``python -m docs.site.build``, or ``make docs``, into build/docs/html.
 
 Its source is a copy of the tree's pages, at their places, so that their links hold. README.md is the landing page, and
-docs/README.md says in which group a page is. Made here are the interface, from docstrings, the list of statuses, and
-what is added to each operator's page: schemas, and dtypes as the host CANN accepts them, which is asked for each.
+docs/README.md says in which group a page is. Made here are the interface, from docstrings, the list of statuses, the
+pages of the tree's tables (conformance, functions, dtypes), and what is added to each operator's page (schemas, and
+dtypes as the host CANN accepts them, which is asked for each) and to the page of rows (what their files say).
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import argparse
 import functools
 import inspect
+import os
 import re
 import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -23,15 +25,29 @@ import torch
 
 import aclnn_torch
 from tests import cabi
+from tests.aten_ops import notes
+from tests.aten_ops.report import dtypes_page, functions_page
 from tests.cabi import FIND_KERNEL_ERROR, PRODUCTS, SUCCESS, Dtype
 from tests.command_blocks import PAGES
+from tests.conformance import report as conformance
 from tests.conformance.machinery import Changes, Table, all_tables, call
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANGES = "CHANGELOG.md"
 OTHER_FILES = (CHANGES, "LICENSE", "docs/benchmarks.png", "docs/operators/linear_cross_entropy.png")
 OPERATORS = "docs/operators"
-MADE_HERE = {"Reference": ["site/interface.md", "site/errors.md"]}
+ROWS = "docs/emulation/rows.md"
+MADE_HERE = {
+    "Operators": ["docs/conformance.md", "docs/functions.md", "docs/dtypes.md"],
+    "Reference": ["site/interface.md", "site/errors.md"],
+}
+# What the tree's pages link to, and the page of the site that is made of it.
+MADE_OF = {
+    "tests/conformance": "docs/conformance.md",
+    "csrc/cann/prefix/functions.tsv": "docs/functions.md",
+    "csrc/cann/named_ops": "docs/functions.md#operators-called-by-name",
+    "tests/aten_ops/dtypes.tsv": "docs/dtypes.md",
+}
 
 INTERFACE = """# Python interface
 
@@ -221,15 +237,29 @@ def errors_page() -> str:
     )
 
 
+def made_pages() -> dict[str, Callable[[], str]]:
+    """The pages of MADE_HERE, by what makes them."""
+    return {
+        "docs/conformance.md": conformance.page,
+        "docs/functions.md": functions_page,
+        "docs/dtypes.md": dtypes_page,
+        "site/interface.md": interface_page,
+        "site/errors.md": errors_page,
+    }
+
+
 def within_the_site(text: str, page: Path, source: Path) -> str:
     """A page whose links stay in the site.
 
-    README is the landing page. Of a link to something that is not in the site, such as a folder, the words remain.
+    README is the landing page. A link to a table leads to the page that is made of it. Of a link to something that is
+    not in the site, such as a folder, the words remain.
     """
 
     def link(found: re.Match[str]) -> str:
         words, target, anchor = found.groups()
         path = (page.parent / target).resolve()
+        if made := MADE_OF.get(os.path.relpath(path, source)):
+            return f"[{words}]({os.path.relpath(source / made, page.parent)})"
         if path == source / "README.md":
             return f"[{words}]({target.removesuffix('README.md')}index.md{anchor or ''})"
         return found[0] if path.is_file() else words
@@ -255,13 +285,15 @@ def write_source(folder: Path) -> None:
         shutil.copyfile(ROOT / name, target)
     site = folder / "site"
     site.mkdir()
-    (site / "interface.md").write_text(interface_page())
-    (site / "errors.md").write_text(errors_page())
+    for name, make in made_pages().items():
+        (folder / name).write_text(make())
     for family, tables in families().items():
         (folder / OPERATORS / f"{family}.md").write_text(operator_page(family, tables))
     for page in (*PAGES, CHANGES):
         target = folder / page
         target.write_text(within_the_site(target.read_text(), target, folder))
+    with (folder / ROWS).open("a") as page_of_rows:
+        page_of_rows.write(notes.page_part())
     readme = folder / "README.md"
     (folder / "index.md").write_text(readme.read_text() + "".join(trees()))
     readme.unlink()

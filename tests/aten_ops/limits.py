@@ -1,4 +1,4 @@
-"""The calls that hold docs/emulation.md to what it says of functions on ATen: limits.tsv."""
+"""The calls that hold docs/emulation/rows.md and the notes beside rows to what they say: limits.tsv."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _WORDS = re.compile(r'(?:\{[^}]*\}|"[^"]*"|\S)+')
 
 
 class Limit(NamedTuple):
-    """A call, what comes of it, the page's row that says so with its words, and what the function therefore lacks."""
+    """A call, what comes of it, the section or the note that says so with its words, and what the function therefore
+    lacks."""
 
-    row: str
+    said_of: str
     words: str
     status: int
     text: str
@@ -54,8 +55,8 @@ def line_of(call: str) -> str:
 
 
 def _limit(line: str) -> Limit:
-    row, words, status, text, call, lacking = line.split("\t")
-    return Limit(row, words, int(status), text, call, lacking)
+    said_of, words, status, text, call, lacking = line.split("\t")
+    return Limit(said_of, words, int(status), text, call, lacking)
 
 
 LIMITS = [_limit(line) for line in Path(__file__).with_name("limits.tsv").read_text().splitlines()[1:]]

@@ -1,6 +1,7 @@
-"""Writes docs/dtypes.md, what the sweep of the functions on ATen found, and docs/functions.md, all that are published.
+"""The dtypes that each function on ATen computes, and two pages of the documents' site: functions, and their dtypes.
 
-The command is `python -m tests.aten_ops.report`.
+`dtypes.tsv` is what the sweep found. `python -m tests.aten_ops.report` calls every function anew and writes it. The
+pages are made from that table, from the table of published functions and from the library; nothing is called for them.
 """
 
 from __future__ import annotations
@@ -9,14 +10,13 @@ import re
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 
 from tests.aten_ops.limits import lacks
-from tests.aten_ops.sweep import DTYPES, LIBRARY, ROOT, Result, Tensor, is_output, main_dtype, samples, sweep
-from tests.cabi import exported_operators
+from tests.aten_ops.sweep import DTYPES, LIBRARY, Result, Tensor, is_output, main_dtype, samples, sweep
 from tests.published import OF_FORMATS, functions, named_operators, refused, rows
 
-PAGE = ROOT / "docs" / "dtypes.md"
-FUNCTIONS = ROOT / "docs" / "functions.md"
+TABLE = Path(__file__).with_name("dtypes.tsv")
 
 # Their numbers of different dtypes have nothing in common.
 RANDOM = {
@@ -33,15 +33,15 @@ RANDOM = {
     "aclnnStatelessExponentialTensor",
 }
 
-INTRODUCTION = """\
+OF_DTYPES = """\
 # Dtypes of the functions on ATen
 
-This page lists the functions of the host CANN that ATen computes. `make conformance` calls each of them with every
-dtype and writes the page. A function's main tensors take the dtype; indices are INT32 and INT64. The host CANN either
-computes a call or refuses it in stage 1 with 161002; no call fails in stage 2. Results in FLOAT16 and BFLOAT16 are
-the result in FLOAT, rounded once (except for functions of random numbers). The last column has the dtypes that CANN's
-document lists and the host CANN does not compute; in-place functions with integers there are those whose result is a
-floating-point number. The product is `host`.
+This page lists the functions of the host CANN that ATen computes, with the dtypes that their main tensors may have;
+indices are INT32 and INT64. `make conformance` calls each function with every dtype, on the product `host`. The host
+CANN either computes a call or refuses it in stage 1 with 161002; no call fails in stage 2. Results in FLOAT16 and
+BFLOAT16 are the result in FLOAT, rounded once (except for functions of random numbers). The last column has the dtypes
+that CANN's document lists and the host CANN does not compute. Where it lists integers for an in-place function, the
+function's result is a floating-point number.
 
 | Function | Computed | Refused, though documented |
 |---|---|---|
@@ -50,13 +50,16 @@ floating-point number. The product is `host`.
 OF_FUNCTIONS = """\
 # Functions
 
-This page lists the two-stage functions that CANN's public repositories document, {count} in number, and which of them
-the host CANN's `libopapi.so` has, for C and C++ programs: {present}. `make conformance` writes it. The functions marked
-"checked" have CANN's own checks, status codes and texts ([conformance.md](conformance.md)); those marked "computed"
-are computed by ATen ([emulation.md](emulation.md#operators-of-aten), [dtypes.md](dtypes.md)); those marked "partial",
-too, but for what is named there, which they refuse or do otherwise, as that page says. Stage 1 of those marked
-"refused" ends with 361001 and the reason; the others are not there, so that a program that calls them does not link.
-A header is included as `aclnnop/<header>`. The last section has the operators that programs call by name.
+CANN's public repositories document {count} two-stage functions. The host CANN's `libopapi.so` computes {computed} of
+them; stage 1 of the others ends with 361001 and the reason. The last column says which kind a function is:
+
+- *checked*: it has CANN's own checks, status codes and texts ([conformance](conformance.md)).
+- *computed*: ATen computes it ([how](emulation/rows.md), [its dtypes](dtypes.md)).
+- *partial*: as *computed*, but for the parts of its document that are named.
+- *refused*: the reason is given.
+
+A header is included as `aclnnop/<header>`. The [last section](#operators-called-by-name) has the operators that
+programs call by name.
 """
 
 OF_NAMES = """
@@ -77,10 +80,15 @@ GROUPS = {
 }
 
 
-def named(dtypes: Iterable[str]) -> str:
-    """The dtypes in words, in the order of DTYPES."""
+def in_order(dtypes: Iterable[str]) -> list[str]:
+    """The dtypes in the order of DTYPES, then the others."""
     given = set(dtypes)
-    left = [*(dtype for dtype in DTYPES if dtype in given), *sorted(given - set(DTYPES))]
+    return [*(dtype for dtype in DTYPES if dtype in given), *sorted(given - set(DTYPES))]
+
+
+def named(dtypes: Iterable[str]) -> str:
+    """The dtypes in words."""
+    left = in_order(dtypes)
     words = []
     while left:
         for word, group in GROUPS.items():
@@ -108,42 +116,58 @@ def documented(name: str, arguments: dict[str, object]) -> set[str]:
     return set.intersection(*found) if found else set()
 
 
-def page(results: list[Result]) -> str:
-    """The page for these results."""
+def table(results: Iterable[Result]) -> str:
+    """What dtypes.tsv has for these results: a function a line, with the dtypes that it computes."""
     computed: dict[str, set[str]] = defaultdict(set)
-    refused: dict[str, set[str]] = defaultdict(set)
     for result in results:
-        (computed if result.verdict == "computed" else refused)[result.function].add(result.dtype)
+        computed[result.function] |= {result.dtype} if result.verdict == "computed" else set()
+    lines = [f"{name}\t{' '.join(in_order(dtypes))}" for name, dtypes in computed.items()]
+    return "\n".join(["function\tcomputed", *lines]) + "\n"
+
+
+def computed_dtypes() -> dict[str, set[str]]:
+    """The dtypes that each function computes, as dtypes.tsv has them."""
+    lines = [line.split("\t") for line in TABLE.read_text().splitlines()[1:]]
+    return {name: set(dtypes.split()) for name, dtypes in lines}
+
+
+def dtypes_page() -> str:
+    """The page of the functions on ATen and their dtypes."""
+    tried: dict[str, set[str]] = defaultdict(lambda: set(DTYPES))
+    for name, arguments in samples():
+        tried[name].add(main_dtype(name, arguments))
+    sampled = dict(samples())
     lines = []
-    for name, arguments in dict(samples()).items():
-        lacking = (documented(name, arguments) & refused[name]) - computed[name]
-        lines.append(f"| {name} | {named(computed[name])} | {named(lacking)} |")
-    return INTRODUCTION + "\n".join(lines) + "\n"
+    for name, computed in computed_dtypes().items():
+        lacking = documented(name, sampled[name]) & tried[name] - computed
+        lines.append(f"| {name} | {named(computed)} | {named(lacking)} |")
+    return OF_DTYPES + "\n".join(lines) + "\n"
+
+
+def state_of(name: str) -> str:
+    """What the host CANN does with a published function, in the words of the page."""
+    if name in refused():
+        return f"refused: {functions()[name].refused}"
+    if name in lacks():
+        return f"partial: {', '.join(lacks()[name])}"
+    return "computed" if name in rows(LIBRARY) or name in OF_FORMATS else "checked"
 
 
 def functions_page() -> str:
     """The page of all published functions."""
-    here = exported_operators(LIBRARY) - refused()
-    computed, lacking = set(rows(LIBRARY)) | OF_FORMATS, lacks()
-    present = len(here & functions().keys())
-    parts = [OF_FUNCTIONS.format(count=len(functions()), present=present)]
+    parts = [OF_FUNCTIONS.format(count=len(functions()), computed=len(functions()) - len(refused()))]
     for repository in sorted({function.repository for function in functions().values()}):
         of_it = {name: each for name, each in functions().items() if each.repository == repository}
-        parts.append(f"\n## {repository}\n\n{len(here & of_it.keys())} of {len(of_it)} are here.\n")
+        parts.append(f"\n## {repository}\n\n{len(of_it.keys() - refused())} of {len(of_it)} are computed.\n")
         parts.append("| Function | Header | Computes | Here |\n|---|---|---|---|")
         for name, each in of_it.items():
-            state = "computed" if name in computed else "checked" if name in here else ""
-            if each.refused:
-                state = f"refused: {each.refused}"
-            if name in lacking:
-                state = f"partial: {', '.join(lacking[name])}"
             computes = re.sub(r"([|*_<>])", r"\\\1", each.computes)
-            parts.append(f"| {name} | {each.header} | {computes} | {state} |")
+            parts.append(f"| {name} | {each.header} | {computes} | {state_of(name)} |")
     names = sorted(named_operators(LIBRARY))
     parts.append(OF_NAMES.format(count=len(names), names=textwrap.fill(", ".join(names), 120)))
     return "\n".join(parts)
 
 
 if __name__ == "__main__":
-    FUNCTIONS.write_text(functions_page())
-    PAGE.write_text(page(sweep()))
+    TABLE.write_text(table(sweep()))
+    print(f"written to {TABLE}")

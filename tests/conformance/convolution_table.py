@@ -1,5 +1,5 @@
-"""aclnnConvolution and aclnnConvolutionBackward: what they refuse, in the order of spec 3.3 and 3.4 as its Policy
-changes them, and what they compute."""
+"""aclnnConvolution and aclnnConvolutionBackward: what they refuse, in the order of CANN's checkers, and what
+they compute. Where the host differs on purpose, docs/emulation/operators.md says so."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 I32 = Dtype.INT32
 NARROW = frozenset({"Ascend310P", "Ascend910"})  # no FP32 matrix units
 
-# ---- cubeMathType (spec 3.5, 0.9)
+# ---- cubeMathType (the functions' documents), HF32 (SetHF32TransMode of Ascend C)
 
 KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32, USE_FP32_ADD = range(5)
 
@@ -55,7 +55,7 @@ def to_hf32(product: str, value: np.ndarray) -> np.ndarray:
 
 
 def promoted(dtypes: Iterable[Dtype]) -> Dtype:
-    """PromoteType (spec 0.4) among floating dtypes."""
+    """PromoteType of opbase among floating dtypes."""
     return reduce(lambda a, b: a if a == b else F64 if F64 in (a, b) else F32, dtypes)
 
 
@@ -72,7 +72,7 @@ def converted(given: Given, names: Sequence[str]) -> tuple[list[np.ndarray], Dty
     return tensors, dtype
 
 
-# ---- formulas (spec 3.2)
+# ---- formulas (the functions' documents)
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ def grad_bias(given: Given) -> Reference | None:
     return of_products(g.sum(axes), np.abs(g).sum(axes), count, dtype, dtype)
 
 
-# ---- prototypes (spec 3.1)
+# ---- prototypes (the functions' documents)
 
 GENERIC = tuple(np.random.default_rng(0).standard_normal(101))
 SHORT = (1.0, -0.5, 0.75, 2.0, -1.25)  # exact in every floating dtype
@@ -490,7 +490,7 @@ def unchecked(number: str, cases: dict[str, Changes], accepted: frozenset[str] =
     return [Row(number, condition, changes, accepted) for condition, changes in cases.items()]
 
 
-# ---- aclnnConvolutionBackward (spec 3.3)
+# ---- aclnnConvolutionBackward: conditions
 
 ALL = (True, True, True)
 NO_INPUT, NO_WEIGHT, NO_BIAS = (Bools(tuple(i != index for i in range(3))) for index in range(3))
@@ -552,7 +552,7 @@ BACKWARD_ORDER = [
     Row("4", "gradInput null", {"gradInput": None}, code=PARAM_NULLPTR, words=("gradInput",)),
     Row("4", "gradWeight null", {"gradWeight": None}, code=PARAM_NULLPTR, words=("gradWeight",)),
     Row("4", "gradBias null", {"gradBias": None}, code=PARAM_NULLPTR, words=("gradBias",)),
-    Row("Policy", "biasSizes null", {"biasSizes": None}, code=PARAM_NULLPTR, words=("biasSizes",)),
+    Row("own rule", "biasSizes null", {"biasSizes": None}, code=PARAM_NULLPTR, words=("biasSizes",)),
     Row("5", "gradOutput of integers", {"gradOutput.dtype": I32}, words=("gradOutput", "INT32", "FLOAT16")),
     Row("5", "input complex", {"input.dtype": Dtype.COMPLEX64}, words=("input", "COMPLEX64", "FLOAT16")),
     Row("5", "weight bool", {"weight.dtype": Dtype.BOOL}, words=("weight", "BOOL", "FLOAT16")),
@@ -896,7 +896,7 @@ BACKWARD_ACCEPTED = [
             },
         },
     ),
-    *unchecked("Policy", {"biasSizes null, no gradBias": {"outputMask": NO_BIAS, "biasSizes": None}}),
+    *unchecked("own rule", {"biasSizes null, no gradBias": {"outputMask": NO_BIAS, "biasSizes": None}}),
     *unchecked("17", {"biasSizes of another length": {"biasSizes": Ints((1, 2))}, "of none": {"biasSizes": Ints(())}}),
     *unchecked(
         "17",
@@ -907,7 +907,7 @@ BACKWARD_ACCEPTED = [
     ),
 ]
 
-# ---- aclnnConvolution (spec 3.4)
+# ---- aclnnConvolution: conditions
 
 REGISTERED = ops_nn(_FORWARD, "UpdateOutputDtype", "ConvL0Warper")
 WITHOUT_VOLUMES = frozenset({"Ascend910"})
@@ -1184,7 +1184,7 @@ FORWARD_ACCEPTED = [
     *unchecked("10", {"a matrix product of stride 1000001": flat((1, 1), stride=(1000001, 1)).forward()}),
 ]
 
-# ---- dtypes (spec 3.3 row 5, 3.4 row 2): the products that know each, and those that compute it with KEEP_DTYPE
+# ---- dtypes: the products whose checkers know each, and those that compute it with KEEP_DTYPE
 
 SUPPORTED = {F16: ANYWHERE, F32: ANYWHERE, BF16: WITH_BF16, F64: HOST}
 KEPT = {**SUPPORTED, F32: WIDE}

@@ -1,4 +1,4 @@
-"""aclnnCrossEntropyLoss(Grad): what they refuse, in the order of spec 4.4, and what they compute."""
+"""aclnnCrossEntropyLoss(Grad): what they refuse, in the order of CANN's checks, and what they compute."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ PRESENT = ANYWHERE - MISSING
 # The products with label smoothing, z-loss and INT32 targets.
 NEWEST = frozenset({"Ascend950", "host"})
 
-# ---- formulas (spec 4.2)
+# ---- formulas (the documents of aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad)
 #
-# All arithmetic is in float, in double for double, and each result is rounded once (spec 4.5); u is its unit, an
-# operation misses half of it, a function 2, and a sum what `summing` says. The references are in long double.
+# All arithmetic is in float, in double for double, and each result is rounded once, as in CANN's kernels; u is its
+# unit, an operation misses half of it, a function 2, and a sum what `summing` says. The references are in long double.
 
 
 class Terms(NamedTuple):
@@ -202,7 +202,7 @@ def backward(given: Given) -> Reference:
     return reference._replace(tolerance=reference.tolerance + subnormal)
 
 
-# ---- prototypes (spec 4.1)
+# ---- prototypes (the functions' documents)
 
 N, C = 3, 5
 VALUES = {
@@ -313,7 +313,7 @@ CROSS_ENTROPY_LOSS_GRAD = Operator(
     empty=backward_shapes(0, C, "none"),
 )
 
-# ---- dtypes (spec 4.4 row 5): of everything floating, weight and target, and the products that take them
+# ---- dtypes (CANN's descriptions of the operators): of everything floating, weight and target, by product
 
 DTYPES = {
     (F32, F32, I64): WITH_BF16,
@@ -460,7 +460,7 @@ BACKWARD_ACCEPTED = [
 
 EMPTY_OUTPUTS = {f"{name}.shape": (0,) for name in CROSS_ENTROPY_LOSS.outputs}
 
-# spec 4.4, "Forward": the numbers are the backward's.
+# Checks of aclnnCrossEntropyLoss, under the numbers that they have in the gradient.
 FORWARD_CHECKS = [
     *nulls(CROSS_ENTROPY_LOSS),
     Row("5", "integers", {"input.dtype": I32}, words=("input", "INT32", "FLOAT16")),

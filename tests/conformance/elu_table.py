@@ -1,4 +1,4 @@
-"""aclnnElu, aclnnInplaceElu, aclnnEluBackward: what they refuse, in the order of spec 1.3, and what they compute."""
+"""aclnnElu, aclnnInplaceElu, aclnnEluBackward: what CANN's checks refuse, in their order, and what they compute."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.conformance.provenance import by_hand
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 I32, I8 = Dtype.INT32, Dtype.INT8
 
-# ---- formulas (spec 1.2)
+# ---- formulas (the documents of aclnnElu and aclnnEluBackward)
 
 
 def in_range(dtype: Dtype, value: np.ndarray) -> np.ndarray:
@@ -93,7 +93,7 @@ def elu(given: Given) -> Reference:
     return Reference(value, cabi.ulp(F32, value) / 2, dtype)  # a double may pass through float or stay double
 
 
-# ---- prototypes (spec 1.1)
+# ---- prototypes (the functions' documents)
 
 VALUES = {
     "gradOutput": (1.0, -0.5, 2.0, 0.25, -3.0, 7.0, 0.375),
@@ -128,7 +128,7 @@ ELU_BACKWARD = Operator(
     empty={"gradOutput.shape": EMPTY, "selfOrResult.shape": EMPTY, "gradInput.shape": EMPTY},
 )
 
-# ---- dtypes: the products that take each (spec 1.3 check 4, and below the table for the forward)
+# ---- dtypes: the products that take each (CheckDtypeValid of CANN's checkers)
 
 BACKWARD_DTYPES = {F32: ANYWHERE, F16: ANYWHERE, BF16: WITH_BF16, F64: HOST}
 FORWARD_DTYPES = {F32: ANYWHERE, F16: ANYWHERE, BF16: ANYWHERE, F64: ANYWHERE}
@@ -208,7 +208,7 @@ ELU_BACKWARD_ACCEPTED = [
     *(Row("12", f"empty {s}", on_all(ELU_BACKWARD, "shape", s), ANYWHERE) for s in ((0,), (2, 0, 3), (0,) * 8)),
 ]
 
-# spec 1.3, "Checks of aclnnElu": the numbers are ours, the order is the text's.
+# Checks of aclnnElu: the numbers are ours, the order is that of CANN's checker.
 ELU_CHECKS = [
     *nulls(ELU),
     Row("3", "integers", {"self.dtype": I32}, words=("self", "INT32", "FLOAT16")),

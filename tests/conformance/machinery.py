@@ -123,7 +123,7 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """One operator: its prototype's arguments in order, what it computes, and the family it belongs to (spec 0.2)."""
+    """One operator: its prototype's arguments in order, what it computes, and whether CANN generates its checks."""
 
     api: str
     arguments: dict[str, Any]
@@ -502,7 +502,7 @@ def check_order(operator: Operator, first: Row, second: Row, product: str, alone
     assert _SHAPE.sub("[]", both.text) == _SHAPE.sub("[]", alone.text), f"{first.condition}, then {second.condition}"
 
 
-# ---- dtypes (spec 0.4)
+# ---- dtypes (CanCast and PromoteType of opbase)
 
 _COMPUTABLE = {*cabi.REAL, *cabi.COMPLEX} | set(cabi.INTEGER) - {Dtype.INT4, Dtype.UINT1}
 
@@ -564,9 +564,9 @@ def least(dtype: Dtype) -> float:
 
 
 def exp_roundings(dtype: Dtype, value: np.ndarray) -> np.ndarray:
-    """The same behind an exponential, which for FLOAT16 need only be as good as the polynomial of spec 1.2: x^4 / 120
-    is 2^-20 at 0.1, or 2^-9 of a place. For BFLOAT16, 2^-16 is 2^-8 of a place, to which FLOAT adds its
-    roundings."""
+    """The same behind an exponential, which for FLOAT16 need only be as good as the polynomial of
+    Ascend950's ELU: x^4 / 120 is 2^-20 at 0.1, or 2^-9 of a place. For BFLOAT16, 2^-16 is 2^-8 of a place, to which
+    FLOAT adds its roundings."""
     coarse = {Dtype.FLOAT16: 2.0**-20, Dtype.BF16: 2.0**-16 + 2.0**-20}.get(dtype, 0.0)
     return np.maximum(some_roundings(dtype, value), np.abs(value) * coarse)
 

@@ -2,7 +2,7 @@
 
 A table says for the number of a check which function of the published sources makes it, and for a row without a number
 which function decides it; a row may name a source of its own. A row in which the host differs from CANN on purpose is
-the project's own rule, whatever CANN's source says: its reason stands in docs/emulation.md (report.DEVIATIONS).
+the project's own rule, whatever CANN's source says: docs/emulation/operators.md has the reason (report.DEVIATIONS).
 
 `published_functions.tsv` lists what each cited file defines at the commit that was read: functions, methods, macros.
 """
@@ -68,8 +68,8 @@ def document(name: str) -> Source:
 
 
 def own(section: str) -> Source:
-    """The project's own rule, by its section of docs/emulation.md."""
-    return Source(Kind.OWN, f"emulation.md#{section}")
+    """The project's own rule, by its section of docs/emulation/operators.md."""
+    return Source(Kind.OWN, f"emulation/operators.md#{section}")
 
 
 def unknown(source: Source) -> str:

@@ -1,4 +1,4 @@
-"""aclnnRmsNorm, aclnnRmsNormGrad: what they refuse, in the order of spec 5.4, and what they compute."""
+"""aclnnRmsNorm, aclnnRmsNormGrad: what they refuse, in the order of CANN's checks, and what they compute."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 WITH_EMPTY = frozenset({"Ascend950", "host"})
 NOTHING: Changes = {"yOut.shape": (0, 64), "rstdOut.shape": (0,)}  # outputs of which none has an element
 
-# ---- formulas (spec 5.2)
+# ---- formulas (the documents of aclnnRmsNorm and aclnnRmsNormGrad)
 #
-# All arithmetic is in float, in double for double, and each result is rounded once (spec 5.5); u is its unit, so that
-# a product of n factors misses n - 1 units, and a sum what `summing` says. The references are computed in long double.
+# All arithmetic is in float, in double for double, and each result is rounded once, as CANN's kernels do; u is its
+# unit, so that a product of n factors misses n - 1 units, and a sum what `summing` says. The references are in
+# long double.
 
 
 def wide(given: Given, name: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -118,7 +119,7 @@ def backward_dgamma(given: Given) -> Reference:
     return expected(dgamma, magnitudes * (summing(dy.shape[0]) + 2) * unit(given.dtype), given, shape)
 
 
-# ---- prototypes (spec 5.1)
+# ---- prototypes (the functions' documents)
 
 VALUES = {
     "x": (-2.5, 1.0, -0.125, 0.0, 0.5, -7.25, 3.0, -0.75, 0.0625),
@@ -167,7 +168,7 @@ RMS_NORM_GRAD = Operator(
     empty=backward_shapes((2,), (0, 64)),
 )
 
-# ---- dtypes (spec 5.3): x and gamma, and the products that take them; the others follow
+# ---- dtypes (CANN's descriptions of the operators): x and gamma, and the products that take them; the others follow
 
 DTYPES = {
     (F16, F16): ANYWHERE,
@@ -287,7 +288,7 @@ BACKWARD_ACCEPTED = [
     ),
 ]
 
-# spec 5.4, "Forward": the numbers are ours.
+# Checks of aclnnRmsNorm: the numbers are ours.
 FORWARD_CHECKS = [
     *nulls(RMS_NORM),
     Row("4", "integers", {"x.dtype": Dtype.INT32}, words=("x", "INT32", "FLOAT16")),

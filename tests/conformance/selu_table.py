@@ -1,4 +1,4 @@
-"""aclnnSelu, aclnnInplaceSelu, aclnnSeluBackward: what they refuse, in the order of spec 2.3, and what they compute."""
+"""aclnnSelu, aclnnInplaceSelu, aclnnSeluBackward: what CANN's checks refuse, in their order, and what they compute."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.conformance.provenance import by_hand
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 I32, I8 = Dtype.INT32, Dtype.INT8
 
-# ---- formulas (spec 2.2, 2.4)
+# ---- formulas (the documents of aclnnSelu and aclnnSeluBackward), integers (Ascend950's kernels)
 
 SCALE = 1.0507009873554804934193349852946
 ALPHA = 1.6732632423543772848170429916717
@@ -77,7 +77,7 @@ def selu(given: Given) -> Reference:
     return Reference(value, np.where(x <= 0, tolerance, one_rounding(dtype, positive)), dtype)
 
 
-# ---- prototypes (spec 2.1)
+# ---- prototypes (the functions' documents)
 
 # Results of small integers on which every way to round agrees; floats of which that is true after SELU.
 INTEGERS = (-1.0, 0.0, 1.0, 2.0, 5.0, 9.0, 3.0)
@@ -113,7 +113,7 @@ SELU_BACKWARD = Operator(
     any_rank=True,
 )
 
-# ---- dtypes: the products that take each, forward and backward (spec 2.3 check 4)
+# ---- dtypes: the products that take each, forward and backward (CheckDtypeValid of CANN's checkers)
 
 DTYPES = {F32: ANYWHERE, F16: ANYWHERE, I32: ANYWHERE, I8: ANYWHERE, BF16: WITH_BF16, F64: HOST}
 
@@ -141,7 +141,7 @@ SELU_BACKWARD_MORE = [
     Row("5", "gradInput empty", {"gradInput.shape": (0, 3)}, words=("gradInput", "0, 3")),
 ]
 
-# spec 2.3, "aclnnSelu checks": the numbers are ours, the order is the text's.
+# Checks of aclnnSelu: the numbers are ours, the order is that of CANN's checker.
 SELU_CHECKS = [
     *nulls(SELU),
     Row("3", "an unsupported self", {"self.dtype": U8}, words=("self", "UINT8", "INT8")),

@@ -80,7 +80,7 @@ def test_fp8_text_names_the_argument() -> None:
                 assert word in outcome.text
 
 
-# ---- spec 3.2: the values
+# ---- the values (formulas of the documents of aclnnConvolution and aclnnConvolutionBackward)
 
 PROBLEMS = {
     "1-D": ONE_D,
@@ -156,7 +156,7 @@ def test_masks(mask: tuple[bool, ...], absent: bool) -> None:
         succeeds(BACKWARD, {**problem.backward(), **changes}, "Ascend910B")
 
 
-# ---- one product, so that nothing but the conversion rounds (spec 3.5, 0.9)
+# ---- one product, so that nothing but the conversion rounds
 
 
 def scaled(x: np.ndarray, dtype: Dtype, mode: int, product: str) -> dict[str, np.ndarray]:
@@ -182,7 +182,7 @@ def check_exact(x: np.ndarray, expected: np.ndarray, dtype: Dtype, mode: int, pr
         assert np.array_equal(values, expected, equal_nan=True), name
 
 
-# Spec 9, ties to even: FP32, as HF32 with 11 bits, with 10 bits.
+# Ties to even, the default of Ascend C's SetHF32TransMode: FP32, as HF32 with 11 bits, with 10 bits.
 TIE = 2.0**-12
 HF32 = [
     (0.33333334, 0.3333740234375, 0.333251953125),
@@ -275,7 +275,7 @@ def test_fp16_and_bf16_meet_in_float() -> None:
     assert outcome.view("gradInput").ravel() == [2.0**76]
 
 
-# ---- accumulation and results (spec 3.5)
+# ---- accumulation and results (cubeMathType in the functions' documents)
 
 
 def test_sums_are_fp32() -> None:
@@ -333,7 +333,7 @@ def test_grad_bias_is_of_the_gradient_as_it_came(mode: int) -> None:
 
 
 def test_answer_of_the_published_example() -> None:
-    """Spec 11: FLOAT16 tensors over the bytes of float ones."""
+    """The example of aclnnConvolutionBackward's document: FLOAT16 tensors over the bytes of float ones."""
     problem = Problem(2, 2, 2, (7, 7), (1, 1), (1, 1), (0, 0), (1, 1), groups=1)
     ones = {f"{name}.values": (0.0, 1.875) for name in BACKWARD.inputs}
     outcome = succeeds(BACKWARD, {**problem.backward(), **ones, "cubeMathType": KEEP_DTYPE}, "Ascend910B")

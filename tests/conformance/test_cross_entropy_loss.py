@@ -43,7 +43,7 @@ def shapes(operator: Operator, rows: int, classes: int, reduction: str = "mean")
     return (forward_shapes if operator is CROSS_ENTROPY_LOSS else backward_shapes)(rows, classes, reduction)
 
 
-# ---- spec 4.2: the values
+# ---- the values (formulas of the documents of aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad)
 
 MODES: dict[str, Changes] = {
     "plain": {"weightOptional": None},
@@ -138,7 +138,7 @@ def test_loss_of_equal_logits() -> None:
 
 
 def test_answer_of_the_published_example() -> None:
-    """Spec 11: 0.05 * exp(-0.2), and 0.05 less where the label is."""
+    """That of aclnnCrossEntropyLossGrad's document: 0.05 * exp(-0.2), and 0.05 less where the label is."""
     changes = {
         "gradLoss": Tensor(shape=(), values=[0.1]),
         "logProb": Tensor(shape=(2, 3), values=[-0.2]),
@@ -151,7 +151,7 @@ def test_answer_of_the_published_example() -> None:
     assert np.round(got, 5).tolist() == np.float32([[-0.00906, 0.04094, 0.04094]] * 2).tolist()
 
 
-# ---- spec 4.3: labels
+# ---- labels (docs/emulation/operators.md)
 
 
 def test_all_rows_ignored() -> None:

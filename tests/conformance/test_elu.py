@@ -34,7 +34,7 @@ def test_scalar_dtypes(name: str, dtype: Dtype) -> None:
         succeeds(operator, {name: Scalar(1 if dtype == Dtype.BOOL else 2, dtype)})
 
 
-# ---- spec 1.2 and 1.4: the values
+# ---- the values (formulas of the documents of aclnnElu and aclnnEluBackward)
 
 COEFFICIENTS = [
     (1.0, 1.0, 1.0),
@@ -95,14 +95,14 @@ def backward_of(g: list[float], v: list[float], **changes: Any) -> np.ndarray:
 
 
 def test_answer_of_the_published_example() -> None:
-    """Spec 11: the zero is negative, from -1 * 0."""
+    """The example of aclnnEluBackward's document: the zero is negative, from -1 * 0."""
     x = [-2.0, -1.0, 0.0, 1.0]
     got = backward_of(x, x, isResult=True)
     assert got.tobytes() == np.array([2.0, -0.0, 0.0, 1.0], np.float32).tobytes()
 
 
 def test_backward_where_the_formula_is_subtle() -> None:
-    """Spec 1.4, and zero, which belongs to the lower branch."""
+    """Infinities and NaN, and zero, which belongs to the lower branch."""
     scale = {"scale": Scalar(2.0), "alpha": Scalar(3.0), "inputScale": Scalar(0.5)}
     assert backward_of([3.0], [INF], **scale) == [6.0]
     assert backward_of([3.0], [-INF], **scale) == [0.0]
@@ -114,7 +114,7 @@ def test_backward_where_the_formula_is_subtle() -> None:
 
 
 def test_result_is_rounded_to_the_input_dtype_before_the_cast() -> None:
-    """Spec 1.4: computed in gradOutput's dtype, then cast. 1 + 2^-8 + 2^-16 is 1 + 2^-7 or 1 in BF16, and no more."""
+    """In gradOutput's dtype, then cast, as CANN's stage 1. 1 + 2^-8 + 2^-16 is 1 + 2^-7 or 1 in BF16, and no more."""
     one = Tensor(BF16, values=[1.0])
     tensors = {"gradOutput": one, "selfOrResult": one, "gradInput.dtype": F64}
     outcome = succeeds(ELU_BACKWARD, {**tensors, "scale": Scalar(1 + 2.0**-8 + 2.0**-16)})

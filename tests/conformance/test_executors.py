@@ -1,4 +1,4 @@
-"""The two-stage contract (spec 0.3), for every operator alike."""
+"""The contract of the two stages (CANN's document of the two-stage interface), for every operator alike."""
 
 from __future__ import annotations
 

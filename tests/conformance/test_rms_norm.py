@@ -45,7 +45,7 @@ def of_size(table: Table, rows: int, columns: int) -> Changes:
     return shapes((rows,), (columns,))
 
 
-# ---- spec 5.2 and 5.5: the values
+# ---- the values (formulas of the documents of aclnnRmsNorm and aclnnRmsNormGrad)
 
 
 @pytest.mark.parametrize("magnitude", [2.0**-12, 1.0, 2.0**12], ids=str)
@@ -100,8 +100,8 @@ def test_rows_of_zeros() -> None:
 
 
 def test_y_is_rounded_once() -> None:
-    """Spec 5.5: x * rstd is not rounded to 16 bits before the product with gamma. x = 1 and epsilon = 0.01 give a rstd
-    of 0.99504, which FLOAT16 does not have; for some gamma the two ways are apart."""
+    """As in CANN's kernels, x * rstd is not rounded to 16 bits before the product with gamma. x = 1 and epsilon = 0.01
+    give a rstd of 0.99504, which FLOAT16 does not have; for some gamma the two ways are apart."""
     gamma = 1 + np.arange(64) / 64
     tensor = Tensor(F16, (1, 64), values=[1.0])
     changes = {
@@ -140,7 +140,7 @@ def test_ascend910_rounds_float16_before_gamma() -> None:
 
 
 def test_answer_of_the_published_example() -> None:
-    """Spec 11; its rstd is not that of x."""
+    """The example of aclnnRmsNormGrad's document; its rstd is not that of x."""
     counted = np.arange(1.0, 33.0)
     there = {name: Tensor(shape=(2, 1, 16), values=counted) for name in ("dy", "x", "dxOut")}
     outcome = succeeds(

@@ -14,7 +14,7 @@ OPERATORS = [table.operator for table in TABLES]
 EACH_OPERATOR = pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.api)
 
 
-# ---- spec 2.2 and 2.4: the values
+# ---- the values (formulas of the documents of aclnnSelu and aclnnSeluBackward; integers as Ascend950's kernels)
 
 
 @pytest.mark.parametrize("dtype", (F32, F16, BF16, F64), ids=lambda dtype: dtype.name)
@@ -34,7 +34,7 @@ def backward_of(g: list[float], y: list[float], dtype: Dtype = F32) -> list[floa
 
 
 def test_check_values() -> None:
-    """Spec 9: results 0, -scale * alpha, 1e-30. And spec 2.2: -0.0 is below, NaN is above."""
+    """The document's formula at results 0, -scale * alpha and 1e-30; -0.0 counts as below 0, NaN as above."""
     expected = np.array([1.7580993, 0.0, 1.0507010], np.float32).tolist()
     assert backward_of([1.0, 1.0, 1.0], [0.0, -1.7580993, 1e-30]) == expected
     assert backward_of([1.0, 2.0], [-0.0, np.nan]) == np.array([1.7580993, 2 * 1.0507010], np.float32).tolist()

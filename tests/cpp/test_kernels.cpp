@@ -1,6 +1,7 @@
 // The kernels of ELU and SELU themselves, in every version that this CPU can run: their values
-// against the plain reference, and the reference against the formulas of spec 1.2 and 2.4; every
-// length and alignment; nothing read or written outside.
+// against the plain reference, and the reference against the formulas of CANN's documents, for
+// integers those of Ascend950's kernels; every length and alignment; nothing read or written
+// outside.
 #include <algorithm>
 #include <bit>
 #include <cfloat>
@@ -101,7 +102,8 @@ constexpr Scalars kFinite[] = {{1, 1, 1},           {1.6732632423543772, 1.05070
                                {0, 1, 1},           {1, 1, 0},
                                {1, 0, -0.0},        {3, 1e30, 1e-30},
                                {1e-30, 1e-9, -1e3}, {7, 1, 1e37}};
-// The forward never sees these (spec 1.2 has a path of its own for them), the rest does.
+// ELU's forward kernel never sees these: stage 1 computes them by another formula, as CANN's
+// ComputeEluWithInfNan does. The other kernels do.
 constexpr Scalars kSpecial[] = {
     {INFINITY, 1, 1}, {1, 1, -INFINITY}, {1, NAN, 1}, {NAN, 1, 1}, {1, INFINITY, NAN}};
 
@@ -522,8 +524,8 @@ TEST(the_output_may_be_either_input) {
 
 namespace {
 
-// Spec 2.4, in double: the values are small enough for its FLOAT steps not to differ, except for
-// what FLOAT16 rounds.
+// Ascend950's integer SELU, in double: the values are small enough for its FLOAT steps not to
+// differ, except for what FLOAT16 rounds.
 template <class T>
 void check_integers(const std::vector<T>& values, ElementwiseKernel forward,
                     ElementwiseKernel backward, double wraps_at) {

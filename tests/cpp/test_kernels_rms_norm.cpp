@@ -1,6 +1,6 @@
 // The kernels of RmsNorm themselves, in every version that this CPU can run: against the plain
-// reference, and the reference against the formulas of spec 5.2; every length and alignment;
-// nothing read or written outside.
+// reference, and the reference against the formulas of the documents of aclnnRmsNorm and
+// aclnnRmsNormGrad; every length and alignment; nothing read or written outside.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -79,7 +79,7 @@ class Call:
         return tuple(self.dtype(name) for name in names)
 
 
-# ---- memory: the host's own checks, documented in docs/emulation.md
+# ---- memory: the host's own checks, documented in docs/emulation/operators.md
 
 
 def count(sizes: Sequence[int]) -> int | None:
@@ -218,7 +218,7 @@ def layer_norm_backward(call: Call) -> int:
     return SUCCESS if good else PARAM_INVALID
 
 
-# ---- what CANN generates (spec 0.2)
+# ---- operators whose checks CANN generates from a description
 
 LIKE_ND = {Format.ND, Format.NCHW, Format.NHWC, Format.NCDHW, Format.NCL}
 
@@ -233,7 +233,7 @@ def launches_nothing(call: Call) -> bool:
 
 
 def rms_norm_backward(call: Call) -> int:
-    """Spec 5.4."""
+    """The description of RmsNormGrad, then its tiling."""
     row = call.dtypes(call.operator.tensors)
     if None in row or not call.table.accepts_dtypes(row, call.product) or not formats_good(call):  # type: ignore[arg-type]
         return PARAM_INVALID
@@ -252,7 +252,7 @@ def rms_norm_backward(call: Call) -> int:
 
 
 def rms_norm_forward(call: Call) -> int:
-    """Spec 5.4, "Forward"."""
+    """The description of RmsNorm, then its tiling."""
     row = call.dtypes(call.operator.tensors)
     if None in row or not call.table.accepts_dtypes(row, call.product) or not formats_good(call):  # type: ignore[arg-type]
         return PARAM_INVALID
@@ -279,8 +279,8 @@ def attributes_good(call: Call) -> bool:
 
 
 def cross_entropy(call: Call, matrix: str, wanted: bool) -> int:
-    """Spec 4.4: the dtypes that go together, of the tensors that are there; the shapes that both directions share; and
-    smoothing and z-loss on the newest products only."""
+    """The descriptions and the tilings: the dtypes that go together, of the tensors that are there; the shapes that
+    both directions share; and smoothing and z-loss on the newest products only."""
     rows = [
         dict(zip(call.operator.tensors, row.dtypes, strict=True))
         for row in call.table.dtypes
@@ -502,7 +502,7 @@ def logit_count(call: Call) -> int:
     return max(call.shape("input")[0], 1) * max(call.shape("weight")[0], 1)
 
 
-# ---- convolution (spec 3.3, 3.4, and the Policy)
+# ---- convolution (CANN's checkers, and the project's own rules: docs/emulation/operators.md)
 
 RANK_FORMATS = {3: Format.NCL, 4: Format.NCHW, 5: Format.NCDHW}
 NARROW = convolution_table.NARROW
@@ -607,7 +607,7 @@ def in_three_dims_on_inference(call: Call) -> bool:
 
 
 def convolution(call: Call) -> int:
-    """Spec 3.4, and what the operators inside refuse of what it lets through."""
+    """CheckParams of aclnnConvolution, and what the operators inside refuse of what it lets through."""
     return convolution_inside(call) if convolution_good(call) else PARAM_INVALID
 
 
@@ -801,7 +801,7 @@ def input_gradient_good(
 
 
 def convolution_backward_nulls(call: Call) -> bool:
-    """Rows 3 and 4, and the Policy's word on biasSizes."""
+    """Null outputs and biasSizes are refused only if outputMask requests them."""
     mask = call["outputMask"]
     if len(mask) != 3:
         return False
@@ -810,7 +810,7 @@ def convolution_backward_nulls(call: Call) -> bool:
 
 
 def convolution_backward(call: Call) -> int:
-    """Spec 3.3."""
+    """The checker of aclnnConvolutionBackward."""
     if not convolution_backward_nulls(call):
         return PARAM_NULLPTR
     if not convolution_backward_good(call):

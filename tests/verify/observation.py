@@ -36,7 +36,7 @@ class Case:
     run: Callable[[], Observation]
     expected: str = "0"  # the outcome that the tables expect
     source: str = ""  # what that rests on
-    section: str = ""  # of docs/emulation.md, with the reason why the host CANN differs on purpose
+    section: str = ""  # of docs/emulation/operators.md, with the reason why the host CANN differs on purpose
 
     def described(self) -> dict[str, Any]:
         """What the process that asks needs to know of it."""

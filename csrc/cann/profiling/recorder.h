@@ -8,7 +8,7 @@
 #include "host_cann/runtime/profile_hooks.h"
 
 // The file of a profile: a record a line, each an object of JSON. prefix/tools/profiler has the
-// program that makes tables and timelines of it; docs/emulation.md describes the records.
+// program that makes tables and timelines of it; docs/emulation/profiling.md describes the records.
 namespace aclnn_host {
 
 // The file that records go to. In memory there are no more than the last few megabytes of it.

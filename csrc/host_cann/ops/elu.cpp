@@ -1,4 +1,5 @@
-// aclnnElu, aclnnInplaceElu, aclnnEluBackward; docs/emulation.md says where they deviate from CANN.
+// aclnnElu, aclnnInplaceElu, aclnnEluBackward; docs/emulation/operators.md says where they deviate
+// from CANN.
 
 #include "host_cann/kernels/elu.h"
 

@@ -1,5 +1,5 @@
-// aclnnGelu, aclnnGeluBackward, aclnnGeluV2, aclnnGeluBackwardV2; docs/emulation.md says where they
-// deviate from CANN.
+// aclnnGelu, aclnnGeluBackward, aclnnGeluV2, aclnnGeluBackwardV2; docs/emulation/operators.md says
+// where they deviate from CANN.
 
 #include "host_cann/kernels/gelu.h"
 

@@ -1,5 +1,5 @@
 // aclnnHardswish, aclnnInplaceHardswish, aclnnHardswishBackward, aclnnHardswishBackwardV2;
-// docs/emulation.md says where they deviate from CANN.
+// docs/emulation/operators.md says where they deviate from CANN.
 
 #include "host_cann/kernels/hardswish.h"
 

@@ -1,5 +1,5 @@
-// aclnnLayerNorm, aclnnLayerNormBackward; docs/emulation.md says where they deviate from CANN. One
-// file, because the two divide rows in the same way.
+// aclnnLayerNorm, aclnnLayerNormBackward; docs/emulation/operators.md says where they deviate from
+// CANN. One file, because the two divide rows in the same way.
 
 #include "host_cann/kernels/layer_norm.h"
 

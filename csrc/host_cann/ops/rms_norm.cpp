@@ -1,4 +1,4 @@
-// aclnnRmsNorm, aclnnRmsNormGrad; docs/emulation.md says where they deviate from CANN.
+// aclnnRmsNorm, aclnnRmsNormGrad; docs/emulation/operators.md says where they deviate from CANN.
 
 #include "host_cann/kernels/rms_norm.h"
 

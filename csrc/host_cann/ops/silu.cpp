@@ -1,4 +1,4 @@
-// aclnnSilu, aclnnSiluBackward; docs/emulation.md says where they deviate from CANN.
+// aclnnSilu, aclnnSiluBackward; docs/emulation/operators.md says where they deviate from CANN.
 
 #include "host_cann/kernels/silu.h"
 

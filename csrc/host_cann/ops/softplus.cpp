@@ -1,4 +1,5 @@
-// aclnnSoftplus, aclnnSoftplusBackward; docs/emulation.md says where they deviate from CANN.
+// aclnnSoftplus, aclnnSoftplusBackward; docs/emulation/operators.md says where they deviate from
+// CANN.
 
 #include "host_cann/kernels/softplus.h"
 

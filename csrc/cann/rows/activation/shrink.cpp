@@ -29,10 +29,13 @@ ACLNN(HardShrink, (Floating<In>, self), (Number, lambd), (Out, out)) {
   const at::Tensor x = wide(self);
   out = x.masked_fill((x > lambd).logical_or(x < -lambd).logical_not(), 0);
 }
+// Behaviour of HardshrinkBackward, HardtanhBackward, SoftshrinkBackward: Where self is NaN, the
+// gradient is gradOutput.
 ACLNN(HardshrinkBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Number, lambd),
       (Out, gradInput)) {
   gradInput = hard_shrink(gradOutput, self, lambd);
 }
+// Behaviour of Softshrink: Zeros are positive.
 ACLNN(Softshrink, (Floating<In>, self), (Number, lambd), (Out, out)) {
   expect_threshold(lambd);
   out = soft_shrink(self, lambd);

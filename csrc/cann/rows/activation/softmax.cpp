@@ -58,7 +58,8 @@ ACLNN(LogSoftmaxBackward, (Floating<In>, gradOutput), (Floating<In>, output), (i
                                        wide(output.scalar_type()));
 }
 
-// A score that is left out is -10000, so that a row without others has equal probabilities.
+// Behaviour of ScaledMaskedSoftmax*: A score that is masked counts as -10000, so a row of masked
+// scores has equal probabilities.
 ACLNN(ScaledMaskedSoftmax, (Floating<In>, x), (In, mask), (double, scale), (bool, fixedTriuMask),
       (Out, y)) {
   const at::Tensor left_out = expanded(mask, "x", x, fixedTriuMask);

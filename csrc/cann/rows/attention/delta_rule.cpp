@@ -127,6 +127,8 @@ ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Floating<In>, key), (Floa
 }
 
 // All tokens of each sequence after the state with which it starts, which CANN computes in chunks.
+// Behaviour of ChunkGatedDeltaRule: Tokens are computed one after the other, in FLOAT. Tokens that
+// belong to no sequence have the result 0.
 ACLNN(ChunkGatedDeltaRule, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
       (Floating<In>, beta), (Floating<In>, initialState), (IndexIn, actualSeqLengths),
       (Optional<In>, gOptional), (float, scaleValue), (Out, out), (Out, finalState)) {

@@ -119,6 +119,8 @@ std::vector<int64_t> softmax_shape(const at::Tensor& query) {
 
 }  // namespace
 
+// Behaviour of FusedFloydAttention*: Everything is computed in FLOAT, and each result is rounded
+// once. A query that sees nothing has the result 0.
 ACLNN(FusedFloydAttention, (Floating<In>, query), (Floating<In>, key1), (Floating<In>, value1),
       (Floating<In>, key2), (Floating<In>, value2), (Optional<In>, attenMaskOptional),
       (double, scaleValueOptional), (Out, softmaxMaxOut), (Out, softmaxSumOut),

@@ -58,6 +58,13 @@ Lengths lengths_in(const char* name, const std::optional<at::Tensor>& tensor) {
 
 }  // namespace
 
+// Behaviour of PromptFlashAttention*, IncreFlashAttention*, FusedInferAttentionScore*, MlaProlog*:
+// Everything is computed in FLOAT, and each result is rounded once. Layouts, pages, lists, masks,
+// prefixes, paddings and INT8 keys are computed, and INT8 queries unless a sequence has a single
+// one.
+// Limit of PromptFlashAttention*, IncreFlashAttention*, FusedInferAttentionScore*, MlaProlog*:
+// FLOAT8, INT4 caches, sinks, a single INT8 query of each sequence and a scale of queries are
+// refused with 161002 and the argument's name.
 ACLNN(FusedInferAttentionScore, (In, query), (Ins, key), (Ins, value), (Optional<In>, pseShift),
       (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths),
       (Optional<Ints>, actualSeqLengthsKv), (Optional<In>, deqScale1), (Optional<In>, quantScale1),

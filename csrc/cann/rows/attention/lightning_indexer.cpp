@@ -94,6 +94,10 @@ Best best_keys(TokenSequences& queries, TokenSequences& keys, const at::Tensor& 
 }  // namespace
 
 // The gradients of the values that LightningIndexer finds.
+// Behaviour of LightningIndexerGrad, SparseLightningIndexerGradKLLoss, DenseLightningIndexer*:
+// Everything is computed in FLOAT, and each result is rounded once. With sparseMode 3 the first
+// places of a list count, as many as the query sees keys. A probability below 1e-8 counts as 1e-8
+// in the loss. The losses take lengths from arrays, which stage 1 checks.
 ACLNN(LightningIndexerGrad, (Floating<In>, query), (Floating<In>, key), (Floating<In>, dy),
       (In, spareIndices), (Floating<In>, weights), (Optional<In>, actualSeqLengthsQuery),
       (Optional<In>, actualSeqLengthsKey),
@@ -143,6 +147,8 @@ ACLNN(LightningIndexerGrad, (Floating<In>, query), (Floating<In>, key), (Floatin
   sums.write(dQuery, dKey, dWeights);
 }
 // The score of a key is the sum over heads of weight relu(query key).
+// Behaviour of LightningIndexer: Places come in the order of their scores. Where there are fewer
+// keys, the place is -1 and the score -inf.
 ACLNN(LightningIndexer, (Floating<In>, query), (Floating<In>, key), (Floating<In>, weights),
       (Optional<In>, actualSeqLengthsQueryOptional), (Optional<In>, actualSeqLengthsKeyOptional),
       (Optional<In>, blockTableOptional), (char*, layoutQueryOptional), (char*, layoutKeyOptional),
@@ -182,6 +188,8 @@ ACLNN(LightningIndexer, (Floating<In>, query), (Floating<In>, key), (Floating<In
 }
 
 // Queries and keys are INT8 or FLOAT8, with a scale for each head of each token.
+// Behaviour of QuantLightningIndexer, KvQuantSparseFlashAttention: Everything is computed in FLOAT.
+// Keys are INT8, those of the indexer also FLOAT8_E4M3FN.
 ACLNN(QuantLightningIndexer, (Stored<In>, query), (Stored<In>, key), (Floating<In>, weights),
       (Floating<In>, queryDequantScale), (Floating<In>, keyDequantScale),
       (Optional<In>, actualSeqLengthsQueryOptional), (Optional<In>, actualSeqLengthsKeyOptional),

@@ -252,6 +252,10 @@ void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const 
 
 }  // namespace
 
+// Behaviour of KvRmsNormRopeCache, QkvRmsNormRopeCache: Everything is computed in FLOAT and rounded
+// once. A cache has INT8 or the type of the keys. Offsets count on every product.
+// Limit of KvRmsNormRopeCache, QkvRmsNormRopeCache: FLOAT8 caches, for which no rounding is
+// published, and several heads in FRACTAL_NZ are refused with 161002.
 ACLNN(KvRmsNormRopeCache, (Floating<In>, kv), (Floating<In>, gamma), (Floating<In>, cos),
       (Floating<In>, sin), (IndexIn, index), (InOut, kCacheRef), (InOut, ckvCacheRef),
       (Optional<In>, kRopeScaleOptional), (Optional<In>, cKvScaleOptional),

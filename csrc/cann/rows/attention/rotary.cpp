@@ -136,6 +136,8 @@ void embed(Output& query, Output& key, const at::Tensor& cos, const at::Tensor& 
 }  // namespace
 
 // An empty x has an empty result, whatever the shapes of cos and sin.
+// Behaviour of RotaryPositionEmbedding*, ApplyRotaryPosEmb*: Everything is computed in FLOAT, and
+// each result is rounded once.
 ACLNN(RotaryPositionEmbedding, (Floating<In>, x), (Floating<In>, cos), (Floating<In>, sin),
       (int64_t, mode), (Out, out)) {
   const Mode pairs = mode_of(mode);

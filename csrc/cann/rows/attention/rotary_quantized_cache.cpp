@@ -130,6 +130,8 @@ Layout layout_of(const at::Tensor& x, at::IntArrayRef splits, const at::Tensor& 
 
 // Where x is not INT32, the arguments of the dequantisation do not count. Offsets and scales have
 // the elements of [heads, head size].
+// Behaviour of DequantRopeQuantKvcache: In a cache of pages, a token with a negative index is not
+// written.
 ACLNN(DequantRopeQuantKvcache, (In, x), (Floating<In>, cos), (Floating<In>, sin),
       (InOut, kCacheRef), (InOut, vCacheRef), (IndexIn, indices), (In, scaleK), (In, scaleV),
       (Optional<In>, offsetKOptional), (Optional<In>, offsetVOptional),

@@ -51,6 +51,16 @@ PackedAttention packed(const at::Tensor& query, const at::Tensor& key, const at:
 
 }  // namespace
 
+// Behaviour of FlashAttentionScore*: Everything is computed in FLOAT, and each result is rounded
+// once. The layouts are BNSD, BSND, BSH and SBH. sparseMode 0 to 8 counts where there is a mask.
+// There may be fewer heads of keys and values than of queries. A shift is added before the scores
+// are scaled (pseType 1, and the versions without pseType) or after it (0), or is made from slopes
+// and distances (2) or from their roots (3). The gradient computes the probabilities again.
+// Limit of FlashAttentionScore*: The following are refused with 161002 and a text that names them:
+// other pseTypes, layouts and sparseModes, a padding mask and, in version 4, lists of lengths,
+// rotary parts, scales of quantisation, sinks, a softmax layout, an outDtype that is not query's.
+// Deviation of FlashAttentionScore*: CANN documents some of these arguments as reserved and does
+// not read them.
 ACLNN(FlashAttentionScore, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
       (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
       (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
@@ -75,6 +85,10 @@ ACLNN(FlashAttentionScore, (Floating<In>, query), (Floating<In>, key), (Floating
                            .sparse_mode = sparseModeOptional},
                           inputLayout, std::nullopt, softmaxMaxOut, softmaxSumOut, attentionOutOut);
 }
+// Behaviour of FlashAttentionScoreGrad*, FlashAttentionUnpaddingScoreGrad*: The gradient takes the
+// maxima and sums of the softmax, and the result, as they are given. They may be of more keys than
+// the call has, as in ring attention. A null argument is computed again. A query whose maximum is
+// -inf or whose sum is 0 has no gradient.
 ACLNN(FlashAttentionScoreGrad, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
       (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
       (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
@@ -161,6 +175,9 @@ ACLNN(FlashAttentionScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn),
 }
 
 // The second version with a sink.
+// Behaviour of FlashAttentionScoreV3, FlashAttentionScoreGradV3, FlashAttentionVarLenScoreV5,
+// FlashAttentionUnpaddingScoreGradV5: A sink is one more score of each query, without a value. It
+// counts in the maximum and in the sum.
 ACLNN(FlashAttentionScoreV3, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
       (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
       (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),

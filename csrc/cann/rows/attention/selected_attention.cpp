@@ -241,6 +241,10 @@ PackedKeys unpacked(const at::Tensor& bytes, at::ScalarType rope_type) {
 
 }  // namespace
 
+// Behaviour of SparseFlashAttention, SparseFlashAttentionV2: A list ends with its first negative
+// number.
+// Limit of SparseFlashAttention, SparseFlashAttentionV2: sinks are refused with 161002, because no
+// formula is published.
 ACLNN(SparseFlashAttention, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
       (In, sparseIndices), (Optional<In>, blockTable), (Optional<In>, actualSeqLengthsQuery),
       (Optional<In>, actualSeqLengthsKv), (Optional<In>, queryRope), (Optional<In>, keyRope),
@@ -366,8 +370,9 @@ ACLNN(SparseFlashAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Opt
   dKeyRopeOutOptional = dkey.narrow(2, size, rope).reshape(keyRopeOptional->sizes());
 }
 
-// The scales stand in the keys' bytes, so that the arguments for them do not count. The host CANN
-// sees the elements of FLOAT8 and not their bytes.
+// The scales stand in the keys' bytes, so that the arguments for them do not count.
+// Limit of KvQuantSparseFlashAttention: Keys of FLOAT8 with other data in their bytes are refused
+// with 161002, because the host CANN sees the elements of FLOAT8 and not their bytes.
 ACLNN(KvQuantSparseFlashAttention, (Floating<In>, query), (In, key), (In, value),
       (In, sparseIndices),
       (Unused<Optional<In>>, keyDequantScaleOptional,

@@ -52,6 +52,8 @@ at::Tensor write_with_rotary(const at::Tensor& query, const at::Tensor& key,
 
 }  // namespace
 
+// Behaviour of FlashAttentionVarLenScore*, FlashAttentionUnpaddingScoreGrad*, Nsa*: Everything is
+// computed in FLOAT, and each result is rounded once.
 ACLNN(FlashAttentionVarLenScore, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
       (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
       (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),

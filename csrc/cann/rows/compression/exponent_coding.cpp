@@ -57,6 +57,9 @@ int64_t bound_of(int64_t count) {
 }  // namespace
 
 // pdfRef becomes how often each byte is an exponent's.
+// Deviation of HansEncode, HansDecode: The codes of the exponents have a layout of the host CANN's
+// own: fixedOut begins with 512 zeros, then come the exponents' bytes as they are, and varOut
+// continues them. Nothing is compressed. The mantissas and the counts in pdf are as documented.
 ACLNN(HansEncode, (Floating<In>, inputTensor), (InOut, pdfRef), (bool, statistic), (bool, reshuff),
       (Out, mantissaOut), (Out, fixedOut), (Out, varOut)) {
   expect_numbers("inputTensor", inputTensor);

@@ -314,6 +314,8 @@ void check_modes(int64_t activation, int64_t run) {
 
 }  // namespace
 
+// Behaviour of *CausalConv1d*: Everything is computed in FLOAT and rounded once; states are copied
+// as they are. A sequence that is left out has zeros, or stays as it is in place.
 ACLNN(MaskedCausalConv1d, (Floating<In>, x), (Floating<In>, weight), (Optional<In>, maskOptional),
       (Out, out)) {
   check_masked("x", x, weight, maskOptional);

@@ -70,7 +70,8 @@ ACLNN(ConvDepthwise2d, (Image<In>, self), (In, weight), (Ints, kernelSize), (Opt
                                           stride, padding, dilation, false, {0, 0}, channels);
   out = units.result(bias ? sums + units.widen(*bias).view({1, -1, 1, 1}) : sums);
 }
-// A convolution of (T, B, Cin) with (K, Cin, Cout).
+// Behaviour of ConvTbc: The layouts are (T, B, Cin) and (K, Cin, Cout), as in the document's
+// formulas.
 ACLNN(ConvTbc, (In, self), (In, weight), (In, bias), (int64_t, pad), (Out, output),
       (int8_t, cubeMathType)) {
   check_tbc(self, weight, bias, "output", output, pad, 255);

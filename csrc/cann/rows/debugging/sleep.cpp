@@ -20,7 +20,8 @@ struct StagedInts : Ints {
 
 }  // namespace
 
-// The cycles of Ascend950, of which a second has 1.65e9; but never more than two seconds of them.
+// Behaviour of Sleep: A second has 1.65e9 cycles, as on Ascend950. No call takes more than two
+// seconds.
 ACLNN(Sleep, (StagedInts, cycles)) {
   const auto& [counts, is_computed] = cycles;
   EXPECT(counts.size() == 1 && counts[0] > 0, "cycles is ", counts,

@@ -102,8 +102,9 @@ ACLNN(ApproximateEqual, (Floating<In>, x1), (Floating<In>, x2), (float, toleranc
   expect_shape("y", y, x1.sizes());
   y = at::abs(wide(x1) - wide(x2)) < tolerance.value();
 }
-// Whether a number is among the elements of a tensor. (The document gives out the shape of
-// testElements; CANN refuses that, and so does ATen: there is one answer.)
+// Whether a number is among the elements of a tensor.
+// Behaviour of IsInScalarTensor: out has no dimensions, as CANN's check requires and torch_npu
+// passes it. The document gives it the shape of testElements.
 ACLNN(IsInScalarTensor, (Number, element), (In, testElements),
       (Unused<bool>, assumeUnique, "CANN does not read it"), (bool, invert), (Out, out)) {
   const at::Tensor found = at::eq(testElements, element).any();
@@ -117,6 +118,7 @@ ACLNN(IsInTensorScalar, (In, elements), (Number, testElement),
 
 ACLNN_UNARY(IsFinite, at::isfinite)
 
+// Deviation of IsInf: out may have any type that BOOL can be cast to.
 ACLNN(IsInf, (In, x), (Out, out)) {
   out = at::isinf(x);
 }

@@ -189,10 +189,15 @@ ACLNN(FloorDiv, (In, self_x), (In, self_y), (Out, out)) {
   }
 }
 
+// Deviation of FloorDivide*, *Fmod*, DivMod*: An integer divided by 0 is 507015 when the stream is
+// synchronised, and 161002 in stage 1 for a scalar. The documents do not say, and a device returns
+// an unspecified number.
 ACLNN_BINARY(FloorDivide, at::floor_divide)
 ACLNN_BINARY_NUMBER(FloorDivides, at::floor_divide)
 ACLNN_INPLACE_BINARY(FloorDivide, at::floor_divide)
 ACLNN_INPLACE_BINARY_NUMBER(FloorDivides, at::floor_divide)
+// Behaviour of *Remainder*: Where an integer is divided by 0, the remainder is the dividend, as
+// documented.
 ACLNN_BINARY(RemainderTensorTensor, remainder_or_self)
 ACLNN_BINARY_NUMBER(RemainderTensorScalar, remainder_or_self)
 ACLNN(RemainderScalarTensor, (Number, self), (In, other), (Out, out)) {

@@ -132,6 +132,7 @@ ACLNN(FresnelSin, (Floating<In>, x), (Out, out)) {
 ACLNN(Logit, (In, input), (double, eps), (Out, out)) {
   out = at::logit(wide(input), epsilon(eps));
 }
+// Behaviour of LogitGrad: Where the input is NaN, so is the gradient.
 ACLNN(LogitGrad, (Floating<In>, x), (Floating<In>, dy), (double, eps), (Out, dx)) {
   // ATen's vectors have 0 where x is nan.
   const at::Tensor gradient = at::logit_backward(wide(dy), wide(x), epsilon(eps));

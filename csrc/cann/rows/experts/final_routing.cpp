@@ -76,6 +76,8 @@ at::Tensor plus(const at::Tensor& sum, const char* name, const std::optional<at:
 }  // namespace
 
 // All of expandedX, x1, x2Optional, bias and scales have one type.
+// Behaviour of Moe*: Positions and counts are as published. A row that was dropped adds no bias. A
+// row beyond the last group is 507015.
 ACLNN(MoeFinalizeRouting, (Floating<In>, expandedX), (In, x1), (Optional<In>, x2Optional),
       (In, bias), (In, scales), (IndexIn, expandedRowIdx), (IndexIn, expandedExpertIdx),
       (Out, out)) {

@@ -137,6 +137,8 @@ ACLNN(MoeGatingTopK, (Floating<In>, x), (Optional<In>, biasOptional), (int64_t, 
   write_scores(scores, outFlag, outOut);
 }
 // With inputIds, the table tid2eid has the experts of each of its rows, and none is ranked.
+// Behaviour of MoeGatingTopKV2: yOut is divided by the sum of the chosen scores in both modes, as
+// torch_npu's tests have it. The document sums all scores in one of them.
 ACLNN(MoeGatingTopKV2, (Floating<In>, x), (Optional<In>, biasOptional),
       (Optional<In>, inputIdsOptional), (Optional<In>, tid2eidOptional), (int64_t, k),
       (int64_t, kGroup), (int64_t, groupCount), (int64_t, groupSelectMode), (int64_t, renorm),

@@ -60,6 +60,11 @@ void check_tuning(at::OptionalIntArrayRef config, const std::vector<StoredTensor
 
 }  // namespace
 
+// Behaviour of GroupedMatmul, GroupedMatmulV*, GroupedMatmulWeightNz: Weights are widened,
+// multiplied in FLOAT and rounded once. Lists of groups on the device are checked in stage 2
+// (507015). Rows beyond the last group stay as they are.
+// Limit of GroupedMatmul, GroupedMatmulV*, GroupedMatmulWeightNz: FLOAT8 weights and MX weights are
+// refused with 161002.
 ACLNN(GroupedMatmul, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
       (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
       (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),

@@ -103,6 +103,7 @@ ACLNN(QuantGroupedMatmulDequantWeightNZ, (In, x), (Stored<In>, weight), (In, wei
 
 // Of each group of rows the product x1^T x2 is added to a matrix. Both are MX along the rows, where
 // a group's scales begin as many pairs of blocks on as there are groups and whole pairs before it.
+// Limit of QuantGroupedMatmulInplaceAdd: MX alone is computed. The other modes are for HIFLOAT8.
 ACLNN(QuantGroupedMatmulInplaceAdd, (Stored<In>, x1), (Stored<In>, x2),
       (Optional<Stored<In>>, scale1Optional), (Stored<In>, scale2), (In, groupList), (InOut, yRef),
       (int64_t, groupListType), (int64_t, groupSize)) {

@@ -354,6 +354,8 @@ void swiglu_quant(const SwigluQuant& call, const OptionalTensor& bias, int64_t d
 
 }  // namespace
 
+// Behaviour of GroupedMatmulSwigluQuant, GroupedMatmulSwigluQuantWeightNZ: A bias beside weights of
+// INT8 has no effect.
 ACLNN(GroupedMatmulSwigluQuant, (In, x), (Stored<In>, weight), (Optional<In>, bias),
       (Unused<Optional<In>>, offset, "reserved: CANN warns and does not read it"),
       (In, weightScale), (In, xScale), (In, groupList), (Out, output), (Out, outputScale),
@@ -368,6 +370,10 @@ ACLNN(GroupedMatmulSwigluQuantWeightNZ, (In, x), (Stored<In>, weight), (Optional
 }
 
 // The second versions know lists, counts, INT4 for both matrices, and FLOAT8 and FLOAT4.
+// Behaviour of GroupedMatmulSwigluQuantV2, GroupedMatmulSwigluQuantWeightNzV2: Rows behind the last
+// group stay as they are in INT8, and are 0 in FLOAT8 and FLOAT4.
+// Limit of GroupedMatmulSwigluQuantV2, GroupedMatmulSwigluQuantWeightNzV2: Of the documented types,
+// HIFLOAT8 and FLOAT4_E1M2 are not computed.
 ACLNN(GroupedMatmulSwigluQuantV2, (Stored<In>, x), (Stored<Ins>, weight),
       (Stored<Ins>, weightScale), (Optional<Ins>, weightAssistMatrix), (Optional<In>, bias),
       (Stored<In>, xScale), (Optional<In>, smoothScale), (In, groupList), (int64_t, dequantMode),

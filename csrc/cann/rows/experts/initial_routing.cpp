@@ -377,6 +377,8 @@ ACLNN(MoeInitRoutingV2Grad, (Floating<In>, gradExpandedX), (IndexIn, expandedRow
   }
   out = rows_at(rows, expandedRowIdx).unflatten(0, {all / topK.value(), topK.value()}).sum(1);
 }
+// Deviation of MoeInitRoutingQuant, MoeInitRoutingQuantV2: Elements are computed in FLOAT and
+// rounded once, to even. A device's kernels compute in FLOAT16.
 ACLNN(MoeInitRoutingQuant, (Floating<In>, x), (IndexIn, rowIdx), (IndexIn, expertIdx),
       (int64_t, activeNum), (double, scale), (double, offset), (Out, expandedXOut),
       (Out, expandedRowIdxOut), (Out, expandedExpertIdxOut)) {

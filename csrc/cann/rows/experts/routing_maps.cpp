@@ -100,6 +100,10 @@ ACLNN(MoeTokenPermuteWithRoutingMap, (Floating<In>, tokens), (In, routingMap),
   permuteProbsOutOptional = probsOptional->t().flatten().index_select(0, pairs);
 }
 
+// Behaviour of MoeTokenUnpermuteWithRoutingMap, MoeTokenPermuteWithRoutingMapGrad: Without padding,
+// places outside the rows are zeros; in the first function so are those of probability 0. A
+// probability belongs to a place there, as in the kernels, and permuteProbs is in the order of its
+// document. With padding a place outside the rows is 507015.
 ACLNN(MoeTokenPermuteWithRoutingMapGrad, (Floating<In>, permutedTokenOutputGrad),
       (Optional<In>, permutedProbsOutputGradOptional), (IndexIn, sortedIndices),
       (Optional<In>, routingMapOptional), (int64_t, numExperts), (int64_t, tokensNum),

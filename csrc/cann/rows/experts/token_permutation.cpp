@@ -132,6 +132,8 @@ ACLNN(MoeTokenPermute, (In, tokens), (IndexIn, indices), (int64_t, numOutTokens)
   sortedIndicesOut = sorted.places;
 }
 // Without a range this is aclnnMoeTokenPermute.
+// Behaviour of MoeToken*WithEp*: Places count from the first of rangeOptional, as in the kernels.
+// The documents contradict themselves.
 ACLNN(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (Optional<In>, probsOptional),
       (Optional<Ints>, rangeOptional), (int64_t, numOutTokens), (bool, paddedMode),
       (Out, permuteTokensOut), (Out, sortedIndicesOut), (Optional<Out>, permuteProbsOut)) {
@@ -160,6 +162,9 @@ ACLNN(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (Optional<In>, pr
 }
 
 // Tokens that were dropped are those whose places lie behind the last row.
+// Behaviour of MoeTokenUnpermute, MoeTokenUnpermuteGrad, MoeTokenPermuteGrad: Rows of places behind
+// the last one are zeros, and so are those of probability 0. A negative place of another
+// probability is 507015; a device reads or writes in front of the rows there.
 ACLNN(MoeTokenPermuteGrad, (Floating<In>, permutedOutputGrad), (IndexIn, sortedIndices),
       (int64_t, numTopk), (bool, paddedMode), (Out, out)) {
   refuse_padding(paddedMode);

@@ -113,6 +113,8 @@ ACLNN(ForeachZeroInplace, (InOuts, x)) {
 }
 
 // Without data there is no mode, and all are alike.
+// Behaviour of ForeachRoundOffNumber: Mode 4 rounds halves away from zero, mode 7 leaves the
+// fraction, and mode 6 is refused in stage 2 (507015). Every other mode rounds halves to even.
 ACLNN(ForeachRoundOffNumber, (Ins, x), (In, roundMode), (Outs, out)) {
   EXPECT(roundMode.numel() == 1 && roundMode.scalar_type() == at::kChar, "roundMode has shape ",
          roundMode.sizes(), " and dtype ", dtype_text(roundMode.scalar_type()),

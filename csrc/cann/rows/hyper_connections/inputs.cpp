@@ -127,6 +127,8 @@ void compute(const Parameters& given, const Results& results) {
 
 // With xFlat of all streams' elements, hMix = (xFlat gamma) phi^T and w = hMix / rms(xFlat), of
 // which each part is scaled by its alpha and shifted: hPre by a sigmoid, hPost by twice one.
+// Behaviour of MhcPre, MhcPreBackward: Everything is computed in FLOAT, and innerPrecise has no
+// effect. The gradient is the true one; the document scales x by gamma once more.
 ACLNN(MhcPre, (Floating<In>, x), (In, phi), (In, alpha), (In, bias), (Optional<In>, gammaOptional),
       (double, normEps), (double, hcEps), (Out, hIn), (Out, hPost), (Optional<Out>, hRes),
       (Optional<Out>, invRmsOptional), (Optional<Out>, hMixOptional),

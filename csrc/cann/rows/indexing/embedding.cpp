@@ -78,6 +78,8 @@ ACLNN(EmbeddingRenorm, (InOut, selfRef), (IndexIn, indices), (double, maxNorm),
 
 // bagSize may have one more element than there are bags, as offsets may,
 // and maxIndices none where nothing is a maximum. Both differ between products.
+// Behaviour of EmbeddingBag: indices has one dimension. With includeLastOffset the last offset is
+// the number of indices.
 ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offsets),
       (bool, scaleGradByFreq), (int64_t, mode), (bool, sparse), (Optional<In>, perSampleWeights),
       (bool, includeLastOffset), (int64_t, paddingIdx), (Out, output), (Out, offset2bag),

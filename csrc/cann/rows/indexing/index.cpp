@@ -60,6 +60,13 @@ at::Tensor indices_tensor(at::IntArrayRef indices, const at::Tensor& self) {
 
 }  // namespace
 
+// Behaviour of Index, IndexPutImpl: An index tensor without elements selects nothing. torch_npu
+// passes an index of self's type and of shape [0] for a dimension that it does not index. Such an
+// index beside one with elements counts as none, in Index where out shows that something is
+// selected and in IndexPutImpl always. `x[empty, [1]] = 9` with x of the type of the index tensors
+// therefore writes to every row.
+// Limit of Index: Complex numbers are computed on `host`, and COMPLEX64 on Ascend950; elsewhere
+// they are 161002.
 ACLNN(Index, (In, self), (Ins, indices), (Out, out)) {
   const Product product = current_product();
   const bool has_complex =

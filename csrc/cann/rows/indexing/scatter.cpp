@@ -274,6 +274,7 @@ ACLNN(ScatterNd, (In, data), (IndexIn, indices), (In, updates), (Out, out)) {
   expect_dtype("out", out, data);
   out = replaced(data, indices, updates, 0);
 }
+// Behaviour of ScatterNdUpdate: A slice whose place is outside is left out.
 ACLNN(ScatterNdUpdate, (InOut, varRef), (IndexIn, indices), (In, updates)) {
   EXPECT(indices.dim() >= 2, "indices has shape ", indices.sizes(),
          ", expected at least two dimensions");

@@ -117,6 +117,9 @@ void gather_rows(const at::Tensor& tokens, const at::Tensor& cache,
 }  // namespace
 
 // Token i goes to place slotMapping[i] of the cache.
+// Behaviour of ScatterPaCache, ScatterPaKvCache: A token with a negative slot is not written.
+// Limit of ScatterPaCache, ScatterPaKvCache: Tokens that are not compressed are written; the
+// arguments of compressed ones are refused with 161002.
 ACLNN(ScatterPaCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
       (Optional<In>, compressLensOptional), (Optional<In>, compressSeqOffsetOptional),
       (Optional<In>, seqLensOptional), (Unused<char*>, cacheMode, "reserved")) {

@@ -141,6 +141,8 @@ at::Tensor left_of(const at::Tensor& row, const Tokens& tokens, double otherwise
 }  // namespace
 
 // Values that are equal to the k-th largest are kept, too.
+// Behaviour of TopKTopPSample*, ApplyTopKTopP: Tokens are sorted stably, and their probabilities
+// are added one at a time. Nothing is drawn.
 ACLNN(ApplyTopKTopP, (Floating<In>, logits), (Optional<In>, p), (Optional<In>, k), (Out, out)) {
   EXPECT(p || k, "p and k are null, expected a tensor for one of them");
   expect_dims("logits", logits, 2);

@@ -99,6 +99,8 @@ at::Tensor with_infinities(const at::Tensor& losses, const at::Tensor& log_alpha
 }  // namespace
 
 // logAlphaOut may be wider than the result, as some products want it: then -inf follows.
+// Behaviour of CtcLoss*: The part of logAlpha that is not used is -inf. With zeroInfinity the
+// gradient of an impossible sample is 0.
 ACLNN(CtcLoss, (Floating<In>, logProbs), (In, targets), (Ints, inputLengths), (Ints, targetlengths),
       (int64_t, blank), (bool, zeroInfinity), (Out, negLogLikelihoodOut), (Out, logAlphaOut)) {
   expect_dtype("negLogLikelihoodOut", negLogLikelihoodOut, logProbs);

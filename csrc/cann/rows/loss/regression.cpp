@@ -64,7 +64,7 @@ ACLNN(MseLoss, (In, self), (In, target), (int64_t, reduction), (Out, out)) {
   out = at::mse_loss(wide(self), wide(target), reduction);
 }
 
-// A reduction is one over the first dimension alone.
+// Behaviour of MseLossOut: The mean and the sum are over dimension 0.
 ACLNN(MseLossOut, (Floating<In>, self), (Floating<In>, target), (int64_t, reduction), (Out, out)) {
   check_reduction(reduction);
   const at::Tensor squares = (wide(self) - wide(target)).square();
@@ -78,7 +78,8 @@ ACLNN(MseLossBackward, (In, gradOutput), (In, self), (In, target), (int64_t, red
   check_reduction(reduction);
   gradInput = at::mse_loss_backward(wide(gradOutput), wide(self), wide(target), reduction);
 }
-// The order of the operator and of the vendor's sample: another one than in the document.
+// Behaviour of MseLossGrad: The order is predict, label, dout, as in the operator's definition and
+// the vendor's sample. The document has dout first.
 ACLNN(MseLossGrad, (Floating<In>, predict), (Floating<In>, label), (Floating<In>, dout),
       (char*, reductionOptional), (Out, yOut)) {
   EXPECT(reductionOptional.empty() || reductionOptional == "none" || reductionOptional == "mean" ||

@@ -335,6 +335,9 @@ at::Tensor tanh_gelu(const at::Tensor& x) {
         PARAMETER(scale##ending), PARAMETER(offset##ending), Activation(activation), innerPrecise \
   }
 
+// Behaviour of FFN*: The activations are gelu (tanh), fastgelu, relu and silu. Weights are
+// floating-point numbers, weights of INT8 and INT4 alone, or INT8 throughout.
+// Limit of FFN*: Gated activations are refused with 161002.
 ACLNN(FFN, (In, x), (Stored<In>, weight1), (Stored<In>, weight2), (Optional<Ints>, expertTokens),
       (Optional<In>, bias1), (Optional<In>, bias2), (Optional<In>, scale), (Optional<In>, offset),
       (Optional<In>, deqScale1), (Optional<In>, deqScale2), (Optional<In>, antiquantScale1),

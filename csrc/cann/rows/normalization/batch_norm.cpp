@@ -189,7 +189,7 @@ ACLNN(FastBatchNormBackward, (Image<Floating<In>>, gradOut), (Image<Floating<In>
   if (outputMask[2]) gradBias = to_bias;
 }
 
-// Of an input without elements CANN's mean is 0 and its invstd NaN.
+// Behaviour of BatchNormStats: Of an input without elements, mean is 0 and invstd is NaN.
 ACLNN(BatchNormStats, (Image<Floating<In>>, input), (double, eps), (Out, mean), (Out, invstd)) {
   expect_dims("input", input, 2, 8);
   EXPECT(input.size(1) > 0, "input has shape ", input.sizes(),

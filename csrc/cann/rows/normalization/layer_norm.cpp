@@ -119,7 +119,8 @@ ACLNN(FastLayerNorm, (Floating<In>, input), (Ints, normalizedShape), (Optional<I
   normalize(input, normalizedShape, weightOptional, biasOptional, eps, out, meanOutOptional,
             rstdOutOptional);
 }
-// All modes are computed in FP32.
+// Deviation of LayerNormWithImplMode: Every implMode is computed in FLOAT; CANN's modes trade
+// precision for speed. implMode is 0 or 1, or 2 for FLOAT16 tensors; others are 161002.
 ACLNN(LayerNormWithImplMode, (Floating<In>, input), (Ints, normalizedShape),
       (Optional<In>, weightOptional), (Optional<In>, biasOptional), (double, eps), (Out, out),
       (Optional<Out>, meanOutOptional), (Optional<Out>, rstdOutOptional), (int32_t, implMode)) {
@@ -134,6 +135,8 @@ ACLNN(LayerNormWithImplMode, (Floating<In>, input), (Ints, normalizedShape),
 }
 
 // biasOptional has the shape of gamma or of x1. xOut is written if additionalOutput says so.
+// Behaviour of AddLayerNorm*, AdaLayerNorm*, DeepNorm*, *AddRmsNorm*: Everything is computed in
+// FLOAT, and each result is rounded once. The sum before the norm is not rounded in between.
 ACLNN(AddLayerNorm, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
       (Floating<In>, beta), (Optional<In>, biasOptional), (double, epsilon),
       (bool, additionalOutput), (Out, yOut), (Out, meanOut), (Out, rstdOut), (Out, xOut)) {

@@ -137,8 +137,9 @@ ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
   if (amsgrad) write(maxExpAvgSqsRef, largest);
 }
 
-// beta1Power and beta2Power are those of the step before. With amsgrad, vRef becomes the larger one
-// of itself and maxGradNormOptional.
+// beta1Power and beta2Power are those of the step before.
+// Behaviour of ApplyAdamW: With amsgrad, vRef becomes the larger one of itself and
+// maxGradNormOptional.
 ACLNN(ApplyAdamW, (Floating<InOut>, varRef), (Floating<InOut>, mRef), (Floating<InOut>, vRef),
       (Floating<In>, beta1Power), (Floating<In>, beta2Power), (Floating<In>, lr),
       (Floating<In>, weightDecay), (Floating<In>, beta1), (Floating<In>, beta2),
@@ -208,7 +209,8 @@ ACLNN(ApplyAdamWV2, (Floating<InOut>, varRef), (Floating<InOut>, mRef), (Floatin
   if (amsgrad) maxGradNormOptionalRef = larger[0];
 }
 
-// beta1Power and beta2Power are those of this step. m and v are read only, as published.
+// beta1Power and beta2Power are those of this step.
+// Deviation of ApplyAdam: m and v are only read, as documented. The vendor's kernel writes them.
 ACLNN(ApplyAdam, (Floating<InOut>, varRef), (In, m), (In, v), (In, beta1Power), (In, beta2Power),
       (In, lr), (In, beta1), (In, beta2), (In, epsilon), (In, grad),
       (Unused<bool>, useLocking, "changes no number"), (bool, useNesterov)) {

@@ -128,6 +128,7 @@ ACLNN(ApplyAdamax, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v), (N
   vOut = largest;
 }
 
+// Behaviour of ApplyFtrl: var is 0 where the new linear is not above l1, NaN included.
 ACLNN(ApplyFtrl, (Floating<InOut>, varRef), (Floating<InOut>, accumRef),
       (Floating<InOut>, linearRef), (Floating<In>, grad), (Floating<In>, lr), (Floating<In>, l1),
       (Floating<In>, l2), (Floating<In>, lrPower), (bool, useLocking)) {

@@ -11,6 +11,8 @@ namespace aclnn_host::optimizers_gradient_scaling_rows {
 
 // What a gradient scaler needs: gradients divided by the scale, and whether one of them is inf or
 // nan; and the scale for the next step.
+// Behaviour of ForeachNonFiniteCheckAndUnscale, AmpUpdateScale, FusedSgd, FusedAdam*: They compute
+// what torch's gradient scaler and optimisers compute.
 ACLNN(ForeachNonFiniteCheckAndUnscale, (InOuts, scaledGrads), (InOut, foundInf), (In, inScale)) {
   for (Output& gradient : scaledGrads) {
     const at::Tensor is_bad = at::isfinite(gradient).all().logical_not();

@@ -30,8 +30,8 @@ ACLNN(MaxPool2dWithIndicesBackward, (Image<In>, gradOutput), (Image<In>, self),
       at::max_pool2d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
                                            padding, dilation, ceilMode, places(indices, self, 2));
 }
-// The mask is CANN's own affair: one that is all zeros here, because the backward pass finds the
-// maxima again.
+// Deviation of MaxPool2dWithMask*: The mask is all zeros, and the gradient finds the maxima again.
+// CANN's mask has a bit for each place in the window.
 ACLNN(MaxPool2dWithMask, (Image<In>, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
       (Ints, dilation), (bool, ceilMode), (Image<Out>, out), (Image<Out>, indices)) {
   out = std::get<0>(

@@ -109,6 +109,9 @@ void expect_16_bits(const at::Tensor& x) {
 
 }  // namespace
 
+// Behaviour of DynamicQuant*: Elements are rounded half to even and saturated, to INT8, INT4, eight
+// elements of 4 bits in an INT32, FLOAT8_E4M3FN or FLOAT8_E5M2.
+// Limit of DynamicQuant*: HIFLOAT8 is refused with 161002.
 ACLNN(DynamicQuant, (Floating<In>, x), (Optional<In>, smoothScalesOptional), (Stored<Out>, yOut),
       (Out, scaleOut)) {
   OptionalOutput none;

@@ -126,6 +126,10 @@ at::Tensor scale_of_elements(const at::Tensor& x, const at::Tensor& scale, int64
 
 }  // namespace
 
+// Behaviour of *Mx*: Scales and elements follow the formulas of OCP's specification of MX formats.
+// A block with inf or NaN has the scale NaN and elements of 0.
+// Deviation of *Mx*: Devices multiply by reciprocals where the documents divide, which may change
+// the last bit.
 ACLNN(DynamicMxQuant, (In, x), (int64_t, axis), (char*, roundModeOptional), (int64_t, dstType),
       (int64_t, blocksize), (int64_t, scaleAlg), (Stored<Out>, yOut), (Stored<Out>, mxscaleOut)) {
   dynamic_mx_quant(x, axis, roundModeOptional, dstType, blocksize, scaleAlg, /*has_second=*/false,

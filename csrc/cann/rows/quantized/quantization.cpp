@@ -99,6 +99,10 @@ void check_fake(const at::Tensor& self, const at::Tensor& zero, const Output& ou
 
 }  // namespace
 
+// Behaviour of AscendQuant*: Elements are rounded half to even and saturated, to INT8, INT4 or
+// eight elements of 4 bits in an INT32; those of AscendQuantV3 also to FLOAT8_E4M3FN and
+// FLOAT8_E5M2.
+// Limit of AscendQuant*: HIFLOAT8 is refused with 161002.
 ACLNN(AscendQuant, (Floating<In>, x), (Floating<In>, scale), (Optional<In>, offset),
       (bool, sqrtMode), (const char*, roundMode), (int32_t, dstType), (Stored<Out>, y)) {
   EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
@@ -158,6 +162,8 @@ ACLNN(AscendAntiQuant, (Stored<In>, x), (Floating<In>, scale), (Optional<In>, of
 }
 
 // A scale of 0 is 1. Where a tensor is empty, nothing is written.
+// Behaviour of Quantize: Elements are rounded half to even and saturated, to INT8, UINT8 or INT32;
+// other types are 161002.
 ACLNN(Quantize, (Floating<In>, x), (Floating<In>, scales), (Optional<In>, zeroPoints),
       (aclDataType, dtype), (int32_t, axis), (Out, out)) {
   EXPECT(dtype == at::kChar || dtype == at::kByte || dtype == at::kInt, "dtype is ", dtype,

@@ -113,6 +113,10 @@ ACLNN(QuantMatmulWeightNz, (Stored<In>, x1), (Stored<In>, x2), (Optional<Stored<
                     transposeX2, groupSize, out->scalar_type(), /*is_blocked=*/true});
 }
 
+// Behaviour of QuantMatmul, QuantMatmulV*, QuantMatmulWeightNz, QuantConvolution*: Sums of INT8 and
+// INT4 are exact in INT32, then scaled and rounded once.
+// Deviation of QuantMatmul, QuantMatmulV*, QuantMatmulWeightNz, QuantConvolution*: A device rounds
+// some partial products to FLOAT16 and saturates to 9 bits in between.
 ACLNN(QuantMatmul, (In, x1), (In, x2), (Optional<In>, bias), (float, deqScale), (Out, out)) {
   expect_dims("x1", x1, 2, 3);
   expect_dims("x2", x2, 2, 3);

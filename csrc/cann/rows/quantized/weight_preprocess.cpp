@@ -36,6 +36,8 @@ std::vector<int64_t> scale_shape(at::IntArrayRef weight) {
 
 // The one kind of weight that the document supports so far. Whatever the strides of weight and
 // weightScale are, they are accepted.
+// Behaviour of WeightQuantPreprocess: It writes the format that CANN's kernels read, as published.
+// aclnnTransSparse4to2Para writes the pairs of 4 that they read.
 ACLNN(WeightQuantPreprocess, (Stored<In>, weight), (Stored<In>, weightScale),
       (Optional<Stored<In>>, weightOffsetOptional), (Optional<In>, biasOptional),
       (StoredDtype, xDtype), (StoredDtype, xScaleDtype), (int64_t, kGroupSize),

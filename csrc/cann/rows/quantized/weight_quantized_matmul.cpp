@@ -196,6 +196,7 @@ ACLNN(WeightQuantBatchMatmulNz, (In, x), (Stored<In>, weight), (Stored<In>, anti
 
 // Up to 64 rows are multiplied with (x2 + deqOffset) deqScale; more with
 // ((x2 + antiquantOffset) antiquantScale + addOffset) mulScale.
+// Behaviour of WeightQuantBatchMatmul*: Weights are widened, multiplied in FLOAT and rounded once.
 ACLNN(WeightQuantBatchMatmul, (In, x1), (In, x2), (Optional<In>, diagonalMatrix),
       (Optional<In>, deqOffset), (Optional<In>, deqScale), (Optional<In>, addOffset),
       (Optional<In>, mulScale), (Optional<In>, bias), (bool, transposeX1), (bool, transposeX2),

@@ -25,6 +25,7 @@ void bernoulli(const at::Tensor& self, const Probability& probability, int64_t s
 
 }  // namespace
 
+// Behaviour of InplaceUniform*, InplaceNormal*: Integers are drawn in FLOAT and truncated.
 ACLNN(InplaceUniform, (Real<InOut>, selfRef), (double, from), (double, to), (uint64_t, seed),
       (uint64_t, offset)) {
   selfRef.copy(draw_uniform(selfRef, from, to, source_of(seed, offset)));

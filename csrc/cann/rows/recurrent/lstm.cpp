@@ -226,6 +226,8 @@ CellGradients lstm_cell_gradients(const at::Tensor& x, const Cell& cell, const L
 
 // dropout is not used, as published. With batchSizes the input has a row for each sequence and
 // step, whether or not the sequence has the step; the output is 0 where it has not.
+// Behaviour of LSTM, LstmBackward, GRU*: Gates are in the order of torch. The gradient is the true
+// one; the document of aclnnLstmBackward leaves terms out. Padded steps of batchSizes are 0.
 ACLNN(LSTM, (Floating<In>, input), (Ins, params), (Optional<Ins>, hx), (Optional<In>, batchSizes),
       (bool, hasBias), (int64_t, numLayers),
       (Unused<double>, dropout, "CANN does not implement it"), (bool, train), (bool, bidirectional),

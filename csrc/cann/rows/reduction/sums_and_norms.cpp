@@ -108,7 +108,7 @@ ACLNN(ReduceSum, (In, self), (Ints, dims), (bool, keepDims), (aclDataType, dtype
 ACLNN(ReduceNansum, (In, self), (Ints, dim), (bool, keepDim), (aclDataType, dtype), (Out, out)) {
   out = at::nansum(wide(self), dims_of(dim), keepDim, wide(dtype));
 }
-// Of data without elements CANN's result is 0, not the logarithm of 0.
+// Behaviour of ReduceLogSum: Of data without elements the result is 0, not -inf.
 ACLNN(ReduceLogSum, (Floating<In>, data), (Ints, axes), (bool, keepDims), (bool, noopWithEmptyAxes),
       (Out, reduce)) {
   expect_dtype(reduce, data);
@@ -125,6 +125,7 @@ ACLNN(LogSumExp, (In, self), (Ints, dim), (bool, keepDim), (Out, out)) {
 ACLNN(Mean, (In, self), (Ints, dim), (bool, keepDim), (aclDataType, dtype), (Out, out)) {
   out = at::mean(wide(self), dims_of(dim), keepDim, wide(dtype));
 }
+// Behaviour of MeanV2: Integers have their exact sum in INT64, divided and truncated.
 ACLNN(MeanV2, (In, self), (Ints, dim), (bool, keepDim), (bool, noopWithEmptyAxes), (Out, out)) {
   expect_dtype(out, self);
   out = dim.empty() && noopWithEmptyAxes ? self : mean_of(self, dims_of(dim), keepDim);
@@ -138,6 +139,8 @@ ACLNN(ProdDim, (In, self), (int64_t, dim), (bool, keepDim), (aclDataType, dtype)
 ACLNN(Trace, (In, self), (Out, out)) {
   out = at::trace(self.scalar_type() == at::kBool ? self.to(at::kLong) : self);
 }
+// Behaviour of GroupedBiasAddGrad*: Ends of groups that decrease, or do not end with the last row,
+// are 507015. CANN leaves that to the caller.
 ACLNN(GroupedBiasAddGrad, (Floating<In>, gradY), (Optional<In>, groupIdxOptional), (Out, out)) {
   grouped_bias_add_grad(gradY, groupIdxOptional, 0, out);
 }

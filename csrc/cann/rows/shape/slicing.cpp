@@ -139,6 +139,8 @@ ACLNN(SliceV2, (In, self), (Ints, starts), (Ints, ends), (Ints, axes), (Ints, st
   check_same_count("steps", steps.size(), starts.size());
   out = sliced_along_axes(self, starts, ends, axes, steps);
 }
+// Behaviour of StridedSlice: The masks are TensorFlow's: an ellipsis wins over a new axis, a new
+// axis over shrinking, and shrinking ignores the masks of begin and end.
 ACLNN(StridedSlice, (In, self), (Ints, begin), (Ints, end), (Ints, strides), (int64_t, beginMask),
       (int64_t, endMask), (int64_t, ellipsisMask), (int64_t, newAxisMask),
       (int64_t, shrinkAxisMask), (Out, out)) {

@@ -45,6 +45,8 @@ ACLNN(SortWithIndex, (In, x), (In, index), (int64_t, axis), (bool, descending),
   indicesOut = index.gather(-1, order);
 }
 
+// Deviation of Argsort: out may have any type that INT64 can be cast to, and BFLOAT16 is sorted
+// along dimension 1 too.
 ACLNN(Argsort, (In, self), (int64_t, dim), (bool, descending), (Out, out)) {
   out = at::argsort(self, /*stable=*/true, dim, descending);
 }

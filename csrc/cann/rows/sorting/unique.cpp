@@ -15,6 +15,7 @@
 namespace aclnn_host::sorting_unique_rows {
 
 // Outputs that are not asked for are left alone.
+// Deviation of Unique: The input may be strided.
 ACLNN(Unique, (In, self), (bool, sorted), (bool, returnInverse), (SizedOut, valueOut),
       (SizedOut, inverseOut)) {
   valueOut.expect(self.scalar_type());

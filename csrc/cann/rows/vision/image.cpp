@@ -162,6 +162,8 @@ ACLNN(Resize, (Stored<In>, self), (Floats, scales), (const char*, mode), (Stored
   out = channels_last ? result.permute({0, 2, 3, 1}) : result;
 }
 
+// Deviation of BackgroundReplace, BlendImagesCustom, MrgbaCustom: Of UINT8 images, the first two
+// round to nearest and the last one rounds down; a device computes in FLOAT16.
 ACLNN(BackgroundReplace, (In, bkg), (In, src), (In, mask), (Out, out)) {
   EXPECT(bkg.scalar_type() == at::kByte || bkg.scalar_type() == at::kHalf, "bkg has dtype ",
          dtype_text(bkg.scalar_type()), ", expected UINT8 or FLOAT16");

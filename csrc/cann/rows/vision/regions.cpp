@@ -248,8 +248,8 @@ ACLNN(RoiPoolingGradWithArgMax, (Image<Floating<In>>, gradOutput),
   gradInputRef = result.view(images);
 }
 
-// Every class of every batch has maxOutputBoxesPerClass lines (batch, class, box), the best box
-// first; those that are not used are -1.
+// Behaviour of NonMaxSuppression: Every class of every batch has maxOutputBoxesPerClass lines
+// (batch, class, box), the best box first. Lines that are not used are -1.
 ACLNN(NonMaxSuppression, (Floating<In>, boxes), (Floating<In>, scores),
       (Ints, maxOutputBoxesPerClass), (Floats, iouThreshold), (Floats, scoreThreshold),
       (int32_t, centerPointBox), (Out, selectedIndices)) {

@@ -92,6 +92,7 @@ Samples samples_of(const double* box, int64_t i, bool along_y, int64_t cells, in
 }  // namespace
 
 // Boxes are at least 1 wide and high, and not moved by half an element.
+// Limit of RoiAlign: The mode is "avg"; "max" is refused with 161002.
 ACLNN(RoiAlign, (Image<Floating<In>>, self), (Floating<In>, rois), (IndexIn, batchIndices),
       (const char*, mode), (int, outputHeight), (int, outputWidth), (int, samplingRatio),
       (float, spatialScale), (Image<Out>, out)) {

@@ -1,6 +1,6 @@
 /* The AscendCL runtime: devices, contexts, memory, streams, events, callbacks.
  * Written for aclnn_torch from the published interface; usable from C99 and C++. What each function
- * does here, and where that differs from a device, stands in docs/emulation.md. */
+ * does here, and where that differs from a device, stands in docs/emulation. */
 #ifndef ACLNN_TORCH_ACL_RT_H_
 #define ACLNN_TORCH_ACL_RT_H_
 

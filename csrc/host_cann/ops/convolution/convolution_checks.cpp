@@ -1,5 +1,5 @@
 // The checks of aclnnConvolution and aclnnConvolutionBackward, in the order in which CANN makes
-// them; docs/emulation.md says where they deviate.
+// them; docs/emulation/operators.md says where they deviate.
 #include "host_cann/ops/convolution/convolution_checks.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// aclnnConvolution and aclnnConvolutionBackward; docs/emulation.md says where they deviate from
-// CANN.
+// aclnnConvolution and aclnnConvolutionBackward; docs/emulation/operators.md says where they
+// deviate from CANN.
 
 #include "aclnnop/aclnn_convolution.h"
 #include "aclnnop/aclnn_convolution_backward.h"

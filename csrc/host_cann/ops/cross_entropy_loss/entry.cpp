@@ -1,5 +1,5 @@
 // Stage 1 of aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad: the checks in CANN's order.
-// docs/emulation.md says where they deviate from CANN.
+// docs/emulation/operators.md says where they deviate from CANN.
 #include "acl/acl_base.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"

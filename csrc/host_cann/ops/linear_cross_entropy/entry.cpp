@@ -1,6 +1,6 @@
 // Stage 1 of the three functions of CANN for the cross entropy of a linear layer whose vocabulary
 // may be shared out among devices, and of the host's own for one that is not: the checks in CANN's
-// order. docs/emulation.md says where they deviate from CANN.
+// order. docs/emulation/operators.md says where they deviate from CANN.
 #include "acl/acl_base.h"
 #include "aclnnop/aclnn_fused_cross_entropy_loss_with_max_sum.h"
 #include "aclnnop/aclnn_fused_linear_cross_entropy_loss_grad.h"

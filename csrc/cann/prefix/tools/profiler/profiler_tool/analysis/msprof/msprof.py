@@ -3,7 +3,7 @@
 ``msprof --export=on --output=DIR``: DIR is a folder PROF_..., or has some. Their files go to the folder
 mindstudio_profiler_output of each, under the names and with the columns of CANN's msprof. What a device alone knows is
 "N/A" there. ``msprof --analyze=on --output=DIR`` has nothing to add to them. The records themselves are described in
-docs/emulation.md of aclnn_torch. Times are those of the host, which computes what a device would.
+docs/emulation/profiling.md of aclnn_torch. Times are those of the host, which computes what a device would.
 """
 
 from __future__ import annotations

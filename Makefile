@@ -149,9 +149,11 @@ clang: build
 test-aarch64: build
 	$(RUN) -m tests.aarch64
 
-# Every condition of every operator on every product, expected and obtained, into docs/conformance.md.
+# Every condition of every operator on every product, expected and obtained, into docs/conformance.md;
+# README's rows of elementwise operators.
 conformance: cann
 	$(RUN) -m tests.conformance.report
+	$(RUN) -m tests.operator_table
 	$(RUN) -m tests.aten_ops.report
 
 # Speed beside every peer; docs/benchmarks.md says what and how. ARGS are passed on.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -193,6 +195,27 @@ def test_an_error_of_the_other_way_does_not_hide_its_warnings(capfd: pytest.Capt
 def test_an_unknown_operator() -> None:
     with pytest.raises(ValueError, match=r"aclnn::elu_backwards"):
         _C.direct_call("aclnn::elu_backwards", unused)
+
+
+@pytest.mark.parametrize("name", ["convolution", "elu_backward", "selu_"])
+def test_a_signature_that_is_not_listed(name: str) -> None:
+    """Of an operator that overwrites its tensor too: its result is not a new one."""
+    with pytest.raises(ValueError, match=rf"no signature of csrc/python/direct_call.cpp is that of aclnn::{name}\("):
+        _C.direct_call(f"aclnn::{name}", unused)
+
+
+def test_a_function_keeps_the_other_way_as_long_as_it_lives() -> None:
+    def otherwise() -> None: ...
+
+    alive = weakref.ref(otherwise)
+    call = _C.direct_call("aclnn::elu", otherwise)
+    del otherwise
+    gc.collect()
+    assert alive() is not None
+    assert call.__name__ == "aclnn::elu"
+    del call
+    gc.collect()
+    assert alive() is None
 
 
 def test_modes_see_the_call() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from docs.site import build as site
 
-from . import inductor
+from . import inductor, operator_table
 from .cabi import Dtype
 from .command_blocks import (
     ELSEWHERE,
@@ -142,6 +142,11 @@ def test_readme_is_for_a_person_who_has_two_minutes() -> None:
     assert len(text.splitlines()) <= 150
     ten_lines = re.search(r"^## Ten lines\n\n```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert ten_lines and len([line for line in ten_lines[1].splitlines() if line]) == 10
+
+
+def test_readme_has_the_elementwise_operators() -> None:
+    text = operator_table.README.read_text()
+    assert text == operator_table.with_rows(text), "python -m tests.operator_table writes the rows"
 
 
 DECLARED = (ROOT / "pyproject.toml").read_text()

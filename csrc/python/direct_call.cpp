@@ -1,6 +1,5 @@
 #include "python/direct_call.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -133,45 +132,64 @@ Tensor first_of(std::tuple<Tensors...>&& results) {
   return std::get<0>(std::move(results));
 }
 
-// The name of an operator, as an argument of a template.
-template <size_t kSize>
-struct Name {
-  char text[kSize];
-  constexpr Name(const char (&literal)[kSize]) { std::copy_n(literal, kSize, text); }
-};
+template <class Tensors>
+constexpr size_t kResults = 1;
+template <class... Tensors>
+constexpr size_t kResults<std::tuple<Tensors...>> = sizeof...(Tensors);
 
-template <Name kName, class Signature>
-struct DirectCall;
+// The calls of operators of one signature. One is what Python's function has for self.
+template <class Signature>
+class DirectCall;
 
-template <Name kName, class Result, class... Arguments>
-struct DirectCall<kName, Result(Arguments...)> {
-  // Nothing here throws, and `otherwise` handles its own warnings.
-  static PyObject* call(PyObject* otherwise, PyObject* const* objects, Py_ssize_t count) {
-    std::tuple<Argument<Arguments>...> arguments;
-    const bool direct = count == sizeof...(Arguments) && !at::impl::torch_function_mode_enabled() &&
-                        read(arguments, objects, std::index_sequence_for<Arguments...>());
-    if (direct) return run(arguments);
-    return PyObject_Vectorcall(otherwise, objects, static_cast<size_t>(count), /*kwnames=*/nullptr);
-  }
-
-  static constexpr const char* name() { return kName.text; }
-
-  static PyObject* bind(py::handle otherwise) {
-    static PyMethodDef definition{kName.text,
-                                  reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call)),
-                                  METH_FASTCALL, nullptr};
-    return PyCFunction_New(&definition, otherwise.ptr());
+template <class Result, class... Arguments>
+class DirectCall<Result(Arguments...)> {
+ public:
+  // Python's function, or nothing for an operator of another signature.
+  static py::object bind(const c10::OperatorHandle& op, const std::string& name,
+                         py::handle otherwise) {
+    if (!fits(op.schema(), std::index_sequence_for<Arguments...>())) return {};
+    auto* const call = new DirectCall(op.typed<Result(Arguments...)>(), name, otherwise);
+    const py::capsule self(call, [](void* pointer) { delete static_cast<DirectCall*>(pointer); });
+    PyObject* const function = PyCFunction_New(&call->definition_, self.ptr());
+    if (function == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(function);
   }
 
  private:
-  static PyObject* run(const std::tuple<Argument<Arguments>...>& arguments) {
+  DirectCall(c10::TypedOperatorHandle<Result(Arguments...)> op, const std::string& name,
+             py::handle otherwise)
+      : op_(std::move(op)),
+        name_(name),
+        otherwise_(py::reinterpret_borrow<py::object>(otherwise)),
+        definition_{name_.c_str(), reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call)),
+                    METH_FASTCALL, nullptr} {}
+
+  template <size_t... I>
+  static bool fits(const c10::FunctionSchema& schema, std::index_sequence<I...>) {
+    return schema.arguments().size() == sizeof...(I) && !schema.is_mutable() &&
+           schema.returns().size() == kResults<Result> &&
+           (... && (*schema.arguments()[I].real_type() ==
+                    *c10::getTypePtr<std::remove_cvref_t<Arguments>>()));
+  }
+
+  // Nothing here throws, and `otherwise` handles its own warnings.
+  static PyObject* call(PyObject* capsule, PyObject* const* objects, Py_ssize_t count) {
+    const auto& self = *static_cast<DirectCall*>(PyCapsule_GetPointer(capsule, /*name=*/nullptr));
+    std::tuple<Argument<Arguments>...> arguments;
+    const bool direct = count == sizeof...(Arguments) && !at::impl::torch_function_mode_enabled() &&
+                        read(arguments, objects, std::index_sequence_for<Arguments...>());
+    if (direct) return self.run(arguments);
+    return PyObject_Vectorcall(self.otherwise_.ptr(), objects, static_cast<size_t>(count),
+                               /*kwnames=*/nullptr);
+  }
+
+  PyObject* run(const std::tuple<Argument<Arguments>...>& arguments) const {
     HANDLE_TH_ERRORS
-    static const auto op = find_operator<Result(Arguments...)>(kName.text);
     at::Tensor result;
     {
       const py::gil_scoped_release released;
       result = first_of(std::apply(
-          [](const auto&... argument) { return op.call(argument.get()...); }, arguments));
+          [this](const auto&... argument) { return op_.call(argument.get()...); }, arguments));
     }
     return THPVariable_Wrap(result);
     END_HANDLE_TH_ERRORS
@@ -182,37 +200,42 @@ struct DirectCall<kName, Result(Arguments...)> {
                    std::index_sequence<I...>) {
     return (std::get<I>(arguments).read(objects[I]) && ...);
   }
+
+  c10::TypedOperatorHandle<Result(Arguments...)> op_;
+  std::string name_;
+  py::object otherwise_;
+  PyMethodDef definition_;
 };
 
-using at::Scalar;
-using OptionalTensor = std::optional<Tensor>;
-
-// Those of functions whose time on few elements is that of the call, and not of the arithmetic.
-using DirectCalls = std::tuple<
-    DirectCall<"aclnn::elu", Tensor(const Tensor&, const Scalar&, const Scalar&, const Scalar&)>,
-    DirectCall<"aclnn::hardswish", Tensor(const Tensor&)>,
-    DirectCall<"aclnn::selu", Tensor(const Tensor&)>,
-    DirectCall<"aclnn::silu", Tensor(const Tensor&)>,
-    DirectCall<"aclnn::softplus", Tensor(const Tensor&, const Scalar&, const Scalar&)>,
-    DirectCall<"aclnn::layer_norm", std::tuple<Tensor, Tensor, Tensor>(
-                                        const Tensor&, c10::SymIntArrayRef, const OptionalTensor&,
-                                        const OptionalTensor&, double)>,
-    DirectCall<"aclnn::rms_norm", std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&, double)>,
-    DirectCall<"aclnn::_cross_entropy", Tensor(const Tensor&, const Tensor&, const OptionalTensor&,
-                                               std::string_view, int64_t, double)>>;
+// The first signature that fits.
+template <class... Signatures>
+py::object bind(const c10::OperatorHandle& op, const std::string& name, py::handle otherwise) {
+  py::object function;
+  (... || static_cast<bool>(function = DirectCall<Signatures>::bind(op, name, otherwise)));
+  return function;
+}
 
 py::object direct_call(const std::string& name, py::handle otherwise) {
-  PyObject* found = nullptr;
-  std::apply(
-      [&]<class... Call>(const Call&...) {
-        ((found == nullptr && name == Call::name() ? found = Call::bind(otherwise) : nullptr), ...);
-      },
-      DirectCalls());
-  if (found == nullptr) {
-    if (PyErr_Occurred()) throw py::error_already_set();
-    throw py::value_error("direct_call: no such operator: " + name);
+  using at::Scalar;
+  using OptionalTensor = std::optional<Tensor>;
+  const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
+  if (!op) throw py::value_error("direct_call: no such operator: " + name);
+  // Those of functions whose time on few elements is that of the call, and not of the arithmetic:
+  // of elementwise operators without numbers, with two and with three; of LayerNorm, RMSNorm and
+  // cross entropy.
+  const py::object function =
+      bind<Tensor(const Tensor&), Tensor(const Tensor&, const Scalar&, const Scalar&),
+           Tensor(const Tensor&, const Scalar&, const Scalar&, const Scalar&),
+           std::tuple<Tensor, Tensor, Tensor>(const Tensor&, c10::SymIntArrayRef,
+                                              const OptionalTensor&, const OptionalTensor&, double),
+           std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&, double),
+           Tensor(const Tensor&, const Tensor&, const OptionalTensor&, std::string_view, int64_t,
+                  double)>(*op, name, otherwise);
+  if (!function) {
+    throw py::value_error(c10::str(
+        "direct_call: no signature of csrc/python/direct_call.cpp is that of ", op->schema()));
   }
-  return py::reinterpret_steal<py::object>(found);
+  return function;
 }
 
 }  // namespace

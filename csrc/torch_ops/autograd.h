@@ -2,9 +2,9 @@
 // ATen's generated code has them, so that first and higher derivatives, torch.func, vmap over grad
 // and compiled autograd work alike. An operator's own part is a Formula:
 //
-//   struct EluFormula {
-//     static constexpr const char* kName = "AclnnEluBackward";
-//     using Attributes = std::tuple<at::Scalar, ...>;        // packable into IValues
+//   struct LayerNormFormula {
+//     static constexpr const char* kName = "AclnnLayerNormBackward0";
+//     using Attributes = std::tuple<std::vector<c10::SymInt>>;  // packable into IValues
 //     // Optional, true: of a graph that is not kept, the node lets go of the saved tensors before
 //     // the call, and the formula may use the memory of what it alone holds then.
 //     static constexpr bool kReleasesFirst = false;

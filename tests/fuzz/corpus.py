@@ -1,4 +1,8 @@
-"""The committed calls: one file for each function, a call a line in hexadecimal digits; and running them."""
+"""The committed calls: one file for each function, a call a line in hexadecimal digits; and running them.
+
+A call describes each argument, so functions with the same kinds of arguments can share a file: a function without a
+file of its own has that of the first of them by name.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import LONGEST
+from tests.conformance.machinery import all_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent / "corpus"
@@ -22,9 +27,11 @@ def functions() -> list[str]:
 
 
 def read(function: str) -> list[bytes]:
-    """The committed calls of a function."""
-    path = FOLDER / f"{function}.txt"
-    return [bytes.fromhex(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """The committed calls of a function, its own or shared."""
+    kinds = {table.operator.api: [type(value) for value in table.operator.arguments.values()] for table in all_tables()}
+    alike = [function, *sorted(name for name in kinds if kinds[name] == kinds[function])]
+    path = next((path for name in alike if (path := FOLDER / f"{name}.txt").exists()), None)
+    return [bytes.fromhex(line) for line in path.read_text().splitlines()] if path else []
 
 
 def write(function: str, cases: Iterable[bytes]) -> None:

@@ -150,7 +150,7 @@ Entry entry(const char* name, Tag) {
 
 #define FAULTY(function) entry<decltype(&function)>(#function, [] {})
 #define FAULTY_OPERATOR(name) FAULTY(aclnn##name##GetWorkspaceSize), FAULTY(aclnn##name)
-#define FAULTY_ELEMENTWISE(name, ...) FAULTY_OPERATOR(name),
+#define FAULTY_ELEMENTWISE(name) FAULTY_OPERATOR(name),
 
 // Of one library in the process: the last that was asked for a function is the one that is called.
 const Entry* find_entry(std::string_view name) {

@@ -23,7 +23,7 @@ namespace reliability {
 
 using namespace aclnn;
 
-#define DECLARE_ELEMENTWISE(name, ...) ACLNN_DECLARE(name);
+#define DECLARE_ELEMENTWISE(name) ACLNN_DECLARE(name);
 ELEMENTWISE_FUNCTIONS(DECLARE_ELEMENTWISE)
 #undef DECLARE_ELEMENTWISE
 ACLNN_DECLARE(Convolution);
@@ -69,11 +69,11 @@ class Calls {
     auto x = input({4, 24});
     auto y = input({4, 24});
     auto row = input({24});
-    const auto one = [] { return make_scalar(library(), 1.5); };
-    const auto out = [this] { return output({4, 24}); };
-#define ADD_ELEMENTWISE(name, output, ...) add<name>(#name, __VA_ARGS__);
+#define ADD_ELEMENTWISE(name) \
+  add_elementwise<name>(#name, std::make_index_sequence<detail::Prototype<name::Stage1>::kCount>());
     ELEMENTWISE_FUNCTIONS(ADD_ELEMENTWISE)
 #undef ADD_ELEMENTWISE
+    add<GeluBackward>("GeluBackward (broadcast)", x, row, output({4, 24}));
 
     auto gamma = input({24});
     auto rstd = input({4, 1});
@@ -122,6 +122,31 @@ class Calls {
   Numbers<float> output(std::vector<int64_t> dims) {
     outputs_.push_back(input(std::move(dims)));
     return outputs_.back();
+  }
+
+  // The call of an elementwise function, which writes its last tensor.
+  template <class Op, size_t... I>
+  void add_elementwise(const char* name, std::index_sequence<I...>) {
+    using Prototype = detail::Prototype<typename Op::Stage1>;
+    size_t last = 0;
+    ((kIsTensor<typename Prototype::template Parameter<I>> ? last = I : last), ...);
+    add<Op>(name, elementwise_argument<typename Prototype::template Parameter<I>>(I == last)...);
+  }
+
+  template <class P>
+  static constexpr bool kIsTensor = std::is_convertible_v<P, const aclTensor*>;
+
+  template <class P>
+  auto elementwise_argument(bool is_output) {
+    if constexpr (kIsTensor<P>) {
+      return is_output ? output({4, 24}) : input({4, 24});
+    } else if constexpr (std::is_same_v<P, const aclScalar*>) {
+      return [] { return make_scalar(library(), 1.5); };
+    } else if constexpr (std::is_same_v<P, char*>) {
+      return value(none_);
+    } else {
+      return value(P{});  // a bool, a whole number
+    }
   }
 
   template <class Op, class... Make>

@@ -432,10 +432,20 @@ void fit_convolution_backward(Arguments& arguments, const Fitting& fitting) {
   }
 }
 
+// Writes its last tensor.
+template <auto kStage1, auto kStage2>
+Function elementwise_function(const char* name) {
+  Function made = function<kStage1, kStage2>(name, {}, fit_elementwise);
+  const auto last = std::find(made.kinds.rbegin(), made.kinds.rend(), Kind::kTensor);
+  made.outputs.push_back(static_cast<size_t>(made.kinds.rend() - last) - 1);
+  return made;
+}
+
 }  // namespace
 
 #define FUNCTION(name, ...) function<name##GetWorkspaceSize, name>(#name, __VA_ARGS__)
-#define ELEMENTWISE(name, output, ...) FUNCTION(aclnn##name, {output}, fit_elementwise),
+#define ELEMENTWISE(name) \
+  elementwise_function<aclnn##name##GetWorkspaceSize, aclnn##name>("aclnn" #name),
 
 const std::vector<Function>& functions() {
   static const std::vector<Function> all = {

@@ -134,7 +134,9 @@ def test_dtypes_in_features_are_those_that_are_accepted(dtype: str, operator: st
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_is_left_to_fill_in(document: Path) -> None:
-    assert "@@" not in document.read_text()
+    text = document.read_text()
+    assert "@@" not in text
+    assert not re.search(r"^(<<<<<<<|>>>>>>>) ", text, re.MULTILINE)  # of a merge
 
 
 def test_readme_is_for_a_person_who_has_two_minutes() -> None:

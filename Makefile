@@ -158,11 +158,11 @@ test-aarch64: build
 	$(RUN) -m tests.aarch64
 
 # Every condition of every operator on every product, and every function on ATen with every dtype: prints a status that is
-# not expected, writes the dtypes that are computed into tests/aten_ops/dtypes.tsv, and README's rows of elementwise
-# operators.
+# not expected, writes the dtypes that are computed into tests/aten_ops/dtypes.tsv, and the lists of operators in
+# README, functional.py and nn.py.
 conformance: cann
 	$(RUN) -m tests.conformance.report
-	$(RUN) -m tests.operator_table
+	$(RUN) -m tests.listings
 	$(RUN) -m tests.aten_ops.report
 
 # Speed beside every peer; docs/benchmarks.md says what and how. ARGS are passed on.

@@ -10,7 +10,7 @@ import pytest
 
 from docs.site import build as site
 
-from . import inductor, operator_table
+from . import inductor, listings
 from .cabi import Dtype
 from .command_blocks import (
     ELSEWHERE,
@@ -146,9 +146,10 @@ def test_readme_is_for_a_person_who_has_two_minutes() -> None:
     assert ten_lines and len([line for line in ten_lines[1].splitlines() if line]) == 10
 
 
-def test_readme_has_the_elementwise_operators() -> None:
-    text = operator_table.README.read_text()
-    assert text == operator_table.with_rows(text), "python -m tests.operator_table writes the rows"
+@pytest.mark.parametrize("path", listings.FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_operators_are_listed_as_their_modules_say(path: Path) -> None:
+    text = path.read_text()
+    assert text == listings.FILES[path](text), "python -m tests.listings writes the lists"
 
 
 DECLARED = (ROOT / "pyproject.toml").read_text()

@@ -97,24 +97,27 @@ struct ArgumentName {
 // function's document. An operator that chooses among functions has its own `check` and `call`.
 template <class Function, ArgumentName... kNames>
 struct CannFunction {
+  static constexpr const char* kArguments[] = {kNames.text...};
   static constexpr StartsFrom kStartsFrom = StartsFrom::kInput;
 
   // The checks that need no library.
   template <class... Args>
   static void check(const Args&... args) {
-    std::apply(
-        [](const auto&... tensor) {
-          check_tensors(Function::kStage1, {{kNames.text, tensor}...});
-          const Named named[] = {{kNames.text, tensor}...};
-          if constexpr (sizeof...(tensor) == 2) check_same(Function::kStage1, named[1], named[0]);
-        },
-        elementwise::tensors_of(args...));
+    const auto tensors = elementwise::tensors_of(args...);
+    const Named first{kArguments[0], std::get<0>(tensors)};
+    if constexpr (sizeof...(kNames) == 1) {
+      check_tensors(Function::kStage1, {first});
+    } else {
+      const Named second{kArguments[1], std::get<1>(tensors)};
+      check_tensors(Function::kStage1, {first, second});
+      check_same(Function::kStage1, second, first);
+    }
   }
 
   // Those of an operator that overwrites its only tensor.
   static void check_overwritten(const Tensor& self) {
     check(self);
-    check_overwritable(Function::kStage1, {kNames.text..., self});
+    check_overwritable(Function::kStage1, {kArguments[0], self});
   }
 
   template <class... Args>

@@ -6,7 +6,7 @@
 
 #include "aclnnop/aclnn_elu.h"
 #include "aclnnop/aclnn_elu_backward.h"
-#include "torch_ops/elementwise.h"
+#include "torch_ops/elementwise_operator.h"
 
 namespace aclnn_torch::elu_ops {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "aclnnop/aclnn_hardswish.h"
 #include "aclnnop/aclnn_hardswish_backward_v2.h"
-#include "torch_ops/elementwise.h"
+#include "torch_ops/elementwise_operator.h"
 
 namespace aclnn_torch::hardswish_ops {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "aclnnop/aclnn_selu.h"
 #include "aclnnop/aclnn_selu_backward.h"
-#include "torch_ops/elementwise.h"
+#include "torch_ops/elementwise_operator.h"
 
 namespace aclnn_torch::selu_ops {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "aclnnop/aclnn_silu.h"
 #include "aclnnop/aclnn_silu_backward.h"
-#include "torch_ops/elementwise.h"
+#include "torch_ops/elementwise_operator.h"
 
 namespace aclnn_torch::silu_ops {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "aclnnop/aclnn_softplus.h"
 #include "aclnnop/aclnn_softplus_backward.h"
-#include "torch_ops/elementwise.h"
+#include "torch_ops/elementwise_operator.h"
 
 namespace aclnn_torch::softplus_ops {
 namespace {

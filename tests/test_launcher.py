@@ -120,6 +120,7 @@ def test_a_terminal_that_goes_ends_the_program(tmp_path: Path) -> None:
     place = tmp_path / "program"
     child, terminal = pty.fork()
     if child == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has it ignored
         os.execv(LAUNCH[0], [*LAUNCH, f"{WRITE}{READY}open({str(place)!r}, 'w').write(str(os.getpid()))\n{WAIT}"])
     wait_for(lambda: place.exists() and place.read_text() != "")
     os.close(terminal)
